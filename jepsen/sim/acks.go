@@ -1,6 +1,9 @@
 package sim
 
-import "github.com/claimq/claimq/fsm"
+import (
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/jepsen/sim/model"
+)
 
 // acks is what clients were told, to be held against the state at the end.
 type acks struct {
@@ -15,19 +18,19 @@ type acknowledged struct {
 }
 
 // take takes the answer to a command.
-func (a *acks) take(w *world, c *command, result *fsm.Result) {
-	switch c.verb {
-	case verbSubmit:
-		a.takeSubmit(w, c.tasks, result.Submitted)
-	case verbComplete:
+func (a *acks) take(w *world, c *model.Command, result *fsm.Result) {
+	switch c.Verb {
+	case model.VerbSubmit:
+		a.takeSubmit(w, c.Tasks, result.Submitted)
+	case model.VerbComplete:
 		if !result.Repeated { // else another call may have been the first
-			a.takeSubmit(w, c.tasks, result.Submitted)
-			a.completed = append(a.completed, acknowledged{id: c.id, token: c.token, result: c.result})
+			a.takeSubmit(w, c.Tasks, result.Submitted)
+			a.completed = append(a.completed, acknowledged{id: c.ID, token: c.Token, result: c.Result})
 		}
-	case verbBatch:
+	case model.VerbBatch:
 		for i := range result.Results {
 			if r := &result.Results[i]; r.Code == "" {
-				a.take(w, c.ops[i], r)
+				a.take(w, c.Ops[i], r)
 			}
 		}
 	default:
@@ -35,15 +38,15 @@ func (a *acks) take(w *world, c *command, result *fsm.Result) {
 }
 
 // takeSubmit takes what became of submitted tasks.
-func (a *acks) takeSubmit(w *world, tasks []newTask, submitted []fsm.Submitted) {
+func (a *acks) takeSubmit(w *world, tasks []model.NewTask, submitted []fsm.Submitted) {
 	for i := range submitted {
 		s := &submitted[i]
-		if s.Task.Key != tasks[i].key {
-			w.fail("submit with key %q was answered with a task of key %q", tasks[i].key, s.Task.Key)
+		if s.Task.Key != tasks[i].Key {
+			w.fail("submit with key %q was answered with a task of key %q", tasks[i].Key, s.Task.Key)
 		}
 		a.submitted = append(a.submitted, s.Task.ID)
-		if p := tasks[i].parent; p != nil && s.Created {
-			for place := range p.steps {
+		if p := tasks[i].Parent; p != nil && s.Created {
+			for place := range p.Steps {
 				a.submitted = append(a.submitted, s.Task.ID+1+uint64(place))
 			}
 		}
@@ -70,7 +73,7 @@ func (a *acks) check(w *world, r *replica) {
 			w.fail("%s: task %d was completed, never deleted, and is gone", r.name, c.id)
 			return
 		case t == nil:
-		case t.Status.String() != completed || c.token != 0 && t.Token != c.token || string(t.Result)+string(t.ResultPayload) != c.result:
+		case t.Status.String() != model.Completed || c.token != 0 && t.Token != c.token || string(t.Result)+string(t.ResultPayload) != c.result:
 			w.fail("%s: task %d was acknowledged as completed with %q (token %d); it is %s with %q (token %d)",
 				r.name, c.id, c.result, c.token, t.Status, string(t.Result)+string(t.ResultPayload), t.Token)
 			return

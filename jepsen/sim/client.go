@@ -9,6 +9,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/repeat"
+	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 // callTimeout is how long a call may take with its repeats, and tryTimeout how
@@ -57,7 +58,7 @@ func (k *worker) forget(token uint64) {
 
 // message is one delivery of one try.
 type message struct {
-	c      *command
+	c      *model.Command
 	id     uint64 // of a read
 	sentAt int64
 	// reply is called with the answer, as the node sends it.
@@ -76,8 +77,8 @@ type call struct {
 	w       *world
 	name    string // of the client, for a trace
 	d       *dice
-	c       *command // nil: a read
-	id      uint64   // of a read
+	c       *model.Command // nil: a read
+	id      uint64         // of a read
 	repeats repeat.Call
 
 	firstSentAt, sentAt int64
@@ -220,18 +221,18 @@ func (l *leader) serve(m *message) {
 		m.reply(reply{code: "no_leader"})
 	case m.c == nil:
 		l.serveRead(m)
-	case fsm.LevelOf(m.c.real()) > l.replica.machine.Level():
+	case fsm.LevelOf(realOf(m.c)) > l.replica.machine.Level():
 		m.reply(reply{code: "no_leader"}) // not yet: it is asked again
-	case m.c.verb == verbClaimNext && !l.replica.machine.Claimable(m.c.realClaimNext(), l.clock.Now()):
+	case m.c.Verb == model.VerbClaimNext && !l.replica.machine.Claimable(realClaimNext(m.c), l.clock.Now()):
 		if l.cut { // nobody confirms that it leads
 			m.reply(reply{code: "no_leader"})
 			return
 		}
-		if w.model.claimable(m.c, l.clock.Now()) {
+		if w.model.Claimable(m.c, l.clock.Now().U, l.clock.Now().T) {
 			w.fail("answered that there is nothing to claim, the model has something: %v", m.c)
 		}
 		m.reply(reply{code: "no_pending_tasks"})
-	case m.c.verb == verbSetSchedule:
+	case m.c.Verb == model.VerbSetSchedule:
 		l.serveSchedule(m)
 	default:
 		l.propose(&proposal{c: m.c, sentAt: m.sentAt, done: func(o outcome) { m.reply(replyOf(o)) }})
@@ -258,7 +259,7 @@ func (l *leader) serveRead(m *message) {
 		m.reply(reply{code: "no_leader"})
 		return
 	}
-	got, want := l.replica.machine.Get(m.id), w.model.find(m.id)
+	got, want := l.replica.machine.Get(m.id), w.model.Find(m.id)
 	if (got == nil) != (want == nil) {
 		w.fail("a read of task %d found it: %v, the model has it: %v", m.id, got != nil, want != nil)
 		return
@@ -273,16 +274,8 @@ func (l *leader) serveRead(m *message) {
 	m.reply(reply{ok: true})
 }
 
-// claimable reports whether the claim would get something now.
-func (m *model) claimable(c *command, now fsm.Stamp) bool {
-	if r := m.requests[c.request]; c.request != "" && r != nil && (r.endedU < 0 || max(now.U, m.u) < r.endedU+rememberedMS) {
-		return true
-	}
-	return len(m.candidates(c, max(now.T, m.t))) > 0
-}
-
 // takeClaims takes the claims of an answer to the claim c, which call asked for.
-func (k *worker) takeClaims(call *call, c *command, result *fsm.Result, now fsm.Stamp) (live int) {
+func (k *worker) takeClaims(call *call, c *model.Command, result *fsm.Result, now fsm.Stamp) (live int) {
 	w := k.w
 	for i := range result.Claims {
 		cl := &result.Claims[i]
@@ -291,7 +284,7 @@ func (k *worker) takeClaims(call *call, c *command, result *fsm.Result, now fsm.
 		}
 		live++
 		left := time.Duration(cl.Task.LeaseEndU-now.U) * time.Millisecond
-		asked := time.Duration(c.leaseMS) * time.Millisecond
+		asked := time.Duration(c.LeaseMS) * time.Millisecond
 		end := repeat.ClaimEnd(time.Unix(0, k.local(call.firstSentAt)), time.Unix(0, k.local(call.sentAt)), max(left, 0), asked, result.Repeated || result.ClaimsRepeated).UnixNano()
 		k.forget(cl.Token)
 		k.held = append(k.held, claim{id: cl.Task.ID, token: cl.Token, endsAt: end})
@@ -302,7 +295,7 @@ func (k *worker) takeClaims(call *call, c *command, result *fsm.Result, now fsm.
 
 // takeExtend takes the answer to an extend.
 func (k *worker) takeExtend(call *call, r reply) {
-	i := slices.IndexFunc(k.held, func(c claim) bool { return c.token == call.c.token })
+	i := slices.IndexFunc(k.held, func(c claim) bool { return c.token == call.c.Token })
 	if i < 0 || r.o.result.Task == nil {
 		return
 	}
@@ -310,7 +303,7 @@ func (k *worker) takeExtend(call *call, r reply) {
 	end := repeat.LeaseEnd(time.Unix(0, k.local(call.sentAt)), max(left, 0)).UnixNano()
 	if end > k.held[i].endsAt {
 		k.held[i].endsAt = end
-		k.w.watch.believes(k.w, call.c.token, k.real(end))
+		k.w.watch.believes(k.w, call.c.Token, k.real(end))
 	}
 }
 

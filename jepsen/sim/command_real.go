@@ -3,78 +3,81 @@ package sim
 import (
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
-func (c *command) hold() fsm.Hold { return fsm.Hold{ID: c.id, WorkerID: c.worker, Token: c.token} }
+func holdOf(c *model.Command) fsm.Hold {
+	return fsm.Hold{ID: c.ID, WorkerID: c.Worker, Token: c.Token}
+}
 
-// encode appends the command as the log holds it.
-func (c *command) encode(b []byte) []byte { return fsm.AppendCommand(b, c.real()) }
+// appendCommand appends the command as the log holds it.
+func appendCommand(b []byte, c *model.Command) []byte { return fsm.AppendCommand(b, realOf(c)) }
 
-// real returns the command in the machine's words.
-func (c *command) real() fsm.Command {
-	switch c.verb {
-	case verbSubmit:
-		return fsm.Submit{Tasks: realTasks(c.tasks)}
-	case verbClaimNext:
-		return c.realClaimNext()
-	case verbClaimTask:
-		return fsm.ClaimTask{ID: c.id, WorkerID: c.worker, LeaseMS: c.leaseMS, RequestID: c.request}
-	case verbComplete:
-		return c.realComplete()
-	case verbFail:
-		return fsm.Fail{Hold: c.hold(), Error: c.reason, RetryIn: c.retryIn, RetryInMS: c.delayMS, Permanent: c.permanent}
-	case verbExtend:
-		return fsm.Extend{Hold: c.hold(), LeaseMS: c.leaseMS, Progress: bytesOf(c.progress)}
-	case verbRelease:
-		return fsm.Release{Hold: c.hold(), DelayMS: c.delayMS}
-	case verbRetry:
-		return fsm.Retry{ID: c.id, Token: c.token, AddAttempts: c.add}
-	case verbDelete:
-		return fsm.Delete{ID: c.id}
-	case verbCancel:
-		return fsm.Cancel{ID: c.id}
-	case verbPatch:
-		return c.realPatch()
-	case verbBatch:
-		b := fsm.Batch{Atomic: c.atomic, Ops: make([]fsm.Command, len(c.ops))}
-		for i, op := range c.ops {
-			b.Ops[i] = op.real()
+// realOf returns the command in the machine's words.
+func realOf(c *model.Command) fsm.Command {
+	switch c.Verb {
+	case model.VerbSubmit:
+		return fsm.Submit{Tasks: realTasks(c.Tasks)}
+	case model.VerbClaimNext:
+		return realClaimNext(c)
+	case model.VerbClaimTask:
+		return fsm.ClaimTask{ID: c.ID, WorkerID: c.Worker, LeaseMS: c.LeaseMS, RequestID: c.Request}
+	case model.VerbComplete:
+		return realComplete(c)
+	case model.VerbFail:
+		return fsm.Fail{Hold: holdOf(c), Error: c.Reason, RetryIn: c.RetryIn, RetryInMS: c.DelayMS, Permanent: c.Permanent}
+	case model.VerbExtend:
+		return fsm.Extend{Hold: holdOf(c), LeaseMS: c.LeaseMS, Progress: bytesOf(c.Progress)}
+	case model.VerbRelease:
+		return fsm.Release{Hold: holdOf(c), DelayMS: c.DelayMS}
+	case model.VerbRetry:
+		return fsm.Retry{ID: c.ID, Token: c.Token, AddAttempts: c.Add}
+	case model.VerbDelete:
+		return fsm.Delete{ID: c.ID}
+	case model.VerbCancel:
+		return fsm.Cancel{ID: c.ID}
+	case model.VerbPatch:
+		return realPatch(c)
+	case model.VerbBatch:
+		b := fsm.Batch{Atomic: c.Atomic, Ops: make([]fsm.Command, len(c.Ops))}
+		for i, op := range c.Ops {
+			b.Ops[i] = realOf(op)
 		}
 		return b
-	case verbExpire:
-		e := fsm.Expire{Items: make([]fsm.Lease, len(c.items))}
-		for i, l := range c.items {
-			e.Items[i] = fsm.Lease{TaskID: l.id, Token: l.token, Seq: l.seq}
+	case model.VerbExpire:
+		e := fsm.Expire{Items: make([]fsm.Lease, len(c.Items))}
+		for i, l := range c.Items {
+			e.Items[i] = fsm.Lease{TaskID: l.ID, Token: l.Token, Seq: l.Seq}
 		}
 		return e
-	case verbAct, verbSetSchedule, verbDeleteSchedule, verbRunSchedules, verbSetTrail:
-		return c.realSight()
-	case verbClaimEnd, verbExtendEnd, verbReleaseEnd, verbFinalize:
-		return c.realEnding()
-	case verbSetType, verbSetDefaults, verbEvict, verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbTell:
+	case model.VerbAct, model.VerbSetSchedule, model.VerbDeleteSchedule, model.VerbRunSchedules, model.VerbSetTrail:
+		return realSight(c)
+	case model.VerbClaimEnd, model.VerbExtendEnd, model.VerbReleaseEnd, model.VerbFinalize:
+		return realEnding(c)
+	case model.VerbSetType, model.VerbSetDefaults, model.VerbEvict, model.VerbTick, model.VerbCheckpoint, model.VerbSetNode, model.VerbSetLevel, model.VerbTell:
 	}
-	return c.realAdmin()
+	return realAdmin(c)
 }
 
 // realAdmin is real of what concerns no single task.
-func (c *command) realAdmin() fsm.Command {
-	switch c.verb {
-	case verbSetType:
-		return c.realSetType()
-	case verbSetDefaults:
-		s := c.realSetType()
+func realAdmin(c *model.Command) fsm.Command {
+	switch c.Verb {
+	case model.VerbSetType:
+		return realSetType(c)
+	case model.VerbSetDefaults:
+		s := realSetType(c)
 		return fsm.SetDefaults{Set: s.Set, Defaults: fsm.DefaultsOf(&s.Settings), By: s.By}
-	case verbEvict:
-		return fsm.Evict{Bytes: c.bytes}
-	case verbTick:
+	case model.VerbEvict:
+		return fsm.Evict{Bytes: c.Bytes}
+	case model.VerbTick:
 		return fsm.Tick{}
-	case verbSetNode:
-		return fsm.SetNode{Node: fsm.NodeRecord{UUID: "uuid-" + c.node, NodeID: c.node, PeerAddr: c.node + ":1", Version: "v1", Level: 1}}
-	case verbSetLevel:
-		return fsm.SetLevel{Level: c.level, By: c.by}
-	case verbTell:
-		kind, _ := event.ParseKind(c.told)
-		return fsm.Tell{Kind: kind, By: c.by, What: c.what}
+	case model.VerbSetNode:
+		return fsm.SetNode{Node: fsm.NodeRecord{UUID: "uuid-" + c.Node, NodeID: c.Node, PeerAddr: c.Node + ":1", Version: "v1", Level: 1}}
+	case model.VerbSetLevel:
+		return fsm.SetLevel{Level: c.Level, By: c.By}
+	case model.VerbTell:
+		kind, _ := event.ParseKind(c.Told)
+		return fsm.Tell{Kind: kind, By: c.By, What: c.What}
 	default:
 		return fsm.Checkpoint{}
 	}
@@ -88,100 +91,100 @@ func bytesOf(text string) []byte {
 	return []byte(text)
 }
 
-func realTasks(tasks []newTask) []fsm.NewTask {
+func realTasks(tasks []model.NewTask) []fsm.NewTask {
 	made := make([]fsm.NewTask, len(tasks))
 	for i, t := range tasks {
 		made[i] = fsm.NewTask{
-			Type: t.kind, Priority: t.priority, MaxAttempts: t.max, Key: t.key, LeaseMS: t.leaseMS, RunAt: t.runAt, DelayMS: t.delayMS,
-			ExpiresAt: t.expiresAt, Backoff: t.backoff.real(), RetentionMS: t.keepMS, Labels: realLabels(t.labels),
-			Group: t.group, UniqueActive: t.active, KeyOfType: t.ofKind, Parent: t.parent.real(),
+			Type: t.Kind, Priority: t.Priority, MaxAttempts: t.Max, Key: t.Key, LeaseMS: t.LeaseMS, RunAt: t.RunAt, DelayMS: t.DelayMS,
+			ExpiresAt: t.ExpiresAt, Backoff: realBackoff(t.Backoff), RetentionMS: t.KeepMS, Labels: realLabels(t.Labels),
+			Group: t.Group, UniqueActive: t.Active, KeyOfType: t.OfKind, Parent: realPlan(t.Parent),
 		}
-		if t.opaque {
-			made[i].Payload = []byte(t.body)
+		if t.Opaque {
+			made[i].Payload = []byte(t.Body)
 		} else {
-			made[i].Params = bytesOf(t.body)
+			made[i].Params = bytesOf(t.Body)
 		}
 	}
 	return made
 }
 
-func (b *backoff) real() *fsm.Backoff {
+func realBackoff(b *model.Backoff) *fsm.Backoff {
 	if b == nil {
 		return nil
 	}
-	return &fsm.Backoff{InitialMS: b.initial, MaxMS: b.most, Factor: b.factor, Jitter: b.jitter}
+	return &fsm.Backoff{InitialMS: b.Initial, MaxMS: b.Most, Factor: b.Factor, Jitter: b.Jitter}
 }
 
-func realLabels(labels []label) []fsm.Label {
+func realLabels(labels []model.Label) []fsm.Label {
 	var made []fsm.Label
 	for _, l := range labels {
-		made = append(made, fsm.Label{Name: l.name, Value: l.value})
+		made = append(made, fsm.Label{Name: l.Name, Value: l.Value})
 	}
 	return made
 }
 
-func (c *command) realClaimNext() fsm.ClaimNext {
+func realClaimNext(c *model.Command) fsm.ClaimNext {
 	r := fsm.ClaimNext{
-		WorkerID: c.worker, Types: c.types, Ascending: c.ascending,
-		Limit: int32(c.limit), LeaseMS: c.leaseMS, RequestID: c.request, MoreAttempts: c.more,
+		WorkerID: c.Worker, Types: c.Types, Ascending: c.Ascending,
+		Limit: int32(c.Limit), LeaseMS: c.LeaseMS, RequestID: c.Request, MoreAttempts: c.More,
 	}
 	switch {
-	case c.random:
+	case c.Random:
 		r.SortBy = fsm.SortRandom
-	case c.byCreated:
+	case c.ByCreated:
 		r.SortBy = fsm.SortCreatedAt
 	}
 	return r
 }
 
-func (c *command) realComplete() fsm.Complete {
-	r := fsm.Complete{Hold: c.hold()}
-	if c.opaque {
-		r.ResultPayload = []byte(c.result)
+func realComplete(c *model.Command) fsm.Complete {
+	r := fsm.Complete{Hold: holdOf(c)}
+	if c.Opaque {
+		r.ResultPayload = []byte(c.Result)
 	} else {
-		r.Result = bytesOf(c.result)
+		r.Result = bytesOf(c.Result)
 	}
-	if len(c.tasks) > 0 {
-		r.Submit = realTasks(c.tasks)
+	if len(c.Tasks) > 0 {
+		r.Submit = realTasks(c.Tasks)
 	}
-	if c.next != nil {
-		next := c.next.realClaimNext()
+	if c.Next != nil {
+		next := realClaimNext(c.Next)
 		r.Claim = &next
 	}
 	return r
 }
 
-func (c *command) realPatch() fsm.Patch {
-	p := fsm.Patch{ID: c.id}
-	if c.set.priority != nil {
-		p.SetPriority, p.Priority = true, *c.set.priority
+func realPatch(c *model.Command) fsm.Patch {
+	p := fsm.Patch{ID: c.ID}
+	if c.Set.Priority != nil {
+		p.SetPriority, p.Priority = true, *c.Set.Priority
 	}
-	if c.set.runAt != nil {
-		p.SetRunAt, p.RunAt = true, *c.set.runAt
+	if c.Set.RunAt != nil {
+		p.SetRunAt, p.RunAt = true, *c.Set.RunAt
 	}
-	if c.set.labels != nil {
-		p.SetLabels, p.Labels = true, realLabels(*c.set.labels)
+	if c.Set.Labels != nil {
+		p.SetLabels, p.Labels = true, realLabels(*c.Set.Labels)
 	}
 	return p
 }
 
-func (c *command) realSetType() fsm.SetType {
-	s := c.settings
-	r := fsm.SetType{Type: c.kind, By: c.by, Settings: fsm.TypeSettings{
-		Paused: s.paused, MaxClaimed: s.claims, RateLimit: s.rate, LeaseMS: s.leaseMS, LimitSet: s.limited, MaxAttempts: s.max,
-		Backoff: s.backoff.real(), RetentionMS: s.keepMS,
+func realSetType(c *model.Command) fsm.SetType {
+	s := c.Settings
+	r := fsm.SetType{Type: c.Kind, By: c.By, Settings: fsm.TypeSettings{
+		Paused: s.Paused, MaxClaimed: s.Claims, RateLimit: s.Rate, LeaseMS: s.LeaseMS, LimitSet: s.Limited, MaxAttempts: s.Max,
+		Backoff: realBackoff(s.Backoff), RetentionMS: s.KeepMS,
 	}}
 	for _, f := range []struct {
 		is  bool
 		bit fsm.TypeFields
 	}{
-		{c.changes.paused, fsm.TypePaused},
-		{c.changes.claims, fsm.TypeMaxClaimed},
-		{c.changes.rate, fsm.TypeRateLimit},
-		{c.changes.lease, fsm.TypeLease},
-		{c.changes.attempts, fsm.TypeMaxAttempts},
-		{c.changes.backoff, fsm.TypeBackoff},
-		{c.changes.keep, fsm.TypeRetention},
+		{c.Changes.Paused, fsm.TypePaused},
+		{c.Changes.Claims, fsm.TypeMaxClaimed},
+		{c.Changes.Rate, fsm.TypeRateLimit},
+		{c.Changes.Lease, fsm.TypeLease},
+		{c.Changes.Attempts, fsm.TypeMaxAttempts},
+		{c.Changes.Backoff, fsm.TypeBackoff},
+		{c.Changes.Keep, fsm.TypeRetention},
 	} {
 		if f.is {
 			r.Set |= f.bit

@@ -3,66 +3,67 @@ package sim
 import (
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/cron"
+	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 // realSight is real of schedules, actions and the trail.
-func (c *command) realSight() fsm.Command {
-	switch c.verb {
-	case verbAct:
-		return c.realAct()
-	case verbSetSchedule:
-		return fsm.SetSchedule{Schedule: c.schedule.real()}
-	case verbDeleteSchedule:
-		return fsm.DeleteSchedule{Name: c.schedule.name}
-	case verbRunSchedules:
-		r := fsm.RunSchedules{Items: make([]fsm.ScheduleRun, len(c.runs))}
-		for i, one := range c.runs {
-			r.Items[i] = fsm.ScheduleRun{Name: one.name, Version: one.version, Slot: one.slot, Next: one.next, Skip: one.skip}
+func realSight(c *model.Command) fsm.Command {
+	switch c.Verb {
+	case model.VerbAct:
+		return realAct(c)
+	case model.VerbSetSchedule:
+		return fsm.SetSchedule{Schedule: realSchedule(c.Schedule)}
+	case model.VerbDeleteSchedule:
+		return fsm.DeleteSchedule{Name: c.Schedule.Name}
+	case model.VerbRunSchedules:
+		r := fsm.RunSchedules{Items: make([]fsm.ScheduleRun, len(c.Runs))}
+		for i, one := range c.Runs {
+			r.Items[i] = fsm.ScheduleRun{Name: one.Name, Version: one.Version, Slot: one.Slot, Next: one.Next, Skip: one.Skip}
 		}
 		return r
 	default:
-		return fsm.SetTrail{Bytes: c.bounds.bytes, AgeMS: c.bounds.ageMS}
+		return fsm.SetTrail{Bytes: c.Bounds.Bytes, AgeMS: c.Bounds.AgeMS}
 	}
 }
 
-func (c *command) realAct() fsm.Act {
-	a := fsm.Act{IDs: c.ids, Filter: c.filter.real(), AddAttempts: c.add, Action: fsm.ActionDelete}
-	switch c.action {
-	case verbRetry:
+func realAct(c *model.Command) fsm.Act {
+	a := fsm.Act{IDs: c.IDs, Filter: realFilter(&c.Filter), AddAttempts: c.Add, Action: fsm.ActionDelete}
+	switch c.Action {
+	case model.VerbRetry:
 		a.Action = fsm.ActionRetry
-	case verbCancel:
+	case model.VerbCancel:
 		a.Action = fsm.ActionCancel
 	default:
 	}
 	return a
 }
 
-func (f *filter) real() fsm.Filter {
-	r := fsm.Filter{Type: f.kind, WorkerID: f.worker, Labels: realLabels(f.labels), CreatedAfter: f.after, CreatedBefore: f.before, ParentID: f.of}
+func realFilter(f *model.Filter) fsm.Filter {
+	r := fsm.Filter{Type: f.Kind, WorkerID: f.Worker, Labels: realLabels(f.Labels), CreatedAfter: f.After, CreatedBefore: f.Before, ParentID: f.Of}
 	for s := fsm.StatusPending; s <= fsm.StatusCancelled; s++ {
-		if s.String() == f.status {
+		if s.String() == f.Status {
 			r.Status = s
 		}
 	}
 	return r
 }
 
-func (s *schedule) real() fsm.Schedule {
+func realSchedule(s *model.Schedule) fsm.Schedule {
 	return fsm.Schedule{
-		Name: s.name, Task: realTasks([]newTask{s.task})[0], Cron: s.cron, EveryMS: s.everyMS,
-		OverlapAllow: s.overlap, CatchUpSkip: s.skipLate, Paused: s.paused, NextRunAt: s.next,
+		Name: s.Name, Task: realTasks([]model.NewTask{s.Task})[0], Cron: s.Cron, EveryMS: s.EveryMS,
+		OverlapAllow: s.Overlap, CatchUpSkip: s.SkipLate, Paused: s.Paused, NextRunAt: s.Next,
 	}
 }
 
-// plan is when the schedule runs.
-func (s *schedule) plan() cron.Plan { return cron.Plan{Cron: s.cron, EveryMS: s.everyMS} }
+// planOf is when the schedule runs.
+func planOf(s *model.Schedule) cron.Plan { return cron.Plan{Cron: s.Cron, EveryMS: s.EveryMS} }
 
-// period is the time between its slots: those by cron are drawn so that it is
+// periodOf is the time between its slots: those by cron are drawn so that it is
 // always the same.
-func (s *schedule) period() int64 {
-	switch s.cron {
+func periodOf(s *model.Schedule) int64 {
+	switch s.Cron {
 	case "":
-		return s.everyMS
+		return s.EveryMS
 	case minutely:
 		return 60_000
 	default:

@@ -1,16 +1,19 @@
 package sim
 
-import "github.com/claimq/claimq/fsm"
+import (
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/jepsen/sim/model"
+)
 
-// real returns the steps in the machine's words.
-func (p *plan) real() *fsm.NewParent {
+// realPlan returns the steps in the machine's words.
+func realPlan(p *model.Plan) *fsm.NewParent {
 	if p == nil {
 		return nil
 	}
-	r := &fsm.NewParent{Steps: make([]fsm.NewStep, len(p.steps)), ByClaim: p.byClaim, Continue: p.goesOn}
-	for i, s := range p.steps {
-		r.Steps[i] = fsm.NewStep{Name: s.name, Task: realTasks([]newTask{s.task})[0]}
-		for _, on := range s.on {
+	r := &fsm.NewParent{Steps: make([]fsm.NewStep, len(p.Steps)), ByClaim: p.ByClaim, Continue: p.GoesOn}
+	for i, s := range p.Steps {
+		r.Steps[i] = fsm.NewStep{Name: s.Name, Task: realTasks([]model.NewTask{s.Task})[0]}
+		for _, on := range s.On {
 			r.Steps[i].DependsOn = append(r.Steps[i].DependsOn, uint16(on))
 		}
 	}
@@ -18,15 +21,15 @@ func (p *plan) real() *fsm.NewParent {
 }
 
 // realEnding is real of what is about the finalization of a parent.
-func (c *command) realEnding() fsm.Command {
-	switch c.verb {
-	case verbClaimEnd:
-		return fsm.ClaimFinalization{ID: c.id, ProcessorID: c.worker, TimeoutMS: c.timeoutMS}
-	case verbExtendEnd:
-		return fsm.ExtendFinalization{ID: c.id, ProcessorID: c.worker, TimeoutMS: c.timeoutMS}
-	case verbReleaseEnd:
-		return fsm.ReleaseFinalization{ID: c.id, ProcessorID: c.worker}
+func realEnding(c *model.Command) fsm.Command {
+	switch c.Verb {
+	case model.VerbClaimEnd:
+		return fsm.ClaimFinalization{ID: c.ID, ProcessorID: c.Worker, TimeoutMS: c.TimeoutMS}
+	case model.VerbExtendEnd:
+		return fsm.ExtendFinalization{ID: c.ID, ProcessorID: c.Worker, TimeoutMS: c.TimeoutMS}
+	case model.VerbReleaseEnd:
+		return fsm.ReleaseFinalization{ID: c.ID, ProcessorID: c.Worker}
 	default:
-		return fsm.Finalize{ID: c.id, ProcessorID: c.worker, Token: c.token, Failed: c.failed, Result: bytesOf(c.result), Error: c.reason}
+		return fsm.Finalize{ID: c.ID, ProcessorID: c.Worker, Token: c.Token, Failed: c.Failed, Result: bytesOf(c.Result), Error: c.Reason}
 	}
 }

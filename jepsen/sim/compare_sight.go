@@ -9,28 +9,29 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 // sightDiffers is differs for schedules and actions.
-func sightDiffers(got *fsm.Result, want *answer) string {
+func sightDiffers(got *fsm.Result, want *model.Answer) string {
 	switch {
-	case got.Created != want.created:
-		return fmt.Sprintf("created %v, the model has %v", got.Created, want.created)
-	case got.Acted != len(want.acted):
-		return fmt.Sprintf("done with %d tasks, the model with %d", got.Acted, len(want.acted))
-	case (got.Schedule == nil) != (want.schedule == nil):
-		return fmt.Sprintf("a schedule: %v, the model: %v", got.Schedule != nil, want.schedule != nil)
-	case want.schedule != nil:
-		return scheduleDiffers(got.Schedule, want.schedule)
+	case got.Created != want.Created:
+		return fmt.Sprintf("created %v, the model has %v", got.Created, want.Created)
+	case got.Acted != len(want.Acted):
+		return fmt.Sprintf("done with %d tasks, the model with %d", got.Acted, len(want.Acted))
+	case (got.Schedule == nil) != (want.Schedule == nil):
+		return fmt.Sprintf("a schedule: %v, the model: %v", got.Schedule != nil, want.Schedule != nil)
+	case want.Schedule != nil:
+		return scheduleDiffers(got.Schedule, want.Schedule)
 	}
 	return ""
 }
 
-func scheduleDiffers(g *fsm.ScheduleView, w *kept) string {
-	r := w.real()
-	if g.Name == w.name && g.EveryMS == w.everyMS && g.Cron == w.cron && g.OverlapAllow == w.overlap && g.CatchUpSkip == w.skipLate &&
-		g.Paused == w.paused && g.NextRunAt == w.next && g.Version == w.version && g.LastTaskID == w.last && g.LastRunAt == w.lastAt &&
-		g.Skipped == w.skipped && g.CreatedAt == w.createdAt && g.UpdatedAt == w.updatedAt &&
+func scheduleDiffers(g *fsm.ScheduleView, w *model.Kept) string {
+	r := realSchedule(&w.Schedule)
+	if g.Name == w.Name && g.EveryMS == w.EveryMS && g.Cron == w.Cron && g.OverlapAllow == w.Overlap && g.CatchUpSkip == w.SkipLate &&
+		g.Paused == w.Paused && g.NextRunAt == w.Next && g.Version == w.Version && g.LastTaskID == w.Last && g.LastRunAt == w.LastAt &&
+		g.Skipped == w.Skipped && g.CreatedAt == w.CreatedAt && g.UpdatedAt == w.UpdatedAt &&
 		g.Task.Type == r.Task.Type && string(g.Task.Params) == string(r.Task.Params) && string(g.Task.Payload) == string(r.Task.Payload) {
 		return ""
 	}
@@ -38,40 +39,40 @@ func scheduleDiffers(g *fsm.ScheduleView, w *kept) string {
 }
 
 // schedulesDiffer compares all schedules, and which slot is the next.
-func schedulesDiffer(machine *fsm.Machine, m *model) string {
+func schedulesDiffer(machine *fsm.Machine, m *model.Model) string {
 	all := machine.Schedules()
-	if len(all) != len(m.schedules) {
-		return fmt.Sprintf("%d schedules, the model has %d", len(all), len(m.schedules))
+	if len(all) != len(m.Schedules) {
+		return fmt.Sprintf("%d schedules, the model has %d", len(all), len(m.Schedules))
 	}
-	for i, name := range slices.Sorted(maps.Keys(m.schedules)) {
+	for i, name := range slices.Sorted(maps.Keys(m.Schedules)) {
 		if all[i].Name != name {
 			return fmt.Sprintf("schedule %q in place of %q", all[i].Name, name)
 		}
-		if d := scheduleDiffers(all[i], m.schedules[name]); d != "" {
+		if d := scheduleDiffers(all[i], m.Schedules[name]); d != "" {
 			return d
 		}
 	}
-	if next, some := machine.NextSlot(); next != m.nextSlot() || some != (next != 0) {
-		return fmt.Sprintf("the next slot is %d (%v), in the model %d", next, some, m.nextSlot())
+	if next, some := machine.NextSlot(); next != m.NextSlot() || some != (next != 0) {
+		return fmt.Sprintf("the next slot is %d (%v), in the model %d", next, some, m.NextSlot())
 	}
 	return ""
 }
 
 // eventDiffers compares one event.
-func eventDiffers(g *event.Event, w *told) string {
-	same := g.Index == w.index && g.Sub == w.sub && g.T == w.at && g.Kind.String() == w.kind && g.TaskID == w.id && g.Type == w.of &&
-		g.WorkerID == w.worker && g.Token == w.token && g.Attempt == w.attempt
+func eventDiffers(g *event.Event, w *model.Told) string {
+	same := g.Index == w.Index && g.Sub == w.Sub && g.T == w.At && g.Kind.String() == w.Kind && g.TaskID == w.ID && g.Type == w.Of &&
+		g.WorkerID == w.Worker && g.Token == w.Token && g.Attempt == w.Attempt
 	switch {
 	case !same:
-	case w.until != nil && w.until.sameWait(g.Message):
+	case w.Until != nil && w.Until.SameWait(g.Message):
 		return ""
-	case w.until == nil && g.Message == w.message:
+	case w.Until == nil && g.Message == w.Message:
 		return ""
 	}
 	return fmt.Sprintf("the trail has\n    %+v (%v)\n  the model has\n    %v", *g, g.Kind, w)
 }
 
-func eventsDiffer(got []event.Event, want []told) string {
+func eventsDiffer(got []event.Event, want []model.Told) string {
 	for i := range min(len(got), len(want)) {
 		if d := eventDiffers(&got[i], &want[i]); d != "" {
 			return d
@@ -106,8 +107,8 @@ func readTrail(machine *fsm.Machine, after event.Pos) []event.Event {
 
 // trailDiffers compares what is kept of the trail with the newest part of all
 // that the model told up to the entry. What is gone must be too old.
-func trailDiffers(machine *fsm.Machine, m *model, index uint64) string {
-	all := m.trail[:len(m.trail)-len(m.since(index+1))]
+func trailDiffers(machine *fsm.Machine, m *model.Model, index uint64) string {
+	all := m.Trail[:len(m.Trail)-len(m.Since(index+1))]
 	got := readTrail(machine, event.Pos{})
 	gone := len(all) - len(got)
 	if gone < 0 {
@@ -116,13 +117,13 @@ func trailDiffers(machine *fsm.Machine, m *model, index uint64) string {
 	if d := eventsDiffer(got, all[gone:]); d != "" {
 		return d
 	}
-	if gone > 0 && machine.Stamp().T-all[gone-1].at < m.leastAge {
+	if gone > 0 && machine.Stamp().T-all[gone-1].At < m.LeastAge {
 		return fmt.Sprintf("the event %v is kept no more at T=%d: too early", &all[gone-1], machine.Stamp().T)
 	}
 	for _, id := range someTasks(all) {
-		var of []told
+		var of []model.Told
 		for i := range all[gone:] {
-			if all[gone+i].id == id {
+			if all[gone+i].ID == id {
 				of = append(of, all[gone+i])
 			}
 		}
@@ -135,10 +136,10 @@ func trailDiffers(machine *fsm.Machine, m *model, index uint64) string {
 
 // someTasks returns a bounded number of tasks that the events are about: those
 // of the newest ones.
-func someTasks(all []told) []uint64 {
+func someTasks(all []model.Told) []uint64 {
 	var ids []uint64
 	for i := len(all) - 1; i >= 0 && len(ids) < 8; i-- {
-		if id := all[i].id; id != 0 && !slices.Contains(ids, id) {
+		if id := all[i].ID; id != 0 && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
@@ -147,10 +148,10 @@ func someTasks(all []told) []uint64 {
 
 // keptTooLong reports whether events are kept that are older than they may be:
 // they go in parts of an eighth of their age.
-func keptTooLong(machine *fsm.Machine, m *model) string {
+func keptTooLong(machine *fsm.Machine, m *model.Model) string {
 	_, oldest := machine.TrailStats()
-	if age := m.t - oldest; oldest != 0 && cmp.Less(m.bounds().ageMS+m.mostAge/8+1, age) {
-		return fmt.Sprintf("an event is kept for %d ms, the bounds are %+v", age, m.bounds())
+	if age := m.T - oldest; oldest != 0 && cmp.Less(m.Bounds().AgeMS+m.MostAge/8+1, age) {
+		return fmt.Sprintf("an event is kept for %d ms, the bounds are %+v", age, m.Bounds())
 	}
 	return ""
 }

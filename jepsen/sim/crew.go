@@ -1,6 +1,10 @@
 package sim
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/claimq/claimq/jepsen/sim/model"
+)
 
 const (
 	crewPause     = 300 * millisecond
@@ -18,7 +22,7 @@ func (w *world) crew() {
 			w.openTypes(d, name)
 		}
 		w.crewWorks(d, name)
-		for _, t := range w.model.tasks {
+		for _, t := range w.model.Tasks {
 			if t != nil {
 				w.help(d, name, t)
 			}
@@ -28,8 +32,8 @@ func (w *world) crew() {
 }
 
 func (w *world) anyRunning() bool {
-	for _, t := range w.model.tasks {
-		if t != nil && t.status == running {
+	for _, t := range w.model.Tasks {
+		if t != nil && t.Status == model.Running {
 			return true
 		}
 	}
@@ -39,22 +43,22 @@ func (w *world) anyRunning() bool {
 // openTypes lets everything be claimed.
 func (w *world) openTypes(d *dice, name string) {
 	for t := range w.profile.types {
-		w.call(d, name, &command{
-			verb: verbSetType, kind: "t" + string(rune('a'+t)), changes: typeChange{paused: true, claims: true, rate: true},
+		w.call(d, name, &model.Command{
+			Verb: model.VerbSetType, Kind: "t" + string(rune('a'+t)), Changes: model.TypeChange{Paused: true, Claims: true, Rate: true},
 		}, true, nil)
 	}
 }
 
 // crewWorks claims and completes.
 func (w *world) crewWorks(d *dice, name string) {
-	c := &command{verb: verbClaimNext, worker: "crew", leaseMS: 20_000, limit: 20, request: "q-" + name}
+	c := &model.Command{Verb: model.VerbClaimNext, Worker: "crew", LeaseMS: 20_000, Limit: 20, Request: "q-" + name}
 	w.call(d, name, c, true, func(r reply, _ bool) {
 		if !r.ok {
 			return
 		}
 		for i := range r.o.result.Claims {
 			cl := &r.o.result.Claims[i]
-			w.call(d, name, &command{verb: verbComplete, id: cl.Task.ID, worker: "crew", token: cl.Token}, true, nil)
+			w.call(d, name, &model.Command{Verb: model.VerbComplete, ID: cl.Task.ID, Worker: "crew", Token: cl.Token}, true, nil)
 		}
 	})
 }
@@ -62,26 +66,15 @@ func (w *world) crewWorks(d *dice, name string) {
 // help does what no worker can: what waits for its time is let go, what waits for
 // a processor is finalized, and what waits for a step that has ended otherwise is
 // retried or cancelled.
-func (w *world) help(d *dice, name string, t *task) {
+func (w *world) help(d *dice, name string, t *model.Task) {
 	switch {
-	case t.status == scheduled && (t.of != 0 || t.options.group != ""):
-		w.call(d, name, &command{verb: verbRetry, id: t.id}, false, nil)
-	case t.status == running && t.plan.byClaim && w.model.over(t):
-		w.call(d, name, &command{verb: verbFinalize, id: t.id, worker: "crew", result: "1"}, true, nil)
-	case t.status == blocked && w.model.waitsInVain(t) && t.id%2 == 0:
-		w.call(d, name, &command{verb: verbCancel, id: t.of}, true, nil)
-	case t.status == blocked && w.model.waitsInVain(t):
-		w.call(d, name, &command{verb: verbRetry, id: t.of, add: 1}, false, nil)
+	case t.Status == model.Scheduled && (t.Of != 0 || t.Options.Group != ""):
+		w.call(d, name, &model.Command{Verb: model.VerbRetry, ID: t.ID}, false, nil)
+	case t.Status == model.Running && t.Plan.ByClaim && w.model.Over(t):
+		w.call(d, name, &model.Command{Verb: model.VerbFinalize, ID: t.ID, Worker: "crew", Result: "1"}, true, nil)
+	case t.Status == model.Blocked && w.model.WaitsForNothing(t) && t.ID%2 == 0:
+		w.call(d, name, &model.Command{Verb: model.VerbCancel, ID: t.Of}, true, nil)
+	case t.Status == model.Blocked && w.model.WaitsForNothing(t):
+		w.call(d, name, &model.Command{Verb: model.VerbRetry, ID: t.Of, Add: 1}, false, nil)
 	}
-}
-
-// waitsInVain reports whether something that the step depends on has ended and not
-// completed: an operator has retried the step and not that.
-func (m *model) waitsInVain(s *task) bool {
-	for _, on := range s.plan.steps[s.place()].on {
-		if before := m.find(s.of + 1 + uint64(on)); before.status == failed || before.status == cancelled {
-			return true
-		}
-	}
-	return false
 }

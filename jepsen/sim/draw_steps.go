@@ -3,13 +3,17 @@ package sim
 import (
 	"fmt"
 	"slices"
+
+	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 // parentsKnown reports whether this world has parents now.
-func (w *world) parentsKnown() bool { return w.profile.parents > 0 && w.model.level >= stepsLevel }
+func (w *world) parentsKnown() bool {
+	return w.profile.parents > 0 && w.model.Level >= model.StepsLevel
+}
 
 // newWork draws a task to submit, which may have steps.
-func (w *world) newWork(d *dice, name string, mine bool) newTask {
+func (w *world) newWork(d *dice, name string, mine bool) model.NewTask {
 	if w.parentsKnown() && d.in(w.profile.parents) {
 		return w.newParent(d, name, mine)
 	}
@@ -17,35 +21,35 @@ func (w *world) newWork(d *dice, name string, mine bool) newTask {
 }
 
 // newParent draws a task with steps.
-func (w *world) newParent(d *dice, name string, mine bool) newTask {
+func (w *world) newParent(d *dice, name string, mine bool) model.NewTask {
 	t := w.newTask(d, name, mine)
-	t.runAt, t.delayMS, t.expiresAt, t.group = 0, 0, 0, ""
+	t.RunAt, t.DelayMS, t.ExpiresAt, t.Group = 0, 0, 0, ""
 	if d.in(300) { // what is to be done is said by the steps
-		t.body, t.opaque = "", false
+		t.Body, t.Opaque = "", false
 	}
 	count := int(d.in1(5))
 	if d.in(60) {
 		count += int(d.n(20))
 	}
-	t.parent = &plan{steps: make([]planned, count), byClaim: d.in(500), goesOn: d.in(400)}
-	for i := range t.parent.steps {
-		s := &t.parent.steps[i]
-		s.name = fmt.Sprintf("s%d", i)
-		s.task = w.newTask(d, name+"."+s.name, false)
-		s.task.keepMS, s.task.active, s.task.ofKind = 0, false, false
+	t.Parent = &model.Plan{Steps: make([]model.Planned, count), ByClaim: d.in(500), GoesOn: d.in(400)}
+	for i := range t.Parent.Steps {
+		s := &t.Parent.Steps[i]
+		s.Name = fmt.Sprintf("s%d", i)
+		s.Task = w.newTask(d, name+"."+s.Name, false)
+		s.Task.KeepMS, s.Task.Active, s.Task.OfKind = 0, false, false
 		if d.in(600) { // most steps are to be done
-			s.task.runAt, s.task.delayMS, s.task.expiresAt = 0, 0, 0
+			s.Task.RunAt, s.Task.DelayMS, s.Task.ExpiresAt = 0, 0, 0
 		}
 	}
-	t.parent.link(d)
+	link(t.Parent, d)
 	return t
 }
 
 // link draws what the steps depend on: a chain, one that all others follow, one
 // that follows all others, both, nothing, or anything. The order in which they may
 // be done is another one than the plan's.
-func (p *plan) link(d *dice) {
-	order := make([]int, len(p.steps)) // places, each behind all that it depends on
+func link(p *model.Plan, d *dice) {
+	order := make([]int, len(p.Steps)) // places, each behind all that it depends on
 	for i := range order {
 		j := int(d.n(int64(i + 1)))
 		order[i], order[j] = order[j], i
@@ -67,7 +71,7 @@ func (p *plan) link(d *dice) {
 				}
 			}
 		}
-		p.steps[order[i]].on = slices.Sorted(slices.Values(on))
+		p.Steps[order[i]].On = slices.Sorted(slices.Values(on))
 	}
 }
 
@@ -78,8 +82,8 @@ func (w *world) familyID(d *dice) uint64 {
 		return w.anyID(d)
 	}
 	id := w.parentID(d)
-	if t := w.model.find(id); t != nil && t.isParent() && d.in(600) {
-		return id + uint64(d.in1(int64(len(t.plan.steps))))
+	if t := w.model.Find(id); t != nil && t.IsParent() && d.in(600) {
+		return id + uint64(d.in1(int64(len(t.Plan.Steps))))
 	}
 	return id
 }
@@ -88,13 +92,13 @@ func (w *world) familyID(d *dice) uint64 {
 // one whose steps have ended, or that of any.
 func (w *world) readyID(d *dice) uint64 {
 	var over, some []uint64
-	for _, t := range w.model.tasks {
+	for _, t := range w.model.Tasks {
 		switch {
-		case t == nil || t.status != running:
-		case w.model.over(t):
-			over = append(over, t.id)
-		case w.model.anyDone(t):
-			some = append(some, t.id)
+		case t == nil || t.Status != model.Running:
+		case w.model.Over(t):
+			over = append(over, t.ID)
+		case w.model.AnyDone(t):
+			some = append(some, t.ID)
 		}
 	}
 	if len(over) > 0 && d.in(700) {
@@ -110,13 +114,13 @@ func (w *world) readyID(d *dice) uint64 {
 // task.
 func (w *world) parentID(d *dice) uint64 {
 	var all, live []uint64
-	for _, t := range w.model.tasks {
+	for _, t := range w.model.Tasks {
 		switch {
-		case t == nil || !t.isParent():
-		case t.status == running:
-			live = append(live, t.id)
+		case t == nil || !t.IsParent():
+		case t.Status == model.Running:
+			live = append(live, t.ID)
 		default:
-			all = append(all, t.id)
+			all = append(all, t.ID)
 		}
 	}
 	if len(live) > 0 && d.in(750) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 const (
@@ -25,18 +26,18 @@ const (
 	laneCount
 )
 
-func laneOf(c *command) lane {
-	switch c.verb {
-	case verbSubmit:
+func laneOf(c *model.Command) lane {
+	switch c.Verb {
+	case model.VerbSubmit:
 		return laneSubmit
-	case verbClaimNext, verbClaimTask:
+	case model.VerbClaimNext, model.VerbClaimTask:
 		return laneClaim
-	case verbExpire:
+	case model.VerbExpire:
 		return laneExpire
-	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbEvict, verbRunSchedules, verbSetTrail, verbTell:
+	case model.VerbTick, model.VerbCheckpoint, model.VerbSetNode, model.VerbSetLevel, model.VerbEvict, model.VerbRunSchedules, model.VerbSetTrail, model.VerbTell:
 		return laneInternal
-	case verbComplete, verbFail, verbExtend, verbRelease, verbRetry, verbDelete, verbCancel, verbPatch, verbSetType, verbSetDefaults, verbBatch,
-		verbAct, verbSetSchedule, verbDeleteSchedule, verbClaimEnd, verbExtendEnd, verbReleaseEnd, verbFinalize:
+	case model.VerbComplete, model.VerbFail, model.VerbExtend, model.VerbRelease, model.VerbRetry, model.VerbDelete, model.VerbCancel, model.VerbPatch, model.VerbSetType, model.VerbSetDefaults, model.VerbBatch,
+		model.VerbAct, model.VerbSetSchedule, model.VerbDeleteSchedule, model.VerbClaimEnd, model.VerbExtendEnd, model.VerbReleaseEnd, model.VerbFinalize:
 	}
 	return laneSettle
 }
@@ -60,7 +61,7 @@ type outcome struct {
 
 // proposal is a command on its way into the log.
 type proposal struct {
-	c      *command
+	c      *model.Command
 	sentAt int64 // when the request was sent; of the leader's own: decided
 	tooNew bool  // an older version does not know it
 	done   func(outcome)
@@ -139,7 +140,7 @@ func (w *world) elect(r *replica) bool {
 
 // firstTick logs a tick; then the timers begin, and the leader serves.
 func (l *leader) firstTick() {
-	l.propose(&proposal{c: &command{verb: verbTick}, sentAt: l.w.now, done: func(o outcome) {
+	l.propose(&proposal{c: &model.Command{Verb: model.VerbTick}, sentAt: l.w.now, done: func(o outcome) {
 		if o.fate != written {
 			l.wake(time.Duration(retryDuty), l.firstTick)
 			return
@@ -147,7 +148,7 @@ func (l *leader) firstTick() {
 		l.timers.Start(l.replica.machine)
 		l.serving = true
 		if level := l.w.profile.level; l.replica.machine.Level() < level {
-			l.propose(&proposal{c: &command{verb: verbSetLevel, level: level}, sentAt: l.w.now, done: func(outcome) {}})
+			l.propose(&proposal{c: &model.Command{Verb: model.VerbSetLevel, Level: level}, sentAt: l.w.now, done: func(outcome) {}})
 		}
 		l.sleepUntilDue()
 		l.duties()
@@ -197,7 +198,7 @@ func (f *flight) tell(o outcome) {
 // to run, to be proposed when it is long too late.
 func (w *world) keepDuties(proposals []*proposal) {
 	for _, p := range proposals {
-		if p.c.verb == verbExpire || p.c.verb == verbRunSchedules {
+		if p.c.Verb == model.VerbExpire || p.c.Verb == model.VerbRunSchedules {
 			w.keepLate(p.c)
 		}
 	}
@@ -270,7 +271,7 @@ func (f *flight) encode() {
 		if p.tooNew && f.tooNew == nil {
 			f.tooNew = unknownEntry(f)
 		}
-		f.data = p.c.encode(f.data)
+		f.data = appendCommand(f.data, p.c)
 	}
 }
 
@@ -280,7 +281,7 @@ func unknownEntry(f *flight) []byte {
 	b := fsm.AppendEntryHeader(nil, f.stamp, len(f.proposals))
 	for _, p := range f.proposals {
 		if !p.tooNew {
-			b = p.c.encode(b)
+			b = appendCommand(b, p.c)
 			continue
 		}
 		switch f.number % 3 {
@@ -290,7 +291,7 @@ func unknownEntry(f *flight) []byte {
 			b = append(b, 129, 2, 15<<3, 1) // a checkpoint with a field 15
 		default:
 			b[0] = 77
-			b = p.c.encode(b)
+			b = appendCommand(b, p.c)
 		}
 	}
 	return b
@@ -331,7 +332,7 @@ func (l *leader) land(f *flight) {
 func (w *world) commit(f *flight) *entry {
 	e := &entry{
 		index: 1 + f.number%2, term: uint64(f.l.term), data: f.data, tooNew: f.tooNew, stamp: f.stamp, packedAt: f.since, led: f.led,
-		commands: make([]*command, len(f.proposals)), sentAt: make([]int64, len(f.proposals)),
+		commands: make([]*model.Command, len(f.proposals)), sentAt: make([]int64, len(f.proposals)),
 	}
 	if n := len(w.log); n > 0 {
 		e.index += w.log[n-1].index
@@ -414,9 +415,9 @@ func (l *leader) expireDue() {
 		l.sleepUntilDue()
 		return
 	}
-	c := &command{verb: verbExpire, items: make([]leaseItem, len(expired))}
+	c := &model.Command{Verb: model.VerbExpire, Items: make([]model.LeaseItem, len(expired))}
 	for i, e := range expired {
-		c.items[i] = leaseItem{id: e.TaskID, token: e.Token, seq: e.Seq}
+		c.Items[i] = model.LeaseItem{ID: e.TaskID, Token: e.Token, Seq: e.Seq}
 	}
 	begun := l.replica.Mono()
 	l.w.keepLate(c)

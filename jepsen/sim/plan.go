@@ -1,5 +1,7 @@
 package sim
 
+import "github.com/claimq/claimq/jepsen/sim/model"
+
 // kind is what a step of a run does.
 type kind uint8
 
@@ -173,7 +175,7 @@ func makePlan(seed uint64, count int) (profile, []step) {
 // drawLife draws what the tasks of the world are like.
 func (p *profile) drawLife(d *dice) {
 	p.level = uint32(pick[int64](d, 1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5))
-	if p.level >= stepsLevel {
+	if p.level >= model.StepsLevel {
 		p.parents = pick[int64](d, 0, 30, 100, 300)
 		p.workflows = p.parents > 0 && d.in(600)
 	}

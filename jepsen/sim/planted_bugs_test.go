@@ -53,8 +53,8 @@ var planted = []struct {
 	}}},
 	{"duplicates checked in the handler only", []edit{
 		{"fsm/submit.go", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {\n", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil && !$on {\n"},
-		{"jepsen/sim/client.go", "	default:\n		l.propose(", `	case $on && m.c.verb == verbSubmit && len(m.c.tasks) == 1 && l.replica.machine.ByKey(m.c.tasks[0].key) != nil:
-		t := *l.replica.machine.ByKey(m.c.tasks[0].key)
+		{"jepsen/sim/client.go", "	default:\n		l.propose(", `	case $on && m.c.Verb == model.VerbSubmit && len(m.c.Tasks) == 1 && l.replica.machine.ByKey(m.c.Tasks[0].Key) != nil:
+		t := *l.replica.machine.ByKey(m.c.Tasks[0].Key)
 		m.reply(reply{ok: true, o: outcome{result: fsm.Result{Submitted: []fsm.Submitted{{Task: &t}}}}})
 	default:
 		l.propose(`},

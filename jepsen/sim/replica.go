@@ -7,6 +7,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 // entry is one committed entry of the model log.
@@ -14,7 +15,7 @@ type entry struct {
 	index    uint64 // grows, with gaps: not every entry of Raft's reaches the state
 	term     uint64 // of the leader that stamped it
 	data     []byte
-	commands []*command
+	commands []*model.Command
 	sentAt   []int64 // per command: when its request was sent, or the leader decided it
 	stamp    fsm.Stamp
 	packedAt int64 // when the leader stamped it
@@ -23,15 +24,15 @@ type entry struct {
 	// data: something that it does not know.
 	tooNew []byte
 
-	want  []answer // the model's
-	begun []begun
+	want  []model.Answer // the model's
+	begun []model.Begun
 	// The state after it, once a replica has been hashed there.
 	hashed bool
 	hash   [16]byte
 	// snapshot is what the first snapshot taken here looked like.
 	snapshot []byte
 	watched  bool
-	told     []told // events, the model's
+	told     []model.Told // events, the model's
 }
 
 // replica is one node's copy of the state, and the node's clocks.
@@ -114,7 +115,7 @@ func (r *replica) apply(e *entry) *fsm.Applied {
 		return nil
 	}
 	for i, l := range applied.Leases {
-		if b := e.begun[i]; l.TaskID != b.id || l.Token != b.token || l.EndU != b.endU || l.Seq != 1 {
+		if b := e.begun[i]; l.TaskID != b.ID || l.Token != b.Token || l.EndU != b.EndU || l.Seq != 1 {
 			w.fail("%s: entry %d: lease %+v begun, the model has %+v", r.name, e.index, l, b)
 			return nil
 		}
@@ -138,35 +139,35 @@ func (r *replica) apply(e *entry) *fsm.Applied {
 // answerOf lets the model apply an entry. It is told what the machine made of
 // it where the contract leaves that open: it checks that this was allowed.
 func (w *world) answerOf(e *entry, results []fsm.Result) {
-	hints := make([]hint, len(results))
+	hints := make([]model.Hint, len(results))
 	for i := range results {
 		hints[i] = hintOf(&results[i])
 	}
-	w.model.index = e.index
-	e.want = w.model.entry(e.stamp.U, e.stamp.T, e.commands, hints)
-	e.begun, e.told = w.model.begun, w.model.since(e.index)
+	w.model.Index = e.index
+	e.want = w.model.Entry(e.stamp.U, e.stamp.T, e.commands, hints)
+	e.begun, e.told = w.model.Begun, w.model.Since(e.index)
 }
 
-func hintOf(r *fsm.Result) hint {
-	h := hint{evicted: r.Evicted}
+func hintOf(r *fsm.Result) model.Hint {
+	h := model.Hint{Evicted: r.Evicted}
 	for i := range r.Claims {
-		h.picks = append(h.picks, r.Claims[i].Task.ID)
+		h.Picks = append(h.Picks, r.Claims[i].Task.ID)
 	}
 	for i := range r.Results {
-		h.ops = append(h.ops, hintOf(&r.Results[i]))
+		h.Ops = append(h.Ops, hintOf(&r.Results[i]))
 	}
 	return h
 }
 
 // learn takes the times from the machine that the entry set within bounds.
 func (w *world) learn(m *fsm.Machine) {
-	for _, t := range w.model.unsure {
-		now := w.model.find(t.id)
-		if now == nil || now.runAt != t.runAt {
+	for _, t := range w.model.Unsure {
+		now := w.model.Find(t.ID)
+		if now == nil || now.RunAt != t.RunAt {
 			continue
 		}
-		if got := m.Get(t.id); got != nil && !t.runAt.is(got.RunAt) {
-			w.fail("task %d waits until %d, its backoff allows %d to %d", t.id, got.RunAt, t.runAt.least, t.runAt.most)
+		if got := m.Get(t.ID); got != nil && !t.RunAt.Is(got.RunAt) {
+			w.fail("task %d waits until %d, its backoff allows %d to %d", t.ID, got.RunAt, t.RunAt.Least, t.RunAt.Most)
 			return
 		}
 	}

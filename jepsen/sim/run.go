@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"io"
+
+	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 // Config says what to run. The same config gives the same run.
@@ -61,7 +63,7 @@ func Run(cfg Config) (report Report) {
 }
 
 func newWorld(seed uint64, p profile, trace io.Writer) *world {
-	w := &world{seed: seed, profile: p, out: trace, model: newModel(), watch: newWatch(), hash: seed}
+	w := &world{seed: seed, profile: p, out: trace, model: model.New(), watch: newWatch(), hash: seed}
 	for i := range w.replicas {
 		w.replicas[i] = &replica{w: w, name: fmt.Sprintf("n%d", i+1), rate: p.rates[i], wall: p.walls[i]}
 		w.replicas[i].restart(0)
@@ -91,7 +93,7 @@ func (w *world) finish() {
 		return
 	}
 	served := false
-	w.call(newDice(w.seed, 3), "last", &command{verb: verbSubmit, tasks: []newTask{{kind: "ta", body: "1", max: -1, key: "last"}}}, true,
+	w.call(newDice(w.seed, 3), "last", &model.Command{Verb: model.VerbSubmit, Tasks: []model.NewTask{{Kind: "ta", Body: "1", Max: -1, Key: "last"}}}, true,
 		func(r reply, _ bool) { served = r.ok })
 	w.until(w.now + 5*second)
 	if w.failure == "" && !served {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 const (
@@ -44,9 +45,9 @@ func (l *leader) runDueSlots() int64 {
 	if l.plannedSlot = next; next > now {
 		return min((next-now)*millisecond, dutyInterval)
 	}
-	c := &command{verb: verbRunSchedules}
+	c := &model.Command{Verb: model.VerbRunSchedules}
 	for _, v := range m.DueSchedules(now, slotsAtOnce) {
-		c.runs = append(c.runs, slotOf(v, now))
+		c.Runs = append(c.Runs, slotOf(v, now))
 	}
 	l.slotsGo = true
 	l.w.keepLate(c)
@@ -65,15 +66,15 @@ func (l *leader) runDueSlots() int64 {
 }
 
 // slotOf returns what is to be done of the slot that the schedule waits for.
-func slotOf(v *fsm.ScheduleView, now int64) slotRun {
-	run := slotRun{name: v.Name, version: v.Version, slot: v.NextRunAt}
+func slotOf(v *fsm.ScheduleView, now int64) model.SlotRun {
+	run := model.SlotRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
 	latest := now
-	if missed := now - slotMissedAfter; v.CatchUpSkip && run.slot < missed {
-		run.skip, latest = true, missed-1
+	if missed := now - slotMissedAfter; v.CatchUpSkip && run.Slot < missed {
+		run.Skip, latest = true, missed-1
 	}
-	times, err := (&schedule{cron: v.Cron, everyMS: v.EveryMS}).plan().Read()
+	times, err := planOf(&model.Schedule{Cron: v.Cron, EveryMS: v.EveryMS}).Read()
 	if err == nil {
-		run.next, _ = times.Following(run.slot, latest)
+		run.Next, _ = times.Following(run.Slot, latest)
 	}
 	return run
 }
@@ -109,9 +110,9 @@ func (l *leader) serveSchedule(m *message) {
 
 // plannedFirst returns the command with the slot in it that its schedule waits
 // for first.
-func (l *leader) plannedFirst(c *command) *command {
-	s, n := *c.schedule, *c
-	s.next, _ = s.plan().Next(l.clock.Now().T)
-	n.schedule = &s
+func (l *leader) plannedFirst(c *model.Command) *model.Command {
+	s, n := *c.Schedule, *c
+	s.Next, _ = planOf(&s).Next(l.clock.Now().T)
+	n.Schedule = &s
 	return &n
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/repeat"
+	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 // do does one step.
@@ -34,13 +35,13 @@ func (w *world) do(s step) {
 	case stepRetry:
 		w.call(d, name, w.retry(d), false, nil)
 	case stepDelete:
-		w.call(d, name, &command{verb: verbDelete, id: w.anyID(d)}, true, nil)
+		w.call(d, name, &model.Command{Verb: model.VerbDelete, ID: w.anyID(d)}, true, nil)
 	case stepCancel:
-		w.call(d, name, &command{verb: verbCancel, id: w.anyID(d)}, true, nil)
+		w.call(d, name, &model.Command{Verb: model.VerbCancel, ID: w.anyID(d)}, true, nil)
 	case stepPatch:
 		w.call(d, name, w.patch(d), false, nil)
 	case stepType:
-		if d.in(250) && w.model.level >= actsLevel {
+		if d.in(250) && w.model.Level >= model.ActsLevel {
 			w.call(d, name, w.setDefaults(d), false, nil)
 			return
 		}
@@ -110,7 +111,7 @@ func (w *world) worker(d *dice) *worker { return w.workers[d.n(int64(len(w.worke
 // anyID returns the id of a task that was submitted, mostly a late one, or one
 // that never was.
 func (w *world) anyID(d *dice) uint64 {
-	n := int64(len(w.model.tasks)) + 1
+	n := int64(len(w.model.Tasks)) + 1
 	if d.in(700) {
 		return uint64(max(n-d.n(12), 1))
 	}
@@ -120,7 +121,7 @@ func (w *world) anyID(d *dice) uint64 {
 func leaseOf(d *dice) int64 { return pick[int64](d, 0, 0, 100, 250, 999, 1999, 1999, 5000, 20_000) }
 
 // call makes a call of a command.
-func (w *world) call(d *dice, name string, c *command, repeatable bool, done func(r reply, unknown bool)) *call {
+func (w *world) call(d *dice, name string, c *model.Command, repeatable bool, done func(r reply, unknown bool)) *call {
 	if done == nil {
 		done = func(reply, bool) {}
 	}
@@ -134,9 +135,9 @@ func (w *world) stepSubmit(k kind, d *dice, name string) {
 	if k == stepSubmitMany {
 		count = 2 + d.n(5)
 	}
-	c := &command{verb: verbSubmit, tasks: make([]newTask, count)}
-	for i := range c.tasks {
-		c.tasks[i] = w.newWork(d, fmt.Sprintf("%s.%d", name, i), k != stepSubmitRaw)
+	c := &model.Command{Verb: model.VerbSubmit, Tasks: make([]model.NewTask, count)}
+	for i := range c.Tasks {
+		c.Tasks[i] = w.newWork(d, fmt.Sprintf("%s.%d", name, i), k != stepSubmitRaw)
 	}
 	w.call(d, name, c, k != stepSubmitRaw, func(r reply, _ bool) {
 		if r.ok {
@@ -149,22 +150,22 @@ func (w *world) stepSubmit(k kind, d *dice, name string) {
 // the time of the answer, as the client does.
 func (w *world) stepClaim(kind kind, d *dice, name string, again int) {
 	k := w.worker(d)
-	c := &command{verb: verbClaimNext, worker: k.name, leaseMS: leaseOf(d), limit: 1, request: fmt.Sprintf("q-%s.%d", name, again)}
+	c := &model.Command{Verb: model.VerbClaimNext, Worker: k.name, LeaseMS: leaseOf(d), Limit: 1, Request: fmt.Sprintf("q-%s.%d", name, again)}
 	switch {
 	case kind == stepClaimTask:
-		c.verb, c.id, c.limit = verbClaimTask, w.anyID(d), 0
+		c.Verb, c.ID, c.Limit = model.VerbClaimTask, w.anyID(d), 0
 	case d.in(250):
-		c.limit = int(2 + d.n(4))
+		c.Limit = int(2 + d.n(4))
 	}
-	if c.verb == verbClaimNext {
+	if c.Verb == model.VerbClaimNext {
 		w.fillClaim(c, d)
 	}
 	repeatable := true
 	switch {
 	case d.in(50): // not one of our clients
-		c.request, repeatable = "", false
+		c.Request, repeatable = "", false
 	case d.in(30): // an id used for two requests
-		c.request = fmt.Sprintf("shared-%d", d.n(3))
+		c.Request = fmt.Sprintf("shared-%d", d.n(3))
 	}
 	var asked *call
 	asked = w.call(d, name, c, repeatable, func(r reply, _ bool) {
@@ -186,7 +187,7 @@ func (w *world) stepSettle(kind kind, d *dice, name string) {
 		return
 	}
 	cl := k.held[d.n(int64(len(k.held)))]
-	c := &command{id: cl.id, worker: k.name, token: cl.token}
+	c := &model.Command{ID: cl.id, Worker: k.name, Token: cl.token}
 	w.fillSettle(c, kind, d, name)
 	var asked *call
 	asked = w.call(d, name, c, true, func(r reply, unknown bool) {
@@ -196,8 +197,8 @@ func (w *world) stepSettle(kind kind, d *dice, name string) {
 		case r.ok:
 			w.acked.take(w, c, &r.o.result)
 			k.forget(cl.token)
-			if c.next != nil {
-				k.takeClaims(asked, c.next, &r.o.result, r.o.stamp)
+			if c.Next != nil {
+				k.takeClaims(asked, c.Next, &r.o.result, r.o.stamp)
 			}
 		case !unknown && r.code != "":
 			k.forget(cl.token)
@@ -206,11 +207,11 @@ func (w *world) stepSettle(kind kind, d *dice, name string) {
 }
 
 // retry is a retry of some task, mostly without a token.
-func (w *world) retry(d *dice) *command {
-	c := &command{verb: verbRetry, id: w.anyID(d), add: int32(d.n(3))}
+func (w *world) retry(d *dice) *model.Command {
+	c := &model.Command{Verb: model.VerbRetry, ID: w.anyID(d), Add: int32(d.n(3))}
 	if k := w.worker(d); d.in(300) && len(k.over) > 0 {
 		cl := k.over[d.n(int64(len(k.over)))]
-		c.id, c.token = cl.id, cl.token
+		c.ID, c.Token = cl.id, cl.token
 	}
 	return c
 }
@@ -223,7 +224,7 @@ func (w *world) stepLate(d *dice, name string) {
 		return
 	}
 	cl := k.over[d.n(int64(len(k.over)))]
-	c := &command{id: cl.id, worker: k.name, token: cl.token}
+	c := &model.Command{ID: cl.id, Worker: k.name, Token: cl.token}
 	w.fillSettle(c, pick(d, stepComplete, stepFail, stepExtend, stepRelease), d, name)
 	w.call(d, name, c, true, func(r reply, _ bool) {
 		if r.ok {
@@ -234,21 +235,21 @@ func (w *world) stepLate(d *dice, name string) {
 
 // stepMeddle sends what our clients never would.
 func (w *world) stepMeddle(d *dice, name string) {
-	c := &command{id: w.anyID(d), worker: w.worker(d).name, token: uint64(d.n(int64(w.model.tokens) + 2))}
+	c := &model.Command{ID: w.anyID(d), Worker: w.worker(d).name, Token: uint64(d.n(int64(w.model.Tokens) + 2))}
 	if d.in(600) {
 		k := w.worker(d)
 		if all := append(k.held[:len(k.held):len(k.held)], k.over...); len(all) > 0 {
 			cl := all[d.n(int64(len(all)))]
-			c.id, c.token, c.worker = cl.id, cl.token, k.name
+			c.ID, c.Token, c.Worker = cl.id, cl.token, k.name
 		}
 	}
 	switch d.n(4) {
 	case 0:
-		c.token = 0
+		c.Token = 0
 	case 1:
-		c.worker = w.worker(d).name
+		c.Worker = w.worker(d).name
 	case 2:
-		c.token += uint64(d.n(3))
+		c.Token += uint64(d.n(3))
 	}
 	w.fillSettle(c, pick(d, stepComplete, stepFail, stepExtend, stepRelease), d, name)
 	w.call(d, name, c, false, nil)
@@ -374,7 +375,7 @@ func (w *world) skew(r *replica) {
 	}
 	r.old = true
 	w.say("%s runs an older version", r.name)
-	l.propose(&proposal{c: &command{verb: verbCheckpoint}, sentAt: w.now, tooNew: true, done: func(outcome) {}})
+	l.propose(&proposal{c: &model.Command{Verb: model.VerbCheckpoint}, sentAt: w.now, tooNew: true, done: func(outcome) {}})
 }
 
 // upgrade gives the old replica the new version.
@@ -396,17 +397,17 @@ func (w *world) admin(d *dice) {
 	if l == nil {
 		return
 	}
-	c := pick(d, &command{verb: verbCheckpoint}, &command{verb: verbSetNode, node: pick(d, "n1", "n2", "n3")}, &command{verb: verbSetLevel, level: uint32(d.n(6)), by: pick(d, "", "ann")},
-		&command{verb: verbTell, told: pick(d, "member_added", "snapshot_taken", "keys_reloaded", "backup_begun", "restore_broken_off"), by: pick(d, "", "ann"), what: pick(d, "", "n2")},
-		&command{verb: verbSetTrail, bounds: bounds{bytes: pick[int64](d, 1<<20, 64<<20), ageMS: pick[int64](d, 60_000, 10*60_000, dayMS)}})
-	if fsm.LevelOf(c.real()) > w.model.level {
+	c := pick(d, &model.Command{Verb: model.VerbCheckpoint}, &model.Command{Verb: model.VerbSetNode, Node: pick(d, "n1", "n2", "n3")}, &model.Command{Verb: model.VerbSetLevel, Level: uint32(d.n(6)), By: pick(d, "", "ann")},
+		&model.Command{Verb: model.VerbTell, Told: pick(d, "member_added", "snapshot_taken", "keys_reloaded", "backup_begun", "restore_broken_off"), By: pick(d, "", "ann"), What: pick(d, "", "n2")},
+		&model.Command{Verb: model.VerbSetTrail, Bounds: model.Bounds{Bytes: pick[int64](d, 1<<20, 64<<20), AgeMS: pick[int64](d, 60_000, 10*60_000, model.DayMS)}})
+	if fsm.LevelOf(realOf(c)) > w.model.Level {
 		return
 	}
 	l.propose(&proposal{c: c, sentAt: w.now, done: func(outcome) {}})
 }
 
 // keepLate remembers a duty, to be proposed again when it is too late.
-func (w *world) keepLate(c *command) {
+func (w *world) keepLate(c *model.Command) {
 	w.late = append(w.late, c)
 	if len(w.late) > 8 {
 		w.late = w.late[1:]

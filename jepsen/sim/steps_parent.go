@@ -1,6 +1,10 @@
 package sim
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/claimq/claimq/jepsen/sim/model"
+)
 
 // stepped does a step that only feature level 4 knows; below it nothing.
 func (w *world) stepped(s step, d *dice, name string) {
@@ -23,9 +27,9 @@ func (w *world) stepped(s step, d *dice, name string) {
 
 // stepParent submits one or several parents.
 func (w *world) stepParent(d *dice, name string) {
-	c := &command{verb: verbSubmit, tasks: make([]newTask, pick(d, 1, 1, 1, 2))}
-	for i := range c.tasks {
-		c.tasks[i] = w.newParent(d, fmt.Sprintf("%s.%d", name, i), true)
+	c := &model.Command{Verb: model.VerbSubmit, Tasks: make([]model.NewTask, pick(d, 1, 1, 1, 2))}
+	for i := range c.Tasks {
+		c.Tasks[i] = w.newParent(d, fmt.Sprintf("%s.%d", name, i), true)
 	}
 	w.call(d, name, c, true, func(r reply, _ bool) {
 		if r.ok {
@@ -37,7 +41,7 @@ func (w *world) stepParent(d *dice, name string) {
 // work lets a worker claim, and settle what it has, so many times: mostly it
 // completes with the next claim in one.
 func (w *world) work(d *dice, k *worker, name string, times int) {
-	c := &command{verb: verbClaimNext, worker: k.name, leaseMS: leaseOf(d), limit: pick(d, 1, 1, 2), request: "q-" + name}
+	c := &model.Command{Verb: model.VerbClaimNext, Worker: k.name, LeaseMS: leaseOf(d), Limit: pick(d, 1, 1, 2), Request: "q-" + name}
 	var asked *call
 	asked = w.call(d, name, c, true, func(r reply, _ bool) {
 		if r.ok {
@@ -55,10 +59,10 @@ func (w *world) settleAll(d *dice, k *worker, name string, times int) {
 	}
 	cl := k.held[len(k.held)-1]
 	kind := pick(d, stepComplete, stepChain, stepChain, stepChain, stepChain, stepChain, stepFail, stepExtend, stepRelease)
-	c := &command{id: cl.id, worker: k.name, token: cl.token}
+	c := &model.Command{ID: cl.id, Worker: k.name, Token: cl.token}
 	w.fillSettle(c, kind, d, fmt.Sprintf("%s.%d", name, times))
-	if c.next != nil {
-		c.next.types, c.next.random, c.next.more = nil, false, 0
+	if c.Next != nil {
+		c.Next.Types, c.Next.Random, c.Next.More = nil, false, 0
 	}
 	var asked *call
 	asked = w.call(d, name, c, true, func(r reply, unknown bool) {
@@ -70,8 +74,8 @@ func (w *world) settleAll(d *dice, k *worker, name string, times int) {
 		case r.ok:
 			w.acked.take(w, c, &r.o.result)
 			k.forget(cl.token)
-			if c.next != nil {
-				k.takeClaims(asked, c.next, &r.o.result, r.o.stamp)
+			if c.Next != nil {
+				k.takeClaims(asked, c.Next, &r.o.result, r.o.stamp)
 			}
 		default:
 			k.forget(cl.token)
@@ -87,60 +91,60 @@ func timeoutOf(d *dice) int64 { return pick[int64](d, 1000, 1000, 2000, 5000, 20
 // stepFinalize lets a processor do something about a parent: all that belongs to
 // a finalization, or a part of it.
 func (w *world) stepFinalize(d *dice, name string) {
-	c := &command{id: w.readyID(d), worker: processorOf(d)}
+	c := &model.Command{ID: w.readyID(d), Worker: processorOf(d)}
 	switch d.n(12) {
 	case 0:
-		c.verb, c.timeoutMS = verbExtendEnd, pick(d, 0, timeoutOf(d))
+		c.Verb, c.TimeoutMS = model.VerbExtendEnd, pick(d, 0, timeoutOf(d))
 	case 1:
-		c.verb = verbReleaseEnd
+		c.Verb = model.VerbReleaseEnd
 	case 2:
 		w.fillFinalize(c, d, name)
 		if d.in(300) {
-			c.token = uint64(d.n(int64(w.model.tokens) + 2))
+			c.Token = uint64(d.n(int64(w.model.Tokens) + 2))
 		}
 	case 3, 4: // it dies with the claim
-		c.verb, c.timeoutMS = verbClaimEnd, timeoutOf(d)
+		c.Verb, c.TimeoutMS = model.VerbClaimEnd, timeoutOf(d)
 	case 5, 6: // several want it
 		for i := range 2 + d.n(2) {
-			w.process(newDice(w.seed, d.Uint64()|1<<61), c.id, fmt.Sprintf("p%d", 1+i), fmt.Sprintf("%s.%d", name, i))
+			w.process(newDice(w.seed, d.Uint64()|1<<61), c.ID, fmt.Sprintf("p%d", 1+i), fmt.Sprintf("%s.%d", name, i))
 		}
 		return
 	default:
-		w.process(d, c.id, c.worker, name)
+		w.process(d, c.ID, c.Worker, name)
 		return
 	}
 	w.call(d, name, c, true, nil)
 }
 
-func (w *world) fillFinalize(c *command, d *dice, name string) {
-	c.verb = verbFinalize
-	if c.failed = d.in(300); c.failed {
-		c.reason = "no good: " + name
+func (w *world) fillFinalize(c *model.Command, d *dice, name string) {
+	c.Verb = model.VerbFinalize
+	if c.Failed = d.in(300); c.Failed {
+		c.Reason = "no good: " + name
 		return
 	}
-	c.result = pick(d, "", fmt.Sprintf(`{"by":%q}`, name))
+	c.Result = pick(d, "", fmt.Sprintf(`{"by":%q}`, name))
 }
 
 // process is what a processor does that means well: it claims, extends, finalizes
 // and releases.
 func (w *world) process(d *dice, id uint64, processor, name string) {
-	claim := &command{verb: verbClaimEnd, id: id, worker: processor, timeoutMS: timeoutOf(d)}
+	claim := &model.Command{Verb: model.VerbClaimEnd, ID: id, Worker: processor, TimeoutMS: timeoutOf(d)}
 	w.call(d, name, claim, true, func(r reply, _ bool) {
 		if !r.ok || !r.o.result.Parent.Outcome.Claimed() {
 			return
 		}
-		end := &command{id: id, worker: processor, token: r.o.result.Parent.Token}
+		end := &model.Command{ID: id, Worker: processor, Token: r.o.result.Parent.Token}
 		w.fillFinalize(end, d, name)
 		after := d.n(300 * millisecond)
 		if d.in(200) {
-			after = d.n(2 * claim.timeoutMS * millisecond) // perhaps too late
+			after = d.n(2 * claim.TimeoutMS * millisecond) // perhaps too late
 		}
 		w.after(after, func() {
 			if d.in(300) {
-				w.call(d, name, &command{verb: verbExtendEnd, id: id, worker: processor, timeoutMS: pick(d, 0, timeoutOf(d))}, true, nil)
+				w.call(d, name, &model.Command{Verb: model.VerbExtendEnd, ID: id, Worker: processor, TimeoutMS: pick(d, 0, timeoutOf(d))}, true, nil)
 			}
 			w.call(d, name, end, true, func(reply, bool) {
-				w.call(d, name, &command{verb: verbReleaseEnd, id: id, worker: processor}, true, nil)
+				w.call(d, name, &model.Command{Verb: model.VerbReleaseEnd, ID: id, Worker: processor}, true, nil)
 			})
 		})
 	})
@@ -154,8 +158,8 @@ func (w *world) stepOver(d *dice, name string) {
 		w.stepFinalize(d, name)
 		return
 	}
-	wait := t.final.over() - l.clock.Now().U
-	w.say("the finalization of %d is held by %s for %d ms more", t.id, t.final.processor, wait)
+	wait := t.Final.Over() - l.clock.Now().U
+	w.say("the finalization of %d is held by %s for %d ms more", t.ID, t.Final.Processor, wait)
 	early := d.n((w.profile.netMS + w.profile.entryMS + 5) * 2 * millisecond)
 	if d.in(500) {
 		// U stands still without a leader: the claim lasts so much longer.
@@ -171,16 +175,16 @@ func (w *world) stepOver(d *dice, name string) {
 	}
 	for i := range 1 + d.n(3) {
 		if w.failure == "" {
-			w.process(newDice(w.seed, d.Uint64()|1<<61), t.id, processorOf(d), fmt.Sprintf("%s.%d", name, i))
+			w.process(newDice(w.seed, d.Uint64()|1<<61), t.ID, processorOf(d), fmt.Sprintf("%s.%d", name, i))
 		}
 	}
 }
 
 // heldFinalization returns a parent whose finalization is held, nil if there is
 // none.
-func (w *world) heldFinalization() *task {
-	for i := len(w.model.tasks) - 1; i >= 0; i-- {
-		if t := w.model.tasks[i]; t != nil && w.model.heldBy(t) != "" {
+func (w *world) heldFinalization() *model.Task {
+	for i := len(w.model.Tasks) - 1; i >= 0; i-- {
+		if t := w.model.Tasks[i]; t != nil && w.model.HeldBy(t) != "" {
 			return t
 		}
 	}
@@ -189,23 +193,23 @@ func (w *world) heldFinalization() *task {
 
 // revise lets an operator do something with a parent or a step.
 func (w *world) revise(d *dice, name string) {
-	c := &command{id: w.familyID(d)}
+	c := &model.Command{ID: w.familyID(d)}
 	switch d.n(9) {
 	case 0, 1:
-		c.verb = verbCancel
+		c.Verb = model.VerbCancel
 	case 2: // and thinks better of it, when the steps that were claimed may be over
-		c = &command{verb: verbCancel, id: w.parentID(d)}
-		again := &command{verb: verbRetry, id: c.id, add: int32(d.n(2))}
+		c = &model.Command{Verb: model.VerbCancel, ID: w.parentID(d)}
+		again := &model.Command{Verb: model.VerbRetry, ID: c.ID, Add: int32(d.n(2))}
 		w.after(d.n(3*second), func() { w.call(d, name, again, false, nil) })
 	case 3, 4, 5:
-		c.verb, c.add = verbRetry, int32(d.n(3))
+		c.Verb, c.Add = model.VerbRetry, int32(d.n(3))
 	case 6:
-		c.verb = verbDelete
+		c.Verb = model.VerbDelete
 	case 7:
 		c = w.patch(d)
-		c.id = w.familyID(d)
+		c.ID = w.familyID(d)
 	default:
-		c = &command{verb: verbClaimTask, id: c.id, worker: w.worker(d).name, leaseMS: leaseOf(d), request: "q-" + name}
+		c = &model.Command{Verb: model.VerbClaimTask, ID: c.ID, Worker: w.worker(d).name, LeaseMS: leaseOf(d), Request: "q-" + name}
 	}
-	w.call(d, name, c, c.verb != verbRetry && c.verb != verbPatch, nil)
+	w.call(d, name, c, c.Verb != model.VerbRetry && c.Verb != model.VerbPatch, nil)
 }

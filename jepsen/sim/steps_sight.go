@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 // sighted does a step that only feature level 3 knows; below it nothing.
 func (w *world) sighted(s step, d *dice, name string) {
-	if w.model.level < sightLevel {
+	if w.model.Level < model.SightLevel {
 		return
 	}
 	switch s.kind {
@@ -23,66 +25,66 @@ func (w *world) sighted(s step, d *dice, name string) {
 
 // stepSchedule sets a schedule, or deletes one.
 func (w *world) stepSchedule(d *dice, name string) {
-	s := &schedule{name: fmt.Sprintf("s%d", 1+d.n(3))}
+	s := &model.Schedule{Name: fmt.Sprintf("s%d", 1+d.n(3))}
 	if d.in(150) {
-		w.call(d, name, &command{verb: verbDeleteSchedule, schedule: s}, false, nil)
+		w.call(d, name, &model.Command{Verb: model.VerbDeleteSchedule, Schedule: s}, false, nil)
 		return
 	}
-	s.task = w.newTask(d, name, false)
-	s.task.runAt, s.task.expiresAt = 0, 0
-	s.everyMS, s.overlap = pick[int64](d, 1000, 5000, 30_000), d.in(400)
-	if s.everyMS == 1000 && w.profile.long {
-		s.overlap = false // else there are hundreds of tasks
+	s.Task = w.newTask(d, name, false)
+	s.Task.RunAt, s.Task.ExpiresAt = 0, 0
+	s.EveryMS, s.Overlap = pick[int64](d, 1000, 5000, 30_000), d.in(400)
+	if s.EveryMS == 1000 && w.profile.long {
+		s.Overlap = false // else there are hundreds of tasks
 	}
 	if d.in(600) {
-		s.everyMS, s.cron = 0, pick(d, minutely, minutely, fiveMinutely)
+		s.EveryMS, s.Cron = 0, pick(d, minutely, minutely, fiveMinutely)
 	}
-	s.skipLate, s.paused = d.in(300), d.in(100)
-	w.call(d, name, &command{verb: verbSetSchedule, schedule: s}, true, nil)
+	s.SkipLate, s.Paused = d.in(300), d.in(100)
+	w.call(d, name, &model.Command{Verb: model.VerbSetSchedule, Schedule: s}, true, nil)
 }
 
 // act draws an action on the tasks that a filter selects now: until it is done,
 // they may have changed.
-func (w *world) act(d *dice) *command {
-	c := &command{verb: verbAct, action: pick(d, verbRetry, verbCancel, verbDelete)}
-	f := &c.filter
-	switch c.action {
-	case verbRetry:
-		c.add = int32(d.n(2))
-		f.status = pick(d, failed, failed, claimed, scheduled, "")
-	case verbCancel:
-		f.status = pick(d, pending, scheduled, claimed, "")
+func (w *world) act(d *dice) *model.Command {
+	c := &model.Command{Verb: model.VerbAct, Action: pick(d, model.VerbRetry, model.VerbCancel, model.VerbDelete)}
+	f := &c.Filter
+	switch c.Action {
+	case model.VerbRetry:
+		c.Add = int32(d.n(2))
+		f.Status = pick(d, model.Failed, model.Failed, model.Claimed, model.Scheduled, "")
+	case model.VerbCancel:
+		f.Status = pick(d, model.Pending, model.Scheduled, model.Claimed, "")
 		if w.parentsKnown() && d.in(300) {
-			f.status = pick(d, blocked, running)
+			f.Status = pick(d, model.Blocked, model.Running)
 		}
 	default:
-		f.status = pick(d, completed, failed, cancelled, "")
+		f.Status = pick(d, model.Completed, model.Failed, model.Cancelled, "")
 	}
 	if d.in(500) {
-		f.kind = w.typeName(d)
+		f.Kind = w.typeName(d)
 	}
 	if d.in(150) {
-		f.worker = w.worker(d).name
+		f.Worker = w.worker(d).name
 	}
 	if d.in(200) {
-		f.labels = newLabels(d)
+		f.Labels = newLabels(d)
 	}
 	if d.in(200) {
-		f.after = w.calendar() - d.n(20_000)
+		f.After = w.calendar() - d.n(20_000)
 	}
 	if d.in(100) {
-		f.before = w.calendar() - d.n(5000)
+		f.Before = w.calendar() - d.n(5000)
 	}
 	if w.parentsKnown() && d.in(250) {
-		f.kind, f.worker, f.of = "", "", w.parentID(d)
+		f.Kind, f.Worker, f.Of = "", "", w.parentID(d)
 	}
-	for _, t := range w.model.tasks {
-		if t != nil && (f.matches(t) || d.in(30)) && len(c.ids) < 40 {
-			c.ids = append(c.ids, t.id)
+	for _, t := range w.model.Tasks {
+		if t != nil && (f.Matches(t) || d.in(30)) && len(c.IDs) < 40 {
+			c.IDs = append(c.IDs, t.ID)
 		}
 	}
-	if len(c.ids) == 0 {
-		c.ids = []uint64{1}
+	if len(c.IDs) == 0 {
+		c.IDs = []uint64{1}
 	}
 	return c
 }
@@ -90,7 +92,7 @@ func (w *world) act(d *dice) *command {
 // slot waits until about the next slot of a schedule, and then lets something go
 // wrong, or the schedule be set anew.
 func (w *world) slot(d *dice, name string) {
-	l, next := w.leader, w.model.nextSlot()
+	l, next := w.leader, w.model.NextSlot()
 	if l == nil || next == 0 {
 		w.stepSchedule(d, name)
 		return
@@ -108,9 +110,9 @@ func (w *world) slot(d *dice, name string) {
 	}
 	switch k := pick(d, stepDepose, stepDepose, stepPause, stepWall, stepRestart, stepSchedule, stepSchedule, stepSchedule); k {
 	case stepSchedule:
-		for _, s := range slices.Sorted(maps.Keys(w.model.schedules)) {
-			if again := w.model.schedules[s].schedule; again.next == next {
-				w.call(d, name, &command{verb: verbSetSchedule, schedule: &again}, true, nil)
+		for _, s := range slices.Sorted(maps.Keys(w.model.Schedules)) {
+			if again := w.model.Schedules[s].Schedule; again.Next == next {
+				w.call(d, name, &model.Command{Verb: model.VerbSetSchedule, Schedule: &again}, true, nil)
 				return
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 // Bounds of guarantee 5 of docs/guarantees.md.
@@ -24,16 +25,16 @@ type watch struct {
 	keys      map[watchedKey]uint64 // to the task that has it
 	requests  map[string]*watchedRequest
 	byToken   map[uint64]*watchedRequest
-	settled   map[uint64]verb  // by token: what ended the claim
-	expiredAt map[uint64]int64 // by token: when the expiry was decided
-	believed  map[uint64]int64 // by token: until when the worker takes it for its own, in real time
+	settled   map[uint64]model.Verb // by token: what ended the claim
+	expiredAt map[uint64]int64      // by token: when the expiry was decided
+	believed  map[uint64]int64      // by token: until when the worker takes it for its own, in real time
 	live      []*watchedTask
-	types     map[string]*settings // of task types, as they were set
-	done      map[uint64]then      // by token: what a completion did beside
-	kept      map[string]bool      // types that ever had a retention of their own
-	defaults  settings             // the server's
-	keptAll   bool                 // whether those ever had a retention
-	evicted   bool                 // something was, ever
+	types     map[string]*model.Settings // of task types, as they were set
+	done      map[uint64]model.Then      // by token: what a completion did beside
+	kept      map[string]bool            // types that ever had a retention of their own
+	defaults  model.Settings             // the server's
+	keptAll   bool                       // whether those ever had a retention
+	evicted   bool                       // something was, ever
 	schedules map[string]*watchedSchedule
 	parents   map[uint64]*watchedParent
 	stepOf    map[uint64]*watchedParent // by the step's id
@@ -111,7 +112,7 @@ type watchedTask struct {
 
 // watchedRequest is the first answer to a claim request.
 type watchedRequest struct {
-	claims []claimOf
+	claims []model.ClaimOf
 	live   int
 	endedU int64
 }
@@ -120,8 +121,8 @@ func newWatch() *watch {
 	return &watch{
 		tasks: map[uint64]*watchedTask{}, keys: map[watchedKey]uint64{},
 		requests: map[string]*watchedRequest{}, byToken: map[uint64]*watchedRequest{},
-		settled: map[uint64]verb{}, expiredAt: map[uint64]int64{}, believed: map[uint64]int64{},
-		types: map[string]*settings{}, done: map[uint64]then{}, kept: map[string]bool{},
+		settled: map[uint64]model.Verb{}, expiredAt: map[uint64]int64{}, believed: map[uint64]int64{},
+		types: map[string]*model.Settings{}, done: map[uint64]model.Then{}, kept: map[string]bool{},
 		schedules: map[string]*watchedSchedule{}, parents: map[uint64]*watchedParent{}, stepOf: map[uint64]*watchedParent{},
 	}
 }
@@ -132,18 +133,18 @@ func (o *watch) entry(w *world, e *entry, machine *fsm.Machine, applied *fsm.App
 	o.stampedLed = e.led
 	for i, c := range e.commands {
 		r := &applied.Results[i]
-		w.mix(uint64(c.verb), uint64(len(r.Code)), uint64(r.Expired), uint64(len(r.Claims)))
+		w.mix(uint64(c.Verb), uint64(len(r.Code)), uint64(r.Expired), uint64(len(r.Claims)))
 		if r.Task != nil {
 			w.mix(r.Task.ID, r.Task.Token, uint64(r.Task.Status))
 		}
 		if w.tracing() {
 			w.say("  entry %d: %v -> %s", e.index, c, describe(r))
 		}
-		switch c.verb {
-		case verbRunSchedules:
+		switch c.Verb {
+		case model.VerbRunSchedules:
 			o.runSlots(w, c, r, events, applied.Stamp)
-		case verbAct:
-			o.acted(w, c, e.want[i].acted, applied.Stamp)
+		case model.VerbAct:
+			o.acted(w, c, e.want[i].Acted, applied.Stamp)
 		default:
 			o.command(w, e, c, e.sentAt[i], r, applied.Stamp)
 		}
@@ -151,64 +152,64 @@ func (o *watch) entry(w *world, e *entry, machine *fsm.Machine, applied *fsm.App
 	o.steps(w, machine, events)
 }
 
-func (o *watch) command(w *world, e *entry, c *command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
-	switch c.verb {
-	case verbSubmit:
-		o.submitAll(w, c.tasks, r.Submitted, now)
-	case verbClaimNext, verbClaimTask:
+func (o *watch) command(w *world, e *entry, c *model.Command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
+	switch c.Verb {
+	case model.VerbSubmit:
+		o.submitAll(w, c.Tasks, r.Submitted, now)
+	case model.VerbClaimNext, model.VerbClaimTask:
 		o.claims(w, c, sentAt, r, now)
-	case verbComplete, verbFail, verbRelease:
+	case model.VerbComplete, model.VerbFail, model.VerbRelease:
 		o.settle(w, c, sentAt, r, now)
-	case verbExtend:
+	case model.VerbExtend:
 		if r.Code == "" {
 			t := o.held(w, c)
-			o.extended(w, t, c.leaseMS, sentAt, r.Task, now)
+			o.extended(w, t, c.LeaseMS, sentAt, r.Task, now)
 		}
-	case verbRetry, verbDelete, verbCancel, verbPatch:
+	case model.VerbRetry, model.VerbDelete, model.VerbCancel, model.VerbPatch:
 		if r.Code == "" && !r.Gone {
 			o.change(w, c, r, now)
 		}
-	case verbBatch:
+	case model.VerbBatch:
 		for i := range r.Results {
-			o.command(w, e, c.ops[i], sentAt, &r.Results[i], now)
+			o.command(w, e, c.Ops[i], sentAt, &r.Results[i], now)
 		}
-		if c.atomic && (r.Code == "") != (len(r.Results) == len(c.ops)) {
+		if c.Atomic && (r.Code == "") != (len(r.Results) == len(c.Ops)) {
 			w.fail("an atomic batch was done in part: %v", c)
 		}
-	case verbSetType:
-		s := o.types[c.kind]
+	case model.VerbSetType:
+		s := o.types[c.Kind]
 		if s == nil {
-			s = &settings{}
-			o.types[c.kind] = s
+			s = &model.Settings{}
+			o.types[c.Kind] = s
 		}
-		*s = c.changed(*s)
-		o.kept[c.kind] = o.kept[c.kind] || s.keepMS != 0
-	case verbSetDefaults:
-		o.defaults = c.changed(o.defaults)
-		o.keptAll = o.keptAll || o.defaults.keepMS != 0
-	case verbEvict:
+		*s = c.Changed(*s)
+		o.kept[c.Kind] = o.kept[c.Kind] || s.KeepMS != 0
+	case model.VerbSetDefaults:
+		o.defaults = c.Changed(o.defaults)
+		o.keptAll = o.keptAll || o.defaults.KeepMS != 0
+	case model.VerbEvict:
 		o.evicted = o.evicted || r.Evicted > 0
-	case verbExpire:
+	case model.VerbExpire:
 		o.expire(w, c, sentAt, r, now)
-	case verbSetSchedule:
+	case model.VerbSetSchedule:
 		o.setSchedule(w, c, r)
-	case verbDeleteSchedule:
-		delete(o.schedules, c.schedule.name)
-	case verbClaimEnd, verbExtendEnd, verbReleaseEnd, verbFinalize:
+	case model.VerbDeleteSchedule:
+		delete(o.schedules, c.Schedule.Name)
+	case model.VerbClaimEnd, model.VerbExtendEnd, model.VerbReleaseEnd, model.VerbFinalize:
 		o.finalization(w, e, c, sentAt, r)
-	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbRunSchedules, verbSetTrail, verbAct, verbTell:
+	case model.VerbTick, model.VerbCheckpoint, model.VerbSetNode, model.VerbSetLevel, model.VerbRunSchedules, model.VerbSetTrail, model.VerbAct, model.VerbTell:
 	}
 }
 
 // change takes an accepted call that is about one task and no claim.
-func (o *watch) change(w *world, c *command, r *fsm.Result, now fsm.Stamp) {
-	t := o.tasks[c.id]
+func (o *watch) change(w *world, c *model.Command, r *fsm.Result, now fsm.Stamp) {
+	t := o.tasks[c.ID]
 	if t == nil {
 		w.fail("accepted for a task that was deleted, or never was: %v", c)
 		return
 	}
-	switch c.verb {
-	case verbRetry:
+	switch c.Verb {
+	case model.VerbRetry:
 		if !r.Repeated && t.holder != 0 {
 			o.end(t, now)
 		}
@@ -218,22 +219,22 @@ func (o *watch) change(w *world, c *command, r *fsm.Result, now fsm.Stamp) {
 		if t.endedU < 0 {
 			o.livesAgain(w, t, now)
 		}
-	case verbCancel:
+	case model.VerbCancel:
 		o.look(t, r.Task, now)
-	case verbPatch:
+	case model.VerbPatch:
 		if t.holder != 0 || t.endedU >= 0 {
 			w.fail("accepted for a task that is claimed or has ended: %v", c)
 		}
-		if c.set.runAt != nil {
-			t.runAt = *c.set.runAt
+		if c.Set.RunAt != nil {
+			t.runAt = *c.Set.RunAt
 		}
 	default:
 		if t.holder != 0 {
-			w.fail("delete of task %d was accepted: it is held", c.id)
+			w.fail("delete of task %d was accepted: it is held", c.ID)
 			return
 		}
-		delete(o.tasks, c.id)
-		o.deleted(c.id)
+		delete(o.tasks, c.ID)
+		o.deleted(c.ID)
 		o.keyless(t)
 	}
 }
@@ -268,7 +269,7 @@ func (o *watch) look(t *watchedTask, after *fsm.Task, now fsm.Stamp) {
 	}
 }
 
-func (o *watch) submitAll(w *world, tasks []newTask, submitted []fsm.Submitted, now fsm.Stamp) {
+func (o *watch) submitAll(w *world, tasks []model.NewTask, submitted []fsm.Submitted, now fsm.Stamp) {
 	if len(tasks) != len(submitted) {
 		w.fail("%d tasks were submitted, %d answered", len(tasks), len(submitted))
 		return
@@ -278,14 +279,14 @@ func (o *watch) submitAll(w *world, tasks []newTask, submitted []fsm.Submitted, 
 	}
 }
 
-func (o *watch) submit(w *world, n *newTask, s *fsm.Submitted, now fsm.Stamp) {
+func (o *watch) submit(w *world, n *model.NewTask, s *fsm.Submitted, now fsm.Stamp) {
 	id := s.Task.ID
-	rivals := o.rivals(n.kind, n.key, n.ofKind)
+	rivals := o.rivals(n.Kind, n.Key, n.OfKind)
 	switch {
 	case !s.Created && !slices.Contains(rivals, id):
-		w.fail("submit with key %q was answered with task %d, the key leads to %d", n.key, id, rivals)
+		w.fail("submit with key %q was answered with task %d, the key leads to %d", n.Key, id, rivals)
 	case s.Created && slices.ContainsFunc(rivals, func(has uint64) bool { return !o.free(o.tasks[has], now) }):
-		w.fail("submit with key %q made task %d, the key has task %d", n.key, id, rivals)
+		w.fail("submit with key %q made task %d, the key has task %d", n.Key, id, rivals)
 	case s.Created:
 		if o.tasks[id] != nil {
 			w.fail("id %d was given out twice", id)
@@ -293,24 +294,24 @@ func (o *watch) submit(w *world, n *newTask, s *fsm.Submitted, now fsm.Stamp) {
 		}
 		t := watchedOf(id, n, now)
 		o.tasks[id] = t
-		if n.key != "" {
-			o.keys[keyOf(n.kind, n.key, n.ofKind)] = id
+		if n.Key != "" {
+			o.keys[keyOf(n.Kind, n.Key, n.OfKind)] = id
 		}
-		if n.parent != nil {
-			o.submitSteps(w, t, n.parent, now)
+		if n.Parent != nil {
+			o.submitSteps(w, t, n.Parent, now)
 		}
 	}
 }
 
 // watchedOf returns what is known of a task that was just submitted.
-func watchedOf(id uint64, n *newTask, now fsm.Stamp) *watchedTask {
+func watchedOf(id uint64, n *model.NewTask, now fsm.Stamp) *watchedTask {
 	t := &watchedTask{
-		id: id, kind: n.kind, key: n.key, leaseMS: n.leaseMS, group: n.group, active: n.active, ofKind: n.ofKind, expires: n.expiresAt != 0,
-		lapses: n.expiresAt != 0 || n.parent != nil,
-		keepMS: n.keepMS, runAt: n.runAt, endedU: -1, endedT: -1, sinceU: now.U, sinceT: now.T,
+		id: id, kind: n.Kind, key: n.Key, leaseMS: n.LeaseMS, group: n.Group, active: n.Active, ofKind: n.OfKind, expires: n.ExpiresAt != 0,
+		lapses: n.ExpiresAt != 0 || n.Parent != nil,
+		keepMS: n.KeepMS, runAt: n.RunAt, endedU: -1, endedT: -1, sinceU: now.U, sinceT: now.T,
 	}
-	if n.delayMS != 0 {
-		t.runAt = now.T + n.delayMS
+	if n.DelayMS != 0 {
+		t.runAt = now.T + n.DelayMS
 	}
 	return t
 }
@@ -325,7 +326,7 @@ func (o *watch) free(t *watchedTask, now fsm.Stamp) bool {
 	if endedU < 0 && t.lapses {
 		endedU = t.sinceU // or later
 	}
-	return endedU >= 0 && (t.active || now.U >= endedU+rememberedMS && o.removable(t, now))
+	return endedU >= 0 && (t.active || now.U >= endedU+model.RememberedMS && o.removable(t, now))
 }
 
 // removable reports whether retention or eviction may have removed the task.
@@ -337,50 +338,50 @@ func (o *watch) removable(t *watchedTask, now fsm.Stamp) bool {
 	if endedT < 0 && t.lapses {
 		endedT = t.sinceT
 	}
-	return endedT >= 0 && (o.evicted || o.keptAll || o.kept[t.kind] || t.keepMS != 0 || now.T >= endedT+keptByDefault)
+	return endedT >= 0 && (o.evicted || o.keptAll || o.kept[t.kind] || t.keepMS != 0 || now.T >= endedT+model.KeptByDefault)
 }
 
-func (o *watch) claims(w *world, c *command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
+func (o *watch) claims(w *world, c *model.Command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
 	if r.Code != "" {
 		return
 	}
-	first := o.requests[c.request]
-	if first != nil && first.live == 0 && now.U >= first.endedU+rememberedMS {
-		delete(o.requests, c.request)
+	first := o.requests[c.Request]
+	if first != nil && first.live == 0 && now.U >= first.endedU+model.RememberedMS {
+		delete(o.requests, c.Request)
 		first = nil
 	}
 	if r.Repeated && first == nil { // a claim by id of the one who holds it
-		t := o.tasks[c.id]
-		if c.verb != verbClaimTask || t == nil || t.holder == 0 || t.worker != c.worker || r.Claims[0].Token != t.holder {
+		t := o.tasks[c.ID]
+		if c.Verb != model.VerbClaimTask || t == nil || t.holder == 0 || t.worker != c.Worker || r.Claims[0].Token != t.holder {
 			w.fail("claim was answered as repeated, nobody asked before: %v", c)
 			return
 		}
-		o.extended(w, t, c.leaseMS, sentAt, r.Task, now)
+		o.extended(w, t, c.LeaseMS, sentAt, r.Task, now)
 		return
 	}
 	if r.Repeated {
 		same := len(first.claims) == len(r.Claims)
 		for i := 0; same && i < len(r.Claims); i++ {
-			same = first.claims[i] == claimOf{r.Claims[i].Task.ID, r.Claims[i].Token}
+			same = first.claims[i] == model.ClaimOf{ID: r.Claims[i].Task.ID, Token: r.Claims[i].Token}
 		}
 		if !same {
-			w.fail("request %q got another answer than the first time", c.request)
+			w.fail("request %q got another answer than the first time", c.Request)
 		}
 		return
 	}
-	if first != nil && c.request != "" {
-		w.fail("request %q was answered anew, it had been answered before", c.request)
+	if first != nil && c.Request != "" {
+		w.fail("request %q was answered anew, it had been answered before", c.Request)
 		return
 	}
 	o.begin(w, c, sentAt, r.Claims, now)
 }
 
 // begin takes the claims that were begun.
-func (o *watch) begin(w *world, c *command, sentAt int64, claims []fsm.Claim, now fsm.Stamp) {
+func (o *watch) begin(w *world, c *model.Command, sentAt int64, claims []fsm.Claim, now fsm.Stamp) {
 	var request *watchedRequest
-	if c.request != "" && len(claims) > 0 {
+	if c.Request != "" && len(claims) > 0 {
 		request = &watchedRequest{live: len(claims)}
-		o.requests[c.request] = request
+		o.requests[c.Request] = request
 	}
 	for i := range claims {
 		cl := &claims[i]
@@ -393,40 +394,40 @@ func (o *watch) begin(w *world, c *command, sentAt int64, claims []fsm.Claim, no
 			w.fail("task %d was claimed, it is not there", cl.Task.ID)
 			return
 		case t.holder != 0:
-			w.fail("task %d was claimed by %s (token %d) while %s holds it (token %d)", t.id, c.worker, cl.Token, t.worker, t.holder)
+			w.fail("task %d was claimed by %s (token %d) while %s holds it (token %d)", t.id, c.Worker, cl.Token, t.worker, t.holder)
 			return
 		case cl.Token <= o.lastToken:
 			w.fail("token %d of task %d was given out after token %d", cl.Token, t.id, o.lastToken)
 			return
 		}
 		o.lastToken = cl.Token
-		length := c.leaseMS
-		for _, otherwise := range []int64{t.leaseMS, o.settingsOf(t.kind).or(&o.defaults).leaseMS, leaseByDefault} {
+		length := c.LeaseMS
+		for _, otherwise := range []int64{t.leaseMS, o.settingsOf(t.kind).Or(&o.defaults).LeaseMS, model.LeaseByDefault} {
 			if length == 0 {
 				length = otherwise
 			}
 		}
-		t.holder, t.worker, t.seq, t.claimMS, t.lapses = cl.Token, c.worker, 1, length, false
+		t.holder, t.worker, t.seq, t.claimMS, t.lapses = cl.Token, c.Worker, 1, length, false
 		t.notBefore, t.notBeforeLed = sentAt+length*millisecond, o.stampedLed+length*millisecond
 		o.dueAt(t, cl.Task.LeaseEndU-now.U)
 		o.live = append(o.live, t)
 		if request != nil {
-			request.claims = append(request.claims, claimOf{t.id, cl.Token})
+			request.claims = append(request.claims, model.ClaimOf{ID: t.id, Token: cl.Token})
 			o.byToken[cl.Token] = request
 		}
 	}
 }
 
-func (o *watch) settingsOf(kind string) settings {
+func (o *watch) settingsOf(kind string) model.Settings {
 	if s := o.types[kind]; s != nil {
 		return *s
 	}
-	return settings{}
+	return model.Settings{}
 }
 
 // allowed reports whether a claim of the task may begin now, as far as its
 // time, its group and its type say.
-func (o *watch) allowed(w *world, c *command, t *watchedTask, now fsm.Stamp) bool {
+func (o *watch) allowed(w *world, c *model.Command, t *watchedTask, now fsm.Stamp) bool {
 	s := o.settingsOf(t.kind)
 	live := int32(0)
 	for _, other := range o.live {
@@ -439,11 +440,11 @@ func (o *watch) allowed(w *world, c *command, t *watchedTask, now fsm.Stamp) boo
 		}
 	}
 	switch {
-	case s.claims > 0 && live >= s.claims:
-		w.fail("task %d was claimed, %d claims of its type live and %d may", t.id, live, s.claims)
+	case s.Claims > 0 && live >= s.Claims:
+		w.fail("task %d was claimed, %d claims of its type live and %d may", t.id, live, s.Claims)
 	case now.T < t.runAt:
 		w.fail("task %d was claimed at %d, it was to wait until %d", t.id, now.T, t.runAt)
-	case s.paused && c.verb == verbClaimNext:
+	case s.Paused && c.Verb == model.VerbClaimNext:
 		w.fail("task %d was claimed, its type is paused", t.id)
 	case t.endedU >= 0:
 		w.fail("task %d was claimed, it has ended", t.id)
@@ -458,9 +459,9 @@ func (o *watch) dueAt(t *watchedTask, leftMS int64) {
 }
 
 // held returns the task that an accepted call of a claim's worker was about.
-func (o *watch) held(w *world, c *command) *watchedTask {
-	t := o.tasks[c.id]
-	if t == nil || t.holder == 0 || t.worker != c.worker || c.token != 0 && c.token != t.holder {
+func (o *watch) held(w *world, c *model.Command) *watchedTask {
+	t := o.tasks[c.ID]
+	if t == nil || t.holder == 0 || t.worker != c.Worker || c.Token != 0 && c.Token != t.holder {
 		w.fail("accepted from one who does not hold the claim: %v", c)
 		return &watchedTask{}
 	}
@@ -479,75 +480,75 @@ func (o *watch) extended(w *world, t *watchedTask, asked, sentAt int64, after *f
 	o.dueAt(t, after.LeaseEndU-now.U)
 }
 
-func (o *watch) settle(w *world, c *command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
+func (o *watch) settle(w *world, c *model.Command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
 	switch {
 	case r.Code != "":
 	case r.Repeated:
-		if v, ok := o.settled[c.token]; c.token != 0 && (!ok || v != c.verb) {
+		if v, ok := o.settled[c.Token]; c.Token != 0 && (!ok || v != c.Verb) {
 			w.fail("answered as repeated, but it had not been done: %v", c)
 		}
-		if did, ok := o.done[c.token]; ok && !did.sameAs(thenOf(r)) {
+		if did, ok := o.done[c.Token]; ok && !doneAlike(did, thenOf(r)) {
 			w.fail("a repeated completion was answered otherwise than the first: %v", c)
 		}
 	default:
 		t := o.held(w, c)
-		o.settled[t.holder] = c.verb
+		o.settled[t.holder] = c.Verb
 		token := t.holder
 		o.end(t, now)
 		o.look(t, r.Task, now)
 		t.runAt = 0
-		if c.retryIn || c.verb == verbRelease {
-			t.runAt = now.T + c.delayMS
+		if c.RetryIn || c.Verb == model.VerbRelease {
+			t.runAt = now.T + c.DelayMS
 		}
-		if c.verb == verbRelease { // as if it had not been started
+		if c.Verb == model.VerbRelease { // as if it had not been started
 			t.lapses, t.sinceU, t.sinceT = t.expires, now.U, now.T
 		}
-		if c.verb == verbComplete {
+		if c.Verb == model.VerbComplete {
 			o.done[token] = thenOf(r)
-			o.submitAll(w, c.tasks, r.Submitted, now)
-			o.next(w, c.next, sentAt, r.Claims, now)
+			o.submitAll(w, c.Tasks, r.Submitted, now)
+			o.next(w, c.Next, sentAt, r.Claims, now)
 		}
 	}
 }
 
 // next takes what the claim of a completion took.
-func (o *watch) next(w *world, c *command, sentAt int64, claims []fsm.Claim, now fsm.Stamp) {
+func (o *watch) next(w *world, c *model.Command, sentAt int64, claims []fsm.Claim, now fsm.Stamp) {
 	if c == nil {
 		if len(claims) > 0 {
 			w.fail("a completion took claims that it had not asked for")
 		}
 		return
 	}
-	o.claims(w, c, sentAt, &fsm.Result{Claims: claims, Repeated: o.known(c.request, now)}, now)
+	o.claims(w, c, sentAt, &fsm.Result{Claims: claims, Repeated: o.known(c.Request, now)}, now)
 }
 
 // known reports whether a claim request is remembered.
 func (o *watch) known(request string, now fsm.Stamp) bool {
 	first := o.requests[request]
-	return first != nil && (first.live > 0 || now.U < first.endedU+rememberedMS)
+	return first != nil && (first.live > 0 || now.U < first.endedU+model.RememberedMS)
 }
 
 // thenOf returns what a completion did beside.
-func thenOf(r *fsm.Result) then {
-	var did then
+func thenOf(r *fsm.Result) model.Then {
+	var did model.Then
 	for i := range r.Submitted {
-		did.submitted = append(did.submitted, followUp{r.Submitted[i].Task.ID, r.Submitted[i].Created})
+		did.Submitted = append(did.Submitted, model.FollowUp{ID: r.Submitted[i].Task.ID, Created: r.Submitted[i].Created})
 	}
 	for i := range r.Claims {
-		did.claims = append(did.claims, claimOf{r.Claims[i].Task.ID, r.Claims[i].Token})
+		did.Claims = append(did.Claims, model.ClaimOf{ID: r.Claims[i].Task.ID, Token: r.Claims[i].Token})
 	}
 	return did
 }
 
-func (d then) sameAs(other then) bool {
-	return slices.Equal(d.submitted, other.submitted) && slices.Equal(d.claims, other.claims)
+func doneAlike(d, other model.Then) bool {
+	return slices.Equal(d.Submitted, other.Submitted) && slices.Equal(d.Claims, other.Claims)
 }
 
-func (o *watch) expire(w *world, c *command, decidedAt int64, r *fsm.Result, now fsm.Stamp) {
+func (o *watch) expire(w *world, c *model.Command, decidedAt int64, r *fsm.Result, now fsm.Stamp) {
 	count := 0
-	for _, l := range c.items {
-		t := o.tasks[l.id]
-		if t == nil || t.holder != l.token || t.seq != l.seq {
+	for _, l := range c.Items {
+		t := o.tasks[l.ID]
+		if t == nil || t.holder != l.Token || t.seq != l.Seq {
 			continue
 		}
 		count++

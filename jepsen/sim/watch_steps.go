@@ -5,13 +5,14 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 // watchedParent is what is known of a parent and its steps, from the trail, from
 // answers, and from how they are after each entry.
 type watchedParent struct {
 	id   uint64
-	plan *plan
+	plan *model.Plan
 
 	// Of its life, which a retry begins anew.
 	finalized bool
@@ -30,11 +31,11 @@ type watchedParent struct {
 }
 
 // submitSteps takes the steps of a new parent.
-func (o *watch) submitSteps(w *world, t *watchedTask, p *plan, now fsm.Stamp) {
+func (o *watch) submitSteps(w *world, t *watchedTask, p *model.Plan, now fsm.Stamp) {
 	of := &watchedParent{id: t.id, plan: p, done: map[uint64]bool{}}
 	o.parents[t.id] = of
-	for i := range p.steps {
-		s := watchedOf(t.id+1+uint64(i), &p.steps[i].task, now)
+	for i := range p.Steps {
+		s := watchedOf(t.id+1+uint64(i), &p.Steps[i].Task, now)
 		if o.tasks[s.id] != nil {
 			w.fail("id %d was given out twice, to a step of parent %d", s.id, t.id)
 			return
@@ -52,7 +53,7 @@ func (o *watch) retried(id uint64, now fsm.Stamp) {
 	}
 	p.processor = "" // if it had ended
 	o.tasks[id].sinceU, o.tasks[id].sinceT = now.U, now.T
-	for i := range p.plan.steps {
+	for i := range p.plan.Steps {
 		if s := o.tasks[id+1+uint64(i)]; s.holder == 0 && !p.done[s.id] {
 			s.runAt, s.endedU, s.endedT = 0, -1, -1
 		}
@@ -66,7 +67,7 @@ func (o *watch) deleted(id uint64) {
 		return
 	}
 	delete(o.parents, id)
-	for i := range p.plan.steps {
+	for i := range p.plan.Steps {
 		delete(o.tasks, id+1+uint64(i))
 		delete(o.stepOf, id+1+uint64(i))
 	}
@@ -110,7 +111,7 @@ func (o *watch) parentEvent(w *world, p *watchedParent, e *event.Event) {
 		}
 		p.ended, p.processor = true, ""
 		if w.tracing() {
-			w.say("  parent %d of %d steps ends: %v, by %q", p.id, len(p.plan.steps), e.Kind, e.WorkerID)
+			w.say("  parent %d of %d steps ends: %v, by %q", p.id, len(p.plan.Steps), e.Kind, e.WorkerID)
 		}
 	default:
 	}
@@ -121,7 +122,7 @@ func (o *watch) parentEvent(w *world, p *watchedParent, e *event.Event) {
 func (o *watch) stepEvent(w *world, p *watchedParent, e *event.Event) {
 	switch e.Kind {
 	case event.Claimed:
-		for _, on := range p.plan.steps[e.TaskID-p.id-1].on {
+		for _, on := range p.plan.Steps[e.TaskID-p.id-1].On {
 			if id := p.id + 1 + uint64(on); !p.done[id] {
 				w.fail("step %d of parent %d was handed out, step %d, which it depends on, has not completed", e.TaskID, p.id, id)
 			}
@@ -142,7 +143,7 @@ func (o *watch) stepEvent(w *world, p *watchedParent, e *event.Event) {
 // settledParent checks how an entry left a parent.
 func (o *watch) settledParent(w *world, machine *fsm.Machine, p *watchedParent) {
 	t := machine.Get(p.id)
-	steps := make([]*fsm.Task, len(p.plan.steps))
+	steps := make([]*fsm.Task, len(p.plan.Steps))
 	open := 0
 	for i := range steps {
 		steps[i] = machine.Get(p.id + 1 + uint64(i))
@@ -161,7 +162,7 @@ func (o *watch) settledParent(w *world, machine *fsm.Machine, p *watchedParent) 
 		w.fail("parent %d has ended: %v, by the trail: %v", p.id, t.Status.Ended(), p.ended)
 	case t.Status.Ended() && open > 0:
 		w.fail("parent %d has ended, %d of its steps have not", p.id, open)
-	case !t.Status.Ended() && open == 0 && (!p.plan.byClaim || t.CancelRequested):
+	case !t.Status.Ended() && open == 0 && (!p.plan.ByClaim || t.CancelRequested):
 		w.fail("parent %d is stuck: all its steps have ended, and it goes on running", p.id)
 	case len(p.broken) > 0 && open > 0:
 		o.brokenParent(w, p, steps)
@@ -180,7 +181,7 @@ func (o *watch) brokenParent(w *world, p *watchedParent, steps []*fsm.Task) {
 			by := int(id - p.id - 1)
 			cause := steps[by]
 			unfinished := cause.Status == fsm.StatusFailed || cause.Status == fsm.StatusCancelled
-			if unfinished && (!p.plan.goesOn || slices.Contains(p.plan.steps[at].on, by)) {
+			if unfinished && (!p.plan.GoesOn || slices.Contains(p.plan.Steps[at].On, by)) {
 				w.fail("step %d of parent %d is %v and not stopped, step %d is %v", s.ID, p.id, s.Status, cause.ID, cause.Status)
 				return
 			}
@@ -189,35 +190,35 @@ func (o *watch) brokenParent(w *world, p *watchedParent, steps []*fsm.Task) {
 }
 
 // finalization takes the answer to a processor.
-func (o *watch) finalization(w *world, e *entry, c *command, sentAt int64, r *fsm.Result) {
-	p, a := o.parents[c.id], r.Parent
+func (o *watch) finalization(w *world, e *entry, c *model.Command, sentAt int64, r *fsm.Result) {
+	p, a := o.parents[c.ID], r.Parent
 	if p == nil || a == nil {
 		return
 	}
-	another := p.processor != "" && p.processor != c.worker && e.packedAt < p.until
+	another := p.processor != "" && p.processor != c.Worker && e.packedAt < p.until
 	switch {
-	case c.verb == verbClaimEnd && a.Outcome == fsm.FinalizationClaimed:
+	case c.Verb == model.VerbClaimEnd && a.Outcome == fsm.FinalizationClaimed:
 		if another {
-			w.fail("%s got the finalization of %d %.6f ms before the time of %s was over", c.worker, p.id, float64(p.until-e.packedAt)/1e6, p.processor)
+			w.fail("%s got the finalization of %d %.6f ms before the time of %s was over", c.Worker, p.id, float64(p.until-e.packedAt)/1e6, p.processor)
 		}
 		if a.Token <= o.lastToken {
 			w.fail("token %d of the finalization of %d was given out after token %d", a.Token, p.id, o.lastToken)
 		}
 		o.lastToken = a.Token
-		p.processor, p.token, p.until = c.worker, a.Token, sentAt+c.timeoutMS*millisecond
-	case c.verb == verbClaimEnd && a.Outcome == fsm.FinalizationExtended, c.verb == verbExtendEnd && a.Done:
-		if p.processor != "" && (p.processor != c.worker || a.Token != p.token) {
-			w.fail("%s extended the finalization of %d, which %s has", c.worker, p.id, p.processor)
+		p.processor, p.token, p.until = c.Worker, a.Token, sentAt+c.TimeoutMS*millisecond
+	case c.Verb == model.VerbClaimEnd && a.Outcome == fsm.FinalizationExtended, c.Verb == model.VerbExtendEnd && a.Done:
+		if p.processor != "" && (p.processor != c.Worker || a.Token != p.token) {
+			w.fail("%s extended the finalization of %d, which %s has", c.Worker, p.id, p.processor)
 		}
-		p.until = max(p.until, sentAt+c.timeoutMS*millisecond)
-	case c.verb == verbReleaseEnd && a.Done:
+		p.until = max(p.until, sentAt+c.TimeoutMS*millisecond)
+	case c.Verb == model.VerbReleaseEnd && a.Done:
 		if another {
-			w.fail("%s released the finalization of %d, which %s has", c.worker, p.id, p.processor)
+			w.fail("%s released the finalization of %d, which %s has", c.Worker, p.id, p.processor)
 		}
 		p.processor = ""
-	case c.verb == verbFinalize && r.Code == "" && !a.AlreadyFinalized:
+	case c.Verb == model.VerbFinalize && r.Code == "" && !a.AlreadyFinalized:
 		if another {
-			w.fail("%s finalized %d %.6f ms before the time of %s was over", c.worker, p.id, float64(p.until-e.packedAt)/1e6, p.processor)
+			w.fail("%s finalized %d %.6f ms before the time of %s was over", c.Worker, p.id, float64(p.until-e.packedAt)/1e6, p.processor)
 		}
 		p.processor = ""
 	}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"time"
+
+	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 // The spans of simulated time are nanoseconds since the run's start.
@@ -37,11 +39,11 @@ type world struct {
 	entries  uint64    // ever put in flight
 	quiet    bool      // no more faults: the run is coming to its end
 
-	model   *model
+	model   *model.Model
 	watch   *watch
 	workers []*worker
-	sent    []*message // the last ones, for late and doubled deliveries
-	late    []*command // expiries and slots, for leaders that come later
+	sent    []*message       // the last ones, for late and doubled deliveries
+	late    []*model.Command // expiries and slots, for leaders that come later
 
 	commands int // committed
 	acked    acks
