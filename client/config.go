@@ -156,12 +156,17 @@ func endpointsFromEnv(value string) []string {
 
 // parseEndpoint returns the base URL without a slash at its end.
 func parseEndpoint(s string) (string, error) {
+	scheme, host, ok := strings.Cut(s, "://")
+	if !ok {
+		host = s
+	}
+	if !ok || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
+		return "", fmt.Errorf("it must begin with http:// or https://, as http://%s", host)
+	}
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
 		return "", err
-	case u.Scheme != "http" && u.Scheme != "https":
-		return "", errors.New("it must begin with http:// or https://")
 	case u.Host == "":
 		return "", errors.New("it has no host")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":

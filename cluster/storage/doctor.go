@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"hash/crc64"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"syscall"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // Finding is what was found out about one part of a data folder.
@@ -311,8 +313,10 @@ func (e *examination) disk(freeMin uint64) {
 		e.bad("disk", "check the disk", "%v", err)
 	case free < FreeMin(freeMin, size):
 		e.bad("disk", "make room: below that the node refuses to take tasks, and with no space at all it stops",
-			"%d of %d bytes are free, less than the %d that should be", free, size, FreeMin(freeMin, size))
+			"%s of %s are free, less than the %s that should be", sizeText(free), sizeText(size), sizeText(FreeMin(freeMin, size)))
 	default:
-		e.ok("disk", "%d of %d bytes are free", free, size)
+		e.ok("disk", "%s of %s are free", sizeText(free), sizeText(size))
 	}
 }
+
+func sizeText(n uint64) string { return bytesize.Text(int64(min(n, math.MaxInt64))) }

@@ -158,6 +158,9 @@ func cliCases() []cliCase {
 		{name: "get of a proxy", args: []string{"get", "17"}, answers: one("GET /api/tasks/17", "403 <html>"), want: 1},
 		{name: "get no leader", args: []string{"get", "17", "--timeout", "400ms"}, answers: one("GET /api/tasks/17", `503 {"success":false,"error":"No leader","code":"no_leader","message":"Wait for an election"}`), want: 3},
 		{name: "get overloaded", args: []string{"get", "17", "--timeout", "400ms"}, answers: one("GET /api/tasks/17", `503 {"success":false,"error":"Overloaded","code":"overloaded","message":"Slow down"}`), want: 1},
+		{name: "get by key", args: []string{"get", "--key", "a/b ?"}, answers: one("GET /api/tasks/by-key/a%2Fb%20%3F", `200 {"success":true,"task":`+cliTask+`}`)},
+		{name: "get by key and id", args: []string{"get", "17", "--key", "k"}, want: 2},
+		{name: "get nothing", args: []string{"get"}, want: 2},
 		{name: "get no id", args: []string{"get", "seventeen"}, want: 2},
 		{name: "get no server", args: []string{"get", "17", "--timeout", "400ms"}, noNode: true, want: 3},
 		{name: "get with a key", args: []string{"get", "17", "--output", "json"}, environ: []string{"CLAIMQ_API_KEY=secret"}, answers: one("GET /api/tasks/17", `200 {"success":true,"task":`+cliTask+`}`)},
@@ -297,6 +300,10 @@ func cliCases() []cliCase {
 		{name: "work bad concurrency", args: []string{"work", "--type", "mail", "--concurrency", "0", "true"}, want: 2},
 		{name: "work bad lease", args: []string{"work", "--type", "mail", "--lease", "1ms", "true"}, want: 2},
 		{name: "version", args: []string{"version"}},
+		{name: "version by flag", args: []string{"--version"}},
+		{name: "help of an unknown command", args: []string{"help", "sumbit"}, want: 2},
+		{name: "help of an unknown cluster command", args: []string{"help", "cluster", "statsu"}, want: 2},
+		{name: "help of a leading command", args: []string{"help", "bulk"}},
 		{name: "unknown command", args: []string{"sumbit"}, want: 2},
 		{name: "unknown cluster command", args: []string{"cluster", "burn"}, want: 2},
 		{name: "unknown flag", args: []string{"get", "17", "--colour"}, want: 2},
@@ -412,7 +419,7 @@ func TestRun_submitsLargeFilesInParts(t *testing.T) {
 	if diff := cmp.Diff([]int{1000, 1000, 100}, sizes); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if want := "submitted 2100 tasks, 0 were there already, 0 lines refused\n"; stdout.String() != want {
+	if want := "submitted 2,100 tasks, 0 there already, 0 lines refused\n"; stdout.String() != want {
 		t.Errorf("got %q", stdout.String())
 	}
 }
@@ -442,7 +449,7 @@ func TestRun_repeatsAFileWhoseAnswerWasLost(t *testing.T) {
 	if len(bodies) != 2 || bodies[0] != bodies[1] {
 		t.Errorf("sent %q", bodies)
 	}
-	if !strings.HasPrefix(stdout.String(), "submitted 1 tasks") {
+	if !strings.HasPrefix(stdout.String(), "submitted 1 task,") {
 		t.Errorf("got %q", stdout.String())
 	}
 }

@@ -14,7 +14,7 @@ func newCompletionCommand(a *term.App) *cobra.Command {
   claimq completion zsh > "${fpath[1]}/_claimq"
   claimq completion fish > ~/.config/fish/completions/claimq.fish`,
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:      cobra.MatchAll(term.Arguments, cobra.OnlyValidArgs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {

@@ -27,6 +27,28 @@ var commandGroups = [...]struct {
 	{"Other", []string{"completion", "man", "version", "help"}},
 }
 
+// suggestTopics lets help refuse what is no command as the command line itself does;
+// cobra's own shows the root's help.
+func suggestTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, help := range root.Commands() {
+		if help.Name() == "help" {
+			help.Run = nil
+			help.RunE = func(_ *cobra.Command, args []string) error {
+				cmd, rest, err := root.Find(args)
+				if err == nil && len(rest) > 0 && cmd.HasAvailableSubCommands() {
+					err = term.UnknownCommand(cmd, rest)
+				}
+				if err != nil {
+					return term.UsageErrorf("%w\nSee '%s --help'", err, cmd.CommandPath())
+				}
+				cmd.InitDefaultHelpFlag()
+				return cmd.Help()
+			}
+		}
+	}
+}
+
 // showUsage prints how a command is called: it has the parts of cobra's own, with
 // the commands in groups, and lines that fit the terminal.
 func showUsage(a *term.App, cmd *cobra.Command) error {

@@ -44,6 +44,7 @@ func main() {
 func run(ctx context.Context, a *term.App, args []string) int {
 	root := newRootCommand(a)
 	root.SetArgs(args)
+	suggestTopics(root)
 	var err error
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
 		err = addCompletions(a, root)
@@ -73,6 +74,7 @@ outcome is unknown, 4 nothing to claim or not found.`,
   claimq submit mail '{"to":"ada@example.org"}'
   claimq claim --worker w1 --type mail`,
 		Args:          term.UnknownCommand,
+		Version:       version,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -125,6 +127,7 @@ outcome is unknown, 4 nothing to claim or not found.`,
 		newManCommand(a),
 		newVersionCommand(a),
 	)
+	root.SetVersionTemplate("claimq {{.Version}}\n") // as the command has it
 	wrapArgs(root)
 	return root
 }

@@ -15,7 +15,7 @@ func newVersionCommand(a *term.App) *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  claimq version\n  claimq version --output json",
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		PreRunE: func(*cobra.Command, []string) error { return o.Check() },
 		RunE: func(*cobra.Command, []string) error {
 			if o.Output == "json" {

@@ -189,7 +189,7 @@ esac`, "--worker", "shell", "--concurrency", "4", "--timeout", "15s")
 		"nothing":   {client.StatusCompleted, 1, "", `^$`},
 		"fail":      {client.StatusFailed, 2, "", `(?s)^exit code 3\n\.\.\.e+last$`},
 		"permanent": {client.StatusFailed, 1, "", `^exit code 100\nnever$`},
-		"big":       {client.StatusFailed, 1, "", `printed more than 1048576 bytes`},
+		"big":       {client.StatusFailed, 1, "", `printed more than 1.0 MiB`},
 		"behind":    {client.StatusCompleted, 1, "", `^$`},
 		"slow":      {client.StatusFailed, 1, "", `^the attempt took more than 15s: stopped: exit code 0$`},
 		"bad":       {client.StatusFailed, 2, "", "^signal: killed\na\uFFFDb\uFFFD$"},

@@ -4,16 +4,19 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // Print writes the report as tables for people.
 func (r Report) Print(w io.Writer) error {
-	what := "connections"
+	what, of := "connection", ""
 	if r.Client {
-		what = "goroutines of package client"
+		what, of = "goroutine", " of package client"
 	}
-	fmt.Fprintf(w, "%s: %d nodes, %d %s, batch %d, %d bytes of params\n", r.Mode, r.Nodes, r.Conns, what, r.Batch, r.Payload)
-	fmt.Fprintf(w, "%.0f tasks/s: %d tasks in %.1f s\n", r.TasksPerSecond, r.Tasks, r.Seconds)
+	fmt.Fprintf(w, "%s: %s, %s%s, batch %d, %s of params\n", r.Mode, term.Count(r.Nodes, "node"), term.Count(r.Conns, what), of, r.Batch, bytesize.Text(int64(r.Payload)))
+	fmt.Fprintf(w, "%.0f tasks/s: %s in %.1f s\n", r.TasksPerSecond, term.Count(r.Tasks, "task"), r.Seconds)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "call\tcount\tp50 ms\tp95 ms\tp99 ms\tmax ms\t")
 	for _, l := range r.Calls {

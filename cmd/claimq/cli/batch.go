@@ -25,7 +25,7 @@ import (
 type errRefusedOps struct{ refused, all int }
 
 func (e errRefusedOps) Error() string {
-	return fmt.Sprintf("%d of %d ops were refused", e.refused, e.all)
+	return fmt.Sprintf("refused: %d of %s", e.refused, term.Count(e.all, "op"))
 }
 
 // NewBatchCommand returns the command `claimq batch`.
@@ -45,7 +45,7 @@ A submit without an idempotency_key and a claim without a claim_request_id get a
 random one, so that the command can repeat itself.`,
 		Example: `  claimq batch ops.ndjson
   echo '{"op":"cancel","id":17} {"op":"submit","task_type":"mail","params":{}}' | claimq batch - --atomic`,
-		Args: cobra.ExactArgs(1),
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := readBatch(a, args[0], atomic)
 			if err != nil {

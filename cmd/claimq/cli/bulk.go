@@ -50,7 +50,7 @@ func newBulkActionCommand(a *term.App, action string) *cobra.Command {
 		Use:     action,
 		Short:   map[string]string{"retry": "Retry many tasks", "cancel": "Cancel many tasks", "delete": "Delete many ended tasks"}[action],
 		Example: fmt.Sprintf("  claimq bulk %s --status failed --type mail --dry-run", action),
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w, err := o.action(a, cmd, action)
 			if err != nil {
@@ -120,27 +120,10 @@ func bulk(s session.Talk, cmd *cobra.Command, w *wire.Action) error {
 			if matched == 1 {
 				verb = "matches"
 			}
-			_, err = fmt.Fprintf(s.App.Stdout, "%s %s\n", tasksText(matched), verb)
+			_, err = fmt.Fprintf(s.App.Stdout, "%s %s\n", term.Count(matched, "task"), verb)
 			return err
 		}
-		_, err = fmt.Fprintf(s.App.Stdout, "%s matched, %s done\n", tasksText(matched), counted(done))
+		_, err = fmt.Fprintf(s.App.Stdout, "%s matched, %s done\n", term.Count(matched, "task"), term.Number(done))
 		return err
 	}
-}
-
-// tasksText is a number of tasks in words.
-func tasksText(n int64) string {
-	if n == 1 {
-		return "1 task"
-	}
-	return counted(n) + " tasks"
-}
-
-// counted is a number as it is read.
-func counted(n int64) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

@@ -24,7 +24,7 @@ the worker is asked to stop: it learns of it at its next extend, and if it compl
 the task all the same, that counts. A task with steps is cancelled with all of them
 that have not ended. Cancelling twice is no error.`,
 		Example: "  claimq cancel 17",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error {
 				var answer wire.Answer
@@ -61,7 +61,7 @@ is; the labels given replace all that it has.`,
 		Example: `  claimq update 17 --priority 100
   claimq update 17 --run-at 2026-12-24T18:00:00Z
   claimq update 17 --run-at now --label customer=7 --label tier=gold`,
-		Args: cobra.ExactArgs(1),
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := session.ParseID(args[0])
 			if err != nil {

@@ -45,7 +45,7 @@ eval fails too.`,
   claimq claim --worker w1 --type mail --type sms --lease 2m --wait 1m
   claimq claim --worker w1 --type mail --sort-by random --limit 10 --output json
   eval "$(claimq claim --worker w1 --wait 30s --output env)" && claimq complete "$CLAIMQ_TASK_ID"`,
-		Args: cobra.NoArgs,
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w, err := o.claim(cmd)
 			if err != nil {

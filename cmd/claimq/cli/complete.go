@@ -37,7 +37,7 @@ type or those of --type; the exit code is 0 also if there is none.`,
   claimq complete 17 --worker w1 --token 5 @result.json
   claimq complete 17 --worker w1 --token 5 --submit '{"task_type":"invoice","params":{"order":17}}'
   claimq complete 17 --worker w1 --token 5 --claim --type mail`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var result []byte
 			var err error

@@ -48,7 +48,7 @@ attempts are those of tasks submitted from now on, the others count for all task
 		Example: `  claimq defaults set --max-attempts 10 --backoff 1s,1h,2,0.2
   claimq defaults set --lease 2m --retention 7d
   claimq defaults set --backoff none`,
-		Args: cobra.NoArgs,
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			fields := map[string]any{}
 			if err := addSettings(fields, o.settings()); err != nil {

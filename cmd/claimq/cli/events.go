@@ -36,7 +36,7 @@ after --after, over changes of leader too, until Ctrl-C. With --output json each
   claimq events --type mail --event failed --event lease_expired
   claimq events --follow
   claimq events --follow --after 7041.2`,
-		Args: cobra.MaximumNArgs(1),
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return session.With(a, &o.Flags, func(s session.Talk) error { return events(cmd.Context(), s, &o) })

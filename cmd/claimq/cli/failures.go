@@ -29,7 +29,7 @@ parts. --error-group of list and bulk takes a GROUP.`,
   claimq failures --type mail --limit 3
   claimq list --status failed --error-group b3a41043fcf58a75 --last-ended-first
   claimq bulk retry --error-group b3a41043fcf58a75 --dry-run`,
-		Args: cobra.NoArgs,
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 || limit > listPageMax {
 				return term.UsageErrorf("--limit is %d: it must be 1 to %d", limit, listPageMax)
@@ -68,7 +68,7 @@ func showFailures(a *term.App, f *wire.Failures) error {
 			newest = strconv.FormatUint(g.IDs[0], 10)
 		}
 		rows = append(rows, []string{
-			term.Cell(g.Group), term.Cell(g.TaskType), counted(int64(g.Count)), g.FirstAt.UTC().Format(term.ExactTime), g.LastAt.UTC().Format(term.ExactTime),
+			term.Cell(g.Group), term.Cell(g.TaskType), term.Number(g.Count), g.FirstAt.UTC().Format(term.ExactTime), g.LastAt.UTC().Format(term.ExactTime),
 			newest, term.Cell(g.Signature),
 		})
 	}
@@ -76,12 +76,12 @@ func showFailures(a *term.App, f *wire.Failures) error {
 		return err
 	}
 	if left := f.Groups - len(f.Failures); left > 0 {
-		if _, err := fmt.Fprintf(a.Stderr, "There are more groups, %s: raise --limit.\n", counted(int64(left))); err != nil {
+		if _, err := fmt.Fprintf(a.Stderr, "There are more groups, %s: raise --limit.\n", term.Number(left)); err != nil {
 			return err
 		}
 	}
 	if int64(f.Looked) < f.Failed {
-		_, err := fmt.Fprintf(a.Stderr, "These are the %s that failed last, of %s.\n", counted(int64(f.Looked)), tasksText(f.Failed))
+		_, err := fmt.Fprintf(a.Stderr, "These are the %s that failed last, of %s.\n", term.Number(f.Looked), term.Count(f.Failed, "task"))
 		return err
 	}
 	return nil

@@ -48,7 +48,7 @@ func postFinalization(a *term.App, cmd *cobra.Command, o *finalizationOptions, a
 		return err
 	}
 	if o.processor == "" {
-		return term.UsageErrorf("--processor is required: who would finalize the task")
+		return term.UsageErrorf("--processor is missing: say who would finalize the task")
 	}
 	if o.lasts < 0 || o.lasts%time.Second != 0 {
 		return term.UsageErrorf("--for is %v: it must be whole seconds, not negative", o.lasts)
@@ -78,7 +78,7 @@ that dies frees its claim when its time is over.
 
 Exit code 0: claimed; 1: not, with the reason; 4: there is no such task.`,
 		Example: "  claimq finalization claim 17 --processor p1\n  claimq finalization claim 17 --processor p1 --for 2m",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var answer wire.FinalizationClaimed
 			return postFinalization(a, cmd, &o, args[0], "claim", &answer, func(id uint64, shown bool) error {
@@ -122,7 +122,7 @@ func newFinalizationExtendCommand(a *term.App) *cobra.Command {
 		Short:   "Extend the processor's claim",
 		Long:    "Extend the processor's claim; it is never shortened. Exit code 1: the processor does not have it, or not any more.",
 		Example: "  claimq finalization extend 17 --processor p1 --for 2m",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var answer wire.FinalizationExtended
 			return postFinalization(a, cmd, &o, args[0], "extend", &answer, func(id uint64, shown bool) error {
@@ -144,7 +144,7 @@ func newFinalizationReleaseCommand(a *term.App) *cobra.Command {
 		Short:   "Give the processor's claim up",
 		Long:    "Give the processor's claim up. Exit code 1: the processor does not have it, or not any more.",
 		Example: "  claimq finalization release 17 --processor p1",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var answer wire.FinalizationReleased
 			return postFinalization(a, cmd, &o, args[0], "release", &answer, func(id uint64, shown bool) error {
@@ -175,7 +175,7 @@ func newFinalizationShowCommand(a *term.App) *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show who tried to finalize a task, and who may",
 		Example: "  claimq finalization show 17",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error {
 				var answer wire.Finalization

@@ -36,7 +36,7 @@ and all exit with 0. Who would do the same work only once claims it first, with
 		Example: `  claimq finalize 17 --processor p1 '{"sum":42}'
   claimq finalize 17 --processor p1 --token 9 @result.json
   claimq finalize 17 --processor p1 --error "the parts do not fit"`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error { return finalize(a, cmd, &o, args) },
 	}
 	session.AddFlags(a, cmd, &o.Flags)
@@ -85,7 +85,7 @@ func finalize(a *term.App, cmd *cobra.Command, o *finalizeOptions, args []string
 
 func finalizeBody(a *term.App, o *finalizeOptions, args []string) ([]byte, error) {
 	if o.processor == "" {
-		return nil, term.UsageErrorf("--processor is required: who finalizes the task")
+		return nil, term.UsageErrorf("--processor is missing: say who finalizes the task")
 	}
 	w := wire.Finalize{ProcessorID: o.processor, ClaimToken: uint64(o.token), Outcome: o.outcome, Error: o.failure}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // inputBytesMax bounds what is read of a file or standard input at once; the
@@ -53,7 +54,7 @@ func readBounded(r io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > inputBytesMax {
-		return nil, fmt.Errorf("it has more than %d bytes", inputBytesMax)
+		return nil, fmt.Errorf("it has more than %s", bytesize.Text(inputBytesMax))
 	}
 	return data, nil
 }

@@ -39,7 +39,7 @@ page of the server's answer is one line.`,
 		Example: `  claimq list --status failed --last-ended-first
   claimq list --label customer=7 --created-after 90m --newest-first
   claimq list --type mail --limit 1000 --output json`,
-		Args: cobra.NoArgs,
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.limit < 1 || o.limit > listLimitMax {
 				return term.UsageErrorf("--limit is %d: it must be 1 to %d", o.limit, listLimitMax)

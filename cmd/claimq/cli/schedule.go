@@ -56,7 +56,7 @@ of them is done only if it is at most 60 s late, and the others are passed over.
 		Example: `  claimq schedule set nightly report '{"all":true}' --cron "30 2 * * *" --timezone Europe/Prague
   claimq schedule set poll fetch --every 30s --catch-up skip
   claimq schedule set nightly report --cron "30 2 * * *" --paused`,
-		Args: cobra.RangeArgs(2, 3),
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := o.body(a, cmd, args[1:])
 			if err != nil {
@@ -125,7 +125,7 @@ func newScheduleListCommand(a *term.App) *cobra.Command {
 		Use:     "list",
 		Short:   "List the schedules",
 		Example: "  claimq schedule list",
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return session.With(a, &f, func(s session.Talk) error {
 				var answer wire.Schedules
@@ -147,7 +147,7 @@ func newScheduleGetCommand(a *term.App) *cobra.Command {
 		Use:     "get NAME",
 		Short:   "Show a schedule",
 		Example: "  claimq schedule get nightly",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return session.With(a, &f, func(s session.Talk) error {
 				var answer wire.Schedules
@@ -169,7 +169,7 @@ func newScheduleDeleteCommand(a *term.App) *cobra.Command {
 		Use:     "delete NAME",
 		Short:   "Delete a schedule; the tasks that it submitted stay",
 		Example: "  claimq schedule delete nightly",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return session.With(a, &f, func(s session.Talk) error {
 				var answer json.RawMessage

@@ -33,7 +33,7 @@ func settle(ctx context.Context, a *term.App, o *settleOptions, arg, verb string
 		return err
 	}
 	if o.worker == "" || o.token == 0 {
-		return term.UsageErrorf("--worker and --token are required: claim has printed them, and so does 'claimq get %d'", id)
+		return term.UsageErrorf("--worker or --token is missing: claim has printed them, and so does 'claimq get %d'", id)
 	}
 	b, err := body(wire.Settle{WorkerID: o.worker, ClaimToken: o.token})
 	if err != nil {

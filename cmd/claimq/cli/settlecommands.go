@@ -25,7 +25,7 @@ no error.`,
 		Example: `  claimq fail 17 --worker w1 --token 5 --error "no route to host"
   claimq fail 17 --worker w1 --token 5 --error "quota used up" --retry-in 1h
   claimq fail 17 --worker w1 --token 5 --error "no such address" --permanent`,
-		Args: cobra.ExactArgs(1),
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			later := cmd.Flags().Changed("retry-in")
 			switch {
@@ -66,7 +66,7 @@ func NewExtendCommand(a *term.App) *cobra.Command {
 It also says whether somebody asked for the task to be cancelled.`,
 		Example: `  claimq extend 17 --worker w1 --token 5 --lease 10m
   claimq extend 17 --worker w1 --token 5 --progress '{"done":3,"of":10}'`,
-		Args: cobra.ExactArgs(1),
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ms, err := wholeMS("--lease", lease)
 			if err != nil {
@@ -99,7 +99,7 @@ func NewReleaseCommand(a *term.App) *cobra.Command {
 		Short:   "Give a claimed task back",
 		Long:    `Give a claimed task back unharmed: it is pending again, and the attempt is not counted.`,
 		Example: "  claimq release 17 --worker w1 --token 5\n  claimq release 17 --worker w1 --token 5 --delay 5m",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ms, err := wholeMS("--delay", delay)
 			if err != nil {

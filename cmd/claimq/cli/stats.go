@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // watchInterval is how often --watch looks.
@@ -35,7 +36,7 @@ func NewStatsCommand(a *term.App) *cobra.Command {
 		Long: `Show how many tasks there are, by type and status, exact at one index of the log.
 --watch shows them anew every two seconds, until Ctrl-C.`,
 		Example: "  claimq stats\n  claimq stats --type mail\n  claimq stats --watch",
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return session.With(a, &o.Flags, func(s session.Talk) error {
 				if o.watch {
@@ -133,6 +134,6 @@ func showStats(a *term.App, stats *wire.Stats, taskType string) error {
 		return err
 	}
 	oldest := time.Duration(stats.OldestPendingAgeMS) * time.Millisecond
-	_, err := fmt.Fprintf(a.Stdout, "\noldest pending: %s   held: %d bytes   at log index %d\n", term.ShowDuration(oldest), stats.Bytes, stats.Index)
+	_, err := fmt.Fprintf(a.Stdout, "\noldest pending: %s   in memory: %s   at log index %d\n", term.ShowDuration(oldest), bytesize.Text(stats.Bytes), stats.Index)
 	return err
 }

@@ -25,7 +25,7 @@ a step draws the task that it belongs to.
 
   ✓ completed  ▶ claimed  ○ pending  ◷ scheduled  · blocked  ✗ failed  ⊘ cancelled`,
 		Example: "  claimq steps 17\n  claimq steps 17 --output json",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error { return drawSteps(s, cmd, id) })
 		},

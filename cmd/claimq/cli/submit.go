@@ -58,7 +58,12 @@ was cancelled, 3 if it has not ended by then.`,
   claimq submit report --steps steps.json --wait 5m
   echo '[{"step":"a","params":1},{"step":"b","params":2,"depends_on":["a"]}]' | claimq submit report --steps -
   claimq submit --file tasks.ndjson`,
-		Args: cobra.MaximumNArgs(2),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 { // with --file, or its variable
+				return nil
+			}
+			return term.Arguments(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.wait < 0 || o.wait > 0 && o.file != "" {
 				return term.UsageErrorf("--wait is for one task, and not negative")
@@ -79,7 +84,7 @@ was cancelled, 3 if it has not ended by then.`,
 
 func submitOne(a *term.App, cmd *cobra.Command, o *submitOptions, args []string) error {
 	if len(args) == 0 {
-		return term.UsageErrorf("TYPE is missing: claimq submit TYPE [PARAMS]")
+		return term.MissingArgument(cmd, "TYPE")
 	}
 	task, err := o.task(cmd.Flags())
 	if err != nil {
@@ -173,7 +178,7 @@ func submittedText(a *term.App, answer *wire.Answer, key string) string {
 			text += ", to run at " + a.ShowTime(*t.RunAt)
 		}
 		if len(t.Steps) > 0 {
-			text += fmt.Sprintf(" with %s; 'claimq steps %d' draws them", term.StepCount(len(t.Steps)), t.ID)
+			text += fmt.Sprintf(" with %s; 'claimq steps %d' draws them", term.Count(len(t.Steps), "step"), t.ID)
 		}
 		return text
 	case answer.SameRequest != nil && !*answer.SameRequest:

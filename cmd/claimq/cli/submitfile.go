@@ -18,6 +18,7 @@ import (
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // Bounds of one request of submit --file, below the server's.
@@ -32,7 +33,7 @@ const (
 type errRefusedLines int
 
 func (e errRefusedLines) Error() string {
-	return fmt.Sprintf("%d lines were refused\nCorrect them, and submit them alone.", int(e))
+	return "refused: " + term.Count(int(e), "line") + "\nCorrect them, and submit only these."
 }
 
 // fileSubmit is a submit --file under way.
@@ -82,7 +83,7 @@ func submitFile(a *term.App, cmd *cobra.Command, o *submitOptions, args []string
 			return err
 		}
 		if o.Output == "table" {
-			if _, err := fmt.Fprintf(a.Stdout, "submitted %d tasks, %d were there already, %d lines refused\n", fs.created, fs.existed, fs.refused); err != nil {
+			if _, err := fmt.Fprintf(a.Stdout, "submitted %s, %s there already, %s refused\n", term.Count(fs.created, "task"), term.Number(fs.existed), term.Count(fs.refused, "line")); err != nil {
 				return err
 			}
 		}
@@ -110,7 +111,7 @@ func (fs *fileSubmit) run(ctx context.Context, input io.Reader) error {
 	}
 	if err := scanner.Err(); err != nil {
 		if errors.Is(err, bufio.ErrTooLong) {
-			err = fmt.Errorf("it has more than %d bytes", lineBytesMax)
+			err = fmt.Errorf("it has more than %s", bytesize.Text(lineBytesMax))
 		}
 		if sendErr := fs.send(ctx); sendErr != nil {
 			return sendErr

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -17,15 +19,32 @@ import (
 // NewGetCommand returns the command `claimq get`.
 func NewGetCommand(a *term.App) *cobra.Command {
 	var f session.Flags
+	var key string
 	cmd := &cobra.Command{
-		Use:     "get ID",
+		Use:     "get ID | --key KEY",
 		Short:   "Show a task",
-		Example: "  claimq get 17\n  claimq get 17 --output json",
-		Args:    cobra.ExactArgs(1),
+		Example: "  claimq get 17\n  claimq get --key letter-17\n  claimq get 17 --output json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case key == "":
+				return term.Arguments(cmd, args)
+			case len(args) > 0:
+				return errors.New("ID and --key are both given: give one of them")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error {
+			path := "/api/tasks/by-key/" + url.PathEscape(key)
+			if key == "" {
+				id, err := session.ParseID(args[0])
+				if err != nil {
+					return err
+				}
+				path = session.TaskPath(id, "")
+			}
+			return session.With(a, &f, func(s session.Talk) error {
 				var answer wire.Answer
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: session.TaskPath(id, "")}, "", &answer)
+				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: path}, "", &answer)
 				if err != nil || shown || answer.Task == nil {
 					return err
 				}
@@ -35,6 +54,8 @@ func NewGetCommand(a *term.App) *cobra.Command {
 	}
 	session.AddFlags(a, cmd, &f)
 	session.Within(cmd, session.LookTimeout)
+	cmd.Flags().StringVar(&key, "key", "", "in place of ID: the idempotency key that the task was submitted with")
+	term.OnlyExplicit(cmd) // CLAIMQ_KEY is that of a task to submit
 	return cmd
 }
 
@@ -53,7 +74,7 @@ with steps all those are retried that failed or were cancelled.
 With --token nothing happens to a task that has been claimed anew since: so the
 command can be repeated.`,
 		Example: "  claimq retry 17\n  claimq retry 17 --add-attempts 3\n  claimq retry 17 --token 5",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := session.ParseID(args[0])
 			if err != nil {
@@ -92,7 +113,7 @@ func NewDeleteCommand(a *term.App) *cobra.Command {
 		Short:   "Delete a task that has ended",
 		Long:    `Delete a task that has ended. Its idempotency key is free at once.`,
 		Example: "  claimq delete 17",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error {
 				const unknown = "Repeat the command: that there is no such task means that it is done."

@@ -27,7 +27,7 @@ with steps), how many came, were completed and failed a second over the last min
 whether they are paused, their limits, and the defaults of their tasks. - is what is not
 set.`,
 		Example: "  claimq types\n  claimq types --type mail",
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return session.With(a, &f, func(s session.Talk) error {
 				var answer wire.Types

@@ -46,7 +46,7 @@ only: what is claimed goes on.`,
   claimq type set mail --resume --max-claimed 10 --rate-limit 2.5
   claimq type set report --lease 10m --max-attempts 5 --backoff 1s,10m,2,0.2 --retention 30d
   claimq type set mail --rate-limit none`,
-		Args: cobra.ExactArgs(1),
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := o.patch()
 			if err != nil {

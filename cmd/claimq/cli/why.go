@@ -24,7 +24,7 @@ func NewWhyCommand(a *term.App) *cobra.Command {
 		Long: `Say why a task is not running: whether it waits for its time, for its turn, for a
 limit, for others of its group, for the steps before it, or for a worker.`,
 		Example: "  claimq why 17",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error {
 				var why wire.Why

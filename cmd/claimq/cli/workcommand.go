@@ -16,6 +16,7 @@ import (
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 const (
@@ -98,7 +99,7 @@ func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, erro
 	case err != nil:
 		return nil, failureOf(err, &stderr)
 	case result.over:
-		return nil, client.Permanent(fmt.Errorf("the command succeeded, but it printed more than %d bytes", resultBytesMax))
+		return nil, client.Permanent(fmt.Errorf("the command succeeded, but it printed more than %s", bytesize.Text(resultBytesMax)))
 	}
 	return resultOf(result.kept), nil
 }

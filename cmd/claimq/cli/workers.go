@@ -27,7 +27,7 @@ func NewWorkersCommand(a *term.App) *cobra.Command {
 leader knows only of those who hold claims, until the others call. With --type these are
 the workers that hold tasks of that type, and those tasks.`,
 		Example: "  claimq workers\n  claimq workers --type mail",
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return session.With(a, &f, func(s session.Talk) error {
 				var answer wire.Workers

@@ -48,7 +48,7 @@ node that ends is reported and stays down, unless --restart is given. The nodes 
 with this command, however it ends. The data stays in --data-dir for the next time.`,
 		Example: `  claimq dev
   claimq dev --nodes 5 --data-dir /tmp/q --restart`,
-		Args: cobra.NoArgs,
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDev(cmd.Context(), a, o) },
 	}
 	f := cmd.Flags()
@@ -64,7 +64,7 @@ func runDev(ctx context.Context, a *term.App, o devOptions) error {
 		return term.UsageErrorf("--nodes is %d: it must be 1 to %d", o.nodes, devNodesMax)
 	}
 	if o.basePort < 1 || o.basePort+10*o.nodes > 65535 {
-		return term.UsageErrorf("--port is %d: it must leave room for %d nodes below 65535", o.basePort, o.nodes)
+		return term.UsageErrorf("--port is %d: it must leave room for %s below 65535", o.basePort, term.Count(o.nodes, "node"))
 	}
 	binary, err := os.Executable()
 	if err != nil {

@@ -28,7 +28,7 @@ and without --bootstrap and --initial-cluster: it says that it waits.
 PEER_ADDR is its peer port, as the members reach it. It becomes a voter by itself once
 it has caught up; with --nonvoter it stays without a vote until it is promoted.`,
 		Example: "  claimq cluster join n4 10.0.0.4:7401\n  claimq cluster join n5 10.0.0.5:7401 --nonvoter",
-		Args:    cobra.ExactArgs(2),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := map[string]any{"node_id": args[0], "peer_addr": args[1], "voter": !nonvoter}
 			return changeMember(a, cmd, &f, "join", body, func(n *wire.Node) string {
@@ -56,7 +56,7 @@ func newClusterPromoteCommand(a *term.App) *cobra.Command {
 		Long: `Give a nonvoter that has caught up a vote. Nodes that joined get it by themselves; this
 is for those that were demoted, or joined with --nonvoter.`,
 		Example: "  claimq cluster promote n4",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changeMember(a, cmd, &f, "promote", map[string]any{"node_id": args[0]}, func(n *wire.Node) string {
 				return fmt.Sprintf("%s is a %s", term.Printable(n.NodeID), term.Printable(n.Suffrage))
@@ -76,7 +76,7 @@ func newClusterDemoteCommand(a *term.App) *cobra.Command {
 waits for it, and it cannot lead. It stays so until it is promoted. A leader hands
 over first. What would leave too few healthy voters is refused.`,
 		Example: "  claimq cluster demote n4",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changeMember(a, cmd, &f, "demote", map[string]any{"node_id": args[0]}, func(n *wire.Node) string {
 				return fmt.Sprintf("%s is a %s, until it is promoted", term.Printable(n.NodeID), term.Printable(n.Suffrage))
@@ -114,7 +114,7 @@ func newClusterTransferCommand(a *term.App) *cobra.Command {
 		Short:   "Hand the leadership over",
 		Long:    `Hand the leadership over to the voter NODE_ID, or to the one that has the most of the log.`,
 		Example: "  claimq cluster transfer\n  claimq cluster transfer n2",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := map[string]string{}
 			if len(args) == 1 {
@@ -150,7 +150,7 @@ func newClusterHashCommand(a *term.App) *cobra.Command {
 does so by itself every minute, and a node that differs stops. It exits with 1 if states
 differ.`,
 		Example: "  claimq cluster hash",
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return session.With(a, &f, func(s session.Talk) error {
 				var answer wire.ClusterHash

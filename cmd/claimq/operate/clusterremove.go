@@ -24,7 +24,7 @@ and --join. A leader hands over first, and the next one removes it. What would
 leave too few healthy voters is refused. A node that was removed while it runs
 learns it and serves nothing any more: stop it. Its folder is of no more use.`,
 		Example: "  claimq cluster remove n3",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := json.Marshal(map[string]string{"node_id": args[0]})
 			if err != nil {

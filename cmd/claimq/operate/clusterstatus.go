@@ -46,7 +46,7 @@ func newClusterStatusCommand(a *term.App) *cobra.Command {
 		Long: `Show the nodes, who leads, and in words what needs attention, as the leader sees it, or
 without one the node that answers. The exit code is 0 if it could be asked.`,
 		Example: "  claimq cluster status\n  claimq cluster status --endpoint http://127.0.0.1:7410 --output json",
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return session.With(a, &f, func(s session.Talk) error {
 				var cluster wire.Cluster

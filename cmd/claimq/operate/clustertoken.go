@@ -52,7 +52,7 @@ func newTokenCreateCommand(a *term.App) *cobra.Command {
 alone. Put it into a file on the new node, and start that with --join and
 --join-token-file. With --output json it is the secret of what is printed.`,
 		Example: "  claimq cluster token create --expires 1h > join.token\n  claimq cluster token create --expires 24h --uses 3 > join.token",
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return createToken(a, cmd, &f, expires, uses, rand.Reader)
 		},
@@ -89,7 +89,7 @@ func createToken(a *term.App, cmd *cobra.Command, f *session.Flags, expires time
 		if _, err := fmt.Fprintln(a.Stdout, token); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(a.Stderr, "token %s lets %s in until %s\n", term.Printable(answer.Token.ID), nodesText(answer.Token.Uses), answer.Token.ExpiresAt.Format(time.RFC3339))
+		_, err := fmt.Fprintf(a.Stderr, "token %s lets %s in until %s\n", term.Printable(answer.Token.ID), term.Count(answer.Token.Uses, "node"), answer.Token.ExpiresAt.Format(time.RFC3339))
 		return err
 	})
 }
@@ -101,20 +101,13 @@ type madeToken struct {
 	Token   wire.JoinToken `json:"token"`
 }
 
-func nodesText(n int) string {
-	if n == 1 {
-		return "1 node"
-	}
-	return fmt.Sprintf("%d nodes", n)
-}
-
 func newTokenListCommand(a *term.App) *cobra.Command {
 	var f session.Flags
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the join tokens that have not expired",
 		Example: "  claimq cluster token list",
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return session.With(a, &f, func(s session.Talk) error {
 				var answer wire.JoinTokens
@@ -145,7 +138,7 @@ func newTokenRevokeCommand(a *term.App) *cobra.Command {
 		Short:   "Revoke a join token",
 		Long:    `Revoke a join token. Nodes that came by it stay members: 'claimq cluster remove' takes them out.`,
 		Example: "  claimq cluster token revoke 13657558360c",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := json.Marshal(map[string]string{"id": args[0]})
 			if err != nil {

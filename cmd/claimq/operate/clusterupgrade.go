@@ -26,7 +26,7 @@ the highest that all know, once all nodes run the new version. Until then it doe
 what the old version knows, and nodes can be taken back to that; there is no way back
 from there. Refused while a node runs an older version, or a voter does not answer.`,
 		Example: "  claimq cluster upgrade\n  claimq cluster upgrade --finalize",
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !finalize {
 				return session.With(a, &f, func(s session.Talk) error { return showUpgrade(cmd.Context(), s) })

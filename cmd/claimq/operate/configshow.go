@@ -35,7 +35,7 @@ Secrets are not shown: of an API key the first digits of its hash, of the join k
 file. It asks no server and starts none. With mistakes, it lists them all and ends with 2.`,
 		Example: `  claimq config show --config /etc/claimq/claimq.yaml
   CLAIMQ_MEMORY_LIMIT=4GiB claimq config show --node-id n1 --data-dir d --output json`,
-		Args: cobra.NoArgs,
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
 				return term.UsageErrorf("--output is %q: it must be table or json", output)

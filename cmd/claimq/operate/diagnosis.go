@@ -7,6 +7,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // diagnosis says in words how a cluster is: a line that sums it up, and what of
@@ -47,8 +48,8 @@ func diagnose(c *wire.Cluster) diagnosis {
 		}
 	}
 	if r := c.Restore; r != nil {
-		d.points = append(d.points, fmt.Sprintf("a backup is being restored since entry %d of the log: %d of %d bytes; until it has ended nothing else is taken, "+
-			"and if its leader dies the next one gives it up", r.Index, r.Taken, r.Bytes))
+		d.points = append(d.points, fmt.Sprintf("a backup is being restored since entry %d of the log: %s of %s; until it has ended nothing else is taken, "+
+			"and if its leader dies the next one gives it up", r.Index, bytesize.Text(int64(r.Taken)), bytesize.Text(int64(r.Bytes))))
 	}
 	if len(versions) > 1 {
 		d.points = append(d.points, "the versions differ: "+listVersions(versions)+"; finish the upgrade")
@@ -85,7 +86,7 @@ func evenVoters(voters int) string {
 // bearing says how many voters there are and how many may fail.
 func bearing(voters, spare int) string {
 	if voters == 1 {
-		return "alone: what it loses is lost"
+		return "alone: while it is down nothing can be submitted or claimed, and if its disk is lost all tasks are"
 	}
 	return fmt.Sprintf("%d voters, of which %d may fail", voters, spare)
 }

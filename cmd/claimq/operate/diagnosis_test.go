@@ -35,7 +35,7 @@ func TestDiagnose_voters(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
 		c.Restore = &wire.Restore{Index: 7, Taken: 100, Bytes: 2000}
-		if got := diagnose(c).points; !slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "entry 7 of the log: 100 of 2000 bytes") }) {
+		if got := diagnose(c).points; !slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "entry 7 of the log: 100 B of 2.0 KiB;") }) {
 			t.Errorf("%s, while a backup is restored: %q", test.name, got)
 		}
 	}

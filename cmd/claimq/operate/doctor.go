@@ -20,20 +20,31 @@ var errUnhealthy = errors.New("something is wrong with the data folder")
 func NewDoctorCommand(a *term.App) *cobra.Command {
 	var dir, output string
 	cmd := &cobra.Command{
-		Use:   "doctor --data-dir DIR",
+		Use:   "doctor DIR",
 		Short: "Check the data folder of a stopped node",
 		Long: `Check the data folder of a stopped node: who it belongs to, every entry of the log
 and every snapshot with their checksums, whether the two fit together, and the free
 space. Nothing is changed. Exit code 1: something is wrong; it says what to do.`,
-		Example: "  claimq doctor --data-dir /var/lib/claimq\n  claimq doctor --data-dir /var/lib/claimq --output json",
-		Args:    cobra.NoArgs,
-		PreRunE: func(cmd *cobra.Command, _ []string) error {
+		Example: "  claimq doctor /var/lib/claimq\n  claimq doctor /var/lib/claimq --output json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 { // --data-dir, or its variable, says the same
+				return nil
+			}
+			return term.Arguments(cmd, args)
+		},
+		PreRunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if dir != "" {
+					return term.UsageErrorf("DIR and --data-dir are both given: give one of them")
+				}
+				dir = args[0]
+			}
 			if err := term.SetFromVariables(a, cmd.Flags()); err != nil {
 				return err
 			}
 			switch {
 			case dir == "":
-				return term.UsageErrorf("--data-dir is missing: name the node's data folder")
+				return term.MissingArgument(cmd, "DIR")
 			case output != "table" && output != "json":
 				return term.UsageErrorf("--output is %q: it must be one of table, json", output)
 			}
@@ -42,7 +53,7 @@ space. Nothing is changed. Exit code 1: something is wrong; it says what to do.`
 		RunE: func(*cobra.Command, []string) error {
 			findings, err := storage.Examine(dir, cluster.DefaultConfig().DiskFreeMin)
 			if err != nil {
-				return term.UsageErrorf("--data-dir: %w", err)
+				return term.UsageErrorf("DIR: %w", err)
 			}
 			show := showFindings
 			if output == "json" {
@@ -57,7 +68,7 @@ space. Nothing is changed. Exit code 1: something is wrong; it says what to do.`
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&dir, "data-dir", "", "the node's data folder (required; CLAIMQ_DATA_DIR)")
+	cmd.Flags().StringVar(&dir, "data-dir", "", "the same as DIR (CLAIMQ_DATA_DIR)")
 	cmd.Flags().StringVar(&output, "output", "table", "table, json")
 	return cmd
 }

@@ -37,7 +37,7 @@ to have certificates it looks only whether its port takes connections. Exit code
 is, 1 it is not, or gave no answer in 5 s.`,
 		Example: `  claimq health --config /etc/claimq/claimq.yaml
   claimq health --ready --output json`,
-		Args: cobra.NoArgs,
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
 				return term.UsageErrorf("--output is %q: it must be table or json", output)

@@ -37,7 +37,7 @@ func NewKeyCommand(a *term.App) *cobra.Command {
 		Use:     "key",
 		Short:   "Make, show and reload API keys",
 		Example: "  claimq key generate --role producer --name shop",
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newKeyGenerateCommand(a), newKeyListCommand(a), newKeyReloadCommand(a))
@@ -76,7 +76,7 @@ worker (claim, complete, fail, extend, release, finalization, and GETs), operato
 		Example: `  claimq key generate --role producer --name shop
   claimq key generate --role worker --name mailer --type mail --rate 0 --output json
   claimq key generate --role reader --name audit --expires-in 2160h`,
-		Args: cobra.NoArgs,
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
 				return term.UsageErrorf("--output is %q: it must be table or json", output)
@@ -221,7 +221,7 @@ what is wrong. It must be a key of an operator that is sent.
 To exchange a key without a refusal: add the new key on all nodes, reload, move
 the clients to it, remove the old key on all nodes, reload.`,
 		Example: "  claimq key reload --endpoint http://10.0.0.1:7400 --endpoint http://10.0.0.2:7400",
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var errs []error
 			for _, endpoint := range f.Endpoints {
@@ -230,14 +230,14 @@ the clients to it, remove the old key on all nodes, reload.`,
 				errs = append(errs, session.With(a, &one, func(s session.Talk) error {
 					var answer struct {
 						NodeID string `json:"node_id"`
-						Keys   int    `json:"keys"`
+						Keys   int64  `json:"keys"`
 					}
 					r := client.Request{Method: http.MethodPost, Path: "/api/reload"}
 					shown, err := s.Call(cmd.Context(), r, "Reload again: it does no harm.", &answer)
 					if err != nil || shown {
 						return err
 					}
-					_, err = fmt.Fprintf(a.Stdout, "%s has %d keys\n", term.Printable(answer.NodeID), answer.Keys)
+					_, err = fmt.Fprintf(a.Stdout, "%s has %s\n", term.Printable(answer.NodeID), term.Count(answer.Keys, "key"))
 					return err
 				}))
 			}

@@ -43,7 +43,7 @@ Nodes note uses in memory: of a key that was not used since the node that was st
 last, nothing is known of earlier. A node that cannot be asked is named, and the exit
 code is not 0; a use by way of it is missing then.`,
 		Example: "  claimq key list\n  claimq key list --output json | jq '.keys[] | select(.last_used_at == null).name'",
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return session.With(a, &f, func(s session.Talk) error { return listKeys(cmd.Context(), s, time.Now()) })
 		},

@@ -40,7 +40,7 @@ func newSnapshotTakeCommand(a *term.App) *cobra.Command {
 the log behind it. Nodes do so by themselves when enough log has come together;
 this is for before a restart, which is quicker then. It is no backup: see save.`,
 		Example: "  claimq snapshot take",
-		Args:    cobra.NoArgs,
+		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return session.With(a, &f, func(s session.Talk) error {
 				var answer struct {

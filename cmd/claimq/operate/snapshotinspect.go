@@ -10,6 +10,7 @@ import (
 
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 func newSnapshotInspectCommand(a *term.App) *cobra.Command {
@@ -20,7 +21,7 @@ func newSnapshotInspectCommand(a *term.App) *cobra.Command {
 		Long: `Verify a backup and show what is in it, without a server. All of it is read, and
 everything verified that a restore would. Exit code 1: it cannot be restored.`,
 		Example: "  claimq snapshot inspect claimq.backup\n  claimq snapshot inspect claimq.backup --output json",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		PreRunE: func(*cobra.Command, []string) error {
 			if output != "table" && output != "json" {
 				return term.UsageErrorf("--output is %q: it must be one of table, json", output)
@@ -104,7 +105,7 @@ func countsByName(counts *[fsm.StatusCancelled + 1]int64) map[string]int64 {
 func showInspection(a *term.App, i *inspection) error {
 	var f term.Fields
 	f.Add("file", term.Printable(i.File))
-	f.Add("bytes", strconv.FormatInt(i.Bytes, 10))
+	f.Add("size", bytesize.Text(i.Bytes))
 	verdict := "ok"
 	if !i.OK {
 		verdict = "BAD: " + i.Problem
@@ -118,7 +119,7 @@ func showInspection(a *term.App, i *inspection) error {
 	if !i.OK {
 		return term.Columns(a.Stdout, f)
 	}
-	f.Add("state bytes", strconv.FormatInt(i.StateBytes, 10))
+	f.Add("in memory", bytesize.Text(i.StateBytes))
 	if err := term.Columns(a.Stdout, f); err != nil {
 		return err
 	}

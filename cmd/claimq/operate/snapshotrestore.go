@@ -29,7 +29,7 @@ it changes nothing. The ids and claim tokens of the new cluster go on far above
 those of the backup, so that neither is given out twice. The nodes stay those of
 the new cluster; claims go on with what they had left when the backup was saved.`,
 		Example: "  claimq snapshot restore claimq.backup",
-		Args:    cobra.ExactArgs(1),
+		Args:    term.Arguments,
 		RunE:    func(cmd *cobra.Command, args []string) error { return restoreBackup(cmd.Context(), a, &f, args[0]) },
 	}
 	session.AddFlags(a, cmd, &f)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // valueWidth is how many characters of a value are shown on a terminal.
@@ -276,14 +277,14 @@ func (a *App) Value(asJSON json.RawMessage, asBytes []byte) string {
 	if a.Width == 0 || displayWidth(text) <= valueWidth {
 		return text
 	}
-	return CutTo(text, valueWidth) + fmt.Sprintf(" (%d bytes; --output json shows all)", len(asJSON))
+	return CutTo(text, valueWidth) + fmt.Sprintf(" (%s; --output json shows all)", bytesize.Text(int64(len(asJSON))))
 }
 
 // ShowValue is params or a result on one line.
 func ShowValue(asJSON json.RawMessage, asBytes []byte) string {
 	switch {
 	case len(asBytes) > 0:
-		return fmt.Sprintf("%d bytes that are not JSON", len(asBytes))
+		return fmt.Sprintf("%s, not JSON", bytesize.Text(int64(len(asBytes))))
 	case len(asJSON) == 0:
 		return ""
 	}

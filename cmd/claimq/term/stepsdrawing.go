@@ -107,7 +107,7 @@ func CountSteps(steps []wire.Step) string {
 	for i := range steps {
 		counts[steps[i].Status]++
 	}
-	text := fmt.Sprintf("%d of %s completed", counts["completed"], StepCount(len(steps)))
+	text := fmt.Sprintf("%d of %s completed", counts["completed"], Count(len(steps), "step"))
 	for _, status := range []string{"claimed", "pending", "scheduled", "blocked", "failed", "cancelled"} {
 		if counts[status] > 0 {
 			text += fmt.Sprintf(", %d %s", counts[status], status)
@@ -206,12 +206,4 @@ func layers(steps []wire.Step) [][]int {
 		}
 	}
 	return all
-}
-
-// StepCount is so many steps in words.
-func StepCount(n int) string {
-	if n == 1 {
-		return "1 step"
-	}
-	return fmt.Sprintf("%d steps", n)
 }

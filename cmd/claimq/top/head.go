@@ -3,6 +3,8 @@ package top
 import (
 	"fmt"
 	"slices"
+
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // staleLooks is after how many intervals without an answer the screen says so.
@@ -153,7 +155,7 @@ func resources(v *View) []Line {
 		items = append(items, item("oldest pending", showMS(*v.OldestPendingMS), *v.OldestPendingMS > 0))
 	}
 	if v.StateBytes != nil && v.StateLimitBytes != nil {
-		it := item("state", showBytes(*v.StateBytes)+" of "+showBytes(*v.StateLimitBytes), true)
+		it := item("state", bytesize.Text(*v.StateBytes)+" of "+bytesize.Text(*v.StateLimitBytes), true)
 		if float64(*v.StateBytes) > nearly*float64(*v.StateLimitBytes) {
 			it[1].style = Alert
 		}
@@ -164,7 +166,7 @@ func resources(v *View) []Line {
 	for i := range v.Nodes {
 		n := &v.Nodes[i]
 		if n.NodeID == v.Leader && n.DiskFreeBytes != nil {
-			items = append(items, item("disk free", showBytes(*n.DiskFreeBytes), true))
+			items = append(items, item("disk free", bytesize.Text(*n.DiskFreeBytes), true))
 		}
 		if n.LagEntries != nil && *n.LagEntries >= lag {
 			lag, lagging = *n.LagEntries, n.NodeID

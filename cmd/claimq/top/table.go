@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // column is one of a table. Its cells are made for its width.
@@ -276,7 +278,7 @@ func nodesTable(name string, rows []NodeRow, v *View) table {
 			health = clean(row.Problem)
 		}
 		t.add(style, clean(row.NodeID), clean(state), showKnown(row.LagEntries, func(n int64) string { return showCount(n, 6) }), contact,
-			showKnown(row.MemoryBytes, showBytes), showKnown(row.DiskFreeBytes, showBytes), health, clean(row.Version))
+			showKnown(row.MemoryBytes, bytesize.Text), showKnown(row.DiskFreeBytes, bytesize.Text), health, clean(row.Version))
 	}
 	return t
 }

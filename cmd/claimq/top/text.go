@@ -91,19 +91,3 @@ func showMS(ms int64) string {
 	}
 	return fmt.Sprintf("%dd", d/day)
 }
-
-// showBytes is a size in at most 9 characters.
-func showBytes(n int64) string {
-	value := float64(n)
-	unit := "B"
-	for _, next := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if value < 1000 {
-			break
-		}
-		value, unit = value/1024, next
-	}
-	if value < 10 && unit != "B" {
-		return strconv.FormatFloat(value, 'f', 1, 64) + " " + unit
-	}
-	return strconv.FormatFloat(value, 'f', 0, 64) + " " + unit
-}

@@ -39,15 +39,6 @@ func TestShowMS(t *testing.T) {
 	}
 }
 
-func TestShowBytes(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 KiB", 10 << 10: "10 KiB", 4 << 30: "4.0 GiB", 1000 << 20: "1.0 GiB", 5 << 50: "5120 TiB"} {
-		if got := showBytes(n); got != want {
-			t.Errorf("%d: got %s, want %s", n, got, want)
-		}
-	}
-}
-
 func TestShowRate(t *testing.T) {
 	t.Parallel()
 	for rate, want := range map[float64]string{0: "0", 0.004: "0.00", 9.5: "9.50", 99.94: "99.9", 1234.5: "1,235", 123_456: "123456"} {

@@ -1,0 +1,20 @@
+package term
+
+import "strconv"
+
+// Number is n as it is read, with commas.
+func Number[N int | int64](n N) string {
+	text := strconv.FormatInt(int64(n), 10)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// Count is so many of the things that noun is the name of one of.
+func Count[N int | int64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return Number(n) + " " + noun
+}
