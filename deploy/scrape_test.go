@@ -57,6 +57,7 @@ func TestScrape(t *testing.T) {
 			all.check(t, "alert "+a.Alert, a.Expr)
 		}
 	})
+	t.Run("keda", func(t *testing.T) { all.check(t, "the trigger", readScaledObject(t).Spec.Triggers[0].Metadata.Query) })
 }
 
 // watched is three nodes that take the tokens of an issuer, with an operator's.
