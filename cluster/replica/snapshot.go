@@ -16,7 +16,7 @@ const (
 	// SnapshotRateMax bounds the writing of a snapshot, in bytes per second, so
 	// that the log's own writes are not held up: with four times as much, requests
 	// waited for up to 0.6 s beside the snapshots of three nodes on one disk
-	// (docs/benchmarks.md).
+	// (bench/HISTORY.md).
 	SnapshotRateMax = 25 << 20
 	// snapshotChunkSize is how much is written between two pauses: a step that goes
 	// to disk at once.
