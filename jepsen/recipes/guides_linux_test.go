@@ -46,7 +46,7 @@ func TestGuides(t *testing.T) {
 	if _, err := procs.Build(t.Context(), bin); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"getting-started", "producers", "workers"} {
+	for _, name := range []string{"getting-started", "producers", "workers", "recipes", "troubleshooting"} {
 		t.Run(name, func(t *testing.T) { runGuide(t, "../../docs/"+name+".md", clone) })
 	}
 }

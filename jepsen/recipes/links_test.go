@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"encoding/xml"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -55,19 +56,28 @@ func TestPages_links(t *testing.T) {
 	}
 }
 
-// The figures of README are those of the pages that it names for them.
-func TestREADME_figures(t *testing.T) {
+// Every drawing is well formed, says in words what it shows, and has colours for a
+// dark page.
+func TestPages_drawings(t *testing.T) {
 	t.Parallel()
-	_, rest, found := strings.Cut(withoutCode(t, "../../README.md"), "**Figures**")
-	figures, _, _ := strings.Cut(rest, "\n\n")
-	sources := withoutCode(t, "../../docs/benchmarks.md") + withoutCode(t, "../../docs/limits.md")
-	numbers := regexp.MustCompile(`\d+(?:[.,]\d+)+|\b\d{3}\b`).FindAllString(figures, -1)
-	if !found || len(numbers) < 5 {
-		t.Fatalf("README has the figures %v", numbers)
+	drawings, err := filepath.Glob("../../docs/img/*.svg")
+	if err != nil || len(drawings) < 4 {
+		t.Fatalf("%v: %v", drawings, err)
 	}
-	for _, number := range numbers {
-		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(number) + `\b`).MatchString(sources) {
-			t.Errorf("no page has README's %s", number)
+	for _, path := range drawings {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var drawing struct {
+			XMLName xml.Name `xml:"svg"`
+			Title   string   `xml:"title"`
+		}
+		if err := xml.Unmarshal(text, &drawing); err != nil || len(drawing.Title) < 50 {
+			t.Errorf("%s: title %q, %v", path, drawing.Title, err)
+		}
+		if !strings.Contains(string(text), "prefers-color-scheme: dark") {
+			t.Errorf("%s has no colours for a dark page", path)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestSnippets(t *testing.T) {
 		overlay[filepath.Join(root, snippetsDir, folder, "snippet.go")] = path
 	}
 	all, count := string(preamble), 0
-	for _, page := range []string{"getting-started", "producers", "workers"} {
+	for _, page := range []string{"getting-started", "producers", "workers", "recipes", "troubleshooting"} {
 		text, err := os.ReadFile("../../docs/" + page + ".md")
 		if err != nil {
 			t.Fatal(err)

@@ -1,16 +1,19 @@
 package snippet
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -21,15 +24,18 @@ import (
 
 // What a snippet does not use is used here.
 var (
+	_ = bytes.NewReader
 	_ = sql.ErrNoRows
 	_ = json.Marshal
 	_ = errors.New
 	_ = fmt.Sprint
+	_ = io.EOF
 	_ = log.Print
 	_ = slog.Default
 	_ = http.Get
 	_ = os.Exit
 	_ = signal.Notify
+	_ = strconv.Itoa
 	_ = syscall.SIGTERM
 	_ = testing.Short
 	_ = time.Second
@@ -48,6 +54,11 @@ type Order struct {
 
 type Report struct{ ID string }
 
+type Hook struct {
+	URL  string
+	Body []byte
+}
+
 var (
 	errNoSuchAddress = errors.New("no such address")
 	errBusy          = errors.New("busy")
@@ -63,3 +74,5 @@ func newWorker(c *client.Client) (*client.Worker, error) {
 func send(context.Context, Mail, int64) error { return nil }
 
 func render(context.Context, Report) ([]byte, error) { return nil, nil }
+
+func get(context.Context, string) (*http.Response, error) { return nil, nil }
