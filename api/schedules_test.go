@@ -42,8 +42,10 @@ func TestSchedule_BadInput(t *testing.T) {
 	add(ir, "cron", "cron or every_ms", `{"task":{"params":1}}`, with(`"cron":null`), with(`"cron":null,"every_ms":null`))
 	add(ir, "every_ms", "cron and every_ms are both given", with(`"cron":"@daily","every_ms":1000`))
 	add(ir, "every_ms", "an integer from 1000 to 31536000000 is allowed", with(`"every_ms":999`), with(`"every_ms":0`), with(`"every_ms":31536000001`), with(`"every_ms":"1s"`), with(`"every_ms":1e3`))
-	add(ir, "cron", "a cron expression of five fields", with(`"cron":7`), with(`"cron":""`), with(`"cron":"`+strings.Repeat("*", 257)+`"`), with(`"cron":"* * *\n* *"`),
-		with(`"cron":"61 * * * *"`), with(`"cron":"* * * *"`), with(`"cron":"0 * * * * *"`), with(`"cron":"whenever"`), with(`"cron":"@never"`))
+	add(ir, "cron", "a cron expression of five fields", with(`"cron":7`), with(`"cron":""`), with(`"cron":"`+strings.Repeat("*", 257)+`"`), with(`"cron":"* * *\n* *"`))
+	add(ir, "cron", `Invalid cron: the minute has "61", which is not a number from 0 to 59`, with(`"cron":"61 * * * *"`))
+	add(ir, "cron", "it must have five fields", with(`"cron":"* * * *"`), with(`"cron":"0 * * * * *"`), with(`"cron":"whenever"`))
+	add(ir, "cron", `"@never" is none of @hourly`, with(`"cron":"@never"`))
 	add(ir, "cron", "its time never comes", with(`"cron":"0 0 30 2 *"`))
 	add(ir, "timezone", "timezone is given without cron", with(`"every_ms":1000,"timezone":"UTC"`))
 	add(ir, "timezone", "the name of a time zone", with(`"cron":"@daily","timezone":1`), with(`"cron":"@daily","timezone":""`),

@@ -111,7 +111,7 @@ func TestServer_SubmitMany(t *testing.T) {
 		`{"error":"Invalid tasks[1].priority: an integer from -2147483648 to 2147483647 is allowed","code":"invalid_task","message":"Correct the field and send the request again","field":"tasks[1].priority"},` +
 		`{"id":1,"created":false,"same_request":false},` +
 		`{"error":"Invalid tasks[3]: an object is allowed","code":"invalid_task","message":"Correct the field and send the request again","field":"tasks[3]"},` +
-		`{"error":"Unknown field: tasks[4].prio","code":"invalid_task","message":"Remove it, or check its spelling: names are case-sensitive","field":"tasks[4].prio"},` +
+		`{"error":"Unknown field: tasks[4].prio","code":"invalid_task","message":"Did you mean priority? Names are case-sensitive","field":"tasks[4].prio"},` +
 		`{"id":2,"created":true}],"failed":3}`
 	if diff := cmp.Diff(want, got.body); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)

@@ -77,7 +77,7 @@ func (req *Action) field(d *Decoder, name []byte, filtered *bool) (bad *refuse.R
 	case "expect":
 		req.Expect, req.Expects, bad = d.Integer("expect", 0, bound.IDMax)
 	default:
-		bad = d.Unknown(name)
+		bad = unknownOf[wire.Action](d, name)
 	}
 	return bad
 }
@@ -120,7 +120,7 @@ func (d *Decoder) filterField(name []byte, f *fsm.Filter) (bad *refuse.Refusal) 
 	case "created_before":
 		f.CreatedBefore, bad = d.created("created_before", true)
 	default:
-		bad = d.Unknown(name)
+		bad = unknownOf[wire.Filter](d, name)
 	}
 	return bad
 }

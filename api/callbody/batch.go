@@ -69,7 +69,7 @@ func DecodeBatch(body []byte, limits *bound.Limits) (Batch, *refuse.Refusal) {
 				return bad
 			})
 		default:
-			bad = d.Unknown(name)
+			bad = unknownOf[wire.Batch](d, name)
 		}
 		return bad
 	})

@@ -86,7 +86,7 @@ func (d *Decoder) claimField(name []byte, req *Claim) (bad *refuse.Refusal) {
 	case "claim_request_id":
 		c.RequestID, _, bad = d.key("claim_request_id", bound.RequestMax)
 	default:
-		bad = d.Unknown(name)
+		bad = unknownOf[wire.Claim](d, name)
 	}
 	return bad
 }
@@ -220,7 +220,7 @@ func DecodeClaimTask(id uint64, body []byte, limits *bound.Limits) (fsm.ClaimTas
 		case "claim_request_id":
 			c.RequestID, _, bad = d.key("claim_request_id", bound.RequestMax)
 		default:
-			bad = d.Unknown(name)
+			bad = d.unknownAmong(name, "worker_id", "lease_ms", "claim_request_id")
 		}
 		return bad
 	})

@@ -50,7 +50,7 @@ func (c *Complete) field(d *Decoder, name []byte) *refuse.Refusal {
 	case "claim":
 		bad = c.readClaim(d)
 	default:
-		bad = d.Unknown(name)
+		bad = d.unknownAmong(name, "worker_id", "claim_token", "result", "result_payload", "submit", "claim")
 	}
 	return bad
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -72,7 +73,7 @@ func (c *ClaimFinalization) field(d *Decoder, name []byte) (bad *refuse.Refusal)
 	case "timeout_seconds":
 		c.timeoutMS, bad = d.timeout(c.timeoutMS)
 	default:
-		bad = d.Unknown(name)
+		bad = unknownOf[wire.FinalizationClaim](d, name)
 	}
 	return bad
 }
@@ -131,7 +132,7 @@ func (c *ExtendFinalization) field(d *Decoder, name []byte) (bad *refuse.Refusal
 	case "timeout_seconds":
 		c.timeoutMS, bad = d.timeout(0)
 	default:
-		bad = d.Unknown(name)
+		bad = d.unknownAmong(name, "processor_id", "claim_token", "timeout_seconds")
 	}
 	return bad
 }

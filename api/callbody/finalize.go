@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -38,7 +39,7 @@ func (c *Finalize) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 	case "error":
 		c.cmd.Error, c.failed, bad = d.errorText()
 	default:
-		bad = d.Unknown(name)
+		bad = unknownOf[wire.Finalize](d, name)
 	}
 	return bad
 }

@@ -26,7 +26,7 @@ func (c *Patch) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 		c.cmd.Labels, bad = d.labels()
 		c.cmd.SetLabels = true
 	default:
-		bad = d.Unknown(name)
+		bad = d.unknownAmong(name, "priority", "run_at", "labels")
 	}
 	return bad
 }

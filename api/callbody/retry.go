@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -24,7 +25,7 @@ func (c *Retry) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 		n, _, bad = d.Integer("add_attempts", 0, math.MaxInt32)
 		c.cmd.AddAttempts = int32(n)
 	default:
-		bad = d.Unknown(name)
+		bad = unknownOf[wire.Retry](d, name)
 	}
 	return bad
 }

@@ -2,6 +2,7 @@ package callbody
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/refuse"
@@ -62,7 +63,7 @@ func (c *Schedule) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 	case "paused":
 		c.Paused, bad = d.Boolean("paused")
 	default:
-		bad = d.Unknown(name)
+		bad = unknownOf[wire.NewSchedule](d, name)
 	}
 	return bad
 }
@@ -134,7 +135,7 @@ func (c *Schedule) check(d *Decoder) *refuse.Refusal {
 	case errors.Is(err, cron.ErrTimezone):
 		return d.Invalid("timezone", timezoneAllowed)
 	}
-	return d.Invalid("cron", cronAllowed)
+	return wrong("cron", "Invalid cron: "+strings.TrimPrefix(err.Error(), cron.ErrCron.Error()+": "), refuse.AdviceField)
 }
 
 // checkTask checks what one field of the task alone does not show.

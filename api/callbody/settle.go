@@ -61,7 +61,7 @@ func (c *Release) field(d *Decoder, name []byte) *refuse.Refusal {
 	case ok:
 		return bad
 	case string(name) != "delay_ms":
-		return d.Unknown(name)
+		return d.unknownAmong(name, "worker_id", "claim_token", "delay_ms")
 	}
 	c.delayMS, _, bad = d.Integer("delay_ms", 0, bound.DelayMSMax)
 	return bad
@@ -96,7 +96,7 @@ func (c *Extend) field(d *Decoder, name []byte) *refuse.Refusal {
 	case "progress":
 		c.progress, bad = d.raw("progress", bound.ProgressBytes)
 	default:
-		bad = d.Unknown(name)
+		bad = d.unknownAmong(name, "worker_id", "claim_token", "lease_ms", "progress")
 	}
 	return bad
 }
@@ -141,7 +141,7 @@ func (c *Fail) field(d *Decoder, name []byte) *refuse.Refusal {
 	case "permanent":
 		c.Cmd.Permanent, bad = d.Boolean("permanent")
 	default:
-		bad = d.Unknown(name)
+		bad = d.unknownAmong(name, "worker_id", "claim_token", "error", "retry_in_ms", "permanent")
 	}
 	return bad
 }

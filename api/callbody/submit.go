@@ -217,7 +217,7 @@ func (d *Decoder) taskOption(name []byte, t *draft) (bad *refuse.Refusal) {
 	case "steps", "finalize", "on_step_failure":
 		bad = d.parentField(name, t)
 	default:
-		bad = d.Unknown(name)
+		bad = unknownOf[wire.NewTask](d, name)
 	}
 	return bad
 }

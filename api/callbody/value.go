@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -122,7 +123,7 @@ func (d *Decoder) backoff() (*fsm.Backoff, *refuse.Refusal) {
 		case "jitter":
 			b.Jitter, _, bad = d.decimal("jitter", 0, jsonout.Micro)
 		default:
-			bad = d.Unknown(name)
+			bad = unknownOf[wire.Backoff](d, name)
 		}
 		return bad
 	})

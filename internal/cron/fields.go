@@ -62,11 +62,11 @@ func parse(expression string) (*fields, error) {
 				return parse(n.expression)
 			}
 		}
-		return nil, fmt.Errorf("%w: no name %q", ErrCron, expression)
+		return nil, fmt.Errorf("%w: %q is none of @hourly, @daily, @weekly, @monthly and @yearly", ErrCron, expression)
 	}
 	parts := strings.Fields(text)
 	if len(parts) != 5 {
-		return nil, fmt.Errorf("%w: %d fields, there are five: minute, hour, day of month, month, day of week", ErrCron, len(parts))
+		return nil, fmt.Errorf("%w: it must have five fields, minute, hour, day of month, month and day of week, and has %d", ErrCron, len(parts))
 	}
 	f := &fields{anyHour: parts[1][0] == '*'}
 	for i, read := range []struct {
@@ -81,7 +81,7 @@ func parse(expression string) (*fields, error) {
 		{&weekdayField, &f.weekdays, f.addWeekdayRule},
 	} {
 		if err := read.field.parse(parts[i], read.into, read.rule); err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", ErrCron, read.field.name, err)
+			return nil, fmt.Errorf("%w: the %s has %w", ErrCron, read.field.name, err)
 		}
 	}
 	f.eitherDay = !open(parts[2]) && !open(parts[4])
@@ -151,12 +151,12 @@ func (f *field) parsePart(part string) (values uint64, err error) {
 		}
 	}
 	if from > to {
-		return 0, fmt.Errorf("%q runs backwards", part)
+		return 0, fmt.Errorf("%q, which runs backwards", part)
 	}
 	step := 1
 	if stepped {
 		if step, err = number(stepText, 1, f.max); err != nil {
-			return 0, fmt.Errorf("step %w", err)
+			return 0, fmt.Errorf("the step %w", err)
 		}
 	}
 	for v := from; v <= to; v += step {
@@ -170,14 +170,18 @@ func (f *field) value(text string) (int, error) {
 	if at := strings.Index(f.names, text); len(text) == 3 && at >= 0 && at%3 == 0 {
 		return f.min + at/3, nil
 	}
-	return number(text, f.min, f.max)
+	n, err := number(text, f.min, f.max)
+	if err != nil && f.names != "" {
+		err = fmt.Errorf("%w or a name from %s to %s", err, f.names[:3], f.names[len(f.names)-3:])
+	}
+	return n, err
 }
 
 // number reads a number from low to high.
 func number(text string, low, high int) (int, error) {
 	v, err := strconv.ParseUint(text, 10, 8)
 	if err != nil || int(v) < low || int(v) > high {
-		return 0, fmt.Errorf("%q is not a number from %d to %d", text, low, high)
+		return 0, fmt.Errorf("%q, which is not a number from %d to %d", text, low, high)
 	}
 	return int(v), nil
 }

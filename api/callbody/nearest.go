@@ -1,0 +1,86 @@
+package callbody
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/claimq/claimq/api/refuse"
+)
+
+// slipMax is how many letters of a name may be wrong for the right one to be suggested.
+const slipMax = 2
+
+// unknownOf is Unknown of a field of B, which has the names of the fields that there are:
+// it suggests the one that was meant.
+func unknownOf[B any](d *Decoder, name []byte) *refuse.Refusal {
+	return d.unknownAmong(name, namesOf(reflect.TypeFor[B]())...)
+}
+
+// unknownAmong is Unknown where the names of the fields are these.
+func (d *Decoder) unknownAmong(name []byte, names ...string) *refuse.Refusal {
+	meant := nearest(string(name), names)
+	bad := d.Unknown(name)
+	if meant != "" && !bad.Syntax {
+		bad.Advice = "Did you mean " + meant + "? Names are case-sensitive"
+	}
+	return bad
+}
+
+// namesOf returns the names that the fields of a body have in JSON.
+func namesOf(body reflect.Type) []string {
+	var names []string
+	for f := range body.Fields() {
+		if f.Anonymous {
+			names = append(names, namesOf(f.Type)...)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+// nearest returns the name that somebody meant who wrote text, "" if none looks like it:
+// one of which text is a word, as type of task_type, or which text begins, or that differs
+// in up to slipMax letters. text itself is none: it is known, but not in its place.
+func nearest(text string, names []string) string {
+	if len(text) < slipMax || len(text) > 64 {
+		return ""
+	}
+	text = strings.ToLower(text)
+	best, least := "", slipMax+1
+	for _, name := range names {
+		switch slips := distance(text, name); {
+		case name == text:
+			return ""
+		case least > 0 && strings.Contains("_"+name+"_", "_"+text+"_"):
+			best, least = name, 0
+		case slips < least && slips < len(text)-1:
+			best, least = name, slips
+		case least > slipMax && len(text) > slipMax && strings.HasPrefix(name, text):
+			best, least = name, slipMax
+		}
+	}
+	return best
+}
+
+// distance is how many letters must be put in, left out or changed to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1) // of a's beginning to each of b's
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := corner
+			if a[i] != b[j] {
+				change++
+			}
+			corner = row[j+1]
+			row[j+1] = min(change, corner+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
