@@ -4,10 +4,12 @@ import (
 	"errors"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
@@ -70,6 +72,20 @@ func (s *host) malformed(ctx *fasthttp.RequestCtx, err error) {
 	}
 	if errors.Is(err, fasthttp.ErrBodyTooLarge) || f.Code == wire.CodeOverloaded || errors.Is(err, port.ErrClientTLS) {
 		answerSender(ctx)
+	}
+}
+
+// refuseEncoding refuses a body that has to be decoded first: it would take another bound than
+// that of the bytes that were sent.
+func refuseEncoding(req *fasthttp.Request) *refuse.Refusal {
+	coding := req.Header.ContentEncoding()
+	if len(coding) == 0 || len(req.Body()) == 0 || strings.EqualFold(string(coding), "identity") {
+		return nil
+	}
+	return &refuse.Refusal{
+		Code: wire.CodeUnsupportedEncoding, Field: fasthttp.HeaderContentEncoding,
+		Text:   "The Content-Encoding " + jsonout.Shorten(string(coding)) + " is not supported",
+		Advice: "Send the body as it is, without Content-Encoding",
 	}
 }
 

@@ -185,6 +185,10 @@ func (r *request) serve() {
 		r.refuse(bad)
 		return
 	}
+	if bad := refuseEncoding(&r.http.Request); bad != nil {
+		r.refuse(bad)
+		return
+	}
 	if len(r.http.Request.Body()) > s.cfg.Limits.BodyBytes {
 		r.refuse(s.bodyTooLarge())
 		return
