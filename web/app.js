@@ -31,6 +31,10 @@ let here = 0;
 /** How far down to go as soon as something is there. @type {number|null} */
 let depth = null;
 
+/** What had the focus last: when it is gone, the heading has it. @type {Element|null} */
+let focused = null;
+const heading = () => document.querySelector("h1");
+
 /** Goes where the address says. What was shown stays until the view of the new place is there. */
 async function follow() {
   const { hash } = location, found = find(parse(hash).path);
@@ -53,7 +57,7 @@ function show(view, params) {
   if (!anew) return;
   scrollTo(0, 0);
   depth = back ?? null;
-  if (!first) queueMicrotask(() => document.querySelector("h1")?.focus({ preventScroll: true }));
+  if (!first) queueMicrotask(() => heading()?.focus({ preventScroll: true }));
 }
 
 /** Shows a bug of a view instead of the view; all else goes on. @extends {Component<{path: string, children: any}, {error: any}>} */
@@ -128,6 +132,7 @@ class Page extends Component {
     addEventListener("hashchange", () => this.setState({ menu: false }));
   }
   componentDidUpdate() {
+    if (focused && !focused.isConnected && document.activeElement === document.body) heading()?.focus({ preventScroll: true });
     if (depth === null || !state.view.data) return;
     scrollTo(0, depth);
     depth = null;
@@ -136,7 +141,7 @@ class Page extends Component {
     const { place, me, session, toasts, login, view } = state, { menu } = this.state;
     document.documentElement.dataset.theme = state.settings.theme;
     return html`
-      <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => (event.preventDefault(), document.querySelector("h1")?.focus())}>To the content</a>
+      <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => (event.preventDefault(), heading()?.focus())}>To the content</a>
       <div class="frame">
         <header class="side">
           <a class="brand" href=${href("/")}><span class="mark" aria-hidden="true">✓</span>claimq</a>
@@ -199,6 +204,7 @@ addEventListener("keydown", (event) => {
 history.scrollRestoration = "manual"; // a view is empty when the browser would do it
 addEventListener("scroll", () => depth === null && depths.set(here, scrollY), { passive: true });
 addEventListener("hashchange", follow);
+addEventListener("focusin", ({ target }) => void (focused = /** @type {Element} */ (target)));
 addEventListener("error", (event) => console.error(event.error));
 
 const page = /** @type {HTMLElement} */ (document.getElementById("page"));

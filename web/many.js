@@ -18,7 +18,7 @@ export const chosen = (filter) => (Object.keys(filter).length ? { filter } : { a
 
 /** @typedef {"retry"|"cancel"|"delete"} Action */
 /** @typedef {{action: Action, filter: Record<string, any>, what?: string, ids?: number[]}} Many */
-/** @typedef {{matched: number|null, error: any, add: string, typed: string, done: number, running: boolean, over: boolean, changed: boolean, tried: any[]|null}} State */
+/** @typedef {{matched: number|null, error: any, add: string, typed: string, done: number, running: boolean, over: string, changed: boolean, tried: any[]|null}} State */
 
 /**
  * Counts, asks, does it part by part.
@@ -29,7 +29,7 @@ class Dialog extends Component {
   constructor(props) {
     super(props);
     /** @type {State} */
-    this.state = { matched: null, error: null, add: "", typed: "", done: 0, running: false, over: false, changed: false, tried: null };
+    this.state = { matched: null, error: null, add: props.action === "retry" ? "1" : "", typed: "", done: 0, running: false, over: "", changed: false, tried: null };
     this.stopped = false;
   }
   componentDidMount() {
@@ -56,16 +56,19 @@ class Dialog extends Component {
   async run() {
     this.stopped = false;
     this.setState({ running: true, error: null, changed: false });
+    const { matched } = this.state;
+    let well = this.state.done;
     try {
       /** @type {any} */
-      let expect = { expect: this.state.matched };
+      let expect = { expect: matched };
       for (let more = true; more && !this.stopped; expect = {}) {
         const { body } = await send("POST", "/tasks/actions", { ...this.request(), ...expect });
         more = body.more === true;
-        this.setState({ done: this.state.done + body.done });
+        this.setState({ done: (well += body.done) });
       }
-      this.setState({ over: true, running: false });
-      done(`${plural(this.state.done, "task")} ${did[this.props.action]}`);
+      const left = this.stopped ? 0 : (matched ?? 0) - well, over = `${plural(well, "task")} ${did[this.props.action]}${left > 0 ? `, ${num(left)} left alone` : ""}`;
+      this.setState({ over, running: false });
+      done(over);
     } catch (error) {
       const mismatch = error instanceof Refusal && error.code === "count_mismatch";
       this.setState({ running: false, ...(mismatch ? { matched: error.body.matched, changed: true, typed: "" } : { error }) });
@@ -101,8 +104,8 @@ class Dialog extends Component {
       ${changed && html`<${Note} tone="warn" role="alert">The number has changed meanwhile, and nothing was done: it is ${num(matched ?? 0)} now.<//>`}
       ${matched === null && !error && html`<p class="soft">Counting…</p>`}
       ${matched !== null && !over && html`<p class="any">${title(action)} <b>${plural(matched, "task")}</b> ${what}.${action === "delete" ? " They cannot be had back." : action === "cancel" ? " Workers of claimed ones are asked; what they complete counts." : ""}</p>`}
-      ${over && html`<${Note} tone="good">${plural(finished, "task")} ${did[action]}.<//>`}
-      ${action === "retry" && !over && html`<div class="field"><label for="add">More attempts for each</label><input id="add" type="number" min="0" max="2147483647" placeholder="0" value=${add} onInput=${(/** @type {any} */ event) => this.setState({ add: event.currentTarget.value })} /><span class="small soft">Needed where all attempts were used; others are left alone.</span></div>`}
+      ${over && html`<${Note} tone="good">${over}.<//>`}
+      ${action === "retry" && !over && html`<div class="field"><label for="add">More attempts for each</label><input id="add" type="number" min="0" max="2147483647" placeholder="0" value=${add} onInput=${(/** @type {any} */ event) => this.setState({ add: event.currentTarget.value })} /><span class="small soft">Without, a task whose attempts are all used is left alone.</span></div>`}
       ${tried && html`<div role="status"><h3>The ones tried first</h3><ul class="list">${tried.map((task) => html`<li key=${task.id}><${Link} to=${path("tasks", task.id)}>${task.id}<//><${Status} status=${task.status} />${task.refused ? html`<span class="bad">${task.refused}</span>` : task.status === "failed" && html`<span class="soft grow">${(task.error ?? "").split("\n")[0].slice(0, 200)}</span>`}</li>`)}</ul></div>`}
       ${word && !over && html`<div class="field"><label for="word">Type <b class="mono">${word}</b> to go on</label><input id="word" autocomplete="off" value=${typed} onInput=${(/** @type {any} */ event) => this.setState({ typed: event.currentTarget.value })} /></div>`}
       ${running && finished > 0 && html`<div><${Bar} part=${finished / (matched || 1)} label="Done" /><p class="small soft">${num(finished)} of ${num(matched ?? 0)}</p></div>`}

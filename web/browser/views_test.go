@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -21,8 +22,11 @@ var shots = flag.String("shots", "", "folder for screenshots")
 // that does not end.
 const hostile = `<script>alert(1)</script><img src=x onerror=alert(1)>"'` + "\u202e" + `&lt;{{x}}`
 
-// fill gives the cluster something to look at, and returns the paths of all views.
-func fill(t *testing.T, n *procs.Node) []string {
+// place is a view: its path, and what it says of what is wrong, if anything is.
+type place struct{ path, wrong string }
+
+// fill gives the cluster something to look at, and returns all views.
+func fill(t testing.TB, n *procs.Node) []place {
 	t.Helper()
 	text := func(s string) string { return quote(s) }
 	submit := func(body string) uint64 {
@@ -33,34 +37,42 @@ func fill(t *testing.T, n *procs.Node) []string {
 		return answer.Task.ID
 	}
 	submit(`{"task_type":"mail","params":{"to":"ann@example.org","id":12345678901234567890},"labels":{"customer":"7"}}`)
-	failed := submit(`{"task_type":"scan","params":` + text(hostile+strings.Repeat("long", 2000)) + `,"labels":{` + text(hostile[:20]) + `:` + text(hostile[:30]) + `},"max_attempts":1,"idempotency_key":` + text(hostile) + `}`)
+	failed := submit(`{"task_type":"scan","params":` + text(hostile+strings.Repeat("long", 2000)) + `,"labels":{` + text(hostile[:20]) + `:` + text(hostile[:30]) + `},"max_attempts":1,"idempotency_key":` + text(hostile+rand.Text()) + `}`)
 	call(t, n, "POST", fmt.Sprintf("/api/tasks/%d/claim", failed), `{"worker_id":"w1"}`)
 	call(t, n, "POST", fmt.Sprintf("/api/tasks/%d/fail", failed), `{"worker_id":"w1","error":`+text(hostile+strings.Repeat("x", 16_000))+`}`)
 	held := submit(`{"task_type":"mail","params":1,"priority":9}`)
 	call(t, n, "POST", fmt.Sprintf("/api/tasks/%d/claim", held), `{"worker_id":"w1","lease_ms":3600000}`)
 	parent := submit(`{"task_type":"report","params":1,"steps":[{"step":"a","params":1},{"step":"b","params":2,"depends_on":["a"]}]}`)
 	call(t, n, "PUT", "/api/schedules/nightly", `{"cron":"0 3 * * *","task":{"task_type":"report","params":1}}`)
-	return []string{
+	var places []place
+	for _, path := range []string{
 		"/", "/types", "/types/mail", "/tasks", "/tasks?status=failed", fmt.Sprintf("/tasks/%d", failed), fmt.Sprintf("/tasks/%d", held), fmt.Sprintf("/tasks/%d", parent),
-		"/failures", "/failures?task_type=scan", "/tasks?type=mail&status=pending", "/workers", "/workers/w1", "/schedules", "/schedules/nightly", "/trail", "/cluster",
+		"/failures", "/failures?type=scan", "/tasks?type=mail&status=pending", "/workers", "/workers/w1", "/schedules", "/schedules/nightly", "/trail", "/cluster",
+	} {
+		places = append(places, place{path: path})
 	}
+	return append(places,
+		place{"/tasks/999999", "There is no such task, or it was removed"}, place{"/types/none", "There is no such type"}, place{"/schedules/none", "There is no such schedule"},
+		place{"/tasks?label=none:none", "Nothing matches these filters"}, place{"/none", "There is no such page"},
+		place{"/tasks?status=nonsense", "Invalid status"}, place{"/tasks/x", "Invalid id"})
 }
 
 // Every view, in both themes and at three widths: nothing scrolls sideways, nothing breaks
 // the policy or throws, and axe finds nothing; what tasks say stays text.
 func TestViews(t *testing.T) {
-	nodes := cluster(t)
-	n := nodes.Nodes[0]
-	paths := fill(t, n)
+	n := cluster(t).Nodes[0]
+	places := fill(t, n)
 	axe := axeSource(t)
 	b := open(t)
-	b.enter(n)
-	for _, path := range paths {
+	b.enter(n.URL(), "ops")
+	for _, view := range places {
+		path := view.path
 		b.goTo(path)
+		b.says(view.wrong)
 		for _, at := range []struct {
 			width int64
 			theme string
-		}{{1440, "light"}, {640, "light"}, {320, "light"}, {1440, "dark"}, {640, "dark"}, {320, "dark"}} {
+		}{{1440, "light"}, {640, "light"}, {320, "light"}, {1440, "dark"}, {640, "dark"}, {320, "dark"}, {1440, forced}} {
 			b.size(at.width, at.theme)
 			where := fmt.Sprintf("%s at %d, %s", path, at.width, at.theme)
 			if over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
@@ -74,7 +86,7 @@ func TestViews(t *testing.T) {
 			}
 			b.shot(path, at.width, at.theme)
 		}
-		if said := eval[string](b, `[...document.querySelectorAll("main [role=alert]")].map((e) => e.innerText).join("\\n")`); said != "" {
+		if said := eval[string](b, `[...document.querySelectorAll("main [role=alert]")].map((e) => e.innerText).join("\\n")`); said != "" && view.wrong == "" {
 			t.Errorf("%s: it says %s", path, said)
 		}
 	}
@@ -100,9 +112,8 @@ const (
 
 // The first load is small, and asks no other host.
 func TestBudget(t *testing.T) {
-	nodes := cluster(t)
 	b := open(t)
-	do(b, chromedp.Navigate(nodes.Nodes[0].URL()+"/ui/"))
+	do(b, chromedp.Navigate(cluster(t).Nodes[0].URL()+"/ui/"))
 	b.until(`document.querySelector("#key") !== null`)
 	loaded := eval[struct {
 		Bytes, Requests int

@@ -104,7 +104,7 @@ export default {
     const [types, rare] = await Promise.all([
       get("/types").then(({ body }) => body.types),
       fresh ? data : Promise.all([
-        has("operator") ? get("/cluster").then(({ body }) => body) : null,
+        has("operator") ? get("/cluster").then(({ body }) => body, (error) => (error.code === "forbidden" ? null : Promise.reject(error))) : null, // the leader may be read-only, or have other keys
         get("/schedules").then(({ body }) => body.schedules),
         get("^/readyz").then(() => "", (error) => error.message),
         state.me?.task_types ? null : get("/history").then(({ body }) => body),

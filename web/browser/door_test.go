@@ -1,0 +1,78 @@
+package browser
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// door is what stands between a browser and a node, as a proxy does: under a path of its own,
+// and it counts what is asked.
+type door struct {
+	URL    string
+	prefix string
+
+	mu    sync.Mutex     // guards what follows
+	page  string         // what the node's page is said to be, if it is not what it is
+	asked map[string]int // how often, by path
+}
+
+// openDoor opens a door to a node.
+func openDoor(t testing.TB, n *procs.Node, prefix string) *door {
+	t.Helper()
+	to, err := url.Parse(n.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &door{prefix: prefix, asked: make(map[string]int)}
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Path = strings.TrimPrefix(r.In.URL.Path, prefix)
+			r.SetURL(to)
+			r.Out.Host = r.In.Host
+		},
+		ModifyResponse: func(r *http.Response) error {
+			d.set(func() {
+				if d.page != "" {
+					r.Header.Set("X-Claimq-Page", d.page)
+				}
+			})
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, prefix+"/") {
+			http.NotFound(w, r)
+			return
+		}
+		d.set(func() { d.asked[strings.TrimPrefix(r.URL.Path, prefix)]++ })
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	d.URL = server.URL + prefix
+	return d
+}
+
+// set changes what mu guards.
+func (d *door) set(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
+}
+
+// count returns how often a path was asked for.
+func (d *door) count(path string) (n int) {
+	d.set(func() { n = d.asked[path] })
+	return n
+}

@@ -1,0 +1,143 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/claimq/claimq/internal/testwait"
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// navigate goes to an address.
+func navigate(address string) chromedp.Action[chromedp.Void] { return chromedp.Navigate(address) }
+
+// failedTask makes a task that has failed for good, and returns its id.
+func failedTask(t testing.TB, n *procs.Node, taskType, why string) uint64 {
+	t.Helper()
+	var made struct{ Task struct{ ID uint64 } }
+	if err := json.Unmarshal(call(t, n, "POST", "/api/tasks", fmt.Sprintf(`{"task_type":%q,"params":1,"max_attempts":1}`, taskType)), &made); err != nil {
+		t.Fatal(err)
+	}
+	call(t, n, "POST", fmt.Sprintf("/api/tasks/%d/claim", made.Task.ID), `{"worker_id":"w1"}`)
+	call(t, n, "POST", fmt.Sprintf("/api/tasks/%d/fail", made.Task.ID), fmt.Sprintf(`{"worker_id":"w1","error":%q}`, why))
+	return made.Task.ID
+}
+
+// From the first load, with keys alone: log in, find the failed tasks of an error, read why,
+// see how many a retry would take, retry them, and ask why one of them does not run.
+func TestKeyboard(t *testing.T) {
+	n := cluster(t).Nodes[0]
+	const many = 7
+	var id uint64
+	for range many {
+		id = failedTask(t, n, "keyboard", "dial tcp 10.0.0.7: connection refused\nand a second line")
+	}
+	b := open(t)
+	do(b, navigate(n.URL()+"/ui/"))
+	b.until(`document.activeElement.id === "key"`)
+	b.press(keyOf("ops"), kb.Enter)
+	b.until(`document.querySelector("#key") === null && document.querySelector(".stat") !== null`)
+	b.press("g", "f")
+	b.until(`[...document.querySelectorAll(".failure")].some((e) => e.innerText.includes("keyboard"))`)
+	for !eval[bool](b, `document.activeElement.closest(".failure")?.innerText.includes("keyboard") ?? false`) {
+		before := eval[string](b, `document.activeElement.closest(".failure")?.innerText ?? ""`)
+		b.press("j")
+		if eval[string](b, `document.activeElement.closest(".failure")?.innerText ?? ""`) == before {
+			t.Fatalf("j does not lead to the group, but to %q", before)
+		}
+	}
+	do(b, chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(chromedp.ModifierShift)))
+	b.press(kb.Enter)
+	b.says("and a second line")
+	b.tabTo("Retry…")
+	b.press(kb.Enter)
+	b.until(`document.querySelector("dialog[open]")?.innerText.includes("Retry 7 tasks") ?? false`)
+	b.tabTo(fmt.Sprintf("Retry %d", many))
+	b.press(kb.Enter)
+	b.says(fmt.Sprintf("%d tasks retried", many))
+	b.press(kb.Escape)
+	b.until(`document.querySelector("dialog[open]") === null`)
+	if body := eval[bool](b, `document.activeElement === document.body`); body {
+		t.Error("the focus is lost with the group")
+	}
+	if told := string(call(t, n, "GET", fmt.Sprintf("/api/tasks/%d", id), "")); !strings.Contains(told, `"status":"pending"`) {
+		t.Errorf("the task is %s", told)
+	}
+	b.press("g", "t")
+	b.until(`document.querySelector("h1").innerText === "Tasks" && document.querySelector("[data-row]") !== null`)
+	b.press("/", fmt.Sprint(id), kb.Enter)
+	b.says("Why it is not running")
+	b.says("No worker has asked")
+	b.clean("by keys")
+}
+
+// hide lets the page of the tab be out of sight, or seen again, as the browser tells it:
+// without a screen all of its tabs are in sight.
+func (b tab) hide(hidden bool) {
+	b.t.Helper()
+	eval[bool](b, fmt.Sprintf(`(Object.defineProperty(document, "hidden", {configurable: true, value: %v}), document.dispatchEvent(new Event("visibilitychange")))`, hidden))
+}
+
+// Eleven tabs: all but the one in sight ask nothing and hold no stream, so that it is
+// answered; one that is looked at again asks at once.
+func TestTabs(t *testing.T) {
+	const tabs = 10
+	d := openDoor(t, cluster(t).Nodes[0], "")
+	seen := open(t)
+	seen.enter(d.URL, "ops")
+	eval[bool](seen, `(localStorage.setItem("claimq.settings", '{"refresh":1}'), true)`)
+	others := make([]tab, tabs)
+	for i := range others {
+		others[i] = seen.another()
+		do(others[i], navigate(d.URL+"/ui/#/"+[]string{"trail", ""}[i%2]))
+		others[i].until(`document.querySelector(".view") !== null`)
+	}
+	do(seen, chromedp.Reload())
+	for _, o := range others {
+		o.hide(true)
+	}
+	seen.goTo("/workers")
+	before, stats := map[string]int{}, []string{"/api/types", "/api/events", "/api/stats", "/api/history", "/api/schedules", "/readyz"}
+	for _, path := range stats {
+		before[path] = d.count(path)
+	}
+	asked := d.count("/api/workers")
+	testwait.Until(t, "the tab in sight has asked five times", func() bool { return d.count("/api/workers") >= asked+5 })
+	for _, path := range stats {
+		if got := d.count(path); got != before[path] {
+			t.Errorf("tabs out of sight asked %d times for %s", got-before[path], path)
+		}
+	}
+	others[1].hide(false)
+	testwait.Until(t, "what is looked at again asks", func() bool { return d.count("/api/types") > before["/api/types"] })
+}
+
+// Times are of the browser's zone: what is shown, and what is typed.
+func TestTimeZone(t *testing.T) {
+	n := cluster(t).Nodes[0]
+	zone := time.FixedZone("GMT+5:30", 5*3600+1800)
+	b := open(t)
+	send(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"})
+	id := failedTask(t, n, "zone", "late")
+	b.enter(n.URL(), "ops")
+	b.goTo(fmt.Sprintf("/tasks/%d", id))
+	times := eval[[][2]string](b, `[...document.querySelectorAll("time")].map((e) => [e.dateTime, e.title])`)
+	if len(times) == 0 {
+		t.Error("there is no time")
+	}
+	for _, pair := range times {
+		at, err := time.Parse(time.RFC3339Nano, pair[0])
+		if want := at.In(zone).Format("2006-01-02 15:04:05 MST"); err != nil || pair[1] != want {
+			t.Errorf("%s is shown as %s, want %s, %v", pair[0], pair[1], want, err)
+		}
+	}
+	b.goTo("/tasks?after=2026-11-21T10:00&type=zone")
+	b.until(`performance.getEntriesByType("resource").some((e) => e.name.includes("created_after=2026-11-21T04%3A30%3A00.000Z"))`)
+}
