@@ -268,6 +268,7 @@ func badLives() []badInput {
 		{"retention_ms", "an integer from -1 to 3153600000000 is allowed", []string{`-2`, `3153600000001`, `"1d"`}},
 		{"group", "a string of 1 to 128 bytes without control characters", []string{`""`, `"` + strings.Repeat("g", 129) + `"`, `"a\u0000"`, `"a\n"`, `1`}},
 		{"expires_at", "expires_at is not after run_at", []string{`"2026-03-01T12:00:00Z","run_at":"2026-03-01T12:00:00Z"`, `"2026-03-01T12:00:00Z","run_at":"2026-03-02T12:00:00Z"`}},
+		{"traceparent", "a W3C trace context in lower case", []string{`""`, `7`, `"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"`, `"00-4BF92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`}},
 		{"unique", "unique is given without idempotency_key", []string{`"active"`, `"active","idempotency_key":null`}},
 		{"unique", `"exists" or "active" is allowed`, []string{`""`, `"Active"`, `true`}},
 		{"labels", labels, []string{`{"":"x"}`, `{"a:b":"x"}`, `{"a\tb":"x"}`, `{"` + strings.Repeat("n", 65) + `":"x"}`, manyLabels(17)}},

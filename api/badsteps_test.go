@@ -39,7 +39,7 @@ func badSteps() []badInput {
 	add("steps[0].lease_ms", "an integer from 100 to 86400000", `"steps":[{"step":"a","params":1,"lease_ms":1}]`)
 	add("steps[0].prio", "Unknown field: ", `"steps":[{"step":"a","params":1,"prio":1}]`)
 	add("steps[0].Step", "Unknown field: ", `"steps":[{"Step":"a","params":1}]`)
-	for _, field := range []string{`idempotency_key":"k"`, `unique":"active"`, `retention_ms":1`, `steps":[{"step":"b","params":1}]`, `finalize":"auto"`, `on_step_failure":"fail"`} {
+	for _, field := range []string{`idempotency_key":"k"`, `unique":"active"`, `traceparent":"x"`, `retention_ms":1`, `steps":[{"step":"b","params":1}]`, `finalize":"auto"`, `on_step_failure":"fail"`} {
 		path, _, _ := strings.Cut(field, `"`)
 		add("steps[0]."+path, "a step cannot have "+path, `"steps":[{"step":"a","params":1,"`+field+`}]`)
 	}

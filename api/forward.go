@@ -77,7 +77,7 @@ func (r *request) forward() {
 	if v := in.Header.Peek(headerMinIndex); len(v) > 0 {
 		out.Header.SetBytesV(headerMinIndex, v)
 	}
-	if v := in.Header.Peek(headerTraceparent); len(v) > 0 && validTraceparent(v) {
+	if v := in.Header.Peek(headerTraceparent); len(v) > 0 && wire.ValidTraceparent(v) {
 		out.Header.SetBytesV(headerTraceparent, v)
 	}
 	r.passKey(out)

@@ -35,6 +35,7 @@ func TestSchedule_BadInput(t *testing.T) {
 	add(it, "task.backoff.initial_ms", "Missing required field: task.backoff.initial_ms", task(`"params":1,"backoff":{}`))
 	add(it, "task.labels.a", "up to 64 bytes", task(`"params":1,"labels":{"a":7}`))
 	add(it, "task.idempotency_key", "a schedule's task cannot have it", task(`"params":1,"idempotency_key":"k"`))
+	add(it, "task.traceparent", "a schedule's task cannot have it", task(`"params":1,"traceparent":"x"`))
 	add(it, "task.run_at", "a schedule's task cannot have it", task(`"run_at":"2026-11-21T12:00:00Z","params":1`))
 	add(it, "task.expires_at", "a schedule's task cannot have it", task(`"params":1,"expires_at":"2026-11-21T12:00:00Z"`))
 	add(it, "task.steps", "Unknown field: task.steps", task(`"params":1,"steps":[]`))

@@ -1,10 +1,10 @@
 package api
 
 import (
-	"bytes"
 	"errors"
 
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -12,44 +12,18 @@ import (
 // as fasthttp spells it.
 const headerTraceparent = "Traceparent"
 
-// traceparentBytes is the length of a traceparent of version 00:
-//
-//	00-<32 hex: trace id>-<16 hex: parent id>-<2 hex: flags>
-const traceparentBytes = 2 + 1 + 32 + 1 + 16 + 1 + 2
-
 // traceparent returns the request's trace context, "" if there is none or it is
 // ill-formed: that is no reason to refuse a task.
 func (r *request) traceparent() string {
 	v := r.http.Request.Header.Peek(headerTraceparent)
-	if len(v) == 0 || !validTraceparent(v) {
+	if len(v) == 0 || !wire.ValidTraceparent(v) {
 		return ""
 	}
 	return string(v)
 }
 
-// validTraceparent reports whether v is a traceparent of version 00: hex digits
-// in lower case, neither id all zero.
-func validTraceparent(v []byte) bool {
-	const traceEnd, parentEnd = 35, 52
-	if len(v) != traceparentBytes || v[0] != '0' || v[1] != '0' || v[2] != '-' || v[traceEnd] != '-' || v[parentEnd] != '-' {
-		return false
-	}
-	trace, parent, flags := v[3:traceEnd], v[traceEnd+1:parentEnd], v[parentEnd+1:]
-	return lowerHex(trace) && lowerHex(parent) && lowerHex(flags) && !zeros(trace) && !zeros(parent)
-}
-
-func lowerHex(b []byte) bool {
-	for _, c := range b {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
-
-func zeros(b []byte) bool { return len(bytes.Trim(b, "0")) == 0 }
-
-// trace gives the request's trace context to the tasks that it submits.
+// trace gives the request's trace context to the tasks that it submits, but to those
+// that name their own.
 func (r *request) trace(tasks []fsm.NewTask) {
 	if len(tasks) > 0 {
 		setTrace(tasks, r.traceparent())
@@ -62,23 +36,23 @@ func setTrace(tasks []fsm.NewTask, traceparent string) {
 	}
 }
 
-// traceOne gives a trace context to a task and its steps.
+// traceOne gives a trace context to a task that has none, and that of the task to its
+// steps.
 func traceOne(t *fsm.NewTask, traceparent string) {
-	t.Traceparent = traceparent
+	if t.Traceparent == "" {
+		t.Traceparent = traceparent
+	}
 	if t.Parent == nil {
 		return
 	}
 	for i := range t.Parent.Steps {
-		t.Parent.Steps[i].Task.Traceparent = traceparent
+		t.Parent.Steps[i].Task.Traceparent = t.Traceparent
 	}
 }
 
-// traceOps gives the request's trace context to the tasks that the ops submit.
+// traceOps does what trace does for the tasks that the ops submit.
 func (r *request) traceOps(req *callbody.Batch) {
 	traceparent := r.traceparent()
-	if traceparent == "" {
-		return
-	}
 	for _, body := range req.Ops {
 		switch c := body.(type) {
 		case *callbody.One:

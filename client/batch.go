@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"time"
 
-	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -183,19 +181,12 @@ func (c *Client) batch(ctx context.Context, ops []Op, atomic bool) ([]OpResult, 
 			defer ops[i].claim.endSettling()
 		}
 	}
-	a, err := c.call(ctx, Request{Method: http.MethodPost, Path: "/api/batch", Body: body, Repeatable: safe})
+	bodies, a, err := c.callMany(ctx, "/api/batch", body, len(sent), safe)
 	if err != nil {
 		return nil, a.repeats, err
 	}
-	var decoded wire.BatchAnswer
-	if err := json.Unmarshal(a.body, &decoded); err != nil {
-		return nil, a.repeats, fmt.Errorf("decode answer: %w", err)
-	}
-	if len(decoded.Results) != len(sent) {
-		return nil, a.repeats, fmt.Errorf("the answer has %d results for %d ops", len(decoded.Results), len(sent))
-	}
 	for n, i := range sent {
-		results[i] = c.opResult(&ops[i], &decoded.Results[n], &a)
+		results[i] = c.opResult(&ops[i], bodies[n], &a)
 	}
 	return results, a.repeats, nil
 }
@@ -222,13 +213,14 @@ func encodeBatch(ops []Op, atomic bool) (body []byte, sent []int, safe bool) {
 // settles reports whether the op ends the claim of its holder.
 func (o *Op) settles() bool { return o.claim != nil && o.kind != repeat.OpExtend }
 
-// opResult makes the server's result ours. a is the call that it came with.
-func (c *Client) opResult(o *Op, w *wire.OpResult, a *answer) OpResult {
-	if !w.Success {
-		if o.kind == repeat.OpClaim && w.Code == wire.CodeNoPendingTasks {
-			return OpResult{}
+// opResult makes the server's result of an op ours. a is the call that it came with.
+func (c *Client) opResult(o *Op, body []byte, a *answer) OpResult {
+	w, err := opAnswer(body, true)
+	if err != nil {
+		if o.kind == repeat.OpClaim && errors.Is(err, ErrNoTasks) {
+			err = nil
 		}
-		return OpResult{Err: &Error{Status: w.Code.Status(), Code: string(w.Code), Text: w.Error, Advice: w.Message}}
+		return OpResult{Err: err}
 	}
 	r := OpResult{Created: w.Created || o.kind == repeat.OpSubmit && o.ownedKey, Differs: differs(w.SameRequest), CancelRequested: w.CancelRequested}
 	if w.Task != nil {
@@ -241,7 +233,7 @@ func (c *Client) opResult(o *Op, w *wire.OpResult, a *answer) OpResult {
 	case o.settles():
 		o.claim.settledHere()
 	case o.claim != nil:
-		o.claim.extended(&w.Answer, a)
+		o.claim.extended(&w, a)
 	}
 	return r
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/hotwire"
 	"github.com/claimq/claimq/client/internal/lane"
 	"github.com/claimq/claimq/internal/repeat"
 )
@@ -78,15 +79,16 @@ func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (decoded
 
 // opAnswer reads what the call of an op is answered with, as takeAnswer.
 func opAnswer(body []byte, tasks bool) (wire.Answer, error) {
-	var decoded wire.Answer
-	if !bytes.HasPrefix(body, successFirst) {
-		return decoded, opRefusal(body)
+	if !bytes.HasPrefix(body, refusalFirst) {
+		if decoded, ok := hotwire.Answer(body, tasks); ok && decoded.Success {
+			return decoded, nil
+		}
 	}
-	if !takeAnswer(&decoded, tasks)(body) {
-		return decoded, errOpAnswer
-	}
-	return decoded, nil
+	return wire.Answer{}, opRefusal(body)
 }
+
+// refusalFirst is how the server's refusals of an op begin.
+var refusalFirst = []byte(`{"success":false`)
 
 // errOpAnswer is returned when what a shared request says of a call cannot be read.
 var errOpAnswer = fmt.Errorf("%w: the answer is not claimq's", ErrOutcomeUnknown)

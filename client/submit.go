@@ -162,30 +162,21 @@ func (s *submission) send(ctx context.Context) {
 	if len(s.members) == 0 {
 		return
 	}
-	answer, a, err := s.c.post(ctx, "/api/tasks", append(s.body, "]}"...))
-	if err == nil && len(answer.Results) != len(s.members) {
-		err = fmt.Errorf("the answer has %d results for %d tasks", len(answer.Results), len(s.members))
-	}
+	results, a, err := s.c.callMany(ctx, "/api/tasks", append(s.body, "]}"...), len(s.members), true)
 	s.failed = err
 	for n, i := range s.members {
 		if err != nil {
 			s.results[i].Err = err
 			continue
 		}
-		s.results[i] = submittedOf(answer.Results[n], s.ownedKey[n], a.requestID)
+		result, err := submitResultOf(&share{body: results[n], ans: a})
+		if err != nil {
+			s.results[i].Err = err
+			continue
+		}
+		s.results[i] = submittedAs(result, s.ownedKey[n])
 	}
 	s.body, s.members, s.tasks, s.ownedKey = nil, nil, 0, nil
-}
-
-func submittedOf(r wire.SubmitResult, ownedKey bool, requestID string) Submitted {
-	if r.Code != "" || r.Error != "" {
-		element, err := json.Marshal(r)
-		if err != nil {
-			element = nil // it was read from JSON
-		}
-		return Submitted{Err: submitRefusal(r, element, requestID)}
-	}
-	return submittedAs(r, ownedKey)
 }
 
 // post makes a call that the server recognizes when it is repeated.

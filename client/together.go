@@ -96,14 +96,7 @@ func (c *Client) sendTogether(ctx context.Context, path, open string, rides []*r
 		}
 		body = append(body, r.Item...)
 	}
-	var results [][]byte
-	a, err := c.call(ctx, Request{
-		Method: http.MethodPost, Path: path, Body: append(body, "]}"...), Repeatable: true,
-		take: func(body []byte) (ok bool) {
-			results, ok = hotjson.Results(body, len(rides))
-			return ok
-		},
-	})
+	results, a, err := c.callMany(ctx, path, append(body, "]}"...), len(rides), true)
 	refused = refusedWhole(err)
 	for i, r := range rides {
 		if err != nil {
@@ -113,6 +106,19 @@ func (c *Client) sendTogether(ctx context.Context, path, open string, rides []*r
 		r.Result = share{body: results[i], ans: a}
 	}
 	return refused
+}
+
+// callMany makes a call about n things and returns what the answer has for each, as it
+// stands there.
+func (c *Client) callMany(ctx context.Context, path string, body []byte, n int, repeatable bool) (results [][]byte, a answer, err error) {
+	a, err = c.call(ctx, Request{
+		Method: http.MethodPost, Path: path, Body: body, Repeatable: repeatable,
+		take: func(body []byte) (ok bool) {
+			results, ok = hotjson.Results(body, n)
+			return ok
+		},
+	})
+	return results, a, err
 }
 
 // refusedWhole reports whether a shared request was refused for what one of its calls
@@ -173,14 +179,16 @@ func (c *Client) submitOne(ctx context.Context, body []byte) (result wire.Submit
 		}
 		return err
 	}
-	_, traced := ctx.Value(traceparentKey{}).(string) // a header of the request has it
-	if traced || len(body) > lane.CallBytesMax {
+	if len(body) > lane.CallBytesMax {
 		return result, alone(ctx)
 	}
 	l := c.lanes.submits
 	if l.Alone() {
 		defer l.Left()
 		return result, alone(ctx)
+	}
+	if trace, ok := ctx.Value(traceparentKey{}).(string); ok && wire.ValidTraceparent([]byte(trace)) { // alone, a header has it
+		body = withField("traceparent", strconv.AppendQuote(nil, trace), body)
 	}
 	r := &ride{Item: body, Weight: len(body)}
 	take := func(r share) (ok bool, err error) {

@@ -239,6 +239,26 @@ func TestTogether_ownResults(t *testing.T) {
 	})
 }
 
+// Each task keeps the trace context of its own caller, if the server takes it for one.
+func TestTogether_traces(t *testing.T) {
+	t.Parallel()
+	crowd(t, func(t *testing.T, c *crowded) {
+		const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		first := c.hold(0)
+		errs := c.submits(WithTraceparent(t.Context(), trace), "1")
+		errs = append(errs, c.submits(WithTraceparent(t.Context(), "00-x"), "2")...)
+		errs = append(errs, c.submits(t.Context(), "3")...)
+		first.say(200, ids("1000"))
+		h := c.request(1, "/api/tasks")
+		want := strings.Replace(tasksOf("1", "2", "3"), `{"params"`, `{"traceparent":"`+trace+`","params"`, 1)
+		if diff := cmp.Diff(want, h.body); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+		h.say(200, ids("1", "2", "3"))
+		wantErrors(t, errs, nil)
+	})
+}
+
 // A request that is refused as a whole has done nothing: each call is made by itself, as
 // it is, and refused by itself.
 func TestTogether_refusedAsAWhole(t *testing.T) {
@@ -401,7 +421,7 @@ func TestTogether_close(t *testing.T) {
 	})
 }
 
-// What has steps, follow-ups or a trace context to keep, and what is large, goes alone.
+// What has steps or follow-ups, and what is large, goes alone.
 func TestTogether_goesAlone(t *testing.T) {
 	t.Parallel()
 	crowd(t, func(t *testing.T, c *crowded) {
@@ -416,10 +436,6 @@ func TestTogether_goesAlone(t *testing.T) {
 		}{
 			{"/api/tasks", func() error { _, err := c.Submit(t.Context(), parent); return err }},
 			{"/api/tasks", func() error { _, err := c.Submit(t.Context(), Task{Payload: large}); return err }},
-			{"/api/tasks", func() error {
-				_, err := c.Submit(WithTraceparent(t.Context(), "00-x"), Task{Payload: []byte("1")})
-				return err
-			}},
 			{"/api/tasks/7/complete", func() error { return claims[0].Complete(t.Context(), nil, Task{Payload: []byte("1")}) }},
 			{"/api/tasks/8/complete", func() error { return claims[1].Complete(t.Context(), large) }},
 		} {

@@ -72,7 +72,7 @@ func (c *Schedule) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 // submit, but for what can only be said of one task.
 func (d *Decoder) scheduledField(name []byte, t *draft) *refuse.Refusal {
 	switch string(name) {
-	case "idempotency_key", "unique", "run_at", "expires_at":
+	case "idempotency_key", "unique", "traceparent", "run_at", "expires_at":
 		return d.forbidden(name, "a schedule's task cannot have it", "Remove it: each slot of a schedule submits another task")
 	case "steps", "finalize", "on_step_failure":
 		return d.Unknown(name)

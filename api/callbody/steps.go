@@ -131,7 +131,7 @@ func (d *Decoder) step(s *stepsDraft) *refuse.Refusal {
 // its parent.
 func (d *Decoder) stepField(name []byte, t *draft) *refuse.Refusal {
 	switch string(name) {
-	case "idempotency_key", "unique", "retention_ms", "steps", "finalize", "on_step_failure":
+	case "idempotency_key", "unique", "traceparent", "retention_ms", "steps", "finalize", "on_step_failure":
 		return d.forbidden(name, "a step cannot have "+string(name), "Remove it: it is for the task that has the steps")
 	}
 	return d.taskField(name, t)

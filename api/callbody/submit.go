@@ -214,6 +214,8 @@ func (d *Decoder) taskOption(name []byte, t *draft) (bad *refuse.Refusal) {
 		t.Group, _, bad = d.key("group", bound.GroupMax)
 	case "unique":
 		t.UniqueActive, bad = d.unique()
+	case "traceparent":
+		t.Traceparent, bad = d.traceparent()
 	case "steps", "finalize", "on_step_failure":
 		bad = d.parentField(name, t)
 	default:
@@ -234,6 +236,19 @@ func (d *Decoder) unique() (active bool, bad *refuse.Refusal) {
 		return false, d.Invalid("unique", allowed)
 	}
 	return active, nil
+}
+
+// traceparent reads a W3C trace context.
+func (d *Decoder) traceparent() (string, *refuse.Refusal) {
+	const allowed = "a W3C trace context in lower case, 00-<32 hex digits>-<16>-<2>,"
+	s, ok, bad := d.Text("traceparent", allowed)
+	if !ok || bad != nil {
+		return "", bad
+	}
+	if !wire.ValidTraceparent(s) {
+		return "", d.Invalid("traceparent", allowed)
+	}
+	return string(s), nil
 }
 
 // checkTask checks what one field alone does not show.

@@ -98,6 +98,7 @@ type NewTask struct {
 	RetentionMS    *int64          `json:"retention_ms,omitempty"` // 0: gone at its end; -1: kept until deleted
 	Labels         Labels          `json:"labels,omitempty"`
 	Group          string          `json:"group,omitempty"`
+	Traceparent    string          `json:"traceparent,omitempty"`     // else that of the request
 	Steps          []NewStep       `json:"steps,omitempty"`           // makes it a parent; up to 1,000
 	Finalize       string          `json:"finalize,omitempty"`        // "auto" or "claim"
 	OnStepFailure  string          `json:"on_step_failure,omitempty"` // "fail" or "continue"

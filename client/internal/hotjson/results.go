@@ -1,12 +1,35 @@
 package hotjson
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/json"
+)
 
-// Results returns the elements of the array "results" of an object that begins with
-// "success": true, as they stand in b, which has to have n of them. ok is false if b is
-// no such object, or not whole. The elements are brackets and strings that match; who
-// decodes one finds what else is wrong with it.
+// Results returns the elements of the array "results" of an object whose "success" is
+// true, as they stand in b, which has to have n of them. ok is false if b is no such
+// object, or not whole. Of an object that begins with both, as the server's do, the
+// elements are brackets and strings that match; whoever decodes one finds what else is
+// wrong with it.
 func Results(b []byte, n int) (results [][]byte, ok bool) {
+	if results, ok = resultsFirst(b, n); ok {
+		return results, true
+	}
+	var object struct {
+		Success bool              `json:"success"`
+		Results []json.RawMessage `json:"results"`
+	}
+	if json.Unmarshal(b, &object) != nil || !object.Success || len(object.Results) != n {
+		return nil, false
+	}
+	results = make([][]byte, n)
+	for i, each := range object.Results {
+		results[i] = each
+	}
+	return results, true
+}
+
+// resultsFirst does what Results does for an object that begins with success and results.
+func resultsFirst(b []byte, n int) (results [][]byte, ok bool) {
 	const begin = `{"success":true,"results":[`
 	if !bytes.HasPrefix(b, []byte(begin)) {
 		return nil, false

@@ -23,7 +23,9 @@ func TestResults(t *testing.T) {
 		{begin + `{"id":1}`, 1, false},
 		{begin + `{"id":1`, 1, false},
 		{begin + `{"id":"1`, 1, false},
-		{begin + `1]}`, 1, false},
+		{begin + `1]}`, 1, true}, // left to whoever decodes it
+		{`{"failed":0, "results": [ {"id":1} ], "success": true}`, 1, true},
+		{`{"failed":0,"results":[{"id":1}]}`, 1, false},
 		{begin + `}]}`, 1, false},
 		{begin + `{}]`, 1, false},
 		{begin + `{}]}}`, 1, false},
