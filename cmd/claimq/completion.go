@@ -8,13 +8,14 @@ import (
 
 func newCompletionCommand(a *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "completion bash|zsh|fish|powershell",
+		Use:   "completion SHELL",
 		Short: "Print a shell's completion script",
+		Long:  "Print the completion script of a shell: bash, zsh, fish or powershell.",
 		Example: `  source <(claimq completion bash)
   claimq completion zsh > "${fpath[1]}/_claimq"
   claimq completion fish > ~/.config/fish/completions/claimq.fish`,
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		Args:      cobra.MatchAll(term.Arguments, cobra.OnlyValidArgs),
+		Args:      term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {
@@ -24,9 +25,10 @@ func newCompletionCommand(a *term.App) *cobra.Command {
 				return root.GenZshCompletion(a.Stdout)
 			case "fish":
 				return root.GenFishCompletion(a.Stdout, true)
-			default:
+			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.Stdout)
 			}
+			return term.UsageErrorf("there is no completion for %q: it must be bash, zsh, fish or powershell", args[0])
 		},
 	}
 }

@@ -36,11 +36,11 @@ func suggestTopics(root *cobra.Command) {
 			help.Run = nil
 			help.RunE = func(_ *cobra.Command, args []string) error {
 				cmd, rest, err := root.Find(args)
-				if err == nil && len(rest) > 0 && cmd.HasAvailableSubCommands() {
-					err = term.UnknownCommand(cmd, rest)
-				}
 				if err != nil {
-					return term.UsageErrorf("%w\nSee '%s --help'", err, cmd.CommandPath())
+					return err
+				}
+				if len(rest) > 0 && cmd.HasAvailableSubCommands() {
+					return term.UnknownCommand(cmd, rest)
 				}
 				cmd.InitDefaultHelpFlag()
 				return cmd.Help()

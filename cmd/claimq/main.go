@@ -128,21 +128,5 @@ outcome is unknown, 4 nothing to claim or not found.`,
 		newVersionCommand(a),
 	)
 	root.SetVersionTemplate("claimq {{.Version}}\n") // as the command has it
-	wrapArgs(root)
 	return root
-}
-
-// wrapArgs makes what every command's Args refuses an error of usage.
-func wrapArgs(cmd *cobra.Command) {
-	if check := cmd.Args; check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
-				return term.UsageErrorf("%w\nSee '%s --help'", err, cmd.CommandPath())
-			}
-			return nil
-		}
-	}
-	for _, sub := range cmd.Commands() {
-		wrapArgs(sub)
-	}
 }

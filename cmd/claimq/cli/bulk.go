@@ -82,7 +82,7 @@ func (o *bulkOptions) action(a *term.App, cmd *cobra.Command, action string) (*w
 	case none && !o.all:
 		return nil, term.UsageErrorf("say which tasks: --status, --type, --worker, --label, --created-before, --error-group, ..., or --all")
 	case !none && o.all:
-		return nil, term.UsageErrorf("--all and a filter exclude each other")
+		return nil, term.UsageErrorf("--all and a filter are both given: give one of them")
 	}
 	w := &wire.Action{Action: action, Filter: filter, All: o.all, AddAttempts: o.addAttempts, DryRun: o.dryRun}
 	if cmd.Flags().Changed("expect") {

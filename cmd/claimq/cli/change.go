@@ -111,7 +111,7 @@ func (o *updateOptions) patch(cmd *cobra.Command) ([]byte, error) {
 	}
 	switch {
 	case o.noLabels && len(o.labels) > 0:
-		return nil, term.UsageErrorf("--label and --no-labels exclude each other")
+		return nil, term.UsageErrorf("--label and --no-labels are both given: give one of them")
 	case o.noLabels:
 		fields["labels"] = wire.Labels{}
 	case len(o.labels) > 0:

@@ -49,6 +49,7 @@ parts. --error-group of list and bulk takes a GROUP.`,
 		},
 	}
 	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
 	cmd.Flags().StringVar(&taskType, "type", "", "only this task type")
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many groups at most")
 	return cmd

@@ -188,6 +188,7 @@ func newFinalizationShowCommand(a *term.App) *cobra.Command {
 		},
 	}
 	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
 	return cmd
 }
 

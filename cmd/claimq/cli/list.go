@@ -45,7 +45,7 @@ page of the server's answer is one line.`,
 				return term.UsageErrorf("--limit is %d: it must be 1 to %d", o.limit, listLimitMax)
 			}
 			if o.lastEnded && o.newestFirst {
-				return term.UsageErrorf("--newest-first and --last-ended-first exclude each other")
+				return term.UsageErrorf("--newest-first and --last-ended-first are both given: give one of them")
 			}
 			return session.With(a, &o.Flags, func(s session.Talk) error { return list(cmd.Context(), s, &o) })
 		},

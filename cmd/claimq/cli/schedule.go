@@ -138,6 +138,7 @@ func newScheduleListCommand(a *term.App) *cobra.Command {
 		},
 	}
 	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
 	return cmd
 }
 
@@ -160,6 +161,7 @@ func newScheduleGetCommand(a *term.App) *cobra.Command {
 		},
 	}
 	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
 	return cmd
 }
 

@@ -32,7 +32,7 @@ no error.`,
 			case text == "":
 				return term.UsageErrorf("--error is missing: say what went wrong")
 			case permanent && later:
-				return term.UsageErrorf("--permanent and --retry-in exclude each other")
+				return term.UsageErrorf("--permanent and --retry-in are both given: give one of them")
 			}
 			ms, err := wholeMS("--retry-in", retryIn)
 			if err != nil {

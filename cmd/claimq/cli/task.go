@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -29,7 +28,7 @@ func NewGetCommand(a *term.App) *cobra.Command {
 			case key == "":
 				return term.Arguments(cmd, args)
 			case len(args) > 0:
-				return errors.New("ID and --key are both given: give one of them")
+				return term.UsageErrorf("ID and --key are both given: give one of them")
 			}
 			return nil
 		},

@@ -56,7 +56,7 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 func (t *taskFlags) task(flags *pflag.FlagSet) (*newTask, error) {
 	n := &newTask{NewTask: wire.NewTask{Priority: t.priority, IdempotencyKey: t.key, Group: t.group, Unique: t.unique}}
 	if t.delay != 0 && t.runAt != "" {
-		return nil, term.UsageErrorf("--delay and --run-at exclude each other")
+		return nil, term.UsageErrorf("--delay and --run-at are both given: give one of them")
 	}
 	var err error
 	if n.DelayMS, err = wholeMS("--delay", t.delay); err != nil {

@@ -79,7 +79,7 @@ func (o *typeSetOptions) patch() ([]byte, error) {
 	fields := map[string]any{}
 	switch {
 	case o.pause && o.resume:
-		return nil, term.UsageErrorf("--pause and --resume exclude each other")
+		return nil, term.UsageErrorf("--pause and --resume are both given: give one of them")
 	case o.pause || o.resume:
 		fields["paused"] = o.pause
 	}

@@ -59,6 +59,7 @@ without one the node that answers. The exit code is 0 if it could be asked.`,
 		},
 	}
 	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
 	return cmd
 }
 

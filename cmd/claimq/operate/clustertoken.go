@@ -128,6 +128,7 @@ func newTokenListCommand(a *term.App) *cobra.Command {
 		},
 	}
 	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
 	return cmd
 }
 

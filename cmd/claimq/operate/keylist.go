@@ -49,6 +49,7 @@ code is not 0; a use by way of it is missing then.`,
 		},
 	}
 	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
 	return cmd
 }
 

@@ -1,7 +1,6 @@
 package term
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,14 +15,14 @@ func Arguments(cmd *cobra.Command, args []string) error {
 	case len(args) < len(required):
 		return MissingArgument(cmd, required[len(args)])
 	case len(args) > most:
-		return fmt.Errorf("%q is one argument too many\nUsage: %s", args[most], cmd.UseLine())
+		return UsageErrorf("%q is one argument too many\nUsage: %s%s", args[most], cmd.UseLine(), seeHelp(cmd))
 	}
 	return nil
 }
 
 // MissingArgument is the error of a command line without the argument of that name.
 func MissingArgument(cmd *cobra.Command, name string) error {
-	return UsageErrorf("%s is missing\nUsage: %s", name, cmd.UseLine())
+	return UsageErrorf("%s is missing\nUsage: %s%s", name, cmd.UseLine(), seeHelp(cmd))
 }
 
 // argumentsMax is how many arguments a command takes that takes any number of them.

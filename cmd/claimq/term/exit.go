@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/claimq/claimq/api/wire"
@@ -132,6 +134,8 @@ func callText(call *CallError) string {
 		return Printable(call.Err.Error()) + "\nThe two sides do not trust each other: --ca-file names the authority that signed the nodes' certificates, --cert-file and --key-file this client's own where they want one."
 	case errors.Is(call, context.Canceled):
 		return "stopped before there was an answer"
+	case errors.Is(call, http.ErrSchemeMismatch):
+		return noAnswerText(call) + "\nIt is without TLS: the endpoint must begin with http://."
 	case !isRefusal:
 		return noAnswerText(call) + "\nStart nodes with 'claimq dev', or say where they are with --endpoint or CLAIMQ_ENDPOINTS."
 	case refusal.Code == "":
@@ -148,9 +152,13 @@ func callText(call *CallError) string {
 	}
 }
 
-// noAnswerText names who did not answer, and why.
+// noAnswerText names who did not answer, and why the last of them did not.
 func noAnswerText(call *CallError) string {
-	text := Printable(call.Err.Error())
+	text := call.Err.Error()
+	if last := (*url.Error)(nil); errors.As(call.Err, &last) {
+		text = last.Err.Error()
+	}
+	text = Printable(text)
 	if len(call.Asked) == 0 {
 		return text
 	}

@@ -17,7 +17,7 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	cmd.SuggestionsMinimumDistance = slipMax
-	return fmt.Errorf("unknown command %q%s", args[0], didYouMean(cmd.CommandPath()+" ", cmd.SuggestionsFor(args[0])))
+	return UsageErrorf("unknown command %q%s%s", args[0], didYouMean(cmd.CommandPath()+" ", cmd.SuggestionsFor(args[0])), seeHelp(cmd))
 }
 
 // FlagError is what a command line says that has a flag which does not make sense.
@@ -38,14 +38,19 @@ func FlagError(cmd *cobra.Command, err error) error {
 			err = fmt.Errorf("--%s is %q: it must be %s", invalid.GetFlag().Name, invalid.GetValue(), form)
 		}
 	}
-	return UsageErrorf("%w%s\nSee '%s --help'", err, hint, cmd.CommandPath())
+	return UsageErrorf("%w%s%s", err, hint, seeHelp(cmd))
 }
+
+// seeHelp is the line that ends what is said of a command line.
+func seeHelp(cmd *cobra.Command) string { return "\nSee '" + cmd.CommandPath() + " --help'" }
 
 // formOf is what a flag of the type takes, in words; "" if its own error says so.
 func formOf(flagType string) string {
 	switch flagType {
 	case "int", "int32", "int64":
 		return "a whole number"
+	case "uint":
+		return "a positive number"
 	case "uint64":
 		return "a whole number, not negative"
 	case "duration":

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// mistakeAnswered is how long a mistake may take to be told.
+const mistakeAnswered = 5 * time.Second
+
+// What people get wrong in their first hours is told in time, with what to do about it.
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	c := newProcesses(t, 1, 0)
+	c.start(c.Nodes...)
+	c.submit(1)
+	node := c.Nodes[0].URL()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	notThere := filepath.Join(dir, "not-there")
+	noServer := []string{"CLAIMQ_ENDPOINTS=http://127.0.0.1:1"}
+	for name, m := range map[string]struct {
+		args []string
+		env  []string // nil: the node's address
+		code int
+		says string // what to do, or what would be right
+	}{
+		"no server":                     {[]string{"stats", "--timeout", "500ms"}, noServer, term.ExitUnknown, "connection refused\nStart nodes with 'claimq dev'"},
+		"no server to submit to":        {[]string{"submit", "mail", "--timeout", "500ms"}, noServer, term.ExitUnknown, "--endpoint or CLAIMQ_ENDPOINTS"},
+		"TLS where there is none":       {[]string{"stats", "--timeout", "500ms"}, []string{"CLAIMQ_ENDPOINTS=" + strings.Replace(node, "http", "https", 1)}, term.ExitUnknown, "must begin with http://"},
+		"an endpoint without http":      {[]string{"stats"}, []string{"CLAIMQ_ENDPOINTS=localhost:7400"}, term.ExitUsage, "as http://localhost:7400"},
+		"a slip in a command":           {[]string{"sumbit", "mail"}, nil, term.ExitUsage, "Did you mean 'claimq submit'?"},
+		"a slip in help":                {[]string{"help", "shedule"}, nil, term.ExitUsage, "Did you mean 'claimq schedule'?"},
+		"a slip in a flag":              {[]string{"submit", "mail", "1", "--prio", "4"}, nil, term.ExitUsage, "Did you mean '--priority'?"},
+		"no type":                       {[]string{"submit"}, nil, term.ExitUsage, "TYPE is missing\nUsage: claimq submit TYPE"},
+		"no id":                         {[]string{"get"}, nil, term.ExitUsage, "ID is missing\nUsage: claimq get ID | --key KEY"},
+		"no command to run":             {[]string{"work", "--type", "mail"}, nil, term.ExitUsage, "COMMAND is missing\nUsage: claimq work --type TYPE"},
+		"no type to work on":            {[]string{"work", "--", "true"}, nil, term.ExitUsage, "--type is missing: say which tasks"},
+		"a command that is not there":   {[]string{"work", "--type", "mail", "--", "no-such-command"}, nil, term.ExitUsage, `"no-such-command": executable file not found`},
+		"one argument too many":         {[]string{"submit", "mail", "to", "ada"}, nil, term.ExitUsage, `"ada" is one argument too many`},
+		"no worker":                     {[]string{"claim"}, nil, term.ExitUsage, "--worker is missing: say who claims"},
+		"no token":                      {[]string{"complete", "1"}, nil, term.ExitUsage, "so does 'claimq get 1'"},
+		"no reason":                     {[]string{"fail", "1", "--worker", "w", "--token", "7"}, nil, term.ExitUsage, "--error is missing: say what went wrong"},
+		"a type with a space":           {[]string{"submit", "send mail"}, nil, term.ExitRefused, "1 to 128 of A-Z a-z 0-9"},
+		"params that are no JSON":       {[]string{"submit", "mail", "{to: ada}"}, nil, term.ExitUsage, "A text is JSON in quotes"},
+		"params of no file":             {[]string{"submit", "mail", "@" + notThere}, nil, term.ExitUsage, "PARAMS: open"},
+		"a priority in words":           {[]string{"submit", "mail", "--priority", "high"}, nil, term.ExitUsage, "it must be a whole number"},
+		"a delay without a unit":        {[]string{"submit", "mail", "--delay", "10"}, nil, term.ExitUsage, "as 500ms, 30s or 10m"},
+		"a time in words":               {[]string{"submit", "mail", "--run-at", "tomorrow"}, nil, term.ExitUsage, "as 2026-01-02T15:04:05Z"},
+		"both of two":                   {[]string{"submit", "mail", "--delay", "10s", "--run-at", "2026-01-02T15:04:05Z"}, nil, term.ExitUsage, "give one of them"},
+		"an id that is none":            {[]string{"get", "mail-7"}, nil, term.ExitUsage, "it must be a positive number"},
+		"a task that is not there":      {[]string{"get", "999999"}, nil, term.ExitNone, "Check the id or the key"},
+		"a key that is not there":       {[]string{"get", "--key", "mail-7"}, nil, term.ExitNone, "Check the id or the key"},
+		"a claim that is none":          {[]string{"complete", "1", "--worker", "w", "--token", "7"}, nil, term.ExitRefused, "Stop working on this task"},
+		"a task that waits":             {[]string{"delete", "1"}, nil, term.ExitRefused, "Wait until the task is completed, failed or cancelled"},
+		"a status that is none":         {[]string{"list", "--status", "done"}, nil, term.ExitRefused, "pending, scheduled, blocked"},
+		"many tasks without a filter":   {[]string{"bulk", "retry"}, nil, term.ExitUsage, "or --all"},
+		"a bad field of a cron line":    {[]string{"schedule", "set", "s", "mail", "--cron", "0 25 * * *"}, nil, term.ExitRefused, `the hour has "25", which is not a number from 0 to 23`},
+		"a cron line of six fields":     {[]string{"schedule", "set", "s", "mail", "--cron", "0 0 2 * * *"}, nil, term.ExitRefused, "it must have five fields"},
+		"a time zone that is none":      {[]string{"schedule", "set", "s", "mail", "--cron", "@daily", "--timezone", "Prague"}, nil, term.ExitRefused, "as Europe/Paris"},
+		"a schedule without a time":     {[]string{"schedule", "set", "s", "mail"}, nil, term.ExitUsage, "--cron or --every"},
+		"a schedule that is not there":  {[]string{"schedule", "get", "s"}, nil, term.ExitNone, "Check the name"},
+		"a setting that is none":        {[]string{"type", "set", "mail", "--rate", "5"}, nil, term.ExitUsage, "Did you mean '--rate-limit'?"},
+		"an op that is none":            {[]string{"batch", write("ops", `{"op":"fly"}`)}, nil, term.ExitRefused, `"submit", "claim", "complete"`},
+		"a field of an op that is none": {[]string{"batch", write("typed", `{"op":"submit","type":"mail","params":1}`)}, nil, term.ExitRefused, "Did you mean task_type?"},
+		"ops that are no JSON":          {[]string{"batch", write("broken", `{op`)}, nil, term.ExitUsage, "op 1: it is not JSON"},
+		"no file of the API key":        {[]string{"stats", "--api-key-file", notThere}, nil, term.ExitUsage, "API key file: open"},
+		"no file of the authorities":    {[]string{"stats", "--ca-file", notThere}, nil, term.ExitUsage, "--ca-file: open"},
+		"an output that is none":        {[]string{"stats", "--output", "yaml"}, nil, term.ExitUsage, "it must be one of table, json"},
+		"no folder":                     {[]string{"doctor"}, nil, term.ExitUsage, "DIR is missing\nUsage: claimq doctor DIR"},
+		"a folder that is not there":    {[]string{"doctor", notThere}, nil, term.ExitUsage, "no such file or directory"},
+		"a folder in use":               {[]string{"doctor", c.Nodes[0].DataDir}, nil, term.ExitRefused, "a running claimq process"},
+		"a server without a name":       {[]string{"server"}, nil, term.ExitUsage, "(--node-id n1)"},
+		"a slip in a configuration":     {[]string{"server", "--config", write("c.yaml", "nodeid: n1\n")}, nil, term.ExitUsage, `did you mean "node_id"?`},
+		"a member that is none":         {[]string{"cluster", "remove", "n9"}, nil, term.ExitRefused, "The members are n1"},
+		"a backup that is none":         {[]string{"snapshot", "inspect", write("backup", "no backup")}, nil, term.ExitRefused, "is not a backup"},
+		"a shell that is none":          {[]string{"completion", "tcsh"}, nil, term.ExitUsage, "bash, zsh, fish or powershell"},
+		"too many nodes":                {[]string{"dev", "--nodes", "9"}, nil, term.ExitUsage, "it must be 1 to 7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := m.env
+			if env == nil {
+				env = []string{"CLAIMQ_ENDPOINTS=" + node}
+			}
+			var stdout, stderr bytes.Buffer
+			a := &term.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Environ: env}
+			ctx, cancel := context.WithTimeout(t.Context(), mistakeAnswered)
+			defer cancel()
+			if code := run(ctx, a, m.args); code != m.code || ctx.Err() != nil {
+				t.Errorf("exit code %d, want %d (%v)", code, m.code, ctx.Err())
+			}
+			if said := stdout.String() + stderr.String(); !strings.Contains(said, m.says) {
+				t.Errorf("it says %q, want %q in it", said, m.says)
+			}
+		})
+	}
+}
