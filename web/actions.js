@@ -3,6 +3,7 @@ import { html, Component } from "./parts/html.js";
 import { Refusal, send } from "./api.js";
 import { reloadNow } from "./live.js";
 import { nextId, set, state } from "./store.js";
+import { Refused } from "./parts/bits.js";
 import { openDialog } from "./parts/dialog.js";
 import { hint, needs } from "./text.js";
 
@@ -127,7 +128,7 @@ class Fields extends Component {
       ${intro}
       <div class="fields">${fields.map((field, i) => this.field(field, i === 0))}</div>
       ${below?.(values)}
-      ${error && html`<div class="note" data-tone="bad" id="form-error" role="alert"><b>${error.message}</b>${hint(error) && html`<br />${hint(error)}`}</div>`}
+      ${error && html`<${Refused} error=${error} id="form-error" />`}
       <div class="row end"><button type="button" class="button" onClick=${() => close()}>Leave it</button><button class="button primary" aria-busy=${busy}>${yes}</button></div>
     </form>`;
   }

@@ -6,11 +6,11 @@ import { Act, dismiss, failed, has } from "./actions.js";
 import { go, href, parse } from "./routes.js";
 import { nextId, set, state, watch } from "./store.js";
 import { Dialogs, openDialog } from "./parts/dialog.js";
-import { Link, Note, Since, Skeleton, Ticking } from "./parts/bits.js";
+import { Link, Note, Refused, Since, Skeleton, Ticking } from "./parts/bits.js";
 import { tableKey } from "./parts/table.js";
 import { Login } from "./parts/login.js";
 import { Settings } from "./parts/settings.js";
-import { dur, hint, num, plural } from "./text.js";
+import { dur, num, plural } from "./text.js";
 import { fetchView, find } from "./views.js";
 
 /** Path, name and key (after g) of what the navigation shows, in its order. */
@@ -105,12 +105,9 @@ function Freshness() {
   </div>`;
 }
 
-/** @param {{error: any}} props */
-const Failed = ({ error }) => html`<${Note} tone=${error.status === 403 ? "info" : "bad"} role="alert"><b>${error.message}</b>${hint(error) && html`<br />${hint(error)}`}<//>`;
-
 function Main() {
   const { place, view } = state;
-  if (!shown) return html`${view.error && html`<${Failed} error=${view.error} />`}<${Skeleton} />`;
+  if (!shown) return html`${view.error && html`<${Refused} error=${view.error} tone=${view.error.status === 403 ? "info" : "bad"} />`}<${Skeleton} />`;
   if (!shown.view) return html`<h1 tabindex="-1">There is no such page</h1><p><${Link} to="/">Overview<//></p>`;
   const { view: { title, Body, tools }, params } = shown, at = { params, query: place.query };
   const given = { ...at, data: view.data, reload: reloadNow, amend };
@@ -120,7 +117,7 @@ function Main() {
       ${tools && view.data && html`<div class="row">${tools(given)}</div>`}
       <${Freshness} />
     </header>
-    ${view.error && view.error.code !== "unreachable" && html`<${Failed} error=${view.error} />`}
+    ${view.error && view.error.code !== "unreachable" && html`<${Refused} error=${view.error} tone=${view.error.status === 403 ? "info" : "bad"} />`}
     ${view.waiting > 0 && html`<p class="waiting"><button type="button" class="button" onClick=${showWaiting}>${plural(view.waiting, "change")} waiting</button></p>`}
     <${Guarded} path=${place.path}>${view.data ? html`<div class="view" aria-busy=${view.turning}><${Body} key=${place.path} ...${given} /></div>` : !view.error && html`<${Skeleton} />`}<//>`;
 }

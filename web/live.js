@@ -3,18 +3,18 @@ import { get, lookForLeader, Refusal } from "./api.js";
 import { set, state, watch } from "./store.js";
 
 /**
- * @typedef {{params: Record<string, string>, query: Record<string, string>, get: typeof get, signal: AbortSignal, data: any, anew: boolean, amend: typeof amend}} Loading
+ * @typedef {{params: Record<string, string>, query: Record<string, string>, get: typeof get, signal: AbortSignal, data: any, anew: boolean, fresh: boolean, amend: typeof amend}} Loading fresh: what changes seldom need not be asked for
  * @typedef {{data: any, params: Record<string, string>, query: Record<string, string>, reload: () => Promise<void>}} Shown
  * @typedef {{
  *   title: (at: {params: Record<string, string>, query: Record<string, string>}) => string,
- *   every: number|((data: any) => number),
+ *   every: number|((data: any) => number), seldom?: number,
  *   load: (loading: Loading) => Promise<any>, Body: any, tools?: (shown: Shown) => any,
  * }} View
  */
 
 /** @type {{view: View, params: Record<string, string>, query: Record<string, string>}|null} */
 let place = null;
-let turn = 0, held = 0, timer = 0, index = 0, node = "";
+let turn = 0, held = 0, timer = 0, index = 0, node = "", seldomAt = 0;
 /** @type {AbortController} */
 let under = new AbortController();
 /** @type {{data: any}|null} */
@@ -39,6 +39,7 @@ function schedule() {
 export function visit(view, params, query, anew) {
   place = { view, params, query };
   waiting = null;
+  if (anew) seldomAt = 0;
   set({ view: anew ? { data: null, at: 0, index: 0, node: "", every: 0, error: null, waiting: 0, turning: false } : { ...state.view, turning: true } });
   return load(true);
 }
@@ -67,9 +68,13 @@ async function load(anew) {
     if (answer.index) ({ index, node } = answer);
     return answer;
   };
+  const now = Date.now(), before = waiting?.data ?? state.view.data, fresh = !anew && !!before && now - seldomAt < (view.seldom ?? 0);
   try {
-    const data = await view.load({ params, query, get: bound, signal, data: waiting?.data ?? state.view.data, anew, amend: (part) => mine === turn && amend(part) });
-    if (mine === turn) arrive(data);
+    const data = await view.load({ params, query, get: bound, signal, data: before, anew, fresh, amend: (part) => mine === turn && amend(part) });
+    if (mine === turn) {
+      if (!fresh) seldomAt = now;
+      arrive(data);
+    }
   } catch (error) {
     if (mine !== turn || signal.aborted) return;
     set({ view: { ...state.view, error, turning: false } });

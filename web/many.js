@@ -5,8 +5,8 @@ import { confirm, done, failed } from "./actions.js";
 import { reloadNow } from "./live.js";
 import { path } from "./routes.js";
 import { openDialog } from "./parts/dialog.js";
-import { Bar, Link, Note, Status } from "./parts/bits.js";
-import { ended, hint, num, plural, title } from "./text.js";
+import { Bar, Link, Note, Refused, Status } from "./parts/bits.js";
+import { ended, firstLine, labelLines, num, plural, title } from "./text.js";
 
 /** How many deletes need a word to be typed. */
 const wordAbove = 1000;
@@ -106,10 +106,10 @@ class Dialog extends Component {
       ${matched !== null && !over && html`<p class="any">${title(action)} <b>${plural(matched, "task")}</b> ${what}.${action === "delete" ? " They cannot be had back." : action === "cancel" ? " Workers of claimed ones are asked; what they complete counts." : ""}</p>`}
       ${over && html`<${Note} tone="good">${over}.<//>`}
       ${action === "retry" && !over && html`<div class="field"><label for="add">More attempts for each</label><input id="add" type="number" min="0" max="2147483647" placeholder="0" value=${add} onInput=${(/** @type {any} */ event) => this.setState({ add: event.currentTarget.value })} /><span class="small soft">Without, a task whose attempts are all used is left alone.</span></div>`}
-      ${tried && html`<div role="status"><h3>The ones tried first</h3><ul class="list">${tried.map((task) => html`<li key=${task.id}><${Link} to=${path("tasks", task.id)}>${task.id}<//><${Status} status=${task.status} />${task.refused ? html`<span class="bad">${task.refused}</span>` : task.status === "failed" && html`<span class="soft grow">${(task.error ?? "").split("\n")[0].slice(0, 200)}</span>`}</li>`)}</ul></div>`}
+      ${tried && html`<div role="status"><h3>The ones tried first</h3><ul class="list">${tried.map((task) => html`<li key=${task.id}><${Link} to=${path("tasks", task.id)}>${task.id}<//><${Status} status=${task.status} />${task.refused ? html`<span class="bad">${task.refused}</span>` : task.status === "failed" && html`<span class="soft grow">${firstLine(task.error)}</span>`}</li>`)}</ul></div>`}
       ${word && !over && html`<div class="field"><label for="word">Type <b class="mono">${word}</b> to go on</label><input id="word" autocomplete="off" value=${typed} onInput=${(/** @type {any} */ event) => this.setState({ typed: event.currentTarget.value })} /></div>`}
       ${running && finished > 0 && html`<div><${Bar} part=${finished / (matched || 1)} label="Done" /><p class="small soft">${num(finished)} of ${num(matched ?? 0)}</p></div>`}
-      ${error && html`<${Note} tone="bad" role="alert"><b>${error.message}</b>${hint(error) && html`<br />${hint(error)}`}<//>`}
+      ${error && html`<${Refused} error=${error} />`}
       <div class="row end">
         ${running && finished > 0 && html`<button type="button" class="button" onClick=${() => void (this.stopped = true)}>Stop</button>`}
         <button type="button" class="button" onClick=${() => close()}>${over || tried ? "Close" : "Leave it"}</button>
@@ -121,7 +121,7 @@ class Dialog extends Component {
 }
 
 /** A filter of an action as that of a list. @param {Record<string, any>} filter */
-const list = ({ labels = {}, ...rest }) => ({ ...rest, label: Object.entries(labels).map(([name, value]) => `${name}:${value}`) });
+const list = ({ labels = {}, ...rest }) => ({ ...rest, label: labelLines(labels) });
 
 /** @param {Many} many */
 export const many = (many) => openDialog((close) => html`<${Dialog} ...${many} close=${close} />`, { title: `${title(many.action)} all that match` });

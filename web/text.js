@@ -12,6 +12,12 @@ export const rate = (n) => (n > 0 && n < 0.05 ? "<0.1" : short(n)) + "/s";
 /** @param {number} n @param {string} noun @param {string} [many] */
 export const plural = (n, noun, many = noun + "s") => `${num(n)} ${n === 1 ? noun : many}`;
 
+/** What is shown of a long text. @param {string|undefined} text */
+export const firstLine = (text = "") => text.split("\n")[0].slice(0, 200);
+
+/** Labels as one types them. @param {Record<string, string>} [labels] */
+export const labelLines = (labels = {}) => Object.entries(labels).map(([name, value]) => `${name}:${value}`);
+
 /** A word at the beginning of a line. @param {string} word */
 export const title = (word) => word[0].toUpperCase() + word.slice(1);
 
@@ -35,6 +41,9 @@ export function dur(ms, units = 2) {
   }
   return out.filter(Boolean).join(" ");
 }
+
+/** @param {import("./types/model").Backoff} backoff */
+export const backoffWords = ({ initial_ms: initial, factor, max_ms: max, jitter }) => `${dur(initial)} × ${factor} up to ${dur(max)}${jitter ? `, jitter ${jitter}` : ""}`;
 
 /** What was typed as a duration ("30s", "5 min", "1500" of ms) in ms, NaN if it is none. @param {string} text */
 export function parseDur(text) {

@@ -21,6 +21,7 @@ type door struct {
 	mu    sync.Mutex     // guards what follows
 	page  string         // what the node's page is said to be, if it is not what it is
 	asked map[string]int // how often, by path
+	open  map[string]int // how many are being answered, by path
 }
 
 // openDoor opens a door to a node.
@@ -30,7 +31,7 @@ func openDoor(t testing.TB, n *procs.Node, prefix string) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{prefix: prefix, asked: make(map[string]int)}
+	d := &door{prefix: prefix, asked: make(map[string]int), open: make(map[string]int)}
 	proxy := &httputil.ReverseProxy{
 		FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -53,7 +54,9 @@ func openDoor(t testing.TB, n *procs.Node, prefix string) *door {
 			http.NotFound(w, r)
 			return
 		}
-		d.set(func() { d.asked[strings.TrimPrefix(r.URL.Path, prefix)]++ })
+		path := strings.TrimPrefix(r.URL.Path, prefix)
+		d.set(func() { d.asked[path]++; d.open[path]++ })
+		defer d.set(func() { d.open[path]-- })
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
@@ -69,6 +72,12 @@ func (d *door) set(change func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	change()
+}
+
+// answering returns how many calls of a path are being answered.
+func (d *door) answering(path string) (n int) {
+	d.set(func() { n = d.open[path] })
+	return n
 }
 
 // count returns how often a path was asked for.

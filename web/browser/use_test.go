@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -78,15 +79,18 @@ func TestKeyboard(t *testing.T) {
 	b.clean("by keys")
 }
 
+// hidden begins what tells a page whether it is out of sight.
+const hidden = `Object.defineProperty(document, "hidden", {configurable: true, value: `
+
 // hide lets the page of the tab be out of sight, or seen again, as the browser tells it:
 // without a screen all of its tabs are in sight.
-func (b tab) hide(hidden bool) {
+func (b tab) hide(out bool) {
 	b.t.Helper()
-	eval[bool](b, fmt.Sprintf(`(Object.defineProperty(document, "hidden", {configurable: true, value: %v}), document.dispatchEvent(new Event("visibilitychange")))`, hidden))
+	eval[bool](b, fmt.Sprintf(`(%s%v}), document.dispatchEvent(new Event("visibilitychange")))`, hidden, out))
 }
 
-// Eleven tabs: all but the one in sight ask nothing and hold no stream, so that it is
-// answered; one that is looked at again asks at once.
+// Eleven tabs: all but the one in sight, those that were opened out of sight too, ask nothing
+// and hold no stream, so that it is answered; one that is looked at again asks at once.
 func TestTabs(t *testing.T) {
 	const tabs = 10
 	d := openDoor(t, cluster(t).Nodes[0], "")
@@ -96,13 +100,17 @@ func TestTabs(t *testing.T) {
 	others := make([]tab, tabs)
 	for i := range others {
 		others[i] = seen.another()
+		if i >= tabs/2 {
+			send(others[i], page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: hidden + "true})"})
+		}
 		do(others[i], navigate(d.URL+"/ui/#/"+[]string{"trail", ""}[i%2]))
 		others[i].until(`document.querySelector(".view") !== null`)
 	}
 	do(seen, chromedp.Reload())
-	for _, o := range others {
+	for _, o := range others[:tabs/2] {
 		o.hide(true)
 	}
+	testwait.Until(t, "no stream is open", func() bool { return d.answering("/api/events") == 0 })
 	seen.goTo("/workers")
 	before, stats := map[string]int{}, []string{"/api/types", "/api/events", "/api/stats", "/api/history", "/api/schedules", "/readyz"}
 	for _, path := range stats {

@@ -1,8 +1,8 @@
 // Small things that every view shows: times, statuses, numbers, cards.
 import { html, Component } from "./html.js";
-import { href } from "../routes.js";
+import { href, path } from "../routes.js";
 import { state } from "../store.js";
-import { ago, dur, num, statusMark, when } from "../text.js";
+import { ago, dur, firstLine, hint, num, statusMark, when } from "../text.js";
 
 /** @type {Set<() => void>} */
 const ticking = new Set();
@@ -23,15 +23,18 @@ export class Ticking extends Component {
   }
 }
 
+/** What stands where there is nothing. */
+export const Nil = () => html`<span class="soft nil">–</span>`;
+
 /** A time: relative with the absolute one in its title, or as the settings say. @param {{at: string|null|undefined}} props */
 export function Time({ at }) {
-  if (!at) return html`<span class="soft nil">–</span>`;
+  if (!at) return html`<${Nil} />`;
   const absolute = when(at);
   return html`<time datetime=${at} title=${absolute}>${state.settings.times === "relative" ? html`<${Ticking} text=${() => ago(at)} />` : absolute}</time>`;
 }
 
 /** How long something lasts, as of when it was told. @param {{ms: number|null|undefined, units?: number}} props */
-export const Age = ({ ms, units }) => (ms === null || ms === undefined ? html`<span class="soft nil">–</span>` : dur(ms < 1000 ? ms : Math.floor(ms / 1000) * 1000, units));
+export const Age = ({ ms, units }) => (ms === null || ms === undefined ? html`<${Nil} />` : dur(ms < 1000 ? ms : Math.floor(ms / 1000) * 1000, units));
 
 /** How long ago at was, in figures that count up. @param {{at: number}} props */
 export const Since = ({ at }) => html`<${Ticking} text=${() => dur(Math.max(1000, Math.floor((Date.now() - at) / 1000) * 1000))} />`;
@@ -43,7 +46,7 @@ export const Countdown = ({ left, whole, at }) => html`<${Ticking} text=${() => 
 export const Status = ({ status, cancel }) => html`<span class="status" data-status=${status}><span aria-hidden="true">${statusMark(status)}</span> ${status}${cancel && html`<span class="soft">, cancel asked</span>`}</span>`;
 
 /** A number; nought is quiet. @param {{n: number|null|undefined}} props */
-export const Num = ({ n }) => (n === null || n === undefined ? html`<span class="soft nil">–</span>` : n === 0 ? html`<span class="soft nil">0</span>` : num(n));
+export const Num = ({ n }) => (n === null || n === undefined ? html`<${Nil} />` : n === 0 ? html`<span class="soft nil">0</span>` : num(n));
 
 /** @param {{to: string, query?: Record<string, any>, children?: any, class?: string, title?: string}} props */
 export const Link = ({ to, query, children, ...rest }) => html`<a href=${href(to, query)} ...${rest}>${children}</a>`;
@@ -66,12 +69,21 @@ export const Empty = ({ title, children }) => html`<div class="empty"><p class="
 /** @param {{tone?: "bad"|"warn"|"good"|"info", children?: any, role?: string}} props */
 export const Note = ({ tone = "info", children, role }) => html`<div class="note" data-tone=${tone} role=${role}>${children}</div>`;
 
+/** What a refusal says, and what to do about it. @param {{error: any, tone?: "bad"|"info", id?: string}} props */
+export const Refused = ({ error, tone = "bad", id }) => html`<div class="note" data-tone=${tone} role="alert" id=${id}><b>${error.message}</b>${hint(error) && html`<br />${hint(error)}`}</div>`;
+
+/** A task by its number. @param {{id: number}} props */
+export const TaskLink = ({ id }) => html`<${Link} to=${path("tasks", id)}>task ${id}<//>`;
+
+/** Well or not, in a mark, a colour and a word that is read out. @param {{tone: string, children?: any}} props */
+export const Tone = ({ tone, children }) => html`<span class="tone" data-tone=${tone}><span aria-hidden="true">${{ bad: "✗", good: "✓" }[tone] ?? "!"}</span> ${children ?? html`<span class="hide">${tone === "bad" ? "Bad" : "Warning"}</span>`}</span>`;
+
 /** @param {{labels?: Record<string, string>}} props */
 export const Labels = ({ labels = {} }) => html`<span class="tags">${Object.entries(labels).map(([name, value]) => html`<a key=${name} class="tag" href=${href("/tasks", { label: name + ":" + value })}>${name}:${value}</a>`)}</span>`;
 
 /** A text of which the first line is shown, and all of it when asked for. @param {{text: string}} props */
 export const Long = ({ text }) => {
-  const first = text.split("\n")[0].slice(0, 200);
+  const first = firstLine(text);
   return first === text ? text : html`<details class="long"><summary>${first}…</summary><pre tabindex="0">${text}</pre></details>`;
 };
 

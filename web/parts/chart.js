@@ -70,9 +70,9 @@ class Canvas extends Component {
     const axis = { stroke: soft, font: `12px ${font}`, ticks: { show: false }, grid: { stroke: line, width: 1 } };
     this.plot = new Plot({
       width: place.clientWidth, height, legend: { show: false }, cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false } }, padding: [8, 18, 0, 0],
-      scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [0, Math.max(high * 1.1, least)] } },
+      scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ _low, /** @type {number} */ high) => [0, Math.max(high * 1.1, least)] } },
       axes: [{ ...axis, grid: { show: false }, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((one) => clock(one, one % 60 > 0)), space: 80, size: 28 },
-        { ...axis, incrs: marks, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(format), size: 82, space: 36 }],
+        { ...axis, incrs: marks, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map((n) => (n ? format(n) : "0")), size: (/** @type {any} */ _, /** @type {string[]|null} */ texts) => 16 + 7 * Math.max(2, ...(texts ?? []).map((text) => text.length)), space: 36 }],
       series: [{}, ...lines.map(({ name, tone }, i) => ({ label: name, stroke: colour(place, `--c${tone}`), width: 2, dash: dashes[i], points: { show: false }, spanGaps: false }))],
       hooks: { setCursor: [(/** @type {any} */ plot) => this.tell(plot.cursor.idx)] },
     }, this.data(), place);

@@ -1,5 +1,6 @@
 // Dialogs: native <dialog>, which keeps the focus inside and gives it back.
 import { html, Component } from "./html.js";
+import { Note } from "./bits.js";
 import { hold, release } from "../live.js";
 import { nextId, set, state } from "../store.js";
 
@@ -29,6 +30,7 @@ class Frame extends Component {
     const { dialog } = this.props, leave = () => close(dialog, undefined);
     return html`<dialog ref=${(/** @type {HTMLDialogElement|null} */ element) => void (this.element = element)} class=${dialog.wide ? "wide" : ""} aria-labelledby=${"dialog" + dialog.id} onCancel=${(/** @type {Event} */ event) => (event.preventDefault(), leave())}>
       <header class="card-head"><h2 id=${"dialog" + dialog.id}>${dialog.title}</h2><button type="button" class="button quiet icon" aria-label="Close" onClick=${leave}>✕</button></header>
+      ${state.noLeader && html`<${Note} tone="bad">There is no leader: nothing can be changed until there is one. What you typed stays.<//>`}
       <div class="dialog-body">${dialog.body((value) => close(dialog, value))}</div>
     </dialog>`;
   }

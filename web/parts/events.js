@@ -1,6 +1,6 @@
 // Events of the trail: the newest of some kind, and how each is shown.
 import { html } from "./html.js";
-import { Link, Time } from "./bits.js";
+import { Link, TaskLink, Time } from "./bits.js";
 import { Refusal } from "../api.js";
 import { path } from "../routes.js";
 
@@ -57,7 +57,7 @@ export async function newest(get, query, index, want) {
 const Event = ({ event }) => html`<li>
   <${Time} at=${event.time} />
   <b>${event.event.replaceAll("_", " ")}</b>
-  <span>${event.task_id && html`<${Link} to=${path("tasks", event.task_id)}>task ${event.task_id}<//> `}${event.worker_id && html`<${Link} class="quiet" to=${path("workers", event.worker_id)}>${event.worker_id}<//> `}${event.attempt && html`<span class="soft">attempt ${event.attempt} </span>`}<span class="soft pre">${event.message}</span></span>
+  <span>${event.task_id && html`<${TaskLink} id=${event.task_id} /> `}${event.worker_id && html`<${Link} class="quiet" to=${path("workers", event.worker_id)}>${event.worker_id}<//> `}${event.attempt && html`<span class="soft">attempt ${event.attempt} </span>`}<span class="soft pre">${event.message}</span></span>
 </li>`;
 
 /** @param {{events: EventOf[]}} props in the order in which they are shown */

@@ -1,7 +1,7 @@
 // The login lies over the page; what is behind it stays, and goes on after it.
 import { html, Component } from "./html.js";
 import { logIn } from "../api.js";
-import { hint } from "../text.js";
+import { Refused } from "./bits.js";
 
 /** @extends {Component<{}, {error: any, busy: boolean}>} */
 export class Login extends Component {
@@ -29,7 +29,7 @@ export class Login extends Component {
         ${location.protocol === "http:" && !/^(localhost|127\.|\[::1\]|.*\.localhost$)/.test(location.hostname) && html`<div class="note" data-tone="warn">This connection is not encrypted: the key can be read on its way.</div>`}
         <input class="hide" name="username" autocomplete="username" value="claimq" readonly tabindex="-1" aria-hidden="true" />
         <div class="field"><label for="key">API key</label><input id="key" name="key" type="password" autocomplete="current-password" required autofocus aria-invalid=${!!error || undefined} aria-describedby=${error ? "login-error" : undefined} /></div>
-        ${error && html`<div class="note" data-tone="bad" role="alert" id="login-error"><b>${error.message}</b>${hint(error) && html`<br />${hint(error)}`}</div>`}
+        ${error && html`<${Refused} error=${error} id="login-error" />`}
         <div class="row end"><button class="button primary" aria-busy=${busy}>Log in</button></div>
       </form>
     </dialog>`;

@@ -27,15 +27,15 @@ export function counted(steps) {
 
 /** @type {Column<Step>[]} */
 const columns = [
-  { key: "step", title: "Step", main: true, cell: (step) => step.step },
+  { key: "step", title: "Step", main: true },
   { key: "status", title: "Status", cell: (step) => html`<${Status} status=${step.status} />` },
-  { key: "type", title: "Type", wide: true, cell: (step) => step.task_type },
-  { key: "depends", title: "Depends on", wide: true, cell: (step) => step.depends_on.join(", ") || html`<span class="soft nil">–</span>` },
-  { key: "error", title: "Error", wide: true, cell: (step) => (step.error ? html`<span class="clamp">${step.error}</span>` : html`<span class="soft nil">–</span>`) },
+  { key: "task_type", title: "Type", wide: true },
+  { key: "depends", title: "Depends on", wide: true, cell: (step) => step.depends_on.join(", ") },
+  { key: "error", title: "Error", wide: true, cell: (step) => step.error && html`<span class="clamp">${step.error}</span>` },
 ];
 
 /** @param {{steps: Step[], caption: string}} props */
-const StepTable = ({ steps, caption }) => html`<${Table} caption=${caption} rows=${steps} id=${(/** @type {Step} */ step) => step.id} href=${(/** @type {Step} */ step) => "#" + path("tasks", step.id)} cols=${columns} limit=${1000} />`;
+const StepTable = ({ steps, caption }) => html`<${Table} caption=${caption} rows=${steps} id="id" to="/tasks" cols=${columns} limit=${1000} />`;
 
 /** @param {{steps: Step[]}} props */
 function Drawing({ steps }) {

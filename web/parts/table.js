@@ -1,17 +1,28 @@
 // A table that patches its rows in place: sorted, ticked, as cards on small screens.
 import { html, Component } from "./html.js";
+import { Nil, Num, Time } from "./bits.js";
+import { path } from "../routes.js";
 import { num } from "../text.js";
 
 /**
+ * A column: without cell it shows the field that is its key, by its number or as a time; what is blank is a dash. sort: true goes by that field.
  * @template Row
- * @typedef {{key: string, title: string, cell: (row: Row) => any, num?: boolean, sort?: (row: Row) => number|string, main?: boolean, wide?: boolean, hint?: string}} Column
+ * @typedef {{key: string, title: string, cell?: (row: Row) => any, num?: boolean, time?: boolean, sort?: true|((row: Row) => number|string), main?: boolean, wide?: boolean, hint?: string}} Column
  */
 /**
+ * id is the field that tells rows apart; to is the view that each leads to, by that field.
  * @typedef {{
- *   caption: string, rows: any[], id: (row: any) => string|number, cols: Column<any>[], href?: (row: any) => string, sort?: string, limit?: number, empty?: any,
+ *   caption: string, rows: any[], id: string, cols: Column<any>[], to?: string, sort?: string, limit?: number, empty?: any,
  *   picked?: Set<string|number>, onPick?: (picked: Set<string|number>) => void, gone?: Set<string|number>,
  * }} Props
  */
+
+/** @param {Column<any>} col @param {any} row */
+function shown({ key, cell, num, time }, row) {
+  const value = cell ? cell(row) : row[key];
+  if (time) return html`<${Time} at=${value} />`;
+  return value === undefined || value === null || value === "" ? html`<${Nil} />` : num && !cell ? html`<${Num} n=${value} />` : value;
+}
 
 /** @extends {Component<Props, {sort: string, more: number}>} */
 export class Table extends Component {
@@ -28,11 +39,11 @@ export class Table extends Component {
 
   sorted() {
     const { rows, cols, id } = this.props, descending = this.state.sort.startsWith("-"), key = this.state.sort.replace("-", "");
-    const by = cols.find((col) => col.key === key)?.sort;
+    const sort = cols.find((col) => col.key === key)?.sort, by = sort === true ? (/** @type {any} */ row) => row[key] ?? "" : sort;
     if (!by) return rows;
     if (this.inside && this.order.length) {
       const place = new Map(this.order.map((one, i) => [one, i]));
-      return [...rows].sort((a, b) => (place.get(id(a)) ?? Infinity) - (place.get(id(b)) ?? Infinity) || 0);
+      return [...rows].sort((a, b) => (place.get(a[id]) ?? Infinity) - (place.get(b[id]) ?? Infinity) || 0);
     }
     const sign = descending ? -1 : 1;
     return [...rows].sort((a, b) => {
@@ -58,17 +69,17 @@ export class Table extends Component {
   }
 
   render() {
-    const { caption, cols, id, href, empty, picked, onPick, gone, limit = 200 } = this.props, { sort } = this.state;
+    const { caption, cols, id, to, empty, picked, onPick, gone, limit = 200 } = this.props, { sort } = this.state;
     const sorted = this.sorted();
-    this.order = sorted.map(id);
+    this.order = sorted.map((row) => row[id]);
     if (!sorted.length && empty) return empty;
-    const rows = sorted.slice(0, limit + this.state.more), all = rows.every((row) => picked?.has(id(row)));
+    const rows = sorted.slice(0, limit + this.state.more), all = rows.every((row) => picked?.has(row[id]));
     const stay = (/** @type {boolean} */ inside) => () => void (this.inside = inside);
     return html`<div class="scroll" onPointerEnter=${stay(true)} onPointerLeave=${stay(false)} onFocusIn=${stay(true)} onFocusOut=${stay(false)}>
       <table>
         <caption class="hide">${caption}</caption>
         <thead><tr>
-          ${onPick && html`<th scope="col" class="pick"><input type="checkbox" aria-label="Select all rows shown" checked=${rows.length > 0 && all} onChange=${() => onPick(all ? new Set() : new Set(rows.map(id)))} /></th>`}
+          ${onPick && html`<th scope="col" class="pick"><input type="checkbox" aria-label="Select all rows shown" checked=${rows.length > 0 && all} onChange=${() => onPick(all ? new Set() : new Set(rows.map((row) => row[id])))} /></th>`}
           ${cols.map((col) => {
             const current = sort.replace("-", "") === col.key;
             return html`<th key=${col.key} scope="col" title=${col.hint} class=${col.num ? "num" : ""} aria-sort=${current ? (sort.startsWith("-") ? "descending" : "ascending") : undefined}>
@@ -78,13 +89,13 @@ export class Table extends Component {
         </tr></thead>
         <tbody>
           ${rows.map((row) => {
-            const one = id(row);
+            const one = row[id];
             return html`<tr key=${one} class=${gone?.has(one) ? "gone" : ""} aria-selected=${onPick ? !!picked?.has(one) : undefined}>
               ${onPick && html`<td class="pick"><input type="checkbox" aria-label=${`Select ${one}`} checked=${picked?.has(one)} onClick=${(/** @type {MouseEvent} */ event) => this.pick(one, event.shiftKey)} /></td>`}
               ${cols.map((col) => {
-                const cell = col.cell(row), name = (col.num ? "num " : "") + (col.wide ? "wide " : "") + (col.main ? "main" : "");
+                const cell = shown(col, row), name = (col.num ? "num " : "") + (col.wide ? "wide " : "") + (col.main ? "main" : "");
                 return col.main
-                  ? html`<th key=${col.key} scope="row" class=${name}>${href ? html`<a data-row href=${href(row)}>${cell}</a>` : cell}</th>`
+                  ? html`<th key=${col.key} scope="row" class=${name}>${to ? html`<a data-row href=${"#" + to + path(one)}>${cell}</a>` : cell}</th>`
                   : html`<td key=${col.key} class=${name} data-label=${col.title}><span>${cell}</span></td>`;
               })}
             </tr>`;

@@ -6,6 +6,7 @@ export type Task = Schemas["Task"];
 export type Step = Schemas["Step"];
 export type Attempt = Schemas["Attempt"];
 export type FinalizationAttempt = Schemas["FinalizationAttempt"];
+export type Backoff = NonNullable<Schemas["Type"]["backoff"]>;
 export type Type = Schemas["Type"];
 export type Event = Schemas["Event"];
 export type Reason = Schemas["Reason"];

@@ -1,6 +1,6 @@
 // The cluster: its members, whether they hold the same, what operators did.
 import { html, Component } from "../parts/html.js";
-import { Card, Code, Empty, Note, Num, Stat, Time } from "../parts/bits.js";
+import { Card, Code, Empty, Note, Stat, Time, Tone } from "../parts/bits.js";
 import { acts, EventList, newest } from "../parts/events.js";
 import { Table } from "../parts/table.js";
 import { Act, act, confirm, done, form } from "../actions.js";
@@ -12,22 +12,22 @@ import { dur, num, plural } from "../text.js";
 
 /** @import { Event, JoinToken, Key, Members, Node } from "../types/model" */
 /** @import { Column } from "../parts/table.js" */
-/** @typedef {{cluster: Members & {restore?: {taken: number, bytes: number}}, events: Event[], keys: Key[], tokens: JoinToken[], seldomAt: number}} Data */
+/** @typedef {{cluster: Members & {restore?: {taken: number, bytes: number}}, events: Event[], keys: Key[], tokens: JoinToken[]}} Data */
 
-const eventsShown = 20, seldom = 15000;
+const eventsShown = 20;
 
 /** @type {Column<Node & {behind: number}>[]} */
 const columns = [
-  { key: "node", title: "Node", main: true, cell: (node) => node.node_id },
-  { key: "well", title: "Well", cell: (node) => (node.healthy ? html`<span class="tone" data-tone="good"><span aria-hidden="true">✓</span> yes</span>` : html`<span class="tone" data-tone="bad"><span aria-hidden="true">✗</span> no</span>`) },
-  { key: "state", title: "State", cell: (node) => node.state },
+  { key: "node_id", title: "Node", main: true },
+  { key: "well", title: "Well", cell: (node) => html`<${Tone} tone=${node.healthy ? "good" : "bad"}>${node.healthy ? "yes" : "no"}<//>` },
+  { key: "state", title: "State" },
   { key: "suffrage", title: "Vote", cell: (node) => (node.suffrage === "voter" ? "voter" : "no vote") },
-  { key: "applied", title: "Applied", num: true, cell: (node) => num(node.applied_index) },
-  { key: "behind", title: "Behind", num: true, hint: "entries of the log behind the furthest member", cell: (node) => html`<${Num} n=${node.behind} />` },
-  { key: "contact", title: "Last contact", num: true, cell: (node) => (node.last_contact_ms < 0 ? "never" : node.state === "leader" ? html`<span class="soft nil">–</span>` : dur(node.last_contact_ms)) },
-  { key: "clock", title: "Clock", num: true, hint: "ahead of most voters' clocks", cell: (node) => (node.clock_ahead_ms === null ? html`<span class="soft nil">–</span>` : `${node.clock_ahead_ms > 0 ? "+" : ""}${num(node.clock_ahead_ms)} ms`) },
-  { key: "version", title: "Version", cell: (node) => node.version },
-  { key: "problem", title: "Problem", wide: true, cell: (node) => (node.problem ? html`<span class="bad">${node.problem}</span>` : html`<span class="soft nil">–</span>`) },
+  { key: "applied_index", title: "Applied", num: true },
+  { key: "behind", title: "Behind", num: true, hint: "entries of the log behind the furthest member" },
+  { key: "contact", title: "Last contact", num: true, cell: (node) => (node.last_contact_ms < 0 ? "never" : node.state === "leader" ? "" : dur(node.last_contact_ms)) },
+  { key: "clock", title: "Clock", num: true, hint: "ahead of most voters' clocks", cell: (node) => (node.clock_ahead_ms === null ? "" : `${node.clock_ahead_ms > 0 ? "+" : ""}${num(node.clock_ahead_ms)} ms`) },
+  { key: "version", title: "Version" },
+  { key: "problem", title: "Problem", wide: true, cell: (node) => node.problem && html`<span class="bad">${node.problem}</span>` },
   { key: "acts", title: "Actions", cell: (node) => html`<button type="button" class="button quiet" aria-label=${`Act on ${node.node_id}`} onClick=${() => membership(node)}>Act…</button>` },
 ];
 
@@ -75,7 +75,7 @@ class Hashes extends Component {
     const { answer } = this.state;
     return html`<${Card} title="Do all hold the same?" tools=${html`<${Act} role="operator" onClick=${async () => this.setState({ answer: (await get("/cluster/hash")).body })}>Compare<//>`}>
       ${!answer && html`<p class="soft">Every node hashes its state at one index of the log. It costs each a moment.</p>`}
-      ${answer && html`<div role="status"><p><span class="tone" data-tone=${answer.agree ? "good" : "bad"}><span aria-hidden="true">${answer.agree ? "✓" : "✗"}</span> ${answer.agree ? "The same" : "They differ"}</span> at index ${num(answer.index)}</p>
+      ${answer && html`<div role="status"><p><${Tone} tone=${answer.agree ? "good" : "bad"}>${answer.agree ? "The same" : "They differ"}<//> at index ${num(answer.index)}</p>
         <ul class="list">${answer.nodes.map((/** @type {any} */ node) => html`<li key=${node.node_id}><b>${node.node_id}</b><span class="mono">${node.hash || "did not answer in time"}</span></li>`)}</ul></div>`}
     <//>`;
   }
@@ -95,7 +95,7 @@ function Body({ data: { cluster, events, keys, tokens } }) {
       <${Stat} label="Feature level" value=${num(level)} sub=${[...new Set(nodes.map((/** @type {Node} */ node) => node.version))].join(", ")} />
     </div>
     <${Card} title="Members" tools=${html`<${Act} role="operator" onClick=${join}>Add a member<//>`}>
-      <${Table} caption="Members" rows=${rows} id=${(/** @type {Node} */ node) => node.node_id} cols=${columns} />
+      <${Table} caption="Members" rows=${rows} id="node_id" cols=${columns} />
       ${nodes.length === 1 && html`<${Empty} title="One node alone"><p>When it is gone, so is the queue. With three, one may fail. Start another, then add it here:</p><${Code}>${"claimq server --id n2 --data-dir ./n2 --peer-addr HOST:7401 --http-addr HOST:7400"}<//><//>`}
     <//>
     <div class="grid">
@@ -109,7 +109,7 @@ function Body({ data: { cluster, events, keys, tokens } }) {
       done(`${body.node_id} has ${plural(body.keys, "key")}`);
       await reloadNow();
     }}>Read them again<//>`}>${keys.length
-      ? html`<${Table} caption="Keys of this node" rows=${keys} id=${(/** @type {Key} */ key) => key.name} cols=${keyColumns} sort="name" />`
+      ? html`<${Table} caption="Keys of this node" rows=${keys} id="name" cols=${keyColumns} sort="name" />`
       : html`<p class="soft">This node has no keys: it is open.</p>`}<//>
     ${tokens.length > 0 && html`<${Card} title="Join tokens"><ul class="list">${tokens.map((/** @type {JoinToken} */ token) => html`<li key=${token.id}><span class="mono">${token.id}</span><span class="grow">${num(token.used)} of ${num(token.uses)} used, ends <${Time} at=${token.expires_at} /></span>
       <${Act} role="operator" kind="danger" onClick=${async () => (await confirm({ title: "Revoke this token", body: "Nodes that came by it stay members.", yes: "Revoke it", danger: true })) && change("tokens/revoke", "The token is revoked", { id: token.id })}>Revoke<//></li>`)}</ul><//>`}
@@ -118,27 +118,28 @@ function Body({ data: { cluster, events, keys, tokens } }) {
 
 /** @type {Column<Key>[]} */
 const keyColumns = [
-  { key: "name", title: "Name", main: true, sort: (key) => key.name, cell: (key) => key.name },
+  { key: "name", title: "Name", main: true, sort: true },
   { key: "roles", title: "Roles", wide: true, cell: (key) => key.roles.join(", ") },
   { key: "types", title: "Types", wide: true, cell: (key) => key.task_types.join(", ") || "all" },
   { key: "rate", title: "A minute", num: true, cell: (key) => (key.rate_limit_per_minute ? num(key.rate_limit_per_minute) : "no bound") },
-  { key: "expires", title: "Ends", cell: (key) => html`<${Time} at=${key.expires_at} />` },
-  { key: "used", title: "Last used here", cell: (key) => html`<${Time} at=${key.last_used_at} />` },
+  { key: "expires_at", title: "Ends", time: true },
+  { key: "last_used_at", title: "Last used here", time: true },
 ];
 
 /** @type {import("../live.js").View} */
 export default {
   title: () => "Cluster",
   every: 5000,
-  async load({ get, data, anew }) {
-    const cluster = (await get("/cluster")).body, fresh = !anew && data && Date.now() - data.seldomAt < seldom;
+  seldom: 15000,
+  async load({ get, data, fresh }) {
+    const cluster = (await get("/cluster")).body;
     set({ members: cluster.nodes.filter((/** @type {Node} */ node) => node.http_addr) });
     if (fresh) return { ...data, cluster };
     const { index } = await get("/stats");
     const [events, keys, tokens] = await Promise.all([
       newest(get, { event: acts }, index, eventsShown), get("/keys").then(({ body }) => body.keys), get("/cluster/tokens").then(({ body }) => body.tokens),
     ]);
-    return { cluster, events: events.reverse(), keys, tokens, seldomAt: Date.now() };
+    return { cluster, events: events.reverse(), keys, tokens };
   },
   Body,
 };

@@ -1,6 +1,6 @@
 // The first thing one sees: is all well, what waits, what failed.
 import { html } from "../parts/html.js";
-import { Age, Card, Code, Empty, Link, Num, Stat } from "../parts/bits.js";
+import { Age, Card, Code, Empty, Link, Num, Stat, Tone } from "../parts/bits.js";
 import { has } from "../actions.js";
 import { path } from "../routes.js";
 import { set, state } from "../store.js";
@@ -11,7 +11,7 @@ import { History } from "../parts/history.js";
 import { Table } from "../parts/table.js";
 
 /** @import { History as Seen, Members, Schedule, Type } from "../types/model" */
-/** @typedef {{types: Type[], cluster: Members|null, schedules: Schedule[], ready: string, seen: Seen|null, seldomAt: number}} Data */
+/** @typedef {{types: Type[], cluster: Members|null, schedules: Schedule[], ready: string, seen: Seen|null}} Data */
 
 /** @type {[string, "submitted_per_s"|"completed_per_s"|"failed_per_s"][]} */
 const rates = [["Submitted", "submitted_per_s"], ["Completed", "completed_per_s"], ["Failed for good", "failed_per_s"]];
@@ -20,9 +20,6 @@ const shownStatuses = ["pending", "claimed", "scheduled", "blocked", "running", 
 
 /** @param {Type[]} types @param {(type: Type) => number} of */
 const sum = (types, of) => types.reduce((total, type) => total + of(type), 0);
-
-/** How old an answer may be that changes seldom. */
-const seldom = 10000;
 
 /** What wants to be looked at, worst first. @param {Data} data */
 function attention({ types, cluster, schedules, ready, seen }) {
@@ -52,7 +49,7 @@ function attention({ types, cluster, schedules, ready, seen }) {
 function Attention({ data }) {
   const found = attention(data), shown = found.slice(0, 10);
   return html`<${Card} title="Needs attention">
-    ${found.length ? html`<ul class="list">${shown.map(({ tone, what, to, query, why }) => html`<li key=${what + why}><span class="tone" data-tone=${tone}><span aria-hidden="true">${tone === "bad" ? "✗" : "!"}</span><span class="hide">${tone === "bad" ? "Bad" : "Warning"}</span></span><span class="grow">${to ? html`<${Link} to=${to} query=${query}>${what}<//>` : html`<b>${what}</b>`} ${why}</span></li>`)}</ul>
+    ${found.length ? html`<ul class="list">${shown.map(({ tone, what, to, query, why }) => html`<li key=${what + why}><${Tone} tone=${tone} /><span class="grow">${to ? html`<${Link} to=${to} query=${query}>${what}<//>` : html`<b>${what}</b>`} ${why}</span></li>`)}</ul>
       ${found.length > shown.length && html`<p><${Link} to="/types">And ${num(found.length - shown.length)} more<//></p>`}`
       : html`<p><span class="tone" data-tone="good" aria-hidden="true">✓</span> Nothing. Every type that waits has somebody at work.</p>`}
   <//>`;
@@ -91,7 +88,7 @@ function Body({ data }) {
     <${Attention} data=${data} />
     <${History} seen=${data.seen} />
     ${top.length > 0 && html`<${Card} title="Waiting longest" tools=${html`<${Link} to="/types">All ${plural(types.length, "type")}<//>`}>
-      <${Table} caption="Types whose oldest task waits longest" rows=${top} id=${(/** @type {Type} */ type) => type.task_type} href=${(/** @type {Type} */ type) => "#" + path("types", type.task_type)} cols=${columns} sort="-oldest" />
+      <${Table} caption="Types whose oldest task waits longest" rows=${top} id="task_type" to="/types" cols=${columns} sort="-oldest" />
     <//>`}`;
 }
 
@@ -99,8 +96,8 @@ function Body({ data }) {
 export default {
   title: () => "Overview",
   every: (data) => (data?.types.length > 1000 ? 5000 : 2000),
-  async load({ get, data }) {
-    const fresh = data && Date.now() - data.seldomAt < seldom;
+  seldom: 10000,
+  async load({ get, data, fresh }) {
     const [types, rare] = await Promise.all([
       get("/types").then(({ body }) => body.types),
       fresh ? data : Promise.all([
@@ -108,7 +105,7 @@ export default {
         get("/schedules").then(({ body }) => body.schedules),
         get("^/readyz").then(() => "", (error) => error.message),
         state.me?.task_types ? null : get("/history").then(({ body }) => body),
-      ]).then(([cluster, schedules, ready, seen]) => ({ cluster, schedules, ready, seen, seldomAt: Date.now() })),
+      ]).then(([cluster, schedules, ready, seen]) => ({ cluster, schedules, ready, seen })),
     ]);
     if (rare.cluster) set({ members: rare.cluster.nodes.filter((/** @type {Members["nodes"][0]} */ node) => node.http_addr) });
     return { ...rare, types };

@@ -18,7 +18,7 @@ import { dur, num, parseDur, typedDur, when } from "../text.js";
 /** @import { Column } from "../parts/table.js" */
 /** @typedef {{schedule?: Schedule, params?: string, task?: Task|null, last: Event[], next?: number[]}} Data */
 
-const slotsShown = 10, slotsAsked = 5, lastShown = 10, seldom = 10000;
+const slotsShown = 10, slotsAsked = 5, lastShown = 10;
 const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const overlaps = /** @type {[string, string][]} */ ([["skip", "skip the slot"], ["allow", "submit another"]]);
 const catchUps = /** @type {[string, string][]} */ ([["one", "one task for all of them"], ["skip", "none"]]);
@@ -75,8 +75,8 @@ const settings = ({ cron, every_ms, timezone, overlap, catch_up, paused }) => ({
 
 /** @type {Column<Event>[]} */
 const lastColumns = [
-  { key: "id", title: "Task", main: true, cell: (event) => event.task_id },
-  { key: "at", title: "Submitted", cell: (event) => html`<${Time} at=${event.time} />` },
+  { key: "task_id", title: "Task", main: true },
+  { key: "time", title: "Submitted", time: true },
 ];
 
 /** @param {{data: Data}} props */
@@ -110,7 +110,7 @@ function Body({ data }) {
     </dl><//>
     <${Payload} title="Params of its task" raw=${params} base64=${schedule.task.payload} name=${`schedule-${schedule.name}`} hidden=${!state.settings.params} />
     <${Card} title="What it submitted last">${last.length
-      ? html`<${Table} caption="Tasks that it submitted last" rows=${last} id=${(/** @type {Event} */ event) => event.task_id} href=${(/** @type {Event} */ event) => "#" + path("tasks", event.task_id ?? "")} cols=${lastColumns} />`
+      ? html`<${Table} caption="Tasks that it submitted last" rows=${last} id="task_id" to="/tasks" cols=${lastColumns} />`
       : html`<p class="soft">${state.me?.task_types ? "The trail shows it to keys of all types." : "The trail keeps nothing of it."}</p>`}<//>`;
 }
 
@@ -137,7 +137,8 @@ function tools({ data: { schedule, params } }) {
 export default {
   title: ({ params }) => params.name,
   every: 5000,
-  async load({ get, params: { name }, data, anew }) {
+  seldom: 10000,
+  async load({ get, params: { name }, data, anew, fresh }) {
     let answer;
     try {
       answer = await get("/schedules" + path(name));
@@ -146,14 +147,13 @@ export default {
       throw error;
     }
     const { schedule } = answer.body, id = schedule.last_task_id;
-    const fresh = !anew && data && Date.now() - data.seldomAt < seldom;
     const [task, last] = await Promise.all([
       id && get("/tasks" + path(id)).then(({ body }) => body.task, () => null),
       fresh || state.me?.task_types ? (data?.last ?? []) : newest(get, { task_type: schedule.task.task_type ?? "default", event: "submitted" }, answer.index, 1000).then((events) => events.filter((event) => event.message === `schedule ${name}`).slice(-lastShown).reverse()),
     ]);
     const from = schedule.next_run_at && Date.parse(schedule.next_run_at);
     const next = !from ? [] : data?.next?.[0] === from && !anew ? data.next : [from, ...slots(schedule, from, slotsShown - 1)];
-    return { next, schedule, params: rawField(answer.text, "schedule", "task", "params"), task, last, seldomAt: fresh ? data.seldomAt : Date.now() };
+    return { next, schedule, params: rawField(answer.text, "schedule", "task", "params"), task, last };
   },
   tools,
   Body,

@@ -1,6 +1,6 @@
 // All schedules: when each runs next, and what it submitted last.
 import { html } from "../parts/html.js";
-import { Card, Code, Empty, Num, Time } from "../parts/bits.js";
+import { Card, Code, Empty, Time } from "../parts/bits.js";
 import { Table } from "../parts/table.js";
 import { Act } from "../actions.js";
 import { path } from "../routes.js";
@@ -18,14 +18,14 @@ export function Plan({ schedule }) {
 
 /** @type {Column<Schedule>[]} */
 const columns = [
-  { key: "name", title: "Name", main: true, sort: (schedule) => schedule.name, cell: (schedule) => schedule.name },
+  { key: "name", title: "Name", main: true, sort: true },
   { key: "type", title: "Type", wide: true, sort: (schedule) => schedule.task.task_type ?? "default", cell: (schedule) => schedule.task.task_type ?? "default" },
   { key: "plan", title: "Plan", wide: true, cell: (schedule) => html`<${Plan} schedule=${schedule} />` },
-  { key: "zone", title: "Zone", cell: (schedule) => schedule.timezone ?? html`<span class="soft nil">–</span>` },
+  { key: "timezone", title: "Zone" },
   { key: "next", title: "Next", sort: (schedule) => schedule.next_run_at ?? "~", cell: (schedule) => (schedule.paused ? html`<span class="tone" data-tone="warn">paused</span>` : schedule.next_run_at ? html`<${Time} at=${schedule.next_run_at} />` : "never again") },
-  { key: "last", title: "Last", sort: (schedule) => schedule.last_run_at ?? "", cell: (schedule) => html`<${Time} at=${schedule.last_run_at} />` },
-  { key: "task", title: "Its task", num: true, cell: (schedule) => (schedule.last_task_id ? html`<a href=${"#" + path("tasks", schedule.last_task_id)}>${schedule.last_task_id}</a>` : html`<span class="soft nil">–</span>`) },
-  { key: "skipped", title: "Skipped", num: true, hint: "slots passed over since it was set", sort: (schedule) => schedule.skipped, cell: (schedule) => html`<${Num} n=${schedule.skipped} />` },
+  { key: "last_run_at", title: "Last", sort: true, time: true },
+  { key: "task", title: "Its task", num: true, cell: (schedule) => schedule.last_task_id && html`<a href=${"#" + path("tasks", schedule.last_task_id)}>${schedule.last_task_id}</a>` },
+  { key: "skipped", title: "Skipped", num: true, hint: "slots passed over since it was set", sort: true },
 ];
 
 /** @param {{data: {schedules: Schedule[]}}} props */
@@ -33,7 +33,7 @@ function Body({ data: { schedules } }) {
   if (!schedules.length) {
     return html`<${Card}><${Empty} title="No schedules yet"><p>A schedule submits a task again and again. Make one with the button, or:</p><${Code}>${`claimq schedule set nightly report --cron '30 2 * * *' --timezone Europe/Paris`}<//><//><//>`;
   }
-  return html`<${Card}><${Table} caption="Schedules" rows=${schedules} id=${(/** @type {Schedule} */ schedule) => schedule.name} href=${(/** @type {Schedule} */ schedule) => "#" + path("schedules", schedule.name)} cols=${columns} sort="name" /><//>`;
+  return html`<${Card}><${Table} caption="Schedules" rows=${schedules} id="name" to="/schedules" cols=${columns} sort="name" /><//>`;
 }
 
 /** @type {import("../live.js").View} */

@@ -6,6 +6,7 @@ import { reloadNow } from "../live.js";
 import { path } from "../routes.js";
 import { state } from "../store.js";
 import { bodyOf, jsonFault, Unfit } from "../submitbody.js";
+import { labelLines } from "../text.js";
 
 /** How many known types are offered. */
 const typesOffered = 200;
@@ -35,7 +36,7 @@ export async function submit(like = {}) {
       { name: "priority", label: "Priority", value: like.priority ? String(like.priority) : "", placeholder: "0", hint: "Higher is claimed first." },
       { name: "delay", label: "Delay", placeholder: "none", hint: "As 30 s, 5 min, 1 h." },
       { name: "params", label: "Params", type: "textarea", mono: true, value: like.raw ?? "{}" },
-      { name: "labels", label: "Labels", type: "textarea", mono: true, value: Object.entries(like.labels ?? {}).map(([name, value]) => `${name}:${value}`).join("\n"), hint: "One name:value a line." },
+      { name: "labels", label: "Labels", type: "textarea", mono: true, value: labelLines(like.labels).join("\n"), hint: "One name:value a line." },
       { name: "idempotency_key", label: "Key", mono: true, value: freshKey(), hint: "A second submit with it makes no second task." },
       { name: "group", label: "Group", value: like.group ?? "", hint: "One of a group is claimed at a time." },
       { name: "expires", label: "Expires", type: "datetime-local", hint: "If it was not claimed by then, it fails." },

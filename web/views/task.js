@@ -1,6 +1,6 @@
 // One task: why it does not run, who holds it, what it was given, what has happened to it.
 import { html } from "../parts/html.js";
-import { Bar, Card, Copy, Countdown, Empty, Labels, Link, Long, Note, Status, Time } from "../parts/bits.js";
+import { Bar, Card, Copy, Countdown, Empty, Labels, Link, Long, Note, Status, TaskLink, Time } from "../parts/bits.js";
 import { Payload } from "../parts/payload.js";
 import { Steps } from "../parts/steps.js";
 import { Table } from "../parts/table.js";
@@ -9,8 +9,9 @@ import { Refusal, send } from "../api.js";
 import { go, path } from "../routes.js";
 import { rawField } from "../raw.js";
 import { state } from "../store.js";
+import { readLabels } from "../submitbody.js";
 import { submit } from "./submit.js";
-import { dur, ended, num, plural } from "../text.js";
+import { backoffWords, dur, ended, labelLines, num, plural } from "../text.js";
 
 /** @import { Attempt, Event, FinalizationAttempt, Reason as AReason, Reasons, Task } from "../types/model" */
 /** @import { Column } from "../parts/table.js" */
@@ -23,7 +24,7 @@ const fact = (name, value) => value !== undefined && value !== null && value !==
 const Reason = ({ reason: { code, message, run_at: runAt, steps, id, holders, at, last_asked_at: asked } }) => html`<li><span class="grow"><b>${message || code}</b>
   ${runAt && html` <${Time} at=${runAt} />`}
   ${steps && html` <span class="soft">${steps.join(", ")}</span>`}
-  ${id && html` <${Link} to=${path("tasks", id)}>task ${id}<//>`}
+  ${id && html` <${TaskLink} id=${id} />`}
   ${at && html` <${Time} at=${at} />`}
   ${asked && html` <${Time} at=${asked} />`}
   ${holders && html` ${holders.slice(0, 10).map((one) => html`<span key=${one.task_id}><${Link} to=${path("tasks", one.task_id)}>${one.task_id}<//> <span class="soft">${one.worker_id}</span> </span>`)}`}
@@ -53,12 +54,12 @@ function Held({ task, at }) {
 
 /** @type {Column<Attempt>[]} */
 const attemptColumns = [
-  { key: "worker", title: "Worker", main: true, cell: (attempt) => attempt.worker_id },
-  { key: "token", title: "Token", num: true, cell: (attempt) => attempt.claim_token },
-  { key: "claimed", title: "Claimed", cell: (attempt) => html`<${Time} at=${attempt.claimed_at} />` },
+  { key: "worker_id", title: "Worker", main: true },
+  { key: "claim_token", title: "Token", num: true },
+  { key: "claimed_at", title: "Claimed", time: true },
   { key: "lasted", title: "Lasted", num: true, cell: (attempt) => (attempt.ended_at ? dur(Date.parse(attempt.ended_at) - Date.parse(attempt.claimed_at)) : "still held") },
-  { key: "outcome", title: "Outcome", cell: (attempt) => attempt.outcome ?? html`<span class="soft nil">–</span>` },
-  { key: "error", title: "Error", wide: true, cell: (attempt) => (attempt.error ? html`<${Long} text=${attempt.error} />` : html`<span class="soft nil">–</span>`) },
+  { key: "outcome", title: "Outcome" },
+  { key: "error", title: "Error", wide: true, cell: (attempt) => attempt.error && html`<${Long} text=${attempt.error} />` },
 ];
 
 /** @param {{data: Data}} props */
@@ -73,7 +74,7 @@ function Body({ data }) {
     <p class="row lead"><${Status} status=${task.status} cancel=${task.cancel_requested} /><${Link} to=${path("types", task.task_type)}>${task.task_type}<//>
       ${!task.steps && html`<span class="soft">attempt ${num(task.attempts)} of ${task.max_attempts || "∞"}</span>`}<span class="soft">made <${Time} at=${task.created_at} /></span>
       ${task.completed_at && html`<span class="soft">ended <${Time} at=${task.completed_at} /></span>`}
-      ${task.parent_id && html`<span>step <b>${task.step}</b> of <${Link} to=${path("tasks", task.parent_id)}>task ${task.parent_id}<//></span>`}</p>
+      ${task.parent_id && html`<span>step <b>${task.step}</b> of <${TaskLink} id=${task.parent_id} /></span>`}</p>
     <${Why} why=${why} task=${task} />
     <${Held} task=${task} at=${at} />
     ${task.error && html`<${Card} title=${task.status === "failed" ? "Why it failed" : "Its last error"} tools=${html`<${Copy} text=${task.error} />`}><pre class="error" tabindex="0">${task.error}</pre><//>`}
@@ -83,7 +84,7 @@ function Body({ data }) {
       ${(params !== undefined || task.payload) && html`<${Payload} title="Params" raw=${params} base64=${task.payload} name=${slug + "-params"} hidden=${!state.settings.params} />`}
       ${(result !== undefined || task.result_payload) && html`<${Payload} title="Result" raw=${result} base64=${task.result_payload} name=${slug + "-result"} hidden=${!state.settings.params} />`}
     </div>
-    ${task.attempts_log && task.attempts_log.length > 0 && html`<${Card} title="Attempts"><${Table} caption="Attempts, newest first" rows=${[...task.attempts_log].reverse()} id=${(/** @type {Attempt} */ attempt) => attempt.claim_token} cols=${attemptColumns} /><//>`}
+    ${task.attempts_log && task.attempts_log.length > 0 && html`<${Card} title="Attempts"><${Table} caption="Attempts, newest first" rows=${[...task.attempts_log].reverse()} id="claim_token" cols=${attemptColumns} /><//>`}
     ${tries && tries.length > 0 && html`<${Card} title="Claims for its finalization"><ul class="list">${tries.map((one, i) => html`<li key=${i}><${Time} at=${one.attempted_at} /><b>${one.processor_id}</b><span>${one.message}</span></li>`)}</ul><//>`}
     <${Card} title="About it"><dl class="facts">
       ${fact("Priority", num(task.priority))}
@@ -94,7 +95,7 @@ function Body({ data }) {
       ${fact("Expires", task.expires_at && html`<${Time} at=${task.expires_at} />`)}
       ${fact("Lease", task.lease_ms && dur(task.lease_ms))}
       ${fact("Kept after its end", task.retention_ms !== undefined ? (task.retention_ms < 0 ? "until deleted" : dur(task.retention_ms)) : null)}
-      ${fact("Backoff", task.backoff && `${dur(task.backoff.initial_ms)} × ${task.backoff.factor}, up to ${dur(task.backoff.max_ms)}`)}
+      ${fact("Backoff", task.backoff && backoffWords(task.backoff))}
       ${fact("Depends on", task.depends_on?.join(", "))}
       ${fact("When a step fails", task.on_step_failure)}
       ${fact("Ended by", task.finalize && (task.finalize === "claim" ? "a processor" : "its last step"))}
@@ -120,13 +121,12 @@ const change = (task) =>
     fields: [
       { name: "priority", label: "Priority", type: "number", value: String(task.priority), hint: "Higher is claimed first." },
       ...(task.steps ? [] : [{ name: "run_at", label: "Runs", type: "datetime-local", value: task.status === "scheduled" ? local(task.run_at) : "", hint: "This browser's time; empty: at once." }]),
-      { name: "labels", label: "Labels", type: "textarea", mono: true, value: Object.entries(task.labels ?? {}).map(([name, value]) => `${name}:${value}`).join("\n"), hint: "One name:value a line; they replace all." },
+      { name: "labels", label: "Labels", type: "textarea", mono: true, value: labelLines(task.labels).join("\n"), hint: "One name:value a line; they replace all." },
     ],
     async submit({ priority, run_at: runAt, labels }) {
-      const lines = labels.split("\n").filter(Boolean).map((/** @type {string} */ line) => [line.split(":")[0], line.slice(line.indexOf(":") + 1)]);
       try {
         await act(`Task ${task.id} changed`, "PATCH", "/tasks" + path(task.id), {
-          priority: Number(priority), labels: Object.fromEntries(lines), ...(task.steps ? {} : { run_at: runAt ? new Date(runAt).toISOString() : null }),
+          priority: Number(priority), labels: readLabels(labels), ...(task.steps ? {} : { run_at: runAt ? new Date(runAt).toISOString() : null }),
         });
       } catch (error) {
         if (error instanceof Refusal && error.status === 409) error.message += `: it is ${error.body.status} now`;

@@ -1,6 +1,6 @@
 // Tasks by filters, newest first.
 import { html, Component } from "../parts/html.js";
-import { Card, Empty, Labels, Link, Num, Status, Time } from "../parts/bits.js";
+import { Card, Empty, Labels, Link, Status, Time } from "../parts/bits.js";
 import { Filter } from "../parts/filter.js";
 import { Table } from "../parts/table.js";
 import { Act, done, may } from "../actions.js";
@@ -9,7 +9,7 @@ import { send } from "../api.js";
 import { merge } from "../merge.js";
 import { go, href, path, setQuery } from "../routes.js";
 import { state } from "../store.js";
-import { ended, num, plural, statuses, title } from "../text.js";
+import { ended, firstLine, num, plural, statuses, title } from "../text.js";
 
 /** @import { Task } from "../types/model" */
 
@@ -63,12 +63,12 @@ const actionsOf = (status) =>
 const columns = [
   { key: "id", title: "Id", main: true, cell: (task) => num(task.id).replaceAll(",", "\u202f") },
   { key: "status", title: "Status", cell: (task) => html`<${Status} status=${task.status} cancel=${task.cancel_requested} />` },
-  { key: "type", title: "Type", wide: true, cell: (task) => task.task_type },
-  { key: "priority", title: "Priority", num: true, cell: (task) => html`<${Num} n=${task.priority} />` },
+  { key: "task_type", title: "Type", wide: true },
+  { key: "priority", title: "Priority", num: true },
   { key: "attempts", title: "Attempts", num: true, cell: (task) => html`${num(task.attempts)}<span class="soft"> of ${task.max_attempts || "∞"}</span>` },
   { key: "age", title: "When", cell: (task) => (task.status === "scheduled" ? html`runs <${Time} at=${task.run_at} />` : html`<${Time} at=${task.completed_at ?? task.created_at} />`) },
-  { key: "worker", title: "Worker or error", wide: true, cell: (task) => (task.status === "failed" && task.error ? html`<span class="clamp">${task.error.split("\n")[0].slice(0, 200)}</span>` : (task.worker_id ?? html`<span class="soft nil">–</span>`)) },
-  { key: "labels", title: "Labels", wide: true, cell: (task) => (task.labels ? html`<${Labels} labels=${task.labels} />` : html`<span class="soft nil">–</span>`) },
+  { key: "worker", title: "Worker or error", wide: true, cell: (task) => (task.status === "failed" && task.error ? html`<span class="clamp">${firstLine(task.error)}</span>` : task.worker_id) },
+  { key: "labels", title: "Labels", wide: true, cell: (task) => task.labels && html`<${Labels} labels=${task.labels} />` },
 ];
 
 /** What is ticked lasts while one looks at older pages. @type {Set<string|number>} */
@@ -106,7 +106,7 @@ class Body extends Component {
         <button type="button" class="button quiet" onClick=${() => (picked = new Set(), this.setState({}))}>Clear</button></div>`}
       <${Card}>
         ${news > 0 && html`<p class="row"><button type="button" class="button primary" onClick=${reload}>${num(news)}${news === rows ? " or more" : ""} new</button></p>`}
-        <${Table} caption=${filtered ? `Tasks with ${filtered}` : "All tasks"} rows=${shown} id=${(/** @type {Task} */ task) => task.id} href=${(/** @type {Task} */ task) => "#" + path("tasks", task.id)} cols=${columns}
+        <${Table} caption=${filtered ? `Tasks with ${filtered}` : "All tasks"} rows=${shown} id="id" to="/tasks" cols=${columns}
           picked=${picked} onPick=${may("producer") ? undefined : (/** @type {Set<string|number>} */ to) => (picked = to, this.setState({}))} gone=${gone}
           empty=${!cursor && !scanning && html`<${Empty} title=${filtered ? "Nothing matches these filters" : "No tasks"}>${filtered && html`<button type="button" class="button" onClick=${() => this.filter({})}>Clear the filters</button>`}<//>`} />
         <div class="row spread">

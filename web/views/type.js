@@ -1,13 +1,14 @@
 // One task type: its numbers, its settings, what holds it up.
 import { html } from "../parts/html.js";
-import { Age, Card, Empty, Link, Num, Stat, Time } from "../parts/bits.js";
+import { Age, Card, Empty, Num, Link, Stat, TaskLink, Time } from "../parts/bits.js";
+import { newest } from "../parts/events.js";
 import { History } from "../parts/history.js";
 import { Table } from "../parts/table.js";
 import { Act, act, form } from "../actions.js";
 import { Refusal } from "../api.js";
 import { path } from "../routes.js";
 import { state } from "../store.js";
-import { dur, num, parseDur, rate, statuses, title, typedDur } from "../text.js";
+import { backoffWords, dur, num, parseDur, rate, statuses, title, typedDur } from "../text.js";
 import { Groups } from "./failures.js";
 import { Why } from "./task.js";
 
@@ -15,9 +16,6 @@ import { Why } from "./task.js";
 
 /** How many claims, and groups of failures, are shown. */
 const claims = 20, errors = 5;
-
-/** @param {NonNullable<Type["backoff"]>} backoff */
-const backoffWords = ({ initial_ms: initial, factor, max_ms: max, jitter }) => `${dur(initial)} × ${factor} up to ${dur(max)}${jitter ? `, jitter ${jitter}` : ""}`;
 
 /** Each setting: name, label, how it is shown, how it is typed and read. @type {{name: "max_claimed"|"rate_limit"|"lease_ms"|"max_attempts"|"retention_ms"|"backoff", label: string, hint: string, show: (value: any) => any, typed: (value: any) => string, read: (text: string) => any}[]} */
 const settings = [
@@ -59,11 +57,11 @@ const edit = (type) =>
 
 /** @type {import("../parts/table.js").Column<Task>[]} */
 const claimColumns = [
-  { key: "id", title: "Id", main: true, cell: (task) => task.id },
-  { key: "worker", title: "Worker", wide: true, cell: (task) => task.worker_id },
-  { key: "claimed", title: "Claimed", cell: (task) => html`<${Time} at=${task.claimed_at} />` },
-  { key: "lease", title: "Lease ends", cell: (task) => html`<${Time} at=${task.lease_expires_at} />` },
-  { key: "attempts", title: "Attempt", num: true, cell: (task) => num(task.attempts) },
+  { key: "id", title: "Id", main: true },
+  { key: "worker_id", title: "Worker", wide: true },
+  { key: "claimed_at", title: "Claimed", time: true },
+  { key: "lease_expires_at", title: "Lease ends", time: true },
+  { key: "attempts", title: "Attempt", num: true },
 ];
 
 /** @param {{data: {type?: Type, held: Task[], head?: Task, why: Reasons|null, failed: {failures: import("../failuregroups.js").Group[], groups: number}, seen: Seen, last?: Event}, params: Record<string, string>}} props */
@@ -82,7 +80,7 @@ function Body({ data, params }) {
       <${Stat} label="Failed for good" value=${rate(type.failed_per_s)} sub="over the last minute" tone=${type.failed_per_s ? "bad" : ""} />
     </div>
     ${total === 0 && html`<${Card}><${Empty} title="No tasks of this type; it has settings" /><//>`}
-    ${head && html`<${Why} why=${why} task=${head} heading=${html`Why its first, <${Link} to=${path("tasks", head.id)}>task ${head.id}<//>, is not running`} />`}
+    ${head && html`<${Why} why=${why} task=${head} heading=${html`Why its first, <${TaskLink} id=${head.id} />, is not running`} />`}
     ${failed.failures.length > 0 && html`<${Card} title="Failed, by error" tools=${failed.groups > failed.failures.length && html`<${Link} to="/failures" query=${{ type: name }}>All ${num(failed.groups)} errors<//>`}><${Groups} groups=${failed.failures} /><//>`}
     ${total > 0 && html`<${History} seen=${seen} />`}
     <${Card} title="Settings" tools=${html`<${Act} role="operator" onClick=${() => edit(type)}>Change<//>`}>
@@ -92,7 +90,7 @@ function Body({ data, params }) {
       </dl>
       ${last && html`<p class="small soft">Changed <${Time} at=${last.time} />${last.message.includes(" by ") && last.message.slice(last.message.lastIndexOf(" by "))}</p>`}
     <//>
-    ${held.length > 0 && html`<${Card} title="Held now, longest first" tools=${type.counts.claimed > held.length && html`<${Link} to="/tasks" query=${{ status: "claimed", type: name }}>All ${num(type.counts.claimed)}<//>`}><${Table} caption="Claims" rows=${held} id=${(/** @type {Task} */ task) => task.id} href=${(/** @type {Task} */ task) => "#" + path("tasks", task.id)} cols=${claimColumns} /><//>`}`;
+    ${held.length > 0 && html`<${Card} title="Held now, longest first" tools=${type.counts.claimed > held.length && html`<${Link} to="/tasks" query=${{ status: "claimed", type: name }}>All ${num(type.counts.claimed)}<//>`}><${Table} caption="Claims" rows=${held} id="id" to="/tasks" cols=${claimColumns} /><//>`}`;
 }
 
 /** @param {{data: {type?: Type}}} shown */
@@ -106,20 +104,20 @@ function tools({ data: { type } }) {
 export default {
   title: ({ params }) => params.name,
   every: 2000,
-  async load({ get, params: { name }, data, anew }) {
-    const fresh = !anew && data && Date.now() - data.seldomAt < 10000;
-    const type = get("/types").then(({ body }) => body.types.find((/** @type {Type} */ one) => one.task_type === name));
-    if (fresh) return { ...data, type: await type };
+  seldom: 10000,
+  async load({ get, params: { name }, data, fresh }) {
+    const { body, index } = await get("/types"), type = body.types.find((/** @type {Type} */ one) => one.task_type === name);
+    if (fresh) return { ...data, type };
     const [held, first, failed, seen, changes] = await Promise.all([
       get("/tasks", { task_type: name, status: "claimed", limit: claims }).then(({ body }) => body.tasks),
       get("/tasks", { task_type: name, status: "pending", limit: 1 }).then(({ body }) => body.tasks[0]),
       get("/failures", { task_type: name, limit: errors }).then(({ body }) => body),
       get("/history", { task_type: name }).then(({ body }) => body),
-      state.me?.task_types ? [] : get("/events", { event: "type_changed", limit: 1000 }).then(({ body }) => body.events),
+      state.me?.task_types ? [] : newest(get, { event: "type_changed" }, index, 1000),
     ]);
     const why = first ? (await get("/tasks" + path(first.id) + "/why")).body : null;
     return {
-      type: await type, seen, head: first, why, failed, seldomAt: Date.now(),
+      type, seen, head: first, why, failed,
       held: held.sort((/** @type {Task} */ a, /** @type {Task} */ b) => Date.parse(a.claimed_at ?? "") - Date.parse(b.claimed_at ?? "")),
       last: changes.findLast((/** @type {Event} */ event) => event.message === name || event.message.startsWith(name + " ")),
     };

@@ -8,18 +8,18 @@ import { num } from "../text.js";
 
 /** @import { Event, Task, Worker } from "../types/model" */
 /** @import { Column } from "../parts/table.js" */
-/** @typedef {{worker?: Worker, claims: Task[], events: Event[], more: boolean, seldomAt: number}} Data */
+/** @typedef {{worker?: Worker, claims: Task[], events: Event[], more: boolean}} Data */
 
-const eventsShown = 50, claimsShown = 200, seldom = 10000;
+const eventsShown = 50, claimsShown = 200;
 
 /** @type {Column<Task>[]} */
 const columns = [
-  { key: "id", title: "Task", main: true, cell: (task) => task.id },
+  { key: "id", title: "Task", main: true },
   { key: "type", title: "Type", wide: true, cell: (task) => html`<${Link} to=${path("types", task.task_type)}>${task.task_type}<//>` },
-  { key: "claimed", title: "Claimed", sort: (task) => task.claimed_at ?? "", cell: (task) => html`<${Time} at=${task.claimed_at} />` },
-  { key: "left", title: "Lease left", num: true, sort: (task) => task.lease_remaining_ms ?? 0, cell: (task) => html`<${Age} ms=${task.lease_remaining_ms} />` },
+  { key: "claimed_at", title: "Claimed", sort: true, time: true },
+  { key: "lease_remaining_ms", title: "Lease left", num: true, sort: true, cell: (task) => html`<${Age} ms=${task.lease_remaining_ms} />` },
   { key: "attempt", title: "Attempt", num: true, cell: (task) => `${num(task.attempts)} of ${task.max_attempts || "∞"}` },
-  { key: "cancel", title: "Cancel", cell: (task) => (task.cancel_requested ? html`<span class="tone" data-tone="warn">asked</span>` : html`<span class="soft nil">–</span>`) },
+  { key: "cancel", title: "Cancel", cell: (task) => (task.cancel_requested ? html`<span class="tone" data-tone="warn">asked</span>` : "") },
 ];
 
 /** @param {{data: Data, params: Record<string, string>}} props */
@@ -31,7 +31,7 @@ function Body({ data: { worker, claims, events, more }, params }) {
       <${Stat} label="Oldest claim" value=${html`<${Time} at=${claims[0]?.claimed_at} />`} />
     </div>
     <${Card} title="What it holds">${claims.length
-      ? html`<${Table} caption="Claims" rows=${claims} id=${(/** @type {Task} */ task) => task.id} href=${(/** @type {Task} */ task) => "#" + path("tasks", task.id)} cols=${columns} sort="claimed" />${more && html`<p class="small soft">The first ${num(claimsShown)}.</p>`}`
+      ? html`<${Table} caption="Claims" rows=${claims} id="id" to="/tasks" cols=${columns} sort="claimed_at" />${more && html`<p class="small soft">The first ${num(claimsShown)}.</p>`}`
       : html`<p class="soft">Nothing now.</p>`}<//>
     <${Card} title="What it did last" tools=${html`<${Link} to="/trail" query=${{ worker: params.name }}>In the trail<//>`}>${events.length ? html`<${EventList} events=${events} />` : html`<${Empty} title="The trail keeps nothing of it" />`}<//>`;
 }
@@ -40,13 +40,13 @@ function Body({ data: { worker, claims, events, more }, params }) {
 export default {
   title: ({ params }) => params.name,
   every: 5000,
-  async load({ get, params: { name }, data, anew }) {
+  seldom: 10000,
+  async load({ get, params: { name }, data, fresh }) {
     const [all, held] = await Promise.all([get("/workers"), get("/tasks", { status: "claimed", worker_id: name, limit: claimsShown })]);
-    const fresh = !anew && data && Date.now() - data.seldomAt < seldom;
     const events = fresh ? data.events : (await newest(get, { worker_id: name }, held.index, eventsShown)).reverse();
     return {
       worker: all.body.workers.find((/** @type {Worker} */ worker) => worker.worker_id === name), claims: held.body.tasks.sort((/** @type {Task} */ a, /** @type {Task} */ b) => Date.parse(a.claimed_at ?? "") - Date.parse(b.claimed_at ?? "")),
-      more: held.body.next_cursor !== null, events, seldomAt: fresh ? data.seldomAt : Date.now(),
+      more: held.body.next_cursor !== null, events,
     };
   },
   Body,

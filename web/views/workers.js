@@ -1,6 +1,6 @@
 // Who is at work: each worker, and what it holds.
 import { html } from "../parts/html.js";
-import { Card, Code, Empty, Link, Num, Time } from "../parts/bits.js";
+import { Card, Code, Empty, Link } from "../parts/bits.js";
 import { Table } from "../parts/table.js";
 import { path } from "../routes.js";
 import { num } from "../text.js";
@@ -15,11 +15,11 @@ const claimsLooked = 1000;
 
 /** @type {Column<Row>[]} */
 const columns = [
-  { key: "worker", title: "Worker", main: true, sort: (worker) => worker.worker_id, cell: (worker) => worker.worker_id },
-  { key: "claims", title: "Claims", num: true, sort: (worker) => worker.claimed, cell: (worker) => html`<${Num} n=${worker.claimed} />` },
-  { key: "oldest", title: "Oldest claim", sort: (worker) => worker.oldest ?? "~", cell: (worker) => html`<${Time} at=${worker.oldest} />` },
-  { key: "types", title: "Types", wide: true, cell: (worker) => (worker.types.length ? worker.types.map((/** @type {string} */ type) => html`<${Link} key=${type} class="tag" to=${path("types", type)}>${type}<//> `) : html`<span class="soft nil">–</span>`) },
-  { key: "seen", title: "Last call", sort: (worker) => worker.last_seen_at ?? "", cell: (worker) => html`<${Time} at=${worker.last_seen_at} />` },
+  { key: "worker_id", title: "Worker", main: true, sort: true },
+  { key: "claimed", title: "Claims", num: true, sort: true },
+  { key: "oldest", title: "Oldest claim", sort: (worker) => worker.oldest ?? "~", time: true },
+  { key: "types", title: "Types", wide: true, cell: (worker) => (worker.types.length ? worker.types.map((type) => html`<${Link} key=${type} class="tag" to=${path("types", type)}>${type}<//> `) : "") },
+  { key: "last_seen_at", title: "Last call", sort: true, time: true },
 ];
 
 /** Each worker with its oldest claim and the types of its claims. @param {Worker[]} workers @param {Task[]} claims @returns {Row[]} */
@@ -41,7 +41,7 @@ function Body({ data: { workers, more } }) {
     return html`<${Card}><${Empty} title="Nobody holds a claim"><p>No worker has called within ten minutes. One of a line:</p><${Code}>${"claimq work TYPE -- ./do-it"}<//><//><//>`;
   }
   return html`<${Card}>
-    <${Table} caption="Workers" rows=${workers} id=${(/** @type {Row} */ worker) => worker.worker_id} href=${(/** @type {Row} */ worker) => "#" + path("workers", worker.worker_id)} cols=${columns} sort="-claims" />
+    <${Table} caption="Workers" rows=${workers} id="worker_id" to="/workers" cols=${columns} sort="-claimed" />
     ${more && html`<p class="small soft">Types and oldest claims are of the first ${num(claimsLooked)} claims.</p>`}
   <//>`;
 }
