@@ -28,13 +28,13 @@ func badActions() []badInput {
 		}
 	}
 	add(ir, "action", "Missing required field: action", ``, `{}`, `{"filter":{}}`, `{"action":null,"filter":{}}`)
-	add(ir, "action", `"retry", "cancel" or "delete" is allowed`, `{"action":"Retry","filter":{}}`, `{"action":"","filter":{}}`, `{"action":1,"filter":{}}`, `{"action":"complete","filter":{}}`)
+	add(ir, "action", `must be "retry", "cancel" or "delete"`, `{"action":"Retry","filter":{}}`, `{"action":"","filter":{}}`, `{"action":1,"filter":{}}`, `{"action":"complete","filter":{}}`)
 	add(ir, "filter", "Missing required field: filter", `{"action":"cancel"}`, `{"action":"cancel","filter":null}`)
 	add(ir, "filter", "filter is empty: it must select tasks", `{"action":"delete","filter":{}}`, `{"action":"delete","filter":{},"all":false}`,
 		`{"action":"delete","filter":{"status":null,"labels":{}}}`)
 	add(ir, "all", "exclude each other", `{"action":"delete","filter":{"task_type":"a"},"all":true}`)
 	add(ir, "all", "true or false", `{"action":"delete","all":1}`)
-	add(ir, "filter", "an object is allowed", `{"action":"cancel","filter":[]}`, `{"action":"cancel","filter":"all"}`)
+	add(ir, "filter", "must be an object", `{"action":"cancel","filter":[]}`, `{"action":"cancel","filter":"all"}`)
 	add(ir, "add_attempts", "only for the action retry", `{"action":"cancel","filter":{},"add_attempts":1}`, `{"action":"delete","filter":{},"add_attempts":0}`)
 	add(ir, "add_attempts", "an integer from 0 to 2147483647", `{"action":"retry","filter":{},"add_attempts":-1}`, `{"action":"retry","filter":{},"add_attempts":2147483648}`)
 	add(ir, "dry_run", "true or false", `{"action":"retry","filter":{},"dry_run":1}`)

@@ -147,18 +147,18 @@ func badTasks() []badInput {
 	add("task_type", "1 to 128 of A-Z", `{"params":1,"task_type":""}`, `{"params":1,"task_type":"a b"}`, `{"params":1,"task_type":"é"}`, `{"params":1,"task_type":"a\u0000"}`,
 		`{"params":1,"task_type":"`+strings.Repeat("x", 129)+`"}`, `{"params":1,"task_type":5}`, `{"params":1,"task_type":["a"]}`, `{"params":1,"task_type":{}}`, `{"params":1,"task_type":false}`)
 	for _, value := range []string{`1.0`, `1e3`, `1E0`, `"5"`, `2147483648`, `-2147483649`, `99999999999999999999`, `1e400`, `true`, `{}`, `[1]`} {
-		add("priority", "an integer from -2147483648 to 2147483647 is allowed", `{"params":1,"priority":`+value+`}`)
+		add("priority", "must be an integer from -2147483648 to 2147483647", `{"params":1,"priority":`+value+`}`)
 	}
-	add("max_attempts", "an integer from 0 to 2147483647 is allowed", `{"params":1,"max_attempts":-1}`, `{"params":1,"max_attempts":2147483648}`, `{"params":1,"max_attempts":"3"}`)
+	add("max_attempts", "must be an integer from 0 to 2147483647", `{"params":1,"max_attempts":-1}`, `{"params":1,"max_attempts":2147483648}`, `{"params":1,"max_attempts":"3"}`)
 	add("idempotency_key", "1 to 256 bytes without control characters", `{"params":1,"idempotency_key":""}`, `{"params":1,"idempotency_key":"a\u0000b"}`, `{"params":1,"idempotency_key":"a\nb"}`,
 		`{"params":1,"idempotency_key":"\u007f"}`, `{"params":1,"idempotency_key":"`+strings.Repeat("é", 129)+`"}`, `{"params":1,"idempotency_key":1}`)
-	add("lease_ms", "an integer from 100 to 86400000 is allowed", `{"params":1,"lease_ms":99}`, `{"params":1,"lease_ms":86400001}`, `{"params":1,"lease_ms":0}`, `{"params":1,"lease_ms":-5}`, `{"params":1,"lease_ms":"1s"}`)
+	add("lease_ms", "must be an integer from 100 to 86400000", `{"params":1,"lease_ms":99}`, `{"params":1,"lease_ms":86400001}`, `{"params":1,"lease_ms":0}`, `{"params":1,"lease_ms":-5}`, `{"params":1,"lease_ms":"1s"}`)
 	add("prio", "Unknown field: prio", `{"params":1,"prio":1}`, `{"prio":{"a":[1]},"params":1}`, `{"prio":null,"params":1}`)
 	add("Params", "Unknown field: Params", `{"Params":1}`)
 	add("", "Unknown field: ", `{"":1}`)
 	add("a\nb", "Unknown field: a\nb", `{"a\nb":1}`)
 	add(strings.Repeat("x", 128)+"...", "Unknown field", `{"`+strings.Repeat("x", 5000)+`":1}`)
-	add("params", "a nesting of 64 levels", `{"params":`+nested(64)+`}`, `{"params":{"a":`+nested(63)+`}}`)
+	add("params", "must be nested at most 64 levels deep", `{"params":`+nested(64)+`}`, `{"params":{"a":`+nested(63)+`}}`)
 	large := `"` + strings.Repeat("x", 1<<20) + `"`
 	many := func(field, text, body string) {
 		cases = append(cases, badInput{"POST /api/tasks", body, ir, field, text})
@@ -187,14 +187,14 @@ func badClaims() []badInput {
 	add(iw, "worker_id", "Invalid worker_id format", `{"worker_id":""}`, `{"worker_id":"a b"}`, `{"worker_id":"a.b"}`, `{"worker_id":"é"}`, `{"worker_id":"w\u0000"}`, `{"worker_id":"w\n"}`,
 		`{"worker_id":"`+strings.Repeat("w", 129)+`"}`, `{"worker_id":5}`, `{"worker_id":true}`, `{"worker_id":["w"]}`, `{"worker_id":{"a":{}}}`)
 	add(ir, "Worker_ID", "Unknown field: Worker_ID", `{"Worker_ID":"w"}`)
-	add(ir, "wait_ms", "an integer from 0 to 60000 is allowed", `{"worker_id":"w","wait_ms":-1}`, `{"worker_id":"w","wait_ms":60001}`, `{"worker_id":"w","wait_ms":"1s"}`)
-	add(ir, "max_attempts_remaining", "an integer from 0 to 1000 is allowed", `{"worker_id":"w","task_types":["a"],"max_attempts_remaining":-1}`, `{"worker_id":"w","task_types":["a"],"max_attempts_remaining":1001}`)
+	add(ir, "wait_ms", "must be an integer from 0 to 60000", `{"worker_id":"w","wait_ms":-1}`, `{"worker_id":"w","wait_ms":60001}`, `{"worker_id":"w","wait_ms":"1s"}`)
+	add(ir, "max_attempts_remaining", "must be an integer from 0 to 1000", `{"worker_id":"w","task_types":["a"],"max_attempts_remaining":-1}`, `{"worker_id":"w","task_types":["a"],"max_attempts_remaining":1001}`)
 	add(ir, "task_types", "max_attempts_remaining needs task_types", `{"worker_id":"w","max_attempts_remaining":0}`, `{"worker_id":"w","max_attempts_remaining":2,"task_types":null}`)
 	add(ir, "task_types", "sort_by random needs task_types", `{"worker_id":"w","sort_by":"random"}`, `{"worker_id":"w","sort_by":"random","sort_order":"asc","task_types":[]}`)
-	add(ir, "limit", "an integer from 1 to 1000 is allowed", `{"worker_id":"w","limit":0}`, `{"worker_id":"w","limit":1001}`, `{"worker_id":"w","limit":1.0}`, `{"worker_id":"w","limit":"1"}`, `{"worker_id":"w","limit":-1}`)
-	add(ir, "lease_ms", "an integer from 100 to 86400000 is allowed", `{"worker_id":"w","lease_ms":1}`, `{"worker_id":"w","lease_ms":1e5}`)
-	add(ir, "sort_by", `"priority", "created_at" or "random" is allowed`, `{"worker_id":"w","sort_by":"Random"}`, `{"worker_id":"w","sort_by":"Priority"}`, `{"worker_id":"w","sort_by":1}`, `{"worker_id":"w","sort_by":""}`)
-	add(ir, "sort_order", `"asc" or "desc", in any case, is allowed`, `{"worker_id":"w","sort_order":"up"}`, `{"worker_id":"w","sort_order":[]}`, `{"worker_id":"w","sort_order":"aſc"}`)
+	add(ir, "limit", "must be an integer from 1 to 1000", `{"worker_id":"w","limit":0}`, `{"worker_id":"w","limit":1001}`, `{"worker_id":"w","limit":1.0}`, `{"worker_id":"w","limit":"1"}`, `{"worker_id":"w","limit":-1}`)
+	add(ir, "lease_ms", "must be an integer from 100 to 86400000", `{"worker_id":"w","lease_ms":1}`, `{"worker_id":"w","lease_ms":1e5}`)
+	add(ir, "sort_by", `must be "priority", "created_at" or "random"`, `{"worker_id":"w","sort_by":"Random"}`, `{"worker_id":"w","sort_by":"Priority"}`, `{"worker_id":"w","sort_by":1}`, `{"worker_id":"w","sort_by":""}`)
+	add(ir, "sort_order", `must be "asc" or "desc", in any case`, `{"worker_id":"w","sort_order":"up"}`, `{"worker_id":"w","sort_order":[]}`, `{"worker_id":"w","sort_order":"aſc"}`)
 	add(ir, "task_types", "sort_order asc needs task_types", `{"worker_id":"w","sort_order":"asc"}`, `{"worker_id":"w","sort_order":"ASC","task_types":[]}`)
 	add(ir, "task_types", "an array of up to 1000 task types", `{"worker_id":"w","task_types":"a"}`, `{"worker_id":"w","task_types":{}}`, `{"worker_id":"w","task_types":[`+strings.Repeat(`"a",`, 1000)+`"a"]}`)
 	add(ir, "task_types[1]", "1 to 128 of A-Z", `{"worker_id":"w","task_types":["a",""]}`, `{"worker_id":"w","task_types":["a","b c"]}`, `{"worker_id":"w","task_types":["a",1]}`, `{"worker_id":"w","task_types":["a",null]}`)
@@ -217,12 +217,12 @@ func badSettles() []badInput {
 			continue
 		}
 		for _, token := range []string{"0", "-1", "9007199254740992", "1.5", `"1"`, "1e2", "true"} {
-			cases = append(cases, badInput{target, `{"worker_id":"w","claim_token":` + token + `}`, ir, "claim_token", "an integer from 1 to 9007199254740991 is allowed"})
+			cases = append(cases, badInput{target, `{"worker_id":"w","claim_token":` + token + `}`, ir, "claim_token", "must be an integer from 1 to 9007199254740991"})
 		}
 	}
 	return append(cases,
 		badInput{"POST /api/tasks/1/complete", `{"worker_id":"w","result":1,"result_payload":"AA=="}`, ir, "result_payload", "result and result_payload are both given"},
-		badInput{"POST /api/tasks/1/complete", `{"worker_id":"w","result":` + nested(64) + `}`, ir, "result", "a nesting of 64 levels"},
+		badInput{"POST /api/tasks/1/complete", `{"worker_id":"w","result":` + nested(64) + `}`, ir, "result", "must be nested at most 64 levels deep"},
 		badInput{"POST /api/tasks/1/complete", `{"worker_id":"w","result":"` + strings.Repeat("x", 1<<20) + `"}`, tl, "result", "larger than 1048576 bytes"},
 		badInput{"POST /api/tasks/1/complete", `{"worker_id":"w","result_payload":"!"}`, ir, "result_payload", "a string in base64"},
 		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w"}`, ir, "error", "Missing required field: error"},
@@ -230,21 +230,21 @@ func badSettles() []badInput {
 		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":5}`, ir, "error", "a string without U+0000"},
 		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":"a\u0000b"}`, ir, "error", "a string without U+0000"},
 		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":"e","permanent":true,"retry_in_ms":0}`, ir, "retry_in_ms", "permanent and retry_in_ms are both given"},
-		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":"e","permanent":1}`, ir, "permanent", "true or false is allowed"},
-		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":"e","retry_in_ms":-1}`, ir, "retry_in_ms", "an integer from 0 to 31536000000 is allowed"},
-		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":"e","retry_in_ms":31536000001}`, ir, "retry_in_ms", "an integer from 0 to 31536000000 is allowed"},
-		badInput{"POST /api/tasks/1/release", `{"worker_id":"w","delay_ms":-1}`, ir, "delay_ms", "an integer from 0 to 31536000000 is allowed"},
-		badInput{"POST /api/tasks/1/release", `{"worker_id":"w","delay_ms":31536000001}`, ir, "delay_ms", "an integer from 0 to 31536000000 is allowed"},
+		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":"e","permanent":1}`, ir, "permanent", "must be true or false"},
+		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":"e","retry_in_ms":-1}`, ir, "retry_in_ms", "must be an integer from 0 to 31536000000"},
+		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":"e","retry_in_ms":31536000001}`, ir, "retry_in_ms", "must be an integer from 0 to 31536000000"},
+		badInput{"POST /api/tasks/1/release", `{"worker_id":"w","delay_ms":-1}`, ir, "delay_ms", "must be an integer from 0 to 31536000000"},
+		badInput{"POST /api/tasks/1/release", `{"worker_id":"w","delay_ms":31536000001}`, ir, "delay_ms", "must be an integer from 0 to 31536000000"},
 		badInput{"POST /api/tasks/1/extend", `{"worker_id":"w","progress":"` + strings.Repeat("x", 4095) + `"}`, tl, "progress", "progress is larger than 4096 bytes"},
-		badInput{"POST /api/tasks/1/extend", `{"worker_id":"w","progress":` + nested(64) + `}`, ir, "progress", "a nesting of 64 levels"},
+		badInput{"POST /api/tasks/1/extend", `{"worker_id":"w","progress":` + nested(64) + `}`, ir, "progress", "must be nested at most 64 levels deep"},
 		badInput{"POST /api/tasks/1/extend", `{"worker_id":"w","delay_ms":1}`, ir, "delay_ms", "Unknown field: delay_ms"},
 		badInput{"POST /api/tasks/1/release", `{"worker_id":"w","progress":1}`, ir, "progress", "Unknown field: progress"},
 		badInput{"POST /api/tasks/1/complete", `{"worker_id":"w","permanent":true}`, ir, "permanent", "Unknown field: permanent"},
 		badInput{"POST /api/tasks/1/cancel", `{"worker_id":"w"}`, ir, "worker_id", "Unknown field: worker_id"},
 		badInput{"POST /api/tasks/1/cancel", `[]`, ir, "", "an array, not a JSON object"},
 		badInput{"POST /api/tasks/x/cancel", ``, ir, "id", "Invalid id"},
-		badInput{"POST /api/tasks/1/extend", `{"worker_id":"w","lease_ms":99}`, ir, "lease_ms", "an integer from 100 to 86400000 is allowed"},
-		badInput{"POST /api/tasks/1/retry", `{"add_attempts":-1}`, ir, "add_attempts", "an integer from 0 to 2147483647 is allowed"},
+		badInput{"POST /api/tasks/1/extend", `{"worker_id":"w","lease_ms":99}`, ir, "lease_ms", "must be an integer from 100 to 86400000"},
+		badInput{"POST /api/tasks/1/retry", `{"add_attempts":-1}`, ir, "add_attempts", "must be an integer from 0 to 2147483647"},
 		badInput{"POST /api/tasks/1/retry", `{"worker_id":"w"}`, ir, "worker_id", "Unknown field: worker_id"},
 		badInput{"POST /api/tasks/1/retry", `{"claim_token":0}`, ir, "claim_token", "an integer from 1"},
 	)
@@ -253,7 +253,7 @@ func badSettles() []badInput {
 // badLives are bad values of the fields about a task's time, order and labels,
 // in a submit and in a change of a task.
 func badLives() []badInput {
-	const when, delay = "a time in RFC 3339 of the years 1970 to 9999", "an integer from 0 to 31536000000 is allowed"
+	const when, delay = "a time in RFC 3339 of the years 1970 to 9999", "must be an integer from 0 to 31536000000"
 	const labels = "an object of up to 16 labels with names of 1 to 64 bytes without : and control characters"
 	const value = "a string of up to 64 bytes without control characters"
 	var cases []badInput
@@ -265,22 +265,22 @@ func badLives() []badInput {
 		{"expires_at", when, []string{`"0001-01-01T00:00:00Z"`, `1772366400`, `"soon"`}},
 		{"delay_ms", delay, []string{`-1`, `31536000001`, `1.0`, `"1s"`}},
 		{"delay_ms", "run_at and delay_ms are both given", []string{`1,"run_at":"2026-03-01T12:00:00Z"`, `0,"run_at":"2026-03-01T12:00:00Z"`}},
-		{"retention_ms", "an integer from -1 to 3153600000000 is allowed", []string{`-2`, `3153600000001`, `"1d"`}},
+		{"retention_ms", "must be an integer from -1 to 3153600000000", []string{`-2`, `3153600000001`, `"1d"`}},
 		{"group", "a string of 1 to 128 bytes without control characters", []string{`""`, `"` + strings.Repeat("g", 129) + `"`, `"a\u0000"`, `"a\n"`, `1`}},
 		{"expires_at", "expires_at is not after run_at", []string{`"2026-03-01T12:00:00Z","run_at":"2026-03-01T12:00:00Z"`, `"2026-03-01T12:00:00Z","run_at":"2026-03-02T12:00:00Z"`}},
 		{"traceparent", "a W3C trace context in lower case", []string{`""`, `7`, `"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"`, `"00-4BF92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`}},
 		{"unique", "unique is given without idempotency_key", []string{`"active"`, `"active","idempotency_key":null`}},
-		{"unique", `"exists" or "active" is allowed`, []string{`""`, `"Active"`, `true`}},
+		{"unique", `must be "exists" or "active"`, []string{`""`, `"Active"`, `true`}},
 		{"labels", labels, []string{`{"":"x"}`, `{"a:b":"x"}`, `{"a\tb":"x"}`, `{"` + strings.Repeat("n", 65) + `":"x"}`, manyLabels(17)}},
-		{"labels", "an object is allowed", []string{`[]`, `"a=b"`, `1`}},
+		{"labels", "must be an object", []string{`[]`, `"a=b"`, `1`}},
 		{"labels.a", value, []string{`{"a":1}`, `{"a":null}`, `{"b":"1","a":["x"]}`, `{"a":"` + strings.Repeat("v", 65) + `"}`, `{"a":"x\n"}`}},
-		{"backoff", "an object is allowed", []string{`1000`, `"1s"`, `[]`}},
+		{"backoff", "must be an object", []string{`1000`, `"1s"`, `[]`}},
 		{"backoff.initial_ms", "Missing required field: backoff.initial_ms", []string{`{}`, `{"factor":2}`, `{"initial_ms":null}`}},
-		{"backoff.initial_ms", "an integer from 0 to 31536000000 is allowed", []string{`{"initial_ms":-1}`, `{"initial_ms":31536000001}`, `{"initial_ms":1.5}`}},
-		{"backoff.max_ms", "an integer from 1 to 31536000000 is allowed", []string{`{"initial_ms":1,"max_ms":0}`, `{"initial_ms":1,"max_ms":31536000001}`}},
-		{"backoff.max_ms", "an integer from initial_ms (10) to 31536000000 is allowed", []string{`{"initial_ms":10,"max_ms":9}`, `{"max_ms":9,"initial_ms":10}`}},
-		{"backoff.factor", "a number from 1 to 1000 is allowed", []string{`{"initial_ms":1,"factor":0.9999999}`, `{"initial_ms":1,"factor":1000.1}`, `{"initial_ms":1,"factor":"2"}`, `{"initial_ms":1,"factor":1e400}`, `{"initial_ms":1,"factor":-2}`}},
-		{"backoff.jitter", "a number from 0 to 1 is allowed", []string{`{"initial_ms":1,"jitter":-0.1}`, `{"initial_ms":1,"jitter":1.000001}`, `{"initial_ms":1,"jitter":true}`}},
+		{"backoff.initial_ms", "must be an integer from 0 to 31536000000", []string{`{"initial_ms":-1}`, `{"initial_ms":31536000001}`, `{"initial_ms":1.5}`}},
+		{"backoff.max_ms", "must be an integer from 1 to 31536000000", []string{`{"initial_ms":1,"max_ms":0}`, `{"initial_ms":1,"max_ms":31536000001}`}},
+		{"backoff.max_ms", "must be an integer from initial_ms (10) to 31536000000", []string{`{"initial_ms":10,"max_ms":9}`, `{"max_ms":9,"initial_ms":10}`}},
+		{"backoff.factor", "must be a number from 1 to 1000", []string{`{"initial_ms":1,"factor":0.9999999}`, `{"initial_ms":1,"factor":1000.1}`, `{"initial_ms":1,"factor":"2"}`, `{"initial_ms":1,"factor":1e400}`, `{"initial_ms":1,"factor":-2}`}},
+		{"backoff.jitter", "must be a number from 0 to 1", []string{`{"initial_ms":1,"jitter":-0.1}`, `{"initial_ms":1,"jitter":1.000001}`, `{"initial_ms":1,"jitter":true}`}},
 		{"backoff.max", "Unknown field: backoff.max", []string{`{"initial_ms":1,"max":5}`}},
 	} {
 		field, _, _ := strings.Cut(c.field, ".")
@@ -296,7 +296,7 @@ func badLives() []badInput {
 		cases,
 		badInput{"PATCH /api/tasks/1", ``, ir, "", empty},
 		badInput{"PATCH /api/tasks/1", `{}`, ir, "", empty},
-		badInput{"PATCH /api/tasks/1", `{"priority":1.5}`, ir, "priority", "an integer from -2147483648 to 2147483647 is allowed"},
+		badInput{"PATCH /api/tasks/1", `{"priority":1.5}`, ir, "priority", "must be an integer from -2147483648 to 2147483647"},
 		badInput{"PATCH /api/tasks/1", `{"delay_ms":1}`, ir, "delay_ms", "Unknown field: delay_ms"},
 		badInput{"PATCH /api/tasks/1", `{"status":"pending"}`, ir, "status", "Unknown field: status"},
 		badInput{"PATCH /api/tasks/0", `{"priority":1}`, ir, "id", "Invalid id"},
@@ -320,18 +320,18 @@ func badCompletes() []badInput {
 			cases = append(cases, badInput{"POST /api/tasks/1/complete", `{"worker_id":"w",` + body + `}`, code, field, text})
 		}
 	}
-	add(ir, "submit", "an array of 1 to 1000 tasks is allowed", `"submit":[]`, `"submit":{}`, `"submit":"x"`, `"submit":[`+strings.Repeat(`{"params":1},`, 1000)+`{"params":1}]`)
-	add(it, "submit[2].priority", "Invalid submit[2].priority: an integer", `"submit":[{"params":1},{"params":2},{"params":3,"priority":"high"},{}]`)
+	add(ir, "submit", "must be an array of 1 to 1000 tasks", `"submit":[]`, `"submit":{}`, `"submit":"x"`, `"submit":[`+strings.Repeat(`{"params":1},`, 1000)+`{"params":1}]`)
+	add(it, "submit[2].priority", "Invalid submit[2].priority: must be an integer", `"submit":[{"params":1},{"params":2},{"params":3,"priority":"high"},{}]`)
 	add(it, "submit[0].params", "Missing required field: submit[0].params", `"submit":[{}]`)
 	add(it, "submit[1].backoff.initial_ms", "Missing required field: submit[1].backoff.initial_ms", `"submit":[{"params":1},{"params":1,"backoff":{}}]`)
-	add(it, "submit[0]", "an object is allowed", `"submit":[1]`, `"submit":[null]`)
+	add(it, "submit[0]", "must be an object", `"submit":[1]`, `"submit":[null]`)
 	add(it, "submit[0].prio", "Unknown field: submit[0].prio", `"submit":[{"params":1,"prio":1}]`)
 	add(tl, "submit[0].params", "submit[0].params is larger than 1048576 bytes", `"submit":[{"params":"`+strings.Repeat("x", 1<<20)+`"}]`)
 	add(ir, "submit", "not valid JSON", `"submit":[{"params":1}`)
-	add(ir, "claim", "an object is allowed", `"claim":true`, `"claim":[]`)
+	add(ir, "claim", "must be an object", `"claim":true`, `"claim":[]`)
 	add(ir, "claim.wait_ms", "Unknown field: claim.wait_ms", `"claim":{"wait_ms":0}`)
 	add(iw, "claim.worker_id", "Invalid worker_id format", `"claim":{"worker_id":"a b"}`)
-	add(ir, "claim.limit", "an integer from 1 to 1000 is allowed", `"claim":{"limit":0}`)
+	add(ir, "claim.limit", "must be an integer from 1 to 1000", `"claim":{"limit":0}`)
 	add(ir, "claim.task_types", "sort_by random needs task_types", `"claim":{"sort_by":"random"}`)
 	add(ir, "claim.task_types", "max_attempts_remaining needs task_types", `"claim":{"max_attempts_remaining":1}`)
 	add(ir, "claim.task_types[0]", "1 to 128 of A-Z", `"claim":{"task_types":[""]}`)
@@ -348,14 +348,14 @@ func badTypes() []badInput {
 		}
 	}
 	add("", "The body changes nothing", ``, `{}`)
-	add("paused", "true or false is allowed", `{"paused":1}`, `{"paused":"yes"}`, `{"paused":{}}`)
-	add("max_claimed", "an integer from 1 to 2147483647 is allowed", `{"max_claimed":0}`, `{"max_claimed":2147483648}`)
-	add("rate_limit", "a number from 0.000001 to 1000000 is allowed", `{"rate_limit":0}`, `{"rate_limit":0.0000009}`, `{"rate_limit":1000000.1}`, `{"rate_limit":-1}`, `{"rate_limit":"1"}`)
-	add("lease_ms", "an integer from 100 to 86400000 is allowed", `{"lease_ms":99}`, `{"lease_ms":86400001}`)
-	add("max_attempts", "an integer from 0 to 2147483647 is allowed", `{"max_attempts":-1}`)
+	add("paused", "must be true or false", `{"paused":1}`, `{"paused":"yes"}`, `{"paused":{}}`)
+	add("max_claimed", "must be an integer from 1 to 2147483647", `{"max_claimed":0}`, `{"max_claimed":2147483648}`)
+	add("rate_limit", "must be a number from 0.000001 to 1000000", `{"rate_limit":0}`, `{"rate_limit":0.0000009}`, `{"rate_limit":1000000.1}`, `{"rate_limit":-1}`, `{"rate_limit":"1"}`)
+	add("lease_ms", "must be an integer from 100 to 86400000", `{"lease_ms":99}`, `{"lease_ms":86400001}`)
+	add("max_attempts", "must be an integer from 0 to 2147483647", `{"max_attempts":-1}`)
 	add("backoff.initial_ms", "Missing required field: backoff.initial_ms", `{"backoff":{}}`)
-	add("backoff.jitter", "a number from 0 to 1 is allowed", `{"backoff":{"jitter":2,"initial_ms":1}}`)
-	add("retention_ms", "an integer from -1 to 3153600000000 is allowed", `{"retention_ms":-2}`)
+	add("backoff.jitter", "must be a number from 0 to 1", `{"backoff":{"jitter":2,"initial_ms":1}}`)
+	add("retention_ms", "must be an integer from -1 to 3153600000000", `{"retention_ms":-2}`)
 	add("task_type", "Unknown field: task_type", `{"task_type":"a"}`)
 	for _, name := range []string{"", "a%20b", "a%2Fb", "a/b", "%C3%A9", "%zz", "%ff", strings.Repeat("x", 129)} {
 		cases = append(cases, badInput{"PATCH /api/types/" + name, `{"paused":true}`, ir, "task_type", "1 to 128 of A-Z"})
@@ -381,23 +381,23 @@ func badBatches() []badInput {
 		return `{"ops":[` + strings.TrimSuffix(strings.Repeat(op+",", n), ",") + `]}`
 	}
 	add(ir, "ops", "Missing required field: ops", ``, `{}`, `{"ops":null}`, `{"atomic":true}`)
-	add(ir, "ops", "an array of 1 to 1000 ops is allowed", `{"ops":[]}`, `{"ops":{}}`, ops(`{"op":"cancel","id":1}`, 1001))
-	add(ir, "atomic", "true or false is allowed", `{"atomic":1,"ops":[{"op":"cancel","id":1}]}`)
+	add(ir, "ops", "must be an array of 1 to 1000 ops", `{"ops":[]}`, `{"ops":{}}`, ops(`{"op":"cancel","id":1}`, 1001))
+	add(ir, "atomic", "must be true or false", `{"atomic":1,"ops":[{"op":"cancel","id":1}]}`)
 	add(ir, "tasks", "Unknown field: tasks", `{"tasks":[]}`)
-	add(ir, "ops[0]", "an object is allowed", `{"ops":[1]}`, `{"ops":[null]}`)
+	add(ir, "ops[0]", "must be an object", `{"ops":[1]}`, `{"ops":[null]}`)
 	add(ir, "ops[0].op", "Missing required field: ops[0].op", `{"ops":[{}]}`, `{"ops":[{"id":1}]}`, `{"ops":[{"op":null,"id":1}]}`)
-	add(ir, "ops[1].op", `"submit", "claim", "complete", "fail", "extend", "release", "retry", "cancel" or "delete" is allowed`,
+	add(ir, "ops[1].op", `must be "submit", "claim", "complete", "fail", "extend", "release", "retry", "cancel" or "delete"`,
 		`{"ops":[{"op":"cancel","id":1},{"op":"patch","id":1}]}`, `{"ops":[{"op":"cancel","id":1},{"op":1}]}`, `{"ops":[{"op":"cancel","id":1},{"op":""}]}`, `{"ops":[{"op":"cancel","id":1},{"op":"Cancel"}]}`)
 	for _, op := range []string{"cancel", "delete", "retry"} {
 		add(ir, "ops[0].id", "Missing required field: ops[0].id", `{"ops":[{"op":"`+op+`"}]}`, `{"ops":[{"op":"`+op+`","id":null}]}`)
-		add(ir, "ops[0].id", "an integer from 1 to 9007199254740991 is allowed", `{"ops":[{"op":"`+op+`","id":0}]}`, `{"ops":[{"op":"`+op+`","id":"1"}]}`, `{"ops":[{"op":"`+op+`","id":9007199254740992}]}`)
+		add(ir, "ops[0].id", "must be an integer from 1 to 9007199254740991", `{"ops":[{"op":"`+op+`","id":0}]}`, `{"ops":[{"op":"`+op+`","id":"1"}]}`, `{"ops":[{"op":"`+op+`","id":9007199254740992}]}`)
 		add(ir, "ops[0].worker_id", "Unknown field: ops[0].worker_id", `{"ops":[{"op":"`+op+`","id":1,"worker_id":"w"}]}`)
 	}
 	for _, op := range []string{"complete", "fail", "extend", "release"} {
 		add(ir, "ops[0].id", "Missing required field: ops[0].id", `{"ops":[{"op":"`+op+`","worker_id":"w","claim_token":1}]}`)
 		add(ir, "ops[0].worker_id", "Missing required field: ops[0].worker_id", `{"ops":[{"op":"`+op+`","id":1}]}`)
 	}
-	add(it, "ops[3].priority", "Invalid ops[3].priority: an integer", `{"ops":[{"op":"cancel","id":1},{"op":"cancel","id":1},{"op":"cancel","id":1},{"op":"submit","params":1,"priority":true}]}`)
+	add(it, "ops[3].priority", "Invalid ops[3].priority: must be an integer", `{"ops":[{"op":"cancel","id":1},{"op":"cancel","id":1},{"op":"cancel","id":1},{"op":"submit","params":1,"priority":true}]}`)
 	add(it, "ops[0].params", "Missing required field: ops[0].params", `{"ops":[{"op":"submit"}]}`)
 	add(it, "ops[0].id", "Unknown field: ops[0].id", `{"ops":[{"op":"submit","params":1,"id":1}]}`)
 	add(ir, "ops[1].id", "Missing required field: ops[1].id", `{"ops":[{"op":"submit","params":1},{"op":"delete"}]}`)

@@ -19,11 +19,11 @@ func badSteps() []badInput {
 				badInput{"POST /api/batch", `{"ops":[{"op":"cancel","id":1},{"op":"submit",` + task + `}]}`, it, "ops[1]." + field, text})
 		}
 	}
-	const name = "a string of 1 to 128 of A-Z a-z 0-9 _ . : - is allowed"
+	const name = "must be a string of 1 to 128 of A-Z a-z 0-9 _ . : -"
 	long := strings.Repeat("x", 129)
-	add("steps", "an array of 1 to 1000 steps is allowed", `"steps":[]`, `"steps":{}`, `"steps":"a"`, `"steps":7`, `"steps":true`, `"steps":[],"params":1`, steps(1001))
-	add("steps[0]", "an object is allowed", `"steps":[1]`, `"steps":[null]`, `"steps":["a"]`, `"steps":[[]]`)
-	add("steps[1]", "an object is allowed", `"steps":[{"step":"a","params":1},false]`)
+	add("steps", "must be an array of 1 to 1000 steps", `"steps":[]`, `"steps":{}`, `"steps":"a"`, `"steps":7`, `"steps":true`, `"steps":[],"params":1`, steps(1001))
+	add("steps[0]", "must be an object", `"steps":[1]`, `"steps":[null]`, `"steps":["a"]`, `"steps":[[]]`)
+	add("steps[1]", "must be an object", `"steps":[{"step":"a","params":1},false]`)
 	add("steps[0].step", "Missing required field: ", `"steps":[{}]`, `"steps":[{"params":1}]`, `"steps":[{"step":null,"params":1}]`)
 	add("steps[0].step", name, `"steps":[{"step":"","params":1}]`, `"steps":[{"step":"a b","params":1}]`, `"steps":[{"step":"a/b","params":1}]`, `"steps":[{"step":"é","params":1}]`,
 		`"steps":[{"step":"a\u0000","params":1}]`, `"steps":[{"step":"`+long+`","params":1}]`, `"steps":[{"step":7,"params":1}]`, `"steps":[{"step":["a"],"params":1}]`)
@@ -45,7 +45,7 @@ func badSteps() []badInput {
 	}
 	add("steps[3].retention_ms", "a step cannot have retention_ms", `"steps":[`+plainSteps(3)+`,{"step":"d","retention_ms":"x"}]`)
 
-	const list = "an array of up to 999 names of steps is allowed"
+	const list = "must be an array of up to 999 names of steps"
 	on := func(names string) string {
 		return `"steps":[{"step":"a","params":1},{"step":"b","params":1,"depends_on":` + names + `}]`
 	}
@@ -80,8 +80,8 @@ func badSteps() []badInput {
 	const only = " is only for a task with steps"
 	add("finalize", only, `"params":1,"finalize":"auto"`, `"params":1,"finalize":"claim","steps":null`)
 	add("on_step_failure", only, `"params":1,"on_step_failure":"continue"`, `"on_step_failure":"fail","finalize":"claim","params":1`)
-	add("finalize", `"auto" or "claim" is allowed`, one+`"finalize":"Claim"`, one+`"finalize":""`, one+`"finalize":true`, one+`"finalize":["claim"]`)
-	add("on_step_failure", `"fail" or "continue" is allowed`, one+`"on_step_failure":"stop"`, one+`"on_step_failure":1`, one+`"on_step_failure":{}`)
+	add("finalize", `must be "auto" or "claim"`, one+`"finalize":"Claim"`, one+`"finalize":""`, one+`"finalize":true`, one+`"finalize":["claim"]`)
+	add("on_step_failure", `must be "fail" or "continue"`, one+`"on_step_failure":"stop"`, one+`"on_step_failure":1`, one+`"on_step_failure":{}`)
 	for _, field := range []string{`run_at":"2026-03-01T12:00:00Z"`, `run_at":"1970-01-01T00:00:00Z"`, `delay_ms":0`, `delay_ms":5`, `expires_at":"2026-03-01T12:00:00Z"`, `group":"g"`} {
 		path, _, _ := strings.Cut(field, `"`)
 		add(path, "a task with steps cannot have it", one+`"`+field, `"`+field+`,`+strings.TrimSuffix(one, ","))
@@ -119,7 +119,7 @@ func badStepsSyntax() []badInput {
 	add(ir, "steps", "Duplicate field: steps", `{`+one+one+`"params":1}`)
 	add(ir, "tasks[1].steps[0].depends_on", "Duplicate field: ", `{"tasks":[{"params":1},{"steps":[{"step":"a","depends_on":[],"depends_on":[]}]}]}`)
 	add(ir, "steps[0].depends_on[0]", "UTF-8", "{\"steps\":[{\"step\":\"a\",\"depends_on\":[\"\xff\"]}]}")
-	add(it, "steps[0].params", "a nesting of 64 levels", `{"steps":[{"step":"a","params":`+nested(62)+`}]}`)
+	add(it, "steps[0].params", "must be nested at most 64 levels deep", `{"steps":[{"step":"a","params":`+nested(62)+`}]}`)
 	add(tl, "steps[0].params", "steps[0].params is larger than 1048576 bytes", `{"steps":[{"step":"a","params":"`+strings.Repeat("x", 1<<20)+`"}]}`)
 
 	const over = "The request submits more than 10000 tasks, steps counted"
@@ -170,18 +170,18 @@ func badFinalizations() []badInput {
 		cases = append(cases, badInput{strings.Replace(target, "POST", "PUT", 1), `{}`, wire.CodeMethodNotAllowed, "", "Method not allowed"})
 		if call == "finalization/claim" || call == "finalization/extend" {
 			for _, value := range []string{`0`, `-1`, `3601`, `1.5`, `"30"`, `1e2`, `true`, `99999999999999999999`, `[]`} {
-				add(target, "timeout_seconds", "an integer from 1 to 3600 is allowed", `{"processor_id":"p","timeout_seconds":`+value+`}`)
+				add(target, "timeout_seconds", "must be an integer from 1 to 3600", `{"processor_id":"p","timeout_seconds":`+value+`}`)
 			}
 			continue
 		}
 		add(target, "timeout_seconds", "Unknown field: timeout_seconds", `{"processor_id":"p","timeout_seconds":30`+rest+`}`)
 	}
 	add(path+"finalize", "outcome", "Missing required field: outcome", `{"processor_id":"p"}`, `{"processor_id":"p","outcome":null}`, `{"processor_id":"p","result":1}`)
-	add(path+"finalize", "outcome", `"completed" or "failed" is allowed`, `{"processor_id":"p","outcome":"cancelled"}`, `{"processor_id":"p","outcome":""}`, `{"processor_id":"p","outcome":"Failed"}`, `{"processor_id":"p","outcome":1}`, `{"processor_id":"p","outcome":true}`)
+	add(path+"finalize", "outcome", `must be "completed" or "failed"`, `{"processor_id":"p","outcome":"cancelled"}`, `{"processor_id":"p","outcome":""}`, `{"processor_id":"p","outcome":"Failed"}`, `{"processor_id":"p","outcome":1}`, `{"processor_id":"p","outcome":true}`)
 	add(path+"finalize", "result", "result is only for the outcome completed", `{"processor_id":"p","outcome":"failed","result":1}`, `{"result":[],"processor_id":"p","outcome":"failed","error":"e"}`)
 	add(path+"finalize", "error", "error is only for the outcome failed", `{"processor_id":"p","outcome":"completed","error":"e"}`, `{"processor_id":"p","error":"","outcome":"completed","result":1}`)
 	add(path+"finalize", "error", "a string without U+0000", `{"processor_id":"p","outcome":"failed","error":1}`, `{"processor_id":"p","outcome":"failed","error":"a\u0000"}`)
-	add(path+"finalize", "result", "a nesting of 64 levels", `{"processor_id":"p","outcome":"completed","result":`+nested(64)+`}`)
+	add(path+"finalize", "result", "must be nested at most 64 levels deep", `{"processor_id":"p","outcome":"completed","result":`+nested(64)+`}`)
 	add(path+"finalize", "result_payload", "Unknown field: result_payload", `{"processor_id":"p","outcome":"completed","result_payload":"AA=="}`)
 	for _, token := range []string{"0", "-1", "9007199254740992", "1.5", `"1"`} {
 		add(path+"finalize", "claim_token", "an integer from 1 to 9007199254740991", `{"processor_id":"p","outcome":"completed","claim_token":`+token+`}`)

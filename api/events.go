@@ -117,7 +117,7 @@ func parseEvents(params []param, limitMax int, streams bool) (q event.Query, giv
 		switch p.name {
 		case "after":
 			if q.After, given = trail.ParsePlace(p.value); !given {
-				return q, false, badParam(p.name, "a place in the trail, as INDEX or INDEX.SUB,")
+				return q, false, badParam(p.name, "a place in the trail, as INDEX or INDEX.SUB")
 			}
 		case "task_type":
 			if q.Type = p.value; !bound.ValidTaskType(p.value) {
@@ -130,7 +130,7 @@ func parseEvents(params []param, limitMax int, streams bool) (q event.Query, giv
 		case paramEvent:
 			kind, ok := event.ParseKind(p.value)
 			if !ok {
-				return q, false, badParam(p.name, "the name of an event, as docs/protocol.md lists them,")
+				return q, false, badParam(p.name, "the name of an event, as docs/protocol.md lists them")
 			}
 			q.Kinds = q.Kinds.With(kind)
 		case "limit":

@@ -56,7 +56,7 @@ func parseKeyList(params []param) (after string, limit int, bad *refuse.Refusal)
 		switch p.name {
 		case "after":
 			if after = p.value; !keyring.NamePattern.MatchString(after) {
-				return "", 0, badParam("after", "the name of a key, 1 to 64 of A-Z a-z 0-9 _ . -,")
+				return "", 0, badParam("after", "the name of a key, 1 to 64 of A-Z a-z 0-9 _ . -")
 			}
 		case "limit":
 			n, err := strconv.Atoi(p.value)

@@ -92,7 +92,7 @@ func parseList(params []param, limitMax int) (listRequest, *refuse.Refusal) {
 	if labels := &req.query.Labels; len(*labels) > 1 {
 		slices.SortFunc(*labels, compareLabels)
 		if *labels = slices.Compact(*labels); len(*labels) > bound.LabelsMax {
-			return req, badParam("label", "up to "+strconv.Itoa(bound.LabelsMax)+" labels, as many as a task has,")
+			return req, badParam("label", "up to "+strconv.Itoa(bound.LabelsMax)+" labels, as many as a task has")
 		}
 	}
 	if req.query.ByEnd && !req.query.Status.Ended() {
@@ -105,7 +105,7 @@ func parseList(params []param, limitMax int) (listRequest, *refuse.Refusal) {
 }
 
 func badParam(name, allowed string) *refuse.Refusal {
-	return refuse.Param(name, "Invalid "+name+": "+allowed+" is allowed")
+	return refuse.Param(name, "Invalid "+name+": must be "+allowed)
 }
 
 // set reads one parameter.
@@ -178,7 +178,7 @@ const (
 func (req *listRequest) addLabel(p param) *refuse.Refusal {
 	name, value, ok := strings.Cut(p.value, ":")
 	if !ok || !bound.ValidKey(name, bound.LabelBytes) || value != "" && !bound.ValidKey(value, bound.LabelBytes) {
-		return badParam(p.name, "NAME:VALUE, a name of 1 to 64 and a value of up to 64 bytes without control characters,")
+		return badParam(p.name, "NAME:VALUE, a name of 1 to 64 and a value of up to 64 bytes without control characters")
 	}
 	req.query.Labels = append(req.query.Labels, fsm.Label{Name: name, Value: value})
 	return nil
@@ -196,7 +196,7 @@ func (req *listRequest) setInclude(p param) *refuse.Refusal {
 		case "result":
 			req.result = true
 		default:
-			return badParam(p.name, "params, result or both, separated by a comma,")
+			return badParam(p.name, "params, result or both, separated by a comma")
 		}
 	}
 	return nil

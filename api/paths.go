@@ -159,7 +159,7 @@ func (p *pathTable) findTask(method, rest []byte) (target, *refuse.Refusal) {
 		return t, bad
 	}
 	if t.id, ok = parseID(idText); !ok {
-		return t, refuse.Param("id", "Invalid id: an integer from 1 to 9007199254740991, in digits, is allowed")
+		return t, refuse.Param("id", "Invalid id: must be an integer from 1 to 9007199254740991, in digits")
 	}
 	return t, nil
 }

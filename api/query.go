@@ -59,7 +59,7 @@ func parseQuery(query []byte) ([]param, *refuse.Refusal) {
 		}
 		value, ok := unescape(rawValue, true)
 		if !ok {
-			return nil, refuse.Param(jsonout.Shorten(name), "Invalid "+jsonout.Shorten(name)+": percent-encoded UTF-8 is allowed")
+			return nil, refuse.Param(jsonout.Shorten(name), "Invalid "+jsonout.Shorten(name)+": must be percent-encoded UTF-8")
 		}
 		for _, p := range params {
 			if p.name == name && name != paramLabel && name != paramEvent {

@@ -240,7 +240,7 @@ func (r *request) readQuery(query []byte) *refuse.Refusal {
 			continue
 		}
 		if p.value != "stale" && p.value != "linearizable" {
-			return refuse.Param("consistency", "Invalid consistency: linearizable (the default) or stale is allowed")
+			return refuse.Param("consistency", "Invalid consistency: must be linearizable (the default) or stale")
 		}
 		r.stale = p.value == "stale"
 		r.query = append(params[:i], params[i+1:]...)
@@ -249,7 +249,7 @@ func (r *request) readQuery(query []byte) *refuse.Refusal {
 	if v := r.http.Request.Header.Peek(headerMinIndex); len(v) > 0 {
 		n, err := strconv.ParseUint(string(v), 10, 64)
 		if err != nil {
-			return refuse.Param("X-Claimq-Min-Index", "Invalid X-Claimq-Min-Index: an integer from 0 to 18446744073709551615 is allowed")
+			return refuse.Param("X-Claimq-Min-Index", "Invalid X-Claimq-Min-Index: must be an integer from 0 to 18446744073709551615")
 		}
 		r.minIndex = n
 	}

@@ -28,7 +28,7 @@ func TestSchedule_BadInput(t *testing.T) {
 	with := func(fields string) string { return `{"task":{"params":1},` + fields + `}` }
 	task := func(fields string) string { return `{"every_ms":1000,"task":{` + fields + `}}` }
 	add(ir, "task", "Missing required field: task", ``, `{}`, `{"every_ms":1000}`, `{"every_ms":1000,"task":null}`)
-	add(it, "task", "an object is allowed", `{"task":1,"every_ms":1000}`, `{"task":[],"every_ms":1000}`)
+	add(it, "task", "must be an object", `{"task":1,"every_ms":1000}`, `{"task":[],"every_ms":1000}`)
 	add(it, "task.params", "Missing required field: task.params", task(``), task(`"params":null`))
 	add(it, "task.payload", "params and payload are both given", task(`"params":1,"payload":"AA=="`))
 	add(it, "task.priority", "an integer from -2147483648", task(`"params":1,"priority":"high"`))
@@ -42,7 +42,7 @@ func TestSchedule_BadInput(t *testing.T) {
 	add(it, "task.prio", "Unknown field: task.prio", task(`"params":1,"prio":1`))
 	add(ir, "cron", "cron or every_ms", `{"task":{"params":1}}`, with(`"cron":null`), with(`"cron":null,"every_ms":null`))
 	add(ir, "every_ms", "cron and every_ms are both given", with(`"cron":"@daily","every_ms":1000`))
-	add(ir, "every_ms", "an integer from 1000 to 31536000000 is allowed", with(`"every_ms":999`), with(`"every_ms":0`), with(`"every_ms":31536000001`), with(`"every_ms":"1s"`), with(`"every_ms":1e3`))
+	add(ir, "every_ms", "must be an integer from 1000 to 31536000000", with(`"every_ms":999`), with(`"every_ms":0`), with(`"every_ms":31536000001`), with(`"every_ms":"1s"`), with(`"every_ms":1e3`))
 	add(ir, "cron", "a cron expression of five fields", with(`"cron":7`), with(`"cron":""`), with(`"cron":"`+strings.Repeat("*", 257)+`"`), with(`"cron":"* * *\n* *"`))
 	add(ir, "cron", `Invalid cron: the minute has "61", which is not a number from 0 to 59`, with(`"cron":"61 * * * *"`))
 	add(ir, "cron", "it must have five fields", with(`"cron":"* * * *"`), with(`"cron":"0 * * * * *"`), with(`"cron":"whenever"`))
@@ -51,9 +51,9 @@ func TestSchedule_BadInput(t *testing.T) {
 	add(ir, "timezone", "timezone is given without cron", with(`"every_ms":1000,"timezone":"UTC"`))
 	add(ir, "timezone", "the name of a time zone", with(`"cron":"@daily","timezone":1`), with(`"cron":"@daily","timezone":""`),
 		with(`"cron":"@daily","timezone":"Mars/Olympus"`), with(`"cron":"@daily","timezone":"Local"`), with(`"cron":"@daily","timezone":"../UTC"`), with(`"cron":"@daily","timezone":"`+strings.Repeat("a", 65)+`"`))
-	add(ir, "overlap", `"skip" or "allow" is allowed`, with(`"every_ms":1000,"overlap":"no"`), with(`"every_ms":1000,"overlap":true`), with(`"every_ms":1000,"overlap":""`))
-	add(ir, "catch_up", `"one" or "skip" is allowed`, with(`"every_ms":1000,"catch_up":"all"`), with(`"every_ms":1000,"catch_up":1`))
-	add(ir, "paused", "true or false is allowed", with(`"every_ms":1000,"paused":"no"`))
+	add(ir, "overlap", `must be "skip" or "allow"`, with(`"every_ms":1000,"overlap":"no"`), with(`"every_ms":1000,"overlap":true`), with(`"every_ms":1000,"overlap":""`))
+	add(ir, "catch_up", `must be "one" or "skip"`, with(`"every_ms":1000,"catch_up":"all"`), with(`"every_ms":1000,"catch_up":1`))
+	add(ir, "paused", "must be true or false", with(`"every_ms":1000,"paused":"no"`))
 	add(ir, "name", "Unknown field: name", with(`"every_ms":1000,"name":"a"`))
 	for _, name := range []string{"", "a%20b", "a%2Fb", "a/b", "%C3%A9", "%zz", "%ff", strings.Repeat("x", 129)} {
 		for _, method := range []string{"GET", "PUT", "DELETE"} {

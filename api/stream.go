@@ -36,7 +36,7 @@ const headerLastEventID = "Last-Event-Id" // as fasthttp spells it
 func (s *Streams) stream(r *request, q event.Query, given bool) {
 	if id := r.http.Request.Header.Peek(headerLastEventID); len(id) > 0 {
 		if q.After, given = trail.ParsePlace(string(id)); !given {
-			r.refuse(badParam("Last-Event-ID", "the id of an event, as INDEX.SUB,"))
+			r.refuse(badParam("Last-Event-ID", "the id of an event, as INDEX.SUB"))
 			return
 		}
 	}

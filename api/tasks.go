@@ -63,7 +63,7 @@ func GetByKey(r *request) {
 	}
 	key, ok := unescape(r.target.rest, false)
 	if !ok || !bound.ValidKey(key, bound.KeyMax) {
-		r.refuse(refuse.Param("idempotency_key", "Invalid idempotency_key: 1 to 256 bytes of percent-encoded UTF-8 without control characters are allowed"))
+		r.refuse(refuse.Param("idempotency_key", "Invalid idempotency_key: must be 1 to 256 bytes of percent-encoded UTF-8 without control characters"))
 		return
 	}
 	answerTask(r, q.waitMS, func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return r.byKey(m, q.taskType, key) })

@@ -108,9 +108,9 @@ func TestServer_SubmitMany(t *testing.T) {
 		{"params":4,"prio":1,"task_type":"x"},
 		{"payload":"AP8="}]}`)
 	want := `{"success":true,"results":[{"id":1,"created":true},` +
-		`{"error":"Invalid tasks[1].priority: an integer from -2147483648 to 2147483647 is allowed","code":"invalid_task","message":"Correct the field and send the request again","field":"tasks[1].priority"},` +
+		`{"error":"Invalid tasks[1].priority: must be an integer from -2147483648 to 2147483647","code":"invalid_task","message":"Correct the field and send the request again","field":"tasks[1].priority"},` +
 		`{"id":1,"created":false,"same_request":false},` +
-		`{"error":"Invalid tasks[3]: an object is allowed","code":"invalid_task","message":"Correct the field and send the request again","field":"tasks[3]"},` +
+		`{"error":"Invalid tasks[3]: must be an object","code":"invalid_task","message":"Correct the field and send the request again","field":"tasks[3]"},` +
 		`{"error":"Unknown field: tasks[4].prio","code":"invalid_task","message":"Did you mean priority? Names are case-sensitive","field":"tasks[4].prio"},` +
 		`{"id":2,"created":true}],"failed":3}`
 	if diff := cmp.Diff(want, got.body); diff != "" {

@@ -326,7 +326,7 @@ func TestTogether_oneRefused(t *testing.T) {
 		errs := c.submits(t.Context(), "1", "2")
 		first.say(200, ids("1000"))
 		c.request(1, "/api/tasks").say(200, `{"success":true,"results":[{"id":1,"created":true},`+
-			`{"error":"Invalid tasks[1].priority: x is allowed","code":"invalid_task","message":"Correct it","field":"tasks[1].priority"}],"failed":1}`)
+			`{"error":"Invalid tasks[1].priority: must be x","code":"invalid_task","message":"Correct it","field":"tasks[1].priority"}],"failed":1}`)
 		wantErrors(t, errs[:1], nil)
 		err := <-errs[1]
 		var got *Error
@@ -334,8 +334,8 @@ func TestTogether_oneRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := &Error{
-			Status: 400, Code: "invalid_task", Text: "Invalid priority: x is allowed", Advice: "Correct it", RequestID: "R",
-			Details: json.RawMessage(`{"error":"Invalid priority: x is allowed","code":"invalid_task","message":"Correct it","field":"priority"}`),
+			Status: 400, Code: "invalid_task", Text: "Invalid priority: must be x", Advice: "Correct it", RequestID: "R",
+			Details: json.RawMessage(`{"error":"Invalid priority: must be x","code":"invalid_task","message":"Correct it","field":"priority"}`),
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("-want +got\n%s", diff)

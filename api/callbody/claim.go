@@ -194,7 +194,7 @@ func (d *Decoder) sortBy(by *fsm.SortBy) (raw []byte, bad *refuse.Refusal) {
 }
 
 func (d *Decoder) sortOrder(order *string) (raw []byte, bad *refuse.Refusal) {
-	const allowed = `"asc" or "desc", in any case,`
+	const allowed = `"asc" or "desc", in any case`
 	raw, ok, bad := d.takes(kindString, "sort_order", allowed)
 	if !ok || bad != nil {
 		return nil, bad

@@ -273,7 +273,7 @@ func (d *Decoder) path(field string) string {
 // Invalid is the refusal of a field's value; allowed says what it may be.
 func (d *Decoder) Invalid(field, allowed string) *refuse.Refusal {
 	path := d.path(field)
-	return &refuse.Refusal{Code: d.code, Text: "Invalid " + path + ": " + allowed + " is allowed", Advice: refuse.AdviceField, Field: path}
+	return &refuse.Refusal{Code: d.code, Text: "Invalid " + path + ": must be " + allowed, Advice: refuse.AdviceField, Field: path}
 }
 
 // Missing is the refusal of an object without a field that it needs.
@@ -416,7 +416,7 @@ func (d *Decoder) raw(field string, most int) ([]byte, *refuse.Refusal) {
 		return nil, d.oversized(field, most)
 	}
 	if depth+nesting(v) > d.limits.Depth {
-		return nil, d.Invalid(field, "a nesting of "+strconv.Itoa(d.limits.Depth)+" levels, the body being the first,")
+		return nil, d.Invalid(field, "nested at most "+strconv.Itoa(d.limits.Depth)+" levels deep, the body being the first")
 	}
 	return bytes.Clone(v), nil
 }

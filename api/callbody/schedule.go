@@ -20,8 +20,8 @@ const (
 )
 
 const (
-	cronAllowed     = `a cron expression of five fields (minute, hour, day of month, month, day of week), as 30 2 * * 1-5, or @hourly, @daily, @weekly, @monthly or @yearly,`
-	timezoneAllowed = "the name of a time zone in the IANA database, as Europe/Paris,"
+	cronAllowed     = `a cron expression of five fields (minute, hour, day of month, month, day of week), as 30 2 * * 1-5, or @hourly, @daily, @weekly, @monthly or @yearly`
+	timezoneAllowed = "the name of a time zone in the IANA database, as Europe/Paris"
 )
 
 // Schedule is the body of PUT /api/schedules/{name}.

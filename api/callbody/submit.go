@@ -176,7 +176,7 @@ func (d *Decoder) taskField(name []byte, t *draft) (bad *refuse.Refusal) {
 		t.Params, bad = d.raw("params", d.limits.ValueBytes)
 	case "payload":
 		if t.Payload, bad = d.base64("payload"); bad == nil && t.Payload != nil && len(t.Payload) == 0 {
-			bad = d.Invalid("payload", "at least one byte, in base64,")
+			bad = d.Invalid("payload", "at least one byte, in base64")
 		}
 	case "priority":
 		n, _, bad = d.Integer("priority", math.MinInt32, math.MaxInt32)

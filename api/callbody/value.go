@@ -66,7 +66,7 @@ func (d *Decoder) Boolean(field string) (value bool, bad *refuse.Refusal) {
 // instant reads a time as milliseconds since the Unix epoch. What is finer is
 // rounded up, and nothing is before the first millisecond: 0 stands for none.
 func (d *Decoder) instant(field string) (ms int64, ok bool, bad *refuse.Refusal) {
-	const allowed = "a time in RFC 3339 of the years 1970 to 9999, as 2006-01-02T15:04:05.000Z,"
+	const allowed = "a time in RFC 3339 of the years 1970 to 9999, as 2006-01-02T15:04:05.000Z"
 	const farMS = 253_402_300_800_000 // the year 10000
 	s, ok, bad := d.Text(field, allowed)
 	if !ok || bad != nil {
