@@ -79,32 +79,41 @@ func defaultRetry(task *Task, _ error) time.Duration {
 	return d*4/5 + rand.N(d*2/5+1)
 }
 
-// typeBackoffs knows which types have a backoff of their own. The task as it is
-// claimed does not say it. It is safe for concurrent use.
+// typeBackoffs knows which types have a backoff, their own or the server's. The task as
+// it is claimed does not say it. It is safe for concurrent use.
 type typeBackoffs struct {
 	c *Client
+	// server: the server's counts, too. WorkerConfig.Retry wins over it.
+	server bool
 
 	mu      sync.Mutex // held while asking: who comes meanwhile waits for the answer
 	askedAt time.Time
-	names   map[string]bool
+	all     bool            // the server has one
+	names   map[string]bool // of types that have one
 }
 
-// has reports whether the type has a backoff, as of a minute ago at most. If the
+// has reports whether tasks of the type have a backoff, as of a minute ago at most. If the
 // server does not say, it is taken to have none, or what it was known to have: the
 // worker's own is kinder than none.
 func (b *typeBackoffs) has(ctx context.Context, taskType string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.askedAt.IsZero() && time.Since(b.askedAt) < backoffsAge {
-		return b.names[taskType]
+	if b.askedAt.IsZero() || time.Since(b.askedAt) >= backoffsAge {
+		if err := b.ask(ctx); err != nil {
+			b.c.logger.DebugContext(ctx, "claimq: the types' backoffs are not known", "err", err)
+		}
+		b.askedAt = time.Now()
 	}
+	return b.all || b.names[taskType]
+}
+
+// ask asks the server. The caller holds mu.
+func (b *typeBackoffs) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, backoffsTimeout)
 	defer cancel()
 	types, err := b.c.Types(ctx)
-	b.askedAt = time.Now()
 	if err != nil {
-		b.c.logger.DebugContext(ctx, "claimq: the types' backoffs are not known", "err", err)
-		return b.names[taskType]
+		return err
 	}
 	b.names = map[string]bool{}
 	for i := range types {
@@ -112,5 +121,12 @@ func (b *typeBackoffs) has(ctx context.Context, taskType string) bool {
 			b.names[types[i].Name] = true
 		}
 	}
-	return b.names[taskType]
+	if !b.server {
+		return nil
+	}
+	defaults, err := b.c.Defaults(ctx)
+	if err == nil {
+		b.all = defaults.Backoff != nil
+	}
+	return err
 }

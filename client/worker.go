@@ -53,11 +53,12 @@ func NewWorker(c *Client, cfg WorkerConfig) (*Worker, error) {
 	if c == nil {
 		return nil, errors.New("new worker: there is no client")
 	}
+	noRetry := cfg.Retry == nil
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
-	w := &Worker{c: c, cfg: cfg, handlers: map[string]*handler{}, backoffs: typeBackoffs{c: c}}
+	w := &Worker{c: c, cfg: cfg, handlers: map[string]*handler{}, backoffs: typeBackoffs{c: c, server: noRetry}}
 	w.now, w.endNow = context.WithCancel(context.Background())
 	return w, nil
 }

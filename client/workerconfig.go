@@ -50,8 +50,8 @@ type WorkerConfig struct {
 	// Retry is how long a task waits after an attempt, the Task.Attempts-th, has failed
 	// with err, where neither the task nor its type has a backoff, and err is not
 	// RetryAfter; below 0 is 0. Whether the type has one is asked of the server at most
-	// once a minute. It must be safe for concurrent use. nil: 1 s, doubled for each
-	// attempt up to 10 min, give or take 20 %.
+	// once a minute. It must be safe for concurrent use. nil: the server's default says it,
+	// or if it has none 1 s, doubled for each attempt up to 10 min, give or take 20 %.
 	Retry func(task *Task, err error) time.Duration
 	// OnError is called with what goes wrong, and neither a handler nor the error of Run
 	// tells: all that Logger hears at Warn and Error. Of a task, those are a *PanicError

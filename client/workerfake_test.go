@@ -28,6 +28,7 @@ type office struct {
 	token    uint64
 	lease    time.Duration          // default
 	types    string                 // of GET /api/types
+	defaults string                 // of GET /api/defaults
 	requests map[string]wire.Answer // by claim_request_id
 	changed  chan struct{}          // closed and made anew when a task becomes pending
 	calls    []request              // all that came, in order
@@ -50,7 +51,7 @@ type officeTask struct {
 }
 
 func newOffice(tasks ...wire.Task) *office {
-	o := &office{lease: 30 * time.Second, types: `{"success":true,"types":[]}`, requests: map[string]wire.Answer{}, changed: make(chan struct{})}
+	o := &office{lease: 30 * time.Second, types: `{"success":true,"types":[]}`, defaults: `{"success":true,"defaults":{}}`, requests: map[string]wire.Answer{}, changed: make(chan struct{})}
 	for _, t := range tasks {
 		o.add(t)
 	}
@@ -159,6 +160,8 @@ func (o *office) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	switch n, _ := fmt.Sscanf(strings.ReplaceAll(r.URL.Path, "/", " "), " api tasks %d %s", &id, &verb); {
 	case r.URL.Path == "/api/types":
 		says(200, o.types)(w, r)
+	case r.URL.Path == "/api/defaults":
+		says(200, o.defaults)(w, r)
 	case r.URL.Path == "/api/tasks/claim":
 		o.claimNext(w, r, body)
 	case r.URL.Path == "/api/batch":

@@ -97,6 +97,31 @@ func TestWorker_sendsItsOwnBackoff(t *testing.T) {
 	}
 }
 
+// A worker without Retry leaves it to the server that has a default; one that has Retry
+// asks it.
+func TestWorker_backoffOfTheServer(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		retry func(*Task, error) time.Duration
+		want  int64
+	}{
+		"no Retry": {nil, -1},
+		"Retry":    {func(*Task, error) time.Duration { return 7 * time.Millisecond }, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(wire.Task{})
+			o.defaults = `{"success":true,"defaults":{"lease_ms":30000,"max_attempts":10,"backoff":{"initial_ms":1000},"retention_ms":1,"failed_retention_ms":1}}`
+			runWorker(t, o, WorkerConfig{Retry: test.retry}, func(w *Worker) {
+				Handle(w, "mail", func(context.Context, *Job[mail]) error { return errors.New("no") })
+			}, func(*testing.T, *running) {})
+			if got := o.task(1); got.Status != "failed" || got.delay != test.want {
+				t.Errorf("it is %s, to be retried in %d ms, want %d", got.Status, got.delay, test.want)
+			}
+		})
+	}
+}
+
 // A server that does not say what backoffs there are does not hold a failure up
 // for long.
 func TestWorker_failsWithoutKnowingTheTypes(t *testing.T) {
