@@ -38,7 +38,7 @@ type Task struct {
 	Payload  []byte
 	Priority int // int32; higher is claimed first
 	// MaxAttempts is how many claims are counted before the task fails for
-	// good. 0: the type's, else the server's, 3; as read it is what came of that.
+	// good. 0: the type's, else the server's, 10 in a new cluster; as read it is what came of that.
 	// UnlimitedAttempts: no limit.
 	MaxAttempts int
 	// RunAt is before when nobody can claim the task. Zero: at once. As read it
@@ -54,7 +54,7 @@ type Task struct {
 	// the server's, 24 h, and 14 days if it failed. KeepForever, KeepNone.
 	Retention time.Duration
 	// Backoff is how long the task waits after an attempt that failed or expired.
-	// nil: the type's, else the server's, which is none at first.
+	// nil: the type's, else the server's: 1 s, doubled up to 1 h, in a new cluster.
 	Backoff *Backoff
 	// Labels are up to 16 names with values, up to 64 bytes each; no colon in a
 	// name. Lists can select by them.

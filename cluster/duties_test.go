@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
@@ -199,6 +201,80 @@ func TestLevel_ofNewCluster(t *testing.T) {
 			t.Errorf("upgrade: %d, %v", level, err)
 		}
 	})
+}
+
+// A new cluster starts with defaults that are safe, also after a restart of all nodes: a
+// task that fails three times within a moment is tried again.
+func TestDefaults_ofNewCluster(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		c.Propose(submitOf("mail", 1))
+		for range 3 {
+			if task := failsOnce(t, c); task.Status != fsm.StatusScheduled {
+				t.Errorf("after a failure it is %v, want scheduled", task.Status)
+			}
+		}
+		restart(c)
+		want := fsm.InForce{
+			MaxAttempts: 10, LeaseMS: 30_000, Backoff: &fsm.Backoff{InitialMS: 1_000, MaxMS: 3_600_000, Factor: 2_000_000, Jitter: 200_000},
+			RetentionMS: 86_400_000, FailedRetentionMS: 14 * 86_400_000,
+		}
+		wantInForce(t, c, want)
+	})
+}
+
+// A cluster that has data keeps what it has: its log and its folders are those of one that
+// was begun by a version without the server's defaults.
+func TestDefaults_ofOldFolder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		c := clustertest.New(t, 3)
+		c.Stop(2) // so that the first level is the lowest
+		c.Propose(submitOf("mail", 1))
+		c.Start(2)
+		c.Wait("the upgrade", func() bool {
+			level, err := c.Leader().Upgrade(ctx, "")
+			return err == nil && level == fsm.FeatureLevel
+		})
+		restart(c)
+		wantInForce(t, c, fsm.InForce{MaxAttempts: 3, LeaseMS: 30_000, RetentionMS: 86_400_000, FailedRetentionMS: 14 * 86_400_000})
+		c.Propose(submitOf("mail", 1))
+		if task := failsOnce(t, c); task.Status != fsm.StatusPending || task.MaxAttempts != 3 {
+			t.Errorf("after a failure it is %v, with %d attempts", task.Status, task.MaxAttempts)
+		}
+	})
+}
+
+// failsOnce has the next task of type mail fail, as soon as there is one, and returns it as
+// it is then.
+func failsOnce(t *testing.T, c *clustertest.Cluster) fsm.Task {
+	t.Helper()
+	claimed, err := c.Leader().Claim(context.Background(), claimOf("w1", "mail"), time.Minute)
+	if err != nil || len(claimed.Result.Claims) != 1 {
+		t.Fatalf("claim: %+v, %v", claimed.Result, err)
+	}
+	return *c.Propose(fsm.Fail{Hold: fsm.Hold{ID: claimed.Result.Claims[0].Task.ID, WorkerID: "w1"}, Error: "no"}).Result.Task
+}
+
+// restart stops all nodes and starts them again.
+func restart(c *clustertest.Cluster) {
+	for i := range 3 {
+		c.Stop(i)
+	}
+	for i := range 3 {
+		c.Start(i)
+	}
+}
+
+func wantInForce(t *testing.T, c *clustertest.Cluster, want fsm.InForce) {
+	t.Helper()
+	var got fsm.InForce
+	_, _ = c.Leader().ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) { got = m.DefaultsInForce() })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
 }
 
 // Where a voter does not say what it knows the level stays low: what is above it

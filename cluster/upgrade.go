@@ -35,8 +35,8 @@ func (n *Node) checkLevel(cmd fsm.Command) error {
 	return fmt.Errorf("%w: it needs level %d, the cluster is at %d", fsm.ErrLevel, needs, has)
 }
 
-// startLevel gives a new cluster its feature level, before anything is
-// proposed: the highest if every voter says that it knows it, else firstLevel.
+// startLevel gives a new cluster its feature level and the server's defaults, before
+// anything is proposed: the highest if every voter says that it knows it, else firstLevel.
 func (l *leadership) startLevel() error {
 	n := l.node
 	if n.fsm.Level() > 0 {
@@ -55,7 +55,7 @@ func (l *leadership) startLevel() error {
 			return context.Cause(l.ctx)
 		}
 	}
-	return l.propose(fsm.SetLevel{Level: level})
+	return l.propose(fsm.SetLevel{Level: level, Defaults: fsm.FirstDefaults(level)})
 }
 
 // Upgrade raises the cluster's feature level to the highest that every member

@@ -34,6 +34,19 @@ type Defaults struct {
 	RetentionMS int64
 }
 
+// FirstDefaults returns those of a new cluster of that feature level: attempts enough to
+// outlast a fault of minutes, with waits between them that grow. Below the level that knows
+// defaults there are none.
+func FirstDefaults(level uint32) Defaults {
+	if level < levelActs {
+		return Defaults{}
+	}
+	return Defaults{
+		LimitSet: true, MaxAttempts: 10,
+		Backoff: &Backoff{InitialMS: 1_000, MaxMS: 3_600_000, Factor: 2 * million, Jitter: million / 5},
+	}
+}
+
 // DefaultsOf returns those of the settings that the server has, too.
 func DefaultsOf(s *TypeSettings) Defaults {
 	return Defaults{LeaseMS: s.LeaseMS, LimitSet: s.LimitSet, MaxAttempts: s.MaxAttempts, Backoff: s.Backoff, RetentionMS: s.RetentionMS}

@@ -105,7 +105,7 @@ func lifeCommands() []Command {
 // fullCommands has no field at its zero value; there is one command of each
 // type.
 func fullCommands() []Command {
-	all := append(keyCommands(), SetLevel{Level: levelActs, By: "deploy"})
+	all := append(keyCommands(), SetLevel{Level: levelActs, By: "deploy", Defaults: fullDefaults().Defaults})
 	for _, c := range slices.Concat(actsCommands(), stepsCommands(), sightCommands(), lifeCommands(), firstCommands()) {
 		if !slices.ContainsFunc(all, func(other Command) bool { return other.kind() == c.kind() }) {
 			all = append(all, c)
@@ -188,7 +188,7 @@ func drawOf(t *rapid.T, k kind) Command {
 	case kindRemoveNode:
 		return RemoveNode{UUID: str.Draw(t, "uuid")}
 	case kindSetLevel:
-		return SetLevel{Level: rapid.Uint32Range(0, FeatureLevel).Draw(t, "level"), By: str.Draw(t, "by")}
+		return SetLevel{Level: rapid.Uint32Range(0, FeatureLevel).Draw(t, "level"), By: str.Draw(t, "by"), Defaults: drawSetDefaults(t).Defaults}
 	case kindTick:
 		return Tick{}
 	case kindCheckpoint:

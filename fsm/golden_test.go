@@ -78,6 +78,10 @@ func goldenEntries() []goldenEntry {
 		comment: "command type 132, set level, every field of feature level 5 set",
 	})
 	all = append(all, goldenEntry{
+		name: "set-level-defaults", stamp: fullStamp, commands: []Command{SetLevel{Level: levelActs, By: "deploy", Defaults: fullDefaults().Defaults}},
+		comment: "command type 132, set level, every field of feature level 5 set, with the server's defaults",
+	})
+	all = append(all, goldenEntry{
 		name: "keys-of-types", stamp: fullStamp, commands: keyCommands(),
 		comment: "command types 1, submit, 4, complete, 15, batch, and 133, set schedule, with key_of_type",
 	})

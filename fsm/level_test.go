@@ -69,6 +69,8 @@ func TestLevelOf_EveryNewFieldNeedsItsLevel(t *testing.T) {
 	wantLevel(t, "a name", DeleteSchedule{By: "deploy"}, levelActs)
 	wantLevel(t, "a name", SetLevel{Level: levelActs - 1, By: "deploy"}, levelActs)
 	wantLevel(t, "a name and the level that knows it", SetLevel{Level: levelActs, By: "deploy"}, 1)
+	wantLevel(t, "defaults", SetLevel{Level: levelActs - 1, Defaults: FirstDefaults(levelActs)}, levelActs)
+	wantLevel(t, "defaults and the level that knows them", SetLevel{Level: levelActs, Defaults: FirstDefaults(levelActs)}, 1)
 	wantLevel(t, "a group of errors", Act{Filter: Filter{ErrorGroup: 1}}, levelActs)
 	wantLevel(t, "nonvoter", SetNode{Node: NodeRecord{Nonvoter: true}}, levelActs)
 	wantLevel(t, "created_at", ClaimNext{SortBy: SortCreatedAt, Ascending: true}, 1)

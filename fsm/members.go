@@ -37,16 +37,19 @@ func (c RemoveNode) applyTo(m *Machine) (Result, error) { return m.removeNode(c)
 type SetLevel struct {
 	Level uint32
 	By    string // as in SetType; of a Level that knows it
+	// Defaults are the server's of a cluster that has no level yet, else nothing: one that
+	// has data keeps its own. Of a Level that knows them.
+	Defaults Defaults
 }
 
 func (SetLevel) kind() kind   { return kindSetLevel }
 func (SetLevel) about() About { return About{} }
 
-// needs asks for nothing of who raises to that level: who does not know the field stops
-// at it anyway.
+// needs asks for nothing of who raises to the level that knows the fields: who does not know
+// them stops at it anyway.
 func (c SetLevel) needs() uint32 {
-	if c.Level < levelActs {
-		return needsBy(c.By)
+	if c.Level < levelActs && (c.By != "" || c.Defaults != Defaults{}) {
+		return levelActs
 	}
 	return 0
 }
@@ -81,9 +84,12 @@ func (m *Machine) removeNode(c RemoveNode) Result {
 	return Result{}
 }
 
-// setLevel raises the feature level, never lowers it.
+// setLevel raises the feature level, never lowers it. The first one sets the defaults, too.
 func (m *Machine) setLevel(c SetLevel) Result {
 	if c.Level > m.header.Level {
+		if m.header.Level == 0 {
+			m.header.Defaults = c.Defaults
+		}
 		m.header.Level = c.Level
 		m.tellBy(event.LevelRaised, strconv.FormatUint(uint64(c.Level), 10), c.By)
 	}
@@ -146,7 +152,8 @@ func (RemoveNode) decode(r fieldReader) (Command, error) {
 
 func (c SetLevel) appendBody(b []byte) []byte {
 	b = wire.PutUint(b, 1, uint64(c.Level))
-	return wire.PutString(b, 2, c.By)
+	b = wire.PutString(b, 2, c.By)
+	return c.Defaults.append(b, 3)
 }
 
 // decode refuses a level that this version does not know: from there on
@@ -162,6 +169,8 @@ func (SetLevel) decode(r fieldReader) (Command, error) {
 			}
 		case 2:
 			c.By = r.Text()
+		case 3:
+			c.Defaults = r.defaults()
 		default:
 			r.Unknown()
 		}

@@ -207,6 +207,9 @@ func (s *model) change(c Command, seen *Result) Result {
 		return Result{}
 	case SetLevel:
 		if c.Level > s.level {
+			if s.level == 0 {
+				s.defaults = c.Defaults
+			}
 			s.level = c.Level
 			s.tell(event.LevelRaised, nil, nil, by(fmt.Sprint(c.Level), c.By))
 		}

@@ -75,7 +75,7 @@ func (n *Node) Apply(cmd fsm.Command) (fsm.Proposed, error) {
 	defer n.Mu.Unlock()
 	n.Proposed = append(n.Proposed, cmd)
 	cmds := []fsm.Command{cmd}
-	if n.Machine.Level() == 0 { // as the first leader does, but without an index of its own
+	if n.Machine.Level() == 0 { // as the first leader does, but without an index of its own and without defaults
 		cmds = []fsm.Command{fsm.SetLevel{Level: fsm.FeatureLevel}, cmd}
 	}
 	applied, err := n.Machine.Apply(n.Machine.Index()+1, fsm.AppendEntry(nil, n.Stamp, cmds...))

@@ -130,5 +130,5 @@ func TestWorker_losesItsLease(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 	// What the handler returned was not sent.
-	wantStatus(t, s, id, client.StatusPending)
+	wantStatus(t, s, id, client.StatusScheduled)
 }

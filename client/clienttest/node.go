@@ -32,7 +32,7 @@ var _ api.Node = (*node)(nil)
 
 func newNode(start time.Time) (*node, error) {
 	n := &node{machine: fsm.New(), stamp: fsm.Stamp{T: start.UnixMilli()}, news: make(chan struct{})}
-	_, err := n.apply(fsm.SetLevel{Level: fsm.FeatureLevel})
+	_, err := n.apply(fsm.SetLevel{Level: fsm.FeatureLevel, Defaults: fsm.FirstDefaults(fsm.FeatureLevel)})
 	return n, err
 }
 

@@ -78,7 +78,8 @@ func TestServer_everyTaskManagerCall(t *testing.T) {
 		t.Errorf("another's Claim: %v", err)
 	}
 	must("Fail", m.Fail(ctx, id, errors.New("no line")))
-	wantStatus(t, s, id, client.StatusPending)
+	wantStatus(t, s, id, client.StatusScheduled)
+	s.Advance(time.Second)
 	must("Claim", m.Claim(ctx, id, "w1"))
 	must("Retry", m.Retry(ctx, id))
 	must("Claim", m.Claim(ctx, id, "w1"))

@@ -17,6 +17,8 @@ func TestServer_Advance_expiresLeases(t *testing.T) {
 	s.Advance(30*time.Second - time.Millisecond)
 	wantStatus(t, s, id, client.StatusClaimed)
 	s.Advance(time.Millisecond)
+	wantStatus(t, s, id, client.StatusScheduled) // for a second
+	s.Advance(time.Second)
 	wantStatus(t, s, id, client.StatusPending)
 	if _, err := first.Extend(t.Context(), time.Minute, nil); !errors.Is(err, client.ErrStaleClaim) {
 		t.Errorf("an extend after the lease: %v", err)
@@ -82,7 +84,7 @@ func TestServer_waitingClaimIsWokenBySubmitAndAdvance(t *testing.T) {
 	}
 
 	got = waiting(t, s, "w2")
-	s.Advance(30 * time.Second) // the lease of w1
+	s.Advance(31 * time.Second) // the lease of w1, and the first backoff
 	if c = <-got; c == nil || c.Task.ID != id || c.Task.Attempts != 2 {
 		t.Fatalf("claimed %+v, want task %s again", c, id)
 	}

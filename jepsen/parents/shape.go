@@ -125,6 +125,7 @@ func (s *Shape) task(seed int64) wire.NewTask {
 		raw, _ := json.Marshal(p) // of integers: it cannot fail
 		step := wire.NewStep{Step: stepName(place), NewTask: wire.NewTask{
 			TaskType: fmt.Sprintf("step-%d", (s.Number+place)%stepTypes), Params: raw, Priority: int32((s.Number + place) % 2), MaxAttempts: &unlimited,
+			Backoff: &wire.Backoff{}, // none
 		}}
 		for _, on := range s.DependsOn[place] {
 			step.DependsOn = append(step.DependsOn, stepName(on))

@@ -175,6 +175,7 @@ func (w *Workload) produce(ctx context.Context, c *Caller, rng *rand.Rand) {
 			MaxAttempts:    &limit,
 			IdempotencyKey: fmt.Sprintf("%s-%d", w.cfg.Name, n),
 			LeaseMS:        w.cfg.LeaseMS,
+			Backoff:        &wire.Backoff{}, // none
 		}
 		op := w.again(ctx, func() history.Op { return c.Submit(ctx, task) })
 		if op.Outcome == history.OK {

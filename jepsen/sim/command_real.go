@@ -74,7 +74,8 @@ func realAdmin(c *model.Command) fsm.Command {
 	case model.VerbSetNode:
 		return fsm.SetNode{Node: fsm.NodeRecord{UUID: "uuid-" + c.Node, NodeID: c.Node, PeerAddr: c.Node + ":1", Version: "v1", Level: 1}}
 	case model.VerbSetLevel:
-		return fsm.SetLevel{Level: c.Level, By: c.By}
+		first := realSetType(c).Settings
+		return fsm.SetLevel{Level: c.Level, By: c.By, Defaults: fsm.DefaultsOf(&first)}
 	case model.VerbTell:
 		kind, _ := event.ParseKind(c.Told)
 		return fsm.Tell{Kind: kind, By: c.By, What: c.What}

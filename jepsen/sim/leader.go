@@ -138,6 +138,14 @@ func (w *world) elect(r *replica) bool {
 	return true
 }
 
+// firstDefaults are the server's of a new cluster, from level 5 on.
+func firstDefaults(level uint32) model.Settings {
+	if level < 5 {
+		return model.Settings{}
+	}
+	return model.Settings{Limited: true, Max: 10, Backoff: &model.Backoff{Initial: 1000, Most: 3_600_000, Factor: 2_000_000, Jitter: 200_000}}
+}
+
 // firstTick logs a tick; then the timers begin, and the leader serves.
 func (l *leader) firstTick() {
 	l.propose(&proposal{c: &model.Command{Verb: model.VerbTick}, sentAt: l.w.now, done: func(o outcome) {
@@ -148,7 +156,7 @@ func (l *leader) firstTick() {
 		l.timers.Start(l.replica.machine)
 		l.serving = true
 		if level := l.w.profile.level; l.replica.machine.Level() < level {
-			l.propose(&proposal{c: &model.Command{Verb: model.VerbSetLevel, Level: level}, sentAt: l.w.now, done: func(outcome) {}})
+			l.propose(&proposal{c: &model.Command{Verb: model.VerbSetLevel, Level: level, Settings: firstDefaults(level)}, sentAt: l.w.now, done: func(outcome) {}})
 		}
 		l.sleepUntilDue()
 		l.duties()

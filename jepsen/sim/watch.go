@@ -32,9 +32,10 @@ type watch struct {
 	types     map[string]*model.Settings // of task types, as they were set
 	done      map[uint64]model.Then      // by token: what a completion did beside
 	kept      map[string]bool            // types that ever had a retention of their own
-	defaults  model.Settings             // the server's
-	keptAll   bool                       // whether those ever had a retention
-	evicted   bool                       // something was, ever
+	level     uint32
+	defaults  model.Settings // the server's
+	keptAll   bool           // whether those ever had a retention
+	evicted   bool           // something was, ever
 	schedules map[string]*watchedSchedule
 	parents   map[uint64]*watchedParent
 	stepOf    map[uint64]*watchedParent // by the step's id
@@ -197,7 +198,12 @@ func (o *watch) command(w *world, e *entry, c *model.Command, sentAt int64, r *f
 		delete(o.schedules, c.Schedule.Name)
 	case model.VerbClaimEnd, model.VerbExtendEnd, model.VerbReleaseEnd, model.VerbFinalize:
 		o.finalization(w, e, c, sentAt, r)
-	case model.VerbTick, model.VerbCheckpoint, model.VerbSetNode, model.VerbSetLevel, model.VerbRunSchedules, model.VerbSetTrail, model.VerbAct, model.VerbTell:
+	case model.VerbSetLevel:
+		if o.level == 0 {
+			o.defaults = c.Settings
+		}
+		o.level = max(o.level, c.Level)
+	case model.VerbTick, model.VerbCheckpoint, model.VerbSetNode, model.VerbRunSchedules, model.VerbSetTrail, model.VerbAct, model.VerbTell:
 	}
 }
 

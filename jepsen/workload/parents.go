@@ -39,7 +39,7 @@ func (c *client) newParent() wire.NewTask {
 			limit = 1 + int32(c.rng.Intn(2))
 		}
 		step := wire.NewStep{Step: stepName(place), NewTask: wire.NewTask{
-			TaskType: typeName(c.rng.Intn(typeCount)), Params: json.RawMessage(fmt.Sprintf(`{"key":%q}`, key)), MaxAttempts: &limit, Priority: int32(c.rng.Intn(4)) - 1,
+			TaskType: typeName(c.rng.Intn(typeCount)), Params: json.RawMessage(fmt.Sprintf(`{"key":%q}`, key)), MaxAttempts: &limit, Priority: int32(c.rng.Intn(4)) - 1, Backoff: noWait,
 		}}
 		for _, on := range c.rng.Perm(place)[:c.rng.Intn(place+1)] {
 			step.DependsOn = append(step.DependsOn, stepName(on))

@@ -43,7 +43,7 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 	own.StringVar(&t.unique, "unique", "", "for how long the key is taken: exists (while the task exists, the default) or active (until it ends)")
 	own.StringVar(&t.backoff, "backoff", "", "wait after a failed attempt: "+backoffForm)
 	own.StringVar(&t.retention, "retention", "", "keep it this long after its end: 12h, 7d, 0 (gone at once) or forever")
-	own.Int32Var(&t.maxAttempts, "max-attempts", 0, "attempts before it fails for good; 0: no limit; not given: the type's, else 3")
+	own.Int32Var(&t.maxAttempts, "max-attempts", 0, "attempts before it fails for good; 0: no limit; not given: the type's, else the server's, 10 in a new cluster")
 	own.DurationVar(&t.lease, "lease", 0, "how long its claims last; 0: the type's, else the server's default")
 	own.VisitAll(func(flag *pflag.Flag) {
 		names = append(names, flag.Name)

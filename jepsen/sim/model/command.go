@@ -86,7 +86,7 @@ type Command struct {
 
 	Kind     string     // set type
 	Changes  TypeChange // set defaults, too
-	Settings Settings
+	Settings Settings   // the same; set level: the server's defaults
 
 	Atomic bool // batch
 	Ops    []*Command

@@ -272,6 +272,9 @@ func (m *Model) command(c *Command) Answer {
 		}
 	case VerbSetLevel:
 		if c.Level > m.Level {
+			if m.Level == 0 {
+				m.Defaults = c.Settings
+			}
 			m.Level = c.Level
 			m.tell("level_raised", nil, byWhom(strconv.FormatUint(uint64(c.Level), 10), c.By))
 		}

@@ -52,7 +52,7 @@ func (c *Command) String() string {
 	case VerbSetNode:
 		b.WriteString(" " + c.Node)
 	case VerbSetLevel:
-		fmt.Fprintf(&b, " %d by=%q", c.Level, c.By)
+		fmt.Fprintf(&b, " %d by=%q defaults=%v", c.Level, c.By, c.Settings.Limited)
 	case VerbTell:
 		fmt.Fprintf(&b, " %s %q by=%q", c.Told, c.What, c.By)
 	case VerbAct:
