@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test page proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-page test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt vuln bench bench-fsm bench-scale benchstat fuzz cover clean cluster dist
+.PHONY: help build demo test page proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-page test-page-large test-page-soak test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt vuln bench bench-fsm bench-scale benchstat fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -53,6 +53,12 @@ page: ## the page without a browser: its types against api/openapi.yaml, and wha
 
 test-page: ## the page in Debian's Chromium, all of it: make test-page SHOTS=/tmp/shots (a folder that is there)
 	$(GO) test -count=1 -timeout 0 -v ./web/browser $(if $(SHOTS),-shots $(SHOTS))
+
+test-page-large: ## the page with a million tasks of 5,000 types: how long until it is painted
+	$(GO) test -count=1 -timeout 0 -run '^$$' -bench Large -benchtime 10x ./web/browser
+
+test-page-soak: ## a live overview, whose heap must stay flat: make test-page-soak MINUTES=60
+	$(GO) test -count=1 -timeout 0 -run '^$$' -bench Heap -benchtime $(or $(MINUTES),60)m ./web/browser
 
 test-recipes: ## every command of README, docs/operations.md and the guides, against real nodes (root)
 	$(GO) test -count=1 ./jepsen/recipes

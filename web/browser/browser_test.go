@@ -55,11 +55,10 @@ func (b tab) another() tab {
 }
 
 // send sends the tab a command of the browser's protocol.
-func send[P, R any](b tab, command cdp.Command[P, R], params P) {
+func send[P, R any](b tab, command cdp.Command[P, R], params P) R {
 	b.t.Helper()
-	do(b, chromedp.Func(func(ctx context.Context, to *chromedp.Target) error {
-		_, err := cdp.Call(ctx, to, command, params)
-		return err
+	return do(b, chromedp.Action[R](func(ctx context.Context, to *chromedp.Target) (R, error) {
+		return cdp.Call(ctx, to, command, params)
 	}))
 }
 
