@@ -57,6 +57,29 @@ func TestKeyGenerate(t *testing.T) {
 	if both := generate(t, "--role", "producer", "--role", "worker", "--name", "a"); both.Role != "" || strings.Join(both.Roles, " ") != "producer worker" || !strings.Contains(both.Text(), "    roles: [\"producer\", \"worker\"]\n") {
 		t.Errorf("of two roles: %+v", both)
 	}
+	for _, c := range []struct {
+		args  string
+		want  int64 // -1: it is not said
+		means string
+	}{
+		{"--role worker", 0, "any number of requests"},
+		{"--role producer", 0, "any number of requests"},
+		{"--role reader,worker", 0, "any number of requests"},
+		{"--role worker --rate 1", 1, "1 request a minute at each node"},
+		{"--role producer --rate 6000", 6000, "6,000 requests a minute at each node"},
+		{"--role reader", -1, "100 requests a minute"},
+		{"--role operator", -1, "100 requests a minute"},
+		{"--role operator --rate 0", 0, "any number of requests"},
+	} {
+		k := generate(t, strings.Fields("--name a "+c.args)...)
+		got := int64(-1)
+		if k.RateLimitPerMinute != nil {
+			got = *k.RateLimitPerMinute
+		}
+		if text := k.Text(); got != c.want || !strings.Contains(text, c.means) || strings.Contains(text, "rate_limit_per_minute: ") != (got >= 0) {
+			t.Errorf("%s: the rate is %d, want %d, and %q:\n%s", c.args, got, c.want, c.means, text)
+		}
+	}
 	before := time.Now().Add(90 * time.Minute).Truncate(time.Second)
 	at, err := time.Parse(time.RFC3339, generate(t, "--role", "reader", "--name", "a", "--expires-in", "90m").ExpiresAt)
 	if after := time.Now().Add(90 * time.Minute); err != nil || at.Before(before) || at.After(after) {

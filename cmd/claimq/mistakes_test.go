@@ -88,6 +88,8 @@ func TestMistakes(t *testing.T) {
 		"a member that is none":         {[]string{"cluster", "remove", "n9"}, nil, term.ExitRefused, "The members are n1"},
 		"a backup that is none":         {[]string{"snapshot", "inspect", write("backup", "no backup")}, nil, term.ExitRefused, "is not a backup"},
 		"a shell that is none":          {[]string{"completion", "tcsh"}, nil, term.ExitUsage, "bash, zsh, fish or powershell"},
+		"a role that is none":           {[]string{"key", "generate", "--name", "shop", "--role", "boss"}, nil, term.ExitUsage, "reader, producer, worker or operator"},
+		"a key for nobody":              {[]string{"key", "generate", "--role", "worker"}, nil, term.ExitUsage, "--name is missing: say what"},
 		"too many nodes":                {[]string{"dev", "--nodes", "9"}, nil, term.ExitUsage, "it must be 1 to 7"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,16 +73,27 @@ server is asked.
 
 Roles: reader (GETs), producer (submit, change, cancel, retry, delete, and GETs),
 worker (claim, complete, fail, extend, release, finalization, and GETs), operator
-(everything). A key with several roles may do what any of them may.`,
+(everything). A key with several roles may do what any of them may.
+
+A key whose rate the servers' configuration does not say may make 100 requests a minute,
+too few for a worker or a producer: of these keys the rate is written out, 0, which is
+no limit, unless --rate says another.`,
 		Example: `  claimq key generate --role producer --name shop
-  claimq key generate --role worker --name mailer --type mail --rate 0 --output json
+  claimq key generate --role worker --name mailer --type mail --rate 6000 --output json
   claimq key generate --role reader --name audit --expires-in 2160h`,
 		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
 				return term.UsageErrorf("--output is %q: it must be table or json", output)
 			}
-			if cmd.Flags().Changed("rate") {
+			switch {
+			case len(roles) == 0:
+				return term.UsageErrorf("--role is missing: it must be reader, producer, worker or operator")
+			case k.Name == "":
+				return term.UsageErrorf("--name is missing: say what the key is called in the trail and in metrics")
+			}
+			// The servers' standard rate would stop whoever claims or submits for a living.
+			if cmd.Flags().Changed("rate") || slices.Contains(roles, "worker") || slices.Contains(roles, "producer") {
 				k.RateLimitPerMinute = &rate
 			}
 			if k.Roles = roles; len(roles) == 1 {
@@ -104,7 +116,7 @@ worker (claim, complete, fail, extend, release, finalization, and GETs), operato
 	}
 	cmd.Flags().StringSliceVar(&roles, "role", nil, "reader, producer, worker or operator; repeatable: it may do what any of them may")
 	cmd.Flags().StringVar(&k.Name, "name", "", "name for the trail and for metrics: 1 to 64 of A-Z a-z 0-9 _ . -")
-	cmd.Flags().Int64Var(&rate, "rate", 0, "requests a minute, and at once; 0 = no limit (default: the standard 100)")
+	cmd.Flags().Int64Var(&rate, "rate", 0, "requests a minute at each node, and at once; 0 = no limit (default: of a worker or producer 0, of others the servers' standard 100)")
 	cmd.Flags().StringSliceVar(&k.TaskTypes, "type", nil, "task type that it is for; repeatable (default: all)")
 	cmd.Flags().StringSliceVar(&k.Addresses, "address", nil, "address or prefix, as 10.0.0.0/8, that it may be used from; repeatable (default: all)")
 	cmd.Flags().DurationVar(&expiresIn, "expires-in", 0, "how long from now servers take it, as 2160h (default: for ever)")
@@ -177,6 +189,7 @@ func (k *GeneratedKey) prefixes() ([]netip.Prefix, error) {
 func (k *GeneratedKey) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "For the client, as CLAIMQ_API_KEY (it is not shown again):\n\n  %s\n\n", k.Key)
+	fmt.Fprintf(&b, "%s\n\n", k.rateText())
 	fmt.Fprintf(&b, "For each server's configuration file or keys_file; then 'claimq key reload' or SIGHUP:\n\n")
 	fmt.Fprintf(&b, "keys:\n  - name: %q\n", k.Name)
 	if k.Role != "" {
@@ -193,6 +206,18 @@ func (k *GeneratedKey) Text() string {
 	}
 	writeTexts(&b, "addresses", k.Addresses)
 	return b.String()
+}
+
+// rateText says what the key's rate means.
+func (k *GeneratedKey) rateText() string {
+	switch rate := k.RateLimitPerMinute; {
+	case rate == nil:
+		return "It may make 100 requests a minute at each node, the servers' standard; more are answered 429 rate_limited. --rate says another number."
+	case *rate == 0:
+		return "It may make any number of requests (rate_limit_per_minute 0). --rate says a limit."
+	default:
+		return fmt.Sprintf("It may make %s a minute at each node, and as many at once; more are answered 429 rate_limited.", term.Count(*rate, "request"))
+	}
 }
 
 // writeTexts writes a field of a key with a list of texts, if there are any.
