@@ -69,9 +69,13 @@ func TestAlerts_promtool(t *testing.T) {
 }
 
 // Each alert says how bad it is, what is the matter and what to do, and has its
-// time.
+// time and its row among the runbooks.
 func TestAlerts_say(t *testing.T) {
 	t.Parallel()
+	runbooks, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	seen := make(map[string]bool)
 	for _, a := range readAlerts(t) {
 		if seen[a.Alert] {
@@ -84,8 +88,15 @@ func TestAlerts_say(t *testing.T) {
 		if a.For == nil {
 			t.Errorf("%s does not say for how long", a.Alert)
 		}
-		if len(a.Annotations["summary"]) < 20 || len(a.Annotations["description"]) < 100 || len(a.Annotations) != 2 {
+		if len(a.Annotations["summary"]) < 20 || len(a.Annotations["description"]) < 100 || len(a.Annotations) != 3 {
 			t.Errorf("%s has the annotations %q", a.Alert, a.Annotations)
+		}
+		anchor := strings.ToLower(a.Alert)
+		if got, want := a.Annotations["runbook_url"], "https://github.com/claimq/claimq/blob/main/docs/operations.md#"+anchor; got != want {
+			t.Errorf("%s has the runbook %s, want %s", a.Alert, got, want)
+		}
+		if strings.Count(string(runbooks), `<a id="`+anchor+`"></a>`+"`"+a.Alert+"` |") != 1 {
+			t.Errorf("docs/operations.md has no row of %s", a.Alert)
 		}
 	}
 }

@@ -60,10 +60,11 @@ func TestScrape(t *testing.T) {
 	t.Run("keda", func(t *testing.T) { all.check(t, "the trigger", readScaledObject(t).Spec.Triggers[0].Metadata.Query) })
 }
 
-// watched is three nodes that take the tokens of an issuer, with an operator's.
+// watched is three nodes that take the tokens of an issuer.
 type watched struct {
 	*procs.Cluster
-	token string
+	token string // an operator's
+	hasty string // of somebody who may make one request a minute
 }
 
 // startWatched starts them. They end with the test.
@@ -79,8 +80,11 @@ func startWatched(ctx context.Context, t *testing.T) *watched {
 	claims := issuer.Claims("prometheus", "ops")
 	claims["exp"] = time.Now().Add(time.Hour).Unix()
 	w := &watched{token: issuer.Sign(claims)}
+	claims = issuer.Claims("dashboard", "hasty")
+	claims["exp"] = time.Now().Add(time.Hour).Unix()
+	w.hasty = issuer.Sign(claims)
 	settings := filepath.Join(t.TempDir(), "claimq.yaml")
-	oidc := fmt.Sprintf("oidc: {issuer: %q, audience: %s, roles: [{group: ops, role: operator, rate_limit_per_minute: 0}]}\n", issuer.URL, oidctest.Audience)
+	oidc := fmt.Sprintf("oidc: {issuer: %q, audience: %s, roles: [{group: ops, role: operator, rate_limit_per_minute: 0}, {group: hasty, role: reader, rate_limit_per_minute: 1}]}\n", issuer.URL, oidctest.Audience)
 	if err := os.WriteFile(settings, []byte(oidc), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +142,9 @@ func work(t *testing.T, c *watched) {
 		c.request(t, "POST", fmt.Sprintf("%s/%d/complete", tasks, 3*i+1), `{"worker_id":"w1"}`)
 		c.request(t, "POST", fmt.Sprintf("%s/%d/fail", tasks, 3*i+2), `{"worker_id":"w1","error":"no","permanent":true}`)
 		c.request(t, "GET", n.URL()+"/api/stats", "")
+		for range 2 {
+			c.requestBy(t, c.hasty, "GET", n.URL()+"/api/stats", "")
+		}
 	}
 	c.request(t, "PUT", c.Nodes[0].URL()+"/api/schedules/often", `{"task":{"params":{}},"every_ms":1000}`)
 	finalize(t, c)
@@ -162,8 +169,14 @@ func finalize(t *testing.T, c *watched) {
 	}
 }
 
-// request returns the body of the answer, whatever its status.
+// request is requestBy of the operator.
 func (c *watched) request(t *testing.T, method, url, body string) string {
+	t.Helper()
+	return c.requestBy(t, c.token, method, url, body)
+}
+
+// requestBy returns the body of the answer, whatever its status.
+func (c *watched) requestBy(t *testing.T, token, method, url, body string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -171,7 +184,7 @@ func (c *watched) request(t *testing.T, method, url, body string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
