@@ -362,7 +362,13 @@ func badTypes() []badInput {
 	}
 	return append(
 		cases,
-		badInput{"GET /api/types?limit=1", "", ir, "limit", "Unknown query parameter: limit"},
+		badInput{"GET /api/types?limit=0", "", ir, "limit", "an integer from 1 to 1000"},
+		badInput{"GET /api/types?limit=1001", "", ir, "limit", "an integer from 1 to 1000"},
+		badInput{"GET /api/types?order=paused", "", ir, "order", "oldest, submitted_per_s, completed_per_s, failed_per_s or a status"},
+		badInput{"GET /api/types?order=", "", ir, "order", "name, oldest"},
+		badInput{"GET /api/types?name=a%20b", "", ir, "name", "1 to 128 of A-Z"},
+		badInput{"GET /api/types?attention=yes", "", ir, "attention", "true or false"},
+		badInput{"GET /api/types?cursor=a", "", ir, "cursor", "Unknown query parameter: cursor"},
 		badInput{"POST /api/cluster/upgrade", `{"level":2}`, ir, "level", "Unknown field: level"},
 		badInput{"POST /api/cluster/upgrade", `[]`, ir, "", "an array, not a JSON object"},
 		badInput{"POST /api/cluster/upgrade?x=1", `{}`, ir, "x", "Unknown query parameter: x"},

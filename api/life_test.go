@@ -213,6 +213,7 @@ func TestServer_Types(t *testing.T) {
 	unset := `"paused":false,"max_claimed":null,"rate_limit":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`
 	a := `{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + still + `"paused":true,"max_claimed":3,"rate_limit":0.016667,"lease_ms":5000,"max_attempts":0,` +
 		`"backoff":{"initial_ms":10,"max_ms":86400000,"factor":2,"jitter":0},"retention_ms":-1}`
+	all := `"all":{` + counts("1") + `,"oldest_pending_age_ms":90000,` + strings.TrimSuffix(still, ",") + `}`
 	follow(t, s, node, []step{
 		{
 			target: "PATCH /api/types/a%3A1", status: 200, want: `{"success":true,"type":` + a + `}`,
@@ -220,8 +221,17 @@ func TestServer_Types(t *testing.T) {
 		},
 		{
 			target: "GET /api/types", status: 200, advance: 90000,
-			want: `{"success":true,"types":[` + a + `,{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + unset + `]}`,
+			want: `{"success":true,"types":[` + a + `,{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + unset + `],"total":2,"matched":2,` + all + `}`,
 		},
+		{
+			target: "GET /api/types?order=pending&limit=1&name=B", status: 200,
+			want: `{"success":true,"types":[{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + unset + `],"total":2,"matched":1,` + all + `}`,
+		},
+		{
+			target: "GET /api/types?attention=true&order=oldest&limit=1", status: 200,
+			want: `{"success":true,"types":[{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + unset + `],"total":2,"matched":2,` + all + `}`,
+		},
+		{target: "GET /api/types?attention=false&name=none", status: 200, want: `{"success":true,"types":[],"total":2,"matched":0,` + all + `}`},
 		{
 			target: "PATCH /api/types/a:1", body: `{"max_claimed":null,"rate_limit":null,"retention_ms":0,"paused":false}`, status: 200,
 			want: `{"success":true,"type":` + strings.NewReplacer(`"paused":true,"max_claimed":3,"rate_limit":0.016667`, `"paused":false,"max_claimed":null,"rate_limit":null`, `"retention_ms":-1`, `"retention_ms":0`).Replace(a) + `}`,

@@ -1,34 +1,69 @@
 package api
 
 import (
+	"strconv"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
-	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
 )
 
 // Types answers GET /api/types.
 func Types(r *request) {
-	if bad := refuseQuery(r.query); bad != nil {
+	q, bad := parseTypes(r.query, r.server.cfg.Limits.Items)
+	if bad != nil {
 		r.refuse(bad)
 		return
 	}
-	var views []fsm.TypeView
-	if !r.read(func(m *fsm.Machine, now fsm.Stamp) { views = m.Types(now) }) {
+	if len(r.onlyTypes) > 0 {
+		q.See = r.maySee
+	}
+	var found fsm.TypesFound
+	if !r.read(func(m *fsm.Machine, now fsm.Stamp) { found = m.FindTypes(q, now) }) {
 		return
 	}
 	b := append(r.body(), `{"success":true,"types":[`...)
-	start := len(b)
-	for i := range views {
-		if !r.maySee(views[i].Type) {
-			continue
+	for i := range found.Types {
+		if i > 0 {
+			b = append(b, ',')
 		}
-		b = jsonout.Comma(b, start)
-		b = callbody.AppendType(b, &views[i])
+		b = callbody.AppendType(b, &found.Types[i])
 	}
-	r.send(fasthttp.StatusOK, append(b, "]}"...))
+	b = strconv.AppendInt(append(b, `],"total":`...), int64(found.Total), 10)
+	b = strconv.AppendInt(append(b, `,"matched":`...), int64(found.Matched), 10)
+	b = callbody.AppendTallies(append(b, `,"all":{`...), &found.All)
+	r.send(fasthttp.StatusOK, append(b, "}}"...))
+}
+
+// parseTypes reads the query of GET /api/types.
+func parseTypes(params []param, limitMax int) (q fsm.TypesQuery, bad *refuse.Refusal) {
+	for _, p := range params {
+		var err error
+		switch p.name {
+		case "order":
+			if q.Order = fsm.TypeOrder(p.value); p.value == "" || !q.Order.Valid() {
+				return q, badParam(p.name, "name, oldest, submitted_per_s, completed_per_s, failed_per_s or a status")
+			}
+		case "limit":
+			if q.Limit, err = strconv.Atoi(p.value); err != nil || q.Limit < 1 || q.Limit > limitMax {
+				return q, badParam(p.name, "an integer from 1 to "+strconv.Itoa(limitMax))
+			}
+		case "name":
+			if q.Name = p.value; !bound.ValidTaskType(p.value) {
+				return q, badParam(p.name, bound.TaskTypeAllowed)
+			}
+		case "attention":
+			if q.Attention = p.value == "true"; !q.Attention && p.value != "false" {
+				return q, badParam(p.name, "true or false")
+			}
+		default:
+			return q, unknownParam(p.name)
+		}
+	}
+	return q, nil
 }
 
 // Defaults answers GET /api/defaults.

@@ -111,14 +111,14 @@ func (b *typeBackoffs) has(ctx context.Context, taskType string) bool {
 func (b *typeBackoffs) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, backoffsTimeout)
 	defer cancel()
-	types, err := b.c.Types(ctx)
+	types, err := b.c.Types(ctx, TypesQuery{})
 	if err != nil {
 		return err
 	}
 	b.names = map[string]bool{}
-	for i := range types {
-		if types[i].Settings.Backoff != nil {
-			b.names[types[i].Name] = true
+	for i := range types.Types {
+		if t := &types.Types[i]; t.Settings.Backoff != nil {
+			b.names[t.Name] = true
 		}
 	}
 	if !b.server {

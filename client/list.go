@@ -149,7 +149,7 @@ func (c *Client) Failures(ctx context.Context, q FailuresQuery) (*Failures, erro
 		values.Set("cursor", q.After)
 	}
 	var w wire.Failures
-	if err := c.get(ctx, "/api/failures?"+values.Encode(), &w); err != nil {
+	if err := c.get(ctx, withQuery("/api/failures", values), &w); err != nil {
 		return nil, fmt.Errorf("group failed tasks: %w", err)
 	}
 	f := &Failures{Groups: make([]FailureGroup, len(w.Failures)), Count: w.Groups, Looked: w.Looked, Failed: w.Failed, Next: w.NextCursor}

@@ -59,10 +59,7 @@ func (f *EventFilter) query(after string, limit int) string {
 	if limit > 0 {
 		q.Set("limit", strconv.Itoa(limit))
 	}
-	if len(q) == 0 {
-		return ""
-	}
-	return "?" + q.Encode()
+	return withQuery("", q)
 }
 
 // Events walks the trail, oldest first, up to what was its newest event when the

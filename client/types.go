@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
@@ -30,7 +31,13 @@ type TypeSettings struct {
 
 // TaskType is a task type as the server sees it.
 type TaskType struct {
-	Name   string
+	Name string
+	TypeTallies
+	Settings TypeSettings
+}
+
+// TypeTallies are what is counted of a task type, or of all.
+type TypeTallies struct {
 	Counts map[TaskStatus]int64
 	// OldestPendingAge is the age of the pending task that was submitted first, 0
 	// if none is pending.
@@ -38,18 +45,51 @@ type TaskType struct {
 	// SubmittedPerSecond and its like are rates of the last while, as the server
 	// measures them.
 	SubmittedPerSecond, CompletedPerSecond, FailedPerSecond float64
-	Settings                                                TypeSettings
 }
 
-// Types returns the task types that have tasks or settings, by name.
-func (c *Client) Types(ctx context.Context) ([]TaskType, error) {
-	decoded, err := c.typesCall(ctx, Request{Method: http.MethodGet, Path: "/api/types"})
-	if err != nil {
+// TypesQuery says which task types are asked for. The zero value: all, by name.
+type TypesQuery struct {
+	// Order is name (the default), a status, oldest, submitted_per_s, completed_per_s or
+	// failed_per_s: what has most comes first.
+	Order     string
+	Limit     int    // how many, up to 1,000; 0: all
+	Name      string // only those with this in their names, in upper or lower case
+	Attention bool   // only those to look at: paused, at their limit, with nobody at work, or failing
+}
+
+// TaskTypes are task types that were asked for.
+type TaskTypes struct {
+	Types   []TaskType
+	Total   int // how many types there are
+	Matched int // how many of them Name and Attention leave
+	All     TypeTallies
+}
+
+// Types returns the task types that have tasks or settings.
+func (c *Client) Types(ctx context.Context, q TypesQuery) (*TaskTypes, error) {
+	values := url.Values{}
+	if q.Order != "" {
+		values.Set("order", q.Order)
+	}
+	if q.Limit != 0 {
+		values.Set("limit", strconv.Itoa(q.Limit))
+	}
+	if q.Name != "" {
+		values.Set("name", q.Name)
+	}
+	if q.Attention {
+		values.Set("attention", "true")
+	}
+	var w wire.Types
+	if err := c.get(ctx, withQuery("/api/types", values), &w); err != nil {
 		return nil, fmt.Errorf("list types: %w", err)
 	}
-	types := make([]TaskType, len(decoded.Types))
-	for i := range decoded.Types {
-		types[i] = typeFromWire(&decoded.Types[i])
+	types := &TaskTypes{Types: make([]TaskType, len(w.Types)), Total: w.Total, Matched: w.Matched}
+	for i := range w.Types {
+		types.Types[i] = typeFromWire(&w.Types[i])
+	}
+	if w.All != nil {
+		types.All = talliesFromWire(w.All)
 	}
 	return types, nil
 }
@@ -62,9 +102,13 @@ func (c *Client) SetType(ctx context.Context, taskType string, s TypeSettings) (
 	if err != nil {
 		return nil, fmt.Errorf("set type %q: %w", taskType, err)
 	}
-	decoded, err := c.typesCall(ctx, Request{
+	var decoded wire.Types
+	a, err := c.call(ctx, Request{
 		Method: http.MethodPatch, Path: "/api/types/" + url.PathEscape(taskType), Body: body, Repeatable: repeat.OpSetType.Safe(false),
 	})
+	if err == nil {
+		err = json.Unmarshal(a.body, &decoded)
+	}
 	if err == nil && decoded.Type == nil {
 		err = errors.New("the answer has no type")
 	}
@@ -126,18 +170,6 @@ func (c *Client) defaultsCall(ctx context.Context, r Request) (*ServerDefaults, 
 	}, nil
 }
 
-func (c *Client) typesCall(ctx context.Context, r Request) (wire.Types, error) {
-	var decoded wire.Types
-	a, err := c.call(ctx, r)
-	if err != nil {
-		return decoded, err
-	}
-	if err := json.Unmarshal(a.body, &decoded); err != nil {
-		return decoded, fmt.Errorf("decode answer: %w", err)
-	}
-	return decoded, nil
-}
-
 // encode is a map: what is not there stays as it is, and null clears.
 func (s *TypeSettings) encode() ([]byte, error) {
 	fields := map[string]any{}
@@ -184,15 +216,21 @@ func (s *TypeSettings) encode() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-func typeFromWire(w *wire.Type) TaskType {
-	t := TaskType{
-		Name: w.TaskType, Counts: make(map[TaskStatus]int64, len(w.Counts)),
-		OldestPendingAge:   time.Duration(w.OldestPendingAgeMS) * time.Millisecond,
+func talliesFromWire(w *wire.TypeTallies) TypeTallies {
+	t := TypeTallies{
+		Counts: make(map[TaskStatus]int64, len(w.Counts)), OldestPendingAge: time.Duration(w.OldestPendingAgeMS) * time.Millisecond,
 		SubmittedPerSecond: w.SubmittedPerS, CompletedPerSecond: w.CompletedPerS, FailedPerSecond: w.FailedPerS,
-		Settings: TypeSettings{Paused: &w.Paused, RateLimit: w.RateLimit, Backoff: backoffFromWire(w.Backoff)},
 	}
 	for status, n := range w.Counts {
 		t.Counts[TaskStatus(status)] = n
+	}
+	return t
+}
+
+func typeFromWire(w *wire.Type) TaskType {
+	t := TaskType{
+		Name: w.TaskType, TypeTallies: talliesFromWire(&w.TypeTallies),
+		Settings: TypeSettings{Paused: &w.Paused, RateLimit: w.RateLimit, Backoff: backoffFromWire(w.Backoff)},
 	}
 	s := &t.Settings
 	if w.MaxClaimed != nil {

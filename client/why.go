@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -85,6 +86,14 @@ func (c *Client) get(ctx context.Context, path string, v any) error {
 		return fmt.Errorf("decode answer: %w", err)
 	}
 	return nil
+}
+
+// withQuery returns the path with the query behind it, if there is one.
+func withQuery(path string, query url.Values) string {
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
 }
 
 // timeOf returns the zero time for nil.

@@ -74,7 +74,7 @@ type derived struct {
 	rememberedBytes int64                         // what of it is of requests and of removed tasks
 	times
 
-	ever [rateKinds]uint64 // what was counted of all tasks, those of types that went, too
+	rates typeRates // of all tasks, those of types that went, too
 
 	typesChanged uint64     // how often a type began or was forgotten; never goes back
 	recent       *typeState // of the task that changed last or changes next, nil if unknown; found without its name

@@ -254,6 +254,7 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 	g := newGenerator(func(n int) int { return int(dice.Draw(t, "die") % uint32(n)) })
 	compareList(t, g, m, s)
 	compareFailures(t, g, m, s)
+	compareFound(t, g, m, Stamp{U: s.u, T: s.t})
 	compareSchedules(t, g, m, s)
 	compareTrail(t, g, m, s)
 	compareClaimable(t, g, m, s)

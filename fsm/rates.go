@@ -59,6 +59,12 @@ func (r *typeRates) at(t int64) (perS [rateKinds]int64) {
 	return perS
 }
 
+// takeBack undoes the last add of the kind, in the same slot.
+func (r *typeRates) takeBack(kind rateKind) {
+	r.counts[r.slot%rateSlots][kind]--
+	r.ever[kind]--
+}
+
 // counted is what was counted, so that an atomic batch can take it back.
 type counted struct {
 	rates *typeRates
@@ -67,15 +73,14 @@ type counted struct {
 
 // takeBack undoes the last count of it, in the same entry.
 func (m *Machine) takeBack(c counted) {
-	c.rates.counts[c.rates.slot%rateSlots][c.kind]--
-	c.rates.ever[c.kind]--
-	m.ever[c.kind]--
+	c.rates.takeBack(c.kind)
+	m.rates.takeBack(c.kind)
 }
 
 // count counts what just became of a task of the type.
 func (m *Machine) count(ts *typeState, kind rateKind) {
 	ts.rates.add(kind, m.header.Stamp.T)
-	m.ever[kind]++
+	m.rates.add(kind, m.header.Stamp.T)
 	if m.undo != nil {
 		m.undo.counted = append(m.undo.counted, counted{&ts.rates, kind})
 	}
@@ -93,7 +98,7 @@ type Activity struct {
 // Activity returns that of all tasks, and calls each with that of every type, sorted by
 // name. The total counts the tasks of types that went, too.
 func (m *Machine) Activity(now Stamp, each func(name string, a Activity)) Activity {
-	all := activityOf(&m.ever, &m.counts)
+	all := activityOf(&m.rates.ever, &m.counts)
 	m.byName.Scan(func(name string, ts *typeState) bool {
 		a := activityOf(&ts.rates.ever, &ts.counts)
 		if ts.oldest != 0 {

@@ -60,24 +60,6 @@ type TypeSettings struct {
 // while nobody is served.
 const typeRecordsMax = 10_000
 
-// TypeView is what can be seen of a task type.
-type TypeView struct {
-	Type     string
-	Counts   [StatusCancelled + 1]int64 // by Status
-	Settings TypeSettings
-	// OldestPendingAgeMS is the age of the pending task that was submitted
-	// first; 0 if none is pending.
-	OldestPendingAgeMS int64
-	// OldestWaitMS is how long that task has waited to be claimed: since its
-	// submit, or since its RunAt.
-	OldestWaitMS int64
-	// How many of its tasks were submitted, completed and failed for good, in
-	// millionths per second over the last minute, by T. They are no part of the
-	// state, and so not in results: they are counted anew after a restart or a
-	// restore, and when the type had neither tasks nor settings for a while.
-	SubmittedPerS, CompletedPerS, FailedPerS int64
-}
-
 // typeRecord is what is saved of a task type that has settings.
 type typeRecord struct {
 	Name     string
@@ -211,48 +193,12 @@ func (m *Machine) dropType(ts *typeState) {
 	}
 }
 
-// Types returns what can be seen of every type that has tasks or settings,
-// sorted by name. now is the time by which ages are told.
-func (m *Machine) Types(now Stamp) []TypeView {
-	views := make([]TypeView, 0, len(m.types))
-	m.byName.Scan(func(_ string, ts *typeState) bool {
-		views = append(views, m.viewOf(ts, now))
-		return true
-	})
-	return views
-}
-
-// Type returns what can be seen of the type, ok false if it has neither tasks
-// nor settings.
-func (m *Machine) Type(name string, now Stamp) (v TypeView, ok bool) {
-	ts := m.types[name]
-	if ts == nil {
-		return TypeView{Type: name}, false
-	}
-	return m.viewOf(ts, now), true
-}
-
 // typeResult is the result that shows the type. It has no rates: results are the
 // same on all nodes.
 func (m *Machine) typeResult(name string) Result {
 	v, _ := m.Type(name, m.header.Stamp)
 	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = 0, 0, 0
 	return Result{Type: &v}
-}
-
-func (m *saved) viewOf(ts *typeState, now Stamp) TypeView {
-	v := TypeView{Type: ts.name, Counts: ts.counts}
-	if ts.record != nil {
-		v.Settings = ts.record.Settings
-	}
-	perS := ts.rates.at(max(now.T, m.header.Stamp.T))
-	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]
-	if id := ts.oldest; id != 0 {
-		t := m.tasks.Get(id)
-		v.OldestPendingAgeMS = max(now.T-t.CreatedAt, 0)
-		v.OldestWaitMS = max(now.T-max(t.CreatedAt, t.RunAt), 0)
-	}
-	return v
 }
 
 // findOldest returns the id of the pending task that was submitted first, 0 if

@@ -82,4 +82,14 @@ func BenchmarkStats(b *testing.B) {
 			}
 		}
 	})
+	for _, q := range []TypesQuery{{Order: "oldest", Limit: 10}, {Attention: true, Order: "oldest", Limit: 10}, {Order: "submitted_per_s", Limit: 200}, {Name: "e-49"}} {
+		b.Run(fmt.Sprintf("types by %s, %d, attention %v, name %s", q.Order, q.Limit, q.Attention, q.Name), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if f := m.FindTypes(q, Stamp{T: m.Stamp().T + 90_000}); f.Total != 5000 || len(f.Types) == 0 {
+					b.Fatal(f.Total)
+				}
+			}
+		})
+	}
 }

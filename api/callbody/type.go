@@ -64,13 +64,7 @@ func AppendType(b []byte, v *fsm.TypeView) []byte {
 	s := &v.Settings
 	b = append(b, `{"task_type":`...)
 	b = jsonout.String(b, v.Type)
-	b = append(b, `,"counts":`...)
-	b = encode.Counts(b, &v.Counts)
-	b = append(b, `,"oldest_pending_age_ms":`...)
-	b = strconv.AppendInt(b, v.OldestPendingAgeMS, 10)
-	b = jsonout.Decimal(append(b, `,"submitted_per_s":`...), v.SubmittedPerS)
-	b = jsonout.Decimal(append(b, `,"completed_per_s":`...), v.CompletedPerS)
-	b = jsonout.Decimal(append(b, `,"failed_per_s":`...), v.FailedPerS)
+	b = AppendTallies(append(b, ','), v)
 	b = append(b, `,"paused":`...)
 	b = strconv.AppendBool(b, s.Paused)
 	b = append(b, `,"max_claimed":`...)
@@ -94,6 +88,17 @@ func AppendType(b []byte, v *fsm.TypeView) []byte {
 		b = encode.Retention(b, s.RetentionMS)
 	}
 	return append(b, '}')
+}
+
+// AppendTallies appends what is counted of a type, or of all.
+func AppendTallies(b []byte, v *fsm.TypeView) []byte {
+	b = append(b, `"counts":`...)
+	b = encode.Counts(b, &v.Counts)
+	b = append(b, `,"oldest_pending_age_ms":`...)
+	b = strconv.AppendInt(b, v.OldestPendingAgeMS, 10)
+	b = jsonout.Decimal(append(b, `,"submitted_per_s":`...), v.SubmittedPerS)
+	b = jsonout.Decimal(append(b, `,"completed_per_s":`...), v.CompletedPerS)
+	return jsonout.Decimal(append(b, `,"failed_per_s":`...), v.FailedPerS)
 }
 
 // The bounds of a rate_limit, in millionths of a claim per second.

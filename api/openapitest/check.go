@@ -134,6 +134,10 @@ func typed(schema *openapi3.Schema, text string) any {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return float64(n)
 		}
+	case schema.Type.Is(openapi3.TypeBoolean):
+		if b, err := strconv.ParseBool(text); err == nil {
+			return b
+		}
 	case schema.Type.Is(openapi3.TypeArray):
 		var list []any
 		for part := range strings.SplitSeq(text, ",") {

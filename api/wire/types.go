@@ -15,20 +15,28 @@ type TypeSettings struct {
 
 // Type is a task type as the server answers it.
 type Type struct {
-	TaskType           string           `json:"task_type"`
+	TaskType string `json:"task_type"`
+	TypeTallies
+	TypeSettings
+}
+
+// TypeTallies are what is counted of a task type, or of all.
+type TypeTallies struct {
 	Counts             map[string]int64 `json:"counts"` // by status
 	OldestPendingAgeMS int64            `json:"oldest_pending_age_ms"`
 	SubmittedPerS      float64          `json:"submitted_per_s"`
 	CompletedPerS      float64          `json:"completed_per_s"`
 	FailedPerS         float64          `json:"failed_per_s"`
-	TypeSettings
 }
 
 // Types is the answer of GET /api/types and of PATCH /api/types/{type}.
 type Types struct {
-	Success bool   `json:"success"`
-	Types   []Type `json:"types,omitempty"` // of GET
-	Type    *Type  `json:"type,omitempty"`  // of PATCH
+	Success bool         `json:"success"`
+	Types   []Type       `json:"types,omitempty"`   // of GET
+	Total   int          `json:"total,omitempty"`   // of GET, as the following
+	Matched int          `json:"matched,omitempty"` // without limit
+	All     *TypeTallies `json:"all,omitempty"`     // of all types
+	Type    *Type        `json:"type,omitempty"`    // of PATCH
 }
 
 // Defaults is the answer of GET and PATCH of /api/defaults.

@@ -82,6 +82,7 @@ func flagValues(a *term.App) map[string]cobra.CompletionFunc {
 // commandFlagValues is what flags may be in one command, by its path and their name.
 func commandFlagValues(a *term.App) map[string]cobra.CompletionFunc {
 	all := map[string]cobra.CompletionFunc{"claim --output": fixed("table", "json", "env")}
+	all["types --order"] = fixed("name", "oldest", "submitted_per_s", "completed_per_s", "failed_per_s", "pending", "scheduled", "blocked", "claimed", "running", "completed", "failed", "cancelled")
 	for _, settling := range []string{"complete", "fail", "extend", "release"} {
 		all[settling+" --worker"] = complete(a, holder)
 		all[settling+" --token"] = complete(a, holdersToken)

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 
@@ -17,7 +18,9 @@ import (
 // NewTypesCommand returns the command `claimq types`.
 func NewTypesCommand(a *term.App) *cobra.Command {
 	var f session.Flags
-	var taskType string
+	var taskType, order, name string
+	var limit int
+	var attention bool
 	cmd := &cobra.Command{
 		Use:   "types",
 		Short: "Show the task types with their rates and settings",
@@ -25,24 +28,71 @@ func NewTypesCommand(a *term.App) *cobra.Command {
 pending and claimed, and if there are any scheduled, blocked (steps) and running (tasks
 with steps), how many came, were completed and failed a second over the last minute,
 whether they are paused, their limits, and the defaults of their tasks. - is what is not
-set.`,
-		Example: "  claimq types\n  claimq types --type mail",
-		Args:    term.Arguments,
+set.
+
+--order is name, a status, oldest (whose pending task was submitted first),
+submitted_per_s, completed_per_s or failed_per_s: what has most comes first. --attention
+shows the types to look at: paused, at their limit of claims with tasks pending, with tasks
+pending for more than a minute and nobody at work, or with tasks that failed for good in the
+last minute.`,
+		Example: `  claimq types
+  claimq types --type mail
+  claimq types --order oldest --limit 10
+  claimq types --attention`,
+		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("limit") && (limit < 1 || limit > listPageMax) {
+				return term.UsageErrorf("--limit is %d: it must be 1 to %d", limit, listPageMax)
+			}
+			q := url.Values{}
+			if limit != 0 {
+				q.Set("limit", strconv.Itoa(limit))
+			}
+			if order != "" {
+				q.Set("order", order)
+			}
+			if name != "" {
+				q.Set("name", name)
+			}
+			if attention {
+				q.Set("attention", "true")
+			}
+			path := "/api/types"
+			if len(q) > 0 {
+				path += "?" + q.Encode()
+			}
 			return session.With(a, &f, func(s session.Talk) error {
 				var answer wire.Types
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/types"}, "", &answer)
+				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: path}, "", &answer)
 				if err != nil || shown {
 					return err
 				}
-				return showTypes(a, answer.Types, taskType)
+				if err := showTypes(a, answer.Types, taskType); err != nil {
+					return err
+				}
+				return tellTypesLeft(a, &answer)
 			})
 		},
 	}
 	session.AddFlags(a, cmd, &f)
 	session.Within(cmd, session.LookTimeout)
 	cmd.Flags().StringVar(&taskType, "type", "", "only this task type, in the table")
+	cmd.Flags().StringVar(&name, "name", "", "only types with this in their names, in upper or lower case")
+	cmd.Flags().StringVar(&order, "order", "", "what comes first: name (the default), a status, oldest or a rate")
+	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most (default all)")
+	cmd.Flags().BoolVar(&attention, "attention", false, "only types to look at")
+	cmd.MarkFlagsMutuallyExclusive("type", "limit")
 	return cmd
+}
+
+// tellTypesLeft says how many types a limit has left out.
+func tellTypesLeft(a *term.App, t *wire.Types) error {
+	left := t.Matched - len(t.Types)
+	if left <= 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(a.Stderr, "There are more types, %s: raise --limit.\n", term.Number(left))
+	return err
 }
 
 // showTypes prints a row a type; only the settings that some type has take a

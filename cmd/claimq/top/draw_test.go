@@ -38,10 +38,10 @@ func working(done float64) func(*Look) {
 		}
 		limit, rate := int32(1), 2.5
 		l.Types = &Types{At: l.At, Rows: []wire.Type{
-			{TaskType: "img.resize", Counts: map[string]int64{"pending": 1200, "claimed": 63, "completed": 1_200_000}, OldestPendingAgeMS: 93_000, SubmittedPerS: 1180.2, CompletedPerS: 1170},
-			{TaskType: "mail", Counts: map[string]int64{"pending": 62, "failed": 17, "scheduled": 3}, OldestPendingAgeMS: 900, SubmittedPerS: 12.34, CompletedPerS: 9, FailedPerS: 1},
-			{TaskType: "report:weekly", Counts: map[string]int64{"pending": 1, "claimed": 1}, OldestPendingAgeMS: 3 * 24 * 3_600_000, SubmittedPerS: 0.016667, TypeSettings: wire.TypeSettings{MaxClaimed: &limit, RateLimit: &rate}},
-			{TaskType: "sms", Counts: map[string]int64{"pending": 1}, OldestPendingAgeMS: 3_725_000, TypeSettings: wire.TypeSettings{Paused: true}},
+			{TaskType: "img.resize", TypeTallies: wire.TypeTallies{Counts: map[string]int64{"pending": 1200, "claimed": 63, "completed": 1_200_000}, OldestPendingAgeMS: 93_000, SubmittedPerS: 1180.2, CompletedPerS: 1170}},
+			{TaskType: "mail", TypeTallies: wire.TypeTallies{Counts: map[string]int64{"pending": 62, "failed": 17, "scheduled": 3}, OldestPendingAgeMS: 900, SubmittedPerS: 12.34, CompletedPerS: 9, FailedPerS: 1}},
+			{TaskType: "report:weekly", TypeTallies: wire.TypeTallies{Counts: map[string]int64{"pending": 1, "claimed": 1}, OldestPendingAgeMS: 3 * 24 * 3_600_000, SubmittedPerS: 0.016667}, TypeSettings: wire.TypeSettings{MaxClaimed: &limit, RateLimit: &rate}},
+			{TaskType: "sms", TypeTallies: wire.TypeTallies{Counts: map[string]int64{"pending": 1}, OldestPendingAgeMS: 3_725_000}, TypeSettings: wire.TypeSettings{Paused: true}},
 		}}
 		last := l.At.Add(-350 * time.Millisecond)
 		l.Workers = &Workers{At: l.At, Rows: []wire.Worker{
@@ -57,7 +57,7 @@ func working(done float64) func(*Look) {
 func many(l *Look) {
 	l.Types.Rows, l.Workers.Rows = nil, nil
 	for i := range 400 {
-		l.Types.Rows = append(l.Types.Rows, wire.Type{TaskType: fmt.Sprintf("type-%03d", i), Counts: map[string]int64{"pending": int64(i)}})
+		l.Types.Rows = append(l.Types.Rows, wire.Type{TaskType: fmt.Sprintf("type-%03d", i), TypeTallies: wire.TypeTallies{Counts: map[string]int64{"pending": int64(i)}}})
 		l.Workers.Rows = append(l.Workers.Rows, wire.Worker{WorkerID: fmt.Sprintf("worker-%03d", i), Claimed: i})
 	}
 }

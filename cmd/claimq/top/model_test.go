@@ -206,7 +206,7 @@ func TestModel_typesAlone(t *testing.T) {
 	m := Model{Filter: []string{"mail", "img-*"}}
 	var rows []wire.Type
 	for _, name := range []string{"img", "img-a", "img-b", "mail", "mail2"} {
-		rows = append(rows, wire.Type{TaskType: name, Counts: map[string]int64{"pending": 2, "failed": 1}, OldestPendingAgeMS: 40})
+		rows = append(rows, wire.Type{TaskType: name, TypeTallies: wire.TypeTallies{Counts: map[string]int64{"pending": 2, "failed": 1}, OldestPendingAgeMS: 40}})
 	}
 	v := m.Add(Look{At: noon, Types: &Types{At: noon, Rows: rows}})
 	var names []string

@@ -86,7 +86,7 @@ func (c *nodes) answer(w http.ResponseWriter, r *http.Request, id string) {
 		}
 		_ = json.NewEncoder(w).Encode(answer)
 	case "/api/types":
-		answer := wire.Types{Success: true, Types: []wire.Type{{TaskType: "mail" + strings.Repeat("x", c.padding), Counts: map[string]int64{"pending": 3}}}}
+		answer := wire.Types{Success: true, Types: []wire.Type{{TaskType: "mail" + strings.Repeat("x", c.padding), TypeTallies: wire.TypeTallies{Counts: map[string]int64{"pending": 3}}}}}
 		c.types++
 		_ = json.NewEncoder(w).Encode(answer)
 	case "/api/workers":
