@@ -150,7 +150,7 @@ func (b *backupStream) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// tell tells the trail what became of it.
+// tell tells the trail how it ended.
 func (b *backupStream) tell(kind event.Kind, what string) {
 	b.server.tell(fsm.Tell{Kind: kind, By: b.by.Name, What: what + ", to " + b.to}, b.by.Key)
 }

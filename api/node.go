@@ -14,7 +14,7 @@ import (
 // Node is what the HTTP layer needs of the node it serves. Every method is
 // safe for concurrent use. Errors are those of package fsm, wrapped.
 type Node interface {
-	// Propose replicates cmd and returns what became of it once it is on a
+	// Propose replicates cmd and returns the outcome once it is on a
 	// quorum's disks and applied here. Errors: fsm.ErrNotLeader, ErrNoLeader,
 	// ErrOverloaded, ErrShuttingDown, ErrTooLarge, ErrLevel (nothing was written);
 	// ErrOutcomeUnknown.

@@ -130,7 +130,7 @@ func TestRate_RefusedSettles(t *testing.T) {
 	}
 }
 
-// A reload is no way to a full bucket, but a new rate counts anew.
+// A reload is no way to a full bucket, but a new rate counts again.
 func TestRate_Reload(t *testing.T) {
 	t.Parallel()
 	keys := []keyring.Key{limited(testKey("operator"), 2), limited(testKey("reader"), 2)}

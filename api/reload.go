@@ -22,7 +22,7 @@ import (
 // none any more: that would open it to everybody.
 var errNoKeys = errors.New("there is no key any more, which would open the server to everybody: keep one, or restart it without keys")
 
-// readKeys reads the keys anew and returns how many there are, and whether there
+// readKeys reads the keys again and returns how many there are, and whether there
 // is any change. On an error the keys from before stay in force. A server that
 // was open has keys from then on; one that has keys never becomes open.
 func (s *Server) readKeys() (count int, changed bool, err error) {
@@ -84,7 +84,7 @@ func (s *Server) closeTokens() {
 	}
 }
 
-// HangUp is what SIGHUP does: the keys are read anew, as by POST /api/reload. A
+// HangUp is what SIGHUP does: the keys are read again, as by POST /api/reload. A
 // change is told in the trail.
 func (s *Server) HangUp() {
 	count, changed, err := s.readKeys()

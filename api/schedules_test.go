@@ -221,7 +221,7 @@ func TestSchedule_Life(t *testing.T) {
 		t.Errorf("list: %+v", list)
 	}
 
-	// The same plan goes on, whatever else changes; another one begins anew.
+	// The same plan goes on, whatever else changes; another one begins again.
 	node.Advance(2000)
 	set = s.call(t, "PUT /api/schedules/b", `{"task":{"params":3},"every_ms":5000,"overlap":"allow"}`).schedules(t, 200).Schedule
 	if !set.NextRunAt.Equal(*at(5000)) || !set.CreatedAt.Equal(*at(0)) || !set.UpdatedAt.Equal(*at(2000)) || set.Overlap != "allow" {

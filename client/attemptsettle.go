@@ -173,7 +173,7 @@ func isFinal(err error) bool {
 	return errors.Is(err, ErrClosed) || errors.As(err, &refusal) && refusal.Status < http.StatusInternalServerError && refusal.Status != http.StatusTooManyRequests
 }
 
-// report counts the claim as settled, or what became of it else.
+// report counts the claim as settled, or what else its outcome is.
 func (a *attempt) report(settled *atomic.Int64, err error) {
 	if err == nil {
 		settled.Add(1)

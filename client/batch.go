@@ -24,7 +24,7 @@ type Op struct {
 	claim    *Claim        // whose holder makes the op
 }
 
-// OpResult is what became of one Op: what its own call returns.
+// OpResult is the outcome of one Op: what its own call returns.
 type OpResult struct {
 	// Task is the one that the op is about, as it is after it; of a submit whose
 	// key was taken, the task that has it. nil of a claim and a delete.

@@ -44,7 +44,7 @@ type Request struct {
 	// once.
 	Wait time.Duration
 
-	// prepare, if not nil, makes Body and Wait anew for each try.
+	// prepare, if not nil, makes Body and Wait again for each try.
 	prepare func() (body []byte, wait time.Duration, err error)
 	// take, if not nil, reads the body of a successful answer, and reports whether that
 	// is whole and says that it is a success. It may be called again, for another try.

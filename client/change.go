@@ -121,7 +121,7 @@ type Action struct {
 	Expect *int64
 }
 
-// Acted is what became of an Action.
+// Acted is the outcome of an Action.
 type Acted struct {
 	Matched int64 // tasks that the filter selected
 	Done    int64 // tasks that it was done with; the others refused it

@@ -38,7 +38,7 @@ type claimCall struct {
 }
 
 // claimTasks claims by the request, waiting as long as it says. With a request
-// id of its own making it asks anew if what an earlier try claimed is over by
+// id of its own making it asks again if what an earlier try claimed is over by
 // the time of the answer.
 func (c *Client) claimTasks(ctx context.Context, path string, req ClaimRequest, limit int) ([]*Claim, error) {
 	if err := req.check(); err != nil {

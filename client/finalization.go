@@ -94,7 +94,7 @@ type FinalizeRequest struct {
 	Token int64
 }
 
-// Finalized is what became of a task's finalization.
+// Finalized is the outcome of a task's finalization.
 type Finalized struct {
 	// Action is what was done: StatusCompleted, StatusFailed or StatusCancelled.
 	Action TaskStatus

@@ -79,7 +79,7 @@ func (s *stream) run(ctx context.Context) error {
 		if err := waitFor(ctx, s.tries.Pause(0, rand.N[time.Duration])); err != nil {
 			return err
 		}
-		s.c.logger.Debug("claimq: following the trail anew", "node", base, "after", s.after, "err", err)
+		s.c.logger.Debug("claimq: following the trail again", "node", base, "after", s.after, "err", err)
 	}
 }
 

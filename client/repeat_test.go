@@ -302,7 +302,7 @@ func TestCall_boundsTheAnswer(t *testing.T) {
 	}
 }
 
-// An answer that begins as a success and is not whole is none: nobody knows what became
+// An answer that begins as a success and is not whole is none: nobody knows the outcome
 // of the call, and it is repeated.
 func TestClient_aSuccessThatIsNotWhole(t *testing.T) {
 	t.Parallel()

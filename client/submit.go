@@ -97,7 +97,7 @@ func (c *Client) submit(ctx context.Context, task *Task) (wire.Answer, error) {
 	return answer, err
 }
 
-// SubmitMany adds tasks and returns what became of each, in order; err joins
+// SubmitMany adds tasks and returns the outcome of each, in order; err joins
 // the elements' errors. It sends up to 1,000 tasks, 10,000 with their steps, or
 // 7 MiB a request: of the
 // tasks of one request all valid ones are on a quorum's disks, or none. After a

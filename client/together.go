@@ -166,7 +166,7 @@ func (c *Client) together(ctx context.Context, l *lane.Lane[share], r *ride, tak
 	return err
 }
 
-// submitOne submits a task, by itself or with others, and returns what became of it. body
+// submitOne submits a task, by itself or with others, and returns the outcome. body
 // is the task with its idempotency key.
 func (c *Client) submitOne(ctx context.Context, body []byte) (result wire.SubmitResult, err error) {
 	alone := func(ctx context.Context) error {

@@ -594,7 +594,7 @@ func TestTogether_fallsShort(t *testing.T) {
 	})
 }
 
-// An answer whose results cannot be read leaves open what became of the calls.
+// An answer whose results cannot be read leaves open the outcome of the calls.
 func TestTogether_unreadable(t *testing.T) {
 	t.Parallel()
 	crowd(t, func(t *testing.T, c *crowded) {

@@ -166,7 +166,7 @@ func (r *shift) end() {
 	r.endLife()
 }
 
-// stop waits for the handlers that run, as Run says, and returns what became of
+// stop waits for the handlers that run, as Run says, and returns the outcome of
 // those that it did not end well for.
 func (r *shift) stop() error {
 	r.endClaiming()

@@ -333,7 +333,7 @@ func TestWorker_repeatsLostClaims(t *testing.T) {
 }
 
 // What a claim got that could not be asked for again before its lease ended is
-// claimed anew.
+// claimed again.
 func TestWorker_forgetsClaimsThatAreOver(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{})

@@ -108,7 +108,7 @@ func (r *shift) request(types []string) ClaimRequest {
 }
 
 // ask makes one claim. The error is errMoreRoom if it was cut off to be begun
-// anew.
+// again.
 func (r *shift) ask(free *slots.Room, req ClaimRequest, limit int) ([]*Claim, error) {
 	ctx, cancel := context.WithCancelCause(r.claiming)
 	defer cancel(nil)

@@ -30,7 +30,7 @@ type office struct {
 	types    string                 // of GET /api/types
 	defaults string                 // of GET /api/defaults
 	requests map[string]wire.Answer // by claim_request_id
-	changed  chan struct{}          // closed and made anew when a task becomes pending
+	changed  chan struct{}          // closed and made again when a task becomes pending
 	calls    []request              // all that came, in order
 	// fault, if not nil, may answer a call in place of the office. before is false if
 	// the call was done and its answer is in question.

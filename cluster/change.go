@@ -295,7 +295,7 @@ func (n *Node) promoteMember(ctx context.Context, l *leadership, member fsm.Node
 	if _, err := n.wishNonvoter(ctx, member.NodeRecord, false); err != nil || member.Suffrage == suffrageVoter {
 		return err
 	}
-	// Raft would add one anew that another leader has removed meanwhile.
+	// Raft would add one again that another leader has removed meanwhile.
 	servers := n.servers()
 	at := slices.IndexFunc(servers, func(s raft.Server) bool { return string(s.ID) == member.UUID })
 	if at < 0 {

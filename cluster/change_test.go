@@ -64,7 +64,7 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// A leader that has handed over starts its Raft anew, in the same process: it
+// A leader that has handed over starts its Raft again, in the same process: it
 // keeps its state, gets what it is sent, votes, and leads again.
 func TestNode_Transfer(t *testing.T) {
 	t.Parallel()
@@ -93,8 +93,8 @@ func TestNode_Transfer(t *testing.T) {
 				if got := old.AppliedIndex(); got < at {
 					t.Errorf("the old leader went back from index %d to %d", at, got)
 				}
-				if !strings.Contains(log.String(), "raft started anew") {
-					t.Error("the old leader has not started its Raft anew")
+				if !strings.Contains(log.String(), "raft started again") {
+					t.Error("the old leader has not started its Raft again")
 				}
 				c.Propose(submit("with the new leader"))
 				c.EnsureSame()

@@ -85,7 +85,7 @@ func (n *Node) noteHashes(ctx context.Context, hurried func() bool) {
 		case s := <-n.fsm.Captured:
 			hash, rotten := hasher.Hash(s)
 			if rotten > 0 {
-				// What becomes of it is for the comparison to say.
+				// The comparison decides about it.
 				n.logger.Error("a part of the state changed, and no command changed it: the memory is faulty, or this is a bug",
 					"index", s.Index(), "pages", rotten)
 			}

@@ -223,7 +223,7 @@ func (l *leadership) promote(s raft.Server) {
 		return // the next look comes
 	}
 	defer unlock()
-	// It may have been removed while others were asked: Raft would add it anew.
+	// It may have been removed while others were asked: Raft would add it again.
 	if !slices.Contains(n.servers(), s) || l.keptNonvoter(s) {
 		return
 	}

@@ -38,7 +38,7 @@ func gathered(t *testing.T, r *prometheus.Registry) map[string]float64 {
 }
 
 // watched starts three nodes whose metrics can be gathered, by node id. A node
-// that starts again begins anew.
+// that starts again begins again.
 func watched(t *testing.T, options ...clustertest.Option) (*clustertest.Cluster, map[string]*prometheus.Registry) {
 	registries := make(map[string]*prometheus.Registry)
 	options = append(options, func(cfg *cluster.Config) {

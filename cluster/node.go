@@ -99,7 +99,7 @@ type Parts struct {
 	Snapshots raft.SnapshotStore
 	Transport raft.Transport // with pre-vote; the node closes it
 	// NewTransport makes another transport at the same address, once the one
-	// before has been closed; nil = Raft is never started anew.
+	// before has been closed; nil = Raft is never started again.
 	NewTransport func() (raft.Transport, error)
 	// Servers bootstraps a node without state.
 	Servers []raft.Server

@@ -13,7 +13,7 @@ import (
 )
 
 // catchUpMax is how long a nonvoter may take to catch up before it is said that
-// something hinders it.
+// something prevents it.
 const catchUpMax = 5 * time.Minute
 
 // viewOf says how one node is, and in words why it takes no part if it does not.

@@ -7,7 +7,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// Propose replicates cmd and returns what became of it once it is on a
+// Propose replicates cmd and returns the outcome once it is on a
 // quorum's disks and applied here. ctx ends the caller's wait, not the command.
 // Errors: fsm.ErrNotLeader, fsm.ErrNoLeader, fsm.ErrOverloaded,
 // fsm.ErrShuttingDown, fsm.ErrTooLarge, fsm.ErrLevel (nothing was written);

@@ -13,7 +13,7 @@ import (
 	"github.com/claimq/claimq/cluster/confirm"
 )
 
-// raftHandle is a node's Raft, which may be started anew while the node runs.
+// raftHandle is a node's Raft, which may be started again while the node runs.
 // Whoever calls it meanwhile talks to the one that has been shut down. Its
 // methods are Raft's own.
 type raftHandle struct {
@@ -140,7 +140,7 @@ func (r *raftRun) shutdownOnce() error {
 }
 
 // newRun starts Raft over the node's stores. again is true for one that is
-// started anew: the state machine goes on from what it has.
+// started again: the state machine goes on from what it has.
 func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftRun, error) {
 	ctx, cancel := context.WithCancelCause(n.ctx)
 	wrapped := confirm.Config{HeartbeatTimeout: heartbeatTimeout, Leads: n.leadsWith, Done: ctx.Done()}
@@ -180,10 +180,10 @@ type besideLog interface {
 	AwaitStored(index uint64) error
 }
 
-// restartRaft shuts Raft down and starts it anew over the same stores, in a node
+// restartRaft shuts Raft down and starts it again over the same stores, in a node
 // that does not lead any more. A leader that has handed its leadership over may
 // be left in a state in which it refuses every entry should it ever lead again;
-// what is started anew is not. An error is fatal: the node has no Raft then.
+// what is started again is not. An error is fatal: the node has no Raft then.
 func (n *Node) restartRaft() error {
 	newTransport := n.parts.NewTransport
 	if newTransport == nil {
@@ -199,12 +199,12 @@ func (n *Node) restartRaft() error {
 	}
 	run, err := n.newRun(n.parts, transport, true)
 	if err != nil {
-		return fmt.Errorf("start raft anew: %w", err)
+		return fmt.Errorf("start raft again: %w", err)
 	}
 	n.raft.run.Store(run)
 	if n.removed.Load() {
 		return run.shutdown() // leaveForGood may have seen the one before
 	}
-	n.logger.Info("raft started anew", "took_ms", (n.clock.Mono() - begin).Milliseconds())
+	n.logger.Info("raft started again", "took_ms", (n.clock.Mono() - begin).Milliseconds())
 	return nil
 }

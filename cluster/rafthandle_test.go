@@ -57,7 +57,7 @@ func TestRestartRaft_givesUpASnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if leader.raft.run.Load() == before {
-		t.Fatal("raft was not started anew")
+		t.Fatal("raft was not started again")
 	}
 	if err := <-taken; err == nil {
 		t.Error("the snapshot was taken all the same")
@@ -93,7 +93,7 @@ func TestEndTransfer_leadsBetweenScopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n.raft.run.Load() != before {
-		t.Error("raft was started anew on a node that leads")
+		t.Error("raft was started again on a node that leads")
 	}
 }
 
@@ -153,7 +153,7 @@ func TestRaftRun_shutdownTwice(t *testing.T) {
 	})
 }
 
-// A node that learns that it was removed while its Raft is being started anew has none
+// A node that learns that it was removed while its Raft is being started again has none
 // that runs on.
 func TestRestartRaft_removed(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 
 const (
 	// transferEndMax is how long after a transfer the old leadership's end is
-	// waited for, before Raft is started anew. A transfer that did not succeed
+	// waited for, before Raft is started again. A transfer that did not succeed
 	// ends none.
 	transferEndMax = 5 * time.Second
 	// leaderPollInterval is how often it is looked who leads now.
@@ -23,7 +23,7 @@ const (
 
 // Transfer hands the leadership to the voter named nodeID, to the one that is
 // furthest if that is "", and returns who leads then. This node's Raft is
-// started anew after it. Errors: RemoveNode's.
+// started again after it. Errors: RemoveNode's.
 func (n *Node) Transfer(ctx context.Context, nodeID string) (leader string, err error) {
 	l, unlock, err := n.lockLeading(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func transferTargets(view fsm.ClusterView, nodeID string) ([]fsm.NodeView, error
 }
 
 // moveLeadership hands the leadership l to the first of the targets that takes
-// it, best first, and has Raft started anew. The caller has locked the
+// it, best first, and has Raft started again. The caller has locked the
 // membership. Errors: *fsm.MembershipRefused: nobody took it, this node leads
 // on; ctx's cause as fsm.ErrOutcomeUnknown.
 func (n *Node) moveLeadership(ctx context.Context, l *leadership, targets []fsm.NodeView) error {
@@ -141,10 +141,10 @@ func namesOf(nodes []fsm.NodeView) func(yield func(string) bool) {
 // transferred is a leadership that was handed over, or was tried to be.
 type transferred struct {
 	from      *leadership
-	restarted chan struct{} // closed when Raft runs anew, or has no need to
+	restarted chan struct{} // closed when Raft runs again, or has no need to
 }
 
-// monitorTransfers starts Raft anew after each transfer, once the old leadership
+// monitorTransfers starts Raft again after each transfer, once the old leadership
 // has ended.
 func (n *Node) monitorTransfers(ctx context.Context) {
 	for {

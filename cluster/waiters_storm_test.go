@@ -30,7 +30,7 @@ func (s *storm) note(format string, args ...any) {
 	s.steps = append(s.steps, fmt.Sprintf(format, args...))
 }
 
-// propose proposes cmd, and does not wait for what becomes of it.
+// propose proposes cmd, and does not wait for the outcome.
 func (s *storm) propose(cmd fsm.Command) {
 	s.note("%+v", cmd)
 	s.proposing.Go(func() {

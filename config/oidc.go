@@ -15,7 +15,7 @@ const (
 	tokenRolesMax = 1_000
 	// groupBytesMax bounds the name of a group.
 	groupBytesMax = 256
-	// oidcLeewayMax bounds oidc.leeway: clocks that are further apart have to be mended.
+	// oidcLeewayMax bounds oidc.leeway: clocks that are further apart have to be set right.
 	oidcLeewayMax = 5 * time.Minute
 	// oidcLifetimeMax bounds oidc.lifetime_max: a year.
 	oidcLifetimeMax = 8760 * time.Hour

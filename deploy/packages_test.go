@@ -298,6 +298,6 @@ func (p packages) composeSecrets(t *testing.T) {
 		}
 	}
 	if out, err := run(); err == nil {
-		t.Errorf("it makes the secrets anew: %s", out)
+		t.Errorf("it makes the secrets again: %s", out)
 	}
 }

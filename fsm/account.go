@@ -209,7 +209,7 @@ func (m *Machine) leave(t *Task) {
 	}
 }
 
-// arrange lets the rest of the task's group and type follow what became of it.
+// arrange lets the rest of the task's group and type follow the change.
 // It ends every change of a task: after leave alone, claims do not see the
 // state as it is.
 func (m *Machine) arrange(ts *typeState, t *Task) {

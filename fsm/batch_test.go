@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// outcomes shows what became of a batch's ops.
+// outcomes shows the outcome of a batch's ops.
 func outcomes(r Result) string {
 	s := string(r.Code)
 	if r.Code != "" {

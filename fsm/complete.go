@@ -5,7 +5,7 @@ import "github.com/claimq/claimq/fsm/wire"
 // Complete ends the task as completed. At most one of Result (JSON as given)
 // and ResultPayload (opaque) is set. In the same step it submits Submit and then
 // claims Claim, which may get one of them. Result.Submitted and Result.Claims
-// have what became of these.
+// have the outcome.
 type Complete struct {
 	Hold
 	Result        []byte

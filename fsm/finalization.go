@@ -25,7 +25,7 @@ type FinalizationAttempt struct {
 	At          int64 // by T
 }
 
-// FinalizationOutcome is what became of a claim of a finalization.
+// FinalizationOutcome is the outcome of a claim of a finalization.
 type FinalizationOutcome uint8
 
 // The outcomes. The numbers are in snapshots and never change.

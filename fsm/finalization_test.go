@@ -451,7 +451,7 @@ func TestFinalize_AsFailed(t *testing.T) {
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	// Retried, it can be finalized anew; who tried before is still known.
+	// Retried, it can be finalized again; who tried before is still known.
 	s.do(Retry{ID: 1})
 	if got := s.claimEnd("p2"); got.Outcome != FinalizationClaimed || got.Token <= token || len(s.view().Attempts) != 2 {
 		t.Errorf("after a retry: %+v, %+v", got, s.view())

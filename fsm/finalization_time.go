@@ -18,7 +18,7 @@ func (f *Finalization) holder(u int64) string {
 	return f.ProcessorID
 }
 
-// lasting returns what becomes of the finalization when its claim is to last
+// lasting returns the finalization as it is when its claim is to last
 // timeoutMS from now. That is the claim's length from then on; but it is over no
 // earlier than it was.
 func (f *Finalization) lasting(timeoutMS, u int64) *Finalization {

@@ -170,7 +170,7 @@ func TestGolden_FilesStayReadable(t *testing.T) {
 			continue
 		}
 		if again := AppendEntry(nil, stamp, commands...); !bytes.Equal(again, golden) {
-			t.Errorf("%s is written anew as\n%x, want\n%x", path, again, golden)
+			t.Errorf("%s is written again as\n%x, want\n%x", path, again, golden)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // The state hash is the sum of the records' hashes modulo 2^128, whatever
-// their order. Computed here anew, from the snapshot's bytes.
+// their order. Computed here again, from the snapshot's bytes.
 func TestSnapshot_HashIsTheSumOfItsRecords(t *testing.T) {
 	t.Parallel()
 	m := newSmall()

@@ -54,7 +54,7 @@ func newSaved() saved {
 	return saved{header: header{NextID: 1, NextToken: 1, NextRequest: 1}, trail: trail.New()}
 }
 
-// derived is what is known of the saved state beside: Machine.rebuild makes it anew of
+// derived is what is known of the saved state beside: Machine.rebuild makes it again of
 // that alone, and it comes out as it was.
 type derived struct {
 	parents         map[uint64]*parentState       // by the parent's id

@@ -21,7 +21,7 @@ const (
 	rateKinds
 )
 
-// typeRates counts what became of a type's tasks of late.
+// typeRates counts the submits and ends of a type's tasks of late.
 type typeRates struct {
 	slot   int64 // the newest one, T in rateSlotMS
 	counts [rateSlots][rateKinds]uint32
@@ -86,7 +86,7 @@ func (m *Machine) count(ts *typeState, kind rateKind) {
 	}
 }
 
-// Activity is what becomes of tasks. Submitted, Completed and Failed only grow, but start
+// Activity is how many tasks were submitted and ended. Submitted, Completed and Failed only grow, but start
 // from 0 when the state was restored, and of a type when it had neither tasks nor settings
 // for a while: they are no part of the state.
 type Activity struct {

@@ -52,7 +52,7 @@ const (
 // could change more than 10,000 tasks. Answers do not show it.
 const ReasonReach Reason = "reach"
 
-// Result is what became of one command. It is the same on every node.
+// Result is the outcome of one command. It is the same on every node.
 type Result struct {
 	// Code is "" if the command was accepted; then the fields below say what
 	// it did.
@@ -104,7 +104,7 @@ type Result struct {
 	Expired int
 }
 
-// Submitted is what became of one task of a Submit.
+// Submitted is the outcome of one task of a Submit.
 type Submitted struct {
 	Task        *Task // a copy; the task that has the key if not Created
 	Created     bool

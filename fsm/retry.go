@@ -110,7 +110,7 @@ func mayRetry(t *Task, c Retry) bool {
 }
 
 // endedByRetry reports whether the task's last claim that ended had the token,
-// and a retry ended it: the task is claimed anew, or that retry cancelled it, as
+// and a retry ended it: the task is claimed again, or that retry cancelled it, as
 // this had been asked for. One that was cancelled later may be retried.
 func endedByRetry(t *Task, token uint64) bool {
 	last := lastEnded(t.Log)

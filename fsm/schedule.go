@@ -11,7 +11,7 @@ import (
 )
 
 // SetSchedule makes the schedule, or replaces the one of its name. Result.Created
-// says which; Result.Schedule is what became of it. CodeInvalidRequest if there
+// says which; Result.Schedule is the outcome. CodeInvalidRequest if there
 // would be more than 10,000.
 type SetSchedule struct {
 	Schedule Schedule

@@ -142,7 +142,7 @@ func (s *script) finalization(id uint64) {
 }
 
 // TestScripts_Restored plays each script on machines that are restored from a
-// snapshot before every entry: all that is derived is built anew each time.
+// snapshot before every entry: all that is derived is built again each time.
 func TestScripts_Restored(t *testing.T) {
 	t.Parallel()
 	replayScripts(t, "", func(s *script, _ []Command) {

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite the outcomes in testdata/*.txt"
 //	# comments
 //	commands, one a line
 //	----
-//	what became of them, and every task that they changed
+//	the outcome, and every task that they changed
 //
 // Each command is a log entry of its own; a line that begins with "and" adds to
 // the entry before. testdata/README.md has the words of the language.

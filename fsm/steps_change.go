@@ -90,7 +90,7 @@ func (m *Machine) retrySteps(c Retry, ps *parentState) {
 
 // cannotRetryStep returns why the step, which failed or was cancelled, cannot be
 // retried by itself: its parent has ended, or is being cancelled, or it depends on
-// one that failed or was cancelled, and would be blocked in vain.
+// one that failed or was cancelled, and would stay blocked.
 func (m *Machine) cannotRetryStep(t *Task) (refusal Result, refused bool) {
 	if t.Step() == nil || !retriable(t) {
 		return Result{}, false

@@ -14,7 +14,7 @@ func newLifeHarness(t *testing.T) *harness {
 	return h
 }
 
-// set changes settings of a type and returns what became of it.
+// set changes settings of a type and returns the outcome.
 func (h *harness) set(name string, fields TypeFields, s TypeSettings) TypeView {
 	h.t.Helper()
 	r := h.do(SetType{Type: name, Set: fields, Settings: s})

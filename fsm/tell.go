@@ -130,7 +130,7 @@ func (m *Machine) tellOperator(c Tell) Result {
 }
 
 // outcomeEvents are the events that the outcomes are told as. The cancellation
-// of a claim is told by what became of the task.
+// of a claim is told by what the task is then.
 var outcomeEvents = [...]event.Kind{
 	OutcomeCompleted: event.Completed,
 	OutcomeFailed:    event.Failed,
@@ -140,7 +140,7 @@ var outcomeEvents = [...]event.Kind{
 	OutcomeCancelled: 0,
 }
 
-// tellEnd tells how the claim e ended, and what became of the task.
+// tellEnd tells how the claim e ended, and what the task is then.
 func (m *Machine) tellEnd(e *event.Event, t *Task, outcome Outcome, failure string) {
 	if outcome == OutcomeReleased {
 		e.Attempt++ // it is not counted any more, but it was this one

@@ -10,7 +10,7 @@ import (
 
 // undo is the journal of an atomic batch: what its ops replaced, so that all of
 // it can be put back. Only what is saved is in it, and what the entry tells its
-// caller. All that is derived is taken off record by record and built anew from
+// caller. All that is derived is taken off record by record and built again from
 // the records that were put back, by the same code that builds it when a
 // snapshot is restored: so it cannot remember that there was a batch.
 type undo struct {

@@ -127,7 +127,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	for !condition() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("waited too long: %s", what)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

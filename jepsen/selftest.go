@@ -19,7 +19,7 @@ import (
 // errNotCaught is returned when the harness passed a run with a planted bug.
 var errNotCaught = errors.New("a planted bug was not caught")
 
-// caught is what became of one plant.
+// caught is the outcome of one plant.
 type caught struct {
 	plant plants.Plant
 	by    string        // the tests, or check and rule, "" = not caught

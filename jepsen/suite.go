@@ -117,7 +117,7 @@ func runSuite(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// said is what became of a run, in a line.
+// said is the outcome of a run, in a line.
 func said(v judge.Verdict, err error) string {
 	switch {
 	case err != nil:

@@ -117,7 +117,7 @@ func (c *Complete) rest(b []byte, p *fsm.Proposed) []byte {
 	return appendRepeated(b, p.Result.Repeated)
 }
 
-// appendSubmitted appends what became of the follow-up tasks. A repeated answer
+// appendSubmitted appends the outcome of the follow-up tasks. A repeated answer
 // does not know any more what a task was compared with.
 func appendSubmitted(b []byte, done []fsm.Submitted, repeated bool) []byte {
 	b = append(b, `,"submitted":[`...)

@@ -316,7 +316,7 @@ func appendCreated(b []byte, created, same bool) []byte {
 }
 
 // AppendSubmitMany appends the answer to a submit of many: items says what is
-// wrong with each, done has what became of the others, in order.
+// wrong with each, done has the outcome of the others, in order.
 func AppendSubmitMany(b []byte, items []*refuse.Refusal, done []fsm.Submitted) []byte {
 	b = append(b, `{"success":true,"results":[`...)
 	failed := 0

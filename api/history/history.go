@@ -27,7 +27,7 @@ type Source interface {
 	Ready() error
 }
 
-// Point is an interval: what became of tasks in it, and what there was at its end.
+// Point is an interval: how many tasks were submitted and ended in it, and what there was at its end.
 type Point struct {
 	Submitted, Completed, Failed uint32
 	Pending, Claimed             uint32

@@ -319,7 +319,7 @@ func ValidText(key []byte) bool {
 	return true
 }
 
-// Again looks up anew who made a request that goes on. bad says why it does not, nil if it
+// Again looks up again who made a request that goes on. bad says why it does not, nil if it
 // does: then expires is until when, the zero value: for ever. t may be nil: nobody is known.
 func (t *Ring) Again(who *Caller, from netip.Addr, now time.Time) (expires time.Time, why Failure, bad *refuse.Refusal) {
 	var k *Caller

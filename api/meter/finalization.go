@@ -107,7 +107,7 @@ func (m *Finalizations) collectors() []prometheus.Collector {
 	return cs
 }
 
-// counters returns the counters of what became of the calls.
+// counters returns the counters of the calls' outcomes.
 func (m *Finalizations) counters() []*prometheus.CounterVec {
 	return []*prometheus.CounterVec{
 		m.claimed, m.contended, m.contention, m.released, m.notOwned, m.extended, m.extendFailed,

@@ -90,7 +90,7 @@ func (p *pending) large() bool {
 	return len(p.buf) > largeCommandBytes || p.tasks > largeCommandTasks
 }
 
-// Future is what becomes of an entry; raft.ApplyFuture is one.
+// Future is the outcome of an entry; raft.ApplyFuture is one.
 type Future interface {
 	Error() error
 	Response() any
@@ -117,7 +117,7 @@ type Config struct {
 	// Packed, if not nil, is told of each entry how many commands and bytes it has.
 	Packed func(commands, bytes int)
 	// Waiters, if not nil, returns the claims that wait now, nil for none: they learn
-	// what became of each entry before the next one is packed.
+	// the outcome of each entry before the next one is packed.
 	Waiters func() *Waiters
 	// Reach, if not nil, says how many tasks a command may change.
 	Reach func(fsm.Command) int
@@ -160,7 +160,7 @@ func New(cfg Config) *Batcher {
 	return b
 }
 
-// Propose queues cmd and waits for what becomes of it. ctx ends the wait only:
+// Propose queues cmd and waits for the outcome. ctx ends the wait only:
 // a command that is in an entry already goes on, its outcome is unknown to the
 // caller.
 func (b *Batcher) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
@@ -413,7 +413,7 @@ func (b *Batcher) Run(stop <-chan struct{}) {
 	}
 }
 
-// settle tells those who wait what became of e, and takes their commands out of it.
+// settle tells those who wait the outcome of e, and takes their commands out of it.
 // These are all of one leadership, which need not be that of now.
 func (b *Batcher) settle(e *entry) {
 	for _, p := range e.items {
@@ -430,7 +430,7 @@ func (b *Batcher) settle(e *entry) {
 	}
 }
 
-// attend waits for what becomes of e, and meanwhile, as often as look says, for
+// attend waits for the outcome of e, and meanwhile, as often as look says, for
 // callers who wait no more.
 func (b *Batcher) attend(e *entry, done <-chan outcome, look *time.Timer) {
 	begun := time.Now()
@@ -480,13 +480,13 @@ func (b *Batcher) take(delivering bool) *entry {
 	return &entry{items: items, stamp: clock()}
 }
 
-// outcome is what became of an entry.
+// outcome is the outcome of an entry.
 type outcome struct {
 	applied *fsm.Applied
 	err     error
 }
 
-// start encodes e and hands it over. The channel gets what became of it.
+// start encodes e and hands it over. The channel gets the outcome.
 func (b *Batcher) start(e *entry) <-chan outcome {
 	size := 32
 	for _, p := range e.items {
@@ -542,7 +542,7 @@ func (e *entry) deliver() {
 	e.items = nil
 }
 
-// result returns what became of the command at place i of an applied entry.
+// result returns the outcome of the command at place i of an applied entry.
 func (e *entry) result(i int) fsm.Proposed {
 	return fsm.Proposed{Index: e.applied.Index, Stamp: e.applied.Stamp, Result: e.applied.Results[i], Release: e.applied.Release}
 }

@@ -1,5 +1,5 @@
-// Package batch is the way of a command into an entry of the log, and of what became of
-// it back to who waits for it; and the claims that wait for a task meanwhile. It knows no
+// Package batch is the way of a command into an entry of the log, and of its
+// outcome back to the caller that waits for it; and the claims that wait for a task meanwhile. It knows no
 // Raft but the future of an entry, and no node but what [Config] and [WaitersConfig] tell.
 // Package cluster has one [Batcher] for as long as a node runs, and [Waiters] for each of
 // its leaderships.

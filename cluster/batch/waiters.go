@@ -283,7 +283,7 @@ func (s *Waiters) wakeLocked(m *fsm.Machine) {
 	}
 }
 
-// settled is told what became of an entry, by the batcher, before the next one
+// settled is told the outcome of an entry, by the batcher, before the next one
 // is packed: whoever is proposed now is in that.
 func (s *Waiters) settled(e *entry) {
 	s.mu.Lock()
@@ -323,7 +323,7 @@ func (s *Waiters) settled(e *entry) {
 	})
 }
 
-// outcomeLocked takes what became of w's command. It returns true if w took
+// outcomeLocked takes the outcome of w's command. It returns true if w took
 // nothing and is parked again, at its old place. served counts what was taken,
 // by the types that were promised.
 func (s *Waiters) outcomeLocked(w *waiter, result fsm.Proposed, err error, served map[string]int) (again bool) {

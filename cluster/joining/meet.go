@@ -266,13 +266,13 @@ func checkUnclaimed(clusterID string, self peer.Hello, answers map[string]meetAn
 	}
 	for _, nodeID := range slices.Sorted(maps.Keys(earlier)) {
 		if id := earlier[nodeID]; id != "" && id != clusterID {
-			return fmt.Errorf("%w: no listed node has data, but node %q belonged to cluster %s: bring the nodes back that have its data, or start anew with empty data folders on all nodes", ErrInitialCluster, nodeID, id)
+			return fmt.Errorf("%w: no listed node has data, but node %q belonged to cluster %s: bring the nodes back that have its data, or start again with empty data folders on all nodes", ErrInitialCluster, nodeID, id)
 		}
 	}
 	return nil
 }
 
-// checkAnswer says what in one answer cannot be mended by waiting.
+// checkAnswer says what in one answer waiting cannot put right.
 func checkAnswer(list map[string]string, self peer.Hello, nodeID string, a meetAnswer) error {
 	addr := list[nodeID]
 	switch {

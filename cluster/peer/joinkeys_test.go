@@ -102,7 +102,7 @@ func TestPort_joinKeysReloaded(t *testing.T) {
 		_, err := ports[0].Call(t.Context(), ports[1].Addr(), "any", []byte("x"))
 		return err
 	}
-	anew := func() error { // over a new connection
+	again := func() error { // over a new connection
 		conn, err := ports[0].dial(t.Context(), ports[1].Addr(), PurposeHTTP, peertest.UUID("n2"))
 		if err == nil {
 			_ = conn.Close()
@@ -112,13 +112,13 @@ func TestPort_joinKeysReloaded(t *testing.T) {
 	for _, round := range []JoinKeys{{testKey}, {testKey, testOtherKey}, {testOtherKey, testKey}, {testOtherKey}} {
 		for i := range keys {
 			keys[i].Store(&round)
-			if err := errors.Join(call(), anew()); err != nil {
+			if err := errors.Join(call(), again()); err != nil {
 				t.Fatalf("with %q on %d nodes: %v", round, i+1, err)
 			}
 		}
 	}
 	keys[0].Store(&JoinKeys{testKey})
-	if err := anew(); !errors.Is(err, ErrRefused) {
+	if err := again(); !errors.Is(err, ErrRefused) {
 		t.Errorf("with the old key: %v", err)
 	}
 	if err := call(); err != nil {

@@ -61,7 +61,7 @@ func waitUntil(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("waited too long until %s", what)
 		}
 	}
 }

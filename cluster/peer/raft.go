@@ -14,7 +14,7 @@ import (
 const (
 	// raftCallTimeout bounds one of Raft's calls to a peer, connecting included.
 	// Lower, and a follower with a slow disk is given up while it writes; higher,
-	// and calls into a cut cable hang on after it was mended.
+	// and calls into a cut cable hang on after it was whole again.
 	raftCallTimeout = 3 * time.Second
 	// raftConnsPerPeer is how many idle connections Raft keeps to a peer.
 	raftConnsPerPeer = 3
@@ -22,7 +22,7 @@ const (
 
 // raftLayer is the part of the peer port that Raft's network transport sees.
 // Closing it ends its connections but not the port, so that a node can start
-// its Raft anew with a layer of its own.
+// its Raft again with a layer of its own.
 type raftLayer struct {
 	port *Port
 	done chan struct{} // closed by Close

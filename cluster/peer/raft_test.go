@@ -169,7 +169,7 @@ func TestStreamLayer_Dial_refusals(t *testing.T) {
 	}
 }
 
-// A node can start its Raft anew: the next layer gets what comes in, and
+// A node can start its Raft again: the next layer gets what comes in, and
 // nothing of the closed one is left.
 func TestStreamLayer_Close(t *testing.T) {
 	t.Parallel()

@@ -151,7 +151,7 @@ func (s *streamClient) run() {
 	c, err := s.port.dial(s.port.ctx, s.to.addr, PurposeStream, s.to.uuid)
 	if err != nil {
 		s.dialErr = err
-		s.forget() // before others see the error: they may try anew
+		s.forget() // before others see the error: they may try again
 		close(s.ready)
 		return
 	}
@@ -170,7 +170,7 @@ func (s *streamClient) run() {
 	s.port.log.Debug("peer stream: ended", "node_id", c.other.NodeID, "error", err)
 }
 
-// forget makes the port dial anew for the next request.
+// forget makes the port dial again for the next request.
 func (s *streamClient) forget() {
 	s.port.mu.Lock()
 	defer s.port.mu.Unlock()

@@ -180,9 +180,9 @@ func TestPort_exchangedAuthority(t *testing.T) {
 	}
 	wait()
 	waitUntil(t, "another one waits", func() bool { return w.acceptor.streams.Load() == 2 })
-	anew := slices.DeleteFunc(open(), func(c *peerConn) bool { return slices.Contains(old, c) })
-	if now := open(); len(anew) != 2 || len(now) != 4 {
-		t.Errorf("%d connections are open, %d of them new, want the two that are in use and two new ones", len(now), len(anew))
+	again := slices.DeleteFunc(open(), func(c *peerConn) bool { return slices.Contains(old, c) })
+	if now := open(); len(again) != 2 || len(now) != 4 {
+		t.Errorf("%d connections are open, %d of them new, want the two that are in use and two new ones", len(now), len(again))
 	}
 	close(release)
 	waiting.Wait()

@@ -351,9 +351,9 @@ func (r *Replica) StoreConfiguration(index uint64, _ raft.Configuration) {
 	r.wake(index)
 }
 
-// errReplaying is returned for a snapshot while a Raft that was started anew has
+// errReplaying is returned for a snapshot while a Raft that was started again has
 // not come to the state's own entry yet.
-var errReplaying = errors.New("raft was started anew and has not caught up with the state")
+var errReplaying = errors.New("raft was started again and has not caught up with the state")
 
 // ErrRestoreUnderWay is returned for a snapshot while a restore goes through the log:
 // the snapshot would not have it, and the log that it is of would go.

@@ -25,7 +25,7 @@ const logEntryOverhead = 128
 //
 // Invariant: the entries it holds have consecutive indexes, [first,
 // first+count), in a ring. An entry that does not follow the newest one starts
-// it anew.
+// it again.
 //
 // Entries share their Data with whoever appended or reads them: nobody may
 // change it.

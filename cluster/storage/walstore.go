@@ -19,7 +19,7 @@ const (
 	// often, at the price of some fsyncs; a node has one in use and a spare at
 	// least.
 	walSegmentBytes = 16 << 20
-	// walReadTriesMax bounds how often an entry is read anew whose segment was
+	// walReadTriesMax bounds how often an entry is read again whose segment was
 	// dropped meanwhile. Each time takes another DeleteRange, or the file is damaged.
 	walReadTriesMax = 100
 )

@@ -29,7 +29,7 @@ func cliNode(id, suffrage, state string, healthy bool, problem string) string {
 		id, suffrage, state, healthy, problem)
 }
 
-var updateGolden = flag.Bool("update", false, "write the golden files anew")
+var updateGolden = flag.Bool("update", false, "write the golden files again")
 
 // fakeAPI answers by method and path and notes what it was sent.
 type fakeAPI struct {
@@ -498,7 +498,7 @@ func TestRun_waitsForATask(t *testing.T) {
 	}
 }
 
-// Who waits for a task's end in vain is told why. Whether the last request still
+// A wait for a task's end that ends before it is told why. Whether the last request still
 // waits is up to the machine.
 func TestRun_waitsForAnEndInVain(t *testing.T) {
 	t.Parallel()

@@ -131,7 +131,7 @@ func (c *secured) eventually(what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			c.t.Fatalf("waited in vain until %s", what)
+			c.t.Fatalf("waited too long until %s", what)
 		}
 	}
 }

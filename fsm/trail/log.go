@@ -13,7 +13,7 @@ const (
 	// ChunkBytes bounds a chunk of the trail.
 	ChunkBytes = 32 << 10
 	// ageParts is how many chunks at least share the age that the trail may
-	// have: a chunk is not begun anew only when it is full, as events leave by
+	// have: a chunk is not begun again only when it is full, as events leave by
 	// whole chunks.
 	ageParts = 8
 	// TrimMax bounds how many chunks one entry lets go: some milliseconds.

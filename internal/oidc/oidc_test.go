@@ -262,8 +262,8 @@ func TestIssuer_UnknownKID(t *testing.T) {
 	waitFor(t, func() bool { return i.Stats(now).Fetched == 3 })
 }
 
-// Whoever makes tokens up decides when the keys are fetched, and not what becomes of the
-// tokens of a key that is new since: such a token is younger than the keys.
+// Whoever makes tokens up decides when the keys are fetched, and not whether the
+// tokens of a key are taken that is new since: such a token is younger than the keys.
 func TestIssuer_YoungToken(t *testing.T) {
 	t.Parallel()
 	at, other := oidctest.New(t), oidctest.New(t)

@@ -28,7 +28,7 @@ var (
 	ErrMalformed = errors.New("the token is malformed")
 	// ErrAlgorithm is returned for a token that is signed by an algorithm that is not
 	// taken, or not at all.
-	ErrAlgorithm = errors.New("the token is signed by another algorithm than is allowed")
+	ErrAlgorithm = errors.New("the token is signed by an algorithm that is not taken")
 	// ErrIssuer is returned for a token of another issuer.
 	ErrIssuer = errors.New("the token is of another issuer")
 	// ErrAudience is returned for a token that was made for somebody else.
@@ -38,7 +38,7 @@ var (
 	// ErrEarly is returned for a token that is not good yet.
 	ErrEarly = errors.New("the token is not valid yet")
 	// ErrLifetime is returned for a token that is good for longer than LifetimeMax.
-	ErrLifetime = errors.New("the token is valid for longer than is allowed")
+	ErrLifetime = errors.New("the token is valid for too long")
 	// ErrSignature is returned for a token that no key of the issuer signed.
 	ErrSignature = errors.New("the token is not signed with a key of the issuer")
 	// ErrNoKeys is returned while the issuer's keys are not there, or the token names one

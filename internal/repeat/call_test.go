@@ -68,7 +68,7 @@ func TestCall_Next(t *testing.T) {
 func TestCall_redirects(t *testing.T) {
 	t.Parallel()
 	var c Call
-	for round := range 2 { // the count begins anew after a pause
+	for round := range 2 { // the count begins again after a pause
 		for range RedirectsMax {
 			if c.Next(Redirected) != Follow {
 				t.Fatalf("round %d: not followed", round)

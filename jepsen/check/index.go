@@ -291,7 +291,7 @@ func (x *index) addClaims() {
 			token: op.Token, call: op.Call, ret: op.Return, op: i, worker: op.Worker, request: op.RequestID, leaseMS: op.LeaseMS, attempts: -1,
 		}
 		// A repeat shows its own token with the task as it is now, which may be
-		// claimed anew.
+		// claimed again.
 		if op.Seen != nil && !op.Repeated && op.Seen.Status == "claimed" && op.Seen.Token == op.Token {
 			c.attempts = op.Seen.Attempts
 		}

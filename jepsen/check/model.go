@@ -185,7 +185,7 @@ func (l limits) unaskedOfTask(s state) []state {
 	return nil
 }
 
-// attemptOver returns what becomes of a claimed task whose attempt ended
+// attemptOver returns the status of a claimed task whose attempt ended
 // without success.
 func (l limits) attemptOver(s state, how history.Kind) []state {
 	if s.cancel {

@@ -13,7 +13,7 @@ type badDisk struct {
 	name  string
 	pick  picker
 	words string
-	spoil func(*lossyfs.FS) (mend func())
+	spoil func(*lossyfs.FS) (repair func())
 }
 
 func (b badDisk) Name() string                       { return b.name }
@@ -27,8 +27,8 @@ func (b badDisk) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(c
 	u := undo{}
 	u.add(func(context.Context) error { return c.startNodes(nodes) }) // those that ended of it, last
 	for _, n := range nodes {
-		mend := b.spoil(c.disk(n))
-		u.add(func(context.Context) error { mend(); return nil })
+		repair := b.spoil(c.disk(n))
+		u.add(func(context.Context) error { repair(); return nil })
 	}
 	c.notef("%s: %s", names(nodes), b.words)
 	return u.all, nil

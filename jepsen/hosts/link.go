@@ -13,7 +13,7 @@ const Clients = 0
 // Link is the way from one host to another: one direction.
 type Link struct{ From, To int }
 
-// Quality says what becomes of what is sent over a link. The zero value is a
+// Quality says how well a link carries what is sent over it. The zero value is a
 // clean link.
 type Quality struct {
 	Cut       bool          // nothing arrives

@@ -69,7 +69,7 @@ func startSwitch(tuns []*os.File, seed int64) *packetSwitch {
 	return s
 }
 
-// set says what becomes of packets that come from now on.
+// set says what is done to packets that come from now on.
 func (s *packetSwitch) set(links map[Link]Quality) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

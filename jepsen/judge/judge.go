@@ -158,7 +158,7 @@ func until(h *history.History, at int64) *history.History {
 		switch {
 		case op.Call > at:
 			continue
-		case op.Return > at: // nobody knows yet what becomes of it
+		case op.Return > at: // nobody knows yet the outcome
 			op = history.Op{
 				Process: op.Process, Kind: op.Kind, Call: op.Call, Return: at, Outcome: history.Unknown, TaskID: asked(&op), Token: sent(&op),
 				RequestID: op.RequestID, Worker: op.Worker, Key: op.Key, Limit: op.Limit, LeaseMS: op.LeaseMS, MaxAttempts: op.MaxAttempts,

@@ -21,7 +21,7 @@ type Stage struct {
 	from, to int64 // of the recorder's clock
 }
 
-// Report says what became of a run.
+// Report says the outcome of a run.
 type Report struct {
 	Seed        int64
 	Stages      []Stage

@@ -127,7 +127,7 @@ func (s *story) place(kind string, task uint64, nth int) int {
 	panic("no such event")
 }
 
-// drop takes the event out, and numbers the others anew.
+// drop takes the event out, and numbers the others again.
 func (s *story) drop(i int) {
 	s.events = slices.Delete(s.events, i, i+1)
 	s.number()

@@ -182,7 +182,7 @@ func (l *Load) oddly(err error) {
 	}
 }
 
-// errStuck is returned when nothing gets on although nobody hinders it.
+// errStuck is returned when nothing gets on although nobody prevents it.
 var errStuck = errors.New("parents are stuck")
 
 // say prints a line of progress now and then, and ends the run when there is

@@ -93,7 +93,7 @@ func (p *processor) finalize(j job, token uint64) {
 	case p.ctx.Err() != nil, recorder.Again(op): // nobody could do it, for long
 	case code == wire.CodeTaskAlreadyClaimed, code == wire.CodeStaleClaim && token != 0, code == wire.CodeStepsUnfinished && !j.all:
 	default:
-		// All its steps had ended, and steps do not begin anew. But a failure that
+		// All its steps had ended, and steps do not begin again. But a failure that
 		// is followed by another attempt looks like an end for a moment.
 		if code != wire.CodeStepsUnfinished {
 			p.ledger.Violate("the finalization of parent %d is refused: %s", j.id, op.Code)

@@ -31,7 +31,7 @@ const (
 	goalError  = "a step is bad"
 )
 
-// What becomes of a step when a worker has it, in its params.
+// What a worker is to do with a step, in its params.
 const (
 	stepGood  = 0
 	stepBad   = 1 // it fails for good

@@ -3,5 +3,5 @@
 //
 // The product's source knows nothing of this: a plant is a change of its text
 // that the build alone sees (go build -overlay). When the text has moved on, the
-// plant says so and must be written anew.
+// plant says so and must be written again.
 package plants

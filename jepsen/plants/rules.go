@@ -34,7 +34,7 @@ func Rules() []Plant {
 			edits: []edit{{"fsm/ended.go", "	m.rememberGone(t)\n", ""}},
 		},
 		{
-			Name: "gone-key-free", What: "the key of a removed task is given anew at once", Rows: "3/retention_ms_0",
+			Name: "gone-key-free", What: "the key of a removed task is given again at once", Rows: "3/retention_ms_0",
 			edits: []edit{{"fsm/gone.go", "		m.goneKeys.Add(name, id)\n", "		m.goneKeys.Add(name+\"?\", id)\n"}},
 		},
 		{

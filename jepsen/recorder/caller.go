@@ -249,5 +249,5 @@ func elsewhere(op history.Op) bool {
 }
 
 // Again reports whether a call with this outcome should be repeated: it is not
-// known what became of it, or it could not be done now.
+// known the outcome, or it could not be done now.
 func Again(op history.Op) bool { return elsewhere(op) }

@@ -37,7 +37,7 @@ func (a *acks) take(w *world, c *model.Command, result *fsm.Result) {
 	}
 }
 
-// takeSubmit takes what became of submitted tasks.
+// takeSubmit takes the outcome of submitted tasks.
 func (a *acks) takeSubmit(w *world, tasks []model.NewTask, submitted []fsm.Submitted) {
 	for i := range submitted {
 		s := &submitted[i]

@@ -98,7 +98,7 @@ func (k *call) begin() {
 	k.send()
 }
 
-// send makes one try: what becomes of its messages is decided here.
+// send makes one try: whether its messages arrive is decided here.
 func (k *call) send() {
 	w, d := k.w, k.d
 	k.waiting = true

@@ -77,7 +77,7 @@ func tell(cfg Config, failure string, out io.Writer) {
 	fmt.Fprintf(out, "replay with: go run ./jepsen sim --from %d --seeds 1 --steps %d --only %s\n", small.Seed, small.Steps, formatOnly(small.Only))
 }
 
-// Totals is what became of many seeds.
+// Totals is the outcome of many seeds.
 type Totals struct {
 	Seeds, Commands, Entries int
 	Virtual                  time.Duration

@@ -8,7 +8,7 @@ import (
 	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
-// outcomeNames are the model's words for what becomes of a claim of a
+// outcomeNames are the model's words for the outcome of a claim of a
 // finalization.
 var outcomeNames = map[fsm.FinalizationOutcome]string{
 	0: "", fsm.FinalizationClaimed: model.EndClaimed, fsm.FinalizationExtended: model.EndExtended, fsm.FinalizationAlreadyClaimed: model.EndHeld,

@@ -51,7 +51,7 @@ const (
 	unknown        // it may be applied, now or later
 )
 
-// outcome is what became of a proposal.
+// outcome is the outcome of a proposal.
 type outcome struct {
 	fate   fate
 	index  uint64

@@ -41,7 +41,7 @@ const (
 	stepDepose   // the leader goes
 	stepPause    // the leader stands still
 	stepWall     // a wall clock jumps
-	stepRestart  // a replica is built anew from its snapshot and the log
+	stepRestart  // a replica is built again from its snapshot and the log
 	stepInstall  // a replica gets another's snapshot
 	stepCapture  // a replica captures a snapshot
 	stepWrite    // and writes it, later

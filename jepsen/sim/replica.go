@@ -260,7 +260,7 @@ func (r *replica) write() {
 	}
 }
 
-// restart starts the process anew: from its newest snapshot, and the log after
+// restart starts the process again: from its newest snapshot, and the log after
 // it up to so many entries.
 func (r *replica) restart(to int) {
 	r.stop()

@@ -17,7 +17,7 @@ type Config struct {
 	Trace io.Writer
 }
 
-// Report is what became of a run.
+// Report is the outcome of a run.
 type Report struct {
 	Commands int    // committed
 	Entries  int    // committed

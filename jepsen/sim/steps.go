@@ -146,7 +146,7 @@ func (w *world) stepSubmit(k kind, d *dice, name string) {
 	})
 }
 
-// stepClaim claims, and asks anew when what an earlier try claimed is over by
+// stepClaim claims, and asks again when what an earlier try claimed is over by
 // the time of the answer, as the client does.
 func (w *world) stepClaim(kind kind, d *dice, name string, again int) {
 	k := w.worker(d)
@@ -334,7 +334,7 @@ func (w *world) pause(d *dice) {
 	w.watch.waitUntil = max(w.watch.waitUntil, l.replica.pausedUntil+latePauseAllowed)
 }
 
-// restart starts a follower's process anew.
+// restart starts a follower's process again.
 func (w *world) restart(r *replica, d *dice) {
 	if w.leader != nil && w.leader.replica == r || r.machine == nil {
 		return

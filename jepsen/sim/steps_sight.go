@@ -90,7 +90,7 @@ func (w *world) act(d *dice) *model.Command {
 }
 
 // slot waits until about the next slot of a schedule, and then lets something go
-// wrong, or the schedule be set anew.
+// wrong, or the schedule be set again.
 func (w *world) slot(d *dice, name string) {
 	l, next := w.leader, w.model.NextSlot()
 	if l == nil || next == 0 {

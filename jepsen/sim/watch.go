@@ -376,7 +376,7 @@ func (o *watch) claims(w *world, c *model.Command, sentAt int64, r *fsm.Result, 
 		return
 	}
 	if first != nil && c.Request != "" {
-		w.fail("request %q was answered anew, it had been answered before", c.Request)
+		w.fail("request %q was answered again, it had been answered before", c.Request)
 		return
 	}
 	o.begin(w, c, sentAt, r.Claims, now)

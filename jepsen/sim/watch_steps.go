@@ -14,7 +14,7 @@ type watchedParent struct {
 	id   uint64
 	plan *model.Plan
 
-	// Of its life, which a retry begins anew.
+	// Of its life, which a retry begins again.
 	finalized bool
 	ended     bool
 

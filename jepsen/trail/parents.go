@@ -15,7 +15,7 @@ type family struct {
 	steps     []stepLife
 }
 
-// stepLife is what became of a step.
+// stepLife is the outcome of a step.
 type stepLife struct {
 	ended     string // the kind of the event, "" = it has not ended
 	completed bool

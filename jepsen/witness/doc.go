@@ -15,7 +15,7 @@
 //     answered only when there was none.
 //     Parents and steps are left out of this: other calls than their own end them
 //     and bring them back; so are tasks with a delay, and those that somebody may have cancelled. A task of a group, or of a type with max_claimed, may be passed by; a claim
-//     that waited in vain may have left a task to another that waits.
+//     that waited and got nothing may have left a task to another that waits.
 //   - Lists leave out nothing that they should have.
 //   - Ids grow with the log, and the first answer to a key or a claim_request_id
 //     comes before its repeats.

@@ -78,7 +78,7 @@ func asks(c *call) bool {
 	case c.index == 0:
 		return false
 	case op.Kind == history.Claim:
-		// One that has waited in vain may have left a task to who came before it.
+		// One that waited and got nothing may have left a task to one before it.
 		// A repeat says what there was when it was first asked.
 		return saysNoTask(op) && op.WaitMS == 0 && !op.Repeated || op.Outcome == history.OK && !op.Repeated
 	case op.Kind == history.List:

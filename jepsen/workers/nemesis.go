@@ -194,7 +194,7 @@ func (n *workerNemesis) pauseAtCall(ctx context.Context) error {
 func (n *workerNemesis) cutOff(ctx context.Context) error {
 	how := []cut{silent, closed}[n.rng.Intn(2)]
 	n.slot.way.set(how)
-	n.mend(ctx, how, "")
+	n.repair(ctx, how, "")
 	return nil
 }
 
@@ -204,12 +204,12 @@ func (n *workerNemesis) cutOffAtCall(ctx context.Context) error {
 	if err != nil || at == "" {
 		return err
 	}
-	n.mend(ctx, how, at)
+	n.repair(ctx, how, at)
 	return nil
 }
 
-// mend makes the network whole after longer than the lease.
-func (n *workerNemesis) mend(ctx context.Context, how cut, at string) {
+// repair makes the network whole after longer than the lease.
+func (n *workerNemesis) repair(ctx context.Context, how cut, at string) {
 	n.tally.count(fmt.Sprintf("worker cut off past its lease, %s%s", how, at))
 	d := n.over()
 	n.say("%s cut off for %v, %s%s", n.slot.process.ID, d.Round(time.Millisecond), how, at)

@@ -163,7 +163,7 @@ func (r *run) load(ctx context.Context) error {
 	return all.Wait()
 }
 
-// errStuck is returned when tasks do not end although nothing hinders them.
+// errStuck is returned when tasks do not end although nothing prevents them.
 var errStuck = errors.New("tasks are stuck")
 
 // drain waits until every task has ended, and ends the workers.

@@ -230,7 +230,7 @@ const repeatsMax = 40
 
 // again makes a call until its outcome is known and it is not one to be tried
 // later. Some callers give up at the first unknown outcome: nobody ever learns
-// what became of it.
+// the outcome.
 func (c *client) again(ctx context.Context, call func() history.Op) history.Op {
 	for n := 0; ; n++ {
 		op := c.note(call())

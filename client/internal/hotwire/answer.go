@@ -178,7 +178,7 @@ func (h *held) claimField(r *hotjson.Reader, name []byte) bool {
 	return true
 }
 
-// statuses are those of hot answers, so that none is made anew. It is never changed.
+// statuses are those of hot answers, so that none is made again. It is never changed.
 var statuses = [...]string{"pending", "claimed", "completed", "scheduled", "failed"}
 
 func status(b []byte) string {

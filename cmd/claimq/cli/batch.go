@@ -162,7 +162,7 @@ func withKey(name string, value json.RawMessage, raw []byte) (keyed []byte, mark
 	return raw, isSet(value)
 }
 
-// batch sends the request and shows what became of each op.
+// batch sends the request and shows the outcome of each op.
 func batch(ctx context.Context, s session.Talk, b *batchRequest) error {
 	const unknown = "Repeat it only if every submit, claim and settling op has a key, request id or token of its own and there is no retry or delete; else look at the tasks first."
 	var answer wire.BatchAnswer
@@ -213,7 +213,7 @@ func showResults(a *term.App, b *batchRequest, answer *wire.BatchAnswer) error {
 	return a.Table(rows)
 }
 
-// resultText is what became of one op.
+// resultText is the outcome of one op.
 func resultText(op repeat.Op, r *wire.OpResult) string {
 	switch {
 	case !r.Success:

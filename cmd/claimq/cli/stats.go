@@ -34,7 +34,7 @@ func NewStatsCommand(a *term.App) *cobra.Command {
 		Use:   "stats",
 		Short: "Show how many tasks there are, by type and status",
 		Long: `Show how many tasks there are, by type and status, exact at one index of the log.
---watch shows them anew every two seconds, until Ctrl-C.`,
+--watch shows them again every two seconds, until Ctrl-C.`,
 		Example: "  claimq stats\n  claimq stats --type mail\n  claimq stats --watch",
 		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -49,7 +49,7 @@ func NewStatsCommand(a *term.App) *cobra.Command {
 	session.AddFlags(a, cmd, &o.Flags)
 	session.Within(cmd, session.LookTimeout)
 	cmd.Flags().StringVar(&o.taskType, "type", "", "only this task type, in the table")
-	cmd.Flags().BoolVar(&o.watch, "watch", false, "show them anew every two seconds")
+	cmd.Flags().BoolVar(&o.watch, "watch", false, "show them again every two seconds")
 	return cmd
 }
 

@@ -168,7 +168,7 @@ func endError(t *wire.Task) error {
 	return &term.NotEndedError{ID: t.ID, Status: t.Status}
 }
 
-// submittedText says what became of the task; key is the user's own.
+// submittedText says how the submit ended; key is the user's own.
 func submittedText(a *term.App, answer *wire.Answer, key string) string {
 	t := answer.Task
 	switch {

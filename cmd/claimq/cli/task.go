@@ -70,7 +70,7 @@ func NewRetryCommand(a *term.App) *cobra.Command {
 claim is taken from its worker. A scheduled task does not wait any longer. Of a task
 with steps all those are retried that failed or were cancelled.
 
-With --token nothing happens to a task that has been claimed anew since: so the
+With --token nothing happens to a task that has been claimed again since: so the
 command can be repeated.`,
 		Example: "  claimq retry 17\n  claimq retry 17 --add-attempts 3\n  claimq retry 17 --token 5",
 		Args:    term.Arguments,

@@ -236,8 +236,8 @@ func newKeyReloadCommand(a *term.App) *cobra.Command {
 	var f session.Flags
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Have servers read their API keys anew",
-		Long: `Have each server that --endpoint names read its API keys anew, without a restart.
+		Short: "Have servers read their API keys again",
+		Long: `Have each server that --endpoint names read its API keys again, without a restart.
 Each has its own configuration: name all of them.
 
 A server whose configuration has a mistake keeps the keys that it has, and says

@@ -14,7 +14,7 @@ import (
 	"github.com/claimq/claimq/config"
 )
 
-// apiKeys returns a function that reads the configuration anew with load, has files
+// apiKeys returns a function that reads the configuration again with load, has files
 // look at the secrets that it names, and returns the API keys in it.
 func apiKeys(load func() (config.Loaded, error), files *secretFiles) func() ([]keyring.Key, error) {
 	return func() ([]keyring.Key, error) {
@@ -52,7 +52,7 @@ func newHangups() hangups {
 // stop ends the listening; it is safe twice.
 func (h hangups) stop() { signal.Stop(h.signals) }
 
-// reload has the server read its keys anew at every SIGHUP until stop is called,
+// reload has the server read its keys again at every SIGHUP until stop is called,
 // which waits for that.
 func (h hangups) reload(server *api.Server, told *notices) (stop func()) {
 	ended := make(chan struct{})

@@ -44,7 +44,7 @@ func (s *secretFiles) look(loaded *config.Loaded) {
 			continue
 		}
 		s.warned[path] = mode
-		s.logger.Warn("others may read a file with secrets", "file", path, "mode", fmt.Sprintf("%04o", mode), "mend", term.MendSecret(path, closed))
+		s.logger.Warn("others may read a file with secrets", "file", path, "mode", fmt.Sprintf("%04o", mode), "fix", term.MendSecret(path, closed))
 	}
 }
 

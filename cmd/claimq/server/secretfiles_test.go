@@ -66,7 +66,7 @@ func TestSecretFiles(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`mode=0644 mend="chmod 0600 ` + file + `"`, `mend="chmod 0600 '` + keys + `'"`, `mode=0604 mend="chmod 0600 ` + open[2] + `"`,
+		`mode=0644 fix="chmod 0600 ` + file + `"`, `fix="chmod 0600 '` + keys + `'"`, `mode=0604 fix="chmod 0600 ` + open[2] + `"`,
 	} {
 		if !strings.Contains(told, want) {
 			t.Errorf("nothing tells %s:\n%s", want, told)
@@ -89,7 +89,7 @@ func TestSecretFiles(t *testing.T) {
 	}
 	chmod(open[3], 0o600)
 	if told := reload(); told != "" {
-		t.Errorf("a file that was mended: %s", told)
+		t.Errorf("a file that was closed: %s", told)
 	}
 	chmod(open[3], 0o664)
 	if told := reload(); strings.Count(told, "others may read") != 1 {

@@ -21,7 +21,7 @@ const (
 )
 
 // notices tell the service manager that started the server, as sd_notify(3)
-// does, what becomes of it. Where none has asked for it, they do nothing.
+// does, how it gets on. Where none has asked for it, they do nothing.
 type notices struct {
 	socket string // NOTIFY_SOCKET; "": nobody listens
 	logger hclog.Logger

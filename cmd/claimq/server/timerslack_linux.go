@@ -18,7 +18,7 @@ import (
 // Nothing here needs timers to be more exact than that.
 const timerSlack = 500 * time.Microsecond
 
-// timerSlackTried in the environment says that this process was started anew
+// timerSlackTried in the environment says that this process was started again
 // once already.
 const timerSlackTried = "_CLAIMQ_TIMER_SLACK_TRIED=1"
 

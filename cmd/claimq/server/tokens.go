@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/internal/oidc"
 )
 
-// apiTokens returns a function that reads the configuration anew with load, and returns
+// apiTokens returns a function that reads the configuration again with load, and returns
 // whose tokens are taken, nil: nobody's.
 func apiTokens(load func() (config.Loaded, error)) func() (*keyring.Tokens, error) {
 	return func() (*keyring.Tokens, error) {

@@ -127,7 +127,7 @@ func within(t *testing.T, what string, holds func() bool) {
 	defer ticker.Stop()
 	for deadline := time.Now().Add(claimqtest.Patience); !holds(); <-ticker.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("waited too long for %s", what)
 		}
 	}
 }

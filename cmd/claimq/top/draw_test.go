@@ -14,7 +14,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-var updateGolden = flag.Bool("update", false, "write the golden files anew")
+var updateGolden = flag.Bool("update", false, "write the golden files again")
 
 // aView is what is seen of a cluster that is at work, with rates against the one before.
 func aView(t *testing.T, options ...func(*Look)) *View {

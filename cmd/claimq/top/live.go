@@ -214,7 +214,7 @@ func orphaned() bool {
 	return err != nil || parentErr != nil || groupErr != nil || parents != session || group == unix.Getpgrp()
 }
 
-// resize takes over the terminal's size and draws all anew.
+// resize takes over the terminal's size and draws all again.
 func (l *live) resize() {
 	l.screen.Columns, l.screen.Rows = Size(l.term.out)
 	l.drawn = ""

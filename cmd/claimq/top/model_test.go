@@ -79,7 +79,7 @@ func TestModel_rates(t *testing.T) {
 			{2 * time.Second, "n1", counted("n1", true, 1, 5000), -1},
 			{3 * time.Second, "n1", counted("n1", true, 1, 5005), 5},
 		},
-		"a process that was restarted begins anew": {
+		"a process that was restarted begins again": {
 			{0, "n1", counted("n1", true, 1, 1000), -1},
 			{time.Second, "n1", counted("n1", true, 2, 3), -1},
 			{2 * time.Second, "n1", counted("n1", true, 2, 7), 4},

@@ -22,7 +22,7 @@ type Tried struct {
 
 const triedKept = 100
 
-// What becomes of a claim of a finalization.
+// The outcome of a claim of a finalization.
 const (
 	EndClaimed  = "claimed"
 	EndExtended = "extended"

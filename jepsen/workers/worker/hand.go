@@ -99,7 +99,7 @@ func whyEnded(ctx context.Context) diary.Outcome {
 	return diary.Lost
 }
 
-// tooLate is what becomes of a handler whose context has ended. One that is to
+// tooLate is how a handler ends whose context has ended. One that is to
 // be late writes all the same: what it writes to must know better.
 func (h *hand) tooLate(ctx context.Context, held hold, act diary.Act) diary.Outcome {
 	outcome := whyEnded(ctx)
