@@ -209,7 +209,7 @@ func TestDefaults_ofNewCluster(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3)
-		c.Propose(submitOf("mail", 1))
+		c.Propose(submitDefault)
 		for range 3 {
 			if task := failsOnce(t, c); task.Status != fsm.StatusScheduled {
 				t.Errorf("after a failure it is %v, want scheduled", task.Status)
@@ -232,7 +232,7 @@ func TestDefaults_ofOldFolder(t *testing.T) {
 		ctx := context.Background()
 		c := clustertest.New(t, 3)
 		c.Stop(2) // so that the first level is the lowest
-		c.Propose(submitOf("mail", 1))
+		c.Leader()
 		c.Start(2)
 		c.Wait("the upgrade", func() bool {
 			level, err := c.Leader().Upgrade(ctx, "")
@@ -240,12 +240,15 @@ func TestDefaults_ofOldFolder(t *testing.T) {
 		})
 		restart(c)
 		wantInForce(t, c, fsm.InForce{MaxAttempts: 3, LeaseMS: 30_000, RetentionMS: 86_400_000, FailedRetentionMS: 14 * 86_400_000})
-		c.Propose(submitOf("mail", 1))
+		c.Propose(submitDefault)
 		if task := failsOnce(t, c); task.Status != fsm.StatusPending || task.MaxAttempts != 3 {
 			t.Errorf("after a failure it is %v, with %d attempts", task.Status, task.MaxAttempts)
 		}
 	})
 }
+
+// submitDefault submits a task that says nothing of attempts and backoff.
+var submitDefault = fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`), MaxAttempts: fsm.DefaultAttempts}}}
 
 // failsOnce has the next task of type mail fail, as soon as there is one, and returns it as
 // it is then.

@@ -10,8 +10,9 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
+// submit submits a task that is pending as soon as its lease is over.
 func submit(key string) fsm.Submit {
-	return fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`), Key: key, MaxAttempts: 0}}}
+	return fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`), Key: key, MaxAttempts: 0, Backoff: &fsm.Backoff{MaxMS: 1}}}}
 }
 
 func claim(worker string, lease time.Duration) fsm.ClaimNext {
