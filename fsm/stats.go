@@ -56,7 +56,7 @@ type TypeView struct {
 	OldestWaitMS int64
 	// How many of its tasks were submitted, completed and failed for good, in
 	// millionths per second over the last minute, by T. They are no part of the
-	// state, and so not in results: they are counted anew after a restart or a
+	// state, and so not in results: they are counted again after a restart or a
 	// restore, and when the type had neither tasks nor settings for a while.
 	SubmittedPerS, CompletedPerS, FailedPerS int64
 }
