@@ -72,6 +72,7 @@ var vary = []struct {
 	{regexp.MustCompile(`\bn\d (leads,? (\d|alone))`), "NODE $1"},
 	{regexp.MustCompile(`\b(leader|follower) +((non)?voter)\b`), "STATE $2"},
 	{regexp.MustCompile(`(:74\d1) +\d+`), "$1 INDEX"},
+	{regexp.MustCompile(` (dev|(v\S+-g)?[0-9a-f]{7,12}(-dirty)?) +ok\b`), " VERSION ok"}, // that the build has
 	{regexp.MustCompile(`\d\.\d+e\+\d+`), "NUMBER"},
 	{regexp.MustCompile(`\b\d+-\d+-\d{10,}\b`), "SNAPSHOT"},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},

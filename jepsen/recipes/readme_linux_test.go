@@ -16,7 +16,8 @@ const buildTimeout = 8 * time.Minute
 
 // README's quick start, typed as it stands, in a fresh clone: the leader is killed
 // while a worker has the task, and the task is done, once. Its last wait is for a
-// minute, so it takes no longer. Then README's program in Go. Needs root.
+// minute, so it takes no longer. Then README's program in Go, and in the same folder, with what README has left
+// there, every command of getting-started. Needs root.
 func TestREADME(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
@@ -84,6 +85,8 @@ func TestREADME(t *testing.T) {
 	if !strings.Contains(second.printed(), "stopped: <nil>") {
 		t.Errorf("README's program ends with:\n%s", second.printed())
 	}
+	first.interrupt()
+	t.Run("getting-started", func(t *testing.T) { runGuide(t, "../../docs/getting-started.md", n, clone) })
 }
 
 // blocks returns the blocks of code in a language.
