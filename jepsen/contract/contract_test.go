@@ -124,14 +124,15 @@ func TestContract_document(t *testing.T) {
 func document(rows []row) string {
 	var b strings.Builder
 	b.WriteString("# The contract's rows and their tests\n\n" +
-		"Each promise, and the test that shows it on three real nodes: `go test ./jepsen/contract -run 'TestContract/ROW'`. The steps are\n" +
-		"in [jepsen/contract/rows](../jepsen/contract/rows). This list is generated: `go test ./jepsen/contract -run document -update`.\n\n" +
-		"The sections are 3, the task's fields; 4, the calls; 8, the fine print.\n")
+		"Each promise, and the test that shows it on three real nodes: `go test ./jepsen/contract -run 'TestContract/ROW'`. Each part\n" +
+		"links its steps; [rows](../jepsen/contract/rows/README.md) says how to read them. This list is generated: `go test ./jepsen/contract -run document -update`.\n\n" +
+		"A row begins with what it is about: 3, [the task's fields](protocol.md#the-task-in-an-answer); 4, [the calls](api.md); 8, repeats and other fine print\n" +
+		"of [the protocol](protocol.md) and of [the guarantees](guarantees.md).\n")
 	file := ""
 	for _, r := range rows {
 		if r.file != file {
 			file = r.file
-			fmt.Fprintf(&b, "\n## %s\n\n| row | what is promised |\n| --- | --- |\n", strings.ReplaceAll(file, "_", " "))
+			fmt.Fprintf(&b, "\n## %s\n\n[Its steps](../jepsen/contract/rows/%s.txt)\n\n| row | what is promised |\n| --- | --- |\n", strings.ReplaceAll(file, "_", " "), file)
 		}
 		fmt.Fprintf(&b, "| `%s` | %s |\n", r.test(), strings.ReplaceAll(r.says, "|", `\|`))
 	}
