@@ -2,6 +2,8 @@ package api
 
 import (
 	"encoding/binary"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -54,8 +57,8 @@ func (a *Actions) Answer(r *request) {
 		r.refuse(f)
 		return
 	}
-	found, ok := matchTasks(r, &req)
-	if !ok {
+	found := actionMatches{req: &req}
+	if !found.match(r) {
 		return
 	}
 	if req.Expects && req.Expect != found.matched {
@@ -67,12 +70,16 @@ func (a *Actions) Answer(r *request) {
 	}
 	done, more := 0, false
 	if !req.DryRun {
+		var ok bool
 		if done, more, ok = actOn(r, &req, &found); !ok {
 			return
 		}
 	}
 	b := strconv.AppendInt(append(r.body(), `{"success":true,"matched":`...), found.matched, 10)
 	b = strconv.AppendInt(append(b, `,"done":`...), int64(done), 10)
+	if req.DryRun {
+		b = found.appendForetold(b)
+	}
 	if more {
 		b = append(b, `,"more":true`...)
 	}
@@ -81,55 +88,94 @@ func (a *Actions) Answer(r *request) {
 
 // actionMatches are the tasks that a filter matched, in order of their ids.
 type actionMatches struct {
+	req     *callbody.Action
 	matched int64
-	ids     idList // of those with which there is something to do
-	more    bool   // ids has no room for the rest
+	ids     idList             // of those with which there is something to do; of a dry run none
+	more    bool               // ids has no room for the rest
+	cannot  map[fsm.Code]int64 // of a dry run: how many it would leave alone, by why
 }
 
-// matchTasks finds the tasks that the filter matches. The first page is
-// linearizable; what comes after it is no older. ok is false if there is an
-// answer already.
-func matchTasks(r *request, req *callbody.Action) (found actionMatches, ok bool) {
-	q := fsm.ListQuery{Filter: req.Filter, Limit: actionStep}
+// notAllowed is why an action leaves a task alone that the caller may not change.
+const notAllowed = fsm.Code(wire.CodeForbidden)
+
+// match finds the tasks that the filter matches. The first page is linearizable; what
+// comes after it is no older. ok is false if there is an answer already.
+func (found *actionMatches) match(r *request) (ok bool) {
+	q := fsm.ListQuery{Filter: found.req.Filter, Limit: actionStep}
 	index := uint64(0)
 	look := func(m *fsm.Machine, _ fsm.Stamp) {
 		page := m.List(q)
 		for _, t := range page.Tasks {
-			found.add(t, req.Action, r.maySeeSteps(m, t))
+			found.matched++
+			switch mayChange := r.maySeeSteps(m, t); {
+			case found.req.DryRun:
+				found.foretell(m, t, mayChange)
+			case mayChange:
+				found.add(t)
+			}
 		}
 		q.From, index = page.Next, m.Index()
 	}
 	if !r.read(look) {
-		return found, false
+		return false
 	}
 	for q.From != 0 {
 		if time.Since(r.start) > slowTime {
 			f := refuse.Because(wire.CodeOverloaded)
 			f.Text = "The tasks that match could not be counted within " + slowTime.String()
 			r.refuse(f)
-			return found, false
+			return false
 		}
 		r.asks = time.Now()
 		if !r.readOn(index, look) {
-			return found, false
+			return false
 		}
 	}
 	r.setIndex(index)
-	return found, true
+	return true
 }
 
-// add adds a task. One that the action is certain to leave as it is only counts, and
-// so does one that the caller may not change (mayChange).
-func (found *actionMatches) add(t *fsm.Task, action fsm.Action, mayChange bool) {
-	found.matched++
-	useless := !mayChange
-	switch action {
+// foretell counts what a dry run would leave alone, by why.
+func (found *actionMatches) foretell(m *fsm.Machine, t *fsm.Task, mayChange bool) {
+	why := notAllowed
+	if mayChange {
+		why = m.LeftAlone(t, found.req.Action, found.req.AddAttempts)
+	}
+	if why == "" {
+		return
+	}
+	if found.cannot == nil {
+		found.cannot = make(map[fsm.Code]int64)
+	}
+	found.cannot[why]++
+}
+
+// appendForetold appends with how many tasks the action could be done now, and why not
+// with the others.
+func (found *actionMatches) appendForetold(b []byte) []byte {
+	can := found.matched
+	for _, n := range found.cannot {
+		can -= n
+	}
+	b = append(strconv.AppendInt(append(b, `,"can":`...), can, 10), `,"cannot":{`...)
+	start := len(b)
+	for _, why := range slices.Sorted(maps.Keys(found.cannot)) {
+		b = jsonout.String(jsonout.Comma(b, start), string(why))
+		b = strconv.AppendInt(append(b, ':'), found.cannot[why], 10)
+	}
+	return append(b, '}')
+}
+
+// add adds a task, unless the action is certain to leave it as it is.
+func (found *actionMatches) add(t *fsm.Task) {
+	useless := false
+	switch found.req.Action {
 	case fsm.ActionRetry:
-		useless = useless || t.Status == fsm.StatusPending || t.Status == fsm.StatusBlocked || t.Status == fsm.StatusCompleted
+		useless = t.Status == fsm.StatusPending || t.Status == fsm.StatusBlocked || t.Status == fsm.StatusCompleted
 	case fsm.ActionCancel:
-		useless = useless || t.Status.Ended()
+		useless = t.Status.Ended()
 	case fsm.ActionDelete:
-		useless = useless || !t.Status.Ended() || t.Step() != nil
+		useless = !t.Status.Ended() || t.Step() != nil
 	}
 	switch {
 	case useless:

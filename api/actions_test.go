@@ -182,8 +182,8 @@ func TestServer_Actions(t *testing.T) {
 		}
 	}
 	const all = "1:pending 2:pending 3:pending 4:pending 5:pending 6:pending"
-	check(`{"action":"cancel","filter":{"task_type":"t0"},"dry_run":true}`, `"matched":3,"done":0`, all)
-	check(`{"action":"cancel","filter":{"task_type":"t0"},"dry_run":true,"expect":3}`, `"matched":3,"done":0`, all)
+	check(`{"action":"cancel","filter":{"task_type":"t0"},"dry_run":true}`, `"matched":3,"done":0,"can":3,"cannot":{}`, all)
+	check(`{"action":"cancel","filter":{"task_type":"t0"},"dry_run":true,"expect":3}`, `"matched":3,"done":0,"can":3,"cannot":{}`, all)
 	check(`{"action":"delete","all":true}`, `"matched":6,"done":0`, all)
 	check(`{"action":"retry","filter":{"status":"failed"}}`, `"matched":0,"done":0`, all)
 	if proposed := len(node.Proposed); proposed != 6 {

@@ -58,6 +58,71 @@ func (m *Machine) actOn(id uint64, c *Act) bool {
 	return result.Code == "" && !result.Repeated
 }
 
+// NothingToDo is what LeftAlone says of a task that is as the action would make it. No
+// command is refused with it.
+const NothingToDo Code = "nothing_to_do"
+
+// LeftAlone returns why the action, done now, would leave the task as it is: with which code
+// its own command would be refused, or NothingToDo; "" if it would change the task.
+func (m *Machine) LeftAlone(t *Task, action Action, addAttempts int32) Code {
+	switch action {
+	case ActionRetry:
+		return m.notRetried(t, Retry{ID: t.ID, AddAttempts: addAttempts})
+	case ActionCancel:
+		switch {
+		case t.Status == StatusCancelled, t.CancelRequested && !t.Status.Ended():
+			return NothingToDo
+		case t.Status.Ended():
+			return endedCode(t.Status)
+		}
+	case ActionDelete:
+		if t.Step() != nil || !t.Status.Ended() {
+			return CodeTaskNotTerminal
+		}
+	}
+	return ""
+}
+
+// notRetried is LeftAlone of a retry without a token.
+func (m *Machine) notRetried(t *Task, c Retry) Code {
+	switch {
+	case t.Status == StatusCompleted:
+		return CodeTaskCompleted
+	case t.Status == StatusPending, t.Status == StatusBlocked:
+		return NothingToDo
+	case t.Status == StatusScheduled:
+		return ""
+	case t.Parent() != nil:
+		return m.parentNotRetried(t, c)
+	}
+	if refusal, refused := m.cannotRetryStep(t); refused {
+		return refusal.Code
+	}
+	switch {
+	case t.Status == StatusClaimed && t.CancelRequested:
+		return ""
+	case !mayRetry(t, c):
+		return CodeMaxAttemptsReached
+	}
+	refusal, _ := m.keyTaken(t)
+	return refusal.Code
+}
+
+// parentNotRetried is notRetried of a task with steps.
+func (m *Machine) parentNotRetried(t *Task, c Retry) Code {
+	if t.Status == StatusRunning {
+		counts := &m.parents[t.ID].counts
+		switch {
+		case t.CancelRequested:
+			return CodeTaskCancelled
+		case counts[StatusFailed]+counts[StatusCancelled] == 0:
+			return NothingToDo
+		}
+	}
+	refusal, _ := m.cannotRetrySteps(t, c)
+	return refusal.Code
+}
+
 func (c Act) appendBody(b []byte) []byte {
 	b = wire.PutUint(b, 1, uint64(c.Action))
 	for _, id := range c.IDs {

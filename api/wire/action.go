@@ -30,4 +30,7 @@ type Acted struct {
 	Matched int64 `json:"matched"`
 	Done    int64 `json:"done"`
 	More    bool  `json:"more,omitempty"` // it stopped for time: call again
+	// Of a dry run: with how many it could be done, and why not with the others.
+	Can    *int64           `json:"can,omitempty"`
+	Cannot map[string]int64 `json:"cannot,omitempty"`
 }

@@ -3,7 +3,9 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -28,10 +30,10 @@ func NewBulkCommand(a *term.App) *cobra.Command {
 		Use:   "bulk",
 		Short: "Retry, cancel or delete many tasks",
 		Long: `Retry, cancel or delete all tasks that a filter selects. --dry-run says how many
-they are; --expect does nothing unless they are that many. It is done in steps, not
-all at once: a task that the filter does not select any more when its step comes is
-left alone, and so is one that refuses, as a task that has not ended refuses to be
-deleted.`,
+they are, with how many it could be done and why not with the others; --expect does
+nothing unless they are that many. It is done in steps, not all at once: a task that the
+filter does not select any more when its step comes is left alone, and so is one that
+refuses, as a task that has not ended refuses to be deleted.`,
 		Example: `  claimq bulk retry --status failed --type mail --dry-run
   claimq bulk retry --status failed --type mail --expect 112 --add-attempts 3
   claimq bulk delete --status completed --created-before 7d`,
@@ -63,7 +65,7 @@ func newBulkActionCommand(a *term.App, action string) *cobra.Command {
 	f := cmd.Flags()
 	o.addFilterFlags(f)
 	f.BoolVar(&o.all, "all", false, "all tasks: without a filter this must be said")
-	f.BoolVar(&o.dryRun, "dry-run", false, "only say how many tasks it would be")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only say how many tasks match, with how many it could be done, and why not with the others")
 	f.Int64Var(&o.expect, "expect", 0, "do nothing unless it is so many tasks")
 	if action == "retry" {
 		f.Int32Var(&o.addAttempts, "add-attempts", 0, "give each so many attempts more")
@@ -116,14 +118,42 @@ func bulk(s session.Talk, cmd *cobra.Command, w *wire.Action) error {
 			return nil
 		}
 		if w.DryRun {
-			verb := "match"
-			if matched == 1 {
-				verb = "matches"
-			}
-			_, err = fmt.Fprintf(s.App.Stdout, "%s %s\n", term.Count(matched, "task"), verb)
-			return err
+			return showForetold(s.App, &acted)
 		}
 		_, err = fmt.Fprintf(s.App.Stdout, "%s matched, %s done\n", term.Count(matched, "task"), term.Number(done))
 		return err
 	}
+}
+
+// leftWhy is why an action would leave tasks as they are, in words, by the server's.
+var leftWhy = map[string]string{
+	"forbidden":            "steps of types that the key may not touch",
+	"key_taken":            "another task has their key",
+	"max_attempts_reached": "no attempts left (--add-attempts gives some)",
+	"nothing_to_do":        "nothing to do",
+	"task_cancelled":       "cancelled, or of a task that is",
+	"task_completed":       "completed, or of a task that is",
+	"task_failed":          "failed, or waiting for a step or of a task that is",
+	"task_not_terminal":    "not ended, or steps",
+}
+
+// showForetold prints what an action would do.
+func showForetold(a *term.App, acted *wire.Acted) error {
+	verb := "match"
+	if acted.Matched == 1 {
+		verb = "matches"
+	}
+	text := term.Count(acted.Matched, "task") + " " + verb
+	if acted.Can != nil && acted.Matched > 0 {
+		text += "; it can be done with " + term.Number(*acted.Can)
+		for _, why := range slices.Sorted(maps.Keys(acted.Cannot)) {
+			words := leftWhy[why]
+			if words == "" {
+				words = term.Printable(why)
+			}
+			text += fmt.Sprintf("\n%s: %s", words, term.Number(acted.Cannot[why]))
+		}
+	}
+	_, err := fmt.Fprintln(a.Stdout, text)
+	return err
 }

@@ -1,0 +1,49 @@
+package fsm
+
+import (
+	"maps"
+	"slices"
+	"testing"
+)
+
+// What LeftAlone says of a task is what the command about it does then.
+func TestMachine_LeftAlone(t *testing.T) {
+	t.Parallel()
+	want := []Code{"", CodeKeyTaken, CodeMaxAttemptsReached, NothingToDo, CodeTaskCancelled, CodeTaskCompleted, CodeTaskFailed, CodeTaskNotTerminal}
+	seen := make(map[Code]int)
+	for seed := uint64(0); seed < seeds(40) || len(seen) < len(want) && seed < 1000; seed++ {
+		m := New()
+		m.goneMax = smallMemory
+		var last testEntry
+		for _, e := range randomLog(seed, 200) {
+			mustApplyTo(t, m, e)
+			last = e
+		}
+		for id := range m.header.NextID {
+			for i, action := range []Action{ActionRetry, ActionCancel, ActionRetry, ActionDelete} {
+				before := m.tasks.Get(id)
+				if before == nil {
+					continue
+				}
+				add := int32(i / 2) // the second retry raises the limit
+				foretold := m.LeftAlone(before, action, add)
+				waited := before.Status == StatusScheduled
+				command := map[Action]Command{ActionRetry: Retry{ID: id, AddAttempts: add}, ActionCancel: Cancel{ID: id}, ActionDelete: Delete{ID: id}}[action]
+				last.Index++
+				last.Commands = []Command{command}
+				result := mustApplyTo(t, m, last).Results[0]
+				got := result.Code
+				if result.Repeated && (action != ActionRetry || !waited) {
+					got = NothingToDo
+				}
+				if got != foretold {
+					t.Fatalf("seed %d: %#v: %q, foretold was %q", seed, command, got, foretold)
+				}
+				seen[got]++
+			}
+		}
+	}
+	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, want) {
+		t.Errorf("seen: %v, want all of %q", seen, want)
+	}
+}
