@@ -18,7 +18,7 @@ var commandGroups = [...]struct {
 	title    string
 	commands []string
 }{
-	{"Tasks", []string{"submit", "get", "list", "why", "events", "update", "cancel", "retry", "delete", "bulk", "batch"}},
+	{"Tasks", []string{"submit", "get", "list", "why", "failures", "events", "update", "cancel", "retry", "delete", "bulk", "batch"}},
 	{"Workers", []string{"work", "claim", "complete", "fail", "extend", "release"}},
 	{"Steps", []string{"steps", "finalization", "finalize"}},
 	{"Types and schedules", []string{"type", "types", "defaults", "schedule"}},
