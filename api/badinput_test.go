@@ -537,7 +537,7 @@ func badTargets() []badInput {
 	for _, target := range []string{"GET /x", "GET /api", "GET /api/", "GET /api/task", "GET /api/tasks/1/whose", "GET /api/tasks/1/", "POST /api/tasks/1/complete/x", "GET /API/TASKS", "GET /api/tasks%2F1", "GET //api/tasks", "GET /api/tasks/../stats", "BREW /pot"} {
 		cases = append(cases, badInput{target, "", wire.CodeNotFound, "", "No such path"})
 	}
-	for _, target := range []string{"PUT /api/tasks", "DELETE /api/tasks", "GET /api/tasks/claim", "GET /api/tasks/1/complete", "POST /api/tasks/1", "GET /api/batch", "PUT /api/batch", "GET /api/tasks/1/cancel", "POST /api/types", "GET /api/types/a", "DELETE /api/types/a", "GET /api/cluster/upgrade", "POST /api/tasks/by-key/k", "POST /api/stats", "POST /api/workers", "POST /api/tasks/1/why", "GET /api/tasks/actions", "DELETE /api/cluster", "POST /healthz", "POST /readyz", "POST /metrics", "BREW /api/tasks"} {
+	for _, target := range []string{"PUT /api/tasks", "DELETE /api/tasks", "GET /api/tasks/claim", "GET /api/tasks/1/complete", "POST /api/tasks/1", "GET /api/batch", "PUT /api/batch", "GET /api/tasks/1/cancel", "POST /api/types", "DELETE /api/types/a", "GET /api/cluster/upgrade", "POST /api/tasks/by-key/k", "POST /api/stats", "POST /api/workers", "POST /api/tasks/1/why", "GET /api/tasks/actions", "DELETE /api/cluster", "POST /healthz", "POST /readyz", "POST /metrics", "BREW /api/tasks"} {
 		cases = append(cases, badInput{target, `{}`, wire.CodeMethodNotAllowed, "", "Method not allowed"})
 	}
 	return cases

@@ -33,6 +33,7 @@ func (s *Server) calls() []call {
 		{name: "finalize_task", pattern: "POST /api/tasks/{id}/finalize", roles: keyring.Workers, is: mutation | uncounted, answer: Finalize},
 
 		{name: "list_types", pattern: "GET /api/types", roles: keyring.EveryRole, answer: Types},
+		{name: "get_type", pattern: "GET /api/types/{type}", roles: keyring.EveryRole, answer: Type},
 		{name: "change_type", pattern: "PATCH /api/types/{type}", roles: keyring.Operators, is: mutation, answer: SetType},
 		{name: "get_defaults", pattern: "GET /api/defaults", roles: keyring.EveryRole, answer: Defaults},
 		{name: "change_defaults", pattern: "PATCH /api/defaults", roles: keyring.Operators, is: mutation, answer: SetDefaults},

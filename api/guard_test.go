@@ -97,7 +97,7 @@ func TestServer_Methods(t *testing.T) {
 	s, _ := setup(t)
 	for path, allow := range map[string]string{
 		"/api/tasks": "GET, HEAD, POST, OPTIONS", "/api/tasks/claim": "POST, OPTIONS", "/api/tasks/1": "GET, HEAD, PATCH, DELETE, OPTIONS",
-		"/api/tasks/1/cancel": "POST, OPTIONS", "/api/batch": "POST, OPTIONS", "/api/types": "GET, HEAD, OPTIONS", "/api/types/a": "PATCH, OPTIONS",
+		"/api/tasks/1/cancel": "POST, OPTIONS", "/api/batch": "POST, OPTIONS", "/api/types": "GET, HEAD, OPTIONS", "/api/types/a": "GET, HEAD, PATCH, OPTIONS",
 		"/api/cluster/upgrade":  "POST, OPTIONS",
 		"/api/tasks/1/complete": "POST, OPTIONS", "/api/tasks/by-key/k": "GET, HEAD, OPTIONS", "/metrics": "GET, HEAD, OPTIONS",
 	} {

@@ -81,12 +81,45 @@ func Defaults(r *request) {
 // SetDefaults answers PATCH /api/defaults.
 func SetDefaults(r *request) { act(r, callbody.NewDefaults(r.by())) }
 
-// SetType answers PATCH /api/types/{type}.
-func SetType(r *request) {
-	name, ok := unescape(r.target.rest, false)
-	if !ok || !bound.ValidTaskType(name) {
-		r.refuse(badParam("task_type", bound.TaskTypeAllowed))
+// Type answers GET /api/types/{type}: also of a type that has neither tasks nor settings.
+func Type(r *request) {
+	name, ok := typeOf(r)
+	if !ok {
 		return
 	}
-	act(r, callbody.NewType(name, r.by()))
+	if bad := refuseQuery(r.query); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	if bad := r.refuseFilter("task_type", name); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	v := fsm.TypeView{Type: name}
+	if !r.read(func(m *fsm.Machine, now fsm.Stamp) {
+		if seen, ok := m.Type(name, now); ok {
+			v = seen
+		}
+	}) {
+		return
+	}
+	b := callbody.AppendType(append(r.body(), `{"success":true,"type":`...), &v)
+	r.send(fasthttp.StatusOK, append(b, '}'))
+}
+
+// SetType answers PATCH /api/types/{type}.
+func SetType(r *request) {
+	if name, ok := typeOf(r); ok {
+		act(r, callbody.NewType(name, r.by()))
+	}
+}
+
+// typeOf returns the type that the path names. ok is false if there is an answer already.
+func typeOf(r *request) (name string, ok bool) {
+	name, ok = unescape(r.target.rest, false)
+	if !ok || !bound.ValidTaskType(name) {
+		r.refuse(badParam("task_type", bound.TaskTypeAllowed))
+		return "", false
+	}
+	return name, true
 }

@@ -168,6 +168,18 @@ func TestClient_Defaults(t *testing.T) {
 	}
 }
 
+func TestClient_Type(t *testing.T) {
+	t.Parallel()
+	server, c := talk(t, says(200, `{"success":true,"type":{"task_type":"a:b","counts":{"pending":2},"oldest_pending_age_ms":1500,"paused":true,"max_claimed":3}}`))
+	got, err := c.Type(t.Context(), "a:b")
+	if err != nil || got.Name != "a:b" || got.Counts[StatusPending] != 2 || got.OldestPendingAge != 1500*time.Millisecond || got.Settings.Paused == nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got := server.requests()[0].path; got != "/api/types/a:b" {
+		t.Errorf("asked for %s", got)
+	}
+}
+
 func TestClient_Types(t *testing.T) {
 	t.Parallel()
 	server, c := talk(t, says(200, `{"success":true,"types":[{"task_type":"mail","counts":{"pending":2,"failed":1},"oldest_pending_age_ms":1500,

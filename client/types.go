@@ -94,6 +94,20 @@ func (c *Client) Types(ctx context.Context, q TypesQuery) (*TaskTypes, error) {
 	return types, nil
 }
 
+// Type returns one task type, also one that has neither tasks nor settings.
+func (c *Client) Type(ctx context.Context, taskType string) (*TaskType, error) {
+	var w wire.Types
+	err := c.get(ctx, "/api/types/"+url.PathEscape(taskType), &w)
+	if err == nil && w.Type == nil {
+		err = errors.New("the answer has no type")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get type %q: %w", taskType, err)
+	}
+	t := typeFromWire(w.Type)
+	return &t, nil
+}
+
 // SetType changes the settings of a task type, which need not have tasks yet, and
 // returns the type as it is then. When its answer is lost it is repeated with
 // the same values.

@@ -33,6 +33,7 @@ func argumentValues() map[string]values {
 		"finalization extend":  finalizes,
 		"finalization release": finalizes,
 		"finalization show":    at(tasksThat(isParent, "running", "failed", "cancelled", "completed")),
+		"type show":            at(taskTypes),
 		"type set":             at(taskTypes),
 		"schedule set":         at(schedules, taskTypes),
 		"schedule get":         at(schedules),

@@ -72,6 +72,7 @@ func TestOutputJSON(t *testing.T) {
 		{path: "stats"},
 		{path: "types"},
 		{path: "failures"},
+		{path: "type show", args: "mail"},
 		{path: "type set", args: "mail --pause"},
 		{path: "defaults"},
 		{path: "defaults set", args: "--lease 1m"},

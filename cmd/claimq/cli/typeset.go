@@ -25,12 +25,35 @@ type typeSetOptions struct {
 func NewTypeCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "type",
-		Short:   "Change the settings of a task type",
-		Example: "  claimq type set mail --pause",
+		Short:   "Show a task type, or change its settings",
+		Example: "  claimq type show mail\n  claimq type set mail --pause",
 		Args:    term.UnknownCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTypeSetCommand(a))
+	cmd.AddCommand(newTypeShowCommand(a), newTypeSetCommand(a))
+	return cmd
+}
+
+func newTypeShowCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	cmd := &cobra.Command{
+		Use:     "show TYPE",
+		Short:   "Show the settings and counts of a task type",
+		Example: "  claimq type show mail",
+		Args:    term.Arguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return session.With(a, &f, func(s session.Talk) error {
+				var answer wire.Types
+				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/types/" + url.PathEscape(args[0])}, "", &answer)
+				if err != nil || shown || answer.Type == nil {
+					return err
+				}
+				return showType(a, answer.Type)
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
 	return cmd
 }
 
