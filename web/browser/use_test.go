@@ -65,6 +65,7 @@ func TestKeyboard(t *testing.T) {
 	b.says(fmt.Sprintf("%d tasks retried", many))
 	b.press(kb.Escape)
 	b.until(`document.querySelector("dialog[open]") === null`)
+	b.until(`![...document.querySelectorAll(".failure")].some((e) => e.innerText.includes("keyboard"))`)
 	if body := eval[bool](b, `document.activeElement === document.body`); body {
 		t.Error("the focus is lost with the group")
 	}
