@@ -140,6 +140,16 @@ func isBare(t *wire.Task) bool {
 	return t != nil && t.ClaimState != "ended" && len(t.Params) == 0 && len(t.Payload) == 0
 }
 
+// traced returns the encoded task with the trace context of ctx, if that has one which the
+// server takes.
+func traced(ctx context.Context, task []byte) []byte {
+	trace, ok := ctx.Value(traceparentKey{}).(string)
+	if !ok || !wire.ValidTraceparent([]byte(trace)) {
+		return task
+	}
+	return withField("traceparent", strconv.AppendQuote(nil, trace), task)
+}
+
 type traceparentKey struct{}
 
 // WithTraceparent returns a context whose calls carry traceparent, a W3C trace

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -105,16 +106,35 @@ func (c *Client) submit(ctx context.Context, task *Task) (wire.Answer, error) {
 func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]Submitted, error) {
 	s := submission{c: c, results: make([]Submitted, len(tasks))}
 	for i := range tasks {
-		s.add(ctx, i, &tasks[i])
-	}
-	s.send(ctx)
-	var errs []error
-	for i := range s.results {
-		if err := s.results[i].Err; err != nil {
-			errs = append(errs, fmt.Errorf("submit task %d of %d: %w", i+1, len(tasks), err))
+		item, err := tasks[i].encode(rand.Text())
+		if err != nil {
+			s.results[i].Err = err
+			continue
 		}
+		s.add(ctx, i, item, 1+len(tasks[i].Steps), tasks[i].IdempotencyKey == "")
 	}
-	return s.results, errors.Join(errs...)
+	return s.end(ctx)
+}
+
+// EncodeTask returns the task as SubmitEncoded takes it: a JSON object with an idempotency
+// key, a random one if the task has none, and with the trace context of ctx, if it has one
+// (WithTraceparent). It is kept where a task is to be submitted later, and maybe twice.
+func EncodeTask(ctx context.Context, task Task) ([]byte, error) {
+	body, err := task.encode(rand.Text())
+	if err != nil {
+		return nil, fmt.Errorf("encode task: %w", err)
+	}
+	return traced(ctx, body), nil
+}
+
+// SubmitEncoded is SubmitMany of tasks that EncodeTask returned. Created tells only what
+// the server knows: of one that was submitted before it is false.
+func (c *Client) SubmitEncoded(ctx context.Context, tasks [][]byte) ([]Submitted, error) {
+	s := submission{c: c, results: make([]Submitted, len(tasks))}
+	for i, item := range tasks {
+		s.add(ctx, i, item, 1+bytes.Count(item, []byte(`"step":`)), false)
+	}
+	return s.end(ctx)
 }
 
 // submission is a SubmitMany under way.
@@ -130,15 +150,21 @@ type submission struct {
 	ownedKey []bool // per member: the key is random, so nobody else has it
 }
 
-// add puts the task into the next request, and sends the one before if it is
-// full.
-func (s *submission) add(ctx context.Context, i int, t *Task) {
-	item, err := t.encode(rand.Text())
-	if err != nil {
-		s.results[i].Err = err
-		return
+// end sends the last request, and returns the results and their errors.
+func (s *submission) end(ctx context.Context) ([]Submitted, error) {
+	s.send(ctx)
+	var errs []error
+	for i := range s.results {
+		if err := s.results[i].Err; err != nil {
+			errs = append(errs, fmt.Errorf("submit task %d of %d: %w", i+1, len(s.results), err))
+		}
 	}
-	size := 1 + len(t.Steps)
+	return s.results, errors.Join(errs...)
+}
+
+// add puts a task into the next request, and sends the one before if it is full. item is
+// the encoded task, size how many tasks it is with its steps.
+func (s *submission) add(ctx context.Context, i int, item []byte, size int, ownedKey bool) {
 	if len(s.members) == submitItemsMax || len(s.members) > 0 && (s.tasks+size > submitTasksMax || len(s.body)+len(item) > submitBytesMax) {
 		s.send(ctx)
 	}
@@ -154,7 +180,7 @@ func (s *submission) add(ctx context.Context, i int, t *Task) {
 	s.body = append(s.body, item...)
 	s.members = append(s.members, i)
 	s.tasks += size
-	s.ownedKey = append(s.ownedKey, t.IdempotencyKey == "")
+	s.ownedKey = append(s.ownedKey, ownedKey)
 }
 
 // send makes the request, if there is one, and takes its results.

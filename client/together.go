@@ -187,9 +187,7 @@ func (c *Client) submitOne(ctx context.Context, body []byte) (result wire.Submit
 		defer l.Left()
 		return result, alone(ctx)
 	}
-	if trace, ok := ctx.Value(traceparentKey{}).(string); ok && wire.ValidTraceparent([]byte(trace)) { // alone, a header has it
-		body = withField("traceparent", strconv.AppendQuote(nil, trace), body)
-	}
+	body = traced(ctx, body) // alone, a header has it
 	r := &ride{Item: body, Weight: len(body)}
 	take := func(r share) (ok bool, err error) {
 		result, err = submitResultOf(&r)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,59 +65,20 @@ func Example_fromFaktory() {
 	// <nil>
 }
 
-// outbox stands for a table of the program's own database.
-type outbox struct{ rows []outboxRow }
-
-type outboxRow struct {
-	ID   int64
-	Args Resize
-}
-
-func (o *outbox) oldest(limit int) ([]outboxRow, error) { return o.rows[:min(limit, len(o.rows))], nil }
-
-func (o *outbox) remove(ids []int64) error {
-	o.rows = slices.DeleteFunc(o.rows, func(row outboxRow) bool { return slices.Contains(ids, row.ID) })
-	return nil
-}
-
-// relay submits what the outbox has, and takes it off. It may stop anywhere, and be
-// run by several at once: the key of a row is the same each time.
-func relay(ctx context.Context, c *client.Client, o *outbox) error {
-	rows, err := o.oldest(1000) // SELECT id, args FROM outbox ORDER BY id LIMIT 1000
-	if err != nil || len(rows) == 0 {
-		return err
-	}
-	tasks, ids := make([]client.Task, len(rows)), make([]int64, len(rows))
-	for i, row := range rows {
-		ids[i] = row.ID
-		if tasks[i], err = client.NewTask("resize", row.Args); err != nil {
-			return err
-		}
-		tasks[i].IdempotencyKey = fmt.Sprintf("outbox-%d", row.ID)
-	}
-	if _, err := c.SubmitMany(ctx, tasks); err != nil {
-		return err // nothing is taken off: the next call submits them again
-	}
-	return o.remove(ids) // DELETE FROM outbox WHERE id = ANY($1): these, as lower ids may commit later
-}
-
-// What docs/from-river.md shows: rows that were committed become tasks, each once,
-// also when the relay is run again.
+// What docs/from-river.md shows of a worker.
 func Example_fromRiver() {
 	var t example
 	defer t.end()
 	s := clienttest.New(&t)
 	ctx := context.Background()
-	rows := []outboxRow{{ID: 7, Args: Resize{"cat.jpg", 128}}, {ID: 8, Args: Resize{"dog.jpg", 64}}}
-	for range 2 { // as if it had died before it could delete
-		o := &outbox{rows: slices.Clone(rows)}
-		fmt.Println(relay(ctx, s.Client(), o), len(o.rows))
-	}
-	for task, err := range s.Client().Tasks(ctx, client.Filter{TaskType: "resize"}) {
+	for _, r := range []Resize{{"cat.jpg", 128}, {"dog.jpg", 64}} {
+		task, err := client.NewTask("resize", r)
 		if err != nil {
-			t.Fatalf("tasks: %v", err)
+			t.Fatalf("task: %v", err)
 		}
-		fmt.Println(task.IdempotencyKey, string(task.Payload))
+		if _, err := s.Client().Submit(ctx, task); err != nil {
+			t.Fatalf("submit: %v", err)
+		}
 	}
 
 	w, err := client.NewWorker(s.Client(), client.WorkerConfig{Concurrency: 100, Timeout: time.Minute})
@@ -139,10 +99,6 @@ func Example_fromRiver() {
 	stop()
 	fmt.Println(<-stopped)
 	// Output:
-	// <nil> 0
-	// <nil> 0
-	// outbox-7 {"image":"cat.jpg","width":128}
-	// outbox-8 {"image":"dog.jpg","width":64}
 	// cat.jpg to 128, token 1
 	// <nil>
 }
@@ -173,7 +129,7 @@ func TestGuide_From(t *testing.T) {
 				}
 			}
 		}
-		if lines < 8 {
+		if lines < 7 {
 			t.Errorf("docs/%s: found only %d lines of Go", page, lines)
 		}
 	}

@@ -1,0 +1,334 @@
+package outbox_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/client/clienttest"
+	"github.com/claimq/claimq/client/outbox"
+	"github.com/claimq/claimq/internal/testwait"
+)
+
+// relayOf, in the environment, makes the test binary a relay: the dialect, the driver, the
+// database's name and the cluster's URL, with tabs between them.
+const relayOf = "CLAIMQ_TEST_RELAY"
+
+func TestMain(m *testing.M) {
+	if of := os.Getenv(relayOf); of != "" {
+		fmt.Fprintln(os.Stderr, runRelay(strings.Split(of, "\t")))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func runRelay(of []string) error {
+	dialect, err := strconv.Atoi(of[0])
+	if err != nil {
+		return err
+	}
+	db, err := sql.Open(of[1], of[2])
+	if err != nil {
+		return err
+	}
+	c, err := client.New(client.Config{Endpoints: []string{of[3]}, APIKey: "k"})
+	if err != nil {
+		return err
+	}
+	box, err := outbox.New(outbox.Dialect(dialect), "")
+	if err != nil {
+		return err
+	}
+	relay, err := box.NewRelay(db, c, outbox.RelayConfig{Batch: 7, Interval: 20 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	return relay.Run(context.Background())
+}
+
+// TestRelay has each database do all of it, one after the other, as it takes seconds to
+// start.
+func TestRelay(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(*testing.T) *database{"postgres": newPostgres, "mariadb": newMariaDB} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := start(t)
+			t.Run("refused", func(t *testing.T) { testRefused(t, d) })
+			t.Run("away", func(t *testing.T) { testAway(t, d) })
+			t.Run("run", func(t *testing.T) { testRun(t, d) })
+			t.Run("run again", func(t *testing.T) { testRunAgain(t, d) })
+			t.Run("killed", func(t *testing.T) { testKilled(t, d) }) // the last: what it starts again ends with it
+		})
+	}
+}
+
+// setUp makes the tables: the outbox, and orders of the application.
+func setUp(t *testing.T, d *database) (*outbox.Outbox, *sql.DB) {
+	t.Helper()
+	box, err := outbox.New(d.dialect, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := d.open(t)
+	exec1(t.Context(), t, db, "DROP TABLE IF EXISTS claimq_outbox, orders")
+	exec1(t.Context(), t, db, box.Schema())
+	exec1(t.Context(), t, db, box.Schema()) // it is there by now
+	exec1(t.Context(), t, db, "CREATE TABLE orders (id bigint PRIMARY KEY)")
+	return box, db
+}
+
+// order makes the order n and submits a task for it in one transaction, which may be
+// rolled back.
+func order(ctx context.Context, box *outbox.Outbox, db *sql.DB, n int, rollBack bool) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO orders (id) VALUES (%d)", n)); err != nil {
+		return err
+	}
+	if err := box.Submit(ctx, tx, client.Task{TaskType: "order", Payload: []byte(strconv.Itoa(n))}); err != nil || rollBack {
+		return err
+	}
+	return tx.Commit()
+}
+
+// numbers returns the numbers that a query has, in order.
+func numbers(t *testing.T, db *sql.DB, query string) (all []string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var n string
+		if err := rows.Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, n)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// While relays are killed at any moment, and the database once, every order that was
+// committed gets one task, and no other has one.
+func testKilled(t *testing.T, d *database) {
+	box, db := setUp(t, d)
+	cluster := clienttest.New(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var producers, relays sync.WaitGroup
+	var made, killed atomic.Int64
+	for p := range 4 {
+		producers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				// One that fails may be committed or not: the table of orders says it.
+				if order(ctx, box, db, p*1_000_000+i, i%4 == 3) == nil {
+					made.Add(1)
+				}
+			}
+		})
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		relays.Go(func() {
+			for ctx.Err() == nil {
+				cmd := exec.CommandContext(ctx, exe) // it is killed when ctx ends
+				cmd.Env = append(os.Environ(), strings.Join([]string{relayOf + "=" + strconv.Itoa(int(d.dialect)), d.driver, d.name, cluster.URL()}, "\t"))
+				if err := cmd.Start(); err != nil {
+					t.Error(err)
+					return
+				}
+				timer := time.AfterFunc(time.Duration(50+rand.IntN(400))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+				_ = cmd.Wait() // it was killed
+				timer.Stop()
+				killed.Add(1)
+			}
+		})
+	}
+	testwait.Until(t, "orders and kills", func() bool { return made.Load() > 200 && killed.Load() > 8 })
+	d.kill(t)
+	d.start(t)
+	before, kills := made.Load(), killed.Load()
+	testwait.Until(t, "more of them", func() bool { return made.Load() > before+200 && killed.Load() > kills+8 })
+	stop()
+	producers.Wait()
+	relays.Wait()
+	rest := newRelay(t, box, db, cluster, outbox.RelayConfig{})
+	testwait.Until(t, "an empty outbox", func() bool {
+		moved, err := rest.Pass(t.Context())
+		return err == nil && moved.Submitted == 0 && len(numbers(t, db, "SELECT id FROM claimq_outbox")) == 0
+	})
+	tasks := map[string]int{}
+	for task, err := range cluster.Client().Tasks(t.Context(), client.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks[string(task.Payload)]++
+	}
+	for _, n := range numbers(t, db, "SELECT id FROM orders") {
+		if tasks[n] != 1 {
+			t.Errorf("order %s has %d tasks", n, tasks[n])
+		}
+		delete(tasks, n)
+	}
+	if len(tasks) > 0 {
+		t.Errorf("%d tasks of orders that there are not: %v", len(tasks), tasks)
+	}
+}
+
+func newRelay(t *testing.T, box *outbox.Outbox, db *sql.DB, cluster *clienttest.Server, cfg outbox.RelayConfig) *outbox.Relay {
+	t.Helper()
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	r, err := box.NewRelay(db, cluster.Client(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A row that the cluster refuses is kept with the reason and holds up no other, whether it
+// spoils its whole request or only itself; it goes once it was put right.
+func testRefused(t *testing.T, d *database) {
+	box, db := setUp(t, d)
+	cluster := clienttest.New(t)
+	for n, bad := range []string{"", `{"task_type":"no blanks","params":1}`, "", "this is no JSON", ""} {
+		if bad != "" {
+			exec1(t.Context(), t, db, "INSERT INTO claimq_outbox (task) VALUES ('"+bad+"')")
+		} else if err := order(t.Context(), box, db, n, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newRelay(t, box, db, cluster, outbox.RelayConfig{})
+	if moved, err := r.Pass(t.Context()); err != nil || moved != (outbox.Moved{Submitted: 3, Refused: 2}) {
+		t.Errorf("got %+v, %v", moved, err)
+	}
+	reasons := numbers(t, db, "SELECT reason FROM claimq_outbox WHERE is_refused ORDER BY id")
+	if len(reasons) != 2 || !strings.Contains(reasons[0], "task_type") || !strings.Contains(reasons[1], "JSON") {
+		t.Errorf("the reasons are %q", reasons)
+	}
+	exec1(t.Context(), t, db, `UPDATE claimq_outbox SET task = '{"params":1}', is_refused = false WHERE is_refused`)
+	if moved, err := r.Pass(t.Context()); err != nil || moved.Submitted != 2 {
+		t.Errorf("got %+v, %v", moved, err)
+	}
+}
+
+// A cluster that does not answer, or does not take the key, refuses no row.
+func testAway(t *testing.T, d *database) {
+	box, db := setUp(t, d)
+	cluster := clienttest.New(t)
+	if err := order(t.Context(), box, db, 1, false); err != nil {
+		t.Fatal(err)
+	}
+	for status, code := range map[int]string{401: "unauthorized", 403: "forbidden", 429: "rate_limited", 503: "no_leader"} {
+		away := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = fmt.Fprintf(w, `{"success":false,"error":"no","code":%q}`, code)
+		}))
+		defer away.Close()
+		c, err := client.New(client.Config{Endpoints: []string{away.URL}, Timeout: 10 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := box.NewRelay(db, c, outbox.RelayConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if moved, err := r.Pass(t.Context()); err == nil || moved != (outbox.Moved{}) {
+			t.Errorf("%s: got %+v, %v", code, moved, err)
+		}
+	}
+	if moved, err := newRelay(t, box, db, cluster, outbox.RelayConfig{}).Pass(t.Context()); err != nil || moved.Submitted != 1 {
+		t.Errorf("got %+v, %v", moved, err)
+	}
+}
+
+// Run does not wait while there is a full batch, is woken, and ends with its context.
+func testRun(t *testing.T, d *database) {
+	box, db := setUp(t, d)
+	cluster := clienttest.New(t)
+	r := newRelay(t, box, db, cluster, outbox.RelayConfig{Batch: 1, Interval: time.Hour})
+	ctx, stop := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	for n := range 3 {
+		if err := order(t.Context(), box, db, n, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Wake()
+	awaitTasks(t, cluster, 3)
+	stop(errors.New("enough"))
+	if err := <-ended; err == nil || err.Error() != "enough" {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// Run goes on after a pass that failed, and tells of it.
+func testRunAgain(t *testing.T, d *database) {
+	box, db := setUp(t, d)
+	cluster := clienttest.New(t)
+	if err := order(t.Context(), box, db, 1, false); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t.Context(), t, db, "ALTER TABLE claimq_outbox RENAME TO elsewhere")
+	failed := make(chan struct{}, 100)
+	r, err := box.NewRelay(db, cluster.Client(), outbox.RelayConfig{Interval: 10 * time.Millisecond, Logger: slog.New(telling{slog.DiscardHandler, failed})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	<-failed
+	exec1(t.Context(), t, db, "ALTER TABLE elsewhere RENAME TO claimq_outbox")
+	awaitTasks(t, cluster, 1)
+	stop()
+	<-ended
+}
+
+// awaitTasks waits until so many tasks are pending.
+func awaitTasks(t *testing.T, cluster *clienttest.Server, n int) {
+	t.Helper()
+	testwait.Until(t, "the tasks", func() bool {
+		pending, err := cluster.Client().List(t.Context(), client.StatusPending)
+		return err == nil && len(pending) == n
+	})
+}
+
+// telling is a handler that says when it was given something.
+type telling struct {
+	slog.Handler
+	told chan<- struct{}
+}
+
+func (h telling) Enabled(context.Context, slog.Level) bool { return true }
+func (h telling) Handle(context.Context, slog.Record) error {
+	select {
+	case h.told <- struct{}{}:
+	default:
+	}
+	return nil
+}
