@@ -62,6 +62,8 @@ const (
 	preflight
 	// linked: pages of other origins may lead a browser there, as it tells the same to everybody.
 	linked
+	// unkept: nobody on the way may keep its answer, whatever it is.
+	unkept
 )
 
 // slowTime is for how long the leader goes on with a call that is slow; then it answers

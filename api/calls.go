@@ -73,8 +73,8 @@ func (s *Server) calls() []call {
 		{name: "get_root", pattern: "GET /", roles: keyring.Anybody, is: local | probe | linked, answer: s.root},
 		{name: "get_page_without_slash", pattern: "GET /ui", roles: keyring.Anybody, is: local | probe | linked, answer: s.withoutSlash},
 		{name: "get_page", pattern: "GET /ui/{file}", roles: keyring.Anybody, is: local | probe | linked, answer: s.page},
-		{name: "get_session", pattern: "GET /ui/session", roles: keyring.Anybody, is: local | probe, answer: s.session},
-		{name: "log_in", pattern: "POST /ui/login", roles: keyring.Anybody, is: local | probe, answer: s.login},
-		{name: "log_out", pattern: "POST /ui/logout", roles: keyring.Anybody, is: local | probe, answer: s.logout},
+		{name: "get_session", pattern: "GET /ui/session", roles: keyring.Anybody, is: local | probe | unkept, answer: s.session},
+		{name: "log_in", pattern: "POST /ui/login", roles: keyring.Anybody, is: local | probe | unkept, answer: s.login},
+		{name: "log_out", pattern: "POST /ui/logout", roles: keyring.Anybody, is: local | probe | unkept, answer: s.logout},
 	}
 }

@@ -33,6 +33,8 @@ func TestServer_auditsDenials(t *testing.T) {
 	follower.callFrom(t, "192.0.2.5", "GET /api/stats", "", with("nobody")).refused(t, wire.CodeUnauthorized)
 	follower.callFrom(t, "192.0.2.5", "GET /api/stats", "").refused(t, wire.CodeUnauthorized)
 	follower.callFrom(t, "192.0.2.6", "GET /api/tasks/7", "", with("reader")).refused(t, wire.CodeTaskNotFound)
+	follower.callFrom(t, "192.0.2.7", "POST /ui/login", `{"key":"`+keyText("over")+`"}`, "X-Request-ID: r7").refused(t, wire.CodeUnauthorized)
+	follower.callFrom(t, "192.0.2.7", "POST /ui/login", `{"key":"nobody"}`).refused(t, wire.CodeUnauthorized)
 	large := dial(t, listen(t, follower), "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nX-Request-ID: r5\r\nContent-Length: 100000\r\n"+with("over")+"\r\n\r\n")
 	receive(t, bufio.NewReader(large)).refused(t, wire.CodeUnauthorized)
 
@@ -41,6 +43,7 @@ func TestServer_auditsDenials(t *testing.T) {
 		"r2 over 192.0.2.2 get_stats 401 unauthorized: The API key expired at",
 		"r3 far 192.0.2.3 get_cluster 403 forbidden: This API key may not be used from 192.0.2.3",
 		"r4 mail 192.0.2.4 claim_tasks 403 forbidden: ",
+		"r7 over 192.0.2.7 log_in 401 unauthorized: The API key expired at",
 		"r5 over 127.0.0.1 none 401 unauthorized: The API key expired at",
 	}
 	waitFor(t, func() bool { return len(deniedLines(t, paths[follower])) >= len(want) })

@@ -49,7 +49,11 @@ func (r *request) shareAnswer() {
 	in, out := &r.http.Request.Header, &r.http.Response.Header
 	// Also to those who get none of what follows, or a cache in between would hand
 	// their answer to the page.
-	out.Add(fasthttp.HeaderVary, fasthttp.HeaderOrigin)
+	vary := fasthttp.HeaderOrigin
+	if others := out.Peek(fasthttp.HeaderVary); len(others) > 0 {
+		vary = string(others) + ", " + vary
+	}
+	out.Set(fasthttp.HeaderVary, vary)
 	origin := r.server.allowedOrigin(in)
 	if origin == nil {
 		return

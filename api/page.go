@@ -61,15 +61,23 @@ func (r *request) toPage(address string) {
 	r.http.SetStatusCode(fasthttp.StatusFound)
 }
 
+// site returns the page of this binary. ok is false if there is an answer already.
+func (s *Server) site(r *request) (site *web.Site, ok bool) {
+	site, err := web.Built()
+	if err != nil {
+		r.refuseCode(err)
+	}
+	return site, err == nil
+}
+
 // page answers GET /ui/ and below: the files of the page.
 func (s *Server) page(r *request) {
 	if s.cfg.Page.Off {
 		r.refuse(refuse.Because(wire.CodeNotFound))
 		return
 	}
-	site, err := web.Built()
-	if err != nil {
-		r.refuseCode(err)
+	site, ok := s.site(r)
+	if !ok {
 		return
 	}
 	f, ok := site.Find(string(r.target.rest))

@@ -41,6 +41,9 @@ func TestPage(t *testing.T) {
 			}
 		}
 		zipped := s.call(t, "GET /ui/?any=1", "", "Accept-Encoding: br, gzip")
+		if vary := zipped.header["Vary"]; vary != "Accept-Encoding, Origin" {
+			t.Errorf("what it varies by: %s", vary)
+		}
 		if f, _ := site.Find(""); zipped.header["Content-Encoding"] != "gzip" || zipped.body != string(f.Zipped) {
 			t.Errorf("zipped: %v", zipped.header)
 		}

@@ -14,10 +14,10 @@ import (
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/login"
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
-	"github.com/claimq/claimq/web"
 )
 
 // The names of the cookie: a browser lets nobody set the second but a page of https.
@@ -30,22 +30,47 @@ const (
 // out says nothing then.
 const wrongKeyWait = 200 * time.Millisecond
 
+// cookiesMax bounds the cookies of a request that are taken for a login's: other ports of
+// the host can set some of that name, too.
+const cookiesMax = 4
+
+// secretWait is how long after a login a node may not have the secret yet that was made for
+// it at another one. Its answer is to be repeated then.
+const secretWait = 10 * time.Second
+
 // pageKey returns what stands for the key of a request of the page, empty if it has not
 // logged in. A page of another origin, be it at another port of this host, is sent the cookie
-// along with, but cannot send the header.
+// along with, but cannot send the header. Of several cookies the first that is good counts.
 func (s *host) pageKey(h *fasthttp.RequestHeader) []byte {
 	number := h.Peek(headerPage)
-	if s.cfg.Page.Off || len(number) == 0 {
+	if s.cfg.Page.Off || len(number) == 0 || foreign(h) {
+		return nil // a page that allowed_origins has sends a key
+	}
+	var texts [][]byte
+	for _, name := range []string{secureCookieName, cookieName} {
+		for key, value := range h.Cookies() {
+			if text := login.AppendText(nil, value, number); string(key) == name && len(text) > 0 && len(texts) < cookiesMax {
+				texts = append(texts, text)
+			}
+		}
+	}
+	if len(texts) == 0 {
 		return nil
 	}
-	if origin := h.Peek(fasthttp.HeaderOrigin); len(origin) > 0 && !sameOrigin(origin, h.Host()) {
-		return nil // one that allowed_origins has sends a key
+	if keys := s.keys.Load(); keys != nil && len(texts) > 1 {
+		for _, text := range texts {
+			if _, _, _, bad := s.who(keys, text, time.Now()); bad == nil {
+				return text
+			}
+		}
 	}
-	cookie := h.Cookie(secureCookieName)
-	if len(cookie) == 0 {
-		cookie = h.Cookie(cookieName)
-	}
-	return login.AppendText(nil, cookie, number)
+	return texts[0]
+}
+
+// foreign reports whether a request says that a page of another origin sends it.
+func foreign(h *fasthttp.RequestHeader) bool {
+	origin := h.Peek(fasthttp.HeaderOrigin)
+	return len(origin) > 0 && !sameOrigin(origin, h.Host())
 }
 
 // who returns the key that a text is or stands for; of what stands for one the login, too.
@@ -63,7 +88,7 @@ func (s *host) who(keys *keyring.Ring, text []byte, now time.Time) (k *keyring.C
 	}
 	secret, err := s.pageSecret()
 	switch k = keys.Named(l.Name); {
-	case err != nil || secret == nil && s.node.Ready() != nil:
+	case err != nil || secret == nil && (s.node.Ready() != nil || l.Begun.After(now.Add(-secretWait))):
 		// It does not know yet what it will.
 		return nil, nil, keyring.FailUnchecked, refuse.Because(wire.CodeNoLeader)
 	case k == nil || !l.Good(secret, &k.Sum):
@@ -84,11 +109,14 @@ func (s *host) pageSecret() (secret []byte, err error) {
 // act without telling its origin, which every browser does, and to act at all where the
 // page may read alone.
 func (r *request) fromPage() *refuse.Refusal {
+	if r.forwarded {
+		return nil // the node that it reached has looked
+	}
 	if r.server.cfg.Page.ReadOnly {
 		r.roles = keyring.Readers
 	}
 	h := &r.http.Request.Header
-	if r.target.call.has(mutation) && !r.forwarded && !sameOrigin(h.Peek(fasthttp.HeaderOrigin), h.Host()) {
+	if r.target.call.has(mutation) && !sameOrigin(h.Peek(fasthttp.HeaderOrigin), h.Host()) {
 		return r.server.metrics.AuthFailures.Refuse(keyring.FailOrigin, refuseOrigin("Origin"))
 	}
 	return nil
@@ -108,9 +136,7 @@ func (r *request) renewLogin() {
 	if !ok {
 		return
 	}
-	if secret, err := r.server.pageSecret(); err == nil && secret != nil {
-		r.setCookie(to.Cookie(secret, &r.who.Sum))
-	}
+	r.setCookie(to.Cookie(r.in.Secret(), &r.who.Sum)) // the secret of now may be another cluster's
 }
 
 // setCookie sets the login's cookie, for as long as the browser is open; "" takes it away.
@@ -118,7 +144,7 @@ func (r *request) setCookie(value string) {
 	var c fasthttp.Cookie
 	c.SetKey(cookieName)
 	// Behind a proxy that speaks TLS the node sees none; the browser says what it sees.
-	if r.http.IsTLS() || bytes.HasPrefix(r.http.Request.Header.Peek(fasthttp.HeaderOrigin), []byte("https://")) || len(r.http.Request.Header.Cookie(secureCookieName)) > 0 {
+	if r.overTLS() || bytes.HasPrefix(r.http.Request.Header.Peek(fasthttp.HeaderOrigin), []byte("https://")) || len(r.http.Request.Header.Cookie(secureCookieName)) > 0 {
 		c.SetKey(secureCookieName)
 		c.SetSecure(true)
 	}
@@ -132,17 +158,36 @@ func (r *request) setCookie(value string) {
 	r.http.Response.Header.SetCookie(&c)
 }
 
+// overTLS reports whether the request came over TLS.
+func (r *request) overTLS() bool {
+	conn, ok := r.http.Conn().(*port.Conn)
+	return ok && conn.TLS()
+}
+
+// ofPage refuses a call about a login, and then ok is false, if there is no page, or if it is
+// another origin's, which may call what allowed_origins lets it, but neither log in nor out.
+func (s *Server) ofPage(r *request) (ok bool) {
+	switch {
+	case s.cfg.Page.Off:
+		r.refuse(refuse.Because(wire.CodeNotFound))
+	case foreign(&r.http.Request.Header):
+		r.refuse(s.host.metrics.AuthFailures.Refuse(keyring.FailOrigin, refuseOrigin("Origin")))
+	default:
+		return true
+	}
+	return false
+}
+
 // login answers POST /ui/login. The first of all has the leader make the secret.
 func (s *Server) login(r *request) {
 	if r.forwarded { // by a node that has no secret, without the key
 		s.makeSecret(r)
 		return
 	}
-	keys := s.host.keys.Load()
-	if s.cfg.Page.Off {
-		r.refuse(refuse.Because(wire.CodeNotFound))
+	if !s.ofPage(r) {
 		return
 	}
+	keys := s.host.keys.Load()
 	if keys == nil {
 		r.refuse(&refuse.Refusal{Code: wire.CodeInvalidRequest, Text: "This server has no keys: everybody may do everything", Advice: "Go on without a login"})
 		return
@@ -152,22 +197,23 @@ func (s *Server) login(r *request) {
 		r.refuse(bad)
 		return
 	}
-	back, retry, ok := s.tries.Try(r.source(), int64(r.start.Sub(s.host.begun)))
-	if !ok {
-		r.refuse(&refuse.Refusal{
-			Code: wire.CodeRateLimited, Text: "There were " + strconv.Itoa(keyring.TriesPerMinute) + " wrong keys within a minute from this address",
-			Advice: "Repeat the login after the time in Retry-After",
-		})
-		r.http.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.FormatInt(keyring.Seconds(int64(retry)), 10))
-		return
-	}
 	k, why, bad := keyOfLogin(keys, text, r)
+	if k == nil {
+		if retry, ok := s.tries.Try(r.source(), int64(r.start.Sub(s.host.begun))); !ok {
+			r.refuse(&refuse.Refusal{
+				Code: wire.CodeRateLimited, Text: "There were " + strconv.Itoa(keyring.TriesPerMinute) + " wrong keys within a minute from this address, and this is another one",
+				Advice: "Repeat the login with a key that this server knows",
+			})
+			r.http.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.FormatInt(keyring.Seconds(int64(retry)), 10))
+			return
+		}
+	}
 	if bad != nil {
+		r.barred = k
 		s.waitWrong(r)
 		r.refuse(s.host.metrics.AuthFailures.Refuse(why, bad))
 		return
 	}
-	back()
 	secret, ok := s.secretOf(r)
 	if !ok {
 		return
@@ -178,7 +224,6 @@ func (s *Server) login(r *request) {
 	b := append(r.body(), `{"success":true,"n":`...)
 	b = jsonout.String(b, in.Number)
 	b = s.appendMe(append(b, `,"me":`...), k, in.Expires)
-	r.http.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
@@ -271,8 +316,7 @@ func (s *Server) makeSecret(r *request) {
 
 // logout answers POST /ui/logout: the browser forgets its half.
 func (s *Server) logout(r *request) {
-	if s.cfg.Page.Off {
-		r.refuse(refuse.Because(wire.CodeNotFound))
+	if !s.ofPage(r) {
 		return
 	}
 	r.setCookie("")
@@ -281,13 +325,11 @@ func (s *Server) logout(r *request) {
 
 // session answers GET /ui/session: what the page must know before its first call.
 func (s *Server) session(r *request) {
-	if s.cfg.Page.Off {
-		r.refuse(refuse.Because(wire.CodeNotFound))
+	if !s.ofPage(r) {
 		return
 	}
-	site, err := web.Built()
-	if err != nil {
-		r.refuseCode(err)
+	site, ok := s.site(r)
+	if !ok {
 		return
 	}
 	keys, open := s.host.keys.Load(), ""
@@ -303,28 +345,38 @@ func (s *Server) session(r *request) {
 	b = jsonout.String(append(b, `,"version":`...), s.cfg.Version)
 	b = jsonout.String(append(b, `,"page":`...), site.Hash())
 	b = strconv.AppendBool(append(b, `,"read_only":`...), s.cfg.Page.ReadOnly)
-	b = s.appendVisitor(append(b, `,"me":`...), r, keys)
-	r.http.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+	b = append(b, `,"me":`...)
+	if keys == nil {
+		b = s.appendMe(b, &keyring.Caller{Roles: keyring.Operators}, time.Time{})
+	} else if k, in, bad := s.visitor(r, keys); bad != nil {
+		r.refuse(bad)
+		return
+	} else if k == nil {
+		b = append(b, "null"...)
+	} else {
+		b = s.appendMe(b, k, in.Expires)
+	}
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// appendVisitor appends who has logged in, null if nobody has.
-func (s *Server) appendVisitor(b []byte, r *request, keys *keyring.Ring) []byte {
-	if keys == nil {
-		return s.appendMe(b, &keyring.Caller{Roles: keyring.Operators}, time.Time{})
-	}
+// visitor returns who has logged in, nil if nobody has. It is refused while the node does
+// not know yet.
+func (s *Server) visitor(r *request, keys *keyring.Ring) (*keyring.Caller, *login.Login, *refuse.Refusal) {
 	text := s.host.pageKey(&r.http.Request.Header)
 	if len(text) == 0 {
-		return append(b, "null"...)
+		return nil, nil, nil
 	}
-	k, in, _, bad := s.host.who(keys, text, r.start)
+	k, in, why, bad := s.host.who(keys, text, r.start)
 	if bad == nil {
-		_, bad = k.Bars(r.start, r.source())
+		why, bad = k.Bars(r.start, r.source())
 	}
-	if bad != nil {
-		return append(b, "null"...)
+	switch {
+	case bad == nil:
+		return k, in, nil
+	case why == keyring.FailUnchecked:
+		return nil, nil, bad
 	}
-	return s.appendMe(b, k, in.Expires)
+	return nil, nil, nil
 }
 
 // appendMe appends what a key may do by this node's page.

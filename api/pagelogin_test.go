@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -159,6 +160,12 @@ func TestLogin_OtherOrigins(t *testing.T) {
 				}
 			}
 		}
+		for _, target := range []string{"POST /ui/login", "POST /ui/logout"} {
+			got := s.call(t, target, `{"key":"`+keyText("operator")+`"}`, "Origin: https://board.example")
+			if got.refused(t, wire.CodeForbidden); got.header["Set-Cookie"] != "" {
+				t.Errorf("%s of an allowed origin: %v", target, got.header)
+			}
+		}
 		// An act of the page itself tells its origin.
 		s.call(t, "POST /api/tasks", `{"params":1}`, in.headers()...).refused(t, wire.CodeForbidden)
 		s.call(t, "POST /ui/login", `{"key":"`+keyText("operator")+`"}`, "Origin: http://127.0.0.1:9999").refused(t, wire.CodeForbidden)
@@ -202,14 +209,26 @@ func TestLogin_Ends(t *testing.T) {
 	expired[3].ExpiresAt = time.Unix(1, 0)
 	reload(expired)
 	see().refused(t, wire.CodeUnauthorized)
+	if got := s.call(t, "GET /ui/session", "", in.headers()...); !strings.Contains(got.body, `"me":null`) {
+		t.Errorf("the session of a key that has expired: %s", got.body)
+	}
 	lower := allRoles()
 	lower[3].Role = "reader"
 	reload(lower)
 	s.call(t, "POST /api/tasks", `{"params":1}`, in.headers(own)...).refused(t, wire.CodeForbidden)
 	reload(allRoles())
 
-	node.Machine = fsm.New() // as behind a restore
-	see().refused(t, wire.CodeUnauthorized)
+	sum, secret := sha256.Sum256([]byte(keyText("operator"))), node.Machine.PageSecret()
+	before := login.New("operator", time.Now().Add(-secretWait))
+	old := halves{"claimq=" + before.Cookie(secret, &sum), before.Number}
+	s.call(t, "GET /api/types", "", old.headers()...).good(t, 200)
+	node.Machine = fsm.New() // as behind a restore, or before what made the secret has come here
+	s.call(t, "GET /api/types", "", old.headers()...).refused(t, wire.CodeUnauthorized)
+	see().refused(t, wire.CodeNoLeader)
+	s.call(t, "GET /ui/session", "", in.headers()...).refused(t, wire.CodeNoLeader)
+	if got := s.call(t, "GET /ui/session", "", old.headers()...); !strings.Contains(got.body, `"me":null`) {
+		t.Errorf("the session of a login that is over: %s", got.body)
+	}
 	node.ReadyErr = fsm.ErrNoLeader // as while the log is read
 	see().refused(t, wire.CodeNoLeader)
 	node.ReadyErr = nil
@@ -256,7 +275,8 @@ func TestLogin_Time(t *testing.T) {
 	}
 }
 
-// A wrong key is told late, each counts, and after ten nobody at that address is heard.
+// A wrong key is told late, each counts, and after ten no other wrong one of that address is
+// looked at; who has a right one is let in all the same.
 func TestLogin_Wrong(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(allRoles()...))
@@ -270,15 +290,14 @@ func TestLogin_Wrong(t *testing.T) {
 		begun := time.Now()
 		got := s.call(t, "POST /ui/login", `{"key":"claimq_wrong"}`, own)
 		got.refused(t, wire.CodeUnauthorized)
-		if took := time.Since(begun); took < wrongKeyWait || got.header["Set-Cookie"] != "" {
+		if took := time.Since(begun); took < wrongKeyWait || got.header["Set-Cookie"] != "" || got.header["Cache-Control"] != "no-store" {
 			t.Errorf("answered after %s with %v", took, got.header)
 		}
 	}
-	for _, key := range []string{"claimq_wrong", keyText("operator")} {
-		if got := s.call(t, "POST /ui/login", `{"key":"`+key+`"}`, own); got.status != 429 || got.header["Retry-After"] == "" {
-			t.Errorf("the eleventh: %d %v", got.status, got.header)
-		}
+	if got := s.call(t, "POST /ui/login", `{"key":"claimq_wrong"}`, own); got.status != 429 || got.header["Retry-After"] == "" || got.header["Cache-Control"] != "no-store" {
+		t.Errorf("the eleventh: %d %v", got.status, got.header)
 	}
+	logIn(t, s, "operator")
 	if n := scrape(t, s, `claimq_auth_failures_total{reason="unknown"}`); n != keyring.TriesPerMinute {
 		t.Errorf("%v are counted", n)
 	}
@@ -305,6 +324,48 @@ func TestLogin_ReadOnly(t *testing.T) {
 	}
 	keyed.call(t, "POST /api/tasks", `{"params":1}`, with("operator")).good(t, 201)
 	open.call(t, "POST /api/tasks", `{"params":1}`).good(t, 201)
+}
+
+// Whether it may only look, the node says that the browser reached.
+func TestLogin_ReadOnlyLeader(t *testing.T) {
+	t.Parallel()
+	leader, follower, _ := setupLogin(t)
+	leader.host.cfg.Page.ReadOnly = true
+	in := logIn(t, follower, "operator")
+	follower.call(t, "POST /api/tasks", `{"params":1}`, in.headers(own)...).good(t, 201)
+	leader.call(t, "POST /api/tasks", `{"params":1}`, in.headers(own)...).refused(t, wire.CodeForbidden)
+}
+
+// What another port of the host sets under the cookie's name, wherever in the header, does
+// not log anybody out; of very many one that is good may be missed.
+func TestLogin_Cookies(t *testing.T) {
+	t.Parallel()
+	leader, follower, _ := setupLogin(t)
+	in, foreign := logIn(t, leader, "operator"), "claimq=v1.operator.1.99999999999.AAAA; "
+	for _, s := range []*Server{leader, follower} {
+		for _, cookies := range []string{foreign + in.cookie, in.cookie + "; " + foreign, "claimq=; " + in.cookie, foreign + foreign + foreign + in.cookie, "__Host-" + foreign + in.cookie} {
+			h := halves{cookies, in.number}
+			s.call(t, "GET /api/types", "", h.headers()...).good(t, 200)
+			s.call(t, "PATCH /api/types/mail", `{"paused":true}`, h.headers(own)...).good(t, 200)
+		}
+		h := halves{strings.Repeat(foreign, cookiesMax) + in.cookie, in.number}
+		s.call(t, "GET /api/types", "", h.headers()...).refused(t, wire.CodeUnauthorized)
+	}
+}
+
+// A login over TLS has the cookie of TLS, also without an Origin.
+func TestLogin_OverTLS(t *testing.T) {
+	t.Parallel()
+	_, _, addr, client := setupTLS(t, nil, withKeys(allRoles()...))
+	conn := dialTLS(t, addr, client)
+	defer conn.Close()
+	body := `{"key":"` + keyText("reader") + `"}`
+	if _, err := fmt.Fprintf(conn, "POST /ui/login HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", addr, len(body), body); err != nil {
+		t.Fatal(err)
+	}
+	if got := receive(t, bufio.NewReader(conn)); got.status != 200 || !strings.HasPrefix(got.header["Set-Cookie"], "__Host-claimq=v1.reader.") {
+		t.Errorf("%d %v", got.status, got.header)
+	}
 }
 
 // A login has the key's rate, and its task types.

@@ -123,6 +123,9 @@ func (r *request) finish() {
 	}
 	if !r.forwarded {
 		r.http.Response.Header.SetCanonical(nameContentTypeOptions, valueNosniff)
+		if r.target.call.has(unkept) {
+			r.http.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+		}
 		r.tellPage()
 		if r.in != nil {
 			r.renewLogin()

@@ -23,20 +23,15 @@ type Tries struct{ left *recent[*bucket] }
 // NewTries returns one in which nobody has tried anything.
 func NewTries() *Tries { return &Tries{left: newRecent[*bucket](triesKept)} }
 
-// Try takes one try from an address, at now on any clock of nanoseconds. ok is false if
-// there is none left: retry is how long until there is. back gives it back: the key was
-// right.
-func (t *Tries) Try(from netip.Addr, now int64) (back func(), retry time.Duration, ok bool) {
+// Try takes one try with a wrong key from an address, at now on any clock of nanoseconds.
+// ok is false if there is none left: retry is how long until there is.
+func (t *Tries) Try(from netip.Addr, now int64) (retry time.Duration, ok bool) {
 	if from.Is6() {
 		if p, err := from.Prefix(triesPrefix); err == nil {
 			from = p.Addr()
 		}
 	}
 	sum := sha256.Sum256(from.AsSlice())
-	b := t.left.keep(&sum, func() *bucket { return newBucket(TriesPerMinute) })
-	q, ok := b.Take(now)
-	if !ok {
-		return nil, time.Duration(q.RetryNS), false
-	}
-	return func() { b.full.Add(-b.interval) }, 0, true
+	q, ok := t.left.keep(&sum, func() *bucket { return newBucket(TriesPerMinute) }).Take(now)
+	return time.Duration(q.RetryNS), ok
 }

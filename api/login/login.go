@@ -32,7 +32,8 @@ type Login struct {
 	// Number is the half that is not in the cookie: the page keeps it, and sends it in a header.
 	Number string
 
-	mac []byte
+	mac    []byte
+	secret []byte // with which it was found to be good
 }
 
 // New returns the login of a key at now, with a number of its own.
@@ -77,8 +78,15 @@ func (l *Login) Cookie(secret []byte, key *[sha256.Size]byte) string {
 // Good reports whether the login was made with that secret for a key of that SHA-256. It
 // may have expired.
 func (l *Login) Good(secret []byte, key *[sha256.Size]byte) bool {
-	return len(secret) > 0 && hmac.Equal(l.mac, l.sum(secret, key))
+	if len(secret) == 0 || !hmac.Equal(l.mac, l.sum(secret, key)) {
+		return false
+	}
+	l.secret = secret
+	return true
 }
+
+// Secret returns the one with which the login was found to be good, nil if it was not.
+func (l *Login) Secret() []byte { return l.secret }
 
 // Expired reports whether its time is over.
 func (l *Login) Expired(now time.Time) bool { return !now.Before(l.Expires) }

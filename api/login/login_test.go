@@ -33,6 +33,9 @@ func TestLogin(t *testing.T) {
 	} else if again, ok := Read(Halves(text)); !ok || !again.Good(secret, &key) || again.Name != l.Name {
 		t.Errorf("%q is read as %+v, %v", text, again, ok)
 	}
+	if renewed, _ := read.Renewed(now.Add(2 * time.Hour)); string(renewed.Secret()) != string(secret) {
+		t.Error("it is not renewed with the secret with which it is good")
+	}
 	other, another := sha256.Sum256([]byte("changed")), []byte(strings.Repeat("t", 32))
 	for what, good := range map[string]bool{"another key": read.Good(secret, &other), "another secret": read.Good(another, &key), "no secret": read.Good(nil, &key)} {
 		if good {

@@ -27,7 +27,7 @@ type Exchange struct {
 
 // transport are the headers that HTTP itself brings, and those that the description has in its introduction.
 var transport = map[string]bool{
-	"Connection": true, "Content-Encoding": true, "Content-Length": true, "Content-Type": true, "Date": true, "Transfer-Encoding": true, "Vary": true,
+	"Cache-Control": true, "Connection": true, "Content-Encoding": true, "Content-Length": true, "Content-Type": true, "Date": true, "Transfer-Encoding": true, "Vary": true,
 	"X-Content-Type-Options": true, "X-Claimq-Page": true, "X-Claimq-Node": true, "Set-Cookie": true, // of every answer, or every one to the page
 }
 

@@ -147,6 +147,12 @@ func (c *Conn) answerTaken() {
 	}
 }
 
+// TLS reports whether the connection speaks TLS.
+func (c *Conn) TLS() bool {
+	_, ok := c.Conn.(*tls.Conn)
+	return ok
+}
+
 // socket returns the connection beneath TLS.
 func (c *Conn) socket() net.Conn {
 	if wrapped, ok := c.Conn.(interface{ NetConn() net.Conn }); ok {
