@@ -20,6 +20,7 @@ import (
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/client/clienttest"
+	"github.com/claimq/claimq/client/outbox"
 )
 
 // What a snippet does not use is used here.
@@ -35,6 +36,7 @@ var (
 	_ = http.Get
 	_ = os.Exit
 	_ = signal.Notify
+	_ = outbox.New
 	_ = strconv.Itoa
 	_ = syscall.SIGTERM
 	_ = testing.Short
