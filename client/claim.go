@@ -17,12 +17,11 @@ type ClaimRequest struct {
 	WorkerID string   // required; 1 to 128 of A-Z a-z 0-9 _ -
 	Types    []string // empty: any
 	// MaxAttemptsRemaining takes only tasks that have more attempts left than
-	// this, 0 to 1,000; tasks without a limit always have. It needs Types. 0: any.
+	// this, 0 to 1,000; tasks without a limit always have. 0: any.
 	MaxAttemptsRemaining int
-	// SortBy is "priority", the default, "created_at" or "random", which needs
-	// Types. SortOrder is "asc" or "desc"; the default is desc for priority
-	// (higher first, equal ones oldest first) and asc for created_at (oldest
-	// first). Lowest priority first needs Types.
+	// SortBy is "priority", the default, "created_at" or "random". SortOrder is "asc"
+	// or "desc"; the default is desc for priority (higher first, equal ones oldest
+	// first) and asc for created_at (oldest first).
 	SortBy, SortOrder string
 	// Lease is how long the claim lasts. 0: the task's own, else its type's, else
 	// the server's default.

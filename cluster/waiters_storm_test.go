@@ -65,10 +65,10 @@ func (s *storm) claim() fsm.ClaimNext {
 			}
 		}
 	}
-	if c.Types != nil && s.rand.IntN(3) == 0 {
+	if s.rand.IntN(3) == 0 {
 		c.MoreAttempts = s.rand.Int32N(3)
 	}
-	if c.Types != nil && s.rand.IntN(4) == 0 {
+	if s.rand.IntN(4) == 0 {
 		c.SortBy = fsm.SortRandom
 	}
 	if s.rand.IntN(5) == 0 {

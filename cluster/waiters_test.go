@@ -218,26 +218,26 @@ func TestWaiters_newcomerWaitsItsTurn(t *testing.T) {
 	})
 }
 
-// A claim that takes nothing without listed types is woken by nothing: it would
+// A claim of any type that no task has attempts enough for is woken by nothing: it would
 // be tried for ever.
 func TestWaiters_takeNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, _ := newHeldNode(t)
-		random := startWaiting(n, fsm.ClaimNext{WorkerID: "w1", SortBy: fsm.SortRandom, Limit: 1}, time.Minute)
+		picky := startWaiting(n, fsm.ClaimNext{WorkerID: "w1", MoreAttempts: 900, Limit: 1}, time.Minute)
 		any := startWaiting(n, fsm.ClaimNext{WorkerID: "w2", Limit: 1}, time.Minute)
 		mustPropose(t, n, submitMail(2))
 		synctest.Wait()
 		index := n.fsm.AppliedIndex()
-		if !any.finished() || random.finished() {
-			t.Errorf("any has a task: %v, random: %v", any.finished(), random.finished())
+		if !any.finished() || picky.finished() {
+			t.Errorf("any has a task: %v, picky: %v", any.finished(), picky.finished())
 		}
 		mustPropose(t, n, submitMail(1))
 		<-time.After(time.Second)
 		if now := n.fsm.AppliedIndex(); now != index+1 {
 			t.Errorf("entries %d to %d were written for a claim that takes nothing", index+2, now)
 		}
-		<-random.done
+		<-picky.done
 	})
 }
 

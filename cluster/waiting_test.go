@@ -139,6 +139,20 @@ func TestWait_matching(t *testing.T) {
 		if any.took(t) == 0 || sms.finished() || fresh.finished() {
 			t.Fatal("the claim of any type did not get the fax")
 		}
+		anyPicky := claimOf("w5")
+		anyPicky.MoreAttempts = 8
+		rare := startClaim(leader, anyPicky, time.Hour)
+		last := startClaim(leader, claimOf("w6"), time.Hour)
+		c.Propose(submitOf("fax", 1))
+		settleDown()
+		if last.took(t) == 0 || rare.finished() {
+			t.Fatal("the claim of any type with attempts left is in the way of one of any type")
+		}
+		c.Propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "fax", Params: []byte(`{}`), MaxAttempts: 9}}})
+		settleDown()
+		if rare.took(t) == 0 || fresh.finished() {
+			t.Fatal("the claim of any type with attempts left did not get the fax")
+		}
 		c.Propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`), MaxAttempts: 7}}})
 		settleDown()
 		if fresh.took(t) == 0 || sms.finished() {

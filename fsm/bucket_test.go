@@ -205,6 +205,8 @@ func TestClaimable_GoesByTheClocksOfNow(t *testing.T) {
 	h.do(Complete{Hold: Hold{ID: 1, WorkerID: "w1"}})
 	for _, c := range []ClaimNext{
 		{Limit: 1},
+		{Limit: 1, SortBy: SortRandom},
+		{Limit: 1, MoreAttempts: 2},
 		{Types: []string{"mail"}, Limit: 1},
 		{Types: []string{"mail"}, Limit: 1, SortBy: SortRandom},
 		{Types: []string{"mail"}, Limit: 1, MoreAttempts: 2},

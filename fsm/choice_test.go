@@ -102,9 +102,7 @@ func (g *choices) next() ClaimNext {
 		Limit:     int32(pick(&g.generator, 1, 1, 2, 5)),
 		RequestID: g.request(),
 	}
-	if c.Types != nil {
-		c.MoreAttempts = pick[int32](&g.generator, 0, 0, 1, 2, 999, 1000)
-	}
+	c.MoreAttempts = pick[int32](&g.generator, 0, 0, 1, 2, 999, 1000)
 	return c
 }
 

@@ -4,10 +4,11 @@ import "github.com/claimq/claimq/fsm/index"
 
 // chooser finds the tasks that one ClaimNext takes, first to last.
 type chooser struct {
-	m     *Machine
-	order index.Order
-	any   *index.Tournament // of the types, if every type will do
-	draw  *draw             // if they are taken at random
+	m       *Machine
+	order   index.Order
+	any     *index.Tournament // of the types, if every type will do
+	climber *climber          // the same, if they need attempts left or are taken at random
+	draw    *draw             // of listed types, if tasks are taken at random
 	// listed are the slots of the listed types, if one task is all there is to take:
 	// to look at each once is cheapest then.
 	listed []int32
@@ -34,10 +35,12 @@ func (s *source) empty() bool {
 func (m *Machine) newChooser(c ClaimNext) chooser {
 	n := chooser{m: m, order: orderOf(c)}
 	switch {
+	case c.Types == nil && c.SortBy != SortRandom && c.MoreAttempts == 0:
+		n.any = &m.ready
+	case c.Types == nil:
+		n.climber = &climber{m: m, more: c.MoreAttempts, order: n.order, random: c.SortBy == SortRandom}
 	case c.SortBy == SortRandom:
 		n.draw = m.newDraw(c)
-	case c.takesAny():
-		n.any = &m.ready
 	case c.Limit == 1 && c.MoreAttempts == 0:
 		n.listed, n.ready = m.locate(c.Types), m.ready.BySlot(n.order)
 	default:
@@ -62,12 +65,6 @@ func orderOf(c ClaimNext) index.Order {
 		return index.Lowest
 	}
 	return index.Highest
-}
-
-// takesAny reports whether the claim takes tasks of any type. What needs listed
-// types takes nothing without them.
-func (c *ClaimNext) takesAny() bool {
-	return c.Types == nil && c.SortBy != SortRandom && c.MoreAttempts == 0
 }
 
 // sourcesOf appends what the listed types have to take.
@@ -96,6 +93,8 @@ func (n *chooser) first() (id uint64, ok bool) {
 			n.m.recent = n.any.Winner(n.order).Of.(*typeState)
 		}
 		return id, ok
+	case n.climber != nil:
+		return n.climber.next()
 	case n.draw != nil:
 		return n.draw.first()
 	case n.ready != nil:
@@ -120,6 +119,9 @@ func (n *chooser) taken() {
 	switch {
 	case n.any != nil, n.ready != nil:
 		return // kept up to date by the types themselves
+	case n.climber != nil:
+		n.climber.taken()
+		return
 	case n.draw != nil:
 		n.draw.taken()
 		return

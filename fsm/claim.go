@@ -20,7 +20,7 @@ type ClaimNext struct {
 	LeaseMS   int64  // 0: the task's own, else the type's, else the server's
 	RequestID string // claim_request_id, "" = none
 	// MoreAttempts takes only tasks with more attempts left than this; tasks
-	// without a limit always have. 0 = any; 0 to AttemptsLeftMax. It needs Types.
+	// without a limit always have. 0 = any; 0 to AttemptsLeftMax.
 	MoreAttempts int32
 }
 
@@ -31,10 +31,13 @@ func (c ClaimNext) about() About {
 }
 
 func (c ClaimNext) needs() uint32 {
-	if c.SortBy == SortRandom || c.MoreAttempts != 0 {
-		return levelLife
+	switch {
+	case c.SortBy != SortRandom && c.MoreAttempts == 0:
+		return 0
+	case c.Types == nil: // a version below took nothing
+		return levelActs
 	}
-	return 0
+	return levelLife
 }
 
 func (c ClaimNext) applyTo(m *Machine) (Result, error) { return m.claimNext(c), nil }
@@ -45,7 +48,7 @@ type SortBy uint8
 // The orders of ClaimNext. SortPriority takes the highest priority first (the
 // lowest if Ascending), equal ones oldest first. SortCreatedAt takes the
 // newest first, or the oldest if Ascending. Oldest means lowest id. SortRandom
-// takes any; it needs Types.
+// takes any.
 const (
 	SortPriority SortBy = iota
 	SortCreatedAt
@@ -123,7 +126,7 @@ func (m *Machine) Claimable(c ClaimNext, now Stamp) bool {
 	t := max(now.T, m.header.Stamp.T)
 	if c.Types == nil {
 		opensAt, waits := m.NextOpening()
-		return c.takesAny() && (m.ready.Any() || waits && opensAt <= t)
+		return (m.ready.Any() || waits && opensAt <= t) && (c.MoreAttempts == 0 || m.anyAbove(c.MoreAttempts, t))
 	}
 	return slices.ContainsFunc(c.Types, func(name string) bool {
 		ts := m.types[name]

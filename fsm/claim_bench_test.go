@@ -51,6 +51,38 @@ func BenchmarkClaimRatio(b *testing.B) {
 	})
 }
 
+// BenchmarkClaimAny compares claims of any type, of 1,000, with those of 100 listed ones of
+// the same: at random, by attempts left, the lowest priority first. Rounds of both take
+// turns; "ratio" is that of their medians.
+func BenchmarkClaimAny(b *testing.B) {
+	eachSize(b, func(b *testing.B, tasks int) {
+		types := min(1000, tasks/benchRound)
+		s := newBenchState(b, tasks, types)
+		listed := make([]string, min(100, types))
+		for i := range listed {
+			listed[i] = typeName(i)
+		}
+		for name, c := range map[string]ClaimNext{
+			"random":          {SortBy: SortRandom},
+			"attempts":        {MoreAttempts: 1},
+			"random,attempts": {SortBy: SortRandom, MoreAttempts: 1},
+			"asc":             {Ascending: true},
+		} {
+			b.Run("by="+name, func(b *testing.B) {
+				var few, many []time.Duration
+				c.WorkerID, c.Limit = "worker-1", 1
+				for range b.N {
+					c.Types = listed
+					few = append(few, s.timeRound(b, c))
+					c.Types = nil
+					many = append(many, s.timeRound(b, c))
+				}
+				reportRatio(b, few, many)
+			})
+		}
+	})
+}
+
 // compareClaims reports what a claim of the types costs in large and in s, and one
 // of any type in s.
 func (s *benchState) compareClaims(b *testing.B, large *benchState, types []string) {
@@ -74,9 +106,14 @@ func (s *benchState) compareClaims(b *testing.B, large *benchState, types []stri
 // timeClaims returns how long a round of claims takes, and puts others in place of
 // the claimed tasks.
 func (s *benchState) timeClaims(b *testing.B, types []string) time.Duration {
+	return s.timeRound(b, ClaimNext{WorkerID: "worker-1", Types: types, Limit: 1})
+}
+
+// timeRound is timeClaims of any claim of one task.
+func (s *benchState) timeRound(b *testing.B, c ClaimNext) time.Duration {
 	claimed, entries := make([]Task, benchRound), make([][]byte, benchRound)
 	for i := range entries {
-		entries[i] = s.appendEntry(nil, s.index+1+uint64(i), ClaimNext{WorkerID: "worker-1", Types: types, Limit: 1})
+		entries[i] = s.appendEntry(nil, s.index+1+uint64(i), c)
 	}
 	start := b.Elapsed()
 	for i := range claimed {

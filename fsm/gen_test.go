@@ -415,9 +415,6 @@ func (g *generator) nextClaim() ClaimNext {
 	if g.dice(4) == 1 {
 		c.MoreAttempts = pick[int32](g, 1, 2, 0, AttemptsLeftMax)
 	}
-	if c.Types == nil { // these need listed types
-		c.SortBy, c.MoreAttempts = pick(g, SortPriority, SortCreatedAt), 0
-	}
 	if c.SortBy == SortRandom {
 		c.Ascending = false
 	}

@@ -44,6 +44,8 @@ func TestLevelOf_EveryNewFieldNeedsItsLevel(t *testing.T) {
 		wantLevel(t, field, Submit{Tasks: []NewTask{{}, task}}, levelLife)
 	}
 	for field, c := range oneFieldEach(ClaimNext{SortBy: SortRandom, MoreAttempts: 1}, "SortBy", "MoreAttempts") {
+		wantLevel(t, field+" of any type", c, levelActs)
+		c.Types = []string{"mail"}
 		wantLevel(t, field, c, levelLife)
 	}
 	for field, c := range oneFieldEach(Complete{Submit: []NewTask{{}}, Claim: &ClaimNext{}}, "Submit", "Claim") {

@@ -62,6 +62,8 @@ type derived struct {
 	types           map[string]*typeState         // those that have tasks or settings
 	byName          btree.Map[string, *typeState] // the same, sorted
 	ready           index.Tournament              // all types; those that cannot be claimed from have no rank in it
+	ladder          index.Ladder                  // the queues of all open types, but for what is stale
+	stale           []*typeState                  // types that are not in ladder as they are, each once
 	openings        *btree.BTreeG[opening]        // types that only their rate limit closes
 	keys            *index.Names                  // name of an idempotency key to task id
 	claims          btree.Map[uint64, claimRef]   // live claims by token

@@ -6,10 +6,53 @@ import (
 	"github.com/claimq/claimq/fsm/index"
 )
 
-// draw finds the tasks that one random claim takes: each is the k-th of all
-// that it may take, by type, attempts left and id, and k comes from a hash of
-// the log index, the command's place in the entry and the pick's number. So it
-// is the same on every node, whatever its indexes look like.
+// pick draws a number below total: from a hash of the log index, the command's place
+// in the entry and the pick's number. So it is the same on every node.
+func (m *Machine) pick(total int) int {
+	hi, _ := bits.Mul64(hashOfPick(m.header.Index, m.command, m.picks), uint64(total))
+	return int(hi)
+}
+
+// climber finds the tasks that one claim of any type takes that wants attempts left, or
+// takes them at random. Then each is the k-th of all that it may take, by attempts left,
+// type and id.
+type climber struct {
+	m      *Machine
+	more   int32
+	order  index.Order
+	random bool
+}
+
+// next returns the id of the next task to take.
+func (c *climber) next() (id uint64, ok bool) {
+	c.m.climb()
+	if !c.random {
+		id, rung := c.m.ladder.First(c.more, c.order)
+		if rung != nil {
+			c.m.recent = rung.Of.(*typeState)
+		}
+		return id, rung != nil
+	}
+	total := c.m.ladder.Count(c.more)
+	if total == 0 {
+		return 0, false
+	}
+	rung, k := c.m.ladder.At(c.more, c.m.pick(total))
+	ts := rung.Of.(*typeState)
+	c.m.recent = ts
+	at, _ := ts.findQueue(rung.Left)
+	return ts.queues[at].At(k), true
+}
+
+// taken is called when the task that next named has been claimed.
+func (c *climber) taken() {
+	if c.random {
+		c.m.picks++
+	}
+}
+
+// draw finds the tasks that one random claim of listed types takes: each is the k-th of
+// all that it may take, by type, attempts left and id.
 type draw struct {
 	m      *Machine
 	queues []*index.Queue
@@ -53,9 +96,7 @@ func (d *draw) first() (id uint64, ok bool) {
 	if d.total == 0 {
 		return 0, false
 	}
-	hash := hashOfPick(d.m.header.Index, d.m.command, d.m.picks)
-	hi, _ := bits.Mul64(hash, uint64(d.total))
-	k := int(hi) // below total
+	k := d.m.pick(d.total)
 	d.at = 0
 	for step := 1 << bits.Len(uint(len(d.queues))); step > 0; step >>= 1 {
 		if next := d.at + step; next < len(d.counts) && d.counts[next] <= k {

@@ -16,6 +16,19 @@ import (
 func (m *Machine) randomPlainly(c ClaimNext, index uint64, place int) []uint64 {
 	ready, _ := m.claimablePlainly()
 	var all []*Task
+	if c.Types == nil { // by attempts left, type and id
+		for _, name := range slices.Sorted(maps.Keys(ready)) {
+			all = append(all, ready[name]...)
+		}
+		leftOf := func(t *Task) int32 {
+			if t.MaxAttempts == 0 {
+				return 1001
+			}
+			return min(1001, t.MaxAttempts-t.Attempts)
+		}
+		slices.SortStableFunc(all, func(a, b *Task) int { return int(leftOf(a) - leftOf(b)) })
+		all = slices.DeleteFunc(all, func(t *Task) bool { return leftOf(t) <= c.MoreAttempts })
+	}
 	for _, name := range c.Types {
 		byLeft := map[int32][]*Task{}
 		for _, t := range ready[name] {
@@ -57,7 +70,7 @@ func TestRandom_TakesTheKth(t *testing.T) {
 	for round := range 60 {
 		claim := ClaimNext{
 			WorkerID: "w1", SortBy: SortRandom, Limit: int32(1 + round%9), MoreAttempts: int32(round % 3),
-			Types: [][]string{{"mail"}, {"mail", "scan"}, {"mail", "none", "scan", "video"}}[round%3],
+			Types: [][]string{{"mail"}, {"mail", "scan"}, {"mail", "none", "scan", "video"}, nil}[round%4],
 		}
 		index := h.m.Index() + 1
 		want := h.m.randomPlainly(claim, index, 2)
@@ -84,16 +97,18 @@ func TestRandom_TakesTheKth(t *testing.T) {
 // TestRandom_TakesAll ensures that no task is left out however the claim is cut.
 func TestRandom_TakesAll(t *testing.T) {
 	t.Parallel()
-	h := newLifeHarness(t)
-	h.submit(30, NewTask{Type: "mail", Payload: []byte("p")})
-	h.submit(30, NewTask{Type: "scan", Payload: []byte("p"), Priority: 1})
-	h.submit(30, NewTask{Type: "scan", Payload: []byte("p"), Priority: 2})
-	claim := ClaimNext{WorkerID: "w1", Types: []string{"mail", "scan"}, SortBy: SortRandom, Limit: 41}
-	for _, want := range []int{41, 41, 8, 0} {
-		if got := len(h.do(claim).Claims); got != want {
-			t.Errorf("%d claims, want %d", got, want)
+	for _, types := range [][]string{{"mail", "scan"}, nil} {
+		h := newLifeHarness(t)
+		h.submit(30, NewTask{Type: "mail", Payload: []byte("p")})
+		h.submit(30, NewTask{Type: "scan", Payload: []byte("p"), Priority: 1})
+		h.submit(30, NewTask{Type: "scan", Payload: []byte("p"), Priority: 2})
+		claim := ClaimNext{WorkerID: "w1", Types: types, SortBy: SortRandom, Limit: 41}
+		for _, want := range []int{41, 41, 8, 0} {
+			if got := len(h.do(claim).Claims); got != want {
+				t.Errorf("%d claims of %v, want %d", got, types, want)
+			}
+			mustCheck(t, h.m)
 		}
-		mustCheck(t, h.m)
 	}
 }
 
@@ -119,20 +134,6 @@ func TestRandom_IsSpread(t *testing.T) {
 					t.Errorf("%s: %d of 1600 in part %d", name, n, i)
 				}
 			}
-		}
-	}
-}
-
-// TestClaimNext_NeedsTypes ensures that what only the list of types bounds
-// takes nothing without it, and does no harm.
-func TestClaimNext_NeedsTypes(t *testing.T) {
-	t.Parallel()
-	h := newLifeHarness(t)
-	h.submit(3, NewTask{Type: "mail", Payload: []byte("p")})
-	for _, c := range []ClaimNext{{SortBy: SortRandom}, {MoreAttempts: 1}} {
-		c.WorkerID, c.Limit = "w1", 1
-		if n := len(h.do(c).Claims); n != 0 || h.m.Claimable(c, h.stamp) {
-			t.Errorf("%+v took %d", c, n)
 		}
 	}
 }
@@ -168,17 +169,19 @@ func TestMoreAttempts(t *testing.T) {
 		{ClaimNext{MoreAttempts: 999}, []uint64{4, 5, 7, 8}},
 		{ClaimNext{MoreAttempts: 1000}, []uint64{4, 5, 7}},
 	} {
-		c.claim.WorkerID, c.claim.Types, c.claim.Limit = "w1", []string{"mail", "scan"}, 100
-		var got []uint64
-		for _, claim := range h.do(c.claim).Claims {
-			got = append(got, claim.Task.ID)
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%+v (-want +got):\n%s", c.claim, diff)
-		}
-		mustCheck(t, h.m)
-		for _, id := range got {
-			h.do(Release{Hold: Hold{ID: id, WorkerID: "w1"}})
+		for _, types := range [][]string{{"mail", "scan"}, nil} {
+			c.claim.WorkerID, c.claim.Types, c.claim.Limit = "w1", types, 100
+			var got []uint64
+			for _, claim := range h.do(c.claim).Claims {
+				got = append(got, claim.Task.ID)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%+v (-want +got):\n%s", c.claim, diff)
+			}
+			mustCheck(t, h.m)
+			for _, id := range got {
+				h.do(Release{Hold: Hold{ID: id, WorkerID: "w1"}})
+			}
 		}
 	}
 	// An attempt that is spent counts.

@@ -30,6 +30,9 @@ type typeState struct {
 	groups map[string]*group // those with tasks that have not ended; nil if there never was one
 	behind btree.Set[uint64] // pending tasks that their group holds back
 
+	rungs []*index.Rung // its queues in Machine.ladder, by attempts left
+	stale int           // its place in Machine.stale, from 1; 0 = it is not there
+
 	standing standing
 	opensAt  int64 // while typeWaits
 	added    int   // tasks added to the queues since the type was placed
@@ -181,8 +184,95 @@ func (m *Machine) place(ts *typeState) {
 	if ts.standing == typeWaits && was != typeWaits {
 		m.openings.Set(opening{ts.opensAt, ts.name})
 	}
+	if ts.stale == 0 {
+		m.stale = append(m.stale, ts)
+		ts.stale = len(m.stale)
+	}
 	m.noteReady(ts, was == typeOpen)
 	ts.added = 0
+}
+
+// climb brings the ladder up to date. Few claims ask for it, so what changes is left to
+// the next one that does: a type costs it once, however often it changed.
+func (m *Machine) climb() {
+	for _, ts := range m.stale {
+		ts.stale = 0
+		ts.climb(&m.ladder)
+	}
+	clear(m.stale)
+	m.stale = m.stale[:0]
+}
+
+// climb puts the type's queues into the ladder, none if claims do not find it.
+func (ts *typeState) climb(l *index.Ladder) {
+	var queues []*index.Queue
+	if ts.standing == typeOpen {
+		queues = ts.queues
+	}
+	if !slices.EqualFunc(ts.rungs, queues, func(r *index.Rung, q *index.Queue) bool { return r.Left == q.Left }) {
+		ts.rungs = ts.rerung(l, queues)
+	}
+	for i, q := range queues {
+		l.Put(ts.rungs[i], q.Len(), q.First())
+	}
+}
+
+// rerung returns a rung for each queue, those that there were where they fit, and removes
+// the others.
+func (ts *typeState) rerung(l *index.Ladder, queues []*index.Queue) []*index.Rung {
+	rungs, old := make([]*index.Rung, len(queues)), ts.rungs
+	for i, q := range queues {
+		for len(old) > 0 && old[0].Left < q.Left {
+			l.Remove(old[0])
+			old = old[1:]
+		}
+		if len(old) > 0 && old[0].Left == q.Left {
+			rungs[i], old = old[0], old[1:]
+		} else {
+			rungs[i] = &index.Rung{Of: ts, Left: q.Left, Name: ts.name}
+		}
+	}
+	for _, r := range old {
+		l.Remove(r)
+	}
+	return rungs
+}
+
+// fall takes a type that is forgotten out of the ladder.
+func (m *derived) fall(ts *typeState) {
+	for _, r := range ts.rungs {
+		m.ladder.Remove(r)
+	}
+	ts.rungs = nil
+	if at := ts.stale - 1; at >= 0 {
+		last := len(m.stale) - 1
+		moved := m.stale[last]
+		m.stale[at], moved.stale = moved, ts.stale
+		m.stale[last], m.stale = nil, m.stale[:last]
+		ts.stale = 0
+	}
+}
+
+// anyAbove reports whether at t, by T, a type may be claimed from that has tasks with more
+// than so many attempts left. It changes nothing, so it looks at what is stale.
+func (m *derived) anyAbove(left int32, t int64) bool {
+	synced := m.ladder.Count(left)
+	for _, ts := range m.stale {
+		for _, r := range ts.rungs {
+			if r.Left > left {
+				synced -= r.Len()
+			}
+		}
+		if standing, _ := ts.standingAt(t); standing == typeOpen && len(ts.queuesAbove(left)) > 0 {
+			return true
+		}
+	}
+	found := synced > 0
+	m.openings.Scan(func(o opening) bool {
+		found = found || o.t <= t && len(m.types[o.name].queuesAbove(left)) > 0
+		return !found && o.t <= t
+	})
+	return found
 }
 
 // openDue opens the types whose time has come.

@@ -37,11 +37,46 @@ func (m *Machine) checkReady() error {
 			return fmt.Errorf("first of any type in order %d is %d, want %d", o, id, want)
 		}
 	}
+	if err := m.checkLadder(any); err != nil {
+		return err
+	}
 	slices.SortFunc(openings, func(a, b opening) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.name, b.name)) })
 	if got := m.openings.Items(); !slices.Equal(got, openings) {
 		return fmt.Errorf("openings are %v, want %v", got, openings)
 	}
 	return m.checkRecords()
+}
+
+// checkLadder compares what the ladder finds, once it is up to date, with a search of what
+// can be claimed; before, whether there is something is told from what is stale.
+func (m *Machine) checkLadder(any []*Task) error {
+	for at, ts := range m.stale {
+		if ts.stale != at+1 || m.types[ts.name] != ts {
+			return fmt.Errorf("stale type %q is at %d, not %d, or forgotten", ts.name, at+1, ts.stale)
+		}
+	}
+	for _, left := range []int32{0, 1, 2, 3, 1000} {
+		above := slices.DeleteFunc(slices.Clone(any), func(t *Task) bool { return attemptsLeftOf(t) <= left })
+		if got := m.anyAbove(left, m.header.Stamp.T); got != (len(above) > 0) {
+			return fmt.Errorf("something with more than %d attempts left: %v, there are %d", left, got, len(above))
+		}
+	}
+	if m.header.Index%2 == 0 { // else it stays stale for longer
+		return nil
+	}
+	m.climb()
+	for _, left := range []int32{0, 1, 2, 3, 1000} {
+		above := slices.DeleteFunc(slices.Clone(any), func(t *Task) bool { return attemptsLeftOf(t) <= left })
+		if got := m.ladder.Count(left); got != len(above) {
+			return fmt.Errorf("%d tasks with more than %d attempts left, want %d", got, left, len(above))
+		}
+		for o := range index.Orders {
+			if id, _ := m.ladder.First(left, o); id != firstIn(o, above) {
+				return fmt.Errorf("first with more than %d attempts left in order %d is %d, want %d", left, o, id, firstIn(o, above))
+			}
+		}
+	}
+	return nil
 }
 
 // claimablePlainly returns, by type and in id order, the pending tasks that no

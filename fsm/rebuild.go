@@ -14,6 +14,7 @@ func (m *derived) resetIndexes() {
 	m.types = map[string]*typeState{}
 	m.byName = btree.Map[string, *typeState]{}
 	m.ready = index.NewLazyTournament()
+	m.ladder, m.stale = index.Ladder{}, nil
 	m.typesChanged++
 	m.recent = nil
 	m.openings = newOpenings()

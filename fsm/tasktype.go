@@ -182,6 +182,7 @@ func (m *Machine) dropType(ts *typeState) {
 	}
 	delete(m.types, ts.name)
 	m.ready.Remove(&ts.Contender)
+	m.fall(ts)
 	m.typesChanged++
 	m.recent = nil
 	m.byName.Delete(ts.name)

@@ -156,7 +156,7 @@ func TestMaxClaimed(t *testing.T) {
 				}
 				h.set("mail", TypeMaxClaimed, TypeSettings{MaxClaimed: 4})
 				h.wantCode(ClaimTask{ID: 1, WorkerID: "w1"}, "")
-				c := ClaimNext{WorkerID: "w1", Types: []string{"mail", "scan"}, Limit: 9, SortBy: sortBy, MoreAttempts: more}
+				c := ClaimNext{WorkerID: "w1", Types: [][]string{{"mail", "scan"}, nil}[more], Limit: 9, SortBy: sortBy, MoreAttempts: more}
 				if got := len(h.do(c).Claims); got != 3 {
 					t.Fatalf("%s: %+v claimed %d, want 3", name, c, got)
 				}

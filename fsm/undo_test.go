@@ -50,10 +50,8 @@ func (g lifeGenerator) submitOne() Command {
 
 func (g lifeGenerator) claim() ClaimNext {
 	c := g.claimNext().(ClaimNext)
-	if c.Types != nil {
-		c.SortBy = SortBy(g.dice(3))
-		c.MoreAttempts = int32(g.dice(2))
-	}
+	c.SortBy = SortBy(g.dice(3))
+	c.MoreAttempts = int32(g.dice(2))
 	return c
 }
 

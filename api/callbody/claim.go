@@ -103,26 +103,7 @@ func (d *Decoder) checkClaim(req *Claim) *refuse.Refusal {
 	case fsm.SortCreatedAt:
 		c.Ascending = req.sortOrder != "desc"
 	}
-	if len(c.Types) > 0 {
-		return nil
-	}
-	switch {
-	case c.SortBy == fsm.SortPriority && c.Ascending:
-		return d.needsTypes("sort_order asc", "sort_order")
-	case c.SortBy == fsm.SortRandom:
-		return d.needsTypes("sort_by random", "sort_by")
-	case req.rawMoreAttempts != nil:
-		return d.needsTypes("max_attempts_remaining", "max_attempts_remaining")
-	}
 	return nil
-}
-
-// needsTypes is the refusal of what can only be asked of listed types.
-func (d *Decoder) needsTypes(what, field string) *refuse.Refusal {
-	return &refuse.Refusal{
-		Code: d.code, Field: d.path("task_types"), Text: what + " needs task_types",
-		Advice: "List the task types to claim from, or leave " + field + " out",
-	}
 }
 
 // moreAttempts reads max_attempts_remaining.

@@ -412,7 +412,7 @@ func (s *Waiters) lookLocked(m *fsm.Machine, w *waiter) {
 		return
 	}
 	if w.claim.Types == nil {
-		if s.firstOf(anyType, 0) == w {
+		if s.firstAny(w.claim.MoreAttempts) == w {
 			s.proposeLocked(w)
 		}
 		return
@@ -436,31 +436,42 @@ func (s *Waiters) firstLocked(m *fsm.Machine, taskType string) *waiter {
 	if !s.cfg.Claimable(m, ofType(taskType, 0)) {
 		return nil
 	}
-	first := s.firstOf(anyType, 0)
-	if q := s.queues[taskType]; q != nil {
+	var first *waiter
+	for _, name := range [...]string{anyType, taskType} {
+		q := s.queues[name]
+		if q == nil {
+			continue
+		}
 		for _, class := range q.classes {
 			if class.more > 0 && !s.cfg.Claimable(m, ofType(taskType, class.more)) {
 				break // nor those who ask for more
 			}
-			if _, w, ok := class.waiting.Min(); ok && (first == nil || w.seq < first.seq) {
-				first = w
-			}
+			first = class.earlier(first)
 		}
 	}
 	return first
 }
 
-// firstOf returns the first waiter of a queue's class, nil if there is none.
-func (s *Waiters) firstOf(taskType string, more int32) *waiter {
-	q := s.queues[taskType]
-	if q == nil {
-		return nil
+// firstAny returns the first waiter that takes any type and asks for no more attempts
+// left than that, nil if there is none.
+func (s *Waiters) firstAny(more int32) (first *waiter) {
+	if q := s.queues[anyType]; q != nil {
+		for _, class := range q.classes {
+			if class.more > more {
+				break
+			}
+			first = class.earlier(first)
+		}
 	}
-	if at, ok := q.find(more); ok {
-		_, w, _ := q.classes[at].waiting.Min()
+	return first
+}
+
+// earlier returns the class' first waiter, or the other one if that came before it.
+func (c *attemptsClass) earlier(other *waiter) *waiter {
+	if _, w, ok := c.waiting.Min(); ok && (other == nil || w.seq < other.seq) {
 		return w
 	}
-	return nil
+	return other
 }
 
 // promiseLocked proposes the first waiters whom count tasks of the type suit.
@@ -550,11 +561,8 @@ func (s *Waiters) unparkLocked(w *waiter) {
 
 // listed returns the queues of w.
 func (w *waiter) listed() []string {
-	switch c := &w.claim; {
-	case c.Types != nil:
-		return c.Types
-	case c.SortBy == fsm.SortRandom || c.MoreAttempts != 0:
-		return nil // what needs types takes nothing without them
+	if w.claim.Types != nil {
+		return w.claim.Types
 	}
 	return []string{anyType}
 }

@@ -1,5 +1,5 @@
 // Package index holds the orders in which the state machine finds tasks: which one a
-// claim takes (Tournament, Queue, Census), who holds which claims (Holdings), what is due
+// claim takes (Tournament, Queue, Ladder, Census), who holds which claims (Holdings), what is due
 // when (Timeline), what ended last (Ends), and who has a name (Names).
 //
 // It owns how these orders lie in memory and what they cost. All of it is derived: no

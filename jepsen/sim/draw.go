@@ -90,7 +90,7 @@ func (w *world) fillClaim(c *model.Command, d *dice) {
 		}
 	}
 	c.ByCreated, c.Ascending = d.in(300), d.in(400)
-	if c.Types != nil && w.model.Level >= model.LifeLevel {
+	if w.model.Level >= model.ActsLevel || c.Types != nil && w.model.Level >= model.LifeLevel {
 		c.Random = d.in(150)
 		if d.in(150) {
 			c.More = int32(d.n(3))

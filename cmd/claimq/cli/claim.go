@@ -33,7 +33,7 @@ func NewClaimCommand(a *term.App) *cobra.Command {
 		Use:   "claim",
 		Short: "Claim the next task",
 		Long: `Claim the next task: the one with the highest priority, of those the oldest.
---sort-by created_at takes the oldest first, random any of the listed types.
+--sort-by created_at takes the oldest first, random any.
 
 With --wait it waits for a task if there is none. Without a task the exit code is 4.
 

@@ -1,0 +1,204 @@
+package index
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Ladder finds, of the tasks of all types that have more than so many attempts left, the
+// first in every order, and the k-th. It is a binary trie over the bits of attempts left
+// and name: so it looks as its rungs do, however they came, and nothing costs more steps
+// than there are bits in which rungs differ.
+type Ladder struct{ root *fork }
+
+// Rung is the claimable tasks of one type that have equally many attempts left.
+type Rung struct {
+	Of   any    // whose tasks they are, for whoever asks; nothing here looks at it
+	Left int32  // attempts, not below 0
+	Name string // with Left it tells rungs apart
+	sum
+	stands bool
+}
+
+// sum is what a part of the ladder has to take.
+type sum struct {
+	count int
+	first Ranks
+}
+
+// fork is a part of the ladder: one rung, or two parts, the rungs of the first in front
+// of those of the second.
+type fork struct {
+	sum
+	least, most int32    // attempts left of its first rung and of its last
+	bit         int      // the first in which its parts differ; aRung: it is one rung
+	parts       [2]*fork // of one rung nil
+	rung        *Rung
+}
+
+// aRung is behind every bit.
+const aRung = math.MaxInt
+
+// Len returns how many tasks the rung had when it was put.
+func (r *Rung) Len() int { return r.count }
+
+// symbolBits is how many bits of a rung's key there are for a byte of its name: one is 0
+// behind the name's end. Those of Left come before them.
+const symbolBits, leftBits = 9, 32
+
+// symbol returns the bits of the name's byte.
+func (r *Rung) symbol(at int) uint32 {
+	if at < len(r.Name) {
+		return 1<<(symbolBits-1) | uint32(r.Name[at])
+	}
+	return 0
+}
+
+// side returns the bit of the rung's key.
+func (r *Rung) side(bit int) uint32 {
+	if bit < leftBits {
+		return uint32(r.Left) >> (leftBits - 1 - bit) & 1
+	}
+	bit -= leftBits
+	return r.symbol(bit/symbolBits) >> (symbolBits - 1 - bit%symbolBits) & 1
+}
+
+// apart returns the first bit in which the keys of two rungs differ, aRung if in none.
+func (r *Rung) apart(other *Rung) int {
+	if apart := uint32(r.Left ^ other.Left); apart != 0 {
+		return bits.LeadingZeros32(apart)
+	}
+	for at := range max(len(r.Name), len(other.Name)) {
+		if apart := r.symbol(at) ^ other.symbol(at); apart != 0 {
+			return leftBits + at*symbolBits + symbolBits - bits.Len32(apart)
+		}
+	}
+	return aRung
+}
+
+// Put says how many tasks the rung has, and the ranks of its first ones.
+func (l *Ladder) Put(r *Rung, count int, first *Ranks) {
+	if r.stands && r.count == count && r.first == *first {
+		return
+	}
+	r.sum = sum{count, *first}
+	bit := aRung
+	if !r.stands && l.root != nil {
+		near := l.root
+		for near.rung == nil {
+			near = near.parts[r.side(near.bit)]
+		}
+		bit = r.apart(near.rung)
+	}
+	r.stands = true
+	l.root = l.root.put(r, bit)
+}
+
+// put returns the fork with the rung, which is in it already or differs from the nearest
+// of it in the bit.
+func (f *fork) put(r *Rung, bit int) *fork {
+	switch {
+	case f == nil:
+		return &fork{sum: r.sum, least: r.Left, most: r.Left, bit: aRung, rung: r}
+	case bit < f.bit:
+		above := &fork{bit: bit}
+		above.parts[1-r.side(bit)], above.parts[r.side(bit)] = f, (*fork)(nil).put(r, bit)
+		above.add()
+		return above
+	case f.rung != nil:
+		f.sum = r.sum
+		return f
+	}
+	part := &f.parts[r.side(f.bit)]
+	*part = (*part).put(r, bit)
+	f.add()
+	return f
+}
+
+// add makes the fork what its parts are.
+func (f *fork) add() {
+	a, b := f.parts[0], f.parts[1]
+	f.count, f.least, f.most = a.count+b.count, a.least, b.most
+	for o := range Orders {
+		f.first[o] = a.first[o].or(b.first[o])
+	}
+}
+
+// Remove removes a rung that was put.
+func (l *Ladder) Remove(r *Rung) {
+	r.stands = false
+	l.root = l.root.remove(r)
+}
+
+func (f *fork) remove(r *Rung) *fork {
+	if f.rung == r {
+		return nil
+	}
+	side := r.side(f.bit)
+	if f.parts[side] = f.parts[side].remove(r); f.parts[side] == nil {
+		return f.parts[1-side]
+	}
+	f.add()
+	return f
+}
+
+// above calls take with the parts in which all rungs have more than so many attempts
+// left, and no others have: at most one for each bit of Left.
+func (l *Ladder) above(left int32, take func(*fork)) {
+	for f := l.root; f != nil && f.most > left; {
+		if f.least > left {
+			take(f)
+			return
+		}
+		if f.parts[1].least > left {
+			take(f.parts[1])
+			f = f.parts[0]
+		} else {
+			f = f.parts[1]
+		}
+	}
+}
+
+// Count returns how many tasks have more than so many attempts left.
+func (l *Ladder) Count(left int32) (count int) {
+	l.above(left, func(f *fork) { count += f.count })
+	return count
+}
+
+// First returns the id of the first task that has more than so many attempts left, and
+// its rung; nil if there is none.
+func (l *Ladder) First(left int32, o Order) (id uint64, r *Rung) {
+	first, in := NoRank, (*fork)(nil)
+	l.above(left, func(f *fork) {
+		if f.first[o].Before(first) == 1 {
+			first, in = f.first[o], f
+		}
+	})
+	if in == nil {
+		return 0, nil
+	}
+	for in.rung == nil {
+		part := in.parts[0]
+		if part.first[o] != first {
+			part = in.parts[1]
+		}
+		in = part
+	}
+	id, _ = first.Task(o)
+	return id, in.rung
+}
+
+// At finds the task that comes k-th, from 0, of those that have more than so many attempts
+// left, by attempts left, name and what the rung goes by: it is the rung's at-th.
+func (l *Ladder) At(left int32, k int) (r *Rung, at int) {
+	f := l.root
+	at = k + f.count - l.Count(left) // those with fewer left are in front
+	for f.rung == nil {
+		if before := f.parts[0].count; at < before {
+			f = f.parts[0]
+		} else {
+			f, at = f.parts[1], at-before
+		}
+	}
+	return f.rung, at
+}
