@@ -391,7 +391,7 @@ func (r *reference) objectSection(b *strings.Builder, name string, schema *yaml.
 	if says := r.says(schema); says != "" {
 		b.WriteString("\n" + asProse(says) + "\n")
 	}
-	sent := strings.HasPrefix(name, "New") || slices.Contains([]string{"Claim", "NextClaim", "NextStep", "Backoff", "BackoffOrNull", "Op", "Filter", "FinalizationClaim", "NextClaim", "ScheduledTask"}, name)
+	sent := strings.HasPrefix(name, "New") || strings.HasSuffix(name, "Op") || slices.Contains([]string{"Claim", "NextClaim", "NextStep", "Backoff", "BackoffOrNull", "Filter", "FinalizationClaim", "NextClaim", "ScheduledTask"}, name)
 	some := r.items(r.get(schema, "oneOf"))
 	if some == nil {
 		b.WriteString("\n")
@@ -400,17 +400,9 @@ func (r *reference) objectSection(b *strings.Builder, name string, schema *yaml.
 	}
 	var links []string
 	for _, one := range some {
-		if r.named(one) != "" {
-			links = append(links, r.typeOf(one, sent))
-			continue
-		}
-		op := r.path(one, "properties", "op", "enum")
-		fmt.Fprintf(b, "\n%s:\n\n", oneOf(r.items(op)))
-		r.table(b, one, sent)
+		links = append(links, r.typeOf(one, sent))
 	}
-	if links != nil {
-		b.WriteString("\nIt is " + listed(links) + ".\n")
-	}
+	b.WriteString("\nIt is " + listed(links) + ".\n")
 }
 
 // codeTable writes every code, its status, and what to do.
