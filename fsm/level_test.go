@@ -3,6 +3,8 @@ package fsm
 import (
 	"reflect"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestLevelOf_KnowsEveryCommand(t *testing.T) {
@@ -76,6 +78,26 @@ func TestLevelOf_EveryNewFieldNeedsItsLevel(t *testing.T) {
 	wantLevel(t, "a group of errors", Act{Filter: Filter{ErrorGroup: 1}}, levelActs)
 	wantLevel(t, "nonvoter", SetNode{Node: NodeRecord{Nonvoter: true}}, levelActs)
 	wantLevel(t, "created_at", ClaimNext{SortBy: SortCreatedAt, Ascending: true}, 1)
+}
+
+// The defaults of a SetLevel are a new cluster's: one that has a level keeps what it has.
+func TestSetLevel_defaults(t *testing.T) {
+	t.Parallel()
+	first := FirstDefaults(levelActs)
+	for level, want := range map[uint32]Defaults{0: first, 1: {}, levelActs - 1: {}} {
+		s := &story{t: t, m: New(), Stamp: Stamp{U: 1, T: storyEpoch}}
+		if level > 0 {
+			s.do(SetLevel{Level: level})
+		}
+		s.do(SetLevel{Level: levelActs, Defaults: first})
+		if diff := cmp.Diff(want, s.m.Defaults()); diff != "" {
+			t.Errorf("raised from level %d: -want +got\n%s", level, diff)
+		}
+		s.do(SetLevel{Level: levelActs, Defaults: Defaults{LeaseMS: 1000}})
+		if diff := cmp.Diff(want, s.m.Defaults()); diff != "" {
+			t.Errorf("raised from level %d, then to where it is: -want +got\n%s", level, diff)
+		}
+	}
 }
 
 func wantLevel(t *testing.T, what string, c Command, want uint32) {
