@@ -16,6 +16,8 @@ export type Key = Schemas["Key"];
 export type Worker = Schemas["Worker"];
 export type Node = Schemas["Node"];
 export type Filter = Schemas["Filter"];
+/** GET /api/types */
+export type Types = operations["list_types"]["responses"][200]["content"]["application/json"];
 /** GET /api/tasks/{id}/why */
 export type Reasons = { reasons: Reason[]; ahead: number | null };
 /** GET /api/history */

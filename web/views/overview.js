@@ -10,19 +10,18 @@ import { failures } from "../history.js";
 import { History } from "../parts/history.js";
 import { Table } from "../parts/table.js";
 
-/** @import { History as Seen, Members, Schedule, Type } from "../types/model" */
-/** @typedef {{types: Type[], cluster: Members|null, schedules: Schedule[], ready: string, seen: Seen|null}} Data */
+/** @import { History as Seen, Members, Schedule, Type, Types } from "../types/model" */
+/** Of the types, those that wait longest and those that want to be looked at. @typedef {{types: Types, wanting: Types, cluster: Members|null, schedules: Schedule[], ready: string, seen: Seen|null}} Data */
 
 /** @type {[string, "submitted_per_s"|"completed_per_s"|"failed_per_s"][]} */
 const rates = [["Submitted", "submitted_per_s"], ["Completed", "completed_per_s"], ["Failed for good", "failed_per_s"]];
+/** How many types are shown of those that wait, and of those that want to be looked at. */
+const topMax = 10;
 /** @type {(keyof Type["counts"])[]} */
 const shownStatuses = ["pending", "claimed", "scheduled", "blocked", "running", "failed"];
 
-/** @param {Type[]} types @param {(type: Type) => number} of */
-const sum = (types, of) => types.reduce((total, type) => total + of(type), 0);
-
 /** What wants to be looked at, worst first. @param {Data} data */
-function attention({ types, cluster, schedules, ready, seen }) {
+function attention({ wanting, cluster, schedules, ready, seen }) {
   /** @type {{tone: string, what: any, to?: string, query?: any, why: string, size?: number}[]} */
   const out = [];
   if (ready && !state.noLeader) out.push({ tone: "bad", what: "This node is not ready", why: ready });
@@ -31,7 +30,7 @@ function attention({ types, cluster, schedules, ready, seen }) {
   }
   const lately = seen ? failures(seen) : 0;
   if (lately) out.push({ tone: "bad", what: "Failures", to: "/failures", why: `${plural(lately, "task")} failed for good in the last hour` });
-  for (const type of types) {
+  for (const type of wanting.types) {
     const { task_type: name, counts } = type, to = path("types", name), waiting = counts.pending;
     if (type.paused) out.push({ tone: "warn", what: name, to, why: `is paused; ${plural(waiting, "task")} waiting` });
     else if (type.max_claimed !== null && counts.claimed >= type.max_claimed && waiting) out.push({ tone: "warn", what: name, to, why: `is at its limit of ${num(type.max_claimed)} claims; ${plural(waiting, "task")} waiting` });
@@ -47,10 +46,10 @@ function attention({ types, cluster, schedules, ready, seen }) {
 
 /** @param {{data: Data}} props */
 function Attention({ data }) {
-  const found = attention(data), shown = found.slice(0, 10);
+  const found = attention(data), shown = found.slice(0, topMax), more = found.length - shown.length + data.wanting.matched - data.wanting.types.length;
   return html`<${Card} title="Needs attention">
     ${found.length ? html`<ul class="list">${shown.map(({ tone, what, to, query, why }) => html`<li key=${what + why}><${Tone} tone=${tone} /><span class="grow">${to ? html`<${Link} to=${to} query=${query}>${what}<//>` : html`<b>${what}</b>`} ${why}</span></li>`)}</ul>
-      ${found.length > shown.length && html`<p><${Link} to="/types">And ${num(found.length - shown.length)} more<//></p>`}`
+      ${more > 0 && html`<p><${Link} to="/types">And ${num(more)} more<//></p>`}`
       : html`<p><span class="tone" data-tone="good" aria-hidden="true">✓</span> Nothing. Every type that waits has somebody at work.</p>`}
   <//>`;
 }
@@ -65,29 +64,27 @@ function Cluster({ cluster, ready }) {
 
 /** @param {{data: Data}} props */
 function Body({ data }) {
-  const { types, cluster, ready } = data;
-  const count = (/** @type {keyof Type["counts"]} */ status) => sum(types, (type) => type.counts[status]);
-  const oldest = Math.max(0, ...types.map((type) => type.oldest_pending_age_ms));
-  if (!types.length) {
+  const { types: { types, total, all }, cluster, ready } = data;
+  if (!total) {
     return html`<div class="stats"><${Cluster} ...${data} /></div><${Card}><${Empty} title="No tasks yet">
       <p>Submit the first:</p>
       <${Code}>${`curl -d '{"task_type":"mail","params":{"to":"ann@example.org"}}' ${location.origin}${new URL("../api/tasks", location.href).pathname}`}<//>
       <${Code}>${`claimq submit --task-type mail --params '{"to":"ann@example.org"}'`}<//>
     <//><//>`;
   }
-  const top = [...types].filter((type) => type.counts.pending).sort((a, b) => b.oldest_pending_age_ms - a.oldest_pending_age_ms).slice(0, 10);
+  const top = types.filter((type) => type.counts.pending);
   return html`
     <div class="stats">
-      ${shownStatuses.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status }} value=${html`<${Num} n=${count(status)} />`} tone=${status === "failed" && count(status) ? "bad" : ""} />`)}
-      <${Stat} label="Oldest pending" value=${html`<${Age} ms=${oldest || null} units=${1} />`} />
+      ${shownStatuses.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status }} value=${html`<${Num} n=${all.counts[status]} />`} tone=${status === "failed" && all.counts.failed ? "bad" : ""} />`)}
+      <${Stat} label="Oldest pending" value=${html`<${Age} ms=${all.oldest_pending_age_ms || null} units=${1} />`} />
     </div>
     <div class="stats">
       <${Cluster} cluster=${cluster} ready=${ready} />
-      ${rates.map(([label, field]) => html`<${Stat} key=${field} label=${label} value=${rate(sum(types, (type) => type[field]))} sub="over the last minute" />`)}
+      ${rates.map(([label, field]) => html`<${Stat} key=${field} label=${label} value=${rate(all[field])} sub="over the last minute" />`)}
     </div>
     <${Attention} data=${data} />
     <${History} seen=${data.seen} />
-    ${top.length > 0 && html`<${Card} title="Waiting longest" tools=${html`<${Link} to="/types">All ${plural(types.length, "type")}<//>`}>
+    ${top.length > 0 && html`<${Card} title="Waiting longest" tools=${html`<${Link} to="/types">All ${plural(total, "type")}<//>`}>
       <${Table} caption="Types whose oldest task waits longest" rows=${top} id="task_type" to="/types" cols=${columns} sort="-oldest" />
     <//>`}`;
 }
@@ -95,17 +92,18 @@ function Body({ data }) {
 /** @type {import("../live.js").View} */
 export default {
   title: () => "Overview",
-  every: (data) => (data?.types.length > 1000 ? 5000 : 2000),
+  every: 2000,
   seldom: 10000,
   async load({ get, data, fresh }) {
     const [types, rare] = await Promise.all([
-      get("/types").then(({ body }) => body.types),
+      get("/types", { order: "oldest", limit: topMax }).then(({ body }) => body),
       fresh ? data : Promise.all([
         has("operator") ? get("/cluster").then(({ body }) => body, (error) => (error.code === "forbidden" ? null : Promise.reject(error))) : null, // the leader may be read-only, or have other keys
         get("/schedules").then(({ body }) => body.schedules),
         get("^/readyz").then(() => "", (error) => error.message),
         state.me?.task_types ? null : get("/history").then(({ body }) => body),
-      ]).then(([cluster, schedules, ready, seen]) => ({ cluster, schedules, ready, seen })),
+        get("/types", { attention: true, order: "oldest", limit: topMax }).then(({ body }) => body),
+      ]).then(([cluster, schedules, ready, seen, wanting]) => ({ cluster, schedules, ready, seen, wanting })),
     ]);
     if (rare.cluster) set({ members: rare.cluster.nodes.filter((/** @type {Members["nodes"][0]} */ node) => node.http_addr) });
     return { ...rare, types };

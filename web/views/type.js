@@ -93,6 +93,9 @@ function Body({ data, params }) {
     ${held.length > 0 && html`<${Card} title="Held now, longest first" tools=${type.counts.claimed > held.length && html`<${Link} to="/tasks" query=${{ status: "claimed", type: name }}>All ${num(type.counts.claimed)}<//>`}><${Table} caption="Claims" rows=${held} id="id" to="/tasks" cols=${claimColumns} /><//>`}`;
 }
 
+/** Whether there is anything of a type: the API answers zeros for any name. @param {Type} type */
+const isKnown = (type) => type.paused || Object.values(type.counts).some(Boolean) || settings.some(({ name }) => type[name] !== null);
+
 /** @param {{data: {type?: Type}}} shown */
 function tools({ data: { type } }) {
   if (!type) return null;
@@ -106,7 +109,7 @@ export default {
   every: 2000,
   seldom: 10000,
   async load({ get, params: { name }, data, fresh }) {
-    const { body, index } = await get("/types"), type = body.types.find((/** @type {Type} */ one) => one.task_type === name);
+    const { body, index } = await get("/types" + path(name)), type = isKnown(body.type) ? body.type : undefined;
     if (fresh) return { ...data, type };
     const [held, first, failed, seen, changes] = await Promise.all([
       get("/tasks", { task_type: name, status: "claimed", limit: claims }).then(({ body }) => body.tasks),
