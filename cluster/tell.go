@@ -6,9 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -16,6 +19,9 @@ const (
 	tellTextMax = 1024
 	// tellTimeout bounds telling the leader.
 	tellTimeout = 5 * time.Second
+	// tellPause is how often a leader that does not serve yet is looked at: what is told
+	// right after a transfer meets one.
+	tellPause = 10 * time.Millisecond
 )
 
 // byUnknown is told in the place of a name that the leader could not find out.
@@ -72,14 +78,17 @@ func cutTold(text string) string {
 // for that is true where there are no keys. Until it is set nobody is known by a key.
 func (n *Node) SetOperators(name func(key string) (name string, ok bool)) { n.operators.Store(&name) }
 
-// answerTell tells for another node, if this one leads.
+// answerTell tells for another node, if this one leads; one that was elected and does not
+// serve yet is waited for.
 func (n *Node) answerTell(ctx context.Context, body []byte) ([]byte, error) {
 	t, err := peer.ReadQuestion[told](body)
 	if err != nil {
 		return nil, err
 	}
-	if !n.IsLeader() {
-		return nil, fsm.ErrNotLeader
+	for !n.IsLeader() {
+		if n.raft == nil || n.raft.State() != raft.Leader || !pause.For(ctx, tellPause) {
+			return nil, fsm.ErrNotLeader
+		}
 	}
 	cmd := fsm.Tell{Kind: t.Kind, What: t.What}
 	if t.Key != "" {
