@@ -154,7 +154,7 @@ func (d *database) open(t *testing.T) *sql.DB {
 	return db
 }
 
-func exec1(ctx context.Context, t *testing.T, db *sql.DB, statement string, args ...any) {
+func mustExec(ctx context.Context, t *testing.T, db *sql.DB, statement string, args ...any) {
 	t.Helper()
 	if _, err := db.ExecContext(ctx, statement, args...); err != nil {
 		t.Fatalf("%s: %v", statement, err)

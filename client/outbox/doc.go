@@ -30,7 +30,7 @@
 // transaction that commits late has lower ids.
 //
 // A task that the cluster refuses, for it is malformed or too large, does not hold up the
-// others: its row stays, with is_refused and the reason, until somebody has looked:
+// others: its row stays, with is_refused and the reason in ASCII, until somebody has looked:
 //
 //	SELECT id, reason FROM claimq_outbox WHERE is_refused;
 //	UPDATE claimq_outbox SET is_refused = false WHERE id = 17; -- try it again

@@ -204,10 +204,16 @@ func (r *Relay) submit(ctx context.Context, rows []row) (done []int64, refused m
 	return done, refused, err
 }
 
-// reasonOf returns the error's text as a column takes it.
+// reasonOf returns the error's text in ASCII: a column takes it in whatever encoding it
+// has, and a row that could not be put aside would hold up the others.
 func reasonOf(err error) string {
-	text := err.Error()
-	return strings.ToValidUTF8(strings.ReplaceAll(text[:min(len(text), reasonMax)], "\x00", ""), "")
+	text := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, err.Error())
+	return text[:min(len(text), reasonMax)]
 }
 
 // isRefusal reports whether err says that the cluster does not take the task, whoever
