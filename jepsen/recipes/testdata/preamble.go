@@ -20,6 +20,7 @@ import (
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/client/clienttest"
+	"github.com/claimq/claimq/client/kind"
 	"github.com/claimq/claimq/client/outbox"
 )
 
@@ -43,6 +44,7 @@ var (
 	_ = time.Second
 	_ = clienttest.New
 	_ client.Config
+	_ kind.Option
 )
 
 // What the reader has.

@@ -1,0 +1,197 @@
+package kind
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/claimq/claimq/client"
+)
+
+// None is the result of a kind whose tasks have none.
+type None struct{}
+
+// An Option sets fields of a task that is to be submitted: of all tasks of a kind (New), or of
+// one (Kind.Task, Kind.Submit), which comes later. Its type and its payload are the kind's,
+// whatever it makes of them.
+type Option func(*client.Task)
+
+// Kind is a task type whose parameters are a P and whose result is an R. It is safe for
+// concurrent use.
+type Kind[P, R any] struct {
+	taskType string
+	options  []Option
+	unique   []field
+}
+
+// New returns the kind of the task type. Its options are the defaults of its tasks; what they
+// leave is that of the type in the cluster, else of the server. P is anything that
+// encoding/json encodes and decodes; a P or an R of []byte or json.RawMessage travels as it
+// is.
+//
+// It is for variables of a package, so it panics if a tag of P is wrong: one other than
+// claimq:"unique", or on a field that has no name in the JSON.
+func New[P, R any](taskType string, options ...Option) *Kind[P, R] {
+	unique, err := uniqueFields[P]()
+	if err != nil {
+		panic(fmt.Sprintf("claimq: kind %q: %v", taskType, err))
+	}
+	if taskType == "" {
+		taskType = "default"
+	}
+	return &Kind[P, R]{taskType: taskType, options: options, unique: unique}
+}
+
+// Type returns the task type.
+func (k *Kind[P, R]) Type() string { return k.taskType }
+
+// Task returns a task of the kind, to be submitted with others (Client.SubmitMany), as a
+// step, after another (Job.Then) or from a transaction (package outbox). It has the key of its
+// unique fields, unless an option gives it another. Errors: what json.Marshal returns.
+func (k *Kind[P, R]) Task(params P, options ...Option) (client.Task, error) {
+	payload, err := encode(params)
+	if err != nil {
+		return client.Task{}, fmt.Errorf("task of kind %s: encode params: %w", k.taskType, err)
+	}
+	var t client.Task
+	if len(k.unique) > 0 {
+		if t.IdempotencyKey, err = uniqueKey(k.taskType, k.unique, params); err != nil {
+			return client.Task{}, fmt.Errorf("task of kind %s: make its key: %w", k.taskType, err)
+		}
+	}
+	for _, set := range k.options {
+		set(&t)
+	}
+	for _, set := range options {
+		set(&t)
+	}
+	t.TaskType, t.Payload = k.taskType, payload
+	return t, nil
+}
+
+// Submitter is what Submit needs of a client. *client.Client is one.
+type Submitter interface {
+	SubmitTask(ctx context.Context, task client.Task) (client.Submitted, error)
+}
+
+// Submit adds a task of the kind. Errors: as of Task and of Client.SubmitTask.
+func (k *Kind[P, R]) Submit(ctx context.Context, c Submitter, params P, options ...Option) (client.Submitted, error) {
+	t, err := k.Task(params, options...)
+	if err != nil {
+		return client.Submitted{}, err
+	}
+	return c.SubmitTask(ctx, t)
+}
+
+// Handle makes fn the worker's handler of the kind, as client.Handle does: what fn returns
+// completes the task, or its error settles the attempt; its result is then dropped. fn does
+// not call Job.SetResult.
+func (k *Kind[P, R]) Handle(w *client.Worker, fn func(context.Context, *client.Job[P]) (R, error), options ...client.HandlerOption) {
+	client.Handle(w, k.taskType, func(ctx context.Context, job *client.Job[P]) error {
+		result, err := fn(ctx, job)
+		if _, none := any(result).(None); err != nil || none {
+			return err
+		}
+		job.SetResult(result)
+		return nil
+	}, options...)
+}
+
+// Waiter is what Result needs of a client. *client.Client is one.
+type Waiter interface {
+	Wait(ctx context.Context, id string) (*client.Task, error)
+}
+
+// Result waits until the task has ended, and returns its result. Errors: as of ResultOf and
+// of Client.Wait.
+func (k *Kind[P, R]) Result(ctx context.Context, c Waiter, id string) (R, error) {
+	t, err := c.Wait(ctx, id)
+	if err != nil {
+		var none R
+		return none, err
+	}
+	return k.ResultOf(t)
+}
+
+// errNotEnded is returned by ResultOf of a task that goes on.
+var errNotEnded = errors.New("it has not ended yet")
+
+// ResultOf returns the result of a task that was read. A task without one has the zero
+// value. Errors: client.ErrTaskFailed, client.ErrTaskCancelled; that the task has not ended, is
+// of another type, or has a result that does not decode.
+func (k *Kind[P, R]) ResultOf(t *client.Task) (R, error) {
+	var result R
+	err := k.check(t)
+	switch {
+	case err != nil:
+	case t.Status == client.StatusFailed:
+		err = ended(client.ErrTaskFailed, t)
+	case t.Status == client.StatusCancelled:
+		err = ended(client.ErrTaskCancelled, t)
+	case t.Status != client.StatusCompleted:
+		err = fmt.Errorf("%w: it is %s", errNotEnded, t.Status)
+	default:
+		result, err = decode[R](t.Result)
+	}
+	if err != nil {
+		return result, fmt.Errorf("result of task %s (%s, attempt %d): %w", t.ID, t.TaskType, t.Attempts, err)
+	}
+	return result, nil
+}
+
+// ended is how a task ended that has no result.
+func ended(how error, t *client.Task) error {
+	if t.Error == "" {
+		return how
+	}
+	return fmt.Errorf("%w: %s", how, t.Error)
+}
+
+// ParamsOf returns the parameters of a task that was read. Errors: that the task is of another
+// type, or does not decode.
+func (k *Kind[P, R]) ParamsOf(t *client.Task) (P, error) {
+	var params P
+	err := k.check(t)
+	if err == nil {
+		params, err = decode[P](t.Payload)
+	}
+	if err != nil {
+		return params, fmt.Errorf("params of task %s (%s): %w", t.ID, t.TaskType, err)
+	}
+	return params, nil
+}
+
+func (k *Kind[P, R]) check(t *client.Task) error {
+	if t.TaskType != k.taskType {
+		return fmt.Errorf("it is not of the kind %s", k.taskType)
+	}
+	return nil
+}
+
+// encode returns v as it travels.
+func encode(v any) ([]byte, error) {
+	switch v := v.(type) {
+	case []byte:
+		return v, nil
+	case json.RawMessage:
+		return v, nil
+	}
+	return json.Marshal(v)
+}
+
+// decode is the inverse of encode. Nothing is the zero value.
+func decode[T any](b []byte) (v T, err error) {
+	switch p := any(&v).(type) {
+	case *None:
+	case *[]byte:
+		*p = b
+	case *json.RawMessage:
+		*p = b
+	default:
+		if len(b) > 0 {
+			err = json.Unmarshal(b, p)
+		}
+	}
+	return v, err
+}
