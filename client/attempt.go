@@ -79,7 +79,10 @@ func (r *shift) traced(cl *Claim) context.Context {
 	return r.life
 }
 
-func nameOf(cl *Claim) string { return cl.Task.ID + " (" + cl.Task.TaskType + ")" }
+// nameOf is how Run's error names a claim's task.
+func nameOf(cl *Claim) string {
+	return fmt.Sprintf("%s (%s, attempt %d)", cl.Task.ID, cl.Task.TaskType, cl.Task.Attempts)
+}
 
 // keepAlive extends the claim until stopExtends: also when the handler's context
 // has ended, for the claim has to be settled.

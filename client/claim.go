@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -155,6 +156,22 @@ func (c *Client) claimsOf(req *ClaimRequest, tasks []wire.Task, repeated bool, a
 		claims = append(claims, cl)
 	}
 	return claims
+}
+
+// LogValue is the claim in a log, with the keys by which a Worker logs: task_id, task_type,
+// attempt and claim_token.
+func (cl *Claim) LogValue() slog.Value {
+	return slog.GroupValue(append(cl.Task.LogValue().Group(), slog.Int64("claim_token", cl.Token))...)
+}
+
+// logArgs is LogValue as slog.Logger.With takes it.
+func (cl *Claim) logArgs() []any {
+	group := cl.LogValue().Group()
+	args := make([]any, len(group))
+	for i, attr := range group {
+		args[i] = attr
+	}
+	return args
 }
 
 // LeaseEndsAt returns when the lease ends by the last answer of the server, as

@@ -192,6 +192,36 @@ func sentinel(code wire.Code) error {
 	return nil
 }
 
+// TaskError is an error about one attempt of a task: of each method of Claim, and of a
+// Worker where it is about a task. errors.Is and errors.As see through it.
+type TaskError struct {
+	Act      string // what was tried: complete, fail, release, extend, ...; "": it is of no call
+	TaskID   string
+	TaskType string
+	Attempt  int // its number, from 1
+	Err      error
+}
+
+// Error returns what was tried, the task, and why it was not done.
+func (e *TaskError) Error() string {
+	act := e.Act
+	if act != "" {
+		act += " "
+	}
+	return fmt.Sprintf("%stask %s (%s, attempt %d): %v", act, e.TaskID, e.TaskType, e.Attempt, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *TaskError) Unwrap() error { return e.Err }
+
+// wrap returns err as one about the claim's task, if it is not one yet.
+func (cl *Claim) wrap(act string, err error) error {
+	if of := (*TaskError)(nil); errors.As(err, &of) && of.TaskID == cl.Task.ID {
+		return err
+	}
+	return &TaskError{Act: act, TaskID: cl.Task.ID, TaskType: cl.Task.TaskType, Attempt: cl.Task.Attempts, Err: err}
+}
+
 // permanentError is what Permanent returns.
 type permanentError struct{ error }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"time"
 
 	"github.com/claimq/claimq/client"
@@ -138,5 +140,40 @@ func ExampleWorker_Use() {
 	}
 	// Output:
 	// mail with {"to":"ada@example.org"}: <nil>, in less than an hour: true
+	// the server is told: complete
+}
+
+// What a handler logs says which task and attempt it is about.
+func ExampleJob_Log() {
+	server := workServer()
+	defer server.Close()
+	c, err := client.New(client.Config{Endpoints: []string{server.URL}})
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	noTime := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: noTime}))
+	w, err := client.NewWorker(c, client.WorkerConfig{ID: "w1", Logger: logger})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	client.Handle(w, "mail", func(ctx context.Context, job *client.Job[Mail]) error {
+		job.Log().InfoContext(ctx, "sent", "to", job.Params.To)
+		stop()
+		return nil
+	})
+	if err := w.Run(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// level=INFO msg="claimq: worker has begun" worker_id=w1 task_types=[mail] concurrency=10
+	// level=INFO msg=sent worker_id=w1 task_id=17 task_type=mail attempt=1 claim_token=5 to=ada@example.org
 	// the server is told: complete
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -149,6 +150,17 @@ func jobOf[P any](a *attempt) *Job[P] {
 	return &Job[P]{Task: a.cl.Task, Token: a.cl.Token, Attempt: a.cl.Task.Attempts, a: a}
 }
 
+// Log returns a logger whose lines say which worker, task, attempt and claim they are of. It is
+// WorkerConfig.Logger with these, or if there is none, slog.Default.
+func (j *Job[P]) Log() *slog.Logger {
+	w := j.a.r.w
+	logger := w.jobLogger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	return logger.With("worker_id", w.cfg.ID).With(j.a.cl.logArgs()...)
+}
+
 // SetResult sets what the task is completed with, if the handler returns nil, in
 // place of an earlier call: a []byte or a json.RawMessage as it is, which must not
 // change any more, anything else as JSON; nil is no result. Up to 1 MiB. A value
@@ -192,7 +204,7 @@ func (j *Job[P]) Progress(ctx context.Context, progress any) error {
 	// After ErrLeaseLost nothing of this attempt counts any more, though the server may
 	// still take an extend: it would only keep the task from others.
 	if j.a.letGo.Load() || j.a.leaseLost.Load() || j.a.cl.hasLapsed() {
-		return fmt.Errorf("report progress: %w", ErrLeaseLost)
+		return fmt.Errorf("report progress: %w", j.a.cl.wrap("", ErrLeaseLost))
 	}
 	if progress == nil {
 		progress = json.RawMessage("{}") // the server takes null for none

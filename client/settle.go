@@ -69,7 +69,7 @@ func (cl *Claim) CompleteAndClaim(ctx context.Context, result []byte, next Claim
 			return claims[0], nil
 		}
 	}
-	return nil, fmt.Errorf("claim next task after completing task %d: %w", cl.taskID, ErrNoTasks)
+	return nil, cl.wrap("claim the next after", ErrNoTasks)
 }
 
 // Fail ends the attempt with the cause's text: the task is pending again if it
@@ -101,7 +101,7 @@ func (cl *Claim) settle(ctx context.Context, kind repeat.Op, submits bool, body 
 		decoded, a, err = cl.c.op(ctx, cl.c.lanes.settles, o)
 	}
 	if err != nil {
-		return decoded, a, fmt.Errorf("%s task %d: %w", kind, cl.taskID, err)
+		return decoded, a, cl.wrap(string(kind), err)
 	}
 	cl.settledHere()
 	return decoded, a, nil
@@ -158,7 +158,7 @@ func (cl *Claim) Extend(ctx context.Context, d time.Duration, progress any) (can
 		cancelRequested, err = cl.extend(ctx, d, raw)
 	}
 	if err != nil {
-		return false, fmt.Errorf("extend claim of task %d: %w", cl.taskID, err)
+		return false, cl.wrap(string(repeat.OpExtend), err)
 	}
 	return cancelRequested, nil
 }

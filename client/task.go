@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strconv"
 	"time"
@@ -103,6 +104,11 @@ type Task struct {
 	// and DependsOn the names of those that it depends on. "" if it is no step.
 	ParentID, StepName string
 	DependsOn          []string
+}
+
+// LogValue is the task in a log: task_id, task_type and attempt, the number of its claims.
+func (t *Task) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("task_id", t.ID), slog.String("task_type", t.TaskType), slog.Int("attempt", t.Attempts))
 }
 
 // Attempt is one claim in a task's log.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -30,6 +31,8 @@ const stopGrace = 10 * time.Second
 type Worker struct {
 	c   *Client
 	cfg WorkerConfig // with its defaults filled in
+	// jobLogger is WorkerConfig.Logger as it was given: Job.Log passes on what is below Warn, too.
+	jobLogger *slog.Logger
 
 	mu         sync.Mutex // guards what follows, until Run has begun: then it does not change
 	begun      bool
@@ -53,12 +56,12 @@ func NewWorker(c *Client, cfg WorkerConfig) (*Worker, error) {
 	if c == nil {
 		return nil, errors.New("new worker: there is no client")
 	}
-	noRetry := cfg.Retry == nil
+	noRetry, logger := cfg.Retry == nil, cfg.Logger
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
-	w := &Worker{c: c, cfg: cfg, handlers: map[string]*handler{}, backoffs: typeBackoffs{c: c, server: noRetry}}
+	w := &Worker{c: c, cfg: cfg, jobLogger: logger, handlers: map[string]*handler{}, backoffs: typeBackoffs{c: c, server: noRetry}}
 	w.now, w.endNow = context.WithCancel(context.Background())
 	return w, nil
 }

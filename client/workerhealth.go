@@ -147,12 +147,10 @@ func (r *shift) tell(ctx context.Context, level slog.Level, what string, task *T
 
 // tellOf is tell of a claim. Without args the log has err.
 func (r *shift) tellOf(cl *Claim, level slog.Level, what string, err error, args ...any) {
-	t := cl.Task
 	if len(args) == 0 {
 		args = []any{"err", err}
 	}
-	args = append([]any{"task_id", t.ID, "task_type", t.TaskType, "attempt", t.Attempts, "claim_token", cl.Token}, args...)
-	r.tell(r.traced(cl), level, what, t, err, args...)
+	r.tell(r.traced(cl), level, what, cl.Task, cl.wrap("", err), append(cl.logArgs(), args...)...)
 }
 
 // warnings is a handler that passes on what is at level Warn and above.

@@ -117,6 +117,9 @@ func TestWorker_OnError(t *testing.T) {
 				if !errors.Is(err, test.what) {
 					line += err.Error()
 				}
+				if of := (*TaskError)(nil); errors.As(err, &of) != (task != nil) || task != nil && (of.TaskID != "1" || of.TaskType != "mail" || of.Attempt != 1) {
+					line += fmt.Sprintf("of %+v", of)
+				}
 				hook.add(ctx, line)
 			}}
 			runWorkerIn(t, context.WithValue(context.Background(), runKey{}, "v"), o, cfg, func(w *Worker) {
@@ -130,4 +133,73 @@ func TestWorker_OnError(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each error of a method of Claim says once of which attempt it is.
+func TestTaskError(t *testing.T) {
+	t.Parallel()
+	o := newOffice(wire.Task{})
+	o.fault = func(r request, before bool) reply {
+		if before && r.path != "/api/tasks/claim" {
+			return refuses(wire.CodeStaleClaim)
+		}
+		return nil
+	}
+	c := o.client(t)
+	defer c.Close()
+	cl, err := c.ClaimNext(t.Context(), ClaimRequest{WorkerID: "w1", Types: []string{"mail"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	_, extended := cl.Extend(ctx, 0, nil)
+	_, next := cl.CompleteAndClaim(ctx, nil, ClaimRequest{})
+	_, negative := cl.Extend(ctx, -1, nil)
+	for want, err := range map[string]error{
+		"complete task 1 (mail, attempt 1): E (stale_claim): M":                     cl.Complete(ctx, nil),
+		"complete task 1 (mail, attempt 1): E (stale_claim): M ":                    next,
+		"fail task 1 (mail, attempt 1): E (stale_claim): M":                         cl.Fail(ctx, errors.New("no")),
+		"release task 1 (mail, attempt 1): E (stale_claim): M":                      cl.Release(ctx, 0),
+		"extend task 1 (mail, attempt 1): E (stale_claim): M":                       extended,
+		"extend task 1 (mail, attempt 1): lease is -1ns, it must not be negative":   negative,
+		"task 1 (mail, attempt 1): lease lost":                                      cl.wrap("", ErrLeaseLost),
+		"report progress: extend task 1 (mail, attempt 1): E (stale_claim): M":      cl.wrap("", fmt.Errorf("report progress: %w", extended)),
+		"a task 1 (mail, attempt 1): complete task 2 (mail, attempt 1): lease lost": cl.wrap("a", &TaskError{"complete", "2", "mail", 1, ErrLeaseLost}),
+	} {
+		if err == nil || err.Error() != strings.TrimSpace(want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// Lines of Job.Log say what they are about, at every level.
+func TestJob_Log(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	logger := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	o := newOffice(wire.Task{})
+	runWorker(t, o, WorkerConfig{Logger: logger}, func(w *Worker) {
+		Handle(w, "mail", func(_ context.Context, job *Job[mail]) error {
+			job.Log().Info("sent", "to", job.Params.To, "task", job.Task)
+			return nil
+		})
+	}, func(*testing.T, *running) {})
+	want := "level=INFO msg=sent worker_id=w1 task_id=1 task_type=mail attempt=1 claim_token=1 to=ada task.task_id=1 task.task_type=mail task.attempt=1\n"
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("%s, want %s", out.String(), want)
+	}
+	// Without a Logger the worker's own lines are of slog.Default at Warn and above, but not the handler's.
+	runWorker(t, newOffice(wire.Task{}), WorkerConfig{}, func(w *Worker) {
+		Handle(w, "mail", func(ctx context.Context, job *Job[mail]) error {
+			if !job.Log().Enabled(ctx, slog.LevelInfo) {
+				t.Error("what a handler says at Info is dropped")
+			}
+			return nil
+		})
+	}, func(*testing.T, *running) {})
 }
