@@ -1,6 +1,6 @@
 // Package api is claimq's HTTP interface, on fasthttp: it checks a request,
 // turns it into a command or a read of package fsm, hands it to the node, and
-// answers as docs/protocol.md says.
+// answers as docs/api.md says.
 //
 // What it does not do: it decides nothing about tasks. Whether a claim
 // succeeds is decided where the state machine applies the command; a refusal

@@ -48,7 +48,7 @@ func TestServer_Refusals(t *testing.T) {
 		{"completing a failed task", failed, "POST /api/tasks/1/complete", w, wire.CodeTaskFailed, "Task has already failed", "Retry the task if it is to run again", `"task_id":1,"status":"failed","worker_id":"w"`},
 		{"deleting a claimed task", claimed, "DELETE /api/tasks/1", "", wire.CodeTaskNotTerminal, "Task has not ended", "Wait until the task is completed, failed or cancelled, then delete it", held},
 		{"retrying without attempts left", failed, "POST /api/tasks/1/retry", "", wire.CodeMaxAttemptsReached, "Maximum attempts reached", "Send add_attempts to raise max_attempts", `"task_id":1,"status":"failed","worker_id":"w","attempts":1,"max_attempts":1`},
-		{"no such path", nil, "GET /api/nothing", "", wire.CodeNotFound, "No such path", "Check the path: docs/protocol.md lists the calls of this server", ""},
+		{"no such path", nil, "GET /api/nothing", "", wire.CodeNotFound, "No such path", "Check the path: docs/api.md lists the calls of this server", ""},
 		{"no such method", nil, "PUT /api/tasks", "", wire.CodeMethodNotAllowed, "Method not allowed", "Use one of the methods in the Allow header", ""},
 		{"no worker_id", nil, "POST /api/tasks/claim", `{}`, wire.CodeInvalidRequest, "Missing required field: worker_id", "Send worker_id in the JSON body", `"field":"worker_id"`},
 		{"a bad worker_id", nil, "POST /api/tasks/claim", `{"worker_id":"a b"}`, wire.CodeInvalidWorkerID, "Invalid worker_id format", "Send a worker_id of 1 to 128 letters, digits, _ and -", `"field":"worker_id"`},

@@ -130,7 +130,7 @@ func parseEvents(params []param, limitMax int, streams bool) (q event.Query, giv
 		case paramEvent:
 			kind, ok := event.ParseKind(p.value)
 			if !ok {
-				return q, false, badParam(p.name, "the name of an event, as docs/protocol.md lists them")
+				return q, false, badParam(p.name, "the name of an event, as docs/api.md lists them")
 			}
 			q.Kinds = q.Kinds.With(kind)
 		case "limit":

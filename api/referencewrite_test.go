@@ -15,7 +15,7 @@ import (
 const referenceTop = `# API reference
 
 Every call of the HTTP API: what it takes, what it answers, one example of each. This page is generated from [api/openapi.yaml](../api/openapi.yaml), against
-which the tests hold every answer: ` + "`go test ./api -run Reference_document -update`" + `. [protocol.md](protocol.md) says the same in connected words, with the rules that
+which the tests hold every answer: ` + "`go test ./api -run Reference_document -update`" + `. [protocol.md](protocol.md) has what is behind them: a task's life, claims, repeats, and the rules that
 all calls share: [what a body may be](protocol.md#requests), [keys and roles](protocol.md#authentication), [refusals](protocol.md#answers). A node serves the
 description itself at ` + "`/openapi.json`" + `, for programs that make clients from it.
 
@@ -116,21 +116,24 @@ func (r *reference) says(n *yaml.Node) string { return text(r.get(n, "descriptio
 // write writes the section of a call.
 func (o *operation) write(b *strings.Builder) {
 	r := o.r
-	fmt.Fprintf(b, "\n### %s\n\n%s.", o.title(), strings.TrimSuffix(text(o.get("summary")), "."))
-	if says := r.says(o.node); says != "" {
-		b.WriteString(" " + asProse(says))
+	fmt.Fprintf(b, "\n### %s\n\n%s. Role: %s.\n", o.title(), strings.TrimSuffix(text(o.get("summary")), "."), o.role())
+	for part := range strings.SplitSeq(r.says(o.node), "\n\n") {
+		b.WriteString("\n" + asProse(part) + "\n")
 	}
-	fmt.Fprintf(b, " Role: %s.\n", o.role())
 	o.parameters(b)
 	o.body(b)
 	o.answers(b)
 	o.sample(b)
 }
 
-// asProse returns prose of the description as one paragraph.
+// asProse returns a part of a description: a table or a list as it is, prose as one
+// paragraph.
 func asProse(says string) string {
+	if says[0] == '|' || strings.HasPrefix(says, "- ") {
+		return says
+	}
 	says = strings.Join(strings.Fields(says), " ")
-	if !strings.HasSuffix(says, ".") {
+	if !strings.HasSuffix(says, ".") && !strings.HasSuffix(says, ":") {
 		says += "."
 	}
 	return says

@@ -38,7 +38,7 @@ var Phrases = map[wire.Code]phrase{
 	wire.CodeTaskNotFound:       {"Task not found", "Check the id or the key: there is no such task, or it was deleted"},
 	wire.CodeNoPendingTasks:     {"No pending tasks available", "No pending tasks available"},
 	wire.CodeScheduleNotFound:   {"Schedule not found", "Check the name: there is no such schedule, or it was deleted"},
-	wire.CodeNotFound:           {"No such path", "Check the path: docs/protocol.md lists the calls of this server"},
+	wire.CodeNotFound:           {"No such path", "Check the path: docs/api.md lists the calls of this server"},
 	wire.CodeMethodNotAllowed:   {"Method not allowed", "Use one of the methods in the Allow header"},
 	wire.CodeTaskAlreadyClaimed: {"Task already claimed by another worker", "Race condition detected, please retry"},
 	wire.CodeTaskNotClaimed:     {"Task is not claimed", "Claim the task first; its claim has ended or never began"},

@@ -126,7 +126,7 @@ func document(rows []row) string {
 	b.WriteString("# The contract's rows and their tests\n\n" +
 		"Each promise, and the test that shows it on three real nodes: `go test ./jepsen/contract -run 'TestContract/ROW'`. Each part\n" +
 		"links its steps; [rows](../jepsen/contract/rows/README.md) says how to read them. This list is generated: `go test ./jepsen/contract -run document -update`.\n\n" +
-		"A row begins with what it is about: 3, [the task's fields](protocol.md#the-task-in-an-answer); 4, [the calls](api.md); 8, repeats and other fine print\n" +
+		"A row begins with what it is about: 3, [the task's fields](api.md#task); 4, [the calls](api.md); 8, repeats and other fine print\n" +
 		"of [the protocol](protocol.md) and of [the guarantees](guarantees.md).\n")
 	file := ""
 	for _, r := range rows {

@@ -46,7 +46,7 @@ func TestGuides(t *testing.T) {
 	if _, err := procs.Build(t.Context(), bin); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"producers", "workers", "recipes", "troubleshooting"} {
+	for _, name := range []string{"producers", "workers", "protocol", "recipes", "troubleshooting"} {
 		t.Run(name, func(t *testing.T) {
 			if err := os.RemoveAll(filepath.Join(clone, "claimq-data")); err != nil {
 				t.Fatal(err)

@@ -6,6 +6,6 @@
 // lines of a view, for a screen of a size. All that is pure but the Source. Run
 // ties them to a terminal; Print and Stream write without one.
 //
-// It changes nothing on the server, and knows no more than docs/protocol.md and
+// It changes nothing on the server, and knows no more than docs/api.md and
 // docs/metrics.md say.
 package top
