@@ -117,7 +117,7 @@ async function call(method, path, query, options) {
           continue;
         }
       }
-      if (error.code === "no_leader" && !state.noLeader) set({ noLeader: { since: Date.now(), text: error.message } });
+      if (error.code === "no_leader" && !path.startsWith("^") && !state.noLeader) set({ noLeader: { since: Date.now(), text: error.message } }); // not /readyz: a node that is behind says so too
       throw error;
     }
   }
@@ -184,14 +184,15 @@ export async function stream(path, query, { signal, lastId, onEvent, onOpen }) {
   }
 }
 
-/** Asks whether there is a leader again. */
+/** Asks whether there is a leader again: one that answers a read. */
 export async function lookForLeader() {
-  if (!state.noLeader) return;
+  const { noLeader } = state;
+  if (!noLeader) return;
   try {
-    await call("GET", "^/readyz", {}, {});
+    await call("GET", "/types", { limit: 1 }, {});
     set({ noLeader: null });
-  } catch (error) {
-    if (error instanceof Refusal && error.status === 503) set({ noLeader: { since: state.noLeader?.since ?? Date.now(), text: error.message } });
+  } catch {
+    await call("GET", "^/readyz", {}, {}).catch(({ message: text }) => state.noLeader && set({ noLeader: { ...noLeader, text } })); // which says more
   }
 }
 

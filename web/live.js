@@ -14,7 +14,9 @@ import { set, state, watch } from "./store.js";
 
 /** @type {{view: View, params: Record<string, string>, query: Record<string, string>}|null} */
 let place = null;
-let turn = 0, held = 0, timer = 0, index = 0, node = "", seldomAt = 0;
+let turn = 0, held = 0, timer = 0, index = 0, node = "", seldomAt = 0, looking = false;
+/** How long it waits between looks for a leader. */
+const lookMS = 2000;
 /** @type {AbortController} */
 let under = new AbortController();
 /** @type {{data: any}|null} */
@@ -44,16 +46,24 @@ export function visit(view, params, query, anew) {
   return load(true);
 }
 
-async function tick() {
-  await lookForLeader();
-  await load(false);
-}
+const tick = () => load(false);
 
 /** Loads because somebody asked for it. */
 export async function reloadNow() {
   await lookForLeader();
   await load(true);
 }
+
+/** Without a leader it is looked for while the tab is seen, whatever the view does: nothing can be changed until then. */
+async function look() {
+  if (!state.noLeader || looking || document.hidden) return;
+  looking = true;
+  await new Promise((later) => setTimeout(later, lookMS));
+  if (!document.hidden) await lookForLeader();
+  looking = false;
+  look();
+}
+watch(look);
 
 /** @param {boolean} anew whether what has come meanwhile may push what is shown */
 async function load(anew) {
@@ -137,6 +147,7 @@ watch(() => {
 });
 document.addEventListener("visibilitychange", () => {
   clearTimeout(timer);
+  look();
   if (document.hidden) under.abort();
   else if (state.live) tick();
 });

@@ -79,6 +79,30 @@ func TestNoQuorum(t *testing.T) {
 	b.clean("the page without a quorum")
 }
 
+// A node that is behind says that it is not ready, by the code of a cluster without a leader.
+// The page says it in the node's words, and that there is no leader only where a call of the
+// API has found none: until one is answered, though nobody asks for anything.
+func TestNoLeader(t *testing.T) {
+	const behind, leaderless = "this node is catching up", "The cluster has no leader"
+	refusal := func(text string) string { return `{"success":false,"code":"no_leader","error":` + quote(text) + `}` }
+	d := openDoor(t, cluster(t).Nodes[0], "")
+	b := open(t)
+	b.enter(d.URL, "ops")
+	d.set(func() { d.refused = map[string]string{"/readyz": refusal(behind)} })
+	b.goTo("/types")
+	b.goTo("/")
+	b.says(behind)
+	if banners := eval[string](b, `document.querySelector(".banners").innerText`); banners != "" {
+		t.Errorf("with a leader it says %q", banners)
+	}
+	b.press(".")
+	d.set(func() { d.refused = map[string]string{"/api/types": refusal(leaderless), "/readyz": refusal(behind)} })
+	b.press("r")
+	b.until(`document.querySelector(".banners").innerText.startsWith("No leader since")`)
+	d.set(func() { d.refused = nil })
+	b.until(`document.querySelector(".banners").innerText === ""`)
+}
+
 // A page that is older than its node, behind a door with a path of its own, says that there is
 // a newer one, and works on until somebody reloads it.
 func TestOlderPage(t *testing.T) {

@@ -18,10 +18,11 @@ type door struct {
 	URL    string
 	prefix string
 
-	mu    sync.Mutex     // guards what follows
-	page  string         // what the node's page is said to be, if it is not what it is
-	asked map[string]int // how often, by path
-	open  map[string]int // how many are being answered, by path
+	mu      sync.Mutex        // guards what follows
+	page    string            // what the node's page is said to be, if it is not what it is
+	refused map[string]string // what is answered with status 503 in the node's place, by path
+	asked   map[string]int    // how often, by path
+	open    map[string]int    // how many are being answered, by path
 }
 
 // openDoor opens a door to a node.
@@ -55,8 +56,13 @@ func openDoor(t testing.TB, n *procs.Node, prefix string) *door {
 			return
 		}
 		path := strings.TrimPrefix(r.URL.Path, prefix)
-		d.set(func() { d.asked[path]++; d.open[path]++ })
+		refused := ""
+		d.set(func() { d.asked[path]++; d.open[path]++; refused = d.refused[path] })
 		defer d.set(func() { d.open[path]-- })
+		if refused != "" {
+			http.Error(w, refused, http.StatusServiceUnavailable)
+			return
+		}
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {

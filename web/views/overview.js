@@ -66,7 +66,7 @@ function Cluster({ cluster, ready }) {
 function Body({ data }) {
   const { types: { types, total, all }, cluster, ready } = data;
   if (!total) {
-    return html`<div class="stats"><${Cluster} ...${data} /></div><${Card}><${Empty} title="No tasks yet">
+    return html`<div class="stats"><${Cluster} ...${data} /></div>${attention(data).length > 0 && html`<${Attention} data=${data} />`}<${Card}><${Empty} title="No tasks yet">
       <p>Submit the first:</p>
       <${Code}>${`curl -d '{"task_type":"mail","params":{"to":"ann@example.org"}}' ${location.origin}${new URL("../api/tasks", location.href).pathname}`}<//>
       <${Code}>${`claimq submit --task-type mail --params '{"to":"ann@example.org"}'`}<//>
@@ -85,7 +85,7 @@ function Body({ data }) {
     <${Attention} data=${data} />
     <${History} seen=${data.seen} />
     ${top.length > 0 && html`<${Card} title="Waiting longest" tools=${html`<${Link} to="/types">All ${plural(total, "type")}<//>`}>
-      <${Table} caption="Types whose oldest task waits longest" rows=${top} id="task_type" to="/types" cols=${columns} sort="-oldest" />
+      <${Table} caption="Types whose oldest task waits longest" rows=${top} id="task_type" to="/types" cols=${columns} />
     <//>`}`;
 }
 
