@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test page proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-page test-page-large test-page-soak test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt vuln bench bench-fsm bench-scale benchstat fuzz cover clean cluster dist
+.PHONY: help build demo test page proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt vuln bench bench-fsm bench-scale benchstat fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -59,6 +59,9 @@ test-page-large: ## the page with a million tasks of 5,000 types: how long until
 
 test-page-soak: ## a live overview, whose heap must stay flat: make test-page-soak MINUTES=60
 	$(GO) test -count=1 -timeout 0 -run '^$$' -bench Heap -benchtime $(or $(MINUTES),60)m ./web/browser
+
+test-page-pairs: ## what a load loses by an open page, measured in pairs: make test-page-pairs ROUNDS=16
+	$(GO) test -count=1 -timeout 0 -v -run '^$$' -bench Pairs -benchtime $(or $(ROUNDS),16)x ./web/browser
 
 test-recipes: ## every command of README, docs/operations.md and the guides, against real nodes (root)
 	$(GO) test -count=1 ./jepsen/recipes

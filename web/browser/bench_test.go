@@ -1,10 +1,16 @@
 package browser
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/heapprofiler"
@@ -12,7 +18,9 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/claimq/claimq/cmd/claimq/bench"
 	"github.com/claimq/claimq/internal/testwait"
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // shown is when the first view was there, painted, in the time of performance.now().
@@ -97,5 +105,106 @@ func BenchmarkHeap(b *testing.B) {
 	b.ReportMetric(slices.Max(used)/(1<<20), "MiB-max")
 	if last > first*heapGrowth+heapNoise {
 		b.Errorf("the heap has grown from %.0f to %.0f bytes: %.0f", first, last, used)
+	}
+}
+
+// The work of one measurement of BenchmarkPairs: some seconds on two cores.
+var pairLoad = bench.Config{Mode: bench.Lifecycle, Conns: 64, Tasks: 30_000, Payload: 256, Batch: 1, RequestIDs: true, WarmUp: time.Second}
+
+// pageCall is a call that a page has made: what it asked for, how many ms after it was opened.
+type pageCall struct {
+	Name string
+	At   float64
+}
+
+// What a load loses by a page that is open on the overview, of the node that leads. Each round
+// measures it without a page, with one, and with the calls alone that it made, as by a browser
+// on another machine; which comes first changes. What is with a page is told by what is
+// without: the tasks a second, and the nodes' CPU time for one.
+func BenchmarkPairs(b *testing.B) {
+	c, dir, err := start(false)
+	b.Cleanup(func() {
+		if c != nil {
+			c.Close()
+		}
+		if dir != "" {
+			_ = os.RemoveAll(dir) // it is a folder for temporary files
+		}
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	at := open(b)
+	var calls []pageCall
+	measure := func(leader *procs.Node, arm string) bench.Report {
+		ctx, stop := context.WithCancel(b.Context())
+		var replayed sync.WaitGroup
+		defer replayed.Wait()
+		defer stop()
+		do(at, chromedp.Navigate("about:blank"))
+		switch arm {
+		case "page":
+			do(at, chromedp.Navigate(leader.URL()+"/ui/"))
+			at.until(`document.querySelector(".view") !== null`)
+		case "calls":
+			replayed.Go(func() { replay(ctx, calls) })
+		}
+		cfg := pairLoad
+		cfg.Endpoints = []string{leader.URL()}
+		report, err := bench.Run(ctx, cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if arm == "page" {
+			at.clean("the overview under load")
+			calls = eval[[]pageCall](at, `performance.getEntriesByType("resource").filter((e) => /\/api\/|readyz/.test(e.name)).map((e) => ({Name: e.name, At: e.startTime}))`)
+		}
+		return report
+	}
+	arms, ratios := []string{"page", "calls", ""}, make(map[string][]float64)
+	for b.Loop() {
+		leader, err := c.WaitLeader(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		by := make(map[string]bench.Report)
+		for _, arm := range arms {
+			by[arm] = measure(leader, arm)
+		}
+		arms = append(arms[1:], arms[0])
+		cpu := func(r bench.Report) float64 { return r.ServerCPU / float64(r.Tasks) }
+		for _, arm := range []string{"page", "calls"} {
+			rate, cost := by[arm].TasksPerSecond/by[""].TasksPerSecond, cpu(by[arm])/cpu(by[""])
+			ratios[arm+"-rate"] = append(ratios[arm+"-rate"], rate)
+			ratios[arm+"-cpu"] = append(ratios[arm+"-cpu"], cost)
+			b.Logf("%s: %.0f tasks/s, %.0f without: %.3f; the nodes' CPU time of a task %.3f", arm, by[arm].TasksPerSecond, by[""].TasksPerSecond, rate, cost)
+		}
+	}
+	for name, all := range ratios {
+		slices.Sort(all)
+		b.ReportMetric(all[len(all)/2], name+"-ratio")
+		b.Logf("%s: median %.4f, quartiles %.4f and %.4f of %d rounds", name, all[len(all)/2], all[len(all)/4], all[len(all)*3/4], len(all))
+	}
+}
+
+// replay makes the calls of a page as it made them, again and again until ctx ends.
+func replay(ctx context.Context, calls []pageCall) {
+	for len(calls) > 0 {
+		begin := time.Now()
+		for _, c := range calls {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Until(begin.Add(time.Duration(c.At * float64(time.Millisecond))))):
+			}
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Name, nil)
+			if err != nil {
+				panic(err) // a browser has asked for it
+			}
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				_, _ = io.Copy(io.Discard, resp.Body) // what counts is that it was asked for
+				_ = resp.Body.Close()
+			}
+		}
 	}
 }

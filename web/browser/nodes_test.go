@@ -38,8 +38,8 @@ func keysFile() string {
 	return b.String()
 }
 
-// start starts three nodes with keys and the page that is here.
-func start() (c *procs.Cluster, dir string, err error) {
+// start starts three nodes with the page that is here, with keys or open to everybody.
+func start(withKeys bool) (c *procs.Cluster, dir string, err error) {
 	// The go command is to see the files that the binary is made of: else it would keep the
 	// result of a test over a change of the page.
 	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -65,11 +65,15 @@ func start() (c *procs.Cluster, dir string, err error) {
 	if err != nil {
 		return nil, dir, err
 	}
-	keys := filepath.Join(dir, "keys.yaml")
-	if err := os.WriteFile(keys, []byte(keysFile()), 0o600); err != nil {
-		return nil, dir, err
+	cfg := procs.Config{Binary: binary, Dir: dir, Nodes: 3}
+	if withKeys {
+		keys := filepath.Join(dir, "keys.yaml")
+		if err := os.WriteFile(keys, []byte(keysFile()), 0o600); err != nil {
+			return nil, dir, err
+		}
+		cfg.Flags, cfg.APIKey = []string{"--keys-file", keys}, keyOf("ops")
 	}
-	c, err = procs.Start(ctx, procs.Config{Binary: binary, Dir: dir, Nodes: 3, Flags: []string{"--keys-file", keys}, APIKey: keyOf("ops")})
+	c, err = procs.Start(ctx, cfg)
 	return c, dir, err
 }
 
@@ -95,7 +99,7 @@ func TestMain(m *testing.M) {
 // cluster returns the three nodes, which have a leader.
 func cluster(t testing.TB) *procs.Cluster {
 	t.Helper()
-	nodes.once.Do(func() { nodes.all, nodes.dir, nodes.err = start() })
+	nodes.once.Do(func() { nodes.all, nodes.dir, nodes.err = start(true) })
 	if nodes.err != nil {
 		t.Fatal(nodes.err)
 	}
