@@ -1,5 +1,5 @@
 // Addresses within the page: #/tasks?status=failed.
-import { set, state } from "./store.js";
+import { state } from "./store.js";
 
 /** A value with line ends is several of that name (no label has one). @param {string} path @param {Record<string, any>} [query] */
 export function href(path, query = {}) {
@@ -28,13 +28,13 @@ export function go(where, query) {
   location.hash = href(where, query);
 }
 
-/** Changes the query of this place, without a step in the history if `quietly`. @param {Record<string, any>} query */
-export function setQuery(query, quietly = false) {
-  const to = href(state.place.path, query);
-  if (quietly) {
-    history.replaceState(history.state, "", to);
-    set({ place: parse(to) });
-  } else location.hash = to;
+/** Goes to this place with another query. @param {Record<string, any>} query */
+export const setQuery = (query) => go(state.place.path, query);
+
+/** Changes a part of the query as the address has it now, without a step in the history; nothing if one is on the way to another place. @param {Record<string, any>} part */
+export function changeQuery(part) {
+  const { path, query } = parse(location.hash);
+  if (path === state.place.path) location.replace(href(path, { ...query, ...part }));
 }
 
 /** The params of path if it fits route ("/types/:name"), else null. @param {string} route @param {string} where */

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/claimq/claimq/jepsen/procs"
 )
@@ -57,8 +58,8 @@ func fill(t testing.TB, n *procs.Node) []place {
 		place{"/tasks?status=nonsense", "Invalid status"}, place{"/tasks/x", "Invalid id"})
 }
 
-// Every view, in both themes and at three widths: nothing scrolls sideways, nothing breaks
-// the policy or throws, and axe finds nothing; what tasks say stays text.
+// Every view, in both themes and at three widths: nothing scrolls sideways or runs past the
+// edge of its tile, nothing breaks the policy or throws, and axe finds nothing; what tasks say stays text.
 func TestViews(t *testing.T) {
 	n := cluster(t).Nodes[0]
 	places := fill(t, n)
@@ -78,6 +79,9 @@ func TestViews(t *testing.T) {
 			if over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
 				t.Errorf("%s: it scrolls sideways by %d", where, over)
 			}
+			for _, over := range eval[[]string](b, `[...document.querySelectorAll("main .stat, main .card")].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.innerText.split("\n")[0])`) {
+				t.Errorf("%s: %q runs past its edge", where, over)
+			}
 			if eval[bool](b, `document.querySelector("main script, main img") !== null`) {
 				t.Errorf("%s: a task's text is markup", where)
 			}
@@ -91,6 +95,42 @@ func TestViews(t *testing.T) {
 		}
 	}
 	b.clean("the views")
+}
+
+// What is told of types is bounded: the node sorts them and looks for a word, and more of
+// them come when they are asked for.
+func TestTypes(t *testing.T) {
+	const many = 250
+	n := cluster(t).Nodes[0]
+	var ops []string
+	for i := range many {
+		ops = append(ops, fmt.Sprintf(`{"op":"submit","task_type":"many-%03d","params":1,"priority":%d}`, i, i))
+	}
+	call(t, n, "POST", "/api/batch", `{"return":"minimal","ops":[`+strings.Join(append(ops, ops[77]), ",")+`]}`)
+	const rows = `[...document.querySelectorAll("main tbody tr")].map((row) => row.querySelector("th").innerText)`
+	b := open(t)
+	b.enter(n.URL(), "ops")
+	b.goTo("/types")
+	b.press("/")
+	b.press("many-")
+	b.until(rows + `.length === 200 && ` + rows + `[0] === "many-000" && document.querySelector("main").innerText.includes("200 of 250 rows")`)
+	b.tabTo("Pending")
+	b.press(kb.Enter)
+	b.until(rows + `[0] === "many-077" && document.querySelector("[aria-sort=descending]").innerText.startsWith("Pending")`)
+	eval[bool](b, `([...document.querySelectorAll("main button")].find((e) => e.innerText === "Show 50 more").click(), true)`)
+	b.until(rows + `.length === 250`)
+	b.press("/", kb.End, "24")
+	b.until(rows + `.join() === "many-240,many-241,many-242,many-243,many-244,many-245,many-246,many-247,many-248,many-249"`)
+	b.goTo("/failures")
+	b.goTo("/types/many-001")
+	b.press("n")
+	b.until(`document.querySelectorAll("dialog[open] datalist option").length === 200`)
+	for _, asked := range eval[[]string](b, `performance.getEntriesByType("resource").map((e) => e.name).filter((name) => name.includes("/api/types?"))`) {
+		if !strings.Contains(asked, "limit=") {
+			t.Errorf("it asks for all types: %s", asked)
+		}
+	}
+	b.clean("the types")
 }
 
 // shot keeps a screenshot, if they are asked for.

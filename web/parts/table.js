@@ -5,14 +5,15 @@ import { path } from "../routes.js";
 import { num } from "../text.js";
 
 /**
- * A column: without cell it shows the field that is its key, by its number or as a time; what is blank is a dash. sort: true goes by that field.
+ * A column: without cell it shows the field that is its key, by its number or as a time; what is blank is a dash. sort: true goes by that field, or by whatever onSort means by it.
  * @template Row
  * @typedef {{key: string, title: string, cell?: (row: Row) => any, num?: boolean, time?: boolean, sort?: true|((row: Row) => number|string), main?: boolean, wide?: boolean, hint?: string}} Column
  */
 /**
- * id is the field that tells rows apart; to is the view that each leads to, by that field.
+ * id is the field that tells rows apart; to is the view that each leads to, by that field. Without sort the rows stay as they come. With onSort whoever gives the rows
+ * sorts them, has all of them, and gives more of them by onMore.
  * @typedef {{
- *   caption: string, rows: any[], id: string, cols: Column<any>[], to?: string, sort?: string, limit?: number, empty?: any,
+ *   caption: string, rows: any[], id: string, cols: Column<any>[], to?: string, sort?: string, onSort?: (key: string) => void, all?: number, onMore?: () => void, limit?: number, empty?: any,
  *   picked?: Set<string|number>, onPick?: (picked: Set<string|number>) => void, gone?: Set<string|number>,
  * }} Props
  */
@@ -32,31 +33,33 @@ export class Table extends Component {
     this.state = { sort: props.sort ?? "", more: 0 };
     /** @type {(string|number)[]} the order that stays while somebody points at it */
     this.order = [];
+    this.by = ""; // the sort that it is of
     this.inside = false;
     /** @type {string|number|null} */
     this.last = null;
   }
 
-  sorted() {
-    const { rows, cols, id } = this.props, descending = this.state.sort.startsWith("-"), key = this.state.sort.replace("-", "");
-    const sort = cols.find((col) => col.key === key)?.sort, by = sort === true ? (/** @type {any} */ row) => row[key] ?? "" : sort;
-    if (!by) return rows;
-    if (this.inside && this.order.length) {
+  /** @param {string} by */
+  sorted(by) {
+    const { rows, cols, id, onSort } = this.props, key = by.replace("-", ""), sort = cols.find((col) => col.key === key)?.sort;
+    if (!sort) return rows;
+    if (this.inside && this.by === by) {
       const place = new Map(this.order.map((one, i) => [one, i]));
       return [...rows].sort((a, b) => (place.get(a[id]) ?? Infinity) - (place.get(b[id]) ?? Infinity) || 0);
     }
-    const sign = descending ? -1 : 1;
+    if (onSort) return rows;
+    const sign = by.startsWith("-") ? -1 : 1, value = sort === true ? (/** @type {any} */ row) => row[key] ?? "" : sort;
     return [...rows].sort((a, b) => {
-      const x = by(a), y = by(b);
+      const x = value(a), y = value(b);
       return x < y ? -sign : x > y ? sign : 0;
     });
   }
 
   /** @param {Column<any>} col */
   sortBy(col) {
-    const { sort } = this.state, first = col.num ? "-" + col.key : col.key, second = col.num ? col.key : "-" + col.key;
-    this.order = [];
-    this.setState({ sort: sort === first ? second : first });
+    const { sort } = this.state, first = col.num ? "-" + col.key : col.key, second = col.num ? col.key : "-" + col.key, { onSort } = this.props;
+    if (onSort) onSort(col.key);
+    else this.setState({ sort: sort === first ? second : first });
   }
 
   /** @param {string|number} one @param {boolean} range */
@@ -69,11 +72,12 @@ export class Table extends Component {
   }
 
   render() {
-    const { caption, cols, id, to, empty, picked, onPick, gone, limit = 200 } = this.props, { sort } = this.state;
-    const sorted = this.sorted();
+    const { caption, cols, id, to, empty, picked, onPick, gone, limit = 200, onSort, onMore } = this.props, sort = onSort ? (this.props.sort ?? "") : this.state.sort;
+    const sorted = this.sorted(sort);
     this.order = sorted.map((row) => row[id]);
+    this.by = sort;
     if (!sorted.length && empty) return empty;
-    const rows = sorted.slice(0, limit + this.state.more), all = rows.every((row) => picked?.has(row[id]));
+    const rows = onSort ? sorted : sorted.slice(0, limit + this.state.more), all = rows.every((row) => picked?.has(row[id])), left = (this.props.all ?? sorted.length) - rows.length;
     const stay = (/** @type {boolean} */ inside) => () => void (this.inside = inside);
     return html`<div class="scroll" onPointerEnter=${stay(true)} onPointerLeave=${stay(false)} onFocusIn=${stay(true)} onFocusOut=${stay(false)}>
       <table>
@@ -83,7 +87,7 @@ export class Table extends Component {
           ${cols.map((col) => {
             const current = sort.replace("-", "") === col.key;
             return html`<th key=${col.key} scope="col" title=${col.hint} class=${col.num ? "num" : ""} aria-sort=${current ? (sort.startsWith("-") ? "descending" : "ascending") : undefined}>
-              ${col.sort ? html`<button type="button" onClick=${() => this.sortBy(col)}>${col.title}<span class="order" aria-hidden="true">${current ? (sort.startsWith("-") ? "↓" : "↑") : ""}</span></button>` : col.title}
+              ${col.sort && sort ? html`<button type="button" onClick=${() => this.sortBy(col)}>${col.title}<span class="order" aria-hidden="true">${current ? (sort.startsWith("-") ? "↓" : "↑") : ""}</span></button>` : col.title}
             </th>`;
           })}
         </tr></thead>
@@ -102,7 +106,7 @@ export class Table extends Component {
           })}
         </tbody>
       </table>
-      ${sorted.length > rows.length && html`<p class="row more"><span class="soft">${num(rows.length)} of ${num(sorted.length)} rows</span><button type="button" class="button" onClick=${() => this.setState({ more: this.state.more + limit })}>Show ${num(Math.min(limit, sorted.length - rows.length))} more</button></p>`}
+      ${left > 0 && html`<p class="row more"><span class="soft">${num(rows.length)} of ${num(rows.length + left)} rows</span>${(!onSort || onMore) && html`<button type="button" class="button" onClick=${onMore ?? (() => this.setState({ more: this.state.more + limit }))}>Show ${num(Math.min(limit, left))} more</button>`}</p>`}
     </div>`;
   }
 }

@@ -38,13 +38,16 @@ const listed = (group, type) => `#/tasks?${new URLSearchParams({ status: "failed
 /** @param {{groups: import("../failuregroups.js").Group[]}} props */
 export const Groups = ({ groups }) => html`<ol class="failures">${groups.map((group) => html`<${Group} key=${group.group + group.task_type} group=${group} />`)}</ol>`;
 
+/** How many types are offered: those of which most have failed. Any other may be typed. */
+const typesOffered = 100;
+
 /** @param {any} props */
 function Body({ data, query, amend }) {
   const { failures, groups, looked, failed, cursor, types } = data, own = state.me?.task_types;
   return html`
-    <div class="row"><label for="failures-type" class="soft">Of type</label><select id="failures-type" class="narrow" data-filter value=${query.type ?? ""} onChange=${(/** @type {any} */ event) => setQuery({ type: event.currentTarget.value })}>
-      <option value="">${own ? "choose one" : "all"}</option>${types.map((/** @type {string} */ type) => html`<option key=${type} value=${type}>${type}</option>`)}</select></div>
-    ${own && !query.type ? html`<${Note}>Your key is for some types: choose one.<//>`
+    <div class="row"><label for="failures-type" class="soft">Of type</label><input id="failures-type" class="narrow" type="search" data-filter autocomplete="off" spellcheck=${false} list="failures-types" placeholder=${own ? "choose one" : "all"} value=${query.type ?? ""} onChange=${(/** @type {any} */ event) => setQuery({ type: event.currentTarget.value.trim() })} />
+      <datalist id="failures-types">${types.map((/** @type {string} */ type) => html`<option key=${type} value=${type}></option>`)}</datalist></div>
+    ${own && !query.type ? html`<${Note}>Your key is for some types. Of which one? ${types.map((/** @type {string} */ type) => html`<${Link} key=${type} class="tag" to="/failures" query=${{ type }}>${type}<//> `)}<//>`
       : !failures.length ? html`<${Card}><${Empty} title=${cursor ? "None among those looked at" : "Nothing has failed"}>${!cursor && html`<p>Tasks that failed for good are here, grouped by their error.</p>`}<//><//>`
       : html`<${Card}>
         <p class="soft">${looked < failed ? `Grouped the newest ${num(looked)} of ${num(failed)} failed tasks` : `Grouped all ${plural(failed, "failed task")}`}: ${plural(groups, "group")}${failures.length < groups ? `, the largest ${num(failures.length)} shown` : ""}.</p>
@@ -58,7 +61,7 @@ export default {
   title: () => "Failures",
   every: (data) => (data?.pages > 1 ? 0 : 5000),
   async load({ get, query, data, anew }) {
-    const types = state.me?.task_types ?? (!data || anew ? (await get("/types")).body.types.filter((/** @type {any} */ type) => type.counts.failed || type.task_type === query.type).map((/** @type {any} */ type) => type.task_type) : data.types);
+    const types = state.me?.task_types ?? (!data || anew ? (await get("/types", { order: "failed", limit: typesOffered })).body.types.filter((/** @type {any} */ type) => type.counts.failed).map((/** @type {any} */ type) => type.task_type) : data.types);
     if (state.me?.task_types && !query.type) return { types, failures: [], groups: 0, looked: 0, failed: 0, cursor: null };
     const { body } = await get("/failures", { task_type: query.type });
     return { types, failures: body.failures, groups: body.groups, looked: body.looked, failed: body.failed, cursor: body.next_cursor, pages: 1 };

@@ -1,38 +1,64 @@
-// All task types in one table.
+// All task types in one table, as the node sorts and finds them.
 import { html, Component } from "../parts/html.js";
 import { Age, Card, Empty, Num } from "../parts/bits.js";
 import { Table } from "../parts/table.js";
+import { changeQuery } from "../routes.js";
 import { num, rate, short, title } from "../text.js";
 
 /** @import { Column } from "../parts/table.js" */
-/** @import { Type } from "../types/model" */
+/** @import { Type, Types } from "../types/model" */
+
+/** How many are shown at first and with each more, and how many the node tells at most. */
+const rows = 200, rowsMax = 1000;
+/** How long a word of the filter must have stayed as it is. */
+const typingMS = 250;
 
 /** @param {keyof Type["counts"]} key @returns {Column<Type>} */
-const counted = (key) => ({ key, title: title(key), num: true, sort: (type) => type.counts[key], cell: (type) => html`<${Num} n=${type.counts[key]} />` });
-/** @param {string} key @param {string} head @param {"submitted_per_s"|"completed_per_s"|"failed_per_s"} field @returns {Column<Type>} */
-const rated = (key, head, field) => ({ key, title: head, num: true, sort: (type) => type[field], hint: "a second, over the last minute", cell: (type) => (type[field] ? rate(type[field]).slice(0, -2) : html`<${Num} n=${0} />`) });
+const counted = (key) => ({ key, title: title(key), num: true, sort: true, cell: (type) => html`<${Num} n=${type.counts[key]} />` });
+/** @param {"submitted_per_s"|"completed_per_s"|"failed_per_s"} key @param {string} head @returns {Column<Type>} */
+const rated = (key, head) => ({ key, title: head, num: true, sort: true, hint: "a second, over the last minute", cell: (type) => (type[key] ? rate(type[key]).slice(0, -2) : html`<${Num} n=${0} />`) });
 
 /** The settings of a type that change who gets its tasks, in words. @param {Type} type */
 const limits = (type) => [type.paused && "paused", type.max_claimed !== null && `at most ${num(type.max_claimed)}`, type.rate_limit !== null && `${short(type.rate_limit)}/s`].filter(Boolean).join(", ");
 
-/** @type {Column<Type>[]} */
+/** Each that can be sorted by has the name of that order as its key. @type {Column<Type>[]} */
 export const columns = [
-  { key: "task_type", title: "Type", main: true, sort: true },
+  { key: "name", title: "Type", main: true, sort: true, cell: (type) => type.task_type },
   counted("pending"), counted("claimed"), counted("scheduled"), counted("blocked"), counted("failed"),
-  { key: "oldest", title: "Oldest", num: true, hint: "age of the oldest pending task", sort: (type) => (type.counts.pending ? type.oldest_pending_age_ms : -1), cell: (type) => html`<${Age} ms=${type.counts.pending ? type.oldest_pending_age_ms : null} />` },
-  rated("in", "In/s", "submitted_per_s"), rated("done", "Done/s", "completed_per_s"), rated("fail", "Fail/s", "failed_per_s"),
-  { key: "settings", title: "Settings", sort: (type) => Number(type.paused), cell: limits },
+  { key: "oldest", title: "Oldest", num: true, hint: "age of the oldest pending task", sort: true, cell: (type) => html`<${Age} ms=${type.counts.pending ? type.oldest_pending_age_ms : null} />` },
+  rated("submitted_per_s", "In/s"), rated("completed_per_s", "Done/s"), rated("failed_per_s", "Fail/s"),
+  { key: "settings", title: "Settings", cell: limits },
 ];
 
-/** @extends {Component<{data: {types: Type[]}}, {word: string}>} */
+/** @extends {Component<{data: Types & {order: string}, query: Record<string, string>}, {word: string}>} */
 class Body extends Component {
-  state = { word: "" };
+  state = { word: this.props.query.name ?? "" };
+  typing = 0;
+
+  /** @param {{query: Record<string, string>}} before */
+  componentDidUpdate({ query }) {
+    if (query !== this.props.query && !this.typing) this.setState({ word: this.props.query.name ?? "" });
+  }
+  componentWillUnmount() {
+    clearTimeout(this.typing);
+  }
+
+  /** Has the node look for a word once it is typed. @param {string} word */
+  find(word) {
+    this.setState({ word });
+    clearTimeout(this.typing);
+    this.typing = window.setTimeout(() => {
+      this.typing = 0;
+      changeQuery({ name: word.trim() });
+    }, typingMS);
+  }
+
   render() {
-    const { types } = this.props.data, word = this.state.word.toLowerCase();
-    const rows = word ? types.filter((type) => type.task_type.toLowerCase().includes(word)) : types;
-    if (!types.length) return html`<${Card}><${Empty} title="No types yet"><p>A type is there with its first task, or its first setting.</p><//><//>`;
-    return html`<div class="field"><label for="types-filter" class="hide">Filter by name</label><input id="types-filter" data-filter type="search" placeholder="Filter by name" value=${this.state.word} onInput=${(/** @type {any} */ event) => this.setState({ word: event.currentTarget.value })} /></div>
-      <${Card}><${Table} caption="Task types" rows=${rows} id="task_type" to="/types" cols=${columns} sort="task_type"
+    const { types, total, matched, order } = this.props.data;
+    if (!total) return html`<${Card}><${Empty} title="No types yet"><p>A type is there with its first task, or its first setting.</p><//><//>`;
+    return html`<div class="field"><label for="types-filter" class="hide">Filter by name</label><input id="types-filter" data-filter type="search" placeholder="Filter by name" value=${this.state.word} onInput=${(/** @type {any} */ event) => this.find(event.currentTarget.value)} /></div>
+      <${Card}><${Table} caption="Task types" rows=${types} id="task_type" to="/types" cols=${columns} sort=${order === "name" ? order : "-" + order} all=${matched} limit=${rows}
+        onSort=${(/** @type {string} */ key) => changeQuery({ order: key === "name" ? "" : key })} onMore=${types.length < rowsMax && (() => changeQuery({ limit: types.length + rows }))}
         empty=${html`<${Empty} title="No type has this in its name" />`} /><//>`;
   }
 }
@@ -40,7 +66,7 @@ class Body extends Component {
 /** @type {import("../live.js").View} */
 export default {
   title: () => "Types",
-  every: (data) => (data?.types.length > 1000 ? 5000 : 2000),
-  load: async ({ get }) => ({ types: (await get("/types")).body.types }),
+  every: 2000,
+  load: async ({ get, query: { order = "name", name, limit = rows } }) => ({ ...(await get("/types", { order, name, limit })).body, order }),
   Body,
 };
