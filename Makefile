@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test page proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt vuln bench bench-fsm bench-scale benchstat fuzz cover clean cluster dist
+.PHONY: help build demo test page proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt vuln bench bench-peers bench-fsm bench-scale benchstat fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -94,6 +94,7 @@ jepsen-selftest: ## builds with planted bugs; shows each caught, by what and how
 lint: $(BIN)/golangci-lint ## formatting, vet, import rules and the other linters
 	$(BIN)/golangci-lint fmt --diff
 	$(BIN)/golangci-lint run ./...
+	cd bench/peers && ../../$(BIN)/golangci-lint run ./...
 
 vuln: $(BIN)/govulncheck ## known vulnerabilities in what the code reaches (asks vuln.go.dev)
 	$(BIN)/govulncheck ./...
@@ -133,6 +134,9 @@ bench: build ## drive three nodes of this build and print the figures of docs/be
 	$(BIN)/claimq bench --nodes 3 --conns 64
 	$(BIN)/claimq bench --nodes 3 --conns 256
 	$(BIN)/claimq bench --no-raft --conns 256
+
+bench-peers: build ## three nodes beside NATS JetStream, RabbitMQ and beanstalkd, what is installed of them: make bench-peers ROUNDS=5 COUNTS=1,64,256
+	cd bench/peers && $(GO) run . --binary ../../$(BIN)/claimq $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(COUNTS),--counts $(COUNTS))
 
 # GOGC as the server has it. 10,000,000 tasks take about 4 GB and some minutes:
 # make bench-fsm TASKS=1000,1000000,10000000

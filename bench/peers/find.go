@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"go/build"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// system is what can be measured.
+type system struct {
+	name    string
+	program string // by which it is found
+	durable string // what a confirmation waits for
+	install string // how to have it
+	// version asks the program, and returns an error if it cannot be measured.
+	version func(ctx context.Context, path string) (string, error)
+	// start starts it in an empty folder and returns when it serves.
+	start func(ctx context.Context, path, dir string) (queue, error)
+}
+
+// installed is a system whose program was found.
+type installed struct {
+	system
+	path, release string
+}
+
+// peers are all that claimq can be set beside.
+func peers() []system { return []system{jetStream(), rabbitMQ(), beanstalk()} }
+
+// finder finds programs in folders.
+type finder struct{ dirs []string }
+
+// programDirs are the folders in which programs are looked for, in this order.
+func programDirs() []string {
+	dirs := filepath.SplitList(os.Getenv("PATH"))
+	return append(dirs, filepath.Join(build.Default.GOPATH, "bin"), "/usr/sbin", "/usr/lib/rabbitmq/bin")
+}
+
+// program returns the path of the program of this name, "" if there is none.
+func (f finder) program(name string) string {
+	for _, dir := range f.dirs {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return path
+		}
+	}
+	return ""
+}
+
+// all returns claimq and the peers that can be measured, and of the others why not.
+func (f finder) all(ctx context.Context, binary string) (found []installed, missing []string, err error) {
+	own := claimq()
+	release, err := own.version(ctx, binary)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w; %s", err, own.install)
+	}
+	found = append(found, installed{own, binary, release})
+	for _, s := range peers() {
+		path := f.program(s.program)
+		if path == "" {
+			missing = append(missing, fmt.Sprintf("%s: %s is not installed; %s", s.name, s.program, s.install))
+			continue
+		}
+		release, err := s.version(ctx, path)
+		if err != nil {
+			missing = append(missing, fmt.Sprintf("%s: %v; %s", s.name, err, s.install))
+			continue
+		}
+		found = append(found, installed{s, path, release})
+	}
+	return found, missing, nil
+}
+
+// versionMax is how long a program may take to say its version.
+const versionMax = time.Minute
+
+// say runs the program and returns what matches in its output.
+func say(ctx context.Context, match *regexp.Regexp, path string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, versionMax)
+	defer cancel()
+	text, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", path, strings.Join(args, " "), err)
+	}
+	m := match.FindSubmatch(text)
+	if m == nil {
+		return "", fmt.Errorf("%s %s says no version: %s", path, strings.Join(args, " "), text)
+	}
+	return string(m[1]), nil
+}

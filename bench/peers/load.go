@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// queue is a system that runs, with one queue of tasks.
+type queue interface {
+	// prepare connects n producers and n consumers; handle is called with each task.
+	prepare(ctx context.Context, n int, handle func(task []byte)) (load, error)
+	// close ends all processes.
+	close() error
+}
+
+// load is the producers and consumers of a queue.
+type load struct {
+	// submit is for each producer: it submits a task and returns when it is confirmed.
+	submit []func(ctx context.Context, task []byte) error
+	// consume has the consumers take tasks, one each at a time, handle and acknowledge
+	// them, until ctx ends. It returns nil then.
+	consume func(ctx context.Context) error
+	// settled is how many have been acknowledged.
+	settled func() int64
+	// close lets go of what was prepared.
+	close func()
+}
+
+const (
+	taskSize = 256
+	// settledWait is how often the load looks whether all is settled.
+	settledWait = time.Millisecond
+	// settledMax is how long it may take after the last submit.
+	settledMax = 2 * time.Minute
+)
+
+// measure has n producers submit tasks for so long, while n consumers take them, and
+// returns how many a second went through.
+func measure(ctx context.Context, q queue, n int, during time.Duration) (float64, error) {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	l := &ledger{}
+	of, err := q.prepare(ctx, n, l.handled)
+	if err != nil {
+		return 0, fmt.Errorf("connect: %w", err)
+	}
+	defer of.close()
+
+	start := time.Now()
+	var working, submitting sync.WaitGroup
+	workCtx, stop := context.WithCancel(ctx)
+	defer working.Wait()
+	defer stop()
+	working.Go(func() {
+		if err := of.consume(workCtx); err != nil {
+			fail(fmt.Errorf("consume: %w", err))
+		}
+	})
+	for _, submit := range of.submit {
+		submitting.Go(func() {
+			for time.Since(start) < during && ctx.Err() == nil {
+				if err := submit(ctx, l.next()); err != nil {
+					fail(fmt.Errorf("submit: %w", err))
+				}
+			}
+		})
+	}
+	submitting.Wait()
+	look := time.NewTicker(settledWait)
+	defer look.Stop()
+	end := time.AfterFunc(settledMax, func() { fail(errors.New("not all tasks were settled")) })
+	defer end.Stop()
+	for of.settled() < l.submitted() && ctx.Err() == nil {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+		}
+	}
+	took := time.Since(start)
+	if err := context.Cause(ctx); err != nil {
+		return 0, fmt.Errorf("%w (%s)", err, l)
+	}
+	stop()
+	working.Wait()
+	return float64(l.submitted()) / took.Seconds(), l.check()
+}
+
+// ledger numbers the tasks and notes which have been handled. It is safe for concurrent
+// use.
+type ledger struct {
+	numbered atomic.Int64
+
+	mu     sync.Mutex
+	times  []uint8 // how often each was handled; mu guards it
+	others int     // that are none of ours; mu guards it
+}
+
+// next returns a new task: its number, in a string of JSON.
+func (l *ledger) next() []byte {
+	number := l.numbered.Add(1) - 1
+	task := fmt.Appendf(make([]byte, 0, taskSize), `"%016x`, number)
+	return append(task, strings.Repeat("x", taskSize-len(task)-1)+`"`...)
+}
+
+// submitted returns how many tasks there are.
+func (l *ledger) submitted() int64 { return l.numbered.Load() }
+
+// handled notes the task.
+func (l *ledger) handled(task []byte) {
+	number := int64(-1)
+	if len(task) == taskSize {
+		if n, err := strconv.ParseInt(string(task[1:17]), 16, 64); err == nil {
+			number = n
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if number < 0 || number >= l.submitted() {
+		l.others++
+		return
+	}
+	for int64(len(l.times)) <= number {
+		l.times = append(l.times, 0)
+	}
+	l.times[number]++
+}
+
+// counts returns how many tasks were handled, more than once, and never.
+func (l *ledger) counts() (handled, doubled, lost int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, times := range l.times {
+		switch {
+		case times > 1:
+			doubled++
+			handled++
+		case times == 1:
+			handled++
+		}
+	}
+	return handled, doubled, int(l.submitted()) - handled
+}
+
+// String tells the counts.
+func (l *ledger) String() string {
+	handled, doubled, lost := l.counts()
+	return fmt.Sprintf("of %d tasks %d were handled, %d of them more than once, and %d not; %d were none of these", l.submitted(), handled, doubled, lost, l.others)
+}
+
+// check returns an error unless each task was handled once.
+func (l *ledger) check() error {
+	if _, doubled, lost := l.counts(); doubled > 0 || lost > 0 || l.others > 0 {
+		return errors.New(l.String())
+	}
+	return nil
+}
+
+// loop is a consumer of its own: it takes a task, has it handled and acknowledges it.
+type loop func(ctx context.Context) error
+
+// together is a load's consumers, of which each has a loop. It returns consume and settled.
+func together(loops []loop) (consume func(ctx context.Context) error, settled func() int64) {
+	var count atomic.Int64
+	return func(ctx context.Context) error {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		failed := make([]error, len(loops))
+		var wg sync.WaitGroup
+		for i, next := range loops {
+			wg.Go(func() {
+				defer stop() // one that failed stops the others
+				for {
+					err := next(ctx)
+					if ctx.Err() != nil {
+						return
+					}
+					if err != nil {
+						failed[i] = err
+						return
+					}
+					count.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		return errors.Join(failed...)
+	}, count.Load
+}

@@ -1,0 +1,152 @@
+// Command peers sets claimq beside NATS JetStream, RabbitMQ and beanstalkd:
+//
+//	make bench-peers
+//
+// Of these it starts what is installed, on loopback, in empty folders below --dir, each
+// set to be as durable as it can be, and has the same work done by each through its own
+// Go client: N producers submit tasks of 256 bytes, each the next one when the last is
+// confirmed; N consumers take a task, acknowledge it, and take the next. In each round
+// all are measured, one after the other, the others not running; the first one is another
+// in each round. After a second that is not counted, producers submit for --time; what is
+// counted is how many tasks went through, over the time until the last was acknowledged.
+// A task that is lost or comes twice ends the run. It prints a table in Markdown of the
+// medians and, in brackets, of the median of each round's ratio to claimq.
+//
+// Programs are looked for on PATH, then in $(go env GOPATH)/bin, /usr/sbin and
+// /usr/lib/rabbitmq/bin. What is not installed, or cannot sync before it confirms, is
+// named with how to have it: Debian's nats-server, 2.9, is too old for that.
+//
+// This is a module of its own, so that the peers' clients are not among claimq's
+// dependencies.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	c, err := arguments(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err == nil {
+		err = c.run(ctx, os.Stdout, os.Stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "peers:", err)
+		os.Exit(1)
+	}
+}
+
+// comparison is what is measured.
+type comparison struct {
+	binary string // claimq
+	dir    string
+	rounds int
+	time   time.Duration
+	warmUp time.Duration
+	counts []int // of producers, and of consumers
+	find   finder
+}
+
+// countMax bounds the producers: RabbitMQ has at most 2,047 channels a connection.
+const countMax = 2000
+
+// arguments reads the command line.
+func arguments(args []string, usage io.Writer) (comparison, error) {
+	c := comparison{warmUp: time.Second, find: finder{dirs: programDirs()}}
+	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
+	flags.SetOutput(usage)
+	flags.StringVar(&c.binary, "binary", "../../bin/claimq", "claimq")
+	flags.StringVar(&c.dir, "dir", ".", "folder whose file system all write to")
+	flags.IntVar(&c.rounds, "rounds", 5, "how often each is measured")
+	flags.DurationVar(&c.time, "time", 5*time.Second, "how long producers submit")
+	counts := flags.String("counts", "1,64,256", "how many producers, and as many consumers; several, separated by commas")
+	if err := flags.Parse(args); err != nil {
+		return c, err
+	}
+	if flags.NArg() > 0 {
+		return c, fmt.Errorf("unknown argument %q", flags.Arg(0))
+	}
+	if c.rounds < 1 || c.time <= 0 {
+		return c, fmt.Errorf("--rounds is %d and --time is %v: both must be above 0", c.rounds, c.time)
+	}
+	for text := range strings.SplitSeq(*counts, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > countMax {
+			return c, fmt.Errorf("--counts has %q: each must be a number from 1 to %d", text, countMax)
+		}
+		c.counts = append(c.counts, n)
+	}
+	return c, nil
+}
+
+// run measures, prints the table to out, and how far it is to progress.
+func (c *comparison) run(ctx context.Context, out, progress io.Writer) (err error) {
+	binary, err := filepath.Abs(c.binary)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(c.dir, "peers-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	found, missing, err := c.find.all(ctx, binary)
+	if err != nil {
+		return err
+	}
+	t := newTable(c.counts, found)
+	for round := range c.rounds {
+		for i := range found {
+			s := found[(i+round)%len(found)]
+			rates, err := c.measure(ctx, s, filepath.Join(dir, strconv.Itoa(round), s.name))
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+			fmt.Fprintf(progress, "round %d of %d: %s, tasks/s %.0f\n", round+1, c.rounds, s.name, rates)
+			t.add(s.name, rates)
+		}
+	}
+	return t.print(out, missing)
+}
+
+// measure starts the system in a new folder and returns its rates, one for each of the
+// counts.
+func (c *comparison) measure(ctx context.Context, s installed, dir string) (rates []float64, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	q, err := s.start(ctx, s.path, dir)
+	if err != nil {
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	defer func() { err = errors.Join(err, q.close()) }()
+	for _, n := range c.counts {
+		if _, err := measure(ctx, q, n, c.warmUp); err != nil {
+			return nil, fmt.Errorf("warm-up of %d: %w", n, err)
+		}
+		rate, err := measure(ctx, q, n, c.time)
+		if err != nil {
+			return nil, fmt.Errorf("%d producers: %w", n, err)
+		}
+		rates = append(rates, rate)
+	}
+	return rates, nil
+}

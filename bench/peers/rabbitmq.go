@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// rabbitNodes is three nodes of RabbitMQ with a quorum queue on all of them, used over
+// one connection for producers and one for consumers, as its guides want it, to the node
+// that leads the queue: each producer and each consumer has a channel of its own.
+type rabbitNodes struct {
+	running processes
+	release func()
+	url     string // of the node that leads the queue
+}
+
+func rabbitMQ() system {
+	return system{
+		name: "RabbitMQ", program: "rabbitmq-server", install: "apt-get install rabbitmq-server",
+		durable: "fsync on 2 of 3 nodes (quorum queue, publisher confirms); nothing confirms an acknowledgement",
+		version: rabbitVersion,
+		start:   startRabbit,
+	}
+}
+
+// rabbitVersion returns the version that the folder of the scripts is named for. Asked
+// themselves they would leave a daemon, epmd.
+func rabbitVersion(_ context.Context, path string) (string, error) {
+	real, err := filepath.EvalSymlinks(rabbitScript(path, "rabbitmq-server"))
+	if err != nil {
+		return "", err
+	}
+	m := regexp.MustCompile(`rabbitmq_server-([^/]+)`).FindStringSubmatch(real)
+	if m == nil {
+		return "", fmt.Errorf("%s is in no folder that is named for its version", real)
+	}
+	return m[1], nil
+}
+
+// rabbitScript returns the path of a script of RabbitMQ beside the one at path. Debian's
+// in /usr/sbin are for a user of their own, and the machine's one node: those that they
+// call are for any.
+func rabbitScript(path, name string) string {
+	dir := filepath.Dir(path)
+	if dir == "/usr/sbin" {
+		dir = "/usr/lib/rabbitmq/bin"
+	}
+	return filepath.Join(dir, name)
+}
+
+const rabbitQueue = "peers"
+
+func startRabbit(ctx context.Context, path, dir string) (_ queue, err error) {
+	ports, release, err := procs.TakePorts(7)
+	if err != nil {
+		return nil, err
+	}
+	q := &rabbitNodes{release: release, url: "amqp://" + local(ports[0])}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, q.close())
+		}
+	}()
+	// Erlang's nodes find each other by a daemon, epmd. One of our own ends with us.
+	names := ports[6]
+	common := append(os.Environ(), "HOME="+dir, "ERL_EPMD_PORT="+strconv.Itoa(names), "ERL_EPMD_ADDRESS=127.0.0.1")
+	epmd := exec.Command("epmd", "-address", "127.0.0.1", "-port", strconv.Itoa(names))
+	epmd.Env = common
+	p, err := start(dir, "epmd", epmd)
+	if err != nil {
+		return nil, err
+	}
+	q.running = processes{p}
+	if err := q.running.until(ctx, func(ctx context.Context) error { return listening(ctx, local(names)) }); err != nil {
+		return nil, err
+	}
+	if err := rabbitFiles(dir); err != nil {
+		return nil, err
+	}
+	for i := range 3 {
+		server := exec.Command(rabbitScript(path, "rabbitmq-server"))
+		server.Env = append(slices.Clone(common), rabbitEnv(dir, i, ports[2*i], ports[2*i+1])...)
+		if p, err = start(dir, "server"+strconv.Itoa(i+1), server); err != nil {
+			return nil, err
+		}
+		q.running = append(q.running, p)
+	}
+	ctl := func(ctx context.Context, args ...string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, rabbitScript(path, "rabbitmqctl"), append([]string{"--quiet", "--node", rabbitNode(0)}, args...)...)
+		cmd.Env = append(slices.Clone(common), "RABBITMQ_CONF_ENV_FILE="+filepath.Join(dir, "environment"))
+		text, err := cmd.CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("rabbitmqctl %s: %w: %s", strings.Join(args, " "), err, text)
+		}
+		return text, nil
+	}
+	if err := q.running.until(ctx, func(ctx context.Context) error { return listening(ctx, local(ports[0])) }); err != nil {
+		return nil, err
+	}
+	if err := q.running.until(ctx, func(ctx context.Context) error {
+		_, err := ctl(ctx, "await_online_nodes", "3")
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if err := q.declare(); err != nil {
+		return nil, err
+	}
+	members, err := ctl(ctx, "list_queues", "members")
+	if err != nil {
+		return nil, err
+	}
+	for i := range 3 {
+		if !bytes.Contains(members, []byte(rabbitNode(i))) {
+			return nil, fmt.Errorf("the queue is not on three nodes: %s", members)
+		}
+	}
+	return q, nil
+}
+
+func rabbitNode(i int) string { return fmt.Sprintf("peers%d@localhost", i+1) }
+
+// rabbitFiles writes the settings that the nodes share.
+func rabbitFiles(dir string) error {
+	var settings strings.Builder
+	settings.WriteString("cluster_formation.peer_discovery_backend = classic_config\nlog.file = false\nlog.console = true\nlog.console.level = warning\n")
+	for i := range 3 {
+		fmt.Fprintf(&settings, "cluster_formation.classic_config.nodes.%d = %s\n", i+1, rabbitNode(i))
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, "rabbitmq.conf"), []byte(settings.String()), 0o600),
+		os.WriteFile(filepath.Join(dir, "plugins"), []byte("[].\n"), 0o600),
+		os.WriteFile(filepath.Join(dir, "environment"), nil, 0o600), // in place of the machine's
+		os.WriteFile(filepath.Join(dir, ".erlang.cookie"), []byte("PEERSONLOOPBACK"), 0o400),
+	)
+}
+
+// rabbitEnv returns the environment of the i-th node.
+func rabbitEnv(dir string, i, port, distPort int) []string {
+	return []string{
+		"RABBITMQ_NODENAME=" + rabbitNode(i),
+		"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
+		"RABBITMQ_NODE_PORT=" + strconv.Itoa(port),
+		"RABBITMQ_DIST_PORT=" + strconv.Itoa(distPort),
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}",
+		"RABBITMQ_MNESIA_BASE=" + filepath.Join(dir, "data"),
+		"RABBITMQ_LOG_BASE=" + dir,
+		"RABBITMQ_CONFIG_FILE=" + filepath.Join(dir, "rabbitmq.conf"),
+		"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(dir, "plugins"),
+		"RABBITMQ_CONF_ENV_FILE=" + filepath.Join(dir, "environment"),
+		"RUNNING_UNDER_SYSTEMD=true", // the script becomes the server
+	}
+}
+
+// declare makes the queue, which the node that is asked leads.
+func (q *rabbitNodes) declare() error {
+	conn, err := amqp.Dial(q.url)
+	if err != nil {
+		return err
+	}
+	ch, err := conn.Channel()
+	if err == nil {
+		_, err = ch.QueueDeclare(rabbitQueue, true, false, false, false, amqp.Table{"x-queue-type": "quorum", "x-quorum-initial-group-size": 3})
+	}
+	return errors.Join(err, conn.Close())
+}
+
+func (q *rabbitNodes) prepare(_ context.Context, n int, handle func([]byte)) (of load, err error) {
+	var conns []*amqp.Connection
+	of.close = func() {
+		for _, conn := range conns {
+			_ = conn.Close() // nothing is under way
+		}
+	}
+	defer func() {
+		if err != nil {
+			of.close()
+		}
+	}()
+	for range 2 {
+		conn, err := amqp.Dial(q.url)
+		if err != nil {
+			return of, err
+		}
+		conns = append(conns, conn)
+	}
+	var loops []loop
+	for range n {
+		submit, err := rabbitProducer(conns[0])
+		if err != nil {
+			return of, err
+		}
+		of.submit = append(of.submit, submit)
+		deliveries, err := rabbitConsumer(conns[1])
+		if err != nil {
+			return of, err
+		}
+		loops = append(loops, func(ctx context.Context) error { return rabbitWork(ctx, deliveries, handle) })
+	}
+	of.consume, of.settled = together(loops)
+	return of, nil
+}
+
+// rabbitProducer opens a channel and returns what publishes on it.
+func rabbitProducer(conn *amqp.Connection) (func(ctx context.Context, task []byte) error, error) {
+	ch, err := conn.Channel()
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, task []byte) error {
+		confirmation, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", rabbitQueue, true, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: task})
+		if err != nil {
+			return err
+		}
+		acked, err := confirmation.WaitContext(ctx)
+		if err == nil && !acked {
+			err = errors.New("the task was not confirmed")
+		}
+		return err
+	}, ch.Confirm(false)
+}
+
+// rabbitConsumer opens a channel on which one task at a time comes.
+func rabbitConsumer(conn *amqp.Connection) (<-chan amqp.Delivery, error) {
+	ch, err := conn.Channel()
+	if err != nil {
+		return nil, err
+	}
+	if err := ch.Qos(1, 0, false); err != nil {
+		return nil, err
+	}
+	return ch.Consume(rabbitQueue, "", false, false, false, false, nil)
+}
+
+// rabbitWork takes a task, has it handled, and acknowledges it.
+func rabbitWork(ctx context.Context, deliveries <-chan amqp.Delivery, handle func([]byte)) error {
+	select {
+	case d, open := <-deliveries:
+		if !open {
+			return errors.New("the channel was closed")
+		}
+		handle(d.Body)
+		return d.Ack(false)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (q *rabbitNodes) close() error {
+	q.running.end()
+	q.release()
+	return nil
+}

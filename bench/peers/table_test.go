@@ -1,0 +1,42 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	one := installed{system: system{name: "one", durable: "nothing"}, release: "1.0"}
+	two := installed{system: system{name: "two", durable: "a disk"}, release: "2.0"}
+	table := newTable([]int{1, 64}, []installed{one, two})
+	table.add("one", []float64{1000, 20000})
+	table.add("two", []float64{500, 30000})
+	table.add("two", []float64{400, 40000})
+	table.add("one", []float64{200, 1234567})
+	var out strings.Builder
+	if err := table.print(&out, []string{"three: not there", "four: too old"}); err != nil {
+		t.Fatal(err)
+	}
+	want := `| | version | a confirmation waits for | 1 and 1 | 64 and 64 |
+| --- | --- | --- | --- | --- |
+| one | 1.0 | nothing | 600 | 627,284 |
+| two | 2.0 | a disk | 450 (1.25) | 35,000 (0.77) |
+
+Not measured: three: not there
+
+Not measured: four: too old
+`
+	if out.String() != want {
+		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	t.Parallel()
+	for want, all := range map[float64][]float64{3: {3}, 2: {3, 1}, 5: {9, 5, 1}} {
+		if got := median(all); got != want {
+			t.Errorf("median of %v: %v, want %v", all, got, want)
+		}
+	}
+}
