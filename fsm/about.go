@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/record"
+
 // About is what a command names, and how much it may change: what those who pass it on
 // ask of it.
 type About struct {
@@ -7,10 +9,10 @@ type About struct {
 	// may touch any task, and they are not set.
 	Known bool
 
-	ID       uint64    // the task that it is about, 0 = none
-	WorkerID string    // the worker that has that task, or asks for it; "" = none
-	Submits  []NewTask // tasks that it adds, now or later
-	Claims   bool      // it claims tasks, of Types (nil = any), for the worker Claimer
+	ID       uint64           // the task that it is about, 0 = none
+	WorkerID string           // the worker that has that task, or asks for it; "" = none
+	Submits  []record.NewTask // tasks that it adds, now or later
+	Claims   bool             // it claims tasks, of Types (nil = any), for the worker Claimer
 	Claimer  string
 	Types    []string
 	Type     string    // the task type whose settings it changes, "" = none

@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/wire"
+import (
+	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/wire"
+)
 
 // Act does Action with those of the tasks that still match Filter when it is
 // applied, in the order of IDs, each as the command of its own would. What that
@@ -8,12 +11,12 @@ import "github.com/claimq/claimq/fsm/wire"
 type Act struct {
 	Action      Action
 	IDs         []uint64 // 1 to 1,000; ascending
-	Filter      Filter
+	Filter      record.Filter
 	AddAttempts int32 // of ActionRetry, as in Retry
 }
 
 func (Act) kind() kind                           { return kindAct }
-func (c Act) needs() uint32                      { return c.Filter.needs() }
+func (c Act) needs() uint32                      { return c.Filter.Needs() }
 func (c Act) about() About                       { return About{Changes: len(c.IDs)} }
 func (c Act) applyTo(m *Machine) (Result, error) { return m.act(c), nil }
 
@@ -31,7 +34,7 @@ const (
 func (m *Machine) act(c Act) Result {
 	var result Result
 	for _, id := range c.IDs {
-		if t := m.tasks.Get(id); t != nil && c.Filter.matches(t) && m.actOn(id, &c) {
+		if t := m.tasks.Get(id); t != nil && c.Filter.Matches(t) && m.actOn(id, &c) {
 			result.Acted++
 		}
 	}
@@ -45,7 +48,7 @@ func (m *Machine) actOn(id uint64, c *Act) bool {
 	switch c.Action {
 	case ActionRetry:
 		// To answer that it is a repeat, retry makes a scheduled task pending.
-		waited := m.tasks.Get(id).Status == StatusScheduled
+		waited := m.tasks.Get(id).Status == record.StatusScheduled
 		result = m.retry(Retry{ID: id, AddAttempts: c.AddAttempts})
 		result.Repeated = result.Repeated && !waited
 	case ActionCancel:
@@ -64,13 +67,13 @@ const NothingToDo Code = "nothing_to_do"
 
 // LeftAlone returns why the action, done now, would leave the task as it is: with which code
 // its own command would be refused, or NothingToDo; "" if it would change the task.
-func (m *Machine) LeftAlone(t *Task, action Action, addAttempts int32) Code {
+func (m *Machine) LeftAlone(t *record.Task, action Action, addAttempts int32) Code {
 	switch action {
 	case ActionRetry:
 		return m.notRetried(t, Retry{ID: t.ID, AddAttempts: addAttempts})
 	case ActionCancel:
 		switch {
-		case t.Status == StatusCancelled, t.CancelRequested && !t.Status.Ended():
+		case t.Status == record.StatusCancelled, t.CancelRequested && !t.Status.Ended():
 			return NothingToDo
 		case t.Status.Ended():
 			return endedCode(t.Status)
@@ -84,13 +87,13 @@ func (m *Machine) LeftAlone(t *Task, action Action, addAttempts int32) Code {
 }
 
 // notRetried is LeftAlone of a retry without a token.
-func (m *Machine) notRetried(t *Task, c Retry) Code {
+func (m *Machine) notRetried(t *record.Task, c Retry) Code {
 	switch {
-	case t.Status == StatusCompleted:
+	case t.Status == record.StatusCompleted:
 		return CodeTaskCompleted
-	case t.Status == StatusPending, t.Status == StatusBlocked:
+	case t.Status == record.StatusPending, t.Status == record.StatusBlocked:
 		return NothingToDo
-	case t.Status == StatusScheduled:
+	case t.Status == record.StatusScheduled:
 		return ""
 	case t.Parent() != nil:
 		return m.parentNotRetried(t, c)
@@ -99,7 +102,7 @@ func (m *Machine) notRetried(t *Task, c Retry) Code {
 		return refusal.Code
 	}
 	switch {
-	case t.Status == StatusClaimed && t.CancelRequested:
+	case t.Status == record.StatusClaimed && t.CancelRequested:
 		return ""
 	case !mayRetry(t, c):
 		return CodeMaxAttemptsReached
@@ -109,13 +112,13 @@ func (m *Machine) notRetried(t *Task, c Retry) Code {
 }
 
 // parentNotRetried is notRetried of a task with steps.
-func (m *Machine) parentNotRetried(t *Task, c Retry) Code {
-	if t.Status == StatusRunning {
+func (m *Machine) parentNotRetried(t *record.Task, c Retry) Code {
+	if t.Status == record.StatusRunning {
 		counts := &m.parents[t.ID].counts
 		switch {
 		case t.CancelRequested:
 			return CodeTaskCancelled
-		case counts[StatusFailed]+counts[StatusCancelled] == 0:
+		case counts[record.StatusFailed]+counts[record.StatusCancelled] == 0:
 			return NothingToDo
 		}
 	}
@@ -130,7 +133,7 @@ func (c Act) appendBody(b []byte) []byte {
 	}
 	mark := len(b)
 	b, start := wire.BeginMessage(b, 3)
-	b = wire.EndOptional(appendFilter(b, &c.Filter), mark, start)
+	b = wire.EndOptional(record.AppendFilter(b, &c.Filter), mark, start)
 	return wire.PutInt(b, 4, int64(c.AddAttempts))
 }
 
@@ -143,8 +146,8 @@ func (Act) decode(r fieldReader) (Command, error) {
 		case 2:
 			c.IDs = append(c.IDs, r.IDElement())
 		case 3:
-			in := fieldsOf(r.Single())
-			c.Filter = decodeFilter(&in)
+			in := record.ReaderOf(r.Single())
+			c.Filter = record.DecodeFilter(&in)
 			r.Within(in.Err)
 		case 4:
 			c.AddAttempts = r.Int32()

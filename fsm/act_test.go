@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // What LeftAlone says of a task is what the command about it does then.
@@ -27,7 +29,7 @@ func TestMachine_LeftAlone(t *testing.T) {
 				}
 				add := int32(i / 2) // the second retry raises the limit
 				foretold := m.LeftAlone(before, action, add)
-				waited := before.Status == StatusScheduled
+				waited := before.Status == record.StatusScheduled
 				command := map[Action]Command{ActionRetry: Retry{ID: id, AddAttempts: add}, ActionCancel: Cancel{ID: id}, ActionDelete: Delete{ID: id}}[action]
 				last.Index++
 				last.Commands = []Command{command}

@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/record"
+
 // Answers is memory that the results of one entry at a time are made of, again
 // and again.
 type Answers struct{ memory *answers }
@@ -13,7 +15,7 @@ type answers struct {
 	commands  *scratch // the machine's
 	results   slab[Result]
 	submitted slab[Submitted]
-	tasks     slab[Task]
+	tasks     slab[record.Task]
 	claims    slab[Claim]
 	leases    []Lease  // what an entry began, empty
 	ended     []uint64 // what an entry ended, empty
@@ -36,7 +38,7 @@ func newAnswers(size, spares int) *answers {
 		commands:  new(scratch),
 		results:   slab[Result]{size: size, spares: spares},
 		submitted: slab[Submitted]{size: size, spares: spares},
-		tasks:     slab[Task]{size: size, spares: spares},
+		tasks:     slab[record.Task]{size: size, spares: spares},
 		claims:    slab[Claim]{size: size, spares: spares},
 	}
 }
@@ -100,19 +102,19 @@ func (s *slab[T]) reset() {
 
 // copyOf returns a copy for a result. It shares byte slices and the log, which
 // are never changed in place.
-func (m *Machine) copyOf(t *Task) *Task {
+func (m *Machine) copyOf(t *record.Task) *record.Task {
 	c := &m.answers.tasks.take(1)[0]
 	*c = *t
 	return c
 }
 
 // refused returns the refusal that the task stands for.
-func (m *Machine) refused(code Code, t *Task) Result {
+func (m *Machine) refused(code Code, t *record.Task) Result {
 	return Result{Code: code, Task: m.copyOf(t)}
 }
 
 // oneClaim is the answer that holds the claimed task.
-func (m *Machine) oneClaim(t *Task) Result {
+func (m *Machine) oneClaim(t *record.Task) Result {
 	claims := m.answers.claims.take(1)
 	claims[0] = Claim{Task: *t, Token: t.Token, Live: true}
 	return Result{Task: &claims[0].Task, Claims: claims}

@@ -1,6 +1,10 @@
 package fsm
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // Apply applies the entry of the log at index, in the order of its commands.
 // Errors: ErrUnknownCommand and ErrCorrupt, wrapped; then the state may be
@@ -47,7 +51,7 @@ func (m *Machine) Replay(index uint64, entry []byte) (Applied, error) {
 }
 
 // apply is Apply of a decoded entry.
-func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied, error) {
+func (m *Machine) apply(index uint64, stamp record.Stamp, commands []Command) (Applied, error) {
 	applied := m.beginEntry(index, stamp, len(commands))
 	for i, c := range commands {
 		if err := m.applyAt(&applied, i, c); err != nil {
@@ -59,7 +63,7 @@ func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied,
 }
 
 // beginEntry begins an entry of count commands.
-func (m *Machine) beginEntry(index uint64, stamp Stamp, count int) Applied {
+func (m *Machine) beginEntry(index uint64, stamp record.Stamp, count int) Applied {
 	// The clocks move before the first command, and never back: a new leader's
 	// calendar may be behind the old one's.
 	m.header.Index = index

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -104,7 +105,7 @@ func appendBackupHead(b []byte, info *BackupInfo) []byte {
 	return binary.LittleEndian.AppendUint32(b, chunkSum(b))
 }
 
-func decodeBackupInfo(r *fieldReader) (info BackupInfo) {
+func decodeBackupInfo(r *record.Reader) (info BackupInfo) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
@@ -157,7 +158,7 @@ func ReadBackupInfo(r io.ReaderAt, size int64) (info BackupInfo, start int64, er
 	if chunkSum(body) != binary.LittleEndian.Uint32(whole[len(body):]) {
 		return info, 0, fmt.Errorf("%w: the checksum of its header differs", ErrCorrupt)
 	}
-	fields := fieldsOf(body[backupHead:])
+	fields := record.ReaderOf(body[backupHead:])
 	info = decodeBackupInfo(&fields)
 	if fields.Err != nil {
 		return info, 0, fmt.Errorf("its header: %w", fields.Err)
@@ -214,8 +215,8 @@ func readBackup(r io.ReaderAt, size int64) (*SavedBackup, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Level > FeatureLevel {
-		return nil, fmt.Errorf("%w: it has feature level %d, this one knows %d", ErrUnknownCommand, info.Level, FeatureLevel)
+	if info.Level > record.FeatureLevel {
+		return nil, fmt.Errorf("%w: it has feature level %d, this one knows %d", ErrUnknownCommand, info.Level, record.FeatureLevel)
 	}
 	m, err := ReadSnapshot(io.NewSectionReader(r, start, size-start-int64(backupTail)))
 	if err != nil {
@@ -254,4 +255,4 @@ func (b *SavedBackup) Stats() Stats { return b.machine.Stats(b.machine.Stamp()) 
 func (b *SavedBackup) Bytes() int64 { return b.machine.Bytes() }
 
 // Stamp returns the clocks of the backup's state.
-func (b *SavedBackup) Stamp() Stamp { return b.machine.Stamp() }
+func (b *SavedBackup) Stamp() record.Stamp { return b.machine.Stamp() }

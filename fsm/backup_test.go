@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -117,7 +118,7 @@ func TestReadBackup_Refuses(t *testing.T) {
 		{"a node's snapshot", snapshotOf(t, m), ErrCorrupt, "snapshot save"},
 		{"a folder's snapshot", []byte("cqsnap1\n and so on, and so on"), ErrCorrupt, "snapshot save"},
 		{"a newer format", newer, ErrUnknownCommand, "version 2"},
-		{"a newer feature level", withInfo(func(i *BackupInfo) { i.Level = FeatureLevel + 1 }), ErrUnknownCommand, "feature level"},
+		{"a newer feature level", withInfo(func(i *BackupInfo) { i.Level = record.FeatureLevel + 1 }), ErrUnknownCommand, "feature level"},
 		{"another index than its state", withInfo(func(i *BackupInfo) { i.Index++ }), ErrCorrupt, "another state"},
 		{"another level than its state", withInfo(func(i *BackupInfo) { i.Level-- }), ErrCorrupt, "another state"},
 	} {
@@ -153,27 +154,27 @@ func grafted(t *testing.T, m *Machine, g Ground) *Machine {
 func TestGraft(t *testing.T) {
 	t.Parallel()
 	m := smallMachine(t)
-	nodes := []NodeRecord{{UUID: "u", NodeID: "new"}}
+	nodes := []record.NodeRecord{{UUID: "u", NodeID: "new"}}
 	old := m.header
 	for _, test := range []struct {
 		name string
 		g    Ground
-		want header
+		want record.Header
 	}{
 		{
 			"onto a young cluster",
-			Ground{Stamp: Stamp{U: 1, T: 1}, Level: 1, NextID: 1, NextToken: 1},
-			header{Stamp: old.Stamp, Level: old.Level, NextID: uint64(old.Stamp.T) * 1000, NextToken: uint64(old.Stamp.T) * 1000},
+			Ground{Stamp: record.Stamp{U: 1, T: 1}, Level: 1, NextID: 1, NextToken: 1},
+			record.Header{Stamp: old.Stamp, Level: old.Level, NextID: uint64(old.Stamp.T) * 1000, NextToken: uint64(old.Stamp.T) * 1000},
 		},
 		{
 			"onto an old cluster",
-			Ground{Stamp: Stamp{U: old.Stamp.U + 1e6, T: 1_790_000_000_000}, Level: FeatureLevel, NextID: 1 << 50, NextToken: 5},
-			header{Stamp: Stamp{U: old.Stamp.U + 1e6, T: 1_790_000_000_000}, Level: FeatureLevel, NextID: 1_790_000_000_000_000, NextToken: 1_790_000_000_000_000},
+			Ground{Stamp: record.Stamp{U: old.Stamp.U + 1e6, T: 1_790_000_000_000}, Level: record.FeatureLevel, NextID: 1 << 50, NextToken: 5},
+			record.Header{Stamp: record.Stamp{U: old.Stamp.U + 1e6, T: 1_790_000_000_000}, Level: record.FeatureLevel, NextID: 1_790_000_000_000_000, NextToken: 1_790_000_000_000_000},
 		},
 		{
 			"onto one whose clock is far off",
-			Ground{Stamp: Stamp{T: 1 << 52}, NextID: 1 << 51, NextToken: 1},
-			header{Stamp: Stamp{U: old.Stamp.U, T: 1 << 52}, Level: old.Level, NextID: 1 << 51, NextToken: old.NextToken + CounterJump},
+			Ground{Stamp: record.Stamp{T: 1 << 52}, NextID: 1 << 51, NextToken: 1},
+			record.Header{Stamp: record.Stamp{U: old.Stamp.U, T: 1 << 52}, Level: old.Level, NextID: 1 << 51, NextToken: old.NextToken + CounterJump},
 		},
 	} {
 		test.g.Nodes = nodes
@@ -197,7 +198,7 @@ func TestGraft(t *testing.T) {
 func TestGraft_againAndAgain(t *testing.T) {
 	t.Parallel()
 	m := smallMachine(t)
-	young := func(t int64) Ground { return Ground{Stamp: Stamp{U: 1, T: t}, NextID: 1, NextToken: 1} }
+	young := func(t int64) Ground { return Ground{Stamp: record.Stamp{U: 1, T: t}, NextID: 1, NextToken: 1} }
 	restored := grafted(t, m, young(1_790_000_000_000))
 	const hour = 3_600_000
 	next := restored.header
@@ -234,10 +235,10 @@ func sameLeft(t *testing.T, name string, m, got *Machine) {
 	}
 	of := func(m *Machine) (all []left) {
 		for id, task := range m.tasks.All() {
-			if task.Status == StatusClaimed {
+			if task.Status == record.StatusClaimed {
 				all = append(all, left{"claim", id, task.LeaseEndU - m.header.Stamp.U})
 			}
-			if isFinalizing(task) {
+			if record.IsFinalizing(task) {
 				all = append(all, left{"finalization", id, task.Parent().Finalization.EndU - m.header.Stamp.U})
 			}
 		}
@@ -288,9 +289,9 @@ func TestGraft_OldSnapshots(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := restore(t, snapshot)
-		got := grafted(t, m, Ground{Stamp: Stamp{U: 1 << 40, T: m.Stamp().T + 1}, Level: FeatureLevel, NextID: 1, NextToken: 1})
-		stamp := Stamp{U: 1<<40 + 1, T: m.Stamp().T + 2}
-		entry := AppendEntry(nil, stamp, Submit{Tasks: []NewTask{{Type: "mail", Payload: []byte("x")}}}, Tick{})
+		got := grafted(t, m, Ground{Stamp: record.Stamp{U: 1 << 40, T: m.Stamp().T + 1}, Level: record.FeatureLevel, NextID: 1, NextToken: 1})
+		stamp := record.Stamp{U: 1<<40 + 1, T: m.Stamp().T + 2}
+		entry := AppendEntry(nil, stamp, Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte("x")}}}, Tick{})
 		applied, err := got.Apply(got.Index()+1, entry)
 		if err != nil {
 			t.Fatal(err)
@@ -316,12 +317,12 @@ func TestContents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	apply(SetLevel{Level: FeatureLevel})
-	apply(SetNode{Node: NodeRecord{UUID: "u", NodeID: "n"}})
+	apply(SetLevel{Level: record.FeatureLevel})
+	apply(SetNode{Node: record.NodeRecord{UUID: "u", NodeID: "n"}})
 	if got := m.Contents(); got != "" {
 		t.Errorf("a machine with a node holds %q", got)
 	}
-	apply(Submit{Tasks: []NewTask{{Type: "mail", Payload: []byte("x")}}})
+	apply(Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte("x")}}})
 	if got := m.Contents(); got != "1 task" {
 		t.Errorf("a machine with a task holds %q", got)
 	}

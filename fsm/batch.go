@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -86,7 +87,7 @@ func refusalOf(op Command, result Result) (refusal Result, refused bool) {
 // whole: when it is full, claims take nothing more, and other tasks come bare.
 // So is what it changes, which began when Machine.changed was start.
 func (m *Machine) applyOp(op Command, start int) Result {
-	if m.header.Level >= levelSteps && m.changed-start+m.ReachOf(op) > changesMax {
+	if m.header.Level >= record.LevelSteps && m.changed-start+m.ReachOf(op) > changesMax {
 		return Result{Code: CodeInvalidRequest, Reason: ReasonReach}
 	}
 	result, _ := op.applyTo(m) // but for a batch, which is no op, none errs
@@ -99,23 +100,23 @@ func (m *Machine) applyOp(op Command, start int) Result {
 		}
 	}
 	for i := range result.Claims {
-		m.answered += answerBytes(&result.Claims[i].Task)
+		m.answered += record.AnswerBytes(&result.Claims[i].Task)
 	}
 	return result
 }
 
 // shown counts the task as part of the answer. It returns a bare copy if the
 // answer is full.
-func (m *effects) shown(t *Task) *Task { return shownIn(&m.answered, t) }
+func (m *effects) shown(t *record.Task) *record.Task { return shownIn(&m.answered, t) }
 
 // shownIn is shown of an answer that holds so much already.
-func shownIn(answered *int, t *Task) *Task {
-	*answered += answerBytes(t)
+func shownIn(answered *int, t *record.Task) *record.Task {
+	*answered += record.AnswerBytes(t)
 	if *answered <= answerBytesMax {
 		return t
 	}
 	short := *t
-	short.bare()
+	short.Bare()
 	return &short
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // outcomes shows the outcome of a batch's ops.
@@ -38,7 +40,7 @@ func TestBatch_OpsSeeWhatWasBefore(t *testing.T) {
 	for _, atomic := range []bool{false, true} {
 		last := h.m.header
 		h.batch(fmt.Sprintf("[ +%d true][ claim %d/%d true][]", last.NextID, last.NextID, last.NextToken), atomic,
-			Submit{Tasks: []NewTask{{Type: "scan"}}},
+			Submit{Tasks: []record.NewTask{{Type: "scan"}}},
 			ClaimNext{WorkerID: "w2", Types: []string{"scan"}, Limit: 1},
 			Complete{Hold: Hold{ID: last.NextID, WorkerID: "w2", Token: last.NextToken}},
 		)
@@ -62,7 +64,7 @@ func TestBatch_OpsSeeWhatWasBefore(t *testing.T) {
 func TestBatch_AtomicRefusals(t *testing.T) {
 	t.Parallel()
 	h, hold := oneClaimed(t)
-	h.submit(1, NewTask{Type: "mail", Key: "k"})
+	h.submit(1, record.NewTask{Type: "mail", Key: "k"})
 	wrong := Hold{ID: 1, WorkerID: "w2", Token: 1}
 	for _, test := range []struct {
 		want string
@@ -76,7 +78,7 @@ func TestBatch_AtomicRefusals(t *testing.T) {
 	} {
 		before := snapshotOf(t, h.m)
 		index := h.m.header.Index
-		r := h.batch(test.want, true, Submit{Tasks: []NewTask{{Type: "mail"}}}, Extend{Hold: hold, LeaseMS: 90_000}, test.op)
+		r := h.batch(test.want, true, Submit{Tasks: []record.NewTask{{Type: "mail"}}}, Extend{Hold: hold, LeaseMS: 90_000}, test.op)
 		if r.Results != nil || r.Task == nil != (r.Code == CodeNoPendingTasks || r.Code == CodeTaskNotFound) {
 			t.Errorf("%T: got %+v", test.op, r)
 		}
@@ -87,7 +89,7 @@ func TestBatch_AtomicRefusals(t *testing.T) {
 	}
 	// A taken key, a repeat and a next claim that finds nothing are no refusals.
 	h.batch("[ +2 false][][ repeated]", true,
-		Submit{Tasks: []NewTask{{Type: "mail", Key: "k"}}},
+		Submit{Tasks: []record.NewTask{{Type: "mail", Key: "k"}}},
 		Complete{Hold: hold, Claim: nextOf("none")},
 		Complete{Hold: hold, Claim: nextOf("none")},
 	)
@@ -98,14 +100,14 @@ func TestBatch_AtomicRefusals(t *testing.T) {
 func TestBatch_AtomicTellsTheLeaderOfWhatStayed(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(SetLevel{Level: levelLife})
+	h.do(SetLevel{Level: record.LevelLife})
 	apply := func(commands ...Command) Applied {
 		return mustApplyTo(t, h.m, testEntry{Index: h.m.Index() + 1, Stamp: h.stamp, Commands: commands})
 	}
 	submit := func(types ...string) Command {
 		var c Submit
 		for _, name := range types {
-			c.Tasks = append(c.Tasks, NewTask{Type: name})
+			c.Tasks = append(c.Tasks, record.NewTask{Type: name})
 		}
 		return c
 	}
@@ -127,13 +129,13 @@ func TestBatch_AtomicTellsTheLeaderOfWhatStayed(t *testing.T) {
 func TestBatch_UndoneClaimsLeaveTheBucket(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(SetLevel{Level: levelLife})
-	h.do(SetType{Type: "mail", Set: TypeRateLimit, Settings: TypeSettings{RateLimit: 500_000}})
-	h.submit(1, NewTask{Type: "mail"})
+	h.do(SetLevel{Level: record.LevelLife})
+	h.do(SetType{Type: "mail", Set: record.TypeRateLimit, Settings: record.TypeSettings{RateLimit: 500_000}})
+	h.submit(1, record.NewTask{Type: "mail"})
 	h.batch("task_not_found at 2", true,
-		Submit{Tasks: []NewTask{{Type: "mail", Priority: 9}}}, ClaimNext{WorkerID: "w1", Limit: 1}, Delete{ID: 99})
+		Submit{Tasks: []record.NewTask{{Type: "mail", Priority: 9}}}, ClaimNext{WorkerID: "w1", Limit: 1}, Delete{ID: 99})
 	h.expect(*nextOf("mail"), " claim 1/1 true")
-	h.submit(1, NewTask{Type: "mail"})
+	h.submit(1, record.NewTask{Type: "mail"})
 	h.expect(*nextOf("mail"), "")
 }
 
@@ -143,13 +145,13 @@ func TestBatch_UndoneClaimsLeaveTheBucket(t *testing.T) {
 func TestBatch_UndoneEndsAreForgotten(t *testing.T) {
 	t.Parallel()
 	h, hold := oneClaimed(t)
-	h.do(SetType{Type: "mail", Set: TypeRetention, Settings: TypeSettings{RetentionMS: 1000}})
+	h.do(SetType{Type: "mail", Set: record.TypeRetention, Settings: record.TypeSettings{RetentionMS: 1000}})
 	h.do(Fail{Hold: hold, Permanent: true})
-	h.do(SetType{Type: "mail", Set: TypeRetention, Settings: TypeSettings{RetentionMS: KeepNone}})
+	h.do(SetType{Type: "mail", Set: record.TypeRetention, Settings: record.TypeSettings{RetentionMS: record.KeepNone}})
 	h.stamp.T += 1000
 	h.batch("task_not_found at 3", true,
 		Retry{ID: 1}, ClaimNext{WorkerID: "w1", Limit: 1}, Complete{Hold: Hold{ID: 1, WorkerID: "w1"}}, Delete{ID: 99})
-	if got := h.m.Get(1); got == nil || got.Status != StatusFailed {
+	if got := h.m.Get(1); got == nil || got.Status != record.StatusFailed {
 		t.Errorf("task 1 is %+v", got)
 	}
 }

@@ -1,6 +1,10 @@
 package fsm
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // BenchmarkEntries is one task's life as a busy node sees it: entries of 32
 // submits, 32 claims with request ids or 32 completes, encoded and decoded; what
@@ -19,13 +23,13 @@ func BenchmarkEntries(b *testing.B) {
 func benchmarkEntries(b *testing.B, apply func(*Machine, uint64, []byte) (Applied, error)) {
 	const n = 32
 	m := New()
-	m.header.Level = FeatureLevel
+	m.header.Level = record.FeatureLevel
 	params := make([]byte, 256)
 	var index, first, token uint64
 	var entry, id []byte
 	do := func(command func(k uint64) Command) {
 		index++
-		entry = AppendEntryHeader(entry[:0], Stamp{U: int64(index), T: int64(index)}, n)
+		entry = AppendEntryHeader(entry[:0], record.Stamp{U: int64(index), T: int64(index)}, n)
 		for k := range uint64(n) {
 			entry = AppendCommand(entry, command(k))
 		}
@@ -37,7 +41,7 @@ func benchmarkEntries(b *testing.B, apply func(*Machine, uint64, []byte) (Applie
 	for i := 0; i < b.N; i += n {
 		first, token = m.header.NextID, m.header.NextToken
 		do(func(uint64) Command {
-			return Submit{Tasks: []NewTask{{Type: "mail", Params: params, MaxAttempts: DefaultAttempts}}}
+			return Submit{Tasks: []record.NewTask{{Type: "mail", Params: params, MaxAttempts: record.DefaultAttempts}}}
 		})
 		do(func(k uint64) Command {
 			id = appendDecimal(append(id[:0], "a-request-of-some-length-"...), token+k)

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // The benchmarks of this file are of a state that holds many tasks. Their names
@@ -42,13 +44,13 @@ type benchState struct {
 // types.
 func newBenchState(b *testing.B, tasks, types int) *benchState {
 	s := &benchState{m: New()}
-	s.apply(b, SetLevel{Level: FeatureLevel})
+	s.apply(b, SetLevel{Level: record.FeatureLevel})
 	params := []byte(`"` + strings.Repeat("x", 254) + `"`)
 	for done := 0; done < tasks; {
 		n := min(1000, tasks-done)
-		submit := Submit{Tasks: make([]NewTask, n)}
+		submit := Submit{Tasks: make([]record.NewTask, n)}
 		for i := range n {
-			submit.Tasks[i] = NewTask{Type: typeName((done + i) % types), Params: params, MaxAttempts: DefaultAttempts}
+			submit.Tasks[i] = record.NewTask{Type: typeName((done + i) % types), Params: params, MaxAttempts: record.DefaultAttempts}
 		}
 		s.apply(b, submit)
 		done += n
@@ -66,7 +68,7 @@ func (s *benchState) apply(b *testing.B, c Command) Result {
 
 // appendEntry appends the entry at the index, of that command.
 func (s *benchState) appendEntry(b []byte, index uint64, c Command) []byte {
-	return AppendEntry(b, Stamp{U: int64(index), T: 1_700_000_000_000 + int64(index)}, c)
+	return AppendEntry(b, record.Stamp{U: int64(index), T: 1_700_000_000_000 + int64(index)}, c)
 }
 
 // applyEntry applies the next entry, of one command.
@@ -138,7 +140,7 @@ func (s *benchState) round(b *testing.B, command string, n int) {
 	params := make([]byte, 256)
 	copy(params, `{}`)
 	measured("submit", func(int) {
-		s.apply(b, Submit{Tasks: []NewTask{{Type: "measured", Payload: params}}})
+		s.apply(b, Submit{Tasks: []record.NewTask{{Type: "measured", Payload: params}}})
 	})
 	claim("claim")
 	measured("extend", func(i int) { s.apply(b, Extend{Hold: held[i].hold, LeaseMS: 60_000}) })
@@ -177,19 +179,19 @@ func BenchmarkClaim(b *testing.B) {
 			b.Run(fmt.Sprintf("types=%d", n), func(b *testing.B) { s.claims(b, listed(n)...) })
 		}
 		b.Run("types=any", func(b *testing.B) { s.claims(b) })
-		set := func(set TypeFields, settings TypeSettings) {
+		set := func(set record.TypeFields, settings record.TypeSettings) {
 			s.apply(b, SetType{Type: typeName(0), Set: set, Settings: settings})
 		}
-		set(TypePaused, TypeSettings{Paused: true})
+		set(record.TypePaused, record.TypeSettings{Paused: true})
 		b.Run("types=any/head=paused", func(b *testing.B) { s.claims(b) })
 		b.Run("types=5/head=paused", func(b *testing.B) { s.claims(b, listed(5)...) })
-		set(TypePaused, TypeSettings{})
-		set(TypeMaxClaimed, TypeSettings{MaxClaimed: 1})
+		set(record.TypePaused, record.TypeSettings{})
+		set(record.TypeMaxClaimed, record.TypeSettings{MaxClaimed: 1})
 		s.apply(b, ClaimNext{WorkerID: "holder", Types: listed(1), Limit: 1})
 		b.Run("types=any/head=limited", func(b *testing.B) { s.claims(b) })
 		b.Run("types=5/head=limited", func(b *testing.B) { s.claims(b, listed(5)...) })
 		for range benchRound {
-			s.apply(b, Submit{Tasks: []NewTask{{Type: "rare", Params: []byte("1")}}})
+			s.apply(b, Submit{Tasks: []record.NewTask{{Type: "rare", Params: []byte("1")}}})
 		}
 		b.Run("types=rare", func(b *testing.B) { s.claims(b, "rare") })
 	})
@@ -201,7 +203,7 @@ func (s *benchState) claims(b *testing.B, types ...string) {
 	b.ReportAllocs()
 	b.StopTimer()
 	b.ResetTimer()
-	claimed := make([]Task, benchRound)
+	claimed := make([]record.Task, benchRound)
 	for left := b.N; left > 0; left -= benchRound {
 		n := min(left, benchRound)
 		b.StartTimer()
@@ -212,7 +214,7 @@ func (s *benchState) claims(b *testing.B, types ...string) {
 		for _, t := range claimed[:n] {
 			s.apply(b, Complete{Hold: Hold{ID: t.ID, WorkerID: "worker-1", Token: t.Token}})
 			s.apply(b, Delete{ID: t.ID})
-			s.apply(b, Submit{Tasks: []NewTask{{Type: t.Type, Params: t.Params}}})
+			s.apply(b, Submit{Tasks: []record.NewTask{{Type: t.Type, Params: t.Params}}})
 		}
 	}
 }

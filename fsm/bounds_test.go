@@ -8,17 +8,19 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // harness applies commands one by one, with checks.
 type harness struct {
 	t     *testing.T
 	m     *Machine
-	stamp Stamp
+	stamp record.Stamp
 }
 
 func newHarness(t *testing.T) *harness {
-	return &harness{t: t, m: newRestful(), stamp: Stamp{T: 1_700_000_000_000}}
+	return &harness{t: t, m: newRestful(), stamp: record.Stamp{T: 1_700_000_000_000}}
 }
 
 func (h *harness) do(c Command) Result {
@@ -27,9 +29,9 @@ func (h *harness) do(c Command) Result {
 	return a.Results[0]
 }
 
-func (h *harness) submit(n int, task NewTask) {
+func (h *harness) submit(n int, task record.NewTask) {
 	h.t.Helper()
-	h.do(Submit{Tasks: slices.Repeat([]NewTask{task}, n)})
+	h.do(Submit{Tasks: slices.Repeat([]record.NewTask{task}, n)})
 }
 
 // TestClaimNext_AnswerStopsAt8MiB ensures that an answer's params and payloads
@@ -37,11 +39,11 @@ func (h *harness) submit(n int, task NewTask) {
 func TestClaimNext_AnswerStopsAt8MiB(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.submit(9, NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
+	h.submit(9, record.NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
 	if r := h.do(ClaimNext{WorkerID: "w1", Limit: 100}); len(r.Claims) != 8 {
 		t.Errorf("%d tasks of 1 MiB in an answer, want 8", len(r.Claims))
 	}
-	h.submit(1, NewTask{Type: "huge", Payload: make([]byte, 9<<20)})
+	h.submit(1, record.NewTask{Type: "huge", Payload: make([]byte, 9<<20)})
 	if r := h.do(ClaimNext{WorkerID: "w1", Types: []string{"huge"}, Limit: 100}); len(r.Claims) != 1 {
 		t.Errorf("%d tasks of 9 MiB in an answer, want 1", len(r.Claims))
 	}
@@ -57,7 +59,7 @@ func TestErrors_CountForAnAnswersBound(t *testing.T) {
 		const length = 16 << 10
 		fits := answerBytesMax / (quoted * length)
 		h := newHarness(t)
-		h.submit(2*fits, NewTask{Type: "mail", Payload: []byte("p"), MaxAttempts: 9})
+		h.submit(2*fits, record.NewTask{Type: "mail", Payload: []byte("p"), MaxAttempts: 9})
 		for _, c := range h.do(ClaimNext{WorkerID: "w1", Limit: int32(2 * fits)}).Claims {
 			h.do(Fail{Hold: Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}, Error: strings.Repeat(text, length)})
 		}
@@ -71,7 +73,7 @@ func TestErrors_CountForAnAnswersBound(t *testing.T) {
 		}
 		size := 0
 		for _, c := range h.do(claim).Claims {
-			size += answerBytes(&c.Task)
+			size += record.AnswerBytes(&c.Task)
 		}
 		if size > answerBytesMax {
 			t.Errorf("%q: %d bytes in a repeated answer", text, size)
@@ -88,7 +90,7 @@ func TestErrors_CountForAnAnswersBound(t *testing.T) {
 func TestClaimNext_RepeatedAnswerIsBounded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.submit(20, NewTask{Type: "mail", Payload: []byte("p")})
+	h.submit(20, record.NewTask{Type: "mail", Payload: []byte("p")})
 	claim := ClaimNext{WorkerID: "w1", Limit: 20, RequestID: "q1"}
 	first := h.do(claim)
 	for _, c := range first.Claims[1:] {
@@ -97,7 +99,7 @@ func TestClaimNext_RepeatedAnswerIsBounded(t *testing.T) {
 	size, bare := 0, 0
 	again := h.do(claim)
 	for i, c := range again.Claims {
-		size += answerBytes(&c.Task)
+		size += record.AnswerBytes(&c.Task)
 		if c.Task.Payload == nil {
 			bare++
 		}
@@ -115,8 +117,8 @@ func TestClaimNext_RepeatedAnswerIsBounded(t *testing.T) {
 func TestBatch_AnswerIsBounded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(SetLevel{Level: levelLife})
-	h.submit(40, NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
+	h.do(SetLevel{Level: record.LevelLife})
+	h.submit(40, record.NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
 	var claims, others []Command
 	for range 20 {
 		claims = append(claims, ClaimNext{WorkerID: "w1", Limit: 3})
@@ -161,8 +163,8 @@ func TestBatch_AnswerIsBounded(t *testing.T) {
 func TestBatch_BareTasksAreCopies(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(SetLevel{Level: levelLife})
-	h.submit(12, NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
+	h.do(SetLevel{Level: record.LevelLife})
+	h.submit(12, record.NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
 	var deletes []Command
 	for id := range uint64(12) {
 		h.do(Cancel{ID: id + 1})
@@ -185,8 +187,8 @@ func TestBatch_BareTasksAreCopies(t *testing.T) {
 func TestBatch_RepeatedClaimsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(SetLevel{Level: levelLife})
-	h.submit(8, NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
+	h.do(SetLevel{Level: record.LevelLife})
+	h.submit(8, record.NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
 	claim := ClaimNext{WorkerID: "w1", Limit: 8, RequestID: "q"}
 	h.do(claim)
 	ops := make([]Command, 100)
@@ -199,7 +201,7 @@ func TestBatch_RepeatedClaimsAreBounded(t *testing.T) {
 			t.Fatalf("op %d: %d claims", i, len(r.Claims))
 		}
 		for _, c := range r.Claims {
-			size += answerBytes(&c.Task)
+			size += record.AnswerBytes(&c.Task)
 		}
 	}
 	if size > 2*answerBytesMax || size < answerBytesMax {
@@ -214,7 +216,7 @@ func TestTick_ForgetsABoundedNumber(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	const n = forgetTickMax + 500
-	h.submit(n, NewTask{Type: "mail", Payload: []byte("p")})
+	h.submit(n, record.NewTask{Type: "mail", Payload: []byte("p")})
 	for i := range n {
 		c := h.do(ClaimNext{WorkerID: "w1", Limit: 1, RequestID: fmt.Sprint(i)}).Claims[0]
 		h.do(Complete{Hold: Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}})
@@ -241,7 +243,7 @@ func TestClaimNext_OldestRequestsMakeRoom(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.m.rememberedMax = 10
-	h.submit(30, NewTask{Type: "mail", Payload: []byte("p")})
+	h.submit(30, record.NewTask{Type: "mail", Payload: []byte("p")})
 	for i := range 6 {
 		h.do(ClaimNext{WorkerID: "w1", Limit: 3, RequestID: fmt.Sprint(i)})
 		mustCheck(t, h.m)
@@ -262,13 +264,13 @@ func TestClaimNext_OldestRequestsMakeRoom(t *testing.T) {
 func TestList_LooksAtABoundedNumber(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.submit(pageRecordsMax, NewTask{Type: "mail", Payload: []byte("p")})
-	h.submit(1, NewTask{Type: "scan", Payload: []byte("p")})
-	page := h.m.List(ListQuery{Filter: Filter{Type: "scan"}, Limit: 10})
+	h.submit(pageRecordsMax, record.NewTask{Type: "mail", Payload: []byte("p")})
+	h.submit(1, record.NewTask{Type: "scan", Payload: []byte("p")})
+	page := h.m.List(ListQuery{Filter: record.Filter{Type: "scan"}, Limit: 10})
 	if len(page.Tasks) != 0 || page.Next != pageRecordsMax+1 {
 		t.Errorf("%d tasks, next %d", len(page.Tasks), page.Next)
 	}
-	page = h.m.List(ListQuery{Filter: Filter{Type: "scan"}, Limit: 10, From: page.Next})
+	page = h.m.List(ListQuery{Filter: record.Filter{Type: "scan"}, Limit: 10, From: page.Next})
 	if len(page.Tasks) != 1 || page.Next != 0 {
 		t.Errorf("%d tasks, next %d", len(page.Tasks), page.Next)
 	}
@@ -279,8 +281,8 @@ func TestList_LooksAtABoundedNumber(t *testing.T) {
 func TestList_StopsAt8MiB(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.submit(9, NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
-	h.submit(1, NewTask{Type: "mail", Payload: make([]byte, 9<<20)})
+	h.submit(9, record.NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
+	h.submit(1, record.NewTask{Type: "mail", Payload: make([]byte, 9<<20)})
 	var sizes []int
 	for q := (ListQuery{Limit: 1000, From: 1}); q.From != 0; {
 		page := h.m.List(q)
@@ -331,7 +333,7 @@ func TestMachine_ForgetsTypes(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	for i := range 100 {
-		h.submit(1, NewTask{Type: fmt.Sprint("type", i), Payload: []byte("p"), Key: fmt.Sprint(i)})
+		h.submit(1, record.NewTask{Type: fmt.Sprint("type", i), Payload: []byte("p"), Key: fmt.Sprint(i)})
 	}
 	for r := h.do(ClaimNext{WorkerID: "w1", Limit: 1}); len(r.Claims) > 0; r = h.do(ClaimNext{WorkerID: "w1", Limit: 1}) {
 		h.do(Complete{Hold: Hold{ID: r.Claims[0].Task.ID, WorkerID: "w1"}})
@@ -366,8 +368,8 @@ func TestMachine_RebuildRefusesContradictions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
-			h.submit(1, NewTask{Type: "mail", Key: "k1"})
-			h.submit(4, NewTask{Type: "mail"})
+			h.submit(1, record.NewTask{Type: "mail", Key: "k1"})
+			h.submit(4, record.NewTask{Type: "mail"})
 			h.do(ClaimTask{ID: 3, WorkerID: "w1", RequestID: "q1"})
 			h.do(ClaimTask{ID: 4, WorkerID: "w1", RequestID: "q2"})
 			if err := h.m.rebuild(); err != nil {
@@ -385,7 +387,7 @@ func TestMachine_RebuildRefusesContradictions(t *testing.T) {
 // skip a command that others apply.
 func TestApply_UnknownCommand(t *testing.T) {
 	t.Parallel()
-	if _, err := New().apply(1, Stamp{}, []Command{strange{}}); !errors.Is(err, ErrUnknownCommand) {
+	if _, err := New().apply(1, record.Stamp{}, []Command{strange{}}); !errors.Is(err, ErrUnknownCommand) {
 		t.Errorf("got %v, want ErrUnknownCommand", err)
 	}
 }

@@ -3,6 +3,8 @@ package fsm
 import (
 	"math"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // perSecond is so many claims a second as TypeSettings has it.
@@ -20,30 +22,30 @@ func TestTypeRecord_Bucket(t *testing.T) {
 	}{
 		{"empty", perSecond(10), 0, 1000, 0, 1100},
 		{"one millisecond short", perSecond(10), 0, 1099, 990_000_000, 1100},
-		{"one claim", perSecond(10), 0, 1100, claimUnit, 1100},
-		{"full", perSecond(10), 0, 2000, 10 * claimUnit, 2000},
-		{"never more than full", perSecond(10), 0, 99_000, 10 * claimUnit, 99_000},
+		{"one claim", perSecond(10), 0, 1100, record.ClaimUnit, 1100},
+		{"full", perSecond(10), 0, 2000, 10 * record.ClaimUnit, 2000},
+		{"never more than full", perSecond(10), 0, 99_000, 10 * record.ClaimUnit, 99_000},
 		{"a third of a claim a second", 333_333, 0, 4000, 999_999_000, 4001},
-		{"slow limits hold one claim", 333_333, 0, 90_000, claimUnit, 90_000},
+		{"slow limits hold one claim", 333_333, 0, 90_000, record.ClaimUnit, 90_000},
 		{"the slowest", 1, 0, 1000, 0, 1_000_001_000},
 		{"the slowest, nearly there", 1, 0, 1_000_000_999, 999_999_999, 1_000_001_000},
 		{"the fastest", math.MaxInt64, 0, 1001, math.MaxInt64, 1001},
 		{"the fastest, empty", math.MaxInt64, 0, 1000, 0, 1001},
-		{"for ever", perSecond(1), 0, math.MaxInt64, claimUnit, math.MaxInt64},
+		{"for ever", perSecond(1), 0, math.MaxInt64, record.ClaimUnit, math.MaxInt64},
 		{"no time left", 1, 0, 1000, 0, 1_000_001_000},
-		{"before it was filled", perSecond(10), claimUnit, 500, claimUnit, 500},
-		{"more than it holds", perSecond(1), 9 * claimUnit, 1000, claimUnit, 1000},
+		{"before it was filled", perSecond(10), record.ClaimUnit, 500, record.ClaimUnit, 500},
+		{"more than it holds", perSecond(1), 9 * record.ClaimUnit, 1000, record.ClaimUnit, 1000},
 	} {
-		r := &typeRecord{Settings: TypeSettings{RateLimit: c.rate}, Bucket: c.in, BucketT: 1000}
-		if got := r.bucketAt(c.at); got != c.want {
+		r := &record.TaskType{Settings: record.TypeSettings{RateLimit: c.rate}, Bucket: c.in, BucketT: 1000}
+		if got := r.BucketAt(c.at); got != c.want {
 			t.Errorf("%s: the bucket holds %d, want %d", c.name, got, c.want)
 		}
-		if got := r.claimableAt(c.at); got != c.opensAt {
+		if got := r.ClaimableAt(c.at); got != c.opensAt {
 			t.Errorf("%s: it opens at %d, want %d", c.name, got, c.opensAt)
 		}
 	}
-	r := &typeRecord{Settings: TypeSettings{RateLimit: 1}, BucketT: math.MaxInt64}
-	if got := r.claimableAt(math.MaxInt64); got != math.MaxInt64 {
+	r := &record.TaskType{Settings: record.TypeSettings{RateLimit: 1}, BucketT: math.MaxInt64}
+	if got := r.ClaimableAt(math.MaxInt64); got != math.MaxInt64 {
 		t.Errorf("at the end of time it opens at %d", got)
 	}
 }
@@ -52,11 +54,11 @@ func TestTypeRecord_Bucket(t *testing.T) {
 // in between, as a batch that is undone does, neither loses nor gains.
 func TestTypeRecord_BucketDoesNotCareHowOftenItIsLookedAt(t *testing.T) {
 	t.Parallel()
-	often := typeRecord{Settings: TypeSettings{RateLimit: 7_777_777}, Bucket: 12_345, BucketT: 3}
+	often := record.TaskType{Settings: record.TypeSettings{RateLimit: 7_777_777}, Bucket: 12_345, BucketT: 3}
 	once := often
 	for at := int64(4); at <= 500; at++ {
-		often.Bucket, often.BucketT = often.bucketAt(at), at
-		if want := once.bucketAt(at); often.Bucket != want {
+		often.Bucket, often.BucketT = often.BucketAt(at), at
+		if want := once.BucketAt(at); often.Bucket != want {
 			t.Fatalf("at %d it holds %d, want %d", at, often.Bucket, want)
 		}
 	}
@@ -66,8 +68,8 @@ func TestTypeRecord_BucketDoesNotCareHowOftenItIsLookedAt(t *testing.T) {
 func TestRateLimit_NewOneStartsFull(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(20, NewTask{Type: "mail", Payload: []byte("p")})
-	h.set("mail", TypeRateLimit, TypeSettings{RateLimit: perSecond(5)})
+	h.submit(20, record.NewTask{Type: "mail", Payload: []byte("p")})
+	h.set("mail", record.TypeRateLimit, record.TypeSettings{RateLimit: perSecond(5)})
 	h.claims("mail", 100, 5)
 	h.claims("mail", 1, 0)
 	h.stamp.T += 199
@@ -83,8 +85,8 @@ func TestRateLimit_NewOneStartsFull(t *testing.T) {
 func TestRateLimit_BelowOnePerSecond(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(20, NewTask{Type: "mail", Payload: []byte("p")})
-	h.set("mail", TypeRateLimit, TypeSettings{RateLimit: 100_000}) // one in 10 s
+	h.submit(20, record.NewTask{Type: "mail", Payload: []byte("p")})
+	h.set("mail", record.TypeRateLimit, record.TypeSettings{RateLimit: 100_000}) // one in 10 s
 	h.claims("mail", 100, 1)
 	h.stamp.T += 9_999
 	h.claims("mail", 100, 0)
@@ -98,18 +100,18 @@ func TestRateLimit_BelowOnePerSecond(t *testing.T) {
 func TestRateLimit_LowerOneClampsTheBucket(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(50, NewTask{Type: "mail", Payload: []byte("p")})
-	h.set("mail", TypeRateLimit, TypeSettings{RateLimit: perSecond(10)})
-	h.set("mail", TypeRateLimit, TypeSettings{RateLimit: perSecond(3)})
+	h.submit(50, record.NewTask{Type: "mail", Payload: []byte("p")})
+	h.set("mail", record.TypeRateLimit, record.TypeSettings{RateLimit: perSecond(10)})
+	h.set("mail", record.TypeRateLimit, record.TypeSettings{RateLimit: perSecond(3)})
 	h.claims("mail", 100, 3)
-	h.set("mail", TypeRateLimit, TypeSettings{RateLimit: perSecond(3)})
+	h.set("mail", record.TypeRateLimit, record.TypeSettings{RateLimit: perSecond(3)})
 	h.claims("mail", 100, 0)
 	h.stamp.T += 500 // half of it was earned at 3 a second
-	h.set("mail", TypeRateLimit, TypeSettings{RateLimit: perSecond(10)})
+	h.set("mail", record.TypeRateLimit, record.TypeSettings{RateLimit: perSecond(10)})
 	h.claims("mail", 100, 1)
 	h.stamp.T += 50 // the other half, at 10 a second
 	h.claims("mail", 100, 1)
-	h.set("mail", TypeRateLimit, TypeSettings{})
+	h.set("mail", record.TypeRateLimit, record.TypeSettings{})
 	h.claims("mail", 10, 10)
 }
 
@@ -118,8 +120,8 @@ func TestRateLimit_LowerOneClampsTheBucket(t *testing.T) {
 func TestRateLimit_ConcernsEveryWayToClaim(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(5, NewTask{Type: "mail", Payload: []byte("p")})
-	h.set("mail", TypeRateLimit, TypeSettings{RateLimit: perSecond(2)})
+	h.submit(5, record.NewTask{Type: "mail", Payload: []byte("p")})
+	h.set("mail", record.TypeRateLimit, record.TypeSettings{RateLimit: perSecond(2)})
 	h.wantCode(ClaimTask{ID: 5, WorkerID: "w1"}, "")
 	h.wantCode(Release{Hold: Hold{ID: 5, WorkerID: "w1"}}, "")
 	h.claims("mail", 9, 1)
@@ -139,8 +141,8 @@ func TestRateLimit_OpensInTheOrderOfTime(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
 	for name, rate := range map[string]int64{"slow": 1, "medium": 2, "fast": 4} {
-		h.submit(9, NewTask{Type: name, Payload: []byte("p")})
-		h.set(name, TypeRateLimit, TypeSettings{RateLimit: perSecond(rate)})
+		h.submit(9, record.NewTask{Type: name, Payload: []byte("p")})
+		h.set(name, record.TypeRateLimit, record.TypeSettings{RateLimit: perSecond(rate)})
 	}
 	if at, ok := h.m.NextOpening(); ok {
 		t.Errorf("everything is open, the next opening is at %d", at)
@@ -171,8 +173,8 @@ func TestRateLimit_OpensInTheOrderOfTime(t *testing.T) {
 func TestNextOpening_IsOnlyOfTypesThatTimeOpens(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(2, NewTask{Type: "mail", Payload: []byte("p")})
-	h.set("mail", TypeRateLimit, TypeSettings{RateLimit: perSecond(1)})
+	h.submit(2, record.NewTask{Type: "mail", Payload: []byte("p")})
+	h.set("mail", record.TypeRateLimit, record.TypeSettings{RateLimit: perSecond(1)})
 	h.claims("mail", 1, 1)
 	want := func(want bool) {
 		t.Helper()
@@ -181,11 +183,11 @@ func TestNextOpening_IsOnlyOfTypesThatTimeOpens(t *testing.T) {
 		}
 	}
 	want(true)
-	h.set("mail", TypePaused, TypeSettings{Paused: true})
+	h.set("mail", record.TypePaused, record.TypeSettings{Paused: true})
 	want(false)
-	h.set("mail", TypePaused|TypeMaxClaimed, TypeSettings{MaxClaimed: 1})
+	h.set("mail", record.TypePaused|record.TypeMaxClaimed, record.TypeSettings{MaxClaimed: 1})
 	want(false)
-	h.set("mail", TypeMaxClaimed, TypeSettings{})
+	h.set("mail", record.TypeMaxClaimed, record.TypeSettings{})
 	want(true)
 	h.stamp.T += 1000
 	h.do(Tick{})
@@ -199,8 +201,8 @@ func TestNextOpening_IsOnlyOfTypesThatTimeOpens(t *testing.T) {
 func TestClaimable_GoesByTheClocksOfNow(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(2, NewTask{Type: "mail", Payload: []byte("p")})
-	h.set("mail", TypeRateLimit, TypeSettings{RateLimit: perSecond(1)})
+	h.submit(2, record.NewTask{Type: "mail", Payload: []byte("p")})
+	h.set("mail", record.TypeRateLimit, record.TypeSettings{RateLimit: perSecond(1)})
 	h.do(ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, RequestID: "q1"})
 	h.do(Complete{Hold: Hold{ID: 1, WorkerID: "w1"}})
 	for _, c := range []ClaimNext{
@@ -212,14 +214,14 @@ func TestClaimable_GoesByTheClocksOfNow(t *testing.T) {
 		{Types: []string{"mail"}, Limit: 1, MoreAttempts: 2},
 	} {
 		for after, want := range map[int64]bool{-5: false, 0: false, 999: false, 1000: true, 2000: true} {
-			if got := h.m.Claimable(c, Stamp{T: h.stamp.T + after}); got != want {
+			if got := h.m.Claimable(c, record.Stamp{T: h.stamp.T + after}); got != want {
 				t.Errorf("%+v after %d ms: %v", c, after, got)
 			}
 		}
 	}
 	again := ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, RequestID: "q1"}
 	for after, want := range map[int64]bool{0: true, rememberMS - 1: true, rememberMS: false} {
-		if got := h.m.Claimable(again, Stamp{U: h.stamp.U + after, T: h.stamp.T}); got != want {
+		if got := h.m.Claimable(again, record.Stamp{U: h.stamp.U + after, T: h.stamp.T}); got != want {
 			t.Errorf("repeat after %d ms: %v", after, got)
 		}
 	}

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -27,25 +28,25 @@ func (m *Machine) cancel(c Cancel) Result {
 			result.Code, result.Repeated = "", true
 		}
 		return result
-	case t.Status == StatusCancelled, t.CancelRequested && t.Status == StatusClaimed:
+	case t.Status == record.StatusCancelled, t.CancelRequested && t.Status == record.StatusClaimed:
 		return Result{Repeated: true, Task: m.copyOf(t)}
 	case t.Status.Ended():
 		return m.refused(endedCode(t.Status), t)
 	}
-	if t.Status == StatusRunning {
+	if t.Status == record.StatusRunning {
 		return m.cancelParent(t)
 	}
 	return Result{Task: m.copyOf(m.stop(c.ID))}
 }
 
 // stop cancels the task if it is not claimed, else asks for it, and returns it.
-func (m *Machine) stop(id uint64) *Task {
+func (m *Machine) stop(id uint64) *record.Task {
 	t := m.edit(id)
-	if t.Status == StatusClaimed {
+	if t.Status == record.StatusClaimed {
 		t.CancelRequested = true
 		m.tellClaim(event.CancelRequested, t)
 	} else {
-		m.endUnclaimed(t, StatusCancelled)
+		m.endUnclaimed(t, record.StatusCancelled)
 	}
 	m.edited(t)
 	return t

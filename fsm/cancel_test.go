@@ -1,18 +1,22 @@
 package fsm
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
+)
 
 func TestMachine_CancelsTasksThatAreNotClaimed(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	pending := s.submit(NewTask{})
-	scheduled := s.submit(NewTask{DelayMS: 10})
-	failedOnce := s.submit(NewTask{})
+	pending := s.submit(record.NewTask{})
+	scheduled := s.submit(record.NewTask{DelayMS: 10})
+	failedOnce := s.submit(record.NewTask{})
 	h := s.claim(failedOnce)
 	s.must(Fail{Hold: h, Error: "no"})
 	for _, id := range []uint64{pending, scheduled, failedOnce} {
 		s.wait(1)
-		if r := s.must(Cancel{ID: id}); r.Repeated || r.Task.Status != StatusCancelled || r.Task.CompletedAt != s.T || r.Task.CancelRequested {
+		if r := s.must(Cancel{ID: id}); r.Repeated || r.Task.Status != record.StatusCancelled || r.Task.CompletedAt != s.T || r.Task.CancelRequested {
 			t.Errorf("cancelled as %+v", r.Task)
 		}
 		if r := s.must(Cancel{ID: id}); !r.Repeated {
@@ -27,10 +31,10 @@ func TestMachine_CancelsTasksThatAreNotClaimed(t *testing.T) {
 	}
 	s.refuse(Fail{Hold: Hold{ID: failedOnce, WorkerID: "w1"}}, CodeTaskCancelled) // that is not what ended it
 	s.refuse(Complete{Hold: h}, CodeTaskCancelled)
-	done := s.submit(NewTask{})
+	done := s.submit(record.NewTask{})
 	s.must(Complete{Hold: s.claim(done)})
 	s.refuse(Cancel{ID: done}, CodeTaskCompleted)
-	failed := s.submit(NewTask{})
+	failed := s.submit(record.NewTask{})
 	s.must(Fail{Hold: s.claim(failed), Permanent: true})
 	s.refuse(Cancel{ID: failed}, CodeTaskFailed)
 	s.refuse(Cancel{ID: 999}, CodeTaskNotFound)
@@ -40,36 +44,36 @@ func TestMachine_CancelsTasksThatAreNotClaimed(t *testing.T) {
 // `cancelled`"; "its complete still counts".
 func TestMachine_CancelsClaimedTasks(t *testing.T) {
 	t.Parallel()
-	backoff := &Backoff{InitialMS: 1000, MaxMS: 1000, Factor: million}
+	backoff := &record.Backoff{InitialMS: 1000, MaxMS: 1000, Factor: record.Million}
 	for _, c := range []struct {
 		name     string
 		attempts int32
 		end      func(*story, Hold) Command
-		want     Status
-		outcome  Outcome
+		want     record.Status
+		outcome  record.Outcome
 	}{
-		{"a fail", 3, func(_ *story, h Hold) Command { return Fail{Hold: h, Error: "no"} }, StatusCancelled, OutcomeFailed},
-		{"the last fail", 1, func(_ *story, h Hold) Command { return Fail{Hold: h} }, StatusCancelled, OutcomeFailed},
-		{"a permanent fail", 3, func(_ *story, h Hold) Command { return Fail{Hold: h, Permanent: true} }, StatusCancelled, OutcomeFailed},
-		{"a fail that asks for a retry", 3, func(_ *story, h Hold) Command { return Fail{Hold: h, RetryIn: true, RetryInMS: 5} }, StatusCancelled, OutcomeFailed},
-		{"a release", 3, func(_ *story, h Hold) Command { return Release{Hold: h, DelayMS: 5} }, StatusCancelled, OutcomeReleased},
+		{"a fail", 3, func(_ *story, h Hold) Command { return Fail{Hold: h, Error: "no"} }, record.StatusCancelled, record.OutcomeFailed},
+		{"the last fail", 1, func(_ *story, h Hold) Command { return Fail{Hold: h} }, record.StatusCancelled, record.OutcomeFailed},
+		{"a permanent fail", 3, func(_ *story, h Hold) Command { return Fail{Hold: h, Permanent: true} }, record.StatusCancelled, record.OutcomeFailed},
+		{"a fail that asks for a retry", 3, func(_ *story, h Hold) Command { return Fail{Hold: h, RetryIn: true, RetryInMS: 5} }, record.StatusCancelled, record.OutcomeFailed},
+		{"a release", 3, func(_ *story, h Hold) Command { return Release{Hold: h, DelayMS: 5} }, record.StatusCancelled, record.OutcomeReleased},
 		{"an expiry", 3, func(s *story, h Hold) Command {
 			l, _ := s.m.Lease(h.ID)
 			return Expire{Items: []Lease{l}}
-		}, StatusCancelled, OutcomeExpired},
+		}, record.StatusCancelled, record.OutcomeExpired},
 		{"the last expiry", 1, func(s *story, h Hold) Command {
 			l, _ := s.m.Lease(h.ID)
 			return Expire{Items: []Lease{l}}
-		}, StatusCancelled, OutcomeExpired},
-		{"a retry", 3, func(_ *story, h Hold) Command { return Retry{ID: h.ID, Token: h.Token} }, StatusCancelled, OutcomeCancelled},
-		{"a retry without attempts left", 1, func(_ *story, h Hold) Command { return Retry{ID: h.ID} }, StatusCancelled, OutcomeCancelled},
-		{"a complete", 3, func(_ *story, h Hold) Command { return Complete{Hold: h} }, StatusCompleted, OutcomeCompleted},
+		}, record.StatusCancelled, record.OutcomeExpired},
+		{"a retry", 3, func(_ *story, h Hold) Command { return Retry{ID: h.ID, Token: h.Token} }, record.StatusCancelled, record.OutcomeCancelled},
+		{"a retry without attempts left", 1, func(_ *story, h Hold) Command { return Retry{ID: h.ID} }, record.StatusCancelled, record.OutcomeCancelled},
+		{"a complete", 3, func(_ *story, h Hold) Command { return Complete{Hold: h} }, record.StatusCompleted, record.OutcomeCompleted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory(t)
-			h := s.claim(s.submit(NewTask{MaxAttempts: c.attempts, Backoff: backoff}))
-			if r := s.must(Cancel{ID: h.ID}); r.Repeated || r.Task.Status != StatusClaimed || !r.Task.CancelRequested {
+			h := s.claim(s.submit(record.NewTask{MaxAttempts: c.attempts, Backoff: backoff}))
+			if r := s.must(Cancel{ID: h.ID}); r.Repeated || r.Task.Status != record.StatusClaimed || !r.Task.CancelRequested {
 				t.Errorf("asked, the task is %+v", r.Task)
 			}
 			if r := s.must(Cancel{ID: h.ID}); !r.Repeated {
@@ -81,7 +85,7 @@ func TestMachine_CancelsClaimedTasks(t *testing.T) {
 			end := c.end(s, h)
 			s.must(end)
 			got := s.status(h.ID, c.want)
-			if got.Log[0].Outcome != c.outcome || got.Token != h.Token || (got.WorkerID == "") != (c.want == StatusCancelled) || got.Error == leaseExpired {
+			if got.Log[0].Outcome != c.outcome || got.Token != h.Token || (got.WorkerID == "") != (c.want == record.StatusCancelled) || got.Error == leaseExpired {
 				t.Errorf("ended as %+v", got)
 			}
 			if _, expiry := end.(Expire); expiry {
@@ -101,23 +105,23 @@ func TestMachine_CancelsClaimedTasks(t *testing.T) {
 func TestMachine_RetriesCancelledTasks(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	h := s.claim(s.submit(NewTask{}))
+	h := s.claim(s.submit(record.NewTask{}))
 	s.must(Cancel{ID: h.ID})
 	s.must(Fail{Hold: h})
 	s.must(Retry{ID: h.ID, Token: h.Token})
-	if got := s.status(h.ID, StatusPending); got.CancelRequested || got.CompletedAt != 0 || got.RemoveAt != 0 {
+	if got := s.status(h.ID, record.StatusPending); got.CancelRequested || got.CompletedAt != 0 || got.RemoveAt != 0 {
 		t.Errorf("retried as %+v", got)
 	}
 	s.must(Fail{Hold: s.claim(h.ID)})
-	s.status(h.ID, StatusPending)
+	s.status(h.ID, record.StatusPending)
 	s.due(0)
 }
 
 func TestMachine_RetriesTasksThatWait(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	id := s.submit(NewTask{DelayMS: 1000})
-	if r := s.must(Retry{ID: id, Token: 77, AddAttempts: 5}); !r.Repeated || r.Task.Status != StatusPending || r.Task.MaxAttempts != 3 {
+	id := s.submit(record.NewTask{DelayMS: 1000})
+	if r := s.must(Retry{ID: id, Token: 77, AddAttempts: 5}); !r.Repeated || r.Task.Status != record.StatusPending || r.Task.MaxAttempts != 3 {
 		t.Errorf("a scheduled task is retried as %+v", r)
 	}
 	s.due(0)
@@ -149,10 +153,10 @@ func TestMachine_FreesActiveKeys(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory(t)
-			n := NewTask{Key: "k", UniqueActive: true, ExpiresAt: s.T + 50}
+			n := record.NewTask{Key: "k", UniqueActive: true, ExpiresAt: s.T + 50}
 			first := s.submit(n)
-			again := NewTask{Type: "mail", Key: "k", UniqueActive: true}
-			if r := s.must(Submit{Tasks: []NewTask{again}}).Submitted[0]; r.Created || r.Task.ID != first {
+			again := record.NewTask{Type: "mail", Key: "k", UniqueActive: true}
+			if r := s.must(Submit{Tasks: []record.NewTask{again}}).Submitted[0]; r.Created || r.Task.ID != first {
 				t.Fatalf("while it is active: %+v", r)
 			}
 			c.end(s, first)
@@ -176,7 +180,7 @@ func TestMachine_FreesActiveKeys(t *testing.T) {
 func TestMachine_RetriesTakeActiveKeysAgain(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	id := s.submit(NewTask{Key: "k", UniqueActive: true, RetentionMS: 100})
+	id := s.submit(record.NewTask{Key: "k", UniqueActive: true, RetentionMS: 100})
 	s.must(Cancel{ID: id})
 	s.must(Retry{ID: id})
 	if got := s.m.ByKey("k"); got == nil || got.ID != id {
@@ -185,5 +189,5 @@ func TestMachine_RetriesTakeActiveKeysAgain(t *testing.T) {
 	s.must(Cancel{ID: id})
 	s.wait(100)
 	s.must(Tick{})
-	s.submit(NewTask{Key: "k"}) // what is gone does not have it either
+	s.submit(record.NewTask{Key: "k"}) // what is gone does not have it either
 }

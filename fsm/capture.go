@@ -3,6 +3,7 @@ package fsm
 import (
 	"sync/atomic"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 	"github.com/claimq/claimq/fsm/trail"
 )
@@ -10,14 +11,14 @@ import (
 // Snapshot is a captured state. Its methods are safe beside the machine's
 // Apply, from one goroutine at a time.
 type Snapshot struct {
-	header    header
-	tasks     table.View[Task]
-	requests  table.View[request]
-	nodes     []NodeRecord  // sorted by UUID
-	types     []*typeRecord // sorted by name; copies
-	gone      table.View[gone]
+	header    record.Header
+	tasks     table.View[record.Task]
+	requests  table.View[record.Request]
+	nodes     []record.NodeRecord // sorted by UUID
+	types     []*record.TaskType  // sorted by name; copies
+	gone      table.View[record.Gone]
 	trail     trail.View
-	schedules []*ScheduleView // sorted by name
+	schedules []*record.ScheduleView // sorted by name
 	released  atomic.Bool
 }
 
@@ -29,7 +30,7 @@ func (m *Machine) Snapshot() *Snapshot {
 		tasks:     m.tasks.View(),
 		requests:  m.requests.View(),
 		nodes:     m.nodes,
-		types:     cloneTypes(m.settings),
+		types:     record.CloneTypes(m.settings),
 		gone:      m.gone.View(),
 		trail:     m.trail.View(),
 		schedules: m.schedules,

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // checkSteps compares what is derived of parents and their steps with what the
@@ -13,7 +14,7 @@ func (m *Machine) checkSteps() error {
 	parents := 0
 	var finalizing []index.Moment
 	for id, t := range m.tasks.All() {
-		o := t.options()
+		o := t.Opts()
 		if o.Step != nil {
 			if problem := m.problemAsStep(t, o.Step); problem != "" {
 				return fmt.Errorf("step %d of %d %s: %+v", t.StepPlace(), o.Step.ParentID, problem, *t)
@@ -40,27 +41,27 @@ func (m *Machine) checkSteps() error {
 }
 
 // problemAsStep returns what is wrong with the task as a step, "" if nothing is.
-func (m *Machine) problemAsStep(t *Task, s *Step) string {
+func (m *Machine) problemAsStep(t *record.Task, s *record.Step) string {
 	parent := m.tasks.Get(s.ParentID)
 	switch {
-	case parent == nil || parent.options().Parent == nil:
+	case parent == nil || parent.Opts().Parent == nil:
 		return "has no parent"
 	case s.Plan != parent.Options.Parent.Plan || t.ID <= s.ParentID || t.ID > s.ParentID+uint64(len(s.Plan.Steps)):
 		return "has no place in the plan, or another plan"
 	case parent.Status.Ended() && !t.Status.Ended():
 		return "goes on though its parent has ended"
-	case t.Options.Parent != nil || t.Key != "" || t.Options.UniqueActive || t.Options.RetentionMS != 0 || t.RemoveAt != 0 || t.Status == StatusRunning:
+	case t.Options.Parent != nil || t.Key != "" || t.Options.UniqueActive || t.Options.RetentionMS != 0 || t.RemoveAt != 0 || t.Status == record.StatusRunning:
 		return "has what only a parent has"
 	}
 	waits, inVain := false, false
 	for _, on := range s.Plan.Steps[t.ID-s.ParentID-1].DependsOn {
 		status := m.tasks.Get(s.ParentID + 1 + uint64(on)).Status
-		waits = waits || status != StatusCompleted
-		inVain = inVain || status == StatusFailed || status == StatusCancelled
+		waits = waits || status != record.StatusCompleted
+		inVain = inVain || status == record.StatusFailed || status == record.StatusCancelled
 	}
-	asked := t.Status == StatusClaimed && t.CancelRequested
+	asked := t.Status == record.StatusClaimed && t.CancelRequested
 	switch {
-	case !t.Status.Ended() && waits != (t.Status == StatusBlocked), t.Status == StatusCompleted && waits:
+	case !t.Status.Ended() && waits != (t.Status == record.StatusBlocked), t.Status == record.StatusCompleted && waits:
 		return "is blocked, or is not, as it should not be"
 	case inVain && !t.Status.Ended():
 		return "waits for one that will not complete"
@@ -72,22 +73,22 @@ func (m *Machine) problemAsStep(t *Task, s *Step) string {
 
 // checkParent compares what is derived of the parent with its steps. It returns
 // their statuses.
-func (m *Machine) checkParent(t *Task, p *Plan) (statuses []Status, err error) {
+func (m *Machine) checkParent(t *record.Task, p *record.Plan) (statuses []record.Status, err error) {
 	want := parentState{tasks: 1, ended: t.Status.Ended(), waiting: make([]uint16, len(p.Steps))}
 	for place := range p.Steps {
 		s := m.tasks.Get(t.ID + 1 + uint64(place))
-		if s == nil || s.options().Step == nil || s.Options.Step.ParentID != t.ID {
+		if s == nil || s.Opts().Step == nil || s.Options.Step.ParentID != t.ID {
 			return statuses, fmt.Errorf("step %d is not there", place)
 		}
 		statuses = append(statuses, s.Status)
 		want.tasks++
 		want.counts[s.Status]++
-		want.bytes += heldBytes(s)
-		if s.Status == StatusClaimed && s.CancelRequested {
+		want.bytes += record.HeldBytes(s)
+		if s.Status == record.StatusClaimed && s.CancelRequested {
 			want.asked++
 		}
 		for _, on := range p.Steps[place].DependsOn {
-			if m.tasks.Get(t.ID+1+uint64(on)).Status != StatusCompleted {
+			if m.tasks.Get(t.ID+1+uint64(on)).Status != record.StatusCompleted {
 				want.waiting[place]++
 			}
 		}
@@ -103,20 +104,20 @@ func (m *Machine) checkParent(t *Task, p *Plan) (statuses []Status, err error) {
 }
 
 // problemAsParent returns what is wrong with the parent itself.
-func problemAsParent(t *Task, p *Plan, steps []Status) error {
-	open := slices.ContainsFunc(steps, func(s Status) bool { return !s.Ended() })
+func problemAsParent(t *record.Task, p *record.Plan, steps []record.Status) error {
+	open := slices.ContainsFunc(steps, func(s record.Status) bool { return !s.Ended() })
 	f := t.Options.Parent.Finalization
 	held := f != nil && f.ProcessorID != ""
 	switch {
-	case t.Status != StatusRunning && !t.Status.Ended():
+	case t.Status != record.StatusRunning && !t.Status.Ended():
 		return fmt.Errorf("it has steps and is %v", t.Status)
-	case t.Status == StatusRunning && !open && (!p.ByClaim || t.CancelRequested):
+	case t.Status == record.StatusRunning && !open && (!p.ByClaim || t.CancelRequested):
 		return fmt.Errorf("it is stuck: nothing is left to wait for")
 	case t.Attempts != 0 || len(t.Log) != 0 || t.Options.Group != "" || t.Options.ExpiresAt != 0 || t.RunAt != 0:
 		return fmt.Errorf("it has what only a task has that is claimed: %+v", *t)
-	case t.Status == StatusRunning && (t.WorkerID != "" || t.Token != 0) || t.Status.Ended() && !p.ByClaim && t.WorkerID != "":
+	case t.Status == record.StatusRunning && (t.WorkerID != "" || t.Token != 0) || t.Status.Ended() && !p.ByClaim && t.WorkerID != "":
 		return fmt.Errorf("it was finalized by %q with token %d", t.WorkerID, t.Token)
-	case held && t.Status != StatusRunning, f != nil && held != (f.Token != 0 && f.TimeoutMS > 0 && f.EndU > 0), f != nil && len(f.Attempts) > 100:
+	case held && t.Status != record.StatusRunning, f != nil && held != (f.Token != 0 && f.TimeoutMS > 0 && f.EndU > 0), f != nil && len(f.Attempts) > 100:
 		return fmt.Errorf("its finalization is %+v", *f)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // mustCheck fails the test if an invariant of the state is broken.
@@ -42,8 +43,8 @@ func (m *Machine) checkTasks() error {
 			return fmt.Errorf("task %d %s: %+v", id, problem, *t)
 		}
 		for i, a := range t.Log {
-			open := a.Outcome == OutcomeNone
-			if open != (t.Status == StatusClaimed && i == len(t.Log)-1) || open != (a.EndedAt == 0) {
+			open := a.Outcome == record.OutcomeNone
+			if open != (t.Status == record.StatusClaimed && i == len(t.Log)-1) || open != (a.EndedAt == 0) {
 				return fmt.Errorf("task %d is %v, its log %+v", id, t.Status, t.Log)
 			}
 			if other, taken := tokens[a.Token]; taken || a.Token >= m.header.NextToken || i > 0 && a.Token <= t.Log[i-1].Token {
@@ -66,36 +67,36 @@ func (m *Machine) checkTasks() error {
 }
 
 // problemOf returns what is wrong with the fields of the task, "" if nothing is.
-func (m *Machine) problemOf(t *Task) string {
-	waits := t.Status == StatusPending || t.Status == StatusScheduled || t.Status == StatusBlocked
-	o := t.options()
+func (m *Machine) problemOf(t *record.Task) string {
+	waits := t.Status == record.StatusPending || t.Status == record.StatusScheduled || t.Status == record.StatusBlocked
+	o := t.Opts()
 	parent := o.Parent != nil
 	switch {
-	case t.Status == StatusBlocked && o.Step == nil || parent != (t.Status == StatusRunning) && !(parent && t.Status.Ended()):
+	case t.Status == record.StatusBlocked && o.Step == nil || parent != (t.Status == record.StatusRunning) && !(parent && t.Status.Ended()):
 		return "has a status of tasks with steps, or as if it had none"
-	case (t.Status == StatusClaimed) != (t.LeaseSeq > 0) || (t.LeaseSeq > 0) != (t.ClaimLeaseMS > 0) || t.LeaseSeq == 0 && t.LeaseEndU != 0:
+	case (t.Status == record.StatusClaimed) != (t.LeaseSeq > 0) || (t.LeaseSeq > 0) != (t.ClaimLeaseMS > 0) || t.LeaseSeq == 0 && t.LeaseEndU != 0:
 		return "has a lease without a claim, or a claim without"
 	case waits && (t.Token != 0 || t.WorkerID != "" || t.CancelRequested):
 		return "waits with traces of a claim"
 	case !waits && !parent && t.Token != lastToken(t.Log):
 		return "has not its last claim's token"
-	case (t.Status == StatusClaimed || t.Status == StatusCompleted && !parent) && (t.Token == 0 || t.WorkerID == ""):
+	case (t.Status == record.StatusClaimed || t.Status == record.StatusCompleted && !parent) && (t.Token == 0 || t.WorkerID == ""):
 		return "is claimed or completed by nobody"
-	case t.Status == StatusCancelled && t.WorkerID != "":
+	case t.Status == record.StatusCancelled && t.WorkerID != "":
 		return "is cancelled by a worker"
-	case t.Status == StatusScheduled && t.RunAt <= 0:
+	case t.Status == record.StatusScheduled && t.RunAt <= 0:
 		return "is scheduled without a time"
 	case t.Status.Ended() != (t.CompletedAt != 0) || !t.Status.Ended() && t.RemoveAt != 0:
 		return "has times of an end without one, or none"
 	case t.RemoveAt != 0 && t.RemoveAt <= t.CompletedAt:
 		return "is there though it is not to be kept"
-	case t.Status != StatusCompleted && (t.Then != nil || t.Result != nil || t.ResultPayload != nil):
+	case t.Status != record.StatusCompleted && (t.Then != nil || t.Result != nil || t.ResultPayload != nil):
 		return "has results without being completed"
 	case t.MaxAttempts < 0 || t.Attempts < 0 || t.MaxAttempts > 0 && t.Attempts > t.MaxAttempts:
 		return "has more attempts than it may"
 	case waits && !attemptsLeft(t):
 		return "waits without attempts left"
-	case len(t.Log) > attemptsLogMax:
+	case len(t.Log) > record.AttemptsLogMax:
 		return "remembers too many attempts"
 	case t.Options != nil && o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && !o.KeyOfType && o.Traceparent == "" && !parent && o.Step == nil:
 		return "has empty options"
@@ -105,11 +106,11 @@ func (m *Machine) problemOf(t *Task) string {
 
 // finalizationToken returns the token of the claim by which the parent is to be
 // finalized, or was; 0 if there is none.
-func finalizationToken(t *Task) uint64 {
-	switch p := t.options().Parent; {
+func finalizationToken(t *record.Task) uint64 {
+	switch p := t.Opts().Parent; {
 	case p == nil:
 		return 0
-	case t.Status != StatusRunning:
+	case t.Status != record.StatusRunning:
 		return t.Token
 	case p.Finalization != nil:
 		return p.Finalization.Token
@@ -118,7 +119,7 @@ func finalizationToken(t *Task) uint64 {
 }
 
 // lastToken returns the token of the last claim, 0 if there was none.
-func lastToken(log []Attempt) uint64 {
+func lastToken(log []record.Attempt) uint64 {
 	if len(log) == 0 {
 		return 0
 	}
@@ -126,15 +127,15 @@ func lastToken(log []Attempt) uint64 {
 }
 
 func (m *Machine) checkCounts() error {
-	var all [StatusCancelled + 1]int64
-	types := map[string]*[StatusCancelled + 1]int64{}
+	var all [record.StatusCancelled + 1]int64
+	types := map[string]*[record.StatusCancelled + 1]int64{}
 	for _, r := range m.settings {
-		types[r.Name] = new([StatusCancelled + 1]int64)
+		types[r.Name] = new([record.StatusCancelled + 1]int64)
 	}
 	for _, t := range m.tasks.All() {
 		all[t.Status]++
 		if types[t.Type] == nil {
-			types[t.Type] = new([StatusCancelled + 1]int64)
+			types[t.Type] = new([record.StatusCancelled + 1]int64)
 		}
 		types[t.Type][t.Status]++
 	}
@@ -158,21 +159,21 @@ func (m *Machine) checkKeys() error {
 	keys, goneKeys := map[string]uint64{}, map[string]uint64{}
 	for id, t := range m.tasks.All() {
 		if t.Key == "" {
-			if t.options().KeyOfType {
+			if t.Opts().KeyOfType {
 				return fmt.Errorf("task %d has no key, of its type", id)
 			}
 			continue
 		}
-		if t.options().UniqueActive && t.Status.Ended() {
+		if t.Opts().UniqueActive && t.Status.Ended() {
 			continue
 		}
-		if other, taken := keys[t.keyName()]; taken {
+		if other, taken := keys[t.KeyName()]; taken {
 			return fmt.Errorf("tasks %d and %d have the key %q", other, id, t.Key)
 		}
-		keys[t.keyName()] = id
+		keys[t.KeyName()] = id
 	}
 	for id, t := range m.tasks.All() {
-		if all := m.byKeyName(t.Key); holdsKey(t) && t.options().KeyOfType && all != nil && all.Type == t.Type {
+		if all := m.byKeyName(t.Key); record.HoldsKey(t) && t.Opts().KeyOfType && all != nil && all.Type == t.Type {
 			return fmt.Errorf("tasks %d and %d of the type %s have the key %q", all.ID, id, t.Type, t.Key)
 		}
 	}
@@ -180,13 +181,13 @@ func (m *Machine) checkKeys() error {
 		if g.Key == "" {
 			continue
 		}
-		if other, taken := goneKeys[g.keyName()]; taken {
+		if other, taken := goneKeys[g.KeyName()]; taken {
 			return fmt.Errorf("the removed tasks %d and %d have the key %q", other, id, g.Key)
 		}
 		if holder := m.holder(g.Type, g.Key, true); holder != nil && g.ForgetU > m.header.Stamp.U {
 			return fmt.Errorf("task %d has the key %q, the removed task %d is remembered with it", holder.ID, g.Key, id)
 		}
-		goneKeys[g.keyName()] = id
+		goneKeys[g.KeyName()] = id
 	}
 	if err := checkNames(m.keys, keys); err != nil {
 		return fmt.Errorf("keys: %w", err)
@@ -211,11 +212,11 @@ func checkNames(names *index.Names, want map[string]uint64) error {
 }
 
 // firstIn returns the id of the task that comes first, 0 if there is none.
-func firstIn(o index.Order, tasks []*Task) uint64 {
+func firstIn(o index.Order, tasks []*record.Task) uint64 {
 	if len(tasks) == 0 {
 		return 0
 	}
-	return slices.MinFunc(tasks, func(a, b *Task) int {
+	return slices.MinFunc(tasks, func(a, b *record.Task) int {
 		switch o {
 		case index.Highest:
 			return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
@@ -231,7 +232,7 @@ func firstIn(o index.Order, tasks []*Task) uint64 {
 func (m *Machine) checkClaims() error {
 	n := 0
 	for id, t := range m.tasks.All() {
-		if t.Status != StatusClaimed {
+		if t.Status != record.StatusClaimed {
 			continue
 		}
 		n++
@@ -298,7 +299,7 @@ func (m *Machine) checkRequests() error {
 }
 
 func (m *Machine) checkNodes() error {
-	if !slices.IsSortedFunc(m.nodes, func(a, b NodeRecord) int { return cmp.Compare(a.UUID, b.UUID) }) {
+	if !slices.IsSortedFunc(m.nodes, func(a, b record.NodeRecord) int { return cmp.Compare(a.UUID, b.UUID) }) {
 		return fmt.Errorf("nodes are not sorted: %+v", m.nodes)
 	}
 	return nil
@@ -306,7 +307,7 @@ func (m *Machine) checkNodes() error {
 
 // checkSchedules: each waits for its slot in the index, in the order of slots.
 func (m *Machine) checkSchedules() error {
-	var waiting []*ScheduleView
+	var waiting []*record.ScheduleView
 	for i, v := range m.schedules {
 		if i > 0 && v.Name <= m.schedules[i-1].Name || v.Paused && v.NextRunAt != 0 || m.Schedule(v.Name) != v || v.LastTaskID >= m.header.NextID {
 			return fmt.Errorf("schedule %d is %+v", i, *v)
@@ -315,10 +316,10 @@ func (m *Machine) checkSchedules() error {
 			waiting = append(waiting, v)
 		}
 	}
-	slices.SortFunc(waiting, func(a, b *ScheduleView) int {
+	slices.SortFunc(waiting, func(a, b *record.ScheduleView) int {
 		return cmp.Or(cmp.Compare(a.NextRunAt, b.NextRunAt), cmp.Compare(a.Name, b.Name))
 	})
-	if due := m.DueSchedules(math.MaxInt64, schedulesMax); !slices.Equal(waiting, due) || m.slots.Len() != len(waiting) {
+	if due := m.DueSchedules(math.MaxInt64, record.SchedulesMax); !slices.Equal(waiting, due) || m.slots.Len() != len(waiting) {
 		return fmt.Errorf("%d of %d schedules wait, want %d", len(due), m.slots.Len(), len(waiting))
 	}
 	return nil
@@ -327,21 +328,21 @@ func (m *Machine) checkSchedules() error {
 func (m *Machine) checkBytes() error {
 	want := int64(0)
 	for _, t := range m.tasks.All() {
-		want += heldBytes(t)
+		want += record.HeldBytes(t)
 	}
 	for _, ts := range m.types {
 		for name := range ts.groups {
-			want += bytesOfGroup(name)
+			want += record.BytesOfGroup(name)
 		}
 	}
 	for _, r := range m.requests.All() {
-		want += bytesOfRequest(r)
+		want += record.BytesOfRequest(r)
 	}
 	for _, g := range m.gone.All() {
-		want += bytesOfGone(g)
+		want += record.BytesOfGone(g)
 	}
 	for _, v := range m.schedules {
-		want += bytesOfSchedule(v)
+		want += record.BytesOfSchedule(v)
 	}
 	if m.bytes != want || m.Bytes() != want+m.trail.Bytes()+bytesOfGaps(&m.tasks) {
 		return fmt.Errorf("%d bytes are held, want %d", m.bytes, want)

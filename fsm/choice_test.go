@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // choices makes commands for logs in which types have settings, tasks have
@@ -38,7 +40,7 @@ func (g *choices) apply(t testing.TB) testEntry {
 	g.stamp.T += int64(g.dice(400))
 	e := testEntry{Index: g.m.Index() + 1, Stamp: g.stamp}
 	if e.Index == 1 {
-		e.Commands = []Command{SetLevel{Level: levelLife}}
+		e.Commands = []Command{SetLevel{Level: record.LevelLife}}
 	}
 	for range 1 + g.dice(4) {
 		e.Commands = append(e.Commands, g.choose())
@@ -80,12 +82,12 @@ func (g *choices) choose() Command {
 }
 
 func (g *choices) tasks() Command {
-	tasks := make([]NewTask, 1+g.dice(3))
+	tasks := make([]record.NewTask, 1+g.dice(3))
 	for i := range tasks {
-		tasks[i] = NewTask{
+		tasks[i] = record.NewTask{
 			Type: g.taskType(), Payload: []byte("p"),
 			Priority:    int32(g.dice(3) * g.dice(2)),
-			MaxAttempts: pick[int32](&g.generator, DefaultAttempts, 0, 1, 2, 1000, 2000),
+			MaxAttempts: pick[int32](&g.generator, record.DefaultAttempts, 0, 1, 2, 1000, 2000),
 			Group:       pick(&g.generator, "", "", "a", "b"),
 			DelayMS:     int64(g.dice(2) * g.dice(2) * 500),
 		}
@@ -109,8 +111,8 @@ func (g *choices) next() ClaimNext {
 func (g *choices) settings() Command {
 	return SetType{
 		Type: g.taskType(),
-		Set:  TypeFields(g.dice(int(typeFieldsAll) + 1)),
-		Settings: TypeSettings{
+		Set:  record.TypeFields(g.dice(int(record.TypeFieldsAll) + 1)),
+		Settings: record.TypeSettings{
 			Paused:     g.dice(3) == 0,
 			MaxClaimed: int32(g.dice(4)),
 			RateLimit:  pick[int64](&g.generator, 0, 1_000_000, 2_500_001, 333_333),
@@ -200,7 +202,7 @@ func TestChoices_AreTold(t *testing.T) {
 		}
 		n := min(int64(ts.ready), ts.slots())
 		if ts.record != nil {
-			n = min(n, ts.record.claimsAt(m.header.Stamp.T))
+			n = min(n, ts.record.ClaimsAt(m.header.Stamp.T))
 		}
 		return n
 	}
@@ -222,7 +224,7 @@ func TestChoices_AreTold(t *testing.T) {
 			}
 			for name, was := range before {
 				least := room(m, name) - was
-				if *m.settingsOf(name) != (TypeSettings{}) {
+				if *m.settingsOf(name) != (record.TypeSettings{}) {
 					least = min(least, 1)
 					if m.settingsOf(name).RateLimit > 0 && was > 0 {
 						least = 0

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -35,9 +36,9 @@ func (c ClaimNext) needs() uint32 {
 	case c.SortBy != SortRandom && c.MoreAttempts == 0:
 		return 0
 	case c.Types == nil: // a version below took nothing
-		return levelActs
+		return record.LevelActs
 	}
-	return levelLife
+	return record.LevelLife
 }
 
 func (c ClaimNext) applyTo(m *Machine) (Result, error) { return m.claimNext(c), nil }
@@ -99,13 +100,13 @@ func (m *Machine) claimNext(c ClaimNext) Result {
 			break
 		}
 		// To be claimed it is edited in any case.
-		size += answerBytes(m.tasks.Edit(id))
+		size += record.AnswerBytes(m.tasks.Edit(id))
 		if size > answerBytesMax && (len(claims) > 0 || m.answered > 0) {
 			m.tasks.Rest(id)
 			break
 		}
 		if claims == nil {
-			claims = m.answers.claims.take(int(min(int64(c.Limit), m.counts[StatusPending])))[:0]
+			claims = m.answers.claims.take(int(min(int64(c.Limit), m.counts[record.StatusPending])))[:0]
 			seq = m.nextRequest(c.RequestID)
 		}
 		t := m.begin(id, c.WorkerID, c.LeaseMS, seq)
@@ -119,7 +120,7 @@ func (m *Machine) claimNext(c ClaimNext) Result {
 // Claimable reports whether applying c at now would take a task or repeat an
 // earlier answer. It goes by the clocks of now: a limit that was reached by the
 // state's may let tasks be claimed again.
-func (m *Machine) Claimable(c ClaimNext, now Stamp) bool {
+func (m *Machine) Claimable(c ClaimNext, now record.Stamp) bool {
 	if r, _ := m.findRequest(c.RequestID); r != nil && (r.Live > 0 || r.ForgetU > now.U) {
 		return true
 	}
@@ -150,12 +151,12 @@ func (m *Machine) claimTask(c ClaimTask) Result {
 		return Result{Code: CodeTaskNotFound}
 	case t.Status.Ended():
 		return m.refused(endedCode(t.Status), t)
-	case t.Status == StatusClaimed && t.WorkerID == c.WorkerID:
+	case t.Status == record.StatusClaimed && t.WorkerID == c.WorkerID:
 		// It takes nothing, so the request is not remembered.
 		result := m.oneClaim(m.extendLease(c.ID, c.LeaseMS))
 		result.Repeated = true
 		return result
-	case t.Status == StatusClaimed:
+	case t.Status == record.StatusClaimed:
 		return m.refused(CodeTaskAlreadyClaimed, t)
 	}
 	if reason := m.notClaimable(t); reason != "" {
@@ -171,16 +172,16 @@ func (m *Machine) claimTask(c ClaimTask) Result {
 
 // notClaimable returns why the task, which is neither claimed nor ended, cannot
 // be claimed by its id now; "" if it can.
-func (m *Machine) notClaimable(t *Task) Reason {
+func (m *Machine) notClaimable(t *record.Task) Reason {
 	ts := m.types[t.Type]
 	switch {
-	case t.Status != StatusPending:
+	case t.Status != record.StatusPending:
 		return Reason(t.Status.String())
 	case !m.leads(t):
 		return ReasonGroupBehind
 	case ts.slots() <= 0:
 		return ReasonLimitReached
-	case ts.record != nil && ts.record.claimableAt(m.header.Stamp.T) > m.header.Stamp.T:
+	case ts.record != nil && ts.record.ClaimableAt(m.header.Stamp.T) > m.header.Stamp.T:
 		return ReasonRateLimited
 	}
 	return ""
@@ -188,13 +189,13 @@ func (m *Machine) notClaimable(t *Task) Reason {
 
 // begin begins a claim of the pending task and returns the task. The claim
 // request with that sequence number, if not 0, is told when the claim ends.
-func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint64) *Task {
+func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint64) *record.Task {
 	t := m.edit(id)
 	if r := m.typeNamed(t.Type).record; r != nil {
 		m.noteType(r)
-		r.spend(m.header.Stamp.T)
+		r.Spend(m.header.Stamp.T)
 	}
-	t.Status = StatusClaimed
+	t.Status = record.StatusClaimed
 	if t.Attempts < math.MaxInt32 {
 		t.Attempts++
 	}
@@ -208,7 +209,7 @@ func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint6
 	t.ClaimLeaseMS = leaseMS
 	t.LeaseEndU = m.header.Stamp.U + leaseMS
 	t.ClaimedAt = m.header.Stamp.T
-	t.Log = logBegun(t.Log, Attempt{WorkerID: workerID, Token: t.Token, ClaimedAt: t.ClaimedAt})
+	t.Log = logBegun(t.Log, record.Attempt{WorkerID: workerID, Token: t.Token, ClaimedAt: t.ClaimedAt})
 	m.edited(t)
 
 	m.claims.Set(t.Token, claimRef{task: id, request: request, place: m.holdings.Hold(&m.typeNamed(t.Type).held, t.WorkerID, t.ID)})
@@ -218,24 +219,24 @@ func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint6
 }
 
 // leaseOfTask returns how long a claim of the task lasts that asks for nothing.
-func (m *Machine) leaseOfTask(t *Task) int64 {
-	return cmp.Or(t.LeaseMS, m.settingsOf(t.Type).LeaseMS, m.header.Defaults.LeaseMS, defaultLeaseMS)
+func (m *Machine) leaseOfTask(t *record.Task) int64 {
+	return cmp.Or(t.LeaseMS, m.settingsOf(t.Type).LeaseMS, m.header.Defaults.LeaseMS, record.DefaultLeaseMS)
 }
 
 // logBegun returns the attempts log with one more attempt, without the oldest
 // one if it is full.
-func logBegun(log []Attempt, a Attempt) []Attempt {
-	if len(log) >= attemptsLogMax {
-		log = log[len(log)-attemptsLogMax+1:]
+func logBegun(log []record.Attempt, a record.Attempt) []record.Attempt {
+	if len(log) >= record.AttemptsLogMax {
+		log = log[len(log)-record.AttemptsLogMax+1:]
 	}
-	longer := make([]Attempt, len(log)+1)
+	longer := make([]record.Attempt, len(log)+1)
 	copy(longer, log)
 	longer[len(log)] = a
 	return longer
 }
 
 // leaseOf returns the lease of a claimed task.
-func leaseOf(t *Task) Lease {
+func leaseOf(t *record.Task) Lease {
 	return Lease{TaskID: t.ID, Token: t.Token, Seq: t.LeaseSeq, EndU: t.LeaseEndU}
 }
 

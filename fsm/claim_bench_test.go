@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // BenchmarkClaimRatio compares a claim among many tasks of 1,000 types with one on
@@ -30,22 +32,22 @@ func BenchmarkClaimRatio(b *testing.B) {
 		compare("5", listed[:min(5, types)]...)
 		compare("100", listed...)
 		compare("any")
-		set := func(set TypeFields, settings TypeSettings) {
+		set := func(set record.TypeFields, settings record.TypeSettings) {
 			large.apply(b, SetType{Type: listed[0], Set: set, Settings: settings})
 		}
-		set(TypePaused, TypeSettings{Paused: true})
+		set(record.TypePaused, record.TypeSettings{Paused: true})
 		compare("any/head=paused")
 		compare("5/head=paused", listed[:min(5, types)]...)
-		set(TypePaused, TypeSettings{})
-		set(TypeMaxClaimed, TypeSettings{MaxClaimed: 1})
+		set(record.TypePaused, record.TypeSettings{})
+		set(record.TypeMaxClaimed, record.TypeSettings{MaxClaimed: 1})
 		large.apply(b, ClaimNext{WorkerID: "holder", Types: listed[:1], Limit: 1})
 		compare("any/head=limited")
 		compare("5/head=limited", listed[:min(5, types)]...)
 		rare := &benchState{m: New()}
-		rare.apply(b, SetLevel{Level: FeatureLevel})
+		rare.apply(b, SetLevel{Level: record.FeatureLevel})
 		for range benchRound {
-			rare.apply(b, Submit{Tasks: []NewTask{{Type: "rare", Params: []byte("1")}}})
-			large.apply(b, Submit{Tasks: []NewTask{{Type: "rare", Params: []byte("1")}}})
+			rare.apply(b, Submit{Tasks: []record.NewTask{{Type: "rare", Params: []byte("1")}}})
+			large.apply(b, Submit{Tasks: []record.NewTask{{Type: "rare", Params: []byte("1")}}})
 		}
 		b.Run("types=rare", func(b *testing.B) { rare.compareClaims(b, large, []string{"rare"}) })
 	})
@@ -111,7 +113,7 @@ func (s *benchState) timeClaims(b *testing.B, types []string) time.Duration {
 
 // timeRound is timeClaims of any claim of one task.
 func (s *benchState) timeRound(b *testing.B, c ClaimNext) time.Duration {
-	claimed, entries := make([]Task, benchRound), make([][]byte, benchRound)
+	claimed, entries := make([]record.Task, benchRound), make([][]byte, benchRound)
 	for i := range entries {
 		entries[i] = s.appendEntry(nil, s.index+1+uint64(i), c)
 	}
@@ -123,7 +125,7 @@ func (s *benchState) timeRound(b *testing.B, c ClaimNext) time.Duration {
 	for _, t := range claimed {
 		s.apply(b, Complete{Hold: Hold{ID: t.ID, WorkerID: "worker-1", Token: t.Token}})
 		s.apply(b, Delete{ID: t.ID})
-		s.apply(b, Submit{Tasks: []NewTask{{Type: t.Type, Params: t.Params}}})
+		s.apply(b, Submit{Tasks: []record.NewTask{{Type: t.Type, Params: t.Params}}})
 	}
 	return took
 }

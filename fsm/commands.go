@@ -1,6 +1,10 @@
 package fsm
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // Command is one mutation as the log holds it. Exactly the types of the table below
 // implement it, each in a file of its own noun: what it means, what it names, and how
@@ -25,7 +29,7 @@ type Command interface {
 type judged interface {
 	// judge returns acts true if the command, applied at now, would change anything,
 	// else its answer, which has the state's own task. It reads only.
-	judge(m *Machine, now Stamp) (result Result, acts bool)
+	judge(m *Machine, now record.Stamp) (result Result, acts bool)
 }
 
 // A command with fields that appeared later than it did.
@@ -118,17 +122,17 @@ var commands = [...]row{
 	kindRetry:     {of: Retry{}, name: "retry", level: 1, lane: LaneSettle, op: true, family: true, steps: true},
 	kindDelete:    {of: Delete{}, name: "delete", level: 1, lane: LaneSettle, op: true, family: true},
 	kindExpire:    {of: Expire{}, name: "expire", level: 1, lane: LaneExpire},
-	kindCancel:    {of: Cancel{}, name: "cancel", level: levelLife, lane: LaneSettle, op: true, family: true, steps: true},
-	kindPatch:     {of: Patch{}, name: "patch", level: levelLife, lane: LaneSettle, steps: true},
-	kindSetType:   {of: SetType{}, name: "set type", level: levelLife, lane: LaneSettle},
-	kindEvict:     {of: Evict{}, name: "evict", level: levelLife, lane: LaneInternal},
-	kindBatch:     {of: Batch{}, name: "batch", level: levelLife, lane: LaneSettle, family: true}, // it may settle
-	kindAct:       {of: Act{}, name: "act", level: levelSight, lane: LaneSettle},
+	kindCancel:    {of: Cancel{}, name: "cancel", level: record.LevelLife, lane: LaneSettle, op: true, family: true, steps: true},
+	kindPatch:     {of: Patch{}, name: "patch", level: record.LevelLife, lane: LaneSettle, steps: true},
+	kindSetType:   {of: SetType{}, name: "set type", level: record.LevelLife, lane: LaneSettle},
+	kindEvict:     {of: Evict{}, name: "evict", level: record.LevelLife, lane: LaneInternal},
+	kindBatch:     {of: Batch{}, name: "batch", level: record.LevelLife, lane: LaneSettle, family: true}, // it may settle
+	kindAct:       {of: Act{}, name: "act", level: record.LevelSight, lane: LaneSettle},
 
-	kindClaimFinalization:   {of: ClaimFinalization{}, name: "claim finalization", level: levelSteps, lane: LaneSettle},
-	kindExtendFinalization:  {of: ExtendFinalization{}, name: "extend finalization", level: levelSteps, lane: LaneSettle},
-	kindReleaseFinalization: {of: ReleaseFinalization{}, name: "release finalization", level: levelSteps, lane: LaneSettle},
-	kindFinalize:            {of: Finalize{}, name: "finalize", level: levelSteps, lane: LaneSettle},
+	kindClaimFinalization:   {of: ClaimFinalization{}, name: "claim finalization", level: record.LevelSteps, lane: LaneSettle},
+	kindExtendFinalization:  {of: ExtendFinalization{}, name: "extend finalization", level: record.LevelSteps, lane: LaneSettle},
+	kindReleaseFinalization: {of: ReleaseFinalization{}, name: "release finalization", level: record.LevelSteps, lane: LaneSettle},
+	kindFinalize:            {of: Finalize{}, name: "finalize", level: record.LevelSteps, lane: LaneSettle},
 
 	kindTick:       {of: Tick{}, name: "tick", level: 1, lane: LaneInternal},
 	kindCheckpoint: {of: Checkpoint{}, name: "checkpoint", level: 1, lane: LaneInternal},
@@ -136,24 +140,24 @@ var commands = [...]row{
 	kindRemoveNode: {of: RemoveNode{}, name: "remove node", level: 1, lane: LaneInternal},
 	kindSetLevel:   {of: SetLevel{}, name: "set level", level: 1, lane: LaneInternal},
 
-	kindSetSchedule:    {of: SetSchedule{}, name: "set schedule", level: levelSight, lane: LaneSettle},
-	kindDeleteSchedule: {of: DeleteSchedule{}, name: "delete schedule", level: levelSight, lane: LaneSettle},
-	kindRunSchedules:   {of: RunSchedules{}, name: "run schedules", level: levelSight, lane: LaneInternal},
-	kindSetTrail:       {of: SetTrail{}, name: "set trail", level: levelSight, lane: LaneInternal},
-	kindTell:           {of: Tell{}, name: "tell", level: levelActs, lane: LaneInternal},
-	kindRestoreBegin:   {of: RestoreBegin{}, name: "restore begin", level: levelActs, lane: LaneInternal, restore: true},
-	kindRestoreChunk:   {of: RestoreChunk{}, name: "restore chunk", level: levelActs, lane: LaneInternal, restore: true},
-	kindRestoreEnd:     {of: RestoreEnd{}, name: "restore end", level: levelActs, lane: LaneInternal, restore: true},
+	kindSetSchedule:    {of: SetSchedule{}, name: "set schedule", level: record.LevelSight, lane: LaneSettle},
+	kindDeleteSchedule: {of: DeleteSchedule{}, name: "delete schedule", level: record.LevelSight, lane: LaneSettle},
+	kindRunSchedules:   {of: RunSchedules{}, name: "run schedules", level: record.LevelSight, lane: LaneInternal},
+	kindSetTrail:       {of: SetTrail{}, name: "set trail", level: record.LevelSight, lane: LaneInternal},
+	kindTell:           {of: Tell{}, name: "tell", level: record.LevelActs, lane: LaneInternal},
+	kindRestoreBegin:   {of: RestoreBegin{}, name: "restore begin", level: record.LevelActs, lane: LaneInternal, restore: true},
+	kindRestoreChunk:   {of: RestoreChunk{}, name: "restore chunk", level: record.LevelActs, lane: LaneInternal, restore: true},
+	kindRestoreEnd:     {of: RestoreEnd{}, name: "restore end", level: record.LevelActs, lane: LaneInternal, restore: true},
 
-	kindSetJoinToken:    {of: SetJoinToken{}, name: "set join token", level: levelActs, lane: LaneInternal},
-	kindDeleteJoinToken: {of: DeleteJoinToken{}, name: "delete join token", level: levelActs, lane: LaneInternal},
-	kindUseJoinToken:    {of: UseJoinToken{}, name: "use join token", level: levelActs, lane: LaneInternal},
+	kindSetJoinToken:    {of: SetJoinToken{}, name: "set join token", level: record.LevelActs, lane: LaneInternal},
+	kindDeleteJoinToken: {of: DeleteJoinToken{}, name: "delete join token", level: record.LevelActs, lane: LaneInternal},
+	kindUseJoinToken:    {of: UseJoinToken{}, name: "use join token", level: record.LevelActs, lane: LaneInternal},
 
-	kindSetDefaults: {of: SetDefaults{}, name: "set defaults", level: levelActs, lane: LaneSettle},
+	kindSetDefaults: {of: SetDefaults{}, name: "set defaults", level: record.LevelActs, lane: LaneSettle},
 
-	kindForget: {of: Forget{}, name: "forget", level: levelLife, lane: LaneInternal},
+	kindForget: {of: Forget{}, name: "forget", level: record.LevelLife, lane: LaneInternal},
 
-	kindSetPageSecret: {of: SetPageSecret{}, name: "set page secret", level: levelActs, lane: LaneInternal},
+	kindSetPageSecret: {of: SetPageSecret{}, name: "set page secret", level: record.LevelActs, lane: LaneInternal},
 }
 
 // row returns the kind's row, nil if there is none.
@@ -176,4 +180,24 @@ func (k kind) String() string {
 func (k kind) isOp() bool {
 	row := k.row()
 	return row != nil && row.op
+}
+
+// LevelOf returns the feature level that the cluster must have reached before
+// the command may be proposed: below it, there may be a node that does not
+// know the command, or a field of it, and would stop at it.
+func LevelOf(c Command) uint32 {
+	level := c.kind().row().level
+	if l, ok := c.(later); ok {
+		level = max(level, l.needs())
+	}
+	return level
+}
+
+// needsBy returns the feature level that knows who gave the command, 0 if nobody is
+// named.
+func needsBy(by string) uint32 {
+	if by != "" {
+		return record.LevelActs
+	}
+	return 0
 }

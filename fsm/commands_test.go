@@ -3,6 +3,8 @@ package fsm
 import (
 	"reflect"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // Each row is whole, and of the kind that it stands at; and no command is of two rows.
@@ -14,7 +16,7 @@ func TestCommands_EachRowIsWhole(t *testing.T) {
 		if row.of.kind() != k {
 			t.Errorf("row %d is of a command of kind %d", k, row.of.kind())
 		}
-		if row.name == "" || row.level == 0 || row.level > FeatureLevel || row.lane >= LaneCount {
+		if row.name == "" || row.level == 0 || row.level > record.FeatureLevel || row.lane >= LaneCount {
 			t.Errorf("the row of %T is not whole: %+v", row.of, row)
 		}
 		if row.op && k >= kindTick {
@@ -75,13 +77,13 @@ func TestAboutOf_NamesWhatTheCommandHas(t *testing.T) {
 	}{
 		{ClaimNext{WorkerID: "w", Types: []string{"mail"}, Limit: 3}, About{Known: true, Claims: true, Claimer: "w", Types: []string{"mail"}, Changes: 3}},
 		{
-			Complete{Hold: Hold{ID: 1, WorkerID: "w"}, Submit: []NewTask{{Type: "mail"}}, Claim: &ClaimNext{WorkerID: "v", Types: []string{"sms"}, Limit: 2}},
-			About{Known: true, ID: 1, WorkerID: "w", Submits: []NewTask{{Type: "mail"}}, Claims: true, Claimer: "v", Types: []string{"sms"}, Changes: 4},
+			Complete{Hold: Hold{ID: 1, WorkerID: "w"}, Submit: []record.NewTask{{Type: "mail"}}, Claim: &ClaimNext{WorkerID: "v", Types: []string{"sms"}, Limit: 2}},
+			About{Known: true, ID: 1, WorkerID: "w", Submits: []record.NewTask{{Type: "mail"}}, Claims: true, Claimer: "v", Types: []string{"sms"}, Changes: 4},
 		},
 		{SetType{Type: "mail"}, About{Known: true, Type: "mail"}},
 		{
-			SetSchedule{Schedule: Schedule{Name: "night", Task: NewTask{Type: "mail"}}},
-			About{Known: true, Schedule: "night", Submits: []NewTask{{Type: "mail"}}},
+			SetSchedule{Schedule: record.Schedule{Name: "night", Task: record.NewTask{Type: "mail"}}},
+			About{Known: true, Schedule: "night", Submits: []record.NewTask{{Type: "mail"}}},
 		},
 		{DeleteSchedule{Name: "night"}, About{Known: true, Schedule: "night"}},
 		{Batch{Ops: []Command{Delete{ID: 1}, Cancel{ID: 2}}}, About{Known: true, Ops: []Command{Delete{ID: 1}, Cancel{ID: 2}}, Changes: 2}},

@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/wire"
+import (
+	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/wire"
+)
 
 // Complete ends the task as completed. At most one of Result (JSON as given)
 // and ResultPayload (opaque) is set. In the same step it submits Submit and then
@@ -10,7 +13,7 @@ type Complete struct {
 	Hold
 	Result        []byte
 	ResultPayload []byte
-	Submit        []NewTask
+	Submit        []record.NewTask
 	Claim         *ClaimNext // nil = none
 }
 
@@ -19,7 +22,7 @@ func (Complete) kind() kind { return kindComplete }
 func (c Complete) about() About {
 	about := c.Hold.about()
 	about.Submits = c.Submit
-	about.Changes += CountTasks(c.Submit)
+	about.Changes += record.CountTasks(c.Submit)
 	if c.Claim != nil {
 		about.Claims, about.Claimer, about.Types = true, c.Claim.WorkerID, c.Claim.Types
 		about.Changes += int(c.Claim.Limit)
@@ -29,13 +32,13 @@ func (c Complete) about() About {
 
 func (c Complete) needs() uint32 {
 	if len(c.Submit) > 0 || c.Claim != nil {
-		return max(levelLife, needsOf(c.Submit))
+		return max(record.LevelLife, record.NeedsOf(c.Submit))
 	}
 	return 0
 }
 
-func (c Complete) judge(m *Machine, _ Stamp) (result Result, acts bool) {
-	if result, acts = m.holdOf(c.Hold, OutcomeCompleted); result.Repeated {
+func (c Complete) judge(m *Machine, _ record.Stamp) (result Result, acts bool) {
+	if result, acts = m.holdOf(c.Hold, record.OutcomeCompleted); result.Repeated {
 		result = m.repeatThen(result)
 	}
 	return result, acts
@@ -47,7 +50,7 @@ func (c Complete) applyTo(m *Machine) (Result, error) { return m.complete(c), ni
 // then claims. It is refused as a whole, and changes nothing, when the claim's
 // request id is known of another request.
 func (m *Machine) complete(c Complete) Result {
-	result, ok := m.held(c.Hold, OutcomeCompleted)
+	result, ok := m.held(c.Hold, record.OutcomeCompleted)
 	switch {
 	case result.Repeated:
 		return m.repeatThen(result)
@@ -58,7 +61,7 @@ func (m *Machine) complete(c Complete) Result {
 	}
 	t := m.edit(c.ID)
 	t.Result, t.ResultPayload = c.Result, c.ResultPayload
-	m.end(t, OutcomeCompleted, "", StatusCompleted)
+	m.end(t, record.OutcomeCompleted, "", record.StatusCompleted)
 	m.edited(t)
 	result = Result{Task: m.copyOf(t)}
 	if len(c.Submit) > 0 {
@@ -81,33 +84,33 @@ func (m *Machine) isOtherRequest(c *ClaimNext) bool {
 
 // thenOf returns what a repeat needs of the answer, nil if there is nothing
 // beside the completed task.
-func thenOf(result Result) *Then {
+func thenOf(result Result) *record.Then {
 	if len(result.Submitted) == 0 && len(result.Claims) == 0 {
 		return nil
 	}
-	then := &Then{}
+	then := &record.Then{}
 	for _, s := range result.Submitted {
-		then.Submitted = append(then.Submitted, FollowUp{ID: s.Task.ID, Created: s.Created})
+		then.Submitted = append(then.Submitted, record.FollowUp{ID: s.Task.ID, Created: s.Created})
 	}
 	then.Claims = refsOf(result.Claims)
 	return then
 }
 
 // refsOf returns the claims by their ids and tokens, nil if there are none.
-func refsOf(claims []Claim) []ClaimRef {
+func refsOf(claims []Claim) []record.ClaimRef {
 	if len(claims) == 0 {
 		return nil
 	}
-	refs := make([]ClaimRef, len(claims))
+	refs := make([]record.ClaimRef, len(claims))
 	for i := range claims {
-		refs[i] = ClaimRef{TaskID: claims[i].Task.ID, Token: claims[i].Token}
+		refs[i] = record.ClaimRef{TaskID: claims[i].Task.ID, Token: claims[i].Token}
 	}
 	return refs
 }
 
 // keepThen notes, for repeats, what the step that completed the task did
 // beside.
-func (m *Machine) keepThen(id uint64, then *Then) {
+func (m *Machine) keepThen(id uint64, then *record.Then) {
 	if then == nil {
 		return
 	}
@@ -128,26 +131,26 @@ func (m *saved) repeatThen(result Result) Result {
 	for _, f := range then.Submitted {
 		result.Submitted = append(result.Submitted, m.repeatFollowUp(f))
 	}
-	size := answerBytes(result.Task)
+	size := record.AnswerBytes(result.Task)
 	for _, c := range then.Claims {
 		result.Claims = append(result.Claims, m.repeatClaim(c, &size))
 	}
 	return result
 }
 
-func (m *saved) repeatFollowUp(f FollowUp) Submitted {
+func (m *saved) repeatFollowUp(f record.FollowUp) Submitted {
 	if t := m.tasks.Get(f.ID); t != nil {
 		shown := *t
 		return Submitted{Task: &shown, Created: f.Created}
 	}
-	return Submitted{Task: &Task{ID: f.ID}, Created: f.Created}
+	return Submitted{Task: &record.Task{ID: f.ID}, Created: f.Created}
 }
 
 func (c Complete) appendBody(b []byte) []byte {
 	b = appendHold(b, c.Hold)
 	b = wire.PutBytes(b, 4, c.Result)
 	b = wire.PutBytes(b, 5, c.ResultPayload)
-	b = appendNewTasks(b, 6, c.Submit)
+	b = record.AppendNewTasks(b, 6, c.Submit)
 	if c.Claim == nil {
 		return b
 	}
@@ -166,7 +169,7 @@ func (Complete) decode(r fieldReader) (Command, error) {
 		case r.Num == 5:
 			c.ResultPayload = r.Bytes()
 		case r.Num == 6:
-			c.Submit = r.newTask(c.Submit)
+			c.Submit = r.AddTask(c.Submit)
 		case r.Num == 7:
 			in := r.scratch.fieldsOf(r.Single())
 			c.Claim = r.scratch.newClaim()

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // outcome shows what a Complete did beside: follow-ups as id and whether they
@@ -38,8 +40,8 @@ func (h *harness) expect(c Command, want string) Result {
 func oneClaimed(t *testing.T) (*harness, Hold) {
 	t.Helper()
 	h := newHarness(t)
-	h.do(SetLevel{Level: levelLife})
-	h.submit(1, NewTask{Type: "mail", Params: []byte("1")})
+	h.do(SetLevel{Level: record.LevelLife})
+	h.submit(1, record.NewTask{Type: "mail", Params: []byte("1")})
 	h.do(ClaimNext{WorkerID: "w1", Limit: 1})
 	return h, Hold{ID: 1, WorkerID: "w1", Token: 1}
 }
@@ -55,16 +57,16 @@ func TestComplete_SubmitsThenClaims(t *testing.T) {
 	h, hold := oneClaimed(t)
 	r := h.expect(Complete{
 		Hold: hold, Result: []byte(`"done"`),
-		Submit: []NewTask{{Type: "index", Params: []byte("2"), Key: "k"}, {Type: "index", Key: "k"}, {Type: "scan"}},
+		Submit: []record.NewTask{{Type: "index", Params: []byte("2"), Key: "k"}, {Type: "index", Key: "k"}, {Type: "scan"}},
 		Claim:  nextOf("scan"),
 	}, " +2 true +2 false +3 true claim 3/2 true")
-	if r.Task.ID != 1 || r.Task.Status != StatusCompleted || string(r.Task.Result) != `"done"` {
+	if r.Task.ID != 1 || r.Task.Status != record.StatusCompleted || string(r.Task.Result) != `"done"` {
 		t.Errorf("the completed task is %+v", r.Task)
 	}
-	if got := h.m.Get(3); got.Status != StatusClaimed || got.WorkerID != "w1" || got.Attempts != 1 {
+	if got := h.m.Get(3); got.Status != record.StatusClaimed || got.WorkerID != "w1" || got.Attempts != 1 {
 		t.Errorf("the claimed follow-up is %+v", got)
 	}
-	want := &Then{Submitted: []FollowUp{{2, true}, {2, false}, {3, true}}, Claims: []ClaimRef{{3, 2}}}
+	want := &record.Then{Submitted: []record.FollowUp{{ID: 2, Created: true}, {ID: 2, Created: false}, {ID: 3, Created: true}}, Claims: []record.ClaimRef{{TaskID: 3, Token: 2}}}
 	if diff := cmp.Diff(want, h.m.Get(1).Then); diff != "" {
 		t.Error(diff)
 	}
@@ -76,8 +78,8 @@ func TestComplete_RepeatGetsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]Hold{"with token": {ID: 1, WorkerID: "w1", Token: 1}, "without": {ID: 1, WorkerID: "w1"}} {
 		h, _ := oneClaimed(t)
-		h.submit(3, NewTask{Type: "mail", Params: []byte("2")})
-		c := Complete{Hold: hold, Submit: []NewTask{{Type: "index"}}, Claim: &ClaimNext{WorkerID: "w1", Limit: 2}}
+		h.submit(3, record.NewTask{Type: "mail", Params: []byte("2")})
+		c := Complete{Hold: hold, Submit: []record.NewTask{{Type: "index"}}, Claim: &ClaimNext{WorkerID: "w1", Limit: 2}}
 		h.expect(c, " +5 true claim 2/2 true claim 3/3 true")
 		h.expect(c, " repeated +5 true claim 2/2 true claim 3/3 true")
 		h.do(Complete{Hold: Hold{ID: 2, WorkerID: "w1", Token: 2}})
@@ -96,7 +98,7 @@ func TestComplete_RepeatGetsTheFirstAnswer(t *testing.T) {
 		if r.Submitted[0].Task.Type != "" || r.Claims[0].Task.Status != 0 {
 			t.Errorf("%s: removed tasks come with more than their ids: %+v", name, r)
 		}
-		if n := h.m.counts[StatusPending]; n != 1 {
+		if n := h.m.counts[record.StatusPending]; n != 1 {
 			t.Errorf("%s: %d tasks are pending, want 1", name, n)
 		}
 	}
@@ -112,9 +114,9 @@ func TestComplete_RepeatOfAnEmptyClaimTakesNothing(t *testing.T) {
 	if then := h.m.Get(1).Then; then != nil {
 		t.Errorf("%+v is kept of a claim that found nothing", then)
 	}
-	h.submit(1, NewTask{Type: "mail"})
+	h.submit(1, record.NewTask{Type: "mail"})
 	h.expect(c, " repeated")
-	c.Submit = []NewTask{{Type: "mail"}}
+	c.Submit = []record.NewTask{{Type: "mail"}}
 	h.expect(c, " repeated")
 }
 
@@ -123,7 +125,7 @@ func TestComplete_RepeatOfAnEmptyClaimTakesNothing(t *testing.T) {
 func TestComplete_ClaimRequestIsRemembered(t *testing.T) {
 	t.Parallel()
 	h, hold := oneClaimed(t)
-	h.submit(3, NewTask{Type: "mail"})
+	h.submit(3, record.NewTask{Type: "mail"})
 	next := nextOf("mail")
 	next.RequestID = "q1"
 	c := Complete{Hold: hold, Claim: next}
@@ -140,7 +142,7 @@ func TestComplete_ClaimRequestIsRemembered(t *testing.T) {
 func TestComplete_OtherRequestRefusesAll(t *testing.T) {
 	t.Parallel()
 	h, hold := oneClaimed(t)
-	h.submit(3, NewTask{Type: "mail"})
+	h.submit(3, record.NewTask{Type: "mail"})
 	h.do(ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, RequestID: "q1"})
 	before := hashOf(h.m)
 	for _, next := range []ClaimNext{
@@ -148,7 +150,7 @@ func TestComplete_OtherRequestRefusesAll(t *testing.T) {
 		{WorkerID: "w1", Types: []string{"scan"}, Limit: 1, RequestID: "q1"},
 		{WorkerID: "w1", Types: []string{"mail"}, Limit: 2, RequestID: "q1"},
 	} {
-		r := h.do(Complete{Hold: hold, Result: []byte("1"), Submit: []NewTask{{Type: "mail"}}, Claim: &next})
+		r := h.do(Complete{Hold: hold, Result: []byte("1"), Submit: []record.NewTask{{Type: "mail"}}, Claim: &next})
 		if r.Code != CodeInvalidRequest || r.Claims != nil || r.Submitted != nil {
 			t.Errorf("%+v: got %+v", next, r)
 		}
@@ -170,9 +172,9 @@ func TestComplete_OtherRequestRefusesAll(t *testing.T) {
 func TestComplete_RefusedDoesNothingBeside(t *testing.T) {
 	t.Parallel()
 	h, hold := oneClaimed(t)
-	h.submit(1, NewTask{Type: "mail"})
+	h.submit(1, record.NewTask{Type: "mail"})
 	h.do(Release{Hold: hold})
-	c := Complete{Hold: hold, Submit: []NewTask{{Type: "mail"}}, Claim: nextOf()}
+	c := Complete{Hold: hold, Submit: []record.NewTask{{Type: "mail"}}, Claim: nextOf()}
 	h.expect(c, "stale_claim")
 	if h.m.tasks.Len() != 2 || h.m.ClaimCount() != 0 {
 		t.Errorf("%d tasks, %d claims", h.m.tasks.Len(), h.m.ClaimCount())

@@ -1,6 +1,11 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/index"
+import (
+	"math"
+
+	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // Tick moves the clocks on and does what is due, a bounded amount of it.
 type Tick struct{}
@@ -23,8 +28,8 @@ const expiredUnclaimed = "expired before it was claimed"
 
 // mayExpire reports whether the task fails at its ExpiresAt: not if it was
 // started once.
-func mayExpire(t *Task) bool {
-	return t.Attempts == 0 && (t.Status == StatusPending || t.Status == StatusScheduled || t.Status == StatusBlocked) && t.options().ExpiresAt != 0
+func mayExpire(t *record.Task) bool {
+	return t.Attempts == 0 && (t.Status == record.StatusPending || t.Status == record.StatusScheduled || t.Status == record.StatusBlocked) && t.Opts().ExpiresAt != 0
 }
 
 // times is what the machine derives of the times of its tasks.
@@ -45,36 +50,36 @@ type times struct {
 
 // enterTimes puts a task that takes so many bytes into the indexes by time
 // where its fields place it.
-func (m *derived) enterTimes(t *Task, bytes int64) {
+func (m *derived) enterTimes(t *record.Task, bytes int64) {
 	if t.Status.Ended() {
 		m.enterEnded(t, bytes)
 		return
 	}
-	if t.Status == StatusScheduled {
+	if t.Status == record.StatusScheduled {
 		m.scheduled.Add(t.RunAt, t.ID)
 	}
 	if mayExpire(t) {
-		m.expiring.Add(t.options().ExpiresAt, t.ID)
+		m.expiring.Add(t.Opts().ExpiresAt, t.ID)
 	}
-	if isFinalizing(t) {
-		m.finalizing.Add(t.Parent().Finalization.overU(), t.ID)
+	if record.IsFinalizing(t) {
+		m.finalizing.Add(t.Parent().Finalization.OverU(), t.ID)
 	}
 }
 
 // leaveTimes undoes enterTimes.
-func (m *derived) leaveTimes(t *Task, bytes int64) {
+func (m *derived) leaveTimes(t *record.Task, bytes int64) {
 	if t.Status.Ended() {
 		m.leaveEnded(t, bytes)
 		return
 	}
-	if t.Status == StatusScheduled {
+	if t.Status == record.StatusScheduled {
 		m.scheduled.Remove(t.RunAt, t.ID)
 	}
 	if mayExpire(t) {
-		m.expiring.Remove(t.options().ExpiresAt, t.ID)
+		m.expiring.Remove(t.Opts().ExpiresAt, t.ID)
 	}
-	if isFinalizing(t) {
-		m.finalizing.Remove(t.Parent().Finalization.overU(), t.ID)
+	if record.IsFinalizing(t) {
+		m.finalizing.Remove(t.Parent().Finalization.OverU(), t.ID)
 	}
 }
 
@@ -122,7 +127,7 @@ func (m *Machine) promoteDue() {
 			return
 		}
 		t := m.edit(id)
-		t.Status = StatusPending
+		t.Status = record.StatusPending
 		m.edited(t)
 	}
 }
@@ -137,7 +142,7 @@ func (m *Machine) expireDue() {
 		}
 		t := m.edit(id)
 		t.Error = expiredUnclaimed
-		m.endUnclaimed(t, StatusFailed)
+		m.endUnclaimed(t, record.StatusFailed)
 		m.edited(t)
 	}
 }
@@ -147,4 +152,14 @@ func (Tick) appendBody(b []byte) []byte { return b }
 func (c Tick) decode(r fieldReader) (Command, error) {
 	r.None()
 	return c, r.Err
+}
+
+// fromNow returns the time by T that is ms from now. There is no later one than
+// the last that an int64 holds.
+func (m *saved) fromNow(ms int64) int64 {
+	now := m.header.Stamp.T
+	if ms > math.MaxInt64-now {
+		return math.MaxInt64
+	}
+	return now + ms
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -30,36 +31,36 @@ const evictMax = 1024
 
 // finish brings the task that is being edited to an end. No claim of it lives.
 // What follows of a step's end is done by edited.
-func (m *Machine) finish(t *Task, to Status) {
+func (m *Machine) finish(t *record.Task, to record.Status) {
 	t.Status = to
 	t.CompletedAt = m.header.Stamp.T
 	switch to {
-	case StatusCompleted:
+	case record.StatusCompleted:
 		m.count(m.typeNamed(t.Type), rateCompleted)
 		m.tally.Completed++
-	case StatusFailed:
+	case record.StatusFailed:
 		m.count(m.typeNamed(t.Type), rateFailed)
 		m.tally.Failed++
-	case StatusCancelled:
+	case record.StatusCancelled:
 		m.tally.Cancelled++
 	}
 	m.ended = append(m.ended, t.ID)
-	if to == StatusCancelled {
+	if to == record.StatusCancelled {
 		t.WorkerID = ""
 	}
-	if t.options().UniqueActive && t.Key != "" {
-		m.keys.Remove(t.keyName(), t.ID)
+	if t.Opts().UniqueActive && t.Key != "" {
+		m.keys.Remove(t.KeyName(), t.ID)
 	}
 	if t.Step() != nil {
 		m.stepsEnded = append(m.stepsEnded, t.ID)
 		return // it is kept as long as its parent
 	}
-	if m.header.Level < levelLife {
+	if m.header.Level < record.LevelLife {
 		return
 	}
 	switch keep := m.retentionOf(t); keep {
-	case KeepForever:
-	case KeepNone:
+	case record.KeepForever:
+	case record.KeepNone:
 		t.RemoveAt = t.CompletedAt
 		m.leaving = append(m.leaving, t.ID)
 	default:
@@ -70,12 +71,12 @@ func (m *Machine) finish(t *Task, to Status) {
 // endUnclaimed is finish of a task that is not claimed, and that was cancelled or
 // not started in time. Its token is from then on that of its last claim, if it
 // ever had one.
-func (m *Machine) endUnclaimed(t *Task, to Status) {
+func (m *Machine) endUnclaimed(t *record.Task, to record.Status) {
 	if n := len(t.Log); n > 0 {
 		t.Token = t.Log[n-1].Token
 	}
 	m.finish(t, to)
-	if to == StatusCancelled {
+	if to == record.StatusCancelled {
 		m.tellOf(event.Cancelled, t, "")
 	} else {
 		m.tellOf(event.Expired, t, "")
@@ -85,58 +86,58 @@ func (m *Machine) endUnclaimed(t *Task, to Status) {
 // revive makes the ended task that is being edited pending. An expiry that has
 // passed does not count any more: it would end the task again at once. A step
 // that has to wait for others is blocked.
-func (m *Machine) revive(t *Task) {
+func (m *Machine) revive(t *record.Task) {
 	m.unend(t)
-	t.Status = StatusPending
-	if o := *t.options(); mayExpire(t) && o.ExpiresAt <= m.header.Stamp.T {
+	t.Status = record.StatusPending
+	if o := *t.Opts(); mayExpire(t) && o.ExpiresAt <= m.header.Stamp.T {
 		o.ExpiresAt = 0
-		t.setOptions(o)
+		t.SetOptions(o)
 	}
 	if s := t.Step(); s != nil && m.parents[s.ParentID].waiting[t.StepPlace()] > 0 {
-		t.Status = StatusBlocked
+		t.Status = record.StatusBlocked
 		return
 	}
 	m.requeued++
 }
 
 // unend takes from the ended task that is being edited what its end left.
-func (m *derived) unend(t *Task) {
+func (m *derived) unend(t *record.Task) {
 	t.WorkerID, t.Token = "", 0
 	t.CompletedAt, t.RemoveAt = 0, 0
 	t.Result, t.ResultPayload = nil, nil
 	t.CancelRequested = false
-	if t.options().UniqueActive && t.Key != "" {
-		m.keys.Add(t.keyName(), t.ID)
+	if t.Opts().UniqueActive && t.Key != "" {
+		m.keys.Add(t.KeyName(), t.ID)
 	}
 }
 
 // retentionOf returns how long the task that has ended is kept: milliseconds
 // above 0, KeepForever or KeepNone.
-func (m *Machine) retentionOf(t *Task) int64 {
+func (m *Machine) retentionOf(t *record.Task) int64 {
 	return m.retentionAs(t, t.Status)
 }
 
 // retentionAs is retentionOf of the task if it had that status.
-func (m *Machine) retentionAs(t *Task, status Status) int64 {
+func (m *Machine) retentionAs(t *record.Task, status record.Status) int64 {
 	builtIn := int64(defaultRetentionMS)
-	if status == StatusFailed {
+	if status == record.StatusFailed {
 		builtIn = failedRetentionMS
 	}
-	return cmp.Or(t.options().RetentionMS, m.settingsOf(t.Type).RetentionMS, m.header.Defaults.RetentionMS, builtIn)
+	return cmp.Or(t.Opts().RetentionMS, m.settingsOf(t.Type).RetentionMS, m.header.Defaults.RetentionMS, builtIn)
 }
 
 // ends returns the index of the tasks that came to that end.
-func (m *derived) ends(s Status) index.Ends {
+func (m *derived) ends(s record.Status) index.Ends {
 	switch s {
-	case StatusCompleted:
+	case record.StatusCompleted:
 		return m.completed
-	case StatusFailed:
+	case record.StatusFailed:
 		return m.failed
 	}
 	return m.cancelled
 }
 
-func (m *derived) enterEnded(t *Task, bytes int64) {
+func (m *derived) enterEnded(t *record.Task, bytes int64) {
 	ends := m.ends(t.Status)
 	if t.Step() != nil {
 		ends.Others.Add(t.CompletedAt, t.ID)
@@ -149,7 +150,7 @@ func (m *derived) enterEnded(t *Task, bytes int64) {
 	}
 }
 
-func (m *derived) leaveEnded(t *Task, bytes int64) {
+func (m *derived) leaveEnded(t *record.Task, bytes int64) {
 	ends := m.ends(t.Status)
 	if t.Step() != nil {
 		ends.Others.Remove(t.CompletedAt, t.ID)
@@ -211,7 +212,7 @@ func (m *Machine) removeEnded(id uint64) {
 	}
 }
 
-func (m *Machine) removeOne(t *Task) {
+func (m *Machine) removeOne(t *record.Task) {
 	m.drop(t)
 	m.rememberGone(t)
 	m.removed++
@@ -242,17 +243,6 @@ func (m *derived) evictable() (id uint64, ok bool) {
 		first, ok = m.failed.Own.First()
 	}
 	return first.ID, ok
-}
-
-// setOptions gives the task those options: none if all are at their defaults.
-func (t *Task) setOptions(o Options) {
-	if o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive &&
-		!o.KeyOfType && o.Traceparent == "" && o.Parent == nil && o.Step == nil {
-		t.Options = nil
-		return
-	}
-	kept := o // not o itself, which would be on the heap for those above, too
-	t.Options = &kept
 }
 
 func (c Evict) appendBody(b []byte) []byte { return wire.PutInt(b, 1, c.Bytes) }

@@ -3,6 +3,8 @@ package fsm
 import (
 	"slices"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 func TestMachine_KeepsEndedTasks(t *testing.T) {
@@ -13,24 +15,24 @@ func TestMachine_KeepsEndedTasks(t *testing.T) {
 	cancel := func(s *story, id uint64) { s.must(Cancel{ID: id}) }
 	for _, c := range []struct {
 		name string
-		task NewTask
+		task record.NewTask
 		end  func(*story, uint64)
 		want int64 // 0 = for ever
 	}{
-		{"completed", NewTask{}, complete, day},
-		{"cancelled", NewTask{}, cancel, day},
-		{"failed", NewTask{}, fail, 14 * day},
-		{"its own", NewTask{RetentionMS: 5}, complete, 5},
-		{"failed, its own", NewTask{RetentionMS: 5}, fail, 5},
-		{"its type's", NewTask{Type: "short"}, complete, 70},
-		{"failed, its type's", NewTask{Type: "short"}, fail, 70},
-		{"its own before its type's", NewTask{Type: "short", RetentionMS: 5}, complete, 5},
-		{"for ever", NewTask{Type: "short", RetentionMS: KeepForever}, complete, 0},
+		{"completed", record.NewTask{}, complete, day},
+		{"cancelled", record.NewTask{}, cancel, day},
+		{"failed", record.NewTask{}, fail, 14 * day},
+		{"its own", record.NewTask{RetentionMS: 5}, complete, 5},
+		{"failed, its own", record.NewTask{RetentionMS: 5}, fail, 5},
+		{"its type's", record.NewTask{Type: "short"}, complete, 70},
+		{"failed, its type's", record.NewTask{Type: "short"}, fail, 70},
+		{"its own before its type's", record.NewTask{Type: "short", RetentionMS: 5}, complete, 5},
+		{"for ever", record.NewTask{Type: "short", RetentionMS: record.KeepForever}, complete, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory(t)
-			s.must(SetType{Type: "short", Set: TypeRetention, Settings: TypeSettings{RetentionMS: 70}})
+			s.must(SetType{Type: "short", Set: record.TypeRetention, Settings: record.TypeSettings{RetentionMS: 70}})
 			id := s.submit(c.task)
 			s.wait(100)
 			c.end(s, id)
@@ -64,26 +66,26 @@ func TestMachine_KeepsNone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		task NewTask
+		task record.NewTask
 		end  func(*story, uint64) Result
-		want Status
+		want record.Status
 	}{
-		{"completed", NewTask{}, func(s *story, id uint64) Result {
-			return s.must(Complete{Hold: s.claim(id), Result: []byte("1"), Submit: []NewTask{{Type: "mail"}}})
-		}, StatusCompleted},
-		{"failed", NewTask{MaxAttempts: 1}, func(s *story, id uint64) Result { return s.must(Fail{Hold: s.claim(id)}) }, StatusFailed},
-		{"cancelled", NewTask{}, func(s *story, id uint64) Result { return s.must(Cancel{ID: id}) }, StatusCancelled},
-		{"lease expired", NewTask{MaxAttempts: 1}, func(s *story, id uint64) Result {
+		{"completed", record.NewTask{}, func(s *story, id uint64) Result {
+			return s.must(Complete{Hold: s.claim(id), Result: []byte("1"), Submit: []record.NewTask{{Type: "mail"}}})
+		}, record.StatusCompleted},
+		{"failed", record.NewTask{MaxAttempts: 1}, func(s *story, id uint64) Result { return s.must(Fail{Hold: s.claim(id)}) }, record.StatusFailed},
+		{"cancelled", record.NewTask{}, func(s *story, id uint64) Result { return s.must(Cancel{ID: id}) }, record.StatusCancelled},
+		{"lease expired", record.NewTask{MaxAttempts: 1}, func(s *story, id uint64) Result {
 			s.claim(id)
 			l, _ := s.m.Lease(id)
 			return s.must(Expire{Items: []Lease{l}})
-		}, StatusFailed},
-		{"not started", NewTask{ExpiresAt: 1}, func(s *story, _ uint64) Result { return s.must(Tick{}) }, StatusFailed},
+		}, record.StatusFailed},
+		{"not started", record.NewTask{ExpiresAt: 1}, func(s *story, _ uint64) Result { return s.must(Tick{}) }, record.StatusFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory(t)
-			c.task.RetentionMS, c.task.Key = KeepNone, "k"
+			c.task.RetentionMS, c.task.Key = record.KeepNone, "k"
 			id := s.submit(c.task)
 			r := c.end(s, id)
 			if r.Task != nil && (r.Task.ID != id || r.Task.Status != c.want || r.Gone || r.Task.CompletedAt != s.T) {
@@ -106,9 +108,9 @@ func TestMachine_Evicts(t *testing.T) {
 	s := newStory(t)
 	var ids []uint64
 	for range 6 {
-		ids = append(ids, s.submit(NewTask{Payload: make([]byte, 1000), RetentionMS: KeepForever}))
+		ids = append(ids, s.submit(record.NewTask{Payload: make([]byte, 1000), RetentionMS: record.KeepForever}))
 	}
-	live := s.submit(NewTask{Payload: make([]byte, 1000)})
+	live := s.submit(record.NewTask{Payload: make([]byte, 1000)})
 	end := func(c Command) {
 		s.must(c)
 		s.wait(1)
@@ -149,9 +151,9 @@ func TestMachine_Evicts(t *testing.T) {
 func TestMachine_EvictIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	tasks := make([]NewTask, evictMax+1)
+	tasks := make([]record.NewTask, evictMax+1)
 	for i := range tasks {
-		tasks[i] = NewTask{Type: "mail", ExpiresAt: 1}
+		tasks[i] = record.NewTask{Type: "mail", ExpiresAt: 1}
 	}
 	s.must(Submit{Tasks: tasks})
 	s.must(Tick{})
@@ -168,14 +170,14 @@ func TestMachine_EvictIsBounded(t *testing.T) {
 func TestMachine_DefaultsOfTheType(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	s.must(SetType{Type: "scan", Set: TypeMaxAttempts, Settings: TypeSettings{LimitSet: true}})
-	s.must(SetType{Type: "video", Set: TypeMaxAttempts, Settings: TypeSettings{LimitSet: true, MaxAttempts: 7}})
+	s.must(SetType{Type: "scan", Set: record.TypeMaxAttempts, Settings: record.TypeSettings{LimitSet: true}})
+	s.must(SetType{Type: "video", Set: record.TypeMaxAttempts, Settings: record.TypeSettings{LimitSet: true, MaxAttempts: 7}})
 	for taskType, want := range map[string]int32{"mail": 3, "scan": 0, "video": 7} {
-		if got := s.m.Get(s.submit(NewTask{Type: taskType})).MaxAttempts; got != want {
+		if got := s.m.Get(s.submit(record.NewTask{Type: taskType})).MaxAttempts; got != want {
 			t.Errorf("%s: %d attempts, want %d", taskType, got, want)
 		}
 	}
-	if got := s.m.Get(s.submit(NewTask{Type: "video", MaxAttempts: 2})).MaxAttempts; got != 2 {
+	if got := s.m.Get(s.submit(record.NewTask{Type: "video", MaxAttempts: 2})).MaxAttempts; got != 2 {
 		t.Errorf("its own: %d attempts, want 2", got)
 	}
 }

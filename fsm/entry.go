@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -29,19 +30,9 @@ import (
 // read, for ever.
 const entryVersion = 1
 
-// Stamp is the pair of clocks that an entry carries (docs/formats.md). Both are
-// milliseconds; neither ever runs back in the state.
-type Stamp struct {
-	// U is the lease clock: milliseconds that the cluster has had a leader. It
-	// starts at 0 with the cluster and stands still while there is no leader.
-	U int64
-	// T is the calendar: milliseconds since the Unix epoch.
-	T int64
-}
-
 // AppendEntryHeader appends the header of an entry of count commands. The
 // commands follow, each by AppendCommand.
-func AppendEntryHeader(b []byte, s Stamp, count int) []byte {
+func AppendEntryHeader(b []byte, s record.Stamp, count int) []byte {
 	b = append(b, entryVersion)
 	b = protowire.AppendVarint(b, uint64(s.U))
 	b = protowire.AppendVarint(b, uint64(s.T))
@@ -57,7 +48,7 @@ func AppendCommand(b []byte, c Command) []byte {
 }
 
 // AppendEntry appends a whole entry: AppendEntryHeader and the commands.
-func AppendEntry(b []byte, s Stamp, commands ...Command) []byte {
+func AppendEntry(b []byte, s record.Stamp, commands ...Command) []byte {
 	b = AppendEntryHeader(b, s, len(commands))
 	for _, c := range commands {
 		b = AppendCommand(b, c)
@@ -72,10 +63,10 @@ func AppendEntry(b []byte, s Stamp, commands ...Command) []byte {
 // Errors: ErrCorrupt; ErrUnknownCommand for a version, a command type, a field
 // or a value of an enumeration that this binary does not know. Both are
 // wrapped with where and what.
-func DecodeEntry(entry []byte) (Stamp, []Command, error) {
+func DecodeEntry(entry []byte) (record.Stamp, []Command, error) {
 	stamp, count, rest, err := decodeHeader(entry)
 	if err != nil {
-		return Stamp{}, nil, err
+		return record.Stamp{}, nil, err
 	}
 	commands := make([]Command, 0, count)
 	err = eachCommand(rest, count, nil, func(_ int, c Command) error {
@@ -83,33 +74,33 @@ func DecodeEntry(entry []byte) (Stamp, []Command, error) {
 		return nil
 	})
 	if err != nil {
-		return Stamp{}, nil, err
+		return record.Stamp{}, nil, err
 	}
 	return stamp, commands, nil
 }
 
 // decodeHeader decodes the header of an entry; rest is what follows. There are
 // not more than count commands in it.
-func decodeHeader(entry []byte) (s Stamp, count int, rest []byte, err error) {
+func decodeHeader(entry []byte) (s record.Stamp, count int, rest []byte, err error) {
 	if len(entry) == 0 {
-		return Stamp{}, 0, nil, fmt.Errorf("%w: the entry is empty", ErrCorrupt)
+		return record.Stamp{}, 0, nil, fmt.Errorf("%w: the entry is empty", ErrCorrupt)
 	}
 	if v := entry[0]; v != entryVersion {
-		return Stamp{}, 0, nil, fmt.Errorf("%w: entry version %d", ErrUnknownCommand, v)
+		return record.Stamp{}, 0, nil, fmt.Errorf("%w: entry version %d", ErrUnknownCommand, v)
 	}
 	rest = entry[1:]
 	var header [3]uint64
 	for i := range header {
 		v, n := wire.Varint(rest)
 		if n == 0 {
-			return Stamp{}, 0, nil, fmt.Errorf("%w: bad varint in the entry's header", ErrCorrupt)
+			return record.Stamp{}, 0, nil, fmt.Errorf("%w: bad varint in the entry's header", ErrCorrupt)
 		}
 		header[i], rest = v, rest[n:]
 	}
 	if header[2] > uint64(len(rest)/commandMin) {
-		return Stamp{}, 0, nil, fmt.Errorf("%w: %d commands in %d bytes", ErrCorrupt, header[2], len(rest))
+		return record.Stamp{}, 0, nil, fmt.Errorf("%w: %d commands in %d bytes", ErrCorrupt, header[2], len(rest))
 	}
-	return Stamp{U: int64(header[0]), T: int64(header[1])}, int(header[2]), rest, nil
+	return record.Stamp{U: int64(header[0]), T: int64(header[1])}, int(header[2]), rest, nil
 }
 
 // commandMin is the size of the smallest command: a type and a length of 0.

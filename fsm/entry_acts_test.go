@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // actsCommands has a command of each type that knows a field of level 5, with
@@ -39,9 +40,9 @@ func actsCommands() []Command {
 
 // fullDefaults has every field set.
 func fullDefaults() SetDefaults {
-	return SetDefaults{Set: DefaultFields, Defaults: Defaults{
-		LeaseMS: 60_000, LimitSet: true, MaxAttempts: 10, Backoff: &Backoff{InitialMS: 1000, MaxMS: 3_600_000, Factor: 2_000_000, Jitter: 200_000},
-		RetentionMS: KeepForever,
+	return SetDefaults{Set: DefaultFields, Defaults: record.Defaults{
+		LeaseMS: 60_000, LimitSet: true, MaxAttempts: 10, Backoff: &record.Backoff{InitialMS: 1000, MaxMS: 3_600_000, Factor: 2_000_000, Jitter: 200_000},
+		RetentionMS: record.KeepForever,
 	}, By: "deploy"}
 }
 
@@ -49,8 +50,8 @@ func fullDefaults() SetDefaults {
 func drawSetDefaults(t *rapid.T) SetDefaults {
 	i64 := rapid.Int64()
 	return SetDefaults{
-		Set: TypeFields(rapid.Uint32().Draw(t, "set")) & DefaultFields,
-		Defaults: Defaults{
+		Set: record.TypeFields(rapid.Uint32().Draw(t, "set")) & DefaultFields,
+		Defaults: record.Defaults{
 			LeaseMS: i64.Draw(t, "lease"), LimitSet: rapid.Bool().Draw(t, "limit set"), MaxAttempts: rapid.Int32().Draw(t, "attempts"),
 			Backoff: drawPointer(t, "backoff", drawBackoff), RetentionMS: i64.Draw(t, "retention"),
 		},

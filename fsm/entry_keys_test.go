@@ -1,6 +1,10 @@
 package fsm
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // keyCommands has each command that knows key_of_type, with it set. Golden files hold
 // them, so they do not change.
@@ -14,13 +18,13 @@ func keyCommands() []Command {
 	}
 	task.Parent = &parent
 	complete := stepsCommands()[1].(Complete)
-	complete.Submit = []NewTask{task, task}
+	complete.Submit = []record.NewTask{task, task}
 	schedule := actsCommands()[1].(SetSchedule)
 	schedule.Schedule.Task.KeyOfType = true // nor here
 	return []Command{
-		Submit{Tasks: []NewTask{task}},
+		Submit{Tasks: []record.NewTask{task}},
 		complete,
-		Batch{Atomic: true, Ops: []Command{Submit{Tasks: []NewTask{task}}, complete}},
+		Batch{Atomic: true, Ops: []Command{Submit{Tasks: []record.NewTask{task}}, complete}},
 		schedule,
 	}
 }

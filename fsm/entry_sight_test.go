@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm/errorgroup"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // sightCommands has a command of each type that knows a field of level 3, with
@@ -14,20 +15,20 @@ func sightCommands() []Command {
 	task := lifeCommands()[0].(Submit).Tasks[0]
 	task.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	complete := lifeCommands()[2].(Complete)
-	complete.Submit = []NewTask{task, task}
+	complete.Submit = []record.NewTask{task, task}
 	return []Command{
-		Submit{Tasks: []NewTask{task}},
+		Submit{Tasks: []record.NewTask{task}},
 		complete,
-		Batch{Atomic: true, Ops: []Command{Submit{Tasks: []NewTask{task}}, complete}},
+		Batch{Atomic: true, Ops: []Command{Submit{Tasks: []record.NewTask{task}}, complete}},
 		Act{
 			Action: ActionDelete, IDs: []uint64{1, 127, 128, 1<<53 - 1}, AddAttempts: math.MaxInt32,
-			Filter: Filter{
-				Status: StatusCancelled, Type: "mail", WorkerID: "worker-1", Key: "order-17", ParentID: 1<<53 - 2,
-				Labels:       []Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}},
+			Filter: record.Filter{
+				Status: record.StatusCancelled, Type: "mail", WorkerID: "worker-1", Key: "order-17", ParentID: 1<<53 - 2,
+				Labels:       []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}},
 				CreatedAfter: 1_780_000_000_000, CreatedBefore: 1_780_000_060_000,
 			},
 		},
-		SetSchedule{Schedule: Schedule{
+		SetSchedule{Schedule: record.Schedule{
 			Name: "nightly", Task: task, Cron: "30 2 * * *", Timezone: "Europe/Vienna", EveryMS: 86_400_000,
 			OverlapAllow: true, CatchUpSkip: true, Paused: true, NextRunAt: 1_780_000_060_000,
 		}},
@@ -52,7 +53,7 @@ func drawSight(t *rapid.T, k kind) Command {
 			AddAttempts: rapid.Int32().Draw(t, "attempts"),
 		}
 	case kindSetSchedule:
-		return SetSchedule{Schedule: Schedule{
+		return SetSchedule{Schedule: record.Schedule{
 			Name: str.Draw(t, "name"), Task: drawNewTask(t), Cron: str.Draw(t, "cron"), Timezone: str.Draw(t, "zone"),
 			EveryMS: i64.Draw(t, "every"), OverlapAllow: yes.Draw(t, "overlap"), CatchUpSkip: yes.Draw(t, "catch up"),
 			Paused: yes.Draw(t, "paused"), NextRunAt: i64.Draw(t, "next"),
@@ -72,10 +73,10 @@ func drawSight(t *rapid.T, k kind) Command {
 	return drawSteps(t, k)
 }
 
-func drawFilter(t *rapid.T) Filter {
+func drawFilter(t *rapid.T) record.Filter {
 	str, i64 := rapid.String(), rapid.Int64()
-	return Filter{
-		Status: Status(rapid.Uint8Range(0, uint8(StatusCancelled)).Draw(t, "status")), Type: str.Draw(t, "type"),
+	return record.Filter{
+		Status: record.Status(rapid.Uint8Range(0, uint8(record.StatusCancelled)).Draw(t, "status")), Type: str.Draw(t, "type"),
 		WorkerID: str.Draw(t, "worker"), Key: str.Draw(t, "key"), ParentID: drawID(t, "parent"),
 		Labels: drawSlice(t, "labels", drawLabel), CreatedAfter: i64.Draw(t, "after"), CreatedBefore: i64.Draw(t, "before"),
 		ErrorGroup: errorgroup.ID(rapid.Uint64().Draw(t, "error group")),

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // stepsCommands has a command of each type that knows a field of level 4, with
@@ -14,8 +16,8 @@ import (
 func stepsCommands() []Command {
 	task := sightCommands()[0].(Submit).Tasks[0]
 	parent := task
-	parent.Parent = &NewParent{
-		Steps: []NewStep{
+	parent.Parent = &record.NewParent{
+		Steps: []record.NewStep{
 			{Name: "merge", DependsOn: []uint16{1, 2}, Task: task},
 			{Name: "fetch:1", DependsOn: []uint16{2}, Task: task},
 			{Name: "fetch:2", DependsOn: []uint16{3}, Task: task},
@@ -25,11 +27,11 @@ func stepsCommands() []Command {
 		ByClaim: true, Continue: true,
 	}
 	complete := sightCommands()[1].(Complete)
-	complete.Submit = []NewTask{parent, parent}
+	complete.Submit = []record.NewTask{parent, parent}
 	return []Command{
-		Submit{Tasks: []NewTask{parent}},
+		Submit{Tasks: []record.NewTask{parent}},
 		complete,
-		Batch{Atomic: true, Ops: []Command{Submit{Tasks: []NewTask{parent}}, complete}},
+		Batch{Atomic: true, Ops: []Command{Submit{Tasks: []record.NewTask{parent}}, complete}},
 		ClaimFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1", TimeoutMS: 3_600_000},
 		ExtendFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1", TimeoutMS: 1000},
 		ReleaseFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1"},
@@ -60,7 +62,7 @@ func drawSteps(t *rapid.T, k kind) Command {
 }
 
 // drawMaybeParent draws a task, sometimes with steps.
-func drawMaybeParent(t *rapid.T) NewTask {
+func drawMaybeParent(t *rapid.T) record.NewTask {
 	task := drawNewTask(t)
 	if rapid.IntRange(0, 3).Draw(t, "is a parent") == 3 {
 		task.Parent = drawNewParent(t)
@@ -70,8 +72,8 @@ func drawMaybeParent(t *rapid.T) NewTask {
 
 // drawNewParent draws steps as the wire can carry them. All of them depend on steps
 // in front of them only, or all on steps behind them, so there is no circle.
-func drawNewParent(t *rapid.T) *NewParent {
-	p := &NewParent{ByClaim: rapid.Bool().Draw(t, "by claim"), Continue: rapid.Bool().Draw(t, "continue")}
+func drawNewParent(t *rapid.T) *record.NewParent {
+	p := &record.NewParent{ByClaim: rapid.Bool().Draw(t, "by claim"), Continue: rapid.Bool().Draw(t, "continue")}
 	n := rapid.IntRange(1, 6).Draw(t, "steps")
 	front := rapid.Bool().Draw(t, "on those in front")
 	for place := range n {
@@ -79,7 +81,7 @@ func drawNewParent(t *rapid.T) *NewParent {
 		if front {
 			on = drawPlaces(t, 0, place)
 		}
-		p.Steps = append(p.Steps, NewStep{Name: rapid.String().Draw(t, "step"), DependsOn: on, Task: drawNewTask(t)})
+		p.Steps = append(p.Steps, record.NewStep{Name: rapid.String().Draw(t, "step"), DependsOn: on, Task: drawNewTask(t)})
 	}
 	return p
 }
@@ -100,24 +102,24 @@ func drawPlaces(t *rapid.T, first, end int) []uint16 {
 func TestDecodeEntry_ThousandSteps(t *testing.T) {
 	t.Parallel()
 	of := func(n int) Submit {
-		p := &NewParent{Steps: make([]NewStep, n)}
+		p := &record.NewParent{Steps: make([]record.NewStep, n)}
 		for place := range n {
-			p.Steps[place] = NewStep{Name: "s", Task: NewTask{Type: "mail"}}
-			for on := range min(place, StepsMax-1) {
+			p.Steps[place] = record.NewStep{Name: "s", Task: record.NewTask{Type: "mail"}}
+			for on := range min(place, record.StepsMax-1) {
 				p.Steps[place].DependsOn = append(p.Steps[place].DependsOn, uint16(on))
 			}
 		}
-		return Submit{Tasks: []NewTask{{Type: "mail", Parent: p}}}
+		return Submit{Tasks: []record.NewTask{{Type: "mail", Parent: p}}}
 	}
-	_, commands, err := DecodeEntry(AppendEntry(nil, Stamp{}, of(StepsMax)))
+	_, commands, err := DecodeEntry(AppendEntry(nil, record.Stamp{}, of(record.StepsMax)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	steps := commands[0].(Submit).Tasks[0].Parent.Steps
-	if len(steps) != StepsMax || len(steps[StepsMax-1].DependsOn) != StepsMax-1 || !slices.IsSorted(steps[StepsMax-1].DependsOn) {
+	if len(steps) != record.StepsMax || len(steps[record.StepsMax-1].DependsOn) != record.StepsMax-1 || !slices.IsSorted(steps[record.StepsMax-1].DependsOn) {
 		t.Errorf("%d steps, the last depends on %d", len(steps), len(steps[len(steps)-1].DependsOn))
 	}
-	if _, _, err := DecodeEntry(AppendEntry(nil, Stamp{}, of(StepsMax+1))); !errors.Is(err, ErrCorrupt) {
+	if _, _, err := DecodeEntry(AppendEntry(nil, record.Stamp{}, of(record.StepsMax+1))); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a step too many: %v, want ErrCorrupt", err)
 	}
 }
@@ -126,12 +128,12 @@ func TestDecodeEntry_ThousandSteps(t *testing.T) {
 // refused, and that what looks alike is not.
 func TestDecodeEntry_RefusesCycles(t *testing.T) {
 	t.Parallel()
-	long := make([][]uint16, StepsMax) // each waits for the next
-	for place := range StepsMax - 1 {
+	long := make([][]uint16, record.StepsMax) // each waits for the next
+	for place := range record.StepsMax - 1 {
 		long[place] = []uint16{uint16(place + 1)}
 	}
 	round := slices.Clone(long)
-	round[StepsMax-1] = []uint16{0}
+	round[record.StepsMax-1] = []uint16{0}
 	for _, test := range []struct {
 		name   string
 		on     [][]uint16
@@ -145,15 +147,15 @@ func TestDecodeEntry_RefusesCycles(t *testing.T) {
 		{"the longest chain", long, false},
 		{"the longest circle", round, true},
 	} {
-		p := &NewParent{}
+		p := &record.NewParent{}
 		for _, on := range test.on {
-			p.Steps = append(p.Steps, NewStep{Name: "s", DependsOn: on})
+			p.Steps = append(p.Steps, record.NewStep{Name: "s", DependsOn: on})
 		}
-		_, _, err := DecodeEntry(AppendEntry(nil, Stamp{}, Submit{Tasks: []NewTask{{Parent: p}}}))
+		_, _, err := DecodeEntry(AppendEntry(nil, record.Stamp{}, Submit{Tasks: []record.NewTask{{Parent: p}}}))
 		if test.circle != errors.Is(err, ErrCorrupt) || !test.circle && err != nil {
 			t.Errorf("%s: error %v", test.name, err)
 		}
-		if sound := newPlan(p).sound(); sound == test.circle {
+		if sound := record.NewPlan(p).Sound(); sound == test.circle {
 			t.Errorf("%s: a record with it is sound: %v", test.name, sound)
 		}
 	}
@@ -163,25 +165,25 @@ func TestDecodeEntry_RefusesCycles(t *testing.T) {
 // refused at the first, however deep they go: they would take the stack.
 func TestDecodeEntry_NestedStepsAreNotRead(t *testing.T) {
 	t.Parallel()
-	task := NewTask{Type: "mail"}
+	task := record.NewTask{Type: "mail"}
 	for range 300 {
-		task = NewTask{Type: "mail", Parent: &NewParent{Steps: []NewStep{{Name: "s", Task: task}}}}
+		task = record.NewTask{Type: "mail", Parent: &record.NewParent{Steps: []record.NewStep{{Name: "s", Task: task}}}}
 	}
-	_, _, err := DecodeEntry(AppendEntry(nil, Stamp{}, Submit{Tasks: []NewTask{task}}))
+	_, _, err := DecodeEntry(AppendEntry(nil, record.Stamp{}, Submit{Tasks: []record.NewTask{task}}))
 	if !errors.Is(err, ErrUnknownCommand) {
 		t.Errorf("%v, want ErrUnknownCommand", err)
 	}
 }
 
 // fullParent is what a parent has, with every field set.
-func fullParent() *Parent {
-	return &Parent{
-		Plan: newPlan(stepsCommands()[0].(Submit).Tasks[0].Parent),
-		Finalization: &Finalization{
+func fullParent() *record.Parent {
+	return &record.Parent{
+		Plan: record.NewPlan(stepsCommands()[0].(Submit).Tasks[0].Parent),
+		Finalization: &record.Finalization{
 			ProcessorID: "processor-1", Token: 1<<53 - 2, TimeoutMS: 3_600_000, EndU: 86_430_001,
-			Attempts: []FinalizationAttempt{
-				{ProcessorID: "processor-1", Outcome: FinalizationClaimed, Holder: "processor-1", State: StateWaitingForSteps, At: 1_780_000_000_001},
-				{ProcessorID: "processor-2", Outcome: FinalizationNotReady, Holder: "processor-1", State: StateCancelled, At: math.MaxInt64},
+			Attempts: []record.FinalizationAttempt{
+				{ProcessorID: "processor-1", Outcome: record.FinalizationClaimed, Holder: "processor-1", State: record.StateWaitingForSteps, At: 1_780_000_000_001},
+				{ProcessorID: "processor-2", Outcome: record.FinalizationNotReady, Holder: "processor-1", State: record.StateCancelled, At: math.MaxInt64},
 			},
 		},
 	}

@@ -16,11 +16,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
 // fullStamp is the stamp of golden entries.
-var fullStamp = Stamp{U: 86_400_001, T: 1_780_000_000_123}
+var fullStamp = record.Stamp{U: 86_400_001, T: 1_780_000_000_123}
 
 // firstCommands has a command of each type that feature level 1 knows, in the
 // order of the types, with every field set that it knows. Golden files hold
@@ -28,9 +29,9 @@ var fullStamp = Stamp{U: 86_400_001, T: 1_780_000_000_123}
 func firstCommands() []Command {
 	hold := Hold{ID: 1<<53 - 1, WorkerID: "worker-1", Token: 1<<53 - 2}
 	return []Command{
-		Submit{Tasks: []NewTask{{
+		Submit{Tasks: []record.NewTask{{
 			Type: "mail", Params: []byte(`{"to":"ann"}`), Payload: []byte{0, 1, 254, 255}, Priority: -7,
-			MaxAttempts: DefaultAttempts, Key: "order-17", LeaseMS: 86_400_000,
+			MaxAttempts: record.DefaultAttempts, Key: "order-17", LeaseMS: 86_400_000,
 		}}},
 		ClaimNext{
 			WorkerID: "worker-1", Types: []string{"mail", "sms"}, SortBy: SortCreatedAt, Ascending: true,
@@ -46,7 +47,7 @@ func firstCommands() []Command {
 		Expire{Items: []Lease{{TaskID: 1, Token: 2, Seq: 3}, {TaskID: 128, Token: 129, Seq: math.MaxUint32}}},
 		Tick{},
 		Checkpoint{},
-		SetNode{Node: NodeRecord{
+		SetNode{Node: record.NodeRecord{
 			UUID: "0196e0a2-7c1e-7d5c-9b1e-0d3b5a7f1c11", NodeID: "n1", PeerAddr: "127.0.0.1:7401",
 			HTTPAddr: "http://127.0.0.1:7400", Version: "1.0.0", Level: 1,
 		}},
@@ -59,23 +60,23 @@ func firstCommands() []Command {
 // every field set. Golden files hold them, so they do not change.
 func lifeCommands() []Command {
 	hold := Hold{ID: 1<<53 - 1, WorkerID: "worker-1", Token: 1<<53 - 2}
-	backoff := &Backoff{InitialMS: 1000, MaxMS: 86_400_000, Factor: 1_500_000, Jitter: 200_000}
-	task := NewTask{
+	backoff := &record.Backoff{InitialMS: 1000, MaxMS: 86_400_000, Factor: 1_500_000, Jitter: 200_000}
+	task := record.NewTask{
 		Type: "mail", Params: []byte(`{"to":"ann"}`), Payload: []byte{0, 1, 254, 255}, Priority: math.MinInt32,
 		MaxAttempts: math.MaxInt32, Key: "order-17", LeaseMS: 86_400_000,
-		RunAt: 1_780_000_060_000, DelayMS: 60_000, ExpiresAt: 1_780_000_120_000, Backoff: backoff, RetentionMS: KeepNone,
-		Labels: []Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true,
+		RunAt: 1_780_000_060_000, DelayMS: 60_000, ExpiresAt: 1_780_000_120_000, Backoff: backoff, RetentionMS: record.KeepNone,
+		Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true,
 	}
 	claim := ClaimNext{
 		WorkerID: "worker-1", Types: []string{"mail", "sms"}, SortBy: SortRandom, Ascending: true,
 		Limit: 1000, LeaseMS: 100, RequestID: "request-1", MoreAttempts: AttemptsLeftMax,
 	}
-	complete := Complete{Hold: hold, Result: []byte(`"done"`), ResultPayload: []byte{0xff}, Submit: []NewTask{task, task}, Claim: &claim}
+	complete := Complete{Hold: hold, Result: []byte(`"done"`), ResultPayload: []byte{0xff}, Submit: []record.NewTask{task, task}, Claim: &claim}
 	fail := Fail{Hold: hold, Error: "mailbox full", RetryIn: true, RetryInMS: 300_000, Permanent: true}
 	extend := Extend{Hold: hold, LeaseMS: 60_000, Progress: []byte(`{"done":7}`)}
 	release := Release{Hold: hold, DelayMS: 5000}
 	return []Command{
-		Submit{Tasks: []NewTask{task}},
+		Submit{Tasks: []record.NewTask{task}},
 		claim,
 		complete,
 		fail,
@@ -84,16 +85,16 @@ func lifeCommands() []Command {
 		Cancel{ID: 128},
 		Patch{
 			ID: 1 << 52, SetPriority: true, Priority: -1, SetRunAt: true, RunAt: 1_780_000_060_000,
-			SetLabels: true, Labels: []Label{{Name: "region", Value: "us"}},
+			SetLabels: true, Labels: []record.Label{{Name: "region", Value: "us"}},
 		},
-		SetType{Type: "mail", Set: typeFieldsAll, Settings: TypeSettings{
+		SetType{Type: "mail", Set: record.TypeFieldsAll, Settings: record.TypeSettings{
 			Paused: true, MaxClaimed: 10, RateLimit: 2_500_000, LeaseMS: 100, LimitSet: true, MaxAttempts: math.MaxInt32,
-			Backoff: backoff, RetentionMS: KeepForever,
+			Backoff: backoff, RetentionMS: record.KeepForever,
 		}},
 		Evict{Bytes: 1 << 30},
 		Forget{Bytes: 1 << 30},
 		Batch{Atomic: true, Ops: []Command{
-			Submit{Tasks: []NewTask{task}},
+			Submit{Tasks: []record.NewTask{task}},
 			claim, complete, fail, extend, release,
 			Retry{ID: 4, Token: 5, AddAttempts: 1},
 			Cancel{ID: 128},
@@ -105,7 +106,7 @@ func lifeCommands() []Command {
 // fullCommands has no field at its zero value; there is one command of each
 // type.
 func fullCommands() []Command {
-	all := append(keyCommands(), SetLevel{Level: levelActs, By: "deploy", Defaults: fullDefaults().Defaults})
+	all := append(keyCommands(), SetLevel{Level: record.LevelActs, By: "deploy", Defaults: fullDefaults().Defaults})
 	for _, c := range slices.Concat(actsCommands(), stepsCommands(), sightCommands(), lifeCommands(), firstCommands()) {
 		if !slices.ContainsFunc(all, func(other Command) bool { return other.kind() == c.kind() }) {
 			all = append(all, c)
@@ -180,7 +181,7 @@ func drawOf(t *rapid.T, k kind) Command {
 			return Lease{TaskID: drawID(t, "id"), Token: drawID(t, "token"), Seq: u32.Draw(t, "seq")}
 		})}
 	case kindSetNode:
-		return SetNode{Node: NodeRecord{
+		return SetNode{Node: record.NodeRecord{
 			UUID: str.Draw(t, "uuid"), NodeID: str.Draw(t, "node"), PeerAddr: str.Draw(t, "peer"),
 			HTTPAddr: str.Draw(t, "http"), Version: str.Draw(t, "version"), Level: u32.Draw(t, "level"),
 			Nonvoter: rapid.Bool().Draw(t, "nonvoter"),
@@ -188,7 +189,7 @@ func drawOf(t *rapid.T, k kind) Command {
 	case kindRemoveNode:
 		return RemoveNode{UUID: str.Draw(t, "uuid")}
 	case kindSetLevel:
-		return SetLevel{Level: rapid.Uint32Range(0, FeatureLevel).Draw(t, "level"), By: str.Draw(t, "by"), Defaults: drawSetDefaults(t).Defaults}
+		return SetLevel{Level: rapid.Uint32Range(0, record.FeatureLevel).Draw(t, "level"), By: str.Draw(t, "by"), Defaults: drawSetDefaults(t).Defaults}
 	case kindTick:
 		return Tick{}
 	case kindCheckpoint:
@@ -221,8 +222,8 @@ func drawLife(t *rapid.T, k kind) Command {
 		}
 	case kindSetType:
 		return SetType{
-			Type: rapid.String().Draw(t, "type"), Set: TypeFields(rapid.Uint32Range(0, uint32(typeFieldsAll)).Draw(t, "set")),
-			Settings: TypeSettings{
+			Type: rapid.String().Draw(t, "type"), Set: record.TypeFields(rapid.Uint32Range(0, uint32(record.TypeFieldsAll)).Draw(t, "set")),
+			Settings: record.TypeSettings{
 				Paused: rapid.Bool().Draw(t, "paused"), MaxClaimed: i32.Draw(t, "max claimed"), RateLimit: i64.Draw(t, "rate"),
 				LeaseMS: i64.Draw(t, "lease"), LimitSet: rapid.Bool().Draw(t, "limit set"), MaxAttempts: i32.Draw(t, "attempts"),
 				Backoff: drawPointer(t, "backoff", drawBackoff), RetentionMS: i64.Draw(t, "retention"),
@@ -238,7 +239,7 @@ func drawLife(t *rapid.T, k kind) Command {
 		return Batch{Atomic: rapid.Bool().Draw(t, "atomic"), Ops: drawSlice(t, "ops", func(t *rapid.T) Command {
 			k := rapid.SampledFrom(ops).Draw(t, "op")
 			if k == kindSubmit {
-				return Submit{Tasks: []NewTask{drawMaybeParent(t)}}
+				return Submit{Tasks: []record.NewTask{drawMaybeParent(t)}}
 			}
 			return drawOf(t, k)
 		})}
@@ -246,9 +247,9 @@ func drawLife(t *rapid.T, k kind) Command {
 	return drawSight(t, k)
 }
 
-func drawNewTask(t *rapid.T) NewTask {
+func drawNewTask(t *rapid.T) record.NewTask {
 	str, i64, i32 := rapid.String(), rapid.Int64(), rapid.Int32()
-	return NewTask{
+	return record.NewTask{
 		Type: str.Draw(t, "type"), Params: drawBytes(t, "params"), Payload: drawBytes(t, "payload"),
 		Priority: i32.Draw(t, "priority"), MaxAttempts: i32.Draw(t, "max attempts"),
 		Key: str.Draw(t, "key"), LeaseMS: i64.Draw(t, "lease"),
@@ -272,13 +273,13 @@ func drawClaimNext(t *rapid.T) ClaimNext {
 	}
 }
 
-func drawBackoff(t *rapid.T) Backoff {
+func drawBackoff(t *rapid.T) record.Backoff {
 	i64 := rapid.Int64()
-	return Backoff{InitialMS: i64.Draw(t, "initial"), MaxMS: i64.Draw(t, "max"), Factor: i64.Draw(t, "factor"), Jitter: i64.Draw(t, "jitter")}
+	return record.Backoff{InitialMS: i64.Draw(t, "initial"), MaxMS: i64.Draw(t, "max"), Factor: i64.Draw(t, "factor"), Jitter: i64.Draw(t, "jitter")}
 }
 
-func drawLabel(t *rapid.T) Label {
-	return Label{Name: rapid.String().Draw(t, "name"), Value: rapid.String().Draw(t, "value")}
+func drawLabel(t *rapid.T) record.Label {
+	return record.Label{Name: rapid.String().Draw(t, "name"), Value: rapid.String().Draw(t, "value")}
 }
 
 // drawPointer draws nil, or a value that is not zero: a message without fields
@@ -308,7 +309,7 @@ func knownKinds() []kind {
 func TestDecodeEntry_RoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		stamp := Stamp{U: rapid.Int64().Draw(t, "U"), T: rapid.Int64().Draw(t, "T")}
+		stamp := record.Stamp{U: rapid.Int64().Draw(t, "U"), T: rapid.Int64().Draw(t, "T")}
 		commands := make([]Command, 0)
 		for range rapid.IntRange(0, 8).Draw(t, "commands") {
 			commands = append(commands, drawCommand(t))
@@ -345,7 +346,7 @@ func TestAppendCommand_ConcatenatesToAnEntry(t *testing.T) {
 func TestAppendCommand_IDsOutOfRangeNameNothing(t *testing.T) {
 	t.Parallel()
 	c := Complete{Hold: Hold{ID: 1<<53 + 1, WorkerID: "w", Token: math.MaxUint64}}
-	_, got, err := DecodeEntry(AppendEntry(nil, Stamp{}, c))
+	_, got, err := DecodeEntry(AppendEntry(nil, record.Stamp{}, c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,19 +360,19 @@ func TestAppendCommand_IDsOutOfRangeNameNothing(t *testing.T) {
 // not written, rather than to make an entry that no node can read.
 func TestAppendCommand_MessagesWithoutFieldsAreNotWritten(t *testing.T) {
 	t.Parallel()
-	empty := &Backoff{}
-	_, got, err := DecodeEntry(AppendEntry(nil, Stamp{},
-		Submit{Tasks: []NewTask{{Backoff: empty}}},
-		Complete{Submit: []NewTask{{Backoff: empty}}, Claim: &ClaimNext{}},
-		SetType{Settings: TypeSettings{Backoff: empty}},
+	empty := &record.Backoff{}
+	_, got, err := DecodeEntry(AppendEntry(nil, record.Stamp{},
+		Submit{Tasks: []record.NewTask{{Backoff: empty}}},
+		Complete{Submit: []record.NewTask{{Backoff: empty}}, Claim: &ClaimNext{}},
+		SetType{Settings: record.TypeSettings{Backoff: empty}},
 		SetNode{},
-		SetSchedule{Schedule: Schedule{Task: NewTask{Backoff: empty}}},
+		SetSchedule{Schedule: record.Schedule{Task: record.NewTask{Backoff: empty}}},
 		Act{IDs: []uint64{0}},
 	))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Command{Submit{Tasks: []NewTask{{}}}, Complete{Submit: []NewTask{{}}}, SetType{}, SetNode{}, SetSchedule{}, Act{IDs: []uint64{0}}}
+	want := []Command{Submit{Tasks: []record.NewTask{{}}}, Complete{Submit: []record.NewTask{{}}}, SetType{}, SetNode{}, SetSchedule{}, Act{IDs: []uint64{0}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)
 	}
@@ -380,7 +381,7 @@ func TestAppendCommand_MessagesWithoutFieldsAreNotWritten(t *testing.T) {
 // What no node could read is not written.
 func TestAppendCommand_PanicsAtWhatIsNoOp(t *testing.T) {
 	t.Parallel()
-	for _, op := range []Command{Batch{}, Tick{}, ClaimTask{}, Submit{}, Submit{Tasks: make([]NewTask, 2)}} {
+	for _, op := range []Command{Batch{}, Tick{}, ClaimTask{}, Submit{}, Submit{Tasks: make([]record.NewTask, 2)}} {
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -394,7 +395,7 @@ func TestAppendCommand_PanicsAtWhatIsNoOp(t *testing.T) {
 
 // entryOf makes an entry of one command from its type and body.
 func entryOf(k kind, body ...byte) []byte {
-	b := AppendEntryHeader(nil, Stamp{}, 1)
+	b := AppendEntryHeader(nil, record.Stamp{}, 1)
 	return protowire.AppendBytes(append(b, byte(k)), body)
 }
 
@@ -496,7 +497,7 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"a field of the future in a restore's end", entryOf(kindRestoreEnd, 0x10, 1), ErrUnknownCommand, "field 2"},
 		{"an end of a restore in a batch", entryOf(kindBatch, 0x12, 1, byte(kindRestoreEnd)), ErrUnknownCommand, "restore end in a batch"},
 		{"a field of the future in a tell", entryOf(kindTell, 0x20, 1), ErrUnknownCommand, "field 4"},
-		{"a feature level of the future", entryOf(kindSetLevel, 8, byte(FeatureLevel)+1), ErrUnknownCommand, "feature level"},
+		{"a feature level of the future", entryOf(kindSetLevel, 8, byte(record.FeatureLevel)+1), ErrUnknownCommand, "feature level"},
 		{"field number 0", entryOf(kindDelete, 0, 1), ErrCorrupt, "field number"},
 		{"a tag cut off", entryOf(kindDelete, 0x80), ErrCorrupt, "bad tag"},
 		{"a field without its value", entryOf(kindDelete, 8), ErrCorrupt, "bad varint"},
@@ -607,9 +608,9 @@ func TestDecodeEntry_AllocatesInProportion(t *testing.T) {
 	emptyTasks := bytes.Repeat([]byte{10, 0}, 50_000)
 	emptyTypes := bytes.Repeat([]byte{18, 0}, 50_000)
 	ids := bytes.Repeat([]byte{0x10, 0}, 50_000)
-	steps := protowire.AppendBytes([]byte{10}, protowire.AppendBytes([]byte{0x8a, 1}, bytes.Repeat([]byte{10, 0}, StepsMax)))
-	ticks := AppendEntryHeader(nil, Stamp{}, 50_000)
-	claims := AppendEntryHeader(nil, Stamp{}, 50_000)
+	steps := protowire.AppendBytes([]byte{10}, protowire.AppendBytes([]byte{0x8a, 1}, bytes.Repeat([]byte{10, 0}, record.StepsMax)))
+	ticks := AppendEntryHeader(nil, record.Stamp{}, 50_000)
+	claims := AppendEntryHeader(nil, record.Stamp{}, 50_000)
 	var ops []byte
 	for range 50_000 {
 		ticks = append(ticks, byte(kindTick), 0)
@@ -646,9 +647,9 @@ func TestEntry_HotCommandsAllocateLittle(t *testing.T) {
 		decode float64
 	}{
 		// the list of commands and the command itself, then:
-		{Submit{Tasks: []NewTask{{Type: "mail", Payload: payload, MaxAttempts: -1}}}, 2 + 3},   // tasks, type, payload
-		{ClaimNext{WorkerID: "w-1", Types: []string{"mail"}, Limit: 1}, 2 + 3},                 // worker, types, type
-		{Complete{Hold: Hold{ID: 1000, WorkerID: "w-1", Token: 1000}, Result: payload}, 2 + 2}, // worker, result
+		{Submit{Tasks: []record.NewTask{{Type: "mail", Payload: payload, MaxAttempts: -1}}}, 2 + 3}, // tasks, type, payload
+		{ClaimNext{WorkerID: "w-1", Types: []string{"mail"}, Limit: 1}, 2 + 3},                      // worker, types, type
+		{Complete{Hold: Hold{ID: 1000, WorkerID: "w-1", Token: 1000}, Result: payload}, 2 + 2},      // worker, result
 	}
 	for _, test := range tests {
 		if got := testing.AllocsPerRun(100, func() { buf = AppendCommand(buf[:0], test.c) }); got != 0 {
@@ -674,7 +675,7 @@ func FuzzDecodeEntry(f *testing.F) {
 }
 
 func BenchmarkEntry(b *testing.B) {
-	submit := Submit{Tasks: []NewTask{{Type: "mail", Payload: bytes.Repeat([]byte{7}, 256), MaxAttempts: -1}}}
+	submit := Submit{Tasks: []record.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte{7}, 256), MaxAttempts: -1}}}
 	var c Command = submit
 	entry := AppendEntry(nil, fullStamp, c)
 	b.Run("encode submit", func(b *testing.B) {

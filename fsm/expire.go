@@ -3,6 +3,7 @@ package fsm
 import (
 	"iter"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -35,16 +36,16 @@ func (m *Machine) expire(c Expire) Result {
 	var result Result
 	for _, l := range c.Items {
 		t := m.tasks.Get(l.TaskID)
-		if t == nil || t.Status != StatusClaimed || t.Token != l.Token || t.LeaseSeq != l.Seq {
+		if t == nil || t.Status != record.StatusClaimed || t.Token != l.Token || t.LeaseSeq != l.Seq {
 			continue
 		}
 		t = m.edit(l.TaskID)
 		if attemptsLeft(t) {
-			m.giveBack(t, OutcomeExpired, "", m.backoffDelay(t))
+			m.giveBack(t, record.OutcomeExpired, "", m.backoffDelay(t))
 		} else {
-			m.giveUp(t, OutcomeExpired, "")
+			m.giveUp(t, record.OutcomeExpired, "")
 		}
-		if t.Status == StatusFailed {
+		if t.Status == record.StatusFailed {
 			t.Error = leaseExpired
 		}
 		m.edited(t)
@@ -56,7 +57,7 @@ func (m *Machine) expire(c Expire) Result {
 // Lease returns the lease of the task's claim, ok false if it is not claimed.
 func (m *Machine) Lease(taskID uint64) (l Lease, ok bool) {
 	t := m.tasks.Get(taskID)
-	if t == nil || t.Status != StatusClaimed {
+	if t == nil || t.Status != record.StatusClaimed {
 		return Lease{}, false
 	}
 	return leaseOf(t), true
@@ -90,7 +91,7 @@ func (Expire) decode(r fieldReader) (Command, error) {
 			if c.Items == nil {
 				c.Items = make([]Lease, 0, r.Run())
 			}
-			in := fieldsOf(r.Raw())
+			in := record.ReaderOf(r.Raw())
 			c.Items = append(c.Items, decodeExpired(&in))
 			r.Within(in.Err)
 		default:
@@ -100,7 +101,7 @@ func (Expire) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
-func decodeExpired(r *fieldReader) (l Lease) {
+func decodeExpired(r *record.Reader) (l Lease) {
 	for r.Next() {
 		switch r.Num {
 		case 1:

@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/errorgroup"
+import (
+	"github.com/claimq/claimq/fsm/errorgroup"
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // FailuresQuery says which failed tasks to look at.
 type FailuresQuery struct {
@@ -29,12 +32,12 @@ func (m *Machine) Failures(groups *errorgroup.Groups, q FailuresQuery) (next End
 			continue
 		}
 		var name, failure []byte
-		for r := (recordReader{rest: kept.Packed}); r.nextUntil(recordOfError); {
-			switch r.num {
-			case recordOfType:
-				name = r.text
-			case recordOfError:
-				failure = r.text
+		for r := (record.Scanner{Rest: kept.Packed}); r.NextUntil(record.FieldError); {
+			switch r.Num {
+			case record.FieldType:
+				name = r.Text
+			case record.FieldError:
+				failure = r.Text
 			}
 		}
 		if q.Type == "" || string(name) == q.Type {
@@ -47,10 +50,10 @@ func (m *Machine) Failures(groups *errorgroup.Groups, q FailuresQuery) (next End
 // Failed returns how many tasks of the type have failed, "" = of all types.
 func (m *Machine) Failed(taskType string) int64 {
 	if taskType == "" {
-		return m.counts[StatusFailed]
+		return m.counts[record.StatusFailed]
 	}
 	if ts := m.types[taskType]; ts != nil {
-		return ts.counts[StatusFailed]
+		return ts.counts[record.StatusFailed]
 	}
 	return 0
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/fsm/errorgroup"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // newFailed returns a state with so many tasks, of which each of every is failed with one of
@@ -15,13 +16,13 @@ func newFailed(tb testing.TB, tasks, every int) *Machine {
 	index := uint64(0)
 	apply := func(t int64, commands ...Command) []Result {
 		index++
-		return mustApplyTo(tb, m, testEntry{index, Stamp{U: t, T: storyEpoch + t}, commands}).Results
+		return mustApplyTo(tb, m, testEntry{index, record.Stamp{U: t, T: storyEpoch + t}, commands}).Results
 	}
-	apply(1, SetLevel{Level: levelActs})
+	apply(1, SetLevel{Level: record.LevelActs})
 	for first := 0; first < tasks; first += 1000 {
-		batch := make([]NewTask, 1000)
+		batch := make([]record.NewTask, 1000)
 		for i := range batch {
-			batch[i] = NewTask{Type: fmt.Sprintf("type-%d", (first+i)/every%10), Params: []byte(`{"to":"ann@example.org"}`), MaxAttempts: 1}
+			batch[i] = record.NewTask{Type: fmt.Sprintf("type-%d", (first+i)/every%10), Params: []byte(`{"to":"ann@example.org"}`), MaxAttempts: 1}
 		}
 		apply(int64(first), Submit{Tasks: batch})
 		var settle []Command
@@ -60,14 +61,14 @@ func BenchmarkFailures(b *testing.B) {
 // group that nearly no task is of.
 func BenchmarkList_ByEnd(b *testing.B) {
 	m := newFailed(b, 1_000_000, 1000)
-	newest := ListQuery{Filter: Filter{Status: StatusFailed}, ByEnd: true, Limit: 50}
+	newest := ListQuery{Filter: record.Filter{Status: record.StatusFailed}, ByEnd: true, Limit: 50}
 	failed := m.List(newest).Tasks[0]
 	for name, q := range map[string]ListQuery{
 		"failed, 50":          newest,
-		"completed, 50":       {Filter: Filter{Status: StatusCompleted}, ByEnd: true, Limit: 50},
-		"completed, 1000":     {Filter: Filter{Status: StatusCompleted}, ByEnd: true, Limit: 1000},
-		"failed, 50 of group": {Filter: Filter{Status: StatusFailed, ErrorGroup: errorgroup.Of(failed.Type, failed.Error)}, ByEnd: true, Limit: 50},
-		"failed, 50, by id":   {Filter: Filter{Status: StatusFailed}, Descending: true, Limit: 50},
+		"completed, 50":       {Filter: record.Filter{Status: record.StatusCompleted}, ByEnd: true, Limit: 50},
+		"completed, 1000":     {Filter: record.Filter{Status: record.StatusCompleted}, ByEnd: true, Limit: 1000},
+		"failed, 50 of group": {Filter: record.Filter{Status: record.StatusFailed, ErrorGroup: errorgroup.Of(failed.Type, failed.Error)}, ByEnd: true, Limit: 50},
+		"failed, 50, by id":   {Filter: record.Filter{Status: record.StatusFailed}, Descending: true, Limit: 50},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

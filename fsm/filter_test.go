@@ -3,6 +3,8 @@ package fsm
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // A filter says the same of a task and of the record that it is kept as while it
@@ -19,13 +21,13 @@ func TestRecordFilter_SaysWhatTheFilterSays(t *testing.T) {
 		for range 200 {
 			f := g.filter(m)
 			f.Key, f.ParentID = pick(g, f.Key, ""), pick(g, f.ParentID, 0)
-			records := newRecordFilter(&f)
+			records := record.NewRecordFilter(&f)
 			for id, task := range m.tasks.All() {
-				if !isResting(task) {
+				if !record.IsResting(task) {
 					continue
 				}
-				want := f.matches(task)
-				if got := records.matches(waitingTasks{m}.Pack(nil, task.ID, task)); got != want {
+				want := f.Matches(task)
+				if got := records.Matches(record.RestingTasks{Names: m}.Pack(nil, task.ID, task)); got != want {
 					t.Fatalf("seed %d: filter %+v of task %d says %v, of its record %v: %+v", seed, f, id, want, got, *task)
 				}
 				asked++
@@ -43,16 +45,16 @@ func TestRecordFilter_SaysWhatTheFilterSays(t *testing.T) {
 // What no record is ends the walk.
 func TestRecordReader_EndsAtWhatIsNoField(t *testing.T) {
 	t.Parallel()
-	for name, record := range map[string][]byte{
+	for name, packed := range map[string][]byte{
 		"nothing":               nil,
 		"a tag alone":           {0x08},
 		"a tag that goes on":    {0x88},
 		"a length past the end": {0x12, 5, 'a'},
 		"a type of fixed size":  {0x0d, 1, 2, 3, 4},
 	} {
-		r := recordReader{rest: record}
-		if r.nextUntil(31) {
-			t.Errorf("%s: field %d was read", name, r.num)
+		r := record.Scanner{Rest: packed}
+		if r.NextUntil(31) {
+			t.Errorf("%s: field %d was read", name, r.Num)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package fsm
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // BenchmarkClaimFinalization is a claim of a finalization of a parent that keeps
 // 100 attempts already: one that is extended, one that another has, and one of a
@@ -13,18 +17,18 @@ func BenchmarkClaimFinalization(b *testing.B) {
 
 func benchmarkClaimFinalization(b *testing.B, id uint64, processor string) {
 	m := New()
-	m.header.Level = FeatureLevel
+	m.header.Level = record.FeatureLevel
 	index := uint64(0)
 	apply := func(c Command) {
 		index++
-		if _, err := m.apply(index, Stamp{U: int64(index), T: int64(index)}, []Command{c}); err != nil {
+		if _, err := m.apply(index, record.Stamp{U: int64(index), T: int64(index)}, []Command{c}); err != nil {
 			b.Fatal(err)
 		}
 	}
-	apply(Submit{Tasks: []NewTask{newParentOf(1, true, false), {Type: "mail", Params: []byte("{}")}}})
+	apply(Submit{Tasks: []record.NewTask{newParentOf(1, true, false), {Type: "mail", Params: []byte("{}")}}})
 	apply(ClaimTask{ID: 2, WorkerID: "w"})
 	apply(Complete{Hold: Hold{ID: 2, WorkerID: "w"}})
-	for range 2 * finalizationAttemptsMax {
+	for range 2 * record.FinalizationAttemptsMax {
 		apply(ClaimFinalization{ID: 1, ProcessorID: "p1", TimeoutMS: 3_600_000})
 	}
 	b.ReportAllocs()

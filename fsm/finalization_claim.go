@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -59,7 +60,7 @@ type Finalize struct {
 func (Finalize) kind() kind     { return kindFinalize }
 func (c Finalize) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
-func (c Finalize) judge(m *Machine, now Stamp) (result Result, acts bool) {
+func (c Finalize) judge(m *Machine, now record.Stamp) (result Result, acts bool) {
 	return m.finalizable(c, max(now.U, m.header.Stamp.U))
 }
 
@@ -71,12 +72,12 @@ func (m *Machine) claimFinalization(c ClaimFinalization) Result {
 	t := m.tasks.Get(c.ID)
 	answer := &ParentAnswer{State: m.finalizationState(c.ID)}
 	switch {
-	case t == nil && answer.State == StateNotFound:
-		answer.Outcome = FinalizationNotFound
+	case t == nil && answer.State == record.StateNotFound:
+		answer.Outcome = record.FinalizationNotFound
 	case t == nil:
-		answer.Outcome = FinalizationAlreadyDone
+		answer.Outcome = record.FinalizationAlreadyDone
 	case t.Parent() == nil:
-		answer.Outcome = FinalizationNotReady
+		answer.Outcome = record.FinalizationNotReady
 	default:
 		m.tryFinalization(t, c, answer)
 	}
@@ -84,25 +85,25 @@ func (m *Machine) claimFinalization(c ClaimFinalization) Result {
 }
 
 // tryFinalization is claimFinalization of a parent that is there.
-func (m *Machine) tryFinalization(t *Task, c ClaimFinalization, answer *ParentAnswer) {
-	f := Finalization{}
+func (m *Machine) tryFinalization(t *record.Task, c ClaimFinalization, answer *ParentAnswer) {
+	f := record.Finalization{}
 	if had := t.Parent().Finalization; had != nil {
 		f = *had
 	}
 	u := m.header.Stamp.U
-	answer.Holder = f.holder(u)
+	answer.Holder = f.Holder(u)
 	switch {
 	case t.Status.Ended():
-		answer.Outcome = FinalizationAlreadyDone
+		answer.Outcome = record.FinalizationAlreadyDone
 	case answer.Holder != "" && answer.Holder == c.ProcessorID:
-		answer.Outcome = FinalizationExtended
-		f = *f.lasting(c.TimeoutMS, u)
+		answer.Outcome = record.FinalizationExtended
+		f = *f.Lasting(c.TimeoutMS, u)
 	case answer.Holder != "":
-		answer.Outcome = FinalizationAlreadyClaimed
+		answer.Outcome = record.FinalizationAlreadyClaimed
 	case m.parents[t.ID].done() == 0:
-		answer.Outcome = FinalizationNotReady
+		answer.Outcome = record.FinalizationNotReady
 	default:
-		answer.Outcome = FinalizationClaimed
+		answer.Outcome = record.FinalizationClaimed
 		f.ProcessorID, f.Token = c.ProcessorID, m.header.NextToken
 		m.header.NextToken++
 		f.TimeoutMS, f.EndU = c.TimeoutMS, u+c.TimeoutMS
@@ -110,11 +111,11 @@ func (m *Machine) tryFinalization(t *Task, c ClaimFinalization, answer *ParentAn
 	if answer.Outcome.Claimed() {
 		answer.Holder, answer.Token = f.ProcessorID, f.Token
 	}
-	f.Attempts = attempted(f.Attempts, FinalizationAttempt{
+	f.Attempts = attempted(f.Attempts, record.FinalizationAttempt{
 		ProcessorID: c.ProcessorID, Outcome: answer.Outcome, Holder: answer.Holder, State: answer.State, At: m.header.Stamp.T,
 	})
 	m.replaceFinalization(t.ID, &f)
-	if answer.Outcome == FinalizationClaimed {
+	if answer.Outcome == record.FinalizationClaimed {
 		e := eventOf(event.FinalizationClaimed, t)
 		e.WorkerID, e.Token = f.ProcessorID, f.Token
 		m.tell(&e, 0)
@@ -124,8 +125,8 @@ func (m *Machine) tryFinalization(t *Task, c ClaimFinalization, answer *ParentAn
 // attempted returns the last 100 attempts with one more. That may be written behind
 // the end of a slice that others have, who do not see it: only the newest slice is
 // ever added to, so nothing is there yet.
-func attempted(attempts []FinalizationAttempt, a FinalizationAttempt) []FinalizationAttempt {
-	return append(attempts[max(len(attempts)+1-finalizationAttemptsMax, 0):], a)
+func attempted(attempts []record.FinalizationAttempt, a record.FinalizationAttempt) []record.FinalizationAttempt {
+	return append(attempts[max(len(attempts)+1-record.FinalizationAttemptsMax, 0):], a)
 }
 
 // extendFinalization lets the claim last longer.
@@ -136,7 +137,7 @@ func (m *Machine) extendFinalization(c ExtendFinalization) Result {
 		if timeoutMS == 0 {
 			timeoutMS = f.TimeoutMS
 		}
-		f = f.lasting(timeoutMS, m.header.Stamp.U)
+		f = f.Lasting(timeoutMS, m.header.Stamp.U)
 		m.replaceFinalization(t.ID, f)
 		answer.Done, answer.Token = true, f.Token
 	}
@@ -150,12 +151,12 @@ func (m *Machine) releaseFinalization(c ReleaseFinalization) Result {
 	switch {
 	case t == nil:
 		g := m.findGone(c.ID)
-		answer.Done = g != nil && g.WorkerID == c.ProcessorID && g.Outcome == OutcomeNone
+		answer.Done = g != nil && g.WorkerID == c.ProcessorID && g.Outcome == record.OutcomeNone
 	case t.Parent() == nil:
 	case t.Status.Ended():
 		answer.Done = t.WorkerID == c.ProcessorID
 	case f != nil && answer.Holder == c.ProcessorID:
-		m.replaceFinalization(t.ID, &Finalization{Attempts: f.Attempts})
+		m.replaceFinalization(t.ID, &record.Finalization{Attempts: f.Attempts})
 		answer.Done, answer.Holder = true, ""
 	}
 	return Result{Parent: answer}
@@ -163,14 +164,14 @@ func (m *Machine) releaseFinalization(c ReleaseFinalization) Result {
 
 // askFinalization returns the task and what it has of its finalization, nil if it
 // has none, and an answer that says how it is at u by the lease clock.
-func (m *Machine) askFinalization(id uint64, u int64) (*Task, *Finalization, *ParentAnswer) {
+func (m *Machine) askFinalization(id uint64, u int64) (*record.Task, *record.Finalization, *ParentAnswer) {
 	answer := &ParentAnswer{State: m.finalizationState(id)}
 	t := m.tasks.Get(id)
 	if t == nil || t.Parent() == nil || t.Parent().Finalization == nil {
 		return t, nil, answer
 	}
 	f := t.Parent().Finalization
-	answer.Holder = f.holder(u)
+	answer.Holder = f.Holder(u)
 	return t, f, answer
 }
 
@@ -207,7 +208,7 @@ func (m *Machine) finalizable(c Finalize, u int64) (result Result, ends bool) {
 		result.Code = CodeTaskAlreadyClaimed
 	case c.Token != 0 && (answer.Holder == "" || c.Token != f.Token):
 		result.Code = CodeStaleClaim
-	case answer.State == StateWaitingForSteps:
+	case answer.State == record.StateWaitingForSteps:
 		result.Code = CodeStepsUnfinished
 	default:
 		return result, true
@@ -218,10 +219,10 @@ func (m *Machine) finalizable(c Finalize, u int64) (result Result, ends bool) {
 
 // endByProcessor ends the parent as the processor says, which has the claim if
 // claimed.
-func (m *Machine) endByProcessor(t *Task, c *Finalize, claimed bool) {
-	end := parentEnd{To: StatusCompleted, ProcessorID: c.ProcessorID, Result: c.Result}
+func (m *Machine) endByProcessor(t *record.Task, c *Finalize, claimed bool) {
+	end := parentEnd{To: record.StatusCompleted, ProcessorID: c.ProcessorID, Result: c.Result}
 	if c.Failed {
-		end = parentEnd{To: StatusFailed, ProcessorID: c.ProcessorID, Error: c.Error}
+		end = parentEnd{To: record.StatusFailed, ProcessorID: c.ProcessorID, Error: c.Error}
 	}
 	if claimed {
 		end.Token = t.Parent().Finalization.Token
@@ -242,43 +243,43 @@ func (m *Machine) finalizeGone(id uint64) Result {
 
 // replaceFinalization gives the parent another finalization. The task itself is
 // not changed by it: UpdatedAt stays.
-func (m *Machine) replaceFinalization(id uint64, f *Finalization) {
+func (m *Machine) replaceFinalization(id uint64, f *record.Finalization) {
 	updatedAt := m.tasks.Get(id).UpdatedAt
 	t := m.edit(id)
-	t.setFinalization(f)
+	t.SetFinalization(f)
 	t.UpdatedAt = updatedAt
 	m.edited(t)
 }
 
 // finalizationState returns how far the task is on the way to its finalization;
 // of one that was removed, how it ended.
-func (m *Machine) finalizationState(id uint64) FinalizationState {
+func (m *Machine) finalizationState(id uint64) record.FinalizationState {
 	t := m.tasks.Get(id)
 	switch {
 	case t == nil:
 		if g := m.findGone(id); g != nil {
 			return endedState(g.Status)
 		}
-		return StateNotFound
+		return record.StateNotFound
 	case t.Parent() == nil:
-		return plainState + FinalizationState(t.Status)
+		return record.PlainState + record.FinalizationState(t.Status)
 	case t.Status.Ended():
 		return endedState(t.Status)
 	case m.parents[id].open() == 0:
-		return StateEvaluatingResults
+		return record.StateEvaluatingResults
 	}
-	return StateWaitingForSteps
+	return record.StateWaitingForSteps
 }
 
 // endedState returns the state of a parent that ended so.
-func endedState(s Status) FinalizationState {
+func endedState(s record.Status) record.FinalizationState {
 	switch s {
-	case StatusCompleted:
-		return StateComplete
-	case StatusFailed:
-		return StateFailed
+	case record.StatusCompleted:
+		return record.StateComplete
+	case record.StatusFailed:
+		return record.StateFailed
 	}
-	return StateCancelled
+	return record.StateCancelled
 }
 
 func (c ClaimFinalization) appendBody(b []byte) []byte {
@@ -288,7 +289,7 @@ func (c ClaimFinalization) appendBody(b []byte) []byte {
 }
 
 func (ClaimFinalization) decode(r fieldReader) (Command, error) {
-	c := readFinalizationClaim(&r)
+	c := readFinalizationClaim(&r.Reader)
 	return c, r.Err
 }
 
@@ -299,11 +300,11 @@ func (c ExtendFinalization) appendBody(b []byte) []byte {
 }
 
 func (ExtendFinalization) decode(r fieldReader) (Command, error) {
-	c := readFinalizationClaim(&r)
+	c := readFinalizationClaim(&r.Reader)
 	return ExtendFinalization(c), r.Err
 }
 
-func readFinalizationClaim(r *fieldReader) (c ClaimFinalization) {
+func readFinalizationClaim(r *record.Reader) (c ClaimFinalization) {
 	for r.Next() {
 		switch r.Num {
 		case 1:

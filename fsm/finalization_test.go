@@ -9,16 +9,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // newParentOf returns a parent with steps a, b, ... that depend on nothing.
-func newParentOf(steps int, byClaim, goOn bool) NewTask {
-	p := &NewParent{ByClaim: byClaim, Continue: goOn}
+func newParentOf(steps int, byClaim, goOn bool) record.NewTask {
+	p := &record.NewParent{ByClaim: byClaim, Continue: goOn}
 	for place := range steps {
-		task := NewTask{Type: "part", Params: []byte("1"), MaxAttempts: DefaultAttempts}
-		p.Steps = append(p.Steps, NewStep{Name: string(rune('a' + place)), Task: task})
+		task := record.NewTask{Type: "part", Params: []byte("1"), MaxAttempts: record.DefaultAttempts}
+		p.Steps = append(p.Steps, record.NewStep{Name: string(rune('a' + place)), Task: task})
 	}
-	return NewTask{Type: "whole", MaxAttempts: DefaultAttempts, Parent: p}
+	return record.NewTask{Type: "whole", MaxAttempts: record.DefaultAttempts, Parent: p}
 }
 
 // newParentStory returns a story whose task 1 is a parent that a processor ends,
@@ -26,8 +28,8 @@ func newParentOf(steps int, byClaim, goOn bool) NewTask {
 func newParentStory(t *testing.T, steps int) *story {
 	t.Helper()
 	s := newStory(t)
-	s.do(SetLevel{Level: FeatureLevel})
-	s.do(Submit{Tasks: []NewTask{newParentOf(steps, true, true)}})
+	s.do(SetLevel{Level: record.FeatureLevel})
+	s.do(Submit{Tasks: []record.NewTask{newParentOf(steps, true, true)}})
 	return s
 }
 
@@ -88,7 +90,7 @@ func (s *story) eventsOf(id uint64, n int) []string {
 func (s *story) records() [][]byte {
 	var all [][]byte
 	for _, t := range s.m.tasks.All() {
-		all = append(all, appendTaskRecord(nil, t))
+		all = append(all, record.AppendTask(nil, t))
 	}
 	return all
 }
@@ -102,34 +104,34 @@ func TestClaimFinalization_OrderOfChecks(t *testing.T) {
 		setup func(s *story)
 		want  ParentAnswer // of p1; Token: that it has one
 	}{
-		{"nothing is there", func(s *story) { s.do(Cancel{ID: 1}); s.do(Delete{ID: 1}) }, ParentAnswer{Outcome: FinalizationNotFound, State: StateNotFound}},
-		{"removed after it completed", func(s *story) { s.endStep(2, ""); s.endStep(3, ""); s.do(done); s.do(Evict{}) }, ParentAnswer{Outcome: FinalizationAlreadyDone, State: StateComplete}},
-		{"removed after it was cancelled", func(s *story) { s.do(Cancel{ID: 1}); s.do(Evict{}) }, ParentAnswer{Outcome: FinalizationAlreadyDone, State: StateCancelled}},
-		{"removed and forgotten", func(s *story) { s.do(Cancel{ID: 1}); s.do(Evict{}); s.wait(goneMS) }, ParentAnswer{Outcome: FinalizationNotFound, State: StateNotFound}},
-		{"completed", func(s *story) { s.endStep(2, ""); s.endStep(3, ""); s.do(done) }, ParentAnswer{Outcome: FinalizationAlreadyDone, State: StateComplete}},
+		{"nothing is there", func(s *story) { s.do(Cancel{ID: 1}); s.do(Delete{ID: 1}) }, ParentAnswer{Outcome: record.FinalizationNotFound, State: record.StateNotFound}},
+		{"removed after it completed", func(s *story) { s.endStep(2, ""); s.endStep(3, ""); s.do(done); s.do(Evict{}) }, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateComplete}},
+		{"removed after it was cancelled", func(s *story) { s.do(Cancel{ID: 1}); s.do(Evict{}) }, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateCancelled}},
+		{"removed and forgotten", func(s *story) { s.do(Cancel{ID: 1}); s.do(Evict{}); s.wait(goneMS) }, ParentAnswer{Outcome: record.FinalizationNotFound, State: record.StateNotFound}},
+		{"completed", func(s *story) { s.endStep(2, ""); s.endStep(3, ""); s.do(done) }, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateComplete}},
 		{"failed, and was claimed", func(s *story) {
 			s.endStep(2, "")
 			s.endStep(3, "")
 			s.claimEnd("p2")
 			s.do(Finalize{ID: 1, ProcessorID: "p2", Failed: true, Error: "no"})
-		}, ParentAnswer{Outcome: FinalizationAlreadyDone, State: StateFailed}},
-		{"cancelled, and was claimed", func(s *story) { s.endStep(2, ""); s.claimEnd("p2"); s.do(Cancel{ID: 1}) }, ParentAnswer{Outcome: FinalizationAlreadyDone, State: StateCancelled}},
-		{"cancelled, and was claimed by itself", func(s *story) { s.endStep(2, ""); s.claimEnd("p1"); s.do(Cancel{ID: 1}) }, ParentAnswer{Outcome: FinalizationAlreadyDone, State: StateCancelled}},
-		{"no step has ended", func(*story) {}, ParentAnswer{Outcome: FinalizationNotReady, State: StateWaitingForSteps}},
-		{"a step is cancelled", func(s *story) { s.do(Cancel{ID: 2}) }, ParentAnswer{Outcome: FinalizationNotReady, State: StateWaitingForSteps}},
-		{"all steps are cancelled", func(s *story) { s.do(Cancel{ID: 2}); s.do(Cancel{ID: 3}) }, ParentAnswer{Outcome: FinalizationNotReady, State: StateEvaluatingResults}},
-		{"a step is claimed", func(s *story) { s.do(ClaimTask{ID: 2, WorkerID: "w"}) }, ParentAnswer{Outcome: FinalizationNotReady, State: StateWaitingForSteps}},
-		{"a step has completed", func(s *story) { s.endStep(2, "") }, ParentAnswer{Outcome: FinalizationClaimed, State: StateWaitingForSteps, Holder: "p1", Token: 1}},
-		{"a step has failed", func(s *story) { s.failStep(2, "no") }, ParentAnswer{Outcome: FinalizationClaimed, State: StateWaitingForSteps, Holder: "p1", Token: 1}},
-		{"all steps have ended", func(s *story) { s.endStep(2, ""); s.do(Cancel{ID: 3}) }, ParentAnswer{Outcome: FinalizationClaimed, State: StateEvaluatingResults, Holder: "p1", Token: 1}},
-		{"another has it", func(s *story) { s.endStep(2, ""); s.claimEnd("p2") }, ParentAnswer{Outcome: FinalizationAlreadyClaimed, State: StateWaitingForSteps, Holder: "p2"}},
-		{"another has it, at the last moment", func(s *story) { s.endStep(2, ""); s.claimEnd("p2"); s.wait(over - 1) }, ParentAnswer{Outcome: FinalizationAlreadyClaimed, State: StateWaitingForSteps, Holder: "p2"}},
-		{"another had it", func(s *story) { s.endStep(2, ""); s.claimEnd("p2"); s.wait(over) }, ParentAnswer{Outcome: FinalizationClaimed, State: StateWaitingForSteps, Holder: "p1", Token: 1}},
-		{"another gave it back", func(s *story) { s.endStep(2, ""); s.claimEnd("p2"); s.releaseEnd("p2") }, ParentAnswer{Outcome: FinalizationClaimed, State: StateWaitingForSteps, Holder: "p1", Token: 1}},
-		{"it has it itself", func(s *story) { s.endStep(2, ""); s.claimEnd("p1") }, ParentAnswer{Outcome: FinalizationExtended, State: StateWaitingForSteps, Holder: "p1", Token: 1}},
-		{"it had it itself", func(s *story) { s.endStep(2, ""); s.claimEnd("p1"); s.wait(over) }, ParentAnswer{Outcome: FinalizationClaimed, State: StateWaitingForSteps, Holder: "p1", Token: 1}},
-		{"it has it, and the step that had failed was retried", func(s *story) { s.failStep(2, "no"); s.claimEnd("p1"); s.do(Retry{ID: 1}) }, ParentAnswer{Outcome: FinalizationExtended, State: StateWaitingForSteps, Holder: "p1", Token: 1}},
-		{"another had it, and the step that had failed was retried", func(s *story) { s.failStep(2, "no"); s.claimEnd("p2"); s.do(Retry{ID: 1}); s.wait(over) }, ParentAnswer{Outcome: FinalizationNotReady, State: StateWaitingForSteps}},
+		}, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateFailed}},
+		{"cancelled, and was claimed", func(s *story) { s.endStep(2, ""); s.claimEnd("p2"); s.do(Cancel{ID: 1}) }, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateCancelled}},
+		{"cancelled, and was claimed by itself", func(s *story) { s.endStep(2, ""); s.claimEnd("p1"); s.do(Cancel{ID: 1}) }, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateCancelled}},
+		{"no step has ended", func(*story) {}, ParentAnswer{Outcome: record.FinalizationNotReady, State: record.StateWaitingForSteps}},
+		{"a step is cancelled", func(s *story) { s.do(Cancel{ID: 2}) }, ParentAnswer{Outcome: record.FinalizationNotReady, State: record.StateWaitingForSteps}},
+		{"all steps are cancelled", func(s *story) { s.do(Cancel{ID: 2}); s.do(Cancel{ID: 3}) }, ParentAnswer{Outcome: record.FinalizationNotReady, State: record.StateEvaluatingResults}},
+		{"a step is claimed", func(s *story) { s.do(ClaimTask{ID: 2, WorkerID: "w"}) }, ParentAnswer{Outcome: record.FinalizationNotReady, State: record.StateWaitingForSteps}},
+		{"a step has completed", func(s *story) { s.endStep(2, "") }, ParentAnswer{Outcome: record.FinalizationClaimed, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
+		{"a step has failed", func(s *story) { s.failStep(2, "no") }, ParentAnswer{Outcome: record.FinalizationClaimed, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
+		{"all steps have ended", func(s *story) { s.endStep(2, ""); s.do(Cancel{ID: 3}) }, ParentAnswer{Outcome: record.FinalizationClaimed, State: record.StateEvaluatingResults, Holder: "p1", Token: 1}},
+		{"another has it", func(s *story) { s.endStep(2, ""); s.claimEnd("p2") }, ParentAnswer{Outcome: record.FinalizationAlreadyClaimed, State: record.StateWaitingForSteps, Holder: "p2"}},
+		{"another has it, at the last moment", func(s *story) { s.endStep(2, ""); s.claimEnd("p2"); s.wait(over - 1) }, ParentAnswer{Outcome: record.FinalizationAlreadyClaimed, State: record.StateWaitingForSteps, Holder: "p2"}},
+		{"another had it", func(s *story) { s.endStep(2, ""); s.claimEnd("p2"); s.wait(over) }, ParentAnswer{Outcome: record.FinalizationClaimed, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
+		{"another gave it back", func(s *story) { s.endStep(2, ""); s.claimEnd("p2"); s.releaseEnd("p2") }, ParentAnswer{Outcome: record.FinalizationClaimed, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
+		{"it has it itself", func(s *story) { s.endStep(2, ""); s.claimEnd("p1") }, ParentAnswer{Outcome: record.FinalizationExtended, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
+		{"it had it itself", func(s *story) { s.endStep(2, ""); s.claimEnd("p1"); s.wait(over) }, ParentAnswer{Outcome: record.FinalizationClaimed, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
+		{"it has it, and the step that had failed was retried", func(s *story) { s.failStep(2, "no"); s.claimEnd("p1"); s.do(Retry{ID: 1}) }, ParentAnswer{Outcome: record.FinalizationExtended, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
+		{"another had it, and the step that had failed was retried", func(s *story) { s.failStep(2, "no"); s.claimEnd("p2"); s.do(Retry{ID: 1}); s.wait(over) }, ParentAnswer{Outcome: record.FinalizationNotReady, State: record.StateWaitingForSteps}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -140,22 +142,22 @@ func TestClaimFinalization_OrderOfChecks(t *testing.T) {
 			token := s.m.header.NextToken
 			got := *s.claimEnd("p1")
 			switch test.want.Outcome {
-			case FinalizationClaimed:
+			case record.FinalizationClaimed:
 				test.want.Token = token
-			case FinalizationExtended:
+			case record.FinalizationExtended:
 				test.want.Token = token - 1
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if told := len(s.m.TaskEvents(1)) > events; told != (test.want.Outcome == FinalizationClaimed) || told && s.eventsOf(1, 1)[0] != "finalization_claimed" {
+			if told := len(s.m.TaskEvents(1)) > events; told != (test.want.Outcome == record.FinalizationClaimed) || told && s.eventsOf(1, 1)[0] != "finalization_claimed" {
 				t.Errorf("events are %v", s.eventsOf(1, 9))
 			}
 			if s.m.Get(1) == nil {
 				return
 			}
 			after := s.view()
-			want := append(slices.Clone(before.Attempts), FinalizationAttempt{
+			want := append(slices.Clone(before.Attempts), record.FinalizationAttempt{
 				ProcessorID: "p1", Outcome: test.want.Outcome, Holder: test.want.Holder, State: test.want.State, At: s.T,
 			})
 			if diff := cmp.Diff(want, after.Attempts); diff != "" || after.ClaimedBy != test.want.Holder {
@@ -170,18 +172,18 @@ func TestClaimFinalization_OrderOfChecks(t *testing.T) {
 func TestClaimFinalization_OfTasksWithoutSteps(t *testing.T) {
 	t.Parallel()
 	s := newParentStory(t, 1)
-	s.do(Submit{Tasks: []NewTask{{Type: "mail", Params: []byte("1")}}}) // task 3
+	s.do(Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte("1")}}}) // task 3
 	for _, id := range []uint64{2, 3} {
-		for _, want := range []Status{StatusPending, StatusClaimed, StatusCompleted} {
+		for _, want := range []record.Status{record.StatusPending, record.StatusClaimed, record.StatusCompleted} {
 			switch want {
-			case StatusClaimed:
+			case record.StatusClaimed:
 				s.do(ClaimTask{ID: id, WorkerID: "w"})
-			case StatusCompleted:
+			case record.StatusCompleted:
 				s.do(Complete{Hold: Hold{ID: id, WorkerID: "w"}})
 			}
 			task := *s.m.Get(id)
 			got := s.do(ClaimFinalization{ID: id, ProcessorID: "p", TimeoutMS: 1000}).Parent
-			if got.Outcome != FinalizationNotReady || got.State.String() != want.String() || got.Holder != "" || got.Token != 0 {
+			if got.Outcome != record.FinalizationNotReady || got.State.String() != want.String() || got.Holder != "" || got.Token != 0 {
 				t.Errorf("task %d: %+v, want not ready, %v", id, got, want)
 			}
 			if r := s.do(Finalize{ID: id, ProcessorID: "p"}); r.Code != CodeTaskNotClaimable || r.Reason != ReasonNoSteps || r.Task.ID != id {
@@ -199,7 +201,7 @@ func TestClaimFinalization_OfTasksWithoutSteps(t *testing.T) {
 			if v, ok := s.m.Finalization(id, s.Stamp); !ok || v.Attempts != nil || v.ClaimedBy != "" {
 				t.Errorf("task %d: %+v", id, v)
 			}
-			if diff := cmp.Diff(task, *s.m.Get(id), cmpopts.IgnoreUnexported(Plan{}, PlannedStep{})); diff != "" {
+			if diff := cmp.Diff(task, *s.m.Get(id), cmpopts.IgnoreUnexported(record.Plan{}, record.PlannedStep{})); diff != "" {
 				t.Errorf("task %d was changed:\n%s", id, diff)
 			}
 		}
@@ -252,18 +254,18 @@ func TestFinalizationClaim_LastsAtLeastAsLong(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		timeout := rapid.Int64Range(1000, 3_600_000)
-		f := &Finalization{ProcessorID: "p", Token: 1, TimeoutMS: timeout.Draw(t, "timeout")}
+		f := &record.Finalization{ProcessorID: "p", Token: 1, TimeoutMS: timeout.Draw(t, "timeout")}
 		u := rapid.Int64Range(0, 1<<40).Draw(t, "U")
 		f.EndU = u + f.TimeoutMS
-		promised := f.overU()
+		promised := f.OverU()
 		for range rapid.IntRange(1, 5).Draw(t, "extends") {
-			u += rapid.Int64Range(0, max(f.overU()-1-u, 0)).Draw(t, "later")
+			u += rapid.Int64Range(0, max(f.OverU()-1-u, 0)).Draw(t, "later")
 			asked := timeout.Draw(t, "timeout")
 			promised = max(promised, u+asked+asked/2000+2)
 			was := *f
-			f = f.lasting(asked, u)
-			if f.overU() != promised || f.TimeoutMS != asked || f.EndU < u+asked {
-				t.Fatalf("at %d %+v became %+v, which is over at %d, want %d", u, was, *f, f.overU(), promised)
+			f = f.Lasting(asked, u)
+			if f.OverU() != promised || f.TimeoutMS != asked || f.EndU < u+asked {
+				t.Fatalf("at %d %+v became %+v, which is over at %d, want %d", u, was, *f, f.OverU(), promised)
 			}
 		}
 	})
@@ -272,7 +274,7 @@ func TestFinalizationClaim_LastsAtLeastAsLong(t *testing.T) {
 func TestExtendFinalization(t *testing.T) {
 	t.Parallel()
 	s := newParentStory(t, 1)
-	if got := s.extendEnd("p1", 5000); got.Done || got.State != StateWaitingForSteps {
+	if got := s.extendEnd("p1", 5000); got.Done || got.State != record.StateWaitingForSteps {
 		t.Errorf("a claim that nobody has: %+v", got)
 	}
 	s.endStep(2, "")
@@ -297,7 +299,7 @@ func TestExtendFinalization(t *testing.T) {
 		t.Errorf("at the last moment: %+v", got)
 	}
 	s.wait(20_000 + 20_000/2000 + 2)
-	if got := s.extendEnd("p1", 1000); got.Done || got.Holder != "" || got.State != StateEvaluatingResults {
+	if got := s.extendEnd("p1", 1000); got.Done || got.Holder != "" || got.State != record.StateEvaluatingResults {
 		t.Errorf("after its end: %+v", got)
 	}
 	if n := len(s.view().Attempts); n != 1 {
@@ -305,11 +307,11 @@ func TestExtendFinalization(t *testing.T) {
 	}
 	s.claimEnd("p1")
 	s.do(Finalize{ID: 1, ProcessorID: "p1"})
-	if got := s.extendEnd("p1", 1000); got.Done || got.State != StateComplete {
+	if got := s.extendEnd("p1", 1000); got.Done || got.State != record.StateComplete {
 		t.Errorf("of an ended parent: %+v", got)
 	}
 	s.do(Delete{ID: 1})
-	if got := s.extendEnd("p1", 1000); got.Done || got.State != StateNotFound {
+	if got := s.extendEnd("p1", 1000); got.Done || got.State != record.StateNotFound {
 		t.Errorf("of a task that is not there: %+v", got)
 	}
 }
@@ -363,20 +365,20 @@ func TestFinalize_OrderOfChecks(t *testing.T) {
 		code  Code
 		// Otherwise how it ends, or had ended.
 		already   bool
-		status    Status
+		status    record.Status
 		by        string
 		withToken bool
 	}{
 		{name: "nothing is there", setup: func(s *story) { s.do(Cancel{ID: 1}); s.do(Delete{ID: 1}) }, code: CodeTaskNotFound},
-		{name: "removed", setup: func(s *story) { ready(s); s.do(Finalize{ID: 1, ProcessorID: "p2", Failed: true}); s.do(Evict{}) }, already: true, status: StatusFailed, by: "p2"},
-		{name: "ended by another", setup: func(s *story) { ready(s); s.claimEnd("p2"); s.do(Finalize{ID: 1, ProcessorID: "p2"}) }, already: true, status: StatusCompleted, by: "p2", withToken: true},
-		{name: "ended by another, with a stale token", setup: func(s *story) { ready(s); s.do(Finalize{ID: 1, ProcessorID: "p2"}) }, token: func(*story) uint64 { return 77 }, already: true, status: StatusCompleted, by: "p2"},
-		{name: "cancelled", setup: func(s *story) { s.do(Cancel{ID: 1}) }, already: true, status: StatusCancelled},
+		{name: "removed", setup: func(s *story) { ready(s); s.do(Finalize{ID: 1, ProcessorID: "p2", Failed: true}); s.do(Evict{}) }, already: true, status: record.StatusFailed, by: "p2"},
+		{name: "ended by another", setup: func(s *story) { ready(s); s.claimEnd("p2"); s.do(Finalize{ID: 1, ProcessorID: "p2"}) }, already: true, status: record.StatusCompleted, by: "p2", withToken: true},
+		{name: "ended by another, with a stale token", setup: func(s *story) { ready(s); s.do(Finalize{ID: 1, ProcessorID: "p2"}) }, token: func(*story) uint64 { return 77 }, already: true, status: record.StatusCompleted, by: "p2"},
+		{name: "cancelled", setup: func(s *story) { s.do(Cancel{ID: 1}) }, already: true, status: record.StatusCancelled},
 		{name: "another has it", setup: func(s *story) { ready(s); s.claimEnd("p2") }, code: CodeTaskAlreadyClaimed},
 		{name: "another has it, and steps are open", setup: func(s *story) { s.endStep(2, ""); s.claimEnd("p2") }, code: CodeTaskAlreadyClaimed},
 		{name: "another has it, with its token", setup: func(s *story) { ready(s); s.claimEnd("p2") }, token: func(s *story) uint64 { return s.m.header.NextToken - 1 }, code: CodeTaskAlreadyClaimed},
 		{name: "another has it, at the last moment", setup: func(s *story) { ready(s); s.claimEnd("p2"); s.wait(over - 1) }, code: CodeTaskAlreadyClaimed},
-		{name: "another had it", setup: func(s *story) { ready(s); s.claimEnd("p2"); s.wait(over) }, status: StatusCompleted, by: "p1"},
+		{name: "another had it", setup: func(s *story) { ready(s); s.claimEnd("p2"); s.wait(over) }, status: record.StatusCompleted, by: "p1"},
 		{name: "with an earlier token", setup: func(s *story) { ready(s); s.claimEnd("p1") }, token: func(s *story) uint64 { return s.m.header.NextToken - 2 }, code: CodeStaleClaim},
 		{name: "with a token that nobody has", setup: ready, token: func(*story) uint64 { return 2 }, code: CodeStaleClaim},
 		{name: "with the token of a claim that is over", setup: func(s *story) { ready(s); s.claimEnd("p1"); s.wait(over) }, token: func(s *story) uint64 { return s.m.header.NextToken - 1 }, code: CodeStaleClaim},
@@ -384,11 +386,11 @@ func TestFinalize_OrderOfChecks(t *testing.T) {
 		{name: "a stale token, and steps are open", setup: func(s *story) { s.endStep(2, ""); s.claimEnd("p1") }, token: func(*story) uint64 { return 1 }, code: CodeStaleClaim},
 		{name: "a step is pending", setup: func(s *story) { s.endStep(2, ""); s.claimEnd("p1") }, code: CodeStepsUnfinished},
 		{name: "a step is claimed", setup: func(s *story) { s.endStep(2, ""); s.do(ClaimTask{ID: 3, WorkerID: "w"}) }, code: CodeStepsUnfinished},
-		{name: "without a claim", setup: ready, status: StatusCompleted, by: "p1"},
-		{name: "all steps were cancelled", setup: func(s *story) { s.do(Cancel{ID: 2}); s.do(Cancel{ID: 3}) }, status: StatusCompleted, by: "p1"},
-		{name: "with its claim, and no token", setup: func(s *story) { ready(s); s.claimEnd("p1") }, status: StatusCompleted, by: "p1", withToken: true},
-		{name: "with its claim and token", setup: func(s *story) { ready(s); s.claimEnd("p1") }, token: func(s *story) uint64 { return s.m.header.NextToken - 1 }, status: StatusCompleted, by: "p1", withToken: true},
-		{name: "with a claim that is over, and no token", setup: func(s *story) { ready(s); s.claimEnd("p1"); s.wait(over) }, status: StatusCompleted, by: "p1"},
+		{name: "without a claim", setup: ready, status: record.StatusCompleted, by: "p1"},
+		{name: "all steps were cancelled", setup: func(s *story) { s.do(Cancel{ID: 2}); s.do(Cancel{ID: 3}) }, status: record.StatusCompleted, by: "p1"},
+		{name: "with its claim, and no token", setup: func(s *story) { ready(s); s.claimEnd("p1") }, status: record.StatusCompleted, by: "p1", withToken: true},
+		{name: "with its claim and token", setup: func(s *story) { ready(s); s.claimEnd("p1") }, token: func(s *story) uint64 { return s.m.header.NextToken - 1 }, status: record.StatusCompleted, by: "p1", withToken: true},
+		{name: "with a claim that is over, and no token", setup: func(s *story) { ready(s); s.claimEnd("p1"); s.wait(over) }, status: record.StatusCompleted, by: "p1"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -434,7 +436,7 @@ func TestFinalize_AsFailed(t *testing.T) {
 	token := s.claimEnd("p1").Token
 	s.wait(100)
 	r := s.do(Finalize{ID: 1, ProcessorID: "p1", Token: token, Failed: true, Error: "the sum is wrong"})
-	if got := r.Task; got.Status != StatusFailed || got.Error != "the sum is wrong" || got.Result != nil || got.CompletedAt != s.T ||
+	if got := r.Task; got.Status != record.StatusFailed || got.Error != "the sum is wrong" || got.Result != nil || got.CompletedAt != s.T ||
 		got.UpdatedAt != s.T || got.RemoveAt != s.T+failedRetentionMS || got.Token != token {
 		t.Errorf("%+v", got)
 	}
@@ -453,11 +455,11 @@ func TestFinalize_AsFailed(t *testing.T) {
 	}
 	// Retried, it can be finalized again; who tried before is still known.
 	s.do(Retry{ID: 1})
-	if got := s.claimEnd("p2"); got.Outcome != FinalizationClaimed || got.Token <= token || len(s.view().Attempts) != 2 {
+	if got := s.claimEnd("p2"); got.Outcome != record.FinalizationClaimed || got.Token <= token || len(s.view().Attempts) != 2 {
 		t.Errorf("after a retry: %+v, %+v", got, s.view())
 	}
 	s.do(Finalize{ID: 1, ProcessorID: "p2"})
-	if got := s.m.Get(1); got.Status != StatusCompleted || got.WorkerID != "p2" || got.Error != "the sum is wrong" {
+	if got := s.m.Get(1); got.Status != record.StatusCompleted || got.WorkerID != "p2" || got.Error != "the sum is wrong" {
 		t.Errorf("after a retry: %+v", got)
 	}
 	if got := s.eventsOf(1, 2); !slices.Equal(got, []string{"finalized", "completed"}) {
@@ -474,9 +476,9 @@ func TestFinalize_ByMany(t *testing.T) {
 	claimed := 0
 	for i := range 20 {
 		got := s.claimEnd(fmt.Sprint("p", i))
-		if got.Outcome == FinalizationClaimed {
+		if got.Outcome == record.FinalizationClaimed {
 			claimed++
-		} else if got.Outcome != FinalizationAlreadyClaimed || got.Holder != "p0" {
+		} else if got.Outcome != record.FinalizationAlreadyClaimed || got.Holder != "p0" {
 			t.Errorf("processor %d: %+v", i, got)
 		}
 	}
@@ -490,7 +492,7 @@ func TestFinalize_ByMany(t *testing.T) {
 		if !r.Parent.AlreadyFinalized {
 			done = append(done, r.Task.WorkerID)
 		}
-		if r.Code != "" || r.Task.Status != StatusFailed || r.Task.WorkerID != "p0" || r.Parent.State != StateFailed {
+		if r.Code != "" || r.Task.Status != record.StatusFailed || r.Task.WorkerID != "p0" || r.Parent.State != record.StateFailed {
 			t.Errorf("processor %d: %+v", i, r)
 		}
 	}
@@ -507,10 +509,10 @@ func TestFinalize_ByMany(t *testing.T) {
 func TestFinalize_NotKept(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	s.do(SetLevel{Level: FeatureLevel})
+	s.do(SetLevel{Level: record.FeatureLevel})
 	parent := newParentOf(1, true, false)
-	parent.RetentionMS = KeepNone
-	s.do(Submit{Tasks: []NewTask{parent}})
+	parent.RetentionMS = record.KeepNone
+	s.do(Submit{Tasks: []record.NewTask{parent}})
 	s.endStep(2, "")
 	token := s.claimEnd("p1").Token
 	r := s.do(Finalize{ID: 1, ProcessorID: "p1", Result: []byte("1")})
@@ -521,8 +523,8 @@ func TestFinalize_NotKept(t *testing.T) {
 		t.Error("it is kept")
 	}
 	again := s.do(Finalize{ID: 1, ProcessorID: "p2"})
-	if again.Code != "" || !again.Gone || !again.Parent.AlreadyFinalized || again.Parent.State != StateComplete ||
-		again.Task.Status != StatusCompleted || again.Task.WorkerID != "p1" || again.Task.Token != token {
+	if again.Code != "" || !again.Gone || !again.Parent.AlreadyFinalized || again.Parent.State != record.StateComplete ||
+		again.Task.Status != record.StatusCompleted || again.Task.WorkerID != "p1" || again.Task.Token != token {
 		t.Errorf("again: %+v of %+v", again, again.Task)
 	}
 	restored := restore(t, snapshotOf(t, s.m))
@@ -543,7 +545,7 @@ func TestClaimFinalization_KeepsTheLastHundred(t *testing.T) {
 		s.claimEnd(fmt.Sprint("p", i))
 	}
 	attempts := s.view().Attempts
-	if len(attempts) != finalizationAttemptsMax {
+	if len(attempts) != record.FinalizationAttemptsMax {
 		t.Fatalf("%d attempts are kept", len(attempts))
 	}
 	for i, a := range attempts {
@@ -556,7 +558,7 @@ func TestClaimFinalization_KeepsTheLastHundred(t *testing.T) {
 	}
 	s.do(Finalize{ID: 1, ProcessorID: "p0"})
 	s.claimEnd("late")
-	if v := s.view(); len(v.Attempts) != finalizationAttemptsMax || v.Attempts[99].ProcessorID != "late" || v.Attempts[99].Outcome != FinalizationAlreadyDone {
+	if v := s.view(); len(v.Attempts) != record.FinalizationAttemptsMax || v.Attempts[99].ProcessorID != "late" || v.Attempts[99].Outcome != record.FinalizationAlreadyDone {
 		t.Errorf("after its end: %d, the last %+v", len(v.Attempts), v.Attempts[99])
 	}
 }
@@ -584,11 +586,11 @@ func TestClaimFinalization_LeavesTheTaskAlone(t *testing.T) {
 	s.wait(20_000)
 	s.do(Tick{})
 	now := *s.m.Get(1)
-	if diff := cmp.Diff(options, *was.Options, cmpopts.IgnoreUnexported(Plan{}, PlannedStep{})); diff != "" {
+	if diff := cmp.Diff(options, *was.Options, cmpopts.IgnoreUnexported(record.Plan{}, record.PlannedStep{})); diff != "" {
 		t.Errorf("a copy was changed:\n%s", diff)
 	}
 	now.Options = was.Options
-	if diff := cmp.Diff(was, now, cmpopts.IgnoreUnexported(Plan{}, PlannedStep{})); diff != "" {
+	if diff := cmp.Diff(was, now, cmpopts.IgnoreUnexported(record.Plan{}, record.PlannedStep{})); diff != "" {
 		t.Errorf("the task was changed:\n%s", diff)
 	}
 	var after bytes.Buffer
@@ -603,9 +605,9 @@ func TestTick_ClearsFinalizations(t *testing.T) {
 	t.Parallel()
 	const n = dueTickMax + 7
 	h := newHarness(t)
-	h.do(SetLevel{Level: FeatureLevel})
+	h.do(SetLevel{Level: record.FeatureLevel})
 	for id := uint64(1); id <= 2*n; id += 2 {
-		h.do(Submit{Tasks: []NewTask{newParentOf(1, true, false)}})
+		h.do(Submit{Tasks: []record.NewTask{newParentOf(1, true, false)}})
 		h.do(ClaimTask{ID: id + 1, WorkerID: "w"})
 		h.do(Complete{Hold: Hold{ID: id + 1, WorkerID: "w"}})
 		timeout := int64(2000)
@@ -649,7 +651,7 @@ func TestBatch_UndoesWhatEndedAFinalization(t *testing.T) {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 	s.wait(10_007)
-	if got := s.claimEnd("p2"); got.Outcome != FinalizationClaimed {
+	if got := s.claimEnd("p2"); got.Outcome != record.FinalizationClaimed {
 		t.Errorf("at its end: %+v", got)
 	}
 	s.do(Batch{Atomic: true, Ops: []Command{Cancel{ID: 1}}})

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/claimq/claimq/fsm/errorgroup"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // sight is a command of what level 3 brought.
@@ -27,7 +28,7 @@ func (g *generator) sight(m *Machine) Command {
 func (g *generator) scheduleName() string { return pick(g, "s1", "s2", "s3") }
 
 func (g *generator) setSchedule(m *Machine) SetSchedule {
-	s := Schedule{
+	s := record.Schedule{
 		Name: g.scheduleName(), Task: g.plainTask(), OverlapAllow: g.dice(3) > 0, CatchUpSkip: g.dice(2) == 0,
 		Paused: g.dice(6) == 1, NextRunAt: m.Stamp().T + pick[int64](g, 1, 0, 500, 3000, 0, dayMS),
 	}
@@ -79,7 +80,7 @@ func (g *generator) runSchedules(m *Machine) RunSchedules {
 func (g *generator) act(m *Machine) Act {
 	c := Act{Action: pick(g, ActionRetry, ActionCancel, ActionDelete), Filter: g.filter(m)}
 	if g.dice(3) == 1 {
-		c.Filter = Filter{Labels: g.wantedLabels(m)}
+		c.Filter = record.Filter{Labels: g.wantedLabels(m)}
 	}
 	for range 1 + g.dice(10) {
 		c.IDs = append(c.IDs, g.id(m))
@@ -93,15 +94,15 @@ func (g *generator) act(m *Machine) Act {
 }
 
 // wantedLabels are mostly some that a task has.
-func (g *generator) wantedLabels(m *Machine) []Label {
-	var all [][]Label
+func (g *generator) wantedLabels(m *Machine) []record.Label {
+	var all [][]record.Label
 	for _, t := range m.tasks.All() {
-		if labels := t.options().Labels; len(labels) > 0 {
+		if labels := t.Opts().Labels; len(labels) > 0 {
 			all = append(all, labels)
 		}
 	}
 	if len(all) == 0 || g.dice(4) == 1 {
-		return pick(g, []Label{{"a", "2"}}, []Label{{"b", ""}}, []Label{{"a", "1"}, {"a", "2"}}, []Label{{"c", ""}})
+		return pick(g, []record.Label{{Name: "a", Value: "2"}}, []record.Label{{Name: "b", Value: ""}}, []record.Label{{Name: "a", Value: "1"}, {Name: "a", Value: "2"}}, []record.Label{{Name: "c", Value: ""}})
 	}
 	labels := all[g.dice(len(all))]
 	return labels[g.dice(len(labels)):]
@@ -109,7 +110,7 @@ func (g *generator) wantedLabels(m *Machine) []Label {
 
 // errorGroup is mostly that of a task that failed.
 func (g *generator) errorGroup(m *Machine) errorgroup.ID {
-	failed := m.List(ListQuery{Filter: Filter{Status: StatusFailed}, Limit: 1000}).Tasks
+	failed := m.List(ListQuery{Filter: record.Filter{Status: record.StatusFailed}, Limit: 1000}).Tasks
 	if len(failed) == 0 || g.dice(5) == 1 {
 		return errorgroup.Of(g.taskType(), pick(g, "", "boom", "none such"))
 	}
@@ -118,8 +119,8 @@ func (g *generator) errorGroup(m *Machine) errorgroup.ID {
 }
 
 // filter mostly leaves something to select.
-func (g *generator) filter(m *Machine) Filter {
-	var f Filter
+func (g *generator) filter(m *Machine) record.Filter {
+	var f record.Filter
 	created := m.Stamp().T
 	if t := m.Get(g.id(m)); t != nil {
 		created = t.CreatedAt
@@ -129,7 +130,7 @@ func (g *generator) filter(m *Machine) Filter {
 		case 9:
 			f.ErrorGroup = g.errorGroup(m)
 		case 0:
-			f.Status = pick(g, StatusPending, StatusScheduled, StatusClaimed, StatusCompleted, StatusFailed, StatusCancelled, StatusBlocked, StatusRunning)
+			f.Status = pick(g, record.StatusPending, record.StatusScheduled, record.StatusClaimed, record.StatusCompleted, record.StatusFailed, record.StatusCancelled, record.StatusBlocked, record.StatusRunning)
 		case 1:
 			f.Type = g.taskType()
 		case 2:

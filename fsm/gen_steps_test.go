@@ -3,10 +3,12 @@ package fsm
 import (
 	"fmt"
 	"slices"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // newParent is a task with steps: mostly a few, now and then many.
-func (g *generator) newParent() NewTask {
+func (g *generator) newParent() record.NewTask {
 	t := g.plainTask()
 	t.RunAt, t.DelayMS, t.ExpiresAt, t.Group = 0, 0, 0, ""
 	if g.dice(2) == 0 {
@@ -22,16 +24,16 @@ func (g *generator) newParent() NewTask {
 			t.RetentionMS = 0
 		}
 	}
-	t.Parent = &NewParent{Steps: make([]NewStep, n), ByClaim: byClaim, Continue: g.dice(2) == 1}
+	t.Parent = &record.NewParent{Steps: make([]record.NewStep, n), ByClaim: byClaim, Continue: g.dice(2) == 1}
 	for place := range t.Parent.Steps {
-		t.Parent.Steps[place] = NewStep{Name: fmt.Sprint("s", place), Task: g.step(t.Traceparent)}
+		t.Parent.Steps[place] = record.NewStep{Name: fmt.Sprint("s", place), Task: g.step(t.Traceparent)}
 	}
 	g.depend(t.Parent.Steps)
 	return t
 }
 
 // step is the task of a step.
-func (g *generator) step(traceparent string) NewTask {
+func (g *generator) step(traceparent string) record.NewTask {
 	t := g.plainTask()
 	t.Key, t.UniqueActive, t.KeyOfType, t.RetentionMS, t.Traceparent = "", false, false, 0, traceparent
 	return t
@@ -39,7 +41,7 @@ func (g *generator) step(traceparent string) NewTask {
 
 // depend lets steps depend on others. Some order goes well with all of it; it is
 // mostly not that of the steps.
-func (g *generator) depend(steps []NewStep) {
+func (g *generator) depend(steps []record.NewStep) {
 	order := make([]uint16, len(steps))
 	for k := range order {
 		other := g.dice(k + 1)
@@ -73,13 +75,13 @@ func (g *generator) depend(steps []NewStep) {
 // sometimes of one of the last that were removed, or of no parent.
 func (g *generator) parent(m *Machine) uint64 {
 	if g.dice(2) == 0 {
-		return g.parentThat(m, func(t *Task) bool { return t.Status == StatusRunning })
+		return g.parentThat(m, func(t *record.Task) bool { return t.Status == record.StatusRunning })
 	}
-	return g.parentThat(m, func(*Task) bool { return true })
+	return g.parentThat(m, func(*record.Task) bool { return true })
 }
 
 // parentThat is mostly the id of one of the last parents of which that is true.
-func (g *generator) parentThat(m *Machine, is func(t *Task) bool) uint64 {
+func (g *generator) parentThat(m *Machine, is func(t *record.Task) bool) uint64 {
 	var parents []uint64
 	for id, t := range m.tasks.All() {
 		if t.Options != nil && t.Options.Parent != nil && is(t) {
@@ -95,14 +97,14 @@ func (g *generator) parentThat(m *Machine, is func(t *Task) bool) uint64 {
 
 // finalizable tells whether the parent is one that processors ask for: one of them
 // did, or it has a step that completed.
-func finalizable(m *Machine, t *Task) bool {
+func finalizable(m *Machine, t *record.Task) bool {
 	plan := t.Options.Parent.Plan
 	ready := t.Options.Parent.Finalization != nil
 	for place := range plan.Steps {
 		s := m.Get(t.ID + 1 + uint64(place))
-		ready = ready || s != nil && s.Status == StatusCompleted
+		ready = ready || s != nil && s.Status == record.StatusCompleted
 	}
-	return ready && (t.Status == StatusRunning || t.WorkerID != "")
+	return ready && (t.Status == record.StatusRunning || t.WorkerID != "")
 }
 
 // aStep is mostly the id of a step that is there.
@@ -134,7 +136,9 @@ func (g *generator) opOfParent(m *Machine) Command {
 	if g.dice(3) == 1 {
 		id = g.aStep(m)
 	}
-	ended := func(t *Task) bool { return t.Status.Ended() && (t.Status != StatusCompleted || g.dice(4) == 0) }
+	ended := func(t *record.Task) bool {
+		return t.Status.Ended() && (t.Status != record.StatusCompleted || g.dice(4) == 0)
+	}
 	switch g.dice(7) {
 	case 1, 2:
 		id = g.parentThat(m, ended)
@@ -142,7 +146,7 @@ func (g *generator) opOfParent(m *Machine) Command {
 	case 3:
 		return Delete{ID: g.parentThat(m, ended)}
 	case 4:
-		return Submit{Tasks: []NewTask{g.newParent()}}
+		return Submit{Tasks: []record.NewTask{g.newParent()}}
 	case 5:
 		return Retry{ID: id, Token: g.tokenOf(m, id), AddAttempts: int32(g.dice(3))}
 	}
@@ -174,7 +178,7 @@ func (g *generator) themedSteps(m *Machine) Command {
 
 // finalization is a command of those who finalize: few processors, few parents.
 func (g *generator) finalization(m *Machine) Command {
-	id, by := g.parentThat(m, func(t *Task) bool { return finalizable(m, t) }), g.processor()
+	id, by := g.parentThat(m, func(t *record.Task) bool { return finalizable(m, t) }), g.processor()
 	var token uint64
 	if t := m.Get(id); t != nil && t.Options != nil && t.Options.Parent != nil && t.Options.Parent.Finalization != nil && g.dice(4) > 0 {
 		f := t.Options.Parent.Finalization
@@ -184,8 +188,8 @@ func (g *generator) finalization(m *Machine) Command {
 		}
 	}
 	if g.dice(3) == 1 { // whose steps have all ended
-		id = g.parentThat(m, func(t *Task) bool {
-			return t.Status == StatusRunning && m.finalizationState(t.ID) == StateEvaluatingResults
+		id = g.parentThat(m, func(t *record.Task) bool {
+			return t.Status == record.StatusRunning && m.finalizationState(t.ID) == record.StateEvaluatingResults
 		})
 	}
 	switch g.dice(10) {
@@ -195,7 +199,7 @@ func (g *generator) finalization(m *Machine) Command {
 		return ExtendFinalization{ID: id, ProcessorID: by, TimeoutMS: pick(g, 0, g.timeout())}
 	case 6, 7:
 		if g.dice(2) == 0 {
-			id = g.parentThat(m, func(t *Task) bool { return t.Status.Ended() && t.WorkerID != "" })
+			id = g.parentThat(m, func(t *record.Task) bool { return t.Status.Ended() && t.WorkerID != "" })
 			if t := m.Get(id); t != nil && t.WorkerID != "" {
 				by = t.WorkerID
 			}

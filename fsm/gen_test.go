@@ -7,12 +7,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // testEntry is one entry of a log.
 type testEntry struct {
 	Index    uint64
-	Stamp    Stamp
+	Stamp    record.Stamp
 	Commands []Command
 }
 
@@ -66,7 +67,7 @@ func mustApplyTo(t rapid.TB, m *Machine, e testEntry) Applied {
 type generator struct {
 	dice  func(n int) int
 	index uint64
-	stamp Stamp
+	stamp record.Stamp
 	// theme is what the log is mostly about: so that what belongs together
 	// meets in it.
 	theme int
@@ -92,7 +93,7 @@ const (
 )
 
 func newGenerator(dice func(n int) int) *generator {
-	return &generator{dice: dice, stamp: Stamp{T: 1_700_000_000_000}, theme: dice(themeCount)}
+	return &generator{dice: dice, stamp: record.Stamp{T: 1_700_000_000_000}, theme: dice(themeCount)}
 }
 
 // entry returns the next entry for a log that has led to m. It has no command
@@ -101,7 +102,7 @@ func (g *generator) entry(m *Machine) testEntry {
 	g.index += uint64(1 + g.dice(3))
 	e := testEntry{Index: g.index}
 	if g.index <= 3 && g.dice(8) > 0 { // most clusters begin at the newest level
-		e.Commands = []Command{SetLevel{Level: FeatureLevel}}
+		e.Commands = []Command{SetLevel{Level: record.FeatureLevel}}
 	}
 	g.moveClocks(m)
 	e.Stamp = g.stamp
@@ -259,7 +260,7 @@ func (g *generator) themed(m *Machine) Command {
 func (g *generator) keyless(m *Machine) uint64 {
 	var ids []uint64
 	for id, t := range m.tasks.All() {
-		if t.Key != "" && t.options().UniqueActive && t.Status.Ended() && t.Status != StatusCompleted {
+		if t.Key != "" && t.Opts().UniqueActive && t.Status.Ended() && t.Status != record.StatusCompleted {
 			ids = append(ids, id)
 		}
 	}
@@ -281,14 +282,14 @@ func (g *generator) other(m *Machine) Command {
 		return Checkpoint{}
 	case 1, 2:
 		name := pick(g, "n1", "n2", "n3", "n4")
-		return SetNode{Node: NodeRecord{UUID: "uuid-" + name, NodeID: name, PeerAddr: name + ":1", HTTPAddr: "http://" + name + ":2", Version: pick(g, "1.0", "1.1"), Level: uint32(g.dice(3)), Nonvoter: g.dice(6) == 1}}
+		return SetNode{Node: record.NodeRecord{UUID: "uuid-" + name, NodeID: name, PeerAddr: name + ":1", HTTPAddr: "http://" + name + ":2", Version: pick(g, "1.0", "1.1"), Level: uint32(g.dice(3)), Nonvoter: g.dice(6) == 1}}
 	case 3:
 		return RemoveNode{UUID: pick(g, "uuid-n1", "uuid-n2", "uuid-n3", "uuid-n4")}
 	case 4:
-		return SetLevel{Level: uint32(g.dice(int(FeatureLevel) + 1)), By: g.operator()}
+		return SetLevel{Level: uint32(g.dice(int(record.FeatureLevel) + 1)), By: g.operator()}
 	case 9, 10:
 		t := g.setType()
-		return SetDefaults{Set: t.Set & DefaultFields, Defaults: DefaultsOf(&t.Settings), By: t.By}
+		return SetDefaults{Set: t.Set & DefaultFields, Defaults: record.DefaultsOf(&t.Settings), By: t.By}
 	case 5, 6:
 		return Tell{Kind: g.toldKind(), By: g.operator(), What: pick(g, "n2", "", "at index 7")}
 	}
@@ -299,7 +300,7 @@ func (g *generator) other(m *Machine) Command {
 func (g *generator) operator() string { return pick(g, "", "", "", "deploy", "ann") }
 
 func (g *generator) submit() Submit {
-	var tasks []NewTask
+	var tasks []record.NewTask
 	for range 1 + g.dice(3)*g.dice(2) {
 		tasks = append(tasks, g.newTask())
 	}
@@ -315,18 +316,18 @@ func (g *generator) often(theme int) bool {
 }
 
 // newTask is mostly a plain task, sometimes a parent.
-func (g *generator) newTask() NewTask {
+func (g *generator) newTask() record.NewTask {
 	if g.theme >= themeSteps && g.dice(3) > 0 || g.dice(12) == 1 {
 		return g.newParent()
 	}
 	return g.plainTask()
 }
 
-func (g *generator) plainTask() NewTask {
-	t := NewTask{
+func (g *generator) plainTask() record.NewTask {
+	t := record.NewTask{
 		Type:        g.taskType(),
 		Priority:    int32(pick(g, 0, 0, 0, 5, -5, 1<<31-1, -1<<31)),
-		MaxAttempts: pick[int32](g, DefaultAttempts, 0, 1, 2, 3),
+		MaxAttempts: pick[int32](g, record.DefaultAttempts, 0, 1, 2, 3),
 		LeaseMS:     int64(pick(g, 0, 0, 500)),
 	}
 	if g.dice(2) == 0 {
@@ -356,7 +357,7 @@ func (g *generator) plainTask() NewTask {
 	}
 	switch {
 	case g.theme == themeKeys && !t.UniqueActive: // the key of a removed task, which others had before
-		t.RetentionMS = pick[int64](g, KeepNone, KeepNone, KeepNone, 1, 0)
+		t.RetentionMS = pick[int64](g, record.KeepNone, record.KeepNone, record.KeepNone, 1, 0)
 	case g.often(themeTime) || g.often(themeThen):
 		t.RetentionMS = g.retention()
 	}
@@ -378,12 +379,12 @@ func (g *generator) key() string {
 	return pick(g, "k1", "k1", "k2", "k3")
 }
 
-func (g *generator) labels() []Label {
-	return pick(g, nil, []Label{{"a", "1"}}, []Label{{"a", "2"}, {"b", ""}})
+func (g *generator) labels() []record.Label {
+	return pick(g, nil, []record.Label{{Name: "a", Value: "1"}}, []record.Label{{Name: "a", Value: "2"}, {Name: "b", Value: ""}})
 }
 
 func (g *generator) retention() int64 {
-	return pick[int64](g, 0, KeepNone, KeepForever, 1, 1000, dayMS)
+	return pick[int64](g, 0, record.KeepNone, record.KeepForever, 1, 1000, dayMS)
 }
 
 // delay and time are of the order of the steps that the clocks make.
@@ -393,8 +394,8 @@ func (g *generator) time() int64 {
 	return g.stamp.T + pick[int64](g, 1, 0, -1000, 500, 3000, dayMS)
 }
 
-func (g *generator) backoff() *Backoff {
-	b := &Backoff{InitialMS: pick[int64](g, 1000, 50, 333), Factor: pick[int64](g, 2_000_000, 1_000_000, 1_500_000, 1_000_000_000)}
+func (g *generator) backoff() *record.Backoff {
+	b := &record.Backoff{InitialMS: pick[int64](g, 1000, 50, 333), Factor: pick[int64](g, 2_000_000, 1_000_000, 1_500_000, 1_000_000_000)}
 	b.MaxMS = max(b.InitialMS, pick[int64](g, dayMS, 0, 2500))
 	b.Jitter = pick[int64](g, 0, 0, 200_000, 333_333, 1_000_000)
 	return b
@@ -447,13 +448,13 @@ func (g *generator) fail(m *Machine) Fail {
 // retry is mostly of a task that has ended or is claimed.
 func (g *generator) retry(m *Machine) Retry {
 	h := g.hold(m)
-	var ended, active, taken []*Task
+	var ended, active, taken []*record.Task
 	for _, t := range m.tasks.All() {
-		if t.Status == StatusFailed || t.Status == StatusCancelled {
+		if t.Status == record.StatusFailed || t.Status == record.StatusCancelled {
 			ended = append(ended, t)
-			if t.options().UniqueActive {
+			if t.Opts().UniqueActive {
 				active = append(active, t)
-				if _, gone := m.goneHolder(t.Type, t.Key, t.options().KeyOfType); gone != nil {
+				if _, gone := m.goneHolder(t.Type, t.Key, t.Opts().KeyOfType); gone != nil {
 					taken = append(taken, t)
 				}
 			}
@@ -489,32 +490,32 @@ func (g *generator) patch(m *Machine) Patch {
 // setType sets some settings, and clears some.
 func (g *generator) setType() SetType {
 	c := SetType{Type: g.taskType(), By: g.operator()}
-	has := func(f TypeFields, theme int) bool {
+	has := func(f record.TypeFields, theme int) bool {
 		if g.dice(4) != 0 && !(g.theme == theme && g.dice(2) == 0) {
 			return false
 		}
 		c.Set |= f
 		return g.dice(3) > 0
 	}
-	if has(TypePaused, themeLimits) {
+	if has(record.TypePaused, themeLimits) {
 		c.Settings.Paused = g.dice(3) == 0
 	}
-	if has(TypeMaxClaimed, themeLimits) {
+	if has(record.TypeMaxClaimed, themeLimits) {
 		c.Settings.MaxClaimed = pick[int32](g, 1, 2, 3)
 	}
-	if has(TypeRateLimit, themeLimits) {
+	if has(record.TypeRateLimit, themeLimits) {
 		c.Settings.RateLimit = pick[int64](g, 1_000_000, 1, 333_333, 2_500_000, 100_000_000)
 	}
-	if has(TypeLease, themeTime) {
+	if has(record.TypeLease, themeTime) {
 		c.Settings.LeaseMS = pick[int64](g, 700, 90_000)
 	}
-	if has(TypeMaxAttempts, themeTime) {
+	if has(record.TypeMaxAttempts, themeTime) {
 		c.Settings.LimitSet, c.Settings.MaxAttempts = true, pick[int32](g, 1, 0, 5)
 	}
-	if has(TypeBackoff, themeTime) {
+	if has(record.TypeBackoff, themeTime) {
 		c.Settings.Backoff = g.backoff()
 	}
-	if has(TypeRetention, themeTime) {
+	if has(record.TypeRetention, themeTime) {
 		c.Settings.RetentionMS = g.retention()
 	}
 	return c

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // Golden files hold what was written once and must be read for ever. They are
@@ -28,15 +29,15 @@ const goldenDir = "testdata/golden"
 type goldenEntry struct {
 	name     string
 	comment  string
-	stamp    Stamp
+	stamp    record.Stamp
 	commands []Command
 }
 
 func goldenEntries() []goldenEntry {
 	all := []goldenEntry{
-		{"entry-empty", "no command, both clocks 0", Stamp{}, []Command{}},
-		{"entry-batch", "what a busy leader packs together, most fields at their zero value", Stamp{U: 127, T: 128}, []Command{
-			Submit{Tasks: []NewTask{{Type: "default", Params: []byte("1")}, {Type: "default", Payload: []byte{0}, MaxAttempts: 5}}},
+		{"entry-empty", "no command, both clocks 0", record.Stamp{}, []Command{}},
+		{"entry-batch", "what a busy leader packs together, most fields at their zero value", record.Stamp{U: 127, T: 128}, []Command{
+			Submit{Tasks: []record.NewTask{{Type: "default", Params: []byte("1")}, {Type: "default", Payload: []byte{0}, MaxAttempts: 5}}},
 			ClaimNext{WorkerID: "w", Limit: 1},
 			Complete{Hold: Hold{ID: 1, WorkerID: "w"}},
 			Tick{},
@@ -74,11 +75,11 @@ func goldenEntries() []goldenEntry {
 	}
 	// It knows the field from the level that it raises to.
 	all = append(all, goldenEntry{
-		name: "set-level-level-5", stamp: fullStamp, commands: []Command{SetLevel{Level: levelActs, By: "deploy"}},
+		name: "set-level-level-5", stamp: fullStamp, commands: []Command{SetLevel{Level: record.LevelActs, By: "deploy"}},
 		comment: "command type 132, set level, every field of feature level 5 set",
 	})
 	all = append(all, goldenEntry{
-		name: "set-level-defaults", stamp: fullStamp, commands: []Command{SetLevel{Level: levelActs, By: "deploy", Defaults: fullDefaults().Defaults}},
+		name: "set-level-defaults", stamp: fullStamp, commands: []Command{SetLevel{Level: record.LevelActs, By: "deploy", Defaults: fullDefaults().Defaults}},
 		comment: "command type 132, set level, every field of feature level 5 set, with the server's defaults",
 	})
 	all = append(all, goldenEntry{
@@ -181,9 +182,9 @@ func TestGolden_FilesStayReadable(t *testing.T) {
 func goldenLog() []testEntry {
 	hold := func(id, token uint64) Hold { return Hold{ID: id, WorkerID: "worker-1", Token: token} }
 	entries := [][]Command{
-		{firstCommands()[12], SetNode{Node: NodeRecord{UUID: "0196e0a2-0000-7000-8000-000000000002", NodeID: "n2"}}, SetLevel{Level: 1}},
-		{Submit{Tasks: []NewTask{
-			{Type: "mail", Params: []byte(`{"to":"ann"}`), Key: "order-1", MaxAttempts: DefaultAttempts},
+		{firstCommands()[12], SetNode{Node: record.NodeRecord{UUID: "0196e0a2-0000-7000-8000-000000000002", NodeID: "n2"}}, SetLevel{Level: 1}},
+		{Submit{Tasks: []record.NewTask{
+			{Type: "mail", Params: []byte(`{"to":"ann"}`), Key: "order-1", MaxAttempts: record.DefaultAttempts},
 			{Type: "mail", Payload: []byte{0, 255}, Priority: -3, LeaseMS: 60_000},
 			{Type: "scan", Params: []byte(`[]`), Priority: 7, MaxAttempts: 1},
 			{Type: "scan", Params: []byte(`1`), Priority: 7},
@@ -192,7 +193,7 @@ func goldenLog() []testEntry {
 		{ClaimNext{WorkerID: "worker-1", Types: []string{"mail", "scan"}, Limit: 4, RequestID: "request-1"}}, // tokens 1 to 4: tasks 3, 4, 1, 5
 		{Fail{Hold: hold(3, 1), Error: "no route"}, Complete{Hold: hold(4, 2), Result: []byte(`"done"`)}, Release{Hold: hold(5, 4)}},
 		{Extend{Hold: hold(1, 3), LeaseMS: 90_000}, ClaimTask{ID: 5, WorkerID: "worker-2", LeaseMS: 100, RequestID: "request-2"}},
-		{Expire{Items: []Lease{{TaskID: 5, Token: 5, Seq: 1}}}, Submit{Tasks: []NewTask{{Type: "mail", Payload: []byte{1}}}}},
+		{Expire{Items: []Lease{{TaskID: 5, Token: 5, Seq: 1}}}, Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte{1}}}}},
 		{ClaimTask{ID: 6, WorkerID: "worker-1"}, Complete{Hold: Hold{ID: 6, WorkerID: "worker-1"}, ResultPayload: []byte{2}}, Checkpoint{}, Tick{}},
 	}
 	entries = append(entries, goldenLife()...)
@@ -204,7 +205,7 @@ func goldenLog() []testEntry {
 	for i, commands := range entries {
 		log[i] = testEntry{
 			Index: uint64(10 + 2*i), Commands: commands,
-			Stamp: Stamp{U: int64(1000 * i), T: 1_780_000_000_000 + int64(1000*i)},
+			Stamp: record.Stamp{U: int64(1000 * i), T: 1_780_000_000_000 + int64(1000*i)},
 		}
 		if i > 12 { // later, what the trail has told is kept no more
 			log[i].Stamp.T += 45_000 * int64(i-12)
@@ -217,26 +218,26 @@ func goldenLog() []testEntry {
 // id 7 and token 7.
 func goldenLife() [][]Command {
 	hold := func(id, token uint64) Hold { return Hold{ID: id, WorkerID: "worker-1", Token: token} }
-	backoff := &Backoff{InitialMS: 1000, MaxMS: 60_000, Factor: 2_000_000, Jitter: 200_000}
-	labels := []Label{{"customer", "ann"}, {"region", "eu"}}
+	backoff := &record.Backoff{InitialMS: 1000, MaxMS: 60_000, Factor: 2_000_000, Jitter: 200_000}
+	labels := []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}
 	return [][]Command{
-		{SetLevel{Level: 2}, SetType{Type: "scan", Set: typeFieldsAll, Settings: TypeSettings{
+		{SetLevel{Level: 2}, SetType{Type: "scan", Set: record.TypeFieldsAll, Settings: record.TypeSettings{
 			MaxClaimed: 10, RateLimit: 2_500_000, LeaseMS: 45_000, LimitSet: true, MaxAttempts: 5, Backoff: backoff, RetentionMS: 3_600_000,
-		}}, SetType{Type: "video", Set: TypePaused, Settings: TypeSettings{Paused: true}}},
-		{Submit{Tasks: []NewTask{
-			{Type: "scan", Params: []byte("7"), DelayMS: 60_000, ExpiresAt: 1_780_000_120_000, Backoff: backoff, RetentionMS: KeepForever, Labels: labels},
-			{Type: "mail", Params: []byte("8"), Key: "order-8", Group: "ann", UniqueActive: true, MaxAttempts: DefaultAttempts},
+		}}, SetType{Type: "video", Set: record.TypePaused, Settings: record.TypeSettings{Paused: true}}},
+		{Submit{Tasks: []record.NewTask{
+			{Type: "scan", Params: []byte("7"), DelayMS: 60_000, ExpiresAt: 1_780_000_120_000, Backoff: backoff, RetentionMS: record.KeepForever, Labels: labels},
+			{Type: "mail", Params: []byte("8"), Key: "order-8", Group: "ann", UniqueActive: true, MaxAttempts: record.DefaultAttempts},
 			{Type: "mail", Params: []byte("9"), Group: "ann"},
-			{Type: "scan", Params: []byte("10"), Key: "order-10", RetentionMS: KeepNone},
+			{Type: "scan", Params: []byte("10"), Key: "order-10", RetentionMS: record.KeepNone},
 			{Type: "video", Params: []byte("11")},
 		}}},
 		{ClaimTask{ID: 8, WorkerID: "worker-1"}, ClaimTask{ID: 10, WorkerID: "worker-1"}, ClaimTask{ID: 2, WorkerID: "worker-1"}}, // tokens 7 to 9
 		{Extend{Hold: hold(8, 7), Progress: []byte("0.5")}, Cancel{ID: 8}, Cancel{ID: 11}},
 		{Complete{
-			Hold: hold(10, 8), Result: []byte("1"), Submit: []NewTask{{Type: "scan", Params: []byte("12")}, {Type: "mail", Key: "order-8"}},
+			Hold: hold(10, 8), Result: []byte("1"), Submit: []record.NewTask{{Type: "scan", Params: []byte("12")}, {Type: "mail", Key: "order-8"}},
 			Claim: &ClaimNext{WorkerID: "worker-1", Types: []string{"scan"}, SortBy: SortCreatedAt, Limit: 1, RequestID: "request-3"},
 		}},
-		{Complete{Hold: hold(2, 9), Submit: []NewTask{{Type: "mail", Params: []byte("13")}}, Claim: &ClaimNext{WorkerID: "worker-1", Limit: 2}}},
+		{Complete{Hold: hold(2, 9), Submit: []record.NewTask{{Type: "mail", Params: []byte("13")}}, Claim: &ClaimNext{WorkerID: "worker-1", Limit: 2}}},
 	}
 }
 
@@ -244,31 +245,31 @@ func goldenLife() [][]Command {
 // with id 14 and token 13.
 func goldenSight() [][]Command {
 	return [][]Command{
-		{SetLevel{Level: 3}, SetTrail{Bytes: 1 << 20, AgeMS: 600_000}, Submit{Tasks: []NewTask{
+		{SetLevel{Level: 3}, SetTrail{Bytes: 1 << 20, AgeMS: 600_000}, Submit{Tasks: []record.NewTask{
 			{Type: "mail", Params: []byte("14"), Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 		}}},
 		{
-			SetSchedule{Schedule: Schedule{
+			SetSchedule{Schedule: record.Schedule{
 				Name: "hourly", EveryMS: 3_600_000, NextRunAt: 1_780_000_014_000,
-				Task: NewTask{Type: "report", Params: []byte(`{"of":"hour"}`), MaxAttempts: DefaultAttempts},
+				Task: record.NewTask{Type: "report", Params: []byte(`{"of":"hour"}`), MaxAttempts: record.DefaultAttempts},
 			}},
-			SetSchedule{Schedule: Schedule{
+			SetSchedule{Schedule: record.Schedule{
 				Name: "nightly", Cron: "30 2 * * *", Timezone: "Europe/Vienna", OverlapAllow: true, CatchUpSkip: true, NextRunAt: 1_780_014_600_000,
-				Task: NewTask{
-					Type: "report", Payload: []byte{1, 255}, Priority: -1, LeaseMS: 60_000, DelayMS: 1000, RetentionMS: KeepForever,
-					Backoff: &Backoff{InitialMS: 1000, MaxMS: 60_000, Factor: 2_000_000, Jitter: 200_000},
-					Labels:  []Label{{"region", "eu"}},
+				Task: record.NewTask{
+					Type: "report", Payload: []byte{1, 255}, Priority: -1, LeaseMS: 60_000, DelayMS: 1000, RetentionMS: record.KeepForever,
+					Backoff: &record.Backoff{InitialMS: 1000, MaxMS: 60_000, Factor: 2_000_000, Jitter: 200_000},
+					Labels:  []record.Label{{Name: "region", Value: "eu"}},
 					Group:   "reports", UniqueActive: true, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 				},
 			}},
-			SetSchedule{Schedule: Schedule{Name: "weekly", Cron: "@weekly", Paused: true, Task: NewTask{Type: "report", Params: []byte("1")}}},
+			SetSchedule{Schedule: record.Schedule{Name: "weekly", Cron: "@weekly", Paused: true, Task: record.NewTask{Type: "report", Params: []byte("1")}}},
 		},
 		{RunSchedules{Items: []ScheduleRun{{Name: "hourly", Version: 38, Slot: 1_780_000_014_000, Next: 1_780_000_015_000}}}},
 		{
 			// Task 15 has not ended.
 			RunSchedules{Items: []ScheduleRun{{Name: "hourly", Version: 38, Slot: 1_780_000_015_000, Next: 1_780_003_615_000}}},
 			// A part of the trail ends with the first event, another one begins with the second.
-			SetNode{Node: NodeRecord{UUID: "0196e0a2-0000-7000-8000-000000000002", NodeID: "n2", Level: 3}},
+			SetNode{Node: record.NodeRecord{UUID: "0196e0a2-0000-7000-8000-000000000002", NodeID: "n2", Level: 3}},
 			SetTrail{Bytes: 1 << 20, AgeMS: 60_000},
 		},
 	}
@@ -277,20 +278,20 @@ func goldenSight() [][]Command {
 // goldenSteps is the part of goldenLog that needs feature level 4. It begins with
 // id 16 and token 13.
 func goldenSteps() [][]Command {
-	step := func(name string, on ...uint16) NewStep {
-		return NewStep{Name: name, DependsOn: on, Task: NewTask{Type: "part", Params: []byte(`"` + name + `"`), MaxAttempts: DefaultAttempts}}
+	step := func(name string, on ...uint16) record.NewStep {
+		return record.NewStep{Name: name, DependsOn: on, Task: record.NewTask{Type: "part", Params: []byte(`"` + name + `"`), MaxAttempts: record.DefaultAttempts}}
 	}
 	end := func(id uint64) Complete {
 		return Complete{Hold: Hold{ID: id, WorkerID: "worker-1"}, Result: []byte("1")}
 	}
 	return [][]Command{
-		{SetLevel{Level: 4}, Submit{Tasks: []NewTask{
+		{SetLevel{Level: 4}, Submit{Tasks: []record.NewTask{
 			{
-				Type: "whole", Params: []byte("16"), Key: "whole-16", MaxAttempts: DefaultAttempts,
-				Parent: &NewParent{ByClaim: true, Continue: true, Steps: []NewStep{step("fetch"), step("left", 0), step("right", 0), step("merge", 1, 2)}},
+				Type: "whole", Params: []byte("16"), Key: "whole-16", MaxAttempts: record.DefaultAttempts,
+				Parent: &record.NewParent{ByClaim: true, Continue: true, Steps: []record.NewStep{step("fetch"), step("left", 0), step("right", 0), step("merge", 1, 2)}},
 			},
-			{Type: "whole", Parent: &NewParent{Steps: []NewStep{step("second", 1), step("first")}}},
-			{Type: "whole", Payload: []byte{24}, Parent: &NewParent{ByClaim: true, Steps: []NewStep{step("only")}}},
+			{Type: "whole", Parent: &record.NewParent{Steps: []record.NewStep{step("second", 1), step("first")}}},
+			{Type: "whole", Payload: []byte{24}, Parent: &record.NewParent{ByClaim: true, Steps: []record.NewStep{step("only")}}},
 		}}},
 		{ClaimTask{ID: 17, WorkerID: "worker-1"}, ClaimTask{ID: 23, WorkerID: "worker-1"}, ClaimTask{ID: 25, WorkerID: "worker-1"}}, // tokens 13 to 15
 		{end(17), Fail{Hold: Hold{ID: 23, WorkerID: "worker-1"}, Error: "no route", Permanent: true}, end(25)},
@@ -310,14 +311,14 @@ func goldenActs() [][]Command {
 			// A part of the trail ends with the first event, another one begins with the second.
 			SetTrail{Bytes: 1 << 20, AgeMS: 600_000},
 			SetTrail{Bytes: 1 << 20, AgeMS: 60_000},
-			SetLevel{Level: levelActs, By: "deploy"},
+			SetLevel{Level: record.LevelActs, By: "deploy"},
 			SetNode{Node: fullNode},
-			SetType{Type: "video", Set: TypePaused | TypeMaxClaimed, Settings: TypeSettings{MaxClaimed: 3}, By: "deploy"},
+			SetType{Type: "video", Set: record.TypePaused | record.TypeMaxClaimed, Settings: record.TypeSettings{MaxClaimed: 3}, By: "deploy"},
 			Tell{Kind: event.MemberDemoted, By: "deploy", What: "n2"},
 			Tell{Kind: event.SnapshotTaken, What: "at index 50"},
 		},
 		{
-			SetJoinToken{Hash: tokenHash("one"), LifeMS: JoinTokenLifeMax, Uses: 2, By: "deploy"},
+			SetJoinToken{Hash: tokenHash("one"), LifeMS: record.JoinTokenLifeMax, Uses: 2, By: "deploy"},
 			UseJoinToken{Hash: tokenHash("one"), UUID: fullNode.UUID, NodeID: "n1"},
 			SetPageSecret{Secret: tokenHash("page")},
 			fullDefaults(),
@@ -327,13 +328,13 @@ func goldenActs() [][]Command {
 
 // goldenKeys is the part of goldenLog that has keys of types. It begins with id 26.
 func goldenKeys() [][]Command {
-	ofType := func(taskType, key string) NewTask {
-		return NewTask{Type: taskType, Params: []byte("1"), Key: key, KeyOfType: true}
+	ofType := func(taskType, key string) record.NewTask {
+		return record.NewTask{Type: taskType, Params: []byte("1"), Key: key, KeyOfType: true}
 	}
 	left := ofType("mail", "order-27")
-	left.RetentionMS = KeepNone
+	left.RetentionMS = record.KeepNone
 	return [][]Command{
-		{Submit{Tasks: []NewTask{ofType("scan", "order-26"), left, ofType("mail", "order-26")}}, Cancel{ID: 27}},
+		{Submit{Tasks: []record.NewTask{ofType("scan", "order-26"), left, ofType("mail", "order-26")}}, Cancel{ID: 27}},
 	}
 }
 
@@ -350,7 +351,7 @@ func TestGolden_Snapshots(t *testing.T) {
 	for _, want := range []struct {
 		name      string
 		index     uint64
-		counts    [StatusCancelled + 1]int64
+		counts    [record.StatusCancelled + 1]int64
 		requests  int
 		types     int
 		gone      int
@@ -360,67 +361,67 @@ func TestGolden_Snapshots(t *testing.T) {
 	}{
 		{
 			"snapshot-v1.bin", 22,
-			[...]int64{StatusPending: 2, StatusClaimed: 1, StatusCompleted: 2, StatusFailed: 1, StatusCancelled: 0},
+			[...]int64{record.StatusPending: 2, record.StatusClaimed: 1, record.StatusCompleted: 2, record.StatusFailed: 1, record.StatusCancelled: 0},
 			2, 0, 0, 0, 0,
 			"b7a90b87e1e2ff3aa7e91fec152291ed",
 		},
 		{
 			"snapshot-level-2.bin", 34,
-			[...]int64{StatusPending: 1, StatusScheduled: 1, StatusClaimed: 5, StatusCompleted: 3, StatusFailed: 1, StatusCancelled: 1},
+			[...]int64{record.StatusPending: 1, record.StatusScheduled: 1, record.StatusClaimed: 5, record.StatusCompleted: 3, record.StatusFailed: 1, record.StatusCancelled: 1},
 			3, 2, 1, 0, 0,
 			"ba9bfbe26ede425184025521af2a0017",
 		},
 		{
 			"snapshot-level-3.bin", 42,
-			[...]int64{StatusPending: 3, StatusScheduled: 1, StatusClaimed: 5, StatusCompleted: 3, StatusFailed: 1, StatusCancelled: 1},
+			[...]int64{record.StatusPending: 3, record.StatusScheduled: 1, record.StatusClaimed: 5, record.StatusCompleted: 3, record.StatusFailed: 1, record.StatusCancelled: 1},
 			3, 2, 1, 2, 3,
 			"f9b146b6947950f47b0fcc15f2ce3513",
 		},
 		{
 			"snapshot-level-4.bin", 50,
-			[...]int64{StatusPending: 5, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			[...]int64{record.StatusPending: 5, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
 			3, 2, 1, 2, 3,
 			"717da0e65db29c831541e776724a2bbe",
 		},
 		{
 			"snapshot-level-5.bin", 52,
-			[...]int64{StatusPending: 5, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			[...]int64{record.StatusPending: 5, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
 			3, 2, 1, 2, 3,
 			"50849a4a8a18ef01636c7d194c551dc5",
 		},
 		{
 			"snapshot-chain.bin", 52,
-			[...]int64{StatusPending: 5, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			[...]int64{record.StatusPending: 5, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
 			3, 2, 1, 2, 3,
 			"76854b90cad9cd10ce7900edda764f1a",
 		},
 		{
 			"snapshot-restored.bin", 6,
-			[...]int64{StatusPending: 5, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			[...]int64{record.StatusPending: 5, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
 			3, 2, 1, 2, 3,
 			"bdfe1e6284727a1825fbf83d6550e560",
 		},
 		{
 			"snapshot-keys-of-types.bin", 54,
-			[...]int64{StatusPending: 7, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			[...]int64{record.StatusPending: 7, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
 			3, 2, 2, 3, 3,
 			"905db40ecd1f622c981625a8b9a6942a",
 		},
 		{
 			"snapshot-join-tokens.bin", 54,
-			[...]int64{StatusPending: 5, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			[...]int64{record.StatusPending: 5, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
 			3, 2, 1, 3, 3,
 			"9f4606aa5a944b5b681a7866aff3f839",
 		},
 		{
 			"snapshot-page-secret.bin", 56,
-			[...]int64{StatusPending: 7, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			[...]int64{record.StatusPending: 7, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
 			3, 2, 2, 2, 3,
 			"9b45caaa1a9faffc373adf2d74166e6c",
 		},
 		{
 			"snapshot-defaults.bin", 56,
-			[...]int64{StatusPending: 7, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			[...]int64{record.StatusPending: 7, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
 			3, 2, 2, 2, 3,
 			"421e7dcfe7d0b2ca9e50207d2be01c80",
 		},
@@ -463,8 +464,8 @@ func TestGoldenLog_SetsEveryField(t *testing.T) {
 	s, seen := parseSchema(t), map[string]bool{}
 	small := smallMachine(t)
 	for _, c := range append(splitSnapshot(snapshotOf(t, small)), splitSnapshot(snapshotOf(t, restoredMachine(t, small)))...) {
-		for _, record := range c.records {
-			if err := s.walk(recordNames[c.kind], record, seen); err != nil {
+		for _, packed := range c.records {
+			if err := s.walk(recordNames[c.kind], packed, seen); err != nil {
 				t.Error(err)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // "What was removed by retention or eviction leaves its id, key, last token and
@@ -38,15 +40,15 @@ func TestMachine_SettlesRemovedTasks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory(t)
-			id := s.submit(NewTask{Key: "k", RetentionMS: KeepNone})
+			id := s.submit(record.NewTask{Key: "k", RetentionMS: record.KeepNone})
 			h := s.claim(id)
 			s.must(c.end(h))
 			ended := s.do(c.again(c.with(h)))
 			if ended.Code != c.want || ended.Repeated != (c.want == "") || !ended.Gone {
 				t.Fatalf("answered %q, repeated %v, gone %v; want %q", ended.Code, ended.Repeated, ended.Gone, c.want)
 			}
-			status := map[bool]Status{true: StatusCompleted, false: StatusFailed}[ended.Task.Status == StatusCompleted]
-			want := &Task{ID: id, Key: "k", Type: "mail", Status: status, WorkerID: "w1", Token: h.Token}
+			status := map[bool]record.Status{true: record.StatusCompleted, false: record.StatusFailed}[ended.Task.Status == record.StatusCompleted]
+			want := &record.Task{ID: id, Key: "k", Type: "mail", Status: status, WorkerID: "w1", Token: h.Token}
 			if diff := cmp.Diff(want, ended.Task); diff != "" {
 				t.Errorf("what is known of it (-want +got):\n%s", diff)
 			}
@@ -68,7 +70,7 @@ func TestMachine_SettlesRemovedTasks(t *testing.T) {
 func TestMachine_SettlesTasksRemovedWithoutAClaim(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	id := s.submit(NewTask{RetentionMS: KeepNone})
+	id := s.submit(record.NewTask{RetentionMS: record.KeepNone})
 	h := s.claim(id)
 	s.must(Fail{Hold: h})
 	s.must(Cancel{ID: id})
@@ -79,7 +81,7 @@ func TestMachine_SettlesTasksRemovedWithoutAClaim(t *testing.T) {
 	if r := s.must(Cancel{ID: id}); !r.Repeated || !r.Gone {
 		t.Errorf("cancel repeats as %+v", r)
 	}
-	done := s.submit(NewTask{RetentionMS: KeepNone})
+	done := s.submit(record.NewTask{RetentionMS: record.KeepNone})
 	s.must(Complete{Hold: s.claim(done)})
 	if r := s.refuse(Cancel{ID: done}, CodeTaskCompleted); !r.Gone {
 		t.Error("a cancel does not say that the task is gone")
@@ -94,8 +96,8 @@ func TestMachine_SettlesTasksRemovedWithoutAClaim(t *testing.T) {
 func TestMachine_RemovedTasksKnowWhatTheirEndDid(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	h := s.claim(s.submit(NewTask{RetentionMS: KeepNone}))
-	c := Complete{Hold: h, Submit: []NewTask{{Type: "mail"}}, Claim: &ClaimNext{WorkerID: "w1", Limit: 1}}
+	h := s.claim(s.submit(record.NewTask{RetentionMS: record.KeepNone}))
+	c := Complete{Hold: h, Submit: []record.NewTask{{Type: "mail"}}, Claim: &ClaimNext{WorkerID: "w1", Limit: 1}}
 	first := s.must(c)
 	again := s.must(c)
 	if !again.Repeated || !again.Gone || len(again.Submitted) != 1 || again.Submitted[0].Task.ID != first.Submitted[0].Task.ID {
@@ -109,14 +111,14 @@ func TestMachine_RemovedTasksKnowWhatTheirEndDid(t *testing.T) {
 func TestMachine_SubmitsWithTheKeyOfARemovedTask(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	n := NewTask{Type: "mail", Key: "k", Params: []byte(`{"a":1}`), RetentionMS: KeepNone}
+	n := record.NewTask{Type: "mail", Key: "k", Params: []byte(`{"a":1}`), RetentionMS: record.KeepNone}
 	id := s.submit(n)
 	s.must(Complete{Hold: s.claim(id)})
-	submit := func(n NewTask) Submitted { return s.must(Submit{Tasks: []NewTask{n}}).Submitted[0] }
-	if got := submit(n); got.Created || !got.Gone || !got.SameRequest || got.Task.ID != id || got.Task.Key != "k" || got.Task.Status != StatusCompleted {
+	submit := func(n record.NewTask) Submitted { return s.must(Submit{Tasks: []record.NewTask{n}}).Submitted[0] }
+	if got := submit(n); got.Created || !got.Gone || !got.SameRequest || got.Task.ID != id || got.Task.Key != "k" || got.Task.Status != record.StatusCompleted {
 		t.Errorf("the same submit gets %+v", got)
 	}
-	for _, other := range []NewTask{
+	for _, other := range []record.NewTask{
 		{Type: "scan", Key: "k", Params: n.Params},
 		{Type: "mail", Key: "k", Params: []byte(`{"a":2}`)},
 		{Type: "mail", Key: "k", Payload: n.Params},
@@ -132,10 +134,10 @@ func TestMachine_SubmitsWithTheKeyOfARemovedTask(t *testing.T) {
 	if s.m.gone.Len() != 0 || s.m.ByKey("k") == nil {
 		t.Error("both have the key")
 	}
-	deleted := s.submit(NewTask{Key: "d"})
+	deleted := s.submit(record.NewTask{Key: "d"})
 	s.must(Cancel{ID: deleted})
 	s.must(Delete{ID: deleted})
-	s.submit(NewTask{Key: "d"}) // at once
+	s.submit(record.NewTask{Key: "d"}) // at once
 }
 
 // At the bound the oldest make room; those whose time has come are forgotten
@@ -145,7 +147,7 @@ func TestMachine_BoundsRemovedTasks(t *testing.T) {
 	s := newStory(t)
 	s.m.goneMax = 3
 	remove := func() uint64 {
-		id := s.submit(NewTask{RetentionMS: KeepNone})
+		id := s.submit(record.NewTask{RetentionMS: record.KeepNone})
 		s.must(Cancel{ID: id})
 		s.wait(1)
 		return id

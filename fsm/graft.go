@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -28,11 +29,11 @@ var ErrCountersUsedUp = errors.New("no ids are left to jump to")
 
 // Ground is what of a cluster outlives a restore into it.
 type Ground struct {
-	Stamp             Stamp // neither clock goes back
+	Stamp             record.Stamp // neither clock goes back
 	Level             uint32
 	NextID, NextToken uint64
-	Nodes             []NodeRecord
-	JoinTokens        []*JoinToken
+	Nodes             []record.NodeRecord
+	JoinTokens        []*record.JoinToken
 }
 
 // Ground returns what of the state outlives a restore. The caller owns it.
@@ -115,10 +116,10 @@ func jump(next, ground uint64, was, now int64) uint64 {
 func (m *saved) shiftU(d int64) {
 	m.header.Stamp.U += d
 	for _, t := range m.tasks.All() {
-		if t.Status == StatusClaimed {
+		if t.Status == record.StatusClaimed {
 			t.LeaseEndU += d
 		}
-		if isFinalizing(t) {
+		if record.IsFinalizing(t) {
 			options, parent := *t.Options, *t.Options.Parent
 			f := *parent.Finalization
 			f.EndU += d

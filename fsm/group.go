@@ -1,6 +1,10 @@
 package fsm
 
-import "github.com/tidwall/btree"
+import (
+	"github.com/tidwall/btree"
+
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // group is the tasks of one type and group that have not ended. They are
 // claimed one at a time, in order of submission: the head, the oldest of them,
@@ -13,20 +17,8 @@ type group struct {
 	ready uint64
 }
 
-// groupOf returns the group that the task is held back by as long as it has
-// not ended, "" if none. A blocked step has no part in it yet.
-func groupOf(t *Task) string {
-	if t.Options == nil || t.Status.Ended() {
-		return ""
-	}
-	if t.Status == StatusBlocked {
-		return ""
-	}
-	return t.Options.Group
-}
-
 // enterGroup adds a task that has not ended to its group.
-func (m *derived) enterGroup(ts *typeState, t *Task) {
+func (m *derived) enterGroup(ts *typeState, t *record.Task) {
 	name := t.Options.Group
 	g := ts.groups[name]
 	if g == nil {
@@ -35,33 +27,30 @@ func (m *derived) enterGroup(ts *typeState, t *Task) {
 		}
 		g = &group{}
 		ts.groups[name] = g
-		m.bytes += bytesOfGroup(name)
+		m.bytes += record.BytesOfGroup(name)
 	}
 	g.ids.Insert(t.ID)
 	switch t.Status {
-	case StatusClaimed:
+	case record.StatusClaimed:
 		g.claimed++
 		g.holder = t.ID
-	case StatusPending:
+	case record.StatusPending:
 		ts.behind.Insert(t.ID)
 	}
 }
 
-// bytesOfGroup estimates the memory that a group takes beside its tasks.
-func bytesOfGroup(name string) int64 { return groupBytes + int64(len(name)) }
-
 // leaveGroup undoes enterGroup. Until follow is called, the group may have no
 // task, and none is claimable that was not.
-func (m *Machine) leaveGroup(ts *typeState, t *Task) {
+func (m *Machine) leaveGroup(ts *typeState, t *record.Task) {
 	g := ts.groups[t.Options.Group]
 	g.ids.Delete(t.ID)
 	switch {
-	case t.Status == StatusClaimed:
+	case t.Status == record.StatusClaimed:
 		g.claimed--
 	case g.ready == t.ID:
 		ts.remove(t)
 		g.ready = 0
-	case t.Status == StatusPending:
+	case t.Status == record.StatusPending:
 		ts.behind.Delete(t.ID)
 	}
 }
@@ -75,10 +64,10 @@ func (m *Machine) follow(ts *typeState, name string) {
 	head, ok := g.ids.Min()
 	if !ok {
 		delete(ts.groups, name)
-		m.bytes -= bytesOfGroup(name)
+		m.bytes -= record.BytesOfGroup(name)
 		return
 	}
-	if g.claimed > 0 || m.tasks.Get(head).Status != StatusPending {
+	if g.claimed > 0 || m.tasks.Get(head).Status != record.StatusPending {
 		head = 0
 	}
 	if head == g.ready {
@@ -97,7 +86,7 @@ func (m *Machine) follow(ts *typeState, name string) {
 
 // leads reports whether the group of the pending task, if it has one, lets it
 // be claimed.
-func (m *derived) leads(t *Task) bool {
-	name := groupOf(t)
+func (m *derived) leads(t *record.Task) bool {
+	name := record.GroupOf(t)
 	return name == "" || m.types[t.Type].groups[name].ready == t.ID
 }

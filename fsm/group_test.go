@@ -3,6 +3,8 @@ package fsm
 import (
 	"slices"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // heads returns the ids that claims would take now, in order of submission.
@@ -34,10 +36,10 @@ func TestGroup_OneAtATimeInOrder(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
 	for i := range 3 {
-		h.submit(1, NewTask{Type: "mail", Payload: []byte("p"), Group: "a", Priority: int32(i)}) // 1, 5, 9
-		h.submit(1, NewTask{Type: "mail", Payload: []byte("p"), Group: "b"})                     // 2, 6, 10
-		h.submit(1, NewTask{Type: "scan", Payload: []byte("p"), Group: "a"})                     // 3, 7, 11
-		h.submit(1, NewTask{Type: "mail", Payload: []byte("p")})                                 // 4, 8, 12
+		h.submit(1, record.NewTask{Type: "mail", Payload: []byte("p"), Group: "a", Priority: int32(i)}) // 1, 5, 9
+		h.submit(1, record.NewTask{Type: "mail", Payload: []byte("p"), Group: "b"})                     // 2, 6, 10
+		h.submit(1, record.NewTask{Type: "scan", Payload: []byte("p"), Group: "a"})                     // 3, 7, 11
+		h.submit(1, record.NewTask{Type: "mail", Payload: []byte("p")})                                 // 4, 8, 12
 	}
 	h.wantHeads(1, 2, 3, 4, 8, 12)
 	for _, order := range []ClaimNext{{}, {SortBy: SortCreatedAt}, {SortBy: SortRandom, Types: []string{"mail", "scan"}}} {
@@ -91,7 +93,7 @@ func TestGroup_HeadThatWaitsHoldsTheOthersBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newLifeHarness(t)
-			h.submit(3, NewTask{Type: "mail", Payload: []byte("p"), Group: "g", MaxAttempts: 5})
+			h.submit(3, record.NewTask{Type: "mail", Payload: []byte("p"), Group: "g", MaxAttempts: 5})
 			h.claims("mail", 9, 1)
 			for _, do := range c.do {
 				h.wantCode(do, "")
@@ -106,7 +108,7 @@ func TestGroup_HeadThatWaitsHoldsTheOthersBack(t *testing.T) {
 func TestGroup_RetriedTaskIsItsHeadAgain(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(3, NewTask{Type: "mail", Payload: []byte("p"), Group: "g", MaxAttempts: 1})
+	h.submit(3, record.NewTask{Type: "mail", Payload: []byte("p"), Group: "g", MaxAttempts: 1})
 	h.claims("mail", 9, 1)
 	h.wantCode(Fail{Hold: Hold{ID: 1, WorkerID: "w1"}}, "")
 	h.wantHeads(2)
@@ -127,8 +129,8 @@ func TestGroup_RetriedTaskIsItsHeadAgain(t *testing.T) {
 func TestGroup_ScheduledHeadHoldsBack(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(1, NewTask{Type: "mail", Payload: []byte("p"), Group: "g", DelayMS: 1000})
-	h.submit(1, NewTask{Type: "mail", Payload: []byte("p"), Group: "g"})
+	h.submit(1, record.NewTask{Type: "mail", Payload: []byte("p"), Group: "g", DelayMS: 1000})
+	h.submit(1, record.NewTask{Type: "mail", Payload: []byte("p"), Group: "g"})
 	h.wantHeads()
 	h.stamp.T += 1000
 	h.do(Tick{})
@@ -142,7 +144,7 @@ func TestGroup_ScheduledHeadHoldsBack(t *testing.T) {
 func TestGroup_CostsNothingOnceItsTasksHaveEnded(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(2, NewTask{Type: "mail", Payload: []byte("p"), Group: "g"})
+	h.submit(2, record.NewTask{Type: "mail", Payload: []byte("p"), Group: "g"})
 	for range 2 {
 		c := h.claims("mail", 9, 1)[0]
 		h.wantCode(Complete{Hold: Hold{ID: c.Task.ID, WorkerID: "w1"}}, "")

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // Checkpoint changes nothing: each node notes the hash of its state at the
@@ -31,8 +33,8 @@ type stateHash struct {
 }
 
 // add adds a record.
-func (h *stateHash) add(kind recordKind, record []byte) {
-	h.scratch = append(append(h.scratch[:0], byte(kind)), record...)
+func (h *stateHash) add(kind record.Kind, packed []byte) {
+	h.scratch = append(append(h.scratch[:0], byte(kind)), packed...)
 	sum := sha256.Sum256(h.scratch)
 	h.addSum([16]byte(sum[:16]))
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"math/big"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // The state hash is the sum of the records' hashes modulo 2^128, whatever
@@ -15,11 +17,11 @@ func TestSnapshot_HashIsTheSumOfItsRecords(t *testing.T) {
 	applyLog(t, m, randomLog(3, 200))
 	sum, records := new(big.Int), 0
 	for _, c := range splitSnapshot(snapshotOf(t, m)) {
-		for _, record := range c.records {
-			if c.kind == recordEnd {
+		for _, packed := range c.records {
+			if c.kind == record.KindEnd {
 				continue
 			}
-			h := sha256.Sum256(append([]byte{byte(c.kind)}, record...))
+			h := sha256.Sum256(append([]byte{byte(c.kind)}, packed...))
 			sum.Add(sum, new(big.Int).SetBytes(h[:16]))
 			records++
 		}
@@ -41,9 +43,9 @@ func TestStateHash_DependsOnKindAndBytesAlone(t *testing.T) {
 		}
 		return h.sum()
 	}
-	a := func(h *stateHash) { h.add(recordTask, []byte("a")) }
-	b := func(h *stateHash) { h.add(recordTask, bytes.Repeat([]byte("b"), 1000)) }
-	c := func(h *stateHash) { h.add(recordNode, []byte("a")) }
+	a := func(h *stateHash) { h.add(record.KindTask, []byte("a")) }
+	b := func(h *stateHash) { h.add(record.KindTask, bytes.Repeat([]byte("b"), 1000)) }
+	c := func(h *stateHash) { h.add(record.KindNode, []byte("a")) }
 	if hash(a, b, c) != hash(c, a, b) {
 		t.Error("it depends on the order of records")
 	}
@@ -57,9 +59,9 @@ func TestStateHash_DependsOnKindAndBytesAlone(t *testing.T) {
 }
 
 func BenchmarkStateHash(b *testing.B) {
-	record := bytes.Repeat([]byte{7}, 400)
+	packed := bytes.Repeat([]byte{7}, 400)
 	var h stateHash
 	for b.Loop() {
-		h.add(recordTask, record)
+		h.add(record.KindTask, packed)
 	}
 }

@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/table"
+import (
+	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/table"
+)
 
 // hashTurns is after how many hashes of a Hasher every record has been read
 // again: each of them reads a part of what did not change, too.
@@ -30,9 +33,9 @@ func (t hashTurn) has(number uint64) bool { return number%hashTurns == uint64(t)
 // It is not safe for concurrent use.
 type Hasher struct {
 	breaks   breaks
-	tasks    pageSums[Task]
-	requests pageSums[request]
-	gone     pageSums[gone]
+	tasks    pageSums[record.Task]
+	requests pageSums[record.Request]
+	gone     pageSums[record.Gone]
 	turn     hashTurn
 }
 
@@ -42,11 +45,11 @@ type Hasher struct {
 func NewHasher(rest func()) *Hasher {
 	return &Hasher{
 		breaks: breaks{rest: rest},
-		tasks: pageSums[Task]{kind: recordTask, appendRecord: func(b []byte, _ uint64, t *Task) []byte {
-			return appendTaskRecord(b, t)
+		tasks: pageSums[record.Task]{kind: record.KindTask, appendRecord: func(b []byte, _ uint64, t *record.Task) []byte {
+			return record.AppendTask(b, t)
 		}},
-		requests: pageSums[request]{kind: recordRequest, appendRecord: appendRequestRecord},
-		gone:     pageSums[gone]{kind: recordGone, appendRecord: appendGoneRecord},
+		requests: pageSums[record.Request]{kind: record.KindRequest, appendRecord: record.AppendRequest},
+		gone:     pageSums[record.Gone]{kind: record.KindGone, appendRecord: record.AppendGone},
 	}
 }
 
@@ -91,9 +94,9 @@ type trailHash struct {
 
 func (h trailHash) AddSum(sum [16]byte) { h.stateHash.addSum(sum) }
 
-func (h trailHash) SumOf(record []byte) [16]byte {
+func (h trailHash) SumOf(packed []byte) [16]byte {
 	var one stateHash
-	one.add(recordTrail, record)
+	one.add(record.KindTrail, packed)
 	return one.sum()
 }
 
@@ -103,32 +106,32 @@ func (h trailHash) Noted()                   { h.breaks.noted() }
 // addSmallTo adds the records to the hash that are neither in tables nor of the
 // trail: some thousands at most.
 func (s *Snapshot) addSmallTo(hash *stateHash) {
-	b := appendHeaderRecord(nil, &s.header, &s.trail.Header, s.counts())
-	hash.add(recordHeader, b)
+	b := record.AppendHeader(nil, &s.header, &s.trail.Header, s.counts())
+	hash.add(record.KindHeader, b)
 	for _, n := range s.nodes {
-		b = appendNodeRecord(b[:0], n)
-		hash.add(recordNode, b)
+		b = record.AppendNode(b[:0], n)
+		hash.add(record.KindNode, b)
 	}
 	for _, t := range s.types {
-		b = appendTypeRecord(b[:0], t)
-		hash.add(recordType, b)
+		b = record.AppendType(b[:0], t)
+		hash.add(record.KindType, b)
 	}
 	for _, v := range s.schedules {
-		b = appendScheduleRecord(b[:0], v)
-		hash.add(recordSchedule, b)
+		b = record.AppendSchedule(b[:0], v)
+		hash.add(record.KindSchedule, b)
 	}
 }
 
 // pageSums remembers what the pages of a table add to the state hash.
 type pageSums[T any] struct {
-	kind         recordKind
-	appendRecord func(b []byte, id uint64, record *T) []byte
+	kind         record.Kind
+	appendRecord func(b []byte, id uint64, packed *T) []byte
 
 	table table.Origin // of the last view
 	sums  []pageSum    // of the last view, by number
 
 	page   stateHash // of the page that is read
-	record []byte
+	packed []byte
 }
 
 // pageSum is the sum of the hashes of a page's records, as of an epoch.
@@ -174,8 +177,8 @@ func (c *pageSums[T]) sumOf(p *table.Page[T]) [16]byte {
 	c.page.hi, c.page.lo = 0, 0
 	for r := range p.All() {
 		if r.Record != nil {
-			c.record = c.appendRecord(c.record[:0], r.ID, r.Record)
-			c.page.add(c.kind, c.record)
+			c.packed = c.appendRecord(c.packed[:0], r.ID, r.Record)
+			c.page.add(c.kind, c.packed)
 		} else {
 			c.page.add(c.kind, r.Packed)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 	"github.com/claimq/claimq/fsm/table/tabletest"
 )
@@ -17,8 +18,8 @@ import (
 // nothing that was remembered.
 func hashOfRecords(s *Snapshot) [16]byte {
 	var hash stateHash
-	for kind, record := range s.records() {
-		hash.add(kind, record)
+	for kind, packed := range s.records() {
+		hash.add(kind, packed)
 	}
 	return hash.sum()
 }
@@ -96,7 +97,7 @@ func TestPageSums_MatchTable(t *testing.T) {
 		if rapid.Bool().Draw(rt, "resting") {
 			tab = table.New[tabletest.Record](tabletest.EvenRests{}, rapid.IntRange(0, 2).Draw(rt, "busy"))
 		}
-		sums := pageSums[tabletest.Record]{kind: recordTask, appendRecord: func(b []byte, _ uint64, r *tabletest.Record) []byte {
+		sums := pageSums[tabletest.Record]{kind: record.KindTask, appendRecord: func(b []byte, _ uint64, r *tabletest.Record) []byte {
 			return tabletest.EvenRests{}.Pack(b, 0, r)
 		}}
 		var views []table.View[tabletest.Record]
@@ -111,7 +112,7 @@ func TestPageSums_MatchTable(t *testing.T) {
 				if r.Record != nil {
 					packed = tabletest.EvenRests{}.Pack(nil, 0, r.Record)
 				}
-				want.add(recordTask, packed)
+				want.add(record.KindTask, packed)
 			}
 			if got.sum() != want.sum() {
 				rt.Fatalf("the sums of %d records on %d pages are not theirs", v.Len(), len(v.Pages()))
@@ -201,18 +202,18 @@ func newRotten(t *testing.T) *Machine {
 	t.Helper()
 	h := newHarness(t)
 	h.m.trail.ChunkBytes = smallChunk
-	h.do(SetLevel{Level: FeatureLevel})
-	h.submit(32*table.PageSize-1, NewTask{Type: "mail", Params: []byte(`{"to":"a@example.com"}`)})
+	h.do(SetLevel{Level: record.FeatureLevel})
+	h.submit(32*table.PageSize-1, record.NewTask{Type: "mail", Params: []byte(`{"to":"a@example.com"}`)})
 	h.do(ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 2*table.PageSize - 1})
 	for id := range uint64(2 * table.PageSize) {
-		h.m.requests.Put(id+1, &request{ID: "a", WorkerID: "w1", ForgetU: int64(id)})
-		h.m.gone.Put(id+1, &gone{Key: "a", Status: StatusCompleted, ForgetU: int64(id)})
+		h.m.requests.Put(id+1, &record.Request{ID: "a", WorkerID: "w1", ForgetU: int64(id)})
+		h.m.gone.Put(id+1, &record.Gone{Key: "a", Status: record.StatusCompleted, ForgetU: int64(id)})
 	}
 	return h.m
 }
 
 // rotTask flips a bit of the page's first task.
-func rotTask(p *table.Page[Task]) {
+func rotTask(p *table.Page[record.Task]) {
 	for task := range p.All() {
 		if task.Record != nil {
 			task.Record.Params[1] ^= 4
@@ -283,11 +284,11 @@ func TestHasher_ReadsASixteenth(t *testing.T) {
 func TestHasher_Rests(t *testing.T) {
 	t.Parallel()
 	m := New()
-	submit := Submit{Tasks: make([]NewTask, 100*table.PageSize)}
+	submit := Submit{Tasks: make([]record.NewTask, 100*table.PageSize)}
 	for i := range submit.Tasks {
-		submit.Tasks[i] = NewTask{Type: "mail", Params: []byte("1")}
+		submit.Tasks[i] = record.NewTask{Type: "mail", Params: []byte("1")}
 	}
-	mustApplyTo(t, m, testEntry{Index: 1, Stamp: Stamp{U: 1, T: 1}, Commands: []Command{SetLevel{Level: FeatureLevel}, submit}})
+	mustApplyTo(t, m, testEntry{Index: 1, Stamp: record.Stamp{U: 1, T: 1}, Commands: []Command{SetLevel{Level: record.FeatureLevel}, submit}})
 	rests := 0
 	h := NewHasher(func() { rests++ })
 	s := m.Snapshot()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // checkHoldings compares who holds which claims, and the counts by priority,
@@ -12,7 +13,7 @@ import (
 func (m *Machine) checkHoldings() error {
 	workers, types := map[string][]uint64{}, map[string][]uint64{}
 	for id, t := range m.tasks.All() {
-		if t.Status == StatusClaimed {
+		if t.Status == record.StatusClaimed {
 			workers[t.WorkerID] = append(workers[t.WorkerID], id)
 			types[t.Type] = append(types[t.Type], id)
 		}

@@ -3,11 +3,11 @@ package fsm
 import (
 	"bytes"
 	"crypto/sha256"
-	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -48,35 +48,9 @@ func (UseJoinToken) kind() kind                           { return kindUseJoinTo
 func (UseJoinToken) about() About                         { return About{} }
 func (c UseJoinToken) applyTo(m *Machine) (Result, error) { return m.useJoinToken(c), nil }
 
-// Bounds of join tokens.
-const (
-	// joinTokensMax bounds those that have not expired.
-	joinTokensMax = 16
-	// JoinTokenUsesMax bounds the nodes that may come by one.
-	JoinTokenUsesMax = 32
-	// JoinTokenLifeMax is how long one lives at most, in milliseconds: 30 days.
-	JoinTokenLifeMax = 30 * 24 * 3_600_000
-
-	// joinTokenIDBytes is how much of the hash names a token.
-	joinTokenIDBytes = 6
-)
-
-// JoinToken lets nodes that show it join without an operator's call for each. A
-// *JoinToken that a Machine hands out is read-only, and never changed.
-type JoinToken struct {
-	Hash      []byte   // SHA-256 of the token, which no node keeps
-	CreatedAt int64    // by T
-	ExpiresAt int64    // by T; it is forgotten then
-	Uses      int32    // nodes that may come by it, 1 to JoinTokenUsesMax
-	UsedBy    []string // UUIDs of those that came, the first one first; at most Uses
-}
-
-// ID returns what the token is called: the first 12 digits of its hash, in hex.
-func (t *JoinToken) ID() string { return fmt.Sprintf("%x", t.Hash[:joinTokenIDBytes]) }
-
 // JoinTokens returns those that have not expired, the oldest first. The slice is
 // never changed.
-func (m *Machine) JoinTokens() []*JoinToken { return m.header.JoinTokens }
+func (m *Machine) JoinTokens() []*record.JoinToken { return m.header.JoinTokens }
 
 // setJoinToken makes a token. A repeat changes nothing.
 func (m *Machine) setJoinToken(c SetJoinToken) Result {
@@ -84,10 +58,10 @@ func (m *Machine) setJoinToken(c SetJoinToken) Result {
 	if at := m.findJoinToken(c.Hash); at >= 0 {
 		return Result{JoinToken: tokens[at], Repeated: true}
 	}
-	if len(c.Hash) != sha256.Size || c.Uses < 1 || c.Uses > JoinTokenUsesMax || c.LifeMS < 1 || c.LifeMS > JoinTokenLifeMax || len(tokens) >= joinTokensMax {
+	if len(c.Hash) != sha256.Size || c.Uses < 1 || c.Uses > record.JoinTokenUsesMax || c.LifeMS < 1 || c.LifeMS > record.JoinTokenLifeMax || len(tokens) >= record.JoinTokensMax {
 		return Result{Code: CodeMembershipRefused}
 	}
-	t := &JoinToken{Hash: c.Hash, CreatedAt: now, ExpiresAt: now + c.LifeMS, Uses: c.Uses}
+	t := &record.JoinToken{Hash: c.Hash, CreatedAt: now, ExpiresAt: now + c.LifeMS, Uses: c.Uses}
 	m.header.JoinTokens = append(slices.Clone(tokens), t)
 	m.tellBy(event.JoinTokenMade, t.ID()+" for "+strconv.Itoa(int(t.Uses))+", "+strconv.FormatInt(c.LifeMS/1000, 10)+" s", c.By)
 	return Result{JoinToken: t}
@@ -95,7 +69,7 @@ func (m *Machine) setJoinToken(c SetJoinToken) Result {
 
 // deleteJoinToken revokes a token. Nodes that came by it stay members.
 func (m *Machine) deleteJoinToken(c DeleteJoinToken) Result {
-	at := slices.IndexFunc(m.header.JoinTokens, func(t *JoinToken) bool { return t.ID() == c.ID })
+	at := slices.IndexFunc(m.header.JoinTokens, func(t *record.JoinToken) bool { return t.ID() == c.ID })
 	if at < 0 {
 		return Result{Code: CodeMembershipRefused}
 	}
@@ -155,51 +129,7 @@ func (m *saved) dropJoinToken(at int) {
 
 // findJoinToken returns the place of the token with that hash, -1 if there is none.
 func (m *saved) findJoinToken(hash []byte) int {
-	return slices.IndexFunc(m.header.JoinTokens, func(t *JoinToken) bool { return bytes.Equal(t.Hash, hash) })
-}
-
-// appendJoinTokens appends the field 24 of the header's record, repeated.
-func appendJoinTokens(b []byte, tokens []*JoinToken) []byte {
-	for _, t := range tokens {
-		var start int
-		b, start = wire.BeginMessage(b, 24)
-		b = wire.PutBytes(b, 1, t.Hash)
-		b = wire.PutInt(b, 2, t.CreatedAt)
-		b = wire.PutInt(b, 3, t.ExpiresAt)
-		b = wire.PutSint(b, 4, t.Uses)
-		for _, uuid := range t.UsedBy {
-			b = wire.PutElement(b, 5, uuid)
-		}
-		b = wire.EndLength(b, start)
-	}
-	return b
-}
-
-// joinToken reads the field, a message JoinToken.
-func (r *fieldReader) joinToken() *JoinToken {
-	in := fieldsOf(r.Raw())
-	t := &JoinToken{}
-	for in.Next() {
-		switch in.Num {
-		case 1:
-			t.Hash = in.Bytes()
-		case 2:
-			t.CreatedAt = in.Int64()
-		case 3:
-			t.ExpiresAt = in.Int64()
-		case 4:
-			t.Uses = in.Sint32()
-		case 5:
-			t.UsedBy = in.Strings(nil)
-		default:
-			in.Unknown()
-		}
-	}
-	if len(t.Hash) != sha256.Size {
-		in.Fail("a join token without a hash")
-	}
-	r.Within(in.Err)
-	return t
+	return slices.IndexFunc(m.header.JoinTokens, func(t *record.JoinToken) bool { return bytes.Equal(t.Hash, hash) })
 }
 
 func (c SetJoinToken) appendBody(b []byte) []byte {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
 )
 
@@ -15,12 +16,12 @@ import (
 type tokenMachine struct {
 	t *testing.T
 	m *Machine
-	s Stamp
+	s record.Stamp
 }
 
 func newTokenMachine(t *testing.T) *tokenMachine {
-	h := &tokenMachine{t: t, m: New(), s: Stamp{U: 1, T: 1_780_000_000_000}}
-	h.do(SetLevel{Level: FeatureLevel}, "")
+	h := &tokenMachine{t: t, m: New(), s: record.Stamp{U: 1, T: 1_780_000_000_000}}
+	h.do(SetLevel{Level: record.FeatureLevel}, "")
 	return h
 }
 
@@ -103,7 +104,7 @@ func TestJoinToken_IsRevoked(t *testing.T) {
 func TestJoinToken_IsBounded(t *testing.T) {
 	t.Parallel()
 	h := newTokenMachine(t)
-	good := SetJoinToken{Hash: tokenHash("one"), LifeMS: JoinTokenLifeMax, Uses: JoinTokenUsesMax}
+	good := SetJoinToken{Hash: tokenHash("one"), LifeMS: record.JoinTokenLifeMax, Uses: record.JoinTokenUsesMax}
 	for _, bad := range []SetJoinToken{
 		{LifeMS: good.LifeMS, Uses: good.Uses},
 		{Hash: good.Hash[:31], LifeMS: good.LifeMS, Uses: good.Uses},
@@ -114,7 +115,7 @@ func TestJoinToken_IsBounded(t *testing.T) {
 	} {
 		h.do(bad, CodeMembershipRefused)
 	}
-	for i := range joinTokensMax {
+	for i := range record.JoinTokensMax {
 		good.Hash = tokenHash(fmt.Sprint(i))
 		h.do(good, "")
 	}
@@ -137,7 +138,7 @@ func TestJoinToken_IsSavedAndNotRestoredOfABackup(t *testing.T) {
 		t.Errorf("restored (-saved +restored):\n%s", diff)
 	}
 
-	h.do(Submit{Tasks: []NewTask{{Type: "mail"}}}, "")
+	h.do(Submit{Tasks: []record.NewTask{{Type: "mail"}}}, "")
 	if got := restoredMachine(t, h.m).JoinTokens(); len(got) != 0 {
 		t.Errorf("a backup brought %+v", got)
 	}

@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/record"
+
 // Judge returns what applying cmd at now would answer, if that changes nothing but
 // index and clocks: the refusal of a Complete, Fail, Extend, Release or Finalize, or the
 // answer to one that is repeated; of a Batch, if each of its ops is refused so, or if it
@@ -7,7 +9,7 @@ package fsm
 //
 // It reads only. The result is made of memory of its own, but for byte slices, which are
 // never changed in place.
-func (m *Machine) Judge(cmd Command, now Stamp) (result Result, ok bool) {
+func (m *Machine) Judge(cmd Command, now record.Stamp) (result Result, ok bool) {
 	if batch, ok := cmd.(Batch); ok {
 		return m.judgeBatch(batch, now)
 	}
@@ -40,7 +42,7 @@ func IsJudged(cmd Command) bool {
 
 // judgeBatch is Judge of a batch. An op that is refused changes nothing for those
 // behind it.
-func (m *Machine) judgeBatch(c Batch, now Stamp) (result Result, ok bool) {
+func (m *Machine) judgeBatch(c Batch, now record.Stamp) (result Result, ok bool) {
 	var results []Result
 	answered := 0
 	for i, op := range c.Ops {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 func TestLevelOf_KnowsEveryCommand(t *testing.T) {
@@ -15,23 +17,23 @@ func TestLevelOf_KnowsEveryCommand(t *testing.T) {
 		}
 	}
 	for _, c := range lifeCommands() {
-		if got := LevelOf(c); got != levelLife {
-			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, levelLife)
+		if got := LevelOf(c); got != record.LevelLife {
+			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, record.LevelLife)
 		}
 	}
 	for _, c := range sightCommands() {
-		if got := LevelOf(c); got != levelSight {
-			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, levelSight)
+		if got := LevelOf(c); got != record.LevelSight {
+			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, record.LevelSight)
 		}
 	}
 	for _, c := range stepsCommands() {
-		if got := LevelOf(c); got != levelSteps {
-			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, levelSteps)
+		if got := LevelOf(c); got != record.LevelSteps {
+			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, record.LevelSteps)
 		}
 	}
 	for _, c := range actsCommands() {
-		if got := LevelOf(c); got != levelActs {
-			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, levelActs)
+		if got := LevelOf(c); got != record.LevelActs {
+			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, record.LevelActs)
 		}
 	}
 }
@@ -43,57 +45,57 @@ func TestLevelOf_EveryNewFieldNeedsItsLevel(t *testing.T) {
 	full := lifeCommands()[0].(Submit).Tasks[0]
 	tasks := oneFieldEach(full, "RunAt", "DelayMS", "ExpiresAt", "Backoff", "RetentionMS", "Labels", "Group", "UniqueActive")
 	for field, task := range tasks {
-		wantLevel(t, field, Submit{Tasks: []NewTask{{}, task}}, levelLife)
+		wantLevel(t, field, Submit{Tasks: []record.NewTask{{}, task}}, record.LevelLife)
 	}
 	for field, c := range oneFieldEach(ClaimNext{SortBy: SortRandom, MoreAttempts: 1}, "SortBy", "MoreAttempts") {
-		wantLevel(t, field+" of any type", c, levelActs)
+		wantLevel(t, field+" of any type", c, record.LevelActs)
 		c.Types = []string{"mail"}
-		wantLevel(t, field, c, levelLife)
+		wantLevel(t, field, c, record.LevelLife)
 	}
-	for field, c := range oneFieldEach(Complete{Submit: []NewTask{{}}, Claim: &ClaimNext{}}, "Submit", "Claim") {
-		wantLevel(t, field, c, levelLife)
+	for field, c := range oneFieldEach(Complete{Submit: []record.NewTask{{}}, Claim: &ClaimNext{}}, "Submit", "Claim") {
+		wantLevel(t, field, c, record.LevelLife)
 	}
 	for field, c := range oneFieldEach(Fail{RetryIn: true, RetryInMS: 1, Permanent: true}, "RetryIn", "RetryInMS", "Permanent") {
-		wantLevel(t, field, c, levelLife)
+		wantLevel(t, field, c, record.LevelLife)
 	}
-	wantLevel(t, "Progress", Extend{Progress: []byte("1")}, levelLife)
-	wantLevel(t, "DelayMS", Release{DelayMS: 1}, levelLife)
-	wantLevel(t, "a batch", Batch{Ops: []Command{Delete{ID: 1}}}, levelLife)
-	wantLevel(t, "an op's field", Batch{Ops: []Command{Delete{ID: 1}, Release{DelayMS: 1}}}, levelLife)
-	traced := NewTask{Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
-	wantLevel(t, "traceparent", Submit{Tasks: []NewTask{{}, traced}}, levelSight)
-	wantLevel(t, "traceparent", Complete{Submit: []NewTask{{}, traced}}, levelSight)
-	wantLevel(t, "an op's traceparent", Batch{Ops: []Command{Delete{ID: 1}, Submit{Tasks: []NewTask{traced}}}}, levelSight)
-	parent := NewTask{Parent: &NewParent{Steps: []NewStep{{}}}}
-	wantLevel(t, "steps", Submit{Tasks: []NewTask{{}, parent}}, levelSteps)
-	wantLevel(t, "a follow-up with steps", Complete{Submit: []NewTask{{}, parent}}, levelSteps)
-	wantLevel(t, "an op with steps", Batch{Ops: []Command{Delete{ID: 1}, Submit{Tasks: []NewTask{parent}}}}, levelSteps)
-	wantLevel(t, "a name", SetType{By: "deploy"}, levelActs)
-	wantLevel(t, "a name", SetSchedule{By: "deploy"}, levelActs)
-	wantLevel(t, "a name", DeleteSchedule{By: "deploy"}, levelActs)
-	wantLevel(t, "a name", SetLevel{Level: levelActs - 1, By: "deploy"}, levelActs)
-	wantLevel(t, "a name and the level that knows it", SetLevel{Level: levelActs, By: "deploy"}, 1)
-	wantLevel(t, "defaults", SetLevel{Level: levelActs - 1, Defaults: FirstDefaults(levelActs)}, levelActs)
-	wantLevel(t, "defaults and the level that knows them", SetLevel{Level: levelActs, Defaults: FirstDefaults(levelActs)}, 1)
-	wantLevel(t, "a group of errors", Act{Filter: Filter{ErrorGroup: 1}}, levelActs)
-	wantLevel(t, "nonvoter", SetNode{Node: NodeRecord{Nonvoter: true}}, levelActs)
+	wantLevel(t, "Progress", Extend{Progress: []byte("1")}, record.LevelLife)
+	wantLevel(t, "DelayMS", Release{DelayMS: 1}, record.LevelLife)
+	wantLevel(t, "a batch", Batch{Ops: []Command{Delete{ID: 1}}}, record.LevelLife)
+	wantLevel(t, "an op's field", Batch{Ops: []Command{Delete{ID: 1}, Release{DelayMS: 1}}}, record.LevelLife)
+	traced := record.NewTask{Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+	wantLevel(t, "traceparent", Submit{Tasks: []record.NewTask{{}, traced}}, record.LevelSight)
+	wantLevel(t, "traceparent", Complete{Submit: []record.NewTask{{}, traced}}, record.LevelSight)
+	wantLevel(t, "an op's traceparent", Batch{Ops: []Command{Delete{ID: 1}, Submit{Tasks: []record.NewTask{traced}}}}, record.LevelSight)
+	parent := record.NewTask{Parent: &record.NewParent{Steps: []record.NewStep{{}}}}
+	wantLevel(t, "steps", Submit{Tasks: []record.NewTask{{}, parent}}, record.LevelSteps)
+	wantLevel(t, "a follow-up with steps", Complete{Submit: []record.NewTask{{}, parent}}, record.LevelSteps)
+	wantLevel(t, "an op with steps", Batch{Ops: []Command{Delete{ID: 1}, Submit{Tasks: []record.NewTask{parent}}}}, record.LevelSteps)
+	wantLevel(t, "a name", SetType{By: "deploy"}, record.LevelActs)
+	wantLevel(t, "a name", SetSchedule{By: "deploy"}, record.LevelActs)
+	wantLevel(t, "a name", DeleteSchedule{By: "deploy"}, record.LevelActs)
+	wantLevel(t, "a name", SetLevel{Level: record.LevelActs - 1, By: "deploy"}, record.LevelActs)
+	wantLevel(t, "a name and the level that knows it", SetLevel{Level: record.LevelActs, By: "deploy"}, 1)
+	wantLevel(t, "defaults", SetLevel{Level: record.LevelActs - 1, Defaults: FirstDefaults(record.LevelActs)}, record.LevelActs)
+	wantLevel(t, "defaults and the level that knows them", SetLevel{Level: record.LevelActs, Defaults: FirstDefaults(record.LevelActs)}, 1)
+	wantLevel(t, "a group of errors", Act{Filter: record.Filter{ErrorGroup: 1}}, record.LevelActs)
+	wantLevel(t, "nonvoter", SetNode{Node: record.NodeRecord{Nonvoter: true}}, record.LevelActs)
 	wantLevel(t, "created_at", ClaimNext{SortBy: SortCreatedAt, Ascending: true}, 1)
 }
 
 // The defaults of a SetLevel are a new cluster's: one that has a level keeps what it has.
 func TestSetLevel_defaults(t *testing.T) {
 	t.Parallel()
-	first := FirstDefaults(levelActs)
-	for level, want := range map[uint32]Defaults{0: first, 1: {}, levelActs - 1: {}} {
-		s := &story{t: t, m: New(), Stamp: Stamp{U: 1, T: storyEpoch}}
+	first := FirstDefaults(record.LevelActs)
+	for level, want := range map[uint32]record.Defaults{0: first, 1: {}, record.LevelActs - 1: {}} {
+		s := &story{t: t, m: New(), Stamp: record.Stamp{U: 1, T: storyEpoch}}
 		if level > 0 {
 			s.do(SetLevel{Level: level})
 		}
-		s.do(SetLevel{Level: levelActs, Defaults: first})
+		s.do(SetLevel{Level: record.LevelActs, Defaults: first})
 		if diff := cmp.Diff(want, s.m.Defaults()); diff != "" {
 			t.Errorf("raised from level %d: -want +got\n%s", level, diff)
 		}
-		s.do(SetLevel{Level: levelActs, Defaults: Defaults{LeaseMS: 1000}})
+		s.do(SetLevel{Level: record.LevelActs, Defaults: record.Defaults{LeaseMS: 1000}})
 		if diff := cmp.Diff(want, s.m.Defaults()); diff != "" {
 			t.Errorf("raised from level %d, then to where it is: -want +got\n%s", level, diff)
 		}

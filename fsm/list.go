@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 )
 
@@ -17,7 +18,7 @@ const (
 
 // ListQuery selects and orders the tasks of a page.
 type ListQuery struct {
-	Filter
+	record.Filter
 	Descending bool // by id
 	// ByEnd asks for what ended last first, by an index of it: Status must be an end.
 	ByEnd bool
@@ -33,7 +34,7 @@ type End = index.Moment
 
 // ListPage is one page of a list.
 type ListPage struct {
-	Tasks []*Task // read-only, valid under the lock
+	Tasks []*record.Task // read-only, valid under the lock
 	// Next is the cursor of the next page, 0 if there is no more. A page looks
 	// at 10,000 records or 8 MiB at most, so it may be short with Next set.
 	Next   uint64
@@ -51,7 +52,7 @@ func (m *Machine) List(q ListQuery) ListPage {
 		looked int
 		size   int64
 	)
-	records := newRecordFilter(&q.Filter)
+	records := record.NewRecordFilter(&q.Filter)
 	for l := range m.walk(q) {
 		if looked == pageRecordsMax || len(page.Tasks) == limit {
 			m.endPage(&page, &q, l.ID)
@@ -61,15 +62,15 @@ func (m *Machine) List(q ListQuery) ListPage {
 		t := l.Record
 		switch {
 		case t != nil:
-			if !q.matches(t) {
+			if !q.Matches(t) {
 				continue
 			}
-		case !records.matches(l.Packed):
+		case !records.Matches(l.Packed):
 			continue
 		default:
 			t = m.tasks.Unpack(l.Packed)
 		}
-		size += bytesOf(t) - int64(len(t.Error)) + int64(quotedBytes(t.Error))
+		size += record.BytesOf(t) - int64(len(t.Error)) + int64(record.QuotedBytes(t.Error))
 		if size > pageBytesMax && len(page.Tasks) > 0 {
 			m.endPage(&page, &q, l.ID)
 			break
@@ -95,7 +96,7 @@ func (m *Machine) listByKey(q ListQuery) ListPage {
 		t = m.ByTypeKey(q.Type, q.Key)
 	}
 	switch {
-	case t == nil || !q.matches(t):
+	case t == nil || !q.Matches(t):
 		return ListPage{}
 	case q.From != 0 && q.ByEnd: // no page by key goes on
 		return ListPage{}
@@ -104,12 +105,12 @@ func (m *Machine) listByKey(q ListQuery) ListPage {
 	case q.From != 0 && q.Descending && t.ID > q.From:
 		return ListPage{}
 	}
-	return ListPage{Tasks: []*Task{t}}
+	return ListPage{Tasks: []*record.Task{t}}
 }
 
 // walk yields the tasks from the cursor on; if those of one parent are asked for, or
 // those that came to one end, no others.
-func (m *Machine) walk(q ListQuery) iter.Seq[table.Kept[Task]] {
+func (m *Machine) walk(q ListQuery) iter.Seq[table.Kept[record.Task]] {
 	if q.ByEnd {
 		from := latestEnd
 		if q.From != 0 {
@@ -120,7 +121,7 @@ func (m *Machine) walk(q ListQuery) iter.Seq[table.Kept[Task]] {
 	if q.ParentID != 0 {
 		return m.walkSteps(q)
 	}
-	return func(yield func(table.Kept[Task]) bool) {
+	return func(yield func(table.Kept[record.Task]) bool) {
 		switch {
 		case !q.Descending:
 			m.tasks.Ascend(q.From, yield)
@@ -136,8 +137,8 @@ func (m *Machine) walk(q ListQuery) iter.Seq[table.Kept[Task]] {
 var latestEnd = End{At: math.MaxInt64, ID: math.MaxUint64}
 
 // walkEnds yields the tasks that came to that end, from one on, the latest first.
-func (m *Machine) walkEnds(s Status, from End) iter.Seq[table.Kept[Task]] {
-	return func(yield func(table.Kept[Task]) bool) {
+func (m *Machine) walkEnds(s record.Status, from End) iter.Seq[table.Kept[record.Task]] {
+	return func(yield func(table.Kept[record.Task]) bool) {
 		if !s.Ended() {
 			return
 		}
@@ -151,8 +152,8 @@ func (m *Machine) walkEnds(s Status, from End) iter.Seq[table.Kept[Task]] {
 
 // walkSteps yields the steps of the parent from the cursor on, nothing if there is
 // no such parent.
-func (m *saved) walkSteps(q ListQuery) iter.Seq[table.Kept[Task]] {
-	return func(yield func(table.Kept[Task]) bool) {
+func (m *saved) walkSteps(q ListQuery) iter.Seq[table.Kept[record.Task]] {
+	return func(yield func(table.Kept[record.Task]) bool) {
 		t := m.tasks.Get(q.ParentID)
 		if t == nil || t.Parent() == nil {
 			return
@@ -163,14 +164,14 @@ func (m *saved) walkSteps(q ListQuery) iter.Seq[table.Kept[Task]] {
 				last = min(last, q.From)
 			}
 			for id := last; id >= first; id-- {
-				if !yield(table.Kept[Task]{ID: id, Record: m.tasks.Get(id)}) {
+				if !yield(table.Kept[record.Task]{ID: id, Record: m.tasks.Get(id)}) {
 					return
 				}
 			}
 			return
 		}
 		for id := max(first, q.From); id <= last; id++ {
-			if !yield(table.Kept[Task]{ID: id, Record: m.tasks.Get(id)}) {
+			if !yield(table.Kept[record.Task]{ID: id, Record: m.tasks.Get(id)}) {
 				return
 			}
 		}

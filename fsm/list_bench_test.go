@@ -1,6 +1,10 @@
 package fsm
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // A page far down a list of 1,000,000 tasks costs what its first one does.
 func BenchmarkList(b *testing.B) {
@@ -9,7 +13,7 @@ func BenchmarkList(b *testing.B) {
 		"page 1":                   {Limit: pageTasksMax},
 		"page 1000":                {Limit: pageTasksMax, From: 999_000},
 		"newest page":              {Limit: pageTasksMax, Descending: true},
-		"10,000 that do not match": {Limit: pageTasksMax, From: 500_000, Filter: Filter{Labels: []Label{{Name: "none", Value: "such"}}}},
+		"10,000 that do not match": {Limit: pageTasksMax, From: 500_000, Filter: record.Filter{Labels: []record.Label{{Name: "none", Value: "such"}}}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -4,6 +4,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 	"github.com/claimq/claimq/fsm/trail"
 )
@@ -38,42 +39,42 @@ type Machine struct {
 // saved is what a snapshot holds. Tasks are changed by Machine.edit and Machine.edited
 // alone, which keep derived in step.
 type saved struct {
-	header   header
-	tasks    table.Table[Task]
-	requests table.Table[request] // by sequence number
-	nodes    []NodeRecord         // sorted by UUID; replaced, never changed in place
-	settings []*typeRecord        // sorted by name, at most typeRecordsMax; a snapshot has copies
-	gone     table.Table[gone]    // removed tasks that are remembered, by id
+	header   record.Header
+	tasks    table.Table[record.Task]
+	requests table.Table[record.Request] // by sequence number
+	nodes    []record.NodeRecord         // sorted by UUID; replaced, never changed in place
+	settings []*record.TaskType          // sorted by name, at most typeRecordsMax; a snapshot has copies
+	gone     table.Table[record.Gone]    // removed tasks that are remembered, by id
 
 	trail     trail.Log
-	schedules []*ScheduleView // sorted by name, at most schedulesMax; neither slice nor views change in place
+	schedules []*record.ScheduleView // sorted by name, at most schedulesMax; neither slice nor views change in place
 }
 
 // newSaved returns what the empty state saves: index 0, both clocks 0.
 func newSaved() saved {
-	return saved{header: header{NextID: 1, NextToken: 1, NextRequest: 1}, trail: trail.New()}
+	return saved{header: record.Header{NextID: 1, NextToken: 1, NextRequest: 1}, trail: trail.New()}
 }
 
 // derived is what is known of the saved state beside: Machine.rebuild makes it again of
 // that alone, and it comes out as it was.
 type derived struct {
-	parents         map[uint64]*parentState       // by the parent's id
-	counts          [StatusCancelled + 1]int64    // by Status
-	types           map[string]*typeState         // those that have tasks or settings
-	byName          btree.Map[string, *typeState] // the same, sorted
-	ready           index.Tournament              // all types; those that cannot be claimed from have no rank in it
-	ladder          index.Ladder                  // the queues of all open types, but for what is stale
-	stale           []*typeState                  // types that are not in ladder as they are, each once
-	openings        *btree.BTreeG[opening]        // types that only their rate limit closes
-	keys            *index.Names                  // name of an idempotency key to task id
-	claims          btree.Map[uint64, claimRef]   // live claims by token
-	holdings        index.Holdings                // the same, by worker and by type
-	slots           *btree.BTreeG[*ScheduleView]  // schedules that wait for their next one
-	requestIDs      *index.Names                  // claim_request_id to sequence number
-	forgetting      index.Timeline                // requests without a live claim, by ForgetU
-	remembered      int                           // claims in all requests
-	bytes           int64                         // the estimate that Bytes returns
-	rememberedBytes int64                         // what of it is of requests and of removed tasks
+	parents         map[uint64]*parentState             // by the parent's id
+	counts          [record.StatusCancelled + 1]int64   // by Status
+	types           map[string]*typeState               // those that have tasks or settings
+	byName          btree.Map[string, *typeState]       // the same, sorted
+	ready           index.Tournament                    // all types; those that cannot be claimed from have no rank in it
+	ladder          index.Ladder                        // the queues of all open types, but for what is stale
+	stale           []*typeState                        // types that are not in ladder as they are, each once
+	openings        *btree.BTreeG[opening]              // types that only their rate limit closes
+	keys            *index.Names                        // name of an idempotency key to task id
+	claims          btree.Map[uint64, claimRef]         // live claims by token
+	holdings        index.Holdings                      // the same, by worker and by type
+	slots           *btree.BTreeG[*record.ScheduleView] // schedules that wait for their next one
+	requestIDs      *index.Names                        // claim_request_id to sequence number
+	forgetting      index.Timeline                      // requests without a live claim, by ForgetU
+	remembered      int                                 // claims in all requests
+	bytes           int64                               // the estimate that Bytes returns
+	rememberedBytes int64                               // what of it is of requests and of removed tasks
 	times
 
 	rates typeRates // of all tasks, those of types that went, too
@@ -108,43 +109,6 @@ type effects struct {
 	answered int
 }
 
-// header is the part of the saved state that is not a record.
-type header struct {
-	Index uint64 // of the last entry applied
-	// Ahead is how far moments are ahead of indexes of the log: a state that was
-	// restored goes on behind its backup's, whatever the log's index is.
-	Ahead uint64
-	Stamp Stamp
-	Level uint32 // replicated feature level
-	// The next ones to give out, from 1. All are below 2^53.
-	NextID      uint64
-	NextToken   uint64
-	NextRequest uint64 // sequence number of claim requests
-
-	Chain uint64 // that of the entries applied, as package cluster makes it
-
-	Defaults Defaults // the server's
-
-	JoinTokens []*JoinToken // the oldest first, at most joinTokensMax; neither slice nor tokens change in place
-
-	PageSecret []byte // nil or PageSecretBytes, never changed in place
-}
-
-// request is a claim request that is remembered, so that its repeat gets the
-// first answer. It is saved under its sequence number.
-type request struct {
-	ID       string // claim_request_id
-	WorkerID string
-	// Choice is a hash of what chose the tasks: kind of command, task id or
-	// types, order and limit.
-	Choice uint64
-	Claims []ClaimRef // in the order of the answer, never changed
-	// Live counts the claims that have not ended.
-	Live int32
-	// ForgetU is when it is forgotten by the lease clock; 0 while Live > 0.
-	ForgetU int64
-}
-
 // claimRef is what the index of live claims knows of one.
 type claimRef struct {
 	task    uint64 // id
@@ -160,9 +124,9 @@ func New() *Machine {
 		goneMax:       goneMax,
 		answers:       newAnswers(slabKept, 0),
 	}
-	m.tasks = table.New[Task](waitingTasks{m}, busyPages)
-	m.requests = table.New[request](restingRequests{}, busyRequests)
-	m.gone = table.New[gone](restingGone{}, busyGone)
+	m.tasks = table.New[record.Task](record.RestingTasks{Names: m}, record.BusyPages)
+	m.requests = table.New[record.Request](record.RestingRequests{}, busyRequests)
+	m.gone = table.New[record.Gone](record.RestingGone{}, busyGone)
 	m.resetIndexes()
 	return m
 }
@@ -173,12 +137,10 @@ func (m *Machine) Index() uint64 { return m.header.Index }
 // moment returns what the entry being applied is known by in the trail and as a
 // schedule's version: it grows with each entry, also where a state was restored that
 // had come to a higher index elsewhere.
-func (m *saved) moment() uint64 { return m.header.moment() }
-
-func (h *header) moment() uint64 { return h.Index + h.Ahead }
+func (m *saved) moment() uint64 { return m.header.Moment() }
 
 // Stamp returns the clocks as of the last entry applied.
-func (m *Machine) Stamp() Stamp { return m.header.Stamp }
+func (m *Machine) Stamp() record.Stamp { return m.header.Stamp }
 
 // Level returns the replicated feature level.
 func (m *Machine) Level() uint32 { return m.header.Level }
@@ -192,7 +154,7 @@ func (m *Machine) Chain() uint64 { return m.header.Chain }
 func (m *Machine) SetChain(chain uint64) { m.header.Chain = chain }
 
 // Get returns the task, nil if there is none.
-func (m *Machine) Get(id uint64) *Task { return m.tasks.Get(id) }
+func (m *Machine) Get(id uint64) *record.Task { return m.tasks.Get(id) }
 
 // Assigned reports whether a task was ever given that id.
 func (m *Machine) Assigned(id uint64) bool { return id < m.header.NextID }

@@ -7,18 +7,19 @@ import (
 	"strings"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
 // SetNode records what the cluster knows of a node.
-type SetNode struct{ Node NodeRecord }
+type SetNode struct{ Node record.NodeRecord }
 
 func (SetNode) kind() kind   { return kindSetNode }
 func (SetNode) about() About { return About{} }
 
 func (c SetNode) needs() uint32 {
 	if c.Node.Nonvoter {
-		return levelActs
+		return record.LevelActs
 	}
 	return 0
 }
@@ -39,7 +40,7 @@ type SetLevel struct {
 	By    string // as in SetType; of a Level that knows it
 	// Defaults are the server's of a cluster that has no level yet, else nothing: one that
 	// has data keeps its own. Of a Level that knows them.
-	Defaults Defaults
+	Defaults record.Defaults
 }
 
 func (SetLevel) kind() kind   { return kindSetLevel }
@@ -48,8 +49,8 @@ func (SetLevel) about() About { return About{} }
 // needs asks for nothing of who raises to the level that knows the fields: who does not know
 // them stops at it anyway.
 func (c SetLevel) needs() uint32 {
-	if c.Level < levelActs && (c.By != "" || c.Defaults != Defaults{}) {
-		return levelActs
+	if c.Level < record.LevelActs && (c.By != "" || c.Defaults != record.Defaults{}) {
+		return record.LevelActs
 	}
 	return 0
 }
@@ -97,19 +98,19 @@ func (m *Machine) setLevel(c SetLevel) Result {
 }
 
 // Node returns what is recorded of the node, ok false if nothing is.
-func (m *Machine) Node(uuid string) (n NodeRecord, ok bool) {
+func (m *Machine) Node(uuid string) (n record.NodeRecord, ok bool) {
 	at, known := m.findNode(uuid)
 	if !known {
-		return NodeRecord{}, false
+		return record.NodeRecord{}, false
 	}
 	return m.nodes[at], true
 }
 
 // Nodes returns the node records, sorted by UUID. The caller owns the slice.
-func (m *Machine) Nodes() []NodeRecord { return slices.Clone(m.nodes) }
+func (m *Machine) Nodes() []record.NodeRecord { return slices.Clone(m.nodes) }
 
 func (m *saved) findNode(uuid string) (at int, known bool) {
-	return slices.BinarySearchFunc(m.nodes, uuid, func(n NodeRecord, uuid string) int {
+	return slices.BinarySearchFunc(m.nodes, uuid, func(n record.NodeRecord, uuid string) int {
 		return strings.Compare(n.UUID, uuid)
 	})
 }
@@ -117,7 +118,7 @@ func (m *saved) findNode(uuid string) (at int, known bool) {
 func (c SetNode) appendBody(b []byte) []byte {
 	mark := len(b)
 	b, start := wire.BeginMessage(b, 1)
-	return wire.EndOptional(appendNodeRecord(b, c.Node), mark, start)
+	return wire.EndOptional(record.AppendNode(b, c.Node), mark, start)
 }
 
 func (SetNode) decode(r fieldReader) (Command, error) {
@@ -125,8 +126,8 @@ func (SetNode) decode(r fieldReader) (Command, error) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
-			in := fieldsOf(r.Single())
-			c.Node = decodeNodeRecord(&in)
+			in := record.ReaderOf(r.Single())
+			c.Node = record.DecodeNode(&in)
 			r.Within(in.Err)
 		default:
 			r.Unknown()
@@ -153,7 +154,7 @@ func (RemoveNode) decode(r fieldReader) (Command, error) {
 func (c SetLevel) appendBody(b []byte) []byte {
 	b = wire.PutUint(b, 1, uint64(c.Level))
 	b = wire.PutString(b, 2, c.By)
-	return c.Defaults.append(b, 3)
+	return c.Defaults.Append(b, 3)
 }
 
 // decode refuses a level that this version does not know: from there on
@@ -164,13 +165,13 @@ func (SetLevel) decode(r fieldReader) (Command, error) {
 		switch r.Num {
 		case 1:
 			c.Level = r.Uint32()
-			if c.Level > FeatureLevel && r.Err == nil {
-				r.Err = fmt.Errorf("%w: feature level %d, this one knows %d", ErrUnknownCommand, c.Level, FeatureLevel)
+			if c.Level > record.FeatureLevel && r.Err == nil {
+				r.Err = fmt.Errorf("%w: feature level %d, this one knows %d", ErrUnknownCommand, c.Level, record.FeatureLevel)
 			}
 		case 2:
 			c.By = r.Text()
 		case 3:
-			c.Defaults = r.defaults()
+			c.Defaults = r.Defaults()
 		default:
 			r.Unknown()
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 )
 
@@ -26,61 +27,69 @@ func TestMachine_Bytes(t *testing.T) {
 	params := func(n int) []byte { return []byte(`"` + strings.Repeat("x", n-2) + `"`) }
 	for _, shape := range []struct {
 		name string
-		task func(i int) NewTask
+		task func(i int) record.NewTask
 		then func(h *measured)
 	}{
-		{"parents of 9 steps", func(int) NewTask {
-			p := &NewParent{}
+		{"parents of 9 steps", func(int) record.NewTask {
+			p := &record.NewParent{}
 			for i := range uint16(9) {
-				s := NewStep{Name: fmt.Sprint("step-", i), Task: NewTask{Type: "mail", Params: params(256), MaxAttempts: DefaultAttempts}}
+				s := record.NewStep{Name: fmt.Sprint("step-", i), Task: record.NewTask{Type: "mail", Params: params(256), MaxAttempts: record.DefaultAttempts}}
 				if i > 4 {
 					s.DependsOn = []uint16{i - 2, i - 1}
 				}
 				p.Steps = append(p.Steps, s)
 			}
-			return NewTask{Parent: p}
+			return record.NewTask{Parent: p}
 		}, nil},
-		{"pending, 2 bytes", func(int) NewTask { return NewTask{Params: params(2)} }, nil},
-		{"pending, 256 bytes", func(int) NewTask { return NewTask{Params: params(256)} }, nil},
-		{"pending, 3,000 bytes", func(int) NewTask { return NewTask{Params: params(3000)} }, nil},
-		{"pending, 6,000 bytes", func(int) NewTask { return NewTask{Params: params(6000)} }, nil},
-		{"pending, with keys", func(i int) NewTask { return NewTask{Params: params(256), Key: fmt.Sprintf("key-%012d", i)} }, nil},
-		{"pending, with labels", func(i int) NewTask {
-			return NewTask{Params: params(256), Labels: []Label{{"customer", fmt.Sprint("c", i%1000)}, {"region", "eu-central"}, {"tier", "gold"}}}
+		{"pending, 2 bytes", func(int) record.NewTask { return record.NewTask{Params: params(2)} }, nil},
+		{"pending, 256 bytes", func(int) record.NewTask { return record.NewTask{Params: params(256)} }, nil},
+		{"pending, 3,000 bytes", func(int) record.NewTask { return record.NewTask{Params: params(3000)} }, nil},
+		{"pending, 6,000 bytes", func(int) record.NewTask { return record.NewTask{Params: params(6000)} }, nil},
+		{"pending, with keys", func(i int) record.NewTask {
+			return record.NewTask{Params: params(256), Key: fmt.Sprintf("key-%012d", i)}
 		}, nil},
-		{"pending, in 100 groups", func(i int) NewTask { return NewTask{Params: params(256), Group: fmt.Sprint("group-", i%100)} }, nil},
-		{"pending, a group each", func(i int) NewTask { return NewTask{Params: params(256), Group: fmt.Sprint("group-", i)} }, nil},
-		{"scheduled", func(i int) NewTask { return NewTask{Params: params(256), DelayMS: int64(1_000_000 + i*7919%1_000_000)} }, nil},
-		{"pending, that may expire", func(i int) NewTask {
-			return NewTask{Params: params(256), ExpiresAt: 1_800_000_000_000 + int64(i*7919%1_000_000)}
+		{"pending, with labels", func(i int) record.NewTask {
+			return record.NewTask{Params: params(256), Labels: []record.Label{{Name: "customer", Value: fmt.Sprint("c", i%1000)}, {Name: "region", Value: "eu-central"}, {Name: "tier", Value: "gold"}}}
 		}, nil},
-		{"pending again", func(int) NewTask { return NewTask{Params: params(256)} }, func(h *measured) {
+		{"pending, in 100 groups", func(i int) record.NewTask {
+			return record.NewTask{Params: params(256), Group: fmt.Sprint("group-", i%100)}
+		}, nil},
+		{"pending, a group each", func(i int) record.NewTask { return record.NewTask{Params: params(256), Group: fmt.Sprint("group-", i)} }, nil},
+		{"scheduled", func(i int) record.NewTask {
+			return record.NewTask{Params: params(256), DelayMS: int64(1_000_000 + i*7919%1_000_000)}
+		}, nil},
+		{"pending, that may expire", func(i int) record.NewTask {
+			return record.NewTask{Params: params(256), ExpiresAt: 1_800_000_000_000 + int64(i*7919%1_000_000)}
+		}, nil},
+		{"pending again", func(int) record.NewTask { return record.NewTask{Params: params(256)} }, func(h *measured) {
 			h.claims(func(c *Claim) Command { return Fail{Hold: h.holdOf(c), Error: "the other side did not answer"} })
 		}},
-		{"claimed", func(int) NewTask { return NewTask{Params: params(256)} }, func(h *measured) {
+		{"claimed", func(int) record.NewTask { return record.NewTask{Params: params(256)} }, func(h *measured) {
 			h.claims(func(*Claim) Command { return nil })
 		}},
-		{"completed", func(int) NewTask { return NewTask{Params: params(256)} }, func(h *measured) {
+		{"completed", func(int) record.NewTask { return record.NewTask{Params: params(256)} }, func(h *measured) {
 			h.claims(func(c *Claim) Command { return Complete{Hold: h.holdOf(c), Result: []byte(`{"ok":true}`)} })
 		}},
-		{"completed, each claimed by itself", func(int) NewTask { return NewTask{Params: params(256)} }, func(h *measured) {
+		{"completed, each claimed by itself", func(int) record.NewTask { return record.NewTask{Params: params(256)} }, func(h *measured) {
 			h.claimsEach(1, func(c *Claim) Command { return Complete{Hold: h.holdOf(c)} })
 		}},
-		{"completed, tiny, with keys", func(i int) NewTask { return NewTask{Params: params(2), Key: fmt.Sprintf("key-%012d", i)} }, func(h *measured) {
+		{"completed, tiny, with keys", func(i int) record.NewTask { return record.NewTask{Params: params(2), Key: fmt.Sprintf("key-%012d", i)} }, func(h *measured) {
 			h.claims(func(c *Claim) Command { return Complete{Hold: h.holdOf(c)} })
 		}},
-		{"failed, with errors", func(int) NewTask { return NewTask{Params: params(256)} }, func(h *measured) {
+		{"failed, with errors", func(int) record.NewTask { return record.NewTask{Params: params(256)} }, func(h *measured) {
 			h.claims(func(c *Claim) Command {
 				return Fail{Hold: h.holdOf(c), Permanent: true, Error: strings.Repeat("the other side did not answer ", 10)}
 			})
 		}},
-		{"evicted, claimed and completed one by one", func(int) NewTask { return NewTask{Params: params(256)} }, func(h *measured) {
+		{"evicted, claimed and completed one by one", func(int) record.NewTask { return record.NewTask{Params: params(256)} }, func(h *measured) {
 			h.claimsEach(1, func(c *Claim) Command { return Complete{Hold: h.holdOf(c)} })
 			for h.m.EndedBytes() > 0 {
 				h.apply(Evict{})
 			}
 		}},
-		{"evicted", func(i int) NewTask { return NewTask{Params: params(256), Key: fmt.Sprintf("key-%012d", i)} }, func(h *measured) {
+		{"evicted", func(i int) record.NewTask {
+			return record.NewTask{Params: params(256), Key: fmt.Sprintf("key-%012d", i)}
+		}, func(h *measured) {
 			h.claims(func(c *Claim) Command { return Complete{Hold: h.holdOf(c)} })
 			for h.m.EndedBytes() > 0 {
 				h.apply(Evict{})
@@ -90,12 +99,12 @@ func TestMachine_Bytes(t *testing.T) {
 		t.Run(shape.name, func(t *testing.T) {
 			start := liveHeap()
 			h := newMeasured(t)
-			h.apply(SetLevel{Level: FeatureLevel})
+			h.apply(SetLevel{Level: record.FeatureLevel})
 			for i := range *memoryTasks / memoryEach {
 				submit := Submit{}
 				for j := range memoryEach {
 					task := shape.task(i*memoryEach + j)
-					task.Type, task.MaxAttempts = "mail", DefaultAttempts
+					task.Type, task.MaxAttempts = "mail", record.DefaultAttempts
 					submit.Tasks = append(submit.Tasks, task)
 				}
 				h.apply(submit)
@@ -113,14 +122,14 @@ func TestMachine_Bytes(t *testing.T) {
 func TestMachine_BytesOfLonelyTasks(t *testing.T) {
 	start := liveHeap()
 	h := newMeasured(t)
-	h.apply(SetLevel{Level: FeatureLevel})
+	h.apply(SetLevel{Level: record.FeatureLevel})
 	pages := *memoryTasks / table.PageSize * 10
 	for range pages {
-		h.apply(Submit{Tasks: []NewTask{{Type: "mail", Params: []byte(`{"to":"ada@example.com"}`)}}})
+		h.apply(Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte(`{"to":"ada@example.com"}`)}}})
 		h.m.header.NextID += table.PageSize - 1 // as if the others were removed
 	}
 	h.compare(start)
-	if all, each := h.m.Bytes()-h.m.trail.Bytes(), int64(table.PageSize*placeBytes); all < int64(pages)*each {
+	if all, each := h.m.Bytes()-h.m.trail.Bytes(), int64(table.PageSize*record.PlaceBytes); all < int64(pages)*each {
 		t.Errorf("%d pages are estimated at %d bytes", pages, all)
 	}
 }
@@ -149,13 +158,13 @@ type measured struct {
 	t     *testing.T
 	m     *Machine
 	index uint64
-	stamp Stamp
+	stamp record.Stamp
 }
 
 func newMeasured(t *testing.T) *measured {
 	m := New()
-	m.tasks = table.New[Task](waitingTasks{m}, 1) // the last pages cost the same however many tasks there are
-	return &measured{t: t, m: m, stamp: Stamp{U: 1, T: 1_700_000_000_000}}
+	m.tasks = table.New[record.Task](record.RestingTasks{Names: m}, 1) // the last pages cost the same however many tasks there are
+	return &measured{t: t, m: m, stamp: record.Stamp{U: 1, T: 1_700_000_000_000}}
 }
 
 func (h *measured) apply(cmd Command) Result {

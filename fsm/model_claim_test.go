@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // requested goes by what is remembered of the claim request, else claims, and
@@ -34,7 +35,7 @@ func (s *model) requested(id, worker string, what any, claim func() Result) Resu
 	}
 	r := &modelRequest{id: id, worker: worker, what: what, endedU: -1}
 	for _, c := range result.Claims {
-		r.claims = append(r.claims, ClaimRef{c.Task.ID, c.Token})
+		r.claims = append(r.claims, record.ClaimRef{TaskID: c.Task.ID, Token: c.Token})
 	}
 	s.requests = append(s.requests, r)
 	for n := 0; ; s.requests = s.requests[1:] { // the oldest make room
@@ -55,10 +56,10 @@ func (s *model) otherRequest(c ClaimNext) bool {
 }
 
 // claimsAgain is a repeated answer: the tasks as they are now.
-func (s *model) claimsAgain(refs []ClaimRef) []Claim {
+func (s *model) claimsAgain(refs []record.ClaimRef) []Claim {
 	var claims []Claim
 	for _, c := range refs {
-		claim := Claim{Task: Task{ID: c.TaskID, Token: c.Token}, Token: c.Token, Live: s.lives(c)}
+		claim := Claim{Task: record.Task{ID: c.TaskID, Token: c.Token}, Token: c.Token, Live: s.lives(c)}
 		if t := s.find(c.TaskID); t != nil {
 			claim.Task = *s.answer(t)
 		}
@@ -67,9 +68,9 @@ func (s *model) claimsAgain(refs []ClaimRef) []Claim {
 	return claims
 }
 
-func (s *model) lives(c ClaimRef) bool {
+func (s *model) lives(c record.ClaimRef) bool {
 	t := s.find(c.TaskID)
-	return t != nil && t.Status == StatusClaimed && t.Token == c.Token
+	return t != nil && t.Status == record.StatusClaimed && t.Token == c.Token
 }
 
 func (s *model) claimNext(c ClaimNext, seen *Result) Result {
@@ -93,7 +94,7 @@ func (s *model) claimNext(c ClaimNext, seen *Result) Result {
 }
 
 // chosen is the task that the machine took at random: one that it may take.
-func (s *model) chosen(c ClaimNext, id uint64) *Task {
+func (s *model) chosen(c ClaimNext, id uint64) *record.Task {
 	t := s.find(id)
 	if t == nil || !s.claimable(c, t) {
 		s.fault("%+v took task %d", c, id)
@@ -103,8 +104,8 @@ func (s *model) chosen(c ClaimNext, id uint64) *Task {
 }
 
 // choose returns the task that comes first; for random, any.
-func (s *model) choose(c ClaimNext) *Task {
-	var best *Task
+func (s *model) choose(c ClaimNext) *record.Task {
+	var best *record.Task
 	for _, t := range s.tasks { // the oldest first
 		if !s.claimable(c, t) {
 			continue
@@ -128,7 +129,7 @@ func (s *model) choose(c ClaimNext) *Task {
 }
 
 // claimable tells whether a claim of the next task may take this one now.
-func (s *model) claimable(c ClaimNext, t *Task) bool {
+func (s *model) claimable(c ClaimNext, t *record.Task) bool {
 	listed := c.Types == nil || slices.Contains(c.Types, t.Type)
 	left := c.MoreAttempts == 0 || t.MaxAttempts == 0 || int64(t.MaxAttempts)-int64(t.Attempts) > int64(c.MoreAttempts)
 	return listed && left && s.ready(t) && !s.settings(t.Type).Paused && s.withinLimits(t.Type)
@@ -136,16 +137,16 @@ func (s *model) claimable(c ClaimNext, t *Task) bool {
 
 // ready tells whether the task is pending and no other of its group holds it
 // back: one that is claimed, or an older one that has not ended.
-func (s *model) ready(t *Task) bool {
-	if t.Status != StatusPending {
+func (s *model) ready(t *record.Task) bool {
+	if t.Status != record.StatusPending {
 		return false
 	}
-	group := t.options().Group
+	group := t.Opts().Group
 	for _, o := range s.tasks {
-		if group == "" || o == t || o.Type != t.Type || o.options().Group != group {
+		if group == "" || o == t || o.Type != t.Type || o.Opts().Group != group {
 			continue
 		}
-		if o.Status == StatusClaimed || o.ID < t.ID && o.Status < StatusCompleted && o.Status != StatusBlocked {
+		if o.Status == record.StatusClaimed || o.ID < t.ID && o.Status < record.StatusCompleted && o.Status != record.StatusBlocked {
 			return false
 		}
 	}
@@ -155,7 +156,7 @@ func (s *model) ready(t *Task) bool {
 // modelType is a type that has settings.
 type modelType struct {
 	name string
-	TypeSettings
+	record.TypeSettings
 	// What the rate limit lets be claimed, in billionths, as of at.
 	bucket *big.Int
 	at     int64
@@ -164,11 +165,11 @@ type modelType struct {
 const oneClaim9 = 1_000_000_000 // in billionths
 
 // settings returns the type's, all at their defaults if it has none.
-func (s *model) settings(name string) TypeSettings {
+func (s *model) settings(name string) record.TypeSettings {
 	if x := s.typeRecord(name); x != nil {
 		return x.TypeSettings
 	}
-	return TypeSettings{}
+	return record.TypeSettings{}
 }
 
 func (s *model) typeRecord(name string) *modelType {
@@ -224,7 +225,7 @@ func (s *model) limitOf(name string) Reason {
 // claimedOf counts the claims of tasks of the type.
 func (s *model) claimedOf(name string) (claimed int) {
 	for _, t := range s.tasks {
-		if t.Type == name && t.Status == StatusClaimed {
+		if t.Type == name && t.Status == record.StatusClaimed {
 			claimed++
 		}
 	}
@@ -233,10 +234,10 @@ func (s *model) claimedOf(name string) (claimed int) {
 
 // heldBack tells why a task that is neither claimed nor ended cannot be claimed
 // by its id, "" if it can.
-func (s *model) heldBack(t *Task) Reason {
+func (s *model) heldBack(t *record.Task) Reason {
 	switch {
-	case t.Status != StatusPending:
-		return map[Status]Reason{StatusScheduled: "scheduled", StatusBlocked: "blocked", StatusRunning: "running"}[t.Status]
+	case t.Status != record.StatusPending:
+		return map[record.Status]Reason{record.StatusScheduled: "scheduled", record.StatusBlocked: "blocked", record.StatusRunning: "running"}[t.Status]
 	case !s.ready(t):
 		return ReasonGroupBehind
 	}
@@ -255,11 +256,11 @@ func (s *model) claimThis(c ClaimTask) Result {
 	switch {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
-	case t.Status >= StatusCompleted:
+	case t.Status >= record.StatusCompleted:
 		return s.refuse(s.endedCode(t), t)
-	case t.Status == StatusClaimed && t.WorkerID != c.WorkerID:
+	case t.Status == record.StatusClaimed && t.WorkerID != c.WorkerID:
 		return s.refuse(CodeTaskAlreadyClaimed, t)
-	case t.Status == StatusClaimed:
+	case t.Status == record.StatusClaimed:
 		s.lengthen(t, c.LeaseMS)
 		r.Repeated = true
 	case s.heldBack(t) != "":
@@ -274,17 +275,17 @@ func (s *model) claimThis(c ClaimTask) Result {
 	return r
 }
 
-func (s *model) beginClaim(t *Task, worker string, lease int64) {
+func (s *model) beginClaim(t *record.Task, worker string, lease int64) {
 	for _, l := range []int64{t.LeaseMS, s.inForce(t.Type).LeaseMS, 30_000} {
 		if lease == 0 {
 			lease = l
 		}
 	}
 	s.tokens++
-	t.Status, t.WorkerID, t.Token, t.ClaimedAt, t.UpdatedAt = StatusClaimed, worker, s.tokens, s.t, s.t
+	t.Status, t.WorkerID, t.Token, t.ClaimedAt, t.UpdatedAt = record.StatusClaimed, worker, s.tokens, s.t, s.t
 	t.LeaseSeq, t.ClaimLeaseMS, t.LeaseEndU = 1, lease, s.u+lease
 	t.Attempts++
-	t.Log = append(t.Log, Attempt{WorkerID: worker, Token: t.Token, ClaimedAt: s.t})
+	t.Log = append(t.Log, record.Attempt{WorkerID: worker, Token: t.Token, ClaimedAt: s.t})
 	if len(t.Log) > 20 {
 		t.Log = t.Log[1:]
 	}
@@ -296,7 +297,7 @@ func (s *model) beginClaim(t *Task, worker string, lease int64) {
 	s.tell(event.Claimed, t, t, "")
 }
 
-func (s *model) lengthen(t *Task, asked int64) {
+func (s *model) lengthen(t *record.Task, asked int64) {
 	lease := asked
 	if lease == 0 {
 		lease = t.ClaimLeaseMS
@@ -318,13 +319,13 @@ func (s *model) setType(c SetType) Result {
 	x.fill(s.t)
 	was, before := x.TypeSettings, x.RateLimit
 	to := c.Settings
-	if c.Set&TypePaused != 0 {
+	if c.Set&record.TypePaused != 0 {
 		x.Paused = to.Paused
 	}
-	if c.Set&TypeMaxClaimed != 0 {
+	if c.Set&record.TypeMaxClaimed != 0 {
 		x.MaxClaimed = to.MaxClaimed
 	}
-	if c.Set&TypeRateLimit != 0 {
+	if c.Set&record.TypeRateLimit != 0 {
 		x.RateLimit = to.RateLimit
 	}
 	setDefaultsOf(&x.TypeSettings, c.Set, to)
@@ -338,7 +339,7 @@ func (s *model) setType(c SetType) Result {
 		s.tell(event.TypeChanged, nil, nil, by(c.Type, c.By))
 	}
 	view := s.typeView(c.Type)
-	s.types = slices.DeleteFunc(s.types, func(x *modelType) bool { return cmp.Equal(x.TypeSettings, TypeSettings{}) })
+	s.types = slices.DeleteFunc(s.types, func(x *modelType) bool { return cmp.Equal(x.TypeSettings, record.TypeSettings{}) })
 	return Result{Type: &view}
 }
 
@@ -349,7 +350,7 @@ func (s *model) typeView(name string) TypeView {
 			continue
 		}
 		v.Counts[t.Status]++
-		if t.Status == StatusPending && v.Counts[StatusPending] == 1 { // the oldest
+		if t.Status == record.StatusPending && v.Counts[record.StatusPending] == 1 { // the oldest
 			v.OldestPendingAgeMS = max(0, s.t-t.CreatedAt)
 			v.OldestWaitMS = min(v.OldestPendingAgeMS, max(0, s.t-t.RunAt))
 		}
@@ -358,17 +359,17 @@ func (s *model) typeView(name string) TypeView {
 }
 
 // setDefaultsOf changes those defaults that are named.
-func setDefaultsOf(x *TypeSettings, set TypeFields, to TypeSettings) {
-	if set&TypeLease != 0 {
+func setDefaultsOf(x *record.TypeSettings, set record.TypeFields, to record.TypeSettings) {
+	if set&record.TypeLease != 0 {
 		x.LeaseMS = to.LeaseMS
 	}
-	if set&TypeMaxAttempts != 0 {
+	if set&record.TypeMaxAttempts != 0 {
 		x.LimitSet, x.MaxAttempts = to.LimitSet, to.MaxAttempts
 	}
-	if set&TypeBackoff != 0 {
+	if set&record.TypeBackoff != 0 {
 		x.Backoff = to.Backoff
 	}
-	if set&TypeRetention != 0 {
+	if set&record.TypeRetention != 0 {
 		x.RetentionMS = to.RetentionMS
 	}
 }
@@ -376,9 +377,9 @@ func setDefaultsOf(x *TypeSettings, set TypeFields, to TypeSettings) {
 // setDefaults changes the server's defaults.
 func (s *model) setDefaults(c SetDefaults) Result {
 	was := s.defaults
-	x := s.defaults.settings()
-	setDefaultsOf(&x, c.Set, c.Defaults.settings())
-	s.defaults = DefaultsOf(&x)
+	x := s.defaults.Settings()
+	setDefaultsOf(&x, c.Set, c.Defaults.Settings())
+	s.defaults = record.DefaultsOf(&x)
 	if !cmp.Equal(was, s.defaults) {
 		message := ""
 		if c.By != "" {
@@ -407,7 +408,7 @@ func (s *model) defaultsInForce() InForce {
 
 // inForce is what the type's settings are, with the server's defaults where they say
 // nothing.
-func (s *model) inForce(name string) TypeSettings {
+func (s *model) inForce(name string) record.TypeSettings {
 	x := s.settings(name)
 	if x.LeaseMS == 0 {
 		x.LeaseMS = s.defaults.LeaseMS

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
 )
 
@@ -28,7 +29,7 @@ var alike = cmp.Options{
 var ratesAside = cmpopts.IgnoreFields(TypeView{}, "SubmittedPerS", "CompletedPerS", "FailedPerS")
 
 // plansToo lets what is derived of plans be compared.
-var plansToo = cmp.AllowUnexported(Plan{}, PlannedStep{})
+var plansToo = cmp.AllowUnexported(record.Plan{}, record.PlannedStep{})
 
 // diffOf tells how what the machine has differs from what the model has, "" if it
 // does not.
@@ -101,7 +102,7 @@ func restoredLike(t *rapid.T, m *Machine) *Machine {
 
 // compareEntry applies an entry to both.
 func compareEntry(t *rapid.T, m *Machine, s *model, e testEntry) {
-	before := newlyClaimable(s, Stamp{U: max(s.u, e.Stamp.U), T: max(s.t, e.Stamp.T)}, nil)
+	before := newlyClaimable(s, record.Stamp{U: max(s.u, e.Stamp.U), T: max(s.t, e.Stamp.T)}, nil)
 	got, err := m.apply(e.Index, e.Stamp, e.Commands)
 	if err != nil {
 		t.Fatalf("apply %d: %v", e.Index, err)
@@ -123,7 +124,7 @@ func compareEntry(t *rapid.T, m *Machine, s *model, e testEntry) {
 
 // newlyClaimable counts, by type, how many tasks claims could take one after
 // another at that time, less what before has.
-func newlyClaimable(s *model, now Stamp, before map[string]int) map[string]int {
+func newlyClaimable(s *model, now record.Stamp, before map[string]int) map[string]int {
 	n := map[string]int{}
 	for _, t := range s.tasks {
 		if s.ready(t) { // of a group one is, and holds back the others
@@ -169,7 +170,7 @@ func compareWakes(t *rapid.T, s *model, e testEntry, got Applied, before map[str
 		}
 		listed[r.Type] = r.Count
 	}
-	for name, n := range newlyClaimable(s, Stamp{U: s.u, T: s.t}, before) {
+	for name, n := range newlyClaimable(s, record.Stamp{U: s.u, T: s.t}, before) {
 		if listed[name] < n {
 			t.Fatalf("entry %+v: %d tasks of type %q became claimable, ready %+v", e, n, name, got.Ready)
 		}
@@ -185,7 +186,7 @@ func compareEviction(t *rapid.T, m *Machine, s *model, e testEntry, got Applied)
 	if !ok {
 		return
 	}
-	ended := slices.ContainsFunc(s.tasks, func(t *Task) bool { return t.Status >= StatusCompleted && t.options().Step == nil })
+	ended := slices.ContainsFunc(s.tasks, func(t *record.Task) bool { return t.Status >= record.StatusCompleted && t.Opts().Step == nil })
 	if m.EndedBytes() > last.Bytes && ended {
 		t.Fatalf("entry %+v: %d bytes of ended tasks are left", e, m.EndedBytes())
 	}
@@ -208,20 +209,20 @@ func compareForgetting(t *rapid.T, m *Machine, s *model, e testEntry, last Forge
 }
 
 func compareReads(t *rapid.T, m *Machine, s *model) {
-	var tasks []*Task
+	var tasks []*record.Task
 	for _, task := range m.tasks.All() {
 		tasks = append(tasks, task)
 	}
 	if diff := diffOf(s.tasks, tasks); diff != "" {
 		t.Fatalf("tasks (-model +machine):\n%s", diff)
 	}
-	now := Stamp{U: s.u + 1, T: s.t + 100}
+	now := record.Stamp{U: s.u + 1, T: s.t + 100}
 	stats := m.Stats(now)
 	stats.Bytes = 0
 	if diff := diffOf(s.stats(now), stats); diff != "" {
 		t.Fatalf("stats (-model +machine):\n%s", diff)
 	}
-	slices.SortFunc(s.nodes, func(a, b NodeRecord) int {
+	slices.SortFunc(s.nodes, func(a, b record.NodeRecord) int {
 		if a.UUID < b.UUID {
 			return -1
 		}
@@ -231,7 +232,7 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 		t.Fatalf("level %d, want %d; nodes (-model +machine):\n%s", m.Level(), s.level, diff)
 	}
 	compareDue(t, m, s)
-	types := m.Types(Stamp{U: s.u, T: s.t})
+	types := m.Types(record.Stamp{U: s.u, T: s.t})
 	for i := range types {
 		types[i].SubmittedPerS, types[i].CompletedPerS, types[i].FailedPerS = 0, 0, 0
 	}
@@ -254,7 +255,7 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 	g := newGenerator(func(n int) int { return int(dice.Draw(t, "die") % uint32(n)) })
 	compareList(t, g, m, s)
 	compareFailures(t, g, m, s)
-	compareFound(t, g, m, Stamp{U: s.u, T: s.t})
+	compareFound(t, g, m, record.Stamp{U: s.u, T: s.t})
 	compareSchedules(t, g, m, s)
 	compareTrail(t, g, m, s)
 	compareClaimable(t, g, m, s)
@@ -295,7 +296,7 @@ func compareOpenings(t *rapid.T, g *generator, m *Machine, s *model) {
 		opens := x.at + ceilQuo(new(big.Int).Sub(big.NewInt(oneClaim9), x.bucket), x.RateLimit)
 		if opens <= at {
 			want = append(want, opening{opens, x.name})
-			counts[x.name] = newlyClaimable(later, Stamp{U: s.u, T: at}, nil)[x.name]
+			counts[x.name] = newlyClaimable(later, record.Stamp{U: s.u, T: at}, nil)[x.name]
 		} else if next == 0 || opens < next {
 			next = opens
 		}
@@ -343,11 +344,11 @@ func (s *model) typeViews() []TypeView {
 }
 
 // list is the list with neither cursor nor bounds.
-func (s *model) list(q ListQuery) []*Task {
-	var tasks []*Task
+func (s *model) list(q ListQuery) []*record.Task {
+	var tasks []*record.Task
 	for _, t := range s.tasks {
 		// Without a type the key is looked for among all tasks.
-		ofType := q.Key != "" && q.Type == "" && t.options().KeyOfType
+		ofType := q.Key != "" && q.Type == "" && t.Opts().KeyOfType
 		if s.selected(q.Filter, t) && !ofType {
 			tasks = append(tasks, t)
 		}
@@ -355,14 +356,14 @@ func (s *model) list(q ListQuery) []*Task {
 	switch {
 	case q.ByEnd:
 		slices.Reverse(tasks)
-		slices.SortStableFunc(tasks, func(a, b *Task) int { return int(b.CompletedAt - a.CompletedAt) })
+		slices.SortStableFunc(tasks, func(a, b *record.Task) int { return int(b.CompletedAt - a.CompletedAt) })
 	case q.Descending:
 		slices.Reverse(tasks)
 	}
 	return tasks
 }
 
-func (s *model) stats(now Stamp) Stats {
+func (s *model) stats(now record.Stamp) Stats {
 	st := Stats{Index: s.index}
 	for _, t := range s.tasks {
 		st.Counts[t.Status]++
@@ -379,7 +380,7 @@ func (s *model) stats(now Stamp) Stats {
 		}
 		return 1
 	})
-	if i := slices.IndexFunc(s.tasks, func(t *Task) bool { return t.Status == StatusPending }); i >= 0 {
+	if i := slices.IndexFunc(s.tasks, func(t *record.Task) bool { return t.Status == record.StatusPending }); i >= 0 {
 		st.OldestPendingAgeMS = max(0, now.T-s.tasks[i].CreatedAt)
 	}
 	return st
@@ -393,9 +394,9 @@ func compareList(t *rapid.T, g *generator, m *Machine, s *model) {
 		q.CreatedBefore = pick(g, 0, 0, s.tasks[g.dice(len(s.tasks))].CreatedAt)
 	}
 	if q.Descending && g.dice(2) == 0 {
-		q.ByEnd, q.Status = true, pick(g, StatusCompleted, StatusFailed, StatusCancelled)
+		q.ByEnd, q.Status = true, pick(g, record.StatusCompleted, record.StatusFailed, record.StatusCancelled)
 	}
-	var got []*Task
+	var got []*record.Task
 	for page := (ListPage{Next: q.From}); ; {
 		q.From, q.FromAt = page.Next, page.NextAt
 		page = m.List(q)
@@ -417,7 +418,7 @@ func compareList(t *rapid.T, g *generator, m *Machine, s *model) {
 // since the last entry.
 func compareClaimable(t *rapid.T, g *generator, m *Machine, s *model) {
 	c := g.nextClaim()
-	now := Stamp{U: s.u + pick[int64](g, 0, 1, rememberMS-1, rememberMS), T: s.t + pick[int64](g, 0, 1, 400, 1000, 5000)}
+	now := record.Stamp{U: s.u + pick[int64](g, 0, 1, rememberMS-1, rememberMS), T: s.t + pick[int64](g, 0, 1, 400, 1000, 5000)}
 	later := s.copy()
 	later.u, later.t = now.U, now.T
 	want := later.choose(c) != nil

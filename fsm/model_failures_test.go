@@ -5,12 +5,13 @@ import (
 
 	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // compareFailures groups the tasks that failed, some at a time.
 func compareFailures(t *rapid.T, g *generator, m *Machine, s *model) {
 	q := FailuresQuery{Type: pick(g, "", g.taskType()), Limit: pick(g, 1, 3, 1000)}
-	failed := s.list(ListQuery{Filter: Filter{Status: StatusFailed, Type: q.Type}, ByEnd: true})
+	failed := s.list(ListQuery{Filter: record.Filter{Status: record.StatusFailed, Type: q.Type}, ByEnd: true})
 	want := map[errorgroup.ID]*errorgroup.Group{}
 	for _, task := range failed {
 		id := errorgroup.Of(task.Type, task.Error)

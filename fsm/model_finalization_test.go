@@ -7,15 +7,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // finalizer is who holds the finalization of the parent now, "" if nobody does. A
 // claim is over some time after its end: a clock may be slower than the leader's
 // by half a thousandth.
-func (s *model) finalizer(p *Task) string { return finalizerAt(p, s.u) }
+func (s *model) finalizer(p *record.Task) string { return finalizerAt(p, s.u) }
 
-func finalizerAt(p *Task, u int64) string {
-	f := p.options().Parent.Finalization
+func finalizerAt(p *record.Task, u int64) string {
+	f := p.Opts().Parent.Finalization
 	if f == nil || u >= f.EndU+f.TimeoutMS/2000+2 {
 		return ""
 	}
@@ -23,49 +24,49 @@ func finalizerAt(p *Task, u int64) string {
 }
 
 // setFinalizer changes the parent's claim; what answers have of it stays.
-func (s *model) setFinalizer(p *Task, change func(f *Finalization)) {
-	o := *p.options()
-	f := Finalization{}
+func (s *model) setFinalizer(p *record.Task, change func(f *record.Finalization)) {
+	o := *p.Opts()
+	f := record.Finalization{}
 	if was := o.Parent.Finalization; was != nil {
 		f = *was
 		f.Attempts = slices.Clone(f.Attempts)
 	}
 	change(&f)
-	o.Parent = &Parent{Plan: o.Parent.Plan, Finalization: &f}
-	p.setPlainly(o)
+	o.Parent = &record.Parent{Plan: o.Parent.Plan, Finalization: &f}
+	setPlainly(p, o)
 }
 
 // dropFinalizer takes the claim from who has it.
-func (s *model) dropFinalizer(p *Task) {
-	if f := p.options().Parent.Finalization; f != nil && f.ProcessorID != "" {
-		s.setFinalizer(p, func(f *Finalization) { *f = Finalization{Attempts: f.Attempts} })
+func (s *model) dropFinalizer(p *record.Task) {
+	if f := p.Opts().Parent.Finalization; f != nil && f.ProcessorID != "" {
+		s.setFinalizer(p, func(f *record.Finalization) { *f = record.Finalization{Attempts: f.Attempts} })
 	}
 }
 
 // dropFinalizersDue takes the claims that are over.
 func (s *model) dropFinalizersDue() {
 	for _, t := range s.tasks {
-		if t.options().Parent != nil && s.finalizer(t) == "" {
+		if t.Opts().Parent != nil && s.finalizer(t) == "" {
 			s.dropFinalizer(t)
 		}
 	}
 }
 
 // finalizationState is how far a task is on the way to its finalization.
-func (s *model) finalizationState(t *Task) FinalizationState {
+func (s *model) finalizationState(t *record.Task) record.FinalizationState {
 	switch {
-	case t.options().Parent == nil:
-		return plainState + FinalizationState(t.Status)
-	case t.Status >= StatusCompleted:
+	case t.Opts().Parent == nil:
+		return record.PlainState + record.FinalizationState(t.Status)
+	case t.Status >= record.StatusCompleted:
 		return endState(t.Status)
 	case s.allEnded(t):
-		return StateEvaluatingResults
+		return record.StateEvaluatingResults
 	}
-	return StateWaitingForSteps
+	return record.StateWaitingForSteps
 }
 
-func endState(end Status) FinalizationState {
-	return map[Status]FinalizationState{StatusCompleted: StateComplete, StatusFailed: StateFailed, StatusCancelled: StateCancelled}[end]
+func endState(end record.Status) record.FinalizationState {
+	return map[record.Status]record.FinalizationState{record.StatusCompleted: record.StateComplete, record.StatusFailed: record.StateFailed, record.StatusCancelled: record.StateCancelled}[end]
 }
 
 // claimFinalization goes by the contract's order.
@@ -73,16 +74,16 @@ func (s *model) claimFinalization(c ClaimFinalization) Result {
 	t, gone := s.find(c.ID), s.findGone(c.ID)
 	switch {
 	case t == nil && gone != nil:
-		return Result{Parent: &ParentAnswer{Outcome: FinalizationAlreadyDone, State: endState(gone.Status)}}
+		return Result{Parent: &ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: endState(gone.Status)}}
 	case t == nil:
-		return Result{Parent: &ParentAnswer{Outcome: FinalizationNotFound, State: StateNotFound}}
-	case t.options().Parent == nil:
-		return Result{Parent: &ParentAnswer{Outcome: FinalizationNotReady, State: s.finalizationState(t)}}
+		return Result{Parent: &ParentAnswer{Outcome: record.FinalizationNotFound, State: record.StateNotFound}}
+	case t.Opts().Parent == nil:
+		return Result{Parent: &ParentAnswer{Outcome: record.FinalizationNotReady, State: s.finalizationState(t)}}
 	}
 	a := s.tryFinalization(t, c)
 	a.State = s.finalizationState(t)
-	s.setFinalizer(t, func(f *Finalization) {
-		f.Attempts = append(f.Attempts, FinalizationAttempt{ProcessorID: c.ProcessorID, Outcome: a.Outcome, Holder: a.Holder, State: a.State, At: s.t})
+	s.setFinalizer(t, func(f *record.Finalization) {
+		f.Attempts = append(f.Attempts, record.FinalizationAttempt{ProcessorID: c.ProcessorID, Outcome: a.Outcome, Holder: a.Holder, State: a.State, At: s.t})
 		if len(f.Attempts) > 100 {
 			f.Attempts = f.Attempts[1:]
 		}
@@ -91,32 +92,34 @@ func (s *model) claimFinalization(c ClaimFinalization) Result {
 }
 
 // tryFinalization claims the finalization of a parent.
-func (s *model) tryFinalization(p *Task, c ClaimFinalization) *ParentAnswer {
-	ready := slices.ContainsFunc(s.stepsOf(p), func(t *Task) bool { return t.Status == StatusCompleted || t.Status == StatusFailed })
+func (s *model) tryFinalization(p *record.Task, c ClaimFinalization) *ParentAnswer {
+	ready := slices.ContainsFunc(s.stepsOf(p), func(t *record.Task) bool {
+		return t.Status == record.StatusCompleted || t.Status == record.StatusFailed
+	})
 	holder := s.finalizer(p)
 	switch {
-	case p.Status >= StatusCompleted:
-		return &ParentAnswer{Outcome: FinalizationAlreadyDone}
+	case p.Status >= record.StatusCompleted:
+		return &ParentAnswer{Outcome: record.FinalizationAlreadyDone}
 	case holder != "" && holder != c.ProcessorID:
-		return &ParentAnswer{Outcome: FinalizationAlreadyClaimed, Holder: holder}
+		return &ParentAnswer{Outcome: record.FinalizationAlreadyClaimed, Holder: holder}
 	case holder == c.ProcessorID:
 		s.lengthenFinalization(p, c.TimeoutMS)
-		return &ParentAnswer{Outcome: FinalizationExtended, Holder: holder, Token: p.options().Parent.Finalization.Token}
+		return &ParentAnswer{Outcome: record.FinalizationExtended, Holder: holder, Token: p.Opts().Parent.Finalization.Token}
 	case !ready:
-		return &ParentAnswer{Outcome: FinalizationNotReady}
+		return &ParentAnswer{Outcome: record.FinalizationNotReady}
 	}
 	s.tokens++
-	s.setFinalizer(p, func(f *Finalization) {
+	s.setFinalizer(p, func(f *record.Finalization) {
 		f.ProcessorID, f.Token, f.TimeoutMS, f.EndU = c.ProcessorID, s.tokens, c.TimeoutMS, s.u+c.TimeoutMS
 	})
-	s.tell(event.FinalizationClaimed, p, &Task{WorkerID: c.ProcessorID, Token: s.tokens}, "")
-	return &ParentAnswer{Outcome: FinalizationClaimed, Holder: c.ProcessorID, Token: s.tokens}
+	s.tell(event.FinalizationClaimed, p, &record.Task{WorkerID: c.ProcessorID, Token: s.tokens}, "")
+	return &ParentAnswer{Outcome: record.FinalizationClaimed, Holder: c.ProcessorID, Token: s.tokens}
 }
 
 // lengthenFinalization lets the claim last so long from now, 0 = as long as it
 // did. It is over no earlier than it was.
-func (s *model) lengthenFinalization(p *Task, timeout int64) {
-	s.setFinalizer(p, func(f *Finalization) {
+func (s *model) lengthenFinalization(p *record.Task, timeout int64) {
+	s.setFinalizer(p, func(f *record.Finalization) {
 		if timeout == 0 {
 			timeout = f.TimeoutMS
 		}
@@ -128,13 +131,13 @@ func (s *model) lengthenFinalization(p *Task, timeout int64) {
 // finalizationAnswer tells how the finalization of the task stands.
 func (s *model) finalizationAnswer(id uint64) *ParentAnswer {
 	t, gone := s.find(id), s.findGone(id)
-	a := &ParentAnswer{State: StateNotFound}
+	a := &ParentAnswer{State: record.StateNotFound}
 	switch {
 	case t == nil && gone != nil:
 		a.State = endState(gone.Status)
 	case t != nil:
 		a.State = s.finalizationState(t)
-		if t.options().Parent != nil {
+		if t.Opts().Parent != nil {
 			a.Holder = s.finalizer(t)
 		}
 	}
@@ -146,7 +149,7 @@ func (s *model) extendFinalization(c ExtendFinalization) Result {
 	if a.Holder == c.ProcessorID {
 		t := s.find(c.ID)
 		s.lengthenFinalization(t, c.TimeoutMS)
-		a.Done, a.Token = true, t.options().Parent.Finalization.Token
+		a.Done, a.Token = true, t.Opts().Parent.Finalization.Token
 	}
 	return Result{Parent: a}
 }
@@ -167,8 +170,8 @@ func (s *model) releaseFinalization(c ReleaseFinalization) Result {
 }
 
 // finalizedBy tells whether the processor ended the task.
-func (s *model) finalizedBy(t *Task, processor string) bool {
-	return t.options().Parent != nil && t.Status >= StatusCompleted && t.WorkerID == processor
+func (s *model) finalizedBy(t *record.Task, processor string) bool {
+	return t.Opts().Parent != nil && t.Status >= record.StatusCompleted && t.WorkerID == processor
 }
 
 // finalize goes by the contract's order.
@@ -185,17 +188,17 @@ func (s *model) finalize(c Finalize) Result {
 		return Result{Gone: true, Task: goneAnswer(gone), Parent: a}
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
-	case t.options().Parent == nil:
+	case t.Opts().Parent == nil:
 		r := s.refuse(CodeTaskNotClaimable, t)
 		r.Reason = "no_steps"
 		return r
-	case t.Status >= StatusCompleted:
+	case t.Status >= record.StatusCompleted:
 		a.AlreadyFinalized = true
 		return answer("")
 	}
 	token := uint64(0)
 	if a.Holder != "" {
-		token = t.options().Parent.Finalization.Token
+		token = t.Opts().Parent.Finalization.Token
 	}
 	switch {
 	case a.Holder != "" && a.Holder != c.ProcessorID:
@@ -206,10 +209,10 @@ func (s *model) finalize(c Finalize) Result {
 		return answer(CodeStepsUnfinished)
 	case c.Failed:
 		t.Error = c.Error
-		s.endParent(t, StatusFailed, c.ProcessorID, token)
+		s.endParent(t, record.StatusFailed, c.ProcessorID, token)
 	default:
 		t.Result = c.Result
-		s.endParent(t, StatusCompleted, c.ProcessorID, token)
+		s.endParent(t, record.StatusCompleted, c.ProcessorID, token)
 	}
 	a.State, a.Holder = s.finalizationState(t), ""
 	return answer("")
@@ -223,10 +226,10 @@ func compareParents(t *rapid.T, g *generator, m *Machine, s *model) {
 		x := s.find(id)
 		var want FinalizationView
 		var steps []StepView
-		if x != nil && x.options().Parent != nil {
+		if x != nil && x.Opts().Parent != nil {
 			steps = s.stepViews(x)
 			want.ClaimedBy = finalizerAt(x, now)
-			if f := x.options().Parent.Finalization; f != nil {
+			if f := x.Opts().Parent.Finalization; f != nil {
 				want.Attempts = f.Attempts
 				if want.ClaimedBy != "" {
 					want.LeftMS = max(0, f.EndU-now)
@@ -236,7 +239,7 @@ func compareParents(t *rapid.T, g *generator, m *Machine, s *model) {
 				}
 			}
 		}
-		got, ok := m.Finalization(id, Stamp{U: now, T: s.t})
+		got, ok := m.Finalization(id, record.Stamp{U: now, T: s.t})
 		if diff := diffOf(want, got); ok != (x != nil) || diff != "" {
 			t.Fatalf("finalization of task %d, %v (-model +machine):\n%s", id, ok, diff)
 		}
@@ -250,7 +253,7 @@ func compareParents(t *rapid.T, g *generator, m *Machine, s *model) {
 }
 
 // jsonOfResult is the result of a step as a part of its parent's.
-func jsonOfResult(t *Task) string {
+func jsonOfResult(t *record.Task) string {
 	switch {
 	case t.Result != nil:
 		return string(t.Result)

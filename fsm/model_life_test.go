@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 const (
@@ -13,17 +14,17 @@ const (
 )
 
 // ended notes when an ended task is to be removed, and what it remembers.
-func (s *model) ended(t *Task) {
+func (s *model) ended(t *record.Task) {
 	t.CompletedAt = s.t
 	s.endedNow = append(s.endedNow, t.ID)
-	*map[Status]*int{
-		StatusCompleted: &s.tally.Completed, StatusFailed: &s.tally.Failed, StatusCancelled: &s.tally.Cancelled,
+	*map[record.Status]*int{
+		record.StatusCompleted: &s.tally.Completed, record.StatusFailed: &s.tally.Failed, record.StatusCancelled: &s.tally.Cancelled,
 	}[t.Status]++
 	t.Token = lastClaimEnded(t).Token
-	if t.Status == StatusCancelled {
+	if t.Status == record.StatusCancelled {
 		t.WorkerID = ""
 	}
-	if s.level >= 2 && t.options().Step == nil { // steps go with their parent
+	if s.level >= 2 && t.Opts().Step == nil { // steps go with their parent
 		if keep := s.retention(t); keep > 0 {
 			t.RemoveAt = s.t + keep
 		}
@@ -32,28 +33,28 @@ func (s *model) ended(t *Task) {
 
 // retention is how long an ended task is kept: its own, else its type's or the
 // server's, else what is built in.
-func (s *model) retention(t *Task) int64 {
-	for _, keep := range []int64{t.options().RetentionMS, s.inForce(t.Type).RetentionMS} {
+func (s *model) retention(t *record.Task) int64 {
+	for _, keep := range []int64{t.Opts().RetentionMS, s.inForce(t.Type).RetentionMS} {
 		if keep != 0 {
 			return keep
 		}
 	}
-	if t.Status == StatusFailed {
+	if t.Status == record.StatusFailed {
 		return 14 * dayMS
 	}
 	return dayMS
 }
 
 // leaveIfNotKept removes a task that is not to be kept when it has ended.
-func (s *model) leaveIfNotKept(t *Task) {
-	if t.Status >= StatusCompleted && s.level >= 2 && t.options().Step == nil && s.retention(t) == KeepNone {
+func (s *model) leaveIfNotKept(t *record.Task) {
+	if t.Status >= record.StatusCompleted && s.level >= 2 && t.Opts().Step == nil && s.retention(t) == record.KeepNone {
 		t.RemoveAt = t.CompletedAt
 		s.leaving = append(s.leaving, t)
 	}
 }
 
 // retire removes an ended task, with its steps, and leaves what repeats need.
-func (s *model) retire(t *Task) {
+func (s *model) retire(t *record.Task) {
 	for _, step := range s.stepsOf(t) {
 		s.retire(step)
 	}
@@ -93,7 +94,7 @@ func (s *model) forget(n int) Result {
 // tick does what is due: by time, then by id.
 func (s *model) tick() {
 	for {
-		var next *Task
+		var next *record.Task
 		var nextDue int64
 		for _, t := range s.tasks {
 			if due := s.due(t); due != 0 && due <= s.t && (next == nil || due < nextDue) {
@@ -109,49 +110,49 @@ func (s *model) tick() {
 }
 
 // due is when there is something to do about the task, 0 if there is not.
-func (s *model) due(t *Task) int64 {
+func (s *model) due(t *record.Task) int64 {
 	due := t.RemoveAt
-	if t.Status == StatusScheduled {
+	if t.Status == record.StatusScheduled {
 		due = t.RunAt
 	}
-	if s.mayExpire(t) && (due == 0 || t.options().ExpiresAt < due) {
-		due = t.options().ExpiresAt
+	if s.mayExpire(t) && (due == 0 || t.Opts().ExpiresAt < due) {
+		due = t.Opts().ExpiresAt
 	}
 	return due
 }
 
 // mayExpire tells whether the task is one that has to be started in time.
-func (s *model) mayExpire(t *Task) bool {
-	return t.options().ExpiresAt != 0 && t.Attempts == 0 && t.Status < StatusClaimed
+func (s *model) mayExpire(t *record.Task) bool {
+	return t.Opts().ExpiresAt != 0 && t.Attempts == 0 && t.Status < record.StatusClaimed
 }
 
-func (s *model) doDue(t *Task) {
+func (s *model) doDue(t *record.Task) {
 	switch {
-	case t.Status >= StatusCompleted:
+	case t.Status >= record.StatusCompleted:
 		s.retire(t)
-	case s.mayExpire(t) && t.options().ExpiresAt <= s.t && (t.Status != StatusScheduled || t.options().ExpiresAt < t.RunAt):
-		t.Status, t.Error, t.UpdatedAt = StatusFailed, "expired before it was claimed", s.t
+	case s.mayExpire(t) && t.Opts().ExpiresAt <= s.t && (t.Status != record.StatusScheduled || t.Opts().ExpiresAt < t.RunAt):
+		t.Status, t.Error, t.UpdatedAt = record.StatusFailed, "expired before it was claimed", s.t
 		s.ended(t)
 		s.leaveIfNotKept(t)
 		s.tell(event.Expired, t, nil, "")
 		s.follow(t)
 	default:
-		t.Status, t.UpdatedAt = StatusPending, s.t
+		t.Status, t.UpdatedAt = record.StatusPending, s.t
 	}
 }
 
 // evict removes n ended tasks: the oldest completed and cancelled ones, then
 // the oldest failed ones. Steps go with their parent.
 func (s *model) evict(n int) Result {
-	var ended []*Task
+	var ended []*record.Task
 	for _, t := range s.tasks {
-		if t.Status >= StatusCompleted && t.options().Step == nil {
+		if t.Status >= record.StatusCompleted && t.Opts().Step == nil {
 			ended = append(ended, t)
 		}
 	}
-	slices.SortStableFunc(ended, func(a, b *Task) int {
-		failed := func(t *Task) int {
-			if t.Status == StatusFailed {
+	slices.SortStableFunc(ended, func(a, b *record.Task) int {
+		failed := func(t *record.Task) int {
+			if t.Status == record.StatusFailed {
 				return 1
 			}
 			return 0
@@ -163,9 +164,9 @@ func (s *model) evict(n int) Result {
 		if gone >= n {
 			break
 		}
-		s.evicted, s.evictedBytes = t, heldBytes(t)
+		s.evicted, s.evictedBytes = t, record.HeldBytes(t)
 		for _, step := range s.stepsOf(t) {
-			s.evictedBytes += heldBytes(step)
+			s.evictedBytes += record.HeldBytes(step)
 		}
 		gone += 1 + len(s.stepsOf(t))
 		s.retire(t)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // reachedOfParents is what random logs have to reach of parents, their steps and
@@ -31,16 +32,16 @@ var reachedOfParents = []string{
 }
 
 // seeOfParent notes how parents and their steps are.
-func (n reached) seeOfParent(m *Machine, t *Task) {
-	o := t.options()
+func (n reached) seeOfParent(m *Machine, t *record.Task) {
+	o := t.Opts()
 	if s := o.Step; s != nil {
-		n.count(t.Status == StatusBlocked, "a blocked step")
-		n.count(t.Status == StatusBlocked && o.Group != "", "a blocked step in a group")
-		n.count(t.Status == StatusBlocked && t.RunAt > m.header.Stamp.T, "a blocked step that waits for its time")
-		n.count(t.Status == StatusScheduled, "a scheduled step")
-		n.count(t.Status == StatusCancelled && m.Get(s.ParentID).Status == StatusRunning, "a cancelled step of a running parent")
-		n.count(t.Status == StatusFailed && t.Error == expiredUnclaimed, "a step expired before its claim")
-		n.count(t.Status == StatusClaimed && t.CancelRequested && !m.Get(s.ParentID).CancelRequested, "a claimed step asked by another's failure")
+		n.count(t.Status == record.StatusBlocked, "a blocked step")
+		n.count(t.Status == record.StatusBlocked && o.Group != "", "a blocked step in a group")
+		n.count(t.Status == record.StatusBlocked && t.RunAt > m.header.Stamp.T, "a blocked step that waits for its time")
+		n.count(t.Status == record.StatusScheduled, "a scheduled step")
+		n.count(t.Status == record.StatusCancelled && m.Get(s.ParentID).Status == record.StatusRunning, "a cancelled step of a running parent")
+		n.count(t.Status == record.StatusFailed && t.Error == expiredUnclaimed, "a step expired before its claim")
+		n.count(t.Status == record.StatusClaimed && t.CancelRequested && !m.Get(s.ParentID).CancelRequested, "a claimed step asked by another's failure")
 		for _, on := range s.Plan.Steps[t.StepPlace()].DependsOn {
 			n.count(int(on) > t.StepPlace(), "a step with a dependency behind it")
 		}
@@ -48,24 +49,24 @@ func (n reached) seeOfParent(m *Machine, t *Task) {
 	if o.Parent == nil {
 		return
 	}
-	plan, steps := o.Parent.Plan, map[Status]int{}
+	plan, steps := o.Parent.Plan, map[record.Status]int{}
 	for place := range plan.Steps {
 		steps[m.Get(t.ID+1+uint64(place)).Status]++
 	}
-	completed := steps[StatusCompleted]
-	open := len(plan.Steps) - completed - steps[StatusFailed] - steps[StatusCancelled]
-	running := t.Status == StatusRunning
+	completed := steps[record.StatusCompleted]
+	open := len(plan.Steps) - completed - steps[record.StatusFailed] - steps[record.StatusCancelled]
+	running := t.Status == record.StatusRunning
 	n.count(len(plan.Steps) == 50, "a parent of 50 steps")
 	n.count(running && open == 0, "a parent that waits for its processor")
-	n.count(running && steps[StatusCancelled] == len(plan.Steps), "one whose steps were all cancelled")
+	n.count(running && steps[record.StatusCancelled] == len(plan.Steps), "one whose steps were all cancelled")
 	n.count(running && t.CancelRequested, "a parent being cancelled")
-	n.count(!running && o.RetentionMS == KeepForever, "a parent kept for ever")
+	n.count(!running && o.RetentionMS == record.KeepForever, "a parent kept for ever")
 	n.count(t.Key != "", "a parent with a key")
-	n.count(t.Status == StatusCancelled, "a parent cancelled")
-	n.count(t.Status == StatusCancelled && completed == len(plan.Steps), "a parent cancelled with all steps completed")
-	n.count(t.Status == StatusFailed && strings.HasSuffix(t.Error, " was cancelled"), "a parent that failed as a step was cancelled")
-	n.count(t.Status == StatusCompleted && plan.Continue && completed < len(plan.Steps), "a parent that completed though a step did not")
-	if t.Status == StatusCompleted || t.Status == StatusFailed {
+	n.count(t.Status == record.StatusCancelled, "a parent cancelled")
+	n.count(t.Status == record.StatusCancelled && completed == len(plan.Steps), "a parent cancelled with all steps completed")
+	n.count(t.Status == record.StatusFailed && strings.HasSuffix(t.Error, " was cancelled"), "a parent that failed as a step was cancelled")
+	n.count(t.Status == record.StatusCompleted && plan.Continue && completed < len(plan.Steps), "a parent that completed though a step did not")
+	if t.Status == record.StatusCompleted || t.Status == record.StatusFailed {
 		by := "a processor"
 		if t.WorkerID == "" {
 			by = "a parent by itself"
@@ -77,13 +78,13 @@ func (n reached) seeOfParent(m *Machine, t *Task) {
 		left := f.EndU - m.header.Stamp.U
 		n.count(left < 3 && left > -4, "a claim near its end")
 		for i, a := range f.Attempts {
-			n.count(i > 0 && a.Outcome == FinalizationClaimed && f.Attempts[i-1].Holder != "", "finalization claimed after another's")
+			n.count(i > 0 && a.Outcome == record.FinalizationClaimed && f.Attempts[i-1].Holder != "", "finalization claimed after another's")
 		}
 	}
 }
 
 // seeTrail notes what the entry told of parents and steps.
-func (n reached) seeTrail(m *Machine, e testEntry, known map[uint64]*Options) {
+func (n reached) seeTrail(m *Machine, e testEntry, known map[uint64]*record.Options) {
 	for _, event := range m.Events(event.Query{After: event.Pos{Index: e.Index - 1, Sub: 1<<32 - 1}, Limit: 1000}).Events {
 		if o := known[event.TaskID]; o != nil {
 			n.count(o.Step != nil, fmt.Sprintf("event %v of a step", event.Kind))
@@ -110,19 +111,19 @@ func isOfParent(m *Machine, op Command) bool {
 		id = op.ID
 	}
 	t := m.Get(id)
-	return t != nil && (t.options().Parent != nil || t.options().Step != nil)
+	return t != nil && (t.Opts().Parent != nil || t.Opts().Step != nil)
 }
 
 func (n reached) seeComplete(c Complete, r Result) {
 	for _, s := range r.Submitted {
-		n.count(s.Created && s.Task.options().Parent != nil, "a follow-up with steps")
+		n.count(s.Created && s.Task.Opts().Parent != nil, "a follow-up with steps")
 	}
-	if r.Task == nil || r.Task.options().Step == nil || r.Repeated {
+	if r.Task == nil || r.Task.Opts().Step == nil || r.Repeated {
 		return
 	}
 	done := r.Task.Options.Step
 	for _, claim := range r.Claims {
-		s := claim.Task.options().Step
+		s := claim.Task.Opts().Step
 		n.count(s != nil && s.ParentID == done.ParentID && slices.Contains(s.Plan.Steps[claim.Task.StepPlace()].DependsOn, uint16(c.ID-done.ParentID-1)),
 			"claimed a step that its complete unblocked")
 	}
@@ -133,7 +134,7 @@ func (n reached) seeRetry(r Result) {
 	if r.Task == nil {
 		return
 	}
-	o := r.Task.options()
+	o := r.Task.Opts()
 	n.count(r.Code == CodeTaskCancelled && r.Reason == "" && o.Parent != nil, "refused a retry as the parent is being cancelled")
 	n.count(r.Code == CodeMaxAttemptsReached && o.Step != nil, "refused a parent's retry for a step")
 	n.count(r.Code == "" && !r.Repeated && o.Step != nil, "a step retried")
@@ -143,19 +144,19 @@ func (n reached) seeRetry(r Result) {
 func (n reached) seeFinalization(m *Machine, c Command, r Result) {
 	switch c := c.(type) {
 	case ClaimFinalization:
-		name := map[FinalizationOutcome]string{
-			FinalizationClaimed: "claimed", FinalizationExtended: "extended", FinalizationAlreadyClaimed: "already claimed",
-			FinalizationAlreadyDone: "already done", FinalizationNotReady: "not ready", FinalizationNotFound: "not found",
+		name := map[record.FinalizationOutcome]string{
+			record.FinalizationClaimed: "claimed", record.FinalizationExtended: "extended", record.FinalizationAlreadyClaimed: "already claimed",
+			record.FinalizationAlreadyDone: "already done", record.FinalizationNotReady: "not ready", record.FinalizationNotFound: "not found",
 		}[r.Parent.Outcome]
 		n.count(true, "finalization "+name)
-		n.count(r.Parent.State > plainState, "finalization of a task without steps")
-		n.count(r.Parent.Outcome == FinalizationAlreadyDone && m.Get(c.ID) == nil, "finalization of a removed task")
+		n.count(r.Parent.State > record.PlainState, "finalization of a task without steps")
+		n.count(r.Parent.Outcome == record.FinalizationAlreadyDone && m.Get(c.ID) == nil, "finalization of a removed task")
 	case ExtendFinalization:
 		n.count(r.Parent.Done, "extended")
 		n.count(!r.Parent.Done, "not extended")
 	case ReleaseFinalization:
-		n.count(r.Parent.Done && r.Parent.State < StateComplete, "released")
-		n.count(r.Parent.Done && r.Parent.State >= StateComplete, "released after finalizing")
+		n.count(r.Parent.Done && r.Parent.State < record.StateComplete, "released")
+		n.count(r.Parent.Done && r.Parent.State >= record.StateComplete, "released after finalizing")
 		n.count(!r.Parent.Done, "not released")
 	case Finalize:
 		n.count(r.Code != "", "finalize code "+string(r.Code))

@@ -3,6 +3,8 @@ package fsm
 import (
 	"slices"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // reached counts what came to pass in random logs.
@@ -10,12 +12,12 @@ type reached map[string]int
 
 // see notes what an entry did. known are the options of all tasks that were there
 // once in its log.
-func (n reached) see(m *Machine, e testEntry, a Applied, known map[uint64]*Options) {
+func (n reached) see(m *Machine, e testEntry, a Applied, known map[uint64]*record.Options) {
 	for i, c := range e.Commands {
 		n.seeResult(m, c, a.Results[i])
 	}
 	for id, t := range m.tasks.All() {
-		known[id] = t.options()
+		known[id] = t.Opts()
 		n.seeTask(t)
 		n.seeOfParent(m, t)
 	}
@@ -49,13 +51,13 @@ func (n reached) count(seen bool, what string) {
 	}
 }
 
-func (n reached) seeTask(t *Task) {
-	n.count(t.Status == StatusScheduled, "scheduled")
-	n.count(t.Status == StatusFailed && t.Error == "expired before it was claimed", "expired before its claim")
-	n.count(t.Status == StatusCompleted && t.CancelRequested, "completed though asked to cancel")
-	n.count(t.Status == StatusCancelled && len(t.Log) == 0 && t.options().Parent == nil, "cancelled before any claim")
-	n.count(t.Status == StatusScheduled && len(t.Log) > 0 && t.Log[len(t.Log)-1].Outcome == OutcomeExpired, "backed off after an expiry")
-	if t.Status == StatusCancelled && t.CancelRequested && t.options().Parent == nil {
+func (n reached) seeTask(t *record.Task) {
+	n.count(t.Status == record.StatusScheduled, "scheduled")
+	n.count(t.Status == record.StatusFailed && t.Error == "expired before it was claimed", "expired before its claim")
+	n.count(t.Status == record.StatusCompleted && t.CancelRequested, "completed though asked to cancel")
+	n.count(t.Status == record.StatusCancelled && len(t.Log) == 0 && t.Opts().Parent == nil, "cancelled before any claim")
+	n.count(t.Status == record.StatusScheduled && len(t.Log) > 0 && t.Log[len(t.Log)-1].Outcome == record.OutcomeExpired, "backed off after an expiry")
+	if t.Status == record.StatusCancelled && t.CancelRequested && t.Opts().Parent == nil {
 		n["cancelled by "+t.Log[len(t.Log)-1].Outcome.String()]++
 	}
 }
@@ -95,10 +97,10 @@ func (n reached) seeResult(m *Machine, c Command, r Result) {
 		n.count(r.Acted > 0 && r.Acted < len(c.IDs), verb+" some of many")
 		n.count(r.Acted > 0 && len(c.Filter.Labels) > 0, "acted by labels")
 	case Retry:
-		n.count(r.Repeated && r.Task.Status == StatusPending, "retry repeated")
+		n.count(r.Repeated && r.Task.Status == record.StatusPending, "retry repeated")
 		n.seeRetry(r)
 	case Delete:
-		n.count(r.Code == "" && r.Task.options().Parent != nil, "deleted a parent with its steps")
+		n.count(r.Code == "" && r.Task.Opts().Parent != nil, "deleted a parent with its steps")
 		n.count(r.Reason == ReasonStep, "refused to delete a step")
 	case ClaimFinalization, ExtendFinalization, ReleaseFinalization, Finalize:
 		n.seeFinalization(m, c, r)
@@ -118,7 +120,7 @@ func TestRandomLog_ReachesEveryRule(t *testing.T) {
 	t.Parallel()
 	n := reached{}
 	for seed := range uint64(300) {
-		m, known := newSmall(), map[uint64]*Options{}
+		m, known := newSmall(), map[uint64]*record.Options{}
 		for _, e := range randomLog(seed, 150) {
 			n.see(m, e, mustApplyTo(t, m, e), known)
 		}

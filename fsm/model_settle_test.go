@@ -8,11 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // lastClaimEnded is how the task remembers that its last claim ended.
-func lastClaimEnded(t *Task) Attempt {
-	var last Attempt
+func lastClaimEnded(t *record.Task) record.Attempt {
+	var last record.Attempt
 	for _, a := range t.Log {
 		if a.EndedAt != 0 {
 			last = a
@@ -23,15 +24,15 @@ func lastClaimEnded(t *Task) Attempt {
 
 // endWasOfClaim tells whether the end of the task was the end of a claim: else
 // nobody had it when it was cancelled, or when it expired.
-func endWasOfClaim(t *Task) bool {
-	if t.Status == StatusCancelled {
+func endWasOfClaim(t *record.Task) bool {
+	if t.Status == record.StatusCancelled {
 		return t.CancelRequested
 	}
-	return t.Status >= StatusCompleted && t.WorkerID != ""
+	return t.Status >= record.StatusCompleted && t.WorkerID != ""
 }
 
 // settle is the contract's "order of checks", sentence by sentence.
-func (s *model) settle(h Hold, how Outcome, do func(*Task)) Result {
+func (s *model) settle(h Hold, how record.Outcome, do func(*record.Task)) Result {
 	t, gone := s.find(h.ID), false
 	if t == nil { // the task exists, or it was removed after it had ended
 		t, gone = s.findGone(h.ID), true
@@ -49,19 +50,19 @@ func (s *model) settle(h Hold, how Outcome, do func(*Task)) Result {
 	last := lastClaimEnded(t)
 	byToken := h.Token != 0 && h.Token == last.Token
 	byWorker := h.Token == 0 && endWasOfClaim(t) && h.WorkerID == last.WorkerID
-	if how != OutcomeNone && how == last.Outcome && (byToken || byWorker) {
+	if how != record.OutcomeNone && how == last.Outcome && (byToken || byWorker) {
 		again := answer(Result{Repeated: true})
-		if how == OutcomeCompleted && t.Then != nil {
+		if how == record.OutcomeCompleted && t.Then != nil {
 			again.Submitted, again.Claims = s.submittedAgain(t.Then.Submitted), s.claimsAgain(t.Then.Claims)
 		}
 		return again
 	}
 	switch {
-	case t.Status >= StatusCompleted: // it has not ended
+	case t.Status >= record.StatusCompleted: // it has not ended
 		return answer(Result{Code: s.endedCode(t)})
-	case t.Status != StatusClaimed && h.Token != 0: // it is claimed
+	case t.Status != record.StatusClaimed && h.Token != 0: // it is claimed
 		return answer(Result{Code: CodeStaleClaim})
-	case t.Status != StatusClaimed:
+	case t.Status != record.StatusClaimed:
 		return answer(Result{Code: CodeTaskNotClaimed})
 	case t.WorkerID != h.WorkerID: // by this worker
 		return answer(Result{Code: CodeWrongWorker})
@@ -70,7 +71,7 @@ func (s *model) settle(h Hold, how Outcome, do func(*Task)) Result {
 	}
 	was := s.answer(t)
 	do(t)
-	if t.Status != StatusClaimed {
+	if t.Status != record.StatusClaimed {
 		s.tellEnd(was, t)
 		s.follow(t)
 	}
@@ -79,10 +80,10 @@ func (s *model) settle(h Hold, how Outcome, do func(*Task)) Result {
 
 // submittedAgain is a repeated answer: the tasks as they are now, of those that
 // are not there any more the ids.
-func (s *model) submittedAgain(first []FollowUp) []Submitted {
+func (s *model) submittedAgain(first []record.FollowUp) []Submitted {
 	var all []Submitted
 	for _, f := range first {
-		again := Submitted{Task: &Task{ID: f.ID}, Created: f.Created}
+		again := Submitted{Task: &record.Task{ID: f.ID}, Created: f.Created}
 		if t := s.find(f.ID); t != nil {
 			again.Task = s.answer(t)
 		}
@@ -93,12 +94,12 @@ func (s *model) submittedAgain(first []FollowUp) []Submitted {
 
 func (s *model) complete(c Complete, seen *Result) Result {
 	ended := false
-	r := s.settle(c.Hold, OutcomeCompleted, func(t *Task) {
+	r := s.settle(c.Hold, record.OutcomeCompleted, func(t *record.Task) {
 		if c.Claim != nil && s.otherRequest(*c.Claim) {
 			return
 		}
 		t.Result, t.ResultPayload = c.Result, c.ResultPayload
-		s.endClaim(t, StatusCompleted, OutcomeCompleted, "")
+		s.endClaim(t, record.StatusCompleted, record.OutcomeCompleted, "")
 		ended = true
 	})
 	if !ended {
@@ -116,50 +117,50 @@ func (s *model) complete(c Complete, seen *Result) Result {
 		r.Claims, r.ClaimsRepeated = next.Claims, next.Repeated
 	}
 	if len(c.Submit) > 0 || len(r.Claims) > 0 {
-		t.Then = &Then{}
+		t.Then = &record.Then{}
 		for _, x := range r.Submitted {
-			t.Then.Submitted = append(t.Then.Submitted, FollowUp{ID: x.Task.ID, Created: x.Created})
+			t.Then.Submitted = append(t.Then.Submitted, record.FollowUp{ID: x.Task.ID, Created: x.Created})
 		}
 		for _, x := range r.Claims {
-			t.Then.Claims = append(t.Then.Claims, ClaimRef{TaskID: x.Task.ID, Token: x.Token})
+			t.Then.Claims = append(t.Then.Claims, record.ClaimRef{TaskID: x.Task.ID, Token: x.Token})
 		}
 	}
 	return r
 }
 
 func (s *model) fail(c Fail, seen *Result) Result {
-	return s.settling(c.Hold, OutcomeFailed, func(t *Task) {
+	return s.settling(c.Hold, record.OutcomeFailed, func(t *record.Task) {
 		t.Error = c.Error
 		switch {
 		case t.CancelRequested:
-			s.endClaim(t, StatusCancelled, OutcomeFailed, c.Error)
+			s.endClaim(t, record.StatusCancelled, record.OutcomeFailed, c.Error)
 		case c.Permanent || !s.mayTryAgain(t):
-			s.endClaim(t, StatusFailed, OutcomeFailed, c.Error)
+			s.endClaim(t, record.StatusFailed, record.OutcomeFailed, c.Error)
 		case c.RetryIn:
-			s.endClaim(t, StatusPending, OutcomeFailed, c.Error)
+			s.endClaim(t, record.StatusPending, record.OutcomeFailed, c.Error)
 			s.waitUntil(t, s.t+c.RetryInMS)
 		default:
-			s.endClaim(t, StatusPending, OutcomeFailed, c.Error)
+			s.endClaim(t, record.StatusPending, record.OutcomeFailed, c.Error)
 			s.backOff(t, seen.Task)
 		}
 	})
 }
 
 func (s *model) release(c Release) Result {
-	return s.settling(c.Hold, OutcomeReleased, func(t *Task) {
+	return s.settling(c.Hold, record.OutcomeReleased, func(t *record.Task) {
 		t.Attempts--
 		if t.CancelRequested {
-			s.endClaim(t, StatusCancelled, OutcomeReleased, "")
+			s.endClaim(t, record.StatusCancelled, record.OutcomeReleased, "")
 			return
 		}
-		s.endClaim(t, StatusPending, OutcomeReleased, "")
+		s.endClaim(t, record.StatusPending, record.OutcomeReleased, "")
 		s.waitUntil(t, s.t+c.DelayMS)
 	})
 }
 
 // settling is settle of what may end the task.
-func (s *model) settling(h Hold, how Outcome, do func(*Task)) Result {
-	return s.settle(h, how, func(t *Task) {
+func (s *model) settling(h Hold, how record.Outcome, do func(*record.Task)) Result {
+	return s.settle(h, how, func(t *record.Task) {
 		do(t)
 		s.leaveIfNotKept(t)
 	})
@@ -169,19 +170,19 @@ func (s *model) expire(c Expire) Result {
 	var r Result
 	for _, l := range c.Items {
 		t := s.find(l.TaskID)
-		if t == nil || t.Status != StatusClaimed || t.Token != l.Token || t.LeaseSeq != l.Seq {
+		if t == nil || t.Status != record.StatusClaimed || t.Token != l.Token || t.LeaseSeq != l.Seq {
 			continue
 		}
 		r.Expired++
 		was := s.answer(t)
 		switch {
 		case t.CancelRequested:
-			s.endClaim(t, StatusCancelled, OutcomeExpired, "")
+			s.endClaim(t, record.StatusCancelled, record.OutcomeExpired, "")
 		case !s.mayTryAgain(t):
 			t.Error = "lease expired"
-			s.endClaim(t, StatusFailed, OutcomeExpired, "")
+			s.endClaim(t, record.StatusFailed, record.OutcomeExpired, "")
 		default:
-			s.endClaim(t, StatusPending, OutcomeExpired, "")
+			s.endClaim(t, record.StatusPending, record.OutcomeExpired, "")
 			s.backOff(t, s.after(t.ID))
 		}
 		s.tellEnd(was, t)
@@ -191,14 +192,16 @@ func (s *model) expire(c Expire) Result {
 	return r
 }
 
-func (s *model) mayTryAgain(t *Task) bool { return t.MaxAttempts == 0 || t.Attempts < t.MaxAttempts }
+func (s *model) mayTryAgain(t *record.Task) bool {
+	return t.MaxAttempts == 0 || t.Attempts < t.MaxAttempts
+}
 
 // endClaim ends the claim of a claimed task.
-func (s *model) endClaim(t *Task, to Status, how Outcome, why string) {
+func (s *model) endClaim(t *record.Task, to record.Status, how record.Outcome, why string) {
 	last := &t.Log[len(t.Log)-1]
 	last.EndedAt, last.Outcome, last.Error = s.t, how, why
 	t.LeaseSeq, t.ClaimLeaseMS, t.LeaseEndU, t.UpdatedAt, t.Status = 0, 0, 0, s.t, to
-	if to == StatusPending {
+	if to == record.StatusPending {
 		t.WorkerID, t.Token = "", 0
 		s.requeued++
 	} else {
@@ -208,8 +211,8 @@ func (s *model) endClaim(t *Task, to Status, how Outcome, why string) {
 
 // backOff lets the task wait as long as its backoff says. seen is the
 // machine's task, which tells what jitter took off.
-func (s *model) backOff(t, seen *Task) {
-	b := t.options().Backoff
+func (s *model) backOff(t, seen *record.Task) {
+	b := t.Opts().Backoff
 	if b == nil {
 		b = s.inForce(t.Type).Backoff
 	}
@@ -224,8 +227,8 @@ func (s *model) backOff(t, seen *Task) {
 	}
 	delay := seen.RunAt - s.t
 	switch seen.Status {
-	case StatusScheduled:
-	case StatusCancelled: // since, with its parent: it may have waited, or not
+	case record.StatusScheduled:
+	case record.StatusCancelled: // since, with its parent: it may have waited, or not
 		if delay < 0 || delay > longest {
 			delay = 0
 		}
@@ -240,7 +243,7 @@ func (s *model) backOff(t, seen *Task) {
 
 // backoffMS is min(max, initial * factor^(attempts-1)) to the millisecond
 // below, in exact fractions.
-func backoffMS(b *Backoff, attempts int32) int64 {
+func backoffMS(b *record.Backoff, attempts int32) int64 {
 	most := new(big.Rat).SetInt64(b.MaxMS)
 	delay := new(big.Rat).SetInt64(b.InitialMS)
 	factor := big.NewRat(b.Factor, 1_000_000)
@@ -266,10 +269,10 @@ func ceilDiv(ms, millionths int64) int64 {
 func (s *model) retry(c Retry) Result {
 	t := s.find(c.ID)
 	// again tells whether such a retry ended the claim that this one names.
-	again := func(t *Task) bool {
+	again := func(t *record.Task) bool {
 		last := lastClaimEnded(t)
-		still := last.Outcome == OutcomeRetried && t.Status == StatusClaimed ||
-			last.Outcome == OutcomeCancelled && (t.Status == StatusClaimed || t.Status == StatusCancelled)
+		still := last.Outcome == record.OutcomeRetried && t.Status == record.StatusClaimed ||
+			last.Outcome == record.OutcomeCancelled && (t.Status == record.StatusClaimed || t.Status == record.StatusCancelled)
 		return c.Token != 0 && c.Token == last.Token && still
 	}
 	if gone := s.findGone(c.ID); t == nil && gone != nil && again(gone) {
@@ -278,14 +281,14 @@ func (s *model) retry(c Retry) Result {
 	switch {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
-	case t.Status == StatusCompleted:
+	case t.Status == record.StatusCompleted:
 		return s.refuse(CodeTaskCompleted, t)
-	case t.options().Parent != nil:
+	case t.Opts().Parent != nil:
 		return s.retryParent(t, c)
-	case t.Status == StatusPending, t.Status == StatusBlocked, again(t):
+	case t.Status == record.StatusPending, t.Status == record.StatusBlocked, again(t):
 		return Result{Repeated: true, Task: s.answer(t)}
-	case t.Status == StatusScheduled:
-		t.Status, t.UpdatedAt = StatusPending, s.t
+	case t.Status == record.StatusScheduled:
+		t.Status, t.UpdatedAt = record.StatusPending, s.t
 		s.tell(event.Retried, t, nil, "")
 		return Result{Repeated: true, Task: s.answer(t)}
 	}
@@ -295,9 +298,9 @@ func (s *model) retry(c Retry) Result {
 	if c.Token != 0 && t.Token != c.Token {
 		return s.refuse(CodeStaleClaim, t)
 	}
-	if t.Status == StatusClaimed && t.CancelRequested {
+	if t.Status == record.StatusClaimed && t.CancelRequested {
 		was := s.answer(t)
-		s.endClaim(t, StatusCancelled, OutcomeCancelled, "")
+		s.endClaim(t, record.StatusCancelled, record.OutcomeCancelled, "")
 		s.tellEnd(was, t)
 		s.leaveIfNotKept(t)
 		s.follow(t)
@@ -310,47 +313,47 @@ func (s *model) retry(c Retry) Result {
 			return s.refuse(CodeMaxAttemptsReached, t)
 		}
 	}
-	if t.Status >= StatusCompleted && t.options().UniqueActive {
+	if t.Status >= record.StatusCompleted && t.Opts().UniqueActive {
 		if refusal := s.keyTaken(t); refusal.Code != "" {
 			return refusal
 		}
 	}
 	t.MaxAttempts = most
-	if t.Status == StatusClaimed {
+	if t.Status == record.StatusClaimed {
 		was := s.answer(t)
-		s.endClaim(t, StatusPending, OutcomeRetried, "")
+		s.endClaim(t, record.StatusPending, record.OutcomeRetried, "")
 		s.tellEnd(was, t)
 		return Result{Task: s.answer(t)}
 	}
-	s.revive(t, StatusPending)
+	s.revive(t, record.StatusPending)
 	return Result{Task: s.answer(t)}
 }
 
 // keyTaken is the refusal of a retry of a task that has its key no more, if another
 // task has it now, or had it as long as it was there, and is remembered.
-func (s *model) keyTaken(t *Task) Result {
-	if other := s.holder(t.Type, t.Key, t.options().KeyOfType); other != nil {
+func (s *model) keyTaken(t *record.Task) Result {
+	if other := s.holder(t.Type, t.Key, t.Opts().KeyOfType); other != nil {
 		return s.refuse(CodeKeyTaken, other)
 	}
-	if other := s.formerHolder(t.Type, t.Key, t.options().KeyOfType); other != nil {
+	if other := s.formerHolder(t.Type, t.Key, t.Opts().KeyOfType); other != nil {
 		return Result{Code: CodeKeyTaken, Gone: true, Task: goneAnswer(other)}
 	}
 	return Result{}
 }
 
 // revive lets an ended task live again. A step may have to wait for others.
-func (s *model) revive(t *Task, to Status) {
+func (s *model) revive(t *record.Task, to record.Status) {
 	t.Status, t.WorkerID, t.Token, t.CompletedAt, t.RemoveAt, t.UpdatedAt = to, "", 0, 0, 0, s.t
 	t.CancelRequested = false
 	switch {
 	case len(s.waitsFor(t)) > 0:
-		t.Status = StatusBlocked
-	case to == StatusPending:
+		t.Status = record.StatusBlocked
+	case to == record.StatusPending:
 		s.requeued++
 	}
-	if o := *t.options(); s.mayExpire(t) && o.ExpiresAt <= s.t { // else it would end again at once
+	if o := *t.Opts(); s.mayExpire(t) && o.ExpiresAt <= s.t { // else it would end again at once
 		o.ExpiresAt = 0
-		t.setPlainly(o)
+		setPlainly(t, o)
 	}
 	t.Result, t.ResultPayload = nil, nil
 	s.tell(event.Retried, t, nil, "")
@@ -361,13 +364,13 @@ func (s *model) cancel(id uint64) Result {
 	switch {
 	case t == nil:
 		return s.cancelGone(id)
-	case t.Status == StatusCancelled:
+	case t.Status == record.StatusCancelled:
 		return Result{Repeated: true, Task: s.answer(t)}
-	case t.Status >= StatusCompleted:
+	case t.Status >= record.StatusCompleted:
 		return s.refuse(s.endedCode(t), t)
-	case t.options().Parent != nil:
+	case t.Opts().Parent != nil:
 		return s.cancelParent(t)
-	case t.Status == StatusClaimed && t.CancelRequested:
+	case t.Status == record.StatusClaimed && t.CancelRequested:
 		return Result{Repeated: true, Task: s.answer(t)}
 	}
 	s.cancelOrAsk(t)
@@ -383,7 +386,7 @@ func (s *model) cancelGone(id uint64) Result {
 	if t == nil {
 		return Result{Code: CodeTaskNotFound}
 	}
-	if t.Status == StatusCancelled {
+	if t.Status == record.StatusCancelled {
 		return Result{Repeated: true, Gone: true, Task: goneAnswer(t)}
 	}
 	return Result{Code: s.endedCode(t), Gone: true, Task: goneAnswer(t)}
@@ -394,11 +397,11 @@ func (s *model) patch(c Patch) Result {
 	switch {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
-	case t.Status >= StatusCompleted:
+	case t.Status >= record.StatusCompleted:
 		return s.refuse(s.endedCode(t), t)
-	case t.Status == StatusClaimed:
+	case t.Status == record.StatusClaimed:
 		return s.refuse(CodeTaskAlreadyClaimed, t)
-	case t.Status == StatusRunning && c.SetRunAt:
+	case t.Status == record.StatusRunning && c.SetRunAt:
 		r := s.refuse(CodeTaskNotClaimable, t)
 		r.Reason = "running"
 		return r
@@ -408,18 +411,18 @@ func (s *model) patch(c Patch) Result {
 		t.Priority = c.Priority
 	}
 	switch {
-	case c.SetRunAt && t.Status == StatusBlocked:
+	case c.SetRunAt && t.Status == record.StatusBlocked:
 		t.RunAt = c.RunAt
 	case c.SetRunAt:
 		s.askedFor(t, c.RunAt)
-		if t.Status == StatusScheduled {
+		if t.Status == record.StatusScheduled {
 			s.tellWait(t, nil)
 		}
 	}
 	if c.SetLabels {
-		options := *t.options()
+		options := *t.Opts()
 		options.Labels = c.Labels
-		t.setPlainly(options)
+		setPlainly(t, options)
 	}
 	return Result{Task: s.answer(t)}
 }
@@ -429,14 +432,14 @@ func (s *model) delete(id uint64) Result {
 	switch {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
-	case t.options().Step != nil:
+	case t.Opts().Step != nil:
 		r := s.refuse(CodeTaskNotTerminal, t)
 		r.Reason = "step"
 		return r
-	case t.Status < StatusCompleted:
+	case t.Status < record.StatusCompleted:
 		return s.refuse(CodeTaskNotTerminal, t)
 	}
-	for _, gone := range append([]*Task{t}, s.stepsOf(t)...) {
+	for _, gone := range append([]*record.Task{t}, s.stepsOf(t)...) {
 		s.remove(gone)
 		s.endedNow = append(s.endedNow, gone.ID)
 		s.tell(event.Deleted, gone, nil, "")
@@ -445,13 +448,13 @@ func (s *model) delete(id uint64) Result {
 }
 
 // setPlainly gives the task its rarer fields, none if all are at their defaults.
-func (t *Task) setPlainly(o Options) {
+func setPlainly(t *record.Task, o record.Options) {
 	t.Options = nil
-	if !cmp.Equal(o, Options{}, cmpopts.EquateEmpty()) {
+	if !cmp.Equal(o, record.Options{}, cmpopts.EquateEmpty()) {
 		t.Options = &o
 	}
 }
 
-func (s *model) remove(gone *Task) {
-	s.tasks = slices.DeleteFunc(s.tasks, func(t *Task) bool { return t == gone })
+func (s *model) remove(gone *record.Task) {
+	s.tasks = slices.DeleteFunc(s.tasks, func(t *record.Task) bool { return t == gone })
 }

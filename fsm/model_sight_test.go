@@ -9,15 +9,16 @@ import (
 
 	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // schedule returns the place of the schedule, -1 if there is none.
 func (s *model) schedule(name string) int {
-	return slices.IndexFunc(s.schedules, func(v ScheduleView) bool { return v.Name == name })
+	return slices.IndexFunc(s.schedules, func(v record.ScheduleView) bool { return v.Name == name })
 }
 
 func (s *model) setSchedule(c SetSchedule) Result {
-	v := ScheduleView{Schedule: c.Schedule, Version: s.index, CreatedAt: s.t, UpdatedAt: s.t}
+	v := record.ScheduleView{Schedule: c.Schedule, Version: s.index, CreatedAt: s.t, UpdatedAt: s.t}
 	if v.Paused {
 		v.NextRunAt = 0
 	}
@@ -63,7 +64,7 @@ func (s *model) runSchedules(c RunSchedules) Result {
 		}
 		v.NextRunAt = item.Next
 		last := s.find(v.LastTaskID)
-		if item.Skip || !v.OverlapAllow && last != nil && last.Status < StatusCompleted {
+		if item.Skip || !v.OverlapAllow && last != nil && last.Status < record.StatusCompleted {
 			v.Skipped += uint64(max(1, item.Passed))
 			s.tally.SlotsSkipped += int(max(1, item.Passed))
 			continue
@@ -103,26 +104,26 @@ func (s *model) act(c Act) Result {
 }
 
 // selected tells whether the filter selects the task.
-func (s *model) selected(f Filter, t *Task) bool {
+func (s *model) selected(f record.Filter, t *record.Task) bool {
 	for _, l := range f.Labels {
-		if !slices.Contains(t.options().Labels, l) {
+		if !slices.Contains(t.Opts().Labels, l) {
 			return false
 		}
 	}
-	step := t.options().Step
+	step := t.Opts().Step
 	return (f.ParentID == 0 || step != nil && step.ParentID == f.ParentID) &&
-		(f.ErrorGroup == 0 || t.Status == StatusFailed && errorgroup.Of(t.Type, t.Error) == f.ErrorGroup) &&
+		(f.ErrorGroup == 0 || t.Status == record.StatusFailed && errorgroup.Of(t.Type, t.Error) == f.ErrorGroup) &&
 		(f.Status == 0 || f.Status == t.Status) && (f.Type == "" || f.Type == t.Type) && (f.WorkerID == "" || f.WorkerID == t.WorkerID) &&
-		(f.Key == "" || t.Key == f.Key && (!t.options().UniqueActive || t.Status < StatusCompleted)) && (f.CreatedAfter == 0 || t.CreatedAt > f.CreatedAfter) && (f.CreatedBefore == 0 || t.CreatedAt < f.CreatedBefore)
+		(f.Key == "" || t.Key == f.Key && (!t.Opts().UniqueActive || t.Status < record.StatusCompleted)) && (f.CreatedAfter == 0 || t.CreatedAt > f.CreatedAfter) && (f.CreatedBefore == 0 || t.CreatedAt < f.CreatedBefore)
 }
 
 // compareSchedules compares what can be read of schedules.
 func compareSchedules(t *rapid.T, g *generator, m *Machine, s *model) {
-	var all, due []*ScheduleView
+	var all, due []*record.ScheduleView
 	for _, v := range s.schedules {
 		all = append(all, &v)
 	}
-	slices.SortFunc(all, func(a, b *ScheduleView) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b *record.ScheduleView) int { return strings.Compare(a.Name, b.Name) })
 	if diff := diffOf(all, m.Schedules()); diff != "" {
 		t.Fatalf("schedules (-model +machine):\n%s", diff)
 	}
@@ -133,7 +134,7 @@ func compareSchedules(t *rapid.T, g *generator, m *Machine, s *model) {
 	}
 	by := s.t + pick[int64](g, 0, 1, 1000, dayMS)
 	next := int64(0)
-	slices.SortStableFunc(all, func(a, b *ScheduleView) int { return int(a.NextRunAt - b.NextRunAt) })
+	slices.SortStableFunc(all, func(a, b *record.ScheduleView) int { return int(a.NextRunAt - b.NextRunAt) })
 	for _, v := range all {
 		if v.NextRunAt != 0 && next == 0 {
 			next = v.NextRunAt

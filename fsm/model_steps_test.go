@@ -5,17 +5,18 @@ import (
 	"strings"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // modelPlan is the plan of what was submitted.
-func modelPlan(n *NewParent) *Plan {
-	p := &Plan{ByClaim: n.ByClaim, Continue: n.Continue}
+func modelPlan(n *record.NewParent) *record.Plan {
+	p := &record.Plan{ByClaim: n.ByClaim, Continue: n.Continue}
 	for place, step := range n.Steps {
-		p.bytes += plannedStepBytes + len(step.Name) + dependencyBytes*len(step.DependsOn)
-		one := PlannedStep{Name: step.Name, DependsOn: step.DependsOn, dependents: []uint16{}}
+		p.Bytes += record.PlannedStepBytes + len(step.Name) + record.DependencyBytes*len(step.DependsOn)
+		one := record.PlannedStep{Name: step.Name, DependsOn: step.DependsOn, Dependents: []uint16{}}
 		for other := range n.Steps {
 			if slices.Contains(n.Steps[other].DependsOn, uint16(place)) {
-				one.dependents = append(one.dependents, uint16(other))
+				one.Dependents = append(one.Dependents, uint16(other))
 			}
 		}
 		p.Steps = append(p.Steps, one)
@@ -25,33 +26,33 @@ func modelPlan(n *NewParent) *Plan {
 
 // submitParent makes the new task a parent: it runs from the start, and its steps
 // come right behind it.
-func (s *model) submitParent(t *Task, n *NewParent) {
+func (s *model) submitParent(t *record.Task, n *record.NewParent) {
 	plan := modelPlan(n)
-	o := *t.options()
-	o.Parent = &Parent{Plan: plan}
-	t.setPlainly(o)
-	t.Status = StatusRunning
+	o := *t.Opts()
+	o.Parent = &record.Parent{Plan: plan}
+	setPlainly(t, o)
+	t.Status = record.StatusRunning
 	s.tell(event.Submitted, t, nil, s.submitter)
 	for place := range n.Steps {
 		step := s.newTask(n.Steps[place].Task)
-		o := *step.options()
-		o.Step = &Step{ParentID: t.ID, Plan: plan}
-		step.setPlainly(o)
+		o := *step.Opts()
+		o.Step = &record.Step{ParentID: t.ID, Plan: plan}
+		setPlainly(step, o)
 		if len(plan.Steps[place].DependsOn) > 0 {
-			step.Status = StatusBlocked
+			step.Status = record.StatusBlocked
 		}
 		s.tell(event.Submitted, step, nil, "")
-		if step.Status == StatusScheduled {
+		if step.Status == record.StatusScheduled {
 			s.tellWait(step, nil)
 		}
 	}
 }
 
 // stepsOf are the steps of the parent, in the plan's order.
-func (s *model) stepsOf(p *Task) []*Task {
-	var steps []*Task
+func (s *model) stepsOf(p *record.Task) []*record.Task {
+	var steps []*record.Task
 	for _, t := range s.tasks {
-		if step := t.options().Step; step != nil && step.ParentID == p.ID {
+		if step := t.Opts().Step; step != nil && step.ParentID == p.ID {
 			steps = append(steps, t)
 		}
 	}
@@ -59,7 +60,7 @@ func (s *model) stepsOf(p *Task) []*Task {
 }
 
 // stepViews are what answers tell of the steps, nil of a task without steps.
-func (s *model) stepViews(p *Task) []StepView {
+func (s *model) stepViews(p *record.Task) []StepView {
 	var views []StepView
 	for _, t := range s.stepsOf(p) {
 		views = append(views, StepView{Type: t.Type, Status: t.Status, Error: t.Error})
@@ -68,8 +69,8 @@ func (s *model) stepViews(p *Task) []StepView {
 }
 
 // withSteps adds the steps of the answer's task.
-func (s *model) withSteps(r Result, t *Task) Result {
-	if r.Code == "" && t != nil && t.options().Parent != nil {
+func (s *model) withSteps(r Result, t *record.Task) Result {
+	if r.Code == "" && t != nil && t.Opts().Parent != nil {
 		r.Parent = &ParentAnswer{Steps: s.stepViews(t)}
 	}
 	return r
@@ -77,14 +78,14 @@ func (s *model) withSteps(r Result, t *Task) Result {
 
 // waitsFor are the places of the steps that the step depends on and that have not
 // completed.
-func (s *model) waitsFor(t *Task) (places []int) {
-	step := t.options().Step
+func (s *model) waitsFor(t *record.Task) (places []int) {
+	step := t.Opts().Step
 	if step == nil {
 		return nil
 	}
 	for place, other := range s.stepsOf(s.find(step.ParentID)) {
 		own := int(t.ID - step.ParentID - 1)
-		if slices.Contains(step.Plan.Steps[own].DependsOn, uint16(place)) && other.Status != StatusCompleted {
+		if slices.Contains(step.Plan.Steps[own].DependsOn, uint16(place)) && other.Status != record.StatusCompleted {
 			places = append(places, place)
 		}
 	}
@@ -93,15 +94,15 @@ func (s *model) waitsFor(t *Task) (places []int) {
 
 // follow does what follows from the end of a task: if it is a step, those that
 // waited for it go on or are cancelled, and its parent may end.
-func (s *model) follow(t *Task) {
-	step := t.options().Step
-	if step == nil || t.Status < StatusCompleted {
+func (s *model) follow(t *record.Task) {
+	step := t.Opts().Step
+	if step == nil || t.Status < record.StatusCompleted {
 		return
 	}
 	p := s.find(step.ParentID)
 	steps := s.stepsOf(p)
 	switch {
-	case t.Status == StatusCompleted:
+	case t.Status == record.StatusCompleted:
 		for _, other := range steps {
 			s.unblock(other)
 		}
@@ -117,12 +118,12 @@ func (s *model) follow(t *Task) {
 
 // cancelDependents cancels the steps that depend on the step, then those that
 // depend on these, and so on.
-func (s *model) cancelDependents(t *Task, steps []*Task) {
-	plan := t.options().Step.Plan
-	for next := []*Task{t}; len(next) > 0; next = next[1:] {
+func (s *model) cancelDependents(t *record.Task, steps []*record.Task) {
+	plan := t.Opts().Step.Plan
+	for next := []*record.Task{t}; len(next) > 0; next = next[1:] {
 		on := uint16(slices.Index(steps, next[0]))
 		for place, other := range steps {
-			if other.Status < StatusCompleted && slices.Contains(plan.Steps[place].DependsOn, on) {
+			if other.Status < record.StatusCompleted && slices.Contains(plan.Steps[place].DependsOn, on) {
 				s.cancelOrAsk(other)
 				next = append(next, other)
 			}
@@ -132,45 +133,45 @@ func (s *model) cancelDependents(t *Task, steps []*Task) {
 
 // unblock lets a blocked step whose dependencies have all completed be claimed,
 // or wait for its time.
-func (s *model) unblock(t *Task) {
-	if t.Status != StatusBlocked || len(s.waitsFor(t)) > 0 {
+func (s *model) unblock(t *record.Task) {
+	if t.Status != record.StatusBlocked || len(s.waitsFor(t)) > 0 {
 		return
 	}
 	s.waitUntil(t, t.RunAt)
 	t.UpdatedAt = s.t
-	if t.Status == StatusScheduled {
+	if t.Status == record.StatusScheduled {
 		s.tellWait(t, nil)
 	}
 }
 
 // cancelOrAsk cancels a task that is not claimed, and asks for it of one that is.
-func (s *model) cancelOrAsk(t *Task) {
+func (s *model) cancelOrAsk(t *record.Task) {
 	switch {
-	case t.Status >= StatusCompleted, t.CancelRequested:
-	case t.Status == StatusClaimed:
+	case t.Status >= record.StatusCompleted, t.CancelRequested:
+	case t.Status == record.StatusClaimed:
 		t.CancelRequested, t.UpdatedAt = true, s.t
 		s.tell(event.CancelRequested, t, t, "")
 	default:
-		t.Status, t.UpdatedAt = StatusCancelled, s.t
+		t.Status, t.UpdatedAt = record.StatusCancelled, s.t
 		s.ended(t)
 		s.tell(event.Cancelled, t, nil, "")
 	}
 }
 
 // allEnded tells whether all steps of the parent have ended.
-func (s *model) allEnded(p *Task) bool {
-	return !slices.ContainsFunc(s.stepsOf(p), func(t *Task) bool { return t.Status < StatusCompleted })
+func (s *model) allEnded(p *record.Task) bool {
+	return !slices.ContainsFunc(s.stepsOf(p), func(t *record.Task) bool { return t.Status < record.StatusCompleted })
 }
 
 // endIfDone ends the running parent when nothing is left to wait for: as it was
 // asked to be cancelled, or by itself.
-func (s *model) endIfDone(p *Task) {
-	if p.Status != StatusRunning || !s.allEnded(p) {
+func (s *model) endIfDone(p *record.Task) {
+	if p.Status != record.StatusRunning || !s.allEnded(p) {
 		return
 	}
-	switch plan := p.options().Parent.Plan; {
+	switch plan := p.Opts().Parent.Plan; {
 	case p.CancelRequested:
-		s.endParent(p, StatusCancelled, "", 0)
+		s.endParent(p, record.StatusCancelled, "", 0)
 	case plan.ByClaim:
 	default:
 		s.endByItself(p)
@@ -178,48 +179,48 @@ func (s *model) endIfDone(p *Task) {
 }
 
 // endByItself ends an automatic parent.
-func (s *model) endByItself(p *Task) {
+func (s *model) endByItself(p *record.Task) {
 	var results []string
 	var failed, cancelled string
 	all := true
-	plan := p.options().Parent.Plan
+	plan := p.Opts().Parent.Plan
 	for place, t := range s.stepsOf(p) {
 		name := plan.Steps[place].Name
-		all = all && t.Status == StatusCompleted
+		all = all && t.Status == record.StatusCompleted
 		switch {
-		case t.Status == StatusCompleted:
+		case t.Status == record.StatusCompleted:
 			results = append(results, `"`+name+`":`+jsonOfResult(t))
-		case t.Status == StatusFailed && failed == "":
+		case t.Status == record.StatusFailed && failed == "":
 			failed = "step " + name + " failed: " + t.Error
-		case t.Status == StatusCancelled && cancelled == "":
+		case t.Status == record.StatusCancelled && cancelled == "":
 			cancelled = "step " + name + " was cancelled"
 		}
 	}
 	if all || plan.Continue && len(results) > 0 {
 		p.Result = []byte("{" + strings.Join(results, ",") + "}")
-		s.endParent(p, StatusCompleted, "", 0)
+		s.endParent(p, record.StatusCompleted, "", 0)
 		return
 	}
 	p.Error = failed
 	if failed == "" {
 		p.Error = cancelled
 	}
-	s.endParent(p, StatusFailed, "", 0)
+	s.endParent(p, record.StatusFailed, "", 0)
 }
 
 // endParent ends the parent: by itself, or by the processor.
-func (s *model) endParent(p *Task, to Status, processor string, token uint64) {
+func (s *model) endParent(p *record.Task, to record.Status, processor string, token uint64) {
 	p.Status, p.UpdatedAt = to, s.t
 	s.ended(p)
 	p.WorkerID, p.Token = processor, token
 	s.dropFinalizer(p)
 	s.leaveIfNotKept(p)
-	by := &Task{WorkerID: processor, Token: token}
+	by := &record.Task{WorkerID: processor, Token: token}
 	switch to {
-	case StatusCompleted:
+	case record.StatusCompleted:
 		s.tell(event.Finalized, p, by, "completed")
 		s.tell(event.Completed, p, by, "")
-	case StatusFailed:
+	case record.StatusFailed:
 		s.tell(event.Finalized, p, by, "failed")
 		s.tell(event.Failed, p, by, p.Error)
 	default:
@@ -228,12 +229,12 @@ func (s *model) endParent(p *Task, to Status, processor string, token uint64) {
 }
 
 // cancelParent is cancel of a running parent.
-func (s *model) cancelParent(p *Task) Result {
+func (s *model) cancelParent(p *record.Task) Result {
 	if p.CancelRequested {
 		return Result{Repeated: true, Task: s.answer(p)}
 	}
 	steps := s.stepsOf(p)
-	if slices.ContainsFunc(steps, func(t *Task) bool { return t.Status == StatusClaimed }) {
+	if slices.ContainsFunc(steps, func(t *record.Task) bool { return t.Status == record.StatusClaimed }) {
 		p.CancelRequested, p.UpdatedAt = true, s.t
 		s.tell(event.CancelRequested, p, nil, "")
 	}
@@ -241,28 +242,28 @@ func (s *model) cancelParent(p *Task) Result {
 		s.cancelOrAsk(t)
 	}
 	if s.allEnded(p) {
-		s.endParent(p, StatusCancelled, "", 0)
+		s.endParent(p, record.StatusCancelled, "", 0)
 	}
 	return Result{Task: s.answer(p)}
 }
 
 // cannotRetryStep tells why the task that has ended cannot be retried, if it is a
 // step.
-func (s *model) cannotRetryStep(t *Task) Result {
-	if t.options().Step == nil || t.Status < StatusCompleted {
+func (s *model) cannotRetryStep(t *record.Task) Result {
+	if t.Opts().Step == nil || t.Status < record.StatusCompleted {
 		return Result{}
 	}
-	switch p := s.find(t.options().Step.ParentID); {
-	case p.Status >= StatusCompleted:
+	switch p := s.find(t.Opts().Step.ParentID); {
+	case p.Status >= record.StatusCompleted:
 		r := s.refuse(s.endedCode(p), p)
 		r.Reason = "parent_ended"
 		return r
 	case p.CancelRequested:
 		return s.refuse(CodeTaskCancelled, p)
 	}
-	for _, place := range t.options().Step.Plan.Steps[t.StepPlace()].DependsOn {
-		on := s.find(t.options().Step.ParentID + 1 + uint64(place))
-		if on.Status == StatusFailed || on.Status == StatusCancelled {
+	for _, place := range t.Opts().Step.Plan.Steps[t.StepPlace()].DependsOn {
+		on := s.find(t.Opts().Step.ParentID + 1 + uint64(place))
+		if on.Status == record.StatusFailed || on.Status == record.StatusCancelled {
 			r := s.refuse(s.endedCode(on), on)
 			r.Reason = "dependency_ended"
 			return r
@@ -273,22 +274,22 @@ func (s *model) cannotRetryStep(t *Task) Result {
 
 // retryParent is retry of a parent that has not completed: all of its steps that
 // failed or were cancelled, or none.
-func (s *model) retryParent(p *Task, c Retry) Result {
-	var again []*Task
+func (s *model) retryParent(p *record.Task, c Retry) Result {
+	var again []*record.Task
 	for _, t := range s.stepsOf(p) {
-		if t.Status == StatusFailed || t.Status == StatusCancelled {
+		if t.Status == record.StatusFailed || t.Status == record.StatusCancelled {
 			again = append(again, t)
 		}
 	}
 	switch {
-	case p.Status == StatusRunning && p.CancelRequested:
+	case p.Status == record.StatusRunning && p.CancelRequested:
 		return s.refuse(CodeTaskCancelled, p)
-	case p.Status != StatusRunning && c.Token != 0 && c.Token != p.Token:
+	case p.Status != record.StatusRunning && c.Token != 0 && c.Token != p.Token:
 		return s.refuse(CodeStaleClaim, p)
-	case p.Status == StatusRunning && len(again) == 0:
+	case p.Status == record.StatusRunning && len(again) == 0:
 		return Result{Repeated: true, Task: s.answer(p)}
 	}
-	if p.Status != StatusRunning && p.options().UniqueActive {
+	if p.Status != record.StatusRunning && p.Opts().UniqueActive {
 		if refusal := s.keyTaken(p); refusal.Code != "" {
 			return refusal
 		}
@@ -298,14 +299,14 @@ func (s *model) retryParent(p *Task, c Retry) Result {
 			return s.refuse(CodeMaxAttemptsReached, t)
 		}
 	}
-	if p.Status != StatusRunning {
-		s.revive(p, StatusRunning)
+	if p.Status != record.StatusRunning {
+		s.revive(p, record.StatusRunning)
 	}
 	for _, t := range again {
 		if t.MaxAttempts != 0 {
 			t.MaxAttempts += c.AddAttempts
 		}
-		s.revive(t, StatusPending)
+		s.revive(t, record.StatusPending)
 	}
 	s.endIfDone(p) // it may have been cancelled when its steps had completed
 	return Result{Task: s.answer(p)}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // model is the state machine written a second time, from the contract alone
@@ -19,31 +20,31 @@ type model struct {
 	index     uint64
 	u, t      int64
 	level     uint32
-	tasks     []*Task // by id
-	ids       uint64  // given out
-	tokens    uint64  // given out
+	tasks     []*record.Task // by id
+	ids       uint64         // given out
+	tokens    uint64         // given out
 	requests  []*modelRequest
-	gone      []*modelGone // the oldest first
-	types     []*modelType // those that have settings
-	defaults  Defaults     // the server's
-	nodes     []NodeRecord
-	schedules []ScheduleView
+	gone      []*modelGone    // the oldest first
+	types     []*modelType    // those that have settings
+	defaults  record.Defaults // the server's
+	nodes     []record.NodeRecord
+	schedules []record.ScheduleView
 	trail     modelTrail
 	submitter string // what is said of the tasks that are submitted
 	begun     []Lease
-	leaving   []*Task  // ended by the command, and not to be kept after it
-	endedNow  []uint64 // by the entry, and those that it removed
-	tally     Tally    // of the entry
-	requeued  int      // tasks that came back in this entry
-	removed   int      // and those that were removed
+	leaving   []*record.Task // ended by the command, and not to be kept after it
+	endedNow  []uint64       // by the entry, and those that it removed
+	tally     Tally          // of the entry
+	requeued  int            // tasks that came back in this entry
+	removed   int            // and those that were removed
 
 	most     int // claims that requests may remember
 	mostGone int // removed tasks that are remembered
 
-	evicted      *Task                 // the last one
-	evictedBytes int64                 // with its steps
-	after        func(id uint64) *Task // the machine's task after the entry
-	faults       []string              // choices of the machine that were not its to make
+	evicted      *record.Task                 // the last one
+	evictedBytes int64                        // with its steps
+	after        func(id uint64) *record.Task // the machine's task after the entry
+	faults       []string                     // choices of the machine that were not its to make
 }
 
 func newModel() *model { return &model{most: 1_000_000, mostGone: 1_000_000} }
@@ -51,20 +52,20 @@ func newModel() *model { return &model{most: 1_000_000, mostGone: 1_000_000} }
 type modelRequest struct {
 	id, worker string
 	what       any // ClaimNext or ClaimTask without lease and request id
-	claims     []ClaimRef
+	claims     []record.ClaimRef
 	endedU     int64 // when its last claim was seen to have ended; -1 while one lives
 }
 
 // modelGone is a removed task, and until when it is remembered.
 type modelGone struct {
-	task   *Task // as it ended
+	task   *record.Task // as it ended
 	untilU int64
 }
 
 // copy is a model that goes its own way from here on.
 func (s *model) copy() *model {
 	c := *s
-	c.tasks = make([]*Task, len(s.tasks))
+	c.tasks = make([]*record.Task, len(s.tasks))
 	for i, t := range s.tasks {
 		c.tasks[i] = s.answer(t)
 	}
@@ -90,7 +91,7 @@ func (s *model) apply(e testEntry, seen Applied) Applied {
 	s.index, s.u, s.t = e.Index, max(s.u, e.Stamp.U), max(s.t, e.Stamp.T)
 	s.begun, s.endedNow, s.requeued, s.removed, s.trail.sub = nil, nil, 0, 0, 0
 	s.tally = Tally{}
-	a := Applied{Index: e.Index, Stamp: Stamp{U: s.u, T: s.t}}
+	a := Applied{Index: e.Index, Stamp: record.Stamp{U: s.u, T: s.t}}
 	for i, c := range e.Commands {
 		r := &Result{}
 		if i < len(seen.Results) {
@@ -109,7 +110,7 @@ func (s *model) apply(e testEntry, seen Applied) Applied {
 func (s *model) command(c Command, seen *Result) Result {
 	r := s.change(c, seen)
 	for _, t := range s.leaving { // parents and plain tasks
-		if s.find(t.ID) == t && t.Status >= StatusCompleted {
+		if s.find(t.ID) == t && t.Status >= record.StatusCompleted {
 			s.retire(t)
 		}
 	}
@@ -139,7 +140,7 @@ func (s *model) change(c Command, seen *Result) Result {
 	case Fail:
 		return s.fail(c, seen)
 	case Extend:
-		return s.settle(c.Hold, OutcomeNone, func(t *Task) {
+		return s.settle(c.Hold, record.OutcomeNone, func(t *record.Task) {
 			s.lengthen(t, c.LeaseMS)
 			if c.Progress != nil {
 				t.Progress = c.Progress
@@ -194,7 +195,7 @@ func (s *model) change(c Command, seen *Result) Result {
 			return Result{}
 		}
 		s.tell(event.NodeSet, nil, nil, c.Node.NodeID)
-		s.nodes = slices.DeleteFunc(s.nodes, func(n NodeRecord) bool { return n.UUID == c.Node.UUID })
+		s.nodes = slices.DeleteFunc(s.nodes, func(n record.NodeRecord) bool { return n.UUID == c.Node.UUID })
 		s.nodes = append(s.nodes, c.Node)
 		return Result{}
 	case RemoveNode:
@@ -203,7 +204,7 @@ func (s *model) change(c Command, seen *Result) Result {
 				s.tell(event.NodeRemoved, nil, nil, n.NodeID)
 			}
 		}
-		s.nodes = slices.DeleteFunc(s.nodes, func(n NodeRecord) bool { return n.UUID == c.UUID })
+		s.nodes = slices.DeleteFunc(s.nodes, func(n record.NodeRecord) bool { return n.UUID == c.UUID })
 		return Result{}
 	case SetLevel:
 		if c.Level > s.level {
@@ -229,7 +230,7 @@ func (s *model) fault(format string, args ...any) {
 	s.faults = append(s.faults, fmt.Sprintf(format, args...))
 }
 
-func (s *model) find(id uint64) *Task {
+func (s *model) find(id uint64) *record.Task {
 	for _, t := range s.tasks {
 		if t.ID == id {
 			return t
@@ -239,7 +240,7 @@ func (s *model) find(id uint64) *Task {
 }
 
 // findGone returns the removed task if it is remembered.
-func (s *model) findGone(id uint64) *Task {
+func (s *model) findGone(id uint64) *record.Task {
 	for _, g := range s.gone {
 		if g.task.ID == id && s.u < g.untilU {
 			return g.task
@@ -249,46 +250,46 @@ func (s *model) findGone(id uint64) *Task {
 }
 
 // answer is a copy that later changes do not reach.
-func (s *model) answer(t *Task) *Task {
+func (s *model) answer(t *record.Task) *record.Task {
 	c := *t
 	c.Log = slices.Clone(t.Log)
 	return &c
 }
 
 // goneAnswer is all that is known of a removed task.
-func goneAnswer(t *Task) *Task {
-	return &Task{ID: t.ID, Type: t.Type, Key: keyKept(t), Status: t.Status, WorkerID: t.WorkerID, Token: t.Token, Then: t.Then}
+func goneAnswer(t *record.Task) *record.Task {
+	return &record.Task{ID: t.ID, Type: t.Type, Key: keyKept(t), Status: t.Status, WorkerID: t.WorkerID, Token: t.Token, Then: t.Then}
 }
 
 // keyKept is the key that a removed task keeps taken.
-func keyKept(t *Task) string {
-	if t.options().UniqueActive {
+func keyKept(t *record.Task) string {
+	if t.Opts().UniqueActive {
 		return ""
 	}
 	return t.Key
 }
 
 // refuse is the refusal that the task stands for.
-func (s *model) refuse(c Code, t *Task) Result { return Result{Code: c, Task: s.answer(t)} }
+func (s *model) refuse(c Code, t *record.Task) Result { return Result{Code: c, Task: s.answer(t)} }
 
-func (s *model) endedCode(t *Task) Code {
-	return map[Status]Code{StatusCompleted: CodeTaskCompleted, StatusFailed: CodeTaskFailed, StatusCancelled: CodeTaskCancelled}[t.Status]
+func (s *model) endedCode(t *record.Task) Code {
+	return map[record.Status]Code{record.StatusCompleted: CodeTaskCompleted, record.StatusFailed: CodeTaskFailed, record.StatusCancelled: CodeTaskCancelled}[t.Status]
 }
 
 // meets tells whether no two tasks of these can have the key at a time: both take it
 // among all tasks, or they are of one type.
-func meets(t *Task, taskType, key string, ofType bool) bool {
-	return key != "" && t.Key == key && (t.Type == taskType || !ofType && !t.options().KeyOfType)
+func meets(t *record.Task, taskType, key string, ofType bool) bool {
+	return key != "" && t.Key == key && (t.Type == taskType || !ofType && !t.Opts().KeyOfType)
 }
 
 // holder returns the task that keeps another from having the key: as long as it
 // exists, or, if its key is only taken while it is active, until it ends. One that
 // has the key among all tasks comes first.
-func (s *model) holder(taskType, key string, ofType bool) *Task {
-	var found *Task
+func (s *model) holder(taskType, key string, ofType bool) *record.Task {
+	var found *record.Task
 	for _, t := range s.tasks {
-		if meets(t, taskType, key, ofType) && (!t.options().UniqueActive || t.Status < StatusCompleted) &&
-			(found == nil || found.options().KeyOfType) {
+		if meets(t, taskType, key, ofType) && (!t.Opts().UniqueActive || t.Status < record.StatusCompleted) &&
+			(found == nil || found.Opts().KeyOfType) {
 			found = t
 		}
 	}
@@ -296,17 +297,17 @@ func (s *model) holder(taskType, key string, ofType bool) *Task {
 }
 
 // formerHolder returns the removed task that had the key and is remembered.
-func (s *model) formerHolder(taskType, key string, ofType bool) *Task {
-	var found *Task
+func (s *model) formerHolder(taskType, key string, ofType bool) *record.Task {
+	var found *record.Task
 	for _, g := range s.gone {
-		if meets(g.task, taskType, key, ofType) && keyKept(g.task) != "" && s.u < g.untilU && (found == nil || found.options().KeyOfType) {
+		if meets(g.task, taskType, key, ofType) && keyKept(g.task) != "" && s.u < g.untilU && (found == nil || found.Opts().KeyOfType) {
 			found = g.task
 		}
 	}
 	return found
 }
 
-func (s *model) submit(tasks []NewTask) []Submitted {
+func (s *model) submit(tasks []record.NewTask) []Submitted {
 	var all []Submitted
 	for _, n := range tasks {
 		all = append(all, s.submitOne(n))
@@ -314,8 +315,8 @@ func (s *model) submit(tasks []NewTask) []Submitted {
 	return all
 }
 
-func (s *model) submitOne(n NewTask) Submitted {
-	same := func(t *Task) bool {
+func (s *model) submitOne(n record.NewTask) Submitted {
+	same := func(t *record.Task) bool {
 		return t.Type == n.Type && string(t.Params) == string(n.Params) && string(t.Payload) == string(n.Payload)
 	}
 	if t := s.holder(n.Type, n.Key, n.KeyOfType); t != nil {
@@ -330,7 +331,7 @@ func (s *model) submitOne(n NewTask) Submitted {
 		s.submitParent(t, n.Parent)
 	default:
 		s.tell(event.Submitted, t, nil, s.submitter)
-		if t.Status == StatusScheduled {
+		if t.Status == record.StatusScheduled {
 			s.tellWait(t, nil)
 		}
 	}
@@ -338,17 +339,17 @@ func (s *model) submitOne(n NewTask) Submitted {
 }
 
 // newTask makes a task of what was submitted, pending or scheduled.
-func (s *model) newTask(n NewTask) *Task {
+func (s *model) newTask(n record.NewTask) *record.Task {
 	s.ids++
-	t := &Task{
+	t := &record.Task{
 		ID: s.ids, Type: n.Type, Params: n.Params, Payload: n.Payload, Priority: n.Priority, MaxAttempts: n.MaxAttempts,
-		Key: n.Key, LeaseMS: n.LeaseMS, Status: StatusPending, CreatedAt: s.t, UpdatedAt: s.t,
+		Key: n.Key, LeaseMS: n.LeaseMS, Status: record.StatusPending, CreatedAt: s.t, UpdatedAt: s.t,
 	}
-	t.setPlainly(Options{
+	setPlainly(t, record.Options{
 		ExpiresAt: n.ExpiresAt, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, UniqueActive: n.UniqueActive,
 		Traceparent: n.Traceparent, KeyOfType: n.KeyOfType && n.Key != "",
 	})
-	if t.MaxAttempts == DefaultAttempts {
+	if t.MaxAttempts == record.DefaultAttempts {
 		t.MaxAttempts = 3
 		if x := s.inForce(n.Type); x.LimitSet {
 			t.MaxAttempts = x.MaxAttempts
@@ -364,15 +365,15 @@ func (s *model) newTask(n NewTask) *Task {
 }
 
 // waitUntil makes the task scheduled; a time that has come makes it pending.
-func (s *model) waitUntil(t *Task, at int64) {
-	t.Status = StatusPending
+func (s *model) waitUntil(t *record.Task, at int64) {
+	t.Status = record.StatusPending
 	if at > s.t {
-		t.Status, t.RunAt = StatusScheduled, at
+		t.Status, t.RunAt = record.StatusScheduled, at
 	}
 }
 
 // askedFor is waitUntil of a time that the user named: it stays visible.
-func (s *model) askedFor(t *Task, at int64) {
+func (s *model) askedFor(t *record.Task, at int64) {
 	s.waitUntil(t, at)
 	t.RunAt = at
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // modelTrail is all that ever happened.
@@ -21,7 +22,7 @@ type modelTrail struct {
 
 // tell adds what happened to the task, nil if it is about none, in the claim,
 // nil if it is about none.
-func (s *model) tell(kind event.Kind, t, claim *Task, message string) {
+func (s *model) tell(kind event.Kind, t, claim *record.Task, message string) {
 	if s.level < 3 {
 		return
 	}
@@ -48,37 +49,37 @@ func by(message, name string) string {
 }
 
 // tellWait tells that the task waits for its time, after a claim or not.
-func (s *model) tellWait(t, claim *Task) {
+func (s *model) tellWait(t, claim *record.Task) {
 	s.tell(event.Scheduled, t, claim, "until "+time.UnixMilli(t.RunAt).UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
 // tellEnd tells how the claim of the task ended, was being the task as it was
 // before: what happened, and what came of it.
-func (s *model) tellEnd(was, t *Task) {
+func (s *model) tellEnd(was, t *record.Task) {
 	last := lastClaimEnded(t)
 	switch last.Outcome {
-	case OutcomeCompleted:
+	case record.OutcomeCompleted:
 		s.tell(event.Completed, t, was, "")
-	case OutcomeFailed:
+	case record.OutcomeFailed:
 		s.tell(event.Failed, t, was, last.Error)
-	case OutcomeReleased:
+	case record.OutcomeReleased:
 		s.tell(event.Released, t, was, "")
-	case OutcomeExpired:
+	case record.OutcomeExpired:
 		s.tell(event.LeaseExpired, t, was, "")
-		if t.Status == StatusFailed {
+		if t.Status == record.StatusFailed {
 			s.tell(event.Failed, t, was, "lease expired")
 		}
-	case OutcomeRetried:
+	case record.OutcomeRetried:
 		s.tell(event.Retried, t, was, "")
 	}
 	switch t.Status {
-	case StatusPending:
-		if last.Outcome != OutcomeRetried {
+	case record.StatusPending:
+		if last.Outcome != record.OutcomeRetried {
 			s.tell(event.Requeued, t, was, "")
 		}
-	case StatusScheduled:
+	case record.StatusScheduled:
 		s.tellWait(t, was)
-	case StatusCancelled:
+	case record.StatusCancelled:
 		s.tell(event.Cancelled, t, was, "")
 	}
 }

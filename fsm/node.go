@@ -1,24 +1,6 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/wire"
-
-// NodeRecord is what the cluster knows of one of its nodes. It is replicated,
-// so that every node can tell where another one is.
-type NodeRecord struct {
-	UUID     string // identity; the ServerID of Raft
-	NodeID   string // the operator's name for it
-	PeerAddr string // advertised host:port of the peer port
-	HTTPAddr string // advertised URL of the API, as http://host:port
-	Version  string // of the binary
-	Level    uint32 // highest feature level that the binary knows
-	// Nonvoter says that an operator wants it to stay without a vote. It is set
-	// from level 5 on.
-	Nonvoter bool
-}
-
-// FeatureLevel is the highest feature level that this binary knows. A new
-// command type, or a field that changes what Apply does, raises it.
-const FeatureLevel uint32 = 5
+import "github.com/claimq/claimq/fsm/record"
 
 // ClusterView is what one node sees of the cluster now.
 type ClusterView struct {
@@ -31,7 +13,7 @@ type ClusterView struct {
 
 // NodeView is what the answering node sees of one node now.
 type NodeView struct {
-	NodeRecord
+	record.NodeRecord
 	Suffrage      string // "voter" or "nonvoter"
 	State         string // "leader", "follower", "candidate", "unknown"
 	LastContactMS int64  // -1 = never; 0 for the node itself
@@ -59,40 +41,6 @@ type HashView struct {
 type NodeHash struct {
 	NodeID string
 	Hash   string
-}
-
-func appendNodeRecord(b []byte, n NodeRecord) []byte {
-	b = wire.PutString(b, 1, n.UUID)
-	b = wire.PutString(b, 2, n.NodeID)
-	b = wire.PutString(b, 3, n.PeerAddr)
-	b = wire.PutString(b, 4, n.HTTPAddr)
-	b = wire.PutString(b, 5, n.Version)
-	b = wire.PutUint(b, 6, uint64(n.Level))
-	return wire.PutBool(b, 7, n.Nonvoter)
-}
-
-func decodeNodeRecord(r *fieldReader) (n NodeRecord) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			n.UUID = r.Text()
-		case 2:
-			n.NodeID = r.Text()
-		case 3:
-			n.PeerAddr = r.Text()
-		case 4:
-			n.HTTPAddr = r.Text()
-		case 5:
-			n.Version = r.Text()
-		case 6:
-			n.Level = r.Uint32()
-		case 7:
-			n.Nonvoter = r.Bool()
-		default:
-			r.Unknown()
-		}
-	}
-	return n
 }
 
 // Operator is who asks a node for an act: the name of an API key, and the key itself, by

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // wantReady applies an entry and wants it to say that it made so much
@@ -24,10 +26,10 @@ func (h *harness) wantReady(name string, commands []Command, want ...ReadyTasks)
 func TestApplied_Ready(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	mail, scan := NewTask{Type: "mail", Payload: []byte("p")}, NewTask{Type: "scan", Payload: []byte("p")}
-	grouped, later := NewTask{Type: "group", Payload: []byte("p"), Group: "g"}, mail
+	mail, scan := record.NewTask{Type: "mail", Payload: []byte("p")}, record.NewTask{Type: "scan", Payload: []byte("p")}
+	grouped, later := record.NewTask{Type: "group", Payload: []byte("p"), Group: "g"}, mail
 	later.DelayMS = 1000
-	submit := func(tasks ...NewTask) Command { return Submit{Tasks: tasks} }
+	submit := func(tasks ...record.NewTask) Command { return Submit{Tasks: tasks} }
 	claim := func(id uint64) Command { return ClaimTask{ID: id, WorkerID: "w1"} }
 	hold := func(id uint64) Hold { return Hold{ID: id, WorkerID: "w1"} }
 
@@ -48,20 +50,20 @@ func TestApplied_Ready(t *testing.T) {
 	h.wantReady("its head has ended", []Command{Complete{Hold: hold(6)}}, ReadyTasks{"group", 1})
 
 	pause := func(paused bool) Command {
-		return SetType{Type: "mail", Set: TypePaused, Settings: TypeSettings{Paused: paused}}
+		return SetType{Type: "mail", Set: record.TypePaused, Settings: record.TypeSettings{Paused: paused}}
 	}
 	h.wantReady("a pause", []Command{pause(true)})
 	h.wantReady("a submit while paused", []Command{submit(mail)}) // 8
 	h.wantReady("a pause's end", []Command{pause(false)}, ReadyTasks{"mail", 4})
 
-	limit := SetType{Type: "scan", Set: TypeMaxClaimed, Settings: TypeSettings{MaxClaimed: 1}}
+	limit := SetType{Type: "scan", Set: record.TypeMaxClaimed, Settings: record.TypeSettings{MaxClaimed: 1}}
 	h.wantReady("a slot is taken", []Command{submit(scan, scan), claim(4), limit}, ReadyTasks{"scan", 2})
 	h.wantReady("a submit without a slot", []Command{submit(scan)})
 	h.wantReady("an extend without a slot", []Command{Extend{Hold: hold(4)}})
 	h.wantReady("a slot is freed", []Command{Complete{Hold: hold(4)}}, ReadyTasks{"scan", 1})
 
-	rate := SetType{Type: "group", Set: TypeRateLimit, Settings: TypeSettings{RateLimit: perSecond(2)}}
-	h.wantReady("two claims, one is left", []Command{submit(NewTask{Type: "group", Payload: []byte("p")}), rate, claim(7)}, ReadyTasks{"group", 4})
+	rate := SetType{Type: "group", Set: record.TypeRateLimit, Settings: record.TypeSettings{RateLimit: perSecond(2)}}
+	h.wantReady("two claims, one is left", []Command{submit(record.NewTask{Type: "group", Payload: []byte("p")}), rate, claim(7)}, ReadyTasks{"group", 4})
 	h.wantReady("the bucket is empty", []Command{ClaimNext{WorkerID: "w1", Types: []string{"group"}, Limit: 9}})
 	h.wantReady("a requeue waits", []Command{Release{Hold: hold(7)}})
 	h.stamp.T += 499
@@ -76,8 +78,8 @@ func TestApplied_Ready(t *testing.T) {
 func TestApplied_ReadyWakesOneByOne(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(9, NewTask{Type: "mail", Payload: []byte("p")})
-	h.set("mail", TypeRateLimit, TypeSettings{RateLimit: perSecond(3)})
+	h.submit(9, record.NewTask{Type: "mail", Payload: []byte("p")})
+	h.set("mail", record.TypeRateLimit, record.TypeSettings{RateLimit: perSecond(3)})
 	claim := ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1}
 	h.wantReady("three are left of it", []Command{claim}, ReadyTasks{"mail", 1})
 	h.wantReady("one is left of it", []Command{claim}, ReadyTasks{"mail", 1})
@@ -96,9 +98,9 @@ func TestApplied_ReadyTellsOfLimitsThatChange(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
 	max := func(n int32) []Command {
-		return []Command{SetType{Type: "mail", Set: TypeMaxClaimed, Settings: TypeSettings{MaxClaimed: n}}}
+		return []Command{SetType{Type: "mail", Set: record.TypeMaxClaimed, Settings: record.TypeSettings{MaxClaimed: n}}}
 	}
-	h.submit(30, NewTask{Type: "mail", Payload: []byte("p")})
+	h.submit(30, record.NewTask{Type: "mail", Payload: []byte("p")})
 	h.wantReady("a limit", max(5), ReadyTasks{"mail", 5})
 	h.claims("mail", 3, 3)
 	h.wantReady("a higher one", max(10), ReadyTasks{"mail", 7})
@@ -115,7 +117,7 @@ func TestApplied_ReadyNamesATypeOnce(t *testing.T) {
 		want = append(want, ReadyTasks{fmt.Sprint("type", i), 2})
 		for range 2 {
 			id := uint64(len(commands)/3 + 1)
-			commands = append(commands, Submit{Tasks: []NewTask{{Type: want[i].Type, Payload: []byte("p")}}}, Cancel{ID: id}, Delete{ID: id})
+			commands = append(commands, Submit{Tasks: []record.NewTask{{Type: want[i].Type, Payload: []byte("p")}}}, Cancel{ID: id}, Delete{ID: id})
 		}
 	}
 	h.wantReady("twenty types", commands, want...)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 const oldSnapshotsDir = "testdata/snapshots"
@@ -21,7 +22,7 @@ const oldSnapshotsDir = "testdata/snapshots"
 // beside, with the state hash, as text. Both are only ever added to.
 func TestRestore_OldSnapshots(t *testing.T) {
 	t.Parallel()
-	for level := uint32(1); level < FeatureLevel; level++ {
+	for level := uint32(1); level < record.FeatureLevel; level++ {
 		t.Run(fmt.Sprint("level ", level), func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(oldSnapshotsDir, fmt.Sprintf("level-%d.bin", level))
@@ -89,9 +90,9 @@ func describeMachine(m *Machine) string {
 func goOn(t *testing.T, m *Machine) {
 	t.Helper()
 	next := m.header.NextID
-	entry := AppendEntry(nil, Stamp{U: m.Stamp().U + 1, T: m.Stamp().T + 1},
-		SetLevel{Level: FeatureLevel},
-		Submit{Tasks: []NewTask{{Type: "later", Params: []byte("1"), Key: "later-1"}}},
+	entry := AppendEntry(nil, record.Stamp{U: m.Stamp().U + 1, T: m.Stamp().T + 1},
+		SetLevel{Level: record.FeatureLevel},
+		Submit{Tasks: []record.NewTask{{Type: "later", Params: []byte("1"), Key: "later-1"}}},
 		ClaimTask{ID: next, WorkerID: "w9"},
 		Complete{Hold: Hold{ID: next, WorkerID: "w9"}},
 		Tell{Kind: event.Restored, What: "it goes on"},
@@ -105,7 +106,7 @@ func goOn(t *testing.T, m *Machine) {
 			t.Errorf("command %d: %s", i, r.Code)
 		}
 	}
-	if got := m.Get(next); got == nil || got.Status != StatusCompleted {
+	if got := m.Get(next); got == nil || got.Status != record.StatusCompleted {
 		t.Errorf("the task is %+v", got)
 	}
 	mustCheck(t, m)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // Bounds of what an automatic end writes.
@@ -15,23 +16,23 @@ const (
 
 // parentEnd is how a parent ends.
 type parentEnd struct {
-	To          Status // completed, failed or cancelled
-	ProcessorID string // who ended it, "" = nobody: it ended by itself
-	Token       uint64 // of the claim that ended it, 0 = none
-	Result      []byte // JSON, of a completed one; nil = none
-	Error       string // of a failed one
+	To          record.Status // completed, failed or cancelled
+	ProcessorID string        // who ended it, "" = nobody: it ended by itself
+	Token       uint64        // of the claim that ended it, 0 = none
+	Result      []byte        // JSON, of a completed one; nil = none
+	Error       string        // of a failed one
 }
 
 // endParent ends the running parent, whose steps have all ended, and tells so.
 // Nobody holds its finalization from then on; who tried to get it is kept.
 func (m *Machine) endParent(id uint64, end parentEnd) {
 	t := m.edit(id)
-	t.dropFinalizationClaim()
+	t.DropFinalizationClaim()
 	t.WorkerID, t.Token = end.ProcessorID, end.Token
 	switch end.To {
-	case StatusCompleted:
+	case record.StatusCompleted:
 		t.Result = end.Result
-	case StatusFailed:
+	case record.StatusFailed:
 		t.Error = end.Error
 	}
 	m.finish(t, end.To)
@@ -40,9 +41,9 @@ func (m *Machine) endParent(id uint64, end parentEnd) {
 }
 
 // tellParentEnd tells how the parent ended: who finalized it, and the end.
-func (m *Machine) tellParentEnd(t *Task) {
+func (m *Machine) tellParentEnd(t *record.Task) {
 	e := eventOf(event.Cancelled, t)
-	if t.Status == StatusCancelled {
+	if t.Status == record.StatusCancelled {
 		m.tell(&e, 0)
 		return
 	}
@@ -50,35 +51,35 @@ func (m *Machine) tellParentEnd(t *Task) {
 	e.Kind, e.Message = event.Finalized, t.Status.String()
 	m.tell(&e, 0)
 	e.Kind, e.Message = event.Completed, ""
-	if t.Status == StatusFailed {
+	if t.Status == record.StatusFailed {
 		e.Kind, e.Message = event.Failed, t.Error
 	}
 	m.tell(&e, 0)
 }
 
 // autoEnd returns how a parent ends by itself, once all its steps have ended.
-func (m *saved) autoEnd(t *Task) parentEnd {
+func (m *saved) autoEnd(t *record.Task) parentEnd {
 	plan := t.Parent().Plan
 	var completed int
-	var culprit *Task // the first that failed, else the first that was cancelled
+	var culprit *record.Task // the first that failed, else the first that was cancelled
 	for place := range plan.Steps {
 		switch s := m.tasks.Get(t.ID + 1 + uint64(place)); {
-		case s.Status == StatusCompleted:
+		case s.Status == record.StatusCompleted:
 			completed++
-		case culprit == nil, culprit.Status != StatusFailed && s.Status == StatusFailed:
+		case culprit == nil, culprit.Status != record.StatusFailed && s.Status == record.StatusFailed:
 			culprit = s
 		}
 	}
 	if culprit == nil || plan.Continue && completed > 0 {
-		return parentEnd{To: StatusCompleted, Result: m.autoResult(t)}
+		return parentEnd{To: record.StatusCompleted, Result: m.autoResult(t)}
 	}
-	return parentEnd{To: StatusFailed, Error: autoError(plan, culprit)}
+	return parentEnd{To: record.StatusFailed, Error: autoError(plan, culprit)}
 }
 
 // autoError returns the error of a parent that failed because of the step.
-func autoError(plan *Plan, s *Task) string {
+func autoError(plan *record.Plan, s *record.Task) string {
 	text := "step " + plan.Steps[s.StepPlace()].Name
-	if s.Status != StatusFailed {
+	if s.Status != record.StatusFailed {
 		return text + " was cancelled"
 	}
 	return event.Cut(text+" failed: "+s.Error, parentErrorMax)
@@ -87,12 +88,12 @@ func autoError(plan *Plan, s *Task) string {
 // autoResult returns the JSON object of the results of the steps that completed,
 // in the plan's order; of their ids if that is too large. A step's name needs no
 // escaping: the API takes only letters, digits and _ . : - in it.
-func (m *saved) autoResult(t *Task) []byte {
+func (m *saved) autoResult(t *record.Task) []byte {
 	size, fits := m.autoResultSize(t)
 	b := append(make([]byte, 0, size), '{')
 	for place := range t.Parent().Plan.Steps {
 		s := m.tasks.Get(t.ID + 1 + uint64(place))
-		if s.Status != StatusCompleted {
+		if s.Status != record.StatusCompleted {
 			continue
 		}
 		if len(b) > 1 {
@@ -112,11 +113,11 @@ func (m *saved) autoResult(t *Task) []byte {
 
 // autoResultSize returns how long the object of results is, or if that is too
 // large, a bound of how long that of the ids is.
-func (m *saved) autoResultSize(t *Task) (size int, fits bool) {
+func (m *saved) autoResultSize(t *record.Task) (size int, fits bool) {
 	results, ids := len(`{}`), len(`{}`)
 	for place := range t.Parent().Plan.Steps {
 		s := m.tasks.Get(t.ID + 1 + uint64(place))
-		if s.Status != StatusCompleted {
+		if s.Status != record.StatusCompleted {
 			continue
 		}
 		name := len(t.Parent().Plan.Steps[place].Name) + len(`"":,`)
@@ -134,7 +135,7 @@ func (m *saved) autoResultSize(t *Task) (size int, fits bool) {
 const decimalMax = 16
 
 // stepResultLen returns how long appendStepResult's is.
-func stepResultLen(s *Task) int {
+func stepResultLen(s *record.Task) int {
 	switch {
 	case s.ResultPayload != nil:
 		return 2 + base64.StdEncoding.EncodedLen(len(s.ResultPayload))
@@ -146,7 +147,7 @@ func stepResultLen(s *Task) int {
 
 // appendStepResult appends the step's result as JSON: opaque bytes as their
 // base64.
-func appendStepResult(b []byte, s *Task) []byte {
+func appendStepResult(b []byte, s *record.Task) []byte {
 	switch {
 	case s.ResultPayload != nil:
 		b = append(b, '"')

@@ -1,29 +1,21 @@
 package fsm
 
-// What parents take in memory, beside what every task takes. A step has its place
-// in the plan, which it shares, and nothing of its own.
-const (
-	parentBytes       = 320 // the plan and what is derived of its steps, by themselves
-	plannedStepBytes  = 68
-	dependencyBytes   = 4 // of one place in DependsOn and one in dependents
-	finalizationBytes = 96
-	attemptedBytes    = 56 // of one attempt to claim a finalization
-)
+import "github.com/claimq/claimq/fsm/record"
 
 // parentState is what is derived of a parent and its steps. It is there while
 // one of them is.
 type parentState struct {
-	tasks  int32                      // the parent and its steps, those that are included
-	counts [StatusCancelled + 1]int32 // of the steps, by Status
-	asked  int32                      // claimed steps that were asked to be cancelled
-	ended  bool                       // the parent has ended: Machine.endedBytes counts bytes
-	bytes  int64                      // what the steps take
+	tasks  int32                             // the parent and its steps, those that are included
+	counts [record.StatusCancelled + 1]int32 // of the steps, by Status
+	asked  int32                             // claimed steps that were asked to be cancelled
+	ended  bool                              // the parent has ended: Machine.endedBytes counts bytes
+	bytes  int64                             // what the steps take
 	// waiting says by place how many of the step's dependencies have not completed.
 	waiting []uint16
 }
 
 // newParentState returns what is derived of a parent none of whose steps is there.
-func newParentState(p *Plan) *parentState {
+func newParentState(p *record.Plan) *parentState {
 	ps := &parentState{waiting: make([]uint16, len(p.Steps))}
 	for place := range p.Steps {
 		ps.waiting[place] = uint16(len(p.Steps[place].DependsOn))
@@ -33,26 +25,26 @@ func newParentState(p *Plan) *parentState {
 
 // open returns how many steps have not ended.
 func (ps *parentState) open() int {
-	return int(ps.unclaimed() + ps.counts[StatusClaimed])
+	return int(ps.unclaimed() + ps.counts[record.StatusClaimed])
 }
 
 // done returns how many steps have completed or failed.
 func (ps *parentState) done() int32 {
-	return ps.counts[StatusCompleted] + ps.counts[StatusFailed]
+	return ps.counts[record.StatusCompleted] + ps.counts[record.StatusFailed]
 }
 
 // unclaimed returns how many steps have not ended and are not claimed.
 func (ps *parentState) unclaimed() int32 {
-	return ps.counts[StatusPending] + ps.counts[StatusScheduled] + ps.counts[StatusBlocked]
+	return ps.counts[record.StatusPending] + ps.counts[record.StatusScheduled] + ps.counts[record.StatusBlocked]
 }
 
 // unasked returns how many steps are claimed and were not asked to be cancelled.
-func (ps *parentState) unasked() int32 { return ps.counts[StatusClaimed] - ps.asked }
+func (ps *parentState) unasked() int32 { return ps.counts[record.StatusClaimed] - ps.asked }
 
 // joinParent begins what is derived of the task's parent, or of the task if it is
 // one. A task that is neither has no part in it.
-func (m *derived) joinParent(t *Task) {
-	id, plan := parentOf(t)
+func (m *derived) joinParent(t *record.Task) {
+	id, plan := record.ParentOf(t)
 	if plan == nil {
 		return
 	}
@@ -65,8 +57,8 @@ func (m *derived) joinParent(t *Task) {
 }
 
 // quitParent undoes joinParent.
-func (m *derived) quitParent(t *Task) {
-	id, plan := parentOf(t)
+func (m *derived) quitParent(t *record.Task) {
+	id, plan := record.ParentOf(t)
 	if plan == nil {
 		return
 	}
@@ -76,22 +68,9 @@ func (m *derived) quitParent(t *Task) {
 	}
 }
 
-// parentOf returns the id of the task's parent, or its own if it is one, and
-// their plan; nil if it is neither a parent nor a step.
-func parentOf(t *Task) (id uint64, plan *Plan) {
-	o := t.options()
-	switch {
-	case o.Step != nil:
-		return o.Step.ParentID, o.Step.Plan
-	case o.Parent != nil:
-		return t.ID, o.Parent.Plan
-	}
-	return 0, nil
-}
-
 // enterSteps puts a parent or step that takes so many bytes where its fields
 // place it.
-func (m *derived) enterSteps(t *Task, o *Options, bytes int64) {
+func (m *derived) enterSteps(t *record.Task, o *record.Options, bytes int64) {
 	switch {
 	case o.Step != nil:
 		m.countStep(t, o.Step, 1, bytes)
@@ -103,7 +82,7 @@ func (m *derived) enterSteps(t *Task, o *Options, bytes int64) {
 }
 
 // leaveSteps undoes enterSteps.
-func (m *derived) leaveSteps(t *Task, o *Options, bytes int64) {
+func (m *derived) leaveSteps(t *record.Task, o *record.Options, bytes int64) {
 	switch {
 	case o.Step != nil:
 		m.countStep(t, o.Step, -1, -bytes)
@@ -115,34 +94,19 @@ func (m *derived) leaveSteps(t *Task, o *Options, bytes int64) {
 }
 
 // countStep adds by, 1 or -1, steps like t, and their bytes.
-func (m *derived) countStep(t *Task, s *Step, by int32, bytes int64) {
+func (m *derived) countStep(t *record.Task, s *record.Step, by int32, bytes int64) {
 	ps := m.parents[s.ParentID]
 	ps.counts[t.Status] += by
-	if t.Status == StatusClaimed && t.CancelRequested {
+	if t.Status == record.StatusClaimed && t.CancelRequested {
 		ps.asked += by
 	}
 	ps.bytes += bytes
 	if ps.ended {
 		m.endedBytes += bytes
 	}
-	if t.Status == StatusCompleted {
-		for _, place := range s.Plan.Steps[t.StepPlace()].dependents {
+	if t.Status == record.StatusCompleted {
+		for _, place := range s.Plan.Steps[t.StepPlace()].Dependents {
 			ps.waiting[place] -= uint16(by) // wraps round for -1, as it should
 		}
 	}
-}
-
-// bytesOfSteps estimates what parents take beside.
-func bytesOfSteps(o *Options) int {
-	if o.Parent == nil {
-		return 0
-	}
-	n := parentBytes + o.Parent.Plan.bytes
-	if f := o.Parent.Finalization; f != nil {
-		n += finalizationBytes + len(f.ProcessorID)
-		for i := range f.Attempts {
-			n += attemptedBytes + len(f.Attempts[i].ProcessorID) + len(f.Attempts[i].Holder)
-		}
-	}
-	return n
 }

@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/wire"
+import (
+	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/wire"
+)
 
 // Patch changes fields of a task that is not claimed and has not ended: those
 // whose Set flag is true.
@@ -11,7 +14,7 @@ type Patch struct {
 	SetRunAt    bool
 	RunAt       int64 // by T; 0 = at once
 	SetLabels   bool
-	Labels      []Label // as in NewTask
+	Labels      []record.Label // as in NewTask
 }
 
 func (Patch) kind() kind                           { return kindPatch }
@@ -24,11 +27,11 @@ func (m *Machine) patch(c Patch) Result {
 	switch {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
-	case t.Status == StatusClaimed:
+	case t.Status == record.StatusClaimed:
 		return m.refused(CodeTaskAlreadyClaimed, t)
 	case t.Status.Ended():
 		return m.refused(endedCode(t.Status), t)
-	case t.Status == StatusRunning && c.SetRunAt:
+	case t.Status == record.StatusRunning && c.SetRunAt:
 		refusal := m.refused(CodeTaskNotClaimable, t)
 		refusal.Reason = Reason(t.Status.String())
 		return refusal
@@ -38,19 +41,19 @@ func (m *Machine) patch(c Patch) Result {
 		t.Priority = c.Priority
 	}
 	if c.SetLabels {
-		o := *t.options()
+		o := *t.Opts()
 		o.Labels = c.Labels
-		t.setOptions(o)
+		t.SetOptions(o)
 	}
 	switch {
 	case !c.SetRunAt:
-	case t.Status == StatusBlocked:
+	case t.Status == record.StatusBlocked:
 		t.RunAt = c.RunAt // for when it is unblocked
 	default:
 		m.setRunAt(t, c.RunAt)
 	}
 	m.edited(t)
-	if c.SetRunAt && t.Status == StatusScheduled {
+	if c.SetRunAt && t.Status == record.StatusScheduled {
 		m.tellWait(t)
 	}
 	return Result{Task: m.copyOf(t)}
@@ -58,10 +61,10 @@ func (m *Machine) patch(c Patch) Result {
 
 // setRunAt lets the task that is being edited, and that is not claimed, wait
 // until then: it is scheduled, or pending if that is not in the future.
-func (m *saved) setRunAt(t *Task, at int64) {
-	t.RunAt, t.Status = at, StatusPending
+func (m *saved) setRunAt(t *record.Task, at int64) {
+	t.RunAt, t.Status = at, record.StatusPending
 	if at > m.header.Stamp.T {
-		t.Status = StatusScheduled
+		t.Status = record.StatusScheduled
 	}
 }
 
@@ -72,7 +75,7 @@ func (c Patch) appendBody(b []byte) []byte {
 	b = wire.PutBool(b, 4, c.SetRunAt)
 	b = wire.PutInt(b, 5, c.RunAt)
 	b = wire.PutBool(b, 6, c.SetLabels)
-	return appendLabels(b, 7, c.Labels)
+	return record.AppendLabels(b, 7, c.Labels)
 }
 
 func (Patch) decode(r fieldReader) (Command, error) {
@@ -92,7 +95,7 @@ func (Patch) decode(r fieldReader) (Command, error) {
 		case 6:
 			c.SetLabels = r.Bool()
 		case 7:
-			c.Labels = r.label(c.Labels)
+			c.Labels = r.AddLabel(c.Labels)
 		default:
 			r.Unknown()
 		}

@@ -4,18 +4,20 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 func TestMachine_Patches(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	labels := []Label{{"a", "1"}, {"b", ""}}
-	id := s.submit(NewTask{Labels: labels, Priority: 3})
-	next := s.submit(NewTask{Priority: 4})
+	labels := []record.Label{{Name: "a", Value: "1"}, {Name: "b", Value: ""}}
+	id := s.submit(record.NewTask{Labels: labels, Priority: 3})
+	next := s.submit(record.NewTask{Priority: 4})
 	s.wait(5)
 
 	r := s.must(Patch{ID: id, SetPriority: true, Priority: 5})
-	if r.Task.Priority != 5 || r.Task.UpdatedAt != s.T || !cmp.Equal(r.Task.options().Labels, labels) {
+	if r.Task.Priority != 5 || r.Task.UpdatedAt != s.T || !cmp.Equal(r.Task.Opts().Labels, labels) {
 		t.Errorf("another priority makes it %+v", r.Task)
 	}
 	if got := s.must(ClaimNext{WorkerID: "w1", Limit: 1}).Claims[0].Task.ID; got != id {
@@ -23,14 +25,14 @@ func TestMachine_Patches(t *testing.T) {
 	}
 	s.must(Release{Hold: Hold{ID: id, WorkerID: "w1"}})
 
-	other := []Label{{"c", "2"}}
-	if r := s.must(Patch{ID: id, SetLabels: true, Labels: other}); !cmp.Equal(r.Task.options().Labels, other) || r.Task.Priority != 5 {
+	other := []record.Label{{Name: "c", Value: "2"}}
+	if r := s.must(Patch{ID: id, SetLabels: true, Labels: other}); !cmp.Equal(r.Task.Opts().Labels, other) || r.Task.Priority != 5 {
 		t.Errorf("other labels make it %+v", r.Task)
 	}
 	if r := s.must(Patch{ID: id, SetLabels: true}); r.Task.Options != nil {
 		t.Errorf("without labels it has %+v", r.Task.Options)
 	}
-	if s.m.Get(next).Status != StatusPending {
+	if s.m.Get(next).Status != record.StatusPending {
 		t.Error("another task changed")
 	}
 }
@@ -38,23 +40,23 @@ func TestMachine_Patches(t *testing.T) {
 func TestMachine_PatchesRunAt(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	id := s.submit(NewTask{})
+	id := s.submit(record.NewTask{})
 	for _, c := range []struct {
 		at   int64
-		want Status
+		want record.Status
 	}{
-		{s.T + 100, StatusScheduled},
-		{s.T + 200, StatusScheduled},
-		{s.T, StatusPending},
-		{s.T + 100, StatusScheduled},
-		{0, StatusPending},
-		{s.T - 100, StatusPending},
+		{s.T + 100, record.StatusScheduled},
+		{s.T + 200, record.StatusScheduled},
+		{s.T, record.StatusPending},
+		{s.T + 100, record.StatusScheduled},
+		{0, record.StatusPending},
+		{s.T - 100, record.StatusPending},
 	} {
 		r := s.must(Patch{ID: id, SetRunAt: true, RunAt: c.at})
 		if r.Task.Status != c.want || r.Task.RunAt != c.at {
 			t.Errorf("run_at %d: %v, runs at %d", c.at, r.Task.Status, r.Task.RunAt)
 		}
-		if c.want == StatusScheduled {
+		if c.want == record.StatusScheduled {
 			s.due(c.at)
 		} else {
 			s.due(0)
@@ -66,14 +68,14 @@ func TestMachine_RefusesPatches(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
 	ended := func(end func(Hold) Command) uint64 {
-		h := s.claim(s.submit(NewTask{}))
+		h := s.claim(s.submit(record.NewTask{}))
 		s.must(end(h))
 		return h.ID
 	}
-	claimed := s.claim(s.submit(NewTask{})).ID
+	claimed := s.claim(s.submit(record.NewTask{})).ID
 	completed := ended(func(h Hold) Command { return Complete{Hold: h} })
 	failed := ended(func(h Hold) Command { return Fail{Hold: h, Permanent: true} })
-	cancelled := s.submit(NewTask{})
+	cancelled := s.submit(record.NewTask{})
 	s.must(Cancel{ID: cancelled})
 	for id, want := range map[uint64]Code{
 		claimed:   CodeTaskAlreadyClaimed,
@@ -86,7 +88,7 @@ func TestMachine_RefusesPatches(t *testing.T) {
 		if before != nil {
 			before = s.m.copyOf(before)
 		}
-		s.refuse(Patch{ID: id, SetPriority: true, Priority: 9, SetRunAt: true, SetLabels: true, Labels: []Label{{"a", "b"}}}, want)
+		s.refuse(Patch{ID: id, SetPriority: true, Priority: 9, SetRunAt: true, SetLabels: true, Labels: []record.Label{{Name: "a", Value: "b"}}}, want)
 		if diff := cmp.Diff(before, s.m.Get(id)); diff != "" {
 			t.Errorf("a refused patch changed the task (-before +after):\n%s", diff)
 		}
@@ -97,7 +99,7 @@ func TestMachine_RefusesPatches(t *testing.T) {
 func TestMachine_KeepsProgress(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	h := s.claim(s.submit(NewTask{}))
+	h := s.claim(s.submit(record.NewTask{}))
 	before := s.m.Bytes()
 	s.must(Extend{Hold: h, Progress: []byte(`{"done":1}`)})
 	if got := s.m.Bytes() - before; got != int64(len(`{"done":1}`)) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // TestParents_comeToTheirEnd applies random logs. After each entry, a parent whose
@@ -23,12 +25,12 @@ func TestParents_comeToTheirEnd(t *testing.T) {
 			}
 			return a
 		}
-		apply(SetLevel{Level: FeatureLevel})
+		apply(SetLevel{Level: record.FeatureLevel})
 		for range 120 {
 			apply(g.command(m), g.op(m), g.themedSteps(m), g.opOfParent(m))
 		}
 		for _, name := range []string{"mail", "scan", "video"} {
-			apply(SetType{Type: name, Set: TypePaused | TypeMaxClaimed | TypeRateLimit})
+			apply(SetType{Type: name, Set: record.TypePaused | record.TypeMaxClaimed | record.TypeRateLimit})
 		}
 		for idle := 0; idle < 3; idle++ { // time alone may be what is missing
 			g.stamp.T += 30 * dayMS
@@ -42,7 +44,7 @@ func TestParents_comeToTheirEnd(t *testing.T) {
 			}
 		}
 		for id, left := range m.tasks.All() {
-			waits := left.Status == StatusRunning && left.Parent().Plan.ByClaim && m.parents[id].open() == 0
+			waits := left.Status == record.StatusRunning && left.Parent().Plan.ByClaim && m.parents[id].open() == 0
 			if !left.Status.Ended() && !waits {
 				t.Errorf("seed %d: task %d is %v for ever: %+v", seed, id, left.Status, *left)
 			}
@@ -54,7 +56,7 @@ func TestParents_comeToTheirEnd(t *testing.T) {
 // has ended without being completed.
 func (m *Machine) checkProgress() error {
 	for id, t := range m.tasks.All() {
-		if ps := m.parents[id]; t.Status == StatusRunning && ps.open() > 0 && ps.open() == int(ps.counts[StatusBlocked]) {
+		if ps := m.parents[id]; t.Status == record.StatusRunning && ps.open() > 0 && ps.open() == int(ps.counts[record.StatusBlocked]) {
 			return fmt.Errorf("the steps of %d that have not ended are all blocked", id)
 		}
 	}

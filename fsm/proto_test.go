@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
 )
 
@@ -155,66 +156,66 @@ func (s schema) value(field schemaField, typ protowire.Type, b []byte, seen map[
 
 // Records with every field set.
 var (
-	fullHeader = header{
+	fullHeader = record.Header{
 		Index: 1000, Ahead: 70_000, Stamp: fullStamp, Level: 1, NextID: 1 << 52, NextToken: 77, NextRequest: 9,
 		Chain:      math.MaxUint64,
 		PageSecret: tokenHash("page"),
 		Defaults:   fullDefaults().Defaults,
-		JoinTokens: []*JoinToken{{Hash: tokenHash("one"), CreatedAt: 1_780_000_000_000, ExpiresAt: 1_780_003_600_000, Uses: 2, UsedBy: []string{fullNode.UUID}}},
+		JoinTokens: []*record.JoinToken{{Hash: tokenHash("one"), CreatedAt: 1_780_000_000_000, ExpiresAt: 1_780_003_600_000, Uses: 2, UsedBy: []string{fullNode.UUID}}},
 	}
 	fullTrailHeader = trail.Header{
 		Bounds: trail.Bounds{Bytes: 64 << 20, AgeMS: 86_400_000}, Newest: event.Pos{Index: 1000, Sub: math.MaxUint32},
 		Gone: event.Pos{Index: 500, Sub: 1}, End: math.MaxUint64,
 	}
-	fullCounts = recordCounts{tasks: 1, requests: 2, nodes: 3, types: 4, gone: 5, trail: 6, schedules: 7}
-	fullThen   = Then{
-		Submitted: []FollowUp{{ID: 1<<53 - 3, Created: true}, {ID: 1, Created: true}},
-		Claims:    []ClaimRef{{TaskID: 2, Token: 78}, {TaskID: 3, Token: 79}},
+	fullCounts = record.Counts{Tasks: 1, Requests: 2, Nodes: 3, Types: 4, Gone: 5, Trail: 6, Schedules: 7}
+	fullThen   = record.Then{
+		Submitted: []record.FollowUp{{ID: 1<<53 - 3, Created: true}, {ID: 1, Created: true}},
+		Claims:    []record.ClaimRef{{TaskID: 2, Token: 78}, {TaskID: 3, Token: 79}},
 	}
-	fullBackoff = Backoff{InitialMS: 1000, MaxMS: 86_400_000, Factor: 2_000_000, Jitter: 200_000}
-	fullTask    = Task{
+	fullBackoff = record.Backoff{InitialMS: 1000, MaxMS: 86_400_000, Factor: 2_000_000, Jitter: 200_000}
+	fullTask    = record.Task{
 		ID: 1<<53 - 1, Type: "mail", Params: []byte(`{"to":"ann"}`), Payload: []byte{0, 255}, Priority: math.MinInt32,
-		MaxAttempts: 3, Attempts: 2, Key: "order-17", LeaseMS: 60_000, Status: StatusClaimed, WorkerID: "worker-1",
+		MaxAttempts: 3, Attempts: 2, Key: "order-17", LeaseMS: 60_000, Status: record.StatusClaimed, WorkerID: "worker-1",
 		Token: 76, LeaseSeq: 4, ClaimLeaseMS: 30_000, LeaseEndU: 86_430_001, ClaimedAt: 1_780_000_000_001,
 		CreatedAt: 1_780_000_000_000, UpdatedAt: 1_780_000_000_002, CompletedAt: 1_780_000_000_003,
 		Result: []byte(`"done"`), ResultPayload: []byte{1}, Error: "mailbox full",
-		Log: []Attempt{
-			{WorkerID: "worker-2", Token: 75, ClaimedAt: 3, EndedAt: 4, Outcome: OutcomeCancelled, Error: "mailbox full"},
-			{WorkerID: "worker-1", Token: 76, ClaimedAt: 1_780_000_000_001, EndedAt: 1, Outcome: OutcomeCompleted, Error: "e"},
+		Log: []record.Attempt{
+			{WorkerID: "worker-2", Token: 75, ClaimedAt: 3, EndedAt: 4, Outcome: record.OutcomeCancelled, Error: "mailbox full"},
+			{WorkerID: "worker-1", Token: 76, ClaimedAt: 1_780_000_000_001, EndedAt: 1, Outcome: record.OutcomeCompleted, Error: "e"},
 		},
 		RunAt: 1_780_000_000_004, RemoveAt: 1_780_086_400_003, CancelRequested: true, Progress: []byte(`{"done":7}`),
-		Options: &Options{
-			ExpiresAt: 1_780_000_000_005, Backoff: &fullBackoff, RetentionMS: KeepNone,
-			Labels: []Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, KeyOfType: true,
+		Options: &record.Options{
+			ExpiresAt: 1_780_000_000_005, Backoff: &fullBackoff, RetentionMS: record.KeepNone,
+			Labels: []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, KeyOfType: true,
 			Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-			Parent:      fullParent(), Step: &Step{ParentID: 1<<53 - 2}, // no task is both
+			Parent:      fullParent(), Step: &record.Step{ParentID: 1<<53 - 2}, // no task is both
 		},
 		Then: &fullThen,
 	}
-	fullRequest = request{
-		ID: "request-1", WorkerID: "worker-1", Choice: math.MaxUint64, Claims: []ClaimRef{{1, 2}, {300, 301}},
+	fullRequest = record.Request{
+		ID: "request-1", WorkerID: "worker-1", Choice: math.MaxUint64, Claims: []record.ClaimRef{{TaskID: 1, Token: 2}, {TaskID: 300, Token: 301}},
 		Live: 2, ForgetU: 600_000,
 	}
-	fullNode = NodeRecord{
+	fullNode = record.NodeRecord{
 		UUID: "0196e0a2-7c1e-7d5c-9b1e-0d3b5a7f1c11", NodeID: "n1", PeerAddr: "127.0.0.1:7401",
 		HTTPAddr: "http://127.0.0.1:7400", Version: "1.0.0", Level: 1, Nonvoter: true,
 	}
-	fullType = typeRecord{
+	fullType = record.TaskType{
 		Name: "mail", Bucket: 2_500_000_000, BucketT: 1_780_000_000_000,
-		Settings: TypeSettings{
+		Settings: record.TypeSettings{
 			Paused: true, MaxClaimed: 10, RateLimit: 2_500_000, LeaseMS: 100, LimitSet: true, MaxAttempts: 5,
-			Backoff: &fullBackoff, RetentionMS: KeepForever,
+			Backoff: &fullBackoff, RetentionMS: record.KeepForever,
 		},
 	}
-	fullGone = gone{
-		Key: "order-17", KeyOfType: true, Type: "mail", Status: StatusCompleted, WorkerID: "worker-1", Token: 76, Outcome: OutcomeCompleted,
+	fullGone = record.Gone{
+		Key: "order-17", KeyOfType: true, Type: "mail", Status: record.StatusCompleted, WorkerID: "worker-1", Token: 76, Outcome: record.OutcomeCompleted,
 		Same: math.MaxUint64, Then: &fullThen, ForgetU: 600_000,
 	}
 	fullTrail = trail.Saved{
 		Start: math.MaxUint64 - trail.ChunkBytes, Events: []byte{0, 255},
 		Base: trail.Base{Pos: event.Pos{Index: 501, Sub: math.MaxUint32}, T: 1_780_000_000_000, Task: 1<<53 - 1, Token: 1<<53 - 2},
 	}
-	fullSchedule = ScheduleView{
+	fullSchedule = record.ScheduleView{
 		Schedule: keyCommands()[3].(SetSchedule).Schedule, Version: math.MaxUint64, LastTaskID: 1<<53 - 1,
 		LastRunAt: 1_780_000_000_001, Skipped: math.MaxUint64, CreatedAt: 1_780_000_000_002, UpdatedAt: 1_780_000_000_003,
 	}
@@ -222,23 +223,23 @@ var (
 )
 
 // fullRecords returns the full records as the snapshot has them, by kind.
-func fullRecords() map[recordKind][]byte {
-	return map[recordKind][]byte{
-		recordHeader:   appendHeaderRecord(nil, &fullHeader, &fullTrailHeader, fullCounts),
-		recordTask:     appendTaskRecord(nil, &fullTask),
-		recordRequest:  appendRequestRecord(nil, 8, &fullRequest),
-		recordNode:     appendNodeRecord(nil, fullNode),
-		recordType:     appendTypeRecord(nil, &fullType),
-		recordGone:     appendGoneRecord(nil, 1<<53-1, &fullGone),
-		recordTrail:    trail.AppendRecord(nil, &fullTrail),
-		recordSchedule: appendScheduleRecord(nil, &fullSchedule),
-		recordEnd:      appendEndRecord(nil, fullCounts, fullHash),
+func fullRecords() map[record.Kind][]byte {
+	return map[record.Kind][]byte{
+		record.KindHeader:   record.AppendHeader(nil, &fullHeader, &fullTrailHeader, fullCounts),
+		record.KindTask:     record.AppendTask(nil, &fullTask),
+		record.KindRequest:  record.AppendRequest(nil, 8, &fullRequest),
+		record.KindNode:     record.AppendNode(nil, fullNode),
+		record.KindType:     record.AppendType(nil, &fullType),
+		record.KindGone:     record.AppendGone(nil, 1<<53-1, &fullGone),
+		record.KindTrail:    trail.AppendRecord(nil, &fullTrail),
+		record.KindSchedule: record.AppendSchedule(nil, &fullSchedule),
+		record.KindEnd:      record.AppendEnd(nil, fullCounts, fullHash),
 	}
 }
 
-var recordNames = map[recordKind]string{
-	recordHeader: "HeaderRecord", recordTask: "TaskRecord", recordRequest: "RequestRecord",
-	recordNode: "NodeRecord", recordType: "TypeRecord", recordGone: "GoneRecord", recordTrail: "TrailRecord", recordSchedule: "ScheduleRecord", recordEnd: "EndRecord",
+var recordNames = map[record.Kind]string{
+	record.KindHeader: "HeaderRecord", record.KindTask: "TaskRecord", record.KindRequest: "RequestRecord",
+	record.KindNode: "NodeRecord", record.KindType: "TypeRecord", record.KindGone: "GoneRecord", record.KindTrail: "TrailRecord", record.KindSchedule: "ScheduleRecord", record.KindEnd: "EndRecord",
 }
 
 // Every field that is written is in fsm.proto with its number and type, and
@@ -254,9 +255,9 @@ func TestProto_IsWhatIsWritten(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for kind, record := range fullRecords() {
+	for kind, packed := range fullRecords() {
 		numbers[recordNames[kind]] = int(kind)
-		if err := s.walk(recordNames[kind], record, seen); err != nil {
+		if err := s.walk(recordNames[kind], packed, seen); err != nil {
 			t.Error(err)
 		}
 	}
@@ -287,10 +288,10 @@ func TestProto_EnumsAreTheConstants(t *testing.T) {
 			"ACTION_NONE": 0, "ACTION_RETRY": int(ActionRetry), "ACTION_CANCEL": int(ActionCancel), "ACTION_DELETE": int(ActionDelete),
 		},
 	}
-	for i := StatusPending; i.String() != ""; i++ {
+	for i := record.StatusPending; i.String() != ""; i++ {
 		want["Status"]["STATUS_"+strings.ToUpper(i.String())] = int(i)
 	}
-	for i := OutcomeCompleted; i.String() != ""; i++ {
+	for i := record.OutcomeCompleted; i.String() != ""; i++ {
 		want["Outcome"]["OUTCOME_"+strings.ToUpper(i.String())] = int(i)
 	}
 	if diff := cmp.Diff(want, s.enums); diff != "" {
@@ -350,43 +351,43 @@ func noZero(t *testing.T, path string, v reflect.Value) {
 
 func TestRecords_RoundTrip(t *testing.T) {
 	t.Parallel()
-	records, names := fullRecords(), &interner{}
-	check := func(kind recordKind, want any, decode func(*fieldReader) any) {
+	records, names := fullRecords(), &record.Names{}
+	check := func(kind record.Kind, want any, decode func(*record.Reader) any) {
 		t.Helper()
-		r := fieldsOf(records[kind])
+		r := record.ReaderOf(records[kind])
 		got := decode(&r)
 		if r.Err != nil {
 			t.Errorf("%v: %v", kind, r.Err)
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(recordCounts{}, trail.Saved{}, trail.Base{}, Plan{}, PlannedStep{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(record.Counts{}, trail.Saved{}, trail.Base{}, record.Plan{}, record.PlannedStep{})); diff != "" {
 			t.Errorf("%v (-encoded +decoded):\n%s", kind, diff)
 		}
 	}
-	check(recordHeader, []any{fullHeader, fullTrailHeader, fullCounts}, func(r *fieldReader) any {
-		h, of, n := decodeHeaderRecord(r)
+	check(record.KindHeader, []any{fullHeader, fullTrailHeader, fullCounts}, func(r *record.Reader) any {
+		h, of, n := record.DecodeHeader(r)
 		return []any{h, of, n}
 	})
-	check(recordTask, &fullTask, func(r *fieldReader) any { return decodeTaskRecord(r, names) })
-	check(recordRequest, []any{uint64(8), &fullRequest}, func(r *fieldReader) any {
-		seq, q := decodeRequestRecord(r, names)
+	check(record.KindTask, &fullTask, func(r *record.Reader) any { return record.DecodeTask(r, names) })
+	check(record.KindRequest, []any{uint64(8), &fullRequest}, func(r *record.Reader) any {
+		seq, q := record.DecodeRequest(r, names)
 		return []any{seq, q}
 	})
-	check(recordNode, fullNode, func(r *fieldReader) any { return decodeNodeRecord(r) })
-	check(recordType, &fullType, func(r *fieldReader) any { return decodeTypeRecord(r, names) })
-	check(recordGone, []any{uint64(1<<53 - 1), &fullGone}, func(r *fieldReader) any {
-		id, g := decodeGoneRecord(r, names)
+	check(record.KindNode, fullNode, func(r *record.Reader) any { return record.DecodeNode(r) })
+	check(record.KindType, &fullType, func(r *record.Reader) any { return record.DecodeType(r, names) })
+	check(record.KindGone, []any{uint64(1<<53 - 1), &fullGone}, func(r *record.Reader) any {
+		id, g := record.DecodeGone(r, names)
 		return []any{id, g}
 	})
-	check(recordTrail, fullTrail, func(r *fieldReader) any {
+	check(record.KindTrail, fullTrail, func(r *record.Reader) any {
 		c, err := trail.ReadChunk(&r.Reader)
 		if err != nil {
 			return err
 		}
 		return c.Saved
 	})
-	check(recordSchedule, &fullSchedule, func(r *fieldReader) any { return decodeScheduleRecord(r) })
-	check(recordEnd, []any{fullCounts, fullHash}, func(r *fieldReader) any {
-		n, hash := decodeEndRecord(r)
+	check(record.KindSchedule, &fullSchedule, func(r *record.Reader) any { return record.DecodeSchedule(r) })
+	check(record.KindEnd, []any{fullCounts, fullHash}, func(r *record.Reader) any {
+		n, hash := record.DecodeEnd(r)
 		return []any{n, hash}
 	})
 }

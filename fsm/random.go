@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // pick draws a number below total: from a hash of the log index, the command's place
@@ -126,15 +127,5 @@ func (d *draw) taken() {
 // hashOfPick returns the hash that a random claim goes by. It decides what is
 // in the state, so it never changes.
 func hashOfPick(index uint64, place, pick int) uint64 {
-	return uint64(fnvOffset.uint64(index).uint64(uint64(place)).uint64(uint64(pick)).mixed())
-}
-
-// mixed spreads every bit of the hash over all of them: FNV alone leaves
-// neighbours alike.
-func (h fnv) mixed() fnv {
-	h ^= h >> 32
-	h *= 0xd6e8feb86659fd93
-	h ^= h >> 32
-	h *= 0xd6e8feb86659fd93
-	return h ^ h>>32
+	return uint64(record.HashStart.Number(index).Number(uint64(place)).Number(uint64(pick)).Mixed())
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // randomPlainly returns the ids that the claim takes when its command is the
@@ -15,22 +17,22 @@ import (
 // attempts left and id, k by the hash. There must be no limits.
 func (m *Machine) randomPlainly(c ClaimNext, index uint64, place int) []uint64 {
 	ready, _ := m.claimablePlainly()
-	var all []*Task
+	var all []*record.Task
 	if c.Types == nil { // by attempts left, type and id
 		for _, name := range slices.Sorted(maps.Keys(ready)) {
 			all = append(all, ready[name]...)
 		}
-		leftOf := func(t *Task) int32 {
+		leftOf := func(t *record.Task) int32 {
 			if t.MaxAttempts == 0 {
 				return 1001
 			}
 			return min(1001, t.MaxAttempts-t.Attempts)
 		}
-		slices.SortStableFunc(all, func(a, b *Task) int { return int(leftOf(a) - leftOf(b)) })
-		all = slices.DeleteFunc(all, func(t *Task) bool { return leftOf(t) <= c.MoreAttempts })
+		slices.SortStableFunc(all, func(a, b *record.Task) int { return int(leftOf(a) - leftOf(b)) })
+		all = slices.DeleteFunc(all, func(t *record.Task) bool { return leftOf(t) <= c.MoreAttempts })
 	}
 	for _, name := range c.Types {
-		byLeft := map[int32][]*Task{}
+		byLeft := map[int32][]*record.Task{}
 		for _, t := range ready[name] {
 			left := int32(1001)
 			if t.MaxAttempts > 0 {
@@ -61,7 +63,7 @@ func TestRandom_TakesTheKth(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
 	for i := range 200 {
-		task := NewTask{Type: []string{"mail", "scan", "video"}[i%3], Payload: []byte("p"), Priority: int32(i % 5 * (i % 2)), MaxAttempts: int32(i % 4)}
+		task := record.NewTask{Type: []string{"mail", "scan", "video"}[i%3], Payload: []byte("p"), Priority: int32(i % 5 * (i % 2)), MaxAttempts: int32(i % 4)}
 		if i%7 == 0 {
 			task.Group = "g"
 		}
@@ -99,9 +101,9 @@ func TestRandom_TakesAll(t *testing.T) {
 	t.Parallel()
 	for _, types := range [][]string{{"mail", "scan"}, nil} {
 		h := newLifeHarness(t)
-		h.submit(30, NewTask{Type: "mail", Payload: []byte("p")})
-		h.submit(30, NewTask{Type: "scan", Payload: []byte("p"), Priority: 1})
-		h.submit(30, NewTask{Type: "scan", Payload: []byte("p"), Priority: 2})
+		h.submit(30, record.NewTask{Type: "mail", Payload: []byte("p")})
+		h.submit(30, record.NewTask{Type: "scan", Payload: []byte("p"), Priority: 1})
+		h.submit(30, record.NewTask{Type: "scan", Payload: []byte("p"), Priority: 2})
 		claim := ClaimNext{WorkerID: "w1", Types: types, SortBy: SortRandom, Limit: 41}
 		for _, want := range []int{41, 41, 8, 0} {
 			if got := len(h.do(claim).Claims); got != want {
@@ -143,7 +145,7 @@ func TestRandom_IsSpread(t *testing.T) {
 func TestMoreAttempts(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	for _, n := range []NewTask{
+	for _, n := range []record.NewTask{
 		{Type: "mail", MaxAttempts: 1, Priority: 9}, // 1
 		{Type: "mail", MaxAttempts: 2},              // 2
 		{Type: "scan", MaxAttempts: 3},              // 3

@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/record"
+
 // Rates are counted in slots of rateSlotMS by T; of the oldest one that the
 // window reaches into, the part inside counts as if its tasks had come evenly.
 const (
@@ -54,7 +56,7 @@ func (r *typeRates) at(t int64) (perS [rateKinds]int64) {
 		}
 	}
 	for kind := range perS {
-		perS[kind] = perS[kind] * millionths / (rateSlotMS * rateWindowMS / msInSecond)
+		perS[kind] = perS[kind] * millionths / (rateSlotMS * rateWindowMS / record.MSInSecond)
 	}
 	return perS
 }
@@ -97,7 +99,7 @@ type Activity struct {
 
 // Activity returns that of all tasks, and calls each with that of every type, sorted by
 // name. The total counts the tasks of types that went, too.
-func (m *Machine) Activity(now Stamp, each func(name string, a Activity)) Activity {
+func (m *Machine) Activity(now record.Stamp, each func(name string, a Activity)) Activity {
 	all := activityOf(&m.rates.ever, &m.counts)
 	m.byName.Scan(func(name string, ts *typeState) bool {
 		a := activityOf(&ts.rates.ever, &ts.counts)
@@ -111,9 +113,9 @@ func (m *Machine) Activity(now Stamp, each func(name string, a Activity)) Activi
 	return all
 }
 
-func activityOf(ever *[rateKinds]uint64, counts *[StatusCancelled + 1]int64) Activity {
+func activityOf(ever *[rateKinds]uint64, counts *[record.StatusCancelled + 1]int64) Activity {
 	return Activity{
 		Submitted: ever[rateSubmitted], Completed: ever[rateCompleted], Failed: ever[rateFailed],
-		Pending: counts[StatusPending], Claimed: counts[StatusClaimed],
+		Pending: counts[record.StatusPending], Claimed: counts[record.StatusClaimed],
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // Every event of the last minute counts, those of the slot that is partly
@@ -49,7 +51,7 @@ func TestRates(t *testing.T) {
 	}
 	h.stamp.T += rateSlotMS - h.stamp.T%rateSlotMS
 	begun := h.stamp
-	h.submit(60, NewTask{Type: "mail", MaxAttempts: 1})
+	h.submit(60, record.NewTask{Type: "mail", MaxAttempts: 1})
 	want("submitted", 1_000_000, 0, 0)
 	c := h.claims("mail", 10, 10)
 	for _, x := range c[:6] {
@@ -72,21 +74,21 @@ func TestRates(t *testing.T) {
 		}
 		mustCheck(t, h.m)
 	}
-	undone(Submit{Tasks: []NewTask{{Type: "mail"}}}, Cancel{ID: 50}, Delete{ID: 50})
+	undone(Submit{Tasks: []record.NewTask{{Type: "mail"}}}, Cancel{ID: 50}, Delete{ID: 50})
 	want("undone", 1_000_000, 100_000, 50_000)
 	// Also if nothing is left of the type in the midst of it.
-	h.submit(1, NewTask{Type: "scan"})
+	h.submit(1, record.NewTask{Type: "scan"})
 	undone(Cancel{ID: 61}, Delete{ID: 61})
 	if v, _ := h.m.Type("scan", h.stamp); v.SubmittedPerS != 16_666 {
 		t.Errorf("undone, the rate of the other type is %d", v.SubmittedPerS)
 	}
 	// Results are the same on all nodes, so rates are not in them.
-	if v := h.set("mail", TypePaused, TypeSettings{Paused: true}); v.SubmittedPerS != 0 {
+	if v := h.set("mail", record.TypePaused, record.TypeSettings{Paused: true}); v.SubmittedPerS != 0 {
 		t.Errorf("a result has rates: %+v", v)
 	}
 	h.do(Cancel{ID: 61})
 	h.do(Delete{ID: 61})
-	h.submit(1, NewTask{Type: "scan"})
+	h.submit(1, record.NewTask{Type: "scan"})
 	h.do(Cancel{ID: 62})
 	h.do(Delete{ID: 62}) // and the type goes
 	var byType []Activity

@@ -7,16 +7,17 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // typeState is what is kept of a task type while it has tasks or settings.
 type typeState struct {
-	index.Contender                            // among the types
-	name            string                     // shared by all its tasks
-	tasks           int64                      // of any status
-	oldest          uint64                     // the pending task that was submitted first, 0 if none is; set by place
-	counts          [StatusCancelled + 1]int64 // by Status
-	record          *typeRecord                // nil if it has no settings
+	index.Contender                                   // among the types
+	name            string                            // shared by all its tasks
+	tasks           int64                             // of any status
+	oldest          uint64                            // the pending task that was submitted first, 0 if none is; set by place
+	counts          [record.StatusCancelled + 1]int64 // by Status
+	record          *record.TaskType                  // nil if it has no settings
 
 	// Its claimable tasks, as far as the type does not forbid it.
 	queues []*index.Queue   // by attempts left, ascending; none is empty
@@ -74,7 +75,7 @@ const attemptsLeftNone = AttemptsLeftMax + 1
 
 // attemptsLeftOf returns how many attempts the task has left, at most
 // attemptsLeftNone.
-func attemptsLeftOf(t *Task) int32 {
+func attemptsLeftOf(t *record.Task) int32 {
 	if t.MaxAttempts == 0 {
 		return attemptsLeftNone
 	}
@@ -83,7 +84,7 @@ func attemptsLeftOf(t *Task) int32 {
 
 // add adds a claimable task that is not there yet. The type must be placed
 // afterwards.
-func (ts *typeState) add(t *Task) {
+func (ts *typeState) add(t *record.Task) {
 	left := attemptsLeftOf(t)
 	at, known := ts.findQueue(left)
 	if !known {
@@ -105,7 +106,7 @@ func (ts *typeState) add(t *Task) {
 
 // remove removes a claimable task that is there. The type must be placed
 // afterwards.
-func (ts *typeState) remove(t *Task) {
+func (ts *typeState) remove(t *record.Task) {
 	at, _ := ts.findQueue(attemptsLeftOf(t))
 	q := ts.queues[at]
 	q.Remove(t.Priority, t.ID)
@@ -146,7 +147,7 @@ func (ts *typeState) standingAt(t int64) (s standing, opensAt int64) {
 	case ts.record.Settings.Paused || ts.slots() <= 0:
 		return typeClosed, 0
 	}
-	if at := ts.record.claimableAt(t); at > t {
+	if at := ts.record.ClaimableAt(t); at > t {
 		return typeWaits, at
 	}
 	return typeOpen, 0
@@ -155,9 +156,9 @@ func (ts *typeState) standingAt(t int64) (s standing, opensAt int64) {
 // slots returns how many more claims the type may have at a time.
 func (ts *typeState) slots() int64 {
 	if ts.record == nil || ts.record.Settings.MaxClaimed <= 0 {
-		return noLimit
+		return record.NoLimit
 	}
-	return int64(ts.record.Settings.MaxClaimed) - ts.counts[StatusClaimed]
+	return int64(ts.record.Settings.MaxClaimed) - ts.counts[record.StatusClaimed]
 }
 
 // hasLimits reports whether the type has a limit of claims.
@@ -309,7 +310,7 @@ func (m *Machine) noteReady(ts *typeState, before bool) {
 		n = ts.ready
 	}
 	if ts.hasLimits() {
-		n = int(min(int64(max(n, 1)), ts.slots(), ts.record.claimsAt(m.header.Stamp.T)))
+		n = int(min(int64(max(n, 1)), ts.slots(), ts.record.ClaimsAt(m.header.Stamp.T)))
 	}
 	switch {
 	case n == 0:
@@ -332,10 +333,22 @@ func (m *Machine) Openings(t int64) (due []ReadyTasks, next int64, ok bool) {
 			return false
 		}
 		ts := m.types[o.name]
-		if n := min(int64(ts.ready), ts.slots(), ts.record.claimsAt(t)); n > 0 {
+		if n := min(int64(ts.ready), ts.slots(), ts.record.ClaimsAt(t)); n > 0 {
 			due = append(due, ReadyTasks{Type: o.name, Count: int(n)})
 		}
 		return true
 	})
 	return due, next, ok
+}
+
+// NameOfType returns the type's name, the string that all its tasks share if there
+// are any.
+func (m *derived) NameOfType(name []byte) string {
+	if ts := m.recent; ts != nil && ts.name == string(name) {
+		return ts.name
+	}
+	if ts := m.types[string(name)]; ts != nil {
+		return ts.name
+	}
+	return string(name)
 }

@@ -8,13 +8,14 @@ import (
 	"slices"
 
 	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // checkReady compares what claims would find, and all that is in the indexes
 // for it, with what the saved records say, computed plainly.
 func (m *Machine) checkReady() error {
 	ready, behind := m.claimablePlainly()
-	var any []*Task
+	var any []*record.Task
 	var openings []opening
 	for name, ts := range m.types {
 		if err := m.checkQueues(ts, ready[name], behind[name]); err != nil {
@@ -49,14 +50,14 @@ func (m *Machine) checkReady() error {
 
 // checkLadder compares what the ladder finds, once it is up to date, with a search of what
 // can be claimed; before, whether there is something is told from what is stale.
-func (m *Machine) checkLadder(any []*Task) error {
+func (m *Machine) checkLadder(any []*record.Task) error {
 	for at, ts := range m.stale {
 		if ts.stale != at+1 || m.types[ts.name] != ts {
 			return fmt.Errorf("stale type %q is at %d, not %d, or forgotten", ts.name, at+1, ts.stale)
 		}
 	}
 	for _, left := range []int32{0, 1, 2, 3, 1000} {
-		above := slices.DeleteFunc(slices.Clone(any), func(t *Task) bool { return attemptsLeftOf(t) <= left })
+		above := slices.DeleteFunc(slices.Clone(any), func(t *record.Task) bool { return attemptsLeftOf(t) <= left })
 		if got := m.anyAbove(left, m.header.Stamp.T); got != (len(above) > 0) {
 			return fmt.Errorf("something with more than %d attempts left: %v, there are %d", left, got, len(above))
 		}
@@ -66,7 +67,7 @@ func (m *Machine) checkLadder(any []*Task) error {
 	}
 	m.climb()
 	for _, left := range []int32{0, 1, 2, 3, 1000} {
-		above := slices.DeleteFunc(slices.Clone(any), func(t *Task) bool { return attemptsLeftOf(t) <= left })
+		above := slices.DeleteFunc(slices.Clone(any), func(t *record.Task) bool { return attemptsLeftOf(t) <= left })
 		if got := m.ladder.Count(left); got != len(above) {
 			return fmt.Errorf("%d tasks with more than %d attempts left, want %d", got, left, len(above))
 		}
@@ -81,24 +82,24 @@ func (m *Machine) checkLadder(any []*Task) error {
 
 // claimablePlainly returns, by type and in id order, the pending tasks that no
 // other task of their group holds back, and those that one does.
-func (m *Machine) claimablePlainly() (ready, behind map[string][]*Task) {
+func (m *Machine) claimablePlainly() (ready, behind map[string][]*record.Task) {
 	type name struct{ of, group string }
 	heads, claimed := map[name]uint64{}, map[name]bool{}
 	for id, t := range m.tasks.All() {
-		if t.Status.Ended() || t.options().Group == "" || t.Status == StatusBlocked {
+		if t.Status.Ended() || t.Opts().Group == "" || t.Status == record.StatusBlocked {
 			continue
 		}
-		n := name{t.Type, t.options().Group}
+		n := name{t.Type, t.Opts().Group}
 		if heads[n] == 0 {
 			heads[n] = id
 		}
-		claimed[n] = claimed[n] || t.Status == StatusClaimed
+		claimed[n] = claimed[n] || t.Status == record.StatusClaimed
 	}
-	ready, behind = map[string][]*Task{}, map[string][]*Task{}
+	ready, behind = map[string][]*record.Task{}, map[string][]*record.Task{}
 	for id, t := range m.tasks.All() {
-		n := name{t.Type, t.options().Group}
+		n := name{t.Type, t.Opts().Group}
 		switch {
-		case t.Status != StatusPending:
+		case t.Status != record.StatusPending:
 		case n.group != "" && (heads[n] != id || claimed[n]):
 			behind[t.Type] = append(behind[t.Type], t)
 		default:
@@ -112,7 +113,7 @@ func (m *Machine) claimablePlainly() (ready, behind map[string][]*Task) {
 func (m *Machine) standingPlainly(name string, ready int) (standing, int64) {
 	claimed := int32(0)
 	for _, t := range m.tasks.All() {
-		if t.Type == name && t.Status == StatusClaimed {
+		if t.Type == name && t.Status == record.StatusClaimed {
 			claimed++
 		}
 	}
@@ -144,8 +145,8 @@ func (m *Machine) standingPlainly(name string, ready int) (standing, int64) {
 }
 
 // checkQueues checks the indexes of one type.
-func (m *Machine) checkQueues(ts *typeState, ready, behind []*Task) error {
-	ids := func(tasks []*Task) (ids []uint64) {
+func (m *Machine) checkQueues(ts *typeState, ready, behind []*record.Task) error {
+	ids := func(tasks []*record.Task) (ids []uint64) {
 		for _, t := range tasks {
 			ids = append(ids, t.ID)
 		}
@@ -157,7 +158,7 @@ func (m *Machine) checkQueues(ts *typeState, ready, behind []*Task) error {
 	if ts.ready != len(ready) {
 		return fmt.Errorf("%d tasks are ready, want %d", ts.ready, len(ready))
 	}
-	byLeft := map[int32][]*Task{}
+	byLeft := map[int32][]*record.Task{}
 	for _, t := range ready {
 		left := int32(1001)
 		if t.MaxAttempts > 0 {
@@ -182,8 +183,8 @@ func (m *Machine) checkQueues(ts *typeState, ready, behind []*Task) error {
 	}
 	groups := map[string][]uint64{}
 	for id, t := range m.tasks.All() {
-		if t.Type == ts.name && !t.Status.Ended() && t.Status != StatusBlocked && t.options().Group != "" {
-			groups[t.options().Group] = append(groups[t.options().Group], id)
+		if t.Type == ts.name && !t.Status.Ended() && t.Status != record.StatusBlocked && t.Opts().Group != "" {
+			groups[t.Opts().Group] = append(groups[t.Opts().Group], id)
 		}
 	}
 	for name, ids := range groups {
@@ -197,7 +198,7 @@ func (m *Machine) checkQueues(ts *typeState, ready, behind []*Task) error {
 	return nil
 }
 
-func checkQueue(q *index.Queue, tasks []*Task) error {
+func checkQueue(q *index.Queue, tasks []*record.Task) error {
 	if q.Len() != len(tasks) {
 		return fmt.Errorf("%d tasks, want %d", q.Len(), len(tasks))
 	}
@@ -226,7 +227,7 @@ func (m *Machine) checkRecords() error {
 			return fmt.Errorf("settings of %q are out of order", r.Name)
 		case ts == nil || ts.record != r:
 			return fmt.Errorf("type %q does not have its settings", r.Name)
-		case r.Settings == (TypeSettings{}):
+		case r.Settings == (record.TypeSettings{}):
 			return fmt.Errorf("type %q has a record without settings", r.Name)
 		case r.Settings.RateLimit == 0 && (r.Bucket != 0 || r.BucketT != 0):
 			return fmt.Errorf("type %q has a bucket without a limit", r.Name)

@@ -6,11 +6,12 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // resetIndexes empties everything that is derived.
 func (m *derived) resetIndexes() {
-	m.counts = [StatusCancelled + 1]int64{}
+	m.counts = [record.StatusCancelled + 1]int64{}
 	m.types = map[string]*typeState{}
 	m.byName = btree.Map[string, *typeState]{}
 	m.ready = index.NewLazyTournament()
@@ -36,7 +37,7 @@ func (m *Machine) rebuild() error {
 	m.resetIndexes()
 	for id, t := range m.tasks.All() {
 		if problem := m.indexTask(id, t); problem != "" {
-			return contradiction(recordTask, id, problem)
+			return contradiction(record.KindTask, id, problem)
 		}
 	}
 	return m.rebuildRest()
@@ -51,12 +52,12 @@ func (m *Machine) rebuildRest() error {
 	}
 	for seq, r := range m.requests.All() {
 		if problem := m.indexRequest(seq, r); problem != "" {
-			return contradiction(recordRequest, seq, problem)
+			return contradiction(record.KindRequest, seq, problem)
 		}
 	}
 	for id, g := range m.gone.All() {
 		if problem := m.indexGone(id, g); problem != "" {
-			return contradiction(recordGone, id, problem)
+			return contradiction(record.KindGone, id, problem)
 		}
 	}
 	for _, v := range m.schedules {
@@ -71,30 +72,30 @@ func (m *Machine) rebuildRest() error {
 
 // indexTask adds a saved task to what is derived. It returns what is wrong
 // with the task, "" if nothing is.
-func (m *Machine) indexTask(id uint64, t *Task) (problem string) {
+func (m *Machine) indexTask(id uint64, t *record.Task) (problem string) {
 	switch {
 	case t.ID != id || id == 0 || id >= m.header.NextID:
 		return "it has another id than its place, or one that was never given out"
-	case t.Status == 0 || t.Status > StatusCancelled:
+	case t.Status == 0 || t.Status > record.StatusCancelled:
 		return "it has no known status"
 	case t.Token >= m.header.NextToken:
 		return "its token was never given out"
-	case t.Status == StatusClaimed && (t.Token == 0 || len(t.Log) == 0):
+	case t.Status == record.StatusClaimed && (t.Token == 0 || len(t.Log) == 0):
 		return "it is claimed without a token or an attempt"
 	}
 	if problem := m.attachSteps(t); problem != "" {
 		return problem
 	}
-	if holdsKey(t) && m.byKeyName(t.keyName()) != nil {
+	if record.HoldsKey(t) && m.byKeyName(t.KeyName()) != nil {
 		return "its key is another's"
 	}
-	if t.Status == StatusClaimed {
+	if t.Status == record.StatusClaimed {
 		if _, twice := m.claims.Get(t.Token); twice {
 			return "its token is another's"
 		}
 	}
 	ts := m.include(t)
-	if t.Status == StatusClaimed {
+	if t.Status == record.StatusClaimed {
 		m.claims.Set(t.Token, claimRef{task: id, place: m.holdings.Hold(&ts.held, t.WorkerID, t.ID)})
 	}
 	return ""
@@ -102,7 +103,7 @@ func (m *Machine) indexTask(id uint64, t *Task) (problem string) {
 
 // indexRequest adds a saved claim request to what is derived, after all tasks.
 // It returns what is wrong with it, "" if nothing is.
-func (m *Machine) indexRequest(seq uint64, r *request) (problem string) {
+func (m *Machine) indexRequest(seq uint64, r *record.Request) (problem string) {
 	if seq == 0 || seq >= m.header.NextRequest {
 		return "its number was never given out"
 	}
@@ -130,6 +131,6 @@ func (m *Machine) indexRequest(seq uint64, r *request) (problem string) {
 	}
 	m.requestIDs.Add(r.ID, seq)
 	m.remembered += len(r.Claims)
-	m.addRemembered(bytesOfRequest(r))
+	m.addRemembered(record.BytesOfRequest(r))
 	return ""
 }

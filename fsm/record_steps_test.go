@@ -10,96 +10,97 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
 )
 
 // stepsRecords are a parent with two steps, of which the second waits for the
 // first, which has completed, as a snapshot may have them.
-func stepsRecords() (parent, first, second Task) {
-	plan := &Plan{Steps: []PlannedStep{{Name: "a"}, {Name: "b", DependsOn: []uint16{0}}}, ByClaim: true}
-	parent = Task{ID: 1, Type: "whole", Status: StatusRunning, Options: &Options{Parent: &Parent{Plan: plan, Finalization: &Finalization{
+func stepsRecords() (parent, first, second record.Task) {
+	plan := &record.Plan{Steps: []record.PlannedStep{{Name: "a"}, {Name: "b", DependsOn: []uint16{0}}}, ByClaim: true}
+	parent = record.Task{ID: 1, Type: "whole", Status: record.StatusRunning, Options: &record.Options{Parent: &record.Parent{Plan: plan, Finalization: &record.Finalization{
 		ProcessorID: "p", Token: 7, TimeoutMS: 1000, EndU: 1000,
-		Attempts: []FinalizationAttempt{{ProcessorID: "p", Outcome: FinalizationClaimed, Holder: "p", State: StateWaitingForSteps}},
+		Attempts: []record.FinalizationAttempt{{ProcessorID: "p", Outcome: record.FinalizationClaimed, Holder: "p", State: record.StateWaitingForSteps}},
 	}}}}
-	step := &Options{Step: &Step{ParentID: 1}}
-	first = Task{ID: 2, Type: "part", Status: StatusCompleted, Options: step}
-	second = Task{ID: 3, Type: "part", Status: StatusPending, Options: step}
+	step := &record.Options{Step: &record.Step{ParentID: 1}}
+	first = record.Task{ID: 2, Type: "part", Status: record.StatusCompleted, Options: step}
+	second = record.Task{ID: 3, Type: "part", Status: record.StatusPending, Options: step}
 	return parent, first, second
 }
 
 // readTasks reads a snapshot of the task records. Ids and tokens up to 9 were given
 // out.
 func readTasks(records ...[]byte) (*Machine, error) {
-	h := header{Index: 1, Level: FeatureLevel, NextID: 10, NextToken: 10, NextRequest: 10}
+	h := record.Header{Index: 1, Level: record.FeatureLevel, NextID: 10, NextToken: 10, NextRequest: 10}
 	return ReadSnapshot(bytes.NewReader(joinSnapshot(seal([]rawChunk{
-		{recordHeader, [][]byte{appendHeaderRecord(nil, &h, &trail.Header{}, recordCounts{})}}, {recordTask, records}, {recordEnd, [][]byte{nil}},
+		{record.KindHeader, [][]byte{record.AppendHeader(nil, &h, &trail.Header{}, record.Counts{})}}, {record.KindTask, records}, {record.KindEnd, [][]byte{nil}},
 	}))))
 }
 
 func TestReadSnapshot_RefusesWrongSteps(t *testing.T) {
 	t.Parallel()
-	finalization := func(p *Task) *Finalization { return p.Options.Parent.Finalization }
-	steps := func(p *Task) []PlannedStep { return p.Options.Parent.Plan.Steps }
+	finalization := func(p *record.Task) *record.Finalization { return p.Options.Parent.Finalization }
+	steps := func(p *record.Task) []record.PlannedStep { return p.Options.Parent.Plan.Steps }
 	tests := []struct {
 		name   string
-		change func(p, a, b *Task)
+		change func(p, a, b *record.Task)
 		want   error // nil: it is read
 		names  string
 	}{
-		{"as they can be", func(_, _, _ *Task) {}, nil, ""},
-		{"nobody has claimed it", func(p, _, _ *Task) { p.Options.Parent.Finalization = nil }, nil, ""},
-		{"only attempts", func(p, _, _ *Task) { *finalization(p) = Finalization{Attempts: finalization(p).Attempts} }, nil, ""},
-		{"the second is open", func(_, a, b *Task) { a.Status, b.Status = StatusPending, StatusBlocked }, nil, ""},
-		{"the second was cancelled", func(_, a, b *Task) { a.Status, b.Status = StatusFailed, StatusCancelled }, nil, ""},
-		{"a parent that is a step", func(p, _, _ *Task) { p.Options.Step = &Step{ParentID: 9} }, ErrCorrupt, "a parent and a step"},
-		{"running without steps", func(p, _, _ *Task) { p.Options = nil }, ErrCorrupt, "running without steps"},
-		{"a step that runs", func(_, _, b *Task) { b.Status = StatusRunning }, ErrCorrupt, "running without steps"},
-		{"blocked, and no step", func(_, _, b *Task) { b.Status, b.Options = StatusBlocked, nil }, ErrCorrupt, "blocked and no step"},
-		{"a parent that is pending", func(p, _, _ *Task) { p.Status = StatusPending }, ErrCorrupt, "neither runs"},
-		{"a parent that is claimed", func(p, _, _ *Task) { p.Status, p.Token = StatusClaimed, 1 }, ErrCorrupt, "neither runs"},
-		{"steps past all ids", func(p, _, _ *Task) {
-			p.Options.Parent.Plan.Steps = append(steps(p), slices.Repeat([]PlannedStep{{Name: "x"}}, 7)...)
+		{"as they can be", func(_, _, _ *record.Task) {}, nil, ""},
+		{"nobody has claimed it", func(p, _, _ *record.Task) { p.Options.Parent.Finalization = nil }, nil, ""},
+		{"only attempts", func(p, _, _ *record.Task) { *finalization(p) = record.Finalization{Attempts: finalization(p).Attempts} }, nil, ""},
+		{"the second is open", func(_, a, b *record.Task) { a.Status, b.Status = record.StatusPending, record.StatusBlocked }, nil, ""},
+		{"the second was cancelled", func(_, a, b *record.Task) { a.Status, b.Status = record.StatusFailed, record.StatusCancelled }, nil, ""},
+		{"a parent that is a step", func(p, _, _ *record.Task) { p.Options.Step = &record.Step{ParentID: 9} }, ErrCorrupt, "a parent and a step"},
+		{"running without steps", func(p, _, _ *record.Task) { p.Options = nil }, ErrCorrupt, "running without steps"},
+		{"a step that runs", func(_, _, b *record.Task) { b.Status = record.StatusRunning }, ErrCorrupt, "running without steps"},
+		{"blocked, and no step", func(_, _, b *record.Task) { b.Status, b.Options = record.StatusBlocked, nil }, ErrCorrupt, "blocked and no step"},
+		{"a parent that is pending", func(p, _, _ *record.Task) { p.Status = record.StatusPending }, ErrCorrupt, "neither runs"},
+		{"a parent that is claimed", func(p, _, _ *record.Task) { p.Status, p.Token = record.StatusClaimed, 1 }, ErrCorrupt, "neither runs"},
+		{"steps past all ids", func(p, _, _ *record.Task) {
+			p.Options.Parent.Plan.Steps = append(steps(p), slices.Repeat([]record.PlannedStep{{Name: "x"}}, 7)...)
 		}, ErrCorrupt, "never given out"},
-		{"a step that is not there", func(p, _, _ *Task) {
-			p.Options.Parent.Plan.Steps = append(steps(p), PlannedStep{Name: "c"})
+		{"a step that is not there", func(p, _, _ *record.Task) {
+			p.Options.Parent.Plan.Steps = append(steps(p), record.PlannedStep{Name: "c"})
 		}, ErrCorrupt, "task 1"},
-		{"a step of another", func(_, _, b *Task) { b.Options = &Options{Step: &Step{ParentID: 2}} }, ErrCorrupt, "task 1"},
-		{"no step", func(_, _, b *Task) { b.Options = nil }, ErrCorrupt, "task 1"},
-		{"a step without a parent", func(p, _, _ *Task) { p.Options, p.Status = nil, StatusPending }, ErrCorrupt, "task 2"},
-		{"a step that has no place", func(_, _, b *Task) { b.ID = 4 }, ErrCorrupt, "task 1"},
-		{"ended before a step", func(p, _, _ *Task) { p.Status, *finalization(p) = StatusCompleted, Finalization{} }, ErrCorrupt, "task 1"},
-		{"blocked, and waits for none", func(_, _, b *Task) { b.Status = StatusBlocked }, ErrCorrupt, "task 1"},
-		{"pending, and waits", func(_, a, _ *Task) { a.Status = StatusPending }, ErrCorrupt, "task 1"},
-		{"no steps", func(p, _, _ *Task) { p.Options.Parent.Plan.Steps = nil }, ErrCorrupt, "without steps"},
-		{"too many steps", func(p, _, _ *Task) {
-			p.Options.Parent.Plan.Steps = slices.Repeat([]PlannedStep{{Name: "x"}}, StepsMax+1)
+		{"a step of another", func(_, _, b *record.Task) { b.Options = &record.Options{Step: &record.Step{ParentID: 2}} }, ErrCorrupt, "task 1"},
+		{"no step", func(_, _, b *record.Task) { b.Options = nil }, ErrCorrupt, "task 1"},
+		{"a step without a parent", func(p, _, _ *record.Task) { p.Options, p.Status = nil, record.StatusPending }, ErrCorrupt, "task 2"},
+		{"a step that has no place", func(_, _, b *record.Task) { b.ID = 4 }, ErrCorrupt, "task 1"},
+		{"ended before a step", func(p, _, _ *record.Task) { p.Status, *finalization(p) = record.StatusCompleted, record.Finalization{} }, ErrCorrupt, "task 1"},
+		{"blocked, and waits for none", func(_, _, b *record.Task) { b.Status = record.StatusBlocked }, ErrCorrupt, "task 1"},
+		{"pending, and waits", func(_, a, _ *record.Task) { a.Status = record.StatusPending }, ErrCorrupt, "task 1"},
+		{"no steps", func(p, _, _ *record.Task) { p.Options.Parent.Plan.Steps = nil }, ErrCorrupt, "without steps"},
+		{"too many steps", func(p, _, _ *record.Task) {
+			p.Options.Parent.Plan.Steps = slices.Repeat([]record.PlannedStep{{Name: "x"}}, record.StepsMax+1)
 		}, ErrCorrupt, "more than 1000"},
-		{"a step that depends on itself", func(p, _, _ *Task) { steps(p)[1].DependsOn = []uint16{1} }, ErrCorrupt, "itself"},
-		{"a step that depends on none", func(p, _, _ *Task) { steps(p)[1].DependsOn = []uint16{2} }, ErrCorrupt, "not there"},
-		{"steps in a circle", func(p, a, b *Task) {
+		{"a step that depends on itself", func(p, _, _ *record.Task) { steps(p)[1].DependsOn = []uint16{1} }, ErrCorrupt, "itself"},
+		{"a step that depends on none", func(p, _, _ *record.Task) { steps(p)[1].DependsOn = []uint16{2} }, ErrCorrupt, "not there"},
+		{"steps in a circle", func(p, a, b *record.Task) {
 			steps(p)[0].DependsOn = []uint16{1}
-			a.Status, b.Status = StatusBlocked, StatusBlocked
+			a.Status, b.Status = record.StatusBlocked, record.StatusBlocked
 		}, ErrCorrupt, "task 1"},
-		{"a claim without a token", func(p, _, _ *Task) { finalization(p).Token = 0 }, ErrCorrupt, "by half"},
-		{"a token without a claim", func(p, _, _ *Task) { finalization(p).ProcessorID = "" }, ErrCorrupt, "by half"},
-		{"a length without a claim", func(p, _, _ *Task) { *finalization(p) = Finalization{TimeoutMS: 1} }, ErrCorrupt, "by half"},
-		{"an end without a claim", func(p, _, _ *Task) { *finalization(p) = Finalization{EndU: 1} }, ErrCorrupt, "by half"},
-		{"a claim of an ended parent", func(p, _, b *Task) { p.Status, b.Status = StatusFailed, StatusFailed }, ErrCorrupt, "ended and its"},
-		{"a token never given out", func(p, _, _ *Task) { finalization(p).Token = 10 }, ErrCorrupt, "never given out"},
-		{"too many attempts", func(p, _, _ *Task) {
-			finalization(p).Attempts = slices.Repeat(finalization(p).Attempts, finalizationAttemptsMax+1)
+		{"a claim without a token", func(p, _, _ *record.Task) { finalization(p).Token = 0 }, ErrCorrupt, "by half"},
+		{"a token without a claim", func(p, _, _ *record.Task) { finalization(p).ProcessorID = "" }, ErrCorrupt, "by half"},
+		{"a length without a claim", func(p, _, _ *record.Task) { *finalization(p) = record.Finalization{TimeoutMS: 1} }, ErrCorrupt, "by half"},
+		{"an end without a claim", func(p, _, _ *record.Task) { *finalization(p) = record.Finalization{EndU: 1} }, ErrCorrupt, "by half"},
+		{"a claim of an ended parent", func(p, _, b *record.Task) { p.Status, b.Status = record.StatusFailed, record.StatusFailed }, ErrCorrupt, "ended and its"},
+		{"a token never given out", func(p, _, _ *record.Task) { finalization(p).Token = 10 }, ErrCorrupt, "never given out"},
+		{"too many attempts", func(p, _, _ *record.Task) {
+			finalization(p).Attempts = slices.Repeat(finalization(p).Attempts, record.FinalizationAttemptsMax+1)
 		}, ErrCorrupt, "more than 100"},
-		{"an attempt without an outcome", func(p, _, _ *Task) { finalization(p).Attempts[0].Outcome = 0 }, ErrCorrupt, "no outcome"},
-		{"an attempt that found no task", func(p, _, _ *Task) { finalization(p).Attempts[0].State = StateNotFound }, ErrCorrupt, "no state"},
-		{"an outcome of the future", func(p, _, _ *Task) { finalization(p).Attempts[0].Outcome = FinalizationNotFound }, ErrUnknownCommand, "value 6"},
-		{"a state of the future", func(p, _, _ *Task) { finalization(p).Attempts[0].State = plainState }, ErrUnknownCommand, "value 16"},
+		{"an attempt without an outcome", func(p, _, _ *record.Task) { finalization(p).Attempts[0].Outcome = 0 }, ErrCorrupt, "no outcome"},
+		{"an attempt that found no task", func(p, _, _ *record.Task) { finalization(p).Attempts[0].State = record.StateNotFound }, ErrCorrupt, "no state"},
+		{"an outcome of the future", func(p, _, _ *record.Task) { finalization(p).Attempts[0].Outcome = record.FinalizationNotFound }, ErrUnknownCommand, "value 6"},
+		{"a state of the future", func(p, _, _ *record.Task) { finalization(p).Attempts[0].State = record.PlainState }, ErrUnknownCommand, "value 16"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			p, a, b := stepsRecords()
 			test.change(&p, &a, &b)
-			m, err := readTasks(appendTaskRecord(nil, &p), appendTaskRecord(nil, &a), appendTaskRecord(nil, &b))
+			m, err := readTasks(record.AppendTask(nil, &p), record.AppendTask(nil, &a), record.AppendTask(nil, &b))
 			if test.want == nil {
 				if err != nil {
 					t.Fatal(err)
@@ -119,12 +120,12 @@ func TestReadSnapshot_RefusesWrongSteps(t *testing.T) {
 func TestReadSnapshot_RefusesStepsWrittenWrong(t *testing.T) {
 	t.Parallel()
 	parent := func(num protowire.Number, fields ...byte) []byte {
-		b := appendTaskRecord(nil, &Task{ID: 1, Type: "whole", Status: StatusRunning})
+		b := record.AppendTask(nil, &record.Task{ID: 1, Type: "whole", Status: record.StatusRunning})
 		return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), fields)
 	}
 	for _, test := range []struct {
 		name   string
-		record []byte
+		packed []byte
 		want   error
 		names  string
 	}{
@@ -136,9 +137,9 @@ func TestReadSnapshot_RefusesStepsWrittenWrong(t *testing.T) {
 		{"an empty name", parent(37, 10, 2, 10, 0), ErrCorrupt, "empty"},
 		{"dependencies out of order", parent(37, 10, 0, 10, 0, 10, 4, 16, 1, 16, 0), ErrCorrupt, "ascend"},
 		{"a dependency past every step", parent(37, 10, 3, 16, 0xe8, 7), ErrCorrupt, "no step has"},
-		{"a parent's id of 0", append(appendTaskRecord(nil, &Task{ID: 1, Type: "part", Status: StatusPending}), 0xa0, 2, 0), ErrCorrupt, "zero"},
+		{"a parent's id of 0", append(record.AppendTask(nil, &record.Task{ID: 1, Type: "part", Status: record.StatusPending}), 0xa0, 2, 0), ErrCorrupt, "zero"},
 	} {
-		if m, err := readTasks(test.record); m != nil || !errors.Is(err, test.want) || !strings.Contains(fmt.Sprint(err), test.names) {
+		if m, err := readTasks(test.packed); m != nil || !errors.Is(err, test.want) || !strings.Contains(fmt.Sprint(err), test.names) {
 			t.Errorf("%s: machine %v, error %v; want %v that names %q", test.name, m != nil, err, test.want, test.names)
 		}
 	}
@@ -155,9 +156,9 @@ func TestReadSnapshot_RefusesStepsWrittenWrong(t *testing.T) {
 		{"a field twice", []byte{16, 1, 16, 1}, ErrCorrupt, "twice"},
 	} {
 		p.Options.Parent.Finalization = nil
-		record := protowire.AppendTag(appendTaskRecord(nil, &p), 38, protowire.BytesType)
-		record = protowire.AppendBytes(record, test.fields)
-		m, err := readTasks(record, appendTaskRecord(nil, &a), appendTaskRecord(nil, &b))
+		packed := protowire.AppendTag(record.AppendTask(nil, &p), 38, protowire.BytesType)
+		packed = protowire.AppendBytes(packed, test.fields)
+		m, err := readTasks(packed, record.AppendTask(nil, &a), record.AppendTask(nil, &b))
 		if m != nil || !errors.Is(err, test.want) || !strings.Contains(fmt.Sprint(err), test.names) {
 			t.Errorf("%s: machine %v, error %v; want %v that names %q", test.name, m != nil, err, test.want, test.names)
 		}
@@ -171,12 +172,12 @@ func TestReadSnapshot_WrongStepsLeadNowhere(t *testing.T) {
 	t.Parallel()
 	refused, read := 0, 0
 	p, a, b := stepsRecords()
-	records := [][]byte{appendTaskRecord(nil, &p), appendTaskRecord(nil, &a), appendTaskRecord(nil, &b)}
-	for r, record := range records {
-		for i := range record {
+	records := [][]byte{record.AppendTask(nil, &p), record.AppendTask(nil, &a), record.AppendTask(nil, &b)}
+	for r, packed := range records {
+		for i := range packed {
 			for flip := 1; flip < 256; flip <<= 1 {
 				bad := slices.Clone(records)
-				bad[r] = bytes.Clone(record)
+				bad[r] = bytes.Clone(packed)
 				bad[r][i] ^= byte(flip)
 				m, err := readTasks(bad...)
 				if err != nil {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -14,36 +15,14 @@ const (
 	forgetTickMax = 1024           // requests that one tick forgets
 )
 
-// restingRequests is how claim requests are kept whose claims have all ended: as the
-// bytes of their records, for hardly ever anybody asks for one.
-type restingRequests struct{}
-
 // busyRequests is how many pages at the end have none that rests: most of them have
 // claims that live.
 const busyRequests = 16
 
-// Rests reports whether all claims of it have ended, and it is not too large.
-func (restingRequests) Rests(r *request) bool {
-	return r.Live == 0 && len(r.ID)+len(r.WorkerID)+claimBytes*len(r.Claims) <= restingMax
-}
-
-// Pack appends the record.
-func (restingRequests) Pack(b []byte, seq uint64, r *request) []byte {
-	return appendRequestRecord(b, seq, r)
-}
-
-// Unpack reads the record.
-func (restingRequests) Unpack(b []byte, _ bool) *request {
-	r := fieldsOf(b)
-	_, q := decodeRequestRecord(&r, nil)
-	mustUnpack(recordRequest, r.Err)
-	return q
-}
-
 // findRequest returns the request that is remembered under the id, and its
 // sequence number. One whose time has come counts as forgotten, whether or not
 // a tick has been there.
-func (m *Machine) findRequest(id string) (r *request, seq uint64) {
+func (m *Machine) findRequest(id string) (r *record.Request, seq uint64) {
 	if id == "" {
 		return nil, 0
 	}
@@ -59,7 +38,7 @@ func (m *Machine) findRequest(id string) (r *request, seq uint64) {
 
 // requestOf returns the request that is remembered under the id, nil if none is, and its
 // sequence number.
-func (m *Machine) requestOf(id string) (r *request, seq uint64) {
+func (m *Machine) requestOf(id string) (r *record.Request, seq uint64) {
 	seq = m.requestIDs.Get(id, func(seq uint64) bool {
 		r = m.requests.Get(seq)
 		return r.ID == id
@@ -96,15 +75,15 @@ func (m *Machine) repeatRequest(id, workerID string, choice uint64) (result Resu
 // comes bare once the answer's size is used up: tasks may have grown since the
 // first answer. One that lives comes bare past twice the size, which only a
 // batch reaches that repeats one request many times.
-func (m *saved) repeatClaim(c ClaimRef, size *int) Claim {
+func (m *saved) repeatClaim(c record.ClaimRef, size *int) Claim {
 	t := m.tasks.Get(c.TaskID)
 	if t == nil {
-		return Claim{Task: Task{ID: c.TaskID, Token: c.Token}, Token: c.Token}
+		return Claim{Task: record.Task{ID: c.TaskID, Token: c.Token}, Token: c.Token}
 	}
-	claim := Claim{Task: *t, Token: c.Token, Live: t.Status == StatusClaimed && t.Token == c.Token}
-	*size += answerBytes(t)
+	claim := Claim{Task: *t, Token: c.Token, Live: t.Status == record.StatusClaimed && t.Token == c.Token}
+	*size += record.AnswerBytes(t)
 	if *size > 2*answerBytesMax || !claim.Live && *size > answerBytesMax {
-		claim.Task.bare()
+		claim.Task.Bare()
 	}
 	return claim
 }
@@ -126,11 +105,11 @@ func (m *Machine) remember(seq uint64, id, workerID string, choice uint64, claim
 	if seq == 0 {
 		return
 	}
-	r := &request{ID: id, WorkerID: workerID, Choice: choice, Live: int32(len(claims)), Claims: refsOf(claims)}
+	r := &record.Request{ID: id, WorkerID: workerID, Choice: choice, Live: int32(len(claims)), Claims: refsOf(claims)}
 	m.requests.Put(seq, r)
 	m.requestIDs.Add(id, seq)
 	m.remembered += len(claims)
-	m.addRemembered(bytesOfRequest(r))
+	m.addRemembered(record.BytesOfRequest(r))
 	for m.remembered > m.rememberedMax {
 		oldest, _ := m.requests.First()
 		m.forget(oldest)
@@ -142,7 +121,7 @@ func (m *Machine) claimEnded(seq uint64) {
 	r := m.requests.Edit(seq)
 	r.Live--
 	if r.Live == 0 {
-		m.addRemembered(bytesOfRequest(r) - bytesOfLiveRequest(r))
+		m.addRemembered(record.BytesOfRequest(r) - record.BytesOfLiveRequest(r))
 		r.ForgetU = m.header.Stamp.U + rememberMS
 		m.forgetting.Add(r.ForgetU, seq)
 		m.requests.Rest(seq)
@@ -156,7 +135,7 @@ func (m *Machine) forget(seq uint64) {
 }
 
 // excludeRequest takes a request out of everything derived.
-func (m *derived) excludeRequest(seq uint64, r *request) {
+func (m *derived) excludeRequest(seq uint64, r *record.Request) {
 	if r.Live == 0 {
 		m.forgetting.Remove(r.ForgetU, seq)
 	} else {
@@ -169,7 +148,7 @@ func (m *derived) excludeRequest(seq uint64, r *request) {
 	}
 	m.requestIDs.Remove(r.ID, seq)
 	m.remembered -= len(r.Claims)
-	m.addRemembered(-bytesOfRequest(r))
+	m.addRemembered(-record.BytesOfRequest(r))
 }
 
 // forgetDue forgets the requests whose time has come, a bounded number. Which
@@ -204,31 +183,4 @@ func (m *Machine) choiceOfTask(c ClaimTask) uint64 {
 func choiceHash(choice []byte) uint64 {
 	sum := sha256.Sum256(choice)
 	return binary.BigEndian.Uint64(sum[:8])
-}
-
-// fnv is a 64-bit FNV-1a hash, where nobody gains by a collision. What is saved is
-// hashed with it, so it never changes.
-type fnv uint64
-
-const (
-	fnvOffset fnv = 14695981039346656037
-	fnvPrime  fnv = 1099511628211
-)
-
-func (h fnv) byte(b byte) fnv { return (h ^ fnv(b)) * fnvPrime }
-
-func (h fnv) string(s string) fnv {
-	for i := range len(s) {
-		h = h.byte(s[i])
-	}
-	return h
-}
-
-func (h fnv) uint64(v uint64) fnv {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], v)
-	for _, x := range b {
-		h = h.byte(x)
-	}
-	return h
 }

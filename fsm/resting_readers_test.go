@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"sync"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // Readers under the read lock, and a snapshot that is written beside, change
@@ -27,7 +29,7 @@ func TestTable_RestingTasksAreReadBesideEachOther(t *testing.T) {
 				default:
 				}
 				lock.RLock()
-				for _, task := range m.List(ListQuery{Limit: pageTasksMax, Filter: Filter{Type: "a"}}).Tasks {
+				for _, task := range m.List(ListQuery{Limit: pageTasksMax, Filter: record.Filter{Type: "a"}}).Tasks {
 					m.Why(task.ID, m.Stamp())
 				}
 				kept := m.List(ListQuery{Limit: pageTasksMax, Descending: true}).Tasks

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -132,19 +133,12 @@ func (m *Machine) endRestore(c RestoreEnd) Result {
 		return Result{Code: CodeInvalidRequest}
 	}
 	state := p.finish()
-	if state == nil || !state.header.follows(&m.header) {
+	if state == nil || !state.header.Follows(&m.header) {
 		return Result{Code: CodeInvalidRequest}
 	}
 	m.become(state)
 	m.restored = true
 	return Result{}
-}
-
-// follows reports whether a state with this header may take the place of one with
-// the header before: neither clock, nor what was given out, nor the level goes back.
-func (h *header) follows(before *header) bool {
-	return h.Stamp.U >= before.Stamp.U && h.Stamp.T >= before.Stamp.T && h.Level >= before.Level &&
-		h.NextID >= before.NextID && h.NextToken >= before.NextToken
 }
 
 // become makes the machine the state, which nobody uses after it. What belongs to
@@ -153,7 +147,7 @@ func (h *header) follows(before *header) bool {
 // do so again.
 func (m *Machine) become(state *Machine) {
 	h := &state.header
-	last := max(h.moment()+1, m.moment())
+	last := max(h.Moment()+1, m.moment())
 	h.Index, h.Chain = m.header.Index, m.header.Chain
 	h.Ahead = last - h.Index
 	state.nodes, h.JoinTokens, h.PageSecret = m.nodes, m.header.JoinTokens, nil
@@ -163,7 +157,7 @@ func (m *Machine) become(state *Machine) {
 	state.typesChanged += m.typesChanged + 1 // what was found by name is to be found again
 	state.rememberedMax, state.goneMax, state.trail.ChunkBytes = m.rememberedMax, m.goneMax, m.trail.ChunkBytes
 	*m = *state
-	m.tasks.SetPacking(waitingTasks{m})
+	m.tasks.SetPacking(record.RestingTasks{Names: m})
 }
 
 // hasChunk reports whether a whole chunk is at the start of b, or so much of what is

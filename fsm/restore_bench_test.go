@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 var benchRestored = flag.Int("bench.restored", 200_000, "how many tasks the snapshots have that are restored")
@@ -29,13 +31,13 @@ func BenchmarkReadSnapshot(b *testing.B) {
 // benchSnapshot returns a snapshot with so many tasks of a kind.
 func benchSnapshot(b *testing.B, tasks int, kind string) []byte {
 	s := &benchState{m: New()}
-	s.apply(b, SetLevel{Level: FeatureLevel})
+	s.apply(b, SetLevel{Level: record.FeatureLevel})
 	const batch = 1000
 	for done := 0; done < tasks; done += batch {
-		submit := Submit{Tasks: make([]NewTask, batch)}
+		submit := Submit{Tasks: make([]record.NewTask, batch)}
 		for i := range submit.Tasks {
-			submit.Tasks[i] = NewTask{
-				Type: typeName(i % 10), MaxAttempts: DefaultAttempts,
+			submit.Tasks[i] = record.NewTask{
+				Type: typeName(i % 10), MaxAttempts: record.DefaultAttempts,
 				Params: []byte(fmt.Sprintf(`"%0254d"`, done+i)),
 			}
 			if kind == "keyed" {

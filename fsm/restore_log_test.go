@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -18,17 +19,17 @@ import (
 type restorer struct {
 	t     *testing.T
 	m     *Machine
-	stamp Stamp
+	stamp record.Stamp
 	begin uint64 // index of the last RestoreBegin
 }
 
 // newRestorer returns one whose cluster has lived for a moment, by a calendar that is
 // behind that of smallMachine: nothing in its trail is too old.
 func newRestorer(t *testing.T) *restorer {
-	r := &restorer{t: t, m: New(), stamp: Stamp{U: 5000, T: 1_780_000_000_000}}
-	r.apply(SetLevel{Level: FeatureLevel})
+	r := &restorer{t: t, m: New(), stamp: record.Stamp{U: 5000, T: 1_780_000_000_000}}
+	r.apply(SetLevel{Level: record.FeatureLevel})
 	r.m.SetChain(7)
-	r.apply(SetNode{Node: NodeRecord{UUID: "u", NodeID: "n9"}})
+	r.apply(SetNode{Node: record.NodeRecord{UUID: "u", NodeID: "n9"}})
 	return r
 }
 
@@ -36,7 +37,7 @@ func newRestorer(t *testing.T) *restorer {
 func restoredMachine(t *testing.T, old *Machine) *Machine {
 	t.Helper()
 	r := newRestorer(t)
-	r.apply(SetNode{Node: NodeRecord{UUID: "v", NodeID: "n10"}})
+	r.apply(SetNode{Node: record.NodeRecord{UUID: "v", NodeID: "n10"}})
 	snapshot := r.graft(old)
 	r.beginOf(len(snapshot))
 	r.send(snapshot, len(snapshot))
@@ -124,7 +125,7 @@ func TestRestore_throughTheLog(t *testing.T) {
 		if _, ok := r.m.Restoring(); ok || r.m.Index() != index {
 			t.Errorf("still restoring: %t, index %d, want %d", ok, r.m.Index(), index)
 		}
-		if diff := cmp.Diff([]NodeRecord{{UUID: "u", NodeID: "n9"}}, r.m.Nodes()); diff != "" {
+		if diff := cmp.Diff([]record.NodeRecord{{UUID: "u", NodeID: "n9"}}, r.m.Nodes()); diff != "" {
 			t.Error(diff)
 		}
 		if got := r.m.moment(); got <= old.Index() {
@@ -149,8 +150,8 @@ func TestRestore_goesOn(t *testing.T) {
 	t.Parallel()
 	r, old := newRestorer(t), smallMachine(t)
 	for i := range 500 { // longer than the new cluster lives
-		applyLog(t, old, []testEntry{{Index: old.Index() + 1, Stamp: Stamp{U: old.Stamp().U + int64(i), T: old.Stamp().T + int64(i)}, Commands: []Command{
-			Submit{Tasks: []NewTask{{Type: "mail", Params: []byte("1"), MaxAttempts: DefaultAttempts}}},
+		applyLog(t, old, []testEntry{{Index: old.Index() + 1, Stamp: record.Stamp{U: old.Stamp().U + int64(i), T: old.Stamp().T + int64(i)}, Commands: []Command{
+			Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte("1"), MaxAttempts: record.DefaultAttempts}}},
 		}}})
 	}
 	snapshot := r.graft(old)
@@ -162,11 +163,11 @@ func TestRestore_goesOn(t *testing.T) {
 		t.Fatalf("index %d is not below the newest event's %d", r.m.Index(), newest.Index)
 	}
 	twin := restore(t, snapshotOf(t, r.m))
-	r.stamp = Stamp{U: r.m.Stamp().U + 100, T: r.m.Stamp().T + 100}
+	r.stamp = record.Stamp{U: r.m.Stamp().U + 100, T: r.m.Stamp().T + 100}
 	for i, c := range []Command{
-		Submit{Tasks: []NewTask{{Type: "mail", Params: []byte("1"), MaxAttempts: DefaultAttempts}}},
+		Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte("1"), MaxAttempts: record.DefaultAttempts}}},
 		ClaimNext{WorkerID: "w", Limit: 3, LeaseMS: 1000},
-		SetSchedule{Schedule: Schedule{Name: "s", EveryMS: 1000, Task: NewTask{Type: "mail", Params: []byte("1")}}},
+		SetSchedule{Schedule: record.Schedule{Name: "s", EveryMS: 1000, Task: record.NewTask{Type: "mail", Params: []byte("1")}}},
 		Tick{},
 	} {
 		entry := AppendEntry(nil, r.stamp, c)
@@ -275,12 +276,12 @@ func TestRestore_refused(t *testing.T) {
 			t.Errorf("%s: the state was changed", test.name)
 		}
 	}
-	for name, change := range map[string]func(*header){
-		"older by U":              func(h *header) { h.Stamp.U = math.MaxInt64 },
-		"older by T":              func(h *header) { h.Stamp.T = math.MaxInt64 },
-		"ids that were given out": func(h *header) { h.NextID = wire.IDMax },
-		"tokens that were":        func(h *header) { h.NextToken = wire.IDMax },
-		"a lower level":           func(h *header) { h.Level++ },
+	for name, change := range map[string]func(*record.Header){
+		"older by U":              func(h *record.Header) { h.Stamp.U = math.MaxInt64 },
+		"older by T":              func(h *record.Header) { h.Stamp.T = math.MaxInt64 },
+		"ids that were given out": func(h *record.Header) { h.NextID = wire.IDMax },
+		"tokens that were":        func(h *record.Header) { h.NextToken = wire.IDMax },
+		"a lower level":           func(h *record.Header) { h.Level++ },
 	} {
 		r := newRestorer(t)
 		r.beginOf(len(snapshot))
@@ -291,7 +292,7 @@ func TestRestore_refused(t *testing.T) {
 		}
 	}
 	full := newRestorer(t)
-	full.apply(Submit{Tasks: []NewTask{{Type: "mail", Payload: []byte("x")}}})
+	full.apply(Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte("x")}}})
 	full.want(RestoreBegin{Bytes: 10}, CodeNotEmpty)
 	if _, ok := full.m.Restoring(); ok {
 		t.Error("a restore is under way in a cluster with a task")
@@ -309,7 +310,7 @@ func TestRestore_captures(t *testing.T) {
 	before := r.m.Snapshot()
 	want := before.Hash()
 	r.want(RestoreEnd{Begin: r.begin}, "")
-	r.apply(Submit{Tasks: []NewTask{{Type: "mail", Payload: []byte("x")}}})
+	r.apply(Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte("x")}}})
 	after := r.m.Snapshot()
 	held := after.Hash()
 	if before.Hash() != want || restore(t, written(t, before)).Contents() != "" {

@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/record"
+
 // Code says why a command was refused. "" means that it was not. The values
 // are the contract's stable codes.
 type Code string
@@ -64,7 +66,7 @@ type Result struct {
 	// Task is a copy of the one task that the command is about, as it is
 	// after the command; of a refusal, the task that stood against it. nil if
 	// there is none.
-	Task *Task
+	Task *record.Task
 	// Gone is true if the task was removed since it ended: then Task has its
 	// id, key, status, worker and token, and nothing else is known.
 	Gone bool
@@ -89,10 +91,10 @@ type Result struct {
 	// beside; else nil.
 	Parent *ParentAnswer
 	// Schedule is what a SetSchedule made, Created whether it was new.
-	Schedule *ScheduleView
+	Schedule *record.ScheduleView
 	Created  bool
 	// JoinToken is what a SetJoinToken made.
-	JoinToken *JoinToken
+	JoinToken *record.JoinToken
 	// Acted is how many tasks an Act changed.
 	Acted int
 	// Evicted is how many tasks an Evict removed.
@@ -106,7 +108,7 @@ type Result struct {
 
 // Submitted is the outcome of one task of a Submit.
 type Submitted struct {
-	Task        *Task // a copy; the task that has the key if not Created
+	Task        *record.Task // a copy; the task that has the key if not Created
 	Created     bool
 	SameRequest bool // not Created: whether type and parameters are the same
 	Gone        bool // as in Result
@@ -114,7 +116,7 @@ type Submitted struct {
 
 // Claim is one task of a claim's answer.
 type Claim struct {
-	Task Task // a copy, as it is now
+	Task record.Task // a copy, as it is now
 	// Token is the token that this claim got: Task.Token may be a later one.
 	Token uint64
 	// Live is false if the claim has ended since (a repeated answer).
@@ -124,8 +126,8 @@ type Claim struct {
 // Applied is what one entry did.
 type Applied struct {
 	Index   uint64
-	Stamp   Stamp    // the state's clocks after the entry
-	Results []Result // one per command, in order
+	Stamp   record.Stamp // the state's clocks after the entry
+	Results []Result     // one per command, in order
 	// Leases are the claims that the entry began, for the leader's timers.
 	// Extends are not listed: a timer that runs out looks the lease up.
 	Leases []Lease
@@ -169,8 +171,8 @@ type ReadyTasks struct {
 
 // Proposed is the outcome of one proposed command.
 type Proposed struct {
-	Index  uint64 // of the entry that held it
-	Stamp  Stamp  // the state's clocks after that entry
+	Index  uint64       // of the entry that held it
+	Stamp  record.Stamp // the state's clocks after that entry
 	Result Result
 
 	// Release, if not nil, is called at most once, by who reads Result no more: it

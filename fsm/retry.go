@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -34,14 +35,14 @@ func (m *Machine) retry(c Retry) Result {
 	switch {
 	case t == nil:
 		return m.retryGone(c)
-	case t.Status == StatusCompleted:
+	case t.Status == record.StatusCompleted:
 		return m.refused(CodeTaskCompleted, t)
-	case t.Status == StatusPending, t.Status == StatusBlocked:
+	case t.Status == record.StatusPending, t.Status == record.StatusBlocked:
 		// Whatever the token: it may be of the claim that the first try ended.
 		return Result{Repeated: true, Task: m.copyOf(t)}
-	case t.Status == StatusScheduled:
+	case t.Status == record.StatusScheduled:
 		t = m.edit(c.ID)
-		t.Status = StatusPending
+		t.Status = record.StatusPending
 		m.edited(t)
 		m.tellOf(event.Retried, t, "")
 		return Result{Repeated: true, Task: m.copyOf(t)}
@@ -57,9 +58,9 @@ func (m *Machine) retry(c Retry) Result {
 	switch {
 	case c.Token != 0 && c.Token != t.Token:
 		return m.refused(CodeStaleClaim, t)
-	case t.Status == StatusClaimed && t.CancelRequested:
+	case t.Status == record.StatusClaimed && t.CancelRequested:
 		t = m.edit(c.ID)
-		m.giveUp(t, OutcomeCancelled, "")
+		m.giveUp(t, record.OutcomeCancelled, "")
 		m.edited(t)
 		return Result{Task: m.copyOf(t)}
 	}
@@ -67,7 +68,7 @@ func (m *Machine) retry(c Retry) Result {
 }
 
 // retryAnew makes the task pending that is claimed, has failed or was cancelled.
-func (m *Machine) retryAnew(t *Task, c Retry) Result {
+func (m *Machine) retryAnew(t *record.Task, c Retry) Result {
 	if !mayRetry(t, c) {
 		return m.refused(CodeMaxAttemptsReached, t)
 	}
@@ -76,8 +77,8 @@ func (m *Machine) retryAnew(t *Task, c Retry) Result {
 	}
 	t = m.edit(c.ID)
 	t.MaxAttempts = raisedMax(t.MaxAttempts, c.AddAttempts)
-	if t.Status == StatusClaimed {
-		m.end(t, OutcomeRetried, "", StatusPending)
+	if t.Status == record.StatusClaimed {
+		m.end(t, record.OutcomeRetried, "", record.StatusPending)
 	} else {
 		m.revive(t)
 		m.tellOf(event.Retried, t, "")
@@ -89,8 +90,8 @@ func (m *Machine) retryAnew(t *Task, c Retry) Result {
 // keyTaken returns why the task, which is to be retried, cannot have its key: another
 // task has it, or had it until it was removed, and is remembered with it for those
 // who repeat its submit.
-func (m *Machine) keyTaken(t *Task) (refusal Result, refused bool) {
-	ofType := t.options().KeyOfType
+func (m *Machine) keyTaken(t *record.Task) (refusal Result, refused bool) {
+	ofType := t.Opts().KeyOfType
 	if holder := m.holder(t.Type, t.Key, ofType); holder != nil {
 		if holder.ID == t.ID {
 			return Result{}, false
@@ -98,13 +99,13 @@ func (m *Machine) keyTaken(t *Task) (refusal Result, refused bool) {
 		return m.refused(CodeKeyTaken, holder), true
 	}
 	if id, g := m.goneHolder(t.Type, t.Key, ofType); g != nil {
-		return Result{Code: CodeKeyTaken, Task: g.task(id), Gone: true}, true
+		return Result{Code: CodeKeyTaken, Task: g.Task(id), Gone: true}, true
 	}
 	return Result{}, false
 }
 
 // mayRetry reports whether the retry leaves the task attempts.
-func mayRetry(t *Task, c Retry) bool {
+func mayRetry(t *record.Task, c Retry) bool {
 	most := raisedMax(t.MaxAttempts, c.AddAttempts)
 	return most == 0 || t.Attempts < most
 }
@@ -112,16 +113,16 @@ func mayRetry(t *Task, c Retry) bool {
 // endedByRetry reports whether the task's last claim that ended had the token,
 // and a retry ended it: the task is claimed again, or that retry cancelled it, as
 // this had been asked for. One that was cancelled later may be retried.
-func endedByRetry(t *Task, token uint64) bool {
-	last := lastEnded(t.Log)
+func endedByRetry(t *record.Task, token uint64) bool {
+	last := record.LastEnded(t.Log)
 	if last == nil || last.Token != token {
 		return false
 	}
 	switch last.Outcome {
-	case OutcomeRetried:
-		return t.Status == StatusClaimed
-	case OutcomeCancelled:
-		return t.Status == StatusClaimed || t.Status == StatusCancelled
+	case record.OutcomeRetried:
+		return t.Status == record.StatusClaimed
+	case record.OutcomeCancelled:
+		return t.Status == record.StatusClaimed || t.Status == record.StatusCancelled
 	}
 	return false
 }
@@ -130,10 +131,10 @@ func endedByRetry(t *Task, token uint64) bool {
 // had cancelled the task, which was removed since. Else nothing is left to retry.
 func (m *saved) retryGone(c Retry) Result {
 	g := m.findGone(c.ID)
-	if g == nil || c.Token == 0 || g.Token != c.Token || g.Outcome != OutcomeCancelled {
+	if g == nil || c.Token == 0 || g.Token != c.Token || g.Outcome != record.OutcomeCancelled {
 		return Result{Code: CodeTaskNotFound}
 	}
-	return Result{Repeated: true, Gone: true, Task: g.task(c.ID)}
+	return Result{Repeated: true, Gone: true, Task: g.Task(c.ID)}
 }
 
 // raisedMax returns a limit of attempts raised by add. No limit stays none.
@@ -167,7 +168,7 @@ func (m *Machine) delete(c Delete) Result {
 }
 
 // drop takes an ended task out of the state.
-func (m *Machine) drop(t *Task) {
+func (m *Machine) drop(t *record.Task) {
 	m.changed++
 	m.exclude(t)
 	m.tasks.Remove(t.ID)

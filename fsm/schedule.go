@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -14,13 +15,13 @@ import (
 // says which; Result.Schedule is the outcome. CodeInvalidRequest if there
 // would be more than 10,000.
 type SetSchedule struct {
-	Schedule Schedule
+	Schedule record.Schedule
 	By       string // as in SetType
 }
 
 func (SetSchedule) kind() kind { return kindSetSchedule }
 func (c SetSchedule) about() About {
-	return About{Known: true, Schedule: c.Schedule.Name, Submits: []NewTask{c.Schedule.Task}}
+	return About{Known: true, Schedule: c.Schedule.Name, Submits: []record.NewTask{c.Schedule.Task}}
 }
 func (c SetSchedule) needs() uint32                      { return needsBy(c.By) }
 func (c SetSchedule) applyTo(m *Machine) (Result, error) { return m.setSchedule(c), nil }
@@ -46,7 +47,7 @@ type RunSchedules struct{ Items []ScheduleRun }
 func (RunSchedules) kind() kind { return kindRunSchedules }
 func (c RunSchedules) needs() uint32 {
 	if slices.ContainsFunc(c.Items, func(i ScheduleRun) bool { return i.Passed != 0 }) {
-		return levelActs
+		return record.LevelActs
 	}
 	return 0
 }
@@ -66,49 +67,11 @@ type ScheduleRun struct {
 	Passed int64
 }
 
-// schedulesMax bounds the schedules: a change copies the list of them.
-const schedulesMax = 10_000
-
-// Schedule submits a task again and again. Exactly one of Cron and EveryMS is
-// set. It is never changed in place.
-type Schedule struct {
-	Name string // 1 to 128 of A-Z a-z 0-9 _ . : -
-	// Task is what is submitted for each slot. It has no Key, RunAt and ExpiresAt.
-	Task     NewTask
-	Cron     string // as given
-	Timezone string // IANA name; "" = UTC
-	EveryMS  int64
-	// OverlapAllow submits also while the last task has not ended; else the slot
-	// is passed over.
-	OverlapAllow bool
-	// CatchUpSkip passes over slots that were missed; else one task is made up
-	// for all of them.
-	CatchUpSkip bool
-	Paused      bool
-	// NextRunAt is the slot that it waits for, by T; 0 = none: it is paused, or
-	// its time never comes again.
-	NextRunAt int64
-}
-
-// ScheduleView is what is saved of a schedule. A *ScheduleView that a Machine
-// hands out is read-only, and never changed: a change makes a new one.
-type ScheduleView struct {
-	Schedule
-	// Version is the index of the entry that set it last; higher if need be, so
-	// that it grows whenever the schedule is replaced.
-	Version    uint64
-	LastTaskID uint64 // 0 = none yet
-	LastRunAt  int64  // the slot of that task, by T; 0 = none yet
-	Skipped    uint64 // slots passed over since Version, as the last task had not ended or they were missed
-	CreatedAt  int64
-	UpdatedAt  int64 // when it was set last
-}
-
 // Schedules returns all of them, sorted by name. The slice is never changed.
-func (m *Machine) Schedules() []*ScheduleView { return m.schedules }
+func (m *Machine) Schedules() []*record.ScheduleView { return m.schedules }
 
 // Schedule returns the schedule of that name, nil if there is none.
-func (m *Machine) Schedule(name string) *ScheduleView {
+func (m *Machine) Schedule(name string) *record.ScheduleView {
 	at, known := m.findSchedule(name)
 	if !known {
 		return nil
@@ -118,9 +81,9 @@ func (m *Machine) Schedule(name string) *ScheduleView {
 
 // DueSchedules returns up to limit schedules whose slot is at t or before, the
 // earliest first, equal ones by name.
-func (m *Machine) DueSchedules(t int64, limit int) []*ScheduleView {
-	var due []*ScheduleView
-	m.slots.Scan(func(v *ScheduleView) bool {
+func (m *Machine) DueSchedules(t int64, limit int) []*record.ScheduleView {
+	var due []*record.ScheduleView
+	m.slots.Scan(func(v *record.ScheduleView) bool {
 		if v.NextRunAt > t || len(due) >= limit {
 			return false
 		}
@@ -142,14 +105,14 @@ func (m *Machine) NextSlot() (t int64, ok bool) {
 
 // newSlots returns an empty index of the schedules that wait for a slot: by its
 // time, then by name.
-func newSlots() *btree.BTreeG[*ScheduleView] {
-	return btree.NewBTreeGOptions(func(a, b *ScheduleView) bool {
+func newSlots() *btree.BTreeG[*record.ScheduleView] {
+	return btree.NewBTreeGOptions(func(a, b *record.ScheduleView) bool {
 		return a.NextRunAt < b.NextRunAt || a.NextRunAt == b.NextRunAt && a.Name < b.Name
 	}, btree.Options{NoLocks: true})
 }
 
 func (m *saved) findSchedule(name string) (at int, known bool) {
-	return slices.BinarySearchFunc(m.schedules, name, func(v *ScheduleView, name string) int {
+	return slices.BinarySearchFunc(m.schedules, name, func(v *record.ScheduleView, name string) int {
 		return strings.Compare(v.Name, name)
 	})
 }
@@ -157,7 +120,7 @@ func (m *saved) findSchedule(name string) (at int, known bool) {
 // setSchedule makes or replaces a schedule.
 func (m *Machine) setSchedule(c SetSchedule) Result {
 	now := m.header.Stamp.T
-	v := &ScheduleView{Schedule: c.Schedule, Version: m.moment(), CreatedAt: now, UpdatedAt: now}
+	v := &record.ScheduleView{Schedule: c.Schedule, Version: m.moment(), CreatedAt: now, UpdatedAt: now}
 	if v.Paused {
 		v.NextRunAt = 0
 	}
@@ -168,10 +131,10 @@ func (m *Machine) setSchedule(c SetSchedule) Result {
 		was := all[at]
 		v.Version = max(v.Version, was.Version+1)
 		v.CreatedAt, v.LastTaskID, v.LastRunAt = was.CreatedAt, was.LastTaskID, was.LastRunAt
-		v.keepDone(was)
+		v.KeepDone(was)
 		m.excludeSchedule(was)
 		all[at] = v
-	case len(all) >= schedulesMax:
+	case len(all) >= record.SchedulesMax:
 		return Result{Code: CodeInvalidRequest}
 	default:
 		all = slices.Insert(all, at, v)
@@ -180,15 +143,6 @@ func (m *Machine) setSchedule(c SetSchedule) Result {
 	m.includeSchedule(v)
 	m.tellBy(event.ScheduleSet, v.Name, c.By)
 	return Result{Schedule: v, Created: !known}
-}
-
-// keepDone keeps a schedule that replaces was from going back to a slot that is
-// done: who set it may have looked at the clock before that slot ran.
-func (v *ScheduleView) keepDone(was *ScheduleView) {
-	samePlan := v.Cron == was.Cron && v.Timezone == was.Timezone && v.EveryMS == was.EveryMS
-	if samePlan && v.NextRunAt != 0 {
-		v.NextRunAt = max(v.NextRunAt, was.NextRunAt)
-	}
 }
 
 // deleteSchedule removes a schedule. Its tasks stay.
@@ -207,7 +161,7 @@ func (m *Machine) deleteSchedule(c DeleteSchedule) Result {
 // once, whatever their number.
 func (m *Machine) runSchedules(c RunSchedules) Result {
 	var result Result
-	var all []*ScheduleView
+	var all []*record.ScheduleView
 	for i := range c.Items {
 		item := &c.Items[i]
 		at, known := m.findSchedule(item.Name)
@@ -231,14 +185,14 @@ func (m *Machine) runSchedules(c RunSchedules) Result {
 
 // waitsFor reports whether the item is of the slot that the schedule waits for,
 // and that has come.
-func (m *saved) waitsFor(v *ScheduleView, item *ScheduleRun) bool {
+func (m *saved) waitsFor(v *record.ScheduleView, item *ScheduleRun) bool {
 	return v.Version == item.Version && v.NextRunAt == item.Slot && item.Slot != 0 && item.Slot <= m.header.Stamp.T &&
 		(item.Next == 0 || item.Next > item.Slot)
 }
 
 // runSlot submits the task of the slot, unless the slot is passed over, and
 // returns the schedule as it is from then on, and what it submitted.
-func (m *Machine) runSlot(was *ScheduleView, item *ScheduleRun) (*ScheduleView, Submitted) {
+func (m *Machine) runSlot(was *record.ScheduleView, item *ScheduleRun) (*record.ScheduleView, Submitted) {
 	v := *was
 	v.NextRunAt = item.Next
 	if item.Skip || !v.OverlapAllow && m.lives(v.LastTaskID) {
@@ -247,7 +201,7 @@ func (m *Machine) runSlot(was *ScheduleView, item *ScheduleRun) (*ScheduleView, 
 		m.tally.SlotsSkipped += int(passed)
 		return &v, Submitted{}
 	}
-	submitted := m.submitOne(&v.Task, new(Task), "schedule "+v.Name)
+	submitted := m.submitOne(&v.Task, new(record.Task), "schedule "+v.Name)
 	v.LastTaskID, v.LastRunAt = submitted.Task.ID, item.Slot
 	m.tally.SlotsRun++
 	return &v, submitted
@@ -260,41 +214,23 @@ func (m *saved) lives(id uint64) bool {
 }
 
 // includeSchedule adds a schedule to everything derived.
-func (m *derived) includeSchedule(v *ScheduleView) {
+func (m *derived) includeSchedule(v *record.ScheduleView) {
 	if v.NextRunAt != 0 {
 		m.slots.Set(v)
 	}
-	m.bytes += bytesOfSchedule(v)
+	m.bytes += record.BytesOfSchedule(v)
 }
 
 // excludeSchedule undoes includeSchedule.
-func (m *derived) excludeSchedule(v *ScheduleView) {
+func (m *derived) excludeSchedule(v *record.ScheduleView) {
 	if v.NextRunAt != 0 {
 		m.slots.Delete(v)
 	}
-	m.bytes -= bytesOfSchedule(v)
-}
-
-// scheduleBytes is what a schedule takes beside its strings and its task's data.
-const scheduleBytes = 480
-
-// bytesOfSchedule estimates the memory that a schedule takes. Its tasks share
-// the data of theirs with it.
-func bytesOfSchedule(v *ScheduleView) int64 {
-	t := &v.Task
-	n := scheduleBytes + len(v.Name) + len(v.Cron) + len(v.Timezone) +
-		len(t.Type) + len(t.Params) + len(t.Payload) + len(t.Group) + len(t.Traceparent)
-	if t.Backoff != nil {
-		n += backoffBytes
-	}
-	for _, l := range t.Labels {
-		n += labelBytes + len(l.Name) + len(l.Value)
-	}
-	return int64(n)
+	m.bytes -= record.BytesOfSchedule(v)
 }
 
 func (c SetSchedule) appendBody(b []byte) []byte {
-	b = appendScheduleField(b, 1, &c.Schedule)
+	b = record.AppendScheduleField(b, 1, &c.Schedule)
 	return wire.PutString(b, 2, c.By)
 }
 
@@ -303,7 +239,7 @@ func (SetSchedule) decode(r fieldReader) (Command, error) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
-			c.Schedule = r.schedule()
+			c.Schedule = r.Schedule()
 		case 2:
 			c.By = r.Text()
 		default:
@@ -343,7 +279,7 @@ func (RunSchedules) decode(r fieldReader) (Command, error) {
 			if c.Items == nil {
 				c.Items = make([]ScheduleRun, 0, r.Run())
 			}
-			in := fieldsOf(r.Raw())
+			in := record.ReaderOf(r.Raw())
 			c.Items = append(c.Items, decodeScheduleRun(&in))
 			r.Within(in.Err)
 		default:
@@ -367,7 +303,7 @@ func appendScheduleRuns(b []byte, items []ScheduleRun) []byte {
 	return b
 }
 
-func decodeScheduleRun(r *fieldReader) (s ScheduleRun) {
+func decodeScheduleRun(r *record.Reader) (s ScheduleRun) {
 	for r.Next() {
 		switch r.Num {
 		case 1:

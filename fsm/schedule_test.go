@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // everySecond is a schedule of that name whose first slot is at t.
 func everySecond(name string, t int64) SetSchedule {
-	return SetSchedule{Schedule: Schedule{
-		Name: name, EveryMS: 1000, NextRunAt: t, Task: NewTask{Type: "mail", Params: []byte("{}"), MaxAttempts: DefaultAttempts},
+	return SetSchedule{Schedule: record.Schedule{
+		Name: name, EveryMS: 1000, NextRunAt: t, Task: record.NewTask{Type: "mail", Params: []byte("{}"), MaxAttempts: record.DefaultAttempts},
 	}}
 }
 
@@ -22,22 +24,22 @@ func TestSchedules_AreBounded(t *testing.T) {
 	t.Parallel()
 	m := New()
 	var commands []Command
-	for i := range schedulesMax + 1 {
-		commands = append(commands, everySecond(fmt.Sprintf("s%05d", (i*7919)%(schedulesMax+1)), int64(1+i)))
+	for i := range record.SchedulesMax + 1 {
+		commands = append(commands, everySecond(fmt.Sprintf("s%05d", (i*7919)%(record.SchedulesMax+1)), int64(1+i)))
 	}
-	last := commands[schedulesMax].(SetSchedule)
-	commands = append([]Command{SetLevel{Level: levelSight}}, commands...)
+	last := commands[record.SchedulesMax].(SetSchedule)
+	commands = append([]Command{SetLevel{Level: record.LevelSight}}, commands...)
 	commands = append(commands, everySecond("s00007", 1), DeleteSchedule{Name: "s00009"}, last)
 	a := mustApplyTo(t, m, testEntry{Index: 1, Commands: commands})
 	mustCheck(t, m)
 	for i, r := range a.Results {
-		refused := i == schedulesMax+1
+		refused := i == record.SchedulesMax+1
 		if (r.Code != "") != refused || refused && r.Code != CodeInvalidRequest {
 			t.Fatalf("result %d: %+v", i, r)
 		}
 	}
-	if got := len(m.Schedules()); got != schedulesMax || m.Schedule("s00009") != nil || m.Schedule(last.Schedule.Name) == nil {
-		t.Errorf("%d schedules, want %d", got, schedulesMax)
+	if got := len(m.Schedules()); got != record.SchedulesMax || m.Schedule("s00009") != nil || m.Schedule(last.Schedule.Name) == nil {
+		t.Errorf("%d schedules, want %d", got, record.SchedulesMax)
 	}
 	if other := restore(t, snapshotOf(t, m)); hashOf(other) != hashOf(m) {
 		t.Error("restored, the hash differs")
@@ -51,10 +53,10 @@ func TestSchedules_NeverChangeInPlace(t *testing.T) {
 	for seed := range uint64(20) {
 		g := newGenerator(rand.New(rand.NewPCG(seed, 11)).IntN)
 		m := newSmall()
-		mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{SetLevel{Level: levelSight}, g.setSchedule(m), g.setSchedule(m)}})
+		mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{SetLevel{Level: record.LevelSight}, g.setSchedule(m), g.setSchedule(m)}})
 		for index := uint64(2); index < 60; index++ {
 			all := m.Schedules()
-			var copies []ScheduleView
+			var copies []record.ScheduleView
 			for _, v := range all {
 				copies = append(copies, *v)
 			}
@@ -79,10 +81,10 @@ func TestSchedules_EachSlotIsDoneOnce(t *testing.T) {
 		m := New()
 		set := everySecond("s", 1000)
 		set.Schedule.OverlapAllow = true
-		mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{SetLevel{Level: levelSight}, set}})
+		mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{SetLevel{Level: record.LevelSight}, set}})
 		var proposed []ScheduleRun
 		var slots []int64
-		stamp := Stamp{}
+		stamp := record.Stamp{}
 		for index := uint64(2); index < 400; index++ {
 			stamp.T += int64(rng.IntN(900))
 			v := m.Schedule("s")
@@ -111,13 +113,13 @@ func TestSchedules_ReplacedDoNotGoBack(t *testing.T) {
 	m := New()
 	set := everySecond("s", 1000)
 	run := RunSchedules{Items: []ScheduleRun{{Name: "s", Version: 1, Slot: 1000, Next: 2000}}}
-	mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{SetLevel{Level: levelSight}, set}})
-	mustApplyTo(t, m, testEntry{2, Stamp{T: 1500}, []Command{run, set}})
+	mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{SetLevel{Level: record.LevelSight}, set}})
+	mustApplyTo(t, m, testEntry{2, record.Stamp{T: 1500}, []Command{run, set}})
 	if got := m.Schedule("s").NextRunAt; got != 2000 || m.tasks.Len() != 1 {
 		t.Errorf("after %d tasks it waits for %d, want 2000", m.tasks.Len(), got)
 	}
 	set.Schedule.EveryMS = 500
-	mustApplyTo(t, m, testEntry{3, Stamp{T: 1500}, []Command{set}})
+	mustApplyTo(t, m, testEntry{3, record.Stamp{T: 1500}, []Command{set}})
 	if got := m.Schedule("s").NextRunAt; got != 1000 {
 		t.Errorf("with another plan it waits for %d, want 1000", got)
 	}
@@ -131,7 +133,7 @@ func TestRestoreEqualsReplay_Sight(t *testing.T) {
 		g := newGenerator(rand.New(rand.NewPCG(seed, 13)).IntN)
 		g.theme = themeSight
 		m := newSmall()
-		log := []testEntry{{Index: 1, Stamp: g.stamp, Commands: []Command{SetLevel{Level: levelSight}}}}
+		log := []testEntry{{Index: 1, Stamp: g.stamp, Commands: []Command{SetLevel{Level: record.LevelSight}}}}
 		mustApplyTo(t, m, log[0])
 		done := 0
 		for index := uint64(2); index < 90; index++ {

@@ -1,6 +1,6 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/wire"
+import "github.com/claimq/claimq/fsm/record"
 
 // scratch is what those commands are decoded into that come with every task.
 // Each is applied before the next one is decoded, so they share memory. The state
@@ -11,14 +11,10 @@ type scratch struct {
 	complete Complete
 	then     ClaimNext // of complete
 
-	tasks []NewTask // of submit or complete; at most scratchMax
-	names wire.Names
+	room  record.TaskRoom // of the tasks of submit or complete
 	lists typeLists
 	list  *typeList // the types of claim or then, if they are one of lists
 }
-
-// scratchMax is how many tasks a scratch keeps room for.
-const scratchMax = 1024
 
 // reset ends the life of the command: nothing that it points to is kept alive but
 // names.
@@ -26,17 +22,6 @@ func (s *scratch) reset() {
 	clear(s.submit.Tasks)
 	clear(s.complete.Submit)
 	s.submit, s.claim, s.complete, s.then, s.list = Submit{}, ClaimNext{}, Complete{}, ClaimNext{}, nil
-}
-
-// newTasks returns an empty slice with room for n tasks.
-func (s *scratch) newTasks(n int) []NewTask {
-	if s == nil || n > scratchMax {
-		return make([]NewTask, 0, n)
-	}
-	if n > len(s.tasks) {
-		s.tasks = make([]NewTask, n)
-	}
-	return s.tasks[:0:n]
 }
 
 // newClaim returns room for the claim of a complete.
@@ -47,24 +32,17 @@ func (s *scratch) newClaim() *ClaimNext {
 	return &s.then
 }
 
-// fieldReader reads a command, or a record: beside the fields it knows what the
-// command is decoded into.
+// fieldReader reads a command: beside what a record's reader knows, what the command is
+// decoded into.
 type fieldReader struct {
-	wire.Reader
-	plain   bool     // of a NewTask: one that has no steps, so that nothing nests
-	scratch *scratch // what lists and names are made of; nil: of memory of their own
-}
-
-// fieldsOf returns a reader of the message, which makes memory of its own for all.
-func fieldsOf(message []byte) fieldReader {
-	return fieldReader{Reader: wire.Reader{Rest: message}}
+	record.Reader
+	scratch *scratch // what lists are made of; nil: of memory of their own
 }
 
 // fieldsOf returns a reader of the message, which decodes into s unless that is nil.
 func (s *scratch) fieldsOf(message []byte) fieldReader {
-	r := fieldsOf(message)
-	if s != nil {
-		r.scratch, r.Names = s, &s.names
+	if s == nil {
+		return fieldReader{Reader: record.ReaderOf(message)}
 	}
-	return r
+	return fieldReader{Reader: s.room.ReaderOf(message), scratch: s}
 }

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -46,9 +47,9 @@ func TestApply_KeepsNothingOfItsScratch(t *testing.T) {
 // overwrite puts into s what no test expects.
 func overwrite(s *scratch) {
 	claim := ClaimNext{WorkerID: "overwritten", Types: []string{"overwritten"}, RequestID: "overwritten", Limit: 9}
-	task := NewTask{Type: "overwritten", Key: "overwritten", Params: []byte("overwritten"), Labels: []Label{{"over", "written"}}}
-	for i := range s.tasks {
-		s.tasks[i] = task
+	task := record.NewTask{Type: "overwritten", Key: "overwritten", Params: []byte("overwritten"), Labels: []record.Label{{Name: "over", Value: "written"}}}
+	for i := range s.room.Tasks {
+		s.room.Tasks[i] = task
 	}
 	for i := range s.lists {
 		for j := range s.lists[i].names {
@@ -56,9 +57,9 @@ func overwrite(s *scratch) {
 		}
 		s.lists[i].encoded = nil
 	}
-	s.submit = Submit{Tasks: []NewTask{task}}
+	s.submit = Submit{Tasks: []record.NewTask{task}}
 	s.claim, s.then = claim, claim
-	s.complete = Complete{Hold: Hold{ID: 9, WorkerID: "overwritten", Token: 9}, Result: []byte("overwritten"), Submit: []NewTask{task}, Claim: &claim}
+	s.complete = Complete{Hold: Hold{ID: 9, WorkerID: "overwritten", Token: 9}, Result: []byte("overwritten"), Submit: []record.NewTask{task}, Claim: &claim}
 }
 
 // A command that was decoded into a scratch is the one that was encoded, whatever
@@ -66,15 +67,15 @@ func overwrite(s *scratch) {
 func TestScratch_DecodesWhatWasEncoded(t *testing.T) {
 	t.Parallel()
 	var s scratch
-	tasks := []NewTask{{Type: "a", Params: []byte("1")}, {Type: "b", Payload: []byte("2"), Key: "k"}}
+	tasks := []record.NewTask{{Type: "a", Params: []byte("1")}, {Type: "b", Payload: []byte("2"), Key: "k"}}
 	for i, want := range []Command{
 		Submit{Tasks: slices.Repeat(tasks, 2)},
 		Submit{Tasks: tasks[:1]},
-		Submit{Tasks: slices.Repeat(tasks, scratchMax)},
+		Submit{Tasks: slices.Repeat(tasks, record.TaskRoomMax)},
 		Submit{},
 		ClaimNext{WorkerID: "w", Types: []string{"a", "b", "c"}, Limit: 1},
 		ClaimNext{WorkerID: "w", Types: []string{"b"}, RequestID: "r"},
-		ClaimNext{Types: slices.Repeat([]string{"a"}, scratchMax+1)},
+		ClaimNext{Types: slices.Repeat([]string{"a"}, record.TaskRoomMax+1)},
 		ClaimNext{},
 		Complete{Hold: Hold{ID: 1, WorkerID: "w", Token: 2}, Submit: tasks, Claim: &ClaimNext{WorkerID: "v", Types: []string{"z"}}},
 		Complete{Hold: Hold{ID: 1}},
@@ -99,12 +100,12 @@ func TestScratch_DecodesWhatWasEncoded(t *testing.T) {
 		if diff := diffBy(scratch{}, scratch{submit: s.submit, claim: s.claim, complete: s.complete, then: s.then}); diff != "" {
 			t.Errorf("after reset:\n%s", diff)
 		}
-		if i := slices.IndexFunc(s.tasks, func(n NewTask) bool { return n.Type != "" || n.Params != nil }); i >= 0 {
+		if i := slices.IndexFunc(s.room.Tasks, func(n record.NewTask) bool { return n.Type != "" || n.Params != nil }); i >= 0 {
 			t.Errorf("task %d of the scratch is kept", i)
 		}
 	}
-	if len(s.tasks) > scratchMax {
-		t.Errorf("room for %d tasks is kept", len(s.tasks))
+	if len(s.room.Tasks) > record.TaskRoomMax {
+		t.Errorf("room for %d tasks is kept", len(s.room.Tasks))
 	}
 }
 

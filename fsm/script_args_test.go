@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // args are the words of a line, and its options as name=value.
@@ -109,7 +110,7 @@ func (a *args) command() Command {
 		"type":    func() Command { return a.setType() },
 		"defaults": func() Command {
 			c := a.settings()
-			return SetDefaults{Set: c.Set, Defaults: DefaultsOf(&c.Settings), By: a.text("by", "")}
+			return SetDefaults{Set: c.Set, Defaults: record.DefaultsOf(&c.Settings), By: a.text("by", "")}
 		},
 		"trail":       func() Command { return SetTrail{Bytes: a.int(), AgeMS: a.int()} },
 		"forget":      func() Command { return Forget{Bytes: a.int()} },
@@ -136,7 +137,7 @@ func (a *args) command() Command {
 			return Tell{Kind: kind, What: a.text("what", ""), By: a.text("by", "")}
 		},
 		"set-node": func() Command {
-			return SetNode{Node: NodeRecord{UUID: a.word(), NodeID: a.text("name", ""), PeerAddr: a.text("peer", ""), Nonvoter: a.text("nonvoter", "") != ""}}
+			return SetNode{Node: record.NodeRecord{UUID: a.word(), NodeID: a.text("name", ""), PeerAddr: a.text("peer", ""), Nonvoter: a.text("nonvoter", "") != ""}}
 		},
 	}[verb]
 	if !ok {
@@ -147,11 +148,11 @@ func (a *args) command() Command {
 }
 
 // newTasks are what is to be submitted: one task of each type, else alike.
-func (a *args) newTasks() []NewTask {
-	n := NewTask{
+func (a *args) newTasks() []record.NewTask {
+	n := record.NewTask{
 		Params:      a.optional("params"),
 		Priority:    int32(a.option("priority", 0)),
-		MaxAttempts: int32(a.option("attempts", DefaultAttempts)),
+		MaxAttempts: int32(a.option("attempts", record.DefaultAttempts)),
 		Key:         a.text("key", ""),
 		LeaseMS:     a.option("lease", 0),
 
@@ -176,7 +177,7 @@ func (a *args) newTasks() []NewTask {
 	} else if n.Params == nil {
 		n.Params = []byte("{}")
 	}
-	var tasks []NewTask
+	var tasks []record.NewTask
 	for _, name := range a.rest() {
 		n.Type = name
 		tasks = append(tasks, n)
@@ -229,9 +230,9 @@ func (a *args) setType() SetType {
 
 // settings are those that the line names; "none" clears one.
 func (a *args) settings() (c SetType) {
-	for name, field := range map[string]TypeFields{
-		"paused": TypePaused, "max_claimed": TypeMaxClaimed, "rate": TypeRateLimit, "lease": TypeLease,
-		"attempts": TypeMaxAttempts, "backoff": TypeBackoff, "retention": TypeRetention,
+	for name, field := range map[string]record.TypeFields{
+		"paused": record.TypePaused, "max_claimed": record.TypeMaxClaimed, "rate": record.TypeRateLimit, "lease": record.TypeLease,
+		"attempts": record.TypeMaxAttempts, "backoff": record.TypeBackoff, "retention": record.TypeRetention,
 	} {
 		if _, ok := a.options[name]; ok {
 			c.Set |= field
@@ -260,7 +261,7 @@ func (a *args) time(name string) int64 {
 }
 
 // backoff is INITIAL/MAX/FACTOR/JITTER.
-func (a *args) backoff() *Backoff {
+func (a *args) backoff() *record.Backoff {
 	v := a.text("backoff", "")
 	if v == "" {
 		return nil
@@ -269,13 +270,13 @@ func (a *args) backoff() *Backoff {
 	if len(f) != 4 {
 		a.t.Fatalf("%q: backoff is INITIAL/MAX/FACTOR/JITTER", a.line)
 	}
-	return &Backoff{InitialMS: a.parse(f[0]), MaxMS: a.parse(f[1]), Factor: a.millionths(f[2]), Jitter: a.millionths(f[3])}
+	return &record.Backoff{InitialMS: a.parse(f[0]), MaxMS: a.parse(f[1]), Factor: a.millionths(f[2]), Jitter: a.millionths(f[3])}
 }
 
 // millionths is a decimal number with at most six places, in millionths.
 func (a *args) millionths(v string) int64 {
 	whole, places, _ := strings.Cut(v, ".")
-	return a.parse(whole)*million + a.parse((places + "000000")[:6])
+	return a.parse(whole)*record.Million + a.parse((places + "000000")[:6])
 }
 
 // retention is as in the API: 0 is not at all, -1 until it is deleted.
@@ -284,20 +285,20 @@ func (a *args) retention() int64 {
 	case "":
 		return 0
 	case "0":
-		return KeepNone
+		return record.KeepNone
 	case "-1":
-		return KeepForever
+		return record.KeepForever
 	default:
 		return a.parse(v)
 	}
 }
 
 // labels are NAME:VALUE, with commas between.
-func (a *args) labels() []Label {
-	var labels []Label
+func (a *args) labels() []record.Label {
+	var labels []record.Label
 	for _, f := range strings.FieldsFunc(a.text("labels", ""), func(r rune) bool { return r == ',' }) {
 		name, value, _ := strings.Cut(f, ":")
-		labels = append(labels, Label{Name: name, Value: value})
+		labels = append(labels, record.Label{Name: name, Value: value})
 	}
 	return labels
 }

@@ -3,11 +3,13 @@ package fsm
 import (
 	"fmt"
 	"strings"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // setSchedule is a name, a task as submit has it, and when it runs.
 func (a *args) setSchedule() SetSchedule {
-	s := Schedule{
+	s := record.Schedule{
 		Name: a.word(), Cron: a.text("cron", ""), Timezone: a.text("zone", ""), EveryMS: a.option("every", 0),
 		OverlapAllow: a.text("overlap", "skip") == "allow", CatchUpSkip: a.text("catch_up", "one") == "skip",
 		Paused: a.text("paused", "") != "", NextRunAt: a.time("next"),
@@ -38,7 +40,7 @@ func (a *args) slots() []ScheduleRun {
 // for all that were missed.
 func (s *script) dueSlots() []ScheduleRun {
 	items := []ScheduleRun{}
-	for _, v := range s.m.DueSchedules(s.stamp.T, schedulesMax) {
+	for _, v := range s.m.DueSchedules(s.stamp.T, record.SchedulesMax) {
 		missed := (s.stamp.T - v.NextRunAt) / v.EveryMS
 		items = append(items, ScheduleRun{
 			Name: v.Name, Version: v.Version, Slot: v.NextRunAt, Next: v.NextRunAt + (missed+1)*v.EveryMS,
@@ -58,16 +60,16 @@ func (a *args) act() Act {
 	return c
 }
 
-func (a *args) filter() Filter {
-	status, _ := ParseStatus(a.text("status", ""))
-	return Filter{
+func (a *args) filter() record.Filter {
+	status, _ := record.ParseStatus(a.text("status", ""))
+	return record.Filter{
 		Status: status, Type: a.text("type", ""), WorkerID: a.text("worker", ""), Key: a.text("key", ""),
 		ParentID: uint64(a.option("parent", 0)), Labels: a.labels(), CreatedAfter: a.time("after"), CreatedBefore: a.time("before"),
 	}
 }
 
 // describeSchedule shows a schedule in a line.
-func describeSchedule(v *ScheduleView) string {
+func describeSchedule(v *record.ScheduleView) string {
 	words := []string{v.Name + " of " + v.Task.Type}
 	add := func(has bool, format string, args ...any) {
 		if has {

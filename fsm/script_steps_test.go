@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // parent is what "finalize=claim" and "failure=continue" of a submit say; the
 // lines behind it that begin with "step" have the steps.
-func (a *args) parent() *NewParent {
-	p := NewParent{ByClaim: a.text("finalize", "auto") == "claim", Continue: a.text("failure", "fail") == "continue"}
+func (a *args) parent() *record.NewParent {
+	p := record.NewParent{ByClaim: a.text("finalize", "auto") == "claim", Continue: a.text("failure", "fail") == "continue"}
 	if p.ByClaim || p.Continue {
 		return &p
 	}
@@ -25,13 +27,13 @@ func (a *args) parent() *NewParent {
 // was submitted last.
 func (s *script) addStep(entry []Command, line string) {
 	a := parseArgs(s.t, line)
-	step := NewStep{Name: a.word()}
+	step := record.NewStep{Name: a.word()}
 	after := strings.FieldsFunc(a.text("after", ""), func(r rune) bool { return r == ',' })
 	step.Task = a.newTasks()[0]
 	a.done()
 	n := lastSubmitted(entry[len(entry)-1])
 	if n.Parent == nil {
-		n.Parent = &NewParent{}
+		n.Parent = &record.NewParent{}
 	}
 	for place := range n.Parent.Steps {
 		if slices.Contains(after, n.Parent.Steps[place].Name) {
@@ -45,7 +47,7 @@ func (s *script) addStep(entry []Command, line string) {
 }
 
 // lastSubmitted returns the task that the command, or its last op, submits last.
-func lastSubmitted(c Command) *NewTask {
+func lastSubmitted(c Command) *record.NewTask {
 	switch c := c.(type) {
 	case Batch:
 		return lastSubmitted(c.Ops[len(c.Ops)-1])
@@ -83,11 +85,11 @@ func describeAnswer(r Result) string {
 	add(p.Holder != "", "held by %s", p.Holder)
 	add(p.State != 0, "%v", p.State)
 	if p.Steps != nil {
-		counts := map[Status]int{}
+		counts := map[record.Status]int{}
 		for _, v := range p.Steps {
 			counts[v.Status]++
 		}
-		for status := StatusPending; status <= StatusCancelled; status++ {
+		for status := record.StatusPending; status <= record.StatusCancelled; status++ {
 			add(counts[status] > 0, "%d %v", counts[status], status)
 		}
 	}
@@ -95,7 +97,7 @@ func describeAnswer(r Result) string {
 }
 
 // placeOf says which step of which parent the task is, "" if of none.
-func placeOf(t *Task) string {
+func placeOf(t *record.Task) string {
 	s := t.Step()
 	if s == nil {
 		return ""
@@ -104,7 +106,7 @@ func placeOf(t *Task) string {
 }
 
 // describePlan shows a plan in a line.
-func describePlan(p *Parent) string {
+func describePlan(p *record.Parent) string {
 	if p == nil {
 		return ""
 	}

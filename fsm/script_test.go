@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 var update = flag.Bool("update", false, "rewrite the outcomes in testdata/*.txt")
@@ -64,7 +66,7 @@ func firstDifference(want, got string) string {
 type script struct {
 	t     *testing.T
 	m     *Machine
-	stamp Stamp
+	stamp record.Stamp
 	index uint64
 	known map[uint64]string // each task as last shown
 	wakes bool              // what became claimable is shown
@@ -75,8 +77,8 @@ type script struct {
 
 func newScript(t *testing.T) *script {
 	// Calendar times are shown from here on.
-	s := &script{t: t, m: newRestful(), known: map[uint64]string{}, stamp: Stamp{T: scriptEpoch}}
-	s.m.header.Level = FeatureLevel
+	s := &script{t: t, m: newRestful(), known: map[uint64]string{}, stamp: record.Stamp{T: scriptEpoch}}
+	s.m.header.Level = record.FeatureLevel
 	return s
 }
 
@@ -314,7 +316,7 @@ func outcomeOf(r Result) string {
 }
 
 // describe shows a task in a line; times of the calendar are since the start.
-func describe(t *Task) string {
+func describe(t *record.Task) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %s%s %s", t.ID, t.Type, placeOf(t), t.Status)
 	if t.WorkerID != "" {
@@ -331,7 +333,7 @@ func describe(t *Task) string {
 	if t.CancelRequested {
 		b.WriteString(", cancel requested")
 	}
-	if t.Status == StatusScheduled {
+	if t.Status == record.StatusScheduled {
 		fmt.Fprintf(&b, ", run at %d", t.RunAt-scriptEpoch)
 	}
 	if t.CompletedAt > 0 {
@@ -360,13 +362,13 @@ func describeType(v *TypeView) string {
 	}
 	add(x.Paused, "paused")
 	add(x.MaxClaimed != 0, "max_claimed %d", x.MaxClaimed)
-	add(x.RateLimit != 0, "rate_limit %d.%06d", x.RateLimit/million, x.RateLimit%million)
+	add(x.RateLimit != 0, "rate_limit %d.%06d", x.RateLimit/record.Million, x.RateLimit%record.Million)
 	add(x.LeaseMS != 0, "lease %d ms", x.LeaseMS)
 	add(x.LimitSet, "max_attempts %d", x.MaxAttempts)
 	add(x.Backoff != nil, "backoff %+v", x.Backoff)
 	add(x.RetentionMS != 0, "retention %d", x.RetentionMS)
 	for status, n := range v.Counts {
-		add(n > 0, "%v %d", Status(status), n)
+		add(n > 0, "%v %d", record.Status(status), n)
 	}
 	add(v.OldestPendingAgeMS != 0, "oldest pending %d ms", v.OldestPendingAgeMS)
 	return strings.Join(words, ", ")
@@ -380,7 +382,7 @@ func (s *script) read(a *args) {
 		s.stamp.U += n
 		s.stamp.T += n
 	case "clocks": // of the next entries
-		s.stamp = Stamp{U: a.option("u", s.stamp.U), T: a.option("t", s.stamp.T-scriptEpoch) + scriptEpoch}
+		s.stamp = record.Stamp{U: a.option("u", s.stamp.U), T: a.option("t", s.stamp.T-scriptEpoch) + scriptEpoch}
 	case "get":
 		s.show(s.m.Get(a.id()))
 	case "key":
@@ -451,7 +453,7 @@ func (s *script) read(a *args) {
 	}
 }
 
-func (s *script) show(t *Task) {
+func (s *script) show(t *record.Task) {
 	if t == nil {
 		s.printf("nothing")
 		return
@@ -465,15 +467,15 @@ func (s *script) show(t *Task) {
 }
 
 // describeRare shows those fields that most tasks do not have.
-func describeRare(t *Task) string {
+func describeRare(t *record.Task) string {
 	var words []string
 	add := func(has bool, format string, args ...any) {
 		if has {
 			words = append(words, fmt.Sprintf(format, args...))
 		}
 	}
-	o := t.options()
-	add(t.RunAt > 0 && t.Status != StatusScheduled, "waited until %d", t.RunAt-scriptEpoch)
+	o := t.Opts()
+	add(t.RunAt > 0 && t.Status != record.StatusScheduled, "waited until %d", t.RunAt-scriptEpoch)
 	add(t.Status.Ended() && t.RemoveAt == 0, "never removed")
 	add(t.RemoveAt > 0, "removed at %d", t.RemoveAt-scriptEpoch)
 	add(o.ExpiresAt != 0, "expires at %d", o.ExpiresAt-scriptEpoch)
@@ -501,10 +503,10 @@ func (s *script) list(a *args) {
 
 func (s *script) stats() {
 	st := s.m.Stats(s.stamp)
-	line := func(name string, counts [StatusCancelled + 1]int64) {
+	line := func(name string, counts [record.StatusCancelled + 1]int64) {
 		for status, n := range counts {
 			if n > 0 {
-				name += fmt.Sprintf(" %v %d", Status(status), n)
+				name += fmt.Sprintf(" %v %d", record.Status(status), n)
 			}
 		}
 		s.printf("%s", name)

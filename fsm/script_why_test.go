@@ -3,6 +3,8 @@ package fsm
 import (
 	"fmt"
 	"strings"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // why shows why the task is not running.
@@ -54,6 +56,6 @@ func (s *script) workers(a *args) {
 // rates shows the rates of the type.
 func (s *script) rates(name string) {
 	v, _ := s.m.Type(name, s.stamp)
-	perS := func(n int64) string { return fmt.Sprintf("%d.%06d", n/million, n%million) }
+	perS := func(n int64) string { return fmt.Sprintf("%d.%06d", n/record.Million, n%record.Million) }
 	s.printf("submitted %s, completed %s, failed %s a second", perS(v.SubmittedPerS), perS(v.CompletedPerS), perS(v.FailedPerS))
 }

@@ -3,6 +3,7 @@ package fsm
 import (
 	"slices"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -35,13 +36,13 @@ func (Fail) kind() kind { return kindFail }
 
 func (c Fail) needs() uint32 {
 	if c.RetryIn || c.RetryInMS != 0 || c.Permanent {
-		return levelLife
+		return record.LevelLife
 	}
 	return 0
 }
 
-func (c Fail) judge(m *Machine, _ Stamp) (result Result, acts bool) {
-	return m.holdOf(c.Hold, OutcomeFailed)
+func (c Fail) judge(m *Machine, _ record.Stamp) (result Result, acts bool) {
+	return m.holdOf(c.Hold, record.OutcomeFailed)
 }
 
 func (c Fail) applyTo(m *Machine) (Result, error) { return m.fail(c), nil }
@@ -58,13 +59,13 @@ func (Extend) kind() kind { return kindExtend }
 
 func (c Extend) needs() uint32 {
 	if c.Progress != nil {
-		return levelLife
+		return record.LevelLife
 	}
 	return 0
 }
 
-func (c Extend) judge(m *Machine, _ Stamp) (result Result, acts bool) {
-	return m.holdOf(c.Hold, OutcomeNone)
+func (c Extend) judge(m *Machine, _ record.Stamp) (result Result, acts bool) {
+	return m.holdOf(c.Hold, record.OutcomeNone)
 }
 
 func (c Extend) applyTo(m *Machine) (Result, error) { return m.extend(c), nil }
@@ -80,20 +81,20 @@ func (Release) kind() kind { return kindRelease }
 
 func (c Release) needs() uint32 {
 	if c.DelayMS != 0 {
-		return levelLife
+		return record.LevelLife
 	}
 	return 0
 }
 
-func (c Release) judge(m *Machine, _ Stamp) (result Result, acts bool) {
-	return m.holdOf(c.Hold, OutcomeReleased)
+func (c Release) judge(m *Machine, _ record.Stamp) (result Result, acts bool) {
+	return m.holdOf(c.Hold, record.OutcomeReleased)
 }
 
 func (c Release) applyTo(m *Machine) (Result, error) { return m.release(c), nil }
 
 // fail ends the attempt.
 func (m *Machine) fail(c Fail) Result {
-	result, ok := m.held(c.Hold, OutcomeFailed)
+	result, ok := m.held(c.Hold, record.OutcomeFailed)
 	if !ok {
 		return result
 	}
@@ -101,11 +102,11 @@ func (m *Machine) fail(c Fail) Result {
 	t.Error = c.Error
 	switch {
 	case c.Permanent || !attemptsLeft(t):
-		m.giveUp(t, OutcomeFailed, c.Error)
+		m.giveUp(t, record.OutcomeFailed, c.Error)
 	case c.RetryIn:
-		m.giveBack(t, OutcomeFailed, c.Error, c.RetryInMS)
+		m.giveBack(t, record.OutcomeFailed, c.Error, c.RetryInMS)
 	default:
-		m.giveBack(t, OutcomeFailed, c.Error, m.backoffDelay(t))
+		m.giveBack(t, record.OutcomeFailed, c.Error, m.backoffDelay(t))
 	}
 	m.edited(t)
 	return Result{Task: m.copyOf(t)}
@@ -113,13 +114,13 @@ func (m *Machine) fail(c Fail) Result {
 
 // release gives the task back, as if it had not been claimed.
 func (m *Machine) release(c Release) Result {
-	result, ok := m.held(c.Hold, OutcomeReleased)
+	result, ok := m.held(c.Hold, record.OutcomeReleased)
 	if !ok {
 		return result
 	}
 	t := m.edit(c.ID)
 	t.Attempts = max(t.Attempts-1, 0)
-	m.giveBack(t, OutcomeReleased, "", c.DelayMS)
+	m.giveBack(t, record.OutcomeReleased, "", c.DelayMS)
 	m.edited(t)
 	return Result{Task: m.copyOf(t)}
 }
@@ -127,7 +128,7 @@ func (m *Machine) release(c Release) Result {
 // extend moves the end of the lease and notes the progress.
 func (m *Machine) extend(c Extend) Result {
 	// No claim ends by an extend: so none is repeated.
-	result, ok := m.held(c.Hold, OutcomeNone)
+	result, ok := m.held(c.Hold, record.OutcomeNone)
 	if !ok {
 		return result
 	}
@@ -142,7 +143,7 @@ func (m *Machine) extend(c Extend) Result {
 
 // extendLease lets the claim of a claimed task last leaseMS (0: its own
 // length) from now, or longer if it does already, and returns the task.
-func (m *Machine) extendLease(id uint64, leaseMS int64) *Task {
+func (m *Machine) extendLease(id uint64, leaseMS int64) *record.Task {
 	t := m.edit(id)
 	m.lengthen(t, leaseMS)
 	m.edited(t)
@@ -150,7 +151,7 @@ func (m *Machine) extendLease(id uint64, leaseMS int64) *Task {
 }
 
 // lengthen is extendLease of the task that is being edited.
-func (m *saved) lengthen(t *Task, leaseMS int64) {
+func (m *saved) lengthen(t *record.Task, leaseMS int64) {
 	asked := leaseMS != 0
 	if !asked {
 		leaseMS = t.ClaimLeaseMS
@@ -166,7 +167,7 @@ func (m *saved) lengthen(t *Task, leaseMS int64) {
 
 // held returns ok true if the task is claimed by h, whose call ends the claim with
 // the outcome (OutcomeNone: does not end it), else the answer.
-func (m *Machine) held(h Hold, outcome Outcome) (result Result, ok bool) {
+func (m *Machine) held(h Hold, outcome record.Outcome) (result Result, ok bool) {
 	if result, ok = m.holdOf(h, outcome); result.Task != nil && !result.Gone {
 		result.Task = m.copyOf(result.Task)
 	}
@@ -175,7 +176,7 @@ func (m *Machine) held(h Hold, outcome Outcome) (result Result, ok bool) {
 
 // holdOf is held, by the contract's order of checks. It changes nothing, and the
 // result has the state's own task.
-func (m *saved) holdOf(h Hold, outcome Outcome) (result Result, ok bool) {
+func (m *saved) holdOf(h Hold, outcome record.Outcome) (result Result, ok bool) {
 	t := m.tasks.Get(h.ID)
 	switch {
 	case t == nil:
@@ -184,9 +185,9 @@ func (m *saved) holdOf(h Hold, outcome Outcome) (result Result, ok bool) {
 		return Result{Repeated: true, Task: t}, false
 	case t.Status.Ended():
 		return Result{Code: endedCode(t.Status), Task: t}, false
-	case t.Status != StatusClaimed && h.Token != 0:
+	case t.Status != record.StatusClaimed && h.Token != 0:
 		return Result{Code: CodeStaleClaim, Task: t}, false
-	case t.Status != StatusClaimed:
+	case t.Status != record.StatusClaimed:
 		return Result{Code: CodeTaskNotClaimed, Task: t}, false
 	case t.WorkerID != h.WorkerID:
 		return Result{Code: CodeWrongWorker, Task: t}, false
@@ -199,63 +200,47 @@ func (m *saved) holdOf(h Hold, outcome Outcome) (result Result, ok bool) {
 // repeats reports whether the last claim that ended was ended by the same
 // call. Without a token that can only be told of a task that ended with its
 // last claim.
-func repeats(t *Task, h Hold, outcome Outcome) bool {
-	if outcome == OutcomeNone {
+func repeats(t *record.Task, h Hold, outcome record.Outcome) bool {
+	if outcome == record.OutcomeNone {
 		return false
 	}
-	last := lastEnded(t.Log)
+	last := record.LastEnded(t.Log)
 	if last == nil || last.Outcome != outcome {
 		return false
 	}
 	if h.Token != 0 {
 		return last.Token == h.Token
 	}
-	return endedByClaim(t) && last.WorkerID == h.WorkerID
-}
-
-// endedByClaim reports whether the task ended with its last claim: it did not
-// if it was cancelled, or expired, while it was waiting.
-func endedByClaim(t *Task) bool {
-	return t.Status.Ended() && (t.WorkerID != "" || t.CancelRequested)
-}
-
-// lastEnded returns the newest attempt that has ended, nil if none has.
-func lastEnded(log []Attempt) *Attempt {
-	for i := len(log) - 1; i >= 0; i-- {
-		if log[i].Outcome != OutcomeNone {
-			return &log[i]
-		}
-	}
-	return nil
+	return record.EndedByClaim(t) && last.WorkerID == h.WorkerID
 }
 
 // giveBack ends the claim of the claimed task that is being edited; the task
 // waits for delayMS until it is pending again.
-func (m *Machine) giveBack(t *Task, outcome Outcome, failure string, delayMS int64) {
+func (m *Machine) giveBack(t *record.Task, outcome record.Outcome, failure string, delayMS int64) {
 	switch {
 	case t.CancelRequested:
-		m.end(t, outcome, failure, StatusCancelled)
+		m.end(t, outcome, failure, record.StatusCancelled)
 	case delayMS > 0:
 		t.RunAt = m.fromNow(delayMS)
-		m.end(t, outcome, failure, StatusScheduled)
+		m.end(t, outcome, failure, record.StatusScheduled)
 	default:
-		m.end(t, outcome, failure, StatusPending)
+		m.end(t, outcome, failure, record.StatusPending)
 	}
 }
 
 // giveUp ends the claim of the claimed task that is being edited; the task has
 // failed, or was cancelled if that was asked.
-func (m *Machine) giveUp(t *Task, outcome Outcome, failure string) {
-	to := StatusFailed
+func (m *Machine) giveUp(t *record.Task, outcome record.Outcome, failure string) {
+	to := record.StatusFailed
 	if t.CancelRequested {
-		to = StatusCancelled
+		to = record.StatusCancelled
 	}
 	m.end(t, outcome, failure, to)
 }
 
 // end ends the claim of the claimed task that is being edited, and moves the
 // task to where it goes: pending, scheduled, or an end.
-func (m *Machine) end(t *Task, outcome Outcome, failure string, to Status) {
+func (m *Machine) end(t *record.Task, outcome record.Outcome, failure string, to record.Status) {
 	claim := claimEventOf(0, t)
 	ref, _ := m.claims.Delete(t.Token)
 	m.holdings.LetGo(&m.typeNamed(t.Type).held, ref.place)
@@ -275,7 +260,7 @@ func (m *Machine) end(t *Task, outcome Outcome, failure string, to Status) {
 }
 
 // logEnded returns the attempts log with its last attempt ended.
-func logEnded(log []Attempt, at int64, outcome Outcome, failure string) []Attempt {
+func logEnded(log []record.Attempt, at int64, outcome record.Outcome, failure string) []record.Attempt {
 	log = slices.Clone(log)
 	last := &log[len(log)-1]
 	last.EndedAt, last.Outcome, last.Error = at, outcome, failure
@@ -283,7 +268,7 @@ func logEnded(log []Attempt, at int64, outcome Outcome, failure string) []Attemp
 }
 
 // attemptsLeft reports whether the task may be claimed once more.
-func attemptsLeft(t *Task) bool {
+func attemptsLeft(t *record.Task) bool {
 	return t.MaxAttempts == 0 || t.Attempts < t.MaxAttempts
 }
 

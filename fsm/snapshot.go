@@ -8,6 +8,8 @@ import (
 	"iter"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // A snapshot, as docs/formats.md draws it: a magic and a version, then chunks.
@@ -50,13 +52,13 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	cw := chunkWriter{w: w}
 	cw.write(append([]byte(snapshotMagic), snapshotVersion))
 	var hash stateHash
-	for kind, record := range s.records() {
-		hash.add(kind, record)
-		if cw.add(kind, record); cw.err != nil {
+	for kind, packed := range s.records() {
+		hash.add(kind, packed)
+		if cw.add(kind, packed); cw.err != nil {
 			break
 		}
 	}
-	cw.add(recordEnd, appendEndRecord(nil, s.counts(), hash.sum()))
+	cw.add(record.KindEnd, record.AppendEnd(nil, s.counts(), hash.sum()))
 	cw.flush()
 	if cw.err != nil {
 		return cw.written, fmt.Errorf("write snapshot: %w", cw.err)
@@ -71,71 +73,71 @@ func (s *Snapshot) Hash() [16]byte {
 	return hash
 }
 
-func (s *Snapshot) counts() recordCounts {
-	return recordCounts{
-		tasks:     uint64(s.tasks.Len()),
-		requests:  uint64(s.requests.Len()),
-		nodes:     uint64(len(s.nodes)),
-		types:     uint64(len(s.types)),
-		gone:      uint64(s.gone.Len()),
-		trail:     uint64(s.trail.Len()),
-		schedules: uint64(len(s.schedules)),
+func (s *Snapshot) counts() record.Counts {
+	return record.Counts{
+		Tasks:     uint64(s.tasks.Len()),
+		Requests:  uint64(s.requests.Len()),
+		Nodes:     uint64(len(s.nodes)),
+		Types:     uint64(len(s.types)),
+		Gone:      uint64(s.gone.Len()),
+		Trail:     uint64(s.trail.Len()),
+		Schedules: uint64(len(s.schedules)),
 	}
 }
 
 // records yields the state's records in the order of the file. A record is valid
 // until the next.
-func (s *Snapshot) records() iter.Seq2[recordKind, []byte] {
-	return func(yield func(recordKind, []byte) bool) {
-		b := appendHeaderRecord(nil, &s.header, &s.trail.Header, s.counts())
-		if !yield(recordHeader, b) {
+func (s *Snapshot) records() iter.Seq2[record.Kind, []byte] {
+	return func(yield func(record.Kind, []byte) bool) {
+		b := record.AppendHeader(nil, &s.header, &s.trail.Header, s.counts())
+		if !yield(record.KindHeader, b) {
 			return
 		}
 		for t := range s.tasks.All() {
-			record := t.Packed
+			packed := t.Packed
 			if t.Record != nil {
-				b = appendTaskRecord(b[:0], t.Record)
-				record = b
+				b = record.AppendTask(b[:0], t.Record)
+				packed = b
 			}
-			if !yield(recordTask, record) {
+			if !yield(record.KindTask, packed) {
 				return
 			}
 		}
 		for q := range s.requests.All() {
-			record := q.Packed
+			packed := q.Packed
 			if q.Record != nil {
-				b = appendRequestRecord(b[:0], q.ID, q.Record)
-				record = b
+				b = record.AppendRequest(b[:0], q.ID, q.Record)
+				packed = b
 			}
-			if !yield(recordRequest, record) {
+			if !yield(record.KindRequest, packed) {
 				return
 			}
 		}
 		for _, n := range s.nodes {
-			if b = appendNodeRecord(b[:0], n); !yield(recordNode, b) {
+			if b = record.AppendNode(b[:0], n); !yield(record.KindNode, b) {
 				return
 			}
 		}
 		for _, t := range s.types {
-			if b = appendTypeRecord(b[:0], t); !yield(recordType, b) {
+			if b = record.AppendType(b[:0], t); !yield(record.KindType, b) {
 				return
 			}
 		}
 		for g := range s.gone.All() {
-			record := g.Packed
+			packed := g.Packed
 			if g.Record != nil {
-				b = appendGoneRecord(b[:0], g.ID, g.Record)
-				record = b
+				b = record.AppendGone(b[:0], g.ID, g.Record)
+				packed = b
 			}
-			if !yield(recordGone, record) {
+			if !yield(record.KindGone, packed) {
 				return
 			}
 		}
-		if !s.trail.Records(b, func(record []byte) bool { return yield(recordTrail, record) }) {
+		if !s.trail.Records(b, func(packed []byte) bool { return yield(record.KindTrail, packed) }) {
 			return
 		}
 		for _, v := range s.schedules {
-			if b = appendScheduleRecord(b[:0], v); !yield(recordSchedule, b) {
+			if b = record.AppendSchedule(b[:0], v); !yield(record.KindSchedule, b) {
 				return
 			}
 		}
@@ -147,17 +149,17 @@ type chunkWriter struct {
 	w       io.Writer
 	written int64
 	err     error
-	kind    recordKind
+	kind    record.Kind
 	chunk   []byte // head and payload of the open chunk; empty if none is open
 }
 
 // add adds the record to the open chunk, or opens a new one when that has
 // another kind or no room.
-func (c *chunkWriter) add(kind recordKind, record []byte) {
+func (c *chunkWriter) add(kind record.Kind, packed []byte) {
 	if c.err != nil {
 		return
 	}
-	size := protowire.SizeBytes(len(record))
+	size := protowire.SizeBytes(len(packed))
 	if size > chunkMax {
 		c.err = fmt.Errorf("a %v of %d bytes, at most %d can be read back", kind, size, chunkMax)
 		return
@@ -169,7 +171,7 @@ func (c *chunkWriter) add(kind recordKind, record []byte) {
 		c.kind = kind
 		c.chunk = append(c.chunk, 0, 0, 0, 0, byte(kind))
 	}
-	c.chunk = protowire.AppendBytes(c.chunk, record)
+	c.chunk = protowire.AppendBytes(c.chunk, packed)
 }
 
 // flush writes the open chunk, if there is one.

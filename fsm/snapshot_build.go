@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
 )
 
@@ -18,9 +19,9 @@ type stateBuilder struct {
 // task adds a task. Most tasks of a long queue wait, and the machine keeps the
 // record of such a one as it is: so nothing is made of it that outlives this call
 // but its places in the indexes.
-func (b *stateBuilder) task(t *Task, record []byte) error {
-	if isResting(t) && len(record) <= math.MaxUint16 {
-		b.m.tasks.Load(t.ID, nil, record)
+func (b *stateBuilder) task(t *record.Task, packed []byte) error {
+	if record.IsResting(t) && len(packed) <= math.MaxUint16 {
+		b.m.tasks.Load(t.ID, nil, packed)
 	} else {
 		own := *t
 		own.Params, own.Payload = bytes.Clone(t.Params), bytes.Clone(t.Payload)
@@ -37,9 +38,9 @@ func (b *stateBuilder) task(t *Task, record []byte) error {
 	return nil
 }
 
-func (b *stateBuilder) request(seq uint64, q *request) { b.m.requests.Put(seq, q) }
+func (b *stateBuilder) request(seq uint64, q *record.Request) { b.m.requests.Put(seq, q) }
 
-func (b *stateBuilder) gone(id uint64, g *gone) error {
+func (b *stateBuilder) gone(id uint64, g *record.Gone) error {
 	if b.m.tasks.Get(id) != nil {
 		return fmt.Errorf("%w: removed task %d is there", ErrCorrupt, id)
 	}
@@ -55,7 +56,7 @@ func (b *stateBuilder) finish() error {
 	b.m.tasks.Loaded()
 	for _, id := range b.steps {
 		if problem := b.m.indexTask(id, b.m.tasks.Get(id)); problem != "" {
-			return contradiction(recordTask, id, problem)
+			return contradiction(record.KindTask, id, problem)
 		}
 	}
 	return b.m.rebuildRest()

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // ReadSnapshot builds the state that a snapshot holds. It reads r to its end
@@ -77,7 +79,7 @@ func (c *chunkReader) magic() error {
 
 // next reads a chunk. The payload is valid until the next call. Memory grows
 // with what is there, not with what the length claims.
-func (c *chunkReader) next() (recordKind, []byte, error) {
+func (c *chunkReader) next() (record.Kind, []byte, error) {
 	c.number, c.start = c.number+1, c.offset
 	var head [chunkHead]byte
 	var tail [chunkTail]byte
@@ -100,7 +102,7 @@ func (c *chunkReader) next() (recordKind, []byte, error) {
 	if chunkSum(head[:], c.buf.Bytes()) != binary.LittleEndian.Uint32(tail[:]) {
 		return 0, nil, fmt.Errorf("%w: the checksum differs", ErrCorrupt)
 	}
-	return recordKind(head[chunkHead-1]), c.buf.Bytes(), nil
+	return record.Kind(head[chunkHead-1]), c.buf.Bytes(), nil
 }
 
 // end makes sure that nothing follows.

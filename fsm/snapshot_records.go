@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
 	"github.com/claimq/claimq/fsm/wire"
 )
@@ -13,26 +14,26 @@ type snapshotReader struct {
 	keep recordKeeper
 	// m gets the header and the records of which there are few.
 	m     *Machine
-	want  recordCounts // as the header says
-	got   recordCounts
+	want  record.Counts // as the header says
+	got   record.Counts
 	hash  stateHash
-	names interner
-	last  recordKind // 0 before the header
+	names record.Names
+	last  record.Kind // 0 before the header
 	// lastTask, lastRequest and lastGone are the highest ids and sequence number
 	// yet.
 	lastTask, lastRequest, lastGone uint64
 	trailEnd                        uint64 // where the last chunk of the trail ends
 	ended                           bool
 
-	read1 Task // the one that was read last
+	read1 record.Task // the one that was read last
 }
 
 // recordKeeper is told of the records of a snapshot that are good by themselves.
 type recordKeeper interface {
-	// task is told of a task and its record, both good until it returns.
-	task(t *Task, record []byte) error
-	request(seq uint64, q *request)
-	gone(id uint64, g *gone) error
+	// task is told of a task and its record, packed, both good until it returns.
+	task(t *record.Task, packed []byte) error
+	request(seq uint64, q *record.Request)
+	gone(id uint64, g *record.Gone) error
 	trail(c *trail.Chunk)
 }
 
@@ -54,7 +55,7 @@ func (s *snapshotReader) read(in *chunkReader) error {
 }
 
 // chunk takes the records of a chunk.
-func (s *snapshotReader) chunk(kind recordKind, payload []byte) error {
+func (s *snapshotReader) chunk(kind record.Kind, payload []byte) error {
 	if len(payload) == 0 {
 		return fmt.Errorf("%w: it is empty", ErrCorrupt)
 	}
@@ -63,9 +64,9 @@ func (s *snapshotReader) chunk(kind recordKind, payload []byte) error {
 		if skip == 0 || size > uint64(len(payload)-skip) {
 			return fmt.Errorf("%w: record %d: bad size", ErrCorrupt, n)
 		}
-		record := payload[skip : skip+int(size)]
+		packed := payload[skip : skip+int(size)]
 		payload = payload[skip+int(size):]
-		if err := s.record(kind, record); err != nil {
+		if err := s.record(kind, packed); err != nil {
 			return fmt.Errorf("record %d (%v): %w", n, kind, err)
 		}
 	}
@@ -73,57 +74,57 @@ func (s *snapshotReader) chunk(kind recordKind, payload []byte) error {
 }
 
 // record takes one record. Nothing of it is kept without being copied.
-func (s *snapshotReader) record(kind recordKind, record []byte) error {
-	if s.ended || kind < s.last || (s.last == 0) != (kind == recordHeader) {
+func (s *snapshotReader) record(kind record.Kind, packed []byte) error {
+	if s.ended || kind < s.last || (s.last == 0) != (kind == record.KindHeader) {
 		return fmt.Errorf("%w: it is out of order, behind a %v", ErrCorrupt, s.last)
 	}
 	s.last = kind
-	r := fieldsOf(record)
+	r := record.ReaderOf(packed)
 	var err error
 	switch kind {
-	case recordHeader:
+	case record.KindHeader:
 		err = s.header(&r)
-	case recordTask:
-		err = s.task(&r, record)
-	case recordRequest:
+	case record.KindTask:
+		err = s.task(&r, packed)
+	case record.KindRequest:
 		err = s.request(&r)
-	case recordNode:
+	case record.KindNode:
 		err = s.node(&r)
-	case recordType:
+	case record.KindType:
 		err = s.taskType(&r)
-	case recordGone:
+	case record.KindGone:
 		err = s.gone(&r)
-	case recordTrail:
+	case record.KindTrail:
 		err = s.trail(&r)
-	case recordSchedule:
+	case record.KindSchedule:
 		err = s.schedule(&r)
-	case recordEnd:
+	case record.KindEnd:
 		return s.end(&r)
 	default:
 		return fmt.Errorf("%w: it is unknown", ErrUnknownCommand)
 	}
-	s.hash.add(kind, record)
+	s.hash.add(kind, packed)
 	return err
 }
 
-func (s *snapshotReader) header(r *fieldReader) error {
-	s.m.header, s.m.trail.Header, s.want = decodeHeaderRecord(r)
+func (s *snapshotReader) header(r *record.Reader) error {
+	s.m.header, s.m.trail.Header, s.want = record.DecodeHeader(r)
 	h := &s.m.header
 	switch {
 	case r.Err != nil:
 		return r.Err
-	case h.Level > FeatureLevel:
-		return fmt.Errorf("%w: feature level %d, this one knows %d", ErrUnknownCommand, h.Level, FeatureLevel)
+	case h.Level > record.FeatureLevel:
+		return fmt.Errorf("%w: feature level %d, this one knows %d", ErrUnknownCommand, h.Level, record.FeatureLevel)
 	case h.NextID == 0 || h.NextToken == 0 || h.NextRequest == 0:
 		return fmt.Errorf("%w: a counter is missing", ErrCorrupt)
 	}
 	return nil
 }
 
-// task takes a task, whose record is read by r.
-func (s *snapshotReader) task(r *fieldReader, record []byte) error {
+// task takes a task, whose record r reads.
+func (s *snapshotReader) task(r *record.Reader, packed []byte) error {
 	t := &s.read1
-	*t = Task{}
+	*t = record.Task{}
 	decodeSharedTask(r, t, &s.names)
 	h := &s.m.header
 	switch {
@@ -136,16 +137,16 @@ func (s *snapshotReader) task(r *fieldReader, record []byte) error {
 	case t.Status == 0:
 		return fmt.Errorf("%w: task %d has no status", ErrCorrupt, t.ID)
 	}
-	if problem := t.stepsProblem(h); problem != "" {
+	if problem := t.StepsProblem(h); problem != "" {
 		return fmt.Errorf("%w: task %d: %s", ErrCorrupt, t.ID, problem)
 	}
 	s.lastTask = t.ID
-	s.got.tasks++
-	return s.keep.task(t, record)
+	s.got.Tasks++
+	return s.keep.task(t, packed)
 }
 
 // decodeSharedTask reads a task's record. Parameters and payload are parts of it.
-func decodeSharedTask(r *fieldReader, t *Task, names *interner) {
+func decodeSharedTask(r *record.Reader, t *record.Task, names *record.Names) {
 	for r.Next() {
 		switch r.Num {
 		case 3:
@@ -153,13 +154,13 @@ func decodeSharedTask(r *fieldReader, t *Task, names *interner) {
 		case 4:
 			t.Payload = r.Single()
 		default:
-			decodeTaskField(r, t, names)
+			record.DecodeTaskField(r, t, names)
 		}
 	}
 }
 
-func (s *snapshotReader) request(r *fieldReader) error {
-	seq, q := decodeRequestRecord(r, &s.names)
+func (s *snapshotReader) request(r *record.Reader) error {
+	seq, q := record.DecodeRequest(r, &s.names)
 	switch {
 	case r.Err != nil:
 		return r.Err
@@ -167,13 +168,13 @@ func (s *snapshotReader) request(r *fieldReader) error {
 		return fmt.Errorf("%w: number %d between %d and %d", ErrCorrupt, seq, s.lastRequest, s.m.header.NextRequest)
 	}
 	s.lastRequest = seq
-	s.got.requests++
+	s.got.Requests++
 	s.keep.request(seq, q)
 	return nil
 }
 
-func (s *snapshotReader) node(r *fieldReader) error {
-	n := decodeNodeRecord(r)
+func (s *snapshotReader) node(r *record.Reader) error {
+	n := record.DecodeNode(r)
 	if r.Err != nil {
 		return r.Err
 	}
@@ -181,12 +182,12 @@ func (s *snapshotReader) node(r *fieldReader) error {
 		return fmt.Errorf("%w: node %q behind %q", ErrCorrupt, n.UUID, all[len(all)-1].UUID)
 	}
 	s.m.nodes = append(s.m.nodes, n)
-	s.got.nodes++
+	s.got.Nodes++
 	return nil
 }
 
-func (s *snapshotReader) taskType(r *fieldReader) error {
-	t := decodeTypeRecord(r, &s.names)
+func (s *snapshotReader) taskType(r *record.Reader) error {
+	t := record.DecodeType(r, &s.names)
 	if r.Err != nil {
 		return r.Err
 	}
@@ -194,18 +195,18 @@ func (s *snapshotReader) taskType(r *fieldReader) error {
 	switch {
 	case t.Name == "":
 		return fmt.Errorf("%w: a task type without a name", ErrCorrupt)
-	case len(all) == typeRecordsMax:
-		return fmt.Errorf("%w: settings of more than %d task types", ErrCorrupt, typeRecordsMax)
+	case len(all) == record.TaskTypesMax:
+		return fmt.Errorf("%w: settings of more than %d task types", ErrCorrupt, record.TaskTypesMax)
 	case len(all) > 0 && t.Name <= all[len(all)-1].Name:
 		return fmt.Errorf("%w: task type %q behind %q", ErrCorrupt, t.Name, all[len(all)-1].Name)
 	}
 	s.m.settings = append(s.m.settings, t)
-	s.got.types++
+	s.got.Types++
 	return nil
 }
 
-func (s *snapshotReader) gone(r *fieldReader) error {
-	id, g := decodeGoneRecord(r, &s.names)
+func (s *snapshotReader) gone(r *record.Reader) error {
+	id, g := record.DecodeGone(r, &s.names)
 	switch {
 	case r.Err != nil:
 		return r.Err
@@ -217,37 +218,60 @@ func (s *snapshotReader) gone(r *fieldReader) error {
 		return fmt.Errorf("%w: removed task %d: token %d is not below %d", ErrCorrupt, id, g.Token, s.m.header.NextToken)
 	}
 	s.lastGone = id
-	s.got.gone++
+	s.got.Gone++
 	return s.keep.gone(id, g)
 }
 
 // trail takes a chunk of the trail. What is in it is looked at by rebuildRest.
-func (s *snapshotReader) trail(r *fieldReader) error {
+func (s *snapshotReader) trail(r *record.Reader) error {
 	c, err := trail.ReadChunk(&r.Reader)
 	switch {
 	case err != nil:
 		return err
-	case s.got.trail > 0 && c.Start != s.trailEnd:
+	case s.got.Trail > 0 && c.Start != s.trailEnd:
 		return fmt.Errorf("%w: events at %d behind those up to %d", ErrCorrupt, c.Start, s.trailEnd)
 	}
 	s.trailEnd = c.End()
-	s.got.trail++
+	s.got.Trail++
 	s.keep.trail(c)
 	return nil
 }
 
-func (s *snapshotReader) end(r *fieldReader) error {
-	counts, hash := decodeEndRecord(r)
+func (s *snapshotReader) end(r *record.Reader) error {
+	counts, hash := record.DecodeEnd(r)
 	got := s.got
 	switch {
 	case r.Err != nil:
 		return r.Err
 	case got != s.want || got != counts:
 		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types, %d removed tasks, %d parts of the trail and %d schedules differ from their counts",
-			ErrCorrupt, got.tasks, got.requests, got.nodes, got.types, got.gone, got.trail, got.schedules)
+			ErrCorrupt, got.Tasks, got.Requests, got.Nodes, got.Types, got.Gone, got.Trail, got.Schedules)
 	case hash != s.hash.sum():
 		return fmt.Errorf("%w: the state hash differs", ErrCorrupt)
 	}
 	s.ended = true
+	return nil
+}
+
+func (s *snapshotReader) schedule(r *record.Reader) error {
+	v := record.DecodeSchedule(r)
+	if r.Err != nil {
+		return r.Err
+	}
+	all := s.m.schedules
+	switch {
+	case v.Name == "":
+		return fmt.Errorf("%w: a schedule without a name", ErrCorrupt)
+	case len(all) == record.SchedulesMax:
+		return fmt.Errorf("%w: more than %d schedules", ErrCorrupt, record.SchedulesMax)
+	case len(all) > 0 && v.Name <= all[len(all)-1].Name:
+		return fmt.Errorf("%w: schedule %q behind %q", ErrCorrupt, v.Name, all[len(all)-1].Name)
+	case v.LastTaskID >= s.m.header.NextID:
+		return fmt.Errorf("%w: schedule %q: task %d was never given out", ErrCorrupt, v.Name, v.LastTaskID)
+	case v.Paused && v.NextRunAt != 0:
+		return fmt.Errorf("%w: schedule %q is paused and waits for %d", ErrCorrupt, v.Name, v.NextRunAt)
+	}
+	s.m.schedules = append(all, v)
+	s.got.Schedules++
 	return nil
 }

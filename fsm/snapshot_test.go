@@ -14,12 +14,13 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
 )
 
 // rawChunk is a chunk as the tests take snapshots apart and put them together.
 type rawChunk struct {
-	kind    recordKind
+	kind    record.Kind
 	records [][]byte
 }
 
@@ -29,16 +30,16 @@ func splitSnapshot(snapshot []byte) []rawChunk {
 	var chunks []rawChunk
 	b := snapshot[min(len(snapshot), len(snapshotMagic)+1):]
 	for len(b) >= chunkHead {
-		c := rawChunk{kind: recordKind(b[chunkHead-1])}
+		c := rawChunk{kind: record.Kind(b[chunkHead-1])}
 		size := min(int(binary.LittleEndian.Uint32(b)), len(b)-chunkHead)
 		payload := b[chunkHead : chunkHead+size]
 		b = b[min(len(b), chunkHead+size+chunkTail):]
 		for len(payload) > 0 {
-			record, n := protowire.ConsumeBytes(payload)
+			packed, n := protowire.ConsumeBytes(payload)
 			if n < 0 {
 				break
 			}
-			c.records, payload = append(c.records, record), payload[n:]
+			c.records, payload = append(c.records, packed), payload[n:]
 		}
 		chunks = append(chunks, c)
 	}
@@ -51,8 +52,8 @@ func joinSnapshot(chunks []rawChunk) []byte {
 	for _, c := range chunks {
 		start := len(b)
 		b = append(b, 0, 0, 0, 0, byte(c.kind))
-		for _, record := range c.records {
-			b = protowire.AppendBytes(b, record)
+		for _, packed := range c.records {
+			b = protowire.AppendBytes(b, packed)
 		}
 		binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-chunkHead))
 		b = binary.LittleEndian.AppendUint32(b, chunkSum(b[start:]))
@@ -63,34 +64,34 @@ func joinSnapshot(chunks []rawChunk) []byte {
 // seal makes the counts and the hash of a snapshot right, so that a test of
 // what is in it is not a test of them.
 func seal(chunks []rawChunk) []rawChunk {
-	var n recordCounts
+	var n record.Counts
 	var hash stateHash
 	for _, c := range chunks {
 		switch c.kind {
-		case recordTask:
-			n.tasks += uint64(len(c.records))
-		case recordRequest:
-			n.requests += uint64(len(c.records))
-		case recordNode:
-			n.nodes += uint64(len(c.records))
-		case recordType:
-			n.types += uint64(len(c.records))
-		case recordGone:
-			n.gone += uint64(len(c.records))
-		case recordTrail:
-			n.trail += uint64(len(c.records))
-		case recordSchedule:
-			n.schedules += uint64(len(c.records))
+		case record.KindTask:
+			n.Tasks += uint64(len(c.records))
+		case record.KindRequest:
+			n.Requests += uint64(len(c.records))
+		case record.KindNode:
+			n.Nodes += uint64(len(c.records))
+		case record.KindType:
+			n.Types += uint64(len(c.records))
+		case record.KindGone:
+			n.Gone += uint64(len(c.records))
+		case record.KindTrail:
+			n.Trail += uint64(len(c.records))
+		case record.KindSchedule:
+			n.Schedules += uint64(len(c.records))
 		}
 	}
 	for i, c := range chunks {
-		for j, record := range c.records {
-			r := fieldsOf(record)
-			switch h, of, _ := decodeHeaderRecord(&r); {
-			case c.kind == recordHeader && r.Err == nil:
-				chunks[i].records[j] = appendHeaderRecord(nil, &h, &of, n)
-			case c.kind == recordEnd:
-				chunks[i].records[j] = appendEndRecord(nil, n, hash.sum())
+		for j, packed := range c.records {
+			r := record.ReaderOf(packed)
+			switch h, of, _ := record.DecodeHeader(&r); {
+			case c.kind == record.KindHeader && r.Err == nil:
+				chunks[i].records[j] = record.AppendHeader(nil, &h, &of, n)
+			case c.kind == record.KindEnd:
+				chunks[i].records[j] = record.AppendEnd(nil, n, hash.sum())
 			}
 			hash.add(c.kind, chunks[i].records[j])
 		}
@@ -148,13 +149,13 @@ func TestReadSnapshot_EveryCorruptByteOfARecordIsFound(t *testing.T) {
 	t.Parallel()
 	chunks := splitSnapshot(snapshotOf(t, smallMachine(t)))
 	for _, c := range chunks {
-		for _, record := range c.records {
-			for i := range record {
-				record[i] ^= 1
+		for _, packed := range c.records {
+			for i := range packed {
+				packed[i] ^= 1
 				if m, err := ReadSnapshot(bytes.NewReader(joinSnapshot(chunks))); m != nil || err == nil {
 					t.Fatalf("byte %d of a %v is wrong: machine %v, error %v", i, c.kind, m != nil, err)
 				}
-				record[i] ^= 1
+				packed[i] ^= 1
 			}
 		}
 	}
@@ -175,32 +176,32 @@ func TestReadSnapshot_EveryTruncationIsFound(t *testing.T) {
 
 func TestReadSnapshot_Refuses(t *testing.T) {
 	t.Parallel()
-	task := func(change func(*Task)) []byte {
-		v := Task{ID: 1, Type: "mail", Status: StatusPending}
+	task := func(change func(*record.Task)) []byte {
+		v := record.Task{ID: 1, Type: "mail", Status: record.StatusPending}
 		change(&v)
-		return appendTaskRecord(nil, &v)
+		return record.AppendTask(nil, &v)
 	}
-	same := func(*Task) {}
-	h := header{Index: 1, NextID: 10, NextToken: 10, NextRequest: 10}
-	one := func(kind recordKind, records ...[]byte) rawChunk { return rawChunk{kind, records} }
+	same := func(*record.Task) {}
+	h := record.Header{Index: 1, NextID: 10, NextToken: 10, NextRequest: 10}
+	one := func(kind record.Kind, records ...[]byte) rawChunk { return rawChunk{kind, records} }
 	head := func() rawChunk {
-		return one(recordHeader, appendHeaderRecord(nil, &h, &trail.Header{}, recordCounts{}))
+		return one(record.KindHeader, record.AppendHeader(nil, &h, &trail.Header{}, record.Counts{}))
 	}
-	headOf := func(h header) rawChunk {
-		return one(recordHeader, appendHeaderRecord(nil, &h, &trail.Header{}, recordCounts{}))
+	headOf := func(h record.Header) rawChunk {
+		return one(record.KindHeader, record.AppendHeader(nil, &h, &trail.Header{}, record.Counts{}))
 	}
-	end := func() rawChunk { return one(recordEnd, nil) }
-	node := func(uuid string) []byte { return appendNodeRecord(nil, NodeRecord{UUID: uuid}) }
-	tasks := func(records ...[]byte) []rawChunk { return []rawChunk{head(), one(recordTask, records...), end()} }
-	typ := func(name string) []byte { return appendTypeRecord(nil, &typeRecord{Name: name}) }
-	removed := func(id, token uint64, status Status) []byte {
-		return appendGoneRecord(nil, id, &gone{Token: token, Status: status})
+	end := func() rawChunk { return one(record.KindEnd, nil) }
+	node := func(uuid string) []byte { return record.AppendNode(nil, record.NodeRecord{UUID: uuid}) }
+	tasks := func(records ...[]byte) []rawChunk { return []rawChunk{head(), one(record.KindTask, records...), end()} }
+	typ := func(name string) []byte { return record.AppendType(nil, &record.TaskType{Name: name}) }
+	removed := func(id, token uint64, status record.Status) []byte {
+		return record.AppendGone(nil, id, &record.Gone{Token: token, Status: status})
 	}
 	schedule := func(name string) []byte {
-		return appendScheduleRecord(nil, &ScheduleView{Schedule: Schedule{Name: name}, Version: 1})
+		return record.AppendSchedule(nil, &record.ScheduleView{Schedule: record.Schedule{Name: name}, Version: 1})
 	}
-	with := func(kind recordKind, records ...[]byte) []rawChunk {
-		return []rawChunk{head(), one(recordTask, task(same)), one(kind, records...), end()}
+	with := func(kind record.Kind, records ...[]byte) []rawChunk {
+		return []rawChunk{head(), one(record.KindTask, task(same)), one(kind, records...), end()}
 	}
 	tests := []struct {
 		name   string
@@ -208,50 +209,50 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 		want   error
 		names  string
 	}{
-		{"no header", []rawChunk{one(recordTask, task(same)), end()}, ErrCorrupt, "out of order"},
+		{"no header", []rawChunk{one(record.KindTask, task(same)), end()}, ErrCorrupt, "out of order"},
 		{"nothing but an end", []rawChunk{end()}, ErrCorrupt, "out of order"},
 		{"two headers", []rawChunk{head(), head(), end()}, ErrCorrupt, "out of order"},
-		{"sections out of order", []rawChunk{head(), one(recordNode, node("a")), one(recordTask, task(same)), end()}, ErrCorrupt, "out of order"},
+		{"sections out of order", []rawChunk{head(), one(record.KindNode, node("a")), one(record.KindTask, task(same)), end()}, ErrCorrupt, "out of order"},
 		{"no end", []rawChunk{head()}, ErrCorrupt, "cut off"},
 		{"two ends", []rawChunk{head(), end(), end()}, ErrCorrupt, "behind the end"},
-		{"an end of two records", []rawChunk{head(), one(recordEnd, nil, nil)}, ErrCorrupt, "out of order"},
-		{"an empty chunk", []rawChunk{head(), one(recordTask), end()}, ErrCorrupt, "empty"},
+		{"an end of two records", []rawChunk{head(), one(record.KindEnd, nil, nil)}, ErrCorrupt, "out of order"},
+		{"an empty chunk", []rawChunk{head(), one(record.KindTask), end()}, ErrCorrupt, "empty"},
 		{"a kind of the future", []rawChunk{head(), one(9, []byte{8, 1}), end()}, ErrUnknownCommand, "kind 9"},
-		{"a level of the future", []rawChunk{headOf(header{Level: FeatureLevel + 1, NextID: 1, NextToken: 1, NextRequest: 1}), end()}, ErrUnknownCommand, "feature level"},
-		{"a header without counters", []rawChunk{headOf(header{Index: 1}), end()}, ErrCorrupt, "counter"},
+		{"a level of the future", []rawChunk{headOf(record.Header{Level: record.FeatureLevel + 1, NextID: 1, NextToken: 1, NextRequest: 1}), end()}, ErrUnknownCommand, "feature level"},
+		{"a header without counters", []rawChunk{headOf(record.Header{Index: 1}), end()}, ErrCorrupt, "counter"},
 		{"a field of the future", tasks(append(task(same), 0xc0, 2, 1)), ErrUnknownCommand, "field 40"},
-		{"a status of the future", tasks(task(func(t *Task) { t.Status = 9 })), ErrUnknownCommand, "value 9"},
-		{"an outcome of the future", tasks(task(func(t *Task) { t.Log = []Attempt{{Outcome: 7}} })), ErrUnknownCommand, "value 7"},
-		{"a task without a status", tasks(task(func(t *Task) { t.Status = 0 })), ErrCorrupt, "no status"},
-		{"a task without an id", tasks(task(func(t *Task) { t.ID = 0 })), ErrCorrupt, "id 0"},
+		{"a status of the future", tasks(task(func(t *record.Task) { t.Status = 9 })), ErrUnknownCommand, "value 9"},
+		{"an outcome of the future", tasks(task(func(t *record.Task) { t.Log = []record.Attempt{{Outcome: 7}} })), ErrUnknownCommand, "value 7"},
+		{"a task without a status", tasks(task(func(t *record.Task) { t.Status = 0 })), ErrCorrupt, "no status"},
+		{"a task without an id", tasks(task(func(t *record.Task) { t.ID = 0 })), ErrCorrupt, "id 0"},
 		{"a task twice", tasks(task(same), task(same)), ErrCorrupt, "id 1 between 1 and 10"},
-		{"tasks out of order", tasks(task(func(t *Task) { t.ID = 2 }), task(same)), ErrCorrupt, "id 1 between 2"},
-		{"an id that was never given out", tasks(task(func(t *Task) { t.ID = 10 })), ErrCorrupt, "id 10"},
-		{"a token that was never given out", tasks(task(func(t *Task) { t.Token = 10 })), ErrCorrupt, "token 10"},
-		{"a key twice", tasks(task(func(t *Task) { t.Key = "k" }), task(func(t *Task) { t.ID, t.Key = 2, "k" })), ErrCorrupt, "key"},
-		{"requests out of order", []rawChunk{head(), one(recordRequest, appendRequestRecord(nil, 2, &request{ID: "a"}), appendRequestRecord(nil, 1, &request{ID: "b"})), end()}, ErrCorrupt, "number 1 between 2"},
-		{"a request number never given out", []rawChunk{head(), one(recordRequest, appendRequestRecord(nil, 10, &request{ID: "a"})), end()}, ErrCorrupt, "number 10"},
-		{"a request with claims that do not live", []rawChunk{head(), one(recordRequest, appendRequestRecord(nil, 1, &request{ID: "a", Live: 1, Claims: []ClaimRef{{1, 1}}})), end()}, ErrCorrupt, "claim request 1"},
-		{"a node twice", []rawChunk{head(), one(recordNode, node("a"), node("a")), end()}, ErrCorrupt, `"a"`},
-		{"a task type without a name", with(recordType, typ("")), ErrCorrupt, "without a name"},
-		{"a task type twice", with(recordType, typ("a"), typ("a")), ErrCorrupt, `"a" behind "a"`},
-		{"task types out of order", with(recordType, typ("b"), typ("a")), ErrCorrupt, `"a" behind "b"`},
-		{"removed tasks out of order", with(recordGone, removed(3, 1, StatusFailed), removed(2, 2, StatusFailed)), ErrCorrupt, "id 2 between 3"},
-		{"a removed task that was never given out", with(recordGone, removed(10, 1, StatusFailed)), ErrCorrupt, "id 10"},
-		{"a removed task with a token never given out", with(recordGone, removed(2, 10, StatusFailed)), ErrCorrupt, "token 10"},
-		{"a removed task that is there", with(recordGone, removed(1, 1, StatusFailed)), ErrCorrupt, "task 1 is there"},
-		{"a removed task that had not ended", with(recordGone, removed(2, 1, StatusClaimed)), ErrCorrupt, "had not ended"},
-		{"a removed task without a status", with(recordGone, removed(2, 1, 0)), ErrCorrupt, "had not ended"},
-		{"removed tasks before task types", []rawChunk{head(), one(recordGone, removed(2, 1, StatusFailed)), one(recordType, typ("a")), end()}, ErrCorrupt, "out of order"},
-		{"a schedule without a name", with(recordSchedule, schedule("")), ErrCorrupt, "without a name"},
-		{"a schedule twice", with(recordSchedule, schedule("a"), schedule("a")), ErrCorrupt, `"a" behind "a"`},
-		{"schedules out of order", with(recordSchedule, schedule("b"), schedule("a")), ErrCorrupt, `"a" behind "b"`},
-		{"a schedule whose task was never given out", with(recordSchedule, appendScheduleRecord(nil, &ScheduleView{Schedule: Schedule{Name: "a"}, LastTaskID: 10})), ErrCorrupt, "task 10"},
-		{"a paused schedule that waits", with(recordSchedule, appendScheduleRecord(nil, &ScheduleView{Schedule: Schedule{Name: "a", Paused: true, NextRunAt: 7}})), ErrCorrupt, "waits for 7"},
-		{"schedules before task types", []rawChunk{head(), one(recordSchedule, schedule("a")), one(recordType, typ("a")), end()}, ErrCorrupt, "out of order"},
+		{"tasks out of order", tasks(task(func(t *record.Task) { t.ID = 2 }), task(same)), ErrCorrupt, "id 1 between 2"},
+		{"an id that was never given out", tasks(task(func(t *record.Task) { t.ID = 10 })), ErrCorrupt, "id 10"},
+		{"a token that was never given out", tasks(task(func(t *record.Task) { t.Token = 10 })), ErrCorrupt, "token 10"},
+		{"a key twice", tasks(task(func(t *record.Task) { t.Key = "k" }), task(func(t *record.Task) { t.ID, t.Key = 2, "k" })), ErrCorrupt, "key"},
+		{"requests out of order", []rawChunk{head(), one(record.KindRequest, record.AppendRequest(nil, 2, &record.Request{ID: "a"}), record.AppendRequest(nil, 1, &record.Request{ID: "b"})), end()}, ErrCorrupt, "number 1 between 2"},
+		{"a request number never given out", []rawChunk{head(), one(record.KindRequest, record.AppendRequest(nil, 10, &record.Request{ID: "a"})), end()}, ErrCorrupt, "number 10"},
+		{"a request with claims that do not live", []rawChunk{head(), one(record.KindRequest, record.AppendRequest(nil, 1, &record.Request{ID: "a", Live: 1, Claims: []record.ClaimRef{{TaskID: 1, Token: 1}}})), end()}, ErrCorrupt, "claim request 1"},
+		{"a node twice", []rawChunk{head(), one(record.KindNode, node("a"), node("a")), end()}, ErrCorrupt, `"a"`},
+		{"a task type without a name", with(record.KindType, typ("")), ErrCorrupt, "without a name"},
+		{"a task type twice", with(record.KindType, typ("a"), typ("a")), ErrCorrupt, `"a" behind "a"`},
+		{"task types out of order", with(record.KindType, typ("b"), typ("a")), ErrCorrupt, `"a" behind "b"`},
+		{"removed tasks out of order", with(record.KindGone, removed(3, 1, record.StatusFailed), removed(2, 2, record.StatusFailed)), ErrCorrupt, "id 2 between 3"},
+		{"a removed task that was never given out", with(record.KindGone, removed(10, 1, record.StatusFailed)), ErrCorrupt, "id 10"},
+		{"a removed task with a token never given out", with(record.KindGone, removed(2, 10, record.StatusFailed)), ErrCorrupt, "token 10"},
+		{"a removed task that is there", with(record.KindGone, removed(1, 1, record.StatusFailed)), ErrCorrupt, "task 1 is there"},
+		{"a removed task that had not ended", with(record.KindGone, removed(2, 1, record.StatusClaimed)), ErrCorrupt, "had not ended"},
+		{"a removed task without a status", with(record.KindGone, removed(2, 1, 0)), ErrCorrupt, "had not ended"},
+		{"removed tasks before task types", []rawChunk{head(), one(record.KindGone, removed(2, 1, record.StatusFailed)), one(record.KindType, typ("a")), end()}, ErrCorrupt, "out of order"},
+		{"a schedule without a name", with(record.KindSchedule, schedule("")), ErrCorrupt, "without a name"},
+		{"a schedule twice", with(record.KindSchedule, schedule("a"), schedule("a")), ErrCorrupt, `"a" behind "a"`},
+		{"schedules out of order", with(record.KindSchedule, schedule("b"), schedule("a")), ErrCorrupt, `"a" behind "b"`},
+		{"a schedule whose task was never given out", with(record.KindSchedule, record.AppendSchedule(nil, &record.ScheduleView{Schedule: record.Schedule{Name: "a"}, LastTaskID: 10})), ErrCorrupt, "task 10"},
+		{"a paused schedule that waits", with(record.KindSchedule, record.AppendSchedule(nil, &record.ScheduleView{Schedule: record.Schedule{Name: "a", Paused: true, NextRunAt: 7}})), ErrCorrupt, "waits for 7"},
+		{"schedules before task types", []rawChunk{head(), one(record.KindSchedule, schedule("a")), one(record.KindType, typ("a")), end()}, ErrCorrupt, "out of order"},
 		{"an empty backoff written out", tasks(append(task(same), 0xea, 1, 0)), ErrCorrupt, "empty"},
 		{"an empty follow-up list written out", tasks(append(task(same), 0x92, 2, 0)), ErrCorrupt, "empty"},
-		{"nodes out of order", []rawChunk{head(), one(recordNode, node("b")), one(recordNode, node("a")), end()}, ErrCorrupt, `"a" behind "b"`},
+		{"nodes out of order", []rawChunk{head(), one(record.KindNode, node("b")), one(record.KindNode, node("a")), end()}, ErrCorrupt, `"a" behind "b"`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -274,10 +275,10 @@ func TestReadSnapshot_RefusesCountsAndHash(t *testing.T) {
 	}
 	chunks := whole()
 	last := len(chunks) - 1
-	r := fieldsOf(chunks[last].records[0])
-	counts, hash := decodeEndRecord(&r)
+	r := record.ReaderOf(chunks[last].records[0])
+	counts, hash := record.DecodeEnd(&r)
 	hash[15]++
-	chunks[last].records[0] = appendEndRecord(nil, counts, hash)
+	chunks[last].records[0] = record.AppendEnd(nil, counts, hash)
 	if _, err := ReadSnapshot(bytes.NewReader(joinSnapshot(chunks))); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "hash") {
 		t.Errorf("another hash: error %v", err)
 	}
@@ -351,7 +352,7 @@ func bigMachine(t testing.TB, n, size int) *Machine {
 	t.Helper()
 	m := New()
 	for i := range n {
-		submit := Submit{Tasks: []NewTask{{Type: "mail", Payload: bytes.Repeat([]byte{byte(i)}, size)}}}
+		submit := Submit{Tasks: []record.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte{byte(i)}, size)}}}
 		applyLog(t, m, []testEntry{{Index: uint64(i + 1), Commands: []Command{submit}}})
 	}
 	return m
@@ -371,13 +372,13 @@ func TestSnapshot_ChunksAreBounded(t *testing.T) {
 		chunks := 0
 		for _, c := range splitSnapshot(snapshot) {
 			size := 0
-			for _, record := range c.records {
-				size += protowire.SizeBytes(len(record))
+			for _, packed := range c.records {
+				size += protowire.SizeBytes(len(packed))
 			}
 			if size > chunkTarget && len(c.records) > 1 {
 				t.Errorf("a chunk of %d bytes has %d records", size, len(c.records))
 			}
-			if c.kind == recordTask {
+			if c.kind == record.KindTask {
 				chunks++
 			}
 		}
@@ -395,7 +396,7 @@ func TestChunkWriter_RefusesARecordTooLarge(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	cw := chunkWriter{w: &b}
-	cw.add(recordTask, make([]byte, chunkMax))
+	cw.add(record.KindTask, make([]byte, chunkMax))
 	cw.flush()
 	if cw.err == nil || b.Len() > 0 {
 		t.Fatalf("wrote %d bytes, error %v", b.Len(), cw.err)
@@ -427,7 +428,7 @@ func TestSnapshot_WriteToNeedsOneChunkOfMemory(t *testing.T) {
 func TestReadSnapshot_AllocatesWhatIsThere(t *testing.T) {
 	for _, length := range []uint32{chunkMax, chunkMax + 1, math.MaxUint32} {
 		b := append([]byte(snapshotMagic), snapshotVersion)
-		b = append(binary.LittleEndian.AppendUint32(b, length), byte(recordHeader), 1, 2, 3)
+		b = append(binary.LittleEndian.AppendUint32(b, length), byte(record.KindHeader), 1, 2, 3)
 		var err error
 		got := allocatedBy(func() { _, err = ReadSnapshot(bytes.NewReader(b)) })
 		if bound := uint64(1 << 20); got > bound || !errors.Is(err, ErrCorrupt) {

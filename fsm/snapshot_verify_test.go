@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 )
 
@@ -46,13 +47,13 @@ func TestVerifySnapshot_FindsWhatIsDamaged(t *testing.T) {
 	}
 	chunks := splitSnapshot(snapshot)
 	for _, c := range chunks {
-		for _, record := range c.records {
-			for i := range record {
-				record[i] ^= 1
+		for _, packed := range c.records {
+			for i := range packed {
+				packed[i] ^= 1
 				if _, err := VerifySnapshot(bytes.NewReader(joinSnapshot(chunks))); err == nil {
 					t.Fatalf("byte %d of a %v was wrong when its checksum was made, and it was not found", i, c.kind)
 				}
-				record[i] ^= 1
+				packed[i] ^= 1
 			}
 		}
 	}
@@ -66,13 +67,13 @@ func TestVerifySnapshot_FindsWhatIsDamaged(t *testing.T) {
 // that came one by one are, and the others rest.
 func TestReadSnapshot_RestsInPages(t *testing.T) {
 	t.Parallel()
-	const tasks = (busyPages + 24) * table.PageSize
+	const tasks = (record.BusyPages + 24) * table.PageSize
 	m := New()
-	submit := Submit{Tasks: make([]NewTask, tasks)}
+	submit := Submit{Tasks: make([]record.NewTask, tasks)}
 	for i := range submit.Tasks {
-		submit.Tasks[i] = NewTask{Type: "mail", Params: []byte("1")}
+		submit.Tasks[i] = record.NewTask{Type: "mail", Params: []byte("1")}
 	}
-	mustApplyTo(t, m, testEntry{Index: 1, Stamp: Stamp{U: 1, T: 1}, Commands: []Command{SetLevel{Level: FeatureLevel}, submit}})
+	mustApplyTo(t, m, testEntry{Index: 1, Stamp: record.Stamp{U: 1, T: 1}, Commands: []Command{SetLevel{Level: record.FeatureLevel}, submit}})
 	restored, err := ReadSnapshot(bytes.NewReader(snapshotOf(t, m)))
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 	"github.com/claimq/claimq/fsm/trail"
 )
@@ -15,10 +16,10 @@ type stateScale struct {
 	chunks   int64  // of the trail
 }
 
-func (w *stateScale) task(t *Task, _ []byte) error {
-	w.held += heldBytes(t)
-	if group := groupOf(t); group != "" {
-		w.held += bytesOfGroup(group) // as if it were alone there
+func (w *stateScale) task(t *record.Task, _ []byte) error {
+	w.held += record.HeldBytes(t)
+	if group := record.GroupOf(t); group != "" {
+		w.held += record.BytesOfGroup(group) // as if it were alone there
 	}
 	if w.tasks == 0 || table.PageOf(t.ID) != table.PageOf(w.lastTask) {
 		w.pages++
@@ -27,10 +28,10 @@ func (w *stateScale) task(t *Task, _ []byte) error {
 	return nil
 }
 
-func (w *stateScale) request(_ uint64, q *request) { w.held += bytesOfRequest(q) }
+func (w *stateScale) request(_ uint64, q *record.Request) { w.held += record.BytesOfRequest(q) }
 
-func (w *stateScale) gone(_ uint64, g *gone) error {
-	w.held += bytesOfGone(g)
+func (w *stateScale) gone(_ uint64, g *record.Gone) error {
+	w.held += record.BytesOfGone(g)
 	return nil
 }
 
@@ -39,9 +40,9 @@ func (w *stateScale) trail(*trail.Chunk) { w.chunks++ }
 // bytes estimates the memory that the state takes, with the records of which there
 // are few, once all were read.
 func (w *stateScale) bytes(few *Machine) int64 {
-	n := w.held + int64(w.pages*table.PageSize-w.tasks)*placeBytes
+	n := w.held + int64(w.pages*table.PageSize-w.tasks)*record.PlaceBytes
 	for _, v := range few.schedules {
-		n += bytesOfSchedule(v)
+		n += record.BytesOfSchedule(v)
 	}
 	n += w.chunks * trail.ChunkBytes
 	if w.chunks > 0 {

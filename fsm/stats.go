@@ -1,10 +1,12 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/record"
+
 // Stats are the counts of the state.
 type Stats struct {
 	Index              uint64
-	Counts             [StatusCancelled + 1]int64 // by Status
-	Types              []TypeStats                // sorted by type
+	Counts             [record.StatusCancelled + 1]int64 // by Status
+	Types              []TypeStats                       // sorted by type
 	Bytes              int64
 	OldestPendingAgeMS int64 // 0 if nothing is pending
 }
@@ -12,13 +14,13 @@ type Stats struct {
 // TypeStats are the counts of one type.
 type TypeStats struct {
 	Type   string
-	Counts [StatusCancelled + 1]int64
+	Counts [record.StatusCancelled + 1]int64
 }
 
 // Stats returns the counts, exact at Index. The types are those that have
 // tasks, ended ones too. The oldest pending task is the one that was submitted
 // first; its age counts from then, also after a requeue.
-func (m *Machine) Stats(now Stamp) Stats {
+func (m *Machine) Stats(now record.Stamp) Stats {
 	s := Stats{Index: m.header.Index, Counts: m.counts, Bytes: m.Bytes()}
 	if len(m.types) > 0 {
 		s.Types = make([]TypeStats, 0, len(m.types))
@@ -46,8 +48,8 @@ func (m *Machine) Bytes() int64 { return m.bytes + m.trail.Bytes() + bytesOfGaps
 // TypeView is what can be seen of a task type.
 type TypeView struct {
 	Type     string
-	Counts   [StatusCancelled + 1]int64 // by Status
-	Settings TypeSettings
+	Counts   [record.StatusCancelled + 1]int64 // by Status
+	Settings record.TypeSettings
 	// OldestPendingAgeMS is the age of the pending task that was submitted
 	// first; 0 if none is pending.
 	OldestPendingAgeMS int64
@@ -63,7 +65,7 @@ type TypeView struct {
 
 // Types returns what can be seen of every type that has tasks or settings,
 // sorted by name. now is the time by which ages are told.
-func (m *Machine) Types(now Stamp) []TypeView {
+func (m *Machine) Types(now record.Stamp) []TypeView {
 	views := make([]TypeView, 0, len(m.types))
 	m.byName.Scan(func(_ string, ts *typeState) bool {
 		views = append(views, m.viewOf(ts, now))
@@ -74,7 +76,7 @@ func (m *Machine) Types(now Stamp) []TypeView {
 
 // Type returns what can be seen of the type, ok false if it has neither tasks
 // nor settings.
-func (m *Machine) Type(name string, now Stamp) (v TypeView, ok bool) {
+func (m *Machine) Type(name string, now record.Stamp) (v TypeView, ok bool) {
 	ts := m.types[name]
 	if ts == nil {
 		return TypeView{Type: name}, false
@@ -82,7 +84,7 @@ func (m *Machine) Type(name string, now Stamp) (v TypeView, ok bool) {
 	return m.viewOf(ts, now), true
 }
 
-func (m *saved) viewOf(ts *typeState, now Stamp) TypeView {
+func (m *saved) viewOf(ts *typeState, now record.Stamp) TypeView {
 	v := TypeView{Type: ts.name, Counts: ts.counts}
 	if ts.record != nil {
 		v.Settings = ts.record.Settings

@@ -1,26 +1,6 @@
 package fsm
 
-// Parent is what a task with steps has beside. It is never changed in place.
-type Parent struct {
-	Plan         *Plan
-	Finalization *Finalization // nil until the first claim of it
-}
-
-// Step is a task's place among the steps of its parent. It is never changed.
-type Step struct {
-	ParentID uint64
-	Plan     *Plan // the parent's
-}
-
-// Parent returns what the task has as a parent, nil if it has no steps.
-func (t *Task) Parent() *Parent { return t.options().Parent }
-
-// Step returns the task's place among its parent's steps, nil if it has no
-// parent.
-func (t *Task) Step() *Step { return t.options().Step }
-
-// StepPlace returns the place in its parent's plan of a task that is a step.
-func (t *Task) StepPlace() int { return int(t.ID - t.Options.Step.ParentID - 1) }
+import "github.com/claimq/claimq/fsm/record"
 
 // Steps returns how the steps of the parent are, in the plan's order; nil if the
 // task is not there or has none.
@@ -53,16 +33,16 @@ func (m *Machine) withSteps(result Result) Result {
 
 // addParent adds a parent, and its steps behind it, and returns it. The trail
 // tells the message with the parent.
-func (m *Machine) addParent(n *NewTask, message string) *Task {
-	plan := newPlan(n.Parent)
+func (m *Machine) addParent(n *record.NewTask, message string) *record.Task {
+	plan := record.NewPlan(n.Parent)
 	t := m.newTask(n)
-	t.Status = StatusRunning
+	t.Status = record.StatusRunning
 	o := optionsOf(n)
 	o.ExpiresAt, o.Group = 0, "" // it is never claimed
-	o.Parent = &Parent{Plan: plan}
-	t.setOptions(o)
+	o.Parent = &record.Parent{Plan: plan}
+	t.SetOptions(o)
 	m.add(t, message)
-	step := &Step{ParentID: t.ID, Plan: plan}
+	step := &record.Step{ParentID: t.ID, Plan: plan}
 	for place := range n.Parent.Steps {
 		m.addStep(&n.Parent.Steps[place].Task, step, len(plan.Steps[place].DependsOn) > 0)
 	}
@@ -70,26 +50,16 @@ func (m *Machine) addParent(n *NewTask, message string) *Task {
 }
 
 // addStep adds a step: blocked if it depends on others.
-func (m *Machine) addStep(n *NewTask, step *Step, blocked bool) {
+func (m *Machine) addStep(n *record.NewTask, step *record.Step, blocked bool) {
 	t := m.newTask(n)
 	m.setRunAt(t, m.runAtOf(n))
 	if blocked {
-		t.Status = StatusBlocked
+		t.Status = record.StatusBlocked
 	}
 	o := optionsOf(n)
 	o.Step = step
-	t.setOptions(o)
+	t.SetOptions(o)
 	m.add(t, "")
-}
-
-// Family returns the id of the task that has the steps of which this is one, or
-// that it has itself, and how many these are; of any other task its own id, and 0.
-func (t *Task) Family() (parentID uint64, steps int) {
-	id, plan := parentOf(t)
-	if plan == nil {
-		return t.ID, 0
-	}
-	return id, len(plan.Steps)
 }
 
 // Reach returns how many tasks a command that ends, retries or deletes the task
@@ -106,14 +76,14 @@ func (m *Machine) Reach(id uint64) int {
 
 // waitsForSteps returns the names of the steps that the step depends on and that
 // have not completed: at most whyStepsMax, in the plan's order.
-func (m *saved) waitsForSteps(t *Task) []string {
+func (m *saved) waitsForSteps(t *record.Task) []string {
 	var names []string
 	s := t.Step()
 	for _, on := range s.Plan.Steps[t.StepPlace()].DependsOn {
 		if len(names) == whyStepsMax {
 			break
 		}
-		if m.tasks.Get(s.ParentID+1+uint64(on)).Status != StatusCompleted {
+		if m.tasks.Get(s.ParentID+1+uint64(on)).Status != record.StatusCompleted {
 			names = append(names, s.Plan.Steps[on].Name)
 		}
 	}

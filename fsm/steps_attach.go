@@ -1,10 +1,12 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/record"
+
 // attachSteps looks at what a saved task has to do with its parent or its steps,
 // and gives the steps of a parent its plan. It returns what is wrong, "" if
 // nothing is. Parents come before their steps, and all records are there.
-func (m *saved) attachSteps(t *Task) (problem string) {
-	switch o := t.options(); {
+func (m *saved) attachSteps(t *record.Task) (problem string) {
+	switch o := t.Opts(); {
 	case o.Parent != nil:
 		return m.attachPlan(t, o.Parent.Plan)
 	case o.Step != nil:
@@ -15,7 +17,7 @@ func (m *saved) attachSteps(t *Task) (problem string) {
 
 // problemOfStep returns what is wrong with a saved step, "" if nothing is. Its
 // parent has looked at the rest.
-func (m *saved) problemOfStep(t *Task, s *Step) string {
+func (m *saved) problemOfStep(t *record.Task, s *record.Step) string {
 	parent := m.tasks.Get(s.ParentID)
 	switch {
 	case parent == nil || parent.Parent() == nil:
@@ -30,12 +32,12 @@ func (m *saved) problemOfStep(t *Task, s *Step) string {
 
 // attachPlan gives the plan of a saved parent to its steps. It returns what is
 // wrong with them, "" if nothing is.
-func (m *saved) attachPlan(t *Task, p *Plan) (problem string) {
-	if !p.sound() {
+func (m *saved) attachPlan(t *record.Task, p *record.Plan) (problem string) {
+	if !p.Sound() {
 		return "its steps depend on each other, or on what is not there"
 	}
 	completed := make([]bool, len(p.Steps))
-	step := &Step{ParentID: t.ID, Plan: p}
+	step := &record.Step{ParentID: t.ID, Plan: p}
 	for place := range p.Steps {
 		s := m.tasks.Get(t.ID + 1 + uint64(place))
 		switch {
@@ -46,29 +48,13 @@ func (m *saved) attachPlan(t *Task, p *Plan) (problem string) {
 		case s.Step().Plan == nil:
 			s.Options.Step = step // nobody has seen it yet
 		}
-		completed[place] = s.Status == StatusCompleted
+		completed[place] = s.Status == record.StatusCompleted
 	}
 	for place := range p.Steps {
 		s := m.tasks.Get(t.ID + 1 + uint64(place))
-		if !p.suits(place, s.Status, completed) {
+		if !p.Suits(place, s.Status, completed) {
 			return "a step waits for others, or does not, as it should not"
 		}
 	}
 	return ""
-}
-
-// suits reports whether the step can have the status, given which steps have
-// completed.
-func (p *Plan) suits(place int, status Status, completed []bool) bool {
-	waits := false
-	for _, on := range p.Steps[place].DependsOn {
-		waits = waits || !completed[on]
-	}
-	switch status {
-	case StatusBlocked:
-		return waits
-	case StatusFailed, StatusCancelled: // before it could begin, or after
-		return true
-	}
-	return !waits
 }

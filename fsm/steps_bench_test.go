@@ -1,24 +1,28 @@
 package fsm
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // BenchmarkStep is what the completion of a step costs, alone: of a parent with
 // 1,000 steps that depend on nothing, on the one before each, or half of them on
 // all of the other half. A plain task is there to compare.
 func BenchmarkStep(b *testing.B) {
-	one := func(after ...uint16) NewStep {
-		return NewStep{Name: "a-step-of-some-length", DependsOn: after, Task: NewTask{Type: "load", Params: []byte("{}")}}
+	one := func(after ...uint16) record.NewStep {
+		return record.NewStep{Name: "a-step-of-some-length", DependsOn: after, Task: record.NewTask{Type: "load", Params: []byte("{}")}}
 	}
-	var flat, chain, layers []NewStep
+	var flat, chain, layers []record.NewStep
 	var half []uint16
-	for i := range uint16(StepsMax) {
+	for i := range uint16(record.StepsMax) {
 		flat = append(flat, one())
 		if i == 0 {
 			chain = append(chain, one())
 		} else {
 			chain = append(chain, one(i-1))
 		}
-		if i < StepsMax/2 {
+		if i < record.StepsMax/2 {
 			layers = append(layers, one())
 			half = append(half, i)
 		} else {
@@ -31,12 +35,12 @@ func BenchmarkStep(b *testing.B) {
 	b.Run("500 after 500", func(b *testing.B) { benchmarkStep(b, layers) })
 }
 
-func benchmarkStep(b *testing.B, steps []NewStep) {
+func benchmarkStep(b *testing.B, steps []record.NewStep) {
 	var m *Machine
 	index := uint64(0)
 	apply := func(c Command) Result {
 		index++
-		a, err := m.apply(index, Stamp{U: int64(index), T: int64(index)}, []Command{c})
+		a, err := m.apply(index, record.Stamp{U: int64(index), T: int64(index)}, []Command{c})
 		if err != nil || a.Results[0].Code != "" {
 			b.Fatal(err, a.Results[0].Code)
 		}
@@ -48,13 +52,13 @@ func benchmarkStep(b *testing.B, steps []NewStep) {
 	for range b.N {
 		b.StopTimer()
 		if left == 0 {
-			m, left = New(), StepsMax
-			m.header.Level = FeatureLevel
+			m, left = New(), record.StepsMax
+			m.header.Level = record.FeatureLevel
 			if steps != nil {
-				apply(Submit{Tasks: []NewTask{{Type: "parent", Parent: &NewParent{Steps: steps}}}})
+				apply(Submit{Tasks: []record.NewTask{{Type: "parent", Parent: &record.NewParent{Steps: steps}}}})
 			} else {
-				for range StepsMax {
-					apply(Submit{Tasks: []NewTask{{Type: "load", Params: []byte("{}")}}})
+				for range record.StepsMax {
+					apply(Submit{Tasks: []record.NewTask{{Type: "load", Params: []byte("{}")}}})
 				}
 			}
 		}

@@ -1,15 +1,18 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/event"
+import (
+	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // cancelParent cancels the steps of the running parent, and the parent with the
 // last of them: at once if none is claimed.
-func (m *Machine) cancelParent(t *Task) Result {
+func (m *Machine) cancelParent(t *record.Task) Result {
 	if t.CancelRequested {
 		return Result{Repeated: true, Task: m.copyOf(t)}
 	}
 	id, ps := t.ID, m.parents[t.ID]
-	if ps.counts[StatusClaimed] > 0 {
+	if ps.counts[record.StatusClaimed] > 0 {
 		t = m.edit(id)
 		t.CancelRequested = true
 		m.edited(t)
@@ -18,7 +21,7 @@ func (m *Machine) cancelParent(t *Task) Result {
 	m.following = true // the parent ends here, and not as its steps would have it
 	m.stopSteps(id, ps)
 	if ps.open() == 0 {
-		m.endParent(id, parentEnd{To: StatusCancelled})
+		m.endParent(id, parentEnd{To: record.StatusCancelled})
 	}
 	m.followSteps()
 	return Result{Task: m.copyOf(m.tasks.Get(id))}
@@ -26,8 +29,8 @@ func (m *Machine) cancelParent(t *Task) Result {
 
 // retryParent retries the steps of the parent that failed or were cancelled, all
 // of them or none. A parent that had ended runs again.
-func (m *Machine) retryParent(t *Task, c Retry) Result {
-	running := t.Status == StatusRunning
+func (m *Machine) retryParent(t *record.Task, c Retry) Result {
+	running := t.Status == record.StatusRunning
 	switch {
 	case running && t.CancelRequested:
 		return m.refused(CodeTaskCancelled, t)
@@ -35,7 +38,7 @@ func (m *Machine) retryParent(t *Task, c Retry) Result {
 		return m.refused(CodeStaleClaim, t)
 	}
 	ps := m.parents[c.ID]
-	if running && ps.counts[StatusFailed]+ps.counts[StatusCancelled] == 0 {
+	if running && ps.counts[record.StatusFailed]+ps.counts[record.StatusCancelled] == 0 {
 		return Result{Repeated: true, Task: m.copyOf(t)}
 	}
 	if refusal, refused := m.cannotRetrySteps(t, c); refused {
@@ -44,7 +47,7 @@ func (m *Machine) retryParent(t *Task, c Retry) Result {
 	if !running {
 		t = m.edit(c.ID)
 		m.unend(t)
-		t.Status = StatusRunning
+		t.Status = record.StatusRunning
 		m.edited(t)
 		m.tellOf(event.Retried, t, "")
 	}
@@ -57,7 +60,7 @@ func (m *Machine) retryParent(t *Task, c Retry) Result {
 
 // cannotRetrySteps returns why the parent cannot be retried: another task has its
 // key, or one of the steps no attempts left.
-func (m *Machine) cannotRetrySteps(t *Task, c Retry) (refusal Result, refused bool) {
+func (m *Machine) cannotRetrySteps(t *record.Task, c Retry) (refusal Result, refused bool) {
 	if refusal, refused := m.keyTaken(t); refused {
 		return refusal, true
 	}
@@ -71,7 +74,9 @@ func (m *Machine) cannotRetrySteps(t *Task, c Retry) (refusal Result, refused bo
 }
 
 // retriable reports whether a retry of its parent retries the step.
-func retriable(s *Task) bool { return s.Status == StatusFailed || s.Status == StatusCancelled }
+func retriable(s *record.Task) bool {
+	return s.Status == record.StatusFailed || s.Status == record.StatusCancelled
+}
 
 // retrySteps retries the steps of the parent that failed or were cancelled.
 func (m *Machine) retrySteps(c Retry, ps *parentState) {
@@ -91,7 +96,7 @@ func (m *Machine) retrySteps(c Retry, ps *parentState) {
 // cannotRetryStep returns why the step, which failed or was cancelled, cannot be
 // retried by itself: its parent has ended, or is being cancelled, or it depends on
 // one that failed or was cancelled, and would stay blocked.
-func (m *Machine) cannotRetryStep(t *Task) (refusal Result, refused bool) {
+func (m *Machine) cannotRetryStep(t *record.Task) (refusal Result, refused bool) {
 	if t.Step() == nil || !retriable(t) {
 		return Result{}, false
 	}
@@ -115,7 +120,7 @@ func (m *Machine) cannotRetryStep(t *Task) (refusal Result, refused bool) {
 }
 
 // deleteSteps removes the steps of an ended parent that was just deleted.
-func (m *Machine) deleteSteps(parent *Task) {
+func (m *Machine) deleteSteps(parent *record.Task) {
 	for place := range parent.Parent().Plan.Steps {
 		t := m.tasks.Get(parent.ID + 1 + uint64(place))
 		m.drop(t)

@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/record"
+
 // followSteps does what follows from the steps that have ended, first come first
 // served: what it ends itself comes last. It is over when nothing follows any
 // more: each step ends once.
@@ -19,9 +21,9 @@ func (m *Machine) followStep(id uint64) {
 	s := t.Step()
 	ps := m.parents[s.ParentID]
 	switch {
-	case t.Status != StatusCompleted && !s.Plan.Continue:
+	case t.Status != record.StatusCompleted && !s.Plan.Continue:
 		m.stopSteps(s.ParentID, ps)
-	case ps.counts[StatusBlocked] > 0:
+	case ps.counts[record.StatusBlocked] > 0:
 		m.followDependents(t, ps)
 	}
 	if ps.open() == 0 {
@@ -31,13 +33,13 @@ func (m *Machine) followStep(id uint64) {
 
 // followDependents frees the blocked steps that waited for this one alone, which
 // has completed, or cancels those that waited for it and never can begin.
-func (m *Machine) followDependents(t *Task, ps *parentState) {
+func (m *Machine) followDependents(t *record.Task, ps *parentState) {
 	s := t.Step()
-	for _, place := range s.Plan.Steps[t.StepPlace()].dependents {
+	for _, place := range s.Plan.Steps[t.StepPlace()].Dependents {
 		id := s.ParentID + 1 + uint64(place)
 		switch {
-		case m.tasks.Get(id).Status != StatusBlocked:
-		case t.Status != StatusCompleted:
+		case m.tasks.Get(id).Status != record.StatusBlocked:
+		case t.Status != record.StatusCompleted:
 			m.stop(id)
 		case ps.waiting[place] == 0:
 			m.unblock(id)
@@ -50,7 +52,7 @@ func (m *Machine) unblock(id uint64) {
 	t := m.edit(id)
 	m.setRunAt(t, t.RunAt)
 	m.edited(t)
-	if t.Status == StatusScheduled {
+	if t.Status == record.StatusScheduled {
 		m.tellWait(t)
 	}
 }
@@ -75,7 +77,7 @@ func (m *Machine) endWithSteps(id uint64) {
 	switch {
 	case t.Status.Ended():
 	case t.CancelRequested:
-		m.endParent(id, parentEnd{To: StatusCancelled})
+		m.endParent(id, parentEnd{To: record.StatusCancelled})
 	case !t.Parent().Plan.ByClaim:
 		m.endParent(id, m.autoEnd(t))
 	}

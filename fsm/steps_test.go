@@ -5,34 +5,36 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // manySteps returns a parent with so many steps, each with the task.
-func manySteps(n int, step NewTask) NewTask {
-	p := &NewParent{Steps: make([]NewStep, n)}
+func manySteps(n int, step record.NewTask) record.NewTask {
+	p := &record.NewParent{Steps: make([]record.NewStep, n)}
 	for i := range p.Steps {
-		p.Steps[i] = NewStep{Name: fmt.Sprint("s", i), Task: step}
+		p.Steps[i] = record.NewStep{Name: fmt.Sprint("s", i), Task: step}
 	}
-	return NewTask{Type: "parent", Parent: p}
+	return record.NewTask{Type: "parent", Parent: p}
 }
 
 // bounded is a machine with parents of 1,000 steps, whose ids are 1, 1002, ...
 type bounded struct {
 	t     *testing.T
 	m     *Machine
-	stamp Stamp
+	stamp record.Stamp
 }
 
-func newBounded(t *testing.T, parents int, step NewTask) *bounded {
-	b := &bounded{t: t, m: New(), stamp: Stamp{T: 1000}}
-	b.m.header.Level = FeatureLevel
+func newBounded(t *testing.T, parents int, step record.NewTask) *bounded {
+	b := &bounded{t: t, m: New(), stamp: record.Stamp{T: 1000}}
+	b.m.header.Level = record.FeatureLevel
 	for range parents {
-		b.apply(Submit{Tasks: []NewTask{manySteps(StepsMax, step)}})
+		b.apply(Submit{Tasks: []record.NewTask{manySteps(record.StepsMax, step)}})
 	}
 	return b
 }
 
-func parentAt(i int) uint64 { return uint64(i)*(StepsMax+1) + 1 }
+func parentAt(i int) uint64 { return uint64(i)*(record.StepsMax+1) + 1 }
 
 func (b *bounded) apply(c ...Command) Applied {
 	b.t.Helper()
@@ -43,21 +45,21 @@ func (b *bounded) apply(c ...Command) Applied {
 // once, whatever came of how many claims.
 func TestSteps_stopOnce(t *testing.T) {
 	t.Parallel()
-	b := newBounded(t, 1, NewTask{Type: "load"})
+	b := newBounded(t, 1, record.NewTask{Type: "load"})
 	b.apply(ClaimNext{WorkerID: "w1", Limit: 500})
 	before := b.m.changed
 	a := b.apply(Fail{Hold: Hold{ID: 2, WorkerID: "w1"}, Permanent: true})
-	if got := b.m.changed - before; got != StepsMax || len(a.Ended) != 501 {
-		t.Errorf("%d changes, %d ends, want %d and 501", got, len(a.Ended), StepsMax)
+	if got := b.m.changed - before; got != record.StepsMax || len(a.Ended) != 501 {
+		t.Errorf("%d changes, %d ends, want %d and 501", got, len(a.Ended), record.StepsMax)
 	}
 	before = b.m.changed
 	for id := uint64(3); id < 501; id++ {
 		b.apply(Fail{Hold: Hold{ID: id, WorkerID: "w1"}})
 	}
-	if got := b.m.changed - before; got != 498 || b.m.Get(1).Status != StatusRunning {
+	if got := b.m.changed - before; got != 498 || b.m.Get(1).Status != record.StatusRunning {
 		t.Errorf("%d changes for 498 steps, the parent is %v", got, b.m.Get(1).Status)
 	}
-	if b.apply(Complete{Hold: Hold{ID: 501, WorkerID: "w1"}}); b.m.Get(1).Status != StatusFailed {
+	if b.apply(Complete{Hold: Hold{ID: 501, WorkerID: "w1"}}); b.m.Get(1).Status != record.StatusFailed {
 		t.Errorf("the parent is %v in the end", b.m.Get(1).Status)
 	}
 	mustCheck(t, b.m)
@@ -69,7 +71,7 @@ func TestSteps_stopOnce(t *testing.T) {
 func TestClaimNext_boundsWhatStepsName(t *testing.T) {
 	t.Parallel()
 	const thin, wide = 940, 60
-	parent := manySteps(thin+wide, NewTask{Type: "thin"})
+	parent := manySteps(thin+wide, record.NewTask{Type: "thin"})
 	var thins []uint16
 	for place := range parent.Parent.Steps {
 		s := &parent.Parent.Steps[place]
@@ -79,8 +81,8 @@ func TestClaimNext_boundsWhatStepsName(t *testing.T) {
 			s.Task.Type, s.DependsOn = "wide", thins
 		}
 	}
-	b := newBounded(t, 0, NewTask{})
-	b.apply(Submit{Tasks: []NewTask{parent, parent}})
+	b := newBounded(t, 0, record.NewTask{})
+	b.apply(Submit{Tasks: []record.NewTask{parent, parent}})
 	for {
 		claims := b.apply(ClaimNext{WorkerID: "w1", Types: []string{"thin"}, Limit: 1000}).Results[0].Claims
 		if len(claims) == 0 {
@@ -104,14 +106,14 @@ func TestClaimNext_boundsWhatStepsName(t *testing.T) {
 // submitted alone, and not of one of many.
 func TestSubmit_tellsOfOneParent(t *testing.T) {
 	t.Parallel()
-	b := newBounded(t, 0, NewTask{})
-	parent := manySteps(2, NewTask{Type: "load"})
-	for _, tasks := range [][]NewTask{{parent, {Type: "plain"}}, {parent, parent}, {{Type: "plain"}}} {
+	b := newBounded(t, 0, record.NewTask{})
+	parent := manySteps(2, record.NewTask{Type: "load"})
+	for _, tasks := range [][]record.NewTask{{parent, {Type: "plain"}}, {parent, parent}, {{Type: "plain"}}} {
 		if p := b.apply(Submit{Tasks: tasks}).Results[0].Parent; p != nil {
 			t.Errorf("%d tasks: told %+v", len(tasks), *p)
 		}
 	}
-	if p := b.apply(Submit{Tasks: []NewTask{parent}}).Results[0].Parent; p == nil || len(p.Steps) != 2 {
+	if p := b.apply(Submit{Tasks: []record.NewTask{parent}}).Results[0].Parent; p == nil || len(p.Steps) != 2 {
 		t.Errorf("one parent: told %+v", p)
 	}
 }
@@ -121,11 +123,11 @@ func TestSubmit_tellsOfOneParent(t *testing.T) {
 func TestTick_boundsWhatStepsTakeAlong(t *testing.T) {
 	t.Parallel()
 	const parents = 12
-	b := newBounded(t, parents, NewTask{Type: "load", ExpiresAt: 2000})
+	b := newBounded(t, parents, record.NewTask{Type: "load", ExpiresAt: 2000})
 	b.stamp.T = 2000
 	left := func() (n int) {
 		for i := range parents {
-			if b.m.Get(parentAt(i)).Status == StatusRunning {
+			if b.m.Get(parentAt(i)).Status == record.StatusRunning {
 				n++
 			}
 		}
@@ -147,18 +149,18 @@ func TestTick_boundsWhatStepsTakeAlong(t *testing.T) {
 // of what they remove.
 func TestRemoval_boundsByTasks(t *testing.T) {
 	t.Parallel()
-	b := newBounded(t, 5, NewTask{Type: "load"})
+	b := newBounded(t, 5, record.NewTask{Type: "load"})
 	for i := range 5 {
 		b.apply(Cancel{ID: parentAt(i)})
 	}
-	if got := b.apply(Evict{}).Results[0].Evicted; got != 2*(StepsMax+1) {
+	if got := b.apply(Evict{}).Results[0].Evicted; got != 2*(record.StepsMax+1) {
 		t.Errorf("evicted %d tasks, want those of two parents", got)
 	}
 	b.stamp.T += defaultRetentionMS
-	if got := b.apply(Tick{}).Removed; got != 2*(StepsMax+1) {
+	if got := b.apply(Tick{}).Removed; got != 2*(record.StepsMax+1) {
 		t.Errorf("a tick removed %d tasks, want those of two parents", got)
 	}
-	if got := b.apply(Tick{}).Removed; got != StepsMax+1 || b.m.EndedBytes() != 0 || b.m.tasks.Len() != 0 {
+	if got := b.apply(Tick{}).Removed; got != record.StepsMax+1 || b.m.EndedBytes() != 0 || b.m.tasks.Len() != 0 {
 		t.Errorf("the next one removed %d tasks, %d bytes and %d tasks are left", got, b.m.EndedBytes(), b.m.tasks.Len())
 	}
 	mustCheck(t, b.m)
@@ -168,16 +170,16 @@ func TestRemoval_boundsByTasks(t *testing.T) {
 // over 10,000 changed tasks, and only that.
 func TestBatch_boundsChanges(t *testing.T) {
 	t.Parallel()
-	b := newBounded(t, 10, NewTask{Type: "load"})
+	b := newBounded(t, 10, record.NewTask{Type: "load"})
 	var ops []Command
 	for i := range 10 {
 		ops = append(ops, Cancel{ID: parentAt(i)})
 	}
-	ops = append(ops, Submit{Tasks: []NewTask{manySteps(StepsMax-11, NewTask{Type: "load"})}}, Submit{Tasks: []NewTask{{Type: "one"}}})
+	ops = append(ops, Submit{Tasks: []record.NewTask{manySteps(record.StepsMax-11, record.NewTask{Type: "load"})}}, Submit{Tasks: []record.NewTask{{Type: "one"}}})
 
 	hash := hashOf(b.m)
 	r := b.apply(Batch{Atomic: true, Ops: ops}).Results[0]
-	if r.Code != CodeInvalidRequest || r.Reason != ReasonReach || r.FailedOp != 9 || b.m.Get(1).Status != StatusRunning || b.m.parents[1].open() != StepsMax {
+	if r.Code != CodeInvalidRequest || r.Reason != ReasonReach || r.FailedOp != 9 || b.m.Get(1).Status != record.StatusRunning || b.m.parents[1].open() != record.StepsMax {
 		t.Errorf("atomic: %v at %d, the first parent is %v", r.Code, r.FailedOp, b.m.Get(1).Status)
 	}
 	if b.m.header.Index--; hashOf(b.m) != hash {
@@ -192,7 +194,7 @@ func TestBatch_boundsChanges(t *testing.T) {
 			t.Errorf("op %d tells of steps", i)
 		}
 	}
-	if b.m.Get(parentAt(9)).Status != StatusRunning {
+	if b.m.Get(parentAt(9)).Status != record.StatusRunning {
 		t.Error("the refused op did something")
 	}
 	mustCheck(t, b.m)
@@ -202,11 +204,11 @@ func TestBatch_boundsChanges(t *testing.T) {
 // parent, with follow-ups, is not taken for one that changes all of it each time.
 func TestBatch_countsATaskOnce(t *testing.T) {
 	t.Parallel()
-	b := newBounded(t, 1, NewTask{Type: "load"})
-	b.apply(ClaimNext{WorkerID: "w1", Limit: StepsMax})
-	followUps := slices.Repeat([]NewTask{{Type: "a"}}, 8)
+	b := newBounded(t, 1, record.NewTask{Type: "load"})
+	b.apply(ClaimNext{WorkerID: "w1", Limit: record.StepsMax})
+	followUps := slices.Repeat([]record.NewTask{{Type: "a"}}, 8)
 	var ops []Command
-	for i := range uint64(StepsMax) {
+	for i := range uint64(record.StepsMax) {
 		ops = append(ops, Complete{Hold: Hold{ID: i + 2, WorkerID: "w1"}, Submit: followUps})
 	}
 	for i, r := range b.apply(Batch{Ops: ops}).Results[0].Results {
@@ -214,7 +216,7 @@ func TestBatch_countsATaskOnce(t *testing.T) {
 			t.Fatalf("op %d: %s", i, r.Code)
 		}
 	}
-	if got := b.m.Get(1).Status; got != StatusCompleted {
+	if got := b.m.Get(1).Status; got != record.StatusCompleted {
 		t.Errorf("the parent is %v", got)
 	}
 }
@@ -224,16 +226,16 @@ func TestBatch_countsATaskOnce(t *testing.T) {
 func TestLevel3_countsNothing(t *testing.T) {
 	t.Parallel()
 	m := New()
-	m.header.Level = levelSteps - 1
+	m.header.Level = record.LevelSteps - 1
 	ops := make([]Command, 0, 12)
 	for range 12 {
 		ops = append(ops, ClaimNext{WorkerID: "w1", Types: []string{"a"}, Limit: 1000})
 	}
-	tasks := make([]NewTask, 12_000)
+	tasks := make([]record.NewTask, 12_000)
 	for i := range tasks {
 		tasks[i].Type = "a"
 	}
-	a := mustApply(t, m, 1, AppendEntry(nil, Stamp{}, Submit{Tasks: tasks}, Batch{Ops: ops}))
+	a := mustApply(t, m, 1, AppendEntry(nil, record.Stamp{}, Submit{Tasks: tasks}, Batch{Ops: ops}))
 	for i, r := range a.Results[1].Results {
 		if len(r.Claims) != 1000 {
 			t.Errorf("op %d claimed %d tasks", i, len(r.Claims))
@@ -245,34 +247,34 @@ func TestLevel3_countsNothing(t *testing.T) {
 // that contradict each other about parents and steps.
 func TestRebuild_refusesStepsThatDoNotFit(t *testing.T) {
 	t.Parallel()
-	set := func(id uint64, change func(t *Task)) func(*Machine) {
+	set := func(id uint64, change func(t *record.Task)) func(*Machine) {
 		return func(m *Machine) { change(m.tasks.Edit(id)) }
 	}
-	status := func(s Status) func(*Task) { return func(t *Task) { t.Status = s } }
+	status := func(s record.Status) func(*record.Task) { return func(t *record.Task) { t.Status = s } }
 	for name, damage := range map[string]func(m *Machine){
 		"a step whose parent is not there":    func(m *Machine) { m.tasks.Remove(1) },
-		"a step of a plain task":              set(1, func(t *Task) { t.Options = nil }),
-		"a step behind the plan's end":        set(5, func(t *Task) { t.Options = &Options{Step: &Step{ParentID: 1}} }),
-		"a step before its parent":            set(1, func(t *Task) { t.Options = &Options{Step: &Step{ParentID: 2}} }),
-		"a step of another parent":            set(3, func(t *Task) { t.Options = &Options{Step: &Step{ParentID: 6}} }),
+		"a step of a plain task":              set(1, func(t *record.Task) { t.Options = nil }),
+		"a step behind the plan's end":        set(5, func(t *record.Task) { t.Options = &record.Options{Step: &record.Step{ParentID: 1}} }),
+		"a step before its parent":            set(1, func(t *record.Task) { t.Options = &record.Options{Step: &record.Step{ParentID: 2}} }),
+		"a step of another parent":            set(3, func(t *record.Task) { t.Options = &record.Options{Step: &record.Step{ParentID: 6}} }),
 		"a parent that lacks a step":          func(m *Machine) { m.tasks.Remove(3) },
-		"a parent whose step is a plain task": set(4, func(t *Task) { t.Options = nil }),
-		"an end before that of a step":        set(1, status(StatusCancelled)),
-		"blocked without a reason":            set(2, status(StatusBlocked)),
-		"free too early":                      set(3, status(StatusPending)),
-		"completed too early":                 set(3, status(StatusCompleted)),
-		"a step with a time to be removed":    set(3, func(t *Task) { t.Status, t.RemoveAt = StatusFailed, 5 }),
-		"a cycle":                             set(1, func(t *Task) { t.Options.Parent.Plan.Steps[0].DependsOn = []uint16{2} }),
-		"a place that is not there":           set(1, func(t *Task) { t.Options.Parent.Plan.Steps[2].DependsOn = []uint16{1, 3} }),
+		"a parent whose step is a plain task": set(4, func(t *record.Task) { t.Options = nil }),
+		"an end before that of a step":        set(1, status(record.StatusCancelled)),
+		"blocked without a reason":            set(2, status(record.StatusBlocked)),
+		"free too early":                      set(3, status(record.StatusPending)),
+		"completed too early":                 set(3, status(record.StatusCompleted)),
+		"a step with a time to be removed":    set(3, func(t *record.Task) { t.Status, t.RemoveAt = record.StatusFailed, 5 }),
+		"a cycle":                             set(1, func(t *record.Task) { t.Options.Parent.Plan.Steps[0].DependsOn = []uint16{2} }),
+		"a place that is not there":           set(1, func(t *record.Task) { t.Options.Parent.Plan.Steps[2].DependsOn = []uint16{1, 3} }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := New()
-			m.header.Level = FeatureLevel
-			parent := manySteps(3, NewTask{Type: "load"})
+			m.header.Level = record.FeatureLevel
+			parent := manySteps(3, record.NewTask{Type: "load"})
 			parent.Parent.Steps[1].DependsOn = []uint16{0}
 			parent.Parent.Steps[2].DependsOn = []uint16{1}
-			mustApply(t, m, 1, AppendEntry(nil, Stamp{}, Submit{Tasks: []NewTask{parent, {Type: "plain"}, manySteps(1, NewTask{Type: "load"})}}))
+			mustApply(t, m, 1, AppendEntry(nil, record.Stamp{}, Submit{Tasks: []record.NewTask{parent, {Type: "plain"}, manySteps(1, record.NewTask{Type: "load"})}}))
 			if err := m.rebuild(); err != nil {
 				t.Fatalf("undamaged: %v", err)
 			}
@@ -280,9 +282,9 @@ func TestRebuild_refusesStepsThatDoNotFit(t *testing.T) {
 			if p := m.Get(1); p != nil && p.Parent() != nil { // as a decoder leaves it
 				plan := p.Parent().Plan
 				for place := range plan.Steps {
-					plan.Steps[place].dependents = nil
+					plan.Steps[place].Dependents = nil
 				}
-				plan.link()
+				plan.Link()
 			}
 			if err := m.rebuild(); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("rebuilt: %v", err)
@@ -294,11 +296,11 @@ func TestRebuild_refusesStepsThatDoNotFit(t *testing.T) {
 // TestMachine_ReachOf counts what each command may change.
 func TestMachine_ReachOf(t *testing.T) {
 	t.Parallel()
-	b := newBounded(t, 1, NewTask{Type: "load"})
-	b.apply(Submit{Tasks: []NewTask{{Type: "plain"}}})
-	const plain, gone = StepsMax + 2, StepsMax + 3
-	parent := []NewTask{manySteps(2, NewTask{Type: "load"})}
-	all := StepsMax + 1
+	b := newBounded(t, 1, record.NewTask{Type: "load"})
+	b.apply(Submit{Tasks: []record.NewTask{{Type: "plain"}}})
+	const plain, gone = record.StepsMax + 2, record.StepsMax + 3
+	parent := []record.NewTask{manySteps(2, record.NewTask{Type: "load"})}
+	all := record.StepsMax + 1
 	for _, c := range []struct {
 		cmd  Command
 		want int

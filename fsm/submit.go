@@ -4,20 +4,21 @@ import (
 	"bytes"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // Submit adds tasks, in order, all in one step. Result.Submitted has one
 // element per task. A task whose key is taken is not added; the result names
 // the task that has the key.
 type Submit struct {
-	Tasks []NewTask // 1 to 10,000
+	Tasks []record.NewTask // 1 to 10,000
 }
 
 func (Submit) kind() kind { return kindSubmit }
 func (c Submit) about() About {
-	return About{Known: true, Submits: c.Tasks, Changes: CountTasks(c.Tasks)}
+	return About{Known: true, Submits: c.Tasks, Changes: record.CountTasks(c.Tasks)}
 }
-func (c Submit) needs() uint32                      { return needsOf(c.Tasks) }
+func (c Submit) needs() uint32                      { return record.NeedsOf(c.Tasks) }
 func (c Submit) applyTo(m *Machine) (Result, error) { return m.submit(c), nil }
 
 // submit adds the tasks in order, so that a key given twice goes to the first.
@@ -33,14 +34,14 @@ func (m *Machine) submit(c Submit) Result {
 
 // submitOne adds the task unless its key is taken. It fills in the copy of the
 // task that the answer shows. The trail tells the message with it.
-func (m *Machine) submitOne(n *NewTask, copied *Task, message string) Submitted {
+func (m *Machine) submitOne(n *record.NewTask, copied *record.Task, message string) Submitted {
 	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {
 		*copied = *t
 		return Submitted{Task: copied, SameRequest: sameRequest(t, n)}
 	}
 	if id, g := m.goneHolder(n.Type, n.Key, n.KeyOfType); g != nil {
 		same := g.Same == sameHash(n.Type, n.Params, n.Payload)
-		return Submitted{Task: g.task(id), SameRequest: same, Gone: true}
+		return Submitted{Task: g.Task(id), SameRequest: same, Gone: true}
 	}
 	*copied = *m.addTask(n, message)
 	return Submitted{Task: copied, Created: true}
@@ -48,14 +49,14 @@ func (m *Machine) submitOne(n *NewTask, copied *Task, message string) Submitted 
 
 // addTask adds a task, pending or scheduled, or a parent and its steps, and
 // returns it. The trail tells the message with it.
-func (m *Machine) addTask(n *NewTask, message string) *Task {
-	if n.Parent != nil && m.header.Level >= levelSteps {
+func (m *Machine) addTask(n *record.NewTask, message string) *record.Task {
+	if n.Parent != nil && m.header.Level >= record.LevelSteps {
 		return m.addParent(n, message)
 	}
 	t := m.newTask(n)
-	if m.header.Level >= levelLife {
+	if m.header.Level >= record.LevelLife {
 		m.setRunAt(t, m.runAtOf(n))
-		t.setOptions(optionsOf(n))
+		t.SetOptions(optionsOf(n))
 	}
 	m.add(t, message)
 	return t
@@ -63,9 +64,9 @@ func (m *Machine) addTask(n *NewTask, message string) *Task {
 
 // newTask returns the pending task with the next id. What it was submitted with of
 // its life is not set.
-func (m *Machine) newTask(n *NewTask) *Task {
+func (m *Machine) newTask(n *record.NewTask) *record.Task {
 	now := m.header.Stamp.T
-	t := &Task{
+	t := &record.Task{
 		ID:          m.header.NextID,
 		Type:        n.Type,
 		Params:      n.Params,
@@ -74,7 +75,7 @@ func (m *Machine) newTask(n *NewTask) *Task {
 		MaxAttempts: n.MaxAttempts,
 		Key:         n.Key,
 		LeaseMS:     n.LeaseMS,
-		Status:      StatusPending,
+		Status:      record.StatusPending,
 		CreatedAt:   now,
 		UpdatedAt:   now,
 	}
@@ -85,21 +86,21 @@ func (m *Machine) newTask(n *NewTask) *Task {
 }
 
 // add adds the new task to the state. The trail tells the message with it.
-func (m *Machine) add(t *Task, message string) {
+func (m *Machine) add(t *record.Task, message string) {
 	m.header.NextID++
 	m.changed++
 	m.tasks.Put(t.ID, t)
 	m.count(m.include(t), rateSubmitted)
 	m.tally.Submitted++
 	m.tellOf(event.Submitted, t, message)
-	if t.Status == StatusScheduled {
+	if t.Status == record.StatusScheduled {
 		m.tellWait(t)
 	}
 	m.tasks.Rest(t.ID)
 }
 
 // runAtOf returns when the task may be claimed by T, 0 = at once.
-func (m *saved) runAtOf(n *NewTask) int64 {
+func (m *saved) runAtOf(n *record.NewTask) int64 {
 	if n.DelayMS != 0 {
 		return m.fromNow(n.DelayMS)
 	}
@@ -108,8 +109,8 @@ func (m *saved) runAtOf(n *NewTask) int64 {
 
 // optionsOf returns the options that the task was submitted with, but of parents
 // and steps.
-func optionsOf(n *NewTask) Options {
-	return Options{
+func optionsOf(n *record.NewTask) record.Options {
+	return record.Options{
 		ExpiresAt:    n.ExpiresAt,
 		Backoff:      n.Backoff,
 		RetentionMS:  n.RetentionMS,
@@ -129,23 +130,23 @@ func (m *Machine) maxAttemptsOf(taskType string) int32 {
 	if d := &m.header.Defaults; d.LimitSet {
 		return d.MaxAttempts
 	}
-	return defaultMaxAttempts
+	return record.DefaultMaxAttempts
 }
 
 // sameRequest reports whether the task was submitted with the type and the
 // parameters of n. Only the bytes count: equal JSON written otherwise differs.
-func sameRequest(t *Task, n *NewTask) bool {
+func sameRequest(t *record.Task, n *record.NewTask) bool {
 	return t.Type == n.Type && bytes.Equal(t.Params, n.Params) && bytes.Equal(t.Payload, n.Payload)
 }
 
-func (c Submit) appendBody(b []byte) []byte { return appendNewTasks(b, 1, c.Tasks) }
+func (c Submit) appendBody(b []byte) []byte { return record.AppendNewTasks(b, 1, c.Tasks) }
 
 func (Submit) decode(r fieldReader) (Command, error) {
 	var c Submit
 	for r.Next() {
 		switch r.Num {
 		case 1:
-			c.Tasks = r.newTask(c.Tasks)
+			c.Tasks = r.AddTask(c.Tasks)
 		default:
 			r.Unknown()
 		}

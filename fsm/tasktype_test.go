@@ -5,17 +5,19 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // newLifeHarness is a harness of a cluster that knows types, groups and limits.
 func newLifeHarness(t *testing.T) *harness {
 	h := newHarness(t)
-	h.do(SetLevel{Level: levelLife})
+	h.do(SetLevel{Level: record.LevelLife})
 	return h
 }
 
 // set changes settings of a type and returns the outcome.
-func (h *harness) set(name string, fields TypeFields, s TypeSettings) TypeView {
+func (h *harness) set(name string, fields record.TypeFields, s record.TypeSettings) TypeView {
 	h.t.Helper()
 	r := h.do(SetType{Type: name, Set: fields, Settings: s})
 	if r.Code != "" || r.Type == nil {
@@ -52,19 +54,19 @@ func (h *harness) wantCode(c Command, want Code) Result {
 // TestSetType_ChangesWhatIsSet and nothing else.
 func TestSetType_ChangesWhatIsSet(t *testing.T) {
 	t.Parallel()
-	all := TypeSettings{
+	all := record.TypeSettings{
 		Paused: true, MaxClaimed: 7, RateLimit: 9, LeaseMS: 100, LimitSet: true, MaxAttempts: 5,
-		Backoff: &Backoff{InitialMS: 1, MaxMS: 2, Factor: 1_000_000}, RetentionMS: KeepForever,
+		Backoff: &record.Backoff{InitialMS: 1, MaxMS: 2, Factor: 1_000_000}, RetentionMS: record.KeepForever,
 	}
-	for field, want := range map[TypeFields]TypeSettings{
-		TypePaused:      {Paused: true},
-		TypeMaxClaimed:  {MaxClaimed: 7},
-		TypeRateLimit:   {RateLimit: 9},
-		TypeLease:       {LeaseMS: 100},
-		TypeMaxAttempts: {LimitSet: true, MaxAttempts: 5},
-		TypeBackoff:     {Backoff: all.Backoff},
-		TypeRetention:   {RetentionMS: KeepForever},
-		0:               {},
+	for field, want := range map[record.TypeFields]record.TypeSettings{
+		record.TypePaused:      {Paused: true},
+		record.TypeMaxClaimed:  {MaxClaimed: 7},
+		record.TypeRateLimit:   {RateLimit: 9},
+		record.TypeLease:       {LeaseMS: 100},
+		record.TypeMaxAttempts: {LimitSet: true, MaxAttempts: 5},
+		record.TypeBackoff:     {Backoff: all.Backoff},
+		record.TypeRetention:   {RetentionMS: record.KeepForever},
+		0:                      {},
 	} {
 		h := newLifeHarness(t)
 		if diff := cmp.Diff(TypeView{Type: "mail", Settings: want}, h.set("mail", field, all)); diff != "" {
@@ -73,14 +75,14 @@ func TestSetType_ChangesWhatIsSet(t *testing.T) {
 		if diff := cmp.Diff(want, *h.m.settingsOf("mail")); diff != "" {
 			t.Errorf("field %b (-want +got):\n%s", field, diff)
 		}
-		h.set("mail", typeFieldsAll, all)
-		view := h.set("mail", field, TypeSettings{})
+		h.set("mail", record.TypeFieldsAll, all)
+		view := h.set("mail", field, record.TypeSettings{})
 		rest := all
-		rest.change(SetType{Set: field})
+		rest.Change(field, &record.TypeSettings{})
 		if diff := cmp.Diff(rest, view.Settings); diff != "" {
 			t.Errorf("field %b cleared (-want +got):\n%s", field, diff)
 		}
-		h.set("mail", typeFieldsAll, TypeSettings{})
+		h.set("mail", record.TypeFieldsAll, record.TypeSettings{})
 		if n := len(h.m.types) + len(h.m.settings); n != 0 {
 			t.Errorf("field %b: all cleared, %d things are left", field, n)
 		}
@@ -93,9 +95,9 @@ func TestSetType_IsBounded(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
 	paused := func(name string, paused bool) SetType {
-		return SetType{Type: name, Set: TypePaused, Settings: TypeSettings{Paused: paused}}
+		return SetType{Type: name, Set: record.TypePaused, Settings: record.TypeSettings{Paused: paused}}
 	}
-	for i := range typeRecordsMax {
+	for i := range record.TaskTypesMax {
 		h.do(paused(fmt.Sprint("type", i), true))
 	}
 	if r := h.do(paused("one more", true)); r.Code != CodeInvalidRequest {
@@ -107,7 +109,7 @@ func TestSetType_IsBounded(t *testing.T) {
 	if r := h.do(paused("type7", false)); r.Code != "" {
 		t.Errorf("one that is there: %q", r.Code)
 	}
-	if r := h.do(paused("one more", true)); r.Code != "" || len(h.m.settings) != typeRecordsMax {
+	if r := h.do(paused("one more", true)); r.Code != "" || len(h.m.settings) != record.TaskTypesMax {
 		t.Errorf("one more in the place of one: %q, %d records", r.Code, len(h.m.settings))
 	}
 	mustCheck(t, h.m)
@@ -118,10 +120,10 @@ func TestSetType_IsBounded(t *testing.T) {
 func TestPause(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(3, NewTask{Type: "mail", Payload: []byte("p"), Priority: 9})
-	h.submit(1, NewTask{Type: "scan", Payload: []byte("p")})
+	h.submit(3, record.NewTask{Type: "mail", Payload: []byte("p"), Priority: 9})
+	h.submit(1, record.NewTask{Type: "scan", Payload: []byte("p")})
 	h.claims("mail", 1, 1)
-	h.set("mail", TypePaused, TypeSettings{Paused: true})
+	h.set("mail", record.TypePaused, record.TypeSettings{Paused: true})
 	h.claims("mail", 9, 0)
 	both := ClaimNext{WorkerID: "w1", Types: []string{"mail", "scan"}, Limit: 9}
 	if got := h.do(both).Claims; len(got) != 1 || got[0].Task.Type != "scan" {
@@ -133,7 +135,7 @@ func TestPause(t *testing.T) {
 	h.wantCode(Extend{Hold: Hold{ID: 1, WorkerID: "w1"}}, "")
 	h.wantCode(Complete{Hold: Hold{ID: 1, WorkerID: "w1"}}, "")
 	h.wantCode(ClaimTask{ID: 2, WorkerID: "w1"}, "")
-	h.set("mail", TypePaused, TypeSettings{})
+	h.set("mail", record.TypePaused, record.TypeSettings{})
 	h.claims("mail", 9, 1)
 }
 
@@ -152,9 +154,9 @@ func TestMaxClaimed(t *testing.T) {
 			for more := range int32(2) {
 				h := newLifeHarness(t)
 				for i := range 10 {
-					h.submit(1, NewTask{Type: "mail", Payload: []byte("p"), Priority: int32(i % 3), MaxAttempts: int32(3 + i%4)})
+					h.submit(1, record.NewTask{Type: "mail", Payload: []byte("p"), Priority: int32(i % 3), MaxAttempts: int32(3 + i%4)})
 				}
-				h.set("mail", TypeMaxClaimed, TypeSettings{MaxClaimed: 4})
+				h.set("mail", record.TypeMaxClaimed, record.TypeSettings{MaxClaimed: 4})
 				h.wantCode(ClaimTask{ID: 1, WorkerID: "w1"}, "")
 				c := ClaimNext{WorkerID: "w1", Types: [][]string{{"mail", "scan"}, nil}[more], Limit: 9, SortBy: sortBy, MoreAttempts: more}
 				if got := len(h.do(c).Claims); got != 3 {
@@ -162,7 +164,7 @@ func TestMaxClaimed(t *testing.T) {
 				}
 				mustCheck(t, h.m)
 				for id := range uint64(10) {
-					if h.m.Get(id+1).Status == StatusPending {
+					if h.m.Get(id+1).Status == record.StatusPending {
 						h.wantCode(ClaimTask{ID: id + 1, WorkerID: "w1"}, CodeTaskNotClaimable)
 					}
 				}
@@ -179,9 +181,9 @@ func TestMaxClaimed(t *testing.T) {
 func TestMaxClaimed_Lowered(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(9, NewTask{Type: "mail", Payload: []byte("p")})
+	h.submit(9, record.NewTask{Type: "mail", Payload: []byte("p")})
 	h.claims("mail", 4, 4)
-	h.set("mail", TypeMaxClaimed, TypeSettings{MaxClaimed: 2})
+	h.set("mail", record.TypeMaxClaimed, record.TypeSettings{MaxClaimed: 2})
 	for id := range uint64(2) {
 		h.claims("mail", 1, 0)
 		h.wantCode(Complete{Hold: Hold{ID: id + 1, WorkerID: "w1"}}, "")
@@ -189,7 +191,7 @@ func TestMaxClaimed_Lowered(t *testing.T) {
 	h.claims("mail", 1, 0)
 	h.wantCode(Complete{Hold: Hold{ID: 3, WorkerID: "w1"}}, "")
 	h.claims("mail", 9, 1)
-	h.set("mail", TypeMaxClaimed, TypeSettings{})
+	h.set("mail", record.TypeMaxClaimed, record.TypeSettings{})
 	h.claims("mail", 9, 4)
 }
 
@@ -198,10 +200,10 @@ func TestMaxClaimed_Lowered(t *testing.T) {
 func TestClaim_LeaseOfTheType(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(2, NewTask{Type: "mail", Payload: []byte("p")})
-	h.submit(1, NewTask{Type: "mail", Payload: []byte("p"), LeaseMS: 700})
-	h.submit(1, NewTask{Type: "scan", Payload: []byte("p")})
-	h.set("mail", TypeLease, TypeSettings{LeaseMS: 5000})
+	h.submit(2, record.NewTask{Type: "mail", Payload: []byte("p")})
+	h.submit(1, record.NewTask{Type: "mail", Payload: []byte("p"), LeaseMS: 700})
+	h.submit(1, record.NewTask{Type: "scan", Payload: []byte("p")})
+	h.set("mail", record.TypeLease, record.TypeSettings{LeaseMS: 5000})
 	for id, want := range map[uint64]int64{1: 300, 2: 5000, 3: 700, 4: 30_000} {
 		c := ClaimTask{ID: id, WorkerID: "w1"}
 		if id == 1 {
@@ -217,11 +219,11 @@ func TestClaim_LeaseOfTheType(t *testing.T) {
 func TestTypes_WaitCountsFromRunAt(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(1, NewTask{Type: "mail", Payload: []byte("p"), DelayMS: 100})
+	h.submit(1, record.NewTask{Type: "mail", Payload: []byte("p"), DelayMS: 100})
 	h.stamp.T += 130
 	h.do(Tick{})
-	v, _ := h.m.Type("mail", Stamp{T: h.stamp.T + 5})
-	if v.Counts[StatusPending] != 1 || v.OldestPendingAgeMS != 135 || v.OldestWaitMS != 35 {
+	v, _ := h.m.Type("mail", record.Stamp{T: h.stamp.T + 5})
+	if v.Counts[record.StatusPending] != 1 || v.OldestPendingAgeMS != 135 || v.OldestWaitMS != 35 {
 		t.Errorf("35 ms after its run_at: %+v", v)
 	}
 }
@@ -231,24 +233,24 @@ func TestTypes_WaitCountsFromRunAt(t *testing.T) {
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.set("video", TypeMaxAttempts, TypeSettings{LimitSet: true})
-	h.submit(1, NewTask{Type: "scan", Payload: []byte("p"), Group: "g"})
+	h.set("video", record.TypeMaxAttempts, record.TypeSettings{LimitSet: true})
+	h.submit(1, record.NewTask{Type: "scan", Payload: []byte("p"), Group: "g"})
 	h.claims("scan", 1, 1)
 	h.stamp.T += 10
-	h.submit(1, NewTask{Type: "scan", Payload: []byte("p"), Group: "g"}) // behind
+	h.submit(1, record.NewTask{Type: "scan", Payload: []byte("p"), Group: "g"}) // behind
 	h.stamp.T += 10
-	h.submit(2, NewTask{Type: "mail", Payload: []byte("p")})
-	h.submit(1, NewTask{Type: "scan", Payload: []byte("p")})
-	h.set("mail", TypePaused, TypeSettings{Paused: true})
-	now := Stamp{T: h.stamp.T + 5}
+	h.submit(2, record.NewTask{Type: "mail", Payload: []byte("p")})
+	h.submit(1, record.NewTask{Type: "scan", Payload: []byte("p")})
+	h.set("mail", record.TypePaused, record.TypeSettings{Paused: true})
+	now := record.Stamp{T: h.stamp.T + 5}
 	want := []TypeView{
-		{Type: "mail", Settings: TypeSettings{Paused: true}, OldestPendingAgeMS: 5, OldestWaitMS: 5},
+		{Type: "mail", Settings: record.TypeSettings{Paused: true}, OldestPendingAgeMS: 5, OldestWaitMS: 5},
 		{Type: "scan", OldestPendingAgeMS: 15, OldestWaitMS: 15},
-		{Type: "video", Settings: TypeSettings{LimitSet: true}},
+		{Type: "video", Settings: record.TypeSettings{LimitSet: true}},
 	}
-	want[0].Counts[StatusPending] = 2
+	want[0].Counts[record.StatusPending] = 2
 	want[0].SubmittedPerS, want[1].SubmittedPerS = 33_333, 50_000 // 2 and 3 a minute
-	want[1].Counts[StatusPending], want[1].Counts[StatusClaimed] = 2, 1
+	want[1].Counts[record.StatusPending], want[1].Counts[record.StatusClaimed] = 2, 1
 	if diff := cmp.Diff(want, h.m.Types(now)); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)
 	}

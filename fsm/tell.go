@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
 	"github.com/claimq/claimq/fsm/wire"
 )
@@ -35,10 +36,10 @@ func (c Tell) applyTo(m *Machine) (Result, error) { return m.tellOperator(c), ni
 // ends. Place and time are filled in here.
 func (m *Machine) tell(e *event.Event, until int64) {
 	h := &m.header
-	if h.Level < levelSight {
+	if h.Level < record.LevelSight {
 		return
 	}
-	e.Pos = event.Pos{Index: h.moment(), Sub: m.told}
+	e.Pos = event.Pos{Index: h.Moment(), Sub: m.told}
 	e.T = h.Stamp.T
 	m.told++
 	m.trail.Append(e, until, h.NextID, h.NextToken)
@@ -47,7 +48,7 @@ func (m *Machine) tell(e *event.Event, until int64) {
 // trailLimits returns what no event of the trail can be past.
 func (m *Machine) trailLimits() trail.Limits {
 	h := &m.header
-	return trail.Limits{Moment: h.moment(), T: h.Stamp.T, NextID: h.NextID, NextToken: h.NextToken}
+	return trail.Limits{Moment: h.Moment(), T: h.Stamp.T, NextID: h.NextID, NextToken: h.NextToken}
 }
 
 // Events returns a part of the trail, oldest first. It looks at a bounded
@@ -76,30 +77,30 @@ func (m *Machine) TaskEvents(id uint64) []event.Event { return m.trail.OfTask(id
 func (m *Machine) TrailBounds() SetTrail { return SetTrail(m.trail.Bounds()) }
 
 // eventOf returns the event of the kind about the task, and about no claim.
-func eventOf(kind event.Kind, t *Task) event.Event {
+func eventOf(kind event.Kind, t *record.Task) event.Event {
 	return event.Event{Kind: kind, TaskID: t.ID, Type: t.Type}
 }
 
 // claimEventOf returns the event of the kind about the task and its current claim.
-func claimEventOf(kind event.Kind, t *Task) event.Event {
+func claimEventOf(kind event.Kind, t *record.Task) event.Event {
 	return event.Event{Kind: kind, TaskID: t.ID, Type: t.Type, WorkerID: t.WorkerID, Token: t.Token, Attempt: t.Attempts}
 }
 
 // tellOf tells of the task, and of no claim.
-func (m *Machine) tellOf(kind event.Kind, t *Task, message string) {
+func (m *Machine) tellOf(kind event.Kind, t *record.Task, message string) {
 	e := eventOf(kind, t)
 	e.Message = message
 	m.tell(&e, 0)
 }
 
 // tellClaim tells of the task's current claim.
-func (m *Machine) tellClaim(kind event.Kind, t *Task) {
+func (m *Machine) tellClaim(kind event.Kind, t *record.Task) {
 	e := claimEventOf(kind, t)
 	m.tell(&e, 0)
 }
 
 // tellWait tells that the task, of which no claim lives, waits for its time.
-func (m *Machine) tellWait(t *Task) {
+func (m *Machine) tellWait(t *record.Task) {
 	e := eventOf(event.Scheduled, t)
 	m.tell(&e, t.RunAt)
 }
@@ -132,17 +133,17 @@ func (m *Machine) tellOperator(c Tell) Result {
 // outcomeEvents are the events that the outcomes are told as. The cancellation
 // of a claim is told by what the task is then.
 var outcomeEvents = [...]event.Kind{
-	OutcomeCompleted: event.Completed,
-	OutcomeFailed:    event.Failed,
-	OutcomeReleased:  event.Released,
-	OutcomeExpired:   event.LeaseExpired,
-	OutcomeRetried:   event.Retried,
-	OutcomeCancelled: 0,
+	record.OutcomeCompleted: event.Completed,
+	record.OutcomeFailed:    event.Failed,
+	record.OutcomeReleased:  event.Released,
+	record.OutcomeExpired:   event.LeaseExpired,
+	record.OutcomeRetried:   event.Retried,
+	record.OutcomeCancelled: 0,
 }
 
 // tellEnd tells how the claim e ended, and what the task is then.
-func (m *Machine) tellEnd(e *event.Event, t *Task, outcome Outcome, failure string) {
-	if outcome == OutcomeReleased {
+func (m *Machine) tellEnd(e *event.Event, t *record.Task, outcome record.Outcome, failure string) {
+	if outcome == record.OutcomeReleased {
 		e.Attempt++ // it is not counted any more, but it was this one
 	}
 	if e.Kind = outcomeEvents[outcome]; e.Kind != 0 {
@@ -151,13 +152,13 @@ func (m *Machine) tellEnd(e *event.Event, t *Task, outcome Outcome, failure stri
 		e.Message = ""
 	}
 	switch {
-	case t.Status == StatusPending && outcome != OutcomeRetried:
+	case t.Status == record.StatusPending && outcome != record.OutcomeRetried:
 		e.Kind = event.Requeued
-	case t.Status == StatusScheduled:
+	case t.Status == record.StatusScheduled:
 		e.Kind = event.Scheduled
-	case t.Status == StatusCancelled:
+	case t.Status == record.StatusCancelled:
 		e.Kind = event.Cancelled
-	case t.Status == StatusFailed && outcome == OutcomeExpired:
+	case t.Status == record.StatusFailed && outcome == record.OutcomeExpired:
 		e.Kind, e.Message = event.Failed, leaseExpired
 	default:
 		return

@@ -4,15 +4,16 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // BenchmarkTrail_Tell is what an event costs: of tasks in turn, each with a
 // claim.
 func BenchmarkTrail_Tell(b *testing.B) {
 	m := New()
-	m.header.Level = FeatureLevel
+	m.header.Level = record.FeatureLevel
 	m.header.NextID, m.header.NextToken = 100_001, 1_000_000
-	task := Task{Type: "mail", WorkerID: "worker-17"}
+	task := record.Task{Type: "mail", WorkerID: "worker-17"}
 	b.ReportAllocs()
 	i := uint64(0)
 	for b.Loop() {
@@ -29,7 +30,7 @@ func BenchmarkTrail_Tell(b *testing.B) {
 // BenchmarkTrail_Newest is what a follower's look costs that finds one event.
 func BenchmarkTrail_Newest(b *testing.B) {
 	m := New()
-	m.header.Level = FeatureLevel
+	m.header.Level = record.FeatureLevel
 	for i := range uint64(10_000) {
 		m.header.Index, m.told = i+1, 0
 		m.tellAct(event.NodeSet, "some node of the cluster")

@@ -3,6 +3,8 @@ package fsm
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // lifeLog returns a log of n entries about the times in a task's life. It also
@@ -19,7 +21,7 @@ func lifeLog(seed uint64, n int) ([]testEntry, map[string]int) {
 		e := testEntry{Index: g.index, Stamp: g.stamp, Commands: []Command{g.lifeCommand(m), g.lifeCommand(m)}}
 		switch {
 		case i == 0:
-			e.Commands[0] = SetLevel{Level: levelLife}
+			e.Commands[0] = SetLevel{Level: record.LevelLife}
 		case g.dice(3) == 0:
 			e.Commands[1] = Tick{}
 		}
@@ -42,9 +44,9 @@ func lifeLog(seed uint64, n int) ([]testEntry, map[string]int) {
 			}
 		}
 		after := m.Stats(m.Stamp()).Counts
-		done["scheduled"] += int(max(0, after[StatusScheduled]-before[StatusScheduled]))
-		done["promoted"] += int(max(0, before[StatusScheduled]-after[StatusScheduled]))
-		done["cancelled"] += int(max(0, after[StatusCancelled]-before[StatusCancelled]))
+		done["scheduled"] += int(max(0, after[record.StatusScheduled]-before[record.StatusScheduled]))
+		done["promoted"] += int(max(0, before[record.StatusScheduled]-after[record.StatusScheduled]))
+		done["cancelled"] += int(max(0, after[record.StatusCancelled]-before[record.StatusCancelled]))
 		done["removed"] += max(0, m.gone.Len()-known)
 		done["forgotten"] += max(0, known-m.gone.Len())
 		log[i] = e
@@ -56,7 +58,7 @@ func lifeLog(seed uint64, n int) ([]testEntry, map[string]int) {
 func (g *generator) lifeCommand(m *Machine) Command {
 	switch g.dice(16) {
 	case 0, 1, 2:
-		return Submit{Tasks: []NewTask{g.lifeTask()}}
+		return Submit{Tasks: []record.NewTask{g.lifeTask()}}
 	case 3, 4:
 		return g.claimNext()
 	case 5:
@@ -68,17 +70,17 @@ func (g *generator) lifeCommand(m *Machine) Command {
 	case 8:
 		return Cancel{ID: g.id(m)}
 	case 9:
-		return Patch{ID: g.id(m), SetPriority: g.dice(2) == 0, Priority: int32(g.dice(9)), SetRunAt: g.dice(2) == 0, RunAt: g.lifeTime(), SetLabels: g.dice(2) == 0, Labels: []Label{{"a", "b"}}[:g.dice(2)]}
+		return Patch{ID: g.id(m), SetPriority: g.dice(2) == 0, Priority: int32(g.dice(9)), SetRunAt: g.dice(2) == 0, RunAt: g.lifeTime(), SetLabels: g.dice(2) == 0, Labels: []record.Label{{Name: "a", Value: "b"}}[:g.dice(2)]}
 	case 10, 12:
 		return Retry{ID: g.endedID(m), AddAttempts: int32(g.dice(3))}
 	case 11:
 		return pick[Command](g, g.expire(m), g.expire(m), Evict{Bytes: int64(g.dice(20_000))}, Delete{ID: g.id(m)}, SetType{
 			Type:     pick(g, "mail", "scan"),
-			Set:      TypeBackoff | TypeMaxAttempts | TypeRetention,
-			Settings: TypeSettings{Backoff: g.lifeBackoff(), LimitSet: true, MaxAttempts: int32(g.dice(4)), RetentionMS: int64(pick(g, 0, KeepNone, 1000))},
+			Set:      record.TypeBackoff | record.TypeMaxAttempts | record.TypeRetention,
+			Settings: record.TypeSettings{Backoff: g.lifeBackoff(), LimitSet: true, MaxAttempts: int32(g.dice(4)), RetentionMS: int64(pick(g, 0, record.KeepNone, 1000))},
 		})
 	}
-	return Complete{Hold: g.lifeHold(m), Result: g.bytes("1"), Submit: []NewTask{g.lifeTask()}[:g.dice(2)]}
+	return Complete{Hold: g.lifeHold(m), Result: g.bytes("1"), Submit: []record.NewTask{g.lifeTask()}[:g.dice(2)]}
 }
 
 // endedID returns the id of a task that has ended, any id if none has.
@@ -107,14 +109,14 @@ func (g *generator) lifeHold(m *Machine) Hold {
 	return pick(g, holds...)
 }
 
-func (g *generator) lifeTask() NewTask {
-	n := NewTask{
+func (g *generator) lifeTask() record.NewTask {
+	n := record.NewTask{
 		Type:         pick(g, "mail", "scan"),
 		Params:       []byte(pick(g, `1`, `2`)),
-		MaxAttempts:  pick[int32](g, DefaultAttempts, 0, 1, 3),
+		MaxAttempts:  pick[int32](g, record.DefaultAttempts, 0, 1, 3),
 		Key:          pick(g, "", "k1", "k2"),
 		Backoff:      g.lifeBackoff(),
-		RetentionMS:  int64(pick(g, 0, 0, 200, KeepNone, KeepForever)),
+		RetentionMS:  int64(pick(g, 0, 0, 200, record.KeepNone, record.KeepForever)),
 		UniqueActive: g.dice(3) > 0,
 		Group:        pick(g, "", "", "", "g"),
 	}
@@ -129,11 +131,11 @@ func (g *generator) lifeTask() NewTask {
 	return n
 }
 
-func (g *generator) lifeBackoff() *Backoff {
+func (g *generator) lifeBackoff() *record.Backoff {
 	if g.dice(3) > 0 {
 		return nil
 	}
-	return &Backoff{InitialMS: 100, MaxMS: 1000, Factor: 1_700_000, Jitter: 300_000}
+	return &record.Backoff{InitialMS: 100, MaxMS: 1000, Factor: 1_700_000, Jitter: 300_000}
 }
 
 // lifeTime returns a time by T in the past or the future.

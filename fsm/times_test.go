@@ -7,36 +7,37 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // checkTimes compares the indexes by time with the tasks.
 func (m *Machine) checkTimes() error {
 	var scheduled, expiring, removing []index.Moment
-	var own, others [StatusCancelled + 1][]index.Moment // ended tasks, and ended steps
+	var own, others [record.StatusCancelled + 1][]index.Moment // ended tasks, and ended steps
 	ended := int64(0)
 	for id, t := range m.tasks.All() {
-		if t.Status == StatusScheduled {
+		if t.Status == record.StatusScheduled {
 			scheduled = append(scheduled, index.Moment{At: t.RunAt, ID: id})
 		}
-		if o := t.Options; o != nil && o.ExpiresAt != 0 && t.Attempts == 0 && t.Status != StatusClaimed && t.CompletedAt == 0 {
+		if o := t.Options; o != nil && o.ExpiresAt != 0 && t.Attempts == 0 && t.Status != record.StatusClaimed && t.CompletedAt == 0 {
 			expiring = append(expiring, index.Moment{At: o.ExpiresAt, ID: id})
 		}
 		if t.RemoveAt != 0 {
 			removing = append(removing, index.Moment{At: t.RemoveAt, ID: id})
 		}
-		switch s := t.options().Step; {
+		switch s := t.Opts().Step; {
 		case !t.Status.Ended():
 			continue
 		case s != nil: // it counts with its parent, and goes with it
 			if m.tasks.Get(s.ParentID).Status.Ended() {
-				ended += heldBytes(t)
+				ended += record.HeldBytes(t)
 			}
 			others[t.Status] = append(others[t.Status], index.Moment{At: t.CompletedAt, ID: id})
 			continue
 		default:
 			own[t.Status] = append(own[t.Status], index.Moment{At: t.CompletedAt, ID: id})
 		}
-		ended += heldBytes(t)
+		ended += record.HeldBytes(t)
 	}
 	if m.endedBytes != ended || len(m.leaving) > 0 {
 		return fmt.Errorf("ended tasks take %d bytes, want %d; %v are leaving", m.endedBytes, ended, m.leaving)
@@ -49,12 +50,12 @@ func (m *Machine) checkTimes() error {
 		{"scheduled", m.scheduled, scheduled},
 		{"expiring", m.expiring, expiring},
 		{"to be removed", m.removing, removing},
-		{"completed", m.completed.Own, own[StatusCompleted]},
-		{"failed", m.failed.Own, own[StatusFailed]},
-		{"cancelled", m.cancelled.Own, own[StatusCancelled]},
-		{"completed steps", m.completed.Others, others[StatusCompleted]},
-		{"failed steps", m.failed.Others, others[StatusFailed]},
-		{"cancelled steps", m.cancelled.Others, others[StatusCancelled]},
+		{"completed", m.completed.Own, own[record.StatusCompleted]},
+		{"failed", m.failed.Own, own[record.StatusFailed]},
+		{"cancelled", m.cancelled.Own, own[record.StatusCancelled]},
+		{"completed steps", m.completed.Others, others[record.StatusCompleted]},
+		{"failed steps", m.failed.Others, others[record.StatusFailed]},
+		{"cancelled steps", m.cancelled.Others, others[record.StatusCancelled]},
 	} {
 		if got := slices.Collect(x.line.All()); !slices.Equal(got, inOrder(x.want)) {
 			return fmt.Errorf("%s are %v, want %v", x.name, got, x.want)
@@ -80,8 +81,8 @@ func (m *Machine) checkGone() error {
 		}
 		if g.Key != "" {
 			keys++
-			if other, _ := m.goneOf(g.keyName()); other != id {
-				return fmt.Errorf("key %q leads to removed task %d, task %d had it", g.keyName(), other, id)
+			if other, _ := m.goneOf(g.KeyName()); other != id {
+				return fmt.Errorf("key %q leads to removed task %d, task %d had it", g.KeyName(), other, id)
 			}
 		}
 	}
@@ -98,7 +99,7 @@ func (m *Machine) checkGone() error {
 type story struct {
 	t *testing.T
 	m *Machine
-	Stamp
+	record.Stamp
 	index uint64
 }
 
@@ -106,8 +107,8 @@ type story struct {
 const storyEpoch = 1_700_000_000_000
 
 func newStory(t *testing.T) *story {
-	s := &story{t: t, m: New(), Stamp: Stamp{U: 1, T: storyEpoch}}
-	s.do(SetLevel{Level: levelLife})
+	s := &story{t: t, m: New(), Stamp: record.Stamp{U: 1, T: storyEpoch}}
+	s.do(SetLevel{Level: record.LevelLife})
 	return s
 }
 
@@ -125,11 +126,11 @@ func (s *story) do(c Command) Result {
 
 // submit adds the task, of type mail with the default of attempts if it says nothing, and
 // returns its id.
-func (s *story) submit(n NewTask) uint64 {
+func (s *story) submit(n record.NewTask) uint64 {
 	s.t.Helper()
 	n.Type = cmp.Or(n.Type, "mail")
-	n.MaxAttempts = cmp.Or(n.MaxAttempts, DefaultAttempts)
-	r := s.do(Submit{Tasks: []NewTask{n}}).Submitted[0]
+	n.MaxAttempts = cmp.Or(n.MaxAttempts, record.DefaultAttempts)
+	r := s.do(Submit{Tasks: []record.NewTask{n}}).Submitted[0]
 	if !r.Created {
 		s.t.Fatalf("submit %+v: got task %+v", n, r.Task)
 	}
@@ -167,7 +168,7 @@ func (s *story) refuse(c Command, want Code) Result {
 }
 
 // status fails the test unless the task has the status.
-func (s *story) status(id uint64, want Status) *Task {
+func (s *story) status(id uint64, want record.Status) *record.Task {
 	s.t.Helper()
 	t := s.m.Get(id)
 	if t == nil || t.Status != want {

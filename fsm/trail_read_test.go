@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
 )
 
@@ -16,7 +17,7 @@ func trailMachine(t *testing.T) *Machine {
 	h.do(SetTrail{Bytes: 1 << 20, AgeMS: 100_000})
 	for id := range uint64(20) {
 		h.stamp.T += 10_000
-		h.do(Submit{Tasks: []NewTask{{Type: "mail", MaxAttempts: DefaultAttempts}, {Type: "scan", DelayMS: 1000}}})
+		h.do(Submit{Tasks: []record.NewTask{{Type: "mail", MaxAttempts: record.DefaultAttempts}, {Type: "scan", DelayMS: 1000}}})
 		h.do(ClaimTask{ID: 2*id + 1, WorkerID: "w1"})
 		h.do(Fail{Hold: Hold{ID: 2*id + 1, WorkerID: "w1"}, Error: "no route"})
 		h.do(Cancel{ID: id + 2})
@@ -44,17 +45,17 @@ func TestReadSnapshot_RefusesAWrongTrail(t *testing.T) {
 	refused, read := 0, 0
 	chunks := splitSnapshot(snapshotOf(t, trailMachine(t)))
 	for c := range chunks {
-		if chunks[c].kind != recordTrail {
+		if chunks[c].kind != record.KindTrail {
 			continue
 		}
-		for r, record := range chunks[c].records {
-			for i := range record {
+		for r, packed := range chunks[c].records {
+			for i := range packed {
 				flips := []byte{1, 2, 0x40, 0x80, 0xff}
 				if testing.Short() { // another one at each byte
 					flips = flips[i%len(flips):][:1]
 				}
 				for _, flip := range flips {
-					bad := bytes.Clone(record)
+					bad := bytes.Clone(packed)
 					bad[i] ^= flip
 					chunks[c].records[r] = bad
 					m, err := ReadSnapshot(bytes.NewReader(joinSnapshot(seal(chunks))))
@@ -70,7 +71,7 @@ func TestReadSnapshot_RefusesAWrongTrail(t *testing.T) {
 					}
 				}
 			}
-			chunks[c].records[r] = record
+			chunks[c].records[r] = packed
 		}
 	}
 	if refused == 0 || read == 0 {

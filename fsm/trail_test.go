@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
 )
 
@@ -33,7 +34,7 @@ func trailSize(m *Machine) (n int64) {
 func (h *trailHarness) tellMany(n int, step int64) {
 	for range n {
 		h.stamp.T += step
-		h.do(SetNode{Node: NodeRecord{UUID: "u", NodeID: strings.Repeat("n", 100), Version: fmt.Sprint(h.index)}})
+		h.do(SetNode{Node: record.NodeRecord{UUID: "u", NodeID: strings.Repeat("n", 100), Version: fmt.Sprint(h.index)}})
 	}
 }
 
@@ -42,12 +43,12 @@ type trailHarness struct {
 	t     *testing.T
 	m     *Machine
 	index uint64
-	stamp Stamp
+	stamp record.Stamp
 }
 
 func newTrailHarness(t *testing.T) *trailHarness {
-	h := &trailHarness{t: t, m: New(), stamp: Stamp{T: scriptEpoch}}
-	h.do(SetLevel{Level: FeatureLevel})
+	h := &trailHarness{t: t, m: New(), stamp: record.Stamp{T: scriptEpoch}}
+	h.do(SetLevel{Level: record.FeatureLevel})
 	return h
 }
 
@@ -161,7 +162,7 @@ func TestTrail_TellsNothingBelowItsLevel(t *testing.T) {
 	t.Parallel()
 	m := New()
 	a := mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{
-		SetLevel{Level: levelSight - 1}, Submit{Tasks: []NewTask{{Type: "mail"}}}, Cancel{ID: 1},
+		SetLevel{Level: record.LevelSight - 1}, Submit{Tasks: []record.NewTask{{Type: "mail"}}}, Cancel{ID: 1},
 	}})
 	if a.Events || m.trail.Header != (trail.Header{}) || len(m.trail.Chunks()) != 0 || len(m.TaskEvents(1)) != 0 {
 		t.Errorf("told %+v", m.trail.Header)
@@ -197,10 +198,10 @@ func TestTrail_CutsTexts(t *testing.T) {
 	t.Parallel()
 	h := newTrailHarness(t)
 	long := strings.Repeat("é", 1000)
-	h.do(Submit{Tasks: []NewTask{{Type: strings.Repeat("t", 100_000), MaxAttempts: DefaultAttempts}}})
+	h.do(Submit{Tasks: []record.NewTask{{Type: strings.Repeat("t", 100_000), MaxAttempts: record.DefaultAttempts}}})
 	h.do(ClaimTask{ID: 1, WorkerID: strings.Repeat("w", 100_000)})
 	h.do(Fail{Hold: Hold{ID: 1, WorkerID: strings.Repeat("w", 100_000)}, Error: "x" + long})
-	h.do(SetType{Type: "\xff" + strings.Repeat("\xbf", 3000), Set: TypePaused, Settings: TypeSettings{Paused: true}})
+	h.do(SetType{Type: "\xff" + strings.Repeat("\xbf", 3000), Set: record.TypePaused, Settings: record.TypeSettings{Paused: true}})
 	events := h.m.TaskEvents(1)
 	if got := events[2].Message; len(got) != 1023 || !utf8.ValidString(got) {
 		t.Errorf("a message of %d bytes, want 1023 whole ones", len(got))
@@ -218,7 +219,7 @@ func TestTaskEvents_OfOneAmongMany(t *testing.T) {
 	t.Parallel()
 	h := newTrailHarness(t)
 	h.m.trail.ChunkBytes = 4 * trail.EventRoom
-	h.do(Submit{Tasks: []NewTask{{Type: "mail"}, {Type: "scan"}}})
+	h.do(Submit{Tasks: []record.NewTask{{Type: "mail"}, {Type: "scan"}}})
 	for range 70 {
 		h.do(ClaimTask{ID: 1, WorkerID: "w1"})
 		h.tellMany(3, 1)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // Lists of types are what they were made of, whatever was in their place before and
@@ -65,9 +67,9 @@ func TestTypeLists_Located(t *testing.T) {
 		return claims[0].Task.Type
 	}
 	for i, want := range []string{"", "b", "a", "", "c", "b", ""} {
-		h.submit(1, NewTask{Type: fmt.Sprint("other", i), Payload: []byte("p")})
+		h.submit(1, record.NewTask{Type: fmt.Sprint("other", i), Payload: []byte("p")})
 		if want != "" {
-			h.submit(1, NewTask{Type: want, Payload: []byte("p")})
+			h.submit(1, record.NewTask{Type: want, Payload: []byte("p")})
 		}
 		if got := next(); got != want {
 			t.Errorf("claim %d took one of type %q, want %q", i, got, want)

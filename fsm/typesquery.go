@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // TypesQuery says which types are asked for. The zero value: all, by name.
@@ -58,13 +60,13 @@ func (o TypeOrder) key(t int64) (key func(*typeState) int64, ok bool) {
 	case "failed_per_s":
 		return rate(rateFailed), true
 	}
-	status, ok := ParseStatus(string(o))
+	status, ok := record.ParseStatus(string(o))
 	return func(ts *typeState) int64 { return ts.counts[status] }, ok
 }
 
 // FindTypes returns the types that q asks for. Of those that it leaves out it looks at no
 // task. now is the time by which ages are told.
-func (m *Machine) FindTypes(q TypesQuery, now Stamp) TypesFound {
+func (m *Machine) FindTypes(q TypesQuery, now record.Stamp) TypesFound {
 	t := max(now.T, m.header.Stamp.T)
 	key, _ := q.Order.key(t)
 	found := TypesFound{All: TypeView{Counts: m.counts}}
@@ -72,7 +74,7 @@ func (m *Machine) FindTypes(q TypesQuery, now Stamp) TypesFound {
 	name, waits := strings.ToLower(q.Name), waitsLong{m: m, before: now.T - attentionWaitMS}
 	oldest, perS := uint64(0), m.rates.at(t)
 	if q.See != nil {
-		found.All.Counts, perS = [StatusCancelled + 1]int64{}, [rateKinds]int64{}
+		found.All.Counts, perS = [record.StatusCancelled + 1]int64{}, [rateKinds]int64{}
 	}
 	m.byName.Scan(func(_ string, ts *typeState) bool {
 		if q.See != nil {
@@ -152,12 +154,12 @@ const attentionWaitMS = 60_000
 func (ts *typeState) needsAttention(t int64, waits *waitsLong) bool {
 	if ts.record != nil {
 		s := &ts.record.Settings
-		if s.Paused || s.MaxClaimed != 0 && ts.counts[StatusClaimed] >= int64(s.MaxClaimed) && ts.counts[StatusPending] > 0 {
+		if s.Paused || s.MaxClaimed != 0 && ts.counts[record.StatusClaimed] >= int64(s.MaxClaimed) && ts.counts[record.StatusPending] > 0 {
 			return true
 		}
 	}
 	perS := ts.rates.at(t)
-	return perS[rateFailed] > 0 || ts.oldest != 0 && ts.counts[StatusClaimed] == 0 && perS[rateCompleted] == 0 && waits.has(ts.oldest)
+	return perS[rateFailed] > 0 || ts.oldest != 0 && ts.counts[record.StatusClaimed] == 0 && perS[rateCompleted] == 0 && waits.has(ts.oldest)
 }
 
 // waitsLong tells which tasks were created before a time, and looks at few of them: no

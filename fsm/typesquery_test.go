@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // typesFor returns a state with types that need attention for each reason, and some that
@@ -15,7 +17,7 @@ func typesFor(t *testing.T) *harness {
 	h := newLifeHarness(t)
 	pending := func(name string, n int) {
 		for range n {
-			h.submit(1, NewTask{Type: name, Payload: []byte("p"), MaxAttempts: 1})
+			h.submit(1, record.NewTask{Type: name, Payload: []byte("p"), MaxAttempts: 1})
 		}
 	}
 	pending("Asleep", 3) // nobody comes
@@ -27,11 +29,11 @@ func typesFor(t *testing.T) *harness {
 	pending("failing", 2)
 	h.do(Fail{Hold: Hold{ID: h.claims("failing", 1, 1)[0].Task.ID, WorkerID: "w1"}})
 	pending("full", 2)
-	h.set("full", TypeMaxClaimed, TypeSettings{MaxClaimed: 1})
+	h.set("full", record.TypeMaxClaimed, record.TypeSettings{MaxClaimed: 1})
 	h.claims("full", 1, 1)
-	h.set("halted", TypePaused, TypeSettings{Paused: true})
+	h.set("halted", record.TypePaused, record.TypeSettings{Paused: true})
 	pending("roomy", 1)
-	h.set("roomy", TypeMaxClaimed, TypeSettings{MaxClaimed: 1})
+	h.set("roomy", record.TypeMaxClaimed, record.TypeSettings{MaxClaimed: 1})
 	h.claims("roomy", 1, 1)
 	h.stamp.T++
 	if got := h.m.FindTypes(TypesQuery{Attention: true}, h.stamp); strings.Contains(namesOf(got.Types), "Asleep") {
@@ -89,7 +91,7 @@ func TestFindTypes(t *testing.T) {
 	if namesOf(some.Types) != "busy done" || some.Total != 2 || some.All.OldestPendingAgeMS != 2 || some.All.SubmittedPerS != 33_333+16_666 {
 		t.Errorf("of two types: %+v", some)
 	}
-	if got := some.All.Counts; got[StatusPending] != 1 || got[StatusClaimed] != 1 || got[StatusCompleted] != 1 || got[StatusFailed] != 0 {
+	if got := some.All.Counts; got[record.StatusPending] != 1 || got[record.StatusClaimed] != 1 || got[record.StatusCompleted] != 1 || got[record.StatusFailed] != 0 {
 		t.Errorf("of two types: %v", got)
 	}
 	// Who completes one task after the other may have none claimed.
@@ -118,15 +120,15 @@ func TestTypeOrder_Valid(t *testing.T) {
 }
 
 // compareFound compares what is found with what there is.
-func compareFound(t *rapid.T, g *generator, m *Machine, now Stamp) {
+func compareFound(t *rapid.T, g *generator, m *Machine, now record.Stamp) {
 	types, t0 := m.Types(now), now.T
 	orders := []TypeOrder{"name", "oldest", "submitted_per_s", "completed_per_s", "failed_per_s", "pending", "scheduled", "blocked", "claimed", "running", "completed", "failed", "cancelled"}
 	q := TypesQuery{Order: pick(g, orders...), Limit: pick(g, 0, 1, 2, 3), Attention: pick(g, false, true)}
 	if q.Attention {
 		types = slices.DeleteFunc(types, func(v TypeView) bool {
 			s, c := &v.Settings, &v.Counts
-			return !s.Paused && (s.MaxClaimed == 0 || c[StatusClaimed] < int64(s.MaxClaimed) || c[StatusPending] == 0) && v.FailedPerS == 0 &&
-				(c[StatusPending] == 0 || c[StatusClaimed] > 0 || v.CompletedPerS > 0 || v.OldestPendingAgeMS <= attentionWaitMS)
+			return !s.Paused && (s.MaxClaimed == 0 || c[record.StatusClaimed] < int64(s.MaxClaimed) || c[record.StatusPending] == 0) && v.FailedPerS == 0 &&
+				(c[record.StatusPending] == 0 || c[record.StatusClaimed] > 0 || v.CompletedPerS > 0 || v.OldestPendingAgeMS <= attentionWaitMS)
 		})
 	}
 	key := func(v TypeView) int64 {
@@ -134,7 +136,7 @@ func compareFound(t *rapid.T, g *generator, m *Machine, now Stamp) {
 		case "name":
 			return 0
 		case "oldest":
-			if v.Counts[StatusPending] == 0 {
+			if v.Counts[record.StatusPending] == 0 {
 				return -1
 			}
 			return v.OldestPendingAgeMS
@@ -145,7 +147,7 @@ func compareFound(t *rapid.T, g *generator, m *Machine, now Stamp) {
 		case "failed_per_s":
 			return v.FailedPerS
 		}
-		status, _ := ParseStatus(string(q.Order))
+		status, _ := record.ParseStatus(string(q.Order))
 		return v.Counts[status]
 	}
 	slices.SortStableFunc(types, func(a, b TypeView) int { return cmp.Compare(key(b), key(a)) })

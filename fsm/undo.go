@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 	"github.com/claimq/claimq/fsm/trail"
 )
@@ -14,10 +15,10 @@ import (
 // the records that were put back, by the same code that builds it when a
 // snapshot is restored: so it cannot remember that there was a batch.
 type undo struct {
-	header   header
-	tasks    table.Journal[Task]
-	requests table.Journal[request]
-	gone     table.Journal[gone]
+	header   record.Header
+	tasks    table.Journal[record.Task]
+	requests table.Journal[record.Request]
+	gone     table.Journal[record.Gone]
 	types    []formerType
 	counted  []counted    // newest last
 	dropped  []*typeState // types that were forgotten, the first state of each first
@@ -34,8 +35,8 @@ type undo struct {
 
 // formerType is a type's record as it was before a change.
 type formerType struct {
-	record *typeRecord
-	was    typeRecord
+	record *record.TaskType
+	was    record.TaskType
 }
 
 // beginUndo begins the journal. Then exactly one of keepAll and undoAll follows.
@@ -61,7 +62,7 @@ func (m *Machine) keepAll() *undo {
 }
 
 // noteType notes that the record of the type is about to change.
-func (m *effects) noteType(r *typeRecord) {
+func (m *effects) noteType(r *record.TaskType) {
 	if m.undo != nil {
 		m.undo.types = append(m.undo.types, formerType{r, *r})
 	}
@@ -122,7 +123,7 @@ func (m *Machine) takeOff(tasks, requests, removed []uint64) []holder {
 		if t == nil {
 			continue
 		}
-		if t.Status == StatusClaimed {
+		if t.Status == record.StatusClaimed {
 			ref, _ := m.claims.Delete(t.Token)
 			m.holdings.LetGo(&m.types[t.Type].held, ref.place)
 			if ref.request != 0 {
@@ -144,14 +145,14 @@ func (m *Machine) putBack(tasks, requests, removed []uint64, holders []holder) e
 	for _, id := range removed {
 		if g := m.gone.Get(id); g != nil {
 			if problem := m.indexGone(id, g); problem != "" {
-				return contradiction(recordGone, id, problem)
+				return contradiction(record.KindGone, id, problem)
 			}
 		}
 	}
 	for _, id := range tasks {
 		if t := m.tasks.Get(id); t != nil {
 			if problem := m.indexTask(id, t); problem != "" {
-				return contradiction(recordTask, id, problem)
+				return contradiction(record.KindTask, id, problem)
 			}
 			m.tasks.Rest(id)
 		}
@@ -165,7 +166,7 @@ func (m *Machine) putBack(tasks, requests, removed []uint64, holders []holder) e
 	for _, seq := range requests {
 		if r := m.requests.Get(seq); r != nil {
 			if problem := m.indexRequest(seq, r); problem != "" {
-				return contradiction(recordRequest, seq, problem)
+				return contradiction(record.KindRequest, seq, problem)
 			}
 		}
 	}
@@ -173,6 +174,6 @@ func (m *Machine) putBack(tasks, requests, removed []uint64, holders []holder) e
 }
 
 // contradiction says what is wrong with a record.
-func contradiction(kind recordKind, id uint64, problem string) error {
+func contradiction(kind record.Kind, id uint64, problem string) error {
 	return fmt.Errorf("%v %d: %s: %w", kind, id, problem, ErrCorrupt)
 }

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -14,15 +15,15 @@ import (
 type lifeGenerator struct{ *generator }
 
 // newTask returns a task with any of the options.
-func (g lifeGenerator) newTask() NewTask {
-	t := NewTask{
+func (g lifeGenerator) newTask() record.NewTask {
+	t := record.NewTask{
 		Type:        pick(g.generator, "mail", "scan", "video"),
 		Params:      []byte(pick(g.generator, "1", "2")),
 		Priority:    int32(pick(g.generator, 0, 0, 5, -5)),
-		MaxAttempts: pick[int32](g.generator, DefaultAttempts, 0, 1, 2),
+		MaxAttempts: pick[int32](g.generator, record.DefaultAttempts, 0, 1, 2),
 		Key:         pick(g.generator, "", "", "k1", "k2", "k3"),
 		Group:       pick(g.generator, "", "", "g1", "g2"),
-		RetentionMS: pick[int64](g.generator, 0, 0, 1000, KeepForever, KeepNone),
+		RetentionMS: pick[int64](g.generator, 0, 0, 1000, record.KeepForever, record.KeepNone),
 	}
 	switch g.dice(6) {
 	case 0:
@@ -32,9 +33,9 @@ func (g lifeGenerator) newTask() NewTask {
 	case 2:
 		t.ExpiresAt = g.stamp.T + int64(g.dice(3000))
 	case 3:
-		t.Backoff = &Backoff{InitialMS: 500, MaxMS: 2000, Factor: 2_000_000, Jitter: 500_000}
+		t.Backoff = &record.Backoff{InitialMS: 500, MaxMS: 2000, Factor: 2_000_000, Jitter: 500_000}
 	case 4:
-		t.Labels = []Label{{"a", "1"}}
+		t.Labels = []record.Label{{Name: "a", Value: "1"}}
 	case 5:
 		t.UniqueActive = true
 	}
@@ -43,9 +44,9 @@ func (g lifeGenerator) newTask() NewTask {
 
 func (g lifeGenerator) submitOne() Command {
 	if g.dice(6) == 1 {
-		return Submit{Tasks: []NewTask{g.newParent()}}
+		return Submit{Tasks: []record.NewTask{g.newParent()}}
 	}
-	return Submit{Tasks: []NewTask{g.newTask()}}
+	return Submit{Tasks: []record.NewTask{g.newTask()}}
 }
 
 func (g lifeGenerator) claim() ClaimNext {
@@ -101,7 +102,7 @@ func (g lifeGenerator) command(m *Machine) Command {
 		return Patch{
 			ID: g.id(m), SetPriority: g.dice(2) == 0, Priority: int32(g.dice(3)),
 			SetRunAt: g.dice(2) == 0, RunAt: g.stamp.T + int64(g.dice(2000)) - 1000,
-			SetLabels: g.dice(2) == 0, Labels: []Label{{"b", "2"}},
+			SetLabels: g.dice(2) == 0, Labels: []record.Label{{Name: "b", Value: "2"}},
 		}
 	case 3:
 		return Evict{Bytes: int64(g.dice(3000))}
@@ -123,10 +124,10 @@ func (g lifeGenerator) batch(m *Machine) Command {
 
 func (g lifeGenerator) setType() Command {
 	return SetType{
-		Type: pick(g.generator, "mail", "scan", "video"), Set: TypeFields(g.dice(int(typeFieldsAll) + 1)),
-		Settings: TypeSettings{
+		Type: pick(g.generator, "mail", "scan", "video"), Set: record.TypeFields(g.dice(int(record.TypeFieldsAll) + 1)),
+		Settings: record.TypeSettings{
 			Paused: g.dice(6) == 0, MaxClaimed: int32(g.dice(4)), RateLimit: int64(pick(g.generator, 0, 500_000, 3_000_000)),
-			RetentionMS: pick[int64](g.generator, 0, 1000, KeepNone),
+			RetentionMS: pick[int64](g.generator, 0, 1000, record.KeepNone),
 		},
 	}
 }
@@ -180,7 +181,7 @@ func newTwins(t rapid.TB, dice func(n int) int) *twins {
 	t.Helper()
 	p := &twins{lifeGenerator: lifeGenerator{newGenerator(dice)}, t: t, plain: newSmall(), tried: newSmall()}
 	p.plain.goneMax, p.tried.goneMax = 4, 4
-	p.apply(SetLevel{Level: FeatureLevel}, SetTrail{Bytes: 1 << 20, AgeMS: 10_000})
+	p.apply(SetLevel{Level: record.FeatureLevel}, SetTrail{Bytes: 1 << 20, AgeMS: 10_000})
 	return p
 }
 
@@ -254,7 +255,7 @@ func TestRestoreEqualsReplay_Batches(t *testing.T) {
 			g.pass()
 			log[i] = testEntry{g.index, g.stamp, []Command{g.command(m), g.batch(m)}}
 			if i == 0 {
-				log[i].Commands[0] = SetLevel{Level: FeatureLevel}
+				log[i].Commands[0] = SetLevel{Level: record.FeatureLevel}
 			}
 			if r := mustApplyTo(t, m, log[i]).Results[1]; r.Code != "" {
 				undone++

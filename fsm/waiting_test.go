@@ -7,15 +7,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 )
 
 // newRestful returns the empty state, in which every waiting task rests at once.
 func newRestful() *Machine {
 	m := New()
-	m.tasks = table.New[Task](waitingTasks{m}, 0)
-	m.requests = table.New[request](restingRequests{}, 0)
-	m.gone = table.New[gone](restingGone{}, 0)
+	m.tasks = table.New[record.Task](record.RestingTasks{Names: m}, 0)
+	m.requests = table.New[record.Request](record.RestingRequests{}, 0)
+	m.gone = table.New[record.Gone](record.RestingGone{}, 0)
 	return m
 }
 
@@ -23,16 +24,16 @@ func newRestful() *Machine {
 // whoever looks; when the queue is worked off, nothing is left of that.
 func TestWaitingTasks_rest(t *testing.T) {
 	t.Parallel()
-	h := &harness{t: t, m: New(), stamp: Stamp{T: 1_700_000_000_000}}
-	h.do(SetLevel{Level: FeatureLevel})
-	const tasks = (busyPages + 24) * table.PageSize
+	h := &harness{t: t, m: New(), stamp: record.Stamp{T: 1_700_000_000_000}}
+	h.do(SetLevel{Level: record.FeatureLevel})
+	const tasks = (record.BusyPages + 24) * table.PageSize
 	for i := range tasks {
-		h.do(Submit{Tasks: []NewTask{{Type: "mail", Params: []byte(fmt.Sprintf(`{"n":%d}`, i)), Key: fmt.Sprint("key-", i), Labels: []Label{{"a", "b"}}}}})
+		h.do(Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte(fmt.Sprintf(`{"n":%d}`, i)), Key: fmt.Sprint("key-", i), Labels: []record.Label{{Name: "a", Value: "b"}}}}})
 	}
 	checkResting(t, h.m, tasks)
 	got := h.m.Get(5)
-	want := &Task{
-		ID: 5, Type: "mail", Params: []byte(`{"n":4}`), Key: "key-4", Status: StatusPending, Options: &Options{Labels: []Label{{"a", "b"}}},
+	want := &record.Task{
+		ID: 5, Type: "mail", Params: []byte(`{"n":4}`), Key: "key-4", Status: record.StatusPending, Options: &record.Options{Labels: []record.Label{{Name: "a", Value: "b"}}},
 		CreatedAt: got.CreatedAt, UpdatedAt: got.CreatedAt,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -44,7 +45,7 @@ func TestWaitingTasks_rest(t *testing.T) {
 			t.Fatalf("claim %d is of %s", i, c.Task.Params)
 		}
 	}
-	h.m.tasks.Ascend(0, func(task table.Kept[Task]) bool {
+	h.m.tasks.Ascend(0, func(task table.Kept[record.Task]) bool {
 		if task.Record == nil {
 			t.Errorf("task %d rests, all are claimed", task.ID)
 		}
@@ -57,9 +58,9 @@ func TestWaitingTasks_rest(t *testing.T) {
 // pages.
 func checkResting(t *testing.T, m *Machine, tasks int) {
 	t.Helper()
-	busy := table.PageOf(uint64(tasks)) + 1 - busyPages
+	busy := table.PageOf(uint64(tasks)) + 1 - record.BusyPages
 	n := 0
-	m.tasks.Ascend(0, func(task table.Kept[Task]) bool {
+	m.tasks.Ascend(0, func(task table.Kept[record.Task]) bool {
 		n++
 		if rests, want := task.Record == nil, table.PageOf(task.ID) < busy; rests != want {
 			t.Errorf("task %d of %d rests: %v, want %v", task.ID, tasks, rests, want)
@@ -75,9 +76,9 @@ func checkResting(t *testing.T, m *Machine, tasks int) {
 // room there is beside it.
 func TestWaitingTasks_params(t *testing.T) {
 	t.Parallel()
-	w := waitingTasks{New()}
+	w := record.RestingTasks{Names: New()}
 	for n := range 600 {
-		want := &Task{ID: 7, Type: "mail", Params: bytes.Repeat([]byte{'x'}, n), Payload: []byte("p")}
+		want := &record.Task{ID: 7, Type: "mail", Params: bytes.Repeat([]byte{'x'}, n), Payload: []byte("p")}
 		if n == 0 {
 			want.Params = nil
 		}

@@ -1,10 +1,13 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/index"
+import (
+	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // Why says why a task is not running, at one index.
 type Why struct {
-	Status  Status
+	Status  record.Status
 	Reasons []WhyReason
 	// Ahead is how many claimable tasks of its type a claim by priority takes
 	// before it, as far as the type's pause and limits let it take any; -1 if the
@@ -59,20 +62,20 @@ type Holder struct {
 // would keep a claim from taking the task even if all others were gone, in this
 // order: what the task itself waits for, its group, its type. One that only has to
 // wait its turn is queued, also if it is the next.
-func (m *Machine) Why(id uint64, now Stamp) (w Why, ok bool) {
+func (m *Machine) Why(id uint64, now record.Stamp) (w Why, ok bool) {
 	t := m.tasks.Get(id)
 	if t == nil {
 		return Why{}, false
 	}
 	w = Why{Status: t.Status, Ahead: -1}
-	if t.Status != StatusPending && t.Status != StatusScheduled && t.Status != StatusBlocked {
+	if t.Status != record.StatusPending && t.Status != record.StatusScheduled && t.Status != record.StatusBlocked {
 		return w, true
 	}
 	ts := m.types[t.Type]
-	if t.Status == StatusBlocked {
+	if t.Status == record.StatusBlocked {
 		w.add(WhyReason{Code: WhyBlocked, Steps: m.waitsForSteps(t)})
 	}
-	if t.Status == StatusScheduled || t.Status == StatusBlocked && t.RunAt > max(now.T, m.header.Stamp.T) {
+	if t.Status == record.StatusScheduled || t.Status == record.StatusBlocked && t.RunAt > max(now.T, m.header.Stamp.T) {
 		w.add(WhyReason{Code: WhyScheduled, At: t.RunAt})
 	}
 	if behind := m.behindWhom(ts, t); behind != 0 {
@@ -102,7 +105,7 @@ func (m *Machine) whyOfType(w *Why, ts *typeState, t int64) {
 	if ts.slots() <= 0 {
 		w.add(WhyReason{Code: WhyLimitReached, Holders: m.holders(ts)})
 	}
-	if at := r.claimableAt(t); at > t {
+	if at := r.ClaimableAt(t); at > t {
 		w.add(WhyReason{Code: WhyRateLimited, At: at})
 	}
 }
@@ -121,8 +124,8 @@ func (m *Machine) holders(ts *typeState) []Holder {
 // behindWhom returns the id of the task of its group that keeps the task, which
 // has not ended and is not claimed, from being claimed; 0 if none does. A blocked
 // step is not in its group yet: the task would keep it, too, were it free now.
-func (m *Machine) behindWhom(ts *typeState, t *Task) uint64 {
-	name := t.options().Group
+func (m *Machine) behindWhom(ts *typeState, t *record.Task) uint64 {
+	name := t.Opts().Group
 	if name == "" {
 		return 0
 	}
@@ -141,7 +144,7 @@ func (m *Machine) behindWhom(ts *typeState, t *Task) uint64 {
 
 // ahead returns how many tasks in the queues of the type come before the task,
 // which is in one of them, by priority.
-func (ts *typeState) ahead(t *Task) int64 {
+func (ts *typeState) ahead(t *record.Task) int64 {
 	count := ts.census.Above(t.Priority)
 	for _, q := range ts.queues {
 		count += int64(q.Below(t.Priority, t.ID))

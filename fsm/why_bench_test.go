@@ -3,24 +3,26 @@ package fsm
 import (
 	"fmt"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // newMillion returns a state with 1,000,000 pending tasks of so many types, of
 // priorities from 0 up to priorities and in eight queues by attempts left.
 func newMillion(b *testing.B, types, priorities int) *Machine {
 	m := New()
-	m.header.Level = FeatureLevel
+	m.header.Level = record.FeatureLevel
 	dice := uint64(1)
 	for i := range uint64(1000) {
-		tasks := make([]NewTask, 1000)
+		tasks := make([]record.NewTask, 1000)
 		for j := range tasks {
 			dice = dice*6364136223846793005 + 1442695040888963407
-			tasks[j] = NewTask{
+			tasks[j] = record.NewTask{
 				Type: fmt.Sprint("type-", (dice>>33)%uint64(types)), Params: []byte("{}"),
 				Priority: int32((dice >> 40) % uint64(priorities)), MaxAttempts: int32(dice>>60) % 8,
 			}
 		}
-		if _, err := m.apply(i+1, Stamp{U: int64(i), T: int64(i)}, []Command{Submit{Tasks: tasks}}); err != nil {
+		if _, err := m.apply(i+1, record.Stamp{U: int64(i), T: int64(i)}, []Command{Submit{Tasks: tasks}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -52,7 +54,7 @@ func BenchmarkWhy(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		if _, err := m.apply(index+1, m.Stamp(), []Command{SetType{Type: "type-0", Set: TypeMaxClaimed, Settings: TypeSettings{MaxClaimed: 20_000}}}); err != nil {
+		if _, err := m.apply(index+1, m.Stamp(), []Command{SetType{Type: "type-0", Set: record.TypeMaxClaimed, Settings: record.TypeSettings{MaxClaimed: 20_000}}}); err != nil {
 			b.Fatal(err)
 		}
 		for b.Loop() {
@@ -86,7 +88,7 @@ func BenchmarkStats(b *testing.B) {
 		b.Run(fmt.Sprintf("types by %s, %d, attention %v, name %s", q.Order, q.Limit, q.Attention, q.Name), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if f := m.FindTypes(q, Stamp{T: m.Stamp().T + 90_000}); f.Total != 5000 || len(f.Types) == 0 {
+				if f := m.FindTypes(q, record.Stamp{T: m.Stamp().T + 90_000}); f.Total != 5000 || len(f.Types) == 0 {
 					b.Fatal(f.Total)
 				}
 			}

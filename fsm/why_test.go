@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // why says why the task is not running, as plainly as can be.
@@ -15,10 +17,10 @@ func (s *model) why(id uint64, now int64) (w Why, ok bool) {
 	}
 	w = Why{Status: t.Status, Ahead: -1}
 	switch t.Status {
-	case StatusPending:
-	case StatusScheduled:
+	case record.StatusPending:
+	case record.StatusScheduled:
 		w.Reasons = append(w.Reasons, WhyReason{Code: "scheduled", At: t.RunAt})
-	case StatusBlocked:
+	case record.StatusBlocked:
 		w.Reasons = append(w.Reasons, s.whyBlocked(t))
 		if t.RunAt > now {
 			w.Reasons = append(w.Reasons, WhyReason{Code: "scheduled", At: t.RunAt})
@@ -47,11 +49,11 @@ func (s *model) why(id uint64, now int64) (w Why, ok bool) {
 }
 
 // whyBlocked names what the blocked step waits for.
-func (s *model) whyBlocked(t *Task) WhyReason {
+func (s *model) whyBlocked(t *record.Task) WhyReason {
 	r := WhyReason{Code: "blocked"}
 	for _, place := range s.waitsFor(t) {
 		if len(r.Steps) < 100 {
-			r.Steps = append(r.Steps, t.options().Step.Plan.Steps[place].Name)
+			r.Steps = append(r.Steps, t.Opts().Step.Plan.Steps[place].Name)
 		}
 	}
 	return r
@@ -59,13 +61,13 @@ func (s *model) whyBlocked(t *Task) WhyReason {
 
 // behind is the task of its group that keeps the task back: the one that is
 // claimed, else the oldest.
-func (s *model) behind(t *Task) (id uint64) {
+func (s *model) behind(t *record.Task) (id uint64) {
 	for _, o := range s.tasks {
-		group := t.options().Group
-		if group == "" || o == t || o.Type != t.Type || o.options().Group != group || o.Status >= StatusCompleted || o.Status == StatusBlocked {
+		group := t.Opts().Group
+		if group == "" || o == t || o.Type != t.Type || o.Opts().Group != group || o.Status >= record.StatusCompleted || o.Status == record.StatusBlocked {
 			continue
 		}
-		if o.Status == StatusClaimed {
+		if o.Status == record.StatusClaimed {
 			return o.ID
 		}
 		if o.ID < t.ID && id == 0 {
@@ -81,7 +83,7 @@ func (s *model) whyOfType(x *modelType, now int64) (reasons []WhyReason) {
 	}
 	holders := []Holder{}
 	for _, o := range s.tasks {
-		if o.Type == x.name && o.Status == StatusClaimed {
+		if o.Type == x.name && o.Status == record.StatusClaimed {
 			holders = append(holders, Holder{o.ID, o.WorkerID})
 		}
 	}
@@ -102,7 +104,7 @@ func compareWhy(t *rapid.T, g *generator, m *Machine, s *model) {
 	now := s.t + pick[int64](g, 0, 1, 400, 5000)
 	for id := range s.ids + 2 {
 		want, known := s.why(id, now)
-		got, ok := m.Why(id, Stamp{U: s.u, T: now})
+		got, ok := m.Why(id, record.Stamp{U: s.u, T: now})
 		if diff := diffOf(want, got); ok != known || diff != "" {
 			t.Fatalf("why task %d waits at %d (-model +machine):\n%s", id, now, diff)
 		}
@@ -118,7 +120,7 @@ func TestWhy_ahead(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := newLifeHarness(t)
 		for range rapid.IntRange(1, 60).Draw(rt, "tasks") {
-			h.do(Submit{Tasks: []NewTask{{
+			h.do(Submit{Tasks: []record.NewTask{{
 				Type:        "mail",
 				Priority:    rapid.OneOf(rapid.Int32Range(-2, 2), rapid.Int32()).Draw(rt, "priority"),
 				MaxAttempts: rapid.Int32Range(0, 3).Draw(rt, "attempts"),
@@ -146,8 +148,8 @@ func TestWhy_ahead(t *testing.T) {
 func TestWhy_manyHolders(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	h.submit(300, NewTask{Type: "mail"})
-	h.set("mail", TypeMaxClaimed, TypeSettings{MaxClaimed: 250})
+	h.submit(300, record.NewTask{Type: "mail"})
+	h.set("mail", record.TypeMaxClaimed, record.TypeSettings{MaxClaimed: 250})
 	h.claims("mail", 300, 250)
 	w, _ := h.m.Why(260, h.stamp)
 	if len(w.Reasons) != 1 || len(w.Reasons[0].Holders) != whyHoldersMax || w.Ahead != 9 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -15,7 +16,7 @@ import (
 type wide struct {
 	dice  func(n int) int
 	index uint64
-	stamp Stamp
+	stamp record.Stamp
 	most  int // tasks of one submit
 	lists [][]string
 	near  int       // where in lists those are that are asked for now
@@ -23,7 +24,7 @@ type wide struct {
 }
 
 func newWide(seed uint64) *wide {
-	g := &wide{dice: rand.New(rand.NewPCG(seed, 9)).IntN, stamp: Stamp{T: 1_700_000_000_000}, most: 3}
+	g := &wide{dice: rand.New(rand.NewPCG(seed, 9)).IntN, stamp: record.Stamp{T: 1_700_000_000_000}, most: 3}
 	if seed%2 == 0 {
 		g.most = 25
 	}
@@ -80,13 +81,13 @@ func (g *wide) claim() ClaimNext {
 }
 
 func (g *wide) submit(most int) Submit {
-	s := Submit{Tasks: make([]NewTask, 1+g.dice(most))}
+	s := Submit{Tasks: make([]record.NewTask, 1+g.dice(most))}
 	name, priority := g.typeName(), int32(g.dice(8)-4)
 	for i := range s.Tasks {
 		if g.dice(8) == 0 {
 			name, priority = g.typeName(), int32(g.dice(3))
 		}
-		s.Tasks[i] = NewTask{Type: name, Priority: priority, MaxAttempts: int32(g.dice(3)), Payload: []byte("p")}
+		s.Tasks[i] = record.NewTask{Type: name, Priority: priority, MaxAttempts: int32(g.dice(3)), Payload: []byte("p")}
 	}
 	return s
 }
@@ -135,7 +136,7 @@ func (g *wide) clear(m *Machine) Command {
 	b := Batch{Atomic: g.dice(2) > 0}
 	for id, t := range m.tasks.All() {
 		switch {
-		case !slices.Contains(names, t.Type) || t.Status == StatusClaimed:
+		case !slices.Contains(names, t.Type) || t.Status == record.StatusClaimed:
 			continue
 		case !t.Status.Ended():
 			b.Ops = append(b.Ops, Cancel{ID: id})
@@ -158,9 +159,9 @@ func (g *wide) command(m *Machine) Command {
 	case 0, 1:
 		return g.submit(g.most)
 	case 2:
-		c := SetType{Type: g.typeName(), Set: TypePaused | TypeMaxClaimed}
+		c := SetType{Type: g.typeName(), Set: record.TypePaused | record.TypeMaxClaimed}
 		if g.dice(2) > 0 {
-			c.Settings = TypeSettings{Paused: g.dice(2) > 0, MaxClaimed: int32(g.dice(4))}
+			c.Settings = record.TypeSettings{Paused: g.dice(2) > 0, MaxClaimed: int32(g.dice(4))}
 		}
 		return c
 	case 3:
@@ -207,7 +208,7 @@ func TestMachine_RemembersNothing(t *testing.T) {
 				g.stamp.T += int64(g.dice(300))
 				e := testEntry{Index: g.index, Stamp: g.stamp}
 				if g.index == 1 {
-					e.Commands = []Command{SetLevel{Level: FeatureLevel}}
+					e.Commands = []Command{SetLevel{Level: record.FeatureLevel}}
 				}
 				for range 1 + g.dice(12) {
 					e.Commands = append(e.Commands, g.command(given))

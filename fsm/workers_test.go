@@ -8,13 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 // workers are those who hold claims, as plainly as can be.
 func (s *model) workers() []WorkerView {
 	var views []WorkerView
 	for _, t := range s.tasks {
-		if t.Status != StatusClaimed {
+		if t.Status != record.StatusClaimed {
 			continue
 		}
 		at := slices.IndexFunc(views, func(v WorkerView) bool { return v.WorkerID == t.WorkerID })
@@ -43,7 +44,7 @@ func (s *model) workers() []WorkerView {
 func TestWorkers_bounds(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.submit(12_500, NewTask{Type: "mail"})
+	h.submit(12_500, record.NewTask{Type: "mail"})
 	for i := range 12 {
 		h.do(ClaimNext{WorkerID: fmt.Sprint("w", i%2), Limit: 1000})
 	}
@@ -64,7 +65,7 @@ func TestWorkers_bounds(t *testing.T) {
 	if len(got) != 502 || got[0].Claimed != 6000 || len(got[1].TaskIDs) != 100 || got[1].TaskIDs[0] != 1001 || got[1].TaskIDs[99] != 1100 {
 		t.Errorf("%d workers, the first %+v", len(got), got[0])
 	}
-	h.submit(30_000, NewTask{Type: "scan"})
+	h.submit(30_000, record.NewTask{Type: "scan"})
 	for i := range 30 {
 		h.do(ClaimNext{WorkerID: fmt.Sprint("y", i/15), Limit: 1000})
 	}
@@ -101,7 +102,7 @@ func TestWhy_restored(t *testing.T) {
 func TestWorkers_idleAreForgotten(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.submit(1, NewTask{Type: "mail"})
+	h.submit(1, record.NewTask{Type: "mail"})
 	for i := range 2000 {
 		worker := fmt.Sprint("w", i)
 		h.do(ClaimNext{WorkerID: worker, Limit: 1})

@@ -229,7 +229,7 @@ func All() []Plant {
 				{
 					file: "fsm/submit.go",
 					old:  "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {\n		*copied",
-					new:  "	if t := (*Task)(nil); t != nil {\n		*copied",
+					new:  "	if t := (*record.Task)(nil); t != nil {\n		*copied",
 				},
 				{
 					file: "cluster/propose.go",
@@ -260,7 +260,7 @@ func All() []Plant {
 			edits: []edit{{
 				file: "fsm/finalization_claim.go",
 				old:  "	case t.Status.Ended():\n		answer.AlreadyFinalized = true\n",
-				new: `	case t.Status == StatusCompleted && !c.Failed && t.WorkerID != c.ProcessorID:
+				new: `	case t.Status == record.StatusCompleted && !c.Failed && t.WorkerID != c.ProcessorID:
 		t = m.edit(c.ID)
 		t.WorkerID, t.Token, t.Result = c.ProcessorID, 0, c.Result
 		m.edited(t)
@@ -285,7 +285,7 @@ func All() []Plant {
 			edits: []edit{{
 				file: "fsm/steps_end.go",
 				old:  "	if ps.open() == 0 {\n		m.endWithSteps(s.ParentID)\n",
-				new:  "	if ps.open() == 0 && t.Status != StatusCancelled {\n		m.endWithSteps(s.ParentID)\n",
+				new:  "	if ps.open() == 0 && t.Status != record.StatusCancelled {\n		m.endWithSteps(s.ParentID)\n",
 			}},
 		},
 		{
@@ -301,11 +301,11 @@ func All() []Plant {
 			Name: "dead-finalizer", What: "the finalization claim of a processor that died is never over",
 			Nodes: 3, Faults: "kill-one",
 			edits: []edit{{
-				file: "fsm/finalization_time.go",
-				old:  "	if f == nil || u >= f.overU() {\n",
+				file: "fsm/record/finalization.go",
+				old:  "	if f == nil || u >= f.OverU() {\n",
 				new:  "	if f == nil {\n",
 			}, {
-				file: "fsm/finalization_time.go",
+				file: "fsm/finalization.go",
 				old:  "m.finalizing.Due(m.header.Stamp.U)",
 				new:  "m.finalizing.Due(0)",
 			}},

@@ -7,11 +7,11 @@ func Rules() []Plant {
 	return []Plant{
 		{
 			Name: "group-two-at-once", What: "a claimed task does not hold its group back", Rows: "3/group",
-			edits: []edit{{"fsm/group.go", "if t.Options == nil || t.Status.Ended() {", "if t.Options == nil || t.Status.Ended() || t.Status == StatusClaimed {"}},
+			edits: []edit{{"fsm/record/task.go", "if t.Options == nil || t.Status.Ended() {", "if t.Options == nil || t.Status.Ended() || t.Status == StatusClaimed {"}},
 		},
 		{
 			Name: "group-head-skipped", What: "a scheduled task does not hold its group back", Rows: "8/order_group_head",
-			edits: []edit{{"fsm/group.go", "if t.Options == nil || t.Status.Ended() {", "if t.Options == nil || t.Status.Ended() || t.Status == StatusScheduled {"}},
+			edits: []edit{{"fsm/record/task.go", "if t.Options == nil || t.Status.Ended() {", "if t.Options == nil || t.Status.Ended() || t.Status == StatusScheduled {"}},
 		},
 		{
 			Name: "no-max-claimed", What: "a type's claims are not counted by its limit", Rows: "4/types_max_claimed",
@@ -19,7 +19,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "bucket-never-empty", What: "a claim takes nothing out of its type's bucket", Rows: "4/types_rate_limit",
-			edits: []edit{{"fsm/bucket.go", "r.bucketAt(t)-claimUnit, max(t, r.BucketT)", "r.bucketAt(t), max(t, r.BucketT)"}},
+			edits: []edit{{"fsm/record/bucket.go", "r.BucketAt(t)-ClaimUnit, max(t, r.BucketT)", "r.BucketAt(t), max(t, r.BucketT)"}},
 		},
 		{
 			Name: "pause-stops-claims-by-id", What: "a paused type's tasks cannot be claimed by id", Rows: "8/claim_by_id_pause",
@@ -51,7 +51,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "cancel-forgotten", What: "a task whose cancel was asked for is pending again after its claim", Rows: "8/cancel_asked_ends",
-			edits: []edit{{"fsm/settle.go", "	switch {\n	case t.CancelRequested:\n", "	switch {\n	case t.CancelRequested && outcome == OutcomeRetried:\n"}},
+			edits: []edit{{"fsm/settle.go", "	switch {\n	case t.CancelRequested:\n", "	switch {\n	case t.CancelRequested && outcome == record.OutcomeRetried:\n"}},
 		},
 		{
 			Name: "repeat-claims-again", What: "a repeated complete does not tell of its next claim", Rows: "4/complete_with_claim",
@@ -63,7 +63,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "active-key-kept", What: "the key of a removed task with unique active stays taken", Rows: "3/unique_active_removed",
-			edits: []edit{{"fsm/keys.go", "!(t.options().UniqueActive && t.Status.Ended())", "true"}},
+			edits: []edit{{"fsm/record/key.go", "!(t.Opts().UniqueActive && t.Status.Ended())", "true"}},
 		},
 		{
 			Name: "request-of-anybody", What: "a claim request is repeated to another worker", Rows: "8/claim_request_id_other_request",
@@ -72,8 +72,8 @@ func Rules() []Plant {
 		{
 			Name: "labels-ignored", What: "a list's labels select nothing", Rows: "4/list_labels",
 			edits: []edit{
-				{"fsm/filter.go", "(len(q.Labels) == 0 || hasLabels(t.options().Labels, q.Labels)) &&", "(len(q.Labels) == 0 || t != nil) &&"},
-				{"fsm/filter.go", "return len(labels) == 0 && f.ParentID == 0 &&", "return f.ParentID == 0 &&"},
+				{"fsm/record/filter.go", "(len(q.Labels) == 0 || hasLabels(t.Opts().Labels, q.Labels)) &&", "(len(q.Labels) == 0 || t != nil) &&"},
+				{"fsm/record/filter.go", "return len(labels) == 0 && f.ParentID == 0 &&", "return f.ParentID == 0 &&"},
 			},
 		},
 		{
@@ -90,7 +90,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "slot-twice", What: "a slot of a schedule has two tasks", Rows: "4/schedule_overlap",
-			edits: []edit{{"fsm/schedule.go", "	submitted := m.submitOne(&v.Task, new(Task), \"schedule \"+v.Name)\n", "	m.submitOne(&v.Task, new(Task), \"schedule \"+v.Name)\n	submitted := m.submitOne(&v.Task, new(Task), \"schedule \"+v.Name)\n"}},
+			edits: []edit{{"fsm/schedule.go", "	submitted := m.submitOne(&v.Task, new(record.Task), \"schedule \"+v.Name)\n", "	m.submitOne(&v.Task, new(record.Task), \"schedule \"+v.Name)\n	submitted := m.submitOne(&v.Task, new(record.Task), \"schedule \"+v.Name)\n"}},
 		},
 		{
 			Name: "overlap-ignored", What: "a schedule with overlap skip does not look whether its last task has ended", Rows: "4/schedule_overlap",
@@ -102,7 +102,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "finalizers-both-hold", What: "a claim of a finalization takes it from its holder", Rows: "4/finalization_claim_messages",
-			edits: []edit{{"fsm/finalization_claim.go", "	case answer.Holder != \"\":\n		answer.Outcome = FinalizationAlreadyClaimed\n", ""}},
+			edits: []edit{{"fsm/finalization_claim.go", "	case answer.Holder != \"\":\n		answer.Outcome = record.FinalizationAlreadyClaimed\n", ""}},
 		},
 		{
 			Name: "finalizer-not-asked", What: "a finalize does not look who holds the claim", Rows: "4/finalize_refused",
@@ -110,11 +110,11 @@ func Rules() []Plant {
 		},
 		{
 			Name: "dead-finalizer-kept", What: "the claim of a dead finalizer never ends", Rows: "4/finalization_timeout",
-			edits: []edit{{"fsm/finalization_time.go", "return f.EndU + overtime(f.TimeoutMS)", "return f.EndU + overtime(f.TimeoutMS) + 1<<40"}},
+			edits: []edit{{"fsm/record/finalization.go", "return f.EndU + overtime(f.TimeoutMS)", "return f.EndU + overtime(f.TimeoutMS) + 1<<40"}},
 		},
 		{
 			Name: "claim-holds-up-auto", What: "an auto parent whose finalization is claimed does not end by itself", Rows: "4/finalization_of_an_auto_parent",
-			edits: []edit{{"fsm/steps_end.go", "	case !t.Parent().Plan.ByClaim:\n", "	case !t.Parent().Plan.ByClaim && !isFinalizing(t):\n"}},
+			edits: []edit{{"fsm/steps_end.go", "	case !t.Parent().Plan.ByClaim:\n", "	case !t.Parent().Plan.ByClaim && !record.IsFinalizing(t):\n"}},
 		},
 		{
 			Name: "parent-stuck", What: "the end of the last step does not end its parent", Rows: "4/steps_auto_end",
@@ -126,7 +126,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "continue-as-fail", What: "on_step_failure continue is treated as fail", Rows: "4/steps_on_step_failure_continue",
-			edits: []edit{{"fsm/steps_end.go", "	case t.Status != StatusCompleted && !s.Plan.Continue:\n", "	case t.Status != StatusCompleted:\n"}},
+			edits: []edit{{"fsm/steps_end.go", "	case t.Status != record.StatusCompleted && !s.Plan.Continue:\n", "	case t.Status != record.StatusCompleted:\n"}},
 		},
 		{
 			Name: "step-retention", What: "a step is removed by its own retention, before its parent", Rows: "8/steps_retention",
@@ -134,7 +134,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "step-cancelled-alone", What: "a cancelled step does not cancel the others", Rows: "4/steps_a_cancelled_step",
-			edits: []edit{{"fsm/steps_end.go", "	case t.Status != StatusCompleted && !s.Plan.Continue:\n", "	case t.Status == StatusFailed && !s.Plan.Continue:\n"}},
+			edits: []edit{{"fsm/steps_end.go", "	case t.Status != record.StatusCompleted && !s.Plan.Continue:\n", "	case t.Status == record.StatusFailed && !s.Plan.Continue:\n"}},
 		},
 		{
 			Name: "expiry-ignored", What: "a key is taken after its expires_at", Rows: "4/keys_expired",

@@ -26,7 +26,7 @@ var planted = []struct {
 		}
 `}}},
 	{"expiry without sequence", []edit{{"fsm/expire.go", " || t.LeaseSeq != l.Seq {", " || t.LeaseSeq != l.Seq && !$on {"}}},
-	{"snapshot without request ids", []edit{{"fsm/capture.go", "m.requests.View()", "$if(new(table.Table[request]).View(), m.requests.View())"}}},
+	{"snapshot without request ids", []edit{{"fsm/capture.go", "m.requests.View()", "$if(new(table.Table[record.Request]).View(), m.requests.View())"}}},
 	{"restore that keeps old state", []edit{
 		{"fsm/capture.go", "// Index returns", `func (m *Machine) Keep(old *Machine) {
 	for id, t := range old.tasks.All() {
@@ -60,19 +60,19 @@ var planted = []struct {
 		l.propose(`},
 	}},
 	{"claimed task lets its group go on", []edit{{
-		"fsm/group.go", "	if t.Options == nil || t.Status.Ended() {\n", "	if t.Options == nil || t.Status.Ended() || t.Status == StatusClaimed && $on {\n",
+		"fsm/record/task.go", "	if t.Options == nil || t.Status.Ended() {\n", "	if t.Options == nil || t.Status.Ended() || t.Status == StatusClaimed && $on {\n",
 	}}},
 	{"revived head beside a claim of its group", []edit{{"fsm/group.go", "	if g.claimed > 0 || ", "	if g.claimed > 0 && !$on || "}}},
 	{"one claim more than max_claimed", []edit{{
-		"fsm/ready.go", "	return int64(ts.record.Settings.MaxClaimed) - ts.counts[StatusClaimed]\n",
-		"	return int64(ts.record.Settings.MaxClaimed) + $if(int64(1), 0) - ts.counts[StatusClaimed]\n",
+		"fsm/ready.go", "	return int64(ts.record.Settings.MaxClaimed) - ts.counts[record.StatusClaimed]\n",
+		"	return int64(ts.record.Settings.MaxClaimed) + $if(int64(1), 0) - ts.counts[record.StatusClaimed]\n",
 	}}},
 	{"claim by id past the limits", []edit{{"fsm/claim.go", "	case ts.slots() <= 0:\n", "	case ts.slots() <= $if(int64(-1), 0):\n"}}},
 	{"bucket that fills twice", []edit{{
-		"fsm/bucket.go", "		r.Bucket, r.BucketT = r.bucketAt(t)-claimUnit, max(t, r.BucketT)\n", "		r.Bucket, r.BucketT = r.bucketAt(t)-claimUnit, $if(r.BucketT, max(t, r.BucketT))\n",
+		"fsm/record/bucket.go", "		r.Bucket, r.BucketT = r.BucketAt(t)-ClaimUnit, max(t, r.BucketT)\n", "		r.Bucket, r.BucketT = r.BucketAt(t)-ClaimUnit, $if(r.BucketT, max(t, r.BucketT))\n",
 	}}},
 	{"removed task forgotten", []edit{{"fsm/ended.go", "	m.rememberGone(t)\n", "	if !$on {\n		m.rememberGone(t)\n	}\n"}}},
-	{"removed task without its key", []edit{{"fsm/gone.go", "	if holdsKey(t) {\n", "	if holdsKey(t) && !$on {\n"}}},
+	{"removed task without its key", []edit{{"fsm/gone.go", "	if record.HoldsKey(t) {\n", "	if record.HoldsKey(t) && !$on {\n"}}},
 	{"retry takes a removed task's key", []edit{{"fsm/retry.go", "	if id, g := m.goneHolder(t.Type, t.Key, ofType); g != nil {\n", "	if id, g := m.goneHolder(t.Type, t.Key, ofType); g != nil && !$on {\n"}}},
 	{"repeated completion claims again", []edit{{"fsm/complete.go", "		return m.repeatThen(result)\n", `		result = m.repeatThen(result)
 		if $on && c.Claim != nil {
@@ -81,17 +81,17 @@ var planted = []struct {
 		return result
 `}}},
 	{"refused batch keeps its tokens", []edit{{"fsm/undo.go", "	m.header = u.header\n", "	if $on {\n		u.header.NextToken = m.header.NextToken\n	}\n	m.header = u.header\n"}}},
-	{"cancel lost at an expiry", []edit{{"fsm/settle.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !(outcome == OutcomeExpired && $on):\n"}}},
+	{"cancel lost at an expiry", []edit{{"fsm/settle.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !(outcome == record.OutcomeExpired && $on):\n"}}},
 	{"random claim of a closed type", []edit{{
 		"fsm/random.go", "		if ts == nil || ts.standing != typeOpen {\n", "		if ts == nil || ts.standing != typeOpen && !$on {\n",
 	}}},
 	{"slot run twice, its version not checked", []edit{{"fsm/schedule.go", "v.Version == item.Version && ", "(v.Version == item.Version || $on) && "}}},
 	{"slot run twice, its time not checked", []edit{{"fsm/schedule.go", "v.NextRunAt == item.Slot && ", "(v.NextRunAt == item.Slot || v.NextRunAt != 0 && $on) && "}}},
-	{"slot run again once its schedule is set", []edit{{"fsm/schedule.go", "		v.keepDone(was)\n", "		if !$on {\n			v.keepDone(was)\n		}\n"}}},
-	{"slots lost at a restore", []edit{{"fsm/rebuild.go", "		m.includeSchedule(v)\n", "		if $on {\n			m.bytes += bytesOfSchedule(v)\n		} else {\n			m.includeSchedule(v)\n		}\n"}}},
+	{"slot run again once its schedule is set", []edit{{"fsm/schedule.go", "		v.KeepDone(was)\n", "		if !$on {\n			v.KeepDone(was)\n		}\n"}}},
+	{"slots lost at a restore", []edit{{"fsm/rebuild.go", "		m.includeSchedule(v)\n", "		if $on {\n			m.bytes += record.BytesOfSchedule(v)\n		} else {\n			m.includeSchedule(v)\n		}\n"}}},
 	{"slot left out", []edit{{"internal/cron/cron.go", "	return now - behind + t.everyMS, true\n", "	return $if(max(now-behind, slot+t.everyMS), now-behind) + t.everyMS, true\n"}}},
 	{"overlap not looked at", []edit{{"fsm/schedule.go", "!v.OverlapAllow && m.lives(v.LastTaskID)", "!v.OverlapAllow && !$on && m.lives(v.LastTaskID)"}}},
-	{"filter not checked again", []edit{{"fsm/act.go", " && c.Filter.matches(t) && ", " && ($on || c.Filter.matches(t)) && "}}},
+	{"filter not checked again", []edit{{"fsm/act.go", " && c.Filter.Matches(t) && ", " && ($on || c.Filter.Matches(t)) && "}}},
 	{"claim told twice", []edit{{"fsm/claim.go", "	m.tellClaim(event.Claimed, t)\n", "	m.tellClaim(event.Claimed, t)\n	if $on {\n		m.tellClaim(event.Claimed, t)\n	}\n"}}},
 	{"asked cancel not told", []edit{{"fsm/cancel.go", "		m.tellClaim(event.CancelRequested, t)\n", "		if !$on {\n			m.tellClaim(event.CancelRequested, t)\n		}\n"}}},
 	{"refused batch leaves its events", []edit{{"fsm/undo.go", "	m.trail.Cut(u.trail)\n", "	if !$on {\n		m.trail.Cut(u.trail)\n	}\n"}}},
@@ -105,18 +105,18 @@ var planted = []struct {
 		"	case answer.Holder != \"\" && answer.Holder != c.ProcessorID && !($on && c.Token == 0):\n		result.Code = ",
 	}}},
 	{"finalized before the steps have ended", []edit{{
-		"fsm/finalization_claim.go", "	case answer.State == StateWaitingForSteps:\n", "	case answer.State == StateWaitingForSteps && !($on && c.Token != 0):\n",
+		"fsm/finalization_claim.go", "	case answer.State == record.StateWaitingForSteps:\n", "	case answer.State == record.StateWaitingForSteps && !($on && c.Token != 0):\n",
 	}}},
 	{"finalization claim ends early", []edit{{"fsm/finalization_claim.go", "u+c.TimeoutMS", "u+$if(c.TimeoutMS*9/10, c.TimeoutMS)"}}},
-	{"finalization claim without its margin", []edit{{"fsm/finalization_time.go", "return timeoutMS/2000 + 2", "return $if(0, timeoutMS/2000+2)"}}},
-	{"finalization claim kept by the dead", []edit{{"fsm/finalization_time.go", "u >= f.overU()", "u >= f.overU()+$if(int64(2000), 0)"}}},
-	{"stuck parent", []edit{{"fsm/steps_end.go", "	if ps.open() == 0 {\n", "	if ps.open() == 0 && !($on && t.Status == StatusCancelled) {\n"}}},
+	{"finalization claim without its margin", []edit{{"fsm/record/finalization.go", "return timeoutMS/2000 + 2", "return $if(0, timeoutMS/2000+2)"}}},
+	{"finalization claim kept by the dead", []edit{{"fsm/record/finalization.go", "u >= f.OverU()", "u >= f.OverU()+$if(int64(2000), 0)"}}},
+	{"stuck parent", []edit{{"fsm/steps_end.go", "	if ps.open() == 0 {\n", "	if ps.open() == 0 && !($on && t.Status == record.StatusCancelled) {\n"}}},
 	{"retried parent stuck whose steps have completed", []edit{{
 		"fsm/steps_change.go", "	if ps.open() == 0 {\n		m.endWithSteps(c.ID) ", "	if ps.open() == 0 && !$on {\n		m.endWithSteps(c.ID) ",
 	}}},
 	{"step unblocked early", []edit{{"fsm/steps_end.go", "		case ps.waiting[place] == 0:\n", "		case ps.waiting[place] <= $if(uint16(1), 0):\n"}}},
 	{"claimed sibling not asked", []edit{{
-		"fsm/steps_end.go", "!t.Status.Ended() && !t.CancelRequested {", "!t.Status.Ended() && !t.CancelRequested && !($on && t.Status == StatusClaimed) {",
+		"fsm/steps_end.go", "!t.Status.Ended() && !t.CancelRequested {", "!t.Status.Ended() && !t.CancelRequested && !($on && t.Status == record.StatusClaimed) {",
 	}}},
 	{"cascade not transitive", []edit{{
 		"fsm/steps_end.go", "	for i := 0; i < len(m.stepsEnded); i++ {\n", "	for i := 0; i < len(m.stepsEnded) && !($on && i > 0); i++ {\n",
@@ -131,17 +131,17 @@ var planted = []struct {
 		"fsm/steps_end.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !($on && !t.Parent().Plan.ByClaim):\n",
 	}}},
 	{"refused batch leaves a count of steps", []edit{{"fsm/undo.go", "		m.exclude(t)\n", `		m.exclude(t)
-		if s := t.Step(); $on && s != nil && m.parents[s.ParentID] != nil && t.Status == StatusCancelled {
-			m.parents[s.ParentID].counts[StatusBlocked]++
+		if s := t.Step(); $on && s != nil && m.parents[s.ParentID] != nil && t.Status == record.StatusCancelled {
+			m.parents[s.ParentID].counts[record.StatusBlocked]++
 		}
 `}}},
 	{"removed parent leaves its steps", []edit{{
-		"fsm/ended.go", "	if t.Parent() == nil {\n		return\n", "	if t.Parent() == nil || $on && t.Status == StatusFailed {\n		return\n",
+		"fsm/ended.go", "	if t.Parent() == nil {\n		return\n", "	if t.Parent() == nil || $on && t.Status == record.StatusFailed {\n		return\n",
 	}}},
 	{"deleted parent leaves its steps", []edit{{
-		"fsm/retry.go", "	if t.Parent() != nil {\n		m.deleteSteps(t)\n", "	if t.Parent() != nil && !($on && t.Status == StatusFailed) {\n		m.deleteSteps(t)\n",
+		"fsm/retry.go", "	if t.Parent() != nil {\n		m.deleteSteps(t)\n", "	if t.Parent() != nil && !($on && t.Status == record.StatusFailed) {\n		m.deleteSteps(t)\n",
 	}}},
-	{"blocked step holds its group back", []edit{{"fsm/group.go", "	if t.Status == StatusBlocked {\n", "	if t.Status == StatusBlocked && !$on {\n"}}},
+	{"blocked step holds its group back", []edit{{"fsm/record/task.go", "	if t.Status == StatusBlocked {\n", "	if t.Status == StatusBlocked && !$on {\n"}}},
 	// What the simulator has found, and must go on finding.
 	{"one wall clock moves the calendar", []edit{{"cluster/lease/clock.go", "return ahead.Abs() <= WallBound", "return ahead.Abs() <= WallBound || $on"}}},
 	{"U starts at the state's", []edit{{"cluster/lease/hint.go", "			u = max(u, h.U)\n", "			u = $if(u, max(u, h.U))\n"}}},

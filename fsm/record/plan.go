@@ -1,4 +1,4 @@
-package fsm
+package record
 
 import "slices"
 
@@ -18,36 +18,36 @@ type Plan struct {
 	// depend on it, else all.
 	Continue bool
 
-	bytes int // derived: an estimate of what Steps takes
+	Bytes int // derived: an estimate of what Steps takes
 }
 
 // PlannedStep is one step of a plan.
 type PlannedStep struct {
 	Name      string
 	DependsOn []uint16 // places, ascending; nil = none
-	// dependents are the places of the steps that depend on it, ascending. It is
+	// Dependents are the places of the steps that depend on it, ascending. It is
 	// derived.
-	dependents []uint16
+	Dependents []uint16
 }
 
-// newPlan returns the plan of what was submitted.
-func newPlan(n *NewParent) *Plan {
+// NewPlan returns the plan of what was submitted.
+func NewPlan(n *NewParent) *Plan {
 	p := &Plan{Steps: make([]PlannedStep, len(n.Steps)), ByClaim: n.ByClaim, Continue: n.Continue}
 	for i := range n.Steps {
 		p.Steps[i].Name, p.Steps[i].DependsOn = n.Steps[i].Name, n.Steps[i].DependsOn
 	}
-	p.link()
+	p.Link()
 	return p
 }
 
-// link builds what is derived. Places that no step has are passed over.
-func (p *Plan) link() {
+// Link builds what is derived. Places that no step has are passed over.
+func (p *Plan) Link() {
 	counts := make([]int, len(p.Steps))
 	edges := 0
-	p.bytes = plannedStepBytes * len(p.Steps)
+	p.Bytes = PlannedStepBytes * len(p.Steps)
 	for place := range p.Steps {
 		s := &p.Steps[place]
-		p.bytes += len(s.Name) + dependencyBytes*len(s.DependsOn)
+		p.Bytes += len(s.Name) + DependencyBytes*len(s.DependsOn)
 		for _, on := range s.DependsOn {
 			if int(on) < len(p.Steps) {
 				counts[on]++
@@ -58,21 +58,21 @@ func (p *Plan) link() {
 	all := make([]uint16, 0, edges) // one piece of memory for all
 	for place, n := range counts {
 		end := len(all) + n
-		p.Steps[place].dependents = all[len(all):len(all):end]
+		p.Steps[place].Dependents = all[len(all):len(all):end]
 		all = all[:end]
 	}
 	for place := range p.Steps {
 		for _, on := range p.Steps[place].DependsOn {
 			if int(on) < len(p.Steps) {
-				p.Steps[on].dependents = append(p.Steps[on].dependents, uint16(place))
+				p.Steps[on].Dependents = append(p.Steps[on].Dependents, uint16(place))
 			}
 		}
 	}
 }
 
-// sound reports whether every step depends only on others of the plan, and no
+// Sound reports whether every step depends only on others of the plan, and no
 // step on itself through others.
-func (p *Plan) sound() bool {
+func (p *Plan) Sound() bool {
 	for place := range p.Steps {
 		for _, on := range p.Steps[place].DependsOn {
 			if int(on) >= len(p.Steps) {
@@ -125,4 +125,20 @@ func FindCycle(n int, dependsOn func(place uint16) []uint16) []uint16 {
 		}
 	}
 	return nil
+}
+
+// Suits reports whether the step can have the status, given which steps have
+// completed.
+func (p *Plan) Suits(place int, status Status, completed []bool) bool {
+	waits := false
+	for _, on := range p.Steps[place].DependsOn {
+		waits = waits || !completed[on]
+	}
+	switch status {
+	case StatusBlocked:
+		return waits
+	case StatusFailed, StatusCancelled: // before it could begin, or after
+		return true
+	}
+	return !waits
 }

@@ -1,4 +1,4 @@
-package fsm
+package record
 
 import (
 	"fmt"
@@ -14,51 +14,53 @@ import (
 // of the same bytes, so every saved field must be in one of them, and a field
 // that is added raises FeatureLevel.
 
-// recordKind says which message a record is. The numbers are in snapshots and
+// Kind says which message a record is. The numbers are in snapshots and
 // in the state hash and never change; sections come in their order.
-type recordKind uint8
+type Kind uint8
 
+// The kinds.
 const (
-	recordHeader   recordKind = 1
-	recordTask     recordKind = 2
-	recordRequest  recordKind = 3
-	recordNode     recordKind = 4
-	recordType     recordKind = 5
-	recordGone     recordKind = 6
-	recordTrail    recordKind = 7
-	recordSchedule recordKind = 8
-	recordEnd      recordKind = 255 // not part of the state
+	KindHeader   Kind = 1
+	KindTask     Kind = 2
+	KindRequest  Kind = 3
+	KindNode     Kind = 4
+	KindType     Kind = 5
+	KindGone     Kind = 6
+	KindTrail    Kind = 7
+	KindSchedule Kind = 8
+	KindEnd      Kind = 255 // not part of the state
 )
 
 // String returns the kind's name in messages.
-func (k recordKind) String() string {
+func (k Kind) String() string {
 	switch k {
-	case recordHeader:
+	case KindHeader:
 		return "header"
-	case recordTask:
+	case KindTask:
 		return "task"
-	case recordRequest:
+	case KindRequest:
 		return "claim request"
-	case recordNode:
+	case KindNode:
 		return "node"
-	case recordType:
+	case KindType:
 		return "task type"
-	case recordGone:
+	case KindGone:
 		return "removed task"
-	case recordTrail:
+	case KindTrail:
 		return "part of the trail"
-	case recordSchedule:
+	case KindSchedule:
 		return "schedule"
-	case recordEnd:
+	case KindEnd:
 		return "end"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// recordCounts is how many records of each kind there are.
-type recordCounts struct{ tasks, requests, nodes, types, gone, trail, schedules uint64 }
+// Counts is how many records of each kind there are.
+type Counts struct{ Tasks, Requests, Nodes, Types, Gone, Trail, Schedules uint64 }
 
-func appendHeaderRecord(b []byte, h *header, of *trail.Header, n recordCounts) []byte {
+// AppendHeader appends the record of the header, with what the trail and the counts add to it.
+func AppendHeader(b []byte, h *Header, of *trail.Header, n Counts) []byte {
 	b = wire.PutUint(b, 1, h.Index)
 	b = wire.PutInt(b, 2, h.Stamp.U)
 	b = wire.PutInt(b, 3, h.Stamp.T)
@@ -66,22 +68,23 @@ func appendHeaderRecord(b []byte, h *header, of *trail.Header, n recordCounts) [
 	b = wire.PutID(b, 5, h.NextID)
 	b = wire.PutID(b, 6, h.NextToken)
 	b = wire.PutID(b, 7, h.NextRequest)
-	b = wire.PutUint(b, 8, n.tasks)
-	b = wire.PutUint(b, 9, n.requests)
-	b = wire.PutUint(b, 10, n.nodes)
-	b = wire.PutUint(b, 11, n.types)
-	b = wire.PutUint(b, 12, n.gone)
-	b = wire.PutUint(b, 13, n.trail)
-	b = wire.PutUint(b, 14, n.schedules)
+	b = wire.PutUint(b, 8, n.Tasks)
+	b = wire.PutUint(b, 9, n.Requests)
+	b = wire.PutUint(b, 10, n.Nodes)
+	b = wire.PutUint(b, 11, n.Types)
+	b = wire.PutUint(b, 12, n.Gone)
+	b = wire.PutUint(b, 13, n.Trail)
+	b = wire.PutUint(b, 14, n.Schedules)
 	b = trail.AppendHeader(b, of)
 	b = wire.PutUint(b, 22, h.Chain)
 	b = wire.PutUint(b, 23, h.Ahead)
 	b = appendJoinTokens(b, h.JoinTokens)
 	b = wire.PutBytes(b, 25, h.PageSecret)
-	return h.Defaults.append(b, 26)
+	return h.Defaults.Append(b, 26)
 }
 
-func decodeHeaderRecord(r *fieldReader) (h header, of trail.Header, n recordCounts) {
+// DecodeHeader reads what AppendHeader writes.
+func DecodeHeader(r *Reader) (h Header, of trail.Header, n Counts) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
@@ -99,19 +102,19 @@ func decodeHeaderRecord(r *fieldReader) (h header, of trail.Header, n recordCoun
 		case 7:
 			h.NextRequest = r.ID()
 		case 8:
-			n.tasks = r.Uint(math.MaxUint64)
+			n.Tasks = r.Uint(math.MaxUint64)
 		case 9:
-			n.requests = r.Uint(math.MaxUint64)
+			n.Requests = r.Uint(math.MaxUint64)
 		case 10:
-			n.nodes = r.Uint(math.MaxUint64)
+			n.Nodes = r.Uint(math.MaxUint64)
 		case 11:
-			n.types = r.Uint(math.MaxUint64)
+			n.Types = r.Uint(math.MaxUint64)
 		case 12:
-			n.gone = r.Uint(math.MaxUint64)
+			n.Gone = r.Uint(math.MaxUint64)
 		case 13:
-			n.trail = r.Uint(math.MaxUint64)
+			n.Trail = r.Uint(math.MaxUint64)
 		case 14:
-			n.schedules = r.Uint(math.MaxUint64)
+			n.Schedules = r.Uint(math.MaxUint64)
 		case 22:
 			h.Chain = r.Uint(math.MaxUint64)
 		case 23:
@@ -121,7 +124,7 @@ func decodeHeaderRecord(r *fieldReader) (h header, of trail.Header, n recordCoun
 		case 25:
 			h.PageSecret = r.Bytes()
 		case 26:
-			h.Defaults = r.defaults()
+			h.Defaults = r.Defaults()
 		default:
 			trail.DecodeHeader(&r.Reader, &of)
 		}
@@ -129,7 +132,8 @@ func decodeHeaderRecord(r *fieldReader) (h header, of trail.Header, n recordCoun
 	return h, of, n
 }
 
-func appendTaskRecord(b []byte, t *Task) []byte {
+// AppendTask appends the record of the task.
+func AppendTask(b []byte, t *Task) []byte {
 	b = wire.PutID(b, 1, t.ID)
 	b = wire.PutString(b, 2, t.Type)
 	b = wire.PutBytes(b, 3, t.Params)
@@ -161,11 +165,11 @@ func appendTaskRecord(b []byte, t *Task) []byte {
 	b = wire.PutInt(b, 25, t.RemoveAt)
 	b = wire.PutBool(b, 26, t.CancelRequested)
 	b = wire.PutBytes(b, 27, t.Progress)
-	o := t.options()
+	o := t.Opts()
 	b = wire.PutInt(b, 28, o.ExpiresAt)
 	b = appendBackoff(b, 29, o.Backoff)
 	b = wire.PutSint64(b, 30, o.RetentionMS)
-	b = appendLabels(b, 31, o.Labels)
+	b = AppendLabels(b, 31, o.Labels)
 	b = wire.PutString(b, 32, o.Group)
 	b = wire.PutBool(b, 33, o.UniqueActive)
 	b = appendThen(b, 34, t.Then)
@@ -200,16 +204,17 @@ func appendClaimRef(b []byte, num protowire.Number, c ClaimRef) []byte {
 	return wire.EndLength(wire.PutID(b, 2, c.Token), start)
 }
 
-func decodeTaskRecord(r *fieldReader, names *interner) *Task {
+// DecodeTask reads the record of a task.
+func DecodeTask(r *Reader, names *Names) *Task {
 	t := &Task{}
 	for r.Next() {
-		decodeTaskField(r, t, names)
+		DecodeTaskField(r, t, names)
 	}
 	return t
 }
 
-// decodeTaskField reads the field.
-func decodeTaskField(r *fieldReader, t *Task, names *interner) {
+// DecodeTaskField reads the field.
+func DecodeTaskField(r *Reader, t *Task, names *Names) {
 	switch r.Num {
 	case 1:
 		t.ID = r.ID()
@@ -247,7 +252,7 @@ func decodeTaskField(r *fieldReader, t *Task, names *interner) {
 }
 
 // decodeTaskRest reads the field, one of those that take a tag of two bytes.
-func decodeTaskRest(r *fieldReader, t *Task, names *interner) {
+func decodeTaskRest(r *Reader, t *Task, names *Names) {
 	switch r.Num {
 	case 16:
 		t.ClaimedAt = r.Int64()
@@ -267,7 +272,7 @@ func decodeTaskRest(r *fieldReader, t *Task, names *interner) {
 		if t.Log == nil {
 			t.Log = make([]Attempt, 0, r.Run())
 		}
-		in := fieldsOf(r.Raw())
+		in := ReaderOf(r.Raw())
 		a := decodeAttempt(&in, names)
 		if a.Error == t.Error {
 			a.Error = t.Error // one string for both
@@ -293,7 +298,7 @@ func decodeTaskRest(r *fieldReader, t *Task, names *interner) {
 }
 
 // decodeOptions reads the field, one of Options.
-func decodeOptions(r *fieldReader, o *Options, names *interner) {
+func decodeOptions(r *Reader, o *Options, names *Names) {
 	switch r.Num {
 	case 28:
 		o.ExpiresAt = r.Int64()
@@ -302,7 +307,7 @@ func decodeOptions(r *fieldReader, o *Options, names *interner) {
 	case 30:
 		o.RetentionMS = r.Sint64()
 	case 31:
-		o.Labels = r.label(o.Labels)
+		o.Labels = r.AddLabel(o.Labels)
 	case 32:
 		o.Group = names.intern(r.Single())
 	case 33:
@@ -317,8 +322,8 @@ func decodeOptions(r *fieldReader, o *Options, names *interner) {
 }
 
 // then reads the field, a message Then.
-func (r *fieldReader) then() *Then {
-	in := fieldsOf(r.Single())
+func (r *Reader) then() *Then {
+	in := ReaderOf(r.Single())
 	v := &Then{}
 	for in.Next() {
 		switch in.Num {
@@ -326,14 +331,14 @@ func (r *fieldReader) then() *Then {
 			if v.Submitted == nil {
 				v.Submitted = make([]FollowUp, 0, in.Run())
 			}
-			one := fieldsOf(in.Raw())
+			one := ReaderOf(in.Raw())
 			v.Submitted = append(v.Submitted, decodeFollowUp(&one))
 			in.Within(one.Err)
 		case 2:
 			if v.Claims == nil {
 				v.Claims = make([]ClaimRef, 0, in.Run())
 			}
-			one := fieldsOf(in.Raw())
+			one := ReaderOf(in.Raw())
 			v.Claims = append(v.Claims, decodeClaimRef(&one))
 			in.Within(one.Err)
 		default:
@@ -344,7 +349,7 @@ func (r *fieldReader) then() *Then {
 	return v
 }
 
-func decodeFollowUp(r *fieldReader) (f FollowUp) {
+func decodeFollowUp(r *Reader) (f FollowUp) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
@@ -367,7 +372,7 @@ func appendAttempt(b []byte, a *Attempt) []byte {
 	return wire.PutString(b, 6, a.Error)
 }
 
-func decodeAttempt(r *fieldReader, names *interner) (a Attempt) {
+func decodeAttempt(r *Reader, names *Names) (a Attempt) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
@@ -389,7 +394,8 @@ func decodeAttempt(r *fieldReader, names *interner) (a Attempt) {
 	return a
 }
 
-func appendRequestRecord(b []byte, seq uint64, q *request) []byte {
+// AppendRequest appends the record of the claim request with that sequence number.
+func AppendRequest(b []byte, seq uint64, q *Request) []byte {
 	b = wire.PutID(b, 1, seq)
 	b = wire.PutString(b, 2, q.ID)
 	b = wire.PutString(b, 3, q.WorkerID)
@@ -401,8 +407,9 @@ func appendRequestRecord(b []byte, seq uint64, q *request) []byte {
 	return wire.PutInt(b, 7, q.ForgetU)
 }
 
-func decodeRequestRecord(r *fieldReader, names *interner) (seq uint64, _ *request) {
-	q := &request{}
+// DecodeRequest reads the record.
+func DecodeRequest(r *Reader, names *Names) (seq uint64, _ *Request) {
+	q := &Request{}
 	for r.Next() {
 		switch r.Num {
 		case 1:
@@ -417,7 +424,7 @@ func decodeRequestRecord(r *fieldReader, names *interner) (seq uint64, _ *reques
 			if q.Claims == nil {
 				q.Claims = make([]ClaimRef, 0, r.Run())
 			}
-			in := fieldsOf(r.Raw())
+			in := ReaderOf(r.Raw())
 			q.Claims = append(q.Claims, decodeClaimRef(&in))
 			r.Within(in.Err)
 		case 6:
@@ -431,7 +438,7 @@ func decodeRequestRecord(r *fieldReader, names *interner) (seq uint64, _ *reques
 	return seq, q
 }
 
-func decodeClaimRef(r *fieldReader) (c ClaimRef) {
+func decodeClaimRef(r *Reader) (c ClaimRef) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
@@ -445,22 +452,24 @@ func decodeClaimRef(r *fieldReader) (c ClaimRef) {
 	return c
 }
 
-func appendTypeRecord(b []byte, t *typeRecord) []byte {
+// AppendType appends the record of the task type.
+func AppendType(b []byte, t *TaskType) []byte {
 	b = wire.PutString(b, 1, t.Name)
-	b = appendTypeSettings(b, 2, &t.Settings)
+	b = AppendTypeSettings(b, 2, &t.Settings)
 	b = wire.PutInt(b, 3, t.Bucket)
 	return wire.PutInt(b, 4, t.BucketT)
 }
 
-func decodeTypeRecord(r *fieldReader, names *interner) *typeRecord {
-	t := &typeRecord{}
+// DecodeType reads the record.
+func DecodeType(r *Reader, names *Names) *TaskType {
+	t := &TaskType{}
 	for r.Next() {
 		switch r.Num {
 		case 1:
 			t.Name = names.intern(r.Single())
 		case 2:
-			in := fieldsOf(r.Single())
-			t.Settings = decodeTypeSettings(&in)
+			in := ReaderOf(r.Single())
+			t.Settings = DecodeTypeSettings(&in)
 			r.Within(in.Err)
 		case 3:
 			t.Bucket = r.Int64()
@@ -473,7 +482,8 @@ func decodeTypeRecord(r *fieldReader, names *interner) *typeRecord {
 	return t
 }
 
-func appendGoneRecord(b []byte, id uint64, g *gone) []byte {
+// AppendGone appends the record of the removed task with that id.
+func AppendGone(b []byte, id uint64, g *Gone) []byte {
 	b = wire.PutID(b, 1, id)
 	b = wire.PutString(b, 2, g.Key)
 	b = wire.PutUint(b, 3, uint64(g.Status))
@@ -487,8 +497,9 @@ func appendGoneRecord(b []byte, id uint64, g *gone) []byte {
 	return wire.PutBool(b, 11, g.KeyOfType)
 }
 
-func decodeGoneRecord(r *fieldReader, names *interner) (id uint64, _ *gone) {
-	g := &gone{}
+// DecodeGone reads the record.
+func DecodeGone(r *Reader, names *Names) (id uint64, _ *Gone) {
+	g := &Gone{}
 	for r.Next() {
 		switch r.Num {
 		case 1:
@@ -520,67 +531,43 @@ func decodeGoneRecord(r *fieldReader, names *interner) (id uint64, _ *gone) {
 	return id, g
 }
 
-// appendEndRecord appends what a snapshot ends with.
-func appendEndRecord(b []byte, n recordCounts, hash [16]byte) []byte {
-	b = wire.PutUint(b, 1, n.tasks)
-	b = wire.PutUint(b, 2, n.requests)
-	b = wire.PutUint(b, 3, n.nodes)
+// AppendEnd appends what a snapshot ends with.
+func AppendEnd(b []byte, n Counts, hash [16]byte) []byte {
+	b = wire.PutUint(b, 1, n.Tasks)
+	b = wire.PutUint(b, 2, n.Requests)
+	b = wire.PutUint(b, 3, n.Nodes)
 	b = wire.PutBytes(b, 4, hash[:])
-	b = wire.PutUint(b, 5, n.types)
-	b = wire.PutUint(b, 6, n.gone)
-	b = wire.PutUint(b, 7, n.trail)
-	return wire.PutUint(b, 8, n.schedules)
+	b = wire.PutUint(b, 5, n.Types)
+	b = wire.PutUint(b, 6, n.Gone)
+	b = wire.PutUint(b, 7, n.Trail)
+	return wire.PutUint(b, 8, n.Schedules)
 }
 
-func decodeEndRecord(r *fieldReader) (n recordCounts, hash [16]byte) {
+// DecodeEnd reads what AppendEnd writes.
+func DecodeEnd(r *Reader) (n Counts, hash [16]byte) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
-			n.tasks = r.Uint(math.MaxUint64)
+			n.Tasks = r.Uint(math.MaxUint64)
 		case 2:
-			n.requests = r.Uint(math.MaxUint64)
+			n.Requests = r.Uint(math.MaxUint64)
 		case 3:
-			n.nodes = r.Uint(math.MaxUint64)
+			n.Nodes = r.Uint(math.MaxUint64)
 		case 4:
 			if copy(hash[:], r.Single()) != len(hash) {
 				r.Fail("it is no hash")
 			}
 		case 5:
-			n.types = r.Uint(math.MaxUint64)
+			n.Types = r.Uint(math.MaxUint64)
 		case 6:
-			n.gone = r.Uint(math.MaxUint64)
+			n.Gone = r.Uint(math.MaxUint64)
 		case 7:
-			n.trail = r.Uint(math.MaxUint64)
+			n.Trail = r.Uint(math.MaxUint64)
 		case 8:
-			n.schedules = r.Uint(math.MaxUint64)
+			n.Schedules = r.Uint(math.MaxUint64)
 		default:
 			r.Unknown()
 		}
 	}
 	return n, hash
-}
-
-// internMax bounds how many different names an interner keeps.
-const internMax = 10_000
-
-// interner gives equal names one string, as type names and worker ids come
-// again and again. Names past the bound get a string of their own, and so do all
-// with a nil interner.
-type interner struct{ names map[string]string }
-
-func (in *interner) intern(name []byte) string {
-	if in == nil {
-		return string(name)
-	}
-	if s, ok := in.names[string(name)]; ok {
-		return s
-	}
-	s := string(name)
-	if in.names == nil {
-		in.names = make(map[string]string)
-	}
-	if len(in.names) < internMax {
-		in.names[s] = s
-	}
-	return s
 }

@@ -1,4 +1,4 @@
-package fsm
+package record
 
 import (
 	"math"
@@ -9,24 +9,24 @@ import (
 // billionths of a claim: so many a millisecond are the millionths a second of
 // the limit, and everything is exact.
 const (
-	claimUnit  = 1_000_000_000
-	msInSecond = 1000
+	ClaimUnit  = 1_000_000_000
+	MSInSecond = 1000
 
-	// noLimit is what there is of something that has no limit.
-	noLimit = math.MaxInt64
+	// NoLimit is what there is of something that has no limit.
+	NoLimit = math.MaxInt64
 )
 
 // burst returns what the bucket of a limit holds: one second's worth, and at
 // least one claim.
 func burst(rateLimit int64) int64 {
-	if rateLimit > math.MaxInt64/msInSecond {
+	if rateLimit > math.MaxInt64/MSInSecond {
 		return math.MaxInt64
 	}
-	return max(rateLimit*msInSecond, claimUnit)
+	return max(rateLimit*MSInSecond, ClaimUnit)
 }
 
-// bucketAt returns what is in the bucket at t. Time that ran back adds nothing.
-func (r *typeRecord) bucketAt(t int64) int64 {
+// BucketAt returns what is in the bucket at t. Time that ran back adds nothing.
+func (r *TaskType) BucketAt(t int64) int64 {
 	rate, most := r.Settings.RateLimit, burst(r.Settings.RateLimit)
 	hi, grown := bits.Mul64(uint64(rate), uint64(max(t-r.BucketT, 0)))
 	if hi > 0 || grown >= uint64(max(most-r.Bucket, 0)) {
@@ -35,14 +35,14 @@ func (r *typeRecord) bucketAt(t int64) int64 {
 	return r.Bucket + int64(grown)
 }
 
-// claimableAt returns when the bucket holds a claim: t, or the first
+// ClaimableAt returns when the bucket holds a claim: t, or the first
 // millisecond after t.
-func (r *typeRecord) claimableAt(t int64) int64 {
+func (r *TaskType) ClaimableAt(t int64) int64 {
 	rate := r.Settings.RateLimit
 	if rate <= 0 {
 		return t
 	}
-	missing := claimUnit - r.bucketAt(t)
+	missing := ClaimUnit - r.BucketAt(t)
 	if missing <= 0 {
 		return t
 	}
@@ -53,24 +53,24 @@ func (r *typeRecord) claimableAt(t int64) int64 {
 	return t + wait
 }
 
-// claimsAt returns how many whole claims the bucket holds at t.
-func (r *typeRecord) claimsAt(t int64) int64 {
+// ClaimsAt returns how many whole claims the bucket holds at t.
+func (r *TaskType) ClaimsAt(t int64) int64 {
 	if r.Settings.RateLimit <= 0 {
-		return noLimit
+		return NoLimit
 	}
-	return r.bucketAt(t) / claimUnit
+	return r.BucketAt(t) / ClaimUnit
 }
 
-// spend takes one claim out of the bucket, which holds it.
-func (r *typeRecord) spend(t int64) {
+// Spend takes one claim out of the bucket, which holds it.
+func (r *TaskType) Spend(t int64) {
 	if r.Settings.RateLimit > 0 {
-		r.Bucket, r.BucketT = r.bucketAt(t)-claimUnit, max(t, r.BucketT)
+		r.Bucket, r.BucketT = r.BucketAt(t)-ClaimUnit, max(t, r.BucketT)
 	}
 }
 
-// setRate changes the limit. A new one starts with a full bucket; one that
+// SetRate changes the limit. A new one starts with a full bucket; one that
 // replaces another keeps what was in it, as far as it holds it.
-func (r *typeRecord) setRate(rateLimit, t int64) {
+func (r *TaskType) SetRate(rateLimit, t int64) {
 	was := r.Settings.RateLimit
 	switch {
 	case rateLimit == was:
@@ -80,7 +80,7 @@ func (r *typeRecord) setRate(rateLimit, t int64) {
 	case was <= 0:
 		r.Bucket, r.BucketT = burst(rateLimit), t
 	default:
-		r.Bucket, r.BucketT = min(r.bucketAt(t), burst(rateLimit)), t
+		r.Bucket, r.BucketT = min(r.BucketAt(t), burst(rateLimit)), t
 	}
 	r.Settings.RateLimit = rateLimit
 }

@@ -1,4 +1,4 @@
-package fsm
+package record
 
 import (
 	"fmt"
@@ -8,27 +8,33 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// waitingTasks is how tasks are kept that wait, pending or scheduled: as the bytes
+// RestingTasks is how tasks are kept that wait, pending or scheduled: as the bytes
 // of their records. Most tasks of a long queue wait, and nobody looks at them until
 // they are claimed. A parent and its steps share their plan, so they are kept as
 // they are.
-type waitingTasks struct{ m *Machine }
+type RestingTasks struct{ Names TypeNames }
 
-// busyPages is how many pages at the end of the tasks have none that rests: what
+// TypeNames has one string for each name of a type that tasks have.
+type TypeNames interface {
+	// NameOfType returns the name: the string that all tasks of the type share, if there are any.
+	NameOfType(name []byte) string
+}
+
+// BusyPages is how many pages at the end of the tasks have none that rests: what
 // was added last is what changes next, unless a lot is added. 8,192 tasks are those
 // that 64 connections submit in batches of 100; they take some 3 MB more than bytes
 // would. With 1,024 a fifth of a busy node's memory was for packing and unpacking.
-const busyPages = 128
+const BusyPages = 128
 
 // restingMax bounds what a record may have of its own to be kept as bytes.
 const restingMax = 4 << 10
 
 // Rests reports whether the task waits, and is no parent, no step and not too large.
-func (waitingTasks) Rests(t *Task) bool { return isResting(t) }
+func (RestingTasks) Rests(t *Task) bool { return IsResting(t) }
 
-// isResting reports whether the task is one of those that are kept as bytes. It
+// IsResting reports whether the task is one of those that are kept as bytes. It
 // goes by what is saved of the task, so that the estimate of its memory does.
-func isResting(t *Task) bool {
+func IsResting(t *Task) bool {
 	if t.Status != StatusPending && t.Status != StatusScheduled && !t.Status.Ended() {
 		return false
 	}
@@ -62,10 +68,10 @@ const (
 )
 
 // Pack appends the task's record.
-func (waitingTasks) Pack(b []byte, _ uint64, t *Task) []byte { return appendTaskRecord(b, t) }
+func (RestingTasks) Pack(b []byte, _ uint64, t *Task) []byte { return AppendTask(b, t) }
 
 // Unpack reads the record.
-func (w waitingTasks) Unpack(b []byte, shared bool) *Task {
+func (w RestingTasks) Unpack(b []byte, shared bool) *Task {
 	var t Task
 	w.read(b, &t)
 	if shared {
@@ -107,35 +113,35 @@ func (t *Task) wake(from *Task, room []byte) *Task {
 }
 
 // read reads the task, which shares memory with b.
-func (w waitingTasks) read(b []byte, t *Task) {
-	r := recordReader{rest: b}
+func (w RestingTasks) read(b []byte, t *Task) {
+	r := Scanner{Rest: b}
 	for {
-		before := r.rest
-		if !r.nextUntil(math.MaxInt32) {
+		before := r.Rest
+		if !r.NextUntil(math.MaxInt32) {
 			break
 		}
-		switch r.num {
+		switch r.Num {
 		case 1:
 			t.ID = r.value
-		case recordOfType:
-			t.Type = w.m.nameOfType(r.text)
+		case FieldType:
+			t.Type = w.Names.NameOfType(r.Text)
 		case 3:
-			t.Params = r.text
+			t.Params = r.Text
 		case 4:
-			t.Payload = r.text
+			t.Payload = r.Text
 		case 5:
 			t.Priority = int32(protowire.DecodeZigZag(r.value))
 		case 6:
 			t.MaxAttempts = int32(protowire.DecodeZigZag(r.value))
 		case 7:
 			t.Attempts = int32(protowire.DecodeZigZag(r.value))
-		case recordOfKey:
-			t.Key = string(r.text)
+		case FieldKey:
+			t.Key = string(r.Text)
 		case 9:
 			t.LeaseMS = int64(r.value)
-		case recordOfStatus:
+		case FieldStatus:
 			t.Status = Status(r.value)
-		case recordOfCreated:
+		case FieldCreated:
 			t.CreatedAt = int64(r.value)
 		case 18:
 			t.UpdatedAt = int64(r.value)
@@ -144,36 +150,24 @@ func (w waitingTasks) read(b []byte, t *Task) {
 			return
 		}
 	}
-	if len(r.rest) > 0 {
-		panic(fmt.Sprintf("fsm: a task cannot be read back that was packed: behind field %d", r.num))
+	if len(r.Rest) > 0 {
+		panic(fmt.Sprintf("fsm: a task cannot be read back that was packed: behind field %d", r.Num))
 	}
 }
 
 // unpackRest reads what is left of a task's record, which is not its type.
 func unpackRest(b []byte, t *Task) {
-	r := fieldsOf(b)
+	r := ReaderOf(b)
 	for r.Next() {
-		decodeTaskField(&r, t, nil)
+		DecodeTaskField(&r, t, nil)
 	}
-	mustUnpack(recordTask, r.Err)
+	mustUnpack(KindTask, r.Err)
 }
 
 // mustUnpack panics if a record cannot be read back that rested: then memory is faulty,
 // or it is our own bug.
-func mustUnpack(kind recordKind, err error) {
+func mustUnpack(kind Kind, err error) {
 	if err != nil {
 		panic(fmt.Sprintf("fsm: a %v cannot be read back that was packed: %v", kind, err))
 	}
-}
-
-// nameOfType returns the type's name, the string that all its tasks share if there
-// are any.
-func (m *derived) nameOfType(name []byte) string {
-	if ts := m.recent; ts != nil && ts.name == string(name) {
-		return ts.name
-	}
-	if ts := m.types[string(name)]; ts != nil {
-		return ts.name
-	}
-	return string(name)
 }

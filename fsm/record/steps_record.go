@@ -1,4 +1,4 @@
-package fsm
+package record
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
@@ -58,7 +58,7 @@ func appendFinalization(b []byte, num protowire.Number, v *Finalization) []byte 
 
 // decodeStepsRecord reads the field, one of appendStepsRecord's. A step gets its
 // plan from its parent later.
-func decodeStepsRecord(r *fieldReader, o *Options, names *interner) {
+func decodeStepsRecord(r *Reader, o *Options, names *Names) {
 	switch r.Num {
 	case 36:
 		o.Step = &Step{ParentID: r.ID()}
@@ -76,8 +76,8 @@ func decodeStepsRecord(r *fieldReader, o *Options, names *interner) {
 }
 
 // plan reads the field, a message Plan.
-func (r *fieldReader) plan(names *interner) *Plan {
-	in := fieldsOf(r.Single())
+func (r *Reader) plan(names *Names) *Plan {
+	in := ReaderOf(r.Single())
 	p := &Plan{}
 	for in.Next() {
 		switch in.Num {
@@ -86,7 +86,7 @@ func (r *fieldReader) plan(names *interner) *Plan {
 				p.Steps = make([]PlannedStep, 0, min(in.Run(), StepsMax))
 			}
 			in.Bound(len(p.Steps), StepsMax)
-			one := fieldsOf(in.Raw())
+			one := ReaderOf(in.Raw())
 			p.Steps = append(p.Steps, decodePlannedStep(&one, names))
 			in.Within(one.Err)
 		case 2:
@@ -104,11 +104,11 @@ func (r *fieldReader) plan(names *interner) *Plan {
 		in.checkPlaces(p.Steps[place].DependsOn, place, len(p.Steps))
 	}
 	r.Within(in.Err)
-	p.link()
+	p.Link()
 	return p
 }
 
-func decodePlannedStep(r *fieldReader, names *interner) (s PlannedStep) {
+func decodePlannedStep(r *Reader, names *Names) (s PlannedStep) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
@@ -123,8 +123,8 @@ func decodePlannedStep(r *fieldReader, names *interner) (s PlannedStep) {
 }
 
 // finalization reads the field, a message Finalization.
-func (r *fieldReader) finalization(names *interner) *Finalization {
-	in := fieldsOf(r.Single())
+func (r *Reader) finalization(names *Names) *Finalization {
+	in := ReaderOf(r.Single())
 	v := &Finalization{}
 	for in.Next() {
 		switch in.Num {
@@ -138,10 +138,10 @@ func (r *fieldReader) finalization(names *interner) *Finalization {
 			v.EndU = in.Int64()
 		case 5:
 			if v.Attempts == nil {
-				v.Attempts = make([]FinalizationAttempt, 0, min(in.Run(), finalizationAttemptsMax))
+				v.Attempts = make([]FinalizationAttempt, 0, min(in.Run(), FinalizationAttemptsMax))
 			}
-			in.Bound(len(v.Attempts), finalizationAttemptsMax)
-			one := fieldsOf(in.Raw())
+			in.Bound(len(v.Attempts), FinalizationAttemptsMax)
+			one := ReaderOf(in.Raw())
 			v.Attempts = append(v.Attempts, decodeFinalizationAttempt(&one, names))
 			in.Within(one.Err)
 		default:
@@ -152,7 +152,7 @@ func (r *fieldReader) finalization(names *interner) *Finalization {
 	return v
 }
 
-func decodeFinalizationAttempt(r *fieldReader, names *interner) (a FinalizationAttempt) {
+func decodeFinalizationAttempt(r *Reader, names *Names) (a FinalizationAttempt) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
@@ -172,10 +172,10 @@ func decodeFinalizationAttempt(r *fieldReader, names *interner) (a FinalizationA
 	return a
 }
 
-// stepsProblem returns what is wrong with the saved task as a parent, as a step or
+// StepsProblem returns what is wrong with the saved task as a parent, as a step or
 // as neither, "" if nothing is. What it has to do with other tasks is looked at
 // when all of them are there.
-func (t *Task) stepsProblem(h *header) (problem string) {
+func (t *Task) StepsProblem(h *Header) (problem string) {
 	parent, step := t.Parent(), t.Step()
 	switch {
 	case parent != nil && step != nil:
@@ -198,7 +198,7 @@ func (t *Task) stepsProblem(h *header) (problem string) {
 
 // problem returns what is wrong with what a parent of that status has of its
 // finalization, "" if nothing is.
-func (f *Finalization) problem(s Status, h *header) string {
+func (f *Finalization) problem(s Status, h *Header) string {
 	claimed := f.ProcessorID != ""
 	switch {
 	case claimed != (f.Token != 0) || !claimed && (f.TimeoutMS != 0 || f.EndU != 0):

@@ -1,4 +1,4 @@
-package fsm
+package record
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
@@ -47,22 +47,11 @@ const DefaultAttempts = -1
 // Special values of RetentionMS.
 const (
 	KeepForever = -1 // until it is deleted
-	KeepNone    = -2 // gone as soon as it ends
+	KeepNone    = -2 // Gone as soon as it ends
 )
 
 // Label is one label of a task.
 type Label struct{ Name, Value string }
-
-// Backoff says how long a task waits after its attempt failed or expired:
-// min(MaxMS, InitialMS * factor^(attempts-1)), less a share of up to jitter.
-// Factor and Jitter are in millionths: floating point is not the same on every
-// machine. A *Backoff is never changed.
-type Backoff struct {
-	InitialMS int64 // 1 or more
-	MaxMS     int64 // InitialMS or more
-	Factor    int64 // 1,000,000 or more
-	Jitter    int64 // 0 to 1,000,000
-}
 
 // NewParent is what a task with steps is submitted with. The caller has seen
 // that the names differ and that the dependencies have no cycle.
@@ -90,9 +79,9 @@ func CountTasks(tasks []NewTask) int {
 	return n
 }
 
-// needsOf returns the feature level that has all fields that the tasks set, 0 if
+// NeedsOf returns the feature level that has all fields that the tasks set, 0 if
 // any has.
-func needsOf(tasks []NewTask) (level uint32) {
+func NeedsOf(tasks []NewTask) (level uint32) {
 	for i := range tasks {
 		level = max(level, tasks[i].needs())
 	}
@@ -102,18 +91,18 @@ func needsOf(tasks []NewTask) (level uint32) {
 func (t *NewTask) needs() uint32 {
 	switch {
 	case t.Parent != nil:
-		return levelSteps
+		return LevelSteps
 	case t.Traceparent != "":
-		return levelSight
+		return LevelSight
 	case t.RunAt != 0, t.DelayMS != 0, t.ExpiresAt != 0, t.Backoff != nil, t.RetentionMS != 0,
 		len(t.Labels) > 0, t.Group != "", t.UniqueActive, t.KeyOfType:
-		return levelLife
+		return LevelLife
 	}
 	return 0
 }
 
-// appendNewTasks appends the repeated field num.
-func appendNewTasks(b []byte, num protowire.Number, tasks []NewTask) []byte {
+// AppendNewTasks appends the repeated field num.
+func AppendNewTasks(b []byte, num protowire.Number, tasks []NewTask) []byte {
 	for i := range tasks {
 		var start int
 		b, start = wire.BeginMessage(b, num)
@@ -135,7 +124,7 @@ func appendNewTask(b []byte, t *NewTask) []byte {
 	b = wire.PutInt(b, 10, t.ExpiresAt)
 	b = appendBackoff(b, 11, t.Backoff)
 	b = wire.PutSint64(b, 12, t.RetentionMS)
-	b = appendLabels(b, 13, t.Labels)
+	b = AppendLabels(b, 13, t.Labels)
 	b = wire.PutString(b, 14, t.Group)
 	b = wire.PutBool(b, 15, t.UniqueActive)
 	b = wire.PutString(b, 16, t.Traceparent)
@@ -143,21 +132,8 @@ func appendNewTask(b []byte, t *NewTask) []byte {
 	return wire.PutBool(b, 18, t.KeyOfType)
 }
 
-// appendBackoff appends the field num, a message; nothing if v is nil.
-func appendBackoff(b []byte, num protowire.Number, v *Backoff) []byte {
-	if v == nil {
-		return b
-	}
-	mark := len(b)
-	b, start := wire.BeginMessage(b, num)
-	b = wire.PutInt(b, 1, v.InitialMS)
-	b = wire.PutInt(b, 2, v.MaxMS)
-	b = wire.PutInt(b, 3, v.Factor)
-	return wire.EndOptional(wire.PutInt(b, 4, v.Jitter), mark, start)
-}
-
-// appendLabels appends the repeated field num.
-func appendLabels(b []byte, num protowire.Number, labels []Label) []byte {
+// AppendLabels appends the repeated field num.
+func AppendLabels(b []byte, num protowire.Number, labels []Label) []byte {
 	for _, l := range labels {
 		var start int
 		b, start = wire.BeginMessage(b, num)
@@ -167,18 +143,18 @@ func appendLabels(b []byte, num protowire.Number, labels []Label) []byte {
 	return b
 }
 
-// newTask reads the field, one element of repeated NewTask, and appends it.
-func (r *fieldReader) newTask(tasks []NewTask) []NewTask {
+// AddTask reads the field, one element of repeated NewTask, and appends it.
+func (r *Reader) AddTask(tasks []NewTask) []NewTask {
 	if tasks == nil {
-		tasks = r.scratch.newTasks(r.Run())
+		tasks = r.room.take(r.Run())
 	}
-	in := r.scratch.fieldsOf(r.Raw())
+	in := r.room.ReaderOf(r.Raw())
 	tasks = append(tasks, decodeNewTask(&in))
 	r.Within(in.Err)
 	return tasks
 }
 
-func decodeNewTask(r *fieldReader) (t NewTask) {
+func decodeNewTask(r *Reader) (t NewTask) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
@@ -203,7 +179,7 @@ func decodeNewTask(r *fieldReader) (t NewTask) {
 }
 
 // decodeNewTaskRest reads the field, one of the rarer ones.
-func decodeNewTaskRest(r *fieldReader, t *NewTask) {
+func decodeNewTaskRest(r *Reader, t *NewTask) {
 	switch r.Num {
 	case 8:
 		t.RunAt = r.Int64()
@@ -216,7 +192,7 @@ func decodeNewTaskRest(r *fieldReader, t *NewTask) {
 	case 12:
 		t.RetentionMS = r.Sint64()
 	case 13:
-		t.Labels = r.label(t.Labels)
+		t.Labels = r.AddLabel(t.Labels)
 	case 14:
 		t.Group = r.Text()
 	case 15:
@@ -236,34 +212,12 @@ func decodeNewTaskRest(r *fieldReader, t *NewTask) {
 	}
 }
 
-// backoff reads the field, a message Backoff.
-func (r *fieldReader) backoff() *Backoff {
-	in := fieldsOf(r.Single())
-	v := &Backoff{}
-	for in.Next() {
-		switch in.Num {
-		case 1:
-			v.InitialMS = in.Int64()
-		case 2:
-			v.MaxMS = in.Int64()
-		case 3:
-			v.Factor = in.Int64()
-		case 4:
-			v.Jitter = in.Int64()
-		default:
-			in.Unknown()
-		}
-	}
-	r.Within(in.Err)
-	return v
-}
-
-// label reads the field, one element of repeated Label, and appends it.
-func (r *fieldReader) label(labels []Label) []Label {
+// AddLabel reads the field, one element of repeated Label, and appends it.
+func (r *Reader) AddLabel(labels []Label) []Label {
 	if labels == nil {
 		labels = make([]Label, 0, r.Run())
 	}
-	in := fieldsOf(r.Raw())
+	in := ReaderOf(r.Raw())
 	var l Label
 	for in.Next() {
 		switch in.Num {
@@ -313,8 +267,8 @@ func appendPlaces(b []byte, num protowire.Number, places []uint16) []byte {
 
 // newParent reads the field, a message NewParent. What the API refuses is
 // refused here, too, as far as Apply relies on it.
-func (r *fieldReader) newParent() *NewParent {
-	in := fieldsOf(r.Single())
+func (r *Reader) newParent() *NewParent {
+	in := ReaderOf(r.Single())
 	v := &NewParent{}
 	for in.Next() {
 		switch in.Num {
@@ -323,7 +277,7 @@ func (r *fieldReader) newParent() *NewParent {
 				v.Steps = make([]NewStep, 0, min(in.Run(), StepsMax))
 			}
 			in.Bound(len(v.Steps), StepsMax)
-			one := fieldsOf(in.Raw())
+			one := ReaderOf(in.Raw())
 			v.Steps = append(v.Steps, decodeNewStep(&one))
 			in.Within(one.Err)
 		case 2:
@@ -347,7 +301,7 @@ func (r *fieldReader) newParent() *NewParent {
 	return v
 }
 
-func decodeNewStep(r *fieldReader) (s NewStep) {
+func decodeNewStep(r *Reader) (s NewStep) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
@@ -355,7 +309,7 @@ func decodeNewStep(r *fieldReader) (s NewStep) {
 		case 2:
 			s.DependsOn = r.place(s.DependsOn)
 		case 3:
-			in := fieldsOf(r.Single())
+			in := ReaderOf(r.Single())
 			in.plain = true
 			s.Task = decodeNewTask(&in)
 			r.Within(in.Err)
@@ -367,7 +321,7 @@ func decodeNewStep(r *fieldReader) (s NewStep) {
 }
 
 // place reads the field, one of the ascending places in a plan, and appends it.
-func (r *fieldReader) place(places []uint16) []uint16 {
+func (r *Reader) place(places []uint16) []uint16 {
 	v := r.IDElement()
 	switch n := len(places); {
 	case v >= StepsMax:
@@ -380,7 +334,7 @@ func (r *fieldReader) place(places []uint16) []uint16 {
 
 // checkPlaces fails if the step at place, of n, depends on itself or on one that
 // is not there.
-func (r *fieldReader) checkPlaces(dependsOn []uint16, place, n int) {
+func (r *Reader) checkPlaces(dependsOn []uint16, place, n int) {
 	for _, on := range dependsOn {
 		if int(on) >= n || int(on) == place {
 			r.Fail("a step depends on one that is not there, or on itself")

@@ -1,4 +1,4 @@
-package fsm
+package record
 
 // Status is where a task is in its life.
 type Status uint8
@@ -41,9 +41,9 @@ func (s Status) Ended() bool { return s >= StatusCompleted }
 
 // What Apply falls back on where the server's defaults are not set; part of the feature level.
 const (
-	defaultMaxAttempts = 3
-	defaultLeaseMS     = 30_000
-	attemptsLogMax     = 20 // claims that a task remembers
+	DefaultMaxAttempts = 3
+	DefaultLeaseMS     = 30_000
+	AttemptsLogMax     = 20 // claims that a task remembers
 )
 
 // Task is one task. Every field is saved. Times ending in At are milliseconds
@@ -137,8 +137,8 @@ type FollowUp struct {
 // ClaimRef is one claim.
 type ClaimRef struct{ TaskID, Token uint64 }
 
-// options returns the task's options, the defaults if it has none.
-func (t *Task) options() *Options {
+// Opts returns the task's options, the defaults if it has none.
+func (t *Task) Opts() *Options {
 	if t.Options == nil {
 		return &noOptions
 	}
@@ -180,4 +180,46 @@ type Attempt struct {
 	EndedAt   int64 // 0 = it has not ended
 	Outcome   Outcome
 	Error     string
+}
+
+// SetOptions gives the task those options: none if all are at their defaults.
+func (t *Task) SetOptions(o Options) {
+	if o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive &&
+		!o.KeyOfType && o.Traceparent == "" && o.Parent == nil && o.Step == nil {
+		t.Options = nil
+		return
+	}
+	kept := o // not o itself, which would be on the heap for those above, too
+	t.Options = &kept
+}
+
+// GroupOf returns the group that the task is held back by as long as it has
+// not ended, "" if none. A blocked step has no part in it yet.
+func GroupOf(t *Task) string {
+	if t.Options == nil || t.Status.Ended() {
+		return ""
+	}
+	if t.Status == StatusBlocked {
+		return ""
+	}
+	return t.Options.Group
+}
+
+// BytesOfGroup estimates the memory that a group takes beside its tasks.
+func BytesOfGroup(name string) int64 { return groupBytes + int64(len(name)) }
+
+// EndedByClaim reports whether the task ended with its last claim: it did not
+// if it was cancelled, or expired, while it was waiting.
+func EndedByClaim(t *Task) bool {
+	return t.Status.Ended() && (t.WorkerID != "" || t.CancelRequested)
+}
+
+// LastEnded returns the newest attempt that has ended, nil if none has.
+func LastEnded(log []Attempt) *Attempt {
+	for i := len(log) - 1; i >= 0; i-- {
+		if log[i].Outcome != OutcomeNone {
+			return &log[i]
+		}
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package fsm
+package record
 
 import (
 	"math"
@@ -22,23 +22,23 @@ type Filter struct {
 	ErrorGroup    errorgroup.ID
 }
 
-// matches reports whether the filter selects the task.
-func (q *Filter) matches(t *Task) bool {
+// Matches reports whether the filter selects the task.
+func (q *Filter) Matches(t *Task) bool {
 	return (q.Status == 0 || t.Status == q.Status) &&
 		(q.Type == "" || t.Type == q.Type) &&
 		(q.WorkerID == "" || t.WorkerID == q.WorkerID) &&
 		(q.CreatedAfter == 0 || t.CreatedAt > q.CreatedAfter) &&
 		(q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore) &&
-		(q.Key == "" || t.Key == q.Key && holdsKey(t)) &&
-		(len(q.Labels) == 0 || hasLabels(t.options().Labels, q.Labels)) &&
+		(q.Key == "" || t.Key == q.Key && HoldsKey(t)) &&
+		(len(q.Labels) == 0 || hasLabels(t.Opts().Labels, q.Labels)) &&
 		(q.ParentID == 0 || t.Step() != nil && t.Step().ParentID == q.ParentID) &&
 		(q.ErrorGroup == 0 || t.Status == StatusFailed && errorgroup.Of(t.Type, t.Error) == q.ErrorGroup)
 }
 
-// needs returns the feature level that knows the filter's fields, 0 if every level does.
-func (q *Filter) needs() uint32 {
+// Needs returns the feature level that knows the filter's fields, 0 if every level does.
+func (q *Filter) Needs() uint32 {
 	if q.ErrorGroup != 0 {
-		return levelActs
+		return LevelActs
 	}
 	return 0
 }
@@ -57,28 +57,29 @@ func hasLabels(all, want []Label) bool {
 	return true
 }
 
-// recordFilter is a filter of tasks by their records, as resting tasks are kept: a
+// RecordFilter is a filter of tasks by their records, as resting tasks are kept: a
 // record that does not match is not decoded, and of one that does no more is read
 // than what the filter asks for.
-type recordFilter struct {
+type RecordFilter struct {
 	*Filter
 	last protowire.Number // the last field that it asks for, 0 if none
 }
 
-func newRecordFilter(q *Filter) recordFilter {
-	f := recordFilter{Filter: q}
+// NewRecordFilter returns the filter of records that selects what q does.
+func NewRecordFilter(q *Filter) RecordFilter {
+	f := RecordFilter{Filter: q}
 	for _, asks := range [...]struct {
 		num protowire.Number
 		yes bool
 	}{
-		{recordOfType, q.Type != "" || q.ErrorGroup != 0},
-		{recordOfKey, q.Key != ""},
-		{recordOfStatus, q.Status != 0 || q.ErrorGroup != 0},
-		{recordOfWorker, q.WorkerID != ""},
-		{recordOfCreated, q.CreatedAfter != 0 || q.CreatedBefore != 0},
-		{recordOfError, q.ErrorGroup != 0},
-		{recordOfLabel, len(q.Labels) > 0},
-		{recordOfUnique, q.Key != ""},
+		{FieldType, q.Type != "" || q.ErrorGroup != 0},
+		{FieldKey, q.Key != ""},
+		{FieldStatus, q.Status != 0 || q.ErrorGroup != 0},
+		{FieldWorker, q.WorkerID != ""},
+		{FieldCreated, q.CreatedAfter != 0 || q.CreatedBefore != 0},
+		{FieldError, q.ErrorGroup != 0},
+		{FieldLabel, len(q.Labels) > 0},
+		{FieldUnique, q.Key != ""},
 	} {
 		if asks.yes {
 			f.last = asks.num
@@ -87,8 +88,8 @@ func newRecordFilter(q *Filter) recordFilter {
 	return f
 }
 
-// matches is Filter.matches of a resting task. It is no step.
-func (f *recordFilter) matches(record []byte) bool {
+// Matches is Filter.matches of a resting task. It is no step.
+func (f *RecordFilter) Matches(record []byte) bool {
 	var (
 		status  Status
 		created int64
@@ -99,31 +100,31 @@ func (f *recordFilter) matches(record []byte) bool {
 		failure []byte
 		labels  = f.Labels // those that were not found yet
 	)
-	for r := (recordReader{rest: record}); r.nextUntil(f.last); {
-		switch r.num {
-		case recordOfType:
-			if name = r.text; f.Type != "" && string(name) != f.Type {
+	for r := (Scanner{Rest: record}); r.NextUntil(f.last); {
+		switch r.Num {
+		case FieldType:
+			if name = r.Text; f.Type != "" && string(name) != f.Type {
 				return false
 			}
-		case recordOfKey:
-			key = r.text
-		case recordOfStatus:
+		case FieldKey:
+			key = r.Text
+		case FieldStatus:
 			status = Status(r.value)
 			if f.Status != 0 && status != f.Status || f.ErrorGroup != 0 && status != StatusFailed {
 				return false
 			}
-		case recordOfWorker:
-			worker = r.text
-		case recordOfCreated:
+		case FieldWorker:
+			worker = r.Text
+		case FieldCreated:
 			created = int64(r.value)
-		case recordOfError:
-			failure = r.text
-		case recordOfLabel:
-			label, value := readLabel(r.text)
+		case FieldError:
+			failure = r.Text
+		case FieldLabel:
+			label, value := readLabel(r.Text)
 			for len(labels) > 0 && string(label) == labels[0].Name && string(value) == labels[0].Value {
 				labels = labels[1:]
 			}
-		case recordOfUnique:
+		case FieldUnique:
 			unique = true
 		}
 	}
@@ -137,29 +138,31 @@ func (f *recordFilter) matches(record []byte) bool {
 
 // readLabel reads the message of a label. The name and the value are parts of it.
 func readLabel(message []byte) (name, value []byte) {
-	for r := (recordReader{rest: message}); r.nextUntil(2); {
-		if r.num == 1 {
-			name = r.text
+	for r := (Scanner{Rest: message}); r.NextUntil(2); {
+		if r.Num == 1 {
+			name = r.Text
 		} else {
-			value = r.text
+			value = r.Text
 		}
 	}
 	return name, value
 }
 
-func appendFilter(b []byte, f *Filter) []byte {
+// AppendFilter appends the fields of the filter.
+func AppendFilter(b []byte, f *Filter) []byte {
 	b = wire.PutUint(b, 1, uint64(f.Status))
 	b = wire.PutString(b, 2, f.Type)
 	b = wire.PutString(b, 3, f.WorkerID)
 	b = wire.PutString(b, 4, f.Key)
 	b = wire.PutID(b, 5, f.ParentID)
-	b = appendLabels(b, 6, f.Labels)
+	b = AppendLabels(b, 6, f.Labels)
 	b = wire.PutInt(b, 7, f.CreatedAfter)
 	b = wire.PutInt(b, 8, f.CreatedBefore)
 	return wire.PutUint(b, 9, uint64(f.ErrorGroup))
 }
 
-func decodeFilter(r *fieldReader) (f Filter) {
+// DecodeFilter reads what AppendFilter writes.
+func DecodeFilter(r *Reader) (f Filter) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
@@ -173,7 +176,7 @@ func decodeFilter(r *fieldReader) (f Filter) {
 		case 5:
 			f.ParentID = r.ID()
 		case 6:
-			f.Labels = r.label(f.Labels)
+			f.Labels = r.AddLabel(f.Labels)
 		case 7:
 			f.CreatedAfter = r.Int64()
 		case 8:

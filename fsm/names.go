@@ -1,0 +1,98 @@
+package fsm
+
+import "github.com/claimq/claimq/fsm/record"
+
+// Task and the names below are what others know of records: they import no room of package
+// fsm, so what is not named here is the state machine's own.
+type (
+	Task                = record.Task
+	Options             = record.Options
+	Label               = record.Label
+	Backoff             = record.Backoff
+	Attempt             = record.Attempt
+	Outcome             = record.Outcome
+	Then                = record.Then
+	FollowUp            = record.FollowUp
+	ClaimRef            = record.ClaimRef
+	Parent              = record.Parent
+	Step                = record.Step
+	Plan                = record.Plan
+	PlannedStep         = record.PlannedStep
+	Finalization        = record.Finalization
+	FinalizationAttempt = record.FinalizationAttempt
+	FinalizationOutcome = record.FinalizationOutcome
+	FinalizationState   = record.FinalizationState
+	NewTask             = record.NewTask
+	NewParent           = record.NewParent
+	NewStep             = record.NewStep
+	Filter              = record.Filter
+	Schedule            = record.Schedule
+	ScheduleView        = record.ScheduleView
+	TypeFields          = record.TypeFields
+	TypeSettings        = record.TypeSettings
+	Defaults            = record.Defaults
+	NodeRecord          = record.NodeRecord
+	JoinToken           = record.JoinToken
+	Stamp               = record.Stamp
+	Status              = record.Status
+)
+
+// The statuses of a task.
+const (
+	StatusPending   = record.StatusPending
+	StatusScheduled = record.StatusScheduled
+	StatusBlocked   = record.StatusBlocked
+	StatusClaimed   = record.StatusClaimed
+	StatusRunning   = record.StatusRunning
+	StatusCompleted = record.StatusCompleted
+	StatusFailed    = record.StatusFailed
+	StatusCancelled = record.StatusCancelled
+)
+
+// The outcomes of a claim of a finalization, and that of a claim that has not ended.
+const (
+	FinalizationClaimed        = record.FinalizationClaimed
+	FinalizationExtended       = record.FinalizationExtended
+	FinalizationAlreadyClaimed = record.FinalizationAlreadyClaimed
+	FinalizationAlreadyDone    = record.FinalizationAlreadyDone
+	FinalizationNotReady       = record.FinalizationNotReady
+	FinalizationNotFound       = record.FinalizationNotFound
+	OutcomeNone                = record.OutcomeNone
+)
+
+// The settings of a task type.
+const (
+	TypePaused      = record.TypePaused
+	TypeMaxClaimed  = record.TypeMaxClaimed
+	TypeRateLimit   = record.TypeRateLimit
+	TypeLease       = record.TypeLease
+	TypeMaxAttempts = record.TypeMaxAttempts
+	TypeBackoff     = record.TypeBackoff
+	TypeRetention   = record.TypeRetention
+)
+
+// Bounds and special values of what is submitted.
+const (
+	FeatureLevel     = record.FeatureLevel
+	StepsMax         = record.StepsMax
+	DefaultAttempts  = record.DefaultAttempts
+	KeepForever      = record.KeepForever
+	KeepNone         = record.KeepNone
+	JoinTokenUsesMax = record.JoinTokenUsesMax
+	JoinTokenLifeMax = record.JoinTokenLifeMax
+)
+
+// ParseStatus is the inverse of Status.String. ok is false for any other name.
+func ParseStatus(name string) (s Status, ok bool) { return record.ParseStatus(name) }
+
+// CountTasks returns how many tasks a submit of these adds at most, steps counted.
+func CountTasks(tasks []NewTask) int { return record.CountTasks(tasks) }
+
+// DefaultsOf returns those of the settings that the server has, too.
+func DefaultsOf(s *TypeSettings) Defaults { return record.DefaultsOf(s) }
+
+// FindCycle returns the places of steps that depend on each other in a circle, nil if
+// none do: see record.FindCycle.
+func FindCycle(n int, dependsOn func(place uint16) []uint16) []uint16 {
+	return record.FindCycle(n, dependsOn)
+}

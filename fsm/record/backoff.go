@@ -1,0 +1,103 @@
+package record
+
+import (
+	"math/bits"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/wire"
+)
+
+// Backoff says how long a task waits after its attempt failed or expired:
+// min(MaxMS, InitialMS * factor^(attempts-1)), less a share of up to jitter.
+// Factor and Jitter are in millionths: floating point is not the same on every
+// machine. A *Backoff is never changed.
+type Backoff struct {
+	InitialMS int64 // 1 or more
+	MaxMS     int64 // InitialMS or more
+	Factor    int64 // 1,000,000 or more
+	Jitter    int64 // 0 to 1,000,000
+}
+
+// appendBackoff appends the field num, a message; nothing if v is nil.
+func appendBackoff(b []byte, num protowire.Number, v *Backoff) []byte {
+	if v == nil {
+		return b
+	}
+	mark := len(b)
+	b, start := wire.BeginMessage(b, num)
+	b = wire.PutInt(b, 1, v.InitialMS)
+	b = wire.PutInt(b, 2, v.MaxMS)
+	b = wire.PutInt(b, 3, v.Factor)
+	return wire.EndOptional(wire.PutInt(b, 4, v.Jitter), mark, start)
+}
+
+// backoff reads the field, a message Backoff.
+func (r *Reader) backoff() *Backoff {
+	in := ReaderOf(r.Single())
+	v := &Backoff{}
+	for in.Next() {
+		switch in.Num {
+		case 1:
+			v.InitialMS = in.Int64()
+		case 2:
+			v.MaxMS = in.Int64()
+		case 3:
+			v.Factor = in.Int64()
+		case 4:
+			v.Jitter = in.Int64()
+		default:
+			in.Unknown()
+		}
+	}
+	r.Within(in.Err)
+	return v
+}
+
+// Million is one, in the units of factors, jitters and rates.
+const Million = 1_000_000
+
+// backoffStepsMax bounds how often a delay is multiplied: a factor close to 1
+// takes many attempts to reach its maximum, and no command may take long.
+const backoffStepsMax = 10_000
+
+// Delay returns how long the task waits before its next attempt, in
+// milliseconds. The jitter is a hash of the task and its attempt: the same on
+// every node, another one for every attempt.
+func (b *Backoff) Delay(taskID uint64, attempts int32) int64 {
+	d := b.grown(attempts)
+	high, low := bits.Mul64(uint64(d), uint64(min(max(b.Jitter, 0), Million)))
+	most, _ := bits.Div64(high, low, Million)
+	// A share of [0, most], from the hash as a fraction of 2^64.
+	share, _ := bits.Mul64(most+1, jitterOf(taskID, attempts))
+	return d - int64(share)
+}
+
+// grown returns min(MaxMS, InitialMS * factor^(attempts-1)), rounded down. In
+// between it has 64 bits of fraction, so that a small delay grows as it should.
+func (b *Backoff) grown(attempts int32) int64 {
+	if b.InitialMS == 0 || b.InitialMS >= b.MaxMS || b.Factor <= Million {
+		return min(b.InitialMS, b.MaxMS)
+	}
+	whole, fraction, factor := uint64(b.InitialMS), uint64(0), uint64(b.Factor)
+	for range min(attempts-1, backoffStepsMax) {
+		high, low := bits.Mul64(whole, factor)
+		carry, rest := bits.Mul64(fraction, factor)
+		low, over := bits.Add64(low, carry, 0)
+		if high += over; high >= Million {
+			return b.MaxMS
+		}
+		whole, carry = bits.Div64(high, low, Million)
+		fraction, _ = bits.Div64(carry, rest, Million)
+		if whole >= uint64(b.MaxMS) {
+			return b.MaxMS
+		}
+	}
+	return int64(whole)
+}
+
+// jitterOf returns the hash from which the jitter of an attempt is drawn. It
+// never changes: what it gives is in the state.
+func jitterOf(taskID uint64, attempts int32) uint64 {
+	return uint64(HashStart.Number(taskID).Number(uint64(attempts)).Mixed())
+}

@@ -1,0 +1,41 @@
+package record
+
+import "google.golang.org/protobuf/encoding/protowire"
+
+// Defaults are what tasks get that neither say it themselves nor have it from their type,
+// as in TypeSettings.
+type Defaults struct {
+	LeaseMS     int64
+	LimitSet    bool
+	MaxAttempts int32
+	Backoff     *Backoff
+	RetentionMS int64
+}
+
+// DefaultsOf returns those of the settings that the server has, too.
+func DefaultsOf(s *TypeSettings) Defaults {
+	return Defaults{LeaseMS: s.LeaseMS, LimitSet: s.LimitSet, MaxAttempts: s.MaxAttempts, Backoff: s.Backoff, RetentionMS: s.RetentionMS}
+}
+
+// Settings is the inverse of DefaultsOf.
+func (d *Defaults) Settings() TypeSettings {
+	return TypeSettings{LeaseMS: d.LeaseMS, LimitSet: d.LimitSet, MaxAttempts: d.MaxAttempts, Backoff: d.Backoff, RetentionMS: d.RetentionMS}
+}
+
+// Append appends the field num, a message TypeSettings.
+func (d *Defaults) Append(b []byte, num protowire.Number) []byte {
+	s := d.Settings()
+	return AppendTypeSettings(b, num, &s)
+}
+
+// Defaults reads the field, a message TypeSettings without pause and limits.
+func (r *Reader) Defaults() Defaults {
+	in := ReaderOf(r.Single())
+	s := DecodeTypeSettings(&in)
+	d := DefaultsOf(&s)
+	if in.Err == nil && s != d.Settings() {
+		in.Fail("a pause or a limit is no default")
+	}
+	r.Within(in.Err)
+	return d
+}

@@ -1,0 +1,22 @@
+package record
+
+// LevelLife is the feature level of schedules, retention, limits, groups and
+// batches of tasks: below it Apply does nothing of that.
+const LevelLife = 2
+
+// LevelSight is the feature level of the trail, schedules of their own and
+// actions on many tasks: below it Apply keeps no trail.
+const LevelSight = 3
+
+// LevelSteps is the feature level of parents with steps and of their
+// finalization.
+const LevelSteps = 4
+
+// LevelActs is the feature level at which the trail tells of operators' acts that
+// Change nothing in the state, and who did what, and at which a restore goes through
+// the log, and that of join tokens and the page's secret.
+const LevelActs = 5
+
+// FeatureLevel is the highest feature level that this binary knows. A new
+// command type, or a field that changes what Apply does, raises it.
+const FeatureLevel uint32 = 5

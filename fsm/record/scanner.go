@@ -1,0 +1,66 @@
+package record
+
+import (
+	"encoding/binary"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// The fields of a task's record that are read without the others.
+const (
+	FieldType    protowire.Number = 2
+	FieldKey     protowire.Number = 8
+	FieldStatus  protowire.Number = 10
+	FieldWorker  protowire.Number = 11
+	FieldCreated protowire.Number = 17
+	FieldError   protowire.Number = 22
+	FieldLabel   protowire.Number = 31
+	FieldUnique  protowire.Number = 33
+)
+
+// Scanner walks the fields of a record that this machine wrote itself, to look
+// at some of them. Nothing is checked as in wire.Reader: what it does not
+// understand ends the walk.
+type Scanner struct {
+	Rest  []byte
+	Num   protowire.Number // of the current field
+	value uint64           // of a number
+	Text  []byte           // of a field with a length, a part of the record
+}
+
+// NextUntil moves on to the next field, if there is one up to the last. Fields
+// come in ascending order.
+func (r *Scanner) NextUntil(last protowire.Number) bool {
+	if r.Num > last || len(r.Rest) == 0 {
+		return false
+	}
+	tag, ok := r.varint()
+	num, typ := protowire.DecodeTag(tag)
+	if !ok || num > last {
+		return false
+	}
+	if r.Num, r.value, ok = num, 0, false; typ == protowire.VarintType || typ == protowire.BytesType {
+		r.value, ok = r.varint()
+	}
+	if typ == protowire.BytesType {
+		if r.value > uint64(len(r.Rest)) {
+			return false
+		}
+		r.Text, r.Rest = r.Rest[:r.value:r.value], r.Rest[r.value:]
+	}
+	return ok
+}
+
+// varint reads a varint, mostly of one byte.
+func (r *Scanner) varint() (v uint64, ok bool) {
+	if len(r.Rest) > 0 && r.Rest[0] < 0x80 {
+		v, r.Rest = uint64(r.Rest[0]), r.Rest[1:]
+		return v, true
+	}
+	v, n := binary.Uvarint(r.Rest)
+	if n <= 0 {
+		return 0, false
+	}
+	r.Rest = r.Rest[n:]
+	return v, true
+}

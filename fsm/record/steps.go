@@ -1,0 +1,61 @@
+package record
+
+// Parent is what a task with steps has beside. It is never changed in place.
+type Parent struct {
+	Plan         *Plan
+	Finalization *Finalization // nil until the first claim of it
+}
+
+// Step is a task's place among the steps of its parent. It is never changed.
+type Step struct {
+	ParentID uint64
+	Plan     *Plan // the parent's
+}
+
+// Parent returns what the task has as a parent, nil if it has no steps.
+func (t *Task) Parent() *Parent { return t.Opts().Parent }
+
+// Step returns the task's place among its parent's steps, nil if it has no
+// parent.
+func (t *Task) Step() *Step { return t.Opts().Step }
+
+// StepPlace returns the place in its parent's plan of a task that is a step.
+func (t *Task) StepPlace() int { return int(t.ID - t.Options.Step.ParentID - 1) }
+
+// Family returns the id of the task that has the steps of which this is one, or
+// that it has itself, and how many these are; of any other task its own id, and 0.
+func (t *Task) Family() (parentID uint64, steps int) {
+	id, plan := ParentOf(t)
+	if plan == nil {
+		return t.ID, 0
+	}
+	return id, len(plan.Steps)
+}
+
+// ParentOf returns the id of the task's parent, or its own if it is one, and
+// their plan; nil if it is neither a parent nor a step.
+func ParentOf(t *Task) (id uint64, plan *Plan) {
+	o := t.Opts()
+	switch {
+	case o.Step != nil:
+		return o.Step.ParentID, o.Step.Plan
+	case o.Parent != nil:
+		return t.ID, o.Parent.Plan
+	}
+	return 0, nil
+}
+
+// bytesOfSteps estimates what parents take beside.
+func bytesOfSteps(o *Options) int {
+	if o.Parent == nil {
+		return 0
+	}
+	n := parentBytes + o.Parent.Plan.Bytes
+	if f := o.Parent.Finalization; f != nil {
+		n += finalizationBytes + len(f.ProcessorID)
+		for i := range f.Attempts {
+			n += attemptedBytes + len(f.Attempts[i].ProcessorID) + len(f.Attempts[i].Holder)
+		}
+	}
+	return n
+}

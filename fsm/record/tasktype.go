@@ -1,0 +1,139 @@
+package record
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/wire"
+)
+
+// The fields. The numbers are in the log and never change.
+const (
+	TypePaused TypeFields = 1 << iota
+	TypeMaxClaimed
+	TypeRateLimit
+	TypeLease
+	TypeMaxAttempts
+	TypeBackoff
+	TypeRetention
+	TypeFieldsAll TypeFields = 1<<iota - 1
+)
+
+// TypeFields is a set of the fields of TypeSettings.
+type TypeFields uint32
+
+// TypeSettings are the settings of a task type. Pause and limits concern claims
+// only: what is claimed goes on.
+type TypeSettings struct {
+	Paused     bool
+	MaxClaimed int32 // claims at a time; 0 = no limit
+	// RateLimit is in millionths of a claim per second; 0 = no limit.
+	RateLimit int64
+	// Defaults of its tasks. What is not set, the server's defaults say.
+	LeaseMS     int64    // 0: not set
+	LimitSet    bool     // MaxAttempts is set
+	MaxAttempts int32    // 0 = no limit
+	Backoff     *Backoff // nil: not set
+	RetentionMS int64    // as in NewTask
+}
+
+// TaskTypesMax bounds how many types have settings: a snapshot copies them
+// while nobody is served.
+const TaskTypesMax = 10_000
+
+// TaskType is what is saved of a task type that has settings.
+type TaskType struct {
+	Name     string
+	Settings TypeSettings
+	// Bucket holds what the rate limit lets be claimed, in billionths of a
+	// claim, as of BucketT by T. Both are 0 without a rate limit.
+	Bucket  int64
+	BucketT int64
+}
+
+// CloneTypes copies the records for a snapshot.
+func CloneTypes(types []*TaskType) []*TaskType {
+	all := make([]TaskType, len(types))
+	copies := make([]*TaskType, len(types))
+	for i, t := range types {
+		all[i] = *t
+		copies[i] = &all[i]
+	}
+	return copies
+}
+
+// Equal reports whether the settings are the same.
+func (s *TypeSettings) Equal(other *TypeSettings) bool {
+	a, b := *s, *other
+	if a.Backoff == nil || b.Backoff == nil {
+		return a == b
+	}
+	same := *a.Backoff == *b.Backoff
+	a.Backoff, b.Backoff = nil, nil
+	return same && a == b
+}
+
+// Change takes over those settings of with that are in set.
+func (s *TypeSettings) Change(set TypeFields, with *TypeSettings) {
+	if set&TypePaused != 0 {
+		s.Paused = with.Paused
+	}
+	if set&TypeMaxClaimed != 0 {
+		s.MaxClaimed = with.MaxClaimed
+	}
+	if set&TypeRateLimit != 0 {
+		s.RateLimit = with.RateLimit
+	}
+	if set&TypeLease != 0 {
+		s.LeaseMS = with.LeaseMS
+	}
+	if set&TypeMaxAttempts != 0 {
+		s.LimitSet, s.MaxAttempts = with.LimitSet, with.MaxAttempts
+	}
+	if set&TypeBackoff != 0 {
+		s.Backoff = with.Backoff
+	}
+	if set&TypeRetention != 0 {
+		s.RetentionMS = with.RetentionMS
+	}
+}
+
+// AppendTypeSettings appends the field num, a message.
+func AppendTypeSettings(b []byte, num protowire.Number, s *TypeSettings) []byte {
+	mark := len(b)
+	b, start := wire.BeginMessage(b, num)
+	b = wire.PutBool(b, 1, s.Paused)
+	b = wire.PutInt(b, 2, int64(s.MaxClaimed))
+	b = wire.PutInt(b, 3, s.RateLimit)
+	b = wire.PutInt(b, 4, s.LeaseMS)
+	b = wire.PutBool(b, 5, s.LimitSet)
+	b = wire.PutInt(b, 6, int64(s.MaxAttempts))
+	b = appendBackoff(b, 7, s.Backoff)
+	return wire.EndOptional(wire.PutSint64(b, 8, s.RetentionMS), mark, start)
+}
+
+// DecodeTypeSettings reads the message.
+func DecodeTypeSettings(r *Reader) (s TypeSettings) {
+	for r.Next() {
+		switch r.Num {
+		case 1:
+			s.Paused = r.Bool()
+		case 2:
+			s.MaxClaimed = r.Int32()
+		case 3:
+			s.RateLimit = r.Int64()
+		case 4:
+			s.LeaseMS = r.Int64()
+		case 5:
+			s.LimitSet = r.Bool()
+		case 6:
+			s.MaxAttempts = r.Int32()
+		case 7:
+			s.Backoff = r.backoff()
+		case 8:
+			s.RetentionMS = r.Sint64()
+		default:
+			r.Unknown()
+		}
+	}
+	return s
+}
