@@ -14,6 +14,7 @@ var (
 	link         = regexp.MustCompile(`\]\(([^):\s]+)\)`) // into the tree: a path, an anchor, or both
 	codeBlock    = regexp.MustCompile("(?ms)^```.*?^```$")
 	titleLine    = regexp.MustCompile(`(?m)^#+ +(.+)$`)
+	ownAnchor    = regexp.MustCompile(`<a id="([^"]+)">`)
 	notInAnchors = regexp.MustCompile(`[^\pL\pN _-]`)
 )
 
@@ -22,6 +23,7 @@ var (
 func TestPages_links(t *testing.T) {
 	t.Parallel()
 	pages, links := 0, 0
+	anchors := map[string]map[string]bool{} // of the pages that links with an anchor lead to
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -42,8 +44,13 @@ func TestPages_links(t *testing.T) {
 			}
 			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s: %s leads nowhere", path, m[1])
-			} else if anchor != "" && filepath.Ext(to) == ".md" && !hasAnchor(withoutCode(t, to), anchor) {
-				t.Errorf("%s: %s names no anchor", path, m[1])
+			} else if anchor != "" && filepath.Ext(to) == ".md" {
+				if anchors[to] == nil {
+					anchors[to] = anchorsOf(withoutCode(t, to))
+				}
+				if !anchors[to][anchor] {
+					t.Errorf("%s: %s names no anchor", path, m[1])
+				}
 			}
 		}
 		return nil
@@ -92,17 +99,16 @@ func withoutCode(t *testing.T, path string) string {
 	return codeBlock.ReplaceAllString(string(text), "")
 }
 
-// hasAnchor reports whether a page has an anchor: one that it sets itself, or a
-// heading's, as GitHub makes it.
-func hasAnchor(page, anchor string) bool {
-	if strings.Contains(page, `<a id="`+anchor+`">`) {
-		return true
+// anchorsOf returns the anchors of a page: those that it sets itself, and its
+// headings' as GitHub makes them.
+func anchorsOf(page string) map[string]bool {
+	anchors := map[string]bool{}
+	for _, m := range ownAnchor.FindAllStringSubmatch(page, -1) {
+		anchors[m[1]] = true
 	}
 	for _, m := range titleLine.FindAllStringSubmatch(page, -1) {
 		heading := notInAnchors.ReplaceAllString(strings.ToLower(m[1]), "")
-		if strings.ReplaceAll(heading, " ", "-") == anchor {
-			return true
-		}
+		anchors[strings.ReplaceAll(heading, " ", "-")] = true
 	}
-	return false
+	return anchors
 }
