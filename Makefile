@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test page proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt vuln bench bench-peers bench-fsm bench-scale benchstat fuzz cover clean cluster dist
+.PHONY: help build demo test page proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt vuln bench bench-client bench-peers bench-fsm bench-scale benchstat fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -134,6 +134,9 @@ bench: build ## drive three nodes of this build and print the figures of docs/be
 	$(BIN)/claimq bench --nodes 3 --conns 64
 	$(BIN)/claimq bench --nodes 3 --conns 256
 	$(BIN)/claimq bench --no-raft --conns 256
+
+bench-client: build ## the Go client beside bare connections, on three nodes: make bench-client ROUNDS=3
+	$(GO) run ./bench/client --binary $(BIN)/claimq $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-peers: build ## three nodes beside NATS JetStream, RabbitMQ and beanstalkd, what is installed of them: make bench-peers ROUNDS=5 COUNTS=1,64,256
 	cd bench/peers && $(GO) run . --binary ../../$(BIN)/claimq $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(COUNTS),--counts $(COUNTS))

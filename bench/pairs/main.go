@@ -25,10 +25,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
+	"github.com/claimq/claimq/bench/figures"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -63,8 +63,8 @@ type pairs struct {
 	warmUp        time.Duration // of the tasks, beside what is counted
 }
 
-// figures are those of one round, of the old build and of the new one.
-type figures [2]figure
+// pair is the figures of one round, of the old build and of the new one.
+type pair [2]figure
 
 // figure is of one measurement.
 type figure struct {
@@ -93,7 +93,7 @@ func (p *pairs) run(ctx context.Context, out io.Writer) (err error) {
 			return fmt.Errorf("%s: %w", binary, err)
 		}
 	}
-	var reads, tasks []figures
+	var reads, tasks []pair
 	for round := range p.rounds + 1 {
 		r, err := inTurn(round, func(i int) (figure, error) { return targets[i].reads(p.readTime) })
 		if err != nil {
@@ -113,7 +113,7 @@ func (p *pairs) run(ctx context.Context, out io.Writer) (err error) {
 }
 
 // inTurn measures both; which one first depends on the round.
-func inTurn(round int, measure func(i int) (figure, error)) (r figures, err error) {
+func inTurn(round int, measure func(i int) (figure, error)) (r pair, err error) {
 	for i := range r {
 		i = (i + round) % len(r)
 		if r[i], err = measure(i); err != nil {
@@ -151,28 +151,18 @@ func (p *pairs) tasksOf(ctx context.Context, t *target) (figure, error) {
 }
 
 // say prints two lines of one kind of measurement.
-func say(out io.Writer, what string, all []figures) {
+func say(out io.Writer, what string, all []pair) {
 	sayOne(out, what+"/s", all, func(f figure) float64 { return f.rate })
 	sayOne(out, what+" µs", all, func(f figure) float64 { return f.cpu })
 }
 
-// sayOne prints the line of one of the figures' fields.
-func sayOne(out io.Writer, what string, all []figures, field func(figure) float64) {
+// sayOne prints the line of one of a figure's fields.
+func sayOne(out io.Writer, what string, all []pair, field func(figure) float64) {
 	var of [3][]float64
 	for _, r := range all {
 		before, after := field(r[0]), field(r[1])
 		of[0], of[1], of[2] = append(of[0], before), append(of[1], after), append(of[2], after/before)
 	}
 	fmt.Fprintf(out, "%s  %8.0f before, %8.0f after; ratio %.3f in the median of %d pairs, quartiles %.3f and %.3f\n",
-		what, quantile(of[0], 0.5), quantile(of[1], 0.5), quantile(of[2], 0.5), len(all), quantile(of[2], 0.25), quantile(of[2], 0.75))
-}
-
-// quantile returns the value below which that share of all lies, between two neighbours
-// in proportion.
-func quantile(all []float64, share float64) float64 {
-	sorted := slices.Sorted(slices.Values(all))
-	at := share * float64(len(sorted)-1)
-	low := int(at)
-	high := min(low+1, len(sorted)-1)
-	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
+		what, figures.Median(of[0]), figures.Median(of[1]), figures.Median(of[2]), len(all), figures.Quantile(of[2], 0.25), figures.Quantile(of[2], 0.75))
 }

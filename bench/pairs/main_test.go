@@ -40,18 +40,8 @@ func TestInTurn(t *testing.T) {
 			order += string(rune('0' + i))
 			return figure{rate: float64(i)}, nil
 		})
-		if err != nil || order != want || got != (figures{{rate: 0}, {rate: 1}}) {
+		if err != nil || order != want || got != (pair{{rate: 0}, {rate: 1}}) {
 			t.Errorf("round %d: %s, %v, %v", round, order, got, err)
-		}
-	}
-}
-
-func TestQuantile(t *testing.T) {
-	t.Parallel()
-	all := []float64{4, 1, 3, 2}
-	for share, want := range map[float64]float64{0: 1, 0.25: 1.75, 0.5: 2.5, 1: 4} {
-		if got := quantile(all, share); got != want {
-			t.Errorf("%v: %v, want %v", share, got, want)
 		}
 	}
 }

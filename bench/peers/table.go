@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/claimq/claimq/bench/figures"
 )
 
 // table collects the rates by system.
@@ -39,9 +39,9 @@ func (t *table) print(out io.Writer, missing []string) error {
 				rates = append(rates, r[k])
 				ratios = append(ratios, r[k]/t.rates[t.systems[0].name][round][k])
 			}
-			fmt.Fprintf(&b, " %s", thousands(median(rates)))
+			fmt.Fprintf(&b, " %s", figures.Thousands(figures.Median(rates)))
 			if i > 0 {
-				fmt.Fprintf(&b, " (%.2f)", median(ratios))
+				fmt.Fprintf(&b, " (%.2f)", figures.Median(ratios))
 			}
 			b.WriteString(" |")
 		}
@@ -52,19 +52,4 @@ func (t *table) print(out io.Writer, missing []string) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
-}
-
-// median returns the one in the middle, of two their mean.
-func median(all []float64) float64 {
-	sorted := slices.Sorted(slices.Values(all))
-	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
-}
-
-// thousands writes the number without a fraction, in groups of three digits.
-func thousands(f float64) string {
-	digits := strconv.FormatFloat(f, 'f', 0, 64)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
 }

@@ -31,12 +31,3 @@ Not measured: four: too old
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
 	}
 }
-
-func TestMedian(t *testing.T) {
-	t.Parallel()
-	for want, all := range map[float64][]float64{3: {3}, 2: {3, 1}, 5: {9, 5, 1}} {
-		if got := median(all); got != want {
-			t.Errorf("median of %v: %v, want %v", all, got, want)
-		}
-	}
-}

@@ -1,0 +1,162 @@
+// Command client sets the Go client beside the bare connections of claimq bench:
+//
+//	make bench-client
+//
+// In each round it has `claimq bench` do the same work, with --client and without, each
+// on three new nodes, one after the other; which one is first changes with each round.
+// It prints a table in Markdown: the medians, the median of each round's ratio, and the
+// command, to which --client is added or not.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/claimq/claimq/bench/figures"
+)
+
+func main() {
+	binary := flag.String("binary", "bin/claimq", "claimq")
+	rounds := flag.Int("rounds", 3, "how many pairs of each kind")
+	flag.Parse()
+	if flag.NArg() > 0 || *rounds < 1 {
+		fmt.Fprintln(os.Stderr, "usage: client [--binary BINARY] [--rounds N], N above 0")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *binary, *rounds, works(), os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "client:", err)
+		os.Exit(1)
+	}
+}
+
+// work is a row of the table.
+type work struct {
+	what string
+	args string // of claimq bench, for both
+	// bare, if any, is what the bare connections get in place of args: one lone call has
+	// a mode of its own.
+	bare   string
+	figure func(r report) float64
+	digits int // of its fraction
+}
+
+// report is what claimq bench prints with --output json.
+type report struct {
+	TasksPerSecond float64 `json:"tasks_per_s"`
+	Tasks          float64 `json:"tasks"`
+	LoadCPU        float64 `json:"load_cpu_s"`
+	Calls          []struct {
+		Call string  `json:"call"`
+		P50  float64 `json:"p50_ms"`
+	} `json:"calls"`
+}
+
+// works are all rows.
+func works() []work {
+	rate := func(r report) float64 { return r.TasksPerSecond }
+	cpu := func(r report) float64 { return r.LoadCPU / r.Tasks * 1e6 }
+	return []work{
+		{what: "submit and Worker, 64 goroutines and slots: tasks/s", args: "--conns 64 --tasks 60000", figure: rate},
+		{what: "256", args: "--conns 256 --tasks 100000", figure: rate},
+		{what: "1,000", args: "--conns 1000 --tasks 100000", figure: rate},
+		{what: "the Worker alone on a backlog, 256: tasks/s", args: "--mode drain --conns 256 --tasks 150000", figure: rate},
+		{what: "submit alone, 256: tasks/s", args: "--mode submit --conns 256 --tasks 150000", figure: rate},
+		{what: "one lone submit: p50, ms", args: "--conns 1 --tasks 2000", bare: "--mode latency --tasks 2000", figure: submitP50, digits: 2},
+		{what: "the load's processor time of a task, 256: µs", args: "--conns 256 --tasks 100000", figure: cpu},
+	}
+}
+
+// submitP50 is the median time of a submit, in ms.
+func submitP50(r report) float64 {
+	for _, c := range r.Calls {
+		if c.Call == "submit" {
+			return c.P50
+		}
+	}
+	return 0
+}
+
+// run measures, prints the table to out, and how far it is to progress. Works of the same
+// arguments are measured once.
+func run(ctx context.Context, binary string, rounds int, rows []work, out, progress io.Writer) error {
+	var sides [2][]string // of each row, the arguments with --client, and without
+	for _, w := range rows {
+		bare := w.args
+		if w.bare != "" {
+			bare = w.bare
+		}
+		sides[0], sides[1] = append(sides[0], w.args+" --client"), append(sides[1], bare)
+	}
+	reports := make([]map[string]report, rounds)
+	for round := range reports {
+		reports[round] = map[string]report{}
+		for i := range rows {
+			for k := range sides {
+				args := sides[(k+round)%len(sides)][i]
+				if _, done := reports[round][args]; done {
+					continue
+				}
+				r, err := bench(ctx, binary, args)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(progress, "round %d of %d: claimq bench --nodes 3 %s: %.0f tasks/s\n", round+1, rounds, args, r.TasksPerSecond)
+				reports[round][args] = r
+			}
+		}
+	}
+	var b strings.Builder
+	b.WriteString("| what | Go client | bare connections | ratio | command, with and without `--client` |\n| --- | --- | --- | --- | --- |\n")
+	for i, w := range rows {
+		var with, without, ratios []float64
+		for _, of := range reports {
+			a, b := w.figure(of[sides[0][i]]), w.figure(of[sides[1][i]])
+			with, without, ratios = append(with, a), append(without, b), append(ratios, a/b)
+		}
+		command := "`claimq bench --nodes 3 " + w.args + "`"
+		if w.bare != "" {
+			command += " and `" + w.bare + "`"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %.2f | %s |\n", w.what, w.write(with), w.write(without), figures.Median(ratios), command)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// write writes the median.
+func (w work) write(all []float64) string {
+	if w.digits > 0 {
+		return strconv.FormatFloat(figures.Median(all), 'f', w.digits, 64)
+	}
+	return figures.Thousands(figures.Median(all))
+}
+
+// bench runs claimq bench with the arguments on three nodes of its own.
+func bench(ctx context.Context, binary, args string) (r report, err error) {
+	cmd := exec.CommandContext(ctx, binary, append([]string{"bench", "--nodes", "3", "--output", "json"}, strings.Fields(args)...)...)
+	cmd.Stderr = os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it stops its nodes
+	text, err := cmd.Output()
+	if err != nil {
+		return r, fmt.Errorf("claimq bench %s: %w", args, err)
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, fmt.Errorf("read what claimq bench %s printed: %w", args, err)
+	}
+	if r.TasksPerSecond <= 0 || r.Tasks <= 0 {
+		return r, errors.New("claimq bench " + args + " measured nothing")
+	}
+	return r, nil
+}
