@@ -136,7 +136,7 @@ bench: build ## drive three nodes of this build and print the figures of docs/be
 	$(BIN)/claimq bench --no-raft --conns 256
 
 bench-client: build ## the Go client beside bare connections, on three nodes: make bench-client ROUNDS=3
-	$(GO) run ./bench/client --binary $(BIN)/claimq $(if $(ROUNDS),--rounds $(ROUNDS))
+	$(GO) run ./bench/goclient --binary $(BIN)/claimq $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-peers: build ## three nodes beside NATS JetStream, RabbitMQ and beanstalkd, what is installed of them: make bench-peers ROUNDS=5 COUNTS=1,64,256
 	cd bench/peers && $(GO) run . --binary ../../$(BIN)/claimq $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(COUNTS),--counts $(COUNTS))

@@ -1,4 +1,4 @@
-// Command client sets the Go client beside the bare connections of claimq bench:
+// Command goclient sets the Go client beside the bare connections of claimq bench:
 //
 //	make bench-client
 //
@@ -30,13 +30,13 @@ func main() {
 	rounds := flag.Int("rounds", 3, "how many pairs of each kind")
 	flag.Parse()
 	if flag.NArg() > 0 || *rounds < 1 {
-		fmt.Fprintln(os.Stderr, "usage: client [--binary BINARY] [--rounds N], N above 0")
+		fmt.Fprintln(os.Stderr, "usage: goclient [--binary BINARY] [--rounds N], N above 0")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *binary, *rounds, works(), os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "client:", err)
+		fmt.Fprintln(os.Stderr, "goclient:", err)
 		os.Exit(1)
 	}
 }
