@@ -10,6 +10,7 @@ import (
 	"github.com/claimq/claimq/api/history"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/fsm/latency"
 )
 
 const (
@@ -47,25 +48,32 @@ func (s *Server) showHistory(r *request) {
 				b = append(b, ',')
 			}
 			p := &v.Points[i]
-			b = jsonout.IntOrNull(b, p.Known, c.of(p))
+			value, some := c.of(p)
+			b = jsonout.IntOrNull(b, p.Known && some, value)
 		}
 		b = append(b, ']')
 	}
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// historyColumns are what an answer has of each point.
+// historyColumns are what an answer has of each point; some is false if there was nothing of it.
 var historyColumns = []struct {
 	name string
-	of   func(p *history.Point) int64
+	of   func(p *history.Point) (value int64, some bool)
 }{
-	{"submitted", func(p *history.Point) int64 { return int64(p.Submitted) }},
-	{"completed", func(p *history.Point) int64 { return int64(p.Completed) }},
-	{"failed", func(p *history.Point) int64 { return int64(p.Failed) }},
-	{"pending", func(p *history.Point) int64 { return int64(p.Pending) }},
-	{"claimed", func(p *history.Point) int64 { return int64(p.Claimed) }},
-	{"oldest_pending_age_ms", func(p *history.Point) int64 { return p.OldestPendingAgeMS }},
+	{"submitted", func(p *history.Point) (int64, bool) { return int64(p.Submitted), true }},
+	{"completed", func(p *history.Point) (int64, bool) { return int64(p.Completed), true }},
+	{"failed", func(p *history.Point) (int64, bool) { return int64(p.Failed), true }},
+	{"pending", func(p *history.Point) (int64, bool) { return int64(p.Pending), true }},
+	{"claimed", func(p *history.Point) (int64, bool) { return int64(p.Claimed), true }},
+	{"oldest_pending_age_ms", func(p *history.Point) (int64, bool) { return p.OldestPendingAgeMS, true }},
+	{"waited_p50_ms", func(p *history.Point) (int64, bool) { return msOf(p.Waited.P50) }},
+	{"waited_p99_ms", func(p *history.Point) (int64, bool) { return msOf(p.Waited.P99) }},
+	{"ran_p50_ms", func(p *history.Point) (int64, bool) { return msOf(p.Ran.P50) }},
+	{"ran_p99_ms", func(p *history.Point) (int64, bool) { return msOf(p.Ran.P99) }},
 }
+
+func msOf(b latency.Bucket) (ms int64, some bool) { return b.MS(), b != 0 }
 
 // appendMoment appends a time, null if it is zero.
 func appendMoment(b []byte, t time.Time) []byte {

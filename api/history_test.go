@@ -9,12 +9,13 @@ import (
 
 	"github.com/claimq/claimq/api/history"
 	"github.com/claimq/claimq/api/nodetest"
+	"github.com/claimq/claimq/fsm"
 )
 
 func TestServer_History(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
-	columns := `"submitted":[],"completed":[],"failed":[],"pending":[],"claimed":[],"oldest_pending_age_ms":[]}`
+	columns := `"submitted":[],"completed":[],"failed":[],"pending":[],"claimed":[],"oldest_pending_age_ms":[],"waited_p50_ms":[],"waited_p99_ms":[],"ran_p50_ms":[],"ran_p99_ms":[]}`
 	got := s.call(t, "GET /api/history", "").body
 	if !strings.Contains(got, `"task_type":null,"interval_ms":10000,"since":null,"from":null,"kept":true,`+columns) {
 		t.Errorf("not begun: %s", got)
@@ -29,6 +30,15 @@ func TestServer_History(t *testing.T) {
 			h.Run(ctx)
 		}()
 		synctest.Wait()
+		for _, cmd := range []fsm.Command{
+			fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}},
+			fsm.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: 60_000},
+		} {
+			if _, err := node.Apply(cmd); err != nil {
+				t.Error(err)
+			}
+			node.Advance(1500)
+		}
 		<-time.After(history.Interval)
 		synctest.Wait()
 		cancel()
@@ -36,7 +46,8 @@ func TestServer_History(t *testing.T) {
 		s.history = h
 	})
 	got = s.call(t, "GET /api/history?minutes=1", "").body
-	want := `"since":"2000-01-01T00:00:00.000Z","from":"2000-01-01T00:00:00.000Z","kept":true,"submitted":[0],"completed":[0],"failed":[0],"pending":[0],"claimed":[0],"oldest_pending_age_ms":[0]}`
+	want := `"since":"2000-01-01T00:00:00.000Z","from":"2000-01-01T00:00:00.000Z","kept":true,"submitted":[1],"completed":[0],"failed":[0],"pending":[0],"claimed":[1],"oldest_pending_age_ms":[0],` +
+		`"waited_p50_ms":[1407],"waited_p99_ms":[1407],"ran_p50_ms":[null],"ran_p99_ms":[null]}`
 	if !strings.Contains(got, want) {
 		t.Errorf("got %s\nwant %s", got, want)
 	}

@@ -110,6 +110,7 @@ func (m *Machine) typeOf(name string) *typeState {
 		m.ready.Add(&ts.Contender)
 		m.typesChanged++
 		m.byName.Set(name, ts)
+		m.followType(ts)
 	}
 	return ts
 }

@@ -149,6 +149,13 @@ func (m *Machine) checkCounts() error {
 		if m.types[name] == nil || m.types[name].counts != *counts {
 			return fmt.Errorf("counts of type %q are not %v", name, counts)
 		}
+		ts := m.types[name]
+		if followed, ok := m.followed.Get(name); ok != (ts.latencies != nil) || ok && followed != ts {
+			return fmt.Errorf("latencies of type %q are counted if it is not followed, or not if it is", name)
+		}
+	}
+	if n := m.followed.Len(); n > min(len(types), FollowedMax) {
+		return fmt.Errorf("%d of %d types are followed", n, len(types))
 	}
 	return nil
 }

@@ -190,8 +190,11 @@ func (m *Machine) notClaimable(t *record.Task) Reason {
 // begin begins a claim of the pending task and returns the task. The claim
 // request with that sequence number, if not 0, is told when the claim ends.
 func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint64) *record.Task {
+	since := m.tasks.Edit(id).UpdatedAt
 	t := m.edit(id)
-	if r := m.typeNamed(t.Type).record; r != nil {
+	ts := m.typeNamed(t.Type)
+	m.time(ts, Waited, m.header.Stamp.T-since)
+	if r := ts.record; r != nil {
 		m.noteType(r)
 		r.Spend(m.header.Stamp.T)
 	}
@@ -212,7 +215,7 @@ func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint6
 	t.Log = logBegun(t.Log, record.Attempt{WorkerID: workerID, Token: t.Token, ClaimedAt: t.ClaimedAt})
 	m.edited(t)
 
-	m.claims.Set(t.Token, claimRef{task: id, request: request, place: m.holdings.Hold(&m.typeNamed(t.Type).held, t.WorkerID, t.ID)})
+	m.claims.Set(t.Token, claimRef{task: id, request: request, place: m.holdings.Hold(&ts.held, t.WorkerID, t.ID)})
 	m.begun = append(m.begun, leaseOf(t))
 	m.tellClaim(event.Claimed, t)
 	return t

@@ -77,7 +77,10 @@ type derived struct {
 	rememberedBytes int64                               // what of it is of requests and of removed tasks
 	times
 
-	rates typeRates // of all tasks, those of types that went, too
+	// Of all tasks, those of types that went, too.
+	rates     typeRates
+	latencies Latencies
+	followed  btree.Map[string, *typeState] // types whose latencies are counted
 
 	typesChanged uint64     // how often a type began or was forgotten; never goes back
 	recent       *typeState // of the task that changed last or changes next, nil if unknown; found without its name

@@ -87,35 +87,3 @@ func (m *Machine) count(ts *typeState, kind rateKind) {
 		m.undo.counted = append(m.undo.counted, counted{&ts.rates, kind})
 	}
 }
-
-// Activity is how many tasks were submitted and ended. Submitted, Completed and Failed only grow, but start
-// from 0 when the state was restored, and of a type when it had neither tasks nor settings
-// for a while: they are no part of the state.
-type Activity struct {
-	Submitted, Completed, Failed uint64
-	Pending, Claimed             int64
-	OldestPendingAgeMS           int64 // 0 if nothing is pending
-}
-
-// Activity returns that of all tasks, and calls each with that of every type, sorted by
-// name. The total counts the tasks of types that went, too.
-func (m *Machine) Activity(now record.Stamp, each func(name string, a Activity)) Activity {
-	all := activityOf(&m.rates.ever, &m.counts)
-	m.byName.Scan(func(name string, ts *typeState) bool {
-		a := activityOf(&ts.rates.ever, &ts.counts)
-		if ts.oldest != 0 {
-			a.OldestPendingAgeMS = max(now.T-m.tasks.Get(ts.oldest).CreatedAt, 0)
-			all.OldestPendingAgeMS = max(all.OldestPendingAgeMS, a.OldestPendingAgeMS)
-		}
-		each(name, a)
-		return true
-	})
-	return all
-}
-
-func activityOf(ever *[rateKinds]uint64, counts *[record.StatusCancelled + 1]int64) Activity {
-	return Activity{
-		Submitted: ever[rateSubmitted], Completed: ever[rateCompleted], Failed: ever[rateFailed],
-		Pending: counts[record.StatusPending], Claimed: counts[record.StatusClaimed],
-	}
-}

@@ -26,10 +26,11 @@ type typeState struct {
 	ready  int              // tasks in all queues
 	census index.Census     // the same, by priority
 
-	held   index.Claims // claims
-	rates  typeRates
-	groups map[string]*group // those with tasks that have not ended; nil if there never was one
-	behind btree.Set[uint64] // pending tasks that their group holds back
+	held      index.Claims // claims
+	rates     typeRates
+	latencies *Latencies        // nil if they are not counted
+	groups    map[string]*group // those with tasks that have not ended; nil if there never was one
+	behind    btree.Set[uint64] // pending tasks that their group holds back
 
 	rungs []*index.Rung // its queues in Machine.ladder, by attempts left
 	stale int           // its place in Machine.stale, from 1; 0 = it is not there

@@ -14,6 +14,7 @@ func (m *derived) resetIndexes() {
 	m.counts = [record.StatusCancelled + 1]int64{}
 	m.types = map[string]*typeState{}
 	m.byName = btree.Map[string, *typeState]{}
+	m.followed = btree.Map[string, *typeState]{}
 	m.ready = index.NewLazyTournament()
 	m.ladder, m.stale = index.Ladder{}, nil
 	m.typesChanged++

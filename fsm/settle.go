@@ -243,7 +243,11 @@ func (m *Machine) giveUp(t *record.Task, outcome record.Outcome, failure string)
 func (m *Machine) end(t *record.Task, outcome record.Outcome, failure string, to record.Status) {
 	claim := claimEventOf(0, t)
 	ref, _ := m.claims.Delete(t.Token)
-	m.holdings.LetGo(&m.typeNamed(t.Type).held, ref.place)
+	ts := m.typeNamed(t.Type)
+	m.holdings.LetGo(&ts.held, ref.place)
+	if outcome == record.OutcomeCompleted {
+		m.time(ts, Ran, m.header.Stamp.T-t.ClaimedAt)
+	}
 	if ref.request != 0 {
 		m.claimEnded(ref.request)
 	}

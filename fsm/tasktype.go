@@ -94,6 +94,7 @@ func (m *Machine) dropType(ts *typeState) {
 	m.typesChanged++
 	m.recent = nil
 	m.byName.Delete(ts.name)
+	m.followed.Delete(ts.name)
 	if ts.noted < len(m.noted) && m.noted[ts.noted].Type == ts.name {
 		if m.notedGone == nil {
 			m.notedGone = map[string]int{}

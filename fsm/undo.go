@@ -20,7 +20,8 @@ type undo struct {
 	requests table.Journal[record.Request]
 	gone     table.Journal[record.Gone]
 	types    []formerType
-	counted  []counted    // newest last
+	counted  []counted // newest last
+	timed    []timed
 	dropped  []*typeState // types that were forgotten, the first state of each first
 
 	// What the entry had done for its caller to know.
@@ -76,6 +77,9 @@ func (m *Machine) undoAll() error {
 	for _, c := range u.counted {
 		m.takeBack(c)
 	}
+	for _, t := range u.timed {
+		m.takeBackTime(t)
+	}
 	m.undo = u // for the types that go
 	holders := m.takeOff(tasks, requests, removed)
 	m.undo = nil
@@ -96,6 +100,9 @@ func (m *Machine) undoAll() error {
 	for _, gone := range slices.Backward(u.dropped) {
 		if ts := m.types[gone.name]; ts != nil {
 			ts.rates = gone.rates
+			if ts.latencies != nil && gone.latencies != nil {
+				*ts.latencies = *gone.latencies
+			}
 		}
 	}
 	for _, f := range u.types {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/latency"
 )
 
 const (
@@ -14,9 +15,9 @@ const (
 	// Points is how many are kept: 6 h.
 	Points = int(6 * time.Hour / Interval)
 	// TypesMax is how many types have points of their own at most.
-	TypesMax = 100
+	TypesMax = fsm.FollowedMax
 	// seriesBytes is about what the points of a type take.
-	seriesBytes = Points * 32
+	seriesBytes = Points * 40
 	// readMax is how long a point may wait for the state.
 	readMax = Interval / 2
 )
@@ -27,13 +28,18 @@ type Source interface {
 	Ready() error
 }
 
-// Point is an interval: how many tasks were submitted and ended in it, and what there was at its end.
+// Point is an interval: how many tasks were submitted and ended in it, how long those took that
+// were claimed or completed in it, and what there was at its end.
 type Point struct {
 	Submitted, Completed, Failed uint32
 	Pending, Claimed             uint32
+	Waited, Ran                  Quantiles
 	Known                        bool // false: the node did not look at its end, or not at its beginning
 	OldestPendingAgeMS           int64
 }
+
+// Quantiles are the times that a half, and 99 of 100, did not exceed; none if there were none.
+type Quantiles struct{ P50, P99 latency.Bucket }
 
 // series is the points of a type, or of all tasks.
 type series struct {
@@ -54,7 +60,7 @@ type History struct {
 	looked int64 // the last one at whose end the node looked
 	total  *series
 	byType map[string]*series
-	full   bool // there were types for which there was no room
+	full   bool // when it looked, there were types without points
 }
 
 // New returns an empty history of the node, which takes about so many bytes.
@@ -84,16 +90,14 @@ func (h *History) look(ctx context.Context) {
 	if !begun && h.node.Ready() != nil {
 		return
 	}
-	type one struct {
-		name string
-		fsm.Activity
-	}
 	var all fsm.Activity
-	var types []one
+	var types []typeActivity
+	there := 0
 	ctx, cancel := context.WithTimeout(ctx, readMax)
 	defer cancel()
 	_, err := h.node.ReadStale(ctx, 0, func(m *fsm.Machine, now fsm.Stamp) {
-		all = m.Activity(now, func(name string, a fsm.Activity) { types = append(types, one{name, a}) })
+		all, there = m.Activity(now), m.TypeCount()
+		types = h.typesOf(m, now)
 	})
 	if err != nil {
 		return // a gap tells of it
@@ -108,35 +112,53 @@ func (h *History) look(ctx context.Context) {
 	h.advance(end)
 	follows := begun && h.looked == end-1
 	h.total.add(end, all, follows)
-	wasFull := h.full
-	h.full = false
-	there := make(map[string]bool, len(h.byType))
 	for _, t := range types {
 		s := h.byType[t.name]
 		known := follows
 		if s == nil {
-			if len(h.byType) >= h.types {
-				h.full = true
-				continue
-			}
 			s = newSeries()
 			h.byType[t.name] = s
-			known = follows && !wasFull // else it was there before
+			known = follows && !h.full // else it was there before
 		}
-		s.seen = end
+		if t.there {
+			s.seen = end
+			there--
+		}
+		if end-s.seen >= int64(Points) {
+			delete(h.byType, t.name)
+			continue
+		}
 		s.add(end, t.Activity, known)
-		there[t.name] = true
 	}
-	for name, s := range h.byType {
-		switch {
-		case there[name]:
-		case end-s.seen >= int64(Points):
-			delete(h.byType, name)
-		default:
-			s.add(end, fsm.Activity{}, follows)
+	h.full = there > 0
+	h.looked = end
+}
+
+// typeActivity is the activity of a type, the zero value if it is not there.
+type typeActivity struct {
+	name  string
+	there bool
+	fsm.Activity
+}
+
+// typesOf returns the activity of each type that has points, and of those that get some: as
+// many of the types whose latencies are counted as there is room for. Run alone calls it, and
+// adds types.
+func (h *History) typesOf(m *fsm.Machine, now fsm.Stamp) []typeActivity {
+	types := make([]typeActivity, 0, h.types)
+	look := func(name string) {
+		a, there := m.TypeActivity(name, now)
+		types = append(types, typeActivity{name, there, a})
+	}
+	for name := range h.byType {
+		look(name)
+	}
+	for _, name := range m.FollowedTypes() {
+		if h.byType[name] == nil && len(types) < h.types {
+			look(name)
 		}
 	}
-	h.looked = end
+	return types
 }
 
 func newSeries() *series { return &series{points: make([]Point, Points)} }
@@ -157,8 +179,15 @@ func (s *series) add(n int64, a fsm.Activity, known bool) {
 	s.points[n%int64(Points)] = Point{
 		Submitted: grown(s.last.Submitted, a.Submitted), Completed: grown(s.last.Completed, a.Completed), Failed: grown(s.last.Failed, a.Failed),
 		Pending: uint32(a.Pending), Claimed: uint32(a.Claimed), OldestPendingAgeMS: a.OldestPendingAgeMS, Known: known,
+		Waited: quantiles(&s.last, &a, fsm.Waited), Ran: quantiles(&s.last, &a, fsm.Ran),
 	}
 	s.last = a
+}
+
+// quantiles returns those of what was counted between before and now.
+func quantiles(before, now *fsm.Activity, span fsm.Span) Quantiles {
+	counted := now.Latencies[span].Since(&before.Latencies[span])
+	return Quantiles{P50: counted.Quantile(500), P99: counted.Quantile(990)}
 }
 
 // grown returns by how much a counter grew; one that is smaller has started from 0.

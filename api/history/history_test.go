@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/latency"
 )
 
 // run makes the history of a new node while test runs, under a clock that is not the real one.
@@ -44,8 +45,15 @@ func submit(t *testing.T, node *nodetest.Node, taskTypes ...string) {
 	for _, name := range taskTypes {
 		cmd.Tasks = append(cmd.Tasks, fsm.NewTask{Type: name, Params: []byte("1")})
 	}
-	if p, err := node.Apply(cmd); err != nil || p.Result.Code != "" {
-		t.Fatalf("%+v, %v", p.Result, err)
+	do(t, node, cmd)
+}
+
+func do(t *testing.T, node *nodetest.Node, commands ...fsm.Command) {
+	t.Helper()
+	for _, cmd := range commands {
+		if p, err := node.Apply(cmd); err != nil || p.Result.Code != "" {
+			t.Fatalf("%+v: %+v, %v", cmd, p.Result, err)
+		}
 	}
 }
 
@@ -72,30 +80,34 @@ func TestHistory(t *testing.T) {
 		}
 		node.Advance(1500)
 		submit(t, node, "c")
-		for range 2 {
-			if _, err := node.Apply(fsm.ClaimNext{Types: []string{"a"}, WorkerID: "w", Limit: 1, LeaseMS: 1000}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		do(t, node, fsm.ClaimNext{Types: []string{"a"}, WorkerID: "w", Limit: 1, LeaseMS: 60_000})
+		node.Advance(500)
+		do(t, node, fsm.ClaimNext{Types: []string{"a"}, WorkerID: "w", Limit: 1, LeaseMS: 60_000})
 		pass(1)
-		h.want(t, "", 1, Point{Submitted: 1, Pending: 2, Claimed: 2, OldestPendingAgeMS: 1500, Known: true})
-		h.want(t, "c", 6, Point{}, Point{Submitted: 1, Pending: 1, Known: true})
+		waited := Quantiles{P50: latency.Of(1500), P99: latency.Of(2000)}
+		h.want(t, "", 1, Point{Submitted: 1, Pending: 2, Claimed: 2, OldestPendingAgeMS: 2000, Waited: waited, Known: true})
+		h.want(t, "b", 1, Point{Pending: 1, OldestPendingAgeMS: 2000, Known: true})
+		h.want(t, "c", 6, Point{}, Point{Submitted: 1, Pending: 1, OldestPendingAgeMS: 500, Known: true})
 		if v := h.View("", 1); !v.From.Equal(begun.Add(Interval)) {
 			t.Errorf("from %s, begun %s", v.From, begun)
 		}
 		// A type that went has had nothing since, and what comes again starts from 0.
-		for _, cmd := range []fsm.Command{fsm.Cancel{ID: 4}, fsm.Delete{ID: 4}} {
-			if _, err := node.Apply(cmd); err != nil {
-				t.Fatal(err)
-			}
-		}
+		do(t, node, fsm.Cancel{ID: 4}, fsm.Delete{ID: 4}, fsm.Complete{Hold: fsm.Hold{ID: 1, WorkerID: "w"}})
 		pass(1)
 		h.want(t, "c", 1, Point{Known: true})
+		h.want(t, "a", 1, Point{Completed: 1, Claimed: 1, Ran: Quantiles{P50: latency.Of(500), P99: latency.Of(500)}, Known: true})
+		submit(t, node, "c")
+		pass(1)
+		h.want(t, "c", 1, Point{Submitted: 1, Pending: 1, Known: true})
+		// Also one that came again before the node looked.
+		submit(t, node, "c")
+		pass(1)
+		do(t, node, fsm.Cancel{ID: 5}, fsm.Delete{ID: 5}, fsm.Cancel{ID: 6}, fsm.Delete{ID: 6})
 		submit(t, node, "c")
 		pass(1)
 		h.want(t, "c", 1, Point{Submitted: 1, Pending: 1, Known: true})
 		pass(Points)
-		if v := h.View("", Points+1); len(v.Points) != Points || !v.From.Equal(begun.Add(4*Interval)) {
+		if v := h.View("", Points+1); len(v.Points) != Points || !v.From.Equal(begun.Add(6*Interval)) {
 			t.Errorf("%d points from %s, begun %s", len(v.Points), v.From, begun)
 		}
 	})
@@ -165,4 +177,27 @@ func TestHistory_Room(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A type that waited for room was there before: what it has then is not of one interval.
+func TestHistory_Full(t *testing.T) {
+	t.Parallel()
+	run(t, 2*int64(seriesBytes), func(t *testing.T, h *History, node *nodetest.Node) {
+		submit(t, node, "a")
+		pass(1)
+		submit(t, node, "b", "b")
+		pass(1)
+		do(t, node, fsm.Cancel{ID: 1}, fsm.Delete{ID: 1})
+		pass(Points - 1)
+		if !h.View("a", 1).Kept || h.View("b", 1).Kept {
+			t.Errorf("within 6 h after the one went: %+v, %+v", h.View("a", 1), h.View("b", 1))
+		}
+		pass(2)
+		if h.View("a", 1).Kept {
+			t.Error("a type that went is kept after 6 h")
+		}
+		submit(t, node, "b")
+		pass(1)
+		h.want(t, "b", 3, Point{}, Point{Submitted: 2, Pending: 2}, Point{Submitted: 1, Pending: 3, Known: true})
+	})
 }

@@ -34,11 +34,11 @@ const (
 	answersMax  = 256 << 20
 )
 
-// What the history of counts may take: this part of the memory limit, up to what 100 types
+// What the history may take: this part of the memory limit, up to what 100 types
 // take.
 const (
 	historyPart = 64
-	historyMax  = 8 << 20
+	historyMax  = 9 << 20
 )
 
 // boundAPI gives the API its bounds of requests and connections; tasks may take
