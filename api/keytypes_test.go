@@ -366,7 +366,11 @@ func TestTypes_Together(t *testing.T) {
 	if len(node.Proposed) > 0 {
 		t.Errorf("proposed: %v", node.Proposed)
 	}
-	got := leader.call(t, "POST /api/tasks/actions", `{"action":"cancel","filter":{"task_type":"a"}}`, with("producer"))
+	got := leader.call(t, "POST /api/tasks/actions", `{"action":"cancel","filter":{"task_type":"a"},"dry_run":true}`, with("producer"))
+	if got.body != `{"success":true,"matched":3,"done":0,"can":1,"cannot":{"forbidden":1,"task_completed":1}}` {
+		t.Errorf("a dry run of all tasks of the type: %s", got.body)
+	}
+	got = leader.call(t, "POST /api/tasks/actions", `{"action":"cancel","filter":{"task_type":"a"}}`, with("producer"))
 	if got.body != `{"success":true,"matched":3,"done":1}` {
 		t.Errorf("an action on all tasks of the type: %s", got.body)
 	}

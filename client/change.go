@@ -115,7 +115,7 @@ type Action struct {
 	Filter      Filter
 	All         bool // all tasks, without a Filter
 	AddAttempts int  // with ActionRetry: added to a limited MaxAttempts first
-	DryRun      bool // only count
+	DryRun      bool // only say what could be done
 	// Expect, if not nil, is how many tasks the filter has to select: else nothing
 	// is done, and the error is ErrCountMismatch.
 	Expect *int64
@@ -125,7 +125,15 @@ type Action struct {
 type Acted struct {
 	Matched int64 // tasks that the filter selected
 	Done    int64 // tasks that it was done with; the others refused it
+	// Of a DryRun: with how many it could be done now, and how many it would leave as
+	// they are, by why: the Code of the error with which one of them would be refused,
+	// or NothingToDo.
+	Can    int64
+	Cannot map[string]int64
 }
+
+// NothingToDo is why an Action would leave a task that is as it would make it.
+const NothingToDo = "nothing_to_do"
 
 // Act does something with many tasks, in steps: it is not atomic. A task that the
 // filter selects no more when its step comes is left alone. It goes on until all
@@ -156,6 +164,9 @@ func (c *Client) Act(ctx context.Context, a Action) (Acted, error) {
 			acted.Matched = step.Matched
 		}
 		acted.Done += step.Done
+		if step.Can != nil {
+			acted.Can, acted.Cannot = *step.Can, step.Cannot
+		}
 		if !step.More || step.Done == 0 {
 			return acted, nil
 		}

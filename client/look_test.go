@@ -134,8 +134,8 @@ func TestClient_Act(t *testing.T) {
 	got, err := c.Act(t.Context(), Action{
 		Action: ActionRetry, Filter: Filter{Status: StatusFailed, ParentID: "7", Labels: map[string]string{"a": "b"}}, AddAttempts: 2, Expect: new(int64(5)),
 	})
-	if err != nil || got != (Acted{Matched: 5, Done: 4}) {
-		t.Errorf("got %+v, %v", got, err)
+	if diff := cmp.Diff(Acted{Matched: 5, Done: 4}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	const filter = `"filter":{"status":"failed","parent_id":7,"labels":{"a":"b"}},"add_attempts":2`
 	sent := s.requests()
@@ -144,6 +144,20 @@ func TestClient_Act(t *testing.T) {
 	}
 	if want := `{"action":"retry",` + filter + `}`; len(sent) != 2 || sent[1].body != want {
 		t.Errorf("sent %+v, want the rest without expect", sent)
+	}
+}
+
+// A dry run says what could be done, and why not with the others.
+func TestClient_Act_dryRun(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t, says(200, `{"success":true,"matched":5,"done":0,"can":2,"cannot":{"max_attempts_reached":2,"nothing_to_do":1}}`))
+	got, err := c.Act(t.Context(), Action{Action: ActionRetry, All: true, DryRun: true})
+	want := Acted{Matched: 5, Can: 2, Cannot: map[string]int64{"max_attempts_reached": 2, NothingToDo: 1}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if sent := s.requests(); len(sent) != 1 || sent[0].body != `{"action":"retry","all":true,"dry_run":true}` {
+		t.Errorf("sent %+v", sent)
 	}
 }
 
