@@ -188,10 +188,10 @@ func (r *shift) stop() error {
 	defer r.mu.Unlock()
 	var errs []error
 	if len(r.left) > 0 {
-		errs = append(errs, fmt.Errorf("%d handlers ignored that their contexts ended; they are left behind, and their claims expire: %s", len(r.left), sample(r.left)))
+		errs = append(errs, fmt.Errorf("%s still running, left behind; claims end with their leases: %s", count(len(r.left), "handler"), sample(r.left)))
 	}
 	if len(r.unsettled) > 0 {
-		errs = append(errs, fmt.Errorf("%d tasks could not be settled in time: %s", len(r.unsettled), sample(r.unsettled)))
+		errs = append(errs, fmt.Errorf("%s not settled in time: %s", count(len(r.unsettled), "task"), sample(r.unsettled)))
 	}
 	return errors.Join(errs...)
 }
@@ -208,6 +208,14 @@ func waitIdle(ctx context.Context, idle <-chan struct{}, d time.Duration) bool {
 	case <-ctx.Done():
 	}
 	return false
+}
+
+// count is a number of things, as 1 task or 2 tasks.
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // samplesMax bounds how many tasks an error names.

@@ -145,7 +145,7 @@ func TestWorker_leavesBehind(t *testing.T) {
 		r.stop()
 		start := time.Now()
 		err := r.wait()
-		if err == nil || !strings.Contains(err.Error(), "1 handlers ignored") || !strings.Contains(err.Error(), "task 1 (mail, attempt 1)") {
+		if err == nil || !strings.Contains(err.Error(), "1 handler still running") || !strings.Contains(err.Error(), "task 1 (mail, attempt 1)") {
 			t.Errorf("Run: %v", err)
 		}
 		if took := time.Since(start); took != 11*time.Second {
@@ -234,7 +234,7 @@ func TestWorker_stopsWithoutACluster(t *testing.T) {
 		r.stop()
 		start := time.Now()
 		err := r.wait()
-		if err == nil || !strings.Contains(err.Error(), "1 tasks could not be settled in time: task 1 (mail, attempt 1)") {
+		if err == nil || !strings.Contains(err.Error(), "1 task not settled in time: task 1 (mail, attempt 1)") {
 			t.Errorf("Run: %v", err)
 		}
 		if took := time.Since(start); took > 12*time.Second {
