@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 const (
@@ -128,7 +129,7 @@ func (n *Node) admitBytes(bytes int64) error {
 	}
 	return &fsm.Overload{
 		Bound: fsm.BoundMemory,
-		Text:  fmt.Sprintf("the backup's state takes %d bytes of memory; memory_limit is %d", bytes, limit),
+		Text:  fmt.Sprintf("the backup's state takes %s of memory; memory_limit is %s", bytesize.Text(bytes), bytesize.Text(limit)),
 	}
 }
 

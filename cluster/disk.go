@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/internal/pause"
 )
 
@@ -53,7 +54,7 @@ func (d *diskRoom) full(strained bool) error {
 	}
 	return &fsm.Overload{
 		Bound: fsm.BoundDisk,
-		Text:  fmt.Sprintf("the data folder's disk has %d bytes free, disk_free_min is %d", d.free.Load(), d.mark.Load()),
+		Text:  fmt.Sprintf("the data folder's disk has %s free, less than disk_free_min, %s", bytesize.Text(int64(d.free.Load())), bytesize.Text(int64(d.mark.Load()))),
 	}
 }
 
@@ -72,9 +73,9 @@ func (n *Node) monitorDisk(ctx context.Context) {
 		switch low, changed := n.disk.note(free, size, n.cfg.DiskFreeMin); {
 		case changed && low:
 			n.logger.Warn("the data folder's disk is low: submits are refused while this node leads; free some space, but nothing in the folder",
-				"free_bytes", free, "disk_free_min", n.disk.mark.Load())
+				"free", bytesize.Text(int64(free)), "disk_free_min", bytesize.Text(int64(n.disk.mark.Load())))
 		case changed:
-			n.logger.Info("the data folder's disk has room again", "free_bytes", free, "disk_free_min", n.disk.mark.Load())
+			n.logger.Info("the data folder's disk has room again", "free", bytesize.Text(int64(free)), "disk_free_min", bytesize.Text(int64(n.disk.mark.Load())))
 		}
 	}
 }

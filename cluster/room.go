@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // What may take how much of the memory limit, as parts of it: a fourth, and so on.
@@ -68,7 +69,7 @@ func memoryFull(held replica.Held, limit int64, evicts, strained bool) error {
 	}
 	return &fsm.Overload{
 		Bound: fsm.BoundMemory,
-		Text:  fmt.Sprintf("the tasks take %d bytes of memory, %d without what goes by itself; memory_limit is %d", all, lasting, limit),
+		Text:  fmt.Sprintf("the tasks take %s of memory, %s without what goes by itself; memory_limit is %s", bytesize.Text(all), bytesize.Text(lasting), bytesize.Text(limit)),
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 const (
@@ -72,7 +74,7 @@ func (n *Node) snapshotFits() error {
 	if n.disk.fits(bytes) {
 		return nil
 	}
-	return fmt.Errorf("the data folder's disk has %d bytes free, a snapshot may take %d", n.disk.free.Load(), bytes)
+	return fmt.Errorf("the data folder's disk has %s free, a snapshot may take %s", bytesize.Text(int64(n.disk.free.Load())), bytesize.Text(bytes))
 }
 
 // takeSnapshot takes a snapshot now and compacts the log behind it.

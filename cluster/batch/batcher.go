@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // The bounds of an entry and of the queue before it. They fit together: with
@@ -270,7 +271,7 @@ func (b *Batcher) fullLocked(p *pending) error {
 	}
 	return &fsm.Overload{
 		Bound: fsm.BoundInFlight,
-		Text:  fmt.Sprintf("%d commands of %d bytes wait to be written (limits.in_flight)", b.count-b.waiting, b.bytes),
+		Text:  fmt.Sprintf("%d commands of %s wait to be written (limits.in_flight)", b.count-b.waiting, bytesize.Text(int64(b.bytes))),
 	}
 }
 

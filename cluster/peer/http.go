@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/internal/httplog"
 )
 
@@ -88,7 +89,7 @@ func (p *Port) Call(ctx context.Context, addr, name string, body []byte) ([]byte
 // refusal; with any other error the call may or may not have been answered.
 func (p *Port) Ask(ctx context.Context, addr, name string, body []byte) (answer []byte, by Hello, err error) {
 	if len(body) > callBodyMax {
-		return nil, by, fmt.Errorf("call %s: body of %d bytes is over the bound of %d", name, len(body), callBodyMax)
+		return nil, by, fmt.Errorf("call %s: body of %s is over the bound of %s", name, bytesize.Text(int64(len(body))), bytesize.Text(callBodyMax))
 	}
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
@@ -107,7 +108,7 @@ func (p *Port) Ask(ctx context.Context, addr, name string, body []byte) (answer 
 		return nil, by, fmt.Errorf("call %s: %w", name, err)
 	}
 	if len(resp.Body()) > callBodyMax {
-		return nil, by, fmt.Errorf("call %s: answer of %d bytes is over the bound of %d", name, len(resp.Body()), callBodyMax)
+		return nil, by, fmt.Errorf("call %s: answer of %s is over the bound of %s", name, bytesize.Text(int64(len(resp.Body()))), bytesize.Text(callBodyMax))
 	}
 	if status := resp.StatusCode(); status != fasthttp.StatusOK {
 		return nil, by, &CallError{Addr: addr, Call: name, Status: status, Text: errorText(resp.Body())}
@@ -302,7 +303,7 @@ func (p *Port) handleCall(ctx *fasthttp.RequestCtx, name string) {
 		answerError(ctx, fasthttp.StatusMethodNotAllowed, "method_not_allowed", "calls are POST")
 		return
 	case len(ctx.Request.Body()) > callBodyMax:
-		answerError(ctx, fasthttp.StatusRequestEntityTooLarge, "payload_too_large", "the call's body is over "+strconv.Itoa(callBodyMax)+" bytes")
+		answerError(ctx, fasthttp.StatusRequestEntityTooLarge, "payload_too_large", "the call's body is over "+bytesize.Text(callBodyMax))
 		return
 	}
 	callCtx, cancel := context.WithTimeout(p.ctx, callTimeoutMax)
@@ -317,7 +318,7 @@ func (p *Port) handleCall(ctx *fasthttp.RequestCtx, name string) {
 		return
 	}
 	if len(answer) > callBodyMax {
-		answerError(ctx, fasthttp.StatusInternalServerError, "internal", "the call's answer is over "+strconv.Itoa(callBodyMax)+" bytes")
+		answerError(ctx, fasthttp.StatusInternalServerError, "internal", "the call's answer is over "+bytesize.Text(callBodyMax))
 		return
 	}
 	ctx.SetContentType("application/json")

@@ -298,7 +298,7 @@ func TestPort_Call(t *testing.T) {
 	if _, err := a.Call(t.Context(), b.Addr(), "echo", append(largest, 'x')); err == nil {
 		t.Error("a body over the bound was sent")
 	}
-	for name, want := range map[string]string{"refuse": "not today", "unknown": "no such call: unknown", "big": "over 1048576 bytes"} {
+	for name, want := range map[string]string{"refuse": "not today", "unknown": "no such call: unknown", "big": "over 1.0 MiB"} {
 		_, err := a.Call(t.Context(), b.Addr(), name, nil)
 		var remote *CallError
 		if !errors.As(err, &remote) || remote.Text == "" || !strings.Contains(err.Error(), want) {

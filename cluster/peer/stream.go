@@ -8,6 +8,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // Requests that the leader may hold for long share one connection per follower
@@ -133,7 +135,7 @@ func (f *frameConn) receive() (frame, error) {
 	got := frame{kind: header[0], stream: binary.BigEndian.Uint32(header[1:])}
 	size := binary.BigEndian.Uint32(header[5:])
 	if size > streamRequestMax {
-		return frame{}, fmt.Errorf("%w: %q of %d bytes is over the bound of %d", errStreamFrame, got.kind, size, streamRequestMax)
+		return frame{}, fmt.Errorf("%w: %q of %s is over the bound of %s", errStreamFrame, got.kind, bytesize.Text(int64(size)), bytesize.Text(streamRequestMax))
 	}
 	if size > 0 {
 		got.payload = make([]byte, size)

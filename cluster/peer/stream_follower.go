@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // streamGoneTimeout bounds how long a request whose caller has gone waits for
@@ -238,7 +239,7 @@ func (s *streamClient) take(f frame) error {
 		return nil // nobody waits for it any more
 	}
 	if len(wait.answer)+len(f.payload) > forwardAnswerMax {
-		return fmt.Errorf("%w: an answer over the bound of %d bytes", errStreamFrame, forwardAnswerMax)
+		return fmt.Errorf("%w: an answer over the bound of %s", errStreamFrame, bytesize.Text(forwardAnswerMax))
 	}
 	if wait.answer == nil {
 		wait.answer = f.payload

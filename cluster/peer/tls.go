@@ -9,6 +9,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // The peer port with mutual TLS: what nodes say to each other, the handshake of
@@ -79,7 +81,7 @@ type tlsConn struct {
 const earlyBytesMax = 64 << 10
 
 // errEarlyBytes is returned for what comes beyond it.
-var errEarlyBytes = fmt.Errorf("more than %d bytes came before the dialer has proven who it is", earlyBytesMax)
+var errEarlyBytes = fmt.Errorf("more than %s came before the dialer has proven who it is", bytesize.Text(earlyBytesMax))
 
 // earlyConn is a connection of which so much is read and no more, until that is
 // lifted, and of which one byte may be looked at before it is read.

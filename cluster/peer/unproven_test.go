@@ -227,5 +227,5 @@ func TestPort_unprovenCertificates(t *testing.T) {
 	if answer, err := io.ReadAll(conn); len(answer) > 0 || isTimeout(err) {
 		t.Errorf("answered with %q, %v", answer, err)
 	}
-	waitUntil(t, "the log says why", func() bool { return log.contains("bytes came before the dialer has proven") })
+	waitUntil(t, "the log says why", func() bool { return log.contains("came before the dialer has proven") })
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // smallStatePart: a state that takes less than this part of the room for a restore
@@ -102,7 +103,7 @@ func (r *Replica) makeRoom(source io.ReadCloser) (absent bool, err error) {
 	if bytes <= r.RestoreRoom-old {
 		return false, nil
 	}
-	r.cfg.Logger.Info("there is no memory for two states: the old one is dropped before the snapshot is restored", "old_bytes", old, "new_bytes", bytes)
+	r.cfg.Logger.Info("there is no memory for two states: the old one is dropped before the snapshot is restored", "old", bytesize.Text(old), "new", bytesize.Text(bytes))
 	r.mu.Lock()
 	r.machine = r.machine.Remnant()
 	r.absent.Store(true)

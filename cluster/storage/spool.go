@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/bytesize"
 )
 
 // spoolPattern matches the names of the files that backups are put into.
@@ -68,8 +69,8 @@ func (s *Spool) Room(bytes uint64) error {
 		return err
 	}
 	if mark := FreeMin(s.min, size); free < mark+bytes {
-		return s.full(fmt.Sprintf("the disk of the data folder has %d bytes free, of which %d must stay free: a restore takes three times the backup's size while it runs",
-			free, mark))
+		return s.full(fmt.Sprintf("the disk of the data folder has %s free, of which %s must stay free: a restore takes three times the backup's size while it runs",
+			bytesize.Text(int64(free)), bytesize.Text(int64(mark))))
 	}
 	return nil
 }
