@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,7 @@ type submitOptions struct {
 func NewSubmitCommand(a *term.App) *cobra.Command {
 	var o submitOptions
 	cmd := &cobra.Command{
-		Use:   "submit TYPE [PARAMS | @FILE | -]",
+		Use:   "submit TYPE [PARAMS | @FILE | -] | [TYPE] --file FILE",
 		Short: "Submit a task, one with steps, or a file of tasks",
 		Long: `Submit a task, one with steps, or a file of tasks.
 
@@ -101,6 +102,9 @@ func submitOne(a *term.App, cmd *cobra.Command, o *submitOptions, args []string)
 	switch {
 	case len(args) > 1:
 		if params, err = jsonArgument(a, "PARAMS", args[1]); err != nil {
+			if args[1] == "-" || strings.HasPrefix(args[1], "@") {
+				err = term.UsageErrorf("%w\nTo submit many tasks, one a line: --file FILE; - is standard input.", err)
+			}
 			return err
 		}
 	case steps == nil: // a task with steps may have none

@@ -174,14 +174,14 @@ func (fs *fileSubmit) send(ctx context.Context) error {
 		return nil
 	}
 	first, last := fs.items[0].line, fs.items[len(fs.items)-1].line
-	unknown := fmt.Sprintf("Lines %d to %d may be submitted, those before are. Lines with an idempotency_key can be submitted again.", first, last)
+	unknown := fmt.Sprintf("Of the file, %s may be submitted, those before are. Lines with an idempotency_key can be submitted again.", lines(first, last))
 	var answer wire.Answer
 	r := client.Request{Method: http.MethodPost, Path: "/api/tasks", Body: append(fs.body, "]}"...), Repeatable: !fs.unkeyed}
 	if _, err := fs.s.Call(ctx, r, unknown, &answer); err != nil {
 		return fs.explain(err, first, last)
 	}
 	if len(answer.Results) != len(fs.items) {
-		return fmt.Errorf("lines %d to %d: the answer has %d results for %d tasks", first, last, len(answer.Results), len(fs.items))
+		return fmt.Errorf("%s: the answer has %d results for %d tasks", lines(first, last), len(answer.Results), len(fs.items))
 	}
 	for i, r := range answer.Results {
 		switch {
@@ -205,15 +205,23 @@ func (fs *fileSubmit) refuse(number int, why string) error {
 	return err
 }
 
+// lines names the lines of a file from first to last.
+func lines(first, last int) string {
+	if first == last {
+		return fmt.Sprintf("line %d", first)
+	}
+	return fmt.Sprintf("lines %d to %d", first, last)
+}
+
 // explain says which lines a call was about that did not succeed.
 func (fs *fileSubmit) explain(err error, first, last int) error {
 	var call *term.CallError
 	if !errors.As(err, &call) {
-		return fmt.Errorf("lines %d to %d: %w", first, last, err)
+		return fmt.Errorf("%s: %w", lines(first, last), err)
 	}
-	call.About = fmt.Sprintf("lines %d to %d: ", first, last)
+	call.About = lines(first, last) + ": "
 	if number, ok := fs.lineOf(err); ok {
-		call.About = fmt.Sprintf("lines %d to %d are not submitted because of line %d, those before are: ", first, last, number)
+		call.About = fmt.Sprintf("not submitted because of line %d: %s, those before are: ", number, lines(first, last))
 	}
 	return call
 }

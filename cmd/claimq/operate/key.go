@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -166,9 +167,17 @@ func (k *GeneratedKey) make() error {
 		Addresses: addresses,
 	}})
 	if err != nil {
-		return term.UsageErrorf("%w", err)
+		return term.UsageErrorf("%s", settingOfKey.ReplaceAllStringFunc(err.Error(), flagOf))
 	}
 	return nil
+}
+
+// settingOfKey is how a check of the key names what is wrong with it.
+var settingOfKey = regexp.MustCompile(`the key\.(role|name|task_type|rate|address)[a-z_]*(\[\d+\])?`)
+
+// flagOf is the flag that a setting comes from.
+func flagOf(setting string) string {
+	return "--" + strings.TrimPrefix(settingOfKey.FindStringSubmatch(setting)[1], "task_")
 }
 
 // prefixes are the key's addresses.
