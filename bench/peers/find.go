@@ -38,8 +38,8 @@ type finder struct{ dirs []string }
 
 // programDirs are the folders in which programs are looked for, in this order.
 func programDirs() []string {
-	dirs := filepath.SplitList(os.Getenv("PATH"))
-	return append(dirs, filepath.Join(build.Default.GOPATH, "bin"), "/usr/sbin", "/usr/lib/rabbitmq/bin")
+	dirs := []string{filepath.Join(build.Default.GOPATH, "bin")} // what go install has made is newer than a system's
+	return append(append(dirs, filepath.SplitList(os.Getenv("PATH"))...), "/usr/sbin", "/usr/lib/rabbitmq/bin")
 }
 
 // program returns the path of the program of this name, "" if there is none.

@@ -12,7 +12,7 @@
 // A task that is lost or comes twice ends the run. It prints a table in Markdown of the
 // medians and, in brackets, of the median of each round's ratio to claimq.
 //
-// Programs are looked for on PATH, then in $(go env GOPATH)/bin, /usr/sbin and
+// Programs are looked for in $(go env GOPATH)/bin, on PATH, and in /usr/sbin and
 // /usr/lib/rabbitmq/bin. What is not installed, or cannot sync before it confirms, is
 // named with how to have it: Debian's nats-server, 2.9, is too old for that.
 //

@@ -22,8 +22,8 @@ func newTable(counts []int, systems []installed) *table {
 // add adds the rates of a round.
 func (t *table) add(name string, rates []float64) { t.rates[name] = append(t.rates[name], rates) }
 
-// print prints the table in Markdown, and what is missing in it. The first of the systems
-// is the one that the others are compared with.
+// print prints the table in Markdown, which systems were faster than the first, with which
+// the others are compared, and what is missing.
 func (t *table) print(out io.Writer, missing []string) error {
 	var b strings.Builder
 	b.WriteString("| | version | a confirmation waits for |")
@@ -31,25 +31,39 @@ func (t *table) print(out io.Writer, missing []string) error {
 		fmt.Fprintf(&b, " %d and %d |", n, n)
 	}
 	b.WriteString("\n| --- | --- | --- |" + strings.Repeat(" --- |", len(t.counts)) + "\n")
+	var faster []string
 	for i, s := range t.systems {
 		fmt.Fprintf(&b, "| %s | %s | %s |", s.name, s.release, s.durable)
-		for k := range t.counts {
-			var rates, ratios []float64
-			for round, r := range t.rates[s.name] {
-				rates = append(rates, r[k])
-				ratios = append(ratios, r[k]/t.rates[t.systems[0].name][round][k])
-			}
-			fmt.Fprintf(&b, " %s", figures.Thousands(figures.Median(rates)))
+		for k, n := range t.counts {
+			rate, ratio := t.medians(s.name, k)
+			fmt.Fprintf(&b, " %s", figures.Thousands(rate))
 			if i > 0 {
-				fmt.Fprintf(&b, " (%.2f)", figures.Median(ratios))
+				fmt.Fprintf(&b, " (%.2f)", ratio)
+			}
+			if ratio > 1 {
+				faster = append(faster, fmt.Sprintf("%s at %d and %d", s.name, n, n))
 			}
 			b.WriteString(" |")
 		}
 		b.WriteString("\n")
 	}
+	if len(faster) == 0 {
+		faster = []string{"none"}
+	}
+	fmt.Fprintf(&b, "\nFaster than %s: %s.\n", t.systems[0].name, strings.Join(faster, ", "))
 	for _, what := range missing {
 		fmt.Fprintf(&b, "\nNot measured: %s\n", what)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// medians returns those of the system's rates of the k-th count, and of their ratios to
+// the first system's.
+func (t *table) medians(name string, k int) (rate, ratio float64) {
+	var rates, ratios []float64
+	for round, r := range t.rates[name] {
+		rates, ratios = append(rates, r[k]), append(ratios, r[k]/t.rates[t.systems[0].name][round][k])
+	}
+	return figures.Median(rates), figures.Median(ratios)
 }

@@ -23,11 +23,19 @@ func TestTable(t *testing.T) {
 | one | 1.0 | nothing | 600 | 627,284 |
 | two | 2.0 | a disk | 450 (1.25) | 35,000 (0.77) |
 
+Faster than one: two at 1 and 1.
+
 Not measured: three: not there
 
 Not measured: four: too old
 `
 	if out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
+	}
+	table = newTable([]int{1}, []installed{one})
+	table.add("one", []float64{5})
+	out.Reset()
+	if err := table.print(&out, nil); err != nil || !strings.HasSuffix(out.String(), "| one | 1.0 | nothing | 5 |\n\nFaster than one: none.\n") {
+		t.Errorf("%v, printed\n%s", err, out.String())
 	}
 }
