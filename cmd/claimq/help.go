@@ -22,7 +22,7 @@ var commandGroups = [...]struct {
 	{"Workers", []string{"work", "claim", "complete", "fail", "extend", "release"}},
 	{"Steps", []string{"steps", "finalization", "finalize"}},
 	{"Types and schedules", []string{"type", "types", "defaults", "schedule"}},
-	{"See what goes on", []string{"stats", "workers", "top"}},
+	{"See what goes on", []string{"stats", "history", "workers", "top"}},
 	{"Nodes", []string{"dev", "server", "cluster", "snapshot", "key", "config", "doctor", "health", "bench"}},
 	{"Other", []string{"completion", "man", "version", "help"}},
 }

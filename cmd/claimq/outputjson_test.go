@@ -72,6 +72,7 @@ func TestOutputJSON(t *testing.T) {
 		{path: "stats"},
 		{path: "types"},
 		{path: "failures"},
+		{path: "history", args: "--type mail"},
 		{path: "type show", args: "mail"},
 		{path: "type set", args: "mail --pause"},
 		{path: "defaults"},

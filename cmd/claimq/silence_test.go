@@ -36,7 +36,7 @@ func TestCommand_noServer(t *testing.T) {
 func TestCommand_timeouts(t *testing.T) {
 	t.Parallel()
 	root := newRootCommand(&term.App{})
-	for command, want := range map[string]string{"stats": "5s", "get": "5s", "list": "5s", "why": "5s", "failures": "5s", "submit": "30s", "complete": "30s"} {
+	for command, want := range map[string]string{"stats": "5s", "get": "5s", "list": "5s", "why": "5s", "failures": "5s", "history": "5s", "submit": "30s", "complete": "30s"} {
 		cmd, _, err := root.Find([]string{command})
 		if err != nil {
 			t.Fatal(err)

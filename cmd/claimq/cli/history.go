@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// historyMinutesMax is how far back a node remembers.
+const historyMinutesMax = 360
+
+// NewHistoryCommand returns the command `claimq history`.
+func NewHistoryCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	var taskType string
+	var minutes int
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "Show what was in the last minutes, every ten seconds",
+		Long: `Show how many tasks were submitted and ended in each ten seconds, what was pending and
+claimed at their end, and how long tasks waited for their claims and ran until they were
+completed: the median, and what 99 of 100 did not exceed. - is what the node did not see, or
+where there were none.
+
+The node that answers tells what it saw itself: ask another with --endpoint. It remembers
+6 hours, in memory, of all tasks and of up to 100 types.`,
+		Example: `  claimq history
+  claimq history --type mail --minutes 60
+  claimq history --output json`,
+		Args: term.Arguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if minutes < 1 || minutes > historyMinutesMax {
+				return term.UsageErrorf("--minutes is %d: it must be 1 to %d", minutes, historyMinutesMax)
+			}
+			q := url.Values{"minutes": {strconv.Itoa(minutes)}}
+			if taskType != "" {
+				q.Set("task_type", taskType)
+			}
+			return session.With(a, &f, func(s session.Talk) error {
+				var answer wire.History
+				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/history?" + q.Encode()}, "", &answer)
+				if err != nil || shown {
+					return err
+				}
+				return showHistory(a, &answer, taskType)
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
+	cmd.Flags().StringVar(&taskType, "type", "", "only this task type")
+	cmd.Flags().IntVar(&minutes, "minutes", 5, "how far back")
+	return cmd
+}
+
+// showHistory prints a row an interval, the latest last, and by which node.
+func showHistory(a *term.App, h *wire.History, taskType string) error {
+	switch {
+	case h.Since == nil:
+		_, err := fmt.Fprintf(a.Stdout, "node %s has not begun to look: it has not caught up\n", term.Printable(h.NodeID))
+		return err
+	case !h.Kept:
+		_, err := fmt.Fprintf(a.Stdout, "node %s has no numbers of type %s\n", term.Printable(h.NodeID), term.Printable(taskType))
+		return err
+	case h.From == nil || len(h.Submitted) == 0:
+		_, err := fmt.Fprintf(a.Stdout, "node %s has looked for less than 10 s\n", term.Printable(h.NodeID))
+		return err
+	case !h.Even():
+		return errors.New("the answer's arrays are not of the same intervals")
+	}
+	rows := [][]string{{"FROM (UTC)", "SUBMITTED", "COMPLETED", "FAILED", "PENDING", "CLAIMED", "OLDEST", "WAITED P50", "WAITED P99", "RAN P50", "RAN P99"}}
+	for i := range h.Submitted {
+		row := []string{h.From.Add(time.Duration(int64(i)*h.IntervalMS) * time.Millisecond).UTC().Format(time.TimeOnly)}
+		for _, counts := range [...][]*int64{h.Submitted, h.Completed, h.Failed, h.Pending, h.Claimed} {
+			row = append(row, shownIf(counts[i], term.Number))
+		}
+		for _, times := range [...][]*int64{h.OldestPendingAgeMS, h.WaitedP50MS, h.WaitedP99MS, h.RanP50MS, h.RanP99MS} {
+			row = append(row, shownIf(times[i], term.ShowMS))
+		}
+		rows = append(rows, row)
+	}
+	if err := a.Table(rows, "RAN P50", "WAITED P50", "CLAIMED"); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.Stderr, "As node %s saw it, since %s.\n", term.Printable(h.NodeID), h.Since.UTC().Format(term.ExactTime))
+	return err
+}
+
+// shownIf is the number as show writes it, - if there is none.
+func shownIf(n *int64, show func(int64) string) string {
+	if n == nil {
+		return term.Cell("")
+	}
+	return show(*n)
+}
