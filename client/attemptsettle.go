@@ -136,6 +136,9 @@ func (a *attempt) fail(cause error) {
 		_, _, err = a.send(repeat.OpFail, false, body)
 	}
 	a.report(&a.r.w.counts.failed, err)
+	if permanent := (*permanentError)(nil); err == nil && !lastAttempt && !errors.As(cause, &permanent) {
+		a.r.w.counts.retries.Add(1)
+	}
 }
 
 func (a *attempt) release(delay time.Duration) error {

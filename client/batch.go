@@ -181,7 +181,7 @@ func (c *Client) batch(ctx context.Context, ops []Op, atomic bool) ([]OpResult, 
 			defer ops[i].claim.endSettling()
 		}
 	}
-	bodies, a, err := c.callMany(ctx, "/api/batch", body, len(sent), safe)
+	bodies, a, err := c.callMany(ctx, Request{Path: "/api/batch", Body: body, Repeatable: safe, acts: len(sent)})
 	if err != nil {
 		return nil, a.repeats, err
 	}

@@ -44,6 +44,10 @@ type Request struct {
 	// once.
 	Wait time.Duration
 
+	// acts is how many things the request is for; 0: one. Of a request that isShared each is
+	// a call that counts what it came to.
+	acts     int
+	isShared bool
 	// prepare, if not nil, makes Body and Wait again for each try.
 	prepare func() (body []byte, wait time.Duration, err error)
 	// take, if not nil, reads the body of a successful answer, and reports whether that
@@ -103,18 +107,22 @@ type outcome struct {
 
 // call makes the request until it is settled or its time is over. The answer
 // is set on errors too, but for its body.
-func (c *Client) call(ctx context.Context, r Request) (answer, error) {
-	a := answer{repeats: repeat.Call{Mutation: r.Method != http.MethodGet, Repeatable: r.Repeatable}}
+func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
+	a.repeats = repeat.Call{Mutation: r.Method != http.MethodGet, Repeatable: r.Repeatable}
 	if err := c.begin(); err != nil {
 		return a, err
 	}
 	defer c.running.Done()
+	acts := max(r.acts, 1)
+	c.counts.acts.Add(int64(acts))
+	if !r.isShared {
+		defer func(ctx context.Context) { c.counts.ended(ctx, acts, err) }(ctx)
+	}
 	ctx, end := c.bound(ctx, r.Wait)
 	defer end()
 	var before error // of the try before
 	for {
 		if r.prepare != nil {
-			var err error
 			if r.Body, r.Wait, err = r.prepare(); err != nil {
 				return a, giveUp(a, fmt.Errorf("encode request: %w", err), nil)
 			}
@@ -148,6 +156,7 @@ func (c *Client) call(ctx context.Context, r Request) (answer, error) {
 		if err := pause(ctx, &a.repeats, o.wait); err != nil {
 			return a, giveUp(a, o.err, err)
 		}
+		c.counts.repeats.Add(1)
 		c.logger.DebugContext(ctx, LogRepeating, "method", r.Method, "path", r.Path, "node", base, "err", o.err)
 	}
 }
@@ -233,6 +242,7 @@ func (c *Client) try(ctx context.Context, base string, r Request, redirect bool,
 	if r.Wait > 0 {
 		hc = c.waiting
 	}
+	c.counts.requests.Add(1)
 	resp, err := hc.Do(req)
 	if err != nil {
 		return broken(ctx, sent.Load(), err)

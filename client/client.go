@@ -62,6 +62,8 @@ type Client struct {
 	// wholeAnswers is true once a server refused to answer a batch with less.
 	wholeAnswers atomic.Bool
 
+	counts clientCounts
+
 	// life ends with Close, with ErrClosed as its cause.
 	life    context.Context
 	endLife context.CancelCauseFunc

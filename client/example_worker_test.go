@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"expvar"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -176,4 +177,36 @@ func ExampleJob_Log() {
 	// level=INFO msg="claimq: worker has begun" worker_id=w1 task_types=[mail] concurrency=10
 	// level=INFO msg=sent worker_id=w1 task_id=17 task_type=mail attempt=1 claim_token=5 to=ada@example.org
 	// the server is told: complete
+}
+
+// A program with package expvar publishes the counts as they are, at /debug/vars.
+func ExampleWorker_Stats() {
+	server := workServer()
+	defer server.Close()
+	c, err := client.New(client.Config{Endpoints: []string{server.URL}})
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	w, err := client.NewWorker(c, client.WorkerConfig{ID: "w1"})
+	if err != nil {
+		panic(err)
+	}
+	counts := expvar.NewMap("claimq")
+	counts.Set("client", expvar.Func(func() any { return c.Stats() }))
+	counts.Set("worker", expvar.Func(func() any { return w.Stats() }))
+	ctx, stop := context.WithCancel(context.Background())
+	client.Handle(w, "mail", func(context.Context, *client.Job[Mail]) error {
+		stop()
+		return nil
+	})
+	if err := w.Run(ctx); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(counts.Get("worker"))
+	fmt.Println("lost answers:", c.Stats().Unknown)
+	// Output:
+	// the server is told: complete
+	// {"slots":10,"running":0,"claimed":1,"completed":1,"failed":0,"released":0,"retries":0,"lost":0,"panics":0}
+	// lost answers: 0
 }

@@ -188,7 +188,7 @@ func (s *submission) send(ctx context.Context) {
 	if len(s.members) == 0 {
 		return
 	}
-	results, a, err := s.c.callMany(ctx, "/api/tasks", append(s.body, "]}"...), len(s.members), true)
+	results, a, err := s.c.callMany(ctx, Request{Path: "/api/tasks", Body: append(s.body, "]}"...), Repeatable: true, acts: len(s.members)})
 	s.failed = err
 	for n, i := range s.members {
 		if err != nil {

@@ -96,7 +96,7 @@ func (c *Client) sendTogether(ctx context.Context, path, open string, rides []*r
 		}
 		body = append(body, r.Item...)
 	}
-	results, a, err := c.callMany(ctx, path, append(body, "]}"...), len(rides), true)
+	results, a, err := c.callMany(ctx, Request{Path: path, Body: append(body, "]}"...), Repeatable: true, acts: len(rides), isShared: true})
 	refused = refusedWhole(err)
 	for i, r := range rides {
 		if err != nil {
@@ -108,16 +108,15 @@ func (c *Client) sendTogether(ctx context.Context, path, open string, rides []*r
 	return refused
 }
 
-// callMany makes a call about n things and returns what the answer has for each, as it
-// stands there.
-func (c *Client) callMany(ctx context.Context, path string, body []byte, n int, repeatable bool) (results [][]byte, a answer, err error) {
-	a, err = c.call(ctx, Request{
-		Method: http.MethodPost, Path: path, Body: body, Repeatable: repeatable,
-		take: func(body []byte) (ok bool) {
-			results, ok = hotjson.Results(body, n)
-			return ok
-		},
-	})
+// callMany makes a call about many things, by POST, and returns what the answer has for each, as
+// it stands there.
+func (c *Client) callMany(ctx context.Context, r Request) (results [][]byte, a answer, err error) {
+	r.Method = http.MethodPost
+	r.take = func(body []byte) (ok bool) {
+		results, ok = hotjson.Results(body, r.acts)
+		return ok
+	}
+	a, err = c.call(ctx, r)
 	return results, a, err
 }
 
@@ -147,22 +146,27 @@ func (c *Client) together(ctx context.Context, l *lane.Lane[share], r *ride, tak
 		return err
 	}
 	defer c.running.Done()
+	caller := ctx
 	ctx, end := c.bound(ctx, 0)
 	defer end()
 	switch err := l.Share(ctx, r); {
 	case errors.Is(err, lane.ErrQueued):
 		return ended(ctx)
 	case errors.Is(err, lane.ErrSent):
-		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, ended(ctx))
+		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, ended(ctx))
+		c.counts.ended(caller, 1, err)
+		return err
 	case r.Result.alone:
 		return alone(ctx)
 	case r.Result.err != nil:
+		c.counts.ended(caller, 1, r.Result.err)
 		return r.Result.err
 	}
 	ok, err := take(r.Result)
 	if !ok {
 		return alone(ctx)
 	}
+	c.counts.ended(caller, 1, err)
 	return err
 }
 

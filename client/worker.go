@@ -46,7 +46,7 @@ type Worker struct {
 	slots    *slots.Slots // set by Run
 	health   health
 	backoffs typeBackoffs
-	counts   counts
+	counts   workerCounts
 }
 
 // NewWorker checks the configuration and returns a worker without handlers. It

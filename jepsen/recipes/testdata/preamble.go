@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/client/clienttest"
 	"github.com/claimq/claimq/client/kind"
@@ -38,6 +40,7 @@ var (
 	_ = os.Exit
 	_ = signal.Notify
 	_ = outbox.New
+	_ = prometheus.NewRegistry
 	_ = strconv.Itoa
 	_ = syscall.SIGTERM
 	_ = testing.Short
