@@ -13,13 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/snapshot"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
 // backupOf returns a backup of the machine.
 func backupOf(t testing.TB, m *Machine) []byte {
 	t.Helper()
-	b := NewBackup(m.Snapshot(), BackupInfo{ClusterID: "c1", CreatedAt: 7, Version: "v1"})
+	b := snapshot.NewBackup(m.Snapshot(), snapshot.BackupInfo{ClusterID: "c1", CreatedAt: 7, Version: "v1"})
 	defer b.Release()
 	var to bytes.Buffer
 	n, err := b.WriteTo(&to)
@@ -45,14 +46,14 @@ func TestBackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := BackupInfo{ClusterID: "c1", Index: m.Index(), Level: m.Level(), CreatedAt: 7, Version: "v1"}
+	want := snapshot.BackupInfo{ClusterID: "c1", Index: m.Index(), Level: m.Level(), CreatedAt: 7, Version: "v1"}
 	if diff := cmp.Diff(want, saved.Info); diff != "" {
 		t.Error(diff)
 	}
 	if hashOf(saved.machine) != hashOf(m) || saved.Stats().Counts != m.Stats(m.Stamp()).Counts {
 		t.Error("another state was read")
 	}
-	if info, err := CheckBackup(bytes.NewReader(b), int64(len(b))); err != nil || info != want {
+	if info, err := snapshot.CheckBackup(bytes.NewReader(b), int64(len(b))); err != nil || info != want {
 		t.Errorf("check: %+v, %v", info, err)
 	}
 }
@@ -67,7 +68,7 @@ func TestReadBackup_EveryCorruptByteIsFound(t *testing.T) {
 			if saved, err := readBackupOf(bad); saved != nil || !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnknownCommand) {
 				t.Fatalf("byte %d of %d, bits %#x flipped: %v, error %v", i, len(b), flip, saved != nil, err)
 			}
-			if _, err := CheckBackup(bytes.NewReader(bad), int64(len(bad))); err == nil {
+			if _, err := snapshot.CheckBackup(bytes.NewReader(bad), int64(len(bad))); err == nil {
 				t.Fatalf("byte %d of %d, bits %#x flipped: its checksum is right", i, len(b), flip)
 			}
 		}
@@ -97,16 +98,16 @@ func TestReadBackup_Refuses(t *testing.T) {
 	t.Parallel()
 	m := smallMachine(t)
 	good := backupOf(t, m)
-	withInfo := func(change func(*BackupInfo)) []byte {
-		info := BackupInfo{ClusterID: "c1", Index: m.Index(), Level: m.Level()}
+	withInfo := func(change func(*snapshot.BackupInfo)) []byte {
+		info := snapshot.BackupInfo{ClusterID: "c1", Index: m.Index(), Level: m.Level()}
 		change(&info)
 		state := snapshotOf(t, m)
-		b := append(appendBackupHead(nil, &info), state...)
+		b := append(snapshot.AppendBackupHead(nil, &info), state...)
 		b = binary.LittleEndian.AppendUint64(b, uint64(len(state)))
 		return sealed(append(b, make([]byte, sha256.Size)...))
 	}
 	newer := bytes.Clone(good)
-	newer[len(backupMagic)]++
+	newer[len(snapshot.BackupMagic)]++
 	for _, test := range []struct {
 		name  string
 		bytes []byte
@@ -118,16 +119,16 @@ func TestReadBackup_Refuses(t *testing.T) {
 		{"a node's snapshot", snapshotOf(t, m), ErrCorrupt, "snapshot save"},
 		{"a folder's snapshot", []byte("cqsnap1\n and so on, and so on"), ErrCorrupt, "snapshot save"},
 		{"a newer format", newer, ErrUnknownCommand, "version 2"},
-		{"a newer feature level", withInfo(func(i *BackupInfo) { i.Level = record.FeatureLevel + 1 }), ErrUnknownCommand, "feature level"},
-		{"another index than its state", withInfo(func(i *BackupInfo) { i.Index++ }), ErrCorrupt, "another state"},
-		{"another level than its state", withInfo(func(i *BackupInfo) { i.Level-- }), ErrCorrupt, "another state"},
+		{"a newer feature level", withInfo(func(i *snapshot.BackupInfo) { i.Level = record.FeatureLevel + 1 }), ErrUnknownCommand, "feature level"},
+		{"another index than its state", withInfo(func(i *snapshot.BackupInfo) { i.Index++ }), ErrCorrupt, "another state"},
+		{"another level than its state", withInfo(func(i *snapshot.BackupInfo) { i.Level-- }), ErrCorrupt, "another state"},
 	} {
 		saved, err := readBackupOf(test.bytes)
 		if saved != nil || !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.names) {
 			t.Errorf("%s: %v, error %v; want %v that names %q", test.name, saved != nil, err, test.want, test.names)
 		}
 	}
-	if _, err := readBackupOf(withInfo(func(*BackupInfo) {})); err != nil {
+	if _, err := readBackupOf(withInfo(func(*snapshot.BackupInfo) {})); err != nil {
 		t.Errorf("one that was made as those: %v", err)
 	}
 }
@@ -284,11 +285,11 @@ func TestGraft_OldSnapshots(t *testing.T) {
 		t.Fatalf("%d golden snapshots, %v", len(files), err)
 	}
 	for _, file := range files {
-		snapshot, err := os.ReadFile(file)
+		saved, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := restore(t, snapshot)
+		m := restore(t, saved)
 		got := grafted(t, m, Ground{Stamp: record.Stamp{U: 1 << 40, T: m.Stamp().T + 1}, Level: record.FeatureLevel, NextID: 1, NextToken: 1})
 		stamp := record.Stamp{U: 1<<40 + 1, T: m.Stamp().T + 2}
 		entry := AppendEntry(nil, stamp, Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte("x")}}}, Tick{})

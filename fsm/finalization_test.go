@@ -569,10 +569,10 @@ func TestClaimFinalization_LeavesTheTaskAlone(t *testing.T) {
 	t.Parallel()
 	s := newParentStory(t, 1)
 	s.endStep(2, "")
-	snapshot := s.m.Snapshot()
-	defer snapshot.Release()
+	saved := s.m.Snapshot()
+	defer saved.Release()
 	var before bytes.Buffer
-	if _, err := snapshot.WriteTo(&before); err != nil {
+	if _, err := saved.WriteTo(&before); err != nil {
 		t.Fatal(err)
 	}
 	was := *s.m.Get(1)
@@ -594,7 +594,7 @@ func TestClaimFinalization_LeavesTheTaskAlone(t *testing.T) {
 		t.Errorf("the task was changed:\n%s", diff)
 	}
 	var after bytes.Buffer
-	if _, err := snapshot.WriteTo(&after); err != nil || !bytes.Equal(before.Bytes(), after.Bytes()) {
+	if _, err := saved.WriteTo(&after); err != nil || !bytes.Equal(before.Bytes(), after.Bytes()) {
 		t.Errorf("a snapshot that was taken before is another: %v", err)
 	}
 }

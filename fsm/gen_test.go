@@ -8,6 +8,7 @@ import (
 
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/snapshot"
 )
 
 // testEntry is one entry of a log.
@@ -275,7 +276,7 @@ func (g *generator) other(m *Machine) Command {
 	case 0: // what changes nothing: also the rest of a restore that was given up
 		switch m.Index() % 4 {
 		case 1:
-			return RestoreChunk{Begin: m.Index(), Data: []byte(snapshotMagic)}
+			return RestoreChunk{Begin: m.Index(), Data: []byte(snapshot.Magic)}
 		case 2:
 			return RestoreEnd{Begin: m.Index()}
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/snapshot"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -81,7 +82,7 @@ func (m *Machine) Contents() string {
 // The index is still the backup's: it is known when the restore ends. Graft may be
 // called once; the backup has no state after it, and takes no memory. Errors:
 // ErrCountersUsedUp.
-func (b *SavedBackup) Graft(g Ground) (*Snapshot, error) {
+func (b *SavedBackup) Graft(g Ground) (*snapshot.Snapshot, error) {
 	m := b.machine
 	b.machine = nil
 	h := &m.header

@@ -3,6 +3,8 @@ package fsm
 import (
 	"fmt"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/snapshot"
 )
 
 // BenchmarkHasher is the state hash of 100,000 pending tasks: of all of them, and by
@@ -25,7 +27,7 @@ func BenchmarkHasher(b *testing.B) {
 	}{{"none", 1, 0}, {"neighbours", 1, changed}, {"scattered", tasks / changed, changed}} {
 		b.Run(fmt.Sprintf("do=incremental/changed=%s", c.name), func(b *testing.B) {
 			b.StopTimer()
-			h := NewHasher(nil)
+			h := snapshot.NewHasher(nil)
 			next, priority := uint64(1), int32(0)
 			for i := -1; i < b.N; i++ {
 				for range c.change {

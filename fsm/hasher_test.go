@@ -10,22 +10,22 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/snapshot"
 	"github.com/claimq/claimq/fsm/table"
-	"github.com/claimq/claimq/fsm/table/tabletest"
 )
 
 // hashOfRecords hashes every record that a snapshot would have, and believes
 // nothing that was remembered.
-func hashOfRecords(s *Snapshot) [16]byte {
-	var hash stateHash
-	for kind, packed := range s.records() {
-		hash.add(kind, packed)
+func hashOfRecords(s *snapshot.Snapshot) [16]byte {
+	var hash snapshot.StateHash
+	for kind, packed := range s.Records() {
+		hash.Add(kind, packed)
 	}
-	return hash.sum()
+	return hash.Sum()
 }
 
 // mustHash ensures that the hasher says of the capture what is in it.
-func mustHash(t rapid.TB, h *Hasher, s *Snapshot) {
+func mustHash(t rapid.TB, h *snapshot.Hasher, s *snapshot.Snapshot) {
 	t.Helper()
 	if hash, rotten := h.Hash(s); hash != hashOfRecords(s) || rotten != 0 {
 		t.Fatalf("index %d: hash %x and %d pages rotten, want %x and none", s.Index(), hash, rotten, hashOfRecords(s))
@@ -38,8 +38,8 @@ func mustHash(t rapid.TB, h *Hasher, s *Snapshot) {
 func TestHasher_IsTheWholeHash(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		h, m := NewHasher(nil), newSmall()
-		var kept []*Snapshot
+		h, m := snapshot.NewHasher(nil), newSmall()
+		var kept []*snapshot.Snapshot
 		for _, e := range drawLog(rt, 40) {
 			applyLog(rt, m, []testEntry{e})
 			switch rapid.SampledFrom([]string{"hash", "go on", "keep", "hash kept", "restore"}).Draw(rt, "then") {
@@ -69,7 +69,7 @@ func TestHasher_IsTheWholeHash(t *testing.T) {
 func TestHasher_IsTheWholeHash_LongLogs(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
-		h, m, dice := NewHasher(nil), newSmall(), rand.New(rand.NewPCG(seed, 2))
+		h, m, dice := snapshot.NewHasher(nil), newSmall(), rand.New(rand.NewPCG(seed, 2))
 		before := m.Snapshot()
 		for _, e := range randomLog(seed, 400) {
 			applyLog(t, m, []testEntry{e})
@@ -87,95 +87,18 @@ func TestHasher_IsTheWholeHash_LongLogs(t *testing.T) {
 	}
 }
 
-// TestPageSums_MatchTable compares the sums of a table's pages with one over all
-// its records, whatever happens to the table between views, and in whatever order
-// views are looked at.
-func TestPageSums_MatchTable(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		var tab table.Table[tabletest.Record]
-		if rapid.Bool().Draw(rt, "resting") {
-			tab = table.New[tabletest.Record](tabletest.EvenRests{}, rapid.IntRange(0, 2).Draw(rt, "busy"))
-		}
-		sums := pageSums[tabletest.Record]{kind: record.KindTask, appendRecord: func(b []byte, _ uint64, r *tabletest.Record) []byte {
-			return tabletest.EvenRests{}.Pack(b, 0, r)
-		}}
-		var views []table.View[tabletest.Record]
-		look := func(rt *rapid.T, v *table.View[tabletest.Record]) {
-			var got, want stateHash
-			turn := hashTurn(rapid.Uint64Range(0, hashTurns-1).Draw(rt, "turn"))
-			if rotten := sums.addTo(&got, v, turn, &breaks{}); rotten != 0 {
-				rt.Fatalf("%d pages changed without a new epoch", rotten)
-			}
-			for r := range v.All() {
-				packed := r.Packed
-				if r.Record != nil {
-					packed = tabletest.EvenRests{}.Pack(nil, 0, r.Record)
-				}
-				want.add(record.KindTask, packed)
-			}
-			if got.sum() != want.sum() {
-				rt.Fatalf("the sums of %d records on %d pages are not theirs", v.Len(), len(v.Pages()))
-			}
-		}
-		// Near ids share pages, far ones leave gaps.
-		id := rapid.OneOf(rapid.Uint64Range(1, 300), rapid.Uint64Range(1, 1<<53))
-		have := map[uint64]int{}
-		value := rapid.IntRange(0, 1000)
-		rt.Repeat(map[string]func(*rapid.T){
-			"put": func(rt *rapid.T) {
-				k := id.Draw(rt, "id")
-				have[k] = 0
-				tab.Put(k, &tabletest.Record{Value: value.Draw(rt, "value")})
-			},
-			"edit": func(rt *rapid.T) {
-				k := tabletest.SomeID(rt, have, id)
-				if r := tab.Edit(k); r != nil {
-					r.Value = value.Draw(rt, "value")
-				}
-				if rapid.Bool().Draw(rt, "rest") {
-					tab.Rest(k)
-				}
-			},
-			"remove": func(rt *rapid.T) {
-				k := tabletest.SomeID(rt, have, id)
-				tab.Remove(k)
-				delete(have, k)
-			},
-			"look": func(rt *rapid.T) {
-				v := tab.View()
-				look(rt, &v)
-				v.Release()
-			},
-			"keep": func(*rapid.T) {
-				if len(views) < 3 {
-					views = append(views, tab.View())
-				}
-			},
-			"look at kept": func(rt *rapid.T) {
-				if len(views) > 0 {
-					i := rapid.IntRange(0, len(views)-1).Draw(rt, "view")
-					look(rt, &views[i])
-					views[i].Release()
-					views = slices.Delete(views, i, i+1)
-				}
-			},
-		})
-	})
-}
-
 // TestHasher_HashesBesideApply hashes captures in another goroutine while the
 // machine goes on, with and without captures that live; the race detector looks on.
 func TestHasher_HashesBesideApply(t *testing.T) {
 	t.Parallel()
 	type capture struct {
-		state *Snapshot
+		state *snapshot.Snapshot
 		want  [16]byte
 	}
 	captures := make(chan capture)
 	var hashing sync.WaitGroup
 	hashing.Go(func() {
-		h := NewHasher(nil)
+		h := snapshot.NewHasher(nil)
 		for c := range captures {
 			if hash, rotten := h.Hash(c.state); hash != c.want || rotten != 0 {
 				t.Errorf("index %d: hash %x and %d pages rotten, want %x and none", c.state.Index(), hash, rotten, c.want)
@@ -212,6 +135,13 @@ func newRotten(t *testing.T) *Machine {
 	return h.m
 }
 
+// pagesOf returns the pages of the machine's tasks, which a capture of now shares.
+func pagesOf(m *Machine) []*table.Page[record.Task] {
+	v := m.tasks.View()
+	defer v.Release()
+	return v.Pages()
+}
+
 // rotTask flips a bit of the page's first task.
 func rotTask(p *table.Page[record.Task]) {
 	for task := range p.All() {
@@ -228,25 +158,25 @@ func rotTask(p *table.Page[record.Task]) {
 // found once, within 16 hashes, and that the hash is of what it is then.
 func TestHasher_FindsRot(t *testing.T) {
 	t.Parallel()
-	for name, rot := range map[string]func(m *Machine, s *Snapshot){
-		"a claimed task":     func(_ *Machine, s *Snapshot) { rotTask(s.tasks.Pages()[1]) },
-		"a task that rests":  func(_ *Machine, s *Snapshot) { rotTask(s.tasks.Pages()[20]) },
-		"a claim request":    func(m *Machine, _ *Snapshot) { m.requests.Get(70).ForgetU ^= 1 << 40 },
-		"a removed task":     func(m *Machine, _ *Snapshot) { m.gone.Get(128).Token ^= 1 },
-		"a part of a trail":  func(m *Machine, _ *Snapshot) { m.trail.Chunks()[3].Events[5] ^= 1 },
-		"the head of a part": func(m *Machine, _ *Snapshot) { m.trail.Chunks()[3].Base.T ^= 1 },
+	for name, rot := range map[string]func(m *Machine){
+		"a claimed task":     func(m *Machine) { rotTask(pagesOf(m)[1]) },
+		"a task that rests":  func(m *Machine) { rotTask(pagesOf(m)[20]) },
+		"a claim request":    func(m *Machine) { m.requests.Get(70).ForgetU ^= 1 << 40 },
+		"a removed task":     func(m *Machine) { m.gone.Get(128).Token ^= 1 },
+		"a part of a trail":  func(m *Machine) { m.trail.Chunks()[3].Events[5] ^= 1 },
+		"the head of a part": func(m *Machine) { m.trail.Chunks()[3].Base.T ^= 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, h := newRotten(t), NewHasher(nil)
+			m, h := newRotten(t), snapshot.NewHasher(nil)
 			s := m.Snapshot()
 			defer s.Release()
 			mustHash(t, h, s)
 			was := hashOfRecords(s)
-			rot(m, s)
+			rot(m)
 			now := hashOfRecords(s)
 			found := 0
-			for range hashTurns {
+			for range snapshot.HashTurns {
 				hash, rotten := h.Hash(s)
 				found += rotten
 				if want := [][16]byte{was, now}[found]; hash != want || was == now {
@@ -264,17 +194,17 @@ func TestHasher_FindsRot(t *testing.T) {
 // change than its part.
 func TestHasher_ReadsASixteenth(t *testing.T) {
 	t.Parallel()
-	m, h := newRotten(t), NewHasher(nil)
+	m, h := newRotten(t), snapshot.NewHasher(nil)
 	s := m.Snapshot()
 	defer s.Release()
 	mustHash(t, h, s)
-	pages := s.tasks.Pages()
+	pages := pagesOf(m)
 	for _, p := range pages {
 		rotTask(p)
 	}
-	for i := range hashTurns {
-		if _, rotten := h.Hash(s); rotten != len(pages)/hashTurns {
-			t.Errorf("hash %d of %d finds %d of %d rotten pages", i+1, hashTurns, rotten, len(pages))
+	for i := range snapshot.HashTurns {
+		if _, rotten := h.Hash(s); rotten != len(pages)/snapshot.HashTurns {
+			t.Errorf("hash %d of %d finds %d of %d rotten pages", i+1, snapshot.HashTurns, rotten, len(pages))
 		}
 	}
 	mustHash(t, h, s)
@@ -290,16 +220,16 @@ func TestHasher_Rests(t *testing.T) {
 	}
 	mustApplyTo(t, m, testEntry{Index: 1, Stamp: record.Stamp{U: 1, T: 1}, Commands: []Command{SetLevel{Level: record.FeatureLevel}, submit}})
 	rests := 0
-	h := NewHasher(func() { rests++ })
+	h := snapshot.NewHasher(func() { rests++ })
 	s := m.Snapshot()
 	defer s.Release()
 	mustHash(t, h, s)
-	if rests < 100/hashRun {
-		t.Errorf("it rested %d times while it read more than 100 pages, want %d at least", rests, 100/hashRun)
+	if rests < 100/snapshot.HashRun {
+		t.Errorf("it rested %d times while it read more than 100 pages, want %d at least", rests, 100/snapshot.HashRun)
 	}
 	rests = 0
 	mustHash(t, h, s) // nothing changed: only those whose turn it is are read
-	if rests > 100/hashRun/2 {
+	if rests > 100/snapshot.HashRun/2 {
 		t.Errorf("it rested %d times although it read next to nothing", rests)
 	}
 }

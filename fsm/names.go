@@ -1,6 +1,11 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/record"
+import (
+	"io"
+
+	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/snapshot"
+)
 
 // Task and the names below are what others know of records: they import no room of package
 // fsm, so what is not named here is the state machine's own.
@@ -35,6 +40,11 @@ type (
 	JoinToken           = record.JoinToken
 	Stamp               = record.Stamp
 	Status              = record.Status
+
+	Snapshot   = snapshot.Snapshot
+	Hasher     = snapshot.Hasher
+	Backup     = snapshot.Backup
+	BackupInfo = snapshot.BackupInfo
 )
 
 // The statuses of a task.
@@ -95,4 +105,20 @@ func DefaultsOf(s *TypeSettings) Defaults { return record.DefaultsOf(s) }
 // none do: see record.FindCycle.
 func FindCycle(n int, dependsOn func(place uint16) []uint16) []uint16 {
 	return record.FindCycle(n, dependsOn)
+}
+
+// NewHasher returns one that remembers nothing: see snapshot.NewHasher.
+func NewHasher(rest func()) *Hasher { return snapshot.NewHasher(rest) }
+
+// NewBackup makes a backup of s, which it takes over: see snapshot.NewBackup.
+func NewBackup(s *Snapshot, info BackupInfo) *Backup { return snapshot.NewBackup(s, info) }
+
+// CheckBackup verifies the checksum of the backup of size bytes in r, without
+// building its state: see snapshot.CheckBackup.
+func CheckBackup(r io.ReaderAt, size int64) (BackupInfo, error) { return snapshot.CheckBackup(r, size) }
+
+// ReadBackupInfo reads what a backup says of itself, and where its snapshot begins: see
+// snapshot.ReadBackupInfo.
+func ReadBackupInfo(r io.ReaderAt, size int64) (info BackupInfo, start int64, err error) {
+	return snapshot.ReadBackupInfo(r, size)
 }

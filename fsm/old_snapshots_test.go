@@ -26,16 +26,16 @@ func TestRestore_OldSnapshots(t *testing.T) {
 		t.Run(fmt.Sprint("level ", level), func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(oldSnapshotsDir, fmt.Sprintf("level-%d.bin", level))
-			snapshot, err := os.ReadFile(path)
+			saved, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := restore(t, snapshot)
+			m := restore(t, saved)
 			if m.Level() != level {
 				t.Errorf("feature level %d, want %d", m.Level(), level)
 			}
-			if again := snapshotOf(t, m); !bytes.Equal(again, snapshot) {
-				t.Errorf("it is written again as\n%x, want\n%x", again, snapshot)
+			if again := snapshotOf(t, m); !bytes.Equal(again, saved) {
+				t.Errorf("it is written again as\n%x, want\n%x", again, saved)
 			}
 			text := describeMachine(m)
 			path = strings.TrimSuffix(path, "bin") + "txt"

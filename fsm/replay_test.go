@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/snapshot"
 )
 
 // TestMachine_SnapshotsChangeNothing applies the same encoded log to two
@@ -15,7 +17,7 @@ func TestMachine_SnapshotsChangeNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		plain, captured := New(), newRestful()
-		var live []*Snapshot
+		var live []*snapshot.Snapshot
 		var hashes [][16]byte
 		for _, e := range drawLog(rt, 40) {
 			entry := AppendEntry(nil, e.Stamp, e.Commands...)

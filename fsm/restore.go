@@ -1,11 +1,10 @@
 package fsm
 
 import (
-	"bytes"
-	"encoding/binary"
 	"math"
 
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/snapshot"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -48,14 +47,11 @@ func (c RestoreEnd) applyTo(m *Machine) (Result, error) { return m.endRestore(c)
 // come. It grows with the chunks; beside the records it holds one chunk of the
 // snapshot, which may be cut anywhere.
 type partial struct {
-	begin   uint64 // index of the entry that began it
-	bytes   uint64 // of the snapshot
-	taken   uint64 // how many of them have come
-	in      chunkReader
-	rest    bytes.Buffer // what has come and was not read: less than a chunk of the snapshot
-	started bool         // magic and version were read
-	records snapshotReader
-	build   *stateBuilder
+	begin uint64 // index of the entry that began it
+	bytes uint64 // of the snapshot
+	taken uint64 // how many of them have come
+	feed  *snapshot.Feed
+	build *stateBuilder
 }
 
 // Restoring is how far a restore is that is under way.
@@ -79,48 +75,30 @@ func (m *Machine) beginRestore(c RestoreBegin) Result {
 	if m.Contents() != "" {
 		return Result{Code: CodeNotEmpty}
 	}
-	p := &partial{begin: m.header.Index, bytes: c.Bytes, build: &stateBuilder{m: New()}}
-	p.in.r = &p.rest
-	p.records = snapshotReader{keep: p.build, m: p.build.m}
-	m.partial = p
+	build := &stateBuilder{m: New()}
+	m.partial = &partial{begin: m.header.Index, bytes: c.Bytes, feed: snapshot.NewFeed(build), build: build}
 	return Result{}
 }
 
 func (m *Machine) takeChunk(c RestoreChunk) Result {
 	p := m.partial
-	if p == nil || p.begin != c.Begin || p.taken != c.Offset || p.take(c.Data) != nil {
+	if p == nil || p.begin != c.Begin || p.taken != c.Offset || !p.take(c.Data) {
 		m.partial = nil
 		return Result{Code: CodeInvalidRequest}
 	}
 	return Result{}
 }
 
-// take reads the next bytes of the snapshot, as far as its chunks are whole.
-func (p *partial) take(data []byte) error {
+// take reads the next bytes of the snapshot. It reports whether they are part of one.
+func (p *partial) take(data []byte) bool {
 	p.taken += uint64(len(data))
-	_, _ = p.rest.Write(data) // it takes everything
-	if !p.started && p.rest.Len() > len(snapshotMagic) {
-		if err := p.in.magic(); err != nil {
-			return err
-		}
-		p.started = true
-	}
-	for p.started && !p.records.ended && hasChunk(p.rest.Bytes()) {
-		kind, payload, err := p.in.next()
-		if err != nil {
-			return err
-		}
-		if err := p.records.chunk(kind, payload); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.feed.Take(data) == nil
 }
 
 // finish returns the new state, nil if the snapshot is not whole or its records
 // contradict each other.
 func (p *partial) finish() *Machine {
-	if p.taken != p.bytes || !p.records.ended || p.rest.Len() > 0 || p.build.finish() != nil {
+	if p.taken != p.bytes || p.feed.Finish() != nil {
 		return nil
 	}
 	return p.build.m
@@ -158,16 +136,6 @@ func (m *Machine) become(state *Machine) {
 	state.rememberedMax, state.goneMax, state.trail.ChunkBytes = m.rememberedMax, m.goneMax, m.trail.ChunkBytes
 	*m = *state
 	m.tasks.SetPacking(record.RestingTasks{Names: m})
-}
-
-// hasChunk reports whether a whole chunk is at the start of b, or so much of what is
-// none that it can be told.
-func hasChunk(b []byte) bool {
-	if len(b) < chunkHead {
-		return false
-	}
-	length := binary.LittleEndian.Uint32(b)
-	return length > chunkMax || len(b) >= chunkHead+int(length)+chunkTail
 }
 
 func (c RestoreBegin) appendBody(b []byte) []byte { return wire.PutUint(b, 1, c.Bytes) }

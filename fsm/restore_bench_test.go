@@ -16,11 +16,11 @@ var benchRestored = flag.Int("bench.restored", 200_000, "how many tasks the snap
 func BenchmarkReadSnapshot(b *testing.B) {
 	for _, kind := range []string{"waiting", "keyed", "completed"} {
 		b.Run("tasks="+kind, func(b *testing.B) {
-			snapshot := benchSnapshot(b, *benchRestored, kind)
-			b.SetBytes(int64(len(snapshot)))
+			saved := benchSnapshot(b, *benchRestored, kind)
+			b.SetBytes(int64(len(saved)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := ReadSnapshot(bytes.NewReader(snapshot)); err != nil {
+				if _, err := ReadSnapshot(bytes.NewReader(saved)); err != nil {
 					b.Fatal(err)
 				}
 			}

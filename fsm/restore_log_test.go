@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/snapshot"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -38,9 +39,9 @@ func restoredMachine(t *testing.T, old *Machine) *Machine {
 	t.Helper()
 	r := newRestorer(t)
 	r.apply(SetNode{Node: record.NodeRecord{UUID: "v", NodeID: "n10"}})
-	snapshot := r.graft(old)
-	r.beginOf(len(snapshot))
-	r.send(snapshot, len(snapshot))
+	saved := r.graft(old)
+	r.beginOf(len(saved))
+	r.send(saved, len(saved))
 	r.want(RestoreEnd{Begin: r.begin}, "")
 	return r.m
 }
@@ -86,15 +87,15 @@ func (r *restorer) beginOf(bytes int) {
 }
 
 // send sends the bytes in chunks of so many.
-func (r *restorer) send(snapshot []byte, size int) {
+func (r *restorer) send(saved []byte, size int) {
 	r.t.Helper()
-	for offset := 0; offset < len(snapshot); offset += size {
-		r.want(r.chunk(snapshot, offset, size), "")
+	for offset := 0; offset < len(saved); offset += size {
+		r.want(r.chunk(saved, offset, size), "")
 	}
 }
 
-func (r *restorer) chunk(snapshot []byte, offset, size int) RestoreChunk {
-	return RestoreChunk{Begin: r.begin, Offset: uint64(offset), Data: snapshot[offset:min(offset+size, len(snapshot))]}
+func (r *restorer) chunk(saved []byte, offset, size int) RestoreChunk {
+	return RestoreChunk{Begin: r.begin, Offset: uint64(offset), Data: saved[offset:min(offset+size, len(saved))]}
 }
 
 // A state comes through the log, cut anywhere, and goes on as that of the cluster:
@@ -103,14 +104,14 @@ func TestRestore_throughTheLog(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, 13, 100, 4096, 1 << 20} {
 		r, old := newRestorer(t), smallMachine(t)
-		snapshot := r.graft(old)
-		want := restore(t, snapshot)
-		r.beginOf(len(snapshot))
-		for offset := 0; offset < len(snapshot); offset += size {
-			c := r.chunk(snapshot, offset, size)
+		saved := r.graft(old)
+		want := restore(t, saved)
+		r.beginOf(len(saved))
+		for offset := 0; offset < len(saved); offset += size {
+			c := r.chunk(saved, offset, size)
 			r.want(c, "")
 			got, ok := r.m.Restoring()
-			if left := (Restoring{Begin: r.begin, Taken: c.Offset + uint64(len(c.Data)), Bytes: uint64(len(snapshot))}); !ok || got != left {
+			if left := (Restoring{Begin: r.begin, Taken: c.Offset + uint64(len(c.Data)), Bytes: uint64(len(saved))}); !ok || got != left {
 				t.Fatalf("restoring %+v, %t; want %+v", got, ok, left)
 			}
 			if r.m.Contents() != "" {
@@ -154,9 +155,9 @@ func TestRestore_goesOn(t *testing.T) {
 			Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte("1"), MaxAttempts: record.DefaultAttempts}}},
 		}}})
 	}
-	snapshot := r.graft(old)
-	r.beginOf(len(snapshot))
-	r.send(snapshot, 1000)
+	saved := r.graft(old)
+	r.beginOf(len(saved))
+	r.send(saved, 1000)
 	r.want(RestoreEnd{Begin: r.begin}, "")
 	newest := r.m.NewestEvent()
 	if r.m.Index() >= newest.Index {
@@ -201,9 +202,9 @@ func TestRestore_otherCommandsGiveItUp(t *testing.T) {
 			continue
 		}
 		r := newRestorer(t)
-		snapshot := r.graft(old)
-		r.beginOf(len(snapshot))
-		r.send(snapshot, 4096)
+		saved := r.graft(old)
+		r.beginOf(len(saved))
+		r.send(saved, 4096)
 		if _, err := r.m.Apply(r.m.Index()+1, AppendEntry(nil, r.stamp, c)); err != nil {
 			t.Fatal(err)
 		}
@@ -239,8 +240,8 @@ func TestRestore_refused(t *testing.T) {
 	t.Parallel()
 	old := smallMachine(t)
 	fresh := newRestorer(t)
-	snapshot := fresh.graft(old)
-	flipped := bytes.Clone(snapshot)
+	saved := fresh.graft(old)
+	flipped := bytes.Clone(saved)
 	flipped[len(flipped)/2] ^= 1
 	end := func(r *restorer) Command { return RestoreEnd{Begin: r.begin} }
 	for _, test := range []struct {
@@ -249,18 +250,18 @@ func TestRestore_refused(t *testing.T) {
 		size  int // that is begun
 		last  func(r *restorer) Command
 	}{
-		{"cut off", snapshot[:len(snapshot)-1], len(snapshot) - 1, end},
-		{"more than was begun", snapshot, len(snapshot) - 1, end},
-		{"less than was begun", snapshot, len(snapshot) + 1, end},
-		{"bytes behind the end", append(bytes.Clone(snapshot), 0), len(snapshot) + 1, end},
+		{"cut off", saved[:len(saved)-1], len(saved) - 1, end},
+		{"more than was begun", saved, len(saved) - 1, end},
+		{"less than was begun", saved, len(saved) + 1, end},
+		{"bytes behind the end", append(bytes.Clone(saved), 0), len(saved) + 1, end},
 		{"no chunks", nil, 0, end},
-		{"another restore's end", snapshot, len(snapshot), func(r *restorer) Command { return RestoreEnd{Begin: r.begin - 1} }},
-		{"another restore's chunk", snapshot, len(snapshot), func(r *restorer) Command { return RestoreChunk{Begin: r.begin - 1, Offset: uint64(len(snapshot))} }},
-		{"a chunk again", snapshot, len(snapshot), func(r *restorer) Command { return r.chunk(snapshot, 0, 10) }},
-		{"a chunk too far", snapshot, len(snapshot), func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Offset: math.MaxUint64} }},
+		{"another restore's end", saved, len(saved), func(r *restorer) Command { return RestoreEnd{Begin: r.begin - 1} }},
+		{"another restore's chunk", saved, len(saved), func(r *restorer) Command { return RestoreChunk{Begin: r.begin - 1, Offset: uint64(len(saved))} }},
+		{"a chunk again", saved, len(saved), func(r *restorer) Command { return r.chunk(saved, 0, 10) }},
+		{"a chunk too far", saved, len(saved), func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Offset: math.MaxUint64} }},
 		{"no snapshot", nil, 100, func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Data: []byte(strings.Repeat("x", 100))} }},
-		{"a snapshot of the future", nil, 100, func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Data: []byte(snapshotMagic + "\x7f")} }},
-		{"a damaged one", nil, len(snapshot), func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Data: flipped} }},
+		{"a snapshot of the future", nil, 100, func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Data: []byte(snapshot.Magic + "\x7f")} }},
+		{"a damaged one", nil, len(saved), func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Data: flipped} }},
 	} {
 		r := newRestorer(t)
 		before := hashOf(r.m)
@@ -284,8 +285,8 @@ func TestRestore_refused(t *testing.T) {
 		"a lower level":           func(h *record.Header) { h.Level++ },
 	} {
 		r := newRestorer(t)
-		r.beginOf(len(snapshot))
-		r.send(snapshot, 1000)
+		r.beginOf(len(saved))
+		r.send(saved, 1000)
 		change(&r.m.header)
 		if got := r.m.endRestore(RestoreEnd{Begin: r.begin}); got.Code != CodeInvalidRequest || r.m.Contents() != "" {
 			t.Errorf("%s: code %q, and it holds %q", name, got.Code, r.m.Contents())
@@ -304,9 +305,9 @@ func TestRestore_refused(t *testing.T) {
 func TestRestore_captures(t *testing.T) {
 	t.Parallel()
 	r := newRestorer(t)
-	snapshot := r.graft(smallMachine(t))
-	r.beginOf(len(snapshot))
-	r.send(snapshot, 1000)
+	saved := r.graft(smallMachine(t))
+	r.beginOf(len(saved))
+	r.send(saved, 1000)
 	before := r.m.Snapshot()
 	want := before.Hash()
 	r.want(RestoreEnd{Begin: r.begin}, "")

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/snapshot"
 	"github.com/claimq/claimq/fsm/trail"
 )
 
@@ -45,7 +46,7 @@ func snapshotOf(t rapid.TB, m *Machine) []byte {
 	return written(t, s)
 }
 
-func written(t rapid.TB, s *Snapshot) []byte {
+func written(t rapid.TB, s *snapshot.Snapshot) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	n, err := s.WriteTo(&b)
@@ -62,9 +63,9 @@ func hashOf(m *Machine) [16]byte {
 }
 
 // restore reads a snapshot that must be good.
-func restore(t rapid.TB, snapshot []byte) *Machine {
+func restore(t rapid.TB, saved []byte) *Machine {
 	t.Helper()
-	m, err := ReadSnapshot(bytes.NewReader(snapshot))
+	m, err := ReadSnapshot(bytes.NewReader(saved))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,9 +95,9 @@ func newReplay(t rapid.TB, log []testEntry) replay {
 // first prefix entries, and applies the rest gets what the replay got.
 func (r replay) checkRestore(t rapid.TB, m *Machine, prefix int) {
 	t.Helper()
-	snapshot := snapshotOf(t, m)
-	other := restore(t, snapshot)
-	if !bytes.Equal(snapshotOf(t, other), snapshot) || hashOf(other) != hashOf(m) {
+	saved := snapshotOf(t, m)
+	other := restore(t, saved)
+	if !bytes.Equal(snapshotOf(t, other), saved) || hashOf(other) != hashOf(m) {
 		t.Fatalf("restored after %d entries, the snapshot or its hash differs", prefix)
 	}
 	rest := applyLog(t, other, r.log[prefix:])

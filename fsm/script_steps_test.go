@@ -148,10 +148,10 @@ func (s *script) finalization(id uint64) {
 func TestScripts_Restored(t *testing.T) {
 	t.Parallel()
 	replayScripts(t, "", func(s *script, _ []Command) {
-		snapshot := s.m.Snapshot()
-		defer snapshot.Release()
+		saved := s.m.Snapshot()
+		defer saved.Release()
 		var b bytes.Buffer
-		if _, err := snapshot.WriteTo(&b); err != nil {
+		if _, err := saved.WriteTo(&b); err != nil {
 			s.t.Fatal(err)
 		}
 		m, err := ReadSnapshot(&b)
@@ -159,7 +159,7 @@ func TestScripts_Restored(t *testing.T) {
 			s.t.Fatalf("before entry %d: %v", s.index, err)
 		}
 		mustCheck(s.t, m)
-		if hashOf(m) != snapshot.Hash() {
+		if hashOf(m) != saved.Hash() {
 			s.t.Fatalf("before entry %d: the restored state has another hash", s.index)
 		}
 		s.m = m

@@ -1,204 +1,116 @@
 package fsm
 
 import (
-	"encoding/binary"
+	"bytes"
 	"fmt"
-	"hash/crc32"
 	"io"
-	"iter"
-
-	"google.golang.org/protobuf/encoding/protowire"
+	"math"
 
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/snapshot"
+	"github.com/claimq/claimq/fsm/trail"
 )
 
-// A snapshot, as docs/formats.md draws it: a magic and a version, then chunks.
+// stateBuilder fills a machine with the records of a snapshot, and with what is
+// derived of the tasks as they come.
+type stateBuilder struct {
+	m     *Machine
+	steps []uint64 // parents and steps: they are indexed when all tasks are there
+}
+
+// Header sets the header.
+func (b *stateBuilder) Header(h record.Header, of trail.Header) {
+	b.m.header, b.m.trail.Header = h, of
+}
+
+// Task adds a task. Most tasks of a long queue wait, and the machine keeps the
+// record of such a one as it is: so nothing is made of it that outlives this call
+// but its places in the indexes.
+func (b *stateBuilder) Task(t *record.Task, packed []byte) error {
+	if record.IsResting(t) && len(packed) <= math.MaxUint16 {
+		b.m.tasks.Load(t.ID, nil, packed)
+	} else {
+		own := *t
+		own.Params, own.Payload = bytes.Clone(t.Params), bytes.Clone(t.Payload)
+		t = &own
+		b.m.tasks.Load(t.ID, t, nil)
+	}
+	if t.Parent() != nil || t.Step() != nil {
+		b.steps = append(b.steps, t.ID)
+		return nil
+	}
+	if problem := b.m.indexTask(t.ID, t); problem != "" {
+		return fmt.Errorf("%w: task %d: %s", ErrCorrupt, t.ID, problem)
+	}
+	return nil
+}
+
+// Request adds a claim request.
+func (b *stateBuilder) Request(seq uint64, q *record.Request) { b.m.requests.Put(seq, q) }
+
+// Gone adds a removed task.
+func (b *stateBuilder) Gone(id uint64, g *record.Gone) error {
+	if b.m.tasks.Get(id) != nil {
+		return fmt.Errorf("%w: removed task %d is there", ErrCorrupt, id)
+	}
+	b.m.gone.Put(id, g)
+	return nil
+}
+
+// Trail adds a chunk of the trail.
+func (b *stateBuilder) Trail(c *trail.Chunk) { b.m.trail.Load(c) }
+
+// Finish builds what is derived of all records but those of most tasks, which is
+// there.
+func (b *stateBuilder) Finish(few snapshot.Few) error {
+	b.m.nodes, b.m.settings, b.m.schedules = few.Nodes, few.Types, few.Schedules
+	b.m.tasks.Loaded()
+	for _, id := range b.steps {
+		if problem := b.m.indexTask(id, b.m.tasks.Get(id)); problem != "" {
+			return contradiction(record.KindTask, id, problem)
+		}
+	}
+	return b.m.rebuildRest()
+}
+
+// Snapshot captures the state as it is, in microseconds: records are copied
+// only when they change while the snapshot lives. The caller releases it.
+func (m *Machine) Snapshot() *snapshot.Snapshot {
+	return snapshot.Of(snapshot.Parts{
+		Header:    m.header,
+		Tasks:     m.tasks.View(),
+		Requests:  m.requests.View(),
+		Nodes:     m.nodes,
+		Types:     record.CloneTypes(m.settings),
+		Gone:      m.gone.View(),
+		Trail:     m.trail.View(),
+		Schedules: m.schedules,
+	})
+}
+
+// ReadSnapshot builds the state that a snapshot holds. It reads r to its end
+// and verifies every checksum, count and order and the state hash before there
+// is a machine; beside the machine it holds one chunk in memory.
 //
-//	0                   8         9
-//	+-------------------+---------+---------+---------+---------+
-//	| "CLAIMQSN"        | version | chunk   | chunk   | ...     |
-//	+-------------------+---------+---------+---------+---------+
-//
-//	0         4         5                             5+length  9+length
-//	+---------+---------+-----------------------------+---------+
-//	| length  | kind    | payload, length bytes       | CRC32C  |
-//	+---------+---------+-----------------------------+---------+
-//
-// Length and CRC are little-endian; the CRC is of everything before it in its
-// chunk. The payload is one or more records of the kind, each a varint of its
-// size and a message of record.go. The header comes first, then tasks by id,
-// claim requests by sequence number, nodes by UUID, task types with settings by
-// name, removed tasks by id, the trail in its order, schedules by name, and the
-// end.
-const (
-	snapshotMagic   = "CLAIMQSN"
-	snapshotVersion = 1
-
-	chunkHead = 5 // length and kind
-	chunkTail = 4 // CRC
-
-	// chunkTarget bounds a chunk's payload, except that of a single record
-	// that is larger.
-	chunkTarget = 1 << 20
-	// chunkMax bounds a chunk's payload for good: several times what a task can
-	// take whose parameters and result each fill an entry of the log.
-	chunkMax = 64 << 20
-)
-
-// WriteTo writes the snapshot in the format of docs/formats.md: the same bytes
-// for the same state, on every node. Beside the capture it holds one chunk in
-// memory. Errors are w's, wrapped.
-func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
-	cw := chunkWriter{w: w}
-	cw.write(append([]byte(snapshotMagic), snapshotVersion))
-	var hash stateHash
-	for kind, packed := range s.records() {
-		hash.add(kind, packed)
-		if cw.add(kind, packed); cw.err != nil {
-			break
-		}
+// Errors, wrapped with where: ErrCorrupt when the bytes are not what WriteTo
+// wrote, a snapshot that is cut off included; ErrUnknownCommand when a newer
+// version wrote it; r's own.
+func ReadSnapshot(r io.Reader) (*Machine, error) {
+	b := &stateBuilder{m: New()}
+	if err := snapshot.Read(r, b); err != nil {
+		return nil, fmt.Errorf("read snapshot: %w", err)
 	}
-	cw.add(record.KindEnd, record.AppendEnd(nil, s.counts(), hash.sum()))
-	cw.flush()
-	if cw.err != nil {
-		return cw.written, fmt.Errorf("write snapshot: %w", cw.err)
-	}
-	return cw.written, nil
+	return b.m, nil
 }
 
-// Hash returns the state hash: equal states have equal hashes on every node.
-// It reads the whole capture, about 0.5 µs a record; a Hasher reads less.
-func (s *Snapshot) Hash() [16]byte {
-	hash, _ := NewHasher(nil).hash(s, noTurn)
-	return hash
-}
-
-func (s *Snapshot) counts() record.Counts {
-	return record.Counts{
-		Tasks:     uint64(s.tasks.Len()),
-		Requests:  uint64(s.requests.Len()),
-		Nodes:     uint64(len(s.nodes)),
-		Types:     uint64(len(s.types)),
-		Gone:      uint64(s.gone.Len()),
-		Trail:     uint64(s.trail.Len()),
-		Schedules: uint64(len(s.schedules)),
+// VerifySnapshot verifies a snapshot as ReadSnapshot does, but for what records
+// say of each other: whether a key or a token is given twice, a step has its
+// parent, an event leads to the one before. It returns about how many bytes of
+// memory the state takes, as Machine.Bytes estimates them. It holds one chunk in
+// memory, not the state. Errors: ReadSnapshot's.
+func VerifySnapshot(r io.Reader) (bytes int64, err error) {
+	if bytes, err = snapshot.Weigh(r); err != nil {
+		return 0, fmt.Errorf("verify snapshot: %w", err)
 	}
-}
-
-// records yields the state's records in the order of the file. A record is valid
-// until the next.
-func (s *Snapshot) records() iter.Seq2[record.Kind, []byte] {
-	return func(yield func(record.Kind, []byte) bool) {
-		b := record.AppendHeader(nil, &s.header, &s.trail.Header, s.counts())
-		if !yield(record.KindHeader, b) {
-			return
-		}
-		for t := range s.tasks.All() {
-			packed := t.Packed
-			if t.Record != nil {
-				b = record.AppendTask(b[:0], t.Record)
-				packed = b
-			}
-			if !yield(record.KindTask, packed) {
-				return
-			}
-		}
-		for q := range s.requests.All() {
-			packed := q.Packed
-			if q.Record != nil {
-				b = record.AppendRequest(b[:0], q.ID, q.Record)
-				packed = b
-			}
-			if !yield(record.KindRequest, packed) {
-				return
-			}
-		}
-		for _, n := range s.nodes {
-			if b = record.AppendNode(b[:0], n); !yield(record.KindNode, b) {
-				return
-			}
-		}
-		for _, t := range s.types {
-			if b = record.AppendType(b[:0], t); !yield(record.KindType, b) {
-				return
-			}
-		}
-		for g := range s.gone.All() {
-			packed := g.Packed
-			if g.Record != nil {
-				b = record.AppendGone(b[:0], g.ID, g.Record)
-				packed = b
-			}
-			if !yield(record.KindGone, packed) {
-				return
-			}
-		}
-		if !s.trail.Records(b, func(packed []byte) bool { return yield(record.KindTrail, packed) }) {
-			return
-		}
-		for _, v := range s.schedules {
-			if b = record.AppendSchedule(b[:0], v); !yield(record.KindSchedule, b) {
-				return
-			}
-		}
-	}
-}
-
-// chunkWriter packs records into chunks. After an error it does nothing more.
-type chunkWriter struct {
-	w       io.Writer
-	written int64
-	err     error
-	kind    record.Kind
-	chunk   []byte // head and payload of the open chunk; empty if none is open
-}
-
-// add adds the record to the open chunk, or opens a new one when that has
-// another kind or no room.
-func (c *chunkWriter) add(kind record.Kind, packed []byte) {
-	if c.err != nil {
-		return
-	}
-	size := protowire.SizeBytes(len(packed))
-	if size > chunkMax {
-		c.err = fmt.Errorf("a %v of %d bytes, at most %d can be read back", kind, size, chunkMax)
-		return
-	}
-	if kind != c.kind || len(c.chunk)+size > chunkHead+chunkTarget {
-		c.flush()
-	}
-	if len(c.chunk) == 0 {
-		c.kind = kind
-		c.chunk = append(c.chunk, 0, 0, 0, 0, byte(kind))
-	}
-	c.chunk = protowire.AppendBytes(c.chunk, packed)
-}
-
-// flush writes the open chunk, if there is one.
-func (c *chunkWriter) flush() {
-	if len(c.chunk) == 0 {
-		return
-	}
-	binary.LittleEndian.PutUint32(c.chunk, uint32(len(c.chunk)-chunkHead))
-	c.chunk = binary.LittleEndian.AppendUint32(c.chunk, chunkSum(c.chunk))
-	c.write(c.chunk)
-	c.chunk = c.chunk[:0]
-}
-
-func (c *chunkWriter) write(b []byte) {
-	if c.err != nil {
-		return
-	}
-	var n int
-	n, c.err = c.w.Write(b)
-	c.written += int64(n)
-}
-
-// chunkSum returns the CRC32C of a chunk's parts in front of the CRC.
-func chunkSum(parts ...[]byte) uint32 {
-	table, sum := crc32.MakeTable(crc32.Castagnoli), uint32(0)
-	for _, b := range parts {
-		sum = crc32.Update(sum, table, b)
-	}
-	return sum
+	return bytes, nil
 }

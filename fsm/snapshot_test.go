@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/snapshot"
 	"github.com/claimq/claimq/fsm/trail"
 )
 
@@ -26,14 +27,14 @@ type rawChunk struct {
 
 // splitSnapshot takes a snapshot apart without judging it. What makes no sense
 // any more is left out.
-func splitSnapshot(snapshot []byte) []rawChunk {
+func splitSnapshot(saved []byte) []rawChunk {
 	var chunks []rawChunk
-	b := snapshot[min(len(snapshot), len(snapshotMagic)+1):]
-	for len(b) >= chunkHead {
-		c := rawChunk{kind: record.Kind(b[chunkHead-1])}
-		size := min(int(binary.LittleEndian.Uint32(b)), len(b)-chunkHead)
-		payload := b[chunkHead : chunkHead+size]
-		b = b[min(len(b), chunkHead+size+chunkTail):]
+	b := saved[min(len(saved), len(snapshot.Magic)+1):]
+	for len(b) >= snapshot.ChunkHead {
+		c := rawChunk{kind: record.Kind(b[snapshot.ChunkHead-1])}
+		size := min(int(binary.LittleEndian.Uint32(b)), len(b)-snapshot.ChunkHead)
+		payload := b[snapshot.ChunkHead : snapshot.ChunkHead+size]
+		b = b[min(len(b), snapshot.ChunkHead+size+snapshot.ChunkTail):]
 		for len(payload) > 0 {
 			packed, n := protowire.ConsumeBytes(payload)
 			if n < 0 {
@@ -48,15 +49,15 @@ func splitSnapshot(snapshot []byte) []rawChunk {
 
 // joinSnapshot is the inverse of splitSnapshot, with the right checksums.
 func joinSnapshot(chunks []rawChunk) []byte {
-	b := append([]byte(snapshotMagic), snapshotVersion)
+	b := append([]byte(snapshot.Magic), snapshot.Version)
 	for _, c := range chunks {
 		start := len(b)
 		b = append(b, 0, 0, 0, 0, byte(c.kind))
 		for _, packed := range c.records {
 			b = protowire.AppendBytes(b, packed)
 		}
-		binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-chunkHead))
-		b = binary.LittleEndian.AppendUint32(b, chunkSum(b[start:]))
+		binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-snapshot.ChunkHead))
+		b = binary.LittleEndian.AppendUint32(b, snapshot.ChunkSum(b[start:]))
 	}
 	return b
 }
@@ -65,7 +66,7 @@ func joinSnapshot(chunks []rawChunk) []byte {
 // what is in it is not a test of them.
 func seal(chunks []rawChunk) []rawChunk {
 	var n record.Counts
-	var hash stateHash
+	var hash snapshot.StateHash
 	for _, c := range chunks {
 		switch c.kind {
 		case record.KindTask:
@@ -91,9 +92,9 @@ func seal(chunks []rawChunk) []rawChunk {
 			case c.kind == record.KindHeader && r.Err == nil:
 				chunks[i].records[j] = record.AppendHeader(nil, &h, &of, n)
 			case c.kind == record.KindEnd:
-				chunks[i].records[j] = record.AppendEnd(nil, n, hash.sum())
+				chunks[i].records[j] = record.AppendEnd(nil, n, hash.Sum())
 			}
-			hash.add(c.kind, chunks[i].records[j])
+			hash.Add(c.kind, chunks[i].records[j])
 		}
 	}
 	return chunks
@@ -110,9 +111,9 @@ func smallMachine(t testing.TB) *Machine {
 }
 
 // checkRead holds ReadSnapshot to its promises for any bytes at all.
-func checkRead(t *testing.T, snapshot []byte) {
+func checkRead(t *testing.T, saved []byte) {
 	t.Helper()
-	m, err := ReadSnapshot(bytes.NewReader(snapshot))
+	m, err := ReadSnapshot(bytes.NewReader(saved))
 	if err != nil {
 		if m != nil || !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnknownCommand) {
 			t.Fatalf("machine %v, error %v; want none, and ErrCorrupt or ErrUnknownCommand", m, err)
@@ -131,14 +132,14 @@ func checkRead(t *testing.T, snapshot []byte) {
 
 func TestReadSnapshot_EveryCorruptByteIsFound(t *testing.T) {
 	t.Parallel()
-	snapshot := snapshotOf(t, smallMachine(t))
-	for i := range snapshot {
+	saved := snapshotOf(t, smallMachine(t))
+	for i := range saved {
 		for _, flip := range []byte{0x01, 0x80, 0xff} {
-			bad := bytes.Clone(snapshot)
+			bad := bytes.Clone(saved)
 			bad[i] ^= flip
 			m, err := ReadSnapshot(bytes.NewReader(bad))
 			if m != nil || !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnknownCommand) {
-				t.Fatalf("byte %d of %d, bits %#x flipped: machine %v, error %v", i, len(snapshot), flip, m != nil, err)
+				t.Fatalf("byte %d of %d, bits %#x flipped: machine %v, error %v", i, len(saved), flip, m != nil, err)
 			}
 		}
 	}
@@ -163,13 +164,13 @@ func TestReadSnapshot_EveryCorruptByteOfARecordIsFound(t *testing.T) {
 
 func TestReadSnapshot_EveryTruncationIsFound(t *testing.T) {
 	t.Parallel()
-	snapshot := snapshotOf(t, smallMachine(t))
-	for n := range snapshot {
-		if m, err := ReadSnapshot(bytes.NewReader(snapshot[:n])); m != nil || !errors.Is(err, ErrCorrupt) {
-			t.Fatalf("%d of %d bytes: machine %v, error %v; want ErrCorrupt", n, len(snapshot), m != nil, err)
+	saved := snapshotOf(t, smallMachine(t))
+	for n := range saved {
+		if m, err := ReadSnapshot(bytes.NewReader(saved[:n])); m != nil || !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("%d of %d bytes: machine %v, error %v; want ErrCorrupt", n, len(saved), m != nil, err)
 		}
 	}
-	if _, err := ReadSnapshot(bytes.NewReader(append(snapshot, 0))); !errors.Is(err, ErrCorrupt) {
+	if _, err := ReadSnapshot(bytes.NewReader(append(saved, 0))); !errors.Is(err, ErrCorrupt) {
 		t.Fatalf("a byte too many: error %v, want ErrCorrupt", err)
 	}
 }
@@ -286,9 +287,9 @@ func TestReadSnapshot_RefusesCountsAndHash(t *testing.T) {
 
 func TestReadSnapshot_NamesANewerVersion(t *testing.T) {
 	t.Parallel()
-	snapshot := snapshotOf(t, New())
-	snapshot[len(snapshotMagic)]++
-	_, err := ReadSnapshot(bytes.NewReader(snapshot))
+	saved := snapshotOf(t, New())
+	saved[len(snapshot.Magic)]++
+	_, err := ReadSnapshot(bytes.NewReader(saved))
 	if !errors.Is(err, ErrUnknownCommand) || !strings.Contains(err.Error(), "newer version") || !strings.Contains(err.Error(), "snapshot version 2") {
 		t.Fatalf("error %v, want ErrUnknownCommand that names the version", err)
 	}
@@ -296,9 +297,9 @@ func TestReadSnapshot_NamesANewerVersion(t *testing.T) {
 
 func TestReadSnapshot_PassesTheReadersErrorOn(t *testing.T) {
 	t.Parallel()
-	snapshot, bad := snapshotOf(t, smallMachine(t)), errors.New("the disk is gone")
-	for n := range len(snapshot) + 1 {
-		r := io.MultiReader(bytes.NewReader(snapshot[:n]), iotest.ErrReader(bad))
+	saved, bad := snapshotOf(t, smallMachine(t)), errors.New("the disk is gone")
+	for n := range len(saved) + 1 {
+		r := io.MultiReader(bytes.NewReader(saved[:n]), iotest.ErrReader(bad))
 		if m, err := ReadSnapshot(r); m != nil || !errors.Is(err, bad) || errors.Is(err, ErrCorrupt) {
 			t.Fatalf("it fails after %d bytes: machine %v, error %v", n, m != nil, err)
 		}
@@ -307,13 +308,13 @@ func TestReadSnapshot_PassesTheReadersErrorOn(t *testing.T) {
 
 func TestReadSnapshot_TakesAnyReader(t *testing.T) {
 	t.Parallel()
-	snapshot := snapshotOf(t, smallMachine(t))
+	saved := snapshotOf(t, smallMachine(t))
 	for name, r := range map[string]io.Reader{
-		"a byte at a time":       iotest.OneByteReader(bytes.NewReader(snapshot)),
-		"data and EOF at a time": iotest.DataErrReader(bytes.NewReader(snapshot)),
+		"a byte at a time":       iotest.OneByteReader(bytes.NewReader(saved)),
+		"data and EOF at a time": iotest.DataErrReader(bytes.NewReader(saved)),
 	} {
 		m, err := ReadSnapshot(r)
-		if err != nil || !bytes.Equal(snapshotOf(t, m), snapshot) {
+		if err != nil || !bytes.Equal(snapshotOf(t, m), saved) {
 			t.Errorf("%s: error %v, or another state", name, err)
 		}
 	}
@@ -368,14 +369,14 @@ func TestSnapshot_ChunksAreBounded(t *testing.T) {
 	}
 	for _, test := range tests {
 		m := bigMachine(t, test.tasks, test.size)
-		snapshot := snapshotOf(t, m)
+		saved := snapshotOf(t, m)
 		chunks := 0
-		for _, c := range splitSnapshot(snapshot) {
+		for _, c := range splitSnapshot(saved) {
 			size := 0
 			for _, packed := range c.records {
 				size += protowire.SizeBytes(len(packed))
 			}
-			if size > chunkTarget && len(c.records) > 1 {
+			if size > snapshot.ChunkTarget && len(c.records) > 1 {
 				t.Errorf("a chunk of %d bytes has %d records", size, len(c.records))
 			}
 			if c.kind == record.KindTask {
@@ -385,21 +386,9 @@ func TestSnapshot_ChunksAreBounded(t *testing.T) {
 		if chunks != test.chunks {
 			t.Errorf("%d tasks of %d bytes are in %d chunks, want %d", test.tasks, test.size, chunks, test.chunks)
 		}
-		if got := restore(t, snapshot); hashOf(got) != hashOf(m) {
+		if got := restore(t, saved); hashOf(got) != hashOf(m) {
 			t.Errorf("%d tasks of %d bytes: the restored hash differs", test.tasks, test.size)
 		}
-	}
-}
-
-// What could not be read back is not written.
-func TestChunkWriter_RefusesARecordTooLarge(t *testing.T) {
-	t.Parallel()
-	var b bytes.Buffer
-	cw := chunkWriter{w: &b}
-	cw.add(record.KindTask, make([]byte, chunkMax))
-	cw.flush()
-	if cw.err == nil || b.Len() > 0 {
-		t.Fatalf("wrote %d bytes, error %v", b.Len(), cw.err)
 	}
 }
 
@@ -426,15 +415,15 @@ func TestSnapshot_WriteToNeedsOneChunkOfMemory(t *testing.T) {
 
 // A length that lies costs no memory.
 func TestReadSnapshot_AllocatesWhatIsThere(t *testing.T) {
-	for _, length := range []uint32{chunkMax, chunkMax + 1, math.MaxUint32} {
-		b := append([]byte(snapshotMagic), snapshotVersion)
+	for _, length := range []uint32{snapshot.ChunkMax, snapshot.ChunkMax + 1, math.MaxUint32} {
+		b := append([]byte(snapshot.Magic), snapshot.Version)
 		b = append(binary.LittleEndian.AppendUint32(b, length), byte(record.KindHeader), 1, 2, 3)
 		var err error
 		got := allocatedBy(func() { _, err = ReadSnapshot(bytes.NewReader(b)) })
 		if bound := uint64(1 << 20); got > bound || !errors.Is(err, ErrCorrupt) {
 			t.Errorf("length %d: %d bytes allocated, want at most %d; error %v", length, got, bound, err)
 		}
-		if named := strings.Contains(err.Error(), "is above"); named != (length > chunkMax) {
+		if named := strings.Contains(err.Error(), "is above"); named != (length > snapshot.ChunkMax) {
 			t.Errorf("length %d: error %v", length, err)
 		}
 	}
@@ -443,7 +432,7 @@ func TestReadSnapshot_AllocatesWhatIsThere(t *testing.T) {
 func FuzzReadSnapshot(f *testing.F) {
 	f.Add(snapshotOf(f, New()))
 	f.Add(snapshotOf(f, smallMachine(f)))
-	f.Add([]byte(snapshotMagic))
+	f.Add([]byte(snapshot.Magic))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		checkRead(t, b)
 		// Mutations rarely get past the checksums: make them right.

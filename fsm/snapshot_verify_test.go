@@ -34,18 +34,18 @@ func TestVerifySnapshot(t *testing.T) {
 
 func TestVerifySnapshot_FindsWhatIsDamaged(t *testing.T) {
 	t.Parallel()
-	snapshot := snapshotOf(t, smallMachine(t))
-	for i := range snapshot {
-		bad := bytes.Clone(snapshot)
+	saved := snapshotOf(t, smallMachine(t))
+	for i := range saved {
+		bad := bytes.Clone(saved)
 		bad[i] ^= 1
 		if _, err := VerifySnapshot(bytes.NewReader(bad)); !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnknownCommand) {
-			t.Fatalf("byte %d of %d is wrong: error %v", i, len(snapshot), err)
+			t.Fatalf("byte %d of %d is wrong: error %v", i, len(saved), err)
 		}
-		if _, err := VerifySnapshot(bytes.NewReader(snapshot[:i])); !errors.Is(err, ErrCorrupt) {
-			t.Fatalf("%d of %d bytes: error %v", i, len(snapshot), err)
+		if _, err := VerifySnapshot(bytes.NewReader(saved[:i])); !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("%d of %d bytes: error %v", i, len(saved), err)
 		}
 	}
-	chunks := splitSnapshot(snapshot)
+	chunks := splitSnapshot(saved)
 	for _, c := range chunks {
 		for _, packed := range c.records {
 			for i := range packed {

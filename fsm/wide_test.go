@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/snapshot"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -200,7 +201,7 @@ func TestMachine_RemembersNothing(t *testing.T) {
 			t.Parallel()
 			g := newWide(seed)
 			given, decoded, reused, restored := New(), New(), newRestful(), New()
-			var view *Snapshot
+			var view *snapshot.Snapshot
 			var hash [16]byte
 			for range 100 {
 				g.index++
@@ -243,11 +244,11 @@ func TestMachine_RemembersNothing(t *testing.T) {
 				for _, m := range []*Machine{given, decoded, reused, restored} {
 					mustCheck(t, m)
 				}
-				snapshot := snapshotOf(t, given)
-				if !bytes.Equal(snapshot, snapshotOf(t, decoded)) || !bytes.Equal(snapshot, snapshotOf(t, reused)) || !bytes.Equal(snapshot, snapshotOf(t, restored)) {
+				saved := snapshotOf(t, given)
+				if !bytes.Equal(saved, snapshotOf(t, decoded)) || !bytes.Equal(saved, snapshotOf(t, reused)) || !bytes.Equal(saved, snapshotOf(t, restored)) {
 					t.Fatalf("the states differ after entry %d", e.Index)
 				}
-				if restored, err = ReadSnapshot(bytes.NewReader(snapshot)); err != nil {
+				if restored, err = ReadSnapshot(bytes.NewReader(saved)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -26,9 +26,9 @@ var planted = []struct {
 		}
 `}}},
 	{"expiry without sequence", []edit{{"fsm/expire.go", " || t.LeaseSeq != l.Seq {", " || t.LeaseSeq != l.Seq && !$on {"}}},
-	{"snapshot without request ids", []edit{{"fsm/capture.go", "m.requests.View()", "$if(new(table.Table[record.Request]).View(), m.requests.View())"}}},
+	{"snapshot without request ids", []edit{{"fsm/snapshot.go", "m.requests.View()", "$if(New().requests.View(), m.requests.View())"}}},
 	{"restore that keeps old state", []edit{
-		{"fsm/capture.go", "// Index returns", `func (m *Machine) Keep(old *Machine) {
+		{"fsm/snapshot.go", "// ReadSnapshot builds", `func (m *Machine) Keep(old *Machine) {
 	for id, t := range old.tasks.All() {
 		if m.tasks.Get(id) == nil {
 			kept := *t
@@ -40,7 +40,7 @@ var planted = []struct {
 	}
 }
 
-// Index returns`},
+// ReadSnapshot builds`},
 		{"jepsen/sim/replica.go", "	r.machine, r.applied = machine, f.at\n", "	if $on && r.machine != nil {\n		machine.Keep(r.machine)\n	}\n	r.machine, r.applied = machine, f.at\n"},
 	}},
 	{"unknown command skipped", []edit{{

@@ -1,26 +1,26 @@
-package fsm
+package snapshot
 
 import (
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 )
 
-// hashTurns is after how many hashes of a Hasher every record has been read
+// HashTurns is after how many hashes of a Hasher every record has been read
 // again: each of them reads a part of what did not change, too.
-const hashTurns = 16
+const HashTurns = 16
 
-// hashRun is how many pages, of up to 64 records, or chunks of the trail a Hasher
+// HashRun is how many pages, of up to 64 records, or chunks of the trail a Hasher
 // reads before it rests: some 0.3 ms.
-const hashRun = 16
+const HashRun = 16
 
 // hashTurn says which of what did not change is read again, by numbers that
 // stay the same.
 type hashTurn uint64
 
 // noTurn is that of nothing.
-const noTurn hashTurn = hashTurns
+const noTurn hashTurn = HashTurns
 
-func (t hashTurn) has(number uint64) bool { return number%hashTurns == uint64(t) }
+func (t hashTurn) has(number uint64) bool { return number%HashTurns == uint64(t) }
 
 // Hasher computes the state hashes of captures, one after the other, at the
 // cost of what changed in between. Of the captures of one machine it remembers
@@ -58,18 +58,18 @@ func NewHasher(rest func()) *Hasher {
 // and are not what they were, though no command changed them: faulty memory, or
 // a bug. The hash is of what they are now.
 func (h *Hasher) Hash(s *Snapshot) (hash [16]byte, rotten int) {
-	h.turn = (h.turn + 1) % hashTurns
+	h.turn = (h.turn + 1) % HashTurns
 	return h.hash(s, h.turn)
 }
 
 func (h *Hasher) hash(s *Snapshot, turn hashTurn) (hash [16]byte, rotten int) {
-	var sum stateHash
+	var sum StateHash
 	s.addSmallTo(&sum)
-	rotten += h.tasks.addTo(&sum, &s.tasks, turn, &h.breaks)
-	rotten += h.requests.addTo(&sum, &s.requests, turn, &h.breaks)
-	rotten += h.gone.addTo(&sum, &s.gone, turn, &h.breaks)
-	rotten += s.trail.AddTo(trailHash{stateHash: &sum, turn: turn, breaks: &h.breaks})
-	return sum.sum(), rotten
+	rotten += h.tasks.addTo(&sum, &s.of.Tasks, turn, &h.breaks)
+	rotten += h.requests.addTo(&sum, &s.of.Requests, turn, &h.breaks)
+	rotten += h.gone.addTo(&sum, &s.of.Gone, turn, &h.breaks)
+	rotten += s.of.Trail.AddTo(trailHash{stateHash: &sum, turn: turn, breaks: &h.breaks})
+	return sum.Sum(), rotten
 }
 
 // breaks are the rests between the readings of a Hasher.
@@ -80,14 +80,14 @@ type breaks struct {
 
 // noted counts one that was read, and rests if it is time.
 func (b *breaks) noted() {
-	if b.read++; b.read%hashRun == 0 && b.rest != nil {
+	if b.read++; b.read%HashRun == 0 && b.rest != nil {
 		b.rest()
 	}
 }
 
 // trailHash is how the chunks of a trail are hashed.
 type trailHash struct {
-	stateHash *stateHash
+	stateHash *StateHash
 	turn      hashTurn
 	breaks    *breaks
 }
@@ -95,9 +95,9 @@ type trailHash struct {
 func (h trailHash) AddSum(sum [16]byte) { h.stateHash.addSum(sum) }
 
 func (h trailHash) SumOf(packed []byte) [16]byte {
-	var one stateHash
-	one.add(record.KindTrail, packed)
-	return one.sum()
+	var one StateHash
+	one.Add(record.KindTrail, packed)
+	return one.Sum()
 }
 
 func (h trailHash) IsDue(number uint64) bool { return h.turn.has(number) }
@@ -105,20 +105,20 @@ func (h trailHash) Noted()                   { h.breaks.noted() }
 
 // addSmallTo adds the records to the hash that are neither in tables nor of the
 // trail: some thousands at most.
-func (s *Snapshot) addSmallTo(hash *stateHash) {
-	b := record.AppendHeader(nil, &s.header, &s.trail.Header, s.counts())
-	hash.add(record.KindHeader, b)
-	for _, n := range s.nodes {
+func (s *Snapshot) addSmallTo(hash *StateHash) {
+	b := record.AppendHeader(nil, &s.of.Header, &s.of.Trail.Header, s.counts())
+	hash.Add(record.KindHeader, b)
+	for _, n := range s.of.Nodes {
 		b = record.AppendNode(b[:0], n)
-		hash.add(record.KindNode, b)
+		hash.Add(record.KindNode, b)
 	}
-	for _, t := range s.types {
+	for _, t := range s.of.Types {
 		b = record.AppendType(b[:0], t)
-		hash.add(record.KindType, b)
+		hash.Add(record.KindType, b)
 	}
-	for _, v := range s.schedules {
+	for _, v := range s.of.Schedules {
 		b = record.AppendSchedule(b[:0], v)
-		hash.add(record.KindSchedule, b)
+		hash.Add(record.KindSchedule, b)
 	}
 }
 
@@ -130,7 +130,7 @@ type pageSums[T any] struct {
 	table table.Origin // of the last view
 	sums  []pageSum    // of the last view, by number
 
-	page   stateHash // of the page that is read
+	page   StateHash // of the page that is read
 	packed []byte
 }
 
@@ -143,7 +143,7 @@ type pageSum struct {
 // addTo adds the view's records to the hash. Pages are read that are not those
 // of the last view, and those whose turn it is; it returns how many of the latter
 // have another sum than they had.
-func (c *pageSums[T]) addTo(hash *stateHash, v *table.View[T], turn hashTurn, breaks *breaks) (rotten int) {
+func (c *pageSums[T]) addTo(hash *StateHash, v *table.View[T], turn hashTurn, breaks *breaks) (rotten int) {
 	if of := v.Origin(); c.table != of { // other tables have other epochs
 		c.table, c.sums = of, nil
 	}
@@ -178,10 +178,10 @@ func (c *pageSums[T]) sumOf(p *table.Page[T]) [16]byte {
 	for r := range p.All() {
 		if r.Record != nil {
 			c.packed = c.appendRecord(c.packed[:0], r.ID, r.Record)
-			c.page.add(c.kind, c.packed)
+			c.page.Add(c.kind, c.packed)
 		} else {
-			c.page.add(c.kind, r.Packed)
+			c.page.Add(c.kind, r.Packed)
 		}
 	}
-	return c.page.sum()
+	return c.page.Sum()
 }

@@ -1,4 +1,4 @@
-package fsm
+package snapshot
 
 import (
 	"crypto/sha256"
@@ -8,54 +8,35 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Checkpoint changes nothing: each node notes the hash of its state at the
-// entry's index, and the leader compares them.
-type Checkpoint struct{}
-
-func (Checkpoint) kind() kind   { return kindCheckpoint }
-func (Checkpoint) about() About { return About{} }
-
-func (Checkpoint) applyTo(m *Machine) (Result, error) {
-	m.checkpoint = true
-	return Result{}, nil
-}
-
-// stateHash is the hash of a set of records: the sum, modulo 2^128, of the
+// StateHash is the hash of a set of records: the sum, modulo 2^128, of the
 // first 128 bits of SHA-256 over each record's kind and canonical bytes. So it
 // depends on what is in the state, not on the order in which it came there,
 // and one record can be added or taken out without reading the others.
 //
 // SHA-256 is in the standard library and in the processors; a record of 400
 // bytes takes 0.3 µs.
-type stateHash struct {
+type StateHash struct {
 	hi, lo  uint64
 	scratch []byte
 }
 
-// add adds a record.
-func (h *stateHash) add(kind record.Kind, packed []byte) {
+// Add adds a record.
+func (h *StateHash) Add(kind record.Kind, packed []byte) {
 	h.scratch = append(append(h.scratch[:0], byte(kind)), packed...)
 	sum := sha256.Sum256(h.scratch)
 	h.addSum([16]byte(sum[:16]))
 }
 
 // addSum adds a record by the sum of a hash of it alone.
-func (h *stateHash) addSum(sum [16]byte) {
+func (h *StateHash) addSum(sum [16]byte) {
 	var carry uint64
 	h.lo, carry = bits.Add64(h.lo, binary.BigEndian.Uint64(sum[8:]), 0)
 	h.hi, _ = bits.Add64(h.hi, binary.BigEndian.Uint64(sum[:8]), carry)
 }
 
-// sum returns the hash of what was added, the high bytes first.
-func (h *stateHash) sum() (b [16]byte) {
+// Sum returns the hash of what was added, the high bytes first.
+func (h *StateHash) Sum() (b [16]byte) {
 	binary.BigEndian.PutUint64(b[:8], h.hi)
 	binary.BigEndian.PutUint64(b[8:], h.lo)
 	return b
-}
-
-func (Checkpoint) appendBody(b []byte) []byte { return b }
-
-func (c Checkpoint) decode(r fieldReader) (Command, error) {
-	r.None()
-	return c, r.Err
 }

@@ -1,4 +1,4 @@
-package fsm
+package snapshot
 
 import (
 	"fmt"
@@ -9,16 +9,16 @@ import (
 )
 
 // snapshotReader takes the records of a snapshot, in the one order that they have,
-// checks each, and hands those of which there may be many to keep.
+// checks each, and hands those of which there may be many to build.
 type snapshotReader struct {
-	keep recordKeeper
-	// m gets the header and the records of which there are few.
-	m     *Machine
-	want  record.Counts // as the header says
-	got   record.Counts
-	hash  stateHash
-	names record.Names
-	last  record.Kind // 0 before the header
+	build  Builder
+	header record.Header
+	few    Few
+	want   record.Counts // as the header says
+	got    record.Counts
+	hash   StateHash
+	names  record.Names
+	last   record.Kind // 0 before the header
 	// lastTask, lastRequest and lastGone are the highest ids and sequence number
 	// yet.
 	lastTask, lastRequest, lastGone uint64
@@ -28,13 +28,26 @@ type snapshotReader struct {
 	read1 record.Task // the one that was read last
 }
 
-// recordKeeper is told of the records of a snapshot that are good by themselves.
-type recordKeeper interface {
-	// task is told of a task and its record, packed, both good until it returns.
-	task(t *record.Task, packed []byte) error
-	request(seq uint64, q *record.Request)
-	gone(id uint64, g *record.Gone) error
-	trail(c *trail.Chunk)
+// Builder is told of the records of a snapshot that are good by themselves, in their
+// order, and makes a state of them.
+type Builder interface {
+	// Header comes first: the header, and what it says of the trail.
+	Header(h record.Header, of trail.Header)
+	// Task is told of a task and its record, packed, both good until it returns.
+	Task(t *record.Task, packed []byte) error
+	Request(seq uint64, q *record.Request)
+	Gone(id uint64, g *record.Gone) error
+	Trail(c *trail.Chunk)
+	// Finish is told of the rest, once all records have come. Errors: ErrCorrupt, wrapped,
+	// if they contradict each other.
+	Finish(few Few) error
+}
+
+// Few are the records of which there are few.
+type Few struct {
+	Nodes     []record.NodeRecord    // sorted by UUID
+	Types     []*record.TaskType     // sorted by name
+	Schedules []*record.ScheduleView // sorted by name
 }
 
 // read takes all chunks.
@@ -57,12 +70,12 @@ func (s *snapshotReader) read(in *chunkReader) error {
 // chunk takes the records of a chunk.
 func (s *snapshotReader) chunk(kind record.Kind, payload []byte) error {
 	if len(payload) == 0 {
-		return fmt.Errorf("%w: it is empty", ErrCorrupt)
+		return fmt.Errorf("%w: it is empty", wire.ErrCorrupt)
 	}
 	for n := 1; len(payload) > 0; n++ {
 		size, skip := wire.Varint(payload)
 		if skip == 0 || size > uint64(len(payload)-skip) {
-			return fmt.Errorf("%w: record %d: bad size", ErrCorrupt, n)
+			return fmt.Errorf("%w: record %d: bad size", wire.ErrCorrupt, n)
 		}
 		packed := payload[skip : skip+int(size)]
 		payload = payload[skip+int(size):]
@@ -76,14 +89,14 @@ func (s *snapshotReader) chunk(kind record.Kind, payload []byte) error {
 // record takes one record. Nothing of it is kept without being copied.
 func (s *snapshotReader) record(kind record.Kind, packed []byte) error {
 	if s.ended || kind < s.last || (s.last == 0) != (kind == record.KindHeader) {
-		return fmt.Errorf("%w: it is out of order, behind a %v", ErrCorrupt, s.last)
+		return fmt.Errorf("%w: it is out of order, behind a %v", wire.ErrCorrupt, s.last)
 	}
 	s.last = kind
 	r := record.ReaderOf(packed)
 	var err error
 	switch kind {
 	case record.KindHeader:
-		err = s.header(&r)
+		err = s.head(&r)
 	case record.KindTask:
 		err = s.task(&r, packed)
 	case record.KindRequest:
@@ -101,23 +114,25 @@ func (s *snapshotReader) record(kind record.Kind, packed []byte) error {
 	case record.KindEnd:
 		return s.end(&r)
 	default:
-		return fmt.Errorf("%w: it is unknown", ErrUnknownCommand)
+		return fmt.Errorf("%w: it is unknown", wire.ErrUnknown)
 	}
-	s.hash.add(kind, packed)
+	s.hash.Add(kind, packed)
 	return err
 }
 
-func (s *snapshotReader) header(r *record.Reader) error {
-	s.m.header, s.m.trail.Header, s.want = record.DecodeHeader(r)
-	h := &s.m.header
+func (s *snapshotReader) head(r *record.Reader) error {
+	var of trail.Header
+	s.header, of, s.want = record.DecodeHeader(r)
+	h := &s.header
 	switch {
 	case r.Err != nil:
 		return r.Err
 	case h.Level > record.FeatureLevel:
-		return fmt.Errorf("%w: feature level %d, this one knows %d", ErrUnknownCommand, h.Level, record.FeatureLevel)
+		return fmt.Errorf("%w: feature level %d, this one knows %d", wire.ErrUnknown, h.Level, record.FeatureLevel)
 	case h.NextID == 0 || h.NextToken == 0 || h.NextRequest == 0:
-		return fmt.Errorf("%w: a counter is missing", ErrCorrupt)
+		return fmt.Errorf("%w: a counter is missing", wire.ErrCorrupt)
 	}
+	s.build.Header(s.header, of)
 	return nil
 }
 
@@ -126,23 +141,23 @@ func (s *snapshotReader) task(r *record.Reader, packed []byte) error {
 	t := &s.read1
 	*t = record.Task{}
 	decodeSharedTask(r, t, &s.names)
-	h := &s.m.header
+	h := &s.header
 	switch {
 	case r.Err != nil:
 		return r.Err
 	case t.ID <= s.lastTask || t.ID >= h.NextID:
-		return fmt.Errorf("%w: id %d between %d and %d", ErrCorrupt, t.ID, s.lastTask, h.NextID)
+		return fmt.Errorf("%w: id %d between %d and %d", wire.ErrCorrupt, t.ID, s.lastTask, h.NextID)
 	case t.Token >= h.NextToken:
-		return fmt.Errorf("%w: task %d: token %d is not below %d", ErrCorrupt, t.ID, t.Token, h.NextToken)
+		return fmt.Errorf("%w: task %d: token %d is not below %d", wire.ErrCorrupt, t.ID, t.Token, h.NextToken)
 	case t.Status == 0:
-		return fmt.Errorf("%w: task %d has no status", ErrCorrupt, t.ID)
+		return fmt.Errorf("%w: task %d has no status", wire.ErrCorrupt, t.ID)
 	}
 	if problem := t.StepsProblem(h); problem != "" {
-		return fmt.Errorf("%w: task %d: %s", ErrCorrupt, t.ID, problem)
+		return fmt.Errorf("%w: task %d: %s", wire.ErrCorrupt, t.ID, problem)
 	}
 	s.lastTask = t.ID
 	s.got.Tasks++
-	return s.keep.task(t, packed)
+	return s.build.Task(t, packed)
 }
 
 // decodeSharedTask reads a task's record. Parameters and payload are parts of it.
@@ -164,12 +179,12 @@ func (s *snapshotReader) request(r *record.Reader) error {
 	switch {
 	case r.Err != nil:
 		return r.Err
-	case seq <= s.lastRequest || seq >= s.m.header.NextRequest:
-		return fmt.Errorf("%w: number %d between %d and %d", ErrCorrupt, seq, s.lastRequest, s.m.header.NextRequest)
+	case seq <= s.lastRequest || seq >= s.header.NextRequest:
+		return fmt.Errorf("%w: number %d between %d and %d", wire.ErrCorrupt, seq, s.lastRequest, s.header.NextRequest)
 	}
 	s.lastRequest = seq
 	s.got.Requests++
-	s.keep.request(seq, q)
+	s.build.Request(seq, q)
 	return nil
 }
 
@@ -178,10 +193,10 @@ func (s *snapshotReader) node(r *record.Reader) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	if all := s.m.nodes; len(all) > 0 && n.UUID <= all[len(all)-1].UUID {
-		return fmt.Errorf("%w: node %q behind %q", ErrCorrupt, n.UUID, all[len(all)-1].UUID)
+	if all := s.few.Nodes; len(all) > 0 && n.UUID <= all[len(all)-1].UUID {
+		return fmt.Errorf("%w: node %q behind %q", wire.ErrCorrupt, n.UUID, all[len(all)-1].UUID)
 	}
-	s.m.nodes = append(s.m.nodes, n)
+	s.few.Nodes = append(s.few.Nodes, n)
 	s.got.Nodes++
 	return nil
 }
@@ -191,16 +206,16 @@ func (s *snapshotReader) taskType(r *record.Reader) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	all := s.m.settings
+	all := s.few.Types
 	switch {
 	case t.Name == "":
-		return fmt.Errorf("%w: a task type without a name", ErrCorrupt)
+		return fmt.Errorf("%w: a task type without a name", wire.ErrCorrupt)
 	case len(all) == record.TaskTypesMax:
-		return fmt.Errorf("%w: settings of more than %d task types", ErrCorrupt, record.TaskTypesMax)
+		return fmt.Errorf("%w: settings of more than %d task types", wire.ErrCorrupt, record.TaskTypesMax)
 	case len(all) > 0 && t.Name <= all[len(all)-1].Name:
-		return fmt.Errorf("%w: task type %q behind %q", ErrCorrupt, t.Name, all[len(all)-1].Name)
+		return fmt.Errorf("%w: task type %q behind %q", wire.ErrCorrupt, t.Name, all[len(all)-1].Name)
 	}
-	s.m.settings = append(s.m.settings, t)
+	s.few.Types = append(s.few.Types, t)
 	s.got.Types++
 	return nil
 }
@@ -210,30 +225,30 @@ func (s *snapshotReader) gone(r *record.Reader) error {
 	switch {
 	case r.Err != nil:
 		return r.Err
-	case id <= s.lastGone || id >= s.m.header.NextID:
-		return fmt.Errorf("%w: id %d between %d and %d", ErrCorrupt, id, s.lastGone, s.m.header.NextID)
+	case id <= s.lastGone || id >= s.header.NextID:
+		return fmt.Errorf("%w: id %d between %d and %d", wire.ErrCorrupt, id, s.lastGone, s.header.NextID)
 	case !g.Status.Ended():
-		return fmt.Errorf("%w: removed task %d had not ended", ErrCorrupt, id)
-	case g.Token >= s.m.header.NextToken:
-		return fmt.Errorf("%w: removed task %d: token %d is not below %d", ErrCorrupt, id, g.Token, s.m.header.NextToken)
+		return fmt.Errorf("%w: removed task %d had not ended", wire.ErrCorrupt, id)
+	case g.Token >= s.header.NextToken:
+		return fmt.Errorf("%w: removed task %d: token %d is not below %d", wire.ErrCorrupt, id, g.Token, s.header.NextToken)
 	}
 	s.lastGone = id
 	s.got.Gone++
-	return s.keep.gone(id, g)
+	return s.build.Gone(id, g)
 }
 
-// trail takes a chunk of the trail. What is in it is looked at by rebuildRest.
+// trail takes a chunk of the trail. What is in it the builder looks at.
 func (s *snapshotReader) trail(r *record.Reader) error {
 	c, err := trail.ReadChunk(&r.Reader)
 	switch {
 	case err != nil:
 		return err
 	case s.got.Trail > 0 && c.Start != s.trailEnd:
-		return fmt.Errorf("%w: events at %d behind those up to %d", ErrCorrupt, c.Start, s.trailEnd)
+		return fmt.Errorf("%w: events at %d behind those up to %d", wire.ErrCorrupt, c.Start, s.trailEnd)
 	}
 	s.trailEnd = c.End()
 	s.got.Trail++
-	s.keep.trail(c)
+	s.build.Trail(c)
 	return nil
 }
 
@@ -245,9 +260,9 @@ func (s *snapshotReader) end(r *record.Reader) error {
 		return r.Err
 	case got != s.want || got != counts:
 		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types, %d removed tasks, %d parts of the trail and %d schedules differ from their counts",
-			ErrCorrupt, got.Tasks, got.Requests, got.Nodes, got.Types, got.Gone, got.Trail, got.Schedules)
-	case hash != s.hash.sum():
-		return fmt.Errorf("%w: the state hash differs", ErrCorrupt)
+			wire.ErrCorrupt, got.Tasks, got.Requests, got.Nodes, got.Types, got.Gone, got.Trail, got.Schedules)
+	case hash != s.hash.Sum():
+		return fmt.Errorf("%w: the state hash differs", wire.ErrCorrupt)
 	}
 	s.ended = true
 	return nil
@@ -258,20 +273,20 @@ func (s *snapshotReader) schedule(r *record.Reader) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	all := s.m.schedules
+	all := s.few.Schedules
 	switch {
 	case v.Name == "":
-		return fmt.Errorf("%w: a schedule without a name", ErrCorrupt)
+		return fmt.Errorf("%w: a schedule without a name", wire.ErrCorrupt)
 	case len(all) == record.SchedulesMax:
-		return fmt.Errorf("%w: more than %d schedules", ErrCorrupt, record.SchedulesMax)
+		return fmt.Errorf("%w: more than %d schedules", wire.ErrCorrupt, record.SchedulesMax)
 	case len(all) > 0 && v.Name <= all[len(all)-1].Name:
-		return fmt.Errorf("%w: schedule %q behind %q", ErrCorrupt, v.Name, all[len(all)-1].Name)
-	case v.LastTaskID >= s.m.header.NextID:
-		return fmt.Errorf("%w: schedule %q: task %d was never given out", ErrCorrupt, v.Name, v.LastTaskID)
+		return fmt.Errorf("%w: schedule %q behind %q", wire.ErrCorrupt, v.Name, all[len(all)-1].Name)
+	case v.LastTaskID >= s.header.NextID:
+		return fmt.Errorf("%w: schedule %q: task %d was never given out", wire.ErrCorrupt, v.Name, v.LastTaskID)
 	case v.Paused && v.NextRunAt != 0:
-		return fmt.Errorf("%w: schedule %q is paused and waits for %d", ErrCorrupt, v.Name, v.NextRunAt)
+		return fmt.Errorf("%w: schedule %q is paused and waits for %d", wire.ErrCorrupt, v.Name, v.NextRunAt)
 	}
-	s.m.schedules = append(all, v)
+	s.few.Schedules = append(all, v)
 	s.got.Schedules++
 	return nil
 }

@@ -1,0 +1,118 @@
+package snapshot
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/wire"
+)
+
+// Read hands the records of a snapshot to build. It reads r to its end and verifies every
+// checksum, count and order and the state hash before it lets build finish; it holds one
+// chunk in memory.
+//
+// Errors, wrapped with where: ErrCorrupt when the bytes are not what WriteTo
+// wrote, a snapshot that is cut off included; ErrUnknownCommand when a newer
+// version wrote it; r's own; build's.
+func Read(r io.Reader, build Builder) error {
+	in := &chunkReader{r: r}
+	records := snapshotReader{build: build}
+	err := records.read(in)
+	if err == nil {
+		err = build.Finish(records.few)
+	}
+	if err != nil {
+		return fmt.Errorf("chunk %d at byte %d: %w", in.number, in.start, err)
+	}
+	return nil
+}
+
+// Weigh verifies a snapshot as Read does, without a state, and returns about how many
+// bytes of memory the state takes. Errors: Read's.
+func Weigh(r io.Reader) (bytes int64, err error) {
+	var scale stateScale
+	err = Read(r, &scale)
+	return scale.bytes(), err
+}
+
+// chunkReader reads chunks and verifies their checksums.
+type chunkReader struct {
+	r      io.Reader
+	number int   // of the current chunk, from 1; 0 = magic and version
+	start  int64 // offset of the current chunk
+	offset int64 // of what comes next
+	buf    bytes.Buffer
+}
+
+// magic reads magic and version.
+func (c *chunkReader) magic() error {
+	var b [len(Magic) + 1]byte
+	if err := c.fill(b[:]); err != nil {
+		return err
+	}
+	if string(b[:len(Magic)]) != Magic {
+		return fmt.Errorf("%w: it is no snapshot", wire.ErrCorrupt)
+	}
+	if v := b[len(Magic)]; v != Version {
+		return fmt.Errorf("%w: snapshot version %d", wire.ErrUnknown, v)
+	}
+	return nil
+}
+
+// next reads a chunk. The payload is valid until the next call. Memory grows
+// with what is there, not with what the length claims.
+func (c *chunkReader) next() (record.Kind, []byte, error) {
+	c.number, c.start = c.number+1, c.offset
+	var head [ChunkHead]byte
+	var tail [ChunkTail]byte
+	if err := c.fill(head[:]); err != nil {
+		return 0, nil, err
+	}
+	length := binary.LittleEndian.Uint32(head[:])
+	if length > ChunkMax {
+		return 0, nil, fmt.Errorf("%w: length %d is above %d", wire.ErrCorrupt, length, ChunkMax)
+	}
+	c.buf.Reset()
+	n, err := io.CopyN(&c.buf, c.r, int64(length))
+	c.offset += n
+	if err != nil {
+		return 0, nil, c.cutOff(err)
+	}
+	if err := c.fill(tail[:]); err != nil {
+		return 0, nil, err
+	}
+	if ChunkSum(head[:], c.buf.Bytes()) != binary.LittleEndian.Uint32(tail[:]) {
+		return 0, nil, fmt.Errorf("%w: the checksum differs", wire.ErrCorrupt)
+	}
+	return record.Kind(head[ChunkHead-1]), c.buf.Bytes(), nil
+}
+
+// end makes sure that nothing follows.
+func (c *chunkReader) end() error {
+	switch _, err := io.ReadFull(c.r, make([]byte, 1)); {
+	case err == nil:
+		return fmt.Errorf("%w: bytes behind the end", wire.ErrCorrupt)
+	case !errors.Is(err, io.EOF):
+		return err
+	}
+	return nil
+}
+
+// fill reads len(b) bytes.
+func (c *chunkReader) fill(b []byte) error {
+	n, err := io.ReadFull(c.r, b)
+	c.offset += int64(n)
+	return c.cutOff(err)
+}
+
+// cutOff turns the end of the input into ErrCorrupt.
+func (c *chunkReader) cutOff(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: cut off at byte %d", wire.ErrCorrupt, c.offset)
+	}
+	return err
+}

@@ -1,0 +1,64 @@
+package snapshot
+
+import (
+	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/table"
+	"github.com/claimq/claimq/fsm/trail"
+)
+
+// stateScale adds up the memory that the records of a snapshot would take as a
+// state. It keeps none.
+type stateScale struct {
+	held     int64  // bytes of tasks, claim requests and removed tasks
+	tasks    uint64 // how many there are
+	lastTask uint64
+	pages    uint64 // with tasks
+	chunks   int64  // of the trail
+	few      int64  // bytes of schedules
+}
+
+// Header passes over the header.
+func (w *stateScale) Header(record.Header, trail.Header) {}
+
+// Task adds the task.
+func (w *stateScale) Task(t *record.Task, _ []byte) error {
+	w.held += record.HeldBytes(t)
+	if group := record.GroupOf(t); group != "" {
+		w.held += record.BytesOfGroup(group) // as if it were alone there
+	}
+	if w.tasks == 0 || table.PageOf(t.ID) != table.PageOf(w.lastTask) {
+		w.pages++
+	}
+	w.tasks, w.lastTask = w.tasks+1, t.ID
+	return nil
+}
+
+// Request adds the claim request.
+func (w *stateScale) Request(_ uint64, q *record.Request) { w.held += record.BytesOfRequest(q) }
+
+// Gone adds the removed task.
+func (w *stateScale) Gone(_ uint64, g *record.Gone) error {
+	w.held += record.BytesOfGone(g)
+	return nil
+}
+
+// Trail counts the chunk.
+func (w *stateScale) Trail(*trail.Chunk) { w.chunks++ }
+
+// Finish adds the records of which there are few.
+func (w *stateScale) Finish(few Few) error {
+	for _, v := range few.Schedules {
+		w.few += record.BytesOfSchedule(v)
+	}
+	return nil
+}
+
+// bytes estimates the memory that the state takes, once all records were read.
+func (w *stateScale) bytes() int64 {
+	n := w.held + w.few + int64(w.pages*table.PageSize-w.tasks)*record.PlaceBytes
+	n += w.chunks * trail.ChunkBytes
+	if w.chunks > 0 {
+		n += int64(w.pages) * trail.LastPageBytes
+	}
+	return n
+}
