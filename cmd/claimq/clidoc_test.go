@@ -115,22 +115,12 @@ func TestExamples_areTaken(t *testing.T) {
 	examples := 0
 	term.EachCommand(newTree(), func(cmd *cobra.Command, path string) {
 		own := false
-		for _, args := range claimqCalls(t, cmd.Example) {
+		for _, args := range claimqCalls(cmd.Example) {
 			examples++
-			root := newTree()
-			found, rest, err := root.Find(args)
-			if err != nil {
-				t.Errorf("%s: %q: %v", path, args, err)
-				continue
-			}
-			own = own || strings.HasPrefix(found.CommandPath(), cmd.CommandPath())
-			if err := found.ParseFlags(rest); err != nil {
-				t.Errorf("%s: %q: %v", path, args, err)
-				continue
-			}
-			if err := found.ValidateArgs(found.Flags().Args()); err != nil {
+			if err := taken(args, nil); err != nil {
 				t.Errorf("%s: %q: %v", path, args, err)
 			}
+			own = own || strings.HasPrefix(strings.Join(args, " "), path)
 		}
 		if !own {
 			t.Errorf("claimq %s has no example of its own: %q", path, cmd.Example)
@@ -170,39 +160,53 @@ claimq cluster transfer; claimq cluster transfer n2; claimq cluster recover --da
 claimq snapshot take; claimq snapshot save F; claimq snapshot restore F; claimq snapshot inspect F
 claimq key generate --role R --name N; claimq config show; claimq doctor --data-dir D; claimq bench; claimq version; claimq completion bash
 `
-	calls := claimqCalls(t, lines)
+	calls := claimqCalls(lines)
 	if want := strings.Count(lines, "claimq "); len(calls) != want {
 		t.Fatalf("found %d of %d command lines", len(calls), want)
 	}
 	for _, args := range calls {
-		found, rest, err := newTree().Find(args)
-		if err == nil {
-			err = found.ParseFlags(rest)
-		}
-		if err == nil {
-			err = found.ValidateArgs(found.Flags().Args())
-		}
-		if err != nil {
+		if err := taken(args, nil); err != nil {
 			t.Errorf("%q: %v", args, err)
 		}
 	}
 }
 
+// taken returns what the tree of commands says of a command line, without running it.
+// filled, if it is not nil, is asked for the arguments behind the command's name.
+func taken(args []string, filled func(cmd *cobra.Command, args []string) []string) error {
+	cmd, rest, err := newTree().Find(args)
+	if err != nil {
+		return err
+	}
+	cmd.InitDefaultHelpFlag()
+	cmd.InitDefaultVersionFlag()
+	if filled != nil {
+		rest = filled(cmd, rest)
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	if asked, _ := cmd.Flags().GetBool("help"); asked {
+		return nil
+	}
+	return cmd.ValidateArgs(cmd.Flags().Args())
+}
+
 // claimqCalls returns the arguments of every call of claimq in lines of shell, also
 // of those in a pipe or a substitution.
-func claimqCalls(t *testing.T, lines string) (calls [][]string) {
-	t.Helper()
+func claimqCalls(lines string) (calls [][]string) {
 	for line := range strings.Lines(lines) {
-		for _, at := range regexp.MustCompile(`(?:^|[\s|;&(]) *claimq `).FindAllStringIndex(line, -1) {
+		line = strings.ReplaceAll(line, "-u claimq", "") // a unit, or a user
+		for _, at := range regexp.MustCompile(`(?:^|[\s|;&(])(?:bin/)?claimq(?: |$)`).FindAllStringIndex(line, -1) {
 			calls = append(calls, shellWords(line[at[1]:]))
 		}
 	}
 	return calls
 }
 
-// shellWords reads the words of a command up to its end.
+// shellWords reads the words of a command up to its end. A substitution is of one word.
 func shellWords(text string) (words []string) {
-	word, begun, quote := "", false, rune(0)
+	word, begun, quote, depth := "", false, rune(0), 0
 	end := func() {
 		if begun {
 			words = append(words, word)
@@ -211,13 +215,18 @@ func shellWords(text string) (words []string) {
 	}
 	for _, r := range text {
 		switch {
+		case depth > 0 || r == '(' && strings.HasSuffix(word, "$"):
+			depth += strings.Count(string(r), "(") - strings.Count(string(r), ")")
+			word += string(r)
 		case quote != 0 && r == quote:
 			quote = 0
 		case quote == 0 && (r == '\'' || r == '"'):
 			quote, begun = r, true
 		case quote == 0 && (r == ' ' || r == '\n'):
 			end()
-		case quote == 0 && strings.ContainsRune("|;&)><", r):
+		case quote == 0 && r == '>' && word == "2": // of a redirection
+			return words
+		case quote == 0 && (strings.ContainsRune("|;&)><", r) || r == '#' && !begun):
 			end()
 			return words
 		default:
