@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/client/clienttest"
 )
 
 // lifeServer answers the calls of these examples, for want of a cluster.
@@ -163,6 +164,33 @@ func ExampleClient_Patch() {
 	}
 	fmt.Println(task.Status, task.Priority)
 	// Output: pending 100
+}
+
+// A type that is paused is claimed by no worker; submits go on. The key needs the role operator.
+func ExampleClient_SetType_pause() {
+	inMemory(func(ctx context.Context, c *client.Client, _ *clienttest.Server) error {
+		if _, err := c.SetType(ctx, "mail", client.TypeSettings{Paused: new(true)}); err != nil {
+			return err
+		}
+		id, err := c.Submit(ctx, client.Task{TaskType: "mail", Payload: []byte(`{}`)})
+		if err != nil {
+			return err
+		}
+		_, err = c.ClaimNext(ctx, client.ClaimRequest{WorkerID: "w1", Types: []string{"mail"}})
+		fmt.Println("paused:", errors.Is(err, client.ErrNoTasks))
+		if _, err := c.SetType(ctx, "mail", client.TypeSettings{Paused: new(false)}); err != nil {
+			return err
+		}
+		claim, err := c.ClaimNext(ctx, client.ClaimRequest{WorkerID: "w1", Types: []string{"mail"}})
+		if err != nil {
+			return err
+		}
+		fmt.Println("resumed:", claim.Task.ID == id)
+		return nil
+	})
+	// Output:
+	// paused: true
+	// resumed: true
 }
 
 func ExampleClient_SetType() {

@@ -36,6 +36,11 @@
 // ClaimRequest.Wait, a context's deadline, a handler's timeout, the pauses between
 // the tries of a call.
 //
+// # What was submitted
+//
+// WantSubmitted asserts the params of the tasks of a kind, Submitted returns them, and
+// Server.Tasks returns the tasks of a type.
+//
 // # Leases
 //
 // A worker counts its lease by its own, real, clock: Claim.Deadline does not know of
