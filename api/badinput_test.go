@@ -514,6 +514,23 @@ func badTargets() []badInput {
 	} {
 		cases = append(cases, badInput{"GET /api/history?" + query, "", ir, want[0], want[1]})
 	}
+	for query, want := range map[string][2]string{
+		"":                              {"cron", "Missing required field: cron or every_ms"},
+		"cron=":                         {"cron", "a cron expression of five fields"},
+		"cron=@never":                   {"cron", "is none of @hourly"},
+		"cron=61+*+*+*+*":               {"cron", `the minute has "61"`},
+		"cron=@daily&every_ms=1000":     {"every_ms", "cron and every_ms are both given"},
+		"cron=@daily&timezone=Mars/Sea": {"timezone", "the name of a time zone"},
+		"cron=@daily&timezone=":         {"timezone", "the name of a time zone"},
+		"every_ms=1000&timezone=UTC":    {"timezone", "timezone is given without cron"},
+		"every_ms=999":                  {"every_ms", "an integer from 1000 to 31536000000"},
+		"every_ms=1s":                   {"every_ms", "an integer from 1000 to 31536000000"},
+		"cron=@daily&after=now":         {"after", "RFC 3339"},
+		"cron=@daily&limit=101":         {"limit", "an integer from 1 to 100"},
+		"cron=@daily&name=a":            {"name", "Unknown query parameter: name"},
+	} {
+		cases = append(cases, badInput{"GET /api/slots?" + query, "", ir, want[0], want[1]})
+	}
 	for _, target := range []string{"GET /api/tasks/1", "GET /api/tasks/by-key/k"} {
 		for _, wait := range []string{"", "=", "=-1", "=60001", "=1.0", "=1s", "=+1"} {
 			cases = append(cases, badInput{target + "?wait_ms" + wait, "", ir, "wait_ms", "an integer from 0 to 60000"})

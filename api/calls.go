@@ -39,6 +39,7 @@ func (s *Server) calls() []call {
 		{name: "change_defaults", pattern: "PATCH /api/defaults", roles: keyring.Operators, is: mutation, answer: SetDefaults},
 		{name: "list_schedules", pattern: "GET /api/schedules", roles: keyring.EveryRole, answer: Schedules},
 		{name: "get_schedule", pattern: "GET /api/schedules/{name}", roles: keyring.EveryRole, answer: Schedule},
+		{name: "list_slots", pattern: "GET /api/slots", roles: keyring.EveryRole, is: local, answer: Slots},
 		{name: "set_schedule", pattern: "PUT /api/schedules/{name}", roles: keyring.Operators, is: mutation, answer: SetSchedule},
 		{name: "delete_schedule", pattern: "DELETE /api/schedules/{name}", roles: keyring.Operators, is: mutation, answer: DeleteSchedule},
 		{name: "follow_events", pattern: "GET /api/events", roles: keyring.EveryRole, answer: s.streams.Answer, here: Streamed},

@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/cron"
 )
 
 // Schedules answers GET /api/schedules.
@@ -46,6 +50,60 @@ func Schedule(r *request) {
 	default:
 		r.send(fasthttp.StatusOK, encode.ScheduleAnswer(r.body(), view))
 	}
+}
+
+// The bounds of GET /api/slots.
+const (
+	slotsLimit    = 10
+	slotsLimitMax = 100
+)
+
+// Slots answers GET /api/slots: the next times of a plan, which need not be a schedule's.
+func Slots(r *request) {
+	after, limit := time.Now().UnixMilli(), slotsLimit
+	times, bad := parseSlots(r.query, &after, &limit)
+	if bad != nil {
+		r.refuse(bad)
+		return
+	}
+	b := append(r.body(), `{"success":true,"slots":[`...)
+	for i := range limit {
+		var ok bool
+		if after, ok = times.Next(after); !ok {
+			break
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = jsonout.Time(b, after)
+	}
+	r.send(fasthttp.StatusOK, append(b, "]}"...))
+}
+
+// parseSlots reads the query of GET /api/slots.
+func parseSlots(params []param, after *int64, limit *int) (_ *cron.Times, bad *refuse.Refusal) {
+	var plan cron.Plan
+	for _, p := range params {
+		var err error
+		known, bad := callbody.PlanField(&plan, p.name, p.value)
+		switch {
+		case bad != nil:
+			return nil, bad
+		case known:
+		case p.name == "after":
+			var ok bool
+			if *after, ok = callbody.ParseCreated(p.value, false); !ok {
+				return nil, badParam(p.name, bound.CreatedAllowed)
+			}
+		case p.name == "limit":
+			if *limit, err = strconv.Atoi(p.value); err != nil || *limit < 1 || *limit > slotsLimitMax {
+				return nil, badParam(p.name, "an integer from 1 to "+strconv.Itoa(slotsLimitMax))
+			}
+		default:
+			return nil, unknownParam(p.name)
+		}
+	}
+	return callbody.ReadPlan(plan)
 }
 
 // SetSchedule answers PUT /api/schedules/{name}.

@@ -263,3 +263,27 @@ func TestSchedule_Life(t *testing.T) {
 		t.Errorf("new again: %+v", set)
 	}
 }
+
+// TestSlots asks for the next times of a plan: ten of them from now on, unless it says more.
+func TestSlots(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	for query, want := range map[string]string{
+		"cron=@yearly&limit=2&after=2000-01-01T00:00:00Z":                          `"2001-01-01T00:00:00.000Z","2002-01-01T00:00:00.000Z"`,
+		"cron=0+12+*+*+1&timezone=Europe/Paris&after=2000-07-01T00:00:00Z&limit=2": `"2000-07-03T10:00:00.000Z","2000-07-10T10:00:00.000Z"`,
+		"every_ms=1500&limit=2&after=2000-01-01T00:00:00.25Z":                      `"2000-01-01T00:00:01.750Z","2000-01-01T00:00:03.250Z"`,
+		"cron=0+0+30+2+*": ``,
+	} {
+		if got := s.call(t, "GET /api/slots?"+query, "").body; got != `{"success":true,"slots":[`+want+`]}` {
+			t.Errorf("%s: %s", query, got)
+		}
+	}
+	var answer struct{ Slots []time.Time }
+	before := time.Now()
+	if err := json.Unmarshal([]byte(s.call(t, "GET /api/slots?cron=@yearly", "").body), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Slots) != slotsLimit || answer.Slots[0].Year() != before.UTC().Year()+1 {
+		t.Errorf("from now on: %v", answer.Slots)
+	}
+}

@@ -28,7 +28,7 @@ const secret = () => localStorage.getItem(secretName) ?? "";
 function address(path, query) {
   const words = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    for (const one of Array.isArray(value) ? value : [value]) if (one !== undefined && one !== "") words.append(name, String(one));
+    for (const one of Array.isArray(value) ? value : [value]) if ((one ?? "") !== "") words.append(name, String(one));
   }
   const tail = words.toString();
   return (path.startsWith("^") ? ".." + path.slice(1) : "../api" + path) + (tail && "?" + tail);

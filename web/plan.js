@@ -1,7 +1,8 @@
 // When a schedule runs, in words.
-import { named } from "./slots.js";
 import { dur } from "./text.js";
 
+/** @type {Record<string, string>} */
+const named = { "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *" };
 const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const months = ["", "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
 const nth = ["", "first", "second", "third", "fourth", "fifth"];

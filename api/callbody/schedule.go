@@ -2,6 +2,8 @@ package callbody
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/claimq/claimq/api/bound"
@@ -109,33 +111,64 @@ func (d *Decoder) choice(field, first, second string) (other bool, bad *refuse.R
 }
 
 func (c *Schedule) check(d *Decoder) *refuse.Refusal {
-	wrong := func(field, text, advice string) *refuse.Refusal {
-		return &refuse.Refusal{Code: d.code, Field: field, Text: text, Advice: advice}
-	}
-	switch {
-	case !c.some:
+	if !c.some {
 		return d.Missing("task")
-	case c.Cron == "" && c.EveryMS == 0:
-		return wrong("cron", "Missing required field: cron or every_ms", "Send exactly one of cron and every_ms")
-	case c.Cron != "" && c.EveryMS != 0:
-		return wrong("every_ms", "cron and every_ms are both given", "Send exactly one of cron and every_ms")
-	case c.Timezone != "" && c.Cron == "":
-		return wrong("timezone", "timezone is given without cron", "Send timezone only with cron: every_ms counts from one slot to the next")
 	}
 	if bad := c.checkTask(d); bad != nil {
+		return bad
+	}
+	if _, bad := ReadPlan(c.plan()); bad != nil {
 		return bad
 	}
 	if c.Timezone == "UTC" {
 		c.Timezone = "" // one way to say it, so that it is no other plan
 	}
-	err := c.plan().Check()
+	return nil
+}
+
+// ReadPlan reads the plan of a schedule; each of its fields has the form of a schedule's.
+func ReadPlan(p cron.Plan) (*cron.Times, *refuse.Refusal) {
+	wrong := func(field, text, advice string) *refuse.Refusal {
+		return &refuse.Refusal{Code: wire.CodeInvalidRequest, Field: field, Text: text, Advice: advice}
+	}
+	switch {
+	case p.Cron == "" && p.EveryMS == 0:
+		return nil, wrong("cron", "Missing required field: cron or every_ms", "Send exactly one of cron and every_ms")
+	case p.Cron != "" && p.EveryMS != 0:
+		return nil, wrong("every_ms", "cron and every_ms are both given", "Send exactly one of cron and every_ms")
+	case p.Timezone != "" && p.Cron == "":
+		return nil, wrong("timezone", "timezone is given without cron", "Send timezone only with cron: every_ms counts from one slot to the next")
+	}
+	times, err := p.Read()
 	switch {
 	case err == nil:
-		return nil
+		return times, nil
 	case errors.Is(err, cron.ErrTimezone):
-		return d.Invalid("timezone", timezoneAllowed)
+		return nil, refuse.Param("timezone", "Invalid timezone: must be "+timezoneAllowed)
 	}
-	return wrong("cron", "Invalid cron: "+strings.TrimPrefix(err.Error(), cron.ErrCron.Error()+": "), refuse.AdviceField)
+	return nil, wrong("cron", "Invalid cron: "+strings.TrimPrefix(err.Error(), cron.ErrCron.Error()+": "), refuse.AdviceField)
+}
+
+// PlanField sets a field of a plan from its text in a query; known is false for a name that is none.
+func PlanField(p *cron.Plan, name, value string) (known bool, bad *refuse.Refusal) {
+	var err error
+	switch name {
+	case "cron":
+		if p.Cron = value; !bound.ValidKey(value, cronBytes) {
+			return true, refuse.Param(name, "Invalid cron: must be "+cronAllowed)
+		}
+	case "timezone":
+		if p.Timezone = value; !bound.ValidKey(value, timezoneBytes) {
+			return true, refuse.Param(name, "Invalid timezone: must be "+timezoneAllowed)
+		}
+	case "every_ms":
+		if p.EveryMS, err = strconv.ParseInt(value, 10, 64); err != nil || p.EveryMS < everyMSMin || p.EveryMS > everyMSMax {
+			return true, refuse.Param(name, fmt.Sprintf("Invalid every_ms: must be an integer from %d to %d", everyMSMin, int64(everyMSMax)))
+		}
+	default:
+		return false, nil
+	}
+	return true, nil
 }
 
 // checkTask checks what one field of the task alone does not show.

@@ -150,3 +150,25 @@ func TestTimeZone(t *testing.T) {
 	b.goTo("/tasks?after=2026-11-21T10:00&type=zone")
 	b.until(`performance.getEntriesByType("resource").some((e) => e.name.includes("created_after=2026-11-21T04%3A30%3A00.000Z"))`)
 }
+
+// The form of a schedule shows when its plan would run next, and what is wrong with it, as
+// the node says; a schedule shows its next ten times.
+func TestSchedule(t *testing.T) {
+	n := cluster(t).Nodes[0]
+	b := open(t)
+	send(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Europe/Paris"})
+	b.enter(n.URL(), "ops")
+	b.goTo("/schedules")
+	b.tabTo("New schedule")
+	b.press(kb.Enter)
+	b.until(`document.querySelector("dialog[open] input") !== null`)
+	b.press("leap", kb.Tab, kb.Tab, "0 12 29 2")
+	b.until(`document.querySelector("dialog[open]").innerText.includes("it must have five fields")`)
+	b.press(" *")
+	const times = `[...document.querySelectorAll(".slots time")].map((e) => e.dateTime.slice(0, 10)).join()`
+	b.until(times + ` === "2028-02-29,2032-02-29,2036-02-29,2040-02-29,2044-02-29"`)
+	b.says("29 Feb 2028, 12:00:00 Europe/Paris")
+	b.press(kb.Enter)
+	b.until(`document.querySelector("h1").innerText === "leap" && ` + times + `.startsWith("2028-02-29,2032-02-29") && ` + times + `.split(",").length === 10`)
+	b.clean("a schedule")
+}

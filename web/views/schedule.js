@@ -1,24 +1,23 @@
 // One schedule: its plan, its next slots, its task, what it submitted last.
-import { html } from "../parts/html.js";
+import { html, Component } from "../parts/html.js";
 import { Card, Empty, Labels, Link, Stat, Status, Time } from "../parts/bits.js";
 import { newest } from "../parts/events.js";
 import { Payload } from "../parts/payload.js";
 import { Table } from "../parts/table.js";
 import { Act, act, confirm, done, form } from "../actions.js";
-import { Refusal, send } from "../api.js";
+import { get, Refusal, send } from "../api.js";
 import { planWords } from "../plan.js";
 import { rawField } from "../raw.js";
 import { go, path } from "../routes.js";
-import { slots } from "../slots.js";
 import { jsonFault, withParams } from "../submitbody.js";
 import { state } from "../store.js";
 import { dur, num, parseDur, typedDur, when } from "../text.js";
 
 /** @import { Event, Schedule, Task } from "../types/model" */
 /** @import { Column } from "../parts/table.js" */
-/** @typedef {{schedule?: Schedule, params?: string, task?: Task|null, last: Event[], next?: number[]}} Data */
+/** @typedef {{schedule?: Schedule, params?: string, task?: Task|null, last: Event[], next?: string[]}} Data */
 
-const slotsShown = 10, slotsAsked = 5, lastShown = 10;
+const slotsShown = 10, slotsAsked = 5, lastShown = 10, typingMS = 250;
 const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const overlaps = /** @type {[string, string][]} */ ([["skip", "skip the slot"], ["allow", "submit another"]]);
 const catchUps = /** @type {[string, string][]} */ ([["one", "one task for all of them"], ["skip", "none"]]);
@@ -29,11 +28,34 @@ const wordOf = (options, value) => options.find(([one]) => one === value)?.[1] ?
 /** @param {string} at @param {string|null} zone */
 const inZone = (at, zone) => new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium", timeZone: zone ?? "UTC" }).format(new Date(at));
 
-/** Times of a plan: in its zone, here, and how far off. @param {{at: number[], zone: string|null}} props */
-const Slots = ({ at, zone }) => html`<ol class="list slots">${at.map((ms) => {
-  const time = new Date(ms).toISOString();
-  return html`<li key=${ms}><${Time} at=${time} /><span>${inZone(time, zone)} <span class="soft">${zone ?? "UTC"}</span></span>${zone !== here && html`<span class="soft">here ${when(time)}</span>`}</li>`;
-})}</ol>`;
+/** Times of a plan: in its zone, here, and how far off. @param {{at: string[], zone: string|null}} props */
+const Slots = ({ at, zone }) => html`<ol class="list slots">${at.map((time) => html`<li key=${time}><${Time} at=${time} /><span>${inZone(time, zone)} <span class="soft">${zone ?? "UTC"}</span></span>${zone !== here && html`<span class="soft">here ${when(time)}</span>`}</li>`)}</ol>`;
+
+/** The next times of a plan as it is typed, or what is wrong with it, as the node says. @extends {Component<{plan: {cron?: string, timezone?: string, every_ms?: number}}, {at: string[], zone: string|null, wrong: string}>} */
+class Preview extends Component {
+  state = { at: /** @type {string[]} */ ([]), zone: /** @type {string|null} */ (null), wrong: "" };
+  componentDidMount() {
+    this.ask();
+  }
+  /** @param {{plan: any}} before */
+  componentDidUpdate({ plan }) {
+    if (JSON.stringify(plan) === JSON.stringify(this.props.plan)) return;
+    clearTimeout(this.typing);
+    this.typing = setTimeout(() => this.ask(), typingMS);
+  }
+  componentWillUnmount() {
+    clearTimeout(this.typing);
+  }
+  async ask() {
+    const { plan } = this.props, mine = (this.asked = JSON.stringify(plan)), zone = plan.timezone ?? null;
+    const told = plan.cron || plan.every_ms ? await get("/slots", { ...plan, limit: slotsAsked }).then(({ body }) => ({ at: body.slots, zone, wrong: "" }), ({ message: wrong }) => ({ at: [], zone, wrong })) : { at: [], zone, wrong: "" };
+    if (mine === this.asked) this.setState(told);
+  }
+  render() {
+    const { at, zone, wrong } = this.state;
+    return wrong ? html`<p class="small bad">${wrong}</p>` : html`<${Slots} at=${at} zone=${zone} />`;
+  }
+}
 
 /** The plan that a form holds. @param {Record<string, string>} values */
 function planOf({ plan, timezone }) {
@@ -56,7 +78,7 @@ export const edit = (schedule, params = "{}") =>
     ],
     below: (values) => {
       const plan = planOf(values), { words } = planWords({ cron: plan.cron ?? null, every_ms: plan.every_ms ?? null });
-      return html`<div aria-live="polite"><p class="soft">${words && `It runs ${words}${plan.cron ? `, ${plan.timezone}` : ""}.`}</p><${Slots} at=${slots(plan, Date.now(), slotsAsked)} zone=${plan.timezone ?? null} /></div>`;
+      return html`<div aria-live="polite"><p class="soft">${words && `It runs ${words}${plan.cron ? `, ${plan.timezone}` : ""}.`}</p><${Preview} plan=${plan} /></div>`;
     },
     async submit(values) {
       const name = schedule?.name ?? values.name.trim(), { params: text, ...task } = { ...schedule?.task, task_type: values.task_type.trim() || undefined, params: values.params };
@@ -146,13 +168,12 @@ export default {
       if (error instanceof Refusal && error.code === "schedule_not_found") return { last: [] };
       throw error;
     }
-    const { schedule } = answer.body, id = schedule.last_task_id;
-    const [task, last] = await Promise.all([
+    const { schedule } = answer.body, { cron, timezone, every_ms, last_task_id: id, next_run_at: first } = schedule;
+    const [next, task, last] = await Promise.all([
+      !first ? [] : data?.next?.[0] === first && !anew ? data.next : get("/slots", { cron, timezone, every_ms, after: first, limit: slotsShown - 1 }).then(({ body }) => [first, ...body.slots]),
       id && get("/tasks" + path(id)).then(({ body }) => body.task, () => null),
       fresh || state.me?.task_types ? (data?.last ?? []) : newest(get, { task_type: schedule.task.task_type ?? "default", event: "submitted" }, answer.index, 1000).then((events) => events.filter((event) => event.message === `schedule ${name}`).slice(-lastShown).reverse()),
     ]);
-    const from = schedule.next_run_at && Date.parse(schedule.next_run_at);
-    const next = !from ? [] : data?.next?.[0] === from && !anew ? data.next : [from, ...slots(schedule, from, slotsShown - 1)];
     return { next, schedule, params: rawField(answer.text, "schedule", "task", "params"), task, last };
   },
   tools,
