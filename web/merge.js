@@ -1,4 +1,4 @@
-// How a list takes what was found anew.
+// How a list takes what was found again.
 /** @import { Task } from "./types/model" */
 
 /**
