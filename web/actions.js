@@ -7,6 +7,8 @@ import { Refused } from "./parts/bits.js";
 import { openDialog } from "./parts/dialog.js";
 import { hint, needs } from "./text.js";
 
+/** @import { Field, Form } from "./types/model" */
+
 /** Why this person cannot do what needs role, or "". The server is what refuses. @param {string} [role] */
 export function may(role) {
   if (state.noLeader) return "Nothing can be changed while there is no leader.";
@@ -82,11 +84,6 @@ class Question extends Component {
 
 /** @param {{title: string, body: any, yes: string, danger?: boolean, word?: string}} question @returns {Promise<boolean>} */
 export const confirm = async ({ title, ...question }) => !!(await openDialog((close) => html`<${Question} ...${question} close=${close} />`, { title }));
-
-/**
- * @typedef {{name: string, label: string, type?: string, value?: any, hint?: any, required?: boolean, options?: string[] | [string, string][], list?: string[], placeholder?: string, mono?: boolean}} Field
- * @typedef {{title: string, fields: Field[], yes: string, intro?: any, wide?: boolean, submit: (values: Record<string, any>) => Promise<any>, below?: (values: Record<string, any>) => any}} Form
- */
 
 /** A form that keeps what was typed and shows a refusal beside the field it names. @extends {Component<Form & {close: (done?: any) => void}, {values: Record<string, any>, error: any, busy: boolean}>} */
 class Fields extends Component {

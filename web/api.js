@@ -1,7 +1,7 @@
 // Calls of the API: errors, login, no leader, and how often the key may ask.
 import { set, state } from "./store.js";
 
-/** @typedef {{body: any, text: string, index: number, node: string, status: number}} Answer */
+/** @import { Answer } from "./types/model" */
 
 /** Whatever is not a success. Without an answer at all: status 0, code "unreachable". */
 export class Refusal extends Error {

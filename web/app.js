@@ -13,16 +13,18 @@ import { Settings } from "./parts/settings.js";
 import { dur, num, plural } from "./text.js";
 import { fetchView, find } from "./views.js";
 
+/** @import { Entry, View } from "./types/model" */
+
 /** Path, name and key (after g) of what the navigation shows, in its order. */
 const nav = [
   ["/", "Overview", "o"], ["/tasks", "Tasks", "t"], ["/types", "Types", "k"], ["/failures", "Failures", "f"], ["/workers", "Workers", "w"],
   ["/schedules", "Schedules", "s"], ["/trail", "Trail", "e"], ["/cluster", "Cluster", "c"],
 ];
 
-/** Whether this person has something of a view. @param {import("./views.js").Entry} entry */
+/** Whether this person has something of a view. @param {Entry} entry */
 const open = (entry) => (!entry.role || has(entry.role)) && !(entry.allTypes && state.me?.task_types);
 
-/** What is shown, null before anything is. @type {{path: string, view: import("./live.js").View|null, params: Record<string, string>}|null} */
+/** What is shown, null before anything is. @type {{path: string, view: View|null, params: Record<string, string>}|null} */
 let shown = null;
 
 /** How far down each place of this tab's history was, and which of them this is. @type {Map<number, number>} */
@@ -43,7 +45,7 @@ async function follow() {
   if (hash === location.hash) show(view, found.params);
 }
 
-/** @param {import("./live.js").View|null} view @param {Record<string, string>} params */
+/** @param {View|null} view @param {Record<string, string>} params */
 function show(view, params) {
   const place = parse(location.hash), first = !shown, anew = place.path !== shown?.path;
   shown = { path: place.path, view, params };

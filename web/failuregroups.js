@@ -1,6 +1,5 @@
 // Groups of failed tasks: added up over pages, and named in a question.
-
-/** @typedef {{group: string, task_type: string, signature: string, example: string, count: number, first_at: string, last_at: string, ids: number[]}} Group */
+/** @import { Group } from "./types/model" */
 
 const signatureShown = 120;
 

@@ -1,7 +1,8 @@
 // What a node has seen in the last hour, as lines of charts with the sentences that say the same.
 import { dur, num, plural, rate } from "./text.js";
 
-/** @import { History } from "./types/model" */
+/** @import { ChartProps, History } from "./types/model" */
+
 /** @typedef {(number|null)[]} Values null: the node did not see the interval whole */
 
 const minute = 6, decades = (/** @type {number} */ from) => Array.from({ length: 36 }, (_, i) => from * [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
@@ -33,7 +34,7 @@ export function charts({ from, interval_ms: interval, submitted, completed, fail
   if (pending.filter((value) => value !== null).length < 2) return null;
   const at = pending.map((_, i) => (Date.parse(from ?? "") + (i + 1) * interval) / 1000), rates = (/** @type {Values} */ values) => values.map((value) => value && (value * 1000) / interval);
   const done = rates(completed), longest = most(oldest);
-  /** @type {import("./parts/chart.js").Props[]} */
+  /** @type {ChartProps[]} */
   const list = [
     { title: "Rates", at, ...measures.rate, sentence: rateSentence("Completed", done), lines: [{ name: "Submitted", values: rates(submitted), tone: 1 }, { name: "Completed", values: done, tone: 2 }, { name: "Failed", values: rates(failed), tone: 3 }] },
     { title: "Waiting and held", at, ...measures.count, sentence: `${plural(pending.at(-1) ?? 0, "task")} pending, at most ${num(most(pending))}.`, lines: [{ name: "Pending", values: pending, tone: 1 }, { name: "Claimed", values: claimed, tone: 4 }] },

@@ -2,15 +2,7 @@
 import { get, lookForLeader, Refusal } from "./api.js";
 import { set, state, watch } from "./store.js";
 
-/**
- * @typedef {{params: Record<string, string>, query: Record<string, string>, get: typeof get, signal: AbortSignal, data: any, anew: boolean, fresh: boolean, amend: typeof amend}} Loading fresh: what changes seldom need not be asked for
- * @typedef {{data: any, params: Record<string, string>, query: Record<string, string>, reload: () => Promise<void>}} Shown
- * @typedef {{
- *   title: (at: {params: Record<string, string>, query: Record<string, string>}) => string,
- *   every: number|((data: any) => number), seldom?: number,
- *   load: (loading: Loading) => Promise<any>, Body: any, tools?: (shown: Shown) => any,
- * }} View
- */
+/** @import { View } from "./types/model" */
 
 /** @type {{view: View, params: Record<string, string>, query: Record<string, string>}|null} */
 let place = null;

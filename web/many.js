@@ -8,6 +8,8 @@ import { openDialog } from "./parts/dialog.js";
 import { Bar, Link, Note, Refused, Status } from "./parts/bits.js";
 import { ended, firstLine, labelLines, num, plural, title } from "./text.js";
 
+/** @import { Action, Many } from "./types/model" */
+
 /** How many deletes need a word to be typed. */
 const wordAbove = 1000;
 const canaries = 5;
@@ -16,8 +18,6 @@ const did = { retry: "retried", cancel: "cancelled or asked to be", delete: "del
 /** The tasks of POST /api/tasks/actions: without a filter it is all of them, which must be said. @param {Record<string, any>} filter */
 export const chosen = (filter) => (Object.keys(filter).length ? { filter } : { all: true });
 
-/** @typedef {"retry"|"cancel"|"delete"} Action */
-/** @typedef {{action: Action, filter: Record<string, any>, what?: string, ids?: number[]}} Many */
 /** @typedef {{matched: number|null, error: any, add: string, typed: string, done: number, running: boolean, over: string, changed: boolean, tried: any[]|null}} State */
 
 /**

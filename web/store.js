@@ -1,11 +1,5 @@
 // What the whole page knows, in one place, and what this browser keeps of it.
-
-/**
- * @typedef {{theme: "system"|"light"|"dark", times: "relative"|"local"|"utc", refresh: "auto"|number, keys: boolean, params: boolean}} Settings
- * @typedef {{name: string, roles: string[], task_types: string[]|null, expires_at?: string}} Me
- * @typedef {{id: number, text: string, tone?: string, href?: string, label?: string}} Toast
- * @typedef {{id: number, title: string, wide?: boolean, body: (close: (value?: any) => void) => any, done: (value?: any) => void}} Dialog
- */
+/** @import { Dialog, Me, Settings, Toast } from "./types/model" */
 
 /** @type {Settings} */
 const defaults = { theme: "system", times: "relative", refresh: "auto", keys: true, params: true };

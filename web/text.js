@@ -1,6 +1,8 @@
 // What the page says, and how it writes numbers and times.
 import { state } from "./store.js";
 
+/** @import { Backoff, Task } from "./types/model" */
+
 const whole = new Intl.NumberFormat("en"), parts = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
 /** @param {number} n */
@@ -42,7 +44,7 @@ export function dur(ms, units = 2) {
   return out.filter(Boolean).join(" ");
 }
 
-/** @param {import("./types/model").Backoff} backoff */
+/** @param {Backoff} backoff */
 export const backoffWords = ({ initial_ms: initial, factor, max_ms: max, jitter }) => `${dur(initial)} × ${factor} up to ${dur(max)}${jitter ? `, jitter ${jitter}` : ""}`;
 
 /** What was typed as a duration ("30s", "5 min", "1500" of ms) in ms, NaN if it is none. @param {string} text */
@@ -84,7 +86,7 @@ export function when(at) {
 const marks = { completed: "✓", claimed: "▶", running: "▶", pending: "○", scheduled: "◷", blocked: "·", failed: "✗", cancelled: "⊘" };
 /** @param {string} status */
 export const statusMark = (status) => marks[status] ?? "?";
-/** @type {import("./types/model").Task["status"][]} */
+/** @type {Task["status"][]} */
 export const statuses = ["pending", "claimed", "scheduled", "blocked", "running", "failed", "completed", "cancelled"];
 /** @type {string[]} */
 export const ended = ["failed", "completed", "cancelled"];

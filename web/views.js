@@ -4,8 +4,7 @@ import { Note } from "./parts/bits.js";
 import { match } from "./routes.js";
 import overview from "./views/overview.js";
 
-/** @import { View } from "./live.js" */
-/** @typedef {{route: string, fetch: () => Promise<{default: View}>, view?: View, role?: string, allTypes?: boolean}} Entry role: who may see it; allTypes: not for keys of some types */
+/** @import { Entry, View } from "./types/model" */
 
 /** @type {Entry[]} */
 const entries = [

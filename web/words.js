@@ -1,6 +1,5 @@
 // A line of filter words, as "status:failed label:customer:7", read into the query of an address.
-
-/** @typedef {{word: string, hint: string, many?: boolean, values?: string[]}} Word */
+/** @import { Word } from "./types/model" */
 
 /** Words of a line; quotes keep spaces together. @param {string} line */
 const split = (line) => Array.from(line.matchAll(/(?:[^\s"]|"[^"]*")+/g), ([word]) => word.replaceAll('"', ""));

@@ -3,11 +3,10 @@ import { html, Component } from "./html.js";
 import { watch } from "../store.js";
 import { clock } from "../text.js";
 
+/** @import { ChartProps } from "../types/model" */
+
 const height = 180, tableRows = 60;
 const dashes = [[], [6, 4], [2, 3], [8, 3, 2, 3]];
-
-/** @typedef {{name: string, values: (number|null)[], tone: 1|2|3|4}} Line */
-/** @typedef {{title: string, at: number[], lines: Line[], format: (n: number) => string, marks: number[], least: number, sentence: string}} Props at: seconds since 1970; marks: steps that its axis may have; least: how far that goes at least */
 
 /** What draws, fetched with the first chart. @type {Promise<any>|null} */
 let library = null;
@@ -32,7 +31,7 @@ function colour(within, name) {
   return color;
 }
 
-/** @extends {Component<Props, {}>} */
+/** @extends {Component<ChartProps, {}>} */
 class Canvas extends Component {
   componentDidMount() {
     this.dark = matchMedia("(prefers-color-scheme: dark)");
@@ -90,13 +89,13 @@ class Canvas extends Component {
   }
 }
 
-/** As many rows as can be read, the newest first. @param {Props} props */
+/** As many rows as can be read, the newest first. @param {ChartProps} props */
 function rows({ at, lines }) {
   const step = Math.max(1, Math.ceil(at.length / tableRows));
   return at.map((when, i) => ({ when, values: lines.map(({ values }) => values[i]) })).filter((_, i) => (at.length - 1 - i) % step === 0).reverse();
 }
 
-/** @extends {Component<Props, {table?: boolean}>} */
+/** @extends {Component<ChartProps, {table?: boolean}>} */
 export class Chart extends Component {
   render() {
     const { title, lines, format, sentence } = this.props, { table } = this.state;

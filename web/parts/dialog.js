@@ -4,19 +4,21 @@ import { Note } from "./bits.js";
 import { hold, release } from "../live.js";
 import { nextId, set, state } from "../store.js";
 
+/** @import { Dialog } from "../types/model" */
+
 /** Opens a dialog; resolves with what close was given, undefined if it was left.
  * @param {(close: (value?: any) => void) => any} body @param {{title: string, wide?: boolean}} options @returns {Promise<any>} */
 export function openDialog(body, { title, wide }) {
   return new Promise((done) => set({ dialogs: [...state.dialogs, { id: nextId(), title, wide, body, done }] }));
 }
 
-/** @param {import("../store.js").Dialog} dialog @param {any} value */
+/** @param {Dialog} dialog @param {any} value */
 function close(dialog, value) {
   set({ dialogs: state.dialogs.filter((other) => other !== dialog) });
   dialog.done(value);
 }
 
-/** @extends {Component<{dialog: import("../store.js").Dialog}>} */
+/** @extends {Component<{dialog: Dialog}>} */
 class Frame extends Component {
   componentDidMount() {
     hold();

@@ -2,7 +2,7 @@
 import { html, Component } from "./html.js";
 import { read } from "../words.js";
 
-/** @import { Word } from "../words.js" */
+/** @import { Word } from "../types/model" */
 
 /**
  * @extends {Component<{query: Record<string, string>, words: Word[], plain: (plain: string) => Record<string, string>, onChange: (query: Record<string, string>) => void, label: string}, {line: string}>}

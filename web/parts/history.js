@@ -4,7 +4,9 @@ import { Card, Time } from "./bits.js";
 import { Chart } from "./chart.js";
 import { charts } from "../history.js";
 
-/** @param {{seen: import("../types/model").History|null}} props */
+/** @import { History } from "../types/model" */
+
+/** @param {{seen: History|null}} props */
 export function History({ seen }) {
   if (!seen) return null;
   const drawn = charts(seen);

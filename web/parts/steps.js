@@ -6,8 +6,7 @@ import { arranged, layers } from "../layers.js";
 import { href, path } from "../routes.js";
 import { num, plural, statusMark, statuses } from "../text.js";
 
-/** @import { Step } from "../types/model" */
-/** @import { Column } from "./table.js" */
+/** @import { Column, Step } from "../types/model" */
 
 /** More steps than this are lists, a layer each. */
 const drawnMax = 60;

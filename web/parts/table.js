@@ -4,19 +4,7 @@ import { Nil, Num, Time } from "./bits.js";
 import { path } from "../routes.js";
 import { num } from "../text.js";
 
-/**
- * A column: without cell it shows the field that is its key, by its number or as a time; what is blank is a dash. sort: true goes by that field, or by whatever onSort means by it.
- * @template Row
- * @typedef {{key: string, title: string, cell?: (row: Row) => any, num?: boolean, time?: boolean, sort?: true|((row: Row) => number|string), main?: boolean, wide?: boolean, hint?: string}} Column
- */
-/**
- * id is the field that tells rows apart; to is the view that each leads to, by that field. Without sort the rows stay as they come. With onSort whoever gives the rows
- * sorts them, has all of them, and gives more of them by onMore.
- * @typedef {{
- *   caption: string, rows: any[], id: string, cols: Column<any>[], to?: string, sort?: string, onSort?: (key: string) => void, all?: number, onMore?: () => void, limit?: number, empty?: any,
- *   picked?: Set<string|number>, onPick?: (picked: Set<string|number>) => void, gone?: Set<string|number>,
- * }} Props
- */
+/** @import { Column, TableProps } from "../types/model" */
 
 /** @param {Column<any>} col @param {any} row */
 function shown({ key, cell, num, time }, row) {
@@ -25,9 +13,9 @@ function shown({ key, cell, num, time }, row) {
   return value === undefined || value === null || value === "" ? html`<${Nil} />` : num && !cell ? html`<${Num} n=${value} />` : value;
 }
 
-/** @extends {Component<Props, {sort: string, more: number}>} */
+/** @extends {Component<TableProps, {sort: string, more: number}>} */
 export class Table extends Component {
-  /** @param {Props} props */
+  /** @param {TableProps} props */
   constructor(props) {
     super(props);
     this.state = { sort: props.sort ?? "", more: 0 };

@@ -24,3 +24,4 @@ export type Reasons = { reasons: Reason[]; ahead: number | null };
 export type History = operations["get_history"]["responses"][200]["content"]["application/json"];
 /** GET /api/cluster */
 export type Members = { leader: string; term: number; feature_level: number; nodes: Node[] };
+export type * from "./page";

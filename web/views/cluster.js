@@ -10,8 +10,8 @@ import { openDialog } from "../parts/dialog.js";
 import { set } from "../store.js";
 import { dur, num, plural } from "../text.js";
 
-/** @import { Event, JoinToken, Key, Members, Node } from "../types/model" */
-/** @import { Column } from "../parts/table.js" */
+/** @import { Column, Event, JoinToken, Key, Members, Node, View } from "../types/model" */
+
 /** @typedef {{cluster: Members & {restore?: {taken: number, bytes: number}}, events: Event[], keys: Key[], tokens: JoinToken[]}} Data */
 
 const eventsShown = 20;
@@ -126,7 +126,7 @@ const keyColumns = [
   { key: "last_used_at", title: "Last used here", time: true },
 ];
 
-/** @type {import("../live.js").View} */
+/** @type {View} */
 export default {
   title: () => "Cluster",
   every: 5000,

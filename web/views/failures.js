@@ -9,6 +9,8 @@ import { state } from "../store.js";
 import { num, plural } from "../text.js";
 import { fold, what } from "../failuregroups.js";
 
+/** @import { Group as Failed, View } from "../types/model" */
+
 /** @extends {Component<{group: any}, {open?: boolean}>} */
 class Group extends Component {
   render() {
@@ -35,7 +37,7 @@ class Group extends Component {
 /** @param {string} group @param {string} type */
 const listed = (group, type) => `#/tasks?${new URLSearchParams({ status: "failed", type, error: group })}`;
 
-/** @param {{groups: import("../failuregroups.js").Group[]}} props */
+/** @param {{groups: Failed[]}} props */
 export const Groups = ({ groups }) => html`<ol class="failures">${groups.map((group) => html`<${Group} key=${group.group + group.task_type} group=${group} />`)}</ol>`;
 
 /** How many types are offered: those of which most have failed. Any other may be typed. */
@@ -56,7 +58,7 @@ function Body({ data, query, amend }) {
       <//>`}`;
 }
 
-/** @type {import("../live.js").View} */
+/** @type {View} */
 export default {
   title: () => "Failures",
   every: (data) => (data?.pages > 1 ? 0 : 5000),

@@ -10,7 +10,8 @@ import { failures } from "../history.js";
 import { History } from "../parts/history.js";
 import { Table } from "../parts/table.js";
 
-/** @import { History as Seen, Members, Schedule, Type, Types } from "../types/model" */
+/** @import { History as Seen, Members, Schedule, Type, Types, View } from "../types/model" */
+
 /** Of the types, those that wait longest and those that want to be looked at. @typedef {{types: Types, wanting: Types, cluster: Members|null, schedules: Schedule[], ready: string, seen: Seen|null}} Data */
 
 /** @type {[string, "submitted_per_s"|"completed_per_s"|"failed_per_s"][]} */
@@ -89,7 +90,7 @@ function Body({ data }) {
     <//>`}`;
 }
 
-/** @type {import("../live.js").View} */
+/** @type {View} */
 export default {
   title: () => "Overview",
   every: 2000,

@@ -13,8 +13,8 @@ import { jsonFault, withParams } from "../submitbody.js";
 import { state } from "../store.js";
 import { dur, num, parseDur, typedDur, when } from "../text.js";
 
-/** @import { Event, Schedule, Task } from "../types/model" */
-/** @import { Column } from "../parts/table.js" */
+/** @import { Column, Event, Schedule, Task, View } from "../types/model" */
+
 /** @typedef {{schedule?: Schedule, params?: string, task?: Task|null, last: Event[], next?: string[]}} Data */
 
 const slotsShown = 10, slotsAsked = 5, lastShown = 10, typingMS = 250;
@@ -155,7 +155,7 @@ function tools({ data: { schedule, params } }) {
     }}>Delete<//>`;
 }
 
-/** @type {import("../live.js").View} */
+/** @type {View} */
 export default {
   title: ({ params }) => params.name,
   every: 5000,

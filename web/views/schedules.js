@@ -7,8 +7,7 @@ import { path } from "../routes.js";
 import { planWords } from "../plan.js";
 import { edit } from "./schedule.js";
 
-/** @import { Schedule } from "../types/model" */
-/** @import { Column } from "../parts/table.js" */
+/** @import { Column, Schedule, View } from "../types/model" */
 
 /** The plan of a schedule in words, and as it was written. @param {{schedule: Schedule}} props */
 export function Plan({ schedule }) {
@@ -36,7 +35,7 @@ function Body({ data: { schedules } }) {
   return html`<${Card}><${Table} caption="Schedules" rows=${schedules} id="name" to="/schedules" cols=${columns} sort="name" /><//>`;
 }
 
-/** @type {import("../live.js").View} */
+/** @type {View} */
 export default {
   title: () => "Schedules",
   every: 5000,

@@ -13,8 +13,8 @@ import { readLabels } from "../submitbody.js";
 import { submit } from "./submit.js";
 import { backoffWords, dur, ended, labelLines, num, plural } from "../text.js";
 
-/** @import { Attempt, Event, FinalizationAttempt, Reason as AReason, Reasons, Task } from "../types/model" */
-/** @import { Column } from "../parts/table.js" */
+/** @import { Attempt, Column, Event, FinalizationAttempt, Reason as AReason, Reasons, Task, View } from "../types/model" */
+
 /** @typedef {{task: Task, why: Reasons|null, tries: FinalizationAttempt[]|null, events: Event[], at: number, params?: string, result?: string, progress?: string, missing?: undefined}|{missing: true, events: Event[]}} Data */
 
 /** Shows a field only if there is something. @param {string} name @param {any} value */
@@ -176,7 +176,7 @@ function tools({ data }) {
     }}>Delete<//>`}`;
 }
 
-/** @type {import("../live.js").View} */
+/** @type {View} */
 export default {
   title: ({ params }) => `Task ${params.id}`,
   every: (data) => (data?.task?.status === "claimed" ? 1000 : 5000),

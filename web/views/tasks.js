@@ -11,13 +11,13 @@ import { go, href, path, setQuery } from "../routes.js";
 import { state } from "../store.js";
 import { ended, firstLine, num, plural, statuses, title } from "../text.js";
 
-/** @import { Task } from "../types/model" */
+/** @import { Action, Column, Task, View, Word } from "../types/model" */
 
 const rows = 50;
 /** How many pages a list looks at by itself: a page is 10,000 tasks. */
 const pagesAtOnce = 20;
 
-/** @type {import("../words.js").Word[]} */
+/** @type {Word[]} */
 const words = [
   { word: "status", hint: "one status", values: statuses },
   { word: "type", hint: "task type" },
@@ -55,11 +55,11 @@ function filter(query) {
 /** What tasks the filters mean, in words. @param {Record<string, string>} query */
 const meaning = (query) => words.flatMap(({ word }) => (query[word] ? query[word].split("\n").map((value) => `${word} ${value}`) : [])).join(", ");
 
-/** What may be done with tasks of a status. @param {string|undefined} status @returns {import("../many.js").Action[]} */
+/** What may be done with tasks of a status. @param {string|undefined} status @returns {Action[]} */
 const actionsOf = (status) =>
   status === "failed" || status === "cancelled" ? ["retry", "delete"] : status === "completed" ? ["delete"] : status ? ["cancel"] : ["retry", "cancel", "delete"];
 
-/** @type {import("../parts/table.js").Column<Task>[]} */
+/** @type {Column<Task>[]} */
 const columns = [
   { key: "id", title: "Id", main: true, cell: (task) => num(task.id).replaceAll(",", "\u202f") },
   { key: "status", title: "Status", cell: (task) => html`<${Status} status=${task.status} cancel=${task.cancel_requested} />` },
@@ -137,7 +137,7 @@ function tools({ query }) {
     ${what && acts.map((action) => html`<${Act} key=${action} role="producer" kind=${action === "delete" ? "danger" : ""} onClick=${() => many({ action, filter: filter(query), what: `with ${what}` })}>${title(action)} all…<//>`)}`;
 }
 
-/** @type {import("../live.js").View} */
+/** @type {View} */
 export default {
   title: ({ query }) => (query.status ? `${title(query.status)} tasks` : "Tasks"),
   every: (data) => (data?.pages > 1 ? 30000 : 5000),

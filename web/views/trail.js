@@ -8,6 +8,8 @@ import { go, setQuery } from "../routes.js";
 import { set, state } from "../store.js";
 import { num, short } from "../text.js";
 
+/** @import { View, Word } from "../types/model" */
+
 const shownAtFirst = 100, kept = 500;
 /** What comes faster cannot be read. */
 const tooMany = 200;
@@ -15,7 +17,7 @@ const tooMany = 200;
 const oldest = "0";
 const flushMS = 500, againMS = 2000;
 
-/** @type {import("../words.js").Word[]} */
+/** @type {Word[]} */
 const words = [
   { word: "type", hint: "of tasks of one type" }, { word: "worker", hint: "of one worker" },
   { word: "event", hint: "of one kind, or several", many: true, values: [...ofTasks, ...acts] }, { word: "after", hint: "behind this place of the trail" },
@@ -140,7 +142,7 @@ const tools = ({ data, query }) => html`
   ${query.after && html`<${Link} class="button" to="/trail" query=${{ ...query, after: "" }}>Follow the newest<//>`}
   ${!query.after && data.events.length > 0 && html`<${Link} class="button quiet" to="/trail" query=${{ ...query, after: oldest }}>From the oldest<//>`}`;
 
-/** @type {import("../live.js").View} */
+/** @type {View} */
 export default {
   title: () => "Trail",
   every: 0,

@@ -12,7 +12,7 @@ import { backoffWords, dur, num, parseDur, rate, statuses, title, typedDur } fro
 import { Groups } from "./failures.js";
 import { Why } from "./task.js";
 
-/** @import { Event, History as Seen, Reasons, Task, Type } from "../types/model" */
+/** @import { Column, Event, Group, History as Seen, Reasons, Task, Type, View } from "../types/model" */
 
 /** How many claims, and groups of failures, are shown. */
 const claims = 20, errors = 5;
@@ -55,7 +55,7 @@ const edit = (type) =>
     },
   });
 
-/** @type {import("../parts/table.js").Column<Task>[]} */
+/** @type {Column<Task>[]} */
 const claimColumns = [
   { key: "id", title: "Id", main: true },
   { key: "worker_id", title: "Worker", wide: true },
@@ -64,7 +64,7 @@ const claimColumns = [
   { key: "attempts", title: "Attempt", num: true },
 ];
 
-/** @param {{data: {type?: Type, held: Task[], head?: Task, why: Reasons|null, failed: {failures: import("../failuregroups.js").Group[], groups: number}, seen: Seen, last?: Event}, params: Record<string, string>}} props */
+/** @param {{data: {type?: Type, held: Task[], head?: Task, why: Reasons|null, failed: {failures: Group[], groups: number}, seen: Seen, last?: Event}, params: Record<string, string>}} props */
 function Body({ data, params }) {
   const { type, held, head, why, failed, seen, last } = data, { name } = params;
   if (!type) return html`<${Card}><${Empty} title="There is no such type"><p>It has no tasks and no settings.</p><//><//>`;
@@ -103,7 +103,7 @@ function tools({ data: { type } }) {
     <${Link} class="button" to="/tasks" query=${{ type: type.task_type }}>Its tasks<//>`;
 }
 
-/** @type {import("../live.js").View} */
+/** @type {View} */
 export default {
   title: ({ params }) => params.name,
   every: 2000,

@@ -5,8 +5,7 @@ import { Table } from "../parts/table.js";
 import { changeQuery } from "../routes.js";
 import { num, rate, short, title } from "../text.js";
 
-/** @import { Column } from "../parts/table.js" */
-/** @import { Type, Types } from "../types/model" */
+/** @import { Column, Type, Types, View } from "../types/model" */
 
 /** How many are shown at first and with each more, and how many the node tells at most. */
 const rows = 200, rowsMax = 1000;
@@ -63,7 +62,7 @@ class Body extends Component {
   }
 }
 
-/** @type {import("../live.js").View} */
+/** @type {View} */
 export default {
   title: () => "Types",
   every: 2000,

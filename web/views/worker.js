@@ -6,8 +6,8 @@ import { Table } from "../parts/table.js";
 import { path } from "../routes.js";
 import { num } from "../text.js";
 
-/** @import { Event, Task, Worker } from "../types/model" */
-/** @import { Column } from "../parts/table.js" */
+/** @import { Column, Event, Task, View, Worker } from "../types/model" */
+
 /** @typedef {{worker?: Worker, claims: Task[], events: Event[], more: boolean}} Data */
 
 const eventsShown = 50, claimsShown = 200;
@@ -36,7 +36,7 @@ function Body({ data: { worker, claims, events, more }, params }) {
     <${Card} title="What it did last" tools=${html`<${Link} to="/trail" query=${{ worker: params.name }}>In the trail<//>`}>${events.length ? html`<${EventList} events=${events} />` : html`<${Empty} title="The trail keeps nothing of it" />`}<//>`;
 }
 
-/** @type {import("../live.js").View} */
+/** @type {View} */
 export default {
   title: ({ params }) => params.name,
   every: 5000,

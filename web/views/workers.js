@@ -5,8 +5,7 @@ import { Table } from "../parts/table.js";
 import { path } from "../routes.js";
 import { num } from "../text.js";
 
-/** @import { Task, Worker } from "../types/model" */
-/** @import { Column } from "../parts/table.js" */
+/** @import { Column, Task, View, Worker } from "../types/model" */
 
 /** How many claims are looked at for the oldest and the types of each worker. */
 const claimsLooked = 1000;
@@ -46,7 +45,7 @@ function Body({ data: { workers, more } }) {
   <//>`;
 }
 
-/** @type {import("../live.js").View} */
+/** @type {View} */
 export default {
   title: () => "Workers",
   every: 5000,
