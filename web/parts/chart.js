@@ -21,6 +21,12 @@ function load() {
   return library;
 }
 
+/** Where a value has none beside it, so that no line goes there; null: nowhere. @param {(number|null)[]} values */
+function isolated(values) {
+  const at = values.flatMap((value, i) => (value !== null && (values[i - 1] ?? null) === null && (values[i + 1] ?? null) === null ? [i] : []));
+  return at.length ? at : null;
+}
+
 /** The colour that a custom property is now. @param {HTMLElement} within @param {string} name */
 function colour(within, name) {
   const probe = document.createElement("i");
@@ -72,7 +78,7 @@ class Canvas extends Component {
       scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ _low, /** @type {number} */ high) => [0, Math.max(high * 1.1, least)] } },
       axes: [{ ...axis, grid: { show: false }, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((one) => clock(one, one % 60 > 0)), space: 80, size: 28 },
         { ...axis, incrs: marks, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map((n) => (n ? format(n) : "0")), size: (/** @type {any} */ _, /** @type {string[]|null} */ texts) => 16 + 7 * Math.max(2, ...(texts ?? []).map((text) => text.length)), space: 36 }],
-      series: [{}, ...lines.map(({ name, tone }, i) => ({ label: name, stroke: colour(place, `--c${tone}`), width: 2, dash: dashes[i], points: { show: false }, spanGaps: false }))],
+      series: [{}, ...lines.map(({ name, tone }, i) => ({ label: name, stroke: colour(place, `--c${tone}`), width: 2, dash: dashes[i], points: { show: false, filter: (/** @type {any} */ { data }, /** @type {number} */ series) => isolated(data[series]) }, spanGaps: false }))],
       hooks: { setCursor: [(/** @type {any} */ plot) => this.tell(plot.cursor.idx)] },
     }, this.data(), place);
   }

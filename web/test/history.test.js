@@ -5,6 +5,7 @@ import { charts, failures, rateSentence } from "../history.js";
 const seen = {
   node_id: "n1", task_type: null, interval_ms: 10000, since: "2026-11-21T12:00:00.000Z", from: "2026-11-21T12:00:00.000Z", kept: true,
   submitted: [120, null, 90], completed: [118, null, 88], failed: [2, null, 1], pending: [40, null, 42], claimed: [12, null, 12], oldest_pending_age_ms: [1200, null, 1300],
+  waited_p50_ms: [40, null, null], waited_p99_ms: [960, null, null], ran_p50_ms: [null, null, 207], ran_p99_ms: [null, null, 703],
 };
 
 test("a rate says how its last minute differs from what was before", () => {
@@ -23,6 +24,13 @@ test("each interval stands at its end, counts of it as rates, with gaps where th
   assert.equal(held.sentence, "42 tasks pending, at most 42.");
   assert.equal(oldest.sentence, "1.3 s now, at most 1.3 s.");
   assert.equal(failures(seen), 3);
+});
+
+test("latencies are those of the last interval in which there were any", () => {
+  const [waited, ran] = charts(seen).slice(3);
+  assert.equal(waited.sentence, "40 ms for half of them lately, 960 ms for 99 of 100.");
+  assert.deepEqual(ran.lines.map(({ values }) => values), [[null, null, 207], [null, null, 703]]);
+  assert.equal(charts({ ...seen, ran_p50_ms: [null, null, null] })[4].sentence, "There were none.");
 });
 
 test("an axis has marks that read well, and more than its 0", () => {
