@@ -43,11 +43,8 @@ func main() {
 
 // work is a row of the table.
 type work struct {
-	what string
-	args string // of claimq bench, for both
-	// bare, if any, is what the bare connections get in place of args: one lone call has
-	// a mode of its own.
-	bare   string
+	what   string
+	args   string // of claimq bench
 	figure func(r report) float64
 	digits int // of its fraction
 }
@@ -73,7 +70,7 @@ func works() []work {
 		{what: "1,000", args: "--conns 1000 --tasks 100000", figure: rate},
 		{what: "the Worker alone on a backlog, 256: tasks/s", args: "--mode drain --conns 256 --tasks 150000", figure: rate},
 		{what: "submit alone, 256: tasks/s", args: "--mode submit --conns 256 --tasks 150000", figure: rate},
-		{what: "one lone submit: p50, ms", args: "--conns 1 --tasks 2000", bare: "--mode latency --tasks 2000", figure: submitP50, digits: 2},
+		{what: "one lone submit: p50, ms", args: "--mode submit --conns 1 --tasks 3000", figure: submitP50, digits: 2},
 		{what: "the load's processor time of a task, 256: µs", args: "--conns 256 --tasks 100000", figure: cpu},
 	}
 }
@@ -91,20 +88,13 @@ func submitP50(r report) float64 {
 // run measures, prints the table to out, and how far it is to progress. Works of the same
 // arguments are measured once.
 func run(ctx context.Context, binary string, rounds int, rows []work, out, progress io.Writer) error {
-	var sides [2][]string // of each row, the arguments with --client, and without
-	for _, w := range rows {
-		bare := w.args
-		if w.bare != "" {
-			bare = w.bare
-		}
-		sides[0], sides[1] = append(sides[0], w.args+" --client"), append(sides[1], bare)
-	}
+	sides := []string{" --client", ""}
 	reports := make([]map[string]report, rounds)
 	for round := range reports {
 		reports[round] = map[string]report{}
-		for i := range rows {
+		for _, w := range rows {
 			for k := range sides {
-				args := sides[(k+round)%len(sides)][i]
+				args := w.args + sides[(k+round)%len(sides)]
 				if _, done := reports[round][args]; done {
 					continue
 				}
@@ -118,18 +108,14 @@ func run(ctx context.Context, binary string, rounds int, rows []work, out, progr
 		}
 	}
 	var b strings.Builder
-	b.WriteString("| what | Go client | bare connections | ratio | command, with and without `--client` |\n| --- | --- | --- | --- | --- |\n")
-	for i, w := range rows {
+	b.WriteString("| what | Go client | bare connections | ratio | command, with `--client` and without |\n| --- | --- | --- | --- | --- |\n")
+	for _, w := range rows {
 		var with, without, ratios []float64
 		for _, of := range reports {
-			a, b := w.figure(of[sides[0][i]]), w.figure(of[sides[1][i]])
+			a, b := w.figure(of[w.args+sides[0]]), w.figure(of[w.args+sides[1]])
 			with, without, ratios = append(with, a), append(without, b), append(ratios, a/b)
 		}
-		command := "`claimq bench --nodes 3 " + w.args + "`"
-		if w.bare != "" {
-			command += " and `" + w.bare + "`"
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %.2f | %s |\n", w.what, w.write(with), w.write(without), figures.Median(ratios), command)
+		fmt.Fprintf(&b, "| %s | %s | %s | %.2f | `claimq bench --nodes 3 %s` |\n", w.what, w.write(with), w.write(without), figures.Median(ratios), w.args)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

@@ -13,7 +13,7 @@ import (
 // fake is a claimq bench that reports figures that depend on its arguments.
 const fake = `#!/bin/sh
 case "$*" in
-*--client*) echo '{"tasks_per_s": 3000, "tasks": 10, "load_cpu_s": 0.0005, "calls": [{"call": "submit", "p50_ms": 1.5}]}' ;;
+*--conns*--client*) echo '{"tasks_per_s": 3000, "tasks": 10, "load_cpu_s": 0.0005, "calls": [{"call": "submit", "p50_ms": 1.5}]}' ;;
 *nothing*) echo '{"tasks_per_s": 0}' ;;
 *broken*) echo 'no JSON' ;;
 *) echo '{"tasks_per_s": 1500, "tasks": 10, "load_cpu_s": 0.001, "calls": [{"call": "claim", "p50_ms": 9}, {"call": "submit", "p50_ms": 0.75}]}' ;;
@@ -34,10 +34,10 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), binary, 2, rows, &out, &progress); err != nil {
 		t.Fatal(err)
 	}
-	want := `| what | Go client | bare connections | ratio | command, with and without ` + "`--client`" + ` |
+	want := `| what | Go client | bare connections | ratio | command, with ` + "`--client`" + ` and without |
 | --- | --- | --- | --- | --- |
 | submit and Worker, 64 goroutines and slots: tasks/s | 3,000 | 1,500 | 2.00 | ` + "`claimq bench --nodes 3 --conns 64 --tasks 60000`" + ` |
-| one lone submit: p50, ms | 1.50 | 0.75 | 2.00 | ` + "`claimq bench --nodes 3 --conns 1 --tasks 2000` and `--mode latency --tasks 2000`" + ` |
+| one lone submit: p50, ms | 1.50 | 0.75 | 2.00 | ` + "`claimq bench --nodes 3 --mode submit --conns 1 --tasks 3000`" + ` |
 | the load's processor time of a task, 256: µs | 50 | 100 | 0.50 | ` + "`claimq bench --nodes 3 --conns 64 --tasks 60000`" + ` |
 `
 	if out.String() != want {
@@ -48,16 +48,16 @@ func TestRun(t *testing.T) {
 	for _, call := range calls {
 		order = append(order, call[1]+" "+call[2])
 	}
-	wantOrder := "1 --conns 64 --tasks 60000 --client, 1 --conns 64 --tasks 60000, 1 --conns 1 --tasks 2000 --client, 1 --mode latency --tasks 2000, " +
-		"2 --conns 64 --tasks 60000, 2 --conns 64 --tasks 60000 --client, 2 --mode latency --tasks 2000, 2 --conns 1 --tasks 2000 --client"
+	wantOrder := "1 --conns 64 --tasks 60000 --client, 1 --conns 64 --tasks 60000, 1 --mode submit --conns 1 --tasks 3000 --client, 1 --mode submit --conns 1 --tasks 3000, " +
+		"2 --conns 64 --tasks 60000, 2 --conns 64 --tasks 60000 --client, 2 --mode submit --conns 1 --tasks 3000, 2 --mode submit --conns 1 --tasks 3000 --client"
 	if got := strings.Join(order, ", "); got != wantOrder {
 		t.Errorf("in the order %s", got)
 	}
 	for args, want := range map[string]string{
-		"--mode nothing": "claimq bench --mode nothing measured nothing",
-		"--mode broken":  "read what claimq bench --mode broken printed: ",
+		"--mode nothing": "claimq bench --mode nothing --client measured nothing",
+		"--mode broken":  "read what claimq bench --mode broken --client printed: ",
 	} {
-		if err := run(t.Context(), binary, 1, []work{{args: "--client", bare: args}}, io.Discard, io.Discard); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if err := run(t.Context(), binary, 1, []work{{args: args}}, io.Discard, io.Discard); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
@@ -76,7 +76,6 @@ func TestWorks(t *testing.T) {
 	rows := []work{all[3], all[5]}
 	for i := range rows {
 		rows[i].args = few.ReplaceAllString(rows[i].args, "--tasks 1100 --warm-up 1ms")
-		rows[i].bare = few.ReplaceAllString(rows[i].bare, "--tasks 1100 --warm-up 1ms")
 	}
 	var out strings.Builder
 	if err := run(t.Context(), binary, 1, rows, &out, io.Discard); err != nil {
