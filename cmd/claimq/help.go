@@ -86,7 +86,7 @@ func showUsage(a *term.App, cmd *cobra.Command) error {
 		fmt.Fprintf(&b, "\nFlags:\n%s", cmd.LocalFlags().FlagUsagesWrapped(width))
 	}
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n'%s COMMAND --help' says more of a command.\n", cmd.CommandPath())
+		fmt.Fprintf(&b, "\n'%s COMMAND --help' tells more about a command.\n", cmd.CommandPath())
 	}
 	_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
 	return err

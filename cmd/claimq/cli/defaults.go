@@ -20,8 +20,8 @@ func NewDefaultsCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "defaults",
 		Short: "Show the server's defaults for tasks of all types",
-		Long: `Show what a task gets that neither says it itself nor has it from its type: the
-server's defaults, which are the same on all nodes.`,
+		Long: `Show the server's defaults: what counts for a task where neither the task nor its type
+says otherwise. They are the same on all nodes.`,
 		Example: "  claimq defaults\n  claimq defaults set --max-attempts 10 --backoff 1s,1h,2,0.2",
 		Args:    term.UnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,9 +42,10 @@ func newDefaultsSetCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set",
 		Short: "Change the server's defaults for tasks of all types",
-		Long: `Change what a task gets that neither says it itself nor has it from its type. What no
-flag names stays as it is; none clears a default: then what is built in counts. The
-attempts are those of tasks submitted from now on, the others count for all tasks.`,
+		Long: `Change the server's defaults: what counts for a task where neither the task nor its
+type says otherwise. What no flag names stays as it is; none clears a default: then
+what is built in counts. The attempts are those of tasks submitted from now on, the
+other defaults count for all tasks.`,
 		Example: `  claimq defaults set --max-attempts 10 --backoff 1s,1h,2,0.2
   claimq defaults set --lease 2m --retention 7d
   claimq defaults set --backoff none`,

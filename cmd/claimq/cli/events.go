@@ -30,8 +30,9 @@ func NewEventsCommand(a *term.App) *cobra.Command {
 		Use:   "events [ID]",
 		Short: "Show what happened, to a task or in the cluster",
 		Long: `Show what happened to a task, its last 100 events, or without an ID what happened in
-the cluster, as far as it is kept. --follow goes on with what happens from now on, or
-after --after, over changes of leader too, until Ctrl-C. With --output json each event is one line.`,
+the cluster, as far as it is kept. --follow goes on with new events until Ctrl-C, also
+when the leader changes; --after says behind which event to begin. With --output json
+each event is one line.`,
 		Example: `  claimq events 17
   claimq events --type mail --event failed --event lease_expired
   claimq events --follow

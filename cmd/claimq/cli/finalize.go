@@ -27,12 +27,13 @@ func NewFinalizeCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "finalize ID [RESULT | @FILE | -]",
 		Short: "End a task with steps, as completed or failed",
-		Long: `End a task whose steps have all ended, as completed or failed: one that was submitted
-with "finalize": "claim", others end by themselves. RESULT is JSON, kept byte for byte.
+		Long: `End a task whose steps have all ended, as completed or failed. This is for tasks
+submitted with "finalize": "claim"; others end by themselves. RESULT is JSON, kept
+byte for byte.
 
-Any number of processors may do so: one does it, the others are told what was done,
-and all exit with 0. Who would do the same work only once claims it first, with
-'claimq finalization claim'; with the claim's --token nothing is done if it is over.`,
+Any number of processors may try: one does it, the others are told what was done, and
+all exit with 0. To do the work before it only once, claim it first, with 'claimq
+finalization claim'; with the claim's --token nothing is done if the claim has ended.`,
 		Example: `  claimq finalize 17 --processor p1 '{"sum":42}'
   claimq finalize 17 --processor p1 --token 9 @result.json
   claimq finalize 17 --processor p1 --error "the parts do not fit"`,

@@ -26,11 +26,11 @@ func NewHistoryCommand(a *term.App) *cobra.Command {
 	var minutes int
 	cmd := &cobra.Command{
 		Use:   "history",
-		Short: "Show what was in the last minutes, every ten seconds",
+		Short: "Show the last minutes: what was submitted, ended and pending",
 		Long: `Show how many tasks were submitted and ended in each ten seconds, what was pending and
-claimed at their end, and how long tasks waited for their claims and ran until they were
-completed: the median, and what 99 of 100 did not exceed. - is what the node did not see, or
-where there were none.
+claimed at their end, and how long tasks waited for their claims and ran until they
+were completed: the median, and what 99 of 100 did not exceed. A - is what the node
+did not see, or where there were none.
 
 The node that answers tells what it saw itself: ask another with --endpoint. It remembers
 6 hours, in memory, of all tasks and of up to 100 types.`,

@@ -49,8 +49,8 @@ func newScheduleSetCommand(a *term.App) *cobra.Command {
 PARAMS at each of its times, exactly one whatever happens to the leader.
 
 --cron has five fields (minute, hour, day of the month, month, day of the week) or is
-@hourly, @daily, @weekly, @monthly, @yearly; --timezone says where its clock hangs. While the
-task before has not ended its time is passed over, unless --overlap allow. Times that were
+@hourly, @daily, @weekly, @monthly, @yearly; --timezone says in which zone. A time is
+passed over while the task before has not ended, unless --overlap allow. Times that were
 missed while the cluster was down are made up by one task; with --catch-up skip the last
 of them is done only if it is at most 60 s late, and the others are passed over.`,
 		Example: `  claimq schedule set nightly report '{"all":true}' --cron "30 2 * * *" --timezone Europe/Prague

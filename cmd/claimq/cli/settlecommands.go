@@ -19,9 +19,8 @@ func NewFailCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fail ID",
 		Short: "Fail the attempt of a claimed task",
-		Long: `Fail the attempt of a claimed task: it is pending again if it has attempts left,
-after its backoff if it has one, else failed. Failing again with the same token is
-no error.`,
+		Long: `Fail the attempt of a claimed task. If it has attempts left it is pending again, after
+its backoff; if not, it has failed. Failing again with the same token is no error.`,
 		Example: `  claimq fail 17 --worker w1 --token 5 --error "no route to host"
   claimq fail 17 --worker w1 --token 5 --error "quota used up" --retry-in 1h
   claimq fail 17 --worker w1 --token 5 --error "no such address" --permanent`,

@@ -68,7 +68,7 @@ func NewRetryCommand(a *term.App) *cobra.Command {
 		Short: "Make a failed, cancelled, scheduled or claimed task pending again",
 		Long: `Make a failed, cancelled or claimed task pending again, if it has attempts left. A
 claim is taken from its worker. A scheduled task does not wait any longer. Of a task
-with steps all those are retried that failed or were cancelled.
+with steps, those that failed or were cancelled are retried.
 
 With --token nothing happens to a task that has been claimed again since: so the
 command can be repeated.`,

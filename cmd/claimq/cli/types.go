@@ -24,11 +24,11 @@ func NewTypesCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "types",
 		Short: "Show the task types with their rates and settings",
-		Long: `Show the task types that have tasks or settings: how many of their tasks are
-pending and claimed, and if there are any scheduled, blocked (steps) and running (tasks
-with steps), how many came, were completed and failed a second over the last minute,
-whether they are paused, their limits, and the defaults of their tasks. - is what is not
-set.
+		Long: `Show the task types that have tasks or settings: how many of their tasks are pending
+and claimed, and if there are any scheduled, blocked (steps) and running (tasks with
+steps), how many came, were completed and failed a second over the last minute,
+whether they are paused, their limits, and the defaults of their tasks. A - is a
+setting that is not set.
 
 --order is name, a status, oldest (whose pending task was submitted first),
 submitted_per_s, completed_per_s or failed_per_s: what has most comes first. --attention

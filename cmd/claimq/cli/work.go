@@ -45,20 +45,20 @@ meanwhile, and settle the task by how COMMAND ends. It goes on until it is stopp
 COMMAND reads the task's params (or payload) from standard input. What it prints is
 the result: JSON as JSON, anything else as bytes, up to 1 MiB. The end of what it
 writes to standard error is kept with a failure. Exit code 0 completes the task, 100
-fails it for good, any other fails the attempt. COMMAND is no shell line; sh -c runs
-one.
+fails it for good, any other fails the attempt. COMMAND is not run by a shell: for a
+line of shell, give sh -c 'LINE'.
 
 It has CLAIMQ_TASK_ID, _TASK_TYPE, _ATTEMPT, _CLAIM_TOKEN, _WORKER and _ENDPOINTS in
 its environment, and this process's, without CLAIMQ_API_KEY and CLAIMQ_API_KEY_FILE.
 
 COMMAND and all of its process group get SIGTERM, and 5 s later SIGKILL, when its time
-is over, somebody cancels the task or the claim is lost (then after 250 ms). It may run
-again for the same task: docs/workers.md tells what that asks of it.
+is over, somebody cancels the task or the claim is lost (then after 250 ms). It may
+run again for the same task: docs/workers.md says what that means for it.
 
-SIGTERM, SIGHUP and Ctrl-C end the claiming. Commands have --stop-wait to finish; after
-that, or at a second signal, they are stopped and their tasks given back. A key that
-is refused ends it in the same way, with exit code 1; a cluster that does not answer
-is asked on and on.`,
+SIGTERM, SIGHUP and Ctrl-C end the claiming. Commands have --stop-wait to finish;
+after that, or at a second signal, they are stopped and their tasks given back. A key
+that is refused ends it in the same way, with exit code 1; a cluster that does not
+answer is asked until it does.`,
 		Example: `  claimq work --type mail -- ./send-mail
   claimq work --type thumbnail --concurrency 4 --timeout 1m -- python3 resize.py
   claimq work --type report --type invoice --lease 5m -- sh -c 'jq .month | xargs ./report'`,

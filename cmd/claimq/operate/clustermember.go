@@ -147,7 +147,7 @@ func newClusterHashCommand(a *term.App) *cobra.Command {
 		Use:   "hash",
 		Short: "Compare the nodes' states",
 		Long: `Compare the nodes' states by a hash of each, all at one index of the log. The cluster
-does so by itself every minute, and a node that differs stops. It exits with 1 if states
+does so by itself every minute, and a node that differs stops. Exit code 1: states
 differ.`,
 		Example: "  claimq cluster hash",
 		Args:    term.Arguments,

@@ -28,9 +28,9 @@ good: if enough of them can be brought back, bring them back instead.
 
 All nodes must be stopped. What only the lost nodes had is lost: tasks that were
 submitted, and claims that were completed, in the last moments. Choose the node whose
-log goes furthest: without the consent the command changes nothing and says where the
-folder's log ends. Never start the other nodes again with their old folders. Ids and claim
-tokens jump, so none is given out twice.
+log goes furthest: without --yes-i-know-this-may-lose-data the command changes nothing
+and says where the folder's log ends. Never start the other nodes again with their old
+folders. Ids and claim tokens jump, so none is given out twice.
 
 Then start the node with its usual flags, and join new nodes with empty folders.`,
 		Example: "  claimq cluster recover --data-dir /var/lib/claimq\n  claimq cluster recover --data-dir /var/lib/claimq --" + recoverConsent,

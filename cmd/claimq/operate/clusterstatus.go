@@ -43,8 +43,8 @@ func newClusterStatusCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the nodes, who leads, and what needs attention",
-		Long: `Show the nodes, who leads, and in words what needs attention, as the leader sees it, or
-without one the node that answers. The exit code is 0 if it could be asked.`,
+		Long: `Show the nodes, which one leads, and in words what needs attention: as the leader sees
+it, or without a leader the node that answers. Exit code 0: a node answered, whatever it says.`,
 		Example: "  claimq cluster status\n  claimq cluster status --endpoint http://127.0.0.1:7410 --output json",
 		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

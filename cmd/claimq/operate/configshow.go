@@ -29,10 +29,11 @@ func newConfigShowCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show every setting of a server, and where its value is from",
-		Long: `Show every setting that 'claimq server' would have with the same file, variables
-and flags, and where its value is from: a flag, a variable, the file, or the default.
+		Long: `Show every setting that 'claimq server' would have with the same file, variables and
+flags, and where its value is from: a flag, a variable, the file, or the default.
 Secrets are not shown: of an API key the first digits of its hash, of the join key the
-file. It asks no server and starts none. With mistakes, it lists them all and ends with 2.`,
+file. It asks no server and starts none. If there are mistakes it lists them all. Exit
+code 2: there are some.`,
 		Example: `  claimq config show --config /etc/claimq/claimq.yaml
   CLAIMQ_MEMORY_LIMIT=4GiB claimq config show --node-id n1 --data-dir d --output json`,
 		Args: term.Arguments,

@@ -76,9 +76,9 @@ Roles: reader (GETs), producer (submit, change, cancel, retry, delete, and GETs)
 worker (claim, complete, fail, extend, release, finalization, and GETs), operator
 (everything). A key with several roles may do what any of them may.
 
-A key whose rate the servers' configuration does not say may make 100 requests a minute,
-too few for a worker or a producer: of these keys the rate is written out, 0, which is
-no limit, unless --rate says another.`,
+A key without a rate in the servers' configuration may make 100 requests a minute, too
+few for a worker or a producer. So the rate of these keys is written out: 0, no limit,
+unless --rate says otherwise.`,
 		Example: `  claimq key generate --role producer --name shop
   claimq key generate --role worker --name mailer --type mail --rate 6000 --output json
   claimq key generate --role reader --name audit --expires-in 2160h`,
@@ -249,8 +249,8 @@ func newKeyReloadCommand(a *term.App) *cobra.Command {
 		Long: `Have each server that --endpoint names read its API keys again, without a restart.
 Each has its own configuration: name all of them.
 
-A server whose configuration has a mistake keeps the keys that it has, and says
-what is wrong. It must be a key of an operator that is sent.
+A server whose configuration has a mistake keeps the keys that it has, and says what
+is wrong. The call needs an operator's key.
 
 To exchange a key without a refusal: add the new key on all nodes, reload, move
 the clients to it, remove the old key on all nodes, reload.`,

@@ -39,9 +39,8 @@ and when and from where it was last used, to a second. Every node that 'claimq c
 status' shows is asked at its HTTP address; the endpoint is only for finding them. No
 key is shown, and no hash.
 
-Nodes note uses in memory: of a key that was not used since the node that was started
-last, nothing is known of earlier. A node that cannot be asked is named, and the exit
-code is not 0; a use by way of it is missing then.`,
+Nodes note uses in memory, and forget them when they are restarted. A node that cannot
+be asked is named, and the exit code is not 0: uses by way of it are missing then.`,
 		Example: "  claimq key list\n  claimq key list --output json | jq '.keys[] | select(.last_used_at == null).name'",
 		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

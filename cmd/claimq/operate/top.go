@@ -38,9 +38,10 @@ func NewTopCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch types, rates, workers and nodes",
-		Long: `Watch the cluster: who leads, how many tasks there are, how many are submitted, claimed
-and settled a second, the task types, the workers and the nodes. q ends it, ? explains
-the keys. It goes on when nodes die, and asks others than --endpoint names if it has to.
+		Long: `Watch the cluster: who leads, how many tasks there are, how many are submitted,
+claimed and settled a second, the task types, the workers and the nodes. q ends it, ?
+explains the keys. It goes on when nodes die, and asks the others, also those that
+--endpoint does not name.
 
 --once prints one frame, as is done where there is no terminal. With --output json each
 look is a line. Where there are keys it takes one with the role operator; with less it
