@@ -3,7 +3,7 @@ import { html, Component } from "./parts/html.js";
 import { Refusal, send } from "./api.js";
 import { reloadNow } from "./live.js";
 import { nextId, set, state } from "./store.js";
-import { Refused } from "./parts/bits.js";
+import { Button, Refused } from "./parts/bits.js";
 import { openDialog } from "./parts/dialog.js";
 import { hint, needs } from "./text.js";
 
@@ -11,9 +11,9 @@ import { hint, needs } from "./text.js";
 
 /** Why this person cannot do what needs role, or "". The server is what refuses. @param {string} [role] */
 export function may(role) {
-  if (state.noLeader) return "Nothing can be changed while there is no leader.";
-  if (state.session?.read_only) return "This page is read-only.";
-  return !role || has(role) ? "" : needs(role);
+	if (state.noLeader) return "Nothing can be changed while there is no leader.";
+	if (state.session?.read_only) return "This page is read-only.";
+	return !role || has(role) ? "" : needs(role);
 }
 
 /** Whether this person's key has a role. @param {string} role */
@@ -21,9 +21,9 @@ export const has = (role) => !!state.me && (state.me.roles.includes(role) || sta
 
 /** Says in the polite live region what was done. @param {string} text @param {{tone?: string, href?: string, label?: string}} [more] */
 export function done(text, more = {}) {
-  const toast = { id: nextId(), text, ...more };
-  set({ toasts: [...state.toasts.slice(-3), toast] });
-  setTimeout(() => dismiss(toast.id), more.tone === "bad" ? 30000 : 10000);
+	const toast = { id: nextId(), text, ...more };
+	set({ toasts: [...state.toasts.slice(-3), toast] });
+	setTimeout(() => dismiss(toast.id), more.tone === "bad" ? 30000 : 10000);
 }
 
 /** @param {number} id */
@@ -31,9 +31,9 @@ export const dismiss = (id) => set({ toasts: state.toasts.filter((toast) => toas
 
 /** @param {unknown} error */
 export function failed(error) {
-  if (!(error instanceof Refusal)) console.error(error);
-  const { message, body } = /** @type {any} */ (error), more = hint(error), task = /^\/tasks\/\d+/.exec(body?.path)?.[0]; // path: of a call without an answer
-  done(more && more !== message ? `${message}. ${more}` : message, { tone: "bad", ...(task && { href: "#" + task, label: "Look at it" }) });
+	if (!(error instanceof Refusal)) console.error(error);
+	const { message, body } = /** @type {any} */ (error), more = hint(error), task = /^\/tasks\/\d+/.exec(body?.path)?.[0]; // path: of a call without an answer
+	done(more && more !== message ? `${message}. ${more}` : message, { tone: "bad", ...(task && { href: "#" + task, label: "Look at it" }) });
 }
 
 /**
@@ -41,94 +41,97 @@ export function failed(error) {
  * @extends {Component<{role?: string, kind?: string, onClick: () => any, children?: any, disabled?: boolean, title?: string, type?: string}, {busy?: boolean}>}
  */
 export class Act extends Component {
-  async act() {
-    if (this.busy) return; // it was clicked twice
-    this.setState({ busy: (this.busy = true) });
-    try {
-      await this.props.onClick();
-    } catch (error) {
-      failed(error);
-    }
-    this.setState({ busy: (this.busy = false) });
-  }
-  render() {
-    const { role, kind = "", children, disabled, title } = this.props, why = may(role);
-    return html`<button type="button" class=${"button " + kind} disabled=${disabled || !!why} title=${why || title} aria-description=${why || undefined} aria-busy=${this.state.busy} onClick=${() => this.act()}>${children}</button>`;
-  }
+	async act() {
+		if (this.busy) return; // it was clicked twice
+		this.setState({ busy: (this.busy = true) });
+		try {
+			await this.props.onClick();
+		} catch (error) {
+			failed(error);
+		}
+		this.setState({ busy: (this.busy = false) });
+	}
+	render() {
+		const { role, kind = "", children, disabled, title } = this.props, why = may(role);
+		return html`<button type="button" class=${"button " + kind} disabled=${disabled || !!why} title=${why || title} aria-description=${why || undefined} aria-busy=${this.state.busy} onClick=${() => this.act()}>${children}</button>`;
+	}
 }
 
 /** Does one call, says what was done and shows it. @param {string} text @param {string} method @param {string} path @param {any} [body] */
 export async function act(text, method, path, body) {
-  const answer = await send(method, path, body);
-  const place = answer.index && state.me?.task_types == null ? { href: `#/trail?after=${answer.index - 1}`, label: "in the trail" } : {};
-  done(answer.body.repeated ? text + " (it was so already)" : text, place);
-  await reloadNow();
-  return answer;
+	const answer = await send(method, path, body);
+	const place = answer.index && state.me?.task_types == null ? { href: `#/trail?after=${answer.index - 1}`, label: "in the trail" } : {};
+	done(answer.body.repeated ? text + " (it was so already)" : text, place);
+	await reloadNow();
+	return answer;
 }
+
+/** What has to be typed before something is done. @param {{word: string, onType: (typed: string) => void}} props */
+export const ToType = ({ word, onType }) => html`<label class="field">Type <b class="mono">${word}</b> to go on<input autocomplete="off" spellcheck=${false} onInput=${(/** @type {any} */ event) => onType(event.currentTarget.value)} /></label>`;
 
 /**
  * Asks before something is done. With word, it has to be typed.
  * @extends {Component<{body: any, yes: string, danger?: boolean, word?: string, close: (yes?: boolean) => void}, {typed: string}>}
  */
 class Question extends Component {
-  state = { typed: "" };
-  render() {
-    const { body, yes, danger, word, close } = this.props;
-    return html`<form class="stack" onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), close(true))}>
-      <div>${body}</div>
-      ${word && html`<label class="field">Type <b class="mono">${word}</b> to go on<input autocomplete="off" spellcheck=${false} value=${this.state.typed} onInput=${(/** @type {any} */ event) => this.setState({ typed: event.currentTarget.value })} /></label>`}
-      <div class="row end"><button type="button" class="button" onClick=${() => close()}>Leave it</button><button class=${"button " + (danger ? "danger" : "primary")} disabled=${!!word && this.state.typed !== word}>${yes}</button></div>
-    </form>`;
-  }
+	state = { typed: "" };
+	render() {
+		const { body, yes, danger, word, close } = this.props;
+		return html`<form class="stack" onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), close(true))}>
+			<div>${body}</div>
+			${word && html`<${ToType} word=${word} onType=${(/** @type {string} */ typed) => this.setState({ typed })} />`}
+			<div class="row end"><${Button} onClick=${() => close()}>Leave it<//><button class=${"button " + (danger ? "danger" : "primary")} disabled=${!!word && this.state.typed !== word}>${yes}</button></div>
+		</form>`;
+	}
 }
 
 /** @param {{title: string, body: any, yes: string, danger?: boolean, word?: string}} question @returns {Promise<boolean>} */
 export const confirm = async ({ title, ...question }) => !!(await openDialog((close) => html`<${Question} ...${question} close=${close} />`, { title }));
 
-/** A form that keeps what was typed and shows a refusal beside the field it names. @extends {Component<Form & {close: (done?: any) => void}, {values: Record<string, any>, error: any, busy: boolean}>} */
+/** A form that keeps what was typed and shows a refusal beside the field it names. @extends {Component<Form & {close: (done?: any) => void}, {values: Query, error: any, busy: boolean}>} */
 class Fields extends Component {
-  /** @param {Form & {close: (done?: any) => void}} props */
-  constructor(props) {
-    super(props);
-    this.state = { values: Object.fromEntries(props.fields.map(({ name, value = "" }) => [name, value])), error: /** @type {any} */ (null), busy: false };
-  }
-  /** @param {Event} event */
-  async send(event) {
-    event.preventDefault();
-    if (this.busy) return;
-    this.setState({ busy: (this.busy = true), error: null });
-    try {
-      this.props.close((await this.props.submit(this.state.values)) ?? true);
-    } catch (error) {
-      this.setState({ busy: (this.busy = false), error });
-    }
-  }
-  /** @param {Field} field @param {boolean} autofocus */
-  field({ name, label, type = "text", hint: more, required, options, list, placeholder, mono }, autofocus) {
-    const { values, error } = this.state, wrong = error?.body?.field?.split(/[.[]/)[0] === name;
-    const common = {
-      name, required, placeholder, autofocus, id: "f-" + name, class: mono ? "mono" : "", "aria-invalid": wrong || undefined, "aria-describedby": wrong ? "form-error" : more ? "h-" + name : undefined,
-      onInput: (/** @type {any} */ event) => this.setState({ values: { ...values, [name]: type === "checkbox" ? event.currentTarget.checked : event.currentTarget.value } }),
-    };
-    const input = options
-      ? html`<select ...${common} value=${values[name]}>${options.map((option) => (typeof option === "string" ? [option, option] : option)).map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}</select>`
-      : type === "textarea" ? html`<textarea ...${common} rows=${name === "labels" ? 3 : 6} spellcheck=${false} value=${values[name]}></textarea>`
-      : type === "checkbox" ? html`<input ...${common} type="checkbox" checked=${values[name]} />`
-      : html`<input ...${common} type=${type} step=${type === "number" ? "any" : type === "datetime-local" ? "1" : undefined} list=${list && "l-" + name} autocomplete="off" value=${values[name]} />`;
-    return html`<div key=${name} class=${"field" + (type === "checkbox" ? " check" : "")}><label for=${"f-" + name}>${label}</label>${input}
-      ${list && html`<datalist id=${"l-" + name}>${list.map((value) => html`<option key=${value} value=${value}></option>`)}</datalist>`}
-      ${more && html`<span class="small soft" id=${"h-" + name}>${more}</span>`}</div>`;
-  }
-  render() {
-    const { fields, yes, intro, below, close } = this.props, { values, error, busy } = this.state;
-    return html`<form class="stack" onSubmit=${(/** @type {Event} */ event) => this.send(event)}>
-      ${intro}
-      <div class="fields">${fields.map((field, i) => this.field(field, i === 0))}</div>
-      ${below?.(values)}
-      ${error && html`<${Refused} error=${error} id="form-error" />`}
-      <div class="row end"><button type="button" class="button" onClick=${() => close()}>Leave it</button><button class="button primary" aria-busy=${busy}>${yes}</button></div>
-    </form>`;
-  }
+	/** @param {Form & {close: (done?: any) => void}} props */
+	constructor(props) {
+		super(props);
+		this.state = { values: Object.fromEntries(props.fields.map(({ name, value = "" }) => [name, value])), error: /** @type {any} */ (null), busy: false };
+	}
+	/** @param {Event} event */
+	async send(event) {
+		event.preventDefault();
+		if (this.busy) return;
+		this.setState({ busy: (this.busy = true), error: null });
+		try {
+			this.props.close((await this.props.submit(this.state.values)) ?? true);
+		} catch (error) {
+			this.setState({ busy: (this.busy = false), error });
+		}
+	}
+	/** @param {Field} field @param {boolean} autofocus */
+	field({ name, label, type = "text", hint: more, required, options, list, placeholder, mono }, autofocus) {
+		const { values, error } = this.state, wrong = error?.body?.field?.split(/[.[]/)[0] === name;
+		const common = {
+			name, required, placeholder, autofocus, id: "f-" + name, class: mono ? "mono" : "", "aria-invalid": wrong || undefined, "aria-describedby": wrong ? "form-error" : more ? "h-" + name : undefined,
+			onInput: (/** @type {any} */ event) => this.setState({ values: { ...values, [name]: type === "checkbox" ? event.currentTarget.checked : event.currentTarget.value } }),
+		};
+		const input = options
+			? html`<select ...${common} value=${values[name]}>${options.map((option) => (typeof option === "string" ? [option, option] : option)).map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}</select>`
+			: type === "textarea" ? html`<textarea ...${common} rows=${name === "labels" ? 3 : 6} spellcheck=${false} value=${values[name]}></textarea>`
+			: type === "checkbox" ? html`<input ...${common} type="checkbox" checked=${values[name]} />`
+			: html`<input ...${common} type=${type} step=${type === "number" ? "any" : type === "datetime-local" ? "1" : undefined} list=${list && "l-" + name} autocomplete="off" value=${values[name]} />`;
+		return html`<div key=${name} class=${"field" + (type === "checkbox" ? " check" : "")}><label for=${"f-" + name}>${label}</label>${input}
+			${list && html`<datalist id=${"l-" + name}>${list.map((value) => html`<option key=${value} value=${value}></option>`)}</datalist>`}
+			${more && html`<span class="small soft" id=${"h-" + name}>${more}</span>`}</div>`;
+	}
+	render() {
+		const { fields, yes, intro, below, close } = this.props, { values, error, busy } = this.state;
+		return html`<form class="stack" onSubmit=${(/** @type {Event} */ event) => this.send(event)}>
+			${intro}
+			<div class="fields">${fields.map((field, i) => this.field(field, i === 0))}</div>
+			${below?.(values)}
+			${error && html`<${Refused} error=${error} id="form-error" />`}
+			<div class="row end"><${Button} onClick=${() => close()}>Leave it<//><button class="button primary" aria-busy=${busy}>${yes}</button></div>
+		</form>`;
+	}
 }
 
 /** @param {Form} form @returns {Promise<any>} what submit returned, undefined if it was left */

@@ -5,8 +5,8 @@ const signatureShown = 120;
 
 /** "of type mail that failed with ...", for the question before an act. @param {Pick<Group, "task_type"|"signature">} group */
 export function what({ task_type: type, signature }) {
-  const text = Array.from(signature), cut = text.length > signatureShown ? text.slice(0, signatureShown).join("") + "…" : signature;
-  return `of type ${type} that failed ${signature ? `with “${cut}”` : "without an error"}`;
+	const text = Array.from(signature), cut = text.length > signatureShown ? text.slice(0, signatureShown).join("") + "…" : signature;
+	return `of type ${type} that failed ${signature ? `with “${cut}”` : "without an error"}`;
 }
 
 /**
@@ -14,12 +14,12 @@ export function what({ task_type: type, signature }) {
  * @param {any} data @param {{failures: Group[], looked: number, next_cursor: string|null}} body
  */
 export function fold(data, { failures, looked, next_cursor: cursor }) {
-  /** @type {Map<string, Group>} */
-  const all = new Map(data.failures.map((/** @type {Group} */ group) => [group.group, group]));
-  for (const older of failures) {
-    const known = all.get(older.group);
-    all.set(older.group, known ? { ...known, count: known.count + older.count, first_at: older.first_at } : older);
-  }
-  const list = [...all.values()].sort((a, b) => b.count - a.count || Date.parse(b.last_at) - Date.parse(a.last_at));
-  return { ...data, failures: list, groups: Math.max(list.length, data.groups), looked: data.looked + looked, cursor, pages: (data.pages ?? 1) + 1 };
+	/** @type {Map<string, Group>} */
+	const all = new Map(data.failures.map((/** @type {Group} */ group) => [group.group, group]));
+	for (const older of failures) {
+		const known = all.get(older.group);
+		all.set(older.group, known ? { ...known, count: known.count + older.count, first_at: older.first_at } : older);
+	}
+	const list = [...all.values()].sort((a, b) => b.count - a.count || Date.parse(b.last_at) - Date.parse(a.last_at));
+	return { ...data, failures: list, groups: Math.max(list.length, data.groups), looked: data.looked + looked, cursor, pages: (data.pages ?? 1) + 1 };
 }

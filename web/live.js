@@ -2,9 +2,9 @@
 import { get, lookForLeader, Refusal } from "./api.js";
 import { set, state, watch } from "./store.js";
 
-/** @import { View } from "./types/model" */
+/** @import { Loading, View } from "./types/model" */
 
-/** @type {{view: View, params: Record<string, string>, query: Record<string, string>}|null} */
+/** @type {{view: View, params: Words, query: Words}|null} */
 let place = null;
 let turn = 0, held = 0, timer = 0, index = 0, node = "", seldomAt = 0, looking = false;
 /** How long it waits between looks for a leader. */
@@ -16,133 +16,135 @@ let waiting = null;
 
 /** @param {View} view */
 const pace = (view) => {
-  const every = typeof view.every === "function" ? view.every(state.view.data) : view.every;
-  const { refresh } = state.settings;
-  return (refresh === "auto" || !every ? every : refresh * 1000) * (state.slow ? 5 : 1);
+	const every = typeof view.every === "function" ? view.every(state.view.data) : view.every;
+	const { refresh } = state.settings;
+	return (refresh === "auto" || !every ? every : refresh * 1000) * (state.slow ? 5 : 1);
 };
 
 function schedule() {
-  clearTimeout(timer);
-  if (!place || document.hidden || !state.live || state.login) return;
-  const every = pace(place.view) || (state.view.error ? 5000 : 0);
-  set({ view: { ...state.view, every } });
-  if (every) timer = window.setTimeout(tick, every);
+	clearTimeout(timer);
+	if (!place || document.hidden || !state.live || state.login) return;
+	const every = pace(place.view) || (state.view.error ? 5000 : 0);
+	set({ view: { ...state.view, every } });
+	if (every) timer = window.setTimeout(tick, every);
 }
 
-/** Shows another place. @param {View} view @param {Record<string, string>} params @param {Record<string, string>} query @param {boolean} anew whether it is another place, not the same with other filters */
+/** Shows another place. @param {View} view @param {Words} params @param {Words} query @param {boolean} anew whether it is another place, not the same with other filters */
 export function visit(view, params, query, anew) {
-  place = { view, params, query };
-  waiting = null;
-  if (anew) seldomAt = 0;
-  set({ view: anew ? { data: null, at: 0, index: 0, node: "", every: 0, error: null, waiting: 0, turning: false } : { ...state.view, turning: true } });
-  return load(true);
+	place = { view, params, query };
+	waiting = null;
+	if (anew) seldomAt = 0;
+	set({ view: anew ? { data: null, at: 0, index: 0, node: "", every: 0, error: null, waiting: 0, turning: false } : { ...state.view, turning: true } });
+	return load(true);
 }
 
 const tick = () => load(false);
 
 /** Loads because somebody asked for it. */
 export async function reloadNow() {
-  await lookForLeader();
-  await load(true);
+	await lookForLeader();
+	await load(true);
 }
 
 /** Without a leader it is looked for while the tab is seen, whatever the view does: nothing can be changed until then. */
 async function look() {
-  if (!state.noLeader || looking || document.hidden) return;
-  looking = true;
-  await new Promise((later) => setTimeout(later, lookMS));
-  if (!document.hidden) await lookForLeader();
-  looking = false;
-  look();
+	if (!state.noLeader || looking || document.hidden) return;
+	looking = true;
+	await new Promise((later) => setTimeout(later, lookMS));
+	if (!document.hidden) await lookForLeader();
+	looking = false;
+	look();
 }
 watch(look);
 
 /** @param {boolean} anew whether what has come meanwhile may push what is shown */
 async function load(anew) {
-  if (!place || state.login) return;
-  const mine = ++turn, { view, params, query } = place;
-  under.abort();
-  under = new AbortController();
-  const { signal } = under;
-  /** @type {typeof get} */
-  const bound = async (path, words, options) => {
-    const answer = await get(path, words, { signal, ...options });
-    if (answer.index) ({ index, node } = answer);
-    return answer;
-  };
-  const now = Date.now(), before = waiting?.data ?? state.view.data, fresh = !anew && !!before && now - seldomAt < (view.seldom ?? 0);
-  try {
-    const data = await view.load({ params, query, get: bound, signal, data: before, anew, fresh, amend: (part) => mine === turn && amend(part) });
-    if (mine === turn) {
-      if (!fresh) seldomAt = now;
-      arrive(data);
-    }
-  } catch (error) {
-    if (mine !== turn || signal.aborted) return;
-    set({ view: { ...state.view, error, turning: false } });
-    if (!(error instanceof Refusal)) console.error(error);
-  }
-  if (mine === turn) schedule();
+	if (!place || state.login) return;
+	const mine = ++turn, { view, params, query } = place;
+	under.abort();
+	under = new AbortController();
+	const { signal } = under;
+	/** @type {typeof get} */
+	const bound = async (path, words, options) => {
+		const answer = await get(path, words, { signal, ...options });
+		if (answer.index) ({ index, node } = answer);
+		return answer;
+	};
+	/** @type {Loading["ask"]} */
+	const ask = async (path, words) => (await bound(path, words)).body;
+	const now = Date.now(), before = waiting?.data ?? state.view.data, fresh = !anew && !!before && now - seldomAt < (view.seldom ?? 0);
+	try {
+		const data = await view.load({ params, query, get: bound, ask, signal, data: before, anew, fresh, amend: (part) => mine === turn && amend(part) });
+		if (mine === turn) {
+			if (!fresh) seldomAt = now;
+			arrive(data);
+		}
+	} catch (error) {
+		if (mine !== turn || signal.aborted) return;
+		set({ view: { ...state.view, error, turning: false } });
+		if (!(error instanceof Refusal)) console.error(error);
+	}
+	if (mine === turn) schedule();
 }
 
 /** @param {any} data */
 function arrive(data) {
-  const view = { ...state.view, at: Date.now(), index, node, error: null, turning: false };
-  if (state.view.data && (held || selecting())) {
-    waiting = { data };
-    set({ view: { ...view, waiting: changes(state.view.data, data) } });
-  } else {
-    waiting = null;
-    set({ view: { ...view, data, waiting: 0 } });
-  }
+	const view = { ...state.view, at: Date.now(), index, node, error: null, turning: false };
+	if (state.view.data && (held || selecting())) {
+		waiting = { data };
+		set({ view: { ...view, waiting: changes(state.view.data, data) } });
+	} else {
+		waiting = null;
+		set({ view: { ...view, data, waiting: 0 } });
+	}
 }
 
 /** Shows what waits. */
 export function showWaiting() {
-  if (waiting) set({ view: { ...state.view, data: waiting.data, waiting: 0 } });
-  waiting = null;
+	if (waiting) set({ view: { ...state.view, data: waiting.data, waiting: 0 } });
+	waiting = null;
 }
 
 /** While something is held, the table under it stays as it is. */
 export const hold = () => void held++;
 export function release() {
-  if (--held === 0 && !selecting()) showWaiting();
+	if (--held === 0 && !selecting()) showWaiting();
 }
 
 /** Whether somebody has text of the view selected. */
 function selecting() {
-  const selection = getSelection();
-  return !!selection && !selection.isCollapsed && !!document.querySelector("main")?.contains(selection.anchorNode);
+	const selection = getSelection();
+	return !!selection && !selection.isCollapsed && !!document.querySelector("main")?.contains(selection.anchorNode);
 }
 
 /** How many rows two answers differ in. @param {any} before @param {any} after */
 function changes(before, after) {
-  /** @param {any} data */
-  const rows = (data) => Object.values(data).flat().filter((row) => row instanceof Object).map((row) => JSON.stringify(row));
-  const known = new Set(rows(before));
-  return rows(after).filter((row) => !known.has(row)).length;
+	/** @param {any} data */
+	const rows = (data) => Object.values(data).flat().filter((row) => row instanceof Object).map((row) => JSON.stringify(row));
+	const known = new Set(rows(before));
+	return rows(after).filter((row) => !known.has(row)).length;
 }
 
 /** Takes the view's data as changed by hand (a list that got a page more). @param {any} data */
 export const amend = (data) => set({ view: { ...state.view, data, turning: false } });
 
 export function setLive(/** @type {boolean} */ live) {
-  set({ live });
-  if (live) tick();
-  else clearTimeout(timer);
+	set({ live });
+	if (live) tick();
+	else clearTimeout(timer);
 }
 
 let loggingIn = false;
 watch(() => {
-  if (loggingIn && !state.login) load(true); // the key may have other rights
-  loggingIn = state.login;
+	if (loggingIn && !state.login) load(true); // the key may have other rights
+	loggingIn = state.login;
 });
 document.addEventListener("visibilitychange", () => {
-  clearTimeout(timer);
-  look();
-  if (document.hidden) under.abort();
-  else if (state.live) tick();
+	clearTimeout(timer);
+	look();
+	if (document.hidden) under.abort();
+	else if (state.live) tick();
 });
 document.addEventListener("selectionchange", () => {
-  if (waiting && !held && !selecting()) showWaiting();
+	if (waiting && !held && !selecting()) showWaiting();
 });

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -135,5 +136,28 @@ func TestBuilt(t *testing.T) {
 				t.Errorf("%s names %s, which is not there", name, file)
 			}
 		}
+	}
+}
+
+// javaScriptMax is how much JavaScript is written for the page, its comments too: whoever
+// looks at a page in a browser reads all of it.
+const javaScriptMax = 200 << 10
+
+// The page's JavaScript stays within its budget.
+func TestBuilt_JavaScript(t *testing.T) {
+	t.Parallel()
+	sum := 0
+	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".js") || strings.HasPrefix(path, "vendor/") {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			sum += int(info.Size())
+		}
+		return err
+	})
+	if err != nil || sum > javaScriptMax || sum < javaScriptMax/2 {
+		t.Errorf("the page has %d bytes of JavaScript, at most %d are to be, %v", sum, javaScriptMax, err)
 	}
 }

@@ -3,40 +3,40 @@ import { parseDur } from "./text.js";
 
 /** What cannot be sent: which field, and why. */
 export class Unfit extends Error {
-  /** @param {string} field @param {string} error */
-  constructor(field, error) {
-    super(error);
-    this.field = field;
-  }
+	/** @param {string} field @param {string} error */
+	constructor(field, error) {
+		super(error);
+		this.field = field;
+	}
 }
 
 /** What is wrong with JSON as it is typed, "" if nothing. @param {string} text */
 export function jsonFault(text) {
-  try {
-    JSON.parse(text);
-    return "";
-  } catch (error) {
-    return /** @type {Error} */ (error).message;
-  }
+	try {
+		JSON.parse(text);
+		return "";
+	} catch (error) {
+		return /** @type {Error} */ (error).message;
+	}
 }
 
-/** Labels of lines name:value. @param {string} text @returns {Record<string, string>} */
+/** Labels of lines name:value. @param {string} text @returns {Words} */
 export const readLabels = (text) => Object.fromEntries(text.split("\n").filter((line) => line.trim()).map((line) => [line.slice(0, Math.max(0, line.indexOf(":"))).trim(), line.slice(line.indexOf(":") + 1).trim()]));
 
 /** JSON of fields with params beside them, as the bytes that they are. @param {any} fields @param {string|undefined} params */
 export function withParams(fields, params) {
-  const text = JSON.stringify(fields);
-  return params === undefined ? text : `${text.slice(0, -1)}${text === "{}" ? "" : ","}"params":${params}}`;
+	const text = JSON.stringify(fields);
+	return params === undefined ? text : `${text.slice(0, -1)}${text === "{}" ? "" : ","}"params":${params}}`;
 }
 
-/** The body of a submit. @param {Record<string, string>} values */
+/** The body of a submit. @param {Words} values */
 export function bodyOf({ task_type: type, params, idempotency_key: key, priority, delay, labels, group, expires }) {
-  const delayMS = delay.trim() ? parseDur(delay) : 0;
-  if (jsonFault(params)) throw new Unfit("params", `Params are no JSON: ${jsonFault(params)}`);
-  if (Number.isNaN(delayMS)) throw new Unfit("delay", "The delay is no duration: write it as 30 s, 5 min, 1 h");
-  if (!Number.isInteger(Number(priority))) throw new Unfit("priority", "The priority is no whole number");
-  return withParams({
-    task_type: type.trim() || undefined, idempotency_key: key.trim() || undefined, priority: Number(priority) || undefined, delay_ms: delayMS || undefined,
-    labels: labels.trim() ? readLabels(labels) : undefined, group: group.trim() || undefined, expires_at: expires ? new Date(expires).toISOString() : undefined,
-  }, params);
+	const delayMS = delay.trim() ? parseDur(delay) : 0;
+	if (jsonFault(params)) throw new Unfit("params", `Params are no JSON: ${jsonFault(params)}`);
+	if (Number.isNaN(delayMS)) throw new Unfit("delay", "The delay is no duration: write it as 30 s, 5 min, 1 h");
+	if (!Number.isInteger(Number(priority))) throw new Unfit("priority", "The priority is no whole number");
+	return withParams({
+		task_type: type.trim() || undefined, idempotency_key: key.trim() || undefined, priority: Number(priority) || undefined, delay_ms: delayMS || undefined,
+		labels: labels.trim() ? readLabels(labels) : undefined, group: group.trim() || undefined, expires_at: expires ? new Date(expires).toISOString() : undefined,
+	}, params);
 }

@@ -17,31 +17,34 @@ export const plural = (n, noun, many = noun + "s") => `${num(n)} ${n === 1 ? nou
 /** What is shown of a long text. @param {string|undefined} text */
 export const firstLine = (text = "") => text.split("\n")[0].slice(0, 200);
 
-/** Labels as one types them. @param {Record<string, string>} [labels] */
+/** Labels as one types them. @param {Words} [labels] */
 export const labelLines = (labels = {}) => Object.entries(labels).map(([name, value]) => `${name}:${value}`);
+
+/** Puts tasks in the order in which they were claimed. @param {Task} a @param {Task} b */
+export const byClaim = (a, b) => Date.parse(a.claimed_at ?? "") - Date.parse(b.claimed_at ?? "");
 
 /** A word at the beginning of a line. @param {string} word */
 export const title = (word) => word[0].toUpperCase() + word.slice(1);
 
 /** @param {number} n */
 export function bytes(n) {
-  const unit = n < 1024 ? 0 : n < 1 << 20 ? 1 : n < 1 << 30 ? 2 : 3;
-  return parts.format(n / 1024 ** unit) + " " + ["bytes", "KiB", "MiB", "GiB"][unit];
+	const unit = n < 1024 ? 0 : n < 1 << 20 ? 1 : n < 1 << 30 ? 2 : 3;
+	return parts.format(n / 1024 ** unit) + " " + ["bytes", "KiB", "MiB", "GiB"][unit];
 }
 
 /** "3 h 12 min": the largest units. @param {number} ms */
 export function dur(ms, units = 2) {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
-  let rest = Math.floor(ms / 1000);
-  if (rest < 10) return `${parts.format(ms / 1000)} s`;
-  const out = [];
-  for (const [unit, size] of /** @type {[string, number][]} */ ([["d", 86400], ["h", 3600], ["min", 60], ["s", 1]])) {
-    const n = Math.floor(rest / size);
-    rest -= n * size;
-    if (n || out.length) out.push(n && `${n} ${unit}`);
-    if (out.length === units) break;
-  }
-  return out.filter(Boolean).join(" ");
+	if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+	let rest = Math.floor(ms / 1000);
+	if (rest < 10) return `${parts.format(ms / 1000)} s`;
+	const out = [];
+	for (const [unit, size] of /** @type {[string, number][]} */ ([["d", 86400], ["h", 3600], ["min", 60], ["s", 1]])) {
+		const n = Math.floor(rest / size);
+		rest -= n * size;
+		if (n || out.length) out.push(n && `${n} ${unit}`);
+		if (out.length === units) break;
+	}
+	return out.filter(Boolean).join(" ");
 }
 
 /** @param {Backoff} backoff */
@@ -49,23 +52,23 @@ export const backoffWords = ({ initial_ms: initial, factor, max_ms: max, jitter 
 
 /** What was typed as a duration ("30s", "5 min", "1500" of ms) in ms, NaN if it is none. @param {string} text */
 export function parseDur(text) {
-  const found = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)?\s*$/.exec(text);
-  return found ? Math.round(Number(found[1]) * { ms: 1, s: 1000, m: 60000, min: 60000, h: 3600000, d: 86400000 }[/** @type {"ms"} */ (found[2] ?? "ms")]) : NaN;
+	const found = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)?\s*$/.exec(text);
+	return found ? Math.round(Number(found[1]) * { ms: 1, s: 1000, m: 60000, min: 60000, h: 3600000, d: 86400000 }[/** @type {"ms"} */ (found[2] ?? "ms")]) : NaN;
 }
 
 /** A duration as one types it, without loss. @param {number|null|undefined} ms */
 export function typedDur(ms) {
-  if (ms === null || ms === undefined) return "";
-  for (const [unit, size] of /** @type {[string, number][]} */ ([["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]])) if (ms > 0 && ms % size === 0) return `${ms / size} ${unit}`;
-  return `${ms} ms`;
+	if (ms === null || ms === undefined) return "";
+	for (const [unit, size] of /** @type {[string, number][]} */ ([["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]])) if (ms > 0 && ms % size === 0) return `${ms / size} ${unit}`;
+	return `${ms} ms`;
 }
 
 /** @param {string} at @param {number} [now] */
 export function ago(at, now = Date.now()) {
-  const ms = now - Date.parse(at);
-  if (Math.abs(ms) < 1500) return "now";
-  const size = dur(Math.floor(Math.abs(ms) / 1000) * 1000, Math.abs(ms) > 3600000 ? 2 : 1);
-  return ms < 0 ? "in " + size : size + " ago";
+	const ms = now - Date.parse(at);
+	if (Math.abs(ms) < 1500) return "now";
+	const size = dur(Math.floor(Math.abs(ms) / 1000) * 1000, Math.abs(ms) > 3600000 ? 2 : 1);
+	return ms < 0 ? "in " + size : size + " ago";
 }
 
 /** In this browser's zone, or in UTC. */
@@ -76,13 +79,13 @@ export const clock = (at, seconds = true) => new Intl.DateTimeFormat("en-GB", { 
 
 /** The absolute time. @param {string} at */
 export function when(at) {
-  return new Intl.DateTimeFormat("en-GB", {
-    year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23",
-    timeZoneName: "short", ...zone(),
-  }).format(new Date(at)).replace(/(\d+)\/(\d+)\/(\d+), /, "$3-$2-$1 ");
+	return new Intl.DateTimeFormat("en-GB", {
+		year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23",
+		timeZoneName: "short", ...zone(),
+	}).format(new Date(at)).replace(/(\d+)\/(\d+)\/(\d+), /, "$3-$2-$1 ");
 }
 
-/** Mark and word of each status: never colour alone. @type {Record<string, string>} */
+/** Mark and word of each status: never colour alone. @type {Words} */
 const marks = { completed: "✓", claimed: "▶", running: "▶", pending: "○", scheduled: "◷", blocked: "·", failed: "✗", cancelled: "⊘" };
 /** @param {string} status */
 export const statusMark = (status) => marks[status] ?? "?";
@@ -91,18 +94,18 @@ export const statuses = ["pending", "claimed", "scheduled", "blocked", "running"
 /** @type {string[]} */
 export const ended = ["failed", "completed", "cancelled"];
 
-/** What a key needs to be allowed to do something. @type {Record<string, string>} */
+/** What a key needs to be allowed to do something. @type {Words} */
 const ranks = { producer: "make and change tasks", worker: "work on tasks", operator: "operate the cluster" };
 /** @param {string} role */
 export const needs = (role) => `Your key may not ${ranks[role] ?? "do this"}: it needs the role ${role}.`;
 
 /** What to do about a refused call, beside what the server says. @param {any} refusal */
 export function hint(refusal) {
-  switch (refusal.code) {
-    case "unreachable": return "The node is gone, or something between it and this browser is.";
-    case "outcome_unknown": return "It may have been done. Look before you repeat it.";
-    case "overloaded": return refusal.body.reason ? `The cluster refuses this: ${String(refusal.body.reason).replaceAll("_", " ")} is full.` : refusal.advice;
-    case "forbidden": return refusal.body.role ? needs(refusal.body.role) : refusal.advice;
-    default: return refusal.advice;
-  }
+	switch (refusal.code) {
+		case "unreachable": return "The node is gone, or something between it and this browser is.";
+		case "outcome_unknown": return "It may have been done. Look before you repeat it.";
+		case "overloaded": return refusal.body.reason ? `The cluster refuses this: ${String(refusal.body.reason).replaceAll("_", " ")} is full.` : refusal.advice;
+		case "forbidden": return refusal.body.role ? needs(refusal.body.role) : refusal.advice;
+		default: return refusal.advice;
+	}
 }

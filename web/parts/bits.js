@@ -2,7 +2,7 @@
 import { html, Component } from "./html.js";
 import { href, path } from "../routes.js";
 import { state } from "../store.js";
-import { ago, dur, firstLine, hint, num, statusMark, when } from "../text.js";
+import { ago, dur, firstLine, hint, num, rate, statusMark, when } from "../text.js";
 
 /** @type {Set<() => void>} */
 const ticking = new Set();
@@ -10,17 +10,17 @@ setInterval(() => document.hidden || ticking.forEach((tick) => tick()), 1000);
 
 /** Shows what text() says, and looks again each second. @extends {Component<{text: () => any}>} */
 export class Ticking extends Component {
-  componentDidMount() {
-    this.tick = () => this.props.text() !== this.text && this.setState({});
-    ticking.add(this.tick);
-  }
-  componentWillUnmount() {
-    if (this.tick) ticking.delete(this.tick);
-  }
-  render() {
-    this.text = this.props.text();
-    return this.text;
-  }
+	componentDidMount() {
+		this.tick = () => this.props.text() !== this.text && this.setState({});
+		ticking.add(this.tick);
+	}
+	componentWillUnmount() {
+		if (this.tick) ticking.delete(this.tick);
+	}
+	render() {
+		this.text = this.props.text();
+		return this.text;
+	}
 }
 
 /** What stands where there is nothing. */
@@ -28,9 +28,9 @@ export const Nil = () => html`<span class="soft nil">–</span>`;
 
 /** A time: relative with the absolute one in its title, or as the settings say. @param {{at: string|null|undefined}} props */
 export function Time({ at }) {
-  if (!at) return html`<${Nil} />`;
-  const absolute = when(at);
-  return html`<time datetime=${at} title=${absolute}>${state.settings.times === "relative" ? html`<${Ticking} text=${() => ago(at)} />` : absolute}</time>`;
+	if (!at) return html`<${Nil} />`;
+	const absolute = when(at);
+	return html`<time datetime=${at} title=${absolute}>${state.settings.times === "relative" ? html`<${Ticking} text=${() => ago(at)} />` : absolute}</time>`;
 }
 
 /** How long something lasts, as of when it was told. @param {{ms: number|null|undefined, units?: number}} props */
@@ -48,20 +48,29 @@ export const Status = ({ status, cancel }) => html`<span class="status" data-sta
 /** A number; nought is quiet. @param {{n: number|null|undefined}} props */
 export const Num = ({ n }) => (n === null || n === undefined ? html`<${Nil} />` : n === 0 ? html`<span class="soft nil">0</span>` : num(n));
 
-/** @param {{to: string, query?: Record<string, any>, children?: any, class?: string, title?: string}} props */
+/** A button that does something at once; its kind is how it looks. @param {{kind?: string, children?: any, [name: string]: any}} props */
+export const Button = ({ kind = "", children, ...rest }) => html`<button type="button" class=${"button " + kind} ...${rest}>${children}</button>`;
+
+/** @param {{to: string, query?: Query, children?: any, class?: string, title?: string}} props */
 export const Link = ({ to, query, children, ...rest }) => html`<a href=${href(to, query)} ...${rest}>${children}</a>`;
 
-/** @param {{label: string, value: any, to?: string, query?: Record<string, any>, tone?: string, sub?: any, children?: any}} props */
+/** @param {{label: string, value: any, to?: string, query?: Query, tone?: string, sub?: any, children?: any}} props */
 export function Stat({ label, value, to, query, tone, sub, children }) {
-  const inside = html`<span class="stat-label">${label}</span><span class="stat-value">${value}</span>${sub && html`<span class="small soft">${sub}</span>`}${children}`;
-  return to ? html`<a class="stat" data-tone=${tone} href=${href(to, query)}>${inside}</a>` : html`<div class="stat" data-tone=${tone}>${inside}</div>`;
+	const inside = html`<span class="stat-label">${label}</span><span class="stat-value">${value}</span>${sub && html`<span class="small soft">${sub}</span>`}${children}`;
+	return to ? html`<a class="stat" data-tone=${tone} href=${href(to, query)}>${inside}</a>` : html`<div class="stat" data-tone=${tone}>${inside}</div>`;
 }
+
+/** How many tasks a second were submitted and ended. @param {{of: {submitted_per_s: number, completed_per_s: number, failed_per_s: number}}} props */
+export const Rates = ({ of }) => [["Submitted", of.submitted_per_s], ["Completed", of.completed_per_s], ["Failed for good", of.failed_per_s, "bad"]].map(([label, n, tone]) => html`<${Stat} key=${label} label=${label} value=${rate(Number(n))} sub="over the last minute" tone=${n && tone} />`);
 
 /** @param {{title?: any, tools?: any, children?: any, id?: string, class?: string}} props */
 export const Card = ({ title, tools, children, id, class: more = "" }) => html`<section class=${"card " + more} id=${id}>
-  ${title && html`<header class="card-head"><h2>${title}</h2>${tools && html`<div class="row">${tools}</div>`}</header>`}
-  ${children}
+	${title && html`<header class="card-head"><h2>${title}</h2>${tools && html`<div class="row">${tools}</div>`}</header>`}
+	${children}
 </section>`;
+
+/** A fact of a list of facts, if there is something to tell. @param {string} name @param {any} value */
+export const fact = (name, value) => value !== undefined && value !== null && value !== "" && html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`;
 
 /** @param {{title: string, children?: any}} props */
 export const Empty = ({ title, children }) => html`<div class="empty"><p class="empty-title">${title}</p>${children}</div>`;
@@ -72,19 +81,22 @@ export const Note = ({ tone = "info", children, role }) => html`<div class="note
 /** What a refusal says, and what to do about it. @param {{error: any, tone?: "bad"|"info", id?: string}} props */
 export const Refused = ({ error, tone = "bad", id }) => html`<div class="note" data-tone=${tone} role="alert" id=${id}><b>${error.message}</b>${hint(error) && html`<br />${hint(error)}`}</div>`;
 
+/** Asks whose key is for some types which of them it shall be, unless the query says it. @param {{query: Words}} props */
+export const OfType = ({ query }) => !query.type && state.me?.task_types && html`<${Note}>Your key is for some types. Of which one? ${state.me.task_types.map((type) => html`<${Link} key=${type} class="tag" to=${state.place.path} query=${{ ...query, type }}>${type}<//> `)}<//>`;
+
 /** A task by its number. @param {{id: number}} props */
 export const TaskLink = ({ id }) => html`<${Link} to=${path("tasks", id)}>task ${id}<//>`;
 
 /** Well or not, in a mark, a colour and a word that is read out. @param {{tone: string, children?: any}} props */
 export const Tone = ({ tone, children }) => html`<span class="tone" data-tone=${tone}><span aria-hidden="true">${{ bad: "✗", good: "✓" }[tone] ?? "!"}</span> ${children ?? html`<span class="hide">${tone === "bad" ? "Bad" : "Warning"}</span>`}</span>`;
 
-/** @param {{labels?: Record<string, string>}} props */
+/** @param {{labels?: Words}} props */
 export const Labels = ({ labels = {} }) => html`<span class="tags">${Object.entries(labels).map(([name, value]) => html`<a key=${name} class="tag" href=${href("/tasks", { label: name + ":" + value })}>${name}:${value}</a>`)}</span>`;
 
 /** A text of which the first line is shown, and all of it when asked for. @param {{text: string}} props */
 export const Long = ({ text }) => {
-  const first = firstLine(text);
-  return first === text ? text : html`<details class="long"><summary>${first}…</summary><pre tabindex="0">${text}</pre></details>`;
+	const first = firstLine(text);
+	return first === text ? text : html`<details class="long"><summary>${first}…</summary><pre tabindex="0">${text}</pre></details>`;
 };
 
 /** @param {{part: number, label: string, tone?: string}} props */
@@ -95,26 +107,26 @@ export const Skeleton = ({ rows = 6 }) => html`<div class="skeleton" aria-hidden
 
 /** Copies text; on plain HTTP, where a page has no clipboard, by a selected field. @extends {Component<{text: string, label?: string}, {done?: boolean}>} */
 export class Copy extends Component {
-  async copy() {
-    try {
-      await navigator.clipboard.writeText(this.props.text);
-    } catch {
-      const field = document.createElement("textarea");
-      field.value = this.props.text;
-      field.className = "hide";
-      (document.querySelector("dialog[open]") ?? document.body).append(field);
-      const before = /** @type {HTMLElement|null} */ (document.activeElement);
-      field.select();
-      document.execCommand("copy");
-      field.remove();
-      before?.focus();
-    }
-    this.setState({ done: true });
-    setTimeout(() => this.setState({ done: false }), 2000);
-  }
-  render() {
-    return html`<button type="button" class="button quiet" onClick=${() => this.copy()}>${this.state.done ? "Copied" : (this.props.label ?? "Copy")}</button>`;
-  }
+	async copy() {
+		try {
+			await navigator.clipboard.writeText(this.props.text);
+		} catch {
+			const field = document.createElement("textarea");
+			field.value = this.props.text;
+			field.className = "hide";
+			(document.querySelector("dialog[open]") ?? document.body).append(field);
+			const before = /** @type {HTMLElement|null} */ (document.activeElement);
+			field.select();
+			document.execCommand("copy");
+			field.remove();
+			before?.focus();
+		}
+		this.setState({ done: true });
+		setTimeout(() => this.setState({ done: false }), 2000);
+	}
+	render() {
+		return html`<${Button} kind="quiet" onClick=${() => this.copy()}>${this.state.done ? "Copied" : (this.props.label ?? "Copy")}<//>`;
+	}
 }
 
 /** @param {{children: string}} props */

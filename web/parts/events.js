@@ -11,53 +11,48 @@ const firstLook = 1000;
 const looks = 6, pagesOfLook = 4;
 
 /** Kinds of events that are about no task. */
-export const acts = [
-  "type_changed", "schedule_set", "schedule_deleted", "node_set", "node_removed", "level_raised", "trail_changed", "member_added", "member_removed", "member_promoted",
-  "member_demoted", "leadership_transferred", "snapshot_taken", "backup_saved", "restored", "keys_reloaded", "join_token_made", "join_token_used", "join_token_revoked",
-  "join_token_expired", "backup_begun", "backup_broken_off", "restore_begun", "restore_broken_off",
-];
+export const acts = ("type_changed schedule_set schedule_deleted node_set node_removed level_raised trail_changed member_added member_removed member_promoted member_demoted " +
+	"leadership_transferred snapshot_taken backup_saved restored keys_reloaded join_token_made join_token_used join_token_revoked join_token_expired backup_begun " +
+	"backup_broken_off restore_begun restore_broken_off").split(" ");
 
 /** Kinds of events of tasks. */
-export const ofTasks = [
-  "submitted", "scheduled", "claimed", "released", "failed", "requeued", "lease_expired", "completed", "retried", "cancel_requested", "cancelled", "deleted", "expired",
-  "finalization_claimed", "finalized",
-];
+export const ofTasks = "submitted scheduled claimed released failed requeued lease_expired completed retried cancel_requested cancelled deleted expired finalization_claimed finalized".split(" ");
 
 /** The place of an event in the trail. @param {Pick<EventOf, "index"|"sub">} event */
 export const place = (event) => `${event.index}.${event.sub}`;
 
 /**
  * The newest events up to entry index, oldest first: the trail is read from the front, so it looks back further and further.
- * @param {typeof import("../api.js").get} get @param {Record<string, any>} query @param {number} index @param {number} want
+ * @param {typeof import("../api.js").get} get @param {Query} query @param {number} index @param {number} want
  */
 export async function newest(get, query, index, want) {
-  /** @type {EventOf[]} */
-  let found = [];
-  for (let look = 0, back = firstLook; look < looks; look++, back *= 4) {
-    found = [];
-    let after = String(Math.max(0, index - back)), whole = index <= back;
-    for (let page = 0, at = ""; page < pagesOfLook && at !== after; page++) {
-      at = after;
-      try {
-        const { body } = await get("/events", { ...query, after, limit: 1000 });
-        found.push(...body.events);
-        after = body.next;
-      } catch (error) {
-        if (!(error instanceof Refusal) || error.code !== "events_gone") throw error;
-        whole = true;
-        after = String(Math.max(0, Number(error.body.oldest.split(".")[0]) - 1));
-      }
-    }
-    if (found.length >= want || whole) break;
-  }
-  return found.slice(-want);
+	/** @type {EventOf[]} */
+	let found = [];
+	for (let look = 0, back = firstLook; look < looks; look++, back *= 4) {
+		found = [];
+		let after = String(Math.max(0, index - back)), whole = index <= back;
+		for (let page = 0, at = ""; page < pagesOfLook && at !== after; page++) {
+			at = after;
+			try {
+				const { body } = await get("/events", { ...query, after, limit: 1000 });
+				found.push(...body.events);
+				after = body.next;
+			} catch (error) {
+				if (!(error instanceof Refusal) || error.code !== "events_gone") throw error;
+				whole = true;
+				after = String(Math.max(0, Number(error.body.oldest.split(".")[0]) - 1));
+			}
+		}
+		if (found.length >= want || whole) break;
+	}
+	return found.slice(-want);
 }
 
 /** One event in a line. @param {{event: any}} props */
 const Event = ({ event }) => html`<li>
-  <${Time} at=${event.time} />
-  <b>${event.event.replaceAll("_", " ")}</b>
-  <span>${event.task_id && html`<${TaskLink} id=${event.task_id} /> `}${event.worker_id && html`<${Link} class="quiet" to=${path("workers", event.worker_id)}>${event.worker_id}<//> `}${event.attempt && html`<span class="soft">attempt ${event.attempt} </span>`}<span class="soft pre">${event.message}</span></span>
+	<${Time} at=${event.time} />
+	<b>${event.event.replaceAll("_", " ")}</b>
+	<span>${event.task_id && html`<${TaskLink} id=${event.task_id} /> `}${event.worker_id && html`<${Link} class="quiet" to=${path("workers", event.worker_id)}>${event.worker_id}<//> `}${event.attempt && html`<span class="soft">attempt ${event.attempt} </span>`}<span class="soft pre">${event.message}</span></span>
 </li>`;
 
 /** @param {{events: EventOf[]}} props in the order in which they are shown */

@@ -1,6 +1,6 @@
 // Params and results as the bytes they came in.
 import { html, Component } from "./html.js";
-import { Card, Copy } from "./bits.js";
+import { Button, Card, Copy } from "./bits.js";
 import { download } from "../api.js";
 import { indent } from "../raw.js";
 import { bytes } from "../text.js";
@@ -12,22 +12,22 @@ const decoded = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)
 
 /** @param {Uint8Array} data */
 const hex = (data) =>
-  Array.from({ length: Math.ceil(Math.min(data.length, shownAtOnce) / 16) }, (_, i) => {
-    const row = data.subarray(i * 16, i * 16 + 16);
-    return (i * 16).toString(16).padStart(6, "0") + "  " + Array.from(row, (b) => b.toString(16).padStart(2, "0")).join(" ").padEnd(48) + "  " + Array.from(row, (b) => (b > 31 && b < 127 ? String.fromCharCode(b) : "·")).join("");
-  }).join("\n");
+	Array.from({ length: Math.ceil(Math.min(data.length, shownAtOnce) / 16) }, (_, i) => {
+		const row = data.subarray(i * 16, i * 16 + 16);
+		return (i * 16).toString(16).padStart(6, "0") + "  " + Array.from(row, (b) => b.toString(16).padStart(2, "0")).join(" ").padEnd(48) + "  " + Array.from(row, (b) => (b > 31 && b < 127 ? String.fromCharCode(b) : "·")).join("");
+	}).join("\n");
 
 /** A card with the bytes of something. @extends {Component<{title: string, raw?: string, base64?: string, name: string, hidden?: boolean}, {open?: boolean, asIs?: boolean}>} */
 export class Payload extends Component {
-  render() {
-    const { title, raw = "", base64, name, hidden } = this.props, { asIs } = this.state;
-    const data = base64 ? decoded(base64) : undefined, size = data ? data.length : new Blob([raw]).size;
-    const open = this.state.open ?? (size <= shownAtOnce && !hidden);
-    const tools = html`<span class="small soft">${data ? "binary, " : ""}${bytes(size)}</span>
-      ${!data && open && html`<button type="button" class="button quiet" aria-pressed=${!!asIs} onClick=${() => this.setState({ asIs: !asIs })}>As sent</button>`}
-      ${!data && html`<${Copy} text=${raw} />`}
-      <button type="button" class="button quiet" onClick=${() => download(new Blob([/** @type {BlobPart} */ (data ?? raw)], { type: data ? "application/octet-stream" : "application/json" }), name + (data ? ".bin" : ".json"))}>Download</button>
-      <button type="button" class="button quiet" aria-expanded=${open} onClick=${() => this.setState({ open: !open })}>${open ? "Hide" : "Show"}</button>`;
-    return html`<${Card} class="payload" title=${title} tools=${tools}>${open && html`<pre tabindex="0">${data ? hex(data) + (data.length > shownAtOnce ? "\n…" : "") : asIs ? raw : indent(raw)}</pre>`}<//>`;
-  }
+	render() {
+		const { title, raw = "", base64, name, hidden } = this.props, { asIs } = this.state;
+		const data = base64 ? decoded(base64) : undefined, size = data ? data.length : new Blob([raw]).size;
+		const open = this.state.open ?? (size <= shownAtOnce && !hidden);
+		const tools = html`<span class="small soft">${data ? "binary, " : ""}${bytes(size)}</span>
+			${!data && open && html`<${Button} kind="quiet" aria-pressed=${!!asIs} onClick=${() => this.setState({ asIs: !asIs })}>As sent<//>`}
+			${!data && html`<${Copy} text=${raw} />`}
+			<${Button} kind="quiet" onClick=${() => download(new Blob([/** @type {BlobPart} */ (data ?? raw)], { type: data ? "application/octet-stream" : "application/json" }), name + (data ? ".bin" : ".json"))}>Download<//>
+			<${Button} kind="quiet" aria-expanded=${open} onClick=${() => this.setState({ open: !open })}>${open ? "Hide" : "Show"}<//>`;
+		return html`<${Card} class="payload" title=${title} tools=${tools}>${open && html`<pre tabindex="0">${data ? hex(data) + (data.length > shownAtOnce ? "\n…" : "") : asIs ? raw : indent(raw)}</pre>`}<//>`;
+	}
 }

@@ -3,46 +3,46 @@ import { test } from "node:test";
 import { charts, failures, rateSentence } from "../history.js";
 
 const seen = {
-  node_id: "n1", task_type: null, interval_ms: 10000, since: "2026-11-21T12:00:00.000Z", from: "2026-11-21T12:00:00.000Z", kept: true,
-  submitted: [120, null, 90], completed: [118, null, 88], failed: [2, null, 1], pending: [40, null, 42], claimed: [12, null, 12], oldest_pending_age_ms: [1200, null, 1300],
-  waited_p50_ms: [40, null, null], waited_p99_ms: [960, null, null], ran_p50_ms: [null, null, 207], ran_p99_ms: [null, null, 703],
+	node_id: "n1", task_type: null, interval_ms: 10000, since: "2026-11-21T12:00:00.000Z", from: "2026-11-21T12:00:00.000Z", kept: true,
+	submitted: [120, null, 90], completed: [118, null, 88], failed: [2, null, 1], pending: [40, null, 42], claimed: [12, null, 12], oldest_pending_age_ms: [1200, null, 1300],
+	waited_p50_ms: [40, null, null], waited_p99_ms: [960, null, null], ran_p50_ms: [null, null, 207], ran_p99_ms: [null, null, 703],
 };
 
 test("a rate says how its last minute differs from what was before", () => {
-  assert.equal(rateSentence("Completed", [10, 10, 20, 20, 20, 20, 20, 20]), "Completed 20/s, 100 % more than before.");
-  assert.equal(rateSentence("Completed", [10, 10, null, 5, 5, 5, null, 5, 5, 5]), "Completed 5/s, 50 % less than before.");
-  assert.equal(rateSentence("Completed", [0, 30, 30]), "Completed 20/s.");
-  assert.equal(rateSentence("Completed", [0, 3, 3, 3, 3, 3, 3]), "Completed 3/s.");
-  assert.equal(rateSentence("Completed", []), "Completed 0/s.");
+	assert.equal(rateSentence("Completed", [10, 10, 20, 20, 20, 20, 20, 20]), "Completed 20/s, 100 % more than before.");
+	assert.equal(rateSentence("Completed", [10, 10, null, 5, 5, 5, null, 5, 5, 5]), "Completed 5/s, 50 % less than before.");
+	assert.equal(rateSentence("Completed", [0, 30, 30]), "Completed 20/s.");
+	assert.equal(rateSentence("Completed", [0, 3, 3, 3, 3, 3, 3]), "Completed 3/s.");
+	assert.equal(rateSentence("Completed", []), "Completed 0/s.");
 });
 
 test("each interval stands at its end, counts of it as rates, with gaps where the node did not look", () => {
-  const [rates, held, oldest] = charts(seen);
-  assert.deepEqual(rates.at, [10, 20, 30].map((s) => Date.parse(seen.from) / 1000 + s));
-  assert.deepEqual(rates.lines.map(({ values }) => values), [[12, null, 9], [11.8, null, 8.8], [0.2, null, 0.1]]);
-  assert.deepEqual(held.lines.map(({ values }) => values), [[40, null, 42], [12, null, 12]]);
-  assert.equal(held.sentence, "42 tasks pending, at most 42.");
-  assert.equal(oldest.sentence, "1.3 s now, at most 1.3 s.");
-  assert.equal(failures(seen), 3);
+	const [rates, held, oldest] = charts(seen);
+	assert.deepEqual(rates.at, [10, 20, 30].map((s) => Date.parse(seen.from) / 1000 + s));
+	assert.deepEqual(rates.lines.map(({ values }) => values), [[12, null, 9], [11.8, null, 8.8], [0.2, null, 0.1]]);
+	assert.deepEqual(held.lines.map(({ values }) => values), [[40, null, 42], [12, null, 12]]);
+	assert.equal(held.sentence, "42 tasks pending, at most 42.");
+	assert.equal(oldest.sentence, "1.3 s now, at most 1.3 s.");
+	assert.equal(failures(seen), 3);
 });
 
 test("latencies are those of the last interval in which there were any", () => {
-  const [waited, ran] = charts(seen).slice(3);
-  assert.equal(waited.sentence, "40 ms for half of them lately, 960 ms for 99 of 100.");
-  assert.deepEqual(ran.lines.map(({ values }) => values), [[null, null, 207], [null, null, 703]]);
-  assert.equal(charts({ ...seen, ran_p50_ms: [null, null, null] })[4].sentence, "There were none.");
+	const [waited, ran] = charts(seen).slice(3);
+	assert.equal(waited.sentence, "40 ms for half of them lately, 960 ms for 99 of 100.");
+	assert.deepEqual(ran.lines.map(({ values }) => values), [[null, null, 207], [null, null, 703]]);
+	assert.equal(charts({ ...seen, ran_p50_ms: [null, null, null] })[4].sentence, "There were none.");
 });
 
 test("an axis has marks that read well, and more than its 0", () => {
-  for (const { marks, format, least, title } of charts(seen)) {
-    const words = marks.map(format);
-    assert.equal(new Set(words).size, words.length, title);
-    assert.ok(marks.every((mark, i) => !i || mark > marks[i - 1]), title);
-    assert.ok(marks.some((mark) => mark > 0 && mark <= least), title);
-  }
+	for (const { marks, format, least, title } of charts(seen)) {
+		const words = marks.map(format);
+		assert.equal(new Set(words).size, words.length, title);
+		assert.ok(marks.every((mark, i) => !i || mark > marks[i - 1]), title);
+		assert.ok(marks.some((mark) => mark > 0 && mark <= least), title);
+	}
 });
 
 test("with less than two points there is nothing to draw", () => {
-  assert.equal(charts({ ...seen, pending: [1, null, null] }), null);
-  assert.equal(charts({ ...seen, from: null, pending: [] }), null);
+	assert.equal(charts({ ...seen, pending: [1, null, null] }), null);
+	assert.equal(charts({ ...seen, from: null, pending: [] }), null);
 });

@@ -2,181 +2,188 @@
 import type { get } from "../api.js";
 import type { amend } from "../live.js";
 
-type Query = Record<string, string>;
+declare global {
+	/** Texts by name: the query of an address, what is in the fields of a form. */
+	type Words = Record<string, string>;
+	/** The same of anything: undefined and what is empty are left out. */
+	type Query = Record<string, any>;
+}
 
 /** A view of the page; every and seldom are how long after its data came it is loaded again, in ms, 0: not by itself. */
 export interface View {
-  title: (at: { params: Query; query: Query }) => string;
-  every: number | ((data: any) => number);
-  seldom?: number;
-  load: (loading: Loading) => Promise<any>;
-  Body: any;
-  tools?: (shown: Shown) => any;
+	title: (at: { params: Words; query: Words }) => string;
+	every: number | ((data: any) => number);
+	seldom?: number;
+	load: (loading: Loading) => Promise<any>;
+	Body: any;
+	tools?: (shown: Shown) => any;
 }
 export interface Loading {
-  params: Query;
-  query: Query;
-  get: typeof get;
-  signal: AbortSignal;
-  data: any;
-  /** Somebody went to the place or asked for it. */
-  anew: boolean;
-  /** What changes seldom need not be asked for. */
-  fresh: boolean;
-  amend: typeof amend;
+	params: Words;
+	query: Words;
+	get: typeof get;
+	/** What get answers, without all else. */
+	ask: (path: string, query?: Query) => Promise<any>;
+	signal: AbortSignal;
+	data: any;
+	/** Somebody went to the place or asked for it. */
+	anew: boolean;
+	/** What changes seldom need not be asked for. */
+	fresh: boolean;
+	amend: typeof amend;
 }
 export interface Shown {
-  data: any;
-  params: Query;
-  query: Query;
-  reload: () => Promise<void>;
+	data: any;
+	params: Words;
+	query: Words;
+	reload: () => Promise<void>;
 }
 /** A view among all. role: who may see it; allTypes: not for keys of some types. */
 export interface Entry {
-  route: string;
-  fetch: () => Promise<{ default: View }>;
-  view?: View;
-  role?: string;
-  allTypes?: boolean;
+	route: string;
+	fetch: () => Promise<{ default: View }>;
+	view?: View;
+	role?: string;
+	allTypes?: boolean;
 }
 
 /** What this browser keeps of its person's likes. */
 export interface Settings {
-  theme: "system" | "light" | "dark";
-  times: "relative" | "local" | "utc";
-  refresh: "auto" | number;
-  keys: boolean;
-  params: boolean;
+	theme: "system" | "light" | "dark";
+	times: "relative" | "local" | "utc";
+	refresh: "auto" | number;
+	keys: boolean;
+	params: boolean;
 }
 /** Who has logged in. */
 export interface Me {
-  name: string;
-  roles: string[];
-  task_types: string[] | null;
-  expires_at?: string;
+	name: string;
+	roles: string[];
+	task_types: string[] | null;
+	expires_at?: string;
 }
 export interface Toast {
-  id: number;
-  text: string;
-  tone?: string;
-  href?: string;
-  label?: string;
+	id: number;
+	text: string;
+	tone?: string;
+	href?: string;
+	label?: string;
 }
 export interface Dialog {
-  id: number;
-  title: string;
-  wide?: boolean;
-  body: (close: (value?: any) => void) => any;
-  done: (value?: any) => void;
+	id: number;
+	title: string;
+	wide?: boolean;
+	body: (close: (value?: any) => void) => any;
+	done: (value?: any) => void;
 }
 
 export interface Answer {
-  body: any;
-  text: string;
-  index: number;
-  node: string;
-  status: number;
+	body: any;
+	text: string;
+	index: number;
+	node: string;
+	status: number;
 }
 
 /** A column of a table: without cell it shows the field that is its key, by its number or as a time; what is blank is a dash. */
 export interface Column<Row> {
-  key: string;
-  title: string;
-  cell?: (row: Row) => any;
-  num?: boolean;
-  time?: boolean;
-  /** What it is sorted by; true: that field, or whatever onSort means by it. */
-  sort?: true | ((row: Row) => number | string);
-  main?: boolean;
-  wide?: boolean;
-  hint?: string;
+	key: string;
+	title: string;
+	cell?: (row: Row) => any;
+	num?: boolean;
+	time?: boolean;
+	/** What it is sorted by; true: that field, or whatever onSort means by it. */
+	sort?: true | ((row: Row) => number | string);
+	main?: boolean;
+	wide?: boolean;
+	hint?: string;
 }
 export interface TableProps {
-  caption: string;
-  rows: any[];
-  /** The field that tells rows apart. */
-  id: string;
-  cols: Column<any>[];
-  /** The view that each row leads to, by that field. */
-  to?: string;
-  /** The key of a column, with - from the most on. Without it the rows stay as they come. */
-  sort?: string;
-  /** Whoever gives the rows sorts them, has all of them, and gives more by onMore. */
-  onSort?: (key: string) => void;
-  all?: number;
-  onMore?: () => void;
-  limit?: number;
-  empty?: any;
-  picked?: Set<string | number>;
-  onPick?: (picked: Set<string | number>) => void;
-  gone?: Set<string | number>;
+	caption: string;
+	rows: any[];
+	/** The field that tells rows apart. */
+	id: string;
+	cols: Column<any>[];
+	/** The view that each row leads to, by that field. */
+	to?: string;
+	/** The key of a column, with - from the most on. Without it the rows stay as they come. */
+	sort?: string;
+	/** Whoever gives the rows sorts them, has all of them, and gives more by onMore. */
+	onSort?: (key: string) => void;
+	all?: number;
+	onMore?: () => void;
+	limit?: number;
+	empty?: any;
+	picked?: Set<string | number>;
+	onPick?: (picked: Set<string | number>) => void;
+	gone?: Set<string | number>;
 }
 
 export interface Field {
-  name: string;
-  label: string;
-  type?: string;
-  value?: any;
-  hint?: any;
-  required?: boolean;
-  options?: string[] | [string, string][];
-  list?: string[];
-  placeholder?: string;
-  mono?: boolean;
+	name: string;
+	label: string;
+	type?: string;
+	value?: any;
+	hint?: any;
+	required?: boolean;
+	options?: string[] | [string, string][];
+	list?: string[];
+	placeholder?: string;
+	mono?: boolean;
 }
 export interface Form {
-  title: string;
-  fields: Field[];
-  yes: string;
-  intro?: any;
-  wide?: boolean;
-  submit: (values: Record<string, any>) => Promise<any>;
-  below?: (values: Record<string, any>) => any;
+	title: string;
+	fields: Field[];
+	yes: string;
+	intro?: any;
+	wide?: boolean;
+	submit: (values: Record<string, any>) => Promise<any>;
+	below?: (values: Record<string, any>) => any;
 }
 
 /** A word of a filter. */
 export interface Word {
-  word: string;
-  hint: string;
-  many?: boolean;
-  values?: string[];
+	word: string;
+	hint: string;
+	many?: boolean;
+	values?: string[];
 }
 
 export type Action = "retry" | "cancel" | "delete";
 /** An act on all tasks that match. */
 export interface Many {
-  action: Action;
-  filter: Record<string, any>;
-  what?: string;
-  ids?: number[];
+	action: Action;
+	filter: Record<string, any>;
+	what?: string;
+	ids?: number[];
 }
 /** A group of failed tasks. */
 export interface Group {
-  group: string;
-  task_type: string;
-  signature: string;
-  example: string;
-  count: number;
-  first_at: string;
-  last_at: string;
-  ids: number[];
+	group: string;
+	task_type: string;
+	signature: string;
+	example: string;
+	count: number;
+	first_at: string;
+	last_at: string;
+	ids: number[];
 }
 
 /** A line of a chart; null where nothing is known. */
 export interface Line {
-  name: string;
-  values: (number | null)[];
-  tone: 1 | 2 | 3 | 4;
+	name: string;
+	values: (number | null)[];
+	tone: 1 | 2 | 3 | 4;
 }
 export interface ChartProps {
-  title: string;
-  /** Seconds since 1970. */
-  at: number[];
-  lines: Line[];
-  format: (n: number) => string;
-  /** Steps that its axis may have. */
-  marks: number[];
-  /** How far that goes at least. */
-  least: number;
-  sentence: string;
+	title: string;
+	/** Seconds since 1970. */
+	at: number[];
+	lines: Line[];
+	format: (n: number) => string;
+	/** Steps that its axis may have. */
+	marks: number[];
+	/** How far that goes at least. */
+	least: number;
+	sentence: string;
 }

@@ -1,6 +1,6 @@
 // The cluster: its members, whether they hold the same, what operators did.
 import { html, Component } from "../parts/html.js";
-import { Card, Code, Empty, Note, Stat, Time, Tone } from "../parts/bits.js";
+import { Button, Card, Code, Empty, Note, Stat, Time, Tone } from "../parts/bits.js";
 import { acts, EventList, newest } from "../parts/events.js";
 import { Table } from "../parts/table.js";
 import { Act, act, confirm, done, form } from "../actions.js";
@@ -18,17 +18,17 @@ const eventsShown = 20;
 
 /** @type {Column<Node & {behind: number}>[]} */
 const columns = [
-  { key: "node_id", title: "Node", main: true },
-  { key: "well", title: "Well", cell: (node) => html`<${Tone} tone=${node.healthy ? "good" : "bad"}>${node.healthy ? "yes" : "no"}<//>` },
-  { key: "state", title: "State" },
-  { key: "suffrage", title: "Vote", cell: (node) => (node.suffrage === "voter" ? "voter" : "no vote") },
-  { key: "applied_index", title: "Applied", num: true },
-  { key: "behind", title: "Behind", num: true, hint: "entries of the log behind the furthest member" },
-  { key: "contact", title: "Last contact", num: true, cell: (node) => (node.last_contact_ms < 0 ? "never" : node.state === "leader" ? "" : dur(node.last_contact_ms)) },
-  { key: "clock", title: "Clock", num: true, hint: "ahead of most voters' clocks", cell: (node) => (node.clock_ahead_ms === null ? "" : `${node.clock_ahead_ms > 0 ? "+" : ""}${num(node.clock_ahead_ms)} ms`) },
-  { key: "version", title: "Version" },
-  { key: "problem", title: "Problem", wide: true, cell: (node) => node.problem && html`<span class="bad">${node.problem}</span>` },
-  { key: "acts", title: "Actions", cell: (node) => html`<button type="button" class="button quiet" aria-label=${`Act on ${node.node_id}`} onClick=${() => membership(node)}>Act…</button>` },
+	{ key: "node_id", title: "Node", main: true },
+	{ key: "well", title: "Well", cell: (node) => html`<${Tone} tone=${node.healthy ? "good" : "bad"}>${node.healthy ? "yes" : "no"}<//>` },
+	{ key: "state", title: "State" },
+	{ key: "suffrage", title: "Vote", cell: (node) => (node.suffrage === "voter" ? "voter" : "no vote") },
+	{ key: "applied_index", title: "Applied", num: true },
+	{ key: "behind", title: "Behind", num: true, hint: "entries of the log behind the furthest member" },
+	{ key: "contact", title: "Last contact", num: true, cell: (node) => (node.last_contact_ms < 0 ? "never" : node.state === "leader" ? "" : dur(node.last_contact_ms)) },
+	{ key: "clock", title: "Clock", num: true, hint: "ahead of most voters' clocks", cell: (node) => (node.clock_ahead_ms === null ? "" : `${node.clock_ahead_ms > 0 ? "+" : ""}${num(node.clock_ahead_ms)} ms`) },
+	{ key: "version", title: "Version" },
+	{ key: "problem", title: "Problem", wide: true, cell: (node) => node.problem && html`<span class="bad">${node.problem}</span>` },
+	{ key: "acts", title: "Actions", cell: (node) => html`<${Button} kind="quiet" aria-label=${`Act on ${node.node_id}`} onClick=${() => membership(node)}>Act…<//>` },
 ];
 
 /** @param {string} what @param {string} text @param {any} body */
@@ -36,110 +36,110 @@ const change = (what, text, body) => act(text, "POST", "/cluster/" + what, body)
 
 /** What can be done to a member. @param {Node} node */
 function membership(node) {
-  const { node_id: name } = node, body = { node_id: name }, voter = node.suffrage === "voter";
-  /** @param {() => Promise<any>} then @param {(done?: any) => void} close */
-  const leave = (then, close) => async () => (close(), then());
-  return openDialog((close) => html`
-    <dl class="facts">
-      <div><dt>Peers reach it at</dt><dd class="mono">${node.peer_addr}</dd></div><div><dt>Clients reach it at</dt><dd class="mono">${node.http_addr}</dd></div><div><dt>Identity</dt><dd class="mono">${node.uuid}</dd></div>
-    </dl>
-    ${node.problem && html`<${Note} tone="warn">${node.problem}<//>`}
-    <div class="row end">
-      ${voter && node.state !== "leader" && html`<${Act} role="operator" onClick=${leave(async () => (await confirm({ title: `Hand the leadership to ${name}`, body: "Writes wait for a moment.", yes: "Hand it over" })) && change("transfer", `${name} leads`, body), close)}>Make it lead<//>`}
-      ${voter
-        ? html`<${Act} role="operator" onClick=${leave(async () => (await confirm({ title: `Take the vote of ${name} away`, body: "It gets every entry, and counts for no majority until it is promoted.", yes: "Take it away" })) && change("demote", `${name} has no vote`, body), close)}>Take its vote away<//>`
-        : html`<${Act} role="operator" onClick=${leave(async () => (await confirm({ title: `Give ${name} a vote`, body: "It must have caught up.", yes: "Give it" })) && change("promote", `${name} has a vote`, body), close)}>Give it a vote<//>`}
-      <${Act} role="operator" kind="danger" onClick=${leave(async () => (await confirm({ title: `Remove ${name}`, body: "It is out of the cluster and can never come back under its identity.", yes: "Remove it", danger: true, word: name })) && change("remove", `${name} is removed`, body), close)}>Remove<//>
-    </div>`, { title: name });
+	const { node_id: name } = node, body = { node_id: name }, voter = node.suffrage === "voter";
+	/** @param {() => Promise<any>} then @param {(done?: any) => void} close */
+	const leave = (then, close) => async () => (close(), then());
+	return openDialog((close) => html`
+		<dl class="facts">
+			<div><dt>Peers reach it at</dt><dd class="mono">${node.peer_addr}</dd></div><div><dt>Clients reach it at</dt><dd class="mono">${node.http_addr}</dd></div><div><dt>Identity</dt><dd class="mono">${node.uuid}</dd></div>
+		</dl>
+		${node.problem && html`<${Note} tone="warn">${node.problem}<//>`}
+		<div class="row end">
+			${voter && node.state !== "leader" && html`<${Act} role="operator" onClick=${leave(async () => (await confirm({ title: `Hand the leadership to ${name}`, body: "Writes wait for a moment.", yes: "Hand it over" })) && change("transfer", `${name} leads`, body), close)}>Make it lead<//>`}
+			${voter
+				? html`<${Act} role="operator" onClick=${leave(async () => (await confirm({ title: `Take the vote of ${name} away`, body: "It gets every entry, and counts for no majority until it is promoted.", yes: "Take it away" })) && change("demote", `${name} has no vote`, body), close)}>Take its vote away<//>`
+				: html`<${Act} role="operator" onClick=${leave(async () => (await confirm({ title: `Give ${name} a vote`, body: "It must have caught up.", yes: "Give it" })) && change("promote", `${name} has a vote`, body), close)}>Give it a vote<//>`}
+			<${Act} role="operator" kind="danger" onClick=${leave(async () => (await confirm({ title: `Remove ${name}`, body: "It is out of the cluster and can never come back under its identity.", yes: "Remove it", danger: true, word: name })) && change("remove", `${name} is removed`, body), close)}>Remove<//>
+		</div>`, { title: name });
 }
 
 const join = () =>
-  form({
-    title: "Add a member", yes: "Add it", intro: html`<p class="soft">The node runs already, with an empty data folder, and waits. It gets its vote once it has caught up.</p>`,
-    fields: [{ name: "node_id", label: "Its name", required: true }, { name: "peer_addr", label: "Its peer address", required: true, placeholder: "10.0.0.4:7401" }, { name: "voter", label: "With a vote", type: "checkbox", value: true }],
-    submit: (values) => change("join", `${values.node_id} is a member`, values),
-  });
+	form({
+		title: "Add a member", yes: "Add it", intro: html`<p class="soft">The node runs already, with an empty data folder, and waits. It gets its vote once it has caught up.</p>`,
+		fields: [{ name: "node_id", label: "Its name", required: true }, { name: "peer_addr", label: "Its peer address", required: true, placeholder: "10.0.0.4:7401" }, { name: "voter", label: "With a vote", type: "checkbox", value: true }],
+		submit: (values) => change("join", `${values.node_id} is a member`, values),
+	});
 
 /** Raises the feature level, after a look at what it would be. */
 async function raise() {
-  const { body } = await send("POST", "/cluster/upgrade", { dry_run: true });
-  const level = body.would_be;
-  if (level === body.feature_level) return done(`The feature level stays ${level}: ${body.nodes.some((/** @type {any} */ node) => node.feature_level > level) ? "a member knows no more" : "all members know no more"}.`);
-  if (await confirm({ title: `Raise the feature level to ${level}`, body: `It is ${body.feature_level}. No older version can take part from then on.`, yes: "Raise it", danger: true, word: String(level) })) await change("upgrade", `The feature level is ${level}`, {});
+	const { body } = await send("POST", "/cluster/upgrade", { dry_run: true });
+	const level = body.would_be;
+	if (level === body.feature_level) return done(`The feature level stays ${level}: ${body.nodes.some((/** @type {any} */ node) => node.feature_level > level) ? "a member knows no more" : "all members know no more"}.`);
+	if (await confirm({ title: `Raise the feature level to ${level}`, body: `It is ${body.feature_level}. No older version can take part from then on.`, yes: "Raise it", danger: true, word: String(level) })) await change("upgrade", `The feature level is ${level}`, {});
 }
 
 /** What the nodes' states hash to, when it was asked for. @extends {Component<{}, {answer: any, at: number}>} */
 class Hashes extends Component {
-  state = { answer: /** @type {any} */ (null), at: 0 };
-  render() {
-    const { answer } = this.state;
-    return html`<${Card} title="Do all hold the same?" tools=${html`<${Act} role="operator" onClick=${async () => this.setState({ answer: (await get("/cluster/hash")).body })}>Compare<//>`}>
-      ${!answer && html`<p class="soft">Every node hashes its state at one index of the log. It costs each a moment.</p>`}
-      ${answer && html`<div role="status"><p><${Tone} tone=${answer.agree ? "good" : "bad"}>${answer.agree ? "The same" : "They differ"}<//> at index ${num(answer.index)}</p>
-        <ul class="list">${answer.nodes.map((/** @type {any} */ node) => html`<li key=${node.node_id}><b>${node.node_id}</b><span class="mono">${node.hash || "did not answer in time"}</span></li>`)}</ul></div>`}
-    <//>`;
-  }
+	state = { answer: /** @type {any} */ (null), at: 0 };
+	render() {
+		const { answer } = this.state;
+		return html`<${Card} title="Do all hold the same?" tools=${html`<${Act} role="operator" onClick=${async () => this.setState({ answer: (await get("/cluster/hash")).body })}>Compare<//>`}>
+			${!answer && html`<p class="soft">Every node hashes its state at one index of the log. It costs each a moment.</p>`}
+			${answer && html`<div role="status"><p><${Tone} tone=${answer.agree ? "good" : "bad"}>${answer.agree ? "The same" : "They differ"}<//> at index ${num(answer.index)}</p>
+				<ul class="list">${answer.nodes.map((/** @type {any} */ node) => html`<li key=${node.node_id}><b>${node.node_id}</b><span class="mono">${node.hash || "did not answer in time"}</span></li>`)}</ul></div>`}
+		<//>`;
+	}
 }
 
 /** @param {{data: Data}} props */
 function Body({ data: { cluster, events, keys, tokens } }) {
-  const { nodes, leader, term, feature_level: level, restore } = cluster, well = nodes.filter((/** @type {Node} */ node) => node.healthy).length, voters = nodes.filter((/** @type {Node} */ node) => node.suffrage === "voter").length;
-  const furthest = Math.max(...nodes.map((/** @type {Node} */ node) => node.applied_index));
-  const rows = nodes.map((/** @type {Node} */ node) => ({ ...node, behind: furthest - node.applied_index }));
-  return html`
-    ${restore && html`<${Note} tone="warn">A backup is being restored: ${num(restore.taken)} of ${num(restore.bytes)} bytes.<//>`}
-    <div class="stats">
-      <${Stat} label="Leader" value=${leader || "none"} tone=${leader ? "" : "bad"} sub=${`term ${num(term)}`} />
-      <${Stat} label="Members well" value=${`${well} of ${nodes.length}`} tone=${well < nodes.length ? "bad" : ""} sub=${`${plural(voters, "voter")}: ${Math.floor(voters / 2) + 1} make a majority`} />
-      <${Stat} label="Can lose" value=${num(Math.max(0, well - Math.floor(voters / 2) - 1))} sub="more members and go on" tone=${well - Math.floor(voters / 2) - 1 > 0 ? "" : "warn"} />
-      <${Stat} label="Feature level" value=${num(level)} sub=${[...new Set(nodes.map((/** @type {Node} */ node) => node.version))].join(", ")} />
-    </div>
-    <${Card} title="Members" tools=${html`<${Act} role="operator" onClick=${join}>Add a member<//>`}>
-      <${Table} caption="Members" rows=${rows} id="node_id" cols=${columns} />
-      ${nodes.length === 1 && html`<${Empty} title="One node alone"><p>When it is gone, so is the queue. With three, one may fail. Start another, then add it here:</p><${Code}>${"claimq server --id n2 --data-dir ./n2 --peer-addr HOST:7401 --http-addr HOST:7400"}<//><//>`}
-    <//>
-    <div class="grid">
-      <${Hashes} />
-      <${Card} title="Snapshots and backups"><p class="soft">Nodes write snapshots by themselves. A backup is the whole state at one index, as a file.</p>
-        <div class="row"><${Act} role="operator" onClick=${() => save("/snapshots/latest", "claimq.backup")}>Save a backup<//><${Act} role="operator" onClick=${async () => done(`Snapshots as of index ${num((await send("POST", "/snapshots")).body.index)}`)}>Write snapshots now<//></div><//>
-      <${Card} title="Versions"><p class="soft">Once all members run a newer version, its features wait for the level to be raised.</p><div class="row"><${Act} role="operator" onClick=${raise}>Raise the feature level…<//></div><//>
-    </div>
-    <${Card} title="Keys" tools=${html`<${Act} role="operator" onClick=${async () => {
-      const { body } = await send("POST", "/reload");
-      done(`${body.node_id} has ${plural(body.keys, "key")}`);
-      await reloadNow();
-    }}>Read them again<//>`}>${keys.length
-      ? html`<${Table} caption="Keys of this node" rows=${keys} id="name" cols=${keyColumns} sort="name" />`
-      : html`<p class="soft">This node has no keys: it is open.</p>`}<//>
-    ${tokens.length > 0 && html`<${Card} title="Join tokens"><ul class="list">${tokens.map((/** @type {JoinToken} */ token) => html`<li key=${token.id}><span class="mono">${token.id}</span><span class="grow">${num(token.used)} of ${num(token.uses)} used, ends <${Time} at=${token.expires_at} /></span>
-      <${Act} role="operator" kind="danger" onClick=${async () => (await confirm({ title: "Revoke this token", body: "Nodes that came by it stay members.", yes: "Revoke it", danger: true })) && change("tokens/revoke", "The token is revoked", { id: token.id })}>Revoke<//></li>`)}</ul><//>`}
-    <${Card} title="What operators did">${events.length ? html`<${EventList} events=${events} />` : html`<p class="soft">The trail keeps nothing.</p>`}<//>`;
+	const { nodes, leader, term, feature_level: level, restore } = cluster, well = nodes.filter((/** @type {Node} */ node) => node.healthy).length, voters = nodes.filter((/** @type {Node} */ node) => node.suffrage === "voter").length;
+	const furthest = Math.max(...nodes.map((/** @type {Node} */ node) => node.applied_index));
+	const rows = nodes.map((/** @type {Node} */ node) => ({ ...node, behind: furthest - node.applied_index }));
+	return html`
+		${restore && html`<${Note} tone="warn">A backup is being restored: ${num(restore.taken)} of ${num(restore.bytes)} bytes.<//>`}
+		<div class="stats">
+			<${Stat} label="Leader" value=${leader || "none"} tone=${leader ? "" : "bad"} sub=${`term ${num(term)}`} />
+			<${Stat} label="Members well" value=${`${well} of ${nodes.length}`} tone=${well < nodes.length ? "bad" : ""} sub=${`${plural(voters, "voter")}: ${Math.floor(voters / 2) + 1} make a majority`} />
+			<${Stat} label="Can lose" value=${num(Math.max(0, well - Math.floor(voters / 2) - 1))} sub="more members and go on" tone=${well - Math.floor(voters / 2) - 1 > 0 ? "" : "warn"} />
+			<${Stat} label="Feature level" value=${num(level)} sub=${[...new Set(nodes.map((/** @type {Node} */ node) => node.version))].join(", ")} />
+		</div>
+		<${Card} title="Members" tools=${html`<${Act} role="operator" onClick=${join}>Add a member<//>`}>
+			<${Table} caption="Members" rows=${rows} id="node_id" cols=${columns} />
+			${nodes.length === 1 && html`<${Empty} title="One node alone"><p>When it is gone, so is the queue. With three, one may fail. Start another, then add it here:</p><${Code}>${"claimq server --id n2 --data-dir ./n2 --peer-addr HOST:7401 --http-addr HOST:7400"}<//><//>`}
+		<//>
+		<div class="grid">
+			<${Hashes} />
+			<${Card} title="Snapshots and backups"><p class="soft">Nodes write snapshots by themselves. A backup is the whole state at one index, as a file.</p>
+				<div class="row"><${Act} role="operator" onClick=${() => save("/snapshots/latest", "claimq.backup")}>Save a backup<//><${Act} role="operator" onClick=${async () => done(`Snapshots as of index ${num((await send("POST", "/snapshots")).body.index)}`)}>Write snapshots now<//></div><//>
+			<${Card} title="Versions"><p class="soft">Once all members run a newer version, its features wait for the level to be raised.</p><div class="row"><${Act} role="operator" onClick=${raise}>Raise the feature level…<//></div><//>
+		</div>
+		<${Card} title="Keys" tools=${html`<${Act} role="operator" onClick=${async () => {
+			const { body } = await send("POST", "/reload");
+			done(`${body.node_id} has ${plural(body.keys, "key")}`);
+			await reloadNow();
+		}}>Read them again<//>`}>${keys.length
+			? html`<${Table} caption="Keys of this node" rows=${keys} id="name" cols=${keyColumns} sort="name" />`
+			: html`<p class="soft">This node has no keys: it is open.</p>`}<//>
+		${tokens.length > 0 && html`<${Card} title="Join tokens"><ul class="list">${tokens.map((/** @type {JoinToken} */ token) => html`<li key=${token.id}><span class="mono">${token.id}</span><span class="grow">${num(token.used)} of ${num(token.uses)} used, ends <${Time} at=${token.expires_at} /></span>
+			<${Act} role="operator" kind="danger" onClick=${async () => (await confirm({ title: "Revoke this token", body: "Nodes that came by it stay members.", yes: "Revoke it", danger: true })) && change("tokens/revoke", "The token is revoked", { id: token.id })}>Revoke<//></li>`)}</ul><//>`}
+		<${Card} title="What operators did">${events.length ? html`<${EventList} events=${events} />` : html`<p class="soft">The trail keeps nothing.</p>`}<//>`;
 }
 
 /** @type {Column<Key>[]} */
 const keyColumns = [
-  { key: "name", title: "Name", main: true, sort: true },
-  { key: "roles", title: "Roles", wide: true, cell: (key) => key.roles.join(", ") },
-  { key: "types", title: "Types", wide: true, cell: (key) => key.task_types.join(", ") || "all" },
-  { key: "rate", title: "A minute", num: true, cell: (key) => (key.rate_limit_per_minute ? num(key.rate_limit_per_minute) : "no bound") },
-  { key: "expires_at", title: "Ends", time: true },
-  { key: "last_used_at", title: "Last used here", time: true },
+	{ key: "name", title: "Name", main: true, sort: true },
+	{ key: "roles", title: "Roles", wide: true, cell: (key) => key.roles.join(", ") },
+	{ key: "types", title: "Types", wide: true, cell: (key) => key.task_types.join(", ") || "all" },
+	{ key: "rate", title: "A minute", num: true, cell: (key) => (key.rate_limit_per_minute ? num(key.rate_limit_per_minute) : "no bound") },
+	{ key: "expires_at", title: "Ends", time: true },
+	{ key: "last_used_at", title: "Last used here", time: true },
 ];
 
 /** @type {View} */
 export default {
-  title: () => "Cluster",
-  every: 5000,
-  seldom: 15000,
-  async load({ get, data, fresh }) {
-    const cluster = (await get("/cluster")).body;
-    set({ members: cluster.nodes.filter((/** @type {Node} */ node) => node.http_addr) });
-    if (fresh) return { ...data, cluster };
-    const { index } = await get("/stats");
-    const [events, keys, tokens] = await Promise.all([
-      newest(get, { event: acts }, index, eventsShown), get("/keys").then(({ body }) => body.keys), get("/cluster/tokens").then(({ body }) => body.tokens),
-    ]);
-    return { cluster, events: events.reverse(), keys, tokens };
-  },
-  Body,
+	title: () => "Cluster",
+	every: 5000,
+	seldom: 15000,
+	async load({ ask, get, data, fresh }) {
+		const cluster = await ask("/cluster");
+		set({ members: cluster.nodes });
+		if (fresh) return { ...data, cluster };
+		const { index } = await get("/stats");
+		const [events, keys, tokens] = await Promise.all([
+			newest(get, { event: acts }, index, eventsShown), ask("/keys").then(({ keys }) => keys), ask("/cluster/tokens").then(({ tokens }) => tokens),
+		]);
+		return { cluster, events: events.reverse(), keys, tokens };
+	},
+	Body,
 };

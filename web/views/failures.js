@@ -1,6 +1,6 @@
 // What failed, grouped by error: one look, one act for a thousand tasks.
 import { html, Component } from "../parts/html.js";
-import { Card, Copy, Empty, Link, Note, Time } from "../parts/bits.js";
+import { Button, Card, Copy, Empty, Link, OfType, Time } from "../parts/bits.js";
 import { Act } from "../actions.js";
 import { get } from "../api.js";
 import { many } from "../many.js";
@@ -13,25 +13,25 @@ import { fold, what } from "../failuregroups.js";
 
 /** @extends {Component<{group: any}, {open?: boolean}>} */
 class Group extends Component {
-  render() {
-    const { group, task_type: type, signature, example, count, first_at: first, last_at: last, ids } = this.props.group, { open } = this.state;
-    const filter = { error_group: group, task_type: type }, slug = "group-" + group;
-    return html`<li class="failure">
-      <div class="failure-head">
-        <button type="button" class="button quiet icon" aria-expanded=${!!open} aria-controls=${slug} aria-label=${`${open ? "Hide" : "Show"} an example of: ${signature || "no error"}`} onClick=${() => this.setState({ open: !open })}>${open ? "▾" : "▸"}</button>
-        <span class="failure-count num">${num(count)}</span>
-        <span class="failure-text"><a data-row class="signature" href=${listed(group, type)}>${signature || "Failed without an error"}</a>
-          <span class="small soft"><${Link} to=${path("types", type)}>${type}<//>, first <${Time} at=${first} />, last <${Time} at=${last} /></span></span>
-        <span class="row">
-          <${Act} role="producer" onClick=${() => many({ action: "retry", filter, what: what(this.props.group), ids })}>Retry…<//>
-          <${Act} role="producer" kind="danger" onClick=${() => many({ action: "delete", filter, what: what(this.props.group) })}>Delete…<//>
-        </span>
-      </div>
-      <div id=${slug} hidden=${!open}>${open && html`
-        <pre class="error" tabindex="0">${example || "It has no error text."}</pre>
-        <p class="row"><span class="soft">Newest:</span> ${ids.map((/** @type {number} */ id) => html`<${Link} key=${id} class="tag" to=${path("tasks", id)}>${id}<//>`)}<${Copy} text=${example} label="Copy the error" /></p>`}</div>
-    </li>`;
-  }
+	render() {
+		const { group, task_type: type, signature, example, count, first_at: first, last_at: last, ids } = this.props.group, { open } = this.state;
+		const filter = { error_group: group, task_type: type }, slug = "group-" + group;
+		return html`<li class="failure">
+			<div class="failure-head">
+				<${Button} kind="quiet icon" aria-expanded=${!!open} aria-controls=${slug} aria-label=${`${open ? "Hide" : "Show"} an example of: ${signature || "no error"}`} onClick=${() => this.setState({ open: !open })}>${open ? "▾" : "▸"}<//>
+				<span class="failure-count num">${num(count)}</span>
+				<span class="failure-text"><a data-row class="signature" href=${listed(group, type)}>${signature || "Failed without an error"}</a>
+					<span class="small soft"><${Link} to=${path("types", type)}>${type}<//>, first <${Time} at=${first} />, last <${Time} at=${last} /></span></span>
+				<span class="row">
+					<${Act} role="producer" onClick=${() => many({ action: "retry", filter, what: what(this.props.group), ids })}>Retry…<//>
+					<${Act} role="producer" kind="danger" onClick=${() => many({ action: "delete", filter, what: what(this.props.group) })}>Delete…<//>
+				</span>
+			</div>
+			<div id=${slug} hidden=${!open}>${open && html`
+				<pre class="error" tabindex="0">${example || "It has no error text."}</pre>
+				<p class="row"><span class="soft">Newest:</span> ${ids.map((/** @type {number} */ id) => html`<${Link} key=${id} class="tag" to=${path("tasks", id)}>${id}<//>`)}<${Copy} text=${example} label="Copy the error" /></p>`}</div>
+		</li>`;
+	}
 }
 
 /** @param {string} group @param {string} type */
@@ -45,28 +45,28 @@ const typesOffered = 100;
 
 /** @param {any} props */
 function Body({ data, query, amend }) {
-  const { failures, groups, looked, failed, cursor, types } = data, own = state.me?.task_types;
-  return html`
-    <div class="row"><label for="failures-type" class="soft">Of type</label><input id="failures-type" class="narrow" type="search" data-filter autocomplete="off" spellcheck=${false} list="failures-types" placeholder=${own ? "choose one" : "all"} value=${query.type ?? ""} onChange=${(/** @type {any} */ event) => setQuery({ type: event.currentTarget.value.trim() })} />
-      <datalist id="failures-types">${types.map((/** @type {string} */ type) => html`<option key=${type} value=${type}></option>`)}</datalist></div>
-    ${own && !query.type ? html`<${Note}>Your key is for some types. Of which one? ${types.map((/** @type {string} */ type) => html`<${Link} key=${type} class="tag" to="/failures" query=${{ type }}>${type}<//> `)}<//>`
-      : !failures.length ? html`<${Card}><${Empty} title=${cursor ? "None among those looked at" : "Nothing has failed"}>${!cursor && html`<p>Tasks that failed for good are here, grouped by their error.</p>`}<//><//>`
-      : html`<${Card}>
-        <p class="soft">${looked < failed ? `Grouped the newest ${num(looked)} of ${num(failed)} failed tasks` : `Grouped all ${plural(failed, "failed task")}`}: ${plural(groups, "group")}${failures.length < groups ? `, the largest ${num(failures.length)} shown` : ""}.</p>
-        <${Groups} groups=${failures} />
-        ${cursor && html`<p><${Act} onClick=${async () => amend(fold(data, (await get("/failures", { task_type: query.type, cursor })).body))}>Look at older ones<//></p>`}
-      <//>`}`;
+	const { failures, groups, looked, failed, cursor, types } = data, own = state.me?.task_types;
+	return html`
+		<div class="row"><label for="failures-type" class="soft">Of type</label><input id="failures-type" class="narrow" type="search" data-filter autocomplete="off" spellcheck=${false} list="failures-types" placeholder=${own ? "choose one" : "all"} value=${query.type ?? ""} onChange=${(/** @type {any} */ event) => setQuery({ type: event.currentTarget.value.trim() })} />
+			<datalist id="failures-types">${types.map((/** @type {string} */ type) => html`<option key=${type} value=${type}></option>`)}</datalist></div>
+		${own && !query.type ? html`<${OfType} query=${query} />`
+			: !failures.length ? html`<${Card}><${Empty} title=${cursor ? "None among those looked at" : "Nothing has failed"}>${!cursor && html`<p>Tasks that failed for good are here, grouped by their error.</p>`}<//><//>`
+			: html`<${Card}>
+				<p class="soft">${looked < failed ? `Grouped the newest ${num(looked)} of ${num(failed)} failed tasks` : `Grouped all ${plural(failed, "failed task")}`}: ${plural(groups, "group")}${failures.length < groups ? `, the largest ${num(failures.length)} shown` : ""}.</p>
+				<${Groups} groups=${failures} />
+				${cursor && html`<p><${Act} onClick=${async () => amend(fold(data, (await get("/failures", { task_type: query.type, cursor })).body))}>Look at older ones<//></p>`}
+			<//>`}`;
 }
 
 /** @type {View} */
 export default {
-  title: () => "Failures",
-  every: (data) => (data?.pages > 1 ? 0 : 5000),
-  async load({ get, query, data, anew }) {
-    const types = state.me?.task_types ?? (!data || anew ? (await get("/types", { order: "failed", limit: typesOffered })).body.types.filter((/** @type {any} */ type) => type.counts.failed).map((/** @type {any} */ type) => type.task_type) : data.types);
-    if (state.me?.task_types && !query.type) return { types, failures: [], groups: 0, looked: 0, failed: 0, cursor: null };
-    const { body } = await get("/failures", { task_type: query.type });
-    return { types, failures: body.failures, groups: body.groups, looked: body.looked, failed: body.failed, cursor: body.next_cursor, pages: 1 };
-  },
-  Body,
+	title: () => "Failures",
+	every: (data) => (data?.pages > 1 ? 0 : 5000),
+	async load({ ask, query, data, anew }) {
+		const types = state.me?.task_types ?? (!data || anew ? (await ask("/types", { order: "failed", limit: typesOffered })).types.filter((/** @type {any} */ type) => type.counts.failed).map((/** @type {any} */ type) => type.task_type) : data.types);
+		if (state.me?.task_types && !query.type) return { types };
+		const body = await ask("/failures", { task_type: query.type });
+		return { ...body, types, cursor: body.next_cursor, pages: 1 };
+	},
+	Body,
 };

@@ -1,6 +1,6 @@
 // One schedule: its plan, its next slots, its task, what it submitted last.
 import { html, Component } from "../parts/html.js";
-import { Card, Empty, Labels, Link, Stat, Status, Time } from "../parts/bits.js";
+import { Card, Empty, fact, Labels, Link, Stat, Status, Time } from "../parts/bits.js";
 import { newest } from "../parts/events.js";
 import { Payload } from "../parts/payload.js";
 import { Table } from "../parts/table.js";
@@ -33,61 +33,61 @@ const Slots = ({ at, zone }) => html`<ol class="list slots">${at.map((time) => h
 
 /** The next times of a plan as it is typed, or what is wrong with it, as the node says. @extends {Component<{plan: {cron?: string, timezone?: string, every_ms?: number}}, {at: string[], zone: string|null, wrong: string}>} */
 class Preview extends Component {
-  state = { at: /** @type {string[]} */ ([]), zone: /** @type {string|null} */ (null), wrong: "" };
-  componentDidMount() {
-    this.ask();
-  }
-  /** @param {{plan: any}} before */
-  componentDidUpdate({ plan }) {
-    if (JSON.stringify(plan) === JSON.stringify(this.props.plan)) return;
-    clearTimeout(this.typing);
-    this.typing = setTimeout(() => this.ask(), typingMS);
-  }
-  componentWillUnmount() {
-    clearTimeout(this.typing);
-  }
-  async ask() {
-    const { plan } = this.props, mine = (this.asked = JSON.stringify(plan)), zone = plan.timezone ?? null;
-    const told = plan.cron || plan.every_ms ? await get("/slots", { ...plan, limit: slotsAsked }).then(({ body }) => ({ at: body.slots, zone, wrong: "" }), ({ message: wrong }) => ({ at: [], zone, wrong })) : { at: [], zone, wrong: "" };
-    if (mine === this.asked) this.setState(told);
-  }
-  render() {
-    const { at, zone, wrong } = this.state;
-    return wrong ? html`<p class="small bad">${wrong}</p>` : html`<${Slots} at=${at} zone=${zone} />`;
-  }
+	state = { at: /** @type {string[]} */ ([]), zone: /** @type {string|null} */ (null), wrong: "" };
+	componentDidMount() {
+		this.ask();
+	}
+	/** @param {{plan: any}} before */
+	componentDidUpdate({ plan }) {
+		if (JSON.stringify(plan) === JSON.stringify(this.props.plan)) return;
+		clearTimeout(this.typing);
+		this.typing = setTimeout(() => this.ask(), typingMS);
+	}
+	componentWillUnmount() {
+		clearTimeout(this.typing);
+	}
+	async ask() {
+		const { plan } = this.props, mine = (this.asked = JSON.stringify(plan)), zone = plan.timezone ?? null;
+		const told = plan.cron || plan.every_ms ? await get("/slots", { ...plan, limit: slotsAsked }).then(({ body }) => ({ at: body.slots, zone, wrong: "" }), ({ message: wrong }) => ({ at: [], zone, wrong })) : { at: [], zone, wrong: "" };
+		if (mine === this.asked) this.setState(told);
+	}
+	render() {
+		const { at, zone, wrong } = this.state;
+		return wrong ? html`<p class="small bad">${wrong}</p>` : html`<${Slots} at=${at} zone=${zone} />`;
+	}
 }
 
-/** The plan that a form holds. @param {Record<string, string>} values */
+/** The plan that a form holds. @param {Words} values */
 function planOf({ plan, timezone }) {
-  const every = parseDur(plan.replace(/^every\s+/i, ""));
-  return Number.isNaN(every) ? { cron: plan.trim(), timezone: timezone || "UTC" } : { every_ms: every };
+	const every = parseDur(plan.replace(/^every\s+/i, ""));
+	return Number.isNaN(every) ? { cron: plan.trim(), timezone: timezone || "UTC" } : { every_ms: every };
 }
 
 /** Makes a schedule, or changes one. params is the text of its task's params. @param {Schedule} [schedule] @param {string} [params] */
 export const edit = (schedule, params = "{}") =>
-  form({
-    title: schedule ? `Change ${schedule.name}` : "New schedule", yes: schedule ? "Save" : "Make it", wide: true,
-    fields: [
-      ...(schedule ? [] : [{ name: "name", label: "Name", required: true }]),
-      { name: "task_type", label: "Type of its tasks", value: schedule?.task.task_type ?? "", placeholder: "default" },
-      { name: "plan", label: "Plan", required: true, value: schedule ? (schedule.cron ?? "every " + typedDur(schedule.every_ms)) : "", hint: "Cron (30 2 * * 1-5, @daily), or how often (every 30 s)." },
-      { name: "timezone", label: "Time zone", value: schedule?.timezone ?? here, list: Intl.supportedValuesOf("timeZone"), hint: "Of cron." },
-      { name: "overlap", label: "If the last task has not ended", value: schedule?.overlap ?? "skip", options: overlaps },
-      { name: "catch_up", label: "Of slots that were missed", value: schedule?.catch_up ?? "one", options: catchUps },
-      ...(schedule?.task.payload ? [] : [{ name: "params", label: "Params", type: "textarea", mono: true, value: params, hint: "JSON." }]),
-    ],
-    below: (values) => {
-      const plan = planOf(values), { words } = planWords({ cron: plan.cron ?? null, every_ms: plan.every_ms ?? null });
-      return html`<div aria-live="polite"><p class="soft">${words && `It runs ${words}${plan.cron ? `, ${plan.timezone}` : ""}.`}</p><${Preview} plan=${plan} /></div>`;
-    },
-    async submit(values) {
-      const name = schedule?.name ?? values.name.trim(), { params: text, ...task } = { ...schedule?.task, task_type: values.task_type.trim() || undefined, params: values.params };
-      if (text !== undefined && jsonFault(text)) throw new Refusal(400, { error: `Params are no JSON: ${jsonFault(text)}`, field: "params" });
-      const rest = { ...planOf(values), overlap: values.overlap, catch_up: values.catch_up, paused: schedule?.paused ?? false };
-      await put(`Schedule ${name} ${schedule ? "changed" : "made"}`, name, task, text, rest);
-      if (!schedule) go(path("schedules", name));
-    },
-  });
+	form({
+		title: schedule ? `Change ${schedule.name}` : "New schedule", yes: schedule ? "Save" : "Make it", wide: true,
+		fields: [
+			...(schedule ? [] : [{ name: "name", label: "Name", required: true }]),
+			{ name: "task_type", label: "Type of its tasks", value: schedule?.task.task_type ?? "", placeholder: "default" },
+			{ name: "plan", label: "Plan", required: true, value: schedule ? (schedule.cron ?? "every " + typedDur(schedule.every_ms)) : "", hint: "Cron (30 2 * * 1-5, @daily), or how often (every 30 s)." },
+			{ name: "timezone", label: "Time zone", value: schedule?.timezone ?? here, list: Intl.supportedValuesOf("timeZone"), hint: "Of cron." },
+			{ name: "overlap", label: "If the last task has not ended", value: schedule?.overlap ?? "skip", options: overlaps },
+			{ name: "catch_up", label: "Of slots that were missed", value: schedule?.catch_up ?? "one", options: catchUps },
+			...(schedule?.task.payload ? [] : [{ name: "params", label: "Params", type: "textarea", mono: true, value: params, hint: "JSON." }]),
+		],
+		below: (values) => {
+			const plan = planOf(values), { words } = planWords({ cron: plan.cron ?? null, every_ms: plan.every_ms ?? null });
+			return html`<div aria-live="polite"><p class="soft">${words && `It runs ${words}${plan.cron ? `, ${plan.timezone}` : ""}.`}</p><${Preview} plan=${plan} /></div>`;
+		},
+		async submit(values) {
+			const name = schedule?.name ?? values.name.trim(), { params: text, ...task } = { ...schedule?.task, task_type: values.task_type.trim() || undefined, params: values.params };
+			if (text !== undefined && jsonFault(text)) throw new Refusal(400, { error: `Params are no JSON: ${jsonFault(text)}`, field: "params" });
+			const rest = { ...planOf(values), overlap: values.overlap, catch_up: values.catch_up, paused: schedule?.paused ?? false };
+			await put(`Schedule ${name} ${schedule ? "changed" : "made"}`, name, task, text, rest);
+			if (!schedule) go(path("schedules", name));
+		},
+	});
 
 /** Sends a schedule. @param {string} text @param {string} name @param {any} task @param {string|undefined} params the bytes that they stay @param {any} rest */
 const put = (text, name, task, params, rest) => act(text, "PUT", "/schedules" + path(name), `{"task":${withParams({ ...task, params: undefined }, params)},${JSON.stringify(rest).slice(1)}`);
@@ -97,85 +97,85 @@ const settings = ({ cron, every_ms, timezone, overlap, catch_up, paused }) => ({
 
 /** @type {Column<Event>[]} */
 const lastColumns = [
-  { key: "task_id", title: "Task", main: true },
-  { key: "time", title: "Submitted", time: true },
+	{ key: "task_id", title: "Task", main: true },
+	{ key: "time", title: "Submitted", time: true },
 ];
 
 /** @param {{data: Data}} props */
 function Body({ data }) {
-  const { schedule, params, last, task, next = [] } = data;
-  if (!schedule) return html`<${Card}><${Empty} title="There is no such schedule"><p>It was deleted, or never made.</p><//><//>`;
-  const { words, written } = planWords(schedule);
-  return html`
-    <div class="stats">
-      <${Stat} label="Next" tone=${schedule.paused ? "warn" : ""} value=${schedule.paused ? "paused" : schedule.next_run_at ? html`<${Time} at=${schedule.next_run_at} />` : "never again"} sub=${schedule.next_run_at && `${inZone(schedule.next_run_at, schedule.timezone)} ${schedule.timezone ?? "UTC"}; here ${when(schedule.next_run_at)}`} />
-      <${Stat} label="Last task" value=${schedule.last_task_id ? num(schedule.last_task_id) : "none"} to=${schedule.last_task_id ? path("tasks", schedule.last_task_id) : undefined} sub=${task ? html`<${Status} status=${task.status} />` : schedule.last_task_id ? "removed since" : ""} />
-      <${Stat} label="Slots skipped" value=${num(schedule.skipped)} sub="since it was set" tone=${schedule.skipped ? "warn" : ""} />
-    </div>
-    <${Card} title="Plan"><dl class="facts">
-      <div><dt>It runs</dt><dd>${words || html`<span class="mono">${written}</span>`}</dd></div>
-      ${written && words && html`<div><dt>Written</dt><dd class="mono">${written}</dd></div>`}
-      ${schedule.timezone && html`<div><dt>Zone</dt><dd>${schedule.timezone}</dd></div>`}
-      <div><dt>If the last task has not ended</dt><dd>${wordOf(overlaps, schedule.overlap)}</dd></div>
-      <div><dt>Of slots that were missed</dt><dd>${wordOf(catchUps, schedule.catch_up)}</dd></div>
-      <div><dt>Made</dt><dd><${Time} at=${schedule.created_at} /></dd></div>
-      <div><dt>Changed</dt><dd><${Time} at=${schedule.updated_at} /></dd></div>
-    </dl><//>
-    ${next.length > 0 && html`<${Card} title="Next slots"><${Slots} at=${next} zone=${schedule.timezone} /><//>`}
-    <${Card} title="Its task"><dl class="facts">
-      <div><dt>Type</dt><dd><${Link} to=${path("types", schedule.task.task_type ?? "default")}>${schedule.task.task_type ?? "default"}<//></dd></div>
-      ${schedule.task.priority && html`<div><dt>Priority</dt><dd>${num(schedule.task.priority)}</dd></div>`}
-      ${schedule.task.max_attempts !== undefined && html`<div><dt>Attempts</dt><dd>${schedule.task.max_attempts || "no limit"}</dd></div>`}
-      ${schedule.task.lease_ms && html`<div><dt>Lease</dt><dd>${dur(schedule.task.lease_ms)}</dd></div>`}
-      ${schedule.task.group && html`<div><dt>Group</dt><dd>${schedule.task.group}</dd></div>`}
-      ${schedule.task.labels && html`<div><dt>Labels</dt><dd><${Labels} labels=${schedule.task.labels} /></dd></div>`}
-    </dl><//>
-    <${Payload} title="Params of its task" raw=${params} base64=${schedule.task.payload} name=${`schedule-${schedule.name}`} hidden=${!state.settings.params} />
-    <${Card} title="What it submitted last">${last.length
-      ? html`<${Table} caption="Tasks that it submitted last" rows=${last} id="task_id" to="/tasks" cols=${lastColumns} />`
-      : html`<p class="soft">${state.me?.task_types ? "The trail shows it to keys of all types." : "The trail keeps nothing of it."}</p>`}<//>`;
+	const { schedule, params, last, task, next = [] } = data;
+	if (!schedule) return html`<${Card}><${Empty} title="There is no such schedule"><p>It was deleted, or never made.</p><//><//>`;
+	const { words, written } = planWords(schedule), given = schedule.task, { task_type: type = "default" } = given;
+	return html`
+		<div class="stats">
+			<${Stat} label="Next" tone=${schedule.paused ? "warn" : ""} value=${schedule.paused ? "paused" : schedule.next_run_at ? html`<${Time} at=${schedule.next_run_at} />` : "never again"} sub=${schedule.next_run_at && `${inZone(schedule.next_run_at, schedule.timezone)} ${schedule.timezone ?? "UTC"}; here ${when(schedule.next_run_at)}`} />
+			<${Stat} label="Last task" value=${schedule.last_task_id ? num(schedule.last_task_id) : "none"} to=${schedule.last_task_id ? path("tasks", schedule.last_task_id) : undefined} sub=${task ? html`<${Status} status=${task.status} />` : schedule.last_task_id ? "removed since" : ""} />
+			<${Stat} label="Slots skipped" value=${num(schedule.skipped)} sub="since it was set" tone=${schedule.skipped ? "warn" : ""} />
+		</div>
+		<${Card} title="Plan"><dl class="facts">
+			${fact("It runs", words || html`<span class="mono">${written}</span>`)}
+			${fact("Written", words && written && html`<span class="mono">${written}</span>`)}
+			${fact("Zone", schedule.timezone)}
+			${fact("If the last task has not ended", wordOf(overlaps, schedule.overlap))}
+			${fact("Of slots that were missed", wordOf(catchUps, schedule.catch_up))}
+			${fact("Made", html`<${Time} at=${schedule.created_at} />`)}
+			${fact("Changed", html`<${Time} at=${schedule.updated_at} />`)}
+		</dl><//>
+		${next.length > 0 && html`<${Card} title="Next slots"><${Slots} at=${next} zone=${schedule.timezone} /><//>`}
+		<${Card} title="Its task"><dl class="facts">
+			${fact("Type", html`<${Link} to=${path("types", type)}>${type}<//>`)}
+			${fact("Priority", given.priority && num(given.priority))}
+			${fact("Attempts", given.max_attempts === 0 ? "no limit" : given.max_attempts)}
+			${fact("Lease", given.lease_ms && dur(given.lease_ms))}
+			${fact("Group", given.group)}
+			${fact("Labels", given.labels && html`<${Labels} labels=${given.labels} />`)}
+		</dl><//>
+		<${Payload} title="Params of its task" raw=${params} base64=${given.payload} name=${`schedule-${schedule.name}`} hidden=${!state.settings.params} />
+		<${Card} title="What it submitted last">${last.length
+			? html`<${Table} caption="Tasks that it submitted last" rows=${last} id="task_id" to="/tasks" cols=${lastColumns} />`
+			: html`<p class="soft">${state.me?.task_types ? "The trail shows it to keys of all types." : "The trail keeps nothing of it."}</p>`}<//>`;
 }
 
 /** @param {{data: Data}} shown */
 function tools({ data: { schedule, params } }) {
-  if (!schedule) return null;
-  const { name, paused, task } = schedule;
-  return html`
-    <${Act} role="producer" onClick=${async () => {
-      const { id } = (await send("POST", "/tasks", withParams({ ...task, params: undefined }, params))).body.task;
-      done(`Task ${id} submitted`, { href: "#" + path("tasks", id), label: "show it" });
-    }}>Submit now<//>
-    <${Act} role="operator" onClick=${() => put(paused ? `${name} goes on` : `${name} is paused`, name, task, params, { ...settings(schedule), paused: !paused })}>${paused ? "Resume" : "Pause"}<//>
-    <${Act} role="operator" onClick=${() => edit(schedule, params)}>Change<//>
-    <${Act} role="operator" kind="danger" onClick=${async () => {
-      if (!(await confirm({ title: `Delete ${name}`, body: "It submits nothing any more. The tasks it submitted stay.", yes: "Delete it", danger: true }))) return;
-      await send("DELETE", "/schedules" + path(name));
-      done(`Schedule ${name} deleted`);
-      go("/schedules");
-    }}>Delete<//>`;
+	if (!schedule) return null;
+	const { name, paused, task } = schedule;
+	return html`
+		<${Act} role="producer" onClick=${async () => {
+			const { id } = (await send("POST", "/tasks", withParams({ ...task, params: undefined }, params))).body.task;
+			done(`Task ${id} submitted`, { href: "#" + path("tasks", id), label: "show it" });
+		}}>Submit now<//>
+		<${Act} role="operator" onClick=${() => put(paused ? `${name} goes on` : `${name} is paused`, name, task, params, { ...settings(schedule), paused: !paused })}>${paused ? "Resume" : "Pause"}<//>
+		<${Act} role="operator" onClick=${() => edit(schedule, params)}>Change<//>
+		<${Act} role="operator" kind="danger" onClick=${async () => {
+			if (!(await confirm({ title: `Delete ${name}`, body: "It submits nothing any more. The tasks it submitted stay.", yes: "Delete it", danger: true }))) return;
+			await send("DELETE", "/schedules" + path(name));
+			done(`Schedule ${name} deleted`);
+			go("/schedules");
+		}}>Delete<//>`;
 }
 
 /** @type {View} */
 export default {
-  title: ({ params }) => params.name,
-  every: 5000,
-  seldom: 10000,
-  async load({ get, params: { name }, data, anew, fresh }) {
-    let answer;
-    try {
-      answer = await get("/schedules" + path(name));
-    } catch (error) {
-      if (error instanceof Refusal && error.code === "schedule_not_found") return { last: [] };
-      throw error;
-    }
-    const { schedule } = answer.body, { cron, timezone, every_ms, last_task_id: id, next_run_at: first } = schedule;
-    const [next, task, last] = await Promise.all([
-      !first ? [] : data?.next?.[0] === first && !anew ? data.next : get("/slots", { cron, timezone, every_ms, after: first, limit: slotsShown - 1 }).then(({ body }) => [first, ...body.slots]),
-      id && get("/tasks" + path(id)).then(({ body }) => body.task, () => null),
-      fresh || state.me?.task_types ? (data?.last ?? []) : newest(get, { task_type: schedule.task.task_type ?? "default", event: "submitted" }, answer.index, 1000).then((events) => events.filter((event) => event.message === `schedule ${name}`).slice(-lastShown).reverse()),
-    ]);
-    return { next, schedule, params: rawField(answer.text, "schedule", "task", "params"), task, last };
-  },
-  tools,
-  Body,
+	title: ({ params }) => params.name,
+	every: 5000,
+	seldom: 10000,
+	async load({ ask, get, params: { name }, data, anew, fresh }) {
+		let answer;
+		try {
+			answer = await get("/schedules" + path(name));
+		} catch (error) {
+			if (error instanceof Refusal && error.code === "schedule_not_found") return { last: [] };
+			throw error;
+		}
+		const { schedule } = answer.body, { cron, timezone, every_ms, last_task_id: id, next_run_at: first } = schedule;
+		const [next, task, last] = await Promise.all([
+			!first ? [] : data?.next?.[0] === first && !anew ? data.next : ask("/slots", { cron, timezone, every_ms, after: first, limit: slotsShown - 1 }).then(({ slots }) => [first, ...slots]),
+			id && ask("/tasks" + path(id)).then((body) => body.task, () => null),
+			fresh || state.me?.task_types ? (data?.last ?? []) : newest(get, { task_type: schedule.task.task_type ?? "default", event: "submitted" }, answer.index, 1000).then((events) => events.filter((event) => event.message === `schedule ${name}`).slice(-lastShown).reverse()),
+		]);
+		return { next, schedule, params: rawField(answer.text, "schedule", "task", "params"), task, last };
+	},
+	tools,
+	Body,
 };

@@ -11,35 +11,35 @@ import { edit } from "./schedule.js";
 
 /** The plan of a schedule in words, and as it was written. @param {{schedule: Schedule}} props */
 export function Plan({ schedule }) {
-  const { words, written } = planWords(schedule);
-  return html`${words} ${written && html`<span class=${"mono cron" + (words ? " soft" : "")}>${written}</span>`}`;
+	const { words, written } = planWords(schedule);
+	return html`${words} ${written && html`<span class=${"mono cron" + (words ? " soft" : "")}>${written}</span>`}`;
 }
 
 /** @type {Column<Schedule>[]} */
 const columns = [
-  { key: "name", title: "Name", main: true, sort: true },
-  { key: "type", title: "Type", wide: true, sort: (schedule) => schedule.task.task_type ?? "default", cell: (schedule) => schedule.task.task_type ?? "default" },
-  { key: "plan", title: "Plan", wide: true, cell: (schedule) => html`<${Plan} schedule=${schedule} />` },
-  { key: "timezone", title: "Zone" },
-  { key: "next", title: "Next", sort: (schedule) => schedule.next_run_at ?? "~", cell: (schedule) => (schedule.paused ? html`<span class="tone" data-tone="warn">paused</span>` : schedule.next_run_at ? html`<${Time} at=${schedule.next_run_at} />` : "never again") },
-  { key: "last_run_at", title: "Last", sort: true, time: true },
-  { key: "task", title: "Its task", num: true, cell: (schedule) => schedule.last_task_id && html`<a href=${"#" + path("tasks", schedule.last_task_id)}>${schedule.last_task_id}</a>` },
-  { key: "skipped", title: "Skipped", num: true, hint: "slots passed over since it was set", sort: true },
+	{ key: "name", title: "Name", main: true, sort: true },
+	{ key: "type", title: "Type", wide: true, sort: (schedule) => schedule.task.task_type ?? "default", cell: (schedule) => schedule.task.task_type ?? "default" },
+	{ key: "plan", title: "Plan", wide: true, cell: (schedule) => html`<${Plan} schedule=${schedule} />` },
+	{ key: "timezone", title: "Zone" },
+	{ key: "next", title: "Next", sort: (schedule) => schedule.next_run_at ?? "~", cell: (schedule) => (schedule.paused ? html`<span class="tone" data-tone="warn">paused</span>` : schedule.next_run_at ? html`<${Time} at=${schedule.next_run_at} />` : "never again") },
+	{ key: "last_run_at", title: "Last", sort: true, time: true },
+	{ key: "task", title: "Its task", num: true, cell: (schedule) => schedule.last_task_id && html`<a href=${"#" + path("tasks", schedule.last_task_id)}>${schedule.last_task_id}</a>` },
+	{ key: "skipped", title: "Skipped", num: true, hint: "slots passed over since it was set", sort: true },
 ];
 
 /** @param {{data: {schedules: Schedule[]}}} props */
 function Body({ data: { schedules } }) {
-  if (!schedules.length) {
-    return html`<${Card}><${Empty} title="No schedules yet"><p>A schedule submits a task again and again. Make one with the button, or:</p><${Code}>${`claimq schedule set nightly report --cron '30 2 * * *' --timezone Europe/Paris`}<//><//><//>`;
-  }
-  return html`<${Card}><${Table} caption="Schedules" rows=${schedules} id="name" to="/schedules" cols=${columns} sort="name" /><//>`;
+	if (!schedules.length) {
+		return html`<${Card}><${Empty} title="No schedules yet"><p>A schedule submits a task again and again. Make one with the button, or:</p><${Code}>${`claimq schedule set nightly report --cron '30 2 * * *' --timezone Europe/Paris`}<//><//><//>`;
+	}
+	return html`<${Card}><${Table} caption="Schedules" rows=${schedules} id="name" to="/schedules" cols=${columns} sort="name" /><//>`;
 }
 
 /** @type {View} */
 export default {
-  title: () => "Schedules",
-  every: 5000,
-  load: async ({ get }) => ({ schedules: (await get("/schedules")).body.schedules }),
-  tools: () => html`<${Act} role="operator" kind="primary" onClick=${() => edit()}>New schedule<//>`,
-  Body,
+	title: () => "Schedules",
+	every: 5000,
+	load: async ({ ask }) => ({ schedules: (await ask("/schedules")).schedules }),
+	tools: () => html`<${Act} role="operator" kind="primary" onClick=${() => edit()}>New schedule<//>`,
+	Body,
 };

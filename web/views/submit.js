@@ -16,36 +16,36 @@ const freshKey = () => "page-" + Array.from(crypto.getRandomValues(new Uint8Arra
 
 /** What the form says of something unfit, as if the node had refused it. @template T @param {() => T} read */
 export function checked(read) {
-  try {
-    return read();
-  } catch (error) {
-    throw error instanceof Unfit ? new Refusal(400, { error: error.message, field: error.field }) : error;
-  }
+	try {
+		return read();
+	} catch (error) {
+		throw error instanceof Unfit ? new Refusal(400, { error: error.message, field: error.field }) : error;
+	}
 }
 
 /** Asks for a task and submits it. @param {any} [like] a task to begin with; its params as raw, the bytes that they are */
 export async function submit(like = {}) {
-  const why = may("producer");
-  if (why) return done(why, { tone: "bad" });
-  const own = state.me?.task_types, types = own ?? (await get("/types", { order: "submitted_per_s", limit: typesOffered }).then(({ body }) => body.types.map((/** @type {any} */ type) => type.task_type), () => []));
-  return form({
-    title: like.id ? `Submit another like task ${like.id}` : "Submit a task", yes: "Submit it", wide: true,
-    intro: like.payload && html`<div class="note" data-tone="warn">Its params are binary: this form takes JSON.</div>`,
-    fields: [
-      { name: "task_type", label: "Type", value: like.task_type ?? state.place.query.type ?? own?.[0] ?? "", placeholder: "default", list: types, hint: "What workers claim by." },
-      { name: "priority", label: "Priority", value: like.priority ? String(like.priority) : "", placeholder: "0", hint: "Higher is claimed first." },
-      { name: "delay", label: "Delay", placeholder: "none", hint: "As 30 s, 5 min, 1 h." },
-      { name: "params", label: "Params", type: "textarea", mono: true, value: like.raw ?? "{}" },
-      { name: "labels", label: "Labels", type: "textarea", mono: true, value: labelLines(like.labels).join("\n"), hint: "One name:value a line." },
-      { name: "idempotency_key", label: "Key", mono: true, value: freshKey(), hint: "A second submit with it makes no second task." },
-      { name: "group", label: "Group", value: like.group ?? "", hint: "One of a group is claimed at a time." },
-      { name: "expires", label: "Expires", type: "datetime-local", hint: "If it was not claimed by then, it fails." },
-    ],
-    below: ({ params }) => html`<p class="small" aria-live="polite">${jsonFault(params) ? html`<span class="bad">Params are no JSON yet: ${jsonFault(params)}</span>` : html`<span class="soft">Params are sent as typed.</span>`}</p>`,
-    async submit(values) {
-      const { body } = await send("POST", "/tasks", checked(() => bodyOf(values))), { id } = body.task;
-      done(body.created === false ? `Task ${id} has this key already` : `Task ${id} submitted`, { href: "#" + path("tasks", id), label: "show it" });
-      await reloadNow();
-    },
-  });
+	const why = may("producer");
+	if (why) return done(why, { tone: "bad" });
+	const own = state.me?.task_types, types = own ?? (await get("/types", { order: "submitted_per_s", limit: typesOffered }).then(({ body }) => body.types.map((/** @type {any} */ type) => type.task_type), () => []));
+	return form({
+		title: like.id ? `Submit another like task ${like.id}` : "Submit a task", yes: "Submit it", wide: true,
+		intro: like.payload && html`<div class="note" data-tone="warn">Its params are binary: this form takes JSON.</div>`,
+		fields: [
+			{ name: "task_type", label: "Type", value: like.task_type ?? state.place.query.type ?? own?.[0] ?? "", placeholder: "default", list: types, hint: "What workers claim by." },
+			{ name: "priority", label: "Priority", value: like.priority ? String(like.priority) : "", placeholder: "0", hint: "Higher is claimed first." },
+			{ name: "delay", label: "Delay", placeholder: "none", hint: "As 30 s, 5 min, 1 h." },
+			{ name: "params", label: "Params", type: "textarea", mono: true, value: like.raw ?? "{}" },
+			{ name: "labels", label: "Labels", type: "textarea", mono: true, value: labelLines(like.labels).join("\n"), hint: "One name:value a line." },
+			{ name: "idempotency_key", label: "Key", mono: true, value: freshKey(), hint: "A second submit with it makes no second task." },
+			{ name: "group", label: "Group", value: like.group ?? "", hint: "One of a group is claimed at a time." },
+			{ name: "expires", label: "Expires", type: "datetime-local", hint: "If it was not claimed by then, it fails." },
+		],
+		below: ({ params }) => html`<p class="small" aria-live="polite">${jsonFault(params) ? html`<span class="bad">Params are no JSON yet: ${jsonFault(params)}</span>` : html`<span class="soft">Params are sent as typed.</span>`}</p>`,
+		async submit(values) {
+			const { body } = await send("POST", "/tasks", checked(() => bodyOf(values))), { id } = body.task;
+			done(body.created === false ? `Task ${id} has this key already` : `Task ${id} submitted`, { href: "#" + path("tasks", id), label: "show it" });
+			await reloadNow();
+		},
+	});
 }

@@ -1,6 +1,6 @@
 // The trail: what happened, as it happens.
 import { html, Component } from "../parts/html.js";
-import { Card, Empty, Link, Note } from "../parts/bits.js";
+import { Button, Card, Empty, Link, Note, OfType } from "../parts/bits.js";
 import { acts, EventList, newest, ofTasks, place } from "../parts/events.js";
 import { Filter } from "../parts/filter.js";
 import { Refusal, stream } from "../api.js";
@@ -19,144 +19,144 @@ const flushMS = 500, againMS = 2000;
 
 /** @type {Word[]} */
 const words = [
-  { word: "type", hint: "of tasks of one type" }, { word: "worker", hint: "of one worker" },
-  { word: "event", hint: "of one kind, or several", many: true, values: [...ofTasks, ...acts] }, { word: "after", hint: "behind this place of the trail" },
+	{ word: "type", hint: "of tasks of one type" }, { word: "worker", hint: "of one worker" },
+	{ word: "event", hint: "of one kind, or several", many: true, values: [...ofTasks, ...acts] }, { word: "after", hint: "behind this place of the trail" },
 ];
 
-/** The query of the page as the API has it. @param {Record<string, string>} query */
+/** The query of the page as the API has it. @param {Words} query */
 const asked = ({ type, worker, event }) => ({ task_type: type, worker_id: worker, event: event?.split("\n") });
 
 /** Follows the stream while it is looked at. @extends {Component<any, any>} */
 class Body extends Component {
-  /** @param {any} props */
-  constructor(props) {
-    super(props);
-    /** @type {{events: any[], counts: Map<string, number>, rate: number, flooded: boolean, following: boolean, problem: any, gap: boolean, unseen: number}} */
-    this.state = { events: props.data.events, counts: new Map(), rate: 0, flooded: false, following: false, problem: null, gap: false, unseen: 0 };
-    /** @type {any[]} what came since the last flush */
-    this.come = [];
-    this.last = props.data.last;
-    this.looked = Date.now();
-    this.look = () => this.follow();
-  }
+	/** @param {any} props */
+	constructor(props) {
+		super(props);
+		/** @type {{events: any[], counts: Map<string, number>, rate: number, flooded: boolean, following: boolean, problem: any, gap: boolean, unseen: number}} */
+		this.state = { events: props.data.events, counts: new Map(), rate: 0, flooded: false, following: false, problem: null, gap: false, unseen: 0 };
+		/** @type {any[]} what came since the last flush */
+		this.come = [];
+		this.last = props.data.last;
+		this.looked = Date.now();
+		this.look = () => this.follow();
+	}
 
-  componentDidMount() {
-    document.addEventListener("visibilitychange", this.look);
-    this.timer = setInterval(() => this.flush(), flushMS);
-    if (!this.props.query.after) this.toEnd();
-    this.follow();
-  }
-  componentWillUnmount() {
-    document.removeEventListener("visibilitychange", this.look);
-    clearInterval(this.timer);
-    this.timer = 0;
-    this.under?.abort();
-  }
-  /** @param {any} before */
-  componentDidUpdate(before) {
-    if (before.data !== this.props.data) {
-      this.last = this.props.data.last;
-      this.come = [];
-      this.under?.abort();
-      this.setState({ events: this.props.data.events, counts: new Map(), flooded: false, gap: false, unseen: 0 }, () => this.props.query.after || this.toEnd());
-    }
-    this.follow();
-  }
+	componentDidMount() {
+		document.addEventListener("visibilitychange", this.look);
+		this.timer = setInterval(() => this.flush(), flushMS);
+		if (!this.props.query.after) this.toEnd();
+		this.follow();
+	}
+	componentWillUnmount() {
+		document.removeEventListener("visibilitychange", this.look);
+		clearInterval(this.timer);
+		this.timer = 0;
+		this.under?.abort();
+	}
+	/** @param {any} before */
+	componentDidUpdate(before) {
+		if (before.data !== this.props.data) {
+			this.last = this.props.data.last;
+			this.come = [];
+			this.under?.abort();
+			this.setState({ events: this.props.data.events, counts: new Map(), flooded: false, gap: false, unseen: 0 }, () => this.props.query.after || this.toEnd());
+		}
+		this.follow();
+	}
 
-  /** Has a stream open exactly while the tab is seen and updates are on. */
-  async follow() {
-    const wanted = state.live && !document.hidden && !!this.props.data.last && !this.props.query.after;
-    if (!wanted) this.under?.abort();
-    if (!wanted || this.busy) return;
-    this.busy = true;
-    const under = (this.under = new AbortController());
-    try {
-      await stream("/events", asked(this.props.query), {
-        signal: under.signal, lastId: this.last,
-        onOpen: () => this.setState({ following: true, problem: null }),
-        onEvent: (event, id, name) => {
-          if (name === "error") throw new Refusal(410, event);
-          if (id) this.last = id;
-          if (event) this.come.push(event);
-        },
-      });
-    } catch (error) {
-      if (!under.signal.aborted) this.stumble(error);
-    }
-    this.setState({ following: false });
-    if (!under.signal.aborted) await new Promise((later) => setTimeout(later, againMS));
-    this.busy = false;
-    if (this.timer) this.follow();
-  }
+	/** Has a stream open exactly while the tab is seen and updates are on. */
+	async follow() {
+		const wanted = state.live && !document.hidden && !!this.props.data.last && !this.props.query.after;
+		if (!wanted) this.under?.abort();
+		if (!wanted || this.busy) return;
+		this.busy = true;
+		const under = (this.under = new AbortController());
+		try {
+			await stream("/events", asked(this.props.query), {
+				signal: under.signal, lastId: this.last,
+				onOpen: () => this.setState({ following: true, problem: null }),
+				onEvent: (event, id, name) => {
+					if (name === "error") throw new Refusal(410, event);
+					if (id) this.last = id;
+					if (event) this.come.push(event);
+				},
+			});
+		} catch (error) {
+			if (!under.signal.aborted) this.stumble(error);
+		}
+		this.setState({ following: false });
+		if (!under.signal.aborted) await new Promise((later) => setTimeout(later, againMS));
+		this.busy = false;
+		if (this.timer) this.follow();
+	}
 
-  /** @param {any} error */
-  stumble(error) {
-    if (error.code === "events_gone") {
-      this.last = error.body.oldest;
-      this.setState({ gap: true });
-    } else this.setState({ problem: error });
-  }
+	/** @param {any} error */
+	stumble(error) {
+		if (error.code === "events_gone") {
+			this.last = error.body.oldest;
+			this.setState({ gap: true });
+		} else this.setState({ problem: error });
+	}
 
-  flush() {
-    const come = this.come, now = Date.now(), rate = (come.length * 1000) / Math.max(1, now - this.looked);
-    this.looked = now;
-    if (!come.length && !this.state.flooded) return;
-    this.come = [];
-    const flooded = rate > tooMany || (this.state.flooded && rate > tooMany / 2), counts = new Map(flooded ? this.state.counts : []);
-    if (flooded) for (const { event } of come) counts.set(event, (counts.get(event) ?? 0) + 1);
-    const { reel } = this, atEnd = !!reel && reel.scrollTop + reel.clientHeight > reel.scrollHeight - 40;
-    this.setState({ events: flooded ? come.slice(-1) : [...this.state.events, ...come].slice(-kept), counts, rate, flooded, unseen: atEnd ? 0 : this.state.unseen + come.length }, () => atEnd && this.toEnd());
-    set({ view: { ...state.view, at: now, index: come.at(-1)?.index ?? state.view.index } });
-  }
+	flush() {
+		const come = this.come, now = Date.now(), rate = (come.length * 1000) / Math.max(1, now - this.looked);
+		this.looked = now;
+		if (!come.length && !this.state.flooded) return;
+		this.come = [];
+		const flooded = rate > tooMany || (this.state.flooded && rate > tooMany / 2), counts = new Map(flooded ? this.state.counts : []);
+		if (flooded) for (const { event } of come) counts.set(event, (counts.get(event) ?? 0) + 1);
+		const { reel } = this, atEnd = !!reel && reel.scrollTop + reel.clientHeight > reel.scrollHeight - 40;
+		this.setState({ events: flooded ? come.slice(-1) : [...this.state.events, ...come].slice(-kept), counts, rate, flooded, unseen: atEnd ? 0 : this.state.unseen + come.length }, () => atEnd && this.toEnd());
+		set({ view: { ...state.view, at: now, index: come.at(-1)?.index ?? state.view.index } });
+	}
 
-  /** Somebody has scrolled to the newest by hand. */
-  seen() {
-    const { reel } = this;
-    if (reel && this.state.unseen && reel.scrollTop + reel.clientHeight > reel.scrollHeight - 40) this.setState({ unseen: 0 });
-  }
+	/** Somebody has scrolled to the newest by hand. */
+	seen() {
+		const { reel } = this;
+		if (reel && this.state.unseen && reel.scrollTop + reel.clientHeight > reel.scrollHeight - 40) this.setState({ unseen: 0 });
+	}
 
-  /** Shows the newest. */
-  toEnd() {
-    this.reel?.scrollTo(0, this.reel.scrollHeight);
-    if (this.state.unseen) this.setState({ unseen: 0 });
-  }
+	/** Shows the newest. */
+	toEnd() {
+		this.reel?.scrollTo(0, this.reel.scrollHeight);
+		if (this.state.unseen) this.setState({ unseen: 0 });
+	}
 
-  render() {
-    const { query } = this.props, { events, counts, rate, flooded, following, problem, gap, unseen } = this.state, types = state.me?.task_types;
-    return html`
-      <${Filter} query=${query} words=${words} label="Filter events" plain=${(/** @type {string} */ word) => (/^\d+(\.\d+)?$/.test(word) ? { after: word } : { worker: word })} onChange=${(/** @type {any} */ next) => setQuery(next)} />
-      ${types && !query.type && html`<${Note}>Your key is for some types. Of which one? ${types.map((/** @type {string} */ type) => html`<${Link} key=${type} class="tag" to="/trail" query=${{ ...query, type }}>${type}<//> `)}<//>`}
-      ${problem && html`<${Note} tone="warn">${problem.message}. It is tried again.<//>`}
-      ${gap && html`<${Note} tone="warn">Some events in between are kept no more: it goes on with the oldest that is.<//>`}
-      ${flooded && html`<${Card} title="Too many to follow"><p>${short(rate)}/s. Narrow it by type, worker or event.</p>
-        <dl class="facts">${[...counts].sort((a, b) => b[1] - a[1]).map(([event, n]) => html`<div key=${event}><dt>${event.replaceAll("_", " ")}</dt><dd><button type="button" class="link" onClick=${() => go("/trail", { ...query, event })}>${num(n)}</button></dd></div>`)}</dl><//>`}
-      ${!flooded && html`<${Card} title=${query.after === oldest ? "From the oldest" : query.after ? `After ${query.after}` : "The newest at the bottom"} tools=${html`${unseen > 0 && html`<button type="button" class="button" onClick=${() => this.toEnd()}>${num(unseen)} new</button>`}<span class="small soft">${following ? html`<span class="dot on" aria-hidden="true"></span>following` : query.after ? "a page of the trail" : "not following"}</span>`}>
-        ${events.length ? html`<div class="reel" tabindex="0" role="group" aria-label="Events" ref=${(/** @type {HTMLElement|null} */ element) => void (this.reel = element)} onScroll=${() => this.seen()}><${EventList} events=${events} /></div>` : html`<${Empty} title=${Object.keys(query).length ? "No event matches" : "No events kept"}>${following && html`<p>What comes is shown here.</p>`}<//>`}
-        ${query.after && this.props.data.more && html`<p><${Link} class="button" to="/trail" query=${{ ...query, after: place(events.at(-1)) }}>Later<//></p>`}
-      <//>`}`;
-  }
+	render() {
+		const { query } = this.props, { events, counts, rate, flooded, following, problem, gap, unseen } = this.state;
+		return html`
+			<${Filter} query=${query} words=${words} label="Filter events" plain=${(/** @type {string} */ word) => (/^\d+(\.\d+)?$/.test(word) ? { after: word } : { worker: word })} onChange=${setQuery} />
+			<${OfType} query=${query} />
+			${problem && html`<${Note} tone="warn">${problem.message}. It is tried again.<//>`}
+			${gap && html`<${Note} tone="warn">Some events in between are kept no more: it goes on with the oldest that is.<//>`}
+			${flooded && html`<${Card} title="Too many to follow"><p>${short(rate)}/s. Narrow it by type, worker or event.</p>
+				<dl class="facts">${[...counts].sort((a, b) => b[1] - a[1]).map(([event, n]) => html`<div key=${event}><dt>${event.replaceAll("_", " ")}</dt><dd><button type="button" class="link" onClick=${() => go("/trail", { ...query, event })}>${num(n)}</button></dd></div>`)}</dl><//>`}
+			${!flooded && html`<${Card} title=${query.after === oldest ? "From the oldest" : query.after ? `After ${query.after}` : "The newest at the bottom"} tools=${html`${unseen > 0 && html`<${Button} onClick=${() => this.toEnd()}>${num(unseen)} new<//>`}<span class="small soft">${following ? html`<span class="dot on" aria-hidden="true"></span>following` : query.after ? "a page of the trail" : "not following"}</span>`}>
+				${events.length ? html`<div class="reel" tabindex="0" role="group" aria-label="Events" ref=${(/** @type {HTMLElement|null} */ element) => void (this.reel = element)} onScroll=${() => this.seen()}><${EventList} events=${events} /></div>` : html`<${Empty} title=${Object.keys(query).length ? "No event matches" : "No events kept"}>${following && html`<p>What comes is shown here.</p>`}<//>`}
+				${query.after && this.props.data.more && html`<p><${Link} class="button" to="/trail" query=${{ ...query, after: place(events.at(-1)) }}>Later<//></p>`}
+			<//>`}`;
+	}
 }
 
 /** @param {any} shown */
 const tools = ({ data, query }) => html`
-  ${query.after && html`<${Link} class="button" to="/trail" query=${{ ...query, after: "" }}>Follow the newest<//>`}
-  ${!query.after && data.events.length > 0 && html`<${Link} class="button quiet" to="/trail" query=${{ ...query, after: oldest }}>From the oldest<//>`}`;
+	${query.after && html`<${Link} class="button" to="/trail" query=${{ ...query, after: "" }}>Follow the newest<//>`}
+	${!query.after && data.events.length > 0 && html`<${Link} class="button quiet" to="/trail" query=${{ ...query, after: oldest }}>From the oldest<//>`}`;
 
 /** @type {View} */
 export default {
-  title: () => "Trail",
-  every: 0,
-  async load({ get, query, data, anew }) {
-    if (!anew && data && !query.after) return data;
-    if (state.me?.task_types && !query.type) return { events: [], last: "" };
-    if (query.after) {
-      const from = async (/** @type {string} */ after) => (await get("/events", { ...asked(query), after, limit: shownAtFirst })).body;
-      const body = await (query.after === oldest ? from("") : from(query.after).catch((error) => (error.code === "events_gone" ? from("") : Promise.reject(error))));
-      return { events: body.events, last: "", more: body.events.length > 0 };
-    }
-    const { index } = await get("/stats"), events = await newest(get, asked(query), index, shownAtFirst), last = events.at(-1);
-    return { events, last: last && last.index >= index ? place(last) : `${index}.0` };
-  },
-  tools,
-  Body,
+	title: () => "Trail",
+	every: 0,
+	async load({ get, query, data, anew }) {
+		if (!anew && data && !query.after) return data;
+		if (state.me?.task_types && !query.type) return { events: [], last: "" };
+		if (query.after) {
+			const from = async (/** @type {string} */ after) => (await get("/events", { ...asked(query), after, limit: shownAtFirst })).body;
+			const body = await (query.after === oldest ? from("") : from(query.after).catch((error) => (error.code === "events_gone" ? from("") : Promise.reject(error))));
+			return { events: body.events, last: "", more: body.events.length > 0 };
+		}
+		const { index } = await get("/stats"), events = await newest(get, asked(query), index, shownAtFirst), last = events.at(-1);
+		return { events, last: last && last.index >= index ? place(last) : `${index}.0` };
+	},
+	tools,
+	Body,
 };

@@ -1,6 +1,6 @@
 // One task type: its numbers, its settings, what holds it up.
 import { html } from "../parts/html.js";
-import { Age, Card, Empty, Num, Link, Stat, TaskLink, Time } from "../parts/bits.js";
+import { Age, Card, Empty, Num, Link, Rates, Stat, TaskLink, Time } from "../parts/bits.js";
 import { newest } from "../parts/events.js";
 import { History } from "../parts/history.js";
 import { Table } from "../parts/table.js";
@@ -8,7 +8,7 @@ import { Act, act, form } from "../actions.js";
 import { Refusal } from "../api.js";
 import { path } from "../routes.js";
 import { state } from "../store.js";
-import { backoffWords, dur, num, parseDur, rate, statuses, title, typedDur } from "../text.js";
+import { backoffWords, byClaim, dur, num, parseDur, rate, statuses, title, typedDur } from "../text.js";
 import { Groups } from "./failures.js";
 import { Why } from "./task.js";
 
@@ -17,80 +17,80 @@ import { Why } from "./task.js";
 /** How many claims, and groups of failures, are shown. */
 const claims = 20, errors = 5;
 
+const plain = (/** @type {number|null} */ n) => String(n ?? "");
+
 /** Each setting: name, label, how it is shown, how it is typed and read. @type {{name: "max_claimed"|"rate_limit"|"lease_ms"|"max_attempts"|"retention_ms"|"backoff", label: string, hint: string, show: (value: any) => any, typed: (value: any) => string, read: (text: string) => any}[]} */
 const settings = [
-  { name: "max_claimed", label: "At most claimed", hint: "At one time; empty: no limit.", show: num, typed: (n) => String(n ?? ""), read: Number },
-  { name: "rate_limit", label: "Claims a second", hint: "Empty: no limit.", show: rate, typed: (n) => String(n ?? ""), read: Number },
-  { name: "lease_ms", label: "Lease", hint: "As 30 s, 5 min, 1 h. Empty: 30 s.", show: dur, typed: typedDur, read: parseDur },
-  { name: "max_attempts", label: "Attempts", hint: "0: no limit. Empty: 3.", show: (n) => n || "no limit", typed: (n) => String(n ?? ""), read: Number },
-  { name: "retention_ms", label: "Kept after the end", hint: "As 1 d; -1: until deleted. Empty: 1 d, failed ones 14 d.", show: (ms) => (ms < 0 ? "until deleted" : dur(ms)), typed: (ms) => (ms < 0 ? "-1" : typedDur(ms)), read: (text) => (text.trim() === "-1" ? -1 : parseDur(text)) },
-  {
-    name: "backoff", label: "Backoff", hint: "First wait, factor, longest wait: 1 s, 2, 10 min. Empty: none.", show: backoffWords,
-    typed: (backoff) => (backoff ? [typedDur(backoff.initial_ms), backoff.factor, typedDur(backoff.max_ms), ...(backoff.jitter ? [backoff.jitter] : [])].join(", ") : ""),
-    read: (text) => {
-      const [initial, factor = "2", max = "1 d", jitter = "0"] = text.split(",");
-      return { initial_ms: parseDur(initial), factor: Number(factor), max_ms: parseDur(max), jitter: Number(jitter) };
-    },
-  },
+	{ name: "max_claimed", label: "At most claimed", hint: "At one time; empty: no limit.", show: num, typed: plain, read: Number },
+	{ name: "rate_limit", label: "Claims a second", hint: "Empty: no limit.", show: rate, typed: plain, read: Number },
+	{ name: "lease_ms", label: "Lease", hint: "As 30 s, 5 min, 1 h. Empty: 30 s.", show: dur, typed: typedDur, read: parseDur },
+	{ name: "max_attempts", label: "Attempts", hint: "0: no limit. Empty: 3.", show: (n) => n || "no limit", typed: plain, read: Number },
+	{ name: "retention_ms", label: "Kept after the end", hint: "As 1 d; -1: until deleted. Empty: 1 d, failed ones 14 d.", show: (ms) => (ms < 0 ? "until deleted" : dur(ms)), typed: (ms) => (ms < 0 ? "-1" : typedDur(ms)), read: (text) => (text.trim() === "-1" ? -1 : parseDur(text)) },
+	{
+		name: "backoff", label: "Backoff", hint: "First wait, factor, longest wait: 1 s, 2, 10 min. Empty: none.", show: backoffWords,
+		typed: (backoff) => (backoff ? [typedDur(backoff.initial_ms), backoff.factor, typedDur(backoff.max_ms), ...(backoff.jitter ? [backoff.jitter] : [])].join(", ") : ""),
+		read: (text) => {
+			const [initial, factor = "2", max = "1 d", jitter = "0"] = text.split(",");
+			return { initial_ms: parseDur(initial), factor: Number(factor), max_ms: parseDur(max), jitter: Number(jitter) };
+		},
+	},
 ];
 
-/** What of a form differs from the type. @param {Type} type @param {Record<string, string>} values */
+/** What of a form differs from the type. @param {Type} type @param {Words} values */
 function changed(type, values) {
-  return settings.filter(({ name, typed }) => values[name].trim() !== typed(type[name])).map((setting) => ({ ...setting, to: values[setting.name].trim() ? setting.read(values[setting.name]) : null }));
+	return settings.filter(({ name, typed }) => values[name].trim() !== typed(type[name])).map((setting) => ({ ...setting, to: values[setting.name].trim() ? setting.read(values[setting.name]) : null }));
 }
 
 /** @param {Type} type */
 const edit = (type) =>
-  form({
-    title: `Settings of ${type.task_type}`, yes: "Save", wide: true,
-    fields: settings.map(({ name, label, hint, typed }) => ({ name, label, hint, value: typed(type[name]) })),
-    below: (values) => {
-      const list = changed(type, values);
-      return list.length > 0 && html`<ul class="list" aria-live="polite">${list.map(({ name, label, typed }) => html`<li key=${name}><b>${label}</b><span>${typed(type[name]) || "not set"} <span aria-label="becomes">→</span> ${values[name].trim() || "not set"}</span></li>`)}</ul>`;
-    },
-    submit: async (values) => {
-      const list = changed(type, values), wrong = list.find(({ to }) => Object.values(Object(to)).concat(to).some(Number.isNaN));
-      if (wrong) throw new Refusal(400, { error: `Invalid ${wrong.label.toLowerCase()}: ${wrong.hint}`, field: wrong.name });
-      if (list.length) await act(`Settings of ${type.task_type} changed`, "PATCH", "/types" + path(type.task_type), Object.fromEntries(list.map(({ name, to }) => [name, to])));
-    },
-  });
+	form({
+		title: `Settings of ${type.task_type}`, yes: "Save", wide: true,
+		fields: settings.map(({ name, label, hint, typed }) => ({ name, label, hint, value: typed(type[name]) })),
+		below: (values) => {
+			const list = changed(type, values);
+			return list.length > 0 && html`<ul class="list" aria-live="polite">${list.map(({ name, label, typed }) => html`<li key=${name}><b>${label}</b><span>${typed(type[name]) || "not set"} <span aria-label="becomes">→</span> ${values[name].trim() || "not set"}</span></li>`)}</ul>`;
+		},
+		submit: async (values) => {
+			const list = changed(type, values), wrong = list.find(({ to }) => Object.values(Object(to)).concat(to).some(Number.isNaN));
+			if (wrong) throw new Refusal(400, { error: `Invalid ${wrong.label.toLowerCase()}: ${wrong.hint}`, field: wrong.name });
+			if (list.length) await act(`Settings of ${type.task_type} changed`, "PATCH", "/types" + path(type.task_type), Object.fromEntries(list.map(({ name, to }) => [name, to])));
+		},
+	});
 
 /** @type {Column<Task>[]} */
 const claimColumns = [
-  { key: "id", title: "Id", main: true },
-  { key: "worker_id", title: "Worker", wide: true },
-  { key: "claimed_at", title: "Claimed", time: true },
-  { key: "lease_expires_at", title: "Lease ends", time: true },
-  { key: "attempts", title: "Attempt", num: true },
+	{ key: "id", title: "Id", main: true },
+	{ key: "worker_id", title: "Worker", wide: true },
+	{ key: "claimed_at", title: "Claimed", time: true },
+	{ key: "lease_expires_at", title: "Lease ends", time: true },
+	{ key: "attempts", title: "Attempt", num: true },
 ];
 
-/** @param {{data: {type?: Type, held: Task[], head?: Task, why: Reasons|null, failed: {failures: Group[], groups: number}, seen: Seen, last?: Event}, params: Record<string, string>}} props */
+/** @param {{data: {type?: Type, held: Task[], head?: Task, why: Reasons|null, failed: {failures: Group[], groups: number}, seen: Seen, last?: Event}, params: Words}} props */
 function Body({ data, params }) {
-  const { type, held, head, why, failed, seen, last } = data, { name } = params;
-  if (!type) return html`<${Card}><${Empty} title="There is no such type"><p>It has no tasks and no settings.</p><//><//>`;
-  const shown = settings.filter((setting) => type[setting.name] !== null), total = Object.values(type.counts).reduce((sum, n) => sum + Number(n), 0);
-  return html`
-    <div class="stats">
-      ${statuses.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status, type: name }} value=${html`<${Num} n=${type.counts[status]} />`} tone=${status === "failed" && type.counts.failed ? "bad" : ""} />`)}
-    </div>
-    <div class="stats">
-      <${Stat} label="Oldest pending" value=${html`<${Age} ms=${type.counts.pending ? type.oldest_pending_age_ms : null} units=${1} />`} />
-      <${Stat} label="Submitted" value=${rate(type.submitted_per_s)} sub="over the last minute" />
-      <${Stat} label="Completed" value=${rate(type.completed_per_s)} sub="over the last minute" />
-      <${Stat} label="Failed for good" value=${rate(type.failed_per_s)} sub="over the last minute" tone=${type.failed_per_s ? "bad" : ""} />
-    </div>
-    ${total === 0 && html`<${Card}><${Empty} title="No tasks of this type; it has settings" /><//>`}
-    ${head && html`<${Why} why=${why} task=${head} heading=${html`Why its first, <${TaskLink} id=${head.id} />, is not running`} />`}
-    ${failed.failures.length > 0 && html`<${Card} title="Failed, by error" tools=${failed.groups > failed.failures.length && html`<${Link} to="/failures" query=${{ type: name }}>All ${num(failed.groups)} errors<//>`}><${Groups} groups=${failed.failures} /><//>`}
-    ${total > 0 && html`<${History} seen=${seen} />`}
-    <${Card} title="Settings" tools=${html`<${Act} role="operator" onClick=${() => edit(type)}>Change<//>`}>
-      <dl class="facts">
-        <div><dt>Claims</dt><dd>${type.paused ? html`<b class="tone" data-tone="warn">paused</b>` : "go on"}</dd></div>
-        ${shown.map(({ name: setting, label, show }) => html`<div key=${setting}><dt>${label}</dt><dd>${show(type[setting])}</dd></div>`)}
-      </dl>
-      ${last && html`<p class="small soft">Changed <${Time} at=${last.time} />${last.message.includes(" by ") && last.message.slice(last.message.lastIndexOf(" by "))}</p>`}
-    <//>
-    ${held.length > 0 && html`<${Card} title="Held now, longest first" tools=${type.counts.claimed > held.length && html`<${Link} to="/tasks" query=${{ status: "claimed", type: name }}>All ${num(type.counts.claimed)}<//>`}><${Table} caption="Claims" rows=${held} id="id" to="/tasks" cols=${claimColumns} /><//>`}`;
+	const { type, held, head, why, failed, seen, last } = data, { name } = params;
+	if (!type) return html`<${Card}><${Empty} title="There is no such type"><p>It has no tasks and no settings.</p><//><//>`;
+	const shown = settings.filter((setting) => type[setting.name] !== null), total = Object.values(type.counts).reduce((sum, n) => sum + Number(n), 0);
+	return html`
+		<div class="stats">
+			${statuses.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status, type: name }} value=${html`<${Num} n=${type.counts[status]} />`} tone=${status === "failed" && type.counts.failed ? "bad" : ""} />`)}
+		</div>
+		<div class="stats">
+			<${Stat} label="Oldest pending" value=${html`<${Age} ms=${type.counts.pending ? type.oldest_pending_age_ms : null} units=${1} />`} />
+			<${Rates} of=${type} />
+		</div>
+		${total === 0 && html`<${Card}><${Empty} title="No tasks of this type; it has settings" /><//>`}
+		${head && html`<${Why} why=${why} task=${head} heading=${html`Why its first, <${TaskLink} id=${head.id} />, is not running`} />`}
+		${failed.failures.length > 0 && html`<${Card} title="Failed, by error" tools=${failed.groups > failed.failures.length && html`<${Link} to="/failures" query=${{ type: name }}>All ${num(failed.groups)} errors<//>`}><${Groups} groups=${failed.failures} /><//>`}
+		${total > 0 && html`<${History} seen=${seen} />`}
+		<${Card} title="Settings" tools=${html`<${Act} role="operator" onClick=${() => edit(type)}>Change<//>`}>
+			<dl class="facts">
+				<div><dt>Claims</dt><dd>${type.paused ? html`<b class="tone" data-tone="warn">paused</b>` : "go on"}</dd></div>
+				${shown.map(({ name: setting, label, show }) => html`<div key=${setting}><dt>${label}</dt><dd>${show(type[setting])}</dd></div>`)}
+			</dl>
+			${last && html`<p class="small soft">Changed <${Time} at=${last.time} />${last.message.includes(" by ") && last.message.slice(last.message.lastIndexOf(" by "))}</p>`}
+		<//>
+		${held.length > 0 && html`<${Card} title="Held now, longest first" tools=${type.counts.claimed > held.length && html`<${Link} to="/tasks" query=${{ status: "claimed", type: name }}>All ${num(type.counts.claimed)}<//>`}><${Table} caption="Claims" rows=${held} id="id" to="/tasks" cols=${claimColumns} /><//>`}`;
 }
 
 /** Whether there is anything of a type: the API answers zeros for any name. @param {Type} type */
@@ -98,33 +98,33 @@ const isKnown = (type) => type.paused || Object.values(type.counts).some(Boolean
 
 /** @param {{data: {type?: Type}}} shown */
 function tools({ data: { type } }) {
-  if (!type) return null;
-  return html`<${Act} role="operator" kind=${type.paused ? "primary" : ""} onClick=${() => act(type.paused ? `${type.task_type} goes on` : `${type.task_type} is paused`, "PATCH", "/types" + path(type.task_type), { paused: !type.paused })}>${type.paused ? "Resume" : "Pause"}<//>
-    <${Link} class="button" to="/tasks" query=${{ type: type.task_type }}>Its tasks<//>`;
+	if (!type) return null;
+	return html`<${Act} role="operator" kind=${type.paused ? "primary" : ""} onClick=${() => act(type.paused ? `${type.task_type} goes on` : `${type.task_type} is paused`, "PATCH", "/types" + path(type.task_type), { paused: !type.paused })}>${type.paused ? "Resume" : "Pause"}<//>
+		<${Link} class="button" to="/tasks" query=${{ type: type.task_type }}>Its tasks<//>`;
 }
 
 /** @type {View} */
 export default {
-  title: ({ params }) => params.name,
-  every: 2000,
-  seldom: 10000,
-  async load({ get, params: { name }, data, fresh }) {
-    const { body, index } = await get("/types" + path(name)), type = isKnown(body.type) ? body.type : undefined;
-    if (fresh) return { ...data, type };
-    const [held, first, failed, seen, changes] = await Promise.all([
-      get("/tasks", { task_type: name, status: "claimed", limit: claims }).then(({ body }) => body.tasks),
-      get("/tasks", { task_type: name, status: "pending", limit: 1 }).then(({ body }) => body.tasks[0]),
-      get("/failures", { task_type: name, limit: errors }).then(({ body }) => body),
-      get("/history", { task_type: name }).then(({ body }) => body),
-      state.me?.task_types ? [] : newest(get, { event: "type_changed" }, index, 1000),
-    ]);
-    const why = first ? (await get("/tasks" + path(first.id) + "/why")).body : null;
-    return {
-      type, seen, head: first, why, failed,
-      held: held.sort((/** @type {Task} */ a, /** @type {Task} */ b) => Date.parse(a.claimed_at ?? "") - Date.parse(b.claimed_at ?? "")),
-      last: changes.findLast((/** @type {Event} */ event) => event.message === name || event.message.startsWith(name + " ")),
-    };
-  },
-  tools,
-  Body,
+	title: ({ params }) => params.name,
+	every: 2000,
+	seldom: 10000,
+	async load({ ask, get, params: { name }, data, fresh }) {
+		const { body, index } = await get("/types" + path(name)), type = isKnown(body.type) ? body.type : undefined;
+		if (fresh) return { ...data, type };
+		const [held, first, failed, seen, changes] = await Promise.all([
+			ask("/tasks", { task_type: name, status: "claimed", limit: claims }).then(({ tasks }) => tasks),
+			ask("/tasks", { task_type: name, status: "pending", limit: 1 }).then((body) => body.tasks[0]),
+			ask("/failures", { task_type: name, limit: errors }),
+			ask("/history", { task_type: name }),
+			state.me?.task_types ? [] : newest(get, { event: "type_changed" }, index, 1000),
+		]);
+		const why = first ? await ask("/tasks" + path(first.id) + "/why") : null;
+		return {
+			type, seen, head: first, why, failed,
+			held: held.sort(byClaim),
+			last: changes.findLast((/** @type {Event} */ event) => event.message === name || event.message.startsWith(name + " ")),
+		};
+	},
+	tools,
+	Body,
 };

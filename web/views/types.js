@@ -22,50 +22,50 @@ const limits = (type) => [type.paused && "paused", type.max_claimed !== null && 
 
 /** Each that can be sorted by has the name of that order as its key. @type {Column<Type>[]} */
 export const columns = [
-  { key: "name", title: "Type", main: true, sort: true, cell: (type) => type.task_type },
-  counted("pending"), counted("claimed"), counted("scheduled"), counted("blocked"), counted("failed"),
-  { key: "oldest", title: "Oldest", num: true, hint: "age of the oldest pending task", sort: true, cell: (type) => html`<${Age} ms=${type.counts.pending ? type.oldest_pending_age_ms : null} />` },
-  rated("submitted_per_s", "In/s"), rated("completed_per_s", "Done/s"), rated("failed_per_s", "Fail/s"),
-  { key: "settings", title: "Settings", cell: limits },
+	{ key: "name", title: "Type", main: true, sort: true, cell: (type) => type.task_type },
+	counted("pending"), counted("claimed"), counted("scheduled"), counted("blocked"), counted("failed"),
+	{ key: "oldest", title: "Oldest", num: true, hint: "age of the oldest pending task", sort: true, cell: (type) => html`<${Age} ms=${type.counts.pending ? type.oldest_pending_age_ms : null} />` },
+	rated("submitted_per_s", "In/s"), rated("completed_per_s", "Done/s"), rated("failed_per_s", "Fail/s"),
+	{ key: "settings", title: "Settings", cell: limits },
 ];
 
-/** @extends {Component<{data: Types & {order: string}, query: Record<string, string>}, {word: string}>} */
+/** @extends {Component<{data: Types & {order: string}, query: Words}, {word: string}>} */
 class Body extends Component {
-  state = { word: this.props.query.name ?? "" };
-  typing = 0;
+	state = { word: this.props.query.name ?? "" };
+	typing = 0;
 
-  /** @param {{query: Record<string, string>}} before */
-  componentDidUpdate({ query }) {
-    if (query !== this.props.query && !this.typing) this.setState({ word: this.props.query.name ?? "" });
-  }
-  componentWillUnmount() {
-    clearTimeout(this.typing);
-  }
+	/** @param {{query: Words}} before */
+	componentDidUpdate({ query }) {
+		if (query !== this.props.query && !this.typing) this.setState({ word: this.props.query.name ?? "" });
+	}
+	componentWillUnmount() {
+		clearTimeout(this.typing);
+	}
 
-  /** Has the node look for a word once it is typed. @param {string} word */
-  find(word) {
-    this.setState({ word });
-    clearTimeout(this.typing);
-    this.typing = window.setTimeout(() => {
-      this.typing = 0;
-      changeQuery({ name: word.trim() });
-    }, typingMS);
-  }
+	/** Has the node look for a word once it is typed. @param {string} word */
+	find(word) {
+		this.setState({ word });
+		clearTimeout(this.typing);
+		this.typing = window.setTimeout(() => {
+			this.typing = 0;
+			changeQuery({ name: word.trim() });
+		}, typingMS);
+	}
 
-  render() {
-    const { types, total, matched, order } = this.props.data;
-    if (!total) return html`<${Card}><${Empty} title="No types yet"><p>A type is there with its first task, or its first setting.</p><//><//>`;
-    return html`<div class="field"><label for="types-filter" class="hide">Filter by name</label><input id="types-filter" data-filter type="search" placeholder="Filter by name" value=${this.state.word} onInput=${(/** @type {any} */ event) => this.find(event.currentTarget.value)} /></div>
-      <${Card}><${Table} caption="Task types" rows=${types} id="task_type" to="/types" cols=${columns} sort=${order === "name" ? order : "-" + order} all=${matched} limit=${rows}
-        onSort=${(/** @type {string} */ key) => changeQuery({ order: key === "name" ? "" : key })} onMore=${types.length < rowsMax && (() => changeQuery({ limit: types.length + rows }))}
-        empty=${html`<${Empty} title="No type has this in its name" />`} /><//>`;
-  }
+	render() {
+		const { types, total, matched, order } = this.props.data;
+		if (!total) return html`<${Card}><${Empty} title="No types yet"><p>A type is there with its first task, or its first setting.</p><//><//>`;
+		return html`<div class="field"><label for="types-filter" class="hide">Filter by name</label><input id="types-filter" data-filter type="search" placeholder="Filter by name" value=${this.state.word} onInput=${(/** @type {any} */ event) => this.find(event.currentTarget.value)} /></div>
+			<${Card}><${Table} caption="Task types" rows=${types} id="task_type" to="/types" cols=${columns} sort=${order === "name" ? order : "-" + order} all=${matched} limit=${rows}
+				onSort=${(/** @type {string} */ key) => changeQuery({ order: key === "name" ? "" : key })} onMore=${types.length < rowsMax && (() => changeQuery({ limit: types.length + rows }))}
+				empty=${html`<${Empty} title="No type has this in its name" />`} /><//>`;
+	}
 }
 
 /** @type {View} */
 export default {
-  title: () => "Types",
-  every: 2000,
-  load: async ({ get, query: { order = "name", name, limit = rows } }) => ({ ...(await get("/types", { order, name, limit })).body, order }),
-  Body,
+	title: () => "Types",
+	every: 2000,
+	load: async ({ ask, query: { order = "name", name, limit = rows } }) => ({ ...await ask("/types", { order, name, limit }), order }),
+	Body,
 };
