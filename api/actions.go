@@ -102,6 +102,9 @@ const notAllowed = fsm.Code(wire.CodeForbidden)
 // comes after it is no older. ok is false if there is an answer already.
 func (found *actionMatches) match(r *request) (ok bool) {
 	q := fsm.ListQuery{Filter: found.req.Filter, Limit: actionStep}
+	if q.ErrorGroup != 0 {
+		q.Look = groupLook
+	}
 	index := uint64(0)
 	look := func(m *fsm.Machine, _ fsm.Stamp) {
 		page := m.List(q)

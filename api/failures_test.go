@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/errorgroup"
 )
 
 // failuresOf returns the answer to GET /api/failures.
@@ -119,18 +120,7 @@ func TestServer_FailuresPages(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	const all = 10_500
-	for first := 0; first < all; first += 500 {
-		tasks := make([]fsm.NewTask, 500)
-		for i := range tasks {
-			tasks[i] = fsm.NewTask{Type: "a", MaxAttempts: 1}
-		}
-		tasks[0].Type = "b"
-		apply(t, node, fsm.Submit{Tasks: tasks})
-		for _, c := range apply(t, node, fsm.ClaimNext{WorkerID: "w", Limit: 500}).Result.Claims {
-			apply(t, node, fsm.Fail{Hold: fsm.Hold{ID: c.Task.ID, WorkerID: "w", Token: c.Token}, Error: fmt.Sprint("error ", c.Task.ID)})
-		}
-		node.Advance(1)
-	}
+	failMany(t, node, all)
 	first := failuresOf(t, s.call(t, "GET /api/failures", ""))
 	if first.Looked != 10_000 || first.Failed != all || first.NextCursor == "" || first.Groups != 2 {
 		t.Fatalf("the first page: %+v", first)
@@ -144,6 +134,56 @@ func TestServer_FailuresPages(t *testing.T) {
 	}
 	if b := failuresOf(t, s.call(t, "GET /api/failures?task_type=b", "")); b.Looked != all/500 || b.NextCursor != "" {
 		t.Errorf("of the other type: %+v", b)
+	}
+}
+
+// failMany lets so many tasks fail, of each 500 the first of type b, all others of type a.
+func failMany(t *testing.T, node *nodetest.Node, all int) {
+	t.Helper()
+	for first := 0; first < all; first += 500 {
+		tasks := make([]fsm.NewTask, 500)
+		for i := range tasks {
+			tasks[i] = fsm.NewTask{Type: "a", MaxAttempts: 1}
+		}
+		tasks[0].Type = "b"
+		apply(t, node, fsm.Submit{Tasks: tasks})
+		for _, c := range apply(t, node, fsm.ClaimNext{WorkerID: "w", Limit: 500}).Result.Claims {
+			apply(t, node, fsm.Fail{Hold: fsm.Hold{ID: c.Task.ID, WorkerID: "w", Token: c.Token}, Error: fmt.Sprint("error ", c.Task.ID)})
+		}
+		node.Advance(1)
+	}
+}
+
+// A page of a group looks at as many tasks as another, but not under one lock: nor do the
+// actions on a group.
+func TestServer_ListGroup(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	const all = 10_500
+	failMany(t, node, all)
+	group := errorgroup.Of("b", "error 1").String()
+	reads, newest := 0, uint64(0)
+	node.OnRead = func(_ context.Context, index uint64) error {
+		if reads++; reads > 1 && index < newest {
+			t.Errorf("look %d may be older than %d: %d", reads, newest, index)
+		}
+		newest = node.Machine.Index()
+		return nil
+	}
+	path := "GET /api/tasks?status=failed&order=ended&limit=30&error_group=" + group
+	first := s.call(t, path, "").good(t, 200)
+	if len(first.Tasks) != 20 || first.NextCursor == "" || reads != 10_000/groupLook {
+		t.Errorf("%d tasks in %d looks, next %q", len(first.Tasks), reads, first.NextCursor)
+	}
+	reads = 0
+	last := s.call(t, path+"&cursor="+first.NextCursor, "").good(t, 200)
+	if len(last.Tasks) != 1 || last.NextCursor != "" || reads != 1 {
+		t.Errorf("%d tasks in %d looks, next %q", len(last.Tasks), reads, last.NextCursor)
+	}
+	reads = 0
+	var acted wire.Acted
+	if err := json.Unmarshal([]byte(s.call(t, "POST /api/tasks/actions", `{"action":"retry","filter":{"error_group":"`+group+`"},"dry_run":true}`).body), &acted); err != nil || acted.Matched != 21 || reads != all/groupLook {
+		t.Errorf("an action: %+v in %d looks, %v", acted, reads, err)
 	}
 }
 

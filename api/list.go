@@ -39,17 +39,7 @@ func List(r *request) {
 		r.refuse(bad)
 		return
 	}
-	var tasks []fsm.Task
-	var next fsm.End
-	var now fsm.Stamp
-	ok := r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
-		page := m.List(req.query)
-		tasks = make([]fsm.Task, len(page.Tasks))
-		for i, t := range page.Tasks {
-			tasks[i] = *t
-		}
-		next, now = fsm.End{At: page.NextAt, ID: page.Next}, stamp
-	})
+	tasks, next, now, ok := req.find(r)
 	if !ok {
 		return
 	}
@@ -79,6 +69,32 @@ func List(r *request) {
 		b = jsonout.String(b, formatCursor(next, &req.query))
 	}
 	r.send(fasthttp.StatusOK, append(b, '}'))
+}
+
+// groupLook is how many records are looked at under one lock for the tasks of an error group:
+// each error is read and hashed.
+const groupLook = 500
+
+// find returns the tasks of the page, and with which one the next begins: one with id 0 if
+// there is none. What a later look finds is as of a later index. ok is false if there is an
+// answer already.
+func (req *listRequest) find(r *request) (tasks []fsm.Task, next fsm.End, now fsm.Stamp, ok bool) {
+	q, full, index := req.query, false, uint64(0)
+	if q.ErrorGroup != 0 {
+		q.Look = groupLook
+	}
+	look := func(m *fsm.Machine, stamp fsm.Stamp) {
+		page := m.List(q)
+		tasks = slices.Grow(tasks, len(page.Tasks))
+		for _, t := range page.Tasks {
+			tasks = append(tasks, *t)
+		}
+		q.From, q.FromAt, q.Limit, q.Looked, q.Bytes = page.Next, page.NextAt, q.Limit-len(page.Tasks), page.Looked, page.Bytes
+		full, index, now = page.Full, m.Index(), stamp
+	}
+	for ok = r.read(look); ok && q.From != 0 && !full; ok = r.readOn(index, look) {
+	}
+	return tasks, fsm.End{At: q.FromAt, ID: q.From}, now, ok
 }
 
 // parseList reads the parameters of a list.

@@ -294,6 +294,58 @@ func TestList_StopsAt8MiB(t *testing.T) {
 	}
 }
 
+// TestList_Looks ensures that pages made by several looks are those made by one.
+func TestList_Looks(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	large := record.NewTask{Type: "mail", Payload: make([]byte, 3<<20)}
+	h.submit(4, large) // more than a page has room for
+	h.submit(pageRecordsMax, record.NewTask{Type: "scan", Payload: []byte("p")})
+	h.submit(40, record.NewTask{Type: "mail", Payload: []byte("p")})
+	pages := func(q ListQuery) (pages [][]uint64) {
+		for {
+			var ids []uint64
+			q.Looked, q.Bytes = 0, 0
+			for of, full := q, false; !full; {
+				page := h.m.List(of)
+				for _, task := range page.Tasks {
+					ids = append(ids, task.ID)
+				}
+				if q.Look > 0 && page.Looked-of.Looked > q.Look {
+					t.Fatalf("a look at %d records", page.Looked-of.Looked)
+				}
+				of.From, of.FromAt, of.Limit, of.Looked, of.Bytes = page.Next, page.NextAt, of.Limit-len(page.Tasks), page.Looked, page.Bytes
+				q.From, q.FromAt, full = page.Next, page.NextAt, page.Full || page.Next == 0
+			}
+			if pages = append(pages, ids); q.From == 0 {
+				return pages
+			}
+		}
+	}
+	h.do(Cancel{ID: 2})
+	h.do(Cancel{ID: 1})
+	h.do(Cancel{ID: 4})
+	for name, q := range map[string]ListQuery{
+		"some":       {Filter: record.Filter{Type: "mail"}, Limit: 30},
+		"descending": {Filter: record.Filter{Type: "mail"}, Limit: 1000, Descending: true},
+		"by end":     {Filter: record.Filter{Type: "mail", Status: record.StatusCancelled}, Limit: 2, ByEnd: true},
+		"all":        {Limit: 1000},
+	} {
+		want := pages(q)
+		for _, look := range []int{1, 7, 500, pageRecordsMax} {
+			if q.Look = look; look == 1 && name == "all" {
+				continue
+			}
+			if diff := cmp.Diff(want, pages(q)); diff != "" {
+				t.Errorf("%s, in looks at %d (-want +got):\n%s", name, look, diff)
+			}
+		}
+		if len(want) < 2 {
+			t.Errorf("%s: %d pages", name, len(want))
+		}
+	}
+}
+
 // TestApply_ResultsAreCopies ensures that what an entry answered stays what it
 // was, whatever later entries do.
 func TestApply_ResultsAreCopies(t *testing.T) {

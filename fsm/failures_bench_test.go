@@ -57,6 +57,19 @@ func BenchmarkFailures(b *testing.B) {
 	}
 }
 
+// The longest that a page of a group holds the lock.
+func BenchmarkList_Look(b *testing.B) {
+	m := newFailed(b, 20_000, 1)
+	none := record.Filter{ErrorGroup: errorgroup.Of("type-1", "none")}
+	for _, look := range []int{500, 1000, 10_000} {
+		b.Run(fmt.Sprint(look), func(b *testing.B) {
+			for b.Loop() {
+				m.List(ListQuery{Filter: none, Limit: 100, Look: look})
+			}
+		})
+	}
+}
+
 // A page of what ended last costs the same whatever else there is, and so does a page of a
 // group that nearly no task is of.
 func BenchmarkList_ByEnd(b *testing.B) {

@@ -27,6 +27,11 @@ type ListQuery struct {
 	// task ended, if the list is ByEnd.
 	From   uint64
 	FromAt int64
+	// A page may be made by several looks, so that none holds the lock for long: each looks
+	// at up to Look records, 0 = as many as a page may, behind those that earlier ones
+	// Looked at, and whose tasks take so many Bytes. Limit is what they left of it.
+	Look, Looked int
+	Bytes        int64
 }
 
 // End is which task ended, and when: a place in the order of ends.
@@ -39,6 +44,10 @@ type ListPage struct {
 	// at 10,000 records or 8 MiB at most, so it may be short with Next set.
 	Next   uint64
 	NextAt int64 // of a list ByEnd: when that task ended
+	Full   bool  // with Next: another look would add nothing to this page
+	// What this look and earlier ones looked at, and found.
+	Looked int
+	Bytes  int64
 }
 
 // List returns one page.
@@ -46,19 +55,19 @@ func (m *Machine) List(q ListQuery) ListPage {
 	if q.Key != "" {
 		return m.listByKey(q)
 	}
-	var (
-		page   ListPage
-		limit  = min(max(q.Limit, 1), pageTasksMax)
-		looked int
-		size   int64
-	)
+	page := ListPage{Looked: q.Looked, Bytes: q.Bytes}
+	limit, last := min(max(q.Limit, 1), pageTasksMax), pageRecordsMax
+	if q.Look > 0 {
+		last = min(q.Looked+q.Look, pageRecordsMax)
+	}
 	records := record.NewRecordFilter(&q.Filter)
 	for l := range m.walk(q) {
-		if looked == pageRecordsMax || len(page.Tasks) == limit {
+		if page.Looked == last || len(page.Tasks) == limit {
+			page.Full = page.Looked == pageRecordsMax || len(page.Tasks) == limit
 			m.endPage(&page, &q, l.ID)
 			break
 		}
-		looked++
+		page.Looked++
 		t := l.Record
 		switch {
 		case t != nil:
@@ -70,11 +79,13 @@ func (m *Machine) List(q ListQuery) ListPage {
 		default:
 			t = m.tasks.Unpack(l.Packed)
 		}
-		size += record.BytesOf(t) - int64(len(t.Error)) + int64(record.QuotedBytes(t.Error))
-		if size > pageBytesMax && len(page.Tasks) > 0 {
+		size := record.BytesOf(t) - int64(len(t.Error)) + int64(record.QuotedBytes(t.Error))
+		if page.Bytes > 0 && page.Bytes+size > pageBytesMax {
+			page.Full = true
 			m.endPage(&page, &q, l.ID)
 			break
 		}
+		page.Bytes += size
 		page.Tasks = append(page.Tasks, t)
 	}
 	return page
