@@ -53,6 +53,8 @@ func TestMistakes(t *testing.T) {
 		"one argument too many":         {[]string{"submit", "mail", "to", "ada"}, nil, term.ExitUsage, `"ada" is one argument too many`},
 		"no worker":                     {[]string{"claim"}, nil, term.ExitUsage, "--worker is missing: say who claims"},
 		"no token":                      {[]string{"complete", "1"}, nil, term.ExitUsage, "so does 'claimq get 1'"},
+		"a token of 0":                  {[]string{"complete", "1", "--worker", "w", "--token", "0"}, nil, term.ExitUsage, `--token is "0": it must be a positive number`},
+		"a mode that is none":           {[]string{"bench", "--mode", "fast"}, nil, term.ExitUsage, `--mode is "fast": it must be submit`},
 		"no reason":                     {[]string{"fail", "1", "--worker", "w", "--token", "7"}, nil, term.ExitUsage, "--error is missing: say what went wrong"},
 		"a type with a space":           {[]string{"submit", "send mail"}, nil, term.ExitRefused, "1 to 128 of A-Z a-z 0-9"},
 		"params that are no JSON":       {[]string{"submit", "mail", "{to: ada}"}, nil, term.ExitUsage, "A text is JSON in quotes"},

@@ -55,13 +55,13 @@ func (c *Config) Validate() error {
 	switch c.Mode {
 	case Lifecycle, Submit, Drain, Chain, Latency:
 	default:
-		return fmt.Errorf("mode is %q: it must be submit, drain, lifecycle, chain or latency", c.Mode)
+		return fmt.Errorf("--mode is %q: it must be submit, drain, lifecycle, chain or latency", c.Mode)
 	}
 	if c.Mode == Chain && c.Batch != 1 {
-		return fmt.Errorf("batch is %d: in mode chain it must be 1", c.Batch)
+		return fmt.Errorf("--batch is %d: with --mode chain it must be 1", c.Batch)
 	}
 	if c.Client && (c.Mode == Chain || c.Mode == Latency || c.Batch != 1) {
-		return fmt.Errorf("client goes with mode submit, drain or lifecycle and batch 1: mode is %q, batch %d", c.Mode, c.Batch)
+		return fmt.Errorf("--client goes with --mode submit, drain or lifecycle and --batch 1: --mode is %q, --batch %d", c.Mode, c.Batch)
 	}
 	for _, f := range []struct {
 		name           string
@@ -73,11 +73,11 @@ func (c *Config) Validate() error {
 		{"batch", c.Batch, 1, BatchMax},
 	} {
 		if f.value < f.lo || f.value > f.top {
-			return fmt.Errorf("%s is %d: it must be %d to %d", f.name, f.value, f.lo, f.top)
+			return fmt.Errorf("--%s is %d: it must be %d to %d", f.name, f.value, f.lo, f.top)
 		}
 	}
 	if c.Batch*c.Payload > 4<<20 {
-		return fmt.Errorf("batch times payload is %d bytes: it must be at most 4 MiB", c.Batch*c.Payload)
+		return fmt.Errorf("--batch times --payload is %d bytes: it must be at most 4 MiB", c.Batch*c.Payload)
 	}
 	if len(c.Endpoints) == 0 {
 		return fmt.Errorf("no endpoint to drive")

@@ -17,13 +17,13 @@ import (
 type settleOptions struct {
 	session.Flags
 	worker string
-	token  uint64
+	token  positive
 }
 
 func (o *settleOptions) addFlags(a *term.App, cmd *cobra.Command) {
 	session.AddFlags(a, cmd, &o.Flags)
 	cmd.Flags().StringVar(&o.worker, "worker", "", "who holds the claim (required; CLAIMQ_WORKER)")
-	cmd.Flags().Uint64Var(&o.token, "token", 0, "the claim's token (required; CLAIMQ_CLAIM_TOKEN)")
+	cmd.Flags().Var(&o.token, "token", "the claim's token (required; CLAIMQ_CLAIM_TOKEN)")
 }
 
 // settle makes the call; body is made from what names the claim.
@@ -32,10 +32,14 @@ func settle(ctx context.Context, a *term.App, o *settleOptions, arg, verb string
 	if err != nil {
 		return err
 	}
-	if o.worker == "" || o.token == 0 {
-		return term.UsageErrorf("--worker or --token is missing: claim has printed them, and so does 'claimq get %d'", id)
+	const missing = "--%s is missing: claim has printed it, and so does 'claimq get %d'"
+	switch {
+	case o.worker == "":
+		return term.UsageErrorf(missing, "worker", id)
+	case o.token == 0:
+		return term.UsageErrorf(missing, "token", id)
 	}
-	b, err := body(wire.Settle{WorkerID: o.worker, ClaimToken: o.token})
+	b, err := body(wire.Settle{WorkerID: o.worker, ClaimToken: uint64(o.token)})
 	if err != nil {
 		return err
 	}

@@ -223,7 +223,7 @@ func (k *GeneratedKey) rateText() string {
 	case rate == nil:
 		return "It may make 100 requests a minute at each node, the servers' standard; more are answered 429 rate_limited. --rate says another number."
 	case *rate == 0:
-		return "It may make any number of requests (rate_limit_per_minute 0). --rate says a limit."
+		return "It may make any number of requests (rate_limit_per_minute 0). --rate sets a limit."
 	default:
 		return fmt.Sprintf("It may make %s a minute at each node, and as many at once; more are answered 429 rate_limited.", term.Count(*rate, "request"))
 	}

@@ -70,7 +70,7 @@ func saveBackup(ctx context.Context, a *term.App, o *saveOptions, path string) e
 	defer resp.Body.Close()
 	partial, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+partialPattern)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s cannot be written: %w", path, err)
 	}
 	info, size, err := writeBackup(partial, resp.Body)
 	if err != nil {
