@@ -24,6 +24,7 @@ import (
 	"github.com/claimq/claimq/client/clienttest"
 	"github.com/claimq/claimq/client/kind"
 	"github.com/claimq/claimq/client/outbox"
+	"github.com/claimq/claimq/client/periodic"
 )
 
 // What a snippet does not use is used here.
@@ -40,6 +41,7 @@ var (
 	_ = os.Exit
 	_ = signal.Notify
 	_ = outbox.New
+	_ = periodic.New
 	_ = prometheus.NewRegistry
 	_ = strconv.Itoa
 	_ = syscall.SIGTERM

@@ -1,0 +1,232 @@
+package periodic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/claimq/claimq/client"
+)
+
+const (
+	catchUpDefault = 10 * time.Minute
+	catchUpMax     = 12 * time.Hour
+	// catchUpSlots bounds how many slots of a schedule are made up for.
+	catchUpSlots = 100
+	// keptLonger is how much longer than Config.CatchUp a task has to be kept.
+	keptLonger = 10 * time.Minute
+	// waitMax is for how long Run waits at most before it looks at the clock again, which
+	// may have been set.
+	waitMax = time.Minute
+	// The pause after a submit that failed, doubled each time. The client has repeated it for
+	// Config.Timeout already.
+	pauseMin = time.Second
+	pauseMax = time.Minute
+	// The labels of a task.
+	labelSchedule = "schedule"
+	labelSlot     = "slot"
+)
+
+// Schedule is what is submitted when.
+type Schedule struct {
+	// Name is part of the tasks' keys: 1 to 64 of A-Z a-z 0-9 _ . -. Another name is another
+	// schedule.
+	Name string
+	// Slots says when: Every, Cron, or a function of the program's own.
+	Slots Slots
+	// Task returns the task for a slot. Its IdempotencyKey, Unique and two labels are set by
+	// the schedule, and its RunAt if it is zero. An error is told, and passes over the slot.
+	Task func(slot time.Time) (client.Task, error)
+}
+
+// Config says how the schedules are run. The zero value is good.
+type Config struct {
+	// CatchUp is how old a slot may be to be submitted still, when Run begins or the cluster
+	// answers again. 0 = 10 minutes; up to 12 h.
+	CatchUp time.Duration
+	// OnError is called with a slot that was not submitted, and why: each try that failed, and
+	// with ErrMissed when it is passed over. It must be safe for concurrent use. nil: nobody is
+	// called.
+	OnError func(schedule string, slot time.Time, err error)
+}
+
+// ErrMissed is told of a slot that is older than Config.CatchUp and was not submitted.
+var ErrMissed = errors.New("the slot was missed")
+
+// Submitter is what Periodic needs of a client. *client.Client is one.
+type Submitter interface {
+	SubmitTask(ctx context.Context, task client.Task) (client.Submitted, error)
+}
+
+// Periodic submits the tasks of schedules.
+type Periodic struct {
+	c         Submitter
+	cfg       Config
+	schedules []Schedule
+}
+
+// scheduleName is what a schedule may be called: a label holds 64 bytes.
+var scheduleName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// New checks the configuration and the schedules. It makes no call.
+func New(c Submitter, cfg Config, schedules ...Schedule) (*Periodic, error) {
+	if cfg.CatchUp == 0 {
+		cfg.CatchUp = catchUpDefault
+	}
+	if cfg.CatchUp < 0 || cfg.CatchUp > catchUpMax {
+		return nil, fmt.Errorf("periodic: catch up is %v, it must be up to %v, or 0 for %v", cfg.CatchUp, catchUpMax, catchUpDefault)
+	}
+	if cfg.OnError == nil {
+		cfg.OnError = func(string, time.Time, error) {}
+	}
+	names := map[string]bool{}
+	for i, s := range schedules {
+		switch {
+		case !scheduleName.MatchString(s.Name):
+			return nil, fmt.Errorf("periodic: schedule %d of %d has the name %q, it must be 1 to 64 of A-Z a-z 0-9 _ . -", i+1, len(schedules), s.Name)
+		case names[s.Name]:
+			return nil, fmt.Errorf("periodic: there are two schedules with the name %s", s.Name)
+		case s.Slots == nil || s.Task == nil:
+			return nil, fmt.Errorf("periodic: schedule %s must have Slots and Task", s.Name)
+		}
+		names[s.Name] = true
+	}
+	return &Periodic{c: c, cfg: cfg, schedules: schedules}, nil
+}
+
+// Run submits a task for each slot until ctx ends or no schedule has another slot. It waits for
+// what it began. The error names the schedules whose Slots do not go on in whole seconds.
+func (p *Periodic) Run(ctx context.Context) error {
+	errs := make([]error, len(p.schedules))
+	var all sync.WaitGroup
+	for i := range p.schedules {
+		all.Go(func() { errs[i] = p.run(ctx, &p.schedules[i]) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// run submits the slots of one schedule, one after the other.
+func (p *Periodic) run(ctx context.Context, s *Schedule) error {
+	slot, err := p.first(s, time.Now())
+	for ; err == nil && !slot.IsZero(); slot, err = s.next(slot) {
+		if !waitUntil(ctx, slot) {
+			return nil
+		}
+		p.submit(ctx, s, slot)
+	}
+	return err
+}
+
+// first returns the slot to begin with: the first of those of the last CatchUp that are made
+// up for.
+func (p *Periodic) first(s *Schedule, now time.Time) (time.Time, error) {
+	var latest []time.Time // a ring
+	slot, err := s.next(now.Add(-p.cfg.CatchUp))
+	n := 0
+	for ; err == nil && !slot.IsZero() && !slot.After(now); slot, err = s.next(slot) {
+		if n < catchUpSlots {
+			latest = append(latest, slot)
+		} else {
+			latest[n%catchUpSlots] = slot
+		}
+		n++
+	}
+	if n == 0 || err != nil {
+		return slot, err
+	}
+	return latest[max(n-catchUpSlots, 0)%catchUpSlots], nil
+}
+
+// next is Slots, checked.
+func (s *Schedule) next(after time.Time) (time.Time, error) {
+	slot := s.Slots(after)
+	if !slot.IsZero() && (!slot.After(after) || slot.Nanosecond() != 0) {
+		return slot, fmt.Errorf("periodic: schedule %s: after %v comes %v, it must be a later whole second", s.Name, after, slot)
+	}
+	return slot, nil
+}
+
+// submit submits the task of a slot, and tries until it is refused for what it is, or too late.
+func (p *Periodic) submit(ctx context.Context, s *Schedule, slot time.Time) {
+	tell := func(err error) { p.cfg.OnError(s.Name, slot, err) }
+	if p.isMissed(slot) {
+		tell(ErrMissed)
+		return
+	}
+	task, err := p.task(s, slot)
+	if err != nil {
+		tell(err)
+		return
+	}
+	for pause := pauseMin; ; pause = min(2*pause, pauseMax) {
+		_, err := p.c.SubmitTask(ctx, task)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		tell(err)
+		if errors.Is(err, client.ErrInvalidTask) || errors.Is(err, client.ErrTooLarge) {
+			return
+		}
+		if !waitUntil(ctx, time.Now().Add(pause)) {
+			return
+		}
+		if p.isMissed(slot) {
+			tell(ErrMissed)
+			return
+		}
+	}
+}
+
+func (p *Periodic) isMissed(slot time.Time) bool { return time.Since(slot) > p.cfg.CatchUp }
+
+// task returns what is submitted for a slot.
+func (p *Periodic) task(s *Schedule, slot time.Time) (client.Task, error) {
+	t, err := s.Task(slot)
+	if err != nil {
+		return t, err
+	}
+	if least := p.cfg.CatchUp + keptLonger; t.Retention > 0 && t.Retention < least || t.Retention == client.KeepNone {
+		return t, fmt.Errorf("%w: it must be kept for %v or more after its end, so that its slot is known", client.ErrInvalidTask, least)
+	}
+	at := slot.UTC().Format(time.RFC3339)
+	labels := map[string]string{labelSchedule: s.Name, labelSlot: at}
+	for name, value := range t.Labels {
+		if labels[name] == "" {
+			labels[name] = value
+		}
+	}
+	t.IdempotencyKey, t.Unique, t.Labels = "periodic/"+s.Name+"/"+at, "", labels
+	if t.RunAt.IsZero() {
+		t.RunAt = slot
+	}
+	return t, nil
+}
+
+// SlotOf returns which schedule, and which slot of it, a task was submitted for; ok is false of
+// one that is of none.
+func SlotOf(t *client.Task) (schedule string, slot time.Time, ok bool) {
+	slot, err := time.Parse(time.RFC3339, t.Labels[labelSlot])
+	schedule = t.Labels[labelSchedule]
+	return schedule, slot, err == nil && schedule != ""
+}
+
+// waitUntil waits until the clock says at; false: ctx ended.
+func waitUntil(ctx context.Context, at time.Time) bool {
+	for {
+		d := time.Until(at)
+		if d <= 0 {
+			return ctx.Err() == nil
+		}
+		timer := time.NewTimer(min(d, waitMax))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		}
+	}
+}
