@@ -28,7 +28,7 @@ func (t *table) print(out io.Writer, missing []string) error {
 	var b strings.Builder
 	b.WriteString("| | version | a confirmation waits for |")
 	for _, n := range t.counts {
-		fmt.Fprintf(&b, " %d and %d |", n, n)
+		fmt.Fprintf(&b, " %d and %d, tasks/s |", n, n)
 	}
 	b.WriteString("\n| --- | --- | --- |" + strings.Repeat(" --- |", len(t.counts)) + "\n")
 	var faster []string

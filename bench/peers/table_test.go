@@ -18,7 +18,7 @@ func TestTable(t *testing.T) {
 	if err := table.print(&out, []string{"three: not there", "four: too old"}); err != nil {
 		t.Fatal(err)
 	}
-	want := `| | version | a confirmation waits for | 1 and 1 | 64 and 64 |
+	want := `| | version | a confirmation waits for | 1 and 1, tasks/s | 64 and 64, tasks/s |
 | --- | --- | --- | --- | --- |
 | one | 1.0 | nothing | 600 | 627,284 |
 | two | 2.0 | a disk | 450 (1.25) | 35,000 (0.77) |
