@@ -80,7 +80,7 @@ func accessSettings() []setting {
 		{name: "oidc.ca_file", usage: "authorities that sign the issuer's certificate, PEM (default: the system's)", value: func(s *Server) value { return &text{p: &s.OIDC.CAFile} }},
 		{name: "allowed_origins", usage: "origins, as https://HOST, whose pages may call the API from a browser", value: func(s *Server) value { return &list{p: &s.AllowedOrigins} }},
 		{name: "ui.enabled", usage: "serve the page below /ui/", value: func(s *Server) value { return &toggle{&s.UI.Enabled} }},
-		{name: "ui.read_only", usage: "let whoever comes by the page only read, whatever their key may do", value: func(s *Server) value { return &toggle{&s.UI.ReadOnly} }},
+		{name: "ui.read_only", usage: "let users of the page only read, whatever their key may do", value: func(s *Server) value { return &toggle{&s.UI.ReadOnly} }},
 		{name: "http_tls.cert_file", usage: "certificate of the API's port, PEM; without it the port speaks plain HTTP", value: func(s *Server) value { return &text{p: &s.HTTPTLS.CertFile} }},
 		{name: "http_tls.key_file", usage: "private key of that certificate, PEM", value: func(s *Server) value { return &text{p: &s.HTTPTLS.KeyFile} }},
 		{name: "http_tls.client_ca_file", usage: "authorities that must have signed the certificates of clients, PEM (default: clients need none)", value: func(s *Server) value { return &text{p: &s.HTTPTLS.ClientCAFile} }},

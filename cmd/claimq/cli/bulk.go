@@ -66,7 +66,7 @@ func newBulkActionCommand(a *term.App, action string) *cobra.Command {
 	o.addFilterFlags(f)
 	f.BoolVar(&o.all, "all", false, "all tasks: without a filter this must be said")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only say how many tasks match, with how many it could be done, and why not with the others")
-	f.Int64Var(&o.expect, "expect", 0, "do nothing unless it is so many tasks")
+	f.Int64Var(&o.expect, "expect", 0, "do nothing unless exactly so many tasks match")
 	if action == "retry" {
 		f.Int32Var(&o.addAttempts, "add-attempts", 0, "give each so many attempts more")
 	}

@@ -62,7 +62,7 @@ eval fails too.`,
 	f.DurationVar(&o.wait, "wait", 0, "how long to wait for a task if there is none")
 	f.StringVar(&o.sortBy, "sort-by", "", "priority (the default), created_at or random")
 	f.StringVar(&o.sortOrder, "sort-order", "", "asc or desc; the default is desc for priority, asc for created_at")
-	f.IntVar(&o.attemptsLeft, "max-attempts-remaining", 0, "only tasks with more attempts left than this; needs --type")
+	f.IntVar(&o.attemptsLeft, "max-attempts-remaining", 0, "only tasks with more attempts left than this; those without a limit always have")
 	f.IntVar(&o.limit, "limit", 0, "claim up to this many at once; 0: one")
 	return cmd
 }

@@ -78,7 +78,7 @@ was cancelled, 3 if it has not ended by then.`,
 	session.AddFlags(a, cmd, &o.Flags)
 	f := cmd.Flags()
 	o.taskFlagNames = append(o.addTaskFlags(f), o.addStepsFlags(f)...)
-	f.DurationVar(&o.wait, "wait", 0, "wait so long for the task's end, and show its result")
+	f.DurationVar(&o.wait, "wait", 0, "how long to wait for the end of the task, to show its result")
 	f.StringVar(&o.file, "file", "", "submit the tasks of a file, one JSON object a line; - is standard input")
 	return cmd
 }

@@ -97,7 +97,7 @@ command can be repeated.`,
 		},
 	}
 	session.AddFlags(a, cmd, &f)
-	cmd.Flags().Int32Var(&add, "add-attempts", 0, "raise the task's limit of attempts by this first")
+	cmd.Flags().Int32Var(&add, "add-attempts", 0, "give it so many attempts more first")
 	cmd.Flags().Var(&token, "token", "only if this is the token of the task's current or last claim")
 	// The token of a claim in the environment may be of another task.
 	cmd.Flags().Lookup("token").Annotations = map[string][]string{term.ExplicitOnly: {}}
