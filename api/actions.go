@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
@@ -38,14 +39,14 @@ func NewActions() *Actions { return &Actions{under: make(chan struct{}, actionsM
 
 // Answer answers POST /api/tasks/actions: it counts what the filter matches,
 // page by page, and then proposes the action on those tasks, step by step.
-func (a *Actions) Answer(r *request) {
-	req, bad := callbody.DecodeAction(r.http.Request.Body(), &r.server.cfg.Limits)
+func (a *Actions) Answer(r *exchange.Request) {
+	req, bad := callbody.DecodeAction(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
-	if bad := r.refuseFilter("filter.task_type", req.Filter.Type); bad != nil {
-		r.refuse(bad)
+	if bad := r.RefuseFilter("filter.task_type", req.Filter.Type); bad != nil {
+		r.Refuse(bad)
 		return
 	}
 	select {
@@ -54,7 +55,7 @@ func (a *Actions) Answer(r *request) {
 	default:
 		f := refuse.Because(wire.CodeOverloaded)
 		f.Text = "The leader is busy with " + strconv.Itoa(actionsMax) + " actions on many tasks, its limit"
-		r.refuse(f)
+		r.Refuse(f)
 		return
 	}
 	found := actionMatches{req: &req}
@@ -65,7 +66,7 @@ func (a *Actions) Answer(r *request) {
 		f := refuse.Because(wire.CodeCountMismatch)
 		f.Text = "The filter matches " + strconv.FormatInt(found.matched, 10) + " tasks, not the " + strconv.FormatInt(req.Expect, 10) + " expected"
 		f.Details = `,"matched":` + strconv.FormatInt(found.matched, 10) + `,"expect":` + strconv.FormatInt(req.Expect, 10)
-		r.refuse(f)
+		r.Refuse(f)
 		return
 	}
 	done, more := 0, false
@@ -75,7 +76,7 @@ func (a *Actions) Answer(r *request) {
 			return
 		}
 	}
-	b := strconv.AppendInt(append(r.body(), `{"success":true,"matched":`...), found.matched, 10)
+	b := strconv.AppendInt(append(r.Body(), `{"success":true,"matched":`...), found.matched, 10)
 	b = strconv.AppendInt(append(b, `,"done":`...), int64(done), 10)
 	if req.DryRun {
 		b = found.appendForetold(b)
@@ -83,7 +84,7 @@ func (a *Actions) Answer(r *request) {
 	if more {
 		b = append(b, `,"more":true`...)
 	}
-	r.send(fasthttp.StatusOK, append(b, '}'))
+	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
 // actionMatches are the tasks that a filter matched, in order of their ids.
@@ -100,7 +101,7 @@ const notAllowed = fsm.Code(wire.CodeForbidden)
 
 // match finds the tasks that the filter matches. The first page is linearizable; what
 // comes after it is no older. ok is false if there is an answer already.
-func (found *actionMatches) match(r *request) (ok bool) {
+func (found *actionMatches) match(r *exchange.Request) (ok bool) {
 	q := fsm.ListQuery{Filter: found.req.Filter, Limit: actionStep}
 	if q.ErrorGroup != 0 {
 		q.Look = groupLook
@@ -110,7 +111,7 @@ func (found *actionMatches) match(r *request) (ok bool) {
 		page := m.List(q)
 		for _, t := range page.Tasks {
 			found.matched++
-			switch mayChange := r.maySeeSteps(m, t); {
+			switch mayChange := r.MaySeeSteps(m, t); {
 			case found.req.DryRun:
 				found.foretell(m, t, mayChange)
 			case mayChange:
@@ -119,22 +120,22 @@ func (found *actionMatches) match(r *request) (ok bool) {
 		}
 		q.From, index = page.Next, m.Index()
 	}
-	if !r.read(look) {
+	if !r.Read(look) {
 		return false
 	}
 	for q.From != 0 {
-		if time.Since(r.start) > slowTime {
+		if time.Since(r.Start) > exchange.SlowTime {
 			f := refuse.Because(wire.CodeOverloaded)
-			f.Text = "The tasks that match could not be counted within " + slowTime.String()
-			r.refuse(f)
+			f.Text = "The tasks that match could not be counted within " + exchange.SlowTime.String()
+			r.Refuse(f)
 			return false
 		}
-		r.asks = time.Now()
-		if !r.readOn(index, look) {
+		r.Asks = time.Now()
+		if !r.ReadOn(index, look) {
 			return false
 		}
 	}
-	r.setIndex(index)
+	r.SetIndex(index)
 	return true
 }
 
@@ -194,24 +195,24 @@ func (found *actionMatches) add(t *fsm.Task) {
 // done, and whether there are more for which there was no time. ok is false if
 // there is an answer already. Once something is done, an error of which is known
 // that it left the rest undone only ends it.
-func actOn(r *request, req *callbody.Action, found *actionMatches) (done int, more, ok bool) {
+func actOn(r *exchange.Request, req *callbody.Action, found *actionMatches) (done int, more, ok bool) {
 	began := false
 	for ids := found.ids.next(actionStep, bound.ChangesMax); len(ids) > 0; ids = found.ids.next(actionStep, bound.ChangesMax) {
-		if began && (time.Since(r.start) >= slowTime || r.server.draining.Load()) {
+		if began && (time.Since(r.Start) >= exchange.SlowTime || r.Server.Draining.Load()) {
 			return done, true, true
 		}
-		r.asks = time.Now()
-		p, err := r.server.node.Propose(r.wait(), fsm.Act{Action: req.Action, IDs: ids, Filter: req.Filter, AddAttempts: req.AddAttempts})
+		r.Asks = time.Now()
+		p, err := r.Server.Node.Propose(r.Wait(), fsm.Act{Action: req.Action, IDs: ids, Filter: req.Filter, AddAttempts: req.AddAttempts})
 		switch {
 		case err != nil && began && refuse.CodeOf(err, true) != wire.CodeOutcomeUnknown:
 			return done, true, true
 		case err != nil:
-			r.refuseError(err)
+			r.RefuseError(err)
 			return done, false, false
 		}
 		began = true
 		done += p.Result.Acted
-		r.setIndex(p.Index)
+		r.SetIndex(p.Index)
 	}
 	return done, found.more, true
 }

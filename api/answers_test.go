@@ -31,7 +31,7 @@ func TestServer_Answers(t *testing.T) {
 	fillBig(t, s, 6)
 	addr := listen(t, s)
 	silent := dial(t, addr, bigList)
-	waitFor(t, func() bool { return s.host.port.Answers.Taken() > 6_000_000 })
+	waitFor(t, func() bool { return s.host.Port.Answers.Taken() > 6_000_000 })
 	for range 3 {
 		got := raw(t, addr, bigList)
 		if f := got.refused(t, wire.CodeOverloaded); f["reason"] != "answers" || got.header["Retry-After"] != "1" {
@@ -45,15 +45,15 @@ func TestServer_Answers(t *testing.T) {
 	if got := receive(t, reader); got.status != 200 || len(got.body) < 6_000_000 {
 		t.Errorf("the first: %d, %d bytes", got.status, len(got.body))
 	}
-	waitFor(t, func() bool { return s.host.port.Answers.Taken() == 0 })
+	waitFor(t, func() bool { return s.host.Port.Answers.Taken() == 0 })
 	if _, err := io.WriteString(silent, bigList); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.port.Answers.Taken() > 6_000_000 })
+	waitFor(t, func() bool { return s.host.Port.Answers.Taken() > 6_000_000 })
 	if err := silent.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.port.Answers.Taken() == 0 })
+	waitFor(t, func() bool { return s.host.Port.Answers.Taken() == 0 })
 }
 
 // TestServer_idleKeepsNoBodies ensures that connections that wait for their next
@@ -95,18 +95,18 @@ func TestServer_forwardedAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		follower, leader, _, _ := setupPair(t)
 		fillBig(t, leader, 1)
-		follower.host.port.Answers.Take(follower.cfg.AnswersBytes)
-		full := follower.host.port.Answers.Taken()
+		follower.host.Port.Answers.Take(follower.cfg.AnswersBytes)
+		full := follower.host.Port.Answers.Taken()
 		if f := follower.call(t, "GET /api/tasks?include=params", "").refused(t, wire.CodeOverloaded); f["reason"] != "answers" {
 			t.Errorf("a read: %v", f)
 		}
 		follower.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).refused(t, wire.CodeOutcomeUnknown)
-		time.AfterFunc(time.Second, func() { follower.host.port.Answers.Give(full) })
+		time.AfterFunc(time.Second, func() { follower.host.Port.Answers.Give(full) })
 		a := follower.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).good(t, 200)
 		if a.Task == nil || len(a.Task.Params) < 1_000_000 {
 			t.Errorf("the repeat: %+v", a.Task)
 		}
-		if n := follower.host.port.Answers.Taken(); n != 0 {
+		if n := follower.host.Port.Answers.Taken(); n != 0 {
 			t.Errorf("%d bytes are taken", n)
 		}
 	})
@@ -119,14 +119,14 @@ func TestServer_AnswerOfWhatWasDone(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, func(c *Config) { c.AnswersBytes, c.Wait = 1<<20, time.Second })
 	fillBig(t, s, 1)
-	s.host.port.Answers.Take(1 << 20)
+	s.host.Port.Answers.Take(1 << 20)
 	s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).refused(t, wire.CodeOutcomeUnknown)
-	s.host.port.Answers.Give(1 << 20)
+	s.host.Port.Answers.Give(1 << 20)
 	a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).good(t, 200)
 	if a.Task == nil || a.Task.WorkerID == nil || *a.Task.WorkerID != "w" {
 		t.Errorf("the repeat: %+v", a.Task)
 	}
-	if n := s.host.port.Answers.Taken(); n != 0 {
+	if n := s.host.Port.Answers.Taken(); n != 0 {
 		t.Errorf("%d bytes are taken", n)
 	}
 }

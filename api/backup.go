@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
@@ -34,30 +35,30 @@ const (
 )
 
 // TakeSnapshot answers POST /api/snapshots.
-func TakeSnapshot(r *request) {
-	if len(r.http.Request.Body()) > 0 {
-		d := callbody.NewDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
+func TakeSnapshot(r *exchange.Request) {
+	if len(r.HTTP.Request.Body()) > 0 {
+		d := callbody.NewDecoder(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
 		defer d.Free()
 		if bad := d.Fields(d.Unknown); bad != nil {
-			r.refuse(bad)
+			r.Refuse(bad)
 			return
 		}
 	}
-	ctx, cancel := r.actionWait()
+	ctx, cancel := r.ActionWait()
 	defer cancel()
-	index, err := r.server.node.TakeSnapshot(ctx)
+	index, err := r.Server.Node.TakeSnapshot(ctx)
 	if err != nil {
-		r.refuseError(err)
+		r.RefuseError(err)
 		return
 	}
-	r.tell(event.SnapshotTaken, "at index "+strconv.FormatUint(index, 10))
+	r.Tell(event.SnapshotTaken, "at index "+strconv.FormatUint(index, 10))
 	sendIndexed(r, index)
 }
 
 // sendIndexed answers success with an index of the log.
-func sendIndexed(r *request, index uint64) {
-	b := strconv.AppendUint(append(r.body(), `{"success":true,"index":`...), index, 10)
-	r.send(fasthttp.StatusOK, append(b, '}'))
+func sendIndexed(r *exchange.Request, index uint64) {
+	b := strconv.AppendUint(append(r.Body(), `{"success":true,"index":`...), index, 10)
+	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
 // Backups are the backups that a node sends and receives.
@@ -74,36 +75,36 @@ func NewBackups() *Backups { return &Backups{saving: make(chan struct{}, savesMa
 func (b *Backups) Wait() { b.uploading.Wait() }
 
 // Save answers GET /api/snapshots/latest.
-func (b *Backups) Save(r *request) {
-	if bad := refuseQuery(r.query); bad != nil {
-		r.refuse(bad)
+func (b *Backups) Save(r *exchange.Request) {
+	if bad := exchange.RefuseQuery(r.Query); bad != nil {
+		r.Refuse(bad)
 		return
 	}
-	s := r.server
+	s := r.Server
 	select {
 	case b.saving <- struct{}{}:
 	default:
 		bad := refuse.Because(wire.CodeOverloaded)
 		bad.Text = "This node is sending " + strconv.Itoa(savesMax) + " backups already"
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
-	backup, err := s.node.SaveBackup(r.wait(), r.stale)
+	backup, err := s.Node.SaveBackup(r.Wait(), r.Stale)
 	if err != nil {
 		<-b.saving
-		r.refuseCode(err)
+		r.RefuseCode(err)
 		return
 	}
 	index := strconv.FormatUint(backup.Info.Index, 10)
-	resp := &r.http.Response
+	resp := &r.HTTP.Response
 	resp.Header.SetContentType("application/octet-stream")
 	resp.Header.Set("Content-Disposition", `attachment; filename="claimq-`+index+`.backup"`)
 	resp.Header.Set("Cache-Control", "no-store")
-	r.setIndex(backup.Info.Index)
+	r.SetIndex(backup.Info.Index)
 	resp.SetConnectionClose()
 	resp.SetBodyStream(&backupStream{
-		server: s, saving: b.saving, conn: r.http.Conn(), backup: backup,
-		by: r.operator(), index: index, to: r.http.RemoteIP().String(),
+		server: s, saving: b.saving, conn: r.HTTP.Conn(), backup: backup,
+		by: r.Operator(), index: index, to: r.HTTP.RemoteIP().String(),
 	}, -1)
 	resp.ImmediateHeaderFlush = true
 }
@@ -111,7 +112,7 @@ func (b *Backups) Save(r *request) {
 // backupStream is a backup as the body of an answer. Like a stream of events it
 // writes to the connection itself, on the connection's goroutine.
 type backupStream struct {
-	server *host
+	server *exchange.Host
 	saving chan struct{}
 	conn   net.Conn
 	backup *fsm.Backup
@@ -127,7 +128,7 @@ type backupStream struct {
 
 // Read sends the backup. io.EOF: all of it was sent.
 func (b *backupStream) Read([]byte) (int, error) {
-	ctx, cancel := context.WithTimeout(b.server.serving, saveTimeMax)
+	ctx, cancel := context.WithTimeout(b.server.Serving, saveTimeMax)
 	defer cancel()
 	if conn, ok := b.conn.(*port.Conn); ok {
 		b.conn = conn.Lend()
@@ -152,7 +153,7 @@ func (b *backupStream) Read([]byte) (int, error) {
 
 // tell tells the trail how it ended.
 func (b *backupStream) tell(kind event.Kind, what string) {
-	b.server.tell(fsm.Tell{Kind: kind, By: b.by.Name, What: what + ", to " + b.to}, b.by.Key)
+	b.server.Tell(fsm.Tell{Kind: kind, By: b.by.Name, What: what + ", to " + b.to}, b.by.Key)
 }
 
 // Close ends the capture, sent or not.
@@ -208,25 +209,25 @@ func (b *backupStream) pace() error {
 
 // Restore answers POST /api/restore. A backup that is still to come is not
 // waited for here: see takeOver.
-func Restore(r *request) {
+func Restore(r *exchange.Request) {
 	if uploads(r) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.server.serving, uploadTimeMax)
+	ctx, cancel := context.WithTimeout(r.Server.Serving, uploadTimeMax)
 	defer cancel()
-	restoreFrom(ctx, r, bytes.NewReader(r.http.Request.Body()))
+	restoreFrom(ctx, r, bytes.NewReader(r.HTTP.Request.Body()))
 }
 
 // restoreFrom restores the backup that body has.
-func restoreFrom(ctx context.Context, r *request, body io.Reader) {
-	s := r.server
-	if !s.node.IsLeader() {
+func restoreFrom(ctx context.Context, r *exchange.Request, body io.Reader) {
+	s := r.Server
+	if !s.Node.IsLeader() {
 		redirectRestore(r)
 		return
 	}
-	from := "from " + r.http.RemoteIP().String()
-	r.tell(event.RestoreBegun, from)
-	index, err := s.node.RestoreBackup(ctx, body)
+	from := "from " + r.HTTP.RemoteIP().String()
+	r.Tell(event.RestoreBegun, from)
+	index, err := s.Node.RestoreBackup(ctx, body)
 	switch {
 	case errors.Is(err, fsm.ErrNotLeader):
 		redirectRestore(r)
@@ -234,34 +235,34 @@ func restoreFrom(ctx context.Context, r *request, body io.Reader) {
 		refuseRestore(r, err)
 	}
 	if err != nil {
-		r.tell(event.RestoreBroken, from+", "+string(r.code))
+		r.Tell(event.RestoreBroken, from+", "+string(r.Code))
 		return
 	}
-	s.logger.Info("restored a backup", "index", index, "by", r.by())
-	r.tell(event.Restored, "at index "+strconv.FormatUint(index, 10)+", "+from)
-	r.setIndex(index)
+	s.Logger.Info("restored a backup", "index", index, "by", r.By())
+	r.Tell(event.Restored, "at index "+strconv.FormatUint(index, 10)+", "+from)
+	r.SetIndex(index)
 	sendIndexed(r, index)
 }
 
 // redirectRestore says where the leader is: what is sent here it cannot take.
-func redirectRestore(r *request) {
-	leader := r.server.node.LeaderHTTPAddr()
+func redirectRestore(r *exchange.Request) {
+	leader := r.Server.Node.LeaderHTTPAddr()
 	if leader == "" {
-		r.refuse(refuse.Because(wire.CodeNoLeader))
+		r.Refuse(refuse.Because(wire.CodeNoLeader))
 		return
 	}
-	r.refuse(&refuse.Refusal{
+	r.Refuse(&refuse.Refusal{
 		Code: wire.CodeNoLeader, Text: "This node does not lead: the leader at " + leader + " restores backups",
 		Advice: "Send it there, to the URL in Location, which curl -L does by itself; nothing was changed",
 	})
-	r.label = "redirected"
-	r.http.Response.Header.Del(fasthttp.HeaderRetryAfter)
-	r.http.Response.Header.Set("Location", leader+restorePath)
-	r.http.SetStatusCode(fasthttp.StatusTemporaryRedirect)
+	r.Label = "redirected"
+	r.HTTP.Response.Header.Del(fasthttp.HeaderRetryAfter)
+	r.HTTP.Response.Header.Set("Location", leader+restorePath)
+	r.HTTP.SetStatusCode(fasthttp.StatusTemporaryRedirect)
 }
 
 // refuseRestore answers what the node said of a backup.
-func refuseRestore(r *request, err error) {
+func refuseRestore(r *exchange.Request, err error) {
 	var refused *fsm.MembershipRefused
 	f := &refuse.Refusal{Code: wire.CodeInvalidRequest}
 	switch {
@@ -287,12 +288,12 @@ func refuseRestore(r *request, err error) {
 	case errors.Is(err, fsm.ErrOutcomeUnknown):
 		f = refuse.Because(wire.CodeOutcomeUnknown)
 		f.Advice = "Once there is a leader, look with 'claimq stats' whether the tasks are there; if they are not, restore again"
-		r.server.logger.Error("restore", "error", err)
+		r.Server.Logger.Error("restore", "error", err)
 	default:
-		r.refuseCode(err)
+		r.RefuseCode(err)
 		return
 	}
-	r.refuse(f)
+	r.Refuse(f)
 }
 
 // sentence is an error's text as a sentence.

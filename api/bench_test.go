@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/conntest"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
@@ -34,13 +35,13 @@ func benchmarkKeyed(b *testing.B, target, body string, p fsm.Proposed, name stri
 	ctx.Request.Header.Set("Content-Type", "application/json")
 	ctx.Request.Header.Set("User-Agent", "claimq")
 	if name != "" {
-		ctx.Request.Header.Set(headerAPIKey, keyText(name))
+		ctx.Request.Header.Set(exchange.HeaderAPIKey, keyText(name))
 	}
 	ctx.Request.SetBodyString(body)
 	b.ReportAllocs()
 	for b.Loop() {
 		ctx.Response.Reset()
-		s.host.handle(&ctx, false)
+		s.host.Handle(&ctx, false)
 	}
 	if ctx.Response.StatusCode() >= 300 {
 		b.Fatalf("%d %s", ctx.Response.StatusCode(), ctx.Response.Body())

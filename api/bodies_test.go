@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestServer_Bodies(t *testing.T) {
 	t.Parallel()
 	const half = 600 << 10
-	s, _ := setup(t, func(c *Config) { c.Limits.BodyBytes, c.BodiesBytes = 1<<20, 1<<20+HeaderBytes })
+	s, _ := setup(t, func(c *Config) { c.Limits.BodyBytes, c.BodiesBytes = 1<<20, 1<<20+exchange.HeaderBytes })
 	addr := listen(t, s)
 	head := func(size int) string {
 		return fmt.Sprintf("POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", size)
@@ -30,7 +31,7 @@ func TestServer_Bodies(t *testing.T) {
 	if _, err := io.WriteString(first, head(half)+body[:half-1]); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.port.BodyBytes() > half/2 })
+	waitFor(t, func() bool { return s.host.Port.BodyBytes() > half/2 })
 
 	for range 3 {
 		got := raw(t, addr, head(half)+body)
@@ -47,7 +48,7 @@ func TestServer_Bodies(t *testing.T) {
 	if got := receive(t, bufio.NewReader(first)); got.status != 201 {
 		t.Errorf("the first: %d %.200s", got.status, got.body)
 	}
-	waitFor(t, func() bool { return s.host.port.BodyBytes() == 0 })
+	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
 	if got := raw(t, addr, head(half)+body); got.status != 201 {
 		t.Errorf("after it: %d %.200s", got.status, got.body)
 	}
@@ -59,9 +60,9 @@ func TestServer_Bodies(t *testing.T) {
 	if _, err := io.WriteString(gone, head(half)+body[:half-1]); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.port.BodyBytes() > half/2 })
+	waitFor(t, func() bool { return s.host.Port.BodyBytes() > half/2 })
 	if err := gone.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.port.BodyBytes() == 0 })
+	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
 }

@@ -23,7 +23,7 @@ type answer struct {
 // target is "METHOD /path".
 func (s *Server) call(t testing.TB, target, body string, headers ...string) answer {
 	t.Helper()
-	return do(t, func(ctx *fasthttp.RequestCtx) { s.host.handle(ctx, false) }, target, body, headers...)
+	return do(t, func(ctx *fasthttp.RequestCtx) { s.host.Handle(ctx, false) }, target, body, headers...)
 }
 
 func do(t testing.TB, handler fasthttp.RequestHandler, target, body string, headers ...string) answer {

@@ -7,34 +7,35 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
 // Claim answers POST /api/tasks/claim.
-func Claim(r *request) {
-	req, bad := callbody.DecodeClaim(r.http.Request.Body(), &r.server.cfg.Limits)
+func Claim(r *exchange.Request) {
+	req, bad := callbody.DecodeClaim(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
-	r.narrow(&req)
-	p, gone, ok := proposeClaim(r, req.Cmd, r.waitLeft(req.WaitMS))
+	r.Narrow(&req)
+	p, gone, ok := proposeClaim(r, req.Cmd, r.WaitLeft(req.WaitMS))
 	if !ok {
 		return
 	}
-	r.holdUntilSent(req.Cmd.RequestID, &p.Result)
+	r.HoldUntilSent(req.Cmd.RequestID, &p.Result)
 	switch {
-	case gone && len(r.holds) > 0:
-		r.giveBack()
-		r.refuseGone()
+	case gone && len(r.Holds) > 0:
+		r.GiveBack()
+		r.RefuseGone()
 	case req.Many:
-		r.send(fasthttp.StatusOK, callbody.AppendClaims(r.body(), &p))
+		r.Send(fasthttp.StatusOK, callbody.AppendClaims(r.Body(), &p))
 	case len(p.Result.Claims) == 0:
-		r.code = wire.CodeNoPendingTasks
-		r.send(fasthttp.StatusNotFound, callbody.AppendNoTasks(r.body(), &req, r.id))
+		r.Code = wire.CodeNoPendingTasks
+		r.Send(fasthttp.StatusNotFound, callbody.AppendNoTasks(r.Body(), &req, r.ID))
 	default:
-		r.send(fasthttp.StatusOK, callbody.AppendClaim(r.body(), &p))
+		r.Send(fasthttp.StatusOK, callbody.AppendClaim(r.Body(), &p))
 	}
 }
 
@@ -42,43 +43,43 @@ func Claim(r *request) {
 var waitName = []byte("wait_ms")
 
 // HeldClaim returns for how long a claim may be held.
-func HeldClaim(r *request) time.Duration {
-	body := r.http.Request.Body()
+func HeldClaim(r *exchange.Request) time.Duration {
+	body := r.HTTP.Request.Body()
 	// The name may be spelled with escapes.
 	if !bytes.Contains(body, waitName) && bytes.IndexByte(body, '\\') < 0 {
 		return 0
 	}
-	req, bad := callbody.DecodeClaim(body, &r.server.cfg.Limits)
+	req, bad := callbody.DecodeClaim(body, &r.Server.Cfg.Limits)
 	if bad != nil {
 		return 0
 	}
-	return r.waitLeft(req.WaitMS)
+	return r.WaitLeft(req.WaitMS)
 }
 
 // proposeClaim is proposeTask of a claim that waits for as long as wait. gone
 // says that meanwhile the client has gone.
-func proposeClaim(r *request, cmd fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, gone, ok bool) {
+func proposeClaim(r *exchange.Request, cmd fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, gone, ok bool) {
 	if wait > 0 {
-		if bad := r.permit(cmd); bad != nil {
-			r.refuse(bad)
+		if bad := r.Permit(cmd); bad != nil {
+			r.Refuse(bad)
 			return p, false, false
 		}
-		return r.proposeWaiting(cmd, wait)
+		return r.ProposeWaiting(cmd, wait)
 	}
-	p, ok = r.proposeTask(cmd)
+	p, ok = r.ProposeTask(cmd)
 	return p, false, ok
 }
 
 // ClaimTask answers POST /api/tasks/{id}/claim.
-func ClaimTask(r *request) {
-	cmd, bad := callbody.DecodeClaimTask(r.target.id, r.http.Request.Body(), &r.server.cfg.Limits)
+func ClaimTask(r *exchange.Request) {
+	cmd, bad := callbody.DecodeClaimTask(r.Target.ID, r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
-	cmd.RequestID = r.narrowRequestID(cmd.RequestID)
-	if p, ok := r.proposeTask(cmd); ok {
-		r.holdUntilSent(cmd.RequestID, &p.Result)
-		r.send(fasthttp.StatusOK, callbody.AppendClaim(r.body(), &p))
+	cmd.RequestID = r.NarrowRequestID(cmd.RequestID)
+	if p, ok := r.ProposeTask(cmd); ok {
+		r.HoldUntilSent(cmd.RequestID, &p.Result)
+		r.Send(fasthttp.StatusOK, callbody.AppendClaim(r.Body(), &p))
 	}
 }

@@ -6,18 +6,19 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
 // Cluster answers GET /api/cluster with what this node sees.
-func Cluster(r *request) {
-	if bad := refuseQuery(r.query); bad != nil {
-		r.refuse(bad)
+func Cluster(r *exchange.Request) {
+	if bad := exchange.RefuseQuery(r.Query); bad != nil {
+		r.Refuse(bad)
 		return
 	}
-	view := r.server.node.Cluster(r.wait())
+	view := r.Server.Node.Cluster(r.Wait())
 	answer := wire.Cluster{
 		Success: true, Leader: view.Leader, Term: view.Term, FeatureLevel: view.FeatureLevel,
 		Nodes: make([]wire.Node, len(view.Nodes)),
@@ -28,7 +29,7 @@ func Cluster(r *request) {
 	if u := view.Restoring; u != nil {
 		answer.Restore = &wire.Restore{Index: u.Begin, Taken: u.Taken, Bytes: u.Bytes}
 	}
-	r.sendJSON(answer)
+	r.SendJSON(answer)
 }
 
 func wireNode(n fsm.NodeView) wire.Node {
@@ -40,8 +41,8 @@ func wireNode(n fsm.NodeView) wire.Node {
 }
 
 // Upgrade answers POST /api/cluster/upgrade.
-func Upgrade(r *request) {
-	d := callbody.NewDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
+func Upgrade(r *exchange.Request) {
+	d := callbody.NewDecoder(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
 	defer d.Free()
 	var dryRun bool
 	bad := d.Fields(func(name []byte) (bad *refuse.Refusal) {
@@ -52,21 +53,21 @@ func Upgrade(r *request) {
 		return bad
 	})
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
 	if dryRun {
-		r.sendJSON(planUpgrade(r.server.node.Cluster(r.wait())))
+		r.SendJSON(planUpgrade(r.Server.Node.Cluster(r.Wait())))
 		return
 	}
-	level, err := r.server.node.Upgrade(r.wait(), r.by())
+	level, err := r.Server.Node.Upgrade(r.Wait(), r.By())
 	if err != nil {
 		refuseMembership(r, err)
 		return
 	}
-	b := append(r.body(), `{"success":true,"feature_level":`...)
+	b := append(r.Body(), `{"success":true,"feature_level":`...)
 	b = strconv.AppendUint(b, uint64(level), 10)
-	r.send(fasthttp.StatusOK, append(b, '}'))
+	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
 // planUpgrade says what an upgrade would do.

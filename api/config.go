@@ -12,14 +12,21 @@ import (
 
 	"github.com/claimq/claimq/api/audit"
 	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/keyring"
 )
+
+// Node is what the API needs of a node: see exchange.Node.
+type Node = exchange.Node
+
+// Page is what is served of the page.
+type Page = exchange.Page
 
 // Config is what New needs. Only Node is required; zero fields have the
 // defaults that they name.
 type Config struct {
 	// Node does the work.
-	Node Node
+	Node exchange.Node
 	// Logger gets one line per internal error and per change of state, never
 	// one per request. nil: none.
 	Logger hclog.Logger
@@ -45,7 +52,7 @@ type Config struct {
 	// call the API from a browser.
 	AllowedOrigins []string
 	// Page is what is served of the page below /ui/.
-	Page Page
+	Page exchange.Page
 	// Version is the binary's, shown by /healthz.
 	Version string
 	// Limits bound what a request may ask for.
@@ -129,7 +136,7 @@ func (c *Config) validate() error {
 	if !c.Limits.Valid() {
 		return fmt.Errorf("api: Config.Limits out of range: %+v", c.Limits)
 	}
-	if least := int64(c.Limits.BodyBytes + HeaderBytes); c.BodiesBytes < least {
+	if least := int64(c.Limits.BodyBytes + exchange.HeaderBytes); c.BodiesBytes < least {
 		return fmt.Errorf("api: Config.BodiesBytes is %d, less than one body and its headers, %d", c.BodiesBytes, least)
 	}
 	if c.WaitsPerKey < 1 {

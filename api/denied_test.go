@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/audit"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -24,7 +25,7 @@ func TestServer_auditsDenials(t *testing.T) {
 	paths := map[*Server]string{}
 	for name, s := range map[string]*Server{"leader": leader, "follower": follower} {
 		paths[s] = filepath.Join(t.TempDir(), name)
-		s.host.cfg.Audit = openAudit(t, paths[s], node)
+		s.host.Cfg.Audit = openAudit(t, paths[s], node)
 	}
 	follower.callFrom(t, "192.0.2.1", "POST /api/tasks", `{"params":1}`, with("worker"), "X-Request-ID: r1").refused(t, wire.CodeForbidden)
 	follower.callFrom(t, "192.0.2.2", "GET /api/stats", "", with("over"), "X-Request-ID: r2").refused(t, wire.CodeUnauthorized)
@@ -66,7 +67,7 @@ func TestServer_auditsDenials(t *testing.T) {
 }
 
 // openAudit opens an audit file until the test ends.
-func openAudit(t testing.TB, path string, node Node) *audit.Writer {
+func openAudit(t testing.TB, path string, node exchange.Node) *audit.Writer {
 	t.Helper()
 	a, err := audit.Open(audit.Config{Path: path, Node: node})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/api/wire"
@@ -28,14 +29,14 @@ func NewStreams(feed *trail.Feed) *Streams { return &Streams{feed} }
 
 // Answer answers GET /api/events with a page of the trail, or with a stream of
 // it.
-func (s *Streams) Answer(r *request) {
+func (s *Streams) Answer(r *exchange.Request) {
 	streams := Streamed(r)
-	q, given, bad := parseEvents(r.query, r.server.cfg.Limits.Items, streams)
+	q, given, bad := parseEvents(r.Query, r.Server.Cfg.Limits.Items, streams)
 	if bad == nil {
-		bad = r.refuseFilter("task_type", q.Type)
+		bad = r.RefuseFilter("task_type", q.Type)
 	}
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
 	if streams {
@@ -43,48 +44,48 @@ func (s *Streams) Answer(r *request) {
 		return
 	}
 	var page event.Page
-	if !r.read(func(m *fsm.Machine, _ fsm.Stamp) { page = m.Events(q) }) {
+	if !r.Read(func(m *fsm.Machine, _ fsm.Stamp) { page = m.Events(q) }) {
 		return
 	}
 	if page.Gone {
-		r.refuse(refuseEventsGone(page.Oldest))
+		r.Refuse(refuseEventsGone(page.Oldest))
 		return
 	}
-	r.send(fasthttp.StatusOK, appendEvents(r.body(), page.Events, page.Next))
+	r.Send(fasthttp.StatusOK, appendEvents(r.Body(), page.Events, page.Next))
 }
 
 // Streamed reports whether the request asks for a stream. Any node answers it.
-func Streamed(r *request) bool {
-	return bytes.Contains(r.http.Request.Header.Peek("Accept"), []byte(eventStream))
+func Streamed(r *exchange.Request) bool {
+	return bytes.Contains(r.HTTP.Request.Header.Peek("Accept"), []byte(eventStream))
 }
 
 // TaskEvents answers GET /api/tasks/{id}/events. next is the place of the
 // trail's newest event: whoever goes on there misses nothing of the task.
-func TaskEvents(r *request) {
-	if bad := refuseQuery(r.query); bad != nil {
-		r.refuse(bad)
+func TaskEvents(r *exchange.Request) {
+	if bad := exchange.RefuseQuery(r.Query); bad != nil {
+		r.Refuse(bad)
 		return
 	}
-	id := r.target.id
+	id := r.Target.ID
 	var events []event.Event
 	var newest event.Pos
 	var bad *refuse.Refusal
-	ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) {
+	ok := r.Read(func(m *fsm.Machine, _ fsm.Stamp) {
 		events, newest = m.TaskEvents(id), m.NewestEvent()
 		t := m.Get(id)
 		if t == nil && len(events) > 0 { // it is told of longer than it is there
 			t = &fsm.Task{ID: id, Type: events[0].Type}
 		}
-		bad = r.refuseTask(m, t)
+		bad = r.RefuseTask(m, t)
 	})
 	if !ok {
 		return
 	}
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
-	r.send(fasthttp.StatusOK, appendEvents(r.body(), events, newest))
+	r.Send(fasthttp.StatusOK, appendEvents(r.Body(), events, newest))
 }
 
 // appendEvents appends the answer that is a part of the trail.
@@ -110,38 +111,38 @@ func refuseEventsGone(oldest event.Pos) *refuse.Refusal {
 
 // parseEvents reads the parameters of GET /api/events. given says that there was
 // a place to begin after.
-func parseEvents(params []param, limitMax int, streams bool) (q event.Query, given bool, bad *refuse.Refusal) {
+func parseEvents(params []exchange.Param, limitMax int, streams bool) (q event.Query, given bool, bad *refuse.Refusal) {
 	q.Limit = min(bound.PageDefault, limitMax)
 	for _, p := range params {
 		var err error
-		switch p.name {
+		switch p.Name {
 		case "after":
-			if q.After, given = trail.ParsePlace(p.value); !given {
-				return q, false, badParam(p.name, "a place in the trail, as INDEX or INDEX.SUB")
+			if q.After, given = trail.ParsePlace(p.Value); !given {
+				return q, false, badParam(p.Name, "a place in the trail, as INDEX or INDEX.SUB")
 			}
 		case "task_type":
-			if q.Type = p.value; !bound.ValidTaskType(p.value) {
-				return q, false, badParam(p.name, bound.TaskTypeAllowed)
+			if q.Type = p.Value; !bound.ValidTaskType(p.Value) {
+				return q, false, badParam(p.Name, bound.TaskTypeAllowed)
 			}
 		case "worker_id":
-			if q.WorkerID = p.value; !bound.ValidProcessorID(p.value) {
-				return q, false, callbody.RefuseHolderID(p.name)
+			if q.WorkerID = p.Value; !bound.ValidProcessorID(p.Value) {
+				return q, false, callbody.RefuseHolderID(p.Name)
 			}
-		case paramEvent:
-			kind, ok := event.ParseKind(p.value)
+		case exchange.ParamEvent:
+			kind, ok := event.ParseKind(p.Value)
 			if !ok {
-				return q, false, badParam(p.name, "the name of an event, as docs/api.md lists them")
+				return q, false, badParam(p.Name, "the name of an event, as docs/api.md lists them")
 			}
 			q.Kinds = q.Kinds.With(kind)
 		case "limit":
 			if streams {
-				return q, false, refuse.Param(p.name, "limit does not go with Accept: "+eventStream)
+				return q, false, refuse.Param(p.Name, "limit does not go with Accept: "+eventStream)
 			}
-			if q.Limit, err = strconv.Atoi(p.value); err != nil || q.Limit < 1 || q.Limit > limitMax {
-				return q, false, badParam(p.name, "an integer from 1 to "+strconv.Itoa(limitMax))
+			if q.Limit, err = strconv.Atoi(p.Value); err != nil || q.Limit < 1 || q.Limit > limitMax {
+				return q, false, badParam(p.Name, "an integer from 1 to "+strconv.Itoa(limitMax))
 			}
 		default:
-			return q, false, unknownParam(p.name)
+			return q, false, exchange.UnknownParam(p.Name)
 		}
 	}
 	return q, given, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
@@ -29,13 +30,13 @@ type failuresRequest struct {
 }
 
 // Failures answers GET /api/failures. What is on a later page is as of a later index.
-func Failures(r *request) {
-	req, bad := parseFailures(r.query, r.server.cfg.Limits.Items)
+func Failures(r *exchange.Request) {
+	req, bad := parseFailures(r.Query, r.Server.Cfg.Limits.Items)
 	if bad == nil {
-		bad = r.refuseFilter("task_type", req.query.Type)
+		bad = r.RefuseFilter("task_type", req.query.Type)
 	}
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
 	var (
@@ -50,9 +51,9 @@ func Failures(r *request) {
 		req.query.From, more = m.Failures(&groups, q)
 		failed, index = m.Failed(q.Type), m.Index()
 	}
-	ok := r.read(look)
+	ok := r.Read(look)
 	for looked := failuresPage; ok && more && groups.Looked < groupedMax && looked < failuresMax; looked += failuresPage {
-		ok = r.readOn(index, look)
+		ok = r.ReadOn(index, look)
 	}
 	if !ok {
 		return
@@ -62,10 +63,10 @@ func Failures(r *request) {
 	for _, g := range largest {
 		size += len(g.Example) + len(g.Signature)
 	}
-	if !r.roomFor(size) {
+	if !r.RoomFor(size) {
 		return
 	}
-	b := encode.Failures(append(r.body(), `{"success":true,"failures":`...), largest)
+	b := encode.Failures(append(r.Body(), `{"success":true,"failures":`...), largest)
 	b = strconv.AppendInt(append(b, `,"groups":`...), int64(groups.Len()), 10)
 	b = strconv.AppendInt(append(b, `,"looked":`...), int64(groups.Looked), 10)
 	b = strconv.AppendInt(append(b, `,"failed":`...), failed, 10)
@@ -75,30 +76,30 @@ func Failures(r *request) {
 	} else {
 		b = append(b, "null"...)
 	}
-	r.send(fasthttp.StatusOK, append(b, '}'))
+	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
 // parseFailures reads the parameters of GET /api/failures.
-func parseFailures(params []param, limitMax int) (failuresRequest, *refuse.Refusal) {
+func parseFailures(params []exchange.Param, limitMax int) (failuresRequest, *refuse.Refusal) {
 	req := failuresRequest{limit: min(bound.PageDefault, limitMax)}
 	for _, p := range params {
 		var ok bool
 		var err error
-		switch p.name {
+		switch p.Name {
 		case "task_type":
-			if req.query.Type = p.value; !bound.ValidTaskType(p.value) {
-				return req, badParam(p.name, bound.TaskTypeAllowed)
+			if req.query.Type = p.Value; !bound.ValidTaskType(p.Value) {
+				return req, badParam(p.Name, bound.TaskTypeAllowed)
 			}
 		case "limit":
-			if req.limit, err = strconv.Atoi(p.value); err != nil || req.limit < 1 || req.limit > limitMax {
-				return req, badParam(p.name, "an integer from 1 to "+strconv.Itoa(limitMax))
+			if req.limit, err = strconv.Atoi(p.Value); err != nil || req.limit < 1 || req.limit > limitMax {
+				return req, badParam(p.Name, "an integer from 1 to "+strconv.Itoa(limitMax))
 			}
 		case "cursor":
-			if req.query.From, ok = parseEnd(p.value); !ok {
-				return req, badParam(p.name, "a next_cursor of GET /api/failures")
+			if req.query.From, ok = parseEnd(p.Value); !ok {
+				return req, badParam(p.Name, "a next_cursor of GET /api/failures")
 			}
 		default:
-			return req, unknownParam(p.name)
+			return req, exchange.UnknownParam(p.Name)
 		}
 	}
 	return req, nil

@@ -22,7 +22,7 @@ func BenchmarkPacket(b *testing.B) {
 	events := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		read, err := trail.Read(b.Context(), s.host.node, event.Query{})
+		read, err := trail.Read(b.Context(), s.host.Node, event.Query{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -7,32 +7,33 @@ import (
 
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
 )
 
 // Finalization answers GET /api/tasks/{id}/finalization.
-func Finalization(r *request) {
-	if bad := refuseQuery(r.query); bad != nil {
-		r.refuse(bad)
+func Finalization(r *exchange.Request) {
+	if bad := exchange.RefuseQuery(r.Query); bad != nil {
+		r.Refuse(bad)
 		return
 	}
 	var view fsm.FinalizationView
 	var now fsm.Stamp
 	var bad *refuse.Refusal
-	ok := r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
-		if bad = r.refuseTask(m, m.Get(r.target.id)); bad == nil {
-			view, _ = m.Finalization(r.target.id, stamp)
+	ok := r.Read(func(m *fsm.Machine, stamp fsm.Stamp) {
+		if bad = r.RefuseTask(m, m.Get(r.Target.ID)); bad == nil {
+			view, _ = m.Finalization(r.Target.ID, stamp)
 			now = stamp
 		}
 	})
 	switch {
 	case !ok:
 	case bad != nil:
-		r.refuse(bad)
+		r.Refuse(bad)
 	default:
-		r.send(fasthttp.StatusOK, appendFinalization(r.body(), &view, now))
+		r.Send(fasthttp.StatusOK, appendFinalization(r.Body(), &view, now))
 	}
 }
 

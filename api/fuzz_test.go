@@ -64,7 +64,7 @@ func fuzzOne(t *testing.T, s *Server, method string, uri, body []byte) {
 	ctx.Request.Header.SetRequestURIBytes(uri)
 	ctx.Request.Header.SetHost("localhost")
 	ctx.Request.SetBody(body)
-	s.host.handle(&ctx, false)
+	s.host.Handle(&ctx, false)
 	status, answer := ctx.Response.StatusCode(), ctx.Response.Body()
 	if status >= 500 {
 		t.Fatalf("%s %q %q: %d %s", method, uri, body, status, answer)

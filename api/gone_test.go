@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/conntest"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -54,7 +55,7 @@ func TestServer_WaitingGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-ended
-			waitFor(t, func() bool { return s.host.port.Open() == 0 })
+			waitFor(t, func() bool { return s.host.Port.Open() == 0 })
 			if got := node.Machine.Get(1).Status; got != c.want {
 				t.Errorf("client %s, %s, taken %v: task is %s, want %s", name, c.body, c.taken, got, c.want)
 			}
@@ -164,7 +165,7 @@ func TestServer_WaitingThere(t *testing.T) {
 				t.Fatal(err)
 			}
 			answered, err := io.ReadAll(conn) // a client that only half went
-			waitFor(t, func() bool { return follower.host.port.Open() == 0 })
+			waitFor(t, func() bool { return follower.host.Port.Open() == 0 })
 			if got := leaderNode.Machine.Get(1).Status; got != c.want {
 				t.Errorf("task is %s, want %s; answer %s, %v", got, c.want, answered, err)
 			}
@@ -192,7 +193,7 @@ func TestServer_WaitingFollowerDrained(t *testing.T) {
 			return nil
 		}
 		got := follower.call(t, "POST /api/tasks/claim", body)
-		if got.status != want || got.header[headerGivenUp] != "" || got.header[headerHolds] != "" {
+		if got.status != want || got.header[exchange.HeaderGivenUp] != "" || got.header[exchange.HeaderHolds] != "" {
 			t.Errorf("%s: %+v", body, got)
 		}
 		if want == 503 {
@@ -215,16 +216,16 @@ func TestServer_Waited(t *testing.T) {
 		return node.Apply(cmd)
 	}
 	const body = `{"worker_id":"w","wait_ms":60000}`
-	do(t, s.ForwardHandler(), "POST /api/tasks/claim", body, headerWaited+": 50000")
+	do(t, s.ForwardHandler(), "POST /api/tasks/claim", body, exchange.HeaderWaited+": 50000")
 	if waited > 10*time.Second || waited < time.Second {
 		t.Errorf("passed on: waits %s, want 10 s", waited)
 	}
-	s.call(t, "POST /api/tasks/claim", body, headerWaited+": 50000")
+	s.call(t, "POST /api/tasks/claim", body, exchange.HeaderWaited+": 50000")
 	if waited < 50*time.Second {
 		t.Errorf("a client: waits %s, want 60 s", waited)
 	}
 	waited = 0
-	do(t, s.ForwardHandler(), "POST /api/tasks/claim", body, headerWaited+": 70000").refused(t, wire.CodeNoPendingTasks)
+	do(t, s.ForwardHandler(), "POST /api/tasks/claim", body, exchange.HeaderWaited+": 70000").refused(t, wire.CodeNoPendingTasks)
 	if waited != 0 {
 		t.Errorf("waited for long already: waits %s", waited)
 	}

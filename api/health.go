@@ -3,22 +3,23 @@ package api
 import (
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
 
 // health answers GET /healthz: the process is up.
-func (s *Server) health(r *request) { s.sendState(r, "alive") }
+func (s *Server) health(r *exchange.Request) { s.sendState(r, "alive") }
 
 // ready answers GET /readyz: the node knows a leader and has caught up.
-func (s *Server) ready(r *request) {
-	if s.host.draining.Load() {
-		r.refuse(refuse.Because(wire.CodeShuttingDown))
+func (s *Server) ready(r *exchange.Request) {
+	if s.host.Draining.Load() {
+		r.Refuse(refuse.Because(wire.CodeShuttingDown))
 		return
 	}
 	if err := s.cfg.Node.Ready(); err != nil {
-		r.refuse(refuseUnready(err))
+		r.Refuse(refuseUnready(err))
 		return
 	}
 	s.sendState(r, "ready")
@@ -31,12 +32,12 @@ func refuseUnready(err error) *refuse.Refusal {
 	}
 }
 
-func (s *Server) sendState(r *request, state string) {
-	b := append(r.body(), `{"success":true,"status":`...)
+func (s *Server) sendState(r *exchange.Request, state string) {
+	b := append(r.Body(), `{"success":true,"status":`...)
 	b = jsonout.String(b, state)
 	b = append(b, `,"node_id":`...)
 	b = jsonout.String(b, s.cfg.Node.NodeID())
 	b = append(b, `,"version":`...)
 	b = jsonout.String(b, s.cfg.Version)
-	r.send(fasthttp.StatusOK, append(b, '}'))
+	r.Send(fasthttp.StatusOK, append(b, '}'))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/history"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
@@ -22,20 +23,20 @@ const (
 )
 
 // showHistory answers GET /api/history with what this node remembers.
-func (s *Server) showHistory(r *request) {
-	taskType, minutes, bad := parseHistory(r.query)
+func (s *Server) showHistory(r *exchange.Request) {
+	taskType, minutes, bad := parseHistory(r.Query)
 	if bad == nil {
-		bad = r.refuseFilter("task_type", taskType)
+		bad = r.RefuseFilter("task_type", taskType)
 	}
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
 	v := s.history.View(taskType, minutes*historyPointsInMinute)
-	if !r.roomFor(len(v.Points) * len(historyColumns) * historyNumberBytes) {
+	if !r.RoomFor(len(v.Points) * len(historyColumns) * historyNumberBytes) {
 		return
 	}
-	b := jsonout.String(append(r.body(), `{"success":true,"node_id":`...), s.cfg.Node.NodeID())
+	b := jsonout.String(append(r.Body(), `{"success":true,"node_id":`...), s.cfg.Node.NodeID())
 	b = jsonout.StringOrNull(append(b, `,"task_type":`...), taskType)
 	b = strconv.AppendInt(append(b, `,"interval_ms":`...), history.Interval.Milliseconds(), 10)
 	b = appendMoment(append(b, `,"since":`...), v.Since)
@@ -53,7 +54,7 @@ func (s *Server) showHistory(r *request) {
 		}
 		b = append(b, ']')
 	}
-	r.send(fasthttp.StatusOK, append(b, '}'))
+	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
 // historyColumns are what an answer has of each point; some is false if there was nothing of it.
@@ -84,21 +85,21 @@ func appendMoment(b []byte, t time.Time) []byte {
 }
 
 // parseHistory reads the query of GET /api/history.
-func parseHistory(params []param) (taskType string, minutes int, bad *refuse.Refusal) {
+func parseHistory(params []exchange.Param) (taskType string, minutes int, bad *refuse.Refusal) {
 	minutes = historyMinutes
 	for _, p := range params {
 		var err error
-		switch p.name {
+		switch p.Name {
 		case "task_type":
-			if taskType = p.value; !bound.ValidTaskType(taskType) {
-				return "", 0, badParam(p.name, bound.TaskTypeAllowed)
+			if taskType = p.Value; !bound.ValidTaskType(taskType) {
+				return "", 0, badParam(p.Name, bound.TaskTypeAllowed)
 			}
 		case "minutes":
-			if minutes, err = strconv.Atoi(p.value); err != nil || minutes < 1 || minutes > historyMinutesMax {
-				return "", 0, badParam(p.name, "an integer from 1 to "+strconv.Itoa(historyMinutesMax))
+			if minutes, err = strconv.Atoi(p.Value); err != nil || minutes < 1 || minutes > historyMinutesMax {
+				return "", 0, badParam(p.Name, "an integer from 1 to "+strconv.Itoa(historyMinutesMax))
 			}
 		default:
-			return "", 0, unknownParam(p.name)
+			return "", 0, exchange.UnknownParam(p.Name)
 		}
 	}
 	return taskType, minutes, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
@@ -18,21 +19,21 @@ import (
 
 // SetJoinToken answers POST /api/cluster/tokens. The token itself is never sent: who
 // makes it sends its hash.
-func SetJoinToken(r *request) {
-	cmd, bad := decodeJoinToken(r.http.Request.Body(), &r.server.cfg.Limits)
+func SetJoinToken(r *exchange.Request) {
+	cmd, bad := decodeJoinToken(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
-	cmd.By = r.by()
-	p, ok := r.propose(cmd)
+	cmd.By = r.By()
+	p, ok := r.Propose(cmd)
 	switch {
 	case !ok:
 	case p.Result.Code != "":
-		r.refuse(&refuse.Refusal{Code: wire.CodeMembershipRefused, Text: "There are too many join tokens", Advice: "Revoke one that is needed no more; 'claimq cluster token list' shows them"})
+		r.Refuse(&refuse.Refusal{Code: wire.CodeMembershipRefused, Text: "There are too many join tokens", Advice: "Revoke one that is needed no more; 'claimq cluster token list' shows them"})
 	default:
-		b := appendJoinToken(append(r.body(), `{"success":true,"token":`...), p.Result.JoinToken)
-		r.send(fasthttp.StatusOK, append(b, '}'))
+		b := appendJoinToken(append(r.Body(), `{"success":true,"token":`...), p.Result.JoinToken)
+		r.Send(fasthttp.StatusOK, append(b, '}'))
 	}
 }
 
@@ -74,29 +75,29 @@ func decodeJoinToken(body []byte, limits *bound.Limits) (cmd fsm.SetJoinToken, b
 }
 
 // JoinTokens answers GET /api/cluster/tokens.
-func JoinTokens(r *request) {
-	if bad := refuseQuery(r.query); bad != nil {
-		r.refuse(bad)
+func JoinTokens(r *exchange.Request) {
+	if bad := exchange.RefuseQuery(r.Query); bad != nil {
+		r.Refuse(bad)
 		return
 	}
 	var tokens []*fsm.JoinToken
-	if !r.read(func(m *fsm.Machine, _ fsm.Stamp) { tokens = m.JoinTokens() }) {
+	if !r.Read(func(m *fsm.Machine, _ fsm.Stamp) { tokens = m.JoinTokens() }) {
 		return
 	}
-	b := append(r.body(), `{"success":true,"tokens":[`...)
+	b := append(r.Body(), `{"success":true,"tokens":[`...)
 	for i, t := range tokens {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = appendJoinToken(b, t)
 	}
-	r.send(fasthttp.StatusOK, append(b, `]}`...))
+	r.Send(fasthttp.StatusOK, append(b, `]}`...))
 }
 
 // RevokeJoinToken answers POST /api/cluster/tokens/revoke.
-func RevokeJoinToken(r *request) {
+func RevokeJoinToken(r *exchange.Request) {
 	var id string
-	d := callbody.NewDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
+	d := callbody.NewDecoder(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
 	defer d.Free()
 	bad := d.Fields(func(name []byte) (bad *refuse.Refusal) {
 		if string(name) != "id" {
@@ -111,16 +112,16 @@ func RevokeJoinToken(r *request) {
 		bad = d.Missing("id")
 	}
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
-	p, ok := r.propose(fsm.DeleteJoinToken{ID: id, By: r.by()})
+	p, ok := r.Propose(fsm.DeleteJoinToken{ID: id, By: r.By()})
 	switch {
 	case !ok:
 	case p.Result.Code != "":
-		r.refuse(&refuse.Refusal{Code: wire.CodeMembershipRefused, Text: fmt.Sprintf("No join token has the id %q", id), Advice: "It may have expired; 'claimq cluster token list' shows those that there are"})
+		r.Refuse(&refuse.Refusal{Code: wire.CodeMembershipRefused, Text: fmt.Sprintf("No join token has the id %q", id), Advice: "It may have expired; 'claimq cluster token list' shows those that there are"})
 	default:
-		r.send(fasthttp.StatusOK, append(r.body(), `{"success":true}`...))
+		r.Send(fasthttp.StatusOK, append(r.Body(), `{"success":true}`...))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/conntest"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/wire"
 )
@@ -36,7 +37,7 @@ func (s *Server) callFrom(t *testing.T, from, target, body string, headers ...st
 		var own fasthttp.RequestCtx
 		own.Init2(remoteConn{remote: remote}, nil, true)
 		ctx.Request.CopyTo(&own.Request)
-		s.host.handle(&own, false)
+		s.host.Handle(&own, false)
 		own.Response.CopyTo(&ctx.Response)
 	}, target, body, headers...)
 }
@@ -86,14 +87,14 @@ func TestKeys_AddressUntold(t *testing.T) {
 	pass := func(headers ...string) answer {
 		return do(t, s.ForwardHandler(), "POST /api/tasks/claim", `{"worker_id":"w","limit":1}`, headers...)
 	}
-	for _, told := range []string{"X-Request-ID: a", headerFrom + ": nowhere"} {
-		f := pass(headerKey+": "+keyText("operator"), told).refused(t, wire.CodeForbidden)
+	for _, told := range []string{"X-Request-ID: a", exchange.HeaderFrom + ": nowhere"} {
+		f := pass(exchange.HeaderKey+": "+keyText("operator"), told).refused(t, wire.CodeForbidden)
 		if f["error"] != "This API key may not be used from an address that this node does not know" {
 			t.Errorf("%s: %v", told, f)
 		}
 	}
-	pass(headerKey+": "+keyText("operator"), headerFrom+": 192.0.2.1").good(t, 200)
-	pass(headerKey+": "+keyText("worker")).good(t, 200)
+	pass(exchange.HeaderKey+": "+keyText("operator"), exchange.HeaderFrom+": 192.0.2.1").good(t, 200)
+	pass(exchange.HeaderKey+": "+keyText("worker")).good(t, 200)
 }
 
 // A stream ends when its key is no more for where its client is.

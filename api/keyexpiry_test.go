@@ -60,7 +60,7 @@ func TestServer_ExpiredBody(t *testing.T) {
 	addr := listen(t, s)
 	const large = "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n"
 	dial(t, addr, large+with("operator")+"\r\n\r\n")
-	waitFor(t, func() bool { return s.host.port.Open() == 1 && s.host.port.Strangers() == 0 })
+	waitFor(t, func() bool { return s.host.Port.Open() == 1 && s.host.Port.Strangers() == 0 })
 	expired := dial(t, addr, large+with("producer")+"\r\n\r\n")
 	if f := receive(t, bufio.NewReader(expired)).refused(t, wire.CodeUnauthorized); !strings.Contains(f["error"].(string), "expired at") {
 		t.Errorf("%v", f)

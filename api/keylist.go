@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/refuse"
@@ -15,14 +16,14 @@ import (
 
 // keyList answers GET /api/keys: the keys of this node, by name, and when each was last
 // used here. What they hash to is told to nobody.
-func (s *Server) keyList(r *request) {
-	after, limit, bad := parseKeyList(r.query)
+func (s *Server) keyList(r *exchange.Request) {
+	after, limit, bad := parseKeyList(r.Query)
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
 	var keys []*keyring.Caller
-	if t := s.host.keys.Load(); t != nil {
+	if t := s.host.Keys.Load(); t != nil {
 		from, found := slices.BinarySearchFunc(t.Sorted, after, func(k *keyring.Caller, name string) int { return strings.Compare(k.Name, name) })
 		if found {
 			from++
@@ -33,8 +34,8 @@ func (s *Server) keyList(r *request) {
 	if more {
 		keys = keys[:limit]
 	}
-	b := jsonout.String(append(r.body(), `{"success":true,"node_id":`...), s.cfg.Node.NodeID())
-	b = jsonout.Time(append(b, `,"since":`...), s.host.begun.UnixMilli())
+	b := jsonout.String(append(r.Body(), `{"success":true,"node_id":`...), s.cfg.Node.NodeID())
+	b = jsonout.Time(append(b, `,"since":`...), s.host.Begun.UnixMilli())
 	b = append(b, `,"keys":[`...)
 	start := len(b)
 	for _, k := range keys {
@@ -46,26 +47,26 @@ func (s *Server) keyList(r *request) {
 	} else {
 		b = append(b, "null"...)
 	}
-	r.send(fasthttp.StatusOK, append(b, '}'))
+	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
 // parseKeyList reads the query of GET /api/keys.
-func parseKeyList(params []param) (after string, limit int, bad *refuse.Refusal) {
+func parseKeyList(params []exchange.Param) (after string, limit int, bad *refuse.Refusal) {
 	limit = bound.PageDefault
 	for _, p := range params {
-		switch p.name {
+		switch p.Name {
 		case "after":
-			if after = p.value; !keyring.NamePattern.MatchString(after) {
+			if after = p.Value; !keyring.NamePattern.MatchString(after) {
 				return "", 0, badParam("after", "the name of a key, 1 to 64 of A-Z a-z 0-9 _ . -")
 			}
 		case "limit":
-			n, err := strconv.Atoi(p.value)
+			n, err := strconv.Atoi(p.Value)
 			if err != nil || n < 1 || n > keyPageMax {
 				return "", 0, badParam("limit", "an integer from 1 to "+strconv.Itoa(keyPageMax))
 			}
 			limit = n
 		default:
-			return "", 0, refuseQuery([]param{p})
+			return "", 0, exchange.RefuseQuery([]exchange.Param{p})
 		}
 	}
 	return after, limit, nil

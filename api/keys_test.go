@@ -78,7 +78,7 @@ func with(name string) string { return "X-API-Key: " + keyText(name) }
 func setupKeys(t *testing.T, keys ...keyring.Key) (leader, follower *Server, node *nodetest.Node) {
 	t.Helper()
 	leader, follower = setupBoth(t, keys, keys)
-	return leader, follower, leader.host.node.(*nodetest.Node)
+	return leader, follower, leader.host.Node.(*nodetest.Node)
 }
 
 // setupBoth is setupKeys of nodes with different keys.

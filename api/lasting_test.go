@@ -18,6 +18,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/nodetest"
@@ -126,7 +127,7 @@ func TestKeyShares_Waits(t *testing.T) {
 		reread(t, servers[c.reread])
 		arrived(t, answers).refused(t, wire.CodeUnauthorized)
 		for name, s := range servers {
-			if s.host.shares.Callers() > 0 {
+			if s.host.Shares.Callers() > 0 {
 				t.Errorf("%v: the %s still counts what is over", c, name)
 			}
 		}
@@ -137,14 +138,14 @@ func TestKeyShares_Waits(t *testing.T) {
 func TestKeyShares_TakenOutBefore(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(allRoles()...))
-	who := s.host.keys.Load().FindText([]byte(keyText("worker")))
+	who := s.host.Keys.Load().FindText([]byte(keyText("worker")))
 	table, err := keyring.New([]keyring.Key{testKey("operator")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.host.keys.Store(table)
+	s.host.Keys.Store(table)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	leave, bad := s.host.shares.Hold(lasting.Wait, who, netip.Addr{}, cancel)
+	leave, bad := s.host.Shares.Hold(lasting.Wait, who, netip.Addr{}, cancel)
 	if ended := (*lasting.Ended)(nil); bad != nil || !errors.As(context.Cause(ctx), &ended) {
 		t.Errorf("%v, %v", bad, context.Cause(ctx))
 	}
@@ -160,11 +161,11 @@ func TestKeyShares_LookedAt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Server{host: &host{}}
-		s.host.keys.Store(table)
-		s.host.shares.Keys, s.host.shares.Most[lasting.Wait] = &s.host.keys, 1
+		s := &Server{host: &exchange.Host{}}
+		s.host.Keys.Store(table)
+		s.host.Shares.Keys, s.host.Shares.Most[lasting.Wait] = &s.host.Keys, 1
 		ctx, cancel := context.WithCancelCause(t.Context())
-		leave, bad := s.host.shares.Hold(lasting.Wait, table.FindText([]byte(keyText("worker"))), netip.Addr{}, cancel)
+		leave, bad := s.host.Shares.Hold(lasting.Wait, table.FindText([]byte(keyText("worker"))), netip.Addr{}, cancel)
 		if bad != nil {
 			t.Fatal(bad)
 		}
@@ -188,7 +189,7 @@ func TestKeyShares_Streams(t *testing.T) {
 	t.Parallel()
 	var keys changingKeys
 	s, _ := setup(t, keys.use)
-	s.host.shares.Most[lasting.Stream] = 1
+	s.host.Shares.Most[lasting.Stream] = 1
 	addr := listen(t, s)
 	open := func(key string) *bufio.Reader {
 		conn, err := net.Dial("tcp", addr)
@@ -274,6 +275,6 @@ func TestKeyShares_Connections(t *testing.T) {
 	if err := held[0].Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.port.Open() <= 4 })
+	waitFor(t, func() bool { return s.host.Port.Open() <= 4 })
 	waitFor(t, func() bool { return raw(t, addr, request("a", small)).status == 201 })
 }

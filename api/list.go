@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
@@ -30,13 +31,13 @@ type listRequest struct {
 const listBytes = 16 << 20
 
 // List answers GET /api/tasks.
-func List(r *request) {
-	req, bad := parseList(r.query, r.server.cfg.Limits.Items)
+func List(r *exchange.Request) {
+	req, bad := parseList(r.Query, r.Server.Cfg.Limits.Items)
 	if bad == nil {
-		bad = r.refuseFilter("task_type", req.query.Type)
+		bad = r.RefuseFilter("task_type", req.query.Type)
 	}
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
 	tasks, next, now, ok := req.find(r)
@@ -45,13 +46,13 @@ func List(r *request) {
 	}
 	size := 0
 	for i := range tasks {
-		size += dataBytes(&tasks[i], req.params, req.result)
+		size += exchange.DataBytes(&tasks[i], req.params, req.result)
 	}
-	if !r.roomFor(size) {
+	if !r.RoomFor(size) {
 		return
 	}
 	view := encode.View{Now: now, Params: req.params, Result: req.result}
-	b := append(r.body(), `{"success":true,"tasks":[`...)
+	b := append(r.Body(), `{"success":true,"tasks":[`...)
 	for i := range tasks {
 		if i > 0 && len(b) > listBytes {
 			next = fsm.End{At: tasks[i].CompletedAt, ID: tasks[i].ID}
@@ -68,7 +69,7 @@ func List(r *request) {
 	} else {
 		b = jsonout.String(b, formatCursor(next, &req.query))
 	}
-	r.send(fasthttp.StatusOK, append(b, '}'))
+	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
 // groupLook is how many records are looked at under one lock for the tasks of an error group:
@@ -78,7 +79,7 @@ const groupLook = 500
 // find returns the tasks of the page, and with which one the next begins: one with id 0 if
 // there is none. What a later look finds is as of a later index. ok is false if there is an
 // answer already.
-func (req *listRequest) find(r *request) (tasks []fsm.Task, next fsm.End, now fsm.Stamp, ok bool) {
+func (req *listRequest) find(r *exchange.Request) (tasks []fsm.Task, next fsm.End, now fsm.Stamp, ok bool) {
 	q, full, index := req.query, false, uint64(0)
 	if q.ErrorGroup != 0 {
 		q.Look = groupLook
@@ -92,13 +93,13 @@ func (req *listRequest) find(r *request) (tasks []fsm.Task, next fsm.End, now fs
 		q.From, q.FromAt, q.Limit, q.Looked, q.Bytes = page.Next, page.NextAt, q.Limit-len(page.Tasks), page.Looked, page.Bytes
 		full, index, now = page.Full, m.Index(), stamp
 	}
-	for ok = r.read(look); ok && q.From != 0 && !full; ok = r.readOn(index, look) {
+	for ok = r.Read(look); ok && q.From != 0 && !full; ok = r.ReadOn(index, look) {
 	}
 	return tasks, fsm.End{At: q.FromAt, ID: q.From}, now, ok
 }
 
 // parseList reads the parameters of a list.
-func parseList(params []param, limitMax int) (listRequest, *refuse.Refusal) {
+func parseList(params []exchange.Param, limitMax int) (listRequest, *refuse.Refusal) {
 	req := listRequest{query: fsm.ListQuery{Limit: min(bound.PageDefault, limitMax)}}
 	for _, p := range params {
 		if bad := req.set(p, limitMax); bad != nil {
@@ -125,62 +126,62 @@ func badParam(name, allowed string) *refuse.Refusal {
 }
 
 // set reads one parameter.
-func (req *listRequest) set(p param, limitMax int) *refuse.Refusal {
+func (req *listRequest) set(p exchange.Param, limitMax int) *refuse.Refusal {
 	q := &req.query
 	var ok bool
 	var err error
-	switch p.name {
+	switch p.Name {
 	case "status":
-		if q.Status, ok = fsm.ParseStatus(p.value); !ok {
-			return badParam(p.name, bound.StatusAllowed)
+		if q.Status, ok = fsm.ParseStatus(p.Value); !ok {
+			return badParam(p.Name, bound.StatusAllowed)
 		}
 	case "task_type":
-		if q.Type = p.value; !bound.ValidTaskType(p.value) {
-			return badParam(p.name, bound.TaskTypeAllowed)
+		if q.Type = p.Value; !bound.ValidTaskType(p.Value) {
+			return badParam(p.Name, bound.TaskTypeAllowed)
 		}
 	case "worker_id":
-		if q.WorkerID = p.value; !bound.ValidProcessorID(p.value) {
-			return callbody.RefuseHolderID(p.name)
+		if q.WorkerID = p.Value; !bound.ValidProcessorID(p.Value) {
+			return callbody.RefuseHolderID(p.Name)
 		}
 	case "idempotency_key":
-		if q.Key = p.value; !bound.ValidKey(p.value, bound.KeyMax) {
-			return badParam(p.name, "1 to 256 bytes without control characters")
+		if q.Key = p.Value; !bound.ValidKey(p.Value, bound.KeyMax) {
+			return badParam(p.Name, "1 to 256 bytes without control characters")
 		}
 	case "parent_id":
-		if q.ParentID, ok = parseID([]byte(p.value)); !ok {
-			return badParam(p.name, idAllowed)
+		if q.ParentID, ok = exchange.ParseID([]byte(p.Value)); !ok {
+			return badParam(p.Name, idAllowed)
 		}
-	case paramLabel:
+	case exchange.ParamLabel:
 		return req.addLabel(p)
 	case "created_after":
-		if q.CreatedAfter, ok = callbody.ParseCreated(p.value, false); !ok {
-			return badParam(p.name, bound.CreatedAllowed)
+		if q.CreatedAfter, ok = callbody.ParseCreated(p.Value, false); !ok {
+			return badParam(p.Name, bound.CreatedAllowed)
 		}
 	case "created_before":
-		if q.CreatedBefore, ok = callbody.ParseCreated(p.value, true); !ok {
-			return badParam(p.name, bound.CreatedAllowed)
+		if q.CreatedBefore, ok = callbody.ParseCreated(p.Value, true); !ok {
+			return badParam(p.Name, bound.CreatedAllowed)
 		}
 	case "order":
-		q.Descending, q.ByEnd = p.value == "desc", p.value == "ended"
-		if !q.Descending && !q.ByEnd && p.value != "asc" {
-			return badParam(p.name, "asc, desc or ended")
+		q.Descending, q.ByEnd = p.Value == "desc", p.Value == "ended"
+		if !q.Descending && !q.ByEnd && p.Value != "asc" {
+			return badParam(p.Name, "asc, desc or ended")
 		}
 	case "error_group":
-		if q.ErrorGroup, ok = errorgroup.ParseID(p.value); !ok {
-			return badParam(p.name, errorgroup.IDAllowed)
+		if q.ErrorGroup, ok = errorgroup.ParseID(p.Value); !ok {
+			return badParam(p.Name, errorgroup.IDAllowed)
 		}
 	case "limit":
-		if q.Limit, err = strconv.Atoi(p.value); err != nil || q.Limit < 1 || q.Limit > limitMax {
-			return badParam(p.name, "an integer from 1 to "+strconv.Itoa(limitMax))
+		if q.Limit, err = strconv.Atoi(p.Value); err != nil || q.Limit < 1 || q.Limit > limitMax {
+			return badParam(p.Name, "an integer from 1 to "+strconv.Itoa(limitMax))
 		}
 	case "cursor":
-		if req.cursor = p.value; p.value == "" {
-			return badParam(p.name, "a next_cursor of a page in the same order")
+		if req.cursor = p.Value; p.Value == "" {
+			return badParam(p.Name, "a next_cursor of a page in the same order")
 		}
 	case "include":
 		return req.setInclude(p)
 	default:
-		return unknownParam(p.name)
+		return exchange.UnknownParam(p.Name)
 	}
 	return nil
 }
@@ -191,10 +192,10 @@ const (
 )
 
 // addLabel reads one label: name and value, cut at the first colon.
-func (req *listRequest) addLabel(p param) *refuse.Refusal {
-	name, value, ok := strings.Cut(p.value, ":")
+func (req *listRequest) addLabel(p exchange.Param) *refuse.Refusal {
+	name, value, ok := strings.Cut(p.Value, ":")
 	if !ok || !bound.ValidKey(name, bound.LabelBytes) || value != "" && !bound.ValidKey(value, bound.LabelBytes) {
-		return badParam(p.name, "NAME:VALUE, a name of 1 to 64 and a value of up to 64 bytes without control characters")
+		return badParam(p.Name, "NAME:VALUE, a name of 1 to 64 and a value of up to 64 bytes without control characters")
 	}
 	req.query.Labels = append(req.query.Labels, fsm.Label{Name: name, Value: value})
 	return nil
@@ -204,15 +205,15 @@ func compareLabels(a, b fsm.Label) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 }
 
-func (req *listRequest) setInclude(p param) *refuse.Refusal {
-	for what := range strings.SplitSeq(p.value, ",") {
+func (req *listRequest) setInclude(p exchange.Param) *refuse.Refusal {
+	for what := range strings.SplitSeq(p.Value, ",") {
 		switch what {
 		case "params":
 			req.params = true
 		case "result":
 			req.result = true
 		default:
-			return badParam(p.name, "params, result or both, separated by a comma")
+			return badParam(p.Name, "params, result or both, separated by a comma")
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -69,44 +69,44 @@ func isHostPort(text string) bool {
 }
 
 // JoinNode answers POST /api/cluster/join.
-func JoinNode(r *request) {
+func JoinNode(r *exchange.Request) {
 	req, ok := member(r, true, false)
 	if !ok {
 		return
 	}
-	if err := r.server.node.JoinNode(r.wait(), req.nodeID, req.peerAddr, req.voter); err != nil {
+	if err := r.Server.Node.JoinNode(r.Wait(), req.nodeID, req.peerAddr, req.voter); err != nil {
 		refuseMembership(r, err)
 		return
 	}
-	r.tell(event.MemberAdded, req.nodeID)
+	r.Tell(event.MemberAdded, req.nodeID)
 	answerMember(r, req.nodeID)
 }
 
 // RemoveNode answers POST /api/cluster/remove.
-func RemoveNode(r *request) {
+func RemoveNode(r *exchange.Request) {
 	req, ok := member(r, false, false)
 	if !ok {
 		return
 	}
-	if err := r.server.node.RemoveNode(r.wait(), req.nodeID, r.operator()); err != nil {
+	if err := r.Server.Node.RemoveNode(r.Wait(), req.nodeID, r.Operator()); err != nil {
 		refuseMembership(r, err)
 		return
 	}
-	r.send(fasthttp.StatusOK, append(r.body(), `{"success":true}`...))
+	r.Send(fasthttp.StatusOK, append(r.Body(), `{"success":true}`...))
 }
 
 // PromoteNode answers POST /api/cluster/promote.
-func PromoteNode(r *request) { changeSuffrage(r, r.server.node.PromoteNode) }
+func PromoteNode(r *exchange.Request) { changeSuffrage(r, r.Server.Node.PromoteNode) }
 
 // DemoteNode answers POST /api/cluster/demote.
-func DemoteNode(r *request) { changeSuffrage(r, r.server.node.DemoteNode) }
+func DemoteNode(r *exchange.Request) { changeSuffrage(r, r.Server.Node.DemoteNode) }
 
-func changeSuffrage(r *request, change func(ctx context.Context, nodeID string, by fsm.Operator) error) {
+func changeSuffrage(r *exchange.Request, change func(ctx context.Context, nodeID string, by fsm.Operator) error) {
 	req, ok := member(r, false, false)
 	if !ok {
 		return
 	}
-	if err := change(r.wait(), req.nodeID, r.operator()); err != nil {
+	if err := change(r.Wait(), req.nodeID, r.Operator()); err != nil {
 		refuseMembership(r, err)
 		return
 	}
@@ -114,77 +114,67 @@ func changeSuffrage(r *request, change func(ctx context.Context, nodeID string, 
 }
 
 // Transfer answers POST /api/cluster/transfer.
-func Transfer(r *request) {
+func Transfer(r *exchange.Request) {
 	req, ok := member(r, false, true)
 	if !ok {
 		return
 	}
-	leader, err := r.server.node.Transfer(r.wait(), req.nodeID)
+	leader, err := r.Server.Node.Transfer(r.Wait(), req.nodeID)
 	if err != nil {
 		refuseMembership(r, err)
 		return
 	}
-	r.tell(event.LeadershipTransferred, "to "+leader)
-	r.sendJSON(wire.Transferred{Success: true, Leader: leader})
+	r.Tell(event.LeadershipTransferred, "to "+leader)
+	r.SendJSON(wire.Transferred{Success: true, Leader: leader})
 }
 
 // Hashes answers GET /api/cluster/hash.
-func Hashes(r *request) {
-	if bad := refuseQuery(r.query); bad != nil {
-		r.refuse(bad)
+func Hashes(r *exchange.Request) {
+	if bad := exchange.RefuseQuery(r.Query); bad != nil {
+		r.Refuse(bad)
 		return
 	}
-	view, err := r.server.node.Hashes(r.wait())
+	view, err := r.Server.Node.Hashes(r.Wait())
 	if err != nil {
-		r.refuseError(err)
+		r.RefuseError(err)
 		return
 	}
 	answer := wire.ClusterHash{Success: true, Index: view.Index, Agree: view.Agree, Nodes: make([]wire.NodeHash, len(view.Nodes))}
 	for i, n := range view.Nodes {
 		answer.Nodes[i] = wire.NodeHash{NodeID: n.NodeID, Hash: n.Hash}
 	}
-	r.setIndex(view.Index)
-	r.sendJSON(answer)
+	r.SetIndex(view.Index)
+	r.SendJSON(answer)
 }
 
 // member reads the body of a call about a member. ok is false if it is refused.
-func member(r *request, join, optional bool) (req memberRequest, ok bool) {
-	req, bad := decodeMember(r.http.Request.Body(), &r.server.cfg.Limits, join, optional)
+func member(r *exchange.Request, join, optional bool) (req memberRequest, ok bool) {
+	req, bad := decodeMember(r.HTTP.Request.Body(), &r.Server.Cfg.Limits, join, optional)
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return req, false
 	}
 	return req, true
 }
 
 // refuseMembership answers why the membership was not changed.
-func refuseMembership(r *request, err error) {
+func refuseMembership(r *exchange.Request, err error) {
 	var refused *fsm.MembershipRefused
 	if errors.As(err, &refused) {
-		r.refuse(&refuse.Refusal{Code: wire.CodeMembershipRefused, Text: refused.Reason, Advice: refused.Advice})
+		r.Refuse(&refuse.Refusal{Code: wire.CodeMembershipRefused, Text: refused.Reason, Advice: refused.Advice})
 		return
 	}
-	r.refuseError(err)
+	r.RefuseError(err)
 }
 
 // answerMember answers with the member as it is seen now. What was asked for is
 // done, however long that took.
-func answerMember(r *request, nodeID string) {
+func answerMember(r *exchange.Request, nodeID string) {
 	answer := wire.Member{Success: true, Node: wire.Node{NodeID: nodeID, Suffrage: "nonvoter", State: "unknown", LastContactMS: -1}}
-	for _, n := range r.server.node.Cluster(context.Background()).Nodes {
+	for _, n := range r.Server.Node.Cluster(context.Background()).Nodes {
 		if n.NodeID == nodeID || n.UUID == nodeID {
 			answer.Node = wireNode(n)
 		}
 	}
-	r.sendJSON(answer)
-}
-
-// sendJSON answers 200 with what nobody asks for often.
-func (r *request) sendJSON(answer any) {
-	body, err := json.Marshal(answer)
-	if err != nil {
-		r.refuseCode(err)
-		return
-	}
-	r.send(fasthttp.StatusOK, append(r.body(), body...))
+	r.SendJSON(answer)
 }

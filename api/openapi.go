@@ -8,6 +8,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/claimq/claimq/api/exchange"
 )
 
 // openAPISource is the API's description as it is written.
@@ -16,13 +18,13 @@ import (
 var openAPISource []byte
 
 // openAPI answers GET /openapi.json.
-func (s *Server) openAPI(r *request) {
+func (s *Server) openAPI(r *exchange.Request) {
 	description, err := s.description()
 	if err != nil {
-		r.refuseCode(err)
+		r.RefuseCode(err)
 		return
 	}
-	r.send(fasthttp.StatusOK, append(r.body(), description...))
+	r.Send(fasthttp.StatusOK, append(r.Body(), description...))
 }
 
 // describe returns the API's description in JSON, with the version of the

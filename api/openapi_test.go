@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/openapitest"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
@@ -35,7 +36,7 @@ func described(t testing.TB, method, target, sent string, a answer) {
 	}
 	header := http.Header{}
 	for name, value := range a.header {
-		if name != headerHolds && name != headerGivenUp { // from node to node
+		if name != exchange.HeaderHolds && name != exchange.HeaderGivenUp { // from node to node
 			header.Set(name, value)
 		}
 	}
@@ -82,7 +83,7 @@ func TestOpenAPI_Operations(t *testing.T) {
 		got[op.Method+" "+op.Path] = op.ID
 	}
 	for _, r := range new(Server).calls() {
-		want[r.pattern] = r.name
+		want[r.Pattern] = r.Name
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("routes and operations (-routes +operations):\n%s", diff)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/login"
 	"github.com/claimq/claimq/api/nodetest"
@@ -63,7 +64,7 @@ func setupLogin(t *testing.T, keys ...keyring.Key) (leader, follower *Server, no
 		keys = allRoles()
 	}
 	leader, follower, node = setupKeys(t, keys...)
-	follower.host.node.(*nodetest.Node).Machine = node.Machine
+	follower.host.Node.(*nodetest.Node).Machine = node.Machine
 	return leader, follower, node
 }
 
@@ -141,7 +142,7 @@ func TestLogin_OtherOrigins(t *testing.T) {
 	t.Parallel()
 	leader, follower, node := setupLogin(t)
 	shared := followerOf(t, leader, withKeys(allRoles()...), func(c *Config) { c.AllowedOrigins = []string{"https://board.example"} })
-	shared.host.node.(*nodetest.Node).Machine = node.Machine
+	shared.host.Node.(*nodetest.Node).Machine = node.Machine
 	in := logIn(t, leader, "operator")
 	before := len(node.Proposed)
 	for _, s := range []*Server{leader, follower, shared} {
@@ -219,7 +220,7 @@ func TestLogin_Ends(t *testing.T) {
 	reload(allRoles())
 
 	sum, secret := sha256.Sum256([]byte(keyText("operator"))), node.Machine.PageSecret()
-	before := login.New("operator", time.Now().Add(-secretWait))
+	before := login.New("operator", time.Now().Add(-exchange.SecretWait))
 	old := halves{"claimq=" + before.Cookie(secret, &sum), before.Number}
 	s.call(t, "GET /api/types", "", old.headers()...).good(t, 200)
 	node.Machine = fsm.New() // as behind a restore, or before what made the secret has come here
@@ -330,7 +331,7 @@ func TestLogin_ReadOnly(t *testing.T) {
 func TestLogin_ReadOnlyLeader(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := setupLogin(t)
-	leader.host.cfg.Page.ReadOnly = true
+	leader.host.Cfg.Page.ReadOnly = true
 	in := logIn(t, follower, "operator")
 	follower.call(t, "POST /api/tasks", `{"params":1}`, in.headers(own)...).good(t, 201)
 	leader.call(t, "POST /api/tasks", `{"params":1}`, in.headers(own)...).refused(t, wire.CodeForbidden)
@@ -348,7 +349,7 @@ func TestLogin_Cookies(t *testing.T) {
 			s.call(t, "GET /api/types", "", h.headers()...).good(t, 200)
 			s.call(t, "PATCH /api/types/mail", `{"paused":true}`, h.headers(own)...).good(t, 200)
 		}
-		h := halves{strings.Repeat(foreign, cookiesMax) + in.cookie, in.number}
+		h := halves{strings.Repeat(foreign, exchange.CookiesMax) + in.cookie, in.number}
 		s.call(t, "GET /api/types", "", h.headers()...).refused(t, wire.CodeUnauthorized)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
@@ -22,7 +23,7 @@ func TestRate_Calls(t *testing.T) {
 	t.Parallel()
 	for _, c := range allCalls(t) {
 		target := targetOf(c)
-		if c.roles.Has(keyring.RoleNone) {
+		if c.Roles.Has(keyring.RoleNone) {
 			continue
 		}
 		leader, follower, _ := setupKeys(t, limited(testKey("operator"), 1))
@@ -116,7 +117,7 @@ func TestRate_RefusedSettles(t *testing.T) {
 			}
 			left--
 			got := s.call(t, c.target, c.bad, with("worker"))
-			if got.status != c.status || got.header["Ratelimit-Remaining"] != strconv.Itoa(left) || got.header[headerOpRefused] != "" {
+			if got.status != c.status || got.header["Ratelimit-Remaining"] != strconv.Itoa(left) || got.header[exchange.HeaderOpRefused] != "" {
 				t.Errorf("%s %s of the %s: %+v, want %d, and %d left", c.target, c.bad, of, got, c.status, left)
 			}
 		}

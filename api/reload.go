@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/login"
@@ -32,7 +33,7 @@ func (s *Server) readKeys() (count int, changed bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	before := s.host.keys.Load()
+	before := s.host.Keys.Load()
 	if len(list) == 0 && tokens == nil {
 		if before != nil {
 			return 0, false, errNoKeys
@@ -51,9 +52,9 @@ func (s *Server) readKeys() (count int, changed bool, err error) {
 			return 0, false, err
 		}
 	}
-	s.host.keys.Store(table)
+	s.host.Keys.Store(table)
 	before.Tokens.Close(table.Tokens)
-	s.host.shares.Look()
+	s.host.Shares.Look()
 	return len(list), !table.Same(before), nil
 }
 
@@ -79,7 +80,7 @@ func (s *Server) readAccess() (keys []keyring.Key, tokens *keyring.Tokens, err e
 func (s *Server) closeTokens() {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	if keys := s.host.keys.Load(); keys != nil {
+	if keys := s.host.Keys.Load(); keys != nil {
 		keys.Tokens.Close(nil)
 	}
 }
@@ -94,7 +95,7 @@ func (s *Server) HangUp() {
 	}
 	if changed {
 		s.cfg.Logger.Info("reloaded the API keys", "keys", count)
-		s.host.tell(fsm.Tell{Kind: event.KeysReloaded, What: s.keysWords(count)}, "")
+		s.host.Tell(fsm.Tell{Kind: event.KeysReloaded, What: s.keysWords(count)}, "")
 	}
 }
 
@@ -116,12 +117,12 @@ func (s *Server) loadKeys() error {
 
 // Open reports whether the server has no keys and takes no tokens, so that whoever reaches it may
 // do everything.
-func (s *Server) Open() bool { return s.host.open() }
+func (s *Server) Open() bool { return s.host.Open() }
 
 // Operator returns the name of the operator's key that text is; ok is false if it
 // is none, or has expired. Where there are no keys, no key is an operator's.
 func (s *Server) Operator(text string) (name string, ok bool) {
-	keys := s.host.keys.Load()
+	keys := s.host.Keys.Load()
 	if keys == nil {
 		return "", text == ""
 	}
@@ -129,7 +130,7 @@ func (s *Server) Operator(text string) (name string, ok bool) {
 		return "", false
 	}
 	now := time.Now()
-	k, _, _, bad := s.host.who(keys, []byte(text), now)
+	k, _, _, bad := s.host.Who(keys, []byte(text), now)
 	if bad != nil || !k.Roles.Has(keyring.RoleOperator) {
 		return "", false
 	}
@@ -137,25 +138,25 @@ func (s *Server) Operator(text string) (name string, ok bool) {
 }
 
 // reload answers POST /api/reload: this node reads its keys again, and no other.
-func (s *Server) reload(r *request) {
-	d := callbody.NewDecoder(r.http.Request.Body(), &s.cfg.Limits)
+func (s *Server) reload(r *exchange.Request) {
+	d := callbody.NewDecoder(r.HTTP.Request.Body(), &s.cfg.Limits)
 	defer d.Free()
 	if bad := d.Fields(d.Unknown); bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
 	count, _, err := s.readKeys()
 	if err != nil {
 		s.cfg.Logger.Error(notReloaded, "error", err)
-		r.refuse(&refuse.Refusal{
+		r.Refuse(&refuse.Refusal{
 			Code: wire.CodeInvalidRequest, Text: "The keys were not reloaded: " + err.Error(),
 			Advice: "Correct the configuration of this node and reload again; the keys from before stay in force",
 		})
 		return
 	}
-	s.cfg.Logger.Info("reloaded the API keys", "keys", count, "by", r.by())
-	r.tell(event.KeysReloaded, s.keysWords(count))
-	b := jsonout.String(append(r.body(), `{"success":true,"node_id":`...), s.cfg.Node.NodeID())
+	s.cfg.Logger.Info("reloaded the API keys", "keys", count, "by", r.By())
+	r.Tell(event.KeysReloaded, s.keysWords(count))
+	b := jsonout.String(append(r.Body(), `{"success":true,"node_id":`...), s.cfg.Node.NodeID())
 	b = strconv.AppendInt(append(b, `,"keys":`...), int64(count), 10)
-	r.send(fasthttp.StatusOK, append(b, '}'))
+	r.Send(fasthttp.StatusOK, append(b, '}'))
 }

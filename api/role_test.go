@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/conntest"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
@@ -17,30 +18,30 @@ import (
 )
 
 // allCalls returns the calls, OPTIONS too.
-func allCalls(t *testing.T) []*call {
+func allCalls(t *testing.T) []*exchange.Call {
 	t.Helper()
 	s, _ := setup(t)
-	return s.host.calls.all
+	return s.host.Calls.All
 }
 
 // targetOf returns a target that leads to a call.
-func targetOf(c *call) string {
-	if c.has(preflight) {
+func targetOf(c *exchange.Call) string {
+	if c.Has(exchange.Preflight) {
 		return "OPTIONS /api/tasks"
 	}
-	before, after, _ := strings.Cut(c.pattern, "{")
+	before, after, _ := strings.Cut(c.Pattern, "{")
 	_, after, _ = strings.Cut(after, "}")
-	if before == c.pattern {
+	if before == c.Pattern {
 		return before
 	}
 	return before + "1" + after
 }
 
 // called returns the call of that name.
-func called(t *testing.T, name string) *call {
+func called(t *testing.T, name string) *exchange.Call {
 	t.Helper()
 	all := allCalls(t)
-	i := slices.IndexFunc(all, func(c *call) bool { return c.name == name })
+	i := slices.IndexFunc(all, func(c *exchange.Call) bool { return c.Name == name })
 	if i < 0 {
 		t.Fatalf("no call is named %s", name)
 	}
@@ -60,7 +61,7 @@ var contractRoles = map[string]string{
 }
 
 // mayByContract reports whether the contract lets the role make the call.
-func mayByContract(t *testing.T, c *call, roleName string) bool {
+func mayByContract(t *testing.T, c *exchange.Call, roleName string) bool {
 	t.Helper()
 	for who, calls := range contractRoles {
 		if !slices.Contains(strings.Fields(calls), c.String()) {
@@ -84,7 +85,7 @@ func TestRoles_EveryCall(t *testing.T) {
 	t.Parallel()
 	for _, c := range allCalls(t) {
 		target := targetOf(c)
-		if c.roles == 0 {
+		if c.Roles == 0 {
 			t.Fatalf("%s has no roles", c.String())
 		}
 		for _, roleName := range []string{"", "reader", "producer", "worker", "operator"} {
@@ -97,7 +98,7 @@ func TestRoles_EveryCall(t *testing.T) {
 				before := len(node.Proposed)
 				got := s.call(t, target, roleBody(target, roleName), headers...)
 				switch {
-				case roleName == "" && !c.roles.Has(keyring.RoleNone):
+				case roleName == "" && !c.Roles.Has(keyring.RoleNone):
 					got.refused(t, wire.CodeUnauthorized)
 				case roleName == "" || mayByContract(t, c, roleName):
 					if got.status == http.StatusUnauthorized || got.status == http.StatusForbidden {
@@ -140,7 +141,7 @@ func TestRoles_Known(t *testing.T) {
 	all := allCalls(t)
 	for _, names := range contractRoles {
 		for _, name := range strings.Fields(names) {
-			if seen[name] || !slices.ContainsFunc(all, func(c *call) bool { return c.name == name }) {
+			if seen[name] || !slices.ContainsFunc(all, func(c *exchange.Call) bool { return c.Name == name }) {
 				t.Errorf("%s is there twice, or is no call", name)
 			}
 			seen[name] = true
@@ -210,12 +211,12 @@ func TestRoles_Leader(t *testing.T) {
 		headers []string
 	}{
 		{wire.CodeUnauthorized, nil},
-		{wire.CodeUnauthorized, []string{headerKey + ": operator"}},
-		{wire.CodeUnauthorized, []string{headerKey + ": " + keyHash("operator")}},
-		{wire.CodeUnauthorized, []string{headerKey + ": " + keyText("nobody")}},
-		{wire.CodeUnauthorized, []string{headerKey + ": a b"}},
-		{wire.CodeUnauthorized, []string{headerKey + ": " + keyText("nobody"), with("operator")}},
-		{wire.CodeForbidden, []string{headerKey + ": " + keyText("worker")}},
+		{wire.CodeUnauthorized, []string{exchange.HeaderKey + ": operator"}},
+		{wire.CodeUnauthorized, []string{exchange.HeaderKey + ": " + keyHash("operator")}},
+		{wire.CodeUnauthorized, []string{exchange.HeaderKey + ": " + keyText("nobody")}},
+		{wire.CodeUnauthorized, []string{exchange.HeaderKey + ": a b"}},
+		{wire.CodeUnauthorized, []string{exchange.HeaderKey + ": " + keyText("nobody"), with("operator")}},
+		{wire.CodeForbidden, []string{exchange.HeaderKey + ": " + keyText("worker")}},
 		{wire.CodeForbidden, []string{with("worker")}},
 	} {
 		for _, target := range []string{"PATCH /api/types/mail", "POST /api/tasks", "DELETE /api/tasks/1", "POST /api/cluster/remove", "GET /api/cluster"} {
@@ -223,13 +224,13 @@ func TestRoles_Leader(t *testing.T) {
 		}
 	}
 	for _, op := range []string{`{"op":"submit","params":1}`, `{"op":"extend","id":1,"worker_id":"w"}`} {
-		passed("POST /api/batch", `{"ops":[`+op+`]}`, append(claims, headerKey+": "+keyText("reader"))...).refused(t, wire.CodeForbidden)
+		passed("POST /api/batch", `{"ops":[`+op+`]}`, append(claims, exchange.HeaderKey+": "+keyText("reader"))...).refused(t, wire.CodeForbidden)
 	}
-	passed("POST /api/tasks/claim", `{"worker_id":"w","task_types":["secret"]}`, append(claims, headerKey+": "+keyText("typed"))...).refused(t, wire.CodeForbidden)
+	passed("POST /api/tasks/claim", `{"worker_id":"w","task_types":["secret"]}`, append(claims, exchange.HeaderKey+": "+keyText("typed"))...).refused(t, wire.CodeForbidden)
 	if len(node.Proposed) > 0 {
 		t.Errorf("proposed: %v", node.Proposed)
 	}
-	passed("PATCH /api/types/mail", `{"paused":true}`, headerKey+": "+keyText("operator")).good(t, 200)
+	passed("PATCH /api/types/mail", `{"paused":true}`, exchange.HeaderKey+": "+keyText("operator")).good(t, 200)
 	if cmd, ok := node.Proposed[0].(fsm.SetType); !ok || cmd.By != "operator" {
 		t.Errorf("by whom: %+v", node.Proposed[0])
 	}
@@ -294,7 +295,7 @@ func TestKeys_counted(t *testing.T) {
 func TestRoles_Stripped(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := setupKeys(t, append(allRoles(), ofTypes(testKey("operator", "typed"), "a"))...)
-	forged := []string{"X-Claimq-Role: operator", headerKey + ": " + keyText("operator"), "X-Claimq-Types: b"}
+	forged := []string{"X-Claimq-Role: operator", exchange.HeaderKey + ": " + keyText("operator"), "X-Claimq-Types: b"}
 	for _, s := range []*Server{leader, follower} {
 		s.call(t, "POST /api/tasks", `{"params":1}`, forged...).refused(t, wire.CodeUnauthorized)
 		s.call(t, "POST /api/tasks", `{"params":1}`, append(forged, with("reader"))...).refused(t, wire.CodeForbidden)
@@ -302,7 +303,7 @@ func TestRoles_Stripped(t *testing.T) {
 		s.call(t, "POST /api/tasks", `{"params":1,"task_type":"a"}`, append(forged, with("typed"))...).good(t, 201)
 	}
 	sent := map[string]string{}
-	follower.host.node.(*nodetest.Node).OnForward = func(req *fasthttp.Request, _ *fasthttp.Response) error {
+	follower.host.Node.(*nodetest.Node).OnForward = func(req *fasthttp.Request, _ *fasthttp.Response) error {
 		for name, value := range req.Header.All() {
 			sent[string(name)] = string(value)
 		}
@@ -310,15 +311,15 @@ func TestRoles_Stripped(t *testing.T) {
 	}
 	for _, header := range []string{with("typed"), "Authorization: Bearer " + keyText("typed")} {
 		clear(sent)
-		follower.host.handle(requestOf("GET /api/stats", append(forged, header)...), false)
+		follower.host.Handle(requestOf("GET /api/stats", append(forged, header)...), false)
 		for name := range sent {
 			switch name {
-			case "Host", "Content-Type", headerTarget, headerRequestID, headerKey:
+			case "Host", "Content-Type", exchange.HeaderTarget, exchange.HeaderRequestID, exchange.HeaderKey:
 			default:
 				t.Errorf("%s is passed on", name)
 			}
 		}
-		if sent[headerKey] != keyText("typed") {
+		if sent[exchange.HeaderKey] != keyText("typed") {
 			t.Errorf("passed on: %v", sent)
 		}
 	}
@@ -383,7 +384,7 @@ func TestRoles_Described(t *testing.T) {
 			c := called(t, op.ID)
 			var want []string
 			for r := keyring.RoleReader; r <= keyring.RoleOperator; r++ {
-				if c.roles.Has(r) {
+				if c.Roles.Has(r) {
 					want = append(want, keyring.RoleNames[r])
 				}
 			}
@@ -397,7 +398,7 @@ func TestRoles_Described(t *testing.T) {
 			if (op.Responses["401"] != nil) != keyed || (op.Security == nil) != keyed {
 				t.Errorf("%s needs a key: %v; its 401: %v, security %v", op.ID, keyed, op.Responses["401"], op.Security)
 			}
-			if limited := keyed && !c.has(uncounted); (op.Responses["429"] != nil) != limited {
+			if limited := keyed && !c.Has(exchange.Uncounted); (op.Responses["429"] != nil) != limited {
 				t.Errorf("%s is counted: %v; its 429: %v", op.ID, limited, op.Responses["429"])
 			}
 			if op.Responses["403"] == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
@@ -20,35 +21,35 @@ import (
 )
 
 // Schedules answers GET /api/schedules.
-func Schedules(r *request) {
-	if bad := refuseQuery(r.query); bad != nil {
-		r.refuse(bad)
+func Schedules(r *exchange.Request) {
+	if bad := exchange.RefuseQuery(r.Query); bad != nil {
+		r.Refuse(bad)
 		return
 	}
 	var views []*fsm.ScheduleView
-	if r.read(func(m *fsm.Machine, _ fsm.Stamp) { views = slices.Clone(m.Schedules()) }) {
-		views = slices.DeleteFunc(views, func(v *fsm.ScheduleView) bool { return !r.maySee(v.Task.Type) })
-		r.send(fasthttp.StatusOK, encode.Schedules(r.body(), views))
+	if r.Read(func(m *fsm.Machine, _ fsm.Stamp) { views = slices.Clone(m.Schedules()) }) {
+		views = slices.DeleteFunc(views, func(v *fsm.ScheduleView) bool { return !r.MaySee(v.Task.Type) })
+		r.Send(fasthttp.StatusOK, encode.Schedules(r.Body(), views))
 	}
 }
 
 // Schedule answers GET /api/schedules/{name}.
-func Schedule(r *request) {
+func Schedule(r *exchange.Request) {
 	name, ok := scheduleName(r)
 	if !ok {
 		return
 	}
-	if bad := refuseQuery(r.query); bad != nil {
-		r.refuse(bad)
+	if bad := exchange.RefuseQuery(r.Query); bad != nil {
+		r.Refuse(bad)
 		return
 	}
 	var view *fsm.ScheduleView
-	switch ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) { view = m.Schedule(name) }); {
+	switch ok := r.Read(func(m *fsm.Machine, _ fsm.Stamp) { view = m.Schedule(name) }); {
 	case !ok:
-	case view == nil, !r.maySee(view.Task.Type):
-		r.refuse(refuse.Because(wire.CodeScheduleNotFound))
+	case view == nil, !r.MaySee(view.Task.Type):
+		r.Refuse(refuse.Because(wire.CodeScheduleNotFound))
 	default:
-		r.send(fasthttp.StatusOK, encode.ScheduleAnswer(r.body(), view))
+		r.Send(fasthttp.StatusOK, encode.ScheduleAnswer(r.Body(), view))
 	}
 }
 
@@ -59,14 +60,14 @@ const (
 )
 
 // Slots answers GET /api/slots: the next times of a plan, which need not be a schedule's.
-func Slots(r *request) {
+func Slots(r *exchange.Request) {
 	after, limit := time.Now().UnixMilli(), slotsLimit
-	times, bad := parseSlots(r.query, &after, &limit)
+	times, bad := parseSlots(r.Query, &after, &limit)
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
-	b := append(r.body(), `{"success":true,"slots":[`...)
+	b := append(r.Body(), `{"success":true,"slots":[`...)
 	for i := range limit {
 		var ok bool
 		if after, ok = times.Next(after); !ok {
@@ -77,44 +78,44 @@ func Slots(r *request) {
 		}
 		b = jsonout.Time(b, after)
 	}
-	r.send(fasthttp.StatusOK, append(b, "]}"...))
+	r.Send(fasthttp.StatusOK, append(b, "]}"...))
 }
 
 // parseSlots reads the query of GET /api/slots.
-func parseSlots(params []param, after *int64, limit *int) (_ *cron.Times, bad *refuse.Refusal) {
+func parseSlots(params []exchange.Param, after *int64, limit *int) (_ *cron.Times, bad *refuse.Refusal) {
 	var plan cron.Plan
 	for _, p := range params {
 		var err error
-		known, bad := callbody.PlanField(&plan, p.name, p.value)
+		known, bad := callbody.PlanField(&plan, p.Name, p.Value)
 		switch {
 		case bad != nil:
 			return nil, bad
 		case known:
-		case p.name == "after":
+		case p.Name == "after":
 			var ok bool
-			if *after, ok = callbody.ParseCreated(p.value, false); !ok {
-				return nil, badParam(p.name, bound.CreatedAllowed)
+			if *after, ok = callbody.ParseCreated(p.Value, false); !ok {
+				return nil, badParam(p.Name, bound.CreatedAllowed)
 			}
-		case p.name == "limit":
-			if *limit, err = strconv.Atoi(p.value); err != nil || *limit < 1 || *limit > slotsLimitMax {
-				return nil, badParam(p.name, "an integer from 1 to "+strconv.Itoa(slotsLimitMax))
+		case p.Name == "limit":
+			if *limit, err = strconv.Atoi(p.Value); err != nil || *limit < 1 || *limit > slotsLimitMax {
+				return nil, badParam(p.Name, "an integer from 1 to "+strconv.Itoa(slotsLimitMax))
 			}
 		default:
-			return nil, unknownParam(p.name)
+			return nil, exchange.UnknownParam(p.Name)
 		}
 	}
 	return callbody.ReadPlan(plan)
 }
 
 // SetSchedule answers PUT /api/schedules/{name}.
-func SetSchedule(r *request) {
+func SetSchedule(r *exchange.Request) {
 	name, ok := scheduleName(r)
 	if !ok {
 		return
 	}
-	c, bad := callbody.DecodeSchedule(r.http.Request.Body(), &r.server.cfg.Limits)
+	c, bad := callbody.DecodeSchedule(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
 	c.Name = name
@@ -123,10 +124,10 @@ func SetSchedule(r *request) {
 		return
 	}
 	if bad := c.SetNext(now, before); bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
-	p, ok := r.proposeTask(fsm.SetSchedule{Schedule: c.Schedule, By: r.by()})
+	p, ok := r.ProposeTask(fsm.SetSchedule{Schedule: c.Schedule, By: r.By()})
 	if !ok {
 		return
 	}
@@ -134,26 +135,26 @@ func SetSchedule(r *request) {
 	if p.Result.Created {
 		status = fasthttp.StatusCreated
 	}
-	r.send(status, encode.ScheduleAnswer(r.body(), p.Result.Schedule))
+	r.Send(status, encode.ScheduleAnswer(r.Body(), p.Result.Schedule))
 }
 
 // DeleteSchedule answers DELETE /api/schedules/{name}.
-func DeleteSchedule(r *request) {
+func DeleteSchedule(r *exchange.Request) {
 	name, ok := scheduleName(r)
 	if !ok {
 		return
 	}
-	if _, ok := r.proposeTask(fsm.DeleteSchedule{Name: name, By: r.by()}); ok {
-		r.send(fasthttp.StatusOK, append(r.body(), `{"success":true,"deleted":1}`...))
+	if _, ok := r.ProposeTask(fsm.DeleteSchedule{Name: name, By: r.By()}); ok {
+		r.Send(fasthttp.StatusOK, append(r.Body(), `{"success":true,"deleted":1}`...))
 	}
 }
 
 // scheduleName returns the name in the path; it has the form of a task type. ok
 // is false if there is an answer already.
-func scheduleName(r *request) (name string, ok bool) {
-	name, ok = unescape(r.target.rest, false)
+func scheduleName(r *exchange.Request) (name string, ok bool) {
+	name, ok = exchange.Unescape(r.Target.Rest, false)
 	if !ok || !bound.ValidTaskType(name) {
-		r.refuse(badParam("name", bound.TaskTypeAllowed))
+		r.Refuse(badParam("name", bound.TaskTypeAllowed))
 		return "", false
 	}
 	return name, true
@@ -161,15 +162,15 @@ func scheduleName(r *request) (name string, ok bool) {
 
 // readSchedule returns the leader's clocks and what the schedule was, nil if it
 // was not there. ok is false if there is an answer already: nothing was written.
-func readSchedule(r *request, name string) (now fsm.Stamp, before *fsm.ScheduleView, ok bool) {
-	_, err := r.server.node.ReadLinearizable(r.wait(), 0, func(m *fsm.Machine, stamp fsm.Stamp) {
+func readSchedule(r *exchange.Request, name string) (now fsm.Stamp, before *fsm.ScheduleView, ok bool) {
+	_, err := r.Server.Node.ReadLinearizable(r.Wait(), 0, func(m *fsm.Machine, stamp fsm.Stamp) {
 		now, before = stamp, m.Schedule(name)
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		r.refuse(refuse.Because(wire.CodeOverloaded))
+		r.Refuse(refuse.Because(wire.CodeOverloaded))
 	case err != nil:
-		r.refuseError(err)
+		r.RefuseError(err)
 	}
 	return now, before, err == nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/history"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/lasting"
@@ -32,7 +33,7 @@ const (
 // Server answers the HTTP API. Its methods are safe for concurrent use.
 type Server struct {
 	cfg  Config
-	host *host
+	host *exchange.Host
 	http *fasthttp.Server
 
 	actions *Actions
@@ -56,7 +57,7 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	h, err := newHost(hostConfig{
+	h, err := exchange.New(exchange.Config{
 		Node: cfg.Node, Logger: cfg.Logger, Limits: cfg.Limits, Wait: cfg.Wait,
 		Insecure: cfg.Insecure, AdvertisedHosts: cfg.AdvertisedHosts, AllowedOrigins: cfg.AllowedOrigins, Page: cfg.Page, Audit: cfg.Audit,
 		Most: lasting.Most{lasting.Connection: max(cfg.Connections/2, 1), lasting.Wait: cfg.WaitsPerKey, lasting.Stream: trail.StreamsMax / 2},
@@ -67,23 +68,23 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, host: h, actions: NewActions(), backups: NewBackups(), tries: keyring.NewTries()}
 	s.history = history.New(cfg.Node, cfg.HistoryBytes)
 	if err := s.loadKeys(); err != nil {
-		h.stop()
+		h.Stop()
 		return nil, err
 	}
-	s.feed = trail.NewFeed(h.serving, cfg.Node, cfg.Logger)
+	s.feed = trail.NewFeed(h.Serving, cfg.Node, cfg.Logger)
 	s.streams = NewStreams(s.feed)
 	s.description = sync.OnceValues(func() ([]byte, error) { return describe(openAPISource, cfg.Version) })
-	fasthttp.SetBodySizePoolLimit(keptBytes, keptBytes)
+	fasthttp.SetBodySizePoolLimit(exchange.KeptBytes, exchange.KeptBytes)
 	s.http = s.newHTTP()
 	p := s.newPort()
 	metrics, err := s.newMetrics(p)
 	if err != nil {
 		s.closeTokens()
-		h.stop()
+		h.Stop()
 		return nil, err
 	}
 	s.scrape = fasthttpadaptor.NewFastHTTPHandler(metrics.Handler)
-	h.begin(p, metrics, s.calls())
+	h.Begin(p, metrics, s.calls())
 	return s, nil
 }
 
@@ -92,39 +93,39 @@ func (s *Server) newMetrics(p *port.Port) (*meter.Metrics, error) {
 	return meter.New(s.cfg.Registry, &meter.Sources{
 		NodeID: s.cfg.Node.NodeID(), Version: s.cfg.Version,
 		Connections: p.Open, Strangers: p.Strangers, BodyBytes: p.BodyBytes, AnswerBytes: p.Answers.Taken, Streams: s.feed.Count,
-		Keys: h.keys.Load,
+		Keys: h.Keys.Load,
 		Read: func(fn func(m *fsm.Machine, now fsm.Stamp)) error {
-			_, err := s.cfg.Node.ReadStale(h.waits.at(time.Now()), 0, fn)
+			_, err := s.cfg.Node.ReadStale(h.Waits.At(time.Now()), 0, fn)
 			return err
 		},
 	})
 }
 
 // showMetrics answers GET /metrics.
-func (s *Server) showMetrics(r *request) { s.scrape(r.http) }
+func (s *Server) showMetrics(r *exchange.Request) { s.scrape(r.HTTP) }
 
 func (s *Server) newPort() *port.Port {
 	h := s.host
 	return port.New(port.Config{
 		Connections: s.cfg.Connections, PerAddress: s.cfg.ConnectionsPerAddress, BodiesBytes: s.cfg.BodiesBytes, AnswersBytes: s.cfg.AnswersBytes,
 		TLS: s.cfg.TLS, ClientAuthorities: s.cfg.ClientAuthorities,
-		Logger: s.cfg.Logger, Serving: h.serving, Shares: &h.shares,
-		Answered:      h.answeredAlone,
-		StrangerEnded: func() { h.metrics.StrangersEnded.Inc() },
-		Release:       h.releaseUnsent,
+		Logger: s.cfg.Logger, Serving: h.Serving, Shares: &h.Shares,
+		Answered:      h.AnsweredAlone,
+		StrangerEnded: func() { h.Metrics.StrangersEnded.Inc() },
+		Release:       h.ReleaseUnsent,
 	})
 }
 
 func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
-		Handler:            func(ctx *fasthttp.RequestCtx) { s.host.handle(ctx, false) },
-		ErrorHandler:       s.host.malformed,
+		Handler:            func(ctx *fasthttp.RequestCtx) { s.host.Handle(ctx, false) },
+		ErrorHandler:       s.host.Malformed,
 		HeaderReceived:     s.headRead,
 		Logger:             httplog.Logger{Log: s.cfg.Logger, Message: "http connection"},
 		ReadTimeout:        port.ReadTimeout,
 		WriteTimeout:       port.WriteTimeout,
 		IdleTimeout:        idleTimeout,
-		ReadBufferSize:     HeaderBytes,
+		ReadBufferSize:     exchange.HeaderBytes,
 		WriteBufferSize:    answerBuffer,
 		MaxRequestBodySize: s.cfg.Limits.BodyBytes,
 		// The listener refuses what is over Connections in JSON; this is the
@@ -143,16 +144,16 @@ func (s *Server) newHTTP() *fasthttp.Server {
 // headRead is called with the head of each request before its body is read.
 func (s *Server) headRead(head *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	HideUpload(head)
-	return s.host.headRead(head)
+	return s.host.HeadRead(head)
 }
 
 // Serve answers the connections of ln until Shutdown, then returns nil. It
 // closes ln. It may be called once.
 func (s *Server) Serve(ln net.Listener) error {
-	defer s.host.port.CloseUncovered()()
+	defer s.host.Port.CloseUncovered()()
 	defer s.remember()()
-	err := s.http.Serve(s.host.port.Listen(ln))
-	if s.host.draining.Load() && (err == nil || errors.Is(err, net.ErrClosed)) {
+	err := s.http.Serve(s.host.Port.Listen(ln))
+	if s.host.Draining.Load() && (err == nil || errors.Is(err, net.ErrClosed)) {
 		return nil
 	}
 	if err != nil {
@@ -166,7 +167,7 @@ func (s *Server) remember() (end func()) {
 	if s.cfg.HistoryBytes == 0 {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(s.host.serving)
+	ctx, cancel := context.WithCancel(s.host.Serving)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -182,7 +183,7 @@ func (s *Server) remember() (end func()) {
 // is in flight can finish, and tells the same to those that wait for something
 // to happen. Liveness is still answered. It is safe twice.
 func (s *Server) Drain() {
-	s.host.drain()
+	s.host.Drain()
 }
 
 // Shutdown drains, stops listening and returns when every request has been
@@ -191,7 +192,7 @@ func (s *Server) Drain() {
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	err := s.http.ShutdownWithContext(ctx)
-	s.host.stop()
+	s.host.Stop()
 	s.closeTokens()
 	s.feed.Wait()
 	s.backups.Wait()
@@ -205,5 +206,5 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // the authenticated peer port, were guarded where they arrived, and are never
 // passed on again: if this node does not lead, the answer is no_leader.
 func (s *Server) ForwardHandler() fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) { s.host.handle(ctx, true) }
+	return func(ctx *fasthttp.RequestCtx) { s.host.Handle(ctx, true) }
 }

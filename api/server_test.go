@@ -218,7 +218,7 @@ func TestServer_Connections(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.port.Open() == 0 })
+	waitFor(t, func() bool { return s.host.Port.Open() == 0 })
 	if got := raw(t, addr, request); got.status != 200 {
 		t.Errorf("after the first has gone: %+v", got)
 	}
@@ -243,7 +243,7 @@ func TestServer_ShutdownFinishes(t *testing.T) {
 	<-began
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Shutdown(context.Background()) }()
-	waitFor(t, s.host.draining.Load)
+	waitFor(t, s.host.Draining.Load)
 	close(finish)
 	if a := <-got; a.status != 201 {
 		t.Errorf("in flight: %d %s", a.status, a.body)

@@ -7,29 +7,30 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/fsm"
 )
 
 // Stats answers GET /api/stats.
-func Stats(r *request) {
-	if bad := refuseQuery(r.query); bad != nil {
-		r.refuse(bad)
+func Stats(r *exchange.Request) {
+	if bad := exchange.RefuseQuery(r.Query); bad != nil {
+		r.Refuse(bad)
 		return
 	}
 	var st fsm.Stats
-	if r.read(func(m *fsm.Machine, now fsm.Stamp) { st = statsOf(r, m, now) }) {
-		r.send(fasthttp.StatusOK, appendStats(r.body(), &st))
+	if r.Read(func(m *fsm.Machine, now fsm.Stamp) { st = statsOf(r, m, now) }) {
+		r.Send(fasthttp.StatusOK, appendStats(r.Body(), &st))
 	}
 }
 
 // statsOf returns the counts of the key's task types. The bytes are the cluster's.
-func statsOf(r *request, m *fsm.Machine, now fsm.Stamp) fsm.Stats {
+func statsOf(r *exchange.Request, m *fsm.Machine, now fsm.Stamp) fsm.Stats {
 	st := m.Stats(now)
-	if len(r.onlyTypes) == 0 {
+	if len(r.OnlyTypes) == 0 {
 		return st
 	}
-	st.Types = slices.DeleteFunc(slices.Clone(st.Types), func(t fsm.TypeStats) bool { return !r.maySee(t.Type) })
+	st.Types = slices.DeleteFunc(slices.Clone(st.Types), func(t fsm.TypeStats) bool { return !r.MaySee(t.Type) })
 	clear(st.Counts[:])
 	st.OldestPendingAgeMS = 0
 	for i := range st.Types {

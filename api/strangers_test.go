@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/wire"
@@ -56,7 +57,7 @@ func TestServer_Strangers(t *testing.T) {
 	probe := dial(t, addr, "")
 	silent := dial(t, addr, "GET /api/stats HTTP/1.1\r\nHost: a\r\nX-")
 	unknown := dial(t, addr, "")
-	waitFor(t, func() bool { return s.host.port.Strangers() == 3 })
+	waitFor(t, func() bool { return s.host.Port.Strangers() == 3 })
 	for _, c := range []net.Conn{probe, unknown} { // answered, they have waited less than the silent one
 		if _, err := io.WriteString(c, healthy); err != nil {
 			t.Fatal(err)
@@ -78,8 +79,8 @@ func TestServer_Strangers(t *testing.T) {
 	if got := receive(t, reader); got.status != 200 {
 		t.Errorf("the first one, with a key: %+v", got)
 	}
-	if n := s.host.port.Open(); n != 4 || s.host.port.Strangers() != 0 {
-		t.Errorf("%d connections, %d of strangers, want 4 and 0", n, s.host.port.Strangers())
+	if n := s.host.Port.Open(); n != 4 || s.host.Port.Strangers() != 0 {
+		t.Errorf("%d connections, %d of strangers, want 4 and 0", n, s.host.Port.Strangers())
 	}
 	got := receive(t, bufio.NewReader(dial(t, addr, "")))
 	if f := got.refused(t, wire.CodeOverloaded); f["reason"] != "connections" {
@@ -98,7 +99,7 @@ func TestServer_StrangersPerAddress(t *testing.T) {
 		dial(t, addr, "")
 	}
 	ended(t, first)
-	if n := s.host.port.Strangers(); n != 2 {
+	if n := s.host.Port.Strangers(); n != 2 {
 		t.Errorf("%d strangers, want 2", n)
 	}
 }
@@ -125,7 +126,7 @@ func TestServer_StrangersBody(t *testing.T) {
 			t.Errorf("%s: WWW-Authenticate %q", name, got.header["Www-Authenticate"])
 		}
 	}
-	if n := s.host.port.BodyBytes(); n != 0 {
+	if n := s.host.Port.BodyBytes(); n != 0 {
 		t.Errorf("%d bytes of bodies are counted", n)
 	}
 	body := `{"params":"` + strings.Repeat("x", port.StrangerBodyBytes) + `"}`
@@ -141,18 +142,18 @@ func TestServer_StrangersBody(t *testing.T) {
 // for it: a body counts by the length that its head says.
 func TestServer_ExpectedBody(t *testing.T) {
 	t.Parallel()
-	s, _ := setup(t, func(c *Config) { c.Limits.BodyBytes, c.BodiesBytes = 1<<20, 1<<20+HeaderBytes })
+	s, _ := setup(t, func(c *Config) { c.Limits.BodyBytes, c.BodiesBytes = 1<<20, 1<<20+exchange.HeaderBytes })
 	addr := listen(t, s)
 	head := "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n"
 	first := dial(t, addr, head)
-	waitFor(t, func() bool { return s.host.port.BodyBytes() == 1<<20 })
+	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 1<<20 })
 	if f := raw(t, addr, head).refused(t, wire.CodeOverloaded); f["reason"] != "bodies" {
 		t.Errorf("another: %v", f)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.host.port.BodyBytes() == 0 })
+	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
 }
 
 // TestServer_ctxOf ensures that a head leads to its own connection, whichever of
@@ -167,7 +168,7 @@ func TestServer_ctxOf(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		dial(t, addr, "")
-		waitFor(t, func() bool { return s.host.port.Strangers() == n+1 })
+		waitFor(t, func() bool { return s.host.Port.Strangers() == n+1 })
 	}
 }
 

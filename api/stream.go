@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
@@ -33,31 +34,31 @@ const headerLastEventID = "Last-Event-Id" // as fasthttp spells it
 // stream answers GET /api/events with server-sent events from this node's own
 // state. It begins behind q.After if that was given, else with what is new. The
 // place that a browser sends when it connects again beats the one in its URL.
-func (s *Streams) stream(r *request, q event.Query, given bool) {
-	if id := r.http.Request.Header.Peek(headerLastEventID); len(id) > 0 {
+func (s *Streams) stream(r *exchange.Request, q event.Query, given bool) {
+	if id := r.HTTP.Request.Header.Peek(headerLastEventID); len(id) > 0 {
 		if q.After, given = trail.ParsePlace(string(id)); !given {
-			r.refuse(badParam("Last-Event-ID", "the id of an event, as INDEX.SUB"))
+			r.Refuse(badParam("Last-Event-ID", "the id of an event, as INDEX.SUB"))
 			return
 		}
 	}
-	h := r.server
-	if err := h.node.Ready(); err != nil && !given {
-		r.refuse(refuseUnready(err)) // what is new to this node happened long ago
+	h := r.Server
+	if err := h.Node.Ready(); err != nil && !given {
+		r.Refuse(refuseUnready(err)) // what is new to this node happened long ago
 		return
 	}
-	st := &stream{server: h, feed: s.feed, conn: r.http.Conn(), query: q, id: append([]byte(nil), r.id...)}
+	st := &stream{server: h, feed: s.feed, conn: r.HTTP.Conn(), query: q, id: append([]byte(nil), r.ID...)}
 	key, end := context.WithCancelCause(context.Background())
 	st.key = key
-	leave, bad := h.shares.Hold(lasting.Stream, r.who, r.source(), end)
+	leave, bad := h.Shares.Hold(lasting.Stream, r.Who, r.Source(), end)
 	if bad != nil {
 		end(nil)
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
 	if !s.feed.Open() {
 		leave()
 		end(nil)
-		r.refuse(refuse.Because(wire.CodeOverloaded))
+		r.Refuse(refuse.Because(wire.CodeOverloaded))
 		return
 	}
 	st.leave = func() {
@@ -65,12 +66,12 @@ func (s *Streams) stream(r *request, q event.Query, given bool) {
 		end(nil)
 		s.feed.Close()
 	}
-	if !trail.Filtered(&q) && r.http.Request.Header.HasAcceptEncoding("gzip") {
+	if !trail.Filtered(&q) && r.HTTP.Request.Header.HasAcceptEncoding("gzip") {
 		st.sum = new(trail.Gzip)
 	}
-	r.stale = true // whatever was asked for: any node may answer
+	r.Stale = true // whatever was asked for: any node may answer
 	var page event.Page
-	ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) {
+	ok := r.Read(func(m *fsm.Machine, _ fsm.Stamp) {
 		if !given {
 			st.query.After = m.NewestEvent()
 			return
@@ -80,7 +81,7 @@ func (s *Streams) stream(r *request, q event.Query, given bool) {
 	switch {
 	case !ok:
 	case page.Gone:
-		r.refuse(refuseEventsGone(page.Oldest))
+		r.Refuse(refuseEventsGone(page.Oldest))
 	default:
 		startStream(r, st)
 		return
@@ -89,8 +90,8 @@ func (s *Streams) stream(r *request, q event.Query, given bool) {
 }
 
 // startStream answers with the head of a stream, whose body is st.
-func startStream(r *request, st *stream) {
-	resp := &r.http.Response
+func startStream(r *exchange.Request, st *stream) {
+	resp := &r.HTTP.Response
 	resp.Header.SetContentType(eventStream)
 	resp.Header.Set("Cache-Control", "no-store")
 	resp.Header.Set("X-Accel-Buffering", "no") // a proxy must not hold it back
@@ -107,7 +108,7 @@ func startStream(r *request, st *stream) {
 // connection itself: whole packets, which other streams send too, each with a
 // deadline of its own.
 type stream struct {
-	server *host
+	server *exchange.Host
 	feed   *trail.Feed
 	conn   net.Conn
 	query  event.Query     // After is the place that the stream has come to
@@ -124,7 +125,7 @@ var errStreamCut = errors.New("the stream of events was cut")
 
 // Read sends the stream until it ends. io.EOF: the client is told so.
 func (st *stream) Read([]byte) (int, error) {
-	ctx, cancel := context.WithCancelCause(st.server.serving)
+	ctx, cancel := context.WithCancelCause(st.server.Serving)
 	defer cancel(nil)
 	if conn, ok := st.conn.(*port.Conn); ok {
 		st.conn = conn.Lend()
@@ -166,7 +167,7 @@ func (st *stream) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case ended != nil:
-			return st.fail(ctx, st.server.refuseEnded(ended))
+			return st.fail(ctx, st.server.RefuseEnded(ended))
 		case p != nil:
 			err = st.send(ctx, p)
 		case isBehind:
@@ -267,7 +268,7 @@ func (st *stream) catchUp(ctx context.Context) (over bool, err error) {
 	case <-ctx.Done():
 		return true, nil
 	}
-	read, err := trail.Read(st.server.waits.at(time.Now()), st.server.node, st.query)
+	read, err := trail.Read(st.server.Waits.At(time.Now()), st.server.Node, st.query)
 	<-st.feed.CatchUps
 	switch {
 	case err != nil:
@@ -288,12 +289,12 @@ func (st *stream) fail(ctx context.Context, f *refuse.Refusal) error {
 
 // write writes a chunk.
 func (st *stream) write(ctx context.Context, chunk []byte) error {
-	if room := int64(len(chunk)); room > answerFreeBytes {
+	if room := int64(len(chunk)); room > exchange.AnswerFreeBytes {
 		// Packets are shared, but not by those who are slow.
-		if !st.server.port.Answers.Take(room) {
+		if !st.server.Port.Answers.Take(room) {
 			return errStreamCut
 		}
-		defer st.server.port.Answers.Give(room)
+		defer st.server.Port.Answers.Give(room)
 	}
 	err := st.setDeadline(streamWriteTimeout)
 	if err == nil && ctx.Err() != nil {

@@ -9,28 +9,29 @@ import (
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
 )
 
 // Submit answers POST /api/tasks.
-func Submit(r *request) {
-	req, bad := callbody.DecodeSubmit(r.http.Request.Body(), &r.server.cfg.Limits)
+func Submit(r *exchange.Request) {
+	req, bad := callbody.DecodeSubmit(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
 	var p fsm.Proposed
 	if len(req.Tasks) > 0 {
 		var ok bool
-		r.trace(req.Tasks)
-		r.narrowKeys(req.Tasks)
-		if p, ok = r.proposeTask(fsm.Submit{Tasks: req.Tasks}); !ok {
+		r.Trace(req.Tasks)
+		r.NarrowKeys(req.Tasks)
+		if p, ok = r.ProposeTask(fsm.Submit{Tasks: req.Tasks}); !ok {
 			return
 		}
 	}
 	if req.Many {
-		r.send(fasthttp.StatusOK, callbody.AppendSubmitMany(r.body(), req.Items, p.Result.Submitted))
+		r.Send(fasthttp.StatusOK, callbody.AppendSubmitMany(r.Body(), req.Items, p.Result.Submitted))
 		return
 	}
 	done := &p.Result.Submitted[0]
@@ -38,80 +39,80 @@ func Submit(r *request) {
 	if done.Created {
 		status = fasthttp.StatusCreated
 	}
-	r.send(status, callbody.AppendSubmitOne(r.body(), &p))
+	r.Send(status, callbody.AppendSubmitOne(r.Body(), &p))
 }
 
 // Get answers GET /api/tasks/{id}.
-func Get(r *request) {
+func Get(r *exchange.Request) {
 	q, bad := parseGet(r, false)
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
-	answerTask(r, q.waitMS, func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return m.Get(r.target.id), nil })
+	answerTask(r, q.waitMS, func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return m.Get(r.Target.ID), nil })
 }
 
 // GetByKey answers GET /api/tasks/by-key/{key}.
-func GetByKey(r *request) {
+func GetByKey(r *exchange.Request) {
 	q, bad := parseGet(r, true)
 	if bad == nil && q.taskType != "" {
-		bad = r.refuseFilter("task_type", q.taskType)
+		bad = r.RefuseFilter("task_type", q.taskType)
 	}
 	if bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 		return
 	}
-	key, ok := unescape(r.target.rest, false)
+	key, ok := exchange.Unescape(r.Target.Rest, false)
 	if !ok || !bound.ValidKey(key, bound.KeyMax) {
-		r.refuse(refuse.Param("idempotency_key", "Invalid idempotency_key: must be 1 to 256 bytes of percent-encoded UTF-8 without control characters"))
+		r.Refuse(refuse.Param("idempotency_key", "Invalid idempotency_key: must be 1 to 256 bytes of percent-encoded UTF-8 without control characters"))
 		return
 	}
-	answerTask(r, q.waitMS, func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return r.byKey(m, q.taskType, key) })
+	answerTask(r, q.waitMS, func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return r.ByKey(m, q.taskType, key) })
 }
 
 // answerTask answers with the task that find finds, once it has ended or waitMS is over.
-func answerTask(r *request, waitMS int64, find func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal)) {
+func answerTask(r *exchange.Request, waitMS int64, find func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal)) {
 	task, view, ok := look(r, find)
-	if wait := r.waitLeft(waitMS); ok && wait > 0 && !task.Status.Ended() {
+	if wait := r.WaitLeft(waitMS); ok && wait > 0 && !task.Status.Ended() {
 		// The key may be another task's by then.
 		id := task.ID
-		if ok = r.waitEnded(id, wait); ok {
+		if ok = r.WaitEnded(id, wait); ok {
 			task, view, ok = look(r, func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return m.Get(id), nil })
 		}
 	}
 	if !ok {
 		return
 	}
-	b := append(r.body(), `{"success":true,"task":`...)
+	b := append(r.Body(), `{"success":true,"task":`...)
 	b = encode.Task(b, &task, view)
-	r.send(fasthttp.StatusOK, append(b, '}'))
+	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
 // HeldGet returns for how long a GET of a task may be held.
-func HeldGet(r *request) time.Duration {
+func HeldGet(r *exchange.Request) time.Duration {
 	q, bad := parseGet(r, true)
 	if bad != nil {
 		return 0
 	}
-	return r.waitLeft(q.waitMS)
+	return r.WaitLeft(q.waitMS)
 }
 
 // look reads the task that find finds, and all that is shown of it. ok is false if
 // there is an answer already.
-func look(r *request, find func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal)) (task fsm.Task, view encode.View, ok bool) {
+func look(r *exchange.Request, find func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal)) (task fsm.Task, view encode.View, ok bool) {
 	view = encode.View{Params: true, Result: true, Log: true}
 	var bad *refuse.Refusal
-	ok = r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
+	ok = r.Read(func(m *fsm.Machine, stamp fsm.Stamp) {
 		var t *fsm.Task
 		if t, bad = find(m); bad == nil {
-			bad = r.refuseTask(m, t)
+			bad = r.RefuseTask(m, t)
 		}
 		if bad == nil {
 			task, view.Now, view.Steps, view.InForce = *t, stamp, m.Steps(t.ID), new(m.InForce(t))
 		}
 	})
 	if ok && bad != nil {
-		r.refuse(bad)
+		r.Refuse(bad)
 	}
 	return task, view, ok && bad == nil
 }
@@ -123,29 +124,29 @@ type getQuery struct {
 }
 
 // parseGet reads it. byKey allows what goes with an idempotency key.
-func parseGet(r *request, byKey bool) (q getQuery, bad *refuse.Refusal) {
-	for _, p := range r.query {
+func parseGet(r *exchange.Request, byKey bool) (q getQuery, bad *refuse.Refusal) {
+	for _, p := range r.Query {
 		switch {
-		case p.name == "wait_ms":
-			n, err := strconv.ParseUint(p.value, 10, 63)
+		case p.Name == "wait_ms":
+			n, err := strconv.ParseUint(p.Value, 10, 63)
 			if err != nil || n > bound.WaitMSMax {
-				return q, badParam(p.name, "an integer from 0 to "+strconv.Itoa(bound.WaitMSMax))
+				return q, badParam(p.Name, "an integer from 0 to "+strconv.Itoa(bound.WaitMSMax))
 			}
 			q.waitMS = int64(n)
-		case p.name == "task_type" && byKey:
-			if q.taskType = p.value; !bound.ValidTaskType(p.value) {
-				return q, badParam(p.name, bound.TaskTypeAllowed)
+		case p.Name == "task_type" && byKey:
+			if q.taskType = p.Value; !bound.ValidTaskType(p.Value) {
+				return q, badParam(p.Name, bound.TaskTypeAllowed)
 			}
 		default:
-			return q, unknownParam(p.name)
+			return q, exchange.UnknownParam(p.Name)
 		}
 	}
 	return q, nil
 }
 
 // Delete answers DELETE /api/tasks/{id}.
-func Delete(r *request) {
-	if _, ok := r.proposeTask(fsm.Delete{ID: r.target.id}); ok {
-		r.send(fasthttp.StatusOK, append(r.body(), `{"success":true,"deleted":1}`...))
+func Delete(r *exchange.Request) {
+	if _, ok := r.ProposeTask(fsm.Delete{ID: r.Target.ID}); ok {
+		r.Send(fasthttp.StatusOK, append(r.Body(), `{"success":true,"deleted":1}`...))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
 )
@@ -19,18 +20,18 @@ func TestUnsigned(t *testing.T) {
 	for _, c := range []fsm.Command{
 		fsm.SetType{Type: "mail", By: "ann"}, fsm.SetSchedule{Schedule: fsm.Schedule{Name: "nightly"}, By: "ann"}, fsm.DeleteSchedule{Name: "nightly", By: "ann"},
 	} {
-		if _, had := unsigned(c, fsm.ErrNoLeader); had {
+		if _, had := exchange.Unsigned(c, fsm.ErrNoLeader); had {
 			t.Errorf("%T: its name is taken out for another error", c)
 		}
-		plain, had := unsigned(c, fsm.ErrLevel)
+		plain, had := exchange.Unsigned(c, fsm.ErrLevel)
 		if !had || fsm.LevelOf(plain) >= fsm.LevelOf(c) {
 			t.Errorf("%T is left as %+v, %v", c, plain, had)
 		}
-		if _, had := unsigned(plain, fsm.ErrLevel); had {
+		if _, had := exchange.Unsigned(plain, fsm.ErrLevel); had {
 			t.Errorf("%T without a name would be proposed for ever", c)
 		}
 	}
-	if _, had := unsigned(fsm.Delete{ID: 1}, fsm.ErrLevel); had {
+	if _, had := exchange.Unsigned(fsm.Delete{ID: 1}, fsm.ErrLevel); had {
 		t.Error("a delete has a name")
 	}
 }
@@ -41,13 +42,13 @@ func TestServer_tell(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	s, node := setup(t, func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: &log}) })
-	s.host.tell(fsm.Tell{Kind: event.KeysReloaded, By: "ann", What: "3 keys"}, "")
+	s.host.Tell(fsm.Tell{Kind: event.KeysReloaded, By: "ann", What: "3 keys"}, "")
 	got := eventsOf(t, s.call(t, "GET /api/events?event=keys_reloaded", ""))
 	if len(got.Events) != 1 || got.Events[0].Message != "3 keys by ann" {
 		t.Errorf("told %+v", got.Events)
 	}
 	node.TellErr = errors.New("the leader is far away")
-	s.host.tell(fsm.Tell{Kind: event.KeysReloaded, What: "4 keys"}, "")
+	s.host.Tell(fsm.Tell{Kind: event.KeysReloaded, What: "4 keys"}, "")
 	if !strings.Contains(log.String(), "keys_reloaded") || !strings.Contains(log.String(), "far away") {
 		t.Errorf("logged: %s", log.String())
 	}

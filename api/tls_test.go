@@ -150,7 +150,7 @@ func TestServer_TLSUnsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(gone)
-	waitFor(t, func() bool { return s.host.port.Open() == 0 })
+	waitFor(t, func() bool { return s.host.Port.Open() == 0 })
 	if got := node.Machine.Get(1).Status; got != fsm.StatusPending {
 		t.Errorf("the task is %s, want pending", got)
 	}
@@ -188,7 +188,7 @@ func TestServer_PlainToTLS(t *testing.T) {
 	if b, _ := io.ReadAll(conn); strings.Contains(string(b), "HTTP") {
 		t.Errorf("got %q", b)
 	}
-	waitFor(t, func() bool { return s.host.port.Open() == 0 })
+	waitFor(t, func() bool { return s.host.Port.Open() == 0 })
 }
 
 // Who speaks TLS to a port without it learns that at once.
@@ -284,8 +284,8 @@ func TestServer_TLSStrangers(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
-	waitFor(t, func() bool { return s.host.port.Open() == 0 })
-	if n := s.host.port.Handshakes(); n != 0 {
+	waitFor(t, func() bool { return s.host.Port.Open() == 0 })
+	if n := s.host.Port.Handshakes(); n != 0 {
 		t.Errorf("%d handshakes are left", n)
 	}
 }
@@ -346,7 +346,7 @@ func TestServer_TLSGarbage(t *testing.T) {
 			t.Error(err)
 		}
 		serving.Wait()
-		if n := s.host.port.Open(); n != 0 {
+		if n := s.host.Port.Open(); n != 0 {
 			t.Errorf("%d connections are left", n)
 		}
 	}

@@ -76,7 +76,7 @@ func (c *changingTokens) use(cfg *Config) {
 func awaitIssuer(t *testing.T, servers ...*Server) {
 	t.Helper()
 	for _, s := range servers {
-		waitFor(t, func() bool { return s.host.keys.Load().Tokens.Issuer.Stats(time.Now()).Fetched > 0 })
+		waitFor(t, func() bool { return s.host.Keys.Load().Tokens.Issuer.Stats(time.Now()).Fetched > 0 })
 	}
 }
 
@@ -227,7 +227,7 @@ func TestTokens_IssuerDown(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	s.call(t, "GET /api/tasks", "", with("operator")).good(t, 200)
-	waitFor(t, func() bool { return s.host.keys.Load().Tokens.Issuer.Stats(time.Now()).Failed > 0 })
+	waitFor(t, func() bool { return s.host.Keys.Load().Tokens.Issuer.Stats(time.Now()).Failed > 0 })
 	issuer.SetDown(false)
 	waitFor(t, func() bool { return s.call(t, "GET /api/tasks", "", token).status == 200 })
 	issuer.SetDown(true)
@@ -259,7 +259,7 @@ func TestTokens_Differ(t *testing.T) {
 		leader, _ := setup(t, c.leader...)
 		follower := followerOf(t, leader, c.follower...)
 		for _, s := range []*Server{leader, follower} {
-			if keys := s.host.keys.Load(); keys != nil && keys.Tokens != nil {
+			if keys := s.host.Keys.Load(); keys != nil && keys.Tokens != nil {
 				awaitIssuer(t, s)
 			}
 		}
@@ -288,7 +288,7 @@ func TestTokens_Told(t *testing.T) {
 	follower := followerOf(t, leader, withTokens(tokensOf(issuer)), func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: &log, Mutex: new(sync.Mutex)}) })
 	awaitIssuer(t, leader, follower)
 	path := filepath.Join(t.TempDir(), "audit")
-	follower.host.cfg.Audit = openAudit(t, path, node)
+	follower.host.Cfg.Audit = openAudit(t, path, node)
 	var by []string
 	node.ProposeTo(func(cmd fsm.Command) {
 		if c, ok := cmd.(fsm.SetType); ok {
@@ -356,7 +356,7 @@ func TestTokens_Subject(t *testing.T) {
 	if f["reason"] != "key_waits" {
 		t.Errorf("%v", f)
 	}
-	s.host.leave(fsm.ErrShuttingDown)
+	s.host.Leave(fsm.ErrShuttingDown)
 	<-answers
 }
 
@@ -377,7 +377,7 @@ func TestTokens_WaitEnds(t *testing.T) {
 		"its key is gone": {time.Minute, func(issuer *oidctest.Issuer, s *Server, _ *keyring.Tokens) {
 			issuer.Rotate()
 			s.call(t, "GET /api/tasks", "", bearerOf(issuer.Token("x", "ops")))
-			waitFor(t, func() bool { return s.host.keys.Load().Tokens.Issuer.Stats(time.Now()).Fetched == 2 })
+			waitFor(t, func() bool { return s.host.Keys.Load().Tokens.Issuer.Stats(time.Now()).Fetched == 2 })
 		}, "not signed with a key"},
 		"its groups are another claim": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *keyring.Tokens) { tokens.GroupsClaim = "roles" }, "known no more"},
 		"another issuer":               {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *keyring.Tokens) { tokens.Issuer.Audience = "others" }, "cannot be checked"},
@@ -429,7 +429,7 @@ func TestTokens_WaitBegins(t *testing.T) {
 	settings.set(tokensOf(issuer))
 	s, _ := setup(t, settings.use)
 	awaitIssuer(t, s)
-	k, err := s.host.keys.Load().Tokens.Find([]byte(issuer.Token("bob", "workers")), time.Now())
+	k, err := s.host.Keys.Load().Tokens.Find([]byte(issuer.Token("bob", "workers")), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -440,7 +440,7 @@ func TestTokens_WaitBegins(t *testing.T) {
 	awaitIssuer(t, s)
 	ctx, end := context.WithCancelCause(t.Context())
 	defer end(nil)
-	leave, bad := s.host.shares.Hold(lasting.Wait, k, netip.Addr{}, end)
+	leave, bad := s.host.Shares.Hold(lasting.Wait, k, netip.Addr{}, end)
 	if bad != nil {
 		t.Fatal(bad.Text)
 	}

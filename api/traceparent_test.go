@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -70,10 +71,10 @@ func TestServer_TraceparentBelowLevel(t *testing.T) {
 
 func TestTraceparent_AllocFree(t *testing.T) {
 	s, _ := setup(t)
-	r := &request{server: s.host, http: new(fasthttp.RequestCtx)}
-	r.http.Request.Header.Set("X-Request-Id", "r")
+	r := &exchange.Request{Server: s.host, HTTP: new(fasthttp.RequestCtx)}
+	r.HTTP.Request.Header.Set("X-Request-Id", "r")
 	tasks := make([]fsm.NewTask, 1)
-	if n := testing.AllocsPerRun(100, func() { r.trace(tasks) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { r.Trace(tasks) }); n != 0 {
 		t.Errorf("%v allocations without a header", n)
 	}
 }

@@ -55,13 +55,13 @@ func TestServer_UncoveredClients(t *testing.T) {
 	}
 	trusted.Store(stays.Pool())
 	waitFor(t, func() bool { // the server has looked
-		_, uncovered := s.host.port.Shown()
+		_, uncovered := s.host.Port.Shown()
 		return uncovered == 2
 	})
 	if resp, err := asking(); err != nil || resp.StatusCode != http.StatusOK || !resp.Close {
 		t.Errorf("one more answer: %+v, %v", resp, err)
 	}
-	s.host.port.EndUncovered(time.Now().Add(port.UncoveredGrace))
+	s.host.Port.EndUncovered(time.Now().Add(port.UncoveredGrace))
 	_ = silentConn.SetReadDeadline(time.Now().Add(testwait.Patience))
 	if _, err := io.Copy(io.Discard, silentConn); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("who says nothing is not cut off: %v", err)
@@ -69,5 +69,5 @@ func TestServer_UncoveredClients(t *testing.T) {
 	if resp, err := staying(); err != nil || resp.Close {
 		t.Errorf("the one that stays: %+v, %v", resp, err)
 	}
-	waitFor(t, func() bool { all, _ := s.host.port.Shown(); return all == 1 })
+	waitFor(t, func() bool { all, _ := s.host.Port.Shown(); return all == 1 })
 }

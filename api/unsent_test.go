@@ -15,6 +15,7 @@ import (
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/conntest"
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/port"
@@ -61,7 +62,7 @@ func TestServer_UnsentClaim(t *testing.T) {
 			t.Fatal(err)
 		}
 		close(gone)
-		waitFor(t, func() bool { return s.host.port.Open() == 0 })
+		waitFor(t, func() bool { return s.host.Port.Open() == 0 })
 		node.Mu.Lock()
 		if got := node.Machine.Get(1).Status; len(node.Proposed) != c.want || got != c.status {
 			t.Errorf("%s %s: %d commands, task %s, want %d, %s", c.path, c.body, len(node.Proposed), got, c.want, c.status)
@@ -79,7 +80,7 @@ func TestServer_SentClaim(t *testing.T) {
 	addr := listen(t, s)
 	got := raw(t, addr, "POST /api/tasks/claim HTTP/1.1\r\nHost: localhost\r\nContent-Length: 17\r\n\r\n{\"worker_id\":\"w\"}")
 	got.good(t, 200)
-	waitFor(t, func() bool { return s.host.port.Open() == 0 })
+	waitFor(t, func() bool { return s.host.Port.Open() == 0 })
 	if len(node.Proposed) != 2 {
 		t.Errorf("%d commands, want 2", len(node.Proposed))
 	}
@@ -131,7 +132,7 @@ func (l oneConn) Accept() (net.Conn, error) { return l.conn, nil }
 // accepted returns a connection of the server's port.
 func accepted(t *testing.T, s *Server, inner net.Conn) *port.Conn {
 	t.Helper()
-	conn, err := s.host.port.Listen(oneConn{conn: inner}).Accept()
+	conn, err := s.host.Port.Listen(oneConn{conn: inner}).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +165,7 @@ func TestServer_UnsentThere(t *testing.T) {
 		began, gone := make(chan struct{}), make(chan struct{})
 		pass := followerNode.OnForward
 		followerNode.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
-			if string(req.Header.Peek(headerTarget)) == c.path && string(req.Body()) == c.body {
+			if string(req.Header.Peek(exchange.HeaderTarget)) == c.path && string(req.Body()) == c.body {
 				close(began)
 				<-gone
 			}
@@ -179,7 +180,7 @@ func TestServer_UnsentThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		close(gone)
-		waitFor(t, func() bool { return follower.host.port.Open() == 0 })
+		waitFor(t, func() bool { return follower.host.Port.Open() == 0 })
 		for _, id := range []uint64{1, 2} {
 			if got := leaderNode.Machine.Get(id).Status; got != fsm.StatusPending && id == 2 || got != c.want && id == 1 {
 				t.Errorf("%s %s: task %d is %s", c.path, c.body, id, got)
@@ -209,13 +210,13 @@ func TestServer_UnsentPeer(t *testing.T) {
 		s.call(t, "POST /api/tasks/1/claim", `{"worker_id":"w"}`).good(t, 200)
 		var req fasthttp.Request
 		var resp fasthttp.Response
-		setForward(&req, []byte("POST"), []byte(c.path))
+		exchange.SetForward(&req, []byte("POST"), []byte(c.path))
 		req.SetBodyString(c.body)
 		conn := passOn(s, context.Background(), &req, &resp)
 		if resp.StatusCode() != 200 {
 			t.Fatalf("%s %s: %s", c.path, c.body, resp.Body())
 		}
-		if diff := cmp.Diff(c.held, parseHolds(resp.Header.Peek(headerHolds))); diff != "" {
+		if diff := cmp.Diff(c.held, exchange.ParseHolds(resp.Header.Peek(exchange.HeaderHolds))); diff != "" {
 			t.Errorf("%s %s: (-want +got)\n%s", c.path, c.body, diff)
 		}
 		if (conn.unsent != nil) != (c.held != nil) {
@@ -241,17 +242,17 @@ func TestHolds(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		holds := rapid.SliceOfN(hold, 1, 20).Draw(t, "holds")
-		if diff := cmp.Diff(holds, parseHolds(appendHolds(nil, holds))); diff != "" {
+		if diff := cmp.Diff(holds, exchange.ParseHolds(exchange.AppendHolds(nil, holds))); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
-		_ = parseHolds([]byte(rapid.String().Draw(t, "text"))) // does not panic
+		_ = exchange.ParseHolds([]byte(rapid.String().Draw(t, "text"))) // does not panic
 	})
 	most := make([]fsm.Hold, 1_000)
 	for i := range most {
 		most[i] = fsm.Hold{ID: 1<<53 - 1 - uint64(i%2)<<52, WorkerID: strings.Repeat("w", bound.NameMax), Token: 1<<53 - 2_000 + uint64(i)}
 	}
-	if n := len(appendHolds(nil, most)); n > holdsHeaderMax {
-		t.Errorf("a thousand claims take %d bytes, more than %d", n, holdsHeaderMax)
+	if n := len(exchange.AppendHolds(nil, most)); n > exchange.HoldsHeaderMax {
+		t.Errorf("a thousand claims take %d bytes, more than %d", n, exchange.HoldsHeaderMax)
 	}
 }
 
@@ -265,11 +266,11 @@ func TestServer_UnsentKeyed(t *testing.T) {
 		leader.call(t, "POST /api/tasks", `{"params":0}`, with("producer")).good(t, 201)
 		addr := listen(t, follower)
 		claimed, gone := make(chan struct{}), make(chan struct{})
-		other := follower.host.node.(*nodetest.Node)
+		other := follower.host.Node.(*nodetest.Node)
 		forward := other.OnForward
 		other.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
 			err := forward(req, resp)
-			if len(resp.Header.Peek(headerHolds)) > 0 {
+			if len(resp.Header.Peek(exchange.HeaderHolds)) > 0 {
 				close(claimed)
 				<-gone
 			}
@@ -282,8 +283,8 @@ func TestServer_UnsentKeyed(t *testing.T) {
 			t.Fatal(err)
 		}
 		close(gone)
-		waitFor(t, func() bool { return follower.host.port.Open() == 0 })
-		node := leader.host.node.(*nodetest.Node)
+		waitFor(t, func() bool { return follower.host.Port.Open() == 0 })
+		node := leader.host.Node.(*nodetest.Node)
 		node.Mu.Lock()
 		if got := node.Machine.Get(1).Status; got != fsm.StatusPending {
 			t.Errorf("a follower %s: the task is %s", name, got)

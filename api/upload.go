@@ -17,6 +17,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
@@ -52,7 +53,7 @@ func HideUpload(h *fasthttp.RequestHeader) {
 	if len(uri) < len(restorePath) || uri[0] == '/' && string(uri[:len(restorePath)]) != restorePath || !h.IsPost() {
 		return
 	}
-	if path, _ := splitURI(uri); string(path) != restorePath {
+	if path, _ := exchange.SplitURI(uri); string(path) != restorePath {
 		return
 	}
 	length := uploadChunked
@@ -68,34 +69,34 @@ func HideUpload(h *fasthttp.RequestHeader) {
 }
 
 // uploads reports whether the request's body was hidden.
-func uploads(r *request) bool {
-	return !r.forwarded && len(r.http.Request.Header.Peek(headerUpload)) > 0
+func uploads(r *exchange.Request) bool {
+	return !r.Forwarded && len(r.HTTP.Request.Header.Peek(headerUpload)) > 0
 }
 
 // TakeOver answers a request whose body was hidden, refused or not, in a
 // goroutine of its own, and reports whether it is one. It counts the request
 // when that has its answer.
-func (b *Backups) TakeOver(r *request) bool {
+func (b *Backups) TakeOver(r *exchange.Request) bool {
 	if !uploads(r) {
 		return false
 	}
-	length := string(r.http.Request.Header.Peek(headerUpload))
+	length := string(r.HTTP.Request.Header.Peek(headerUpload))
 	own := *r
-	own.id = append([]byte(nil), r.id...)
+	own.ID = append([]byte(nil), r.ID...)
 	u := &upload{request: &own, uploading: &b.uploading, left: -1}
 	length, u.expected = strings.CutSuffix(length, uploadExpected)
 	if length != uploadChunked {
 		u.left, _ = strconv.ParseInt(length, 10, 64) // it was made of a number
 	}
 	b.uploading.Add(1)
-	r.http.HijackSetNoResponse(true)
-	r.http.Hijack(u.run)
+	r.HTTP.HijackSetNoResponse(true)
+	r.HTTP.Hijack(u.run)
 	return true
 }
 
 // upload is a request whose body is still in its connection.
 type upload struct {
-	request   *request // a copy that no pool knows
+	request   *exchange.Request // a copy that no pool knows
 	uploading *sync.WaitGroup
 	expected  bool  // the client waits to be asked for the body
 	left      int64 // bytes of the body that are still to come; -1: it is chunked
@@ -105,10 +106,10 @@ type upload struct {
 
 // run answers the request. The connection is closed after it.
 func (u *upload) run(conn net.Conn) {
-	s := u.request.server
+	s := u.request.Server
 	defer u.uploading.Done()
-	s.metrics.InFlight.Inc()
-	defer s.metrics.InFlight.Dec()
+	s.Metrics.InFlight.Inc()
+	defer s.Metrics.InFlight.Dec()
 	u.conn = conn
 	if c, ok := conn.(interface{ UnsafeConn() net.Conn }); ok {
 		u.raw, _ = c.UnsafeConn().(*port.Conn)
@@ -117,10 +118,10 @@ func (u *upload) run(conn net.Conn) {
 		return // there is no other kind
 	}
 	u.raw.StreamBody()
-	if u.request.code == "" {
+	if u.request.Code == "" {
 		u.restore()
 	}
-	u.request.count()
+	u.request.Count()
 	u.answer()
 }
 
@@ -129,13 +130,13 @@ func (u *upload) restore() {
 	r := u.request
 	defer func() {
 		if p := recover(); p != nil {
-			r.server.metrics.Panics.Inc()
-			r.server.logger.Error("panic while restoring a backup", "request_id", r.server.loggedID(r.id), "panic", p, "stack", string(debug.Stack()))
-			r.resetAnswer()
-			r.refuse(refuse.Because(wire.CodeInternal))
+			r.Server.Metrics.Panics.Inc()
+			r.Server.Logger.Error("panic while restoring a backup", "request_id", r.Server.LoggedID(r.ID), "panic", p, "stack", string(debug.Stack()))
+			r.ResetAnswer()
+			r.Refuse(refuse.Because(wire.CodeInternal))
 		}
 	}()
-	ctx, cancel := context.WithTimeout(r.server.serving, uploadTimeMax)
+	ctx, cancel := context.WithTimeout(r.Server.Serving, uploadTimeMax)
 	defer cancel()
 	// A sender that is silent must not hold up a server that drains.
 	defer context.AfterFunc(ctx, func() { _ = u.raw.Conn.SetReadDeadline(time.Now()) })()
@@ -150,7 +151,7 @@ func (u *upload) answer() {
 	if u.raw.SetDeadline(time.Now().Add(port.LingerTime)) != nil {
 		return
 	}
-	resp := &u.request.http.Response
+	resp := &u.request.HTTP.Response
 	resp.SetConnectionClose()
 	if _, err := resp.WriteTo(u.conn); err != nil || u.raw.CloseWrite() != nil {
 		return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -155,7 +156,7 @@ func TestServer_WaitEndedGone(t *testing.T) {
 		if _, err := io.ReadAll(conn); err != nil {
 			t.Errorf("%s: %v", through, err)
 		}
-		waitFor(t, func() bool { return s.host.port.Open() == 0 })
+		waitFor(t, func() bool { return s.host.Port.Open() == 0 })
 	}
 }
 
@@ -190,7 +191,7 @@ func TestServer_WaitEndedThere(t *testing.T) {
 		passed := 0
 		followerNode.OnForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
 			passed++
-			if req.Header.Peek(headerWaited) == nil {
+			if req.Header.Peek(exchange.HeaderWaited) == nil {
 				t.Error("the leader does not learn how long it has waited")
 			}
 			passOn(leader, ctx, req, resp)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
@@ -25,16 +26,16 @@ type whyAnswer struct {
 }
 
 // Why answers GET /api/tasks/{id}/why.
-func Why(r *request) {
-	if bad := refuseQuery(r.query); bad != nil {
-		r.refuse(bad)
+func Why(r *exchange.Request) {
+	if bad := exchange.RefuseQuery(r.Query); bad != nil {
+		r.Refuse(bad)
 		return
 	}
 	var a whyAnswer
 	var bad *refuse.Refusal
-	ok := r.read(func(m *fsm.Machine, now fsm.Stamp) {
-		t := m.Get(r.target.id)
-		if bad = r.refuseTask(m, t); bad == nil {
+	ok := r.Read(func(m *fsm.Machine, now fsm.Stamp) {
+		t := m.Get(r.Target.ID)
+		if bad = r.RefuseTask(m, t); bad == nil {
 			a.Why, _ = m.Why(t.ID, now)
 			a.taskType, a.now = t.Type, now
 		}
@@ -42,20 +43,20 @@ func Why(r *request) {
 	switch {
 	case !ok:
 	case bad != nil:
-		r.refuse(bad)
+		r.Refuse(bad)
 	default:
 		askedFor(r, &a)
-		r.send(fasthttp.StatusOK, a.append(r.body()))
+		r.Send(fasthttp.StatusOK, a.append(r.Body()))
 	}
 }
 
 // askedFor says whether a worker asks for the type. Only the leader is asked, so
 // no other node knows.
-func askedFor(r *request, a *whyAnswer) {
-	if a.Status != fsm.StatusPending || !r.server.node.IsLeader() {
+func askedFor(r *exchange.Request, a *whyAnswer) {
+	if a.Status != fsm.StatusPending || !r.Server.Node.IsLeader() {
 		return
 	}
-	agoMS, known, lately := r.server.atWork.Asked(a.taskType, r.asks)
+	agoMS, known, lately := r.Server.AtWork.Asked(a.taskType, r.Asks)
 	if known {
 		a.lastAskedAt = a.now.T - agoMS
 	}

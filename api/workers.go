@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/presence"
 	"github.com/claimq/claimq/fsm"
@@ -20,28 +21,28 @@ const (
 )
 
 // Workers answers GET /api/workers.
-func Workers(r *request) {
-	if bad := refuseQuery(r.query); bad != nil {
-		r.refuse(bad)
+func Workers(r *exchange.Request) {
+	if bad := exchange.RefuseQuery(r.Query); bad != nil {
+		r.Refuse(bad)
 		return
 	}
 	holders, now, ok := holders(r)
 	if !ok {
 		return
 	}
-	r.send(fasthttp.StatusOK, appendWorkers(r.body(), atWork(r, holders, now)))
+	r.Send(fasthttp.StatusOK, appendWorkers(r.Body(), atWork(r, holders, now)))
 }
 
 // holders returns those who hold claims, at most workersMax. Who is on a later
 // page is as of a later index. ok is false if there is an answer already.
-func holders(r *request) (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
+func holders(r *exchange.Request) (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
 	var page []fsm.WorkerView
 	after, index := "", uint64(0)
 	look := func(m *fsm.Machine, stamp fsm.Stamp) {
 		page = m.Workers(after, min(workersPage, workersMax-len(holders)))
 		now, index = stamp, m.Index()
 	}
-	for ok = r.read(look); ok && len(page) > 0 && len(holders) < workersMax; ok = r.readOn(index, look) {
+	for ok = r.Read(look); ok && len(page) > 0 && len(holders) < workersMax; ok = r.ReadOn(index, look) {
 		holders = append(holders, page...)
 		after = holders[len(holders)-1].WorkerID
 	}
@@ -51,8 +52,8 @@ func holders(r *request) (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
 // atWork returns those who hold claims and those who were heard from lately, sorted
 // by id, at most workersMax. SeenT is the later of what the state and this node
 // know.
-func atWork(r *request, holders []fsm.WorkerView, now fsm.Stamp) []fsm.WorkerView {
-	heard := r.server.atWork.Workers(r.asks)
+func atWork(r *exchange.Request, holders []fsm.WorkerView, now fsm.Stamp) []fsm.WorkerView {
+	heard := r.Server.AtWork.Workers(r.Asks)
 	for i := range holders {
 		w := &holders[i]
 		if agoMS, ok := heard[w.WorkerID]; ok {

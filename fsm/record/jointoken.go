@@ -26,7 +26,7 @@ type JoinToken struct {
 	Hash      []byte   // SHA-256 of the token, which no node keeps
 	CreatedAt int64    // by T
 	ExpiresAt int64    // by T; it is forgotten then
-	Uses      int32    // Nodes that may come by it, 1 to JoinTokenUsesMax
+	Uses      int32    // nodes that may come by it, 1 to JoinTokenUsesMax
 	UsedBy    []string // UUIDs of those that came, the first one first; at most Uses
 }
 

@@ -13,7 +13,7 @@ const LevelSight = 3
 const LevelSteps = 4
 
 // LevelActs is the feature level at which the trail tells of operators' acts that
-// Change nothing in the state, and who did what, and at which a restore goes through
+// change nothing in the state, and who did what, and at which a restore goes through
 // the log, and that of join tokens and the page's secret.
 const LevelActs = 5
 

@@ -47,7 +47,7 @@ const DefaultAttempts = -1
 // Special values of RetentionMS.
 const (
 	KeepForever = -1 // until it is deleted
-	KeepNone    = -2 // Gone as soon as it ends
+	KeepNone    = -2 // gone as soon as it ends
 )
 
 // Label is one label of a task.

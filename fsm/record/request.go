@@ -16,7 +16,7 @@ type Request struct {
 }
 
 // RestingRequests is how claim requests are kept whose claims have all ended: as the
-// Bytes of their records, for hardly ever anybody asks for one.
+// bytes of their records, for hardly ever anybody asks for one.
 type RestingRequests struct{}
 
 // Rests reports whether all claims of it have ended, and it is not too large.

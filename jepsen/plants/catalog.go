@@ -513,16 +513,16 @@ func All() []Plant {
 			Name: "keyless-passed-on", What: "a leader with keys takes what another node passes on without one",
 			Nodes: 3, Faults: "kill-one", Test: "^TestKeys_differ$|^TestRoles_Leader$", Package: "api",
 			edits: []edit{{
-				file: "api/keycheck.go",
-				old:  "	case len(text) == 0 && r.forwarded:\n		return failures",
-				new:  "	case len(text) == 0 && r.forwarded:\n		return nil\n	case len(text) == 1:\n		return failures",
+				file: "api/exchange/keycheck.go",
+				old:  "	case len(text) == 0 && r.Forwarded:\n		return failures",
+				new:  "	case len(text) == 0 && r.Forwarded:\n		return nil\n	case len(text) == 1:\n		return failures",
 			}},
 		},
 		{
 			Name: "answers-uncounted", What: "what was rendered and not written yet is not counted",
 			Nodes: 3, Faults: "kill-one", Test: "^TestServer_Answers$", Package: "api",
 			edits: []edit{{
-				file: "api/answers.go",
+				file: "api/exchange/answers.go",
 				old:  "	return max(int64(n)-r.room, 0)\n",
 				new:  "	return max(int64(n)-r.room, 0) * 0\n",
 			}},
@@ -532,7 +532,7 @@ func All() []Plant {
 			Nodes: 3, Faults: "kill-one", Test: "^TestServer_idleKeepsNoBodies$", Package: "api",
 			edits: []edit{{
 				file: "api/server.go",
-				old:  "	fasthttp.SetBodySizePoolLimit(keptBytes, keptBytes)\n",
+				old:  "	fasthttp.SetBodySizePoolLimit(exchange.KeptBytes, exchange.KeptBytes)\n",
 				new:  "",
 			}},
 		},
@@ -540,18 +540,18 @@ func All() []Plant {
 			Name: "leaders-answers-uncounted", What: "a follower does not ask for room before it reads a large answer of the leader",
 			Nodes: 3, Faults: "kill-one", Test: "^TestServer_forwardedAnswers$", Package: "api",
 			edits: []edit{{
-				file: "api/forward.go",
-				old:  "&r.http.Response, room); err != nil {\n",
-				new:  "&r.http.Response, func(int) error { _ = room; return nil }); err != nil {\n",
+				file: "api/exchange/forward.go",
+				old:  "&r.HTTP.Response, room); err != nil {\n",
+				new:  "&r.HTTP.Response, func(int) error { _ = room; return nil }); err != nil {\n",
 			}},
 		},
 		{
 			Name: "strangers-send", What: "the body of a caller without a key may be as large as any",
 			Nodes: 3, Faults: "kill-one", Test: "^TestServer_StrangersBody$", Package: "api",
 			edits: []edit{{
-				file: "api/beforebody.go",
+				file: "api/exchange/beforebody.go",
 				old:  "	case bad != nil && (chunked || length > port.StrangerBodyBytes):\n",
-				new:  "	case bad != nil && (chunked || length > s.cfg.Limits.BodyBytes):\n",
+				new:  "	case bad != nil && (chunked || length > s.Cfg.Limits.BodyBytes):\n",
 			}},
 		},
 		{
@@ -577,11 +577,11 @@ func All() []Plant {
 			Nodes: 3, Faults: "kill-one", Test: "^TestTypes_BatchDone$", Package: "api",
 			edits: []edit{{
 				file: "api/batch.go",
-				old:  "	b := append(r.body(), `{\"success\":true,\"results\":[`...)\n",
-				new:  "	for _, res := range p.Result.Results {\n		for _, f := range res.Submitted {\n			if !r.maySee(f.Task.Type) {\n				r.refuse(r.refuseType(f.Task.Type))\n				return\n			}\n		}\n	}\n	b := append(r.body(), `{\"success\":true,\"results\":[`...)\n",
+				old:  "	b := append(r.Body(), `{\"success\":true,\"results\":[`...)\n",
+				new:  "	for _, res := range p.Result.Results {\n		for _, f := range res.Submitted {\n			if !r.MaySee(f.Task.Type) {\n				r.Refuse(r.RefuseFilter(\"type\", f.Task.Type))\n				return\n			}\n		}\n	}\n	b := append(r.Body(), `{\"success\":true,\"results\":[`...)\n",
 			}, {
 				file: "api/batch.go",
-				old:  "				r.narrowKeys(c.Submit)\n",
+				old:  "				r.NarrowKeys(c.Submit)\n",
 				new:  "				c.Submit = c.Submit[:len(c.Submit):len(c.Submit)]\n",
 			}},
 		},

@@ -146,23 +146,23 @@ func Rules() []Plant {
 		},
 		{
 			Name: "key-told", What: "a key is taken from the header in which nodes tell it, also from a client", Rows: "4/keys_told",
-			edits: []edit{{"api/keycheck.go", "	if r.forwarded {\n		if key = h.Peek(headerKey)", "	if r.forwarded || h != nil {\n		if key = h.Peek(headerKey)"}},
+			edits: []edit{{"api/exchange/keycheck.go", "	if r.Forwarded {\n		if key = h.Peek(HeaderKey)", "	if r.Forwarded || h != nil {\n		if key = h.Peek(HeaderKey)"}},
 		},
 		{
 			Name: "keys-meet", What: "idempotency keys of follow-ups are looked up among tasks of all types, whatever types the API key has", Rows: "4/keys_types_apart",
-			edits: []edit{{"api/keytypes.go", "		tasks[i].KeyOfType = tasks[i].Key != \"\"\n", "		tasks[i].KeyOfType = false\n"}},
+			edits: []edit{{"api/exchange/keytypes.go", "		tasks[i].KeyOfType = tasks[i].Key != \"\"\n", "		tasks[i].KeyOfType = false\n"}},
 		},
 		{
 			Name: "removed-shown", What: "a key learns of removed tasks of types that it does not have", Rows: "4/keys_types_gone",
-			edits: []edit{{"api/keytypes.go", "	return m.Removed(id)\n", "	return nil\n"}},
+			edits: []edit{{"api/exchange/keytypes.go", "	return m.Removed(id)\n", "	return nil\n"}},
 		},
 		{
 			Name: "steps-unasked", What: "a call on a parent needs the parent's type alone, not those of its steps", Rows: "4/keys_types_steps",
-			edits: []edit{{"api/keytypes.go", "	if len(r.onlyTypes) == 0 || t.Parent() == nil {\n", "	if len(r.onlyTypes) == 0 || t.ID > 0 {\n"}},
+			edits: []edit{{"api/exchange/keytypes.go", "	if len(r.OnlyTypes) == 0 || t.Parent() == nil {\n", "	if len(r.OnlyTypes) == 0 || t.ID > 0 {\n"}},
 		},
 		{
 			Name: "refused-free", What: "a settle that is refused does not count against its key's rate", Rows: "4/keys_refused_settles",
-			edits: []edit{{"api/ratelimit.go", "	case !r.settles || !refused:\n", "	case !r.settles || !refused || r.who != nil:\n"}},
+			edits: []edit{{"api/exchange/ratelimit.go", "	case !r.settles || !refused:\n", "	case !r.settles || !refused || r.Who != nil:\n"}},
 		},
 		{
 			Name: "backup-untold", What: "the trail does not tell that a backup begins", Rows: "4/keys_backup",
@@ -198,7 +198,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "token-passed", What: "a leader takes no token that another node passes on", Rows: "4/tokens_everywhere",
-			edits: []edit{{"api/keycheck.go", "			return key, !keyring.ValidText(key) && !login.IsText(key)\n", "			return key, len(key) > keyring.BytesMax && !login.IsText(key)\n"}},
+			edits: []edit{{"api/exchange/keycheck.go", "			return key, !keyring.ValidText(key) && !login.IsText(key)\n", "			return key, len(key) > keyring.BytesMax && !login.IsText(key)\n"}},
 		},
 	}
 }

@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"bytes"
@@ -32,12 +32,12 @@ func parseOrigins(origins []string) (map[string]bool, error) {
 
 // allowedOrigin returns the origin of a page that may call from elsewhere, nil
 // if the request comes from no such page.
-func (s *host) allowedOrigin(h *fasthttp.RequestHeader) []byte {
-	if len(s.origins) == 0 {
+func (s *Host) allowedOrigin(h *fasthttp.RequestHeader) []byte {
+	if len(s.Origins) == 0 {
 		return nil
 	}
 	origin := h.Peek(fasthttp.HeaderOrigin)
-	if len(origin) == 0 || !s.origins[string(origin)] && !s.origins[string(bytes.ToLower(origin))] {
+	if len(origin) == 0 || !s.Origins[string(origin)] && !s.Origins[string(bytes.ToLower(origin))] {
 		return nil
 	}
 	return origin
@@ -45,8 +45,8 @@ func (s *host) allowedOrigin(h *fasthttp.RequestHeader) []byte {
 
 // shareAnswer lets the page of an allowed origin read the answer. Cookies are
 // not used, so they are not allowed either.
-func (r *request) shareAnswer() {
-	in, out := &r.http.Request.Header, &r.http.Response.Header
+func (r *Request) shareAnswer() {
+	in, out := &r.HTTP.Request.Header, &r.HTTP.Response.Header
 	// Also to those who get none of what follows, or a cache in between would hand
 	// their answer to the page.
 	vary := fasthttp.HeaderOrigin
@@ -54,16 +54,16 @@ func (r *request) shareAnswer() {
 		vary = string(others) + ", " + vary
 	}
 	out.Set(fasthttp.HeaderVary, vary)
-	origin := r.server.allowedOrigin(in)
+	origin := r.Server.allowedOrigin(in)
 	if origin == nil {
 		return
 	}
 	out.SetBytesV(fasthttp.HeaderAccessControlAllowOrigin, origin)
-	if !r.target.call.has(preflight) || len(in.Peek(fasthttp.HeaderAccessControlRequestMethod)) == 0 {
+	if !r.Target.call.Has(Preflight) || len(in.Peek(fasthttp.HeaderAccessControlRequestMethod)) == 0 {
 		out.Set(fasthttp.HeaderAccessControlExposeHeaders, corsExposed)
 		return
 	}
-	out.Set(fasthttp.HeaderAccessControlAllowMethods, r.target.allow)
+	out.Set(fasthttp.HeaderAccessControlAllowMethods, r.Target.allow)
 	out.Set(fasthttp.HeaderAccessControlAllowHeaders, corsHeaders)
 	out.Set(fasthttp.HeaderAccessControlMaxAge, corsMaxAgeS)
 }

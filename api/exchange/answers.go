@@ -1,8 +1,11 @@
-package api
+package exchange
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+
+	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
@@ -11,14 +14,14 @@ import (
 )
 
 const (
-	// answerFreeBytes is what each answer may take without that: most are smaller,
+	// AnswerFreeBytes is what each answer may take without that: most are smaller,
 	// and go on when large ones are refused.
-	answerFreeBytes = 32 << 10
+	AnswerFreeBytes = 32 << 10
 	// taskRoom is what a task takes in an answer beside its users' own data.
 	taskRoom = 512
-	// keptBytes bounds the buffers, one for bodies and one for answers, that a
+	// KeptBytes bounds the buffers, one for bodies and one for answers, that a
 	// connection keeps while it waits for its next request.
-	keptBytes = 32 << 10
+	KeptBytes = 32 << 10
 )
 
 // writtenConn is a connection of the peer port, which tells when an answer is out
@@ -29,19 +32,19 @@ type writtenConn interface {
 }
 
 // more returns how much an answer of n bytes takes beyond what its request has.
-func (r *request) more(n int) int64 {
-	if n <= answerFreeBytes {
+func (r *Request) more(n int) int64 {
+	if n <= AnswerFreeBytes {
 		return 0
 	}
 	return max(int64(n)-r.room, 0)
 }
 
-// roomFor takes room for an answer of n bytes before it is made; false: there is
+// RoomFor takes room for an answer of n bytes before it is made; false: there is
 // none, and it is refused.
-func (r *request) roomFor(n int) bool {
+func (r *Request) RoomFor(n int) bool {
 	more := r.more(n)
-	if more > 0 && !r.server.port.Answers.Take(more) {
-		r.refuse(r.server.port.Answers.Full())
+	if more > 0 && !r.Server.Port.Answers.Take(more) {
+		r.Refuse(r.Server.Port.Answers.Full())
 		return false
 	}
 	r.room += more
@@ -51,10 +54,10 @@ func (r *request) roomFor(n int) bool {
 // roomForResult waits for room for the answer about what was done: it can be
 // refused no more. false: there was none, and the answer says that the outcome is
 // unknown.
-func (r *request) roomForResult(res *fsm.Result) bool {
+func (r *Request) roomForResult(res *fsm.Result) bool {
 	more := r.more(resultBytes(res))
-	if more > 0 && !r.server.port.Answers.Take(more) && !r.server.port.Answers.Wait(r.wait(), more) {
-		r.refuse(refuse.Because(wire.CodeOutcomeUnknown))
+	if more > 0 && !r.Server.Port.Answers.Take(more) && !r.Server.Port.Answers.Wait(r.Wait(), more) {
+		r.Refuse(refuse.Because(wire.CodeOutcomeUnknown))
 		return false
 	}
 	r.room += more
@@ -66,9 +69,9 @@ var errAnswersFull = errors.New("answers that were not read yet take as much mem
 
 // roomForLeaders takes room for a leader's answer of n bytes before it is read here.
 // That about what was done waits for room until ctx ends. Errors: errAnswersFull.
-func (r *request) roomForLeaders(ctx context.Context, n int) error {
+func (r *Request) roomForLeaders(ctx context.Context, n int) error {
 	more := r.more(n)
-	if more > 0 && !r.server.port.Answers.Take(more) && (!r.target.call.has(mutation) || !r.server.port.Answers.Wait(ctx, more)) {
+	if more > 0 && !r.Server.Port.Answers.Take(more) && (!r.Target.call.Has(Mutation) || !r.Server.Port.Answers.Wait(ctx, more)) {
 		return errAnswersFull
 	}
 	r.room += more
@@ -77,38 +80,38 @@ func (r *request) roomForLeaders(ctx context.Context, n int) error {
 
 // countAnswer counts the whole answer, which is made, until it is written. One that
 // there is no room for is dropped, and says so.
-func (r *request) countAnswer() {
-	resp := &r.http.Response
+func (r *Request) countAnswer() {
+	resp := &r.HTTP.Response
 	if !resp.IsBodyStream() {
 		more := r.more(len(resp.Body()))
-		if more > 0 && !r.server.port.Answers.Take(more) {
+		if more > 0 && !r.Server.Port.Answers.Take(more) {
 			more = 0
-			r.resetAnswer()
-			if r.target.call.has(mutation) {
-				r.giveBack()
-				r.refuse(refuse.Because(wire.CodeOutcomeUnknown))
+			r.ResetAnswer()
+			if r.Target.call.Has(Mutation) {
+				r.GiveBack()
+				r.Refuse(refuse.Because(wire.CodeOutcomeUnknown))
 			} else {
-				r.refuse(r.server.port.Answers.Full())
+				r.Refuse(r.Server.Port.Answers.Full())
 			}
 		}
 		r.room += more
 	}
-	room, s := r.room, r.server
+	room, s := r.room, r.Server
 	if r.room = 0; room == 0 {
 		return
 	}
-	switch conn := r.http.Conn().(type) {
+	switch conn := r.HTTP.Conn().(type) {
 	case *port.Conn:
 		conn.HoldAnswer(room)
 	case writtenConn:
-		conn.OnWritten(func() { s.port.Answers.Give(room) })
+		conn.OnWritten(func() { s.Port.Answers.Give(room) })
 	default:
-		s.port.Answers.Give(room)
+		s.Port.Answers.Give(room)
 	}
 }
 
-// dataBytes is what the users' own data of a task takes in an answer.
-func dataBytes(t *fsm.Task, params, result bool) int {
+// DataBytes is what the users' own data of a task takes in an answer.
+func DataBytes(t *fsm.Task, params, result bool) int {
 	n := taskRoom + len(t.Error) + len(t.Progress)
 	if params {
 		n += len(t.Params) + len(t.Payload)/3*4
@@ -123,16 +126,26 @@ func dataBytes(t *fsm.Task, params, result bool) int {
 func resultBytes(res *fsm.Result) int {
 	n := 0
 	if res.Task != nil {
-		n += dataBytes(res.Task, true, true)
+		n += DataBytes(res.Task, true, true)
 	}
 	for i := range res.Claims {
-		n += dataBytes(&res.Claims[i].Task, true, true)
+		n += DataBytes(&res.Claims[i].Task, true, true)
 	}
 	for i := range res.Submitted {
-		n += dataBytes(res.Submitted[i].Task, false, false)
+		n += DataBytes(res.Submitted[i].Task, false, false)
 	}
 	for i := range res.Results {
 		n += resultBytes(&res.Results[i])
 	}
 	return n
+}
+
+// SendJSON answers 200 with what nobody asks for often.
+func (r *Request) SendJSON(answer any) {
+	body, err := json.Marshal(answer)
+	if err != nil {
+		r.RefuseCode(err)
+		return
+	}
+	r.Send(fasthttp.StatusOK, append(r.Body(), body...))
 }

@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"bytes"
@@ -18,32 +18,33 @@ import (
 // that is no matter, as such a page has none. Liveness and readiness are told
 // under any Host: probes use whatever address they have. What tells the same to everybody may be
 // linked from anywhere.
-func (s *host) guard(h *fasthttp.RequestHeader, c *call) *refuse.Refusal {
+func (s *Host) guard(h *fasthttp.RequestHeader, c *Call) *refuse.Refusal {
 	host := h.Host()
-	if !c.has(anyHost) {
+	if !c.Has(AnyHost) {
 		if len(host) == 0 {
 			return refuse.Param("Host", "Missing required header: Host")
 		}
-		if s.open() && !s.knowsHost(host) {
+		if s.Open() && !s.knowsHost(host) {
 			return &refuse.Refusal{
 				Code: wire.CodeForbidden, Field: "Host", Text: "The Host header names an address that is not this server's",
 				Advice: "Use a loopback address, or start the server with --http-advertise set to the address that clients use",
 			}
 		}
 	}
-	if c.has(linked) || s.allowedOrigin(h) != nil {
+	if c.Has(Linked) || s.allowedOrigin(h) != nil {
 		return nil
 	}
 	if site := h.Peek("Sec-Fetch-Site"); len(site) > 0 && string(site) != "same-origin" && string(site) != "none" {
-		return s.metrics.AuthFailures.Refuse(keyring.FailOrigin, refuseOrigin("Sec-Fetch-Site"))
+		return s.Metrics.AuthFailures.Refuse(keyring.FailOrigin, RefuseOrigin("Sec-Fetch-Site"))
 	}
 	if origin := h.Peek("Origin"); len(origin) > 0 && !sameOrigin(origin, host) {
-		return s.metrics.AuthFailures.Refuse(keyring.FailOrigin, refuseOrigin("Origin"))
+		return s.Metrics.AuthFailures.Refuse(keyring.FailOrigin, RefuseOrigin("Origin"))
 	}
 	return nil
 }
 
-func refuseOrigin(header string) *refuse.Refusal {
+// RefuseOrigin refuses a request for where it comes from.
+func RefuseOrigin(header string) *refuse.Refusal {
 	return &refuse.Refusal{
 		Code: wire.CodeForbidden, Field: header, Text: "A cross-origin request of a browser is refused",
 		Advice: "Call the API from a program, from a page of the same origin, or from one that allowed_origins names",
@@ -57,7 +58,7 @@ func sameOrigin(origin, host []byte) bool {
 }
 
 // knowsHost reports whether a Host header names this server.
-func (s *host) knowsHost(host []byte) bool {
+func (s *Host) knowsHost(host []byte) bool {
 	name, port := splitPort(host)
 	if !validPort(port) {
 		return false
@@ -74,7 +75,7 @@ func (s *host) knowsHost(host []byte) bool {
 		return true
 	}
 	ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
-	return err == nil && (ip.Unmap().IsLoopback() || s.cfg.Insecure)
+	return err == nil && (ip.Unmap().IsLoopback() || s.Cfg.Insecure)
 }
 
 // splitPort splits host:port; an IPv6 address keeps its brackets.

@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"strconv"
@@ -18,7 +18,7 @@ var (
 )
 
 // limit counts a request against its key's rate, unless another node did.
-func (r *request) limit() *refuse.Refusal {
+func (r *Request) limit() *refuse.Refusal {
 	if r.passed {
 		return nil
 	}
@@ -26,13 +26,13 @@ func (r *request) limit() *refuse.Refusal {
 }
 
 // charge counts a request against its key's rate.
-func (r *request) charge() *refuse.Refusal {
-	k := r.who
+func (r *Request) charge() *refuse.Refusal {
+	k := r.Who
 	if k.Bucket == nil {
 		return nil
 	}
 	var ok bool
-	if r.quota, ok = k.Bucket.Take(int64(r.start.Sub(r.server.begun))); ok {
+	if r.quota, ok = k.Bucket.Take(int64(r.Start.Sub(r.Server.Begun))); ok {
 		return nil
 	}
 	k.Refused.Add(1)
@@ -45,17 +45,17 @@ func (r *request) charge() *refuse.Refusal {
 // chargeRefused counts a settle, or a batch of such ops, that was refused: those that
 // are not are never counted. The answer stays what it is: a worker is to learn that its
 // claim is over, whatever its key has left.
-func (r *request) chargeRefused() {
-	status := r.http.Response.StatusCode()
-	refused := r.opRefused || status >= fasthttp.StatusBadRequest && status < fasthttp.StatusInternalServerError
+func (r *Request) chargeRefused() {
+	status := r.HTTP.Response.StatusCode()
+	refused := r.OpRefused || status >= fasthttp.StatusBadRequest && status < fasthttp.StatusInternalServerError
 	switch {
 	case !r.settles || !refused:
 	case r.passed:
-		if r.opRefused {
-			r.http.Response.Header.Set(headerOpRefused, "1")
+		if r.OpRefused {
+			r.HTTP.Response.Header.Set(HeaderOpRefused, "1")
 		}
-	case r.who != nil && r.who.Bucket != nil:
-		r.quota, _ = r.who.Bucket.Take(int64(r.start.Sub(r.server.begun)))
+	case r.Who != nil && r.Who.Bucket != nil:
+		r.quota, _ = r.Who.Bucket.Take(int64(r.Start.Sub(r.Server.Begun)))
 		r.quota.RetryNS = 0
 	}
 }

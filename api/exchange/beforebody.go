@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ import (
 // what can be decided by it is decided then. That a stranger holds little, and that
 // memory for a body is not asked for before there is room for it.
 
-// headRead is called with the head of each request before its body is read.
-func (s *host) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfig) {
+// HeadRead is called with the head of each request before its body is read.
+func (s *Host) HeadRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfig) {
 	closeAmbiguous(h)
 	conn, ok := ctxOf(h).Conn().(*port.Conn)
 	if !ok {
@@ -33,7 +33,7 @@ func (s *host) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfi
 	var who *keyring.Caller
 	var why keyring.Failure
 	var bad *refuse.Refusal
-	if keys := s.keys.Load(); keys != nil {
+	if keys := s.Keys.Load(); keys != nil {
 		who, why, bad = s.sentWith(keys, h, time.Now(), keyring.SourceOf(conn.RemoteAddr()))
 	}
 	conn.Head.Crowded = bad == nil && !conn.Known() && who != nil && !conn.CountFor(who)
@@ -46,9 +46,9 @@ func (s *host) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfi
 		conn.Head.Refusal, config.MaxRequestBodySize = lasting.Refuse(lasting.Connection), 1
 	case bad != nil && (chunked || length > port.StrangerBodyBytes):
 		conn.Head.Refusal, conn.Head.Why, conn.Head.Barred = bad, why, who
-		config.MaxRequestBodySize = min(port.StrangerBodyBytes, s.cfg.Limits.BodyBytes)
-	case bad == nil && length > port.BodyFreeBytes && length <= s.cfg.Limits.BodyBytes && !conn.ExpectBody(length):
-		conn.Head.Refusal, config.MaxRequestBodySize = s.port.BodiesFull(), 1
+		config.MaxRequestBodySize = min(port.StrangerBodyBytes, s.Cfg.Limits.BodyBytes)
+	case bad == nil && length > port.BodyFreeBytes && length <= s.Cfg.Limits.BodyBytes && !conn.ExpectBody(length):
+		conn.Head.Refusal, config.MaxRequestBodySize = s.Port.BodiesFull(), 1
 	}
 	return config
 }

@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"bytes"
@@ -16,27 +16,27 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// headerKey has the API key of a request that is passed on by a node that knows
+// HeaderKey has the API key of a request that is passed on by a node that knows
 // the key, and has counted the request. It is read from the peer port alone: the
 // public port hears it from anybody.
-const headerKey = "X-Claimq-Key"
+const HeaderKey = "X-Claimq-Key"
 
-// headerAPIKey is X-API-Key as fasthttp spells it.
-const headerAPIKey = "X-Api-Key"
+// HeaderAPIKey is X-API-Key as fasthttp spells it.
+const HeaderAPIKey = "X-Api-Key"
 
 // bearer is what Authorization begins with. It is never changed.
 var bearer = []byte("Bearer ")
 
 // authenticate finds out who makes a request, and whether they may, by this
 // node's own keys. Without keys everybody may do everything.
-func (r *request) authenticate() *refuse.Refusal {
-	keys := r.server.keys.Load()
-	c := r.target.call
-	if c.roles.Has(keyring.RoleNone) {
+func (r *Request) authenticate() *refuse.Refusal {
+	keys := r.Server.Keys.Load()
+	c := r.Target.call
+	if c.Roles.Has(keyring.RoleNone) {
 		return nil
 	}
 	text, bad := r.sentKey()
-	failures := &r.server.metrics.AuthFailures
+	failures := &r.Server.Metrics.AuthFailures
 	switch {
 	case keys == nil && r.passed:
 		return failures.Refuse(keyring.FailDiffer, keyring.Differ("This node leads and has no API keys, and the node that passed the request on has"))
@@ -44,27 +44,27 @@ func (r *request) authenticate() *refuse.Refusal {
 		return r.readOnlyOpen()
 	case bad:
 		return failures.Refuse(keyring.FailMalformed, keyring.Unauthorized("The API key is malformed"))
-	case len(text) == 0 && r.forwarded:
+	case len(text) == 0 && r.Forwarded:
 		return failures.Refuse(keyring.FailMissing, keyring.Unauthorized("Missing API key: the node that passed the request on may have no keys, but the leader has"))
 	case len(text) == 0:
 		return failures.Refuse(keyring.FailMissing, keyring.Unauthorized("Missing API key"))
 	}
-	k, in, why, refused := r.server.who(keys, text, r.start)
+	k, in, why, refused := r.Server.Who(keys, text, r.Start)
 	switch {
 	case refused != nil && why == keyring.FailUnknown && r.passed:
 		return failures.Refuse(keyring.FailDiffer, keyring.Differ("The leader does not know the API key, and the node that passed the request on does"))
 	case refused != nil:
 		return failures.Refuse(why, refused)
 	}
-	from := r.source()
-	if why, bad := k.Bars(r.start, from); bad != nil {
-		r.barred = k
+	from := r.Source()
+	if why, bad := k.Bars(r.Start, from); bad != nil {
+		r.Barred = k
 		return failures.Refuse(why, bad)
 	}
 	if !r.passed { // else the other node has noted it
-		k.Used(r.start, from)
+		k.Used(r.Start, from)
 	}
-	r.who, r.key, r.roles, r.onlyTypes, r.in = k, k.Name, k.Roles, k.Types, in
+	r.Who, r.key, r.roles, r.OnlyTypes, r.in = k, k.Name, k.Roles, k.Types, in
 	if in != nil {
 		if bad := r.fromPage(); bad != nil {
 			return bad
@@ -73,11 +73,11 @@ func (r *request) authenticate() *refuse.Refusal {
 	if bad := r.mayCall(c); bad != nil {
 		return bad
 	}
-	if c.is&uncounted != 0 {
-		r.settles = c.has(mutation)
+	if c.Is&Uncounted != 0 {
+		r.settles = c.Has(Mutation)
 		return nil
 	}
-	if c.has(batched) {
+	if c.Has(Batched) {
 		return nil
 	}
 	return r.limit()
@@ -85,7 +85,7 @@ func (r *request) authenticate() *refuse.Refusal {
 
 // sentWith returns the key that a request of the public port was sent with, nil if it
 // is not known. A key that is of no use, or none, is refused.
-func (s *host) sentWith(t *keyring.Ring, h *fasthttp.RequestHeader, now time.Time, from netip.Addr) (k *keyring.Caller, why keyring.Failure, bad *refuse.Refusal) {
+func (s *Host) sentWith(t *keyring.Ring, h *fasthttp.RequestHeader, now time.Time, from netip.Addr) (k *keyring.Caller, why keyring.Failure, bad *refuse.Refusal) {
 	text, malformed := s.presentedKey(h)
 	switch {
 	case malformed:
@@ -93,7 +93,7 @@ func (s *host) sentWith(t *keyring.Ring, h *fasthttp.RequestHeader, now time.Tim
 	case len(text) == 0:
 		return nil, keyring.FailMissing, keyring.Unauthorized("Missing API key")
 	}
-	if k, _, why, bad = s.who(t, text, now); bad != nil {
+	if k, _, why, bad = s.Who(t, text, now); bad != nil {
 		return nil, why, bad
 	}
 	if why, bad = k.Bars(now, from); bad != nil {
@@ -105,47 +105,47 @@ func (s *host) sentWith(t *keyring.Ring, h *fasthttp.RequestHeader, now time.Tim
 // sentKey returns the key that the request was made with, empty if there was
 // none. bad says that what was sent cannot be a key. It notes whether another node
 // knows the key.
-func (r *request) sentKey() (key []byte, bad bool) {
-	h := &r.http.Request.Header
-	if r.forwarded {
-		if key = h.Peek(headerKey); len(key) > 0 {
+func (r *Request) sentKey() (key []byte, bad bool) {
+	h := &r.HTTP.Request.Header
+	if r.Forwarded {
+		if key = h.Peek(HeaderKey); len(key) > 0 {
 			r.passed = true
 			return key, !keyring.ValidText(key) && !login.IsText(key)
 		}
 	}
-	return r.server.presentedKey(h)
+	return r.Server.presentedKey(h)
 }
 
 // passKey tells the leader who makes the request, who looks the key up by itself:
 // what a node says of a key does not count. A node without keys passes on what the
 // client sent.
-func (r *request) passKey(out *fasthttp.Request) {
-	key, bad := r.server.presentedKey(&r.http.Request.Header)
+func (r *Request) passKey(out *fasthttp.Request) {
+	key, bad := r.Server.presentedKey(&r.HTTP.Request.Header)
 	if bad {
 		key = nil
 	}
-	passKey(out, key, r.who != nil)
+	passKey(out, key, r.Who != nil)
 }
 
 // passKey is request.passKey of a key, empty for none, that this node knows or not.
 func passKey(out *fasthttp.Request, key []byte, known bool) {
 	switch {
 	case known:
-		out.Header.SetBytesV(headerKey, key)
+		out.Header.SetBytesV(HeaderKey, key)
 	case len(key) > 0:
-		out.Header.SetBytesV(headerAPIKey, key)
+		out.Header.SetBytesV(HeaderAPIKey, key)
 	}
 }
 
 // mayCall refuses a call that the key's role or its task types do not allow.
-func (r *request) mayCall(c *call) *refuse.Refusal {
-	failures := &r.server.metrics.AuthFailures
-	if c.roles&r.roles == 0 {
-		return failures.Refuse(keyring.FailRole, keyring.NoRole(r.roles, r.target.call.String(), c.roles))
+func (r *Request) mayCall(c *Call) *refuse.Refusal {
+	failures := &r.Server.Metrics.AuthFailures
+	if c.Roles&r.roles == 0 {
+		return failures.Refuse(keyring.FailRole, keyring.NoRole(r.roles, r.Target.call.String(), c.Roles))
 	}
-	if c.is&whole != 0 && len(r.onlyTypes) > 0 {
+	if c.Is&Whole != 0 && len(r.OnlyTypes) > 0 {
 		return failures.Refuse(keyring.FailType, &refuse.Refusal{
-			Code: wire.CodeForbidden, Text: "The call " + r.target.call.String() + " is about all task types, and this key has only some",
+			Code: wire.CodeForbidden, Text: "The call " + r.Target.call.String() + " is about all task types, and this key has only some",
 			Advice: "Use a key without task_types",
 		})
 	}
@@ -155,10 +155,10 @@ func (r *request) mayCall(c *call) *refuse.Refusal {
 // mayBatch refuses a batch that has an op which the key's role does not allow,
 // and counts the batch, once, unless all its ops settle. It is for
 // requests that have a role.
-func (r *request) mayBatch() *refuse.Refusal {
-	req, bad := callbody.DecodeBatch(r.http.Request.Body(), &r.server.cfg.Limits)
+func (r *Request) mayBatch() *refuse.Refusal {
+	req, bad := callbody.DecodeBatch(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
 	if bad != nil {
-		if r.who != nil {
+		if r.Who != nil {
 			if over := r.limit(); over != nil {
 				return over
 			}
@@ -167,16 +167,16 @@ func (r *request) mayBatch() *refuse.Refusal {
 	}
 	counted := false
 	for i, op := range req.Ops {
-		c := r.server.calls.ofOp(op)
-		counted = counted || c.is&uncounted == 0
-		if c.roles&r.roles == 0 {
-			f := keyring.NoRole(r.roles, c.name, c.roles)
+		c := r.Server.Calls.ofOp(op)
+		counted = counted || c.Is&Uncounted == 0
+		if c.Roles&r.roles == 0 {
+			f := keyring.NoRole(r.roles, c.Name, c.Roles)
 			f.Field = "ops[" + strconv.Itoa(i) + "].op"
-			return r.server.metrics.AuthFailures.Refuse(keyring.FailRole, f)
+			return r.Server.Metrics.AuthFailures.Refuse(keyring.FailRole, f)
 		}
 	}
-	r.ops = &req
-	if r.settles = !counted; counted && r.who != nil {
+	r.Ops = &req
+	if r.settles = !counted; counted && r.Who != nil {
 		return r.limit()
 	}
 	return nil
@@ -184,12 +184,12 @@ func (r *request) mayBatch() *refuse.Refusal {
 
 // presentedKey returns the key that a request was sent with, or what stands for it if the
 // page sent it; empty if there was none. bad says that what was sent cannot be a key.
-func (s *host) presentedKey(h *fasthttp.RequestHeader) (key []byte, bad bool) {
-	key = h.Peek(headerAPIKey)
+func (s *Host) presentedKey(h *fasthttp.RequestHeader) (key []byte, bad bool) {
+	key = h.Peek(HeaderAPIKey)
 	if len(key) == 0 {
 		authorization := h.Peek(fasthttp.HeaderAuthorization)
 		if len(authorization) == 0 {
-			return s.pageKey(h), false
+			return s.PageKey(h), false
 		}
 		n := min(len(authorization), len(bearer))
 		if !bytes.EqualFold(authorization[:n], bearer) {
@@ -200,7 +200,7 @@ func (s *host) presentedKey(h *fasthttp.RequestHeader) (key []byte, bad bool) {
 	return key, !keyring.ValidText(key)
 }
 
-// refuseEnded is the refusal of a request whose key was of no use any more while it waited.
-func (s *host) refuseEnded(ended *lasting.Ended) *refuse.Refusal {
-	return s.metrics.AuthFailures.Refuse(ended.Why, ended.Refusal)
+// RefuseEnded is the refusal of a request whose key was of no use any more while it waited.
+func (s *Host) RefuseEnded(ended *lasting.Ended) *refuse.Refusal {
+	return s.Metrics.AuthFailures.Refuse(ended.Why, ended.Refusal)
 }

@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"errors"
@@ -14,17 +14,17 @@ const headerTraceparent = "Traceparent"
 
 // traceparent returns the request's trace context, "" if there is none or it is
 // ill-formed: that is no reason to refuse a task.
-func (r *request) traceparent() string {
-	v := r.http.Request.Header.Peek(headerTraceparent)
+func (r *Request) traceparent() string {
+	v := r.HTTP.Request.Header.Peek(headerTraceparent)
 	if len(v) == 0 || !wire.ValidTraceparent(v) {
 		return ""
 	}
 	return string(v)
 }
 
-// trace gives the request's trace context to the tasks that it submits, but to those
+// Trace gives the request's trace context to the tasks that it submits, but to those
 // that name their own.
-func (r *request) trace(tasks []fsm.NewTask) {
+func (r *Request) Trace(tasks []fsm.NewTask) {
 	if len(tasks) > 0 {
 		setTrace(tasks, r.traceparent())
 	}
@@ -50,8 +50,8 @@ func traceOne(t *fsm.NewTask, traceparent string) {
 	}
 }
 
-// traceOps does what trace does for the tasks that the ops submit.
-func (r *request) traceOps(req *callbody.Batch) {
+// TraceOps does what trace does for the tasks that the ops submit.
+func (r *Request) TraceOps(req *callbody.Batch) {
 	traceparent := r.traceparent()
 	for _, body := range req.Ops {
 		switch c := body.(type) {

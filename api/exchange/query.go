@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"bytes"
@@ -9,9 +9,9 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 )
 
-// splitURI splits a request's target as sent into path and query. An absolute
+// SplitURI splits a request's target as sent into path and query. An absolute
 // form (http://host/path) and a fragment are cut off.
-func splitURI(uri []byte) (path, query []byte) {
+func SplitURI(uri []byte) (path, query []byte) {
 	if len(uri) > 0 && uri[0] != '/' {
 		if _, after, ok := bytes.Cut(uri, []byte("://")); ok {
 			uri = after[min(len(after), max(0, bytes.IndexByte(after, '/'))):]
@@ -33,19 +33,19 @@ func printable(uri []byte) bool {
 	return true
 }
 
-// param is one query parameter, decoded.
-type param struct{ name, value string }
+// Param is one query parameter, decoded.
+type Param struct{ Name, Value string }
 
 // The parameters that may be given several times, where there are any.
 const (
-	paramLabel = "label"
-	paramEvent = "event"
+	ParamLabel = "label"
+	ParamEvent = "event"
 )
 
 // parseQuery decodes a query strictly: each parameter once, but for label and event,
 // percent-encoding right, the result UTF-8. A name without = has the value "".
-func parseQuery(query []byte) ([]param, *refuse.Refusal) {
-	var params []param
+func parseQuery(query []byte) ([]Param, *refuse.Refusal) {
+	var params []Param
 	for len(query) > 0 {
 		var part []byte
 		part, query, _ = bytes.Cut(query, []byte{'&'})
@@ -53,27 +53,27 @@ func parseQuery(query []byte) ([]param, *refuse.Refusal) {
 			continue
 		}
 		rawName, rawValue, _ := bytes.Cut(part, []byte{'='})
-		name, ok := unescape(rawName, true)
+		name, ok := Unescape(rawName, true)
 		if !ok {
 			return nil, refuse.Param("", "A query parameter's name is not percent-encoded UTF-8")
 		}
-		value, ok := unescape(rawValue, true)
+		value, ok := Unescape(rawValue, true)
 		if !ok {
 			return nil, refuse.Param(jsonout.Shorten(name), "Invalid "+jsonout.Shorten(name)+": must be percent-encoded UTF-8")
 		}
 		for _, p := range params {
-			if p.name == name && name != paramLabel && name != paramEvent {
+			if p.Name == name && name != ParamLabel && name != ParamEvent {
 				return nil, refuse.Param(jsonout.Shorten(name), "Repeated query parameter: "+jsonout.Shorten(name))
 			}
 		}
-		params = append(params, param{name, value})
+		params = append(params, Param{name, value})
 	}
 	return params, nil
 }
 
-// unescape undoes percent-encoding, and with plus also + for a space. ok is
+// Unescape undoes percent-encoding, and with plus also + for a space. ok is
 // false for a bad encoding or bytes that are not UTF-8.
-func unescape(b []byte, plus bool) (s string, ok bool) {
+func Unescape(b []byte, plus bool) (s string, ok bool) {
 	var out strings.Builder
 	out.Grow(len(b))
 	for i := 0; i < len(b); i++ {
@@ -110,15 +110,16 @@ func unhex(c byte) byte {
 	return 255
 }
 
-// refuseQuery is the refusal of the first parameter, where none is known.
-func refuseQuery(params []param) *refuse.Refusal {
+// RefuseQuery is the refusal of the first parameter, where none is known.
+func RefuseQuery(params []Param) *refuse.Refusal {
 	if len(params) == 0 {
 		return nil
 	}
-	return unknownParam(params[0].name)
+	return UnknownParam(params[0].Name)
 }
 
-func unknownParam(name string) *refuse.Refusal {
+// UnknownParam refuses a parameter that the call does not have.
+func UnknownParam(name string) *refuse.Refusal {
 	return &refuse.Refusal{
 		Code: "invalid_request", Field: jsonout.Shorten(name),
 		Text:   "Unknown query parameter: " + jsonout.Shorten(name),

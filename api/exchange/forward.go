@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// elsewhere answers a request that only the leader can answer: by passing it
+// Elsewhere answers a request that only the leader can answer: by passing it
 // on, once, or by saying where the leader is.
-func (r *request) elsewhere() {
-	r.server.atWork.NoteElsewhere(r.start)
+func (r *Request) Elsewhere() {
+	r.Server.AtWork.NoteElsewhere(r.Start)
 	switch {
-	case r.forwarded:
-		r.refuse(refuse.Because(wire.CodeNoLeader))
-	case string(r.http.Request.Header.Peek(headerRedirect)) == "1":
+	case r.Forwarded:
+		r.Refuse(refuse.Because(wire.CodeNoLeader))
+	case string(r.HTTP.Request.Header.Peek(headerRedirect)) == "1":
 		r.redirect()
 	default:
 		r.forward()
@@ -29,51 +29,51 @@ func (r *request) elsewhere() {
 }
 
 // redirect answers 307 with the leader's URL for the same target.
-func (r *request) redirect() {
-	leader := r.server.node.LeaderHTTPAddr()
+func (r *Request) redirect() {
+	leader := r.Server.Node.LeaderHTTPAddr()
 	switch {
-	case leader == "" && r.target.call.has(leaderless):
-		r.target.call.answer(r) // our own client asks for redirects, and an operator wants to see this of all
+	case leader == "" && r.Target.call.Has(Leaderless):
+		r.Target.call.Answer(r) // our own client asks for redirects, and an operator wants to see this of all
 		return
 	case leader == "":
-		r.refuse(refuse.Because(wire.CodeNoLeader))
+		r.Refuse(refuse.Because(wire.CodeNoLeader))
 		return
 	}
-	path, query := splitURI(r.http.Request.Header.RequestURI())
+	path, query := SplitURI(r.HTTP.Request.Header.RequestURI())
 	location := append([]byte(leader), path...)
 	if len(query) > 0 {
 		location = append(append(location, '?'), query...)
 	}
-	r.label = "redirected"
-	r.http.Response.Header.SetBytesV("Location", location)
-	r.http.SetStatusCode(fasthttp.StatusTemporaryRedirect)
+	r.Label = "redirected"
+	r.HTTP.Response.Header.SetBytesV("Location", location)
+	r.HTTP.SetStatusCode(fasthttp.StatusTemporaryRedirect)
 }
 
 // forwardPath is the path of every request passed on.
 const forwardPath = "/api/forward"
 
-// setForward makes req one that is passed on.
-func setForward(req *fasthttp.Request, method, target []byte) {
+// SetForward makes req one that is passed on.
+func SetForward(req *fasthttp.Request, method, target []byte) {
 	req.Header.SetMethodBytes(method)
 	// The client's target travels in a header only: as a path it would be
 	// normalized, perhaps into one that only nodes may call.
 	req.SetRequestURI(forwardPath)
 	req.Header.SetHost("claimq")
-	req.Header.SetBytesV(headerTarget, target)
+	req.Header.SetBytesV(HeaderTarget, target)
 	req.Header.SetContentType("application/json")
 }
 
 // forward passes the request on to the leader and answers what it answered.
-func (r *request) forward() {
-	in := &r.http.Request
+func (r *Request) forward() {
+	in := &r.HTTP.Request
 	out := fasthttp.AcquireRequest()
 	defer fasthttp.ReleaseRequest(out)
 	method := in.Header.Method()
 	if in.Header.IsHead() {
 		method = []byte(fasthttp.MethodGet) // our own answer leaves the body out
 	}
-	setForward(out, method, in.Header.RequestURI())
-	out.Header.SetBytesV(headerRequestID, r.id)
+	SetForward(out, method, in.Header.RequestURI())
+	out.Header.SetBytesV(HeaderRequestID, r.ID)
 	if v := in.Header.Peek(headerMinIndex); len(v) > 0 {
 		out.Header.SetBytesV(headerMinIndex, v)
 	}
@@ -81,26 +81,26 @@ func (r *request) forward() {
 		out.Header.SetBytesV(headerTraceparent, v)
 	}
 	r.passKey(out)
-	passSource(out, r.source())
+	passSource(out, r.Source())
 	out.SetBodyRaw(in.Body())
-	if r.asks.After(r.start) {
+	if r.Asks.After(r.Start) {
 		r.setWaited(out)
 	}
-	if held := r.target.call.held; held != nil {
+	if held := r.Target.call.Held; held != nil {
 		if wait := held(r); wait > 0 {
 			r.forwardWaiting(wait, out)
 			return
 		}
 	}
-	ctx := r.wait()
-	if r.target.call.has(slow) {
+	ctx := r.Wait()
+	if r.Target.call.Has(Slow) {
 		var cancel context.CancelFunc
-		ctx, cancel = r.actionWait()
+		ctx, cancel = r.ActionWait()
 		defer cancel()
 	}
 	room := func(n int) error { return r.roomForLeaders(ctx, n) }
-	if err := r.server.node.Forward(ctx, out, &r.http.Response, room); err != nil {
-		r.resetAnswer()
+	if err := r.Server.Node.Forward(ctx, out, &r.HTTP.Response, room); err != nil {
+		r.ResetAnswer()
 		r.forwardFailed(err)
 		return
 	}
@@ -108,58 +108,58 @@ func (r *request) forward() {
 }
 
 // forwardDone makes the leader's answer this node's.
-func (r *request) forwardDone() {
-	r.label = "forwarded"
-	h := &r.http.Response.Header
-	if holds := h.Peek(headerHolds); len(holds) > 0 {
-		r.holds = parseHolds(holds)
-		h.Del(headerHolds)
+func (r *Request) forwardDone() {
+	r.Label = "forwarded"
+	h := &r.HTTP.Response.Header
+	if holds := h.Peek(HeaderHolds); len(holds) > 0 {
+		r.Holds = ParseHolds(holds)
+		h.Del(HeaderHolds)
 	}
-	if len(h.Peek(headerOpRefused)) > 0 {
-		r.opRefused = true
-		h.Del(headerOpRefused)
+	if len(h.Peek(HeaderOpRefused)) > 0 {
+		r.OpRefused = true
+		h.Del(HeaderOpRefused)
 	}
 	h.ResetConnectionClose()
 	h.Del(fasthttp.HeaderServer) // the peer port's own
-	h.SetCanonical(nameRequestID, r.id)
+	h.SetCanonical(nameRequestID, r.ID)
 }
 
 // setWaited tells the leader how long the request has waited already.
-func (r *request) setWaited(out *fasthttp.Request) {
-	out.Header.SetBytesV(headerWaited, strconv.AppendInt(nil, time.Since(r.start).Milliseconds(), 10))
+func (r *Request) setWaited(out *fasthttp.Request) {
+	out.Header.SetBytesV(HeaderWaited, strconv.AppendInt(nil, time.Since(r.Start).Milliseconds(), 10))
 }
 
 // forwardWaiting passes on a request that the leader may hold for wait. When
 // the client goes, or this server drains, the leader is told.
-func (r *request) forwardWaiting(wait time.Duration, out *fasthttp.Request) {
+func (r *Request) forwardWaiting(wait time.Duration, out *fasthttp.Request) {
 	r.setWaited(out)
 	caller, end, ok := r.caller()
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(caller, wait+r.server.cfg.Wait)
+	ctx, cancel := context.WithTimeout(caller, wait+r.Server.Cfg.Wait)
 	defer cancel()
-	resp := &r.http.Response
-	err := r.server.node.ForwardWaiting(ctx, out, resp)
+	resp := &r.HTTP.Response
+	err := r.Server.Node.ForwardWaiting(ctx, out, resp)
 	cause := context.Cause(ctx)
 	if cause == nil {
 		cause = fsm.ErrShuttingDown // of the node, which had the wait given up
 	}
 	gone := end()
-	givenUp := err == nil && len(resp.Header.Peek(headerGivenUp)) > 0
+	givenUp := err == nil && len(resp.Header.Peek(HeaderGivenUp)) > 0
 	if err == nil && !givenUp {
 		r.forwardDone()
-		if !gone || len(r.holds) == 0 {
+		if !gone || len(r.Holds) == 0 {
 			return
 		}
-		r.giveBack()
+		r.GiveBack()
 	}
-	r.resetAnswer()
+	r.ResetAnswer()
 	switch {
 	case gone:
-		r.refuseGone()
+		r.RefuseGone()
 	case givenUp:
-		r.refuseCode(cause)
+		r.RefuseCode(cause)
 	default:
 		r.forwardFailed(err)
 	}
@@ -167,17 +167,17 @@ func (r *request) forwardWaiting(wait time.Duration, out *fasthttp.Request) {
 
 // forwardFailed answers for a leader that could not be reached or did not
 // answer. What this node sees of the cluster it can always tell.
-func (r *request) forwardFailed(err error) {
-	call := r.target.call
+func (r *Request) forwardFailed(err error) {
+	call := r.Target.call
 	switch {
-	case call.has(leaderless):
-		call.answer(r)
-	case errors.Is(err, errAnswersFull) && !call.has(mutation):
-		r.refuse(r.server.port.Answers.Full())
-	case errors.Is(err, fsm.ErrOutcomeUnknown) && !call.has(mutation) && !timedOut(err):
-		r.refuse(refuse.Because(wire.CodeNoLeader))
+	case call.Has(Leaderless):
+		call.Answer(r)
+	case errors.Is(err, errAnswersFull) && !call.Has(Mutation):
+		r.Refuse(r.Server.Port.Answers.Full())
+	case errors.Is(err, fsm.ErrOutcomeUnknown) && !call.Has(Mutation) && !timedOut(err):
+		r.Refuse(refuse.Because(wire.CodeNoLeader))
 	default:
-		r.refuseCode(err)
+		r.RefuseCode(err)
 	}
 }
 
@@ -187,7 +187,7 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// actionWait returns the context of a call that is slow.
-func (r *request) actionWait() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.server.waits.base, slowTime+2*r.server.cfg.Wait)
+// ActionWait returns the context of a call that is slow.
+func (r *Request) ActionWait() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.Server.Waits.base, SlowTime+2*r.Server.Cfg.Wait)
 }

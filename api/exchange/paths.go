@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"bytes"
@@ -11,18 +11,18 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// target is what a request is about.
+// Target is what a request is about.
 type target struct {
-	call  *call // never nil once it is looked for
-	id    uint64
-	rest  []byte // of get_by_key the key, of set_type the type, of a schedule its name, still percent-encoded
+	call  *Call // never nil once it is looked for
+	ID    uint64
+	Rest  []byte // of get_by_key the key, of set_type the type, of a schedule its name, still percent-encoded
 	allow string // the path's methods, "" if there is no such path
 }
 
 // methods are the calls of a path's methods.
 type methods struct {
-	get, post, put, patch, del *call // nil: it has none
-	options                    *call
+	get, post, put, patch, del *Call // nil: it has none
+	options                    *Call
 	allow                      string // the value of Allow
 }
 
@@ -35,7 +35,7 @@ type pathTable struct {
 	task   map[string]*methods // by what follows taskPath
 	prefix []prefixPath
 
-	options, none *call // of a path, of no path
+	options, none *Call // of a path, of no path
 }
 
 // prefixPath is a path whose last part is a variable.
@@ -45,10 +45,10 @@ type prefixPath struct {
 }
 
 // newPaths puts calls together by their paths.
-func newPaths(calls []*call, options, none *call) pathTable {
+func newPaths(calls []*Call, options, none *Call) pathTable {
 	p := pathTable{fixed: make(map[string]*methods), task: make(map[string]*methods), options: options, none: none}
 	for _, c := range calls {
-		if method, path, ok := strings.Cut(c.pattern, " "); ok {
+		if method, path, ok := strings.Cut(c.Pattern, " "); ok {
 			*p.at(path).of(method) = c
 		}
 	}
@@ -59,7 +59,7 @@ func newPaths(calls []*call, options, none *call) pathTable {
 	return p
 }
 
-// at returns the methods of the path of a route, and makes them if there are none.
+// At returns the methods of the path of a route, and makes them if there are none.
 func (p *pathTable) at(path string) *methods {
 	rest, ofTask := strings.CutPrefix(path, taskPath)
 	before, _, variable := strings.Cut(path, "{")
@@ -102,7 +102,7 @@ func (p *pathTable) all() []*methods {
 }
 
 // of returns the place of a method's call, nil if no call has that method.
-func (m *methods) of(method string) **call {
+func (m *methods) of(method string) **Call {
 	switch method {
 	case fasthttp.MethodGet, fasthttp.MethodHead:
 		return &m.get
@@ -137,7 +137,7 @@ func (p *pathTable) find(method, path []byte) (target, *refuse.Refusal) {
 	for i := range p.prefix {
 		if rest, ok := bytes.CutPrefix(path, p.prefix[i].prefix); ok {
 			t, bad := p.prefix[i].methods.pick(method, p.none)
-			t.rest = rest
+			t.Rest = rest
 			return t, bad
 		}
 	}
@@ -158,14 +158,14 @@ func (p *pathTable) findTask(method, rest []byte) (target, *refuse.Refusal) {
 	if bad != nil || t.call == p.options {
 		return t, bad
 	}
-	if t.id, ok = parseID(idText); !ok {
+	if t.ID, ok = ParseID(idText); !ok {
 		return t, refuse.Param("id", "Invalid id: must be an integer from 1 to 9007199254740991, in digits")
 	}
 	return t, nil
 }
 
 // pick chooses the call by the method; none if there is none of it.
-func (m *methods) pick(method []byte, none *call) (target, *refuse.Refusal) {
+func (m *methods) pick(method []byte, none *Call) (target, *refuse.Refusal) {
 	t := target{call: none, allow: m.allow}
 	if string(method) == fasthttp.MethodOptions {
 		t.call = m.options
@@ -179,13 +179,13 @@ func (m *methods) pick(method []byte, none *call) (target, *refuse.Refusal) {
 }
 
 // options answers which methods a path has.
-func (r *request) options() {
-	r.http.Response.Header.Set(fasthttp.HeaderAllow, r.target.allow)
-	r.http.SetStatusCode(fasthttp.StatusNoContent)
+func (r *Request) options() {
+	r.HTTP.Response.Header.Set(fasthttp.HeaderAllow, r.Target.allow)
+	r.HTTP.SetStatusCode(fasthttp.StatusNoContent)
 }
 
-// parseID reads an id in its canonical form: digits, no leading zero.
-func parseID(b []byte) (uint64, bool) {
+// ParseID reads an id in its canonical form: digits, no leading zero.
+func ParseID(b []byte) (uint64, bool) {
 	if len(b) == 0 || len(b) > 16 || b[0] == '0' {
 		return 0, false
 	}

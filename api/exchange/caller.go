@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"context"
@@ -27,16 +27,16 @@ type callerConn interface {
 // server drains, with a *lasting.Ended when its key is of no use any more. end must be called before the
 // request is answered; it reports whether the caller has gone. ok is false if there is an
 // answer already: the key has too many that wait.
-func (r *request) caller() (ctx context.Context, end func() (gone bool), ok bool) {
-	ctx, cancel := context.WithCancelCause(r.server.serving)
-	leave, bad := r.server.shares.Hold(lasting.Wait, r.who, r.source(), cancel)
+func (r *Request) caller() (ctx context.Context, end func() (gone bool), ok bool) {
+	ctx, cancel := context.WithCancelCause(r.Server.Serving)
+	leave, bad := r.Server.Shares.Hold(lasting.Wait, r.Who, r.Source(), cancel)
 	if bad != nil {
 		cancel(nil)
-		r.refuse(bad)
+		r.Refuse(bad)
 		return nil, nil, false
 	}
 	var stop func()
-	switch conn := r.http.Conn().(type) {
+	switch conn := r.HTTP.Conn().(type) {
 	case callerConn:
 		other := conn.Caller()
 		unhook := context.AfterFunc(other, func() { cancel(port.ErrGone) })
@@ -58,80 +58,80 @@ func (r *request) caller() (ctx context.Context, end func() (gone bool), ok bool
 	}, true
 }
 
-// waitLeft returns how much of wait_ms is left to a request that another node
+// WaitLeft returns how much of wait_ms is left to a request that another node
 // may have held before.
-func (r *request) waitLeft(waitMS int64) time.Duration {
+func (r *Request) WaitLeft(waitMS int64) time.Duration {
 	wait := time.Duration(waitMS) * time.Millisecond
-	if r.forwarded {
-		waited, err := fasthttp.ParseUint(r.http.Request.Header.Peek(headerWaited))
+	if r.Forwarded {
+		waited, err := fasthttp.ParseUint(r.HTTP.Request.Header.Peek(HeaderWaited))
 		if err == nil {
 			wait -= time.Duration(waited) * time.Millisecond
 		}
 	}
-	return max(wait-time.Since(r.start), 0)
+	return max(wait-time.Since(r.Start), 0)
 }
 
-// refuseGone answers a caller that has gone. Only one that has closed nothing
+// RefuseGone answers a caller that has gone. Only one that has closed nothing
 // but its sending side will read it.
-func (r *request) refuseGone() {
-	r.refuse(&refuse.Refusal{
+func (r *Request) RefuseGone() {
+	r.Refuse(&refuse.Refusal{
 		Code: wire.CodeInvalidRequest, Text: "The connection was closed while the request waited",
 		Advice: "Nothing was done: keep the connection open in both directions until the answer has come",
 	})
-	r.label = "gone"
-	if r.forwarded {
-		r.http.Response.Header.Set(headerGivenUp, "1")
+	r.Label = "gone"
+	if r.Forwarded {
+		r.HTTP.Response.Header.Set(HeaderGivenUp, "1")
 		return
 	}
-	r.http.Response.SetConnectionClose()
+	r.HTTP.Response.SetConnectionClose()
 }
 
-// proposeWaiting is proposeTask of a claim that waits. gone says that nobody
+// ProposeWaiting is ProposeTask of a claim that waits. gone says that nobody
 // waits for its answer any more.
-func (r *request) proposeWaiting(cmd fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, gone, ok bool) {
-	r.server.atWork.NoteClaim(cmd.WorkerID, cmd.Types, r.start)
+func (r *Request) ProposeWaiting(cmd fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, gone, ok bool) {
+	r.Server.AtWork.NoteClaim(cmd.WorkerID, cmd.Types, r.Start)
 	caller, end, ok := r.caller()
 	if !ok {
 		return p, false, false
 	}
-	p, err := r.server.node.Claim(caller, cmd, wait)
+	p, err := r.Server.Node.Claim(caller, cmd, wait)
 	gone = end()
-	r.server.atWork.NoteAsked(cmd.Types, time.Now()) // it has asked until now
+	r.Server.AtWork.NoteAsked(cmd.Types, time.Now()) // it has asked until now
 	switch {
 	case errors.Is(err, port.ErrGone):
-		r.refuseGone()
+		r.RefuseGone()
 		return p, gone, false
 	case err != nil:
-		r.refuseError(err)
+		r.RefuseError(err)
 		return p, gone, false
 	}
 	r.release = p.Release
-	r.setIndex(p.Index)
+	r.SetIndex(p.Index)
 	if !r.roomForResult(&p.Result) {
 		return p, gone, false
 	}
 	if p.Result.Code != "" {
-		r.refuse(r.refuseResult(cmd, p.Result))
+		r.Refuse(r.RefuseResult(cmd, p.Result))
 		return p, gone, false
 	}
 	return p, gone, true
 }
 
-// waitEnded waits until the task has ended by this node's state, wait at most.
+// WaitEnded waits until the task has ended by this node's state, wait at most.
 // ok is false if there is an answer already.
-func (r *request) waitEnded(id uint64, wait time.Duration) (ok bool) {
+func (r *Request) WaitEnded(id uint64, wait time.Duration) (ok bool) {
 	caller, end, ok := r.caller()
 	if !ok {
 		return false
 	}
-	err := r.server.node.WaitEnded(caller, id, wait)
+	err := r.Server.Node.WaitEnded(caller, id, wait)
 	gone := end()
-	r.asks = time.Now()
+	r.Asks = time.Now()
 	switch {
 	case gone:
-		r.refuseGone()
+		r.RefuseGone()
 	case err != nil:
-		r.refuseError(err)
+		r.RefuseError(err)
 	}
 	return !gone && err == nil
 }

@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"errors"
@@ -20,10 +20,10 @@ import (
 // on to the leader is a little longer and must fit the peer port's bound.
 const HeaderBytes = 12 << 10
 
-// malformed answers what is no proper HTTP request. The connection is closed
+// Malformed answers what is no proper HTTP request. The connection is closed
 // after it.
-func (s *host) malformed(ctx *fasthttp.RequestCtx, err error) {
-	id := requestID(nil, ctx.Request.Header.Peek(headerRequestID), time.Now())
+func (s *Host) Malformed(ctx *fasthttp.RequestCtx, err error) {
+	id := requestID(nil, ctx.Request.Header.Peek(HeaderRequestID), time.Now())
 	var small *fasthttp.ErrSmallBuffer
 	var timeout net.Error
 	f := &refuse.Refusal{Code: wire.CodeInvalidRequest, Text: "The request is not valid HTTP/1.1", Advice: "Send a well-formed request"}
@@ -32,7 +32,7 @@ func (s *host) malformed(ctx *fasthttp.RequestCtx, err error) {
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge) && conn != nil && conn.Head.Refusal != nil:
 		if f = conn.Head.Refusal; f.Code != wire.CodeOverloaded {
-			s.metrics.AuthFailures.Refuse(conn.Head.Why, f)
+			s.Metrics.AuthFailures.Refuse(conn.Head.Why, f)
 			denied = true
 		}
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
@@ -48,7 +48,7 @@ func (s *host) malformed(ctx *fasthttp.RequestCtx, err error) {
 		f.Text = "The request did not arrive within " + within.String()
 		f.Advice = "Send the whole request at once"
 	case errors.Is(err, port.ErrBodiesFull):
-		f = s.port.BodiesFull()
+		f = s.Port.BodiesFull()
 	case errors.Is(err, port.ErrClientTLS):
 		f.Text = "The client speaks TLS and this port speaks plain HTTP"
 		f.Advice = "Use http:// in place of https://, or start the server with a certificate (--http-tls-cert-file)"
@@ -57,16 +57,16 @@ func (s *host) malformed(ctx *fasthttp.RequestCtx, err error) {
 	resp.Reset()
 	resp.SetStatusCode(f.Code.Status())
 	resp.Header.SetContentType("application/json")
-	resp.Header.SetBytesV(headerRequestID, id)
+	resp.Header.SetBytesV(HeaderRequestID, id)
 	resp.SetBody(refuse.Append(nil, f, id))
 	if denied {
-		s.denied(ctx, conn.Head.Barred, s.calls.none, id, time.Now())
+		s.denied(ctx, conn.Head.Barred, s.Calls.none, id, time.Now())
 	}
-	s.calls.none.counts.Count(string(f.Code))
+	s.Calls.none.counts.Count(string(f.Code))
 	setRetryAfter(resp, f.Code)
 	switch f.Code {
 	case wire.CodeOverloaded:
-		s.metrics.Overload(f.Reason)
+		s.Metrics.Overload(f.Reason)
 	case wire.CodeUnauthorized:
 		resp.Header.Set(fasthttp.HeaderWWWAuthenticate, keyring.Challenge)
 	}
@@ -89,8 +89,8 @@ func refuseEncoding(req *fasthttp.Request) *refuse.Refusal {
 	}
 }
 
-func (s *host) bodyTooLarge() *refuse.Refusal {
-	return refuse.TooLarge("", "The body is larger than "+strconv.Itoa(s.cfg.Limits.BodyBytes)+" bytes")
+func (s *Host) bodyTooLarge() *refuse.Refusal {
+	return refuse.TooLarge("", "The body is larger than "+strconv.Itoa(s.Cfg.Limits.BodyBytes)+" bytes")
 }
 
 // answerSender answers a client that is still sending its body. What the HTTP server
@@ -102,11 +102,11 @@ func answerSender(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// answeredAlone counts an answer of the port, to no request, and returns an id for it.
-func (s *host) answeredAlone(f *refuse.Refusal) (id []byte) {
-	s.calls.none.counts.Count(string(f.Code))
+// AnsweredAlone counts an answer of the port, to no request, and returns an id for it.
+func (s *Host) AnsweredAlone(f *refuse.Refusal) (id []byte) {
+	s.Calls.none.counts.Count(string(f.Code))
 	if f.Code == wire.CodeOverloaded {
-		s.metrics.Overload(f.Reason)
+		s.Metrics.Overload(f.Reason)
 	}
 	return requestID(nil, nil, time.Now())
 }

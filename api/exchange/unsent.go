@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"bytes"
@@ -21,9 +21,9 @@ import (
 // connection. The leader's answer to another node names such claims in a header;
 // if it cannot be written to that node, the leader releases them.
 
-// holdsHeaderMax bounds the header that names the claims of an answer, in bytes.
+// HoldsHeaderMax bounds the header that names the claims of an answer, in bytes.
 // A thousand claims of one worker fit; what does not is left to its leases.
-const holdsHeaderMax = 15 << 10
+const HoldsHeaderMax = 15 << 10
 
 // releasesMax bounds the claims that one command releases.
 const releasesMax = 1_000
@@ -36,75 +36,75 @@ type unsentConn interface {
 }
 
 // unsentBy makes to the claims of the request's answer.
-func (r *request) unsentBy(to *port.Unsent) {
+func (r *Request) unsentBy(to *port.Unsent) {
 	key, bad := r.sentKey()
 	if bad {
 		key = nil
 	}
-	to.Holds, to.Key, to.Known, to.From = r.holds, append(to.Key[:0], key...), r.who != nil, r.source()
+	to.Holds, to.Key, to.Known, to.From = r.Holds, append(to.Key[:0], key...), r.Who != nil, r.Source()
 }
 
-// holdUntilSent notes the claims of an answer, to be released if the answer
+// HoldUntilSent notes the claims of an answer, to be released if the answer
 // cannot be written. requestID is the claim_request_id that they were made with.
 // It adds up: each part of an answer that has claims is noted by itself.
-func (r *request) holdUntilSent(requestID string, res *fsm.Result) {
+func (r *Request) HoldUntilSent(requestID string, res *fsm.Result) {
 	if requestID != "" || res.Repeated {
 		return
 	}
 	for i := range res.Claims {
 		c := &res.Claims[i]
-		r.holds = append(r.holds, fsm.Hold{ID: c.Task.ID, WorkerID: c.Task.WorkerID, Token: c.Token})
+		r.Holds = append(r.Holds, fsm.Hold{ID: c.Task.ID, WorkerID: c.Task.WorkerID, Token: c.Token})
 	}
 }
 
 // guardAnswer sees to it that the claims of the answer are released if the
 // answer cannot be written.
-func (r *request) guardAnswer() {
-	if len(r.holds) == 0 {
+func (r *Request) guardAnswer() {
+	if len(r.Holds) == 0 {
 		return
 	}
-	s := r.server
-	switch conn := r.http.Conn().(type) {
+	s := r.Server
+	switch conn := r.HTTP.Conn().(type) {
 	case *port.Conn:
 		r.unsentBy(conn.Unsent())
 	case unsentConn:
 		var u port.Unsent
 		r.unsentBy(&u)
-		conn.OnUnsent(func() { s.releaseUnsent(&u) })
+		conn.OnUnsent(func() { s.ReleaseUnsent(&u) })
 	}
-	if r.forwarded {
-		if text := appendHolds(nil, r.holds); len(text) <= holdsHeaderMax {
-			r.http.Response.Header.SetBytesV(headerHolds, text)
+	if r.Forwarded {
+		if text := AppendHolds(nil, r.Holds); len(text) <= HoldsHeaderMax {
+			r.HTTP.Response.Header.SetBytesV(HeaderHolds, text)
 		}
 	}
 }
 
-// giveBack releases the claims of an answer that nobody waits for.
-func (r *request) giveBack() {
+// GiveBack releases the claims of an answer that nobody waits for.
+func (r *Request) GiveBack() {
 	var u port.Unsent
 	r.unsentBy(&u)
-	r.server.releaseUnsent(&u)
-	r.holds = nil
+	r.Server.ReleaseUnsent(&u)
+	r.Holds = nil
 }
 
 // sent says that the answer before has been written: a new request came.
-func (r *request) sent() {
-	if conn, ok := r.http.Conn().(*port.Conn); ok {
+func (r *Request) sent() {
+	if conn, ok := r.HTTP.Conn().(*port.Conn); ok {
 		conn.Answered()
 	}
 }
 
-// releaseUnsent releases claims, here or through the leader, in order. Where
+// ReleaseUnsent releases claims, here or through the leader, in order. Where
 // that fails, the lease's end does it.
-func (s *host) releaseUnsent(u *port.Unsent) {
-	ctx := s.waits.at(time.Now())
+func (s *Host) ReleaseUnsent(u *port.Unsent) {
+	ctx := s.Waits.At(time.Now())
 	for part := range slices.Chunk(u.Holds, releasesMax) {
-		_, err := s.node.Propose(ctx, releaseOf(part))
+		_, err := s.Node.Propose(ctx, releaseOf(part))
 		if errors.Is(err, fsm.ErrNotLeader) {
 			err = s.releaseThere(ctx, u, part)
 		}
 		if err != nil {
-			s.logger.Debug("claims whose answer could not be written were not released", "task_id", part[0].ID, "count", len(part), "error", err)
+			s.Logger.Debug("claims whose answer could not be written were not released", "task_id", part[0].ID, "count", len(part), "error", err)
 			return
 		}
 	}
@@ -123,15 +123,15 @@ func releaseOf(holds []fsm.Hold) fsm.Command {
 }
 
 // releaseThere has the leader release some of the claims of u.
-func (s *host) releaseThere(ctx context.Context, u *port.Unsent, holds []fsm.Hold) error {
+func (s *Host) releaseThere(ctx context.Context, u *port.Unsent, holds []fsm.Hold) error {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
-	setForward(req, []byte(fasthttp.MethodPost), []byte(batchPath))
+	SetForward(req, []byte(fasthttp.MethodPost), []byte(batchPath))
 	passKey(req, u.Key, u.Known)
 	passSource(req, u.From)
 	req.SetBodyRaw(appendReleases(nil, holds))
-	if err := s.node.Forward(ctx, req, resp, nil); err != nil {
+	if err := s.Node.Forward(ctx, req, resp, nil); err != nil {
 		return err
 	}
 	if status := resp.StatusCode(); status != fasthttp.StatusOK {
@@ -159,12 +159,12 @@ func appendReleases(b []byte, holds []fsm.Hold) []byte {
 	return append(b, "]}"...)
 }
 
-// appendHolds appends claims as a header's value:
+// AppendHolds appends claims as a header's value:
 //
 //	WORKER=ID.TOKEN,ID.TOKEN;WORKER=ID.TOKEN
 //
 // in base 36, each number as the difference from the one before it.
-func appendHolds(b []byte, holds []fsm.Hold) []byte {
+func AppendHolds(b []byte, holds []fsm.Hold) []byte {
 	var last fsm.Hold
 	for i, h := range holds {
 		switch {
@@ -184,8 +184,8 @@ func appendHolds(b []byte, holds []fsm.Hold) []byte {
 	return b
 }
 
-// parseHolds reads what appendHolds wrote; what it did not write ends it.
-func parseHolds(text []byte) (holds []fsm.Hold) {
+// ParseHolds reads what AppendHolds wrote; what it did not write ends it.
+func ParseHolds(text []byte) (holds []fsm.Hold) {
 	var last fsm.Hold
 	for group := range bytes.SplitSeq(text, []byte{';'}) {
 		worker, claims, _ := bytes.Cut(group, []byte{'='})

@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"net/netip"
@@ -8,19 +8,19 @@ import (
 	"github.com/claimq/claimq/api/keyring"
 )
 
-// headerFrom has the address of the client of a request that is passed on, as the node
+// HeaderFrom has the address of the client of a request that is passed on, as the node
 // sees it that the client is connected to. It is read from the peer port alone, where
 // members tell it, and set for every request: what a client sends by that name goes
 // nowhere.
-const headerFrom = "X-Claimq-From"
+const HeaderFrom = "X-Claimq-From"
 
-// source returns the address that the request comes from, the zero value if it is
+// Source returns the address that the request comes from, the zero value if it is
 // unknown.
-func (r *request) source() netip.Addr {
-	if !r.forwarded {
-		return keyring.SourceOf(r.http.RemoteAddr())
+func (r *Request) Source() netip.Addr {
+	if !r.Forwarded {
+		return keyring.SourceOf(r.HTTP.RemoteAddr())
 	}
-	address, err := netip.ParseAddr(string(r.http.Request.Header.Peek(headerFrom)))
+	address, err := netip.ParseAddr(string(r.HTTP.Request.Header.Peek(HeaderFrom)))
 	if err != nil {
 		return netip.Addr{}
 	}
@@ -30,6 +30,6 @@ func (r *request) source() netip.Addr {
 // passSource tells the leader where a request comes from.
 func passSource(out *fasthttp.Request, from netip.Addr) {
 	if from.IsValid() {
-		out.Header.Set(headerFrom, from.String())
+		out.Header.Set(HeaderFrom, from.String())
 	}
 }

@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"bytes"
@@ -20,10 +20,10 @@ func requestID(b, given []byte, now time.Time) []byte {
 	return appendUUID(b, now.UnixMilli(), rand.Uint64(), rand.Uint64())
 }
 
-// loggedID is a request's id for the log and the audit file. One that has a key in it,
+// LoggedID is a request's id for the log and the audit file. One that has a key in it,
 // sent in the wrong header, stays out of them.
-func (s *host) loggedID(id []byte) string {
-	keys := s.keys.Load()
+func (s *Host) LoggedID(id []byte) string {
+	keys := s.Keys.Load()
 	if bytes.Contains(id, []byte(keyring.Prefix)) || oidc.IsToken(id) || keys != nil && keys.FindText(id) != nil {
 		return "(not shown: it has an API key in it)"
 	}

@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"crypto/sha256"
@@ -18,30 +18,30 @@ import (
 // types: of any other it does not learn that it is there. A task's type never
 // changes, so what this node knows of it is enough.
 
-// maySee reports whether the request may see tasks of that type.
-func (r *request) maySee(taskType string) bool {
-	return len(r.onlyTypes) == 0 || slices.Contains(r.onlyTypes, taskType)
+// MaySee reports whether the request may see tasks of that type.
+func (r *Request) MaySee(taskType string) bool {
+	return len(r.OnlyTypes) == 0 || slices.Contains(r.OnlyTypes, taskType)
 }
 
 // refuseType is the refusal of a task type that the key does not have.
-func (r *request) refuseType(taskType string) *refuse.Refusal {
-	return r.server.metrics.AuthFailures.Refuse(keyring.FailType, &refuse.Refusal{
+func (r *Request) refuseType(taskType string) *refuse.Refusal {
+	return r.Server.Metrics.AuthFailures.Refuse(keyring.FailType, &refuse.Refusal{
 		Code: wire.CodeForbidden, Text: "This key is not for tasks of the type " + taskType,
 		Advice: "Use a key whose task_types have this type",
 	})
 }
 
-// refuseFilter refuses a list whose filter does not keep to the key's types.
-func (r *request) refuseFilter(field, taskType string) *refuse.Refusal {
+// RefuseFilter refuses a list whose filter does not keep to the key's types.
+func (r *Request) RefuseFilter(field, taskType string) *refuse.Refusal {
 	switch {
-	case len(r.onlyTypes) == 0:
+	case len(r.OnlyTypes) == 0:
 		return nil
 	case taskType == "":
-		return r.server.metrics.AuthFailures.Refuse(keyring.FailType, &refuse.Refusal{
+		return r.Server.Metrics.AuthFailures.Refuse(keyring.FailType, &refuse.Refusal{
 			Code: wire.CodeForbidden, Field: field, Text: "This key is for some task types, and the request is about all",
 			Advice: "Send " + field + " with one of the key's task_types",
 		})
-	case !r.maySee(taskType):
+	case !r.MaySee(taskType):
 		f := r.refuseType(taskType)
 		f.Field = field
 		return f
@@ -49,38 +49,38 @@ func (r *request) refuseFilter(field, taskType string) *refuse.Refusal {
 	return nil
 }
 
-// refuseTask refuses a call about a task, nil if there is none: as if it had never
+// RefuseTask refuses a call about a task, nil if there is none: as if it had never
 // been there, if the key does not have its type.
-func (r *request) refuseTask(m *fsm.Machine, t *fsm.Task) *refuse.Refusal {
+func (r *Request) RefuseTask(m *fsm.Machine, t *fsm.Task) *refuse.Refusal {
 	switch {
 	case t == nil:
 		return refuse.Because(wire.CodeTaskNotFound)
-	case !r.maySee(t.Type):
-		return r.server.metrics.AuthFailures.Refuse(keyring.FailType, refuse.Because(wire.CodeTaskNotFound))
-	case !r.maySeeSteps(m, t):
+	case !r.MaySee(t.Type):
+		return r.Server.Metrics.AuthFailures.Refuse(keyring.FailType, refuse.Because(wire.CodeTaskNotFound))
+	case !r.MaySeeSteps(m, t):
 		return r.refuseParts("The task has steps")
 	}
 	return nil
 }
 
-// maySeeSteps reports whether the key has the types of all steps of the task.
-func (r *request) maySeeSteps(m *fsm.Machine, t *fsm.Task) bool {
-	if len(r.onlyTypes) == 0 || t.Parent() == nil {
+// MaySeeSteps reports whether the key has the types of all steps of the task.
+func (r *Request) MaySeeSteps(m *fsm.Machine, t *fsm.Task) bool {
+	if len(r.OnlyTypes) == 0 || t.Parent() == nil {
 		return true
 	}
-	return !slices.ContainsFunc(m.Steps(t.ID), func(s fsm.StepView) bool { return !r.maySee(s.Type) })
+	return !slices.ContainsFunc(m.Steps(t.ID), func(s fsm.StepView) bool { return !r.MaySee(s.Type) })
 }
 
 // maySeeThen reports whether the key has the types of all that the completion of the
 // task submitted and claimed, as far as these tasks are known. Who repeats that
 // complete is shown them.
-func (r *request) maySeeThen(m *fsm.Machine, t *fsm.Task) bool {
+func (r *Request) maySeeThen(m *fsm.Machine, t *fsm.Task) bool {
 	if t.Then == nil {
 		return true
 	}
 	foreign := func(id uint64) bool {
 		other := known(m, id)
-		return other != nil && !r.maySee(other.Type)
+		return other != nil && !r.MaySee(other.Type)
 	}
 	return !slices.ContainsFunc(t.Then.Submitted, func(f fsm.FollowUp) bool { return foreign(f.ID) }) &&
 		!slices.ContainsFunc(t.Then.Claims, func(c fsm.ClaimRef) bool { return foreign(c.TaskID) })
@@ -97,50 +97,50 @@ func known(m *fsm.Machine, id uint64) *fsm.Task {
 
 // refuseParts is the refusal of a task that the key may see and that goes together
 // with others which it may not.
-func (r *request) refuseParts(what string) *refuse.Refusal {
-	return r.server.metrics.AuthFailures.Refuse(keyring.FailType, &refuse.Refusal{
+func (r *Request) refuseParts(what string) *refuse.Refusal {
+	return r.Server.Metrics.AuthFailures.Refuse(keyring.FailType, &refuse.Refusal{
 		Code: wire.CodeForbidden, Text: what + " of task types that this key does not have",
 		Advice: "Use a key whose task_types have those of all of them",
 	})
 }
 
-// refuseResult is the refusal that the state machine found. It does not show a task
+// RefuseResult is the refusal that the state machine found. It does not show a task
 // of another type, which stood against the command.
-func (r *request) refuseResult(cmd fsm.Command, res fsm.Result) *refuse.Refusal {
+func (r *Request) RefuseResult(cmd fsm.Command, res fsm.Result) *refuse.Refusal {
 	f := refuse.Result(cmd, res)
-	if f.Task != nil && !r.maySee(f.Task.Type) {
+	if f.Task != nil && !r.MaySee(f.Task.Type) {
 		f.Task = nil
 	}
 	return f
 }
 
-// narrow makes a claim of any type one of the key's types, and its
+// Narrow makes a claim of any type one of the key's types, and its
 // claim_request_id one of theirs.
-func (r *request) narrow(c *callbody.Claim) {
-	if c == nil || len(r.onlyTypes) == 0 {
+func (r *Request) Narrow(c *callbody.Claim) {
+	if c == nil || len(r.OnlyTypes) == 0 {
 		return
 	}
 	if len(c.Cmd.Types) == 0 {
-		c.Cmd.Types = r.onlyTypes
+		c.Cmd.Types = r.OnlyTypes
 	}
-	c.Cmd.RequestID = r.narrowRequestID(c.Cmd.RequestID)
+	c.Cmd.RequestID = r.NarrowRequestID(c.Cmd.RequestID)
 }
 
-// narrowRequestID returns a claim_request_id as the state knows it: with the key's
+// NarrowRequestID returns a claim_request_id as the state knows it: with the key's
 // task types, so that keys of other types may use the same. Those of keys for all
 // types are what was sent; none of them has the control character.
-func (r *request) narrowRequestID(id string) string {
-	if id == "" || len(r.onlyTypes) == 0 {
+func (r *Request) NarrowRequestID(id string) string {
+	if id == "" || len(r.OnlyTypes) == 0 {
 		return id
 	}
-	types := sha256.Sum256([]byte(strings.Join(r.onlyTypes, ",")))
+	types := sha256.Sum256([]byte(strings.Join(r.OnlyTypes, ",")))
 	return base64.RawStdEncoding.EncodeToString(types[:16]) + "\x00" + id
 }
 
-// narrowKeys lets the idempotency keys of tasks that are to be submitted be taken
+// NarrowKeys lets the idempotency keys of tasks that are to be submitted be taken
 // among those of the task's type alone, so that they meet no task of another one.
-func (r *request) narrowKeys(tasks []fsm.NewTask) {
-	if len(r.onlyTypes) == 0 {
+func (r *Request) NarrowKeys(tasks []fsm.NewTask) {
+	if len(r.OnlyTypes) == 0 {
 		return
 	}
 	for i := range tasks {
@@ -148,17 +148,17 @@ func (r *request) narrowKeys(tasks []fsm.NewTask) {
 	}
 }
 
-// byKey returns the task that has the idempotency key: of the type, if one is given;
+// ByKey returns the task that has the idempotency key: of the type, if one is given;
 // else the one among those that the key may see, or a refusal if there are several.
-func (r *request) byKey(m *fsm.Machine, taskType, key string) (*fsm.Task, *refuse.Refusal) {
+func (r *Request) ByKey(m *fsm.Machine, taskType, key string) (*fsm.Task, *refuse.Refusal) {
 	switch {
 	case taskType != "":
 		return m.ByTypeKey(taskType, key), nil
-	case len(r.onlyTypes) == 0:
+	case len(r.OnlyTypes) == 0:
 		return m.ByKey(key), nil
 	}
 	var found *fsm.Task
-	for _, taskType := range r.onlyTypes {
+	for _, taskType := range r.OnlyTypes {
 		t := m.ByTypeKey(taskType, key)
 		if t != nil && found != nil {
 			return nil, &refuse.Refusal{
@@ -192,38 +192,38 @@ type subject struct {
 	complete bool // it is completed: a repeat is shown what that did beside
 }
 
-// permit refuses a command about task types that the key does not have. A task
+// Permit refuses a command about task types that the key does not have. A task
 // that this node, which leads, does not know was removed, or never was: the
 // command cannot reach one that is submitted after this. That it never was is
 // said only by a node that certainly still leads, and in the same way that a task
 // is of another type.
-func (r *request) permit(cmd fsm.Command) *refuse.Refusal {
-	if len(r.onlyTypes) == 0 {
+func (r *Request) Permit(cmd fsm.Command) *refuse.Refusal {
+	if len(r.OnlyTypes) == 0 {
 		return nil
 	}
 	t := touched{missing: -1}
 	r.touch(&t, cmd)
 	if t.foreign == "" && len(t.tasks)+len(t.names) > 0 {
 		look := func(m *fsm.Machine, _ fsm.Stamp) { r.resolve(&t, m) }
-		index, err := r.server.node.ReadStale(r.wait(), 0, look)
+		index, err := r.Server.Node.ReadStale(r.Wait(), 0, look)
 		if err == nil && t.missing >= 0 {
 			t.missing = -1
-			index, err = r.server.node.ReadLinearizable(r.wait(), 0, look)
+			index, err = r.Server.Node.ReadLinearizable(r.Wait(), 0, look)
 		}
 		switch {
 		case err != nil:
 			return refuse.Because(refuse.CodeOf(err, false))
 		case t.missing >= 0:
-			r.setIndex(index)
+			r.SetIndex(index)
 			return refuseMissing(cmd, t.missing)
 		case t.hidden && isDeleteSchedule(cmd):
-			r.setIndex(index)
+			r.SetIndex(index)
 			return refuse.Because(wire.CodeScheduleNotFound)
 		}
 	}
 	switch {
 	case t.unknown:
-		return r.refuseFilter("task_type", "")
+		return r.RefuseFilter("task_type", "")
 	case t.foreign != "":
 		return r.refuseType(t.foreign)
 	case t.parts != "":
@@ -238,7 +238,7 @@ func isDeleteSchedule(cmd fsm.Command) bool {
 }
 
 // touch notes what a command is about.
-func (r *request) touch(t *touched, cmd fsm.Command) {
+func (r *Request) touch(t *touched, cmd fsm.Command) {
 	about := fsm.AboutOf(cmd)
 	t.unknown = t.unknown || !about.Known
 	if about.ID != 0 {
@@ -261,14 +261,14 @@ func (r *request) touch(t *touched, cmd fsm.Command) {
 	}
 }
 
-func (r *request) touchType(t *touched, taskType string) {
-	if !r.maySee(taskType) {
+func (r *Request) touchType(t *touched, taskType string) {
+	if !r.MaySee(taskType) {
 		t.foreign = taskType
 	}
 }
 
 // touchTasks notes the types of new tasks and of their steps.
-func (r *request) touchTasks(t *touched, tasks []fsm.NewTask) {
+func (r *Request) touchTasks(t *touched, tasks []fsm.NewTask) {
 	for i := range tasks {
 		r.touchType(t, tasks[i].Type)
 		if p := tasks[i].Parent; p != nil {
@@ -280,7 +280,7 @@ func (r *request) touchTasks(t *touched, tasks []fsm.NewTask) {
 }
 
 // touchClaim notes the types of a claim. One of any type was narrowed before.
-func (r *request) touchClaim(t *touched, types []string) {
+func (r *Request) touchClaim(t *touched, types []string) {
 	t.unknown = t.unknown || len(types) == 0
 	for _, taskType := range types {
 		r.touchType(t, taskType)
@@ -288,23 +288,23 @@ func (r *request) touchClaim(t *touched, types []string) {
 }
 
 // resolve looks up what is named by an id or a name.
-func (r *request) resolve(t *touched, m *fsm.Machine) {
+func (r *Request) resolve(t *touched, m *fsm.Machine) {
 	for _, s := range t.tasks {
 		task := known(m, s.id)
 		switch {
 		case task == nil && m.Assigned(s.id):
-		case task == nil, !r.maySee(task.Type):
+		case task == nil, !r.MaySee(task.Type):
 			if t.missing < 0 {
 				t.missing = s.op
 			}
-		case !r.maySeeSteps(m, task):
+		case !r.MaySeeSteps(m, task):
 			t.parts = "The task has steps"
 		case s.complete && !r.maySeeThen(m, task):
 			t.parts = "The task's completion submitted or claimed tasks"
 		}
 	}
 	for _, name := range t.names {
-		if s := m.Schedule(name); s != nil && !r.maySee(s.Task.Type) {
+		if s := m.Schedule(name); s != nil && !r.MaySee(s.Task.Type) {
 			t.parts = "The name is that of a schedule"
 			t.hidden = true
 		}

@@ -1,4 +1,4 @@
-package api
+package exchange
 
 import (
 	"context"
@@ -28,8 +28,8 @@ func newDeadlines(base context.Context, wait time.Duration) *deadlines {
 	return &deadlines{base: base, wait: wait, slice: min(wait/2, 500*time.Millisecond)}
 }
 
-// at returns the context of a request that began at now.
-func (d *deadlines) at(now time.Time) context.Context {
+// At returns the context of a request that began at now.
+func (d *deadlines) At(now time.Time) context.Context {
 	if c := d.current.Load(); c != nil && now.Before(c.until) {
 		return c.ctx
 	}

@@ -1,0 +1,101 @@
+package exchange
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/claimq/claimq/api/audit"
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/lasting"
+	"github.com/claimq/claimq/api/meter"
+	"github.com/claimq/claimq/api/port"
+	"github.com/claimq/claimq/api/presence"
+	"github.com/claimq/claimq/fsm"
+)
+
+// Config is what a host is made of. All of it is needed but Audit, and what is
+// empty when there is none of it.
+type Config struct {
+	Node            Node
+	Logger          hclog.Logger
+	Limits          bound.Limits
+	Wait            time.Duration // bounds how long a request waits for the node
+	Insecure        bool          // a Host that is any IP address is let in
+	AdvertisedHosts []string      // that are let in, too
+	AllowedOrigins  []string      // whose pages may call
+	Page            Page          // what is served of it
+	Audit           *audit.Writer // nil: nobody is told of denials
+	Most            lasting.Most  // of what lasts, for one key
+}
+
+// Host is what all requests of a server share. It is safe for concurrent use.
+type Host struct {
+	Cfg     Config
+	Node    Node
+	Logger  hclog.Logger
+	hosts   map[string]bool // advertised names and addresses, in lower case
+	Origins map[string]bool // whose pages may call
+	// Keys are the API keys, nil: there are none, and the server is open.
+	Keys   atomic.Pointer[keyring.Ring]
+	Shares lasting.Shares // of the keys
+	AtWork *presence.Board
+	Begun  time.Time
+
+	Waits *deadlines
+	Stop  context.CancelFunc // ends the waiting of every request
+	// Serving ends with fsm.ErrShuttingDown when the server drains: then nobody
+	// is left waiting for something to happen.
+	Serving  context.Context
+	Leave    context.CancelCauseFunc
+	Draining atomic.Bool
+
+	denials  port.Sampled // answers of 401 and 403, in the log
+	requests sync.Pool    // of *request
+
+	// What begin sets.
+	Port    *port.Port
+	Metrics *meter.Metrics
+	Calls   *table
+}
+
+// New returns a host, which serves nothing before begin. It fails for an origin that
+// is none.
+func New(cfg Config) (*Host, error) {
+	origins, err := parseOrigins(cfg.AllowedOrigins)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	begun := time.Now()
+	h := &Host{
+		Cfg: cfg, Node: cfg.Node, Logger: cfg.Logger, hosts: make(map[string]bool), Origins: origins,
+		Waits: newDeadlines(ctx, cfg.Wait), Stop: stop, Begun: begun, AtWork: presence.New(begun),
+	}
+	for _, name := range cfg.AdvertisedHosts {
+		h.hosts[hostName(name)] = true
+	}
+	h.Serving, h.Leave = context.WithCancelCause(ctx)
+	h.Shares.Keys, h.Shares.Most = &h.Keys, cfg.Most
+	h.requests.New = func() any { return &Request{Server: h} }
+	return h, nil
+}
+
+// Begin gives the host its calls, the port that they come to, and what counts them.
+func (s *Host) Begin(p *port.Port, metrics *meter.Metrics, calls []Call) {
+	s.Port, s.Metrics, s.Calls = p, metrics, newTable(calls, metrics)
+}
+
+// Drain makes the host refuse new requests with shutting_down, and tells the same to those
+// that wait for something to happen. It is safe twice.
+func (s *Host) Drain() {
+	s.Draining.Store(true)
+	s.Leave(fsm.ErrShuttingDown)
+}
+
+// Open reports whether there are no keys and no tokens.
+func (s *Host) Open() bool { return s.Keys.Load() == nil }

@@ -1,0 +1,407 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/lasting"
+	"github.com/claimq/claimq/api/login"
+	"github.com/claimq/claimq/api/port"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// The names of the headers that the contract defines.
+const (
+	HeaderRequestID = "X-Request-Id" // as fasthttp spells X-Request-ID
+	HeaderIndex     = "X-Claimq-Index"
+	headerMinIndex  = "X-Claimq-Min-Index"
+	headerRedirect  = "X-Claimq-Redirect"
+	// HeaderTarget carries the target as the client sent it to the leader: on
+	// its way through an HTTP client the path would be normalized. Only the
+	// peer port's requests are asked for it.
+	HeaderTarget = "X-Claimq-Target"
+	// HeaderWaited tells the leader how long, in milliseconds, a request that
+	// waits has waited already. The leader's answer to another node names in
+	// headerHolds the claims to release if it cannot be written, and says in
+	// headerGivenUp that the caller had gone, and nothing was done. No client
+	// sees the two.
+	HeaderWaited  = "X-Claimq-Waited-Ms"
+	HeaderHolds   = "X-Claimq-Holds"
+	HeaderGivenUp = "X-Claimq-Given-Up"
+	// HeaderOpRefused is of the leader's answer to a batch, for the node that counts
+	// it: an op was refused. No client sees it.
+	HeaderOpRefused = "X-Claimq-Op-Refused"
+)
+
+// The headers of every answer, ready for SetCanonical: normalizing a name costs
+// more than the rest of setting it. They are never changed.
+var (
+	nameRequestID = []byte(HeaderRequestID)
+	nameIndex     = []byte(HeaderIndex)
+	// A browser is not to take an answer for anything but what it says it is.
+	nameContentTypeOptions = []byte("X-Content-Type-Options")
+	valueNosniff           = []byte("nosniff")
+)
+
+// Request is one request on its way through the server. It is pooled: nothing
+// keeps it, or the body that it points into, after the answer.
+type Request struct {
+	Server    *Host
+	HTTP      *fasthttp.RequestCtx
+	Target    target
+	Query     []Param
+	Stale     bool // consistency=stale
+	Forwarded bool // another node passed it on
+	Start     time.Time
+	Asks      time.Time // since when the node is asked: later than start if the request has waited
+	ID        []byte    // request id
+	Code      wire.Code
+	Label     string // of the metrics; "" = by code
+	minIndex  uint64
+	// key is the name of the key that the request was made with, roles what it may do;
+	// "" and none in open mode. OnlyTypes are the task types that it may touch,
+	// nil = all. who is the key itself, quota what it has left, if the request was
+	// counted. passed says that another node knows the key, and counted the request.
+	key       string
+	roles     keyring.Roles
+	OnlyTypes []string
+	passed    bool
+	Who       *keyring.Caller
+	in        *login.Login    // by which the key is known, nil: it was sent
+	Barred    *keyring.Caller // that the request was made with, if it has expired or is for other addresses
+	quota     keyring.Quota
+	settles   bool            // it is counted only if it is refused
+	OpRefused bool            // of a batch that was answered: an op of it was
+	room      int64           // that is taken for the answer
+	Ops       *callbody.Batch // of a batch that was looked at, nil: it was not
+	// Holds are the claims to release if the answer cannot be written.
+	Holds []fsm.Hold
+	// release, if not nil, gives back the memory of the result that the answer was
+	// made of.
+	release func()
+}
+
+// Handle answers one request. Whatever it does, there is an answer.
+func (s *Host) Handle(ctx *fasthttp.RequestCtx, forwarded bool) {
+	r := s.requests.Get().(*Request)
+	*r = Request{Server: s, HTTP: ctx, Forwarded: forwarded, Start: time.Now(), ID: r.ID[:0], Target: target{call: s.Calls.none}}
+	r.Asks = r.Start
+	s.Metrics.InFlight.Inc()
+	defer r.finish()
+	r.sent()
+	r.ID = requestID(r.ID, ctx.Request.Header.Peek(HeaderRequestID), r.Start)
+	ctx.Response.Header.SetCanonical(nameRequestID, r.ID)
+	r.serve()
+}
+
+// finish answers what a panic left, counts the request and gives it back.
+func (r *Request) finish() {
+	s := r.Server
+	if p := recover(); p != nil {
+		s.Metrics.Panics.Inc()
+		s.Logger.Error("panic while answering a request", "request_id", s.LoggedID(r.ID), "call", r.Target.call.String(), "panic", p, "stack", string(debug.Stack()))
+		r.ResetAnswer()
+		r.Refuse(refuse.Because(wire.CodeInternal))
+	}
+	r.countAnswer()
+	r.guardAnswer()
+	if conn, ok := r.HTTP.Conn().(*port.Conn); ok && conn.Uncovered() {
+		r.HTTP.SetConnectionClose()
+	}
+	r.chargeRefused()
+	if r.quota.Limit > 0 {
+		setQuota(&r.quota, &r.HTTP.Response)
+	}
+	if !r.Forwarded {
+		r.HTTP.Response.Header.SetCanonical(nameContentTypeOptions, valueNosniff)
+		if r.Target.call.Has(Unkept) {
+			r.HTTP.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+		}
+		r.tellPage()
+		if r.in != nil {
+			r.renewLogin()
+		}
+		r.shareAnswer()
+	}
+	r.tellDenied()
+	s.Metrics.InFlight.Dec()
+	if over := r.Target.call.TakeOver; over == nil || !over(r) {
+		r.Count()
+	}
+	if r.release != nil {
+		r.release()
+	}
+	r.HTTP, r.Query, r.Holds, r.release, r.Target = nil, nil, nil, nil, target{}
+	r.OnlyTypes, r.Who, r.in, r.Barred, r.Ops = nil, nil, nil, nil, nil
+	s.requests.Put(r)
+}
+
+// Count counts and times the answer.
+func (r *Request) Count() {
+	code := r.Label
+	if code == "" {
+		code = string(r.Code)
+	}
+	r.Target.call.counts.Observe(code, r.Start)
+}
+
+// serve guards, routes, and answers here or through the leader.
+func (r *Request) serve() {
+	s := r.Server
+	uri := r.HTTP.Request.Header.RequestURI()
+	if r.Forwarded {
+		if sent := r.HTTP.Request.Header.Peek(HeaderTarget); len(sent) > 0 {
+			uri = sent
+		}
+	}
+	path, query := SplitURI(uri)
+	t, bad := s.Calls.paths.find(r.HTTP.Request.Header.Method(), path)
+	r.Target = t
+	if bad == nil && !printable(uri) {
+		bad = refuse.Param("", "The path or the query has a space or a control character that is not percent-encoded")
+	}
+	if bad := r.admit(); bad != nil {
+		r.Refuse(bad)
+		return
+	}
+	if bad != nil {
+		if bad.Code == wire.CodeMethodNotAllowed {
+			r.HTTP.Response.Header.Set("Allow", t.allow)
+		}
+		r.Refuse(bad)
+		return
+	}
+	if s.Draining.Load() && !t.call.Has(Always) {
+		r.Refuse(refuse.Because(wire.CodeShuttingDown))
+		return
+	}
+	if bad := r.readQuery(query); bad != nil {
+		r.Refuse(bad)
+		return
+	}
+	if bad := refuseEncoding(&r.HTTP.Request); bad != nil {
+		r.Refuse(bad)
+		return
+	}
+	if len(r.HTTP.Request.Body()) > s.Cfg.Limits.BodyBytes {
+		r.Refuse(s.bodyTooLarge())
+		return
+	}
+	if t.call.Has(Batched) && r.roles != 0 {
+		if bad := r.mayBatch(); bad != nil {
+			r.Refuse(bad)
+			return
+		}
+	}
+	if t.call.Has(Local) || r.Stale || t.call.Here != nil && t.call.Here(r) || s.Node.IsLeader() {
+		t.call.Answer(r)
+		return
+	}
+	r.Elsewhere()
+}
+
+// admit refuses a request for where it comes from, which the node looks at that
+// it reaches, or for who made it, which every node looks at.
+func (r *Request) admit() *refuse.Refusal {
+	if !r.Forwarded {
+		if conn, ok := r.HTTP.Conn().(*port.Conn); ok && conn.Head.Crowded {
+			r.HTTP.Response.SetConnectionClose()
+			return lasting.Refuse(lasting.Connection)
+		}
+		if bad := r.Server.guard(&r.HTTP.Request.Header, r.Target.call); bad != nil {
+			return bad
+		}
+	}
+	return r.authenticate()
+}
+
+// readQuery takes the parameters and headers that several calls have in
+// common; what is left is the call's own.
+func (r *Request) readQuery(query []byte) *refuse.Refusal {
+	if r.Target.call.Has(Probe) {
+		return nil // probes and scrapers may add their own
+	}
+	params, bad := parseQuery(query)
+	if bad != nil {
+		return bad
+	}
+	r.Query = params
+	if r.Target.call.Has(Mutation) {
+		return RefuseQuery(params)
+	}
+	for i, p := range params {
+		if p.Name != "consistency" {
+			continue
+		}
+		if p.Value != "stale" && p.Value != "linearizable" {
+			return refuse.Param("consistency", "Invalid consistency: must be linearizable (the default) or stale")
+		}
+		r.Stale = p.Value == "stale"
+		r.Query = append(params[:i], params[i+1:]...)
+		break
+	}
+	if v := r.HTTP.Request.Header.Peek(headerMinIndex); len(v) > 0 {
+		n, err := strconv.ParseUint(string(v), 10, 64)
+		if err != nil {
+			return refuse.Param("X-Claimq-Min-Index", "Invalid X-Claimq-Min-Index: must be an integer from 0 to 18446744073709551615")
+		}
+		r.minIndex = n
+	}
+	return nil
+}
+
+// Wait returns the context that bounds how long the node may take.
+func (r *Request) Wait() context.Context { return r.Server.Waits.At(r.Asks) }
+
+// Propose proposes cmd. ok is false if there is an answer already: a refusal,
+// or the one of the leader.
+func (r *Request) Propose(cmd fsm.Command) (p fsm.Proposed, ok bool) {
+	if bad := r.Permit(cmd); bad != nil {
+		r.Refuse(bad)
+		return p, false
+	}
+	r.Server.AtWork.Note(cmd, r.Start)
+	p, err := r.Server.Node.Propose(r.Wait(), cmd)
+	if err != nil && untrace(cmd, err) {
+		p, err = r.Server.Node.Propose(r.Wait(), cmd)
+	}
+	if plain, had := Unsigned(cmd, err); had {
+		p, err = r.Server.Node.Propose(r.Wait(), plain)
+	}
+	if err == nil {
+		r.release = p.Release
+		r.SetIndex(p.Index)
+		return p, r.roomForResult(&p.Result)
+	}
+	r.RefuseError(err)
+	return p, false
+}
+
+// ProposeTask is propose for a command about one task whose refusal is an
+// answer too.
+func (r *Request) ProposeTask(cmd fsm.Command) (p fsm.Proposed, ok bool) {
+	p, ok = r.Propose(cmd)
+	if ok && p.Result.Code != "" {
+		r.Refuse(r.RefuseResult(cmd, p.Result))
+		return p, false
+	}
+	return p, ok
+}
+
+// Read reads the state as the request's consistency asks for it. ok is false
+// if there is an answer already.
+func (r *Request) Read(fn func(m *fsm.Machine, now fsm.Stamp)) (ok bool) {
+	read := r.Server.Node.ReadLinearizable
+	if r.Stale {
+		read = r.Server.Node.ReadStale
+	}
+	index, err := read(r.Wait(), r.minIndex, fn)
+	if err != nil {
+		r.RefuseError(err)
+		return false
+	}
+	r.SetIndex(index)
+	return true
+}
+
+// ReadOn reads this node's state for what comes after what was read at index: it
+// is no older. ok is false if there is an answer already.
+func (r *Request) ReadOn(index uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (ok bool) {
+	if _, err := r.Server.Node.ReadStale(r.Wait(), index, fn); err != nil {
+		r.RefuseError(err)
+		return false
+	}
+	return true
+}
+
+// RefuseError answers an error of the node. A leader that is no more passes
+// the request on, once.
+func (r *Request) RefuseError(err error) {
+	if errors.Is(err, fsm.ErrNotLeader) && !r.Forwarded {
+		r.Elsewhere()
+		return
+	}
+	r.RefuseCode(err)
+}
+
+// RefuseCode answers an error with its code.
+func (r *Request) RefuseCode(err error) {
+	if ended := (*lasting.Ended)(nil); errors.As(err, &ended) && !errors.Is(err, fsm.ErrOutcomeUnknown) {
+		r.HTTP.Response.Header.Del(HeaderIndex) // of the look before the wait
+		r.Refuse(r.Server.RefuseEnded(ended))
+		return
+	}
+	code := refuse.CodeOf(err, r.Target.call.Has(Mutation))
+	switch code {
+	case wire.CodeInvalidRequest:
+		r.Refuse(refuse.Level())
+		return
+	case wire.CodePayloadTooLarge:
+		r.Refuse(refuse.TooLarge("", "The request is larger than a log entry may be"))
+		return
+	case wire.CodeInternal:
+		r.Server.Logger.Error("request failed", "request_id", r.Server.LoggedID(r.ID), "call", r.Target.call.String(), "error", err, "stack", string(debug.Stack()))
+	}
+	f := refuse.Because(code)
+	if over := (*fsm.Overload)(nil); code == wire.CodeOverloaded && errors.As(err, &over) {
+		f.Reason = fsm.Reason(over.Bound)
+	}
+	r.Refuse(f)
+}
+
+// SetIndex says which index of the log the answer reflects.
+func (r *Request) SetIndex(index uint64) {
+	var buf [20]byte
+	r.HTTP.Response.Header.SetCanonical(nameIndex, strconv.AppendUint(buf[:0], index, 10))
+}
+
+// Body returns the response's own buffer, empty, to append an answer to;
+// send gives it back.
+func (r *Request) Body() []byte { return r.HTTP.Response.SwapBody(nil)[:0] }
+
+// Send answers with the status and the body, made of Body.
+func (r *Request) Send(status int, b []byte) {
+	resp := &r.HTTP.Response
+	resp.SwapBody(b)
+	resp.SetStatusCode(status)
+	resp.Header.SetContentType("application/json")
+}
+
+// ResetAnswer drops what was answered so far, but for the request's id.
+func (r *Request) ResetAnswer() {
+	r.HTTP.Response.Reset()
+	r.HTTP.Response.Header.SetCanonical(nameRequestID, r.ID)
+}
+
+// Refuse answers a refusal.
+func (r *Request) Refuse(f *refuse.Refusal) {
+	r.Code = f.Code
+	status := f.Code.Status()
+	if status >= fasthttp.StatusInternalServerError {
+		r.HTTP.Response.Header.Del(HeaderIndex) // of a read before: this reflects nothing
+	}
+	r.Send(status, refuse.Append(r.Body(), f, r.ID))
+	setRetryAfter(&r.HTTP.Response, f.Code)
+	if f.Code == wire.CodeUnauthorized {
+		r.HTTP.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, keyring.Challenge)
+	}
+	if f.Code == wire.CodeOverloaded {
+		r.Server.Metrics.Overload(f.Reason)
+	}
+}
+
+func setRetryAfter(resp *fasthttp.Response, code wire.Code) {
+	switch code {
+	case wire.CodeOverloaded, wire.CodeNoLeader, wire.CodeShuttingDown:
+		resp.Header.Set("Retry-After", refuse.RetryAfterS)
+	}
+}
