@@ -47,6 +47,23 @@ func TestReference_document(t *testing.T) {
 	}
 }
 
+// What a call takes and answers is said once: the page of the concepts has no heading of
+// a call, and no table of fields or parameters.
+func TestReference_alone(t *testing.T) {
+	t.Parallel()
+	concepts, err := os.ReadFile("../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice := regexp.MustCompile(`(?m)^#+ .*\b(GET|POST|PUT|PATCH|DELETE) /.*$|^\| (field|parameter|setting|event) \|.*$`)
+	for _, line := range twice.FindAllString(string(concepts), -1) {
+		t.Errorf("docs/protocol.md has %q: say it in openapi.yaml", line)
+	}
+	if !strings.Contains(string(concepts), "(api.md#") {
+		t.Error("docs/protocol.md leads to no call of the reference")
+	}
+}
+
 // slug returns the anchor that a heading gets.
 func slug(heading string) string {
 	return strings.Map(func(r rune) rune {
