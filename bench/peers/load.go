@@ -55,7 +55,6 @@ func measure(ctx context.Context, q queue, n int, during time.Duration) (float64
 	start := time.Now()
 	var working, submitting sync.WaitGroup
 	workCtx, stop := context.WithCancel(ctx)
-	defer working.Wait()
 	defer stop()
 	working.Go(func() {
 		if err := of.consume(workCtx); err != nil {
@@ -83,11 +82,11 @@ func measure(ctx context.Context, q queue, n int, during time.Duration) (float64
 		}
 	}
 	took := time.Since(start)
+	stop()
+	working.Wait()
 	if err := context.Cause(ctx); err != nil {
 		return 0, fmt.Errorf("%w (%s)", err, l)
 	}
-	stop()
-	working.Wait()
 	return float64(l.submitted()) / took.Seconds(), l.check()
 }
 
@@ -131,8 +130,9 @@ func (l *ledger) handled(task []byte) {
 	l.times[number]++
 }
 
-// counts returns how many tasks were handled, more than once, and never.
-func (l *ledger) counts() (handled, doubled, lost int) {
+// counts returns how many tasks were handled, more than once, and never, and how many
+// others came.
+func (l *ledger) counts() (handled, doubled, lost, others int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, times := range l.times {
@@ -144,18 +144,18 @@ func (l *ledger) counts() (handled, doubled, lost int) {
 			handled++
 		}
 	}
-	return handled, doubled, int(l.submitted()) - handled
+	return handled, doubled, int(l.submitted()) - handled, l.others
 }
 
 // String tells the counts.
 func (l *ledger) String() string {
-	handled, doubled, lost := l.counts()
-	return fmt.Sprintf("of %d tasks %d were handled, %d of them more than once, and %d not; %d were none of these", l.submitted(), handled, doubled, lost, l.others)
+	handled, doubled, lost, others := l.counts()
+	return fmt.Sprintf("of %d tasks %d were handled, %d of them more than once, and %d not; %d were none of these", l.submitted(), handled, doubled, lost, others)
 }
 
 // check returns an error unless each task was handled once.
 func (l *ledger) check() error {
-	if _, doubled, lost := l.counts(); doubled > 0 || lost > 0 || l.others > 0 {
+	if _, doubled, lost, others := l.counts(); doubled > 0 || lost > 0 || others > 0 {
 		return errors.New(l.String())
 	}
 	return nil

@@ -99,18 +99,12 @@ func startRabbit(ctx context.Context, path, dir string) (_ queue, err error) {
 		q.running = append(q.running, p)
 	}
 	ctl := func(ctx context.Context, args ...string) ([]byte, error) {
-		cmd := exec.CommandContext(ctx, rabbitScript(path, "rabbitmqctl"), append([]string{"--quiet", "--node", rabbitNode(0)}, args...)...)
-		cmd.Env = append(slices.Clone(common), "RABBITMQ_CONF_ENV_FILE="+filepath.Join(dir, "environment"))
-		text, err := cmd.CombinedOutput()
-		if err != nil {
-			return nil, fmt.Errorf("rabbitmqctl %s: %w: %s", strings.Join(args, " "), err, text)
-		}
-		return text, nil
-	}
-	if err := q.running.until(ctx, func(ctx context.Context) error { return listening(ctx, local(ports[0])) }); err != nil {
-		return nil, err
+		return rabbitCtl(ctx, path, append(slices.Clone(common), "RABBITMQ_CONF_ENV_FILE="+filepath.Join(dir, "environment")), args...)
 	}
 	if err := q.running.until(ctx, func(ctx context.Context) error {
+		if err := listening(ctx, local(ports[0])); err != nil {
+			return err
+		}
 		_, err := ctl(ctx, "await_online_nodes", "3")
 		return err
 	}); err != nil {
@@ -129,6 +123,17 @@ func startRabbit(ctx context.Context, path, dir string) (_ queue, err error) {
 		}
 	}
 	return q, nil
+}
+
+// rabbitCtl asks the first node.
+func rabbitCtl(ctx context.Context, path string, env []string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, rabbitScript(path, "rabbitmqctl"), append([]string{"--quiet", "--node", rabbitNode(0)}, args...)...)
+	cmd.Env = env
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("rabbitmqctl %s: %w: %s", strings.Join(args, " "), err, text)
+	}
+	return text, nil
 }
 
 func rabbitNode(i int) string { return fmt.Sprintf("peers%d@localhost", i+1) }
