@@ -29,7 +29,7 @@ export const title = (word) => word[0].toUpperCase() + word.slice(1);
 /** @param {number} n */
 export function bytes(n) {
 	const unit = n < 1024 ? 0 : n < 1 << 20 ? 1 : n < 1 << 30 ? 2 : 3;
-	return parts.format(n / 1024 ** unit) + " " + ["bytes", "KiB", "MiB", "GiB"][unit];
+	return unit ? parts.format(n / 1024 ** unit) + ["", " KiB", " MiB", " GiB"][unit] : plural(n, "byte");
 }
 
 /** "3 h 12 min": the largest units. @param {number} ms */
