@@ -33,8 +33,8 @@ export function rateSentence(what, values) {
 function latency(title, at, half, all) {
 	const last = half.findLastIndex((value) => value !== null);
 	return {
-		title, at, ...measures.time, least: 10, sentence: last < 0 ? "There were none." : `${dur(half[last] ?? 0)} for half of them lately, ${dur(all[last] ?? 0)} for 99 of 100.`,
-		lines: [{ name: "Half, at most", values: half, tone: 2 }, { name: "99 of 100, at most", values: all, tone: 4 }],
+		title, at, ...measures.time, least: 10, sentence: last < 0 ? "There were none." : `Half within ${dur(half[last] ?? 0, 1)}, 99 of 100 within ${dur(all[last] ?? 0, 1)}.`,
+		lines: [{ name: "Half within", values: half, tone: 2 }, { name: "99 of 100 within", values: all, tone: 4 }],
 	};
 }
 

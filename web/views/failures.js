@@ -52,7 +52,7 @@ function Body({ data, query, amend }) {
 		${own && !query.type ? html`<${OfType} query=${query} />`
 			: !failures.length ? html`<${Card}><${Empty} title=${cursor ? "None among those looked at" : "Nothing has failed"}>${!cursor && html`<p>Tasks that failed for good are here, grouped by their error.</p>`}<//><//>`
 			: html`<${Card}>
-				<p class="soft">${looked < failed ? `Grouped the newest ${num(looked)} of ${num(failed)} failed tasks` : `Grouped all ${plural(failed, "failed task")}`}: ${plural(groups, "group")}${failures.length < groups ? `, the largest ${num(failures.length)} shown` : ""}.</p>
+				<p class="soft">${looked < failed ? `Of ${num(failed)} failed tasks the newest ${num(looked)}` : plural(failed, "failed task")} in ${plural(groups, "group")}${failures.length < groups ? `, the largest ${num(failures.length)} shown` : ""}.</p>
 				<${Groups} groups=${failures} />
 				${cursor && html`<p><${Act} onClick=${async () => amend(fold(data, (await get("/failures", { task_type: query.type, cursor })).body))}>Look at older ones<//></p>`}
 			<//>`}`;
