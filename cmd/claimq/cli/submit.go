@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"strings"
 	"time"
@@ -102,7 +104,8 @@ func submitOne(a *term.App, cmd *cobra.Command, o *submitOptions, args []string)
 	switch {
 	case len(args) > 1:
 		if params, err = jsonArgument(a, "PARAMS", args[1]); err != nil {
-			if args[1] == "-" || strings.HasPrefix(args[1], "@") {
+			var unread *fs.PathError
+			if (args[1] == "-" || strings.HasPrefix(args[1], "@")) && !errors.As(err, &unread) {
 				err = term.UsageErrorf("%w\nTo submit many tasks, one a line: --file FILE; - is standard input.", err)
 			}
 			return err

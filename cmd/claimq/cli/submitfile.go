@@ -221,7 +221,7 @@ func (fs *fileSubmit) explain(err error, first, last int) error {
 	}
 	call.About = lines(first, last) + ": "
 	if number, ok := fs.lineOf(err); ok {
-		call.About = fmt.Sprintf("not submitted because of line %d: %s, those before are: ", number, lines(first, last))
+		call.About = fmt.Sprintf("%s: not submitted because of line %d, those before are: ", lines(first, last), number)
 	}
 	return call
 }
