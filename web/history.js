@@ -33,8 +33,8 @@ export function rateSentence(what, values) {
 function latency(title, at, half, all) {
 	const last = half.findLastIndex((value) => value !== null);
 	return {
-		title, at, ...measures.time, least: 10, sentence: last < 0 ? "There were none." : `Half within ${dur(half[last] ?? 0, 1)}, 99 of 100 within ${dur(all[last] ?? 0, 1)}.`,
-		lines: [{ name: "Half within", values: half, tone: 2 }, { name: "99 of 100 within", values: all, tone: 4 }],
+		title, at, ...measures.time, least: 10, sentence: last < 0 ? "There were none." : `Half within ${dur(half[last] ?? 0, 1)}, 99 % within ${dur(all[last] ?? 0, 1)}.`,
+		lines: [{ name: "Half within", values: half, tone: 2 }, { name: "99 % within", values: all, tone: 4 }],
 	};
 }
 
@@ -46,7 +46,7 @@ export function charts({ from, interval_ms: interval, submitted, completed, fail
 	return [
 		{ title: "Rates", at, ...measures.rate, sentence: rateSentence("Completed", done), lines: [{ name: "Submitted", values: rates(submitted), tone: 1 }, { name: "Completed", values: done, tone: 2 }, { name: "Failed", values: rates(failed), tone: 3 }] },
 		{ title: "Waiting and held", at, ...measures.count, sentence: `${plural(pending.at(-1) ?? 0, "task")} pending, at most ${num(most(pending))}.`, lines: [{ name: "Pending", values: pending, tone: 1 }, { name: "Claimed", values: claimed, tone: 4 }] },
-		{ title: "Oldest pending", at, ...measures.time, sentence: longest ? `${dur(oldest.at(-1) ?? 0)} now, at most ${dur(longest)}.` : "Nothing has waited.", lines: [{ name: "Age", values: oldest, tone: 4 }] },
+		{ title: "Oldest pending", at, ...measures.time, sentence: longest ? `${oldest.at(-1) ? dur(oldest.at(-1) ?? 0) : "Nothing"} now, at most ${dur(longest)}.` : "Nothing has waited.", lines: [{ name: "Age", values: oldest, tone: 4 }] },
 		latency("How long tasks waited", at, times.waited_p50_ms, times.waited_p99_ms),
 		latency("How long tasks ran", at, times.ran_p50_ms, times.ran_p99_ms),
 	];

@@ -28,7 +28,7 @@ test("each interval stands at its end, counts of it as rates, with gaps where th
 
 test("latencies are those of the last interval in which there were any", () => {
 	const [waited, ran] = charts(seen).slice(3);
-	assert.equal(waited.sentence, "Half within 40 ms, 99 of 100 within 960 ms.");
+	assert.equal(waited.sentence, "Half within 40 ms, 99 % within 960 ms.");
 	assert.deepEqual(ran.lines.map(({ values }) => values), [[null, null, 207], [null, null, 703]]);
 	assert.equal(charts({ ...seen, ran_p50_ms: [null, null, null] })[4].sentence, "There were none.");
 });
