@@ -179,7 +179,7 @@ func TestTypes_Shown(t *testing.T) {
 			t.Errorf("%s: %s", target, own.body)
 		}
 	}
-	if got := leader.call(t, "GET /api/types?limit=1", "", with("reader")); !strings.Contains(got.body, `"total":1,"matched":1,"all":{"counts":{"pending":0,"scheduled":0,"blocked":0,"claimed":1,`) {
+	if got := leader.call(t, "GET /api/types?limit=1", "", with("reader")); !strings.Contains(got.body, `"total":1,"matched":1,"next":null,"all":{"counts":{"pending":0,"scheduled":0,"blocked":0,"claimed":1,`) {
 		t.Errorf("types: %s", got.body)
 	}
 	if got := leader.call(t, "GET /api/stats", "", with("reader")); !strings.Contains(got.body, `"claimed":1`) || strings.Contains(got.body, `"claimed":2`) {

@@ -221,17 +221,17 @@ func TestServer_Types(t *testing.T) {
 		},
 		{
 			target: "GET /api/types", status: 200, advance: 90000,
-			want: `{"success":true,"types":[` + a + `,{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + unset + `],"total":2,"matched":2,` + all + `}`,
+			want: `{"success":true,"types":[` + a + `,{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + unset + `],"total":2,"matched":2,"next":null,` + all + `}`,
 		},
 		{
 			target: "GET /api/types?order=pending&limit=1&name=B", status: 200,
-			want: `{"success":true,"types":[{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + unset + `],"total":2,"matched":1,` + all + `}`,
+			want: `{"success":true,"types":[{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + unset + `],"total":2,"matched":1,"next":null,` + all + `}`,
 		},
 		{
 			target: "GET /api/types?attention=true&order=oldest&limit=1", status: 200,
-			want: `{"success":true,"types":[{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + unset + `],"total":2,"matched":2,` + all + `}`,
+			want: `{"success":true,"types":[{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + unset + `],"total":2,"matched":2,"next":null,` + all + `}`,
 		},
-		{target: "GET /api/types?attention=false&name=none", status: 200, want: `{"success":true,"types":[],"total":2,"matched":0,` + all + `}`},
+		{target: "GET /api/types?attention=false&name=none", status: 200, want: `{"success":true,"types":[],"total":2,"matched":0,"next":null,` + all + `}`},
 		{
 			target: "PATCH /api/types/a:1", body: `{"max_claimed":null,"rate_limit":null,"retention_ms":0,"paused":false}`, status: 200,
 			want: `{"success":true,"type":` + strings.NewReplacer(`"paused":true,"max_claimed":3,"rate_limit":0.016667`, `"paused":false,"max_claimed":null,"rate_limit":null`, `"retention_ms":-1`, `"retention_ms":0`).Replace(a) + `}`,

@@ -8,6 +8,7 @@ import (
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
 )
@@ -35,12 +36,18 @@ func Types(r *exchange.Request) {
 	}
 	b = strconv.AppendInt(append(b, `],"total":`...), int64(found.Total), 10)
 	b = strconv.AppendInt(append(b, `,"matched":`...), int64(found.Matched), 10)
+	next := ""
+	if n := len(found.Types); n < found.Matched && q.Order.ByName() {
+		next = found.Types[n-1].Type
+	}
+	b = jsonout.StringOrNull(append(b, `,"next":`...), next)
 	b = callbody.AppendTallies(append(b, `,"all":{`...), &found.All)
 	r.Send(fasthttp.StatusOK, append(b, "}}"...))
 }
 
 // parseTypes reads the query of GET /api/types.
 func parseTypes(params []exchange.Param, limitMax int) (q fsm.TypesQuery, bad *refuse.Refusal) {
+	q.Limit = limitMax
 	for _, p := range params {
 		var err error
 		switch p.Name {
@@ -56,6 +63,10 @@ func parseTypes(params []exchange.Param, limitMax int) (q fsm.TypesQuery, bad *r
 			if q.Name = p.Value; !bound.ValidTaskType(p.Value) {
 				return q, badParam(p.Name, bound.TaskTypeAllowed)
 			}
+		case "after":
+			if q.After = p.Value; !bound.ValidTaskType(p.Value) {
+				return q, badParam(p.Name, bound.TaskTypeAllowed)
+			}
 		case "attention":
 			if q.Attention = p.Value == "true"; !q.Attention && p.Value != "false" {
 				return q, badParam(p.Name, "true or false")
@@ -63,6 +74,9 @@ func parseTypes(params []exchange.Param, limitMax int) (q fsm.TypesQuery, bad *r
 		default:
 			return q, exchange.UnknownParam(p.Name)
 		}
+	}
+	if q.After != "" && !q.Order.ByName() {
+		return q, badParam("order", "name with after")
 	}
 	return q, nil
 }

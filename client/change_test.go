@@ -185,15 +185,15 @@ func TestClient_Types(t *testing.T) {
 	server, c := talk(t, says(200, `{"success":true,"types":[{"task_type":"mail","counts":{"pending":2,"failed":1},"oldest_pending_age_ms":1500,
 		"submitted_per_s":1.5,"completed_per_s":2,"failed_per_s":0.5,"paused":true,"max_claimed":3,"rate_limit":0.5,"lease_ms":1000,"max_attempts":0,
 		"backoff":{"initial_ms":1000,"max_ms":2000,"factor":2,"jitter":0},"retention_ms":-1},{"task_type":"sms","counts":{},"paused":false}],
-		"total":9,"matched":4,"all":{"counts":{"pending":7},"oldest_pending_age_ms":2500,"submitted_per_s":3,"completed_per_s":4,"failed_per_s":5}}`))
-	got, err := c.Types(t.Context(), TypesQuery{Order: "pending", Limit: 2, Name: "m", Attention: true})
+		"total":9,"matched":4,"next":"mail","all":{"counts":{"pending":7},"oldest_pending_age_ms":2500,"submitted_per_s":3,"completed_per_s":4,"failed_per_s":5}}`))
+	got, err := c.Types(t.Context(), TypesQuery{Order: "pending", Limit: 2, After: "a", Name: "m", Attention: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := server.requests()[0].path; got != "/api/types?attention=true&limit=2&name=m&order=pending" {
+	if got := server.requests()[0].path; got != "/api/types?after=a&attention=true&limit=2&name=m&order=pending" {
 		t.Errorf("asked for %s", got)
 	}
-	want := &TaskTypes{Total: 9, Matched: 4, Types: []TaskType{
+	want := &TaskTypes{Total: 9, Matched: 4, Next: "mail", Types: []TaskType{
 		{
 			Name: "mail", TypeTallies: TypeTallies{map[TaskStatus]int64{StatusPending: 2, StatusFailed: 1}, 1500 * time.Millisecond, 1.5, 2, 0.5},
 			Settings: TypeSettings{new(true), new(3), new(0.5), new(time.Second), new(UnlimitedAttempts), &Backoff{Initial: time.Second, Max: 2 * time.Second, Factor: 2}, new(KeepForever)},

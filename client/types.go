@@ -52,7 +52,8 @@ type TypesQuery struct {
 	// Order is name (the default), a status, oldest, submitted_per_s, completed_per_s or
 	// failed_per_s: what has most comes first.
 	Order     string
-	Limit     int    // how many, up to 1,000; 0: all
+	Limit     int    // how many, up to 1,000; 0: 1,000
+	After     string // TaskTypes.Next of the page before, in the order name
 	Name      string // only those with this in their names, in upper or lower case
 	Attention bool   // only those to look at: paused, at their limit, with nobody at work, or failing
 }
@@ -60,8 +61,9 @@ type TypesQuery struct {
 // TaskTypes are task types that were asked for.
 type TaskTypes struct {
 	Types   []TaskType
-	Total   int // how many types there are
-	Matched int // how many of them Name and Attention leave
+	Total   int    // how many types there are
+	Matched int    // how many of them Name, Attention and After leave
+	Next    string // TypesQuery.After of the next page in the order name; "": there is none
 	All     TypeTallies
 }
 
@@ -74,6 +76,9 @@ func (c *Client) Types(ctx context.Context, q TypesQuery) (*TaskTypes, error) {
 	if q.Limit != 0 {
 		values.Set("limit", strconv.Itoa(q.Limit))
 	}
+	if q.After != "" {
+		values.Set("after", q.After)
+	}
 	if q.Name != "" {
 		values.Set("name", q.Name)
 	}
@@ -84,7 +89,7 @@ func (c *Client) Types(ctx context.Context, q TypesQuery) (*TaskTypes, error) {
 	if err := c.get(ctx, withQuery("/api/types", values), &w); err != nil {
 		return nil, fmt.Errorf("list types: %w", err)
 	}
-	types := &TaskTypes{Types: make([]TaskType, len(w.Types)), Total: w.Total, Matched: w.Matched}
+	types := &TaskTypes{Types: make([]TaskType, len(w.Types)), Total: w.Total, Matched: w.Matched, Next: w.Next}
 	for i := range w.Types {
 		types.Types[i] = typeFromWire(&w.Types[i])
 	}

@@ -14,6 +14,7 @@ import (
 type TypesQuery struct {
 	Name      string // only those with this in their names, in whichever case
 	Attention bool   // only those that need attention
+	After     string // only those behind this one, by name
 	Order     TypeOrder
 	Limit     int                    // how many at most; 0 = all
 	See       func(name string) bool // there are no others; nil = there are
@@ -36,6 +37,9 @@ func (o TypeOrder) Valid() bool {
 	_, ok := o.key(0)
 	return ok
 }
+
+// ByName reports whether types are sorted by their names.
+func (o TypeOrder) ByName() bool { return o == "" || o == "name" }
 
 // key returns what types are sorted by at t, the largest first, equal ones by name.
 func (o TypeOrder) key(t int64) (key func(*typeState) int64, ok bool) {
@@ -91,6 +95,9 @@ func (m *Machine) FindTypes(q TypesQuery, now record.Stamp) TypesFound {
 		found.Total++
 		if ts.oldest != 0 && (oldest == 0 || ts.oldest < oldest) {
 			oldest = ts.oldest
+		}
+		if ts.name <= q.After {
+			return true
 		}
 		if name != "" && !strings.Contains(strings.ToLower(ts.name), name) || q.Attention && !ts.needsAttention(t, &waits) {
 			return true

@@ -61,6 +61,7 @@ func TestFindTypes(t *testing.T) {
 	}{
 		{TypesQuery{}, "Asleep busy done failing full halted roomy", 7},
 		{TypesQuery{Limit: 2}, "Asleep busy", 7},
+		{TypesQuery{After: "failing", Limit: 2}, "full halted", 3},
 		{TypesQuery{Order: "name", Name: "L"}, "Asleep failing full halted", 4},
 		{TypesQuery{Name: "aSl"}, "Asleep", 1},
 		{TypesQuery{Name: "none"}, "", 0},

@@ -35,6 +35,7 @@ type Types struct {
 	Types   []Type       `json:"types,omitempty"`   // of GET
 	Total   int          `json:"total,omitempty"`   // of GET, as the following
 	Matched int          `json:"matched,omitempty"` // without limit
+	Next    string       `json:"next,omitempty"`    // after of the next page by name; "" or null: there is none
 	All     *TypeTallies `json:"all,omitempty"`     // of all types
 	Type    *Type        `json:"type,omitempty"`    // of PATCH
 }

@@ -51,6 +51,9 @@ last minute.`,
 			if order != "" {
 				q.Set("order", order)
 			}
+			if name == "" {
+				name = taskType // the type itself, and few others
+			}
 			if name != "" {
 				q.Set("name", name)
 			}
@@ -70,6 +73,9 @@ last minute.`,
 				if err := showTypes(a, answer.Types, taskType); err != nil {
 					return err
 				}
+				if taskType != "" {
+					return nil
+				}
 				return tellTypesLeft(a, &answer)
 			})
 		},
@@ -79,9 +85,10 @@ last minute.`,
 	cmd.Flags().StringVar(&taskType, "type", "", "only this task type, in the table")
 	cmd.Flags().StringVar(&name, "name", "", "only types with this in their names, in upper or lower case")
 	cmd.Flags().StringVar(&order, "order", "", "what comes first: name (the default), a status, oldest or a rate")
-	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most (default all)")
+	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most (default 1000)")
 	cmd.Flags().BoolVar(&attention, "attention", false, "only types to look at")
 	cmd.MarkFlagsMutuallyExclusive("type", "limit")
+	cmd.MarkFlagsMutuallyExclusive("type", "name")
 	return cmd
 }
 
@@ -91,7 +98,11 @@ func tellTypesLeft(a *term.App, t *wire.Types) error {
 	if left <= 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(a.Stderr, "There are more types, %s: raise --limit.\n", term.Number(left))
+	how := "raise --limit"
+	if len(t.Types) == listPageMax {
+		how = "narrow it with --name, or ask for those with most by --order"
+	}
+	_, err := fmt.Fprintf(a.Stderr, "There are more types, %s: %s.\n", term.Number(left), how)
 	return err
 }
 

@@ -155,7 +155,11 @@ func (s *Source) askCluster(ctx context.Context, l *Look) bool {
 func (s *Source) askTypes(ctx context.Context, l *Look) bool {
 	var answer wire.Types
 	sent := time.Now()
-	size, err := s.ask(ctx, "/api/types"+consistency(l), &answer)
+	path := "/api/types?order=pending" // the first 1,000
+	if l.NoLeader {
+		path += "&consistency=stale"
+	}
+	size, err := s.ask(ctx, path, &answer)
 	s.types.took(sent, size)
 	if err != nil {
 		s.failed(l, "the types", err)

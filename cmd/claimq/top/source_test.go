@@ -63,7 +63,7 @@ func (c *nodes) answer(w http.ResponseWriter, r *http.Request, id string) {
 	if c.limit != "" {
 		w.Header().Set("RateLimit-Limit", c.limit)
 	}
-	stale := r.URL.RawQuery == "consistency=stale"
+	stale := r.URL.Query().Get("consistency") == "stale"
 	if answer, ok := c.refusal[r.URL.Path]; ok {
 		var status int
 		fmt.Sscanf(answer, "%d", &status)
@@ -113,7 +113,7 @@ func TestSource_Look(t *testing.T) {
 	c, servers := newNodes(t, 3)
 	s := newTestSource(t, time.Minute, servers["n2"].URL)
 	l := s.Look(t.Context())
-	if want := "n2 /api/cluster, n1 /metrics, n3 /metrics, n2 /api/types, n2 /api/workers"; c.calls() != want && l.Err == nil {
+	if want := "n2 /api/cluster, n1 /metrics, n3 /metrics, n2 /api/types?order=pending, n2 /api/workers"; c.calls() != want && l.Err == nil {
 		t.Errorf("asked something else than %s", want)
 	}
 	if l.Err != nil || l.NoLeader || len(l.Problems) > 0 || l.Cluster.Leader != "n1" || !l.Metrics["n1"].Leads || len(l.Types.Rows) != 1 || len(l.Workers.Rows) != 1 {
