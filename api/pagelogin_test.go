@@ -210,6 +210,7 @@ func TestLogin_Ends(t *testing.T) {
 	expired[3].ExpiresAt = time.Unix(1, 0)
 	reload(expired)
 	see().refused(t, wire.CodeUnauthorized)
+	s.call(t, "POST /ui/login", `{"key":"`+keyText("operator")+`"}`, own).refused(t, wire.CodeUnauthorized)
 	if got := s.call(t, "GET /ui/session", "", in.headers()...); !strings.Contains(got.body, `"me":null`) {
 		t.Errorf("the session of a key that has expired: %s", got.body)
 	}
@@ -231,7 +232,7 @@ func TestLogin_Ends(t *testing.T) {
 		t.Errorf("the session of a login that is over: %s", got.body)
 	}
 	node.ReadyErr = fsm.ErrNoLeader // as while the log is read
-	see().refused(t, wire.CodeNoLeader)
+	s.call(t, "GET /api/types", "", old.headers()...).refused(t, wire.CodeNoLeader)
 	node.ReadyErr = nil
 	if again := logIn(t, s, "operator"); s.call(t, "GET /api/types", "", again.headers()...).status != 200 {
 		t.Error("a new login is none")
@@ -271,6 +272,11 @@ func TestLogin_Time(t *testing.T) {
 			if set != "" {
 				cookie, _, _ := strings.Cut(set, ";")
 				s.call(t, "GET /api/types", "", halves{cookie, in.Number}.headers()...).good(t, 200)
+				// Behind a proxy that speaks TLS a GET has no Origin.
+				set = s.call(t, "GET /api/types", "", halves{"__Host-" + h.cookie, in.Number}.headers()...).header["Set-Cookie"]
+				if !strings.HasPrefix(set, "__Host-claimq=v1.") || !strings.Contains(set, "; secure") {
+					t.Errorf("a secure cookie is renewed by %q", set)
+				}
 			}
 		}
 	}
@@ -344,7 +350,7 @@ func TestLogin_Cookies(t *testing.T) {
 	leader, follower, _ := setupLogin(t)
 	in, foreign := logIn(t, leader, "operator"), "claimq=v1.operator.1.99999999999.AAAA; "
 	for _, s := range []*Server{leader, follower} {
-		for _, cookies := range []string{foreign + in.cookie, in.cookie + "; " + foreign, "claimq=; " + in.cookie, foreign + foreign + foreign + in.cookie, "__Host-" + foreign + in.cookie} {
+		for _, cookies := range []string{foreign + in.cookie, in.cookie + "; " + foreign, "claimq=; " + in.cookie, foreign + foreign + foreign + in.cookie, "__Host-" + foreign + in.cookie, strings.Repeat(foreign, exchange.CookiesMax) + "__Host-" + in.cookie} {
 			h := halves{cookies, in.number}
 			s.call(t, "GET /api/types", "", h.headers()...).good(t, 200)
 			s.call(t, "PATCH /api/types/mail", `{"paused":true}`, h.headers(own)...).good(t, 200)
