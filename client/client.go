@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -130,4 +131,39 @@ func (c *Client) bound(ctx context.Context, wait time.Duration) (context.Context
 	}
 	timed, stopTimer := context.WithTimeout(ctx, c.timeout+min(max(wait, 0), waitMax))
 	return timed, func() { stopTimer(); end() }
+}
+
+// Stats are a client's counts since New, for metrics. Their JSON has a name for each, for
+// package expvar.
+type Stats struct {
+	// Requests are those that were sent, of HTTP, claims that waited and repeats too.
+	Requests int64 `json:"requests"`
+	// Repeats are those of Requests that were sent again, for the node could not do it then
+	// or nobody knows whether it was done.
+	Repeats int64 `json:"repeats"`
+	// Acts are what the requests were for: of one that many calls share, or that is a batch,
+	// each. Repeats do not count; what had to be made by itself after all counts again. So Acts
+	// by Requests is how many go together.
+	Acts int64 `json:"acts"`
+	// Unknown are the acts that ended with ErrOutcomeUnknown, but for those whose context was
+	// cancelled: a worker that stops, or has room for more types, does so to its claims.
+	Unknown int64 `json:"unknown"`
+}
+
+// Stats returns the client's counts. They are read one after the other.
+func (c *Client) Stats() Stats {
+	n := &c.counts
+	return Stats{Requests: n.requests.Load(), Repeats: n.repeats.Load(), Acts: n.acts.Load(), Unknown: n.unknown.Load()}
+}
+
+// clientCounts are those of Stats.
+type clientCounts struct {
+	requests, repeats, acts, unknown atomic.Int64
+}
+
+// ended counts what acts came to. ctx is the caller's.
+func (n *clientCounts) ended(ctx context.Context, acts int, err error) {
+	if errors.Is(err, ErrOutcomeUnknown) && !errors.Is(ctx.Err(), context.Canceled) {
+		n.unknown.Add(int64(acts))
+	}
 }

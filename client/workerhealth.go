@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -99,6 +100,38 @@ func (e *ear) check(what string) error {
 		return fmt.Errorf("%s for %v without an answer", what, silence.Round(time.Second))
 	}
 	return fmt.Errorf("%s for %v without success: %w", what, silence.Round(time.Second), e.last)
+}
+
+// WorkerStats are a worker's counts since its Run has begun, for metrics. Their JSON has a name
+// for each, for package expvar. What one attempt does is seen by Middleware.
+type WorkerStats struct {
+	Slots   int64 `json:"slots"`   // WorkerConfig.Concurrency
+	Running int64 `json:"running"` // handlers that run now
+	Claimed int64 `json:"claimed"` // claims that the worker got
+	// Completed, Failed and Released are how claims were settled.
+	Completed int64 `json:"completed"`
+	Failed    int64 `json:"failed"`
+	Released  int64 `json:"released"`
+	// Retries are those of Failed that left their tasks another attempt.
+	Retries int64 `json:"retries"`
+	// Lost are claims that were over before they could be settled, or of which it
+	// is not known whether they were settled.
+	Lost   int64 `json:"lost"`
+	Panics int64 `json:"panics"` // of handlers; their attempts are counted as failed too
+}
+
+// Stats returns the worker's counts. They are read one after the other.
+func (w *Worker) Stats() WorkerStats {
+	n := &w.counts
+	return WorkerStats{
+		Slots: int64(w.cfg.Concurrency), Running: n.running.Load(), Claimed: n.claimed.Load(), Completed: n.completed.Load(), Failed: n.failed.Load(),
+		Released: n.released.Load(), Retries: n.retries.Load(), Lost: n.lost.Load(), Panics: n.panics.Load(),
+	}
+}
+
+// workerCounts are those of WorkerStats.
+type workerCounts struct {
+	running, claimed, completed, failed, released, retries, lost, panics atomic.Int64
 }
 
 // What else is told of a task than its errors.
