@@ -39,6 +39,7 @@ func restoredMachine(t *testing.T, old *Machine) *Machine {
 	t.Helper()
 	r := newRestorer(t)
 	r.apply(SetNode{Node: record.NodeRecord{UUID: "v", NodeID: "n10"}})
+	r.apply(SetPageSecret{Secret: tokenHash("before")})
 	saved := r.graft(old)
 	r.beginOf(len(saved))
 	r.send(saved, len(saved))
