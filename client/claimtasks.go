@@ -18,6 +18,9 @@ const (
 	// answered, so that it is known that it took nothing; a tenth of what is left
 	// if that is less.
 	waitMargin = 500 * time.Millisecond
+	// endWaitPause is how long after a request that ended a wait it is sent again, if the
+	// wait goes on: then it had come to the leader before the claim. Doubled each time.
+	endWaitPause = 20 * time.Millisecond
 	// emptyPause keeps a claim from asking in a tight loop a server that does not
 	// wait as long as it was asked to.
 	emptyPause = 100 * time.Millisecond
@@ -35,18 +38,26 @@ type claimCall struct {
 	req       ClaimRequest
 	limit     int       // 0: one task, as an answer without a list
 	waitUntil time.Time // before which a request may wait
+	// waiting: after its end no request waits, and the wait of one that does is ended.
+	waiting context.Context
 }
 
 // claimTasks claims by the request, waiting as long as it says. With a request
 // id of its own making it asks again if what an earlier try claimed is over by
 // the time of the answer.
 func (c *Client) claimTasks(ctx context.Context, path string, req ClaimRequest, limit int) ([]*Claim, error) {
+	return c.claimWhile(ctx, context.Background(), path, req, limit)
+}
+
+// claimWhile is claimTasks that waits no longer than waiting lasts. To end ctx instead
+// would leave it unknown what was claimed: this has the leader answer.
+func (c *Client) claimWhile(ctx, waiting context.Context, path string, req ClaimRequest, limit int) ([]*Claim, error) {
 	if err := req.check(); err != nil {
 		return nil, err
 	}
 	ctx, end := c.bound(ctx, req.Wait)
 	defer end()
-	k := claimCall{c: c, path: path, req: req, limit: limit, waitUntil: waitUntil(ctx, req.Wait)}
+	k := claimCall{c: c, path: path, req: req, limit: limit, waitUntil: waitUntil(ctx, req.Wait), waiting: waiting}
 	for {
 		asked := time.Now()
 		claims, over, err := k.ask(ctx)
@@ -55,7 +66,7 @@ func (c *Client) claimTasks(ctx context.Context, path string, req ClaimRequest, 
 			return claims, err
 		case over && req.RequestID != "":
 			return nil, fmt.Errorf("%w: what request %q claimed", ErrStaleClaim, req.RequestID)
-		case !over && !time.Now().Before(k.waitUntil):
+		case !over && k.left() <= 0:
 			return nil, err
 		}
 		if err := waitFor(ctx, emptyPause-time.Since(asked)); err != nil {
@@ -75,6 +86,14 @@ func waitUntil(ctx context.Context, d time.Duration) time.Time {
 		}
 	}
 	return until
+}
+
+// left is how long a request may wait.
+func (k *claimCall) left() time.Duration {
+	if k.waiting.Err() != nil {
+		return 0
+	}
+	return time.Until(k.waitUntil)
 }
 
 // ask makes one request with one request id, until it is answered. over says
@@ -111,13 +130,62 @@ func (k *claimCall) call(ctx context.Context, w wire.Claim) (decoded wire.Answer
 	}
 	r := Request{Method: http.MethodPost, Path: k.path, Repeatable: repeat.OpClaim.Safe(true), take: takeAnswer(&decoded, true)}
 	r.prepare = func() ([]byte, time.Duration, error) {
-		d := repeat.PollWait(time.Until(k.waitUntil), k.req.Lease)
+		d := repeat.PollWait(k.left(), k.req.Lease)
 		w.WaitMS = milliseconds(d)
 		body, err := hotwire.Claim(&w)
 		return body, d, err
 	}
-	a, err = k.c.call(ctx, r)
+	waits, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	end := k.endWait(ctx, w, giveUp)
+	a, err = k.c.call(waits, r)
+	if e := end(); e != nil && len(decoded.Tasks) == 0 && decoded.Task == nil {
+		return e.decoded, e.a, nil
+	}
 	return decoded, a, err
+}
+
+// waitEnd is the answer to a request that ended a wait, and had claimed something.
+type waitEnd struct {
+	decoded wire.Answer
+	a       answer
+}
+
+// endWait ends the wait of the request w on the leader once waiting has ended: the same
+// request without a wait does, unless it comes there first; then it is sent again. If it is
+// answered with claims, giveUp is called, as w has the same or none. end waits for the
+// answer to what was sent, which may be all that tells of these claims, and returns it;
+// nil: there are none.
+func (k *claimCall) endWait(ctx context.Context, w wire.Claim, giveUp func()) (end func() *waitEnd) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	var claimed *waitEnd
+	unhook := context.AfterFunc(k.waiting, func() {
+		defer close(ended)
+		w.WaitMS = 0
+		body, err := hotwire.Claim(&w)
+		for pause := endWaitPause; err == nil; pause *= 2 {
+			var e waitEnd
+			r := Request{Method: http.MethodPost, Path: k.path, Body: body, Repeatable: repeat.OpClaim.Safe(true), take: takeAnswer(&e.decoded, true)}
+			if e.a, err = k.c.call(ctx, r); err == nil && (len(e.decoded.Tasks) > 0 || e.decoded.Task != nil) {
+				claimed = &e
+				giveUp()
+				return
+			}
+			select {
+			case <-over:
+				return
+			case <-time.After(pause):
+			}
+		}
+	})
+	return func() *waitEnd {
+		close(over)
+		if unhook() {
+			return nil
+		}
+		<-ended
+		return claimed
+	}
 }
 
 // refresh extends the claims that were waited for so long that too little of

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -195,6 +196,34 @@ func TestWorker_givesBackWhatItDidNotHearOf(t *testing.T) {
 		if got := o.task(id); fmt.Sprint(got.log) != want || got.Attempts != 0 {
 			t.Errorf("task %d: %v", id, got.log)
 		}
+	}
+}
+
+// What a claim gets that comes to the leader after the worker was stopped, and after
+// what was to end its wait, is given back.
+func TestWorker_givesBackWhatALateClaimGets(t *testing.T) {
+	t.Parallel()
+	o := newOffice()
+	var claims atomic.Int64
+	o.fault = func(r request, before bool) reply {
+		if before && strings.HasSuffix(r.path, "/claim") && claims.Add(1) == 1 {
+			<-time.After(1500 * time.Millisecond)
+		}
+		return nil
+	}
+	runWorker(t, o, WorkerConfig{Concurrency: 2}, func(w *Worker) {
+		Handle(w, "mail", func(context.Context, *Job[mail]) error { t.Error("a handler begins"); return nil })
+	}, func(t *testing.T, r *running) {
+		<-time.After(time.Second)
+		r.stop()
+		<-time.After(300 * time.Millisecond)
+		o.add(wire.Task{})
+		if err := r.wait(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	if got := o.tasks[0]; fmt.Sprint(got.log) != "[claimed released]" || got.Attempts != 0 {
+		t.Errorf("the task is %s: %v", got.Status, got.log)
 	}
 }
 

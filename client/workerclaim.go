@@ -19,12 +19,15 @@ const (
 	// Config.Timeout already, if the cluster did not answer.
 	claimPauseMin = 200 * time.Millisecond
 	claimPauseMax = 10 * time.Second
+	// endedClaimMax is for how long a claim may go on whose wait was ended, before it is cut
+	// off: a cluster that works answers in milliseconds.
+	endedClaimMax = time.Second
 	// giveBackTimeout bounds giving back what a claim may have got whose answer the
 	// worker did not wait for.
 	giveBackTimeout = 5 * time.Second
 )
 
-// errMoreRoom is why a claim that waits is begun again.
+// errMoreRoom is why a claim waits no longer: there is a new one then.
 var errMoreRoom = errors.New("more types have room")
 
 // claimTasks is the claim loop: it takes all slots that are free and claims that
@@ -69,6 +72,10 @@ func (r *shift) fill(free *slots.Room) error {
 		claims, err := r.ask(free, req, limit)
 		if err == nil {
 			r.answered()
+			if r.claiming.Err() != nil {
+				r.giveBackAll(claims)
+				return nil
+			}
 			r.begin(claims, free)
 			return nil
 		}
@@ -82,10 +89,8 @@ func (r *shift) fill(free *slots.Room) error {
 			return fmt.Errorf("the API key is refused: %w", err)
 		}
 		doubted = doubted || errors.Is(err, ErrOutcomeUnknown)
-		if !errors.Is(err, errMoreRoom) {
-			r.refused(err)
-			_ = waitFor(r.claiming, r.claimPause()) // the end of claiming is seen below
-		}
+		r.refused(err)
+		_ = waitFor(r.claiming, r.claimPause()) // the end of claiming is seen below
 		switch {
 		case r.claiming.Err() != nil:
 			if doubted {
@@ -107,16 +112,27 @@ func (r *shift) request(types []string) ClaimRequest {
 	return ClaimRequest{WorkerID: r.w.cfg.ID, Types: types, Lease: r.w.cfg.Lease, RequestID: rand.Text()}
 }
 
-// ask makes one claim. The error is errMoreRoom if it was cut off to be begun
-// again.
+// ask makes one claim. When claiming has ended or more types have room its wait is ended,
+// and the answer says what it took: if it were cut off, that could come to the leader after
+// all that asks for it, and hold a task that nobody works on.
 func (r *shift) ask(free *slots.Room, req ClaimRequest, limit int) ([]*Claim, error) {
-	ctx, cancel := context.WithCancelCause(r.claiming)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(r.life)
+	defer cancel()
+	waiting, endWait := context.WithCancelCause(r.claiming)
+	defer endWait(nil)
+	defer context.AfterFunc(waiting, func() {
+		_ = waitFor(ctx, endedClaimMax)
+		cancel()
+	})()
 	if req.Wait > 0 {
-		end := r.w.slots.Watch(free, func() { cancel(errMoreRoom) })
+		end := r.w.slots.Watch(free, func() { endWait(errMoreRoom) })
 		defer end()
 	}
-	return r.w.c.ClaimMany(ctx, req, limit)
+	claims, err := r.w.c.claimWhile(ctx, waiting, claimPath, req, limit)
+	if err != nil {
+		return nil, fmt.Errorf("claim tasks: %w", err)
+	}
+	return claims, nil
 }
 
 // begin starts a goroutine for each claim.
@@ -138,17 +154,17 @@ func (r *shift) giveBackLost(req ClaimRequest, limit int) {
 	defer cancel()
 	req.Wait = 0
 	claims, err := r.w.c.ClaimMany(ctx, req, limit)
-	if err == nil && len(claims) > 0 {
-		ops := make([]Op, len(claims))
-		for i, cl := range claims {
-			ops[i] = cl.ReleaseOp(0)
-		}
-		r.w.counts.claimed.Add(int64(len(claims)))
-		r.w.counts.released.Add(int64(len(claims)))
-		_, err = r.w.c.Batch(ctx, ops...)
-	}
 	if err != nil && !errors.Is(err, ErrStaleClaim) {
 		r.tell(r.life, slog.LevelWarn, "what the last claim may have got could not be given back; it expires", nil, err, "err", err)
+	}
+	r.giveBackAll(claims)
+}
+
+// giveBackAll releases claims that came after the end of claiming.
+func (r *shift) giveBackAll(claims []*Claim) {
+	r.w.counts.claimed.Add(int64(len(claims)))
+	for _, cl := range claims {
+		r.lines.Go(func() { r.giveBack(cl) })
 	}
 }
 

@@ -30,6 +30,8 @@ type office struct {
 	types    string                 // of GET /api/types
 	defaults string                 // of GET /api/defaults
 	requests map[string]wire.Answer // by claim_request_id
+	underWay sync.WaitGroup         // requests, also those that nobody waits for any more
+	over     map[string]bool        // claim_request_ids that were asked for without a wait: none waits any more
 	changed  chan struct{}          // closed and made again when a task becomes pending
 	calls    []request              // all that came, in order
 	// fault, if not nil, may answer a call in place of the office. before is false if
@@ -51,7 +53,7 @@ type officeTask struct {
 }
 
 func newOffice(tasks ...wire.Task) *office {
-	o := &office{lease: 30 * time.Second, types: `{"success":true,"types":[]}`, defaults: `{"success":true,"defaults":{}}`, requests: map[string]wire.Answer{}, changed: make(chan struct{})}
+	o := &office{lease: 30 * time.Second, types: `{"success":true,"types":[]}`, defaults: `{"success":true,"defaults":{}}`, requests: map[string]wire.Answer{}, over: map[string]bool{}, changed: make(chan struct{})}
 	for _, t := range tasks {
 		o.add(t)
 	}
@@ -197,6 +199,11 @@ func (o *office) claimNext(w http.ResponseWriter, r *http.Request, body []byte) 
 	defer timer.Stop()
 	for over := c.WaitMS == 0; ; {
 		o.mu.Lock()
+		if c.WaitMS == 0 {
+			o.over[c.ClaimRequestID] = true
+			o.wake()
+		}
+		over = over || o.over[c.ClaimRequestID]
 		tasks, repeated := o.claim(&c, max(c.Limit, 1))
 		changed := o.changed
 		o.mu.Unlock()
@@ -329,17 +336,27 @@ func (o *office) batch(w http.ResponseWriter, r *http.Request, body []byte) {
 	answerWith(w, r, func() (any, wire.Code) { return wire.BatchAnswer{Success: true, Results: results}, "" })
 }
 
-// officeTransport is memoryTransport that loses the answer, as a network does,
-// when the request's context ends.
+// officeTransport is memoryTransport that ends with the request's context, as a network
+// does: the request may come to the office all the same, and its answer is lost.
 type officeTransport struct{ *office }
 
 func (o officeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{}) // so the client takes it for sent
-	resp, err := memoryTransport{o.office}.RoundTrip(r)
-	if err == nil && r.Context().Err() != nil {
+	type answer struct {
+		resp *http.Response
+		err  error
+	}
+	answered := make(chan answer, 1)
+	o.underWay.Go(func() {
+		resp, err := memoryTransport{o.office}.RoundTrip(r)
+		answered <- answer{resp, err}
+	})
+	select {
+	case a := <-answered:
+		return a.resp, a.err
+	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
-	return resp, err
 }
 
 // client returns a client of the office. The caller closes it.
@@ -390,6 +407,7 @@ func runWorkerIn(t *testing.T, values context.Context, o *office, cfg WorkerConf
 		if err, ok := <-r.done; ok && err != nil {
 			t.Errorf("Run: %v", err)
 		}
+		o.underWay.Wait()
 		synctest.Wait() // what has answered is about to end
 		if stacks := workerStacks(); stacks != "" {
 			t.Errorf("goroutines are left:\n%s", stacks)

@@ -9,7 +9,8 @@ import (
 )
 
 // Claim is Propose of a claim that waits up to wait until there is something to
-// claim, in order of arrival. While it waits nothing is written. caller ends
+// claim, in order of arrival. While it waits nothing is written. The same request
+// (RequestID) without a wait ends those that wait, if there is nothing for it. caller ends
 // when nobody wants the answer any more: a claim that waits then takes nothing;
 // one that is in an entry already is answered all the same, so that its tasks
 // can be given back. Errors: Propose's; fsm.ErrNotLeader and fsm.ErrNoLeader when
@@ -22,7 +23,9 @@ func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Durati
 		return fsm.Proposed{}, err
 	}
 	if wait <= 0 {
-		return n.claimNow(caller, cmd)
+		p, err := n.claimNow(caller, cmd)
+		n.endWaits(cmd, p, err)
+		return p, err
 	}
 	l := n.leader.Load()
 	if l == nil || !l.serves() {
@@ -49,6 +52,14 @@ func (n *Node) claimNow(caller context.Context, cmd fsm.ClaimNext) (fsm.Proposed
 	p, err = n.batcher.ProposeToEnd(caller, cmd)
 	n.tellRepeats(cmd, err)
 	return p, err
+}
+
+// endWaits has the claims answered that wait and are of the same request as one that did
+// not wait and found nothing.
+func (n *Node) endWaits(cmd fsm.ClaimNext, p fsm.Proposed, err error) {
+	if l := n.leader.Load(); l != nil && err == nil && cmd.RequestID != "" && len(p.Result.Claims) == 0 {
+		l.waiters.EndWaits(cmd.RequestID)
+	}
 }
 
 // tellRepeats tells those who wait that a claim was answered that did not wait:

@@ -309,6 +309,37 @@ func TestWait_repeatOfOneThatDoesNotWait(t *testing.T) {
 	})
 }
 
+// The same request without a wait ends those that wait, if there is nothing for it; others
+// wait on.
+func TestWait_endedByTheSameRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		leader := c.Leader()
+		claim, other := claimOf("w1", "mail"), claimOf("w1", "mail")
+		claim.RequestID, other.RequestID = "r1", "r2"
+		first := startClaim(leader, claim, time.Hour)
+		again := startClaim(leader, claim, time.Hour)
+		waits := startClaim(leader, other, time.Hour)
+		unnamed := startClaim(leader, claimOf("w1", "mail"), time.Hour)
+		for _, end := range []fsm.ClaimNext{claimOf("w1", "mail"), claim} {
+			if first.finished() || again.finished() {
+				t.Fatal("a wait has ended by a claim that is not the same request")
+			}
+			if p, err := leader.Claim(t.Context(), end, 0); err != nil || len(p.Result.Claims) != 0 {
+				t.Fatalf("claim: %+v, %v", p, err)
+			}
+		}
+		if !first.finished() || !again.finished() || first.took(t) != 0 || again.took(t) != 0 {
+			t.Fatal("the request waits on, or took something")
+		}
+		c.Propose(submitOf("mail", 2))
+		if waits.took(t) == 0 || unnamed.took(t) == 0 {
+			t.Error("the others do not wait on")
+		}
+	})
+}
+
 // A claim that takes less than became claimable passes the rest on: here an
 // answer holds one of the large tasks that a pause held back.
 func TestWait_passesOn(t *testing.T) {

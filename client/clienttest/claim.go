@@ -11,9 +11,10 @@ import (
 // waiter is one claim that waits.
 type waiter struct {
 	claim  fsm.ClaimNext
-	done   chan struct{} // closed when the two below are set
+	done   chan struct{} // closed when what is below is set
 	result fsm.Proposed
 	err    error
+	over   bool // the same request without a wait has ended its wait
 }
 
 // Claim is Propose of a claim that waits, in order of arrival, until there is
@@ -22,7 +23,9 @@ func (n *node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Durati
 	n.mu.Lock()
 	if wait <= 0 || n.machine.Claimable(cmd, n.stamp) {
 		defer n.mu.Unlock()
-		return n.propose(cmd)
+		p, err := n.propose(cmd)
+		n.endWaits(cmd.RequestID)
+		return p, err
 	}
 	w := &waiter{claim: cmd, done: make(chan struct{})}
 	n.waiters = append(n.waiters, w)
@@ -41,7 +44,23 @@ func (n *node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Durati
 			return fsm.Proposed{}, context.Cause(caller)
 		}
 	}
+	if w.over {
+		return n.Propose(caller, cmd)
+	}
 	return w.result, w.err
+}
+
+// endWaits ends the waits of the claims with that request id, as a cluster does. The
+// caller holds mu.
+func (n *node) endWaits(requestID string) {
+	n.waiters = slices.DeleteFunc(n.waiters, func(w *waiter) bool {
+		if requestID == "" || w.claim.RequestID != requestID {
+			return false
+		}
+		w.over = true
+		close(w.done)
+		return true
+	})
 }
 
 // leave ends the wait of w. It returns false if w was answered before.

@@ -88,6 +88,8 @@ type waiter struct {
 	state waiterState
 	// last is true if the command that is under way is the last try.
 	last bool
+	// over is true if its wait has ended before its time, and it took nothing.
+	over bool
 	// It was promised count tasks of this type.
 	promisedType  string
 	promisedCount int
@@ -107,8 +109,8 @@ func NewWaiters(cfg WaitersConfig) *Waiters {
 }
 
 // Wait is a claim that waits until it has something, in order of arrival. While it
-// waits nothing is written. timedOut: it had nothing after that time, and waits no
-// more. When caller ends a claim that waits takes nothing; one that is in an entry
+// waits nothing is written. timedOut: it had nothing after that time or at EndWaits, and
+// waits no more. When caller ends a claim that waits takes nothing; one that is in an entry
 // already is answered all the same. Errors: fsm.ErrOverloaded; what End was given;
 // caller's cause when it was given up; the batcher's.
 func (s *Waiters) Wait(caller context.Context, c fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, timedOut bool, err error) {
@@ -130,7 +132,7 @@ func (s *Waiters) Wait(caller context.Context, c fsm.ClaimNext, wait time.Durati
 		}
 	}
 	<-w.done // the batcher answers in OutcomeTimeout
-	return w.result, false, w.err
+	return w.result, w.over, w.err
 }
 
 // Len returns how many claims wait.
@@ -366,6 +368,18 @@ func (s *Waiters) Answered(requestID string) {
 func (s *Waiters) answeredLocked(requestID string) {
 	for _, repeat := range slices.Clone(s.requests[requestID]) {
 		s.proposeLocked(repeat)
+	}
+}
+
+// EndWaits ends the waits of the claims with that request id that are parked. One that is
+// on its way goes on: it may be parked again.
+func (s *Waiters) EndWaits(requestID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range slices.Clone(s.requests[requestID]) {
+		s.unparkLocked(w)
+		w.over = true
+		s.doneLocked(w)
 	}
 }
 
