@@ -7,9 +7,9 @@
 // from there is only put into words here. It does not know Raft: all that it
 // needs of a node is the interface Node. It does not open the listener.
 //
-// A request passes guard (Host, Origin), routes (path, method), then either
-// goes to the leader as a whole (forward) or is decoded, proposed or read, and
-// encoded. Answers to the calls that workers make all day are appended byte by
+// Package exchange takes a request past guard (Host, Origin) and the routes (path,
+// method), then either passes it on to the leader as a whole or calls what the table
+// in calls.go has for it: here it is decoded, proposed or read, and encoded. Answers to the calls that workers make all day are appended byte by
 // byte to the connection's own buffer; nothing on that way uses reflection.
 //
 //	server, err := api.New(api.Config{Node: node})

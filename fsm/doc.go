@@ -13,6 +13,10 @@
 // that part's; what has to keep two of them in step is the Machine's. A command is one
 // row of the table in commands.go, and one type, in the file of what it does.
 //
+// Its rooms: record is what is saved, and the bytes of each; snapshot a whole state as
+// bytes; table, index and trail are where records, orders and events are kept. Others know
+// of them what names.go names.
+//
 // What it does not do: it does not know Raft, HTTP, or which node it runs on.
 // Package cluster feeds it committed entries and owns the one lock around it.
 //

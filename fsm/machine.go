@@ -43,11 +43,11 @@ type saved struct {
 	tasks    table.Table[record.Task]
 	requests table.Table[record.Request] // by sequence number
 	nodes    []record.NodeRecord         // sorted by UUID; replaced, never changed in place
-	settings []*record.TaskType          // sorted by name, at most typeRecordsMax; a snapshot has copies
+	settings []*record.TaskType          // sorted by name, at most record.TaskTypesMax; a snapshot has copies
 	gone     table.Table[record.Gone]    // removed tasks that are remembered, by id
 
 	trail     trail.Log
-	schedules []*record.ScheduleView // sorted by name, at most schedulesMax; neither slice nor views change in place
+	schedules []*record.ScheduleView // sorted by name, at most record.SchedulesMax; neither slice nor views change in place
 }
 
 // newSaved returns what the empty state saves: index 0, both clocks 0.

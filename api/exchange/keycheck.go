@@ -127,7 +127,7 @@ func (r *Request) passKey(out *fasthttp.Request) {
 	passKey(out, key, r.Who != nil)
 }
 
-// passKey is request.passKey of a key, empty for none, that this node knows or not.
+// passKey is Request.passKey of a key, empty for none, that this node knows or not.
 func passKey(out *fasthttp.Request, key []byte, known bool) {
 	switch {
 	case known:

@@ -15,7 +15,7 @@ func (r *Request) Tell(kind event.Kind, what string) {
 	r.Server.Tell(fsm.Tell{Kind: kind, By: r.By(), What: what}, r.keyText())
 }
 
-// Tell is request.tell of an act that no request waits for any more, with the API
+// Tell is Request.Tell of an act that no request waits for any more, with the API
 // key of whoever did it. The node bounds how long it takes.
 func (s *Host) Tell(cmd fsm.Tell, key string) {
 	if err := s.Node.Tell(context.Background(), cmd, key); err != nil {

@@ -1,11 +1,11 @@
 package record
 
-// internMax bounds how many different names an interner keeps.
+// internMax bounds how many different names Names keep.
 const internMax = 10_000
 
 // Names gives equal names one string, as type names and worker ids come
 // again and again. Names past the bound get a string of their own, and so do all
-// with a nil interner.
+// with nil Names.
 type Names struct{ names map[string]string }
 
 func (in *Names) intern(name []byte) string {
