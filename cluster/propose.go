@@ -25,6 +25,7 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, erro
 	switch c := cmd.(type) {
 	case fsm.ClaimNext:
 		if p, done, err := n.claimNothing(ctx, c); done {
+			n.endWaits(c, p, err)
 			return p, err
 		}
 		p, err := n.batcher.Propose(ctx, cmd)

@@ -101,7 +101,7 @@ func (e Edit) apply(path string) error {
 
 // levelFile says which feature level a binary knows, in the line that begins so.
 const (
-	levelFile = "fsm/node.go"
+	levelFile = "fsm/record/level.go"
 	levelText = "\nconst FeatureLevel uint32 = "
 )
 
