@@ -23,9 +23,7 @@ func (n *node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Durati
 	n.mu.Lock()
 	if wait <= 0 || n.machine.Claimable(cmd, n.stamp) {
 		defer n.mu.Unlock()
-		p, err := n.propose(cmd)
-		n.endWaits(cmd.RequestID)
-		return p, err
+		return n.propose(cmd)
 	}
 	w := &waiter{claim: cmd, done: make(chan struct{})}
 	n.waiters = append(n.waiters, w)

@@ -4,13 +4,14 @@ import "time"
 
 // AwaitWaiting returns when so many claims wait.
 func (s *Server) AwaitWaiting(count int) {
-	for {
-		s.node.mu.Lock()
-		waiting := len(s.node.waiters)
-		s.node.mu.Unlock()
-		if waiting == count {
-			return
-		}
+	for s.Waiting() != count {
 		<-time.After(time.Millisecond)
 	}
+}
+
+// Waiting returns how many claims wait.
+func (s *Server) Waiting() int {
+	s.node.mu.Lock()
+	defer s.node.mu.Unlock()
+	return len(s.node.waiters)
 }

@@ -56,9 +56,10 @@ func (n *node) Propose(_ context.Context, cmd fsm.Command) (fsm.Proposed, error)
 }
 
 // propose is Propose by a caller who holds mu. A claim that finds nothing writes
-// nothing.
+// nothing, and ends the waits of the same request.
 func (n *node) propose(cmd fsm.Command) (fsm.Proposed, error) {
 	if c, ok := cmd.(fsm.ClaimNext); ok && !n.machine.Claimable(c, n.stamp) {
+		n.endWaits(c.RequestID)
 		return fsm.Proposed{Index: n.machine.Index(), Stamp: n.stamp}, nil
 	}
 	p, err := n.apply(cmd)

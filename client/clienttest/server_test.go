@@ -160,6 +160,27 @@ func TestServer_parallelUse(t *testing.T) {
 }
 
 // Not parallel: it looks at the goroutines of the process.
+// The same request without a wait ends the wait of one, as with a cluster.
+func TestServer_endsAWait(t *testing.T) {
+	t.Parallel()
+	s := clienttest.New(t)
+	c := s.Client()
+	claim := func(more string, wait time.Duration) error {
+		body := fmt.Sprintf(`{"worker_id":"w","task_types":["mail"],"limit":2,"claim_request_id":"r"%s}`, more)
+		_, err := c.Do(t.Context(), client.Request{Method: "POST", Path: "/api/tasks/claim", Body: []byte(body), Repeatable: true, Wait: wait})
+		return err
+	}
+	answered := make(chan error)
+	go func() { answered <- claim(`,"wait_ms":60000`, time.Minute) }()
+	s.AwaitWaiting(1)
+	if err := claim("", 0); err != nil || s.Waiting() != 0 {
+		t.Errorf("%d claims wait, %v", s.Waiting(), err)
+	}
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestServer_Close(t *testing.T) {
 	s := clienttest.New(t)
 	other, err := client.New(client.Config{Endpoints: []string{s.URL()}})

@@ -89,8 +89,8 @@ func files(t *testing.T, patterns ...string) []string {
 	return all
 }
 
-// Nothing in the page's own JavaScript has a word of the list, but for a parameter of
-// its views, anew: no letter stands before that.
+// Nothing in the page's own JavaScript has a word of the list, but for a parameter that
+// its views have: no letter stands before that.
 func TestWords_page(t *testing.T) {
 	t.Parallel()
 	w := readWords(t)
