@@ -159,7 +159,6 @@ func TestServer_parallelUse(t *testing.T) {
 	}
 }
 
-// Not parallel: it looks at the goroutines of the process.
 // The same request without a wait ends the wait of one, as with a cluster.
 func TestServer_endsAWait(t *testing.T) {
 	t.Parallel()
@@ -181,6 +180,7 @@ func TestServer_endsAWait(t *testing.T) {
 	}
 }
 
+// Not parallel: it looks at the goroutines of the process.
 func TestServer_Close(t *testing.T) {
 	s := clienttest.New(t)
 	other, err := client.New(client.Config{Endpoints: []string{s.URL()}})
