@@ -26,12 +26,12 @@ func (a *attempt) settle(ctx context.Context, err error) (next *Claim) {
 		a.r.lost(a.cl, errors.Join(ErrLeaseLost, err))
 		return nil
 	}
-	var snooze *snoozeError
+	delay, snoozed := Snoozed(err)
 	switch {
 	case err == nil:
 		return a.complete()
-	case errors.As(err, &snooze):
-		a.report(&a.r.w.counts.released, a.release(snooze.delay))
+	case snoozed:
+		a.report(&a.r.w.counts.released, a.release(delay))
 	case errors.Is(cause, ErrShutdown) && !saysWhatNext(err):
 		a.report(&a.r.w.counts.released, a.release(0))
 	default:

@@ -255,6 +255,16 @@ func RetryAfter(d time.Duration, err error) error {
 	return &retryError{error: err, after: d}
 }
 
+// Snoozed returns for how long err, what a handler returned, gives its task back; ok is false
+// if it is not of Snooze.
+func Snoozed(err error) (d time.Duration, ok bool) {
+	var snooze *snoozeError
+	if !errors.As(err, &snooze) {
+		return 0, false
+	}
+	return snooze.delay, true
+}
+
 // snoozeError is what Snooze returns.
 type snoozeError struct{ delay time.Duration }
 

@@ -23,6 +23,7 @@ const (
 	keyAttempt   = attribute.Key("claimq.attempt")
 	keyToken     = attribute.Key("claimq.claim_token")
 	keyCreated   = attribute.Key("claimq.created")
+	keySnoozed   = attribute.Key("claimq.snoozed_ms")
 )
 
 // headerName is what the trace context travels by.
@@ -105,7 +106,8 @@ func told(span trace.Span, err error) error {
 }
 
 // Middleware has each attempt of a worker be a span, linked to that of the submit. An error of
-// the handler is the span's, a Snooze too. provider nil is the global one.
+// the handler is the span's, but a Snooze is none: it has the attribute claimq.snoozed_ms.
+// provider nil is the global one.
 func Middleware(provider trace.TracerProvider) client.Middleware {
 	tracer := tracerOf(provider)
 	return func(ctx context.Context, job *client.Job[[]byte], next func(context.Context) error) error {
@@ -120,6 +122,11 @@ func Middleware(provider trace.TracerProvider) client.Middleware {
 		}
 		ctx, span := tracer.Start(ctx, "process "+job.Task.TaskType, options...)
 		defer span.End()
-		return told(span, next(Inject(ctx)))
+		err := next(Inject(ctx))
+		if delay, snoozed := client.Snoozed(err); snoozed {
+			span.SetAttributes(keySnoozed.Int64(delay.Milliseconds()))
+			return err
+		}
+		return told(span, err)
 	}
 }

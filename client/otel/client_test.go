@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -130,6 +131,24 @@ func TestTrace_errors(t *testing.T) {
 	}, client.StatusFailed, id)
 	if span := byName(recorder, "process mail"); span == nil || span.Status().Description != "no such address" || len(span.Links()) != 0 {
 		t.Errorf("the span of a failed attempt is %v", span)
+	}
+}
+
+// A task that is given back for a while has not gone wrong.
+func TestTrace_snooze(t *testing.T) {
+	t.Parallel()
+	s := clienttest.New(t)
+	provider, recorder := recorded()
+	id, err := s.Client().Submit(t.Context(), client.Task{TaskType: "mail", Payload: []byte(`"ada"`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	work(t, s, provider, func(context.Context, *client.Job[string]) error {
+		return fmt.Errorf("not yet: %w", client.Snooze(time.Minute))
+	}, client.StatusScheduled, id)
+	span := byName(recorder, "process mail")
+	if span == nil || span.Status().Code != codes.Unset || len(span.Events()) != 0 || attributes(span)["claimq.snoozed_ms"] != "60000" {
+		t.Errorf("the span of a snoozed attempt is %v", span)
 	}
 }
 
