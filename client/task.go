@@ -130,13 +130,22 @@ type InForce struct {
 	Retention time.Duration // as Task.Retention; 0: a step is kept as long as its parent
 }
 
-// NewTask returns a task with params as JSON. Errors: what json.Marshal returns.
+// NewTask returns a task with params as JSON; a []byte or a json.RawMessage is its payload as
+// it is, as Handle hands it over. Errors: what json.Marshal returns.
 func NewTask[P any](taskType string, params P) (Task, error) {
-	payload, err := marshal(params)
-	if err != nil {
-		return Task{}, fmt.Errorf("encode params: %w", err)
+	t := Task{TaskType: taskType}
+	var err error
+	switch p := any(params).(type) {
+	case []byte:
+		t.Payload = p
+	case json.RawMessage:
+		t.Payload = p
+	default:
+		if t.Payload, err = marshal(p); err != nil {
+			return Task{}, fmt.Errorf("encode params: %w", err)
+		}
 	}
-	return Task{TaskType: taskType, Payload: payload}, nil
+	return t, nil
 }
 
 // encode returns the task's JSON as submitted, with key in place of its own

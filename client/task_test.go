@@ -129,6 +129,22 @@ func TestNewTask(t *testing.T) {
 	}
 }
 
+// What NewTask takes as bytes, Handle gives as these bytes.
+func TestNewTask_bytesAsTheyAre(t *testing.T) {
+	t.Parallel()
+	for _, given := range []string{`{"to": "ada"}`, "\x00\xff"} {
+		asBytes, err := NewTask("mail", []byte(given))
+		asRaw, rawErr := NewTask("mail", json.RawMessage(given))
+		if err != nil || rawErr != nil || string(asBytes.Payload) != given || string(asRaw.Payload) != given {
+			t.Errorf("%q became %q, %v and %q, %v", given, asBytes.Payload, err, asRaw.Payload, rawErr)
+		}
+		var params []byte
+		if err := decodeParams(asBytes.Payload, &params); err != nil || string(params) != given {
+			t.Errorf("%q is handled as %q, %v", given, params, err)
+		}
+	}
+}
+
 func TestParseID(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]uint64{

@@ -50,9 +50,9 @@ func (k *Kind[P, R]) Type() string { return k.taskType }
 // step, after another (Job.Then) or from a transaction (package outbox). It has the key of its
 // unique fields, unless an option gives it another. Errors: what json.Marshal returns.
 func (k *Kind[P, R]) Task(params P, options ...Option) (client.Task, error) {
-	payload, err := encode(params)
+	made, err := client.NewTask(k.taskType, params)
 	if err != nil {
-		return client.Task{}, fmt.Errorf("task of kind %s: encode params: %w", k.taskType, err)
+		return client.Task{}, fmt.Errorf("task of kind %s: %w", k.taskType, err)
 	}
 	var t client.Task
 	if len(k.unique) > 0 {
@@ -66,7 +66,7 @@ func (k *Kind[P, R]) Task(params P, options ...Option) (client.Task, error) {
 	for _, set := range options {
 		set(&t)
 	}
-	t.TaskType, t.Payload = k.taskType, payload
+	t.TaskType, t.Payload = made.TaskType, made.Payload
 	return t, nil
 }
 
@@ -169,18 +169,7 @@ func (k *Kind[P, R]) check(t *client.Task) error {
 	return nil
 }
 
-// encode returns v as it travels.
-func encode(v any) ([]byte, error) {
-	switch v := v.(type) {
-	case []byte:
-		return v, nil
-	case json.RawMessage:
-		return v, nil
-	}
-	return json.Marshal(v)
-}
-
-// decode is the inverse of encode. Nothing is the zero value.
+// decode is the inverse of how client.NewTask and Job.SetResult encode. Nothing is the zero value.
 func decode[T any](b []byte) (v T, err error) {
 	switch p := any(&v).(type) {
 	case *None:
