@@ -30,7 +30,8 @@
 //
 // When Run begins it submits the slots of the last Config.CatchUp: those that were missed,
 // for no replica was running, become tasks, and the others are there. It cannot know when the
-// schedule was first deployed, so the first Run ever makes tasks for these slots, too. Of each
+// schedule was first deployed, as tasks of before may be gone by now: so the first Run ever makes
+// tasks for these slots, too, unless Schedule.Since says that they were none. Of each
 // schedule it makes up for the latest 100 at most. While the cluster does not answer a slot
 // is tried until it is older than CatchUp, and then passed over, which Config.OnError hears.
 //

@@ -37,6 +37,9 @@ type Schedule struct {
 	Name string
 	// Slots says when: Every, Cron, or a function of the program's own.
 	Slots Slots
+	// Since is when the schedule begins: what Slots says before is no slot. Zero: it has
+	// always been there.
+	Since time.Time
 	// Task returns the task for a slot. Its IdempotencyKey, Unique and two labels are set by
 	// the schedule, and its RunAt if it is zero. An error is told, and passes over the slot.
 	Task func(slot time.Time) (client.Task, error)
@@ -125,7 +128,11 @@ func (p *Periodic) run(ctx context.Context, s *Schedule) error {
 // up for.
 func (p *Periodic) first(s *Schedule, now time.Time) (time.Time, error) {
 	var latest []time.Time // a ring
-	slot, err := s.next(now.Add(-p.cfg.CatchUp))
+	from := now.Add(-p.cfg.CatchUp)
+	if begins := s.Since.Add(-time.Nanosecond); begins.After(from) {
+		from = begins
+	}
+	slot, err := s.next(from)
 	n := 0
 	for ; err == nil && !slot.IsZero() && !slot.After(now); slot, err = s.next(slot) {
 		if n < catchUpSlots {

@@ -109,6 +109,34 @@ func TestRun_onceForEachSlot(t *testing.T) {
 	})
 }
 
+// A schedule has no slot before it begins, whether that is past or yet to come.
+func TestRun_since(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		since time.Duration // of midnight; it begins at 03:10
+		want  string
+	}{
+		"not said": {want: "[02:30:00Z at 03:10:00 03:00:00Z at 03:10:00 03:30:00Z at 03:30:00 04:00:00Z at 04:00:00]"},
+		"a slot":   {since: 3 * time.Hour, want: "[03:00:00Z at 03:10:00 03:30:00Z at 03:30:00 04:00:00Z at 04:00:00]"},
+		"now":      {since: 190 * time.Minute, want: "[03:30:00Z at 03:30:00 04:00:00Z at 04:00:00]"},
+		"later":    {since: 211 * time.Minute, want: "[04:00:00Z at 04:00:00]"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			midnight := time.Now()
+			<-time.After(190 * time.Minute)
+			q := &queue{}
+			s := report(every(t, 30*time.Minute))
+			if test.since > 0 {
+				s.Since = midnight.Add(test.since)
+			}
+			run(t, time.Hour, replica(t, q, periodic.Config{CatchUp: 50 * time.Minute}, s))
+			if got := fmt.Sprint(q.order); got != test.want {
+				t.Errorf("%s: %s, want %s", name, got, test.want)
+			}
+		})
+	}
+}
+
 // Slots that were missed are made up for as far back as CatchUp, the latest 100.
 func TestRun_catchesUp(t *testing.T) {
 	t.Parallel()
