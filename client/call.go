@@ -147,7 +147,7 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 		case repeat.GiveUp:
 			return a, giveUp(a, o.err, nil)
 		case repeat.Wait:
-			c.leave(base, &o)
+			c.leave(base, &o, a.repeats.Tries)
 		}
 		if ctx.Err() != nil && before != nil {
 			o.err = before // that this try was cut off says nothing of the server
@@ -161,8 +161,10 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 	}
 }
 
-// leave notes what a try that is to be repeated says of its node.
-func (c *Client) leave(base string, o *outcome) {
+// leave notes what a try that is to be repeated says of its node: tries is how many there have
+// been. What a node asks to wait for counts once all have been asked: another may know the
+// leader, or not be about to stop.
+func (c *Client) leave(base string, o *outcome, tries int) {
 	switch o.verdict {
 	case repeat.Redirected:
 		c.nodes.Shun(time.Now())
@@ -171,6 +173,9 @@ func (c *Client) leave(base string, o *outcome) {
 		// Another node would count alike, or pass it on to the same leader.
 		if errors.Is(o.err, ErrRateLimited) || errors.Is(o.err, ErrOverloaded) && !lacksIssuer(o.err) {
 			return
+		}
+		if tries < len(c.nodes.Endpoints()) {
+			o.wait = 0
 		}
 		c.nodes.Failed(base, time.Now())
 	case repeat.Unknown, repeat.Settled:

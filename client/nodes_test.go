@@ -3,6 +3,8 @@ package client
 import (
 	"net/http"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/repeat"
@@ -68,6 +70,40 @@ func TestClient_findsTheNextLeader(t *testing.T) {
 			t.Errorf("the third node got %d requests, want 2", n)
 		}
 	})
+}
+
+// A node without a leader, or one that stops, says for how long to wait: that is waited for
+// once every node has said so.
+func TestClient_asksTheOthersBeforeItWaits(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		endpoints int
+		refusals  []reply
+		least     time.Duration
+	}{
+		{3, []reply{refuses(wire.CodeNoLeader), refuses(wire.CodeShuttingDown)}, 0},
+		{3, []reply{refuses(wire.CodeNoLeader), refuses(wire.CodeNoLeader), refuses(wire.CodeNoLeader)}, time.Second},
+		{1, []reply{refuses(wire.CodeNoLeader)}, time.Second},
+		{3, []reply{refuses(wire.CodeOverloaded)}, time.Second}, // they pass it on to the same leader
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{replies: []reply{}}
+			for _, r := range test.refusals {
+				s.replies = append(s.replies, withRetryAfter("1", r))
+			}
+			s.replies = append(s.replies, says(201, pendingTask))
+			c, err := newClient(Config{Endpoints: []string{"http://a", "http://b", "http://c"}[:test.endpoints]}, memoryTransport{s}, memoryTransport{s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			start := time.Now()
+			submit(t, c)
+			if took := time.Since(start); took < test.least || took >= test.least+time.Second {
+				t.Errorf("of %d nodes that refuse %d times: it took %v, want %v", test.endpoints, len(test.refusals), took, test.least)
+			}
+		})
+	}
 }
 
 func submit(t *testing.T, c *Client) {
