@@ -17,6 +17,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // badActions are bodies that no action on many tasks has.
@@ -231,7 +232,7 @@ func TestServer_ActionSteps(t *testing.T) {
 	s, node := setup(t)
 	submitMany(t, s, 2500)
 	var steps []fsm.Act
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 		act := cmd.(fsm.Act)
 		if len(steps) == 0 { // something comes in between
 			if _, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "default", Params: []byte("1")}}}); err != nil {
@@ -272,12 +273,12 @@ func TestServer_ActionTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		follower, leader, followerNode, node := setupPair(t)
 		submitMany(t, leader, 9500)
-		node.OnPropose = func(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+		node.OnPropose = func(ctx context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 			select {
 			case <-time.After(9 * time.Second):
 				return node.Apply(cmd)
 			case <-ctx.Done():
-				return fsm.Proposed{}, ctx.Err()
+				return nodes.Proposed{}, ctx.Err()
 			}
 		}
 		var bound time.Duration
@@ -306,29 +307,29 @@ func TestServer_ActionTime(t *testing.T) {
 // is a refusal, something done an answer, and unknown is unknown.
 func TestServer_ActionFails(t *testing.T) {
 	t.Parallel()
-	unknown := fmt.Errorf("lost: %w", fsm.ErrOutcomeUnknown)
+	unknown := fmt.Errorf("lost: %w", nodes.ErrOutcomeUnknown)
 	for _, c := range []struct {
 		err  error
 		at   int // the step that fails
 		code wire.Code
 		want string
 	}{
-		{fsm.ErrOverloaded, 0, wire.CodeOverloaded, ""},
-		{fsm.ErrLevel, 0, wire.CodeInvalidRequest, ""},
-		{fsm.ErrNoLeader, 0, wire.CodeNoLeader, ""},
+		{nodes.ErrOverloaded, 0, wire.CodeOverloaded, ""},
+		{nodes.ErrLevel, 0, wire.CodeInvalidRequest, ""},
+		{nodes.ErrNoLeader, 0, wire.CodeNoLeader, ""},
 		{unknown, 0, wire.CodeOutcomeUnknown, ""},
 		{unknown, 2, wire.CodeOutcomeUnknown, ""},
 		{context.DeadlineExceeded, 1, wire.CodeOutcomeUnknown, ""},
-		{fsm.ErrOverloaded, 1, "", `"matched":2500,"done":1000,"more":true`},
-		{fsm.ErrNotLeader, 2, "", `"matched":2500,"done":2000,"more":true`},
-		{fsm.ErrShuttingDown, 2, "", `"matched":2500,"done":2000,"more":true`},
+		{nodes.ErrOverloaded, 1, "", `"matched":2500,"done":1000,"more":true`},
+		{nodes.ErrNotLeader, 2, "", `"matched":2500,"done":2000,"more":true`},
+		{nodes.ErrShuttingDown, 2, "", `"matched":2500,"done":2000,"more":true`},
 	} {
 		s, node := setup(t)
 		submitMany(t, s, 2500)
 		step := 0
-		node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+		node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 			if step++; step > c.at {
-				return fsm.Proposed{}, c.err
+				return nodes.Proposed{}, c.err
 			}
 			return node.Apply(cmd)
 		}
@@ -349,7 +350,7 @@ func TestServer_ActionDrained(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	submitMany(t, s, 2500)
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 		s.Drain()
 		return node.Apply(cmd)
 	}
@@ -364,7 +365,7 @@ func TestServer_ActionsBound(t *testing.T) {
 	s, node := setup(t)
 	submitOne(t, s, `{"params":1}`)
 	began, goOn := make(chan struct{}), make(chan struct{})
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 		began <- struct{}{}
 		<-goOn
 		return node.Apply(cmd)
@@ -396,7 +397,7 @@ func TestServer_ActionUncounted(t *testing.T) {
 	reads := 0
 	node.OnRead = func(context.Context, uint64) error {
 		if reads++; reads == 2 {
-			return fsm.ErrShuttingDown
+			return nodes.ErrShuttingDown
 		}
 		return nil
 	}

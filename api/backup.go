@@ -20,6 +20,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -116,7 +117,7 @@ type backupStream struct {
 	saving chan struct{}
 	conn   net.Conn
 	backup *fsm.Backup
-	by     fsm.Operator
+	by     nodes.Operator
 	index  string // of the log
 	to     string // the address that it is sent to
 	once   sync.Once
@@ -229,7 +230,7 @@ func restoreFrom(ctx context.Context, r *exchange.Request, body io.Reader) {
 	r.Tell(event.RestoreBegun, from)
 	index, err := s.Node.RestoreBackup(ctx, body)
 	switch {
-	case errors.Is(err, fsm.ErrNotLeader):
+	case errors.Is(err, nodes.ErrNotLeader):
 		redirectRestore(r)
 	case err != nil:
 		refuseRestore(r, err)
@@ -263,10 +264,10 @@ func redirectRestore(r *exchange.Request) {
 
 // refuseRestore answers what the node said of a backup.
 func refuseRestore(r *exchange.Request, err error) {
-	var refused *fsm.MembershipRefused
+	var refused *nodes.MembershipRefused
 	f := &refuse.Refusal{Code: wire.CodeInvalidRequest}
 	switch {
-	case errors.Is(err, fsm.ErrNotEmpty):
+	case errors.Is(err, nodes.ErrNotEmpty):
 		f.Code, f.Text = wire.CodeClusterNotEmpty, sentence(err)
 		f.Advice = "Nothing was changed: restore into a new cluster, whose nodes start with empty folders"
 	case errors.As(err, &refused):
@@ -279,13 +280,13 @@ func refuseRestore(r *exchange.Request, err error) {
 	case errors.Is(err, fsm.ErrCorrupt), errors.Is(err, fsm.ErrCountersUsedUp):
 		f.Text = "The backup cannot be restored: " + err.Error()
 		f.Advice = "Nothing was changed: use another copy; 'claimq snapshot inspect FILE' checks one"
-	case errors.Is(err, fsm.ErrOverloaded):
+	case errors.Is(err, nodes.ErrOverloaded):
 		f = refuse.Because(wire.CodeOverloaded)
 		f.Text = sentence(err)
-		if over := (*fsm.Overload)(nil); errors.As(err, &over) {
+		if over := (*nodes.Overload)(nil); errors.As(err, &over) {
 			f.Reason = fsm.Reason(over.Bound)
 		}
-	case errors.Is(err, fsm.ErrOutcomeUnknown):
+	case errors.Is(err, nodes.ErrOutcomeUnknown):
 		f = refuse.Because(wire.CodeOutcomeUnknown)
 		f.Advice = "Once there is a leader, look with 'claimq stats' whether the tasks are there; if they are not, restore again"
 		r.Server.Logger.Error("restore", "error", err)

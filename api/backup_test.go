@@ -22,6 +22,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 // bigBody is larger than any request may be but a restore.
@@ -146,13 +147,13 @@ func TestServer_RestoreRefused(t *testing.T) {
 		status int
 		names  string
 	}{
-		{fmt.Errorf("%w: it holds 3 tasks", fsm.ErrNotEmpty), 409, `"code":"cluster_not_empty"`},
+		{fmt.Errorf("%w: it holds 3 tasks", nodes.ErrNotEmpty), 409, `"code":"cluster_not_empty"`},
 		{fmt.Errorf("read backup: %w: its checksum differs", fsm.ErrCorrupt), 400, "its checksum differs"},
 		{fmt.Errorf("%w: level 9", fsm.ErrUnknownCommand), 400, "newer version"},
 		{fsm.ErrCountersUsedUp, 400, "no ids are left"},
-		{&fsm.MembershipRefused{Reason: "n2 does not answer", Advice: "Bring it back"}, 409, "membership_refused"},
-		{&fsm.Overload{Bound: fsm.BoundDisk, Text: "the disk is full"}, 503, `"reason":"disk"`},
-		{fsm.ErrOutcomeUnknown, 504, "claimq stats"},
+		{&nodes.MembershipRefused{Reason: "n2 does not answer", Advice: "Bring it back"}, 409, "membership_refused"},
+		{&nodes.Overload{Bound: nodes.BoundDisk, Text: "the disk is full"}, 503, `"reason":"disk"`},
+		{nodes.ErrOutcomeUnknown, 504, "claimq stats"},
 		{errors.New("a bug"), 500, "Internal server error"},
 	} {
 		node.OnRestore = func(context.Context, io.Reader) (uint64, error) { return 0, test.err }

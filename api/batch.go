@@ -10,6 +10,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Batch answers POST /api/batch.
@@ -88,7 +89,7 @@ func appendOpRefusal(r *exchange.Request, b []byte, body callbody.Body, code wir
 
 // refuseBatch answers an atomic batch of which an op was refused: as the op's
 // own call, with the op's place.
-func refuseBatch(r *exchange.Request, req *callbody.Batch, p *fsm.Proposed) {
+func refuseBatch(r *exchange.Request, req *callbody.Batch, p *nodes.Proposed) {
 	r.Code = wire.Code(p.Result.Code)
 	b := appendOpRefusal(r, r.Body(), req.Ops[p.Result.FailedOp], r.Code, &p.Result)
 	b = append(b[:len(b)-1], `,"failed_op":`...)

@@ -13,19 +13,20 @@ import (
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // benchmarkHandler measures the handler alone: a node that answers p at once,
 // no connection.
-func benchmarkHandler(b *testing.B, target, body string, p fsm.Proposed) {
+func benchmarkHandler(b *testing.B, target, body string, p nodes.Proposed) {
 	benchmarkKeyed(b, target, body, p, "", nil)
 }
 
 // benchmarkKeyed is benchmarkHandler with the key of that name, of those that the
 // server has.
-func benchmarkKeyed(b *testing.B, target, body string, p fsm.Proposed, name string, keys []keyring.Key) {
+func benchmarkKeyed(b *testing.B, target, body string, p nodes.Proposed, name string, keys []keyring.Key) {
 	s, node := setup(b, withKeys(keys...))
-	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return p, nil }
+	node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) { return p, nil }
 	method, path, _ := strings.Cut(target, " ")
 	var ctx fasthttp.RequestCtx
 	ctx.Init2(conntest.Nop{}, nil, true)
@@ -63,26 +64,26 @@ func BenchmarkSubmitHandler(b *testing.B) {
 	task := benchTask()
 	task.Status, task.WorkerID, task.Token = fsm.StatusPending, "", 0
 	benchmarkHandler(b, "POST /api/tasks", `{"task_type":"mail","params":`+string(task.Params)+`}`,
-		fsm.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Submitted: []fsm.Submitted{{Task: &task, Created: true}}}})
+		nodes.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Submitted: []fsm.Submitted{{Task: &task, Created: true}}}})
 }
 
 func BenchmarkClaimHandler(b *testing.B) {
 	benchmarkHandler(b, "POST /api/tasks/claim", `{"worker_id":"worker-17","task_types":["mail"],"lease_ms":30000,"claim_request_id":"0193a4b5-c6d7-7e8f-9a0b-1c2d3e4f5061"}`,
-		fsm.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Claims: []fsm.Claim{{Task: benchTask(), Token: 234567, Live: true}}}})
+		nodes.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Claims: []fsm.Claim{{Task: benchTask(), Token: 234567, Live: true}}}})
 }
 
 func BenchmarkCompleteHandler(b *testing.B) {
 	task := benchTask()
 	task.Status = fsm.StatusCompleted
 	benchmarkHandler(b, "POST /api/tasks/123456/complete", `{"worker_id":"worker-17","claim_token":234567,"result":{"ok":true}}`,
-		fsm.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Task: &task}})
+		nodes.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Task: &task}})
 }
 
 func BenchmarkSubmitManyHandler(b *testing.B) {
 	task := benchTask()
 	item := `{"task_type":"mail","params":` + string(task.Params) + `}`
 	benchmarkHandler(b, "POST /api/tasks", `{"tasks":[`+strings.TrimSuffix(strings.Repeat(item+",", 100), ",")+`]}`,
-		fsm.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Submitted: func() []fsm.Submitted {
+		nodes.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Submitted: func() []fsm.Submitted {
 			out := make([]fsm.Submitted, 100)
 			for i := range out {
 				out[i] = fsm.Submitted{Task: &task, Created: true}
@@ -96,7 +97,7 @@ func BenchmarkSubmitManyHandler(b *testing.B) {
 func BenchmarkKeyedSubmitHandler(b *testing.B) {
 	task := benchTask()
 	task.Status, task.WorkerID, task.Token = fsm.StatusPending, "", 0
-	p := fsm.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Submitted: []fsm.Submitted{{Task: &task, Created: true}}}}
+	p := nodes.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Submitted: []fsm.Submitted{{Task: &task, Created: true}}}}
 	keys := []keyring.Key{testKey("producer", "free"), limited(testKey("producer", "rated"), keyring.RateMax)}
 	for i := range 998 {
 		keys = append(keys, testKey("producer", "other-"+strconv.Itoa(i)))

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // TestServer_NoTasks checks the 404 of a claim: its filters are those that
@@ -284,7 +285,7 @@ func TestServer_Cluster(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	ahead := int64(-4)
-	node.View = fsm.ClusterView{Leader: "n1", Term: 3, FeatureLevel: 1, Nodes: []fsm.NodeView{{
+	node.View = nodes.ClusterView{Leader: "n1", Term: 3, FeatureLevel: 1, Nodes: []nodes.NodeView{{
 		NodeRecord: fsm.NodeRecord{UUID: "u", NodeID: "n1", PeerAddr: "p:1", HTTPAddr: "http://h:2", Version: "v"},
 		Suffrage:   "voter", State: "leader", LastContactMS: 0, ClockAheadMS: &ahead, AppliedIndex: 9, Healthy: true,
 	}}}

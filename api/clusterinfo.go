@@ -10,6 +10,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Cluster answers GET /api/cluster with what this node sees.
@@ -32,7 +33,7 @@ func Cluster(r *exchange.Request) {
 	r.SendJSON(answer)
 }
 
-func wireNode(n fsm.NodeView) wire.Node {
+func wireNode(n nodes.NodeView) wire.Node {
 	return wire.Node{
 		NodeID: n.NodeID, UUID: n.UUID, PeerAddr: n.PeerAddr, HTTPAddr: n.HTTPAddr,
 		Suffrage: n.Suffrage, State: n.State, LastContactMS: n.LastContactMS, ClockAheadMS: n.ClockAheadMS,
@@ -71,7 +72,7 @@ func Upgrade(r *exchange.Request) {
 }
 
 // planUpgrade says what an upgrade would do.
-func planUpgrade(view fsm.ClusterView) wire.Upgraded {
+func planUpgrade(view nodes.ClusterView) wire.Upgraded {
 	plan := wire.Upgraded{Success: true, FeatureLevel: view.FeatureLevel, WouldBe: fsm.FeatureLevel, Nodes: []wire.UpgradeMember{}}
 	for _, n := range view.Nodes {
 		plan.Nodes = append(plan.Nodes, wire.UpgradeMember{NodeID: n.NodeID, Version: n.Version, FeatureLevel: n.Level, Answers: n.State != "unknown"})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // TestServer_Refusals gets every refusal that the state machine makes through
@@ -94,8 +95,8 @@ func TestServer_ResultCodes(t *testing.T) {
 		fsm.CodeTaskCancelled:    {"Task is cancelled", "Retry the task if it is to run again"},
 	} {
 		s, node := setup(t)
-		node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
-			return fsm.Proposed{Result: fsm.Result{Code: code, Task: &fsm.Task{ID: 5, Status: fsm.StatusScheduled}}}, nil
+		node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) {
+			return nodes.Proposed{Result: fsm.Result{Code: code, Task: &fsm.Task{ID: 5, Status: fsm.StatusScheduled}}}, nil
 		}
 		checkRefusal(t, s.call(t, "POST /api/tasks/5/claim", `{"worker_id":"w"}`), wire.Code(code), want[0], want[1], `"task_id":5,"status":"scheduled","worker_id":null`)
 	}
@@ -113,19 +114,19 @@ func TestServer_NodeErrors(t *testing.T) {
 		readCode           wire.Code // "": as code
 		readText, readDoes string
 	}{
-		{fsm.ErrNotLeader, wire.CodeNoLeader, "The cluster has no leader", notWritten, "", "", ""},
-		{fsm.ErrNoLeader, wire.CodeNoLeader, "The cluster has no leader", notWritten, "", "", ""},
-		{fsm.ErrOverloaded, wire.CodeOverloaded, "The server is overloaded", notWritten, "", "", ""},
-		{fsm.ErrShuttingDown, wire.CodeShuttingDown, "The server is shutting down", "Nothing was written: repeat the request at another node", "", "", ""},
-		{fsm.ErrTooLarge, wire.CodePayloadTooLarge, "The request is larger than a log entry may be", "Send less, or keep the data elsewhere and send where it is", "", "", ""},
-		{fsm.ErrOutcomeUnknown, wire.CodeOutcomeUnknown, "The outcome is unknown", repeat, wire.CodeOverloaded, "The server is overloaded", notWritten},
+		{nodes.ErrNotLeader, wire.CodeNoLeader, "The cluster has no leader", notWritten, "", "", ""},
+		{nodes.ErrNoLeader, wire.CodeNoLeader, "The cluster has no leader", notWritten, "", "", ""},
+		{nodes.ErrOverloaded, wire.CodeOverloaded, "The server is overloaded", notWritten, "", "", ""},
+		{nodes.ErrShuttingDown, wire.CodeShuttingDown, "The server is shutting down", "Nothing was written: repeat the request at another node", "", "", ""},
+		{nodes.ErrTooLarge, wire.CodePayloadTooLarge, "The request is larger than a log entry may be", "Send less, or keep the data elsewhere and send where it is", "", "", ""},
+		{nodes.ErrOutcomeUnknown, wire.CodeOutcomeUnknown, "The outcome is unknown", repeat, wire.CodeOverloaded, "The server is overloaded", notWritten},
 		{context.DeadlineExceeded, wire.CodeOutcomeUnknown, "The outcome is unknown", repeat, wire.CodeOverloaded, "The server is overloaded", notWritten},
-		{fsm.ErrLevel, wire.CodeInvalidRequest, "The cluster's feature level is too low for this request", "Once all nodes run the new version, run claimq cluster upgrade --finalize", "", "", ""},
+		{nodes.ErrLevel, wire.CodeInvalidRequest, "The cluster's feature level is too low for this request", "Once all nodes run the new version, run claimq cluster upgrade --finalize", "", "", ""},
 		{errors.New("a bug"), wire.CodeInternal, "Internal server error", "Report this with its request_id: the server's log has the reason", "", "", ""},
 	} {
 		s, node := setup(t)
 		wrapped := fmt.Errorf("propose: %w", c.err)
-		node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, wrapped }
+		node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) { return nodes.Proposed{}, wrapped }
 		node.OnRead = func(context.Context, uint64) error { return wrapped }
 		for _, target := range []string{"POST /api/tasks", "POST /api/tasks/claim", "POST /api/tasks/1/claim", "POST /api/tasks/1/complete", "POST /api/tasks/1/fail", "POST /api/tasks/1/extend", "POST /api/tasks/1/release", "POST /api/tasks/1/retry", "POST /api/tasks/1/cancel", "PATCH /api/tasks/1", "DELETE /api/tasks/1", "POST /api/batch", "PATCH /api/types/a", "POST /api/tasks/1/finalization/claim", "POST /api/tasks/1/finalization/extend", "POST /api/tasks/1/finalization/release", "POST /api/tasks/1/finalize"} {
 			checkRefusal(t, s.call(t, target, goodBodies[target]), c.code, c.text, c.advice, "")
@@ -164,7 +165,7 @@ var goodBodies = map[string]string{
 func TestServer_Panic(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { panic("a bug") }
+	node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) { panic("a bug") }
 	got := s.call(t, "POST /api/tasks", `{"params":1}`, "X-Request-ID: r-7")
 	checkRefusal(t, got, wire.CodeInternal, "Internal server error", "Report this with its request_id: the server's log has the reason", `"request_id":"r-7"`)
 	node.OnPropose = nil
@@ -177,9 +178,9 @@ func TestServer_Wait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, node := setup(t)
-		node.OnPropose = func(ctx context.Context, _ fsm.Command) (fsm.Proposed, error) {
+		node.OnPropose = func(ctx context.Context, _ fsm.Command) (nodes.Proposed, error) {
 			<-ctx.Done()
-			return fsm.Proposed{}, ctx.Err()
+			return nodes.Proposed{}, ctx.Err()
 		}
 		for range 3 {
 			start := time.Now()

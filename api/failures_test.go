@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/errorgroup"
+	"github.com/claimq/claimq/nodes"
 )
 
 // failuresOf returns the answer to GET /api/failures.
@@ -101,9 +102,9 @@ func TestServer_ActOnErrorGroup(t *testing.T) {
 		t.Errorf("a dry run: %d match, %d done", matched, done)
 	}
 	s.call(t, "POST /api/tasks/actions", `{"action":"retry","filter":{"error_group":"b3a41043fcf58a75"},"expect":1}`).refused(t, wire.CodeCountMismatch)
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 		if _, err := node.Apply(fsm.Retry{ID: 1, AddAttempts: 1}); err != nil { // before the action comes to it
-			return fsm.Proposed{}, err
+			return nodes.Proposed{}, err
 		}
 		return node.Apply(cmd)
 	}
@@ -188,7 +189,7 @@ func TestServer_ListGroup(t *testing.T) {
 }
 
 // apply applies the command to the node.
-func apply(t testing.TB, node *nodetest.Node, cmd fsm.Command) fsm.Proposed {
+func apply(t testing.TB, node *nodetest.Node, cmd fsm.Command) nodes.Proposed {
 	t.Helper()
 	p, err := node.Apply(cmd)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // finalized is a story about one task with two steps, a and b, and a processor:
@@ -350,9 +351,9 @@ func TestServer_FinalizeEvents(t *testing.T) {
 func TestServer_FinalizationLevel(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 		if fsm.LevelOf(cmd) > 3 {
-			return fsm.Proposed{}, fsm.ErrLevel
+			return nodes.Proposed{}, nodes.ErrLevel
 		}
 		return node.Apply(cmd)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // setupPair returns a follower that passes requests on to a leader, through an
@@ -79,7 +80,7 @@ func TestServer_Local(t *testing.T) {
 	}
 	node.OnForward = func(req *fasthttp.Request, _ *fasthttp.Response) error {
 		t.Errorf("passed on: %s", req.Header.RequestURI())
-		return fsm.ErrNoLeader
+		return nodes.ErrNoLeader
 	}
 	for _, target := range []string{"GET /api/tasks/1?consistency=stale", "GET /api/tasks?consistency=stale", "GET /api/stats?consistency=stale", "GET /api/cluster?consistency=stale", "GET /healthz", "GET /readyz", "GET /metrics"} {
 		got := follower.call(t, target, "")
@@ -99,8 +100,10 @@ func TestServer_ForwardOnce(t *testing.T) {
 	follower, _, node, _ := setupPair(t)
 	for _, lost := range []bool{true, false} { // not leading; losing it while proposing
 		node.Follower = lost
-		node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, fsm.ErrNotLeader }
-		node.OnRead = func(context.Context, uint64) error { return fsm.ErrNotLeader }
+		node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) {
+			return nodes.Proposed{}, nodes.ErrNotLeader
+		}
+		node.OnRead = func(context.Context, uint64) error { return nodes.ErrNotLeader }
 		for _, target := range []string{"POST /api/tasks", "GET /api/stats", "GET /api/tasks/1", "POST /api/tasks/1/finalization/claim", "POST /api/tasks/1/finalize", "GET /api/tasks/1/finalization"} {
 			got := do(t, follower.ForwardHandler(), target, goodBodies[target], "X-Claimq-Redirect: 1")
 			checkRefusal(t, got, wire.CodeNoLeader, "The cluster has no leader", "Nothing was written: repeat the request after the time in Retry-After", "")
@@ -114,8 +117,10 @@ func TestServer_LeadershipLost(t *testing.T) {
 	t.Parallel()
 	follower, _, node, _ := setupPair(t)
 	node.Follower = false
-	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, fsm.ErrNotLeader }
-	node.OnRead = func(context.Context, uint64) error { return fsm.ErrNotLeader }
+	node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) {
+		return nodes.Proposed{}, nodes.ErrNotLeader
+	}
+	node.OnRead = func(context.Context, uint64) error { return nodes.ErrNotLeader }
 	submitOne(t, follower, `{"params":1}`)
 	follower.call(t, "GET /api/tasks/1", "").good(t, 200)
 }
@@ -127,11 +132,11 @@ func TestServer_ForwardFails(t *testing.T) {
 		write, read   wire.Code
 		brokenPartway bool
 	}{
-		{err: fsm.ErrNoLeader, write: wire.CodeNoLeader, read: wire.CodeNoLeader},
-		{err: fsm.ErrOutcomeUnknown, write: wire.CodeOutcomeUnknown, read: wire.CodeNoLeader, brokenPartway: true},
-		{err: fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, context.DeadlineExceeded), write: wire.CodeOutcomeUnknown, read: wire.CodeOverloaded},
-		{err: fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, os.ErrDeadlineExceeded), write: wire.CodeOutcomeUnknown, read: wire.CodeOverloaded},
-		{err: fsm.ErrShuttingDown, write: wire.CodeShuttingDown, read: wire.CodeShuttingDown},
+		{err: nodes.ErrNoLeader, write: wire.CodeNoLeader, read: wire.CodeNoLeader},
+		{err: nodes.ErrOutcomeUnknown, write: wire.CodeOutcomeUnknown, read: wire.CodeNoLeader, brokenPartway: true},
+		{err: fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, context.DeadlineExceeded), write: wire.CodeOutcomeUnknown, read: wire.CodeOverloaded},
+		{err: fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, os.ErrDeadlineExceeded), write: wire.CodeOutcomeUnknown, read: wire.CodeOverloaded},
+		{err: nodes.ErrShuttingDown, write: wire.CodeShuttingDown, read: wire.CodeShuttingDown},
 	} {
 		follower, _, node, _ := setupPair(t)
 		node.OnForward = func(_ *fasthttp.Request, resp *fasthttp.Response) error {

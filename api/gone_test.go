@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // TestServer_WaitingGone checks that a claim is given up whose client goes while
@@ -36,7 +37,7 @@ func TestServer_WaitingGone(t *testing.T) {
 			submitOne(t, s, `{"params":0}`)
 			submitOne(t, s, `{"params":0}`)
 			began, ended := make(chan struct{}), make(chan struct{})
-			node.OnClaim = func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+			node.OnClaim = func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 				defer close(ended)
 				close(began)
 				<-caller.Done()
@@ -46,7 +47,7 @@ func TestServer_WaitingGone(t *testing.T) {
 				if c.taken {
 					return node.Apply(cmd)
 				}
-				return fsm.Proposed{}, context.Cause(caller)
+				return nodes.Proposed{}, context.Cause(caller)
 			}
 			conn := dialServer(t, listen(t, s))
 			sendClaim(t, conn, c.body)
@@ -68,10 +69,10 @@ func TestServer_WaitingGone(t *testing.T) {
 func TestServer_WaitingDrained(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.OnClaim = func(caller context.Context, _ fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
+	node.OnClaim = func(caller context.Context, _ fsm.ClaimNext, _ time.Duration) (nodes.Proposed, error) {
 		s.Drain()
 		<-caller.Done()
-		return fsm.Proposed{}, context.Cause(caller)
+		return nodes.Proposed{}, context.Cause(caller)
 	}
 	s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","wait_ms":60000}`).refused(t, wire.CodeShuttingDown)
 }
@@ -137,7 +138,7 @@ func TestServer_WaitingThere(t *testing.T) {
 			submitOne(t, leader, `{"params":0}`)
 			submitOne(t, leader, `{"params":0}`)
 			began := make(chan struct{})
-			leaderNode.OnClaim = func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+			leaderNode.OnClaim = func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 				if !c.late {
 					<-caller.Done()
 				}
@@ -147,7 +148,7 @@ func TestServer_WaitingThere(t *testing.T) {
 				if c.taken {
 					return leaderNode.Apply(cmd)
 				}
-				return fsm.Proposed{}, context.Cause(caller)
+				return nodes.Proposed{}, context.Cause(caller)
 			}
 			followerNode.OnForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
 				close(began)
@@ -183,7 +184,7 @@ func TestServer_WaitingFollowerDrained(t *testing.T) {
 	} {
 		follower, leader, followerNode, leaderNode := setupPair(t)
 		submitOne(t, leader, `{"params":0}`)
-		leaderNode.OnClaim = func(caller context.Context, cmd fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
+		leaderNode.OnClaim = func(caller context.Context, cmd fsm.ClaimNext, _ time.Duration) (nodes.Proposed, error) {
 			<-caller.Done()
 			return leaderNode.Apply(cmd)
 		}
@@ -211,7 +212,7 @@ func TestServer_Waited(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	var waited time.Duration
-	node.OnClaim = func(_ context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+	node.OnClaim = func(_ context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 		waited = wait
 		return node.Apply(cmd)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/testwait"
+	"github.com/claimq/claimq/nodes"
 )
 
 // changingKeys are keys that a test takes out.
@@ -59,10 +60,10 @@ func reread(t *testing.T, s *Server) {
 // answer, and says how many do on the channel.
 func waitsForEver(n *nodetest.Node) <-chan struct{} {
 	waiting := make(chan struct{}, 16)
-	n.OnClaim = func(caller context.Context, _ fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
+	n.OnClaim = func(caller context.Context, _ fsm.ClaimNext, _ time.Duration) (nodes.Proposed, error) {
 		waiting <- struct{}{}
 		<-caller.Done()
-		return fsm.Proposed{}, context.Cause(caller)
+		return nodes.Proposed{}, context.Cause(caller)
 	}
 	n.OnWaitEnded = func(caller context.Context, _ uint64, _ time.Duration) error {
 		waiting <- struct{}{}

@@ -10,6 +10,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // step is one call of a story, and the whole answer to it.
@@ -180,8 +181,8 @@ func TestServer_Gone(t *testing.T) {
 func TestServer_GoneWithoutClaim(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
-		return fsm.Proposed{Result: fsm.Result{Gone: true, Repeated: true, Task: &fsm.Task{ID: 3, Status: fsm.StatusCancelled}}}, nil
+	node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) {
+		return nodes.Proposed{Result: fsm.Result{Gone: true, Repeated: true, Task: &fsm.Task{ID: 3, Status: fsm.StatusCancelled}}}, nil
 	}
 	want := `{"success":true,"task":{"id":3,"status":"cancelled","worker_id":null,"claim_token":null},"repeated":true}`
 	if got := s.call(t, "POST /api/tasks/3/cancel", ""); got.body != want {
@@ -241,8 +242,8 @@ func TestServer_Types(t *testing.T) {
 			want: `{"success":true,"type":{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + still + unset + `}`,
 		},
 	})
-	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
-		return fsm.Proposed{Result: fsm.Result{Code: fsm.CodeInvalidRequest}}, nil
+	node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) {
+		return nodes.Proposed{Result: fsm.Result{Code: fsm.CodeInvalidRequest}}, nil
 	}
 	checkRefusal(t, s.call(t, "PATCH /api/types/a", `{"paused":true}`), wire.CodeInvalidRequest, "Too many task types have settings",
 		"Clear the settings of types that are no longer used, by null in each field", "")
@@ -257,7 +258,7 @@ func TestServer_Upgrade(t *testing.T) {
 			t.Errorf("%q: %d %s", body, got.status, got.body)
 		}
 	}
-	node.View = fsm.ClusterView{FeatureLevel: 3, Nodes: []fsm.NodeView{
+	node.View = nodes.ClusterView{FeatureLevel: 3, Nodes: []nodes.NodeView{
 		{NodeRecord: fsm.NodeRecord{NodeID: "n1", Version: "v2", Level: 9}, State: "leader"},
 		{NodeRecord: fsm.NodeRecord{NodeID: "n2", Version: "v1", Level: 4}, State: "unknown"},
 	}}
@@ -265,8 +266,8 @@ func TestServer_Upgrade(t *testing.T) {
 	if got := s.call(t, "POST /api/cluster/upgrade", `{"dry_run":true}`); got.status != 200 || got.body != want {
 		t.Errorf("dry run: %d %s", got.status, got.body)
 	}
-	node.UpgradeErr = &fsm.MembershipRefused{Reason: "n3 cannot be asked", Advice: "Start it"}
+	node.UpgradeErr = &nodes.MembershipRefused{Reason: "n3 cannot be asked", Advice: "Start it"}
 	checkRefusal(t, s.call(t, "POST /api/cluster/upgrade", ""), wire.CodeMembershipRefused, "n3 cannot be asked", "Start it", "")
-	node.UpgradeErr = fsm.ErrOutcomeUnknown
+	node.UpgradeErr = nodes.ErrOutcomeUnknown
 	s.call(t, "POST /api/cluster/upgrade", "").refused(t, wire.CodeOutcomeUnknown)
 }

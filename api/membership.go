@@ -12,8 +12,8 @@ import (
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 // peerAddrMax bounds a peer address, in bytes.
@@ -101,7 +101,7 @@ func PromoteNode(r *exchange.Request) { changeSuffrage(r, r.Server.Node.PromoteN
 // DemoteNode answers POST /api/cluster/demote.
 func DemoteNode(r *exchange.Request) { changeSuffrage(r, r.Server.Node.DemoteNode) }
 
-func changeSuffrage(r *exchange.Request, change func(ctx context.Context, nodeID string, by fsm.Operator) error) {
+func changeSuffrage(r *exchange.Request, change func(ctx context.Context, nodeID string, by nodes.Operator) error) {
 	req, ok := member(r, false, false)
 	if !ok {
 		return
@@ -159,7 +159,7 @@ func member(r *exchange.Request, join, optional bool) (req memberRequest, ok boo
 
 // refuseMembership answers why the membership was not changed.
 func refuseMembership(r *exchange.Request, err error) {
-	var refused *fsm.MembershipRefused
+	var refused *nodes.MembershipRefused
 	if errors.As(err, &refused) {
 		r.Refuse(&refuse.Refusal{Code: wire.CodeMembershipRefused, Text: refused.Reason, Advice: refused.Advice})
 		return

@@ -9,6 +9,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // The operator's calls reach the node with what was asked for, and answer with
@@ -19,7 +20,7 @@ func TestMembership(t *testing.T) {
 	if _, err := node.Apply(fsm.SetLevel{Level: fsm.FeatureLevel}); err != nil {
 		t.Fatal(err)
 	}
-	node.View = fsm.ClusterView{Leader: "n1", Nodes: []fsm.NodeView{
+	node.View = nodes.ClusterView{Leader: "n1", Nodes: []nodes.NodeView{
 		{NodeRecord: fsm.NodeRecord{NodeID: "n4", UUID: "u4", PeerAddr: "h4:7401"}, Suffrage: "nonvoter", State: "follower", Healthy: true},
 	}}
 	for _, c := range []struct{ target, body, change, answer, event string }{
@@ -60,7 +61,7 @@ func lastTold(n *nodetest.Node) string {
 func TestMembership_refused(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.MemberErr = &fsm.MembershipRefused{Reason: "n1 is the last voter", Advice: "Promote another"}
+	node.MemberErr = &nodes.MembershipRefused{Reason: "n1 is the last voter", Advice: "Promote another"}
 	calls := map[string]string{
 		"POST /api/cluster/join":     `{"node_id":"n4","peer_addr":"h4:7401"}`,
 		"POST /api/cluster/promote":  `{"node_id":"n4"}`,
@@ -74,16 +75,16 @@ func TestMembership_refused(t *testing.T) {
 			t.Errorf("%s: %s", target, got.body)
 		}
 	}
-	node.MemberErr = fsm.ErrNoLeader
+	node.MemberErr = nodes.ErrNoLeader
 	for target, body := range calls {
 		s.call(t, target, body).refused(t, wire.CodeNoLeader)
 	}
 	s.call(t, "GET /api/cluster/hash", "").refused(t, wire.CodeNoLeader)
-	node.MemberErr = fsm.ErrOutcomeUnknown
+	node.MemberErr = nodes.ErrOutcomeUnknown
 	for target, body := range calls {
 		s.call(t, target, body).refused(t, wire.CodeOutcomeUnknown)
 	}
-	node.MemberErr = fsm.ErrLevel
+	node.MemberErr = nodes.ErrLevel
 	s.call(t, "POST /api/cluster/demote", `{"node_id":"n4"}`).refused(t, wire.CodeInvalidRequest)
 	if len(node.Proposed) != 0 {
 		t.Errorf("the trail tells of %v", node.Proposed)
@@ -119,7 +120,7 @@ func TestMembership_badInput(t *testing.T) {
 func TestHashes(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.HashView = fsm.HashView{Index: 7, Agree: true, Nodes: []fsm.NodeHash{{NodeID: "n1", Hash: "ab"}, {NodeID: "n2"}}}
+	node.HashView = nodes.HashView{Index: 7, Agree: true, Nodes: []nodes.NodeHash{{NodeID: "n1", Hash: "ab"}, {NodeID: "n2"}}}
 	got := s.call(t, "GET /api/cluster/hash", "")
 	want := `{"success":true,"index":7,"agree":true,"nodes":[{"node_id":"n1","hash":"ab"},{"node_id":"n2","hash":""}]}`
 	if got.status != 200 || got.body != want {

@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 var errNotCaughtUp = errors.New("12 entries behind")
@@ -81,7 +82,7 @@ func TestServer_Metrics(t *testing.T) {
 		t.Error("a new type took the place of an old one")
 	}
 	// A node that cannot be read has no counts, but still its other metrics.
-	node.OnRead = func(context.Context, uint64) error { return fsm.ErrShuttingDown }
+	node.OnRead = func(context.Context, uint64) error { return nodes.ErrShuttingDown }
 	if body := scrape(); strings.Contains(body, "claimq_tasks{") || !strings.Contains(body, "claimq_http_requests_total{") {
 		t.Error("a node that cannot be read has task counts, or nothing at all")
 	}
@@ -112,20 +113,20 @@ func TestServer_Overloads(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	var err error
-	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, err }
-	bounds := []fsm.Bound{fsm.BoundMemory, fsm.BoundDisk, fsm.BoundInFlight, fsm.BoundWaitingClaims, fsm.BoundWaitingReads}
+	node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) { return nodes.Proposed{}, err }
+	bounds := []nodes.Bound{nodes.BoundMemory, nodes.BoundDisk, nodes.BoundInFlight, nodes.BoundWaitingClaims, nodes.BoundWaitingReads}
 	for _, bound := range bounds {
-		err = fmt.Errorf("propose: %w", &fsm.Overload{Bound: bound, Text: "x"})
+		err = fmt.Errorf("propose: %w", &nodes.Overload{Bound: bound, Text: "x"})
 		got := s.call(t, "POST /api/tasks", `{"params":1}`)
 		if f := got.refused(t, wire.CodeOverloaded); f["reason"] != string(bound) || got.header["Retry-After"] != "1" || f["error"] != "The server is overloaded" {
 			t.Errorf("%s: %v", bound, f)
 		}
 	}
-	err = fsm.ErrOverloaded
+	err = nodes.ErrOverloaded
 	if f := s.call(t, "POST /api/tasks", `{"params":1}`).refused(t, wire.CodeOverloaded); f["reason"] != nil {
 		t.Errorf("no bound: %v", f)
 	}
-	err = errors.Join(fsm.ErrOutcomeUnknown, &fsm.Overload{Bound: fsm.BoundMemory})
+	err = errors.Join(nodes.ErrOutcomeUnknown, &nodes.Overload{Bound: nodes.BoundMemory})
 	if f := s.call(t, "POST /api/tasks", `{"params":1}`).refused(t, wire.CodeOutcomeUnknown); f["reason"] != nil {
 		t.Errorf("unknown: %v", f)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // wrongKeyWait is how long a wrong key is answered after it came: how long it took to find
@@ -164,7 +165,7 @@ func (s *Server) makeSecret(r *exchange.Request) {
 	_, _ = rand.Read(random[:]) // it never fails
 	p, err := s.cfg.Node.Propose(r.Wait(), fsm.SetPageSecret{Secret: random[:]})
 	switch {
-	case errors.Is(err, fsm.ErrNotLeader):
+	case errors.Is(err, nodes.ErrNotLeader):
 		r.Elsewhere()
 	case err != nil:
 		r.RefuseCode(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // own is the Origin of a page of the server that tests call.
@@ -231,7 +232,7 @@ func TestLogin_Ends(t *testing.T) {
 	if got := s.call(t, "GET /ui/session", "", old.headers()...); !strings.Contains(got.body, `"me":null`) {
 		t.Errorf("the session of a login that is over: %s", got.body)
 	}
-	node.ReadyErr = fsm.ErrNoLeader // as while the log is read
+	node.ReadyErr = nodes.ErrNoLeader // as while the log is read
 	s.call(t, "GET /api/types", "", old.headers()...).refused(t, wire.CodeNoLeader)
 	node.ReadyErr = nil
 	if again := logIn(t, s, "operator"); s.call(t, "GET /api/types", "", again.headers()...).status != 200 {

@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // TestSchedule_BadInput sends schedules that cannot be.
@@ -123,20 +124,20 @@ func TestSchedule_Refused(t *testing.T) {
 		read, propose error
 		code          wire.Code
 	}{
-		{fsm.ErrNoLeader, nil, wire.CodeNoLeader},
+		{nodes.ErrNoLeader, nil, wire.CodeNoLeader},
 		{context.DeadlineExceeded, nil, wire.CodeOverloaded}, // nothing was written
 		{nil, context.DeadlineExceeded, wire.CodeOutcomeUnknown},
-		{nil, fsm.ErrLevel, wire.CodeInvalidRequest},
-		{nil, fsm.ErrTooLarge, wire.CodePayloadTooLarge},
+		{nil, nodes.ErrLevel, wire.CodeInvalidRequest},
+		{nil, nodes.ErrTooLarge, wire.CodePayloadTooLarge},
 	} {
 		s, node := setup(t)
 		node.OnRead = func(context.Context, uint64) error { return c.read }
-		node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, c.propose }
+		node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) { return nodes.Proposed{}, c.propose }
 		s.call(t, "PUT /api/schedules/a", body).refused(t, c.code)
 	}
 	s, node := setup(t)
-	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
-		return fsm.Proposed{Index: 7, Result: fsm.Result{Code: fsm.CodeInvalidRequest}}, nil
+	node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) {
+		return nodes.Proposed{Index: 7, Result: fsm.Result{Code: fsm.CodeInvalidRequest}}, nil
 	}
 	if f := s.call(t, "PUT /api/schedules/a", body).refused(t, wire.CodeInvalidRequest); f["error"] != "There are too many schedules" {
 		t.Errorf("over the bound: %v", f)

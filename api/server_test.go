@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/testwait"
+	"github.com/claimq/claimq/nodes"
 )
 
 // listen serves s on loopback until the test ends and returns its address.
@@ -230,7 +231,7 @@ func TestServer_ShutdownFinishes(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	began, finish := make(chan struct{}), make(chan struct{})
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 		close(began)
 		<-finish
 		return node.Apply(cmd)

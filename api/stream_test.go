@@ -27,6 +27,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 // sse is one block of a stream: an event, a place or a remark.
@@ -183,7 +184,7 @@ func TestServer_Stream(t *testing.T) {
 	submitOne(t, s, `{"task_type":"a","params":1}`)
 	node.Follower = true // whoever it is answers
 
-	node.ReadyErr = fsm.ErrNoLeader
+	node.ReadyErr = nodes.ErrNoLeader
 	s.call(t, "GET /api/events", "", "Accept: text/event-stream").refused(t, wire.CodeNoLeader)
 	openStream(t, addr, "/api/events?after=1.1").conn.Close() // goes on anywhere
 	streamsLeft(t, s, 0)

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Submit answers POST /api/tasks.
@@ -21,7 +22,7 @@ func Submit(r *exchange.Request) {
 		r.Refuse(bad)
 		return
 	}
-	var p fsm.Proposed
+	var p nodes.Proposed
 	if len(req.Tasks) > 0 {
 		var ok bool
 		r.Trace(req.Tasks)

@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 // TestUnsigned ensures that a command with a name goes without it where the level
@@ -20,18 +21,18 @@ func TestUnsigned(t *testing.T) {
 	for _, c := range []fsm.Command{
 		fsm.SetType{Type: "mail", By: "ann"}, fsm.SetSchedule{Schedule: fsm.Schedule{Name: "nightly"}, By: "ann"}, fsm.DeleteSchedule{Name: "nightly", By: "ann"},
 	} {
-		if _, had := exchange.Unsigned(c, fsm.ErrNoLeader); had {
+		if _, had := exchange.Unsigned(c, nodes.ErrNoLeader); had {
 			t.Errorf("%T: its name is taken out for another error", c)
 		}
-		plain, had := exchange.Unsigned(c, fsm.ErrLevel)
+		plain, had := exchange.Unsigned(c, nodes.ErrLevel)
 		if !had || fsm.LevelOf(plain) >= fsm.LevelOf(c) {
 			t.Errorf("%T is left as %+v, %v", c, plain, had)
 		}
-		if _, had := exchange.Unsigned(plain, fsm.ErrLevel); had {
+		if _, had := exchange.Unsigned(plain, nodes.ErrLevel); had {
 			t.Errorf("%T without a name would be proposed for ever", c)
 		}
 	}
-	if _, had := exchange.Unsigned(fsm.Delete{ID: 1}, fsm.ErrLevel); had {
+	if _, had := exchange.Unsigned(fsm.Delete{ID: 1}, nodes.ErrLevel); had {
 		t.Error("a delete has a name")
 	}
 }

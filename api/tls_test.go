@@ -25,6 +25,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/certs/certstest"
+	"github.com/claimq/claimq/nodes"
 )
 
 // serversOverTLS in the environment makes every server of the tests speak HTTPS,
@@ -135,7 +136,7 @@ func TestServer_TLSUnsent(t *testing.T) {
 	s, node, addr, client := setupTLS(t, nil)
 	submitOne(t, s, `{"params":0}`)
 	began, gone := make(chan struct{}), make(chan struct{})
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 		if _, release := cmd.(fsm.Release); !release {
 			close(began)
 			<-gone

@@ -25,6 +25,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/oidc"
 	"github.com/claimq/claimq/internal/oidc/oidctest"
+	"github.com/claimq/claimq/nodes"
 )
 
 // tokensOf are the settings by which tokens of the issuer are taken.
@@ -356,7 +357,7 @@ func TestTokens_Subject(t *testing.T) {
 	if f["reason"] != "key_waits" {
 		t.Errorf("%v", f)
 	}
-	s.host.Leave(fsm.ErrShuttingDown)
+	s.host.Leave(nodes.ErrShuttingDown)
 	<-answers
 }
 

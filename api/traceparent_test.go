@@ -9,6 +9,7 @@ import (
 
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 const testTrace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -54,9 +55,9 @@ func TestServer_Traceparent(t *testing.T) {
 func TestServer_TraceparentBelowLevel(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 		if fsm.LevelOf(cmd) >= 3 {
-			return fsm.Proposed{}, fsm.ErrLevel
+			return nodes.Proposed{}, nodes.ErrLevel
 		}
 		return node.Apply(cmd)
 	}

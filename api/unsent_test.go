@@ -21,6 +21,7 @@ import (
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/testwait"
+	"github.com/claimq/claimq/nodes"
 )
 
 // TestServer_UnsentClaim checks that a claim whose worker has gone before the
@@ -40,7 +41,7 @@ func TestServer_UnsentClaim(t *testing.T) {
 		s, node := setup(t)
 		submitOne(t, s, `{"params":0}`)
 		began, gone := make(chan struct{}), make(chan struct{})
-		node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+		node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 			if _, release := cmd.(fsm.Release); !release {
 				close(began)
 				<-gone

@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // endsTask returns what waits for a task until it is completed.
@@ -83,7 +84,7 @@ func TestServer_WaitEndedOver(t *testing.T) {
 	if task := s.call(t, target, "").good(t, 200).Task; task.Status != "pending" {
 		t.Errorf("the time is over: %+v", task)
 	}
-	for err, code := range map[error]wire.Code{fsm.ErrOverloaded: wire.CodeOverloaded, fsm.ErrShuttingDown: wire.CodeShuttingDown} {
+	for err, code := range map[error]wire.Code{nodes.ErrOverloaded: wire.CodeOverloaded, nodes.ErrShuttingDown: wire.CodeShuttingDown} {
 		node.OnWaitEnded = func(context.Context, uint64, time.Duration) error { return fmt.Errorf("wait: %w", err) }
 		s.call(t, target, "").refused(t, code)
 	}

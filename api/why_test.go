@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // TestWhyAnswer_append checks each reason's code, words and details.
@@ -180,9 +181,9 @@ func TestServer_WhyAnyType(t *testing.T) {
 		if got := s.whyCodes(t, "/api/tasks/1/why"); got != "no_worker queued" {
 			t.Errorf("later: %s", got)
 		}
-		node.OnClaim = func(_ context.Context, _ fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+		node.OnClaim = func(_ context.Context, _ fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 			<-time.After(wait)
-			return fsm.Proposed{}, nil
+			return nodes.Proposed{}, nil
 		}
 		s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","task_types":["a"],"wait_ms":60000}`).refused(t, wire.CodeNoPendingTasks)
 		<-time.After(time.Minute)

@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // differsWithin bounds how long a node may differ until it is told: an interval of the
@@ -115,7 +116,7 @@ func TestAgreement_electedNodeDiffers(t *testing.T) {
 			node := c.Node(wrongAt)
 			differ(c, wrongAt)
 			wrong := watchReads(node)
-			if _, err := leader.Transfer(context.Background(), node.NodeID()); err != nil && !errors.Is(err, fsm.ErrNoLeader) {
+			if _, err := leader.Transfer(context.Background(), node.NodeID()); err != nil && !errors.Is(err, nodes.ErrNoLeader) {
 				t.Logf("transfer: %v", err)
 			}
 			c.Wait("it to stop", func() bool { return c.Stopped(wrongAt) != nil })
@@ -146,7 +147,7 @@ func TestAgreement_twoAliveDiffer(t *testing.T) {
 		differ(c, other)
 		c.Wait("the leader to serve no more", func() bool { return leader.Ready() != nil && !leader.IsLeader() })
 		c.Wait("it to say why", func() bool { return strings.Contains(leader.Ready().Error(), "claimq cluster recover") })
-		if _, err := leader.ReadLinearizable(context.Background(), 0, func(*fsm.Machine, fsm.Stamp) { t.Error("a read is answered") }); !errors.Is(err, fsm.ErrNoLeader) {
+		if _, err := leader.ReadLinearizable(context.Background(), 0, func(*fsm.Machine, fsm.Stamp) { t.Error("a read is answered") }); !errors.Is(err, nodes.ErrNoLeader) {
 			t.Errorf("a read: %v", err)
 		}
 		if _, err := leader.Propose(context.Background(), submit("b")); !clustertest.NothingWritten(err) {
@@ -182,12 +183,12 @@ func TestAgreement_nonvoterDiffers(t *testing.T) {
 		node := c.Followers()[0]
 		at := c.Place(node)
 		leader := c.Leader()
-		if err := leader.DemoteNode(context.Background(), node.NodeID(), fsm.Operator{}); err != nil {
+		if err := leader.DemoteNode(context.Background(), node.NodeID(), nodes.Operator{}); err != nil {
 			t.Fatal(err)
 		}
 		differ(c, at)
-		var refused *fsm.MembershipRefused
-		if err := leader.PromoteNode(context.Background(), node.NodeID(), fsm.Operator{}); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "applied something else") {
+		var refused *nodes.MembershipRefused
+		if err := leader.PromoteNode(context.Background(), node.NodeID(), nodes.Operator{}); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "applied something else") {
 			t.Errorf("promoted: %v", err)
 		}
 		c.Wait("it to stop", func() bool { return c.Stopped(at) != nil })

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // The calls of backups, between nodes.
@@ -82,13 +83,13 @@ func (n *Node) snapshotNow(ctx context.Context) (uint64, error) {
 	case <-t.done:
 		if t.err != nil && !errors.Is(t.err, raft.ErrNothingNewToSnapshot) {
 			if n.closing.Load() {
-				return 0, fmt.Errorf("%w: %w", fsm.ErrShuttingDown, t.err)
+				return 0, fmt.Errorf("%w: %w", nodes.ErrShuttingDown, t.err)
 			}
-			return 0, fmt.Errorf("%w: take a snapshot: %w", fsm.ErrOverloaded, t.err)
+			return 0, fmt.Errorf("%w: take a snapshot: %w", nodes.ErrOverloaded, t.err)
 		}
 		return n.fsm.SnapshotIndex(), nil
 	case <-ctx.Done():
-		return 0, fmt.Errorf("%w: the snapshot is still being written", fsm.ErrOutcomeUnknown)
+		return 0, fmt.Errorf("%w: the snapshot is still being written", nodes.ErrOutcomeUnknown)
 	}
 }
 
@@ -139,7 +140,7 @@ func (n *Node) answerSnapshot(ctx context.Context, _ []byte) ([]byte, error) {
 // fsm.ErrShuttingDown, ctx's cause.
 func (n *Node) SaveBackup(ctx context.Context, stale bool) (*fsm.Backup, error) {
 	if n.closing.Load() {
-		return nil, fsm.ErrShuttingDown
+		return nil, nodes.ErrShuttingDown
 	}
 	if !stale {
 		if err := n.catchUp(ctx); err != nil {
@@ -174,11 +175,11 @@ func (n *Node) catchUp(ctx context.Context) error {
 	}
 	addr, id := n.raft.LeaderWithID()
 	if addr == "" || string(id) == n.uuid {
-		return fsm.ErrNoLeader
+		return nodes.ErrNoLeader
 	}
 	read, err := ask[snapshotAnswer](ctx, n, string(addr), callReadIndex, struct{}{})
 	if err != nil {
-		return fmt.Errorf("%w: ask the leader how far to wait: %w", fsm.ErrNoLeader, err)
+		return fmt.Errorf("%w: ask the leader how far to wait: %w", nodes.ErrNoLeader, err)
 	}
 	wait, cancel := withScope(ctx, n.ctx)
 	defer cancel()
@@ -186,7 +187,7 @@ func (n *Node) catchUp(ctx context.Context) error {
 		return readError(err)
 	}
 	if own := n.fsm.ChainAt(read.Index); own != "" && read.Chain != "" && own != read.Chain {
-		return fmt.Errorf("%w: %w", fsm.ErrNoLeader, chainDiffers(read.Index, own, read.Chain))
+		return fmt.Errorf("%w: %w", nodes.ErrNoLeader, chainDiffers(read.Index, own, read.Chain))
 	}
 	return nil
 }

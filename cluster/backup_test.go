@@ -16,6 +16,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // backupCluster is three nodes with data folders.
@@ -88,12 +89,12 @@ func (c *backupCluster) restart() {
 }
 
 // propose proposes at the leader until nothing stands against it.
-func (c *backupCluster) propose(cmd fsm.Command) (p fsm.Proposed) {
+func (c *backupCluster) propose(cmd fsm.Command) (p nodes.Proposed) {
 	c.t.Helper()
 	eventually(c.t, "a proposal to be taken", func() bool {
 		var err error
 		p, err = leaderOf(c.t, c.nodes...).Propose(context.Background(), cmd)
-		if err != nil && !errors.Is(err, fsm.ErrNotLeader) && !errors.Is(err, fsm.ErrNoLeader) && !errors.Is(err, fsm.ErrLevel) {
+		if err != nil && !errors.Is(err, nodes.ErrNotLeader) && !errors.Is(err, nodes.ErrNoLeader) && !errors.Is(err, nodes.ErrLevel) {
 			c.t.Fatalf("propose %T: %v", cmd, err)
 		}
 		return err == nil
@@ -168,11 +169,11 @@ func restoreInto(t *testing.T, logStore string, backup []byte) (c *backupCluster
 		c = newBackupCluster(t, logStore)
 		before, _ := c.nodes[0].StateHash()
 		leader := leaderOf(t, c.nodes...)
-		if _, err := c.follower().RestoreBackup(context.Background(), bytes.NewReader(backup)); !errors.Is(err, fsm.ErrNotLeader) {
+		if _, err := c.follower().RestoreBackup(context.Background(), bytes.NewReader(backup)); !errors.Is(err, nodes.ErrNotLeader) {
 			t.Errorf("restore at a follower: %v, want ErrNotLeader", err)
 		}
 		index, err := leader.RestoreBackup(context.Background(), bytes.NewReader(backup))
-		if tries < 4 && errors.Is(err, fsm.ErrOutcomeUnknown) {
+		if tries < 4 && errors.Is(err, nodes.ErrOutcomeUnknown) {
 			t.Logf("again, the leadership was lost: %v", err)
 			continue
 		}
@@ -220,7 +221,7 @@ func TestRestoreBackup(t *testing.T) {
 			}
 			eventually(t, "the lease of the backup to end", func() bool { return c.task(held.Task.ID).Status == fsm.StatusPending })
 			c.ensureSame()
-			if again, err := leaderOf(t, c.nodes...).RestoreBackup(context.Background(), bytes.NewReader(backup)); !errors.Is(err, fsm.ErrNotEmpty) {
+			if again, err := leaderOf(t, c.nodes...).RestoreBackup(context.Background(), bytes.NewReader(backup)); !errors.Is(err, nodes.ErrNotEmpty) {
 				t.Errorf("restore again: %d, %v; want ErrNotEmpty", again, err)
 			}
 			c.restart()
@@ -266,7 +267,7 @@ func TestRestoreBackup_damaged(t *testing.T) {
 		t.Errorf("left in the data folder: %v, %v", files, err)
 	}
 	submitOne(t, n)
-	refused("into one with a task", backup, fsm.ErrNotEmpty)
+	refused("into one with a task", backup, nodes.ErrNotEmpty)
 }
 
 // A task that is acknowledged while a backup is being restored is there
@@ -294,8 +295,8 @@ func TestRestoreBackup_underLoad(t *testing.T) {
 			case err := <-restored:
 				done = true
 				switch there := c.task(first) != nil; {
-				case errors.Is(err, fsm.ErrOutcomeUnknown): // a change of leader: both may be
-				case err != nil && !errors.Is(err, fsm.ErrNotEmpty) && !errors.Is(err, fsm.ErrNotLeader) && !errors.Is(err, fsm.ErrNoLeader):
+				case errors.Is(err, nodes.ErrOutcomeUnknown): // a change of leader: both may be
+				case err != nil && !errors.Is(err, nodes.ErrNotEmpty) && !errors.Is(err, nodes.ErrNotLeader) && !errors.Is(err, nodes.ErrNoLeader):
 					t.Errorf("restore: %v", err)
 				case there != (err == nil) && len(ids) == 0:
 					t.Errorf("restored: %v, and its task is there: %t", err, there)
@@ -350,7 +351,7 @@ func TestRestoreBackup_leadershipCameBack(t *testing.T) {
 		move(other, leader)
 		return leader.restorePrepared(context.Background(), p)
 	})
-	if !errors.Is(err, fsm.ErrNotEmpty) {
+	if !errors.Is(err, nodes.ErrNotEmpty) {
 		t.Errorf("restore: %v, want ErrNotEmpty", err)
 	}
 	if c.task(acknowledged) == nil {
@@ -384,7 +385,7 @@ func TestSaveBackup_withoutLeader(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_, err := last.SaveBackup(ctx, false)
-		return errors.Is(err, fsm.ErrNoLeader)
+		return errors.Is(err, nodes.ErrNoLeader)
 	})
 	b, err := last.SaveBackup(context.Background(), true)
 	if err != nil {
@@ -404,8 +405,8 @@ func TestNode_snapshotNow_waitsForTheSame(t *testing.T) {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	for range 2 {
-		if _, err := n.snapshotNow(ended); !errors.Is(err, fsm.ErrOutcomeUnknown) {
-			t.Errorf("got %v, want %v", err, fsm.ErrOutcomeUnknown)
+		if _, err := n.snapshotNow(ended); !errors.Is(err, nodes.ErrOutcomeUnknown) {
+			t.Errorf("got %v, want %v", err, nodes.ErrOutcomeUnknown)
 		}
 	}
 }

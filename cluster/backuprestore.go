@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/bytesize"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -63,7 +64,7 @@ func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, er
 	case n.restoring <- struct{}{}:
 		defer func() { <-n.restoring }()
 	default:
-		return 0, fmt.Errorf("%w: another backup is being restored", fsm.ErrOverloaded)
+		return 0, fmt.Errorf("%w: another backup is being restored", nodes.ErrOverloaded)
 	}
 	// Before anything is received that would be refused.
 	if _, err := n.ground(); err != nil {
@@ -109,7 +110,7 @@ func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, er
 func (n *Node) admitBackup(ctx context.Context, level uint32) error {
 	known, _, err := n.levelKnown(ctx)
 	if err != nil {
-		return &fsm.MembershipRefused{
+		return &nodes.MembershipRefused{
 			Reason: fmt.Sprintf("Not every member can take the backup's state over: %v", err),
 			Advice: "Bring it back first, or remove it",
 		}
@@ -127,8 +128,8 @@ func (n *Node) admitBytes(bytes int64) error {
 	if bytes <= limit+limit/strainPart {
 		return nil
 	}
-	return &fsm.Overload{
-		Bound: fsm.BoundMemory,
+	return &nodes.Overload{
+		Bound: nodes.BoundMemory,
 		Text:  fmt.Sprintf("the backup's state takes %s of memory; memory_limit is %s", bytesize.Text(bytes), bytesize.Text(limit)),
 	}
 }
@@ -142,7 +143,7 @@ func (n *Node) ground() (fsm.Ground, error) {
 		return g, err
 	}
 	if holds != "" {
-		return g, fmt.Errorf("%w: it holds %s", fsm.ErrNotEmpty, holds)
+		return g, fmt.Errorf("%w: it holds %s", nodes.ErrNotEmpty, holds)
 	}
 	return g, nil
 }
@@ -169,7 +170,7 @@ func (n *Node) between(ctx context.Context, do func() (uint64, error)) (uint64, 
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	case <-n.ctx.Done():
-		return 0, fsm.ErrShuttingDown
+		return 0, nodes.ErrShuttingDown
 	}
 	result := <-i.done // do ends with the node
 	if l := n.leader.Load(); l != nil {
@@ -224,7 +225,7 @@ type preparedRestore struct {
 func (n *Node) prepareRestore(ctx context.Context, backup *fsm.SavedBackup) (*preparedRestore, error) {
 	// What an earlier entry's caller was told is unknown may be committed yet.
 	if err := n.await(ctx, func() raft.Future { return n.raft.Barrier(batch.EnqueueTimeout) }); err != nil {
-		return nil, fmt.Errorf("%w: %w", fsm.ErrNotLeader, err)
+		return nil, fmt.Errorf("%w: %w", nodes.ErrNotLeader, err)
 	}
 	g, err := n.ground()
 	if err != nil {
@@ -284,9 +285,9 @@ func (n *Node) restorePrepared(ctx context.Context, p *preparedRestore) (uint64,
 	case errors.As(err, &refused):
 		return 0, restoreFailed(err)
 	case ctx.Err() != nil:
-		return 0, fmt.Errorf("%w: %w: %w", fsm.ErrOutcomeUnknown, errRestoreUnknown, err)
+		return 0, fmt.Errorf("%w: %w: %w", nodes.ErrOutcomeUnknown, errRestoreUnknown, err)
 	}
-	if err = batch.ProposeError(err); errors.Is(err, fsm.ErrOutcomeUnknown) {
+	if err = batch.ProposeError(err); errors.Is(err, nodes.ErrOutcomeUnknown) {
 		return 0, fmt.Errorf("%w: %w", err, errRestoreUnknown)
 	}
 	return 0, err
@@ -351,12 +352,12 @@ func restoreFailed(err error) error {
 	var refused *restoreRefused
 	switch {
 	case errors.As(err, &refused) && refused.code == fsm.CodeNotEmpty:
-		return fmt.Errorf("%w: something came before the restore", fsm.ErrNotEmpty)
+		return fmt.Errorf("%w: something came before the restore", nodes.ErrNotEmpty)
 	case errors.As(err, &refused), errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipLost),
 		errors.Is(err, raft.ErrLeadershipTransferInProgress):
-		return fmt.Errorf("%w: the leadership changed while the backup was restored: %w", fsm.ErrNotLeader, err)
+		return fmt.Errorf("%w: the leadership changed while the backup was restored: %w", nodes.ErrNotLeader, err)
 	case errors.Is(err, raft.ErrRaftShutdown), errors.Is(err, errNodeClosed):
-		return fmt.Errorf("%w: %w", fsm.ErrShuttingDown, err)
+		return fmt.Errorf("%w: %w", nodes.ErrShuttingDown, err)
 	}
 	return fmt.Errorf("restore the backup: %w", err)
 }

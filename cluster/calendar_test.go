@@ -9,6 +9,7 @@ import (
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // calendarAhead returns how far the calendar of an entry that is made now is ahead of
@@ -75,7 +76,7 @@ func TestNode_wallClockOfOne(t *testing.T) {
 }
 
 // hold is the hold of the first claim that was begun.
-func hold(p fsm.Proposed) fsm.Hold {
+func hold(p nodes.Proposed) fsm.Hold {
 	claim := &p.Result.Claims[0]
 	return fsm.Hold{ID: claim.Task.ID, WorkerID: claim.Task.WorkerID, Token: claim.Token}
 }

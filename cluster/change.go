@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -59,13 +60,13 @@ type memberQuestion struct {
 
 // memberAnswer is what came of it; nothing set: it is done.
 type memberAnswer struct {
-	Refused  *fsm.MembershipRefused `json:"refused,omitempty"` // for good
-	Retry    string                 `json:"retry,omitempty"`   // nothing was changed, because
-	Stranger bool                   `json:"stranger,omitempty"`
+	Refused  *nodes.MembershipRefused `json:"refused,omitempty"` // for good
+	Retry    string                   `json:"retry,omitempty"`   // nothing was changed, because
+	Stranger bool                     `json:"stranger,omitempty"`
 }
 
 // errNoMember is why a change of somebody who is no member is refused.
-type errNoMember struct{ *fsm.MembershipRefused }
+type errNoMember struct{ *nodes.MembershipRefused }
 
 // Unwrap returns the refusal.
 func (e errNoMember) Unwrap() error { return e.MembershipRefused }
@@ -77,24 +78,24 @@ func (e errNoMember) Unwrap() error { return e.MembershipRefused }
 // the trail. Errors: *fsm.MembershipRefused, fsm.ErrLevel,
 // fsm.ErrNotLeader, fsm.ErrNoLeader, fsm.ErrOverloaded, fsm.ErrShuttingDown
 // (nothing was changed); fsm.ErrOutcomeUnknown.
-func (n *Node) RemoveNode(ctx context.Context, nodeID string, by fsm.Operator) error {
+func (n *Node) RemoveNode(ctx context.Context, nodeID string, by nodes.Operator) error {
 	return n.changeMember(ctx, memberQuestion{Act: actRemove, NodeID: nodeID, Key: by.Key}, by)
 }
 
 // PromoteNode makes a nonvoter that has caught up a voter. Errors: RemoveNode's.
-func (n *Node) PromoteNode(ctx context.Context, nodeID string, by fsm.Operator) error {
+func (n *Node) PromoteNode(ctx context.Context, nodeID string, by nodes.Operator) error {
 	return n.changeMember(ctx, memberQuestion{Act: actPromote, NodeID: nodeID, Key: by.Key}, by)
 }
 
 // DemoteNode makes a voter a nonvoter that stays one until it is promoted. A
 // leader hands over first. Errors: RemoveNode's.
-func (n *Node) DemoteNode(ctx context.Context, nodeID string, by fsm.Operator) error {
+func (n *Node) DemoteNode(ctx context.Context, nodeID string, by nodes.Operator) error {
 	return n.changeMember(ctx, memberQuestion{Act: actDemote, NodeID: nodeID, Key: by.Key}, by)
 }
 
 // changeMember makes the change here, or has the next leader make it when it is
 // about this one.
-func (n *Node) changeMember(ctx context.Context, q memberQuestion, by fsm.Operator) error {
+func (n *Node) changeMember(ctx context.Context, q memberQuestion, by nodes.Operator) error {
 	for range changeTriesMax {
 		moved, err := n.changeHere(ctx, q, true)
 		if !moved || err != nil {
@@ -108,7 +109,7 @@ func (n *Node) changeMember(ctx context.Context, q memberQuestion, by fsm.Operat
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the leadership came back %d times", fsm.ErrNoLeader, changeTriesMax)
+	return fmt.Errorf("%w: the leadership came back %d times", nodes.ErrNoLeader, changeTriesMax)
 }
 
 // lockLeading locks the membership on the leader. Errors: notServing's,
@@ -119,11 +120,11 @@ func (n *Node) lockLeading(ctx context.Context) (l *leadership, unlock func(), e
 		return nil, nil, n.notServing()
 	}
 	if n.raft == nil {
-		return nil, nil, &fsm.MembershipRefused{Reason: "This node runs without Raft", Advice: "It has no other members"}
+		return nil, nil, &nodes.MembershipRefused{Reason: "This node runs without Raft", Advice: "It has no other members"}
 	}
 	unlock, err = n.lockMembers(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: another change of the membership is under way: %w", fsm.ErrOverloaded, err)
+		return nil, nil, fmt.Errorf("%w: another change of the membership is under way: %w", nodes.ErrOverloaded, err)
 	}
 	return l, unlock, nil
 }
@@ -143,7 +144,7 @@ func (n *Node) changeHere(ctx context.Context, q memberQuestion, mayMove bool) (
 	}
 	if member.UUID == n.uuid && q.Act != actPromote {
 		if !mayMove {
-			return false, fmt.Errorf("%w: this node leads again", fsm.ErrNotLeader)
+			return false, fmt.Errorf("%w: this node leads again", nodes.ErrNotLeader)
 		}
 		targets, err := transferTargets(view, "")
 		if err == nil {
@@ -159,7 +160,7 @@ func (n *Node) changeHere(ctx context.Context, q memberQuestion, mayMove bool) (
 	case actDemote:
 		err = n.demoteMember(ctx, l, member)
 	default:
-		err = &fsm.MembershipRefused{Reason: fmt.Sprintf("The change %q is not known here", q.Act), Advice: "Run the same version on all nodes"}
+		err = &nodes.MembershipRefused{Reason: fmt.Sprintf("The change %q is not known here", q.Act), Advice: "Run the same version on all nodes"}
 	}
 	return false, err
 }
@@ -188,9 +189,9 @@ func (n *Node) changeThere(ctx context.Context, q memberQuestion) (leads bool, e
 		}
 		if !pause.For(ctx, leaderPollInterval) {
 			if asked {
-				return false, fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, context.Cause(ctx))
+				return false, fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, context.Cause(ctx))
 			}
-			return false, fmt.Errorf("%w: %w", fsm.ErrNoLeader, context.Cause(ctx))
+			return false, fmt.Errorf("%w: %w", nodes.ErrNoLeader, context.Cause(ctx))
 		}
 	}
 }
@@ -213,7 +214,7 @@ func (n *Node) actsFor(q memberQuestion) (by string, answer *memberAnswer) {
 	}
 	by, ok := n.operator(q.Key)
 	if !ok {
-		return "", &memberAnswer{Refused: &fsm.MembershipRefused{
+		return "", &memberAnswer{Refused: &nodes.MembershipRefused{
 			Reason: "The next leader, " + n.cfg.NodeID + ", does not know the API key for an operator's",
 			Advice: "Give all nodes the same keys, and ask again: only the leadership has changed",
 		}}
@@ -242,7 +243,7 @@ func (n *Node) answerMember(ctx context.Context, body []byte) ([]byte, error) {
 	answer.Stranger = errors.As(err, &stranger)
 	switch {
 	case err == nil, errors.As(err, &answer.Refused):
-	case errors.Is(err, fsm.ErrOutcomeUnknown):
+	case errors.Is(err, nodes.ErrOutcomeUnknown):
 		return nil, err
 	default:
 		answer.Retry = err.Error()
@@ -252,7 +253,7 @@ func (n *Node) answerMember(ctx context.Context, body []byte) ([]byte, error) {
 
 // removeMember takes a member out of the configuration. The caller has locked
 // the membership, here and below.
-func (n *Node) removeMember(ctx context.Context, member fsm.NodeView) error {
+func (n *Node) removeMember(ctx context.Context, member nodes.NodeView) error {
 	err := n.change(ctx, func() raft.IndexFuture {
 		return n.raft.RemoveServer(raft.ServerID(member.UUID), 0, changeQueueMax)
 	})
@@ -266,7 +267,7 @@ func (n *Node) removeMember(ctx context.Context, member fsm.NodeView) error {
 
 // demoteMember notes that the member is to have no vote, so that no leader gives
 // it one back, and then takes it away.
-func (n *Node) demoteMember(ctx context.Context, l *leadership, member fsm.NodeView) error {
+func (n *Node) demoteMember(ctx context.Context, l *leadership, member nodes.NodeView) error {
 	wished, err := n.wishNonvoter(ctx, member.NodeRecord, true)
 	if err != nil || member.Suffrage != suffrageVoter {
 		return err
@@ -278,7 +279,7 @@ func (n *Node) demoteMember(ctx context.Context, l *leadership, member fsm.NodeV
 		n.logger.Info("voter demoted to nonvoter", "node_id", member.NodeID, "uuid", member.UUID)
 		return nil
 	}
-	if wished && !errors.Is(err, fsm.ErrOutcomeUnknown) {
+	if wished && !errors.Is(err, nodes.ErrOutcomeUnknown) {
 		_, undo := n.wishNonvoter(l.ctx, member.NodeRecord, false)
 		err = errors.Join(err, undo)
 	}
@@ -286,7 +287,7 @@ func (n *Node) demoteMember(ctx context.Context, l *leadership, member fsm.NodeV
 }
 
 // promoteMember gives a member that has caught up a vote.
-func (n *Node) promoteMember(ctx context.Context, l *leadership, member fsm.NodeView) error {
+func (n *Node) promoteMember(ctx context.Context, l *leadership, member nodes.NodeView) error {
 	if member.Suffrage != suffrageVoter {
 		if err := n.awaitNear(ctx, member); err != nil {
 			return err
@@ -299,7 +300,7 @@ func (n *Node) promoteMember(ctx context.Context, l *leadership, member fsm.Node
 	servers := n.servers()
 	at := slices.IndexFunc(servers, func(s raft.Server) bool { return string(s.ID) == member.UUID })
 	if at < 0 {
-		return errNoMember{&fsm.MembershipRefused{
+		return errNoMember{&nodes.MembershipRefused{
 			Reason: member.NodeID + " is no member any more",
 			Advice: "Join it as a new node, with an empty data folder",
 		}}
@@ -315,7 +316,7 @@ func (n *Node) promoteMember(ctx context.Context, l *leadership, member fsm.Node
 
 // awaitNear waits until a nonvoter is near enough to the end of the log and has applied
 // what this node has, but not for long.
-func (n *Node) awaitNear(ctx context.Context, member fsm.NodeView) error {
+func (n *Node) awaitNear(ctx context.Context, member nodes.NodeView) error {
 	ctx, cancel := context.WithTimeout(ctx, promoteWait)
 	defer cancel()
 	at := n.fsm.NewestChain()
@@ -328,7 +329,7 @@ func (n *Node) awaitNear(ctx context.Context, member fsm.NodeView) error {
 		case near && status.Chain == at.String():
 			return nil
 		case near && status.Chain != "":
-			return &fsm.MembershipRefused{
+			return &nodes.MembershipRefused{
 				Reason: fmt.Sprintf("%s has applied something else than this node up to log entry %d: its chain is %s, not %s", member.NodeID, at.Index, status.Chain, at),
 				Advice: "Remove it from the cluster and join it again with an empty data folder",
 			}
@@ -341,7 +342,7 @@ func (n *Node) awaitNear(ctx context.Context, member fsm.NodeView) error {
 		if err == nil {
 			reason = fmt.Sprintf("%s is %d log entries behind", member.NodeID, commit-min(commit, status.AppliedIndex))
 		}
-		return &fsm.MembershipRefused{Reason: reason, Advice: "A voter that lags would hold up writes when another one fails: promote it once it has caught up"}
+		return &nodes.MembershipRefused{Reason: reason, Advice: "A voter that lags would hold up writes when another one fails: promote it once it has caught up"}
 	}
 }
 

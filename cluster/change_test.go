@@ -15,8 +15,8 @@ import (
 
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
-	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 // patiently bounds an operator's call in virtual time.
@@ -30,20 +30,20 @@ func patiently(t *testing.T) context.Context {
 // refusedWith checks that err is a refusal that says so.
 func refusedWith(t *testing.T, what string, err error, words string) {
 	t.Helper()
-	var refused *fsm.MembershipRefused
+	var refused *nodes.MembershipRefused
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), words) {
 		t.Errorf("%s: %v, want a refusal that says %q", what, err, words)
 	}
 }
 
 // viewOf returns how a node sees another one.
-func viewOf(n *cluster.Node, nodeID string) fsm.NodeView {
+func viewOf(n *cluster.Node, nodeID string) nodes.NodeView {
 	for _, v := range n.Cluster(context.Background()).Nodes {
 		if v.NodeID == nodeID {
 			return v
 		}
 	}
-	return fsm.NodeView{}
+	return nodes.NodeView{}
 }
 
 // syncBuffer is a log that several nodes write.
@@ -136,13 +136,13 @@ func TestNode_Transfer_refused(t *testing.T) {
 		nonvoter, down := followers[0].NodeID(), followers[1].NodeID()
 		_, err := leader.Transfer(patiently(t), "n9")
 		refusedWith(t, "to nobody", err, `No member is named "n9"`)
-		if err := leader.DemoteNode(patiently(t), nonvoter, fsm.Operator{}); err != nil {
+		if err := leader.DemoteNode(patiently(t), nonvoter, nodes.Operator{}); err != nil {
 			t.Fatal(err)
 		}
 		_, err = leader.Transfer(patiently(t), nonvoter)
 		refusedWith(t, "to a nonvoter", err, "is not a voter")
 		_, err = followers[0].Transfer(patiently(t), "")
-		if !errors.Is(err, fsm.ErrNotLeader) {
+		if !errors.Is(err, nodes.ErrNotLeader) {
 			t.Errorf("at a follower: %v, want ErrNotLeader", err)
 		}
 		if to, err := leader.Transfer(patiently(t), leader.NodeID()); err != nil || to != leader.NodeID() {
@@ -153,7 +153,7 @@ func TestNode_Transfer_refused(t *testing.T) {
 			return // two voters, one of them down: it may have noticed already
 		}
 		_, err = leader.Transfer(patiently(t), down)
-		if errors.Is(err, fsm.ErrNoLeader) || errors.Is(err, fsm.ErrNotLeader) {
+		if errors.Is(err, nodes.ErrNoLeader) || errors.Is(err, nodes.ErrNotLeader) {
 			return // it has
 		}
 		refusedWith(t, "to one that is down", err, "could not lead")
@@ -162,8 +162,8 @@ func TestNode_Transfer_refused(t *testing.T) {
 		c := clustertest.New(t, 1)
 		_, err := c.Leader().Transfer(patiently(t), "")
 		refusedWith(t, "of a single node", err, "No other voter")
-		refusedWith(t, "removing the last voter", c.Leader().RemoveNode(patiently(t), "n1", fsm.Operator{}), "last voter")
-		refusedWith(t, "demoting the last voter", c.Leader().DemoteNode(patiently(t), "n1", fsm.Operator{}), "last voter")
+		refusedWith(t, "removing the last voter", c.Leader().RemoveNode(patiently(t), "n1", nodes.Operator{}), "last voter")
+		refusedWith(t, "demoting the last voter", c.Leader().DemoteNode(patiently(t), "n1", nodes.Operator{}), "last voter")
 	})
 }
 
@@ -175,7 +175,7 @@ func TestNode_DemoteNode(t *testing.T) {
 		c := clustertest.New(t, 4)
 		node := c.Followers()[0]
 		id, place := node.NodeID(), c.Place(node)
-		if err := c.Leader().DemoteNode(patiently(t), id, fsm.Operator{}); err != nil {
+		if err := c.Leader().DemoteNode(patiently(t), id, nodes.Operator{}); err != nil {
 			t.Fatal(err)
 		}
 		stays := func(when string) {
@@ -198,7 +198,7 @@ func TestNode_DemoteNode(t *testing.T) {
 		stays("after restarts")
 		c.EnsureSame()
 		for range 2 { // a repeat is fine
-			c.Wait("the promotion", func() bool { return c.Leader().PromoteNode(patiently(t), id, fsm.Operator{}) == nil })
+			c.Wait("the promotion", func() bool { return c.Leader().PromoteNode(patiently(t), id, nodes.Operator{}) == nil })
 		}
 		if v := viewOf(c.Leader(), id); v.Suffrage != "voter" {
 			t.Errorf("after the promotion it is a %s", v.Suffrage)
@@ -213,7 +213,7 @@ func TestNode_removeAndDemoteLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 4)
 		demoted := c.Leader()
-		if err := demoted.DemoteNode(patiently(t), demoted.NodeID(), fsm.Operator{}); err != nil {
+		if err := demoted.DemoteNode(patiently(t), demoted.NodeID(), nodes.Operator{}); err != nil {
 			t.Fatal(err)
 		}
 		if c.Leader() == demoted || viewOf(c.Leader(), demoted.NodeID()).Suffrage != "nonvoter" {
@@ -221,7 +221,7 @@ func TestNode_removeAndDemoteLeader(t *testing.T) {
 		}
 		c.Propose(submit("a"))
 		removed := c.Leader()
-		if err := removed.RemoveNode(patiently(t), removed.NodeID(), fsm.Operator{}); err != nil {
+		if err := removed.RemoveNode(patiently(t), removed.NodeID(), nodes.Operator{}); err != nil {
 			t.Fatal(err)
 		}
 		if c.Leader() == removed || viewOf(c.Leader(), removed.NodeID()).UUID != "" {
@@ -230,10 +230,10 @@ func TestNode_removeAndDemoteLeader(t *testing.T) {
 		c.Propose(submit("b"))
 		// It learns that, and takes no part any more.
 		c.Wait("the removed node to know", func() bool { return strings.Contains(fmt.Sprint(removed.Ready()), "was removed") })
-		if _, err := removed.Propose(t.Context(), submit("c")); !errors.Is(err, fsm.ErrNoLeader) {
+		if _, err := removed.Propose(t.Context(), submit("c")); !errors.Is(err, nodes.ErrNoLeader) {
 			t.Errorf("propose at a removed node: %v, want ErrNoLeader", err)
 		}
-		refusedWith(t, "removing it again", c.Leader().RemoveNode(patiently(t), removed.NodeID(), fsm.Operator{}), "No member is named")
+		refusedWith(t, "removing it again", c.Leader().RemoveNode(patiently(t), removed.NodeID(), nodes.Operator{}), "No member is named")
 	})
 }
 
@@ -246,7 +246,7 @@ func TestNode_changeOfLeaderIsTold(t *testing.T) {
 		for _, n := range append(c.Followers(), c.Leader()) {
 			n.SetOperators(func(key string) (string, bool) { return "ann", key == "ann's key" })
 		}
-		by := fsm.Operator{Name: "not ann", Key: "ann's key"}
+		by := nodes.Operator{Name: "not ann", Key: "ann's key"}
 		demoted := c.Leader()
 		if err := demoted.DemoteNode(patiently(t), demoted.NodeID(), by); err != nil {
 			t.Fatal(err)
@@ -279,7 +279,7 @@ func TestNode_changeWithoutOperator(t *testing.T) {
 			if err != nil || !strings.Contains(string(answer), "does not know the API key") {
 				t.Errorf("key %q: %s, %v", key, answer, err)
 			}
-			refusedWith(t, "demoting the leader", leader.DemoteNode(patiently(t), leader.NodeID(), fsm.Operator{Key: key}), "does not know the API key")
+			refusedWith(t, "demoting the leader", leader.DemoteNode(patiently(t), leader.NodeID(), nodes.Operator{Key: key}), "does not know the API key")
 			leader = c.Leader() // the leadership has moved
 		}
 		if view := viewOf(leader, victim); view.Suffrage != "voter" {
@@ -299,7 +299,7 @@ func TestNode_removedWhileAway(t *testing.T) {
 		c := clustertest.New(t, 3)
 		leader, away := c.Leader(), c.Followers()[0]
 		c.Partition(away)
-		if err := leader.RemoveNode(patiently(t), away.NodeID(), fsm.Operator{}); err != nil {
+		if err := leader.RemoveNode(patiently(t), away.NodeID(), nodes.Operator{}); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(time.Minute)
@@ -323,11 +323,11 @@ func TestNode_RemoveNode_quorum(t *testing.T) {
 		leader, followers := c.Leader(), c.Followers()
 		c.Stop(c.Place(followers[0]))
 		for _, id := range []string{followers[1].NodeID(), leader.NodeID()} {
-			refusedWith(t, "remove "+id, leader.RemoveNode(patiently(t), id, fsm.Operator{}), "only 1 of 2 voters would be healthy")
-			refusedWith(t, "demote "+id, leader.DemoteNode(patiently(t), id, fsm.Operator{}), "only 1 of 2 voters would be healthy")
+			refusedWith(t, "remove "+id, leader.RemoveNode(patiently(t), id, nodes.Operator{}), "only 1 of 2 voters would be healthy")
+			refusedWith(t, "demote "+id, leader.DemoteNode(patiently(t), id, nodes.Operator{}), "only 1 of 2 voters would be healthy")
 		}
-		refusedWith(t, "promote the dead one", leader.PromoteNode(patiently(t), followers[0].NodeID(), fsm.Operator{}), "could not vote")
-		if err := leader.RemoveNode(patiently(t), followers[0].NodeID(), fsm.Operator{}); err != nil {
+		refusedWith(t, "promote the dead one", leader.PromoteNode(patiently(t), followers[0].NodeID(), nodes.Operator{}), "could not vote")
+		if err := leader.RemoveNode(patiently(t), followers[0].NodeID(), nodes.Operator{}); err != nil {
 			t.Errorf("remove the dead one: %v", err)
 		}
 	})
@@ -360,7 +360,7 @@ func TestNode_Hashes(t *testing.T) {
 				t.Errorf("without %s: %+v", id, view)
 			}
 		}
-		if _, err := c.Followers()[0].Hashes(patiently(t)); !errors.Is(err, fsm.ErrNotLeader) {
+		if _, err := c.Followers()[0].Hashes(patiently(t)); !errors.Is(err, nodes.ErrNotLeader) {
 			t.Errorf("at a follower: %v, want ErrNotLeader", err)
 		}
 	})

@@ -10,21 +10,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // What the rest could not survive is refused, in words that say what to do.
 func TestChangeable(t *testing.T) {
 	t.Parallel()
-	node := func(id, suffrage string, healthy bool) fsm.NodeView {
-		return fsm.NodeView{NodeRecord: fsm.NodeRecord{NodeID: id, UUID: "uuid-" + id}, Suffrage: suffrage, TakesPart: healthy}
+	node := func(id, suffrage string, healthy bool) nodes.NodeView {
+		return nodes.NodeView{NodeRecord: fsm.NodeRecord{NodeID: id, UUID: "uuid-" + id}, Suffrage: suffrage, TakesPart: healthy}
 	}
-	three := []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", true), node("n3", "voter", true)}
-	oneDead := []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", true), node("n3", "voter", false)}
+	three := []nodes.NodeView{node("n1", "voter", true), node("n2", "voter", true), node("n3", "voter", true)}
+	oneDead := []nodes.NodeView{node("n1", "voter", true), node("n2", "voter", true), node("n3", "voter", false)}
 	mixed := append(slices.Clone(oneDead), node("n4", "nonvoter", true), node("n5", "nonvoter", false))
-	lone := []fsm.NodeView{node("n1", "voter", true), node("n2", "nonvoter", true)}
+	lone := []nodes.NodeView{node("n1", "voter", true), node("n2", "nonvoter", true)}
 	for _, tc := range []struct {
 		name  string
-		nodes []fsm.NodeView
+		nodes []nodes.NodeView
 		act   memberAct
 		node  string
 		want  string // in the refusal; "" = it may be done
@@ -33,7 +34,7 @@ func TestChangeable(t *testing.T) {
 		{"remove it by its identity", oneDead, actRemove, "uuid-n3", ""},
 		{"remove a healthy one of three", three, actRemove, "n3", ""},
 		{"remove a healthy one while another is dead", oneDead, actRemove, "n2", "only 1 of 2 voters"},
-		{"remove one of two while the leader is alone", []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", false)}, actRemove, "n2", ""},
+		{"remove one of two while the leader is alone", []nodes.NodeView{node("n1", "voter", true), node("n2", "voter", false)}, actRemove, "n2", ""},
 		{"remove a nonvoter while another is dead", mixed, actRemove, "n4", ""},
 		{"remove the leader", three, actRemove, "n1", ""},
 		{"remove the leader while another is dead", oneDead, actRemove, "n1", "only 1 of 2 voters"},
@@ -52,8 +53,8 @@ func TestChangeable(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			member, err := changeable(fsm.ClusterView{Leader: "n1", Nodes: tc.nodes}, memberQuestion{Act: tc.act, NodeID: tc.node})
-			var refused *fsm.MembershipRefused
+			member, err := changeable(nodes.ClusterView{Leader: "n1", Nodes: tc.nodes}, memberQuestion{Act: tc.act, NodeID: tc.node})
+			var refused *nodes.MembershipRefused
 			switch {
 			case tc.want == "" && err != nil:
 				t.Errorf("refused: %v", err)
@@ -70,19 +71,19 @@ func TestChangeable(t *testing.T) {
 func TestNode_RemoveNode(t *testing.T) {
 	t.Parallel()
 	addrs := freeAddrs(t, 3)
-	nodes := make([]*Node, 2)
+	all := make([]*Node, 2)
 	for i, id := range []string{"n1", "n2"} {
 		cfg := testConfig(t, id, t.TempDir(), addrs[i])
 		if i == 0 {
 			cfg.Bootstrap = true
 		} else {
-			cfg.Join, cfg.JoinToken = []string{addrs[0]}, joinTokenOf(t, nodes[0])
+			cfg.Join, cfg.JoinToken = []string{addrs[0]}, joinTokenOf(t, all[0])
 		}
-		nodes[i] = openNode(t, cfg)
+		all[i] = openNode(t, cfg)
 	}
 	healthyVoters := func() int {
 		count := 0
-		for _, v := range nodes[0].Cluster(context.Background()).Nodes {
+		for _, v := range all[0].Cluster(context.Background()).Nodes {
 			if v.Healthy && v.Suffrage == "voter" {
 				count++
 			}
@@ -91,25 +92,25 @@ func TestNode_RemoveNode(t *testing.T) {
 	}
 	eventually(t, "n2 to be a voter", func() bool { return healthyVoters() == 2 })
 	third := testConfig(t, "n3", t.TempDir(), addrs[2])
-	third.Join, third.JoinToken = []string{addrs[0]}, joinTokenOf(t, nodes[0])
+	third.Join, third.JoinToken = []string{addrs[0]}, joinTokenOf(t, all[0])
 	dead := openNode(t, third)
 	eventually(t, "n3 to be a voter", func() bool { return healthyVoters() == 3 })
 	closeNode(t, dead)
 
 	// On a busy machine the leadership may be lost, or move, at any moment.
-	err := nodes[1].RemoveNode(context.Background(), "n3", fsm.Operator{})
-	if !errors.Is(err, fsm.ErrNotLeader) && !errors.Is(err, fsm.ErrNoLeader) && nodes[0].IsLeader() {
+	err := all[1].RemoveNode(context.Background(), "n3", nodes.Operator{})
+	if !errors.Is(err, nodes.ErrNotLeader) && !errors.Is(err, nodes.ErrNoLeader) && all[0].IsLeader() {
 		t.Errorf("removing at a follower: %v, want ErrNotLeader", err)
 	}
 	eventually(t, "n3 to be removed", func() bool {
-		for _, n := range nodes {
-			if err := n.RemoveNode(context.Background(), "n3", fsm.Operator{}); err != nil && !errors.Is(err, fsm.ErrNoLeader) && !errors.Is(err, fsm.ErrNotLeader) {
+		for _, n := range all {
+			if err := n.RemoveNode(context.Background(), "n3", nodes.Operator{}); err != nil && !errors.Is(err, nodes.ErrNoLeader) && !errors.Is(err, nodes.ErrNotLeader) {
 				t.Logf("remove n3: %v", err)
 			}
 		}
-		return len(nodes[0].Cluster(context.Background()).Nodes) == 2
+		return len(all[0].Cluster(context.Background()).Nodes) == 2
 	})
-	if got := len(nodes[0].Cluster(context.Background()).Nodes); got != 2 {
+	if got := len(all[0].Cluster(context.Background()).Nodes); got != 2 {
 		t.Errorf("%d members after the removal, want 2", got)
 	}
 	third.DataDir, third.Registerer = t.TempDir(), prometheus.NewRegistry()

@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -229,23 +230,23 @@ const (
 // Hashes has every node hash its state at one index of the log, a new one, and
 // returns what they say. Errors: fsm.ErrNotLeader, fsm.ErrNoLeader,
 // fsm.ErrOverloaded, fsm.ErrShuttingDown; fsm.ErrOutcomeUnknown.
-func (n *Node) Hashes(ctx context.Context) (fsm.HashView, error) {
+func (n *Node) Hashes(ctx context.Context) (nodes.HashView, error) {
 	l := n.leader.Load()
 	if l == nil || !l.serves() || n.closing.Load() {
-		return fsm.HashView{}, n.notServing()
+		return nodes.HashView{}, n.notServing()
 	}
 	p, err := n.batcher.Propose(ctx, fsm.Checkpoint{})
 	if err != nil {
-		return fsm.HashView{}, fmt.Errorf("log a checkpoint: %w", err)
+		return nodes.HashView{}, fmt.Errorf("log a checkpoint: %w", err)
 	}
 	servers := n.servers()
 	asking, cancel := context.WithTimeout(ctx, hashesTimeout)
 	defer cancel()
 	hashes := n.askHashes(asking, servers, p.Index, hashesInterval)
-	view := fsm.HashView{Index: p.Index, Agree: distinct(hashes) <= 1}
+	view := nodes.HashView{Index: p.Index, Agree: distinct(hashes) <= 1}
 	for _, s := range servers {
-		view.Nodes = append(view.Nodes, fsm.NodeHash{NodeID: n.nameOfMember(string(s.ID)), Hash: hashes[string(s.ID)]})
+		view.Nodes = append(view.Nodes, nodes.NodeHash{NodeID: n.nameOfMember(string(s.ID)), Hash: hashes[string(s.ID)]})
 	}
-	slices.SortFunc(view.Nodes, func(a, b fsm.NodeHash) int { return cmp.Compare(a.NodeID, b.NodeID) })
+	slices.SortFunc(view.Nodes, func(a, b nodes.NodeHash) int { return cmp.Compare(a.NodeID, b.NodeID) })
 	return view, nil
 }

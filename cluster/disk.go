@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -52,8 +53,8 @@ func (d *diskRoom) full(strained bool) error {
 	if !d.low.Load() || strained && d.free.Load() >= d.mark.Load()/2 {
 		return nil
 	}
-	return &fsm.Overload{
-		Bound: fsm.BoundDisk,
+	return &nodes.Overload{
+		Bound: nodes.BoundDisk,
 		Text:  fmt.Sprintf("the data folder's disk has %s free, less than disk_free_min, %s", bytesize.Text(int64(d.free.Load())), bytesize.Text(int64(d.mark.Load()))),
 	}
 }
@@ -184,7 +185,7 @@ func (d *voterDisks) majorityLow(voters []raft.Server) bool {
 func (n *Node) leaveLowDisk(nodeID string) {
 	ctx, cancel := context.WithTimeout(n.ctx, handoverTimeout)
 	defer cancel()
-	if _, err := n.Transfer(ctx, nodeID); err != nil && n.ctx.Err() == nil && !errors.Is(err, fsm.ErrNotLeader) {
+	if _, err := n.Transfer(ctx, nodeID); err != nil && n.ctx.Err() == nil && !errors.Is(err, nodes.ErrNotLeader) {
 		n.logger.Warn("leadership not handed over", "node_id", nodeID, "error", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // diskSize is the size of the disks of tests, of which a twentieth is kept free.
@@ -40,13 +41,13 @@ func (d disks) option(cfg *cluster.Config) {
 // are not.
 func checkFull(t *testing.T, n *cluster.Node) {
 	t.Helper()
-	var over *fsm.Overload
+	var over *nodes.Overload
 	for _, cmd := range []fsm.Command{
 		submitOf("mail", 1),
 		fsm.SetSchedule{Schedule: every("tick", time.Minute)},
 		fsm.Batch{Ops: []fsm.Command{fsm.Extend{}, submitOf("mail", 1)}},
 	} {
-		if _, err := n.Propose(context.Background(), cmd); !errors.As(err, &over) || over.Bound != fsm.BoundDisk {
+		if _, err := n.Propose(context.Background(), cmd); !errors.As(err, &over) || over.Bound != nodes.BoundDisk {
 			t.Errorf("%T: %v, want that the disk is low", cmd, err)
 		}
 	}
@@ -132,7 +133,7 @@ func TestDisk_strained(t *testing.T) {
 		<-time.After(time.Second)
 		followed := fsm.Complete{Hold: hold, Submit: []fsm.NewTask{{Type: "mail", MaxAttempts: 3}}}
 		for _, cmd := range []fsm.Command{followed, fsm.Batch{Ops: []fsm.Command{followed}}} {
-			if _, err := leader.Propose(context.Background(), cmd); !errors.Is(err, fsm.ErrOverloaded) {
+			if _, err := leader.Propose(context.Background(), cmd); !errors.Is(err, nodes.ErrOverloaded) {
 				t.Errorf("%T with follow-ups: %v, want ErrOverloaded", cmd, err)
 			}
 		}
@@ -167,7 +168,7 @@ func TestDisk_followersLow(t *testing.T) {
 		// One that has stopped is no help, either.
 		c.Stop(c.Place(followers[0]))
 		<-time.After(10 * time.Second)
-		if _, err := leader.Propose(context.Background(), submitOf("mail", 1)); !errors.Is(err, fsm.ErrOverloaded) {
+		if _, err := leader.Propose(context.Background(), submitOf("mail", 1)); !errors.Is(err, nodes.ErrOverloaded) {
 			t.Errorf("with one stopped and one low: %v, want ErrOverloaded", err)
 		}
 		if c.Leader() != leader {

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // A scheduled task is pending as soon as its time has come, and who waits has
@@ -294,15 +295,15 @@ func TestLevel_upgrade(t *testing.T) {
 			fsm.SetType{Type: "mail", Set: fsm.TypePaused},
 			fsm.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, SortBy: fsm.SortRandom},
 		} {
-			if _, err := leader.Propose(ctx, cmd); !errors.Is(err, fsm.ErrLevel) {
+			if _, err := leader.Propose(ctx, cmd); !errors.Is(err, nodes.ErrLevel) {
 				t.Errorf("%T above the level: %v, want ErrLevel", cmd, err)
 			}
 		}
 		random := fsm.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, SortBy: fsm.SortRandom}
-		if _, err := leader.Claim(ctx, random, time.Minute); !errors.Is(err, fsm.ErrLevel) {
+		if _, err := leader.Claim(ctx, random, time.Minute); !errors.Is(err, nodes.ErrLevel) {
 			t.Errorf("waiting claim above the level: %v, want ErrLevel", err)
 		}
-		var refused *fsm.MembershipRefused
+		var refused *nodes.MembershipRefused
 		if level, err := leader.Upgrade(ctx, ""); !errors.As(err, &refused) {
 			t.Errorf("upgrade without a voter: %d, %v, want MembershipRefused", level, err)
 		}
@@ -315,7 +316,7 @@ func TestLevel_upgrade(t *testing.T) {
 			t.Error("nothing claimed at the new level")
 		}
 		for _, follower := range c.Followers() {
-			if _, err := follower.Upgrade(ctx, ""); !errors.Is(err, fsm.ErrNotLeader) && !errors.Is(err, fsm.ErrNoLeader) {
+			if _, err := follower.Upgrade(ctx, ""); !errors.Is(err, nodes.ErrNotLeader) && !errors.Is(err, nodes.ErrNoLeader) {
 				t.Errorf("upgrade on a follower: %v", err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // taskOf returns a copy of the task as n has it, nil if it has none.
@@ -43,14 +44,14 @@ func TestNode_leaderCutOff(t *testing.T) {
 			go func() {
 				defer wg.Done()
 				_, err := old.Propose(context.Background(), submit(fmt.Sprint("lost", i)))
-				if !errors.Is(err, fsm.ErrOutcomeUnknown) && !clustertest.NothingWritten(err) {
+				if !errors.Is(err, nodes.ErrOutcomeUnknown) && !clustertest.NothingWritten(err) {
 					t.Errorf("propose on a leader that is cut off: %v", err)
 				}
 			}()
 			go func() {
 				defer wg.Done()
 				_, err := old.ReadLinearizable(context.Background(), 0, func(*fsm.Machine, fsm.Stamp) { t.Error("a leader that is cut off answered") })
-				if !errors.Is(err, fsm.ErrNoLeader) && !errors.Is(err, fsm.ErrNotLeader) {
+				if !errors.Is(err, nodes.ErrNoLeader) && !errors.Is(err, nodes.ErrNotLeader) {
 					t.Errorf("read on a leader that is cut off: %v", err)
 				}
 			}()
@@ -82,7 +83,7 @@ func TestNode_unknownOutcome(t *testing.T) {
 		old := c.Leader()
 		c.Partition(old)
 		_, err := old.Propose(context.Background(), submit("maybe"))
-		if !errors.Is(err, fsm.ErrOutcomeUnknown) {
+		if !errors.Is(err, nodes.ErrOutcomeUnknown) {
 			t.Fatalf("got %v, want ErrOutcomeUnknown", err)
 		}
 		leader := c.Leader()
@@ -91,7 +92,7 @@ func TestNode_unknownOutcome(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
 		_, err = leader.Propose(ctx, submit("late"))
-		if !errors.Is(err, fsm.ErrOutcomeUnknown) {
+		if !errors.Is(err, nodes.ErrOutcomeUnknown) {
 			t.Fatalf("a caller that goes while its entry is in flight: %v, want ErrOutcomeUnknown", err)
 		}
 		c.Heal()
@@ -209,7 +210,7 @@ func TestNode_restartOfAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3)
-		var last fsm.Proposed
+		var last nodes.Proposed
 		for i := range 50 {
 			last = c.Propose(submit(fmt.Sprint(i)))
 		}
@@ -279,7 +280,7 @@ func TestNode_randomLoad(t *testing.T) {
 					for _, s := range p.Result.Submitted {
 						acknowledged = append(acknowledged, s.Task.ID)
 					}
-					if errors.Is(err, fsm.ErrOutcomeUnknown) {
+					if errors.Is(err, nodes.ErrOutcomeUnknown) {
 						unknown++
 					}
 					mu.Unlock()

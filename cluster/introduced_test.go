@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // A node joins a cluster whose first members have all been replaced: by the beginning of
@@ -30,7 +31,7 @@ func TestNode_joinsAfterTheFirstMembersHaveGone(t *testing.T) {
 		_, _ = first.Transfer(context.Background(), "n2")
 		return second.IsLeader()
 	})
-	eventually(t, "n1 is removed", func() bool { return second.RemoveNode(context.Background(), "n1", fsm.Operator{}) == nil })
+	eventually(t, "n1 is removed", func() bool { return second.RemoveNode(context.Background(), "n1", nodes.Operator{}) == nil })
 	closeNode(t, first)
 	cfgs[2].Join, cfgs[2].JoinToken = addrs[1:2], token
 	third := openNode(t, cfgs[2])

@@ -16,6 +16,7 @@ import (
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -52,7 +53,7 @@ func (n *Node) JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool
 		}
 	}
 	if !waits {
-		return &fsm.MembershipRefused{
+		return &nodes.MembershipRefused{
 			Reason: fmt.Sprintf("%s has data, and is no member of this cluster", nodeID),
 			Advice: "It was removed, or belongs to another cluster: stop it, move its data folder away, start it again with an empty one, and repeat this call",
 		}
@@ -64,7 +65,7 @@ func (n *Node) JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool
 	if err := n.admitLocked(ctx, l, record); err != nil {
 		var refusal *joining.Refusal
 		if errors.As(err, &refusal) {
-			return &fsm.MembershipRefused{Reason: refusal.Text, Advice: "Then repeat this call"}
+			return &nodes.MembershipRefused{Reason: refusal.Text, Advice: "Then repeat this call"}
 		}
 		return err
 	}
@@ -76,7 +77,7 @@ func (n *Node) JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool
 // joinAgain is JoinNode for a member.
 func (n *Node) joinAgain(ctx context.Context, s raft.Server, record fsm.NodeRecord, voter bool) error {
 	if s.Suffrage == raft.Voter && !voter {
-		return &fsm.MembershipRefused{
+		return &nodes.MembershipRefused{
 			Reason: record.NodeID + " is a member already, and a voter",
 			Advice: "Use `claimq cluster demote " + record.NodeID + "`",
 		}
@@ -95,21 +96,21 @@ func (n *Node) askWho(ctx context.Context, nodeID, peerAddr string) (record fsm.
 		cancel()
 		switch {
 		case err != nil:
-			return record, false, &fsm.MembershipRefused{
+			return record, false, &nodes.MembershipRefused{
 				Reason: fmt.Sprintf("No node could be asked at %s: %s", peerAddr, peer.Printable(err.Error())),
 				Advice: fmt.Sprintf("Start it there first, with an empty data folder and the join key of this cluster: `claimq server --node-id %s --data-dir DIR --peer-addr %s`", nodeID, peerAddr),
 			}
 		case who.Record.NodeID != nodeID:
-			return record, false, &fsm.MembershipRefused{
+			return record, false, &nodes.MembershipRefused{
 				Reason: fmt.Sprintf("The node at %s calls itself %q, not %q", peerAddr, peer.Printable(who.Record.NodeID), nodeID),
 				Advice: "Name it so, or give the address of the other one",
 			}
 		case who.Record.UUID == "" || who.Record.PeerAddr == "":
-			return record, false, &fsm.MembershipRefused{Reason: fmt.Sprintf("The node at %s does not say who it is", peerAddr), Advice: "Run this version on it"}
+			return record, false, &nodes.MembershipRefused{Reason: fmt.Sprintf("The node at %s does not say who it is", peerAddr), Advice: "Run this version on it"}
 		case who.Record.UUID == record.UUID || who.Record.PeerAddr == peerAddr:
 			return who.Record, who.Waits, nil
 		case record.UUID != "":
-			return record, false, &fsm.MembershipRefused{
+			return record, false, &nodes.MembershipRefused{
 				Reason: fmt.Sprintf("%s advertises %s as its peer address, where another node answers", nodeID, who.Record.PeerAddr),
 				Advice: "Start it with --peer-advertise set to the address by which this cluster reaches it",
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // A settle that is refused, or repeated, is answered from the state, and writes nothing.
@@ -84,8 +85,8 @@ func TestNode_settleBehindClaimInFlight(t *testing.T) {
 		leader := c.Leader()
 		<-time.After(10 * time.Second) // its first duties are written by now
 		c.Partition(leader)
-		claimed, settled := make(chan fsm.Proposed, 1), make(chan fsm.Proposed, 1)
-		propose := func(out chan fsm.Proposed, cmd fsm.Command) {
+		claimed, settled := make(chan nodes.Proposed, 1), make(chan nodes.Proposed, 1)
+		propose := func(out chan nodes.Proposed, cmd fsm.Command) {
 			p, err := leader.Propose(context.Background(), cmd)
 			if err != nil {
 				t.Errorf("%T: %v", cmd, err)

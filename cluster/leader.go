@@ -17,6 +17,7 @@ import (
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -169,9 +170,9 @@ func (l *leadership) refuse() {
 // leadership ended. Nothing of them was written.
 func (n *Node) leadershipError() error {
 	if n.closing.Load() {
-		return fmt.Errorf("%w: %w", fsm.ErrShuttingDown, errLeadershipEnded)
+		return fmt.Errorf("%w: %w", nodes.ErrShuttingDown, errLeadershipEnded)
 	}
-	return fmt.Errorf("%w: %w", fsm.ErrNotLeader, errLeadershipEnded)
+	return fmt.Errorf("%w: %w", nodes.ErrNotLeader, errLeadershipEnded)
 }
 
 // transferStuckMax is how long a leader may be told that its leadership is
@@ -216,9 +217,9 @@ func (n *Node) doubt() *doubt {
 // notYet is what is said while a leader does not serve.
 func (l *leadership) notYet() error {
 	if d := l.doubt.Load(); d != nil {
-		return fmt.Errorf("%w: this node %s", fsm.ErrNoLeader, d.text)
+		return fmt.Errorf("%w: this node %s", nodes.ErrNoLeader, d.text)
 	}
-	return fmt.Errorf("%w: this node has just been elected", fsm.ErrNoLeader)
+	return fmt.Errorf("%w: this node has just been elected", nodes.ErrNoLeader)
 }
 
 // now returns the clocks, at least what the state has.

@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -265,7 +266,7 @@ func (n *Node) change(ctx context.Context, begin func() raft.IndexFuture) error 
 	select {
 	case future = <-taken:
 	case <-n.ctx.Done():
-		return fsm.ErrShuttingDown // so does Raft, and takes nothing any more
+		return nodes.ErrShuttingDown // so does Raft, and takes nothing any more
 	}
 	changed := make(chan error, 1)
 	go func() { changed <- changeError(future) }()
@@ -273,7 +274,7 @@ func (n *Node) change(ctx context.Context, begin func() raft.IndexFuture) error 
 	case err := <-changed:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, context.Cause(ctx))
+		return fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, context.Cause(ctx))
 	}
 }
 
@@ -285,14 +286,14 @@ func changeError(change raft.IndexFuture) error {
 	case err == nil:
 		return nil
 	case change.Index() != 0:
-		return fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, err)
+		return fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, err)
 	case errors.Is(err, raft.ErrEnqueueTimeout):
-		return fmt.Errorf("%w: another change of the membership is under way: %w", fsm.ErrOverloaded, err)
+		return fmt.Errorf("%w: another change of the membership is under way: %w", nodes.ErrOverloaded, err)
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipLost),
 		errors.Is(err, raft.ErrLeadershipTransferInProgress), errors.Is(err, raft.ErrRaftShutdown):
-		return fmt.Errorf("%w: %w", fsm.ErrNotLeader, err)
+		return fmt.Errorf("%w: %w", nodes.ErrNotLeader, err)
 	}
-	return &fsm.MembershipRefused{
+	return &nodes.MembershipRefused{
 		Reason: fmt.Sprintf("Raft takes no such configuration: %v", err),
 		Advice: "Nothing was changed; see with `claimq cluster status` who the members are, and by which addresses",
 	}

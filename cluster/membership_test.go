@@ -14,6 +14,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // A nonvoter that was removed while the leader was about to promote it stays
@@ -37,10 +38,10 @@ func TestNode_promotesNobodyAnew(t *testing.T) {
 	cfg.Bootstrap = true
 	n := openNode(t, cfg)
 	eventually(t, "n1 to lead", n.IsLeader)
-	removed := fsm.NodeView{NodeRecord: fsm.NodeRecord{UUID: "removed", NodeID: "n2", PeerAddr: n.record.PeerAddr}, Suffrage: suffrageNonvoter}
+	removed := nodes.NodeView{NodeRecord: fsm.NodeRecord{UUID: "removed", NodeID: "n2", PeerAddr: n.record.PeerAddr}, Suffrage: suffrageNonvoter}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	var refused *fsm.MembershipRefused
+	var refused *nodes.MembershipRefused
 	if err := n.promoteMember(ctx, n.leader.Load(), removed); !errors.As(err, &refused) {
 		t.Errorf("promote: %v, want it to be refused", err)
 	}
@@ -112,7 +113,7 @@ func TestNode_refusesWhatRaftRefuses(t *testing.T) {
 	cfg.Bootstrap = true
 	n := openNode(t, cfg)
 	eventually(t, "n1 to lead", n.IsLeader)
-	self := fsm.NodeView{NodeRecord: n.record, Suffrage: suffrageVoter}
+	self := nodes.NodeView{NodeRecord: n.record, Suffrage: suffrageVoter}
 	for name, c := range map[string]struct {
 		change func() error
 		want   string
@@ -136,7 +137,7 @@ func TestNode_refusesWhatRaftRefuses(t *testing.T) {
 			})
 		}, "configuration changed since"},
 	} {
-		var refused *fsm.MembershipRefused
+		var refused *nodes.MembershipRefused
 		if err := c.change(); !errors.As(err, &refused) || !strings.Contains(refused.Reason, c.want) || refused.Advice == "" {
 			t.Errorf("%s: %v, want a refusal that says %q", name, err, c.want)
 		}
@@ -169,13 +170,13 @@ func TestChangeError(t *testing.T) {
 		want   error
 	}{
 		{changeOf{index: 7}, nil},
-		{changeOf{err: raft.ErrNotLeader}, fsm.ErrNotLeader},
-		{changeOf{err: raft.ErrLeadershipTransferInProgress}, fsm.ErrNotLeader},
-		{changeOf{err: raft.ErrRaftShutdown}, fsm.ErrNotLeader},
-		{changeOf{err: raft.ErrEnqueueTimeout}, fsm.ErrOverloaded},
-		{changeOf{index: 7, err: raft.ErrLeadershipLost}, fsm.ErrOutcomeUnknown},
-		{changeOf{index: 7, err: raft.ErrRaftShutdown}, fsm.ErrOutcomeUnknown},
-		{changeOf{index: 7, err: errors.New("append to the log")}, fsm.ErrOutcomeUnknown},
+		{changeOf{err: raft.ErrNotLeader}, nodes.ErrNotLeader},
+		{changeOf{err: raft.ErrLeadershipTransferInProgress}, nodes.ErrNotLeader},
+		{changeOf{err: raft.ErrRaftShutdown}, nodes.ErrNotLeader},
+		{changeOf{err: raft.ErrEnqueueTimeout}, nodes.ErrOverloaded},
+		{changeOf{index: 7, err: raft.ErrLeadershipLost}, nodes.ErrOutcomeUnknown},
+		{changeOf{index: 7, err: raft.ErrRaftShutdown}, nodes.ErrOutcomeUnknown},
+		{changeOf{index: 7, err: errors.New("append to the log")}, nodes.ErrOutcomeUnknown},
 	} {
 		if err := changeError(c.change); !errors.Is(err, c.want) {
 			t.Errorf("index %d, %v: %v, want %v", c.change.index, c.change.err, err, c.want)
@@ -207,7 +208,7 @@ func TestNode_changeIsTakenUnderTheLock(t *testing.T) {
 			close(take)
 		default:
 			close(take)
-			if err := <-ended; !errors.Is(err, fsm.ErrOutcomeUnknown) {
+			if err := <-ended; !errors.Is(err, nodes.ErrOutcomeUnknown) {
 				t.Errorf("%v, want an unknown outcome", err)
 			}
 		}

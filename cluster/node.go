@@ -21,6 +21,7 @@ import (
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/memory"
+	"github.com/claimq/claimq/nodes"
 )
 
 // handoverTimeout bounds how long a leader that stops tries to hand its leadership
@@ -364,14 +365,14 @@ func (n *Node) SetForwardHandler(h fasthttp.RequestHandler) {
 // fsm.ErrOutcomeUnknown (it may have been).
 func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) error {
 	if n.closing.Load() {
-		return fsm.ErrShuttingDown
+		return nodes.ErrShuttingDown
 	}
 	if n.raft == nil || n.peers == nil {
-		return fsm.ErrNoLeader
+		return nodes.ErrNoLeader
 	}
 	addr, id := n.raft.LeaderWithID()
 	if addr == "" || string(id) == n.uuid {
-		return fsm.ErrNoLeader
+		return nodes.ErrNoLeader
 	}
 	return n.peers.Forward(ctx, string(addr), req, resp, room)
 }
@@ -382,14 +383,14 @@ func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthtt
 // other. Errors: Forward's.
 func (n *Node) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
 	if n.closing.Load() {
-		return fsm.ErrShuttingDown
+		return nodes.ErrShuttingDown
 	}
 	if n.raft == nil || n.peers == nil {
-		return fsm.ErrNoLeader
+		return nodes.ErrNoLeader
 	}
 	addr, id := n.raft.LeaderWithID()
 	if addr == "" || string(id) == n.uuid {
-		return fsm.ErrNoLeader
+		return nodes.ErrNoLeader
 	}
 	ctx, cancel := withScope(ctx, n.ctx)
 	defer cancel()
@@ -467,7 +468,7 @@ func (n *Node) close(ctx context.Context) error {
 	n.closing.Store(true)
 	n.fsm.Close()
 	if l := n.leader.Load(); l != nil {
-		l.waiters.End(fsm.ErrShuttingDown)
+		l.waiters.End(nodes.ErrShuttingDown)
 	}
 	if n.raft != nil && n.leader.Load() != nil {
 		n.handOver(ctx)

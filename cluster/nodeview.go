@@ -10,6 +10,7 @@ import (
 	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // catchUpMax is how long a nonvoter may take to catch up before it is said that
@@ -17,8 +18,8 @@ import (
 const catchUpMax = 5 * time.Minute
 
 // viewOf says how one node is, and in words why it takes no part if it does not.
-func (n *Node) viewOf(s raft.Server, record fsm.NodeRecord, status peerStatus, err error) fsm.NodeView {
-	v := fsm.NodeView{NodeRecord: record, Suffrage: suffrageVoter, State: "unknown", LastContactMS: -1}
+func (n *Node) viewOf(s raft.Server, record fsm.NodeRecord, status peerStatus, err error) nodes.NodeView {
+	v := nodes.NodeView{NodeRecord: record, Suffrage: suffrageVoter, State: "unknown", LastContactMS: -1}
 	if s.Suffrage != raft.Voter {
 		v.Suffrage = suffrageNonvoter
 	}
@@ -164,7 +165,7 @@ func (l *leadership) noteCatching(id raft.ServerID, behind bool) {
 
 // memberNamed returns the member of that name, or UUID. Else it is an
 // errNoMember.
-func memberNamed(view fsm.ClusterView, nodeID string) (fsm.NodeView, error) {
+func memberNamed(view nodes.ClusterView, nodeID string) (nodes.NodeView, error) {
 	names := make([]string, 0, len(view.Nodes))
 	for _, v := range view.Nodes {
 		if v.NodeID == nodeID || v.UUID == nodeID {
@@ -172,7 +173,7 @@ func memberNamed(view fsm.ClusterView, nodeID string) (fsm.NodeView, error) {
 		}
 		names = append(names, v.NodeID)
 	}
-	return fsm.NodeView{}, errNoMember{&fsm.MembershipRefused{
+	return nodes.NodeView{}, errNoMember{&nodes.MembershipRefused{
 		Reason: fmt.Sprintf("No member is named %q", nodeID),
 		Advice: "The members are " + strings.Join(names, ", "),
 	}}
@@ -180,14 +181,14 @@ func memberNamed(view fsm.ClusterView, nodeID string) (fsm.NodeView, error) {
 
 // changeable returns the member that the question is about, or why it may not be
 // changed so.
-func changeable(view fsm.ClusterView, q memberQuestion) (fsm.NodeView, error) {
+func changeable(view nodes.ClusterView, q memberQuestion) (nodes.NodeView, error) {
 	member, err := memberNamed(view, q.NodeID)
 	if err != nil {
 		return member, err
 	}
 	if q.Act == actPromote {
 		if !member.TakesPart {
-			return member, &fsm.MembershipRefused{
+			return member, &nodes.MembershipRefused{
 				Reason: fmt.Sprintf("%s could not vote: %s", member.NodeID, member.Problem),
 				Advice: "Promote it once it is well and has caught up",
 			}
@@ -202,7 +203,7 @@ func changeable(view fsm.ClusterView, q memberQuestion) (fsm.NodeView, error) {
 
 // withoutVote says why the cluster could not go on without the voter; nil if it
 // could.
-func withoutVote(view fsm.ClusterView, member fsm.NodeView) error {
+func withoutVote(view nodes.ClusterView, member nodes.NodeView) error {
 	voters, healthy := 0, 0
 	for _, v := range view.Nodes {
 		if v.Suffrage != suffrageVoter || v.UUID == member.UUID {
@@ -215,12 +216,12 @@ func withoutVote(view fsm.ClusterView, member fsm.NodeView) error {
 	}
 	switch {
 	case voters == 0:
-		return &fsm.MembershipRefused{
+		return &nodes.MembershipRefused{
 			Reason: fmt.Sprintf("%s is the last voter", member.NodeID),
 			Advice: "A cluster needs one: promote another node first, or stop this one instead",
 		}
 	case healthy < voters/2+1:
-		return &fsm.MembershipRefused{
+		return &nodes.MembershipRefused{
 			Reason: fmt.Sprintf("Without %s only %d of %d voters would be healthy, too few to go on", member.NodeID, healthy, voters),
 			Advice: "Bring the others back first, or join new nodes",
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/testwait"
 	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/nodes"
 )
 
 // testConfig is a node on loopback.
@@ -99,12 +100,12 @@ func leaderOf(t *testing.T, nodes ...*Node) *Node {
 
 // submitOne submits a task to whichever of nodes leads, again while nothing was
 // written: the leader may change at any time.
-func submitOne(t *testing.T, nodes ...*Node) (p fsm.Proposed) {
+func submitOne(t *testing.T, all ...*Node) (p nodes.Proposed) {
 	t.Helper()
 	eventually(t, "a submit to be taken", func() bool {
 		var err error
-		p, err = leaderOf(t, nodes...).Propose(context.Background(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}})
-		if err != nil && !errors.Is(err, fsm.ErrNotLeader) && !errors.Is(err, fsm.ErrNoLeader) {
+		p, err = leaderOf(t, all...).Propose(context.Background(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}})
+		if err != nil && !errors.Is(err, nodes.ErrNotLeader) && !errors.Is(err, nodes.ErrNoLeader) {
 			t.Fatalf("submit: %v", err)
 		}
 		return err == nil
@@ -167,7 +168,7 @@ func TestOpen_bootstrapRestartAndJoin(t *testing.T) {
 	if got := second.LeaderHTTPAddr(); got != "http://127.0.0.1:1" {
 		t.Errorf("leader's URL by the follower: %q", got)
 	}
-	if _, err := second.Propose(context.Background(), fsm.Tick{}); !errors.Is(err, fsm.ErrNotLeader) {
+	if _, err := second.Propose(context.Background(), fsm.Tick{}); !errors.Is(err, nodes.ErrNotLeader) {
 		t.Errorf("propose on a follower: %v, want ErrNotLeader", err)
 	}
 	index, err := second.ReadStale(context.Background(), p.Index, func(*fsm.Machine, fsm.Stamp) {})
@@ -185,9 +186,9 @@ func TestOpen_initialCluster(t *testing.T) {
 	}
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	open := func() []*Node {
-		nodes := make([]*Node, 3)
+		all := make([]*Node, 3)
 		var wg sync.WaitGroup
-		for i := range nodes {
+		for i := range all {
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
@@ -201,22 +202,22 @@ func TestOpen_initialCluster(t *testing.T) {
 					t.Errorf("open: %v", err)
 					return
 				}
-				nodes[i] = n
+				all[i] = n
 			}()
 		}
 		wg.Wait()
 		if t.Failed() {
 			t.FailNow()
 		}
-		return nodes
+		return all
 	}
-	nodes := open()
-	p := submitOne(t, nodes...)
+	all := open()
+	p := submitOne(t, all...)
 	// A leader that closes hands over: another one serves.
-	leader := leaderOf(t, nodes...)
+	leader := leaderOf(t, all...)
 	closeNode(t, leader)
 	var rest []*Node
-	for _, n := range nodes {
+	for _, n := range all {
 		if n != leader {
 			rest = append(rest, n)
 		}
@@ -225,11 +226,11 @@ func TestOpen_initialCluster(t *testing.T) {
 	for _, n := range rest {
 		closeNode(t, n)
 	}
-	nodes = open()
-	for _, n := range nodes {
+	all = open()
+	for _, n := range all {
 		defer closeNode(t, n)
 		_, err := n.ReadStale(t.Context(), q.Index, func(m *fsm.Machine, _ fsm.Stamp) {
-			for _, submitted := range []fsm.Proposed{p, q} {
+			for _, submitted := range []nodes.Proposed{p, q} {
 				if m.Get(submitted.Result.Submitted[0].Task.ID) == nil {
 					t.Errorf("%s lost a task", n.NodeID())
 				}

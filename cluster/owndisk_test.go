@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/cluster/storage/disktest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // newGatedCluster is three nodes with data folders, whose disks can be held up.
@@ -49,14 +50,14 @@ func newGatedCluster(t *testing.T) (nodes []*Node, disks []*disktest.GatedLog) {
 // others have it: they and a leader that loses power could be outvoted by the third.
 func TestLeader_ownDisk(t *testing.T) {
 	t.Parallel()
-	nodes, disks := newGatedCluster(t)
-	leader := leaderOf(t, nodes...)
-	propose := func() (fsm.Proposed, error) {
+	all, disks := newGatedCluster(t)
+	leader := leaderOf(t, all...)
+	propose := func() (nodes.Proposed, error) {
 		return leader.Propose(context.Background(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}})
 	}
 	eventually(t, "a submit to be taken", func() bool { _, err := propose(); return err == nil })
 	at := 0
-	for i, n := range nodes {
+	for i, n := range all {
 		if n == leader {
 			at = i
 		}
@@ -65,7 +66,7 @@ func TestLeader_ownDisk(t *testing.T) {
 	open := sync.OnceFunc(disks[at].Hold())
 	t.Cleanup(open)
 	type answer struct {
-		fsm.Proposed
+		nodes.Proposed
 		err error
 	}
 	answered := make(chan answer, 1)
@@ -77,14 +78,14 @@ func TestLeader_ownDisk(t *testing.T) {
 	eventually(t, "Raft to take the entry for committed", func() bool { return leader.raft.CommitIndex() >= index })
 	for range 10 { // an answer may be to a message of before
 		since := time.Now()
-		for i, n := range nodes {
+		for i, n := range all {
 			eventually(t, "Raft to tell of it", func() bool {
 				heard, _ := leader.raft.confirmer().LastHeard(raft.ServerID(n.uuid))
 				return i == at || heard.At.After(since)
 			})
 		}
 	}
-	for _, n := range nodes {
+	for _, n := range all {
 		if applied := n.fsm.AppliedIndex(); applied >= index {
 			t.Errorf("%s has applied entry %d; the leader's disk does not have entry %d", n.NodeID(), applied, index)
 		}
@@ -99,7 +100,7 @@ func TestLeader_ownDisk(t *testing.T) {
 		t.Errorf("entry %d: index %d, %v", index, a.Index, a.err)
 	}
 	eventually(t, "all to apply the entry", func() bool {
-		for _, n := range nodes {
+		for _, n := range all {
 			if n.fsm.AppliedIndex() < index {
 				return false
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Propose replicates cmd and returns the outcome once it is on a
@@ -12,15 +13,15 @@ import (
 // Errors: fsm.ErrNotLeader, fsm.ErrNoLeader, fsm.ErrOverloaded,
 // fsm.ErrShuttingDown, fsm.ErrTooLarge, fsm.ErrLevel (nothing was written);
 // fsm.ErrOutcomeUnknown (it may be applied, now or later).
-func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 	if n.closing.Load() {
-		return fsm.Proposed{}, fsm.ErrShuttingDown
+		return nodes.Proposed{}, nodes.ErrShuttingDown
 	}
 	if err := n.checkLevel(cmd); err != nil {
-		return fsm.Proposed{}, err
+		return nodes.Proposed{}, err
 	}
 	if err := n.room(cmd); err != nil {
-		return fsm.Proposed{}, err
+		return nodes.Proposed{}, err
 	}
 	switch c := cmd.(type) {
 	case fsm.ClaimNext:
@@ -43,7 +44,7 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, erro
 // claimNothing answers a claim that finds nothing: it writes nothing. done is
 // false if there is something to claim, as far as can be seen without a
 // majority; whether the claim gets it is decided in the log.
-func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p fsm.Proposed, done bool, err error) {
+func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p nodes.Proposed, done bool, err error) {
 	claimable := false
 	n.fsm.Read(func(m *fsm.Machine) { claimable = m.Claimable(c, n.fsm.Estimate(m)) })
 	if claimable {
@@ -54,7 +55,7 @@ func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p fsm.Propose
 		p.Stamp = now
 	})
 	if err != nil {
-		return fsm.Proposed{}, true, unread(ctx, err)
+		return nodes.Proposed{}, true, unread(ctx, err)
 	}
 	return p, !claimable, nil
 }
@@ -64,7 +65,7 @@ func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p fsm.Propose
 //
 // Also what this leader has in its log already counts, though nobody was told of it yet:
 // a claim on its way, say, that would make the command a good one.
-func (n *Node) judge(ctx context.Context, cmd fsm.Command) (p fsm.Proposed, done bool, err error) {
+func (n *Node) judge(ctx context.Context, cmd fsm.Command) (p nodes.Proposed, done bool, err error) {
 	n.fsm.Read(func(m *fsm.Machine) { _, done = m.Judge(cmd, m.Stamp()) })
 	if !done {
 		return p, false, nil
@@ -74,7 +75,7 @@ func (n *Node) judge(ctx context.Context, cmd fsm.Command) (p fsm.Proposed, done
 		p.Stamp = now
 	})
 	if err != nil {
-		return fsm.Proposed{}, true, unread(ctx, err)
+		return nodes.Proposed{}, true, unread(ctx, err)
 	}
 	return p, done, nil
 }
@@ -91,7 +92,7 @@ func (n *Node) lastIndex() uint64 {
 // and could not be.
 func unread(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", fsm.ErrNoLeader, err)
+		return fmt.Errorf("%w: %w", nodes.ErrNoLeader, err)
 	}
 	return err
 }
@@ -107,13 +108,13 @@ func (n *Node) notServing() error {
 	l := n.leader.Load()
 	switch {
 	case n.closing.Load():
-		return fsm.ErrShuttingDown
+		return nodes.ErrShuttingDown
 	case n.removed.Load():
 		return errRemoved()
 	case l != nil:
 		return l.notYet()
 	case n.leaderID() == "" || n.leaderID() == n.uuid:
-		return fsm.ErrNoLeader
+		return nodes.ErrNoLeader
 	}
-	return fsm.ErrNotLeader
+	return nodes.ErrNotLeader
 }

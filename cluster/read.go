@@ -10,6 +10,7 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 // ReadLinearizable calls fn with a state that holds every mutation
@@ -62,7 +63,7 @@ func withScope(ctx, scope context.Context) (context.Context, context.CancelFunc)
 // readError turns the end of the leadership into what a reader is told.
 func readError(err error) error {
 	if errors.Is(err, errLeadershipEnded) || errors.Is(err, errNodeClosed) {
-		return fmt.Errorf("%w: %w", fsm.ErrNoLeader, err)
+		return fmt.Errorf("%w: %w", nodes.ErrNoLeader, err)
 	}
 	return err
 }
@@ -72,14 +73,14 @@ func readError(err error) error {
 // fsm.ErrNoLeader while it has no state, as it restores a snapshot.
 func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (uint64, error) {
 	if n.closing.Load() {
-		return 0, fsm.ErrShuttingDown
+		return 0, nodes.ErrShuttingDown
 	}
 	if n.fsm.AppliedIndex() < minIndex {
 		wait, cancel := withScope(ctx, n.ctx)
 		err := n.fsm.Wait(wait, minIndex)
 		cancel()
 		if errors.Is(err, errNodeClosed) {
-			return 0, fsm.ErrShuttingDown
+			return 0, nodes.ErrShuttingDown
 		}
 		if err != nil {
 			return 0, err

@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -243,12 +244,12 @@ func (n *Node) leaveForGood() {
 
 // errRemoved is why a node that was removed serves nothing.
 func errRemoved() error {
-	return fmt.Errorf("%w: this node was removed from the cluster", fsm.ErrNoLeader)
+	return fmt.Errorf("%w: this node was removed from the cluster", nodes.ErrNoLeader)
 }
 
 // tellRemoved has a node that was removed look at once whether it was. If it
 // does not answer it finds out by itself.
-func (n *Node) tellRemoved(member fsm.NodeView) {
+func (n *Node) tellRemoved(member nodes.NodeView) {
 	if member.UUID == n.uuid {
 		return
 	}

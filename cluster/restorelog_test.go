@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // A restore goes through the log. These tests end nodes in the midst of one.
@@ -298,7 +299,7 @@ func TestRestoreBackup_leadershipMoves(t *testing.T) {
 		return 0, restoreFailed(err)
 	})
 	<-leader.restoring
-	if !errors.Is(err, fsm.ErrNotLeader) {
+	if !errors.Is(err, nodes.ErrNotLeader) {
 		t.Errorf("restore: %v, want ErrNotLeader", err)
 	}
 	if got := c.ensureTasks(); got != 0 {
@@ -404,8 +405,8 @@ func TestRestoreBackup_tooLarge(t *testing.T) {
 	cfg.Bootstrap, cfg.MemoryLimit = true, 1000
 	n := openNode(t, cfg)
 	leaderOf(t, n)
-	var full *fsm.Overload
-	if _, err := n.RestoreBackup(context.Background(), bytes.NewReader(saved)); !errors.As(err, &full) || full.Bound != fsm.BoundMemory {
+	var full *nodes.Overload
+	if _, err := n.RestoreBackup(context.Background(), bytes.NewReader(saved)); !errors.As(err, &full) || full.Bound != nodes.BoundMemory {
 		t.Errorf("restore: %v, want an overload of the memory", err)
 	}
 	if tasks, under := tasksAt(n); tasks != 0 || under {

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 // While there is no state, nobody is shown an empty one, and what the cluster is
@@ -55,7 +56,7 @@ func TestRestore_readers(t *testing.T) {
 			"who waits for an end": n.WaitEnded(ctx, id, time.Hour), "who waits for events": n.WaitEvent(ctx, event.Pos{}),
 			"readiness": n.Ready(),
 		} {
-			if !errors.Is(err, fsm.ErrNoLeader) {
+			if !errors.Is(err, nodes.ErrNoLeader) {
 				t.Errorf("%s: error %v, want no leader", what, err)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/bytesize"
+	"github.com/claimq/claimq/nodes"
 )
 
 // What may take how much of the memory limit, as parts of it: a fourth, and so on.
@@ -67,8 +68,8 @@ func memoryFull(held replica.Held, limit int64, evicts, strained bool) error {
 	if all <= limit+limit/strainPart && (strained || lasting <= limit) {
 		return nil
 	}
-	return &fsm.Overload{
-		Bound: fsm.BoundMemory,
+	return &nodes.Overload{
+		Bound: nodes.BoundMemory,
 		Text:  fmt.Sprintf("the tasks take %s of memory, %s without what goes by itself; memory_limit is %s", bytesize.Text(all), bytesize.Text(lasting), bytesize.Text(limit)),
 	}
 }
@@ -118,7 +119,7 @@ func (n *Node) full() error {
 		return err
 	}
 	if l := n.leader.Load(); l != nil && l.disksLow.Load() {
-		return &fsm.Overload{Bound: fsm.BoundDisk, Text: "so many voters' disks are low that no majority may be left"}
+		return &nodes.Overload{Bound: nodes.BoundDisk, Text: "so many voters' disks are low that no majority may be left"}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // What ended tasks may take: a quarter, less when the rest leaves less, and never
@@ -43,10 +44,10 @@ func TestMemoryFull(t *testing.T) {
 		{"over it for what is remembered", replica.Held{All: 801, Remembered: 1}, true, false, false},
 		{"remembered and not forgotten", replica.Held{All: 801, Remembered: 700}, false, true, false},
 	} {
-		if err := memoryFull(c.held, limit, c.evicts, false); overloaded(err, fsm.BoundMemory) != c.full {
+		if err := memoryFull(c.held, limit, c.evicts, false); overloaded(err, nodes.BoundMemory) != c.full {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if err := memoryFull(c.held, limit, c.evicts, true); overloaded(err, fsm.BoundMemory) != c.strained {
+		if err := memoryFull(c.held, limit, c.evicts, true); overloaded(err, nodes.BoundMemory) != c.strained {
 			t.Errorf("%s, strained: %v", c.name, err)
 		}
 	}
@@ -69,12 +70,12 @@ func TestNode_room(t *testing.T) {
 		replicatest.Fill(n.fsm, 1, 100, 100)
 		n.cfg.MemoryLimit = int64(float64(n.fsm.Held().All) / c.part)
 		for _, cmd := range []fsm.Command{submit, fsm.SetSchedule{}, fsm.Batch{Ops: []fsm.Command{fsm.Extend{}, submit}}} {
-			if err := n.room(cmd); overloaded(err, fsm.BoundMemory) != c.full {
+			if err := n.room(cmd); overloaded(err, nodes.BoundMemory) != c.full {
 				t.Errorf("%s, %T: %v", name, cmd, err)
 			}
 		}
 		for _, cmd := range []fsm.Command{followed, fsm.Batch{Ops: []fsm.Command{followed}}} {
-			if err := n.room(cmd); overloaded(err, fsm.BoundMemory) != c.strained {
+			if err := n.room(cmd); overloaded(err, nodes.BoundMemory) != c.strained {
 				t.Errorf("%s, %T: %v", name, cmd, err)
 			}
 		}
@@ -112,7 +113,7 @@ func TestDiskRoom(t *testing.T) {
 		if low, _ := d.note(c.free, c.size, c.configured); low != c.low || d.mark.Load() != c.mark {
 			t.Errorf("%d: low %v below %d, want %v below %d", i, low, d.mark.Load(), c.low, c.mark)
 		}
-		if full := d.full(false); overloaded(full, fsm.BoundDisk) != c.low {
+		if full := d.full(false); overloaded(full, nodes.BoundDisk) != c.low {
 			t.Errorf("%d: %v", i, full)
 		}
 	}
@@ -125,7 +126,7 @@ func TestDiskRoom(t *testing.T) {
 }
 
 // overloaded reports whether err says that the bound is reached.
-func overloaded(err error, bound fsm.Bound) bool {
-	var over *fsm.Overload
-	return errors.Is(err, fsm.ErrOverloaded) && errors.As(err, &over) && over.Bound == bound
+func overloaded(err error, bound nodes.Bound) bool {
+	var over *nodes.Overload
+	return errors.Is(err, nodes.ErrOverloaded) && errors.As(err, &over) && over.Bound == bound
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // every returns a schedule of that interval, which begins one interval from now
@@ -322,10 +323,10 @@ func TestSchedules_waitForRoom(t *testing.T) {
 		leader := c.Leader()
 		c.Propose(fsm.SetSchedule{Schedule: every("tick", time.Minute)})
 		big := c.Propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "big", Params: make([]byte, 4<<20)}}}).Result.Submitted[0].Task.ID
-		if _, err := leader.Propose(context.Background(), submitOf("mail", 1)); !errors.Is(err, fsm.ErrOverloaded) {
+		if _, err := leader.Propose(context.Background(), submitOf("mail", 1)); !errors.Is(err, nodes.ErrOverloaded) {
 			t.Fatalf("submit: %v, want ErrOverloaded", err)
 		}
-		if _, err := leader.Propose(context.Background(), fsm.SetSchedule{Schedule: every("more", time.Minute)}); !errors.Is(err, fsm.ErrOverloaded) {
+		if _, err := leader.Propose(context.Background(), fsm.SetSchedule{Schedule: every("more", time.Minute)}); !errors.Is(err, nodes.ErrOverloaded) {
 			t.Errorf("one more schedule: %v, want ErrOverloaded", err)
 		}
 		<-time.After(2*time.Minute + 30*time.Second)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/nodes"
 )
 
 // soakLoad is what the workers of a soak do and what they were told. It checks
@@ -118,7 +119,7 @@ func (w *soakWorker) node() *Node {
 
 // propose asks until there is an answer, or the end. unknown says that an
 // earlier try may have been applied.
-func (w *soakWorker) propose(ctx context.Context, cmd fsm.Command) (p fsm.Proposed, unknown, ok bool) {
+func (w *soakWorker) propose(ctx context.Context, cmd fsm.Command) (p nodes.Proposed, unknown, ok bool) {
 	for ctx.Err() == nil {
 		if silent := time.Until(time.Unix(0, w.load.c.silentUntil.Load())); silent > 0 {
 			pause.For(ctx, silent)
@@ -134,11 +135,11 @@ func (w *soakWorker) propose(ctx context.Context, cmd fsm.Command) (p fsm.Propos
 		case err == nil:
 			w.load.acknowledged(p.Index)
 			return p, unknown, true
-		case errors.Is(err, fsm.ErrOutcomeUnknown):
+		case errors.Is(err, nodes.ErrOutcomeUnknown):
 			unknown = true
 			w.load.noteUnknown()
-		case errors.Is(err, fsm.ErrNotLeader), errors.Is(err, fsm.ErrNoLeader), errors.Is(err, fsm.ErrOverloaded),
-			errors.Is(err, fsm.ErrShuttingDown):
+		case errors.Is(err, nodes.ErrNotLeader), errors.Is(err, nodes.ErrNoLeader), errors.Is(err, nodes.ErrOverloaded),
+			errors.Is(err, nodes.ErrShuttingDown):
 		default:
 			w.load.c.fail("%s: propose %T: %v", w.name, cmd, err)
 		}
@@ -148,7 +149,7 @@ func (w *soakWorker) propose(ctx context.Context, cmd fsm.Command) (p fsm.Propos
 }
 
 // try asks once.
-func (w *soakWorker) try(ctx context.Context, n *Node, cmd fsm.Command) (fsm.Proposed, error) {
+func (w *soakWorker) try(ctx context.Context, n *Node, cmd fsm.Command) (nodes.Proposed, error) {
 	l := w.load
 	if w.extending != nil {
 		l.mu.Lock()
@@ -159,11 +160,11 @@ func (w *soakWorker) try(ctx context.Context, n *Node, cmd fsm.Command) (fsm.Pro
 	defer cancel()
 	p, err := n.Propose(ctx, cmd)
 	if l.c.hasCrashed(n) {
-		err = fsm.ErrOutcomeUnknown
+		err = nodes.ErrOutcomeUnknown
 	}
 	if w.extending != nil {
 		l.mu.Lock()
-		w.extending.tried(time.Now(), err != nil && !errors.Is(err, fsm.ErrOutcomeUnknown))
+		w.extending.tried(time.Now(), err != nil && !errors.Is(err, nodes.ErrOutcomeUnknown))
 		l.mu.Unlock()
 	}
 	return p, err
@@ -239,7 +240,7 @@ func (w *soakWorker) work(ctx context.Context) {
 }
 
 // noteClaim checks an acknowledged claim and notes it; nil if it is over.
-func (l *soakLoad) noteClaim(worker string, p fsm.Proposed, lease time.Duration, asked time.Time, begun soakMoment) *soakHold {
+func (l *soakLoad) noteClaim(worker string, p nodes.Proposed, lease time.Duration, asked time.Time, begun soakMoment) *soakHold {
 	now := time.Now()
 	c := p.Result.Claims[0]
 	l.mu.Lock()

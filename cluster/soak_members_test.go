@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // changeVote has somebody take the vote of a node, or give it back.
@@ -23,7 +23,7 @@ func (c *soakCluster) changeVote() {
 	n.start(func() {
 		ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
 		defer cancel()
-		err := change(ctx, about.name, fsm.Operator{})
+		err := change(ctx, about.name, nodes.Operator{})
 		c.log.event("%s %s %s: %v", at.name, what, about.name, err)
 	})
 }
@@ -46,7 +46,7 @@ func (c *soakCluster) promoteAll() {
 				continue
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-			err := n.PromoteNode(ctx, string(servers[i].Address), fsm.Operator{})
+			err := n.PromoteNode(ctx, string(servers[i].Address), nodes.Operator{})
 			cancel()
 			c.log.event("%s promotes %s: %v", m.name, s.Address, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 // why not.
 func (n *Node) Ready() error {
 	if n.closing.Load() {
-		return fsm.ErrShuttingDown
+		return nodes.ErrShuttingDown
 	}
 	if n.removed.Load() {
 		return errRemoved()
@@ -47,10 +48,10 @@ func (n *Node) Ready() error {
 		return l.notYet()
 	}
 	if n.leaderID() == "" {
-		return fsm.ErrNoLeader
+		return nodes.ErrNoLeader
 	}
 	if ms := n.lastContactMS(); ms < 0 || ms > contactMax.Milliseconds() {
-		return fmt.Errorf("%w: nothing heard from the leader for %d ms", fsm.ErrNoLeader, ms)
+		return fmt.Errorf("%w: nothing heard from the leader for %d ms", nodes.ErrNoLeader, ms)
 	}
 	commit, applied := n.raft.CommitIndex(), n.fsm.AppliedIndex()
 	if applied+readyLagMax < commit {
@@ -73,13 +74,13 @@ func (n *Node) lastContactMS() int64 {
 
 // Cluster returns what this node sees of the cluster. It asks every other node
 // and waits a second at most.
-func (n *Node) Cluster(ctx context.Context) fsm.ClusterView {
+func (n *Node) Cluster(ctx context.Context) nodes.ClusterView {
 	servers := n.servers()
 	if n.raft == nil {
 		servers = []raft.Server{{ID: raft.ServerID(n.uuid)}}
 	}
 	records := make(map[string]fsm.NodeRecord, len(servers))
-	view := fsm.ClusterView{Term: n.currentTerm()}
+	view := nodes.ClusterView{Term: n.currentTerm()}
 	n.fsm.Read(func(m *fsm.Machine) {
 		view.FeatureLevel = m.Level()
 		for _, r := range m.Nodes() {
@@ -115,7 +116,7 @@ func (n *Node) Cluster(ctx context.Context) fsm.ClusterView {
 		}
 		view.Nodes = append(view.Nodes, v)
 	}
-	slices.SortFunc(view.Nodes, func(a, b fsm.NodeView) int { return cmp.Compare(a.NodeID, b.NodeID) })
+	slices.SortFunc(view.Nodes, func(a, b nodes.NodeView) int { return cmp.Compare(a.NodeID, b.NodeID) })
 	return view
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 func TestNode_status(t *testing.T) {
@@ -26,10 +27,10 @@ func TestNode_status(t *testing.T) {
 			if f.IsLeader() {
 				t.Error("a follower says that it leads")
 			}
-			if _, err := f.Propose(context.Background(), submit("x")); !errors.Is(err, fsm.ErrNotLeader) {
+			if _, err := f.Propose(context.Background(), submit("x")); !errors.Is(err, nodes.ErrNotLeader) {
 				t.Errorf("propose on a follower: %v, want ErrNotLeader", err)
 			}
-			if _, err := f.ReadLinearizable(context.Background(), 0, func(*fsm.Machine, fsm.Stamp) {}); !errors.Is(err, fsm.ErrNotLeader) {
+			if _, err := f.ReadLinearizable(context.Background(), 0, func(*fsm.Machine, fsm.Stamp) {}); !errors.Is(err, nodes.ErrNotLeader) {
 				t.Errorf("linearizable read on a follower: %v, want ErrNotLeader", err)
 			}
 		}
@@ -57,7 +58,7 @@ func TestNode_status(t *testing.T) {
 		c.Partition(leader)
 		c.Wait("the nodes to notice", func() bool { return leader.Ready() != nil && rest.Ready() != nil })
 		for _, n := range []*cluster.Node{leader, rest} {
-			if _, err := n.Propose(context.Background(), submit("x")); !errors.Is(err, fsm.ErrNoLeader) {
+			if _, err := n.Propose(context.Background(), submit("x")); !errors.Is(err, nodes.ErrNoLeader) {
 				t.Errorf("propose without a leader: %v, want ErrNoLeader", err)
 			}
 		}
@@ -76,7 +77,7 @@ func TestNode_memoryLimit(t *testing.T) {
 				break
 			}
 		}
-		if !errors.Is(err, fsm.ErrOverloaded) {
+		if !errors.Is(err, nodes.ErrOverloaded) {
 			t.Fatalf("after a thousand submits: %v, want ErrOverloaded", err)
 		}
 		claimed := c.Propose(claim("w", time.Minute)).Result.Claims[0]
@@ -104,13 +105,13 @@ func TestNode_close(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := <-wait; !errors.Is(err, fsm.ErrShuttingDown) {
+		if err := <-wait; !errors.Is(err, nodes.ErrShuttingDown) {
 			t.Errorf("a read that waited: %v, want ErrShuttingDown", err)
 		}
-		if _, err := leader.Propose(context.Background(), submit("x")); !errors.Is(err, fsm.ErrShuttingDown) {
+		if _, err := leader.Propose(context.Background(), submit("x")); !errors.Is(err, nodes.ErrShuttingDown) {
 			t.Errorf("propose: %v, want ErrShuttingDown", err)
 		}
-		if err := leader.Ready(); !errors.Is(err, fsm.ErrShuttingDown) {
+		if err := leader.Ready(); !errors.Is(err, nodes.ErrShuttingDown) {
 			t.Errorf("ready: %v, want ErrShuttingDown", err)
 		}
 		// It had handed over: another one serves at once.

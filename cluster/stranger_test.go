@@ -21,6 +21,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/certs/certstest"
 	"github.com/claimq/claimq/internal/testwait"
+	"github.com/claimq/claimq/nodes"
 )
 
 // attacked is a cluster whose door others try.
@@ -160,7 +161,7 @@ func TestNode_strangersGetNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	eventually(t, "n2 is removed", func() bool { return a.n1.RemoveNode(context.Background(), "n2", fsm.Operator{}) == nil })
+	eventually(t, "n2 is removed", func() bool { return a.n1.RemoveNode(context.Background(), "n2", nodes.Operator{}) == nil })
 	for _, waits := range []bool{false, true} {
 		if got := a.pass(t, member, waits); !strings.Contains(got, `"no_leader"`) || !strings.Contains(got, notMember) {
 			t.Errorf("a removed member, over its old connections, waiting %v: answered %s", waits, got)

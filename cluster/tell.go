@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -41,7 +42,7 @@ type told struct {
 // fsm.ErrShuttingDown, fsm.ErrOverloaded (it was not told); else it may have been.
 func (n *Node) Tell(ctx context.Context, cmd fsm.Tell, key string) error {
 	if n.closing.Load() {
-		return fsm.ErrShuttingDown
+		return nodes.ErrShuttingDown
 	}
 	if fsm.LevelOf(cmd) > n.fsm.Level() {
 		return nil
@@ -54,11 +55,11 @@ func (n *Node) Tell(ctx context.Context, cmd fsm.Tell, key string) error {
 		return err
 	}
 	if n.raft == nil {
-		return fsm.ErrNoLeader
+		return nodes.ErrNoLeader
 	}
 	addr, id := n.raft.LeaderWithID()
 	if id == "" {
-		return fsm.ErrNoLeader
+		return nodes.ErrNoLeader
 	}
 	if _, err := ask[struct{}](ctx, n, string(addr), callTell, told{Kind: cmd.Kind, What: cmd.What, Key: key}); err != nil {
 		return fmt.Errorf("tell the leader: %w", err)
@@ -87,7 +88,7 @@ func (n *Node) answerTell(ctx context.Context, body []byte) ([]byte, error) {
 	}
 	for !n.IsLeader() {
 		if n.raft == nil || n.raft.State() != raft.Leader || !pause.For(ctx, tellPause) {
-			return nil, fsm.ErrNotLeader
+			return nil, nodes.ErrNotLeader
 		}
 	}
 	cmd := fsm.Tell{Kind: t.Kind, What: t.What}

@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 // toldOf returns the messages of the events of that kind in the node's trail.
@@ -115,7 +116,7 @@ func TestTell_belowItsLevel(t *testing.T) {
 		if err := leader.Tell(ctx, fsm.Tell{Kind: event.Restored, What: "17"}, ""); err != nil {
 			t.Errorf("told below the level: %v", err)
 		}
-		if _, err := leader.Propose(ctx, fsm.SetSchedule{By: "ann"}); !errors.Is(err, fsm.ErrLevel) {
+		if _, err := leader.Propose(ctx, fsm.SetSchedule{By: "ann"}); !errors.Is(err, nodes.ErrLevel) {
 			t.Errorf("a name below the level: %v, want ErrLevel", err)
 		}
 		c.Start(2)
@@ -141,7 +142,7 @@ func TestTell_withoutLeader(t *testing.T) {
 		one := c.Followers()[0]
 		c.Partition(one)
 		<-time.After(10 * time.Second)
-		if err := one.Tell(context.Background(), fsm.Tell{Kind: event.Restored}, ""); !errors.Is(err, fsm.ErrNoLeader) {
+		if err := one.Tell(context.Background(), fsm.Tell{Kind: event.Restored}, ""); !errors.Is(err, nodes.ErrNoLeader) {
 			t.Errorf("told without a leader: %v, want ErrNoLeader", err)
 		}
 		c.Heal()

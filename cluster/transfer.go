@@ -10,6 +10,7 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -42,16 +43,16 @@ func (n *Node) Transfer(ctx context.Context, nodeID string) (leader string, err 
 
 // transferTargets returns whom the leadership may go to: the member of that
 // name, any healthy voter if it is ""; none if that one leads already.
-func transferTargets(view fsm.ClusterView, nodeID string) ([]fsm.NodeView, error) {
+func transferTargets(view nodes.ClusterView, nodeID string) ([]nodes.NodeView, error) {
 	if nodeID == "" {
-		var targets []fsm.NodeView
+		var targets []nodes.NodeView
 		for _, v := range view.Nodes {
 			if v.NodeID != view.Leader && v.Suffrage == suffrageVoter && v.TakesPart {
 				targets = append(targets, v)
 			}
 		}
 		if len(targets) == 0 {
-			return nil, &fsm.MembershipRefused{
+			return nil, &nodes.MembershipRefused{
 				Reason: "No other voter is healthy",
 				Advice: "See with `claimq cluster status` what is wrong with the others",
 			}
@@ -65,24 +66,24 @@ func transferTargets(view fsm.ClusterView, nodeID string) ([]fsm.NodeView, error
 	case member.NodeID == view.Leader:
 		return nil, nil
 	case member.Suffrage != suffrageVoter:
-		return nil, &fsm.MembershipRefused{
+		return nil, &nodes.MembershipRefused{
 			Reason: nodeID + " is not a voter, and only a voter can lead",
 			Advice: "Promote it first with `claimq cluster promote " + nodeID + "`, or name another node",
 		}
 	case !member.TakesPart:
-		return nil, &fsm.MembershipRefused{
+		return nil, &nodes.MembershipRefused{
 			Reason: fmt.Sprintf("%s could not lead: %s", nodeID, member.Problem),
 			Advice: "Name another node, or none, so that the best one is taken",
 		}
 	}
-	return []fsm.NodeView{member}, nil
+	return []nodes.NodeView{member}, nil
 }
 
 // moveLeadership hands the leadership l to the first of the targets that takes
 // it, best first, and has Raft started again. The caller has locked the
 // membership. Errors: *fsm.MembershipRefused: nobody took it, this node leads
 // on; ctx's cause as fsm.ErrOutcomeUnknown.
-func (n *Node) moveLeadership(ctx context.Context, l *leadership, targets []fsm.NodeView) error {
+func (n *Node) moveLeadership(ctx context.Context, l *leadership, targets []nodes.NodeView) error {
 	names := make(map[raft.ServerID]string, len(targets))
 	ids := make([]raft.ServerID, 0, len(targets))
 	for _, t := range targets {
@@ -106,13 +107,13 @@ func (n *Node) moveLeadership(ctx context.Context, l *leadership, targets []fsm.
 	select {
 	case n.transfers <- transferred{from: l, restarted: restarted}:
 	case <-n.ctx.Done():
-		return fsm.ErrShuttingDown
+		return nodes.ErrShuttingDown
 	}
 	if err != nil && n.raft.State() == raft.Leader {
 		if ctx.Err() != nil {
-			return fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, err)
+			return fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, err)
 		}
-		return &fsm.MembershipRefused{
+		return &nodes.MembershipRefused{
 			Reason: fmt.Sprintf("The leadership was not taken over: %v", err),
 			Advice: "This node leads on; see with `claimq cluster status` how the others are, and try again",
 		}
@@ -121,14 +122,14 @@ func (n *Node) moveLeadership(ctx context.Context, l *leadership, targets []fsm.
 	case <-restarted:
 	case <-ctx.Done():
 	case <-n.ctx.Done():
-		return fsm.ErrShuttingDown
+		return nodes.ErrShuttingDown
 	}
 	n.logger.Info("leadership handed over", "to", slices.Collect(namesOf(targets)))
 	return nil
 }
 
 // namesOf yields the nodes' names.
-func namesOf(nodes []fsm.NodeView) func(yield func(string) bool) {
+func namesOf(nodes []nodes.NodeView) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for _, v := range nodes {
 			if !yield(v.NodeID) {
@@ -183,7 +184,7 @@ func (n *Node) endTransfer(ctx context.Context, t transferred) {
 func (n *Node) awaitLeader(ctx context.Context) (nodeID string, err error) {
 	for {
 		if n.closing.Load() {
-			return "", fsm.ErrShuttingDown
+			return "", nodes.ErrShuttingDown
 		}
 		switch id := n.leaderID(); {
 		case id == "":
@@ -193,7 +194,7 @@ func (n *Node) awaitLeader(ctx context.Context) (nodeID string, err error) {
 			return n.cfg.NodeID, nil
 		}
 		if !pause.For(ctx, leaderPollInterval) {
-			return "", fmt.Errorf("%w: %w", fsm.ErrNoLeader, context.Cause(ctx))
+			return "", fmt.Errorf("%w: %w", nodes.ErrNoLeader, context.Cause(ctx))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -32,7 +33,7 @@ func (n *Node) checkLevel(cmd fsm.Command) error {
 	if needs <= max(has, firstLevel) {
 		return nil
 	}
-	return fmt.Errorf("%w: it needs level %d, the cluster is at %d", fsm.ErrLevel, needs, has)
+	return fmt.Errorf("%w: it needs level %d, the cluster is at %d", nodes.ErrLevel, needs, has)
 }
 
 // startLevel gives a new cluster its feature level and the server's defaults, before
@@ -71,19 +72,19 @@ func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error)
 	}
 	unlock, err := n.lockMembers(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", fsm.ErrOverloaded, err)
+		return 0, fmt.Errorf("%w: %w", nodes.ErrOverloaded, err)
 	}
 	defer unlock() // an older node could join meanwhile
 	known, older, err := n.levelKnown(ctx)
 	if err != nil {
-		return 0, &fsm.MembershipRefused{
+		return 0, &nodes.MembershipRefused{
 			Reason: fmt.Sprintf("Not every member says which feature level it knows: %v", err),
 			Advice: "Bring it back first, or remove it: a node that does not know the level would stop",
 		}
 	}
 	if has := n.fsm.Level(); known <= has {
 		if len(older) > 0 {
-			return 0, &fsm.MembershipRefused{
+			return 0, &nodes.MembershipRefused{
 				Reason: fmt.Sprintf("The cluster is at feature level %d, and %s knows no more", has, strings.Join(older, ", ")),
 				Advice: "Run the newer version on every node first; nothing was changed",
 			}

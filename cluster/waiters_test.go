@@ -13,6 +13,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // held stops entries before they are applied.
@@ -58,7 +59,7 @@ func submitMail(count int) fsm.Submit {
 // claimer is a claim in a goroutine of its own.
 type claimer struct {
 	claim fsm.ClaimNext
-	p     fsm.Proposed
+	p     nodes.Proposed
 	err   error
 	done  chan struct{}
 	gone  context.CancelFunc
@@ -184,7 +185,7 @@ func TestWaiters_bounded(t *testing.T) {
 		if last.finished() {
 			t.Fatalf("below the bound: %v", last.err)
 		}
-		if _, err := n.Claim(context.Background(), mailFor("w2"), time.Minute); !overloaded(err, fsm.BoundWaitingClaims) {
+		if _, err := n.Claim(context.Background(), mailFor("w2"), time.Minute); !overloaded(err, nodes.BoundWaitingClaims) {
 			t.Errorf("at the bound: %v, want it named", err)
 		}
 		<-last.done

@@ -6,6 +6,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Claim is Propose of a claim that waits up to wait until there is something to
@@ -15,12 +16,12 @@ import (
 // one that is in an entry already is answered all the same, so that its tasks
 // can be given back. Errors: Propose's; fsm.ErrNotLeader and fsm.ErrNoLeader when
 // the leadership ended meanwhile; caller's cause when it was given up.
-func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 	if n.closing.Load() {
-		return fsm.Proposed{}, fsm.ErrShuttingDown
+		return nodes.Proposed{}, nodes.ErrShuttingDown
 	}
 	if err := n.checkLevel(cmd); err != nil {
-		return fsm.Proposed{}, err
+		return nodes.Proposed{}, err
 	}
 	if wait <= 0 {
 		p, err := n.claimNow(caller, cmd)
@@ -29,7 +30,7 @@ func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Durati
 	}
 	l := n.leader.Load()
 	if l == nil || !l.serves() {
-		return fsm.Proposed{}, n.notServing()
+		return nodes.Proposed{}, n.notServing()
 	}
 	p, timedOut, err := l.waiters.Wait(caller, cmd, wait)
 	if timedOut {
@@ -39,13 +40,13 @@ func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Durati
 }
 
 // claimNow claims what is there now, or answers that nothing is, confirmed.
-func (n *Node) claimNow(caller context.Context, cmd fsm.ClaimNext) (fsm.Proposed, error) {
+func (n *Node) claimNow(caller context.Context, cmd fsm.ClaimNext) (nodes.Proposed, error) {
 	ctx, cancel := context.WithTimeout(caller, batch.OutcomeTimeout)
 	defer cancel()
 	p, done, err := n.claimNothing(ctx, cmd)
 	switch {
 	case caller.Err() != nil && err != nil:
-		return fsm.Proposed{}, context.Cause(caller)
+		return nodes.Proposed{}, context.Cause(caller)
 	case done:
 		return p, err
 	}
@@ -56,7 +57,7 @@ func (n *Node) claimNow(caller context.Context, cmd fsm.ClaimNext) (fsm.Proposed
 
 // endWaits has the claims answered that wait and are of the same request as one that did
 // not wait and found nothing.
-func (n *Node) endWaits(cmd fsm.ClaimNext, p fsm.Proposed, err error) {
+func (n *Node) endWaits(cmd fsm.ClaimNext, p nodes.Proposed, err error) {
 	if l := n.leader.Load(); l != nil && err == nil && cmd.RequestID != "" && len(p.Result.Claims) == 0 {
 		l.waiters.EndWaits(cmd.RequestID)
 	}

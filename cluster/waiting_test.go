@@ -11,11 +11,12 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // waiting is a claim that waits in a goroutine of its own.
 type waiting struct {
-	proposed fsm.Proposed
+	proposed nodes.Proposed
 	err      error
 	done     chan struct{}
 	gone     context.CancelCauseFunc // its caller goes
@@ -226,11 +227,11 @@ func TestWait_leadershipEnds(t *testing.T) {
 		if took := time.Since(begun); took > 10*time.Second {
 			t.Errorf("told after %s", took)
 		}
-		if !errors.Is(w.err, fsm.ErrNotLeader) && !errors.Is(w.err, fsm.ErrNoLeader) {
+		if !errors.Is(w.err, nodes.ErrNotLeader) && !errors.Is(w.err, nodes.ErrNoLeader) {
 			t.Errorf("on a leader that is cut off: %v", w.err)
 		}
 		w = startClaim(old, claimOf("w1", "mail"), time.Hour)
-		if !w.finished() || !errors.Is(w.err, fsm.ErrNotLeader) && !errors.Is(w.err, fsm.ErrNoLeader) {
+		if !w.finished() || !errors.Is(w.err, nodes.ErrNotLeader) && !errors.Is(w.err, nodes.ErrNoLeader) {
 			t.Errorf("on a node that does not lead: %v", w.err)
 		}
 		c.Heal()
@@ -239,7 +240,7 @@ func TestWait_leadershipEnds(t *testing.T) {
 		begun = time.Now()
 		c.Stop(c.Place(leader))
 		<-w.done
-		if !errors.Is(w.err, fsm.ErrShuttingDown) || time.Since(begun) > time.Second {
+		if !errors.Is(w.err, nodes.ErrShuttingDown) || time.Since(begun) > time.Second {
 			t.Errorf("on a node that stops: %v after %s", w.err, time.Since(begun))
 		}
 		// A new leader has claimable tasks already.
@@ -289,9 +290,9 @@ func TestWait_repeatOfOneThatDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3)
 		leader := c.Leader()
-		for i, wait := range []func(fsm.ClaimNext) (fsm.Proposed, error){
-			func(cmd fsm.ClaimNext) (fsm.Proposed, error) { return leader.Propose(t.Context(), cmd) },
-			func(cmd fsm.ClaimNext) (fsm.Proposed, error) { return leader.Claim(t.Context(), cmd, 0) },
+		for i, wait := range []func(fsm.ClaimNext) (nodes.Proposed, error){
+			func(cmd fsm.ClaimNext) (nodes.Proposed, error) { return leader.Propose(t.Context(), cmd) },
+			func(cmd fsm.ClaimNext) (nodes.Proposed, error) { return leader.Claim(t.Context(), cmd, 0) },
 		} {
 			waits, other := claimOf("w1", "mail"), claimOf("w1", "sms")
 			waits.RequestID = fmt.Sprint("r", i)

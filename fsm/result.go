@@ -148,7 +148,7 @@ type Applied struct {
 	// Restored is true if a RestoreEnd of the entry replaced the state: nothing that
 	// was known of tasks before holds.
 	Restored bool
-	// Release is the one of each result's Proposed. Apply leaves it nil.
+	// Release gives back the memory of the results. Apply leaves it nil.
 	Release func()
 }
 
@@ -167,15 +167,4 @@ type Tally struct {
 type ReadyTasks struct {
 	Type  string
 	Count int
-}
-
-// Proposed is the outcome of one proposed command.
-type Proposed struct {
-	Index  uint64       // of the entry that held it
-	Stamp  record.Stamp // the state's clocks after that entry
-	Result Result
-
-	// Release, if not nil, is called at most once, by who reads Result no more: it
-	// is made of memory that is used again then. Who keeps it never calls it.
-	Release func()
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Body is the body of one call about tasks: it reads the fields, makes the
@@ -18,7 +19,7 @@ type Body interface {
 	// Command returns what was read.
 	Command() fsm.Command
 	// Answer appends the answer to the command, which was not refused.
-	Answer(b []byte, p *fsm.Proposed) []byte
+	Answer(b []byte, p *nodes.Proposed) []byte
 }
 
 // Decode reads a whole body.
@@ -32,18 +33,18 @@ func Decode(c Body, body []byte, limits *bound.Limits) *refuse.Refusal {
 }
 
 // taskAnswer appends the answer that is the command's task.
-func taskAnswer(b []byte, p *fsm.Proposed) []byte {
+func taskAnswer(b []byte, p *nodes.Proposed) []byte {
 	return appendRepeated(appendTaskAnswer(b, p), p.Result.Repeated)
 }
 
 // appendTaskAnswer appends the command's task, and leaves the answer open.
-func appendTaskAnswer(b []byte, p *fsm.Proposed) []byte {
+func appendTaskAnswer(b []byte, p *nodes.Proposed) []byte {
 	return appendResultTask(append(b, `{"success":true,"task":`...), p)
 }
 
 // appendResultTask appends the command's task, with its steps if the command
 // tells them.
-func appendResultTask(b []byte, p *fsm.Proposed) []byte {
+func appendResultTask(b []byte, p *nodes.Proposed) []byte {
 	if p.Result.Gone {
 		return encode.Gone(b, p.Result.Task)
 	}

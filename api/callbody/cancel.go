@@ -3,6 +3,7 @@ package callbody
 import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Cancel is the body of POST /api/tasks/{id}/cancel: it has no fields, and
@@ -22,4 +23,4 @@ func (c *Cancel) check(*Decoder) *refuse.Refusal { return nil }
 func (c *Cancel) Command() fsm.Command { return fsm.Cancel{ID: c.id} }
 
 // Answer is that of Body.
-func (c *Cancel) Answer(b []byte, p *fsm.Proposed) []byte { return taskAnswer(b, p) }
+func (c *Cancel) Answer(b []byte, p *nodes.Proposed) []byte { return taskAnswer(b, p) }

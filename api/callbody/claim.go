@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Claim is the body of POST /api/tasks/claim.
@@ -51,7 +52,7 @@ func (req *Claim) check(d *Decoder) *refuse.Refusal { return d.checkClaim(req) }
 func (req *Claim) Command() fsm.Command { return req.Cmd }
 
 // Answer appends the answer of a claim that took something, or that has a limit.
-func (req *Claim) Answer(b []byte, p *fsm.Proposed) []byte {
+func (req *Claim) Answer(b []byte, p *nodes.Proposed) []byte {
 	if req.Many {
 		return AppendClaims(b, p)
 	}
@@ -212,7 +213,7 @@ func DecodeClaimTask(id uint64, body []byte, limits *bound.Limits) (fsm.ClaimTas
 }
 
 // AppendClaim appends the answer to a claim that took one task.
-func AppendClaim(b []byte, p *fsm.Proposed) []byte {
+func AppendClaim(b []byte, p *nodes.Proposed) []byte {
 	b = append(b, `{"success":true,"task":`...)
 	b = encode.Claimed(b, &p.Result.Claims[0], p.Result.Repeated, p.Stamp)
 	b = append(b, claimedMessage...)
@@ -220,7 +221,7 @@ func AppendClaim(b []byte, p *fsm.Proposed) []byte {
 }
 
 // AppendClaims appends the answer to a claim with limit.
-func AppendClaims(b []byte, p *fsm.Proposed) []byte {
+func AppendClaims(b []byte, p *nodes.Proposed) []byte {
 	b = append(b, `{"success":true,"tasks":[`...)
 	for i := range p.Result.Claims {
 		if i > 0 {

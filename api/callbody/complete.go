@@ -8,6 +8,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Complete is the body of POST /api/tasks/{id}/complete.
@@ -104,10 +105,12 @@ func (c *Complete) Command() fsm.Command {
 }
 
 // Answer is that of Body.
-func (c *Complete) Answer(b []byte, p *fsm.Proposed) []byte { return c.rest(appendTaskAnswer(b, p), p) }
+func (c *Complete) Answer(b []byte, p *nodes.Proposed) []byte {
+	return c.rest(appendTaskAnswer(b, p), p)
+}
 
 // rest appends what the answer has after the task.
-func (c *Complete) rest(b []byte, p *fsm.Proposed) []byte {
+func (c *Complete) rest(b []byte, p *nodes.Proposed) []byte {
 	if len(c.Submit) > 0 {
 		b = appendSubmitted(b, p.Result.Submitted, p.Result.Repeated)
 	}
@@ -135,7 +138,7 @@ func appendSubmitted(b []byte, done []fsm.Submitted, repeated bool) []byte {
 
 // appendClaimed appends what the claim took: a task or null, or with limit the
 // tasks.
-func (c *Complete) appendClaimed(b []byte, p *fsm.Proposed) []byte {
+func (c *Complete) appendClaimed(b []byte, p *nodes.Proposed) []byte {
 	claims := p.Result.Claims
 	if c.Claim.Many {
 		b = append(b, `,"claimed":{"tasks":[`...)
@@ -150,7 +153,7 @@ func (c *Complete) appendClaimed(b []byte, p *fsm.Proposed) []byte {
 }
 
 // appendClaimedTasks appends tasks that were claimed, with commas between them.
-func appendClaimedTasks(b []byte, claims []fsm.Claim, p *fsm.Proposed) []byte {
+func appendClaimedTasks(b []byte, claims []fsm.Claim, p *nodes.Proposed) []byte {
 	for i := range claims {
 		if i > 0 {
 			b = append(b, ',')

@@ -8,6 +8,7 @@ import (
 	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Defaults is the body of PATCH /api/defaults. null clears a default.
@@ -66,7 +67,7 @@ func (c *Defaults) Command() fsm.Command {
 }
 
 // Answer is that of Body.
-func (c *Defaults) Answer(b []byte, p *fsm.Proposed) []byte {
+func (c *Defaults) Answer(b []byte, p *nodes.Proposed) []byte {
 	return AppendDefaults(b, p.Result.Defaults)
 }
 

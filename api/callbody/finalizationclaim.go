@@ -9,6 +9,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // The bounds of timeout_seconds.
@@ -84,7 +85,7 @@ func (c *ClaimFinalization) Command() fsm.Command {
 }
 
 // Answer is that of Body.
-func (c *ClaimFinalization) Answer(b []byte, p *fsm.Proposed) []byte {
+func (c *ClaimFinalization) Answer(b []byte, p *nodes.Proposed) []byte {
 	done := p.Result.Parent
 	b = append(b, `{"success":true,"claimed":`...)
 	b = strconv.AppendBool(b, done.Outcome.Claimed())
@@ -143,7 +144,7 @@ func (c *ExtendFinalization) Command() fsm.Command {
 }
 
 // Answer is that of Body.
-func (c *ExtendFinalization) Answer(b []byte, p *fsm.Proposed) []byte {
+func (c *ExtendFinalization) Answer(b []byte, p *nodes.Proposed) []byte {
 	b = append(b, `{"success":true,"extended":`...)
 	return append(strconv.AppendBool(b, p.Result.Parent.Done), '}')
 }
@@ -173,7 +174,7 @@ func (c *ReleaseFinalization) Command() fsm.Command {
 }
 
 // Answer is that of Body.
-func (c *ReleaseFinalization) Answer(b []byte, p *fsm.Proposed) []byte {
+func (c *ReleaseFinalization) Answer(b []byte, p *nodes.Proposed) []byte {
 	b = append(b, `{"success":true,"released":`...)
 	return append(strconv.AppendBool(b, p.Result.Parent.Done), '}')
 }

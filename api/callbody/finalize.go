@@ -6,6 +6,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Finalize is the body of POST /api/tasks/{id}/finalize.
@@ -88,7 +89,7 @@ func (c *Finalize) Command() fsm.Command {
 }
 
 // Answer is that of Body.
-func (c *Finalize) Answer(b []byte, p *fsm.Proposed) []byte {
+func (c *Finalize) Answer(b []byte, p *nodes.Proposed) []byte {
 	b = append(b, `{"success":true,"action":"`...)
 	b = append(b, p.Result.Task.Status.String()...)
 	b = append(b, `","already_finalized":`...)

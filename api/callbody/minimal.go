@@ -4,11 +4,12 @@ import (
 	"strconv"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // AppendMinimal is the body's Answer for who knows the task that it is about: of that it
 // has the id and the status alone. What the call claims is whole.
-func AppendMinimal(b []byte, body Body, p *fsm.Proposed) []byte {
+func AppendMinimal(b []byte, body Body, p *nodes.Proposed) []byte {
 	switch c := body.(type) {
 	case *Claim, *Delete:
 		return c.Answer(b, p)
@@ -17,7 +18,7 @@ func AppendMinimal(b []byte, body Body, p *fsm.Proposed) []byte {
 		b = appendCreated(appendMinimalTask(b, done.Task), done.Created, done.SameRequest)
 		return append(b, '}')
 	case interface {
-		rest(b []byte, p *fsm.Proposed) []byte
+		rest(b []byte, p *nodes.Proposed) []byte
 	}:
 		return c.rest(appendMinimalTask(b, p.Result.Task), p)
 	}

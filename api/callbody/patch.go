@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Patch is the body of PATCH /api/tasks/{id}. null clears a field.
@@ -42,4 +43,4 @@ func (c *Patch) check(d *Decoder) *refuse.Refusal {
 func (c *Patch) Command() fsm.Command { return c.cmd }
 
 // Answer is that of Body.
-func (c *Patch) Answer(b []byte, p *fsm.Proposed) []byte { return taskAnswer(b, p) }
+func (c *Patch) Answer(b []byte, p *nodes.Proposed) []byte { return taskAnswer(b, p) }

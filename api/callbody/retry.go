@@ -6,6 +6,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Retry is the body of POST /api/tasks/{id}/retry, which may be blank.
@@ -36,7 +37,7 @@ func (c *Retry) check(*Decoder) *refuse.Refusal { return nil }
 func (c *Retry) Command() fsm.Command { return c.cmd }
 
 // Answer is that of Body.
-func (c *Retry) Answer(b []byte, p *fsm.Proposed) []byte { return taskAnswer(b, p) }
+func (c *Retry) Answer(b []byte, p *nodes.Proposed) []byte { return taskAnswer(b, p) }
 
 // Delete is a batch's op that deletes a task; the call itself has no body.
 type Delete struct{ id uint64 }
@@ -51,6 +52,6 @@ func (c *Delete) check(*Decoder) *refuse.Refusal { return nil }
 func (c *Delete) Command() fsm.Command { return fsm.Delete{ID: c.id} }
 
 // Answer is that of Body.
-func (c *Delete) Answer(b []byte, _ *fsm.Proposed) []byte {
+func (c *Delete) Answer(b []byte, _ *nodes.Proposed) []byte {
 	return append(b, `{"success":true,"deleted":1}`...)
 }

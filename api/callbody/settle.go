@@ -10,6 +10,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // held has the fields that all settling calls have.
@@ -73,7 +74,7 @@ func (c *Release) Command() fsm.Command {
 }
 
 // Answer is that of Body.
-func (c *Release) Answer(b []byte, p *fsm.Proposed) []byte { return taskAnswer(b, p) }
+func (c *Release) Answer(b []byte, p *nodes.Proposed) []byte { return taskAnswer(b, p) }
 
 // Extend is the body of POST /api/tasks/{id}/extend.
 type Extend struct {
@@ -107,10 +108,10 @@ func (c *Extend) Command() fsm.Command {
 }
 
 // Answer is that of Body.
-func (c *Extend) Answer(b []byte, p *fsm.Proposed) []byte { return c.rest(appendTaskAnswer(b, p), p) }
+func (c *Extend) Answer(b []byte, p *nodes.Proposed) []byte { return c.rest(appendTaskAnswer(b, p), p) }
 
 // rest appends what the answer has after the task.
-func (c *Extend) rest(b []byte, p *fsm.Proposed) []byte {
+func (c *Extend) rest(b []byte, p *nodes.Proposed) []byte {
 	b = append(b, `,"lease_remaining_ms":`...)
 	b = strconv.AppendInt(b, encode.LeaseLeft(p.Result.Task, p.Stamp), 10)
 	b = append(b, `,"cancel_requested":`...)
@@ -182,4 +183,4 @@ func (c *Fail) Command() fsm.Command {
 }
 
 // Answer is that of Body.
-func (c *Fail) Answer(b []byte, p *fsm.Proposed) []byte { return taskAnswer(b, p) }
+func (c *Fail) Answer(b []byte, p *nodes.Proposed) []byte { return taskAnswer(b, p) }

@@ -10,6 +10,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Submit is the body of a submit.
@@ -286,12 +287,12 @@ func (c *One) check(d *Decoder) *refuse.Refusal { return d.checkTask(&c.draft) }
 func (c *One) Command() fsm.Command { return fsm.Submit{Tasks: []fsm.NewTask{c.NewTask}} }
 
 // Answer is that of Body.
-func (c *One) Answer(b []byte, p *fsm.Proposed) []byte {
+func (c *One) Answer(b []byte, p *nodes.Proposed) []byte {
 	return AppendSubmitOne(b, p)
 }
 
 // AppendSubmitOne appends the answer to the submit of one task.
-func AppendSubmitOne(b []byte, p *fsm.Proposed) []byte {
+func AppendSubmitOne(b []byte, p *nodes.Proposed) []byte {
 	done := &p.Result.Submitted[0]
 	b = append(b, `{"success":true,"task":`...)
 	if done.Gone {

@@ -8,6 +8,7 @@ import (
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Type is the body of PATCH /api/types/{type}. null clears a setting.
@@ -54,7 +55,7 @@ func (c *Type) check(d *Decoder) *refuse.Refusal {
 func (c *Type) Command() fsm.Command { return c.cmd }
 
 // Answer is that of Body.
-func (c *Type) Answer(b []byte, p *fsm.Proposed) []byte {
+func (c *Type) Answer(b []byte, p *nodes.Proposed) []byte {
 	b = append(b, `{"success":true,"type":`...)
 	return append(AppendType(b, p.Result.Type), '}')
 }

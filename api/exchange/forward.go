@@ -11,7 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Elsewhere answers a request that only the leader can answer: by passing it
@@ -143,7 +143,7 @@ func (r *Request) forwardWaiting(wait time.Duration, out *fasthttp.Request) {
 	err := r.Server.Node.ForwardWaiting(ctx, out, resp)
 	cause := context.Cause(ctx)
 	if cause == nil {
-		cause = fsm.ErrShuttingDown // of the node, which had the wait given up
+		cause = nodes.ErrShuttingDown // of the node, which had the wait given up
 	}
 	gone := end()
 	givenUp := err == nil && len(resp.Header.Peek(HeaderGivenUp)) > 0
@@ -174,7 +174,7 @@ func (r *Request) forwardFailed(err error) {
 		call.Answer(r)
 	case errors.Is(err, errAnswersFull) && !call.Has(Mutation):
 		r.Refuse(r.Server.Port.Answers.Full())
-	case errors.Is(err, fsm.ErrOutcomeUnknown) && !call.Has(Mutation) && !timedOut(err):
+	case errors.Is(err, nodes.ErrOutcomeUnknown) && !call.Has(Mutation) && !timedOut(err):
 		r.Refuse(refuse.Because(wire.CodeNoLeader))
 	default:
 		r.RefuseCode(err)

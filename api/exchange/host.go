@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/api/meter"
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/presence"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Config is what a host is made of. All of it is needed but Audit, and what is
@@ -94,7 +94,7 @@ func (s *Host) Begin(p *port.Port, metrics *meter.Metrics, calls []Call) {
 // that wait for something to happen. It is safe twice.
 func (s *Host) Drain() {
 	s.Draining.Store(true)
-	s.Leave(fsm.ErrShuttingDown)
+	s.Leave(nodes.ErrShuttingDown)
 }
 
 // Open reports whether there are no keys and no tokens.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Node is what the HTTP layer needs of the node it serves. Every method is
@@ -18,14 +19,14 @@ type Node interface {
 	// quorum's disks and applied here. Errors: fsm.ErrNotLeader, ErrNoLeader,
 	// ErrOverloaded, ErrShuttingDown, ErrTooLarge, ErrLevel (nothing was written);
 	// ErrOutcomeUnknown.
-	Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error)
+	Propose(ctx context.Context, cmd fsm.Command) (nodes.Proposed, error)
 
 	// Claim is Propose of a claim that waits up to wait until there is something
 	// to claim, in order of arrival. caller ends when nobody waits for the answer
 	// any more: a claim that waits is then given up and takes nothing; one that is
 	// in the log already is answered all the same, so that the caller can give
 	// its tasks back. Errors: Propose's; caller's cause when it was given up.
-	Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error)
+	Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error)
 
 	// ReadLinearizable calls fn with a state that holds every mutation
 	// acknowledged before the call, and at least minIndex, and with the clocks
@@ -72,7 +73,7 @@ type Node interface {
 	Ready() error
 
 	// Cluster returns what this node sees of the cluster.
-	Cluster(ctx context.Context) fsm.ClusterView
+	Cluster(ctx context.Context) nodes.ClusterView
 
 	// JoinNode makes the running node named nodeID, whose peer port is at
 	// peerAddr, a member: it becomes a voter once it has caught up, unless voter
@@ -81,8 +82,8 @@ type Node interface {
 
 	// PromoteNode makes a nonvoter that has caught up a voter, DemoteNode a voter
 	// a nonvoter that stays one, and tell the trail. Errors: RemoveNode's.
-	PromoteNode(ctx context.Context, nodeID string, by fsm.Operator) error
-	DemoteNode(ctx context.Context, nodeID string, by fsm.Operator) error
+	PromoteNode(ctx context.Context, nodeID string, by nodes.Operator) error
+	DemoteNode(ctx context.Context, nodeID string, by nodes.Operator) error
 
 	// Transfer hands the leadership to the voter named nodeID, to the one that is
 	// furthest if that is "", and returns who leads then. Errors: RemoveNode's.
@@ -90,7 +91,7 @@ type Node interface {
 
 	// Hashes returns the state hash of each node that has one, at the newest index
 	// that they share. Errors: fsm.ErrNotLeader, ErrNoLeader, ErrShuttingDown.
-	Hashes(ctx context.Context) (fsm.HashView, error)
+	Hashes(ctx context.Context) (nodes.HashView, error)
 
 	// TakeSnapshot makes every node write a snapshot now and compact its log, and
 	// returns the index of this node's. Errors: fsm.ErrOverloaded,
@@ -115,7 +116,7 @@ type Node interface {
 	// of it. Errors:
 	// *fsm.MembershipRefused, fsm.ErrNotLeader, ErrNoLeader, ErrShuttingDown
 	// (nothing was changed); ErrOutcomeUnknown.
-	RemoveNode(ctx context.Context, nodeID string, by fsm.Operator) error
+	RemoveNode(ctx context.Context, nodeID string, by nodes.Operator) error
 
 	// Upgrade raises the cluster's feature level to the highest that every member
 	// knows, and returns it; by is whose key it was, "" in open mode. From then on

@@ -6,6 +6,7 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Tell tells of the request's act, which succeeded, in the trail; what says in a
@@ -24,7 +25,7 @@ func (s *Host) Tell(cmd fsm.Tell, key string) {
 }
 
 // Operator returns who asks.
-func (r *Request) Operator() fsm.Operator { return fsm.Operator{Name: r.By(), Key: r.keyText()} }
+func (r *Request) Operator() nodes.Operator { return nodes.Operator{Name: r.By(), Key: r.keyText()} }
 
 // By returns the name of the key that the request came with, "" in open mode.
 func (r *Request) By() string { return r.key }
@@ -42,7 +43,7 @@ func (r *Request) keyText() string {
 // level and may be left out: who sent it. It reports whether there was any: the
 // command is then to be proposed again.
 func Unsigned(cmd fsm.Command, err error) (_ fsm.Command, had bool) {
-	if !errors.Is(err, fsm.ErrLevel) {
+	if !errors.Is(err, nodes.ErrLevel) {
 		return cmd, false
 	}
 	switch c := cmd.(type) {

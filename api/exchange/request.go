@@ -17,6 +17,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // The names of the headers that the contract defines.
@@ -264,7 +265,7 @@ func (r *Request) Wait() context.Context { return r.Server.Waits.At(r.Asks) }
 
 // Propose proposes cmd. ok is false if there is an answer already: a refusal,
 // or the one of the leader.
-func (r *Request) Propose(cmd fsm.Command) (p fsm.Proposed, ok bool) {
+func (r *Request) Propose(cmd fsm.Command) (p nodes.Proposed, ok bool) {
 	if bad := r.Permit(cmd); bad != nil {
 		r.Refuse(bad)
 		return p, false
@@ -288,7 +289,7 @@ func (r *Request) Propose(cmd fsm.Command) (p fsm.Proposed, ok bool) {
 
 // ProposeTask is propose for a command about one task whose refusal is an
 // answer too.
-func (r *Request) ProposeTask(cmd fsm.Command) (p fsm.Proposed, ok bool) {
+func (r *Request) ProposeTask(cmd fsm.Command) (p nodes.Proposed, ok bool) {
 	p, ok = r.Propose(cmd)
 	if ok && p.Result.Code != "" {
 		r.Refuse(r.RefuseResult(cmd, p.Result))
@@ -326,7 +327,7 @@ func (r *Request) ReadOn(index uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (
 // RefuseError answers an error of the node. A leader that is no more passes
 // the request on, once.
 func (r *Request) RefuseError(err error) {
-	if errors.Is(err, fsm.ErrNotLeader) && !r.Forwarded {
+	if errors.Is(err, nodes.ErrNotLeader) && !r.Forwarded {
 		r.Elsewhere()
 		return
 	}
@@ -335,7 +336,7 @@ func (r *Request) RefuseError(err error) {
 
 // RefuseCode answers an error with its code.
 func (r *Request) RefuseCode(err error) {
-	if ended := (*lasting.Ended)(nil); errors.As(err, &ended) && !errors.Is(err, fsm.ErrOutcomeUnknown) {
+	if ended := (*lasting.Ended)(nil); errors.As(err, &ended) && !errors.Is(err, nodes.ErrOutcomeUnknown) {
 		r.HTTP.Response.Header.Del(HeaderIndex) // of the look before the wait
 		r.Refuse(r.Server.RefuseEnded(ended))
 		return
@@ -352,7 +353,7 @@ func (r *Request) RefuseCode(err error) {
 		r.Server.Logger.Error("request failed", "request_id", r.Server.LoggedID(r.ID), "call", r.Target.call.String(), "error", err, "stack", string(debug.Stack()))
 	}
 	f := refuse.Because(code)
-	if over := (*fsm.Overload)(nil); code == wire.CodeOverloaded && errors.As(err, &over) {
+	if over := (*nodes.Overload)(nil); code == wire.CodeOverloaded && errors.As(err, &over) {
 		f.Reason = fsm.Reason(over.Bound)
 	}
 	r.Refuse(f)

@@ -6,6 +6,7 @@ import (
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // headerTraceparent is the W3C trace context of a request that submits tasks,
@@ -68,7 +69,7 @@ func (r *Request) TraceOps(req *callbody.Batch) {
 // proposed again. Who sends the header is often a proxy, which knows nothing of
 // that level.
 func untrace(cmd fsm.Command, err error) (had bool) {
-	if !errors.Is(err, fsm.ErrLevel) {
+	if !errors.Is(err, nodes.ErrLevel) {
 		return false
 	}
 	about := fsm.AboutOf(cmd)

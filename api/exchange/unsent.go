@@ -13,6 +13,7 @@ import (
 
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // A claim whose answer cannot be written would lie idle until its lease ends.
@@ -100,7 +101,7 @@ func (s *Host) ReleaseUnsent(u *port.Unsent) {
 	ctx := s.Waits.At(time.Now())
 	for part := range slices.Chunk(u.Holds, releasesMax) {
 		_, err := s.Node.Propose(ctx, releaseOf(part))
-		if errors.Is(err, fsm.ErrNotLeader) {
+		if errors.Is(err, nodes.ErrNotLeader) {
 			err = s.releaseThere(ctx, u, part)
 		}
 		if err != nil {

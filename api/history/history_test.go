@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/latency"
+	"github.com/claimq/claimq/nodes"
 )
 
 // run makes the history of a new node while test runs, under a clock that is not the real one.
@@ -132,7 +133,7 @@ func TestHistory_Gaps(t *testing.T) {
 		pass(1)
 		h.look(ctx)
 		h.want(t, "", 6, Point{Pending: 2, Known: true})
-		node.OnRead = func(context.Context, uint64) error { return fsm.ErrShuttingDown }
+		node.OnRead = func(context.Context, uint64) error { return nodes.ErrShuttingDown }
 		pass(1)
 		h.look(ctx)
 		node.OnRead = nil

@@ -8,6 +8,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/oidc"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Who returns the key that was sent as text or that a token which was sent stands for. A
@@ -57,6 +58,6 @@ func BadToken(err error) (Failure, *refuse.Refusal) {
 		}
 	}
 	f := refuse.Because(wire.CodeOverloaded)
-	f.Text, f.Reason = "The token cannot be checked now: the keys of its issuer are not there yet", fsm.Reason(fsm.BoundIssuer)
+	f.Text, f.Reason = "The token cannot be checked now: the keys of its issuer are not there yet", fsm.Reason(nodes.BoundIssuer)
 	return FailUnchecked, f
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Kind is a kind of thing that lasts and that a key takes up.
@@ -24,11 +25,11 @@ type Most [kinds]int
 // named is how answers name what a key has too many of. It is never changed.
 var named = [kinds]struct {
 	words string
-	bound fsm.Bound
+	bound nodes.Bound
 }{
-	Connection: {"connections", fsm.BoundKeyConnections},
-	Wait:       {"waiting requests", fsm.BoundKeyWaits},
-	Stream:     {"streams", fsm.BoundKeyStreams},
+	Connection: {"connections", nodes.BoundKeyConnections},
+	Wait:       {"waiting requests", nodes.BoundKeyWaits},
+	Stream:     {"streams", nodes.BoundKeyStreams},
 }
 
 // Refuse is the refusal of one more than a key may have.

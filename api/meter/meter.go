@@ -12,6 +12,7 @@ import (
 
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -32,7 +33,7 @@ type Metrics struct {
 
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
-	overloads map[fsm.Bound]prometheus.Counter // never changed; "" is all else
+	overloads map[nodes.Bound]prometheus.Counter // never changed; "" is all else
 }
 
 // Sources are what is looked at when somebody scrapes.
@@ -112,10 +113,10 @@ func (m *Metrics) makeOverloads() *prometheus.CounterVec {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "claimq_overloads_total", Help: "Answers overloaded that this node decided, by what is full.",
 	}, []string{"bound"})
-	m.overloads = map[fsm.Bound]prometheus.Counter{"": vec.WithLabelValues("other")}
-	for _, b := range []fsm.Bound{
-		fsm.BoundMemory, fsm.BoundDisk, fsm.BoundInFlight, fsm.BoundWaitingClaims, fsm.BoundWaitingReads, fsm.BoundConnections, fsm.BoundBodies, fsm.BoundAnswers,
-		fsm.BoundKeyConnections, fsm.BoundKeyWaits, fsm.BoundKeyStreams, fsm.BoundIssuer,
+	m.overloads = map[nodes.Bound]prometheus.Counter{"": vec.WithLabelValues("other")}
+	for _, b := range []nodes.Bound{
+		nodes.BoundMemory, nodes.BoundDisk, nodes.BoundInFlight, nodes.BoundWaitingClaims, nodes.BoundWaitingReads, nodes.BoundConnections, nodes.BoundBodies, nodes.BoundAnswers,
+		nodes.BoundKeyConnections, nodes.BoundKeyWaits, nodes.BoundKeyStreams, nodes.BoundIssuer,
 	} {
 		m.overloads[b] = vec.WithLabelValues(string(b))
 	}
@@ -124,7 +125,7 @@ func (m *Metrics) makeOverloads() *prometheus.CounterVec {
 
 // Overload counts an answer overloaded.
 func (m *Metrics) Overload(reason fsm.Reason) {
-	c := m.overloads[fsm.Bound(reason)]
+	c := m.overloads[nodes.Bound(reason)]
 	if c == nil {
 		c = m.overloads[""]
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Node is a node over a real state machine, without Raft: a command is
@@ -27,13 +28,13 @@ type Node struct {
 	LeaderAddr string
 	Proposed   []fsm.Command
 
-	OnPropose func(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) // nil: apply
-	OnRead    func(ctx context.Context, minIndex uint64) error                 // nil: read
-	OnForward func(req *fasthttp.Request, resp *fasthttp.Response) error       // nil: no leader
+	OnPropose func(ctx context.Context, cmd fsm.Command) (nodes.Proposed, error) // nil: apply
+	OnRead    func(ctx context.Context, minIndex uint64) error                   // nil: read
+	OnForward func(req *fasthttp.Request, resp *fasthttp.Response) error         // nil: no leader
 	// OnForwardCtx sees how long Forward may take, nil: nobody does.
 	OnForwardCtx func(ctx context.Context)
 	// nil: as Propose and Forward, which do not wait.
-	OnClaim          func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error)
+	OnClaim          func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error)
 	OnForwardWaiting func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error
 	OnWaitEnded      func(caller context.Context, id uint64, wait time.Duration) error // nil: does not wait
 
@@ -42,10 +43,10 @@ type Node struct {
 	ReadyErr error
 
 	UpgradeErr error
-	View       fsm.ClusterView
+	View       nodes.ClusterView
 	Changes    []string // what was asked for of the membership
 	MemberErr  error
-	HashView   fsm.HashView
+	HashView   nodes.HashView
 	Removed    []string
 	TellErr    error
 }
@@ -59,18 +60,18 @@ func New() *Node {
 }
 
 // Propose is that of package api's Node.
-func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 	if n.OnPropose != nil {
 		return n.OnPropose(ctx, cmd)
 	}
 	if n.Follower {
-		return fsm.Proposed{}, fsm.ErrNotLeader
+		return nodes.Proposed{}, nodes.ErrNotLeader
 	}
 	return n.Apply(cmd)
 }
 
 // Apply applies a command at once.
-func (n *Node) Apply(cmd fsm.Command) (fsm.Proposed, error) {
+func (n *Node) Apply(cmd fsm.Command) (nodes.Proposed, error) {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
 	n.Proposed = append(n.Proposed, cmd)
@@ -80,10 +81,10 @@ func (n *Node) Apply(cmd fsm.Command) (fsm.Proposed, error) {
 	}
 	applied, err := n.Machine.Apply(n.Machine.Index()+1, fsm.AppendEntry(nil, n.Stamp, cmds...))
 	if err != nil {
-		return fsm.Proposed{}, err
+		return nodes.Proposed{}, err
 	}
 	result := applied.Results[len(cmds)-1]
-	return fsm.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: result, Release: releaseOnce(result)}, nil
+	return nodes.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: result, Release: releaseOnce(result)}, nil
 }
 
 // releaseOnce returns what overwrites the memory of the result: whoever reads it
@@ -115,9 +116,9 @@ func releaseOnce(result fsm.Result) func() {
 // ProposeTo has commands go to note, and none applied: what is answered means
 // nothing.
 func (n *Node) ProposeTo(note func(cmd fsm.Command)) {
-	n.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	n.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 		note(cmd)
-		return fsm.Proposed{}, fsm.ErrOverloaded
+		return nodes.Proposed{}, nodes.ErrOverloaded
 	}
 }
 
@@ -132,7 +133,7 @@ func (n *Node) Advance(ms int64) {
 // ReadLinearizable is that of package api's Node.
 func (n *Node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(*fsm.Machine, fsm.Stamp)) (uint64, error) {
 	if n.Follower {
-		return 0, fsm.ErrNotLeader
+		return 0, nodes.ErrNotLeader
 	}
 	return n.ReadStale(ctx, minIndex, fn)
 }
@@ -190,7 +191,7 @@ func (n *Node) Ready() error { return n.ReadyErr }
 func (n *Node) NodeID() string { return "n1" }
 
 // Claim is that of package api's Node.
-func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 	if n.OnClaim != nil {
 		return n.OnClaim(caller, cmd, wait)
 	}
@@ -211,7 +212,7 @@ func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthtt
 		n.OnForwardCtx(ctx)
 	}
 	if n.OnForward == nil {
-		return fsm.ErrNoLeader
+		return nodes.ErrNoLeader
 	}
 	answer := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(answer)
@@ -220,7 +221,7 @@ func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthtt
 	}
 	if size := len(answer.Body()); room != nil && size > 0 {
 		if err := room(size); err != nil {
-			return fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, err)
+			return fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, err)
 		}
 	}
 	answer.CopyTo(resp)
@@ -228,12 +229,12 @@ func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthtt
 }
 
 // Cluster is that of package api's Node.
-func (n *Node) Cluster(context.Context) fsm.ClusterView { return n.View }
+func (n *Node) Cluster(context.Context) nodes.ClusterView { return n.View }
 
 // RemoveNode is that of package api's Node.
-func (n *Node) RemoveNode(ctx context.Context, nodeID string, by fsm.Operator) error {
+func (n *Node) RemoveNode(ctx context.Context, nodeID string, by nodes.Operator) error {
 	if nodeID == n.NodeID() {
-		return &fsm.MembershipRefused{Reason: nodeID + " leads", Advice: "Stop it first"}
+		return &nodes.MembershipRefused{Reason: nodeID + " leads", Advice: "Stop it first"}
 	}
 	n.Removed = append(n.Removed, nodeID)
 	return n.Tell(ctx, fsm.Tell{Kind: event.MemberRemoved, By: by.Name, What: nodeID}, by.Key)
@@ -245,7 +246,7 @@ func (n *Node) JoinNode(_ context.Context, nodeID, peerAddr string, voter bool) 
 }
 
 // PromoteNode is that of package api's Node.
-func (n *Node) PromoteNode(ctx context.Context, nodeID string, by fsm.Operator) error {
+func (n *Node) PromoteNode(ctx context.Context, nodeID string, by nodes.Operator) error {
 	if err := n.changeMember("promote " + nodeID); err != nil {
 		return err
 	}
@@ -253,7 +254,7 @@ func (n *Node) PromoteNode(ctx context.Context, nodeID string, by fsm.Operator) 
 }
 
 // DemoteNode is that of package api's Node.
-func (n *Node) DemoteNode(ctx context.Context, nodeID string, by fsm.Operator) error {
+func (n *Node) DemoteNode(ctx context.Context, nodeID string, by nodes.Operator) error {
 	if err := n.changeMember("demote " + nodeID); err != nil {
 		return err
 	}
@@ -274,7 +275,7 @@ func (n *Node) changeMember(change string) error {
 }
 
 // Hashes is that of package api's Node.
-func (n *Node) Hashes(context.Context) (fsm.HashView, error) { return n.HashView, n.MemberErr }
+func (n *Node) Hashes(context.Context) (nodes.HashView, error) { return n.HashView, n.MemberErr }
 
 // TakeSnapshot is that of package api's Node.
 func (n *Node) TakeSnapshot(context.Context) (uint64, error) { return 7, nil }
@@ -289,7 +290,7 @@ func (n *Node) SaveBackup(context.Context, bool) (*fsm.Backup, error) {
 // RestoreBackup is that of package api's Node.
 func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (uint64, error) {
 	if n.OnRestore == nil {
-		return 0, fsm.ErrNoLeader
+		return 0, nodes.ErrNoLeader
 	}
 	return n.OnRestore(ctx, r)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // The HTTP server reads a whole body before anybody looks at the request, and so
@@ -79,6 +80,6 @@ func (b *bodyShare) answered() {
 func (p *Port) BodiesFull() *refuse.Refusal {
 	f := refuse.Because(wire.CodeOverloaded)
 	f.Text = "The server is receiving as many large requests as it may, of " + strconv.FormatInt(p.cfg.BodiesBytes, 10) + " bytes"
-	f.Reason = fsm.Reason(fsm.BoundBodies)
+	f.Reason = fsm.Reason(nodes.BoundBodies)
 	return f
 }

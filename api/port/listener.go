@@ -9,6 +9,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // listener closes a stranger for a connection over the bound or, if there is
@@ -55,7 +56,7 @@ func (p *Port) accept(conn net.Conn) *Conn {
 // does not wait.
 func (p *Port) turnAway(conn net.Conn) {
 	f := refuse.Because(wire.CodeOverloaded)
-	f.Reason = fsm.Reason(fsm.BoundConnections)
+	f.Reason = fsm.Reason(nodes.BoundConnections)
 	f.Text = "The server has " + strconv.Itoa(p.cfg.Connections) + " connections open, its limit"
 	id := p.cfg.Answered(f)
 	// Within TLS it could only be told after a handshake.

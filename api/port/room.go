@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // An answer is in memory from when the state is read for it until the other side
@@ -94,7 +95,7 @@ func (a *Room) Taken() int64 {
 func (a *Room) Full() *refuse.Refusal {
 	f := refuse.Because(wire.CodeOverloaded)
 	f.Text = "The server holds as many large answers that were not read yet as it may, of " + strconv.FormatInt(a.most, 10) + " bytes"
-	f.Reason = fsm.Reason(fsm.BoundAnswers)
+	f.Reason = fsm.Reason(nodes.BoundAnswers)
 	return f
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Refusal is a failed call before it is encoded: the contract's error body.
@@ -154,20 +155,20 @@ func TooLarge(field, text string) *Refusal {
 // nobody expected.
 func CodeOf(err error, mutation bool) wire.Code {
 	switch {
-	case errors.Is(err, fsm.ErrOutcomeUnknown), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, nodes.ErrOutcomeUnknown), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		if mutation {
 			return wire.CodeOutcomeUnknown
 		}
 		return wire.CodeOverloaded
-	case errors.Is(err, fsm.ErrNotLeader), errors.Is(err, fsm.ErrNoLeader):
+	case errors.Is(err, nodes.ErrNotLeader), errors.Is(err, nodes.ErrNoLeader):
 		return wire.CodeNoLeader
-	case errors.Is(err, fsm.ErrOverloaded):
+	case errors.Is(err, nodes.ErrOverloaded):
 		return wire.CodeOverloaded
-	case errors.Is(err, fsm.ErrShuttingDown):
+	case errors.Is(err, nodes.ErrShuttingDown):
 		return wire.CodeShuttingDown
-	case errors.Is(err, fsm.ErrTooLarge):
+	case errors.Is(err, nodes.ErrTooLarge):
 		return wire.CodePayloadTooLarge
-	case errors.Is(err, fsm.ErrLevel):
+	case errors.Is(err, nodes.ErrLevel):
 		return wire.CodeInvalidRequest
 	}
 	return wire.CodeInternal

@@ -6,20 +6,21 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // waiter is one claim that waits.
 type waiter struct {
 	claim  fsm.ClaimNext
 	done   chan struct{} // closed when what is below is set
-	result fsm.Proposed
+	result nodes.Proposed
 	err    error
 	over   bool // the same request without a wait has ended its wait
 }
 
 // Claim is Propose of a claim that waits, in order of arrival, until there is
 // something to claim. wait is real time.
-func (n *node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+func (n *node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 	n.mu.Lock()
 	if wait <= 0 || n.machine.Claimable(cmd, n.stamp) {
 		defer n.mu.Unlock()
@@ -39,7 +40,7 @@ func (n *node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Durati
 		}
 	case <-caller.Done():
 		if n.leave(w) {
-			return fsm.Proposed{}, context.Cause(caller)
+			return nodes.Proposed{}, context.Cause(caller)
 		}
 	}
 	if w.over {

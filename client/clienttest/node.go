@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/api"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 const nodeID = "clienttest"
@@ -38,18 +39,18 @@ func newNode(start time.Time) (*node, error) {
 
 // apply applies an entry of one command. The caller holds mu, and calls follow
 // when it has applied what belongs together.
-func (n *node) apply(cmd fsm.Command) (fsm.Proposed, error) {
+func (n *node) apply(cmd fsm.Command) (nodes.Proposed, error) {
 	applied, err := n.machine.Apply(n.machine.Index()+1, fsm.AppendEntry(nil, n.stamp, cmd))
 	if err != nil {
-		return fsm.Proposed{}, err
+		return nodes.Proposed{}, err
 	}
 	close(n.news)
 	n.news = make(chan struct{})
-	return fsm.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: applied.Results[0]}, nil
+	return nodes.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: applied.Results[0]}, nil
 }
 
 // Propose applies cmd and what follows of it.
-func (n *node) Propose(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+func (n *node) Propose(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.propose(cmd)
@@ -57,14 +58,14 @@ func (n *node) Propose(_ context.Context, cmd fsm.Command) (fsm.Proposed, error)
 
 // propose is Propose by a caller who holds mu. A claim that finds nothing writes
 // nothing, and ends the waits of the same request.
-func (n *node) propose(cmd fsm.Command) (fsm.Proposed, error) {
+func (n *node) propose(cmd fsm.Command) (nodes.Proposed, error) {
 	if c, ok := cmd.(fsm.ClaimNext); ok && !n.machine.Claimable(c, n.stamp) {
 		n.endWaits(c.RequestID)
-		return fsm.Proposed{Index: n.machine.Index(), Stamp: n.stamp}, nil
+		return nodes.Proposed{Index: n.machine.Index(), Stamp: n.stamp}, nil
 	}
 	p, err := n.apply(cmd)
 	if err != nil {
-		return fsm.Proposed{}, err
+		return nodes.Proposed{}, err
 	}
 	return p, n.follow()
 }
@@ -139,39 +140,39 @@ func (n *node) NodeID() string         { return nodeID }
 
 // Forward is never asked for: this node leads.
 func (n *node) Forward(context.Context, *fasthttp.Request, *fasthttp.Response, func(int) error) error {
-	return fsm.ErrNoLeader
+	return nodes.ErrNoLeader
 }
 
 // ForwardWaiting is Forward.
 func (n *node) ForwardWaiting(context.Context, *fasthttp.Request, *fasthttp.Response) error {
-	return fsm.ErrNoLeader
+	return nodes.ErrNoLeader
 }
 
 // Cluster returns a cluster of this node.
-func (n *node) Cluster(context.Context) fsm.ClusterView {
+func (n *node) Cluster(context.Context) nodes.ClusterView {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	self := fsm.NodeView{
+	self := nodes.NodeView{
 		NodeRecord: fsm.NodeRecord{NodeID: nodeID, HTTPAddr: n.url},
 		Suffrage:   "voter", State: "leader", AppliedIndex: n.machine.Index(), TakesPart: true, Healthy: true,
 	}
-	return fsm.ClusterView{Leader: nodeID, Term: 1, FeatureLevel: n.machine.Level(), Nodes: []fsm.NodeView{self}}
+	return nodes.ClusterView{Leader: nodeID, Term: 1, FeatureLevel: n.machine.Level(), Nodes: []nodes.NodeView{self}}
 }
 
 // refused is the answer to what only a cluster can do.
 func refused() error {
-	return &fsm.MembershipRefused{
+	return &nodes.MembershipRefused{
 		Reason: "This is a server of package clienttest: one node in memory",
 		Advice: "Start a real one for this, by claimq dev",
 	}
 }
 
-func (n *node) JoinNode(context.Context, string, string, bool) error     { return refused() }
-func (n *node) PromoteNode(context.Context, string, fsm.Operator) error  { return refused() }
-func (n *node) DemoteNode(context.Context, string, fsm.Operator) error   { return refused() }
-func (n *node) RemoveNode(context.Context, string, fsm.Operator) error   { return refused() }
-func (n *node) Transfer(context.Context, string) (string, error)         { return "", refused() }
-func (n *node) RestoreBackup(context.Context, io.Reader) (uint64, error) { return 0, refused() }
+func (n *node) JoinNode(context.Context, string, string, bool) error      { return refused() }
+func (n *node) PromoteNode(context.Context, string, nodes.Operator) error { return refused() }
+func (n *node) DemoteNode(context.Context, string, nodes.Operator) error  { return refused() }
+func (n *node) RemoveNode(context.Context, string, nodes.Operator) error  { return refused() }
+func (n *node) Transfer(context.Context, string) (string, error)          { return "", refused() }
+func (n *node) RestoreBackup(context.Context, io.Reader) (uint64, error)  { return 0, refused() }
 
 // TakeSnapshot has nothing to do: there is no log to compact.
 func (n *node) TakeSnapshot(context.Context) (uint64, error) {
@@ -181,7 +182,9 @@ func (n *node) TakeSnapshot(context.Context) (uint64, error) {
 }
 
 // Hashes returns that there is no checkpoint yet.
-func (n *node) Hashes(context.Context) (fsm.HashView, error) { return fsm.HashView{Agree: true}, nil }
+func (n *node) Hashes(context.Context) (nodes.HashView, error) {
+	return nodes.HashView{Agree: true}, nil
+}
 
 // SaveBackup captures the state.
 func (n *node) SaveBackup(context.Context, bool) (*fsm.Backup, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/bytesize"
+	"github.com/claimq/claimq/nodes"
 )
 
 // The bounds of an entry and of the queue before it. They fit together: with
@@ -70,7 +71,7 @@ type pending struct {
 	ctx    context.Context // the caller's
 	toEnd  bool            // once it is in an entry, its outcome is waited for
 	done   chan struct{}   // capacity 1; one element says that result and err are set
-	result fsm.Proposed
+	result nodes.Proposed
 	err    error
 
 	// waiter, if not nil, is whose command it is. Then done, result and err are
@@ -164,18 +165,18 @@ func New(cfg Config) *Batcher {
 // Propose queues cmd and waits for the outcome. ctx ends the wait only:
 // a command that is in an entry already goes on, its outcome is unknown to the
 // caller.
-func (b *Batcher) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+func (b *Batcher) Propose(ctx context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 	return b.await(ctx, cmd, false)
 }
 
 // ProposeToEnd is Propose, but waits for the outcome of a command that is in an
 // entry, also when ctx has ended. Errors: Propose's, ctx's cause in place of
 // fsm.ErrOverloaded when it was in none.
-func (b *Batcher) ProposeToEnd(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+func (b *Batcher) ProposeToEnd(ctx context.Context, cmd fsm.Command) (nodes.Proposed, error) {
 	return b.await(ctx, cmd, true)
 }
 
-func (b *Batcher) await(ctx context.Context, cmd fsm.Command, toEnd bool) (fsm.Proposed, error) {
+func (b *Batcher) await(ctx context.Context, cmd fsm.Command, toEnd bool) (nodes.Proposed, error) {
 	p := b.pool.Get().(*pending)
 	p.ctx, p.toEnd = ctx, toEnd
 	p.lane, p.tasks = laneOf(cmd)
@@ -186,7 +187,7 @@ func (b *Batcher) await(ctx context.Context, cmd fsm.Command, toEnd bool) (fsm.P
 	p.buf = fsm.AppendCommand(p.buf[:0], cmd)
 	if err := b.enqueue(p); err != nil {
 		b.put(p)
-		return fsm.Proposed{}, err
+		return nodes.Proposed{}, err
 	}
 	b.poke()
 	<-p.done
@@ -199,7 +200,7 @@ func (b *Batcher) await(ctx context.Context, cmd fsm.Command, toEnd bool) (fsm.P
 
 // put returns p to the pool. Large buffers are left to the collector.
 func (b *Batcher) put(p *pending) {
-	p.ctx, p.result, p.err, p.state = nil, fsm.Proposed{}, nil, pendingQueued
+	p.ctx, p.result, p.err, p.state = nil, nodes.Proposed{}, nil, pendingQueued
 	if cap(p.buf) > 64<<10 {
 		p.buf = nil
 	}
@@ -241,7 +242,7 @@ func (b *Batcher) withdraw(p *pending) bool {
 
 func (b *Batcher) enqueue(p *pending) error {
 	if len(p.buf) > commandBytesMax || p.tasks > entryTasksMax {
-		return fsm.ErrTooLarge
+		return nodes.ErrTooLarge
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -269,8 +270,8 @@ func (b *Batcher) fullLocked(p *pending) error {
 	if b.count-b.waiting < commands && b.bytes+len(p.buf) <= bytes {
 		return nil
 	}
-	return &fsm.Overload{
-		Bound: fsm.BoundInFlight,
+	return &nodes.Overload{
+		Bound: nodes.BoundInFlight,
 		Text:  fmt.Sprintf("%d commands of %s wait to be written (limits.in_flight)", b.count-b.waiting, bytesize.Text(int64(b.bytes))),
 	}
 }
@@ -297,7 +298,7 @@ func (b *Batcher) release(e *entry) {
 	for i, p := range e.items {
 		if p != nil && p.waiter == nil && !p.toEnd && p.ctx.Err() != nil {
 			e.items[i] = nil // it is not delivered
-			p.end(fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, context.Cause(p.ctx)))
+			p.end(fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, context.Cause(p.ctx)))
 		}
 	}
 	b.mu.Lock()
@@ -310,7 +311,7 @@ func (b *Batcher) release(e *entry) {
 			b.abandonLocked(p)
 			err := context.Cause(p.ctx)
 			if !p.toEnd {
-				err = fmt.Errorf("%w: %w", &fsm.Overload{Bound: fsm.BoundInFlight, Text: "the command waited too long to be written"}, err)
+				err = fmt.Errorf("%w: %w", &nodes.Overload{Bound: nodes.BoundInFlight, Text: "the command waited too long to be written"}, err)
 			}
 			p.end(err)
 		}
@@ -444,7 +445,7 @@ func (b *Batcher) attend(e *entry, done <-chan outcome, look *time.Timer) {
 		case <-look.C:
 		}
 		if time.Since(begun) >= OutcomeTimeout {
-			e.err = fmt.Errorf("%w: no answer from Raft in %s", fsm.ErrOutcomeUnknown, OutcomeTimeout)
+			e.err = fmt.Errorf("%w: no answer from Raft in %s", nodes.ErrOutcomeUnknown, OutcomeTimeout)
 			return
 		}
 		b.release(e)
@@ -516,7 +517,7 @@ func (b *Batcher) start(e *entry) <-chan outcome {
 		}
 		applied, ok := f.Response().(*fsm.Applied)
 		if !ok || len(applied.Results) != count {
-			done <- outcome{err: fmt.Errorf("%w: the entry has no result", fsm.ErrOutcomeUnknown)}
+			done <- outcome{err: fmt.Errorf("%w: the entry has no result", nodes.ErrOutcomeUnknown)}
 			return
 		}
 		done <- outcome{applied: applied}
@@ -544,8 +545,8 @@ func (e *entry) deliver() {
 }
 
 // result returns the outcome of the command at place i of an applied entry.
-func (e *entry) result(i int) fsm.Proposed {
-	return fsm.Proposed{Index: e.applied.Index, Stamp: e.applied.Stamp, Result: e.applied.Results[i], Release: e.applied.Release}
+func (e *entry) result(i int) nodes.Proposed {
+	return nodes.Proposed{Index: e.applied.Index, Stamp: e.applied.Stamp, Result: e.applied.Results[i], Release: e.applied.Release}
 }
 
 // ProposeError translates what Raft says of an entry. Raft answers the first
@@ -554,9 +555,9 @@ func (e *entry) result(i int) fsm.Proposed {
 func ProposeError(err error) error {
 	switch {
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
-		return fmt.Errorf("%w: %w", fsm.ErrNotLeader, err)
+		return fmt.Errorf("%w: %w", nodes.ErrNotLeader, err)
 	case errors.Is(err, raft.ErrEnqueueTimeout):
-		return &fsm.Overload{Bound: fsm.BoundInFlight, Text: err.Error()}
+		return &nodes.Overload{Bound: nodes.BoundInFlight, Text: err.Error()}
 	}
-	return fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, err)
+	return fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, err)
 }

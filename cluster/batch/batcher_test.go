@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // testQueueMax is how many commands wait in the tests at most.
@@ -218,25 +219,25 @@ func TestBatcher_bounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, r := newTestBatcher(t)
-		if _, err := b.Propose(t.Context(), submitOf("", commandBytesMax)); !errors.Is(err, fsm.ErrTooLarge) {
+		if _, err := b.Propose(t.Context(), submitOf("", commandBytesMax)); !errors.Is(err, nodes.ErrTooLarge) {
 			t.Errorf("over 9 MiB: %v, want ErrTooLarge", err)
 		}
 		many := fsm.Submit{Tasks: make([]fsm.NewTask, entryTasksMax+1)}
-		if _, err := b.Propose(t.Context(), many); !errors.Is(err, fsm.ErrTooLarge) {
+		if _, err := b.Propose(t.Context(), many); !errors.Is(err, nodes.ErrTooLarge) {
 			t.Errorf("over 10,000 tasks: %v, want ErrTooLarge", err)
 		}
 		ends := proposeAll(b, t.Context(), submitOf("first", 1))
 		for i := range 6 {
 			ends = append(ends, proposeAll(b, t.Context(), submitOf(fmt.Sprint(i), 8<<20-100))...)
 		}
-		if _, err := b.Propose(t.Context(), submitOf("over", 4<<10)); fullOf(err) != fsm.BoundInFlight {
+		if _, err := b.Propose(t.Context(), submitOf("over", 4<<10)); fullOf(err) != nodes.BoundInFlight {
 			t.Errorf("no more submits: %v, want it named", err)
 		}
 		// The rest is for what would cost a lease.
 		for range 2 {
 			ends = append(ends, proposeAll(b, t.Context(), extendOf(strings.Repeat("w", 8<<20-100)))...)
 		}
-		if _, err := b.Propose(t.Context(), extendOf(strings.Repeat("w", 4<<10))); fullOf(err) != fsm.BoundInFlight {
+		if _, err := b.Propose(t.Context(), extendOf(strings.Repeat("w", 4<<10))); fullOf(err) != nodes.BoundInFlight {
 			t.Errorf("a full queue: %v, want it named", err)
 		}
 		for range len(ends) {
@@ -254,8 +255,8 @@ func TestBatcher_bounds(t *testing.T) {
 }
 
 // fullOf returns the bound that err says is reached, "" for none.
-func fullOf(err error) fsm.Bound {
-	var over *fsm.Overload
+func fullOf(err error) nodes.Bound {
+	var over *nodes.Overload
 	if !errors.As(err, &over) {
 		return ""
 	}
@@ -273,7 +274,7 @@ func TestBatcher_leavesRoomForSettles(t *testing.T) {
 				t.Errorf("submit %d of %d: %v", i, queueMax, err)
 			}
 		}
-		if err := b.enqueue(&pending{lane: fsm.LaneSubmit}); fullOf(err) != fsm.BoundInFlight {
+		if err := b.enqueue(&pending{lane: fsm.LaneSubmit}); fullOf(err) != nodes.BoundInFlight {
 			t.Errorf("submit %d of %d: %v", submits, queueMax, err)
 		}
 		for i := submits; i < queueMax; i++ {
@@ -281,7 +282,7 @@ func TestBatcher_leavesRoomForSettles(t *testing.T) {
 				t.Errorf("claim %d of %d: %v", i, queueMax, err)
 			}
 		}
-		if err := b.enqueue(&pending{lane: fsm.LaneSettle}); fullOf(err) != fsm.BoundInFlight {
+		if err := b.enqueue(&pending{lane: fsm.LaneSettle}); fullOf(err) != nodes.BoundInFlight {
 			t.Errorf("over %d: %v", queueMax, err)
 		}
 		if err := b.enqueue(&pending{lane: fsm.LaneInternal}); err != nil {
@@ -306,7 +307,7 @@ func TestBatcher_waitersTakeNoRoom(t *testing.T) {
 			t.Fatalf("%d others are queued: %v", i, err)
 		}
 	}
-	if err := b.enqueue(&pending{lane: fsm.LaneSettle}); !errors.Is(err, fsm.ErrOverloaded) {
+	if err := b.enqueue(&pending{lane: fsm.LaneSettle}); !errors.Is(err, nodes.ErrOverloaded) {
 		t.Errorf("the queue is full of others: %v, want ErrOverloaded", err)
 	}
 	for b.count > 0 {
@@ -323,13 +324,13 @@ func TestBatcher_errors(t *testing.T) {
 	for _, c := range []struct {
 		raft, want error
 	}{
-		{raft.ErrNotLeader, fsm.ErrNotLeader},
-		{raft.ErrLeadershipTransferInProgress, fsm.ErrNotLeader},
-		{raft.ErrAbortedByRestore, fsm.ErrOutcomeUnknown},
-		{raft.ErrEnqueueTimeout, fsm.ErrOverloaded},
-		{raft.ErrLeadershipLost, fsm.ErrOutcomeUnknown},
-		{raft.ErrRaftShutdown, fsm.ErrOutcomeUnknown},
-		{errors.New("disk"), fsm.ErrOutcomeUnknown},
+		{raft.ErrNotLeader, nodes.ErrNotLeader},
+		{raft.ErrLeadershipTransferInProgress, nodes.ErrNotLeader},
+		{raft.ErrAbortedByRestore, nodes.ErrOutcomeUnknown},
+		{raft.ErrEnqueueTimeout, nodes.ErrOverloaded},
+		{raft.ErrLeadershipLost, nodes.ErrOutcomeUnknown},
+		{raft.ErrRaftShutdown, nodes.ErrOutcomeUnknown},
+		{errors.New("disk"), nodes.ErrOutcomeUnknown},
 	} {
 		t.Run(c.raft.Error(), func(t *testing.T) {
 			t.Parallel()
@@ -361,7 +362,7 @@ func TestBatcher_hangingFuture(t *testing.T) {
 		b, r := newTestBatcher(t)
 		start := time.Now()
 		ends := proposeAll(b, t.Context(), submitOf("a", 1))
-		if err := <-ends[0]; !errors.Is(err, fsm.ErrOutcomeUnknown) {
+		if err := <-ends[0]; !errors.Is(err, nodes.ErrOutcomeUnknown) {
 			t.Errorf("got %v, want ErrOutcomeUnknown", err)
 		}
 		if waited := time.Since(start); waited != OutcomeTimeout {
@@ -384,10 +385,10 @@ func TestBatcher_callerGoes(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ends := proposeAll(b, ctx, submitOf("taken", 1), submitOf("queued", 1))
 		cancel()
-		if err := <-ends[0]; !errors.Is(err, fsm.ErrOutcomeUnknown) {
+		if err := <-ends[0]; !errors.Is(err, nodes.ErrOutcomeUnknown) {
 			t.Errorf("taken: %v, want ErrOutcomeUnknown", err)
 		}
-		if err := <-ends[1]; !errors.Is(err, fsm.ErrOverloaded) {
+		if err := <-ends[1]; !errors.Is(err, nodes.ErrOverloaded) {
 			t.Errorf("queued: %v, want ErrOverloaded", err)
 		}
 		end := proposeAll(b, t.Context(), submitOf("next", 1))[0]

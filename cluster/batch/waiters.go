@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // anyType is the queue of the claims that take any type. No task has it.
@@ -96,7 +97,7 @@ type waiter struct {
 
 	pending pending       // its command; the batcher's while proposed
 	done    chan struct{} // closed when the two below are set
-	result  fsm.Proposed
+	result  nodes.Proposed
 	err     error
 }
 
@@ -113,10 +114,10 @@ func NewWaiters(cfg WaitersConfig) *Waiters {
 // waits no more. When caller ends a claim that waits takes nothing; one that is in an entry
 // already is answered all the same. Errors: fsm.ErrOverloaded; what End was given;
 // caller's cause when it was given up; the batcher's.
-func (s *Waiters) Wait(caller context.Context, c fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, timedOut bool, err error) {
+func (s *Waiters) Wait(caller context.Context, c fsm.ClaimNext, wait time.Duration) (p nodes.Proposed, timedOut bool, err error) {
 	w, err := s.admit(c)
 	if err != nil {
-		return fsm.Proposed{}, false, err
+		return nodes.Proposed{}, false, err
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -124,11 +125,11 @@ func (s *Waiters) Wait(caller context.Context, c fsm.ClaimNext, wait time.Durati
 	case <-w.done:
 	case <-timer.C:
 		if s.leave(w, false) {
-			return fsm.Proposed{}, true, nil
+			return nodes.Proposed{}, true, nil
 		}
 	case <-caller.Done():
 		if s.leave(w, true) {
-			return fsm.Proposed{}, false, context.Cause(caller)
+			return nodes.Proposed{}, false, context.Cause(caller)
 		}
 	}
 	<-w.done // the batcher answers in OutcomeTimeout
@@ -158,7 +159,7 @@ func (s *Waiters) admit(c fsm.ClaimNext) (w *waiter, err error) {
 			err = s.ended
 			return
 		case s.count >= s.cfg.Max:
-			err = &fsm.Overload{Bound: fsm.BoundWaitingClaims, Text: fmt.Sprintf("%d claims wait (limits.waiting_claims)", s.cfg.Max)}
+			err = &nodes.Overload{Bound: nodes.BoundWaitingClaims, Text: fmt.Sprintf("%d claims wait (limits.waiting_claims)", s.cfg.Max)}
 			return
 		}
 		s.count++
@@ -304,7 +305,7 @@ func (s *Waiters) settled(e *entry) {
 				continue
 			}
 			e.items[i] = nil // it is not delivered
-			var result fsm.Proposed
+			var result nodes.Proposed
 			if e.err == nil {
 				result = e.result(i)
 			}
@@ -328,7 +329,7 @@ func (s *Waiters) settled(e *entry) {
 // outcomeLocked takes the outcome of w's command. It returns true if w took
 // nothing and is parked again, at its old place. served counts what was taken,
 // by the types that were promised.
-func (s *Waiters) outcomeLocked(w *waiter, result fsm.Proposed, err error, served map[string]int) (again bool) {
+func (s *Waiters) outcomeLocked(w *waiter, result nodes.Proposed, err error, served map[string]int) (again bool) {
 	taken := 0
 	for i := range result.Result.Claims {
 		if !result.Result.Repeated && result.Result.Claims[i].Task.Type == w.promisedType {

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Clock is a node's clock. Its wall can be made to jump.
@@ -28,6 +28,6 @@ func (c *Clock) Jump(d time.Duration) { c.skew.Add(int64(d)) }
 // NothingWritten reports whether an error of Propose says that nothing was
 // written.
 func NothingWritten(err error) bool {
-	return errors.Is(err, fsm.ErrNotLeader) || errors.Is(err, fsm.ErrNoLeader) ||
-		errors.Is(err, fsm.ErrOverloaded) || errors.Is(err, fsm.ErrShuttingDown)
+	return errors.Is(err, nodes.ErrNotLeader) || errors.Is(err, nodes.ErrNoLeader) ||
+		errors.Is(err, nodes.ErrOverloaded) || errors.Is(err, nodes.ErrShuttingDown)
 }

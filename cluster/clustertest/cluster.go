@@ -13,6 +13,7 @@ import (
 
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -315,9 +316,9 @@ func wait(t testing.TB, what string, condition func() bool) {
 
 // Propose proposes cmd to whoever leads, again while nothing was written, and
 // fails the test at any other error.
-func (c *Cluster) Propose(cmd fsm.Command) fsm.Proposed {
+func (c *Cluster) Propose(cmd fsm.Command) nodes.Proposed {
 	c.t.Helper()
-	var p fsm.Proposed
+	var p nodes.Proposed
 	c.Wait("a proposal to be taken", func() bool {
 		var err error
 		p, err = c.Leader().Propose(context.Background(), cmd)

@@ -19,6 +19,7 @@ import (
 	"github.com/claimq/claimq/cluster/peer/porttest"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 func testRecord() fsm.NodeRecord {
@@ -89,7 +90,7 @@ func TestRequestJoin_triesAgain(t *testing.T) {
 			},
 			Admit: func(context.Context, Request) (string, error) {
 				if calls.Add(1) < 3 {
-					return "", fsm.ErrOutcomeUnknown
+					return "", nodes.ErrOutcomeUnknown
 				}
 				return "c1", nil
 			},

@@ -16,7 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/cluster/peer/peertest"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // fakePeer shakes hands like a node and then does what the test says.
@@ -79,46 +79,46 @@ func TestPort_Forward_errors(t *testing.T) {
 		want  error
 	}{
 		"closed while it reads": {
-			func(_ int, conn net.Conn, r *bufio.Reader) { _, _ = io.ReadFull(r, make([]byte, 100)) }, large, fsm.ErrOutcomeUnknown,
+			func(_ int, conn net.Conn, r *bufio.Reader) { _, _ = io.ReadFull(r, make([]byte, 100)) }, large, nodes.ErrOutcomeUnknown,
 		},
 		"closed after it has read": {
-			func(_ int, _ net.Conn, r *bufio.Reader) { _ = readRequest(r) }, 10, fsm.ErrOutcomeUnknown,
+			func(_ int, _ net.Conn, r *bufio.Reader) { _ = readRequest(r) }, 10, nodes.ErrOutcomeUnknown,
 		},
 		"closed within the answer's headers": {
 			func(_ int, conn net.Conn, r *bufio.Reader) {
 				_ = readRequest(r)
 				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Le")
-			}, 10, fsm.ErrOutcomeUnknown,
+			}, 10, nodes.ErrOutcomeUnknown,
 		},
 		"closed within the answer's body": {
 			func(_ int, conn net.Conn, r *bufio.Reader) {
 				_ = readRequest(r)
 				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{\"suc")
-			}, 10, fsm.ErrOutcomeUnknown,
+			}, 10, nodes.ErrOutcomeUnknown,
 		},
 		"closed within a chunk": {
 			func(_ int, conn net.Conn, r *bufio.Reader) {
 				_ = readRequest(r)
 				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
-			}, 10, fsm.ErrOutcomeUnknown,
+			}, 10, nodes.ErrOutcomeUnknown,
 		},
 		"answers without a length": {
 			func(_ int, conn net.Conn, r *bufio.Reader) {
 				_ = readRequest(r)
 				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n{\"success\":true}")
-			}, 10, fsm.ErrOutcomeUnknown,
+			}, 10, nodes.ErrOutcomeUnknown,
 		},
 		"answers with what is no HTTP": {
 			func(_ int, conn net.Conn, r *bufio.Reader) {
 				_ = readRequest(r)
 				_, _ = io.WriteString(conn, "hello there\r\n\r\n")
-			}, 10, fsm.ErrOutcomeUnknown,
+			}, 10, nodes.ErrOutcomeUnknown,
 		},
 		"answers too much": {
 			func(_ int, conn net.Conn, r *bufio.Reader) {
 				_ = readRequest(r)
 				fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", forwardAnswerMax+1)
-			}, 10, fsm.ErrOutcomeUnknown,
+			}, 10, nodes.ErrOutcomeUnknown,
 		},
 	}
 	for name, tc := range cases {
@@ -163,13 +163,13 @@ func TestPort_Forward_nothingSent(t *testing.T) {
 		"an address that's none": {t.Context(), "nonsense"},
 	} {
 		req, resp := peertest.Submit("{}")
-		if err := p.Forward(tc.ctx, tc.addr, req, resp, nil); !errors.Is(err, fsm.ErrNoLeader) || errors.Is(err, fsm.ErrOutcomeUnknown) {
+		if err := p.Forward(tc.ctx, tc.addr, req, resp, nil); !errors.Is(err, nodes.ErrNoLeader) || errors.Is(err, nodes.ErrOutcomeUnknown) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	_ = p.Close()
 	req, resp := peertest.Submit("{}")
-	if err := p.Forward(t.Context(), other.Addr(), req, resp, nil); !errors.Is(err, fsm.ErrShuttingDown) {
+	if err := p.Forward(t.Context(), other.Addr(), req, resp, nil); !errors.Is(err, nodes.ErrShuttingDown) {
 		t.Errorf("closed port: got %v", err)
 	}
 }
@@ -188,14 +188,14 @@ func TestPort_Forward_context(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-received; cancel() }()
 	req, resp := peertest.Submit("{}")
-	if err := p.Forward(ctx, fake.addr, req, resp, nil); !errors.Is(err, fsm.ErrOutcomeUnknown) || !errors.Is(err, context.Canceled) {
+	if err := p.Forward(ctx, fake.addr, req, resp, nil); !errors.Is(err, nodes.ErrOutcomeUnknown) || !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
 	}
 
 	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	req, resp = peertest.Submit("{}")
-	if err := p.Forward(ctx, fake.addr, req, resp, nil); !errors.Is(err, fsm.ErrOutcomeUnknown) {
+	if err := p.Forward(ctx, fake.addr, req, resp, nil); !errors.Is(err, nodes.ErrOutcomeUnknown) {
 		t.Errorf("past the deadline: got %v", err)
 	}
 }
@@ -257,7 +257,7 @@ func TestPort_Forward_noRoom(t *testing.T) {
 		if asked != 5 {
 			t.Errorf("asked for %d bytes, want 5", asked)
 		}
-		if !errors.Is(err, room) || room != nil && (!errors.Is(err, fsm.ErrOutcomeUnknown) || len(resp.Body()) > 0) || room == nil && string(resp.Body()) != "12345" {
+		if !errors.Is(err, room) || room != nil && (!errors.Is(err, nodes.ErrOutcomeUnknown) || len(resp.Body()) > 0) || room == nil && string(resp.Body()) != "12345" {
 			t.Errorf("room %v: %q, %v", room, resp.Body(), err)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/internal/httplog"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Bounds of the HTTP side of the peer port.
@@ -164,11 +164,11 @@ func (p *Port) Forward(ctx context.Context, addr string, req *fasthttp.Request, 
 	case err == nil:
 		return nil
 	case sent:
-		return fmt.Errorf("forward to %s: %w: %w", addr, fsm.ErrOutcomeUnknown, err)
+		return fmt.Errorf("forward to %s: %w: %w", addr, nodes.ErrOutcomeUnknown, err)
 	case p.ctx.Err() != nil:
-		return fmt.Errorf("forward to %s: %w", addr, fsm.ErrShuttingDown)
+		return fmt.Errorf("forward to %s: %w", addr, nodes.ErrShuttingDown)
 	default:
-		return fmt.Errorf("forward to %s: %w: %w", addr, fsm.ErrNoLeader, err)
+		return fmt.Errorf("forward to %s: %w: %w", addr, nodes.ErrNoLeader, err)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/bytesize"
+	"github.com/claimq/claimq/nodes"
 )
 
 // streamGoneTimeout bounds how long a request whose caller has gone waits for
@@ -29,14 +29,14 @@ func (p *Port) ForwardWaiting(ctx context.Context, addr, uuid string, req *fasth
 	var payload bytes.Buffer
 	w := bufio.NewWriterSize(&payload, 512)
 	if err := writeRequest(w, req); err != nil {
-		return fmt.Errorf("forward to %s: %w: %w", addr, fsm.ErrNoLeader, err)
+		return fmt.Errorf("forward to %s: %w: %w", addr, nodes.ErrNoLeader, err)
 	}
 	if payload.Len() > streamRequestMax {
 		return p.Forward(ctx, addr, req, resp, nil)
 	}
 	resp.Reset()
 	if !p.enterStream() {
-		return fmt.Errorf("forward to %s: %w", addr, fsm.ErrShuttingDown)
+		return fmt.Errorf("forward to %s: %w", addr, nodes.ErrShuttingDown)
 	}
 	defer p.waits.Done()
 	sent, err := p.exchangeStream(ctx, streamTarget{addr: addr, uuid: uuid}, payload.Bytes(), resp)
@@ -45,11 +45,11 @@ func (p *Port) ForwardWaiting(ctx context.Context, addr, uuid string, req *fasth
 		return nil
 	case sent:
 		resp.Reset()
-		return fmt.Errorf("forward to %s: %w: %w", addr, fsm.ErrOutcomeUnknown, err)
+		return fmt.Errorf("forward to %s: %w: %w", addr, nodes.ErrOutcomeUnknown, err)
 	case p.ctx.Err() != nil:
-		return fmt.Errorf("forward to %s: %w", addr, fsm.ErrShuttingDown)
+		return fmt.Errorf("forward to %s: %w", addr, nodes.ErrShuttingDown)
 	default:
-		return fmt.Errorf("forward to %s: %w: %w", addr, fsm.ErrNoLeader, err)
+		return fmt.Errorf("forward to %s: %w: %w", addr, nodes.ErrNoLeader, err)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/cluster/peer/peertest"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // forwardWaiting passes a request with that body on and returns its answer.
@@ -100,7 +100,7 @@ func TestPort_ForwardWaiting_largeAnswer(t *testing.T) {
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		resp, err := forwardWaiting(t.Context(), follower, leader.Addr(), "large")
-		for tries := 0; tries < 5 && errors.Is(err, fsm.ErrOutcomeUnknown); tries++ { // a machine that stands still for seconds breaks a connection
+		for tries := 0; tries < 5 && errors.Is(err, nodes.ErrOutcomeUnknown); tries++ { // a machine that stands still for seconds breaks a connection
 			resp, err = forwardWaiting(t.Context(), follower, leader.Addr(), "large")
 		}
 		if err != nil || string(resp.Body()) != large {
@@ -146,7 +146,7 @@ func TestPort_ForwardWaiting_lost(t *testing.T) {
 	for range count {
 		asking.Go(func() {
 			resp, err := forwardWaiting(t.Context(), follower, leader.Addr(), "x")
-			if !errors.Is(err, fsm.ErrOutcomeUnknown) || len(resp.Body()) != 0 {
+			if !errors.Is(err, nodes.ErrOutcomeUnknown) || len(resp.Body()) != 0 {
 				t.Errorf("%q, %v", resp.Body(), err)
 			}
 		})
@@ -202,11 +202,11 @@ func TestPort_ForwardWaiting_errors(t *testing.T) {
 	}
 	_ = closed.Close()
 	follower, leader := openStreamPair(t, func(*fasthttp.RequestCtx) {})
-	if _, err := forwardWaiting(t.Context(), follower, closed.Addr().String(), "x"); !errors.Is(err, fsm.ErrNoLeader) {
+	if _, err := forwardWaiting(t.Context(), follower, closed.Addr().String(), "x"); !errors.Is(err, nodes.ErrNoLeader) {
 		t.Errorf("nobody there: %v", err)
 	}
 	req, resp := peertest.Submit("x")
-	if err := follower.ForwardWaiting(t.Context(), leader.Addr(), "another node", req, resp); !errors.Is(err, fsm.ErrNoLeader) || !strings.Contains(err.Error(), "identity") {
+	if err := follower.ForwardWaiting(t.Context(), leader.Addr(), "another node", req, resp); !errors.Is(err, nodes.ErrNoLeader) || !strings.Contains(err.Error(), "identity") {
 		t.Errorf("another node there: %v", err)
 	}
 	leader.streams.Store(streamsMax)
@@ -222,13 +222,13 @@ func TestPort_ForwardWaiting_errors(t *testing.T) {
 		}
 		_, _ = io.Copy(io.Discard, r)
 	})
-	if resp, err := forwardWaiting(t.Context(), follower, fake.addr, "x"); !errors.Is(err, fsm.ErrOutcomeUnknown) || len(resp.Body()) != 0 {
+	if resp, err := forwardWaiting(t.Context(), follower, fake.addr, "x"); !errors.Is(err, nodes.ErrOutcomeUnknown) || len(resp.Body()) != 0 {
 		t.Errorf("no answer: %q, %v", resp.Body(), err)
 	}
 	if err := follower.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := forwardWaiting(t.Context(), follower, leader.Addr(), "x"); !errors.Is(err, fsm.ErrShuttingDown) {
+	if _, err := forwardWaiting(t.Context(), follower, leader.Addr(), "x"); !errors.Is(err, nodes.ErrShuttingDown) {
 		t.Errorf("closed: %v", err)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // indexWaitersMax bounds the reads that wait for an index to be applied here.
@@ -20,7 +20,7 @@ func (r *Replica) Wait(ctx context.Context, index uint64) error {
 	r.waitMu.Lock()
 	if len(r.waiters) >= indexWaitersMax {
 		r.waitMu.Unlock()
-		return &fsm.Overload{Bound: fsm.BoundWaitingReads, Text: fmt.Sprintf("%d reads wait for an index", indexWaitersMax)}
+		return &nodes.Overload{Bound: nodes.BoundWaitingReads, Text: fmt.Sprintf("%d reads wait for an index", indexWaitersMax)}
 	}
 	r.waiters.push(w)
 	r.waiting.Store(int64(len(r.waiters)))

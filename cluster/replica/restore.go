@@ -10,6 +10,7 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/bytesize"
+	"github.com/claimq/claimq/nodes"
 )
 
 // smallStatePart: a state that takes less than this part of the room for a restore
@@ -17,7 +18,7 @@ import (
 const smallStatePart = 64
 
 // ErrRestoring is what readers are told while the state is absent.
-var ErrRestoring = fmt.Errorf("%w: this node is restoring a snapshot, beside which it has no memory for the state that it had", fsm.ErrNoLeader)
+var ErrRestoring = fmt.Errorf("%w: this node is restoring a snapshot, beside which it has no memory for the state that it had", nodes.ErrNoLeader)
 
 // errReplaced ends the writing of a snapshot of a state that another one has
 // replaced.

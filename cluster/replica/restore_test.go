@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // hidden is a snapshot that can be read once.
@@ -52,7 +53,7 @@ func TestRestore_room(t *testing.T) {
 			look := func() {
 				reads++
 				tasks, err := tasksOf(f)
-				if c.drop != errors.Is(err, fsm.ErrNoLeader) || !c.drop && tasks != int64(c.old) {
+				if c.drop != errors.Is(err, nodes.ErrNoLeader) || !c.drop && tasks != int64(c.old) {
 					t.Errorf("%d tasks, error %v while it is restored", tasks, err)
 				}
 				if f.applied.Load() != before {
@@ -124,7 +125,7 @@ func TestRestore_damage(t *testing.T) {
 				if !errors.Is(fatal, fsm.ErrCorrupt) || !strings.Contains(fatal.Error(), "start this node again") {
 					t.Errorf("fatal with %v", fatal)
 				}
-				if _, err := tasksOf(f); !errors.Is(err, fsm.ErrNoLeader) {
+				if _, err := tasksOf(f); !errors.Is(err, nodes.ErrNoLeader) {
 					t.Errorf("what is left of the state is shown: error %v", err)
 				}
 				return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 // Bounds of those who wait for what entries do. Each is a request that is being
@@ -42,7 +43,7 @@ func (r *Replica) WaitEnded(caller context.Context, id uint64, wait time.Duratio
 			r.watches.leaveEnd(id, w)
 			return context.Cause(caller)
 		case <-r.watches.closed:
-			return fsm.ErrShuttingDown
+			return nodes.ErrShuttingDown
 		}
 	}
 }
@@ -64,7 +65,7 @@ func (r *Replica) WaitEvent(ctx context.Context, after event.Pos) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-r.watches.closed:
-			return fsm.ErrShuttingDown
+			return nodes.ErrShuttingDown
 		}
 	}
 }
@@ -130,7 +131,7 @@ func (w *watches) enterEnd(id uint64) (*endWatch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.endCount.Load() >= endWaitersMax {
-		return nil, &fsm.Overload{Bound: fsm.BoundWaitingReads, Text: fmt.Sprintf("%d requests wait for the end of a task", endWaitersMax)}
+		return nil, &nodes.Overload{Bound: nodes.BoundWaitingReads, Text: fmt.Sprintf("%d requests wait for the end of a task", endWaitersMax)}
 	}
 	w.endCount.Add(1)
 	e := w.ends[id]
@@ -167,7 +168,7 @@ func (w *watches) wakeEndLocked(id uint64, e *endWatch, ended bool) {
 func (w *watches) enterEvents() error {
 	if w.eventCount.Add(1) > eventWaitersMax {
 		w.eventCount.Add(-1)
-		return &fsm.Overload{Bound: fsm.BoundWaitingReads, Text: fmt.Sprintf("%d requests wait for events", eventWaitersMax)}
+		return &nodes.Overload{Bound: nodes.BoundWaitingReads, Text: fmt.Sprintf("%d requests wait for events", eventWaitersMax)}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
 )
 
 var errCallerLeft = errors.New("the caller left")
@@ -239,7 +240,7 @@ func TestWatch_bounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.WaitEnded(context.Background(), id, time.Hour); !errors.Is(err, fsm.ErrOverloaded) {
+	if err := n.WaitEnded(context.Background(), id, time.Hour); !errors.Is(err, nodes.ErrOverloaded) {
 		t.Errorf("one more waits for an end: %v", err)
 	}
 	n.watches.leaveEnd(id, first)
@@ -252,7 +253,7 @@ func TestWatch_bounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := n.WaitEvent(context.Background(), n.newest()); !errors.Is(err, fsm.ErrOverloaded) {
+	if err := n.WaitEvent(context.Background(), n.newest()); !errors.Is(err, nodes.ErrOverloaded) {
 		t.Errorf("one more waits for events: %v", err)
 	}
 	n.watches.eventCount.Add(-eventWaitersMax)
@@ -271,7 +272,7 @@ func TestWatch_close(t *testing.T) {
 		synctest.Wait()
 		n.Close()
 		for i, err := range []error{<-ends, <-ends, <-events, <-events, waitEnd(), waitEvent()} {
-			if !errors.Is(err, fsm.ErrShuttingDown) {
+			if !errors.Is(err, nodes.ErrShuttingDown) {
 				t.Errorf("wait %d: %v", i, err)
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/bytesize"
+	"github.com/claimq/claimq/nodes"
 )
 
 // spoolPattern matches the names of the files that backups are put into.
@@ -75,7 +75,7 @@ func (s *Spool) Room(bytes uint64) error {
 	return nil
 }
 
-func (s *Spool) full(text string) error { return &fsm.Overload{Bound: fsm.BoundDisk, Text: text} }
+func (s *Spool) full(text string) error { return &nodes.Overload{Bound: nodes.BoundDisk, Text: text} }
 
 // Receive fills the spool with what r has.
 func (s *Spool) Receive(ctx context.Context, r io.Reader) error {

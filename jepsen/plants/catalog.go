@@ -24,7 +24,7 @@ func All() []Plant {
 			c.ResultPayload = nil
 			held.Status, held.Result = fsm.StatusCompleted, c.Result
 			go func() { _, _ = n.batcher.Propose(context.WithoutCancel(ctx), c) }()
-			return fsm.Proposed{Index: index + 1, Stamp: stamp, Result: fsm.Result{Task: held}}, nil
+			return nodes.Proposed{Index: index + 1, Stamp: stamp, Result: fsm.Result{Task: held}}, nil
 		}
 	}
 	return n.batcher.Propose(ctx, cmd)
@@ -236,7 +236,7 @@ func All() []Plant {
 					old:  "	switch c := cmd.(type) {\n	case fsm.ClaimNext:\n",
 					new: `	switch c := cmd.(type) {
 	case fsm.Submit:
-		var known fsm.Proposed
+		var known nodes.Proposed
 		known.Index = n.fsm.Read(func(m *fsm.Machine) {
 			known.Stamp = m.Stamp()
 			for _, task := range c.Tasks {

@@ -11,7 +11,7 @@ func DroppedWrite() Plant {
 			{"cluster/propose.go", "	switch c := cmd.(type) {\n	case fsm.ClaimNext:\n", `	switch c := cmd.(type) {
 	case fsm.Submit:
 		if count := submits.Add(1); n.IsLeader() && count%997 == 0 {
-			var p fsm.Proposed
+			var p nodes.Proposed
 			p.Index = n.fsm.Read(func(m *fsm.Machine) { p.Stamp = m.Stamp() })
 			for i, t := range c.Tasks {
 				p.Result.Submitted = append(p.Result.Submitted, fsm.Submitted{Created: true, Task: &fsm.Task{

@@ -1,19 +1,19 @@
-package fsm
+package nodes
 
-import "github.com/claimq/claimq/fsm/record"
+import "github.com/claimq/claimq/fsm"
 
 // ClusterView is what one node sees of the cluster now.
 type ClusterView struct {
 	Leader       string // node id, "" = none known
 	Term         uint64
 	FeatureLevel uint32
-	Nodes        []NodeView // sorted by node id
-	Restoring    *Restoring // what goes through the log of a restore; nil = none is under way
+	Nodes        []NodeView     // sorted by node id
+	Restoring    *fsm.Restoring // what goes through the log of a restore; nil = none is under way
 }
 
 // NodeView is what the answering node sees of one node now.
 type NodeView struct {
-	record.NodeRecord
+	fsm.NodeRecord
 	Suffrage      string // "voter" or "nonvoter"
 	State         string // "leader", "follower", "candidate", "unknown"
 	LastContactMS int64  // -1 = never; 0 for the node itself
