@@ -99,11 +99,14 @@ type Claim struct {
 
 // ClaimNext claims the next task; if there is none it waits for one as long as
 // req.Wait says. Errors: ErrNoTasks, ErrInvalidWorkerID, ...; ErrStaleClaim if
-// req.RequestID has been used and its claim is over; ErrOutcomeUnknown if ctx
-// ended while the server may have been answering: what it claimed is claimable
-// again when the lease has ended.
+// req.RequestID has been used and its claim is over.
+//
+// When ctx ends while it waits, it has the server end the wait, releases what that has
+// claimed, and returns why ctx ended: in milliseconds, or if the server does not answer
+// after 2 s at most with ErrOutcomeUnknown, as any claim that was cut off. What that claimed
+// is claimable again when the lease has ended.
 func (c *Client) ClaimNext(ctx context.Context, req ClaimRequest) (*Claim, error) {
-	claims, err := c.claimTasks(ctx, claimPath, req, 0)
+	claims, err := c.claimNext(ctx, req, 0)
 	if err != nil {
 		return nil, fmt.Errorf("claim next task: %w", err)
 	}
@@ -121,7 +124,7 @@ func (c *Client) ClaimMany(ctx context.Context, req ClaimRequest, limit int) ([]
 	err := checkLimit(limit)
 	var claims []*Claim
 	if err == nil {
-		claims, err = c.claimTasks(ctx, claimPath, req, limit)
+		claims, err = c.claimNext(ctx, req, limit)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("claim tasks: %w", err)

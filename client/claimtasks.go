@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
@@ -21,6 +22,9 @@ const (
 	// endWaitPause is how long after a request that ended a wait it is sent again, if the
 	// wait goes on: then it had come to the leader before the claim. Doubled each time.
 	endWaitPause = 20 * time.Millisecond
+	// endedClaimMax is for how long a claim may go on whose wait was ended, before it is cut
+	// off: a cluster that works answers in milliseconds. It bounds giving back what it got, too.
+	endedClaimMax = time.Second
 	// emptyPause keeps a claim from asking in a tight loop a server that does not
 	// wait as long as it was asked to.
 	emptyPause = 100 * time.Millisecond
@@ -49,15 +53,70 @@ func (c *Client) claimTasks(ctx context.Context, path string, req ClaimRequest, 
 	return c.claimWhile(ctx, context.Background(), path, req, limit)
 }
 
-// claimWhile is claimTasks that waits no longer than waiting lasts. To end ctx instead
-// would leave it unknown what was claimed: this has the leader answer.
+// claimNext is claimTasks of the next tasks, which leaves none claimed for nobody when ctx ends
+// while it waits: it has the leader answer, and releases what there is.
+func (c *Client) claimNext(ctx context.Context, req ClaimRequest, limit int) ([]*Claim, error) {
+	if req.Wait <= 0 || ctx.Err() != nil {
+		return c.claimTasks(ctx, claimPath, req, limit)
+	}
+	calls, end := outlasting(ctx)
+	defer end()
+	claims, err := c.claimWhile(calls, ctx, claimPath, req, limit)
+	if ctx.Err() == nil || err != nil && !errors.Is(err, ErrNoTasks) {
+		return claims, err
+	}
+	if err := releaseAll(context.WithoutCancel(ctx), claims); err != nil {
+		return nil, fmt.Errorf("%w: what was claimed meanwhile could not be released: %w: %w", ErrOutcomeUnknown, ended(ctx), err)
+	}
+	return nil, ended(ctx)
+}
+
+// outlasting returns ctx that does not end by a cancel, and later than by its deadline, for
+// claimWhile to end.
+func outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer := context.WithoutCancel(ctx)
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(longer, deadline.Add(endedClaimMax))
+	}
+	return context.WithCancel(longer)
+}
+
+// releaseAll releases the claims, as far as it can in a while. The error is the first of those
+// that may still hold.
+func releaseAll(ctx context.Context, claims []*Claim) error {
+	ctx, cancel := context.WithTimeout(ctx, endedClaimMax)
+	defer cancel()
+	errs := make([]error, len(claims))
+	var all sync.WaitGroup
+	for i, cl := range claims {
+		all.Go(func() { errs[i] = cl.Release(ctx, 0) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, ErrStaleClaim) {
+			return err
+		}
+	}
+	return nil
+}
+
+// claimWhile is claimTasks that waits no longer than waiting lasts, and goes on for
+// endedClaimMax after that at most. To end ctx instead would leave it unknown what was
+// claimed: this has the leader answer.
 func (c *Client) claimWhile(ctx, waiting context.Context, path string, req ClaimRequest, limit int) ([]*Claim, error) {
 	if err := req.check(); err != nil {
 		return nil, err
 	}
 	ctx, end := c.bound(ctx, req.Wait)
 	defer end()
-	k := claimCall{c: c, path: path, req: req, limit: limit, waitUntil: waitUntil(ctx, req.Wait), waiting: waiting}
+	ctx, cutOff := context.WithCancelCause(ctx)
+	defer cutOff(nil)
+	defer context.AfterFunc(waiting, func() {
+		if waitFor(ctx, endedClaimMax) == nil {
+			cutOff(ended(waiting))
+		}
+	})()
+	k := claimCall{c: c, path: path, req: req, limit: limit, waitUntil: waitUntil(waiting, req.Wait), waiting: waiting}
 	for {
 		asked := time.Now()
 		claims, over, err := k.ask(ctx)
@@ -75,7 +134,7 @@ func (c *Client) claimWhile(ctx, waiting context.Context, path string, req Claim
 	}
 }
 
-// waitUntil returns until when a claim waits whose context is ctx.
+// waitUntil returns until when a claim waits, for as long as ctx lasts.
 func waitUntil(ctx context.Context, d time.Duration) time.Time {
 	now := time.Now()
 	until := now.Add(min(d, waitMax))

@@ -8,7 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,15 +127,71 @@ func TestClaimNext_endsAfterItsWait(t *testing.T) {
 			}
 		})
 	})
+	// Also when nobody answers any more.
 	t.Run("with ctx", func(t *testing.T) {
-		_, c := talk(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(50*time.Millisecond, cancel)
-		_, err := c.ClaimNext(ctx, ClaimRequest{WorkerID: "w1", Wait: time.Minute})
-		if !errors.Is(err, context.Canceled) || !errors.Is(err, ErrOutcomeUnknown) {
-			t.Errorf("got %v", err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			o := newOffice()
+			o.fault = func(request, bool) reply {
+				return func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+			}
+			c := o.client(t)
+			defer c.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			start := time.Now()
+			_, err := c.ClaimNext(ctx, ClaimRequest{WorkerID: "w1", Wait: time.Minute})
+			if !errors.Is(err, context.Canceled) || !errors.Is(err, ErrOutcomeUnknown) {
+				t.Errorf("got %v", err)
+			}
+			if d := time.Since(start); d > time.Second+endedClaimMax {
+				t.Errorf("it took %v", d)
+			}
+		})
 	})
+}
+
+// When ctx ends, what a claim gets all the same is released: the claim comes to the leader
+// only after ctx has ended, and before or after there are tasks.
+func TestClaimMany_releasesWhatNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]time.Duration{"before the tasks": 1100 * time.Millisecond, "after the tasks": 1500 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOffice()
+				var claims atomic.Int64
+				o.fault = func(r request, before bool) reply {
+					if before && strings.HasSuffix(r.path, "/claim") && claims.Add(1) == 1 {
+						<-time.After(late)
+					}
+					return nil
+				}
+				c := o.client(t)
+				defer c.Close()
+				ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Second))
+				if name == "after the tasks" {
+					cancel()
+					ctx, cancel = context.WithCancel(t.Context())
+					time.AfterFunc(time.Second, cancel)
+				}
+				defer cancel()
+				time.AfterFunc(1300*time.Millisecond, func() {
+					o.add(wire.Task{})
+					o.add(wire.Task{})
+				})
+				got, err := c.ClaimMany(ctx, ClaimRequest{WorkerID: "w1", Types: []string{"mail"}, Wait: time.Minute}, 2)
+				if len(got) != 0 || !errors.Is(err, ctx.Err()) || errors.Is(err, ErrOutcomeUnknown) {
+					t.Errorf("got %v, %v", got, err)
+				}
+				o.underWay.Wait()
+				<-time.After(time.Second) // by now the tasks are there
+				for id := range 2 {
+					if task := o.task(id + 1); task.Status == "claimed" || task.Attempts != 0 {
+						t.Errorf("task %d is %s: %v", id+1, task.Status, task.log)
+					}
+				}
+			})
+		})
+	}
 }
 
 // A request that was lost may have claimed something: only an empty answer lets

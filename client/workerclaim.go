@@ -19,9 +19,6 @@ const (
 	// Config.Timeout already, if the cluster did not answer.
 	claimPauseMin = 200 * time.Millisecond
 	claimPauseMax = 10 * time.Second
-	// endedClaimMax is for how long a claim may go on whose wait was ended, before it is cut
-	// off: a cluster that works answers in milliseconds.
-	endedClaimMax = time.Second
 	// giveBackTimeout bounds giving back what a claim may have got whose answer the
 	// worker did not wait for.
 	giveBackTimeout = 5 * time.Second
@@ -116,19 +113,13 @@ func (r *shift) request(types []string) ClaimRequest {
 // and the answer says what it took: if it were cut off, that could come to the leader after
 // all that asks for it, and hold a task that nobody works on.
 func (r *shift) ask(free *slots.Room, req ClaimRequest, limit int) ([]*Claim, error) {
-	ctx, cancel := context.WithCancel(r.life)
-	defer cancel()
 	waiting, endWait := context.WithCancelCause(r.claiming)
 	defer endWait(nil)
-	defer context.AfterFunc(waiting, func() {
-		_ = waitFor(ctx, endedClaimMax)
-		cancel()
-	})()
 	if req.Wait > 0 {
 		end := r.w.slots.Watch(free, func() { endWait(errMoreRoom) })
 		defer end()
 	}
-	claims, err := r.w.c.claimWhile(ctx, waiting, claimPath, req, limit)
+	claims, err := r.w.c.claimWhile(r.life, waiting, claimPath, req, limit)
 	if err != nil {
 		return nil, fmt.Errorf("claim tasks: %w", err)
 	}
