@@ -24,10 +24,15 @@ func (m *derived) addRemembered(bytes int64) {
 // the last change; in between no other task is looked for or changed.
 func (m *Machine) edit(id uint64) *record.Task {
 	t := m.tasks.Edit(id)
+	m.change(t)
+	return t
+}
+
+// change is edit of a task that the table has returned for writing.
+func (m *Machine) change(t *record.Task) {
 	m.changed++
 	m.leave(t)
 	t.UpdatedAt = m.header.Stamp.T
-	return t
 }
 
 // edited ends what edit began. If the task is a step that has ended, what follows

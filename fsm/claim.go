@@ -100,7 +100,8 @@ func (m *Machine) claimNext(c ClaimNext) Result {
 			break
 		}
 		// To be claimed it is edited in any case.
-		size += record.AnswerBytes(m.tasks.Edit(id))
+		t := m.tasks.Edit(id)
+		size += record.AnswerBytes(t)
 		if size > answerBytesMax && (len(claims) > 0 || m.answered > 0) {
 			m.tasks.Rest(id)
 			break
@@ -109,7 +110,7 @@ func (m *Machine) claimNext(c ClaimNext) Result {
 			claims = m.answers.claims.take(int(min(int64(c.Limit), m.counts[record.StatusPending])))[:0]
 			seq = m.nextRequest(c.RequestID)
 		}
-		t := m.begin(id, c.WorkerID, c.LeaseMS, seq)
+		m.begin(t, c.WorkerID, c.LeaseMS, seq)
 		claims = append(claims, Claim{Task: *t, Token: t.Token, Live: true})
 		next.taken()
 	}
@@ -165,7 +166,9 @@ func (m *Machine) claimTask(c ClaimTask) Result {
 		return result
 	}
 	seq := m.nextRequest(c.RequestID)
-	result := m.oneClaim(m.begin(c.ID, c.WorkerID, c.LeaseMS, seq))
+	t = m.tasks.Edit(c.ID)
+	m.begin(t, c.WorkerID, c.LeaseMS, seq)
+	result := m.oneClaim(t)
 	m.remember(seq, c.RequestID, c.WorkerID, choice, result.Claims)
 	return result
 }
@@ -187,11 +190,11 @@ func (m *Machine) notClaimable(t *record.Task) Reason {
 	return ""
 }
 
-// begin begins a claim of the pending task and returns the task. The claim
-// request with that sequence number, if not 0, is told when the claim ends.
-func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint64) *record.Task {
-	since := m.tasks.Edit(id).UpdatedAt
-	t := m.edit(id)
+// begin begins a claim of the pending task, which the table has returned for writing. The
+// claim request with that sequence number, if not 0, is told when the claim ends.
+func (m *Machine) begin(t *record.Task, workerID string, leaseMS int64, request uint64) {
+	since := t.UpdatedAt
+	m.change(t)
 	ts := m.typeNamed(t.Type)
 	m.time(ts, Waited, m.header.Stamp.T-since)
 	if r := ts.record; r != nil {
@@ -215,10 +218,9 @@ func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint6
 	t.Log = logBegun(t.Log, record.Attempt{WorkerID: workerID, Token: t.Token, ClaimedAt: t.ClaimedAt})
 	m.edited(t)
 
-	m.claims.Set(t.Token, claimRef{task: id, request: request, place: m.holdings.Hold(&ts.held, t.WorkerID, t.ID)})
+	m.claims.Set(t.Token, claimRef{task: t.ID, request: request, place: m.holdings.Hold(&ts.held, t.WorkerID, t.ID)})
 	m.begun = append(m.begun, leaseOf(t))
 	m.tellClaim(event.Claimed, t)
-	return t
 }
 
 // leaseOfTask returns how long a claim of the task lasts that asks for nothing.
