@@ -4,9 +4,10 @@ BIN     := bin
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
+MODULES := . bench/peers client/otel
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test page proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-slots test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt vuln bench bench-client bench-peers bench-fsm bench-scale benchstat fuzz cover clean cluster dist
+.PHONY: help build demo test page proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-slots test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint mac fmt vuln bench bench-client bench-peers bench-fsm bench-scale benchstat fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -94,11 +95,13 @@ jepsen-rules: ## builds with bugs in the rules of claiming; shows the contract's
 jepsen-selftest: ## builds with planted bugs; shows each caught, by what and how fast (root)
 	$(GO) run ./jepsen selftest
 
+# As the tests build claimq, so that nothing is compiled twice (procs.Environ).
 lint: $(BIN)/golangci-lint ## formatting, vet, import rules and the other linters
 	$(BIN)/golangci-lint fmt --diff
-	$(BIN)/golangci-lint run ./...
-	cd bench/peers && ../../$(BIN)/golangci-lint run ./...
-	cd client/otel && ../../$(BIN)/golangci-lint run ./...
+	export CGO_ENABLED=0 GOFLAGS='-buildvcs=false -trimpath'; for m in $(MODULES); do (cd $$m && $(CURDIR)/$(BIN)/golangci-lint run ./...) || exit 1; done
+
+mac: $(BIN)/mac ## what a Mac is to build: types, of tests too
+	for m in $(MODULES); do (cd $$m && $(CURDIR)/$(BIN)/mac ./...) || exit 1; done
 
 vuln: $(BIN)/govulncheck ## known vulnerabilities in what the code reaches (asks vuln.go.dev)
 	$(BIN)/govulncheck ./...
@@ -111,6 +114,10 @@ $(BIN)/golangci-lint: tools/go.mod tools/go.sum
 	@mkdir -p $(BIN)
 	cd tools && $(GO) build -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
+
+$(BIN)/mac: tools/go.mod tools/go.sum tools/mac/main.go
+	@mkdir -p $(BIN)
+	cd tools && $(GO) build -o ../$(BIN)/mac ./mac
 
 $(BIN)/govulncheck: tools/govulncheck/go.mod tools/govulncheck/go.sum
 	@mkdir -p $(BIN)
