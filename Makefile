@@ -23,7 +23,7 @@ demo: build ## three nodes do real work, the leader is killed, a count at the en
 cluster: build ## a local three-node cluster in the foreground; Ctrl-C stops it
 	$(BIN)/claimq dev
 
-test: ## every test, with the race detector, what proves by mass in its short form
+test: ## every test, what proves by mass in its short form
 	./.ci/test
 
 proof: ## what proves by mass, whole: make proof PARTS='properties soak' (CONTRIBUTING.md; hours)

@@ -136,7 +136,7 @@ func TestRestoreEqualsReplay_AnyLog(t *testing.T) {
 }
 
 // A snapshot is of the moment of its capture, however late it is written.
-func TestSnapshot_IsWrittenWhileEntriesAreApplied(t *testing.T) {
+func TestSnapshot_IsWrittenBesideApply(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds(10) {
 		log := randomLog(seed, 300)
