@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -64,6 +65,9 @@ type Config struct {
 	APIKeyFile string
 	// TLS is for https endpoints. nil: the system's roots.
 	TLS *tls.Config
+	// Dial makes the connections to nodes. nil: a net.Dialer, or the proxy that the environment
+	// names.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Timeout is how long a call may take with its repeats when its context has
 	// no deadline. 0 = 30 s. Negative: refused.
 	Timeout time.Duration
@@ -89,7 +93,7 @@ func New(cfg Config) (*Client, error) {
 }
 
 func newTransport(cfg Config, conns int) *http.Transport {
-	return &http.Transport{
+	t := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment, // never for loopback
 		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSHandshakeTimeout: dialTimeout,
@@ -98,6 +102,10 @@ func newTransport(cfg Config, conns int) *http.Transport {
 		IdleConnTimeout:     connIdle,
 		TLSClientConfig:     cfg.TLS.Clone(),
 	}
+	if cfg.Dial != nil {
+		t.Proxy, t.DialContext = nil, cfg.Dial
+	}
+	return t
 }
 
 // newClient is New over any transports: waiting is for requests that the server

@@ -19,10 +19,10 @@ type waiter struct {
 }
 
 // Claim is Propose of a claim that waits, in order of arrival, until there is
-// something to claim. wait is real time.
+// something to claim. wait is the program's time.
 func (n *node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 	n.mu.Lock()
-	if wait <= 0 || n.machine.Claimable(cmd, n.stamp) {
+	if err := n.catchUp(); err != nil || wait <= 0 || n.machine.Claimable(cmd, n.stamp) {
 		defer n.mu.Unlock()
 		return n.propose(cmd)
 	}

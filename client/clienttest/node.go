@@ -20,11 +20,13 @@ const nodeID = "clienttest"
 // that is applied at once. What waits for an entry is bounded by the connections
 // that package api lets in.
 type node struct {
-	url string // set before it serves
+	url   string
+	begun time.Time // from when on the clocks go on as time.Now; zero: they stand still
 
 	mu      sync.Mutex // guards what follows
 	machine *fsm.Machine
-	stamp   fsm.Stamp     // the clocks, which move by advance alone
+	stamp   fsm.Stamp     // the clocks, which move by advance, and catchUp
+	ticked  int64         // how many milliseconds since begun they have moved on
 	waiters []*waiter     // claims, in order of arrival
 	news    chan struct{} // closed, and replaced, with every entry
 }
@@ -32,7 +34,7 @@ type node struct {
 var _ api.Node = (*node)(nil)
 
 func newNode(start time.Time) (*node, error) {
-	n := &node{machine: fsm.New(), stamp: fsm.Stamp{T: start.UnixMilli()}, news: make(chan struct{})}
+	n := &node{url: "http://" + memoryHost, machine: fsm.New(), stamp: fsm.Stamp{T: start.UnixMilli()}, news: make(chan struct{})}
 	_, err := n.apply(fsm.SetLevel{Level: fsm.FeatureLevel, Defaults: fsm.FirstDefaults(fsm.FeatureLevel)})
 	return n, err
 }
@@ -111,10 +113,11 @@ func (n *node) WaitEvent(ctx context.Context, after event.Pos) error {
 func (n *node) wait(ctx context.Context, over <-chan time.Time, done func() bool) error {
 	for {
 		n.mu.Lock()
-		is, news := done(), n.news
+		err := n.catchUp()
+		is, news := err != nil || done(), n.news
 		n.mu.Unlock()
 		if is {
-			return nil
+			return err
 		}
 		select {
 		case <-news:

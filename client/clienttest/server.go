@@ -1,22 +1,27 @@
 package clienttest
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api"
 	"github.com/claimq/claimq/client"
 )
 
 const (
-	// awaitMax is how long Await waits, by real time, before it fails the test.
+	// awaitMax is how long Await waits, by the program's time, before it fails the test.
 	awaitMax = 30 * time.Second
 	// closeMax is how long Close waits for the requests that are being answered.
 	closeMax = 30 * time.Second
+	// sleepMax is for how long a goroutine of fasthttp sleeps that looks after idle ones.
+	sleepMax = 10*time.Second + time.Millisecond
 )
 
 // TB is what a Server needs of a test. *testing.T and *testing.B have it.
@@ -27,33 +32,44 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
+// What keeps the Date of answers is a goroutine of the whole process, begun by the first answer:
+// here, so that it is in no bubble of testing/synctest, which would wait for its end.
+var _ = new(fasthttp.ResponseHeader).Header()
+
 // Server is a claimq server in memory. Its methods are safe for concurrent use.
 type Server struct {
-	t      TB
-	node   *node
-	api    *api.Server
-	url    string
-	client *client.Client
+	t        TB
+	node     *node
+	api      *api.Server
+	entrance *entrance
+	client   *client.Client
 
-	served chan error // what Serve returned
-	close  sync.Once
+	served  chan error // what Serve returned
+	ticking sync.WaitGroup
+	endTick context.CancelFunc
+	close   sync.Once
 }
 
 // Option changes how New makes a server.
 type Option func(*options)
 
-type options struct{ start time.Time }
+type options struct {
+	start   time.Time
+	ticking bool // from start on, which is then now
+}
 
 // Start is where the clock of a server begins: 2026-01-01T00:00:00Z.
 func Start() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
 // StartAt lets the clock begin at t, to the millisecond, in place of Start. It is
 // not before 1970.
-func StartAt(t time.Time) Option { return func(o *options) { o.start = t } }
+func StartAt(t time.Time) Option { return func(o *options) { o.start, o.ticking = t, false } }
 
-// New starts a server that listens on a loopback port. It is closed when the test
-// ends. When it cannot listen, the test fails at once: New is called by the
-// test's own goroutine.
+// Ticking lets the clock begin at time.Now and go on as that does, by itself: in a bubble of
+// testing/synctest what comes due does so while the test sleeps. Advance moves it on beside.
+func Ticking() Option { return func(o *options) { o.start, o.ticking = time.Now(), true } }
+
+// New starts a server. It is closed when the test ends.
 func New(t TB, opts ...Option) *Server {
 	t.Helper()
 	o := options{start: Start()}
@@ -74,35 +90,60 @@ func start(t TB, o options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := api.New(api.Config{Node: n, Version: "clienttest"})
+	if o.ticking {
+		n.begun = o.start
+	}
+	server, err := api.New(api.Config{Node: n, Version: "clienttest", AdvertisedHosts: []string{memoryHost}})
 	if err != nil {
 		return nil, err
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{t: t, node: n, api: server, url: "http://" + ln.Addr().String(), served: make(chan error, 1)}
-	n.url = s.url
+	s := &Server{t: t, node: n, api: server, entrance: newEntrance(), served: make(chan error, 1)}
 	// A key, lest the program's environment has one: the server takes any.
-	s.client, err = client.New(client.Config{Endpoints: []string{s.url}, APIKey: "clienttest"})
+	s.client, err = client.New(client.Config{Endpoints: []string{n.url}, APIKey: "clienttest", Dial: s.entrance.dial})
 	if err != nil {
-		return nil, errors.Join(err, ln.Close())
+		return nil, err
 	}
-	go func() { s.served <- server.Serve(ln) }()
+	go func() { s.served <- server.Serve(s.entrance) }()
+	ctx, end := context.WithCancel(context.Background())
+	s.endTick = end
+	if o.ticking {
+		s.ticking.Go(func() { n.tick(ctx) })
+	}
 	return s, nil
 }
 
-// Client returns a client of the server, the same each time. Close closes it; a
-// program that closes its client gets one of its own, by client.New with URL.
+// Client returns a client of the server, the same each time, over connections within the
+// process. Close closes it; a program that closes its client gets one of its own, by client.New
+// with URL, or with Dial.
 func (s *Server) Client() *client.Client { return s.client }
 
 // URL returns where the server listens, as http://127.0.0.1:port: an endpoint for
-// client.Config, for CLAIMQ_ENDPOINTS, for any other client.
-func (s *Server) URL() string { return s.url }
+// client.Config, for CLAIMQ_ENDPOINTS, for any other client. The first call opens the port;
+// when it cannot, the test fails at once: URL is called by the test's own goroutine.
+func (s *Server) URL() string {
+	s.t.Helper()
+	addr, err := s.entrance.listen()
+	if err != nil {
+		s.t.Fatalf("clienttest: %v", err)
+	}
+	return "http://" + addr
+}
+
+// Dial connects to the server within the process, whatever the address: it is for
+// client.Config, with any endpoint whose host is clienttest or localhost.
+func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return s.entrance.dial(ctx, network, address)
+}
 
 // Now returns what the server's clock says, in UTC.
-func (s *Server) Now() time.Time { return s.node.now() }
+func (s *Server) Now() time.Time {
+	s.t.Helper()
+	now, err := s.node.now()
+	if err != nil {
+		s.t.Errorf("clienttest: %v", err)
+	}
+	return now
+}
 
 // Advance moves the server's clock on by d, rounded up to a millisecond, and does what
 // comes due on the way, in order, before it returns. Waiting claims are given what
@@ -152,12 +193,15 @@ func (s *Server) await(ctx context.Context, taskID string, status client.TaskSta
 // Close closes the client, answers the requests that wait with shutting_down, and
 // returns when all requests have been answered and nothing serves any more. One
 // goroutine of fasthttp, which sleeps, ends within ten seconds: a test that looks for
-// leaks has to allow it. Close may be called twice; the end of the test calls it.
+// leaks has to allow it. In a bubble of testing/synctest, where it costs no time, Close waits
+// for that, too. Close may be called twice; the end of the test calls it.
 func (s *Server) Close() {
 	s.t.Helper()
 	s.close.Do(func() {
 		s.t.Helper()
 		s.client.Close() //nolint:errcheck // it is nil
+		s.endTick()
+		s.ticking.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), closeMax)
 		defer cancel()
 		if err := s.api.Shutdown(ctx); err != nil {
@@ -166,5 +210,16 @@ func (s *Server) Close() {
 		if err := <-s.served; err != nil {
 			s.t.Errorf("clienttest: %v", err)
 		}
+		if inBubble() {
+			<-time.After(sleepMax)
+		}
 	})
+}
+
+// inBubble reports whether the calling goroutine is in a bubble of testing/synctest, which only
+// its stack says.
+func inBubble() bool {
+	stack := make([]byte, 256)
+	first, _, _ := bytes.Cut(stack[:runtime.Stack(stack, false)], []byte("\n"))
+	return bytes.Contains(first, []byte("synctest bubble"))
 }

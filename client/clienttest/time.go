@@ -1,6 +1,7 @@
 package clienttest
 
 import (
+	"context"
 	"math"
 	"time"
 
@@ -15,23 +16,69 @@ const (
 	dueMax = 1_000
 	// unreadableAfter is when a schedule is looked at again that cannot be read.
 	unreadableAfter = time.Hour
+	// tickMax is how long a clock that goes on by itself waits at most for the next time that
+	// something is due.
+	tickMax = time.Hour
 )
 
-func (n *node) now() time.Time {
+func (n *node) now() (time.Time, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return time.UnixMilli(n.stamp.T).UTC()
+	err := n.catchUp()
+	return time.UnixMilli(n.stamp.T).UTC(), err
 }
 
-// advance moves both clocks on by d, from one moment at which something is due to
-// the next.
+// catchUp moves both clocks on to where the program's is, if they go as that does. The caller
+// holds mu.
+func (n *node) catchUp() error {
+	if n.begun.IsZero() {
+		return nil
+	}
+	ms := time.Since(n.begun).Milliseconds() - n.ticked
+	if ms <= 0 {
+		return nil
+	}
+	n.ticked += ms
+	return n.run(ms)
+}
+
+// tick does what comes due while nobody calls, until ctx ends.
+func (n *node) tick(ctx context.Context) {
+	for ctx.Err() == nil {
+		n.mu.Lock()
+		err := n.catchUp()
+		due, news := time.Duration(min(n.untilDue(), tickMax.Milliseconds()))*time.Millisecond, n.news
+		n.mu.Unlock()
+		if err != nil {
+			return // the next call says it
+		}
+		timer := time.NewTimer(due)
+		select {
+		case <-timer.C:
+		case <-news:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// advance moves both clocks on by d.
 func (n *node) advance(d time.Duration) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	rest := d.Milliseconds()
-	if d%time.Millisecond > 0 {
-		rest++
+	if err := n.catchUp(); err != nil {
+		return err
 	}
+	ms := d.Milliseconds()
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return n.run(ms)
+}
+
+// run moves both clocks on by rest milliseconds, from one moment at which something is due to
+// the next. The caller holds mu.
+func (n *node) run(rest int64) error {
 	for range momentsMax {
 		step := n.untilDue()
 		if step >= rest {

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,6 +31,7 @@ import (
 // What a snippet does not use is used here.
 var (
 	_ = bytes.NewReader
+	_ = synctest.Wait
 	_ = sql.ErrNoRows
 	_ = json.Marshal
 	_ = errors.New
