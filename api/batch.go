@@ -29,7 +29,7 @@ func Batch(r *exchange.Request) {
 		refuseBatch(r, &req, &p)
 		return
 	}
-	b := append(r.Body(), `{"success":true,"results":[`...)
+	b := append(r.BodyOf(&p.Result), `{"success":true,"results":[`...)
 	failed, done := 0, p // done is p as the op's own call would have it
 	for i, body := range req.Ops {
 		if i > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/valyala/fasthttp"
 
@@ -19,6 +20,9 @@ const (
 	AnswerFreeBytes = 32 << 10
 	// taskRoom is what a task takes in an answer beside its users' own data.
 	taskRoom = 512
+	// resultRoom is what a result takes in an answer of many that tells of no task but its
+	// id and status.
+	resultRoom = 128
 	// KeptBytes bounds the buffers, one for bodies and one for answers, that a
 	// connection keeps while it waits for its next request.
 	KeptBytes = 32 << 10
@@ -136,6 +140,23 @@ func resultBytes(res *fsm.Result) int {
 	}
 	for i := range res.Results {
 		n += resultBytes(&res.Results[i])
+	}
+	return n
+}
+
+// BodyOf is Body with room for what a result has claimed, which is most of an answer that has
+// it: a buffer of many tasks that grew as they were appended would be copied several times.
+func (r *Request) BodyOf(res *fsm.Result) []byte { return slices.Grow(r.Body(), claimedBytes(res)) }
+
+// claimedBytes is about what the tasks that a command claimed take in the answer, and a few
+// words of what else it did.
+func claimedBytes(res *fsm.Result) int {
+	n := resultRoom
+	for i := range res.Claims {
+		n += DataBytes(&res.Claims[i].Task, true, true)
+	}
+	for i := range res.Results {
+		n += claimedBytes(&res.Results[i])
 	}
 	return n
 }
