@@ -17,10 +17,9 @@ type attempt struct {
 	cl      *Claim
 	cancel  context.CancelCauseFunc // of the handler's context
 
-	stopExtends context.CancelFunc
-	extendsEnd  chan struct{} // closed when nothing extends the claim any more
-	leaseLost   atomic.Bool   // an extend found that the claim is over, or none got through
-	letGo       atomic.Bool   // nothing is to extend the claim any more
+	extends   extends
+	leaseLost atomic.Bool // an extend found that the claim is over, or none got through
+	letGo     atomic.Bool // nothing is to extend the claim any more
 
 	mu        sync.Mutex // guards what the handler says, which may go on when it was left behind
 	result    []byte
@@ -49,15 +48,15 @@ func (r *shift) handle(cl *Claim) (next *Claim) {
 		r.lost(cl, errors.New("its lease was about to end before its handler could begin"))
 		return nil
 	}
-	a := &attempt{r: r, handler: r.w.handlers[cl.Task.TaskType], cl: cl, extendsEnd: make(chan struct{})}
-	work, cancel := context.WithCancelCause(r.traced(cl))
+	a := &attempt{r: r, handler: r.w.handlers[cl.Task.TaskType], cl: cl}
+	work, cancel := context.WithCancelCause(withTraceOf(r.handling, cl))
 	a.cancel = cancel
 	defer a.cancel(context.Canceled)
 	a.keepAlive()
 	defer func() {
 		a.letGo.Store(true)
-		a.stopExtends()
-		<-a.extendsEnd
+		a.extends.stop()
+		a.extends.wait()
 	}()
 	err, returned := a.run(work)
 	if !returned {
@@ -70,38 +69,17 @@ func (r *shift) handle(cl *Claim) (next *Claim) {
 	return a.settle(work, err)
 }
 
-// traced is the life of the shift with the trace context of the claim's task, for the
-// calls that are made for it.
-func (r *shift) traced(cl *Claim) context.Context {
+// withTraceOf is ctx with the trace context of the claim's task.
+func withTraceOf(ctx context.Context, cl *Claim) context.Context {
 	if trace := cl.Task.Traceparent; trace != "" {
-		return WithTraceparent(r.life, trace)
+		return WithTraceparent(ctx, trace)
 	}
-	return r.life
+	return ctx
 }
 
 // nameOf is how Run's error names a claim's task.
 func nameOf(cl *Claim) string {
 	return fmt.Sprintf("%s (%s, attempt %d)", cl.Task.ID, cl.Task.TaskType, cl.Task.Attempts)
-}
-
-// keepAlive extends the claim until stopExtends: also when the handler's context
-// has ended, for the claim has to be settled.
-func (a *attempt) keepAlive() {
-	ctx, cancel := context.WithCancel(a.r.life)
-	a.stopExtends = cancel
-	if err := a.r.w.c.begin(); err != nil {
-		a.cancel(err)
-		close(a.extendsEnd)
-		return
-	}
-	go func() {
-		defer close(a.extendsEnd)
-		defer a.r.w.c.running.Done()
-		if err := a.cl.keepAlive(ctx, a.cancel); err != nil {
-			a.leaseLost.Store(errors.Is(err, ErrLeaseLost))
-			a.cancel(err)
-		}
-	}()
 }
 
 // run runs the handler in a goroutine and waits for it. returned is false if it
@@ -140,7 +118,7 @@ func (a *attempt) run(ctx context.Context) (err error, returned bool) {
 			tooLong = timer.C
 		case <-tooLong:
 			a.letGo.Store(true)
-			a.stopExtends()
+			a.extends.stop()
 			a.r.tellOf(a.cl, slog.LevelWarn, "handler goes on, its claim is let go", timeoutError(a.handler.timeout))
 		case <-a.r.life.Done():
 			select {

@@ -153,7 +153,7 @@ func (a *attempt) release(delay time.Duration) error {
 // answered, the lease has ended, or the worker has to stop. The claim is extended
 // meanwhile, so that the lease may end later than at first.
 func (a *attempt) send(kind repeat.Op, submits bool, body []byte) (decoded wire.Answer, ans answer, err error) {
-	base := a.r.traced(a.cl)
+	base := withTraceOf(a.r.life, a.cl)
 	for {
 		deadline := a.cl.LeaseEndsAt()
 		ctx, cancel := context.WithDeadline(base, deadline)

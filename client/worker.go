@@ -138,10 +138,14 @@ type shift struct {
 	// return.
 	life    context.Context
 	endLife context.CancelFunc
+	// handling is what the handlers' contexts are of: it ends with life, and with the
+	// client, with ErrClosed as its cause.
+	handling    context.Context
+	endHandling context.CancelCauseFunc
 	// stopping is closed when StopWait is over.
 	stopping chan struct{}
-	// unhook ends that StopNow ends claiming.
-	unhook func() (ended bool)
+	// unhook ends that StopNow ends claiming, and the client's end handling.
+	unhook func()
 
 	lines sync.WaitGroup // the goroutines that handle tasks, one after the other
 
@@ -156,7 +160,10 @@ func newShift(ctx context.Context, w *Worker) *shift {
 	r := &shift{w: w, stopping: make(chan struct{})}
 	r.claiming, r.endClaiming = context.WithCancel(ctx)
 	r.life, r.endLife = context.WithCancel(context.WithoutCancel(ctx))
-	r.unhook = context.AfterFunc(w.now, r.endClaiming)
+	r.handling, r.endHandling = context.WithCancelCause(r.life)
+	now := context.AfterFunc(w.now, r.endClaiming)
+	closed := context.AfterFunc(w.c.life, func() { r.endHandling(ErrClosed) })
+	r.unhook = func() { now(); closed() }
 	if w.now.Err() != nil {
 		r.endClaiming()
 	}
@@ -167,6 +174,7 @@ func (r *shift) end() {
 	r.unhook()
 	r.endClaiming()
 	r.endLife()
+	r.endHandling(nil)
 }
 
 // stop waits for the handlers that run, as Run says, and returns the outcome of

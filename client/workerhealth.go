@@ -155,7 +155,7 @@ func (r *shift) tellOf(cl *Claim, level slog.Level, what string, err error, args
 	if len(args) == 0 {
 		args = []any{"err", err}
 	}
-	r.tell(r.traced(cl), level, what, cl.Task, cl.wrap("", err), append(cl.logArgs(), args...)...)
+	r.tell(withTraceOf(r.life, cl), level, what, cl.Task, cl.wrap("", err), append(cl.logArgs(), args...)...)
 }
 
 // warnings is a handler that passes on what is at level Warn and above.
