@@ -317,7 +317,8 @@ func (c *Client) newRequest(ctx context.Context, base string, r Request, redirec
 	if redirect {
 		req.Header.Set("X-Claimq-Redirect", "1")
 	}
-	if trace, ok := ctx.Value(traceparentKey{}).(string); ok {
+	// With a malformed one, which the server ignores, the request might not be one at all.
+	if trace, ok := ctx.Value(traceparentKey{}).(string); ok && wire.ValidTraceparent([]byte(trace)) {
 		req.Header.Set("Traceparent", trace)
 	}
 	return req, nil

@@ -329,3 +329,23 @@ func TestWithTraceparent(t *testing.T) {
 		t.Errorf("sent %q, %v", got, err)
 	}
 }
+
+// A malformed one is as good as none, also one with which there would be no request.
+func TestWithTraceparent_malformed(t *testing.T) {
+	t.Parallel()
+	for _, trace := range []string{"00-x", "a\r\nb", ""} {
+		sent := make(chan string, 1)
+		_, c := talk(t, func(w http.ResponseWriter, r *http.Request) {
+			sent <- strings.Join(r.Header.Values("Traceparent"), "|")
+			says(201, pendingTask)(w, r)
+		})
+		ctx, cancel := context.WithTimeout(WithTraceparent(t.Context(), trace), time.Minute)
+		defer cancel()
+		if _, err := c.Submit(ctx, Task{Payload: []byte("1")}); err != nil {
+			t.Fatalf("%q: %v", trace, err)
+		}
+		if got := <-sent; got != "" {
+			t.Errorf("%q is sent as %q", trace, got)
+		}
+	}
+}
