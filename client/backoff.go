@@ -62,10 +62,10 @@ const (
 	// Bounds of the Worker's own backoff, before the 20 % that it gives or takes.
 	retryMin = time.Second
 	retryMax = 10 * time.Minute
-	// backoffsAge is for how long a worker goes by what it knows of the types'
-	// backoffs, also when it could not be told.
+	// backoffsAge is for how long a worker goes by what it knows of a type's
+	// backoff, also when it could not be told.
 	backoffsAge = time.Minute
-	// backoffsTimeout bounds asking for them: an attempt has failed, and waits to be
+	// backoffsTimeout bounds asking for it: an attempt has failed, and waits to be
 	// settled.
 	backoffsTimeout = 3 * time.Second
 )
@@ -86,10 +86,14 @@ type typeBackoffs struct {
 	// server: the server's counts, too. WorkerConfig.Retry wins over it.
 	server bool
 
-	mu      sync.Mutex // held while asking: who comes meanwhile waits for the answer
+	mu    sync.Mutex // held while asking: who comes meanwhile waits for the answer
+	known map[string]typeBackoff
+}
+
+// typeBackoff is what is known of a type.
+type typeBackoff struct {
 	askedAt time.Time
-	all     bool            // the server has one
-	names   map[string]bool // of types that have one
+	is      bool
 }
 
 // has reports whether tasks of the type have a backoff, as of a minute ago at most. If the
@@ -98,35 +102,27 @@ type typeBackoffs struct {
 func (b *typeBackoffs) has(ctx context.Context, taskType string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.askedAt.IsZero() || time.Since(b.askedAt) >= backoffsAge {
-		if err := b.ask(ctx); err != nil {
-			b.c.logger.DebugContext(ctx, "claimq: the types' backoffs are not known", "err", err)
+	of := b.known[taskType]
+	if of.askedAt.IsZero() || time.Since(of.askedAt) >= backoffsAge {
+		is, err := b.ask(ctx, taskType)
+		if err != nil {
+			is = of.is
+			b.c.logger.DebugContext(ctx, "claimq: the type's backoff is not known", "task_type", taskType, "err", err)
 		}
-		b.askedAt = time.Now()
+		of = typeBackoff{askedAt: time.Now(), is: is}
+		b.known[taskType] = of
 	}
-	return b.all || b.names[taskType]
+	return of.is
 }
 
 // ask asks the server. The caller holds mu.
-func (b *typeBackoffs) ask(ctx context.Context) error {
+func (b *typeBackoffs) ask(ctx context.Context, taskType string) (is bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, backoffsTimeout)
 	defer cancel()
-	types, err := b.c.Types(ctx, TypesQuery{})
-	if err != nil {
-		return err
-	}
-	b.names = map[string]bool{}
-	for i := range types.Types {
-		if t := &types.Types[i]; t.Settings.Backoff != nil {
-			b.names[t.Name] = true
-		}
-	}
-	if !b.server {
-		return nil
+	t, err := b.c.Type(ctx, taskType)
+	if err != nil || t.Settings.Backoff != nil || !b.server {
+		return err == nil && t.Settings.Backoff != nil, err
 	}
 	defaults, err := b.c.Defaults(ctx)
-	if err == nil {
-		b.all = defaults.Backoff != nil
-	}
-	return err
+	return err == nil && defaults.Backoff != nil, err
 }

@@ -20,6 +20,9 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
+// typesPath is before a type's name.
+const typesPath = "/api/types/"
+
 // office is a fake cluster with tasks, leases and tokens, enough of one to run a
 // worker against. Time is the bubble's.
 type office struct {
@@ -27,7 +30,7 @@ type office struct {
 	tasks    []*officeTask
 	token    uint64
 	lease    time.Duration          // default
-	types    string                 // of GET /api/types
+	types    map[string]string      // of GET /api/types/TYPE: more fields, by type
 	defaults string                 // of GET /api/defaults
 	requests map[string]wire.Answer // by claim_request_id
 	underWay sync.WaitGroup         // requests, also those that nobody waits for any more
@@ -53,7 +56,7 @@ type officeTask struct {
 }
 
 func newOffice(tasks ...wire.Task) *office {
-	o := &office{lease: 30 * time.Second, types: `{"success":true,"types":[]}`, defaults: `{"success":true,"defaults":{}}`, requests: map[string]wire.Answer{}, over: map[string]bool{}, changed: make(chan struct{})}
+	o := &office{lease: 30 * time.Second, types: map[string]string{}, defaults: `{"success":true,"defaults":{}}`, requests: map[string]wire.Answer{}, over: map[string]bool{}, changed: make(chan struct{})}
 	for _, t := range tasks {
 		o.add(t)
 	}
@@ -160,8 +163,11 @@ func (o *office) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	var id uint64
 	var verb string
 	switch n, _ := fmt.Sscanf(strings.ReplaceAll(r.URL.Path, "/", " "), " api tasks %d %s", &id, &verb); {
-	case r.URL.Path == "/api/types":
-		says(200, o.types)(w, r)
+	case strings.HasPrefix(r.URL.Path, typesPath):
+		o.mu.Lock()
+		more := o.types[r.URL.Path[len(typesPath):]]
+		o.mu.Unlock()
+		says(200, fmt.Sprintf(`{"success":true,"type":{"task_type":%q%s}}`, r.URL.Path[len(typesPath):], more))(w, r)
 	case r.URL.Path == "/api/defaults":
 		says(200, o.defaults)(w, r)
 	case r.URL.Path == "/api/tasks/claim":

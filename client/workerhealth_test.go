@@ -67,24 +67,25 @@ func TestWorker_Health(t *testing.T) {
 	}
 }
 
-// Where neither the task nor its type has a backoff the worker sends its own; the
-// types are asked for once a minute.
+// Where neither the task nor its type has a backoff the worker sends its own; a
+// type is asked for once a minute.
 func TestWorker_sendsItsOwnBackoff(t *testing.T) {
 	t.Parallel()
 	o := newOffice(
 		wire.Task{}, wire.Task{Backoff: &wire.Backoff{InitialMS: 5}}, wire.Task{TaskType: "patient"},
 		wire.Task{Attempts: 2, MaxAttempts: 3}, wire.Task{Attempts: 6, MaxAttempts: 0})
-	o.types = `{"success":true,"types":[{"task_type":"mail"},{"task_type":"patient","backoff":{"initial_ms":1000}}]}`
+	o.types["patient"] = `,"backoff":{"initial_ms":1000}`
 	fail := func(context.Context, *Job[mail]) error { return errors.New("no") }
 	runWorker(t, o, WorkerConfig{}, func(w *Worker) {
 		Handle(w, "mail", fail)
 		Handle(w, "patient", fail)
 	}, func(t *testing.T, r *running) {
-		if n := len(o.sent("/api/types")); n != 1 {
-			t.Errorf("the types were asked for %d times", n)
+		// Each by its name: a list of all types has no more than 1,000.
+		if mail, patient, all := len(o.sent(typesPath+"mail")), len(o.sent(typesPath+"patient")), len(o.sent("/api/types")); mail != 1 || patient != 1 || all != 0 {
+			t.Errorf("the types were asked for %d and %d times, all of them %d times", mail, patient, all)
 		}
 		o.mu.Lock()
-		o.types = `{"success":true,"types":[{"task_type":"mail","backoff":{"initial_ms":1000}}]}`
+		o.types["mail"] = `,"backoff":{"initial_ms":1000}`
 		o.mu.Unlock()
 		<-time.After(2 * backoffsAge)
 		o.add(wire.Task{})
@@ -128,7 +129,7 @@ func TestWorker_failsWithoutKnowingTheTypes(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{}, wire.Task{})
 	o.fault = func(r request, before bool) reply {
-		if before && r.path == "/api/types" {
+		if before && strings.HasPrefix(r.path, typesPath) {
 			return says(503, "")
 		}
 		return nil
