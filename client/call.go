@@ -266,10 +266,16 @@ func (c *Client) try(ctx context.Context, base string, r Request, redirect bool,
 		return outcome{verdict: repeat.Settled, err: err}
 	}
 	o := judge(&r, resp, body, a)
-	if errors.Is(o.err, ErrUnauthorized) && c.keyFile != nil && c.keyFile.Changed(req.Header.Get(headerAPIKey)) {
-		o.verdict = repeat.Unwritten // a token that expired, and there is another one
+	if c.isOutdated(req, o.err) {
+		o.verdict = repeat.Unwritten
 	}
 	return o
+}
+
+// isOutdated reports whether a request was refused for its key, a token that expired, and the
+// file has another one.
+func (c *Client) isOutdated(req *http.Request, err error) bool {
+	return errors.Is(err, ErrUnauthorized) && c.keyFile != nil && c.keyFile.Changed(req.Header.Get(headerAPIKey))
 }
 
 // tryTimeout returns how long a try may take whose answer may be held back for

@@ -100,6 +100,15 @@ func (s *stream) connect(ctx context.Context, base string) (repeat.Verdict, erro
 		return repeat.Unwritten, err
 	}
 	defer resp.Body.Close()
+	verdict, err := s.walk(resp, func() { silence.Reset(streamSilence) })
+	if s.c.isOutdated(req, err) {
+		verdict = repeat.Unwritten
+	}
+	return verdict, err
+}
+
+// walk reads what a node answers. heard is called for each line of a stream.
+func (s *stream) walk(resp *http.Response, heard func()) (repeat.Verdict, error) {
 	if resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		body, err := io.ReadAll(io.LimitReader(resp.Body, streamLineMax))
 		if err != nil {
@@ -111,7 +120,7 @@ func (s *stream) connect(ctx context.Context, base string) (repeat.Verdict, erro
 		}
 		return o.verdict, o.err
 	}
-	return s.read(resp.Body, func() { silence.Reset(streamSilence) })
+	return s.read(resp.Body, heard)
 }
 
 // message is one message of a stream: what came before an empty line.

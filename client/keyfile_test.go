@@ -57,3 +57,45 @@ func TestClient_KeyFile(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
+
+// A walk of the trail goes on with another key of the file, whether its own is refused at the
+// beginning or while it lasts.
+func TestClient_Follow_keyFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "token")
+	writeKey := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	writeKey("first")
+	over := []string{"event: error", `data: {"success":false,"error":"E","code":"unauthorized"}`, ""}
+	renewed := func(key string, r reply) reply {
+		return func(w http.ResponseWriter, req *http.Request) { writeKey(key); r(w, req) }
+	}
+	s, server := node(t,
+		renewed("second", streams(append([]string{event("5.0")}, over...)...)),
+		renewed("third", refuses(wire.CodeUnauthorized)),
+		streams(append([]string{event("6.0")}, over...)...))
+	c, err := New(Config{Endpoints: []string{server.URL}, APIKeyFile: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var got []string
+	for e, err := range c.Follow(t.Context(), EventFilter{}) {
+		if err != nil {
+			if !errors.Is(err, ErrUnauthorized) {
+				t.Errorf("it ended with %v", err)
+			}
+			break
+		}
+		got = append(got, e.Place)
+	}
+	for _, r := range s.requests() {
+		got = append(got, r.key)
+	}
+	if got := strings.Join(got, " "); got != "5.0 6.0 first second third" {
+		t.Errorf("events and keys: %s", got)
+	}
+}
