@@ -153,12 +153,10 @@ func (a *attempt) release(delay time.Duration) error {
 // answered, the lease has ended, or the worker has to stop. The claim is extended
 // meanwhile, so that the lease may end later than at first.
 func (a *attempt) send(kind repeat.Op, submits bool, body []byte) (decoded wire.Answer, ans answer, err error) {
-	base := withTraceOf(a.r.life, a.cl)
+	ctx := withTraceOf(a.r.life, a.cl)
 	for {
 		deadline := a.cl.LeaseEndsAt()
-		ctx, cancel := context.WithDeadline(base, deadline)
-		decoded, ans, err = a.cl.settle(ctx, kind, submits, func() ([]byte, error) { return body, nil })
-		cancel()
+		decoded, ans, err = a.cl.settleUntil(ctx, deadline, kind, submits, func() ([]byte, error) { return body, nil })
 		switch {
 		case err == nil:
 			a.r.w.health.settles.answered()

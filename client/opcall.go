@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client/internal/hotwire"
@@ -23,10 +24,11 @@ const fullAnswerMin = 4 << 20
 // opCall is a call that a batch has an op for.
 type opCall struct {
 	kind   repeat.Op
-	id     uint64 // of the task, 0: the call is about none
-	body   []byte // of the call by itself
-	weight int    // how much longer than the body the answer is likely to be
-	lonely bool   // it goes by itself in any case
+	id     uint64    // of the task, 0: the call is about none
+	body   []byte    // of the call by itself
+	weight int       // how much longer than the body the answer is likely to be
+	lonely bool      // it goes by itself in any case
+	until  time.Time // when it is over, if no context has ended before; zero: as any call
 }
 
 // path is that of the call by itself.
@@ -59,12 +61,12 @@ func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (decoded
 		return err
 	}
 	if o.lonely || len(o.body) > lane.CallBytesMax {
-		err = alone(ctx)
+		err = untilThen(ctx, o.until, alone)
 		return decoded, a, err
 	}
 	if l.Alone() {
 		defer l.Left()
-		err = alone(ctx)
+		err = untilThen(ctx, o.until, alone)
 		return decoded, a, err
 	}
 	item := o.item()
@@ -73,7 +75,7 @@ func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (decoded
 		decoded, err = opAnswer(r.body, o.kind == repeat.OpClaim)
 		return !o.fallsShort(&decoded, err, len(r.ans.body)), err
 	}
-	err = c.together(ctx, l, &ride{Item: item, Weight: len(item) + o.weight}, take, alone)
+	err = c.together(ctx, l, &ride{Item: item, Weight: len(item) + o.weight, Until: o.until}, take, alone)
 	return decoded, a, err
 }
 

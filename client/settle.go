@@ -92,12 +92,17 @@ func (cl *Claim) Release(ctx context.Context, delay time.Duration) error {
 // settle makes a call that ends the claim. submits says that it submits tasks, too: these
 // keep the trace context of their request, so it goes alone.
 func (cl *Claim) settle(ctx context.Context, kind repeat.Op, submits bool, body func() ([]byte, error)) (decoded wire.Answer, a answer, err error) {
+	return cl.settleUntil(ctx, time.Time{}, kind, submits, body)
+}
+
+// settleUntil is settle that is over at that time, if it is not zero.
+func (cl *Claim) settleUntil(ctx context.Context, until time.Time, kind repeat.Op, submits bool, body func() ([]byte, error)) (decoded wire.Answer, a answer, err error) {
 	cl.beginSettling()
 	defer cl.endSettling()
 	b, err := body()
 	if err == nil {
 		// The answer shows this task, and with a claim another that may be like it.
-		o := opCall{kind: kind, id: cl.taskID, body: b, weight: 2 * len(cl.Task.Payload), lonely: submits}
+		o := opCall{kind: kind, id: cl.taskID, body: b, weight: 2 * len(cl.Task.Payload), lonely: submits, until: until}
 		decoded, a, err = cl.c.op(ctx, cl.c.lanes.settles, o)
 	}
 	if err != nil {

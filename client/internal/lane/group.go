@@ -24,13 +24,20 @@ type Call[R any] struct {
 	// Weight is how many bytes it counts for: of the request, and of the answer if that
 	// is likely to be longer.
 	Weight int
+	// Until is when its caller leaves, if no context has ended before; zero: it does not.
+	Until  time.Time
 	Result R
 
-	deadline time.Time
-	bounded  bool // it has a deadline
-	done     chan struct{}
-	group    *group[R] // nil: it is in the queue; the lane's lock guards it
-	left     bool      // its caller has left; the lane's lock guards it
+	done  chan struct{}
+	group *group[R] // nil: it is in the queue, or never was in a request; the lane's lock guards it
+}
+
+// outcome is how the call ended, once done is closed.
+func (c *Call[R]) outcome() error {
+	if c.group == nil {
+		return ErrClosed
+	}
+	return nil
 }
 
 // group is the calls of one shared request.
@@ -53,9 +60,9 @@ func newGroup[R any](calls []*Call[R]) *group[R] {
 	latest, bounded := time.Time{}, true
 	for _, c := range calls {
 		c.group = g
-		bounded = bounded && c.bounded
-		if c.deadline.After(latest) {
-			latest = c.deadline
+		bounded = bounded && !c.Until.IsZero()
+		if c.Until.After(latest) {
+			latest = c.Until
 		}
 	}
 	if bounded {

@@ -25,12 +25,14 @@ const (
 )
 
 var (
-	// ErrQueued is returned for a call whose context ended while it was in the queue:
+	// ErrQueued is returned for a call whose time was over while it was in the queue:
 	// nothing of it was sent.
 	ErrQueued = errors.New("not sent")
-	// ErrSent is returned for a call whose context ended while its request was out. The
+	// ErrSent is returned for a call whose time was over while its request was out. The
 	// request goes on.
 	ErrSent = errors.New("sent and not answered")
+	// ErrClosed is returned for a call of which nothing was sent before Close.
+	ErrClosed = errors.New("not sent: the lane is closed")
 )
 
 // Send makes the shared request of a group and sets the Result of each of its calls.
@@ -78,47 +80,71 @@ func (l *Lane[R]) Left() {
 	l.alone--
 }
 
-// Share has the call made with others, and waits for its Result, or for the end of ctx.
-// Errors: ErrQueued, ErrSent.
+// Share has the call made with others, and waits for its Result, for the end of ctx or
+// until c.Until, which it sets to ctx's deadline if that is earlier. Errors: ErrQueued,
+// ErrSent, ErrClosed.
 func (l *Lane[R]) Share(ctx context.Context, c *Call[R]) error {
 	if ctx.Err() != nil {
 		return ErrQueued
 	}
+	var over <-chan time.Time // nil: ctx ends by then
+	if deadline, ok := ctx.Deadline(); ok && (c.Until.IsZero() || !deadline.After(c.Until)) {
+		c.Until = deadline
+	} else if !c.Until.IsZero() {
+		timer := time.NewTimer(time.Until(c.Until))
+		defer timer.Stop()
+		over = timer.C
+	}
 	c.done = make(chan struct{})
-	c.deadline, c.bounded = ctx.Deadline()
-	l.mu.Lock()
-	l.queue = append(l.queue, c)
-	l.start()
-	l.mu.Unlock()
+	if !l.join(c) {
+		return ErrClosed
+	}
 	select {
 	case <-c.done:
-		return nil
+		return c.outcome()
+	case <-over:
 	case <-ctx.Done():
-		return l.leave(c)
 	}
+	return l.leave(c)
 }
 
-// Close lets no shared request begin any more: calls in the queue stay there until
-// their contexts end.
+// join puts the call into the queue, if the lane is not closed.
+func (l *Lane[R]) join(c *Call[R]) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.queue = append(l.queue, c)
+	l.start()
+	return true
+}
+
+// Close lets no shared request begin any more, and ends the calls in the queue.
 func (l *Lane[R]) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
+	for _, c := range l.queue {
+		close(c.done)
+	}
+	l.queue = nil
 }
 
 // leave takes a call back whose caller waits no longer, as far as it can be.
 func (l *Lane[R]) leave(c *Call[R]) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.group == nil {
+	switch {
+	case c.group == nil && l.closed:
+		return ErrClosed
+	case c.group == nil:
 		l.queue = slices.DeleteFunc(l.queue, func(other *Call[R]) bool { return other == c })
 		return ErrQueued
-	}
-	if c.group.over {
+	case c.group.over:
 		<-c.done // it is closed by now, or will be at once
 		return nil
 	}
-	c.left = true
 	if c.group.waiting--; c.group.waiting == 0 {
 		c.group.cancel()
 	}

@@ -190,21 +190,42 @@ func TestLane_leavesTheQueue(t *testing.T) {
 	})
 }
 
-// After Close what is in the queue stays there until its callers leave, and so does what
-// comes then; what is out goes on.
+// Close ends what is in the queue, and what comes then; what is out goes on.
 func TestLane_Close(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *road) {
-		ctx, cancel := context.WithCancel(t.Context())
-		a := r.share(ctx, "a")
-		b := r.share(ctx, "b")
+		a := r.share(t.Context(), "a")
+		b := r.share(t.Context(), "b")
 		r.Close()
+		check(t, b, ErrClosed)
 		close(r.sent[0].answer)
 		check(t, a, nil)
-		c := r.share(ctx, "c")
-		cancel()
-		check(t, b, ErrQueued)
-		check(t, c, ErrQueued)
+		check(t, r.share(t.Context(), "c"), ErrClosed)
+		r.want(t, 1)
+	})
+}
+
+// A caller leaves at its own time, in the queue and when the call was sent.
+func TestLane_Until(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *road) {
+		until := func(d time.Duration) chan error {
+			left := make(chan error, 1)
+			go func() { left <- r.Share(t.Context(), &Call[string]{Item: []byte("x"), Until: time.Now().Add(d)}) }()
+			synctest.Wait()
+			return left
+		}
+		sent, queued := until(30*time.Millisecond), until(10*time.Millisecond)
+		begun := time.Now()
+		if err := <-queued; !errors.Is(err, ErrQueued) || time.Since(begun) != 10*time.Millisecond {
+			t.Errorf("in the queue: %v after %v", err, time.Since(begun))
+		}
+		if err := <-sent; !errors.Is(err, ErrSent) || time.Since(begun) != 30*time.Millisecond {
+			t.Errorf("sent: %v after %v", err, time.Since(begun))
+		}
+		if d, ok := r.sent[0].ctx.Deadline(); !ok || time.Since(d) != 0 {
+			t.Errorf("the request has the deadline %v, %v", d, ok)
+		}
 		r.want(t, 1)
 	})
 }
