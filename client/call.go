@@ -231,6 +231,17 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
+// readAnswer reads the body, or as much of it as shows that it is over answerBytesMax. One
+// whose length is known is read into memory that has it at once.
+func readAnswer(resp *http.Response) ([]byte, error) {
+	if n := resp.ContentLength; n >= 0 && n <= answerBytesMax {
+		body := make([]byte, n)
+		_, err := io.ReadFull(resp.Body, body)
+		return body, err
+	}
+	return io.ReadAll(io.LimitReader(resp.Body, answerBytesMax+1))
+}
+
 // try sends the request once. It sets a.body on success.
 func (c *Client) try(ctx context.Context, base string, r Request, redirect bool, a *answer) outcome {
 	tryCtx, cancel := context.WithTimeout(ctx, tryTimeout(ctx, r.Wait))
@@ -253,7 +264,7 @@ func (c *Client) try(ctx context.Context, base string, r Request, redirect bool,
 		return broken(ctx, sent.Load(), err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, answerBytesMax+1))
+	body, err := readAnswer(resp)
 	if err != nil {
 		return broken(ctx, true, fmt.Errorf("read answer: %w", err))
 	}

@@ -27,6 +27,9 @@ func (r *Reader) OK() bool {
 // Fail says that what was read is not as expected.
 func (r *Reader) Fail() { r.bad = true }
 
+// Failed reports whether something was not as expected so far.
+func (r *Reader) Failed() bool { return r.bad }
+
 func (r *Reader) space() {
 	for r.at < len(r.b) && (r.b[r.at] == ' ' || r.b[r.at] == '\n' || r.b[r.at] == '\t' || r.b[r.at] == '\r') {
 		r.at++

@@ -19,11 +19,17 @@ func Answer(body []byte, tasks bool) (a wire.Answer, ok bool) {
 	if known && r.OK() {
 		return a, true
 	}
-	a = wire.Answer{}
-	if json.Unmarshal(body, &a) != nil {
-		return wire.Answer{}, false
+	return unmarshal[wire.Answer](body)
+}
+
+// unmarshal decodes by encoding/json what is not hot. It is a function of its own because
+// what encoding/json decodes into is allocated.
+func unmarshal[T any](body []byte) (v T, ok bool) {
+	if json.Unmarshal(body, &v) != nil {
+		var zero T
+		return zero, false
 	}
-	return a, true
+	return v, true
 }
 
 // answerField reads a field of an answer. It returns false for one that hot answers do
@@ -95,6 +101,7 @@ type held struct {
 	token     uint64
 	lease     int64
 	claimedAt time.Time
+	leaseEnds time.Time
 }
 
 // task reads a task, nil if it is null. One with fields that few tasks have is left to
@@ -103,15 +110,15 @@ func task(r *hotjson.Reader) *wire.Task {
 	if r.Null() {
 		return nil
 	}
-	raw := r.Raw()
-	h := &held{}
-	own, known := hotjson.NewReader(raw), true
-	own.Fields(func(name []byte) { known = h.field(own, name) && known })
-	if known && own.OK() {
+	begin := *r
+	h, known := &held{}, true
+	r.Fields(func(name []byte) { known = h.field(r, name) && known })
+	if known && !r.Failed() {
 		return &h.Task
 	}
+	*r = begin
 	t := &wire.Task{}
-	if json.Unmarshal(raw, t) != nil {
+	if json.Unmarshal(r.Raw(), t) != nil {
 		r.Fail()
 	}
 	return t
@@ -168,9 +175,8 @@ func (h *held) claimField(r *hotjson.Reader, name []byte) bool {
 		instant(r, &h.claimedAt)
 		h.ClaimedAt = &h.claimedAt
 	case "lease_expires_at":
-		var at time.Time
-		instant(r, &at)
-		h.LeaseExpiresAt = &at
+		instant(r, &h.leaseEnds)
+		h.LeaseExpiresAt = &h.leaseEnds
 	default:
 		r.Raw()
 		return false
@@ -231,6 +237,5 @@ func SubmitResult(body []byte) (s wire.SubmitResult, ok bool) {
 	if known && r.OK() {
 		return s, true
 	}
-	s = wire.SubmitResult{}
-	return s, json.Unmarshal(body, &s) == nil
+	return unmarshal[wire.SubmitResult](body)
 }
