@@ -16,6 +16,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 const (
@@ -174,11 +175,11 @@ func (found *actionMatches) appendForetold(b []byte) []byte {
 func (found *actionMatches) add(t *fsm.Task) {
 	useless := false
 	switch found.req.Action {
-	case fsm.ActionRetry:
+	case command.ActionRetry:
 		useless = t.Status == fsm.StatusPending || t.Status == fsm.StatusBlocked || t.Status == fsm.StatusCompleted
-	case fsm.ActionCancel:
+	case command.ActionCancel:
 		useless = t.Status.Ended()
-	case fsm.ActionDelete:
+	case command.ActionDelete:
 		useless = !t.Status.Ended() || t.Step() != nil
 	}
 	switch {
@@ -202,7 +203,7 @@ func actOn(r *exchange.Request, req *callbody.Action, found *actionMatches) (don
 			return done, true, true
 		}
 		r.Asks = time.Now()
-		p, err := r.Server.Node.Propose(r.Wait(), fsm.Act{Action: req.Action, IDs: ids, Filter: req.Filter, AddAttempts: req.AddAttempts})
+		p, err := r.Server.Node.Propose(r.Wait(), command.Act{Action: req.Action, IDs: ids, Filter: req.Filter, AddAttempts: req.AddAttempts})
 		switch {
 		case err != nil && began && refuse.CodeOf(err, true) != wire.CodeOutcomeUnknown:
 			return done, true, true

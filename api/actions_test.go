@@ -17,6 +17,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -68,17 +69,17 @@ func badActions() []badInput {
 func TestDecodeAction(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]callbody.Action{
-		`{"action":"cancel","all":true,"add_attempts":null,"dry_run":null,"expect":null}`: {Action: fsm.ActionCancel, All: true},
+		`{"action":"cancel","all":true,"add_attempts":null,"dry_run":null,"expect":null}`: {Action: command.ActionCancel, All: true},
 		`{"action":"retry","add_attempts":3,"dry_run":true,"expect":0,"filter":{"status":"failed","task_type":"a","worker_id":"w","parent_id":7,
 		"labels":{"b":"2","a":""},"created_after":"2026-03-01T12:00:00.0005Z","created_before":"2026-03-01T13:00:00.0005+01:00","error_group":"00000000000000ff"}}`: {
-			Action: fsm.ActionRetry, AddAttempts: 3, Adds: true, DryRun: true, Expects: true,
+			Action: command.ActionRetry, AddAttempts: 3, Adds: true, DryRun: true, Expects: true,
 			Filter: fsm.Filter{
 				Status: fsm.StatusFailed, Type: "a", WorkerID: "w", ParentID: 7, Labels: []fsm.Label{{Name: "a"}, {Name: "b", Value: "2"}},
 				CreatedAfter: nodetest.Start, CreatedBefore: nodetest.Start + 1, ErrorGroup: 255,
 			},
 		},
 		`{"action":"delete","all":true,"filter":{"status":null,"task_type":null,"worker_id":null,"parent_id":null,"labels":null,"created_after":null,"created_before":null,"error_group":null}}`: {
-			Action: fsm.ActionDelete, All: true,
+			Action: command.ActionDelete, All: true,
 		},
 	} {
 		var limits bound.Limits
@@ -231,14 +232,14 @@ func TestServer_ActionSteps(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	submitMany(t, s, 2500)
-	var steps []fsm.Act
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
-		act := cmd.(fsm.Act)
+	var steps []command.Act
+	node.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
+		act := cmd.(command.Act)
 		if len(steps) == 0 { // something comes in between
-			if _, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "default", Params: []byte("1")}}}); err != nil {
+			if _, err := node.Apply(command.Submit{Tasks: []fsm.NewTask{{Type: "default", Params: []byte("1")}}}); err != nil {
 				t.Error(err)
 			}
-			if _, err := node.Apply(fsm.Cancel{ID: 1700}); err != nil {
+			if _, err := node.Apply(command.Cancel{ID: 1700}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -273,7 +274,7 @@ func TestServer_ActionTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		follower, leader, followerNode, node := setupPair(t)
 		submitMany(t, leader, 9500)
-		node.OnPropose = func(ctx context.Context, cmd fsm.Command) (nodes.Proposed, error) {
+		node.OnPropose = func(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
 			select {
 			case <-time.After(9 * time.Second):
 				return node.Apply(cmd)
@@ -327,7 +328,7 @@ func TestServer_ActionFails(t *testing.T) {
 		s, node := setup(t)
 		submitMany(t, s, 2500)
 		step := 0
-		node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
+		node.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
 			if step++; step > c.at {
 				return nodes.Proposed{}, c.err
 			}
@@ -350,7 +351,7 @@ func TestServer_ActionDrained(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	submitMany(t, s, 2500)
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
 		s.Drain()
 		return node.Apply(cmd)
 	}
@@ -365,7 +366,7 @@ func TestServer_ActionsBound(t *testing.T) {
 	s, node := setup(t)
 	submitOne(t, s, `{"params":1}`)
 	began, goOn := make(chan struct{}), make(chan struct{})
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
 		began <- struct{}{}
 		<-goOn
 		return node.Apply(cmd)

@@ -19,6 +19,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/nodes"
 )
@@ -154,7 +155,7 @@ func (b *backupStream) Read([]byte) (int, error) {
 
 // tell tells the trail how it ended.
 func (b *backupStream) tell(kind event.Kind, what string) {
-	b.server.Tell(fsm.Tell{Kind: kind, By: b.by.Name, What: what + ", to " + b.to}, b.by.Key)
+	b.server.Tell(command.Tell{Kind: kind, By: b.by.Name, What: what + ", to " + b.to}, b.by.Key)
 }
 
 // Close ends the capture, sent or not.

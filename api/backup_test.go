@@ -21,6 +21,7 @@ import (
 
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/nodes"
 )
@@ -235,7 +236,7 @@ func TestServer_SaveBackup(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	url := "http://" + listen(t, s) + "/api/snapshots/latest"
-	if _, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte("x"), 3<<20)}}}); err != nil {
+	if _, err := node.Apply(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte("x"), 3<<20)}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, query := range []string{"", "?consistency=stale"} {
@@ -277,7 +278,7 @@ func toldBackups(n *nodetest.Node) (told []string) {
 	defer n.Mu.Unlock()
 	numbers := regexp.MustCompile(`\b(index|after|,) \d+\b`)
 	for _, cmd := range n.Proposed {
-		tell, ok := cmd.(fsm.Tell)
+		tell, ok := cmd.(command.Tell)
 		if !ok || !strings.Contains(tell.Kind.String(), "backup") && !strings.Contains(tell.Kind.String(), "restore") {
 			continue
 		}
@@ -293,7 +294,7 @@ func TestServer_SaveBackupBounds(t *testing.T) {
 	s, node := setup(t)
 	addr := listen(t, s)
 	for i := range 16 { // more than the sockets' buffers hold
-		if _, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte{byte(i)}, 1<<20)}}}); err != nil {
+		if _, err := node.Apply(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte{byte(i)}, 1<<20)}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -335,7 +336,7 @@ func TestServer_TakeSnapshot(t *testing.T) {
 			t.Errorf("%q: %d %s", body, a.status, a.body)
 		}
 	}
-	if last := node.Proposed[len(node.Proposed)-1].(fsm.Tell); last.Kind != event.SnapshotTaken || last.What != "at index 7" {
+	if last := node.Proposed[len(node.Proposed)-1].(command.Tell); last.Kind != event.SnapshotTaken || last.What != "at index 7" {
 		t.Errorf("told %+v", last)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // ownCalls are the calls of the ops of a batch, and what must be there for them:
@@ -156,13 +157,13 @@ func TestOp_MarshalJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fsm.Batch{Atomic: true, Ops: []fsm.Command{
-		fsm.Submit{Tasks: []fsm.NewTask{{Type: "default", Params: []byte("{}"), MaxAttempts: 2, Labels: []fsm.Label{{Name: "a", Value: "b"}}}}},
-		fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Error: "e", Permanent: true},
-		fsm.Retry{ID: 8},
-		fsm.Cancel{ID: 9},
+	want := command.Batch{Atomic: true, Ops: []command.Command{
+		command.Submit{Tasks: []fsm.NewTask{{Type: "default", Params: []byte("{}"), MaxAttempts: 2, Labels: []fsm.Label{{Name: "a", Value: "b"}}}}},
+		command.Fail{Hold: command.Hold{ID: 7, WorkerID: "w"}, Error: "e", Permanent: true},
+		command.Retry{ID: 8},
+		command.Cancel{ID: 9},
 	}}
-	if diff := cmp.Diff(fsm.Command(want), proposedBy(t, "POST /api/batch", string(body))); diff != "" {
+	if diff := cmp.Diff(command.Command(want), proposedBy(t, "POST /api/batch", string(body))); diff != "" {
 		t.Errorf("command (-want +got):\n%s\n%s", diff, body)
 	}
 	if b, err := json.Marshal(wire.Op{Op: "fail", Fields: []int{1}}); err == nil {
@@ -182,7 +183,7 @@ func TestServer_BatchFirstFieldOfOp(t *testing.T) {
 			Type: "default", Params: []byte(`{"op":"delete","x":["\"op\""]}`), Key: "op", MaxAttempts: fsm.DefaultAttempts,
 			Labels: []fsm.Label{{Name: "op", Value: "x"}},
 		}
-		if diff := cmp.Diff(fsm.Command(fsm.Submit{Tasks: []fsm.NewTask{want}}), got.(fsm.Batch).Ops[1]); diff != "" {
+		if diff := cmp.Diff(command.Command(command.Submit{Tasks: []fsm.NewTask{want}}), got.(command.Batch).Ops[1]); diff != "" {
 			t.Errorf("op at %d: command (-want +got):\n%s", i, diff)
 		}
 	}

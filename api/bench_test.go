@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -26,7 +27,7 @@ func benchmarkHandler(b *testing.B, target, body string, p nodes.Proposed) {
 // server has.
 func benchmarkKeyed(b *testing.B, target, body string, p nodes.Proposed, name string, keys []keyring.Key) {
 	s, node := setup(b, withKeys(keys...))
-	node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) { return p, nil }
+	node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) { return p, nil }
 	method, path, _ := strings.Cut(target, " ")
 	var ctx fasthttp.RequestCtx
 	ctx.Init2(conntest.Nop{}, nil, true)

@@ -9,7 +9,7 @@ import (
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -59,7 +59,7 @@ func HeldClaim(r *exchange.Request) time.Duration {
 
 // proposeClaim is proposeTask of a claim that waits for as long as wait. gone
 // says that meanwhile the client has gone.
-func proposeClaim(r *exchange.Request, cmd fsm.ClaimNext, wait time.Duration) (p nodes.Proposed, gone, ok bool) {
+func proposeClaim(r *exchange.Request, cmd command.ClaimNext, wait time.Duration) (p nodes.Proposed, gone, ok bool) {
 	if wait > 0 {
 		if bad := r.Permit(cmd); bad != nil {
 			r.Refuse(bad)

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -147,37 +148,37 @@ func TestServer_Commands(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		target, body string
-		want         fsm.Command
+		want         command.Command
 	}{
 		{
 			"POST /api/tasks", `{"params":null,"payload":"AA==","task_type":null,"max_attempts":null,"idempotency_key":null,"priority":null,"lease_ms":null,"tasks":null}`,
-			fsm.Submit{Tasks: []fsm.NewTask{{Type: "default", Payload: []byte{0}, MaxAttempts: fsm.DefaultAttempts}}},
+			command.Submit{Tasks: []fsm.NewTask{{Type: "default", Payload: []byte{0}, MaxAttempts: fsm.DefaultAttempts}}},
 		},
 		{"POST /api/tasks", `{"params":{},"task_type":"A.b:c_d-0","max_attempts":0,"idempotency_key":"é","priority":2147483647,"lease_ms":86400000,"tasks":[{}]}`, nil},
 		{
 			"POST /api/tasks", `{"params":{},"task_type":"A.b:c_d-0","max_attempts":0,"idempotency_key":"\u00e9","priority":2147483647,"lease_ms":86400000}`,
-			fsm.Submit{Tasks: []fsm.NewTask{{Type: "A.b:c_d-0", Params: []byte("{}"), Key: "é", Priority: 2147483647, LeaseMS: 86400000}}},
+			command.Submit{Tasks: []fsm.NewTask{{Type: "A.b:c_d-0", Params: []byte("{}"), Key: "é", Priority: 2147483647, LeaseMS: 86400000}}},
 		},
-		{"POST /api/tasks/claim", `{"worker_id":"w"}`, fsm.ClaimNext{WorkerID: "w", Limit: 1}},
+		{"POST /api/tasks/claim", `{"worker_id":"w"}`, command.ClaimNext{WorkerID: "w", Limit: 1}},
 		{
 			"POST /api/tasks/claim", `{"worker_id":"w","task_types":["b","a","b"],"sort_order":"asc","limit":1000,"lease_ms":100,"claim_request_id":"r r"}`,
-			fsm.ClaimNext{WorkerID: "w", Types: []string{"a", "b"}, Ascending: true, Limit: 1000, LeaseMS: 100, RequestID: "r r"},
+			command.ClaimNext{WorkerID: "w", Types: []string{"a", "b"}, Ascending: true, Limit: 1000, LeaseMS: 100, RequestID: "r r"},
 		},
-		{"POST /api/tasks/claim", `{"worker_id":"w","sort_by":"created_at"}`, fsm.ClaimNext{WorkerID: "w", Limit: 1, SortBy: fsm.SortCreatedAt, Ascending: true}},
-		{"POST /api/tasks/7/claim", `{"worker_id":"w","lease_ms":5000,"claim_request_id":"r"}`, fsm.ClaimTask{ID: 7, WorkerID: "w", LeaseMS: 5000, RequestID: "r"}},
-		{"POST /api/tasks/9007199254740991/complete", `{"worker_id":"w","claim_token":9007199254740991,"result":null}`, fsm.Complete{Hold: fsm.Hold{ID: 1<<53 - 1, WorkerID: "w", Token: 1<<53 - 1}}},
-		{"POST /api/tasks/7/complete", `{"worker_id":"w","result":"x"}`, fsm.Complete{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Result: []byte(`"x"`)}},
-		{"POST /api/tasks/7/complete", `{"worker_id":"w","result_payload":""}`, fsm.Complete{Hold: fsm.Hold{ID: 7, WorkerID: "w"}}},
-		{"POST /api/tasks/7/complete", `{"worker_id":"w","result_payload":"/+8="}`, fsm.Complete{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, ResultPayload: []byte{0xff, 0xef}}},
-		{"POST /api/tasks/7/fail", `{"worker_id":"w","claim_token":3,"error":"a\n\"é"}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w", Token: 3}, Error: "a\n\"é"}},
-		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"` + strings.Repeat("é", 8192) + `é"}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Error: strings.Repeat("é", 8192)}},
-		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"x` + strings.Repeat("é", 8192) + `"}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Error: "x" + strings.Repeat("é", 8191)}},
-		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":""}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}}},
-		{"POST /api/tasks/7/extend", `{"worker_id":"w","lease_ms":100}`, fsm.Extend{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, LeaseMS: 100}},
-		{"POST /api/tasks/7/release", `{"worker_id":"w","claim_token":1}`, fsm.Release{Hold: fsm.Hold{ID: 7, WorkerID: "w", Token: 1}}},
-		{"POST /api/tasks/7/retry", ``, fsm.Retry{ID: 7}},
-		{"POST /api/tasks/7/retry", ` {"claim_token":5,"add_attempts":2} `, fsm.Retry{ID: 7, Token: 5, AddAttempts: 2}},
-		{"DELETE /api/tasks/7", ``, fsm.Delete{ID: 7}},
+		{"POST /api/tasks/claim", `{"worker_id":"w","sort_by":"created_at"}`, command.ClaimNext{WorkerID: "w", Limit: 1, SortBy: command.SortCreatedAt, Ascending: true}},
+		{"POST /api/tasks/7/claim", `{"worker_id":"w","lease_ms":5000,"claim_request_id":"r"}`, command.ClaimTask{ID: 7, WorkerID: "w", LeaseMS: 5000, RequestID: "r"}},
+		{"POST /api/tasks/9007199254740991/complete", `{"worker_id":"w","claim_token":9007199254740991,"result":null}`, command.Complete{Hold: command.Hold{ID: 1<<53 - 1, WorkerID: "w", Token: 1<<53 - 1}}},
+		{"POST /api/tasks/7/complete", `{"worker_id":"w","result":"x"}`, command.Complete{Hold: command.Hold{ID: 7, WorkerID: "w"}, Result: []byte(`"x"`)}},
+		{"POST /api/tasks/7/complete", `{"worker_id":"w","result_payload":""}`, command.Complete{Hold: command.Hold{ID: 7, WorkerID: "w"}}},
+		{"POST /api/tasks/7/complete", `{"worker_id":"w","result_payload":"/+8="}`, command.Complete{Hold: command.Hold{ID: 7, WorkerID: "w"}, ResultPayload: []byte{0xff, 0xef}}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","claim_token":3,"error":"a\n\"é"}`, command.Fail{Hold: command.Hold{ID: 7, WorkerID: "w", Token: 3}, Error: "a\n\"é"}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"` + strings.Repeat("é", 8192) + `é"}`, command.Fail{Hold: command.Hold{ID: 7, WorkerID: "w"}, Error: strings.Repeat("é", 8192)}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"x` + strings.Repeat("é", 8192) + `"}`, command.Fail{Hold: command.Hold{ID: 7, WorkerID: "w"}, Error: "x" + strings.Repeat("é", 8191)}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":""}`, command.Fail{Hold: command.Hold{ID: 7, WorkerID: "w"}}},
+		{"POST /api/tasks/7/extend", `{"worker_id":"w","lease_ms":100}`, command.Extend{Hold: command.Hold{ID: 7, WorkerID: "w"}, LeaseMS: 100}},
+		{"POST /api/tasks/7/release", `{"worker_id":"w","claim_token":1}`, command.Release{Hold: command.Hold{ID: 7, WorkerID: "w", Token: 1}}},
+		{"POST /api/tasks/7/retry", ``, command.Retry{ID: 7}},
+		{"POST /api/tasks/7/retry", ` {"claim_token":5,"add_attempts":2} `, command.Retry{ID: 7, Token: 5, AddAttempts: 2}},
+		{"DELETE /api/tasks/7", ``, command.Delete{ID: 7}},
 	} {
 		s, node := setup(t)
 		got := s.call(t, c.target, c.body, "Content-Type: application/x-www-form-urlencoded")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // TestServer_LifeCommands checks what reaches the state machine of the fields
@@ -16,69 +17,69 @@ func TestServer_LifeCommands(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		target, body string
-		want         fsm.Command
+		want         command.Command
 	}{
-		{"POST /api/tasks/7/cancel", ``, fsm.Cancel{ID: 7}},
-		{"POST /api/tasks/7/cancel", ` {} `, fsm.Cancel{ID: 7}},
-		{"POST /api/tasks/7/release", `{"worker_id":"w","delay_ms":31536000000}`, fsm.Release{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, DelayMS: 31_536_000_000}},
-		{"POST /api/tasks/7/release", `{"worker_id":"w","delay_ms":null}`, fsm.Release{Hold: fsm.Hold{ID: 7, WorkerID: "w"}}},
-		{"POST /api/tasks/7/extend", `{"worker_id":"w","progress": {"a": 1} }`, fsm.Extend{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Progress: []byte(`{"a": 1}`)}},
-		{"POST /api/tasks/7/extend", `{"worker_id":"w","progress":null}`, fsm.Extend{Hold: fsm.Hold{ID: 7, WorkerID: "w"}}},
-		{"POST /api/tasks/7/extend", `{"worker_id":"w","progress":"` + strings.Repeat("x", 4094) + `"}`, fsm.Extend{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Progress: []byte(`"` + strings.Repeat("x", 4094) + `"`)}},
-		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"e","retry_in_ms":0}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Error: "e", RetryIn: true}},
-		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"e","retry_in_ms":31536000000,"permanent":false}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Error: "e", RetryIn: true, RetryInMS: 31_536_000_000}},
-		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"e","retry_in_ms":null,"permanent":true}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Error: "e", Permanent: true}},
-		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"e","permanent":null}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Error: "e"}},
+		{"POST /api/tasks/7/cancel", ``, command.Cancel{ID: 7}},
+		{"POST /api/tasks/7/cancel", ` {} `, command.Cancel{ID: 7}},
+		{"POST /api/tasks/7/release", `{"worker_id":"w","delay_ms":31536000000}`, command.Release{Hold: command.Hold{ID: 7, WorkerID: "w"}, DelayMS: 31_536_000_000}},
+		{"POST /api/tasks/7/release", `{"worker_id":"w","delay_ms":null}`, command.Release{Hold: command.Hold{ID: 7, WorkerID: "w"}}},
+		{"POST /api/tasks/7/extend", `{"worker_id":"w","progress": {"a": 1} }`, command.Extend{Hold: command.Hold{ID: 7, WorkerID: "w"}, Progress: []byte(`{"a": 1}`)}},
+		{"POST /api/tasks/7/extend", `{"worker_id":"w","progress":null}`, command.Extend{Hold: command.Hold{ID: 7, WorkerID: "w"}}},
+		{"POST /api/tasks/7/extend", `{"worker_id":"w","progress":"` + strings.Repeat("x", 4094) + `"}`, command.Extend{Hold: command.Hold{ID: 7, WorkerID: "w"}, Progress: []byte(`"` + strings.Repeat("x", 4094) + `"`)}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"e","retry_in_ms":0}`, command.Fail{Hold: command.Hold{ID: 7, WorkerID: "w"}, Error: "e", RetryIn: true}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"e","retry_in_ms":31536000000,"permanent":false}`, command.Fail{Hold: command.Hold{ID: 7, WorkerID: "w"}, Error: "e", RetryIn: true, RetryInMS: 31_536_000_000}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"e","retry_in_ms":null,"permanent":true}`, command.Fail{Hold: command.Hold{ID: 7, WorkerID: "w"}, Error: "e", Permanent: true}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"e","permanent":null}`, command.Fail{Hold: command.Hold{ID: 7, WorkerID: "w"}, Error: "e"}},
 		{
 			"POST /api/tasks/claim", `{"worker_id":"w","task_types":["a"],"sort_by":"random","sort_order":"asc","max_attempts_remaining":1000,"wait_ms":0}`,
-			fsm.ClaimNext{WorkerID: "w", Types: []string{"a"}, SortBy: fsm.SortRandom, MoreAttempts: 1000, Limit: 1},
+			command.ClaimNext{WorkerID: "w", Types: []string{"a"}, SortBy: command.SortRandom, MoreAttempts: 1000, Limit: 1},
 		},
-		{"PATCH /api/tasks/7", `{"priority":-5}`, fsm.Patch{ID: 7, SetPriority: true, Priority: -5}},
+		{"PATCH /api/tasks/7", `{"priority":-5}`, command.Patch{ID: 7, SetPriority: true, Priority: -5}},
 		{
 			"PATCH /api/tasks/7", `{"priority":null,"run_at":null,"labels":null}`,
-			fsm.Patch{ID: 7, SetPriority: true, SetRunAt: true, SetLabels: true},
+			command.Patch{ID: 7, SetPriority: true, SetRunAt: true, SetLabels: true},
 		},
 		{
 			"PATCH /api/tasks/7", `{"run_at":"2026-03-01T12:00:00Z","labels":{"b":"2","a":""}}`,
-			fsm.Patch{ID: 7, SetRunAt: true, RunAt: nodetest.Start, SetLabels: true, Labels: []fsm.Label{{Name: "a"}, {Name: "b", Value: "2"}}},
+			command.Patch{ID: 7, SetRunAt: true, RunAt: nodetest.Start, SetLabels: true, Labels: []fsm.Label{{Name: "a"}, {Name: "b", Value: "2"}}},
 		},
-		{"PATCH /api/tasks/7", `{"labels":{}}`, fsm.Patch{ID: 7, SetLabels: true}},
+		{"PATCH /api/tasks/7", `{"labels":{}}`, command.Patch{ID: 7, SetLabels: true}},
 		{
 			"PATCH /api/types/A.b%3Ac_d-0", `{"paused":true,"max_claimed":1,"rate_limit":0.000001,"lease_ms":100,"max_attempts":0,"backoff":{"initial_ms":1},"retention_ms":-1}`,
-			fsm.SetType{Type: "A.b:c_d-0", Set: 127, Settings: fsm.TypeSettings{
+			command.SetType{Type: "A.b:c_d-0", Set: 127, Settings: fsm.TypeSettings{
 				Paused: true, MaxClaimed: 1, RateLimit: 1, LeaseMS: 100, LimitSet: true,
 				Backoff: &fsm.Backoff{InitialMS: 1, MaxMS: 86_400_000, Factor: 2_000_000}, RetentionMS: fsm.KeepForever,
 			}},
 		},
 		{
 			"PATCH /api/types/a", `{"max_claimed":2147483647,"rate_limit":1000000,"retention_ms":0}`,
-			fsm.SetType{
+			command.SetType{
 				Type: "a", Set: fsm.TypeMaxClaimed | fsm.TypeRateLimit | fsm.TypeRetention,
 				Settings: fsm.TypeSettings{MaxClaimed: 2147483647, RateLimit: 1_000_000_000_000, RetentionMS: fsm.KeepNone},
 			},
 		},
 		{
 			"PATCH /api/defaults", `{"lease_ms":60000,"max_attempts":10,"backoff":{"initial_ms":0},"retention_ms":null}`,
-			fsm.SetDefaults{Set: fsm.DefaultFields, Defaults: fsm.Defaults{LeaseMS: 60_000, LimitSet: true, MaxAttempts: 10, Backoff: &fsm.Backoff{MaxMS: 86_400_000, Factor: 2_000_000}}},
+			command.SetDefaults{Set: command.DefaultFields, Defaults: fsm.Defaults{LeaseMS: 60_000, LimitSet: true, MaxAttempts: 10, Backoff: &fsm.Backoff{MaxMS: 86_400_000, Factor: 2_000_000}}},
 		},
-		{"PATCH /api/types/a", `{"paused":null,"max_claimed":null,"rate_limit":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`, fsm.SetType{Type: "a", Set: 127}},
+		{"PATCH /api/types/a", `{"paused":null,"max_claimed":null,"rate_limit":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`, command.SetType{Type: "a", Set: 127}},
 		{
 			"POST /api/tasks/7/complete", `{"claim":{"limit":2,"claim_request_id":"r","task_types":["a"]},"submit":[{"params":1},{"payload":"AA==","delay_ms":5}],"worker_id":"w","claim_token":3}`,
-			fsm.Complete{
-				Hold: fsm.Hold{ID: 7, WorkerID: "w", Token: 3},
+			command.Complete{
+				Hold: command.Hold{ID: 7, WorkerID: "w", Token: 3},
 				Submit: []fsm.NewTask{
 					{Type: "default", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts},
 					{Type: "default", Payload: []byte{0}, MaxAttempts: fsm.DefaultAttempts, DelayMS: 5},
 				},
-				Claim: &fsm.ClaimNext{WorkerID: "w", Types: []string{"a"}, Limit: 2, RequestID: "r"},
+				Claim: &command.ClaimNext{WorkerID: "w", Types: []string{"a"}, Limit: 2, RequestID: "r"},
 			},
 		},
 		{
 			"POST /api/tasks/7/complete", `{"worker_id":"w","claim":{"worker_id":"v"},"submit":null}`,
-			fsm.Complete{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Claim: &fsm.ClaimNext{WorkerID: "v", Limit: 1}},
+			command.Complete{Hold: command.Hold{ID: 7, WorkerID: "w"}, Claim: &command.ClaimNext{WorkerID: "v", Limit: 1}},
 		},
-		{"POST /api/tasks/7/complete", `{"worker_id":"w","claim":{}}`, fsm.Complete{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Claim: &fsm.ClaimNext{WorkerID: "w", Limit: 1}}},
-		{"POST /api/tasks/7/complete", `{"worker_id":"w","claim":null}`, fsm.Complete{Hold: fsm.Hold{ID: 7, WorkerID: "w"}}},
+		{"POST /api/tasks/7/complete", `{"worker_id":"w","claim":{}}`, command.Complete{Hold: command.Hold{ID: 7, WorkerID: "w"}, Claim: &command.ClaimNext{WorkerID: "w", Limit: 1}}},
+		{"POST /api/tasks/7/complete", `{"worker_id":"w","claim":null}`, command.Complete{Hold: command.Hold{ID: 7, WorkerID: "w"}}},
 		{
 			"POST /api/batch", `{"ops":[
 				{"op":"submit","params":1,"group":"g"},
@@ -90,19 +91,19 @@ func TestServer_LifeCommands(t *testing.T) {
 				{"op":"retry","id":5,"add_attempts":1},
 				{"\u006fp":"c\u0061ncel","id":6},
 				{"id":7,"op":"delete"}],"atomic":true}`,
-			fsm.Batch{Atomic: true, Ops: []fsm.Command{
-				fsm.Submit{Tasks: []fsm.NewTask{{Type: "default", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts, Group: "g"}}},
-				fsm.ClaimNext{WorkerID: "w", Types: []string{"a"}, Limit: 3},
-				fsm.Complete{Hold: fsm.Hold{ID: 1, WorkerID: "w"}, Result: []byte("2"), Claim: &fsm.ClaimNext{WorkerID: "w", Limit: 1}},
-				fsm.Fail{Hold: fsm.Hold{ID: 2, WorkerID: "w"}, Error: "e", Permanent: true},
-				fsm.Extend{Hold: fsm.Hold{ID: 3, WorkerID: "w"}, LeaseMS: 100},
-				fsm.Release{Hold: fsm.Hold{ID: 1<<53 - 1, WorkerID: "w", Token: 4}},
-				fsm.Retry{ID: 5, AddAttempts: 1},
-				fsm.Cancel{ID: 6},
-				fsm.Delete{ID: 7},
+			command.Batch{Atomic: true, Ops: []command.Command{
+				command.Submit{Tasks: []fsm.NewTask{{Type: "default", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts, Group: "g"}}},
+				command.ClaimNext{WorkerID: "w", Types: []string{"a"}, Limit: 3},
+				command.Complete{Hold: command.Hold{ID: 1, WorkerID: "w"}, Result: []byte("2"), Claim: &command.ClaimNext{WorkerID: "w", Limit: 1}},
+				command.Fail{Hold: command.Hold{ID: 2, WorkerID: "w"}, Error: "e", Permanent: true},
+				command.Extend{Hold: command.Hold{ID: 3, WorkerID: "w"}, LeaseMS: 100},
+				command.Release{Hold: command.Hold{ID: 1<<53 - 1, WorkerID: "w", Token: 4}},
+				command.Retry{ID: 5, AddAttempts: 1},
+				command.Cancel{ID: 6},
+				command.Delete{ID: 7},
 			}},
 		},
-		{"POST /api/batch", `{"ops":[{"op":"cancel","id":1}],"atomic":null}`, fsm.Batch{Ops: []fsm.Command{fsm.Cancel{ID: 1}}}},
+		{"POST /api/batch", `{"ops":[{"op":"cancel","id":1}],"atomic":null}`, command.Batch{Ops: []command.Command{command.Cancel{ID: 1}}}},
 	} {
 		if diff := cmp.Diff(c.want, proposedBy(t, c.target, c.body)); diff != "" {
 			t.Errorf("%s %.100s: command (-want +got):\n%s", c.target, c.body, diff)
@@ -111,11 +112,11 @@ func TestServer_LifeCommands(t *testing.T) {
 }
 
 // proposedBy returns the command that a request makes, nil if it makes none.
-func proposedBy(t *testing.T, target, body string) fsm.Command {
+func proposedBy(t *testing.T, target, body string) command.Command {
 	t.Helper()
 	s, node := setup(t)
-	var got fsm.Command
-	node.ProposeTo(func(cmd fsm.Command) { got = cmd })
+	var got command.Command
+	node.ProposeTo(func(cmd command.Command) { got = cmd })
 	if a := s.call(t, target, body); got == nil {
 		t.Errorf("%s %.100s: nothing proposed: %s", target, body, a.body)
 	}
@@ -170,7 +171,7 @@ func TestServer_SubmitFields(t *testing.T) {
 		want := fsm.NewTask{Type: "default", Params: []byte("0"), MaxAttempts: fsm.DefaultAttempts}
 		set(&want)
 		got := proposedBy(t, "POST /api/tasks", `{`+body+`,"params":0}`)
-		if diff := cmp.Diff(fsm.Command(fsm.Submit{Tasks: []fsm.NewTask{want}}), got); diff != "" {
+		if diff := cmp.Diff(command.Command(command.Submit{Tasks: []fsm.NewTask{want}}), got); diff != "" {
 			t.Errorf("%s: command (-want +got):\n%s", body, diff)
 		}
 	}

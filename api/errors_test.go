@@ -13,6 +13,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -95,7 +96,7 @@ func TestServer_ResultCodes(t *testing.T) {
 		fsm.CodeTaskCancelled:    {"Task is cancelled", "Retry the task if it is to run again"},
 	} {
 		s, node := setup(t)
-		node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) {
+		node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) {
 			return nodes.Proposed{Result: fsm.Result{Code: code, Task: &fsm.Task{ID: 5, Status: fsm.StatusScheduled}}}, nil
 		}
 		checkRefusal(t, s.call(t, "POST /api/tasks/5/claim", `{"worker_id":"w"}`), wire.Code(code), want[0], want[1], `"task_id":5,"status":"scheduled","worker_id":null`)
@@ -126,7 +127,7 @@ func TestServer_NodeErrors(t *testing.T) {
 	} {
 		s, node := setup(t)
 		wrapped := fmt.Errorf("propose: %w", c.err)
-		node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) { return nodes.Proposed{}, wrapped }
+		node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) { return nodes.Proposed{}, wrapped }
 		node.OnRead = func(context.Context, uint64) error { return wrapped }
 		for _, target := range []string{"POST /api/tasks", "POST /api/tasks/claim", "POST /api/tasks/1/claim", "POST /api/tasks/1/complete", "POST /api/tasks/1/fail", "POST /api/tasks/1/extend", "POST /api/tasks/1/release", "POST /api/tasks/1/retry", "POST /api/tasks/1/cancel", "PATCH /api/tasks/1", "DELETE /api/tasks/1", "POST /api/batch", "PATCH /api/types/a", "POST /api/tasks/1/finalization/claim", "POST /api/tasks/1/finalization/extend", "POST /api/tasks/1/finalization/release", "POST /api/tasks/1/finalize"} {
 			checkRefusal(t, s.call(t, target, goodBodies[target]), c.code, c.text, c.advice, "")
@@ -165,7 +166,7 @@ var goodBodies = map[string]string{
 func TestServer_Panic(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) { panic("a bug") }
+	node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) { panic("a bug") }
 	got := s.call(t, "POST /api/tasks", `{"params":1}`, "X-Request-ID: r-7")
 	checkRefusal(t, got, wire.CodeInternal, "Internal server error", "Report this with its request_id: the server's log has the reason", `"request_id":"r-7"`)
 	node.OnPropose = nil
@@ -178,7 +179,7 @@ func TestServer_Wait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, node := setup(t)
-		node.OnPropose = func(ctx context.Context, _ fsm.Command) (nodes.Proposed, error) {
+		node.OnPropose = func(ctx context.Context, _ command.Command) (nodes.Proposed, error) {
 			<-ctx.Done()
 			return nodes.Proposed{}, ctx.Err()
 		}

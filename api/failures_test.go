@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/nodes"
 )
@@ -102,8 +103,8 @@ func TestServer_ActOnErrorGroup(t *testing.T) {
 		t.Errorf("a dry run: %d match, %d done", matched, done)
 	}
 	s.call(t, "POST /api/tasks/actions", `{"action":"retry","filter":{"error_group":"b3a41043fcf58a75"},"expect":1}`).refused(t, wire.CodeCountMismatch)
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
-		if _, err := node.Apply(fsm.Retry{ID: 1, AddAttempts: 1}); err != nil { // before the action comes to it
+	node.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
+		if _, err := node.Apply(command.Retry{ID: 1, AddAttempts: 1}); err != nil { // before the action comes to it
 			return nodes.Proposed{}, err
 		}
 		return node.Apply(cmd)
@@ -147,9 +148,9 @@ func failMany(t *testing.T, node *nodetest.Node, all int) {
 			tasks[i] = fsm.NewTask{Type: "a", MaxAttempts: 1}
 		}
 		tasks[0].Type = "b"
-		apply(t, node, fsm.Submit{Tasks: tasks})
-		for _, c := range apply(t, node, fsm.ClaimNext{WorkerID: "w", Limit: 500}).Result.Claims {
-			apply(t, node, fsm.Fail{Hold: fsm.Hold{ID: c.Task.ID, WorkerID: "w", Token: c.Token}, Error: fmt.Sprint("error ", c.Task.ID)})
+		apply(t, node, command.Submit{Tasks: tasks})
+		for _, c := range apply(t, node, command.ClaimNext{WorkerID: "w", Limit: 500}).Result.Claims {
+			apply(t, node, command.Fail{Hold: command.Hold{ID: c.Task.ID, WorkerID: "w", Token: c.Token}, Error: fmt.Sprint("error ", c.Task.ID)})
 		}
 		node.Advance(1)
 	}
@@ -189,7 +190,7 @@ func TestServer_ListGroup(t *testing.T) {
 }
 
 // apply applies the command to the node.
-func apply(t testing.TB, node *nodetest.Node, cmd fsm.Command) nodes.Proposed {
+func apply(t testing.TB, node *nodetest.Node, cmd command.Command) nodes.Proposed {
 	t.Helper()
 	p, err := node.Apply(cmd)
 	if err != nil {

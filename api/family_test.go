@@ -10,6 +10,7 @@ import (
 	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // TestServer_FamilyRefusals gets every refusal that is because a task has steps,
@@ -163,7 +164,7 @@ func TestServer_FamilyActions(t *testing.T) {
 		}
 		for _, cmd := range node.Proposed[before:] {
 			changes := map[uint64]bool{}
-			for _, id := range cmd.(fsm.Act).IDs {
+			for _, id := range cmd.(command.Act).IDs {
 				changes[(id-1)/1000] = true
 			}
 			if len(changes) > 10 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 )
 
@@ -16,7 +17,7 @@ func BenchmarkPacket(b *testing.B) {
 	for i := range tasks {
 		tasks[i] = fsm.NewTask{Type: "mail", Params: []byte("1")}
 	}
-	if _, err := node.Apply(fsm.Submit{Tasks: tasks}); err != nil {
+	if _, err := node.Apply(command.Submit{Tasks: tasks}); err != nil {
 		b.Fatal(err)
 	}
 	events := 0

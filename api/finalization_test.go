@@ -11,7 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -112,7 +112,7 @@ func tell(t *testing.T, s *Server, node *nodetest.Node, before []string) {
 				continue
 			case rested, forgotten:
 				node.Advance(86_400_000)
-				if _, err := node.Apply(fsm.Tick{}); err != nil {
+				if _, err := node.Apply(command.Tick{}); err != nil {
 					t.Fatal(err)
 				}
 				continue
@@ -351,8 +351,8 @@ func TestServer_FinalizeEvents(t *testing.T) {
 func TestServer_FinalizationLevel(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
-		if fsm.LevelOf(cmd) > 3 {
+	node.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
+		if command.LevelOf(cmd) > 3 {
 			return nodes.Proposed{}, nodes.ErrLevel
 		}
 		return node.Apply(cmd)

@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -75,7 +76,7 @@ func TestServer_Forward(t *testing.T) {
 func TestServer_Local(t *testing.T) {
 	t.Parallel()
 	follower, _, node, _ := setupPair(t)
-	if _, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "here", Params: []byte("1")}}}); err != nil {
+	if _, err := node.Apply(command.Submit{Tasks: []fsm.NewTask{{Type: "here", Params: []byte("1")}}}); err != nil {
 		t.Fatal(err)
 	}
 	node.OnForward = func(req *fasthttp.Request, _ *fasthttp.Response) error {
@@ -100,7 +101,7 @@ func TestServer_ForwardOnce(t *testing.T) {
 	follower, _, node, _ := setupPair(t)
 	for _, lost := range []bool{true, false} { // not leading; losing it while proposing
 		node.Follower = lost
-		node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) {
+		node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) {
 			return nodes.Proposed{}, nodes.ErrNotLeader
 		}
 		node.OnRead = func(context.Context, uint64) error { return nodes.ErrNotLeader }
@@ -117,7 +118,7 @@ func TestServer_LeadershipLost(t *testing.T) {
 	t.Parallel()
 	follower, _, node, _ := setupPair(t)
 	node.Follower = false
-	node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) {
+	node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) {
 		return nodes.Proposed{}, nodes.ErrNotLeader
 	}
 	node.OnRead = func(context.Context, uint64) error { return nodes.ErrNotLeader }

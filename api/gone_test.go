@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -37,7 +38,7 @@ func TestServer_WaitingGone(t *testing.T) {
 			submitOne(t, s, `{"params":0}`)
 			submitOne(t, s, `{"params":0}`)
 			began, ended := make(chan struct{}), make(chan struct{})
-			node.OnClaim = func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
+			node.OnClaim = func(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 				defer close(ended)
 				close(began)
 				<-caller.Done()
@@ -69,7 +70,7 @@ func TestServer_WaitingGone(t *testing.T) {
 func TestServer_WaitingDrained(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.OnClaim = func(caller context.Context, _ fsm.ClaimNext, _ time.Duration) (nodes.Proposed, error) {
+	node.OnClaim = func(caller context.Context, _ command.ClaimNext, _ time.Duration) (nodes.Proposed, error) {
 		s.Drain()
 		<-caller.Done()
 		return nodes.Proposed{}, context.Cause(caller)
@@ -138,7 +139,7 @@ func TestServer_WaitingThere(t *testing.T) {
 			submitOne(t, leader, `{"params":0}`)
 			submitOne(t, leader, `{"params":0}`)
 			began := make(chan struct{})
-			leaderNode.OnClaim = func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
+			leaderNode.OnClaim = func(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 				if !c.late {
 					<-caller.Done()
 				}
@@ -184,7 +185,7 @@ func TestServer_WaitingFollowerDrained(t *testing.T) {
 	} {
 		follower, leader, followerNode, leaderNode := setupPair(t)
 		submitOne(t, leader, `{"params":0}`)
-		leaderNode.OnClaim = func(caller context.Context, cmd fsm.ClaimNext, _ time.Duration) (nodes.Proposed, error) {
+		leaderNode.OnClaim = func(caller context.Context, cmd command.ClaimNext, _ time.Duration) (nodes.Proposed, error) {
 			<-caller.Done()
 			return leaderNode.Apply(cmd)
 		}
@@ -212,7 +213,7 @@ func TestServer_Waited(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	var waited time.Duration
-	node.OnClaim = func(_ context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
+	node.OnClaim = func(_ context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 		waited = wait
 		return node.Apply(cmd)
 	}

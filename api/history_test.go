@@ -10,6 +10,7 @@ import (
 	"github.com/claimq/claimq/api/history"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 func TestServer_History(t *testing.T) {
@@ -30,9 +31,9 @@ func TestServer_History(t *testing.T) {
 			h.Run(ctx)
 		}()
 		synctest.Wait()
-		for _, cmd := range []fsm.Command{
-			fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}},
-			fsm.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: 60_000},
+		for _, cmd := range []command.Command{
+			command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}},
+			command.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: 60_000},
 		} {
 			if _, err := node.Apply(cmd); err != nil {
 				t.Error(err)

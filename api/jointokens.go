@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // SetJoinToken answers POST /api/cluster/tokens. The token itself is never sent: who
@@ -38,7 +39,7 @@ func SetJoinToken(r *exchange.Request) {
 }
 
 // decodeJoinToken reads the body of a call that makes a join token.
-func decodeJoinToken(body []byte, limits *bound.Limits) (cmd fsm.SetJoinToken, bad *refuse.Refusal) {
+func decodeJoinToken(body []byte, limits *bound.Limits) (cmd command.SetJoinToken, bad *refuse.Refusal) {
 	const hashAllowed = "the SHA-256 of the token, 64 digits of hex"
 	cmd.Uses = 1
 	d := callbody.NewDecoder(body, limits)
@@ -115,7 +116,7 @@ func RevokeJoinToken(r *exchange.Request) {
 		r.Refuse(bad)
 		return
 	}
-	p, ok := r.Propose(fsm.DeleteJoinToken{ID: id, By: r.By()})
+	p, ok := r.Propose(command.DeleteJoinToken{ID: id, By: r.By()})
 	switch {
 	case !ok:
 	case p.Result.Code != "":

@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 )
 
@@ -276,13 +276,13 @@ func TestReload(t *testing.T) {
 	s.call(t, "GET /api/stats", "", with("new")).refused(t, wire.CodeUnauthorized)
 	s.call(t, "GET /api/stats", "", with("reader")).good(t, 200)
 	s.HangUp() // of no change, so nothing is told
-	var told []fsm.Tell
+	var told []command.Tell
 	for _, cmd := range node.Proposed {
-		if tell, ok := cmd.(fsm.Tell); ok {
+		if tell, ok := cmd.(command.Tell); ok {
 			told = append(told, tell)
 		}
 	}
-	want := []fsm.Tell{
+	want := []command.Tell{
 		{Kind: event.KeysReloaded, What: "n1: 0 keys"},
 		{Kind: event.KeysReloaded, What: "n1: 4 keys"},
 		{Kind: event.KeysReloaded, What: "n1: 5 keys", By: "operator"},

@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // typed are a free operator's key and one of each role for the types a and b.
@@ -140,7 +141,7 @@ func TestTypes_Narrowed(t *testing.T) {
 			s.call(t, c.target, c.body, with("worker"))
 		}
 		claims := 0
-		note := func(claim fsm.ClaimNext) {
+		note := func(claim command.ClaimNext) {
 			claims++
 			if strings.Join(claim.Types, " ") != "a b" {
 				t.Errorf("%s %s claims of the types %v", c.target, c.body, claim.Types)
@@ -155,13 +156,13 @@ func TestTypes_Narrowed(t *testing.T) {
 	}
 }
 
-func visitClaims(cmd fsm.Command, note func(fsm.ClaimNext)) {
+func visitClaims(cmd command.Command, note func(command.ClaimNext)) {
 	switch c := cmd.(type) {
-	case fsm.ClaimNext:
+	case command.ClaimNext:
 		note(c)
-	case fsm.Complete:
+	case command.Complete:
 		note(*c.Claim)
-	case fsm.Batch:
+	case command.Batch:
 		for _, op := range c.Ops {
 			visitClaims(op, note)
 		}

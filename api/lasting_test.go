@@ -23,7 +23,7 @@ import (
 	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/testwait"
 	"github.com/claimq/claimq/nodes"
 )
@@ -60,7 +60,7 @@ func reread(t *testing.T, s *Server) {
 // answer, and says how many do on the channel.
 func waitsForEver(n *nodetest.Node) <-chan struct{} {
 	waiting := make(chan struct{}, 16)
-	n.OnClaim = func(caller context.Context, _ fsm.ClaimNext, _ time.Duration) (nodes.Proposed, error) {
+	n.OnClaim = func(caller context.Context, _ command.ClaimNext, _ time.Duration) (nodes.Proposed, error) {
 		waiting <- struct{}{}
 		<-caller.Done()
 		return nodes.Proposed{}, context.Cause(caller)

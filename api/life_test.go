@@ -10,6 +10,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -181,7 +182,7 @@ func TestServer_Gone(t *testing.T) {
 func TestServer_GoneWithoutClaim(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) {
+	node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) {
 		return nodes.Proposed{Result: fsm.Result{Gone: true, Repeated: true, Task: &fsm.Task{ID: 3, Status: fsm.StatusCancelled}}}, nil
 	}
 	want := `{"success":true,"task":{"id":3,"status":"cancelled","worker_id":null,"claim_token":null},"repeated":true}`
@@ -242,7 +243,7 @@ func TestServer_Types(t *testing.T) {
 			want: `{"success":true,"type":{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + still + unset + `}`,
 		},
 	})
-	node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) {
+	node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) {
 		return nodes.Proposed{Result: fsm.Result{Code: fsm.CodeInvalidRequest}}, nil
 	}
 	checkRefusal(t, s.call(t, "PATCH /api/types/a", `{"paused":true}`), wire.CodeInvalidRequest, "Too many task types have settings",

@@ -9,6 +9,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestMembership(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	if _, err := node.Apply(fsm.SetLevel{Level: fsm.FeatureLevel}); err != nil {
+	if _, err := node.Apply(command.SetLevel{Level: fsm.FeatureLevel}); err != nil {
 		t.Fatal(err)
 	}
 	node.View = nodes.ClusterView{Leader: "n1", Nodes: []nodes.NodeView{
@@ -51,7 +52,7 @@ func lastTold(n *nodetest.Node) string {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
 	last := n.Proposed[len(n.Proposed)-1]
-	if tell, ok := last.(fsm.Tell); ok {
+	if tell, ok := last.(command.Tell); ok {
 		return tell.Kind.String() + " " + tell.What
 	}
 	return ""

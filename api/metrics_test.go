@@ -14,7 +14,7 @@ import (
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -113,7 +113,7 @@ func TestServer_Overloads(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	var err error
-	node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) { return nodes.Proposed{}, err }
+	node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) { return nodes.Proposed{}, err }
 	bounds := []nodes.Bound{nodes.BoundMemory, nodes.BoundDisk, nodes.BoundInFlight, nodes.BoundWaitingClaims, nodes.BoundWaitingReads}
 	for _, bound := range bounds {
 		err = fmt.Errorf("propose: %w", &nodes.Overload{Bound: bound, Text: "x"})

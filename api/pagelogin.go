@@ -18,6 +18,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -161,9 +162,9 @@ func (s *Server) there(r *exchange.Request, secret []byte) bool {
 // makeSecret has the state have a secret of logins, and answers with the index of it; if
 // this node does not lead, the leader does.
 func (s *Server) makeSecret(r *exchange.Request) {
-	var random [fsm.PageSecretBytes]byte
+	var random [command.PageSecretBytes]byte
 	_, _ = rand.Read(random[:]) // it never fails
-	p, err := s.cfg.Node.Propose(r.Wait(), fsm.SetPageSecret{Secret: random[:]})
+	p, err := s.cfg.Node.Propose(r.Wait(), command.SetPageSecret{Secret: random[:]})
 	switch {
 	case errors.Is(err, nodes.ErrNotLeader):
 		r.Elsewhere()

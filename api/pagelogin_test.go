@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -90,9 +91,9 @@ func TestLogin(t *testing.T) {
 	var by []string
 	for _, c := range node.Proposed {
 		switch c := c.(type) {
-		case fsm.SetPageSecret:
+		case command.SetPageSecret:
 			made++
-		case fsm.SetType:
+		case command.SetType:
 			by = append(by, c.By)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // contractUnlimited are the calls that the contract never limits.
@@ -73,9 +74,9 @@ func TestRate_Batch(t *testing.T) {
 // holdTask has the worker w claim a task, whose id is 1.
 func holdTask(t *testing.T, n *nodetest.Node) {
 	t.Helper()
-	for _, cmd := range []fsm.Command{
-		fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`1`), MaxAttempts: 3, LeaseMS: 30_000}}},
-		fsm.ClaimTask{ID: 1, WorkerID: "w"},
+	for _, cmd := range []command.Command{
+		command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`1`), MaxAttempts: 3, LeaseMS: 30_000}}},
+		command.ClaimTask{ID: 1, WorkerID: "w"},
 	} {
 		if p, err := n.Apply(cmd); err != nil || p.Result.Code != "" {
 			t.Fatalf("%T: %+v, %v", cmd, p.Result, err)

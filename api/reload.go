@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/api/login"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 )
 
@@ -95,7 +95,7 @@ func (s *Server) HangUp() {
 	}
 	if changed {
 		s.cfg.Logger.Info("reloaded the API keys", "keys", count)
-		s.host.Tell(fsm.Tell{Kind: event.KeysReloaded, What: s.keysWords(count)}, "")
+		s.host.Tell(command.Tell{Kind: event.KeysReloaded, What: s.keysWords(count)}, "")
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // allCalls returns the calls, OPTIONS too.
@@ -231,7 +231,7 @@ func TestRoles_Leader(t *testing.T) {
 		t.Errorf("proposed: %v", node.Proposed)
 	}
 	passed("PATCH /api/types/mail", `{"paused":true}`, exchange.HeaderKey+": "+keyText("operator")).good(t, 200)
-	if cmd, ok := node.Proposed[0].(fsm.SetType); !ok || cmd.By != "operator" {
+	if cmd, ok := node.Proposed[0].(command.SetType); !ok || cmd.By != "operator" {
 		t.Errorf("by whom: %+v", node.Proposed[0])
 	}
 }

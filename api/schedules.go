@@ -17,6 +17,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/cron"
 )
 
@@ -127,7 +128,7 @@ func SetSchedule(r *exchange.Request) {
 		r.Refuse(bad)
 		return
 	}
-	p, ok := r.ProposeTask(fsm.SetSchedule{Schedule: c.Schedule, By: r.By()})
+	p, ok := r.ProposeTask(command.SetSchedule{Schedule: c.Schedule, By: r.By()})
 	if !ok {
 		return
 	}
@@ -144,7 +145,7 @@ func DeleteSchedule(r *exchange.Request) {
 	if !ok {
 		return
 	}
-	if _, ok := r.ProposeTask(fsm.DeleteSchedule{Name: name, By: r.By()}); ok {
+	if _, ok := r.ProposeTask(command.DeleteSchedule{Name: name, By: r.By()}); ok {
 		r.Send(fasthttp.StatusOK, append(r.Body(), `{"success":true,"deleted":1}`...))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -103,14 +104,14 @@ func TestSchedule_Command(t *testing.T) {
 		},
 	} {
 		s, node := setup(t)
-		var got fsm.Command
-		node.ProposeTo(func(cmd fsm.Command) { got = cmd })
+		var got command.Command
+		node.ProposeTo(func(cmd command.Command) { got = cmd })
 		s.call(t, "PUT /api/schedules/a%3Ab", body).refused(t, wire.CodeOverloaded)
-		if diff := cmp.Diff(fsm.Command(fsm.SetSchedule{Schedule: want}), got); diff != "" {
+		if diff := cmp.Diff(command.Command(command.SetSchedule{Schedule: want}), got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", body, diff)
 		}
 		s.call(t, "DELETE /api/schedules/a%3Ab", "").refused(t, wire.CodeOverloaded)
-		if diff := cmp.Diff(fsm.Command(fsm.DeleteSchedule{Name: "a:b"}), got); diff != "" {
+		if diff := cmp.Diff(command.Command(command.DeleteSchedule{Name: "a:b"}), got); diff != "" {
 			t.Errorf("delete (-want +got):\n%s", diff)
 		}
 	}
@@ -132,11 +133,11 @@ func TestSchedule_Refused(t *testing.T) {
 	} {
 		s, node := setup(t)
 		node.OnRead = func(context.Context, uint64) error { return c.read }
-		node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) { return nodes.Proposed{}, c.propose }
+		node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) { return nodes.Proposed{}, c.propose }
 		s.call(t, "PUT /api/schedules/a", body).refused(t, c.code)
 	}
 	s, node := setup(t)
-	node.OnPropose = func(context.Context, fsm.Command) (nodes.Proposed, error) {
+	node.OnPropose = func(context.Context, command.Command) (nodes.Proposed, error) {
 		return nodes.Proposed{Index: 7, Result: fsm.Result{Code: fsm.CodeInvalidRequest}}, nil
 	}
 	if f := s.call(t, "PUT /api/schedules/a", body).refused(t, wire.CodeInvalidRequest); f["error"] != "There are too many schedules" {
@@ -245,7 +246,7 @@ func TestSchedule_Life(t *testing.T) {
 	version := node.Machine.Schedule("b").Version
 	node.Mu.Unlock()
 	node.Advance(6000)
-	if _, err := node.Apply(fsm.RunSchedules{Items: []fsm.ScheduleRun{{Name: "b", Version: version, Slot: nodetest.Start + 8000, Next: nodetest.Start + 14_000}}}); err != nil {
+	if _, err := node.Apply(command.RunSchedules{Items: []command.ScheduleRun{{Name: "b", Version: version, Slot: nodetest.Start + 8000, Next: nodetest.Start + 14_000}}}); err != nil {
 		t.Fatal(err)
 	}
 	got := s.call(t, "GET /api/schedules/b", "").schedules(t, 200).Schedule

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/testwait"
 	"github.com/claimq/claimq/nodes"
 )
@@ -231,7 +231,7 @@ func TestServer_ShutdownFinishes(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	began, finish := make(chan struct{}), make(chan struct{})
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
 		close(began)
 		<-finish
 		return node.Apply(cmd)

@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // plainStep is a step as submitted with nothing but params 1.
@@ -66,17 +67,17 @@ func TestServer_StepCommands(t *testing.T) {
 			}),
 		},
 	} {
-		body, submit := c.body, fsm.Submit{Tasks: []fsm.NewTask{c.want}}
-		hold := fsm.Hold{ID: 7, WorkerID: "w"}
+		body, submit := c.body, command.Submit{Tasks: []fsm.NewTask{c.want}}
+		hold := command.Hold{ID: 7, WorkerID: "w"}
 		for _, c := range []struct {
 			target, body string
-			want         fsm.Command
+			want         command.Command
 		}{
 			{"POST /api/tasks", `{` + body + `}`, submit},
 			{"POST /api/tasks", `{"tasks":[{"bad":1},{` + body + `}]}`, submit},
-			{"POST /api/tasks/7/complete", `{"worker_id":"w","submit":[{` + body + `}]}`, fsm.Complete{Hold: hold, Submit: submit.Tasks}},
-			{"POST /api/batch", `{"ops":[{` + body + `,"op":"submit"}]}`, fsm.Batch{Ops: []fsm.Command{submit}}},
-			{"POST /api/batch", `{"ops":[{"op":"complete","id":7,"worker_id":"w","submit":[{` + body + `}]}]}`, fsm.Batch{Ops: []fsm.Command{fsm.Complete{Hold: hold, Submit: submit.Tasks}}}},
+			{"POST /api/tasks/7/complete", `{"worker_id":"w","submit":[{` + body + `}]}`, command.Complete{Hold: hold, Submit: submit.Tasks}},
+			{"POST /api/batch", `{"ops":[{` + body + `,"op":"submit"}]}`, command.Batch{Ops: []command.Command{submit}}},
+			{"POST /api/batch", `{"ops":[{"op":"complete","id":7,"worker_id":"w","submit":[{` + body + `}]}]}`, command.Batch{Ops: []command.Command{command.Complete{Hold: hold, Submit: submit.Tasks}}}},
 		} {
 			if diff := cmp.Diff(c.want, proposedBy(t, c.target, c.body)); diff != "" {
 				t.Errorf("%s %.200s: command (-want +got):\n%s", c.target, c.body, diff)
@@ -92,21 +93,21 @@ func TestServer_FinalizationCommands(t *testing.T) {
 	long := strings.Repeat("p", 128)
 	for _, c := range []struct {
 		target, body string
-		want         fsm.Command
+		want         command.Command
 	}{
-		{"finalization/claim", `{"processor_id":"A.z:0_-"}`, fsm.ClaimFinalization{ID: 7, ProcessorID: "A.z:0_-", TimeoutMS: 30_000}},
-		{"finalization/claim", `{"timeout_seconds":null,"processor_id":"` + long + `"}`, fsm.ClaimFinalization{ID: 7, ProcessorID: long, TimeoutMS: 30_000}},
-		{"finalization/claim", `{"timeout_seconds":1,"processor_id":"p"}`, fsm.ClaimFinalization{ID: 7, ProcessorID: "p", TimeoutMS: 1_000}},
-		{"finalization/claim", `{"processor_id":"p","timeout_seconds":3600}`, fsm.ClaimFinalization{ID: 7, ProcessorID: "p", TimeoutMS: 3_600_000}},
-		{"finalization/extend", `{"processor_id":"p"}`, fsm.ExtendFinalization{ID: 7, ProcessorID: "p"}},
-		{"finalization/extend", `{"processor_id":"p","timeout_seconds":null}`, fsm.ExtendFinalization{ID: 7, ProcessorID: "p"}},
-		{"finalization/extend", `{"processor_id":"p","timeout_seconds":5}`, fsm.ExtendFinalization{ID: 7, ProcessorID: "p", TimeoutMS: 5_000}},
-		{"finalization/release", `{"processor_id":"p"}`, fsm.ReleaseFinalization{ID: 7, ProcessorID: "p"}},
-		{"finalize", `{"processor_id":"p","outcome":"completed"}`, fsm.Finalize{ID: 7, ProcessorID: "p"}},
-		{"finalize", `{"processor_id":"p","outcome":"completed","result": {"a": 1} ,"claim_token":9007199254740991,"error":null}`, fsm.Finalize{ID: 7, ProcessorID: "p", Token: 1<<53 - 1, Result: []byte(`{"a": 1}`)}},
-		{"finalize", `{"processor_id":"p","outcome":"failed","result":null,"claim_token":null}`, fsm.Finalize{ID: 7, ProcessorID: "p", Failed: true}},
-		{"finalize", `{"error":"","processor_id":"p","outcome":"failed"}`, fsm.Finalize{ID: 7, ProcessorID: "p", Failed: true}},
-		{"finalize", `{"processor_id":"p","outcome":"failed","error":"` + strings.Repeat("é", 9000) + `"}`, fsm.Finalize{ID: 7, ProcessorID: "p", Failed: true, Error: strings.Repeat("é", 8192)}},
+		{"finalization/claim", `{"processor_id":"A.z:0_-"}`, command.ClaimFinalization{ID: 7, ProcessorID: "A.z:0_-", TimeoutMS: 30_000}},
+		{"finalization/claim", `{"timeout_seconds":null,"processor_id":"` + long + `"}`, command.ClaimFinalization{ID: 7, ProcessorID: long, TimeoutMS: 30_000}},
+		{"finalization/claim", `{"timeout_seconds":1,"processor_id":"p"}`, command.ClaimFinalization{ID: 7, ProcessorID: "p", TimeoutMS: 1_000}},
+		{"finalization/claim", `{"processor_id":"p","timeout_seconds":3600}`, command.ClaimFinalization{ID: 7, ProcessorID: "p", TimeoutMS: 3_600_000}},
+		{"finalization/extend", `{"processor_id":"p"}`, command.ExtendFinalization{ID: 7, ProcessorID: "p"}},
+		{"finalization/extend", `{"processor_id":"p","timeout_seconds":null}`, command.ExtendFinalization{ID: 7, ProcessorID: "p"}},
+		{"finalization/extend", `{"processor_id":"p","timeout_seconds":5}`, command.ExtendFinalization{ID: 7, ProcessorID: "p", TimeoutMS: 5_000}},
+		{"finalization/release", `{"processor_id":"p"}`, command.ReleaseFinalization{ID: 7, ProcessorID: "p"}},
+		{"finalize", `{"processor_id":"p","outcome":"completed"}`, command.Finalize{ID: 7, ProcessorID: "p"}},
+		{"finalize", `{"processor_id":"p","outcome":"completed","result": {"a": 1} ,"claim_token":9007199254740991,"error":null}`, command.Finalize{ID: 7, ProcessorID: "p", Token: 1<<53 - 1, Result: []byte(`{"a": 1}`)}},
+		{"finalize", `{"processor_id":"p","outcome":"failed","result":null,"claim_token":null}`, command.Finalize{ID: 7, ProcessorID: "p", Failed: true}},
+		{"finalize", `{"error":"","processor_id":"p","outcome":"failed"}`, command.Finalize{ID: 7, ProcessorID: "p", Failed: true}},
+		{"finalize", `{"processor_id":"p","outcome":"failed","error":"` + strings.Repeat("é", 9000) + `"}`, command.Finalize{ID: 7, ProcessorID: "p", Failed: true, Error: strings.Repeat("é", 8192)}},
 	} {
 		if diff := cmp.Diff(c.want, proposedBy(t, "POST /api/tasks/7/"+c.target, c.body)); diff != "" {
 			t.Errorf("%s %.100s: command (-want +got):\n%s", c.target, c.body, diff)

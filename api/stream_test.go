@@ -26,6 +26,7 @@ import (
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/nodes"
 )
@@ -274,9 +275,9 @@ func TestServer_StreamsAgree(t *testing.T) {
 		})
 	}
 	for i := range tasks {
-		_, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: []string{"a", "b"}[i%2], Params: []byte("1"), MaxAttempts: 3}}})
+		_, err := node.Apply(command.Submit{Tasks: []fsm.NewTask{{Type: []string{"a", "b"}[i%2], Params: []byte("1"), MaxAttempts: 3}}})
 		if err == nil && i%2 == 0 {
-			_, err = node.Apply(fsm.ClaimNext{WorkerID: "w", Limit: 2, LeaseMS: 1000})
+			_, err = node.Apply(command.ClaimNext{WorkerID: "w", Limit: 2, LeaseMS: 1000})
 		}
 		if err != nil {
 			t.Error(err)
@@ -468,7 +469,7 @@ func TestServer_StreamsDrain(t *testing.T) {
 		for i := range tasks {
 			tasks[i] = fsm.NewTask{Type: strings.Repeat("t", 100), Params: []byte("1")}
 		}
-		if _, err := node.Apply(fsm.Submit{Tasks: tasks}); err != nil {
+		if _, err := node.Apply(command.Submit{Tasks: tasks}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -528,7 +529,7 @@ func TestStream_Silence(t *testing.T) {
 			t.Fatalf("first block: %+v, %v", b, err)
 		}
 		start := time.Now()
-		if _, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a", Params: []byte("1")}}}); err != nil {
+		if _, err := node.Apply(command.Submit{Tasks: []fsm.NewTask{{Type: "a", Params: []byte("1")}}}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 5 {
@@ -590,7 +591,7 @@ func TestFeed_Looks(t *testing.T) {
 		looks := 0
 		node.OnRead = func(context.Context, uint64) error { looks++; return nil }
 		for range 1_000 {
-			if _, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a", Params: []byte("1")}}}); err != nil {
+			if _, err := node.Apply(command.Submit{Tasks: []fsm.NewTask{{Type: "a", Params: []byte("1")}}}); err != nil {
 				t.Fatal(err)
 			}
 			<-time.After(time.Millisecond)

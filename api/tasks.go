@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -27,7 +28,7 @@ func Submit(r *exchange.Request) {
 		var ok bool
 		r.Trace(req.Tasks)
 		r.NarrowKeys(req.Tasks)
-		if p, ok = r.ProposeTask(fsm.Submit{Tasks: req.Tasks}); !ok {
+		if p, ok = r.ProposeTask(command.Submit{Tasks: req.Tasks}); !ok {
 			return
 		}
 	}
@@ -147,7 +148,7 @@ func parseGet(r *exchange.Request, byKey bool) (q getQuery, bad *refuse.Refusal)
 
 // Delete answers DELETE /api/tasks/{id}.
 func Delete(r *exchange.Request) {
-	if _, ok := r.ProposeTask(fsm.Delete{ID: r.Target.ID}); ok {
+	if _, ok := r.ProposeTask(command.Delete{ID: r.Target.ID}); ok {
 		r.Send(fasthttp.StatusOK, append(r.Body(), `{"success":true,"deleted":1}`...))
 	}
 }

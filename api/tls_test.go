@@ -24,6 +24,7 @@ import (
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/certs/certstest"
 	"github.com/claimq/claimq/nodes"
 )
@@ -136,8 +137,8 @@ func TestServer_TLSUnsent(t *testing.T) {
 	s, node, addr, client := setupTLS(t, nil)
 	submitOne(t, s, `{"params":0}`)
 	began, gone := make(chan struct{}), make(chan struct{})
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
-		if _, release := cmd.(fsm.Release); !release {
+	node.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
+		if _, release := cmd.(command.Release); !release {
 			close(began)
 			<-gone
 		}

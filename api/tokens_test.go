@@ -22,7 +22,7 @@ import (
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/oidc"
 	"github.com/claimq/claimq/internal/oidc/oidctest"
 	"github.com/claimq/claimq/nodes"
@@ -291,8 +291,8 @@ func TestTokens_Told(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	follower.host.Cfg.Audit = openAudit(t, path, node)
 	var by []string
-	node.ProposeTo(func(cmd fsm.Command) {
-		if c, ok := cmd.(fsm.SetType); ok {
+	node.ProposeTo(func(cmd command.Command) {
+		if c, ok := cmd.(command.SetType); ok {
 			by = append(by, c.By)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -55,8 +56,8 @@ func TestServer_Traceparent(t *testing.T) {
 func TestServer_TraceparentBelowLevel(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
-		if fsm.LevelOf(cmd) >= 3 {
+	node.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
+		if command.LevelOf(cmd) >= 3 {
 			return nodes.Proposed{}, nodes.ErrLevel
 		}
 		return node.Apply(cmd)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // An answer has so many types at most; the next one goes on.
@@ -18,7 +19,7 @@ func TestTypes_Pages(t *testing.T) {
 		for i := range tasks {
 			tasks[i].Type = fmt.Sprintf("t%04d", first*501+i)
 		}
-		apply(t, node, fsm.Submit{Tasks: tasks})
+		apply(t, node, command.Submit{Tasks: tasks})
 	}
 	ask := func(query string) (types wire.Types) {
 		t.Helper()

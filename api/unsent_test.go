@@ -20,6 +20,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/testwait"
 	"github.com/claimq/claimq/nodes"
 )
@@ -41,8 +42,8 @@ func TestServer_UnsentClaim(t *testing.T) {
 		s, node := setup(t)
 		submitOne(t, s, `{"params":0}`)
 		began, gone := make(chan struct{}), make(chan struct{})
-		node.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
-			if _, release := cmd.(fsm.Release); !release {
+		node.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
+			if _, release := cmd.(command.Release); !release {
 				close(began)
 				<-gone
 			}
@@ -99,13 +100,13 @@ func TestServer_SentClaimBeforeRead(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	submitOne(t, s, `{"params":0}`)
-	p, err := node.Apply(fsm.ClaimNext{WorkerID: "w", Limit: 1})
+	p, err := node.Apply(command.ClaimNext{WorkerID: "w", Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	hold := fsm.Hold{ID: 1, WorkerID: "w", Token: p.Result.Claims[0].Token}
+	hold := command.Hold{ID: 1, WorkerID: "w", Token: p.Result.Claims[0].Token}
 	conn := accepted(t, s, brokenConn{})
-	conn.Unsent().Holds = []fsm.Hold{hold}
+	conn.Unsent().Holds = []command.Hold{hold}
 	// The server reads on: so it has written the claim's answer.
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Fatal("a broken connection was read from")
@@ -197,12 +198,12 @@ func TestServer_UnsentPeer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		path, body string
-		held       []fsm.Hold
+		held       []command.Hold
 	}{
-		{"/api/tasks/claim", `{"worker_id":"w","limit":2}`, []fsm.Hold{{ID: 2, WorkerID: "w", Token: 2}, {ID: 3, WorkerID: "w", Token: 3}}},
-		{"/api/tasks/1/complete", `{"worker_id":"w","claim":{}}`, []fsm.Hold{{ID: 2, WorkerID: "w", Token: 2}}},
+		{"/api/tasks/claim", `{"worker_id":"w","limit":2}`, []command.Hold{{ID: 2, WorkerID: "w", Token: 2}, {ID: 3, WorkerID: "w", Token: 3}}},
+		{"/api/tasks/1/complete", `{"worker_id":"w","claim":{}}`, []command.Hold{{ID: 2, WorkerID: "w", Token: 2}}},
 		{"/api/tasks/1/complete", `{"worker_id":"w","claim":{"claim_request_id":"r"}}`, nil},
-		{"/api/batch", `{"ops":[{"op":"claim","worker_id":"v"},{"op":"claim","worker_id":"u","claim_request_id":"r"},{"op":"complete","id":1,"worker_id":"w","claim":{"limit":3}}]}`, []fsm.Hold{{ID: 2, WorkerID: "v", Token: 2}, {ID: 4, WorkerID: "w", Token: 4}}},
+		{"/api/batch", `{"ops":[{"op":"claim","worker_id":"v"},{"op":"claim","worker_id":"u","claim_request_id":"r"},{"op":"complete","id":1,"worker_id":"w","claim":{"limit":3}}]}`, []command.Hold{{ID: 2, WorkerID: "v", Token: 2}, {ID: 4, WorkerID: "w", Token: 4}}},
 	} {
 		s, node := setup(t)
 		for range 4 {
@@ -238,8 +239,8 @@ func TestServer_UnsentPeer(t *testing.T) {
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	number := rapid.Uint64Range(1, 1<<53-1)
-	hold := rapid.Custom(func(t *rapid.T) fsm.Hold {
-		return fsm.Hold{ID: number.Draw(t, "id"), WorkerID: rapid.StringMatching(`[a-zA-Z0-9_-]{1,4}`).Draw(t, "worker"), Token: number.Draw(t, "token")}
+	hold := rapid.Custom(func(t *rapid.T) command.Hold {
+		return command.Hold{ID: number.Draw(t, "id"), WorkerID: rapid.StringMatching(`[a-zA-Z0-9_-]{1,4}`).Draw(t, "worker"), Token: number.Draw(t, "token")}
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		holds := rapid.SliceOfN(hold, 1, 20).Draw(t, "holds")
@@ -248,9 +249,9 @@ func TestHolds(t *testing.T) {
 		}
 		_ = exchange.ParseHolds([]byte(rapid.String().Draw(t, "text"))) // does not panic
 	})
-	most := make([]fsm.Hold, 1_000)
+	most := make([]command.Hold, 1_000)
 	for i := range most {
-		most[i] = fsm.Hold{ID: 1<<53 - 1 - uint64(i%2)<<52, WorkerID: strings.Repeat("w", bound.NameMax), Token: 1<<53 - 2_000 + uint64(i)}
+		most[i] = command.Hold{ID: 1<<53 - 1 - uint64(i%2)<<52, WorkerID: strings.Repeat("w", bound.NameMax), Token: 1<<53 - 2_000 + uint64(i)}
 	}
 	if n := len(exchange.AppendHolds(nil, most)); n > exchange.HoldsHeaderMax {
 		t.Errorf("a thousand claims take %d bytes, more than %d", n, exchange.HoldsHeaderMax)

@@ -14,16 +14,16 @@ import (
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
 // endsTask returns what waits for a task until it is completed.
 func endsTask(t *testing.T, node *nodetest.Node) func(context.Context, uint64, time.Duration) error {
 	return func(_ context.Context, id uint64, _ time.Duration) error {
-		for _, cmd := range []fsm.Command{
-			fsm.ClaimTask{ID: id, WorkerID: "w"},
-			fsm.Complete{Hold: fsm.Hold{ID: id, WorkerID: "w"}, Result: []byte("7")},
+		for _, cmd := range []command.Command{
+			command.ClaimTask{ID: id, WorkerID: "w"},
+			command.Complete{Hold: command.Hold{ID: id, WorkerID: "w"}, Result: []byte("7")},
 		} {
 			if _, err := node.Apply(cmd); err != nil {
 				t.Error(err)
@@ -90,7 +90,7 @@ func TestServer_WaitEndedOver(t *testing.T) {
 	}
 	node.OnWaitEnded = func(ctx context.Context, id uint64, wait time.Duration) error {
 		err := endsTask(t, node)(ctx, id, wait)
-		if _, deleted := node.Apply(fsm.Delete{ID: id}); deleted != nil {
+		if _, deleted := node.Apply(command.Delete{ID: id}); deleted != nil {
 			t.Error(deleted)
 		}
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -181,7 +182,7 @@ func TestServer_WhyAnyType(t *testing.T) {
 		if got := s.whyCodes(t, "/api/tasks/1/why"); got != "no_worker queued" {
 			t.Errorf("later: %s", got)
 		}
-		node.OnClaim = func(_ context.Context, _ fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
+		node.OnClaim = func(_ context.Context, _ command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 			<-time.After(wait)
 			return nodes.Proposed{}, nil
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -29,7 +30,7 @@ func flipped(l *raft.Log) { l.Data = bytes.ReplaceAll(l.Data, []byte(`"right"`),
 // committed.
 func differ(c *clustertest.Cluster, i int) {
 	c.Tamper(i, flipped)
-	c.Propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`"right"`), Key: "it"}}})
+	c.Propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`"right"`), Key: "it"}}})
 	c.Wait("the node to have its own version of the task", func() bool { return paramsAt(c.Node(i)) == `"wrong"` })
 	c.Tamper(i, nil)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -89,7 +90,7 @@ func (c *backupCluster) restart() {
 }
 
 // propose proposes at the leader until nothing stands against it.
-func (c *backupCluster) propose(cmd fsm.Command) (p nodes.Proposed) {
+func (c *backupCluster) propose(cmd command.Command) (p nodes.Proposed) {
 	c.t.Helper()
 	eventually(c.t, "a proposal to be taken", func() bool {
 		var err error
@@ -194,13 +195,13 @@ func TestRestoreBackup(t *testing.T) {
 			old := newBackupCluster(t, logStore)
 			var ids []uint64
 			for i := range 20 {
-				ids = append(ids, old.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1"), Key: fmt.Sprint("k", i)}}}).Result.Submitted[0].Task.ID)
+				ids = append(ids, old.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1"), Key: fmt.Sprint("k", i)}}}).Result.Submitted[0].Task.ID)
 			}
-			held := old.propose(fsm.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: 6_000}).Result.Claims[0]
+			held := old.propose(command.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: 6_000}).Result.Claims[0]
 			backup := save(t, old.follower())
 			// The old cluster goes on, as far as nobody remembers.
-			after := old.propose(fsm.ClaimNext{WorkerID: "w2", Limit: 1, LeaseMS: 60_000}).Result.Claims[0]
-			afterID := old.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("2")}}}).Result.Submitted[0].Task.ID
+			after := old.propose(command.ClaimNext{WorkerID: "w2", Limit: 1, LeaseMS: 60_000}).Result.Claims[0]
+			afterID := old.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("2")}}}).Result.Submitted[0].Task.ID
 
 			c, index := restoreInto(t, logStore, backup)
 			for _, id := range ids {
@@ -208,11 +209,11 @@ func TestRestoreBackup(t *testing.T) {
 					t.Fatalf("task %d is not there", id)
 				}
 			}
-			claimed := c.propose(fsm.ClaimNext{WorkerID: "w3", Limit: 1, LeaseMS: 60_000}).Result.Claims[0]
+			claimed := c.propose(command.ClaimNext{WorkerID: "w3", Limit: 1, LeaseMS: 60_000}).Result.Claims[0]
 			if claimed.Token <= after.Token+1000 || claimed.Token >= 1<<53 || claimed.Task.ID == held.Task.ID {
 				t.Errorf("claimed task %d with token %d, tokens up to %d were given out", claimed.Task.ID, claimed.Token, after.Token)
 			}
-			p := c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("2")}}})
+			p := c.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("2")}}})
 			if id := p.Result.Submitted[0].Task.ID; id <= afterID+1000 || id >= 1<<53 {
 				t.Errorf("a task got the id %d, ids up to %d were given out", id, afterID)
 			}
@@ -228,7 +229,7 @@ func TestRestoreBackup(t *testing.T) {
 			if c.task(ids[0]) == nil || c.task(claimed.Task.ID).Status != fsm.StatusClaimed {
 				t.Error("a task is lost after a restart of all")
 			}
-			c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("3")}}})
+			c.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("3")}}})
 			c.ensureSame()
 		})
 	}
@@ -359,8 +360,8 @@ func TestRestoreBackup_leadershipCameBack(t *testing.T) {
 	}
 }
 
-func submitKeyed(key string) fsm.Submit {
-	return fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1"), Key: key}}}
+func submitKeyed(key string) command.Submit {
+	return command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1"), Key: key}}}
 }
 
 // A node that lags is waited for by who saves a backup from it, and one without a

@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/nodes"
 )
@@ -70,7 +71,7 @@ func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, er
 	if _, err := n.ground(); err != nil {
 		return 0, err
 	}
-	if err := n.checkLevel(fsm.RestoreEnd{}); err != nil {
+	if err := n.checkLevel(command.RestoreEnd{}); err != nil {
 		return 0, err
 	}
 	if err := n.full(); err != nil {
@@ -270,14 +271,14 @@ func (n *Node) restorePrepared(ctx context.Context, p *preparedRestore) (uint64,
 	// The backup's own state, which was verified, is garbage by now, and the new one
 	// is to have its room.
 	runtime.GC()
-	begin, err := n.awaitEntry(ctx, n.applyAlone(p.stamp, fsm.RestoreBegin{Bytes: uint64(p.grafted.Size())}))
+	begin, err := n.awaitEntry(ctx, n.applyAlone(p.stamp, command.RestoreBegin{Bytes: uint64(p.grafted.Size())}))
 	if err != nil {
 		return 0, restoreFailed(err)
 	}
 	if err := n.sendChunks(ctx, p, begin); err != nil {
 		return 0, restoreFailed(err)
 	}
-	index, err := n.awaitEntry(ctx, n.applyAlone(p.stamp, fsm.RestoreEnd{Begin: begin}))
+	index, err := n.awaitEntry(ctx, n.applyAlone(p.stamp, command.RestoreEnd{Begin: begin}))
 	var refused *restoreRefused
 	switch {
 	case err == nil:
@@ -307,7 +308,7 @@ func (n *Node) sendChunks(ctx context.Context, p *preparedRestore, begin uint64)
 		if _, err := io.ReadFull(from, data); err != nil {
 			return fmt.Errorf("read the backup's state: %w", err)
 		}
-		flight <- n.applyAlone(p.stamp, fsm.RestoreChunk{Begin: begin, Offset: uint64(offset), Data: data})
+		flight <- n.applyAlone(p.stamp, command.RestoreChunk{Begin: begin, Offset: uint64(offset), Data: data})
 		offset += int64(len(data))
 	}
 	for len(flight) > 0 {
@@ -319,8 +320,8 @@ func (n *Node) sendChunks(ctx context.Context, p *preparedRestore, begin uint64)
 }
 
 // applyAlone hands Raft an entry of one command.
-func (n *Node) applyAlone(stamp fsm.Stamp, cmd fsm.Command) raft.ApplyFuture {
-	return n.raft.Apply(fsm.AppendEntry(nil, stamp, cmd), batch.EnqueueTimeout)
+func (n *Node) applyAlone(stamp fsm.Stamp, cmd command.Command) raft.ApplyFuture {
+	return n.raft.Apply(command.AppendEntry(nil, stamp, cmd), batch.EnqueueTimeout)
 }
 
 // restoreRefused is returned for an entry of a restore that was applied and refused.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // Who reads a backup reads tasks, and nothing by which one gets in: no node's key, no
@@ -25,11 +26,11 @@ func TestSaveBackup_hasNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	pageSecret := sha256.Sum256([]byte("the page's secret"))
-	if _, err := n.Propose(t.Context(), fsm.SetPageSecret{Secret: pageSecret[:]}); err != nil {
+	if _, err := n.Propose(t.Context(), command.SetPageSecret{Secret: pageSecret[:]}); err != nil {
 		t.Fatal(err)
 	}
 	const params = `"params that a backup has"`
-	if _, err := n.Propose(t.Context(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(params)}}}); err != nil {
+	if _, err := n.Propose(t.Context(), command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(params)}}}); err != nil {
 		t.Fatal(err)
 	}
 	backup := save(t, n)

@@ -8,14 +8,14 @@ import (
 
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/cluster/lease"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
 // calendarAhead returns how far the calendar of an entry that is made now is ahead of
 // the right time.
 func calendarAhead(c *clustertest.Cluster) time.Duration {
-	p := c.Propose(fsm.Tick{})
+	p := c.Propose(command.Tick{})
 	return time.Until(time.UnixMilli(p.Stamp.T))
 }
 
@@ -34,7 +34,7 @@ func TestNode_wallClockOfOne(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := clustertest.New(t, 3)
 				id := c.Propose(submit("a")).Result.Submitted[0].Task.ID
-				c.Propose(fsm.Complete{Hold: hold(c.Propose(claim("w", time.Minute)))})
+				c.Propose(command.Complete{Hold: hold(c.Propose(claim("w", time.Minute)))})
 				if ahead := calendarAhead(c); !near(ahead) {
 					t.Fatalf("the calendar is %s ahead when all clocks are right", ahead)
 				}
@@ -76,9 +76,9 @@ func TestNode_wallClockOfOne(t *testing.T) {
 }
 
 // hold is the hold of the first claim that was begun.
-func hold(p nodes.Proposed) fsm.Hold {
+func hold(p nodes.Proposed) command.Hold {
 	claim := &p.Result.Claims[0]
-	return fsm.Hold{ID: claim.Task.ID, WorkerID: claim.Task.WorkerID, Token: claim.Token}
+	return command.Hold{ID: claim.Task.ID, WorkerID: claim.Task.WorkerID, Token: claim.Token}
 }
 
 // Of two voters that answer the earlier clock counts: one that is ahead moves nothing.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/nodes"
@@ -201,7 +202,7 @@ func (n *Node) changeThere(ctx context.Context, q memberQuestion) (leads bool, e
 func (n *Node) tellChange(q memberQuestion, by string) {
 	ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
 	defer cancel()
-	if err := n.Tell(ctx, fsm.Tell{Kind: q.Act.event(), By: by, What: q.NodeID}, q.Key); err != nil {
+	if err := n.Tell(ctx, command.Tell{Kind: q.Act.event(), By: by, What: q.NodeID}, q.Key); err != nil {
 		n.logger.Warn("a change of the membership is not in the trail", "act", string(q.Act), "node_id", q.NodeID, "by", by, "error", err)
 	}
 }
@@ -360,7 +361,7 @@ func (n *Node) wishNonvoter(ctx context.Context, record fsm.NodeRecord, nonvoter
 		return false, nil
 	}
 	record.Nonvoter = nonvoter
-	cmd := fsm.SetNode{Node: record}
+	cmd := command.SetNode{Node: record}
 	if err := n.checkLevel(cmd); err != nil {
 		return false, err
 	}

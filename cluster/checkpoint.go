@@ -14,6 +14,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/nodes"
 )
@@ -109,7 +110,7 @@ func (n *Node) answerHash(_ context.Context, body []byte) ([]byte, error) {
 // majority, nobody stops: it is logged.
 func (l *leadership) checkpoint() {
 	n := l.node
-	p, err := n.batcher.Propose(l.ctx, fsm.Checkpoint{})
+	p, err := n.batcher.Propose(l.ctx, command.Checkpoint{})
 	if err != nil {
 		return // the next one comes
 	}
@@ -235,7 +236,7 @@ func (n *Node) Hashes(ctx context.Context) (nodes.HashView, error) {
 	if l == nil || !l.serves() || n.closing.Load() {
 		return nodes.HashView{}, n.notServing()
 	}
-	p, err := n.batcher.Propose(ctx, fsm.Checkpoint{})
+	p, err := n.batcher.Propose(ctx, command.Checkpoint{})
 	if err != nil {
 		return nodes.HashView{}, fmt.Errorf("log a checkpoint: %w", err)
 	}

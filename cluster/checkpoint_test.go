@@ -15,6 +15,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 func TestMajorityOf(t *testing.T) {
@@ -55,7 +56,7 @@ func TestNode_answerDiffer(t *testing.T) {
 	var own hashAnswer
 	for own.Hash == "" { // a capture is dropped when nobody is ready to hash it
 		index := n.fsm.AppliedIndex() + 1
-		n.fsm.ApplyEntry(index, 1, replicatest.Entry(1, fsm.Checkpoint{}))
+		n.fsm.ApplyEntry(index, 1, replicatest.Entry(1, command.Checkpoint{}))
 		own = n.notes.at(index)
 	}
 	tell := func(a hashAnswer) {
@@ -94,7 +95,7 @@ func TestNode_noteHashes_findsRot(t *testing.T) {
 	go n.noteHashes(n.ctx, n.fsm.Replacing)
 	capture := func() (noted, want hashAnswer) {
 		index := n.fsm.AppliedIndex() + 1
-		n.fsm.ApplyEntry(index, 1, replicatest.Entry(1, fsm.Tick{}))
+		n.fsm.ApplyEntry(index, 1, replicatest.Entry(1, command.Tick{}))
 		_, hash := n.StateHash()
 		captureState(t, n)
 		for noted.Hash == "" {
@@ -104,7 +105,7 @@ func TestNode_noteHashes_findsRot(t *testing.T) {
 		return noted, hashAnswer{Index: index, Hash: hex.EncodeToString(hash[:])}
 	}
 	const message = "no command changed it"
-	n.fsm.ApplyEntry(1, 1, replicatest.Entry(1, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}}))
+	n.fsm.ApplyEntry(1, 1, replicatest.Entry(1, command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}}))
 	for range 20 {
 		if noted, want := capture(); noted != want || strings.Contains(log.String(), message) {
 			t.Fatalf("noted %v, want %v; log:\n%s", noted, want, &log)
@@ -134,7 +135,7 @@ func TestNode_noteHashes_hurriesBeforeARestore(t *testing.T) {
 				}
 				defer n.cancel(errNodeClosed)
 				for i := uint64(1); i <= 4; i++ {
-					n.fsm.ApplyEntry(i, 1, replicatest.Entry(1, fsm.Submit{Tasks: slices.Repeat([]fsm.NewTask{{Type: "mail"}}, 1000)}))
+					n.fsm.ApplyEntry(i, 1, replicatest.Entry(1, command.Submit{Tasks: slices.Repeat([]fsm.NewTask{{Type: "mail"}}, 1000)}))
 				}
 				go n.noteHashes(n.ctx, func() bool { return replacing })
 				captureState(t, n)

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // A leadership's U goes on from the latest hint of those that count: what this node
@@ -47,7 +48,7 @@ func TestClocks_startFromHints(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n.fsm.ApplyEntry(3, newestTerm, fsm.AppendEntry(nil, fsm.Stamp{U: stateU}, fsm.Tick{}))
+			n.fsm.ApplyEntry(3, newestTerm, command.AppendEntry(nil, fsm.Stamp{U: stateU}, command.Tick{}))
 			n.hints.note(test.own)
 			n.call = func(_ context.Context, addr, name string, _ []byte) ([]byte, error) {
 				hint := test.others[addr[1]-'2']

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // A follower that was away for long is sent entries as soon as it is back: the
@@ -41,7 +41,7 @@ func TestNode_replicatesToWhoComesBack(t *testing.T) {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		_, err := leader.running().Propose(ctx, fsm.Tick{})
+		_, err := leader.running().Propose(ctx, command.Tick{})
 		if took := time.Since(start); err != nil || took > time.Second {
 			t.Errorf("written after %s, %v: want less than a second", took, err)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/jepsen/lossyfs"
 )
 
@@ -261,7 +262,7 @@ func (j *crashJudge) serving() (*Node, error) {
 				continue
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-			_, err := n.Propose(ctx, fsm.Submit{Tasks: []fsm.NewTask{{Type: "after", Params: []byte("1"), Key: "after the crash"}}})
+			_, err := n.Propose(ctx, command.Submit{Tasks: []fsm.NewTask{{Type: "after", Params: []byte("1"), Key: "after the crash"}}})
 			cancel()
 			if err == nil {
 				return n, nil
@@ -274,7 +275,7 @@ func (j *crashJudge) serving() (*Node, error) {
 // goesOn claims a task, whose token must be above all that were handed out, and
 // compares the nodes' states.
 func (j *crashJudge) goesOn(leader *Node, last uint64) error {
-	got, err := leader.Propose(context.Background(), fsm.ClaimNext{WorkerID: "after", Types: []string{"after"}, Limit: 1, LeaseMS: 60_000, SortBy: fsm.SortCreatedAt})
+	got, err := leader.Propose(context.Background(), command.ClaimNext{WorkerID: "after", Types: []string{"after"}, Limit: 1, LeaseMS: 60_000, SortBy: command.SortCreatedAt})
 	switch {
 	case err != nil:
 		return fmt.Errorf("claim: %w", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -42,10 +43,10 @@ func (d disks) option(cfg *cluster.Config) {
 func checkFull(t *testing.T, n *cluster.Node) {
 	t.Helper()
 	var over *nodes.Overload
-	for _, cmd := range []fsm.Command{
+	for _, cmd := range []command.Command{
 		submitOf("mail", 1),
-		fsm.SetSchedule{Schedule: every("tick", time.Minute)},
-		fsm.Batch{Ops: []fsm.Command{fsm.Extend{}, submitOf("mail", 1)}},
+		command.SetSchedule{Schedule: every("tick", time.Minute)},
+		command.Batch{Ops: []command.Command{command.Extend{}, submitOf("mail", 1)}},
 	} {
 		if _, err := n.Propose(context.Background(), cmd); !errors.As(err, &over) || over.Bound != nodes.BoundDisk {
 			t.Errorf("%T: %v, want that the disk is low", cmd, err)
@@ -55,12 +56,12 @@ func checkFull(t *testing.T, n *cluster.Node) {
 	if err != nil || len(p.Result.Claims) != 1 {
 		t.Fatalf("claim: %+v, %v", p.Result, err)
 	}
-	hold := fsm.Hold{ID: p.Result.Claims[0].Task.ID, WorkerID: "w1"}
-	for _, cmd := range []fsm.Command{
-		fsm.Extend{Hold: hold, LeaseMS: 1000},
-		fsm.Complete{Hold: hold, Submit: []fsm.NewTask{{Type: "mail", MaxAttempts: 3}}},
-		fsm.Retry{ID: hold.ID},
-		fsm.Delete{ID: hold.ID},
+	hold := command.Hold{ID: p.Result.Claims[0].Task.ID, WorkerID: "w1"}
+	for _, cmd := range []command.Command{
+		command.Extend{Hold: hold, LeaseMS: 1000},
+		command.Complete{Hold: hold, Submit: []fsm.NewTask{{Type: "mail", MaxAttempts: 3}}},
+		command.Retry{ID: hold.ID},
+		command.Delete{ID: hold.ID},
 	} {
 		if _, err := n.Propose(context.Background(), cmd); err != nil {
 			t.Errorf("%T: %v", cmd, err)
@@ -128,16 +129,16 @@ func TestDisk_strained(t *testing.T) {
 		c := clustertest.New(t, 1, d.option)
 		leader := c.Leader()
 		c.Propose(submitOf("mail", 3))
-		hold := fsm.Hold{ID: c.Propose(claimOf("w1", "mail")).Result.Claims[0].Task.ID, WorkerID: "w1"}
+		hold := command.Hold{ID: c.Propose(claimOf("w1", "mail")).Result.Claims[0].Task.ID, WorkerID: "w1"}
 		d.set(diskSize/40-1, "n1")
 		<-time.After(time.Second)
-		followed := fsm.Complete{Hold: hold, Submit: []fsm.NewTask{{Type: "mail", MaxAttempts: 3}}}
-		for _, cmd := range []fsm.Command{followed, fsm.Batch{Ops: []fsm.Command{followed}}} {
+		followed := command.Complete{Hold: hold, Submit: []fsm.NewTask{{Type: "mail", MaxAttempts: 3}}}
+		for _, cmd := range []command.Command{followed, command.Batch{Ops: []command.Command{followed}}} {
 			if _, err := leader.Propose(context.Background(), cmd); !errors.Is(err, nodes.ErrOverloaded) {
 				t.Errorf("%T with follow-ups: %v, want ErrOverloaded", cmd, err)
 			}
 		}
-		if r := c.Propose(fsm.Complete{Hold: hold}).Result; r.Code != "" {
+		if r := c.Propose(command.Complete{Hold: hold}).Result; r.Code != "" {
 			t.Errorf("complete: %s", r.Code)
 		}
 		if claims := c.Propose(claimOf("w1", "mail")).Result.Claims; len(claims) != 1 {

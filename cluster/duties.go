@@ -8,6 +8,7 @@ import (
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 const (
@@ -101,7 +102,7 @@ func (l *leadership) tickWhileDue() time.Duration {
 			return sleep
 		}
 		l.ticked = l.node.clock.Mono()
-		if err := l.propose(fsm.Tick{}); err != nil {
+		if err := l.propose(command.Tick{}); err != nil {
 			if l.ctx.Err() == nil {
 				l.node.logger.Warn("tick not written, trying again", "error", err)
 			}
@@ -140,7 +141,7 @@ func (l *leadership) evictWhileOver() {
 			return
 		}
 		limit := n.cfg.MemoryLimit
-		evict := fsm.Evict{Bytes: endedMax(limit, held.All-held.Ended) - limit/evictPart}
+		evict := command.Evict{Bytes: endedMax(limit, held.All-held.Ended) - limit/evictPart}
 		p, err := n.batcher.Propose(l.ctx, evict)
 		if err != nil {
 			if l.ctx.Err() == nil {
@@ -164,7 +165,7 @@ func (l *leadership) forgetWhileOver() {
 			return
 		}
 		limit := n.cfg.MemoryLimit
-		forget := fsm.Forget{Bytes: rememberedMax(limit, held.Lasting()) - limit/evictPart}
+		forget := command.Forget{Bytes: rememberedMax(limit, held.Lasting()) - limit/evictPart}
 		if _, err := n.batcher.Propose(l.ctx, forget); err != nil {
 			if l.ctx.Err() == nil {
 				n.logger.Warn("forgetting not written, trying again", "error", err)
@@ -218,7 +219,7 @@ func (l *leadership) boundTrail() {
 	if cfg.TrailBytes == 0 && cfg.TrailAge == 0 {
 		return
 	}
-	var has fsm.SetTrail
+	var has command.SetTrail
 	l.read(func(m *fsm.Machine) { has = m.TrailBounds() })
 	want := has
 	if cfg.TrailBytes != 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -93,7 +94,7 @@ func TestDuty_evicts(t *testing.T) {
 			claim := claimOf("w1", "mail")
 			claim.Limit = 1000
 			for _, held := range c.Propose(claim).Result.Claims {
-				c.Propose(fsm.Complete{Hold: fsm.Hold{ID: held.Task.ID, WorkerID: "w1"}, Result: make([]byte, 200)})
+				c.Propose(command.Complete{Hold: command.Hold{ID: held.Task.ID, WorkerID: "w1"}, Result: make([]byte, 200)})
 			}
 		}
 		<-time.After(2 * time.Second)
@@ -118,7 +119,7 @@ func TestDuty_forgets(t *testing.T) {
 		const limit, rounds = 2 << 20, 10
 		c := clustertest.New(t, 3, func(cfg *cluster.Config) { cfg.MemoryLimit = limit })
 		leader := c.Leader()
-		var completes []fsm.Complete
+		var completes []command.Complete
 		for range rounds {
 			submit := submitOf("mail", 1_000)
 			for i := range submit.Tasks {
@@ -130,7 +131,7 @@ func TestDuty_forgets(t *testing.T) {
 			claim := claimOf("w1", "mail")
 			claim.Limit = 1000
 			for _, held := range c.Propose(claim).Result.Claims {
-				complete := fsm.Complete{Hold: fsm.Hold{ID: held.Task.ID, WorkerID: "w1", Token: held.Token}}
+				complete := command.Complete{Hold: command.Hold{ID: held.Task.ID, WorkerID: "w1", Token: held.Token}}
 				c.Propose(complete)
 				completes = append(completes, complete)
 			}
@@ -160,7 +161,7 @@ func TestDuty_endedTasksMakeWay(t *testing.T) {
 		c := clustertest.New(t, 3, func(cfg *cluster.Config) { cfg.MemoryLimit = limit })
 		leader := c.Leader()
 		for range 24 {
-			c.Propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "ballast", Params: make([]byte, 1<<20)}}})
+			c.Propose(command.Submit{Tasks: []fsm.NewTask{{Type: "ballast", Params: make([]byte, 1<<20)}}})
 		}
 		claim := claimOf("w1", "mail")
 		claim.Limit = 100
@@ -169,9 +170,9 @@ func TestDuty_endedTasksMakeWay(t *testing.T) {
 			if _, err := leader.Propose(context.Background(), submitOf("mail", 100)); err != nil {
 				t.Fatalf("submit: %v", err)
 			}
-			done := fsm.Batch{}
+			done := command.Batch{}
 			for _, held := range c.Propose(claim).Result.Claims {
-				done.Ops = append(done.Ops, fsm.Complete{Hold: fsm.Hold{ID: held.Task.ID, WorkerID: "w1"}, Result: make([]byte, 2_000)})
+				done.Ops = append(done.Ops, command.Complete{Hold: command.Hold{ID: held.Task.ID, WorkerID: "w1"}, Result: make([]byte, 2_000)})
 			}
 			c.Propose(done)
 			_, _ = leader.ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) {
@@ -197,7 +198,7 @@ func TestLevel_ofNewCluster(t *testing.T) {
 		if got := leader.Cluster(context.Background()).FeatureLevel; got != fsm.FeatureLevel {
 			t.Errorf("level %d, want %d", got, fsm.FeatureLevel)
 		}
-		c.Propose(fsm.SetType{Type: "mail", Set: fsm.TypePaused})
+		c.Propose(command.SetType{Type: "mail", Set: fsm.TypePaused})
 		if level, err := leader.Upgrade(context.Background(), ""); level != fsm.FeatureLevel || err != nil {
 			t.Errorf("upgrade: %d, %v", level, err)
 		}
@@ -249,7 +250,7 @@ func TestDefaults_ofOldFolder(t *testing.T) {
 }
 
 // submitDefault submits a task that says nothing of attempts and backoff.
-var submitDefault = fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`), MaxAttempts: fsm.DefaultAttempts}}}
+var submitDefault = command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`), MaxAttempts: fsm.DefaultAttempts}}}
 
 // failsOnce has the next task of type mail fail, as soon as there is one, and returns it as
 // it is then.
@@ -259,7 +260,7 @@ func failsOnce(t *testing.T, c *clustertest.Cluster) fsm.Task {
 	if err != nil || len(claimed.Result.Claims) != 1 {
 		t.Fatalf("claim: %+v, %v", claimed.Result, err)
 	}
-	return *c.Propose(fsm.Fail{Hold: fsm.Hold{ID: claimed.Result.Claims[0].Task.ID, WorkerID: "w1"}, Error: "no"}).Result.Task
+	return *c.Propose(command.Fail{Hold: command.Hold{ID: claimed.Result.Claims[0].Task.ID, WorkerID: "w1"}, Error: "no"}).Result.Task
 }
 
 // restart stops all nodes and starts them again.
@@ -291,15 +292,15 @@ func TestLevel_upgrade(t *testing.T) {
 		c.Stop(2)
 		leader := c.Leader()
 		c.Propose(submitOf("mail", 1))
-		for _, cmd := range []fsm.Command{
-			fsm.SetType{Type: "mail", Set: fsm.TypePaused},
-			fsm.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, SortBy: fsm.SortRandom},
+		for _, cmd := range []command.Command{
+			command.SetType{Type: "mail", Set: fsm.TypePaused},
+			command.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, SortBy: command.SortRandom},
 		} {
 			if _, err := leader.Propose(ctx, cmd); !errors.Is(err, nodes.ErrLevel) {
 				t.Errorf("%T above the level: %v, want ErrLevel", cmd, err)
 			}
 		}
-		random := fsm.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, SortBy: fsm.SortRandom}
+		random := command.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, SortBy: command.SortRandom}
 		if _, err := leader.Claim(ctx, random, time.Minute); !errors.Is(err, nodes.ErrLevel) {
 			t.Errorf("waiting claim above the level: %v, want ErrLevel", err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // newMemoryNode starts a node without Raft whose entries go through apply. It
@@ -41,7 +42,7 @@ func newMemoryNode(t *testing.T, apply func(n *Node, entry []byte) batch.Future,
 }
 
 // mustPropose proposes cmd and returns its result.
-func mustPropose(t *testing.T, n *Node, cmd fsm.Command) fsm.Result {
+func mustPropose(t *testing.T, n *Node, cmd command.Command) fsm.Result {
 	t.Helper()
 	p, err := n.Propose(context.Background(), cmd)
 	if err != nil || p.Result.Code != "" {
@@ -57,26 +58,26 @@ func TestLeadership_extendBeforeExpiry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 1000 // ms
-		var hold atomic.Pointer[fsm.Hold]
+		var hold atomic.Pointer[command.Hold]
 		var expiries atomic.Int32
 		n := newMemoryNode(t, func(n *Node, entry []byte) batch.Future {
-			stamp, commands, err := fsm.DecodeEntry(entry)
+			stamp, commands, err := command.DecodeEntry(entry)
 			if err != nil {
 				t.Error(err)
 			}
-			if _, ok := commands[0].(fsm.Expire); ok {
+			if _, ok := commands[0].(command.Expire); ok {
 				if expiries.Add(1) == 1 {
-					extend := fsm.Extend{Hold: *hold.Load(), LeaseMS: lease}
-					if f := n.applyEntry(fsm.AppendEntry(nil, stamp, extend)); f.Response().(*fsm.Applied).Results[0].Code != "" {
+					extend := command.Extend{Hold: *hold.Load(), LeaseMS: lease}
+					if f := n.applyEntry(command.AppendEntry(nil, stamp, extend)); f.Response().(*fsm.Applied).Results[0].Code != "" {
 						t.Error("the extend was refused")
 					}
 				}
 			}
 			return n.applyEntry(entry)
 		})
-		mustPropose(t, n, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`)}}})
-		claimed := mustPropose(t, n, fsm.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: lease}).Claims[0]
-		hold.Store(&fsm.Hold{ID: claimed.Task.ID, WorkerID: "w", Token: claimed.Token})
+		mustPropose(t, n, command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`)}}})
+		claimed := mustPropose(t, n, command.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: lease}).Claims[0]
+		hold.Store(&command.Hold{ID: claimed.Task.ID, WorkerID: "w", Token: claimed.Token})
 
 		status := func() (s fsm.Status) {
 			n.fsm.Read(func(m *fsm.Machine) { s = m.Get(claimed.Task.ID).Status })
@@ -107,8 +108,8 @@ func TestLeadership_endsBeforeTimers(t *testing.T) {
 	l.end()
 	l.startTimers()
 	l.wg.Wait()
-	n.fsm.ApplyEntry(1, 1, replicatest.Entry(1, fsm.SetLevel{Level: fsm.FeatureLevel},
-		fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}}, fsm.ClaimNext{WorkerID: "w1", Limit: 1, LeaseMS: 1000}))
+	n.fsm.ApplyEntry(1, 1, replicatest.Entry(1, command.SetLevel{Level: fsm.FeatureLevel},
+		command.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}}, command.ClaimNext{WorkerID: "w1", Limit: 1, LeaseMS: 1000}))
 	if n.fsm.Claims() != 1 {
 		t.Fatalf("%d claims live", n.fsm.Claims())
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -173,12 +174,12 @@ func TestNode_extendKeepsTheClaim(t *testing.T) {
 		claimed := c.Propose(claim("w", time.Second)).Result.Claims[0]
 		for range 20 {
 			<-time.After(900 * time.Millisecond)
-			p := c.Propose(fsm.Extend{Hold: fsm.Hold{ID: id, WorkerID: "w", Token: claimed.Token}})
+			p := c.Propose(command.Extend{Hold: command.Hold{ID: id, WorkerID: "w", Token: claimed.Token}})
 			if p.Result.Code != "" {
 				t.Fatalf("extend: %s", p.Result.Code)
 			}
 		}
-		done := c.Propose(fsm.Complete{Hold: fsm.Hold{ID: id, WorkerID: "w", Token: claimed.Token}})
+		done := c.Propose(command.Complete{Hold: command.Hold{ID: id, WorkerID: "w", Token: claimed.Token}})
 		if done.Result.Code != "" {
 			t.Errorf("complete: %s", done.Result.Code)
 		}
@@ -297,7 +298,7 @@ func TestNode_randomLoad(t *testing.T) {
 		}
 		cancel()
 		wg.Wait()
-		c.Propose(fsm.Tick{})
+		c.Propose(command.Tick{})
 		c.EnsureSame()
 		t.Logf("%d acknowledged, %d unknown", len(acknowledged), unknown)
 		for _, id := range acknowledged {
@@ -308,15 +309,15 @@ func TestNode_randomLoad(t *testing.T) {
 	})
 }
 
-func randomCommand(r *rand.Rand, worker int) fsm.Command {
-	hold := fsm.Hold{ID: uint64(1 + r.IntN(200)), WorkerID: fmt.Sprint("w", worker)}
+func randomCommand(r *rand.Rand, worker int) command.Command {
+	hold := command.Hold{ID: uint64(1 + r.IntN(200)), WorkerID: fmt.Sprint("w", worker)}
 	switch r.IntN(6) {
 	case 0, 1:
 		return submit(fmt.Sprint("k", r.IntN(10_000)))
 	case 2, 3:
 		return claim(hold.WorkerID, time.Duration(1+r.IntN(5))*time.Second)
 	case 4:
-		return fsm.Complete{Hold: hold}
+		return command.Complete{Hold: hold}
 	}
-	return fsm.Fail{Hold: hold, Error: "no luck"}
+	return command.Fail{Hold: hold, Error: "no luck"}
 }

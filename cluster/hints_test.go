@@ -8,6 +8,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // overChange is how much a change of leader adds to a lease, beside the time without
@@ -39,7 +40,7 @@ func heldOver(t *testing.T, c *clustertest.Cluster, lease, after time.Duration, 
 		t.Errorf("the lease of %s ended after %s", lease, time.Since(asked))
 	}
 	// For the next one.
-	c.Propose(fsm.Delete{ID: id})
+	c.Propose(command.Delete{ID: id})
 	return over
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -50,7 +51,7 @@ func TestNode_joinsAfterTheFirstMembersHaveGone(t *testing.T) {
 func submitKey(t *testing.T, n *Node, key string) {
 	t.Helper()
 	eventually(t, "a task", func() bool {
-		_, err := n.Propose(t.Context(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("1"), Key: key}}})
+		_, err := n.Propose(t.Context(), command.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("1"), Key: key}}})
 		return err == nil
 	})
 }

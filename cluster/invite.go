@@ -16,6 +16,7 @@ import (
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -59,7 +60,7 @@ func (n *Node) JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool
 		}
 	}
 	record.Nonvoter = !voter
-	if err := n.checkLevel(fsm.SetNode{Node: record}); err != nil {
+	if err := n.checkLevel(command.SetNode{Node: record}); err != nil {
 		return err
 	}
 	if err := n.admitLocked(ctx, l, record); err != nil {
@@ -147,7 +148,7 @@ func (n *Node) admitLocked(ctx context.Context, l *leadership, record fsm.NodeRe
 	}
 	if record.Nonvoter {
 		// The wish first: else another leader might promote it before it reads that.
-		if _, err := n.batcher.Propose(ctx, fsm.SetNode{Node: record}); err != nil {
+		if _, err := n.batcher.Propose(ctx, command.SetNode{Node: record}); err != nil {
 			return err
 		}
 	}
@@ -258,7 +259,7 @@ func (n *Node) mayJoin(ctx context.Context, record fsm.NodeRecord, token string)
 	if !known { // nothing is written for whoever guesses
 		return errTokenRefused()
 	}
-	p, err := n.batcher.Propose(ctx, fsm.UseJoinToken{Hash: hash[:], UUID: record.UUID, NodeID: record.NodeID})
+	p, err := n.batcher.Propose(ctx, command.UseJoinToken{Hash: hash[:], UUID: record.UUID, NodeID: record.NodeID})
 	if err != nil {
 		return fmt.Errorf("use the join token: %w", err)
 	}

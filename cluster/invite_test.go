@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/cluster/joining"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // joinTokenOf makes a join token of the leader's cluster, for all nodes that a test
@@ -21,7 +22,7 @@ func joinTokenOf(t *testing.T, leader *Node) func() (string, error) {
 	token := "the join token of " + t.Name()
 	hash := sha256.Sum256([]byte(token))
 	eventually(t, "a join token", func() bool {
-		p, err := leader.Propose(t.Context(), fsm.SetJoinToken{Hash: hash[:], LifeMS: 3_600_000, Uses: fsm.JoinTokenUsesMax})
+		p, err := leader.Propose(t.Context(), command.SetJoinToken{Hash: hash[:], LifeMS: 3_600_000, Uses: fsm.JoinTokenUsesMax})
 		return err == nil && p.Result.Code == ""
 	})
 	return tokenIs(token)
@@ -101,7 +102,7 @@ func TestNode_joinsByAToken(t *testing.T) {
 	n1 := openNode(t, cfg)
 	hash := sha256.Sum256([]byte("good for one"))
 	eventually(t, "a token for one", func() bool {
-		_, err := n1.Propose(t.Context(), fsm.SetJoinToken{Hash: hash[:], LifeMS: 3_600_000, Uses: 1})
+		_, err := n1.Propose(t.Context(), command.SetJoinToken{Hash: hash[:], LifeMS: 3_600_000, Uses: 1})
 		return err == nil
 	})
 	node := func(i int, token string) Config {
@@ -124,7 +125,7 @@ func TestNode_joinsByAToken(t *testing.T) {
 	before := n1.fsm.AppliedIndex()
 	refused("a token that nobody made", "a guess")
 	for _, e := range commandsSince(t, n1, before) {
-		if _, ok := e.(fsm.UseJoinToken); ok {
+		if _, ok := e.(command.UseJoinToken); ok {
 			t.Error("a guess was written to the log")
 		}
 	}
@@ -136,7 +137,7 @@ func TestNode_joinsByAToken(t *testing.T) {
 }
 
 // commandsSince returns the commands in the node's log behind the index.
-func commandsSince(t *testing.T, n *Node, index uint64) (all []fsm.Command) {
+func commandsSince(t *testing.T, n *Node, index uint64) (all []command.Command) {
 	t.Helper()
 	last, err := n.logs.LastIndex()
 	if err != nil {
@@ -150,7 +151,7 @@ func commandsSince(t *testing.T, n *Node, index uint64) (all []fsm.Command) {
 		if entry.Type != raft.LogCommand {
 			continue
 		}
-		_, commands, err := fsm.DecodeEntry(entry.Data)
+		_, commands, err := command.DecodeEntry(entry.Data)
 		if err != nil {
 			t.Fatal(err)
 		}

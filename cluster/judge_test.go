@@ -8,6 +8,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -19,27 +20,27 @@ func TestNode_refusedSettles(t *testing.T) {
 		leader := c.Leader()
 		id := c.Propose(submitOf("mail", 2)).Result.Submitted[0].Task.ID
 		token := c.Propose(claimOf("w", "mail")).Result.Claims[0].Token
-		c.Propose(fsm.Complete{Hold: fsm.Hold{ID: id, WorkerID: "w", Token: token}, Result: []byte(`1`)})
+		c.Propose(command.Complete{Hold: command.Hold{ID: id, WorkerID: "w", Token: token}, Result: []byte(`1`)})
 		held := c.Propose(claimOf("w", "mail")).Result.Claims[0]
 		<-time.After(time.Second)
 		before, _ := leader.StateHash()
 
-		hold := fsm.Hold{ID: held.Task.ID, WorkerID: "w", Token: held.Token}
-		wrong := fsm.Hold{ID: held.Task.ID, WorkerID: "other", Token: held.Token}
-		stale := fsm.Hold{ID: held.Task.ID, WorkerID: "w", Token: token}
-		ended := fsm.Hold{ID: id, WorkerID: "other", Token: 99}
+		hold := command.Hold{ID: held.Task.ID, WorkerID: "w", Token: held.Token}
+		wrong := command.Hold{ID: held.Task.ID, WorkerID: "other", Token: held.Token}
+		stale := command.Hold{ID: held.Task.ID, WorkerID: "w", Token: token}
+		ended := command.Hold{ID: id, WorkerID: "other", Token: 99}
 		for _, tc := range []struct {
-			cmd  fsm.Command
+			cmd  command.Command
 			code fsm.Code
 		}{
-			{fsm.Complete{Hold: wrong, Result: make([]byte, 1<<20)}, fsm.CodeWrongWorker},
-			{fsm.Fail{Hold: stale, Error: "e"}, fsm.CodeStaleClaim},
-			{fsm.Extend{Hold: fsm.Hold{ID: 1 << 40, WorkerID: "w"}}, fsm.CodeTaskNotFound},
-			{fsm.Release{Hold: ended}, fsm.CodeTaskCompleted},
-			{fsm.Complete{Hold: fsm.Hold{ID: id, WorkerID: "w", Token: token}}, ""}, // repeated
-			{fsm.Finalize{ID: held.Task.ID, ProcessorID: "p"}, fsm.CodeTaskNotClaimable},
-			{fsm.Batch{Ops: []fsm.Command{fsm.Complete{Hold: wrong}, fsm.Release{Hold: ended}}}, ""},
-			{fsm.Batch{Atomic: true, Ops: []fsm.Command{fsm.Complete{Hold: wrong}, fsm.Extend{Hold: hold}}}, fsm.CodeWrongWorker},
+			{command.Complete{Hold: wrong, Result: make([]byte, 1<<20)}, fsm.CodeWrongWorker},
+			{command.Fail{Hold: stale, Error: "e"}, fsm.CodeStaleClaim},
+			{command.Extend{Hold: command.Hold{ID: 1 << 40, WorkerID: "w"}}, fsm.CodeTaskNotFound},
+			{command.Release{Hold: ended}, fsm.CodeTaskCompleted},
+			{command.Complete{Hold: command.Hold{ID: id, WorkerID: "w", Token: token}}, ""}, // repeated
+			{command.Finalize{ID: held.Task.ID, ProcessorID: "p"}, fsm.CodeTaskNotClaimable},
+			{command.Batch{Ops: []command.Command{command.Complete{Hold: wrong}, command.Release{Hold: ended}}}, ""},
+			{command.Batch{Atomic: true, Ops: []command.Command{command.Complete{Hold: wrong}, command.Extend{Hold: hold}}}, fsm.CodeWrongWorker},
 		} {
 			p, err := leader.Propose(context.Background(), tc.cmd)
 			if err != nil || p.Result.Code != tc.code || p.Index > before {
@@ -51,7 +52,7 @@ func TestNode_refusedSettles(t *testing.T) {
 		}
 
 		// One op that is good is enough for the log.
-		p := c.Propose(fsm.Batch{Ops: []fsm.Command{fsm.Complete{Hold: wrong}, fsm.Extend{Hold: hold}}})
+		p := c.Propose(command.Batch{Ops: []command.Command{command.Complete{Hold: wrong}, command.Extend{Hold: hold}}})
 		if p.Result.Results[0].Code != fsm.CodeWrongWorker || p.Result.Results[1].Code != "" || p.Index <= before {
 			t.Errorf("a batch with a good op: %+v at %d", p.Result.Results, p.Index)
 		}
@@ -67,7 +68,7 @@ func TestNode_refusedSettlesCutOff(t *testing.T) {
 		id := c.Propose(submitOf("mail", 1)).Result.Submitted[0].Task.ID
 		old := c.Leader()
 		c.Partition(old)
-		p, err := old.Propose(context.Background(), fsm.Complete{Hold: fsm.Hold{ID: id, WorkerID: "w"}})
+		p, err := old.Propose(context.Background(), command.Complete{Hold: command.Hold{ID: id, WorkerID: "w"}})
 		if !clustertest.NothingWritten(err) {
 			t.Errorf("a settle on a leader that is cut off: %+v, %v", p.Result, err)
 		}
@@ -86,7 +87,7 @@ func TestNode_settleBehindClaimInFlight(t *testing.T) {
 		<-time.After(10 * time.Second) // its first duties are written by now
 		c.Partition(leader)
 		claimed, settled := make(chan nodes.Proposed, 1), make(chan nodes.Proposed, 1)
-		propose := func(out chan nodes.Proposed, cmd fsm.Command) {
+		propose := func(out chan nodes.Proposed, cmd command.Command) {
 			p, err := leader.Propose(context.Background(), cmd)
 			if err != nil {
 				t.Errorf("%T: %v", cmd, err)
@@ -95,7 +96,7 @@ func TestNode_settleBehindClaimInFlight(t *testing.T) {
 		}
 		go propose(claimed, claimOf("w", "mail"))
 		synctest.Wait()
-		go propose(settled, fsm.Complete{Hold: fsm.Hold{ID: id, WorkerID: "w"}})
+		go propose(settled, command.Complete{Hold: command.Hold{ID: id, WorkerID: "w"}})
 		synctest.Wait()
 		c.Heal()
 		if p := <-claimed; len(p.Result.Claims) != 1 {

@@ -16,6 +16,7 @@ import (
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/nodes"
 )
@@ -226,7 +227,9 @@ func (l *leadership) notYet() error {
 func (l *leadership) now(m *fsm.Machine) fsm.Stamp { return laterOf(l.clock.Now(), m.Stamp()) }
 
 // claimable is the state's Claimable now.
-func (l *leadership) claimable(m *fsm.Machine, c fsm.ClaimNext) bool { return m.Claimable(c, l.now(m)) }
+func (l *leadership) claimable(m *fsm.Machine, c command.ClaimNext) bool {
+	return m.Claimable(c, l.now(m))
+}
 
 // run establishes the leadership, in this order:
 //
@@ -248,7 +251,7 @@ func (l *leadership) run() {
 	// end may close the batcher just before it is opened below.
 	defer func() { n.batcher.Close(n.leadershipError()) }()
 	n.batcher.Open(batch.GateInternal, l.clock.Now)
-	if !l.retry("first tick", func() error { return l.propose(fsm.Tick{}) }) {
+	if !l.retry("first tick", func() error { return l.propose(command.Tick{}) }) {
 		return
 	}
 	if !l.agree(applied) {
@@ -300,7 +303,7 @@ func (l *leadership) barrier() error {
 }
 
 // propose proposes one of the leader's own commands.
-func (l *leadership) propose(cmd fsm.Command) error {
+func (l *leadership) propose(cmd command.Command) error {
 	_, err := l.node.batcher.Propose(l.ctx, cmd)
 	return err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/pause"
 )
 
@@ -49,7 +50,7 @@ func (l *leadership) expireDue() {
 			continue
 		}
 		begun := l.node.clock.Mono()
-		p, err := l.node.batcher.Propose(l.ctx, fsm.Expire{Items: expired})
+		p, err := l.node.batcher.Propose(l.ctx, command.Expire{Items: expired})
 		l.timers.Proposed(expired, p.Result.Expired)
 		if err == nil {
 			if lease.Late(l.node.clock.Mono()-begun, 0) && !pause.For(l.ctx, lease.LatePause) {

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/cluster/joining"
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/nodes"
 )
@@ -154,7 +155,7 @@ func (l *leadership) recordLocked(r fsm.NodeRecord) {
 			r.Nonvoter = have.Nonvoter
 		}
 	})
-	if err := l.propose(fsm.SetNode{Node: r}); err != nil && l.ctx.Err() == nil {
+	if err := l.propose(command.SetNode{Node: r}); err != nil && l.ctx.Err() == nil {
 		l.node.logger.Warn("node record not written, trying again", "node_id", r.NodeID, "error", err)
 	}
 }
@@ -199,7 +200,7 @@ func (l *leadership) forgetStrangers() {
 	members := l.memberUUIDs()
 	for _, r := range records {
 		if !members[r.UUID] {
-			_ = l.propose(fsm.RemoveNode{UUID: r.UUID}) // else at the next look
+			_ = l.propose(command.RemoveNode{UUID: r.UUID}) // else at the next look
 		}
 	}
 }

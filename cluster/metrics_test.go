@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // gathered returns the values of a registry: of counters and gauges by name, or
@@ -93,14 +94,16 @@ func TestNode_countsOnce(t *testing.T) {
 // work does a little of everything that is counted, and leaves one claim.
 func work(c *clustertest.Cluster) {
 	last := c.Propose(submitOf("mail", 5)).Result.Submitted[4].Task.ID
-	claims := c.Propose(fsm.ClaimNext{WorkerID: "w", Types: []string{"mail"}, Limit: 4}).Result.Claims
-	hold := func(i int) fsm.Hold { return fsm.Hold{ID: claims[i].Task.ID, WorkerID: "w", Token: claims[i].Token} }
-	c.Propose(fsm.Complete{Hold: hold(0)})
-	c.Propose(fsm.Fail{Hold: hold(1), Error: "no", Permanent: true})
-	c.Propose(fsm.Release{Hold: hold(2)})
-	c.Propose(fsm.Cancel{ID: last})
-	c.Propose(fsm.Batch{Atomic: true, Ops: []fsm.Command{submitOf("mail", 1), fsm.Cancel{ID: 1 << 40}}}) // is refused
-	c.Propose(fsm.SetSchedule{Schedule: fsm.Schedule{
+	claims := c.Propose(command.ClaimNext{WorkerID: "w", Types: []string{"mail"}, Limit: 4}).Result.Claims
+	hold := func(i int) command.Hold {
+		return command.Hold{ID: claims[i].Task.ID, WorkerID: "w", Token: claims[i].Token}
+	}
+	c.Propose(command.Complete{Hold: hold(0)})
+	c.Propose(command.Fail{Hold: hold(1), Error: "no", Permanent: true})
+	c.Propose(command.Release{Hold: hold(2)})
+	c.Propose(command.Cancel{ID: last})
+	c.Propose(command.Batch{Atomic: true, Ops: []command.Command{submitOf("mail", 1), command.Cancel{ID: 1 << 40}}}) // is refused
+	c.Propose(command.SetSchedule{Schedule: fsm.Schedule{
 		Name: "often", EveryMS: 1000, NextRunAt: time.Now().UnixMilli() + 1000, Task: submitOf("tick", 1).Tasks[0],
 	}})
 }

@@ -8,15 +8,16 @@ import (
 
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // submit submits a task that is pending as soon as its lease is over.
-func submit(key string) fsm.Submit {
-	return fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`), Key: key, MaxAttempts: 0, Backoff: &fsm.Backoff{MaxMS: 1}}}}
+func submit(key string) command.Submit {
+	return command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`), Key: key, MaxAttempts: 0, Backoff: &fsm.Backoff{MaxMS: 1}}}}
 }
 
-func claim(worker string, lease time.Duration) fsm.ClaimNext {
-	return fsm.ClaimNext{WorkerID: worker, Limit: 1, LeaseMS: lease.Milliseconds()}
+func claim(worker string, lease time.Duration) command.ClaimNext {
+	return command.ClaimNext{WorkerID: worker, Limit: 1, LeaseMS: lease.Milliseconds()}
 }
 
 // A task goes through its life, and every node ends up with the same state.
@@ -30,7 +31,7 @@ func TestNode_life(t *testing.T) {
 		if len(claimed.Result.Claims) != 1 || claimed.Result.Claims[0].Task.ID != id {
 			t.Fatalf("claimed %+v, want task %d", claimed.Result, id)
 		}
-		done := c.Propose(fsm.Complete{Hold: fsm.Hold{ID: id, WorkerID: "w", Token: claimed.Result.Claims[0].Token}})
+		done := c.Propose(command.Complete{Hold: command.Hold{ID: id, WorkerID: "w", Token: claimed.Result.Claims[0].Token}})
 		if done.Result.Code != "" {
 			t.Fatalf("complete: %s", done.Result.Code)
 		}

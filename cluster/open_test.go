@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/testwait"
 	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/nodes"
@@ -104,7 +105,7 @@ func submitOne(t *testing.T, all ...*Node) (p nodes.Proposed) {
 	t.Helper()
 	eventually(t, "a submit to be taken", func() bool {
 		var err error
-		p, err = leaderOf(t, all...).Propose(context.Background(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}})
+		p, err = leaderOf(t, all...).Propose(context.Background(), command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}})
 		if err != nil && !errors.Is(err, nodes.ErrNotLeader) && !errors.Is(err, nodes.ErrNoLeader) {
 			t.Fatalf("submit: %v", err)
 		}
@@ -168,7 +169,7 @@ func TestOpen_bootstrapRestartAndJoin(t *testing.T) {
 	if got := second.LeaderHTTPAddr(); got != "http://127.0.0.1:1" {
 		t.Errorf("leader's URL by the follower: %q", got)
 	}
-	if _, err := second.Propose(context.Background(), fsm.Tick{}); !errors.Is(err, nodes.ErrNotLeader) {
+	if _, err := second.Propose(context.Background(), command.Tick{}); !errors.Is(err, nodes.ErrNotLeader) {
 		t.Errorf("propose on a follower: %v, want ErrNotLeader", err)
 	}
 	index, err := second.ReadStale(context.Background(), p.Index, func(*fsm.Machine, fsm.Stamp) {})

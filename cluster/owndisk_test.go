@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/cluster/storage/disktest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -53,7 +54,7 @@ func TestLeader_ownDisk(t *testing.T) {
 	all, disks := newGatedCluster(t)
 	leader := leaderOf(t, all...)
 	propose := func() (nodes.Proposed, error) {
-		return leader.Propose(context.Background(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}})
+		return leader.Propose(context.Background(), command.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}})
 	}
 	eventually(t, "a submit to be taken", func() bool { _, err := propose(); return err == nil })
 	at := 0

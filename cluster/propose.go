@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -13,7 +14,7 @@ import (
 // Errors: fsm.ErrNotLeader, fsm.ErrNoLeader, fsm.ErrOverloaded,
 // fsm.ErrShuttingDown, fsm.ErrTooLarge, fsm.ErrLevel (nothing was written);
 // fsm.ErrOutcomeUnknown (it may be applied, now or later).
-func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (nodes.Proposed, error) {
+func (n *Node) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
 	if n.closing.Load() {
 		return nodes.Proposed{}, nodes.ErrShuttingDown
 	}
@@ -24,7 +25,7 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (nodes.Proposed, er
 		return nodes.Proposed{}, err
 	}
 	switch c := cmd.(type) {
-	case fsm.ClaimNext:
+	case command.ClaimNext:
 		if p, done, err := n.claimNothing(ctx, c); done {
 			n.endWaits(c, p, err)
 			return p, err
@@ -44,7 +45,7 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (nodes.Proposed, er
 // claimNothing answers a claim that finds nothing: it writes nothing. done is
 // false if there is something to claim, as far as can be seen without a
 // majority; whether the claim gets it is decided in the log.
-func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p nodes.Proposed, done bool, err error) {
+func (n *Node) claimNothing(ctx context.Context, c command.ClaimNext) (p nodes.Proposed, done bool, err error) {
 	claimable := false
 	n.fsm.Read(func(m *fsm.Machine) { claimable = m.Claimable(c, n.fsm.Estimate(m)) })
 	if claimable {
@@ -65,7 +66,7 @@ func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p nodes.Propo
 //
 // Also what this leader has in its log already counts, though nobody was told of it yet:
 // a claim on its way, say, that would make the command a good one.
-func (n *Node) judge(ctx context.Context, cmd fsm.Command) (p nodes.Proposed, done bool, err error) {
+func (n *Node) judge(ctx context.Context, cmd command.Command) (p nodes.Proposed, done bool, err error) {
 	n.fsm.Read(func(m *fsm.Machine) { _, done = m.Judge(cmd, m.Stamp()) })
 	if !done {
 		return p, false, nil
@@ -98,7 +99,7 @@ func unread(ctx context.Context, err error) error {
 }
 
 // reach returns how many tasks a command may change.
-func (n *Node) reach(cmd fsm.Command) (tasks int) {
+func (n *Node) reach(cmd command.Command) (tasks int) {
 	n.fsm.Read(func(m *fsm.Machine) { tasks = m.ReachOf(cmd) })
 	return tasks
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // heapWatch notes how much of the heap lives at most.
@@ -73,7 +74,7 @@ func TestRestore_laggingFollower(t *testing.T) { //nolint:paralleltest // it mea
 	submit := func(tasks int) {
 		params := []byte(`"` + strings.Repeat("x", 1000) + `"`)
 		for ; tasks > 0; tasks -= 250 {
-			s := fsm.Submit{Tasks: make([]fsm.NewTask, 250)}
+			s := command.Submit{Tasks: make([]fsm.NewTask, 250)}
 			for i := range s.Tasks {
 				s.Tasks[i] = fsm.NewTask{Type: "t", Params: params}
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -64,7 +65,7 @@ func prepared(t *testing.T, n *Node, saved []byte) *restoreSteps {
 }
 
 // must proposes the command and waits until it is applied.
-func (s *restoreSteps) must(c fsm.Command) uint64 {
+func (s *restoreSteps) must(c command.Command) uint64 {
 	index, err := s.n.awaitEntry(context.Background(), s.n.applyAlone(s.p.stamp, c))
 	if err != nil {
 		s.t.Errorf("%T: %v", c, err)
@@ -73,12 +74,12 @@ func (s *restoreSteps) must(c fsm.Command) uint64 {
 }
 
 func (s *restoreSteps) beginIt() {
-	s.begin = s.must(fsm.RestoreBegin{Bytes: uint64(len(s.bytes))})
+	s.begin = s.must(command.RestoreBegin{Bytes: uint64(len(s.bytes))})
 }
 
 // chunk proposes the bytes [from, to).
 func (s *restoreSteps) chunk(from, to int) {
-	s.must(fsm.RestoreChunk{Begin: s.begin, Offset: uint64(from), Data: s.bytes[from:to]})
+	s.must(command.RestoreChunk{Begin: s.begin, Offset: uint64(from), Data: s.bytes[from:to]})
 }
 
 // killWithin closes the leader, as abruptly as that goes here, when do has returned
@@ -168,7 +169,7 @@ func TestRestoreBackup_killed(t *testing.T) {
 		{"behind its end", func(s *restoreSteps) {
 			s.beginIt()
 			s.chunk(0, len(s.bytes))
-			s.must(fsm.RestoreEnd{Begin: s.begin})
+			s.must(command.RestoreEnd{Begin: s.begin})
 		}, savedTasks},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -221,7 +222,7 @@ func TestRestoreBackup_endWithoutMajority(t *testing.T) {
 					}
 				}
 				before := leader.raft.LastIndex()
-				end := s.n.applyAlone(s.p.stamp, fsm.RestoreEnd{Begin: s.begin})
+				end := s.n.applyAlone(s.p.stamp, command.RestoreEnd{Begin: s.begin})
 				eventually(t, "the end to be in the leader's log", func() bool { return leader.raft.LastIndex() > before })
 				if err := end.Error(); !errors.Is(err, raft.ErrLeadershipLost) {
 					t.Errorf("the end's outcome is %v", err)
@@ -287,13 +288,13 @@ func TestRestoreBackup_leadershipMoves(t *testing.T) {
 		for _, n := range c.nodes {
 			eventually(t, "all to have given it up", func() bool { _, under := tasksAt(n); return !under })
 		}
-		_, err := leader.awaitEntry(context.Background(), leader.applyAlone(s.p.stamp, fsm.RestoreEnd{Begin: s.begin}))
+		_, err := leader.awaitEntry(context.Background(), leader.applyAlone(s.p.stamp, command.RestoreEnd{Begin: s.begin}))
 		if back := other.raft.LeadershipTransferToServer(raft.ServerID(leader.uuid), raft.ServerAddress(leader.record.PeerAddr)).Error(); back != nil {
 			t.Error(back)
 		}
 		eventually(t, "the first to lead again", func() bool { return leader.raft.State() == raft.Leader })
 		var refused *restoreRefused
-		if _, err := leader.awaitEntry(context.Background(), leader.applyAlone(s.p.stamp, fsm.RestoreEnd{Begin: s.begin})); !errors.As(err, &refused) {
+		if _, err := leader.awaitEntry(context.Background(), leader.applyAlone(s.p.stamp, command.RestoreEnd{Begin: s.begin})); !errors.As(err, &refused) {
 			t.Errorf("the end of a restore that was given up: %v", err)
 		}
 		return 0, restoreFailed(err)
@@ -368,7 +369,7 @@ func TestRecover_restoreInTheLog(t *testing.T) {
 		savedTasks: func(s *restoreSteps) {
 			s.beginIt()
 			s.chunk(0, len(s.bytes))
-			s.must(fsm.RestoreEnd{Begin: s.begin})
+			s.must(command.RestoreEnd{Begin: s.begin})
 		},
 	} {
 		t.Run(fmt.Sprint(want, " tasks"), func(t *testing.T) {

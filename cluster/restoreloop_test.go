@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // loopCase makes a deposed leader keep entries that were never committed, and
@@ -107,7 +108,7 @@ func (c *soakCluster) writeEntries(n int) {
 		if _, ok := c.soakWaitOnce(soakLeaderMax, func() bool { return c.leader() != nil }); !ok {
 			c.t.Fatal("no leader")
 		}
-		_, err := c.leader().running().Propose(context.Background(), fsm.Tick{})
+		_, err := c.leader().running().Propose(context.Background(), command.Tick{})
 		if err == nil {
 			i++
 		} else {
@@ -124,7 +125,7 @@ func (c *soakCluster) leaveTail(m *soakMember, n int) {
 	r := m.running().raft.current()
 	last := r.LastIndex()
 	for i := range n {
-		go r.Apply(fsm.AppendEntry(nil, fsm.Stamp{}, fsm.Delete{ID: uint64(i + 1)}), time.Second).Error()
+		go r.Apply(command.AppendEntry(nil, fsm.Stamp{}, command.Delete{ID: uint64(i + 1)}), time.Second).Error()
 	}
 	_, ok := c.soakWaitOnce(soakLeaderMax, func() bool {
 		leader := c.leader()

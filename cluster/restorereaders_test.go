@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/nodes"
 )
@@ -26,7 +27,7 @@ func TestRestore_readers(t *testing.T) {
 	eventually(t, "it serves", n.IsLeader)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	submit := fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("1")}}}
+	submit := command.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("1")}}}
 	p, err := n.Propose(ctx, submit)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +50,7 @@ func TestRestore_readers(t *testing.T) {
 		_, stale := n.ReadStale(ctx, 0, look)
 		_, linearizable := n.ReadLinearizable(ctx, 0, look)
 		_, backup := n.SaveBackup(ctx, true)
-		_, _, claim := n.claimNothing(ctx, fsm.ClaimNext{WorkerID: "w", Limit: 1})
+		_, _, claim := n.claimNothing(ctx, command.ClaimNext{WorkerID: "w", Limit: 1})
 		_, ground := n.ground()
 		for what, err := range map[string]error{
 			"a stale read": stale, "a linearizable read": linearizable, "a backup": backup, "a claim": claim, "a restore": ground,
@@ -76,7 +77,7 @@ func TestRestore_readers(t *testing.T) {
 	if err := n.Ready(); err != nil {
 		t.Error(err)
 	}
-	if _, err := n.Propose(ctx, fsm.Cancel{ID: id}); err != nil {
+	if _, err := n.Propose(ctx, command.Cancel{ID: id}); err != nil {
 		t.Error(err)
 	}
 	if err := <-ended; err != nil {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/claimq/claimq/cluster/replica"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/nodes"
 )
@@ -27,12 +27,12 @@ const (
 
 // evicts reports whether ended tasks are to be evicted.
 func (n *Node) evicts(s replica.Held) bool {
-	return s.Ended > endedMax(n.cfg.MemoryLimit, s.All-s.Ended) && n.checkLevel(fsm.Evict{}) == nil
+	return s.Ended > endedMax(n.cfg.MemoryLimit, s.All-s.Ended) && n.checkLevel(command.Evict{}) == nil
 }
 
 // forgets reports whether what is remembered is to be forgotten before its time.
 func (n *Node) forgets(s replica.Held) bool {
-	return s.Remembered > rememberedMax(n.cfg.MemoryLimit, s.Lasting()) && n.checkLevel(fsm.Forget{}) == nil
+	return s.Remembered > rememberedMax(n.cfg.MemoryLimit, s.Lasting()) && n.checkLevel(command.Forget{}) == nil
 }
 
 // endedMax returns how many bytes ended tasks may take beside those that the rest
@@ -51,7 +51,7 @@ func rememberedMax(limit, lasting int64) int64 {
 
 // memoryFull returns an *fsm.Overload if the memory limit is reached.
 func (n *Node) memoryFull(strained bool) error {
-	return memoryFull(n.fsm.Held(), n.cfg.MemoryLimit, n.checkLevel(fsm.Evict{}) == nil, strained)
+	return memoryFull(n.fsm.Held(), n.cfg.MemoryLimit, n.checkLevel(command.Evict{}) == nil, strained)
 }
 
 // memoryFull returns an *fsm.Overload if held reaches the limit: what can be
@@ -83,11 +83,11 @@ const (
 	growsByTasks               // submits, and schedules: they hold a whole task
 )
 
-func growthOf(cmd fsm.Command) growth {
-	about, most := fsm.AboutOf(cmd), growsLittle
+func growthOf(cmd command.Command) growth {
+	about, most := command.AboutOf(cmd), growsLittle
 	if len(about.Submits) > 0 {
 		most = growsByTasks
-		if _, completes := cmd.(fsm.Complete); completes {
+		if _, completes := cmd.(command.Complete); completes {
 			most = growsBySteps
 		}
 	}
@@ -99,7 +99,7 @@ func growthOf(cmd fsm.Command) growth {
 
 // room returns an *fsm.Overload when there is no room for what the command adds to
 // the state, in memory or on disk.
-func (n *Node) room(cmd fsm.Command) error {
+func (n *Node) room(cmd command.Command) error {
 	switch growthOf(cmd) {
 	case growsByTasks:
 		return n.full()

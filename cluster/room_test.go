@@ -7,6 +7,7 @@ import (
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -57,8 +58,8 @@ func TestMemoryFull(t *testing.T) {
 // follow-ups up to an eighth above it, claims and settles always.
 func TestNode_room(t *testing.T) {
 	t.Parallel()
-	submit := fsm.Submit{Tasks: make([]fsm.NewTask, 1)}
-	followed := fsm.Complete{Submit: make([]fsm.NewTask, 1)}
+	submit := command.Submit{Tasks: make([]fsm.NewTask, 1)}
+	followed := command.Complete{Submit: make([]fsm.NewTask, 1)}
 	for name, c := range map[string]struct {
 		part           float64 // of the limit that the state takes
 		full, strained bool
@@ -69,17 +70,17 @@ func TestNode_room(t *testing.T) {
 		}
 		replicatest.Fill(n.fsm, 1, 100, 100)
 		n.cfg.MemoryLimit = int64(float64(n.fsm.Held().All) / c.part)
-		for _, cmd := range []fsm.Command{submit, fsm.SetSchedule{}, fsm.Batch{Ops: []fsm.Command{fsm.Extend{}, submit}}} {
+		for _, cmd := range []command.Command{submit, command.SetSchedule{}, command.Batch{Ops: []command.Command{command.Extend{}, submit}}} {
 			if err := n.room(cmd); overloaded(err, nodes.BoundMemory) != c.full {
 				t.Errorf("%s, %T: %v", name, cmd, err)
 			}
 		}
-		for _, cmd := range []fsm.Command{followed, fsm.Batch{Ops: []fsm.Command{followed}}} {
+		for _, cmd := range []command.Command{followed, command.Batch{Ops: []command.Command{followed}}} {
 			if err := n.room(cmd); overloaded(err, nodes.BoundMemory) != c.strained {
 				t.Errorf("%s, %T: %v", name, cmd, err)
 			}
 		}
-		for _, cmd := range []fsm.Command{fsm.ClaimNext{}, fsm.Complete{}, fsm.Extend{}, fsm.Retry{}, fsm.Batch{Ops: []fsm.Command{fsm.Complete{}}}} {
+		for _, cmd := range []command.Command{command.ClaimNext{}, command.Complete{}, command.Extend{}, command.Retry{}, command.Batch{Ops: []command.Command{command.Complete{}}}} {
 			if err := n.room(cmd); err != nil {
 				t.Errorf("%s, %T: %v", name, cmd, err)
 			}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/cron"
 )
 
@@ -49,7 +50,7 @@ func (l *leadership) runDueSlots() time.Duration {
 		if len(due) == 0 {
 			return sleep
 		}
-		run := fsm.RunSchedules{Items: make([]fsm.ScheduleRun, len(due))}
+		run := command.RunSchedules{Items: make([]command.ScheduleRun, len(due))}
 		if l.node.full() != nil || l.node.checkLevel(run) != nil {
 			return dutyInterval
 		}
@@ -105,8 +106,8 @@ func fewBytes(due []*fsm.ScheduleView) []*fsm.ScheduleView {
 // for. What was missed is one task, whatever the number of slots, and the next
 // slot is one to come; or, if nothing is to be made up, no task but that of the last
 // slot that has come, unless it is too late as well.
-func (l *leadership) slotOf(v *fsm.ScheduleView, now int64) fsm.ScheduleRun {
-	run := fsm.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
+func (l *leadership) slotOf(v *fsm.ScheduleView, now int64) command.ScheduleRun {
+	run := command.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
 	times, err := cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}.Read()
 	if err != nil {
 		// The leader that let it in knew the time zone; perhaps the next one does.

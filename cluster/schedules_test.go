@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -59,15 +60,15 @@ func TestSchedules_everySlot(t *testing.T) {
 		<-time.After(1234 * time.Millisecond)
 		s := every("tick", 1500*time.Millisecond)
 		first := s.NextRunAt
-		c.Propose(fsm.SetSchedule{Schedule: s})
+		c.Propose(command.SetSchedule{Schedule: s})
 		nightly := fsm.Schedule{
 			Name: "nightly", Task: fsm.NewTask{Type: "nightly"}, Cron: "6 1 * * *", Timezone: "Europe/Prague",
 			NextRunAt: time.Date(2000, 1, 1, 0, 6, 0, 0, time.UTC).UnixMilli(),
 		}
-		c.Propose(fsm.SetSchedule{Schedule: nightly})
+		c.Propose(command.SetSchedule{Schedule: nightly})
 		paused := every("paused", time.Second)
 		paused.Paused = true
-		c.Propose(fsm.SetSchedule{Schedule: paused})
+		c.Propose(command.SetSchedule{Schedule: paused})
 		<-time.After(3 * time.Minute)
 		times := scheduled(leader, "tick")
 		if len(times) != 119 && len(times) != 120 {
@@ -78,7 +79,7 @@ func TestSchedules_everySlot(t *testing.T) {
 				t.Errorf("the task of slot %d is %d ms late", i, late)
 			}
 		}
-		c.Propose(fsm.DeleteSchedule{Name: "tick"})
+		c.Propose(command.DeleteSchedule{Name: "tick"})
 		<-time.After(5 * time.Minute)
 		if more := scheduled(leader, "tick"); len(more) > len(times)+1 {
 			t.Errorf("%d tasks after the schedule was deleted", len(more)-len(times))
@@ -124,7 +125,7 @@ func TestSchedules_oncePerSlot(t *testing.T) {
 				const interval = 20 * time.Second
 				s := every("tick", interval)
 				first := s.NextRunAt
-				c.Propose(fsm.SetSchedule{Schedule: s})
+				c.Propose(command.SetSchedule{Schedule: s})
 				const slots = 12
 				for slot := range int64(slots) {
 					at := time.UnixMilli(first + slot*interval.Milliseconds())
@@ -165,7 +166,7 @@ func TestSchedules_clocksJump(t *testing.T) {
 			Name: "tick", Task: fsm.NewTask{Type: "tick"}, Cron: "* * * * *", OverlapAllow: true,
 			NextRunAt: time.Now().Truncate(time.Minute).Add(time.Minute).UnixMilli(),
 		}
-		c.Propose(fsm.SetSchedule{Schedule: minutely})
+		c.Propose(command.SetSchedule{Schedule: minutely})
 		<-time.After(2*time.Minute + 30*time.Second)
 		jump(time.Hour)
 		<-time.After(7 * time.Second) // the leader has read all clocks again
@@ -216,7 +217,7 @@ func TestSchedules_catchUp(t *testing.T) {
 				s := every("tick", 10*time.Minute)
 				s.CatchUpSkip = x.skip
 				first := s.NextRunAt
-				c.Propose(fsm.SetSchedule{Schedule: s})
+				c.Propose(command.SetSchedule{Schedule: s})
 				for i := range c.Len() {
 					c.Stop(i)
 				}
@@ -247,13 +248,13 @@ func TestSchedules_overlap(t *testing.T) {
 		leader := c.Leader()
 		s := every("tick", time.Minute)
 		s.OverlapAllow = false
-		c.Propose(fsm.SetSchedule{Schedule: s})
+		c.Propose(command.SetSchedule{Schedule: s})
 		<-time.After(3*time.Minute + 30*time.Second)
 		v := scheduleOf(leader, "tick")
 		if n := len(scheduled(leader, "tick")); n != 1 || v.Skipped != 2 {
 			t.Errorf("%d tasks, %d slots passed over, want 1 and 2", n, v.Skipped)
 		}
-		c.Propose(fsm.Cancel{ID: v.LastTaskID})
+		c.Propose(command.Cancel{ID: v.LastTaskID})
 		<-time.After(time.Minute)
 		if n := len(scheduled(leader, "tick")); n != 2 {
 			t.Errorf("%d tasks after the first ended, want 2", n)
@@ -274,7 +275,7 @@ func TestSchedules_manyAtOnce(t *testing.T) {
 			wg.Go(func() {
 				for i := client; i < count; i += clients {
 					name := fmt.Sprintf("s%d", i)
-					if _, err := leader.Propose(context.Background(), fsm.SetSchedule{Schedule: fsm.Schedule{
+					if _, err := leader.Propose(context.Background(), command.SetSchedule{Schedule: fsm.Schedule{
 						Name: name, Task: fsm.NewTask{Type: "tick"}, Cron: "*/10 * * * *", NextRunAt: at,
 					}}); err != nil {
 						t.Errorf("%s: %v", name, err)
@@ -301,9 +302,9 @@ func TestSchedules_unreadable(t *testing.T) {
 		c := clustertest.New(t, 3)
 		leader := c.Leader()
 		s := every("tick", time.Minute)
-		c.Propose(fsm.SetSchedule{Schedule: s})
+		c.Propose(command.SetSchedule{Schedule: s})
 		s.Name, s.Task.Type, s.EveryMS, s.Cron, s.Timezone = "lost", "lost", 0, "* * * * *", "Atlantis/Poseidonis"
-		c.Propose(fsm.SetSchedule{Schedule: s})
+		c.Propose(command.SetSchedule{Schedule: s})
 		<-time.After(2*time.Minute + 30*time.Second)
 		v := scheduleOf(leader, "lost")
 		if len(scheduled(leader, "lost")) != 0 || v.Skipped != 1 || v.NextRunAt < time.Now().Add(57*time.Minute).UnixMilli() {
@@ -321,20 +322,20 @@ func TestSchedules_waitForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3, func(cfg *cluster.Config) { cfg.MemoryLimit = 4 << 20 })
 		leader := c.Leader()
-		c.Propose(fsm.SetSchedule{Schedule: every("tick", time.Minute)})
-		big := c.Propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "big", Params: make([]byte, 4<<20)}}}).Result.Submitted[0].Task.ID
+		c.Propose(command.SetSchedule{Schedule: every("tick", time.Minute)})
+		big := c.Propose(command.Submit{Tasks: []fsm.NewTask{{Type: "big", Params: make([]byte, 4<<20)}}}).Result.Submitted[0].Task.ID
 		if _, err := leader.Propose(context.Background(), submitOf("mail", 1)); !errors.Is(err, nodes.ErrOverloaded) {
 			t.Fatalf("submit: %v, want ErrOverloaded", err)
 		}
-		if _, err := leader.Propose(context.Background(), fsm.SetSchedule{Schedule: every("more", time.Minute)}); !errors.Is(err, nodes.ErrOverloaded) {
+		if _, err := leader.Propose(context.Background(), command.SetSchedule{Schedule: every("more", time.Minute)}); !errors.Is(err, nodes.ErrOverloaded) {
 			t.Errorf("one more schedule: %v, want ErrOverloaded", err)
 		}
 		<-time.After(2*time.Minute + 30*time.Second)
 		if n := len(scheduled(leader, "tick")); n != 0 {
 			t.Errorf("%d tasks without room", n)
 		}
-		c.Propose(fsm.Cancel{ID: big})
-		c.Propose(fsm.Delete{ID: big})
+		c.Propose(command.Cancel{ID: big})
+		c.Propose(command.Delete{ID: big})
 		<-time.After(10 * time.Second)
 		if n := len(scheduled(leader, "tick")); n != 1 {
 			t.Errorf("%d tasks once there is room, want 1", n)
@@ -353,7 +354,7 @@ func TestSchedules_largeTasks(t *testing.T) {
 		s.Task.Params = make([]byte, mib)
 		for i := range 28 {
 			s.Name = fmt.Sprintf("large%02d", i)
-			c.Propose(fsm.SetSchedule{Schedule: s})
+			c.Propose(command.SetSchedule{Schedule: s})
 		}
 		<-time.After(2 * time.Minute)
 		var bytes int64
@@ -368,7 +369,7 @@ func TestSchedules_largeTasks(t *testing.T) {
 // cluster does not know of them yet.
 func TestTrailBounds(t *testing.T) {
 	t.Parallel()
-	bounds := func(n *cluster.Node) (has fsm.SetTrail) {
+	bounds := func(n *cluster.Node) (has command.SetTrail) {
 		_, _ = n.ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) { has = m.TrailBounds() })
 		return has
 	}
@@ -388,7 +389,7 @@ func TestTrailBounds(t *testing.T) {
 			return err == nil
 		})
 		<-time.After(5 * time.Second)
-		if has, want := bounds(c.Leader()), (fsm.SetTrail{Bytes: 3 << 20, AgeMS: original.AgeMS}); has != want {
+		if has, want := bounds(c.Leader()), (command.SetTrail{Bytes: 3 << 20, AgeMS: original.AgeMS}); has != want {
 			t.Errorf("bounds are %+v, want %+v", has, want)
 		}
 		before, _ := c.Leader().StateHash()
@@ -401,7 +402,7 @@ func TestTrailBounds(t *testing.T) {
 			c.Restart(i)
 		}
 		<-time.After(10 * time.Second)
-		if has, want := bounds(c.Leader()), (fsm.SetTrail{Bytes: 3 << 20, AgeMS: 3_600_000}); has != want {
+		if has, want := bounds(c.Leader()), (command.SetTrail{Bytes: 3 << 20, AgeMS: 3_600_000}); has != want {
 			t.Errorf("bounds are %+v, want %+v", has, want)
 		}
 		c.EnsureSame()

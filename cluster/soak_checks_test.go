@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/pause"
 )
 
@@ -107,7 +108,7 @@ func (l *soakLoad) checkLate(n *Node, now soakMoment) {
 	if n == nil {
 		return
 	}
-	var live []fsm.Lease
+	var live []command.Lease
 	n.fsm.Read(func(m *fsm.Machine) {
 		for lease := range m.Leases() {
 			live = append(live, lease)
@@ -179,7 +180,7 @@ func (c *soakCluster) checkRecovery(l *soakLoad) {
 		if n == nil {
 			return false
 		}
-		p, err := n.Propose(ctx, fsm.Tick{})
+		p, err := n.Propose(ctx, command.Tick{})
 		if err == nil {
 			l.acknowledged(p.Index)
 		}

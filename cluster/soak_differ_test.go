@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // Two versions of one task's parameters, as long as each other: what all are sent, and
@@ -88,7 +89,7 @@ func (c *soakCluster) makeDiffer() (differs *soakMember) {
 		defer c.manners.bent.Store(nil)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_, err := leader.running().Propose(ctx, fsm.Submit{Tasks: []fsm.NewTask{{Type: "differ", Params: []byte(soakRight), Key: soakIt}}})
+		_, err := leader.running().Propose(ctx, command.Submit{Tasks: []fsm.NewTask{{Type: "differ", Params: []byte(soakRight), Key: soakIt}}})
 		c.log.event("%s is to differ: %v", differs.name, err)
 		took, ok := c.soakWaitOnce(soakDiffersMax, func() bool { return paramsOfIt(differs.running()) != "" })
 		if !ok || paramsOfIt(differs.running()) != soakWrong {

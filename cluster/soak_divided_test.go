@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // soakDividedFor is how long nobody may answer while no majority is there that has
@@ -67,7 +68,7 @@ func (c *soakCluster) anybodyServes() bool {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 		_, read := n.ReadLinearizable(ctx, 0, func(*fsm.Machine, fsm.Stamp) {})
-		_, written := n.Propose(ctx, fsm.Submit{Tasks: []fsm.NewTask{{Type: "served", Params: []byte("1"), Key: "served"}}})
+		_, written := n.Propose(ctx, command.Submit{Tasks: []fsm.NewTask{{Type: "served", Params: []byte("1"), Key: "served"}}})
 		cancel()
 		if read == nil || written == nil {
 			return true

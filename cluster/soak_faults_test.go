@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/simnet"
 )
 
@@ -322,7 +323,7 @@ func (c *soakCluster) burst() {
 			n.start(func() {
 				ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
 				defer cancel()
-				_, _ = n.Propose(ctx, fsm.Submit{Tasks: tasks})
+				_, _ = n.Propose(ctx, command.Submit{Tasks: tasks})
 			})
 		}
 	}
@@ -352,7 +353,7 @@ func (c *soakCluster) stream() {
 			n.start(func() {
 				ctx, cancel := context.WithTimeout(n.ctx, time.Second)
 				defer cancel()
-				_, _ = n.Propose(ctx, fsm.Submit{Tasks: []fsm.NewTask{{Type: "burst", Params: []byte("1"), Key: "stream"}}})
+				_, _ = n.Propose(ctx, command.Submit{Tasks: []fsm.NewTask{{Type: "burst", Params: []byte("1"), Key: "stream"}}})
 			})
 		}
 		<-time.After(every)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/nodes"
 )
@@ -119,7 +120,7 @@ func (w *soakWorker) node() *Node {
 
 // propose asks until there is an answer, or the end. unknown says that an
 // earlier try may have been applied.
-func (w *soakWorker) propose(ctx context.Context, cmd fsm.Command) (p nodes.Proposed, unknown, ok bool) {
+func (w *soakWorker) propose(ctx context.Context, cmd command.Command) (p nodes.Proposed, unknown, ok bool) {
 	for ctx.Err() == nil {
 		if silent := time.Until(time.Unix(0, w.load.c.silentUntil.Load())); silent > 0 {
 			pause.For(ctx, silent)
@@ -149,7 +150,7 @@ func (w *soakWorker) propose(ctx context.Context, cmd fsm.Command) (p nodes.Prop
 }
 
 // try asks once.
-func (w *soakWorker) try(ctx context.Context, n *Node, cmd fsm.Command) (nodes.Proposed, error) {
+func (w *soakWorker) try(ctx context.Context, n *Node, cmd command.Command) (nodes.Proposed, error) {
 	l := w.load
 	if w.extending != nil {
 		l.mu.Lock()
@@ -191,7 +192,7 @@ func (w *soakWorker) submit(ctx context.Context) {
 	for i := range params {
 		params[i] = '1'
 	}
-	p, _, ok := w.propose(ctx, fsm.Submit{Tasks: []fsm.NewTask{{
+	p, _, ok := w.propose(ctx, command.Submit{Tasks: []fsm.NewTask{{
 		Type: fmt.Sprint("t", w.random.IntN(3)), Params: params, Priority: int32(w.random.IntN(3)), MaxAttempts: 0, Key: key,
 	}}})
 	if !ok {
@@ -215,7 +216,7 @@ func (w *soakWorker) work(ctx context.Context) {
 	lease := (leaseMin + time.Duration(w.random.Int64N(int64(w.load.c.plan.leaseMax)))).Truncate(time.Millisecond)
 	asked := time.Now()
 	begun := w.load.health.now()
-	p, _, ok := w.propose(ctx, fsm.ClaimNext{
+	p, _, ok := w.propose(ctx, command.ClaimNext{
 		WorkerID: w.name, Limit: 1, LeaseMS: lease.Milliseconds(), RequestID: w.name + "-" + strconv.Itoa(w.seq),
 	})
 	if !ok || len(p.Result.Claims) == 0 {
@@ -226,7 +227,7 @@ func (w *soakWorker) work(ctx context.Context) {
 	if h == nil {
 		return
 	}
-	hold := fsm.Hold{ID: claim.Task.ID, WorkerID: w.name, Token: claim.Token}
+	hold := command.Hold{ID: claim.Task.ID, WorkerID: w.name, Token: claim.Token}
 	for w.random.IntN(3) == 0 {
 		pause.For(ctx, time.Duration(w.random.Int64N(int64(lease))))
 		if !w.extend(ctx, hold, h) {
@@ -270,10 +271,10 @@ func (l *soakLoad) noteClaim(worker string, p nodes.Proposed, lease time.Duratio
 }
 
 // extend extends the claim, and reports whether it still holds.
-func (w *soakWorker) extend(ctx context.Context, hold fsm.Hold, h *soakHold) bool {
+func (w *soakWorker) extend(ctx context.Context, hold command.Hold, h *soakHold) bool {
 	asked := time.Now()
 	w.extending = h
-	p, unknown, ok := w.propose(ctx, fsm.Extend{Hold: hold})
+	p, unknown, ok := w.propose(ctx, command.Extend{Hold: hold})
 	w.extending = nil
 	l := w.load
 	l.mu.Lock()
@@ -297,7 +298,7 @@ func (w *soakWorker) extend(ctx context.Context, hold fsm.Hold, h *soakHold) boo
 
 // checkEnded checks a refusal that says that the claim is over. Call it under
 // the lock.
-func (l *soakLoad) checkEnded(worker string, hold fsm.Hold, h *soakHold, code fsm.Code, now time.Time) {
+func (l *soakLoad) checkEnded(worker string, hold command.Hold, h *soakHold, code fsm.Code, now time.Time) {
 	switch code {
 	case fsm.CodeStaleClaim, fsm.CodeWrongWorker, fsm.CodeTaskCompleted: // others have it, or had it
 	default:
@@ -310,18 +311,18 @@ func (l *soakLoad) checkEnded(worker string, hold fsm.Hold, h *soakHold, code fs
 }
 
 // settle ends the claim in one of four ways, the last of which is to forget it.
-func (w *soakWorker) settle(ctx context.Context, hold fsm.Hold, h *soakHold) {
+func (w *soakWorker) settle(ctx context.Context, hold command.Hold, h *soakHold) {
 	result := strconv.Quote(fmt.Sprint(w.name, " ", hold.Token))
-	var cmd fsm.Command
+	var cmd command.Command
 	switch w.random.IntN(8) {
 	case 0:
 		return
 	case 1:
-		cmd = fsm.Fail{Hold: hold, Error: "no luck"}
+		cmd = command.Fail{Hold: hold, Error: "no luck"}
 	case 2:
-		cmd = fsm.Release{Hold: hold}
+		cmd = command.Release{Hold: hold}
 	default:
-		cmd = fsm.Complete{Hold: hold, Result: []byte(result)}
+		cmd = command.Complete{Hold: hold, Result: []byte(result)}
 	}
 	l := w.load
 	l.mu.Lock()
@@ -343,7 +344,7 @@ func (w *soakWorker) settle(ctx context.Context, hold fsm.Hold, h *soakHold) {
 	if p.Result.Repeated && !unknown {
 		l.c.fail("%s: task %d, token %d: repeated, but it was asked once", w.name, hold.ID, hold.Token)
 	}
-	if _, is := cmd.(fsm.Complete); is {
+	if _, is := cmd.(command.Complete); is {
 		if have, done := l.completed[hold.ID]; done {
 			l.c.fail("%s: task %d was completed with token %d and again with %d", w.name, hold.ID, have.token, hold.Token)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // checkOldCopy starts a node from an old copy of its data folder, when its vote decides
@@ -84,7 +85,7 @@ func (c *soakCluster) acknowledgeIt() {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_, err := n.Propose(ctx, fsm.Submit{Tasks: []fsm.NewTask{{Type: "differ", Params: []byte(soakRight), Key: soakIt}}})
+		_, err := n.Propose(ctx, command.Submit{Tasks: []fsm.NewTask{{Type: "differ", Params: []byte(soakRight), Key: soakIt}}})
 		return err == nil
 	})
 	if !ok {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // soakBackup is a backup of another cluster.
@@ -29,7 +30,7 @@ func (c *soakCluster) newSoakBackup() soakBackup {
 	b := soakBackup{keys: make(map[string]uint64)}
 	for i := range 1 + c.random.IntN(20) {
 		key := fmt.Sprint("backup ", i)
-		p, err := n.Propose(context.Background(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "old", Params: []byte("1"), Key: key}}})
+		p, err := n.Propose(context.Background(), command.Submit{Tasks: []fsm.NewTask{{Type: "old", Params: []byte("1"), Key: key}}})
 		if err != nil {
 			c.t.Fatal(err)
 		}

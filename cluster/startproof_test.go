@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/cluster/peer/porttest"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // copiedFolder copies a data folder that nobody uses.
@@ -62,7 +63,7 @@ func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 	c := newBackupCluster(t, storage.KindWAL)
 	at := slices.Index(c.nodes, c.follower())
 	cfg := c.cfgs[at]
-	c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
+	c.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
 	eventually(t, "all to have started once", func() bool {
 		return !slices.ContainsFunc(c.nodes, func(n *Node) bool { return n.dir.Identity().Start.Number == 0 })
 	})
@@ -73,7 +74,7 @@ func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 	newest := openNode(t, again)
 	eventually(t, "the node to vote after its restart", newest.gate.IsOpen)
 	c.nodes[at] = newest
-	acknowledged := c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
+	acknowledged := c.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
 	eventually(t, "it to have what was acknowledged", func() bool { return newest.fsm.AppliedIndex() >= acknowledged.Index })
 	closeNode(t, newest)
 	select {
@@ -149,7 +150,7 @@ func TestOpen_oldCopyIsFoundOutLater(t *testing.T) {
 func TestOpen_votesOnceAMajorityHasAnswered(t *testing.T) {
 	t.Parallel()
 	c := newBackupCluster(t, storage.KindWAL)
-	c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
+	c.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
 	for _, n := range c.nodes {
 		closeNode(t, n)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -81,7 +82,7 @@ func TestNode_memoryLimit(t *testing.T) {
 			t.Fatalf("after a thousand submits: %v, want ErrOverloaded", err)
 		}
 		claimed := c.Propose(claim("w", time.Minute)).Result.Claims[0]
-		done := c.Propose(fsm.Complete{Hold: fsm.Hold{ID: claimed.Task.ID, WorkerID: "w", Token: claimed.Token}})
+		done := c.Propose(command.Complete{Hold: command.Hold{ID: claimed.Task.ID, WorkerID: "w", Token: claimed.Token}})
 		if done.Result.Code != "" {
 			t.Errorf("complete: %s", done.Result.Code)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/peer"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/nodes"
@@ -40,11 +40,11 @@ type told struct {
 // key of cmd.By, "" if it is nobody's. Below the feature level that knows it, nothing
 // is told. The texts are cut at tellTextMax. Errors: fsm.ErrNoLeader,
 // fsm.ErrShuttingDown, fsm.ErrOverloaded (it was not told); else it may have been.
-func (n *Node) Tell(ctx context.Context, cmd fsm.Tell, key string) error {
+func (n *Node) Tell(ctx context.Context, cmd command.Tell, key string) error {
 	if n.closing.Load() {
 		return nodes.ErrShuttingDown
 	}
-	if fsm.LevelOf(cmd) > n.fsm.Level() {
+	if command.LevelOf(cmd) > n.fsm.Level() {
 		return nil
 	}
 	cmd.By, cmd.What = cutTold(cmd.By), cutTold(cmd.What)
@@ -91,7 +91,7 @@ func (n *Node) answerTell(ctx context.Context, body []byte) ([]byte, error) {
 			return nil, nodes.ErrNotLeader
 		}
 	}
-	cmd := fsm.Tell{Kind: t.Kind, What: t.What}
+	cmd := command.Tell{Kind: t.Kind, What: t.What}
 	if t.Key != "" {
 		by, known := n.operator(t.Key)
 		if cmd.By = by; !known {

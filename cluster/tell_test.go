@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/nodes"
 )
@@ -41,11 +42,11 @@ func TestTell_anyNode(t *testing.T) {
 		nodes := append(c.Followers(), c.Leader())
 		c.Leader().SetOperators(func(string) (string, bool) { return "ann", true })
 		for _, n := range nodes {
-			if err := n.Tell(ctx, fsm.Tell{Kind: event.BackupSaved, By: "ann", What: n.NodeID()}, "a key"); err != nil {
+			if err := n.Tell(ctx, command.Tell{Kind: event.BackupSaved, By: "ann", What: n.NodeID()}, "a key"); err != nil {
 				t.Fatalf("%s tells: %v", n.NodeID(), err)
 			}
 		}
-		if err := nodes[0].Tell(ctx, fsm.Tell{Kind: event.Restored, What: strings.Repeat("ž", 100_000)}, ""); err != nil {
+		if err := nodes[0].Tell(ctx, command.Tell{Kind: event.Restored, What: strings.Repeat("ž", 100_000)}, ""); err != nil {
 			t.Fatal(err)
 		}
 		c.EnsureSame()
@@ -62,7 +63,7 @@ func TestTell_anyNode(t *testing.T) {
 			}
 		}
 		// A kind that nobody knows is an entry that all can read.
-		if err := nodes[0].Tell(ctx, fsm.Tell{Kind: 60, What: "x"}, ""); err != nil {
+		if err := nodes[0].Tell(ctx, command.Tell{Kind: 60, What: "x"}, ""); err != nil {
 			t.Fatal(err)
 		}
 		c.EnsureSame()
@@ -78,7 +79,7 @@ func TestTell_byWhom(t *testing.T) {
 		ctx, leader, other := context.Background(), c.Leader(), c.Followers()[0]
 		tell := func(by, key string) {
 			t.Helper()
-			if err := other.Tell(ctx, fsm.Tell{Kind: event.BackupSaved, By: by, What: "it"}, key); err != nil {
+			if err := other.Tell(ctx, command.Tell{Kind: event.BackupSaved, By: by, What: "it"}, key); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -113,10 +114,10 @@ func TestTell_belowItsLevel(t *testing.T) {
 		c := clustertest.New(t, 3)
 		c.Stop(2) // then the first level is a low one
 		leader, ctx := c.Leader(), context.Background()
-		if err := leader.Tell(ctx, fsm.Tell{Kind: event.Restored, What: "17"}, ""); err != nil {
+		if err := leader.Tell(ctx, command.Tell{Kind: event.Restored, What: "17"}, ""); err != nil {
 			t.Errorf("told below the level: %v", err)
 		}
-		if _, err := leader.Propose(ctx, fsm.SetSchedule{By: "ann"}); !errors.Is(err, nodes.ErrLevel) {
+		if _, err := leader.Propose(ctx, command.SetSchedule{By: "ann"}); !errors.Is(err, nodes.ErrLevel) {
 			t.Errorf("a name below the level: %v, want ErrLevel", err)
 		}
 		c.Start(2)
@@ -142,7 +143,7 @@ func TestTell_withoutLeader(t *testing.T) {
 		one := c.Followers()[0]
 		c.Partition(one)
 		<-time.After(10 * time.Second)
-		if err := one.Tell(context.Background(), fsm.Tell{Kind: event.Restored}, ""); !errors.Is(err, nodes.ErrNoLeader) {
+		if err := one.Tell(context.Background(), command.Tell{Kind: event.Restored}, ""); !errors.Is(err, nodes.ErrNoLeader) {
 			t.Errorf("told without a leader: %v, want ErrNoLeader", err)
 		}
 		c.Heal()

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/nodes"
 )
@@ -28,8 +29,8 @@ const (
 
 // checkLevel refuses a command that some node of the cluster may not know: it
 // would stop at it.
-func (n *Node) checkLevel(cmd fsm.Command) error {
-	needs, has := fsm.LevelOf(cmd), n.fsm.Level()
+func (n *Node) checkLevel(cmd command.Command) error {
+	needs, has := command.LevelOf(cmd), n.fsm.Level()
 	if needs <= max(has, firstLevel) {
 		return nil
 	}
@@ -56,7 +57,7 @@ func (l *leadership) startLevel() error {
 			return context.Cause(l.ctx)
 		}
 	}
-	return l.propose(fsm.SetLevel{Level: level, Defaults: fsm.FirstDefaults(level)})
+	return l.propose(command.SetLevel{Level: level, Defaults: fsm.FirstDefaults(level)})
 }
 
 // Upgrade raises the cluster's feature level to the highest that every member
@@ -91,8 +92,8 @@ func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error)
 		}
 		return has, nil
 	}
-	cmd := fsm.SetLevel{Level: known, By: by}
-	if fsm.LevelOf(cmd) > known {
+	cmd := command.SetLevel{Level: known, By: by}
+	if command.LevelOf(cmd) > known {
 		cmd.By = ""
 	}
 	if _, err := n.batcher.Propose(ctx, cmd); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // storm is a node on which many wait while tasks, limits and claims change at
@@ -20,7 +21,7 @@ type storm struct {
 	node    *Node
 	rand    *rand.Rand
 	waiting []*claimer
-	held    []fsm.Hold
+	held    []command.Hold
 	steps   []string
 
 	proposing sync.WaitGroup
@@ -31,7 +32,7 @@ func (s *storm) note(format string, args ...any) {
 }
 
 // propose proposes cmd, and does not wait for the outcome.
-func (s *storm) propose(cmd fsm.Command) {
+func (s *storm) propose(cmd command.Command) {
 	s.note("%+v", cmd)
 	s.proposing.Go(func() {
 		if _, err := s.node.Propose(context.Background(), cmd); err != nil {
@@ -56,8 +57,8 @@ func (s *storm) tasks() []fsm.NewTask {
 	return tasks
 }
 
-func (s *storm) claim() fsm.ClaimNext {
-	c := fsm.ClaimNext{WorkerID: "w", Limit: 1 + s.rand.Int32N(3), LeaseMS: 500 + s.rand.Int64N(20_000)}
+func (s *storm) claim() command.ClaimNext {
+	c := command.ClaimNext{WorkerID: "w", Limit: 1 + s.rand.Int32N(3), LeaseMS: 500 + s.rand.Int64N(20_000)}
 	if s.rand.IntN(3) > 0 {
 		for _, t := range []string{"a", "b", "c"} {
 			if s.rand.IntN(2) == 0 {
@@ -69,7 +70,7 @@ func (s *storm) claim() fsm.ClaimNext {
 		c.MoreAttempts = s.rand.Int32N(3)
 	}
 	if s.rand.IntN(4) == 0 {
-		c.SortBy = fsm.SortRandom
+		c.SortBy = command.SortRandom
 	}
 	if s.rand.IntN(5) == 0 {
 		c.RequestID = fmt.Sprint("r", s.rand.IntN(3))
@@ -77,8 +78,8 @@ func (s *storm) claim() fsm.ClaimNext {
 	return c
 }
 
-func (s *storm) setType() fsm.SetType {
-	return fsm.SetType{Type: s.taskType(), Set: fsm.TypePaused | fsm.TypeMaxClaimed | fsm.TypeRateLimit, Settings: fsm.TypeSettings{
+func (s *storm) setType() command.SetType {
+	return command.SetType{Type: s.taskType(), Set: fsm.TypePaused | fsm.TypeMaxClaimed | fsm.TypeRateLimit, Settings: fsm.TypeSettings{
 		Paused: s.rand.IntN(4) == 0, MaxClaimed: s.rand.Int32N(4), RateLimit: []int64{0, 0, 500_000, 3_000_000}[s.rand.IntN(4)],
 	}}
 }
@@ -86,7 +87,7 @@ func (s *storm) setType() fsm.SetType {
 func (s *storm) step() {
 	switch k := s.rand.IntN(20); {
 	case k < 3:
-		s.propose(fsm.Submit{Tasks: s.tasks()})
+		s.propose(command.Submit{Tasks: s.tasks()})
 	case k < 12:
 		c := s.claim()
 		s.note("wait %+v", c)
@@ -108,7 +109,7 @@ func (s *storm) step() {
 		at := s.rand.IntN(len(s.held))
 		h := s.held[at]
 		s.held = append(s.held[:at], s.held[at+1:]...)
-		s.propose([]fsm.Command{fsm.Complete{Hold: h}, fsm.Fail{Hold: h, Error: "x"}, fsm.Release{Hold: h}, fsm.Release{Hold: h, DelayMS: 700}}[s.rand.IntN(4)])
+		s.propose([]command.Command{command.Complete{Hold: h}, command.Fail{Hold: h, Error: "x"}, command.Release{Hold: h}, command.Release{Hold: h, DelayMS: 700}}[s.rand.IntN(4)])
 	}
 }
 
@@ -122,7 +123,7 @@ func (s *storm) collect() {
 			w.gone()
 			for _, c := range w.p.Result.Claims {
 				if !w.p.Result.Repeated {
-					s.held = append(s.held, fsm.Hold{ID: c.Task.ID, WorkerID: "w", Token: c.Token})
+					s.held = append(s.held, command.Hold{ID: c.Task.ID, WorkerID: "w", Token: c.Token})
 				}
 			}
 		default:
@@ -167,7 +168,7 @@ func TestWaiters_nobodyIsForgotten(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
 			n, h := newHeldNode(t)
-			h.set(func(*Node, fsm.Stamp, []fsm.Command) { <-time.After(5 * time.Millisecond) })
+			h.set(func(*Node, fsm.Stamp, []command.Command) { <-time.After(5 * time.Millisecond) })
 			s := &storm{T: t, node: n, rand: rand.New(rand.NewPCG(seed, 1))}
 			for round := range 60 {
 				s.note("round %d", round)

@@ -13,16 +13,17 @@ import (
 
 	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
 // held stops entries before they are applied.
 type held struct {
 	mu     sync.Mutex
-	before func(n *Node, stamp fsm.Stamp, commands []fsm.Command) // nil: nothing
+	before func(n *Node, stamp fsm.Stamp, commands []command.Command) // nil: nothing
 }
 
-func (h *held) set(before func(*Node, fsm.Stamp, []fsm.Command)) {
+func (h *held) set(before func(*Node, fsm.Stamp, []command.Command)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.before = before
@@ -33,7 +34,7 @@ func newHeldNode(t *testing.T, change ...func(*Config)) (*Node, *held) {
 	t.Helper()
 	h := &held{}
 	n := newMemoryNode(t, func(n *Node, entry []byte) batch.Future {
-		stamp, commands, err := fsm.DecodeEntry(entry)
+		stamp, commands, err := command.DecodeEntry(entry)
 		if err != nil {
 			t.Error(err)
 		}
@@ -48,8 +49,8 @@ func newHeldNode(t *testing.T, change ...func(*Config)) (*Node, *held) {
 	return n, h
 }
 
-func submitMail(count int) fsm.Submit {
-	var s fsm.Submit
+func submitMail(count int) command.Submit {
+	var s command.Submit
 	for range count {
 		s.Tasks = append(s.Tasks, fsm.NewTask{Type: "mail", Params: []byte(`{}`), MaxAttempts: 3})
 	}
@@ -58,14 +59,14 @@ func submitMail(count int) fsm.Submit {
 
 // claimer is a claim in a goroutine of its own.
 type claimer struct {
-	claim fsm.ClaimNext
+	claim command.ClaimNext
 	p     nodes.Proposed
 	err   error
 	done  chan struct{}
 	gone  context.CancelFunc
 }
 
-func startWaiting(n *Node, c fsm.ClaimNext, wait time.Duration) *claimer {
+func startWaiting(n *Node, c command.ClaimNext, wait time.Duration) *claimer {
 	w := &claimer{claim: c, done: make(chan struct{})}
 	var ctx context.Context
 	ctx, w.gone = context.WithCancel(context.Background())
@@ -87,8 +88,8 @@ func (w *claimer) finished() bool {
 	}
 }
 
-func mailFor(worker string) fsm.ClaimNext {
-	return fsm.ClaimNext{WorkerID: worker, Types: []string{"mail"}, Limit: 1, LeaseMS: 3_600_000}
+func mailFor(worker string) command.ClaimNext {
+	return command.ClaimNext{WorkerID: worker, Types: []string{"mail"}, Limit: 1, LeaseMS: 3_600_000}
 }
 
 // A woken claim that finds its task taken keeps its place before those who came
@@ -99,10 +100,10 @@ func TestWaiters_keepTheirPlace(t *testing.T) {
 		n, h := newHeldNode(t)
 		first := startWaiting(n, mailFor("w1"), time.Hour)
 		second := startWaiting(n, mailFor("w2"), time.Hour)
-		h.set(func(n *Node, stamp fsm.Stamp, commands []fsm.Command) {
-			if c, ok := commands[0].(fsm.ClaimNext); ok && c.WorkerID == "w1" {
+		h.set(func(n *Node, stamp fsm.Stamp, commands []command.Command) {
+			if c, ok := commands[0].(command.ClaimNext); ok && c.WorkerID == "w1" {
 				h.set(nil)
-				n.applyEntry(fsm.AppendEntry(nil, stamp, mailFor("thief")))
+				n.applyEntry(command.AppendEntry(nil, stamp, mailFor("thief")))
 			}
 		})
 		mustPropose(t, n, submitMail(1))
@@ -128,10 +129,10 @@ func TestWaiters_keepTheirPlaceInOneEntry(t *testing.T) {
 		n, h := newHeldNode(t)
 		first := startWaiting(n, mailFor("w1"), time.Hour)
 		second := startWaiting(n, mailFor("w2"), time.Hour)
-		h.set(func(n *Node, stamp fsm.Stamp, commands []fsm.Command) {
-			if c, ok := commands[0].(fsm.ClaimNext); ok && c.WorkerID == "w1" {
+		h.set(func(n *Node, stamp fsm.Stamp, commands []command.Command) {
+			if c, ok := commands[0].(command.ClaimNext); ok && c.WorkerID == "w1" {
 				h.set(nil)
-				n.applyEntry(fsm.AppendEntry(nil, stamp, mailFor("thief")))
+				n.applyEntry(command.AppendEntry(nil, stamp, mailFor("thief")))
 				// As if it were behind the claim in the same entry.
 				go func() { mustPropose(t, n, submitMail(1)) }()
 			}
@@ -151,7 +152,7 @@ func TestWaiters_callerGoesWhileProposed(t *testing.T) {
 		n, h := newHeldNode(t)
 		mustPropose(t, n, submitMail(1))
 		goOn := make(chan struct{})
-		h.set(func(*Node, fsm.Stamp, []fsm.Command) { <-goOn })
+		h.set(func(*Node, fsm.Stamp, []command.Command) { <-goOn })
 		go func() { mustPropose(t, n, submitMail(1)) }()
 		synctest.Wait()
 		queued := startWaiting(n, mailFor("w1"), time.Hour)
@@ -201,8 +202,8 @@ func TestWaiters_newcomerWaitsItsTurn(t *testing.T) {
 		first := startWaiting(n, mailFor("w1"), time.Hour)
 		second := startWaiting(n, mailFor("w2"), time.Hour)
 		goOn := make(chan struct{})
-		h.set(func(_ *Node, _ fsm.Stamp, commands []fsm.Command) {
-			if _, ok := commands[0].(fsm.ClaimNext); ok {
+		h.set(func(_ *Node, _ fsm.Stamp, commands []command.Command) {
+			if _, ok := commands[0].(command.ClaimNext); ok {
 				<-goOn
 			}
 		})
@@ -225,8 +226,8 @@ func TestWaiters_takeNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, _ := newHeldNode(t)
-		picky := startWaiting(n, fsm.ClaimNext{WorkerID: "w1", MoreAttempts: 900, Limit: 1}, time.Minute)
-		any := startWaiting(n, fsm.ClaimNext{WorkerID: "w2", Limit: 1}, time.Minute)
+		picky := startWaiting(n, command.ClaimNext{WorkerID: "w1", MoreAttempts: 900, Limit: 1}, time.Minute)
+		any := startWaiting(n, command.ClaimNext{WorkerID: "w2", Limit: 1}, time.Minute)
 		mustPropose(t, n, submitMail(2))
 		synctest.Wait()
 		index := n.fsm.AppliedIndex()
@@ -254,8 +255,8 @@ func TestWaiters_takenBack(t *testing.T) {
 			all = append(all, startWaiting(n, mailFor("w"), time.Hour))
 		}
 		goOn := make(chan struct{})
-		h.set(func(_ *Node, _ fsm.Stamp, commands []fsm.Command) {
-			if _, ok := commands[0].(fsm.ClaimNext); ok {
+		h.set(func(_ *Node, _ fsm.Stamp, commands []command.Command) {
+			if _, ok := commands[0].(command.ClaimNext); ok {
 				<-goOn
 			}
 		})
@@ -279,13 +280,13 @@ func TestWaiters_releaseWhatFoundNothing(t *testing.T) {
 		var released atomic.Int64
 		steal := false
 		n := newMemoryNode(t, func(n *Node, entry []byte) batch.Future {
-			stamp, commands, err := fsm.DecodeEntry(entry)
+			stamp, commands, err := command.DecodeEntry(entry)
 			if err != nil {
 				t.Error(err)
 			}
-			if c, ok := commands[0].(fsm.ClaimNext); ok && c.WorkerID == "w1" && steal {
+			if c, ok := commands[0].(command.ClaimNext); ok && c.WorkerID == "w1" && steal {
 				steal = false
-				n.applyEntry(fsm.AppendEntry(nil, stamp, mailFor("thief")))
+				n.applyEntry(command.AppendEntry(nil, stamp, mailFor("thief")))
 				f := n.applyEntry(entry)
 				f.Response().(*fsm.Applied).Release = func() { released.Add(1) }
 				return f

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/cluster/batch"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -16,7 +16,7 @@ import (
 // one that is in an entry already is answered all the same, so that its tasks
 // can be given back. Errors: Propose's; fsm.ErrNotLeader and fsm.ErrNoLeader when
 // the leadership ended meanwhile; caller's cause when it was given up.
-func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
+func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 	if n.closing.Load() {
 		return nodes.Proposed{}, nodes.ErrShuttingDown
 	}
@@ -40,7 +40,7 @@ func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Durati
 }
 
 // claimNow claims what is there now, or answers that nothing is, confirmed.
-func (n *Node) claimNow(caller context.Context, cmd fsm.ClaimNext) (nodes.Proposed, error) {
+func (n *Node) claimNow(caller context.Context, cmd command.ClaimNext) (nodes.Proposed, error) {
 	ctx, cancel := context.WithTimeout(caller, batch.OutcomeTimeout)
 	defer cancel()
 	p, done, err := n.claimNothing(ctx, cmd)
@@ -57,7 +57,7 @@ func (n *Node) claimNow(caller context.Context, cmd fsm.ClaimNext) (nodes.Propos
 
 // endWaits has the claims answered that wait and are of the same request as one that did
 // not wait and found nothing.
-func (n *Node) endWaits(cmd fsm.ClaimNext, p nodes.Proposed, err error) {
+func (n *Node) endWaits(cmd command.ClaimNext, p nodes.Proposed, err error) {
 	if l := n.leader.Load(); l != nil && err == nil && cmd.RequestID != "" && len(p.Result.Claims) == 0 {
 		l.waiters.EndWaits(cmd.RequestID)
 	}
@@ -65,7 +65,7 @@ func (n *Node) endWaits(cmd fsm.ClaimNext, p nodes.Proposed, err error) {
 
 // tellRepeats tells those who wait that a claim was answered that did not wait:
 // the same request, sent before or after it, has its answer now.
-func (n *Node) tellRepeats(cmd fsm.ClaimNext, err error) {
+func (n *Node) tellRepeats(cmd command.ClaimNext, err error) {
 	if l := n.leader.Load(); l != nil && err == nil && cmd.RequestID != "" {
 		l.waiters.Answered(cmd.RequestID)
 	}

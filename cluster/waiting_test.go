@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -25,12 +26,12 @@ type waiting struct {
 var errGone = errors.New("the caller has gone")
 
 // claimOf is a claim of one task by a worker, of the types.
-func claimOf(worker string, types ...string) fsm.ClaimNext {
-	return fsm.ClaimNext{WorkerID: worker, Types: types, Limit: 1, LeaseMS: 3_600_000}
+func claimOf(worker string, types ...string) command.ClaimNext {
+	return command.ClaimNext{WorkerID: worker, Types: types, Limit: 1, LeaseMS: 3_600_000}
 }
 
 // startClaim begins a claim that waits, and returns when it does.
-func startClaim(n *cluster.Node, c fsm.ClaimNext, wait time.Duration) *waiting {
+func startClaim(n *cluster.Node, c command.ClaimNext, wait time.Duration) *waiting {
 	w := &waiting{done: make(chan struct{})}
 	var ctx context.Context
 	ctx, w.gone = context.WithCancelCause(context.Background())
@@ -68,8 +69,8 @@ func (w *waiting) took(t *testing.T) uint64 {
 }
 
 // submitOf is a submit of tasks of a type.
-func submitOf(taskType string, count int) fsm.Submit {
-	var s fsm.Submit
+func submitOf(taskType string, count int) command.Submit {
+	var s command.Submit
 	for range count {
 		s.Tasks = append(s.Tasks, fsm.NewTask{Type: taskType, Params: []byte(`{}`), MaxAttempts: 3})
 	}
@@ -149,12 +150,12 @@ func TestWait_matching(t *testing.T) {
 		if last.took(t) == 0 || rare.finished() {
 			t.Fatal("the claim of any type with attempts left is in the way of one of any type")
 		}
-		c.Propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "fax", Params: []byte(`{}`), MaxAttempts: 9}}})
+		c.Propose(command.Submit{Tasks: []fsm.NewTask{{Type: "fax", Params: []byte(`{}`), MaxAttempts: 9}}})
 		settleDown()
 		if rare.took(t) == 0 || fresh.finished() {
 			t.Fatal("the claim of any type with attempts left did not get the fax")
 		}
-		c.Propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`), MaxAttempts: 7}}})
+		c.Propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`), MaxAttempts: 7}}})
 		settleDown()
 		if fresh.took(t) == 0 || sms.finished() {
 			t.Fatal("the claim of a task with attempts left did not get it")
@@ -290,9 +291,9 @@ func TestWait_repeatOfOneThatDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3)
 		leader := c.Leader()
-		for i, wait := range []func(fsm.ClaimNext) (nodes.Proposed, error){
-			func(cmd fsm.ClaimNext) (nodes.Proposed, error) { return leader.Propose(t.Context(), cmd) },
-			func(cmd fsm.ClaimNext) (nodes.Proposed, error) { return leader.Claim(t.Context(), cmd, 0) },
+		for i, wait := range []func(command.ClaimNext) (nodes.Proposed, error){
+			func(cmd command.ClaimNext) (nodes.Proposed, error) { return leader.Propose(t.Context(), cmd) },
+			func(cmd command.ClaimNext) (nodes.Proposed, error) { return leader.Claim(t.Context(), cmd, 0) },
 		} {
 			waits, other := claimOf("w1", "mail"), claimOf("w1", "sms")
 			waits.RequestID = fmt.Sprint("r", i)
@@ -347,7 +348,7 @@ func TestWait_passesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3)
 		leader := c.Leader()
-		pause := fsm.SetType{Type: "mail", Set: fsm.TypePaused, Settings: fsm.TypeSettings{Paused: true}}
+		pause := command.SetType{Type: "mail", Set: fsm.TypePaused, Settings: fsm.TypeSettings{Paused: true}}
 		c.Propose(pause)
 		many := claimOf("w1", "mail")
 		many.Limit = 5
@@ -356,7 +357,7 @@ func TestWait_passesOn(t *testing.T) {
 			all = append(all, startClaim(leader, claimOf("w", "mail"), time.Hour))
 		}
 		for range 3 {
-			c.Propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Payload: make([]byte, 5<<20)}}})
+			c.Propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Payload: make([]byte, 5<<20)}}})
 		}
 		settleDown()
 		if all[0].finished() {
@@ -380,7 +381,7 @@ func TestWait_rateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3)
 		leader := c.Leader()
-		c.Propose(fsm.SetType{Type: "mail", Set: fsm.TypeRateLimit, Settings: fsm.TypeSettings{RateLimit: 100_000}}) // one in 10 s
+		c.Propose(command.SetType{Type: "mail", Set: fsm.TypeRateLimit, Settings: fsm.TypeSettings{RateLimit: 100_000}}) // one in 10 s
 		var all []*waiting
 		for i := range 3 {
 			all = append(all, startClaim(leader, claimOf(fmt.Sprint("w", i), "mail"), time.Hour))
@@ -406,7 +407,7 @@ func TestWait_maxClaimed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3)
 		leader := c.Leader()
-		c.Propose(fsm.SetType{Type: "mail", Set: fsm.TypeMaxClaimed, Settings: fsm.TypeSettings{MaxClaimed: 1}})
+		c.Propose(command.SetType{Type: "mail", Set: fsm.TypeMaxClaimed, Settings: fsm.TypeSettings{MaxClaimed: 1}})
 		c.Propose(submitOf("mail", 10))
 		first := startClaim(leader, claimOf("w1", "mail"), time.Hour)
 		second := startClaim(leader, claimOf("w2", "mail"), time.Hour)
@@ -415,7 +416,7 @@ func TestWait_maxClaimed(t *testing.T) {
 		if second.finished() {
 			t.Fatal("claimed past the limit")
 		}
-		c.Propose(fsm.Complete{Hold: fsm.Hold{ID: id, WorkerID: "w1"}})
+		c.Propose(command.Complete{Hold: command.Hold{ID: id, WorkerID: "w1"}})
 		settleDown()
 		if !second.finished() {
 			t.Error("the free slot was given to nobody")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // Nodes that all have another peer address after a restart find each other by what
@@ -30,7 +31,7 @@ func TestOpen_allHaveMoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newBackupCluster(t, storage.KindWAL)
-			before := c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
+			before := c.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
 			for _, n := range c.nodes {
 				closeNode(t, n)
 			}
@@ -41,7 +42,7 @@ func TestOpen_allHaveMoved(t *testing.T) {
 				told(cfg, addrs)
 			}
 			c.open()
-			after := c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
+			after := c.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
 			if after.Index <= before.Index {
 				t.Errorf("entry %d after entry %d", after.Index, before.Index)
 			}

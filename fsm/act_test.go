@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -22,7 +23,7 @@ func TestMachine_LeftAlone(t *testing.T) {
 			last = e
 		}
 		for id := range m.header.NextID {
-			for i, action := range []Action{ActionRetry, ActionCancel, ActionRetry, ActionDelete} {
+			for i, action := range []command.Action{command.ActionRetry, command.ActionCancel, command.ActionRetry, command.ActionDelete} {
 				before := m.tasks.Get(id)
 				if before == nil {
 					continue
@@ -30,16 +31,16 @@ func TestMachine_LeftAlone(t *testing.T) {
 				add := int32(i / 2) // the second retry raises the limit
 				foretold := m.LeftAlone(before, action, add)
 				waited := before.Status == record.StatusScheduled
-				command := map[Action]Command{ActionRetry: Retry{ID: id, AddAttempts: add}, ActionCancel: Cancel{ID: id}, ActionDelete: Delete{ID: id}}[action]
+				cmd := map[command.Action]command.Command{command.ActionRetry: command.Retry{ID: id, AddAttempts: add}, command.ActionCancel: command.Cancel{ID: id}, command.ActionDelete: command.Delete{ID: id}}[action]
 				last.Index++
-				last.Commands = []Command{command}
+				last.Commands = []command.Command{cmd}
 				result := mustApplyTo(t, m, last).Results[0]
 				got := result.Code
-				if result.Repeated && (action != ActionRetry || !waited) {
+				if result.Repeated && (action != command.ActionRetry || !waited) {
 					got = NothingToDo
 				}
 				if got != foretold {
-					t.Fatalf("seed %d: %#v: %q, foretold was %q", seed, command, got, foretold)
+					t.Fatalf("seed %d: %#v: %q, foretold was %q", seed, cmd, got, foretold)
 				}
 				seen[got]++
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/latency"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -41,26 +42,26 @@ func TestLatencies(t *testing.T) {
 	waited = append(waited, 100, 100)
 	want("claimed")
 	h.stamp.T += 2000
-	h.do(Complete{Hold: Hold{ID: c[0].Task.ID, WorkerID: c[0].Task.WorkerID}})
+	h.do(command.Complete{Hold: command.Hold{ID: c[0].Task.ID, WorkerID: c[0].Task.WorkerID}})
 	ran = append(ran, 2000)
-	h.do(Fail{Hold: Hold{ID: c[1].Task.ID, WorkerID: c[1].Task.WorkerID}, RetryIn: true, RetryInMS: 5000})
+	h.do(command.Fail{Hold: command.Hold{ID: c[1].Task.ID, WorkerID: c[1].Task.WorkerID}, RetryIn: true, RetryInMS: 5000})
 	want("one completed")
 	h.stamp.T += 5000
-	h.do(Tick{})
+	h.do(command.Tick{})
 	h.stamp.T += 30
 	c = h.claims("mail", 2, 1)
 	waited = append(waited, 30)
 	want("after its second attempt was due")
 	h.stamp.T += 400
-	h.do(Batch{Atomic: true, Ops: []Command{
-		Complete{Hold: Hold{ID: c[0].Task.ID, WorkerID: c[0].Task.WorkerID}, Submit: []record.NewTask{{Type: "mail"}}, Claim: &ClaimNext{WorkerID: "w", Limit: 1}},
-		Delete{ID: 999},
+	h.do(command.Batch{Atomic: true, Ops: []command.Command{
+		command.Complete{Hold: command.Hold{ID: c[0].Task.ID, WorkerID: c[0].Task.WorkerID}, Submit: []record.NewTask{{Type: "mail"}}, Claim: &command.ClaimNext{WorkerID: "w", Limit: 1}},
+		command.Delete{ID: 999},
 	}})
 	want("of a batch that is undone")
-	h.do(Complete{Hold: Hold{ID: c[0].Task.ID, WorkerID: c[0].Task.WorkerID}})
+	h.do(command.Complete{Hold: command.Hold{ID: c[0].Task.ID, WorkerID: c[0].Task.WorkerID}})
 	ran = append(ran, 400)
 	want("both completed")
-	h.do(Batch{Atomic: true, Ops: []Command{Delete{ID: 1}, Delete{ID: 2}, Submit{Tasks: []record.NewTask{{Type: "mail"}}}, Delete{ID: 999}}})
+	h.do(command.Batch{Atomic: true, Ops: []command.Command{command.Delete{ID: 1}, command.Delete{ID: 2}, command.Submit{Tasks: []record.NewTask{{Type: "mail"}}}, command.Delete{ID: 999}}})
 	want("of a batch in which the type went, undone")
 }
 
@@ -82,8 +83,8 @@ func TestLatencies_Room(t *testing.T) {
 	if types := h.m.FollowedTypes(); len(types) != FollowedMax || slices.Contains(types, last) || h.m.TypeCount() != FollowedMax+1 {
 		t.Errorf("%d of %d types are followed: %v", len(types), h.m.TypeCount(), types)
 	}
-	h.do(Cancel{ID: 3})
-	h.do(Delete{ID: 3})
+	h.do(command.Cancel{ID: 3})
+	h.do(command.Delete{ID: 3})
 	h.submit(1, record.NewTask{Type: "new"})
 	if types := h.m.FollowedTypes(); len(types) != FollowedMax || !slices.Contains(types, "new") || slices.Contains(types, name(2)) {
 		t.Errorf("one that came when another had gone: %v", types)

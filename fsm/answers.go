@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/record"
+import (
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // Answers is memory that the results of one entry at a time are made of, again
 // and again.
@@ -12,13 +15,13 @@ func NewAnswers() Answers { return Answers{newAnswers(slabReused, slabSpares)} }
 // answers is the memory that the results of entries are made of, and what their
 // commands are decoded into.
 type answers struct {
-	commands  *scratch // the machine's
+	commands  *command.Scratch // the machine's
 	results   slab[Result]
 	submitted slab[Submitted]
 	tasks     slab[record.Task]
 	claims    slab[Claim]
-	leases    []Lease  // what an entry began, empty
-	ended     []uint64 // what an entry ended, empty
+	leases    []command.Lease // what an entry began, empty
+	ended     []uint64        // what an entry ended, empty
 }
 
 // How many elements a slab allocates at a time: few where callers keep them, for
@@ -35,7 +38,7 @@ const slabSpares = 7
 
 func newAnswers(size, spares int) *answers {
 	return &answers{
-		commands:  new(scratch),
+		commands:  new(command.Scratch),
 		results:   slab[Result]{size: size, spares: spares},
 		submitted: slab[Submitted]{size: size, spares: spares},
 		tasks:     slab[record.Task]{size: size, spares: spares},

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -93,15 +94,15 @@ func TestMachine_WaitsBeforeTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	own := &record.Backoff{InitialMS: 1000, MaxMS: 60_000, Factor: 2 * record.Million}
 	ofType := &record.Backoff{InitialMS: 5000, MaxMS: 60_000, Factor: record.Million}
-	failing := func(s *story, h Hold) { s.must(Fail{Hold: h, Error: "no"}) }
-	expiring := func(s *story, h Hold) {
+	failing := func(s *story, h command.Hold) { s.must(command.Fail{Hold: h, Error: "no"}) }
+	expiring := func(s *story, h command.Hold) {
 		l, _ := s.m.Lease(h.ID)
-		s.must(Expire{Items: []Lease{l}})
+		s.must(command.Expire{Items: []command.Lease{l}})
 	}
 	for _, c := range []struct {
 		name string
 		task record.NewTask
-		end  func(*story, Hold)
+		end  func(*story, command.Hold)
 		want int64 // how long it waits; 0: pending
 	}{
 		{"without a backoff", record.NewTask{}, failing, 0},
@@ -111,15 +112,15 @@ func TestMachine_WaitsBeforeTheNextAttempt(t *testing.T) {
 		{"its type's", record.NewTask{Type: "slow"}, failing, 5000},
 		{"expired, its type's", record.NewTask{Type: "slow"}, expiring, 5000},
 		{"its own before its type's", record.NewTask{Type: "slow", Backoff: own}, failing, 1000},
-		{"retry_in_ms", record.NewTask{Backoff: own}, func(s *story, h Hold) { s.must(Fail{Hold: h, RetryIn: true, RetryInMS: 77}) }, 77},
-		{"retry_in_ms of 0", record.NewTask{Backoff: own}, func(s *story, h Hold) { s.must(Fail{Hold: h, RetryIn: true}) }, 0},
-		{"a release", record.NewTask{Backoff: own}, func(s *story, h Hold) { s.must(Release{Hold: h}) }, 0},
-		{"a release with a delay", record.NewTask{Backoff: own}, func(s *story, h Hold) { s.must(Release{Hold: h, DelayMS: 50}) }, 50},
+		{"retry_in_ms", record.NewTask{Backoff: own}, func(s *story, h command.Hold) { s.must(command.Fail{Hold: h, RetryIn: true, RetryInMS: 77}) }, 77},
+		{"retry_in_ms of 0", record.NewTask{Backoff: own}, func(s *story, h command.Hold) { s.must(command.Fail{Hold: h, RetryIn: true}) }, 0},
+		{"a release", record.NewTask{Backoff: own}, func(s *story, h command.Hold) { s.must(command.Release{Hold: h}) }, 0},
+		{"a release with a delay", record.NewTask{Backoff: own}, func(s *story, h command.Hold) { s.must(command.Release{Hold: h, DelayMS: 50}) }, 50},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory(t)
-			s.must(SetType{Type: "slow", Set: record.TypeBackoff, Settings: record.TypeSettings{Backoff: ofType}})
+			s.must(command.SetType{Type: "slow", Set: record.TypeBackoff, Settings: record.TypeSettings{Backoff: ofType}})
 			id := s.submit(c.task)
 			s.wait(10)
 			h := s.claim(id)
@@ -135,7 +136,7 @@ func TestMachine_WaitsBeforeTheNextAttempt(t *testing.T) {
 			}
 			s.due(at)
 			s.wait(c.want)
-			s.must(Tick{})
+			s.must(command.Tick{})
 			s.status(id, record.StatusPending)
 		})
 	}
@@ -146,11 +147,11 @@ func TestMachine_FailsForGood(t *testing.T) {
 	s := newStory(t)
 	b := &record.Backoff{InitialMS: 1000, MaxMS: 1000, Factor: record.Million}
 	permanent := s.submit(record.NewTask{Backoff: b})
-	s.must(Fail{Hold: s.claim(permanent), Error: "never", Permanent: true, RetryIn: true, RetryInMS: 5})
+	s.must(command.Fail{Hold: s.claim(permanent), Error: "never", Permanent: true, RetryIn: true, RetryInMS: 5})
 	if got := s.status(permanent, record.StatusFailed); got.Error != "never" || got.WorkerID != "w1" {
 		t.Errorf("failed as %+v", got)
 	}
 	last := s.submit(record.NewTask{Backoff: b, MaxAttempts: 1})
-	s.must(Fail{Hold: s.claim(last), RetryIn: true, RetryInMS: 5})
+	s.must(command.Fail{Hold: s.claim(last), RetryIn: true, RetryInMS: 5})
 	s.status(last, record.StatusFailed)
 }

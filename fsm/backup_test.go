@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
 	"github.com/claimq/claimq/fsm/wire"
@@ -292,7 +293,7 @@ func TestGraft_OldSnapshots(t *testing.T) {
 		m := restore(t, saved)
 		got := grafted(t, m, Ground{Stamp: record.Stamp{U: 1 << 40, T: m.Stamp().T + 1}, Level: record.FeatureLevel, NextID: 1, NextToken: 1})
 		stamp := record.Stamp{U: 1<<40 + 1, T: m.Stamp().T + 2}
-		entry := AppendEntry(nil, stamp, Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte("x")}}}, Tick{})
+		entry := command.AppendEntry(nil, stamp, command.Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte("x")}}}, command.Tick{})
 		applied, err := got.Apply(got.Index()+1, entry)
 		if err != nil {
 			t.Fatal(err)
@@ -312,23 +313,23 @@ func TestContents(t *testing.T) {
 		t.Errorf("a new machine holds %q", got)
 	}
 	m := New()
-	apply := func(c Command) {
+	apply := func(c command.Command) {
 		t.Helper()
-		if _, err := m.Apply(m.Index()+1, AppendEntry(nil, m.Stamp(), c)); err != nil {
+		if _, err := m.Apply(m.Index()+1, command.AppendEntry(nil, m.Stamp(), c)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	apply(SetLevel{Level: record.FeatureLevel})
-	apply(SetNode{Node: record.NodeRecord{UUID: "u", NodeID: "n"}})
+	apply(command.SetLevel{Level: record.FeatureLevel})
+	apply(command.SetNode{Node: record.NodeRecord{UUID: "u", NodeID: "n"}})
 	if got := m.Contents(); got != "" {
 		t.Errorf("a machine with a node holds %q", got)
 	}
-	apply(Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte("x")}}})
+	apply(command.Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte("x")}}})
 	if got := m.Contents(); got != "1 task" {
 		t.Errorf("a machine with a task holds %q", got)
 	}
-	apply(Cancel{ID: 1})
-	apply(Delete{ID: 1})
+	apply(command.Cancel{ID: 1})
+	apply(command.Delete{ID: 1})
 	if got := m.Contents(); got != "" {
 		t.Errorf("a machine whose task was deleted holds %q", got)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -22,9 +23,9 @@ func outcomes(r Result) string {
 	return s
 }
 
-func (h *harness) batch(want string, atomic bool, ops ...Command) Result {
+func (h *harness) batch(want string, atomic bool, ops ...command.Command) Result {
 	h.t.Helper()
-	r := h.do(Batch{Atomic: atomic, Ops: ops})
+	r := h.do(command.Batch{Atomic: atomic, Ops: ops})
 	if got := outcomes(r); got != want {
 		h.t.Errorf("got %q, want %q", got, want)
 	}
@@ -40,19 +41,19 @@ func TestBatch_OpsSeeWhatWasBefore(t *testing.T) {
 	for _, atomic := range []bool{false, true} {
 		last := h.m.header
 		h.batch(fmt.Sprintf("[ +%d true][ claim %d/%d true][]", last.NextID, last.NextID, last.NextToken), atomic,
-			Submit{Tasks: []record.NewTask{{Type: "scan"}}},
-			ClaimNext{WorkerID: "w2", Types: []string{"scan"}, Limit: 1},
-			Complete{Hold: Hold{ID: last.NextID, WorkerID: "w2", Token: last.NextToken}},
+			command.Submit{Tasks: []record.NewTask{{Type: "scan"}}},
+			command.ClaimNext{WorkerID: "w2", Types: []string{"scan"}, Limit: 1},
+			command.Complete{Hold: command.Hold{ID: last.NextID, WorkerID: "w2", Token: last.NextToken}},
 		)
 	}
 	h.batch("[wrong_worker][][ repeated][task_not_found][task_not_found][][]", false,
-		Fail{Hold: Hold{ID: 1, WorkerID: "w2", Token: 1}},
-		Complete{Hold: hold},
-		Complete{Hold: hold},
-		Release{Hold: Hold{ID: 99, WorkerID: "w1", Token: 1}},
-		Retry{ID: 99},
-		ClaimNext{WorkerID: "w1", Limit: 1},
-		Delete{ID: 1},
+		command.Fail{Hold: command.Hold{ID: 1, WorkerID: "w2", Token: 1}},
+		command.Complete{Hold: hold},
+		command.Complete{Hold: hold},
+		command.Release{Hold: command.Hold{ID: 99, WorkerID: "w1", Token: 1}},
+		command.Retry{ID: 99},
+		command.ClaimNext{WorkerID: "w1", Limit: 1},
+		command.Delete{ID: 1},
 	)
 	if h.m.Get(1) != nil {
 		t.Error("task 1 was not deleted")
@@ -65,20 +66,20 @@ func TestBatch_AtomicRefusals(t *testing.T) {
 	t.Parallel()
 	h, hold := oneClaimed(t)
 	h.submit(1, record.NewTask{Type: "mail", Key: "k"})
-	wrong := Hold{ID: 1, WorkerID: "w2", Token: 1}
+	wrong := command.Hold{ID: 1, WorkerID: "w2", Token: 1}
 	for _, test := range []struct {
 		want string
-		op   Command
+		op   command.Command
 	}{
-		{"no_pending_tasks at 2", ClaimNext{WorkerID: "w1", Types: []string{"none"}, Limit: 1}},
-		{"wrong_worker at 2", Complete{Hold: wrong}},
-		{"wrong_worker at 2", Extend{Hold: wrong}},
-		{"task_not_found at 2", Cancel{ID: 99}},
-		{"task_not_terminal at 2", Delete{ID: 2}},
+		{"no_pending_tasks at 2", command.ClaimNext{WorkerID: "w1", Types: []string{"none"}, Limit: 1}},
+		{"wrong_worker at 2", command.Complete{Hold: wrong}},
+		{"wrong_worker at 2", command.Extend{Hold: wrong}},
+		{"task_not_found at 2", command.Cancel{ID: 99}},
+		{"task_not_terminal at 2", command.Delete{ID: 2}},
 	} {
 		before := snapshotOf(t, h.m)
 		index := h.m.header.Index
-		r := h.batch(test.want, true, Submit{Tasks: []record.NewTask{{Type: "mail"}}}, Extend{Hold: hold, LeaseMS: 90_000}, test.op)
+		r := h.batch(test.want, true, command.Submit{Tasks: []record.NewTask{{Type: "mail"}}}, command.Extend{Hold: hold, LeaseMS: 90_000}, test.op)
 		if r.Results != nil || r.Task == nil != (r.Code == CodeNoPendingTasks || r.Code == CodeTaskNotFound) {
 			t.Errorf("%T: got %+v", test.op, r)
 		}
@@ -89,9 +90,9 @@ func TestBatch_AtomicRefusals(t *testing.T) {
 	}
 	// A taken key, a repeat and a next claim that finds nothing are no refusals.
 	h.batch("[ +2 false][][ repeated]", true,
-		Submit{Tasks: []record.NewTask{{Type: "mail", Key: "k"}}},
-		Complete{Hold: hold, Claim: nextOf("none")},
-		Complete{Hold: hold, Claim: nextOf("none")},
+		command.Submit{Tasks: []record.NewTask{{Type: "mail", Key: "k"}}},
+		command.Complete{Hold: hold, Claim: nextOf("none")},
+		command.Complete{Hold: hold, Claim: nextOf("none")},
 	)
 }
 
@@ -100,21 +101,21 @@ func TestBatch_AtomicRefusals(t *testing.T) {
 func TestBatch_AtomicTellsTheLeaderOfWhatStayed(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(SetLevel{Level: record.LevelLife})
-	apply := func(commands ...Command) Applied {
+	h.do(command.SetLevel{Level: record.LevelLife})
+	apply := func(commands ...command.Command) Applied {
 		return mustApplyTo(t, h.m, testEntry{Index: h.m.Index() + 1, Stamp: h.stamp, Commands: commands})
 	}
-	submit := func(types ...string) Command {
-		var c Submit
+	submit := func(types ...string) command.Command {
+		var c command.Submit
 		for _, name := range types {
 			c.Tasks = append(c.Tasks, record.NewTask{Type: name})
 		}
 		return c
 	}
 	a := apply(
-		submit("mail", "scan"), ClaimTask{ID: 1, WorkerID: "w1"},
-		Batch{Atomic: true, Ops: []Command{submit("mail"), submit("video"), ClaimNext{WorkerID: "w1", Limit: 1}, Delete{ID: 99}}},
-		submit("scan"), ClaimTask{ID: 2, WorkerID: "w1"},
+		submit("mail", "scan"), command.ClaimTask{ID: 1, WorkerID: "w1"},
+		command.Batch{Atomic: true, Ops: []command.Command{submit("mail"), submit("video"), command.ClaimNext{WorkerID: "w1", Limit: 1}, command.Delete{ID: 99}}},
+		submit("scan"), command.ClaimTask{ID: 2, WorkerID: "w1"},
 	)
 	if len(a.Leases) != 2 || a.Leases[0].Token != 1 || a.Leases[1].Token != 2 {
 		t.Errorf("leases %+v, want those of tokens 1 and 2", a.Leases)
@@ -129,11 +130,11 @@ func TestBatch_AtomicTellsTheLeaderOfWhatStayed(t *testing.T) {
 func TestBatch_UndoneClaimsLeaveTheBucket(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(SetLevel{Level: record.LevelLife})
-	h.do(SetType{Type: "mail", Set: record.TypeRateLimit, Settings: record.TypeSettings{RateLimit: 500_000}})
+	h.do(command.SetLevel{Level: record.LevelLife})
+	h.do(command.SetType{Type: "mail", Set: record.TypeRateLimit, Settings: record.TypeSettings{RateLimit: 500_000}})
 	h.submit(1, record.NewTask{Type: "mail"})
 	h.batch("task_not_found at 2", true,
-		Submit{Tasks: []record.NewTask{{Type: "mail", Priority: 9}}}, ClaimNext{WorkerID: "w1", Limit: 1}, Delete{ID: 99})
+		command.Submit{Tasks: []record.NewTask{{Type: "mail", Priority: 9}}}, command.ClaimNext{WorkerID: "w1", Limit: 1}, command.Delete{ID: 99})
 	h.expect(*nextOf("mail"), " claim 1/1 true")
 	h.submit(1, record.NewTask{Type: "mail"})
 	h.expect(*nextOf("mail"), "")
@@ -145,12 +146,12 @@ func TestBatch_UndoneClaimsLeaveTheBucket(t *testing.T) {
 func TestBatch_UndoneEndsAreForgotten(t *testing.T) {
 	t.Parallel()
 	h, hold := oneClaimed(t)
-	h.do(SetType{Type: "mail", Set: record.TypeRetention, Settings: record.TypeSettings{RetentionMS: 1000}})
-	h.do(Fail{Hold: hold, Permanent: true})
-	h.do(SetType{Type: "mail", Set: record.TypeRetention, Settings: record.TypeSettings{RetentionMS: record.KeepNone}})
+	h.do(command.SetType{Type: "mail", Set: record.TypeRetention, Settings: record.TypeSettings{RetentionMS: 1000}})
+	h.do(command.Fail{Hold: hold, Permanent: true})
+	h.do(command.SetType{Type: "mail", Set: record.TypeRetention, Settings: record.TypeSettings{RetentionMS: record.KeepNone}})
 	h.stamp.T += 1000
 	h.batch("task_not_found at 3", true,
-		Retry{ID: 1}, ClaimNext{WorkerID: "w1", Limit: 1}, Complete{Hold: Hold{ID: 1, WorkerID: "w1"}}, Delete{ID: 99})
+		command.Retry{ID: 1}, command.ClaimNext{WorkerID: "w1", Limit: 1}, command.Complete{Hold: command.Hold{ID: 1, WorkerID: "w1"}}, command.Delete{ID: 99})
 	if got := h.m.Get(1); got == nil || got.Status != record.StatusFailed {
 		t.Errorf("task 1 is %+v", got)
 	}

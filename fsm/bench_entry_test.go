@@ -3,6 +3,7 @@ package fsm
 import (
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -27,11 +28,11 @@ func benchmarkEntries(b *testing.B, apply func(*Machine, uint64, []byte) (Applie
 	params := make([]byte, 256)
 	var index, first, token uint64
 	var entry, id []byte
-	do := func(command func(k uint64) Command) {
+	do := func(of func(k uint64) command.Command) {
 		index++
-		entry = AppendEntryHeader(entry[:0], record.Stamp{U: int64(index), T: int64(index)}, n)
+		entry = command.AppendEntryHeader(entry[:0], record.Stamp{U: int64(index), T: int64(index)}, n)
 		for k := range uint64(n) {
-			entry = AppendCommand(entry, command(k))
+			entry = command.AppendCommand(entry, of(k))
 		}
 		if a, err := apply(m, index, entry); err != nil || a.Results[n-1].Code != "" {
 			b.Fatal(err, a.Results)
@@ -40,15 +41,15 @@ func benchmarkEntries(b *testing.B, apply func(*Machine, uint64, []byte) (Applie
 	b.ReportAllocs()
 	for i := 0; i < b.N; i += n {
 		first, token = m.header.NextID, m.header.NextToken
-		do(func(uint64) Command {
-			return Submit{Tasks: []record.NewTask{{Type: "mail", Params: params, MaxAttempts: record.DefaultAttempts}}}
+		do(func(uint64) command.Command {
+			return command.Submit{Tasks: []record.NewTask{{Type: "mail", Params: params, MaxAttempts: record.DefaultAttempts}}}
 		})
-		do(func(k uint64) Command {
+		do(func(k uint64) command.Command {
 			id = appendDecimal(append(id[:0], "a-request-of-some-length-"...), token+k)
-			return ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: 1, RequestID: string(id)}
+			return command.ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: 1, RequestID: string(id)}
 		})
-		do(func(k uint64) Command {
-			return Complete{Hold: Hold{ID: first + k, WorkerID: "worker-1", Token: token + k}, Result: params[:2]}
+		do(func(k uint64) command.Command {
+			return command.Complete{Hold: command.Hold{ID: first + k, WorkerID: "worker-1", Token: token + k}, Result: params[:2]}
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -44,11 +45,11 @@ type benchState struct {
 // types.
 func newBenchState(b *testing.B, tasks, types int) *benchState {
 	s := &benchState{m: New()}
-	s.apply(b, SetLevel{Level: record.FeatureLevel})
+	s.apply(b, command.SetLevel{Level: record.FeatureLevel})
 	params := []byte(`"` + strings.Repeat("x", 254) + `"`)
 	for done := 0; done < tasks; {
 		n := min(1000, tasks-done)
-		submit := Submit{Tasks: make([]record.NewTask, n)}
+		submit := command.Submit{Tasks: make([]record.NewTask, n)}
 		for i := range n {
 			submit.Tasks[i] = record.NewTask{Type: typeName((done + i) % types), Params: params, MaxAttempts: record.DefaultAttempts}
 		}
@@ -61,14 +62,14 @@ func newBenchState(b *testing.B, tasks, types int) *benchState {
 func typeName(i int) string { return fmt.Sprintf("type-%04d", i) }
 
 // apply applies the command as an entry of its own, which is decoded, too.
-func (s *benchState) apply(b *testing.B, c Command) Result {
+func (s *benchState) apply(b *testing.B, c command.Command) Result {
 	s.entry = s.appendEntry(s.entry[:0], s.index+1, c)
 	return s.applyEntry(b, s.entry)
 }
 
 // appendEntry appends the entry at the index, of that command.
-func (s *benchState) appendEntry(b []byte, index uint64, c Command) []byte {
-	return AppendEntry(b, record.Stamp{U: int64(index), T: 1_700_000_000_000 + int64(index)}, c)
+func (s *benchState) appendEntry(b []byte, index uint64, c command.Command) []byte {
+	return command.AppendEntry(b, record.Stamp{U: int64(index), T: 1_700_000_000_000 + int64(index)}, c)
 }
 
 // applyEntry applies the next entry, of one command.
@@ -83,7 +84,7 @@ func (s *benchState) applyEntry(b *testing.B, entry []byte) Result {
 
 // benchHeld is a claim of a round.
 type benchHeld struct {
-	hold Hold
+	hold command.Hold
 	seq  uint32
 }
 
@@ -92,73 +93,73 @@ type benchHeld struct {
 func BenchmarkApply(b *testing.B) {
 	eachSize(b, func(b *testing.B, tasks int) {
 		s := newBenchState(b, tasks, 100)
-		for _, command := range []string{"submit", "claim", "claim-with-request", "extend", "complete", "fail", "release", "expire", "cancel", "delete"} {
-			b.Run("command="+command, func(b *testing.B) { s.rounds(b, command) })
+		for _, name := range []string{"submit", "claim", "claim-with-request", "extend", "complete", "fail", "release", "expire", "cancel", "delete"} {
+			b.Run("command="+name, func(b *testing.B) { s.rounds(b, name) })
 		}
 		b.Run("command=tick", func(b *testing.B) {
 			for b.Loop() {
-				s.apply(b, Tick{})
+				s.apply(b, command.Tick{})
 			}
 		})
 	})
 }
 
 // rounds measures the command in rounds of whole lives of tasks.
-func (s *benchState) rounds(b *testing.B, command string) {
+func (s *benchState) rounds(b *testing.B, name string) {
 	b.ReportAllocs()
 	b.StopTimer()
 	b.ResetTimer()
 	for left := b.N; left > 0; left -= benchRound {
-		s.round(b, command, min(left, benchRound))
+		s.round(b, name, min(left, benchRound))
 	}
 }
 
 // round is a round in which n commands of that kind are measured.
-func (s *benchState) round(b *testing.B, command string, n int) {
+func (s *benchState) round(b *testing.B, name string, n int) {
 	measured := func(kind string, do func(i int)) {
-		if kind == command {
+		if kind == name {
 			b.StartTimer()
 		}
 		for i := range n {
 			do(i)
 		}
-		if kind == command {
+		if kind == name {
 			b.StopTimer()
 		}
 	}
 	held := make([]benchHeld, n)
 	claim := func(kind string) {
 		measured(kind, func(i int) {
-			c := ClaimNext{WorkerID: "worker-1", Types: []string{"measured"}, Limit: 1}
+			c := command.ClaimNext{WorkerID: "worker-1", Types: []string{"measured"}, Limit: 1}
 			if kind == "claim-with-request" {
 				c.RequestID = "request-" + strconv.FormatUint(s.index, 10)
 			}
 			t := s.apply(b, c).Claims[0].Task
-			held[i] = benchHeld{Hold{ID: t.ID, WorkerID: "worker-1", Token: t.Token}, t.LeaseSeq}
+			held[i] = benchHeld{command.Hold{ID: t.ID, WorkerID: "worker-1", Token: t.Token}, t.LeaseSeq}
 		})
 	}
 	params := make([]byte, 256)
 	copy(params, `{}`)
 	measured("submit", func(int) {
-		s.apply(b, Submit{Tasks: []record.NewTask{{Type: "measured", Payload: params}}})
+		s.apply(b, command.Submit{Tasks: []record.NewTask{{Type: "measured", Payload: params}}})
 	})
 	claim("claim")
-	measured("extend", func(i int) { s.apply(b, Extend{Hold: held[i].hold, LeaseMS: 60_000}) })
-	measured("release", func(i int) { s.apply(b, Release{Hold: held[i].hold}) })
+	measured("extend", func(i int) { s.apply(b, command.Extend{Hold: held[i].hold, LeaseMS: 60_000}) })
+	measured("release", func(i int) { s.apply(b, command.Release{Hold: held[i].hold}) })
 	claim("claim-with-request")
-	measured("fail", func(i int) { s.apply(b, Fail{Hold: held[i].hold, RetryIn: true}) })
+	measured("fail", func(i int) { s.apply(b, command.Fail{Hold: held[i].hold, RetryIn: true}) })
 	claim("")
 	measured("expire", func(i int) {
-		s.apply(b, Expire{Items: []Lease{{TaskID: held[i].hold.ID, Token: held[i].hold.Token, Seq: held[i].seq}}})
+		s.apply(b, command.Expire{Items: []command.Lease{{TaskID: held[i].hold.ID, Token: held[i].hold.Token, Seq: held[i].seq}}})
 	})
-	if command == "cancel" {
-		s.apply(b, Tick{})
-		measured("cancel", func(i int) { s.apply(b, Cancel{ID: held[i].hold.ID}) })
+	if name == "cancel" {
+		s.apply(b, command.Tick{})
+		measured("cancel", func(i int) { s.apply(b, command.Cancel{ID: held[i].hold.ID}) })
 	} else {
 		claim("")
-		measured("complete", func(i int) { s.apply(b, Complete{Hold: held[i].hold, Result: params[:2]}) })
+		measured("complete", func(i int) { s.apply(b, command.Complete{Hold: held[i].hold, Result: params[:2]}) })
 	}
-	measured("delete", func(i int) { s.apply(b, Delete{ID: held[i].hold.ID}) })
+	measured("delete", func(i int) { s.apply(b, command.Delete{ID: held[i].hold.ID}) })
 }
 
 // BenchmarkClaim is a claim, by how many types are listed and by what is at the head
@@ -180,18 +181,18 @@ func BenchmarkClaim(b *testing.B) {
 		}
 		b.Run("types=any", func(b *testing.B) { s.claims(b) })
 		set := func(set record.TypeFields, settings record.TypeSettings) {
-			s.apply(b, SetType{Type: typeName(0), Set: set, Settings: settings})
+			s.apply(b, command.SetType{Type: typeName(0), Set: set, Settings: settings})
 		}
 		set(record.TypePaused, record.TypeSettings{Paused: true})
 		b.Run("types=any/head=paused", func(b *testing.B) { s.claims(b) })
 		b.Run("types=5/head=paused", func(b *testing.B) { s.claims(b, listed(5)...) })
 		set(record.TypePaused, record.TypeSettings{})
 		set(record.TypeMaxClaimed, record.TypeSettings{MaxClaimed: 1})
-		s.apply(b, ClaimNext{WorkerID: "holder", Types: listed(1), Limit: 1})
+		s.apply(b, command.ClaimNext{WorkerID: "holder", Types: listed(1), Limit: 1})
 		b.Run("types=any/head=limited", func(b *testing.B) { s.claims(b) })
 		b.Run("types=5/head=limited", func(b *testing.B) { s.claims(b, listed(5)...) })
 		for range benchRound {
-			s.apply(b, Submit{Tasks: []record.NewTask{{Type: "rare", Params: []byte("1")}}})
+			s.apply(b, command.Submit{Tasks: []record.NewTask{{Type: "rare", Params: []byte("1")}}})
 		}
 		b.Run("types=rare", func(b *testing.B) { s.claims(b, "rare") })
 	})
@@ -208,13 +209,13 @@ func (s *benchState) claims(b *testing.B, types ...string) {
 		n := min(left, benchRound)
 		b.StartTimer()
 		for i := range n {
-			claimed[i] = s.apply(b, ClaimNext{WorkerID: "worker-1", Types: types, Limit: 1}).Claims[0].Task
+			claimed[i] = s.apply(b, command.ClaimNext{WorkerID: "worker-1", Types: types, Limit: 1}).Claims[0].Task
 		}
 		b.StopTimer()
 		for _, t := range claimed[:n] {
-			s.apply(b, Complete{Hold: Hold{ID: t.ID, WorkerID: "worker-1", Token: t.Token}})
-			s.apply(b, Delete{ID: t.ID})
-			s.apply(b, Submit{Tasks: []record.NewTask{{Type: t.Type, Params: t.Params}}})
+			s.apply(b, command.Complete{Hold: command.Hold{ID: t.ID, WorkerID: "worker-1", Token: t.Token}})
+			s.apply(b, command.Delete{ID: t.ID})
+			s.apply(b, command.Submit{Tasks: []record.NewTask{{Type: t.Type, Params: t.Params}}})
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -23,15 +24,15 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, m: newRestful(), stamp: record.Stamp{T: 1_700_000_000_000}}
 }
 
-func (h *harness) do(c Command) Result {
+func (h *harness) do(c command.Command) Result {
 	h.t.Helper()
-	a := mustApplyTo(h.t, h.m, testEntry{Index: h.m.Index() + 1, Stamp: h.stamp, Commands: []Command{c}})
+	a := mustApplyTo(h.t, h.m, testEntry{Index: h.m.Index() + 1, Stamp: h.stamp, Commands: []command.Command{c}})
 	return a.Results[0]
 }
 
 func (h *harness) submit(n int, task record.NewTask) {
 	h.t.Helper()
-	h.do(Submit{Tasks: slices.Repeat([]record.NewTask{task}, n)})
+	h.do(command.Submit{Tasks: slices.Repeat([]record.NewTask{task}, n)})
 }
 
 // TestClaimNext_AnswerStopsAt8MiB ensures that an answer's params and payloads
@@ -40,11 +41,11 @@ func TestClaimNext_AnswerStopsAt8MiB(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.submit(9, record.NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
-	if r := h.do(ClaimNext{WorkerID: "w1", Limit: 100}); len(r.Claims) != 8 {
+	if r := h.do(command.ClaimNext{WorkerID: "w1", Limit: 100}); len(r.Claims) != 8 {
 		t.Errorf("%d tasks of 1 MiB in an answer, want 8", len(r.Claims))
 	}
 	h.submit(1, record.NewTask{Type: "huge", Payload: make([]byte, 9<<20)})
-	if r := h.do(ClaimNext{WorkerID: "w1", Types: []string{"huge"}, Limit: 100}); len(r.Claims) != 1 {
+	if r := h.do(command.ClaimNext{WorkerID: "w1", Types: []string{"huge"}, Limit: 100}); len(r.Claims) != 1 {
 		t.Errorf("%d tasks of 9 MiB in an answer, want 1", len(r.Claims))
 	}
 	mustCheck(t, h.m)
@@ -60,16 +61,16 @@ func TestErrors_CountForAnAnswersBound(t *testing.T) {
 		fits := answerBytesMax / (quoted * length)
 		h := newHarness(t)
 		h.submit(2*fits, record.NewTask{Type: "mail", Payload: []byte("p"), MaxAttempts: 9})
-		for _, c := range h.do(ClaimNext{WorkerID: "w1", Limit: int32(2 * fits)}).Claims {
-			h.do(Fail{Hold: Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}, Error: strings.Repeat(text, length)})
+		for _, c := range h.do(command.ClaimNext{WorkerID: "w1", Limit: int32(2 * fits)}).Claims {
+			h.do(command.Fail{Hold: command.Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}, Error: strings.Repeat(text, length)})
 		}
-		claim := ClaimNext{WorkerID: "w1", Limit: int32(2 * fits), RequestID: "q"}
+		claim := command.ClaimNext{WorkerID: "w1", Limit: int32(2 * fits), RequestID: "q"}
 		first := h.do(claim).Claims
 		if len(first) > fits || len(first) < fits-1 {
 			t.Errorf("%q: %d tasks in an answer, want %d", text, len(first), fits)
 		}
 		for _, c := range first {
-			h.do(Complete{Hold: Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}, Result: []byte("1")})
+			h.do(command.Complete{Hold: command.Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}, Result: []byte("1")})
 		}
 		size := 0
 		for _, c := range h.do(claim).Claims {
@@ -91,10 +92,10 @@ func TestClaimNext_RepeatedAnswerIsBounded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.submit(20, record.NewTask{Type: "mail", Payload: []byte("p")})
-	claim := ClaimNext{WorkerID: "w1", Limit: 20, RequestID: "q1"}
+	claim := command.ClaimNext{WorkerID: "w1", Limit: 20, RequestID: "q1"}
 	first := h.do(claim)
 	for _, c := range first.Claims[1:] {
-		h.do(Complete{Hold: Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}, Result: make([]byte, 1<<20)})
+		h.do(command.Complete{Hold: command.Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}, Result: make([]byte, 1<<20)})
 	}
 	size, bare := 0, 0
 	again := h.do(claim)
@@ -117,29 +118,29 @@ func TestClaimNext_RepeatedAnswerIsBounded(t *testing.T) {
 func TestBatch_AnswerIsBounded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(SetLevel{Level: record.LevelLife})
+	h.do(command.SetLevel{Level: record.LevelLife})
 	h.submit(40, record.NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
-	var claims, others []Command
+	var claims, others []command.Command
 	for range 20 {
-		claims = append(claims, ClaimNext{WorkerID: "w1", Limit: 3})
+		claims = append(claims, command.ClaimNext{WorkerID: "w1", Limit: 3})
 	}
 	var taken []Claim
-	for _, r := range h.do(Batch{Ops: claims}).Results {
+	for _, r := range h.do(command.Batch{Ops: claims}).Results {
 		taken = append(taken, r.Claims...)
 	}
 	if len(taken) != 8 || h.m.ClaimCount() != 8 {
 		t.Errorf("%d tasks of 1 MiB in an answer, %d claimed, want 8", len(taken), h.m.ClaimCount())
 	}
-	if r := h.do(ClaimNext{WorkerID: "w1", Limit: 2}); len(r.Claims) != 2 {
+	if r := h.do(command.ClaimNext{WorkerID: "w1", Limit: 2}); len(r.Claims) != 2 {
 		t.Errorf("%d tasks claimed after the batch, want 2", len(r.Claims))
 	}
 	for range 2 {
 		for _, c := range taken {
-			others = append(others, Extend{Hold: Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}})
+			others = append(others, command.Extend{Hold: command.Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}})
 		}
 	}
 	whole, bare := 0, 0
-	for _, r := range h.do(Batch{Atomic: true, Ops: others}).Results {
+	for _, r := range h.do(command.Batch{Atomic: true, Ops: others}).Results {
 		if r.Task.Payload == nil {
 			bare++
 		} else {
@@ -152,7 +153,7 @@ func TestBatch_AnswerIsBounded(t *testing.T) {
 	if h.m.Get(1).Payload == nil {
 		t.Error("the task itself was laid bare")
 	}
-	if r := h.do(ClaimNext{WorkerID: "w1", Limit: 2}); len(r.Claims) != 2 {
+	if r := h.do(command.ClaimNext{WorkerID: "w1", Limit: 2}); len(r.Claims) != 2 {
 		t.Errorf("%d tasks claimed after the atomic batch, want 2", len(r.Claims))
 	}
 	mustCheck(t, h.m)
@@ -163,17 +164,17 @@ func TestBatch_AnswerIsBounded(t *testing.T) {
 func TestBatch_BareTasksAreCopies(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(SetLevel{Level: record.LevelLife})
+	h.do(command.SetLevel{Level: record.LevelLife})
 	h.submit(12, record.NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
-	var deletes []Command
+	var deletes []command.Command
 	for id := range uint64(12) {
-		h.do(Cancel{ID: id + 1})
-		deletes = append(deletes, Delete{ID: id + 1})
+		h.do(command.Cancel{ID: id + 1})
+		deletes = append(deletes, command.Delete{ID: id + 1})
 	}
 	s := h.m.Snapshot()
 	defer s.Release()
 	want := s.Hash()
-	if r := h.do(Batch{Ops: deletes}); r.Results[11].Task.Payload != nil {
+	if r := h.do(command.Batch{Ops: deletes}); r.Results[11].Task.Payload != nil {
 		t.Error("the last task is shown whole")
 	}
 	if s.Hash() != want {
@@ -187,16 +188,16 @@ func TestBatch_BareTasksAreCopies(t *testing.T) {
 func TestBatch_RepeatedClaimsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.do(SetLevel{Level: record.LevelLife})
+	h.do(command.SetLevel{Level: record.LevelLife})
 	h.submit(8, record.NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
-	claim := ClaimNext{WorkerID: "w1", Limit: 8, RequestID: "q"}
+	claim := command.ClaimNext{WorkerID: "w1", Limit: 8, RequestID: "q"}
 	h.do(claim)
-	ops := make([]Command, 100)
+	ops := make([]command.Command, 100)
 	for i := range ops {
 		ops[i] = claim
 	}
 	size := 0
-	for i, r := range h.do(Batch{Ops: ops}).Results {
+	for i, r := range h.do(command.Batch{Ops: ops}).Results {
 		if len(r.Claims) != 8 || !r.Claims[7].Live {
 			t.Fatalf("op %d: %d claims", i, len(r.Claims))
 		}
@@ -218,19 +219,19 @@ func TestTick_ForgetsABoundedNumber(t *testing.T) {
 	const n = forgetTickMax + 500
 	h.submit(n, record.NewTask{Type: "mail", Payload: []byte("p")})
 	for i := range n {
-		c := h.do(ClaimNext{WorkerID: "w1", Limit: 1, RequestID: fmt.Sprint(i)}).Claims[0]
-		h.do(Complete{Hold: Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}})
+		c := h.do(command.ClaimNext{WorkerID: "w1", Limit: 1, RequestID: fmt.Sprint(i)}).Claims[0]
+		h.do(command.Complete{Hold: command.Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}})
 	}
 	h.stamp.U = rememberMS
-	h.do(Tick{})
+	h.do(command.Tick{})
 	if got := h.m.requests.Len(); got != 500 {
 		t.Errorf("%d requests after a tick, want 500", got)
 	}
 	mustCheck(t, h.m)
-	if r := h.do(ClaimNext{WorkerID: "w1", Limit: 1, RequestID: fmt.Sprint(n - 1)}); r.Repeated {
+	if r := h.do(command.ClaimNext{WorkerID: "w1", Limit: 1, RequestID: fmt.Sprint(n - 1)}); r.Repeated {
 		t.Error("a request was repeated after its time")
 	}
-	h.do(Tick{})
+	h.do(command.Tick{})
 	if got := h.m.requests.Len() + h.m.forgetting.Len() + h.m.requestIDs.Len(); got != 0 {
 		t.Errorf("%d left of forgotten requests", got)
 	}
@@ -245,16 +246,16 @@ func TestClaimNext_OldestRequestsMakeRoom(t *testing.T) {
 	h.m.rememberedMax = 10
 	h.submit(30, record.NewTask{Type: "mail", Payload: []byte("p")})
 	for i := range 6 {
-		h.do(ClaimNext{WorkerID: "w1", Limit: 3, RequestID: fmt.Sprint(i)})
+		h.do(command.ClaimNext{WorkerID: "w1", Limit: 3, RequestID: fmt.Sprint(i)})
 		mustCheck(t, h.m)
 	}
 	if _, seq := h.m.findRequest("2"); seq != 0 || h.m.remembered != 9 {
 		t.Errorf("request 2 is number %d of %d claims, want it forgotten and 9", seq, h.m.remembered)
 	}
-	if r := h.do(ClaimNext{WorkerID: "w1", Limit: 3, RequestID: "3"}); !r.Repeated {
+	if r := h.do(command.ClaimNext{WorkerID: "w1", Limit: 3, RequestID: "3"}); !r.Repeated {
 		t.Error("request 3 is forgotten")
 	}
-	if r := h.do(Complete{Hold: Hold{ID: 1, WorkerID: "w1", Token: 1}}); r.Code != "" {
+	if r := h.do(command.Complete{Hold: command.Hold{ID: 1, WorkerID: "w1", Token: 1}}); r.Code != "" {
 		t.Errorf("a claim of a forgotten request: %s", r.Code)
 	}
 	mustCheck(t, h.m)
@@ -322,9 +323,9 @@ func TestList_Looks(t *testing.T) {
 			}
 		}
 	}
-	h.do(Cancel{ID: 2})
-	h.do(Cancel{ID: 1})
-	h.do(Cancel{ID: 4})
+	h.do(command.Cancel{ID: 2})
+	h.do(command.Cancel{ID: 1})
+	h.do(command.Cancel{ID: 4})
 	for name, q := range map[string]ListQuery{
 		"some":       {Filter: record.Filter{Type: "mail"}, Limit: 30},
 		"descending": {Filter: record.Filter{Type: "mail"}, Limit: 1000, Descending: true},
@@ -387,9 +388,9 @@ func TestMachine_ForgetsTypes(t *testing.T) {
 	for i := range 100 {
 		h.submit(1, record.NewTask{Type: fmt.Sprint("type", i), Payload: []byte("p"), Key: fmt.Sprint(i)})
 	}
-	for r := h.do(ClaimNext{WorkerID: "w1", Limit: 1}); len(r.Claims) > 0; r = h.do(ClaimNext{WorkerID: "w1", Limit: 1}) {
-		h.do(Complete{Hold: Hold{ID: r.Claims[0].Task.ID, WorkerID: "w1"}})
-		h.do(Delete{ID: r.Claims[0].Task.ID})
+	for r := h.do(command.ClaimNext{WorkerID: "w1", Limit: 1}); len(r.Claims) > 0; r = h.do(command.ClaimNext{WorkerID: "w1", Limit: 1}) {
+		h.do(command.Complete{Hold: command.Hold{ID: r.Claims[0].Task.ID, WorkerID: "w1"}})
+		h.do(command.Delete{ID: r.Claims[0].Task.ID})
 		mustCheck(t, h.m)
 	}
 	if n := len(h.m.types) + h.m.keys.Len() + h.m.ready.Len() + h.m.tasks.Len(); n != 0 || h.m.Bytes() != 0 {
@@ -422,8 +423,8 @@ func TestMachine_RebuildRefusesContradictions(t *testing.T) {
 			h := newHarness(t)
 			h.submit(1, record.NewTask{Type: "mail", Key: "k1"})
 			h.submit(4, record.NewTask{Type: "mail"})
-			h.do(ClaimTask{ID: 3, WorkerID: "w1", RequestID: "q1"})
-			h.do(ClaimTask{ID: 4, WorkerID: "w1", RequestID: "q2"})
+			h.do(command.ClaimTask{ID: 3, WorkerID: "w1", RequestID: "q1"})
+			h.do(command.ClaimTask{ID: 4, WorkerID: "w1", RequestID: "q2"})
 			if err := h.m.rebuild(); err != nil {
 				t.Fatal(err)
 			}
@@ -434,17 +435,3 @@ func TestMachine_RebuildRefusesContradictions(t *testing.T) {
 		})
 	}
 }
-
-// TestApply_UnknownCommand ensures that the machine says so, rather than to
-// skip a command that others apply.
-func TestApply_UnknownCommand(t *testing.T) {
-	t.Parallel()
-	if _, err := New().apply(1, record.Stamp{}, []Command{strange{}}); !errors.Is(err, ErrUnknownCommand) {
-		t.Errorf("got %v, want ErrUnknownCommand", err)
-	}
-}
-
-// strange is of a kind that is in no table.
-type strange struct{ Command }
-
-func (strange) kind() kind { return 99 }

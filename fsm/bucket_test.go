@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -122,16 +123,16 @@ func TestRateLimit_ConcernsEveryWayToClaim(t *testing.T) {
 	h := newLifeHarness(t)
 	h.submit(5, record.NewTask{Type: "mail", Payload: []byte("p")})
 	h.set("mail", record.TypeRateLimit, record.TypeSettings{RateLimit: perSecond(2)})
-	h.wantCode(ClaimTask{ID: 5, WorkerID: "w1"}, "")
-	h.wantCode(Release{Hold: Hold{ID: 5, WorkerID: "w1"}}, "")
+	h.wantCode(command.ClaimTask{ID: 5, WorkerID: "w1"}, "")
+	h.wantCode(command.Release{Hold: command.Hold{ID: 5, WorkerID: "w1"}}, "")
 	h.claims("mail", 9, 1)
-	h.wantCode(ClaimTask{ID: 5, WorkerID: "w1"}, CodeTaskNotClaimable)
-	h.wantCode(ClaimTask{ID: 1, WorkerID: "w1"}, "") // its own claim: nothing is taken
-	if n := len(h.do(ClaimNext{WorkerID: "w1", Limit: 9}).Claims); n != 0 {
+	h.wantCode(command.ClaimTask{ID: 5, WorkerID: "w1"}, CodeTaskNotClaimable)
+	h.wantCode(command.ClaimTask{ID: 1, WorkerID: "w1"}, "") // its own claim: nothing is taken
+	if n := len(h.do(command.ClaimNext{WorkerID: "w1", Limit: 9}).Claims); n != 0 {
 		t.Errorf("any type: %d claims", n)
 	}
 	h.stamp.T += 500
-	h.wantCode(ClaimTask{ID: 5, WorkerID: "w1"}, "")
+	h.wantCode(command.ClaimTask{ID: 5, WorkerID: "w1"}, "")
 }
 
 // TestRateLimit_OpensInTheOrderOfTime ensures that types open again when their
@@ -147,7 +148,7 @@ func TestRateLimit_OpensInTheOrderOfTime(t *testing.T) {
 	if at, ok := h.m.NextOpening(); ok {
 		t.Errorf("everything is open, the next opening is at %d", at)
 	}
-	if n := len(h.do(ClaimNext{WorkerID: "w1", Limit: 100}).Claims); n != 7 {
+	if n := len(h.do(command.ClaimNext{WorkerID: "w1", Limit: 100}).Claims); n != 7 {
 		t.Fatalf("%d claims, want 7", n)
 	}
 	start := h.stamp.T
@@ -156,10 +157,10 @@ func TestRateLimit_OpensInTheOrderOfTime(t *testing.T) {
 		claims      int
 	}{{249, 250, 0}, {250, 500, 1}, {499, 500, 0}, {500, 750, 2}, {1000, 1250, 4}} {
 		h.stamp.T = start + step.after
-		if got := h.m.Claimable(ClaimNext{Limit: 1}, h.stamp); got != (step.claims > 0) {
+		if got := h.m.Claimable(command.ClaimNext{Limit: 1}, h.stamp); got != (step.claims > 0) {
 			t.Errorf("after %d ms: claimable %v", step.after, got)
 		}
-		if n := len(h.do(ClaimNext{WorkerID: "w1", Limit: 100}).Claims); n != step.claims {
+		if n := len(h.do(command.ClaimNext{WorkerID: "w1", Limit: 100}).Claims); n != step.claims {
 			t.Errorf("after %d ms: %d claims, want %d", step.after, n, step.claims)
 		}
 		if at, ok := h.m.NextOpening(); !ok || at != start+step.next {
@@ -190,7 +191,7 @@ func TestNextOpening_IsOnlyOfTypesThatTimeOpens(t *testing.T) {
 	h.set("mail", record.TypeMaxClaimed, record.TypeSettings{})
 	want(true)
 	h.stamp.T += 1000
-	h.do(Tick{})
+	h.do(command.Tick{})
 	want(false)
 	h.claims("mail", 1, 1)
 	want(false) // nothing is left
@@ -203,14 +204,14 @@ func TestClaimable_GoesByTheClocksOfNow(t *testing.T) {
 	h := newLifeHarness(t)
 	h.submit(2, record.NewTask{Type: "mail", Payload: []byte("p")})
 	h.set("mail", record.TypeRateLimit, record.TypeSettings{RateLimit: perSecond(1)})
-	h.do(ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, RequestID: "q1"})
-	h.do(Complete{Hold: Hold{ID: 1, WorkerID: "w1"}})
-	for _, c := range []ClaimNext{
+	h.do(command.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, RequestID: "q1"})
+	h.do(command.Complete{Hold: command.Hold{ID: 1, WorkerID: "w1"}})
+	for _, c := range []command.ClaimNext{
 		{Limit: 1},
-		{Limit: 1, SortBy: SortRandom},
+		{Limit: 1, SortBy: command.SortRandom},
 		{Limit: 1, MoreAttempts: 2},
 		{Types: []string{"mail"}, Limit: 1},
-		{Types: []string{"mail"}, Limit: 1, SortBy: SortRandom},
+		{Types: []string{"mail"}, Limit: 1, SortBy: command.SortRandom},
 		{Types: []string{"mail"}, Limit: 1, MoreAttempts: 2},
 	} {
 		for after, want := range map[int64]bool{-5: false, 0: false, 999: false, 1000: true, 2000: true} {
@@ -219,7 +220,7 @@ func TestClaimable_GoesByTheClocksOfNow(t *testing.T) {
 			}
 		}
 	}
-	again := ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, RequestID: "q1"}
+	again := command.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, RequestID: "q1"}
 	for after, want := range map[int64]bool{0: true, rememberMS - 1: true, rememberMS: false} {
 		if got := h.m.Claimable(again, record.Stamp{U: h.stamp.U + after, T: h.stamp.T}); got != want {
 			t.Errorf("repeat after %d ms: %v", after, got)

@@ -1,25 +1,16 @@
 package fsm
 
 import (
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
-
-// Cancel ends a task that is not claimed as cancelled; of a claimed one it is
-// noted that this was asked. Of a parent it does so with each step, and ends the
-// parent with the last.
-type Cancel struct{ ID uint64 }
-
-func (Cancel) kind() kind                           { return kindCancel }
-func (c Cancel) about() About                       { return About{Known: true, ID: c.ID, Changes: 1} }
-func (c Cancel) applyTo(m *Machine) (Result, error) { return m.cancel(c), nil }
 
 // cancel ends a task that is not claimed. Of a claimed one it notes that this
 // was asked: its worker learns it at the next extend, its complete still counts,
 // and whatever else ends the claim ends the task as cancelled. A running parent
 // is cancelled with its steps.
-func (m *Machine) cancel(c Cancel) Result {
+func (m *Machine) cancel(c command.Cancel) Result {
 	t := m.tasks.Get(c.ID)
 	switch {
 	case t == nil:
@@ -50,19 +41,4 @@ func (m *Machine) stop(id uint64) *record.Task {
 	}
 	m.edited(t)
 	return t
-}
-
-func (c Cancel) appendBody(b []byte) []byte { return wire.PutID(b, 1, c.ID) }
-
-func (Cancel) decode(r fieldReader) (Command, error) {
-	var c Cancel
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.ID = r.ID()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
 }

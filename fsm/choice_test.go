@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -40,7 +41,7 @@ func (g *choices) apply(t testing.TB) testEntry {
 	g.stamp.T += int64(g.dice(400))
 	e := testEntry{Index: g.m.Index() + 1, Stamp: g.stamp}
 	if e.Index == 1 {
-		e.Commands = []Command{SetLevel{Level: record.LevelLife}}
+		e.Commands = []command.Command{command.SetLevel{Level: record.LevelLife}}
 	}
 	for range 1 + g.dice(4) {
 		e.Commands = append(e.Commands, g.choose())
@@ -51,37 +52,37 @@ func (g *choices) apply(t testing.TB) testEntry {
 
 func (g *choices) taskType() string { return pick(&g.generator, "mail", "scan", "video") }
 
-func (g *choices) choose() Command {
+func (g *choices) choose() command.Command {
 	switch g.dice(24) {
 	case 0, 1, 2, 3, 4:
 		return g.tasks()
 	case 5, 6, 7, 8:
 		return g.next()
 	case 9:
-		return ClaimTask{ID: g.id(g.m), WorkerID: g.worker()}
+		return command.ClaimTask{ID: g.id(g.m), WorkerID: g.worker()}
 	case 10, 11, 12:
-		return Complete{Hold: g.hold(g.m)}
+		return command.Complete{Hold: g.hold(g.m)}
 	case 13, 14:
-		return Fail{Hold: g.hold(g.m), RetryIn: g.dice(3) == 0, RetryInMS: int64(g.dice(900)), Permanent: g.dice(5) == 0}
+		return command.Fail{Hold: g.hold(g.m), RetryIn: g.dice(3) == 0, RetryInMS: int64(g.dice(900)), Permanent: g.dice(5) == 0}
 	case 15:
-		return Release{Hold: g.hold(g.m), DelayMS: int64(g.dice(2) * g.dice(900))}
+		return command.Release{Hold: g.hold(g.m), DelayMS: int64(g.dice(2) * g.dice(900))}
 	case 16, 17:
-		return Retry{ID: g.id(g.m), AddAttempts: int32(g.dice(3))}
+		return command.Retry{ID: g.id(g.m), AddAttempts: int32(g.dice(3))}
 	case 18:
-		return Cancel{ID: g.id(g.m)}
+		return command.Cancel{ID: g.id(g.m)}
 	case 19:
-		return Patch{ID: g.id(g.m), SetPriority: true, Priority: int32(g.dice(3)), SetRunAt: g.dice(2) == 0, RunAt: g.stamp.T + int64(g.dice(900))}
+		return command.Patch{ID: g.id(g.m), SetPriority: true, Priority: int32(g.dice(3)), SetRunAt: g.dice(2) == 0, RunAt: g.stamp.T + int64(g.dice(900))}
 	case 20:
 		return g.expire(g.m)
 	case 21:
-		return Delete{ID: g.id(g.m)}
+		return command.Delete{ID: g.id(g.m)}
 	case 22:
 		return g.settings()
 	}
-	return Tick{}
+	return command.Tick{}
 }
 
-func (g *choices) tasks() Command {
+func (g *choices) tasks() command.Command {
 	tasks := make([]record.NewTask, 1+g.dice(3))
 	for i := range tasks {
 		tasks[i] = record.NewTask{
@@ -92,14 +93,14 @@ func (g *choices) tasks() Command {
 			DelayMS:     int64(g.dice(2) * g.dice(2) * 500),
 		}
 	}
-	return Submit{Tasks: tasks}
+	return command.Submit{Tasks: tasks}
 }
 
-func (g *choices) next() ClaimNext {
-	c := ClaimNext{
+func (g *choices) next() command.ClaimNext {
+	c := command.ClaimNext{
 		WorkerID:  g.worker(),
 		Types:     pick(&g.generator, nil, []string{"mail"}, []string{"mail", "scan"}, []string{"mail", "none", "scan", "video"}),
-		SortBy:    SortBy(g.dice(3)),
+		SortBy:    command.SortBy(g.dice(3)),
 		Ascending: g.dice(2) == 0,
 		Limit:     int32(pick(&g.generator, 1, 1, 2, 5)),
 		RequestID: g.request(),
@@ -108,8 +109,8 @@ func (g *choices) next() ClaimNext {
 	return c
 }
 
-func (g *choices) settings() Command {
-	return SetType{
+func (g *choices) settings() command.Command {
+	return command.SetType{
 		Type: g.taskType(),
 		Set:  record.TypeFields(g.dice(int(record.TypeFieldsAll) + 1)),
 		Settings: record.TypeSettings{
@@ -181,7 +182,7 @@ func TestChoices_AreWhatClaimableSays(t *testing.T) {
 			c := g.next()
 			g.stamp.T += int64(g.dice(300))
 			said := g.m.Claimable(c, g.stamp)
-			r := mustApplyTo(t, g.m, testEntry{Index: g.m.Index() + 1, Stamp: g.stamp, Commands: []Command{c}}).Results[0]
+			r := mustApplyTo(t, g.m, testEntry{Index: g.m.Index() + 1, Stamp: g.stamp, Commands: []command.Command{c}}).Results[0]
 			if took := len(r.Claims) > 0 || r.Code != ""; took != said {
 				t.Fatalf("%+v: claimable %v, took %v", c, said, r.Claims)
 			}

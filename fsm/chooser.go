@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/index"
+import (
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/index"
+)
 
 // chooser finds the tasks that one ClaimNext takes, first to last.
 type chooser struct {
@@ -32,14 +35,14 @@ func (s *source) empty() bool {
 
 // newChooser returns the chooser of c. It looks at the first tasks of the types
 // asked for, at nothing else. There is one at a time.
-func (m *Machine) newChooser(c ClaimNext) chooser {
+func (m *Machine) newChooser(c command.ClaimNext) chooser {
 	n := chooser{m: m, order: orderOf(c)}
 	switch {
-	case c.Types == nil && c.SortBy != SortRandom && c.MoreAttempts == 0:
+	case c.Types == nil && c.SortBy != command.SortRandom && c.MoreAttempts == 0:
 		n.any = &m.ready
 	case c.Types == nil:
-		n.climber = &climber{m: m, more: c.MoreAttempts, order: n.order, random: c.SortBy == SortRandom}
-	case c.SortBy == SortRandom:
+		n.climber = &climber{m: m, more: c.MoreAttempts, order: n.order, random: c.SortBy == command.SortRandom}
+	case c.SortBy == command.SortRandom:
 		n.draw = m.newDraw(c)
 	case c.Limit == 1 && c.MoreAttempts == 0:
 		n.listed, n.ready = m.locate(c.Types), m.ready.BySlot(n.order)
@@ -55,11 +58,11 @@ func (m *Machine) newChooser(c ClaimNext) chooser {
 }
 
 // orderOf returns the order that a ClaimNext asks for.
-func orderOf(c ClaimNext) index.Order {
+func orderOf(c command.ClaimNext) index.Order {
 	switch {
-	case c.SortBy == SortCreatedAt && c.Ascending:
+	case c.SortBy == command.SortCreatedAt && c.Ascending:
 		return index.Oldest
-	case c.SortBy == SortCreatedAt:
+	case c.SortBy == command.SortCreatedAt:
 		return index.Newest
 	case c.Ascending:
 		return index.Lowest
@@ -68,7 +71,7 @@ func orderOf(c ClaimNext) index.Order {
 }
 
 // sourcesOf appends what the listed types have to take.
-func (m *derived) sourcesOf(c ClaimNext, sources []source) []source {
+func (m *derived) sourcesOf(c command.ClaimNext, sources []source) []source {
 	for _, name := range c.Types {
 		ts := m.types[name]
 		if ts == nil || ts.standing != typeOpen {

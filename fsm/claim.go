@@ -5,74 +5,10 @@ import (
 	"math"
 	"slices"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
-
-// ClaimNext claims up to Limit ready tasks. Result.Claims has them, possibly
-// none, in which case nothing is remembered of the request.
-type ClaimNext struct {
-	WorkerID  string
-	Types     []string // nil = any; sorted, without duplicates
-	SortBy    SortBy
-	Ascending bool
-	Limit     int32  // 1 to 1,000
-	LeaseMS   int64  // 0: the task's own, else the type's, else the server's
-	RequestID string // claim_request_id, "" = none
-	// MoreAttempts takes only tasks with more attempts left than this; tasks
-	// without a limit always have. 0 = any; 0 to AttemptsLeftMax.
-	MoreAttempts int32
-}
-
-func (ClaimNext) kind() kind { return kindClaimNext }
-
-func (c ClaimNext) about() About {
-	return About{Known: true, Claims: true, Claimer: c.WorkerID, Types: c.Types, Changes: int(c.Limit)}
-}
-
-func (c ClaimNext) needs() uint32 {
-	switch {
-	case c.SortBy != SortRandom && c.MoreAttempts == 0:
-		return 0
-	case c.Types == nil: // a version below took nothing
-		return record.LevelActs
-	}
-	return record.LevelLife
-}
-
-func (c ClaimNext) applyTo(m *Machine) (Result, error) { return m.claimNext(c), nil }
-
-// SortBy is what a ClaimNext goes by.
-type SortBy uint8
-
-// The orders of ClaimNext. SortPriority takes the highest priority first (the
-// lowest if Ascending), equal ones oldest first. SortCreatedAt takes the
-// newest first, or the oldest if Ascending. Oldest means lowest id. SortRandom
-// takes any.
-const (
-	SortPriority SortBy = iota
-	SortCreatedAt
-	SortRandom
-)
-
-// AttemptsLeftMax bounds ClaimNext.MoreAttempts.
-const AttemptsLeftMax = 1000
-
-// ClaimTask claims the task ID for WorkerID, or extends the claim that
-// WorkerID has on it.
-type ClaimTask struct {
-	ID        uint64
-	WorkerID  string
-	LeaseMS   int64 // as in ClaimNext
-	RequestID string
-}
-
-func (ClaimTask) kind() kind { return kindClaimTask }
-func (c ClaimTask) about() About {
-	return About{Known: true, ID: c.ID, WorkerID: c.WorkerID, Changes: 1}
-}
-func (c ClaimTask) applyTo(m *Machine) (Result, error) { return m.claimTask(c), nil }
 
 // answerBytesMax bounds the tasks' own bytes in one answer: params, payload,
 // results and errors. An answer has at least one task all the same; that of a
@@ -80,7 +16,7 @@ func (c ClaimTask) applyTo(m *Machine) (Result, error) { return m.claimTask(c), 
 const answerBytesMax = 8 << 20
 
 // claimNext claims the first pending tasks of the types asked for.
-func (m *Machine) claimNext(c ClaimNext) Result {
+func (m *Machine) claimNext(c command.ClaimNext) Result {
 	choice := uint64(0) // of requests that are not remembered
 	if c.RequestID != "" {
 		choice = m.choiceOfNext(c)
@@ -121,7 +57,7 @@ func (m *Machine) claimNext(c ClaimNext) Result {
 // Claimable reports whether applying c at now would take a task or repeat an
 // earlier answer. It goes by the clocks of now: a limit that was reached by the
 // state's may let tasks be claimed again.
-func (m *Machine) Claimable(c ClaimNext, now record.Stamp) bool {
+func (m *Machine) Claimable(c command.ClaimNext, now record.Stamp) bool {
 	if r, _ := m.findRequest(c.RequestID); r != nil && (r.Live > 0 || r.ForgetU > now.U) {
 		return true
 	}
@@ -141,7 +77,7 @@ func (m *Machine) Claimable(c ClaimNext, now record.Stamp) bool {
 }
 
 // claimTask claims one task by its id.
-func (m *Machine) claimTask(c ClaimTask) Result {
+func (m *Machine) claimTask(c command.ClaimTask) Result {
 	choice := m.choiceOfTask(c)
 	if result, known := m.repeatRequest(c.RequestID, c.WorkerID, choice); known {
 		return result
@@ -241,83 +177,9 @@ func logBegun(log []record.Attempt, a record.Attempt) []record.Attempt {
 }
 
 // leaseOf returns the lease of a claimed task.
-func leaseOf(t *record.Task) Lease {
-	return Lease{TaskID: t.ID, Token: t.Token, Seq: t.LeaseSeq, EndU: t.LeaseEndU}
+func leaseOf(t *record.Task) command.Lease {
+	return command.Lease{TaskID: t.ID, Token: t.Token, Seq: t.LeaseSeq, EndU: t.LeaseEndU}
 }
 
 // ClaimCount returns how many claims are live.
 func (m *Machine) ClaimCount() int { return m.claims.Len() }
-
-func (c ClaimNext) appendBody(b []byte) []byte {
-	b = wire.PutString(b, 1, c.WorkerID)
-	for _, t := range c.Types {
-		b = wire.PutElement(b, 2, t)
-	}
-	b = wire.PutUint(b, 3, uint64(c.SortBy))
-	b = wire.PutBool(b, 4, c.Ascending)
-	b = wire.PutInt(b, 5, int64(c.Limit))
-	b = wire.PutInt(b, 6, c.LeaseMS)
-	b = wire.PutString(b, 7, c.RequestID)
-	return wire.PutInt(b, 8, int64(c.MoreAttempts))
-}
-
-func (ClaimNext) decode(r fieldReader) (Command, error) {
-	c := readClaimNext(&r)
-	if r.scratch != nil {
-		r.scratch.claim = c
-		return &r.scratch.claim, r.Err
-	}
-	return c, r.Err
-}
-
-func readClaimNext(r *fieldReader) (c ClaimNext) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.WorkerID = r.Name()
-		case 2:
-			c.Types = r.types()
-		case 3:
-			c.SortBy = SortBy(r.Enum(uint64(SortRandom)))
-		case 4:
-			c.Ascending = r.Bool()
-		case 5:
-			c.Limit = r.Int32()
-		case 6:
-			c.LeaseMS = r.Int64()
-		case 7:
-			c.RequestID = r.Text()
-		case 8:
-			c.MoreAttempts = r.Int32()
-		default:
-			r.Unknown()
-		}
-	}
-	return c
-}
-
-func (c ClaimTask) appendBody(b []byte) []byte {
-	b = wire.PutID(b, 1, c.ID)
-	b = wire.PutString(b, 2, c.WorkerID)
-	b = wire.PutInt(b, 3, c.LeaseMS)
-	return wire.PutString(b, 4, c.RequestID)
-}
-
-func (ClaimTask) decode(r fieldReader) (Command, error) {
-	var c ClaimTask
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.ID = r.ID()
-		case 2:
-			c.WorkerID = r.Text()
-		case 3:
-			c.LeaseMS = r.Int64()
-		case 4:
-			c.RequestID = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -33,21 +34,21 @@ func BenchmarkClaimRatio(b *testing.B) {
 		compare("100", listed...)
 		compare("any")
 		set := func(set record.TypeFields, settings record.TypeSettings) {
-			large.apply(b, SetType{Type: listed[0], Set: set, Settings: settings})
+			large.apply(b, command.SetType{Type: listed[0], Set: set, Settings: settings})
 		}
 		set(record.TypePaused, record.TypeSettings{Paused: true})
 		compare("any/head=paused")
 		compare("5/head=paused", listed[:min(5, types)]...)
 		set(record.TypePaused, record.TypeSettings{})
 		set(record.TypeMaxClaimed, record.TypeSettings{MaxClaimed: 1})
-		large.apply(b, ClaimNext{WorkerID: "holder", Types: listed[:1], Limit: 1})
+		large.apply(b, command.ClaimNext{WorkerID: "holder", Types: listed[:1], Limit: 1})
 		compare("any/head=limited")
 		compare("5/head=limited", listed[:min(5, types)]...)
 		rare := &benchState{m: New()}
-		rare.apply(b, SetLevel{Level: record.FeatureLevel})
+		rare.apply(b, command.SetLevel{Level: record.FeatureLevel})
 		for range benchRound {
-			rare.apply(b, Submit{Tasks: []record.NewTask{{Type: "rare", Params: []byte("1")}}})
-			large.apply(b, Submit{Tasks: []record.NewTask{{Type: "rare", Params: []byte("1")}}})
+			rare.apply(b, command.Submit{Tasks: []record.NewTask{{Type: "rare", Params: []byte("1")}}})
+			large.apply(b, command.Submit{Tasks: []record.NewTask{{Type: "rare", Params: []byte("1")}}})
 		}
 		b.Run("types=rare", func(b *testing.B) { rare.compareClaims(b, large, []string{"rare"}) })
 	})
@@ -64,10 +65,10 @@ func BenchmarkClaimAny(b *testing.B) {
 		for i := range listed {
 			listed[i] = typeName(i)
 		}
-		for name, c := range map[string]ClaimNext{
-			"random":          {SortBy: SortRandom},
+		for name, c := range map[string]command.ClaimNext{
+			"random":          {SortBy: command.SortRandom},
 			"attempts":        {MoreAttempts: 1},
-			"random,attempts": {SortBy: SortRandom, MoreAttempts: 1},
+			"random,attempts": {SortBy: command.SortRandom, MoreAttempts: 1},
 			"asc":             {Ascending: true},
 		} {
 			b.Run("by="+name, func(b *testing.B) {
@@ -108,11 +109,11 @@ func (s *benchState) compareClaims(b *testing.B, large *benchState, types []stri
 // timeClaims returns how long a round of claims takes, and puts others in place of
 // the claimed tasks.
 func (s *benchState) timeClaims(b *testing.B, types []string) time.Duration {
-	return s.timeRound(b, ClaimNext{WorkerID: "worker-1", Types: types, Limit: 1})
+	return s.timeRound(b, command.ClaimNext{WorkerID: "worker-1", Types: types, Limit: 1})
 }
 
 // timeRound is timeClaims of any claim of one task.
-func (s *benchState) timeRound(b *testing.B, c ClaimNext) time.Duration {
+func (s *benchState) timeRound(b *testing.B, c command.ClaimNext) time.Duration {
 	claimed, entries := make([]record.Task, benchRound), make([][]byte, benchRound)
 	for i := range entries {
 		entries[i] = s.appendEntry(nil, s.index+1+uint64(i), c)
@@ -123,9 +124,9 @@ func (s *benchState) timeRound(b *testing.B, c ClaimNext) time.Duration {
 	}
 	took := b.Elapsed() - start
 	for _, t := range claimed {
-		s.apply(b, Complete{Hold: Hold{ID: t.ID, WorkerID: "worker-1", Token: t.Token}})
-		s.apply(b, Delete{ID: t.ID})
-		s.apply(b, Submit{Tasks: []record.NewTask{{Type: t.Type, Params: t.Params}}})
+		s.apply(b, command.Complete{Hold: command.Hold{ID: t.ID, WorkerID: "worker-1", Token: t.Token}})
+		s.apply(b, command.Delete{ID: t.ID})
+		s.apply(b, command.Submit{Tasks: []record.NewTask{{Type: t.Type, Params: t.Params}}})
 	}
 	return took
 }

@@ -1,55 +1,14 @@
 package fsm
 
 import (
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
-
-// Complete ends the task as completed. At most one of Result (JSON as given)
-// and ResultPayload (opaque) is set. In the same step it submits Submit and then
-// claims Claim, which may get one of them. Result.Submitted and Result.Claims
-// have the outcome.
-type Complete struct {
-	Hold
-	Result        []byte
-	ResultPayload []byte
-	Submit        []record.NewTask
-	Claim         *ClaimNext // nil = none
-}
-
-func (Complete) kind() kind { return kindComplete }
-
-func (c Complete) about() About {
-	about := c.Hold.about()
-	about.Submits = c.Submit
-	about.Changes += record.CountTasks(c.Submit)
-	if c.Claim != nil {
-		about.Claims, about.Claimer, about.Types = true, c.Claim.WorkerID, c.Claim.Types
-		about.Changes += int(c.Claim.Limit)
-	}
-	return about
-}
-
-func (c Complete) needs() uint32 {
-	if len(c.Submit) > 0 || c.Claim != nil {
-		return max(record.LevelLife, record.NeedsOf(c.Submit))
-	}
-	return 0
-}
-
-func (c Complete) judge(m *Machine, _ record.Stamp) (result Result, acts bool) {
-	if result, acts = m.holdOf(c.Hold, record.OutcomeCompleted); result.Repeated {
-		result = m.repeatThen(result)
-	}
-	return result, acts
-}
-
-func (c Complete) applyTo(m *Machine) (Result, error) { return m.complete(c), nil }
 
 // complete ends the task as completed, then submits the follow-ups in order,
 // then claims. It is refused as a whole, and changes nothing, when the claim's
 // request id is known of another request.
-func (m *Machine) complete(c Complete) Result {
+func (m *Machine) complete(c command.Complete) Result {
 	result, ok := m.held(c.Hold, record.OutcomeCompleted)
 	switch {
 	case result.Repeated:
@@ -65,7 +24,7 @@ func (m *Machine) complete(c Complete) Result {
 	m.edited(t)
 	result = Result{Task: m.copyOf(t)}
 	if len(c.Submit) > 0 {
-		result.Submitted = m.submit(Submit{Tasks: c.Submit}).Submitted
+		result.Submitted = m.submit(command.Submit{Tasks: c.Submit}).Submitted
 	}
 	if c.Claim != nil {
 		next := m.claimNext(*c.Claim)
@@ -77,7 +36,7 @@ func (m *Machine) complete(c Complete) Result {
 
 // isOtherRequest reports whether the request id of c is known of a request
 // that c does not repeat.
-func (m *Machine) isOtherRequest(c *ClaimNext) bool {
+func (m *Machine) isOtherRequest(c *command.ClaimNext) bool {
 	r, _ := m.findRequest(c.RequestID)
 	return r != nil && (r.WorkerID != c.WorkerID || r.Choice != m.choiceOfNext(*c))
 }
@@ -144,44 +103,4 @@ func (m *saved) repeatFollowUp(f record.FollowUp) Submitted {
 		return Submitted{Task: &shown, Created: f.Created}
 	}
 	return Submitted{Task: &record.Task{ID: f.ID}, Created: f.Created}
-}
-
-func (c Complete) appendBody(b []byte) []byte {
-	b = appendHold(b, c.Hold)
-	b = wire.PutBytes(b, 4, c.Result)
-	b = wire.PutBytes(b, 5, c.ResultPayload)
-	b = record.AppendNewTasks(b, 6, c.Submit)
-	if c.Claim == nil {
-		return b
-	}
-	mark := len(b)
-	b, start := wire.BeginMessage(b, 7)
-	return wire.EndOptional(c.Claim.appendBody(b), mark, start)
-}
-
-func (Complete) decode(r fieldReader) (Command, error) {
-	var c Complete
-	for r.Next() {
-		switch {
-		case r.hold(&c.Hold):
-		case r.Num == 4:
-			c.Result = r.Bytes()
-		case r.Num == 5:
-			c.ResultPayload = r.Bytes()
-		case r.Num == 6:
-			c.Submit = r.AddTask(c.Submit)
-		case r.Num == 7:
-			in := r.scratch.fieldsOf(r.Single())
-			c.Claim = r.scratch.newClaim()
-			*c.Claim = readClaimNext(&in)
-			r.Within(in.Err)
-		default:
-			r.Unknown()
-		}
-	}
-	if r.scratch != nil {
-		r.scratch.complete = c
-		return &r.scratch.complete, r.Err
-	}
-	return c, r.Err
 }

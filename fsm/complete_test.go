@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -25,7 +26,7 @@ func outcome(r Result) string {
 	return s
 }
 
-func (h *harness) expect(c Command, want string) Result {
+func (h *harness) expect(c command.Command, want string) Result {
 	h.t.Helper()
 	r := h.do(c)
 	if got := outcome(r); got != want {
@@ -37,17 +38,17 @@ func (h *harness) expect(c Command, want string) Result {
 
 // oneClaimed returns a harness in which task 1, of type mail, is claimed by w1
 // with token 1.
-func oneClaimed(t *testing.T) (*harness, Hold) {
+func oneClaimed(t *testing.T) (*harness, command.Hold) {
 	t.Helper()
 	h := newHarness(t)
-	h.do(SetLevel{Level: record.LevelLife})
+	h.do(command.SetLevel{Level: record.LevelLife})
 	h.submit(1, record.NewTask{Type: "mail", Params: []byte("1")})
-	h.do(ClaimNext{WorkerID: "w1", Limit: 1})
-	return h, Hold{ID: 1, WorkerID: "w1", Token: 1}
+	h.do(command.ClaimNext{WorkerID: "w1", Limit: 1})
+	return h, command.Hold{ID: 1, WorkerID: "w1", Token: 1}
 }
 
-func nextOf(types ...string) *ClaimNext {
-	return &ClaimNext{WorkerID: "w1", Types: types, Limit: 1}
+func nextOf(types ...string) *command.ClaimNext {
+	return &command.ClaimNext{WorkerID: "w1", Types: types, Limit: 1}
 }
 
 // TestComplete_SubmitsThenClaims ensures the order inside the one step: the
@@ -55,7 +56,7 @@ func nextOf(types ...string) *ClaimNext {
 func TestComplete_SubmitsThenClaims(t *testing.T) {
 	t.Parallel()
 	h, hold := oneClaimed(t)
-	r := h.expect(Complete{
+	r := h.expect(command.Complete{
 		Hold: hold, Result: []byte(`"done"`),
 		Submit: []record.NewTask{{Type: "index", Params: []byte("2"), Key: "k"}, {Type: "index", Key: "k"}, {Type: "scan"}},
 		Claim:  nextOf("scan"),
@@ -76,24 +77,24 @@ func TestComplete_SubmitsThenClaims(t *testing.T) {
 // new and counts no attempt, whatever became of the tasks.
 func TestComplete_RepeatGetsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
-	for name, hold := range map[string]Hold{"with token": {ID: 1, WorkerID: "w1", Token: 1}, "without": {ID: 1, WorkerID: "w1"}} {
+	for name, hold := range map[string]command.Hold{"with token": {ID: 1, WorkerID: "w1", Token: 1}, "without": {ID: 1, WorkerID: "w1"}} {
 		h, _ := oneClaimed(t)
 		h.submit(3, record.NewTask{Type: "mail", Params: []byte("2")})
-		c := Complete{Hold: hold, Submit: []record.NewTask{{Type: "index"}}, Claim: &ClaimNext{WorkerID: "w1", Limit: 2}}
+		c := command.Complete{Hold: hold, Submit: []record.NewTask{{Type: "index"}}, Claim: &command.ClaimNext{WorkerID: "w1", Limit: 2}}
 		h.expect(c, " +5 true claim 2/2 true claim 3/3 true")
 		h.expect(c, " repeated +5 true claim 2/2 true claim 3/3 true")
-		h.do(Complete{Hold: Hold{ID: 2, WorkerID: "w1", Token: 2}})
-		h.do(Release{Hold: Hold{ID: 3, WorkerID: "w1", Token: 3}})
+		h.do(command.Complete{Hold: command.Hold{ID: 2, WorkerID: "w1", Token: 2}})
+		h.do(command.Release{Hold: command.Hold{ID: 3, WorkerID: "w1", Token: 3}})
 		h.expect(c, " repeated +5 true claim 2/2 false claim 3/3 false")
-		h.do(ClaimTask{ID: 3, WorkerID: "w2"})
+		h.do(command.ClaimTask{ID: 3, WorkerID: "w2"})
 		r := h.expect(c, " repeated +5 true claim 2/2 false claim 3/3 false")
 		if r.Claims[1].Task.Token != 4 || r.Submitted[0].Task.Type != "index" {
 			t.Errorf("%s: the tasks are not as they are now: %+v", name, r)
 		}
-		h.do(Delete{ID: 2})
-		h.do(ClaimNext{WorkerID: "w1", Types: []string{"index"}, Limit: 1})
-		h.do(Complete{Hold: Hold{ID: 5, WorkerID: "w1"}})
-		h.do(Delete{ID: 5})
+		h.do(command.Delete{ID: 2})
+		h.do(command.ClaimNext{WorkerID: "w1", Types: []string{"index"}, Limit: 1})
+		h.do(command.Complete{Hold: command.Hold{ID: 5, WorkerID: "w1"}})
+		h.do(command.Delete{ID: 5})
 		r = h.expect(c, " repeated +5 true claim 2/2 false claim 3/3 false")
 		if r.Submitted[0].Task.Type != "" || r.Claims[0].Task.Status != 0 {
 			t.Errorf("%s: removed tasks come with more than their ids: %+v", name, r)
@@ -109,7 +110,7 @@ func TestComplete_RepeatGetsTheFirstAnswer(t *testing.T) {
 func TestComplete_RepeatOfAnEmptyClaimTakesNothing(t *testing.T) {
 	t.Parallel()
 	h, hold := oneClaimed(t)
-	c := Complete{Hold: hold, Claim: nextOf()}
+	c := command.Complete{Hold: hold, Claim: nextOf()}
 	h.expect(c, "")
 	if then := h.m.Get(1).Then; then != nil {
 		t.Errorf("%+v is kept of a claim that found nothing", then)
@@ -128,13 +129,13 @@ func TestComplete_ClaimRequestIsRemembered(t *testing.T) {
 	h.submit(3, record.NewTask{Type: "mail"})
 	next := nextOf("mail")
 	next.RequestID = "q1"
-	c := Complete{Hold: hold, Claim: next}
+	c := command.Complete{Hold: hold, Claim: next}
 	h.expect(c, " claim 2/2 true")
 	h.expect(*next, " repeated claim 2/2 true")
 	h.expect(c, " repeated claim 2/2 true")
 	// Known of the same request: the first answer, within another complete.
-	h.expect(Complete{Hold: Hold{ID: 2, WorkerID: "w1", Token: 2}, Claim: next}, " claim 2/2 false")
-	h.expect(Complete{Hold: Hold{ID: 2, WorkerID: "w1", Token: 2}, Claim: next}, " repeated claim 2/2 false")
+	h.expect(command.Complete{Hold: command.Hold{ID: 2, WorkerID: "w1", Token: 2}, Claim: next}, " claim 2/2 false")
+	h.expect(command.Complete{Hold: command.Hold{ID: 2, WorkerID: "w1", Token: 2}, Claim: next}, " repeated claim 2/2 false")
 }
 
 // TestComplete_OtherRequestRefusesAll ensures that nothing has happened when
@@ -143,14 +144,14 @@ func TestComplete_OtherRequestRefusesAll(t *testing.T) {
 	t.Parallel()
 	h, hold := oneClaimed(t)
 	h.submit(3, record.NewTask{Type: "mail"})
-	h.do(ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, RequestID: "q1"})
+	h.do(command.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, RequestID: "q1"})
 	before := hashOf(h.m)
-	for _, next := range []ClaimNext{
+	for _, next := range []command.ClaimNext{
 		{WorkerID: "w2", Types: []string{"mail"}, Limit: 1, RequestID: "q1"},
 		{WorkerID: "w1", Types: []string{"scan"}, Limit: 1, RequestID: "q1"},
 		{WorkerID: "w1", Types: []string{"mail"}, Limit: 2, RequestID: "q1"},
 	} {
-		r := h.do(Complete{Hold: hold, Result: []byte("1"), Submit: []record.NewTask{{Type: "mail"}}, Claim: &next})
+		r := h.do(command.Complete{Hold: hold, Result: []byte("1"), Submit: []record.NewTask{{Type: "mail"}}, Claim: &next})
 		if r.Code != CodeInvalidRequest || r.Claims != nil || r.Submitted != nil {
 			t.Errorf("%+v: got %+v", next, r)
 		}
@@ -161,10 +162,10 @@ func TestComplete_OtherRequestRefusesAll(t *testing.T) {
 		mustCheck(t, h.m)
 	}
 	// Refusals of the outer call come first.
-	next := ClaimNext{WorkerID: "w2", Limit: 1, RequestID: "q1"}
-	h.expect(Complete{Hold: Hold{ID: 1, WorkerID: "w2", Token: 1}, Claim: &next}, "wrong_worker")
-	h.expect(Complete{Hold: hold, Claim: nextOf("none")}, "")
-	h.expect(Complete{Hold: hold, Claim: &next}, " repeated")
+	next := command.ClaimNext{WorkerID: "w2", Limit: 1, RequestID: "q1"}
+	h.expect(command.Complete{Hold: command.Hold{ID: 1, WorkerID: "w2", Token: 1}, Claim: &next}, "wrong_worker")
+	h.expect(command.Complete{Hold: hold, Claim: nextOf("none")}, "")
+	h.expect(command.Complete{Hold: hold, Claim: &next}, " repeated")
 }
 
 // TestComplete_RefusedDoesNothingBeside ensures that a stale worker neither
@@ -173,8 +174,8 @@ func TestComplete_RefusedDoesNothingBeside(t *testing.T) {
 	t.Parallel()
 	h, hold := oneClaimed(t)
 	h.submit(1, record.NewTask{Type: "mail"})
-	h.do(Release{Hold: hold})
-	c := Complete{Hold: hold, Submit: []record.NewTask{{Type: "mail"}}, Claim: nextOf()}
+	h.do(command.Release{Hold: hold})
+	c := command.Complete{Hold: hold, Submit: []record.NewTask{{Type: "mail"}}, Claim: nextOf()}
 	h.expect(c, "stale_claim")
 	if h.m.tasks.Len() != 2 || h.m.ClaimCount() != 0 {
 		t.Errorf("%d tasks, %d claims", h.m.tasks.Len(), h.m.ClaimCount())

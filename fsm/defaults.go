@@ -1,27 +1,10 @@
 package fsm
 
 import (
-	"fmt"
-
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
-
-// SetDefaults changes the server's defaults: those whose bit is in Set. The zero value
-// of one clears it. Result.Defaults is what they are then.
-type SetDefaults struct {
-	Set      record.TypeFields // of DefaultFields
-	Defaults record.Defaults
-	By       string // as in SetType
-}
-
-func (SetDefaults) kind() kind                           { return kindSetDefaults }
-func (SetDefaults) about() About                         { return About{} }
-func (c SetDefaults) applyTo(m *Machine) (Result, error) { return m.setDefaults(c), nil }
-
-// DefaultFields are those settings of a type that the server has defaults of, too.
-const DefaultFields = record.TypeLease | record.TypeMaxAttempts | record.TypeBackoff | record.TypeRetention
 
 // FirstDefaults returns those of a new cluster of that feature level: attempts enough to
 // outlast a fault of minutes, with waits between them that grow. Below the level that knows
@@ -64,7 +47,7 @@ func (m *Machine) InForce(t *record.Task) InForce {
 }
 
 // setDefaults changes the defaults. What a task was given at its submit stays.
-func (m *Machine) setDefaults(c SetDefaults) Result {
+func (m *Machine) setDefaults(c command.SetDefaults) Result {
 	was := m.header.Defaults.Settings()
 	is := was
 	is.Change(c.Set, new(c.Defaults.Settings()))
@@ -73,32 +56,6 @@ func (m *Machine) setDefaults(c SetDefaults) Result {
 		m.tellBy(event.DefaultsChanged, "", c.By)
 	}
 	return Result{Defaults: new(m.DefaultsInForce())}
-}
-
-func (c SetDefaults) appendBody(b []byte) []byte {
-	b = wire.PutUint(b, 1, uint64(c.Set))
-	b = c.Defaults.Append(b, 2)
-	return wire.PutString(b, 3, c.By)
-}
-
-func (SetDefaults) decode(r fieldReader) (Command, error) {
-	var c SetDefaults
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Set = record.TypeFields(r.Uint32())
-			if c.Set&^DefaultFields != 0 && r.Err == nil {
-				r.Err = fmt.Errorf("%w: default in %b", ErrUnknownCommand, c.Set)
-			}
-		case 2:
-			c.Defaults = r.Defaults()
-		case 3:
-			c.By = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
 }
 
 // backoffOf returns the task's backoff, else its type's, else the server's; nil if there

@@ -10,17 +10,18 @@
 //
 // A Machine is three parts: what is saved, what is derived of it, and the effects of
 // the entry that is being applied (machine.go). A method that needs one part alone is
-// that part's; what has to keep two of them in step is the Machine's. A command is one
-// row of the table in commands.go, and one type, in the file of what it does.
+// that part's; what has to keep two of them in step is the Machine's. What a command does
+// is one method, in the file of its noun; apply.go calls it.
 //
-// Its rooms: record is what is saved, and the bytes of each; snapshot a whole state as
-// bytes; table, index and trail are where records, orders and events are kept. Others know
-// of them what names.go names.
+// Its rooms: command is what changes the state, as an entry has it; record what is saved,
+// and the bytes of each; snapshot a whole state as bytes; table, index and trail are where
+// records, orders and events are kept. Commands are known to all; of the others they know
+// what names.go names.
 //
 // What it does not do: it does not know Raft, HTTP, or which node it runs on.
 // Package cluster feeds it committed entries and owns the one lock around it.
 //
 //	m := fsm.New()
-//	entry := fsm.AppendEntry(nil, fsm.Stamp{U: 1, T: now}, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}})
+//	entry := command.AppendEntry(nil, fsm.Stamp{U: 1, T: now}, command.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}})
 //	applied := m.Apply(1, entry)
 package fsm

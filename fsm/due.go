@@ -7,13 +7,6 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Tick moves the clocks on and does what is due, a bounded amount of it.
-type Tick struct{}
-
-func (Tick) kind() kind                         { return kindTick }
-func (Tick) about() About                       { return About{} }
-func (Tick) applyTo(m *Machine) (Result, error) { return m.tick(), nil }
-
 // dueTickMax bounds how many tasks of each kind one tick changes: some
 // milliseconds of work. What the last one takes along, the steps of one parent,
 // may come on top. When there is more, the next tick is due at once.
@@ -145,13 +138,6 @@ func (m *Machine) expireDue() {
 		m.endUnclaimed(t, record.StatusFailed)
 		m.edited(t)
 	}
-}
-
-func (Tick) appendBody(b []byte) []byte { return b }
-
-func (c Tick) decode(r fieldReader) (Command, error) {
-	r.None()
-	return c, r.Err
 }
 
 // fromNow returns the time by T that is ms from now. There is no later one than

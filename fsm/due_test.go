@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -25,18 +26,18 @@ func TestMachine_SchedulesTasks(t *testing.T) {
 			t.Errorf("task %d was given %d, has %d", id, want, got.RunAt)
 		}
 	}
-	s.refuse(ClaimTask{ID: later, WorkerID: "w1"}, CodeTaskNotClaimable)
+	s.refuse(command.ClaimTask{ID: later, WorkerID: "w1"}, CodeTaskNotClaimable)
 	s.due(s.T + 200)
 	s.wait(199)
-	s.must(Tick{})
+	s.must(command.Tick{})
 	s.status(later, record.StatusScheduled)
 	s.wait(1)
-	s.must(Tick{})
+	s.must(command.Tick{})
 	s.status(later, record.StatusPending)
 	s.status(delayed, record.StatusScheduled)
 	s.wait(1000)
 	s.status(delayed, record.StatusScheduled) // nothing but a tick does it
-	s.must(Tick{})
+	s.must(command.Tick{})
 	s.status(delayed, record.StatusPending)
 	s.due(math.MaxInt64)
 }
@@ -56,16 +57,16 @@ func TestMachine_ExpiresTasksThatWereNotStarted(t *testing.T) {
 	s.status(late, record.StatusPending)
 	s.due(s.T - 5)
 	hold := s.claim(claimed)
-	s.must(Fail{Hold: s.claim(failedOnce)})
+	s.must(command.Fail{Hold: s.claim(failedOnce)})
 	released := s.claim(releasedLate)
-	s.must(Release{Hold: released})
+	s.must(command.Release{Hold: released})
 	s.wait(99)
-	s.must(Tick{})
+	s.must(command.Tick{})
 	s.status(late, record.StatusFailed)
 	s.status(waits, record.StatusPending)
 	s.due(at)
 	s.wait(1)
-	s.must(Tick{})
+	s.must(command.Tick{})
 	for _, id := range []uint64{waits, scheduled, dueTogether, releasedLate} {
 		got := s.status(id, record.StatusFailed)
 		if got.Error != "expired before it was claimed" || got.WorkerID != "" || got.CompletedAt != at {
@@ -76,18 +77,18 @@ func TestMachine_ExpiresTasksThatWereNotStarted(t *testing.T) {
 		t.Errorf("after a release it expired as %+v", got)
 	}
 	s.status(failedOnce, record.StatusPending)
-	s.must(Complete{Hold: hold})
-	s.must(Cancel{ID: failedOnce})
-	s.must(Retry{ID: failedOnce})
-	s.must(Tick{})
+	s.must(command.Complete{Hold: hold})
+	s.must(command.Cancel{ID: failedOnce})
+	s.must(command.Retry{ID: failedOnce})
+	s.must(command.Tick{})
 	if got := s.status(failedOnce, record.StatusPending); got.Opts().ExpiresAt != at {
 		t.Errorf("a task that was started loses its time: %+v", got.Options)
 	}
 
 	// A retry is meant: the time that has passed does not end the task again.
-	s.must(Retry{ID: waits})
+	s.must(command.Retry{ID: waits})
 	s.wait(1)
-	s.must(Tick{})
+	s.must(command.Tick{})
 	s.status(waits, record.StatusPending)
 	if s.m.Get(waits).Options != nil {
 		t.Errorf("options %+v stay", s.m.Get(waits).Options)
@@ -102,10 +103,10 @@ func TestMachine_ExpiresTasksThatAreGivenBackTooLate(t *testing.T) {
 	id := s.submit(record.NewTask{ExpiresAt: s.T + 10})
 	h := s.claim(id)
 	s.wait(100)
-	s.must(Tick{})
+	s.must(command.Tick{})
 	s.status(id, record.StatusClaimed)
-	s.must(Release{Hold: h})
-	s.must(Tick{})
+	s.must(command.Release{Hold: h})
+	s.must(command.Tick{})
 	s.status(id, record.StatusFailed)
 }
 
@@ -117,13 +118,13 @@ func TestMachine_TickIsBounded(t *testing.T) {
 	for i := range many {
 		many[i] = record.NewTask{Type: "mail", MaxAttempts: 1, DelayMS: 10}
 	}
-	scheduled := s.do(Submit{Tasks: many}).Submitted
+	scheduled := s.do(command.Submit{Tasks: many}).Submitted
 	for i := range many {
 		many[i] = record.NewTask{Type: "scan", MaxAttempts: 1, ExpiresAt: s.T + 10}
 	}
-	expiring := s.do(Submit{Tasks: many}).Submitted
+	expiring := s.do(command.Submit{Tasks: many}).Submitted
 	s.wait(10)
-	s.must(Tick{})
+	s.must(command.Tick{})
 	for _, tasks := range [][]Submitted{scheduled, expiring} {
 		last, first := tasks[dueTickMax-1].Task, tasks[dueTickMax].Task
 		if s.m.Get(last.ID).Status == last.Status && last.Status == record.StatusScheduled || s.m.Get(first.ID).Status != first.Status {
@@ -134,17 +135,17 @@ func TestMachine_TickIsBounded(t *testing.T) {
 		t.Errorf("after one tick %d are scheduled, %d failed", got[record.StatusScheduled], got[record.StatusFailed])
 	}
 	s.due(s.T)
-	s.must(Tick{})
+	s.must(command.Tick{})
 	s.due(s.T + failedRetentionMS)
 	s.wait(failedRetentionMS)
-	s.must(Tick{})
+	s.must(command.Tick{})
 	if got := s.m.gone.Len(); got != dueTickMax {
 		t.Errorf("one tick removed %d tasks", got)
 	}
-	s.must(Tick{})
+	s.must(command.Tick{})
 	s.due(0)
 	s.wait(goneMS)
-	s.must(Tick{})
+	s.must(command.Tick{})
 	if got := s.m.gone.Len(); got != n {
 		t.Errorf("one tick forgot all but %d tasks, want %d", got, n)
 	}
@@ -154,18 +155,18 @@ func TestMachine_TickIsBounded(t *testing.T) {
 func TestMachine_LevelOneKeepsNoTimes(t *testing.T) {
 	t.Parallel()
 	s := &story{t: t, m: New(), Stamp: record.Stamp{U: 1, T: storyEpoch}}
-	s.do(SetLevel{Level: 1})
+	s.do(command.SetLevel{Level: 1})
 	id := s.submit(record.NewTask{RunAt: s.T + 100, RetentionMS: record.KeepNone})
-	s.must(Complete{Hold: s.claim(id)})
+	s.must(command.Complete{Hold: s.claim(id)})
 	if got := s.status(id, record.StatusCompleted); got.RemoveAt != 0 || got.Options != nil {
 		t.Errorf("at level 1 the task ended as %+v", got)
 	}
 	s.due(0)
 	s.wait(2 * failedRetentionMS)
-	s.must(Tick{})
+	s.must(command.Tick{})
 	s.status(id, record.StatusCompleted)
-	s.must(SetLevel{Level: record.LevelLife})
-	if got := s.must(Evict{}).Evicted; got != 1 {
+	s.must(command.SetLevel{Level: record.LevelLife})
+	if got := s.must(command.Evict{}).Evicted; got != 1 {
 		t.Errorf("%d evicted of what ended at level 1, want 1", got)
 	}
 }

@@ -3,20 +3,11 @@ package fsm
 import (
 	"cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
-
-// Evict removes ended tasks, a bounded number: the oldest completed and
-// cancelled ones, then the oldest failed ones, until the ended tasks take no
-// more than Bytes by the machine's estimate.
-type Evict struct{ Bytes int64 }
-
-func (Evict) kind() kind                           { return kindEvict }
-func (Evict) about() About                         { return About{} }
-func (c Evict) applyTo(m *Machine) (Result, error) { return m.evict(c), nil }
 
 // How long ended tasks are kept when neither they, their type nor the server say it, in
 // milliseconds. They are part of the feature level.
@@ -220,7 +211,7 @@ func (m *Machine) removeOne(t *record.Task) {
 
 // evict removes the oldest ended tasks, a bounded number, until the others take
 // no more than c.Bytes.
-func (m *Machine) evict(c Evict) Result {
+func (m *Machine) evict(c command.Evict) Result {
 	start := m.removed
 	for m.removed-start < evictMax && m.endedBytes > c.Bytes {
 		oldest, ok := m.evictable()
@@ -243,19 +234,4 @@ func (m *derived) evictable() (id uint64, ok bool) {
 		first, ok = m.failed.Own.First()
 	}
 	return first.ID, ok
-}
-
-func (c Evict) appendBody(b []byte) []byte { return wire.PutInt(b, 1, c.Bytes) }
-
-func (Evict) decode(r fieldReader) (Command, error) {
-	var c Evict
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Bytes = r.Int64()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
 }

@@ -4,15 +4,16 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
 func TestMachine_KeepsEndedTasks(t *testing.T) {
 	t.Parallel()
 	const day = 86_400_000
-	complete := func(s *story, id uint64) { s.must(Complete{Hold: s.claim(id)}) }
-	fail := func(s *story, id uint64) { s.must(Fail{Hold: s.claim(id), Permanent: true}) }
-	cancel := func(s *story, id uint64) { s.must(Cancel{ID: id}) }
+	complete := func(s *story, id uint64) { s.must(command.Complete{Hold: s.claim(id)}) }
+	fail := func(s *story, id uint64) { s.must(command.Fail{Hold: s.claim(id), Permanent: true}) }
+	cancel := func(s *story, id uint64) { s.must(command.Cancel{ID: id}) }
 	for _, c := range []struct {
 		name string
 		task record.NewTask
@@ -32,14 +33,14 @@ func TestMachine_KeepsEndedTasks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory(t)
-			s.must(SetType{Type: "short", Set: record.TypeRetention, Settings: record.TypeSettings{RetentionMS: 70}})
+			s.must(command.SetType{Type: "short", Set: record.TypeRetention, Settings: record.TypeSettings{RetentionMS: 70}})
 			id := s.submit(c.task)
 			s.wait(100)
 			c.end(s, id)
 			if c.want == 0 {
 				s.due(0)
 				s.wait(1000 * day)
-				s.must(Tick{})
+				s.must(command.Tick{})
 				if s.m.Get(id) == nil {
 					t.Error("it was removed")
 				}
@@ -47,12 +48,12 @@ func TestMachine_KeepsEndedTasks(t *testing.T) {
 			}
 			s.due(s.T + c.want)
 			s.wait(c.want - 1)
-			s.must(Tick{})
+			s.must(command.Tick{})
 			if s.m.Get(id) == nil {
 				t.Fatal("it was removed too early")
 			}
 			s.wait(1)
-			s.must(Tick{})
+			s.must(command.Tick{})
 			if s.m.Get(id) != nil {
 				t.Error("it was not removed")
 			}
@@ -71,16 +72,16 @@ func TestMachine_KeepsNone(t *testing.T) {
 		want record.Status
 	}{
 		{"completed", record.NewTask{}, func(s *story, id uint64) Result {
-			return s.must(Complete{Hold: s.claim(id), Result: []byte("1"), Submit: []record.NewTask{{Type: "mail"}}})
+			return s.must(command.Complete{Hold: s.claim(id), Result: []byte("1"), Submit: []record.NewTask{{Type: "mail"}}})
 		}, record.StatusCompleted},
-		{"failed", record.NewTask{MaxAttempts: 1}, func(s *story, id uint64) Result { return s.must(Fail{Hold: s.claim(id)}) }, record.StatusFailed},
-		{"cancelled", record.NewTask{}, func(s *story, id uint64) Result { return s.must(Cancel{ID: id}) }, record.StatusCancelled},
+		{"failed", record.NewTask{MaxAttempts: 1}, func(s *story, id uint64) Result { return s.must(command.Fail{Hold: s.claim(id)}) }, record.StatusFailed},
+		{"cancelled", record.NewTask{}, func(s *story, id uint64) Result { return s.must(command.Cancel{ID: id}) }, record.StatusCancelled},
 		{"lease expired", record.NewTask{MaxAttempts: 1}, func(s *story, id uint64) Result {
 			s.claim(id)
 			l, _ := s.m.Lease(id)
-			return s.must(Expire{Items: []Lease{l}})
+			return s.must(command.Expire{Items: []command.Lease{l}})
 		}, record.StatusFailed},
-		{"not started", record.NewTask{ExpiresAt: 1}, func(s *story, _ uint64) Result { return s.must(Tick{}) }, record.StatusFailed},
+		{"not started", record.NewTask{ExpiresAt: 1}, func(s *story, _ uint64) Result { return s.must(command.Tick{}) }, record.StatusFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -111,24 +112,24 @@ func TestMachine_Evicts(t *testing.T) {
 		ids = append(ids, s.submit(record.NewTask{Payload: make([]byte, 1000), RetentionMS: record.KeepForever}))
 	}
 	live := s.submit(record.NewTask{Payload: make([]byte, 1000)})
-	end := func(c Command) {
+	end := func(c command.Command) {
 		s.must(c)
 		s.wait(1)
 	}
-	end(Fail{Hold: s.claim(ids[0]), Permanent: true}) // the oldest, but it failed
-	end(Complete{Hold: s.claim(ids[3])})
-	end(Cancel{ID: ids[2]})
-	end(Fail{Hold: s.claim(ids[4]), Permanent: true})
-	s.must(Complete{Hold: s.claim(ids[5])}) // at the same time, so by id
-	s.must(Complete{Hold: s.claim(ids[1])})
+	end(command.Fail{Hold: s.claim(ids[0]), Permanent: true}) // the oldest, but it failed
+	end(command.Complete{Hold: s.claim(ids[3])})
+	end(command.Cancel{ID: ids[2]})
+	end(command.Fail{Hold: s.claim(ids[4]), Permanent: true})
+	s.must(command.Complete{Hold: s.claim(ids[5])}) // at the same time, so by id
+	s.must(command.Complete{Hold: s.claim(ids[1])})
 	want := []uint64{ids[3], ids[2], ids[1], ids[5], ids[0], ids[4]}
 
-	if r := s.must(Evict{Bytes: s.m.EndedBytes()}); r.Evicted != 0 {
+	if r := s.must(command.Evict{Bytes: s.m.EndedBytes()}); r.Evicted != 0 {
 		t.Errorf("%d evicted within the bound", r.Evicted)
 	}
 	var got []uint64
 	for s.m.EndedBytes() > 0 {
-		if r := s.must(Evict{Bytes: s.m.EndedBytes() - 1}); r.Evicted != 1 {
+		if r := s.must(command.Evict{Bytes: s.m.EndedBytes() - 1}); r.Evicted != 1 {
 			t.Fatalf("evicted %d to get one byte below, want 1", r.Evicted)
 		}
 		for _, id := range want {
@@ -140,7 +141,7 @@ func TestMachine_Evicts(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("evicted %v, want %v", got, want)
 	}
-	if r := s.must(Evict{Bytes: -1}); r.Evicted != 0 || s.m.Get(live) == nil {
+	if r := s.must(command.Evict{Bytes: -1}); r.Evicted != 0 || s.m.Get(live) == nil {
 		t.Error("evicted what had not ended")
 	}
 	if s.m.findGone(ids[0]) == nil {
@@ -155,13 +156,13 @@ func TestMachine_EvictIsBounded(t *testing.T) {
 	for i := range tasks {
 		tasks[i] = record.NewTask{Type: "mail", ExpiresAt: 1}
 	}
-	s.must(Submit{Tasks: tasks})
-	s.must(Tick{})
-	s.must(Tick{})
-	if r := s.must(Evict{}); r.Evicted != evictMax {
+	s.must(command.Submit{Tasks: tasks})
+	s.must(command.Tick{})
+	s.must(command.Tick{})
+	if r := s.must(command.Evict{}); r.Evicted != evictMax {
 		t.Errorf("one entry evicted %d tasks, want %d", r.Evicted, evictMax)
 	}
-	if r := s.must(Evict{}); r.Evicted != 1 || s.m.EndedBytes() != 0 {
+	if r := s.must(command.Evict{}); r.Evicted != 1 || s.m.EndedBytes() != 0 {
 		t.Errorf("the next one %d; %d bytes are left", r.Evicted, s.m.EndedBytes())
 	}
 }
@@ -170,8 +171,8 @@ func TestMachine_EvictIsBounded(t *testing.T) {
 func TestMachine_DefaultsOfTheType(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	s.must(SetType{Type: "scan", Set: record.TypeMaxAttempts, Settings: record.TypeSettings{LimitSet: true}})
-	s.must(SetType{Type: "video", Set: record.TypeMaxAttempts, Settings: record.TypeSettings{LimitSet: true, MaxAttempts: 7}})
+	s.must(command.SetType{Type: "scan", Set: record.TypeMaxAttempts, Settings: record.TypeSettings{LimitSet: true}})
+	s.must(command.SetType{Type: "video", Set: record.TypeMaxAttempts, Settings: record.TypeSettings{LimitSet: true, MaxAttempts: 7}})
 	for taskType, want := range map[string]int32{"mail": 3, "scan": 0, "video": 7} {
 		if got := s.m.Get(s.submit(record.NewTask{Type: taskType})).MaxAttempts; got != want {
 			t.Errorf("%s: %d attempts, want %d", taskType, got, want)

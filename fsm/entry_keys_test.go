@@ -3,13 +3,14 @@ package fsm
 import (
 	"slices"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
 // keyCommands has each command that knows key_of_type, with it set. Golden files hold
 // them, so they do not change.
-func keyCommands() []Command {
-	task := stepsCommands()[0].(Submit).Tasks[0]
+func keyCommands() []command.Command {
+	task := stepsCommands()[0].(command.Submit).Tasks[0]
 	task.KeyOfType = true
 	parent := *task.Parent
 	parent.Steps = slices.Clone(parent.Steps)
@@ -17,14 +18,14 @@ func keyCommands() []Command {
 		parent.Steps[i].Task.KeyOfType = true // which means nothing
 	}
 	task.Parent = &parent
-	complete := stepsCommands()[1].(Complete)
+	complete := stepsCommands()[1].(command.Complete)
 	complete.Submit = []record.NewTask{task, task}
-	schedule := actsCommands()[1].(SetSchedule)
+	schedule := actsCommands()[1].(command.SetSchedule)
 	schedule.Schedule.Task.KeyOfType = true // nor here
-	return []Command{
-		Submit{Tasks: []record.NewTask{task}},
+	return []command.Command{
+		command.Submit{Tasks: []record.NewTask{task}},
 		complete,
-		Batch{Atomic: true, Ops: []Command{Submit{Tasks: []record.NewTask{task}}, complete}},
+		command.Batch{Atomic: true, Ops: []command.Command{command.Submit{Tasks: []record.NewTask{task}}, complete}},
 		schedule,
 	}
 }

@@ -5,70 +5,71 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/fsm/record"
 )
 
 // sightCommands has a command of each type that knows a field of level 3, with
 // every field set. Golden files hold them, so they do not change.
-func sightCommands() []Command {
-	task := lifeCommands()[0].(Submit).Tasks[0]
+func sightCommands() []command.Command {
+	task := lifeCommands()[0].(command.Submit).Tasks[0]
 	task.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	complete := lifeCommands()[2].(Complete)
+	complete := lifeCommands()[2].(command.Complete)
 	complete.Submit = []record.NewTask{task, task}
-	return []Command{
-		Submit{Tasks: []record.NewTask{task}},
+	return []command.Command{
+		command.Submit{Tasks: []record.NewTask{task}},
 		complete,
-		Batch{Atomic: true, Ops: []Command{Submit{Tasks: []record.NewTask{task}}, complete}},
-		Act{
-			Action: ActionDelete, IDs: []uint64{1, 127, 128, 1<<53 - 1}, AddAttempts: math.MaxInt32,
+		command.Batch{Atomic: true, Ops: []command.Command{command.Submit{Tasks: []record.NewTask{task}}, complete}},
+		command.Act{
+			Action: command.ActionDelete, IDs: []uint64{1, 127, 128, 1<<53 - 1}, AddAttempts: math.MaxInt32,
 			Filter: record.Filter{
 				Status: record.StatusCancelled, Type: "mail", WorkerID: "worker-1", Key: "order-17", ParentID: 1<<53 - 2,
 				Labels:       []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}},
 				CreatedAfter: 1_780_000_000_000, CreatedBefore: 1_780_000_060_000,
 			},
 		},
-		SetSchedule{Schedule: record.Schedule{
+		command.SetSchedule{Schedule: record.Schedule{
 			Name: "nightly", Task: task, Cron: "30 2 * * *", Timezone: "Europe/Vienna", EveryMS: 86_400_000,
 			OverlapAllow: true, CatchUpSkip: true, Paused: true, NextRunAt: 1_780_000_060_000,
 		}},
-		DeleteSchedule{Name: "nightly"},
-		RunSchedules{Items: []ScheduleRun{
+		command.DeleteSchedule{Name: "nightly"},
+		command.RunSchedules{Items: []command.ScheduleRun{
 			{Name: "hourly", Version: 127, Slot: 1_780_000_000_000, Next: 1_780_003_600_000, Skip: true},
 			{Name: "nightly", Version: math.MaxUint64, Slot: 1, Next: math.MaxInt64, Skip: true},
 		}},
-		SetTrail{Bytes: 64 << 30, AgeMS: 86_400_000},
+		command.SetTrail{Bytes: 64 << 30, AgeMS: 86_400_000},
 	}
 }
 
 // drawSight draws a command that appeared at level 3.
-func drawSight(t *rapid.T, k kind) Command {
+func drawSight(t *rapid.T, k command.Kind) command.Command {
 	str, i64, yes := rapid.String(), rapid.Int64(), rapid.Bool()
 	switch k {
-	case kindAct:
-		return Act{
-			Action:      rapid.SampledFrom([]Action{0, ActionRetry, ActionCancel, ActionDelete}).Draw(t, "action"),
+	case command.KindAct:
+		return command.Act{
+			Action:      rapid.SampledFrom([]command.Action{0, command.ActionRetry, command.ActionCancel, command.ActionDelete}).Draw(t, "action"),
 			IDs:         drawSlice(t, "ids", func(t *rapid.T) uint64 { return drawID(t, "id") }),
 			Filter:      drawFilter(t),
 			AddAttempts: rapid.Int32().Draw(t, "attempts"),
 		}
-	case kindSetSchedule:
-		return SetSchedule{Schedule: record.Schedule{
+	case command.KindSetSchedule:
+		return command.SetSchedule{Schedule: record.Schedule{
 			Name: str.Draw(t, "name"), Task: drawNewTask(t), Cron: str.Draw(t, "cron"), Timezone: str.Draw(t, "zone"),
 			EveryMS: i64.Draw(t, "every"), OverlapAllow: yes.Draw(t, "overlap"), CatchUpSkip: yes.Draw(t, "catch up"),
 			Paused: yes.Draw(t, "paused"), NextRunAt: i64.Draw(t, "next"),
 		}, By: str.Draw(t, "by")}
-	case kindDeleteSchedule:
-		return DeleteSchedule{Name: str.Draw(t, "name"), By: str.Draw(t, "by")}
-	case kindRunSchedules:
-		return RunSchedules{Items: drawSlice(t, "items", func(t *rapid.T) ScheduleRun {
-			return ScheduleRun{
+	case command.KindDeleteSchedule:
+		return command.DeleteSchedule{Name: str.Draw(t, "name"), By: str.Draw(t, "by")}
+	case command.KindRunSchedules:
+		return command.RunSchedules{Items: drawSlice(t, "items", func(t *rapid.T) command.ScheduleRun {
+			return command.ScheduleRun{
 				Name: str.Draw(t, "name"), Version: rapid.Uint64().Draw(t, "version"), Slot: i64.Draw(t, "slot"),
 				Next: i64.Draw(t, "next"), Skip: yes.Draw(t, "skip"), Passed: i64.Draw(t, "passed"),
 			}
 		})}
-	case kindSetTrail:
-		return SetTrail{Bytes: i64.Draw(t, "bytes"), AgeMS: i64.Draw(t, "age")}
+	case command.KindSetTrail:
+		return command.SetTrail{Bytes: i64.Draw(t, "bytes"), AgeMS: i64.Draw(t, "age")}
 	}
 	return drawSteps(t, k)
 }

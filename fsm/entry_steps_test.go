@@ -8,13 +8,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
 // stepsCommands has a command of each type that knows a field of level 4, with
 // every field set. Golden files hold them, so they do not change.
-func stepsCommands() []Command {
-	task := sightCommands()[0].(Submit).Tasks[0]
+func stepsCommands() []command.Command {
+	task := sightCommands()[0].(command.Submit).Tasks[0]
 	parent := task
 	parent.Parent = &record.NewParent{
 		Steps: []record.NewStep{
@@ -26,16 +27,16 @@ func stepsCommands() []Command {
 		},
 		ByClaim: true, Continue: true,
 	}
-	complete := sightCommands()[1].(Complete)
+	complete := sightCommands()[1].(command.Complete)
 	complete.Submit = []record.NewTask{parent, parent}
-	return []Command{
-		Submit{Tasks: []record.NewTask{parent}},
+	return []command.Command{
+		command.Submit{Tasks: []record.NewTask{parent}},
 		complete,
-		Batch{Atomic: true, Ops: []Command{Submit{Tasks: []record.NewTask{parent}}, complete}},
-		ClaimFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1", TimeoutMS: 3_600_000},
-		ExtendFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1", TimeoutMS: 1000},
-		ReleaseFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1"},
-		Finalize{
+		command.Batch{Atomic: true, Ops: []command.Command{command.Submit{Tasks: []record.NewTask{parent}}, complete}},
+		command.ClaimFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1", TimeoutMS: 3_600_000},
+		command.ExtendFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1", TimeoutMS: 1000},
+		command.ReleaseFinalization{ID: 1<<53 - 1, ProcessorID: "processor-1"},
+		command.Finalize{
 			ID: 1<<53 - 1, ProcessorID: "processor-1", Token: 1<<53 - 2, Failed: true,
 			Result: []byte(`{"sum":7}`), Error: "mailbox full",
 		},
@@ -43,17 +44,17 @@ func stepsCommands() []Command {
 }
 
 // drawSteps draws a command that appeared at level 4.
-func drawSteps(t *rapid.T, k kind) Command {
+func drawSteps(t *rapid.T, k command.Kind) command.Command {
 	str, i64 := rapid.String(), rapid.Int64()
 	switch k {
-	case kindClaimFinalization:
-		return ClaimFinalization{ID: drawID(t, "id"), ProcessorID: str.Draw(t, "processor"), TimeoutMS: i64.Draw(t, "timeout")}
-	case kindExtendFinalization:
-		return ExtendFinalization{ID: drawID(t, "id"), ProcessorID: str.Draw(t, "processor"), TimeoutMS: i64.Draw(t, "timeout")}
-	case kindReleaseFinalization:
-		return ReleaseFinalization{ID: drawID(t, "id"), ProcessorID: str.Draw(t, "processor")}
-	case kindFinalize:
-		return Finalize{
+	case command.KindClaimFinalization:
+		return command.ClaimFinalization{ID: drawID(t, "id"), ProcessorID: str.Draw(t, "processor"), TimeoutMS: i64.Draw(t, "timeout")}
+	case command.KindExtendFinalization:
+		return command.ExtendFinalization{ID: drawID(t, "id"), ProcessorID: str.Draw(t, "processor"), TimeoutMS: i64.Draw(t, "timeout")}
+	case command.KindReleaseFinalization:
+		return command.ReleaseFinalization{ID: drawID(t, "id"), ProcessorID: str.Draw(t, "processor")}
+	case command.KindFinalize:
+		return command.Finalize{
 			ID: drawID(t, "id"), ProcessorID: str.Draw(t, "processor"), Token: drawID(t, "token"),
 			Failed: rapid.Bool().Draw(t, "failed"), Result: drawBytes(t, "result"), Error: str.Draw(t, "error"),
 		}
@@ -101,7 +102,7 @@ func drawPlaces(t *rapid.T, first, end int) []uint16 {
 // that a larger one is refused.
 func TestDecodeEntry_ThousandSteps(t *testing.T) {
 	t.Parallel()
-	of := func(n int) Submit {
+	of := func(n int) command.Submit {
 		p := &record.NewParent{Steps: make([]record.NewStep, n)}
 		for place := range n {
 			p.Steps[place] = record.NewStep{Name: "s", Task: record.NewTask{Type: "mail"}}
@@ -109,17 +110,17 @@ func TestDecodeEntry_ThousandSteps(t *testing.T) {
 				p.Steps[place].DependsOn = append(p.Steps[place].DependsOn, uint16(on))
 			}
 		}
-		return Submit{Tasks: []record.NewTask{{Type: "mail", Parent: p}}}
+		return command.Submit{Tasks: []record.NewTask{{Type: "mail", Parent: p}}}
 	}
-	_, commands, err := DecodeEntry(AppendEntry(nil, record.Stamp{}, of(record.StepsMax)))
+	_, commands, err := command.DecodeEntry(command.AppendEntry(nil, record.Stamp{}, of(record.StepsMax)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := commands[0].(Submit).Tasks[0].Parent.Steps
+	steps := commands[0].(command.Submit).Tasks[0].Parent.Steps
 	if len(steps) != record.StepsMax || len(steps[record.StepsMax-1].DependsOn) != record.StepsMax-1 || !slices.IsSorted(steps[record.StepsMax-1].DependsOn) {
 		t.Errorf("%d steps, the last depends on %d", len(steps), len(steps[len(steps)-1].DependsOn))
 	}
-	if _, _, err := DecodeEntry(AppendEntry(nil, record.Stamp{}, of(record.StepsMax+1))); !errors.Is(err, ErrCorrupt) {
+	if _, _, err := command.DecodeEntry(command.AppendEntry(nil, record.Stamp{}, of(record.StepsMax+1))); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a step too many: %v, want ErrCorrupt", err)
 	}
 }
@@ -151,7 +152,7 @@ func TestDecodeEntry_RefusesCycles(t *testing.T) {
 		for _, on := range test.on {
 			p.Steps = append(p.Steps, record.NewStep{Name: "s", DependsOn: on})
 		}
-		_, _, err := DecodeEntry(AppendEntry(nil, record.Stamp{}, Submit{Tasks: []record.NewTask{{Parent: p}}}))
+		_, _, err := command.DecodeEntry(command.AppendEntry(nil, record.Stamp{}, command.Submit{Tasks: []record.NewTask{{Parent: p}}}))
 		if test.circle != errors.Is(err, ErrCorrupt) || !test.circle && err != nil {
 			t.Errorf("%s: error %v", test.name, err)
 		}
@@ -169,7 +170,7 @@ func TestDecodeEntry_NestedStepsAreNotRead(t *testing.T) {
 	for range 300 {
 		task = record.NewTask{Type: "mail", Parent: &record.NewParent{Steps: []record.NewStep{{Name: "s", Task: task}}}}
 	}
-	_, _, err := DecodeEntry(AppendEntry(nil, record.Stamp{}, Submit{Tasks: []record.NewTask{task}}))
+	_, _, err := command.DecodeEntry(command.AppendEntry(nil, record.Stamp{}, command.Submit{Tasks: []record.NewTask{task}}))
 	if !errors.Is(err, ErrUnknownCommand) {
 		t.Errorf("%v, want ErrUnknownCommand", err)
 	}
@@ -178,7 +179,7 @@ func TestDecodeEntry_NestedStepsAreNotRead(t *testing.T) {
 // fullParent is what a parent has, with every field set.
 func fullParent() *record.Parent {
 	return &record.Parent{
-		Plan: record.NewPlan(stepsCommands()[0].(Submit).Tasks[0].Parent),
+		Plan: record.NewPlan(stepsCommands()[0].(command.Submit).Tasks[0].Parent),
 		Finalization: &record.Finalization{
 			ProcessorID: "processor-1", Token: 1<<53 - 2, TimeoutMS: 3_600_000, EndU: 86_430_001,
 			Attempts: []record.FinalizationAttempt{

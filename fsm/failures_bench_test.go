@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -14,25 +15,25 @@ func newFailed(tb testing.TB, tasks, every int) *Machine {
 	tb.Helper()
 	m := New()
 	index := uint64(0)
-	apply := func(t int64, commands ...Command) []Result {
+	apply := func(t int64, commands ...command.Command) []Result {
 		index++
 		return mustApplyTo(tb, m, testEntry{index, record.Stamp{U: t, T: storyEpoch + t}, commands}).Results
 	}
-	apply(1, SetLevel{Level: record.LevelActs})
+	apply(1, command.SetLevel{Level: record.LevelActs})
 	for first := 0; first < tasks; first += 1000 {
 		batch := make([]record.NewTask, 1000)
 		for i := range batch {
 			batch[i] = record.NewTask{Type: fmt.Sprintf("type-%d", (first+i)/every%10), Params: []byte(`{"to":"ann@example.org"}`), MaxAttempts: 1}
 		}
-		apply(int64(first), Submit{Tasks: batch})
-		var settle []Command
-		for _, c := range apply(int64(first), ClaimNext{WorkerID: "w1", Limit: 1000})[0].Claims {
+		apply(int64(first), command.Submit{Tasks: batch})
+		var settle []command.Command
+		for _, c := range apply(int64(first), command.ClaimNext{WorkerID: "w1", Limit: 1000})[0].Claims {
 			id := c.Task.ID
-			hold := Hold{ID: id, WorkerID: "w1", Token: c.Token}
+			hold := command.Hold{ID: id, WorkerID: "w1", Token: c.Token}
 			if id%uint64(every) == 0 {
-				settle = append(settle, Fail{Hold: hold, Error: fmt.Sprintf("deliver to \"u%d@example.org\": error of kind %c: timeout after %d ms\nat mail.go:%d", id, 'a'+rune(id/uint64(every)%40), id, id)})
+				settle = append(settle, command.Fail{Hold: hold, Error: fmt.Sprintf("deliver to \"u%d@example.org\": error of kind %c: timeout after %d ms\nat mail.go:%d", id, 'a'+rune(id/uint64(every)%40), id, id)})
 			} else {
-				settle = append(settle, Complete{Hold: hold, Result: []byte(`"sent"`)})
+				settle = append(settle, command.Complete{Hold: hold, Result: []byte(`"sent"`)})
 			}
 		}
 		apply(int64(first)+500, settle...)

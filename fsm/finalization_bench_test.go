@@ -3,6 +3,7 @@ package fsm
 import (
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -19,20 +20,20 @@ func benchmarkClaimFinalization(b *testing.B, id uint64, processor string) {
 	m := New()
 	m.header.Level = record.FeatureLevel
 	index := uint64(0)
-	apply := func(c Command) {
+	apply := func(c command.Command) {
 		index++
-		if _, err := m.apply(index, record.Stamp{U: int64(index), T: int64(index)}, []Command{c}); err != nil {
+		if _, err := m.apply(index, record.Stamp{U: int64(index), T: int64(index)}, []command.Command{c}); err != nil {
 			b.Fatal(err)
 		}
 	}
-	apply(Submit{Tasks: []record.NewTask{newParentOf(1, true, false), {Type: "mail", Params: []byte("{}")}}})
-	apply(ClaimTask{ID: 2, WorkerID: "w"})
-	apply(Complete{Hold: Hold{ID: 2, WorkerID: "w"}})
+	apply(command.Submit{Tasks: []record.NewTask{newParentOf(1, true, false), {Type: "mail", Params: []byte("{}")}}})
+	apply(command.ClaimTask{ID: 2, WorkerID: "w"})
+	apply(command.Complete{Hold: command.Hold{ID: 2, WorkerID: "w"}})
 	for range 2 * record.FinalizationAttemptsMax {
-		apply(ClaimFinalization{ID: 1, ProcessorID: "p1", TimeoutMS: 3_600_000})
+		apply(command.ClaimFinalization{ID: 1, ProcessorID: "p1", TimeoutMS: 3_600_000})
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		apply(ClaimFinalization{ID: id, ProcessorID: processor, TimeoutMS: 3_600_000})
+		apply(command.ClaimFinalization{ID: id, ProcessorID: processor, TimeoutMS: 3_600_000})
 	}
 }

@@ -1,74 +1,14 @@
 package fsm
 
 import (
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
-
-// ClaimFinalization claims the finalization of the parent ID for ProcessorID, or
-// extends the claim that it has. It is accepted whatever the outcome, which is in
-// Result.Parent.
-type ClaimFinalization struct {
-	ID          uint64
-	ProcessorID string
-	TimeoutMS   int64 // 1 s to 3,600 s
-}
-
-func (ClaimFinalization) kind() kind     { return kindClaimFinalization }
-func (c ClaimFinalization) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
-
-func (c ClaimFinalization) applyTo(m *Machine) (Result, error) { return m.claimFinalization(c), nil }
-
-// ExtendFinalization lets the claim of ProcessorID last TimeoutMS (0: its own
-// length) from now, or longer if it does already.
-type ExtendFinalization struct {
-	ID          uint64
-	ProcessorID string
-	TimeoutMS   int64
-}
-
-func (ExtendFinalization) kind() kind     { return kindExtendFinalization }
-func (c ExtendFinalization) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
-
-func (c ExtendFinalization) applyTo(m *Machine) (Result, error) { return m.extendFinalization(c), nil }
-
-// ReleaseFinalization gives back the claim of ProcessorID.
-type ReleaseFinalization struct {
-	ID          uint64
-	ProcessorID string
-}
-
-func (ReleaseFinalization) kind() kind     { return kindReleaseFinalization }
-func (c ReleaseFinalization) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
-func (c ReleaseFinalization) applyTo(m *Machine) (Result, error) {
-	return m.releaseFinalization(c), nil
-}
-
-// Finalize ends the parent whose steps have ended, as completed or, if Failed, as
-// failed. A claim is not needed, but another's stands against it. Token 0 means
-// that none was sent.
-type Finalize struct {
-	ID          uint64
-	ProcessorID string
-	Token       uint64
-	Failed      bool
-	Result      []byte // JSON as given; nil = none
-	Error       string // of Failed
-}
-
-func (Finalize) kind() kind     { return kindFinalize }
-func (c Finalize) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
-
-func (c Finalize) judge(m *Machine, now record.Stamp) (result Result, acts bool) {
-	return m.finalizable(c, max(now.U, m.header.Stamp.U))
-}
-
-func (c Finalize) applyTo(m *Machine) (Result, error) { return m.finalize(c), nil }
 
 // claimFinalization claims the finalization of a parent. Of a parent it is
 // remembered who tried.
-func (m *Machine) claimFinalization(c ClaimFinalization) Result {
+func (m *Machine) claimFinalization(c command.ClaimFinalization) Result {
 	t := m.tasks.Get(c.ID)
 	answer := &ParentAnswer{State: m.finalizationState(c.ID)}
 	switch {
@@ -85,7 +25,7 @@ func (m *Machine) claimFinalization(c ClaimFinalization) Result {
 }
 
 // tryFinalization is claimFinalization of a parent that is there.
-func (m *Machine) tryFinalization(t *record.Task, c ClaimFinalization, answer *ParentAnswer) {
+func (m *Machine) tryFinalization(t *record.Task, c command.ClaimFinalization, answer *ParentAnswer) {
 	f := record.Finalization{}
 	if had := t.Parent().Finalization; had != nil {
 		f = *had
@@ -130,7 +70,7 @@ func attempted(attempts []record.FinalizationAttempt, a record.FinalizationAttem
 }
 
 // extendFinalization lets the claim last longer.
-func (m *Machine) extendFinalization(c ExtendFinalization) Result {
+func (m *Machine) extendFinalization(c command.ExtendFinalization) Result {
 	t, f, answer := m.askFinalization(c.ID, m.header.Stamp.U)
 	if f != nil && answer.Holder == c.ProcessorID {
 		timeoutMS := c.TimeoutMS
@@ -146,7 +86,7 @@ func (m *Machine) extendFinalization(c ExtendFinalization) Result {
 
 // releaseFinalization gives the claim back. That of the one who finalized the
 // parent has been given back with that.
-func (m *Machine) releaseFinalization(c ReleaseFinalization) Result {
+func (m *Machine) releaseFinalization(c command.ReleaseFinalization) Result {
 	t, f, answer := m.askFinalization(c.ID, m.header.Stamp.U)
 	switch {
 	case t == nil:
@@ -176,7 +116,7 @@ func (m *Machine) askFinalization(id uint64, u int64) (*record.Task, *record.Fin
 }
 
 // finalize ends a parent.
-func (m *Machine) finalize(c Finalize) Result {
+func (m *Machine) finalize(c command.Finalize) Result {
 	result, ends := m.finalizable(c, m.header.Stamp.U)
 	if ends {
 		m.endByProcessor(result.Task, &c, result.Parent.Holder != "")
@@ -192,7 +132,7 @@ func (m *Machine) finalize(c Finalize) Result {
 
 // finalizable returns ends true if the processor may end the parent at u by the lease
 // clock, else the answer. It changes nothing, and the result has the state's own task.
-func (m *Machine) finalizable(c Finalize, u int64) (result Result, ends bool) {
+func (m *Machine) finalizable(c command.Finalize, u int64) (result Result, ends bool) {
 	t, f, answer := m.askFinalization(c.ID, u)
 	switch {
 	case t == nil:
@@ -219,7 +159,7 @@ func (m *Machine) finalizable(c Finalize, u int64) (result Result, ends bool) {
 
 // endByProcessor ends the parent as the processor says, which has the claim if
 // claimed.
-func (m *Machine) endByProcessor(t *record.Task, c *Finalize, claimed bool) {
+func (m *Machine) endByProcessor(t *record.Task, c *command.Finalize, claimed bool) {
 	end := parentEnd{To: record.StatusCompleted, ProcessorID: c.ProcessorID, Result: c.Result}
 	if c.Failed {
 		end = parentEnd{To: record.StatusFailed, ProcessorID: c.ProcessorID, Error: c.Error}
@@ -280,94 +220,4 @@ func endedState(s record.Status) record.FinalizationState {
 		return record.StateFailed
 	}
 	return record.StateCancelled
-}
-
-func (c ClaimFinalization) appendBody(b []byte) []byte {
-	b = wire.PutID(b, 1, c.ID)
-	b = wire.PutString(b, 2, c.ProcessorID)
-	return wire.PutInt(b, 3, c.TimeoutMS)
-}
-
-func (ClaimFinalization) decode(r fieldReader) (Command, error) {
-	c := readFinalizationClaim(&r.Reader)
-	return c, r.Err
-}
-
-func (c ExtendFinalization) appendBody(b []byte) []byte {
-	b = wire.PutID(b, 1, c.ID)
-	b = wire.PutString(b, 2, c.ProcessorID)
-	return wire.PutInt(b, 3, c.TimeoutMS)
-}
-
-func (ExtendFinalization) decode(r fieldReader) (Command, error) {
-	c := readFinalizationClaim(&r.Reader)
-	return ExtendFinalization(c), r.Err
-}
-
-func readFinalizationClaim(r *record.Reader) (c ClaimFinalization) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.ID = r.ID()
-		case 2:
-			c.ProcessorID = r.Text()
-		case 3:
-			c.TimeoutMS = r.Int64()
-		default:
-			r.Unknown()
-		}
-	}
-	return c
-}
-
-func (c ReleaseFinalization) appendBody(b []byte) []byte {
-	b = wire.PutID(b, 1, c.ID)
-	return wire.PutString(b, 2, c.ProcessorID)
-}
-
-func (ReleaseFinalization) decode(r fieldReader) (Command, error) {
-	var c ReleaseFinalization
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.ID = r.ID()
-		case 2:
-			c.ProcessorID = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-func (c Finalize) appendBody(b []byte) []byte {
-	b = wire.PutID(b, 1, c.ID)
-	b = wire.PutString(b, 2, c.ProcessorID)
-	b = wire.PutID(b, 3, c.Token)
-	b = wire.PutBool(b, 4, c.Failed)
-	b = wire.PutBytes(b, 5, c.Result)
-	return wire.PutString(b, 6, c.Error)
-}
-
-func (Finalize) decode(r fieldReader) (Command, error) {
-	var c Finalize
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.ID = r.ID()
-		case 2:
-			c.ProcessorID = r.Text()
-		case 3:
-			c.Token = r.ID()
-		case 4:
-			c.Failed = r.Bool()
-		case 5:
-			c.Result = r.Bytes()
-		case 6:
-			c.Error = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -28,16 +29,16 @@ func newParentOf(steps int, byClaim, goOn bool) record.NewTask {
 func newParentStory(t *testing.T, steps int) *story {
 	t.Helper()
 	s := newStory(t)
-	s.do(SetLevel{Level: record.FeatureLevel})
-	s.do(Submit{Tasks: []record.NewTask{newParentOf(steps, true, true)}})
+	s.do(command.SetLevel{Level: record.FeatureLevel})
+	s.do(command.Submit{Tasks: []record.NewTask{newParentOf(steps, true, true)}})
 	return s
 }
 
 // endStep claims a step and completes it, with the result if it has one.
 func (s *story) endStep(id uint64, result string) {
 	s.t.Helper()
-	s.do(ClaimTask{ID: id, WorkerID: "w"})
-	c := Complete{Hold: Hold{ID: id, WorkerID: "w"}}
+	s.do(command.ClaimTask{ID: id, WorkerID: "w"})
+	c := command.Complete{Hold: command.Hold{ID: id, WorkerID: "w"}}
 	if result != "" {
 		c.Result = []byte(result)
 	}
@@ -49,8 +50,8 @@ func (s *story) endStep(id uint64, result string) {
 // failStep claims a step and lets it fail for good.
 func (s *story) failStep(id uint64, text string) {
 	s.t.Helper()
-	s.do(ClaimTask{ID: id, WorkerID: "w"})
-	if r := s.do(Fail{Hold: Hold{ID: id, WorkerID: "w"}, Error: text, Permanent: true}); r.Code != "" {
+	s.do(command.ClaimTask{ID: id, WorkerID: "w"})
+	if r := s.do(command.Fail{Hold: command.Hold{ID: id, WorkerID: "w"}, Error: text, Permanent: true}); r.Code != "" {
 		s.t.Fatalf("fail %d: %s", id, r.Code)
 	}
 }
@@ -58,17 +59,17 @@ func (s *story) failStep(id uint64, text string) {
 // claimEnd claims the finalization of task 1 for 10 s.
 func (s *story) claimEnd(processor string) *ParentAnswer {
 	s.t.Helper()
-	return s.do(ClaimFinalization{ID: 1, ProcessorID: processor, TimeoutMS: 10_000}).Parent
+	return s.do(command.ClaimFinalization{ID: 1, ProcessorID: processor, TimeoutMS: 10_000}).Parent
 }
 
 func (s *story) releaseEnd(processor string) *ParentAnswer {
 	s.t.Helper()
-	return s.do(ReleaseFinalization{ID: 1, ProcessorID: processor}).Parent
+	return s.do(command.ReleaseFinalization{ID: 1, ProcessorID: processor}).Parent
 }
 
 func (s *story) extendEnd(processor string, timeoutMS int64) *ParentAnswer {
 	s.t.Helper()
-	return s.do(ExtendFinalization{ID: 1, ProcessorID: processor, TimeoutMS: timeoutMS}).Parent
+	return s.do(command.ExtendFinalization{ID: 1, ProcessorID: processor, TimeoutMS: timeoutMS}).Parent
 }
 
 // view returns what is known of the finalization of task 1 by the story's clocks.
@@ -98,40 +99,40 @@ func (s *story) records() [][]byte {
 func TestClaimFinalization_OrderOfChecks(t *testing.T) {
 	t.Parallel()
 	const over = 10_000 + 10_000/2000 + 2 // when a claim of 10 s is over
-	done := Finalize{ID: 1, ProcessorID: "p2"}
+	done := command.Finalize{ID: 1, ProcessorID: "p2"}
 	tests := []struct {
 		name  string
 		setup func(s *story)
 		want  ParentAnswer // of p1; Token: that it has one
 	}{
-		{"nothing is there", func(s *story) { s.do(Cancel{ID: 1}); s.do(Delete{ID: 1}) }, ParentAnswer{Outcome: record.FinalizationNotFound, State: record.StateNotFound}},
-		{"removed after it completed", func(s *story) { s.endStep(2, ""); s.endStep(3, ""); s.do(done); s.do(Evict{}) }, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateComplete}},
-		{"removed after it was cancelled", func(s *story) { s.do(Cancel{ID: 1}); s.do(Evict{}) }, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateCancelled}},
-		{"removed and forgotten", func(s *story) { s.do(Cancel{ID: 1}); s.do(Evict{}); s.wait(goneMS) }, ParentAnswer{Outcome: record.FinalizationNotFound, State: record.StateNotFound}},
+		{"nothing is there", func(s *story) { s.do(command.Cancel{ID: 1}); s.do(command.Delete{ID: 1}) }, ParentAnswer{Outcome: record.FinalizationNotFound, State: record.StateNotFound}},
+		{"removed after it completed", func(s *story) { s.endStep(2, ""); s.endStep(3, ""); s.do(done); s.do(command.Evict{}) }, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateComplete}},
+		{"removed after it was cancelled", func(s *story) { s.do(command.Cancel{ID: 1}); s.do(command.Evict{}) }, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateCancelled}},
+		{"removed and forgotten", func(s *story) { s.do(command.Cancel{ID: 1}); s.do(command.Evict{}); s.wait(goneMS) }, ParentAnswer{Outcome: record.FinalizationNotFound, State: record.StateNotFound}},
 		{"completed", func(s *story) { s.endStep(2, ""); s.endStep(3, ""); s.do(done) }, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateComplete}},
 		{"failed, and was claimed", func(s *story) {
 			s.endStep(2, "")
 			s.endStep(3, "")
 			s.claimEnd("p2")
-			s.do(Finalize{ID: 1, ProcessorID: "p2", Failed: true, Error: "no"})
+			s.do(command.Finalize{ID: 1, ProcessorID: "p2", Failed: true, Error: "no"})
 		}, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateFailed}},
-		{"cancelled, and was claimed", func(s *story) { s.endStep(2, ""); s.claimEnd("p2"); s.do(Cancel{ID: 1}) }, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateCancelled}},
-		{"cancelled, and was claimed by itself", func(s *story) { s.endStep(2, ""); s.claimEnd("p1"); s.do(Cancel{ID: 1}) }, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateCancelled}},
+		{"cancelled, and was claimed", func(s *story) { s.endStep(2, ""); s.claimEnd("p2"); s.do(command.Cancel{ID: 1}) }, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateCancelled}},
+		{"cancelled, and was claimed by itself", func(s *story) { s.endStep(2, ""); s.claimEnd("p1"); s.do(command.Cancel{ID: 1}) }, ParentAnswer{Outcome: record.FinalizationAlreadyDone, State: record.StateCancelled}},
 		{"no step has ended", func(*story) {}, ParentAnswer{Outcome: record.FinalizationNotReady, State: record.StateWaitingForSteps}},
-		{"a step is cancelled", func(s *story) { s.do(Cancel{ID: 2}) }, ParentAnswer{Outcome: record.FinalizationNotReady, State: record.StateWaitingForSteps}},
-		{"all steps are cancelled", func(s *story) { s.do(Cancel{ID: 2}); s.do(Cancel{ID: 3}) }, ParentAnswer{Outcome: record.FinalizationNotReady, State: record.StateEvaluatingResults}},
-		{"a step is claimed", func(s *story) { s.do(ClaimTask{ID: 2, WorkerID: "w"}) }, ParentAnswer{Outcome: record.FinalizationNotReady, State: record.StateWaitingForSteps}},
+		{"a step is cancelled", func(s *story) { s.do(command.Cancel{ID: 2}) }, ParentAnswer{Outcome: record.FinalizationNotReady, State: record.StateWaitingForSteps}},
+		{"all steps are cancelled", func(s *story) { s.do(command.Cancel{ID: 2}); s.do(command.Cancel{ID: 3}) }, ParentAnswer{Outcome: record.FinalizationNotReady, State: record.StateEvaluatingResults}},
+		{"a step is claimed", func(s *story) { s.do(command.ClaimTask{ID: 2, WorkerID: "w"}) }, ParentAnswer{Outcome: record.FinalizationNotReady, State: record.StateWaitingForSteps}},
 		{"a step has completed", func(s *story) { s.endStep(2, "") }, ParentAnswer{Outcome: record.FinalizationClaimed, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
 		{"a step has failed", func(s *story) { s.failStep(2, "no") }, ParentAnswer{Outcome: record.FinalizationClaimed, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
-		{"all steps have ended", func(s *story) { s.endStep(2, ""); s.do(Cancel{ID: 3}) }, ParentAnswer{Outcome: record.FinalizationClaimed, State: record.StateEvaluatingResults, Holder: "p1", Token: 1}},
+		{"all steps have ended", func(s *story) { s.endStep(2, ""); s.do(command.Cancel{ID: 3}) }, ParentAnswer{Outcome: record.FinalizationClaimed, State: record.StateEvaluatingResults, Holder: "p1", Token: 1}},
 		{"another has it", func(s *story) { s.endStep(2, ""); s.claimEnd("p2") }, ParentAnswer{Outcome: record.FinalizationAlreadyClaimed, State: record.StateWaitingForSteps, Holder: "p2"}},
 		{"another has it, at the last moment", func(s *story) { s.endStep(2, ""); s.claimEnd("p2"); s.wait(over - 1) }, ParentAnswer{Outcome: record.FinalizationAlreadyClaimed, State: record.StateWaitingForSteps, Holder: "p2"}},
 		{"another had it", func(s *story) { s.endStep(2, ""); s.claimEnd("p2"); s.wait(over) }, ParentAnswer{Outcome: record.FinalizationClaimed, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
 		{"another gave it back", func(s *story) { s.endStep(2, ""); s.claimEnd("p2"); s.releaseEnd("p2") }, ParentAnswer{Outcome: record.FinalizationClaimed, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
 		{"it has it itself", func(s *story) { s.endStep(2, ""); s.claimEnd("p1") }, ParentAnswer{Outcome: record.FinalizationExtended, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
 		{"it had it itself", func(s *story) { s.endStep(2, ""); s.claimEnd("p1"); s.wait(over) }, ParentAnswer{Outcome: record.FinalizationClaimed, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
-		{"it has it, and the step that had failed was retried", func(s *story) { s.failStep(2, "no"); s.claimEnd("p1"); s.do(Retry{ID: 1}) }, ParentAnswer{Outcome: record.FinalizationExtended, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
-		{"another had it, and the step that had failed was retried", func(s *story) { s.failStep(2, "no"); s.claimEnd("p2"); s.do(Retry{ID: 1}); s.wait(over) }, ParentAnswer{Outcome: record.FinalizationNotReady, State: record.StateWaitingForSteps}},
+		{"it has it, and the step that had failed was retried", func(s *story) { s.failStep(2, "no"); s.claimEnd("p1"); s.do(command.Retry{ID: 1}) }, ParentAnswer{Outcome: record.FinalizationExtended, State: record.StateWaitingForSteps, Holder: "p1", Token: 1}},
+		{"another had it, and the step that had failed was retried", func(s *story) { s.failStep(2, "no"); s.claimEnd("p2"); s.do(command.Retry{ID: 1}); s.wait(over) }, ParentAnswer{Outcome: record.FinalizationNotReady, State: record.StateWaitingForSteps}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -172,30 +173,30 @@ func TestClaimFinalization_OrderOfChecks(t *testing.T) {
 func TestClaimFinalization_OfTasksWithoutSteps(t *testing.T) {
 	t.Parallel()
 	s := newParentStory(t, 1)
-	s.do(Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte("1")}}}) // task 3
+	s.do(command.Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte("1")}}}) // task 3
 	for _, id := range []uint64{2, 3} {
 		for _, want := range []record.Status{record.StatusPending, record.StatusClaimed, record.StatusCompleted} {
 			switch want {
 			case record.StatusClaimed:
-				s.do(ClaimTask{ID: id, WorkerID: "w"})
+				s.do(command.ClaimTask{ID: id, WorkerID: "w"})
 			case record.StatusCompleted:
-				s.do(Complete{Hold: Hold{ID: id, WorkerID: "w"}})
+				s.do(command.Complete{Hold: command.Hold{ID: id, WorkerID: "w"}})
 			}
 			task := *s.m.Get(id)
-			got := s.do(ClaimFinalization{ID: id, ProcessorID: "p", TimeoutMS: 1000}).Parent
+			got := s.do(command.ClaimFinalization{ID: id, ProcessorID: "p", TimeoutMS: 1000}).Parent
 			if got.Outcome != record.FinalizationNotReady || got.State.String() != want.String() || got.Holder != "" || got.Token != 0 {
 				t.Errorf("task %d: %+v, want not ready, %v", id, got, want)
 			}
-			if r := s.do(Finalize{ID: id, ProcessorID: "p"}); r.Code != CodeTaskNotClaimable || r.Reason != ReasonNoSteps || r.Task.ID != id {
+			if r := s.do(command.Finalize{ID: id, ProcessorID: "p"}); r.Code != CodeTaskNotClaimable || r.Reason != ReasonNoSteps || r.Task.ID != id {
 				t.Errorf("finalize task %d: %+v", id, r)
 			}
-			for _, c := range []Command{ExtendFinalization{ID: id, ProcessorID: "p"}, ReleaseFinalization{ID: id, ProcessorID: "p"}} {
+			for _, c := range []command.Command{command.ExtendFinalization{ID: id, ProcessorID: "p"}, command.ReleaseFinalization{ID: id, ProcessorID: "p"}} {
 				if got := s.do(c).Parent; got.Done || got.State.String() != want.String() {
 					t.Errorf("%T of task %d: %+v", c, id, got)
 				}
 			}
 			// The one who completed it did not finalize it.
-			if s.do(ReleaseFinalization{ID: id, ProcessorID: "w"}).Parent.Done {
+			if s.do(command.ReleaseFinalization{ID: id, ProcessorID: "w"}).Parent.Done {
 				t.Errorf("task %d: its worker released what it never had", id)
 			}
 			if v, ok := s.m.Finalization(id, s.Stamp); !ok || v.Attempts != nil || v.ClaimedBy != "" {
@@ -206,8 +207,8 @@ func TestClaimFinalization_OfTasksWithoutSteps(t *testing.T) {
 			}
 		}
 	}
-	s.do(Evict{})
-	if s.m.Get(3) != nil || s.do(ReleaseFinalization{ID: 3, ProcessorID: "w"}).Parent.Done {
+	s.do(command.Evict{})
+	if s.m.Get(3) != nil || s.do(command.ReleaseFinalization{ID: 3, ProcessorID: "w"}).Parent.Done {
 		t.Error("a removed task is there, or its worker released what it never had")
 	}
 	if _, ok := s.m.Finalization(99, s.Stamp); ok {
@@ -223,7 +224,7 @@ func TestFinalizationClaim_EndsByTheLeaseClock(t *testing.T) {
 	for _, timeout := range []int64{1000, 30_000, 3_600_000} {
 		s := newParentStory(t, 1)
 		s.endStep(2, "")
-		s.do(ClaimFinalization{ID: 1, ProcessorID: "p1", TimeoutMS: timeout})
+		s.do(command.ClaimFinalization{ID: 1, ProcessorID: "p1", TimeoutMS: timeout})
 		end := s.U + timeout
 		over := end + timeout/2000 + 2
 		s.T += 10 * timeout // hours without a leader
@@ -232,7 +233,7 @@ func TestFinalizationClaim_EndsByTheLeaseClock(t *testing.T) {
 		}
 		for _, u := range []int64{end - 1, end, over - 1} {
 			s.U = u
-			s.do(Tick{})
+			s.do(command.Tick{})
 			if v := s.view(); v.ClaimedBy != "p1" || v.LeftMS != max(end-u, 0) || s.m.FinalizationCount() != 1 {
 				t.Errorf("%d ms, at %d of %d: %+v", timeout, u, over, v)
 			}
@@ -241,7 +242,7 @@ func TestFinalizationClaim_EndsByTheLeaseClock(t *testing.T) {
 		if v := s.view(); v.ClaimedBy != "" || v.LeftMS != 0 || len(v.Attempts) != 1 || s.m.FinalizationCount() != 1 {
 			t.Errorf("%d ms, at its end, before a tick: %+v", timeout, v)
 		}
-		s.do(Tick{})
+		s.do(command.Tick{})
 		if f := s.m.Get(1).Parent().Finalization; f.ProcessorID != "" || f.Token != 0 || f.EndU != 0 || len(f.Attempts) != 1 || s.m.FinalizationCount() != 0 {
 			t.Errorf("%d ms, after a tick: %+v, %d claims", timeout, f, s.m.FinalizationCount())
 		}
@@ -306,11 +307,11 @@ func TestExtendFinalization(t *testing.T) {
 		t.Errorf("%d attempts, want 1: extends are none", n)
 	}
 	s.claimEnd("p1")
-	s.do(Finalize{ID: 1, ProcessorID: "p1"})
+	s.do(command.Finalize{ID: 1, ProcessorID: "p1"})
 	if got := s.extendEnd("p1", 1000); got.Done || got.State != record.StateComplete {
 		t.Errorf("of an ended parent: %+v", got)
 	}
-	s.do(Delete{ID: 1})
+	s.do(command.Delete{ID: 1})
 	if got := s.extendEnd("p1", 1000); got.Done || got.State != record.StateNotFound {
 		t.Errorf("of a task that is not there: %+v", got)
 	}
@@ -338,13 +339,13 @@ func TestReleaseFinalization(t *testing.T) {
 	if s.releaseEnd("p1").Done {
 		t.Error("a claim that is over was released")
 	}
-	s.do(Finalize{ID: 1, ProcessorID: "p1"})
+	s.do(command.Finalize{ID: 1, ProcessorID: "p1"})
 	for range 2 {
 		if !s.releaseEnd("p1").Done || s.releaseEnd("p2").Done {
 			t.Error("who finalized it may release it, again and again, and nobody else")
 		}
 	}
-	s.do(Evict{})
+	s.do(command.Evict{})
 	if s.m.Get(1) != nil || !s.releaseEnd("p1").Done || s.releaseEnd("p2").Done {
 		t.Error("also when it was removed")
 	}
@@ -369,11 +370,15 @@ func TestFinalize_OrderOfChecks(t *testing.T) {
 		by        string
 		withToken bool
 	}{
-		{name: "nothing is there", setup: func(s *story) { s.do(Cancel{ID: 1}); s.do(Delete{ID: 1}) }, code: CodeTaskNotFound},
-		{name: "removed", setup: func(s *story) { ready(s); s.do(Finalize{ID: 1, ProcessorID: "p2", Failed: true}); s.do(Evict{}) }, already: true, status: record.StatusFailed, by: "p2"},
-		{name: "ended by another", setup: func(s *story) { ready(s); s.claimEnd("p2"); s.do(Finalize{ID: 1, ProcessorID: "p2"}) }, already: true, status: record.StatusCompleted, by: "p2", withToken: true},
-		{name: "ended by another, with a stale token", setup: func(s *story) { ready(s); s.do(Finalize{ID: 1, ProcessorID: "p2"}) }, token: func(*story) uint64 { return 77 }, already: true, status: record.StatusCompleted, by: "p2"},
-		{name: "cancelled", setup: func(s *story) { s.do(Cancel{ID: 1}) }, already: true, status: record.StatusCancelled},
+		{name: "nothing is there", setup: func(s *story) { s.do(command.Cancel{ID: 1}); s.do(command.Delete{ID: 1}) }, code: CodeTaskNotFound},
+		{name: "removed", setup: func(s *story) {
+			ready(s)
+			s.do(command.Finalize{ID: 1, ProcessorID: "p2", Failed: true})
+			s.do(command.Evict{})
+		}, already: true, status: record.StatusFailed, by: "p2"},
+		{name: "ended by another", setup: func(s *story) { ready(s); s.claimEnd("p2"); s.do(command.Finalize{ID: 1, ProcessorID: "p2"}) }, already: true, status: record.StatusCompleted, by: "p2", withToken: true},
+		{name: "ended by another, with a stale token", setup: func(s *story) { ready(s); s.do(command.Finalize{ID: 1, ProcessorID: "p2"}) }, token: func(*story) uint64 { return 77 }, already: true, status: record.StatusCompleted, by: "p2"},
+		{name: "cancelled", setup: func(s *story) { s.do(command.Cancel{ID: 1}) }, already: true, status: record.StatusCancelled},
 		{name: "another has it", setup: func(s *story) { ready(s); s.claimEnd("p2") }, code: CodeTaskAlreadyClaimed},
 		{name: "another has it, and steps are open", setup: func(s *story) { s.endStep(2, ""); s.claimEnd("p2") }, code: CodeTaskAlreadyClaimed},
 		{name: "another has it, with its token", setup: func(s *story) { ready(s); s.claimEnd("p2") }, token: func(s *story) uint64 { return s.m.header.NextToken - 1 }, code: CodeTaskAlreadyClaimed},
@@ -385,9 +390,9 @@ func TestFinalize_OrderOfChecks(t *testing.T) {
 		{name: "with the token of a claim given back", setup: func(s *story) { ready(s); s.claimEnd("p1"); s.releaseEnd("p1") }, token: func(s *story) uint64 { return s.m.header.NextToken - 1 }, code: CodeStaleClaim},
 		{name: "a stale token, and steps are open", setup: func(s *story) { s.endStep(2, ""); s.claimEnd("p1") }, token: func(*story) uint64 { return 1 }, code: CodeStaleClaim},
 		{name: "a step is pending", setup: func(s *story) { s.endStep(2, ""); s.claimEnd("p1") }, code: CodeStepsUnfinished},
-		{name: "a step is claimed", setup: func(s *story) { s.endStep(2, ""); s.do(ClaimTask{ID: 3, WorkerID: "w"}) }, code: CodeStepsUnfinished},
+		{name: "a step is claimed", setup: func(s *story) { s.endStep(2, ""); s.do(command.ClaimTask{ID: 3, WorkerID: "w"}) }, code: CodeStepsUnfinished},
 		{name: "without a claim", setup: ready, status: record.StatusCompleted, by: "p1"},
-		{name: "all steps were cancelled", setup: func(s *story) { s.do(Cancel{ID: 2}); s.do(Cancel{ID: 3}) }, status: record.StatusCompleted, by: "p1"},
+		{name: "all steps were cancelled", setup: func(s *story) { s.do(command.Cancel{ID: 2}); s.do(command.Cancel{ID: 3}) }, status: record.StatusCompleted, by: "p1"},
 		{name: "with its claim, and no token", setup: func(s *story) { ready(s); s.claimEnd("p1") }, status: record.StatusCompleted, by: "p1", withToken: true},
 		{name: "with its claim and token", setup: func(s *story) { ready(s); s.claimEnd("p1") }, token: func(s *story) uint64 { return s.m.header.NextToken - 1 }, status: record.StatusCompleted, by: "p1", withToken: true},
 		{name: "with a claim that is over, and no token", setup: func(s *story) { ready(s); s.claimEnd("p1"); s.wait(over) }, status: record.StatusCompleted, by: "p1"},
@@ -397,7 +402,7 @@ func TestFinalize_OrderOfChecks(t *testing.T) {
 			t.Parallel()
 			s := newParentStory(t, 2)
 			test.setup(s)
-			c := Finalize{ID: 1, ProcessorID: "p1", Result: []byte(`{"sum":1}`)}
+			c := command.Finalize{ID: 1, ProcessorID: "p1", Result: []byte(`{"sum":1}`)}
 			if test.token != nil {
 				c.Token = test.token(s)
 			}
@@ -435,7 +440,7 @@ func TestFinalize_AsFailed(t *testing.T) {
 	s.endStep(2, "7")
 	token := s.claimEnd("p1").Token
 	s.wait(100)
-	r := s.do(Finalize{ID: 1, ProcessorID: "p1", Token: token, Failed: true, Error: "the sum is wrong"})
+	r := s.do(command.Finalize{ID: 1, ProcessorID: "p1", Token: token, Failed: true, Error: "the sum is wrong"})
 	if got := r.Task; got.Status != record.StatusFailed || got.Error != "the sum is wrong" || got.Result != nil || got.CompletedAt != s.T ||
 		got.UpdatedAt != s.T || got.RemoveAt != s.T+failedRetentionMS || got.Token != token {
 		t.Errorf("%+v", got)
@@ -454,11 +459,11 @@ func TestFinalize_AsFailed(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	// Retried, it can be finalized again; who tried before is still known.
-	s.do(Retry{ID: 1})
+	s.do(command.Retry{ID: 1})
 	if got := s.claimEnd("p2"); got.Outcome != record.FinalizationClaimed || got.Token <= token || len(s.view().Attempts) != 2 {
 		t.Errorf("after a retry: %+v, %+v", got, s.view())
 	}
-	s.do(Finalize{ID: 1, ProcessorID: "p2"})
+	s.do(command.Finalize{ID: 1, ProcessorID: "p2"})
 	if got := s.m.Get(1); got.Status != record.StatusCompleted || got.WorkerID != "p2" || got.Error != "the sum is wrong" {
 		t.Errorf("after a retry: %+v", got)
 	}
@@ -488,7 +493,7 @@ func TestFinalize_ByMany(t *testing.T) {
 	s.releaseEnd("p0")
 	var done []string
 	for i := range 20 {
-		r := s.do(Finalize{ID: 1, ProcessorID: fmt.Sprint("p", i), Failed: i%2 == 0, Error: "no"})
+		r := s.do(command.Finalize{ID: 1, ProcessorID: fmt.Sprint("p", i), Failed: i%2 == 0, Error: "no"})
 		if !r.Parent.AlreadyFinalized {
 			done = append(done, r.Task.WorkerID)
 		}
@@ -509,20 +514,20 @@ func TestFinalize_ByMany(t *testing.T) {
 func TestFinalize_NotKept(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	s.do(SetLevel{Level: record.FeatureLevel})
+	s.do(command.SetLevel{Level: record.FeatureLevel})
 	parent := newParentOf(1, true, false)
 	parent.RetentionMS = record.KeepNone
-	s.do(Submit{Tasks: []record.NewTask{parent}})
+	s.do(command.Submit{Tasks: []record.NewTask{parent}})
 	s.endStep(2, "")
 	token := s.claimEnd("p1").Token
-	r := s.do(Finalize{ID: 1, ProcessorID: "p1", Result: []byte("1")})
+	r := s.do(command.Finalize{ID: 1, ProcessorID: "p1", Result: []byte("1")})
 	if r.Code != "" || r.Parent.AlreadyFinalized || string(r.Task.Result) != "1" || len(r.Parent.Steps) != 1 {
 		t.Errorf("%+v", r)
 	}
 	if s.m.Get(1) != nil || s.m.Get(2) != nil || s.m.FinalizationCount() != 0 {
 		t.Error("it is kept")
 	}
-	again := s.do(Finalize{ID: 1, ProcessorID: "p2"})
+	again := s.do(command.Finalize{ID: 1, ProcessorID: "p2"})
 	if again.Code != "" || !again.Gone || !again.Parent.AlreadyFinalized || again.Parent.State != record.StateComplete ||
 		again.Task.Status != record.StatusCompleted || again.Task.WorkerID != "p1" || again.Task.Token != token {
 		t.Errorf("again: %+v of %+v", again, again.Task)
@@ -556,7 +561,7 @@ func TestClaimFinalization_KeepsTheLastHundred(t *testing.T) {
 	if earlier.Parent.Finalization != nil {
 		t.Error("what was handed out before was changed")
 	}
-	s.do(Finalize{ID: 1, ProcessorID: "p0"})
+	s.do(command.Finalize{ID: 1, ProcessorID: "p0"})
 	s.claimEnd("late")
 	if v := s.view(); len(v.Attempts) != record.FinalizationAttemptsMax || v.Attempts[99].ProcessorID != "late" || v.Attempts[99].Outcome != record.FinalizationAlreadyDone {
 		t.Errorf("after its end: %d, the last %+v", len(v.Attempts), v.Attempts[99])
@@ -584,7 +589,7 @@ func TestClaimFinalization_LeavesTheTaskAlone(t *testing.T) {
 	s.releaseEnd("p1")
 	s.claimEnd("p2")
 	s.wait(20_000)
-	s.do(Tick{})
+	s.do(command.Tick{})
 	now := *s.m.Get(1)
 	if diff := cmp.Diff(options, *was.Options, cmpopts.IgnoreUnexported(record.Plan{}, record.PlannedStep{})); diff != "" {
 		t.Errorf("a copy was changed:\n%s", diff)
@@ -605,23 +610,23 @@ func TestTick_ClearsFinalizations(t *testing.T) {
 	t.Parallel()
 	const n = dueTickMax + 7
 	h := newHarness(t)
-	h.do(SetLevel{Level: record.FeatureLevel})
+	h.do(command.SetLevel{Level: record.FeatureLevel})
 	for id := uint64(1); id <= 2*n; id += 2 {
-		h.do(Submit{Tasks: []record.NewTask{newParentOf(1, true, false)}})
-		h.do(ClaimTask{ID: id + 1, WorkerID: "w"})
-		h.do(Complete{Hold: Hold{ID: id + 1, WorkerID: "w"}})
+		h.do(command.Submit{Tasks: []record.NewTask{newParentOf(1, true, false)}})
+		h.do(command.ClaimTask{ID: id + 1, WorkerID: "w"})
+		h.do(command.Complete{Hold: command.Hold{ID: id + 1, WorkerID: "w"}})
 		timeout := int64(2000)
 		if id < 10 {
 			timeout = 60_000
 		}
-		h.do(ClaimFinalization{ID: id, ProcessorID: "p", TimeoutMS: timeout})
+		h.do(command.ClaimFinalization{ID: id, ProcessorID: "p", TimeoutMS: timeout})
 	}
 	for _, want := range []struct {
 		u    int64
 		left int
 	}{{2002, n}, {2003, n - dueTickMax}, {2003, 5}, {2003, 5}, {60_000, 5}, {60_032, 0}} {
 		h.stamp.U = want.u
-		h.do(Tick{})
+		h.do(command.Tick{})
 		if got := h.m.FinalizationCount(); got != want.left {
 			t.Errorf("at %d %d claims are left, want %d", want.u, got, want.left)
 		}
@@ -638,7 +643,7 @@ func TestBatch_UndoesWhatEndedAFinalization(t *testing.T) {
 	s.claimEnd("p1")
 	s.claimEnd("p2")
 	before, view := hashOf(s.m), s.view()
-	r := s.do(Batch{Atomic: true, Ops: []Command{Cancel{ID: 1}, Delete{ID: 1}, Cancel{ID: 99}}})
+	r := s.do(command.Batch{Atomic: true, Ops: []command.Command{command.Cancel{ID: 1}, command.Delete{ID: 1}, command.Cancel{ID: 99}}})
 	if r.Code != CodeTaskNotFound || r.FailedOp != 2 {
 		t.Fatalf("%+v", r)
 	}
@@ -654,7 +659,7 @@ func TestBatch_UndoesWhatEndedAFinalization(t *testing.T) {
 	if got := s.claimEnd("p2"); got.Outcome != record.FinalizationClaimed {
 		t.Errorf("at its end: %+v", got)
 	}
-	s.do(Batch{Atomic: true, Ops: []Command{Cancel{ID: 1}}})
+	s.do(command.Batch{Atomic: true, Ops: []command.Command{command.Cancel{ID: 1}}})
 	if s.m.FinalizationCount() != 0 || s.view().ClaimedBy != "" {
 		t.Errorf("cancelled, %+v", s.view())
 	}
@@ -679,7 +684,7 @@ func TestRestore_KeepsFinalizations(t *testing.T) {
 			t.Errorf("(-before +restored):\n%s", diff)
 		}
 		other := &story{t: t, m: restored, Stamp: s.Stamp, index: s.index}
-		for _, c := range []Command{ClaimFinalization{ID: 1, ProcessorID: "p2", TimeoutMS: 10_000}, Tick{}} {
+		for _, c := range []command.Command{command.ClaimFinalization{ID: 1, ProcessorID: "p2", TimeoutMS: 10_000}, command.Tick{}} {
 			if diff := cmp.Diff(s.do(c), other.do(c)); diff != "" {
 				t.Errorf("%T (-before +restored):\n%s", c, diff)
 			}

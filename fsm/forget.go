@@ -1,16 +1,8 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/wire"
-
-// Forget forgets what is remembered of removed tasks and of claim requests before its
-// time, a bounded number: those whose time would come first, until all that is
-// remembered takes no more than Bytes by the machine's estimate. A claim request that
-// has a claim which lives stays.
-type Forget struct{ Bytes int64 }
-
-func (Forget) kind() kind                           { return kindForget }
-func (Forget) about() About                         { return About{} }
-func (c Forget) applyTo(m *Machine) (Result, error) { return m.forgetOldest(c), nil }
+import (
+	"github.com/claimq/claimq/fsm/command"
+)
 
 // forgetMax bounds how many removed tasks and claim requests one Forget forgets.
 const forgetMax = 2048
@@ -19,7 +11,7 @@ const forgetMax = 2048
 // claim requests.
 func (m *Machine) RememberedBytes() int64 { return m.rememberedBytes }
 
-func (m *Machine) forgetOldest(c Forget) Result {
+func (m *Machine) forgetOldest(c command.Forget) Result {
 	early := 0
 	for n := 0; n < forgetMax && m.rememberedBytes > c.Bytes; n++ {
 		gone, someGone := m.forgettingGone.First()
@@ -39,19 +31,4 @@ func (m *Machine) forgetOldest(c Forget) Result {
 		}
 	}
 	return Result{Forgotten: early}
-}
-
-func (c Forget) appendBody(b []byte) []byte { return wire.PutInt(b, 1, c.Bytes) }
-
-func (Forget) decode(r fieldReader) (Command, error) {
-	var c Forget
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Bytes = r.Int64()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
 }

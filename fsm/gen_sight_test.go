@@ -3,31 +3,32 @@ package fsm
 import (
 	"slices"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/fsm/record"
 )
 
 // sight is a command of what level 3 brought.
-func (g *generator) sight(m *Machine) Command {
+func (g *generator) sight(m *Machine) command.Command {
 	switch g.dice(7) {
 	case 0, 1:
 		return g.setSchedule(m)
 	case 2:
 		if g.dice(4) == 0 {
-			return DeleteSchedule{Name: g.scheduleName(), By: g.operator()}
+			return command.DeleteSchedule{Name: g.scheduleName(), By: g.operator()}
 		}
 		return g.runSchedules(m)
 	case 3:
 		return g.runSchedules(m)
 	case 6:
-		return SetTrail{Bytes: pick[int64](g, 1<<20, 300, 2000), AgeMS: pick[int64](g, dayMS, 1000, 60_000)}
+		return command.SetTrail{Bytes: pick[int64](g, 1<<20, 300, 2000), AgeMS: pick[int64](g, dayMS, 1000, 60_000)}
 	}
 	return g.act(m)
 }
 
 func (g *generator) scheduleName() string { return pick(g, "s1", "s2", "s3") }
 
-func (g *generator) setSchedule(m *Machine) SetSchedule {
+func (g *generator) setSchedule(m *Machine) command.SetSchedule {
 	s := record.Schedule{
 		Name: g.scheduleName(), Task: g.plainTask(), OverlapAllow: g.dice(3) > 0, CatchUpSkip: g.dice(2) == 0,
 		Paused: g.dice(6) == 1, NextRunAt: m.Stamp().T + pick[int64](g, 1, 0, 500, 3000, 0, dayMS),
@@ -41,15 +42,15 @@ func (g *generator) setSchedule(m *Machine) SetSchedule {
 	if g.dice(8) == 1 {
 		s.NextRunAt = 0
 	}
-	return SetSchedule{Schedule: s, By: g.operator()}
+	return command.SetSchedule{Schedule: s, By: g.operator()}
 }
 
 // runSchedules runs mostly slots that are due, some of them twice, and sometimes
 // ones that are not, or of a schedule as it was before.
-func (g *generator) runSchedules(m *Machine) RunSchedules {
-	var c RunSchedules
+func (g *generator) runSchedules(m *Machine) command.RunSchedules {
+	var c command.RunSchedules
 	for i := range 1 + g.dice(4) {
-		item := ScheduleRun{Name: g.scheduleName(), Version: m.Index(), Slot: m.Stamp().T, Skip: g.dice(5) == 1}
+		item := command.ScheduleRun{Name: g.scheduleName(), Version: m.Index(), Slot: m.Stamp().T, Skip: g.dice(5) == 1}
 		if item.Skip {
 			item.Passed = int64(i)
 		}
@@ -77,8 +78,8 @@ func (g *generator) runSchedules(m *Machine) RunSchedules {
 }
 
 // act acts on some tasks that are there, and some that are not any more.
-func (g *generator) act(m *Machine) Act {
-	c := Act{Action: pick(g, ActionRetry, ActionCancel, ActionDelete), Filter: g.filter(m)}
+func (g *generator) act(m *Machine) command.Act {
+	c := command.Act{Action: pick(g, command.ActionRetry, command.ActionCancel, command.ActionDelete), Filter: g.filter(m)}
 	if g.dice(3) == 1 {
 		c.Filter = record.Filter{Labels: g.wantedLabels(m)}
 	}
@@ -87,7 +88,7 @@ func (g *generator) act(m *Machine) Act {
 	}
 	slices.Sort(c.IDs)
 	c.IDs = slices.Compact(c.IDs)
-	if c.Action == ActionRetry {
+	if c.Action == command.ActionRetry {
 		c.AddAttempts = int32(g.dice(3))
 	}
 	return c

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -123,7 +124,7 @@ func (g *generator) aStep(m *Machine) uint64 {
 }
 
 // ofParent is a command about a parent, or one of its steps.
-func (g *generator) ofParent(m *Machine) Command {
+func (g *generator) ofParent(m *Machine) command.Command {
 	if g.dice(3) == 0 {
 		return g.finalization(m)
 	}
@@ -131,7 +132,7 @@ func (g *generator) ofParent(m *Machine) Command {
 }
 
 // opOfParent is ofParent that a batch may hold.
-func (g *generator) opOfParent(m *Machine) Command {
+func (g *generator) opOfParent(m *Machine) command.Command {
 	id := g.parent(m)
 	if g.dice(3) == 1 {
 		id = g.aStep(m)
@@ -142,15 +143,15 @@ func (g *generator) opOfParent(m *Machine) Command {
 	switch g.dice(7) {
 	case 1, 2:
 		id = g.parentThat(m, ended)
-		return Retry{ID: id, Token: g.tokenOf(m, id), AddAttempts: int32(g.dice(3))}
+		return command.Retry{ID: id, Token: g.tokenOf(m, id), AddAttempts: int32(g.dice(3))}
 	case 3:
-		return Delete{ID: g.parentThat(m, ended)}
+		return command.Delete{ID: g.parentThat(m, ended)}
 	case 4:
-		return Submit{Tasks: []record.NewTask{g.newParent()}}
+		return command.Submit{Tasks: []record.NewTask{g.newParent()}}
 	case 5:
-		return Retry{ID: id, Token: g.tokenOf(m, id), AddAttempts: int32(g.dice(3))}
+		return command.Retry{ID: id, Token: g.tokenOf(m, id), AddAttempts: int32(g.dice(3))}
 	}
-	return Cancel{ID: id}
+	return command.Cancel{ID: id}
 }
 
 // tokenOf is mostly none.
@@ -162,22 +163,22 @@ func (g *generator) tokenOf(m *Machine, id uint64) uint64 {
 }
 
 // themedSteps is mostly what makes parents go on: claims and ends of steps.
-func (g *generator) themedSteps(m *Machine) Command {
+func (g *generator) themedSteps(m *Machine) command.Command {
 	h := g.hold(m)
-	many := ClaimNext{WorkerID: g.worker(), Limit: 5}
+	many := command.ClaimNext{WorkerID: g.worker(), Limit: 5}
 	p := g.patch(m)
 	p.ID = g.aStep(m)
 	f := g.fail(m)
 	f.Permanent = true
-	next := Complete{Hold: h, Claim: &many}
-	return pick[Command](g,
-		Complete{Hold: h, Result: pick(g, nil, []byte(`7`))}, g.complete(m), Complete{Hold: h, ResultPayload: []byte{1, 2}},
-		next, many, many, many, f, g.opOfParent(m), g.opOfParent(m), g.expire(m), Tick{}, p,
+	next := command.Complete{Hold: h, Claim: &many}
+	return pick[command.Command](g,
+		command.Complete{Hold: h, Result: pick(g, nil, []byte(`7`))}, g.complete(m), command.Complete{Hold: h, ResultPayload: []byte{1, 2}},
+		next, many, many, many, f, g.opOfParent(m), g.opOfParent(m), g.expire(m), command.Tick{}, p,
 	)
 }
 
 // finalization is a command of those who finalize: few processors, few parents.
-func (g *generator) finalization(m *Machine) Command {
+func (g *generator) finalization(m *Machine) command.Command {
 	id, by := g.parentThat(m, func(t *record.Task) bool { return finalizable(m, t) }), g.processor()
 	var token uint64
 	if t := m.Get(id); t != nil && t.Options != nil && t.Options.Parent != nil && t.Options.Parent.Finalization != nil && g.dice(4) > 0 {
@@ -194,9 +195,9 @@ func (g *generator) finalization(m *Machine) Command {
 	}
 	switch g.dice(10) {
 	case 0, 1, 2, 3:
-		return ClaimFinalization{ID: id, ProcessorID: pick(g, by, g.processor()), TimeoutMS: g.timeout()}
+		return command.ClaimFinalization{ID: id, ProcessorID: pick(g, by, g.processor()), TimeoutMS: g.timeout()}
 	case 4, 5:
-		return ExtendFinalization{ID: id, ProcessorID: by, TimeoutMS: pick(g, 0, g.timeout())}
+		return command.ExtendFinalization{ID: id, ProcessorID: by, TimeoutMS: pick(g, 0, g.timeout())}
 	case 6, 7:
 		if g.dice(2) == 0 {
 			id = g.parentThat(m, func(t *record.Task) bool { return t.Status.Ended() && t.WorkerID != "" })
@@ -204,9 +205,9 @@ func (g *generator) finalization(m *Machine) Command {
 				by = t.WorkerID
 			}
 		}
-		return ReleaseFinalization{ID: id, ProcessorID: by}
+		return command.ReleaseFinalization{ID: id, ProcessorID: by}
 	}
-	c := Finalize{ID: id, ProcessorID: pick(g, by, g.processor()), Token: pick(g, 0, token, token, uint64(g.dice(30))), Failed: g.dice(3) == 1}
+	c := command.Finalize{ID: id, ProcessorID: pick(g, by, g.processor()), Token: pick(g, 0, token, token, uint64(g.dice(30))), Failed: g.dice(3) == 1}
 	if c.Failed {
 		c.Error = pick(g, "", "no good")
 	} else {

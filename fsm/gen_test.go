@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
@@ -15,7 +16,7 @@ import (
 type testEntry struct {
 	Index    uint64
 	Stamp    record.Stamp
-	Commands []Command
+	Commands []command.Command
 }
 
 // randomLog returns a log of n entries that do all there is to do: most
@@ -74,7 +75,7 @@ type generator struct {
 	theme int
 	// past are some commands of before: clients repeat what they heard no
 	// answer to, at once or late.
-	past []Command
+	past []command.Command
 }
 
 const pastMax = 12
@@ -103,13 +104,13 @@ func (g *generator) entry(m *Machine) testEntry {
 	g.index += uint64(1 + g.dice(3))
 	e := testEntry{Index: g.index}
 	if g.index <= 3 && g.dice(8) > 0 { // most clusters begin at the newest level
-		e.Commands = []Command{SetLevel{Level: record.FeatureLevel}}
+		e.Commands = []command.Command{command.SetLevel{Level: record.FeatureLevel}}
 	}
 	g.moveClocks(m)
 	e.Stamp = g.stamp
 	for range 1 + g.dice(4) {
 		c := g.command(m)
-		for LevelOf(c) > max(m.Level(), 1) {
+		for command.LevelOf(c) > max(m.Level(), 1) {
 			c = g.command(m)
 		}
 		e.Commands = append(e.Commands, c)
@@ -117,7 +118,7 @@ func (g *generator) entry(m *Machine) testEntry {
 		// The model cannot tell what jitter an expiry drew, or what an eviction
 		// left, once other commands have changed it.
 		switch c.(type) {
-		case Expire, Evict, Forget:
+		case command.Expire, command.Evict, command.Forget:
 			return e
 		}
 	}
@@ -167,7 +168,7 @@ func (g *generator) forgotten(m *Machine) int64 {
 	return at[g.dice(len(at))]
 }
 
-func (g *generator) command(m *Machine) Command {
+func (g *generator) command(m *Machine) command.Command {
 	switch g.dice(8) {
 	case 1:
 		return g.themed(m)
@@ -184,21 +185,21 @@ func (g *generator) command(m *Machine) Command {
 	case 6, 7, 8, 9, 10, 11:
 		return g.nextClaim()
 	case 12, 13:
-		return ClaimTask{ID: g.id(m), WorkerID: g.worker(), LeaseMS: g.lease(), RequestID: g.request()}
+		return command.ClaimTask{ID: g.id(m), WorkerID: g.worker(), LeaseMS: g.lease(), RequestID: g.request()}
 	case 14, 15, 16, 17:
 		return g.complete(m)
 	case 18, 19, 20:
 		return g.fail(m)
 	case 21:
-		return Extend{Hold: g.hold(m), LeaseMS: g.lease(), Progress: pick(g, nil, []byte(`1`), []byte(`"half"`))}
+		return command.Extend{Hold: g.hold(m), LeaseMS: g.lease(), Progress: pick(g, nil, []byte(`1`), []byte(`"half"`))}
 	case 22, 23:
-		return Release{Hold: g.hold(m), DelayMS: g.delay()}
+		return command.Release{Hold: g.hold(m), DelayMS: g.delay()}
 	case 24, 25:
 		return g.retry(m)
 	case 26:
-		return Delete{ID: g.id(m)}
+		return command.Delete{ID: g.id(m)}
 	case 27, 28:
-		return Cancel{ID: g.id(m)}
+		return command.Cancel{ID: g.id(m)}
 	case 29:
 		return g.patch(m)
 	case 30, 31:
@@ -209,11 +210,11 @@ func (g *generator) command(m *Machine) Command {
 		return g.batch(m)
 	case 36:
 		if g.dice(4) == 0 {
-			return Forget{Bytes: int64(1+g.dice(4)) * 150}
+			return command.Forget{Bytes: int64(1+g.dice(4)) * 150}
 		}
-		return Evict{Bytes: int64(g.dice(4)) * 250 * int64(1+5*g.dice(2))}
+		return command.Evict{Bytes: int64(g.dice(4)) * 250 * int64(1+5*g.dice(2))}
 	case 37, 38:
-		return Tick{}
+		return command.Tick{}
 	case 39, 40, 41, 42:
 		return g.sight(m)
 	case 43, 44, 45:
@@ -224,10 +225,10 @@ func (g *generator) command(m *Machine) Command {
 
 // again is a command of before. Of what the leader proposes, and of what the
 // model cannot follow twice, there is none.
-func (g *generator) again() Command {
+func (g *generator) again() command.Command {
 	if len(g.past) > 0 {
 		switch c := g.past[g.dice(len(g.past))].(type) {
-		case ClaimNext, ClaimTask, Complete, Fail, Release, Retry, Cancel, ClaimFinalization, ReleaseFinalization, Finalize:
+		case command.ClaimNext, command.ClaimTask, command.Complete, command.Fail, command.Release, command.Retry, command.Cancel, command.ClaimFinalization, command.ReleaseFinalization, command.Finalize:
 			return c
 		}
 	}
@@ -235,26 +236,26 @@ func (g *generator) again() Command {
 }
 
 // themed is a command that matters to the theme.
-func (g *generator) themed(m *Machine) Command {
-	plain := ClaimNext{WorkerID: g.worker(), Limit: 1}
+func (g *generator) themed(m *Machine) command.Command {
+	plain := command.ClaimNext{WorkerID: g.worker(), Limit: 1}
 	switch g.theme {
 	case themeGroups:
 		h := g.hold(m)
-		return pick[Command](g, plain, Fail{Hold: h, Permanent: true}, Cancel{ID: g.id(m)}, g.retry(m), g.retry(m))
+		return pick[command.Command](g, plain, command.Fail{Hold: h, Permanent: true}, command.Cancel{ID: g.id(m)}, g.retry(m), g.retry(m))
 	case themeLimits:
-		return pick[Command](g, plain, g.complete(m), g.setType(), g.batch(m))
+		return pick[command.Command](g, plain, g.complete(m), g.setType(), g.batch(m))
 	case themeTime:
-		return pick[Command](g, plain, g.fail(m), Tick{})
+		return pick[command.Command](g, plain, g.fail(m), command.Tick{})
 	case themeKeys:
-		return pick[Command](g, plain, g.submit(), g.complete(m), Cancel{ID: g.id(m)}, g.retry(m), Retry{ID: g.keyless(m)})
+		return pick[command.Command](g, plain, g.submit(), g.complete(m), command.Cancel{ID: g.id(m)}, g.retry(m), command.Retry{ID: g.keyless(m)})
 	case themeSteps:
 		return g.themedSteps(m)
 	case themeFinalization:
 		return pick(g, g.themedSteps(m), g.themedSteps(m), g.finalization(m), g.finalization(m), g.finalization(m))
 	case themeSight:
-		return pick[Command](g, plain, g.complete(m), g.sight(m), g.setSchedule(m), g.runSchedules(m), g.runSchedules(m), g.act(m))
+		return pick[command.Command](g, plain, g.complete(m), g.sight(m), g.setSchedule(m), g.runSchedules(m), g.runSchedules(m), g.act(m))
 	}
-	return pick[Command](g, plain, g.complete(m), g.batch(m))
+	return pick[command.Command](g, plain, g.complete(m), g.batch(m))
 }
 
 // keyless returns a task whose key became free when it ended, 0 if there is none.
@@ -271,41 +272,41 @@ func (g *generator) keyless(m *Machine) uint64 {
 	return ids[g.dice(len(ids))]
 }
 
-func (g *generator) other(m *Machine) Command {
+func (g *generator) other(m *Machine) command.Command {
 	switch g.dice(11) {
 	case 0: // what changes nothing: also the rest of a restore that was given up
 		switch m.Index() % 4 {
 		case 1:
-			return RestoreChunk{Begin: m.Index(), Data: []byte(snapshot.Magic)}
+			return command.RestoreChunk{Begin: m.Index(), Data: []byte(snapshot.Magic)}
 		case 2:
-			return RestoreEnd{Begin: m.Index()}
+			return command.RestoreEnd{Begin: m.Index()}
 		}
-		return Checkpoint{}
+		return command.Checkpoint{}
 	case 1, 2:
 		name := pick(g, "n1", "n2", "n3", "n4")
-		return SetNode{Node: record.NodeRecord{UUID: "uuid-" + name, NodeID: name, PeerAddr: name + ":1", HTTPAddr: "http://" + name + ":2", Version: pick(g, "1.0", "1.1"), Level: uint32(g.dice(3)), Nonvoter: g.dice(6) == 1}}
+		return command.SetNode{Node: record.NodeRecord{UUID: "uuid-" + name, NodeID: name, PeerAddr: name + ":1", HTTPAddr: "http://" + name + ":2", Version: pick(g, "1.0", "1.1"), Level: uint32(g.dice(3)), Nonvoter: g.dice(6) == 1}}
 	case 3:
-		return RemoveNode{UUID: pick(g, "uuid-n1", "uuid-n2", "uuid-n3", "uuid-n4")}
+		return command.RemoveNode{UUID: pick(g, "uuid-n1", "uuid-n2", "uuid-n3", "uuid-n4")}
 	case 4:
-		return SetLevel{Level: uint32(g.dice(int(record.FeatureLevel) + 1)), By: g.operator()}
+		return command.SetLevel{Level: uint32(g.dice(int(record.FeatureLevel) + 1)), By: g.operator()}
 	case 9, 10:
 		t := g.setType()
-		return SetDefaults{Set: t.Set & DefaultFields, Defaults: record.DefaultsOf(&t.Settings), By: t.By}
+		return command.SetDefaults{Set: t.Set & command.DefaultFields, Defaults: record.DefaultsOf(&t.Settings), By: t.By}
 	case 5, 6:
-		return Tell{Kind: g.toldKind(), By: g.operator(), What: pick(g, "n2", "", "at index 7")}
+		return command.Tell{Kind: g.toldKind(), By: g.operator(), What: pick(g, "n2", "", "at index 7")}
 	}
-	return Tick{}
+	return command.Tick{}
 }
 
 // operator is the name of an operator's key, mostly none.
 func (g *generator) operator() string { return pick(g, "", "", "", "deploy", "ann") }
 
-func (g *generator) submit() Submit {
+func (g *generator) submit() command.Submit {
 	var tasks []record.NewTask
 	for range 1 + g.dice(3)*g.dice(2) {
 		tasks = append(tasks, g.newTask())
 	}
-	return Submit{Tasks: tasks}
+	return command.Submit{Tasks: tasks}
 }
 
 // often is true rarely, but in logs with the theme nearly always.
@@ -402,32 +403,32 @@ func (g *generator) backoff() *record.Backoff {
 	return b
 }
 
-func (g *generator) claimNext() Command { return g.nextClaim() }
+func (g *generator) claimNext() command.Command { return g.nextClaim() }
 
-func (g *generator) nextClaim() ClaimNext {
-	c := ClaimNext{
+func (g *generator) nextClaim() command.ClaimNext {
+	c := command.ClaimNext{
 		WorkerID:  g.worker(),
 		Types:     [][]string{nil, {"mail"}, {"scan"}, {"mail", "scan"}, {"mail", "scan", "video"}, {"none"}}[g.dice(6)],
-		SortBy:    SortBy(g.dice(3)),
+		SortBy:    command.SortBy(g.dice(3)),
 		Ascending: g.dice(2) == 0,
 		Limit:     int32(pick(g, 1, 1, 2, 5)),
 		LeaseMS:   g.lease(),
 		RequestID: g.request(),
 	}
 	if g.dice(4) == 1 {
-		c.MoreAttempts = pick[int32](g, 1, 2, 0, AttemptsLeftMax)
+		c.MoreAttempts = pick[int32](g, 1, 2, 0, command.AttemptsLeftMax)
 	}
-	if c.SortBy == SortRandom {
+	if c.SortBy == command.SortRandom {
 		c.Ascending = false
 	}
-	if c.Types == nil && c.SortBy == SortPriority {
+	if c.Types == nil && c.SortBy == command.SortPriority {
 		c.Ascending = false
 	}
 	return c
 }
 
-func (g *generator) complete(m *Machine) Complete {
-	c := Complete{Hold: g.hold(m), Result: g.bytes("result")}
+func (g *generator) complete(m *Machine) command.Complete {
+	c := command.Complete{Hold: g.hold(m), Result: g.bytes("result")}
 	if g.often(themeThen) {
 		c.Submit = g.submit().Tasks
 	}
@@ -438,8 +439,8 @@ func (g *generator) complete(m *Machine) Complete {
 	return c
 }
 
-func (g *generator) fail(m *Machine) Fail {
-	f := Fail{Hold: g.hold(m), Error: pick(g, "", "no route", "timeout"), Permanent: g.dice(8) == 1}
+func (g *generator) fail(m *Machine) command.Fail {
+	f := command.Fail{Hold: g.hold(m), Error: pick(g, "", "no route", "timeout"), Permanent: g.dice(8) == 1}
 	if g.dice(4) == 1 {
 		f.RetryIn, f.RetryInMS = true, g.delay()
 	}
@@ -447,7 +448,7 @@ func (g *generator) fail(m *Machine) Fail {
 }
 
 // retry is mostly of a task that has ended or is claimed.
-func (g *generator) retry(m *Machine) Retry {
+func (g *generator) retry(m *Machine) command.Retry {
 	h := g.hold(m)
 	var ended, active, taken []*record.Task
 	for _, t := range m.tasks.All() {
@@ -469,13 +470,13 @@ func (g *generator) retry(m *Machine) Retry {
 	}
 	if len(ended) > 0 && g.dice(2) == 0 {
 		t := ended[g.dice(len(ended))]
-		h = Hold{ID: t.ID, Token: t.Token}
+		h = command.Hold{ID: t.ID, Token: t.Token}
 	}
-	return Retry{ID: h.ID, Token: pick(g, 0, h.Token), AddAttempts: int32(g.dice(3))}
+	return command.Retry{ID: h.ID, Token: pick(g, 0, h.Token), AddAttempts: int32(g.dice(3))}
 }
 
-func (g *generator) patch(m *Machine) Patch {
-	p := Patch{ID: g.id(m), SetPriority: g.dice(2) == 0, SetRunAt: g.dice(2) == 0, SetLabels: g.dice(2) == 0}
+func (g *generator) patch(m *Machine) command.Patch {
+	p := command.Patch{ID: g.id(m), SetPriority: g.dice(2) == 0, SetRunAt: g.dice(2) == 0, SetLabels: g.dice(2) == 0}
 	if p.SetPriority {
 		p.Priority = int32(pick(g, 0, 5, -5))
 	}
@@ -489,8 +490,8 @@ func (g *generator) patch(m *Machine) Patch {
 }
 
 // setType sets some settings, and clears some.
-func (g *generator) setType() SetType {
-	c := SetType{Type: g.taskType(), By: g.operator()}
+func (g *generator) setType() command.SetType {
+	c := command.SetType{Type: g.taskType(), By: g.operator()}
 	has := func(f record.TypeFields, theme int) bool {
 		if g.dice(4) != 0 && !(g.theme == theme && g.dice(2) == 0) {
 			return false
@@ -522,23 +523,23 @@ func (g *generator) setType() SetType {
 	return c
 }
 
-func (g *generator) batch(m *Machine) Batch {
-	b := Batch{Atomic: g.dice(2) == 0}
+func (g *generator) batch(m *Machine) command.Batch {
+	b := command.Batch{Atomic: g.dice(2) == 0}
 	for range 1 + g.dice(4) {
 		b.Ops = append(b.Ops, g.op(m, b.Atomic))
 	}
 	if b.Atomic && g.dice(3) == 1 { // all that went well is undone
-		b.Ops = append(b.Ops, Cancel{ID: 1 << 40})
+		b.Ops = append(b.Ops, command.Cancel{ID: 1 << 40})
 	}
 	return b
 }
 
 // op is a command that a batch may hold. What an atomic one that was refused
 // drew by lot is not known to the model: so it draws nothing.
-func (g *generator) op(m *Machine, atomic bool) Command {
-	plain := func(c ClaimNext) ClaimNext {
-		if atomic && c.SortBy == SortRandom {
-			c.SortBy = SortPriority
+func (g *generator) op(m *Machine, atomic bool) command.Command {
+	plain := func(c command.ClaimNext) command.ClaimNext {
+		if atomic && c.SortBy == command.SortRandom {
+			c.SortBy = command.SortPriority
 		}
 		return c
 	}
@@ -547,11 +548,11 @@ func (g *generator) op(m *Machine, atomic bool) Command {
 	}
 	switch g.dice(12) {
 	case 0, 1, 2:
-		return Submit{Tasks: g.submit().Tasks[:1]}
+		return command.Submit{Tasks: g.submit().Tasks[:1]}
 	case 3:
 		return plain(g.nextClaim())
 	case 4:
-		return ClaimNext{WorkerID: g.worker(), Limit: 2, RequestID: g.request()}
+		return command.ClaimNext{WorkerID: g.worker(), Limit: 2, RequestID: g.request()}
 	case 5, 6:
 		c := g.complete(m)
 		if c.Claim != nil {
@@ -564,22 +565,22 @@ func (g *generator) op(m *Machine, atomic bool) Command {
 		f.RetryIn = f.RetryIn || atomic // in place of a backoff and its jitter
 		return f
 	case 8:
-		return Extend{Hold: g.hold(m), LeaseMS: g.lease()}
+		return command.Extend{Hold: g.hold(m), LeaseMS: g.lease()}
 	case 9:
-		return Release{Hold: g.hold(m), DelayMS: g.delay()}
+		return command.Release{Hold: g.hold(m), DelayMS: g.delay()}
 	case 10:
-		return Cancel{ID: g.id(m)}
+		return command.Cancel{ID: g.id(m)}
 	}
 	if g.dice(2) == 0 {
 		return g.retry(m)
 	}
-	return Delete{ID: g.id(m)}
+	return command.Delete{ID: g.id(m)}
 }
 
 // hold names a claim: mostly the live one, sometimes an earlier one or a wrong
 // one, sometimes without its token; also of tasks that were removed.
-func (g *generator) hold(m *Machine) Hold {
-	h := Hold{ID: g.id(m), WorkerID: g.worker(), Token: uint64(g.dice(30))}
+func (g *generator) hold(m *Machine) command.Hold {
+	h := command.Hold{ID: g.id(m), WorkerID: g.worker(), Token: uint64(g.dice(30))}
 	if leases := liveLeases(m); len(leases) > 0 && g.dice(4) > 0 {
 		h.ID = leases[g.dice(len(leases))].TaskID
 	}
@@ -602,17 +603,17 @@ func (g *generator) hold(m *Machine) Hold {
 	return h
 }
 
-func (g *generator) expire(m *Machine) Command {
+func (g *generator) expire(m *Machine) command.Command {
 	leases := liveLeases(m)
-	items := make([]Lease, g.dice(4))
+	items := make([]command.Lease, g.dice(4))
 	for i := range items {
-		items[i] = Lease{TaskID: g.id(m), Token: uint64(g.dice(30)), Seq: uint32(g.dice(3))}
+		items[i] = command.Lease{TaskID: g.id(m), Token: uint64(g.dice(30)), Seq: uint32(g.dice(3))}
 		if len(leases) > 0 && g.dice(5) > 0 {
 			l := leases[g.dice(len(leases))]
-			items[i] = Lease{TaskID: l.TaskID, Token: l.Token, Seq: l.Seq - uint32(g.dice(5)/4)}
+			items[i] = command.Lease{TaskID: l.TaskID, Token: l.Token, Seq: l.Seq - uint32(g.dice(5)/4)}
 		}
 	}
-	return Expire{Items: items}
+	return command.Expire{Items: items}
 }
 
 // id is mostly of a task that is there, sometimes of one of the last removed.
@@ -652,8 +653,8 @@ func (g *generator) bytes(s string) []byte {
 
 func pick[T any](g *generator, of ...T) T { return of[g.dice(len(of))] }
 
-func liveLeases(m *Machine) []Lease {
-	var leases []Lease
+func liveLeases(m *Machine) []command.Lease {
+	var leases []command.Lease
 	for l := range m.Leases() {
 		leases = append(leases, l)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -30,56 +31,56 @@ type goldenEntry struct {
 	name     string
 	comment  string
 	stamp    record.Stamp
-	commands []Command
+	commands []command.Command
 }
 
 func goldenEntries() []goldenEntry {
 	all := []goldenEntry{
-		{"entry-empty", "no command, both clocks 0", record.Stamp{}, []Command{}},
-		{"entry-batch", "what a busy leader packs together, most fields at their zero value", record.Stamp{U: 127, T: 128}, []Command{
-			Submit{Tasks: []record.NewTask{{Type: "default", Params: []byte("1")}, {Type: "default", Payload: []byte{0}, MaxAttempts: 5}}},
-			ClaimNext{WorkerID: "w", Limit: 1},
-			Complete{Hold: Hold{ID: 1, WorkerID: "w"}},
-			Tick{},
+		{"entry-empty", "no command, both clocks 0", record.Stamp{}, []command.Command{}},
+		{"entry-batch", "what a busy leader packs together, most fields at their zero value", record.Stamp{U: 127, T: 128}, []command.Command{
+			command.Submit{Tasks: []record.NewTask{{Type: "default", Params: []byte("1")}, {Type: "default", Payload: []byte{0}, MaxAttempts: 5}}},
+			command.ClaimNext{WorkerID: "w", Limit: 1},
+			command.Complete{Hold: command.Hold{ID: 1, WorkerID: "w"}},
+			command.Tick{},
 		}},
 	}
 	for _, c := range firstCommands() {
 		all = append(all, goldenEntry{
-			name: strings.ReplaceAll(c.kind().String(), " ", "-"), stamp: fullStamp, commands: []Command{c},
-			comment: fmt.Sprintf("command type %d, %v, every field set", c.kind(), c.kind()),
+			name: strings.ReplaceAll(command.KindOf(c).String(), " ", "-"), stamp: fullStamp, commands: []command.Command{c},
+			comment: fmt.Sprintf("command type %d, %v, every field set", command.KindOf(c), command.KindOf(c)),
 		})
 	}
 	for _, c := range lifeCommands() {
 		all = append(all, goldenEntry{
-			name: strings.ReplaceAll(c.kind().String(), " ", "-") + "-level-2", stamp: fullStamp, commands: []Command{c},
-			comment: fmt.Sprintf("command type %d, %v, every field of feature level 2 set", c.kind(), c.kind()),
+			name: strings.ReplaceAll(command.KindOf(c).String(), " ", "-") + "-level-2", stamp: fullStamp, commands: []command.Command{c},
+			comment: fmt.Sprintf("command type %d, %v, every field of feature level 2 set", command.KindOf(c), command.KindOf(c)),
 		})
 	}
 	for _, c := range sightCommands() {
 		all = append(all, goldenEntry{
-			name: strings.ReplaceAll(c.kind().String(), " ", "-") + "-level-3", stamp: fullStamp, commands: []Command{c},
-			comment: fmt.Sprintf("command type %d, %v, every field of feature level 3 set", c.kind(), c.kind()),
+			name: strings.ReplaceAll(command.KindOf(c).String(), " ", "-") + "-level-3", stamp: fullStamp, commands: []command.Command{c},
+			comment: fmt.Sprintf("command type %d, %v, every field of feature level 3 set", command.KindOf(c), command.KindOf(c)),
 		})
 	}
 	for _, c := range stepsCommands() {
 		all = append(all, goldenEntry{
-			name: strings.ReplaceAll(c.kind().String(), " ", "-") + "-level-4", stamp: fullStamp, commands: []Command{c},
-			comment: fmt.Sprintf("command type %d, %v, every field of feature level 4 set", c.kind(), c.kind()),
+			name: strings.ReplaceAll(command.KindOf(c).String(), " ", "-") + "-level-4", stamp: fullStamp, commands: []command.Command{c},
+			comment: fmt.Sprintf("command type %d, %v, every field of feature level 4 set", command.KindOf(c), command.KindOf(c)),
 		})
 	}
 	for _, c := range actsCommands() {
 		all = append(all, goldenEntry{
-			name: strings.ReplaceAll(c.kind().String(), " ", "-") + "-level-5", stamp: fullStamp, commands: []Command{c},
-			comment: fmt.Sprintf("command type %d, %v, every field of feature level 5 set", c.kind(), c.kind()),
+			name: strings.ReplaceAll(command.KindOf(c).String(), " ", "-") + "-level-5", stamp: fullStamp, commands: []command.Command{c},
+			comment: fmt.Sprintf("command type %d, %v, every field of feature level 5 set", command.KindOf(c), command.KindOf(c)),
 		})
 	}
 	// It knows the field from the level that it raises to.
 	all = append(all, goldenEntry{
-		name: "set-level-level-5", stamp: fullStamp, commands: []Command{SetLevel{Level: record.LevelActs, By: "deploy"}},
+		name: "set-level-level-5", stamp: fullStamp, commands: []command.Command{command.SetLevel{Level: record.LevelActs, By: "deploy"}},
 		comment: "command type 132, set level, every field of feature level 5 set",
 	})
 	all = append(all, goldenEntry{
-		name: "set-level-defaults", stamp: fullStamp, commands: []Command{SetLevel{Level: record.LevelActs, By: "deploy", Defaults: fullDefaults().Defaults}},
+		name: "set-level-defaults", stamp: fullStamp, commands: []command.Command{command.SetLevel{Level: record.LevelActs, By: "deploy", Defaults: fullDefaults().Defaults}},
 		comment: "command type 132, set level, every field of feature level 5 set, with the server's defaults",
 	})
 	all = append(all, goldenEntry{
@@ -137,14 +138,14 @@ func TestGolden_Entries(t *testing.T) {
 	for _, g := range goldenEntries() {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
-			encoded := AppendEntry(nil, g.stamp, g.commands...)
+			encoded := command.AppendEntry(nil, g.stamp, g.commands...)
 			path := filepath.Join(goldenDir, g.name+".hex")
 			addMissing(t, path, hexFile(g.comment, encoded))
 			golden := readGolden(t, path)
 			if !bytes.Equal(encoded, golden) {
 				t.Errorf("it is encoded as\n%x, the golden file has\n%x", encoded, golden)
 			}
-			stamp, commands, err := DecodeEntry(golden)
+			stamp, commands, err := command.DecodeEntry(golden)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,12 +166,12 @@ func TestGolden_FilesStayReadable(t *testing.T) {
 	}
 	for _, path := range paths {
 		golden := readGolden(t, path)
-		stamp, commands, err := DecodeEntry(golden)
+		stamp, commands, err := command.DecodeEntry(golden)
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		if again := AppendEntry(nil, stamp, commands...); !bytes.Equal(again, golden) {
+		if again := command.AppendEntry(nil, stamp, commands...); !bytes.Equal(again, golden) {
 			t.Errorf("%s is written again as\n%x, want\n%x", path, again, golden)
 		}
 	}
@@ -180,21 +181,21 @@ func TestGolden_FilesStayReadable(t *testing.T) {
 // kind of record, every field, and a task of every status that a command can
 // bring about.
 func goldenLog() []testEntry {
-	hold := func(id, token uint64) Hold { return Hold{ID: id, WorkerID: "worker-1", Token: token} }
-	entries := [][]Command{
-		{firstCommands()[12], SetNode{Node: record.NodeRecord{UUID: "0196e0a2-0000-7000-8000-000000000002", NodeID: "n2"}}, SetLevel{Level: 1}},
-		{Submit{Tasks: []record.NewTask{
+	hold := func(id, token uint64) command.Hold { return command.Hold{ID: id, WorkerID: "worker-1", Token: token} }
+	entries := [][]command.Command{
+		{firstCommands()[12], command.SetNode{Node: record.NodeRecord{UUID: "0196e0a2-0000-7000-8000-000000000002", NodeID: "n2"}}, command.SetLevel{Level: 1}},
+		{command.Submit{Tasks: []record.NewTask{
 			{Type: "mail", Params: []byte(`{"to":"ann"}`), Key: "order-1", MaxAttempts: record.DefaultAttempts},
 			{Type: "mail", Payload: []byte{0, 255}, Priority: -3, LeaseMS: 60_000},
 			{Type: "scan", Params: []byte(`[]`), Priority: 7, MaxAttempts: 1},
 			{Type: "scan", Params: []byte(`1`), Priority: 7},
 			{Type: "scan", Params: []byte(`2`)},
 		}}},
-		{ClaimNext{WorkerID: "worker-1", Types: []string{"mail", "scan"}, Limit: 4, RequestID: "request-1"}}, // tokens 1 to 4: tasks 3, 4, 1, 5
-		{Fail{Hold: hold(3, 1), Error: "no route"}, Complete{Hold: hold(4, 2), Result: []byte(`"done"`)}, Release{Hold: hold(5, 4)}},
-		{Extend{Hold: hold(1, 3), LeaseMS: 90_000}, ClaimTask{ID: 5, WorkerID: "worker-2", LeaseMS: 100, RequestID: "request-2"}},
-		{Expire{Items: []Lease{{TaskID: 5, Token: 5, Seq: 1}}}, Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte{1}}}}},
-		{ClaimTask{ID: 6, WorkerID: "worker-1"}, Complete{Hold: Hold{ID: 6, WorkerID: "worker-1"}, ResultPayload: []byte{2}}, Checkpoint{}, Tick{}},
+		{command.ClaimNext{WorkerID: "worker-1", Types: []string{"mail", "scan"}, Limit: 4, RequestID: "request-1"}}, // tokens 1 to 4: tasks 3, 4, 1, 5
+		{command.Fail{Hold: hold(3, 1), Error: "no route"}, command.Complete{Hold: hold(4, 2), Result: []byte(`"done"`)}, command.Release{Hold: hold(5, 4)}},
+		{command.Extend{Hold: hold(1, 3), LeaseMS: 90_000}, command.ClaimTask{ID: 5, WorkerID: "worker-2", LeaseMS: 100, RequestID: "request-2"}},
+		{command.Expire{Items: []command.Lease{{TaskID: 5, Token: 5, Seq: 1}}}, command.Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte{1}}}}},
+		{command.ClaimTask{ID: 6, WorkerID: "worker-1"}, command.Complete{Hold: command.Hold{ID: 6, WorkerID: "worker-1"}, ResultPayload: []byte{2}}, command.Checkpoint{}, command.Tick{}},
 	}
 	entries = append(entries, goldenLife()...)
 	entries = append(entries, goldenSight()...)
@@ -216,44 +217,44 @@ func goldenLog() []testEntry {
 
 // goldenLife is the part of goldenLog that needs feature level 2. It begins with
 // id 7 and token 7.
-func goldenLife() [][]Command {
-	hold := func(id, token uint64) Hold { return Hold{ID: id, WorkerID: "worker-1", Token: token} }
+func goldenLife() [][]command.Command {
+	hold := func(id, token uint64) command.Hold { return command.Hold{ID: id, WorkerID: "worker-1", Token: token} }
 	backoff := &record.Backoff{InitialMS: 1000, MaxMS: 60_000, Factor: 2_000_000, Jitter: 200_000}
 	labels := []record.Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}
-	return [][]Command{
-		{SetLevel{Level: 2}, SetType{Type: "scan", Set: record.TypeFieldsAll, Settings: record.TypeSettings{
+	return [][]command.Command{
+		{command.SetLevel{Level: 2}, command.SetType{Type: "scan", Set: record.TypeFieldsAll, Settings: record.TypeSettings{
 			MaxClaimed: 10, RateLimit: 2_500_000, LeaseMS: 45_000, LimitSet: true, MaxAttempts: 5, Backoff: backoff, RetentionMS: 3_600_000,
-		}}, SetType{Type: "video", Set: record.TypePaused, Settings: record.TypeSettings{Paused: true}}},
-		{Submit{Tasks: []record.NewTask{
+		}}, command.SetType{Type: "video", Set: record.TypePaused, Settings: record.TypeSettings{Paused: true}}},
+		{command.Submit{Tasks: []record.NewTask{
 			{Type: "scan", Params: []byte("7"), DelayMS: 60_000, ExpiresAt: 1_780_000_120_000, Backoff: backoff, RetentionMS: record.KeepForever, Labels: labels},
 			{Type: "mail", Params: []byte("8"), Key: "order-8", Group: "ann", UniqueActive: true, MaxAttempts: record.DefaultAttempts},
 			{Type: "mail", Params: []byte("9"), Group: "ann"},
 			{Type: "scan", Params: []byte("10"), Key: "order-10", RetentionMS: record.KeepNone},
 			{Type: "video", Params: []byte("11")},
 		}}},
-		{ClaimTask{ID: 8, WorkerID: "worker-1"}, ClaimTask{ID: 10, WorkerID: "worker-1"}, ClaimTask{ID: 2, WorkerID: "worker-1"}}, // tokens 7 to 9
-		{Extend{Hold: hold(8, 7), Progress: []byte("0.5")}, Cancel{ID: 8}, Cancel{ID: 11}},
-		{Complete{
+		{command.ClaimTask{ID: 8, WorkerID: "worker-1"}, command.ClaimTask{ID: 10, WorkerID: "worker-1"}, command.ClaimTask{ID: 2, WorkerID: "worker-1"}}, // tokens 7 to 9
+		{command.Extend{Hold: hold(8, 7), Progress: []byte("0.5")}, command.Cancel{ID: 8}, command.Cancel{ID: 11}},
+		{command.Complete{
 			Hold: hold(10, 8), Result: []byte("1"), Submit: []record.NewTask{{Type: "scan", Params: []byte("12")}, {Type: "mail", Key: "order-8"}},
-			Claim: &ClaimNext{WorkerID: "worker-1", Types: []string{"scan"}, SortBy: SortCreatedAt, Limit: 1, RequestID: "request-3"},
+			Claim: &command.ClaimNext{WorkerID: "worker-1", Types: []string{"scan"}, SortBy: command.SortCreatedAt, Limit: 1, RequestID: "request-3"},
 		}},
-		{Complete{Hold: hold(2, 9), Submit: []record.NewTask{{Type: "mail", Params: []byte("13")}}, Claim: &ClaimNext{WorkerID: "worker-1", Limit: 2}}},
+		{command.Complete{Hold: hold(2, 9), Submit: []record.NewTask{{Type: "mail", Params: []byte("13")}}, Claim: &command.ClaimNext{WorkerID: "worker-1", Limit: 2}}},
 	}
 }
 
 // goldenSight is the part of goldenLog that needs feature level 3. It begins
 // with id 14 and token 13.
-func goldenSight() [][]Command {
-	return [][]Command{
-		{SetLevel{Level: 3}, SetTrail{Bytes: 1 << 20, AgeMS: 600_000}, Submit{Tasks: []record.NewTask{
+func goldenSight() [][]command.Command {
+	return [][]command.Command{
+		{command.SetLevel{Level: 3}, command.SetTrail{Bytes: 1 << 20, AgeMS: 600_000}, command.Submit{Tasks: []record.NewTask{
 			{Type: "mail", Params: []byte("14"), Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 		}}},
 		{
-			SetSchedule{Schedule: record.Schedule{
+			command.SetSchedule{Schedule: record.Schedule{
 				Name: "hourly", EveryMS: 3_600_000, NextRunAt: 1_780_000_014_000,
 				Task: record.NewTask{Type: "report", Params: []byte(`{"of":"hour"}`), MaxAttempts: record.DefaultAttempts},
 			}},
-			SetSchedule{Schedule: record.Schedule{
+			command.SetSchedule{Schedule: record.Schedule{
 				Name: "nightly", Cron: "30 2 * * *", Timezone: "Europe/Vienna", OverlapAllow: true, CatchUpSkip: true, NextRunAt: 1_780_014_600_000,
 				Task: record.NewTask{
 					Type: "report", Payload: []byte{1, 255}, Priority: -1, LeaseMS: 60_000, DelayMS: 1000, RetentionMS: record.KeepForever,
@@ -262,30 +263,30 @@ func goldenSight() [][]Command {
 					Group:   "reports", UniqueActive: true, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 				},
 			}},
-			SetSchedule{Schedule: record.Schedule{Name: "weekly", Cron: "@weekly", Paused: true, Task: record.NewTask{Type: "report", Params: []byte("1")}}},
+			command.SetSchedule{Schedule: record.Schedule{Name: "weekly", Cron: "@weekly", Paused: true, Task: record.NewTask{Type: "report", Params: []byte("1")}}},
 		},
-		{RunSchedules{Items: []ScheduleRun{{Name: "hourly", Version: 38, Slot: 1_780_000_014_000, Next: 1_780_000_015_000}}}},
+		{command.RunSchedules{Items: []command.ScheduleRun{{Name: "hourly", Version: 38, Slot: 1_780_000_014_000, Next: 1_780_000_015_000}}}},
 		{
 			// Task 15 has not ended.
-			RunSchedules{Items: []ScheduleRun{{Name: "hourly", Version: 38, Slot: 1_780_000_015_000, Next: 1_780_003_615_000}}},
+			command.RunSchedules{Items: []command.ScheduleRun{{Name: "hourly", Version: 38, Slot: 1_780_000_015_000, Next: 1_780_003_615_000}}},
 			// A part of the trail ends with the first event, another one begins with the second.
-			SetNode{Node: record.NodeRecord{UUID: "0196e0a2-0000-7000-8000-000000000002", NodeID: "n2", Level: 3}},
-			SetTrail{Bytes: 1 << 20, AgeMS: 60_000},
+			command.SetNode{Node: record.NodeRecord{UUID: "0196e0a2-0000-7000-8000-000000000002", NodeID: "n2", Level: 3}},
+			command.SetTrail{Bytes: 1 << 20, AgeMS: 60_000},
 		},
 	}
 }
 
 // goldenSteps is the part of goldenLog that needs feature level 4. It begins with
 // id 16 and token 13.
-func goldenSteps() [][]Command {
+func goldenSteps() [][]command.Command {
 	step := func(name string, on ...uint16) record.NewStep {
 		return record.NewStep{Name: name, DependsOn: on, Task: record.NewTask{Type: "part", Params: []byte(`"` + name + `"`), MaxAttempts: record.DefaultAttempts}}
 	}
-	end := func(id uint64) Complete {
-		return Complete{Hold: Hold{ID: id, WorkerID: "worker-1"}, Result: []byte("1")}
+	end := func(id uint64) command.Complete {
+		return command.Complete{Hold: command.Hold{ID: id, WorkerID: "worker-1"}, Result: []byte("1")}
 	}
-	return [][]Command{
-		{SetLevel{Level: 4}, Submit{Tasks: []record.NewTask{
+	return [][]command.Command{
+		{command.SetLevel{Level: 4}, command.Submit{Tasks: []record.NewTask{
 			{
 				Type: "whole", Params: []byte("16"), Key: "whole-16", MaxAttempts: record.DefaultAttempts,
 				Parent: &record.NewParent{ByClaim: true, Continue: true, Steps: []record.NewStep{step("fetch"), step("left", 0), step("right", 0), step("merge", 1, 2)}},
@@ -293,48 +294,48 @@ func goldenSteps() [][]Command {
 			{Type: "whole", Parent: &record.NewParent{Steps: []record.NewStep{step("second", 1), step("first")}}},
 			{Type: "whole", Payload: []byte{24}, Parent: &record.NewParent{ByClaim: true, Steps: []record.NewStep{step("only")}}},
 		}}},
-		{ClaimTask{ID: 17, WorkerID: "worker-1"}, ClaimTask{ID: 23, WorkerID: "worker-1"}, ClaimTask{ID: 25, WorkerID: "worker-1"}}, // tokens 13 to 15
-		{end(17), Fail{Hold: Hold{ID: 23, WorkerID: "worker-1"}, Error: "no route", Permanent: true}, end(25)},
+		{command.ClaimTask{ID: 17, WorkerID: "worker-1"}, command.ClaimTask{ID: 23, WorkerID: "worker-1"}, command.ClaimTask{ID: 25, WorkerID: "worker-1"}}, // tokens 13 to 15
+		{end(17), command.Fail{Hold: command.Hold{ID: 23, WorkerID: "worker-1"}, Error: "no route", Permanent: true}, end(25)},
 		{
-			ClaimFinalization{ID: 16, ProcessorID: "processor-1", TimeoutMS: 60_000}, // token 16
-			ClaimFinalization{ID: 16, ProcessorID: "processor-2", TimeoutMS: 30_000},
-			Finalize{ID: 24, ProcessorID: "processor-2", Result: []byte(`{"sum":1}`)},
-			ClaimFinalization{ID: 24, ProcessorID: "processor-1", TimeoutMS: 30_000},
+			command.ClaimFinalization{ID: 16, ProcessorID: "processor-1", TimeoutMS: 60_000}, // token 16
+			command.ClaimFinalization{ID: 16, ProcessorID: "processor-2", TimeoutMS: 30_000},
+			command.Finalize{ID: 24, ProcessorID: "processor-2", Result: []byte(`{"sum":1}`)},
+			command.ClaimFinalization{ID: 24, ProcessorID: "processor-1", TimeoutMS: 30_000},
 		},
 	}
 }
 
 // goldenActs is the part of goldenLog that needs feature level 5.
-func goldenActs() [][]Command {
-	return [][]Command{
+func goldenActs() [][]command.Command {
+	return [][]command.Command{
 		{
 			// A part of the trail ends with the first event, another one begins with the second.
-			SetTrail{Bytes: 1 << 20, AgeMS: 600_000},
-			SetTrail{Bytes: 1 << 20, AgeMS: 60_000},
-			SetLevel{Level: record.LevelActs, By: "deploy"},
-			SetNode{Node: fullNode},
-			SetType{Type: "video", Set: record.TypePaused | record.TypeMaxClaimed, Settings: record.TypeSettings{MaxClaimed: 3}, By: "deploy"},
-			Tell{Kind: event.MemberDemoted, By: "deploy", What: "n2"},
-			Tell{Kind: event.SnapshotTaken, What: "at index 50"},
+			command.SetTrail{Bytes: 1 << 20, AgeMS: 600_000},
+			command.SetTrail{Bytes: 1 << 20, AgeMS: 60_000},
+			command.SetLevel{Level: record.LevelActs, By: "deploy"},
+			command.SetNode{Node: fullNode},
+			command.SetType{Type: "video", Set: record.TypePaused | record.TypeMaxClaimed, Settings: record.TypeSettings{MaxClaimed: 3}, By: "deploy"},
+			command.Tell{Kind: event.MemberDemoted, By: "deploy", What: "n2"},
+			command.Tell{Kind: event.SnapshotTaken, What: "at index 50"},
 		},
 		{
-			SetJoinToken{Hash: tokenHash("one"), LifeMS: record.JoinTokenLifeMax, Uses: 2, By: "deploy"},
-			UseJoinToken{Hash: tokenHash("one"), UUID: fullNode.UUID, NodeID: "n1"},
-			SetPageSecret{Secret: tokenHash("page")},
+			command.SetJoinToken{Hash: tokenHash("one"), LifeMS: record.JoinTokenLifeMax, Uses: 2, By: "deploy"},
+			command.UseJoinToken{Hash: tokenHash("one"), UUID: fullNode.UUID, NodeID: "n1"},
+			command.SetPageSecret{Secret: tokenHash("page")},
 			fullDefaults(),
 		},
 	}
 }
 
 // goldenKeys is the part of goldenLog that has keys of types. It begins with id 26.
-func goldenKeys() [][]Command {
+func goldenKeys() [][]command.Command {
 	ofType := func(taskType, key string) record.NewTask {
 		return record.NewTask{Type: taskType, Params: []byte("1"), Key: key, KeyOfType: true}
 	}
 	left := ofType("mail", "order-27")
 	left.RetentionMS = record.KeepNone
-	return [][]Command{
-		{Submit{Tasks: []record.NewTask{ofType("scan", "order-26"), left, ofType("mail", "order-26")}}, Cancel{ID: 27}},
+	return [][]command.Command{
+		{command.Submit{Tasks: []record.NewTask{ofType("scan", "order-26"), left, ofType("mail", "order-26")}}, command.Cancel{ID: 27}},
 	}
 }
 

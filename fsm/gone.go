@@ -3,6 +3,7 @@ package fsm
 import (
 	"hash/crc32"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -141,7 +142,7 @@ func (m *saved) goneResult(id uint64) Result {
 
 // heldGone is held of a task that is not there: a call that ended its last claim
 // is repeated.
-func (m *saved) heldGone(h Hold, outcome record.Outcome) Result {
+func (m *saved) heldGone(h command.Hold, outcome record.Outcome) Result {
 	result := m.goneResult(h.ID)
 	if !result.Gone || outcome == record.OutcomeNone {
 		return result

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -12,19 +13,19 @@ import (
 // outcome for 10 minutes, so that repeats still get their answer."
 func TestMachine_SettlesRemovedTasks(t *testing.T) {
 	t.Parallel()
-	complete := func(h Hold) Command { return Complete{Hold: h} }
-	fail := func(h Hold) Command { return Fail{Hold: h, Permanent: true} }
-	release := func(h Hold) Command { return Release{Hold: h} }
-	extend := func(h Hold) Command { return Extend{Hold: h} }
-	withoutToken := func(h Hold) Hold { return Hold{ID: h.ID, WorkerID: h.WorkerID} }
-	other := func(h Hold) Hold { return Hold{ID: h.ID, WorkerID: "w2", Token: h.Token + 1} }
-	otherWithoutToken := func(h Hold) Hold { return Hold{ID: h.ID, WorkerID: "w2"} }
-	same := func(h Hold) Hold { return h }
+	complete := func(h command.Hold) command.Command { return command.Complete{Hold: h} }
+	fail := func(h command.Hold) command.Command { return command.Fail{Hold: h, Permanent: true} }
+	release := func(h command.Hold) command.Command { return command.Release{Hold: h} }
+	extend := func(h command.Hold) command.Command { return command.Extend{Hold: h} }
+	withoutToken := func(h command.Hold) command.Hold { return command.Hold{ID: h.ID, WorkerID: h.WorkerID} }
+	other := func(h command.Hold) command.Hold { return command.Hold{ID: h.ID, WorkerID: "w2", Token: h.Token + 1} }
+	otherWithoutToken := func(h command.Hold) command.Hold { return command.Hold{ID: h.ID, WorkerID: "w2"} }
+	same := func(h command.Hold) command.Hold { return h }
 
 	for _, c := range []struct {
 		name       string
-		end, again func(Hold) Command
-		with       func(Hold) Hold
+		end, again func(command.Hold) command.Command
+		with       func(command.Hold) command.Hold
 		want       Code // "": repeated
 	}{
 		{"the same complete", complete, complete, same, ""},
@@ -58,7 +59,7 @@ func TestMachine_SettlesRemovedTasks(t *testing.T) {
 			}
 			s.wait(1)
 			s.refuse(c.again(c.with(h)), CodeTaskNotFound) // whether or not a tick was there
-			s.must(Tick{})
+			s.must(command.Tick{})
 			s.refuse(c.again(c.with(h)), CodeTaskNotFound)
 			if s.m.gone.Len() != 0 {
 				t.Error("the tick forgot nothing")
@@ -72,21 +73,21 @@ func TestMachine_SettlesTasksRemovedWithoutAClaim(t *testing.T) {
 	s := newStory(t)
 	id := s.submit(record.NewTask{RetentionMS: record.KeepNone})
 	h := s.claim(id)
-	s.must(Fail{Hold: h})
-	s.must(Cancel{ID: id})
-	if r := s.must(Fail{Hold: h}); !r.Repeated || !r.Gone || r.Task.WorkerID != "" || r.Task.Token != h.Token {
+	s.must(command.Fail{Hold: h})
+	s.must(command.Cancel{ID: id})
+	if r := s.must(command.Fail{Hold: h}); !r.Repeated || !r.Gone || r.Task.WorkerID != "" || r.Task.Token != h.Token {
 		t.Errorf("the claim before the end repeats as %+v", r)
 	}
-	s.refuse(Fail{Hold: Hold{ID: id, WorkerID: "w1"}}, CodeTaskCancelled) // it did not end the task
-	if r := s.must(Cancel{ID: id}); !r.Repeated || !r.Gone {
+	s.refuse(command.Fail{Hold: command.Hold{ID: id, WorkerID: "w1"}}, CodeTaskCancelled) // it did not end the task
+	if r := s.must(command.Cancel{ID: id}); !r.Repeated || !r.Gone {
 		t.Errorf("cancel repeats as %+v", r)
 	}
 	done := s.submit(record.NewTask{RetentionMS: record.KeepNone})
-	s.must(Complete{Hold: s.claim(done)})
-	if r := s.refuse(Cancel{ID: done}, CodeTaskCompleted); !r.Gone {
+	s.must(command.Complete{Hold: s.claim(done)})
+	if r := s.refuse(command.Cancel{ID: done}, CodeTaskCompleted); !r.Gone {
 		t.Error("a cancel does not say that the task is gone")
 	}
-	for _, c := range []Command{Retry{ID: id}, Patch{ID: id}, Delete{ID: id}, ClaimTask{ID: id, WorkerID: "w1"}} {
+	for _, c := range []command.Command{command.Retry{ID: id}, command.Patch{ID: id}, command.Delete{ID: id}, command.ClaimTask{ID: id, WorkerID: "w1"}} {
 		s.refuse(c, CodeTaskNotFound)
 	}
 }
@@ -97,7 +98,7 @@ func TestMachine_RemovedTasksKnowWhatTheirEndDid(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
 	h := s.claim(s.submit(record.NewTask{RetentionMS: record.KeepNone}))
-	c := Complete{Hold: h, Submit: []record.NewTask{{Type: "mail"}}, Claim: &ClaimNext{WorkerID: "w1", Limit: 1}}
+	c := command.Complete{Hold: h, Submit: []record.NewTask{{Type: "mail"}}, Claim: &command.ClaimNext{WorkerID: "w1", Limit: 1}}
 	first := s.must(c)
 	again := s.must(c)
 	if !again.Repeated || !again.Gone || len(again.Submitted) != 1 || again.Submitted[0].Task.ID != first.Submitted[0].Task.ID {
@@ -113,8 +114,10 @@ func TestMachine_SubmitsWithTheKeyOfARemovedTask(t *testing.T) {
 	s := newStory(t)
 	n := record.NewTask{Type: "mail", Key: "k", Params: []byte(`{"a":1}`), RetentionMS: record.KeepNone}
 	id := s.submit(n)
-	s.must(Complete{Hold: s.claim(id)})
-	submit := func(n record.NewTask) Submitted { return s.must(Submit{Tasks: []record.NewTask{n}}).Submitted[0] }
+	s.must(command.Complete{Hold: s.claim(id)})
+	submit := func(n record.NewTask) Submitted {
+		return s.must(command.Submit{Tasks: []record.NewTask{n}}).Submitted[0]
+	}
 	if got := submit(n); got.Created || !got.Gone || !got.SameRequest || got.Task.ID != id || got.Task.Key != "k" || got.Task.Status != record.StatusCompleted {
 		t.Errorf("the same submit gets %+v", got)
 	}
@@ -135,8 +138,8 @@ func TestMachine_SubmitsWithTheKeyOfARemovedTask(t *testing.T) {
 		t.Error("both have the key")
 	}
 	deleted := s.submit(record.NewTask{Key: "d"})
-	s.must(Cancel{ID: deleted})
-	s.must(Delete{ID: deleted})
+	s.must(command.Cancel{ID: deleted})
+	s.must(command.Delete{ID: deleted})
 	s.submit(record.NewTask{Key: "d"}) // at once
 }
 
@@ -148,7 +151,7 @@ func TestMachine_BoundsRemovedTasks(t *testing.T) {
 	s.m.goneMax = 3
 	remove := func() uint64 {
 		id := s.submit(record.NewTask{RetentionMS: record.KeepNone})
-		s.must(Cancel{ID: id})
+		s.must(command.Cancel{ID: id})
 		s.wait(1)
 		return id
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -42,7 +43,7 @@ func TestGroup_OneAtATimeInOrder(t *testing.T) {
 		h.submit(1, record.NewTask{Type: "mail", Payload: []byte("p")})                                 // 4, 8, 12
 	}
 	h.wantHeads(1, 2, 3, 4, 8, 12)
-	for _, order := range []ClaimNext{{}, {SortBy: SortCreatedAt}, {SortBy: SortRandom, Types: []string{"mail", "scan"}}} {
+	for _, order := range []command.ClaimNext{{}, {SortBy: command.SortCreatedAt}, {SortBy: command.SortRandom, Types: []string{"mail", "scan"}}} {
 		order.WorkerID, order.Limit = "w1", 100
 		claims := h.do(order).Claims
 		if len(claims) != 6 {
@@ -50,15 +51,15 @@ func TestGroup_OneAtATimeInOrder(t *testing.T) {
 		}
 		h.wantHeads()
 		for _, c := range claims {
-			h.wantCode(Release{Hold: Hold{ID: c.Task.ID, WorkerID: "w1"}}, "")
+			h.wantCode(command.Release{Hold: command.Hold{ID: c.Task.ID, WorkerID: "w1"}}, "")
 		}
 		h.wantHeads(1, 2, 3, 4, 8, 12)
 	}
-	h.wantCode(ClaimTask{ID: 5, WorkerID: "w1"}, CodeTaskNotClaimable)
-	h.wantCode(ClaimTask{ID: 1, WorkerID: "w1"}, "")
-	h.wantCode(ClaimTask{ID: 5, WorkerID: "w1"}, CodeTaskNotClaimable)
+	h.wantCode(command.ClaimTask{ID: 5, WorkerID: "w1"}, CodeTaskNotClaimable)
+	h.wantCode(command.ClaimTask{ID: 1, WorkerID: "w1"}, "")
+	h.wantCode(command.ClaimTask{ID: 5, WorkerID: "w1"}, CodeTaskNotClaimable)
 	h.wantHeads(2, 3, 4, 8, 12)
-	h.wantCode(Complete{Hold: Hold{ID: 1, WorkerID: "w1"}}, "")
+	h.wantCode(command.Complete{Hold: command.Hold{ID: 1, WorkerID: "w1"}}, "")
 	h.wantHeads(2, 3, 4, 5, 8, 12)
 }
 
@@ -67,28 +68,28 @@ func TestGroup_OneAtATimeInOrder(t *testing.T) {
 // however it ended.
 func TestGroup_HeadThatWaitsHoldsTheOthersBack(t *testing.T) {
 	t.Parallel()
-	hold := Hold{ID: 1, WorkerID: "w1"}
+	hold := command.Hold{ID: 1, WorkerID: "w1"}
 	for name, c := range map[string]struct {
-		do    []Command
+		do    []command.Command
 		heads []uint64
 	}{
 		"claimed":          {nil, nil},
-		"extended":         {[]Command{Extend{Hold: hold}}, nil},
-		"cancel asked":     {[]Command{Cancel{ID: 1}}, nil},
-		"completed":        {[]Command{Complete{Hold: hold}}, []uint64{2}},
-		"failed for good":  {[]Command{Fail{Hold: hold, Permanent: true}}, []uint64{2}},
-		"failed once":      {[]Command{Fail{Hold: hold}}, []uint64{1}},
-		"expired":          {[]Command{Expire{Items: []Lease{{TaskID: 1, Token: 1, Seq: 1}}}}, []uint64{1}},
-		"released":         {[]Command{Release{Hold: hold}}, []uint64{1}},
-		"waits to retry":   {[]Command{Fail{Hold: hold, RetryIn: true, RetryInMS: 60_000}}, nil},
-		"released, waits":  {[]Command{Release{Hold: hold, DelayMS: 60_000}}, nil},
-		"cancelled":        {[]Command{Release{Hold: hold}, Cancel{ID: 1}}, []uint64{2}},
-		"waits, cancelled": {[]Command{Release{Hold: hold, DelayMS: 60_000}, Cancel{ID: 1}}, []uint64{2}},
-		"waits, retried":   {[]Command{Release{Hold: hold, DelayMS: 60_000}, Retry{ID: 1}}, []uint64{1}},
-		"two ended":        {[]Command{Complete{Hold: hold}, Cancel{ID: 2}}, []uint64{3}},
-		"one behind ended": {[]Command{Cancel{ID: 2}, Complete{Hold: hold}}, []uint64{3}},
-		"deleted":          {[]Command{Complete{Hold: hold}, Delete{ID: 1}}, []uint64{2}},
-		"all ended":        {[]Command{Complete{Hold: hold}, Cancel{ID: 2}, Cancel{ID: 3}}, nil},
+		"extended":         {[]command.Command{command.Extend{Hold: hold}}, nil},
+		"cancel asked":     {[]command.Command{command.Cancel{ID: 1}}, nil},
+		"completed":        {[]command.Command{command.Complete{Hold: hold}}, []uint64{2}},
+		"failed for good":  {[]command.Command{command.Fail{Hold: hold, Permanent: true}}, []uint64{2}},
+		"failed once":      {[]command.Command{command.Fail{Hold: hold}}, []uint64{1}},
+		"expired":          {[]command.Command{command.Expire{Items: []command.Lease{{TaskID: 1, Token: 1, Seq: 1}}}}, []uint64{1}},
+		"released":         {[]command.Command{command.Release{Hold: hold}}, []uint64{1}},
+		"waits to retry":   {[]command.Command{command.Fail{Hold: hold, RetryIn: true, RetryInMS: 60_000}}, nil},
+		"released, waits":  {[]command.Command{command.Release{Hold: hold, DelayMS: 60_000}}, nil},
+		"cancelled":        {[]command.Command{command.Release{Hold: hold}, command.Cancel{ID: 1}}, []uint64{2}},
+		"waits, cancelled": {[]command.Command{command.Release{Hold: hold, DelayMS: 60_000}, command.Cancel{ID: 1}}, []uint64{2}},
+		"waits, retried":   {[]command.Command{command.Release{Hold: hold, DelayMS: 60_000}, command.Retry{ID: 1}}, []uint64{1}},
+		"two ended":        {[]command.Command{command.Complete{Hold: hold}, command.Cancel{ID: 2}}, []uint64{3}},
+		"one behind ended": {[]command.Command{command.Cancel{ID: 2}, command.Complete{Hold: hold}}, []uint64{3}},
+		"deleted":          {[]command.Command{command.Complete{Hold: hold}, command.Delete{ID: 1}}, []uint64{2}},
+		"all ended":        {[]command.Command{command.Complete{Hold: hold}, command.Cancel{ID: 2}, command.Cancel{ID: 3}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,17 +111,17 @@ func TestGroup_RetriedTaskIsItsHeadAgain(t *testing.T) {
 	h := newLifeHarness(t)
 	h.submit(3, record.NewTask{Type: "mail", Payload: []byte("p"), Group: "g", MaxAttempts: 1})
 	h.claims("mail", 9, 1)
-	h.wantCode(Fail{Hold: Hold{ID: 1, WorkerID: "w1"}}, "")
+	h.wantCode(command.Fail{Hold: command.Hold{ID: 1, WorkerID: "w1"}}, "")
 	h.wantHeads(2)
-	h.wantCode(Retry{ID: 1, AddAttempts: 1}, "")
+	h.wantCode(command.Retry{ID: 1, AddAttempts: 1}, "")
 	h.wantHeads(1) // and 2 is behind it
 	h.claims("mail", 9, 1)
-	h.wantCode(Fail{Hold: Hold{ID: 1, WorkerID: "w1"}}, "")
+	h.wantCode(command.Fail{Hold: command.Hold{ID: 1, WorkerID: "w1"}}, "")
 	h.claims("mail", 9, 1) // 2
-	h.wantCode(Retry{ID: 1, AddAttempts: 1}, "")
+	h.wantCode(command.Retry{ID: 1, AddAttempts: 1}, "")
 	h.wantHeads() // 2 is claimed
-	h.wantCode(ClaimTask{ID: 1, WorkerID: "w1"}, CodeTaskNotClaimable)
-	h.wantCode(Release{Hold: Hold{ID: 2, WorkerID: "w1"}}, "")
+	h.wantCode(command.ClaimTask{ID: 1, WorkerID: "w1"}, CodeTaskNotClaimable)
+	h.wantCode(command.Release{Hold: command.Hold{ID: 2, WorkerID: "w1"}}, "")
 	h.wantHeads(1)
 }
 
@@ -133,10 +134,10 @@ func TestGroup_ScheduledHeadHoldsBack(t *testing.T) {
 	h.submit(1, record.NewTask{Type: "mail", Payload: []byte("p"), Group: "g"})
 	h.wantHeads()
 	h.stamp.T += 1000
-	h.do(Tick{})
+	h.do(command.Tick{})
 	h.wantHeads(1)
-	h.wantCode(Patch{ID: 2, SetPriority: true, Priority: 7}, "") // one that is behind
-	h.wantCode(Patch{ID: 1, SetPriority: true, Priority: -7}, "")
+	h.wantCode(command.Patch{ID: 2, SetPriority: true, Priority: 7}, "") // one that is behind
+	h.wantCode(command.Patch{ID: 1, SetPriority: true, Priority: -7}, "")
 	h.wantHeads(1)
 }
 
@@ -147,7 +148,7 @@ func TestGroup_CostsNothingOnceItsTasksHaveEnded(t *testing.T) {
 	h.submit(2, record.NewTask{Type: "mail", Payload: []byte("p"), Group: "g"})
 	for range 2 {
 		c := h.claims("mail", 9, 1)[0]
-		h.wantCode(Complete{Hold: Hold{ID: c.Task.ID, WorkerID: "w1"}}, "")
+		h.wantCode(command.Complete{Hold: command.Hold{ID: c.Task.ID, WorkerID: "w1"}}, "")
 	}
 	if ts := h.m.types["mail"]; len(ts.groups) != 0 || ts.behind.Len() != 0 || ts.ready != 0 {
 		t.Errorf("left: %+v", ts)

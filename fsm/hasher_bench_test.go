@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/snapshot"
 )
 
@@ -31,7 +32,7 @@ func BenchmarkHasher(b *testing.B) {
 			next, priority := uint64(1), int32(0)
 			for i := -1; i < b.N; i++ {
 				for range c.change {
-					s.apply(b, Patch{ID: next, SetPriority: true, Priority: priority})
+					s.apply(b, command.Patch{ID: next, SetPriority: true, Priority: priority})
 					if next += c.apart; next > tasks {
 						next, priority = next%c.apart+1, priority+1
 					}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
 	"github.com/claimq/claimq/fsm/table"
@@ -125,9 +126,9 @@ func newRotten(t *testing.T) *Machine {
 	t.Helper()
 	h := newHarness(t)
 	h.m.trail.ChunkBytes = smallChunk
-	h.do(SetLevel{Level: record.FeatureLevel})
+	h.do(command.SetLevel{Level: record.FeatureLevel})
 	h.submit(32*table.PageSize-1, record.NewTask{Type: "mail", Params: []byte(`{"to":"a@example.com"}`)})
-	h.do(ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 2*table.PageSize - 1})
+	h.do(command.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 2*table.PageSize - 1})
 	for id := range uint64(2 * table.PageSize) {
 		h.m.requests.Put(id+1, &record.Request{ID: "a", WorkerID: "w1", ForgetU: int64(id)})
 		h.m.gone.Put(id+1, &record.Gone{Key: "a", Status: record.StatusCompleted, ForgetU: int64(id)})
@@ -214,11 +215,11 @@ func TestHasher_ReadsASixteenth(t *testing.T) {
 func TestHasher_Rests(t *testing.T) {
 	t.Parallel()
 	m := New()
-	submit := Submit{Tasks: make([]record.NewTask, 100*table.PageSize)}
+	submit := command.Submit{Tasks: make([]record.NewTask, 100*table.PageSize)}
 	for i := range submit.Tasks {
 		submit.Tasks[i] = record.NewTask{Type: "mail", Params: []byte("1")}
 	}
-	mustApplyTo(t, m, testEntry{Index: 1, Stamp: record.Stamp{U: 1, T: 1}, Commands: []Command{SetLevel{Level: record.FeatureLevel}, submit}})
+	mustApplyTo(t, m, testEntry{Index: 1, Stamp: record.Stamp{U: 1, T: 1}, Commands: []command.Command{command.SetLevel{Level: record.FeatureLevel}, submit}})
 	rests := 0
 	h := snapshot.NewHasher(func() { rests++ })
 	s := m.Snapshot()

@@ -6,54 +6,17 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
-
-// SetJoinToken makes a join token that lives LifeMS from now, by T. Result.JoinToken
-// is that token. One of the same hash that is there stays as it is: Repeated.
-// CodeMembershipRefused if there are too many, or it is out of bounds.
-type SetJoinToken struct {
-	Hash   []byte // SHA-256 of the token
-	LifeMS int64  // 1 to JoinTokenLifeMax
-	Uses   int32  // 1 to JoinTokenUsesMax
-	By     string // as in SetType
-}
-
-func (SetJoinToken) kind() kind                           { return kindSetJoinToken }
-func (SetJoinToken) about() About                         { return About{} }
-func (c SetJoinToken) applyTo(m *Machine) (Result, error) { return m.setJoinToken(c), nil }
-
-// DeleteJoinToken revokes a join token. CodeMembershipRefused if there is none of
-// that id.
-type DeleteJoinToken struct {
-	ID string // as JoinToken.ID
-	By string // as in SetType
-}
-
-func (DeleteJoinToken) kind() kind                           { return kindDeleteJoinToken }
-func (DeleteJoinToken) about() About                         { return About{} }
-func (c DeleteJoinToken) applyTo(m *Machine) (Result, error) { return m.deleteJoinToken(c), nil }
-
-// UseJoinToken counts that the node comes by the token, once for each UUID.
-// CodeMembershipRefused if no such token lives, or others have used it up.
-type UseJoinToken struct {
-	Hash   []byte // SHA-256 of the token
-	UUID   string
-	NodeID string // for the trail
-}
-
-func (UseJoinToken) kind() kind                           { return kindUseJoinToken }
-func (UseJoinToken) about() About                         { return About{} }
-func (c UseJoinToken) applyTo(m *Machine) (Result, error) { return m.useJoinToken(c), nil }
 
 // JoinTokens returns those that have not expired, the oldest first. The slice is
 // never changed.
 func (m *Machine) JoinTokens() []*record.JoinToken { return m.header.JoinTokens }
 
 // setJoinToken makes a token. A repeat changes nothing.
-func (m *Machine) setJoinToken(c SetJoinToken) Result {
+func (m *Machine) setJoinToken(c command.SetJoinToken) Result {
 	now, tokens := m.header.Stamp.T, m.header.JoinTokens
 	if at := m.findJoinToken(c.Hash); at >= 0 {
 		return Result{JoinToken: tokens[at], Repeated: true}
@@ -68,7 +31,7 @@ func (m *Machine) setJoinToken(c SetJoinToken) Result {
 }
 
 // deleteJoinToken revokes a token. Nodes that came by it stay members.
-func (m *Machine) deleteJoinToken(c DeleteJoinToken) Result {
+func (m *Machine) deleteJoinToken(c command.DeleteJoinToken) Result {
 	at := slices.IndexFunc(m.header.JoinTokens, func(t *record.JoinToken) bool { return t.ID() == c.ID })
 	if at < 0 {
 		return Result{Code: CodeMembershipRefused}
@@ -80,7 +43,7 @@ func (m *Machine) deleteJoinToken(c DeleteJoinToken) Result {
 
 // useJoinToken counts that a node comes by the token. A repeat of the same node
 // counts once.
-func (m *Machine) useJoinToken(c UseJoinToken) Result {
+func (m *Machine) useJoinToken(c command.UseJoinToken) Result {
 	at := m.findJoinToken(c.Hash)
 	if at < 0 || c.UUID == "" {
 		return Result{Code: CodeMembershipRefused}
@@ -130,73 +93,4 @@ func (m *saved) dropJoinToken(at int) {
 // findJoinToken returns the place of the token with that hash, -1 if there is none.
 func (m *saved) findJoinToken(hash []byte) int {
 	return slices.IndexFunc(m.header.JoinTokens, func(t *record.JoinToken) bool { return bytes.Equal(t.Hash, hash) })
-}
-
-func (c SetJoinToken) appendBody(b []byte) []byte {
-	b = wire.PutBytes(b, 1, c.Hash)
-	b = wire.PutInt(b, 2, c.LifeMS)
-	b = wire.PutSint(b, 3, c.Uses)
-	return wire.PutString(b, 4, c.By)
-}
-
-func (SetJoinToken) decode(r fieldReader) (Command, error) {
-	var c SetJoinToken
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Hash = r.Bytes()
-		case 2:
-			c.LifeMS = r.Int64()
-		case 3:
-			c.Uses = r.Sint32()
-		case 4:
-			c.By = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-func (c DeleteJoinToken) appendBody(b []byte) []byte {
-	b = wire.PutString(b, 1, c.ID)
-	return wire.PutString(b, 2, c.By)
-}
-
-func (DeleteJoinToken) decode(r fieldReader) (Command, error) {
-	var c DeleteJoinToken
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.ID = r.Text()
-		case 2:
-			c.By = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-func (c UseJoinToken) appendBody(b []byte) []byte {
-	b = wire.PutBytes(b, 1, c.Hash)
-	b = wire.PutString(b, 2, c.UUID)
-	return wire.PutString(b, 3, c.NodeID)
-}
-
-func (UseJoinToken) decode(r fieldReader) (Command, error) {
-	var c UseJoinToken
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Hash = r.Bytes()
-		case 2:
-			c.UUID = r.Text()
-		case 3:
-			c.NodeID = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
 }

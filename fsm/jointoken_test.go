@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
@@ -21,14 +22,14 @@ type tokenMachine struct {
 
 func newTokenMachine(t *testing.T) *tokenMachine {
 	h := &tokenMachine{t: t, m: New(), s: record.Stamp{U: 1, T: 1_780_000_000_000}}
-	h.do(SetLevel{Level: record.FeatureLevel}, "")
+	h.do(command.SetLevel{Level: record.FeatureLevel}, "")
 	return h
 }
 
 // do applies the command, which must be answered with the code.
-func (h *tokenMachine) do(c Command, want Code) Result {
+func (h *tokenMachine) do(c command.Command, want Code) Result {
 	h.t.Helper()
-	a, err := h.m.Apply(h.m.Index()+1, AppendEntry(nil, h.s, c))
+	a, err := h.m.Apply(h.m.Index()+1, command.AppendEntry(nil, h.s, c))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -52,13 +53,13 @@ func (h *tokenMachine) told() (told []string) {
 func TestJoinToken_LetsSoManyNodesInUntilItEnds(t *testing.T) {
 	t.Parallel()
 	h := newTokenMachine(t)
-	set := SetJoinToken{Hash: tokenHash("one"), LifeMS: 60_000, Uses: 2, By: "ann"}
+	set := command.SetJoinToken{Hash: tokenHash("one"), LifeMS: 60_000, Uses: 2, By: "ann"}
 	token := h.do(set, "").JoinToken
 	if again := h.do(set, ""); !again.Repeated || again.JoinToken != token {
 		t.Fatalf("made again: %+v", again)
 	}
-	use := func(token, node string) UseJoinToken {
-		return UseJoinToken{Hash: tokenHash(token), UUID: "uuid-" + node, NodeID: node}
+	use := func(token, node string) command.UseJoinToken {
+		return command.UseJoinToken{Hash: tokenHash(token), UUID: "uuid-" + node, NodeID: node}
 	}
 	h.do(use("another", "n4"), CodeMembershipRefused)
 	h.do(use("one", "n4"), "")
@@ -73,7 +74,7 @@ func TestJoinToken_LetsSoManyNodesInUntilItEnds(t *testing.T) {
 
 	h.s.T = token.ExpiresAt
 	h.do(use("one", "n4"), CodeMembershipRefused) // no tick has come yet
-	h.do(Tick{}, "")
+	h.do(command.Tick{}, "")
 	if left := h.m.JoinTokens(); len(left) != 0 {
 		t.Errorf("left: %+v", left)
 	}
@@ -92,10 +93,10 @@ func TestJoinToken_LetsSoManyNodesInUntilItEnds(t *testing.T) {
 func TestJoinToken_IsRevoked(t *testing.T) {
 	t.Parallel()
 	h := newTokenMachine(t)
-	id := h.do(SetJoinToken{Hash: tokenHash("one"), LifeMS: 60_000, Uses: 1}, "").JoinToken.ID()
-	h.do(DeleteJoinToken{ID: "000000000000"}, CodeMembershipRefused)
-	h.do(DeleteJoinToken{ID: id, By: "ann"}, "")
-	h.do(UseJoinToken{Hash: tokenHash("one"), UUID: "u"}, CodeMembershipRefused)
+	id := h.do(command.SetJoinToken{Hash: tokenHash("one"), LifeMS: 60_000, Uses: 1}, "").JoinToken.ID()
+	h.do(command.DeleteJoinToken{ID: "000000000000"}, CodeMembershipRefused)
+	h.do(command.DeleteJoinToken{ID: id, By: "ann"}, "")
+	h.do(command.UseJoinToken{Hash: tokenHash("one"), UUID: "u"}, CodeMembershipRefused)
 	if told := h.told(); told[len(told)-1] != "join_token_revoked: "+id+" by ann" {
 		t.Errorf("told: %v", told)
 	}
@@ -104,8 +105,8 @@ func TestJoinToken_IsRevoked(t *testing.T) {
 func TestJoinToken_IsBounded(t *testing.T) {
 	t.Parallel()
 	h := newTokenMachine(t)
-	good := SetJoinToken{Hash: tokenHash("one"), LifeMS: record.JoinTokenLifeMax, Uses: record.JoinTokenUsesMax}
-	for _, bad := range []SetJoinToken{
+	good := command.SetJoinToken{Hash: tokenHash("one"), LifeMS: record.JoinTokenLifeMax, Uses: record.JoinTokenUsesMax}
+	for _, bad := range []command.SetJoinToken{
 		{LifeMS: good.LifeMS, Uses: good.Uses},
 		{Hash: good.Hash[:31], LifeMS: good.LifeMS, Uses: good.Uses},
 		{Hash: good.Hash, LifeMS: good.LifeMS + 1, Uses: good.Uses},
@@ -128,8 +129,8 @@ func TestJoinToken_IsBounded(t *testing.T) {
 func TestJoinToken_IsSavedAndNotRestoredOfABackup(t *testing.T) {
 	t.Parallel()
 	h := newTokenMachine(t)
-	h.do(SetJoinToken{Hash: tokenHash("one"), LifeMS: 60_000, Uses: 2}, "")
-	h.do(UseJoinToken{Hash: tokenHash("one"), UUID: "u", NodeID: "n"}, "")
+	h.do(command.SetJoinToken{Hash: tokenHash("one"), LifeMS: 60_000, Uses: 2}, "")
+	h.do(command.UseJoinToken{Hash: tokenHash("one"), UUID: "u", NodeID: "n"}, "")
 	m, err := ReadSnapshot(bytes.NewReader(snapshotOf(t, h.m)))
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +139,7 @@ func TestJoinToken_IsSavedAndNotRestoredOfABackup(t *testing.T) {
 		t.Errorf("restored (-saved +restored):\n%s", diff)
 	}
 
-	h.do(Submit{Tasks: []record.NewTask{{Type: "mail"}}}, "")
+	h.do(command.Submit{Tasks: []record.NewTask{{Type: "mail"}}}, "")
 	if got := restoredMachine(t, h.m).JoinTokens(); len(got) != 0 {
 		t.Errorf("a backup brought %+v", got)
 	}

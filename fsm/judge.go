@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/record"
+import (
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // Judge returns what applying cmd at now would answer, if that changes nothing but
 // index and clocks: the refusal of a Complete, Fail, Extend, Release or Finalize, or the
@@ -9,15 +12,11 @@ import "github.com/claimq/claimq/fsm/record"
 //
 // It reads only. The result is made of memory of its own, but for byte slices, which are
 // never changed in place.
-func (m *Machine) Judge(cmd Command, now record.Stamp) (result Result, ok bool) {
-	if batch, ok := cmd.(Batch); ok {
+func (m *Machine) Judge(cmd command.Command, now record.Stamp) (result Result, ok bool) {
+	if batch, ok := cmd.(command.Batch); ok {
 		return m.judgeBatch(batch, now)
 	}
-	c, ok := cmd.(judged)
-	if !ok {
-		return Result{}, false
-	}
-	result, acts := c.judge(m, now)
+	result, acts := m.judge(cmd, now)
 	switch {
 	case acts:
 		return Result{}, false
@@ -31,10 +30,31 @@ func (m *Machine) Judge(cmd Command, now record.Stamp) (result Result, ok bool) 
 	return result, true
 }
 
+// judge returns acts true if the command, applied at now, would change anything, else
+// its answer, which has the state's own task.
+func (m *Machine) judge(cmd command.Command, now record.Stamp) (result Result, acts bool) {
+	switch c := cmd.(type) {
+	case command.Complete:
+		if result, acts = m.holdOf(c.Hold, record.OutcomeCompleted); result.Repeated {
+			result = m.repeatThen(result)
+		}
+		return result, acts
+	case command.Fail:
+		return m.holdOf(c.Hold, record.OutcomeFailed)
+	case command.Extend:
+		return m.holdOf(c.Hold, record.OutcomeNone)
+	case command.Release:
+		return m.holdOf(c.Hold, record.OutcomeReleased)
+	case command.Finalize:
+		return m.finalizable(c, max(now.U, m.header.Stamp.U))
+	}
+	return Result{}, true
+}
+
 // IsJudged reports whether Judge may know the answer to such a command.
-func IsJudged(cmd Command) bool {
+func IsJudged(cmd command.Command) bool {
 	switch cmd.(type) {
-	case judged, Batch:
+	case command.Complete, command.Fail, command.Extend, command.Release, command.Finalize, command.Batch:
 		return true
 	}
 	return false
@@ -42,7 +62,7 @@ func IsJudged(cmd Command) bool {
 
 // judgeBatch is Judge of a batch. An op that is refused changes nothing for those
 // behind it.
-func (m *Machine) judgeBatch(c Batch, now record.Stamp) (result Result, ok bool) {
+func (m *Machine) judgeBatch(c command.Batch, now record.Stamp) (result Result, ok bool) {
 	var results []Result
 	answered := 0
 	for i, op := range c.Ops {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // TestMachine_Judge judges each command before it is applied. What was judged is what
@@ -11,7 +13,7 @@ import (
 // state; every refusal of a settle, and every repeat, is judged.
 func TestMachine_Judge(t *testing.T) {
 	t.Parallel()
-	judged := map[kind]int{}
+	judged := map[command.Kind]int{}
 	rapid.Check(t, func(rt *rapid.T) {
 		full, spared := New(), New()
 		full.goneMax, spared.goneMax = smallMemory, smallMemory
@@ -23,11 +25,11 @@ func TestMachine_Judge(t *testing.T) {
 				rt.Fatalf("entry %d: %#v is judged: %v, and applied it says %+v", e.Index, c, ok, want)
 			}
 			if ok {
-				judged[c.kind()]++
+				judged[command.KindOf(c)]++
 				if diff := diffBy(want, got, plansToo); diff != "" {
 					rt.Fatalf("entry %d: %#v (-applied +judged):\n%s", e.Index, c, diff)
 				}
-				e.Commands[0] = Checkpoint{}
+				e.Commands[0] = command.Checkpoint{}
 			}
 			mustApplyTo(rt, spared, e)
 		}
@@ -38,7 +40,7 @@ func TestMachine_Judge(t *testing.T) {
 	if testing.Short() { // fewer logs do not have them all
 		return
 	}
-	for _, k := range []kind{kindComplete, kindFail, kindExtend, kindRelease, kindFinalize, kindBatch} {
+	for _, k := range []command.Kind{command.KindComplete, command.KindFail, command.KindExtend, command.KindRelease, command.KindFinalize, command.KindBatch} {
 		if judged[k] == 0 {
 			t.Errorf("no command of kind %d was judged", k)
 		}
@@ -46,15 +48,15 @@ func TestMachine_Judge(t *testing.T) {
 }
 
 // judgeable reports whether what applying the command said is to be known before.
-func judgeable(c Command, r Result) bool {
+func judgeable(c command.Command, r Result) bool {
 	switch c := c.(type) {
-	case Complete:
+	case command.Complete:
 		return r.Code != "" && r.Code != CodeInvalidRequest || r.Repeated
-	case Fail, Extend, Release:
+	case command.Fail, command.Extend, command.Release:
 		return r.Code != "" || r.Repeated
-	case Finalize:
+	case command.Finalize:
 		return r.Code != "" || r.Parent.AlreadyFinalized
-	case Batch:
+	case command.Batch:
 		if c.Atomic {
 			return r.Code != "" && r.FailedOp == 0 && judgeable(c.Ops[0], r)
 		}

@@ -6,34 +6,35 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
 func TestLevelOf_KnowsEveryCommand(t *testing.T) {
 	t.Parallel()
 	for _, c := range firstCommands() {
-		if got := LevelOf(c); got != 1 {
-			t.Errorf("level of %v with the fields of level 1 is %d", c.kind(), got)
+		if got := command.LevelOf(c); got != 1 {
+			t.Errorf("level of %v with the fields of level 1 is %d", command.KindOf(c), got)
 		}
 	}
 	for _, c := range lifeCommands() {
-		if got := LevelOf(c); got != record.LevelLife {
-			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, record.LevelLife)
+		if got := command.LevelOf(c); got != record.LevelLife {
+			t.Errorf("level of %v with every field is %d, want %d", command.KindOf(c), got, record.LevelLife)
 		}
 	}
 	for _, c := range sightCommands() {
-		if got := LevelOf(c); got != record.LevelSight {
-			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, record.LevelSight)
+		if got := command.LevelOf(c); got != record.LevelSight {
+			t.Errorf("level of %v with every field is %d, want %d", command.KindOf(c), got, record.LevelSight)
 		}
 	}
 	for _, c := range stepsCommands() {
-		if got := LevelOf(c); got != record.LevelSteps {
-			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, record.LevelSteps)
+		if got := command.LevelOf(c); got != record.LevelSteps {
+			t.Errorf("level of %v with every field is %d, want %d", command.KindOf(c), got, record.LevelSteps)
 		}
 	}
 	for _, c := range actsCommands() {
-		if got := LevelOf(c); got != record.LevelActs {
-			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, record.LevelActs)
+		if got := command.LevelOf(c); got != record.LevelActs {
+			t.Errorf("level of %v with every field is %d, want %d", command.KindOf(c), got, record.LevelActs)
 		}
 	}
 }
@@ -42,44 +43,44 @@ func TestLevelOf_KnowsEveryCommand(t *testing.T) {
 // slips into the log of a cluster below it, alone or as part of another command.
 func TestLevelOf_EveryNewFieldNeedsItsLevel(t *testing.T) {
 	t.Parallel()
-	full := lifeCommands()[0].(Submit).Tasks[0]
+	full := lifeCommands()[0].(command.Submit).Tasks[0]
 	tasks := oneFieldEach(full, "RunAt", "DelayMS", "ExpiresAt", "Backoff", "RetentionMS", "Labels", "Group", "UniqueActive")
 	for field, task := range tasks {
-		wantLevel(t, field, Submit{Tasks: []record.NewTask{{}, task}}, record.LevelLife)
+		wantLevel(t, field, command.Submit{Tasks: []record.NewTask{{}, task}}, record.LevelLife)
 	}
-	for field, c := range oneFieldEach(ClaimNext{SortBy: SortRandom, MoreAttempts: 1}, "SortBy", "MoreAttempts") {
+	for field, c := range oneFieldEach(command.ClaimNext{SortBy: command.SortRandom, MoreAttempts: 1}, "SortBy", "MoreAttempts") {
 		wantLevel(t, field+" of any type", c, record.LevelActs)
 		c.Types = []string{"mail"}
 		wantLevel(t, field, c, record.LevelLife)
 	}
-	for field, c := range oneFieldEach(Complete{Submit: []record.NewTask{{}}, Claim: &ClaimNext{}}, "Submit", "Claim") {
+	for field, c := range oneFieldEach(command.Complete{Submit: []record.NewTask{{}}, Claim: &command.ClaimNext{}}, "Submit", "Claim") {
 		wantLevel(t, field, c, record.LevelLife)
 	}
-	for field, c := range oneFieldEach(Fail{RetryIn: true, RetryInMS: 1, Permanent: true}, "RetryIn", "RetryInMS", "Permanent") {
+	for field, c := range oneFieldEach(command.Fail{RetryIn: true, RetryInMS: 1, Permanent: true}, "RetryIn", "RetryInMS", "Permanent") {
 		wantLevel(t, field, c, record.LevelLife)
 	}
-	wantLevel(t, "Progress", Extend{Progress: []byte("1")}, record.LevelLife)
-	wantLevel(t, "DelayMS", Release{DelayMS: 1}, record.LevelLife)
-	wantLevel(t, "a batch", Batch{Ops: []Command{Delete{ID: 1}}}, record.LevelLife)
-	wantLevel(t, "an op's field", Batch{Ops: []Command{Delete{ID: 1}, Release{DelayMS: 1}}}, record.LevelLife)
+	wantLevel(t, "Progress", command.Extend{Progress: []byte("1")}, record.LevelLife)
+	wantLevel(t, "DelayMS", command.Release{DelayMS: 1}, record.LevelLife)
+	wantLevel(t, "a batch", command.Batch{Ops: []command.Command{command.Delete{ID: 1}}}, record.LevelLife)
+	wantLevel(t, "an op's field", command.Batch{Ops: []command.Command{command.Delete{ID: 1}, command.Release{DelayMS: 1}}}, record.LevelLife)
 	traced := record.NewTask{Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
-	wantLevel(t, "traceparent", Submit{Tasks: []record.NewTask{{}, traced}}, record.LevelSight)
-	wantLevel(t, "traceparent", Complete{Submit: []record.NewTask{{}, traced}}, record.LevelSight)
-	wantLevel(t, "an op's traceparent", Batch{Ops: []Command{Delete{ID: 1}, Submit{Tasks: []record.NewTask{traced}}}}, record.LevelSight)
+	wantLevel(t, "traceparent", command.Submit{Tasks: []record.NewTask{{}, traced}}, record.LevelSight)
+	wantLevel(t, "traceparent", command.Complete{Submit: []record.NewTask{{}, traced}}, record.LevelSight)
+	wantLevel(t, "an op's traceparent", command.Batch{Ops: []command.Command{command.Delete{ID: 1}, command.Submit{Tasks: []record.NewTask{traced}}}}, record.LevelSight)
 	parent := record.NewTask{Parent: &record.NewParent{Steps: []record.NewStep{{}}}}
-	wantLevel(t, "steps", Submit{Tasks: []record.NewTask{{}, parent}}, record.LevelSteps)
-	wantLevel(t, "a follow-up with steps", Complete{Submit: []record.NewTask{{}, parent}}, record.LevelSteps)
-	wantLevel(t, "an op with steps", Batch{Ops: []Command{Delete{ID: 1}, Submit{Tasks: []record.NewTask{parent}}}}, record.LevelSteps)
-	wantLevel(t, "a name", SetType{By: "deploy"}, record.LevelActs)
-	wantLevel(t, "a name", SetSchedule{By: "deploy"}, record.LevelActs)
-	wantLevel(t, "a name", DeleteSchedule{By: "deploy"}, record.LevelActs)
-	wantLevel(t, "a name", SetLevel{Level: record.LevelActs - 1, By: "deploy"}, record.LevelActs)
-	wantLevel(t, "a name and the level that knows it", SetLevel{Level: record.LevelActs, By: "deploy"}, 1)
-	wantLevel(t, "defaults", SetLevel{Level: record.LevelActs - 1, Defaults: FirstDefaults(record.LevelActs)}, record.LevelActs)
-	wantLevel(t, "defaults and the level that knows them", SetLevel{Level: record.LevelActs, Defaults: FirstDefaults(record.LevelActs)}, 1)
-	wantLevel(t, "a group of errors", Act{Filter: record.Filter{ErrorGroup: 1}}, record.LevelActs)
-	wantLevel(t, "nonvoter", SetNode{Node: record.NodeRecord{Nonvoter: true}}, record.LevelActs)
-	wantLevel(t, "created_at", ClaimNext{SortBy: SortCreatedAt, Ascending: true}, 1)
+	wantLevel(t, "steps", command.Submit{Tasks: []record.NewTask{{}, parent}}, record.LevelSteps)
+	wantLevel(t, "a follow-up with steps", command.Complete{Submit: []record.NewTask{{}, parent}}, record.LevelSteps)
+	wantLevel(t, "an op with steps", command.Batch{Ops: []command.Command{command.Delete{ID: 1}, command.Submit{Tasks: []record.NewTask{parent}}}}, record.LevelSteps)
+	wantLevel(t, "a name", command.SetType{By: "deploy"}, record.LevelActs)
+	wantLevel(t, "a name", command.SetSchedule{By: "deploy"}, record.LevelActs)
+	wantLevel(t, "a name", command.DeleteSchedule{By: "deploy"}, record.LevelActs)
+	wantLevel(t, "a name", command.SetLevel{Level: record.LevelActs - 1, By: "deploy"}, record.LevelActs)
+	wantLevel(t, "a name and the level that knows it", command.SetLevel{Level: record.LevelActs, By: "deploy"}, 1)
+	wantLevel(t, "defaults", command.SetLevel{Level: record.LevelActs - 1, Defaults: FirstDefaults(record.LevelActs)}, record.LevelActs)
+	wantLevel(t, "defaults and the level that knows them", command.SetLevel{Level: record.LevelActs, Defaults: FirstDefaults(record.LevelActs)}, 1)
+	wantLevel(t, "a group of errors", command.Act{Filter: record.Filter{ErrorGroup: 1}}, record.LevelActs)
+	wantLevel(t, "nonvoter", command.SetNode{Node: record.NodeRecord{Nonvoter: true}}, record.LevelActs)
+	wantLevel(t, "created_at", command.ClaimNext{SortBy: command.SortCreatedAt, Ascending: true}, 1)
 }
 
 // The defaults of a SetLevel are a new cluster's: one that has a level keeps what it has.
@@ -89,22 +90,22 @@ func TestSetLevel_defaults(t *testing.T) {
 	for level, want := range map[uint32]record.Defaults{0: first, 1: {}, record.LevelActs - 1: {}} {
 		s := &story{t: t, m: New(), Stamp: record.Stamp{U: 1, T: storyEpoch}}
 		if level > 0 {
-			s.do(SetLevel{Level: level})
+			s.do(command.SetLevel{Level: level})
 		}
-		s.do(SetLevel{Level: record.LevelActs, Defaults: first})
+		s.do(command.SetLevel{Level: record.LevelActs, Defaults: first})
 		if diff := cmp.Diff(want, s.m.Defaults()); diff != "" {
 			t.Errorf("raised from level %d: -want +got\n%s", level, diff)
 		}
-		s.do(SetLevel{Level: record.LevelActs, Defaults: record.Defaults{LeaseMS: 1000}})
+		s.do(command.SetLevel{Level: record.LevelActs, Defaults: record.Defaults{LeaseMS: 1000}})
 		if diff := cmp.Diff(want, s.m.Defaults()); diff != "" {
 			t.Errorf("raised from level %d, then to where it is: -want +got\n%s", level, diff)
 		}
 	}
 }
 
-func wantLevel(t *testing.T, what string, c Command, want uint32) {
+func wantLevel(t *testing.T, what string, c command.Command, want uint32) {
 	t.Helper()
-	if got := LevelOf(c); got != want {
+	if got := command.LevelOf(c); got != want {
 		t.Errorf("%T with %s needs level %d, want %d", c, what, got, want)
 	}
 }

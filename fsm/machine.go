@@ -3,6 +3,7 @@ package fsm
 import (
 	"github.com/tidwall/btree"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
@@ -89,15 +90,15 @@ type derived struct {
 // effects is what the entry that is being applied did so far: for its Applied, and for
 // what follows of it in the same entry.
 type effects struct {
-	begun             []Lease        // claims begun
-	requeued, removed int            // for Applied
-	tally             Tally          // the same
-	ended             []uint64       // what it ended or removed
-	noted             []ReadyTasks   // what it made claimable
-	notedGone         map[string]int // types that are in noted and gone since: where
-	told              uint32         // events of it in the trail
-	checkpoint        bool           // it held a Checkpoint
-	restored          bool           // a RestoreEnd of it replaced the state
+	begun             []command.Lease // claims begun
+	requeued, removed int             // for Applied
+	tally             Tally           // the same
+	ended             []uint64        // what it ended or removed
+	noted             []ReadyTasks    // what it made claimable
+	notedGone         map[string]int  // types that are in noted and gone since: where
+	told              uint32          // events of it in the trail
+	checkpoint        bool            // it held a Checkpoint
+	restored          bool            // a RestoreEnd of it replaced the state
 
 	command    int      // the place in the entry of the command being applied
 	picks      int      // tasks that the command took at random

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 )
@@ -62,46 +63,50 @@ func TestMachine_Bytes(t *testing.T) {
 			return record.NewTask{Params: params(256), ExpiresAt: 1_800_000_000_000 + int64(i*7919%1_000_000)}
 		}, nil},
 		{"pending again", func(int) record.NewTask { return record.NewTask{Params: params(256)} }, func(h *measured) {
-			h.claims(func(c *Claim) Command { return Fail{Hold: h.holdOf(c), Error: "the other side did not answer"} })
+			h.claims(func(c *Claim) command.Command {
+				return command.Fail{Hold: h.holdOf(c), Error: "the other side did not answer"}
+			})
 		}},
 		{"claimed", func(int) record.NewTask { return record.NewTask{Params: params(256)} }, func(h *measured) {
-			h.claims(func(*Claim) Command { return nil })
+			h.claims(func(*Claim) command.Command { return nil })
 		}},
 		{"completed", func(int) record.NewTask { return record.NewTask{Params: params(256)} }, func(h *measured) {
-			h.claims(func(c *Claim) Command { return Complete{Hold: h.holdOf(c), Result: []byte(`{"ok":true}`)} })
+			h.claims(func(c *Claim) command.Command {
+				return command.Complete{Hold: h.holdOf(c), Result: []byte(`{"ok":true}`)}
+			})
 		}},
 		{"completed, each claimed by itself", func(int) record.NewTask { return record.NewTask{Params: params(256)} }, func(h *measured) {
-			h.claimsEach(1, func(c *Claim) Command { return Complete{Hold: h.holdOf(c)} })
+			h.claimsEach(1, func(c *Claim) command.Command { return command.Complete{Hold: h.holdOf(c)} })
 		}},
 		{"completed, tiny, with keys", func(i int) record.NewTask { return record.NewTask{Params: params(2), Key: fmt.Sprintf("key-%012d", i)} }, func(h *measured) {
-			h.claims(func(c *Claim) Command { return Complete{Hold: h.holdOf(c)} })
+			h.claims(func(c *Claim) command.Command { return command.Complete{Hold: h.holdOf(c)} })
 		}},
 		{"failed, with errors", func(int) record.NewTask { return record.NewTask{Params: params(256)} }, func(h *measured) {
-			h.claims(func(c *Claim) Command {
-				return Fail{Hold: h.holdOf(c), Permanent: true, Error: strings.Repeat("the other side did not answer ", 10)}
+			h.claims(func(c *Claim) command.Command {
+				return command.Fail{Hold: h.holdOf(c), Permanent: true, Error: strings.Repeat("the other side did not answer ", 10)}
 			})
 		}},
 		{"evicted, claimed and completed one by one", func(int) record.NewTask { return record.NewTask{Params: params(256)} }, func(h *measured) {
-			h.claimsEach(1, func(c *Claim) Command { return Complete{Hold: h.holdOf(c)} })
+			h.claimsEach(1, func(c *Claim) command.Command { return command.Complete{Hold: h.holdOf(c)} })
 			for h.m.EndedBytes() > 0 {
-				h.apply(Evict{})
+				h.apply(command.Evict{})
 			}
 		}},
 		{"evicted", func(i int) record.NewTask {
 			return record.NewTask{Params: params(256), Key: fmt.Sprintf("key-%012d", i)}
 		}, func(h *measured) {
-			h.claims(func(c *Claim) Command { return Complete{Hold: h.holdOf(c)} })
+			h.claims(func(c *Claim) command.Command { return command.Complete{Hold: h.holdOf(c)} })
 			for h.m.EndedBytes() > 0 {
-				h.apply(Evict{})
+				h.apply(command.Evict{})
 			}
 		}},
 	} {
 		t.Run(shape.name, func(t *testing.T) {
 			start := liveHeap()
 			h := newMeasured(t)
-			h.apply(SetLevel{Level: record.FeatureLevel})
+			h.apply(command.SetLevel{Level: record.FeatureLevel})
 			for i := range *memoryTasks / memoryEach {
-				submit := Submit{}
+				submit := command.Submit{}
 				for j := range memoryEach {
 					task := shape.task(i*memoryEach + j)
 					task.Type, task.MaxAttempts = "mail", record.DefaultAttempts
@@ -122,10 +127,10 @@ func TestMachine_Bytes(t *testing.T) {
 func TestMachine_BytesOfLonelyTasks(t *testing.T) {
 	start := liveHeap()
 	h := newMeasured(t)
-	h.apply(SetLevel{Level: record.FeatureLevel})
+	h.apply(command.SetLevel{Level: record.FeatureLevel})
 	pages := *memoryTasks / table.PageSize * 10
 	for range pages {
-		h.apply(Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte(`{"to":"ada@example.com"}`)}}})
+		h.apply(command.Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte(`{"to":"ada@example.com"}`)}}})
 		h.m.header.NextID += table.PageSize - 1 // as if the others were removed
 	}
 	h.compare(start)
@@ -134,23 +139,23 @@ func TestMachine_BytesOfLonelyTasks(t *testing.T) {
 	}
 }
 
-// claims claims all tasks and does with each what command says.
-func (h *measured) claims(command func(c *Claim) Command) { h.claimsEach(memoryEach, command) }
+// claims claims all tasks and does with each what act says.
+func (h *measured) claims(act func(c *Claim) command.Command) { h.claimsEach(memoryEach, act) }
 
 // claimsEach is claims, so many with one request.
-func (h *measured) claimsEach(each int, command func(c *Claim) Command) {
+func (h *measured) claimsEach(each int, act func(c *Claim) command.Command) {
 	for i := range *memoryTasks / each {
-		claims := h.apply(ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: int32(each), Ascending: true, SortBy: SortCreatedAt, RequestID: fmt.Sprintf("request-%014d", i)}).Claims
+		claims := h.apply(command.ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: int32(each), Ascending: true, SortBy: command.SortCreatedAt, RequestID: fmt.Sprintf("request-%014d", i)}).Claims
 		for j := range claims {
-			if c := command(&claims[j]); c != nil {
+			if c := act(&claims[j]); c != nil {
 				h.apply(c)
 			}
 		}
 	}
 }
 
-func (h *measured) holdOf(c *Claim) Hold {
-	return Hold{ID: c.Task.ID, WorkerID: "worker-1", Token: c.Token}
+func (h *measured) holdOf(c *Claim) command.Hold {
+	return command.Hold{ID: c.Task.ID, WorkerID: "worker-1", Token: c.Token}
 }
 
 // measured is a state whose memory is measured.
@@ -167,12 +172,12 @@ func newMeasured(t *testing.T) *measured {
 	return &measured{t: t, m: m, stamp: record.Stamp{U: 1, T: 1_700_000_000_000}}
 }
 
-func (h *measured) apply(cmd Command) Result {
+func (h *measured) apply(cmd command.Command) Result {
 	h.t.Helper()
 	h.index++
 	h.stamp.U++
 	h.stamp.T++
-	applied, err := h.m.Apply(h.index, AppendEntry(nil, h.stamp, cmd))
+	applied, err := h.m.Apply(h.index, command.AppendEntry(nil, h.stamp, cmd))
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -50,7 +51,7 @@ func (s *model) requested(id, worker string, what any, claim func() Result) Resu
 }
 
 // otherRequest tells whether the id is remembered of another request.
-func (s *model) otherRequest(c ClaimNext) bool {
+func (s *model) otherRequest(c command.ClaimNext) bool {
 	try := s.copy()
 	return try.claimNext(c, &Result{}).Code != ""
 }
@@ -73,14 +74,14 @@ func (s *model) lives(c record.ClaimRef) bool {
 	return t != nil && t.Status == record.StatusClaimed && t.Token == c.Token
 }
 
-func (s *model) claimNext(c ClaimNext, seen *Result) Result {
+func (s *model) claimNext(c command.ClaimNext, seen *Result) Result {
 	what := c
 	what.LeaseMS, what.RequestID = 0, ""
 	return s.requested(c.RequestID, c.WorkerID, what, func() Result {
 		var r Result
 		for len(r.Claims) < int(c.Limit) {
 			t := s.choose(c)
-			if t != nil && c.SortBy == SortRandom && len(r.Claims) < len(seen.Claims) {
+			if t != nil && c.SortBy == command.SortRandom && len(r.Claims) < len(seen.Claims) {
 				t = s.chosen(c, seen.Claims[len(r.Claims)].Task.ID)
 			}
 			if t == nil {
@@ -94,7 +95,7 @@ func (s *model) claimNext(c ClaimNext, seen *Result) Result {
 }
 
 // chosen is the task that the machine took at random: one that it may take.
-func (s *model) chosen(c ClaimNext, id uint64) *record.Task {
+func (s *model) chosen(c command.ClaimNext, id uint64) *record.Task {
 	t := s.find(id)
 	if t == nil || !s.claimable(c, t) {
 		s.fault("%+v took task %d", c, id)
@@ -104,7 +105,7 @@ func (s *model) chosen(c ClaimNext, id uint64) *record.Task {
 }
 
 // choose returns the task that comes first; for random, any.
-func (s *model) choose(c ClaimNext) *record.Task {
+func (s *model) choose(c command.ClaimNext) *record.Task {
 	var best *record.Task
 	for _, t := range s.tasks { // the oldest first
 		if !s.claimable(c, t) {
@@ -114,9 +115,9 @@ func (s *model) choose(c ClaimNext) *record.Task {
 		switch {
 		case best == nil:
 			better = true
-		case c.SortBy == SortPriority && c.Ascending:
+		case c.SortBy == command.SortPriority && c.Ascending:
 			better = t.Priority < best.Priority
-		case c.SortBy == SortPriority:
+		case c.SortBy == command.SortPriority:
 			better = t.Priority > best.Priority
 		default:
 			better = !c.Ascending
@@ -129,7 +130,7 @@ func (s *model) choose(c ClaimNext) *record.Task {
 }
 
 // claimable tells whether a claim of the next task may take this one now.
-func (s *model) claimable(c ClaimNext, t *record.Task) bool {
+func (s *model) claimable(c command.ClaimNext, t *record.Task) bool {
 	listed := c.Types == nil || slices.Contains(c.Types, t.Type)
 	left := c.MoreAttempts == 0 || t.MaxAttempts == 0 || int64(t.MaxAttempts)-int64(t.Attempts) > int64(c.MoreAttempts)
 	return listed && left && s.ready(t) && !s.settings(t.Type).Paused && s.withinLimits(t.Type)
@@ -244,13 +245,13 @@ func (s *model) heldBack(t *record.Task) Reason {
 	return s.limitOf(t.Type)
 }
 
-func (s *model) claimTask(c ClaimTask) Result {
+func (s *model) claimTask(c command.ClaimTask) Result {
 	what := c
 	what.LeaseMS, what.RequestID = 0, ""
 	return s.requested(c.RequestID, c.WorkerID, what, func() Result { return s.claimThis(c) })
 }
 
-func (s *model) claimThis(c ClaimTask) Result {
+func (s *model) claimThis(c command.ClaimTask) Result {
 	t := s.find(c.ID)
 	var r Result
 	switch {
@@ -293,7 +294,7 @@ func (s *model) beginClaim(t *record.Task, worker string, lease int64) {
 		x.fill(s.t)
 		x.bucket.Sub(x.bucket, big.NewInt(oneClaim9))
 	}
-	s.begun = append(s.begun, Lease{TaskID: t.ID, Token: t.Token, Seq: 1, EndU: t.LeaseEndU})
+	s.begun = append(s.begun, command.Lease{TaskID: t.ID, Token: t.Token, Seq: 1, EndU: t.LeaseEndU})
 	s.tell(event.Claimed, t, t, "")
 }
 
@@ -310,7 +311,7 @@ func (s *model) lengthen(t *record.Task, asked int64) {
 }
 
 // setType changes the settings that are named.
-func (s *model) setType(c SetType) Result {
+func (s *model) setType(c command.SetType) Result {
 	x := s.typeRecord(c.Type)
 	if x == nil {
 		x = &modelType{name: c.Type}
@@ -375,7 +376,7 @@ func setDefaultsOf(x *record.TypeSettings, set record.TypeFields, to record.Type
 }
 
 // setDefaults changes the server's defaults.
-func (s *model) setDefaults(c SetDefaults) Result {
+func (s *model) setDefaults(c command.SetDefaults) Result {
 	was := s.defaults
 	x := s.defaults.Settings()
 	setDefaultsOf(&x, c.Set, c.Defaults.Settings())

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
 )
@@ -179,10 +180,10 @@ func compareWakes(t *rapid.T, s *model, e testEntry, got Applied, before map[str
 
 // compareEviction ensures that an eviction went as far as it had to.
 func compareEviction(t *rapid.T, m *Machine, s *model, e testEntry, got Applied) {
-	if last, ok := e.Commands[len(e.Commands)-1].(Forget); ok {
+	if last, ok := e.Commands[len(e.Commands)-1].(command.Forget); ok {
 		compareForgetting(t, m, s, e, last)
 	}
-	last, ok := e.Commands[len(e.Commands)-1].(Evict)
+	last, ok := e.Commands[len(e.Commands)-1].(command.Evict)
 	if !ok {
 		return
 	}
@@ -200,7 +201,7 @@ func compareEviction(t *rapid.T, m *Machine, s *model, e testEntry, got Applied)
 }
 
 // compareForgetting ensures that what is remembered was forgotten as far as it had to be.
-func compareForgetting(t *rapid.T, m *Machine, s *model, e testEntry, last Forget) {
+func compareForgetting(t *rapid.T, m *Machine, s *model, e testEntry, last command.Forget) {
 	left := slices.ContainsFunc(s.gone, func(g *modelGone) bool { return s.u < g.untilU }) ||
 		slices.ContainsFunc(s.requests, func(r *modelRequest) bool { return r.endedU >= 0 && s.u < r.endedU+tenMinutes })
 	if m.RememberedBytes() > last.Bytes && left {
@@ -289,7 +290,7 @@ func compareOpenings(t *rapid.T, g *generator, m *Machine, s *model) {
 	for _, x := range s.types {
 		unlimited := s.copy()
 		unlimited.typeRecord(x.name).RateLimit = 0
-		c := ClaimNext{Types: []string{x.name}}
+		c := command.ClaimNext{Types: []string{x.name}}
 		if x.RateLimit == 0 || s.choose(c) != nil || unlimited.choose(c) == nil {
 			continue
 		}

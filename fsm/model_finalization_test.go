@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -70,7 +71,7 @@ func endState(end record.Status) record.FinalizationState {
 }
 
 // claimFinalization goes by the contract's order.
-func (s *model) claimFinalization(c ClaimFinalization) Result {
+func (s *model) claimFinalization(c command.ClaimFinalization) Result {
 	t, gone := s.find(c.ID), s.findGone(c.ID)
 	switch {
 	case t == nil && gone != nil:
@@ -92,7 +93,7 @@ func (s *model) claimFinalization(c ClaimFinalization) Result {
 }
 
 // tryFinalization claims the finalization of a parent.
-func (s *model) tryFinalization(p *record.Task, c ClaimFinalization) *ParentAnswer {
+func (s *model) tryFinalization(p *record.Task, c command.ClaimFinalization) *ParentAnswer {
 	ready := slices.ContainsFunc(s.stepsOf(p), func(t *record.Task) bool {
 		return t.Status == record.StatusCompleted || t.Status == record.StatusFailed
 	})
@@ -144,7 +145,7 @@ func (s *model) finalizationAnswer(id uint64) *ParentAnswer {
 	return a
 }
 
-func (s *model) extendFinalization(c ExtendFinalization) Result {
+func (s *model) extendFinalization(c command.ExtendFinalization) Result {
 	a := s.finalizationAnswer(c.ID)
 	if a.Holder == c.ProcessorID {
 		t := s.find(c.ID)
@@ -154,7 +155,7 @@ func (s *model) extendFinalization(c ExtendFinalization) Result {
 	return Result{Parent: a}
 }
 
-func (s *model) releaseFinalization(c ReleaseFinalization) Result {
+func (s *model) releaseFinalization(c command.ReleaseFinalization) Result {
 	a := s.finalizationAnswer(c.ID)
 	t, gone := s.find(c.ID), s.findGone(c.ID)
 	switch {
@@ -175,7 +176,7 @@ func (s *model) finalizedBy(t *record.Task, processor string) bool {
 }
 
 // finalize goes by the contract's order.
-func (s *model) finalize(c Finalize) Result {
+func (s *model) finalize(c command.Finalize) Result {
 	t, gone := s.find(c.ID), s.findGone(c.ID)
 	a := s.finalizationAnswer(c.ID)
 	answer := func(code Code) Result {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -94,27 +95,27 @@ func (n reached) seeTrail(m *Machine, e testEntry, known map[uint64]*record.Opti
 }
 
 // isOfParent reports whether the op is about parents or their steps.
-func isOfParent(m *Machine, op Command) bool {
+func isOfParent(m *Machine, op command.Command) bool {
 	var id uint64
 	switch op := op.(type) {
-	case Submit:
+	case command.Submit:
 		return op.Tasks[0].Parent != nil
-	case Complete:
+	case command.Complete:
 		id = op.ID
-	case Fail:
+	case command.Fail:
 		id = op.ID
-	case Cancel:
+	case command.Cancel:
 		id = op.ID
-	case Retry:
+	case command.Retry:
 		id = op.ID
-	case Delete:
+	case command.Delete:
 		id = op.ID
 	}
 	t := m.Get(id)
 	return t != nil && (t.Opts().Parent != nil || t.Opts().Step != nil)
 }
 
-func (n reached) seeComplete(c Complete, r Result) {
+func (n reached) seeComplete(c command.Complete, r Result) {
 	for _, s := range r.Submitted {
 		n.count(s.Created && s.Task.Opts().Parent != nil, "a follow-up with steps")
 	}
@@ -141,9 +142,9 @@ func (n reached) seeRetry(r Result) {
 	n.count(r.Code == "" && !r.Repeated && o.Parent != nil, "a parent retried")
 }
 
-func (n reached) seeFinalization(m *Machine, c Command, r Result) {
+func (n reached) seeFinalization(m *Machine, c command.Command, r Result) {
 	switch c := c.(type) {
-	case ClaimFinalization:
+	case command.ClaimFinalization:
 		name := map[record.FinalizationOutcome]string{
 			record.FinalizationClaimed: "claimed", record.FinalizationExtended: "extended", record.FinalizationAlreadyClaimed: "already claimed",
 			record.FinalizationAlreadyDone: "already done", record.FinalizationNotReady: "not ready", record.FinalizationNotFound: "not found",
@@ -151,14 +152,14 @@ func (n reached) seeFinalization(m *Machine, c Command, r Result) {
 		n.count(true, "finalization "+name)
 		n.count(r.Parent.State > record.PlainState, "finalization of a task without steps")
 		n.count(r.Parent.Outcome == record.FinalizationAlreadyDone && m.Get(c.ID) == nil, "finalization of a removed task")
-	case ExtendFinalization:
+	case command.ExtendFinalization:
 		n.count(r.Parent.Done, "extended")
 		n.count(!r.Parent.Done, "not extended")
-	case ReleaseFinalization:
+	case command.ReleaseFinalization:
 		n.count(r.Parent.Done && r.Parent.State < record.StateComplete, "released")
 		n.count(r.Parent.Done && r.Parent.State >= record.StateComplete, "released after finalizing")
 		n.count(!r.Parent.Done, "not released")
-	case Finalize:
+	case command.Finalize:
 		n.count(r.Code != "", "finalize code "+string(r.Code))
 		n.count(r.Code == "" && !r.Parent.AlreadyFinalized, "finalized")
 		n.count(r.Code == "" && r.Parent.AlreadyFinalized, "already finalized")

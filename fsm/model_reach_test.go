@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -24,7 +25,7 @@ func (n reached) see(m *Machine, e testEntry, a Applied, known map[uint64]*recor
 	n.seeTrail(m, e, known)
 	for _, id := range a.Ended {
 		if o := known[id]; o != nil && m.gone.Get(id) != nil {
-			_, evicted := e.Commands[len(e.Commands)-1].(Evict)
+			_, evicted := e.Commands[len(e.Commands)-1].(command.Evict)
 			n.count(o.Parent != nil && evicted, "an evicted parent")
 			n.count(o.Parent != nil, "a removed parent")
 			n.count(o.Step != nil, "a removed step")
@@ -62,7 +63,7 @@ func (n reached) seeTask(t *record.Task) {
 	}
 }
 
-func (n reached) seeResult(m *Machine, c Command, r Result) {
+func (n reached) seeResult(m *Machine, c command.Command, r Result) {
 	n.count(r.Code != "", "code "+string(r.Code))
 	n.count(r.Gone && r.Repeated, "repeated of a removed task")
 	n.count(r.Gone && !r.Repeated, "refused for a removed task")
@@ -75,38 +76,38 @@ func (n reached) seeResult(m *Machine, c Command, r Result) {
 		n.count(!s.Created && !s.Gone, "submitted with a key that is taken")
 	}
 	switch c := c.(type) {
-	case ClaimNext:
-		n.count(c.SortBy == SortRandom && len(r.Claims) > 1, "random claims")
+	case command.ClaimNext:
+		n.count(c.SortBy == command.SortRandom && len(r.Claims) > 1, "random claims")
 		n.count(c.MoreAttempts > 0 && len(r.Claims) > 0, "claims by attempts left")
-	case Complete:
+	case command.Complete:
 		n.count(r.Repeated && len(r.Submitted) > 0, "follow-ups repeated")
 		n.count(!r.Repeated && len(r.Submitted) > 0 && len(r.Claims) > 0, "completed with follow-ups and a claim")
 		n.count(slices.ContainsFunc(r.Claims, func(c Claim) bool {
 			return slices.ContainsFunc(r.Submitted, func(s Submitted) bool { return s.Created && s.Task.ID == c.Task.ID })
 		}), "claimed a follow-up")
 		n.seeComplete(c, r)
-	case Patch:
+	case command.Patch:
 		n.count(r.Code == "" && r.Parent != nil, "a parent patched")
 		n.count(r.Reason == "running", "refused a time for a parent")
-	case RunSchedules:
+	case command.RunSchedules:
 		n.count(len(r.Submitted) == 0, "no slot done")
 		n.count(len(r.Submitted) > 0, "a slot done")
 		n.count(len(r.Submitted) > 1, "slots of several schedules done")
-	case Act:
-		verb := map[Action]string{ActionRetry: "retried", ActionCancel: "cancelled", ActionDelete: "deleted"}[c.Action]
+	case command.Act:
+		verb := map[command.Action]string{command.ActionRetry: "retried", command.ActionCancel: "cancelled", command.ActionDelete: "deleted"}[c.Action]
 		n.count(r.Acted > 0 && r.Acted < len(c.IDs), verb+" some of many")
 		n.count(r.Acted > 0 && len(c.Filter.Labels) > 0, "acted by labels")
-	case Retry:
+	case command.Retry:
 		n.count(r.Repeated && r.Task.Status == record.StatusPending, "retry repeated")
 		n.seeRetry(r)
-	case Delete:
+	case command.Delete:
 		n.count(r.Code == "" && r.Task.Opts().Parent != nil, "deleted a parent with its steps")
 		n.count(r.Reason == ReasonStep, "refused to delete a step")
-	case ClaimFinalization, ExtendFinalization, ReleaseFinalization, Finalize:
+	case command.ClaimFinalization, command.ExtendFinalization, command.ReleaseFinalization, command.Finalize:
 		n.seeFinalization(m, c, r)
-	case Batch:
+	case command.Batch:
 		n.count(c.Atomic && r.FailedOp > 0, "batch undone after ops that were done")
-		n.count(c.Atomic && slices.ContainsFunc(c.Ops[:r.FailedOp], func(op Command) bool { return isOfParent(m, op) }), "batch undone after ops of parents")
+		n.count(c.Atomic && slices.ContainsFunc(c.Ops[:r.FailedOp], func(op command.Command) bool { return isOfParent(m, op) }), "batch undone after ops of parents")
 		n.count(c.Atomic && r.FailedOp == 0 && len(c.Ops) > 1 && r.Code == "", "atomic batch done")
 		for i := range r.Results {
 			n.seeResult(m, c.Ops[i], r.Results[i])

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -32,7 +33,7 @@ func endWasOfClaim(t *record.Task) bool {
 }
 
 // settle is the contract's "order of checks", sentence by sentence.
-func (s *model) settle(h Hold, how record.Outcome, do func(*record.Task)) Result {
+func (s *model) settle(h command.Hold, how record.Outcome, do func(*record.Task)) Result {
 	t, gone := s.find(h.ID), false
 	if t == nil { // the task exists, or it was removed after it had ended
 		t, gone = s.findGone(h.ID), true
@@ -92,7 +93,7 @@ func (s *model) submittedAgain(first []record.FollowUp) []Submitted {
 	return all
 }
 
-func (s *model) complete(c Complete, seen *Result) Result {
+func (s *model) complete(c command.Complete, seen *Result) Result {
 	ended := false
 	r := s.settle(c.Hold, record.OutcomeCompleted, func(t *record.Task) {
 		if c.Claim != nil && s.otherRequest(*c.Claim) {
@@ -128,7 +129,7 @@ func (s *model) complete(c Complete, seen *Result) Result {
 	return r
 }
 
-func (s *model) fail(c Fail, seen *Result) Result {
+func (s *model) fail(c command.Fail, seen *Result) Result {
 	return s.settling(c.Hold, record.OutcomeFailed, func(t *record.Task) {
 		t.Error = c.Error
 		switch {
@@ -146,7 +147,7 @@ func (s *model) fail(c Fail, seen *Result) Result {
 	})
 }
 
-func (s *model) release(c Release) Result {
+func (s *model) release(c command.Release) Result {
 	return s.settling(c.Hold, record.OutcomeReleased, func(t *record.Task) {
 		t.Attempts--
 		if t.CancelRequested {
@@ -159,14 +160,14 @@ func (s *model) release(c Release) Result {
 }
 
 // settling is settle of what may end the task.
-func (s *model) settling(h Hold, how record.Outcome, do func(*record.Task)) Result {
+func (s *model) settling(h command.Hold, how record.Outcome, do func(*record.Task)) Result {
 	return s.settle(h, how, func(t *record.Task) {
 		do(t)
 		s.leaveIfNotKept(t)
 	})
 }
 
-func (s *model) expire(c Expire) Result {
+func (s *model) expire(c command.Expire) Result {
 	var r Result
 	for _, l := range c.Items {
 		t := s.find(l.TaskID)
@@ -266,7 +267,7 @@ func ceilDiv(ms, millionths int64) int64 {
 	return n.Quo(n, big.NewInt(1_000_000)).Int64()
 }
 
-func (s *model) retry(c Retry) Result {
+func (s *model) retry(c command.Retry) Result {
 	t := s.find(c.ID)
 	// again tells whether such a retry ended the claim that this one names.
 	again := func(t *record.Task) bool {
@@ -392,7 +393,7 @@ func (s *model) cancelGone(id uint64) Result {
 	return Result{Code: s.endedCode(t), Gone: true, Task: goneAnswer(t)}
 }
 
-func (s *model) patch(c Patch) Result {
+func (s *model) patch(c command.Patch) Result {
 	t := s.find(c.ID)
 	switch {
 	case t == nil:

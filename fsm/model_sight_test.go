@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
@@ -17,7 +18,7 @@ func (s *model) schedule(name string) int {
 	return slices.IndexFunc(s.schedules, func(v record.ScheduleView) bool { return v.Name == name })
 }
 
-func (s *model) setSchedule(c SetSchedule) Result {
+func (s *model) setSchedule(c command.SetSchedule) Result {
 	v := record.ScheduleView{Schedule: c.Schedule, Version: s.index, CreatedAt: s.t, UpdatedAt: s.t}
 	if v.Paused {
 		v.NextRunAt = 0
@@ -41,7 +42,7 @@ func (s *model) setSchedule(c SetSchedule) Result {
 	return Result{Schedule: &v}
 }
 
-func (s *model) deleteSchedule(c DeleteSchedule) Result {
+func (s *model) deleteSchedule(c command.DeleteSchedule) Result {
 	at := s.schedule(c.Name)
 	if at < 0 {
 		return Result{Code: CodeScheduleNotFound}
@@ -51,7 +52,7 @@ func (s *model) deleteSchedule(c DeleteSchedule) Result {
 	return Result{}
 }
 
-func (s *model) runSchedules(c RunSchedules) Result {
+func (s *model) runSchedules(c command.RunSchedules) Result {
 	var r Result
 	for _, item := range c.Items {
 		at := s.schedule(item.Name)
@@ -80,7 +81,7 @@ func (s *model) runSchedules(c RunSchedules) Result {
 }
 
 // act counts the tasks that are not what they were.
-func (s *model) act(c Act) Result {
+func (s *model) act(c command.Act) Result {
 	var r Result
 	for _, id := range c.IDs {
 		t := s.find(id)
@@ -89,11 +90,11 @@ func (s *model) act(c Act) Result {
 		}
 		was := s.copy().tasks
 		switch c.Action {
-		case ActionRetry:
-			s.retry(Retry{ID: id, AddAttempts: c.AddAttempts})
-		case ActionCancel:
+		case command.ActionRetry:
+			s.retry(command.Retry{ID: id, AddAttempts: c.AddAttempts})
+		case command.ActionCancel:
 			s.cancel(id)
-		case ActionDelete:
+		case command.ActionDelete:
 			s.delete(id)
 		}
 		if !reflect.DeepEqual(was, s.tasks) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -274,7 +275,7 @@ func (s *model) cannotRetryStep(t *record.Task) Result {
 
 // retryParent is retry of a parent that has not completed: all of its steps that
 // failed or were cancelled, or none.
-func (s *model) retryParent(p *record.Task, c Retry) Result {
+func (s *model) retryParent(p *record.Task, c command.Retry) Result {
 	var again []*record.Task
 	for _, t := range s.stepsOf(p) {
 		if t.Status == record.StatusFailed || t.Status == record.StatusCancelled {

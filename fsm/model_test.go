@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -31,7 +32,7 @@ type model struct {
 	schedules []record.ScheduleView
 	trail     modelTrail
 	submitter string // what is said of the tasks that are submitted
-	begun     []Lease
+	begun     []command.Lease
 	leaving   []*record.Task // ended by the command, and not to be kept after it
 	endedNow  []uint64       // by the entry, and those that it removed
 	tally     Tally          // of the entry
@@ -98,7 +99,7 @@ func (s *model) apply(e testEntry, seen Applied) Applied {
 			r = &seen.Results[i]
 		}
 		a.Results = append(a.Results, s.command(c, r))
-		if _, ok := c.(Checkpoint); ok {
+		if _, ok := c.(command.Checkpoint); ok {
 			a.Checkpoint = true
 		}
 	}
@@ -107,7 +108,7 @@ func (s *model) apply(e testEntry, seen Applied) Applied {
 	return a
 }
 
-func (s *model) command(c Command, seen *Result) Result {
+func (s *model) command(c command.Command, seen *Result) Result {
 	r := s.change(c, seen)
 	for _, t := range s.leaving { // parents and plain tasks
 		if s.find(t.ID) == t && t.Status >= record.StatusCompleted {
@@ -123,74 +124,74 @@ func (s *model) command(c Command, seen *Result) Result {
 	return r
 }
 
-func (s *model) change(c Command, seen *Result) Result {
+func (s *model) change(c command.Command, seen *Result) Result {
 	switch c := c.(type) {
-	case Submit:
+	case command.Submit:
 		r := Result{Submitted: s.submit(c.Tasks)}
 		if len(c.Tasks) > 1 {
 			return r
 		}
 		return s.withSteps(r, r.Submitted[0].Task)
-	case ClaimNext:
+	case command.ClaimNext:
 		return s.claimNext(c, seen)
-	case ClaimTask:
+	case command.ClaimTask:
 		return s.claimTask(c)
-	case Complete:
+	case command.Complete:
 		return s.complete(c, seen)
-	case Fail:
+	case command.Fail:
 		return s.fail(c, seen)
-	case Extend:
+	case command.Extend:
 		return s.settle(c.Hold, record.OutcomeNone, func(t *record.Task) {
 			s.lengthen(t, c.LeaseMS)
 			if c.Progress != nil {
 				t.Progress = c.Progress
 			}
 		})
-	case Release:
+	case command.Release:
 		return s.release(c)
-	case Retry:
+	case command.Retry:
 		r := s.retry(c)
 		return s.withSteps(r, r.Task)
-	case Cancel:
+	case command.Cancel:
 		r := s.cancel(c.ID)
 		return s.withSteps(r, r.Task)
-	case Patch:
+	case command.Patch:
 		r := s.patch(c)
 		return s.withSteps(r, r.Task)
-	case Delete:
+	case command.Delete:
 		return s.delete(c.ID)
-	case Expire:
+	case command.Expire:
 		return s.expire(c)
-	case SetType:
+	case command.SetType:
 		return s.setType(c)
-	case SetDefaults:
+	case command.SetDefaults:
 		return s.setDefaults(c)
-	case Evict:
+	case command.Evict:
 		return s.evict(seen.Evicted)
-	case Forget:
+	case command.Forget:
 		return s.forget(seen.Forgotten)
-	case Batch:
+	case command.Batch:
 		return s.batch(c, seen)
-	case Act:
+	case command.Act:
 		return s.act(c)
-	case ClaimFinalization:
+	case command.ClaimFinalization:
 		return s.claimFinalization(c)
-	case ExtendFinalization:
+	case command.ExtendFinalization:
 		return s.extendFinalization(c)
-	case ReleaseFinalization:
+	case command.ReleaseFinalization:
 		return s.releaseFinalization(c)
-	case Finalize:
+	case command.Finalize:
 		return s.finalize(c)
-	case SetSchedule:
+	case command.SetSchedule:
 		return s.setSchedule(c)
-	case DeleteSchedule:
+	case command.DeleteSchedule:
 		return s.deleteSchedule(c)
-	case RunSchedules:
+	case command.RunSchedules:
 		return s.runSchedules(c)
-	case Tick:
+	case command.Tick:
 		s.tick()
 		return Result{}
-	case SetNode:
+	case command.SetNode:
 		if slices.Contains(s.nodes, c.Node) {
 			return Result{}
 		}
@@ -198,7 +199,7 @@ func (s *model) change(c Command, seen *Result) Result {
 		s.nodes = slices.DeleteFunc(s.nodes, func(n record.NodeRecord) bool { return n.UUID == c.Node.UUID })
 		s.nodes = append(s.nodes, c.Node)
 		return Result{}
-	case RemoveNode:
+	case command.RemoveNode:
 		for _, n := range s.nodes {
 			if n.UUID == c.UUID {
 				s.tell(event.NodeRemoved, nil, nil, n.NodeID)
@@ -206,7 +207,7 @@ func (s *model) change(c Command, seen *Result) Result {
 		}
 		s.nodes = slices.DeleteFunc(s.nodes, func(n record.NodeRecord) bool { return n.UUID == c.UUID })
 		return Result{}
-	case SetLevel:
+	case command.SetLevel:
 		if c.Level > s.level {
 			if s.level == 0 {
 				s.defaults = c.Defaults
@@ -215,12 +216,12 @@ func (s *model) change(c Command, seen *Result) Result {
 			s.tell(event.LevelRaised, nil, nil, by(fmt.Sprint(c.Level), c.By))
 		}
 		return Result{}
-	case SetTrail:
+	case command.SetTrail:
 		return s.setTrail(c)
-	case Tell:
+	case command.Tell:
 		s.tell(c.Kind, nil, nil, by(c.What, c.By))
 		return Result{}
-	case RestoreChunk, RestoreEnd:
+	case command.RestoreChunk, command.RestoreEnd:
 		return Result{Code: CodeInvalidRequest}
 	}
 	return Result{} // a Checkpoint changes nothing that can be seen
@@ -380,7 +381,7 @@ func (s *model) askedFor(t *record.Task, at int64) {
 
 // batch applies the ops in order: the atomic one on a copy that is thrown away
 // when an op is refused.
-func (s *model) batch(c Batch, seen *Result) Result {
+func (s *model) batch(c command.Batch, seen *Result) Result {
 	var r Result
 	try := s
 	if c.Atomic {
@@ -394,7 +395,7 @@ func (s *model) batch(c Batch, seen *Result) Result {
 		one := try.change(op, was)
 		one.Parent = nil // answers to batches do not tell of steps
 		code := one.Code
-		if _, claims := op.(ClaimNext); claims && code == "" && len(one.Claims) == 0 {
+		if _, claims := op.(command.ClaimNext); claims && code == "" && len(one.Claims) == 0 {
 			code = CodeNoPendingTasks
 		}
 		if c.Atomic && code != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -16,8 +17,8 @@ import (
 // modelTrail is all that ever happened.
 type modelTrail struct {
 	events []event.Event
-	sub    uint32   // events of this entry
-	bounds SetTrail // zero: as nobody has set them
+	sub    uint32           // events of this entry
+	bounds command.SetTrail // zero: as nobody has set them
 }
 
 // tell adds what happened to the task, nil if it is about none, in the claim,
@@ -85,7 +86,7 @@ func (s *model) tellEnd(was, t *record.Task) {
 }
 
 // setTrail changes the bounds.
-func (s *model) setTrail(c SetTrail) Result {
+func (s *model) setTrail(c command.SetTrail) Result {
 	if s.trailBounds() != c {
 		s.trail.bounds = c
 		s.tell(event.TrailChanged, nil, nil, fmt.Sprintf("%d bytes, %d ms", c.Bytes, c.AgeMS))
@@ -93,9 +94,9 @@ func (s *model) setTrail(c SetTrail) Result {
 	return Result{}
 }
 
-func (s *model) trailBounds() SetTrail {
-	if s.trail.bounds == (SetTrail{}) {
-		return SetTrail{Bytes: 64 << 20, AgeMS: dayMS}
+func (s *model) trailBounds() command.SetTrail {
+	if s.trail.bounds == (command.SetTrail{}) {
+		return command.SetTrail{Bytes: 64 << 20, AgeMS: dayMS}
 	}
 	return s.trail.bounds
 }
@@ -177,16 +178,20 @@ func compareBounds(t *rapid.T, m *Machine, s *model, gone, kept []event.Event) {
 }
 
 // lowest and highest return what the bounds were at most and at least.
-func (s *model) lowest() SetTrail  { return s.extreme(func(a, b int64) int64 { return min(a, b) }) }
-func (s *model) highest() SetTrail { return s.extreme(func(a, b int64) int64 { return max(a, b) }) }
+func (s *model) lowest() command.SetTrail {
+	return s.extreme(func(a, b int64) int64 { return min(a, b) })
+}
+func (s *model) highest() command.SetTrail {
+	return s.extreme(func(a, b int64) int64 { return max(a, b) })
+}
 
-func (s *model) extreme(choose func(a, b int64) int64) SetTrail {
-	most := SetTrail{Bytes: 64 << 20, AgeMS: dayMS}
+func (s *model) extreme(choose func(a, b int64) int64) command.SetTrail {
+	most := command.SetTrail{Bytes: 64 << 20, AgeMS: dayMS}
 	for _, e := range s.trail.events {
 		if e.Kind != event.TrailChanged {
 			continue
 		}
-		var b SetTrail
+		var b command.SetTrail
 		if _, err := fmt.Sscanf(e.Message, "%d bytes, %d ms", &b.Bytes, &b.AgeMS); err == nil {
 			most.Bytes, most.AgeMS = choose(most.Bytes, b.Bytes), choose(most.AgeMS, b.AgeMS)
 		}

@@ -7,12 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
 // wantReady applies an entry and wants it to say that it made so much
 // claimable.
-func (h *harness) wantReady(name string, commands []Command, want ...ReadyTasks) {
+func (h *harness) wantReady(name string, commands []command.Command, want ...ReadyTasks) {
 	h.t.Helper()
 	a := mustApplyTo(h.t, h.m, testEntry{Index: h.m.Index() + 1, Stamp: h.stamp, Commands: commands})
 	if diff := cmp.Diff(want, a.Ready, cmpopts.EquateEmpty()); diff != "" {
@@ -29,47 +30,47 @@ func TestApplied_Ready(t *testing.T) {
 	mail, scan := record.NewTask{Type: "mail", Payload: []byte("p")}, record.NewTask{Type: "scan", Payload: []byte("p")}
 	grouped, later := record.NewTask{Type: "group", Payload: []byte("p"), Group: "g"}, mail
 	later.DelayMS = 1000
-	submit := func(tasks ...record.NewTask) Command { return Submit{Tasks: tasks} }
-	claim := func(id uint64) Command { return ClaimTask{ID: id, WorkerID: "w1"} }
-	hold := func(id uint64) Hold { return Hold{ID: id, WorkerID: "w1"} }
+	submit := func(tasks ...record.NewTask) command.Command { return command.Submit{Tasks: tasks} }
+	claim := func(id uint64) command.Command { return command.ClaimTask{ID: id, WorkerID: "w1"} }
+	hold := func(id uint64) command.Hold { return command.Hold{ID: id, WorkerID: "w1"} }
 
-	h.wantReady("a submit", []Command{submit(scan, mail, mail), Tick{}, submit(scan, later)}, ReadyTasks{"scan", 2}, ReadyTasks{"mail", 2}) // 1 to 5
-	h.wantReady("a claim", []Command{claim(1), claim(2)})
-	h.wantReady("an extend", []Command{Extend{Hold: hold(1)}})
-	h.wantReady("a complete", []Command{Complete{Hold: hold(1)}})
-	h.wantReady("a release", []Command{Release{Hold: hold(2)}}, ReadyTasks{"mail", 1})
-	h.wantReady("claimed again", []Command{claim(2), Fail{Hold: hold(2)}, claim(2)}, ReadyTasks{"mail", 1})
-	h.wantReady("an expiry", []Command{Expire{Items: []Lease{{TaskID: 2, Token: h.m.Get(2).Token, Seq: 1}}}}, ReadyTasks{"mail", 1})
+	h.wantReady("a submit", []command.Command{submit(scan, mail, mail), command.Tick{}, submit(scan, later)}, ReadyTasks{"scan", 2}, ReadyTasks{"mail", 2}) // 1 to 5
+	h.wantReady("a claim", []command.Command{claim(1), claim(2)})
+	h.wantReady("an extend", []command.Command{command.Extend{Hold: hold(1)}})
+	h.wantReady("a complete", []command.Command{command.Complete{Hold: hold(1)}})
+	h.wantReady("a release", []command.Command{command.Release{Hold: hold(2)}}, ReadyTasks{"mail", 1})
+	h.wantReady("claimed again", []command.Command{claim(2), command.Fail{Hold: hold(2)}, claim(2)}, ReadyTasks{"mail", 1})
+	h.wantReady("an expiry", []command.Command{command.Expire{Items: []command.Lease{{TaskID: 2, Token: h.m.Get(2).Token, Seq: 1}}}}, ReadyTasks{"mail", 1})
 	h.stamp.T += 1000
-	h.wantReady("time alone", []Command{Checkpoint{}})
-	h.wantReady("a promotion", []Command{Tick{}}, ReadyTasks{"mail", 1})
-	h.wantReady("a retry", []Command{Cancel{ID: 5}, Retry{ID: 5}}, ReadyTasks{"mail", 1})
+	h.wantReady("time alone", []command.Command{command.Checkpoint{}})
+	h.wantReady("a promotion", []command.Command{command.Tick{}}, ReadyTasks{"mail", 1})
+	h.wantReady("a retry", []command.Command{command.Cancel{ID: 5}, command.Retry{ID: 5}}, ReadyTasks{"mail", 1})
 
-	h.wantReady("two of a group", []Command{submit(grouped, grouped)}, ReadyTasks{"group", 1}) // 6, 7
-	h.wantReady("its head is claimed", []Command{claim(6)})
-	h.wantReady("its head has ended", []Command{Complete{Hold: hold(6)}}, ReadyTasks{"group", 1})
+	h.wantReady("two of a group", []command.Command{submit(grouped, grouped)}, ReadyTasks{"group", 1}) // 6, 7
+	h.wantReady("its head is claimed", []command.Command{claim(6)})
+	h.wantReady("its head has ended", []command.Command{command.Complete{Hold: hold(6)}}, ReadyTasks{"group", 1})
 
-	pause := func(paused bool) Command {
-		return SetType{Type: "mail", Set: record.TypePaused, Settings: record.TypeSettings{Paused: paused}}
+	pause := func(paused bool) command.Command {
+		return command.SetType{Type: "mail", Set: record.TypePaused, Settings: record.TypeSettings{Paused: paused}}
 	}
-	h.wantReady("a pause", []Command{pause(true)})
-	h.wantReady("a submit while paused", []Command{submit(mail)}) // 8
-	h.wantReady("a pause's end", []Command{pause(false)}, ReadyTasks{"mail", 4})
+	h.wantReady("a pause", []command.Command{pause(true)})
+	h.wantReady("a submit while paused", []command.Command{submit(mail)}) // 8
+	h.wantReady("a pause's end", []command.Command{pause(false)}, ReadyTasks{"mail", 4})
 
-	limit := SetType{Type: "scan", Set: record.TypeMaxClaimed, Settings: record.TypeSettings{MaxClaimed: 1}}
-	h.wantReady("a slot is taken", []Command{submit(scan, scan), claim(4), limit}, ReadyTasks{"scan", 2})
-	h.wantReady("a submit without a slot", []Command{submit(scan)})
-	h.wantReady("an extend without a slot", []Command{Extend{Hold: hold(4)}})
-	h.wantReady("a slot is freed", []Command{Complete{Hold: hold(4)}}, ReadyTasks{"scan", 1})
+	limit := command.SetType{Type: "scan", Set: record.TypeMaxClaimed, Settings: record.TypeSettings{MaxClaimed: 1}}
+	h.wantReady("a slot is taken", []command.Command{submit(scan, scan), claim(4), limit}, ReadyTasks{"scan", 2})
+	h.wantReady("a submit without a slot", []command.Command{submit(scan)})
+	h.wantReady("an extend without a slot", []command.Command{command.Extend{Hold: hold(4)}})
+	h.wantReady("a slot is freed", []command.Command{command.Complete{Hold: hold(4)}}, ReadyTasks{"scan", 1})
 
-	rate := SetType{Type: "group", Set: record.TypeRateLimit, Settings: record.TypeSettings{RateLimit: perSecond(2)}}
-	h.wantReady("two claims, one is left", []Command{submit(record.NewTask{Type: "group", Payload: []byte("p")}), rate, claim(7)}, ReadyTasks{"group", 4})
-	h.wantReady("the bucket is empty", []Command{ClaimNext{WorkerID: "w1", Types: []string{"group"}, Limit: 9}})
-	h.wantReady("a requeue waits", []Command{Release{Hold: hold(7)}})
+	rate := command.SetType{Type: "group", Set: record.TypeRateLimit, Settings: record.TypeSettings{RateLimit: perSecond(2)}}
+	h.wantReady("two claims, one is left", []command.Command{submit(record.NewTask{Type: "group", Payload: []byte("p")}), rate, claim(7)}, ReadyTasks{"group", 4})
+	h.wantReady("the bucket is empty", []command.Command{command.ClaimNext{WorkerID: "w1", Types: []string{"group"}, Limit: 9}})
+	h.wantReady("a requeue waits", []command.Command{command.Release{Hold: hold(7)}})
 	h.stamp.T += 499
-	h.wantReady("too early", []Command{Tick{}})
+	h.wantReady("too early", []command.Command{command.Tick{}})
 	h.stamp.T++
-	h.wantReady("the bucket has a claim", []Command{Checkpoint{}}, ReadyTasks{"group", 1})
+	h.wantReady("the bucket has a claim", []command.Command{command.Checkpoint{}}, ReadyTasks{"group", 1})
 }
 
 // TestApplied_ReadyWakesOneByOne ensures that while a type with limits has
@@ -80,15 +81,15 @@ func TestApplied_ReadyWakesOneByOne(t *testing.T) {
 	h := newLifeHarness(t)
 	h.submit(9, record.NewTask{Type: "mail", Payload: []byte("p")})
 	h.set("mail", record.TypeRateLimit, record.TypeSettings{RateLimit: perSecond(3)})
-	claim := ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1}
-	h.wantReady("three are left of it", []Command{claim}, ReadyTasks{"mail", 1})
-	h.wantReady("one is left of it", []Command{claim}, ReadyTasks{"mail", 1})
-	h.wantReady("nothing is left of it", []Command{claim})
+	claim := command.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1}
+	h.wantReady("three are left of it", []command.Command{claim}, ReadyTasks{"mail", 1})
+	h.wantReady("one is left of it", []command.Command{claim}, ReadyTasks{"mail", 1})
+	h.wantReady("nothing is left of it", []command.Command{claim})
 	h.stamp.T += 334
-	h.wantReady("one has come", []Command{Checkpoint{}}, ReadyTasks{"mail", 1})
+	h.wantReady("one has come", []command.Command{command.Checkpoint{}}, ReadyTasks{"mail", 1})
 	h.stamp.T += 334
-	h.wantReady("another has come, one is taken", []Command{claim}, ReadyTasks{"mail", 1})
-	h.wantReady("the other is taken", []Command{claim})
+	h.wantReady("another has come, one is taken", []command.Command{claim}, ReadyTasks{"mail", 1})
+	h.wantReady("the other is taken", []command.Command{claim})
 }
 
 // TestApplied_ReadyTellsOfLimitsThatChange ensures that whoever waits hears of
@@ -97,8 +98,8 @@ func TestApplied_ReadyWakesOneByOne(t *testing.T) {
 func TestApplied_ReadyTellsOfLimitsThatChange(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	max := func(n int32) []Command {
-		return []Command{SetType{Type: "mail", Set: record.TypeMaxClaimed, Settings: record.TypeSettings{MaxClaimed: n}}}
+	max := func(n int32) []command.Command {
+		return []command.Command{command.SetType{Type: "mail", Set: record.TypeMaxClaimed, Settings: record.TypeSettings{MaxClaimed: n}}}
 	}
 	h.submit(30, record.NewTask{Type: "mail", Payload: []byte("p")})
 	h.wantReady("a limit", max(5), ReadyTasks{"mail", 5})
@@ -111,13 +112,13 @@ func TestApplied_ReadyTellsOfLimitsThatChange(t *testing.T) {
 func TestApplied_ReadyNamesATypeOnce(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	var commands []Command
+	var commands []command.Command
 	var want []ReadyTasks
 	for i := range 20 {
 		want = append(want, ReadyTasks{fmt.Sprint("type", i), 2})
 		for range 2 {
 			id := uint64(len(commands)/3 + 1)
-			commands = append(commands, Submit{Tasks: []record.NewTask{{Type: want[i].Type, Payload: []byte("p")}}}, Cancel{ID: id}, Delete{ID: id})
+			commands = append(commands, command.Submit{Tasks: []record.NewTask{{Type: want[i].Type, Payload: []byte("p")}}}, command.Cancel{ID: id}, command.Delete{ID: id})
 		}
 	}
 	h.wantReady("twenty types", commands, want...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -90,12 +91,12 @@ func describeMachine(m *Machine) string {
 func goOn(t *testing.T, m *Machine) {
 	t.Helper()
 	next := m.header.NextID
-	entry := AppendEntry(nil, record.Stamp{U: m.Stamp().U + 1, T: m.Stamp().T + 1},
-		SetLevel{Level: record.FeatureLevel},
-		Submit{Tasks: []record.NewTask{{Type: "later", Params: []byte("1"), Key: "later-1"}}},
-		ClaimTask{ID: next, WorkerID: "w9"},
-		Complete{Hold: Hold{ID: next, WorkerID: "w9"}},
-		Tell{Kind: event.Restored, What: "it goes on"},
+	entry := command.AppendEntry(nil, record.Stamp{U: m.Stamp().U + 1, T: m.Stamp().T + 1},
+		command.SetLevel{Level: record.FeatureLevel},
+		command.Submit{Tasks: []record.NewTask{{Type: "later", Params: []byte("1"), Key: "later-1"}}},
+		command.ClaimTask{ID: next, WorkerID: "w9"},
+		command.Complete{Hold: command.Hold{ID: next, WorkerID: "w9"}},
+		command.Tell{Kind: event.Restored, What: "it goes on"},
 	)
 	applied, err := m.Apply(m.Index()+1, entry)
 	if err != nil {

@@ -3,6 +3,8 @@ package fsm
 import (
 	"bytes"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // The first secret stays; one of another length is none.
@@ -11,9 +13,9 @@ func TestSetPageSecret(t *testing.T) {
 	m := New()
 	set := func(index uint64, secret []byte) Result {
 		t.Helper()
-		return applyLog(t, m, []testEntry{{Index: index, Commands: []Command{SetPageSecret{Secret: secret}}}})[0].Results[0]
+		return applyLog(t, m, []testEntry{{Index: index, Commands: []command.Command{command.SetPageSecret{Secret: secret}}}})[0].Results[0]
 	}
-	for i, secret := range [][]byte{nil, {}, make([]byte, PageSecretBytes-1), make([]byte, PageSecretBytes+1)} {
+	for i, secret := range [][]byte{nil, {}, make([]byte, command.PageSecretBytes-1), make([]byte, command.PageSecretBytes+1)} {
 		if got := set(uint64(i+1), secret); got.Code != CodeInvalidRequest || m.PageSecret() != nil {
 			t.Errorf("%d bytes: %+v, the secret is %x", len(secret), got, m.PageSecret())
 		}

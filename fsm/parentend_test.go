@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -24,16 +25,20 @@ func TestAutoEnd(t *testing.T) {
 	}{
 		{"all completed", false, func(s *story) { s.endStep(2, "1"); s.endStep(4, `{"x":2}`); s.endStep(3, "") }, record.StatusCompleted, `{"a":1,"b":null,"c":{"x":2}}`, ""},
 		{"one failed", false, func(s *story) { s.endStep(2, "1"); s.failStep(4, "no route") }, record.StatusFailed, "", "step c failed: no route"},
-		{"one was cancelled", false, func(s *story) { s.endStep(2, "1"); s.do(Cancel{ID: 4}) }, record.StatusFailed, "", "step b was cancelled"},
-		{"one failed after another was cancelled", false, func(s *story) { s.do(ClaimTask{ID: 4, WorkerID: "w"}); s.do(Cancel{ID: 2}); s.failStep(4, "late") }, record.StatusFailed, "", "step a was cancelled"},
-		{"two failed", true, func(s *story) { s.failStep(4, "second"); s.failStep(3, "first"); s.do(Cancel{ID: 2}) }, record.StatusFailed, "", "step b failed: first"},
-		{"all were cancelled", true, func(s *story) { s.do(Cancel{ID: 4}); s.do(Cancel{ID: 3}); s.do(Cancel{ID: 2}) }, record.StatusFailed, "", "step a was cancelled"},
-		{"one of three completed", true, func(s *story) { s.failStep(2, "no"); s.endStep(3, "[]"); s.do(Cancel{ID: 4}) }, record.StatusCompleted, `{"b":[]}`, ""},
+		{"one was cancelled", false, func(s *story) { s.endStep(2, "1"); s.do(command.Cancel{ID: 4}) }, record.StatusFailed, "", "step b was cancelled"},
+		{"one failed after another was cancelled", false, func(s *story) {
+			s.do(command.ClaimTask{ID: 4, WorkerID: "w"})
+			s.do(command.Cancel{ID: 2})
+			s.failStep(4, "late")
+		}, record.StatusFailed, "", "step a was cancelled"},
+		{"two failed", true, func(s *story) { s.failStep(4, "second"); s.failStep(3, "first"); s.do(command.Cancel{ID: 2}) }, record.StatusFailed, "", "step b failed: first"},
+		{"all were cancelled", true, func(s *story) { s.do(command.Cancel{ID: 4}); s.do(command.Cancel{ID: 3}); s.do(command.Cancel{ID: 2}) }, record.StatusFailed, "", "step a was cancelled"},
+		{"one of three completed", true, func(s *story) { s.failStep(2, "no"); s.endStep(3, "[]"); s.do(command.Cancel{ID: 4}) }, record.StatusCompleted, `{"b":[]}`, ""},
 		{"all completed, going on", true, func(s *story) { s.endStep(2, ""); s.endStep(3, ""); s.endStep(4, "") }, record.StatusCompleted, `{"a":null,"b":null,"c":null}`, ""},
 		{"opaque results", true, func(s *story) {
 			s.failStep(2, "no")
-			s.do(ClaimTask{ID: 3, WorkerID: "w"})
-			s.do(Complete{Hold: Hold{ID: 3, WorkerID: "w"}, ResultPayload: []byte{0, 255, 254}})
+			s.do(command.ClaimTask{ID: 3, WorkerID: "w"})
+			s.do(command.Complete{Hold: command.Hold{ID: 3, WorkerID: "w"}, ResultPayload: []byte{0, 255, 254}})
 			s.endStep(4, ` {"kept": "as given"} `)
 		}, record.StatusCompleted, `{"b":"AP/+","c": {"kept": "as given"} }`, ""},
 	}
@@ -41,8 +46,8 @@ func TestAutoEnd(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory(t)
-			s.do(SetLevel{Level: record.FeatureLevel})
-			s.do(Submit{Tasks: []record.NewTask{newParentOf(3, false, test.goOn)}})
+			s.do(command.SetLevel{Level: record.FeatureLevel})
+			s.do(command.Submit{Tasks: []record.NewTask{newParentOf(3, false, test.goOn)}})
 			s.wait(1000)
 			test.steps(s)
 			got := s.m.Get(1)
@@ -74,8 +79,8 @@ func TestAutoEnd_LargeResult(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory(t)
-			s.do(SetLevel{Level: record.FeatureLevel})
-			s.do(Submit{Tasks: []record.NewTask{newParentOf(3, false, true)}})
+			s.do(command.SetLevel{Level: record.FeatureLevel})
+			s.do(command.Submit{Tasks: []record.NewTask{newParentOf(3, false, true)}})
 			rest := parentResultMax - len(`{"a":`) - len(`,"b":7`) - len(`}`)
 			s.failStep(4, "no")
 			s.endStep(3, "7")
@@ -99,8 +104,8 @@ func TestAutoEnd_LargeResult(t *testing.T) {
 func TestAutoEnd_LongError(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	s.do(SetLevel{Level: record.FeatureLevel})
-	s.do(Submit{Tasks: []record.NewTask{newParentOf(1, false, false)}})
+	s.do(command.SetLevel{Level: record.FeatureLevel})
+	s.do(command.Submit{Tasks: []record.NewTask{newParentOf(1, false, false)}})
 	s.failStep(2, strings.Repeat("ž", parentErrorMax/2))
 	got := s.m.Get(1).Error
 	if !strings.HasPrefix(got, "step a failed: žž") || len(got) > parentErrorMax || len(got) < parentErrorMax-1 || !utf8.ValidString(got) {
@@ -115,15 +120,15 @@ func TestEndParent_Cancelled(t *testing.T) {
 	s := newParentStory(t, 2)
 	s.endStep(2, "1")
 	s.claimEnd("p1")
-	s.do(ClaimTask{ID: 3, WorkerID: "w"})
-	s.do(Cancel{ID: 1})
+	s.do(command.ClaimTask{ID: 3, WorkerID: "w"})
+	s.do(command.Cancel{ID: 1})
 	if got := s.m.Get(1); got.Status != record.StatusRunning || !got.CancelRequested || s.view().ClaimedBy != "p1" {
 		t.Errorf("while a step is claimed: %+v, %+v", got, s.view())
 	}
-	if r := s.do(Finalize{ID: 1, ProcessorID: "p1"}); r.Code != CodeStepsUnfinished {
+	if r := s.do(command.Finalize{ID: 1, ProcessorID: "p1"}); r.Code != CodeStepsUnfinished {
 		t.Errorf("finalized while it is being cancelled: %+v", r)
 	}
-	s.do(Complete{Hold: Hold{ID: 3, WorkerID: "w"}, Result: []byte("2")})
+	s.do(command.Complete{Hold: command.Hold{ID: 3, WorkerID: "w"}, Result: []byte("2")})
 	if got := s.m.Get(1); got.Status != record.StatusCancelled || got.WorkerID != "" || got.Token != 0 || got.Result != nil || s.view().ClaimedBy != "" {
 		t.Errorf("%+v, %+v", got, s.view())
 	}
@@ -140,8 +145,8 @@ func TestEndParent_Cancelled(t *testing.T) {
 func TestAutoEnd_OfAClaimedParent(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	s.do(SetLevel{Level: record.FeatureLevel})
-	s.do(Submit{Tasks: []record.NewTask{newParentOf(2, false, false)}})
+	s.do(command.SetLevel{Level: record.FeatureLevel})
+	s.do(command.Submit{Tasks: []record.NewTask{newParentOf(2, false, false)}})
 	s.endStep(2, "1")
 	if got := s.claimEnd("p1"); got.Outcome != record.FinalizationClaimed {
 		t.Fatalf("%+v", got)
@@ -150,7 +155,7 @@ func TestAutoEnd_OfAClaimedParent(t *testing.T) {
 	if got := s.m.Get(1); got.Status != record.StatusCompleted || got.WorkerID != "" || got.Token != 0 || s.m.FinalizationCount() != 0 {
 		t.Errorf("%+v", got)
 	}
-	r := s.do(Finalize{ID: 1, ProcessorID: "p1", Failed: true, Error: "no"})
+	r := s.do(command.Finalize{ID: 1, ProcessorID: "p1", Failed: true, Error: "no"})
 	if r.Code != "" || !r.Parent.AlreadyFinalized || r.Task.Status != record.StatusCompleted {
 		t.Errorf("%+v", r)
 	}

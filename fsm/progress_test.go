@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -17,7 +18,7 @@ func TestParents_comeToTheirEnd(t *testing.T) {
 	for seed := range seeds(60) {
 		g := lifeGenerator{newGenerator(rand.New(rand.NewPCG(seed, 11)).IntN)}
 		m := newSmall()
-		apply := func(commands ...Command) Applied {
+		apply := func(commands ...command.Command) Applied {
 			g.pass()
 			a := mustApplyTo(t, m, testEntry{g.index, g.stamp, commands})
 			if err := m.checkProgress(); err != nil {
@@ -25,19 +26,19 @@ func TestParents_comeToTheirEnd(t *testing.T) {
 			}
 			return a
 		}
-		apply(SetLevel{Level: record.FeatureLevel})
+		apply(command.SetLevel{Level: record.FeatureLevel})
 		for range 120 {
 			apply(g.command(m), g.op(m), g.themedSteps(m), g.opOfParent(m))
 		}
 		for _, name := range []string{"mail", "scan", "video"} {
-			apply(SetType{Type: name, Set: record.TypePaused | record.TypeMaxClaimed | record.TypeRateLimit})
+			apply(command.SetType{Type: name, Set: record.TypePaused | record.TypeMaxClaimed | record.TypeRateLimit})
 		}
 		for idle := 0; idle < 3; idle++ { // time alone may be what is missing
 			g.stamp.T += 30 * dayMS
-			apply(Tick{}, ClaimNext{WorkerID: "w9", Limit: 1000})
-			var ends []Command
+			apply(command.Tick{}, command.ClaimNext{WorkerID: "w9", Limit: 1000})
+			var ends []command.Command
 			for _, l := range liveLeases(m) {
-				ends = append(ends, Complete{Hold: Hold{ID: l.TaskID, WorkerID: m.Get(l.TaskID).WorkerID, Token: l.Token}})
+				ends = append(ends, command.Complete{Hold: command.Hold{ID: l.TaskID, WorkerID: m.Get(l.TaskID).WorkerID, Token: l.Token}})
 			}
 			if apply(ends...); len(ends) > 0 {
 				idle = 0

@@ -14,9 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // schema is what fsm.proto declares.
@@ -216,7 +218,7 @@ var (
 		Base: trail.Base{Pos: event.Pos{Index: 501, Sub: math.MaxUint32}, T: 1_780_000_000_000, Task: 1<<53 - 1, Token: 1<<53 - 2},
 	}
 	fullSchedule = record.ScheduleView{
-		Schedule: keyCommands()[3].(SetSchedule).Schedule, Version: math.MaxUint64, LastTaskID: 1<<53 - 1,
+		Schedule: keyCommands()[3].(command.SetSchedule).Schedule, Version: math.MaxUint64, LastTaskID: 1<<53 - 1,
 		LastRunAt: 1_780_000_000_001, Skipped: math.MaxUint64, CreatedAt: 1_780_000_000_002, UpdatedAt: 1_780_000_000_003,
 	}
 	fullHash = [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
@@ -242,6 +244,13 @@ var recordNames = map[record.Kind]string{
 	record.KindNode: "NodeRecord", record.KindType: "TypeRecord", record.KindGone: "GoneRecord", record.KindTrail: "TrailRecord", record.KindSchedule: "ScheduleRecord", record.KindEnd: "EndRecord",
 }
 
+// bodyOf returns the body of the command as an entry has it.
+func bodyOf(c command.Command) []byte {
+	b := command.AppendCommand(nil, c)
+	_, n := wire.Varint(b[1:])
+	return b[1+n:]
+}
+
 // Every field that is written is in fsm.proto with its number and type, and
 // every field of fsm.proto is written.
 func TestProto_IsWhatIsWritten(t *testing.T) {
@@ -250,8 +259,8 @@ func TestProto_IsWhatIsWritten(t *testing.T) {
 	seen, numbers := map[string]bool{}, map[string]int{}
 	for _, c := range fullCommands() {
 		name := reflect.TypeOf(c).Name()
-		numbers[name] = int(c.kind())
-		if err := s.walk(name, c.appendBody(nil), seen); err != nil {
+		numbers[name] = int(command.KindOf(c))
+		if err := s.walk(name, bodyOf(c), seen); err != nil {
 			t.Error(err)
 		}
 	}
@@ -281,11 +290,11 @@ func TestProto_EnumsAreTheConstants(t *testing.T) {
 	t.Parallel()
 	s := parseSchema(t)
 	want := map[string]map[string]int{
-		"SortBy":  {"SORT_BY_PRIORITY": int(SortPriority), "SORT_BY_CREATED_AT": int(SortCreatedAt), "SORT_BY_RANDOM": int(SortRandom)},
+		"SortBy":  {"SORT_BY_PRIORITY": int(command.SortPriority), "SORT_BY_CREATED_AT": int(command.SortCreatedAt), "SORT_BY_RANDOM": int(command.SortRandom)},
 		"Status":  {"STATUS_NONE": 0},
 		"Outcome": {"OUTCOME_NONE": 0},
 		"Action": {
-			"ACTION_NONE": 0, "ACTION_RETRY": int(ActionRetry), "ACTION_CANCEL": int(ActionCancel), "ACTION_DELETE": int(ActionDelete),
+			"ACTION_NONE": 0, "ACTION_RETRY": int(command.ActionRetry), "ACTION_CANCEL": int(command.ActionCancel), "ACTION_DELETE": int(command.ActionDelete),
 		},
 	}
 	for i := record.StatusPending; i.String() != ""; i++ {
@@ -304,10 +313,10 @@ func TestProto_EnumsAreTheConstants(t *testing.T) {
 func TestFullValues_HaveNoZeroField(t *testing.T) {
 	t.Parallel()
 	values := []any{fullStamp, fullHeader, fullTrailHeader, fullCounts, fullTask, fullRequest, fullNode, fullType, fullGone, fullTrail, fullSchedule, fullHash}
-	kindsSeen := map[kind]bool{}
+	kindsSeen := map[command.Kind]bool{}
 	for _, c := range fullCommands() {
 		values = append(values, c)
-		kindsSeen[c.kind()] = true
+		kindsSeen[command.KindOf(c)] = true
 	}
 	for _, v := range values {
 		noZero(t, reflect.TypeOf(v).Name(), reflect.ValueOf(v))

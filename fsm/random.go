@@ -3,6 +3,7 @@ package fsm
 import (
 	"math/bits"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -66,7 +67,7 @@ type draw struct {
 }
 
 // newDraw returns the draw of c.
-func (m *Machine) newDraw(c ClaimNext) *draw {
+func (m *Machine) newDraw(c command.ClaimNext) *draw {
 	d := &draw{m: m}
 	for _, name := range c.Types {
 		ts := m.types[name]

@@ -9,13 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
 // randomPlainly returns the ids that the claim takes when its command is the
 // place-th of the entry at the index: k-th of what can be claimed by type,
 // attempts left and id, k by the hash. There must be no limits.
-func (m *Machine) randomPlainly(c ClaimNext, index uint64, place int) []uint64 {
+func (m *Machine) randomPlainly(c command.ClaimNext, index uint64, place int) []uint64 {
 	ready, _ := m.claimablePlainly()
 	var all []*record.Task
 	if c.Types == nil { // by attempts left, type and id
@@ -70,13 +71,13 @@ func TestRandom_TakesTheKth(t *testing.T) {
 		h.submit(1, task)
 	}
 	for round := range 60 {
-		claim := ClaimNext{
-			WorkerID: "w1", SortBy: SortRandom, Limit: int32(1 + round%9), MoreAttempts: int32(round % 3),
+		claim := command.ClaimNext{
+			WorkerID: "w1", SortBy: command.SortRandom, Limit: int32(1 + round%9), MoreAttempts: int32(round % 3),
 			Types: [][]string{{"mail"}, {"mail", "scan"}, {"mail", "none", "scan", "video"}, nil}[round%4],
 		}
 		index := h.m.Index() + 1
 		want := h.m.randomPlainly(claim, index, 2)
-		a := mustApplyTo(t, h.m, testEntry{Index: index, Stamp: h.stamp, Commands: []Command{Tick{}, Checkpoint{}, claim}})
+		a := mustApplyTo(t, h.m, testEntry{Index: index, Stamp: h.stamp, Commands: []command.Command{command.Tick{}, command.Checkpoint{}, claim}})
 		var got []uint64
 		for _, c := range a.Results[2].Claims {
 			got = append(got, c.Task.ID)
@@ -86,10 +87,10 @@ func TestRandom_TakesTheKth(t *testing.T) {
 		}
 		mustCheck(t, h.m)
 		for i, id := range got {
-			if hold := (Hold{ID: id, WorkerID: "w1"}); i%3 > 0 {
-				h.do(Fail{Hold: hold})
+			if hold := (command.Hold{ID: id, WorkerID: "w1"}); i%3 > 0 {
+				h.do(command.Fail{Hold: hold})
 			} else if i%2 == 0 {
-				h.do(Release{Hold: hold})
+				h.do(command.Release{Hold: hold})
 			}
 		}
 		mustCheck(t, h.m)
@@ -104,7 +105,7 @@ func TestRandom_TakesAll(t *testing.T) {
 		h.submit(30, record.NewTask{Type: "mail", Payload: []byte("p")})
 		h.submit(30, record.NewTask{Type: "scan", Payload: []byte("p"), Priority: 1})
 		h.submit(30, record.NewTask{Type: "scan", Payload: []byte("p"), Priority: 2})
-		claim := ClaimNext{WorkerID: "w1", Types: types, SortBy: SortRandom, Limit: 41}
+		claim := command.ClaimNext{WorkerID: "w1", Types: types, SortBy: command.SortRandom, Limit: 41}
 		for _, want := range []int{41, 41, 8, 0} {
 			if got := len(h.do(claim).Claims); got != want {
 				t.Errorf("%d claims of %v, want %d", got, types, want)
@@ -159,17 +160,17 @@ func TestMoreAttempts(t *testing.T) {
 		h.submit(1, n)
 	}
 	for _, c := range []struct {
-		claim ClaimNext
+		claim command.ClaimNext
 		want  []uint64
 	}{
-		{ClaimNext{}, []uint64{1, 6, 2, 3, 4, 5, 7, 8}},
-		{ClaimNext{MoreAttempts: 1}, []uint64{6, 2, 3, 4, 5, 7, 8}},
-		{ClaimNext{MoreAttempts: 2}, []uint64{6, 3, 4, 5, 7, 8}},
-		{ClaimNext{MoreAttempts: 2, Ascending: true}, []uint64{3, 4, 5, 7, 8, 6}},
-		{ClaimNext{MoreAttempts: 2, SortBy: SortCreatedAt}, []uint64{8, 7, 6, 5, 4, 3}},
-		{ClaimNext{MoreAttempts: 3, SortBy: SortCreatedAt, Ascending: true}, []uint64{4, 5, 7, 8}},
-		{ClaimNext{MoreAttempts: 999}, []uint64{4, 5, 7, 8}},
-		{ClaimNext{MoreAttempts: 1000}, []uint64{4, 5, 7}},
+		{command.ClaimNext{}, []uint64{1, 6, 2, 3, 4, 5, 7, 8}},
+		{command.ClaimNext{MoreAttempts: 1}, []uint64{6, 2, 3, 4, 5, 7, 8}},
+		{command.ClaimNext{MoreAttempts: 2}, []uint64{6, 3, 4, 5, 7, 8}},
+		{command.ClaimNext{MoreAttempts: 2, Ascending: true}, []uint64{3, 4, 5, 7, 8, 6}},
+		{command.ClaimNext{MoreAttempts: 2, SortBy: command.SortCreatedAt}, []uint64{8, 7, 6, 5, 4, 3}},
+		{command.ClaimNext{MoreAttempts: 3, SortBy: command.SortCreatedAt, Ascending: true}, []uint64{4, 5, 7, 8}},
+		{command.ClaimNext{MoreAttempts: 999}, []uint64{4, 5, 7, 8}},
+		{command.ClaimNext{MoreAttempts: 1000}, []uint64{4, 5, 7}},
 	} {
 		for _, types := range [][]string{{"mail", "scan"}, nil} {
 			c.claim.WorkerID, c.claim.Types, c.claim.Limit = "w1", types, 100
@@ -182,14 +183,14 @@ func TestMoreAttempts(t *testing.T) {
 			}
 			mustCheck(t, h.m)
 			for _, id := range got {
-				h.do(Release{Hold: Hold{ID: id, WorkerID: "w1"}})
+				h.do(command.Release{Hold: command.Hold{ID: id, WorkerID: "w1"}})
 			}
 		}
 	}
 	// An attempt that is spent counts.
-	h.do(ClaimTask{ID: 3, WorkerID: "w1"})
-	h.wantCode(Fail{Hold: Hold{ID: 3, WorkerID: "w1"}}, "")
-	c := ClaimNext{WorkerID: "w1", Types: []string{"scan"}, MoreAttempts: 2, Limit: 1, SortBy: SortCreatedAt, Ascending: true}
+	h.do(command.ClaimTask{ID: 3, WorkerID: "w1"})
+	h.wantCode(command.Fail{Hold: command.Hold{ID: 3, WorkerID: "w1"}}, "")
+	c := command.ClaimNext{WorkerID: "w1", Types: []string{"scan"}, MoreAttempts: 2, Limit: 1, SortBy: command.SortCreatedAt, Ascending: true}
 	if got := h.do(c).Claims[0].Task.ID; got != 5 {
 		t.Errorf("claimed task %d, want 5: task 3 has two attempts left", got)
 	}
@@ -200,7 +201,7 @@ func TestMoreAttempts(t *testing.T) {
 func TestChoiceOfNext_StaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	m := New()
-	c := ClaimNext{WorkerID: "w1", Types: []string{"mail", "scan"}, SortBy: SortCreatedAt, Ascending: true, Limit: 7}
+	c := command.ClaimNext{WorkerID: "w1", Types: []string{"mail", "scan"}, SortBy: command.SortCreatedAt, Ascending: true, Limit: 7}
 	sum := sha256.Sum256([]byte("\x02\x12\x04mail\x12\x04scan\x18\x01\x20\x01\x28\x07"))
 	if got, want := m.choiceOfNext(c), binary.BigEndian.Uint64(sum[:8]); got != want {
 		t.Errorf("%#x, want %#x", got, want)
@@ -210,24 +211,24 @@ func TestChoiceOfNext_StaysWhatItIs(t *testing.T) {
 	if m.choiceOfNext(c) != m.choiceOfNext(other) {
 		t.Error("who claims for how long is part of what is chosen")
 	}
-	seen := map[uint64]Command{}
-	add := func(hash uint64, c Command) {
+	seen := map[uint64]command.Command{}
+	add := func(hash uint64, c command.Command) {
 		if other, twice := seen[hash]; twice {
 			t.Errorf("%+v and %+v are the same", c, other)
 		}
 		seen[hash] = c
 	}
 	for _, types := range [][]string{nil, {"mail"}, {"mail", "scan"}, {"mails", "can"}} {
-		for sortBy := range SortRandom + 1 {
+		for sortBy := range command.SortRandom + 1 {
 			for _, more := range []int32{0, 1, 256, 1000} {
 				for _, ascending := range []bool{false, true} {
-					c := ClaimNext{Types: types, SortBy: sortBy, MoreAttempts: more, Ascending: ascending}
+					c := command.ClaimNext{Types: types, SortBy: sortBy, MoreAttempts: more, Ascending: ascending}
 					add(m.choiceOfNext(c), c)
 				}
 			}
 		}
 	}
 	for id := range uint64(10) {
-		add(m.choiceOfTask(ClaimTask{ID: id}), ClaimTask{ID: id})
+		add(m.choiceOfTask(command.ClaimTask{ID: id}), command.ClaimTask{ID: id})
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -54,30 +55,30 @@ func TestRates(t *testing.T) {
 	want("submitted", 1_000_000, 0, 0)
 	c := h.claims("mail", 10, 10)
 	for _, x := range c[:6] {
-		h.do(Complete{Hold: Hold{ID: x.Task.ID, WorkerID: x.Task.WorkerID}})
+		h.do(command.Complete{Hold: command.Hold{ID: x.Task.ID, WorkerID: x.Task.WorkerID}})
 	}
 	for _, x := range c[6:9] {
-		h.do(Fail{Hold: Hold{ID: x.Task.ID, WorkerID: x.Task.WorkerID}})
+		h.do(command.Fail{Hold: command.Hold{ID: x.Task.ID, WorkerID: x.Task.WorkerID}})
 	}
-	h.do(Release{Hold: Hold{ID: c[9].Task.ID, WorkerID: c[9].Task.WorkerID}})
+	h.do(command.Release{Hold: command.Hold{ID: c[9].Task.ID, WorkerID: c[9].Task.WorkerID}})
 	want("ended", 1_000_000, 100_000, 50_000)
 	// An attempt that is not the last is no failure, nor is what was cancelled.
-	h.do(Cancel{ID: 60})
-	h.do(Retry{ID: c[6].Task.ID, AddAttempts: 1})
+	h.do(command.Cancel{ID: 60})
+	h.do(command.Retry{ID: c[6].Task.ID, AddAttempts: 1})
 	want("retried", 1_000_000, 100_000, 50_000)
 	// An atomic batch that is undone was never there.
-	undone := func(ops ...Command) {
+	undone := func(ops ...command.Command) {
 		t.Helper()
-		if r := h.do(Batch{Atomic: true, Ops: append(ops, Delete{ID: 999})}); r.Code != CodeTaskNotFound {
+		if r := h.do(command.Batch{Atomic: true, Ops: append(ops, command.Delete{ID: 999})}); r.Code != CodeTaskNotFound {
 			t.Fatalf("the batch: %+v", r)
 		}
 		mustCheck(t, h.m)
 	}
-	undone(Submit{Tasks: []record.NewTask{{Type: "mail"}}}, Cancel{ID: 50}, Delete{ID: 50})
+	undone(command.Submit{Tasks: []record.NewTask{{Type: "mail"}}}, command.Cancel{ID: 50}, command.Delete{ID: 50})
 	want("undone", 1_000_000, 100_000, 50_000)
 	// Also if nothing is left of the type in the midst of it.
 	h.submit(1, record.NewTask{Type: "scan"})
-	undone(Cancel{ID: 61}, Delete{ID: 61})
+	undone(command.Cancel{ID: 61}, command.Delete{ID: 61})
 	if v, _ := h.m.Type("scan", h.stamp); v.SubmittedPerS != 16_666 {
 		t.Errorf("undone, the rate of the other type is %d", v.SubmittedPerS)
 	}
@@ -85,11 +86,11 @@ func TestRates(t *testing.T) {
 	if v := h.set("mail", record.TypePaused, record.TypeSettings{Paused: true}); v.SubmittedPerS != 0 {
 		t.Errorf("a result has rates: %+v", v)
 	}
-	h.do(Cancel{ID: 61})
-	h.do(Delete{ID: 61})
+	h.do(command.Cancel{ID: 61})
+	h.do(command.Delete{ID: 61})
 	h.submit(1, record.NewTask{Type: "scan"})
-	h.do(Cancel{ID: 62})
-	h.do(Delete{ID: 62}) // and the type goes
+	h.do(command.Cancel{ID: 62})
+	h.do(command.Delete{ID: 62}) // and the type goes
 	mail := Activity{Submitted: 60, Completed: 6, Failed: 3, Pending: 51}
 	got, _ := h.m.TypeActivity("mail", h.stamp)
 	if got.Latencies = (Latencies{}); got != mail {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -72,7 +73,7 @@ func newTypeState(name string) *typeState {
 
 // attemptsLeftNone is the number of attempts left that stands for more than
 // AttemptsLeftMax, and for no limit: no claim tells these apart.
-const attemptsLeftNone = AttemptsLeftMax + 1
+const attemptsLeftNone = command.AttemptsLeftMax + 1
 
 // attemptsLeftOf returns how many attempts the task has left, at most
 // attemptsLeftNone.

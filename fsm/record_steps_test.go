@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
 )
@@ -185,16 +186,16 @@ func TestReadSnapshot_WrongStepsLeadNowhere(t *testing.T) {
 					continue
 				}
 				read++
-				for n, c := range []Command{
-					ClaimFinalization{ID: 1, ProcessorID: "q", TimeoutMS: 1000},
-					Finalize{ID: 1, ProcessorID: "q"},
-					ClaimNext{WorkerID: "w", Limit: 5},
-					Complete{Hold: Hold{ID: 3, WorkerID: "w"}},
-					Cancel{ID: 1},
-					Retry{ID: 1},
-					Tick{},
+				for n, c := range []command.Command{
+					command.ClaimFinalization{ID: 1, ProcessorID: "q", TimeoutMS: 1000},
+					command.Finalize{ID: 1, ProcessorID: "q"},
+					command.ClaimNext{WorkerID: "w", Limit: 5},
+					command.Complete{Hold: command.Hold{ID: 3, WorkerID: "w"}},
+					command.Cancel{ID: 1},
+					command.Retry{ID: 1},
+					command.Tick{},
 				} {
-					mustApplyTo(t, m, testEntry{Index: uint64(2 + n), Commands: []Command{c}})
+					mustApplyTo(t, m, testEntry{Index: uint64(2 + n), Commands: []command.Command{c}})
 				}
 				if _, err := ReadSnapshot(bytes.NewReader(snapshotOf(t, m))); err != nil {
 					t.Fatalf("byte %d of record %d, bits %#x: what came of it cannot be read: %v", i, r, flip, err)

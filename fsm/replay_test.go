@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/snapshot"
 )
 
@@ -20,7 +21,7 @@ func TestMachine_SnapshotsChangeNothing(t *testing.T) {
 		var live []*snapshot.Snapshot
 		var hashes [][16]byte
 		for _, e := range drawLog(rt, 40) {
-			entry := AppendEntry(nil, e.Stamp, e.Commands...)
+			entry := command.AppendEntry(nil, e.Stamp, e.Commands...)
 			want := mustApply(rt, plain, e.Index, entry)
 			got := mustApply(rt, captured, e.Index, entry)
 			if diff := diffBy(want, got, plansToo); diff != "" {
@@ -67,7 +68,7 @@ func TestMachine_ReplayIsApply(t *testing.T) {
 		plain, replayed := New(), newRestful()
 		var wants, gots []Applied
 		for _, e := range drawLog(rt, 40) {
-			entry := AppendEntry(nil, e.Stamp, e.Commands...)
+			entry := command.AppendEntry(nil, e.Stamp, e.Commands...)
 			want := mustApply(rt, plain, e.Index, entry)
 			if !rapid.Bool().Draw(rt, "replay") {
 				wants, gots = append(wants, want), append(gots, mustApply(rt, replayed, e.Index, entry))

@@ -4,8 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // Bounds of what is remembered of claim requests.
@@ -163,17 +163,15 @@ func (m *Machine) forgetDue() {
 	}
 }
 
-// choiceOfNext hashes what chooses the tasks of c. The lease is not part of
-// it: a repeat may ask for another. Nor is who claims, which is compared itself.
-func (m *Machine) choiceOfNext(c ClaimNext) uint64 {
-	c.WorkerID, c.RequestID, c.LeaseMS = "", "", 0
-	m.choosing = c.appendBody(append(m.choosing[:0], byte(kindClaimNext)))
+// choiceOfNext hashes what chooses the tasks of c.
+func (m *Machine) choiceOfNext(c command.ClaimNext) uint64 {
+	m.choosing = c.AppendChoice(m.choosing[:0])
 	return choiceHash(m.choosing)
 }
 
 // choiceOfTask is choiceOfNext for a claim by id.
-func (m *Machine) choiceOfTask(c ClaimTask) uint64 {
-	m.choosing = wire.PutID(append(m.choosing[:0], byte(kindClaimTask)), 1, c.ID)
+func (m *Machine) choiceOfTask(c command.ClaimTask) uint64 {
+	m.choosing = c.AppendChoice(m.choosing[:0])
 	return choiceHash(m.choosing)
 }
 

@@ -1,47 +1,10 @@
 package fsm
 
 import (
-	"math"
-
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
-	"github.com/claimq/claimq/fsm/wire"
 )
-
-// RestoreBegin begins a restore: the chunks that follow are a snapshot, as Graft
-// gives it, that RestoreEnd makes the state. Any command but these three gives up
-// what has been taken, so that nothing is left of a restore whose leader died.
-// CodeNotEmpty if the state holds anything that a restore would destroy.
-type RestoreBegin struct {
-	Bytes uint64 // of the whole snapshot
-}
-
-func (RestoreBegin) kind() kind                           { return kindRestoreBegin }
-func (RestoreBegin) about() About                         { return About{} }
-func (c RestoreBegin) applyTo(m *Machine) (Result, error) { return m.beginRestore(c), nil }
-
-// RestoreChunk takes the next bytes of the snapshot. CodeInvalidRequest, and the
-// restore is given up, if they are not the next ones, or no part of a snapshot.
-type RestoreChunk struct {
-	Begin  uint64 // index of the entry of the RestoreBegin
-	Offset uint64 // of Data in the snapshot
-	Data   []byte
-}
-
-func (RestoreChunk) kind() kind                           { return kindRestoreChunk }
-func (RestoreChunk) about() About                         { return About{} }
-func (c RestoreChunk) applyTo(m *Machine) (Result, error) { return m.takeChunk(c), nil }
-
-// RestoreEnd makes the snapshot that was taken the state, if all of it is there, is
-// verified as ReadSnapshot does, and follows the state's clocks, counters and level.
-// Else it changes nothing: CodeInvalidRequest.
-type RestoreEnd struct {
-	Begin uint64 // as in RestoreChunk
-}
-
-func (RestoreEnd) kind() kind                           { return kindRestoreEnd }
-func (RestoreEnd) about() About                         { return About{} }
-func (c RestoreEnd) applyTo(m *Machine) (Result, error) { return m.endRestore(c), nil }
 
 // partial is a restore that is under way: the new state, as far as its snapshot has
 // come. It grows with the chunks; beside the records it holds one chunk of the
@@ -70,7 +33,7 @@ func (m *Machine) Restoring() (r Restoring, ok bool) {
 	return Restoring{Begin: m.partial.begin, Taken: m.partial.taken, Bytes: m.partial.bytes}, true
 }
 
-func (m *Machine) beginRestore(c RestoreBegin) Result {
+func (m *Machine) beginRestore(c command.RestoreBegin) Result {
 	m.partial = nil
 	if m.Contents() != "" {
 		return Result{Code: CodeNotEmpty}
@@ -80,7 +43,7 @@ func (m *Machine) beginRestore(c RestoreBegin) Result {
 	return Result{}
 }
 
-func (m *Machine) takeChunk(c RestoreChunk) Result {
+func (m *Machine) takeChunk(c command.RestoreChunk) Result {
 	p := m.partial
 	if p == nil || p.begin != c.Begin || p.taken != c.Offset || !p.take(c.Data) {
 		m.partial = nil
@@ -104,7 +67,7 @@ func (p *partial) finish() *Machine {
 	return p.build.m
 }
 
-func (m *Machine) endRestore(c RestoreEnd) Result {
+func (m *Machine) endRestore(c command.RestoreEnd) Result {
 	p := m.partial
 	m.partial = nil
 	if p == nil || p.begin != c.Begin {
@@ -136,57 +99,4 @@ func (m *Machine) become(state *Machine) {
 	state.rememberedMax, state.goneMax, state.trail.ChunkBytes = m.rememberedMax, m.goneMax, m.trail.ChunkBytes
 	*m = *state
 	m.tasks.SetPacking(record.RestingTasks{Names: m})
-}
-
-func (c RestoreBegin) appendBody(b []byte) []byte { return wire.PutUint(b, 1, c.Bytes) }
-
-func (RestoreBegin) decode(r fieldReader) (Command, error) {
-	var c RestoreBegin
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Bytes = r.Uint(math.MaxUint64)
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-func (c RestoreChunk) appendBody(b []byte) []byte {
-	b = wire.PutUint(b, 1, c.Begin)
-	b = wire.PutUint(b, 2, c.Offset)
-	return wire.PutBytes(b, 3, c.Data)
-}
-
-func (RestoreChunk) decode(r fieldReader) (Command, error) {
-	var c RestoreChunk
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Begin = r.Uint(math.MaxUint64)
-		case 2:
-			c.Offset = r.Uint(math.MaxUint64)
-		case 3:
-			c.Data = r.Bytes()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-func (c RestoreEnd) appendBody(b []byte) []byte { return wire.PutUint(b, 1, c.Begin) }
-
-func (RestoreEnd) decode(r fieldReader) (Command, error) {
-	var c RestoreEnd
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Begin = r.Uint(math.MaxUint64)
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -31,10 +32,10 @@ func BenchmarkReadSnapshot(b *testing.B) {
 // benchSnapshot returns a snapshot with so many tasks of a kind.
 func benchSnapshot(b *testing.B, tasks int, kind string) []byte {
 	s := &benchState{m: New()}
-	s.apply(b, SetLevel{Level: record.FeatureLevel})
+	s.apply(b, command.SetLevel{Level: record.FeatureLevel})
 	const batch = 1000
 	for done := 0; done < tasks; done += batch {
-		submit := Submit{Tasks: make([]record.NewTask, batch)}
+		submit := command.Submit{Tasks: make([]record.NewTask, batch)}
 		for i := range submit.Tasks {
 			submit.Tasks[i] = record.NewTask{
 				Type: typeName(i % 10), MaxAttempts: record.DefaultAttempts,
@@ -46,8 +47,8 @@ func benchSnapshot(b *testing.B, tasks int, kind string) []byte {
 		}
 		s.apply(b, submit)
 		if kind == "completed" {
-			for _, c := range s.apply(b, ClaimNext{WorkerID: "worker-1", Limit: batch}).Claims {
-				s.apply(b, Complete{Hold: Hold{ID: c.Task.ID, WorkerID: "worker-1", Token: c.Task.Token}, Result: []byte(`{}`)})
+			for _, c := range s.apply(b, command.ClaimNext{WorkerID: "worker-1", Limit: batch}).Claims {
+				s.apply(b, command.Complete{Hold: command.Hold{ID: c.Task.ID, WorkerID: "worker-1", Token: c.Task.Token}, Result: []byte(`{}`)})
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
@@ -28,9 +29,9 @@ type restorer struct {
 // behind that of smallMachine: nothing in its trail is too old.
 func newRestorer(t *testing.T) *restorer {
 	r := &restorer{t: t, m: New(), stamp: record.Stamp{U: 5000, T: 1_780_000_000_000}}
-	r.apply(SetLevel{Level: record.FeatureLevel})
+	r.apply(command.SetLevel{Level: record.FeatureLevel})
 	r.m.SetChain(7)
-	r.apply(SetNode{Node: record.NodeRecord{UUID: "u", NodeID: "n9"}})
+	r.apply(command.SetNode{Node: record.NodeRecord{UUID: "u", NodeID: "n9"}})
 	return r
 }
 
@@ -38,19 +39,19 @@ func newRestorer(t *testing.T) *restorer {
 func restoredMachine(t *testing.T, old *Machine) *Machine {
 	t.Helper()
 	r := newRestorer(t)
-	r.apply(SetNode{Node: record.NodeRecord{UUID: "v", NodeID: "n10"}})
-	r.apply(SetPageSecret{Secret: tokenHash("before")})
+	r.apply(command.SetNode{Node: record.NodeRecord{UUID: "v", NodeID: "n10"}})
+	r.apply(command.SetPageSecret{Secret: tokenHash("before")})
 	saved := r.graft(old)
 	r.beginOf(len(saved))
 	r.send(saved, len(saved))
-	r.want(RestoreEnd{Begin: r.begin}, "")
+	r.want(command.RestoreEnd{Begin: r.begin}, "")
 	return r.m
 }
 
 // apply applies an entry of its own, as the log has it.
-func (r *restorer) apply(c Command) Applied {
+func (r *restorer) apply(c command.Command) Applied {
 	r.t.Helper()
-	applied, err := r.m.Apply(r.m.Index()+1, AppendEntry(nil, r.stamp, c))
+	applied, err := r.m.Apply(r.m.Index()+1, command.AppendEntry(nil, r.stamp, c))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -58,10 +59,10 @@ func (r *restorer) apply(c Command) Applied {
 	return applied
 }
 
-func (r *restorer) want(c Command, want Code) {
+func (r *restorer) want(c command.Command, want Code) {
 	r.t.Helper()
 	if got := r.apply(c).Results[0].Code; got != want {
-		r.t.Fatalf("%v: code %q, want %q", c.kind(), got, want)
+		r.t.Fatalf("%v: code %q, want %q", command.KindOf(c), got, want)
 	}
 }
 
@@ -83,7 +84,7 @@ func (r *restorer) graft(m *Machine) []byte {
 // beginOf begins the restore of so many bytes.
 func (r *restorer) beginOf(bytes int) {
 	r.t.Helper()
-	r.want(RestoreBegin{Bytes: uint64(bytes)}, "")
+	r.want(command.RestoreBegin{Bytes: uint64(bytes)}, "")
 	r.begin = r.m.Index()
 }
 
@@ -95,8 +96,8 @@ func (r *restorer) send(saved []byte, size int) {
 	}
 }
 
-func (r *restorer) chunk(saved []byte, offset, size int) RestoreChunk {
-	return RestoreChunk{Begin: r.begin, Offset: uint64(offset), Data: saved[offset:min(offset+size, len(saved))]}
+func (r *restorer) chunk(saved []byte, offset, size int) command.RestoreChunk {
+	return command.RestoreChunk{Begin: r.begin, Offset: uint64(offset), Data: saved[offset:min(offset+size, len(saved))]}
 }
 
 // A state comes through the log, cut anywhere, and goes on as that of the cluster:
@@ -120,7 +121,7 @@ func TestRestore_throughTheLog(t *testing.T) {
 			}
 		}
 		index := r.m.Index() + 1
-		applied := r.apply(RestoreEnd{Begin: r.begin})
+		applied := r.apply(command.RestoreEnd{Begin: r.begin})
 		if code := applied.Results[0].Code; code != "" || !applied.Restored || applied.Stamp != want.Stamp() {
 			t.Fatalf("in chunks of %d: code %q, restored %t, stamp %v; want %v", size, code, applied.Restored, applied.Stamp, want.Stamp())
 		}
@@ -152,27 +153,27 @@ func TestRestore_goesOn(t *testing.T) {
 	t.Parallel()
 	r, old := newRestorer(t), smallMachine(t)
 	for i := range 500 { // longer than the new cluster lives
-		applyLog(t, old, []testEntry{{Index: old.Index() + 1, Stamp: record.Stamp{U: old.Stamp().U + int64(i), T: old.Stamp().T + int64(i)}, Commands: []Command{
-			Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte("1"), MaxAttempts: record.DefaultAttempts}}},
+		applyLog(t, old, []testEntry{{Index: old.Index() + 1, Stamp: record.Stamp{U: old.Stamp().U + int64(i), T: old.Stamp().T + int64(i)}, Commands: []command.Command{
+			command.Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte("1"), MaxAttempts: record.DefaultAttempts}}},
 		}}})
 	}
 	saved := r.graft(old)
 	r.beginOf(len(saved))
 	r.send(saved, 1000)
-	r.want(RestoreEnd{Begin: r.begin}, "")
+	r.want(command.RestoreEnd{Begin: r.begin}, "")
 	newest := r.m.NewestEvent()
 	if r.m.Index() >= newest.Index {
 		t.Fatalf("index %d is not below the newest event's %d", r.m.Index(), newest.Index)
 	}
 	twin := restore(t, snapshotOf(t, r.m))
 	r.stamp = record.Stamp{U: r.m.Stamp().U + 100, T: r.m.Stamp().T + 100}
-	for i, c := range []Command{
-		Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte("1"), MaxAttempts: record.DefaultAttempts}}},
-		ClaimNext{WorkerID: "w", Limit: 3, LeaseMS: 1000},
-		SetSchedule{Schedule: record.Schedule{Name: "s", EveryMS: 1000, Task: record.NewTask{Type: "mail", Params: []byte("1")}}},
-		Tick{},
+	for i, c := range []command.Command{
+		command.Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte("1"), MaxAttempts: record.DefaultAttempts}}},
+		command.ClaimNext{WorkerID: "w", Limit: 3, LeaseMS: 1000},
+		command.SetSchedule{Schedule: record.Schedule{Name: "s", EveryMS: 1000, Task: record.NewTask{Type: "mail", Params: []byte("1")}}},
+		command.Tick{},
 	} {
-		entry := AppendEntry(nil, r.stamp, c)
+		entry := command.AppendEntry(nil, r.stamp, c)
 		a := r.apply(c)
 		b, err := twin.Apply(r.m.Index(), entry)
 		if err != nil {
@@ -199,26 +200,26 @@ func TestRestore_otherCommandsGiveItUp(t *testing.T) {
 	t.Parallel()
 	old := smallMachine(t)
 	for _, c := range fullCommands() {
-		if c.kind().row().restore {
+		if command.RowOf(c).Restore {
 			continue
 		}
 		r := newRestorer(t)
 		saved := r.graft(old)
 		r.beginOf(len(saved))
 		r.send(saved, 4096)
-		if _, err := r.m.Apply(r.m.Index()+1, AppendEntry(nil, r.stamp, c)); err != nil {
+		if _, err := r.m.Apply(r.m.Index()+1, command.AppendEntry(nil, r.stamp, c)); err != nil {
 			t.Fatal(err)
 		}
 		if left, ok := r.m.Restoring(); ok {
-			t.Errorf("%v leaves %+v", c.kind(), left)
+			t.Errorf("%v leaves %+v", command.KindOf(c), left)
 		}
 		hash := hashOf(r.m)
-		if _, err := r.m.Apply(r.m.Index()+1, AppendEntry(nil, r.stamp, RestoreEnd{Begin: r.begin})); err != nil {
+		if _, err := r.m.Apply(r.m.Index()+1, command.AppendEntry(nil, r.stamp, command.RestoreEnd{Begin: r.begin})); err != nil {
 			t.Fatal(err)
 		}
 		r.m.header.Index--
 		if hashOf(r.m) != hash {
-			t.Errorf("%v: the end of a restore that was given up changed the state", c.kind())
+			t.Errorf("%v: the end of a restore that was given up changed the state", command.KindOf(c))
 		}
 	}
 	r := newRestorer(t)
@@ -244,25 +245,31 @@ func TestRestore_refused(t *testing.T) {
 	saved := fresh.graft(old)
 	flipped := bytes.Clone(saved)
 	flipped[len(flipped)/2] ^= 1
-	end := func(r *restorer) Command { return RestoreEnd{Begin: r.begin} }
+	end := func(r *restorer) command.Command { return command.RestoreEnd{Begin: r.begin} }
 	for _, test := range []struct {
 		name  string
 		bytes []byte
 		size  int // that is begun
-		last  func(r *restorer) Command
+		last  func(r *restorer) command.Command
 	}{
 		{"cut off", saved[:len(saved)-1], len(saved) - 1, end},
 		{"more than was begun", saved, len(saved) - 1, end},
 		{"less than was begun", saved, len(saved) + 1, end},
 		{"bytes behind the end", append(bytes.Clone(saved), 0), len(saved) + 1, end},
 		{"no chunks", nil, 0, end},
-		{"another restore's end", saved, len(saved), func(r *restorer) Command { return RestoreEnd{Begin: r.begin - 1} }},
-		{"another restore's chunk", saved, len(saved), func(r *restorer) Command { return RestoreChunk{Begin: r.begin - 1, Offset: uint64(len(saved))} }},
-		{"a chunk again", saved, len(saved), func(r *restorer) Command { return r.chunk(saved, 0, 10) }},
-		{"a chunk too far", saved, len(saved), func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Offset: math.MaxUint64} }},
-		{"no snapshot", nil, 100, func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Data: []byte(strings.Repeat("x", 100))} }},
-		{"a snapshot of the future", nil, 100, func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Data: []byte(snapshot.Magic + "\x7f")} }},
-		{"a damaged one", nil, len(saved), func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Data: flipped} }},
+		{"another restore's end", saved, len(saved), func(r *restorer) command.Command { return command.RestoreEnd{Begin: r.begin - 1} }},
+		{"another restore's chunk", saved, len(saved), func(r *restorer) command.Command {
+			return command.RestoreChunk{Begin: r.begin - 1, Offset: uint64(len(saved))}
+		}},
+		{"a chunk again", saved, len(saved), func(r *restorer) command.Command { return r.chunk(saved, 0, 10) }},
+		{"a chunk too far", saved, len(saved), func(r *restorer) command.Command { return command.RestoreChunk{Begin: r.begin, Offset: math.MaxUint64} }},
+		{"no snapshot", nil, 100, func(r *restorer) command.Command {
+			return command.RestoreChunk{Begin: r.begin, Data: []byte(strings.Repeat("x", 100))}
+		}},
+		{"a snapshot of the future", nil, 100, func(r *restorer) command.Command {
+			return command.RestoreChunk{Begin: r.begin, Data: []byte(snapshot.Magic + "\x7f")}
+		}},
+		{"a damaged one", nil, len(saved), func(r *restorer) command.Command { return command.RestoreChunk{Begin: r.begin, Data: flipped} }},
 	} {
 		r := newRestorer(t)
 		before := hashOf(r.m)
@@ -272,7 +279,7 @@ func TestRestore_refused(t *testing.T) {
 		if _, ok := r.m.Restoring(); ok {
 			t.Errorf("%s: it is still under way", test.name)
 		}
-		r.want(RestoreEnd{Begin: r.begin}, CodeInvalidRequest)
+		r.want(command.RestoreEnd{Begin: r.begin}, CodeInvalidRequest)
 		r.m.header.Index = 2
 		if hashOf(r.m) != before {
 			t.Errorf("%s: the state was changed", test.name)
@@ -289,13 +296,13 @@ func TestRestore_refused(t *testing.T) {
 		r.beginOf(len(saved))
 		r.send(saved, 1000)
 		change(&r.m.header)
-		if got := r.m.endRestore(RestoreEnd{Begin: r.begin}); got.Code != CodeInvalidRequest || r.m.Contents() != "" {
+		if got := r.m.endRestore(command.RestoreEnd{Begin: r.begin}); got.Code != CodeInvalidRequest || r.m.Contents() != "" {
 			t.Errorf("%s: code %q, and it holds %q", name, got.Code, r.m.Contents())
 		}
 	}
 	full := newRestorer(t)
-	full.apply(Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte("x")}}})
-	full.want(RestoreBegin{Bytes: 10}, CodeNotEmpty)
+	full.apply(command.Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte("x")}}})
+	full.want(command.RestoreBegin{Bytes: 10}, CodeNotEmpty)
 	if _, ok := full.m.Restoring(); ok {
 		t.Error("a restore is under way in a cluster with a task")
 	}
@@ -311,15 +318,15 @@ func TestRestore_captures(t *testing.T) {
 	r.send(saved, 1000)
 	before := r.m.Snapshot()
 	want := before.Hash()
-	r.want(RestoreEnd{Begin: r.begin}, "")
-	r.apply(Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte("x")}}})
+	r.want(command.RestoreEnd{Begin: r.begin}, "")
+	r.apply(command.Submit{Tasks: []record.NewTask{{Type: "mail", Payload: []byte("x")}}})
 	after := r.m.Snapshot()
 	held := after.Hash()
 	if before.Hash() != want || restore(t, written(t, before)).Contents() != "" {
 		t.Error("the capture of before has changed")
 	}
 	before.Release()
-	r.apply(ClaimNext{WorkerID: "w", Limit: 100})
+	r.apply(command.ClaimNext{WorkerID: "w", Limit: 100})
 	if after.Hash() != held {
 		t.Error("the capture of after has changed with a later command")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/snapshot"
 	"github.com/claimq/claimq/fsm/trail"
 )
@@ -31,7 +32,7 @@ func applyLog(t rapid.TB, m *Machine, log []testEntry) []Applied {
 	all := make([]Applied, len(log))
 	for i, e := range log {
 		var err error
-		if all[i], err = m.Apply(e.Index, AppendEntry(nil, e.Stamp, e.Commands...)); err != nil {
+		if all[i], err = m.Apply(e.Index, command.AppendEntry(nil, e.Stamp, e.Commands...)); err != nil {
 			t.Fatal(err)
 		}
 	}

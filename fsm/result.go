@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/record"
+import (
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // Code says why a command was refused. "" means that it was not. The values
 // are the contract's stable codes.
@@ -130,7 +133,7 @@ type Applied struct {
 	Results []Result     // one per command, in order
 	// Leases are the claims that the entry began, for the leader's timers.
 	// Extends are not listed: a timer that runs out looks the lease up.
-	Leases []Lease
+	Leases []command.Lease
 	// Ready are the types of which the entry made tasks claimable, each once,
 	// for those who wait for one.
 	Ready []ReadyTasks

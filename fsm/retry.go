@@ -3,34 +3,14 @@ package fsm
 import (
 	"math"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
-
-// Retry makes a failed, cancelled or claimed task pending. AddAttempts is
-// added to a limited MaxAttempts first. Token 0 means none was sent. Of a parent
-// it retries the steps that failed or were cancelled, all of them or none.
-type Retry struct {
-	ID          uint64
-	Token       uint64
-	AddAttempts int32
-}
-
-func (Retry) kind() kind                           { return kindRetry }
-func (c Retry) about() About                       { return About{Known: true, ID: c.ID, Changes: 1} }
-func (c Retry) applyTo(m *Machine) (Result, error) { return m.retry(c), nil }
-
-// Delete removes an ended task and frees its key. A parent takes its steps along.
-type Delete struct{ ID uint64 }
-
-func (Delete) kind() kind                           { return kindDelete }
-func (c Delete) about() About                       { return About{Known: true, ID: c.ID, Changes: 1} }
-func (c Delete) applyTo(m *Machine) (Result, error) { return m.delete(c), nil }
 
 // retry makes a task pending that has failed, was cancelled, is claimed or waits
 // for its time. One that is claimed and was to be cancelled is cancelled.
-func (m *Machine) retry(c Retry) Result {
+func (m *Machine) retry(c command.Retry) Result {
 	t := m.tasks.Get(c.ID)
 	switch {
 	case t == nil:
@@ -68,7 +48,7 @@ func (m *Machine) retry(c Retry) Result {
 }
 
 // retryAnew makes the task pending that is claimed, has failed or was cancelled.
-func (m *Machine) retryAnew(t *record.Task, c Retry) Result {
+func (m *Machine) retryAnew(t *record.Task, c command.Retry) Result {
 	if !mayRetry(t, c) {
 		return m.refused(CodeMaxAttemptsReached, t)
 	}
@@ -105,7 +85,7 @@ func (m *Machine) keyTaken(t *record.Task) (refusal Result, refused bool) {
 }
 
 // mayRetry reports whether the retry leaves the task attempts.
-func mayRetry(t *record.Task, c Retry) bool {
+func mayRetry(t *record.Task, c command.Retry) bool {
 	most := raisedMax(t.MaxAttempts, c.AddAttempts)
 	return most == 0 || t.Attempts < most
 }
@@ -129,7 +109,7 @@ func endedByRetry(t *record.Task, token uint64) bool {
 
 // retryGone answers a retry of a task that is not there: it is a repeat if it
 // had cancelled the task, which was removed since. Else nothing is left to retry.
-func (m *saved) retryGone(c Retry) Result {
+func (m *saved) retryGone(c command.Retry) Result {
 	g := m.findGone(c.ID)
 	if g == nil || c.Token == 0 || g.Token != c.Token || g.Outcome != record.OutcomeCancelled {
 		return Result{Code: CodeTaskNotFound}
@@ -147,7 +127,7 @@ func raisedMax(limit, add int32) int32 {
 
 // delete removes an ended task and frees its key. A parent takes its steps along;
 // none of them goes alone.
-func (m *Machine) delete(c Delete) Result {
+func (m *Machine) delete(c command.Delete) Result {
 	t := m.tasks.Get(c.ID)
 	switch {
 	case t == nil:
@@ -173,42 +153,4 @@ func (m *Machine) drop(t *record.Task) {
 	m.exclude(t)
 	m.tasks.Remove(t.ID)
 	m.ended = append(m.ended, t.ID)
-}
-
-func (c Retry) appendBody(b []byte) []byte {
-	b = wire.PutID(b, 1, c.ID)
-	b = wire.PutID(b, 2, c.Token)
-	return wire.PutInt(b, 3, int64(c.AddAttempts))
-}
-
-func (Retry) decode(r fieldReader) (Command, error) {
-	var c Retry
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.ID = r.ID()
-		case 2:
-			c.Token = r.ID()
-		case 3:
-			c.AddAttempts = r.Int32()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-func (c Delete) appendBody(b []byte) []byte { return wire.PutID(b, 1, c.ID) }
-
-func (Delete) decode(r fieldReader) (Command, error) {
-	var c Delete
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.ID = r.ID()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
 }

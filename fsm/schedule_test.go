@@ -8,12 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
 // everySecond is a schedule of that name whose first slot is at t.
-func everySecond(name string, t int64) SetSchedule {
-	return SetSchedule{Schedule: record.Schedule{
+func everySecond(name string, t int64) command.SetSchedule {
+	return command.SetSchedule{Schedule: record.Schedule{
 		Name: name, EveryMS: 1000, NextRunAt: t, Task: record.NewTask{Type: "mail", Params: []byte("{}"), MaxAttempts: record.DefaultAttempts},
 	}}
 }
@@ -23,13 +24,13 @@ func everySecond(name string, t int64) SetSchedule {
 func TestSchedules_AreBounded(t *testing.T) {
 	t.Parallel()
 	m := New()
-	var commands []Command
+	var commands []command.Command
 	for i := range record.SchedulesMax + 1 {
 		commands = append(commands, everySecond(fmt.Sprintf("s%05d", (i*7919)%(record.SchedulesMax+1)), int64(1+i)))
 	}
-	last := commands[record.SchedulesMax].(SetSchedule)
-	commands = append([]Command{SetLevel{Level: record.LevelSight}}, commands...)
-	commands = append(commands, everySecond("s00007", 1), DeleteSchedule{Name: "s00009"}, last)
+	last := commands[record.SchedulesMax].(command.SetSchedule)
+	commands = append([]command.Command{command.SetLevel{Level: record.LevelSight}}, commands...)
+	commands = append(commands, everySecond("s00007", 1), command.DeleteSchedule{Name: "s00009"}, last)
 	a := mustApplyTo(t, m, testEntry{Index: 1, Commands: commands})
 	mustCheck(t, m)
 	for i, r := range a.Results {
@@ -53,7 +54,7 @@ func TestSchedules_NeverChangeInPlace(t *testing.T) {
 	for seed := range uint64(20) {
 		g := newGenerator(rand.New(rand.NewPCG(seed, 11)).IntN)
 		m := newSmall()
-		mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{SetLevel{Level: record.LevelSight}, g.setSchedule(m), g.setSchedule(m)}})
+		mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: record.LevelSight}, g.setSchedule(m), g.setSchedule(m)}})
 		for index := uint64(2); index < 60; index++ {
 			all := m.Schedules()
 			var copies []record.ScheduleView
@@ -61,7 +62,7 @@ func TestSchedules_NeverChangeInPlace(t *testing.T) {
 				copies = append(copies, *v)
 			}
 			g.stamp.T += 700
-			mustApplyTo(t, m, testEntry{index, g.stamp, []Command{g.sight(m), g.sight(m)}})
+			mustApplyTo(t, m, testEntry{index, g.stamp, []command.Command{g.sight(m), g.sight(m)}})
 			for i, v := range all {
 				if diff := cmp.Diff(copies[i], *v); diff != "" {
 					t.Fatalf("seed %d, entry %d: a schedule changed (-was +is):\n%s", seed, index, diff)
@@ -81,20 +82,20 @@ func TestSchedules_EachSlotIsDoneOnce(t *testing.T) {
 		m := New()
 		set := everySecond("s", 1000)
 		set.Schedule.OverlapAllow = true
-		mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{SetLevel{Level: record.LevelSight}, set}})
-		var proposed []ScheduleRun
+		mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: record.LevelSight}, set}})
+		var proposed []command.ScheduleRun
 		var slots []int64
 		stamp := record.Stamp{}
 		for index := uint64(2); index < 400; index++ {
 			stamp.T += int64(rng.IntN(900))
 			v := m.Schedule("s")
-			next := ScheduleRun{Name: "s", Version: v.Version, Slot: v.NextRunAt, Next: v.NextRunAt + 1000*int64(1+rng.IntN(3))}
+			next := command.ScheduleRun{Name: "s", Version: v.Version, Slot: v.NextRunAt, Next: v.NextRunAt + 1000*int64(1+rng.IntN(3))}
 			proposed = append(proposed, next)
 			item := proposed[rng.IntN(len(proposed))]
 			if rng.IntN(2) == 0 {
 				item = next
 			}
-			a := mustApplyTo(t, m, testEntry{index, stamp, []Command{RunSchedules{Items: []ScheduleRun{item, item}}}})
+			a := mustApplyTo(t, m, testEntry{index, stamp, []command.Command{command.RunSchedules{Items: []command.ScheduleRun{item, item}}}})
 			for range a.Results[0].Submitted {
 				slots = append(slots, m.Schedule("s").LastRunAt)
 			}
@@ -112,14 +113,14 @@ func TestSchedules_ReplacedDoNotGoBack(t *testing.T) {
 	t.Parallel()
 	m := New()
 	set := everySecond("s", 1000)
-	run := RunSchedules{Items: []ScheduleRun{{Name: "s", Version: 1, Slot: 1000, Next: 2000}}}
-	mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{SetLevel{Level: record.LevelSight}, set}})
-	mustApplyTo(t, m, testEntry{2, record.Stamp{T: 1500}, []Command{run, set}})
+	run := command.RunSchedules{Items: []command.ScheduleRun{{Name: "s", Version: 1, Slot: 1000, Next: 2000}}}
+	mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: record.LevelSight}, set}})
+	mustApplyTo(t, m, testEntry{2, record.Stamp{T: 1500}, []command.Command{run, set}})
 	if got := m.Schedule("s").NextRunAt; got != 2000 || m.tasks.Len() != 1 {
 		t.Errorf("after %d tasks it waits for %d, want 2000", m.tasks.Len(), got)
 	}
 	set.Schedule.EveryMS = 500
-	mustApplyTo(t, m, testEntry{3, record.Stamp{T: 1500}, []Command{set}})
+	mustApplyTo(t, m, testEntry{3, record.Stamp{T: 1500}, []command.Command{set}})
 	if got := m.Schedule("s").NextRunAt; got != 1000 {
 		t.Errorf("with another plan it waits for %d, want 1000", got)
 	}
@@ -133,13 +134,13 @@ func TestRestoreEqualsReplay_Sight(t *testing.T) {
 		g := newGenerator(rand.New(rand.NewPCG(seed, 13)).IntN)
 		g.theme = themeSight
 		m := newSmall()
-		log := []testEntry{{Index: 1, Stamp: g.stamp, Commands: []Command{SetLevel{Level: record.LevelSight}}}}
+		log := []testEntry{{Index: 1, Stamp: g.stamp, Commands: []command.Command{command.SetLevel{Level: record.LevelSight}}}}
 		mustApplyTo(t, m, log[0])
 		done := 0
 		for index := uint64(2); index < 90; index++ {
 			g.index = index
 			g.moveClocks(m)
-			e := testEntry{index, g.stamp, []Command{g.submit(), g.sight(m), g.complete(m), g.runSchedules(m)}}
+			e := testEntry{index, g.stamp, []command.Command{g.submit(), g.sight(m), g.complete(m), g.runSchedules(m)}}
 			done += len(mustApplyTo(t, m, e).Results[3].Submitted)
 			log = append(log, e)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -90,54 +91,54 @@ func (a *args) optional(name string) []byte {
 }
 
 // command returns the command that the line stands for, nil if it is a read.
-func (a *args) command() Command {
+func (a *args) command() command.Command {
 	verb := a.words[0]
-	build, ok := map[string]func() Command{
-		"submit":     func() Command { return Submit{Tasks: a.newTasks()} },
-		"claim":      func() Command { return a.claimNext() },
-		"claim-task": func() Command { return a.claimTask() },
-		"complete": func() Command {
-			return Complete{Hold: a.hold(), Result: a.optional("result")}
+	build, ok := map[string]func() command.Command{
+		"submit":     func() command.Command { return command.Submit{Tasks: a.newTasks()} },
+		"claim":      func() command.Command { return a.claimNext() },
+		"claim-task": func() command.Command { return a.claimTask() },
+		"complete": func() command.Command {
+			return command.Complete{Hold: a.hold(), Result: a.optional("result")}
 		},
-		"fail": func() Command { return a.fail() },
-		"extend": func() Command {
-			return Extend{Hold: a.hold(), LeaseMS: a.option("lease", 0), Progress: a.optional("progress")}
+		"fail": func() command.Command { return a.fail() },
+		"extend": func() command.Command {
+			return command.Extend{Hold: a.hold(), LeaseMS: a.option("lease", 0), Progress: a.optional("progress")}
 		},
-		"release": func() Command { return Release{Hold: a.hold(), DelayMS: a.option("delay", 0)} },
-		"delete":  func() Command { return Delete{ID: a.id()} },
-		"cancel":  func() Command { return Cancel{ID: a.id()} },
-		"patch":   func() Command { return a.patch() },
-		"type":    func() Command { return a.setType() },
-		"defaults": func() Command {
+		"release": func() command.Command { return command.Release{Hold: a.hold(), DelayMS: a.option("delay", 0)} },
+		"delete":  func() command.Command { return command.Delete{ID: a.id()} },
+		"cancel":  func() command.Command { return command.Cancel{ID: a.id()} },
+		"patch":   func() command.Command { return a.patch() },
+		"type":    func() command.Command { return a.setType() },
+		"defaults": func() command.Command {
 			c := a.settings()
-			return SetDefaults{Set: c.Set, Defaults: record.DefaultsOf(&c.Settings), By: a.text("by", "")}
+			return command.SetDefaults{Set: c.Set, Defaults: record.DefaultsOf(&c.Settings), By: a.text("by", "")}
 		},
-		"trail":       func() Command { return SetTrail{Bytes: a.int(), AgeMS: a.int()} },
-		"forget":      func() Command { return Forget{Bytes: a.int()} },
-		"evict":       func() Command { return Evict{Bytes: a.int()} },
-		"batch":       func() Command { return Batch{Atomic: a.text("atomic", "") != ""} },
-		"schedule":    func() Command { return a.setSchedule() },
-		"unschedule":  func() Command { return DeleteSchedule{Name: a.word(), By: a.text("by", "")} },
-		"run":         func() Command { return RunSchedules{Items: a.slots()} },
-		"act":         func() Command { return a.act() },
-		"expire":      func() Command { return Expire{Items: a.leases()} },
-		"tick":        func() Command { return Tick{} },
-		"checkpoint":  func() Command { return Checkpoint{} },
-		"level":       func() Command { return SetLevel{Level: uint32(a.int()), By: a.text("by", "")} },
-		"remove-node": func() Command { return RemoveNode{UUID: a.word()} },
-		"retry": func() Command {
-			return Retry{ID: a.id(), Token: uint64(a.option("token", 0)), AddAttempts: int32(a.option("add", 0))}
+		"trail":       func() command.Command { return command.SetTrail{Bytes: a.int(), AgeMS: a.int()} },
+		"forget":      func() command.Command { return command.Forget{Bytes: a.int()} },
+		"evict":       func() command.Command { return command.Evict{Bytes: a.int()} },
+		"batch":       func() command.Command { return command.Batch{Atomic: a.text("atomic", "") != ""} },
+		"schedule":    func() command.Command { return a.setSchedule() },
+		"unschedule":  func() command.Command { return command.DeleteSchedule{Name: a.word(), By: a.text("by", "")} },
+		"run":         func() command.Command { return command.RunSchedules{Items: a.slots()} },
+		"act":         func() command.Command { return a.act() },
+		"expire":      func() command.Command { return command.Expire{Items: a.leases()} },
+		"tick":        func() command.Command { return command.Tick{} },
+		"checkpoint":  func() command.Command { return command.Checkpoint{} },
+		"level":       func() command.Command { return command.SetLevel{Level: uint32(a.int()), By: a.text("by", "")} },
+		"remove-node": func() command.Command { return command.RemoveNode{UUID: a.word()} },
+		"retry": func() command.Command {
+			return command.Retry{ID: a.id(), Token: uint64(a.option("token", 0)), AddAttempts: int32(a.option("add", 0))}
 		},
-		"claim-finalization":   func() Command { return a.claimFinalization() },
-		"extend-finalization":  func() Command { return ExtendFinalization(a.claimFinalization()) },
-		"release-finalization": func() Command { return ReleaseFinalization{ProcessorID: a.word(), ID: a.id()} },
-		"finalize":             func() Command { return a.finalize() },
-		"tell": func() Command {
+		"claim-finalization":   func() command.Command { return a.claimFinalization() },
+		"extend-finalization":  func() command.Command { return command.ExtendFinalization(a.claimFinalization()) },
+		"release-finalization": func() command.Command { return command.ReleaseFinalization{ProcessorID: a.word(), ID: a.id()} },
+		"finalize":             func() command.Command { return a.finalize() },
+		"tell": func() command.Command {
 			kind, _ := event.ParseKind(a.word())
-			return Tell{Kind: kind, What: a.text("what", ""), By: a.text("by", "")}
+			return command.Tell{Kind: kind, What: a.text("what", ""), By: a.text("by", "")}
 		},
-		"set-node": func() Command {
-			return SetNode{Node: record.NodeRecord{UUID: a.word(), NodeID: a.text("name", ""), PeerAddr: a.text("peer", ""), Nonvoter: a.text("nonvoter", "") != ""}}
+		"set-node": func() command.Command {
+			return command.SetNode{Node: record.NodeRecord{UUID: a.word(), NodeID: a.text("name", ""), PeerAddr: a.text("peer", ""), Nonvoter: a.text("nonvoter", "") != ""}}
 		},
 	}[verb]
 	if !ok {
@@ -185,9 +186,9 @@ func (a *args) newTasks() []record.NewTask {
 	return tasks
 }
 
-func (a *args) claimNext() ClaimNext {
-	c := ClaimNext{WorkerID: a.word(), Types: slices.Sorted(slices.Values(a.rest()))}
-	c.SortBy = map[string]SortBy{"priority": SortPriority, "created": SortCreatedAt, "random": SortRandom}[a.text("by", "priority")]
+func (a *args) claimNext() command.ClaimNext {
+	c := command.ClaimNext{WorkerID: a.word(), Types: slices.Sorted(slices.Values(a.rest()))}
+	c.SortBy = map[string]command.SortBy{"priority": command.SortPriority, "created": command.SortCreatedAt, "random": command.SortRandom}[a.text("by", "priority")]
 	c.MoreAttempts = int32(a.option("more", 0))
 	c.Ascending = a.text("order", "desc") == "asc"
 	c.Limit = int32(a.option("limit", 1))
@@ -196,23 +197,23 @@ func (a *args) claimNext() ClaimNext {
 	return c
 }
 
-func (a *args) claimTask() ClaimTask {
-	return ClaimTask{WorkerID: a.word(), ID: a.id(), LeaseMS: a.option("lease", 0), RequestID: a.text("request", "")}
+func (a *args) claimTask() command.ClaimTask {
+	return command.ClaimTask{WorkerID: a.word(), ID: a.id(), LeaseMS: a.option("lease", 0), RequestID: a.text("request", "")}
 }
 
-func (a *args) hold() Hold {
-	return Hold{WorkerID: a.word(), ID: a.id(), Token: uint64(a.option("token", 0))}
+func (a *args) hold() command.Hold {
+	return command.Hold{WorkerID: a.word(), ID: a.id(), Token: uint64(a.option("token", 0))}
 }
 
-func (a *args) fail() Fail {
-	f := Fail{Hold: a.hold(), Error: a.text("error", ""), Permanent: a.text("permanent", "") != ""}
+func (a *args) fail() command.Fail {
+	f := command.Fail{Hold: a.hold(), Error: a.text("error", ""), Permanent: a.text("permanent", "") != ""}
 	_, f.RetryIn = a.options["retry_in"]
 	f.RetryInMS = a.option("retry_in", 0)
 	return f
 }
 
-func (a *args) patch() Patch {
-	p := Patch{ID: a.id()}
+func (a *args) patch() command.Patch {
+	p := command.Patch{ID: a.id()}
 	_, p.SetPriority = a.options["priority"]
 	_, p.SetRunAt = a.options["run_at"]
 	_, p.SetLabels = a.options["labels"]
@@ -221,15 +222,15 @@ func (a *args) patch() Patch {
 }
 
 // setType sets what the line names.
-func (a *args) setType() SetType {
-	c := SetType{Type: a.word(), By: a.text("by", "")}
+func (a *args) setType() command.SetType {
+	c := command.SetType{Type: a.word(), By: a.text("by", "")}
 	settings := a.settings()
 	c.Set, c.Settings = settings.Set, settings.Settings
 	return c
 }
 
 // settings are those that the line names; "none" clears one.
-func (a *args) settings() (c SetType) {
+func (a *args) settings() (c command.SetType) {
 	for name, field := range map[string]record.TypeFields{
 		"paused": record.TypePaused, "max_claimed": record.TypeMaxClaimed, "rate": record.TypeRateLimit, "lease": record.TypeLease,
 		"attempts": record.TypeMaxAttempts, "backoff": record.TypeBackoff, "retention": record.TypeRetention,
@@ -304,10 +305,10 @@ func (a *args) labels() []record.Label {
 }
 
 // leases are TASK/TOKEN/SEQ each; without any, those that have run out.
-func (a *args) leases() []Lease {
-	var leases []Lease
+func (a *args) leases() []command.Lease {
+	var leases []command.Lease
 	for _, w := range a.rest() {
-		var l Lease
+		var l command.Lease
 		if _, err := fmt.Sscanf(w, "%d/%d/%d", &l.TaskID, &l.Token, &l.Seq); err != nil {
 			a.t.Fatalf("%q: %v", a.line, err)
 		}

@@ -4,30 +4,31 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
 // setSchedule is a name, a task as submit has it, and when it runs.
-func (a *args) setSchedule() SetSchedule {
+func (a *args) setSchedule() command.SetSchedule {
 	s := record.Schedule{
 		Name: a.word(), Cron: a.text("cron", ""), Timezone: a.text("zone", ""), EveryMS: a.option("every", 0),
 		OverlapAllow: a.text("overlap", "skip") == "allow", CatchUpSkip: a.text("catch_up", "one") == "skip",
 		Paused: a.text("paused", "") != "", NextRunAt: a.time("next"),
 	}
 	s.Task = a.newTasks()[0]
-	return SetSchedule{Schedule: s, By: a.text("by", "")}
+	return command.SetSchedule{Schedule: s, By: a.text("by", "")}
 }
 
 // slots are NAME/VERSION/SLOT/NEXT each, perhaps with /skip; NEXT may be never.
 // Without any, those that are due.
-func (a *args) slots() []ScheduleRun {
-	var items []ScheduleRun
+func (a *args) slots() []command.ScheduleRun {
+	var items []command.ScheduleRun
 	for _, w := range a.rest() {
 		f := strings.Split(w, "/")
 		if len(f) < 4 {
 			a.t.Fatalf("%q: a slot is NAME/VERSION/SLOT/NEXT", a.line)
 		}
-		item := ScheduleRun{Name: f[0], Version: uint64(a.parse(f[1])), Slot: a.parse(f[2]) + scriptEpoch, Skip: len(f) > 4}
+		item := command.ScheduleRun{Name: f[0], Version: uint64(a.parse(f[1])), Slot: a.parse(f[2]) + scriptEpoch, Skip: len(f) > 4}
 		if f[3] != "never" {
 			item.Next = a.parse(f[3]) + scriptEpoch
 		}
@@ -38,11 +39,11 @@ func (a *args) slots() []ScheduleRun {
 
 // dueSlots returns the slots that the leader would run: one of each schedule
 // for all that were missed.
-func (s *script) dueSlots() []ScheduleRun {
-	items := []ScheduleRun{}
+func (s *script) dueSlots() []command.ScheduleRun {
+	items := []command.ScheduleRun{}
 	for _, v := range s.m.DueSchedules(s.stamp.T, record.SchedulesMax) {
 		missed := (s.stamp.T - v.NextRunAt) / v.EveryMS
-		items = append(items, ScheduleRun{
+		items = append(items, command.ScheduleRun{
 			Name: v.Name, Version: v.Version, Slot: v.NextRunAt, Next: v.NextRunAt + (missed+1)*v.EveryMS,
 			Skip: v.CatchUpSkip && missed > 0,
 		})
@@ -50,8 +51,8 @@ func (s *script) dueSlots() []ScheduleRun {
 	return items
 }
 
-func (a *args) act() Act {
-	c := Act{Action: map[string]Action{"retry": ActionRetry, "cancel": ActionCancel, "delete": ActionDelete}[a.word()]}
+func (a *args) act() command.Act {
+	c := command.Act{Action: map[string]command.Action{"retry": command.ActionRetry, "cancel": command.ActionCancel, "delete": command.ActionDelete}[a.word()]}
 	for _, w := range a.rest() {
 		c.IDs = append(c.IDs, uint64(a.parse(w)))
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -25,7 +26,7 @@ func (a *args) parent() *record.NewParent {
 
 // addStep adds a step, NAME TYPE after=NAME,... and the options of a task, to what
 // was submitted last.
-func (s *script) addStep(entry []Command, line string) {
+func (s *script) addStep(entry []command.Command, line string) {
 	a := parseArgs(s.t, line)
 	step := record.NewStep{Name: a.word()}
 	after := strings.FieldsFunc(a.text("after", ""), func(r rune) bool { return r == ',' })
@@ -47,23 +48,23 @@ func (s *script) addStep(entry []Command, line string) {
 }
 
 // lastSubmitted returns the task that the command, or its last op, submits last.
-func lastSubmitted(c Command) *record.NewTask {
+func lastSubmitted(c command.Command) *record.NewTask {
 	switch c := c.(type) {
-	case Batch:
+	case command.Batch:
 		return lastSubmitted(c.Ops[len(c.Ops)-1])
-	case Complete:
+	case command.Complete:
 		return &c.Submit[len(c.Submit)-1]
 	}
-	tasks := c.(Submit).Tasks
+	tasks := c.(command.Submit).Tasks
 	return &tasks[len(tasks)-1]
 }
 
-func (a *args) claimFinalization() ClaimFinalization {
-	return ClaimFinalization{ProcessorID: a.word(), ID: a.id(), TimeoutMS: 1000 * a.option("timeout", 30)}
+func (a *args) claimFinalization() command.ClaimFinalization {
+	return command.ClaimFinalization{ProcessorID: a.word(), ID: a.id(), TimeoutMS: 1000 * a.option("timeout", 30)}
 }
 
-func (a *args) finalize() Finalize {
-	return Finalize{
+func (a *args) finalize() command.Finalize {
+	return command.Finalize{
 		ProcessorID: a.word(), ID: a.id(), Token: uint64(a.option("token", 0)), Failed: a.text("failed", "") != "",
 		Result: a.optional("result"), Error: a.text("error", ""),
 	}
@@ -147,7 +148,7 @@ func (s *script) finalization(id uint64) {
 // snapshot before every entry: all that is derived is built again each time.
 func TestScripts_Restored(t *testing.T) {
 	t.Parallel()
-	replayScripts(t, "", func(s *script, _ []Command) {
+	replayScripts(t, "", func(s *script, _ []command.Command) {
 		saved := s.m.Snapshot()
 		defer saved.Release()
 		var b bytes.Buffer
@@ -171,12 +172,12 @@ func TestScripts_Restored(t *testing.T) {
 func TestScripts_Undone(t *testing.T) {
 	t.Parallel()
 	// What time alone opens, the vain entry tells those who wait, and not the next.
-	replayScripts(t, "wakes", func(s *script, commands []Command) {
-		batch := Batch{Atomic: true}
+	replayScripts(t, "wakes", func(s *script, commands []command.Command) {
+		batch := command.Batch{Atomic: true}
 		for _, c := range commands {
-			if b, ok := c.(Batch); ok {
+			if b, ok := c.(command.Batch); ok {
 				batch.Ops = append(batch.Ops, b.Ops...)
-			} else if isOp(c) {
+			} else if command.IsOp(c) {
 				batch.Ops = append(batch.Ops, c)
 			}
 		}
@@ -185,11 +186,11 @@ func TestScripts_Undone(t *testing.T) {
 }
 
 // tryInVain applies a batch that changes nothing but the clocks and the index.
-func (s *script) tryInVain(batch Batch) {
-	batch.Ops = append(batch.Ops, Delete{ID: 1 << 50})
-	mustApply(s.t, s.m, s.index, AppendEntry(nil, s.stamp, Checkpoint{}))
+func (s *script) tryInVain(batch command.Batch) {
+	batch.Ops = append(batch.Ops, command.Delete{ID: 1 << 50})
+	mustApply(s.t, s.m, s.index, command.AppendEntry(nil, s.stamp, command.Checkpoint{}))
 	before := hashOf(s.m)
-	a := mustApply(s.t, s.m, s.index, AppendEntry(nil, s.stamp, batch))
+	a := mustApply(s.t, s.m, s.index, command.AppendEntry(nil, s.stamp, batch))
 	if a.Results[0].Code == "" || len(a.Ended) > 0 || a.Events || len(a.Leases) > 0 || a.Requeued+a.Removed > 0 {
 		s.t.Fatalf("entry %d: undone, it did %+v", s.index, a)
 	}
@@ -201,7 +202,7 @@ func (s *script) tryInVain(batch Batch) {
 
 // replayScripts plays all scripts but one, and does something before each entry
 // that may change nothing of what comes of it.
-func replayScripts(t *testing.T, except string, before func(s *script, commands []Command)) {
+func replayScripts(t *testing.T, except string, before func(s *script, commands []command.Command)) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +219,7 @@ func replayScripts(t *testing.T, except string, before func(s *script, commands 
 				t.Fatal(err)
 			}
 			s := newScript(t)
-			s.before = func(commands []Command) { before(s, commands) }
+			s.before = func(commands []command.Command) { before(s, commands) }
 			if got := s.play(string(text)); got != string(text) {
 				t.Errorf("%s: %s", file, firstDifference(string(text), got))
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -72,7 +73,7 @@ type script struct {
 	wakes bool              // what became claimable is shown
 	out   strings.Builder
 	// before, if not nil, is called before an entry is applied.
-	before func(commands []Command)
+	before func(commands []command.Command)
 }
 
 func newScript(t *testing.T) *script {
@@ -117,7 +118,7 @@ func (s *script) printf(format string, args ...any) { fmt.Fprintf(&s.out, format
 
 // run plays the commands of a block.
 func (s *script) run(lines []string) {
-	var entry []Command
+	var entry []command.Command
 	flush := func() {
 		if len(entry) > 0 {
 			s.apply(entry)
@@ -152,12 +153,12 @@ func (s *script) run(lines []string) {
 
 // add adds an op to the Batch, or a follow-up or claim to the Complete, that
 // is last.
-func (s *script) add(entry []Command, word, line string) {
+func (s *script) add(entry []command.Command, word, line string) {
 	a := parseArgs(s.t, line)
 	c := a.command()
 	a.done()
 	last := &entry[len(entry)-1]
-	batch, isBatch := (*last).(Batch)
+	batch, isBatch := (*last).(command.Batch)
 	if word == "op" {
 		batch.Ops = append(batch.Ops, c)
 		*last = batch
@@ -166,11 +167,11 @@ func (s *script) add(entry []Command, word, line string) {
 	if isBatch {
 		last = &batch.Ops[len(batch.Ops)-1]
 	}
-	complete := (*last).(Complete)
+	complete := (*last).(command.Complete)
 	switch c := c.(type) {
-	case Submit:
+	case command.Submit:
 		complete.Submit = append(complete.Submit, c.Tasks...)
-	case ClaimNext:
+	case command.ClaimNext:
 		complete.Claim = &c
 	default:
 		s.t.Fatalf("%q cannot follow a complete", line)
@@ -179,23 +180,23 @@ func (s *script) add(entry []Command, word, line string) {
 }
 
 // apply applies an entry, and shows results and changed tasks.
-func (s *script) apply(commands []Command) {
+func (s *script) apply(commands []command.Command) {
 	s.index++
 	if s.before != nil {
 		s.before(commands)
 	}
 	for i, c := range commands {
-		if e, ok := c.(Expire); ok && e.Items == nil {
-			commands[i] = Expire{Items: s.due()}
+		if e, ok := c.(command.Expire); ok && e.Items == nil {
+			commands[i] = command.Expire{Items: s.due()}
 		}
-		if r, ok := c.(RunSchedules); ok && r.Items == nil {
-			commands[i] = RunSchedules{Items: s.dueSlots()}
+		if r, ok := c.(command.RunSchedules); ok && r.Items == nil {
+			commands[i] = command.RunSchedules{Items: s.dueSlots()}
 		}
 	}
-	a := mustApply(s.t, s.m, s.index, AppendEntry(nil, s.stamp, commands...))
+	a := mustApply(s.t, s.m, s.index, command.AppendEntry(nil, s.stamp, commands...))
 	mustCheck(s.t, s.m)
 	for i, r := range a.Results {
-		if b, ok := commands[i].(Batch); ok && b.Atomic && r.Results == nil {
+		if b, ok := commands[i].(command.Batch); ok && b.Atomic && r.Results == nil {
 			s.printf("nothing was done, op %d was refused: %s", r.FailedOp, outcomeOf(r))
 			continue
 		}
@@ -228,8 +229,8 @@ func (s *script) apply(commands []Command) {
 }
 
 // due returns the leases that the leader would find run out.
-func (s *script) due() []Lease {
-	due := []Lease{}
+func (s *script) due() []command.Lease {
+	due := []command.Lease{}
 	for l := range s.m.Leases() {
 		if l.EndU <= s.stamp.U {
 			due = append(due, l)

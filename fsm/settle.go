@@ -3,97 +3,12 @@ package fsm
 import (
 	"slices"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
-// Hold names a claim as its worker does. Token 0 means that the worker sent
-// none: then only WorkerID is checked.
-type Hold struct {
-	ID       uint64
-	WorkerID string
-	Token    uint64
-}
-
-// about is what the commands of a claim's worker are about.
-func (h Hold) about() About {
-	return About{Known: true, ID: h.ID, WorkerID: h.WorkerID, Changes: 1}
-}
-
-// Fail ends the attempt: the task becomes pending when it has attempts left,
-// else failed.
-type Fail struct {
-	Hold
-	Error string // at most 16 KiB, cut by the caller
-	// RetryInMS, if RetryIn is set, is how long the task waits in place of its
-	// backoff.
-	RetryIn   bool
-	RetryInMS int64
-	Permanent bool // failed, whatever attempts are left
-}
-
-func (Fail) kind() kind { return kindFail }
-
-func (c Fail) needs() uint32 {
-	if c.RetryIn || c.RetryInMS != 0 || c.Permanent {
-		return record.LevelLife
-	}
-	return 0
-}
-
-func (c Fail) judge(m *Machine, _ record.Stamp) (result Result, acts bool) {
-	return m.holdOf(c.Hold, record.OutcomeFailed)
-}
-
-func (c Fail) applyTo(m *Machine) (Result, error) { return m.fail(c), nil }
-
-// Extend moves the lease's end to LeaseMS (0: the claim's own length) from
-// now, never to an earlier time.
-type Extend struct {
-	Hold
-	LeaseMS  int64
-	Progress []byte // JSON as given; nil leaves the last one
-}
-
-func (Extend) kind() kind { return kindExtend }
-
-func (c Extend) needs() uint32 {
-	if c.Progress != nil {
-		return record.LevelLife
-	}
-	return 0
-}
-
-func (c Extend) judge(m *Machine, _ record.Stamp) (result Result, acts bool) {
-	return m.holdOf(c.Hold, record.OutcomeNone)
-}
-
-func (c Extend) applyTo(m *Machine) (Result, error) { return m.extend(c), nil }
-
-// Release gives the task back; the attempt is not counted. It is not claimable
-// for DelayMS.
-type Release struct {
-	Hold
-	DelayMS int64
-}
-
-func (Release) kind() kind { return kindRelease }
-
-func (c Release) needs() uint32 {
-	if c.DelayMS != 0 {
-		return record.LevelLife
-	}
-	return 0
-}
-
-func (c Release) judge(m *Machine, _ record.Stamp) (result Result, acts bool) {
-	return m.holdOf(c.Hold, record.OutcomeReleased)
-}
-
-func (c Release) applyTo(m *Machine) (Result, error) { return m.release(c), nil }
-
 // fail ends the attempt.
-func (m *Machine) fail(c Fail) Result {
+func (m *Machine) fail(c command.Fail) Result {
 	result, ok := m.held(c.Hold, record.OutcomeFailed)
 	if !ok {
 		return result
@@ -113,7 +28,7 @@ func (m *Machine) fail(c Fail) Result {
 }
 
 // release gives the task back, as if it had not been claimed.
-func (m *Machine) release(c Release) Result {
+func (m *Machine) release(c command.Release) Result {
 	result, ok := m.held(c.Hold, record.OutcomeReleased)
 	if !ok {
 		return result
@@ -126,7 +41,7 @@ func (m *Machine) release(c Release) Result {
 }
 
 // extend moves the end of the lease and notes the progress.
-func (m *Machine) extend(c Extend) Result {
+func (m *Machine) extend(c command.Extend) Result {
 	// No claim ends by an extend: so none is repeated.
 	result, ok := m.held(c.Hold, record.OutcomeNone)
 	if !ok {
@@ -167,7 +82,7 @@ func (m *saved) lengthen(t *record.Task, leaseMS int64) {
 
 // held returns ok true if the task is claimed by h, whose call ends the claim with
 // the outcome (OutcomeNone: does not end it), else the answer.
-func (m *Machine) held(h Hold, outcome record.Outcome) (result Result, ok bool) {
+func (m *Machine) held(h command.Hold, outcome record.Outcome) (result Result, ok bool) {
 	if result, ok = m.holdOf(h, outcome); result.Task != nil && !result.Gone {
 		result.Task = m.copyOf(result.Task)
 	}
@@ -176,7 +91,7 @@ func (m *Machine) held(h Hold, outcome record.Outcome) (result Result, ok bool) 
 
 // holdOf is held, by the contract's order of checks. It changes nothing, and the
 // result has the state's own task.
-func (m *saved) holdOf(h Hold, outcome record.Outcome) (result Result, ok bool) {
+func (m *saved) holdOf(h command.Hold, outcome record.Outcome) (result Result, ok bool) {
 	t := m.tasks.Get(h.ID)
 	switch {
 	case t == nil:
@@ -200,7 +115,7 @@ func (m *saved) holdOf(h Hold, outcome record.Outcome) (result Result, ok bool) 
 // repeats reports whether the last claim that ended was ended by the same
 // call. Without a token that can only be told of a task that ended with its
 // last claim.
-func repeats(t *record.Task, h Hold, outcome record.Outcome) bool {
+func repeats(t *record.Task, h command.Hold, outcome record.Outcome) bool {
 	if outcome == record.OutcomeNone {
 		return false
 	}
@@ -274,95 +189,4 @@ func logEnded(log []record.Attempt, at int64, outcome record.Outcome, failure st
 // attemptsLeft reports whether the task may be claimed once more.
 func attemptsLeft(t *record.Task) bool {
 	return t.MaxAttempts == 0 || t.Attempts < t.MaxAttempts
-}
-
-// appendHold appends what the commands of a claim's worker begin with.
-func appendHold(b []byte, h Hold) []byte {
-	b = wire.PutID(b, 1, h.ID)
-	b = wire.PutString(b, 2, h.WorkerID)
-	return wire.PutID(b, 3, h.Token)
-}
-
-// hold reads the field into h if it is one of Hold's, and reports whether it is.
-func (r *fieldReader) hold(h *Hold) bool {
-	switch r.Num {
-	case 1:
-		h.ID = r.ID()
-	case 2:
-		h.WorkerID = r.Name()
-	case 3:
-		h.Token = r.ID()
-	default:
-		return false
-	}
-	return true
-}
-
-func (c Fail) appendBody(b []byte) []byte {
-	b = appendHold(b, c.Hold)
-	b = wire.PutString(b, 4, c.Error)
-	b = wire.PutBool(b, 5, c.RetryIn)
-	b = wire.PutInt(b, 6, c.RetryInMS)
-	return wire.PutBool(b, 7, c.Permanent)
-}
-
-func (Fail) decode(r fieldReader) (Command, error) {
-	var c Fail
-	for r.Next() {
-		switch {
-		case r.hold(&c.Hold):
-		case r.Num == 4:
-			c.Error = r.Text()
-		case r.Num == 5:
-			c.RetryIn = r.Bool()
-		case r.Num == 6:
-			c.RetryInMS = r.Int64()
-		case r.Num == 7:
-			c.Permanent = r.Bool()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-func (c Extend) appendBody(b []byte) []byte {
-	b = appendHold(b, c.Hold)
-	b = wire.PutInt(b, 4, c.LeaseMS)
-	return wire.PutBytes(b, 5, c.Progress)
-}
-
-func (Extend) decode(r fieldReader) (Command, error) {
-	var c Extend
-	for r.Next() {
-		switch {
-		case r.hold(&c.Hold):
-		case r.Num == 4:
-			c.LeaseMS = r.Int64()
-		case r.Num == 5:
-			c.Progress = r.Bytes()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-func (c Release) appendBody(b []byte) []byte {
-	b = appendHold(b, c.Hold)
-	return wire.PutInt(b, 4, c.DelayMS)
-}
-
-func (Release) decode(r fieldReader) (Command, error) {
-	var c Release
-	for r.Next() {
-		switch {
-		case r.hold(&c.Hold):
-		case r.Num == 4:
-			c.DelayMS = r.Int64()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
 }

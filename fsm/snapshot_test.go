@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
 	"github.com/claimq/claimq/fsm/trail"
@@ -31,7 +32,7 @@ func splitSnapshot(saved []byte) []rawChunk {
 	var chunks []rawChunk
 	b := saved[min(len(saved), len(snapshot.Magic)+1):]
 	for len(b) >= snapshot.ChunkHead {
-		c := rawChunk{kind: record.Kind(b[snapshot.ChunkHead-1])}
+		c := rawChunk{command.Kind: record.Kind(b[snapshot.ChunkHead-1])}
 		size := min(int(binary.LittleEndian.Uint32(b)), len(b)-snapshot.ChunkHead)
 		payload := b[snapshot.ChunkHead : snapshot.ChunkHead+size]
 		b = b[min(len(b), snapshot.ChunkHead+size+snapshot.ChunkTail):]
@@ -353,8 +354,8 @@ func bigMachine(t testing.TB, n, size int) *Machine {
 	t.Helper()
 	m := New()
 	for i := range n {
-		submit := Submit{Tasks: []record.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte{byte(i)}, size)}}}
-		applyLog(t, m, []testEntry{{Index: uint64(i + 1), Commands: []Command{submit}}})
+		submit := command.Submit{Tasks: []record.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte{byte(i)}, size)}}}
+		applyLog(t, m, []testEntry{{Index: uint64(i + 1), Commands: []command.Command{submit}}})
 	}
 	return m
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 )
@@ -69,11 +70,11 @@ func TestReadSnapshot_RestsInPages(t *testing.T) {
 	t.Parallel()
 	const tasks = (record.BusyPages + 24) * table.PageSize
 	m := New()
-	submit := Submit{Tasks: make([]record.NewTask, tasks)}
+	submit := command.Submit{Tasks: make([]record.NewTask, tasks)}
 	for i := range submit.Tasks {
 		submit.Tasks[i] = record.NewTask{Type: "mail", Params: []byte("1")}
 	}
-	mustApplyTo(t, m, testEntry{Index: 1, Stamp: record.Stamp{U: 1, T: 1}, Commands: []Command{SetLevel{Level: record.FeatureLevel}, submit}})
+	mustApplyTo(t, m, testEntry{Index: 1, Stamp: record.Stamp{U: 1, T: 1}, Commands: []command.Command{command.SetLevel{Level: record.FeatureLevel}, submit}})
 	restored, err := ReadSnapshot(bytes.NewReader(snapshotOf(t, m)))
 	if err != nil {
 		t.Fatal(err)

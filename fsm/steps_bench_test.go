@@ -3,6 +3,7 @@ package fsm
 import (
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -38,9 +39,9 @@ func BenchmarkStep(b *testing.B) {
 func benchmarkStep(b *testing.B, steps []record.NewStep) {
 	var m *Machine
 	index := uint64(0)
-	apply := func(c Command) Result {
+	apply := func(c command.Command) Result {
 		index++
-		a, err := m.apply(index, record.Stamp{U: int64(index), T: int64(index)}, []Command{c})
+		a, err := m.apply(index, record.Stamp{U: int64(index), T: int64(index)}, []command.Command{c})
 		if err != nil || a.Results[0].Code != "" {
 			b.Fatal(err, a.Results[0].Code)
 		}
@@ -55,16 +56,16 @@ func benchmarkStep(b *testing.B, steps []record.NewStep) {
 			m, left = New(), record.StepsMax
 			m.header.Level = record.FeatureLevel
 			if steps != nil {
-				apply(Submit{Tasks: []record.NewTask{{Type: "parent", Parent: &record.NewParent{Steps: steps}}}})
+				apply(command.Submit{Tasks: []record.NewTask{{Type: "parent", Parent: &record.NewParent{Steps: steps}}}})
 			} else {
 				for range record.StepsMax {
-					apply(Submit{Tasks: []record.NewTask{{Type: "load", Params: []byte("{}")}}})
+					apply(command.Submit{Tasks: []record.NewTask{{Type: "load", Params: []byte("{}")}}})
 				}
 			}
 		}
 		left--
-		c := apply(ClaimNext{WorkerID: "w1", Types: []string{"load"}, Limit: 1}).Claims[0]
+		c := apply(command.ClaimNext{WorkerID: "w1", Types: []string{"load"}, Limit: 1}).Claims[0]
 		b.StartTimer()
-		apply(Complete{Hold: Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}})
+		apply(command.Complete{Hold: command.Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}})
 	}
 }

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -29,7 +30,7 @@ func (m *Machine) cancelParent(t *record.Task) Result {
 
 // retryParent retries the steps of the parent that failed or were cancelled, all
 // of them or none. A parent that had ended runs again.
-func (m *Machine) retryParent(t *record.Task, c Retry) Result {
+func (m *Machine) retryParent(t *record.Task, c command.Retry) Result {
 	running := t.Status == record.StatusRunning
 	switch {
 	case running && t.CancelRequested:
@@ -60,7 +61,7 @@ func (m *Machine) retryParent(t *record.Task, c Retry) Result {
 
 // cannotRetrySteps returns why the parent cannot be retried: another task has its
 // key, or one of the steps no attempts left.
-func (m *Machine) cannotRetrySteps(t *record.Task, c Retry) (refusal Result, refused bool) {
+func (m *Machine) cannotRetrySteps(t *record.Task, c command.Retry) (refusal Result, refused bool) {
 	if refusal, refused := m.keyTaken(t); refused {
 		return refusal, true
 	}
@@ -79,7 +80,7 @@ func retriable(s *record.Task) bool {
 }
 
 // retrySteps retries the steps of the parent that failed or were cancelled.
-func (m *Machine) retrySteps(c Retry, ps *parentState) {
+func (m *Machine) retrySteps(c command.Retry, ps *parentState) {
 	for place := range ps.waiting {
 		id := c.ID + 1 + uint64(place)
 		if !retriable(m.tasks.Get(id)) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -29,16 +30,16 @@ func newBounded(t *testing.T, parents int, step record.NewTask) *bounded {
 	b := &bounded{t: t, m: New(), stamp: record.Stamp{T: 1000}}
 	b.m.header.Level = record.FeatureLevel
 	for range parents {
-		b.apply(Submit{Tasks: []record.NewTask{manySteps(record.StepsMax, step)}})
+		b.apply(command.Submit{Tasks: []record.NewTask{manySteps(record.StepsMax, step)}})
 	}
 	return b
 }
 
 func parentAt(i int) uint64 { return uint64(i)*(record.StepsMax+1) + 1 }
 
-func (b *bounded) apply(c ...Command) Applied {
+func (b *bounded) apply(c ...command.Command) Applied {
 	b.t.Helper()
-	return mustApply(b.t, b.m, b.m.Index()+1, AppendEntry(nil, b.stamp, c...))
+	return mustApply(b.t, b.m, b.m.Index()+1, command.AppendEntry(nil, b.stamp, c...))
 }
 
 // TestSteps_stopOnce ensures that the end of one step changes each of the others
@@ -46,20 +47,20 @@ func (b *bounded) apply(c ...Command) Applied {
 func TestSteps_stopOnce(t *testing.T) {
 	t.Parallel()
 	b := newBounded(t, 1, record.NewTask{Type: "load"})
-	b.apply(ClaimNext{WorkerID: "w1", Limit: 500})
+	b.apply(command.ClaimNext{WorkerID: "w1", Limit: 500})
 	before := b.m.changed
-	a := b.apply(Fail{Hold: Hold{ID: 2, WorkerID: "w1"}, Permanent: true})
+	a := b.apply(command.Fail{Hold: command.Hold{ID: 2, WorkerID: "w1"}, Permanent: true})
 	if got := b.m.changed - before; got != record.StepsMax || len(a.Ended) != 501 {
 		t.Errorf("%d changes, %d ends, want %d and 501", got, len(a.Ended), record.StepsMax)
 	}
 	before = b.m.changed
 	for id := uint64(3); id < 501; id++ {
-		b.apply(Fail{Hold: Hold{ID: id, WorkerID: "w1"}})
+		b.apply(command.Fail{Hold: command.Hold{ID: id, WorkerID: "w1"}})
 	}
 	if got := b.m.changed - before; got != 498 || b.m.Get(1).Status != record.StatusRunning {
 		t.Errorf("%d changes for 498 steps, the parent is %v", got, b.m.Get(1).Status)
 	}
-	if b.apply(Complete{Hold: Hold{ID: 501, WorkerID: "w1"}}); b.m.Get(1).Status != record.StatusFailed {
+	if b.apply(command.Complete{Hold: command.Hold{ID: 501, WorkerID: "w1"}}); b.m.Get(1).Status != record.StatusFailed {
 		t.Errorf("the parent is %v in the end", b.m.Get(1).Status)
 	}
 	mustCheck(t, b.m)
@@ -82,17 +83,17 @@ func TestClaimNext_boundsWhatStepsName(t *testing.T) {
 		}
 	}
 	b := newBounded(t, 0, record.NewTask{})
-	b.apply(Submit{Tasks: []record.NewTask{parent, parent}})
+	b.apply(command.Submit{Tasks: []record.NewTask{parent, parent}})
 	for {
-		claims := b.apply(ClaimNext{WorkerID: "w1", Types: []string{"thin"}, Limit: 1000}).Results[0].Claims
+		claims := b.apply(command.ClaimNext{WorkerID: "w1", Types: []string{"thin"}, Limit: 1000}).Results[0].Claims
 		if len(claims) == 0 {
 			break
 		}
 		for i := range claims {
-			b.apply(Complete{Hold: Hold{ID: claims[i].Task.ID, WorkerID: "w1"}})
+			b.apply(command.Complete{Hold: command.Hold{ID: claims[i].Task.ID, WorkerID: "w1"}})
 		}
 	}
-	next := ClaimNext{WorkerID: "w1", Types: []string{"wide"}, Limit: 1000}
+	next := command.ClaimNext{WorkerID: "w1", Types: []string{"wide"}, Limit: 1000}
 	const fit = (8 << 20) / (thin * 131)
 	if got := len(b.apply(next).Results[0].Claims); got != fit {
 		t.Errorf("%d steps in an answer, want %d", got, fit)
@@ -109,11 +110,11 @@ func TestSubmit_tellsOfOneParent(t *testing.T) {
 	b := newBounded(t, 0, record.NewTask{})
 	parent := manySteps(2, record.NewTask{Type: "load"})
 	for _, tasks := range [][]record.NewTask{{parent, {Type: "plain"}}, {parent, parent}, {{Type: "plain"}}} {
-		if p := b.apply(Submit{Tasks: tasks}).Results[0].Parent; p != nil {
+		if p := b.apply(command.Submit{Tasks: tasks}).Results[0].Parent; p != nil {
 			t.Errorf("%d tasks: told %+v", len(tasks), *p)
 		}
 	}
-	if p := b.apply(Submit{Tasks: []record.NewTask{parent}}).Results[0].Parent; p == nil || len(p.Steps) != 2 {
+	if p := b.apply(command.Submit{Tasks: []record.NewTask{parent}}).Results[0].Parent; p == nil || len(p.Steps) != 2 {
 		t.Errorf("one parent: told %+v", p)
 	}
 }
@@ -137,7 +138,7 @@ func TestTick_boundsWhatStepsTakeAlong(t *testing.T) {
 		if at, ok := b.m.NextDue(); !ok || at > b.stamp.T {
 			t.Fatalf("due at %d, %v", at, ok)
 		}
-		b.apply(Tick{})
+		b.apply(command.Tick{})
 		mustCheck(t, b.m)
 		if got := left(); got != want {
 			t.Fatalf("%d parents are left after a tick, want %d", got, want)
@@ -151,16 +152,16 @@ func TestRemoval_boundsByTasks(t *testing.T) {
 	t.Parallel()
 	b := newBounded(t, 5, record.NewTask{Type: "load"})
 	for i := range 5 {
-		b.apply(Cancel{ID: parentAt(i)})
+		b.apply(command.Cancel{ID: parentAt(i)})
 	}
-	if got := b.apply(Evict{}).Results[0].Evicted; got != 2*(record.StepsMax+1) {
+	if got := b.apply(command.Evict{}).Results[0].Evicted; got != 2*(record.StepsMax+1) {
 		t.Errorf("evicted %d tasks, want those of two parents", got)
 	}
 	b.stamp.T += defaultRetentionMS
-	if got := b.apply(Tick{}).Removed; got != 2*(record.StepsMax+1) {
+	if got := b.apply(command.Tick{}).Removed; got != 2*(record.StepsMax+1) {
 		t.Errorf("a tick removed %d tasks, want those of two parents", got)
 	}
-	if got := b.apply(Tick{}).Removed; got != record.StepsMax+1 || b.m.EndedBytes() != 0 || b.m.tasks.Len() != 0 {
+	if got := b.apply(command.Tick{}).Removed; got != record.StepsMax+1 || b.m.EndedBytes() != 0 || b.m.tasks.Len() != 0 {
 		t.Errorf("the next one removed %d tasks, %d bytes and %d tasks are left", got, b.m.EndedBytes(), b.m.tasks.Len())
 	}
 	mustCheck(t, b.m)
@@ -171,21 +172,21 @@ func TestRemoval_boundsByTasks(t *testing.T) {
 func TestBatch_boundsChanges(t *testing.T) {
 	t.Parallel()
 	b := newBounded(t, 10, record.NewTask{Type: "load"})
-	var ops []Command
+	var ops []command.Command
 	for i := range 10 {
-		ops = append(ops, Cancel{ID: parentAt(i)})
+		ops = append(ops, command.Cancel{ID: parentAt(i)})
 	}
-	ops = append(ops, Submit{Tasks: []record.NewTask{manySteps(record.StepsMax-11, record.NewTask{Type: "load"})}}, Submit{Tasks: []record.NewTask{{Type: "one"}}})
+	ops = append(ops, command.Submit{Tasks: []record.NewTask{manySteps(record.StepsMax-11, record.NewTask{Type: "load"})}}, command.Submit{Tasks: []record.NewTask{{Type: "one"}}})
 
 	hash := hashOf(b.m)
-	r := b.apply(Batch{Atomic: true, Ops: ops}).Results[0]
+	r := b.apply(command.Batch{Atomic: true, Ops: ops}).Results[0]
 	if r.Code != CodeInvalidRequest || r.Reason != ReasonReach || r.FailedOp != 9 || b.m.Get(1).Status != record.StatusRunning || b.m.parents[1].open() != record.StepsMax {
 		t.Errorf("atomic: %v at %d, the first parent is %v", r.Code, r.FailedOp, b.m.Get(1).Status)
 	}
 	if b.m.header.Index--; hashOf(b.m) != hash {
 		t.Error("it left traces")
 	}
-	r = b.apply(Batch{Ops: ops}).Results[0]
+	r = b.apply(command.Batch{Ops: ops}).Results[0]
 	for i, got := range r.Results {
 		if i == 9 && (got.Code != CodeInvalidRequest || got.Reason != ReasonReach) || i != 9 && got.Code != "" {
 			t.Errorf("op %d: %q, %q", i, got.Code, got.Reason)
@@ -205,13 +206,13 @@ func TestBatch_boundsChanges(t *testing.T) {
 func TestBatch_countsATaskOnce(t *testing.T) {
 	t.Parallel()
 	b := newBounded(t, 1, record.NewTask{Type: "load"})
-	b.apply(ClaimNext{WorkerID: "w1", Limit: record.StepsMax})
+	b.apply(command.ClaimNext{WorkerID: "w1", Limit: record.StepsMax})
 	followUps := slices.Repeat([]record.NewTask{{Type: "a"}}, 8)
-	var ops []Command
+	var ops []command.Command
 	for i := range uint64(record.StepsMax) {
-		ops = append(ops, Complete{Hold: Hold{ID: i + 2, WorkerID: "w1"}, Submit: followUps})
+		ops = append(ops, command.Complete{Hold: command.Hold{ID: i + 2, WorkerID: "w1"}, Submit: followUps})
 	}
-	for i, r := range b.apply(Batch{Ops: ops}).Results[0].Results {
+	for i, r := range b.apply(command.Batch{Ops: ops}).Results[0].Results {
 		if r.Code != "" {
 			t.Fatalf("op %d: %s", i, r.Code)
 		}
@@ -227,15 +228,15 @@ func TestLevel3_countsNothing(t *testing.T) {
 	t.Parallel()
 	m := New()
 	m.header.Level = record.LevelSteps - 1
-	ops := make([]Command, 0, 12)
+	ops := make([]command.Command, 0, 12)
 	for range 12 {
-		ops = append(ops, ClaimNext{WorkerID: "w1", Types: []string{"a"}, Limit: 1000})
+		ops = append(ops, command.ClaimNext{WorkerID: "w1", Types: []string{"a"}, Limit: 1000})
 	}
 	tasks := make([]record.NewTask, 12_000)
 	for i := range tasks {
 		tasks[i].Type = "a"
 	}
-	a := mustApply(t, m, 1, AppendEntry(nil, record.Stamp{}, Submit{Tasks: tasks}, Batch{Ops: ops}))
+	a := mustApply(t, m, 1, command.AppendEntry(nil, record.Stamp{}, command.Submit{Tasks: tasks}, command.Batch{Ops: ops}))
 	for i, r := range a.Results[1].Results {
 		if len(r.Claims) != 1000 {
 			t.Errorf("op %d claimed %d tasks", i, len(r.Claims))
@@ -274,7 +275,7 @@ func TestRebuild_refusesStepsThatDoNotFit(t *testing.T) {
 			parent := manySteps(3, record.NewTask{Type: "load"})
 			parent.Parent.Steps[1].DependsOn = []uint16{0}
 			parent.Parent.Steps[2].DependsOn = []uint16{1}
-			mustApply(t, m, 1, AppendEntry(nil, record.Stamp{}, Submit{Tasks: []record.NewTask{parent, {Type: "plain"}, manySteps(1, record.NewTask{Type: "load"})}}))
+			mustApply(t, m, 1, command.AppendEntry(nil, record.Stamp{}, command.Submit{Tasks: []record.NewTask{parent, {Type: "plain"}, manySteps(1, record.NewTask{Type: "load"})}}))
 			if err := m.rebuild(); err != nil {
 				t.Fatalf("undamaged: %v", err)
 			}
@@ -297,28 +298,28 @@ func TestRebuild_refusesStepsThatDoNotFit(t *testing.T) {
 func TestMachine_ReachOf(t *testing.T) {
 	t.Parallel()
 	b := newBounded(t, 1, record.NewTask{Type: "load"})
-	b.apply(Submit{Tasks: []record.NewTask{{Type: "plain"}}})
+	b.apply(command.Submit{Tasks: []record.NewTask{{Type: "plain"}}})
 	const plain, gone = record.StepsMax + 2, record.StepsMax + 3
 	parent := []record.NewTask{manySteps(2, record.NewTask{Type: "load"})}
 	all := record.StepsMax + 1
 	for _, c := range []struct {
-		cmd  Command
+		cmd  command.Command
 		want int
 	}{
-		{Submit{Tasks: parent}, 3},
-		{ClaimNext{Limit: 9}, 9},
-		{Complete{Hold: Hold{ID: 2}, Submit: parent, Claim: &ClaimNext{Limit: 9}}, all + 12},
-		{Complete{Hold: Hold{ID: plain}}, 1},
-		{Fail{Hold: Hold{ID: 2}}, all},
-		{Release{Hold: Hold{ID: 2}}, all},
-		{Retry{ID: 1}, all},
-		{Cancel{ID: 1}, all},
-		{Cancel{ID: plain}, 1},
-		{Cancel{ID: gone}, 0},
-		{Delete{ID: 1}, all},
-		{Extend{Hold: Hold{ID: 2}}, 1},
-		{Batch{Ops: []Command{Delete{ID: 1}, Fail{Hold: Hold{ID: 2}}, Cancel{ID: plain}, Extend{}}}, 2*all + 2},
-		{Tick{}, 1},
+		{command.Submit{Tasks: parent}, 3},
+		{command.ClaimNext{Limit: 9}, 9},
+		{command.Complete{Hold: command.Hold{ID: 2}, Submit: parent, Claim: &command.ClaimNext{Limit: 9}}, all + 12},
+		{command.Complete{Hold: command.Hold{ID: plain}}, 1},
+		{command.Fail{Hold: command.Hold{ID: 2}}, all},
+		{command.Release{Hold: command.Hold{ID: 2}}, all},
+		{command.Retry{ID: 1}, all},
+		{command.Cancel{ID: 1}, all},
+		{command.Cancel{ID: plain}, 1},
+		{command.Cancel{ID: gone}, 0},
+		{command.Delete{ID: 1}, all},
+		{command.Extend{Hold: command.Hold{ID: 2}}, 1},
+		{command.Batch{Ops: []command.Command{command.Delete{ID: 1}, command.Fail{Hold: command.Hold{ID: 2}}, command.Cancel{ID: plain}, command.Extend{}}}, 2*all + 2},
+		{command.Tick{}, 1},
 	} {
 		if got := b.m.ReachOf(c.cmd); got != c.want {
 			t.Errorf("%T: %d, want %d", c.cmd, got, c.want)

@@ -3,26 +3,13 @@ package fsm
 import (
 	"bytes"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Submit adds tasks, in order, all in one step. Result.Submitted has one
-// element per task. A task whose key is taken is not added; the result names
-// the task that has the key.
-type Submit struct {
-	Tasks []record.NewTask // 1 to 10,000
-}
-
-func (Submit) kind() kind { return kindSubmit }
-func (c Submit) about() About {
-	return About{Known: true, Submits: c.Tasks, Changes: record.CountTasks(c.Tasks)}
-}
-func (c Submit) needs() uint32                      { return record.NeedsOf(c.Tasks) }
-func (c Submit) applyTo(m *Machine) (Result, error) { return m.submit(c), nil }
-
 // submit adds the tasks in order, so that a key given twice goes to the first.
-func (m *Machine) submit(c Submit) Result {
+func (m *Machine) submit(c command.Submit) Result {
 	submitted := m.answers.submitted.take(len(c.Tasks))
 	copies := m.answers.tasks.take(len(c.Tasks))
 	for i := range c.Tasks {
@@ -137,23 +124,4 @@ func (m *Machine) maxAttemptsOf(taskType string) int32 {
 // parameters of n. Only the bytes count: equal JSON written otherwise differs.
 func sameRequest(t *record.Task, n *record.NewTask) bool {
 	return t.Type == n.Type && bytes.Equal(t.Params, n.Params) && bytes.Equal(t.Payload, n.Payload)
-}
-
-func (c Submit) appendBody(b []byte) []byte { return record.AppendNewTasks(b, 1, c.Tasks) }
-
-func (Submit) decode(r fieldReader) (Command, error) {
-	var c Submit
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Tasks = r.AddTask(c.Tasks)
-		default:
-			r.Unknown()
-		}
-	}
-	if r.scratch != nil {
-		r.scratch.submit = c
-		return &r.scratch.submit, r.Err
-	}
-	return c, r.Err
 }

@@ -6,20 +6,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
 // newLifeHarness is a harness of a cluster that knows types, groups and limits.
 func newLifeHarness(t *testing.T) *harness {
 	h := newHarness(t)
-	h.do(SetLevel{Level: record.LevelLife})
+	h.do(command.SetLevel{Level: record.LevelLife})
 	return h
 }
 
 // set changes settings of a type and returns the outcome.
 func (h *harness) set(name string, fields record.TypeFields, s record.TypeSettings) TypeView {
 	h.t.Helper()
-	r := h.do(SetType{Type: name, Set: fields, Settings: s})
+	r := h.do(command.SetType{Type: name, Set: fields, Settings: s})
 	if r.Code != "" || r.Type == nil {
 		h.t.Fatalf("set type: %+v", r)
 	}
@@ -30,7 +31,7 @@ func (h *harness) set(name string, fields record.TypeFields, s record.TypeSettin
 // claims claims up to limit tasks of the type, and wants so many.
 func (h *harness) claims(name string, limit int32, want int) []Claim {
 	h.t.Helper()
-	c := ClaimNext{WorkerID: "w1", Types: []string{name}, Limit: limit}
+	c := command.ClaimNext{WorkerID: "w1", Types: []string{name}, Limit: limit}
 	claimable := h.m.Claimable(c, h.stamp)
 	claims := h.do(c).Claims
 	if len(claims) != want || claimable != (want > 0) {
@@ -41,7 +42,7 @@ func (h *harness) claims(name string, limit int32, want int) []Claim {
 }
 
 // wantCode applies the command and wants its refusal.
-func (h *harness) wantCode(c Command, want Code) Result {
+func (h *harness) wantCode(c command.Command, want Code) Result {
 	h.t.Helper()
 	r := h.do(c)
 	if r.Code != want {
@@ -94,8 +95,8 @@ func TestSetType_ChangesWhatIsSet(t *testing.T) {
 func TestSetType_IsBounded(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
-	paused := func(name string, paused bool) SetType {
-		return SetType{Type: name, Set: record.TypePaused, Settings: record.TypeSettings{Paused: paused}}
+	paused := func(name string, paused bool) command.SetType {
+		return command.SetType{Type: name, Set: record.TypePaused, Settings: record.TypeSettings{Paused: paused}}
 	}
 	for i := range record.TaskTypesMax {
 		h.do(paused(fmt.Sprint("type", i), true))
@@ -125,16 +126,16 @@ func TestPause(t *testing.T) {
 	h.claims("mail", 1, 1)
 	h.set("mail", record.TypePaused, record.TypeSettings{Paused: true})
 	h.claims("mail", 9, 0)
-	both := ClaimNext{WorkerID: "w1", Types: []string{"mail", "scan"}, Limit: 9}
+	both := command.ClaimNext{WorkerID: "w1", Types: []string{"mail", "scan"}, Limit: 9}
 	if got := h.do(both).Claims; len(got) != 1 || got[0].Task.Type != "scan" {
 		t.Errorf("claimed %+v", got)
 	}
-	if h.m.Claimable(ClaimNext{Limit: 1}, h.stamp) {
+	if h.m.Claimable(command.ClaimNext{Limit: 1}, h.stamp) {
 		t.Error("something can be claimed of any type")
 	}
-	h.wantCode(Extend{Hold: Hold{ID: 1, WorkerID: "w1"}}, "")
-	h.wantCode(Complete{Hold: Hold{ID: 1, WorkerID: "w1"}}, "")
-	h.wantCode(ClaimTask{ID: 2, WorkerID: "w1"}, "")
+	h.wantCode(command.Extend{Hold: command.Hold{ID: 1, WorkerID: "w1"}}, "")
+	h.wantCode(command.Complete{Hold: command.Hold{ID: 1, WorkerID: "w1"}}, "")
+	h.wantCode(command.ClaimTask{ID: 2, WorkerID: "w1"}, "")
 	h.set("mail", record.TypePaused, record.TypeSettings{})
 	h.claims("mail", 9, 1)
 }
@@ -143,32 +144,32 @@ func TestPause(t *testing.T) {
 // frees a slot however a claim ends.
 func TestMaxClaimed(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]Command{
-		"complete": Complete{Hold: Hold{ID: 1, WorkerID: "w1"}},
-		"fail":     Fail{Hold: Hold{ID: 1, WorkerID: "w1"}},
-		"release":  Release{Hold: Hold{ID: 1, WorkerID: "w1"}},
-		"retry":    Retry{ID: 1},
-		"expire":   Expire{Items: []Lease{{TaskID: 1, Token: 1, Seq: 2}}}, // it was extended
+	for name, end := range map[string]command.Command{
+		"complete": command.Complete{Hold: command.Hold{ID: 1, WorkerID: "w1"}},
+		"fail":     command.Fail{Hold: command.Hold{ID: 1, WorkerID: "w1"}},
+		"release":  command.Release{Hold: command.Hold{ID: 1, WorkerID: "w1"}},
+		"retry":    command.Retry{ID: 1},
+		"expire":   command.Expire{Items: []command.Lease{{TaskID: 1, Token: 1, Seq: 2}}}, // it was extended
 	} {
-		for _, sortBy := range []SortBy{SortPriority, SortCreatedAt, SortRandom} {
+		for _, sortBy := range []command.SortBy{command.SortPriority, command.SortCreatedAt, command.SortRandom} {
 			for more := range int32(2) {
 				h := newLifeHarness(t)
 				for i := range 10 {
 					h.submit(1, record.NewTask{Type: "mail", Payload: []byte("p"), Priority: int32(i % 3), MaxAttempts: int32(3 + i%4)})
 				}
 				h.set("mail", record.TypeMaxClaimed, record.TypeSettings{MaxClaimed: 4})
-				h.wantCode(ClaimTask{ID: 1, WorkerID: "w1"}, "")
-				c := ClaimNext{WorkerID: "w1", Types: [][]string{{"mail", "scan"}, nil}[more], Limit: 9, SortBy: sortBy, MoreAttempts: more}
+				h.wantCode(command.ClaimTask{ID: 1, WorkerID: "w1"}, "")
+				c := command.ClaimNext{WorkerID: "w1", Types: [][]string{{"mail", "scan"}, nil}[more], Limit: 9, SortBy: sortBy, MoreAttempts: more}
 				if got := len(h.do(c).Claims); got != 3 {
 					t.Fatalf("%s: %+v claimed %d, want 3", name, c, got)
 				}
 				mustCheck(t, h.m)
 				for id := range uint64(10) {
 					if h.m.Get(id+1).Status == record.StatusPending {
-						h.wantCode(ClaimTask{ID: id + 1, WorkerID: "w1"}, CodeTaskNotClaimable)
+						h.wantCode(command.ClaimTask{ID: id + 1, WorkerID: "w1"}, CodeTaskNotClaimable)
 					}
 				}
-				h.wantCode(Extend{Hold: Hold{ID: 1, WorkerID: "w1"}}, "")
+				h.wantCode(command.Extend{Hold: command.Hold{ID: 1, WorkerID: "w1"}}, "")
 				h.claims("mail", 9, 0)
 				h.wantCode(end, "")
 				h.claims("mail", 9, 1)
@@ -186,10 +187,10 @@ func TestMaxClaimed_Lowered(t *testing.T) {
 	h.set("mail", record.TypeMaxClaimed, record.TypeSettings{MaxClaimed: 2})
 	for id := range uint64(2) {
 		h.claims("mail", 1, 0)
-		h.wantCode(Complete{Hold: Hold{ID: id + 1, WorkerID: "w1"}}, "")
+		h.wantCode(command.Complete{Hold: command.Hold{ID: id + 1, WorkerID: "w1"}}, "")
 	}
 	h.claims("mail", 1, 0)
-	h.wantCode(Complete{Hold: Hold{ID: 3, WorkerID: "w1"}}, "")
+	h.wantCode(command.Complete{Hold: command.Hold{ID: 3, WorkerID: "w1"}}, "")
 	h.claims("mail", 9, 1)
 	h.set("mail", record.TypeMaxClaimed, record.TypeSettings{})
 	h.claims("mail", 9, 4)
@@ -205,7 +206,7 @@ func TestClaim_LeaseOfTheType(t *testing.T) {
 	h.submit(1, record.NewTask{Type: "scan", Payload: []byte("p")})
 	h.set("mail", record.TypeLease, record.TypeSettings{LeaseMS: 5000})
 	for id, want := range map[uint64]int64{1: 300, 2: 5000, 3: 700, 4: 30_000} {
-		c := ClaimTask{ID: id, WorkerID: "w1"}
+		c := command.ClaimTask{ID: id, WorkerID: "w1"}
 		if id == 1 {
 			c.LeaseMS = 300
 		}
@@ -221,7 +222,7 @@ func TestTypes_WaitCountsFromRunAt(t *testing.T) {
 	h := newLifeHarness(t)
 	h.submit(1, record.NewTask{Type: "mail", Payload: []byte("p"), DelayMS: 100})
 	h.stamp.T += 130
-	h.do(Tick{})
+	h.do(command.Tick{})
 	v, _ := h.m.Type("mail", record.Stamp{T: h.stamp.T + 5})
 	if v.Counts[record.StatusPending] != 1 || v.OldestPendingAgeMS != 135 || v.OldestWaitMS != 35 {
 		t.Errorf("35 ms after its run_at: %+v", v)

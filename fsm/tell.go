@@ -3,34 +3,11 @@ package fsm
 import (
 	"strconv"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
-	"github.com/claimq/claimq/fsm/wire"
 )
-
-// SetTrail bounds what is kept of the trail; what is over it goes by whole
-// chunks, with this entry and, if that is very much, those that follow.
-type SetTrail struct {
-	Bytes int64 // 1 MiB to 64 GiB
-	AgeMS int64 // 1 minute or more
-}
-
-func (SetTrail) kind() kind                           { return kindSetTrail }
-func (SetTrail) about() About                         { return About{} }
-func (c SetTrail) applyTo(m *Machine) (Result, error) { return m.setTrail(c), nil }
-
-// Tell tells of an operator's act in the trail and changes nothing else. A Kind
-// that is not one of event.MemberAdded to KeysReloaded or BackupBegun to RestoreBroken is not told.
-type Tell struct {
-	Kind event.Kind
-	By   string // as in SetType
-	What string // what was done with what, in a few words
-}
-
-func (Tell) kind() kind                           { return kindTell }
-func (Tell) about() About                         { return About{} }
-func (c Tell) applyTo(m *Machine) (Result, error) { return m.tellOperator(c), nil }
 
 // tell adds an event to the trail; until is when the wait of a Scheduled
 // ends. Place and time are filled in here.
@@ -74,7 +51,7 @@ func (m *Machine) TaskEvents(id uint64) []event.Event { return m.trail.OfTask(id
 
 // TrailBounds returns what bounds the trail: 64 MiB and 24 hours until a
 // SetTrail says otherwise.
-func (m *Machine) TrailBounds() SetTrail { return SetTrail(m.trail.Bounds()) }
+func (m *Machine) TrailBounds() command.SetTrail { return command.SetTrail(m.trail.Bounds()) }
 
 // eventOf returns the event of the kind about the task, and about no claim.
 func eventOf(kind event.Kind, t *record.Task) event.Event {
@@ -123,7 +100,7 @@ func (m *Machine) tellBy(kind event.Kind, message, by string) {
 }
 
 // tellOperator tells of an act that changes nothing in the state.
-func (m *Machine) tellOperator(c Tell) Result {
+func (m *Machine) tellOperator(c command.Tell) Result {
 	if c.Kind.IsTold() {
 		m.tellBy(c.Kind, c.What, c.By)
 	}
@@ -167,55 +144,10 @@ func (m *Machine) tellEnd(e *event.Event, t *record.Task, outcome record.Outcome
 }
 
 // setTrail bounds the trail.
-func (m *Machine) setTrail(c SetTrail) Result {
+func (m *Machine) setTrail(c command.SetTrail) Result {
 	if m.TrailBounds() != c {
 		m.trail.Header.Bounds = trail.Bounds(c)
 		m.tellAct(event.TrailChanged, strconv.FormatInt(c.Bytes, 10)+" bytes, "+strconv.FormatInt(c.AgeMS, 10)+" ms")
 	}
 	return Result{}
-}
-
-func (c SetTrail) appendBody(b []byte) []byte {
-	b = wire.PutInt(b, 1, c.Bytes)
-	return wire.PutInt(b, 2, c.AgeMS)
-}
-
-func (SetTrail) decode(r fieldReader) (Command, error) {
-	var c SetTrail
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Bytes = r.Int64()
-		case 2:
-			c.AgeMS = r.Int64()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-func (c Tell) appendBody(b []byte) []byte {
-	if c.Kind <= event.Last { // another would make an entry that no node can read
-		b = wire.PutUint(b, 1, uint64(c.Kind))
-	}
-	b = wire.PutString(b, 2, c.By)
-	return wire.PutString(b, 3, c.What)
-}
-
-func (Tell) decode(r fieldReader) (Command, error) {
-	var c Tell
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Kind = event.Kind(r.Enum(uint64(event.Last)))
-		case 2:
-			c.By = r.Text()
-		case 3:
-			c.What = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
 }

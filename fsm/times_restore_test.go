@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -18,12 +19,12 @@ func lifeLog(seed uint64, n int) ([]testEntry, map[string]int) {
 		g.index++
 		g.stamp.U += int64(pick(g, 0, 10, 10, 300, 60_000, goneMS/3))
 		g.stamp.T += int64(pick(g, 0, 10, 10, 300, 60_000, defaultRetentionMS/4))
-		e := testEntry{Index: g.index, Stamp: g.stamp, Commands: []Command{g.lifeCommand(m), g.lifeCommand(m)}}
+		e := testEntry{Index: g.index, Stamp: g.stamp, Commands: []command.Command{g.lifeCommand(m), g.lifeCommand(m)}}
 		switch {
 		case i == 0:
-			e.Commands[0] = SetLevel{Level: record.LevelLife}
+			e.Commands[0] = command.SetLevel{Level: record.LevelLife}
 		case g.dice(3) == 0:
-			e.Commands[1] = Tick{}
+			e.Commands[1] = command.Tick{}
 		}
 		before := m.Stats(m.Stamp()).Counts
 		known := m.gone.Len()
@@ -55,32 +56,32 @@ func lifeLog(seed uint64, n int) ([]testEntry, map[string]int) {
 }
 
 // lifeCommand returns a command that a time, a key or a cancel matters to.
-func (g *generator) lifeCommand(m *Machine) Command {
+func (g *generator) lifeCommand(m *Machine) command.Command {
 	switch g.dice(16) {
 	case 0, 1, 2:
-		return Submit{Tasks: []record.NewTask{g.lifeTask()}}
+		return command.Submit{Tasks: []record.NewTask{g.lifeTask()}}
 	case 3, 4:
 		return g.claimNext()
 	case 5:
-		return Fail{Hold: g.lifeHold(m), Error: "no", Permanent: g.dice(3) == 0, RetryIn: g.dice(3) == 0, RetryInMS: int64(g.dice(400))}
+		return command.Fail{Hold: g.lifeHold(m), Error: "no", Permanent: g.dice(3) == 0, RetryIn: g.dice(3) == 0, RetryInMS: int64(g.dice(400))}
 	case 6:
-		return Release{Hold: g.hold(m), DelayMS: int64(pick(g, 0, 0, 200))}
+		return command.Release{Hold: g.hold(m), DelayMS: int64(pick(g, 0, 0, 200))}
 	case 7:
-		return Extend{Hold: g.hold(m), Progress: g.bytes(`{"done":1}`)}
+		return command.Extend{Hold: g.hold(m), Progress: g.bytes(`{"done":1}`)}
 	case 8:
-		return Cancel{ID: g.id(m)}
+		return command.Cancel{ID: g.id(m)}
 	case 9:
-		return Patch{ID: g.id(m), SetPriority: g.dice(2) == 0, Priority: int32(g.dice(9)), SetRunAt: g.dice(2) == 0, RunAt: g.lifeTime(), SetLabels: g.dice(2) == 0, Labels: []record.Label{{Name: "a", Value: "b"}}[:g.dice(2)]}
+		return command.Patch{ID: g.id(m), SetPriority: g.dice(2) == 0, Priority: int32(g.dice(9)), SetRunAt: g.dice(2) == 0, RunAt: g.lifeTime(), SetLabels: g.dice(2) == 0, Labels: []record.Label{{Name: "a", Value: "b"}}[:g.dice(2)]}
 	case 10, 12:
-		return Retry{ID: g.endedID(m), AddAttempts: int32(g.dice(3))}
+		return command.Retry{ID: g.endedID(m), AddAttempts: int32(g.dice(3))}
 	case 11:
-		return pick[Command](g, g.expire(m), g.expire(m), Evict{Bytes: int64(g.dice(20_000))}, Delete{ID: g.id(m)}, SetType{
+		return pick[command.Command](g, g.expire(m), g.expire(m), command.Evict{Bytes: int64(g.dice(20_000))}, command.Delete{ID: g.id(m)}, command.SetType{
 			Type:     pick(g, "mail", "scan"),
 			Set:      record.TypeBackoff | record.TypeMaxAttempts | record.TypeRetention,
 			Settings: record.TypeSettings{Backoff: g.lifeBackoff(), LimitSet: true, MaxAttempts: int32(g.dice(4)), RetentionMS: int64(pick(g, 0, record.KeepNone, 1000))},
 		})
 	}
-	return Complete{Hold: g.lifeHold(m), Result: g.bytes("1"), Submit: []record.NewTask{g.lifeTask()}[:g.dice(2)]}
+	return command.Complete{Hold: g.lifeHold(m), Result: g.bytes("1"), Submit: []record.NewTask{g.lifeTask()}[:g.dice(2)]}
 }
 
 // endedID returns the id of a task that has ended, any id if none has.
@@ -98,13 +99,13 @@ func (g *generator) endedID(m *Machine) uint64 {
 }
 
 // lifeHold is hold, sometimes of a removed task.
-func (g *generator) lifeHold(m *Machine) Hold {
+func (g *generator) lifeHold(m *Machine) command.Hold {
 	if m.gone.Len() == 0 || g.dice(3) > 0 {
 		return g.hold(m)
 	}
-	var holds []Hold
+	var holds []command.Hold
 	for id, r := range m.gone.All() {
-		holds = append(holds, Hold{ID: id, WorkerID: r.WorkerID, Token: r.Token})
+		holds = append(holds, command.Hold{ID: id, WorkerID: r.WorkerID, Token: r.Token})
 	}
 	return pick(g, holds...)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -108,7 +109,7 @@ const storyEpoch = 1_700_000_000_000
 
 func newStory(t *testing.T) *story {
 	s := &story{t: t, m: New(), Stamp: record.Stamp{U: 1, T: storyEpoch}}
-	s.do(SetLevel{Level: record.LevelLife})
+	s.do(command.SetLevel{Level: record.LevelLife})
 	return s
 }
 
@@ -116,10 +117,10 @@ func newStory(t *testing.T) *story {
 func (s *story) wait(ms int64) { s.U, s.T = s.U+ms, s.T+ms }
 
 // do applies the command and checks every invariant.
-func (s *story) do(c Command) Result {
+func (s *story) do(c command.Command) Result {
 	s.t.Helper()
 	s.index++
-	r := mustApplyTo(s.t, s.m, testEntry{s.index, s.Stamp, []Command{c}}).Results[0]
+	r := mustApplyTo(s.t, s.m, testEntry{s.index, s.Stamp, []command.Command{c}}).Results[0]
 	mustCheck(s.t, s.m)
 	return r
 }
@@ -130,7 +131,7 @@ func (s *story) submit(n record.NewTask) uint64 {
 	s.t.Helper()
 	n.Type = cmp.Or(n.Type, "mail")
 	n.MaxAttempts = cmp.Or(n.MaxAttempts, record.DefaultAttempts)
-	r := s.do(Submit{Tasks: []record.NewTask{n}}).Submitted[0]
+	r := s.do(command.Submit{Tasks: []record.NewTask{n}}).Submitted[0]
 	if !r.Created {
 		s.t.Fatalf("submit %+v: got task %+v", n, r.Task)
 	}
@@ -138,17 +139,17 @@ func (s *story) submit(n record.NewTask) uint64 {
 }
 
 // claim claims the task for w1 and returns the hold.
-func (s *story) claim(id uint64) Hold {
+func (s *story) claim(id uint64) command.Hold {
 	s.t.Helper()
-	r := s.do(ClaimTask{ID: id, WorkerID: "w1"})
+	r := s.do(command.ClaimTask{ID: id, WorkerID: "w1"})
 	if r.Code != "" {
 		s.t.Fatalf("claim task %d: %s", id, r.Code)
 	}
-	return Hold{ID: id, WorkerID: "w1", Token: r.Claims[0].Token}
+	return command.Hold{ID: id, WorkerID: "w1", Token: r.Claims[0].Token}
 }
 
 // must applies the command and fails the test if it was refused.
-func (s *story) must(c Command) Result {
+func (s *story) must(c command.Command) Result {
 	s.t.Helper()
 	r := s.do(c)
 	if r.Code != "" {
@@ -158,7 +159,7 @@ func (s *story) must(c Command) Result {
 }
 
 // refuse applies the command and fails the test unless it is refused so.
-func (s *story) refuse(c Command, want Code) Result {
+func (s *story) refuse(c command.Command, want Code) Result {
 	s.t.Helper()
 	r := s.do(c)
 	if r.Code != want || want == "" {

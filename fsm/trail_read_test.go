@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
@@ -14,13 +15,13 @@ import (
 func trailMachine(t *testing.T) *Machine {
 	h := newTrailHarness(t)
 	h.m.trail.ChunkBytes = 3 * trail.EventRoom
-	h.do(SetTrail{Bytes: 1 << 20, AgeMS: 100_000})
+	h.do(command.SetTrail{Bytes: 1 << 20, AgeMS: 100_000})
 	for id := range uint64(20) {
 		h.stamp.T += 10_000
-		h.do(Submit{Tasks: []record.NewTask{{Type: "mail", MaxAttempts: record.DefaultAttempts}, {Type: "scan", DelayMS: 1000}}})
-		h.do(ClaimTask{ID: 2*id + 1, WorkerID: "w1"})
-		h.do(Fail{Hold: Hold{ID: 2*id + 1, WorkerID: "w1"}, Error: "no route"})
-		h.do(Cancel{ID: id + 2})
+		h.do(command.Submit{Tasks: []record.NewTask{{Type: "mail", MaxAttempts: record.DefaultAttempts}, {Type: "scan", DelayMS: 1000}}})
+		h.do(command.ClaimTask{ID: 2*id + 1, WorkerID: "w1"})
+		h.do(command.Fail{Hold: command.Hold{ID: 2*id + 1, WorkerID: "w1"}, Error: "no route"})
+		h.do(command.Cancel{ID: id + 2})
 	}
 	if len(h.m.trail.Chunks()) < 3 || h.m.trail.Header.Gone == (event.Pos{}) {
 		t.Fatalf("%d chunks are not enough, or nothing is gone: %+v", len(h.m.trail.Chunks()), h.m.trail.Header)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/trail"
@@ -34,7 +35,7 @@ func trailSize(m *Machine) (n int64) {
 func (h *trailHarness) tellMany(n int, step int64) {
 	for range n {
 		h.stamp.T += step
-		h.do(SetNode{Node: record.NodeRecord{UUID: "u", NodeID: strings.Repeat("n", 100), Version: fmt.Sprint(h.index)}})
+		h.do(command.SetNode{Node: record.NodeRecord{UUID: "u", NodeID: strings.Repeat("n", 100), Version: fmt.Sprint(h.index)}})
 	}
 }
 
@@ -48,14 +49,14 @@ type trailHarness struct {
 
 func newTrailHarness(t *testing.T) *trailHarness {
 	h := &trailHarness{t: t, m: New(), stamp: record.Stamp{T: scriptEpoch}}
-	h.do(SetLevel{Level: record.FeatureLevel})
+	h.do(command.SetLevel{Level: record.FeatureLevel})
 	return h
 }
 
-func (h *trailHarness) do(c Command) Result {
+func (h *trailHarness) do(c command.Command) Result {
 	h.t.Helper()
 	h.index++
-	a := mustApplyTo(h.t, h.m, testEntry{Index: h.index, Stamp: h.stamp, Commands: []Command{c}})
+	a := mustApplyTo(h.t, h.m, testEntry{Index: h.index, Stamp: h.stamp, Commands: []command.Command{c}})
 	return a.Results[0]
 }
 
@@ -73,7 +74,7 @@ func (h *trailHarness) kept() uint64 {
 func TestTrail_IsBoundedByBytes(t *testing.T) {
 	t.Parallel()
 	h := newTrailHarness(t)
-	h.do(SetTrail{Bytes: 1 << 20, AgeMS: 1 << 40})
+	h.do(command.SetTrail{Bytes: 1 << 20, AgeMS: 1 << 40})
 	h.tellMany(20_000, 0)
 	if n := trailSize(h.m); n > 1<<20 || n < 1<<20-2*trail.ChunkBytes {
 		t.Errorf("%d bytes are kept, want 1 MiB or a little less", n)
@@ -91,7 +92,7 @@ func TestTrail_IsBoundedByBytes(t *testing.T) {
 	}
 	mustCheck(t, h.m)
 
-	h.do(SetTrail{Bytes: trail.ChunkBytes, AgeMS: 1 << 40})
+	h.do(command.SetTrail{Bytes: trail.ChunkBytes, AgeMS: 1 << 40})
 	if n := trailSize(h.m); n > trail.ChunkBytes {
 		t.Errorf("%d bytes are kept, want at most %d", n, trail.ChunkBytes)
 	}
@@ -103,18 +104,18 @@ func TestTrail_IsBoundedByBytes(t *testing.T) {
 func TestTrail_IsBoundedByAge(t *testing.T) {
 	t.Parallel()
 	h := newTrailHarness(t)
-	h.do(SetTrail{Bytes: 1 << 30, AgeMS: 80_000})
+	h.do(command.SetTrail{Bytes: 1 << 30, AgeMS: 80_000})
 	h.tellMany(1000, 1000)
 	if age := h.index - h.kept(); age < 79 || age > 90 {
 		t.Errorf("%d events are kept, one a second, want those of 80 seconds, or an eighth more", age)
 	}
 	h.stamp.T += 79_999
-	h.do(Tick{})
+	h.do(command.Tick{})
 	if h.kept() != h.index-1 && h.kept() == 0 {
 		t.Errorf("the newest event is gone too early")
 	}
 	h.stamp.T++
-	h.do(Tick{})
+	h.do(command.Tick{})
 	if h.kept() != 0 || len(h.m.trail.Chunks()) != 0 {
 		t.Errorf("event %d is still there", h.kept())
 	}
@@ -143,12 +144,12 @@ func TestTrail_LetsGoABoundedAmount(t *testing.T) {
 	h.m.trail.ChunkBytes = 2 * trail.EventRoom
 	h.tellMany(3*trail.TrimMax, 0)
 	chunks := len(h.m.trail.Chunks())
-	h.do(SetTrail{Bytes: 1, AgeMS: 60_000})
+	h.do(command.SetTrail{Bytes: 1, AgeMS: 60_000})
 	if n := chunks - len(h.m.trail.Chunks()); n > trail.TrimMax || n < trail.TrimMax-1 {
 		t.Errorf("%d of %d chunks went at once, want %d", n, chunks, trail.TrimMax)
 	}
 	for range chunks / trail.TrimMax {
-		h.do(Tick{})
+		h.do(command.Tick{})
 	}
 	if n := len(h.m.trail.Chunks()); n != 1 {
 		t.Errorf("%d chunks are left, want 1", n)
@@ -161,8 +162,8 @@ func TestTrail_LetsGoABoundedAmount(t *testing.T) {
 func TestTrail_TellsNothingBelowItsLevel(t *testing.T) {
 	t.Parallel()
 	m := New()
-	a := mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{
-		SetLevel{Level: record.LevelSight - 1}, Submit{Tasks: []record.NewTask{{Type: "mail"}}}, Cancel{ID: 1},
+	a := mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{
+		command.SetLevel{Level: record.LevelSight - 1}, command.Submit{Tasks: []record.NewTask{{Type: "mail"}}}, command.Cancel{ID: 1},
 	}})
 	if a.Events || m.trail.Header != (trail.Header{}) || len(m.trail.Chunks()) != 0 || len(m.TaskEvents(1)) != 0 {
 		t.Errorf("told %+v", m.trail.Header)
@@ -198,10 +199,10 @@ func TestTrail_CutsTexts(t *testing.T) {
 	t.Parallel()
 	h := newTrailHarness(t)
 	long := strings.Repeat("é", 1000)
-	h.do(Submit{Tasks: []record.NewTask{{Type: strings.Repeat("t", 100_000), MaxAttempts: record.DefaultAttempts}}})
-	h.do(ClaimTask{ID: 1, WorkerID: strings.Repeat("w", 100_000)})
-	h.do(Fail{Hold: Hold{ID: 1, WorkerID: strings.Repeat("w", 100_000)}, Error: "x" + long})
-	h.do(SetType{Type: "\xff" + strings.Repeat("\xbf", 3000), Set: record.TypePaused, Settings: record.TypeSettings{Paused: true}})
+	h.do(command.Submit{Tasks: []record.NewTask{{Type: strings.Repeat("t", 100_000), MaxAttempts: record.DefaultAttempts}}})
+	h.do(command.ClaimTask{ID: 1, WorkerID: strings.Repeat("w", 100_000)})
+	h.do(command.Fail{Hold: command.Hold{ID: 1, WorkerID: strings.Repeat("w", 100_000)}, Error: "x" + long})
+	h.do(command.SetType{Type: "\xff" + strings.Repeat("\xbf", 3000), Set: record.TypePaused, Settings: record.TypeSettings{Paused: true}})
 	events := h.m.TaskEvents(1)
 	if got := events[2].Message; len(got) != 1023 || !utf8.ValidString(got) {
 		t.Errorf("a message of %d bytes, want 1023 whole ones", len(got))
@@ -219,18 +220,18 @@ func TestTaskEvents_OfOneAmongMany(t *testing.T) {
 	t.Parallel()
 	h := newTrailHarness(t)
 	h.m.trail.ChunkBytes = 4 * trail.EventRoom
-	h.do(Submit{Tasks: []record.NewTask{{Type: "mail"}, {Type: "scan"}}})
+	h.do(command.Submit{Tasks: []record.NewTask{{Type: "mail"}, {Type: "scan"}}})
 	for range 70 {
-		h.do(ClaimTask{ID: 1, WorkerID: "w1"})
+		h.do(command.ClaimTask{ID: 1, WorkerID: "w1"})
 		h.tellMany(3, 1)
-		h.do(Release{Hold: Hold{ID: 1, WorkerID: "w1"}})
+		h.do(command.Release{Hold: command.Hold{ID: 1, WorkerID: "w1"}})
 	}
 	events := h.m.TaskEvents(1)
 	if len(events) != trail.TaskMax || events[99].Kind != event.Requeued || events[0].Index >= events[1].Index {
 		t.Errorf("%d events, the last %+v", len(events), events[len(events)-1])
 	}
-	h.do(Cancel{ID: 1})
-	h.do(Delete{ID: 1})
+	h.do(command.Cancel{ID: 1})
+	h.do(command.Delete{ID: 1})
 	events = h.m.TaskEvents(1)
 	if n := len(events); n != trail.TaskMax || events[n-1].Kind != event.Deleted || events[n-2].Kind != event.Cancelled {
 		t.Errorf("%d events, the last %+v", n, events[n-1])

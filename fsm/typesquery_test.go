@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -25,9 +26,9 @@ func typesFor(t *testing.T) *harness {
 	pending("busy", 2)
 	h.claims("busy", 1, 1)
 	pending("done", 1)
-	h.do(Complete{Hold: Hold{ID: h.claims("done", 1, 1)[0].Task.ID, WorkerID: "w1"}})
+	h.do(command.Complete{Hold: command.Hold{ID: h.claims("done", 1, 1)[0].Task.ID, WorkerID: "w1"}})
 	pending("failing", 2)
-	h.do(Fail{Hold: Hold{ID: h.claims("failing", 1, 1)[0].Task.ID, WorkerID: "w1"}})
+	h.do(command.Fail{Hold: command.Hold{ID: h.claims("failing", 1, 1)[0].Task.ID, WorkerID: "w1"}})
 	pending("full", 2)
 	h.set("full", record.TypeMaxClaimed, record.TypeSettings{MaxClaimed: 1})
 	h.claims("full", 1, 1)
@@ -96,7 +97,7 @@ func TestFindTypes(t *testing.T) {
 		t.Errorf("of two types: %v", got)
 	}
 	// Who completes one task after the other may have none claimed.
-	h.do(Complete{Hold: Hold{ID: h.claims("Asleep", 1, 1)[0].Task.ID, WorkerID: "w1"}})
+	h.do(command.Complete{Hold: command.Hold{ID: h.claims("Asleep", 1, 1)[0].Task.ID, WorkerID: "w1"}})
 	if got := h.m.FindTypes(TypesQuery{Attention: true}, h.stamp); namesOf(got.Types) != "failing full halted" {
 		t.Errorf("at work: %s", namesOf(got.Types))
 	}

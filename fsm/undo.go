@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 	"github.com/claimq/claimq/fsm/trail"
@@ -25,7 +26,7 @@ type undo struct {
 	dropped  []*typeState // types that were forgotten, the first state of each first
 
 	// What the entry had done for its caller to know.
-	begun    []Lease
+	begun    []command.Lease
 	noted    []ReadyTasks
 	requeued int
 	tally    Tally

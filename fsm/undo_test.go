@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
@@ -42,22 +43,22 @@ func (g lifeGenerator) newTask() record.NewTask {
 	return t
 }
 
-func (g lifeGenerator) submitOne() Command {
+func (g lifeGenerator) submitOne() command.Command {
 	if g.dice(6) == 1 {
-		return Submit{Tasks: []record.NewTask{g.newParent()}}
+		return command.Submit{Tasks: []record.NewTask{g.newParent()}}
 	}
-	return Submit{Tasks: []record.NewTask{g.newTask()}}
+	return command.Submit{Tasks: []record.NewTask{g.newTask()}}
 }
 
-func (g lifeGenerator) claim() ClaimNext {
-	c := g.claimNext().(ClaimNext)
-	c.SortBy = SortBy(g.dice(3))
+func (g lifeGenerator) claim() command.ClaimNext {
+	c := g.claimNext().(command.ClaimNext)
+	c.SortBy = command.SortBy(g.dice(3))
 	c.MoreAttempts = int32(g.dice(2))
 	return c
 }
 
 // op returns a command that a batch may hold.
-func (g lifeGenerator) op(m *Machine) Command {
+func (g lifeGenerator) op(m *Machine) command.Command {
 	switch g.dice(14) {
 	case 12, 13:
 		return g.opOfParent(m)
@@ -66,7 +67,7 @@ func (g lifeGenerator) op(m *Machine) Command {
 	case 3, 4:
 		return g.claim()
 	case 5:
-		c := Complete{Hold: g.hold(m), Result: g.bytes("result")}
+		c := command.Complete{Hold: g.hold(m), Result: g.bytes("result")}
 		for range g.dice(3) {
 			c.Submit = append(c.Submit, g.newTask())
 		}
@@ -76,54 +77,54 @@ func (g lifeGenerator) op(m *Machine) Command {
 		}
 		return c
 	case 6:
-		return Fail{Hold: g.hold(m), Error: "no route", RetryIn: g.dice(3) == 0, RetryInMS: int64(g.dice(2000)), Permanent: g.dice(3) == 0}
+		return command.Fail{Hold: g.hold(m), Error: "no route", RetryIn: g.dice(3) == 0, RetryInMS: int64(g.dice(2000)), Permanent: g.dice(3) == 0}
 	case 7:
-		return Extend{Hold: g.hold(m), LeaseMS: g.lease(), Progress: g.bytes("7")}
+		return command.Extend{Hold: g.hold(m), LeaseMS: g.lease(), Progress: g.bytes("7")}
 	case 8:
-		return Release{Hold: g.hold(m), DelayMS: int64(pick(g.generator, 0, 0, 1000))}
+		return command.Release{Hold: g.hold(m), DelayMS: int64(pick(g.generator, 0, 0, 1000))}
 	case 9:
-		return Retry{ID: g.id(m), AddAttempts: int32(g.dice(3))}
+		return command.Retry{ID: g.id(m), AddAttempts: int32(g.dice(3))}
 	case 10:
-		return Cancel{ID: g.id(m)}
+		return command.Cancel{ID: g.id(m)}
 	}
-	return Delete{ID: g.id(m)}
+	return command.Delete{ID: g.id(m)}
 }
 
 // command returns any command of feature level 2 but a batch.
-func (g lifeGenerator) command(m *Machine) Command {
+func (g lifeGenerator) command(m *Machine) command.Command {
 	switch g.dice(13) {
 	case 12:
 		return g.ofParent(m)
 	case 0:
-		return Tick{}
+		return command.Tick{}
 	case 1:
 		return g.setType()
 	case 2:
-		return Patch{
+		return command.Patch{
 			ID: g.id(m), SetPriority: g.dice(2) == 0, Priority: int32(g.dice(3)),
 			SetRunAt: g.dice(2) == 0, RunAt: g.stamp.T + int64(g.dice(2000)) - 1000,
 			SetLabels: g.dice(2) == 0, Labels: []record.Label{{Name: "b", Value: "2"}},
 		}
 	case 3:
-		return Evict{Bytes: int64(g.dice(3000))}
+		return command.Evict{Bytes: int64(g.dice(3000))}
 	case 4:
 		return g.expire(m)
 	case 5:
-		return ClaimTask{ID: g.id(m), WorkerID: g.worker(), RequestID: g.request()}
+		return command.ClaimTask{ID: g.id(m), WorkerID: g.worker(), RequestID: g.request()}
 	}
 	return g.op(m)
 }
 
-func (g lifeGenerator) batch(m *Machine) Command {
-	c := Batch{Atomic: g.dice(3) > 0, Ops: make([]Command, 1+g.dice(3))}
+func (g lifeGenerator) batch(m *Machine) command.Command {
+	c := command.Batch{Atomic: g.dice(3) > 0, Ops: make([]command.Command, 1+g.dice(3))}
 	for i := range c.Ops {
 		c.Ops[i] = g.op(m)
 	}
 	return c
 }
 
-func (g lifeGenerator) setType() Command {
-	return SetType{
+func (g lifeGenerator) setType() command.Command {
+	return command.SetType{
 		Type: pick(g.generator, "mail", "scan", "video"), Set: record.TypeFields(g.dice(int(record.TypeFieldsAll) + 1)),
 		Settings: record.TypeSettings{
 			Paused: g.dice(6) == 0, MaxClaimed: int32(g.dice(4)), RateLimit: int64(pick(g.generator, 0, 500_000, 3_000_000)),
@@ -181,7 +182,7 @@ func newTwins(t rapid.TB, dice func(n int) int) *twins {
 	t.Helper()
 	p := &twins{lifeGenerator: lifeGenerator{newGenerator(dice)}, t: t, plain: newSmall(), tried: newSmall()}
 	p.plain.goneMax, p.tried.goneMax = 4, 4
-	p.apply(SetLevel{Level: record.FeatureLevel}, SetTrail{Bytes: 1 << 20, AgeMS: 10_000})
+	p.apply(command.SetLevel{Level: record.FeatureLevel}, command.SetTrail{Bytes: 1 << 20, AgeMS: 10_000})
 	return p
 }
 
@@ -191,12 +192,12 @@ func (p *twins) same() { p.apply(p.command(p.plain), p.command(p.plain)) }
 // undone applies an entry that has, between two others, a batch that is refused
 // at its end; then some more.
 func (p *twins) undone(opsMax int) {
-	refused := Delete{ID: wire.IDMax}
-	batch := Batch{Atomic: true, Ops: append(p.accepted(opsMax), refused)}
+	refused := command.Delete{ID: wire.IDMax}
+	batch := command.Batch{Atomic: true, Ops: append(p.accepted(opsMax), refused)}
 	first, last := p.command(p.plain), p.command(p.plain)
 	p.pass()
-	want := mustApplyTo(p.t, p.plain, testEntry{p.index, p.stamp, []Command{first, refused, last}})
-	got := mustApplyTo(p.t, p.tried, testEntry{p.index, p.stamp, []Command{first, batch, last}})
+	want := mustApplyTo(p.t, p.plain, testEntry{p.index, p.stamp, []command.Command{first, refused, last}})
+	got := mustApplyTo(p.t, p.tried, testEntry{p.index, p.stamp, []command.Command{first, batch, last}})
 	if r := got.Results[1]; r.Code == "" || r.Results != nil {
 		p.t.Fatalf("a batch that should be refused was not: %s", outcomes(r))
 	}
@@ -207,13 +208,13 @@ func (p *twins) undone(opsMax int) {
 }
 
 // accepted returns ops of which each is accepted after those before it.
-func (p *twins) accepted(most int) []Command {
+func (p *twins) accepted(most int) []command.Command {
 	ahead := restore(p.t, snapshotOf(p.t, p.plain))
 	ahead.goneMax = p.plain.goneMax
-	var ops []Command
+	var ops []command.Command
 	for range most {
 		op := p.op(ahead)
-		a := mustApplyTo(p.t, ahead, testEntry{p.index + 1, p.stamp, []Command{Batch{Atomic: true, Ops: []Command{op}}}})
+		a := mustApplyTo(p.t, ahead, testEntry{p.index + 1, p.stamp, []command.Command{command.Batch{Atomic: true, Ops: []command.Command{op}}}})
 		if a.Results[0].Code == "" {
 			ops = append(ops, op)
 		}
@@ -221,7 +222,7 @@ func (p *twins) accepted(most int) []Command {
 	return ops
 }
 
-func (p *twins) apply(commands ...Command) {
+func (p *twins) apply(commands ...command.Command) {
 	p.t.Helper()
 	p.pass()
 	e := testEntry{p.index, p.stamp, commands}
@@ -253,9 +254,9 @@ func TestRestoreEqualsReplay_Batches(t *testing.T) {
 		undone, done := 0, 0
 		for i := range log {
 			g.pass()
-			log[i] = testEntry{g.index, g.stamp, []Command{g.command(m), g.batch(m)}}
+			log[i] = testEntry{g.index, g.stamp, []command.Command{g.command(m), g.batch(m)}}
 			if i == 0 {
-				log[i].Commands[0] = SetLevel{Level: record.FeatureLevel}
+				log[i].Commands[0] = command.SetLevel{Level: record.FeatureLevel}
 			}
 			if r := mustApplyTo(t, m, log[i]).Results[1]; r.Code != "" {
 				undone++

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 )
@@ -25,10 +26,10 @@ func newRestful() *Machine {
 func TestWaitingTasks_rest(t *testing.T) {
 	t.Parallel()
 	h := &harness{t: t, m: New(), stamp: record.Stamp{T: 1_700_000_000_000}}
-	h.do(SetLevel{Level: record.FeatureLevel})
+	h.do(command.SetLevel{Level: record.FeatureLevel})
 	const tasks = (record.BusyPages + 24) * table.PageSize
 	for i := range tasks {
-		h.do(Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte(fmt.Sprintf(`{"n":%d}`, i)), Key: fmt.Sprint("key-", i), Labels: []record.Label{{Name: "a", Value: "b"}}}}})
+		h.do(command.Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte(fmt.Sprintf(`{"n":%d}`, i)), Key: fmt.Sprint("key-", i), Labels: []record.Label{{Name: "a", Value: "b"}}}}})
 	}
 	checkResting(t, h.m, tasks)
 	got := h.m.Get(5)
@@ -40,7 +41,7 @@ func TestWaitingTasks_rest(t *testing.T) {
 		t.Errorf("a task that rests (-want +got):\n%s", diff)
 	}
 	for i := range tasks {
-		c := h.do(ClaimNext{WorkerID: "w", Types: []string{"mail"}, Limit: 1}).Claims[0]
+		c := h.do(command.ClaimNext{WorkerID: "w", Types: []string{"mail"}, Limit: 1}).Claims[0]
 		if want := fmt.Sprintf(`{"n":%d}`, i); string(c.Task.Params) != want {
 			t.Fatalf("claim %d is of %s", i, c.Task.Params)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -22,7 +23,7 @@ func newMillion(b *testing.B, types, priorities int) *Machine {
 				Priority: int32((dice >> 40) % uint64(priorities)), MaxAttempts: int32(dice>>60) % 8,
 			}
 		}
-		if _, err := m.apply(i+1, record.Stamp{U: int64(i), T: int64(i)}, []Command{Submit{Tasks: tasks}}); err != nil {
+		if _, err := m.apply(i+1, record.Stamp{U: int64(i), T: int64(i)}, []command.Command{command.Submit{Tasks: tasks}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -50,11 +51,11 @@ func BenchmarkWhy(b *testing.B) {
 		index := m.Index()
 		for i := range 20 {
 			index++
-			if _, err := m.apply(index, m.Stamp(), []Command{ClaimNext{WorkerID: fmt.Sprint("w", i), Limit: 1000}}); err != nil {
+			if _, err := m.apply(index, m.Stamp(), []command.Command{command.ClaimNext{WorkerID: fmt.Sprint("w", i), Limit: 1000}}); err != nil {
 				b.Fatal(err)
 			}
 		}
-		if _, err := m.apply(index+1, m.Stamp(), []Command{SetType{Type: "type-0", Set: record.TypeMaxClaimed, Settings: record.TypeSettings{MaxClaimed: 20_000}}}); err != nil {
+		if _, err := m.apply(index+1, m.Stamp(), []command.Command{command.SetType{Type: "type-0", Set: record.TypeMaxClaimed, Settings: record.TypeSettings{MaxClaimed: 20_000}}}); err != nil {
 			b.Fatal(err)
 		}
 		for b.Loop() {

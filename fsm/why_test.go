@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -120,7 +121,7 @@ func TestWhy_ahead(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := newLifeHarness(t)
 		for range rapid.IntRange(1, 60).Draw(rt, "tasks") {
-			h.do(Submit{Tasks: []record.NewTask{{
+			h.do(command.Submit{Tasks: []record.NewTask{{
 				Type:        "mail",
 				Priority:    rapid.OneOf(rapid.Int32Range(-2, 2), rapid.Int32()).Draw(rt, "priority"),
 				MaxAttempts: rapid.Int32Range(0, 3).Draw(rt, "attempts"),
@@ -135,7 +136,7 @@ func TestWhy_ahead(t *testing.T) {
 			}
 		}
 		for n := int64(0); len(ahead) > 0; n++ {
-			claimed := h.do(ClaimNext{WorkerID: "w1", Limit: 1}).Claims[0].Task.ID
+			claimed := h.do(command.ClaimNext{WorkerID: "w1", Limit: 1}).Claims[0].Task.ID
 			if ahead[claimed] != n {
 				rt.Fatalf("task %d was claimed as number %d, %d were ahead", claimed, n, ahead[claimed])
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
 	"github.com/claimq/claimq/fsm/wire"
@@ -20,8 +21,8 @@ type wide struct {
 	stamp record.Stamp
 	most  int // tasks of one submit
 	lists [][]string
-	near  int       // where in lists those are that are asked for now
-	then  []Command // the next ones
+	near  int               // where in lists those are that are asked for now
+	then  []command.Command // the next ones
 }
 
 func newWide(seed uint64) *wide {
@@ -60,9 +61,9 @@ func (g *wide) list() []string {
 	return g.lists[g.near+g.dice(8)]
 }
 
-func (g *wide) claim() ClaimNext {
-	c := ClaimNext{
-		WorkerID: fmt.Sprint("w", g.dice(3)), SortBy: SortBy(g.dice(2)), Ascending: g.dice(2) > 0,
+func (g *wide) claim() command.ClaimNext {
+	c := command.ClaimNext{
+		WorkerID: fmt.Sprint("w", g.dice(3)), SortBy: command.SortBy(g.dice(2)), Ascending: g.dice(2) > 0,
 		Limit: 1, LeaseMS: 1000, Types: g.list(),
 	}
 	switch g.dice(6) {
@@ -74,15 +75,15 @@ func (g *wide) claim() ClaimNext {
 	case 2:
 		c.MoreAttempts = int32(g.dice(3))
 	case 3:
-		c.SortBy = SortRandom
+		c.SortBy = command.SortRandom
 		c.Limit = int32(1 + g.dice(100))
 		c.Types = slices.Compact(slices.Sorted(slices.Values(c.Types)))
 	}
 	return c
 }
 
-func (g *wide) submit(most int) Submit {
-	s := Submit{Tasks: make([]record.NewTask, 1+g.dice(most))}
+func (g *wide) submit(most int) command.Submit {
+	s := command.Submit{Tasks: make([]record.NewTask, 1+g.dice(most))}
 	name, priority := g.typeName(), int32(g.dice(8)-4)
 	for i := range s.Tasks {
 		if g.dice(8) == 0 {
@@ -97,14 +98,14 @@ func (g *wide) submit(most int) Submit {
 func (g *wide) id(m *Machine) uint64 { return uint64(1 + g.dice(int(m.header.NextID))) }
 
 // held returns the hold of a claim that lives, if there is one.
-func (g *wide) held(m *Machine) Hold {
+func (g *wide) held(m *Machine) command.Hold {
 	id := g.id(m)
 	for l := range m.Leases() {
 		if id = l.TaskID; g.dice(4) == 0 {
 			break
 		}
 	}
-	h := Hold{ID: id}
+	h := command.Hold{ID: id}
 	if t := m.Get(id); t != nil {
 		h.WorkerID, h.Token = t.WorkerID, t.Token
 	}
@@ -112,45 +113,45 @@ func (g *wide) held(m *Machine) Hold {
 }
 
 // op returns a command that a batch may hold.
-func (g *wide) op(m *Machine) Command {
+func (g *wide) op(m *Machine) command.Command {
 	switch g.dice(10) {
 	case 0:
 		return g.submit(1)
 	case 1:
-		return Complete{Hold: g.held(m)}
+		return command.Complete{Hold: g.held(m)}
 	case 2:
-		return Fail{Hold: g.held(m), Error: "e"}
+		return command.Fail{Hold: g.held(m), Error: "e"}
 	case 3:
-		return Release{Hold: g.held(m)}
+		return command.Release{Hold: g.held(m)}
 	case 4:
-		return Cancel{ID: g.id(m)}
+		return command.Cancel{ID: g.id(m)}
 	case 5, 6:
-		return Delete{ID: g.id(m)}
+		return command.Delete{ID: g.id(m)}
 	default:
 		return g.claim()
 	}
 }
 
 // clear returns what removes the tasks of some types, so that these are forgotten.
-func (g *wide) clear(m *Machine) Command {
+func (g *wide) clear(m *Machine) command.Command {
 	names := g.list()
-	b := Batch{Atomic: g.dice(2) > 0}
+	b := command.Batch{Atomic: g.dice(2) > 0}
 	for id, t := range m.tasks.All() {
 		switch {
 		case !slices.Contains(names, t.Type) || t.Status == record.StatusClaimed:
 			continue
 		case !t.Status.Ended():
-			b.Ops = append(b.Ops, Cancel{ID: id})
+			b.Ops = append(b.Ops, command.Cancel{ID: id})
 		}
-		b.Ops = append(b.Ops, Delete{ID: id})
+		b.Ops = append(b.Ops, command.Delete{ID: id})
 	}
 	if len(b.Ops) == 0 || g.dice(3) == 0 {
-		b.Ops = append(b.Ops, Delete{ID: wire.IDMax}) // is refused
+		b.Ops = append(b.Ops, command.Delete{ID: wire.IDMax}) // is refused
 	}
 	return b
 }
 
-func (g *wide) command(m *Machine) Command {
+func (g *wide) command(m *Machine) command.Command {
 	if len(g.then) > 0 {
 		next := g.then[0]
 		g.then = g.then[1:]
@@ -160,27 +161,27 @@ func (g *wide) command(m *Machine) Command {
 	case 0, 1:
 		return g.submit(g.most)
 	case 2:
-		c := SetType{Type: g.typeName(), Set: record.TypePaused | record.TypeMaxClaimed}
+		c := command.SetType{Type: g.typeName(), Set: record.TypePaused | record.TypeMaxClaimed}
 		if g.dice(2) > 0 {
 			c.Settings = record.TypeSettings{Paused: g.dice(2) > 0, MaxClaimed: int32(g.dice(4))}
 		}
 		return c
 	case 3:
-		return Patch{ID: g.id(m), SetPriority: true, Priority: int32(g.dice(9) - 4)}
+		return command.Patch{ID: g.id(m), SetPriority: true, Priority: int32(g.dice(9) - 4)}
 	case 4, 5:
-		b := Batch{Atomic: g.dice(2) > 0}
+		b := command.Batch{Atomic: g.dice(2) > 0}
 		for range 1 + g.dice(30) {
 			b.Ops = append(b.Ops, g.op(m))
 		}
 		if b.Atomic && g.dice(2) > 0 {
-			b.Ops = append(b.Ops, Delete{ID: wire.IDMax}) // is refused
+			b.Ops = append(b.Ops, command.Delete{ID: wire.IDMax}) // is refused
 		}
 		return b
 	case 6:
-		g.then = []Command{g.clear(m), g.claim(), g.claim(), g.claim()}
+		g.then = []command.Command{g.clear(m), g.claim(), g.claim(), g.claim()}
 		return g.claim()
 	case 7:
-		c := Complete{Hold: g.held(m)}
+		c := command.Complete{Hold: g.held(m)}
 		then := g.claim()
 		then.WorkerID = c.WorkerID
 		c.Claim = &then
@@ -209,12 +210,12 @@ func TestMachine_RemembersNothing(t *testing.T) {
 				g.stamp.T += int64(g.dice(300))
 				e := testEntry{Index: g.index, Stamp: g.stamp}
 				if g.index == 1 {
-					e.Commands = []Command{SetLevel{Level: record.FeatureLevel}}
+					e.Commands = []command.Command{command.SetLevel{Level: record.FeatureLevel}}
 				}
 				for range 1 + g.dice(12) {
 					e.Commands = append(e.Commands, g.command(given))
 				}
-				entry := AppendEntry(nil, e.Stamp, e.Commands...)
+				entry := command.AppendEntry(nil, e.Stamp, e.Commands...)
 				want := mustApplyTo(t, given, e)
 				for name, m := range map[string]*Machine{"decoded": decoded, "restored": restored} {
 					if diff := diffBy(want, mustApply(t, m, e.Index, entry), plansToo, alike); diff != "" {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -46,10 +47,10 @@ func TestWorkers_bounds(t *testing.T) {
 	h := newHarness(t)
 	h.submit(12_500, record.NewTask{Type: "mail"})
 	for i := range 12 {
-		h.do(ClaimNext{WorkerID: fmt.Sprint("w", i%2), Limit: 1000})
+		h.do(command.ClaimNext{WorkerID: fmt.Sprint("w", i%2), Limit: 1000})
 	}
 	for i := range 500 {
-		h.do(ClaimNext{WorkerID: fmt.Sprintf("x%03d", i), Limit: 1})
+		h.do(command.ClaimNext{WorkerID: fmt.Sprintf("x%03d", i), Limit: 1})
 	}
 	var got []WorkerView
 	for after := ""; ; after = got[len(got)-1].WorkerID {
@@ -67,7 +68,7 @@ func TestWorkers_bounds(t *testing.T) {
 	}
 	h.submit(30_000, record.NewTask{Type: "scan"})
 	for i := range 30 {
-		h.do(ClaimNext{WorkerID: fmt.Sprint("y", i/15), Limit: 1000})
+		h.do(command.ClaimNext{WorkerID: fmt.Sprint("y", i/15), Limit: 1000})
 	}
 	if page := h.m.Workers("x499", 10); len(page) != 2 || page[0].Claimed != 15_000 || page[0].TaskIDs == nil {
 		t.Errorf("those who hold more than is looked at are %+v", page)
@@ -105,10 +106,10 @@ func TestWorkers_idleAreForgotten(t *testing.T) {
 	h.submit(1, record.NewTask{Type: "mail"})
 	for i := range 2000 {
 		worker := fmt.Sprint("w", i)
-		h.do(ClaimNext{WorkerID: worker, Limit: 1})
-		h.do(Release{Hold: Hold{ID: 1, WorkerID: worker}})
+		h.do(command.ClaimNext{WorkerID: worker, Limit: 1})
+		h.do(command.Release{Hold: command.Hold{ID: 1, WorkerID: worker}})
 	}
-	h.do(ClaimNext{WorkerID: "last", Limit: 1})
+	h.do(command.ClaimNext{WorkerID: "last", Limit: 1})
 	known := 0
 	h.m.holdings.Workers("", func(*index.Worker) bool { known++; return true })
 	if known > 1100 {

@@ -8,12 +8,13 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/errorgroup"
 )
 
 // Action is the body of POST /api/tasks/actions.
 type Action struct {
-	Action      fsm.Action // 0 = none was given
+	Action      command.Action // 0 = none was given
 	Filter      fsm.Filter
 	All         bool // all tasks, without a filter
 	AddAttempts int32
@@ -43,7 +44,7 @@ func DecodeAction(body []byte, limits *bound.Limits) (req Action, bad *refuse.Re
 	case !filtered && !req.All:
 		bad = d.Missing("filter")
 		bad.Advice = adviceAll
-	case req.Adds && req.Action != fsm.ActionRetry:
+	case req.Adds && req.Action != command.ActionRetry:
 		bad = &refuse.Refusal{
 			Code: wire.CodeInvalidRequest, Field: "add_attempts", Text: "add_attempts is only for the action retry",
 			Advice: "Leave add_attempts out",
@@ -82,18 +83,18 @@ func (req *Action) field(d *Decoder, name []byte, filtered *bool) (bad *refuse.R
 	return bad
 }
 
-func (d *Decoder) action() (fsm.Action, *refuse.Refusal) {
+func (d *Decoder) action() (command.Action, *refuse.Refusal) {
 	s, ok, bad := d.Text("action", actionsAllowed)
 	if !ok || bad != nil {
 		return 0, bad
 	}
 	switch string(s) {
 	case "retry":
-		return fsm.ActionRetry, nil
+		return command.ActionRetry, nil
 	case "cancel":
-		return fsm.ActionCancel, nil
+		return command.ActionCancel, nil
 	case "delete":
-		return fsm.ActionDelete, nil
+		return command.ActionDelete, nil
 	}
 	return 0, d.Invalid("action", actionsAllowed)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // OpCode returns the code with which an op's own call is refused, "" if it is
@@ -27,8 +28,8 @@ type Batch struct {
 }
 
 // Command is that of Body.
-func (req *Batch) Command() fsm.Batch {
-	cmd := fsm.Batch{Atomic: req.atomic, Ops: make([]fsm.Command, len(req.Ops))}
+func (req *Batch) Command() command.Batch {
+	cmd := command.Batch{Atomic: req.atomic, Ops: make([]command.Command, len(req.Ops))}
 	for i, body := range req.Ops {
 		cmd.Ops[i] = body.Command()
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -17,7 +18,7 @@ type Body interface {
 	// check checks what one field alone does not show, after the last one.
 	check(d *Decoder) *refuse.Refusal
 	// Command returns what was read.
-	Command() fsm.Command
+	Command() command.Command
 	// Answer appends the answer to the command, which was not refused.
 	Answer(b []byte, p *nodes.Proposed) []byte
 }

@@ -2,7 +2,7 @@ package callbody
 
 import (
 	"github.com/claimq/claimq/api/refuse"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -20,7 +20,7 @@ func (c *Cancel) field(d *Decoder, name []byte) *refuse.Refusal { return d.Unkno
 func (c *Cancel) check(*Decoder) *refuse.Refusal { return nil }
 
 // Command is that of Body.
-func (c *Cancel) Command() fsm.Command { return fsm.Cancel{ID: c.id} }
+func (c *Cancel) Command() command.Command { return command.Cancel{ID: c.id} }
 
 // Answer is that of Body.
 func (c *Cancel) Answer(b []byte, p *nodes.Proposed) []byte { return taskAnswer(b, p) }

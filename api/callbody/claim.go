@@ -11,13 +11,13 @@ import (
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
 // Claim is the body of POST /api/tasks/claim.
 type Claim struct {
-	Cmd  fsm.ClaimNext
+	Cmd  command.ClaimNext
 	Many bool // limit was given
 	// What was sent of the filters, as sent, inside the body; nil if it was
 	// not. The 404 repeats them.
@@ -27,7 +27,7 @@ type Claim struct {
 	noWait                                             bool   // wait_ms is unknown: the claim stands in another request
 }
 
-func newClaimRequest() Claim { return Claim{Cmd: fsm.ClaimNext{Limit: 1}} }
+func newClaimRequest() Claim { return Claim{Cmd: command.ClaimNext{Limit: 1}} }
 
 // DecodeClaim reads the body of a claim of the next tasks. What the request
 // keeps as sent is valid as long as body is.
@@ -49,7 +49,7 @@ func (req *Claim) field(d *Decoder, name []byte) *refuse.Refusal {
 func (req *Claim) check(d *Decoder) *refuse.Refusal { return d.checkClaim(req) }
 
 // Command is that of Body.
-func (req *Claim) Command() fsm.Command { return req.Cmd }
+func (req *Claim) Command() command.Command { return req.Cmd }
 
 // Answer appends the answer of a claim that took something, or that has a limit.
 func (req *Claim) Answer(b []byte, p *nodes.Proposed) []byte {
@@ -99,9 +99,9 @@ func (d *Decoder) checkClaim(req *Claim) *refuse.Refusal {
 		return d.Missing("worker_id")
 	}
 	switch c.SortBy {
-	case fsm.SortPriority:
+	case command.SortPriority:
 		c.Ascending = req.sortOrder == "asc"
-	case fsm.SortCreatedAt:
+	case command.SortCreatedAt:
 		c.Ascending = req.sortOrder != "desc"
 	}
 	return nil
@@ -109,7 +109,7 @@ func (d *Decoder) checkClaim(req *Claim) *refuse.Refusal {
 
 // moreAttempts reads max_attempts_remaining.
 func (d *Decoder) moreAttempts(n *int32) (raw []byte, bad *refuse.Refusal) {
-	more, ok, bad := d.Integer("max_attempts_remaining", 0, fsm.AttemptsLeftMax)
+	more, ok, bad := d.Integer("max_attempts_remaining", 0, command.AttemptsLeftMax)
 	if !ok || bad != nil {
 		return nil, bad
 	}
@@ -156,7 +156,7 @@ func (d *Decoder) taskTypes(types *[]string) (raw []byte, bad *refuse.Refusal) {
 	return raw[bytes.IndexByte(raw, '['):], nil
 }
 
-func (d *Decoder) sortBy(by *fsm.SortBy) (raw []byte, bad *refuse.Refusal) {
+func (d *Decoder) sortBy(by *command.SortBy) (raw []byte, bad *refuse.Refusal) {
 	const allowed = `"priority", "created_at" or "random"`
 	raw, ok, bad := d.takes(kindString, "sort_by", allowed)
 	if !ok || bad != nil {
@@ -164,11 +164,11 @@ func (d *Decoder) sortBy(by *fsm.SortBy) (raw []byte, bad *refuse.Refusal) {
 	}
 	switch string(d.unquote(raw)) {
 	case "priority":
-		*by = fsm.SortPriority
+		*by = command.SortPriority
 	case "created_at":
-		*by = fsm.SortCreatedAt
+		*by = command.SortCreatedAt
 	case "random":
-		*by = fsm.SortRandom
+		*by = command.SortRandom
 	default:
 		return nil, d.Invalid("sort_by", allowed)
 	}
@@ -189,8 +189,8 @@ func (d *Decoder) sortOrder(order *string) (raw []byte, bad *refuse.Refusal) {
 }
 
 // DecodeClaimTask reads the body of POST /api/tasks/{id}/claim.
-func DecodeClaimTask(id uint64, body []byte, limits *bound.Limits) (fsm.ClaimTask, *refuse.Refusal) {
-	c := fsm.ClaimTask{ID: id}
+func DecodeClaimTask(id uint64, body []byte, limits *bound.Limits) (command.ClaimTask, *refuse.Refusal) {
+	c := command.ClaimTask{ID: id}
 	d := NewDecoder(body, limits)
 	defer d.Free()
 	bad := d.Fields(func(name []byte) (bad *refuse.Refusal) {

@@ -8,6 +8,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -96,8 +97,8 @@ func (c *Complete) check(d *Decoder) *refuse.Refusal {
 }
 
 // Command is that of Body.
-func (c *Complete) Command() fsm.Command {
-	cmd := fsm.Complete{Hold: c.hold, Result: c.result, ResultPayload: c.payload, Submit: c.Submit}
+func (c *Complete) Command() command.Command {
+	cmd := command.Complete{Hold: c.hold, Result: c.result, ResultPayload: c.payload, Submit: c.Submit}
 	if c.Claim != nil {
 		cmd.Claim = &c.Claim.Cmd
 	}

@@ -8,17 +8,18 @@ import (
 	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
 // Defaults is the body of PATCH /api/defaults. null clears a default.
 type Defaults struct {
-	cmd      fsm.SetDefaults // without Defaults
+	cmd      command.SetDefaults // without Defaults
 	settings fsm.TypeSettings
 }
 
 // NewDefaults returns an empty body, for the operator by.
-func NewDefaults(by string) *Defaults { return &Defaults{cmd: fsm.SetDefaults{By: by}} }
+func NewDefaults(by string) *Defaults { return &Defaults{cmd: command.SetDefaults{By: by}} }
 
 func (c *Defaults) field(d *Decoder, name []byte) *refuse.Refusal {
 	set, bad := d.defaultField(name, &c.settings)
@@ -60,7 +61,7 @@ func (c *Defaults) check(d *Decoder) *refuse.Refusal {
 }
 
 // Command is that of Body.
-func (c *Defaults) Command() fsm.Command {
+func (c *Defaults) Command() command.Command {
 	cmd := c.cmd
 	cmd.Defaults = fsm.DefaultsOf(&c.settings)
 	return cmd

@@ -9,6 +9,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -80,8 +81,8 @@ func (c *ClaimFinalization) field(d *Decoder, name []byte) (bad *refuse.Refusal)
 }
 
 // Command is that of Body.
-func (c *ClaimFinalization) Command() fsm.Command {
-	return fsm.ClaimFinalization{ID: c.id, ProcessorID: c.processorID, TimeoutMS: c.timeoutMS}
+func (c *ClaimFinalization) Command() command.Command {
+	return command.ClaimFinalization{ID: c.id, ProcessorID: c.processorID, TimeoutMS: c.timeoutMS}
 }
 
 // Answer is that of Body.
@@ -139,8 +140,8 @@ func (c *ExtendFinalization) field(d *Decoder, name []byte) (bad *refuse.Refusal
 }
 
 // Command is that of Body.
-func (c *ExtendFinalization) Command() fsm.Command {
-	return fsm.ExtendFinalization{ID: c.id, ProcessorID: c.processorID, TimeoutMS: c.timeoutMS}
+func (c *ExtendFinalization) Command() command.Command {
+	return command.ExtendFinalization{ID: c.id, ProcessorID: c.processorID, TimeoutMS: c.timeoutMS}
 }
 
 // Answer is that of Body.
@@ -169,8 +170,8 @@ func (c *ReleaseFinalization) field(d *Decoder, name []byte) (bad *refuse.Refusa
 }
 
 // Command is that of Body.
-func (c *ReleaseFinalization) Command() fsm.Command {
-	return fsm.ReleaseFinalization{ID: c.id, ProcessorID: c.processorID}
+func (c *ReleaseFinalization) Command() command.Command {
+	return command.ReleaseFinalization{ID: c.id, ProcessorID: c.processorID}
 }
 
 // Answer is that of Body.

@@ -5,14 +5,14 @@ import (
 
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
 // Finalize is the body of POST /api/tasks/{id}/finalize.
 type Finalize struct {
 	processor
-	cmd     fsm.Finalize
+	cmd     command.Finalize
 	outcome string // "" = none was given
 	failed  bool   // error was given
 }
@@ -25,7 +25,7 @@ const (
 )
 
 // NewFinalize returns an empty body of that call about the task id, for Decode.
-func NewFinalize(id uint64) *Finalize { return &Finalize{cmd: fsm.Finalize{ID: id}} }
+func NewFinalize(id uint64) *Finalize { return &Finalize{cmd: command.Finalize{ID: id}} }
 
 func (c *Finalize) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 	switch string(name) {
@@ -83,7 +83,7 @@ func (c *Finalize) check(d *Decoder) *refuse.Refusal {
 }
 
 // Command is that of Body.
-func (c *Finalize) Command() fsm.Command {
+func (c *Finalize) Command() command.Command {
 	c.cmd.ProcessorID = c.processorID
 	return c.cmd
 }

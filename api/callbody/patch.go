@@ -4,15 +4,15 @@ import (
 	"math"
 
 	"github.com/claimq/claimq/api/refuse"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
 // Patch is the body of PATCH /api/tasks/{id}. null clears a field.
-type Patch struct{ cmd fsm.Patch }
+type Patch struct{ cmd command.Patch }
 
 // NewPatch returns an empty body of that call about the task id, for Decode.
-func NewPatch(id uint64) *Patch { return &Patch{cmd: fsm.Patch{ID: id}} }
+func NewPatch(id uint64) *Patch { return &Patch{cmd: command.Patch{ID: id}} }
 
 func (c *Patch) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 	var n int64
@@ -40,7 +40,7 @@ func (c *Patch) check(d *Decoder) *refuse.Refusal {
 }
 
 // Command is that of Body.
-func (c *Patch) Command() fsm.Command { return c.cmd }
+func (c *Patch) Command() command.Command { return c.cmd }
 
 // Answer is that of Body.
 func (c *Patch) Answer(b []byte, p *nodes.Proposed) []byte { return taskAnswer(b, p) }

@@ -5,15 +5,15 @@ import (
 
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
 // Retry is the body of POST /api/tasks/{id}/retry, which may be blank.
-type Retry struct{ cmd fsm.Retry }
+type Retry struct{ cmd command.Retry }
 
 // NewRetry returns an empty body of that call about the task id, for Decode.
-func NewRetry(id uint64) *Retry { return &Retry{cmd: fsm.Retry{ID: id}} }
+func NewRetry(id uint64) *Retry { return &Retry{cmd: command.Retry{ID: id}} }
 
 func (c *Retry) setID(id uint64) { c.cmd.ID = id }
 
@@ -34,7 +34,7 @@ func (c *Retry) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 func (c *Retry) check(*Decoder) *refuse.Refusal { return nil }
 
 // Command is that of Body.
-func (c *Retry) Command() fsm.Command { return c.cmd }
+func (c *Retry) Command() command.Command { return c.cmd }
 
 // Answer is that of Body.
 func (c *Retry) Answer(b []byte, p *nodes.Proposed) []byte { return taskAnswer(b, p) }
@@ -49,7 +49,7 @@ func (c *Delete) field(d *Decoder, name []byte) *refuse.Refusal { return d.Unkno
 func (c *Delete) check(*Decoder) *refuse.Refusal { return nil }
 
 // Command is that of Body.
-func (c *Delete) Command() fsm.Command { return fsm.Delete{ID: c.id} }
+func (c *Delete) Command() command.Command { return command.Delete{ID: c.id} }
 
 // Answer is that of Body.
 func (c *Delete) Answer(b []byte, _ *nodes.Proposed) []byte {

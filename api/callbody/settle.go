@@ -9,14 +9,14 @@ import (
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
 // held has the fields that all settling calls have.
-type held struct{ hold fsm.Hold }
+type held struct{ hold command.Hold }
 
-func holdOf(id uint64) held { return held{hold: fsm.Hold{ID: id}} }
+func holdOf(id uint64) held { return held{hold: command.Hold{ID: id}} }
 
 // setID says which task the call is about.
 func (h *held) setID(id uint64) { h.hold.ID = id }
@@ -69,8 +69,8 @@ func (c *Release) field(d *Decoder, name []byte) *refuse.Refusal {
 }
 
 // Command is that of Body.
-func (c *Release) Command() fsm.Command {
-	return fsm.Release{Hold: c.hold, DelayMS: c.delayMS}
+func (c *Release) Command() command.Command {
+	return command.Release{Hold: c.hold, DelayMS: c.delayMS}
 }
 
 // Answer is that of Body.
@@ -103,8 +103,8 @@ func (c *Extend) field(d *Decoder, name []byte) *refuse.Refusal {
 }
 
 // Command is that of Body.
-func (c *Extend) Command() fsm.Command {
-	return fsm.Extend{Hold: c.hold, LeaseMS: c.leaseMS, Progress: c.progress}
+func (c *Extend) Command() command.Command {
+	return command.Extend{Hold: c.hold, LeaseMS: c.leaseMS, Progress: c.progress}
 }
 
 // Answer is that of Body.
@@ -122,7 +122,7 @@ func (c *Extend) rest(b []byte, p *nodes.Proposed) []byte {
 // Fail is the body of POST /api/tasks/{id}/fail.
 type Fail struct {
 	held
-	Cmd   fsm.Fail
+	Cmd   command.Fail
 	given bool // error
 }
 
@@ -177,7 +177,7 @@ func (c *Fail) check(d *Decoder) *refuse.Refusal {
 }
 
 // Command is that of Body.
-func (c *Fail) Command() fsm.Command {
+func (c *Fail) Command() command.Command {
 	c.Cmd.Hold = c.hold
 	return c.Cmd
 }

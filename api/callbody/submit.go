@@ -10,6 +10,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -284,7 +285,7 @@ func (c *One) field(d *Decoder, name []byte) *refuse.Refusal {
 func (c *One) check(d *Decoder) *refuse.Refusal { return d.checkTask(&c.draft) }
 
 // Command is that of Body.
-func (c *One) Command() fsm.Command { return fsm.Submit{Tasks: []fsm.NewTask{c.NewTask}} }
+func (c *One) Command() command.Command { return command.Submit{Tasks: []fsm.NewTask{c.NewTask}} }
 
 // Answer is that of Body.
 func (c *One) Answer(b []byte, p *nodes.Proposed) []byte {

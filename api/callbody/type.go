@@ -8,15 +8,16 @@ import (
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
 // Type is the body of PATCH /api/types/{type}. null clears a setting.
-type Type struct{ cmd fsm.SetType }
+type Type struct{ cmd command.SetType }
 
 // NewType returns an empty body that sets the type name, for the operator by.
 func NewType(name, by string) *Type {
-	return &Type{cmd: fsm.SetType{Type: name, By: by}}
+	return &Type{cmd: command.SetType{Type: name, By: by}}
 }
 
 func (c *Type) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
@@ -52,7 +53,7 @@ func (c *Type) check(d *Decoder) *refuse.Refusal {
 }
 
 // Command is that of Body.
-func (c *Type) Command() fsm.Command { return c.cmd }
+func (c *Type) Command() command.Command { return c.cmd }
 
 // Answer is that of Body.
 func (c *Type) Answer(b []byte, p *nodes.Proposed) []byte {

@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -89,7 +89,7 @@ func (r *Request) RefuseGone() {
 
 // ProposeWaiting is ProposeTask of a claim that waits. gone says that nobody
 // waits for its answer any more.
-func (r *Request) ProposeWaiting(cmd fsm.ClaimNext, wait time.Duration) (p nodes.Proposed, gone, ok bool) {
+func (r *Request) ProposeWaiting(cmd command.ClaimNext, wait time.Duration) (p nodes.Proposed, gone, ok bool) {
 	r.Server.AtWork.NoteClaim(cmd.WorkerID, cmd.Types, r.Start)
 	caller, end, ok := r.caller()
 	if !ok {

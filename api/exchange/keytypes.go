@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // A key with task_types submits, claims, changes and sees only tasks of those
@@ -106,7 +107,7 @@ func (r *Request) refuseParts(what string) *refuse.Refusal {
 
 // RefuseResult is the refusal that the state machine found. It does not show a task
 // of another type, which stood against the command.
-func (r *Request) RefuseResult(cmd fsm.Command, res fsm.Result) *refuse.Refusal {
+func (r *Request) RefuseResult(cmd command.Command, res fsm.Result) *refuse.Refusal {
 	f := refuse.Result(cmd, res)
 	if f.Task != nil && !r.MaySee(f.Task.Type) {
 		f.Task = nil
@@ -197,7 +198,7 @@ type subject struct {
 // command cannot reach one that is submitted after this. That it never was is
 // said only by a node that certainly still leads, and in the same way that a task
 // is of another type.
-func (r *Request) Permit(cmd fsm.Command) *refuse.Refusal {
+func (r *Request) Permit(cmd command.Command) *refuse.Refusal {
 	if len(r.OnlyTypes) == 0 {
 		return nil
 	}
@@ -232,17 +233,17 @@ func (r *Request) Permit(cmd fsm.Command) *refuse.Refusal {
 	return nil
 }
 
-func isDeleteSchedule(cmd fsm.Command) bool {
-	_, is := cmd.(fsm.DeleteSchedule)
+func isDeleteSchedule(cmd command.Command) bool {
+	_, is := cmd.(command.DeleteSchedule)
 	return is
 }
 
 // touch notes what a command is about.
-func (r *Request) touch(t *touched, cmd fsm.Command) {
-	about := fsm.AboutOf(cmd)
+func (r *Request) touch(t *touched, cmd command.Command) {
+	about := command.AboutOf(cmd)
 	t.unknown = t.unknown || !about.Known
 	if about.ID != 0 {
-		_, completes := cmd.(fsm.Complete)
+		_, completes := cmd.(command.Complete)
 		t.tasks = append(t.tasks, subject{id: about.ID, op: t.op, complete: completes})
 	}
 	r.touchTasks(t, about.Submits)
@@ -313,9 +314,9 @@ func (r *Request) resolve(t *touched, m *fsm.Machine) {
 
 // refuseMissing is the refusal of a task that there never was, or of another type
 // than the key's; of a batch, with the op that names it.
-func refuseMissing(cmd fsm.Command, op int) *refuse.Refusal {
+func refuseMissing(cmd command.Command, op int) *refuse.Refusal {
 	f := refuse.Because(wire.CodeTaskNotFound)
-	if _, ok := cmd.(fsm.Batch); ok {
+	if _, ok := cmd.(command.Batch); ok {
 		f.Details = `,"failed_op":` + strconv.Itoa(op)
 	}
 	return f

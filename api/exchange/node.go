@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/nodes"
 )
@@ -19,14 +20,14 @@ type Node interface {
 	// quorum's disks and applied here. Errors: fsm.ErrNotLeader, ErrNoLeader,
 	// ErrOverloaded, ErrShuttingDown, ErrTooLarge, ErrLevel (nothing was written);
 	// ErrOutcomeUnknown.
-	Propose(ctx context.Context, cmd fsm.Command) (nodes.Proposed, error)
+	Propose(ctx context.Context, cmd command.Command) (nodes.Proposed, error)
 
 	// Claim is Propose of a claim that waits up to wait until there is something
 	// to claim, in order of arrival. caller ends when nobody waits for the answer
 	// any more: a claim that waits is then given up and takes nothing; one that is
 	// in the log already is answered all the same, so that the caller can give
 	// its tasks back. Errors: Propose's; caller's cause when it was given up.
-	Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error)
+	Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error)
 
 	// ReadLinearizable calls fn with a state that holds every mutation
 	// acknowledged before the call, and at least minIndex, and with the clocks
@@ -128,7 +129,7 @@ type Node interface {
 	// up by itself whose key it was; key is "" if it was nobody's. Below the feature
 	// level that knows it, it does nothing. Errors: fsm.ErrNoLeader,
 	// ErrShuttingDown, ErrOverloaded (it was not told); else it may have been.
-	Tell(ctx context.Context, cmd fsm.Tell, key string) error
+	Tell(ctx context.Context, cmd command.Tell, key string) error
 
 	// NodeID returns the operator's name for this node.
 	NodeID() string

@@ -17,6 +17,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -85,7 +86,7 @@ type Request struct {
 	room      int64           // that is taken for the answer
 	Ops       *callbody.Batch // of a batch that was looked at, nil: it was not
 	// Holds are the claims to release if the answer cannot be written.
-	Holds []fsm.Hold
+	Holds []command.Hold
 	// release, if not nil, gives back the memory of the result that the answer was
 	// made of.
 	release func()
@@ -265,7 +266,7 @@ func (r *Request) Wait() context.Context { return r.Server.Waits.At(r.Asks) }
 
 // Propose proposes cmd. ok is false if there is an answer already: a refusal,
 // or the one of the leader.
-func (r *Request) Propose(cmd fsm.Command) (p nodes.Proposed, ok bool) {
+func (r *Request) Propose(cmd command.Command) (p nodes.Proposed, ok bool) {
 	if bad := r.Permit(cmd); bad != nil {
 		r.Refuse(bad)
 		return p, false
@@ -289,7 +290,7 @@ func (r *Request) Propose(cmd fsm.Command) (p nodes.Proposed, ok bool) {
 
 // ProposeTask is propose for a command about one task whose refusal is an
 // answer too.
-func (r *Request) ProposeTask(cmd fsm.Command) (p nodes.Proposed, ok bool) {
+func (r *Request) ProposeTask(cmd command.Command) (p nodes.Proposed, ok bool) {
 	p, ok = r.Propose(cmd)
 	if ok && p.Result.Code != "" {
 		r.Refuse(r.RefuseResult(cmd, p.Result))

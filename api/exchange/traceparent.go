@@ -6,6 +6,7 @@ import (
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -68,11 +69,11 @@ func (r *Request) TraceOps(req *callbody.Batch) {
 // cluster's feature level, and reports whether it had any: it is then to be
 // proposed again. Who sends the header is often a proxy, which knows nothing of
 // that level.
-func untrace(cmd fsm.Command, err error) (had bool) {
+func untrace(cmd command.Command, err error) (had bool) {
 	if !errors.Is(err, nodes.ErrLevel) {
 		return false
 	}
-	about := fsm.AboutOf(cmd)
+	about := command.AboutOf(cmd)
 	had = untraceTasks(about.Submits)
 	for _, op := range about.Ops {
 		had = untrace(op, err) || had

@@ -13,6 +13,7 @@ import (
 
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -54,7 +55,7 @@ func (r *Request) HoldUntilSent(requestID string, res *fsm.Result) {
 	}
 	for i := range res.Claims {
 		c := &res.Claims[i]
-		r.Holds = append(r.Holds, fsm.Hold{ID: c.Task.ID, WorkerID: c.Task.WorkerID, Token: c.Token})
+		r.Holds = append(r.Holds, command.Hold{ID: c.Task.ID, WorkerID: c.Task.WorkerID, Token: c.Token})
 	}
 }
 
@@ -112,19 +113,19 @@ func (s *Host) ReleaseUnsent(u *port.Unsent) {
 }
 
 // releaseOf returns the command that releases claims.
-func releaseOf(holds []fsm.Hold) fsm.Command {
-	ops := make([]fsm.Command, len(holds))
+func releaseOf(holds []command.Hold) command.Command {
+	ops := make([]command.Command, len(holds))
 	for i, h := range holds {
-		ops[i] = fsm.Release{Hold: h}
+		ops[i] = command.Release{Hold: h}
 	}
 	if len(ops) == 1 {
 		return ops[0]
 	}
-	return fsm.Batch{Ops: ops}
+	return command.Batch{Ops: ops}
 }
 
 // releaseThere has the leader release some of the claims of u.
-func (s *Host) releaseThere(ctx context.Context, u *port.Unsent, holds []fsm.Hold) error {
+func (s *Host) releaseThere(ctx context.Context, u *port.Unsent, holds []command.Hold) error {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
@@ -146,7 +147,7 @@ const batchPath = "/api/batch"
 
 // appendReleases appends the body of a batch that releases claims. Nothing in a
 // worker id needs an escape.
-func appendReleases(b []byte, holds []fsm.Hold) []byte {
+func appendReleases(b []byte, holds []command.Hold) []byte {
 	b = append(b, `{"ops":[`...)
 	for i, h := range holds {
 		if i > 0 {
@@ -165,8 +166,8 @@ func appendReleases(b []byte, holds []fsm.Hold) []byte {
 //	WORKER=ID.TOKEN,ID.TOKEN;WORKER=ID.TOKEN
 //
 // in base 36, each number as the difference from the one before it.
-func AppendHolds(b []byte, holds []fsm.Hold) []byte {
-	var last fsm.Hold
+func AppendHolds(b []byte, holds []command.Hold) []byte {
+	var last command.Hold
 	for i, h := range holds {
 		switch {
 		case i == 0 || h.WorkerID != last.WorkerID:
@@ -186,8 +187,8 @@ func AppendHolds(b []byte, holds []fsm.Hold) []byte {
 }
 
 // ParseHolds reads what AppendHolds wrote; what it did not write ends it.
-func ParseHolds(text []byte) (holds []fsm.Hold) {
-	var last fsm.Hold
+func ParseHolds(text []byte) (holds []command.Hold) {
+	var last command.Hold
 	for group := range bytes.SplitSeq(text, []byte{';'}) {
 		worker, claims, _ := bytes.Cut(group, []byte{'='})
 		last.WorkerID = string(worker)

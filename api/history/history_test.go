@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/latency"
 	"github.com/claimq/claimq/nodes"
 )
@@ -42,14 +43,14 @@ func pass(intervals int) {
 
 func submit(t *testing.T, node *nodetest.Node, taskTypes ...string) {
 	t.Helper()
-	var cmd fsm.Submit
+	var cmd command.Submit
 	for _, name := range taskTypes {
 		cmd.Tasks = append(cmd.Tasks, fsm.NewTask{Type: name, Params: []byte("1")})
 	}
 	do(t, node, cmd)
 }
 
-func do(t *testing.T, node *nodetest.Node, commands ...fsm.Command) {
+func do(t *testing.T, node *nodetest.Node, commands ...command.Command) {
 	t.Helper()
 	for _, cmd := range commands {
 		if p, err := node.Apply(cmd); err != nil || p.Result.Code != "" {
@@ -81,9 +82,9 @@ func TestHistory(t *testing.T) {
 		}
 		node.Advance(1500)
 		submit(t, node, "c")
-		do(t, node, fsm.ClaimNext{Types: []string{"a"}, WorkerID: "w", Limit: 1, LeaseMS: 60_000})
+		do(t, node, command.ClaimNext{Types: []string{"a"}, WorkerID: "w", Limit: 1, LeaseMS: 60_000})
 		node.Advance(500)
-		do(t, node, fsm.ClaimNext{Types: []string{"a"}, WorkerID: "w", Limit: 1, LeaseMS: 60_000})
+		do(t, node, command.ClaimNext{Types: []string{"a"}, WorkerID: "w", Limit: 1, LeaseMS: 60_000})
 		pass(1)
 		waited := Quantiles{P50: latency.Of(1500), P99: latency.Of(2000)}
 		h.want(t, "", 1, Point{Submitted: 1, Pending: 2, Claimed: 2, OldestPendingAgeMS: 2000, Waited: waited, Known: true})
@@ -93,7 +94,7 @@ func TestHistory(t *testing.T) {
 			t.Errorf("from %s, begun %s", v.From, begun)
 		}
 		// A type that went has had nothing since, and what comes again starts from 0.
-		do(t, node, fsm.Cancel{ID: 4}, fsm.Delete{ID: 4}, fsm.Complete{Hold: fsm.Hold{ID: 1, WorkerID: "w"}})
+		do(t, node, command.Cancel{ID: 4}, command.Delete{ID: 4}, command.Complete{Hold: command.Hold{ID: 1, WorkerID: "w"}})
 		pass(1)
 		h.want(t, "c", 1, Point{Known: true})
 		h.want(t, "a", 1, Point{Completed: 1, Claimed: 1, Ran: Quantiles{P50: latency.Of(500), P99: latency.Of(500)}, Known: true})
@@ -103,7 +104,7 @@ func TestHistory(t *testing.T) {
 		// Also one that came again before the node looked.
 		submit(t, node, "c")
 		pass(1)
-		do(t, node, fsm.Cancel{ID: 5}, fsm.Delete{ID: 5}, fsm.Cancel{ID: 6}, fsm.Delete{ID: 6})
+		do(t, node, command.Cancel{ID: 5}, command.Delete{ID: 5}, command.Cancel{ID: 6}, command.Delete{ID: 6})
 		submit(t, node, "c")
 		pass(1)
 		h.want(t, "c", 1, Point{Submitted: 1, Pending: 1, Known: true})
@@ -188,7 +189,7 @@ func TestHistory_Full(t *testing.T) {
 		pass(1)
 		submit(t, node, "b", "b")
 		pass(1)
-		do(t, node, fsm.Cancel{ID: 1}, fsm.Delete{ID: 1})
+		do(t, node, command.Cancel{ID: 1}, command.Delete{ID: 1})
 		pass(Points - 1)
 		if !h.View("a", 1).Kept || h.View("b", 1).Kept {
 			t.Errorf("within 6 h after the one went: %+v, %+v", h.View("a", 1), h.View("b", 1))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 const (
@@ -127,15 +128,15 @@ func (m *Finalizations) vectors() []*prometheus.MetricVec {
 
 // Observe counts and times what the log answered to a request about a finalization, which
 // is there since start. It ignores other commands.
-func (m *Finalizations) Observe(start time.Time, cmd fsm.Command, answer *fsm.ParentAnswer) {
+func (m *Finalizations) Observe(start time.Time, cmd command.Command, answer *fsm.ParentAnswer) {
 	switch c := cmd.(type) {
-	case fsm.ClaimFinalization:
+	case command.ClaimFinalization:
 		m.processor(c.ProcessorID, time.Now()).observeClaim(start, answer.Outcome)
-	case fsm.ReleaseFinalization:
+	case command.ReleaseFinalization:
 		p := m.processor(c.ProcessorID, time.Now())
 		p.releases.observe(start)
 		either(answer.Done, p.released, p.notOwned).Inc()
-	case fsm.ExtendFinalization:
+	case command.ExtendFinalization:
 		p := m.processor(c.ProcessorID, time.Now())
 		p.extends.observe(start)
 		either(answer.Done, p.extended, p.extendFailed).Inc()

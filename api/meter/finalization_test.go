@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // gathered returns the lines of what m tells.
@@ -45,14 +46,14 @@ func TestFinalizations_counts(t *testing.T) {
 	start := time.Now()
 	for o := fsm.FinalizationClaimed; o <= fsm.FinalizationNotFound; o++ {
 		for range o {
-			m.Observe(start, fsm.ClaimFinalization{ProcessorID: "p"}, &fsm.ParentAnswer{Outcome: o})
+			m.Observe(start, command.ClaimFinalization{ProcessorID: "p"}, &fsm.ParentAnswer{Outcome: o})
 		}
 	}
 	for _, done := range []bool{true, false, false} {
-		m.Observe(start, fsm.ReleaseFinalization{ProcessorID: "p"}, &fsm.ParentAnswer{Done: done})
-		m.Observe(start, fsm.ExtendFinalization{ProcessorID: "q"}, &fsm.ParentAnswer{Done: done})
+		m.Observe(start, command.ReleaseFinalization{ProcessorID: "p"}, &fsm.ParentAnswer{Done: done})
+		m.Observe(start, command.ExtendFinalization{ProcessorID: "q"}, &fsm.ParentAnswer{Done: done})
 	}
-	m.Observe(start, fsm.Finalize{ProcessorID: "r"}, nil)
+	m.Observe(start, command.Finalize{ProcessorID: "r"}, nil)
 	got := gathered(t, m)
 	for _, line := range []string{
 		"finalization_claim_attempts_total{processor_id=p} 21",
@@ -128,7 +129,7 @@ func TestFinalizations_bounded(t *testing.T) {
 func TestFinalizations_allocates(t *testing.T) {
 	m := newFinalizations()
 	start := time.Now()
-	var cmd fsm.Command = fsm.ClaimFinalization{ProcessorID: "p"}
+	var cmd command.Command = command.ClaimFinalization{ProcessorID: "p"}
 	answer := &fsm.ParentAnswer{Outcome: fsm.FinalizationNotReady}
 	m.Observe(start, cmd, answer)
 	if n := testing.AllocsPerRun(100, func() { m.Observe(start, cmd, answer) }); n != 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/nodes"
 )
@@ -26,15 +27,15 @@ type Node struct {
 
 	Follower   bool // does not lead
 	LeaderAddr string
-	Proposed   []fsm.Command
+	Proposed   []command.Command
 
-	OnPropose func(ctx context.Context, cmd fsm.Command) (nodes.Proposed, error) // nil: apply
-	OnRead    func(ctx context.Context, minIndex uint64) error                   // nil: read
-	OnForward func(req *fasthttp.Request, resp *fasthttp.Response) error         // nil: no leader
+	OnPropose func(ctx context.Context, cmd command.Command) (nodes.Proposed, error) // nil: apply
+	OnRead    func(ctx context.Context, minIndex uint64) error                       // nil: read
+	OnForward func(req *fasthttp.Request, resp *fasthttp.Response) error             // nil: no leader
 	// OnForwardCtx sees how long Forward may take, nil: nobody does.
 	OnForwardCtx func(ctx context.Context)
 	// nil: as Propose and Forward, which do not wait.
-	OnClaim          func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error)
+	OnClaim          func(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error)
 	OnForwardWaiting func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error
 	OnWaitEnded      func(caller context.Context, id uint64, wait time.Duration) error // nil: does not wait
 
@@ -60,7 +61,7 @@ func New() *Node {
 }
 
 // Propose is that of package api's Node.
-func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (nodes.Proposed, error) {
+func (n *Node) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
 	if n.OnPropose != nil {
 		return n.OnPropose(ctx, cmd)
 	}
@@ -71,15 +72,15 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (nodes.Proposed, er
 }
 
 // Apply applies a command at once.
-func (n *Node) Apply(cmd fsm.Command) (nodes.Proposed, error) {
+func (n *Node) Apply(cmd command.Command) (nodes.Proposed, error) {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
 	n.Proposed = append(n.Proposed, cmd)
-	cmds := []fsm.Command{cmd}
+	cmds := []command.Command{cmd}
 	if n.Machine.Level() == 0 { // as the first leader does, but without an index of its own and without defaults
-		cmds = []fsm.Command{fsm.SetLevel{Level: fsm.FeatureLevel}, cmd}
+		cmds = []command.Command{command.SetLevel{Level: fsm.FeatureLevel}, cmd}
 	}
-	applied, err := n.Machine.Apply(n.Machine.Index()+1, fsm.AppendEntry(nil, n.Stamp, cmds...))
+	applied, err := n.Machine.Apply(n.Machine.Index()+1, command.AppendEntry(nil, n.Stamp, cmds...))
 	if err != nil {
 		return nodes.Proposed{}, err
 	}
@@ -115,8 +116,8 @@ func releaseOnce(result fsm.Result) func() {
 
 // ProposeTo has commands go to note, and none applied: what is answered means
 // nothing.
-func (n *Node) ProposeTo(note func(cmd fsm.Command)) {
-	n.OnPropose = func(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
+func (n *Node) ProposeTo(note func(cmd command.Command)) {
+	n.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
 		note(cmd)
 		return nodes.Proposed{}, nodes.ErrOverloaded
 	}
@@ -191,7 +192,7 @@ func (n *Node) Ready() error { return n.ReadyErr }
 func (n *Node) NodeID() string { return "n1" }
 
 // Claim is that of package api's Node.
-func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
+func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 	if n.OnClaim != nil {
 		return n.OnClaim(caller, cmd, wait)
 	}
@@ -237,7 +238,7 @@ func (n *Node) RemoveNode(ctx context.Context, nodeID string, by nodes.Operator)
 		return &nodes.MembershipRefused{Reason: nodeID + " leads", Advice: "Stop it first"}
 	}
 	n.Removed = append(n.Removed, nodeID)
-	return n.Tell(ctx, fsm.Tell{Kind: event.MemberRemoved, By: by.Name, What: nodeID}, by.Key)
+	return n.Tell(ctx, command.Tell{Kind: event.MemberRemoved, By: by.Name, What: nodeID}, by.Key)
 }
 
 // JoinNode is that of package api's Node.
@@ -250,7 +251,7 @@ func (n *Node) PromoteNode(ctx context.Context, nodeID string, by nodes.Operator
 	if err := n.changeMember("promote " + nodeID); err != nil {
 		return err
 	}
-	return n.Tell(ctx, fsm.Tell{Kind: event.MemberPromoted, By: by.Name, What: nodeID}, by.Key)
+	return n.Tell(ctx, command.Tell{Kind: event.MemberPromoted, By: by.Name, What: nodeID}, by.Key)
 }
 
 // DemoteNode is that of package api's Node.
@@ -258,7 +259,7 @@ func (n *Node) DemoteNode(ctx context.Context, nodeID string, by nodes.Operator)
 	if err := n.changeMember("demote " + nodeID); err != nil {
 		return err
 	}
-	return n.Tell(ctx, fsm.Tell{Kind: event.MemberDemoted, By: by.Name, What: nodeID}, by.Key)
+	return n.Tell(ctx, command.Tell{Kind: event.MemberDemoted, By: by.Name, What: nodeID}, by.Key)
 }
 
 // Transfer is that of package api's Node.
@@ -300,14 +301,14 @@ func (n *Node) Upgrade(_ context.Context, by string) (uint32, error) {
 	if n.UpgradeErr != nil {
 		return 0, n.UpgradeErr
 	}
-	if _, err := n.Apply(fsm.SetLevel{Level: fsm.FeatureLevel, By: by}); err != nil {
+	if _, err := n.Apply(command.SetLevel{Level: fsm.FeatureLevel, By: by}); err != nil {
 		return 0, err
 	}
 	return fsm.FeatureLevel, nil
 }
 
 // Tell is that of package api's Node.
-func (n *Node) Tell(_ context.Context, cmd fsm.Tell, _ string) error {
+func (n *Node) Tell(_ context.Context, cmd command.Tell, _ string) error {
 	if n.TellErr != nil {
 		return n.TellErr
 	}
@@ -319,11 +320,11 @@ func (n *Node) Tell(_ context.Context, cmd fsm.Tell, _ string) error {
 // trail_changed, at index+3 if the node was at index.
 func LoseTrail(t testing.TB, node *Node) {
 	t.Helper()
-	for _, cmd := range []fsm.Command{fsm.SetTrail{Bytes: 1 << 20, AgeMS: 60_000}, fsm.Tick{}, fsm.SetTrail{Bytes: 2 << 20, AgeMS: 60_000}} {
+	for _, cmd := range []command.Command{command.SetTrail{Bytes: 1 << 20, AgeMS: 60_000}, command.Tick{}, command.SetTrail{Bytes: 2 << 20, AgeMS: 60_000}} {
 		if _, err := node.Apply(cmd); err != nil {
 			t.Fatal(err)
 		}
-		if cmd == (fsm.SetTrail{Bytes: 1 << 20, AgeMS: 60_000}) {
+		if cmd == (command.SetTrail{Bytes: 1 << 20, AgeMS: 60_000}) {
 			node.Advance(120_000)
 		}
 	}
@@ -332,7 +333,7 @@ func LoseTrail(t testing.TB, node *Node) {
 // SubmitTo submits so many tasks of type t to the node.
 func SubmitTo(t testing.TB, node *Node, tasks int) {
 	t.Helper()
-	cmd := fsm.Submit{Tasks: make([]fsm.NewTask, tasks)}
+	cmd := command.Submit{Tasks: make([]fsm.NewTask, tasks)}
 	for i := range cmd.Tasks {
 		cmd.Tasks[i] = fsm.NewTask{Type: "t", Params: []byte("1")}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/refuse"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // Conn is a connection of the port. It counts itself out when it is closed, and has
@@ -53,7 +53,7 @@ type Head struct {
 // Unsent are the claims of an answer that may not arrive, and by whom they were made: a
 // leader that asks for keys has nobody else release them.
 type Unsent struct {
-	Holds []fsm.Hold
+	Holds []command.Hold
 	Key   []byte // that the client sent, empty: none
 	Known bool   // this node knows the key
 	From  netip.Addr

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/bound"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 const (
@@ -40,10 +40,10 @@ func (b *Board) clock(t time.Time) int64 { return t.Sub(b.begun).Milliseconds() 
 
 // Note remembers who is at work, before its command is proposed: which workers
 // this node hears from, and which types they ask for.
-func (b *Board) Note(cmd fsm.Command, at time.Time) { b.note(cmd, b.clock(at)) }
+func (b *Board) Note(cmd command.Command, at time.Time) { b.note(cmd, b.clock(at)) }
 
-func (b *Board) note(cmd fsm.Command, now int64) {
-	about := fsm.AboutOf(cmd)
+func (b *Board) note(cmd command.Command, now int64) {
+	about := command.AboutOf(cmd)
 	if about.WorkerID != "" {
 		b.workers.note(about.WorkerID, now)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -80,7 +81,7 @@ func Because(code wire.Code) *Refusal {
 }
 
 // Result is the refusal of cmd that the state machine decided.
-func Result(cmd fsm.Command, res fsm.Result) *Refusal {
+func Result(cmd command.Command, res fsm.Result) *Refusal {
 	switch {
 	case res.Reason == fsm.ReasonReach:
 		return reach()
@@ -89,7 +90,7 @@ func Result(cmd fsm.Command, res fsm.Result) *Refusal {
 	}
 	r := Because(wire.Code(res.Code))
 	r.Task, r.Reason = res.Task, res.Reason
-	if _, ok := cmd.(fsm.Finalize); ok {
+	if _, ok := cmd.(command.Finalize); ok {
 		finalize(r, &res)
 	} else {
 		family(r, cmd)
@@ -99,21 +100,21 @@ func Result(cmd fsm.Command, res fsm.Result) *Refusal {
 
 // invalid is the refusal of a command that the state machine found
 // malformed.
-func invalid(cmd fsm.Command) *Refusal {
+func invalid(cmd command.Command) *Refusal {
 	f := &Refusal{
 		Code: wire.CodeInvalidRequest, Field: "claim_request_id",
 		Text:   "The claim_request_id was used before for another request",
 		Advice: "Use a new claim_request_id, or repeat the request with the same worker, task types and order",
 	}
 	switch cmd.(type) {
-	case fsm.Complete:
+	case command.Complete:
 		f.Field = "claim." + f.Field
-	case fsm.SetType:
+	case command.SetType:
 		return &Refusal{
 			Code: wire.CodeInvalidRequest, Text: "Too many task types have settings",
 			Advice: "Clear the settings of types that are no longer used, by null in each field",
 		}
-	case fsm.SetSchedule:
+	case command.SetSchedule:
 		return &Refusal{
 			Code: wire.CodeInvalidRequest, Text: "There are too many schedules",
 			Advice: "Delete the schedules that are no longer used: there may be 10,000",

@@ -3,13 +3,14 @@ package refuse
 import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // family words a refusal where the code's own words do not fit because the
 // task has steps, or is one.
-func family(r *Refusal, cmd fsm.Command) {
-	_, patches := cmd.(fsm.Patch)
-	_, retries := cmd.(fsm.Retry)
+func family(r *Refusal, cmd command.Command) {
+	_, patches := cmd.(command.Patch)
+	_, retries := cmd.(command.Retry)
 	running := r.Task != nil && r.Task.Status == fsm.StatusRunning
 	switch {
 	case r.Reason == fsm.ReasonStep:

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
 // waiter is one claim that waits.
 type waiter struct {
-	claim  fsm.ClaimNext
+	claim  command.ClaimNext
 	done   chan struct{} // closed when what is below is set
 	result nodes.Proposed
 	err    error
@@ -20,7 +20,7 @@ type waiter struct {
 
 // Claim is Propose of a claim that waits, in order of arrival, until there is
 // something to claim. wait is the program's time.
-func (n *node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
+func (n *node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 	n.mu.Lock()
 	if err := n.catchUp(); err != nil || wait <= 0 || n.machine.Claimable(cmd, n.stamp) {
 		defer n.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claimq/claimq/api"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/nodes"
 )
@@ -35,14 +36,14 @@ var _ api.Node = (*node)(nil)
 
 func newNode(start time.Time) (*node, error) {
 	n := &node{url: "http://" + memoryHost, machine: fsm.New(), stamp: fsm.Stamp{T: start.UnixMilli()}, news: make(chan struct{})}
-	_, err := n.apply(fsm.SetLevel{Level: fsm.FeatureLevel, Defaults: fsm.FirstDefaults(fsm.FeatureLevel)})
+	_, err := n.apply(command.SetLevel{Level: fsm.FeatureLevel, Defaults: fsm.FirstDefaults(fsm.FeatureLevel)})
 	return n, err
 }
 
 // apply applies an entry of one command. The caller holds mu, and calls follow
 // when it has applied what belongs together.
-func (n *node) apply(cmd fsm.Command) (nodes.Proposed, error) {
-	applied, err := n.machine.Apply(n.machine.Index()+1, fsm.AppendEntry(nil, n.stamp, cmd))
+func (n *node) apply(cmd command.Command) (nodes.Proposed, error) {
+	applied, err := n.machine.Apply(n.machine.Index()+1, command.AppendEntry(nil, n.stamp, cmd))
 	if err != nil {
 		return nodes.Proposed{}, err
 	}
@@ -52,7 +53,7 @@ func (n *node) apply(cmd fsm.Command) (nodes.Proposed, error) {
 }
 
 // Propose applies cmd and what follows of it.
-func (n *node) Propose(_ context.Context, cmd fsm.Command) (nodes.Proposed, error) {
+func (n *node) Propose(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.propose(cmd)
@@ -60,8 +61,8 @@ func (n *node) Propose(_ context.Context, cmd fsm.Command) (nodes.Proposed, erro
 
 // propose is Propose by a caller who holds mu. A claim that finds nothing writes
 // nothing, and ends the waits of the same request.
-func (n *node) propose(cmd fsm.Command) (nodes.Proposed, error) {
-	if c, ok := cmd.(fsm.ClaimNext); ok && !n.machine.Claimable(c, n.stamp) {
+func (n *node) propose(cmd command.Command) (nodes.Proposed, error) {
+	if c, ok := cmd.(command.ClaimNext); ok && !n.machine.Claimable(c, n.stamp) {
 		n.endWaits(c.RequestID)
 		return nodes.Proposed{Index: n.machine.Index(), Stamp: n.stamp}, nil
 	}
@@ -200,7 +201,7 @@ func (n *node) SaveBackup(context.Context, bool) (*fsm.Backup, error) {
 func (n *node) Upgrade(context.Context, string) (uint32, error) { return fsm.FeatureLevel, nil }
 
 // Tell tells of an operator's act.
-func (n *node) Tell(ctx context.Context, cmd fsm.Tell, _ string) error {
+func (n *node) Tell(ctx context.Context, cmd command.Tell, _ string) error {
 	_, err := n.Propose(ctx, cmd)
 	return err
 }

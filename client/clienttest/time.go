@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/cron"
 )
 
@@ -98,7 +99,7 @@ func (n *node) move(ms int64) error {
 	n.stamp.T += ms
 	// Also if no task is due: the state learns the time by it, and forgets what is
 	// kept by the lease clock.
-	if _, err := n.apply(fsm.Tick{}); err != nil {
+	if _, err := n.apply(command.Tick{}); err != nil {
 		return err
 	}
 	return n.follow()
@@ -137,32 +138,32 @@ func (n *node) follow() error {
 
 // due returns the command that does what is due, nil if nothing is. Each takes it
 // from what is due.
-func (n *node) due() fsm.Command {
-	var expired []fsm.Lease
+func (n *node) due() command.Command {
+	var expired []command.Lease
 	for l := range n.machine.Leases() {
 		if l.EndU <= n.stamp.U && len(expired) < dueMax {
 			expired = append(expired, l)
 		}
 	}
 	if len(expired) > 0 {
-		return fsm.Expire{Items: expired}
+		return command.Expire{Items: expired}
 	}
 	if schedules := n.machine.DueSchedules(n.stamp.T, dueMax); len(schedules) > 0 {
-		run := fsm.RunSchedules{Items: make([]fsm.ScheduleRun, len(schedules))}
+		run := command.RunSchedules{Items: make([]command.ScheduleRun, len(schedules))}
 		for i, v := range schedules {
 			run.Items[i] = n.slotOf(v)
 		}
 		return run
 	}
 	if t, ok := n.machine.NextDue(); ok && t <= n.stamp.T {
-		return fsm.Tick{}
+		return command.Tick{}
 	}
 	return nil
 }
 
 // slotOf returns what is to be done of the slot that has come.
-func (n *node) slotOf(v *fsm.ScheduleView) fsm.ScheduleRun {
-	run := fsm.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
+func (n *node) slotOf(v *fsm.ScheduleView) command.ScheduleRun {
+	run := command.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
 	times, err := cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}.Read()
 	if err != nil { // the API let it in, so this machine knew the time zone
 		run.Skip, run.Next = true, n.stamp.T+unreadableAfter.Milliseconds()

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/nodes"
 )
@@ -45,24 +46,26 @@ const (
 
 // laneShare is how much of an entry a lane takes, out of 64, before the others
 // had their share: so none starves. What is left over goes by lane order.
-var laneShare = [fsm.LaneCount]int{8, 24, 8, 12, 12}
+var laneShare = [command.LaneCount]int{8, 24, 8, 12, 12}
 
 // laneOf returns a command's lane and how many tasks it may change, steps of one
 // parent not counted.
-func laneOf(cmd fsm.Command) (fsm.Lane, int) { return fsm.LaneOf(cmd), fsm.AboutOf(cmd).Changes }
+func laneOf(cmd command.Command) (command.Lane, int) {
+	return command.LaneOf(cmd), command.AboutOf(cmd).Changes
+}
 
 // reaches reports whether a command may change more than laneOf counts, the steps
 // of one parent. A complete does so, too, but is so frequent, and mostly does so
 // little, that nobody looks.
-func reaches(cmd fsm.Command) bool {
-	_, completes := cmd.(fsm.Complete)
-	return !completes && fsm.TouchesSteps(cmd)
+func reaches(cmd command.Command) bool {
+	_, completes := cmd.(command.Complete)
+	return !completes && command.TouchesSteps(cmd)
 }
 
 // pending is one command on its way. The goroutine that proposes owns it until
 // it is queued and again after done was received; in between the batcher does.
 type pending struct {
-	lane  fsm.Lane
+	lane  command.Lane
 	tasks int
 	buf   []byte // the encoded command; reused
 	seq   uint64 // order of arrival
@@ -122,7 +125,7 @@ type Config struct {
 	// the outcome of each entry before the next one is packed.
 	Waiters func() *Waiters
 	// Reach, if not nil, says how many tasks a command may change.
-	Reach func(fsm.Command) int
+	Reach func(command.Command) int
 	// QueueMax bounds the commands that wait, but for those of waiters, which have
 	// their own bound: they take no room from others.
 	QueueMax int
@@ -144,7 +147,7 @@ type Batcher struct {
 	gate    Gate
 	ended   bool // run has returned, or is about to: the gate stays closed
 	clock   func() fsm.Stamp
-	lanes   [fsm.LaneCount]laneQueue
+	lanes   [command.LaneCount]laneQueue
 	count   int
 	waiting int // how many of count are of claims that waited
 	bytes   int
@@ -165,18 +168,18 @@ func New(cfg Config) *Batcher {
 // Propose queues cmd and waits for the outcome. ctx ends the wait only:
 // a command that is in an entry already goes on, its outcome is unknown to the
 // caller.
-func (b *Batcher) Propose(ctx context.Context, cmd fsm.Command) (nodes.Proposed, error) {
+func (b *Batcher) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
 	return b.await(ctx, cmd, false)
 }
 
 // ProposeToEnd is Propose, but waits for the outcome of a command that is in an
 // entry, also when ctx has ended. Errors: Propose's, ctx's cause in place of
 // fsm.ErrOverloaded when it was in none.
-func (b *Batcher) ProposeToEnd(ctx context.Context, cmd fsm.Command) (nodes.Proposed, error) {
+func (b *Batcher) ProposeToEnd(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
 	return b.await(ctx, cmd, true)
 }
 
-func (b *Batcher) await(ctx context.Context, cmd fsm.Command, toEnd bool) (nodes.Proposed, error) {
+func (b *Batcher) await(ctx context.Context, cmd command.Command, toEnd bool) (nodes.Proposed, error) {
 	p := b.pool.Get().(*pending)
 	p.ctx, p.toEnd = ctx, toEnd
 	p.lane, p.tasks = laneOf(cmd)
@@ -184,7 +187,7 @@ func (b *Batcher) await(ctx context.Context, cmd fsm.Command, toEnd bool) (nodes
 		// Not more than an entry takes: nothing is refused for what it may reach.
 		p.tasks = max(p.tasks, min(b.cfg.Reach(cmd), entryTasksMax))
 	}
-	p.buf = fsm.AppendCommand(p.buf[:0], cmd)
+	p.buf = command.AppendCommand(p.buf[:0], cmd)
 	if err := b.enqueue(p); err != nil {
 		b.put(p)
 		return nodes.Proposed{}, err
@@ -246,7 +249,7 @@ func (b *Batcher) enqueue(p *pending) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.gate == gateClosed || b.gate == GateInternal && p.lane != fsm.LaneInternal && p.lane != fsm.LaneExpire {
+	if b.gate == gateClosed || b.gate == GateInternal && p.lane != command.LaneInternal && p.lane != command.LaneExpire {
 		return b.cfg.Refuse()
 	}
 	if err := b.fullLocked(p); err != nil {
@@ -262,9 +265,9 @@ func (b *Batcher) enqueue(p *pending) error {
 func (b *Batcher) fullLocked(p *pending) error {
 	commands, bytes := b.cfg.QueueMax, queueBytesMax
 	switch p.lane {
-	case fsm.LaneInternal, fsm.LaneExpire:
+	case command.LaneInternal, command.LaneExpire:
 		return nil
-	case fsm.LaneSubmit:
+	case command.LaneSubmit:
 		commands, bytes = max(commands*3/4, 1), bytes*3/4
 	}
 	if b.count-b.waiting < commands && b.bytes+len(p.buf) <= bytes {
@@ -495,7 +498,7 @@ func (b *Batcher) start(e *entry) <-chan outcome {
 		size += len(p.buf)
 	}
 	// A fresh slice each time: Raft and its log cache keep it.
-	data := fsm.AppendEntryHeader(make([]byte, 0, size), e.stamp, len(e.items))
+	data := command.AppendEntryHeader(make([]byte, 0, size), e.stamp, len(e.items))
 	for _, p := range e.items {
 		data = append(data, p.buf...)
 	}

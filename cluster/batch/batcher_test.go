@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -22,7 +23,7 @@ const testQueueMax = 16_384
 // fakeRaft takes entries and answers them when it is told to.
 type fakeRaft struct {
 	mu      sync.Mutex
-	entries [][]fsm.Command
+	entries [][]command.Command
 	sizes   []int
 	answer  chan error // one element for each entry
 }
@@ -36,7 +37,7 @@ func (f fakeFuture) Error() error  { return f.err }
 func (f fakeFuture) Response() any { return f.applied }
 
 func (r *fakeRaft) apply(data []byte) Future {
-	_, commands, err := fsm.DecodeEntry(data)
+	_, commands, err := command.DecodeEntry(data)
 	if err != nil {
 		return fakeFuture{err: err}
 	}
@@ -56,13 +57,13 @@ func (r *fakeRaft) apply(data []byte) Future {
 	return fakeFuture{applied: applied}
 }
 
-func describe(c fsm.Command) string {
+func describe(c command.Command) string {
 	switch c := c.(type) {
-	case fsm.Submit:
+	case command.Submit:
 		return "submit " + c.Tasks[0].Key
-	case fsm.Extend:
+	case command.Extend:
 		return "extend " + c.WorkerID
-	case fsm.ClaimNext:
+	case command.ClaimNext:
 		return "claim " + c.WorkerID
 	}
 	return fmt.Sprintf("%T", c)
@@ -89,7 +90,7 @@ func newTestBatcher(t *testing.T) (*Batcher, *fakeRaft) {
 }
 
 // proposeAll proposes commands at once, in order, and returns their ends.
-func proposeAll(b *Batcher, ctx context.Context, commands ...fsm.Command) []<-chan error {
+func proposeAll(b *Batcher, ctx context.Context, commands ...command.Command) []<-chan error {
 	var ends []<-chan error
 	for _, c := range commands {
 		end := make(chan error, 1)
@@ -106,11 +107,13 @@ func proposeAll(b *Batcher, ctx context.Context, commands ...fsm.Command) []<-ch
 	return ends
 }
 
-func submitOf(key string, size int) fsm.Submit {
-	return fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Key: key, Payload: make([]byte, size)}}}
+func submitOf(key string, size int) command.Submit {
+	return command.Submit{Tasks: []fsm.NewTask{{Type: "t", Key: key, Payload: make([]byte, size)}}}
 }
 
-func extendOf(worker string) fsm.Extend { return fsm.Extend{Hold: fsm.Hold{ID: 1, WorkerID: worker}} }
+func extendOf(worker string) command.Extend {
+	return command.Extend{Hold: command.Hold{ID: 1, WorkerID: worker}}
+}
 
 func (r *fakeRaft) described() [][]string {
 	r.mu.Lock()
@@ -134,8 +137,8 @@ func TestBatcher_packsByLane(t *testing.T) {
 		b, r := newTestBatcher(t)
 		ends := proposeAll(b, t.Context(), submitOf("first", 1))
 		ends = append(ends, proposeAll(b, t.Context(),
-			submitOf("a", 1), fsm.ClaimNext{WorkerID: "w", Limit: 1}, fsm.Expire{Items: []fsm.Lease{{TaskID: 1, Token: 1, Seq: 1}}},
-			extendOf("x"), submitOf("b", 1), extendOf("y"), fsm.Tick{})...)
+			submitOf("a", 1), command.ClaimNext{WorkerID: "w", Limit: 1}, command.Expire{Items: []command.Lease{{TaskID: 1, Token: 1, Seq: 1}}},
+			extendOf("x"), submitOf("b", 1), extendOf("y"), command.Tick{})...)
 		r.answer <- nil
 		r.answer <- nil
 		for i, end := range ends {
@@ -156,12 +159,12 @@ func TestBatcher_expireNeverOvertakes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, r := newTestBatcher(t)
-		var commands []fsm.Command
+		var commands []command.Command
 		for i := range entryCommandsMax + 10 {
 			commands = append(commands, extendOf(fmt.Sprint(i)))
 		}
-		commands = append(commands, fsm.Expire{Items: []fsm.Lease{{TaskID: 1, Token: 1, Seq: 1}}}, submitOf("z", 1))
-		ends := proposeAll(b, t.Context(), append([]fsm.Command{submitOf("first", 1)}, commands...)...)
+		commands = append(commands, command.Expire{Items: []command.Lease{{TaskID: 1, Token: 1, Seq: 1}}}, submitOf("z", 1))
+		ends := proposeAll(b, t.Context(), append([]command.Command{submitOf("first", 1)}, commands...)...)
 		for range 3 {
 			r.answer <- nil
 		}
@@ -189,7 +192,7 @@ func TestBatcher_noLaneStarves(t *testing.T) {
 			ends = append(ends, proposeAll(b, t.Context(), extendOf(fmt.Sprint(i)))...)
 		}
 		ends = append(ends, proposeAll(b, t.Context(), submitOf("large", 2<<20), submitOf("large too", 2<<20), submitOf("small", 1),
-			fsm.ClaimNext{WorkerID: "w", Limit: 1})...)
+			command.ClaimNext{WorkerID: "w", Limit: 1})...)
 		for range 100 {
 			r.answer <- nil
 		}
@@ -222,7 +225,7 @@ func TestBatcher_bounds(t *testing.T) {
 		if _, err := b.Propose(t.Context(), submitOf("", commandBytesMax)); !errors.Is(err, nodes.ErrTooLarge) {
 			t.Errorf("over 9 MiB: %v, want ErrTooLarge", err)
 		}
-		many := fsm.Submit{Tasks: make([]fsm.NewTask, entryTasksMax+1)}
+		many := command.Submit{Tasks: make([]fsm.NewTask, entryTasksMax+1)}
 		if _, err := b.Propose(t.Context(), many); !errors.Is(err, nodes.ErrTooLarge) {
 			t.Errorf("over 10,000 tasks: %v, want ErrTooLarge", err)
 		}
@@ -270,22 +273,22 @@ func TestBatcher_leavesRoomForSettles(t *testing.T) {
 		b := New(Config{QueueMax: queueMax})
 		b.Open(GateOpen, nil)
 		for i := range submits {
-			if err := b.enqueue(&pending{lane: fsm.LaneSubmit}); err != nil {
+			if err := b.enqueue(&pending{lane: command.LaneSubmit}); err != nil {
 				t.Errorf("submit %d of %d: %v", i, queueMax, err)
 			}
 		}
-		if err := b.enqueue(&pending{lane: fsm.LaneSubmit}); fullOf(err) != nodes.BoundInFlight {
+		if err := b.enqueue(&pending{lane: command.LaneSubmit}); fullOf(err) != nodes.BoundInFlight {
 			t.Errorf("submit %d of %d: %v", submits, queueMax, err)
 		}
 		for i := submits; i < queueMax; i++ {
-			if err := b.enqueue(&pending{lane: fsm.LaneClaim}); err != nil {
+			if err := b.enqueue(&pending{lane: command.LaneClaim}); err != nil {
 				t.Errorf("claim %d of %d: %v", i, queueMax, err)
 			}
 		}
-		if err := b.enqueue(&pending{lane: fsm.LaneSettle}); fullOf(err) != nodes.BoundInFlight {
+		if err := b.enqueue(&pending{lane: command.LaneSettle}); fullOf(err) != nodes.BoundInFlight {
 			t.Errorf("over %d: %v", queueMax, err)
 		}
-		if err := b.enqueue(&pending{lane: fsm.LaneInternal}); err != nil {
+		if err := b.enqueue(&pending{lane: command.LaneInternal}); err != nil {
 			t.Errorf("the leader's own: %v", err)
 		}
 	}
@@ -298,16 +301,16 @@ func TestBatcher_waitersTakeNoRoom(t *testing.T) {
 	b := New(Config{QueueMax: testQueueMax})
 	b.Open(GateOpen, nil)
 	for range testQueueMax {
-		if err := b.enqueueWaiting(&pending{lane: fsm.LaneClaim, waiter: &waiter{}}); err != nil {
+		if err := b.enqueueWaiting(&pending{lane: command.LaneClaim, waiter: &waiter{}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range testQueueMax {
-		if err := b.enqueue(&pending{lane: fsm.LaneSettle}); err != nil {
+		if err := b.enqueue(&pending{lane: command.LaneSettle}); err != nil {
 			t.Fatalf("%d others are queued: %v", i, err)
 		}
 	}
-	if err := b.enqueue(&pending{lane: fsm.LaneSettle}); !errors.Is(err, nodes.ErrOverloaded) {
+	if err := b.enqueue(&pending{lane: command.LaneSettle}); !errors.Is(err, nodes.ErrOverloaded) {
 		t.Errorf("the queue is full of others: %v, want ErrOverloaded", err)
 	}
 	for b.count > 0 {
@@ -437,7 +440,7 @@ func TestBatcher_close(t *testing.T) {
 			t.Errorf("before the barrier is done: %v", err)
 		}
 		r.answer <- nil
-		if err := <-proposeAll(b, t.Context(), fsm.Tick{})[0]; err != nil {
+		if err := <-proposeAll(b, t.Context(), command.Tick{})[0]; err != nil {
 			t.Errorf("the leader's own: %v", err)
 		}
 	})
@@ -453,7 +456,7 @@ func TestBatcher_stopped(t *testing.T) {
 		close(stop)
 		b.Run(stop)
 		b.Open(GateInternal, func() fsm.Stamp { return fsm.Stamp{} })
-		if _, err := b.Propose(t.Context(), fsm.Tick{}); !errors.Is(err, errClosedGate) {
+		if _, err := b.Propose(t.Context(), command.Tick{}); !errors.Is(err, errClosedGate) {
 			t.Errorf("after the stop: %v, want %v", err, errClosedGate)
 		}
 	})
@@ -463,35 +466,35 @@ func TestBatcher_stopped(t *testing.T) {
 func TestBatcher_lanes(t *testing.T) {
 	t.Parallel()
 	one := []fsm.NewTask{{Type: "t"}}
-	ten := &fsm.ClaimNext{Limit: 10}
+	ten := &command.ClaimNext{Limit: 10}
 	parent := []fsm.NewTask{{Type: "t", Parent: &fsm.NewParent{Steps: make([]fsm.NewStep, 2)}}}
 	for _, c := range []struct {
-		command fsm.Command
-		lane    fsm.Lane
+		command command.Command
+		lane    command.Lane
 		tasks   int
 	}{
-		{fsm.Submit{Tasks: make([]fsm.NewTask, 7)}, fsm.LaneSubmit, 7},
-		{fsm.ClaimNext{Limit: 9}, fsm.LaneClaim, 9},
-		{fsm.ClaimTask{}, fsm.LaneClaim, 1},
-		{fsm.Complete{}, fsm.LaneSettle, 1},
-		{fsm.Complete{Submit: make([]fsm.NewTask, 3), Claim: ten}, fsm.LaneSettle, 14},
-		{fsm.Cancel{}, fsm.LaneSettle, 1},
-		{fsm.Patch{}, fsm.LaneSettle, 1},
-		{fsm.Submit{Tasks: parent}, fsm.LaneSubmit, 3},
-		{fsm.Complete{Submit: parent}, fsm.LaneSettle, 4},
-		{fsm.ClaimFinalization{}, fsm.LaneSettle, 1},
-		{fsm.ExtendFinalization{}, fsm.LaneSettle, 1},
-		{fsm.ReleaseFinalization{}, fsm.LaneSettle, 1},
-		{fsm.Finalize{}, fsm.LaneSettle, 1},
-		{fsm.SetType{}, fsm.LaneSettle, 0},
-		{fsm.SetSchedule{}, fsm.LaneSettle, 0},
-		{fsm.DeleteSchedule{}, fsm.LaneSettle, 0},
-		{fsm.Act{IDs: make([]uint64, 8)}, fsm.LaneSettle, 8},
-		{fsm.RunSchedules{Items: make([]fsm.ScheduleRun, 6)}, fsm.LaneInternal, 6},
-		{fsm.Batch{Ops: []fsm.Command{fsm.Submit{Tasks: one}, *ten, fsm.Complete{Submit: one}, fsm.Delete{}}}, fsm.LaneSettle, 14},
-		{fsm.Expire{Items: make([]fsm.Lease, 5)}, fsm.LaneExpire, 5},
-		{fsm.Evict{}, fsm.LaneInternal, 0},
-		{fsm.Tick{}, fsm.LaneInternal, 0},
+		{command.Submit{Tasks: make([]fsm.NewTask, 7)}, command.LaneSubmit, 7},
+		{command.ClaimNext{Limit: 9}, command.LaneClaim, 9},
+		{command.ClaimTask{}, command.LaneClaim, 1},
+		{command.Complete{}, command.LaneSettle, 1},
+		{command.Complete{Submit: make([]fsm.NewTask, 3), Claim: ten}, command.LaneSettle, 14},
+		{command.Cancel{}, command.LaneSettle, 1},
+		{command.Patch{}, command.LaneSettle, 1},
+		{command.Submit{Tasks: parent}, command.LaneSubmit, 3},
+		{command.Complete{Submit: parent}, command.LaneSettle, 4},
+		{command.ClaimFinalization{}, command.LaneSettle, 1},
+		{command.ExtendFinalization{}, command.LaneSettle, 1},
+		{command.ReleaseFinalization{}, command.LaneSettle, 1},
+		{command.Finalize{}, command.LaneSettle, 1},
+		{command.SetType{}, command.LaneSettle, 0},
+		{command.SetSchedule{}, command.LaneSettle, 0},
+		{command.DeleteSchedule{}, command.LaneSettle, 0},
+		{command.Act{IDs: make([]uint64, 8)}, command.LaneSettle, 8},
+		{command.RunSchedules{Items: make([]command.ScheduleRun, 6)}, command.LaneInternal, 6},
+		{command.Batch{Ops: []command.Command{command.Submit{Tasks: one}, *ten, command.Complete{Submit: one}, command.Delete{}}}, command.LaneSettle, 14},
+		{command.Expire{Items: make([]command.Lease, 5)}, command.LaneExpire, 5},
+		{command.Evict{}, command.LaneInternal, 0},
+		{command.Tick{}, command.LaneInternal, 0},
 	} {
 		if lane, tasks := laneOf(c.command); lane != c.lane || tasks != c.tasks {
 			t.Errorf("%T: lane %d, %d tasks; want lane %d, %d", c.command, lane, tasks, c.lane, c.tasks)
@@ -506,11 +509,11 @@ func TestBatcher_reach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, r := newTestBatcher(t)
 		asked := 0
-		b.cfg.Reach = func(fsm.Command) int { asked++; return entryTasksMax * 3 }
+		b.cfg.Reach = func(command.Command) int { asked++; return entryTasksMax * 3 }
 		ends := proposeAll(b, t.Context(), submitOf("first", 1))
 		synctest.Wait()
-		reaching := []fsm.Command{fsm.Fail{}, fsm.Release{}, fsm.Cancel{}, fsm.Retry{}, fsm.Delete{}, fsm.Batch{Ops: []fsm.Command{fsm.Extend{}}}}
-		for _, cmd := range append(reaching, fsm.Complete{}, fsm.Extend{}) {
+		reaching := []command.Command{command.Fail{}, command.Release{}, command.Cancel{}, command.Retry{}, command.Delete{}, command.Batch{Ops: []command.Command{command.Extend{}}}}
+		for _, cmd := range append(reaching, command.Complete{}, command.Extend{}) {
 			ends = append(ends, proposeAll(b, t.Context(), cmd)...)
 		}
 		synctest.Wait()

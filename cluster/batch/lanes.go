@@ -1,6 +1,6 @@
 package batch
 
-import "github.com/claimq/claimq/fsm"
+import "github.com/claimq/claimq/fsm/command"
 
 // laneQueue is a FIFO of pending commands.
 type laneQueue struct {
@@ -49,7 +49,7 @@ func (q *laneQueue) left() []*pending { return q.items[q.head:] }
 
 // packing is an entry while it is packed.
 type packing struct {
-	lanes               [fsm.LaneCount][]*pending
+	lanes               [command.LaneCount][]*pending
 	commands, size, all int // all: tasks that may change
 }
 
@@ -63,10 +63,10 @@ func (b *Batcher) packLocked() []*pending {
 	}
 	var k packing
 	b.lastLarge = !b.lastLarge && b.openLargeLocked(&k)
-	for l := range fsm.LaneCount {
+	for l := range command.LaneCount {
 		b.fillLocked(&k, l, laneShare[l])
 	}
-	for l := range fsm.LaneCount {
+	for l := range command.LaneCount {
 		b.fillLocked(&k, l, 64)
 	}
 	if k.commands == 0 {
@@ -83,17 +83,17 @@ func (b *Batcher) packLocked() []*pending {
 // openLargeLocked opens an entry with the large command that has waited
 // longest at the head of its lane. It reports whether there is one.
 func (b *Batcher) openLargeLocked(k *packing) bool {
-	oldest := fsm.LaneCount
-	for l := range fsm.LaneCount {
+	oldest := command.LaneCount
+	for l := range command.LaneCount {
 		p := b.lanes[l].peek()
 		if p == nil || !p.large() || !b.mayTakeLocked(l, p) {
 			continue
 		}
-		if oldest == fsm.LaneCount || p.seq < b.lanes[oldest].peek().seq {
+		if oldest == command.LaneCount || p.seq < b.lanes[oldest].peek().seq {
 			oldest = l
 		}
 	}
-	if oldest == fsm.LaneCount {
+	if oldest == command.LaneCount {
 		return false
 	}
 	b.takeLocked(k, oldest)
@@ -102,7 +102,7 @@ func (b *Batcher) openLargeLocked(k *packing) bool {
 
 // fillLocked takes commands of lane l while they fit and the lane has taken
 // less than share/64 of the entry.
-func (b *Batcher) fillLocked(k *packing, l fsm.Lane, share int) {
+func (b *Batcher) fillLocked(k *packing, l command.Lane, share int) {
 	count, size := len(k.lanes[l]), 0
 	for _, p := range k.lanes[l] {
 		size += len(p.buf)
@@ -125,15 +125,15 @@ func (b *Batcher) fillLocked(k *packing, l fsm.Lane, share int) {
 
 // mayTakeLocked keeps an expiry behind every settle and extend that was
 // received before it.
-func (b *Batcher) mayTakeLocked(l fsm.Lane, p *pending) bool {
-	if l != fsm.LaneExpire {
+func (b *Batcher) mayTakeLocked(l command.Lane, p *pending) bool {
+	if l != command.LaneExpire {
 		return true
 	}
-	settle := b.lanes[fsm.LaneSettle].peek()
+	settle := b.lanes[command.LaneSettle].peek()
 	return settle == nil || settle.seq > p.seq
 }
 
-func (b *Batcher) takeLocked(k *packing, l fsm.Lane) {
+func (b *Batcher) takeLocked(k *packing, l command.Lane) {
 	p := b.lanes[l].pop()
 	p.state = pendingTaken
 	b.countLocked(p, -1)

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -23,7 +24,7 @@ type WaitersConfig struct {
 	// Read calls its argument with the state under its read lock.
 	Read func(func(*fsm.Machine))
 	// Claimable is the state's Claimable, by the clocks of now.
-	Claimable func(*fsm.Machine, fsm.ClaimNext) bool
+	Claimable func(*fsm.Machine, command.ClaimNext) bool
 	// Woken counts how often somebody is proposed.
 	Woken func(count int)
 	// Max bounds the claims that wait. Each takes a goroutine and its request's
@@ -82,7 +83,7 @@ const (
 // waiter is one claim that waits.
 type waiter struct {
 	set   *Waiters
-	claim fsm.ClaimNext
+	claim command.ClaimNext
 	seq   uint64 // order of arrival
 
 	// Guarded by set.mu.
@@ -114,7 +115,7 @@ func NewWaiters(cfg WaitersConfig) *Waiters {
 // waits no more. When caller ends a claim that waits takes nothing; one that is in an entry
 // already is answered all the same. Errors: fsm.ErrOverloaded; what End was given;
 // caller's cause when it was given up; the batcher's.
-func (s *Waiters) Wait(caller context.Context, c fsm.ClaimNext, wait time.Duration) (p nodes.Proposed, timedOut bool, err error) {
+func (s *Waiters) Wait(caller context.Context, c command.ClaimNext, wait time.Duration) (p nodes.Proposed, timedOut bool, err error) {
 	w, err := s.admit(c)
 	if err != nil {
 		return nodes.Proposed{}, false, err
@@ -145,11 +146,11 @@ func (s *Waiters) Len() int {
 
 // admit parks a claim, or proposes it if there is something for it that nobody
 // before it waits for. Errors: fsm.ErrOverloaded; what end was given.
-func (s *Waiters) admit(c fsm.ClaimNext) (w *waiter, err error) {
+func (s *Waiters) admit(c command.ClaimNext) (w *waiter, err error) {
 	w = &waiter{set: s, claim: c, done: make(chan struct{})}
 	w.pending.waiter = w
 	w.pending.lane, w.pending.tasks = laneOf(c)
-	w.pending.buf = fsm.AppendCommand(nil, c)
+	w.pending.buf = command.AppendCommand(nil, c)
 	// No entry is applied between the look and the place in the queue.
 	s.cfg.Read(func(m *fsm.Machine) {
 		s.mu.Lock()
@@ -422,7 +423,7 @@ func (s *Waiters) lookLocked(m *fsm.Machine, w *waiter) {
 		return
 	}
 	// A request that is known has its answer: no task has the type.
-	if w.claim.RequestID != "" && s.cfg.Claimable(m, fsm.ClaimNext{Types: []string{anyType}, RequestID: w.claim.RequestID, Limit: 1}) {
+	if w.claim.RequestID != "" && s.cfg.Claimable(m, command.ClaimNext{Types: []string{anyType}, RequestID: w.claim.RequestID, Limit: 1}) {
 		s.proposeLocked(w)
 		return
 	}
@@ -441,8 +442,8 @@ func (s *Waiters) lookLocked(m *fsm.Machine, w *waiter) {
 }
 
 // ofType is a claim of the type's tasks that have more attempts left than that.
-func ofType(taskType string, more int32) fsm.ClaimNext {
-	return fsm.ClaimNext{Types: []string{taskType}, MoreAttempts: more, Limit: 1}
+func ofType(taskType string, more int32) command.ClaimNext {
+	return command.ClaimNext{Types: []string{taskType}, MoreAttempts: more, Limit: 1}
 }
 
 // firstLocked returns the first waiter whom a claimable task of the type suits,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // leading is a state with a batcher and those who wait, without a node.
@@ -49,7 +50,7 @@ func (l *leading) read(see func(*fsm.Machine)) {
 	see(l.m)
 }
 
-func (l *leading) claimable(m *fsm.Machine, c fsm.ClaimNext) bool {
+func (l *leading) claimable(m *fsm.Machine, c command.ClaimNext) bool {
 	l.looks.Add(1)
 	return m.Claimable(c, l.now())
 }
@@ -71,7 +72,7 @@ func TestWaiters_othersAreNotLookedAt(t *testing.T) {
 		set := l.waiters
 		var others []*waiter
 		for i := range 10_000 {
-			w, err := set.admit(fsm.ClaimNext{WorkerID: "w", Types: []string{fmt.Sprint("type", i%100)}, Limit: 1})
+			w, err := set.admit(command.ClaimNext{WorkerID: "w", Types: []string{fmt.Sprint("type", i%100)}, Limit: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +80,7 @@ func TestWaiters_othersAreNotLookedAt(t *testing.T) {
 		}
 		mail := make(chan error, 1)
 		go func() {
-			p, _, err := set.Wait(context.Background(), fsm.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, LeaseMS: 1000}, time.Hour)
+			p, _, err := set.Wait(context.Background(), command.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, LeaseMS: 1000}, time.Hour)
 			if err == nil && len(p.Result.Claims) != 1 {
 				err = fmt.Errorf("%d tasks", len(p.Result.Claims))
 			}
@@ -87,7 +88,7 @@ func TestWaiters_othersAreNotLookedAt(t *testing.T) {
 		}()
 		synctest.Wait()
 		l.looks.Store(0)
-		if _, err := l.batcher.Propose(context.Background(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`)}}}); err != nil {
+		if _, err := l.batcher.Propose(context.Background(), command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`)}}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-mail; err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -316,7 +316,7 @@ func wait(t testing.TB, what string, condition func() bool) {
 
 // Propose proposes cmd to whoever leads, again while nothing was written, and
 // fails the test at any other error.
-func (c *Cluster) Propose(cmd fsm.Command) nodes.Proposed {
+func (c *Cluster) Propose(cmd command.Command) nodes.Proposed {
 	c.t.Helper()
 	var p nodes.Proposed
 	c.Wait("a proposal to be taken", func() bool {

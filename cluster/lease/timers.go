@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 const (
@@ -59,7 +60,7 @@ func NewTimers() *Timers { return &Timers{wake: make(chan struct{}, 1)} }
 // Start begins with the claims that m has: what a leadership does first, under
 // the lock of m, so that Add gets each claim that begins from then on.
 func (t *Timers) Start(m *fsm.Machine) {
-	var live []fsm.Lease
+	var live []command.Lease
 	for l := range m.Leases() {
 		live = append(live, l)
 	}
@@ -69,7 +70,7 @@ func (t *Timers) Start(m *fsm.Machine) {
 // Add starts timers for claims that have begun. It is called under the state's
 // lock, so it is quick. It returns whether the earliest timer is another now;
 // then Wake has an element, too.
-func (t *Timers) Add(leases []fsm.Lease) (changed bool) {
+func (t *Timers) Add(leases []command.Lease) (changed bool) {
 	t.mu.Lock()
 	first := int64(-1)
 	if len(t.heap) > 0 {
@@ -113,7 +114,7 @@ func Late(took, wanted time.Duration) bool { return took-wanted > LatePause }
 // the end of a step may end the others of its parent. Those that have not, by an
 // extend or by the margin for clocks that run unlike, are pushed back. more is
 // false when no timer was due.
-func (t *Timers) Due(read Reader, u int64) (expired []fsm.Lease, more bool) {
+func (t *Timers) Due(read Reader, u int64) (expired []command.Lease, more bool) {
 	due := t.pop(u, ItemsMax)
 	if len(due) == 0 {
 		return nil, false
@@ -164,7 +165,7 @@ func (r *reach) add(t *fsm.Task) {
 // Proposed is told how many claims the expiry of these leases ended: 0 if it was
 // not written, or nobody knows. If not all, an extend has crossed it, and there
 // is a claim which nothing else would look at again.
-func (t *Timers) Proposed(leases []fsm.Lease, ended int) {
+func (t *Timers) Proposed(leases []command.Lease, ended int) {
 	if ended < len(leases) {
 		t.Add(leases)
 	}

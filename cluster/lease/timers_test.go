@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // Timers come out when they are due, the earliest first, whatever was pushed
@@ -22,10 +23,10 @@ func TestTimers(t *testing.T) {
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0:
-				var leases []fsm.Lease
+				var leases []command.Lease
 				for _, end := range rapid.SliceOfN(rapid.Int64Range(0, 1000), 0, 10).Draw(t, "ends") {
 					next++
-					leases = append(leases, fsm.Lease{TaskID: next, Token: next, EndU: end})
+					leases = append(leases, command.Lease{TaskID: next, Token: next, EndU: end})
 					model = append(model, end)
 				}
 				timers.Add(leases)
@@ -69,12 +70,12 @@ func TestTimers(t *testing.T) {
 
 // claimedAt returns a state in which task 1 was claimed at that time of the
 // lease clock, with its lease.
-func claimedAt(t *rapid.T, u, leaseMS int64) (*fsm.Machine, fsm.Lease) {
+func claimedAt(t *rapid.T, u, leaseMS int64) (*fsm.Machine, command.Lease) {
 	t.Helper()
 	m := fsm.New()
-	a, err := m.Apply(1, fsm.AppendEntry(nil, fsm.Stamp{U: u},
-		fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}},
-		fsm.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: leaseMS}))
+	a, err := m.Apply(1, command.AppendEntry(nil, fsm.Stamp{U: u},
+		command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}},
+		command.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: leaseMS}))
 	if err != nil || len(a.Leases) != 1 {
 		t.Fatalf("claim: %v, %d leases", err, len(a.Leases))
 	}
@@ -95,7 +96,7 @@ func TestTimers_neverEarly(t *testing.T) {
 		length := rapid.Int64Range(100, 86_400_000).Draw(t, "lease")
 		m, lease := claimedAt(t, clock.Now().U, length)
 		timers := NewTimers()
-		timers.Add([]fsm.Lease{lease})
+		timers.Add([]command.Lease{lease})
 		read := func(fn func(*fsm.Machine)) { fn(m) }
 
 		real := time.Duration(length) * time.Millisecond
@@ -106,7 +107,7 @@ func TestTimers_neverEarly(t *testing.T) {
 			}
 		}
 		source.mono = sent + real + real/2000 + 10*time.Millisecond
-		var over []fsm.Lease
+		var over []command.Lease
 		for more := true; more && len(over) == 0; {
 			over, more = timers.Due(read, clock.Now().U)
 		}
@@ -123,7 +124,7 @@ func TestTimers_Proposed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, lease := claimedAt(t, 0, 1000)
 		timers := NewTimers()
-		timers.Add([]fsm.Lease{lease})
+		timers.Add([]command.Lease{lease})
 		read := func(fn func(*fsm.Machine)) { fn(m) }
 		timers.Due(read, 1000) // the margin
 		expired, _ := timers.Due(read, 2000)
@@ -132,7 +133,7 @@ func TestTimers_Proposed(t *testing.T) {
 		}
 		extended := rapid.Bool().Draw(t, "extended")
 		if extended {
-			if _, err := m.Apply(2, fsm.AppendEntry(nil, fsm.Stamp{U: 1500}, fsm.Extend{Hold: fsm.Hold{ID: 1, WorkerID: "w", Token: lease.Token}})); err != nil {
+			if _, err := m.Apply(2, command.AppendEntry(nil, fsm.Stamp{U: 1500}, command.Extend{Hold: command.Hold{ID: 1, WorkerID: "w", Token: lease.Token}})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -178,21 +179,21 @@ func TestTimers_Due_reach(t *testing.T) {
 
 // claimSteps returns a state with parents of 999 steps, of each of which so many
 // are claimed.
-func claimSteps(t *testing.T, parents, claims int) (*fsm.Machine, []fsm.Lease) {
+func claimSteps(t *testing.T, parents, claims int) (*fsm.Machine, []command.Lease) {
 	t.Helper()
 	parent := &fsm.NewParent{Steps: make([]fsm.NewStep, 999)}
 	for i := range parent.Steps {
 		parent.Steps[i] = fsm.NewStep{Name: "s" + strconv.Itoa(i), Task: fsm.NewTask{Type: "step", Params: []byte("1")}}
 	}
-	commands := []fsm.Command{fsm.SetLevel{Level: fsm.FeatureLevel}}
+	commands := []command.Command{command.SetLevel{Level: fsm.FeatureLevel}}
 	for i := range parents {
-		commands = append(commands, fsm.Submit{Tasks: []fsm.NewTask{{Type: "flow", Parent: parent}}})
+		commands = append(commands, command.Submit{Tasks: []fsm.NewTask{{Type: "flow", Parent: parent}}})
 		for step := range claims {
-			commands = append(commands, fsm.ClaimTask{ID: uint64(1000*i + 2 + step), WorkerID: "w", LeaseMS: 1000})
+			commands = append(commands, command.ClaimTask{ID: uint64(1000*i + 2 + step), WorkerID: "w", LeaseMS: 1000})
 		}
 	}
 	m := fsm.New()
-	a, err := m.Apply(1, fsm.AppendEntry(nil, fsm.Stamp{U: 1}, commands...))
+	a, err := m.Apply(1, command.AppendEntry(nil, fsm.Stamp{U: 1}, commands...))
 	if err != nil || len(a.Leases) != parents*claims {
 		t.Fatalf("claim: %v, %d leases", err, len(a.Leases))
 	}

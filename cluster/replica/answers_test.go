@@ -6,6 +6,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // Results stay as they are until the last one of their entry has been released,
@@ -17,9 +18,9 @@ func TestReplica_ReleasedAnswers(t *testing.T) {
 	index := uint64(0)
 	submit := func() *fsm.Applied {
 		index++
-		var commands []fsm.Command
+		var commands []command.Command
 		for i := range 3 {
-			commands = append(commands, fsm.Submit{Tasks: []fsm.NewTask{{Type: fmt.Sprintf("t-%d-%d", index, i), Params: []byte("1")}}})
+			commands = append(commands, command.Submit{Tasks: []fsm.NewTask{{Type: fmt.Sprintf("t-%d-%d", index, i), Params: []byte("1")}}})
 		}
 		return f.ApplyEntry(index, 1, replicatest.Entry(int64(index), commands...))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // Whatever is different in an entry makes another chain, and what is applied after it
@@ -80,7 +81,7 @@ func TestReplica_chain(t *testing.T) {
 	t.Parallel()
 	log := func(f *Replica, from, to uint64, change func(*raft.Log)) {
 		for i := from; i <= to; i++ {
-			l := &raft.Log{Index: i, Term: 1 + i/4, Data: replicatest.Entry(int64(i), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}})}
+			l := &raft.Log{Index: i, Term: 1 + i/4, Data: replicatest.Entry(int64(i), command.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}})}
 			if change != nil {
 				change(l)
 			}
@@ -120,7 +121,7 @@ func TestReplica_chain(t *testing.T) {
 		},
 		"another entry": func(l *raft.Log) {
 			if l.Index == 3 {
-				l.Data = replicatest.Entry(3, fsm.Tick{})
+				l.Data = replicatest.Entry(3, command.Tick{})
 			}
 		},
 	} {

@@ -17,6 +17,7 @@ import (
 	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // newTestReplica returns a replica with an empty state, on clocks of the machine's.
@@ -44,8 +45,8 @@ func TestReplica_fatalNeverReturns(t *testing.T) {
 		data []byte
 		want error
 	}{
-		"unknown": {append(replicatest.Entry(1, fsm.Tick{})[:3], 1, 99, 0), fsm.ErrUnknownCommand},
-		"corrupt": {replicatest.Entry(1, fsm.Delete{ID: 7})[:5], fsm.ErrCorrupt},
+		"unknown": {append(replicatest.Entry(1, command.Tick{})[:3], 1, 99, 0), fsm.ErrUnknownCommand},
+		"corrupt": {replicatest.Entry(1, command.Delete{ID: 7})[:5], fsm.ErrCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,12 +76,12 @@ func TestReplica_fatalNeverReturns(t *testing.T) {
 func TestReplica_snapshotAndRestore(t *testing.T) {
 	t.Parallel()
 	f := newTestReplica(t, func(err error) { t.Error(err) })
-	f.ApplyEntry(3, 1, replicatest.Entry(5, fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("1")}}}))
+	f.ApplyEntry(3, 1, replicatest.Entry(5, command.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("1")}}}))
 	captured, err := f.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.ApplyEntry(4, 1, replicatest.Entry(6, fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("2")}}}))
+	f.ApplyEntry(4, 1, replicatest.Entry(6, command.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("2")}}}))
 	full := &replicatest.Sink{Fail: io.ErrShortWrite}
 	if err := captured.Persist(full); !errors.Is(err, io.ErrShortWrite) || !full.Canceled {
 		t.Errorf("a sink that fails: %v, cancelled %v", err, full.Canceled)
@@ -95,7 +96,7 @@ func TestReplica_snapshotAndRestore(t *testing.T) {
 	}
 
 	other := newTestReplica(t, func(err error) { t.Error(err) })
-	other.ApplyEntry(1, 1, replicatest.Entry(1, fsm.Tick{}))
+	other.ApplyEntry(1, 1, replicatest.Entry(1, command.Tick{}))
 	damaged := bytes.Clone(sink.Bytes())
 	damaged[len(damaged)/2] ^= 1
 	if err := other.Restore(io.NopCloser(bytes.NewReader(damaged))); err == nil {
@@ -133,7 +134,7 @@ func TestReplica_wait(t *testing.T) {
 		if f.waiting.Load() != 4 {
 			t.Errorf("%d wait, want 4", f.waiting.Load())
 		}
-		f.ApplyEntry(3, 1, replicatest.Entry(1, fsm.Tick{}))
+		f.ApplyEntry(3, 1, replicatest.Entry(1, command.Tick{}))
 		synctest.Wait()
 		if len(done) != 2 {
 			t.Errorf("%d waits ended at index 3, want 2", len(done))
@@ -177,7 +178,7 @@ func TestReplica_DropsResultsNobodyAwaits(t *testing.T) {
 	t.Parallel()
 	f := newTestReplica(t, func(err error) { t.Error(err) })
 	submit := func(index uint64) *fsm.Applied {
-		return f.ApplyEntry(index, 1, replicatest.Entry(1, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}}))
+		return f.ApplyEntry(index, 1, replicatest.Entry(1, command.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}}))
 	}
 	awaited := false
 	f.cfg.Awaited = func() bool { return awaited }
@@ -204,7 +205,7 @@ func TestReplica_leaderDiskFails(t *testing.T) {
 		return nil
 	}
 	entry := func(index uint64) *raft.Log {
-		return &raft.Log{Index: index, Data: fsm.AppendEntry(nil, fsm.Stamp{U: int64(index)}, fsm.SetLevel{Level: fsm.FeatureLevel})}
+		return &raft.Log{Index: index, Data: command.AppendEntry(nil, fsm.Stamp{U: int64(index)}, command.SetLevel{Level: fsm.FeatureLevel})}
 	}
 	if a, ok := f.Apply(entry(1)).(*fsm.Applied); !ok || a.Index != 1 {
 		t.Errorf("entry 1: %v", a)

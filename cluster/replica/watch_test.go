@@ -13,6 +13,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/nodes"
 )
@@ -30,11 +31,11 @@ func newWatchedReplica(t testing.TB) *watchedReplica {
 	t.Helper()
 	r := newTestReplica(t, func(err error) { t.Error(err) })
 	w := &watchedReplica{Replica: r, t: t}
-	w.apply(fsm.SetLevel{Level: fsm.FeatureLevel})
+	w.apply(command.SetLevel{Level: fsm.FeatureLevel})
 	return w
 }
 
-func (w *watchedReplica) apply(commands ...fsm.Command) *fsm.Applied {
+func (w *watchedReplica) apply(commands ...command.Command) *fsm.Applied {
 	w.index++
 	return w.ApplyEntry(w.index, 1, replicatest.Entry(int64(w.index), commands...))
 }
@@ -45,7 +46,7 @@ func (w *watchedReplica) submit(count int) uint64 {
 	for i := range tasks {
 		tasks[i] = fsm.NewTask{Type: "mail", Params: []byte("1")}
 	}
-	return w.apply(fsm.Submit{Tasks: tasks}).Results[0].Submitted[0].Task.ID
+	return w.apply(command.Submit{Tasks: tasks}).Results[0].Submitted[0].Task.ID
 }
 
 func (w *watchedReplica) newest() (newest event.Pos) {
@@ -78,19 +79,19 @@ func TestWaitEnded(t *testing.T) {
 		ctx := context.Background()
 		id := n.submit(3)
 		for name, end := range map[string]func(id uint64){
-			"cancelled": func(id uint64) { n.apply(fsm.Cancel{ID: id}) },
+			"cancelled": func(id uint64) { n.apply(command.Cancel{ID: id}) },
 			"in the midst of an entry": func(id uint64) {
-				n.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "scan"}}}, fsm.Cancel{ID: id}, fsm.Retry{ID: id})
+				n.apply(command.Submit{Tasks: []fsm.NewTask{{Type: "scan"}}}, command.Cancel{ID: id}, command.Retry{ID: id})
 			},
 			"removed at once": func(id uint64) {
-				n.apply(fsm.SetType{Type: "mail", Set: fsm.TypeRetention, Settings: fsm.TypeSettings{RetentionMS: fsm.KeepNone}})
-				n.apply(fsm.Cancel{ID: id})
+				n.apply(command.SetType{Type: "mail", Set: fsm.TypeRetention, Settings: fsm.TypeSettings{RetentionMS: fsm.KeepNone}})
+				n.apply(command.Cancel{ID: id})
 			},
 		} {
 			ended := waits(3, func() error { return n.WaitEnded(ctx, id, time.Hour) })
 			synctest.Wait()
-			n.apply(fsm.Patch{ID: id, SetPriority: true, Priority: 1})
-			n.apply(fsm.Cancel{ID: id + 1000})
+			n.apply(command.Patch{ID: id, SetPriority: true, Priority: 1})
+			n.apply(command.Cancel{ID: id + 1000})
 			synctest.Wait()
 			if len(ended) > 0 {
 				t.Fatalf("%s: %d waits are over before the task is", name, len(ended))
@@ -109,8 +110,8 @@ func TestWaitEnded(t *testing.T) {
 			id++
 		}
 		// There is no such task, and one has ended: nobody waits.
-		done := n.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "scan"}}}).Results[0].Submitted[0].Task.ID
-		n.apply(fsm.Cancel{ID: done})
+		done := n.apply(command.Submit{Tasks: []fsm.NewTask{{Type: "scan"}}}).Results[0].Submitted[0].Task.ID
+		n.apply(command.Cancel{ID: done})
 		for _, id := range []uint64{done, 99} {
 			begun := time.Now()
 			if err := n.WaitEnded(ctx, id, time.Hour); err != nil || time.Since(begun) > 0 {
@@ -140,7 +141,7 @@ func TestWaitEnded_isGivenUp(t *testing.T) {
 		if err := <-left; !errors.Is(err, errCallerLeft) {
 			t.Errorf("the caller left: %v", err)
 		}
-		n.apply(fsm.Cancel{ID: id})
+		n.apply(command.Cancel{ID: id})
 		if err := <-stays; err != nil {
 			t.Errorf("the other one: %v", err)
 		}
@@ -165,7 +166,7 @@ func TestWaitEvent(t *testing.T) {
 		woken := waits(100, func() error { return n.WaitEvent(context.Background(), newest) })
 		future := waits(1, func() error { return n.WaitEvent(context.Background(), event.Pos{Index: newest.Index + 2}) })
 		synctest.Wait()
-		n.apply(fsm.Tick{})
+		n.apply(command.Tick{})
 		synctest.Wait()
 		if len(woken) > 0 {
 			t.Fatalf("%d woken without an event", len(woken))
@@ -198,7 +199,7 @@ func TestWatch_restore(t *testing.T) {
 		n, other := newWatchedReplica(t), newWatchedReplica(t)
 		id := n.submit(2)
 		other.submit(2)
-		other.apply(fsm.Cancel{ID: id})
+		other.apply(command.Cancel{ID: id})
 		var captured *fsm.Snapshot
 		other.Read(func(m *fsm.Machine) { captured = m.Snapshot() })
 		var snapshot bytes.Buffer
@@ -219,7 +220,7 @@ func TestWatch_restore(t *testing.T) {
 		if len(ended) != 1 || len(events) != 1 || len(waiting) != 0 {
 			t.Fatalf("after a restore %d ended, %d with events, %d that go on are woken", len(ended), len(events), len(waiting))
 		}
-		n.apply(fsm.Cancel{ID: id + 1})
+		n.apply(command.Cancel{ID: id + 1})
 		if err := <-waiting; err != nil {
 			t.Error(err)
 		}
@@ -247,7 +248,7 @@ func TestWatch_bounds(t *testing.T) {
 	if _, err := n.watchEnd(id); err != nil {
 		t.Errorf("after one has left: %v", err)
 	}
-	n.apply(fsm.Cancel{ID: id}, fsm.Cancel{ID: id + 1})
+	n.apply(command.Cancel{ID: id}, command.Cancel{ID: id + 1})
 	for range eventWaitersMax {
 		if err := n.watches.enterEvents(); err != nil {
 			t.Fatal(err)
@@ -311,7 +312,7 @@ func TestWatch_nobodyIsMissed(t *testing.T) {
 		})
 	}
 	for i := range uint64(tasks) {
-		n.apply(fsm.Cancel{ID: first + i})
+		n.apply(command.Cancel{ID: first + i})
 	}
 	wg.Wait()
 	close(errs)

@@ -9,7 +9,7 @@ func All() []Plant {
 			edits: []edit{{
 				file: "cluster/propose.go",
 				old:  "	return n.batcher.Propose(ctx, cmd)\n",
-				new: `	if c, ok := cmd.(fsm.Complete); ok && n.IsLeader() {
+				new: `	if c, ok := cmd.(command.Complete); ok && n.IsLeader() {
 		var held *fsm.Task
 		var stamp fsm.Stamp
 		index := n.fsm.Read(func(m *fsm.Machine) {
@@ -87,8 +87,8 @@ func All() []Plant {
 				},
 				{
 					file: "cluster/leader.go",
-					old:  "	if !l.retry(\"first tick\", func() error { return l.propose(fsm.Tick{}) }) {\n		return\n	}\n",
-					new:  "	l.start(func() { l.retry(\"first tick\", func() error { return l.propose(fsm.Tick{}) }) })\n",
+					old:  "	if !l.retry(\"first tick\", func() error { return l.propose(command.Tick{}) }) {\n		return\n	}\n",
+					new:  "	l.start(func() { l.retry(\"first tick\", func() error { return l.propose(command.Tick{}) }) })\n",
 				},
 				{ // nor does it wait for what others say of the same state
 					file: "cluster/leader.go",
@@ -233,9 +233,9 @@ func All() []Plant {
 				},
 				{
 					file: "cluster/propose.go",
-					old:  "	switch c := cmd.(type) {\n	case fsm.ClaimNext:\n",
+					old:  "	switch c := cmd.(type) {\n	case command.ClaimNext:\n",
 					new: `	switch c := cmd.(type) {
-	case fsm.Submit:
+	case command.Submit:
 		var known nodes.Proposed
 		known.Index = n.fsm.Read(func(m *fsm.Machine) {
 			known.Stamp = m.Stamp()
@@ -249,7 +249,7 @@ func All() []Plant {
 		if n.IsLeader() && len(known.Result.Submitted) == len(c.Tasks) {
 			return known, nil
 		}
-	case fsm.ClaimNext:
+	case command.ClaimNext:
 `,
 				},
 			},
@@ -317,7 +317,7 @@ func All() []Plant {
 			edits: []edit{{
 				file: "fsm/complete.go",
 				old:  "	case !ok:\n		return result\n",
-				new:  "	case !ok:\n		m.submit(Submit{Tasks: c.Submit})\n		return result\n",
+				new:  "	case !ok:\n		m.submit(command.Submit{Tasks: c.Submit})\n		return result\n",
 			}},
 		},
 		{

@@ -8,8 +8,8 @@ func DroppedWrite() Plant {
 		Name: "dropped-write", What: "one submit in 997 is acknowledged and dropped",
 		edits: []edit{
 			{"cluster/propose.go", "import (\n", "import (\n	\"sync/atomic\"\n"},
-			{"cluster/propose.go", "	switch c := cmd.(type) {\n	case fsm.ClaimNext:\n", `	switch c := cmd.(type) {
-	case fsm.Submit:
+			{"cluster/propose.go", "	switch c := cmd.(type) {\n	case command.ClaimNext:\n", `	switch c := cmd.(type) {
+	case command.Submit:
 		if count := submits.Add(1); n.IsLeader() && count%997 == 0 {
 			var p nodes.Proposed
 			p.Index = n.fsm.Read(func(m *fsm.Machine) { p.Stamp = m.Stamp() })
@@ -22,7 +22,7 @@ func DroppedWrite() Plant {
 			}
 			return p, nil
 		}
-	case fsm.ClaimNext:
+	case command.ClaimNext:
 `},
 			{"cluster/propose.go", "// Propose replicates cmd", "var submits atomic.Uint64\n\n// Propose replicates cmd"},
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/repeat"
 	"github.com/claimq/claimq/jepsen/sim/model"
 )
@@ -221,7 +222,7 @@ func (l *leader) serve(m *message) {
 		m.reply(reply{code: "no_leader"})
 	case m.c == nil:
 		l.serveRead(m)
-	case fsm.LevelOf(realOf(m.c)) > l.replica.machine.Level():
+	case command.LevelOf(realOf(m.c)) > l.replica.machine.Level():
 		m.reply(reply{code: "no_leader"}) // not yet: it is asked again
 	case m.c.Verb == model.VerbClaimNext && !l.replica.machine.Claimable(realClaimNext(m.c), l.clock.Now()):
 		if l.cut { // nobody confirms that it leads

@@ -2,52 +2,53 @@ package sim
 
 import (
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
-func holdOf(c *model.Command) fsm.Hold {
-	return fsm.Hold{ID: c.ID, WorkerID: c.Worker, Token: c.Token}
+func holdOf(c *model.Command) command.Hold {
+	return command.Hold{ID: c.ID, WorkerID: c.Worker, Token: c.Token}
 }
 
 // appendCommand appends the command as the log holds it.
-func appendCommand(b []byte, c *model.Command) []byte { return fsm.AppendCommand(b, realOf(c)) }
+func appendCommand(b []byte, c *model.Command) []byte { return command.AppendCommand(b, realOf(c)) }
 
 // realOf returns the command in the machine's words.
-func realOf(c *model.Command) fsm.Command {
+func realOf(c *model.Command) command.Command {
 	switch c.Verb {
 	case model.VerbSubmit:
-		return fsm.Submit{Tasks: realTasks(c.Tasks)}
+		return command.Submit{Tasks: realTasks(c.Tasks)}
 	case model.VerbClaimNext:
 		return realClaimNext(c)
 	case model.VerbClaimTask:
-		return fsm.ClaimTask{ID: c.ID, WorkerID: c.Worker, LeaseMS: c.LeaseMS, RequestID: c.Request}
+		return command.ClaimTask{ID: c.ID, WorkerID: c.Worker, LeaseMS: c.LeaseMS, RequestID: c.Request}
 	case model.VerbComplete:
 		return realComplete(c)
 	case model.VerbFail:
-		return fsm.Fail{Hold: holdOf(c), Error: c.Reason, RetryIn: c.RetryIn, RetryInMS: c.DelayMS, Permanent: c.Permanent}
+		return command.Fail{Hold: holdOf(c), Error: c.Reason, RetryIn: c.RetryIn, RetryInMS: c.DelayMS, Permanent: c.Permanent}
 	case model.VerbExtend:
-		return fsm.Extend{Hold: holdOf(c), LeaseMS: c.LeaseMS, Progress: bytesOf(c.Progress)}
+		return command.Extend{Hold: holdOf(c), LeaseMS: c.LeaseMS, Progress: bytesOf(c.Progress)}
 	case model.VerbRelease:
-		return fsm.Release{Hold: holdOf(c), DelayMS: c.DelayMS}
+		return command.Release{Hold: holdOf(c), DelayMS: c.DelayMS}
 	case model.VerbRetry:
-		return fsm.Retry{ID: c.ID, Token: c.Token, AddAttempts: c.Add}
+		return command.Retry{ID: c.ID, Token: c.Token, AddAttempts: c.Add}
 	case model.VerbDelete:
-		return fsm.Delete{ID: c.ID}
+		return command.Delete{ID: c.ID}
 	case model.VerbCancel:
-		return fsm.Cancel{ID: c.ID}
+		return command.Cancel{ID: c.ID}
 	case model.VerbPatch:
 		return realPatch(c)
 	case model.VerbBatch:
-		b := fsm.Batch{Atomic: c.Atomic, Ops: make([]fsm.Command, len(c.Ops))}
+		b := command.Batch{Atomic: c.Atomic, Ops: make([]command.Command, len(c.Ops))}
 		for i, op := range c.Ops {
 			b.Ops[i] = realOf(op)
 		}
 		return b
 	case model.VerbExpire:
-		e := fsm.Expire{Items: make([]fsm.Lease, len(c.Items))}
+		e := command.Expire{Items: make([]command.Lease, len(c.Items))}
 		for i, l := range c.Items {
-			e.Items[i] = fsm.Lease{TaskID: l.ID, Token: l.Token, Seq: l.Seq}
+			e.Items[i] = command.Lease{TaskID: l.ID, Token: l.Token, Seq: l.Seq}
 		}
 		return e
 	case model.VerbAct, model.VerbSetSchedule, model.VerbDeleteSchedule, model.VerbRunSchedules, model.VerbSetTrail:
@@ -60,27 +61,27 @@ func realOf(c *model.Command) fsm.Command {
 }
 
 // realAdmin is real of what concerns no single task.
-func realAdmin(c *model.Command) fsm.Command {
+func realAdmin(c *model.Command) command.Command {
 	switch c.Verb {
 	case model.VerbSetType:
 		return realSetType(c)
 	case model.VerbSetDefaults:
 		s := realSetType(c)
-		return fsm.SetDefaults{Set: s.Set, Defaults: fsm.DefaultsOf(&s.Settings), By: s.By}
+		return command.SetDefaults{Set: s.Set, Defaults: fsm.DefaultsOf(&s.Settings), By: s.By}
 	case model.VerbEvict:
-		return fsm.Evict{Bytes: c.Bytes}
+		return command.Evict{Bytes: c.Bytes}
 	case model.VerbTick:
-		return fsm.Tick{}
+		return command.Tick{}
 	case model.VerbSetNode:
-		return fsm.SetNode{Node: fsm.NodeRecord{UUID: "uuid-" + c.Node, NodeID: c.Node, PeerAddr: c.Node + ":1", Version: "v1", Level: 1}}
+		return command.SetNode{Node: fsm.NodeRecord{UUID: "uuid-" + c.Node, NodeID: c.Node, PeerAddr: c.Node + ":1", Version: "v1", Level: 1}}
 	case model.VerbSetLevel:
 		first := realSetType(c).Settings
-		return fsm.SetLevel{Level: c.Level, By: c.By, Defaults: fsm.DefaultsOf(&first)}
+		return command.SetLevel{Level: c.Level, By: c.By, Defaults: fsm.DefaultsOf(&first)}
 	case model.VerbTell:
 		kind, _ := event.ParseKind(c.Told)
-		return fsm.Tell{Kind: kind, By: c.By, What: c.What}
+		return command.Tell{Kind: kind, By: c.By, What: c.What}
 	default:
-		return fsm.Checkpoint{}
+		return command.Checkpoint{}
 	}
 }
 
@@ -124,22 +125,22 @@ func realLabels(labels []model.Label) []fsm.Label {
 	return made
 }
 
-func realClaimNext(c *model.Command) fsm.ClaimNext {
-	r := fsm.ClaimNext{
+func realClaimNext(c *model.Command) command.ClaimNext {
+	r := command.ClaimNext{
 		WorkerID: c.Worker, Types: c.Types, Ascending: c.Ascending,
 		Limit: int32(c.Limit), LeaseMS: c.LeaseMS, RequestID: c.Request, MoreAttempts: c.More,
 	}
 	switch {
 	case c.Random:
-		r.SortBy = fsm.SortRandom
+		r.SortBy = command.SortRandom
 	case c.ByCreated:
-		r.SortBy = fsm.SortCreatedAt
+		r.SortBy = command.SortCreatedAt
 	}
 	return r
 }
 
-func realComplete(c *model.Command) fsm.Complete {
-	r := fsm.Complete{Hold: holdOf(c)}
+func realComplete(c *model.Command) command.Complete {
+	r := command.Complete{Hold: holdOf(c)}
 	if c.Opaque {
 		r.ResultPayload = []byte(c.Result)
 	} else {
@@ -155,8 +156,8 @@ func realComplete(c *model.Command) fsm.Complete {
 	return r
 }
 
-func realPatch(c *model.Command) fsm.Patch {
-	p := fsm.Patch{ID: c.ID}
+func realPatch(c *model.Command) command.Patch {
+	p := command.Patch{ID: c.ID}
 	if c.Set.Priority != nil {
 		p.SetPriority, p.Priority = true, *c.Set.Priority
 	}
@@ -169,9 +170,9 @@ func realPatch(c *model.Command) fsm.Patch {
 	return p
 }
 
-func realSetType(c *model.Command) fsm.SetType {
+func realSetType(c *model.Command) command.SetType {
 	s := c.Settings
-	r := fsm.SetType{Type: c.Kind, By: c.By, Settings: fsm.TypeSettings{
+	r := command.SetType{Type: c.Kind, By: c.By, Settings: fsm.TypeSettings{
 		Paused: s.Paused, MaxClaimed: s.Claims, RateLimit: s.Rate, LeaseMS: s.LeaseMS, LimitSet: s.Limited, MaxAttempts: s.Max,
 		Backoff: realBackoff(s.Backoff), RetentionMS: s.KeepMS,
 	}}

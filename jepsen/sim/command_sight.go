@@ -2,37 +2,38 @@ package sim
 
 import (
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/cron"
 	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 // realSight is real of schedules, actions and the trail.
-func realSight(c *model.Command) fsm.Command {
+func realSight(c *model.Command) command.Command {
 	switch c.Verb {
 	case model.VerbAct:
 		return realAct(c)
 	case model.VerbSetSchedule:
-		return fsm.SetSchedule{Schedule: realSchedule(c.Schedule)}
+		return command.SetSchedule{Schedule: realSchedule(c.Schedule)}
 	case model.VerbDeleteSchedule:
-		return fsm.DeleteSchedule{Name: c.Schedule.Name}
+		return command.DeleteSchedule{Name: c.Schedule.Name}
 	case model.VerbRunSchedules:
-		r := fsm.RunSchedules{Items: make([]fsm.ScheduleRun, len(c.Runs))}
+		r := command.RunSchedules{Items: make([]command.ScheduleRun, len(c.Runs))}
 		for i, one := range c.Runs {
-			r.Items[i] = fsm.ScheduleRun{Name: one.Name, Version: one.Version, Slot: one.Slot, Next: one.Next, Skip: one.Skip}
+			r.Items[i] = command.ScheduleRun{Name: one.Name, Version: one.Version, Slot: one.Slot, Next: one.Next, Skip: one.Skip}
 		}
 		return r
 	default:
-		return fsm.SetTrail{Bytes: c.Bounds.Bytes, AgeMS: c.Bounds.AgeMS}
+		return command.SetTrail{Bytes: c.Bounds.Bytes, AgeMS: c.Bounds.AgeMS}
 	}
 }
 
-func realAct(c *model.Command) fsm.Act {
-	a := fsm.Act{IDs: c.IDs, Filter: realFilter(&c.Filter), AddAttempts: c.Add, Action: fsm.ActionDelete}
+func realAct(c *model.Command) command.Act {
+	a := command.Act{IDs: c.IDs, Filter: realFilter(&c.Filter), AddAttempts: c.Add, Action: command.ActionDelete}
 	switch c.Action {
 	case model.VerbRetry:
-		a.Action = fsm.ActionRetry
+		a.Action = command.ActionRetry
 	case model.VerbCancel:
-		a.Action = fsm.ActionCancel
+		a.Action = command.ActionCancel
 	default:
 	}
 	return a

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
@@ -21,15 +22,15 @@ func realPlan(p *model.Plan) *fsm.NewParent {
 }
 
 // realEnding is real of what is about the finalization of a parent.
-func realEnding(c *model.Command) fsm.Command {
+func realEnding(c *model.Command) command.Command {
 	switch c.Verb {
 	case model.VerbClaimEnd:
-		return fsm.ClaimFinalization{ID: c.ID, ProcessorID: c.Worker, TimeoutMS: c.TimeoutMS}
+		return command.ClaimFinalization{ID: c.ID, ProcessorID: c.Worker, TimeoutMS: c.TimeoutMS}
 	case model.VerbExtendEnd:
-		return fsm.ExtendFinalization{ID: c.ID, ProcessorID: c.Worker, TimeoutMS: c.TimeoutMS}
+		return command.ExtendFinalization{ID: c.ID, ProcessorID: c.Worker, TimeoutMS: c.TimeoutMS}
 	case model.VerbReleaseEnd:
-		return fsm.ReleaseFinalization{ID: c.ID, ProcessorID: c.Worker}
+		return command.ReleaseFinalization{ID: c.ID, ProcessorID: c.Worker}
 	default:
-		return fsm.Finalize{ID: c.ID, ProcessorID: c.Worker, Token: c.Token, Failed: c.Failed, Result: bytesOf(c.Result), Error: c.Reason}
+		return command.Finalize{ID: c.ID, ProcessorID: c.Worker, Token: c.Token, Failed: c.Failed, Result: bytesOf(c.Result), Error: c.Reason}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
@@ -268,7 +269,7 @@ func (l *leader) pack() *flight {
 	w.entries++
 	f := &flight{l: l, proposals: taken, stamp: l.clock.Now(), since: w.now, led: w.watch.led, number: w.entries}
 	w.watch.calendar(w, f.stamp)
-	f.data = fsm.AppendEntryHeader(make([]byte, 0, 128), f.stamp, len(taken))
+	f.data = command.AppendEntryHeader(make([]byte, 0, 128), f.stamp, len(taken))
 	f.encode()
 	return f
 }
@@ -286,7 +287,7 @@ func (f *flight) encode() {
 // unknownEntry is the entry as an older version might read it, in one of the
 // ways of not knowing: an entry's version, a command's type, a command's field.
 func unknownEntry(f *flight) []byte {
-	b := fsm.AppendEntryHeader(nil, f.stamp, len(f.proposals))
+	b := command.AppendEntryHeader(nil, f.stamp, len(f.proposals))
 	for _, p := range f.proposals {
 		if !p.tooNew {
 			b = appendCommand(b, p.c)
@@ -414,7 +415,7 @@ func (l *leader) expireDue() {
 	if l.over {
 		return
 	}
-	var expired []fsm.Lease
+	var expired []command.Lease
 	for more := true; more && len(expired) == 0; {
 		expired, more = l.timers.Due(l.read, l.clock.Now().U)
 	}

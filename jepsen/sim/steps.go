@@ -3,7 +3,7 @@ package sim
 import (
 	"fmt"
 
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/repeat"
 	"github.com/claimq/claimq/jepsen/sim/model"
 )
@@ -400,7 +400,7 @@ func (w *world) admin(d *dice) {
 	c := pick(d, &model.Command{Verb: model.VerbCheckpoint}, &model.Command{Verb: model.VerbSetNode, Node: pick(d, "n1", "n2", "n3")}, &model.Command{Verb: model.VerbSetLevel, Level: uint32(d.n(6)), By: pick(d, "", "ann")},
 		&model.Command{Verb: model.VerbTell, Told: pick(d, "member_added", "snapshot_taken", "keys_reloaded", "backup_begun", "restore_broken_off"), By: pick(d, "", "ann"), What: pick(d, "", "n2")},
 		&model.Command{Verb: model.VerbSetTrail, Bounds: model.Bounds{Bytes: pick[int64](d, 1<<20, 64<<20), AgeMS: pick[int64](d, 60_000, 10*60_000, model.DayMS)}})
-	if fsm.LevelOf(realOf(c)) > w.model.Level {
+	if command.LevelOf(realOf(c)) > w.model.Level {
 		return
 	}
 	l.propose(&proposal{c: c, sentAt: w.now, done: func(outcome) {}})

@@ -11,11 +11,12 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // Entry returns a log entry of the commands, with both clocks at u.
-func Entry(u int64, commands ...fsm.Command) []byte {
-	return fsm.AppendEntry(nil, fsm.Stamp{U: u, T: u}, commands...)
+func Entry(u int64, commands ...command.Command) []byte {
+	return command.AppendEntry(nil, fsm.Stamp{U: u, T: u}, commands...)
 }
 
 // Applier applies entries; *replica.Replica is one.
@@ -28,7 +29,7 @@ type Applier interface {
 func Fill(f Applier, first uint64, tasks, size int) (last uint64) {
 	params := []byte(`"` + strings.Repeat("x", size-2) + `"`)
 	for last = first; tasks > 0; last++ {
-		submit := fsm.Submit{Tasks: make([]fsm.NewTask, min(tasks, 100))}
+		submit := command.Submit{Tasks: make([]fsm.NewTask, min(tasks, 100))}
 		for i := range submit.Tasks {
 			submit.Tasks[i] = fsm.NewTask{Type: "t", Params: params}
 		}

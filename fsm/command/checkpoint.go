@@ -1,16 +1,12 @@
-package fsm
+package command
 
 // Checkpoint changes nothing: each node notes the hash of its state at the
 // entry's index, and the leader compares them.
 type Checkpoint struct{}
 
-func (Checkpoint) kind() kind   { return kindCheckpoint }
-func (Checkpoint) about() About { return About{} }
+func (Checkpoint) kind() Kind { return KindCheckpoint }
 
-func (Checkpoint) applyTo(m *Machine) (Result, error) {
-	m.checkpoint = true
-	return Result{}, nil
-}
+func (Checkpoint) about() About { return About{} }
 
 func (Checkpoint) appendBody(b []byte) []byte { return b }
 

@@ -1,11 +1,11 @@
-package fsm
+package command
 
 import "github.com/claimq/claimq/fsm/record"
 
-// scratch is what those commands are decoded into that come with every task.
+// Scratch is what those commands are decoded into that come with every task.
 // Each is applied before the next one is decoded, so they share memory. The state
 // keeps none of it: the strings and byte slices that tasks keep are theirs.
-type scratch struct {
+type Scratch struct {
 	submit   Submit
 	claim    ClaimNext
 	complete Complete
@@ -13,19 +13,19 @@ type scratch struct {
 
 	room  record.TaskRoom // of the tasks of submit or complete
 	lists typeLists
-	list  *typeList // the types of claim or then, if they are one of lists
+	list  *TypeList // the types of claim or then, if they are one of lists
 }
 
-// reset ends the life of the command: nothing that it points to is kept alive but
+// Reset ends the life of the command: nothing that it points to is kept alive but
 // names.
-func (s *scratch) reset() {
+func (s *Scratch) Reset() {
 	clear(s.submit.Tasks)
 	clear(s.complete.Submit)
 	s.submit, s.claim, s.complete, s.then, s.list = Submit{}, ClaimNext{}, Complete{}, ClaimNext{}, nil
 }
 
 // newClaim returns room for the claim of a complete.
-func (s *scratch) newClaim() *ClaimNext {
+func (s *Scratch) newClaim() *ClaimNext {
 	if s == nil {
 		return new(ClaimNext)
 	}
@@ -36,11 +36,11 @@ func (s *scratch) newClaim() *ClaimNext {
 // decoded into.
 type fieldReader struct {
 	record.Reader
-	scratch *scratch // what lists are made of; nil: of memory of their own
+	scratch *Scratch // what lists are made of; nil: of memory of their own
 }
 
 // fieldsOf returns a reader of the message, which decodes into s unless that is nil.
-func (s *scratch) fieldsOf(message []byte) fieldReader {
+func (s *Scratch) fieldsOf(message []byte) fieldReader {
 	if s == nil {
 		return fieldReader{Reader: record.ReaderOf(message)}
 	}

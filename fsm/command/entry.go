@@ -1,4 +1,4 @@
-package fsm
+package command
 
 import (
 	"fmt"
@@ -60,16 +60,16 @@ func AppendEntry(b []byte, s record.Stamp, commands ...Command) []byte {
 // Absent lists, strings and bytes decode as nil and "". The same entry, and no
 // other, is what AppendEntry makes of the answer.
 //
-// Errors: ErrCorrupt; ErrUnknownCommand for a version, a command type, a field
+// Errors: wire.ErrCorrupt; wire.ErrUnknown for a version, a command type, a field
 // or a value of an enumeration that this binary does not know. Both are
 // wrapped with where and what.
 func DecodeEntry(entry []byte) (record.Stamp, []Command, error) {
-	stamp, count, rest, err := decodeHeader(entry)
+	stamp, count, rest, err := DecodeHeader(entry)
 	if err != nil {
 		return record.Stamp{}, nil, err
 	}
 	commands := make([]Command, 0, count)
-	err = eachCommand(rest, count, nil, func(_ int, c Command) error {
+	err = Each(rest, count, nil, func(_ int, c Command) error {
 		commands = append(commands, c)
 		return nil
 	})
@@ -79,26 +79,26 @@ func DecodeEntry(entry []byte) (record.Stamp, []Command, error) {
 	return stamp, commands, nil
 }
 
-// decodeHeader decodes the header of an entry; rest is what follows. There are
+// DecodeHeader decodes the header of an entry; rest is what follows. There are
 // not more than count commands in it.
-func decodeHeader(entry []byte) (s record.Stamp, count int, rest []byte, err error) {
+func DecodeHeader(entry []byte) (s record.Stamp, count int, rest []byte, err error) {
 	if len(entry) == 0 {
-		return record.Stamp{}, 0, nil, fmt.Errorf("%w: the entry is empty", ErrCorrupt)
+		return record.Stamp{}, 0, nil, fmt.Errorf("%w: the entry is empty", wire.ErrCorrupt)
 	}
 	if v := entry[0]; v != entryVersion {
-		return record.Stamp{}, 0, nil, fmt.Errorf("%w: entry version %d", ErrUnknownCommand, v)
+		return record.Stamp{}, 0, nil, fmt.Errorf("%w: entry version %d", wire.ErrUnknown, v)
 	}
 	rest = entry[1:]
 	var header [3]uint64
 	for i := range header {
 		v, n := wire.Varint(rest)
 		if n == 0 {
-			return record.Stamp{}, 0, nil, fmt.Errorf("%w: bad varint in the entry's header", ErrCorrupt)
+			return record.Stamp{}, 0, nil, fmt.Errorf("%w: bad varint in the entry's header", wire.ErrCorrupt)
 		}
 		header[i], rest = v, rest[n:]
 	}
 	if header[2] > uint64(len(rest)/commandMin) {
-		return record.Stamp{}, 0, nil, fmt.Errorf("%w: %d commands in %d bytes", ErrCorrupt, header[2], len(rest))
+		return record.Stamp{}, 0, nil, fmt.Errorf("%w: %d commands in %d bytes", wire.ErrCorrupt, header[2], len(rest))
 	}
 	return record.Stamp{U: int64(header[0]), T: int64(header[1])}, int(header[2]), rest, nil
 }
@@ -106,10 +106,10 @@ func decodeHeader(entry []byte) (s record.Stamp, count int, rest []byte, err err
 // commandMin is the size of the smallest command: a type and a length of 0.
 const commandMin = 2
 
-// eachCommand decodes the count commands that are all of b, and calls do with
+// Each decodes the count commands that are all of b, and calls do with
 // each before it decodes the next one. A command is do's to keep if s is nil,
 // else it shares memory with s.
-func eachCommand(b []byte, count int, s *scratch, do func(i int, c Command) error) error {
+func Each(b []byte, count int, s *Scratch, do func(i int, c Command) error) error {
 	for i := range count {
 		c, size, err := decodeCommand(b, s)
 		if err == nil {
@@ -121,36 +121,36 @@ func eachCommand(b []byte, count int, s *scratch, do func(i int, c Command) erro
 		b = b[size:]
 	}
 	if len(b) > 0 {
-		return fmt.Errorf("%w: %d bytes behind the last command", ErrCorrupt, len(b))
+		return fmt.Errorf("%w: %d bytes behind the last command", wire.ErrCorrupt, len(b))
 	}
 	return nil
 }
 
 // decodeCommand decodes the command at the start of b, into s unless that is nil.
 // size is what it takes.
-func decodeCommand(b []byte, s *scratch) (c Command, size int, err error) {
+func decodeCommand(b []byte, s *Scratch) (c Command, size int, err error) {
 	if len(b) < commandMin {
-		return nil, 0, fmt.Errorf("%w: it is cut off", ErrCorrupt)
+		return nil, 0, fmt.Errorf("%w: it is cut off", wire.ErrCorrupt)
 	}
 	length, n := wire.Varint(b[1:])
 	if n == 0 {
-		return nil, 0, fmt.Errorf("%w: bad length", ErrCorrupt)
+		return nil, 0, fmt.Errorf("%w: bad length", wire.ErrCorrupt)
 	}
 	if rest := len(b) - 1 - n; length > uint64(rest) {
-		return nil, 0, fmt.Errorf("%w: length %d of %d bytes", ErrCorrupt, length, rest)
+		return nil, 0, fmt.Errorf("%w: length %d of %d bytes", wire.ErrCorrupt, length, rest)
 	}
 	size = 1 + n + int(length)
-	k, body := kind(b[0]), b[1+n:size]
+	k, body := Kind(b[0]), b[1+n:size]
 	c, err = decodeBody(k, body, s)
 	return c, size, err
 }
 
 // decodeBody decodes the body of a command of kind k, into s unless that is nil. The
 // command shares no memory with body.
-func decodeBody(k kind, body []byte, s *scratch) (Command, error) {
-	row := k.row()
+func decodeBody(k Kind, body []byte, s *Scratch) (Command, error) {
+	row := k.Row()
 	if row == nil {
-		return nil, fmt.Errorf("%w: type %d", ErrUnknownCommand, k)
+		return nil, fmt.Errorf("%w: type %d", wire.ErrUnknown, k)
 	}
 	c, err := row.of.decode(s.fieldsOf(body))
 	if err != nil {

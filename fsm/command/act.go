@@ -1,0 +1,64 @@
+package command
+
+import (
+	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/wire"
+)
+
+// Act does Action with those of the tasks that still match Filter when it is
+// applied, in the order of IDs, each as the command of its own would. What that
+// refuses is left alone. Result.Acted is how many it was done with.
+type Act struct {
+	Action      Action
+	IDs         []uint64 // 1 to 1,000; ascending
+	Filter      record.Filter
+	AddAttempts int32 // of ActionRetry, as in Retry
+}
+
+func (Act) kind() Kind { return KindAct }
+
+func (c Act) needs() uint32 { return c.Filter.Needs() }
+
+func (c Act) about() About { return About{Changes: len(c.IDs)} }
+
+// Action is what an Act does with each task.
+type Action uint8
+
+// The actions. The numbers are in the log and never change.
+const (
+	ActionRetry  Action = 1
+	ActionCancel Action = 2
+	ActionDelete Action = 3
+)
+
+func (c Act) appendBody(b []byte) []byte {
+	b = wire.PutUint(b, 1, uint64(c.Action))
+	for _, id := range c.IDs {
+		b = wire.PutIDElement(b, 2, id)
+	}
+	mark := len(b)
+	b, start := wire.BeginMessage(b, 3)
+	b = wire.EndOptional(record.AppendFilter(b, &c.Filter), mark, start)
+	return wire.PutInt(b, 4, int64(c.AddAttempts))
+}
+
+func (Act) decode(r fieldReader) (Command, error) {
+	var c Act
+	for r.Next() {
+		switch r.Num {
+		case 1:
+			c.Action = Action(r.Enum(uint64(ActionDelete)))
+		case 2:
+			c.IDs = append(c.IDs, r.IDElement())
+		case 3:
+			in := record.ReaderOf(r.Single())
+			c.Filter = record.DecodeFilter(&in)
+			r.Within(in.Err)
+		case 4:
+			c.AddAttempts = r.Int32()
+		default:
+			r.Unknown()
+		}
+	}
+	return c, r.Err
+}

@@ -1,0 +1,99 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/claimq/claimq/fsm/wire"
+)
+
+// Batch applies Ops in order, in one step; if Atomic, all of them or none. Ops
+// are Submit of one task, ClaimNext, Complete, Fail, Extend, Release, Retry,
+// Cancel and Delete. Result.Results has one element per op; of an atomic batch
+// that was refused, Result.Code and FailedOp say why. A claim that finds nothing
+// is such a refusal. All ops share the bound of one answer: a claim that finds
+// it full takes nothing, and other tasks come without their data.
+type Batch struct {
+	Atomic bool
+	Ops    []Command // 1 to 1,000
+}
+
+func (Batch) kind() Kind { return KindBatch }
+
+func (c Batch) about() About {
+	about := About{Known: true, Ops: c.Ops}
+	for _, op := range c.Ops {
+		about.Changes += op.about().Changes
+	}
+	return about
+}
+
+func (c Batch) needs() (level uint32) {
+	for _, op := range c.Ops {
+		level = max(level, LevelOf(op))
+	}
+	return level
+}
+
+// IsOp reports whether a batch may hold c: a Submit only of one task.
+func IsOp(c Command) bool {
+	if s, ok := c.(Submit); ok {
+		return len(s.Tasks) == 1
+	}
+	return c.kind().isOp()
+}
+
+// appendBody writes an op as its kind and its body. It must be one that a
+// batch may hold: another would make an entry that no node can read.
+func (c Batch) appendBody(b []byte) []byte {
+	b = wire.PutBool(b, 1, c.Atomic)
+	for _, op := range c.Ops {
+		if !IsOp(op) {
+			panic(fmt.Sprintf("command: %T is no op of a batch", op))
+		}
+		var start int
+		b, start = wire.BeginMessage(b, 2)
+		b = append(b, byte(op.kind()))
+		b = wire.EndLength(op.appendBody(b), start)
+	}
+	return b
+}
+
+func (Batch) decode(r fieldReader) (Command, error) {
+	var c Batch
+	for r.Next() {
+		switch r.Num {
+		case 1:
+			c.Atomic = r.Bool()
+		case 2:
+			if c.Ops == nil {
+				c.Ops = make([]Command, 0, r.Run())
+			}
+			op, err := decodeOp(r.Raw())
+			r.Within(err)
+			c.Ops = append(c.Ops, op)
+		default:
+			r.Unknown()
+		}
+	}
+	return c, r.Err
+}
+
+// decodeOp decodes one op of a batch: its kind, then its body. A batch holds
+// no batch, so no command is deeper than an op's own messages.
+func decodeOp(b []byte) (Command, error) {
+	if len(b) == 0 {
+		return nil, fmt.Errorf("%w: an op without a kind", wire.ErrCorrupt)
+	}
+	k := Kind(b[0])
+	if !k.isOp() {
+		return nil, fmt.Errorf("%w: %s in a batch", wire.ErrUnknown, k)
+	}
+	c, err := decodeBody(k, b[1:], nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case !IsOp(c):
+		return nil, fmt.Errorf("%w: %s of not one task in a batch", wire.ErrCorrupt, k)
+	}
+	return c, nil
+}

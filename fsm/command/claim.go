@@ -1,0 +1,154 @@
+package command
+
+import (
+	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/wire"
+)
+
+// ClaimNext claims up to Limit ready tasks. Result.Claims has them, possibly
+// none, in which case nothing is remembered of the request.
+type ClaimNext struct {
+	WorkerID  string
+	Types     []string // nil = any; sorted, without duplicates
+	SortBy    SortBy
+	Ascending bool
+	Limit     int32  // 1 to 1,000
+	LeaseMS   int64  // 0: the task's own, else the type's, else the server's
+	RequestID string // claim_request_id, "" = none
+	// MoreAttempts takes only tasks with more attempts left than this; tasks
+	// without a limit always have. 0 = any; 0 to AttemptsLeftMax.
+	MoreAttempts int32
+}
+
+func (ClaimNext) kind() Kind { return KindClaimNext }
+
+func (c ClaimNext) about() About {
+	return About{Known: true, Claims: true, Claimer: c.WorkerID, Types: c.Types, Changes: int(c.Limit)}
+}
+
+func (c ClaimNext) needs() uint32 {
+	switch {
+	case c.SortBy != SortRandom && c.MoreAttempts == 0:
+		return 0
+	case c.Types == nil: // a version below took nothing
+		return record.LevelActs
+	}
+	return record.LevelLife
+}
+
+// SortBy is what a ClaimNext goes by.
+type SortBy uint8
+
+// The orders of ClaimNext. SortPriority takes the highest priority first (the
+// lowest if Ascending), equal ones oldest first. SortCreatedAt takes the
+// newest first, or the oldest if Ascending. Oldest means lowest id. SortRandom
+// takes any.
+const (
+	SortPriority SortBy = iota
+	SortCreatedAt
+	SortRandom
+)
+
+// AttemptsLeftMax bounds ClaimNext.MoreAttempts.
+const AttemptsLeftMax = 1000
+
+// ClaimTask claims the task ID for WorkerID, or extends the claim that
+// WorkerID has on it.
+type ClaimTask struct {
+	ID        uint64
+	WorkerID  string
+	LeaseMS   int64 // as in ClaimNext
+	RequestID string
+}
+
+func (ClaimTask) kind() Kind { return KindClaimTask }
+
+func (c ClaimTask) about() About {
+	return About{Known: true, ID: c.ID, WorkerID: c.WorkerID, Changes: 1}
+}
+
+func (c ClaimNext) appendBody(b []byte) []byte {
+	b = wire.PutString(b, 1, c.WorkerID)
+	for _, t := range c.Types {
+		b = wire.PutElement(b, 2, t)
+	}
+	b = wire.PutUint(b, 3, uint64(c.SortBy))
+	b = wire.PutBool(b, 4, c.Ascending)
+	b = wire.PutInt(b, 5, int64(c.Limit))
+	b = wire.PutInt(b, 6, c.LeaseMS)
+	b = wire.PutString(b, 7, c.RequestID)
+	return wire.PutInt(b, 8, int64(c.MoreAttempts))
+}
+
+func (ClaimNext) decode(r fieldReader) (Command, error) {
+	c := readClaimNext(&r)
+	if r.scratch != nil {
+		r.scratch.claim = c
+		return &r.scratch.claim, r.Err
+	}
+	return c, r.Err
+}
+
+func readClaimNext(r *fieldReader) (c ClaimNext) {
+	for r.Next() {
+		switch r.Num {
+		case 1:
+			c.WorkerID = r.Name()
+		case 2:
+			c.Types = r.types()
+		case 3:
+			c.SortBy = SortBy(r.Enum(uint64(SortRandom)))
+		case 4:
+			c.Ascending = r.Bool()
+		case 5:
+			c.Limit = r.Int32()
+		case 6:
+			c.LeaseMS = r.Int64()
+		case 7:
+			c.RequestID = r.Text()
+		case 8:
+			c.MoreAttempts = r.Int32()
+		default:
+			r.Unknown()
+		}
+	}
+	return c
+}
+
+// AppendChoice appends what chooses the tasks of c, as the log has it. The lease is not
+// part of it: a repeat may ask for another. Nor is who claims, which is compared itself.
+func (c ClaimNext) AppendChoice(b []byte) []byte {
+	c.WorkerID, c.RequestID, c.LeaseMS = "", "", 0
+	return c.appendBody(append(b, byte(KindClaimNext)))
+}
+
+// AppendChoice is that of ClaimNext for a claim by id.
+func (c ClaimTask) AppendChoice(b []byte) []byte {
+	return wire.PutID(append(b, byte(KindClaimTask)), 1, c.ID)
+}
+
+func (c ClaimTask) appendBody(b []byte) []byte {
+	b = wire.PutID(b, 1, c.ID)
+	b = wire.PutString(b, 2, c.WorkerID)
+	b = wire.PutInt(b, 3, c.LeaseMS)
+	return wire.PutString(b, 4, c.RequestID)
+}
+
+func (ClaimTask) decode(r fieldReader) (Command, error) {
+	var c ClaimTask
+	for r.Next() {
+		switch r.Num {
+		case 1:
+			c.ID = r.ID()
+		case 2:
+			c.WorkerID = r.Text()
+		case 3:
+			c.LeaseMS = r.Int64()
+		case 4:
+			c.RequestID = r.Text()
+		default:
+			r.Unknown()
+		}
+	}
+	return c, r.Err
+}

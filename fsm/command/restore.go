@@ -1,0 +1,95 @@
+package command
+
+import (
+	"math"
+
+	"github.com/claimq/claimq/fsm/wire"
+)
+
+// RestoreBegin begins a restore: the chunks that follow are a snapshot, as Graft
+// gives it, that RestoreEnd makes the state. Any command but these three gives up
+// what has been taken, so that nothing is left of a restore whose leader died.
+// CodeNotEmpty if the state holds anything that a restore would destroy.
+type RestoreBegin struct {
+	Bytes uint64 // of the whole snapshot
+}
+
+func (RestoreBegin) kind() Kind { return KindRestoreBegin }
+
+func (RestoreBegin) about() About { return About{} }
+
+// RestoreChunk takes the next bytes of the snapshot. CodeInvalidRequest, and the
+// restore is given up, if they are not the next ones, or no part of a snapshot.
+type RestoreChunk struct {
+	Begin  uint64 // index of the entry of the RestoreBegin
+	Offset uint64 // of Data in the snapshot
+	Data   []byte
+}
+
+func (RestoreChunk) kind() Kind { return KindRestoreChunk }
+
+func (RestoreChunk) about() About { return About{} }
+
+// RestoreEnd makes the snapshot that was taken the state, if all of it is there, is
+// verified as ReadSnapshot does, and follows the state's clocks, counters and level.
+// Else it changes nothing: CodeInvalidRequest.
+type RestoreEnd struct {
+	Begin uint64 // as in RestoreChunk
+}
+
+func (RestoreEnd) kind() Kind { return KindRestoreEnd }
+
+func (RestoreEnd) about() About { return About{} }
+
+func (c RestoreBegin) appendBody(b []byte) []byte { return wire.PutUint(b, 1, c.Bytes) }
+
+func (RestoreBegin) decode(r fieldReader) (Command, error) {
+	var c RestoreBegin
+	for r.Next() {
+		switch r.Num {
+		case 1:
+			c.Bytes = r.Uint(math.MaxUint64)
+		default:
+			r.Unknown()
+		}
+	}
+	return c, r.Err
+}
+
+func (c RestoreChunk) appendBody(b []byte) []byte {
+	b = wire.PutUint(b, 1, c.Begin)
+	b = wire.PutUint(b, 2, c.Offset)
+	return wire.PutBytes(b, 3, c.Data)
+}
+
+func (RestoreChunk) decode(r fieldReader) (Command, error) {
+	var c RestoreChunk
+	for r.Next() {
+		switch r.Num {
+		case 1:
+			c.Begin = r.Uint(math.MaxUint64)
+		case 2:
+			c.Offset = r.Uint(math.MaxUint64)
+		case 3:
+			c.Data = r.Bytes()
+		default:
+			r.Unknown()
+		}
+	}
+	return c, r.Err
+}
+
+func (c RestoreEnd) appendBody(b []byte) []byte { return wire.PutUint(b, 1, c.Begin) }
+
+func (RestoreEnd) decode(r fieldReader) (Command, error) {
+	var c RestoreEnd
+	for r.Next() {
+		switch r.Num {
+		case 1:
+			c.Begin = r.Uint(math.MaxUint64)
+		default:
+			r.Unknown()
+		}
+	}
+	return c, r.Err
+}

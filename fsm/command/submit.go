@@ -1,0 +1,39 @@
+package command
+
+import (
+	"github.com/claimq/claimq/fsm/record"
+)
+
+// Submit adds tasks, in order, all in one step. Result.Submitted has one
+// element per task. A task whose key is taken is not added; the result names
+// the task that has the key.
+type Submit struct {
+	Tasks []record.NewTask // 1 to 10,000
+}
+
+func (Submit) kind() Kind { return KindSubmit }
+
+func (c Submit) about() About {
+	return About{Known: true, Submits: c.Tasks, Changes: record.CountTasks(c.Tasks)}
+}
+
+func (c Submit) needs() uint32 { return record.NeedsOf(c.Tasks) }
+
+func (c Submit) appendBody(b []byte) []byte { return record.AppendNewTasks(b, 1, c.Tasks) }
+
+func (Submit) decode(r fieldReader) (Command, error) {
+	var c Submit
+	for r.Next() {
+		switch r.Num {
+		case 1:
+			c.Tasks = r.AddTask(c.Tasks)
+		default:
+			r.Unknown()
+		}
+	}
+	if r.scratch != nil {
+		r.scratch.submit = c
+		return &r.scratch.submit, r.Err
+	}
+	return c, r.Err
+}

@@ -1,0 +1,198 @@
+package command
+
+import (
+	"strconv"
+
+	"github.com/claimq/claimq/fsm/record"
+)
+
+// Command is one mutation as the log holds it. Exactly the types of the table below
+// implement it, each in a file of its own noun: what it means, what it names, and how
+// it is written. A command owns its byte slices: nobody changes them after it was
+// proposed or decoded.
+type Command interface {
+	// kind is the command's type number in the log. Numbers are never reused.
+	kind() Kind
+	// about says what the command names and how much it may change. Its slices are the
+	// command's own.
+	about() About
+	// appendBody appends the command's body: the message of fsm.proto that has its
+	// name.
+	appendBody(b []byte) []byte
+	// decode returns the command whose body the reader has, and nothing of the one
+	// that it is called on. The command shares no memory with the body.
+	decode(r fieldReader) (Command, error)
+}
+
+// A command with fields that appeared later than it did.
+type later interface {
+	// needs returns the feature level that knows all fields that are set; 0 if the
+	// command's own does.
+	needs() uint32
+}
+
+// Kind is the type number of a command.
+type Kind uint8
+
+// Kinds 1 to 127 change tasks, 128 and above change the cluster's own records.
+const (
+	KindSubmit    Kind = 1
+	KindClaimNext Kind = 2
+	KindClaimTask Kind = 3
+	KindComplete  Kind = 4
+	KindFail      Kind = 5
+	KindExtend    Kind = 6
+	KindRelease   Kind = 7
+	KindRetry     Kind = 8
+	KindDelete    Kind = 9
+	KindExpire    Kind = 10
+	KindCancel    Kind = 11
+	KindPatch     Kind = 12
+	KindSetType   Kind = 13
+	KindEvict     Kind = 14
+	KindBatch     Kind = 15
+	KindAct       Kind = 16
+
+	KindClaimFinalization   Kind = 17
+	KindExtendFinalization  Kind = 18
+	KindReleaseFinalization Kind = 19
+	KindFinalize            Kind = 20
+
+	KindTick       Kind = 128
+	KindCheckpoint Kind = 129
+	KindSetNode    Kind = 130
+	KindRemoveNode Kind = 131
+	KindSetLevel   Kind = 132
+
+	KindSetSchedule    Kind = 133
+	KindDeleteSchedule Kind = 134
+	KindRunSchedules   Kind = 135
+	KindSetTrail       Kind = 136
+	KindTell           Kind = 137
+	KindRestoreBegin   Kind = 138
+	KindRestoreChunk   Kind = 139
+	KindRestoreEnd     Kind = 140
+
+	KindSetJoinToken    Kind = 141
+	KindDeleteJoinToken Kind = 142
+	KindUseJoinToken    Kind = 143
+
+	KindForget Kind = 144
+
+	KindSetPageSecret Kind = 145
+	KindSetDefaults   Kind = 146
+)
+
+// Row is what is known of all commands of one kind.
+type Row struct {
+	of    Command // the type's zero value
+	Name  string  // in messages
+	Level uint32  // the feature level at which the kind appears
+	Lane  Lane
+	// Op: a batch may hold it.
+	Op bool
+	// Family: with its task it may change those that are steps with it, or of it.
+	Family bool
+	// Steps: its answer also has the steps of the one task that it is about.
+	Steps bool
+	// Restore: it may come between the chunks of a restore; any other ends that.
+	Restore bool
+}
+
+// table is the one table of commands, by kind. A kind that is not in it is unknown.
+var table = [...]Row{
+	KindSubmit:    {of: Submit{}, Name: "submit", Level: 1, Lane: LaneSubmit, Op: true, Steps: true},
+	KindClaimNext: {of: ClaimNext{}, Name: "claim next", Level: 1, Lane: LaneClaim, Op: true},
+	KindClaimTask: {of: ClaimTask{}, Name: "claim task", Level: 1, Lane: LaneClaim},
+	KindComplete:  {of: Complete{}, Name: "complete", Level: 1, Lane: LaneSettle, Op: true, Family: true},
+	KindFail:      {of: Fail{}, Name: "fail", Level: 1, Lane: LaneSettle, Op: true, Family: true},
+	KindExtend:    {of: Extend{}, Name: "extend", Level: 1, Lane: LaneSettle, Op: true},
+	KindRelease:   {of: Release{}, Name: "release", Level: 1, Lane: LaneSettle, Op: true, Family: true},
+	KindRetry:     {of: Retry{}, Name: "retry", Level: 1, Lane: LaneSettle, Op: true, Family: true, Steps: true},
+	KindDelete:    {of: Delete{}, Name: "delete", Level: 1, Lane: LaneSettle, Op: true, Family: true},
+	KindExpire:    {of: Expire{}, Name: "expire", Level: 1, Lane: LaneExpire},
+	KindCancel:    {of: Cancel{}, Name: "cancel", Level: record.LevelLife, Lane: LaneSettle, Op: true, Family: true, Steps: true},
+	KindPatch:     {of: Patch{}, Name: "patch", Level: record.LevelLife, Lane: LaneSettle, Steps: true},
+	KindSetType:   {of: SetType{}, Name: "set type", Level: record.LevelLife, Lane: LaneSettle},
+	KindEvict:     {of: Evict{}, Name: "evict", Level: record.LevelLife, Lane: LaneInternal},
+	KindBatch:     {of: Batch{}, Name: "batch", Level: record.LevelLife, Lane: LaneSettle, Family: true}, // it may settle
+	KindAct:       {of: Act{}, Name: "act", Level: record.LevelSight, Lane: LaneSettle},
+
+	KindClaimFinalization:   {of: ClaimFinalization{}, Name: "claim finalization", Level: record.LevelSteps, Lane: LaneSettle},
+	KindExtendFinalization:  {of: ExtendFinalization{}, Name: "extend finalization", Level: record.LevelSteps, Lane: LaneSettle},
+	KindReleaseFinalization: {of: ReleaseFinalization{}, Name: "release finalization", Level: record.LevelSteps, Lane: LaneSettle},
+	KindFinalize:            {of: Finalize{}, Name: "finalize", Level: record.LevelSteps, Lane: LaneSettle},
+
+	KindTick:       {of: Tick{}, Name: "tick", Level: 1, Lane: LaneInternal},
+	KindCheckpoint: {of: Checkpoint{}, Name: "checkpoint", Level: 1, Lane: LaneInternal},
+	KindSetNode:    {of: SetNode{}, Name: "set node", Level: 1, Lane: LaneInternal},
+	KindRemoveNode: {of: RemoveNode{}, Name: "remove node", Level: 1, Lane: LaneInternal},
+	KindSetLevel:   {of: SetLevel{}, Name: "set level", Level: 1, Lane: LaneInternal},
+
+	KindSetSchedule:    {of: SetSchedule{}, Name: "set schedule", Level: record.LevelSight, Lane: LaneSettle},
+	KindDeleteSchedule: {of: DeleteSchedule{}, Name: "delete schedule", Level: record.LevelSight, Lane: LaneSettle},
+	KindRunSchedules:   {of: RunSchedules{}, Name: "run schedules", Level: record.LevelSight, Lane: LaneInternal},
+	KindSetTrail:       {of: SetTrail{}, Name: "set trail", Level: record.LevelSight, Lane: LaneInternal},
+	KindTell:           {of: Tell{}, Name: "tell", Level: record.LevelActs, Lane: LaneInternal},
+	KindRestoreBegin:   {of: RestoreBegin{}, Name: "restore begin", Level: record.LevelActs, Lane: LaneInternal, Restore: true},
+	KindRestoreChunk:   {of: RestoreChunk{}, Name: "restore chunk", Level: record.LevelActs, Lane: LaneInternal, Restore: true},
+	KindRestoreEnd:     {of: RestoreEnd{}, Name: "restore end", Level: record.LevelActs, Lane: LaneInternal, Restore: true},
+
+	KindSetJoinToken:    {of: SetJoinToken{}, Name: "set join token", Level: record.LevelActs, Lane: LaneInternal},
+	KindDeleteJoinToken: {of: DeleteJoinToken{}, Name: "delete join token", Level: record.LevelActs, Lane: LaneInternal},
+	KindUseJoinToken:    {of: UseJoinToken{}, Name: "use join token", Level: record.LevelActs, Lane: LaneInternal},
+
+	KindSetDefaults: {of: SetDefaults{}, Name: "set defaults", Level: record.LevelActs, Lane: LaneSettle},
+
+	KindForget: {of: Forget{}, Name: "forget", Level: record.LevelLife, Lane: LaneInternal},
+
+	KindSetPageSecret: {of: SetPageSecret{}, Name: "set page secret", Level: record.LevelActs, Lane: LaneInternal},
+}
+
+// Row returns the kind's row, nil if there is none.
+func (k Kind) Row() *Row {
+	if int(k) >= len(table) || table[k].of == nil {
+		return nil
+	}
+	return &table[k]
+}
+
+// KindOf returns the command's kind.
+func KindOf(c Command) Kind { return c.kind() }
+
+// RowOf returns what is known of the command's kind.
+func RowOf(c Command) *Row { return c.kind().Row() }
+
+// String returns the kind's name in messages, its number if it has none.
+func (k Kind) String() string {
+	if row := k.Row(); row != nil {
+		return row.Name
+	}
+	return "type " + strconv.Itoa(int(k))
+}
+
+// isOp reports whether a batch may hold commands of the kind.
+func (k Kind) isOp() bool {
+	row := k.Row()
+	return row != nil && row.Op
+}
+
+// LevelOf returns the feature level that the cluster must have reached before
+// the command may be proposed: below it, there may be a node that does not
+// know the command, or a field of it, and would stop at it.
+func LevelOf(c Command) uint32 {
+	level := RowOf(c).Level
+	if l, ok := c.(later); ok {
+		level = max(level, l.needs())
+	}
+	return level
+}
+
+// needsBy returns the feature level that knows who gave the command, 0 if nobody is
+// named.
+func needsBy(by string) uint32 {
+	if by != "" {
+		return record.LevelActs
+	}
+	return 0
+}
