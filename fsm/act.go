@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
 
@@ -99,4 +100,88 @@ func (m *Machine) parentNotRetried(t *record.Task, c command.Retry) Code {
 	}
 	refusal, _ := m.cannotRetrySteps(t, c)
 	return refusal.Code
+}
+
+// cancel ends a task that is not claimed. Of a claimed one it notes that this
+// was asked: its worker learns it at the next extend, its complete still counts,
+// and whatever else ends the claim ends the task as cancelled. A running parent
+// is cancelled with its steps.
+func (m *Machine) cancel(c command.Cancel) Result {
+	t := m.tasks.Get(c.ID)
+	switch {
+	case t == nil:
+		result := m.goneResult(c.ID)
+		if result.Code == CodeTaskCancelled {
+			result.Code, result.Repeated = "", true
+		}
+		return result
+	case t.Status == record.StatusCancelled, t.CancelRequested && t.Status == record.StatusClaimed:
+		return Result{Repeated: true, Task: m.copyOf(t)}
+	case t.Status.Ended():
+		return m.refused(endedCode(t.Status), t)
+	}
+	if t.Status == record.StatusRunning {
+		return m.cancelParent(t)
+	}
+	return Result{Task: m.copyOf(m.stop(c.ID))}
+}
+
+// stop cancels the task if it is not claimed, else asks for it, and returns it.
+func (m *Machine) stop(id uint64) *record.Task {
+	t := m.edit(id)
+	if t.Status == record.StatusClaimed {
+		t.CancelRequested = true
+		m.tellClaim(event.CancelRequested, t)
+	} else {
+		m.endUnclaimed(t, record.StatusCancelled)
+	}
+	m.edited(t)
+	return t
+}
+
+// patch changes fields of a task that is not claimed and has not ended.
+func (m *Machine) patch(c command.Patch) Result {
+	t := m.tasks.Get(c.ID)
+	switch {
+	case t == nil:
+		return Result{Code: CodeTaskNotFound}
+	case t.Status == record.StatusClaimed:
+		return m.refused(CodeTaskAlreadyClaimed, t)
+	case t.Status.Ended():
+		return m.refused(endedCode(t.Status), t)
+	case t.Status == record.StatusRunning && c.SetRunAt:
+		refusal := m.refused(CodeTaskNotClaimable, t)
+		refusal.Reason = Reason(t.Status.String())
+		return refusal
+	}
+	t = m.edit(c.ID)
+	if c.SetPriority {
+		t.Priority = c.Priority
+	}
+	if c.SetLabels {
+		o := *t.Opts()
+		o.Labels = c.Labels
+		t.SetOptions(o)
+	}
+	switch {
+	case !c.SetRunAt:
+	case t.Status == record.StatusBlocked:
+		t.RunAt = c.RunAt // for when it is unblocked
+	default:
+		m.setRunAt(t, c.RunAt)
+	}
+	m.edited(t)
+	if c.SetRunAt && t.Status == record.StatusScheduled {
+		m.tellWait(t)
+	}
+	return Result{Task: m.copyOf(t)}
+}
+
+// setRunAt lets the task that is being edited, and that is not claimed, wait
+// until then: it is scheduled, or pending if that is not in the future.
+func (m *saved) setRunAt(t *record.Task, at int64) {
+	t.RunAt, t.Status = at, record.StatusPending
+	if at > m.header.Stamp.T {
+		t.Status = record.StatusScheduled
+	}
 }

@@ -1,6 +1,10 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/record"
+import (
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // ParentAnswer is what an answer tells of a parent beside its task. Each field
 // is of some commands only.
@@ -67,4 +71,220 @@ func (m *Machine) clearFinalizations() {
 		}
 		m.replaceFinalization(id, &record.Finalization{Attempts: m.tasks.Get(id).Parent().Finalization.Attempts})
 	}
+}
+
+// claimFinalization claims the finalization of a parent. Of a parent it is
+// remembered who tried.
+func (m *Machine) claimFinalization(c command.ClaimFinalization) Result {
+	t := m.tasks.Get(c.ID)
+	answer := &ParentAnswer{State: m.finalizationState(c.ID)}
+	switch {
+	case t == nil && answer.State == record.StateNotFound:
+		answer.Outcome = record.FinalizationNotFound
+	case t == nil:
+		answer.Outcome = record.FinalizationAlreadyDone
+	case t.Parent() == nil:
+		answer.Outcome = record.FinalizationNotReady
+	default:
+		m.tryFinalization(t, c, answer)
+	}
+	return Result{Parent: answer}
+}
+
+// tryFinalization is claimFinalization of a parent that is there.
+func (m *Machine) tryFinalization(t *record.Task, c command.ClaimFinalization, answer *ParentAnswer) {
+	f := record.Finalization{}
+	if had := t.Parent().Finalization; had != nil {
+		f = *had
+	}
+	u := m.header.Stamp.U
+	answer.Holder = f.Holder(u)
+	switch {
+	case t.Status.Ended():
+		answer.Outcome = record.FinalizationAlreadyDone
+	case answer.Holder != "" && answer.Holder == c.ProcessorID:
+		answer.Outcome = record.FinalizationExtended
+		f = *f.Lasting(c.TimeoutMS, u)
+	case answer.Holder != "":
+		answer.Outcome = record.FinalizationAlreadyClaimed
+	case m.parents[t.ID].done() == 0:
+		answer.Outcome = record.FinalizationNotReady
+	default:
+		answer.Outcome = record.FinalizationClaimed
+		f.ProcessorID, f.Token = c.ProcessorID, m.header.NextToken
+		m.header.NextToken++
+		f.TimeoutMS, f.EndU = c.TimeoutMS, u+c.TimeoutMS
+	}
+	if answer.Outcome.Claimed() {
+		answer.Holder, answer.Token = f.ProcessorID, f.Token
+	}
+	f.Attempts = attempted(f.Attempts, record.FinalizationAttempt{
+		ProcessorID: c.ProcessorID, Outcome: answer.Outcome, Holder: answer.Holder, State: answer.State, At: m.header.Stamp.T,
+	})
+	m.replaceFinalization(t.ID, &f)
+	if answer.Outcome == record.FinalizationClaimed {
+		e := eventOf(event.FinalizationClaimed, t)
+		e.WorkerID, e.Token = f.ProcessorID, f.Token
+		m.tell(&e, 0)
+	}
+}
+
+// attempted returns the last 100 attempts with one more. That may be written behind
+// the end of a slice that others have, who do not see it: only the newest slice is
+// ever added to, so nothing is there yet.
+func attempted(attempts []record.FinalizationAttempt, a record.FinalizationAttempt) []record.FinalizationAttempt {
+	return append(attempts[max(len(attempts)+1-record.FinalizationAttemptsMax, 0):], a)
+}
+
+// extendFinalization lets the claim last longer.
+func (m *Machine) extendFinalization(c command.ExtendFinalization) Result {
+	t, f, answer := m.askFinalization(c.ID, m.header.Stamp.U)
+	if f != nil && answer.Holder == c.ProcessorID {
+		timeoutMS := c.TimeoutMS
+		if timeoutMS == 0 {
+			timeoutMS = f.TimeoutMS
+		}
+		f = f.Lasting(timeoutMS, m.header.Stamp.U)
+		m.replaceFinalization(t.ID, f)
+		answer.Done, answer.Token = true, f.Token
+	}
+	return Result{Parent: answer}
+}
+
+// releaseFinalization gives the claim back. That of the one who finalized the
+// parent has been given back with that.
+func (m *Machine) releaseFinalization(c command.ReleaseFinalization) Result {
+	t, f, answer := m.askFinalization(c.ID, m.header.Stamp.U)
+	switch {
+	case t == nil:
+		g := m.findGone(c.ID)
+		answer.Done = g != nil && g.WorkerID == c.ProcessorID && g.Outcome == record.OutcomeNone
+	case t.Parent() == nil:
+	case t.Status.Ended():
+		answer.Done = t.WorkerID == c.ProcessorID
+	case f != nil && answer.Holder == c.ProcessorID:
+		m.replaceFinalization(t.ID, &record.Finalization{Attempts: f.Attempts})
+		answer.Done, answer.Holder = true, ""
+	}
+	return Result{Parent: answer}
+}
+
+// askFinalization returns the task and what it has of its finalization, nil if it
+// has none, and an answer that says how it is at u by the lease clock.
+func (m *Machine) askFinalization(id uint64, u int64) (*record.Task, *record.Finalization, *ParentAnswer) {
+	answer := &ParentAnswer{State: m.finalizationState(id)}
+	t := m.tasks.Get(id)
+	if t == nil || t.Parent() == nil || t.Parent().Finalization == nil {
+		return t, nil, answer
+	}
+	f := t.Parent().Finalization
+	answer.Holder = f.Holder(u)
+	return t, f, answer
+}
+
+// finalize ends a parent.
+func (m *Machine) finalize(c command.Finalize) Result {
+	result, ends := m.finalizable(c, m.header.Stamp.U)
+	if ends {
+		m.endByProcessor(result.Task, &c, result.Parent.Holder != "")
+		result.Task = m.tasks.Get(c.ID)
+		result.Parent.State, result.Parent.Holder = m.finalizationState(c.ID), ""
+		result.Parent.Steps = m.Steps(c.ID)
+	}
+	if result.Task != nil && !result.Gone {
+		result.Task = m.copyOf(result.Task)
+	}
+	return result
+}
+
+// finalizable returns ends true if the processor may end the parent at u by the lease
+// clock, else the answer. It changes nothing, and the result has the state's own task.
+func (m *Machine) finalizable(c command.Finalize, u int64) (result Result, ends bool) {
+	t, f, answer := m.askFinalization(c.ID, u)
+	switch {
+	case t == nil:
+		return m.finalizeGone(c.ID), false
+	case t.Parent() == nil:
+		return Result{Code: CodeTaskNotClaimable, Reason: ReasonNoSteps, Task: t}, false
+	}
+	result = Result{Task: t, Parent: answer}
+	switch {
+	case t.Status.Ended():
+		answer.AlreadyFinalized = true
+	case answer.Holder != "" && answer.Holder != c.ProcessorID:
+		result.Code = CodeTaskAlreadyClaimed
+	case c.Token != 0 && (answer.Holder == "" || c.Token != f.Token):
+		result.Code = CodeStaleClaim
+	case answer.State == record.StateWaitingForSteps:
+		result.Code = CodeStepsUnfinished
+	default:
+		return result, true
+	}
+	answer.Steps = m.Steps(c.ID)
+	return result, false
+}
+
+// endByProcessor ends the parent as the processor says, which has the claim if
+// claimed.
+func (m *Machine) endByProcessor(t *record.Task, c *command.Finalize, claimed bool) {
+	end := parentEnd{To: record.StatusCompleted, ProcessorID: c.ProcessorID, Result: c.Result}
+	if c.Failed {
+		end = parentEnd{To: record.StatusFailed, ProcessorID: c.ProcessorID, Error: c.Error}
+	}
+	if claimed {
+		end.Token = t.Parent().Finalization.Token
+	}
+	m.endParent(t.ID, end)
+}
+
+// finalizeGone answers the finalization of a task that is not there: one that was
+// removed had ended.
+func (m *Machine) finalizeGone(id uint64) Result {
+	result := m.goneResult(id)
+	if result.Gone {
+		result.Code = ""
+		result.Parent = &ParentAnswer{State: m.finalizationState(id), AlreadyFinalized: true}
+	}
+	return result
+}
+
+// replaceFinalization gives the parent another finalization. The task itself is
+// not changed by it: UpdatedAt stays.
+func (m *Machine) replaceFinalization(id uint64, f *record.Finalization) {
+	updatedAt := m.tasks.Get(id).UpdatedAt
+	t := m.edit(id)
+	t.SetFinalization(f)
+	t.UpdatedAt = updatedAt
+	m.edited(t)
+}
+
+// finalizationState returns how far the task is on the way to its finalization;
+// of one that was removed, how it ended.
+func (m *Machine) finalizationState(id uint64) record.FinalizationState {
+	t := m.tasks.Get(id)
+	switch {
+	case t == nil:
+		if g := m.findGone(id); g != nil {
+			return endedState(g.Status)
+		}
+		return record.StateNotFound
+	case t.Parent() == nil:
+		return record.PlainState + record.FinalizationState(t.Status)
+	case t.Status.Ended():
+		return endedState(t.Status)
+	case m.parents[id].open() == 0:
+		return record.StateEvaluatingResults
+	}
+	return record.StateWaitingForSteps
+}
+
+// endedState returns the state of a parent that ended so.
+func endedState(s record.Status) record.FinalizationState {
+	switch s {
+	case record.StatusCompleted:
+		return record.StateComplete
+	case record.StatusFailed:
+		return record.StateFailed
+	}
+	return record.StateCancelled
 }

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 
+	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
@@ -187,4 +188,106 @@ func (m *saved) walkSteps(q ListQuery) iter.Seq[table.Kept[record.Task]] {
 			}
 		}
 	}
+}
+
+// FailuresQuery says which failed tasks to look at.
+type FailuresQuery struct {
+	Type  string // "" = all
+	From  End    // the first one; the zero value = the latest
+	Limit int    // how many to look at, those of other types too
+}
+
+// Failures adds to groups the failed tasks that q asks for, the latest end first. next is
+// the one to go on with, ok false if there is none.
+func (m *Machine) Failures(groups *errorgroup.Groups, q FailuresQuery) (next End, ok bool) {
+	if q.From == (End{}) {
+		q.From = latestEnd
+	}
+	looked := 0
+	for end := range m.failed.Latest(q.From) {
+		if looked == q.Limit {
+			return end, true
+		}
+		looked++
+		kept := m.tasks.Look(end.ID)
+		if t := kept.Record; t != nil {
+			if q.Type == "" || t.Type == q.Type {
+				groups.Add([]byte(t.Type), []byte(t.Error), end.ID, end.At)
+			}
+			continue
+		}
+		var name, failure []byte
+		for r := (record.Scanner{Rest: kept.Packed}); r.NextUntil(record.FieldError); {
+			switch r.Num {
+			case record.FieldType:
+				name = r.Text
+			case record.FieldError:
+				failure = r.Text
+			}
+		}
+		if q.Type == "" || string(name) == q.Type {
+			groups.Add(name, failure, end.ID, end.At)
+		}
+	}
+	return End{}, false
+}
+
+// Failed returns how many tasks of the type have failed, "" = of all types.
+func (m *Machine) Failed(taskType string) int64 {
+	if taskType == "" {
+		return m.counts[record.StatusFailed]
+	}
+	if ts := m.types[taskType]; ts != nil {
+		return ts.counts[record.StatusFailed]
+	}
+	return 0
+}
+
+// WorkerView is what the state knows of a worker that holds claims.
+type WorkerView struct {
+	WorkerID string
+	Claimed  int      // how many
+	TaskIDs  []uint64 // the first workerTasksMax, ascending
+	SeenT    int64    // the newest change of a task that it holds, by T
+}
+
+const (
+	// workerTasksMax bounds WorkerView.TaskIDs.
+	workerTasksMax = 100
+	// workerClaimsMax is how many claims of one worker are looked at: of one that
+	// holds more, TaskIDs and SeenT tell the newest so many.
+	workerClaimsMax = 10_000
+	// workersLookMax is after how many claims Workers stops.
+	workersLookMax = 20_000
+)
+
+// Workers returns those who hold claims, sorted by id, at most limit of them
+// from the first whose id is above after. It looks at a bounded number of
+// claims, so it may return fewer: only an empty answer means that there are no
+// more.
+func (m *Machine) Workers(after string, limit int) []WorkerView {
+	var views []WorkerView
+	looked := 0
+	m.holdings.Workers(after, func(w *index.Worker) bool {
+		if len(views) >= limit || looked >= workersLookMax {
+			return false
+		}
+		if w.ID > after && w.Held.Len() > 0 {
+			views = append(views, m.workerView(w))
+			looked += min(w.Held.Len(), workerClaimsMax)
+		}
+		return true
+	})
+	return views
+}
+
+func (m *Machine) workerView(w *index.Worker) WorkerView {
+	v := WorkerView{WorkerID: w.ID, Claimed: w.Held.Len()}
+	ids := index.Smallest{Most: workerTasksMax}
+	m.holdings.Tasks(w.Held, index.ByWorker, workerClaimsMax, func(id uint64) {
+		ids.Add(id)
+		v.SeenT = max(v.SeenT, m.tasks.Get(id).UpdatedAt)
+	})
+	v.TaskIDs = ids.IDs
+	return v
 }

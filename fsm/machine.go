@@ -1,10 +1,7 @@
 package fsm
 
 import (
-	"github.com/tidwall/btree"
-
 	"github.com/claimq/claimq/fsm/command"
-	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 	"github.com/claimq/claimq/fsm/trail"
@@ -56,37 +53,6 @@ func newSaved() saved {
 	return saved{header: record.Header{NextID: 1, NextToken: 1, NextRequest: 1}, trail: trail.New()}
 }
 
-// derived is what is known of the saved state beside: Machine.rebuild makes it again of
-// that alone, and it comes out as it was.
-type derived struct {
-	parents         map[uint64]*parentState             // by the parent's id
-	counts          [record.StatusCancelled + 1]int64   // by Status
-	types           map[string]*typeState               // those that have tasks or settings
-	byName          btree.Map[string, *typeState]       // the same, sorted
-	ready           index.Tournament                    // all types; those that cannot be claimed from have no rank in it
-	ladder          index.Ladder                        // the queues of all open types, but for what is stale
-	stale           []*typeState                        // types that are not in ladder as they are, each once
-	openings        *btree.BTreeG[opening]              // types that only their rate limit closes
-	keys            *index.Names                        // name of an idempotency key to task id
-	claims          btree.Map[uint64, claimRef]         // live claims by token
-	holdings        index.Holdings                      // the same, by worker and by type
-	slots           *btree.BTreeG[*record.ScheduleView] // schedules that wait for their next one
-	requestIDs      *index.Names                        // claim_request_id to sequence number
-	forgetting      index.Timeline                      // requests without a live claim, by ForgetU
-	remembered      int                                 // claims in all requests
-	bytes           int64                               // the estimate that Bytes returns
-	rememberedBytes int64                               // what of it is of requests and of removed tasks
-	times
-
-	// Of all tasks, those of types that went, too.
-	rates     typeRates
-	latencies Latencies
-	followed  btree.Map[string, *typeState] // types whose latencies are counted
-
-	typesChanged uint64     // how often a type began or was forgotten; never goes back
-	recent       *typeState // of the task that changed last or changes next, nil if unknown; found without its name
-}
-
 // effects is what the entry that is being applied did so far: for its Applied, and for
 // what follows of it in the same entry.
 type effects struct {
@@ -111,13 +77,6 @@ type effects struct {
 	// answered is how many bytes of tasks the answer of the batch that is being
 	// applied holds already.
 	answered int
-}
-
-// claimRef is what the index of live claims knows of one.
-type claimRef struct {
-	task    uint64 // id
-	request uint64 // sequence number, 0 if none remembers it
-	place   uint32 // in Machine.holdings
 }
 
 // New returns the empty state: index 0, both clocks 0.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/snapshot"
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // Task and the names below are what others know of records: they import no room of package
@@ -122,3 +123,15 @@ func CheckBackup(r io.ReaderAt, size int64) (BackupInfo, error) { return snapsho
 func ReadBackupInfo(r io.ReaderAt, size int64) (info BackupInfo, start int64, err error) {
 	return snapshot.ReadBackupInfo(r, size)
 }
+
+// Errors of formats: those of wire.
+var (
+	// ErrUnknownCommand is returned for an entry or a snapshot that holds what
+	// this binary does not know: a version, a command type, a field, a feature
+	// level. The node must stop: skipping it would make its state differ from
+	// the others'.
+	ErrUnknownCommand = wire.ErrUnknown
+	// ErrCorrupt is returned for an entry or a snapshot whose bytes are not
+	// what was written.
+	ErrCorrupt = wire.ErrCorrupt
+)

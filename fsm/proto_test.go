@@ -2,8 +2,12 @@ package fsm
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"math"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -242,6 +246,69 @@ func fullRecords() map[record.Kind][]byte {
 var recordNames = map[record.Kind]string{
 	record.KindHeader: "HeaderRecord", record.KindTask: "TaskRecord", record.KindRequest: "RequestRecord",
 	record.KindNode: "NodeRecord", record.KindType: "TypeRecord", record.KindGone: "GoneRecord", record.KindTrail: "TrailRecord", record.KindSchedule: "ScheduleRecord", record.KindEnd: "EndRecord",
+}
+
+// The part of fsm.proto that is about commands begins and ends with these lines.
+const (
+	protoCommands = "// has it. This part is made of the comments in package command.\n\n"
+	protoShared   = "// ---- What commands and records share.\n"
+)
+
+// What fsm.proto says of commands is what stands above the codec of each: -update writes it.
+func TestProto_SaysWhatTheCodecsSay(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile("fsm.proto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, begins := strings.Cut(string(file), protoCommands)
+	_, rest, ends := strings.Cut(rest, protoShared)
+	if !begins || !ends {
+		t.Fatal("fsm.proto has no part about commands")
+	}
+	messages := codecMessages(t)
+	var commands strings.Builder
+	for _, c := range fullCommands() {
+		k := command.KindOf(c)
+		messages[k.String()] = fmt.Sprintf("// Type %d, from level %d.\n%s\n", k, k.Row().Level, messages[reflect.TypeOf(c).Name()])
+	}
+	for _, k := range knownKinds() {
+		commands.WriteString(messages[k.String()])
+	}
+	want := head + protoCommands + commands.String() + protoShared + rest
+	if want == string(file) {
+		return
+	}
+	if !*update {
+		t.Fatal("fsm.proto does not say what the comments of package command say: go test ./fsm -run Proto -update")
+	}
+	if err := os.WriteFile("fsm.proto", []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// codecMessages returns the messages above the codecs in package command, by the command's
+// type.
+func codecMessages(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob("command/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := map[string]string{}
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if codec, ok := d.(*ast.FuncDecl); ok && codec.Name.Name == "appendBody" {
+				_, message, _ := strings.Cut(codec.Doc.Text(), "\n\n\t")
+				messages[codec.Recv.List[0].Type.(*ast.Ident).Name] = strings.ReplaceAll(message, "\n\t", "\n")
+			}
+		}
+	}
+	return messages
 }
 
 // bodyOf returns the body of the command as an entry has it.

@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/record"
+import (
+	"github.com/claimq/claimq/fsm/latency"
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // Rates are counted in slots of rateSlotMS by T; of the oldest one that the
 // window reaches into, the part inside counts as if its tasks had come evenly.
@@ -87,3 +90,107 @@ func (m *Machine) count(ts *typeState, kind rateKind) {
 		m.undo.counted = append(m.undo.counted, counted{&ts.rates, kind})
 	}
 }
+
+// FollowedMax is how many types' latencies are counted at most: a type that begins takes the
+// place of one that went, if there is one.
+const FollowedMax = 100
+
+// Latencies are how long things took, in milliseconds by T.
+type Latencies [spans]latency.Histogram
+
+// Span is what takes time.
+type Span uint8
+
+const (
+	// Waited is the time from when a task became pending, or was changed while it was, to its claim.
+	Waited Span = iota
+	// Ran is the time from a claim to the completion by it.
+	Ran
+	spans
+)
+
+// timed is a time that was counted, so that an atomic batch can take it back.
+type timed struct {
+	of   *Latencies // nil: of all types alone
+	span Span
+	ms   int64
+}
+
+// takeBackTime undoes that the time was counted, in the same entry.
+func (m *Machine) takeBackTime(t timed) {
+	m.latencies[t.span].Remove(t.ms)
+	if t.of != nil {
+		t.of[t.span].Remove(t.ms)
+	}
+}
+
+// time counts how long something took that became of a task of the type.
+func (m *Machine) time(ts *typeState, span Span, ms int64) {
+	m.latencies[span].Add(ms)
+	if ts.latencies != nil {
+		ts.latencies[span].Add(ms)
+	}
+	if m.undo != nil {
+		m.undo.timed = append(m.undo.timed, timed{ts.latencies, span, ms})
+	}
+}
+
+// followType gives a type that begins a place among those whose latencies are counted.
+func (m *derived) followType(ts *typeState) {
+	if m.followed.Len() < FollowedMax {
+		ts.latencies = &Latencies{}
+		m.followed.Set(ts.name, ts)
+	}
+}
+
+// Activity is how many tasks were submitted and ended, and their latencies. These and Submitted,
+// Completed and Failed only grow, but start from 0 when the state was restored, and of a type
+// when it had neither tasks nor settings for a while: they are no part of the state.
+type Activity struct {
+	Submitted, Completed, Failed uint64
+	Pending, Claimed             int64
+	OldestPendingAgeMS           int64     // 0 if nothing is pending
+	Latencies                    Latencies // empty of a type that is not followed
+}
+
+// Activity returns that of all tasks, also of those whose types went.
+func (m *Machine) Activity(now record.Stamp) Activity {
+	oldest := uint64(0)
+	m.byName.Scan(func(_ string, ts *typeState) bool {
+		if ts.oldest != 0 && (oldest == 0 || ts.oldest < oldest) {
+			oldest = ts.oldest
+		}
+		return true
+	})
+	return m.activityOf(now, &m.rates, &m.counts, oldest, &m.latencies)
+}
+
+// TypeActivity returns that of the type, ok false if it has neither tasks nor settings.
+func (m *Machine) TypeActivity(name string, now record.Stamp) (a Activity, ok bool) {
+	ts := m.types[name]
+	if ts == nil {
+		return Activity{}, false
+	}
+	return m.activityOf(now, &ts.rates, &ts.counts, ts.oldest, ts.latencies), true
+}
+
+func (m *saved) activityOf(now record.Stamp, rates *typeRates, counts *[record.StatusCancelled + 1]int64, oldest uint64, l *Latencies) Activity {
+	a := Activity{
+		Submitted: rates.ever[rateSubmitted], Completed: rates.ever[rateCompleted], Failed: rates.ever[rateFailed],
+		Pending: counts[record.StatusPending], Claimed: counts[record.StatusClaimed],
+	}
+	if oldest != 0 {
+		a.OldestPendingAgeMS = max(now.T-m.tasks.Get(oldest).CreatedAt, 0)
+	}
+	if l != nil {
+		a.Latencies = *l
+	}
+	return a
+}
+
+// FollowedTypes returns the types whose latencies are counted, sorted: all that there are,
+// but for those that began when FollowedMax were there.
+func (m *Machine) FollowedTypes() []string { return m.followed.Keys() }
+
+// TypeCount returns how many types have tasks or settings.
+func (m *Machine) TypeCount() int { return len(m.types) }

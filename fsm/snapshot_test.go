@@ -32,7 +32,7 @@ func splitSnapshot(saved []byte) []rawChunk {
 	var chunks []rawChunk
 	b := saved[min(len(saved), len(snapshot.Magic)+1):]
 	for len(b) >= snapshot.ChunkHead {
-		c := rawChunk{command.Kind: record.Kind(b[snapshot.ChunkHead-1])}
+		c := rawChunk{kind: record.Kind(b[snapshot.ChunkHead-1])}
 		size := min(int(binary.LittleEndian.Uint32(b)), len(b)-snapshot.ChunkHead)
 		payload := b[snapshot.ChunkHead : snapshot.ChunkHead+size]
 		b = b[min(len(b), snapshot.ChunkHead+size+snapshot.ChunkTail):]

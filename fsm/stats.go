@@ -1,6 +1,14 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/record"
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // Stats are the counts of the state.
 type Stats struct {
@@ -97,4 +105,186 @@ func (m *saved) viewOf(ts *typeState, now record.Stamp) TypeView {
 		v.OldestWaitMS = max(now.T-max(t.CreatedAt, t.RunAt), 0)
 	}
 	return v
+}
+
+// TypesQuery says which types are asked for. The zero value: all, by name.
+type TypesQuery struct {
+	Name      string // only those with this in their names, in whichever case
+	Attention bool   // only those that need attention
+	After     string // only those behind this one, by name
+	Order     TypeOrder
+	Limit     int                    // how many at most; 0 = all
+	See       func(name string) bool // there are no others; nil = there are
+}
+
+// TypesFound is what a TypesQuery finds.
+type TypesFound struct {
+	Types   []TypeView
+	Total   int      // how many types there are
+	Matched int      // how many there would be without Limit
+	All     TypeView // of all types together; their rates have those of types that went, too
+}
+
+// TypeOrder is what types are sorted by: "" or name, or what they have most of: a status,
+// oldest (the task that has been pending longest), or a rate, as submitted_per_s.
+type TypeOrder string
+
+// Valid reports whether there is such an order.
+func (o TypeOrder) Valid() bool {
+	_, ok := o.key(0)
+	return ok
+}
+
+// ByName reports whether types are sorted by their names.
+func (o TypeOrder) ByName() bool { return o == "" || o == "name" }
+
+// key returns what types are sorted by at t, the largest first, equal ones by name.
+func (o TypeOrder) key(t int64) (key func(*typeState) int64, ok bool) {
+	rate := func(kind rateKind) func(*typeState) int64 {
+		return func(ts *typeState) int64 { return ts.rates.at(t)[kind] }
+	}
+	switch o {
+	case "", "name":
+		return func(*typeState) int64 { return 0 }, true
+	case "oldest":
+		// No task is older than one with a smaller id.
+		return func(ts *typeState) int64 {
+			if ts.oldest == 0 {
+				return math.MinInt64
+			}
+			return -int64(ts.oldest)
+		}, true
+	case "submitted_per_s":
+		return rate(rateSubmitted), true
+	case "completed_per_s":
+		return rate(rateCompleted), true
+	case "failed_per_s":
+		return rate(rateFailed), true
+	}
+	status, ok := record.ParseStatus(string(o))
+	return func(ts *typeState) int64 { return ts.counts[status] }, ok
+}
+
+// FindTypes returns the types that q asks for. Of those that it leaves out it looks at no
+// task. now is the time by which ages are told.
+func (m *Machine) FindTypes(q TypesQuery, now record.Stamp) TypesFound {
+	t := max(now.T, m.header.Stamp.T)
+	key, _ := q.Order.key(t)
+	found := TypesFound{All: TypeView{Counts: m.counts}}
+	first := firstTypes{limit: q.Limit}
+	name, waits := strings.ToLower(q.Name), waitsLong{m: m, before: now.T - attentionWaitMS}
+	oldest, perS := uint64(0), m.rates.at(t)
+	if q.See != nil {
+		found.All.Counts, perS = [record.StatusCancelled + 1]int64{}, [rateKinds]int64{}
+	}
+	m.byName.Scan(func(_ string, ts *typeState) bool {
+		if q.See != nil {
+			if !q.See(ts.name) {
+				return true
+			}
+			for status, n := range ts.counts {
+				found.All.Counts[status] += n
+			}
+			for kind, n := range ts.rates.at(t) {
+				perS[kind] += n
+			}
+		}
+		found.Total++
+		if ts.oldest != 0 && (oldest == 0 || ts.oldest < oldest) {
+			oldest = ts.oldest
+		}
+		if ts.name <= q.After {
+			return true
+		}
+		if name != "" && !strings.Contains(strings.ToLower(ts.name), name) || q.Attention && !ts.needsAttention(t, &waits) {
+			return true
+		}
+		found.Matched++
+		first.add(key(ts), ts)
+		return true
+	})
+	if oldest != 0 {
+		found.All.OldestPendingAgeMS = max(now.T-m.tasks.Get(oldest).CreatedAt, 0)
+	}
+	found.All.SubmittedPerS, found.All.CompletedPerS, found.All.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]
+	types := first.sorted()
+	found.Types = make([]TypeView, len(types))
+	for i := range types {
+		found.Types[i] = m.viewOf(types[i].ts, now)
+	}
+	return found
+}
+
+// firstTypes are the first of the types that are added, which come by name: those of the
+// largest keys, of equal ones those that came first.
+type firstTypes struct {
+	limit int // 0: all, which are sorted in the end
+	types []keyedType
+}
+
+// keyedType is a type and what it is sorted by.
+type keyedType struct {
+	key int64
+	ts  *typeState
+}
+
+func (f *firstTypes) add(key int64, ts *typeState) {
+	at := len(f.types)
+	if f.limit > 0 {
+		// Behind all that are as large.
+		at = sort.Search(at, func(i int) bool { return f.types[i].key < key })
+		if at == f.limit {
+			return
+		}
+		f.types = f.types[:min(len(f.types), f.limit-1)]
+	}
+	f.types = slices.Insert(f.types, at, keyedType{key, ts})
+}
+
+// sorted returns them in order.
+func (f *firstTypes) sorted() []keyedType {
+	if f.limit == 0 {
+		slices.SortStableFunc(f.types, func(a, b keyedType) int { return cmp.Compare(b.key, a.key) })
+	}
+	return f.types
+}
+
+// attentionWaitMS is how long a task may be pending while nobody is at work on its type.
+const attentionWaitMS = 60_000
+
+// needsAttention reports whether somebody should look at the type: it is paused, has as
+// many claims as it may while tasks are pending, has tasks that nobody comes for, or
+// tasks have failed for good of late. t is the time by which rates are told.
+func (ts *typeState) needsAttention(t int64, waits *waitsLong) bool {
+	if ts.record != nil {
+		s := &ts.record.Settings
+		if s.Paused || s.MaxClaimed != 0 && ts.counts[record.StatusClaimed] >= int64(s.MaxClaimed) && ts.counts[record.StatusPending] > 0 {
+			return true
+		}
+	}
+	perS := ts.rates.at(t)
+	return perS[rateFailed] > 0 || ts.oldest != 0 && ts.counts[record.StatusClaimed] == 0 && perS[rateCompleted] == 0 && waits.has(ts.oldest)
+}
+
+// waitsLong tells which tasks were created before a time, and looks at few of them: no
+// task is older than one with a smaller id.
+type waitsLong struct {
+	m      *Machine
+	before int64
+	old    uint64 // the largest id that is known to be of an old one
+	young  uint64 // the smallest that is known to be of one that is not; 0: none is
+}
+
+func (w *waitsLong) has(id uint64) bool {
+	switch {
+	case id <= w.old:
+		return true
+	case w.young != 0 && id >= w.young:
+		return false
+	case w.m.tasks.Get(id).CreatedAt < w.before:
+		w.old = id
+		return true
+	}
+	w.young = id
+	return false
 }

@@ -1,6 +1,10 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/record"
+import (
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/record"
+)
 
 // Steps returns how the steps of the parent are, in the plan's order; nil if the
 // task is not there or has none.
@@ -88,4 +92,265 @@ func (m *saved) waitsForSteps(t *record.Task) []string {
 		}
 	}
 	return names
+}
+
+// attachSteps looks at what a saved task has to do with its parent or its steps,
+// and gives the steps of a parent its plan. It returns what is wrong, "" if
+// nothing is. Parents come before their steps, and all records are there.
+func (m *saved) attachSteps(t *record.Task) (problem string) {
+	switch o := t.Opts(); {
+	case o.Parent != nil:
+		return m.attachPlan(t, o.Parent.Plan)
+	case o.Step != nil:
+		return m.problemOfStep(t, o.Step)
+	}
+	return ""
+}
+
+// problemOfStep returns what is wrong with a saved step, "" if nothing is. Its
+// parent has looked at the rest.
+func (m *saved) problemOfStep(t *record.Task, s *record.Step) string {
+	parent := m.tasks.Get(s.ParentID)
+	switch {
+	case parent == nil || parent.Parent() == nil:
+		return "its parent is not there"
+	case t.ID <= s.ParentID || t.ID-s.ParentID > uint64(len(parent.Parent().Plan.Steps)):
+		return "its parent has no place for it"
+	case t.RemoveAt != 0:
+		return "it is a step that is removed before its parent"
+	}
+	return ""
+}
+
+// attachPlan gives the plan of a saved parent to its steps. It returns what is
+// wrong with them, "" if nothing is.
+func (m *saved) attachPlan(t *record.Task, p *record.Plan) (problem string) {
+	if !p.Sound() {
+		return "its steps depend on each other, or on what is not there"
+	}
+	completed := make([]bool, len(p.Steps))
+	step := &record.Step{ParentID: t.ID, Plan: p}
+	for place := range p.Steps {
+		s := m.tasks.Get(t.ID + 1 + uint64(place))
+		switch {
+		case s == nil || s.Step() == nil || s.Step().ParentID != t.ID:
+			return "it lacks a step"
+		case t.Status.Ended() && !s.Status.Ended():
+			return "it has ended before a step of it"
+		case s.Step().Plan == nil:
+			s.Options.Step = step // nobody has seen it yet
+		}
+		completed[place] = s.Status == record.StatusCompleted
+	}
+	for place := range p.Steps {
+		s := m.tasks.Get(t.ID + 1 + uint64(place))
+		if !p.Suits(place, s.Status, completed) {
+			return "a step waits for others, or does not, as it should not"
+		}
+	}
+	return ""
+}
+
+// cancelParent cancels the steps of the running parent, and the parent with the
+// last of them: at once if none is claimed.
+func (m *Machine) cancelParent(t *record.Task) Result {
+	if t.CancelRequested {
+		return Result{Repeated: true, Task: m.copyOf(t)}
+	}
+	id, ps := t.ID, m.parents[t.ID]
+	if ps.counts[record.StatusClaimed] > 0 {
+		t = m.edit(id)
+		t.CancelRequested = true
+		m.edited(t)
+		m.tellOf(event.CancelRequested, t, "")
+	}
+	m.following = true // the parent ends here, and not as its steps would have it
+	m.stopSteps(id, ps)
+	if ps.open() == 0 {
+		m.endParent(id, parentEnd{To: record.StatusCancelled})
+	}
+	m.followSteps()
+	return Result{Task: m.copyOf(m.tasks.Get(id))}
+}
+
+// retryParent retries the steps of the parent that failed or were cancelled, all
+// of them or none. A parent that had ended runs again.
+func (m *Machine) retryParent(t *record.Task, c command.Retry) Result {
+	running := t.Status == record.StatusRunning
+	switch {
+	case running && t.CancelRequested:
+		return m.refused(CodeTaskCancelled, t)
+	case !running && c.Token != 0 && c.Token != t.Token:
+		return m.refused(CodeStaleClaim, t)
+	}
+	ps := m.parents[c.ID]
+	if running && ps.counts[record.StatusFailed]+ps.counts[record.StatusCancelled] == 0 {
+		return Result{Repeated: true, Task: m.copyOf(t)}
+	}
+	if refusal, refused := m.cannotRetrySteps(t, c); refused {
+		return refusal
+	}
+	if !running {
+		t = m.edit(c.ID)
+		m.unend(t)
+		t.Status = record.StatusRunning
+		m.edited(t)
+		m.tellOf(event.Retried, t, "")
+	}
+	m.retrySteps(c, ps)
+	if ps.open() == 0 {
+		m.endWithSteps(c.ID) // it was cancelled when its steps had completed
+	}
+	return Result{Task: m.copyOf(m.tasks.Get(c.ID))}
+}
+
+// cannotRetrySteps returns why the parent cannot be retried: another task has its
+// key, or one of the steps no attempts left.
+func (m *Machine) cannotRetrySteps(t *record.Task, c command.Retry) (refusal Result, refused bool) {
+	if refusal, refused := m.keyTaken(t); refused {
+		return refusal, true
+	}
+	for place := range t.Parent().Plan.Steps {
+		s := m.tasks.Get(t.ID + 1 + uint64(place))
+		if retriable(s) && !mayRetry(s, c) {
+			return m.refused(CodeMaxAttemptsReached, s), true
+		}
+	}
+	return Result{}, false
+}
+
+// retriable reports whether a retry of its parent retries the step.
+func retriable(s *record.Task) bool {
+	return s.Status == record.StatusFailed || s.Status == record.StatusCancelled
+}
+
+// retrySteps retries the steps of the parent that failed or were cancelled.
+func (m *Machine) retrySteps(c command.Retry, ps *parentState) {
+	for place := range ps.waiting {
+		id := c.ID + 1 + uint64(place)
+		if !retriable(m.tasks.Get(id)) {
+			continue
+		}
+		t := m.edit(id)
+		t.MaxAttempts = raisedMax(t.MaxAttempts, c.AddAttempts)
+		m.revive(t)
+		m.edited(t)
+		m.tellOf(event.Retried, t, "")
+	}
+}
+
+// cannotRetryStep returns why the step, which failed or was cancelled, cannot be
+// retried by itself: its parent has ended, or is being cancelled, or it depends on
+// one that failed or was cancelled, and would stay blocked.
+func (m *Machine) cannotRetryStep(t *record.Task) (refusal Result, refused bool) {
+	if t.Step() == nil || !retriable(t) {
+		return Result{}, false
+	}
+	parent := m.tasks.Get(t.Step().ParentID)
+	switch {
+	case parent.Status.Ended():
+		refusal = m.refused(endedCode(parent.Status), parent)
+		refusal.Reason = ReasonParentEnded
+		return refusal, true
+	case parent.CancelRequested:
+		return m.refused(CodeTaskCancelled, parent), true
+	}
+	for _, place := range t.Step().Plan.Steps[t.StepPlace()].DependsOn {
+		if on := m.tasks.Get(parent.ID + 1 + uint64(place)); retriable(on) {
+			refusal = m.refused(endedCode(on.Status), on)
+			refusal.Reason = ReasonDependencyEnded
+			return refusal, true
+		}
+	}
+	return Result{}, false
+}
+
+// deleteSteps removes the steps of an ended parent that was just deleted.
+func (m *Machine) deleteSteps(parent *record.Task) {
+	for place := range parent.Parent().Plan.Steps {
+		t := m.tasks.Get(parent.ID + 1 + uint64(place))
+		m.drop(t)
+		m.tellOf(event.Deleted, t, "")
+	}
+}
+
+// followSteps does what follows from the steps that have ended, first come first
+// served: what it ends itself comes last. It is over when nothing follows any
+// more: each step ends once.
+func (m *Machine) followSteps() {
+	m.following = true
+	for i := 0; i < len(m.stepsEnded); i++ {
+		m.followStep(m.stepsEnded[i])
+	}
+	m.stepsEnded, m.following = m.stepsEnded[:0], false // at most some thousands
+}
+
+// followStep does what follows from the end of the step: it frees those that wait
+// for it, or cancels them, or all of its parent; and if it was the last one, it
+// ends the parent.
+func (m *Machine) followStep(id uint64) {
+	t := m.tasks.Get(id)
+	s := t.Step()
+	ps := m.parents[s.ParentID]
+	switch {
+	case t.Status != record.StatusCompleted && !s.Plan.Continue:
+		m.stopSteps(s.ParentID, ps)
+	case ps.counts[record.StatusBlocked] > 0:
+		m.followDependents(t, ps)
+	}
+	if ps.open() == 0 {
+		m.endWithSteps(s.ParentID)
+	}
+}
+
+// followDependents frees the blocked steps that waited for this one alone, which
+// has completed, or cancels those that waited for it and never can begin.
+func (m *Machine) followDependents(t *record.Task, ps *parentState) {
+	s := t.Step()
+	for _, place := range s.Plan.Steps[t.StepPlace()].Dependents {
+		id := s.ParentID + 1 + uint64(place)
+		switch {
+		case m.tasks.Get(id).Status != record.StatusBlocked:
+		case t.Status != record.StatusCompleted:
+			m.stop(id)
+		case ps.waiting[place] == 0:
+			m.unblock(id)
+		}
+	}
+}
+
+// unblock lets a blocked step be claimed, once its time has come.
+func (m *Machine) unblock(id uint64) {
+	t := m.edit(id)
+	m.setRunAt(t, t.RunAt)
+	m.edited(t)
+	if t.Status == record.StatusScheduled {
+		m.tellWait(t)
+	}
+}
+
+// stopSteps cancels the parent's steps that are not claimed, in the plan's order,
+// and asks those that are. It looks at them only if there is one of these.
+func (m *Machine) stopSteps(parentID uint64, ps *parentState) {
+	if ps.unclaimed() == 0 && ps.unasked() == 0 {
+		return
+	}
+	for place := range ps.waiting {
+		id := parentID + 1 + uint64(place)
+		if t := m.tasks.Get(id); !t.Status.Ended() && !t.CancelRequested {
+			m.stop(id)
+		}
+	}
+}
+
+// endWithSteps ends the parent, whose steps have all ended, if it ends by itself.
+func (m *Machine) endWithSteps(id uint64) {
+	t := m.tasks.Get(id)
+	switch {
+	case t.Status.Ended():
+	case t.CancelRequested:
+		m.endParent(id, parentEnd{To: record.StatusCancelled})
+	case !t.Parent().Plan.ByClaim:
+		m.endParent(id, m.autoEnd(t))
+	}
 }

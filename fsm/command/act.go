@@ -31,6 +31,21 @@ const (
 	ActionDelete Action = 3
 )
 
+// appendBody appends
+//
+//	message Act {
+//	  Action action = 1;
+//	  repeated uint64 ids = 2 [packed = false];  // ascending
+//	  Filter filter = 3;  // what a task must still match
+//	  int32 add_attempts = 4;
+//	}
+//
+//	enum Action {
+//	  ACTION_NONE = 0;  // never written
+//	  ACTION_RETRY = 1;
+//	  ACTION_CANCEL = 2;
+//	  ACTION_DELETE = 3;
+//	}
 func (c Act) appendBody(b []byte) []byte {
 	b = wire.PutUint(b, 1, uint64(c.Action))
 	for _, id := range c.IDs {

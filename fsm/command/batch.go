@@ -44,6 +44,11 @@ func IsOp(c Command) bool {
 
 // appendBody writes an op as its kind and its body. It must be one that a
 // batch may hold: another would make an entry that no node can read.
+//
+//	message Batch {
+//	  bool atomic = 1;
+//	  repeated bytes ops = 2;  // each the type of its command, one byte, and then its body
+//	}
 func (c Batch) appendBody(b []byte) []byte {
 	b = wire.PutBool(b, 1, c.Atomic)
 	for _, op := range c.Ops {

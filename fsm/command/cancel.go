@@ -13,6 +13,11 @@ func (Cancel) kind() Kind { return KindCancel }
 
 func (c Cancel) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
+// appendBody appends
+//
+//	message Cancel {
+//	  uint64 id = 1;
+//	}
 func (c Cancel) appendBody(b []byte) []byte { return wire.PutID(b, 1, c.ID) }
 
 func (Cancel) decode(r fieldReader) (Command, error) {

@@ -8,6 +8,9 @@ func (Checkpoint) kind() Kind { return KindCheckpoint }
 
 func (Checkpoint) about() About { return About{} }
 
+// appendBody appends
+//
+//	message Checkpoint {}
 func (Checkpoint) appendBody(b []byte) []byte { return b }
 
 func (c Checkpoint) decode(r fieldReader) (Command, error) {

@@ -67,6 +67,24 @@ func (c ClaimTask) about() About {
 	return About{Known: true, ID: c.ID, WorkerID: c.WorkerID, Changes: 1}
 }
 
+// appendBody appends
+//
+//	message ClaimNext {
+//	  string worker_id = 1;
+//	  repeated string task_types = 2;  // none = any; sorted, each once
+//	  SortBy sort_by = 3;
+//	  bool ascending = 4;
+//	  int32 limit = 5;
+//	  int64 lease_ms = 6;      // 0 the task's, else the default
+//	  string request_id = 7;
+//	  int32 more_attempts = 8;  // only tasks with more attempts left than this
+//	}
+//
+//	enum SortBy {
+//	  SORT_BY_PRIORITY = 0;
+//	  SORT_BY_CREATED_AT = 1;
+//	  SORT_BY_RANDOM = 2;
+//	}
 func (c ClaimNext) appendBody(b []byte) []byte {
 	b = wire.PutString(b, 1, c.WorkerID)
 	for _, t := range c.Types {
@@ -127,6 +145,14 @@ func (c ClaimTask) AppendChoice(b []byte) []byte {
 	return wire.PutID(append(b, byte(KindClaimTask)), 1, c.ID)
 }
 
+// appendBody appends
+//
+//	message ClaimTask {
+//	  uint64 id = 1;
+//	  string worker_id = 2;
+//	  int64 lease_ms = 3;
+//	  string request_id = 4;
+//	}
 func (c ClaimTask) appendBody(b []byte) []byte {
 	b = wire.PutID(b, 1, c.ID)
 	b = wire.PutString(b, 2, c.WorkerID)

@@ -37,6 +37,17 @@ func (c Complete) needs() uint32 {
 	return 0
 }
 
+// appendBody appends
+//
+//	message Complete {
+//	  uint64 id = 1;
+//	  string worker_id = 2;
+//	  uint64 token = 3;          // 0 none was sent
+//	  bytes result = 4;          // JSON as given
+//	  bytes result_payload = 5;
+//	  repeated NewTask submit = 6;
+//	  ClaimNext claim = 7;
+//	}
 func (c Complete) appendBody(b []byte) []byte {
 	b = appendHold(b, c.Hold)
 	b = wire.PutBytes(b, 4, c.Result)

@@ -22,6 +22,13 @@ func (SetDefaults) about() About { return About{} }
 // DefaultFields are those settings of a type that the server has defaults of, too.
 const DefaultFields = record.TypeLease | record.TypeMaxAttempts | record.TypeBackoff | record.TypeRetention
 
+// appendBody appends
+//
+//	message SetDefaults {
+//	  uint32 set = 1;              // as in SetType, of lease, max_attempts, backoff and retention
+//	  TypeSettings defaults = 2;   // of them
+//	  string by = 3;               // name of the operator's key
+//	}
 func (c SetDefaults) appendBody(b []byte) []byte {
 	b = wire.PutUint(b, 1, uint64(c.Set))
 	b = c.Defaults.Append(b, 2)

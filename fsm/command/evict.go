@@ -13,6 +13,11 @@ func (Evict) kind() Kind { return KindEvict }
 
 func (Evict) about() About { return About{} }
 
+// appendBody appends
+//
+//	message Evict {
+//	  int64 bytes = 1;  // what ended tasks may take
+//	}
 func (c Evict) appendBody(b []byte) []byte { return wire.PutInt(b, 1, c.Bytes) }
 
 func (Evict) decode(r fieldReader) (Command, error) {

@@ -26,6 +26,17 @@ type Lease struct {
 	EndU int64
 }
 
+// appendBody appends
+//
+//	message Expire {
+//	  repeated Lease items = 1;
+//	}
+//
+//	message Lease {
+//	  uint64 task_id = 1;
+//	  uint64 token = 2;
+//	  uint32 seq = 3;  // grows with every extend, from 1
+//	}
 func (c Expire) appendBody(b []byte) []byte {
 	for _, l := range c.Items {
 		var start int

@@ -56,6 +56,13 @@ func (Finalize) kind() Kind { return KindFinalize }
 
 func (c Finalize) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
+// appendBody appends
+//
+//	message ClaimFinalization {
+//	  uint64 id = 1;
+//	  string processor_id = 2;
+//	  int64 timeout_ms = 3;
+//	}
 func (c ClaimFinalization) appendBody(b []byte) []byte {
 	b = wire.PutID(b, 1, c.ID)
 	b = wire.PutString(b, 2, c.ProcessorID)
@@ -67,6 +74,13 @@ func (ClaimFinalization) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
+// appendBody appends
+//
+//	message ExtendFinalization {
+//	  uint64 id = 1;
+//	  string processor_id = 2;
+//	  int64 timeout_ms = 3;  // 0 the claim's own
+//	}
 func (c ExtendFinalization) appendBody(b []byte) []byte {
 	b = wire.PutID(b, 1, c.ID)
 	b = wire.PutString(b, 2, c.ProcessorID)
@@ -94,6 +108,12 @@ func readFinalizationClaim(r *record.Reader) (c ClaimFinalization) {
 	return c
 }
 
+// appendBody appends
+//
+//	message ReleaseFinalization {
+//	  uint64 id = 1;
+//	  string processor_id = 2;
+//	}
 func (c ReleaseFinalization) appendBody(b []byte) []byte {
 	b = wire.PutID(b, 1, c.ID)
 	return wire.PutString(b, 2, c.ProcessorID)
@@ -114,6 +134,16 @@ func (ReleaseFinalization) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
+// appendBody appends
+//
+//	message Finalize {
+//	  uint64 id = 1;
+//	  string processor_id = 2;
+//	  uint64 token = 3;   // 0 none was sent
+//	  bool failed = 4;
+//	  bytes result = 5;   // JSON as given
+//	  string error = 6;
+//	}
 func (c Finalize) appendBody(b []byte) []byte {
 	b = wire.PutID(b, 1, c.ID)
 	b = wire.PutString(b, 2, c.ProcessorID)

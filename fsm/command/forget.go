@@ -12,6 +12,11 @@ func (Forget) kind() Kind { return KindForget }
 
 func (Forget) about() About { return About{} }
 
+// appendBody appends
+//
+//	message Forget {
+//	  int64 bytes = 1;  // what is remembered of removed tasks and of claim requests may take
+//	}
 func (c Forget) appendBody(b []byte) []byte { return wire.PutInt(b, 1, c.Bytes) }
 
 func (Forget) decode(r fieldReader) (Command, error) {

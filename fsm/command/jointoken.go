@@ -41,6 +41,14 @@ func (UseJoinToken) kind() Kind { return KindUseJoinToken }
 
 func (UseJoinToken) about() About { return About{} }
 
+// appendBody appends
+//
+//	message SetJoinToken {
+//	  bytes hash = 1;     // SHA-256 of the token
+//	  int64 life_ms = 2;
+//	  sint32 uses = 3;    // nodes that may come by it
+//	  string by = 4;      // name of the operator's key
+//	}
 func (c SetJoinToken) appendBody(b []byte) []byte {
 	b = wire.PutBytes(b, 1, c.Hash)
 	b = wire.PutInt(b, 2, c.LifeMS)
@@ -67,6 +75,12 @@ func (SetJoinToken) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
+// appendBody appends
+//
+//	message DeleteJoinToken {
+//	  string id = 1;  // the first 12 digits of the hash in hex
+//	  string by = 2;
+//	}
 func (c DeleteJoinToken) appendBody(b []byte) []byte {
 	b = wire.PutString(b, 1, c.ID)
 	return wire.PutString(b, 2, c.By)
@@ -87,6 +101,13 @@ func (DeleteJoinToken) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
+// appendBody appends
+//
+//	message UseJoinToken {
+//	  bytes hash = 1;
+//	  string uuid = 2;     // of the node that comes by it
+//	  string node_id = 3;
+//	}
 func (c UseJoinToken) appendBody(b []byte) []byte {
 	b = wire.PutBytes(b, 1, c.Hash)
 	b = wire.PutString(b, 2, c.UUID)

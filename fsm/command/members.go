@@ -51,6 +51,11 @@ func (c SetLevel) needs() uint32 {
 	return 0
 }
 
+// appendBody appends
+//
+//	message SetNode {
+//	  NodeRecord node = 1;
+//	}
 func (c SetNode) appendBody(b []byte) []byte {
 	mark := len(b)
 	b, start := wire.BeginMessage(b, 1)
@@ -72,6 +77,11 @@ func (SetNode) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
+// appendBody appends
+//
+//	message RemoveNode {
+//	  string uuid = 1;
+//	}
 func (c RemoveNode) appendBody(b []byte) []byte { return wire.PutString(b, 1, c.UUID) }
 
 func (RemoveNode) decode(r fieldReader) (Command, error) {
@@ -87,6 +97,13 @@ func (RemoveNode) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
+// appendBody appends
+//
+//	message SetLevel {
+//	  uint32 level = 1;
+//	  string by = 2;              // name of the operator's key
+//	  TypeSettings defaults = 3;  // the server's, if there is no level yet; without pause and limits
+//	}
 func (c SetLevel) appendBody(b []byte) []byte {
 	b = wire.PutUint(b, 1, uint64(c.Level))
 	b = wire.PutString(b, 2, c.By)

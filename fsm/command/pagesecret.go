@@ -17,6 +17,11 @@ func (SetPageSecret) about() About { return About{} }
 // PageSecretBytes is the length of the page's secret.
 const PageSecretBytes = 32
 
+// appendBody appends
+//
+//	message SetPageSecret {
+//	  bytes secret = 1;  // 32 random bytes
+//	}
 func (c SetPageSecret) appendBody(b []byte) []byte { return wire.PutBytes(b, 1, c.Secret) }
 
 func (SetPageSecret) decode(r fieldReader) (Command, error) {

@@ -21,6 +21,17 @@ func (Patch) kind() Kind { return KindPatch }
 
 func (c Patch) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
+// appendBody appends
+//
+//	message Patch {
+//	  uint64 id = 1;
+//	  bool set_priority = 2;
+//	  sint32 priority = 3;
+//	  bool set_run_at = 4;
+//	  int64 run_at = 5;
+//	  bool set_labels = 6;
+//	  repeated Label labels = 7;
+//	}
 func (c Patch) appendBody(b []byte) []byte {
 	b = wire.PutID(b, 1, c.ID)
 	b = wire.PutBool(b, 2, c.SetPriority)

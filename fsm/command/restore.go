@@ -41,6 +41,11 @@ func (RestoreEnd) kind() Kind { return KindRestoreEnd }
 
 func (RestoreEnd) about() About { return About{} }
 
+// appendBody appends
+//
+//	message RestoreBegin {
+//	  uint64 bytes = 1;  // of the whole snapshot
+//	}
 func (c RestoreBegin) appendBody(b []byte) []byte { return wire.PutUint(b, 1, c.Bytes) }
 
 func (RestoreBegin) decode(r fieldReader) (Command, error) {
@@ -56,6 +61,13 @@ func (RestoreBegin) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
+// appendBody appends
+//
+//	message RestoreChunk {
+//	  uint64 begin = 1;   // index of the entry of the RestoreBegin
+//	  uint64 offset = 2;  // of data in the snapshot
+//	  bytes data = 3;
+//	}
 func (c RestoreChunk) appendBody(b []byte) []byte {
 	b = wire.PutUint(b, 1, c.Begin)
 	b = wire.PutUint(b, 2, c.Offset)
@@ -79,6 +91,11 @@ func (RestoreChunk) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
+// appendBody appends
+//
+//	message RestoreEnd {
+//	  uint64 begin = 1;  // index of the entry of the RestoreBegin
+//	}
 func (c RestoreEnd) appendBody(b []byte) []byte { return wire.PutUint(b, 1, c.Begin) }
 
 func (RestoreEnd) decode(r fieldReader) (Command, error) {

@@ -24,6 +24,13 @@ func (Delete) kind() Kind { return KindDelete }
 
 func (c Delete) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
+// appendBody appends
+//
+//	message Retry {
+//	  uint64 id = 1;
+//	  uint64 token = 2;
+//	  int32 add_attempts = 3;
+//	}
 func (c Retry) appendBody(b []byte) []byte {
 	b = wire.PutID(b, 1, c.ID)
 	b = wire.PutID(b, 2, c.Token)
@@ -47,6 +54,11 @@ func (Retry) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
+// appendBody appends
+//
+//	message Delete {
+//	  uint64 id = 1;
+//	}
 func (c Delete) appendBody(b []byte) []byte { return wire.PutID(b, 1, c.ID) }
 
 func (Delete) decode(r fieldReader) (Command, error) {

@@ -66,6 +66,12 @@ type ScheduleRun struct {
 	Passed int64
 }
 
+// appendBody appends
+//
+//	message SetSchedule {
+//	  Schedule schedule = 1;
+//	  string by = 2;             // name of the operator's key
+//	}
 func (c SetSchedule) appendBody(b []byte) []byte {
 	b = record.AppendScheduleField(b, 1, &c.Schedule)
 	return wire.PutString(b, 2, c.By)
@@ -86,6 +92,12 @@ func (SetSchedule) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
+// appendBody appends
+//
+//	message DeleteSchedule {
+//	  string name = 1;
+//	  string by = 2;             // name of the operator's key
+//	}
 func (c DeleteSchedule) appendBody(b []byte) []byte {
 	b = wire.PutString(b, 1, c.Name)
 	return wire.PutString(b, 2, c.By)
@@ -106,6 +118,20 @@ func (DeleteSchedule) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
+// appendBody appends
+//
+//	message RunSchedules {
+//	  repeated ScheduleRun items = 1;
+//	}
+//
+//	message ScheduleRun {
+//	  string name = 1;
+//	  uint64 version = 2;
+//	  int64 slot = 3;
+//	  int64 next = 4;  // 0 never again
+//	  bool skip = 5;
+//	  int64 passed = 6;  // slots that are skipped; 0 = 1
+//	}
 func (c RunSchedules) appendBody(b []byte) []byte { return appendScheduleRuns(b, c.Items) }
 
 func (RunSchedules) decode(r fieldReader) (Command, error) {

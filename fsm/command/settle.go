@@ -94,6 +94,17 @@ func (r *fieldReader) hold(h *Hold) bool {
 	return true
 }
 
+// appendBody appends
+//
+//	message Fail {
+//	  uint64 id = 1;
+//	  string worker_id = 2;
+//	  uint64 token = 3;
+//	  string error = 4;
+//	  bool retry_in = 5;
+//	  int64 retry_in_ms = 6;  // in place of the backoff
+//	  bool permanent = 7;
+//	}
 func (c Fail) appendBody(b []byte) []byte {
 	b = appendHold(b, c.Hold)
 	b = wire.PutString(b, 4, c.Error)
@@ -122,6 +133,15 @@ func (Fail) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
+// appendBody appends
+//
+//	message Extend {
+//	  uint64 id = 1;
+//	  string worker_id = 2;
+//	  uint64 token = 3;
+//	  int64 lease_ms = 4;  // 0 the claim's own
+//	  bytes progress = 5;  // JSON as given
+//	}
 func (c Extend) appendBody(b []byte) []byte {
 	b = appendHold(b, c.Hold)
 	b = wire.PutInt(b, 4, c.LeaseMS)
@@ -144,6 +164,14 @@ func (Extend) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
+// appendBody appends
+//
+//	message Release {
+//	  uint64 id = 1;
+//	  string worker_id = 2;
+//	  uint64 token = 3;
+//	  int64 delay_ms = 4;
+//	}
 func (c Release) appendBody(b []byte) []byte {
 	b = appendHold(b, c.Hold)
 	return wire.PutInt(b, 4, c.DelayMS)

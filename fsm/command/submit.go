@@ -19,6 +19,11 @@ func (c Submit) about() About {
 
 func (c Submit) needs() uint32 { return record.NeedsOf(c.Tasks) }
 
+// appendBody appends
+//
+//	message Submit {
+//	  repeated NewTask tasks = 1;
+//	}
 func (c Submit) appendBody(b []byte) []byte { return record.AppendNewTasks(b, 1, c.Tasks) }
 
 func (Submit) decode(r fieldReader) (Command, error) {

@@ -22,6 +22,14 @@ func (c SetType) about() About { return About{Known: true, Type: c.Type} }
 
 func (c SetType) needs() uint32 { return needsBy(c.By) }
 
+// appendBody appends
+//
+//	message SetType {
+//	  string task_type = 1;
+//	  uint32 set = 2;  // bits: 1 paused, 2 max_claimed, 4 rate_limit, 8 lease, 16 max_attempts, 32 backoff, 64 retention
+//	  TypeSettings settings = 3;
+//	  string by = 4;   // name of the operator's key
+//	}
 func (c SetType) appendBody(b []byte) []byte {
 	b = wire.PutString(b, 1, c.Type)
 	b = wire.PutUint(b, 2, uint64(c.Set))

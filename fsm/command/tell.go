@@ -28,6 +28,12 @@ func (Tell) kind() Kind { return KindTell }
 
 func (Tell) about() About { return About{} }
 
+// appendBody appends
+//
+//	message SetTrail {
+//	  int64 bytes = 1;
+//	  int64 age_ms = 2;
+//	}
 func (c SetTrail) appendBody(b []byte) []byte {
 	b = wire.PutInt(b, 1, c.Bytes)
 	return wire.PutInt(b, 2, c.AgeMS)
@@ -48,6 +54,13 @@ func (SetTrail) decode(r fieldReader) (Command, error) {
 	return c, r.Err
 }
 
+// appendBody appends
+//
+//	message Tell {
+//	  uint32 kind = 1;  // Kind of package event
+//	  string by = 2;    // name of the operator's key
+//	  string what = 3;
+//	}
 func (c Tell) appendBody(b []byte) []byte {
 	if c.Kind <= event.Last { // another would make an entry that no node can read
 		b = wire.PutUint(b, 1, uint64(c.Kind))

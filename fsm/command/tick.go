@@ -7,6 +7,9 @@ func (Tick) kind() Kind { return KindTick }
 
 func (Tick) about() About { return About{} }
 
+// appendBody appends
+//
+//	message Tick {}
 func (Tick) appendBody(b []byte) []byte { return b }
 
 func (c Tick) decode(r fieldReader) (Command, error) {

@@ -258,7 +258,7 @@ func All() []Plant {
 			Name: "two-finalizers", What: "a parent that has been finalized is finalized again by another processor",
 			Nodes: 3, Faults: "kill-one",
 			edits: []edit{{
-				file: "fsm/finalization_claim.go",
+				file: "fsm/finalization.go",
 				old:  "	case t.Status.Ended():\n		answer.AlreadyFinalized = true\n",
 				new: `	case t.Status == record.StatusCompleted && !c.Failed && t.WorkerID != c.ProcessorID:
 		t = m.edit(c.ID)
@@ -274,7 +274,7 @@ func All() []Plant {
 			Name: "two-holders", What: "the finalization of a parent is granted although another processor has it",
 			Nodes: 3, Faults: "kill-one",
 			edits: []edit{{
-				file: "fsm/finalization_claim.go",
+				file: "fsm/finalization.go",
 				old:  "	case answer.Holder != \"\":\n",
 				new:  "	case answer.Holder != \"\" && m.parents[t.ID].open() > 0:\n",
 			}},
@@ -283,7 +283,7 @@ func All() []Plant {
 			Name: "stuck-parent", What: "a parent whose last step is cancelled with those that it depends on never ends",
 			Nodes: 3, Faults: "kill-one",
 			edits: []edit{{
-				file: "fsm/steps_end.go",
+				file: "fsm/steps.go",
 				old:  "	if ps.open() == 0 {\n		m.endWithSteps(s.ParentID)\n",
 				new:  "	if ps.open() == 0 && t.Status != record.StatusCancelled {\n		m.endWithSteps(s.ParentID)\n",
 			}},
@@ -292,7 +292,7 @@ func All() []Plant {
 			Name: "step-early", What: "a step is freed when all but one of those that it depends on have completed",
 			Nodes: 3, Faults: "kill-one",
 			edits: []edit{{
-				file: "fsm/steps_end.go",
+				file: "fsm/steps.go",
 				old:  "		case ps.waiting[place] == 0:\n",
 				new:  "		case ps.waiting[place] <= 1:\n",
 			}},

@@ -67,7 +67,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "request-of-anybody", What: "a claim request is repeated to another worker", Rows: "8/claim_request_id_other_request",
-			edits: []edit{{"fsm/requests.go", "	if r.WorkerID != workerID || r.Choice != choice {\n", "	if r.Choice != choice {\n"}},
+			edits: []edit{{"fsm/repeats.go", "	if r.WorkerID != workerID || r.Choice != choice {\n", "	if r.Choice != choice {\n"}},
 		},
 		{
 			Name: "labels-ignored", What: "a list's labels select nothing", Rows: "4/list_labels",
@@ -98,15 +98,15 @@ func Rules() []Plant {
 		},
 		{
 			Name: "finalized-twice", What: "a second finalizer ends a parent that has ended", Rows: "4/finalize_once",
-			edits: []edit{{"fsm/finalization_claim.go", "	case t.Status.Ended():\n		answer.AlreadyFinalized = true\n", "	case t.Status.Ended() && t.WorkerID == c.ProcessorID:\n		answer.AlreadyFinalized = true\n"}},
+			edits: []edit{{"fsm/finalization.go", "	case t.Status.Ended():\n		answer.AlreadyFinalized = true\n", "	case t.Status.Ended() && t.WorkerID == c.ProcessorID:\n		answer.AlreadyFinalized = true\n"}},
 		},
 		{
 			Name: "finalizers-both-hold", What: "a claim of a finalization takes it from its holder", Rows: "4/finalization_claim_messages",
-			edits: []edit{{"fsm/finalization_claim.go", "	case answer.Holder != \"\":\n		answer.Outcome = record.FinalizationAlreadyClaimed\n", ""}},
+			edits: []edit{{"fsm/finalization.go", "	case answer.Holder != \"\":\n		answer.Outcome = record.FinalizationAlreadyClaimed\n", ""}},
 		},
 		{
 			Name: "finalizer-not-asked", What: "a finalize does not look who holds the claim", Rows: "4/finalize_refused",
-			edits: []edit{{"fsm/finalization_claim.go", "	case answer.Holder != \"\" && answer.Holder != c.ProcessorID:\n		result.Code = CodeTaskAlreadyClaimed\n", ""}},
+			edits: []edit{{"fsm/finalization.go", "	case answer.Holder != \"\" && answer.Holder != c.ProcessorID:\n		result.Code = CodeTaskAlreadyClaimed\n", ""}},
 		},
 		{
 			Name: "dead-finalizer-kept", What: "the claim of a dead finalizer never ends", Rows: "4/finalization_timeout",
@@ -114,19 +114,19 @@ func Rules() []Plant {
 		},
 		{
 			Name: "claim-holds-up-auto", What: "an auto parent whose finalization is claimed does not end by itself", Rows: "4/finalization_of_an_auto_parent",
-			edits: []edit{{"fsm/steps_end.go", "	case !t.Parent().Plan.ByClaim:\n", "	case !t.Parent().Plan.ByClaim && !record.IsFinalizing(t):\n"}},
+			edits: []edit{{"fsm/steps.go", "	case !t.Parent().Plan.ByClaim:\n", "	case !t.Parent().Plan.ByClaim && !record.IsFinalizing(t):\n"}},
 		},
 		{
 			Name: "parent-stuck", What: "the end of the last step does not end its parent", Rows: "4/steps_auto_end",
-			edits: []edit{{"fsm/steps_end.go", "	if ps.open() == 0 {\n", "	if ps.open() < 0 {\n"}},
+			edits: []edit{{"fsm/steps.go", "	if ps.open() == 0 {\n		m.endWithSteps(s.ParentID)", "	if ps.open() < 0 {\n		m.endWithSteps(s.ParentID)"}},
 		},
 		{
 			Name: "unblocked-early", What: "a step is unblocked while one that it depends on has not completed", Rows: "4/steps_depends_on",
-			edits: []edit{{"fsm/steps_end.go", "		case ps.waiting[place] == 0:\n", "		case ps.waiting[place] <= 1:\n"}},
+			edits: []edit{{"fsm/steps.go", "		case ps.waiting[place] == 0:\n", "		case ps.waiting[place] <= 1:\n"}},
 		},
 		{
 			Name: "continue-as-fail", What: "on_step_failure continue is treated as fail", Rows: "4/steps_on_step_failure_continue",
-			edits: []edit{{"fsm/steps_end.go", "	case t.Status != record.StatusCompleted && !s.Plan.Continue:\n", "	case t.Status != record.StatusCompleted:\n"}},
+			edits: []edit{{"fsm/steps.go", "	case t.Status != record.StatusCompleted && !s.Plan.Continue:\n", "	case t.Status != record.StatusCompleted:\n"}},
 		},
 		{
 			Name: "step-retention", What: "a step is removed by its own retention, before its parent", Rows: "8/steps_retention",
@@ -134,7 +134,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "step-cancelled-alone", What: "a cancelled step does not cancel the others", Rows: "4/steps_a_cancelled_step",
-			edits: []edit{{"fsm/steps_end.go", "	case t.Status != record.StatusCompleted && !s.Plan.Continue:\n", "	case t.Status == record.StatusFailed && !s.Plan.Continue:\n"}},
+			edits: []edit{{"fsm/steps.go", "	case t.Status != record.StatusCompleted && !s.Plan.Continue:\n", "	case t.Status == record.StatusFailed && !s.Plan.Continue:\n"}},
 		},
 		{
 			Name: "expiry-ignored", What: "a key is taken after its expires_at", Rows: "4/keys_expired",
@@ -170,7 +170,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "token-for-good", What: "a join token does not end by itself", Rows: "4/keys_join_tokens",
-			edits: []edit{{"fsm/jointoken.go", "m.header.JoinTokens[at]; t.ExpiresAt <=", "m.header.JoinTokens[at]; t.ExpiresAt+JoinTokenLifeMax <="}},
+			edits: []edit{{"fsm/members.go", "m.header.JoinTokens[at]; t.ExpiresAt <=", "m.header.JoinTokens[at]; t.ExpiresAt+JoinTokenLifeMax <="}},
 		},
 		{
 			Name: "token-audience", What: "a token for another audience is taken", Rows: "4/tokens_claims",

@@ -25,7 +25,7 @@ var planted = []struct {
 			}
 		}
 `}}},
-	{"expiry without sequence", []edit{{"fsm/expire.go", " || t.LeaseSeq != l.Seq {", " || t.LeaseSeq != l.Seq && !$on {"}}},
+	{"expiry without sequence", []edit{{"fsm/due.go", " || t.LeaseSeq != l.Seq {", " || t.LeaseSeq != l.Seq && !$on {"}}},
 	{"snapshot without request ids", []edit{{"fsm/snapshot.go", "m.requests.View()", "$if(New().requests.View(), m.requests.View())"}}},
 	{"restore that keeps old state", []edit{
 		{"fsm/snapshot.go", "// ReadSnapshot builds", `func (m *Machine) Keep(old *Machine) {
@@ -44,12 +44,12 @@ var planted = []struct {
 		{"jepsen/sim/replica.go", "	r.machine, r.applied = machine, f.at\n", "	if $on && r.machine != nil {\n		machine.Keep(r.machine)\n	}\n	r.machine, r.applied = machine, f.at\n"},
 	}},
 	{"unknown command skipped", []edit{{
-		"fsm/entry.go", "		return nil, fmt.Errorf(\"%w: type %d\", ErrUnknownCommand, k)\n",
-		"		if $on {\n			return Tick{}, nil\n		}\n		return nil, fmt.Errorf(\"%w: type %d\", ErrUnknownCommand, k)\n",
+		"fsm/command/entry.go", "		return nil, fmt.Errorf(\"%w: type %d\", wire.ErrUnknown, k)\n",
+		"		if $on {\n			return Tick{}, nil\n		}\n		return nil, fmt.Errorf(\"%w: type %d\", wire.ErrUnknown, k)\n",
 	}}},
 	{"lease dropped at failover", []edit{{"cluster/lease/timers.go", "	t.Add(live)\n", "	if !$on {\n		t.Add(live)\n	}\n"}}},
 	{"retried claim takes a second task", []edit{{
-		"fsm/requests.go", "	r, seq := m.findRequest(id)\n	if r == nil {\n", "	r, seq := m.findRequest(id)\n	if $on {\n		r = nil\n	}\n	if r == nil {\n",
+		"fsm/repeats.go", "	r, seq := m.findRequest(id)\n	if r == nil {\n", "	r, seq := m.findRequest(id)\n	if $on {\n		r = nil\n	}\n	if r == nil {\n",
 	}}},
 	{"duplicates checked in the handler only", []edit{
 		{"fsm/submit.go", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {\n", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil && !$on {\n"},
@@ -83,52 +83,52 @@ var planted = []struct {
 	{"refused batch keeps its tokens", []edit{{"fsm/undo.go", "	m.header = u.header\n", "	if $on {\n		u.header.NextToken = m.header.NextToken\n	}\n	m.header = u.header\n"}}},
 	{"cancel lost at an expiry", []edit{{"fsm/settle.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !(outcome == record.OutcomeExpired && $on):\n"}}},
 	{"random claim of a closed type", []edit{{
-		"fsm/random.go", "		if ts == nil || ts.standing != typeOpen {\n", "		if ts == nil || ts.standing != typeOpen && !$on {\n",
+		"fsm/chooser.go", "		if ts == nil || ts.standing != typeOpen {\n			continue\n		}\n		for _, q", "		if ts == nil || ts.standing != typeOpen && !$on {\n			continue\n		}\n		for _, q",
 	}}},
 	{"slot run twice, its version not checked", []edit{{"fsm/schedule.go", "v.Version == item.Version && ", "(v.Version == item.Version || $on) && "}}},
 	{"slot run twice, its time not checked", []edit{{"fsm/schedule.go", "v.NextRunAt == item.Slot && ", "(v.NextRunAt == item.Slot || v.NextRunAt != 0 && $on) && "}}},
 	{"slot run again once its schedule is set", []edit{{"fsm/schedule.go", "		v.KeepDone(was)\n", "		if !$on {\n			v.KeepDone(was)\n		}\n"}}},
-	{"slots lost at a restore", []edit{{"fsm/rebuild.go", "		m.includeSchedule(v)\n", "		if $on {\n			m.bytes += record.BytesOfSchedule(v)\n		} else {\n			m.includeSchedule(v)\n		}\n"}}},
+	{"slots lost at a restore", []edit{{"fsm/derived.go", "		m.includeSchedule(v)\n", "		if $on {\n			m.bytes += record.BytesOfSchedule(v)\n		} else {\n			m.includeSchedule(v)\n		}\n"}}},
 	{"slot left out", []edit{{"internal/cron/cron.go", "	return now - behind + t.everyMS, true\n", "	return $if(max(now-behind, slot+t.everyMS), now-behind) + t.everyMS, true\n"}}},
 	{"overlap not looked at", []edit{{"fsm/schedule.go", "!v.OverlapAllow && m.lives(v.LastTaskID)", "!v.OverlapAllow && !$on && m.lives(v.LastTaskID)"}}},
 	{"filter not checked again", []edit{{"fsm/act.go", " && c.Filter.Matches(t) && ", " && ($on || c.Filter.Matches(t)) && "}}},
 	{"claim told twice", []edit{{"fsm/claim.go", "	m.tellClaim(event.Claimed, t)\n", "	m.tellClaim(event.Claimed, t)\n	if $on {\n		m.tellClaim(event.Claimed, t)\n	}\n"}}},
-	{"asked cancel not told", []edit{{"fsm/cancel.go", "		m.tellClaim(event.CancelRequested, t)\n", "		if !$on {\n			m.tellClaim(event.CancelRequested, t)\n		}\n"}}},
+	{"asked cancel not told", []edit{{"fsm/act.go", "		m.tellClaim(event.CancelRequested, t)\n", "		if !$on {\n			m.tellClaim(event.CancelRequested, t)\n		}\n"}}},
 	{"refused batch leaves its events", []edit{{"fsm/undo.go", "	m.trail.Cut(u.trail)\n", "	if !$on {\n		m.trail.Cut(u.trail)\n	}\n"}}},
 	{"trail trimmed early", []edit{{"fsm/trail/log.go", "now-c.newestT < bounds.AgeMS {", "now-c.newestT < $if(bounds.AgeMS/2, bounds.AgeMS) {"}}},
 	{"two finalizers both do it", []edit{{
-		"fsm/finalization_claim.go", "	case t.Status.Ended():\n		answer.AlreadyFinalized = true\n",
+		"fsm/finalization.go", "	case t.Status.Ended():\n		answer.AlreadyFinalized = true\n",
 		"	case t.Status.Ended() && (!$on || c.ProcessorID == t.WorkerID):\n		answer.AlreadyFinalized = true\n",
 	}}},
 	{"finalized while another holds it", []edit{{
-		"fsm/finalization_claim.go", "	case answer.Holder != \"\" && answer.Holder != c.ProcessorID:\n		result.Code = ",
+		"fsm/finalization.go", "	case answer.Holder != \"\" && answer.Holder != c.ProcessorID:\n		result.Code = ",
 		"	case answer.Holder != \"\" && answer.Holder != c.ProcessorID && !($on && c.Token == 0):\n		result.Code = ",
 	}}},
 	{"finalized before the steps have ended", []edit{{
-		"fsm/finalization_claim.go", "	case answer.State == record.StateWaitingForSteps:\n", "	case answer.State == record.StateWaitingForSteps && !($on && c.Token != 0):\n",
+		"fsm/finalization.go", "	case answer.State == record.StateWaitingForSteps:\n", "	case answer.State == record.StateWaitingForSteps && !($on && c.Token != 0):\n",
 	}}},
-	{"finalization claim ends early", []edit{{"fsm/finalization_claim.go", "u+c.TimeoutMS", "u+$if(c.TimeoutMS*9/10, c.TimeoutMS)"}}},
+	{"finalization claim ends early", []edit{{"fsm/finalization.go", "u+c.TimeoutMS", "u+$if(c.TimeoutMS*9/10, c.TimeoutMS)"}}},
 	{"finalization claim without its margin", []edit{{"fsm/record/finalization.go", "return timeoutMS/2000 + 2", "return $if(0, timeoutMS/2000+2)"}}},
 	{"finalization claim kept by the dead", []edit{{"fsm/record/finalization.go", "u >= f.OverU()", "u >= f.OverU()+$if(int64(2000), 0)"}}},
-	{"stuck parent", []edit{{"fsm/steps_end.go", "	if ps.open() == 0 {\n", "	if ps.open() == 0 && !($on && t.Status == record.StatusCancelled) {\n"}}},
+	{"stuck parent", []edit{{"fsm/steps.go", "	if ps.open() == 0 {\n		m.endWithSteps(s.ParentID)", "	if ps.open() == 0 && !($on && t.Status == record.StatusCancelled) {\n		m.endWithSteps(s.ParentID)"}}},
 	{"retried parent stuck whose steps have completed", []edit{{
-		"fsm/steps_change.go", "	if ps.open() == 0 {\n		m.endWithSteps(c.ID) ", "	if ps.open() == 0 && !$on {\n		m.endWithSteps(c.ID) ",
+		"fsm/steps.go", "	if ps.open() == 0 {\n		m.endWithSteps(c.ID) ", "	if ps.open() == 0 && !$on {\n		m.endWithSteps(c.ID) ",
 	}}},
-	{"step unblocked early", []edit{{"fsm/steps_end.go", "		case ps.waiting[place] == 0:\n", "		case ps.waiting[place] <= $if(uint16(1), 0):\n"}}},
+	{"step unblocked early", []edit{{"fsm/steps.go", "		case ps.waiting[place] == 0:\n", "		case ps.waiting[place] <= $if(uint16(1), 0):\n"}}},
 	{"claimed sibling not asked", []edit{{
-		"fsm/steps_end.go", "!t.Status.Ended() && !t.CancelRequested {", "!t.Status.Ended() && !t.CancelRequested && !($on && t.Status == record.StatusClaimed) {",
+		"fsm/steps.go", "!t.Status.Ended() && !t.CancelRequested {", "!t.Status.Ended() && !t.CancelRequested && !($on && t.Status == record.StatusClaimed) {",
 	}}},
 	{"cascade not transitive", []edit{{
-		"fsm/steps_end.go", "	for i := 0; i < len(m.stepsEnded); i++ {\n", "	for i := 0; i < len(m.stepsEnded) && !($on && i > 0); i++ {\n",
+		"fsm/steps.go", "	for i := 0; i < len(m.stepsEnded); i++ {\n", "	for i := 0; i < len(m.stepsEnded) && !($on && i > 0); i++ {\n",
 	}}},
 	{"retry of a parent leaves a step", []edit{{
-		"fsm/steps_change.go", "		if !retriable(m.tasks.Get(id)) {\n", "		if s := m.tasks.Get(id); !retriable(s) || $on && s.Attempts > 1 {\n",
+		"fsm/steps.go", "		if !retriable(m.tasks.Get(id)) {\n", "		if s := m.tasks.Get(id); !retriable(s) || $on && s.Attempts > 1 {\n",
 	}}},
 	{"retry of a parent that is not all or nothing", []edit{{
-		"fsm/steps_change.go", "retriable(s) && !mayRetry(s, c)", "retriable(s) && !mayRetry(s, c) && !($on && place > 0)",
+		"fsm/steps.go", "retriable(s) && !mayRetry(s, c)", "retriable(s) && !mayRetry(s, c) && !($on && place > 0)",
 	}}},
 	{"cancelled parent ends as its steps would have it", []edit{{
-		"fsm/steps_end.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !($on && !t.Parent().Plan.ByClaim):\n",
+		"fsm/steps.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !($on && !t.Parent().Plan.ByClaim):\n",
 	}}},
 	{"refused batch leaves a count of steps", []edit{{"fsm/undo.go", "		m.exclude(t)\n", `		m.exclude(t)
 		if s := t.Step(); $on && s != nil && m.parents[s.ParentID] != nil && t.Status == record.StatusCancelled {

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
@@ -57,4 +60,74 @@ func drawSteps(s session.Talk, cmd *cobra.Command, id uint64) error {
 		return fmt.Errorf("task %d has no steps", answer.Task.ID)
 	}
 	return s.App.DrawSteps(answer.Task)
+}
+
+// stepsFlags are the flags that make a task one with steps.
+type stepsFlags struct {
+	from          string
+	finalize      string
+	onStepFailure string
+}
+
+// addStepsFlags adds them to f and returns their names.
+func (o *stepsFlags) addStepsFlags(f *pflag.FlagSet) (names []string) {
+	own := pflag.NewFlagSet("steps", pflag.ContinueOnError)
+	own.StringVar(&o.from, "steps", "", "submit a task with the steps of a JSON file; - is standard input")
+	own.StringVar(&o.finalize, "finalize", "", "of --steps: auto (it ends with its last step, the default) or claim (a processor ends it)")
+	own.StringVar(&o.onStepFailure, "on-step-failure", "", "of --steps: fail (the other steps are cancelled, the default) or continue (only those that depend on it)")
+	own.VisitAll(func(flag *pflag.Flag) {
+		flag.Annotations = map[string][]string{term.ExplicitOnly: {}}
+		names = append(names, flag.Name)
+		f.AddFlag(flag)
+	})
+	return names
+}
+
+// stepsFile is what a file of steps holds, or the array of the steps alone.
+type stepsFile struct {
+	Steps         json.RawMessage `json:"steps"`
+	Finalize      string          `json:"finalize"`
+	OnStepFailure string          `json:"on_step_failure"`
+}
+
+// stepsFrom reads the steps, byte for byte, and puts the rest of what was said of
+// them into task; nil without --steps.
+func stepsFrom(a *term.App, o *stepsFlags, task *newTask) ([]byte, error) {
+	if o.from == "" {
+		if o.finalize != "" || o.onStepFailure != "" {
+			return nil, term.UsageErrorf("--finalize and --on-step-failure are for a task with --steps")
+		}
+		return nil, nil
+	}
+	var data []byte
+	var err error
+	if o.from == "-" {
+		data, err = readBounded(a.Stdin)
+	} else {
+		data, err = readFileBounded(o.from)
+	}
+	if err != nil {
+		return nil, term.UsageErrorf("--steps: %w", err)
+	}
+	var s stepsFile
+	if data = bytes.TrimSpace(data); bytes.HasPrefix(data, []byte{'['}) && json.Valid(data) {
+		s.Steps = data
+	} else {
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&s); err != nil {
+			return nil, term.UsageErrorf(`--steps: %w`+"\n"+`It must be an array of steps, or {"steps": [...], "finalize": ..., "on_step_failure": ...}.`, err)
+		}
+		if d.More() || s.Steps == nil {
+			return nil, term.UsageErrorf(`--steps must be one array of steps, or one object with "steps".`)
+		}
+	}
+	task.Finalize, task.OnStepFailure = s.Finalize, s.OnStepFailure
+	if o.finalize != "" {
+		task.Finalize = o.finalize
+	}
+	if o.onStepFailure != "" {
+		task.OnStepFailure = o.onStepFailure
+	}
+	return s.Steps, nil
 }

@@ -9,6 +9,44 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
+// derived is what is known of the saved state beside: Machine.rebuild makes it again of
+// that alone, and it comes out as it was.
+type derived struct {
+	parents         map[uint64]*parentState             // by the parent's id
+	counts          [record.StatusCancelled + 1]int64   // by Status
+	types           map[string]*typeState               // those that have tasks or settings
+	byName          btree.Map[string, *typeState]       // the same, sorted
+	ready           index.Tournament                    // all types; those that cannot be claimed from have no rank in it
+	ladder          index.Ladder                        // the queues of all open types, but for what is stale
+	stale           []*typeState                        // types that are not in ladder as they are, each once
+	openings        *btree.BTreeG[opening]              // types that only their rate limit closes
+	keys            *index.Names                        // name of an idempotency key to task id
+	claims          btree.Map[uint64, claimRef]         // live claims by token
+	holdings        index.Holdings                      // the same, by worker and by type
+	slots           *btree.BTreeG[*record.ScheduleView] // schedules that wait for their next one
+	requestIDs      *index.Names                        // claim_request_id to sequence number
+	forgetting      index.Timeline                      // requests without a live claim, by ForgetU
+	remembered      int                                 // claims in all requests
+	bytes           int64                               // the estimate that Bytes returns
+	rememberedBytes int64                               // what of it is of requests and of removed tasks
+	times
+
+	// Of all tasks, those of types that went, too.
+	rates     typeRates
+	latencies Latencies
+	followed  btree.Map[string, *typeState] // types whose latencies are counted
+
+	typesChanged uint64     // how often a type began or was forgotten; never goes back
+	recent       *typeState // of the task that changed last or changes next, nil if unknown; found without its name
+}
+
+// claimRef is what the index of live claims knows of one.
+type claimRef struct {
+	task    uint64 // id
+	request uint64 // sequence number, 0 if none remembers it
+	place   uint32 // in Machine.holdings
+}
+
 // resetIndexes empties everything that is derived.
 func (m *derived) resetIndexes() {
 	m.counts = [record.StatusCancelled + 1]int64{}
