@@ -34,11 +34,15 @@ func Cluster(r *exchange.Request) {
 }
 
 func wireNode(n nodes.NodeView) wire.Node {
-	return wire.Node{
+	node := wire.Node{
 		NodeID: n.NodeID, UUID: n.UUID, PeerAddr: n.PeerAddr, HTTPAddr: n.HTTPAddr,
 		Suffrage: n.Suffrage, State: n.State, LastContactMS: n.LastContactMS, ClockAheadMS: n.ClockAheadMS,
 		AppliedIndex: n.AppliedIndex, Version: n.Version, Healthy: n.Healthy, Problem: n.Problem,
 	}
+	if r := n.Room; r != nil {
+		node.Room = &wire.Room{StateBytes: r.State, StateLimitBytes: r.StateMax, DiskFreeBytes: r.DiskFree, DiskFreeMinBytes: r.DiskMin}
+	}
+	return node
 }
 
 // Upgrade answers POST /api/cluster/upgrade.

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // The node-to-node calls of a running node. Bodies are JSON. isOpenCall says which are
@@ -38,14 +39,15 @@ type statusQuestion struct {
 
 // peerStatus is what a node says of itself.
 type peerStatus struct {
-	Record        fsm.NodeRecord `json:"record"`
-	State         string         `json:"state"`
-	Term          uint64         `json:"term"`
-	AppliedIndex  uint64         `json:"applied_index"`
-	LastContactMS int64          `json:"last_contact_ms"`
-	WallNS        int64          `json:"wall_ns,omitempty"` // its wall clock, since the Unix epoch; older versions do not say
-	DiskLow       bool           `json:"disk_low,omitempty"`
-	Removed       bool           `json:"removed,omitempty"`
+	Record        fsm.NodeRecord  `json:"record"`
+	State         string          `json:"state"`
+	Term          uint64          `json:"term"`
+	AppliedIndex  uint64          `json:"applied_index"`
+	LastContactMS int64           `json:"last_contact_ms"`
+	WallNS        int64           `json:"wall_ns,omitempty"` // its wall clock, since the Unix epoch; older versions do not say
+	DiskLow       bool            `json:"disk_low,omitempty"`
+	Room          *nodes.NodeRoom `json:"room,omitempty"` // older versions do not say
+	Removed       bool            `json:"removed,omitempty"`
 	// Chain is its chain at the index that it was asked for, "" if it cannot say (yet).
 	Chain string `json:"chain,omitempty"`
 	// Doubt is why it does not serve although it leads, Divided whether that is because
@@ -95,11 +97,20 @@ func (n *Node) answerStatus(_ context.Context, body []byte) ([]byte, error) {
 	return json.Marshal(n.status(q))
 }
 
+// roomLeft returns what this node has left.
+func (n *Node) roomLeft() *nodes.NodeRoom {
+	r := &nodes.NodeRoom{State: n.fsm.Held().All, StateMax: n.cfg.MemoryLimit}
+	if n.disk.size.Load() != 0 {
+		r.DiskFree, r.DiskMin = int64(n.disk.free.Load()), int64(n.disk.mark.Load())
+	}
+	return r
+}
+
 // status returns what this node says of itself.
 func (n *Node) status(q statusQuestion) peerStatus {
 	s := peerStatus{
 		Record: n.record, State: "leader", Term: n.currentTerm(), AppliedIndex: n.fsm.AppliedIndex(), WallNS: n.clock.Wall(), DiskLow: n.disk.low.Load(),
-		Removed: n.removed.Load(), Chain: n.fsm.ChainAt(q.ChainAt), Hint: n.hints.get(),
+		Room: n.roomLeft(), Removed: n.removed.Load(), Chain: n.fsm.ChainAt(q.ChainAt), Hint: n.hints.get(),
 	}
 	if n.raft == nil {
 		return s

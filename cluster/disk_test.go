@@ -87,6 +87,9 @@ func TestDisk_leaderHandsOver(t *testing.T) {
 			if isLow := d[v.NodeID].Load() < diskSize/20; isLow == v.Healthy {
 				t.Errorf("%s: healthy %v, %q", v.NodeID, v.Healthy, v.Problem)
 			}
+			if r := v.Room; r == nil || r.State <= 0 || r.State >= r.StateMax || r.DiskFree != int64(d[v.NodeID].Load()) || r.DiskMin != diskSize/20 {
+				t.Errorf("%s: it has %+v left", v.NodeID, r)
+			}
 		}
 		d.set(diskSize, low)
 		<-time.After(5 * time.Second)

@@ -31,7 +31,7 @@ func (n *Node) viewOf(s raft.Server, record fsm.NodeRecord, status peerStatus, e
 		}
 		return v
 	}
-	v.State, v.LastContactMS, v.AppliedIndex = status.State, status.LastContactMS, status.AppliedIndex
+	v.State, v.LastContactMS, v.AppliedIndex, v.Room = status.State, status.LastContactMS, status.AppliedIndex, status.Room
 	v.Problem = n.problemOf(status)
 	v.TakesPart = v.Problem == ""
 	if v.TakesPart && status.DiskLow {

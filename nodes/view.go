@@ -19,6 +19,8 @@ type NodeView struct {
 	LastContactMS int64  // -1 = never; 0 for the node itself
 	ClockAheadMS  *int64 // of what most voters' wall clocks show; nil: not known
 	AppliedIndex  uint64 // 0 = unknown
+	// Room is what it has left; nil: it does not answer, or its version does not say.
+	Room *NodeRoom
 	// TakesPart: it answers, hears a leader and has caught up, so it counts towards
 	// a majority.
 	TakesPart bool
@@ -27,6 +29,13 @@ type NodeView struct {
 	// Problem is in words what keeps it from being healthy, or what a healthy node
 	// needs all the same; "" if nothing.
 	Problem string
+}
+
+// NodeRoom is what a node's state takes, and what is free on its disk, in bytes, each with
+// the bound past which it takes no submits while it leads.
+type NodeRoom struct {
+	State, StateMax   int64
+	DiskFree, DiskMin int64 // both 0: it does not know
 }
 
 // HashView is what the nodes' states hash to, at one index of the log.

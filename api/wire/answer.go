@@ -102,6 +102,15 @@ type Node struct {
 	Version       string `json:"version"`
 	Healthy       bool   `json:"healthy"`
 	Problem       string `json:"problem"`
+	Room          *Room  `json:"room"` // nil = not known
+}
+
+// Room is what a node's state takes, and what is free on its disk, each with its bound.
+type Room struct {
+	StateBytes       int64 `json:"state_bytes"`
+	StateLimitBytes  int64 `json:"state_limit_bytes"`
+	DiskFreeBytes    int64 `json:"disk_free_bytes"`
+	DiskFreeMinBytes int64 `json:"disk_free_min_bytes"`
 }
 
 // Member is the answer of POST /api/cluster/join, /promote and /demote: the
