@@ -1,13 +1,12 @@
 // Whatever changes something: who may, what is asked before, what is told after.
-import { html, Component } from "./parts/html.js";
 import { Refusal, send } from "./api.js";
 import { reloadNow } from "./live.js";
 import { nextId, set, state } from "./store.js";
-import { Button, Refused } from "./parts/bits.js";
+import { Button, Component, html, Refused } from "./parts/bits.js";
 import { openDialog } from "./parts/dialog.js";
 import { hint, needs } from "./text.js";
 
-/** @import { Field, Form } from "./types/model" */
+/** @import { Acting, Closing, Field, Form } from "./types/model" */
 
 /** Why this person cannot do what needs role, or "". The server is what refuses. @param {string} [role] */
 export function may(role) {
@@ -38,7 +37,7 @@ export function failed(error) {
 
 /**
  * A button that does something. It says why it is disabled, and waits for what it began.
- * @extends {Component<{role?: string, kind?: string, onClick: () => any, children?: any, disabled?: boolean, title?: string, type?: string}, {busy?: boolean}>}
+ * @extends {Component<Acting, {busy?: boolean}>}
  */
 export class Act extends Component {
 	async act() {
@@ -67,30 +66,11 @@ export async function act(text, method, path, body) {
 }
 
 /** What has to be typed before something is done. @param {{word: string, onType: (typed: string) => void}} props */
-export const ToType = ({ word, onType }) => html`<label class="field">Type <b class="mono">${word}</b> to go on<input autocomplete="off" spellcheck=${false} onInput=${(/** @type {any} */ event) => onType(event.currentTarget.value)} /></label>`;
+export const ToType = ({ word, onType }) => html`<label class="field">Type <b class="mono">${word}</b> to go on<input autocomplete="off" spellcheck=${false} onInput=${(event) => onType(event.currentTarget.value)} /></label>`;
 
-/**
- * Asks before something is done. With word, it has to be typed.
- * @extends {Component<{body: any, yes: string, danger?: boolean, word?: string, close: (yes?: boolean) => void}, {typed: string}>}
- */
-class Question extends Component {
-	state = { typed: "" };
-	render() {
-		const { body, yes, danger, word, close } = this.props;
-		return html`<form class="stack" onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), close(true))}>
-			<div>${body}</div>
-			${word && html`<${ToType} word=${word} onType=${(/** @type {string} */ typed) => this.setState({ typed })} />`}
-			<div class="row end"><${Button} onClick=${() => close()}>Leave it<//><button class=${"button " + (danger ? "danger" : "primary")} disabled=${!!word && this.state.typed !== word}>${yes}</button></div>
-		</form>`;
-	}
-}
-
-/** @param {{title: string, body: any, yes: string, danger?: boolean, word?: string}} question @returns {Promise<boolean>} */
-export const confirm = async ({ title, ...question }) => !!(await openDialog((close) => html`<${Question} ...${question} close=${close} />`, { title }));
-
-/** A form that keeps what was typed and shows a refusal beside the field it names. @extends {Component<Form & {close: (done?: any) => void}, {values: Query, error: any, busy: boolean}>} */
+/** A form that keeps what was typed and shows a refusal beside the field it names. @extends {Component<Closing<Form>, {values: Query, error: any, busy: boolean}>} */
 class Fields extends Component {
-	/** @param {Form & {close: (done?: any) => void}} props */
+	/** @param {Closing<Form>} props */
 	constructor(props) {
 		super(props);
 		this.state = { values: Object.fromEntries(props.fields.map(({ name, value = "" }) => [name, value])), error: /** @type {any} */ (null), busy: false };
@@ -123,16 +103,20 @@ class Fields extends Component {
 			${more && html`<span class="small soft" id=${"h-" + name}>${more}</span>`}</div>`;
 	}
 	render() {
-		const { fields, yes, intro, below, close } = this.props, { values, error, busy } = this.state;
-		return html`<form class="stack" onSubmit=${(/** @type {Event} */ event) => this.send(event)}>
+		const { fields, yes, intro, below, danger, word, close } = this.props, { values, error, busy } = this.state;
+		return html`<form class="stack" onSubmit=${(event) => this.send(event)}>
 			${intro}
-			<div class="fields">${fields.map((field, i) => this.field(field, i === 0))}</div>
+			${fields.length > 0 && html`<div class="fields">${fields.map((field, i) => this.field(field, i === 0))}</div>`}
+			${word && html`<${ToType} word=${word} onType=${(typed) => this.setState({ values: { word: typed } })} />`}
 			${below?.(values)}
 			${error && html`<${Refused} error=${error} id="form-error" />`}
-			<div class="row end"><${Button} onClick=${() => close()}>Leave it<//><button class="button primary" aria-busy=${busy}>${yes}</button></div>
+			<div class="row end"><${Button} onClick=${() => close()}>Leave it<//><button class=${"button " + (danger ? "danger" : "primary")} aria-busy=${busy} disabled=${!!word && values.word !== word}>${yes}</button></div>
 		</form>`;
 	}
 }
 
 /** @param {Form} form @returns {Promise<any>} what submit returned, undefined if it was left */
 export const form = ({ title, wide, ...rest }) => openDialog((close) => html`<${Fields} ...${rest} close=${close} />`, { title, wide });
+
+/** Asks before something is done. With word, it has to be typed. @param {{title: string, body: any, yes: string, danger?: boolean, word?: string}} question @returns {Promise<boolean>} */
+export const confirm = async ({ body: intro, ...question }) => !!(await form({ ...question, intro, fields: [], submit: async () => true }));

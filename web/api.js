@@ -1,7 +1,7 @@
 // Calls of the API: errors, login, no leader, and how often the key may ask.
 import { set, state } from "./store.js";
 
-/** @import { Answer } from "./types/model" */
+/** @import { Answer, Following } from "./types/model" */
 
 /** Whatever is not a success. Without an answer at all: status 0, code "unreachable". */
 export class Refusal extends Error {
@@ -155,9 +155,7 @@ export function download(data, name) {
 	setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-/** Follows a stream of events until it ends or signal does.
- * @param {string} path @param {Query} query
- * @param {{signal: AbortSignal, lastId?: string, onEvent: (event: any, id: string, name: string) => void, onOpen?: () => void}} options */
+/** Follows a stream of events until it ends or signal does. @param {string} path @param {Query} query @param {Following} options */
 export async function stream(path, query, { signal, lastId, onEvent, onOpen }) {
 	const response = await fetched("GET", path, query, { signal, headers: { Accept: "text/event-stream", ...(lastId ? { "Last-Event-ID": lastId } : {}) } });
 	if (!response.ok || !response.body) {
@@ -190,7 +188,7 @@ export async function lookForLeader() {
 	if (!noLeader) return;
 	try {
 		await call("GET", "/types", { limit: 1 }, {});
-		set({ noLeader: null });
+		set({ noLeader: null, unready: "" });
 	} catch {
 		await call("GET", "^/readyz", {}, {}).catch(({ message: text }) => state.noLeader && set({ noLeader: { ...noLeader, text } })); // which says more
 	}

@@ -1,12 +1,13 @@
 // The page begins here: the frame around the views, and where one goes.
 import { html, render, Component } from "./parts/html.js";
 import { loadSession, logOut, Refusal } from "./api.js";
-import { amend, reloadNow, setLive, showWaiting, visit } from "./live.js";
+import { amend, reloadNow, setLive, showWaiting, visit, wantsType } from "./live.js";
 import { Act, dismiss, failed, has } from "./actions.js";
+import { notableMax } from "./notable.js";
 import { go, href, parse } from "./routes.js";
 import { nextId, set, state, watch } from "./store.js";
 import { Dialogs, openDialog } from "./parts/dialog.js";
-import { Button, Link, Note, Refused, Since, Skeleton, Ticking } from "./parts/bits.js";
+import { Button, Link, Note, OfType, Refused, Since, Skeleton, Ticking } from "./parts/bits.js";
 import { tableKey } from "./parts/table.js";
 import { Login } from "./parts/login.js";
 import { Settings } from "./parts/settings.js";
@@ -54,7 +55,6 @@ function show(view, params) {
 	here = history.state?.here ?? nextId();
 	history.replaceState({ here }, "");
 	if (!view) return;
-	document.title = view.title({ params, query: place.query }) + " · claimq";
 	visit(view, params, place.query, anew);
 	if (!anew) return;
 	scrollTo(0, 0);
@@ -82,23 +82,33 @@ class Guarded extends Component {
 	}
 }
 
+/** Why a node is not ready: how far behind it is, or in its own words. @param {string} unready */
+function lag(unready) {
+	const [, applied, of] = /applied (\d+) of (\d+)/.exec(unready) ?? [];
+	return of ? html`<b>This node is ${plural(Number(of) - Number(applied), "entry", "entries")} behind.</b> It passes on what it is asked; its charts are old.` : unready;
+}
+
 function Banners() {
-	const { unreachable, noLeader, newer, slow, session, view, members } = state;
+	const { unreachable, noLeader, unready, newer, slow, session, view, members } = state;
 	return html`<div class="banners">
 		${unreachable && html`<${Note} tone="bad">This node has not answered for <${Since} at=${view.at || unreachable.since} />. ${view.at > 0 && "What you see is as of then."}${members.length > 0 && html` Other members: ${members.filter((member) => member.http_addr && member.node_id !== session?.node_id).map((member) => html`<a key=${member.node_id} href=${`${location.protocol}//${member.http_addr.replace(/^https?:\/\//, "")}${location.pathname}${location.hash}`}>${member.node_id}</a> `)}`}<//>`}
 		${noLeader && !unreachable && html`<${Note} tone="bad"><b>No leader since <${Since} at=${noLeader.since} />.</b> This is ${view.node || session?.node_id || "this node"}'s own state${view.index ? ` as of index ${num(view.index)}` : ""}. Nothing can be changed. ${noLeader.text}<//>`}
+		${unready && !noLeader && !unreachable && html`<${Note} tone="warn">${lag(unready)}<//>`}
 		${newer && html`<${Note} tone="info">A newer page is there. <${Button} onClick=${() => location.reload()}>Reload<//><//>`}
 		${slow && html`<${Note} tone="warn">${slow}<//>`}
 		${session?.open === "insecure" && html`<${Note} tone="bad">This cluster has no keys and listens beyond this machine: whoever reaches it can do everything.<//>`}
 	</div>`;
 }
 
+/** What is younger is new: a number that goes up and down with each refresh tells nobody anything. */
+const newMS = 3500;
+
 /** How old what is shown is, and the switch of its updates. */
 function Freshness() {
 	const { view, live } = state;
 	const age = () => {
 		const ms = Date.now() - view.at, late = view.every > 0 && live && ms > 3 * view.every + 1000;
-		return html`<span class=${"small " + (late || view.error ? "bad" : "soft")}>${dur(Math.max(1000, Math.floor(ms / 1000) * 1000))} old</span>`;
+		return html`<span class=${"small " + (late || view.error ? "bad" : "soft")}>${ms < newMS ? "now" : dur(Math.floor(ms / 1000) * 1000) + " old"}</span>`;
 	};
 	return html`<div class="freshness row">
 		${view.at > 0 && html`<${Ticking} text=${age} />`}
@@ -112,17 +122,17 @@ function Main() {
 	const wrong = view.error && (!shown || view.error.code !== "unreachable") && html`<${Refused} error=${view.error} tone=${view.error.status === 403 ? "info" : "bad"} />`;
 	if (!shown) return html`${wrong}<${Skeleton} />`;
 	if (!shown.view) return html`<h1 tabindex="-1">There is no such page</h1><p><${Link} to="/">Overview<//></p>`;
-	const { view: { title, Body, tools }, params } = shown, at = { params, query: place.query };
+	const { view: { title, Body, tools }, params } = shown, unsaid = wantsType(shown.view, place.query), at = { params, query: place.query };
 	const given = { ...at, data: view.data, reload: reloadNow, amend };
 	return html`
 		<header class="title">
 			<div class="grow"><h1 tabindex="-1">${title(at)}</h1></div>
-			${tools && view.data && html`<div class="row">${tools(given)}</div>`}
+			${tools && view.data && !unsaid && html`<div class="row">${tools(given)}</div>`}
 			<${Freshness} />
 		</header>
 		${wrong}
 		${view.waiting > 0 && html`<p class="waiting"><${Button} onClick=${showWaiting}>${plural(view.waiting, "change")} waiting<//></p>`}
-		<${Guarded} path=${place.path}>${view.data ? html`<div class="view" aria-busy=${view.turning}><${Body} key=${place.path} ...${given} /></div>` : !view.error && html`<${Skeleton} />`}<//>`;
+		<${Guarded} path=${place.path}>${unsaid ? html`<${OfType} query=${place.query} />` : view.data ? html`<div class="view" aria-busy=${view.turning}><${Body} key=${place.path} ...${given} /></div>` : !view.error && html`<${Skeleton} />`}<//>`;
 }
 
 /** @extends {Component<{}, {menu?: boolean}>} */
@@ -132,24 +142,27 @@ class Page extends Component {
 		addEventListener("hashchange", () => this.setState({ menu: false }));
 	}
 	componentDidUpdate() {
+		const title = (state.notable ? `(${state.notable}) ` : "") + (shown?.view ? shown.view.title({ params: shown.params, query: state.place.query }) + " · " : "") + "claimq";
+		if (document.title !== title) document.title = title;
 		if (focused && !focused.isConnected && document.activeElement === document.body) heading()?.focus({ preventScroll: true });
 		if (depth === null || !state.view.data) return;
 		scrollTo(0, depth);
 		depth = null;
 	}
 	render() {
-		const { place, me, session, toasts, login, view } = state, { menu } = this.state;
+		const { place, me, session, toasts, login, view, notable } = state, { menu } = this.state;
+		const badge = notable > 0 && html` <span class="badge">${num(notable)}${notable >= notableMax && "+"}<span class="hide"> notable</span></span>`;
 		document.documentElement.dataset.theme = state.settings.theme;
 		return html`
-			<a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => (event.preventDefault(), heading()?.focus())}>To the content</a>
+			<a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), heading()?.focus())}>To the content</a>
 			<div class="frame">
 				<header class="side">
 					<a class="brand" href=${href("/")}><span class="mark" aria-hidden="true">✓</span>claimq</a>
-					<${Button} kind="quiet menu-button" aria-expanded=${!!menu} aria-controls="nav" onClick=${() => this.setState({ menu: !menu })}>Menu<//>
+					<${Button} kind="quiet menu-button" aria-expanded=${!!menu} aria-controls="nav" onClick=${() => this.setState({ menu: !menu })}>Menu ${badge}<//>
 					<nav id="nav" aria-label="Views" class=${menu ? "open" : ""}>
 						${nav.filter(([path]) => { const found = find(path); return found && open(found.entry); }).map(([path, name]) => {
 							const current = path === "/" ? place.path === "/" : place.path === path || place.path.startsWith(path + "/");
-							return html`<a key=${path} href=${href(path)} aria-current=${current ? "page" : undefined}>${name}</a>`;
+							return html`<a key=${path} href=${href(path)} aria-current=${current ? "page" : undefined}>${name}${path === "/trail" && badge}</a>`;
 						})}
 					</nav>
 					${has("producer") && html`<${Act} role="producer" kind=${"submit" + (menu ? " open" : "")} onClick=${submit}>Submit a task<//>`}

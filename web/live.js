@@ -1,14 +1,15 @@
 // The one loop of a tab: it loads what the view in sight shows, and stops while nobody looks.
 import { get, lookForLeader, Refusal } from "./api.js";
-import { set, state, watch } from "./store.js";
+import { set, state, unseen, watch } from "./store.js";
 
 /** @import { Loading, View } from "./types/model" */
 
 /** @type {{view: View, params: Words, query: Words}|null} */
 let place = null;
 let turn = 0, held = 0, timer = 0, index = 0, node = "", seldomAt = 0, looking = false;
-/** How long it waits between looks for a leader. */
-const lookMS = 2000;
+/** How long it waits between looks for a leader, and how often it is asked whether this node is ready. */
+const lookMS = 2000, readyMS = 10000;
+let readyAt = 0;
 /** @type {AbortController} */
 let under = new AbortController();
 /** @type {{data: any}|null} */
@@ -34,11 +35,14 @@ export function visit(view, params, query, anew) {
 	place = { view, params, query };
 	waiting = null;
 	if (anew) seldomAt = 0;
-	set({ view: anew ? { data: null, at: 0, index: 0, node: "", every: 0, error: null, waiting: 0, turning: false } : { ...state.view, turning: true } });
+	set({ view: anew ? unseen : { ...state.view, turning: true } });
 	return load(true);
 }
 
 const tick = () => load(false);
+
+/** Whether somebody whose key is for some types has to choose one first. @param {View} view @param {Words} query */
+export const wantsType = ({ typed }, query) => !!typed && !!state.me?.task_types && !query.type;
 
 /** Loads because somebody asked for it. */
 export async function reloadNow() {
@@ -59,7 +63,7 @@ watch(look);
 
 /** @param {boolean} anew whether what has come meanwhile may push what is shown */
 async function load(anew) {
-	if (!place || state.login) return;
+	if (!place || state.login || wantsType(place.view, place.query)) return;
 	const mine = ++turn, { view, params, query } = place;
 	under.abort();
 	under = new AbortController();
@@ -73,6 +77,10 @@ async function load(anew) {
 	/** @type {Loading["ask"]} */
 	const ask = async (path, words) => (await bound(path, words)).body;
 	const now = Date.now(), before = waiting?.data ?? state.view.data, fresh = !anew && !!before && now - seldomAt < (view.seldom ?? 0);
+	if (anew || now - readyAt >= readyMS) {
+		readyAt = now;
+		get("^/readyz").then(() => "", ({ status, message }) => (status ? message : "")).then((unready) => unready !== state.unready && set({ unready }));
+	}
 	try {
 		const data = await view.load({ params, query, get: bound, ask, signal, data: before, anew, fresh, amend: (part) => mine === turn && amend(part) });
 		if (mine === turn) {

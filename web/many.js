@@ -1,14 +1,13 @@
 // Acts on many tasks: counted first, as many as were counted, and first a few if one likes.
-import { html, Component } from "./parts/html.js";
 import { get, Refusal, send } from "./api.js";
 import { confirm, done, failed, ToType } from "./actions.js";
 import { reloadNow } from "./live.js";
 import { path } from "./routes.js";
 import { openDialog } from "./parts/dialog.js";
-import { Bar, Button, Link, Note, Refused, Status } from "./parts/bits.js";
+import { Bar, Button, Component, html, Link, Note, Refused, Status } from "./parts/bits.js";
 import { ended, firstLine, labelLines, num, plural, title } from "./text.js";
 
-/** @import { Action, Many } from "./types/model" */
+/** @import { Action, Closing, Doing, Many } from "./types/model" */
 
 /** How many deletes need a word to be typed. */
 const wordAbove = 1000;
@@ -18,17 +17,15 @@ const did = { retry: "retried", cancel: "cancelled or asked to be", delete: "del
 /** The tasks of POST /api/tasks/actions: without a filter it is all of them, which must be said. @param {Query} filter */
 export const chosen = (filter) => (Object.keys(filter).length ? { filter } : { all: true });
 
-/** @typedef {{matched: number|null, error: any, add: string, typed: string, done: number, running: boolean, over: string, changed: boolean, tried: any[]|null}} State */
-
 /**
  * Counts, asks, does it part by part.
- * @extends {Component<Many & {close: (done?: any) => void}, State>}
+ * @extends {Component<Closing<Many>, Doing>}
  */
 class Dialog extends Component {
-	/** @param {Many & {close: (done?: any) => void}} props */
+	/** @param {Closing<Many>} props */
 	constructor(props) {
 		super(props);
-		/** @type {State} */
+		/** @type {Doing} */
 		this.state = { matched: null, error: null, add: props.action === "retry" ? "1" : "", typed: "", done: 0, running: false, over: "", changed: false, tried: null };
 		this.stopped = false;
 	}
@@ -105,9 +102,9 @@ class Dialog extends Component {
 			${matched === null && !error && html`<p class="soft">Counting…</p>`}
 			${matched !== null && !over && html`<p class="any">${title(action)} <b>${plural(matched, "task")}</b> ${what}.${action === "delete" ? " They cannot be had back." : action === "cancel" ? " Workers of claimed ones are asked; what they complete counts." : ""}</p>`}
 			${over && html`<${Note} tone="good">${over}.<//>`}
-			${action === "retry" && !over && html`<div class="field"><label for="add">More attempts for each</label><input id="add" type="number" min="0" max="2147483647" placeholder="0" value=${add} onInput=${(/** @type {any} */ event) => this.setState({ add: event.currentTarget.value })} /><span class="small soft">Without, a task whose attempts are all used is left alone.</span></div>`}
+			${action === "retry" && !over && html`<div class="field"><label for="add">More attempts for each</label><input id="add" type="number" min="0" max="2147483647" placeholder="0" value=${add} onInput=${(event) => this.setState({ add: event.currentTarget.value })} /><span class="small soft">Without, a task whose attempts are all used is left alone.</span></div>`}
 			${tried && html`<div role="status"><h3>The ones tried first</h3><ul class="list">${tried.map((task) => html`<li key=${task.id}><${Link} to=${path("tasks", task.id)}>${task.id}<//><${Status} status=${task.status} />${task.refused ? html`<span class="bad">${task.refused}</span>` : task.status === "failed" && html`<span class="soft grow">${firstLine(task.error)}</span>`}</li>`)}</ul></div>`}
-			${word && !over && html`<${ToType} key=${word} word=${word} onType=${(/** @type {string} */ typed) => this.setState({ typed })} />`}
+			${word && !over && html`<${ToType} key=${word} word=${word} onType=${(typed) => this.setState({ typed })} />`}
 			${running && finished > 0 && html`<div><${Bar} part=${finished / (matched || 1)} label="Done" /><p class="small soft">${num(finished)} of ${num(matched ?? 0)}</p></div>`}
 			${error && html`<${Refused} error=${error} />`}
 			<div class="row end">

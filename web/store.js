@@ -1,15 +1,20 @@
 // What the whole page knows, in one place, and what this browser keeps of it.
-/** @import { Dialog, Me, Settings, Toast } from "./types/model" */
+/** @import { Dialog, InSight, Me, Members, Settings, Toast } from "./types/model" */
+
+/** A view of which nothing has come yet. @type {InSight} */
+export const unseen = { data: null, at: 0, index: 0, node: "", every: 0, error: null, waiting: 0, turning: false };
 
 /** @type {Settings} */
 const defaults = { theme: "system", times: "relative", refresh: "auto", keys: true, params: true };
 
-/** @param {string} name @param {any} otherwise */
-function kept(name, otherwise) {
+const leadsMax = 10;
+
+/** What this browser has kept of the settings. @returns {Settings} */
+function kept() {
 	try {
-		return { ...otherwise, ...JSON.parse(localStorage.getItem(name) ?? "{}") };
+		return { ...defaults, ...JSON.parse(localStorage.getItem("claimq.settings") ?? "{}") };
 	} catch {
-		return { ...otherwise };
+		return defaults;
 	}
 }
 
@@ -26,19 +31,23 @@ export const state = {
 	/** @type {null|{since: number}} */
 	unreachable: null,
 	newer: false,
+	/** @type {string} why this node is not ready, "" if it is */
+	unready: "",
+	/** How much has happened that is worth a look. */
+	notable: 0,
 	/** @type {string} why the refresh is slower than usual */
 	slow: "",
 	/** @type {{node_id: string, http_addr: string}[]} */
 	members: [],
+	/** @type {{leader: string, term: number, at: string}[]} who led while this tab looked, the last first */
+	leads: [],
 	/** @type {Toast[]} */
 	toasts: [],
 	/** @type {Dialog[]} */
 	dialogs: [],
-	/** @type {{data: any, at: number, index: number, node: string, every: number, error: any, waiting: number, turning: boolean}} turning: what is shown is of the place before */
-	view: { data: null, at: 0, index: 0, node: "", every: 0, error: null, waiting: 0, turning: false },
+	view: unseen,
 	live: true,
-	/** @type {Settings} */
-	settings: kept("claimq.settings", defaults),
+	settings: kept(),
 };
 
 /** @type {Set<() => void>} */
@@ -70,6 +79,12 @@ export function setSettings(change) {
 	} catch {
 		// A browser that keeps nothing keeps the settings until the page is closed.
 	}
+}
+
+/** Keeps what was told of the members, and of who leads. @param {Members} cluster */
+export function noteMembers({ nodes, leader, term }) {
+	const leads = leader && state.leads[0]?.term !== term ? [{ leader, term, at: new Date().toISOString() }, ...state.leads].slice(0, leadsMax) : state.leads;
+	set({ members: nodes, leads });
 }
 
 let ids = 0;

@@ -1,14 +1,8 @@
 // What is sent of the form that submits a task.
 import { parseDur } from "./text.js";
 
-/** What cannot be sent: which field, and why. */
-export class Unfit extends Error {
-	/** @param {string} field @param {string} error */
-	constructor(field, error) {
-		super(error);
-		this.field = field;
-	}
-}
+/** What a form cannot send: which field, and why, as the node would say it. @param {string} field @param {string} error */
+export const unfit = (field, error) => Object.assign(new Error(error), { body: { field } });
 
 /** What is wrong with JSON as it is typed, "" if nothing. @param {string} text */
 export function jsonFault(text) {
@@ -32,9 +26,9 @@ export function withParams(fields, params) {
 /** The body of a submit. @param {Words} values */
 export function bodyOf({ task_type: type, params, idempotency_key: key, priority, delay, labels, group, expires }) {
 	const delayMS = delay.trim() ? parseDur(delay) : 0;
-	if (jsonFault(params)) throw new Unfit("params", `Params are no JSON: ${jsonFault(params)}`);
-	if (Number.isNaN(delayMS)) throw new Unfit("delay", "The delay is no duration: write it as 30 s, 5 min, 1 h");
-	if (!Number.isInteger(Number(priority))) throw new Unfit("priority", "The priority is no whole number");
+	if (jsonFault(params)) throw unfit("params", `Params are no JSON: ${jsonFault(params)}`);
+	if (Number.isNaN(delayMS)) throw unfit("delay", "The delay is no duration: write it as 30 s, 5 min, 1 h");
+	if (!Number.isInteger(Number(priority))) throw unfit("priority", "The priority is no whole number");
 	return withParams({
 		task_type: type.trim() || undefined, idempotency_key: key.trim() || undefined, priority: Number(priority) || undefined, delay_ms: delayMS || undefined,
 		labels: labels.trim() ? readLabels(labels) : undefined, group: group.trim() || undefined, expires_at: expires ? new Date(expires).toISOString() : undefined,

@@ -32,13 +32,16 @@ export function bytes(n) {
 	return unit ? parts.format(n / 1024 ** unit) + ["", " KiB", " MiB", " GiB"][unit] : plural(n, "byte");
 }
 
+/** Units of durations, in ms. @type {[string, number][]} */
+const lengths = [["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]];
+
 /** "3 h 12 min": the largest units. @param {number} ms */
 export function dur(ms, units = 2) {
 	if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
-	let rest = Math.floor(ms / 1000);
-	if (rest < 10) return `${parts.format(ms / 1000)} s`;
+	let rest = ms;
+	if (ms < 10000) return `${parts.format(ms / 1000)} s`;
 	const out = [];
-	for (const [unit, size] of /** @type {[string, number][]} */ ([["d", 86400], ["h", 3600], ["min", 60], ["s", 1]])) {
+	for (const [unit, size] of lengths) {
 		const n = Math.floor(rest / size);
 		rest -= n * size;
 		if (n || out.length) out.push(n && `${n} ${unit}`);
@@ -52,14 +55,14 @@ export const backoffWords = ({ initial_ms: initial, factor, max_ms: max, jitter 
 
 /** What was typed as a duration ("30s", "5 min", "1500" of ms) in ms, NaN if it is none. @param {string} text */
 export function parseDur(text) {
-	const found = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)?\s*$/.exec(text);
-	return found ? Math.round(Number(found[1]) * { ms: 1, s: 1000, m: 60000, min: 60000, h: 3600000, d: 86400000 }[/** @type {"ms"} */ (found[2] ?? "ms")]) : NaN;
+	const [, n, unit] = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)?\s*$/.exec(text) ?? [];
+	return Math.round(Number(n) * (lengths.find(([name]) => name === unit || name === unit + "in")?.[1] ?? 1));
 }
 
 /** A duration as one types it, without loss. @param {number|null|undefined} ms */
 export function typedDur(ms) {
 	if (ms === null || ms === undefined) return "";
-	for (const [unit, size] of /** @type {[string, number][]} */ ([["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]])) if (ms > 0 && ms % size === 0) return `${ms / size} ${unit}`;
+	for (const [unit, size] of lengths) if (ms > 0 && ms % size === 0) return `${ms / size} ${unit}`;
 	return `${ms} ms`;
 }
 
@@ -71,19 +74,23 @@ export function ago(at, now = Date.now()) {
 	return ms < 0 ? "in " + size : size + " ago";
 }
 
-/** In this browser's zone, or in UTC. */
-const zone = () => (state.settings.times === "utc" ? { timeZone: "UTC" } : {});
+/** @type {Record<string, Intl.DateTimeFormat>} each takes long to make */
+const made = {};
+
+/** Writes a time in this browser's zone, or in UTC. @param {number} at @param {Intl.DateTimeFormatOptions} options */
+function written(at, options) {
+	const timeZone = state.settings.times === "utc" ? "UTC" : undefined;
+	return (made[timeZone + Object.keys(options).join()] ??= new Intl.DateTimeFormat("en-GB", { ...options, timeZone })).format(at);
+}
+
+/** @type {Intl.DateTimeFormatOptions} */
+const minutes = { hour: "2-digit", minute: "2-digit" }, toSecond = /** @type {const} */ ({ ...minutes, second: "2-digit" });
 
 /** The time of day. @param {number} at seconds since 1970 */
-export const clock = (at, seconds = true) => new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", ...(seconds && { second: "2-digit" }), ...zone() }).format(at * 1000);
+export const clock = (at, seconds = true) => written(at * 1000, seconds ? toSecond : minutes);
 
 /** The absolute time. @param {string} at */
-export function when(at) {
-	return new Intl.DateTimeFormat("en-GB", {
-		year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23",
-		timeZoneName: "short", ...zone(),
-	}).format(new Date(at)).replace(/(\d+)\/(\d+)\/(\d+), /, "$3-$2-$1 ");
-}
+export const when = (at) => written(Date.parse(at), { year: "numeric", month: "2-digit", day: "2-digit", ...toSecond, hourCycle: "h23", timeZoneName: "short" }).replace(/(\d+)\/(\d+)\/(\d+), /, "$3-$2-$1 ");
 
 /** Mark and word of each status: never colour alone. @type {Words} */
 const marks = { completed: "✓", claimed: "▶", running: "▶", pending: "○", scheduled: "◷", blocked: "·", failed: "✗", cancelled: "⊘" };

@@ -1,6 +1,5 @@
 // Which views there are. All but the overview come from the node with their first visit.
-import { html } from "./parts/html.js";
-import { Button, Note } from "./parts/bits.js";
+import { Button, html, Note } from "./parts/bits.js";
 import { match } from "./routes.js";
 import overview from "./views/overview.js";
 

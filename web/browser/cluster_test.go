@@ -1,12 +1,15 @@
 package browser
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/testwait"
 )
 
@@ -44,6 +47,8 @@ func TestLeaderKilled(t *testing.T) {
 	b.until(`/^Task \d+ submitted/.test(document.querySelector(".toast")?.innerText ?? "")`)
 	b.goTo("/types")
 	b.says("after")
+	b.goTo("/cluster")
+	b.until(`/Leader changes\s+` + next.ID + `\s+term \d+, seen [^]+` + leader.ID + `\s+term \d+, led already/.test(document.querySelector("main").innerText)`)
 	b.clean("the page of a follower")
 }
 
@@ -91,16 +96,66 @@ func TestNoLeader(t *testing.T) {
 	d.set(func() { d.refused = map[string]string{"/readyz": refusal(behind)} })
 	b.goTo("/types")
 	b.goTo("/")
-	b.says(behind)
-	if banners := eval[string](b, `document.querySelector(".banners").innerText`); banners != "" {
-		t.Errorf("with a leader it says %q", banners)
-	}
+	b.until(`document.querySelector(".banners").innerText === ` + quote(behind))
 	b.press(".")
 	d.set(func() { d.refused = map[string]string{"/api/types": refusal(leaderless), "/readyz": refusal(behind)} })
 	b.press("r")
 	b.until(`document.querySelector(".banners").innerText.startsWith("No leader since")`)
 	d.set(func() { d.refused = nil })
 	b.until(`document.querySelector(".banners").innerText === ""`)
+}
+
+// How far the node is behind is said on every view, until it has caught up.
+func TestBehind(t *testing.T) {
+	d := openDoor(t, cluster(t).Nodes[0], "")
+	b := open(t)
+	b.enter(d.URL, "ops")
+	d.set(func() {
+		d.refused = map[string]string{"/readyz": `{"success":false,"code":"no_leader","error":"The node is not ready: this node is catching up: it has applied 880 of 5000 log entries"}`}
+	})
+	b.goTo("/types")
+	b.says("This node is 4,120 entries behind.")
+	b.goTo("/tasks")
+	b.says("This node is 4,120 entries behind.")
+	d.set(func() { d.refused = nil })
+	b.press("r")
+	b.until(`document.querySelector(".banners").innerText === ""`)
+	b.clean("a node that is behind")
+}
+
+// The overview of an operator has what the leader's state takes and what is free on the
+// fullest disk, and says so first when there is no room.
+func TestRoom(t *testing.T) {
+	n := cluster(t).Nodes[0]
+	call(t, n, "POST", "/api/tasks", `{"task_type":"mail","params":1}`)
+	d := openDoor(t, n, "")
+	b := open(t)
+	b.enter(d.URL, "ops")
+	const tile = `[...document.querySelectorAll(".stat")].find((e) => e.innerText.startsWith(%q))`
+	memory, disk := fmt.Sprintf(tile, "Memory\n"), fmt.Sprintf(tile, "Disk free\n")
+	b.until(`/^Memory\n[\d.]+ [KM]iB\nof [\d.]+ GiB$/.test(` + memory + `?.innerText)`)
+	b.until(`/^Disk free\n[\d.]+ [MG]iB\nwhere it is least$/.test(` + disk + `?.innerText) && ` + disk + `.dataset.tone === ""`)
+	var told wire.Cluster
+	if err := json.Unmarshal(call(t, n, "GET", "/api/cluster", ""), &told); err != nil {
+		t.Fatal(err)
+	}
+	say := func(change func(*wire.Room)) {
+		for i := range told.Nodes {
+			change(told.Nodes[i].Room)
+		}
+		body, err := json.Marshal(told)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.set(func() { d.said = map[string]string{"/api/cluster": string(body)} })
+		b.press("r")
+	}
+	say(func(r *wire.Room) { r.StateBytes, r.StateLimitBytes = 95<<20, 100<<20 })
+	b.says("Memory is nearly full; tasks take 95 MiB of 100 MiB")
+	say(func(r *wire.Room) { r.StateBytes, r.DiskFreeBytes = 101<<20, r.DiskFreeMinBytes-1 })
+	b.says("Memory is full: submits are refused; tasks take 101 MiB of 100 MiB")
+	b.until(memory + `.dataset.tone === "bad" && ` + disk + `.dataset.tone === "bad"`)
+	b.clean("the overview without room")
 }
 
 // A page that is older than its node, behind a door with a path of its own, says that there is

@@ -21,6 +21,7 @@ type door struct {
 	mu      sync.Mutex        // guards what follows
 	page    string            // what the node's page is said to be, if it is not what it is
 	refused map[string]string // what is answered with status 503 in the node's place, by path
+	said    map[string]string // the same with status 200
 	asked   map[string]int    // how often, by path
 	open    map[string]int    // how many are being answered, by path
 }
@@ -56,11 +57,15 @@ func openDoor(t testing.TB, n *procs.Node, prefix string) *door {
 			return
 		}
 		path := strings.TrimPrefix(r.URL.Path, prefix)
-		refused := ""
-		d.set(func() { d.asked[path]++; d.open[path]++; refused = d.refused[path] })
+		refused, said := "", ""
+		d.set(func() { d.asked[path]++; d.open[path]++; refused, said = d.refused[path], d.said[path] })
 		defer d.set(func() { d.open[path]-- })
 		if refused != "" {
 			http.Error(w, refused, http.StatusServiceUnavailable)
+			return
+		}
+		if said != "" {
+			_, _ = w.Write([]byte(said)) // a browser that is gone asks no more
 			return
 		}
 		proxy.ServeHTTP(w, r)

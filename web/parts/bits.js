@@ -1,8 +1,10 @@
-// Small things that every view shows: times, statuses, numbers, cards.
+// Small things that every view shows: times, statuses, numbers, cards; with what they are made of.
 import { html, Component } from "./html.js";
 import { href, path } from "../routes.js";
 import { state } from "../store.js";
-import { ago, dur, firstLine, hint, num, rate, statusMark, when } from "../text.js";
+import { ago, dur, firstLine, hint, num, rate, statusMark, title, when } from "../text.js";
+
+export { html, Component };
 
 /** @type {Set<() => void>} */
 const ticking = new Set();
@@ -60,6 +62,9 @@ export function Stat({ label, value, to, query, tone, sub, children }) {
 	return to ? html`<a class="stat" data-tone=${tone} href=${href(to, query)}>${inside}</a>` : html`<div class="stat" data-tone=${tone}>${inside}</div>`;
 }
 
+/** How many tasks there are of each status, of a type or of all. @param {{counts: Record<string, number>, of: string[], type?: string}} props */
+export const Counts = ({ counts, of, type }) => of.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status, type }} value=${html`<${Num} n=${counts[status]} />`} tone=${status === "failed" && counts.failed ? "bad" : ""} />`);
+
 /** How many tasks a second were submitted and ended. @param {{of: {submitted_per_s: number, completed_per_s: number, failed_per_s: number}}} props */
 export const Rates = ({ of }) => [["Submitted", of.submitted_per_s], ["Completed", of.completed_per_s], ["Failed for good", of.failed_per_s, "bad"]].map(([label, n, tone]) => html`<${Stat} key=${label} label=${label} value=${rate(Number(n))} sub="over the last minute" tone=${n && tone} />`);
 
@@ -69,8 +74,8 @@ export const Card = ({ title, tools, children, id, class: more = "" }) => html`<
 	${children}
 </section>`;
 
-/** A fact of a list of facts, if there is something to tell. @param {string} name @param {any} value */
-export const fact = (name, value) => value !== undefined && value !== null && value !== "" && html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`;
+/** Names and values, of which those are left out that tell nothing. @param {{of: [any, any][]}} props */
+export const Facts = ({ of }) => html`<dl class="facts">${of.map(([name, value]) => (value ?? "") !== "" && value !== false && html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 
 /** @param {{title: string, children?: any}} props */
 export const Empty = ({ title, children }) => html`<div class="empty"><p class="empty-title">${title}</p>${children}</div>`;
@@ -81,8 +86,8 @@ export const Note = ({ tone = "info", children, role }) => html`<div class="note
 /** What a refusal says, and what to do about it. @param {{error: any, tone?: "bad"|"info", id?: string}} props */
 export const Refused = ({ error, tone = "bad", id }) => html`<div class="note" data-tone=${tone} role="alert" id=${id}><b>${error.message}</b>${hint(error) && html`<br />${hint(error)}`}</div>`;
 
-/** Asks whose key is for some types which of them it shall be, unless the query says it. @param {{query: Words}} props */
-export const OfType = ({ query }) => !query.type && state.me?.task_types && html`<${Note}>Your key is for some types. Of which one? ${state.me.task_types.map((type) => html`<${Link} key=${type} class="tag" to=${state.place.path} query=${{ ...query, type }}>${type}<//> `)}<//>`;
+/** Asks whose key is for some types which of them it shall be. @param {{query: Words}} props */
+export const OfType = ({ query }) => html`<${Note}>Your key is for some types. Of which one? ${state.me?.task_types?.map((type) => html`<${Link} key=${type} class="tag" to=${state.place.path} query=${{ ...query, type }}>${type}<//> `)}<//>`;
 
 /** A task by its number. @param {{id: number}} props */
 export const TaskLink = ({ id }) => html`<${Link} to=${path("tasks", id)}>task ${id}<//>`;

@@ -1,6 +1,5 @@
 // Charts: lines over time, each with a sentence that says the same and a table behind a button.
-import { html, Component } from "./html.js";
-import { Button } from "./bits.js";
+import { Button, Component, html } from "./bits.js";
 import { watch } from "../store.js";
 import { clock } from "../text.js";
 
@@ -9,7 +8,7 @@ import { clock } from "../text.js";
 const height = 180, tableRows = 60;
 const dashes = [[], [6, 4], [2, 3], [8, 3, 2, 3]];
 
-/** What draws, fetched with the first chart. @type {Promise<any>|null} */
+/** What draws, fetched with the first chart. @type {Promise<typeof import("../vendor/uPlot.esm.js").default>|null} */
 let library = null;
 function load() {
 	library ??= import("../vendor/uPlot.esm.js").then(({ default: Plot }) => {
@@ -63,6 +62,7 @@ class Canvas extends Component {
 		this.place = null;
 	}
 
+	/** @returns {any} */
 	data() {
 		return [this.props.at, ...this.props.lines.map(({ values }) => values)];
 	}
@@ -76,11 +76,11 @@ class Canvas extends Component {
 		const axis = { stroke: soft, font: `12px ${font}`, ticks: { show: false }, grid: { stroke: line, width: 1 } };
 		this.plot = new Plot({
 			width: place.clientWidth, height, legend: { show: false }, cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false } }, padding: [8, 18, 0, 0],
-			scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ _low, /** @type {number} */ high) => [0, Math.max(high * 1.1, least)] } },
-			axes: [{ ...axis, grid: { show: false }, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((one) => clock(one, one % 60 > 0)), space: 80, size: 28 },
-				{ ...axis, incrs: marks, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map((n) => (n ? format(n) : "0")), size: (/** @type {any} */ _, /** @type {string[]|null} */ texts) => 16 + 7 * Math.max(2, ...(texts ?? []).map((text) => text.length)), space: 36 }],
+			scales: { y: { range: (_, _low, high) => [0, Math.max(high * 1.1, least)] } },
+			axes: [{ ...axis, grid: { show: false }, values: (_, at) => at.map((one) => clock(one, one % 60 > 0)), space: 80, size: 28 },
+				{ ...axis, incrs: marks, values: (_, ticks) => ticks.map((n) => (n ? format(n) : "0")), size: (_, texts) => 16 + 7 * Math.max(2, ...(texts ?? []).map((text) => text.length)), space: 36 }],
 			series: [{}, ...lines.map(({ name, tone }, i) => ({ label: name, stroke: colour(place, `--c${tone}`), width: 2, dash: dashes[i], points: { show: false, filter: (/** @type {any} */ { data }, /** @type {number} */ series) => isolated(data[series]) }, spanGaps: false }))],
-			hooks: { setCursor: [(/** @type {any} */ plot) => this.tell(plot.cursor.idx)] },
+			hooks: { setCursor: [(plot) => this.tell(plot.cursor.idx)] },
 		}, this.data(), place);
 	}
 
@@ -92,7 +92,7 @@ class Canvas extends Component {
 	}
 
 	render() {
-		return html`<div class="plot" role="img" aria-label=${`${this.props.title}: ${this.props.sentence}`} ref=${(/** @type {HTMLElement|null} */ element) => void (this.place = element)}></div><p class="soft told" aria-hidden="true" ref=${(/** @type {HTMLElement|null} */ element) => void (this.told = element)}></p>`;
+		return html`<div class="plot" role="img" aria-label=${`${this.props.title}: ${this.props.sentence}`} ref=${(element) => void (this.place = element)}></div><p class="soft told" aria-hidden="true" ref=${(element) => void (this.told = element)}></p>`;
 	}
 }
 

@@ -1,6 +1,5 @@
 // Dialogs: native <dialog>, which keeps the focus inside and gives it back.
-import { html, Component } from "./html.js";
-import { Button, Note } from "./bits.js";
+import { Button, Component, html, Note } from "./bits.js";
 import { hold, release } from "../live.js";
 import { nextId, set, state } from "../store.js";
 
@@ -30,7 +29,7 @@ class Frame extends Component {
 	}
 	render() {
 		const { dialog } = this.props, leave = () => close(dialog, undefined);
-		return html`<dialog ref=${(/** @type {HTMLDialogElement|null} */ element) => void (this.element = element)} class=${dialog.wide ? "wide" : ""} aria-labelledby=${"dialog" + dialog.id} onCancel=${(/** @type {Event} */ event) => (event.preventDefault(), leave())}>
+		return html`<dialog ref=${(element) => void (this.element = element)} class=${dialog.wide ? "wide" : ""} aria-labelledby=${"dialog" + dialog.id} onCancel=${(event) => (event.preventDefault(), leave())}>
 			<header class="card-head"><h2 id=${"dialog" + dialog.id}>${dialog.title}</h2><${Button} kind="quiet icon" aria-label="Close" onClick=${leave}>✕<//></header>
 			${state.noLeader && html`<${Note} tone="bad">There is no leader: nothing can be changed until there is one. What you typed stays.<//>`}
 			<div class="dialog-body">${dialog.body((value) => close(dialog, value))}</div>

@@ -1,6 +1,5 @@
 // Events of the trail: the newest of some kind, and how each is shown.
-import { html } from "./html.js";
-import { Link, TaskLink, Time } from "./bits.js";
+import { html, Link, Long, TaskLink, Time } from "./bits.js";
 import { Refusal } from "../api.js";
 import { path } from "../routes.js";
 
@@ -48,12 +47,12 @@ export async function newest(get, query, index, want) {
 	return found.slice(-want);
 }
 
-/** One event in a line. @param {{event: any}} props */
-const Event = ({ event }) => html`<li>
+/** One event in a line; own: of the task whose view it is in. @param {{event: any, own?: boolean}} props */
+const Event = ({ event, own }) => html`<li>
 	<${Time} at=${event.time} />
 	<b>${event.event.replaceAll("_", " ")}</b>
-	<span>${event.task_id && html`<${TaskLink} id=${event.task_id} /> `}${event.worker_id && html`<${Link} class="quiet" to=${path("workers", event.worker_id)}>${event.worker_id}<//> `}${event.attempt && html`<span class="soft">attempt ${event.attempt} </span>`}<span class="soft pre">${event.message}</span></span>
+	<span>${!own && event.task_id && html`<${TaskLink} id=${event.task_id} /> `}${event.worker_id && html`<${Link} class="quiet" to=${path("workers", event.worker_id)}>${event.worker_id}<//> `}${event.attempt && html`<span class="soft">attempt ${event.attempt} </span>`}<span class="soft"><${Long} text=${event.message} /></span></span>
 </li>`;
 
-/** @param {{events: EventOf[]}} props in the order in which they are shown */
-export const EventList = ({ events }) => html`<ol class="timeline">${events.map((event) => html`<${Event} key=${place(event)} event=${event} />`)}</ol>`;
+/** @param {{events: EventOf[], own?: boolean}} props in the order in which they are shown */
+export const EventList = ({ events, own }) => html`<ol class="timeline">${events.map((event) => html`<${Event} key=${place(event)} event=${event} own=${own} />`)}</ol>`;

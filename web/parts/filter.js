@@ -1,13 +1,10 @@
 // A filter in words: "status:failed label:customer:7" becomes chips and the query of the address.
-import { html, Component } from "./html.js";
-import { Button } from "./bits.js";
+import { Button, Component, html } from "./bits.js";
 import { read } from "../words.js";
 
-/** @import { Word } from "../types/model" */
+/** @import { Filtering } from "../types/model" */
 
-/**
- * @extends {Component<{query: Words, words: Word[], plain: (plain: string) => Words, onChange: (query: Words) => void, label: string}, {line: string}>}
- */
+/** @extends {Component<Filtering, {line: string}>} */
 export class Filter extends Component {
 	state = { line: "" };
 	render() {
@@ -15,14 +12,14 @@ export class Filter extends Component {
 		const chips = words.flatMap(({ word }) => (query[word] ? query[word].split("\n").map((value) => ({ word, value })) : []));
 		const typed = line.slice(line.lastIndexOf(" ") + 1), before = line.slice(0, line.length - typed.length);
 		const offered = words.flatMap(({ word, values, hint }) => (values && typed.startsWith(word + ":") ? values.map((value) => ({ value: `${before}${word}:${value}`, hint })) : [{ value: `${before}${word}:`, hint }]));
-		return html`<form class="filter" role="search" onSubmit=${(/** @type {Event} */ event) => {
+		return html`<form class="filter" role="search" onSubmit=${(event) => {
 			event.preventDefault();
 			const { cursor, scan, ...rest } = query;
 			onChange(read(line, words, rest, plain));
 			this.setState({ line: "" });
 		}}>
 			<label class="hide" for="filter">${label}</label>
-			<input id="filter" data-filter type="search" autocomplete="off" spellcheck=${false} list="filter-words" placeholder=${words.slice(0, 4).map(({ word }) => word + ":").join("  ") + "  …  or an id"} value=${line} onInput=${(/** @type {any} */ event) => this.setState({ line: event.currentTarget.value })} />
+			<input id="filter" data-filter type="search" autocomplete="off" spellcheck=${false} list="filter-words" placeholder=${words.slice(0, 4).map(({ word }) => word + ":").join("  ") + "  …  or an id"} value=${line} onInput=${(event) => this.setState({ line: event.currentTarget.value })} />
 			<datalist id="filter-words">${offered.map(({ value, hint }) => html`<option key=${value} value=${value}>${hint}</option>`)}</datalist>
 			<button class="button">Filter</button>
 		</form>

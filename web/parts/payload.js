@@ -1,9 +1,10 @@
 // Params and results as the bytes they came in.
-import { html, Component } from "./html.js";
-import { Button, Card, Copy } from "./bits.js";
+import { Button, Card, Component, Copy, html } from "./bits.js";
 import { download } from "../api.js";
 import { indent } from "../raw.js";
 import { bytes } from "../text.js";
+
+/** @import { PayloadProps } from "../types/model" */
 
 const shownAtOnce = 4096;
 
@@ -17,7 +18,7 @@ const hex = (data) =>
 		return (i * 16).toString(16).padStart(6, "0") + "  " + Array.from(row, (b) => b.toString(16).padStart(2, "0")).join(" ").padEnd(48) + "  " + Array.from(row, (b) => (b > 31 && b < 127 ? String.fromCharCode(b) : "·")).join("");
 	}).join("\n");
 
-/** A card with the bytes of something. @extends {Component<{title: string, raw?: string, base64?: string, name: string, hidden?: boolean}, {open?: boolean, asIs?: boolean}>} */
+/** A card with the bytes of something. @extends {Component<PayloadProps, {open?: boolean, asIs?: boolean}>} */
 export class Payload extends Component {
 	render() {
 		const { title, raw = "", base64, name, hidden } = this.props, { asIs } = this.state;

@@ -5,7 +5,7 @@ import { setSettings, state } from "../store.js";
 
 /** @param {{name: "theme"|"times"|"refresh", label: string, options: [any, string][], hint?: string}} props */
 const Choice = ({ name, label, options, hint }) => html`<div class="field"><label for=${"s-" + name}>${label}</label>
-	<select id=${"s-" + name} value=${String(state.settings[name])} onChange=${(/** @type {any} */ event) => {
+	<select id=${"s-" + name} value=${String(state.settings[name])} onChange=${(event) => {
 		const value = options[event.currentTarget.selectedIndex][0];
 		setSettings({ [name]: value });
 		if (name === "refresh") setLive(true);

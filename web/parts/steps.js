@@ -1,6 +1,5 @@
 // The steps of a task, drawn in layers: what waits for what.
-import { html, Component } from "./html.js";
-import { Button, Card, Status } from "./bits.js";
+import { Button, Card, Component, html, Status } from "./bits.js";
 import { Table } from "./table.js";
 import { arranged, layers } from "../layers.js";
 import { href, path } from "../routes.js";

@@ -1,6 +1,5 @@
 // A table that patches its rows in place: sorted, ticked, as cards on small screens.
-import { html, Component } from "./html.js";
-import { Button, Nil, Num, Time } from "./bits.js";
+import { Button, Component, html, Nil, Num, Time } from "./bits.js";
 import { path } from "../routes.js";
 import { num } from "../text.js";
 
@@ -83,7 +82,7 @@ export class Table extends Component {
 					${rows.map((row) => {
 						const one = row[id];
 						return html`<tr key=${one} class=${gone?.has(one) ? "gone" : ""} aria-selected=${onPick ? !!picked?.has(one) : undefined}>
-							${onPick && html`<td class="pick"><input type="checkbox" aria-label=${`Select ${one}`} checked=${picked?.has(one)} onClick=${(/** @type {MouseEvent} */ event) => this.pick(one, event.shiftKey)} /></td>`}
+							${onPick && html`<td class="pick"><input type="checkbox" aria-label=${`Select ${one}`} checked=${picked?.has(one)} onClick=${(event) => this.pick(one, event.shiftKey)} /></td>`}
 							${cols.map((col) => {
 								const cell = shown(col, row), name = (col.num ? "num " : "") + (col.wide ? "wide " : "") + (col.main ? "main" : "");
 								return col.main

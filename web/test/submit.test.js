@@ -17,7 +17,7 @@ test("what was left blank is left out, the rest is what the API takes", () => {
 
 test("what cannot be sent is refused with its field", () => {
 	for (const [field, value] of [["params", "{"], ["params", ""], ["delay", "soon"], ["priority", "1.5"], ["priority", "high"]]) {
-		assert.throws(() => bodyOf({ ...blank, [field]: value }), (error) => error.field === field, field);
+		assert.throws(() => bodyOf({ ...blank, [field]: value }), (error) => error.body.field === field, field);
 	}
 });
 

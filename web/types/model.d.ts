@@ -1,5 +1,6 @@
 // The API's records, by the names that the page uses: from api.d.ts, which is made from api/openapi.yaml.
 import type { components, operations } from "./api";
+import type { Group } from "./page";
 
 type Schemas = components["schemas"];
 export type Task = Schemas["Task"];
@@ -15,6 +16,7 @@ export type JoinToken = Schemas["JoinToken"];
 export type Key = Schemas["Key"];
 export type Worker = Schemas["Worker"];
 export type Node = Schemas["Node"];
+export type Room = Node["room"];
 export type Filter = Schemas["Filter"];
 /** GET /api/types */
 export type Types = operations["list_types"]["responses"][200]["content"]["application/json"];
@@ -23,5 +25,21 @@ export type Reasons = { reasons: Reason[]; ahead: number | null };
 /** GET /api/history */
 export type History = operations["get_history"]["responses"][200]["content"]["application/json"];
 /** GET /api/cluster */
-export type Members = { leader: string; term: number; feature_level: number; nodes: Node[] };
+export type Members = { leader: string; term: number; feature_level: number; nodes: Node[]; restore?: { taken: number; bytes: number } };
 export type * from "./page";
+/** What the view of a task shows; the texts are its bytes. */
+export type TaskData =
+	| { task: Task; why: Reasons | null; tries: FinalizationAttempt[] | null; events: Event[]; at: number; params?: string; result?: string; progress?: string; missing?: undefined }
+	| { missing: true; events: Event[] };
+/** What the view of a type shows. */
+export type TypeData = { type?: Type; held: Task[]; head?: Task; why: Reasons | null; failed: { failures: Group[]; groups: number }; seen: History; last?: Event };
+/** What the overview shows: of the types those that wait longest, and those that want to be looked at. */
+export type OverviewData = { types: Types; wanting: Types; cluster: Members | null; schedules: Schedule[]; seen: History | null };
+/** What the view of the cluster shows. */
+export type ClusterData = { cluster: Members; events: Event[]; keys: Key[]; tokens: JoinToken[] };
+/** What the view of a schedule shows; params is their bytes. */
+export type ScheduleData = { schedule?: Schedule; params?: string; task?: Task | null; last: Event[]; next?: string[] };
+/** What a form says of when a schedule runs. */
+export type Plan = { cron?: string; timezone?: string; every_ms?: number };
+/** What the view of a worker shows. */
+export type WorkerData = { worker?: Worker; claims: Task[]; events: Event[]; more: boolean };

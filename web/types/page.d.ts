@@ -14,6 +14,8 @@ export interface View {
 	title: (at: { params: Words; query: Words }) => string;
 	every: number | ((data: any) => number);
 	seldom?: number;
+	/** Whose key is for some types chooses one of them first. */
+	typed?: boolean;
 	load: (loading: Loading) => Promise<any>;
 	Body: any;
 	tools?: (shown: Shown) => any;
@@ -137,6 +139,9 @@ export interface Form {
 	yes: string;
 	intro?: any;
 	wide?: boolean;
+	danger?: boolean;
+	/** What has to be typed before it is sent. */
+	word?: string;
 	submit: (values: Record<string, any>) => Promise<any>;
 	below?: (values: Record<string, any>) => any;
 }
@@ -186,4 +191,83 @@ export interface ChartProps {
 	/** How far that goes at least. */
 	least: number;
 	sentence: string;
+}
+
+/** A setting of a type: how it is shown, how it is typed and read. */
+export interface Setting {
+	name: "max_claimed" | "rate_limit" | "lease_ms" | "max_attempts" | "retention_ms" | "backoff";
+	label: string;
+	hint: string;
+	show: (value: any) => any;
+	typed: (value: any) => string;
+	read: (text: string) => any;
+}
+/** How far such an act is. */
+export interface Doing {
+	matched: number | null;
+	error: any;
+	add: string;
+	typed: string;
+	done: number;
+	running: boolean;
+	over: string;
+	/** Another number than was counted matched. */
+	changed: boolean;
+	tried: any[] | null;
+}
+/** What is in a dialog, with what closes it. */
+export type Closing<Props> = Props & { close: (done?: any) => void };
+/** A button that does something. */
+export interface Acting {
+	role?: string;
+	kind?: string;
+	onClick: () => any;
+	children?: any;
+	disabled?: boolean;
+	title?: string;
+}
+/** The view in sight, with what it shows as of when. */
+export interface InSight {
+	data: any;
+	at: number;
+	index: number;
+	node: string;
+	every: number;
+	error: any;
+	/** How many changes wait. */
+	waiting: number;
+	/** What is shown is of the place before. */
+	turning: boolean;
+}
+/** A filter in words; plain tells what a word without a name means. */
+export interface Filtering {
+	query: Words;
+	words: Word[];
+	plain: (plain: string) => Words;
+	onChange: (query: Words) => void;
+	label: string;
+}
+/** Bytes to show: the text of JSON, or any in base64. */
+export interface PayloadProps {
+	title: string;
+	raw?: string;
+	base64?: string;
+	name: string;
+	hidden?: boolean;
+}
+/** How a stream of events is followed. */
+export interface Following {
+	signal: AbortSignal;
+	lastId?: string;
+	onEvent: (event: any, id: string, name: string) => void;
+	onOpen?: () => void;
+}
+/** What wants to be looked at; of the equally bad the largest comes first. */
+export interface Wanting {
+	tone: string;
+	what: string;
+	to?: string;
+	query?: Query;
+	why: string;
+	size?: number;
 }

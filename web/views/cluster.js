@@ -1,18 +1,15 @@
 // The cluster: its members, whether they hold the same, what operators did.
-import { html, Component } from "../parts/html.js";
-import { Button, Card, Code, Empty, Note, Stat, Time, Tone } from "../parts/bits.js";
+import { Button, Card, Code, Component, Empty, Facts, html, Link, Note, Stat, Time, Tone } from "../parts/bits.js";
 import { acts, EventList, newest } from "../parts/events.js";
 import { Table } from "../parts/table.js";
 import { Act, act, confirm, done, form } from "../actions.js";
 import { get, save, send } from "../api.js";
 import { reloadNow } from "../live.js";
 import { openDialog } from "../parts/dialog.js";
-import { set } from "../store.js";
-import { dur, num, plural } from "../text.js";
+import { noteMembers, state } from "../store.js";
+import { bytes, dur, num, plural } from "../text.js";
 
-/** @import { Column, Event, JoinToken, Key, Members, Node, View } from "../types/model" */
-
-/** @typedef {{cluster: Members & {restore?: {taken: number, bytes: number}}, events: Event[], keys: Key[], tokens: JoinToken[]}} Data */
+/** @import { ClusterData, Column, Key, Node, View } from "../types/model" */
 
 const eventsShown = 20;
 
@@ -26,6 +23,8 @@ const columns = [
 	{ key: "behind", title: "Behind", num: true, hint: "entries of the log behind the furthest member" },
 	{ key: "contact", title: "Last contact", num: true, cell: (node) => (node.last_contact_ms < 0 ? "never" : node.state === "leader" ? "" : dur(node.last_contact_ms)) },
 	{ key: "clock", title: "Clock", num: true, hint: "ahead of most voters' clocks", cell: (node) => (node.clock_ahead_ms === null ? "" : `${node.clock_ahead_ms > 0 ? "+" : ""}${num(node.clock_ahead_ms)} ms`) },
+	{ key: "memory", title: "Memory", num: true, hint: "what tasks take, in all", cell: ({ room }) => room && bytes(room.state_bytes) },
+	{ key: "disk", title: "Disk free", num: true, cell: ({ room }) => room && bytes(room.disk_free_bytes) },
 	{ key: "version", title: "Version" },
 	{ key: "problem", title: "Problem", wide: true, cell: (node) => node.problem && html`<span class="bad">${node.problem}</span>` },
 	{ key: "acts", title: "Actions", cell: (node) => html`<${Button} kind="quiet" aria-label=${`Act on ${node.node_id}`} onClick=${() => membership(node)}>Act…<//>` },
@@ -37,19 +36,20 @@ const change = (what, text, body) => act(text, "POST", "/cluster/" + what, body)
 /** What can be done to a member. @param {Node} node */
 function membership(node) {
 	const { node_id: name } = node, body = { node_id: name }, voter = node.suffrage === "voter";
-	/** @param {() => Promise<any>} then @param {(done?: any) => void} close */
-	const leave = (then, close) => async () => (close(), then());
+	/** A button that asks, then does it. @param {string} label @param {(done?: any) => void} close @param {Omit<Parameters<typeof confirm>[0], "yes">} question @param {string} what @param {string} text */
+	const offer = (label, close, question, what, text) => html`<${Act} role="operator" kind=${question.danger ? "danger" : ""} onClick=${async () => {
+		close();
+		if (await confirm({ ...question, yes: label })) await change(what, text, body);
+	}}>${label}<//>`;
 	return openDialog((close) => html`
-		<dl class="facts">
-			<div><dt>Peers reach it at</dt><dd class="mono">${node.peer_addr}</dd></div><div><dt>Clients reach it at</dt><dd class="mono">${node.http_addr}</dd></div><div><dt>Identity</dt><dd class="mono">${node.uuid}</dd></div>
-		</dl>
+		<${Facts} of=${[["Peers reach it at", node.peer_addr], ["Clients reach it at", node.http_addr], ["Identity", node.uuid]]} />
 		${node.problem && html`<${Note} tone="warn">${node.problem}<//>`}
 		<div class="row end">
-			${voter && node.state !== "leader" && html`<${Act} role="operator" onClick=${leave(async () => (await confirm({ title: `Hand the leadership to ${name}`, body: "Writes wait for a moment.", yes: "Hand it over" })) && change("transfer", `${name} leads`, body), close)}>Make it lead<//>`}
+			${voter && node.state !== "leader" && offer("Make it lead", close, { title: `Hand the leadership to ${name}`, body: "Writes wait for a moment." }, "transfer", `${name} leads`)}
 			${voter
-				? html`<${Act} role="operator" onClick=${leave(async () => (await confirm({ title: `Take the vote of ${name} away`, body: "It gets every entry, and counts for no majority until it is promoted.", yes: "Take it away" })) && change("demote", `${name} has no vote`, body), close)}>Take its vote away<//>`
-				: html`<${Act} role="operator" onClick=${leave(async () => (await confirm({ title: `Give ${name} a vote`, body: "It must have caught up.", yes: "Give it" })) && change("promote", `${name} has a vote`, body), close)}>Give it a vote<//>`}
-			<${Act} role="operator" kind="danger" onClick=${leave(async () => (await confirm({ title: `Remove ${name}`, body: "It is out of the cluster and can never come back under its identity.", yes: "Remove it", danger: true, word: name })) && change("remove", `${name} is removed`, body), close)}>Remove<//>
+				? offer("Take its vote away", close, { title: `Take the vote of ${name} away`, body: "It gets every entry, and counts for no majority until it is promoted." }, "demote", `${name} has no vote`)
+				: offer("Give it a vote", close, { title: `Give ${name} a vote`, body: "It must have caught up." }, "promote", `${name} has a vote`)}
+			${offer("Remove", close, { title: `Remove ${name}`, body: "It is out of the cluster and can never come back under its identity.", danger: true, word: name }, "remove", `${name} is removed`)}
 		</div>`, { title: name });
 }
 
@@ -81,18 +81,18 @@ class Hashes extends Component {
 	}
 }
 
-/** @param {{data: Data}} props */
+/** @param {{data: ClusterData}} props */
 function Body({ data: { cluster, events, keys, tokens } }) {
-	const { nodes, leader, term, feature_level: level, restore } = cluster, well = nodes.filter((/** @type {Node} */ node) => node.healthy).length, voters = nodes.filter((/** @type {Node} */ node) => node.suffrage === "voter").length;
-	const furthest = Math.max(...nodes.map((/** @type {Node} */ node) => node.applied_index));
-	const rows = nodes.map((/** @type {Node} */ node) => ({ ...node, behind: furthest - node.applied_index }));
+	const { nodes, leader, term, feature_level: level, restore } = cluster, { leads } = state, well = nodes.filter((node) => node.healthy).length, voters = nodes.filter((node) => node.suffrage === "voter").length, majority = Math.floor(voters / 2) + 1;
+	const furthest = Math.max(...nodes.map((node) => node.applied_index));
+	const rows = nodes.map((node) => ({ ...node, behind: furthest - node.applied_index }));
 	return html`
 		${restore && html`<${Note} tone="warn">A backup is being restored: ${num(restore.taken)} of ${num(restore.bytes)} bytes.<//>`}
 		<div class="stats">
 			<${Stat} label="Leader" value=${leader || "none"} tone=${leader ? "" : "bad"} sub=${`term ${num(term)}`} />
-			<${Stat} label="Members well" value=${`${well} of ${nodes.length}`} tone=${well < nodes.length ? "bad" : ""} sub=${`${plural(voters, "voter")}: ${Math.floor(voters / 2) + 1} make a majority`} />
-			<${Stat} label="Can lose" value=${num(Math.max(0, well - Math.floor(voters / 2) - 1))} sub="more members and go on" tone=${well - Math.floor(voters / 2) - 1 > 0 ? "" : "warn"} />
-			<${Stat} label="Feature level" value=${num(level)} sub=${[...new Set(nodes.map((/** @type {Node} */ node) => node.version))].join(", ")} />
+			<${Stat} label="Members well" value=${`${well} of ${nodes.length}`} tone=${well < nodes.length ? "bad" : ""} sub=${`${plural(voters, "voter")}: ${majority} make a majority`} />
+			<${Stat} label="Can lose" value=${num(Math.max(0, well - majority))} sub="more members and go on" tone=${well > majority ? "" : "warn"} />
+			<${Stat} label="Feature level" value=${num(level)} sub=${[...new Set(nodes.map((node) => node.version))].join(", ")} />
 		</div>
 		<${Card} title="Members" tools=${html`<${Act} role="operator" onClick=${join}>Add a member<//>`}>
 			<${Table} caption="Members" rows=${rows} id="node_id" cols=${columns} />
@@ -111,8 +111,10 @@ function Body({ data: { cluster, events, keys, tokens } }) {
 		}}>Read them again<//>`}>${keys.length
 			? html`<${Table} caption="Keys of this node" rows=${keys} id="name" cols=${keyColumns} sort="name" />`
 			: html`<p class="soft">This node has no keys: it is open.</p>`}<//>
-		${tokens.length > 0 && html`<${Card} title="Join tokens"><ul class="list">${tokens.map((/** @type {JoinToken} */ token) => html`<li key=${token.id}><span class="mono">${token.id}</span><span class="grow">${num(token.used)} of ${num(token.uses)} used, ends <${Time} at=${token.expires_at} /></span>
+		${tokens.length > 0 && html`<${Card} title="Join tokens"><ul class="list">${tokens.map((token) => html`<li key=${token.id}><span class="mono">${token.id}</span><span class="grow">${num(token.used)} of ${num(token.uses)} used, ends <${Time} at=${token.expires_at} /></span>
 			<${Act} role="operator" kind="danger" onClick=${async () => (await confirm({ title: "Revoke this token", body: "Nodes that came by it stay members.", yes: "Revoke it", danger: true })) && change("tokens/revoke", "The token is revoked", { id: token.id })}>Revoke<//></li>`)}</ul><//>`}
+		<${Card} title="Leader changes"><ul class="list">${leads.map((lead, i) => html`<li key=${lead.term}><b>${lead.leader}</b><span>term ${num(lead.term)}, ${leads[i + 1] ? "seen" : "led already"} <${Time} at=${lead.at} /></span></li>`)}</ul>
+			<p class="soft">As this tab has seen it. What operators did is <${Link} to="/trail" query=${{ event: "leadership_transferred" }}>in the trail<//>.</p><//>
 		<${Card} title="What operators did">${events.length ? html`<${EventList} events=${events} />` : html`<p class="soft">The trail keeps nothing.</p>`}<//>`;
 }
 
@@ -133,7 +135,7 @@ export default {
 	seldom: 15000,
 	async load({ ask, get, data, fresh }) {
 		const cluster = await ask("/cluster");
-		set({ members: cluster.nodes });
+		noteMembers(cluster);
 		if (fresh) return { ...data, cluster };
 		const { index } = await get("/stats");
 		const [events, keys, tokens] = await Promise.all([

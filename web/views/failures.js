@@ -1,6 +1,5 @@
 // What failed, grouped by error: one look, one act for a thousand tasks.
-import { html, Component } from "../parts/html.js";
-import { Button, Card, Copy, Empty, Link, OfType, Time } from "../parts/bits.js";
+import { Button, Card, Component, Copy, Empty, html, Link, Time } from "../parts/bits.js";
 import { Act } from "../actions.js";
 import { get } from "../api.js";
 import { many } from "../many.js";
@@ -20,7 +19,7 @@ class Group extends Component {
 			<div class="failure-head">
 				<${Button} kind="quiet icon" aria-expanded=${!!open} aria-controls=${slug} aria-label=${`${open ? "Hide" : "Show"} an example of: ${signature || "no error"}`} onClick=${() => this.setState({ open: !open })}>${open ? "▾" : "▸"}<//>
 				<span class="failure-count num">${num(count)}</span>
-				<span class="failure-text"><a data-row class="signature" href=${listed(group, type)}>${signature || "Failed without an error"}</a>
+				<span class="failure-text"><${Link} data-row class="signature" to="/tasks" query=${{ status: "failed", type, error: group }}>${signature || "Failed without an error"}<//>
 					<span class="small soft"><${Link} to=${path("types", type)}>${type}<//>, first <${Time} at=${first} />, last <${Time} at=${last} /></span></span>
 				<span class="row">
 					<${Act} role="producer" onClick=${() => many({ action: "retry", filter, what: what(this.props.group), ids })}>Retry…<//>
@@ -34,9 +33,6 @@ class Group extends Component {
 	}
 }
 
-/** @param {string} group @param {string} type */
-const listed = (group, type) => `#/tasks?${new URLSearchParams({ status: "failed", type, error: group })}`;
-
 /** @param {{groups: Failed[]}} props */
 export const Groups = ({ groups }) => html`<ol class="failures">${groups.map((group) => html`<${Group} key=${group.group + group.task_type} group=${group} />`)}</ol>`;
 
@@ -45,12 +41,11 @@ const typesOffered = 100;
 
 /** @param {any} props */
 function Body({ data, query, amend }) {
-	const { failures, groups, looked, failed, cursor, types } = data, own = state.me?.task_types;
+	const { failures, groups, looked, failed, cursor, types } = data;
 	return html`
-		<div class="row"><label for="failures-type" class="soft">Of type</label><input id="failures-type" class="narrow" type="search" data-filter autocomplete="off" spellcheck=${false} list="failures-types" placeholder=${own ? "choose one" : "all"} value=${query.type ?? ""} onChange=${(/** @type {any} */ event) => setQuery({ type: event.currentTarget.value.trim() })} />
+		<div class="row"><label for="failures-type" class="soft">Of type</label><input id="failures-type" class="narrow" type="search" data-filter autocomplete="off" spellcheck=${false} list="failures-types" placeholder="all" value=${query.type ?? ""} onChange=${(event) => setQuery({ type: event.currentTarget.value.trim() })} />
 			<datalist id="failures-types">${types.map((/** @type {string} */ type) => html`<option key=${type} value=${type}></option>`)}</datalist></div>
-		${own && !query.type ? html`<${OfType} query=${query} />`
-			: !failures.length ? html`<${Card}><${Empty} title=${cursor ? "None among those looked at" : "Nothing has failed"}>${!cursor && html`<p>Tasks that failed for good are here, grouped by their error.</p>`}<//><//>`
+		${!failures.length ? html`<${Card}><${Empty} title=${cursor ? "None among those looked at" : "Nothing has failed"}>${!cursor && html`<p>Tasks that failed for good are here, grouped by their error.</p>`}<//><//>`
 			: html`<${Card}>
 				<p class="soft">${looked < failed ? `Of ${num(failed)} failed tasks the newest ${num(looked)}` : plural(failed, "failed task")} in ${plural(groups, "group")}${failures.length < groups ? `, the largest ${num(failures.length)} shown` : ""}.</p>
 				<${Groups} groups=${failures} />
@@ -61,10 +56,10 @@ function Body({ data, query, amend }) {
 /** @type {View} */
 export default {
 	title: () => "Failures",
+	typed: true,
 	every: (data) => (data?.pages > 1 ? 0 : 5000),
 	async load({ ask, query, data, anew }) {
 		const types = state.me?.task_types ?? (!data || anew ? (await ask("/types", { order: "failed", limit: typesOffered })).types.filter((/** @type {any} */ type) => type.counts.failed).map((/** @type {any} */ type) => type.task_type) : data.types);
-		if (state.me?.task_types && !query.type) return { types };
 		const body = await ask("/failures", { task_type: query.type });
 		return { ...body, types, cursor: body.next_cursor, pages: 1 };
 	},

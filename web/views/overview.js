@@ -1,32 +1,35 @@
 // The first thing one sees: is all well, what waits, what failed.
-import { html } from "../parts/html.js";
-import { Age, Card, Code, Empty, Link, Num, Rates, Stat, Tone } from "../parts/bits.js";
+import { Age, Card, Code, Counts, Empty, html, Link, Rates, Stat, Tone } from "../parts/bits.js";
 import { has } from "../actions.js";
 import { path } from "../routes.js";
-import { set, state } from "../store.js";
-import { dur, num, plural, title } from "../text.js";
+import { noteMembers, state } from "../store.js";
+import { bytes, dur, num, plural } from "../text.js";
 import { columns } from "./types.js";
 import { failures } from "../history.js";
 import { History } from "../parts/history.js";
 import { Table } from "../parts/table.js";
 
-/** @import { History as Seen, Members, Schedule, Type, Types, View } from "../types/model" */
-
-/** Of the types, those that wait longest and those that want to be looked at. @typedef {{types: Types, wanting: Types, cluster: Members|null, schedules: Schedule[], ready: string, seen: Seen|null}} Data */
+/** @import { Members, OverviewData, Room, View, Wanting } from "../types/model" */
 
 /** How many types are shown of those that wait, and of those that want to be looked at. */
 const topMax = 10;
-/** @type {(keyof Type["counts"])[]} */
 const shownStatuses = ["pending", "claimed", "scheduled", "blocked", "running", "failed"];
 
-/** What wants to be looked at, worst first. @param {Data} data */
-function attention({ wanting, cluster, schedules, ready, seen }) {
-	/** @type {{tone: string, what: any, to?: string, query?: any, why: string, size?: number}[]} */
+/** @param {Members|null} cluster */
+const leading = (cluster) => cluster?.nodes.find(({ node_id }) => node_id === cluster.leader);
+
+/** How bad it is what a leader's state takes of its limit. @param {Room|null|undefined} room */
+const strain = (room) => (!room || room.state_bytes < room.state_limit_bytes * 0.9 ? "" : room.state_bytes < room.state_limit_bytes ? "warn" : "bad");
+
+/** What wants to be looked at, worst first. @param {OverviewData} data */
+function attention({ wanting, cluster, schedules, seen }) {
+	/** @type {Wanting[]} */
 	const out = [];
-	if (ready && !state.noLeader) out.push({ tone: "bad", what: "This node is not ready", why: ready });
 	for (const node of cluster?.nodes ?? []) {
 		if (node.problem) out.push({ tone: node.healthy ? "warn" : "bad", what: node.node_id, to: "/cluster", why: node.problem });
 	}
+	const room = leading(cluster)?.room, tone = strain(room);
+	if (room && tone) out.push({ tone, what: "Memory", to: "/cluster", why: `${tone === "bad" ? "is full: submits are refused" : "is nearly full"}; tasks take ${bytes(room.state_bytes)} of ${bytes(room.state_limit_bytes)}` });
 	const lately = seen ? failures(seen) : 0;
 	if (lately) out.push({ tone: "bad", what: "Failures", to: "/failures", why: `${plural(lately, "task")} failed for good in the last hour` });
 	for (const type of wanting.types) {
@@ -43,7 +46,7 @@ function attention({ wanting, cluster, schedules, ready, seen }) {
 	return out.sort((a, b) => (a.tone === b.tone ? (b.size ?? Infinity) - (a.size ?? Infinity) || 0 : a.tone === "bad" ? -1 : 1));
 }
 
-/** @param {{data: Data}} props */
+/** @param {{data: OverviewData}} props */
 function Attention({ data }) {
 	const found = attention(data), shown = found.slice(0, topMax), more = found.length - shown.length + data.wanting.matched - data.wanting.types.length;
 	return html`<${Card} title="Needs attention">
@@ -53,17 +56,21 @@ function Attention({ data }) {
 	<//>`;
 }
 
-/** @param {{cluster: Members|null, ready: string}} props */
-function Cluster({ cluster, ready }) {
-	if (!cluster) return html`<${Stat} label="This node" value=${state.session?.node_id ?? ""} sub=${ready || "knows a leader and has caught up"} tone=${ready ? "bad" : ""} />`;
+/** @param {{cluster: Members|null}} props */
+function Cluster({ cluster }) {
+	const { unready, session } = state;
+	if (!cluster) return html`<${Stat} label="This node" value=${session?.node_id ?? ""} sub=${unready || "knows a leader and has caught up"} tone=${unready ? "bad" : ""} />`;
 	const well = cluster.nodes.filter((node) => node.healthy).length, all = cluster.nodes.length;
+	const room = leading(cluster)?.room, rooms = cluster.nodes.flatMap((node) => node.room ?? []), free = Math.min(...rooms.map((one) => one.disk_free_bytes || Infinity));
 	return html`<${Stat} to="/cluster" label="Leader" value=${cluster.leader || "none"} tone=${cluster.leader ? "" : "bad"} sub=${`term ${num(cluster.term)}`} />
-		<${Stat} to="/cluster" label="Nodes well" value=${`${well} of ${all}`} tone=${well < all ? "bad" : ""} sub=${[...new Set(cluster.nodes.map((node) => node.version))].join(", ")} />`;
+		<${Stat} to="/cluster" label="Nodes well" value=${`${well} of ${all}`} tone=${well < all ? "bad" : ""} sub=${[...new Set(cluster.nodes.map((node) => node.version))].join(", ")} />
+		${room && html`<${Stat} to="/cluster" label="Memory" value=${bytes(room.state_bytes)} sub=${`of ${bytes(room.state_limit_bytes)}`} tone=${strain(room)} />`}
+		${free < Infinity && html`<${Stat} to="/cluster" label="Disk free" value=${bytes(free)} sub="where it is least" tone=${rooms.some((one) => one.disk_free_bytes < one.disk_free_min_bytes) ? "bad" : ""} />`}`;
 }
 
-/** @param {{data: Data}} props */
+/** @param {{data: OverviewData}} props */
 function Body({ data }) {
-	const { types: { types, total, all }, cluster, ready } = data;
+	const { types: { types, total, all }, cluster } = data;
 	if (!total) {
 		return html`<div class="stats"><${Cluster} ...${data} /></div>${attention(data).length > 0 && html`<${Attention} data=${data} />`}<${Card}><${Empty} title="No tasks yet">
 			<p>Submit the first:</p>
@@ -74,11 +81,11 @@ function Body({ data }) {
 	const top = types.filter((type) => type.counts.pending);
 	return html`
 		<div class="stats">
-			${shownStatuses.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status }} value=${html`<${Num} n=${all.counts[status]} />`} tone=${status === "failed" && all.counts.failed ? "bad" : ""} />`)}
+			<${Counts} counts=${all.counts} of=${shownStatuses} />
 			<${Stat} label="Oldest pending" value=${html`<${Age} ms=${all.oldest_pending_age_ms || null} units=${1} />`} />
 		</div>
 		<div class="stats">
-			<${Cluster} cluster=${cluster} ready=${ready} />
+			<${Cluster} cluster=${cluster} />
 			<${Rates} of=${all} />
 		</div>
 		<${Attention} data=${data} />
@@ -93,18 +100,17 @@ export default {
 	title: () => "Overview",
 	every: 2000,
 	seldom: 10000,
-	async load({ ask, get, data, fresh }) {
+	async load({ ask, data, fresh }) {
 		const [types, rare] = await Promise.all([
 			ask("/types", { order: "oldest", limit: topMax }),
 			fresh ? data : Promise.all([
 				has("operator") ? ask("/cluster").catch((error) => (error.code === "forbidden" ? null : Promise.reject(error))) : null, // the leader may be read-only, or have other keys
 				ask("/schedules").then(({ schedules }) => schedules),
-				get("^/readyz").then(() => "", (error) => error.message),
 				state.me?.task_types ? null : ask("/history"),
 				ask("/types", { attention: true, order: "oldest", limit: topMax }),
-			]).then(([cluster, schedules, ready, seen, wanting]) => ({ cluster, schedules, ready, seen, wanting })),
+			]).then(([cluster, schedules, seen, wanting]) => ({ cluster, schedules, seen, wanting })),
 		]);
-		if (rare.cluster) set({ members: rare.cluster.nodes });
+		if (rare.cluster) noteMembers(rare.cluster);
 		return { ...rare, types };
 	},
 	Body,

@@ -1,6 +1,5 @@
 // One schedule: its plan, its next slots, its task, what it submitted last.
-import { html, Component } from "../parts/html.js";
-import { Card, Empty, fact, Labels, Link, Stat, Status, Time } from "../parts/bits.js";
+import { Card, Component, Empty, Facts, html, Labels, Link, Stat, Status, Time } from "../parts/bits.js";
 import { newest } from "../parts/events.js";
 import { Payload } from "../parts/payload.js";
 import { Table } from "../parts/table.js";
@@ -9,13 +8,11 @@ import { get, Refusal, send } from "../api.js";
 import { planWords } from "../plan.js";
 import { rawField } from "../raw.js";
 import { go, path } from "../routes.js";
-import { jsonFault, withParams } from "../submitbody.js";
+import { jsonFault, unfit, withParams } from "../submitbody.js";
 import { state } from "../store.js";
 import { dur, num, parseDur, typedDur, when } from "../text.js";
 
-/** @import { Column, Event, Schedule, Task, View } from "../types/model" */
-
-/** @typedef {{schedule?: Schedule, params?: string, task?: Task|null, last: Event[], next?: string[]}} Data */
+/** @import { Column, Event, Schedule, Plan, ScheduleData, View } from "../types/model" */
 
 const slotsShown = 10, slotsAsked = 5, lastShown = 10, typingMS = 250;
 const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -31,7 +28,7 @@ const inZone = (at, zone) => new Intl.DateTimeFormat("en-GB", { dateStyle: "medi
 /** Times of a plan: in its zone, here, and how far off. @param {{at: string[], zone: string|null}} props */
 const Slots = ({ at, zone }) => html`<ol class="list slots">${at.map((time) => html`<li key=${time}><${Time} at=${time} /><span>${inZone(time, zone)} <span class="soft">${zone ?? "UTC"}</span></span>${zone !== here && html`<span class="soft">here ${when(time)}</span>`}</li>`)}</ol>`;
 
-/** The next times of a plan as it is typed, or what is wrong with it, as the node says. @extends {Component<{plan: {cron?: string, timezone?: string, every_ms?: number}}, {at: string[], zone: string|null, wrong: string}>} */
+/** The next times of a plan as it is typed, or what is wrong with it, as the node says. @extends {Component<{plan: Plan}, {at: string[], zone: string|null, wrong: string}>} */
 class Preview extends Component {
 	state = { at: /** @type {string[]} */ ([]), zone: /** @type {string|null} */ (null), wrong: "" };
 	componentDidMount() {
@@ -82,7 +79,7 @@ export const edit = (schedule, params = "{}") =>
 		},
 		async submit(values) {
 			const name = schedule?.name ?? values.name.trim(), { params: text, ...task } = { ...schedule?.task, task_type: values.task_type.trim() || undefined, params: values.params };
-			if (text !== undefined && jsonFault(text)) throw new Refusal(400, { error: `Params are no JSON: ${jsonFault(text)}`, field: "params" });
+			if (text !== undefined && jsonFault(text)) throw unfit("params", `Params are no JSON: ${jsonFault(text)}`);
 			const rest = { ...planOf(values), overlap: values.overlap, catch_up: values.catch_up, paused: schedule?.paused ?? false };
 			await put(`Schedule ${name} ${schedule ? "changed" : "made"}`, name, task, text, rest);
 			if (!schedule) go(path("schedules", name));
@@ -101,7 +98,7 @@ const lastColumns = [
 	{ key: "time", title: "Submitted", time: true },
 ];
 
-/** @param {{data: Data}} props */
+/** @param {{data: ScheduleData}} props */
 function Body({ data }) {
 	const { schedule, params, last, task, next = [] } = data;
 	if (!schedule) return html`<${Card}><${Empty} title="There is no such schedule"><p>It was deleted, or never made.</p><//><//>`;
@@ -112,31 +109,31 @@ function Body({ data }) {
 			<${Stat} label="Last task" value=${schedule.last_task_id ? num(schedule.last_task_id) : "none"} to=${schedule.last_task_id ? path("tasks", schedule.last_task_id) : undefined} sub=${task ? html`<${Status} status=${task.status} />` : schedule.last_task_id ? "removed since" : ""} />
 			<${Stat} label="Slots skipped" value=${num(schedule.skipped)} sub="since it was set" tone=${schedule.skipped ? "warn" : ""} />
 		</div>
-		<${Card} title="Plan"><dl class="facts">
-			${fact("It runs", words || html`<span class="mono">${written}</span>`)}
-			${fact("Written", words && written && html`<span class="mono">${written}</span>`)}
-			${fact("Zone", schedule.timezone)}
-			${fact("If the last task has not ended", wordOf(overlaps, schedule.overlap))}
-			${fact("Of slots that were missed", wordOf(catchUps, schedule.catch_up))}
-			${fact("Made", html`<${Time} at=${schedule.created_at} />`)}
-			${fact("Changed", html`<${Time} at=${schedule.updated_at} />`)}
-		</dl><//>
+		<${Card} title="Plan"><${Facts} of=${[
+			["It runs", words || html`<span class="mono">${written}</span>`],
+			["Written", words && written && html`<span class="mono">${written}</span>`],
+			["Zone", schedule.timezone],
+			["If the last task has not ended", wordOf(overlaps, schedule.overlap)],
+			["Of slots that were missed", wordOf(catchUps, schedule.catch_up)],
+			["Made", html`<${Time} at=${schedule.created_at} />`],
+			["Changed", html`<${Time} at=${schedule.updated_at} />`],
+		]} /><//>
 		${next.length > 0 && html`<${Card} title="Next slots"><${Slots} at=${next} zone=${schedule.timezone} /><//>`}
-		<${Card} title="Its task"><dl class="facts">
-			${fact("Type", html`<${Link} to=${path("types", type)}>${type}<//>`)}
-			${fact("Priority", given.priority && num(given.priority))}
-			${fact("Attempts", given.max_attempts === 0 ? "no limit" : given.max_attempts)}
-			${fact("Lease", given.lease_ms && dur(given.lease_ms))}
-			${fact("Group", given.group)}
-			${fact("Labels", given.labels && html`<${Labels} labels=${given.labels} />`)}
-		</dl><//>
+		<${Card} title="Its task"><${Facts} of=${[
+			["Type", html`<${Link} to=${path("types", type)}>${type}<//>`],
+			["Priority", given.priority && num(given.priority)],
+			["Attempts", given.max_attempts === 0 ? "no limit" : given.max_attempts],
+			["Lease", given.lease_ms && dur(given.lease_ms)],
+			["Group", given.group],
+			["Labels", given.labels && html`<${Labels} labels=${given.labels} />`],
+		]} /><//>
 		<${Payload} title="Params of its task" raw=${params} base64=${given.payload} name=${`schedule-${schedule.name}`} hidden=${!state.settings.params} />
 		<${Card} title="What it submitted last">${last.length
 			? html`<${Table} caption="Tasks that it submitted last" rows=${last} id="task_id" to="/tasks" cols=${lastColumns} />`
 			: html`<p class="soft">${state.me?.task_types ? "The trail shows it to keys of all types." : "The trail keeps nothing of it."}</p>`}<//>`;
 }
 
-/** @param {{data: Data}} shown */
+/** @param {{data: ScheduleData}} shown */
 function tools({ data: { schedule, params } }) {
 	if (!schedule) return null;
 	const { name, paused, task } = schedule;

@@ -1,6 +1,5 @@
 // All schedules: when each runs next, and what it submitted last.
-import { html } from "../parts/html.js";
-import { Card, Code, Empty, Time } from "../parts/bits.js";
+import { Card, Code, Empty, html, Time, Tone } from "../parts/bits.js";
 import { Table } from "../parts/table.js";
 import { Act } from "../actions.js";
 import { path } from "../routes.js";
@@ -21,7 +20,7 @@ const columns = [
 	{ key: "type", title: "Type", wide: true, sort: (schedule) => schedule.task.task_type ?? "default", cell: (schedule) => schedule.task.task_type ?? "default" },
 	{ key: "plan", title: "Plan", wide: true, cell: (schedule) => html`<${Plan} schedule=${schedule} />` },
 	{ key: "timezone", title: "Zone" },
-	{ key: "next", title: "Next", sort: (schedule) => schedule.next_run_at ?? "~", cell: (schedule) => (schedule.paused ? html`<span class="tone" data-tone="warn">paused</span>` : schedule.next_run_at ? html`<${Time} at=${schedule.next_run_at} />` : "never again") },
+	{ key: "next", title: "Next", sort: (schedule) => schedule.next_run_at ?? "~", cell: (schedule) => (schedule.paused ? html`<${Tone} tone="warn">paused<//>` : schedule.next_run_at ? html`<${Time} at=${schedule.next_run_at} />` : "never again") },
 	{ key: "last_run_at", title: "Last", sort: true, time: true },
 	{ key: "task", title: "Its task", num: true, cell: (schedule) => schedule.last_task_id && html`<a href=${"#" + path("tasks", schedule.last_task_id)}>${schedule.last_task_id}</a>` },
 	{ key: "skipped", title: "Skipped", num: true, hint: "slots passed over since it was set", sort: true },

@@ -1,11 +1,11 @@
 // The dialog that submits a task, blank or like another one.
-import { html } from "../parts/html.js";
+import { html, Note } from "../parts/bits.js";
 import { done, form, may } from "../actions.js";
-import { get, Refusal, send } from "../api.js";
+import { get, send } from "../api.js";
 import { reloadNow } from "../live.js";
 import { path } from "../routes.js";
 import { state } from "../store.js";
-import { bodyOf, jsonFault, Unfit } from "../submitbody.js";
+import { bodyOf, jsonFault } from "../submitbody.js";
 import { labelLines } from "../text.js";
 
 /** How many known types are offered: those that most tasks of the last minute are of, then by name. */
@@ -14,15 +14,6 @@ const typesOffered = 200;
 /** A key that nobody has: whatever is clicked twice makes one task. */
 const freshKey = () => "page-" + Array.from(crypto.getRandomValues(new Uint8Array(9)), (byte) => byte.toString(36).padStart(2, "0")).join("");
 
-/** What the form says of something unfit, as if the node had refused it. @template T @param {() => T} read */
-export function checked(read) {
-	try {
-		return read();
-	} catch (error) {
-		throw error instanceof Unfit ? new Refusal(400, { error: error.message, field: error.field }) : error;
-	}
-}
-
 /** Asks for a task and submits it. @param {any} [like] a task to begin with; its params as raw, the bytes that they are */
 export async function submit(like = {}) {
 	const why = may("producer");
@@ -30,7 +21,7 @@ export async function submit(like = {}) {
 	const own = state.me?.task_types, types = own ?? (await get("/types", { order: "submitted_per_s", limit: typesOffered }).then(({ body }) => body.types.map((/** @type {any} */ type) => type.task_type), () => []));
 	return form({
 		title: like.id ? `Submit another like task ${like.id}` : "Submit a task", yes: "Submit it", wide: true,
-		intro: like.payload && html`<div class="note" data-tone="warn">Its params are binary: this form takes JSON.</div>`,
+		intro: like.payload && html`<${Note} tone="warn">Its params are binary: this form takes JSON.<//>`,
 		fields: [
 			{ name: "task_type", label: "Type", value: like.task_type ?? state.place.query.type ?? own?.[0] ?? "", placeholder: "default", list: types, hint: "What workers claim by." },
 			{ name: "priority", label: "Priority", value: like.priority ? String(like.priority) : "", placeholder: "0", hint: "Higher is claimed first." },
@@ -43,7 +34,7 @@ export async function submit(like = {}) {
 		],
 		below: ({ params }) => html`<p class="small" aria-live="polite">${jsonFault(params) ? html`<span class="bad">Params are no JSON yet: ${jsonFault(params)}</span>` : html`<span class="soft">Params are sent as typed.</span>`}</p>`,
 		async submit(values) {
-			const { body } = await send("POST", "/tasks", checked(() => bodyOf(values))), { id } = body.task;
+			const { body } = await send("POST", "/tasks", bodyOf(values)), { id } = body.task;
 			done(body.created === false ? `Task ${id} has this key already` : `Task ${id} submitted`, { href: "#" + path("tasks", id), label: "show it" });
 			await reloadNow();
 		},

@@ -1,6 +1,6 @@
 // One task: why it does not run, who holds it, what it was given, what has happened to it.
-import { html } from "../parts/html.js";
-import { Bar, Card, Copy, Countdown, Empty, fact, Labels, Link, Long, Note, Status, TaskLink, Time } from "../parts/bits.js";
+import { Bar, Card, Copy, Countdown, Empty, Facts, html, Labels, Link, Long, Note, Status, TaskLink, Time } from "../parts/bits.js";
+import { EventList } from "../parts/events.js";
 import { Payload } from "../parts/payload.js";
 import { Steps } from "../parts/steps.js";
 import { Table } from "../parts/table.js";
@@ -13,17 +13,13 @@ import { readLabels } from "../submitbody.js";
 import { submit } from "./submit.js";
 import { backoffWords, dur, ended, labelLines, num, plural } from "../text.js";
 
-/** @import { Attempt, Column, Event, FinalizationAttempt, Reason as AReason, Reasons, Task, View } from "../types/model" */
-
-/** @typedef {{task: Task, why: Reasons|null, tries: FinalizationAttempt[]|null, events: Event[], at: number, params?: string, result?: string, progress?: string, missing?: undefined}|{missing: true, events: Event[]}} Data */
+/** @import { Attempt, Column, Event, Reason as AReason, Reasons, Task, TaskData, View } from "../types/model" */
 
 /** A reason in the server's words, with links to what it names. @param {{reason: AReason}} props */
 const Reason = ({ reason: { code, message, run_at: runAt, steps, id, holders, at, last_asked_at: asked } }) => html`<li><span class="grow"><b>${message || code}</b>
-	${runAt && html` <${Time} at=${runAt} />`}
 	${steps && html` <span class="soft">${steps.join(", ")}</span>`}
 	${id && html` <${TaskLink} id=${id} />`}
-	${at && html` <${Time} at=${at} />`}
-	${asked && html` <${Time} at=${asked} />`}
+	${[runAt, at, asked].map((time) => time && html` <${Time} at=${time} />`)}
 	${holders && html` ${holders.slice(0, 10).map((one) => html`<span key=${one.task_id}><${Link} to=${path("tasks", one.task_id)}>${one.task_id}<//> <span class="soft">${one.worker_id}</span> </span>`)}`}
 </span></li>`;
 
@@ -59,7 +55,7 @@ const attemptColumns = [
 	{ key: "error", title: "Error", wide: true, cell: (attempt) => attempt.error && html`<${Long} text=${attempt.error} />` },
 ];
 
-/** @param {{data: Data}} props */
+/** @param {{data: TaskData}} props */
 function Body({ data }) {
 	if (data.missing) {
 		return html`<${Card}><${Empty} title="There is no such task, or it was removed"><p>An ended task goes when its retention is over.</p><//><//>
@@ -83,29 +79,27 @@ function Body({ data }) {
 		</div>
 		${task.attempts_log && task.attempts_log.length > 0 && html`<${Card} title="Attempts"><${Table} caption="Attempts, newest first" rows=${[...task.attempts_log].reverse()} id="claim_token" cols=${attemptColumns} /><//>`}
 		${tries && tries.length > 0 && html`<${Card} title="Claims for its finalization"><ul class="list">${tries.map((one, i) => html`<li key=${i}><${Time} at=${one.attempted_at} /><b>${one.processor_id}</b><span>${one.message}</span></li>`)}</ul><//>`}
-		<${Card} title="About it"><dl class="facts">
-			${fact("Priority", num(task.priority))}
-			${fact("Labels", task.labels && html`<${Labels} labels=${task.labels} />`)}
-			${fact("Key", task.idempotency_key && html`<span class="mono">${task.idempotency_key}</span>${task.unique ? html` <span class="soft">taken while it has not ended</span>` : ""}`)}
-			${fact("Group", task.group)}
-			${fact("Runs", task.run_at && html`<${Time} at=${task.run_at} />`)}
-			${fact("Expires", task.expires_at && html`<${Time} at=${task.expires_at} />`)}
-			${fact("Lease", task.lease_ms && dur(task.lease_ms))}
-			${fact("Kept after its end", task.retention_ms !== undefined ? (task.retention_ms < 0 ? "until deleted" : dur(task.retention_ms)) : null)}
-			${fact("Backoff", task.backoff && backoffWords(task.backoff))}
-			${fact("Depends on", task.depends_on?.join(", "))}
-			${fact("When a step fails", task.on_step_failure)}
-			${fact("Ended by", task.finalize && (task.finalize === "claim" ? "a processor" : "its last step"))}
-			${fact("Trace", task.traceparent && html`<span class="mono">${task.traceparent}</span> <${Copy} text=${task.traceparent} />`)}
-			${fact("Changed", html`<${Time} at=${task.updated_at} />`)}
-		</dl><//>
+		<${Card} title="About it"><${Facts} of=${[
+			["Priority", num(task.priority)],
+			["Labels", task.labels && html`<${Labels} labels=${task.labels} />`],
+			["Key", task.idempotency_key && html`<span class="mono">${task.idempotency_key}</span>${task.unique ? html` <span class="soft">taken while it has not ended</span>` : ""}`],
+			["Group", task.group],
+			["Runs", task.run_at && html`<${Time} at=${task.run_at} />`],
+			["Expires", task.expires_at && html`<${Time} at=${task.expires_at} />`],
+			["Lease", task.lease_ms && dur(task.lease_ms)],
+			["Kept after its end", task.retention_ms !== undefined ? (task.retention_ms < 0 ? "until deleted" : dur(task.retention_ms)) : null],
+			["Backoff", task.backoff && backoffWords(task.backoff)],
+			["Depends on", task.depends_on?.join(", ")],
+			["When a step fails", task.on_step_failure],
+			["Ended by", task.finalize && (task.finalize === "claim" ? "a processor" : "its last step")],
+			["Trace", task.traceparent && html`<span class="mono">${task.traceparent}</span> <${Copy} text=${task.traceparent} />`],
+			["Changed", html`<${Time} at=${task.updated_at} />`],
+		]} /><//>
 		<${Events} events=${events} />`;
 }
 
 /** @param {{events: Event[]}} props */
-const Events = ({ events }) => html`<${Card} title="What happened">${events.length
-	? html`<ol class="timeline">${[...events].reverse().map((event) => html`<li key=${event.index + "." + event.sub}><${Time} at=${event.time} /><b>${event.event.replaceAll("_", " ")}</b><span class="soft">${event.worker_id && html`${event.worker_id}, attempt ${event.attempt ?? "–"} `}<${Long} text=${event.message} /></span></li>`)}</ol>`
-	: html`<p class="soft">The trail keeps nothing of it any more.</p>`}<//>`;
+const Events = ({ events }) => html`<${Card} title="What happened">${events.length ? html`<${EventList} events=${[...events].reverse()} own />` : html`<p class="soft">The trail keeps nothing of it any more.</p>`}<//>`;
 
 /** A time for a field of a form, in this browser's zone. @param {string|undefined} at */
 const local = (at) => (at ? new Date(Date.parse(at) - new Date(at).getTimezoneOffset() * 60000).toISOString().slice(0, 19) : "");
@@ -149,7 +143,7 @@ async function retry(task, body = {}) {
 	}
 }
 
-/** @param {{data: Data}} shown */
+/** @param {{data: TaskData}} shown */
 function tools({ data }) {
 	if (data.missing) return null;
 	const { task, params } = data;

@@ -1,6 +1,5 @@
 // Tasks by filters, newest first.
-import { html, Component } from "../parts/html.js";
-import { Button, Card, Empty, Labels, Link, OfType, Status, Time } from "../parts/bits.js";
+import { Button, Card, Component, Empty, html, Labels, Link, Status, Time } from "../parts/bits.js";
 import { Filter } from "../parts/filter.js";
 import { Table } from "../parts/table.js";
 import { Act, done, may } from "../actions.js";
@@ -8,7 +7,6 @@ import { chosen, many, selected } from "../many.js";
 import { send } from "../api.js";
 import { merge } from "../merge.js";
 import { go, href, path, setQuery } from "../routes.js";
-import { state } from "../store.js";
 import { ended, firstLine, num, plural, statuses, title } from "../text.js";
 
 /** @import { Action, Column, Task, View, Word } from "../types/model" */
@@ -91,12 +89,11 @@ class Body extends Component {
 
 	render() {
 		const { data, query, reload } = this.props, { rows: shown, gone, news, cursor, pages, all, looked, scanning } = data;
-		if (state.me?.task_types && !query.type) return html`<${OfType} query=${query} />`;
 		const filtered = meaning(query), ids = [...picked];
 		return html`
 			<div class="stack tight">
 				<nav class="tabs" aria-label="Status">${["", ...statuses].map((status) => html`<a key=${status} href=${href("/tasks", { ...query, cursor: "", status, error: status === "failed" ? query.error : "" })} aria-current=${(query.status ?? "") === status ? "true" : undefined}>${status ? title(status) : "All"}</a>`)}</nav>
-				<${Filter} label="Filter tasks" query=${query} words=${words} plain=${(/** @type {string} */ plain) => this.plain(plain)} onChange=${(/** @type {any} */ to) => this.filter(to)} />
+				<${Filter} label="Filter tasks" query=${query} words=${words} plain=${(plain) => this.plain(plain)} onChange=${(to) => this.filter(to)} />
 			</div>
 			${ids.length > 0 && html`<div class="picked row" role="group" aria-label="What is selected"><b>${plural(ids.length, "task")} selected</b>
 				${actionsOf(query.status).map((action) => html`<${Act} key=${action} role="producer" kind=${action === "delete" ? "danger" : ""} onClick=${() => selected({ action, ids: ids.map(Number) })}>${title(action)}<//>`)}
@@ -138,8 +135,8 @@ function tools({ query }) {
 export default {
 	title: ({ query }) => (query.status ? `${title(query.status)} tasks` : "Tasks"),
 	every: (data) => (data?.pages > 1 ? 30000 : 5000),
+	typed: true,
 	async load({ get, query, data, anew, amend }) {
-		if (state.me?.task_types && !query.type) return { rows: [], gone: new Set(), news: 0, cursor: null };
 		/** @type {Task[]} */
 		const found = [];
 		const order = query.order || (ended.includes(query.status) ? "ended" : "desc"); // what has ended goes by its end, for which there is an index

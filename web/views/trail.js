@@ -1,6 +1,5 @@
 // The trail: what happened, as it happens.
-import { html, Component } from "../parts/html.js";
-import { Button, Card, Empty, Link, Note, OfType } from "../parts/bits.js";
+import { Button, Card, Component, Empty, Facts, html, Link, Note } from "../parts/bits.js";
 import { acts, EventList, newest, ofTasks, place } from "../parts/events.js";
 import { Filter } from "../parts/filter.js";
 import { Refusal, stream } from "../api.js";
@@ -31,9 +30,8 @@ class Body extends Component {
 	/** @param {any} props */
 	constructor(props) {
 		super(props);
-		/** @type {{events: any[], counts: Map<string, number>, rate: number, flooded: boolean, following: boolean, problem: any, gap: boolean, unseen: number}} */
-		this.state = { events: props.data.events, counts: new Map(), rate: 0, flooded: false, following: false, problem: null, gap: false, unseen: 0 };
-		/** @type {any[]} what came since the last flush */
+		this.state = { events: props.data.events, counts: new Map(), rate: 0, flooded: false, following: false, problem: /** @type {any} */ (null), gap: false, unseen: 0 };
+		/** @type {any[]} since the last flush */
 		this.come = [];
 		this.last = props.data.last;
 		this.looked = Date.now();
@@ -104,15 +102,14 @@ class Body extends Component {
 		this.come = [];
 		const flooded = rate > tooMany || (this.state.flooded && rate > tooMany / 2), counts = new Map(flooded ? this.state.counts : []);
 		if (flooded) for (const { event } of come) counts.set(event, (counts.get(event) ?? 0) + 1);
-		const { reel } = this, atEnd = !!reel && reel.scrollTop + reel.clientHeight > reel.scrollHeight - 40;
+		const atEnd = this.atEnd();
 		this.setState({ events: flooded ? come.slice(-1) : [...this.state.events, ...come].slice(-kept), counts, rate, flooded, unseen: atEnd ? 0 : this.state.unseen + come.length }, () => atEnd && this.toEnd());
 		set({ view: { ...state.view, at: now, index: come.at(-1)?.index ?? state.view.index } });
 	}
 
-	/** Somebody has scrolled to the newest by hand. */
-	seen() {
+	atEnd() {
 		const { reel } = this;
-		if (reel && this.state.unseen && reel.scrollTop + reel.clientHeight > reel.scrollHeight - 40) this.setState({ unseen: 0 });
+		return !!reel && reel.scrollTop + reel.clientHeight > reel.scrollHeight - 40;
 	}
 
 	/** Shows the newest. */
@@ -124,14 +121,13 @@ class Body extends Component {
 	render() {
 		const { query } = this.props, { events, counts, rate, flooded, following, problem, gap, unseen } = this.state;
 		return html`
-			<${Filter} query=${query} words=${words} label="Filter events" plain=${(/** @type {string} */ word) => (/^\d+(\.\d+)?$/.test(word) ? { after: word } : { worker: word })} onChange=${setQuery} />
-			<${OfType} query=${query} />
+			<${Filter} query=${query} words=${words} label="Filter events" plain=${(word) => (/^\d+(\.\d+)?$/.test(word) ? { after: word } : { worker: word })} onChange=${setQuery} />
 			${problem && html`<${Note} tone="warn">${problem.message}. It is tried again.<//>`}
 			${gap && html`<${Note} tone="warn">Some events in between are kept no more: it goes on with the oldest that is.<//>`}
 			${flooded && html`<${Card} title="Too many to follow"><p>${short(rate)}/s. Narrow it by type, worker or event.</p>
-				<dl class="facts">${[...counts].sort((a, b) => b[1] - a[1]).map(([event, n]) => html`<div key=${event}><dt>${event.replaceAll("_", " ")}</dt><dd><button type="button" class="link" onClick=${() => go("/trail", { ...query, event })}>${num(n)}</button></dd></div>`)}</dl><//>`}
+				<${Facts} of=${[...counts].sort((a, b) => b[1] - a[1]).map(([event, n]) => [event.replaceAll("_", " "), html`<button type="button" class="link" onClick=${() => go("/trail", { ...query, event })}>${num(n)}</button>`])} /><//>`}
 			${!flooded && html`<${Card} title=${query.after === oldest ? "From the oldest" : query.after ? `After ${query.after}` : "The newest at the bottom"} tools=${html`${unseen > 0 && html`<${Button} onClick=${() => this.toEnd()}>${num(unseen)} new<//>`}<span class="small soft">${following ? html`<span class="dot on" aria-hidden="true"></span>following` : query.after ? "a page of the trail" : "not following"}</span>`}>
-				${events.length ? html`<div class="reel" tabindex="0" role="group" aria-label="Events" ref=${(/** @type {HTMLElement|null} */ element) => void (this.reel = element)} onScroll=${() => this.seen()}><${EventList} events=${events} /></div>` : html`<${Empty} title=${Object.keys(query).length ? "No event matches" : "No events kept"}>${following && html`<p>What comes is shown here.</p>`}<//>`}
+				${events.length ? html`<div class="reel" tabindex="0" role="group" aria-label="Events" ref=${(element) => void (this.reel = element)} onScroll=${() => this.state.unseen && this.atEnd() && this.setState({ unseen: 0 })}><${EventList} events=${events} /></div>` : html`<${Empty} title=${Object.keys(query).length ? "No event matches" : "No events kept"}>${following && html`<p>What comes is shown here.</p>`}<//>`}
 				${query.after && this.props.data.more && html`<p><${Link} class="button" to="/trail" query=${{ ...query, after: place(events.at(-1)) }}>Later<//></p>`}
 			<//>`}`;
 	}
@@ -146,9 +142,9 @@ const tools = ({ data, query }) => html`
 export default {
 	title: () => "Trail",
 	every: 0,
+	typed: true,
 	async load({ get, query, data, anew }) {
 		if (!anew && data && !query.after) return data;
-		if (state.me?.task_types && !query.type) return { events: [], last: "" };
 		if (query.after) {
 			const from = async (/** @type {string} */ after) => (await get("/events", { ...asked(query), after, limit: shownAtFirst })).body;
 			const body = await (query.after === oldest ? from("") : from(query.after).catch((error) => (error.code === "events_gone" ? from("") : Promise.reject(error))));

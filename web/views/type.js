@@ -1,25 +1,24 @@
 // One task type: its numbers, its settings, what holds it up.
-import { html } from "../parts/html.js";
-import { Age, Card, Empty, Num, Link, Rates, Stat, TaskLink, Time } from "../parts/bits.js";
+import { Age, Card, Counts, Empty, Facts, html, Link, Rates, Stat, TaskLink, Time, Tone } from "../parts/bits.js";
 import { newest } from "../parts/events.js";
 import { History } from "../parts/history.js";
 import { Table } from "../parts/table.js";
 import { Act, act, form } from "../actions.js";
-import { Refusal } from "../api.js";
 import { path } from "../routes.js";
 import { state } from "../store.js";
-import { backoffWords, byClaim, dur, num, parseDur, rate, statuses, title, typedDur } from "../text.js";
+import { unfit } from "../submitbody.js";
+import { backoffWords, byClaim, dur, num, parseDur, rate, statuses, typedDur } from "../text.js";
 import { Groups } from "./failures.js";
 import { Why } from "./task.js";
 
-/** @import { Column, Event, Group, History as Seen, Reasons, Task, Type, View } from "../types/model" */
+/** @import { Column, Event, Setting, Task, Type, TypeData, View } from "../types/model" */
 
 /** How many claims, and groups of failures, are shown. */
 const claims = 20, errors = 5;
 
 const plain = (/** @type {number|null} */ n) => String(n ?? "");
 
-/** Each setting: name, label, how it is shown, how it is typed and read. @type {{name: "max_claimed"|"rate_limit"|"lease_ms"|"max_attempts"|"retention_ms"|"backoff", label: string, hint: string, show: (value: any) => any, typed: (value: any) => string, read: (text: string) => any}[]} */
+/** Each setting: name, label, how it is shown, how it is typed and read. @type {Setting[]} */
 const settings = [
 	{ name: "max_claimed", label: "At most claimed", hint: "At one time; empty: no limit.", show: num, typed: plain, read: Number },
 	{ name: "rate_limit", label: "Claims a second", hint: "Empty: no limit.", show: rate, typed: plain, read: Number },
@@ -52,7 +51,7 @@ const edit = (type) =>
 		},
 		submit: async (values) => {
 			const list = changed(type, values), wrong = list.find(({ to }) => Object.values(Object(to)).concat(to).some(Number.isNaN));
-			if (wrong) throw new Refusal(400, { error: `Invalid ${wrong.label.toLowerCase()}: ${wrong.hint}`, field: wrong.name });
+			if (wrong) throw unfit(wrong.name, `Invalid ${wrong.label.toLowerCase()}: ${wrong.hint}`);
 			if (list.length) await act(`Settings of ${type.task_type} changed`, "PATCH", "/types" + path(type.task_type), Object.fromEntries(list.map(({ name, to }) => [name, to])));
 		},
 	});
@@ -66,14 +65,14 @@ const claimColumns = [
 	{ key: "attempts", title: "Attempt", num: true },
 ];
 
-/** @param {{data: {type?: Type, held: Task[], head?: Task, why: Reasons|null, failed: {failures: Group[], groups: number}, seen: Seen, last?: Event}, params: Words}} props */
+/** @param {{data: TypeData, params: Words}} props */
 function Body({ data, params }) {
 	const { type, held, head, why, failed, seen, last } = data, { name } = params;
 	if (!type) return html`<${Card}><${Empty} title="There is no such type"><p>It has no tasks and no settings.</p><//><//>`;
 	const shown = settings.filter((setting) => type[setting.name] !== null), total = Object.values(type.counts).reduce((sum, n) => sum + Number(n), 0);
 	return html`
 		<div class="stats">
-			${statuses.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status, type: name }} value=${html`<${Num} n=${type.counts[status]} />`} tone=${status === "failed" && type.counts.failed ? "bad" : ""} />`)}
+			<${Counts} counts=${type.counts} of=${statuses} type=${name} />
 		</div>
 		<div class="stats">
 			<${Stat} label="Oldest pending" value=${html`<${Age} ms=${type.counts.pending ? type.oldest_pending_age_ms : null} units=${1} />`} />
@@ -84,10 +83,7 @@ function Body({ data, params }) {
 		${failed.failures.length > 0 && html`<${Card} title="Failed, by error" tools=${failed.groups > failed.failures.length && html`<${Link} to="/failures" query=${{ type: name }}>All ${num(failed.groups)} errors<//>`}><${Groups} groups=${failed.failures} /><//>`}
 		${total > 0 && html`<${History} seen=${seen} />`}
 		<${Card} title="Settings" tools=${html`<${Act} role="operator" onClick=${() => edit(type)}>Change<//>`}>
-			<dl class="facts">
-				<div><dt>Claims</dt><dd>${type.paused ? html`<b class="tone" data-tone="warn">paused</b>` : "go on"}</dd></div>
-				${shown.map(({ name: setting, label, show }) => html`<div key=${setting}><dt>${label}</dt><dd>${show(type[setting])}</dd></div>`)}
-			</dl>
+			<${Facts} of=${[["Claims", type.paused ? html`<${Tone} tone="warn">paused<//>` : "go on"], ...shown.map(({ name: setting, label, show }) => [label, show(type[setting])])]} />
 			${last && html`<p class="small soft">Changed <${Time} at=${last.time} />${last.message.includes(" by ") && last.message.slice(last.message.lastIndexOf(" by "))}</p>`}
 		<//>
 		${held.length > 0 && html`<${Card} title="Held now, longest first" tools=${type.counts.claimed > held.length && html`<${Link} to="/tasks" query=${{ status: "claimed", type: name }}>All ${num(type.counts.claimed)}<//>`}><${Table} caption="Claims" rows=${held} id="id" to="/tasks" cols=${claimColumns} /><//>`}`;

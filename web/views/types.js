@@ -1,6 +1,5 @@
 // All task types in one table, as the node sorts and finds them.
-import { html, Component } from "../parts/html.js";
-import { Age, Card, Empty, Num } from "../parts/bits.js";
+import { Age, Card, Component, Empty, html, Num } from "../parts/bits.js";
 import { Table } from "../parts/table.js";
 import { changeQuery } from "../routes.js";
 import { num, rate, short, title } from "../text.js";
@@ -55,9 +54,9 @@ class Body extends Component {
 	render() {
 		const { types, total, matched, order } = this.props.data;
 		if (!total) return html`<${Card}><${Empty} title="No types yet"><p>A type is there with its first task, or its first setting.</p><//><//>`;
-		return html`<div class="field"><label for="types-filter" class="hide">Filter by name</label><input id="types-filter" data-filter type="search" placeholder="Filter by name" value=${this.state.word} onInput=${(/** @type {any} */ event) => this.find(event.currentTarget.value)} /></div>
+		return html`<div class="field"><label for="types-filter" class="hide">Filter by name</label><input id="types-filter" data-filter type="search" placeholder="Filter by name" value=${this.state.word} onInput=${(event) => this.find(event.currentTarget.value)} /></div>
 			<${Card}><${Table} caption="Task types" rows=${types} id="task_type" to="/types" cols=${columns} sort=${order === "name" ? order : "-" + order} all=${matched} limit=${rows}
-				onSort=${(/** @type {string} */ key) => changeQuery({ order: key === "name" ? "" : key })} onMore=${types.length < rowsMax && (() => changeQuery({ limit: types.length + rows }))}
+				onSort=${(key) => changeQuery({ order: key === "name" ? "" : key })} onMore=${types.length < rowsMax && (() => changeQuery({ limit: types.length + rows }))}
 				empty=${html`<${Empty} title="No type has this in its name" />`} /><//>`;
 	}
 }

@@ -1,14 +1,11 @@
 // One worker: what it holds, and what it did last.
-import { html } from "../parts/html.js";
-import { Age, Card, Empty, Link, Stat, Time } from "../parts/bits.js";
+import { Age, Card, Empty, html, Link, Stat, Time, Tone } from "../parts/bits.js";
 import { EventList, newest } from "../parts/events.js";
 import { Table } from "../parts/table.js";
 import { path } from "../routes.js";
 import { byClaim, num } from "../text.js";
 
-/** @import { Column, Event, Task, View, Worker } from "../types/model" */
-
-/** @typedef {{worker?: Worker, claims: Task[], events: Event[], more: boolean}} Data */
+/** @import { Column, Task, View, Worker, WorkerData } from "../types/model" */
 
 const eventsShown = 50, claimsShown = 200;
 
@@ -19,10 +16,10 @@ const columns = [
 	{ key: "claimed_at", title: "Claimed", sort: true, time: true },
 	{ key: "lease_remaining_ms", title: "Lease left", num: true, sort: true, cell: (task) => html`<${Age} ms=${task.lease_remaining_ms} />` },
 	{ key: "attempt", title: "Attempt", num: true, cell: (task) => `${num(task.attempts)} of ${task.max_attempts || "∞"}` },
-	{ key: "cancel", title: "Cancel", cell: (task) => (task.cancel_requested ? html`<span class="tone" data-tone="warn">asked</span>` : "") },
+	{ key: "cancel", title: "Cancel", cell: (task) => (task.cancel_requested ? html`<${Tone} tone="warn">asked<//>` : "") },
 ];
 
-/** @param {{data: Data, params: Words}} props */
+/** @param {{data: WorkerData, params: Words}} props */
 function Body({ data: { worker, claims, events, more }, params }) {
 	return html`
 		<div class="stats">

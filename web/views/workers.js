@@ -1,6 +1,5 @@
 // Who is at work: each worker, and what it holds.
-import { html } from "../parts/html.js";
-import { Card, Code, Empty, Link } from "../parts/bits.js";
+import { Card, Code, Empty, html, Link } from "../parts/bits.js";
 import { Table } from "../parts/table.js";
 import { path } from "../routes.js";
 import { num } from "../text.js";
