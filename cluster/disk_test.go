@@ -188,7 +188,7 @@ func TestDisk_notToAndFro(t *testing.T) {
 		d := newDisks()
 		c := clustertest.New(t, 3, d.option)
 		changes, last := 0, c.Leader()
-		const minutes = 3
+		const minutes = 2
 		for range minutes * 12 { // the leader's disk is always the one that is low
 			leader := c.Leader()
 			if leader != last {

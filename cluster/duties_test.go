@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,8 +25,8 @@ func TestDuty_scheduled(t *testing.T) {
 		c := clustertest.New(t, 3)
 		leader := c.Leader()
 		w := startClaim(leader, claimOf("w1", "mail"), time.Hour)
-		<-time.After(30 * time.Second)
-		for _, delay := range []time.Duration{3217 * time.Millisecond, 100 * time.Millisecond, 2 * time.Minute} {
+		<-time.After(10 * time.Second)
+		for _, delay := range []time.Duration{3217 * time.Millisecond, 100 * time.Millisecond, 65 * time.Second} {
 			begun := time.Now()
 			s := submitOf("mail", 1)
 			s.Tasks[0].DelayMS = delay.Milliseconds()
@@ -49,7 +50,7 @@ func TestDuty_ticks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3)
 		leader := c.Leader()
-		at := time.Now().Add(time.Minute).UnixMilli()
+		at := time.Now().Add(20 * time.Second).UnixMilli()
 		flood := submitOf("mail", 5_000)
 		for i := range flood.Tasks {
 			flood.Tasks[i].RunAt = at
@@ -57,14 +58,14 @@ func TestDuty_ticks(t *testing.T) {
 		c.Propose(flood)
 		trickle := submitOf("mail", 1_000)
 		for i := range trickle.Tasks {
-			trickle.Tasks[i].RunAt = at + 60_000 + int64(i)
+			trickle.Tasks[i].RunAt = at + 30_000 + int64(i)
 		}
 		c.Propose(trickle)
-		<-time.After(time.Minute + 100*time.Millisecond)
+		<-time.After(20*time.Second + 100*time.Millisecond)
 		if pending := countOf(leader, fsm.StatusPending); pending != 5_000 {
 			t.Errorf("%d tasks are pending 100 ms after their time, want 5000", pending)
 		}
-		<-time.After(50 * time.Second)
+		<-time.After(20 * time.Second)
 		index, _ := leader.StateHash()
 		<-time.After(11 * time.Second)
 		if pending := countOf(leader, fsm.StatusPending); pending != 6_000 {
@@ -93,9 +94,7 @@ func TestDuty_evicts(t *testing.T) {
 		for range 5 {
 			claim := claimOf("w1", "mail")
 			claim.Limit = 1000
-			for _, held := range c.Propose(claim).Result.Claims {
-				c.Propose(command.Complete{Hold: command.Hold{ID: held.Task.ID, WorkerID: "w1"}, Result: make([]byte, 200)})
-			}
+			completeAll(c, c.Propose(claim).Result.Claims, make([]byte, 200))
 		}
 		<-time.After(2 * time.Second)
 		var ended int64
@@ -110,6 +109,17 @@ func TestDuty_evicts(t *testing.T) {
 	})
 }
 
+// completeAll completes what w1 has claimed, 100 in a batch.
+func completeAll(c *clustertest.Cluster, claims []fsm.Claim, result []byte) (completes []command.Command) {
+	for _, held := range claims {
+		completes = append(completes, command.Complete{Hold: command.Hold{ID: held.Task.ID, WorkerID: "w1", Token: held.Token}, Result: result})
+	}
+	for ops := range slices.Chunk(completes, 100) {
+		c.Propose(command.Batch{Ops: ops})
+	}
+	return completes
+}
+
 // What repeats need of removed tasks and of claim requests takes a quarter of the limit
 // at most: what was removed last is still remembered then, what was removed first is not,
 // and no submit is refused for it.
@@ -119,7 +129,7 @@ func TestDuty_forgets(t *testing.T) {
 		const limit, rounds = 2 << 20, 10
 		c := clustertest.New(t, 3, func(cfg *cluster.Config) { cfg.MemoryLimit = limit })
 		leader := c.Leader()
-		var completes []command.Complete
+		var completes []command.Command
 		for range rounds {
 			submit := submitOf("mail", 1_000)
 			for i := range submit.Tasks {
@@ -130,11 +140,7 @@ func TestDuty_forgets(t *testing.T) {
 			}
 			claim := claimOf("w1", "mail")
 			claim.Limit = 1000
-			for _, held := range c.Propose(claim).Result.Claims {
-				complete := command.Complete{Hold: command.Hold{ID: held.Task.ID, WorkerID: "w1", Token: held.Token}}
-				c.Propose(complete)
-				completes = append(completes, complete)
-			}
+			completes = append(completes, completeAll(c, c.Propose(claim).Result.Claims, nil)...)
 		}
 		<-time.After(2 * time.Second)
 		var remembered int64

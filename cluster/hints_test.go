@@ -99,7 +99,7 @@ func TestNode_hintsWriteNothing(t *testing.T) {
 		}
 		leader := c.Leader()
 		<-time.After(10 * time.Second) // the node records are written by now
-		const span = 2 * time.Minute
+		const span = time.Minute
 		grown := func() (entries uint64, hints int) {
 			index, calls := leader.AppliedIndex(), c.Calls("hint")
 			<-time.After(span)

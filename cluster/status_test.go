@@ -136,7 +136,7 @@ func TestNode_dutiesOverTime(t *testing.T) {
 			_, _ = c.Leader().ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) { u = m.Stamp().U })
 			return u
 		}
-		for range 40 {
+		for range 10 {
 			before := stamps()
 			<-time.After(5 * time.Second)
 			if after := stamps(); after <= before {
