@@ -28,6 +28,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/internal/testwait"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -61,9 +62,6 @@ func openStream(t testing.TB, addr, target string, headers ...string) *streamRea
 
 func streamOver(t testing.TB, conn net.Conn, target string, headers ...string) *streamReader {
 	t.Helper()
-	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
 	lines := append([]string{target + " HTTP/1.1", "Host: localhost", "Accept: text/event-stream"}, headers...)
 	request := strings.Join(lines, "\r\n") + "\r\n\r\n"
 	if _, err := io.WriteString(conn, request); err != nil {
@@ -102,8 +100,13 @@ func (f *streamReader) described(text string) {
 	described(f.t, "GET", "/api/events", "", a)
 }
 
-// next reads one block. io.EOF: the stream has ended as it should.
+// next reads one block, within testwait.Patience. io.EOF: the stream has ended as it should.
 func (f *streamReader) next() (b sse, err error) {
+	if f.conn != nil {
+		if err := f.conn.SetReadDeadline(time.Now().Add(testwait.Patience)); err != nil {
+			return b, err
+		}
+	}
 	for {
 		line, err := f.body.ReadString('\n')
 		if err != nil {
