@@ -132,6 +132,14 @@ func (m *Machine) do(c command.Command) (Result, error) {
 		return m.extend(c), nil
 	case command.Release:
 		return m.release(c), nil
+	case command.Retry:
+		return m.retry(c), nil
+	case command.Delete:
+		return m.delete(c), nil
+	case command.Cancel:
+		return m.cancel(c), nil
+	case command.Patch:
+		return m.patch(c), nil
 	case command.Expire:
 		return m.expire(c), nil
 	case command.Batch:
@@ -145,14 +153,6 @@ func (m *Machine) do(c command.Command) (Result, error) {
 // doRarely is do of what tasks live without, most of the time.
 func (m *Machine) doRarely(c command.Command) Result {
 	switch c := c.(type) {
-	case command.Retry:
-		return m.retry(c)
-	case command.Delete:
-		return m.delete(c)
-	case command.Cancel:
-		return m.cancel(c)
-	case command.Patch:
-		return m.patch(c)
 	case command.Act:
 		return m.act(c)
 	case command.SetType:
