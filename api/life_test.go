@@ -130,6 +130,47 @@ func TestServer_CompleteClaimRequestTaken(t *testing.T) {
 }
 
 // TestServer_CancelAndProgress follows a worker that reports and is asked to stop.
+// TestServer_NeverClaimable ensures that a task that would expire before its delay is
+// over is refused in every call that submits, by its path, and that a repeat is not.
+func TestServer_NeverClaimable(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	const late, fine = `{"params":1,"delay_ms":5000,"expires_at":"2026-03-01T12:00:05Z"}`, `{"params":1,"delay_ms":4999,"expires_at":"2026-03-01T12:00:05Z","idempotency_key":"k"}`
+	refused := func(within string) string {
+		return `{"success":false,"error":"expires_at is not after the end of delay_ms: the task could never be claimed","code":"invalid_task",` +
+			`"message":"Send an expires_at after the end of the delay, or leave it out","request_id":"r-1","field":"` + within + `expires_at"}`
+	}
+	item := func(within string) string {
+		return strings.Replace(strings.TrimPrefix(refused(within), `{"success":false,`), `"request_id":"r-1",`, "", 1)
+	}
+	made := func(id string) string { return `{"id":` + id + `,"created":true}` }
+	steps := `{"params":1,"steps":[{"step":"a","params":1},{"step":"b",` + late[1:] + `]}`
+	follow(t, s, node, []step{
+		{target: "POST /api/tasks", body: late, status: 400, want: refused("")},
+		{target: "POST /api/tasks", body: steps, status: 400, want: refused("steps[1].")},
+		{target: "POST /api/tasks", body: `{"tasks":[` + late + `]}`, status: 200, want: `{"success":true,"results":[{` + item("tasks[0].") + `],"failed":1}`},
+		{
+			target: "POST /api/tasks", body: `{"tasks":[` + fine + `,` + steps + `,{"params":1}]}`, status: 200,
+			want: `{"success":true,"results":[` + made("1") + `,{` + item("tasks[1].steps[1].") + `,` + made("2") + `],"failed":1}`,
+		},
+		{
+			target: "POST /api/batch", body: `{"ops":[{"op":"submit",` + late[1:] + `,{"op":"submit",` + fine[1:] + `],"return":"minimal"}`, status: 200, advance: 10_000,
+			want: `{"success":true,"results":[` + refused("") + `,{"success":true,"task":{"id":1,"status":"scheduled"},"created":false}],"failed":1}`,
+		},
+		{
+			target: "POST /api/batch", body: `{"atomic":true,"ops":[{"op":"submit","params":1},{"op":"submit",` + late[1:] + `]}`, status: 400,
+			want: strings.TrimSuffix(refused(""), "}") + `,"failed_op":1}`,
+		},
+	})
+	s.call(t, "POST /api/tasks/2/claim", `{"worker_id":"w"}`)
+	follow(t, s, node, []step{
+		{target: "POST /api/tasks/2/complete", body: `{"worker_id":"w","submit":[{"params":1},` + late + `]}`, status: 400, want: refused("submit[1].")},
+	})
+	if got := s.call(t, "GET /api/tasks/2", "").body; !strings.Contains(got, `"status":"claimed"`) {
+		t.Errorf("a complete that was refused left the task as %s", got)
+	}
+}
+
 func TestServer_CancelAndProgress(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)

@@ -28,7 +28,11 @@ func Submit(r *exchange.Request) {
 		var ok bool
 		r.Trace(req.Tasks)
 		r.NarrowKeys(req.Tasks)
-		if p, ok = r.ProposeTask(command.Submit{Tasks: req.Tasks}); !ok {
+		propose := r.ProposeTask
+		if req.Many {
+			propose = r.Propose
+		}
+		if p, ok = propose(command.Submit{Tasks: req.Tasks}); !ok {
 			return
 		}
 	}

@@ -40,7 +40,7 @@ func refusalOf(op command.Command, result Result) (refusal Result, refused bool)
 	if _, claims := op.(command.ClaimNext); claims && result.Code == "" && len(result.Claims) == 0 {
 		return Result{Code: CodeNoPendingTasks}, true
 	}
-	return Result{Code: result.Code, Reason: result.Reason, Task: result.Task, Gone: result.Gone}, result.Code != ""
+	return Result{Code: result.Code, Reason: result.Reason, Task: result.Task, Gone: result.Gone, Submitted: result.Submitted}, result.Code != ""
 }
 
 // applyOp applies an op of a batch. The answer to the batch is bounded as a

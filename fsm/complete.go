@@ -7,7 +7,7 @@ import (
 
 // complete ends the task as completed, then submits the follow-ups in order,
 // then claims. It is refused as a whole, and changes nothing, when the claim's
-// request id is known of another request.
+// request id is known of another request, or a follow-up could never be claimed.
 func (m *Machine) complete(c command.Complete) Result {
 	result, ok := m.held(c.Hold, record.OutcomeCompleted)
 	switch {
@@ -17,6 +17,9 @@ func (m *Machine) complete(c command.Complete) Result {
 		return result
 	case c.Claim != nil && m.isOtherRequest(c.Claim):
 		return Result{Code: CodeInvalidRequest}
+	}
+	if refused := m.refuseFollowUps(c); refused != nil {
+		return Result{Code: CodeInvalidTask, Submitted: refused}
 	}
 	t := m.edit(c.ID)
 	t.Result, t.ResultPayload = c.Result, c.ResultPayload
@@ -32,6 +35,25 @@ func (m *Machine) complete(c command.Complete) Result {
 	}
 	m.keepThen(c.ID, thenOf(result))
 	return result
+}
+
+// refuseFollowUps returns the outcomes of the follow-ups, with those Refused that could
+// never be claimed; nil if there are none.
+func (m *Machine) refuseFollowUps(c command.Complete) (refused []Submitted) {
+	for i := range c.Submit {
+		step, never := m.neverClaimable(&c.Submit[i], c.ID)
+		if !never {
+			continue
+		}
+		if refused == nil {
+			refused = make([]Submitted, len(c.Submit))
+			for i := range refused {
+				refused[i].Task = new(record.Task)
+			}
+		}
+		refused[i].Refused, refused[i].Step = true, step
+	}
+	return refused
 }
 
 // isOtherRequest reports whether the request id of c is known of a request

@@ -73,7 +73,8 @@ func (n reached) seeResult(m *Machine, c command.Command, r Result) {
 	n.count(r.Repeated && len(r.Claims) > 0, "claims repeated")
 	for _, s := range r.Submitted {
 		n.count(s.Gone, "submitted with the key of a removed task")
-		n.count(!s.Created && !s.Gone, "submitted with a key that is taken")
+		n.count(!s.Created && !s.Gone && !s.Refused, "submitted with a key that is taken")
+		n.count(s.Refused && s.Step >= 0, "refused for a step")
 	}
 	switch c := c.(type) {
 	case command.ClaimNext:
@@ -81,6 +82,7 @@ func (n reached) seeResult(m *Machine, c command.Command, r Result) {
 		n.count(c.MoreAttempts > 0 && len(r.Claims) > 0, "claims by attempts left")
 	case command.Complete:
 		n.count(r.Repeated && len(r.Submitted) > 0, "follow-ups repeated")
+		n.count(r.Code == CodeInvalidTask, "completed with a follow-up that is refused")
 		n.count(!r.Repeated && len(r.Submitted) > 0 && len(r.Claims) > 0, "completed with follow-ups and a claim")
 		n.count(slices.ContainsFunc(r.Claims, func(c Claim) bool {
 			return slices.ContainsFunc(r.Submitted, func(s Submitted) bool { return s.Created && s.Task.ID == c.Task.ID })
@@ -135,11 +137,11 @@ func TestRandomLog_ReachesEveryRule(t *testing.T) {
 		"submitted with the key of a removed task", "submitted with a key that is taken",
 		"random claims", "claims by attempts left", "completed with follow-ups and a claim", "claimed a follow-up",
 		"batch undone after ops that were done", "atomic batch done",
-		"a slot done", "slots of several schedules done", "no slot done", "a slot passed over", "a schedule replaced after its first task",
+		"completed with a follow-up that is refused", "a slot done", "slots of several schedules done", "no slot done", "a slot passed over", "a schedule replaced after its first task",
 		"retried some of many", "cancelled some of many", "deleted some of many", "acted by labels", "code schedule_not_found",
 		"code invalid_request", "code task_not_found", "code no_pending_tasks", "code task_already_claimed", "code task_not_claimed",
 		"code task_not_claimable", "code wrong_worker", "code stale_claim", "code task_completed", "code task_failed", "code task_cancelled",
-		"code task_not_terminal", "code max_attempts_reached", "code key_taken",
+		"code task_not_terminal", "code invalid_task", "code max_attempts_reached", "code key_taken",
 	} {
 		n.enough(t, what)
 	}

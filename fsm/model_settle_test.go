@@ -95,8 +95,12 @@ func (s *model) submittedAgain(first []record.FollowUp) []Submitted {
 
 func (s *model) complete(c command.Complete, seen *Result) Result {
 	ended := false
+	var refused []Submitted
 	r := s.settle(c.Hold, record.OutcomeCompleted, func(t *record.Task) {
 		if c.Claim != nil && s.otherRequest(*c.Claim) {
+			return
+		}
+		if refused = s.followUpsRefused(c); refused != nil {
 			return
 		}
 		t.Result, t.ResultPayload = c.Result, c.ResultPayload
@@ -104,6 +108,9 @@ func (s *model) complete(c command.Complete, seen *Result) Result {
 		ended = true
 	})
 	if !ended {
+		if refused != nil {
+			return Result{Code: CodeInvalidTask, Submitted: refused}
+		}
 		if r.Code == "" && !r.Repeated {
 			return Result{Code: CodeInvalidRequest}
 		}
@@ -127,6 +134,21 @@ func (s *model) complete(c command.Complete, seen *Result) Result {
 		}
 	}
 	return r
+}
+
+// followUpsRefused are the outcomes of the follow-ups if one is refused, else nil.
+func (s *model) followUpsRefused(c command.Complete) []Submitted {
+	all, refused := make([]Submitted, len(c.Submit)), false
+	for i, n := range c.Submit {
+		all[i].Task = &record.Task{}
+		if step, never := s.never(n, c.ID); never {
+			all[i].Refused, all[i].Step, refused = true, step, true
+		}
+	}
+	if !refused {
+		return nil
+	}
+	return all
 }
 
 func (s *model) fail(c command.Fail, seen *Result) Result {

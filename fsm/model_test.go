@@ -131,6 +131,10 @@ func (s *model) change(c command.Command, seen *Result) Result {
 		if len(c.Tasks) > 1 {
 			return r
 		}
+		if r.Submitted[0].Refused {
+			r.Code = CodeInvalidTask
+			return r
+		}
 		return s.withSteps(r, r.Submitted[0].Task)
 	case command.ClaimNext:
 		return s.claimNext(c, seen)
@@ -311,9 +315,36 @@ func (s *model) formerHolder(taskType, key string, ofType bool) *record.Task {
 func (s *model) submit(tasks []record.NewTask) []Submitted {
 	var all []Submitted
 	for _, n := range tasks {
+		if step, never := s.never(n, 0); never {
+			all = append(all, Submitted{Task: &record.Task{}, Refused: true, Step: step})
+			continue
+		}
 		all = append(all, s.submitOne(n))
 	}
 	return all
+}
+
+// never says whether the task is refused, for which step: -1 is itself. The task ended
+// leaves its key, if that was only its own until its end.
+func (s *model) never(n record.NewTask, ended uint64) (step int, refused bool) {
+	late := func(n record.NewTask) bool {
+		return n.DelayMS > 0 && n.ExpiresAt != 0 && s.t+n.DelayMS >= n.ExpiresAt
+	}
+	if refused, step = late(n), -1; n.Parent != nil {
+		refused = false
+		for i := range n.Parent.Steps {
+			if late(n.Parent.Steps[i].Task) {
+				refused, step = true, i
+				break
+			}
+		}
+	}
+	if t := s.holder(n.Type, n.Key, n.KeyOfType); refused && t != nil {
+		refused = t.ID == ended && t.Opts().UniqueActive
+	} else if refused {
+		refused = s.formerHolder(n.Type, n.Key, n.KeyOfType) == nil
+	}
+	return step, refused
 }
 
 func (s *model) submitOne(n record.NewTask) Submitted {
@@ -399,7 +430,7 @@ func (s *model) batch(c command.Batch, seen *Result) Result {
 			code = CodeNoPendingTasks
 		}
 		if c.Atomic && code != "" {
-			return Result{Code: code, Reason: one.Reason, Task: one.Task, Gone: one.Gone, FailedOp: i}
+			return Result{Code: code, Reason: one.Reason, Task: one.Task, Gone: one.Gone, Submitted: one.Submitted, FailedOp: i}
 		}
 		r.Results = append(r.Results, one)
 	}

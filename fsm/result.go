@@ -12,6 +12,7 @@ type Code string
 // The refusals. They are results, equal on every node, never errors.
 const (
 	CodeInvalidRequest     Code = "invalid_request" // a claim_request_id used again for another request; a batch that would change too many tasks
+	CodeInvalidTask        Code = "invalid_task"    // Submitted has it, Refused
 	CodeTaskNotFound       Code = "task_not_found"
 	CodeNoPendingTasks     Code = "no_pending_tasks" // a claim in an atomic batch found nothing
 	CodeTaskAlreadyClaimed Code = "task_already_claimed"
@@ -74,7 +75,8 @@ type Result struct {
 	// id, key, status, worker and token, and nothing else is known.
 	Gone bool
 	// Submitted has one element per task of a Submit, of a Complete with
-	// follow-ups, and of a RunSchedules, whose slots may be passed over.
+	// follow-ups, also of one that was refused for them, and of a RunSchedules, whose
+	// slots may be passed over.
 	Submitted []Submitted
 	// Claims has what a ClaimNext, ClaimTask or Complete took, or took the
 	// first time if Repeated.
@@ -111,10 +113,14 @@ type Result struct {
 
 // Submitted is the outcome of one task of a Submit.
 type Submitted struct {
-	Task        *record.Task // a copy; the task that has the key if not Created
+	Task        *record.Task // a copy; the task that has the key if not Created; empty if Refused
 	Created     bool
 	SameRequest bool // not Created: whether type and parameters are the same
 	Gone        bool // as in Result
+	// Refused says that the task was not added: it, or the step in Step, would expire
+	// before its delay is over.
+	Refused bool
+	Step    int // the step's place among the task's, -1 = the task itself
 }
 
 // Claim is one task of a claim's answer.

@@ -267,6 +267,12 @@ func outcomeOf(r Result) string {
 			word = "gone"
 		}
 		switch {
+		case b.Refused && b.Step < 0:
+			add("refused")
+		case b.Refused:
+			add("refused for step %d", b.Step)
+		case b.Task.ID == 0: // beside one that is refused
+			add("left")
 		case b.Created:
 			add("created %d", b.Task.ID)
 		case b.SameRequest:

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
@@ -14,9 +15,50 @@ func (m *Machine) submit(c command.Submit) Result {
 	copies := m.answers.tasks.take(len(c.Tasks))
 	for i := range c.Tasks {
 		n := &c.Tasks[i]
+		if step, never := m.neverClaimable(n, 0); never {
+			submitted[i] = Submitted{Task: &copies[i], Refused: true, Step: step}
+			continue
+		}
 		submitted[i] = m.submitOne(n, &copies[i], "")
 	}
+	if len(submitted) == 1 && submitted[0].Refused {
+		return Result{Code: CodeInvalidTask, Submitted: submitted}
+	}
 	return Result{Submitted: submitted}
+}
+
+// neverClaimable reports whether the task would be added and it, or the step at that
+// place, would expire before its delay is over, so that nothing could claim it. A task
+// whose key is taken would not be added: so the repeat of a submit is answered at any
+// time. The task whose id is ends is about to end: a key that it frees is not taken.
+func (m *Machine) neverClaimable(n *record.NewTask, ends uint64) (step int, never bool) {
+	step, never = m.lapsesFirst(n)
+	if !never {
+		return step, false
+	}
+	has := m.holder(n.Type, n.Key, n.KeyOfType)
+	if has != nil {
+		return step, has.ID == ends && has.Opts().UniqueActive
+	}
+	_, gone := m.goneHolder(n.Type, n.Key, n.KeyOfType)
+	return step, gone == nil
+}
+
+// lapsesFirst reports whether the task, or the step at that place, would expire before
+// its delay is over; -1 is the task itself. The delay of a step counts from now on, too.
+func (m *saved) lapsesFirst(n *record.NewTask) (step int, lapses bool) {
+	if m.header.Level < record.LevelActs {
+		return -1, false
+	}
+	if n.Parent == nil {
+		return -1, m.lapses(n)
+	}
+	step = slices.IndexFunc(n.Parent.Steps, func(s record.NewStep) bool { return m.lapses(&s.Task) })
+	return step, step >= 0
+}
+
+func (m *saved) lapses(n *record.NewTask) bool {
+	return n.DelayMS != 0 && n.ExpiresAt != 0 && n.ExpiresAt <= m.fromNow(n.DelayMS)
 }
 
 // submitOne adds the task unless its key is taken. It fills in the copy of the

@@ -326,6 +326,9 @@ func AppendSubmitMany(b []byte, items []*refuse.Refusal, done []fsm.Submitted) [
 		if i > 0 {
 			b = append(b, ',')
 		}
+		if bad == nil && done[0].Refused {
+			bad, done = refuse.Task(&done[0], "tasks["+strconv.Itoa(i)+"]."), done[1:]
+		}
 		if bad != nil {
 			failed++
 			b = append(b, `{"error":`...)

@@ -3,6 +3,7 @@ package refuse
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/claimq/claimq/api/bound"
@@ -87,6 +88,8 @@ func Result(cmd command.Command, res fsm.Result) *Refusal {
 		return reach()
 	case res.Code == fsm.CodeInvalidRequest:
 		return invalid(cmd)
+	case res.Code == fsm.CodeInvalidTask:
+		return followUp(cmd, res.Submitted)
 	}
 	r := Because(wire.Code(res.Code))
 	r.Task, r.Reason = res.Task, res.Reason
@@ -96,6 +99,29 @@ func Result(cmd command.Command, res fsm.Result) *Refusal {
 		family(r, cmd)
 	}
 	return r
+}
+
+// followUp is the refusal of a command whose task, or a follow-up, is refused.
+func followUp(cmd command.Command, submitted []fsm.Submitted) *Refusal {
+	i := slices.IndexFunc(submitted, func(s fsm.Submitted) bool { return s.Refused })
+	within := ""
+	if _, ok := cmd.(command.Complete); ok {
+		within = "submit[" + strconv.Itoa(i) + "]."
+	}
+	return Task(&submitted[i], within)
+}
+
+// Task is the refusal of a task that could never be claimed. within is the path of the
+// task with a point behind it, "" for one that is the whole body.
+func Task(s *fsm.Submitted, within string) *Refusal {
+	if s.Step >= 0 {
+		within += "steps[" + strconv.Itoa(s.Step) + "]."
+	}
+	return &Refusal{
+		Code: wire.CodeInvalidTask, Field: within + "expires_at",
+		Text:   "expires_at is not after the end of delay_ms: the task could never be claimed",
+		Advice: "Send an expires_at after the end of the delay, or leave it out",
+	}
 }
 
 // invalid is the refusal of a command that the state machine found

@@ -8,7 +8,7 @@ import (
 // Complete ends the task as completed. At most one of Result (JSON as given)
 // and ResultPayload (opaque) is set. In the same step it submits Submit and then
 // claims Claim, which may get one of them. Result.Submitted and Result.Claims
-// have the outcome.
+// have the outcome. With a follow-up that Submit would refuse it is refused as a whole.
 type Complete struct {
 	Hold
 	Result        []byte

@@ -6,7 +6,8 @@ import (
 
 // Submit adds tasks, in order, all in one step. Result.Submitted has one
 // element per task. A task whose key is taken is not added; the result names
-// the task that has the key.
+// the task that has the key. Nor is one that would expire before its delay is over:
+// it is Refused, and with it a Submit of that one task.
 type Submit struct {
 	Tasks []record.NewTask // 1 to 10,000
 }

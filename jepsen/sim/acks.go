@@ -41,6 +41,9 @@ func (a *acks) take(w *world, c *model.Command, result *fsm.Result) {
 func (a *acks) takeSubmit(w *world, tasks []model.NewTask, submitted []fsm.Submitted) {
 	for i := range submitted {
 		s := &submitted[i]
+		if s.Refused {
+			continue
+		}
 		if s.Task.Key != tasks[i].Key {
 			w.fail("submit with key %q was answered with a task of key %q", tasks[i].Key, s.Task.Key)
 		}

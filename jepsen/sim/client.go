@@ -321,7 +321,8 @@ func describe(r *fsm.Result) string {
 		s += " gone"
 	}
 	for i := range r.Submitted {
-		s += fmt.Sprintf(" {task %d created=%v gone=%v}", r.Submitted[i].Task.ID, r.Submitted[i].Created, r.Submitted[i].Gone)
+		one := &r.Submitted[i]
+		s += fmt.Sprintf(" {task %d created=%v gone=%v refused=%v}", one.Task.ID, one.Created, one.Gone, one.Refused)
 	}
 	for i := range r.Results {
 		s += " [" + describe(&r.Results[i]) + "]"

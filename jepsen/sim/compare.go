@@ -58,6 +58,9 @@ func differs(got *fsm.Result, want *model.Answer) string {
 	}
 	for i := range want.Submitted {
 		g, w := &got.Submitted[i], &want.Submitted[i]
+		if g.Refused != w.Refused || g.Refused && g.Step != w.Step {
+			return fmt.Sprintf("submitted task %d: refused %v for step %d; the model has %v, %d", i, g.Refused, g.Step, w.Refused, w.Step)
+		}
 		if g.Created != w.Created || g.SameRequest != w.Same || g.Gone != w.Gone {
 			return fmt.Sprintf("submitted task %d: created %v, same %v, gone %v; the model has %v, %v, %v",
 				i, g.Created, g.SameRequest, g.Gone, w.Created, w.Same, w.Gone)

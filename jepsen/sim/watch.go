@@ -289,6 +289,8 @@ func (o *watch) submit(w *world, n *model.NewTask, s *fsm.Submitted, now fsm.Sta
 	id := s.Task.ID
 	rivals := o.rivals(n.Kind, n.Key, n.OfKind)
 	switch {
+	case s.Refused:
+		o.refused(w, n, now)
 	case !s.Created && !slices.Contains(rivals, id):
 		w.fail("submit with key %q was answered with task %d, the key leads to %d", n.Key, id, rivals)
 	case s.Created && slices.ContainsFunc(rivals, func(has uint64) bool { return !o.free(o.tasks[has], now) }):
@@ -306,6 +308,21 @@ func (o *watch) submit(w *world, n *model.NewTask, s *fsm.Submitted, now fsm.Sta
 		if n.Parent != nil {
 			o.submitSteps(w, t, n.Parent, now)
 		}
+	}
+}
+
+// refused holds a refused task to what was asked for: it, or one of its steps, ends
+// before it begins.
+func (o *watch) refused(w *world, n *model.NewTask, now fsm.Stamp) {
+	tasks := []model.NewTask{*n}
+	if n.Parent != nil {
+		tasks = tasks[:0]
+		for i := range n.Parent.Steps {
+			tasks = append(tasks, n.Parent.Steps[i].Task)
+		}
+	}
+	if !slices.ContainsFunc(tasks, func(n model.NewTask) bool { return n.ExpiresAt != 0 && n.ExpiresAt-now.T <= n.DelayMS }) {
+		w.fail("submit of a task that somebody could have claimed was refused")
 	}
 }
 

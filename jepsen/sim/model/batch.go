@@ -25,7 +25,7 @@ func (m *Model) batch(c *Command) Answer {
 			hint := m.hint
 			*m = *before
 			m.hint = hint
-			return Answer{Code: r.Code, Why: r.Why, Task: r.Task, Gone: r.Gone, FailedOp: i}
+			return Answer{Code: r.Code, Why: r.Why, Task: r.Task, Gone: r.Gone, Submitted: r.Submitted, FailedOp: i}
 		}
 		a.Results[i] = r
 	}

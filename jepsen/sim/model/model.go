@@ -211,6 +211,8 @@ type Answer struct {
 type submittedTask struct {
 	Task                *Task
 	Created, Same, Gone bool
+	Refused             bool // nobody could ever have claimed it
+	Step                int  // nor the step in that place; -1: itself
 }
 
 type claimedTask struct {
@@ -302,7 +304,7 @@ func (m *Model) op(c *Command, h *Hint) Answer {
 	m.picks = h.Picks
 	switch c.Verb {
 	case VerbSubmit:
-		return Answer{Submitted: m.submitAll(c.Tasks)}
+		return m.submit(c.Tasks)
 	case VerbClaimNext:
 		return m.claimNext(c)
 	case VerbComplete:

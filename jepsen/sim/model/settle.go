@@ -45,13 +45,16 @@ func lastEnded(log []Attempt) *Attempt {
 }
 
 // complete completes, then submits the follow-ups, then claims. It is refused
-// as a whole if the claim's request was another one's.
+// as a whole if the claim's request was another one's, or a follow-up is refused.
 func (m *Model) complete(c *Command) Answer {
-	if c.Next != nil {
-		if t := m.Find(c.ID); t != nil && t.Status == Claimed && t.Worker == c.Worker && (c.Token == 0 || c.Token == t.Token) {
+	if t := m.Find(c.ID); t != nil && t.Status == Claimed && t.Worker == c.Worker && (c.Token == 0 || c.Token == t.Token) {
+		if c.Next != nil {
 			if a, known := m.recall(c.Next); known && a.Code != "" {
 				return Answer{Code: a.Code}
 			}
+		}
+		if refused := m.followUpsRefused(c.Tasks, t); refused != nil {
+			return Answer{Code: "invalid_task", Submitted: refused}
 		}
 	}
 	a := m.settle(c, Completed, func(t *Task) {
@@ -78,6 +81,22 @@ func (m *Model) complete(c *Command) Answer {
 	}
 	m.change(m.Find(c.ID)).Then = did
 	return a
+}
+
+// followUpsRefused returns the outcomes of follow-ups of which one is refused.
+func (m *Model) followUpsRefused(tasks []NewTask, completed *Task) []submittedTask {
+	all, any := make([]submittedTask, len(tasks)), false
+	for i := range tasks {
+		r := m.refused(&tasks[i], completed)
+		all[i].Task = &Task{}
+		if r.Refused {
+			all[i], any = r, true
+		}
+	}
+	if !any {
+		return nil
+	}
+	return all
 }
 
 // again adds to a repeated completion what the first did beside.

@@ -1,11 +1,48 @@
 package model
 
+func (m *Model) submit(tasks []NewTask) Answer {
+	a := Answer{Submitted: m.submitAll(tasks)}
+	if len(tasks) == 1 && a.Submitted[0].Refused {
+		a.Code = "invalid_task"
+	}
+	return a
+}
+
 func (m *Model) submitAll(tasks []NewTask) []submittedTask {
 	all := make([]submittedTask, len(tasks))
 	for i := range tasks {
-		all[i] = m.submitBy(&tasks[i], "")
+		if all[i] = m.refused(&tasks[i], nil); !all[i].Refused {
+			all[i] = m.submitBy(&tasks[i], "")
+		}
 	}
 	return all
+}
+
+// refused says whether the task is refused. The one that leaves is about to end.
+func (m *Model) refused(n *NewTask, leaves *Task) submittedTask {
+	r := submittedTask{Task: &Task{}, Step: -1}
+	if n.Parent == nil {
+		r.Refused = m.tooLate(n)
+	} else {
+		for i := len(n.Parent.Steps) - 1; i >= 0; i-- {
+			if m.tooLate(&n.Parent.Steps[i].Task) {
+				r.Refused, r.Step = true, i
+			}
+		}
+	}
+	t := m.holder(n.Kind, n.Key, n.OfKind)
+	if t != nil && leaves != nil && t.ID == leaves.ID && t.Options.Active {
+		return r
+	}
+	if t != nil || m.removedByKey(n.Kind, n.Key, n.OfKind) != nil {
+		return submittedTask{}
+	}
+	return r
+}
+
+// tooLate says whether the task's delay outlasts it.
+func (m *Model) tooLate(n *NewTask) bool {
+	return m.Level >= ActsLevel && n.DelayMS > 0 && n.ExpiresAt != 0 && m.T+n.DelayMS >= n.ExpiresAt
 }
 
 // Taken is what nobody else can have as long as the task has its key, "" if it has
