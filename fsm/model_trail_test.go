@@ -181,6 +181,7 @@ func compareBounds(t *rapid.T, m *Machine, s *model, gone, kept []event.Event) {
 func (s *model) lowest() command.SetTrail {
 	return s.extreme(func(a, b int64) int64 { return min(a, b) })
 }
+
 func (s *model) highest() command.SetTrail {
 	return s.extreme(func(a, b int64) int64 { return max(a, b) })
 }
