@@ -45,23 +45,29 @@ func (r *typeRates) add(kind rateKind, t int64) {
 	r.ever[kind]++
 }
 
-// at returns how many there were in the window before t, in millionths per
+// at returns how many there were of each kind in the window before t, in millionths per
 // second.
 func (r *typeRates) at(t int64) (perS [rateKinds]int64) {
+	for kind := range rateKinds {
+		perS[kind] = r.of(kind, t)
+	}
+	return perS
+}
+
+// of is at of one kind.
+func (r *typeRates) of(kind rateKind, t int64) (perS int64) {
+	if r.ever[kind] == 0 {
+		return 0
+	}
 	now := t / rateSlotMS
 	for s := max(now-rateSlots+1, r.slot-rateSlots+1, 0); s <= min(now, r.slot); s++ {
 		inside := int64(rateSlotMS)
 		if s == now-rateSlots+1 {
 			inside -= t % rateSlotMS
 		}
-		for kind, n := range r.counts[s%rateSlots] {
-			perS[kind] += int64(n) * inside
-		}
+		perS += int64(r.counts[s%rateSlots][kind]) * inside
 	}
-	for kind := range perS {
-		perS[kind] = perS[kind] * millionths / (rateSlotMS * rateWindowMS / record.MSInSecond)
-	}
-	return perS
+	return perS * millionths / (rateSlotMS * rateWindowMS / record.MSInSecond)
 }
 
 // takeBack undoes the last add of the kind, in the same slot.

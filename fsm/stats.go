@@ -141,7 +141,7 @@ func (o TypeOrder) ByName() bool { return o == "" || o == "name" }
 // key returns what types are sorted by at t, the largest first, equal ones by name.
 func (o TypeOrder) key(t int64) (key func(*typeState) int64, ok bool) {
 	rate := func(kind rateKind) func(*typeState) int64 {
-		return func(ts *typeState) int64 { return ts.rates.at(t)[kind] }
+		return func(ts *typeState) int64 { return ts.rates.of(kind, t) }
 	}
 	switch o {
 	case "", "name":
@@ -262,8 +262,8 @@ func (ts *typeState) needsAttention(t int64, waits *waitsLong) bool {
 			return true
 		}
 	}
-	perS := ts.rates.at(t)
-	return perS[rateFailed] > 0 || ts.oldest != 0 && ts.counts[record.StatusClaimed] == 0 && perS[rateCompleted] == 0 && waits.has(ts.oldest)
+	return ts.rates.of(rateFailed, t) > 0 ||
+		ts.oldest != 0 && ts.counts[record.StatusClaimed] == 0 && waits.has(ts.oldest) && ts.rates.of(rateCompleted, t) == 0
 }
 
 // waitsLong tells which tasks were created before a time, and looks at few of them: no
