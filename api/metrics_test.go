@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
@@ -85,6 +86,49 @@ func TestServer_Metrics(t *testing.T) {
 	node.OnRead = func(context.Context, uint64) error { return nodes.ErrShuttingDown }
 	if body := scrape(); strings.Contains(body, "claimq_tasks{") || !strings.Contains(body, "claimq_http_requests_total{") {
 		t.Error("a node that cannot be read has task counts, or nothing at all")
+	}
+}
+
+// Of many types each counts once, and no more of them are read under one lock than may be.
+func TestServer_MetricsOfManyTypes(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	const types = 450
+	tasks := make([]fsm.NewTask, types)
+	for i := range tasks {
+		tasks[i] = fsm.NewTask{Type: fmt.Sprintf("t%03d", i), Params: []byte("1")}
+	}
+	apply(t, node, command.Submit{Tasks: tasks})
+	node.Advance(2000)
+	apply(t, node, command.Submit{Tasks: tasks[types-1:]})
+	node.Advance(2000)
+	reads := 0
+	node.OnRead = func(context.Context, uint64) error {
+		reads++
+		return nil
+	}
+	body := s.call(t, "GET /metrics", "").body
+	for _, line := range []string{
+		`claimq_tasks{status="pending"} 451`,
+		`claimq_tasks_by_type{status="pending",task_type="t099"} 1`,
+		`claimq_tasks_by_type{status="pending",task_type="other"} 351`,
+		`claimq_oldest_pending_age_seconds 4`,
+	} {
+		if !strings.Contains(body, line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+	if reads != 4 {
+		t.Errorf("it was read %d times, want 1 and 3 of types", reads)
+	}
+	node.OnRead = func(context.Context, uint64) error {
+		if reads--; reads == 0 {
+			return nodes.ErrShuttingDown
+		}
+		return nil
+	}
+	if body := s.call(t, "GET /metrics", "").body; strings.Contains(body, "claimq_tasks") {
+		t.Error("a node that could not be read to the end has task counts")
 	}
 }
 

@@ -162,7 +162,7 @@ func sameClaimable(t testing.TB, g *choices, a, b *Machine) {
 		}
 	}
 	now := a.Stamp()
-	if diff := cmp.Diff(a.Types(now), b.Types(now), ratesAside); diff != "" {
+	if diff := cmp.Diff(a.Types("", 0, now), b.Types("", 0, now), ratesAside); diff != "" {
 		t.Fatalf("types (-replayed +restored):\n%s", diff)
 	}
 	at, ok := a.NextOpening()

@@ -233,13 +233,14 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 		t.Fatalf("level %d, want %d; nodes (-model +machine):\n%s", m.Level(), s.level, diff)
 	}
 	compareDue(t, m, s)
-	types := m.Types(record.Stamp{U: s.u, T: s.t})
+	types := m.Types("", 0, record.Stamp{U: s.u, T: s.t})
 	for i := range types {
 		types[i].SubmittedPerS, types[i].CompletedPerS, types[i].FailedPerS = 0, 0, 0
 	}
 	if diff := diffOf(s.typeViews(), types); diff != "" {
 		t.Fatalf("types (-model +machine):\n%s", diff)
 	}
+	compareTypePages(t, m)
 	for _, key := range []string{"", "k1", "k2", "k3"} {
 		want := s.holder("", key, false) // of no type, so it meets none that is its type's alone
 		if got := m.ByKey(key); (want == nil) != (got == nil) || want != nil && want.ID != got.ID {
@@ -430,5 +431,21 @@ func compareClaimable(t *rapid.T, g *generator, m *Machine, s *model) {
 	}
 	if got := m.Claimable(c, now); got != want {
 		t.Fatalf("claimable %+v: %v, want %v", c, got, want)
+	}
+}
+
+// compareTypePages compares all types with those of pages.
+func compareTypePages(t *rapid.T, m *Machine) {
+	all := m.Types("", 0, m.Stamp())
+	var paged []TypeView
+	for after, more := "", true; more && len(paged) <= len(all); {
+		page := m.Types(after, 2, m.Stamp())
+		if more = len(page) == 2; more {
+			after = page[1].Type
+		}
+		paged = append(paged, page...)
+	}
+	if diff := diffOf(all, paged); diff != "" {
+		t.Fatalf("types (-at once +by pages):\n%s", diff)
 	}
 }

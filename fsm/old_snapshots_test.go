@@ -77,7 +77,7 @@ func describeMachine(m *Machine) string {
 	for _, n := range m.Nodes() {
 		line("node %s of level %d", n.NodeID, n.Level)
 	}
-	for _, v := range m.Types(m.Stamp()) {
+	for _, v := range m.Types("", 0, m.Stamp()) {
 		line("type %s", describeType(&v))
 	}
 	for _, v := range m.Schedules() {

@@ -71,13 +71,21 @@ type TypeView struct {
 	SubmittedPerS, CompletedPerS, FailedPerS int64
 }
 
-// Types returns what can be seen of every type that has tasks or settings,
-// sorted by name. now is the time by which ages are told.
-func (m *Machine) Types(now record.Stamp) []TypeView {
-	views := make([]TypeView, 0, len(m.types))
-	m.byName.Scan(func(_ string, ts *typeState) bool {
-		views = append(views, m.viewOf(ts, now))
-		return true
+// Counts returns how many tasks there are, by Status.
+func (m *Machine) Counts() [record.StatusCancelled + 1]int64 { return m.counts }
+
+// Types returns what can be seen of the types that have tasks or settings, sorted by name:
+// those behind after, limit of them at most, 0 = all. now is the time by which ages are told.
+func (m *Machine) Types(after string, limit int, now record.Stamp) []TypeView {
+	if limit == 0 {
+		limit = len(m.types)
+	}
+	views := make([]TypeView, 0, min(len(m.types), limit))
+	m.byName.Ascend(after, func(name string, ts *typeState) bool {
+		if name > after {
+			views = append(views, m.viewOf(ts, now))
+		}
+		return len(views) < limit
 	})
 	return views
 }

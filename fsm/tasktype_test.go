@@ -252,7 +252,7 @@ func TestTypes(t *testing.T) {
 	want[0].Counts[record.StatusPending] = 2
 	want[0].SubmittedPerS, want[1].SubmittedPerS = 33_333, 50_000 // 2 and 3 a minute
 	want[1].Counts[record.StatusPending], want[1].Counts[record.StatusClaimed] = 2, 1
-	if diff := cmp.Diff(want, h.m.Types(now)); diff != "" {
+	if diff := cmp.Diff(want, h.m.Types("", 0, now)); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)
 	}
 	if v, ok := h.m.Type("scan", now); !ok || cmp.Diff(want[1], v) != "" {

@@ -80,7 +80,7 @@ func BenchmarkStats(b *testing.B) {
 	b.Run("types", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if v := m.Types(m.Stamp()); len(v) != 5000 {
+			if v := m.Types("", 0, m.Stamp()); len(v) != 5000 {
 				b.Fatal(len(v))
 			}
 		}

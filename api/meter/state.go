@@ -51,10 +51,16 @@ func newStateCollector(of *Sources) *stateCollector {
 	return &stateCollector{of: of, labels: make(map[string]bool)}
 }
 
-// stateView is what is read of the state at once.
+// typesPage is how many types are read under one lock: each takes about a microsecond.
+const typesPage = 200
+
+// stateView is what is read of the state: each type as it was at some moment of the scrape,
+// all else as it was when that began.
 type stateView struct {
-	stats                fsm.Stats
+	counts               [fsm.StatusCancelled + 1]int64 // by Status
 	types                []fsm.TypeView
+	oldestMS             int64
+	bytes                int64
 	ended, remembered    int64 // bytes
 	trailBytes, trailAge int64
 	trailLimit           int64
@@ -62,8 +68,27 @@ type stateView struct {
 	lateMS               int64
 }
 
+// readAll reads the state, the types some at a time.
+func (v *stateView) readAll(read func(fn func(m *fsm.Machine, now fsm.Stamp)) error) error {
+	err := read(v.read)
+	for after, more := "", true; err == nil && more; {
+		err = read(func(m *fsm.Machine, now fsm.Stamp) {
+			types := m.Types(after, typesPage, now)
+			v.types = append(v.types, types...)
+			if more = len(types) == typesPage; more {
+				after = types[typesPage-1].Type
+			}
+		})
+	}
+	for i := range v.types {
+		v.oldestMS = max(v.oldestMS, v.types[i].OldestPendingAgeMS)
+	}
+	return err
+}
+
+// read reads all but the types.
 func (v *stateView) read(m *fsm.Machine, now fsm.Stamp) {
-	v.stats, v.types = m.Stats(now), m.Types(now)
+	v.counts, v.bytes = m.Counts(), m.Bytes()
 	v.ended, v.remembered, v.trailLimit = m.EndedBytes(), m.RememberedBytes(), m.TrailBounds().Bytes
 	var oldest int64
 	if v.trailBytes, oldest = m.TrailStats(); oldest != 0 {
@@ -96,21 +121,21 @@ func (g gauges) set(d *prometheus.Desc, v float64, labels ...string) {
 // values.
 func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	var v stateView
-	if c.of.Read(v.read) != nil {
+	if v.readAll(c.of.Read) != nil {
 		return
 	}
 	g := gauges(ch)
-	g.set(bytesDesc, float64(v.stats.Bytes))
+	g.set(bytesDesc, float64(v.bytes))
 	g.set(endedDesc, float64(v.ended))
 	g.set(rememberedDesc, float64(v.remembered))
-	g.set(oldestDesc, float64(v.stats.OldestPendingAgeMS)/1000)
+	g.set(oldestDesc, float64(v.oldestMS)/1000)
 	g.set(trailDesc, float64(v.trailBytes))
 	g.set(trailLimitDesc, float64(v.trailLimit))
 	g.set(trailAgeDesc, float64(v.trailAge)/1000)
 	g.set(schedulesDesc, float64(v.schedules))
 	g.set(lateDesc, float64(v.lateMS)/1000)
 	for s := fsm.StatusPending; s <= fsm.StatusCancelled; s++ {
-		g.set(tasksDesc, float64(v.stats.Counts[s]), s.String())
+		g.set(tasksDesc, float64(v.counts[s]), s.String())
 	}
 	for _, t := range c.bounded(v.types) {
 		g.setType(&t)
