@@ -280,7 +280,7 @@ func TestSlots(t *testing.T) {
 			t.Errorf("%s: %s", query, got)
 		}
 	}
-	var answer struct{ Slots []time.Time }
+	var answer wire.Slots
 	before := time.Now()
 	if err := json.Unmarshal([]byte(s.call(t, "GET /api/slots?cron=@yearly", "").body), &answer); err != nil {
 		t.Fatal(err)

@@ -86,6 +86,30 @@ func TestClient_Workers(t *testing.T) {
 	}
 }
 
+func TestClient_Slots(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t, says(200, `{"success":true,"slots":["2026-01-05T01:30:00.000Z","2026-01-06T01:30:00.000Z"]}`), says(200, `{"success":true,"slots":[]}`), refuses(wire.CodeForbidden))
+	after := time.Date(2026, 1, 2, 4, 0, 0, 5e8, time.FixedZone("", 3600))
+	got, err := c.Slots(t.Context(), SlotsQuery{Cron: "30 2 * * 1-5", Timezone: "Europe/Prague", After: after, Limit: 2})
+	want := []time.Time{time.Date(2026, 1, 5, 1, 30, 0, 0, time.UTC), time.Date(2026, 1, 6, 1, 30, 0, 0, time.UTC)}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if got, err := c.Slots(t.Context(), SlotsQuery{Every: 90 * time.Second}); len(got) != 0 || err != nil {
+		t.Errorf("of a plan that never runs: %v, %v", got, err)
+	}
+	if _, err := c.Slots(t.Context(), SlotsQuery{}); !errors.Is(err, ErrForbidden) {
+		t.Errorf("refused: %v", err)
+	}
+	for i, want := range []string{
+		"/api/slots?after=2026-01-02T03%3A00%3A00.5Z&cron=30+2+%2A+%2A+1-5&limit=2&timezone=Europe%2FPrague", "/api/slots?every_ms=90000", "/api/slots",
+	} {
+		if got := s.requests()[i].path; got != want {
+			t.Errorf("asked %s, want %s", got, want)
+		}
+	}
+}
+
 func TestClient_Schedules(t *testing.T) {
 	t.Parallel()
 	const set = `{"success":true,"schedule":{"name":"a/b","task":{"task_type":"mail","params":{ "x": 1 },"priority":5},"cron":"@daily","every_ms":null,"timezone":"Europe/Prague",` +

@@ -92,6 +92,42 @@ func (c *Client) DeleteSchedule(ctx context.Context, name string) error {
 	return nil
 }
 
+// SlotsQuery is a plan, and which of its times are asked for.
+type SlotsQuery struct {
+	// Exactly one of Cron and Every is set, as of a Schedule.
+	Cron     string
+	Timezone string // of Cron: an IANA name; "" is UTC
+	Every    time.Duration
+
+	After time.Time // times after this one; of Every, the slot before. Zero: now, by the node's clock
+	Limit int       // how many at most; 0: 10
+}
+
+// Slots returns the next times of a plan, whether a schedule has it or not; none if it
+// never runs.
+func (c *Client) Slots(ctx context.Context, q SlotsQuery) ([]time.Time, error) {
+	values := url.Values{}
+	for name, value := range map[string]string{"cron": q.Cron, "timezone": q.Timezone} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	if q.Every != 0 {
+		values.Set("every_ms", strconv.FormatInt(milliseconds(q.Every), 10))
+	}
+	if !q.After.IsZero() {
+		values.Set("after", q.After.UTC().Format(time.RFC3339Nano))
+	}
+	if q.Limit != 0 {
+		values.Set("limit", strconv.Itoa(q.Limit))
+	}
+	var w wire.Slots
+	if err := c.get(ctx, withQuery("/api/slots", values), &w); err != nil {
+		return nil, fmt.Errorf("list slots: %w", err)
+	}
+	return w.Slots, nil
+}
+
 func schedulePath(name string) string { return "/api/schedules/" + url.PathEscape(name) }
 
 func (c *Client) scheduleCall(ctx context.Context, r Request) (*Schedule, error) {

@@ -38,3 +38,9 @@ type Schedules struct {
 	Schedules []Schedule `json:"schedules,omitempty"` // of GET /api/schedules
 	Schedule  *Schedule  `json:"schedule,omitempty"`  // of GET and PUT of one
 }
+
+// Slots is the answer of GET /api/slots.
+type Slots struct {
+	Success bool        `json:"success"`
+	Slots   []time.Time `json:"slots"`
+}
