@@ -95,6 +95,13 @@ func sightCases() []cliCase {
 		{name: "schedule list", args: []string{"schedule", "list"}, answers: one("GET /api/schedules", `200 {"success":true,"schedules":[`+cliSchedule+`,`+cliPaused+`]}`)},
 		{name: "schedule list none", args: []string{"schedule", "list"}, answers: one("GET /api/schedules", `200 {"success":true,"schedules":[]}`)},
 		{name: "schedule get", args: []string{"schedule", "get", "nightly"}, answers: one("GET /api/schedules/nightly", `200 {"success":true,"schedule":`+cliSchedule+`}`)},
+		{
+			name: "schedule slots", args: []string{"schedule", "slots", "--cron", "30 2 * * 1-5", "--timezone", "Europe/Prague", "--after", "2026-01-02T04:00:00+01:00", "--limit", "2"},
+			answers: one("GET /api/slots?after=2026-01-02T03%3A00%3A00Z&cron=30+2+%2A+%2A+1-5&limit=2&timezone=Europe%2FPrague", `200 {"success":true,"slots":["2026-01-05T01:30:00.000Z","2026-01-06T01:30:00.000Z"]}`),
+		},
+		{name: "schedule slots none", args: []string{"schedule", "slots", "--every", "90s"}, answers: one("GET /api/slots?every_ms=90000&limit=10", `200 {"success":true,"slots":[]}`)},
+		{name: "schedule slots never", args: []string{"schedule", "slots", "--limit", "2"}, want: 2},
+		{name: "schedule slots too many", args: []string{"schedule", "slots", "--cron", "@daily", "--limit", "101"}, want: 2},
 		{name: "schedule delete", args: []string{"schedule", "delete", "nightly"}, answers: one("DELETE /api/schedules/nightly", `200 {"success":true,"deleted":1}`)},
 		{name: "schedule delete none", args: []string{"schedule", "delete", "a/b"}, want: 4, answers: one("DELETE /api/schedules/a%2Fb", `404 {"success":false,"error":"Schedule not found","code":"schedule_not_found","message":"Check the name","request_id":"r1"}`)},
 	}

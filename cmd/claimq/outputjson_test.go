@@ -82,6 +82,7 @@ func TestOutputJSON(t *testing.T) {
 		{path: "schedule set", args: "nightly report --every 1h"},
 		{path: "schedule get", args: "nightly"},
 		{path: "schedule list"},
+		{path: "schedule slots", args: "--every 1h"},
 		{path: "schedule delete", args: "nightly"},
 		{path: "schedule get", args: "nightly", want: term.ExitNone},
 		{path: "cluster status"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
@@ -16,11 +17,30 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
+// planFlags say when a schedule runs.
+type planFlags struct {
+	cron, timezone string
+	every          time.Duration
+}
+
+func (p *planFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&p.cron, "cron", "", "when, as \"30 2 * * *\" or @daily")
+	f.StringVar(&p.timezone, "timezone", "", "of --cron, as Europe/Prague; not given: UTC")
+	f.DurationVar(&p.every, "every", 0, "in place of --cron: how often, a second or more")
+}
+
+// everyMS returns --every, and an error unless that or --cron is given.
+func (p *planFlags) everyMS() (int64, error) {
+	if (p.cron == "") == (p.every == 0) {
+		return 0, term.UsageErrorf("say when: --cron or --every")
+	}
+	return wholeMS("--every", p.every)
+}
+
 type scheduleSetOptions struct {
 	session.Flags
 	taskFlags
-	cron, timezone   string
-	every            time.Duration
+	planFlags
 	overlap, catchUp string
 	paused           bool
 }
@@ -36,7 +56,7 @@ func NewScheduleCommand(a *term.App) *cobra.Command {
 		Args: term.UnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newScheduleSetCommand(a), newScheduleListCommand(a), newScheduleGetCommand(a), newScheduleDeleteCommand(a))
+	cmd.AddCommand(newScheduleSetCommand(a), newScheduleListCommand(a), newScheduleGetCommand(a), newScheduleDeleteCommand(a), newScheduleSlotsCommand(a))
 	return cmd
 }
 
@@ -75,9 +95,7 @@ of them is done only if it is at most 60 s late, and the others are passed over.
 	}
 	session.AddFlags(a, cmd, &o.Flags)
 	f := cmd.Flags()
-	f.StringVar(&o.cron, "cron", "", "when, as \"30 2 * * *\" or @daily")
-	f.StringVar(&o.timezone, "timezone", "", "of --cron, as Europe/Prague; not given: UTC")
-	f.DurationVar(&o.every, "every", 0, "in place of --cron: how often, a second or more")
+	o.planFlags.add(f)
 	f.StringVar(&o.overlap, "overlap", "", "while the task before has not ended: skip (the default) or allow")
 	f.StringVar(&o.catchUp, "catch-up", "", "times that were missed: one task for all of them (one, the default) or skip")
 	f.BoolVar(&o.paused, "paused", false, "do not run it until it is set without this")
@@ -98,18 +116,15 @@ func (o *scheduleSetOptions) body(a *term.App, cmd *cobra.Command, args []string
 			return nil, err
 		}
 	}
-	if (o.cron == "") == (o.every == 0) {
-		return nil, term.UsageErrorf("say when: --cron or --every")
+	every, err := o.everyMS()
+	if err != nil {
+		return nil, err
 	}
 	task, err := o.task(cmd.Flags())
 	if err != nil {
 		return nil, err
 	}
 	task.TaskType = args[0]
-	every, err := wholeMS("--every", o.every)
-	if err != nil {
-		return nil, err
-	}
 	raw, err := withRaw("params", params, task)
 	if err != nil {
 		return nil, err
@@ -187,6 +202,85 @@ func newScheduleDeleteCommand(a *term.App) *cobra.Command {
 	}
 	session.AddFlags(a, cmd, &f)
 	return cmd
+}
+
+// slotsMax is how many slots are told at most.
+const slotsMax = 100
+
+func newScheduleSlotsCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	var plan planFlags
+	var after string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "slots",
+		Short: "Show when a plan runs next, before a schedule has it",
+		Example: `  claimq schedule slots --cron "30 2 * * 1-5" --timezone Europe/Prague
+  claimq schedule slots --every 90s --after 2026-01-02T15:04:05Z --limit 3`,
+		Args: term.Arguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path, err := slotsPath(&plan, after, limit)
+			if err != nil {
+				return err
+			}
+			return session.With(a, &f, func(s session.Talk) error {
+				var answer wire.Slots
+				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: path}, "", &answer)
+				if err != nil || shown {
+					return err
+				}
+				return showSlots(a, answer.Slots)
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
+	plan.add(cmd.Flags())
+	cmd.Flags().StringVar(&after, "after", "", "times after this one, as 2026-01-02T15:04:05Z; of --every, the slot before; not given: now")
+	cmd.Flags().IntVar(&limit, "limit", 10, "how many at most")
+	return cmd
+}
+
+// slotsPath is the request that the flags describe.
+func slotsPath(plan *planFlags, after string, limit int) (string, error) {
+	every, err := plan.everyMS()
+	if err != nil {
+		return "", err
+	}
+	at, err := parseTime("--after", after)
+	if err != nil {
+		return "", err
+	}
+	if limit < 1 || limit > slotsMax {
+		return "", term.UsageErrorf("--limit is %d: it must be 1 to %d", limit, slotsMax)
+	}
+	q := url.Values{"limit": {strconv.Itoa(limit)}}
+	for name, value := range map[string]string{"cron": plan.cron, "timezone": plan.timezone} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if every != 0 {
+		q.Set("every_ms", strconv.FormatInt(every, 10))
+	}
+	if at != nil {
+		q.Set("after", at.UTC().Format(time.RFC3339Nano))
+	}
+	return "/api/slots?" + q.Encode(), nil
+}
+
+// showSlots prints a line a slot.
+func showSlots(a *term.App, slots []time.Time) error {
+	if len(slots) == 0 {
+		_, err := fmt.Fprintln(a.Stdout, "no slots: its time never comes")
+		return err
+	}
+	for _, at := range slots {
+		if _, err := fmt.Fprintln(a.Stdout, a.ShowTime(at)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func schedulePath(name string) string { return "/api/schedules/" + url.PathEscape(name) }
