@@ -57,7 +57,8 @@ func drawSteps(s session.Talk, cmd *cobra.Command, id uint64) error {
 		return err
 	}
 	if len(answer.Task.Steps) == 0 {
-		return fmt.Errorf("task %d has no steps", answer.Task.ID)
+		_, err := fmt.Fprintln(s.App.Stdout, "no steps")
+		return err
 	}
 	return s.App.DrawSteps(answer.Task)
 }
