@@ -61,6 +61,10 @@ func TestHealth(t *testing.T) {
 	if _, stderr, code := healthOf(t, addr, "--node-id", "no/id"); code != term.ExitUsage || !strings.Contains(stderr, "node_id") {
 		t.Errorf("a server that would not start: %d, %s", code, stderr)
 	}
+	var errs bytes.Buffer
+	if code := run(t.Context(), &term.App{Stderr: &errs}, []string{"health"}); code != term.ExitUsage || !strings.Contains(errs.String(), "the server's settings are needed, to find it: give --config FILE") {
+		t.Errorf("without settings: %d, %s", code, &errs)
+	}
 	if stdout, stderr, code := healthOf(t, addr, "--output", "json"); code != term.ExitDone || stdout != "{\"status\":\"alive\",\"node_id\":\"n1\"}\n" {
 		t.Errorf("as JSON: %d, %s%s", code, stdout, stderr)
 	}

@@ -47,7 +47,7 @@ is, 1 it is not, or gave no answer in 5 s.`,
 			}
 			loaded, err := config.LoadServer(file, a.Environ, cmd.Flags())
 			if err != nil {
-				return term.UsageErrorf("%w", err)
+				return term.UsageErrorf("the server's settings are needed, to find it: give --config FILE (CLAIMQ_CONFIG), or the variables and flags that it was started with\n%w", err)
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
 			defer cancel()
