@@ -7,7 +7,7 @@ GO      ?= go
 MODULES := . bench/peers client/otel
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test page proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-slots test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint mac fmt vuln bench bench-client bench-peers bench-fsm bench-scale benchstat fuzz cover clean cluster dist
+.PHONY: help build demo test page proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-slots test-page test-page-large test-page-soak test-page-pairs test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint mac fmt vuln bench bench-client bench-peers bench-fsm bench-scale bench-overview benchstat fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -158,6 +158,9 @@ BENCH_FSM_TASKS := 1000,1000000
 bench-fsm: ## what Apply costs, by command, among 1,000 and 1,000,000 tasks: make bench-fsm COUNT=6 > new.txt
 	GOGC=400 $(GO) test -run '^$$' -bench . -benchmem -count $(or $(COUNT),1) -timeout 0 ./fsm -bench.tasks $(or $(TASKS),$(BENCH_FSM_TASKS))
 	$(GO) test -count=1 -timeout 0 -run Machine_Bytes -v ./fsm -memory.tasks 100000
+
+bench-overview: ## what the page's overview asks, and what groups failures, with a million tasks of 5,000 types: how long it takes, and holds the state
+	GOGC=400 $(GO) test -run '^$$' -bench 'Overview|Failures|History' -benchtime 1000x -timeout 0 ./api
 
 benchstat: $(BIN)/benchstat ## what the benchmarks in two files say, compared: make benchstat OLD=old.txt NEW=new.txt
 	$(BIN)/benchstat $(OLD) $(NEW)

@@ -36,7 +36,11 @@ func (s *Server) showHistory(r *exchange.Request) {
 	if !r.RoomFor(len(v.Points) * len(historyColumns) * historyNumberBytes) {
 		return
 	}
-	b := jsonout.String(append(r.Body(), `{"success":true,"node_id":`...), s.cfg.Node.NodeID())
+	r.Send(fasthttp.StatusOK, appendHistory(r.Body(), s.cfg.Node.NodeID(), taskType, &v))
+}
+
+func appendHistory(b []byte, nodeID, taskType string, v *history.View) []byte {
+	b = jsonout.String(append(b, `{"success":true,"node_id":`...), nodeID)
 	b = jsonout.StringOrNull(append(b, `,"task_type":`...), taskType)
 	b = strconv.AppendInt(append(b, `,"interval_ms":`...), history.Interval.Milliseconds(), 10)
 	b = appendMoment(append(b, `,"since":`...), v.Since)
@@ -54,7 +58,7 @@ func (s *Server) showHistory(r *exchange.Request) {
 		}
 		b = append(b, ']')
 	}
-	r.Send(fasthttp.StatusOK, append(b, '}'))
+	return append(b, '}')
 }
 
 // historyColumns are what an answer has of each point; some is false if there was nothing of it.
