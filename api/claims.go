@@ -31,7 +31,7 @@ func Claim(r *exchange.Request) {
 		r.GiveBack()
 		r.RefuseGone()
 	case req.Many:
-		r.Send(fasthttp.StatusOK, callbody.AppendClaims(r.Body(), &p))
+		r.Send(fasthttp.StatusOK, callbody.AppendClaims(r.BodyOf(&p.Result), &p))
 	case len(p.Result.Claims) == 0:
 		r.Code = wire.CodeNoPendingTasks
 		r.Send(fasthttp.StatusNotFound, callbody.AppendNoTasks(r.Body(), &req, r.ID))

@@ -81,8 +81,8 @@ func (a *attempt) complete() (next *Claim) {
 		return nil
 	}
 	decoded, ans, err := a.send(repeat.OpComplete, len(then) > 0, body)
-	if err == nil && decoded.Claimed != nil && decoded.Claimed.Task != nil {
-		next = a.nextOf(w.c.claimsOf(&req, []wire.Task{*decoded.Claimed.Task}, decoded.Repeated, &ans), &free)
+	if err == nil && decoded.Claimed != nil {
+		next = a.withSlot(w.c.claimOf(&req, decoded.Claimed.Task, decoded.Repeated, &ans), &free)
 	}
 	if next == nil {
 		w.slots.Narrow(&free, a.cl.Task.TaskType)
@@ -95,13 +95,12 @@ func (a *attempt) complete() (next *Claim) {
 	return next
 }
 
-// nextOf returns the claim that a complete got, if it got one that is live, with
-// the slot for it.
-func (a *attempt) nextOf(claims []*Claim, free *slots.Room) *Claim {
-	if len(claims) == 0 {
+// withSlot returns the claim that a complete got, with the slot for it; nil if it got none that
+// is live, or one that there is no slot for.
+func (a *attempt) withSlot(next *Claim, free *slots.Room) *Claim {
+	if next == nil {
 		return nil
 	}
-	next := claims[0]
 	a.r.w.counts.claimed.Add(1)
 	if !a.r.w.slots.Fill(free, next.Task.TaskType) {
 		a.r.giveBackUnasked(next)

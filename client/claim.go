@@ -137,28 +137,34 @@ func (c *Client) ClaimMany(ctx context.Context, req ClaimRequest, limit int) ([]
 func (c *Client) claimsOf(req *ClaimRequest, tasks []wire.Task, repeated bool, a *answer) []*Claim {
 	claims := make([]*Claim, 0, len(tasks))
 	for i := range tasks {
-		t := &tasks[i]
-		if t.ClaimState == "ended" || t.ClaimToken == nil {
-			continue
+		if cl := c.claimOf(req, &tasks[i], repeated, a); cl != nil {
+			claims = append(claims, cl)
 		}
-		repeated := repeated || t.ClaimState != "" // by a complete that is no repeat itself
-		cl := &Claim{
-			Task: fromWire(t), Token: int64(*t.ClaimToken), Repeated: repeated,
-			c: c, taskID: t.ID, workerID: req.WorkerID, over: make(chan struct{}),
-		}
-		if t.LeaseRemainingMS != nil {
-			cl.lease = time.Duration(*t.LeaseRemainingMS) * time.Millisecond
-		}
-		asked := req.Lease
-		if req.Wait > 0 {
-			asked = 0 // the lease began when there was a task, not at the first try
-		}
-		cl.Deadline = repeat.ClaimEnd(a.firstSentAt, a.sentAt, cl.lease, asked, repeated)
-		cl.endsAt = cl.Deadline
-		c.claims.Add(remember.Claim{TaskID: t.ID, WorkerID: req.WorkerID, Token: *t.ClaimToken})
-		claims = append(claims, cl)
 	}
 	return claims
+}
+
+// claimOf is claimsOf of one task; nil: t is nil, or the claim is not live.
+func (c *Client) claimOf(req *ClaimRequest, t *wire.Task, repeated bool, a *answer) *Claim {
+	if t == nil || t.ClaimState == "ended" || t.ClaimToken == nil {
+		return nil
+	}
+	repeated = repeated || t.ClaimState != "" // by a complete that is no repeat itself
+	cl := &Claim{
+		Task: fromWire(t), Token: int64(*t.ClaimToken), Repeated: repeated,
+		c: c, taskID: t.ID, workerID: req.WorkerID, over: make(chan struct{}),
+	}
+	if t.LeaseRemainingMS != nil {
+		cl.lease = time.Duration(*t.LeaseRemainingMS) * time.Millisecond
+	}
+	asked := req.Lease
+	if req.Wait > 0 {
+		asked = 0 // the lease began when there was a task, not at the first try
+	}
+	cl.Deadline = repeat.ClaimEnd(a.firstSentAt, a.sentAt, cl.lease, asked, repeated)
+	cl.endsAt = cl.Deadline
+	c.claims.Add(remember.Claim{TaskID: t.ID, WorkerID: req.WorkerID, Token: *t.ClaimToken})
+	return cl
 }
 
 // LogValue is the claim in a log, with the keys by which a Worker logs: task_id, task_type,

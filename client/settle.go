@@ -63,10 +63,9 @@ func (cl *Claim) CompleteAndClaim(ctx context.Context, result []byte, next Claim
 	if err != nil {
 		return nil, err
 	}
-	if decoded.Claimed != nil && decoded.Claimed.Task != nil {
-		tasks := []wire.Task{*decoded.Claimed.Task}
-		if claims := cl.c.claimsOf(&next, tasks, decoded.Repeated, &a); len(claims) > 0 {
-			return claims[0], nil
+	if decoded.Claimed != nil {
+		if claim := cl.c.claimOf(&next, decoded.Claimed.Task, decoded.Repeated, &a); claim != nil {
+			return claim, nil
 		}
 	}
 	return nil, cl.wrap("claim the next after", ErrNoTasks)
