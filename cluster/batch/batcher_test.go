@@ -146,7 +146,7 @@ func TestBatcher_packsByLane(t *testing.T) {
 				t.Errorf("command %d: %v", i, err)
 			}
 		}
-		want := "[[submit first] [fsm.Tick extend x extend y fsm.Expire claim w submit a submit b]]"
+		want := "[[submit first] [command.Tick extend x extend y command.Expire claim w submit a submit b]]"
 		if got := fmt.Sprint(r.described()); got != want {
 			t.Errorf("entries %s\nwant    %s", got, want)
 		}
@@ -175,7 +175,7 @@ func TestBatcher_expireNeverOvertakes(t *testing.T) {
 		}
 		entries := r.described()
 		last := entries[len(entries)-1]
-		if len(entries) != 3 || last[len(last)-1] != "fsm.Expire" {
+		if len(entries) != 3 || last[len(last)-1] != "command.Expire" {
 			t.Errorf("%d entries, the last %v; want the expiry at the end of the third", len(entries), last)
 		}
 	})
