@@ -25,7 +25,7 @@ func Workers() []Plant {
 		},
 		{
 			Name: "snooze-completes", What: "a task that is given back is completed", program: workerProgram,
-			edits: []edit{{"client/attemptsettle.go", "		a.report(&a.r.w.counts.released, a.release(delay))\n", "		return a.complete()\n"}},
+			edits: []edit{{"client/attemptsettle.go", "		a.report(&a.r.w.counts.released, a.release(delay))\n", "		_ = delay\n		return a.complete()\n"}},
 		},
 	}
 }
