@@ -23,7 +23,7 @@ type planFlags struct {
 	every          time.Duration
 }
 
-func (p *planFlags) add(f *pflag.FlagSet) {
+func (p *planFlags) addPlanFlags(f *pflag.FlagSet) {
 	f.StringVar(&p.cron, "cron", "", "when, as \"30 2 * * *\" or @daily")
 	f.StringVar(&p.timezone, "timezone", "", "of --cron, as Europe/Prague; not given: UTC")
 	f.DurationVar(&p.every, "every", 0, "in place of --cron: how often, a second or more")
@@ -95,7 +95,7 @@ of them is done only if it is at most 60 s late, and the others are passed over.
 	}
 	session.AddFlags(a, cmd, &o.Flags)
 	f := cmd.Flags()
-	o.planFlags.add(f)
+	o.addPlanFlags(f)
 	f.StringVar(&o.overlap, "overlap", "", "while the task before has not ended: skip (the default) or allow")
 	f.StringVar(&o.catchUp, "catch-up", "", "times that were missed: one task for all of them (one, the default) or skip")
 	f.BoolVar(&o.paused, "paused", false, "do not run it until it is set without this")
@@ -235,7 +235,7 @@ func newScheduleSlotsCommand(a *term.App) *cobra.Command {
 	}
 	session.AddFlags(a, cmd, &f)
 	session.Within(cmd, session.LookTimeout)
-	plan.add(cmd.Flags())
+	plan.addPlanFlags(cmd.Flags())
 	cmd.Flags().StringVar(&after, "after", "", "times after this one, as 2026-01-02T15:04:05Z; of --every, the slot before; not given: now")
 	cmd.Flags().IntVar(&limit, "limit", 10, "how many at most")
 	return cmd
