@@ -403,7 +403,7 @@ func TestServer_ActionUncounted(t *testing.T) {
 		return nil
 	}
 	s.call(t, "POST /api/tasks/actions", `{"action":"cancel","all":true}`).refused(t, wire.CodeShuttingDown)
-	if last := node.Proposed[len(node.Proposed)-1]; fmt.Sprintf("%T", last) != "fsm.Submit" {
+	if last := node.Proposed[len(node.Proposed)-1]; fmt.Sprintf("%T", last) != "command.Submit" {
 		t.Errorf("proposed %T", last)
 	}
 }
