@@ -70,7 +70,7 @@ func works() []work {
 		{what: "1,000", args: "--conns 1000 --tasks 100000", figure: rate},
 		{what: "the Worker alone on a backlog, 256: tasks/s", args: "--mode drain --conns 256 --tasks 150000", figure: rate},
 		{what: "submit alone, 256: tasks/s", args: "--mode submit --conns 256 --tasks 150000", figure: rate},
-		{what: "one lone submit: p50, ms", args: "--mode submit --conns 1 --tasks 3000", figure: submitP50, digits: 2},
+		{what: "one lone submit: p50, ms", args: "--mode submit --conns 1 --tasks 10000", figure: submitP50, digits: 2},
 		{what: "the load's processor time of a task, 256: µs", args: "--conns 256 --tasks 100000", figure: cpu},
 	}
 }

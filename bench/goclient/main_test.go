@@ -37,7 +37,7 @@ func TestRun(t *testing.T) {
 	want := `| what | Go client | bare connections | ratio | command, with ` + "`--client`" + ` and without |
 | --- | --- | --- | --- | --- |
 | submit and Worker, 64 goroutines and slots: tasks/s | 3,000 | 1,500 | 2.00 | ` + "`claimq bench --nodes 3 --conns 64 --tasks 60000`" + ` |
-| one lone submit: p50, ms | 1.50 | 0.75 | 2.00 | ` + "`claimq bench --nodes 3 --mode submit --conns 1 --tasks 3000`" + ` |
+| one lone submit: p50, ms | 1.50 | 0.75 | 2.00 | ` + "`claimq bench --nodes 3 --mode submit --conns 1 --tasks 10000`" + ` |
 | the load's processor time of a task, 256: µs | 50 | 100 | 0.50 | ` + "`claimq bench --nodes 3 --conns 64 --tasks 60000`" + ` |
 `
 	if out.String() != want {
@@ -48,8 +48,8 @@ func TestRun(t *testing.T) {
 	for _, call := range calls {
 		order = append(order, call[1]+" "+call[2])
 	}
-	wantOrder := "1 --conns 64 --tasks 60000 --client, 1 --conns 64 --tasks 60000, 1 --mode submit --conns 1 --tasks 3000 --client, 1 --mode submit --conns 1 --tasks 3000, " +
-		"2 --conns 64 --tasks 60000, 2 --conns 64 --tasks 60000 --client, 2 --mode submit --conns 1 --tasks 3000, 2 --mode submit --conns 1 --tasks 3000 --client"
+	wantOrder := "1 --conns 64 --tasks 60000 --client, 1 --conns 64 --tasks 60000, 1 --mode submit --conns 1 --tasks 10000 --client, 1 --mode submit --conns 1 --tasks 10000, " +
+		"2 --conns 64 --tasks 60000, 2 --conns 64 --tasks 60000 --client, 2 --mode submit --conns 1 --tasks 10000, 2 --mode submit --conns 1 --tasks 10000 --client"
 	if got := strings.Join(order, ", "); got != wantOrder {
 		t.Errorf("in the order %s", got)
 	}
