@@ -89,7 +89,7 @@ func Result(cmd command.Command, res fsm.Result) *Refusal {
 	case res.Code == fsm.CodeInvalidRequest:
 		return invalid(cmd)
 	case res.Code == fsm.CodeInvalidTask:
-		return followUp(cmd, res.Submitted)
+		return neverClaimable(cmd, res.Submitted)
 	}
 	r := Because(wire.Code(res.Code))
 	r.Task, r.Reason = res.Task, res.Reason
@@ -101,8 +101,9 @@ func Result(cmd command.Command, res fsm.Result) *Refusal {
 	return r
 }
 
-// followUp is the refusal of a command whose task, or a follow-up, is refused.
-func followUp(cmd command.Command, submitted []fsm.Submitted) *Refusal {
+// neverClaimable is the refusal of a command whose task, or a follow-up, could never be
+// claimed.
+func neverClaimable(cmd command.Command, submitted []fsm.Submitted) *Refusal {
 	i := slices.IndexFunc(submitted, func(s fsm.Submitted) bool { return s.Refused })
 	within := ""
 	if _, ok := cmd.(command.Complete); ok {

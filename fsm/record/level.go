@@ -14,7 +14,8 @@ const LevelSteps = 4
 
 // LevelActs is the feature level at which the trail tells of operators' acts that
 // change nothing in the state, and who did what, and at which a restore goes through
-// the log, and that of join tokens and the page's secret.
+// the log, and that of join tokens and the page's secret. From it on a task that would
+// expire before its delay is over is refused.
 const LevelActs = 5
 
 // FeatureLevel is the highest feature level that this binary knows. A new
