@@ -12,6 +12,9 @@ func bytesOfGaps(tasks *table.Table[record.Task]) int64 {
 	return int64(tasks.Gaps()) * record.PlaceBytes
 }
 
+// Bytes estimates the memory that the state holds.
+func (m *Machine) Bytes() int64 { return m.bytes + m.trail.Bytes() + bytesOfGaps(&m.tasks) }
+
 // addRemembered adds to the estimates the bytes of a claim request or of what is
 // remembered of a removed task.
 func (m *derived) addRemembered(bytes int64) {

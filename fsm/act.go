@@ -10,7 +10,7 @@ import (
 func (m *Machine) act(c command.Act) Result {
 	var result Result
 	for _, id := range c.IDs {
-		if t := m.tasks.Get(id); t != nil && c.Filter.Matches(t) && m.actOn(id, &c) {
+		if t := m.Get(id); t != nil && c.Filter.Matches(t) && m.actOn(id, &c) {
 			result.Acted++
 		}
 	}
@@ -24,7 +24,7 @@ func (m *Machine) actOn(id uint64, c *command.Act) bool {
 	switch c.Action {
 	case command.ActionRetry:
 		// To answer that it is a repeat, retry makes a scheduled task pending.
-		waited := m.tasks.Get(id).Status == record.StatusScheduled
+		waited := m.Get(id).Status == record.StatusScheduled
 		result = m.retry(command.Retry{ID: id, AddAttempts: c.AddAttempts})
 		result.Repeated = result.Repeated && !waited
 	case command.ActionCancel:
@@ -107,7 +107,7 @@ func (m *Machine) parentNotRetried(t *record.Task, c command.Retry) Code {
 // and whatever else ends the claim ends the task as cancelled. A running parent
 // is cancelled with its steps.
 func (m *Machine) cancel(c command.Cancel) Result {
-	t := m.tasks.Get(c.ID)
+	t := m.Get(c.ID)
 	switch {
 	case t == nil:
 		result := m.goneResult(c.ID)
@@ -141,7 +141,7 @@ func (m *Machine) stop(id uint64) *record.Task {
 
 // patch changes fields of a task that is not claimed and has not ended.
 func (m *Machine) patch(c command.Patch) Result {
-	t := m.tasks.Get(c.ID)
+	t := m.Get(c.ID)
 	switch {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
@@ -181,7 +181,7 @@ func (m *Machine) patch(c command.Patch) Result {
 // until then: it is scheduled, or pending if that is not in the future.
 func (m *saved) setRunAt(t *record.Task, at int64) {
 	t.RunAt, t.Status = at, record.StatusPending
-	if at > m.header.Stamp.T {
+	if at > m.Stamp().T {
 		t.Status = record.StatusScheduled
 	}
 }

@@ -47,7 +47,7 @@ func refusalOf(op command.Command, result Result) (refusal Result, refused bool)
 // whole: when it is full, claims take nothing more, and other tasks come bare.
 // So is what it changes, which began when Machine.changed was start.
 func (m *Machine) applyOp(op command.Command, start int) Result {
-	if m.header.Level >= record.LevelSteps && m.changed-start+m.ReachOf(op) > changesMax {
+	if m.Level() >= record.LevelSteps && m.changed-start+m.ReachOf(op) > changesMax {
 		return Result{Code: CodeInvalidRequest, Reason: ReasonReach}
 	}
 	result, _ := m.do(op) // but for a batch, which is no op, none errs

@@ -195,7 +195,7 @@ func (m *derived) appendSlots(slots []int32, types []string) []int32 {
 // pick draws a number below total: from a hash of the log index, the command's place
 // in the entry and the pick's number. So it is the same on every node.
 func (m *Machine) pick(total int) int {
-	hi, _ := bits.Mul64(hashOfPick(m.header.Index, m.command, m.picks), uint64(total))
+	hi, _ := bits.Mul64(hashOfPick(m.Index(), m.command, m.picks), uint64(total))
 	return int(hi)
 }
 

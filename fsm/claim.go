@@ -61,7 +61,7 @@ func (m *Machine) Claimable(c command.ClaimNext, now record.Stamp) bool {
 	if r, _ := m.findRequest(c.RequestID); r != nil && (r.Live > 0 || r.ForgetU > now.U) {
 		return true
 	}
-	t := max(now.T, m.header.Stamp.T)
+	t := max(now.T, m.Stamp().T)
 	if c.Types == nil {
 		opensAt, waits := m.NextOpening()
 		return (m.ready.Any() || waits && opensAt <= t) && (c.MoreAttempts == 0 || m.anyAbove(c.MoreAttempts, t))
@@ -82,7 +82,7 @@ func (m *Machine) claimTask(c command.ClaimTask) Result {
 	if result, known := m.repeatRequest(c.RequestID, c.WorkerID, choice); known {
 		return result
 	}
-	t := m.tasks.Get(c.ID)
+	t := m.Get(c.ID)
 	switch {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
@@ -120,7 +120,7 @@ func (m *Machine) notClaimable(t *record.Task) Reason {
 		return ReasonGroupBehind
 	case ts.slots() <= 0:
 		return ReasonLimitReached
-	case ts.record != nil && ts.record.ClaimableAt(m.header.Stamp.T) > m.header.Stamp.T:
+	case ts.record != nil && ts.record.ClaimableAt(m.Stamp().T) > m.Stamp().T:
 		return ReasonRateLimited
 	}
 	return ""
@@ -132,10 +132,10 @@ func (m *Machine) begin(t *record.Task, workerID string, leaseMS int64, request 
 	since := t.UpdatedAt
 	m.change(t)
 	ts := m.typeNamed(t.Type)
-	m.time(ts, Waited, m.header.Stamp.T-since)
+	m.time(ts, Waited, m.Stamp().T-since)
 	if r := ts.record; r != nil {
 		m.noteType(r)
-		r.Spend(m.header.Stamp.T)
+		r.Spend(m.Stamp().T)
 	}
 	t.Status = record.StatusClaimed
 	if t.Attempts < math.MaxInt32 {
@@ -149,8 +149,8 @@ func (m *Machine) begin(t *record.Task, workerID string, leaseMS int64, request 
 	m.header.NextToken++
 	t.LeaseSeq = 1
 	t.ClaimLeaseMS = leaseMS
-	t.LeaseEndU = m.header.Stamp.U + leaseMS
-	t.ClaimedAt = m.header.Stamp.T
+	t.LeaseEndU = m.Stamp().U + leaseMS
+	t.ClaimedAt = m.Stamp().T
 	t.Log = logBegun(t.Log, record.Attempt{WorkerID: workerID, Token: t.Token, ClaimedAt: t.ClaimedAt})
 	m.edited(t)
 

@@ -120,7 +120,7 @@ func (m *saved) repeatThen(result Result) Result {
 }
 
 func (m *saved) repeatFollowUp(f record.FollowUp) Submitted {
-	if t := m.tasks.Get(f.ID); t != nil {
+	if t := m.Get(f.ID); t != nil {
 		shown := *t
 		return Submitted{Task: &shown, Created: f.Created}
 	}

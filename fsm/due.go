@@ -117,7 +117,7 @@ func (m *Machine) tick() Result {
 // promoteDue makes scheduled tasks pending whose time has come.
 func (m *Machine) promoteDue() {
 	for range dueTickMax {
-		id, ok := m.scheduled.Due(m.header.Stamp.T)
+		id, ok := m.scheduled.Due(m.Stamp().T)
 		if !ok {
 			return
 		}
@@ -131,7 +131,7 @@ func (m *Machine) promoteDue() {
 // others may end: all count.
 func (m *Machine) expireDue() {
 	for start, n := m.changed, 0; n < dueTickMax && m.changed-start < changesMax; n++ {
-		id, ok := m.expiring.Due(m.header.Stamp.T)
+		id, ok := m.expiring.Due(m.Stamp().T)
 		if !ok {
 			return
 		}
@@ -145,7 +145,7 @@ func (m *Machine) expireDue() {
 // fromNow returns the time by T that is ms from now. There is no later one than
 // the last that an int64 holds.
 func (m *saved) fromNow(ms int64) int64 {
-	now := m.header.Stamp.T
+	now := m.Stamp().T
 	if ms > math.MaxInt64-now {
 		return math.MaxInt64
 	}
@@ -159,7 +159,7 @@ const leaseExpired = "lease expired"
 func (m *Machine) expire(c command.Expire) Result {
 	var result Result
 	for _, l := range c.Items {
-		t := m.tasks.Get(l.TaskID)
+		t := m.Get(l.TaskID)
 		if t == nil || t.Status != record.StatusClaimed || t.Token != l.Token || t.LeaseSeq != l.Seq {
 			continue
 		}
@@ -180,7 +180,7 @@ func (m *Machine) expire(c command.Expire) Result {
 
 // Lease returns the lease of the task's claim, ok false if it is not claimed.
 func (m *Machine) Lease(taskID uint64) (l command.Lease, ok bool) {
-	t := m.tasks.Get(taskID)
+	t := m.Get(taskID)
 	if t == nil || t.Status != record.StatusClaimed {
 		return command.Lease{}, false
 	}
@@ -191,7 +191,7 @@ func (m *Machine) Lease(taskID uint64) (l command.Lease, ok bool) {
 func (m *Machine) Leases() iter.Seq[command.Lease] {
 	return func(yield func(command.Lease) bool) {
 		m.claims.Scan(func(_ uint64, ref claimRef) bool {
-			return yield(leaseOf(m.tasks.Get(ref.task)))
+			return yield(leaseOf(m.Get(ref.task)))
 		})
 	}
 }

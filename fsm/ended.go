@@ -24,7 +24,7 @@ const evictMax = 1024
 // What follows of a step's end is done by edited.
 func (m *Machine) finish(t *record.Task, to record.Status) {
 	t.Status = to
-	t.CompletedAt = m.header.Stamp.T
+	t.CompletedAt = m.Stamp().T
 	switch to {
 	case record.StatusCompleted:
 		m.count(m.typeNamed(t.Type), rateCompleted)
@@ -46,7 +46,7 @@ func (m *Machine) finish(t *record.Task, to record.Status) {
 		m.stepsEnded = append(m.stepsEnded, t.ID)
 		return // it is kept as long as its parent
 	}
-	if m.header.Level < record.LevelLife {
+	if m.Level() < record.LevelLife {
 		return
 	}
 	switch keep := m.retentionOf(t); keep {
@@ -80,7 +80,7 @@ func (m *Machine) endUnclaimed(t *record.Task, to record.Status) {
 func (m *Machine) revive(t *record.Task) {
 	m.unend(t)
 	t.Status = record.StatusPending
-	if o := *t.Opts(); mayExpire(t) && o.ExpiresAt <= m.header.Stamp.T {
+	if o := *t.Opts(); mayExpire(t) && o.ExpiresAt <= m.Stamp().T {
 		o.ExpiresAt = 0
 		t.SetOptions(o)
 	}
@@ -167,7 +167,7 @@ func (m *Machine) EndedBytes() int64 { return m.endedBytes }
 // removeDue removes ended tasks that were kept for long enough.
 func (m *Machine) removeDue() {
 	for start := m.removed; m.removed-start < dueTickMax; {
-		id, ok := m.removing.Due(m.header.Stamp.T)
+		id, ok := m.removing.Due(m.Stamp().T)
 		if !ok {
 			return
 		}
@@ -184,7 +184,7 @@ func (m *Machine) removeLeaving() {
 	leaving := m.leaving
 	m.leaving = nil
 	for _, id := range leaving {
-		if t := m.tasks.Get(id); t != nil && t.RemoveAt != 0 && t.RemoveAt <= m.header.Stamp.T {
+		if t := m.Get(id); t != nil && t.RemoveAt != 0 && t.RemoveAt <= m.Stamp().T {
 			m.removeEnded(id)
 		}
 	}
@@ -193,13 +193,13 @@ func (m *Machine) removeLeaving() {
 // removeEnded removes an ended task, a parent with its steps, and remembers that
 // they were there.
 func (m *Machine) removeEnded(id uint64) {
-	t := m.tasks.Get(id)
+	t := m.Get(id)
 	m.removeOne(t)
 	if t.Parent() == nil {
 		return
 	}
 	for place := range t.Parent().Plan.Steps {
-		m.removeOne(m.tasks.Get(id + 1 + uint64(place)))
+		m.removeOne(m.Get(id + 1 + uint64(place)))
 	}
 }
 

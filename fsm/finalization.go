@@ -45,7 +45,7 @@ type FinalizationView struct {
 // there is no such task. One without steps has none: an empty view. A claim whose
 // time is over by now is nobody's.
 func (m *Machine) Finalization(id uint64, now record.Stamp) (v FinalizationView, ok bool) {
-	t := m.tasks.Get(id)
+	t := m.Get(id)
 	if t == nil || t.Parent() == nil || t.Parent().Finalization == nil {
 		return FinalizationView{}, t != nil
 	}
@@ -65,18 +65,18 @@ func (m *Machine) FinalizationCount() int { return m.finalizing.Len() }
 // ones a tick reaches changes no answer: who looks at one goes by the time alone.
 func (m *Machine) clearFinalizations() {
 	for range dueTickMax {
-		id, ok := m.finalizing.Due(m.header.Stamp.U)
+		id, ok := m.finalizing.Due(m.Stamp().U)
 		if !ok {
 			return
 		}
-		m.replaceFinalization(id, &record.Finalization{Attempts: m.tasks.Get(id).Parent().Finalization.Attempts})
+		m.replaceFinalization(id, &record.Finalization{Attempts: m.Get(id).Parent().Finalization.Attempts})
 	}
 }
 
 // claimFinalization claims the finalization of a parent. Of a parent it is
 // remembered who tried.
 func (m *Machine) claimFinalization(c command.ClaimFinalization) Result {
-	t := m.tasks.Get(c.ID)
+	t := m.Get(c.ID)
 	answer := &ParentAnswer{State: m.finalizationState(c.ID)}
 	switch {
 	case t == nil && answer.State == record.StateNotFound:
@@ -97,7 +97,7 @@ func (m *Machine) tryFinalization(t *record.Task, c command.ClaimFinalization, a
 	if had := t.Parent().Finalization; had != nil {
 		f = *had
 	}
-	u := m.header.Stamp.U
+	u := m.Stamp().U
 	answer.Holder = f.Holder(u)
 	switch {
 	case t.Status.Ended():
@@ -119,7 +119,7 @@ func (m *Machine) tryFinalization(t *record.Task, c command.ClaimFinalization, a
 		answer.Holder, answer.Token = f.ProcessorID, f.Token
 	}
 	f.Attempts = attempted(f.Attempts, record.FinalizationAttempt{
-		ProcessorID: c.ProcessorID, Outcome: answer.Outcome, Holder: answer.Holder, State: answer.State, At: m.header.Stamp.T,
+		ProcessorID: c.ProcessorID, Outcome: answer.Outcome, Holder: answer.Holder, State: answer.State, At: m.Stamp().T,
 	})
 	m.replaceFinalization(t.ID, &f)
 	if answer.Outcome == record.FinalizationClaimed {
@@ -138,13 +138,13 @@ func attempted(attempts []record.FinalizationAttempt, a record.FinalizationAttem
 
 // extendFinalization lets the claim last longer.
 func (m *Machine) extendFinalization(c command.ExtendFinalization) Result {
-	t, f, answer := m.askFinalization(c.ID, m.header.Stamp.U)
+	t, f, answer := m.askFinalization(c.ID, m.Stamp().U)
 	if f != nil && answer.Holder == c.ProcessorID {
 		timeoutMS := c.TimeoutMS
 		if timeoutMS == 0 {
 			timeoutMS = f.TimeoutMS
 		}
-		f = f.Lasting(timeoutMS, m.header.Stamp.U)
+		f = f.Lasting(timeoutMS, m.Stamp().U)
 		m.replaceFinalization(t.ID, f)
 		answer.Done, answer.Token = true, f.Token
 	}
@@ -154,7 +154,7 @@ func (m *Machine) extendFinalization(c command.ExtendFinalization) Result {
 // releaseFinalization gives the claim back. That of the one who finalized the
 // parent has been given back with that.
 func (m *Machine) releaseFinalization(c command.ReleaseFinalization) Result {
-	t, f, answer := m.askFinalization(c.ID, m.header.Stamp.U)
+	t, f, answer := m.askFinalization(c.ID, m.Stamp().U)
 	switch {
 	case t == nil:
 		g := m.findGone(c.ID)
@@ -173,7 +173,7 @@ func (m *Machine) releaseFinalization(c command.ReleaseFinalization) Result {
 // has none, and an answer that says how it is at u by the lease clock.
 func (m *Machine) askFinalization(id uint64, u int64) (*record.Task, *record.Finalization, *ParentAnswer) {
 	answer := &ParentAnswer{State: m.finalizationState(id)}
-	t := m.tasks.Get(id)
+	t := m.Get(id)
 	if t == nil || t.Parent() == nil || t.Parent().Finalization == nil {
 		return t, nil, answer
 	}
@@ -184,10 +184,10 @@ func (m *Machine) askFinalization(id uint64, u int64) (*record.Task, *record.Fin
 
 // finalize ends a parent.
 func (m *Machine) finalize(c command.Finalize) Result {
-	result, ends := m.finalizable(c, m.header.Stamp.U)
+	result, ends := m.finalizable(c, m.Stamp().U)
 	if ends {
 		m.endByProcessor(result.Task, &c, result.Parent.Holder != "")
-		result.Task = m.tasks.Get(c.ID)
+		result.Task = m.Get(c.ID)
 		result.Parent.State, result.Parent.Holder = m.finalizationState(c.ID), ""
 		result.Parent.Steps = m.Steps(c.ID)
 	}
@@ -251,7 +251,7 @@ func (m *Machine) finalizeGone(id uint64) Result {
 // replaceFinalization gives the parent another finalization. The task itself is
 // not changed by it: UpdatedAt stays.
 func (m *Machine) replaceFinalization(id uint64, f *record.Finalization) {
-	updatedAt := m.tasks.Get(id).UpdatedAt
+	updatedAt := m.Get(id).UpdatedAt
 	t := m.edit(id)
 	t.SetFinalization(f)
 	t.UpdatedAt = updatedAt
@@ -261,7 +261,7 @@ func (m *Machine) replaceFinalization(id uint64, f *record.Finalization) {
 // finalizationState returns how far the task is on the way to its finalization;
 // of one that was removed, how it ended.
 func (m *Machine) finalizationState(id uint64) record.FinalizationState {
-	t := m.tasks.Get(id)
+	t := m.Get(id)
 	switch {
 	case t == nil:
 		if g := m.findGone(id); g != nil {

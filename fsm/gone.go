@@ -28,7 +28,7 @@ func (m *Machine) rememberGone(t *record.Task) {
 		Type:    t.Type,
 		Status:  t.Status,
 		Then:    t.Then,
-		ForgetU: m.header.Stamp.U + goneMS,
+		ForgetU: m.Stamp().U + goneMS,
 	}
 	if record.HoldsKey(t) {
 		g.Key, g.KeyOfType, g.Same = t.Key, t.Opts().KeyOfType, sameHash(t.Type, t.Params, t.Payload)
@@ -46,7 +46,7 @@ func (m *Machine) rememberGone(t *record.Task) {
 	m.indexGone(t.ID, g)
 	m.gone.Rest(t.ID)
 	for range goneForgottenMax {
-		id, due := m.forgettingGone.Due(m.header.Stamp.U)
+		id, due := m.forgettingGone.Due(m.Stamp().U)
 		if !due && m.gone.Len() <= m.goneMax {
 			break
 		}
@@ -61,7 +61,7 @@ func (m *Machine) rememberGone(t *record.Task) {
 // indexGone adds a record to what is derived. It returns what is wrong with it,
 // "" if nothing is.
 func (m *Machine) indexGone(id uint64, g *record.Gone) (problem string) {
-	if m.tasks.Get(id) != nil {
+	if m.Get(id) != nil {
 		return "it is there all the same"
 	}
 	if name := g.KeyName(); name != "" {
@@ -95,7 +95,7 @@ func (m *derived) excludeGone(id uint64, g *record.Gone) {
 // the time alone.
 func (m *Machine) forgetGoneDue() {
 	for range goneTickMax {
-		id, ok := m.forgettingGone.Due(m.header.Stamp.U)
+		id, ok := m.forgettingGone.Due(m.Stamp().U)
 		if !ok {
 			return
 		}
@@ -118,7 +118,7 @@ func (m *saved) findGone(id uint64) *record.Gone {
 }
 
 // overGone reports whether the time has come to forget it.
-func (m *saved) overGone(g *record.Gone) bool { return g.ForgetU <= m.header.Stamp.U }
+func (m *saved) overGone(g *record.Gone) bool { return g.ForgetU <= m.Stamp().U }
 
 // Removed returns what is remembered of a task that was removed since it ended, nil if
 // nothing is: its id, type, key, status and last claim, and what it did beside.
@@ -191,7 +191,7 @@ func (m *Machine) forgetOldest(c command.Forget) Result {
 		default:
 			return Result{Forgotten: early}
 		}
-		if at > m.header.Stamp.U {
+		if at > m.Stamp().U {
 			early++
 		}
 	}

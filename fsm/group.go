@@ -67,19 +67,19 @@ func (m *Machine) follow(ts *typeState, name string) {
 		m.bytes -= record.BytesOfGroup(name)
 		return
 	}
-	if g.claimed > 0 || m.tasks.Get(head).Status != record.StatusPending {
+	if g.claimed > 0 || m.Get(head).Status != record.StatusPending {
 		head = 0
 	}
 	if head == g.ready {
 		return
 	}
 	if g.ready != 0 {
-		ts.remove(m.tasks.Get(g.ready))
+		ts.remove(m.Get(g.ready))
 		ts.behind.Insert(g.ready)
 	}
 	if head != 0 {
 		ts.behind.Delete(head)
-		ts.add(m.tasks.Get(head))
+		ts.add(m.Get(head))
 	}
 	g.ready = head
 }

@@ -96,7 +96,7 @@ func (m *Machine) List(q ListQuery) ListPage {
 func (m *saved) endPage(page *ListPage, q *ListQuery, id uint64) {
 	page.Next = id
 	if q.ByEnd {
-		page.NextAt = m.tasks.Get(id).CompletedAt
+		page.NextAt = m.Get(id).CompletedAt
 	}
 }
 
@@ -166,7 +166,7 @@ func (m *Machine) walkEnds(s record.Status, from End) iter.Seq[table.Kept[record
 // no such parent.
 func (m *saved) walkSteps(q ListQuery) iter.Seq[table.Kept[record.Task]] {
 	return func(yield func(table.Kept[record.Task]) bool) {
-		t := m.tasks.Get(q.ParentID)
+		t := m.Get(q.ParentID)
 		if t == nil || t.Parent() == nil {
 			return
 		}
@@ -176,14 +176,14 @@ func (m *saved) walkSteps(q ListQuery) iter.Seq[table.Kept[record.Task]] {
 				last = min(last, q.From)
 			}
 			for id := last; id >= first; id-- {
-				if !yield(table.Kept[record.Task]{ID: id, Record: m.tasks.Get(id)}) {
+				if !yield(table.Kept[record.Task]{ID: id, Record: m.Get(id)}) {
 					return
 				}
 			}
 			return
 		}
 		for id := max(first, q.From); id <= last; id++ {
-			if !yield(table.Kept[record.Task]{ID: id, Record: m.tasks.Get(id)}) {
+			if !yield(table.Kept[record.Task]{ID: id, Record: m.Get(id)}) {
 				return
 			}
 		}
@@ -286,7 +286,7 @@ func (m *Machine) workerView(w *index.Worker) WorkerView {
 	ids := index.Smallest{Most: workerTasksMax}
 	m.holdings.Tasks(w.Held, index.ByWorker, workerClaimsMax, func(id uint64) {
 		ids.Add(id)
-		v.SeenT = max(v.SeenT, m.tasks.Get(id).UpdatedAt)
+		v.SeenT = max(v.SeenT, m.Get(id).UpdatedAt)
 	})
 	v.TaskIDs = ids.IDs
 	return v

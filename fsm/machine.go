@@ -95,7 +95,7 @@ func New() *Machine {
 }
 
 // Index returns the index of the last entry applied, 0 if none.
-func (m *Machine) Index() uint64 { return m.header.Index }
+func (m *saved) Index() uint64 { return m.header.Index }
 
 // moment returns what the entry being applied is known by in the trail and as a
 // schedule's version: it grows with each entry, also where a state was restored that
@@ -103,24 +103,24 @@ func (m *Machine) Index() uint64 { return m.header.Index }
 func (m *saved) moment() uint64 { return m.header.Moment() }
 
 // Stamp returns the clocks as of the last entry applied.
-func (m *Machine) Stamp() record.Stamp { return m.header.Stamp }
+func (m *saved) Stamp() record.Stamp { return m.header.Stamp }
 
 // Level returns the replicated feature level.
-func (m *Machine) Level() uint32 { return m.header.Level }
+func (m *saved) Level() uint32 { return m.header.Level }
 
 // Chain returns the checksum of all that was applied which SetChain has set last, 0
 // if it never was.
-func (m *Machine) Chain() uint64 { return m.header.Chain }
+func (m *saved) Chain() uint64 { return m.header.Chain }
 
 // SetChain is called after Apply with the checksum of all entries up to that one: it
 // is part of the state, and decides nothing in it.
 func (m *Machine) SetChain(chain uint64) { m.header.Chain = chain }
 
 // Get returns the task, nil if there is none.
-func (m *Machine) Get(id uint64) *record.Task { return m.tasks.Get(id) }
+func (m *saved) Get(id uint64) *record.Task { return m.tasks.Get(id) }
 
 // Assigned reports whether a task was ever given that id.
-func (m *Machine) Assigned(id uint64) bool { return id < m.header.NextID }
+func (m *saved) Assigned(id uint64) bool { return id < m.header.NextID }
 
 // Remnant returns a state of the same index, clocks, level and nodes, and of
 // nothing that grows with the tasks. It stands in for a state that is dropped before

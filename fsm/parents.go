@@ -172,7 +172,7 @@ func (m *saved) autoEnd(t *record.Task) parentEnd {
 	var completed int
 	var culprit *record.Task // the first that failed, else the first that was cancelled
 	for place := range plan.Steps {
-		switch s := m.tasks.Get(t.ID + 1 + uint64(place)); {
+		switch s := m.Get(t.ID + 1 + uint64(place)); {
 		case s.Status == record.StatusCompleted:
 			completed++
 		case culprit == nil, culprit.Status != record.StatusFailed && s.Status == record.StatusFailed:
@@ -201,7 +201,7 @@ func (m *saved) autoResult(t *record.Task) []byte {
 	size, fits := m.autoResultSize(t)
 	b := append(make([]byte, 0, size), '{')
 	for place := range t.Parent().Plan.Steps {
-		s := m.tasks.Get(t.ID + 1 + uint64(place))
+		s := m.Get(t.ID + 1 + uint64(place))
 		if s.Status != record.StatusCompleted {
 			continue
 		}
@@ -225,7 +225,7 @@ func (m *saved) autoResult(t *record.Task) []byte {
 func (m *saved) autoResultSize(t *record.Task) (size int, fits bool) {
 	results, ids := len(`{}`), len(`{}`)
 	for place := range t.Parent().Plan.Steps {
-		s := m.tasks.Get(t.ID + 1 + uint64(place))
+		s := m.Get(t.ID + 1 + uint64(place))
 		if s.Status != record.StatusCompleted {
 			continue
 		}

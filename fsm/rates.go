@@ -90,8 +90,8 @@ func (m *Machine) takeBack(c counted) {
 
 // count counts what just became of a task of the type.
 func (m *Machine) count(ts *typeState, kind rateKind) {
-	ts.rates.add(kind, m.header.Stamp.T)
-	m.rates.add(kind, m.header.Stamp.T)
+	ts.rates.add(kind, m.Stamp().T)
+	m.rates.add(kind, m.Stamp().T)
 	if m.undo != nil {
 		m.undo.counted = append(m.undo.counted, counted{&ts.rates, kind})
 	}
@@ -186,7 +186,7 @@ func (m *saved) activityOf(now record.Stamp, rates *typeRates, counts *[record.S
 		Pending: counts[record.StatusPending], Claimed: counts[record.StatusClaimed],
 	}
 	if oldest != 0 {
-		a.OldestPendingAgeMS = max(now.T-m.tasks.Get(oldest).CreatedAt, 0)
+		a.OldestPendingAgeMS = max(now.T-m.Get(oldest).CreatedAt, 0)
 	}
 	if l != nil {
 		a.Latencies = *l

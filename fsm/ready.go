@@ -174,7 +174,7 @@ func (ts *typeState) hasLimits() bool {
 func (m *Machine) place(ts *typeState) {
 	ts.oldest = ts.findOldest()
 	was, opened := ts.standing, ts.opensAt
-	ts.standing, ts.opensAt = ts.standingAt(m.header.Stamp.T)
+	ts.standing, ts.opensAt = ts.standingAt(m.Stamp().T)
 	if was == typeWaits && (ts.standing != typeWaits || opened != ts.opensAt) {
 		m.openings.Delete(opening{opened, ts.name})
 		was = typeClosed
@@ -282,7 +282,7 @@ func (m *derived) anyAbove(left int32, t int64) bool {
 func (m *Machine) openDue() {
 	for {
 		next, ok := m.openings.Min()
-		if !ok || next.t > m.header.Stamp.T {
+		if !ok || next.t > m.Stamp().T {
 			return
 		}
 		m.place(m.types[next.name])
@@ -312,7 +312,7 @@ func (m *Machine) noteReady(ts *typeState, before bool) {
 		n = ts.ready
 	}
 	if ts.hasLimits() {
-		n = int(min(int64(max(n, 1)), ts.slots(), ts.record.ClaimsAt(m.header.Stamp.T)))
+		n = int(min(int64(max(n, 1)), ts.slots(), ts.record.ClaimsAt(m.Stamp().T)))
 	}
 	switch {
 	case n == 0:

@@ -30,7 +30,7 @@ func (m *Machine) findRequest(id string) (r *record.Request, seq uint64) {
 	if r == nil {
 		return nil, 0
 	}
-	if r.Live == 0 && r.ForgetU <= m.header.Stamp.U {
+	if r.Live == 0 && r.ForgetU <= m.Stamp().U {
 		return nil, seq
 	}
 	return r, seq
@@ -76,7 +76,7 @@ func (m *Machine) repeatRequest(id, workerID string, choice uint64) (result Resu
 // first answer. One that lives comes bare past twice the size, which only a
 // batch reaches that repeats one request many times.
 func (m *saved) repeatClaim(c record.ClaimRef, size *int) Claim {
-	t := m.tasks.Get(c.TaskID)
+	t := m.Get(c.TaskID)
 	if t == nil {
 		return Claim{Task: record.Task{ID: c.TaskID, Token: c.Token}, Token: c.Token}
 	}
@@ -122,7 +122,7 @@ func (m *Machine) claimEnded(seq uint64) {
 	r.Live--
 	if r.Live == 0 {
 		m.addRemembered(record.BytesOfRequest(r) - record.BytesOfLiveRequest(r))
-		r.ForgetU = m.header.Stamp.U + rememberMS
+		r.ForgetU = m.Stamp().U + rememberMS
 		m.forgetting.Add(r.ForgetU, seq)
 		m.requests.Rest(seq)
 	}
@@ -155,7 +155,7 @@ func (m *derived) excludeRequest(seq uint64, r *record.Request) {
 // ones a tick reaches changes no answer: findRequest goes by the time alone.
 func (m *Machine) forgetDue() {
 	for range forgetTickMax {
-		seq, due := m.forgetting.Due(m.header.Stamp.U)
+		seq, due := m.forgetting.Due(m.Stamp().U)
 		if !due {
 			return
 		}
@@ -202,7 +202,7 @@ func (m *Machine) ByTypeKey(taskType, key string) *record.Task { return m.holder
 // byKeyName returns the task whose key is known by the name, nil if none has it.
 func (m *Machine) byKeyName(name string) (t *record.Task) {
 	id := m.keys.Get(name, func(id uint64) bool {
-		t = m.tasks.Get(id)
+		t = m.Get(id)
 		return t.KeyName() == name
 	})
 	if id == 0 {

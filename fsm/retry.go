@@ -11,7 +11,7 @@ import (
 // retry makes a task pending that has failed, was cancelled, is claimed or waits
 // for its time. One that is claimed and was to be cancelled is cancelled.
 func (m *Machine) retry(c command.Retry) Result {
-	t := m.tasks.Get(c.ID)
+	t := m.Get(c.ID)
 	switch {
 	case t == nil:
 		return m.retryGone(c)
@@ -128,7 +128,7 @@ func raisedMax(limit, add int32) int32 {
 // delete removes an ended task and frees its key. A parent takes its steps along;
 // none of them goes alone.
 func (m *Machine) delete(c command.Delete) Result {
-	t := m.tasks.Get(c.ID)
+	t := m.Get(c.ID)
 	switch {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}

@@ -63,7 +63,7 @@ func (m *saved) findSchedule(name string) (at int, known bool) {
 
 // setSchedule makes or replaces a schedule.
 func (m *Machine) setSchedule(c command.SetSchedule) Result {
-	now := m.header.Stamp.T
+	now := m.Stamp().T
 	v := &record.ScheduleView{Schedule: c.Schedule, Version: m.moment(), CreatedAt: now, UpdatedAt: now}
 	if v.Paused {
 		v.NextRunAt = 0
@@ -130,7 +130,7 @@ func (m *Machine) runSchedules(c command.RunSchedules) Result {
 // waitsFor reports whether the item is of the slot that the schedule waits for,
 // and that has come.
 func (m *saved) waitsFor(v *record.ScheduleView, item *command.ScheduleRun) bool {
-	return v.Version == item.Version && v.NextRunAt == item.Slot && item.Slot != 0 && item.Slot <= m.header.Stamp.T &&
+	return v.Version == item.Version && v.NextRunAt == item.Slot && item.Slot != 0 && item.Slot <= m.Stamp().T &&
 		(item.Next == 0 || item.Next > item.Slot)
 }
 
@@ -153,7 +153,7 @@ func (m *Machine) runSlot(was *record.ScheduleView, item *command.ScheduleRun) (
 
 // lives reports whether the task is there and has not ended.
 func (m *saved) lives(id uint64) bool {
-	t := m.tasks.Get(id)
+	t := m.Get(id)
 	return t != nil && !t.Status.Ended()
 }
 

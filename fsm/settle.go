@@ -71,7 +71,7 @@ func (m *saved) lengthen(t *record.Task, leaseMS int64) {
 	if !asked {
 		leaseMS = t.ClaimLeaseMS
 	}
-	if end := m.header.Stamp.U + leaseMS; end > t.LeaseEndU {
+	if end := m.Stamp().U + leaseMS; end > t.LeaseEndU {
 		t.LeaseEndU = end
 		if asked {
 			t.ClaimLeaseMS = leaseMS
@@ -92,7 +92,7 @@ func (m *Machine) held(h command.Hold, outcome record.Outcome) (result Result, o
 // holdOf is held, by the contract's order of checks. It changes nothing, and the
 // result has the state's own task.
 func (m *saved) holdOf(h command.Hold, outcome record.Outcome) (result Result, ok bool) {
-	t := m.tasks.Get(h.ID)
+	t := m.Get(h.ID)
 	switch {
 	case t == nil:
 		return m.heldGone(h, outcome), false
@@ -161,12 +161,12 @@ func (m *Machine) end(t *record.Task, outcome record.Outcome, failure string, to
 	ts := m.typeNamed(t.Type)
 	m.holdings.LetGo(&ts.held, ref.place)
 	if outcome == record.OutcomeCompleted {
-		m.time(ts, Ran, m.header.Stamp.T-t.ClaimedAt)
+		m.time(ts, Ran, m.Stamp().T-t.ClaimedAt)
 	}
 	if ref.request != 0 {
 		m.claimEnded(ref.request)
 	}
-	t.Log = logEnded(t.Log, m.header.Stamp.T, outcome, failure)
+	t.Log = logEnded(t.Log, m.Stamp().T, outcome, failure)
 	t.LeaseSeq, t.ClaimLeaseMS, t.LeaseEndU = 0, 0, 0
 	if to.Ended() {
 		m.finish(t, to)
@@ -232,7 +232,7 @@ func (m *Machine) judge(cmd command.Command, now record.Stamp) (result Result, a
 	case command.Release:
 		return m.holdOf(c.Hold, record.OutcomeReleased)
 	case command.Finalize:
-		return m.finalizable(c, max(now.U, m.header.Stamp.U))
+		return m.finalizable(c, max(now.U, m.Stamp().U))
 	}
 	return Result{}, true
 }

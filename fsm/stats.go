@@ -29,7 +29,7 @@ type TypeStats struct {
 // tasks, ended ones too. The oldest pending task is the one that was submitted
 // first; its age counts from then, also after a requeue.
 func (m *Machine) Stats(now record.Stamp) Stats {
-	s := Stats{Index: m.header.Index, Counts: m.counts, Bytes: m.Bytes()}
+	s := Stats{Index: m.Index(), Counts: m.counts, Bytes: m.Bytes()}
 	if len(m.types) > 0 {
 		s.Types = make([]TypeStats, 0, len(m.types))
 	}
@@ -45,13 +45,10 @@ func (m *Machine) Stats(now record.Stamp) Stats {
 		return true
 	})
 	if oldest != 0 {
-		s.OldestPendingAgeMS = max(now.T-m.tasks.Get(oldest).CreatedAt, 0)
+		s.OldestPendingAgeMS = max(now.T-m.Get(oldest).CreatedAt, 0)
 	}
 	return s
 }
-
-// Bytes estimates the memory that the state holds.
-func (m *Machine) Bytes() int64 { return m.bytes + m.trail.Bytes() + bytesOfGaps(&m.tasks) }
 
 // TypeView is what can be seen of a task type.
 type TypeView struct {
@@ -105,10 +102,10 @@ func (m *saved) viewOf(ts *typeState, now record.Stamp) TypeView {
 	if ts.record != nil {
 		v.Settings = ts.record.Settings
 	}
-	perS := ts.rates.at(max(now.T, m.header.Stamp.T))
+	perS := ts.rates.at(max(now.T, m.Stamp().T))
 	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]
 	if id := ts.oldest; id != 0 {
-		t := m.tasks.Get(id)
+		t := m.Get(id)
 		v.OldestPendingAgeMS = max(now.T-t.CreatedAt, 0)
 		v.OldestWaitMS = max(now.T-max(t.CreatedAt, t.RunAt), 0)
 	}
@@ -176,7 +173,7 @@ func (o TypeOrder) key(t int64) (key func(*typeState) int64, ok bool) {
 // FindTypes returns the types that q asks for. Of those that it leaves out it looks at no
 // task. now is the time by which ages are told.
 func (m *Machine) FindTypes(q TypesQuery, now record.Stamp) TypesFound {
-	t := max(now.T, m.header.Stamp.T)
+	t := max(now.T, m.Stamp().T)
 	key, _ := q.Order.key(t)
 	found := TypesFound{All: TypeView{Counts: m.counts}}
 	first := firstTypes{limit: q.Limit}
@@ -212,7 +209,7 @@ func (m *Machine) FindTypes(q TypesQuery, now record.Stamp) TypesFound {
 		return true
 	})
 	if oldest != 0 {
-		found.All.OldestPendingAgeMS = max(now.T-m.tasks.Get(oldest).CreatedAt, 0)
+		found.All.OldestPendingAgeMS = max(now.T-m.Get(oldest).CreatedAt, 0)
 	}
 	found.All.SubmittedPerS, found.All.CompletedPerS, found.All.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]
 	types := first.sorted()
@@ -289,7 +286,7 @@ func (w *waitsLong) has(id uint64) bool {
 		return true
 	case w.young != 0 && id >= w.young:
 		return false
-	case w.m.tasks.Get(id).CreatedAt < w.before:
+	case w.m.Get(id).CreatedAt < w.before:
 		w.old = id
 		return true
 	}

@@ -9,13 +9,13 @@ import (
 // Steps returns how the steps of the parent are, in the plan's order; nil if the
 // task is not there or has none.
 func (m *Machine) Steps(id uint64) []StepView {
-	t := m.tasks.Get(id)
+	t := m.Get(id)
 	if t == nil || t.Parent() == nil {
 		return nil
 	}
 	views := make([]StepView, len(t.Parent().Plan.Steps))
 	for place := range views {
-		if s := m.tasks.Get(id + 1 + uint64(place)); s != nil {
+		if s := m.Get(id + 1 + uint64(place)); s != nil {
 			views[place] = StepView{Type: s.Type, Status: s.Status, Error: s.Error}
 		}
 	}
@@ -70,7 +70,7 @@ func (m *Machine) addStep(n *record.NewTask, step *record.Step, blocked bool) {
 // may change: 1, and with the steps of its parent, or its own, these too. 0 if
 // there is no such task.
 func (m *Machine) Reach(id uint64) int {
-	t := m.tasks.Get(id)
+	t := m.Get(id)
 	if t == nil {
 		return 0
 	}
@@ -87,7 +87,7 @@ func (m *saved) waitsForSteps(t *record.Task) []string {
 		if len(names) == whyStepsMax {
 			break
 		}
-		if m.tasks.Get(s.ParentID+1+uint64(on)).Status != record.StatusCompleted {
+		if m.Get(s.ParentID+1+uint64(on)).Status != record.StatusCompleted {
 			names = append(names, s.Plan.Steps[on].Name)
 		}
 	}
@@ -110,7 +110,7 @@ func (m *saved) attachSteps(t *record.Task) (problem string) {
 // problemOfStep returns what is wrong with a saved step, "" if nothing is. Its
 // parent has looked at the rest.
 func (m *saved) problemOfStep(t *record.Task, s *record.Step) string {
-	parent := m.tasks.Get(s.ParentID)
+	parent := m.Get(s.ParentID)
 	switch {
 	case parent == nil || parent.Parent() == nil:
 		return "its parent is not there"
@@ -131,7 +131,7 @@ func (m *saved) attachPlan(t *record.Task, p *record.Plan) (problem string) {
 	completed := make([]bool, len(p.Steps))
 	step := &record.Step{ParentID: t.ID, Plan: p}
 	for place := range p.Steps {
-		s := m.tasks.Get(t.ID + 1 + uint64(place))
+		s := m.Get(t.ID + 1 + uint64(place))
 		switch {
 		case s == nil || s.Step() == nil || s.Step().ParentID != t.ID:
 			return "it lacks a step"
@@ -143,7 +143,7 @@ func (m *saved) attachPlan(t *record.Task, p *record.Plan) (problem string) {
 		completed[place] = s.Status == record.StatusCompleted
 	}
 	for place := range p.Steps {
-		s := m.tasks.Get(t.ID + 1 + uint64(place))
+		s := m.Get(t.ID + 1 + uint64(place))
 		if !p.Suits(place, s.Status, completed) {
 			return "a step waits for others, or does not, as it should not"
 		}
@@ -170,7 +170,7 @@ func (m *Machine) cancelParent(t *record.Task) Result {
 		m.endParent(id, parentEnd{To: record.StatusCancelled})
 	}
 	m.followSteps()
-	return Result{Task: m.copyOf(m.tasks.Get(id))}
+	return Result{Task: m.copyOf(m.Get(id))}
 }
 
 // retryParent retries the steps of the parent that failed or were cancelled, all
@@ -201,7 +201,7 @@ func (m *Machine) retryParent(t *record.Task, c command.Retry) Result {
 	if ps.open() == 0 {
 		m.endWithSteps(c.ID) // it was cancelled when its steps had completed
 	}
-	return Result{Task: m.copyOf(m.tasks.Get(c.ID))}
+	return Result{Task: m.copyOf(m.Get(c.ID))}
 }
 
 // cannotRetrySteps returns why the parent cannot be retried: another task has its
@@ -211,7 +211,7 @@ func (m *Machine) cannotRetrySteps(t *record.Task, c command.Retry) (refusal Res
 		return refusal, true
 	}
 	for place := range t.Parent().Plan.Steps {
-		s := m.tasks.Get(t.ID + 1 + uint64(place))
+		s := m.Get(t.ID + 1 + uint64(place))
 		if retriable(s) && !mayRetry(s, c) {
 			return m.refused(CodeMaxAttemptsReached, s), true
 		}
@@ -228,7 +228,7 @@ func retriable(s *record.Task) bool {
 func (m *Machine) retrySteps(c command.Retry, ps *parentState) {
 	for place := range ps.waiting {
 		id := c.ID + 1 + uint64(place)
-		if !retriable(m.tasks.Get(id)) {
+		if !retriable(m.Get(id)) {
 			continue
 		}
 		t := m.edit(id)
@@ -246,7 +246,7 @@ func (m *Machine) cannotRetryStep(t *record.Task) (refusal Result, refused bool)
 	if t.Step() == nil || !retriable(t) {
 		return Result{}, false
 	}
-	parent := m.tasks.Get(t.Step().ParentID)
+	parent := m.Get(t.Step().ParentID)
 	switch {
 	case parent.Status.Ended():
 		refusal = m.refused(endedCode(parent.Status), parent)
@@ -256,7 +256,7 @@ func (m *Machine) cannotRetryStep(t *record.Task) (refusal Result, refused bool)
 		return m.refused(CodeTaskCancelled, parent), true
 	}
 	for _, place := range t.Step().Plan.Steps[t.StepPlace()].DependsOn {
-		if on := m.tasks.Get(parent.ID + 1 + uint64(place)); retriable(on) {
+		if on := m.Get(parent.ID + 1 + uint64(place)); retriable(on) {
 			refusal = m.refused(endedCode(on.Status), on)
 			refusal.Reason = ReasonDependencyEnded
 			return refusal, true
@@ -268,7 +268,7 @@ func (m *Machine) cannotRetryStep(t *record.Task) (refusal Result, refused bool)
 // deleteSteps removes the steps of an ended parent that was just deleted.
 func (m *Machine) deleteSteps(parent *record.Task) {
 	for place := range parent.Parent().Plan.Steps {
-		t := m.tasks.Get(parent.ID + 1 + uint64(place))
+		t := m.Get(parent.ID + 1 + uint64(place))
 		m.drop(t)
 		m.tellOf(event.Deleted, t, "")
 	}
@@ -289,7 +289,7 @@ func (m *Machine) followSteps() {
 // for it, or cancels them, or all of its parent; and if it was the last one, it
 // ends the parent.
 func (m *Machine) followStep(id uint64) {
-	t := m.tasks.Get(id)
+	t := m.Get(id)
 	s := t.Step()
 	ps := m.parents[s.ParentID]
 	switch {
@@ -310,7 +310,7 @@ func (m *Machine) followDependents(t *record.Task, ps *parentState) {
 	for _, place := range s.Plan.Steps[t.StepPlace()].Dependents {
 		id := s.ParentID + 1 + uint64(place)
 		switch {
-		case m.tasks.Get(id).Status != record.StatusBlocked:
+		case m.Get(id).Status != record.StatusBlocked:
 		case t.Status != record.StatusCompleted:
 			m.stop(id)
 		case ps.waiting[place] == 0:
@@ -337,7 +337,7 @@ func (m *Machine) stopSteps(parentID uint64, ps *parentState) {
 	}
 	for place := range ps.waiting {
 		id := parentID + 1 + uint64(place)
-		if t := m.tasks.Get(id); !t.Status.Ended() && !t.CancelRequested {
+		if t := m.Get(id); !t.Status.Ended() && !t.CancelRequested {
 			m.stop(id)
 		}
 	}
@@ -345,7 +345,7 @@ func (m *Machine) stopSteps(parentID uint64, ps *parentState) {
 
 // endWithSteps ends the parent, whose steps have all ended, if it ends by itself.
 func (m *Machine) endWithSteps(id uint64) {
-	t := m.tasks.Get(id)
+	t := m.Get(id)
 	switch {
 	case t.Status.Ended():
 	case t.CancelRequested:

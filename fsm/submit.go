@@ -47,7 +47,7 @@ func (m *Machine) neverClaimable(n *record.NewTask, ends uint64) (step int, neve
 // lapsesFirst reports whether the task, or the step at that place, would expire before
 // its delay is over; -1 is the task itself. The delay of a step counts from now on, too.
 func (m *saved) lapsesFirst(n *record.NewTask) (step int, lapses bool) {
-	if m.header.Level < record.LevelActs {
+	if m.Level() < record.LevelActs {
 		return -1, false
 	}
 	if n.Parent == nil {
@@ -79,11 +79,11 @@ func (m *Machine) submitOne(n *record.NewTask, copied *record.Task, message stri
 // addTask adds a task, pending or scheduled, or a parent and its steps, and
 // returns it. The trail tells the message with it.
 func (m *Machine) addTask(n *record.NewTask, message string) *record.Task {
-	if n.Parent != nil && m.header.Level >= record.LevelSteps {
+	if n.Parent != nil && m.Level() >= record.LevelSteps {
 		return m.addParent(n, message)
 	}
 	t := m.newTask(n)
-	if m.header.Level >= record.LevelLife {
+	if m.Level() >= record.LevelLife {
 		m.setRunAt(t, m.runAtOf(n))
 		t.SetOptions(optionsOf(n))
 	}
@@ -94,7 +94,7 @@ func (m *Machine) addTask(n *record.NewTask, message string) *record.Task {
 // newTask returns the pending task with the next id. What it was submitted with of
 // its life is not set.
 func (m *Machine) newTask(n *record.NewTask) *record.Task {
-	now := m.header.Stamp.T
+	now := m.Stamp().T
 	t := &record.Task{
 		ID:          m.header.NextID,
 		Type:        n.Type,

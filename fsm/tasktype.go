@@ -29,7 +29,7 @@ func (m *Machine) setType(c command.SetType) Result {
 		m.settings = slices.Insert(m.settings, at, ts.record)
 	}
 	ts := m.types[c.Type]
-	ts.record.SetRate(settings.RateLimit, m.header.Stamp.T)
+	ts.record.SetRate(settings.RateLimit, m.Stamp().T)
 	ts.record.Settings = settings
 	if settings == (record.TypeSettings{}) {
 		m.settings = slices.Delete(m.settings, at, at+1)
@@ -91,7 +91,7 @@ func (m *Machine) dropType(ts *typeState) {
 // typeResult is the result that shows the type. It has no rates: results are the
 // same on all nodes.
 func (m *Machine) typeResult(name string) Result {
-	v, _ := m.Type(name, m.header.Stamp)
+	v, _ := m.Type(name, m.Stamp())
 	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = 0, 0, 0
 	return Result{Type: &v}
 }

@@ -63,7 +63,7 @@ type Holder struct {
 // order: what the task itself waits for, its group, its type. One that only has to
 // wait its turn is queued, also if it is the next.
 func (m *Machine) Why(id uint64, now record.Stamp) (w Why, ok bool) {
-	t := m.tasks.Get(id)
+	t := m.Get(id)
 	if t == nil {
 		return Why{}, false
 	}
@@ -75,7 +75,7 @@ func (m *Machine) Why(id uint64, now record.Stamp) (w Why, ok bool) {
 	if t.Status == record.StatusBlocked {
 		w.add(WhyReason{Code: WhyBlocked, Steps: m.waitsForSteps(t)})
 	}
-	if t.Status == record.StatusScheduled || t.Status == record.StatusBlocked && t.RunAt > max(now.T, m.header.Stamp.T) {
+	if t.Status == record.StatusScheduled || t.Status == record.StatusBlocked && t.RunAt > max(now.T, m.Stamp().T) {
 		w.add(WhyReason{Code: WhyScheduled, At: t.RunAt})
 	}
 	if behind := m.behindWhom(ts, t); behind != 0 {
@@ -84,7 +84,7 @@ func (m *Machine) Why(id uint64, now record.Stamp) (w Why, ok bool) {
 	if w.Reasons == nil {
 		w.Ahead = ts.ahead(t)
 	}
-	m.whyOfType(&w, ts, max(now.T, m.header.Stamp.T))
+	m.whyOfType(&w, ts, max(now.T, m.Stamp().T))
 	if w.Reasons == nil {
 		w.add(WhyReason{Code: WhyQueued})
 	}
@@ -116,7 +116,7 @@ func (m *Machine) holders(ts *typeState) []Holder {
 	m.holdings.Tasks(ts.held, index.ByType, whyClaimsMax, ids.Add)
 	holders := make([]Holder, len(ids.IDs))
 	for i, id := range ids.IDs {
-		holders[i] = Holder{TaskID: id, WorkerID: m.tasks.Get(id).WorkerID}
+		holders[i] = Holder{TaskID: id, WorkerID: m.Get(id).WorkerID}
 	}
 	return holders
 }

@@ -306,7 +306,7 @@ func All() []Plant {
 				new:  "	if f == nil {\n",
 			}, {
 				file: "fsm/finalization.go",
-				old:  "m.finalizing.Due(m.header.Stamp.U)",
+				old:  "m.finalizing.Due(m.Stamp().U)",
 				new:  "m.finalizing.Due(0)",
 			}},
 		},

@@ -122,7 +122,7 @@ var planted = []struct {
 		"fsm/steps.go", "	for i := 0; i < len(m.stepsEnded); i++ {\n", "	for i := 0; i < len(m.stepsEnded) && !($on && i > 0); i++ {\n",
 	}}},
 	{"retry of a parent leaves a step", []edit{{
-		"fsm/steps.go", "		if !retriable(m.tasks.Get(id)) {\n", "		if s := m.tasks.Get(id); !retriable(s) || $on && s.Attempts > 1 {\n",
+		"fsm/steps.go", "		if !retriable(m.Get(id)) {\n", "		if s := m.Get(id); !retriable(s) || $on && s.Attempts > 1 {\n",
 	}}},
 	{"retry of a parent that is not all or nothing", []edit{{
 		"fsm/steps.go", "retriable(s) && !mayRetry(s, c)", "retriable(s) && !mayRetry(s, c) && !($on && place > 0)",
