@@ -29,15 +29,14 @@ test: ## every test, what proves by mass in its short form
 proof: ## what proves by mass, whole: make proof PARTS='properties soak' (CONTRIBUTING.md; hours)
 	./.ci/proof $(PARTS)
 
-test-kill: build ## the long kill test: 50,000 tasks, 20 workers, the leader killed 20 times
-	$(GO) run ./jepsen kill --binary $(BIN)/claimq --tasks 50000 --workers 20 --kills 20
+test-kill: build ## the long kill test: 20,000 tasks, the leader killed 20 times
+	$(GO) run ./jepsen kill --binary $(BIN)/claimq --tasks $(or $(TASKS),20000) --kills 20
 
 test-upgrade: build ## binaries that know an earlier feature level go up to this one under load, back, and up for good: make test-upgrade FROM=2,3,4
 	$(GO) run ./jepsen upgrade --binary $(BIN)/claimq $(if $(FROM),--from $(FROM))
 
-test-steps: build ## 100,000 parents of 5 steps, the leader killed 10 times; then 20 finalizers on each of 1,000 parents
-	$(GO) run ./jepsen steps --binary $(BIN)/claimq --parents $(or $(PARENTS),100000) --kills 10
-	$(GO) run ./jepsen finalizers --binary $(BIN)/claimq --parents 1000 --finalizers 20
+test-steps: build ## 5,000 parents of 5 steps, the leader killed 10 times
+	$(GO) run ./jepsen steps --binary $(BIN)/claimq --tasks $(or $(PARENTS),5000) --kills 10
 
 test-fuzz: build ## 100,000 broken requests against every call and the peer ports of three nodes, and sieges by thousands of connections; then again with keys and TLS
 	$(GO) run ./jepsen fuzz --binary $(BIN)/claimq --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),1)

@@ -34,7 +34,7 @@ func TestBusyWorker(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), busyTimeout)
 	defer cancel()
-	cluster, err := procs.New(procs.Config{Binary: binary(), Dir: t.TempDir(), Nodes: killNodes})
+	cluster, err := procs.New(procs.Config{Binary: binary(), Dir: t.TempDir(), Nodes: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestBusyWorker(t *testing.T) {
 			t.Fatalf("the slots do not get busy: %v, %+v", err, w.Stats())
 		}
 		t.Logf("after %v: %+v", time.Since(began).Round(time.Millisecond), w.Stats())
-		if err := within(ctx, roundTimeout, func(ctx context.Context) error { return killOne(ctx, cluster) }); err != nil {
+		if err := within(ctx, stepTimeout, func(ctx context.Context) error { return killOne(ctx, cluster) }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,9 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -48,41 +46,28 @@ type fuzzConfig struct {
 
 // runFuzz sends requests that no client would to three nodes, and says what was
 // answered that must not be.
-func runFuzz(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("fuzz", flag.ContinueOnError)
+func runFuzz(ctx context.Context, c *call) error {
 	cfg := fuzzConfig{}
-	flags.StringVar(&cfg.binary, "binary", "", "the claimq binary; built if not given")
-	flags.IntVar(&cfg.requests, "requests", 100_000, "requests to send, those to the peer ports counted")
-	flags.IntVar(&cfg.senders, "senders", 16, "how many send at a time")
-	flags.BoolVar(&cfg.secure, "secure", false, "give the nodes API keys, of each role, and TLS")
-	flags.IntVar(&cfg.foes, "foes", 2000, "connections of each siege after the requests, 0: no siege; the nodes take half as many")
-	flags.DurationVar(&cfg.hold, "hold", 12*time.Second, "how long each siege lasts")
-	flags.Int64Var(&cfg.seed, "seed", time.Now().Unix(), "of all that is sent")
-	if err := flags.Parse(args); err != nil {
+	c.onNodes()
+	c.IntVar(&cfg.requests, "requests", 100_000, "requests to send, those to the peer ports counted")
+	c.IntVar(&cfg.senders, "senders", 16, "how many send at a time")
+	c.BoolVar(&cfg.secure, "secure", false, "give the nodes API keys, of each role, and TLS")
+	c.IntVar(&cfg.foes, "foes", 2000, "connections of each siege after the requests, 0: no siege, or at least 200; the nodes take half as many")
+	c.DurationVar(&cfg.hold, "hold", 12*time.Second, "how long each siege lasts")
+	if err := c.parse(func() bool {
+		return cfg.requests > 0 && cfg.senders > 0 && (cfg.foes == 0 || cfg.foes >= fuzzFoesMin) && cfg.hold >= 0
+	}); err != nil {
 		return err
 	}
-	if cfg.requests < 1 || cfg.senders < 1 {
-		return fmt.Errorf("at least one request and one sender\n%s", usage)
-	}
-	if cfg.foes != 0 && cfg.foes < fuzzFoesMin || cfg.hold < 0 {
-		return fmt.Errorf("no foes, or at least %d, for a time that is not negative\n%s", fuzzFoesMin, usage)
-	}
-	w, err := openWorkspace(ctx, "fuzz", cfg.binary)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
-	cfg.dir, cfg.binary = w.dir, w.binary
-	report, err := fuzzNodesOf(ctx, cfg)
-	if report != nil {
-		fmt.Fprint(out, report)
+	cfg.dir, cfg.binary, cfg.seed = c.dir, c.binary, c.seed
+	r, err := fuzzNodesOf(ctx, cfg)
+	if r == nil {
+		return c.end(nil, err)
 	}
-	if err == nil && !report.OK() {
-		err = errFails
-	}
-	if err != nil {
-		return fmt.Errorf("%w\nlogs of the nodes: %s; try again with: go run ./jepsen fuzz --requests %d --senders %d --seed %d --secure=%v --foes %d --hold %s", err, w.dir, cfg.requests, cfg.senders, cfg.seed, cfg.secure, cfg.foes, cfg.hold)
-	}
-	return w.remove()
+	return c.end(r, err)
 }
 
 // fuzzNodesOf is the run itself.

@@ -3,18 +3,17 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
+	"math/rand"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/judge"
-	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/report"
 	"github.com/claimq/claimq/jepsen/runner"
 )
@@ -27,53 +26,43 @@ const (
 	nodesName   = "nodes" // folder of the nodes' data and logs
 )
 
-// errFails is returned when a run does not pass.
-var errFails = errors.New("the run fails")
-
-// runRun is one run under faults.
-func runRun(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("run", flag.ContinueOnError)
-	cfg := runner.Config{Out: out}
-	flags.IntVar(&cfg.Nodes, "nodes", 3, "nodes of the cluster")
-	flags.DurationVar(&cfg.Time, "time", 60*time.Second, "how long the load under faults lasts")
-	flags.Int64Var(&cfg.Seed, "seed", time.Now().Unix(), "of all that is chosen at random")
-	flags.IntVar(&cfg.Rate, "rate", 0, "calls per second in all, about; 0 = 500")
-	flags.IntVar(&cfg.Clients, "clients", 0, "callers; 0 = 24")
-	names := flags.String("faults", "kill*,pause*", "names of faults, separated by commas; a * at the end stands for all that begin so; none = no faults; list = say which there are")
-	binary := flags.String("binary", "", "the claimq binary; built if not given")
-	dir := flags.String("out", "", "folder for history, report, verdict and logs; a new one if not given")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if *names == "list" {
-		fmt.Fprintln(out, strings.Join(faults.Names(), "\n"))
-		return nil
-	}
-	cfg.Faults = faultNames(*names)
-	if *dir == "" {
-		var err error
-		if *dir, err = os.MkdirTemp("", "claimq-jepsen-"); err != nil {
+// running returns the command that makes one run: cfg, the faults and how many leaders
+// are killed are what it does if the command line says nothing else.
+func running(cfg runner.Config, names string, kills int) func(context.Context, *call) error {
+	return func(ctx context.Context, c *call) error {
+		cfg := cfg
+		c.onNodes()
+		c.leaving()
+		c.IntVar(&cfg.Nodes, "nodes", 3, "nodes of the cluster")
+		c.DurationVar(&cfg.Time, "time", cfg.Time, "how long the load under faults lasts, with --tasks at most")
+		c.IntVar(&cfg.Tasks, "tasks", cfg.Tasks, "the load ends once so many were submitted; 0 = with --time")
+		c.IntVar(&cfg.Parents, "parents", cfg.Parents, "how many of a hundred tasks are parents; 0 = 10")
+		c.IntVar(&cfg.Steps, "steps", cfg.Steps, "steps of each parent; 0 = 2 to 5")
+		c.IntVar(&cfg.Rate, "rate", cfg.Rate, "calls per second in all, about; 0 = 500")
+		c.IntVar(&cfg.Clients, "clients", cfg.Clients, "callers; 0 = 24")
+		c.StringVar(&names, "faults", names, "names of faults, separated by commas; a * at the end stands for all that begin so; none = no faults; list = say which there are")
+		c.IntVar(&kills, "kills", kills, "with --tasks: how many times the leader is killed, and all nodes in the middle, in place of --faults")
+		if err := c.parse(func() bool { return kills == 0 || cfg.Tasks > 0 }); err != nil {
 			return err
 		}
-	}
-	if err := os.MkdirAll(*dir, 0o755); err != nil {
-		return err
-	}
-	if *binary == "" {
-		var err error
-		if *binary, err = procs.Build(ctx, *dir, faults.BuildTag); err != nil {
+		if names == "list" {
+			fmt.Fprintln(c.out, strings.Join(faults.Names(), "\n"))
+			return nil
+		}
+		if err := c.open(ctx); err != nil {
 			return err
 		}
+		cfg.Faults = faultNames(names)
+		if kills > 0 {
+			cfg.Faults = slices.Insert(slices.Repeat([]string{"kill-leader"}, kills), (kills+1)/2, "kill-all")
+		}
+		cfg.Binary, cfg.Seed, cfg.Plant, cfg.Revision, cfg.Out = c.binary, c.seed, c.plant, revision(ctx), c.out
+		verdict, err := oneRun(ctx, cfg, c.dir)
+		if err == nil && !verdict.OK() {
+			err = errFails
+		}
+		return c.end(nil, err)
 	}
-	cfg.Binary, cfg.Revision = *binary, revision(ctx)
-	verdict, err := oneRun(ctx, cfg, *dir)
-	if err != nil {
-		return err
-	}
-	if !verdict.OK() {
-		return errFails
-	}
-	return nil
 }
 
 // faultNames splits the list of a flag.
@@ -107,7 +96,9 @@ func oneRun(ctx context.Context, cfg runner.Config, dir string) (judge.Verdict, 
 	if h == nil {
 		return judge.Verdict{}, err
 	}
-	h.Run.Failed = text(err)
+	if err != nil {
+		h.Run.Failed = err.Error()
+	}
 	verdict := judge.Judge(h)
 	fmt.Fprint(cfg.Out, verdict)
 	errs := []error{
@@ -115,15 +106,104 @@ func oneRun(ctx context.Context, cfg runner.Config, dir string) (judge.Verdict, 
 		os.WriteFile(filepath.Join(dir, verdictName), []byte(verdict.String()), 0o644),
 		report.WriteFile(filepath.Join(dir, reportName), h, verdict),
 	}
-	fmt.Fprintf(cfg.Out, "see %s; check it again: go run ./jepsen check %s; try again: go run ./jepsen run --nodes %d --time %v --faults %s --seed %d\n",
-		filepath.Join(dir, reportName), filepath.Join(dir, historyName), cfg.Nodes, cfg.Time, strings.Join(cfg.Faults, ","), cfg.Seed)
+	fmt.Fprintf(cfg.Out, "see %s; check it again: go run ./jepsen check %s\n", filepath.Join(dir, reportName), filepath.Join(dir, historyName))
 	return verdict, errors.Join(errs...)
 }
 
-// text is the error in words, "" of none.
-func text(err error) string {
-	if err == nil {
-		return ""
+// mix is a cluster and the faults that come to it.
+type mix struct {
+	nodes  int
+	faults string // "" = pairs that the seed draws
+}
+
+// pairsOfRun is how many pairs a run draws.
+const pairsOfRun = 12
+
+// names returns the faults of a run with the seed.
+func (m mix) names(seed int64) []string {
+	if m.faults != "" {
+		return faultNames(m.faults)
 	}
-	return err.Error()
+	var names []string
+	for _, f := range faults.Pairs(pairsOfRun, rand.New(rand.NewSource(seed))) {
+		names = append(names, f.Name())
+	}
+	return names
+}
+
+// mixes are what a suite goes through, again and again.
+func mixes() []mix {
+	return []mix{
+		{3, "kill*,pause*,rolling*"},
+		{3, "partition*"},
+		{3, "power*"},
+		{3, "net*"},
+		{3, "disk*,kill-one"},
+		{3, "clock*,kill-leader"},
+		{3, "member*,kill-one"},
+		{3, "cpu*,snapshot*,partition-flap*"},
+		{3, ""},
+		{5, "kill*,partition*,pause*"},
+		{3, "power*,partition*,kill*"},
+		{5, "power*,partition*"},
+		{5, "member*,disk*,clock*"},
+		{5, ""},
+		{3, "*"},
+		{5, "*"},
+	}
+}
+
+// runSuite makes runs, one after the other, each with a seed of its own.
+func runSuite(ctx context.Context, c *call) error {
+	c.onNodes()
+	c.leaving()
+	runs := c.Int("runs", 30, "how many runs")
+	length := c.Duration("time", time.Minute, "how long the load of each lasts")
+	keep := c.Bool("keep", false, "keep the nodes' data of runs that pass, too")
+	if err := c.parse(nil); err != nil {
+		return err
+	}
+	if err := c.open(ctx); err != nil {
+		return err
+	}
+	id, all, failed := revision(ctx), mixes(), 0
+	for i := range *runs {
+		m, seed := all[i%len(all)], c.seed+int64(i)
+		cfg := runner.Config{Binary: c.binary, Nodes: m.nodes, Time: *length, Faults: m.names(seed), Seed: seed, Revision: id, Out: c.out}
+		folder := filepath.Join(c.dir, fmt.Sprintf("seed-%d", seed))
+		verdict, err := oneRun(ctx, cfg, folder)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil || !verdict.OK() {
+			failed++
+		} else if !*keep {
+			if err := os.RemoveAll(filepath.Join(folder, nodesName)); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(c.out, "RUN %d/%d | seed %d | %d nodes | %s | %s\n\n", i+1, *runs, seed, m.nodes, strings.Join(cfg.Faults, ","), said(verdict, err))
+	}
+	fmt.Fprintf(c.out, "%d runs, %d failed; in %s\n", *runs, failed, c.dir)
+	if failed > 0 {
+		return errFails
+	}
+	return nil
+}
+
+// said is the outcome of a run, in a line.
+func said(v judge.Verdict, err error) string {
+	switch {
+	case err != nil:
+		return "could not be made: " + err.Error()
+	case v.OK():
+		return "passes: " + v.Parts[0].Summary
+	}
+	var parts []string
+	for _, p := range v.Parts {
+		if !p.OK() {
+			parts = append(parts, fmt.Sprintf("%s (%d)", p.Name, p.ViolationCount))
+		}
+	}
+	return "FAILS: " + strings.Join(parts, ", ")
 }

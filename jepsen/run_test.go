@@ -12,26 +12,29 @@ import (
 	"github.com/claimq/claimq/jepsen/runner"
 )
 
-// Two short runs of what `go run ./jepsen run` does for an hour or a night: one
-// that any user can make, and one with networks and disks of the nodes' own,
+// runTimeMax bounds the load of a run that ends with its tasks, on a slow machine.
+const runTimeMax = 5 * time.Minute
+
+// Short runs of what `go run ./jepsen run`, `make test-kill` and `make test-steps` do at
+// length: such as any user can make, and one with networks and disks of the nodes' own,
 // which needs root. Each passes, and its stored history gets the same verdict.
 func TestRun(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		faults []string
-		seed   int64
+		name string
+		cfg  runner.Config
 	}{
-		{"kills and pauses", []string{"kill-leader", "pause-leader", "kill-all"}, 1},
-		{"power losses and partitions", []string{"power-all", "power-leader-torn", "partition-leader"}, 2},
+		{"kills and pauses", runner.Config{Time: 15 * time.Second, Faults: []string{"kill-leader", "pause-leader", "kill-all"}, Seed: 1, Rate: 300}},
+		{"power losses and partitions", runner.Config{Time: 15 * time.Second, Faults: []string{"power-all", "power-leader-torn", "partition-leader"}, Seed: 2, Rate: 300}},
+		{"killed leaders among tasks", runner.Config{Tasks: 300, Time: runTimeMax, Faults: []string{"kill-leader", "kill-all", "kill-leader"}, Seed: 1, Rate: 2000}},
+		{"killed leaders among parents", runner.Config{Tasks: 60, Parents: 100, Steps: 5, Clients: 48, Time: runTimeMax, Faults: []string{"kill-leader"}, Seed: 1, Rate: 2000}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := runner.Possible(c.faults); err != nil {
+			if _, err := runner.Possible(c.cfg.Faults); err != nil {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
-			verdict, err := oneRun(t.Context(), runner.Config{
-				Binary: binary(), Nodes: 3, Time: 15 * time.Second, Faults: c.faults, Seed: c.seed, Rate: 300, Out: t.Output(),
-			}, dir)
+			c.cfg.Binary, c.cfg.Nodes, c.cfg.Out = binary(), 3, t.Output()
+			verdict, err := oneRun(t.Context(), c.cfg, dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,6 +44,15 @@ func TestRun(t *testing.T) {
 			h, err := history.ReadFile(filepath.Join(dir, historyName))
 			if err != nil {
 				t.Fatal(err)
+			}
+			submitted := 0
+			for i := range h.Ops {
+				if op := &h.Ops[i]; op.Created && (c.cfg.Parents < 100 || op.Plan != nil && len(op.Plan.Steps) == c.cfg.Steps) {
+					submitted++
+				}
+			}
+			if submitted < c.cfg.Tasks {
+				t.Errorf("%d tasks were submitted, of %d that were to be", submitted, c.cfg.Tasks)
 			}
 			again := judge.Judge(h)
 			if again.OK() != verdict.OK() {
@@ -54,5 +66,19 @@ func TestRun(t *testing.T) {
 				t.Error("the report does not say that the run passes")
 			}
 		})
+	}
+}
+
+// A binary that acknowledges writes and drops them does not pass: the test is
+// one that can fail.
+func TestRun_noticesADroppedWrite(t *testing.T) {
+	verdict, err := oneRun(t.Context(), runner.Config{
+		Binary: buildPlanted(t), Nodes: 3, Tasks: 300, Time: runTimeMax, Faults: []string{"kill-leader"}, Seed: 1, Rate: 2000, Out: t.Output(),
+	}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if verdict.OK() {
+		t.Error("the history passes")
 	}
 }

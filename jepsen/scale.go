@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -41,40 +40,24 @@ type scaleConfig struct {
 // runScale fills real nodes with tasks and measures what depends on how many there
 // are: memory, snapshots and what these cost the requests beside them, reads, and
 // how long nodes that were killed take to be back.
-func runScale(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
-	cfg := scaleConfig{out: out}
-	flags.StringVar(&cfg.binary, "binary", "", "the claimq binary; built if not given")
-	flags.IntVar(&cfg.tasks, "tasks", 1_000_000, "tasks that wait")
-	flags.IntVar(&cfg.nodes, "nodes", 3, "nodes: 1 or 3")
-	flags.IntVar(&cfg.pairs, "pairs", 6, "pairs of windows in which load is counted, one beside the snapshots of all nodes and one without")
-	flags.DurationVar(&cfg.window, "window", 5*time.Second, "how long a window without snapshots is; one with them is as long as they take")
-	flags.IntVar(&cfg.conns, "conns", 64, "connections of load and reads")
-	flags.DurationVar(&cfg.reading, "reading", 5*time.Second, "how long reads are counted")
-	if err := flags.Parse(args); err != nil {
+func runScale(ctx context.Context, c *call) error {
+	cfg := scaleConfig{out: c.out}
+	c.onNodes()
+	c.IntVar(&cfg.tasks, "tasks", 1_000_000, "tasks that wait, at least 1,000")
+	c.IntVar(&cfg.nodes, "nodes", 3, "nodes: 1 or 3")
+	c.IntVar(&cfg.pairs, "pairs", 6, "pairs of windows in which load is counted, one beside the snapshots of all nodes and one without")
+	c.DurationVar(&cfg.window, "window", 5*time.Second, "how long a window without snapshots is; one with them is as long as they take")
+	c.IntVar(&cfg.conns, "conns", 64, "connections of load and reads")
+	c.DurationVar(&cfg.reading, "reading", 5*time.Second, "how long reads are counted")
+	if err := c.parse(func() bool {
+		return cfg.tasks >= 1000 && (cfg.nodes == 1 || cfg.nodes == 3) && cfg.pairs >= 0 && cfg.window > 0 && cfg.conns > 0
+	}); err != nil {
 		return err
 	}
-	if cfg.tasks < 1000 || cfg.nodes != 1 && cfg.nodes != 3 || cfg.pairs < 0 || cfg.window <= 0 || cfg.conns < 1 {
-		return fmt.Errorf("--tasks is %d, --nodes %d, --pairs %d, --window %v, --conns %d\n%s", cfg.tasks, cfg.nodes, cfg.pairs, cfg.window, cfg.conns, usage)
-	}
-	w, err := openWorkspace(ctx, "scale", cfg.binary)
-	if err != nil {
-		return err
-	}
-	cfg.binary = w.binary
-	cluster, err := procs.Start(ctx, procs.Config{Binary: w.binary, Dir: w.dir, Nodes: cfg.nodes, Flags: []string{
-		"--log-level", "warn",
-		"--snapshot-log-bytes", scaleLogBytes,
-	}})
-	if err != nil {
-		return fmt.Errorf("start the nodes: %w", err)
-	}
-	err = measureScale(ctx, cfg, cluster)
-	cluster.Close()
-	if err != nil {
-		return fmt.Errorf("%w\nlogs of the nodes: %s", err, w.dir)
-	}
-	return w.remove()
+	return c.with(ctx, cfg.nodes, func(nodes *procs.Cluster) error {
+		cfg.binary = c.binary // of the load, too
+		return measureScale(ctx, cfg, nodes)
+	}, "--log-level", "warn", "--snapshot-log-bytes", scaleLogBytes)
 }
 
 // measureScale measures and prints, one thing after the other.
@@ -130,11 +113,11 @@ func fillNodes(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error {
 // showMemory prints what each node's process takes.
 func showMemory(ctx context.Context, cfg scaleConfig, c *procs.Cluster, when string) error {
 	for _, n := range c.Nodes {
-		rss, err := metric(ctx, n, "process_resident_memory_bytes")
+		rss, err := n.Metric(ctx, "process_resident_memory_bytes")
 		if err != nil {
 			return err
 		}
-		state, err := metric(ctx, n, "claimq_state_bytes")
+		state, err := n.Metric(ctx, "claimq_state_bytes")
 		if err != nil {
 			return err
 		}
@@ -153,15 +136,15 @@ func takeSnapshots(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error
 	}
 	took := time.Since(begun)
 	for _, n := range c.Nodes {
-		count, err := metric(ctx, n, "claimq_raft_snapshot_capture_seconds_count")
+		count, err := n.Metric(ctx, "claimq_raft_snapshot_capture_seconds_count")
 		if err != nil {
 			return err
 		}
-		sum, err := metric(ctx, n, "claimq_raft_snapshot_capture_seconds_sum")
+		sum, err := n.Metric(ctx, "claimq_raft_snapshot_capture_seconds_sum")
 		if err != nil {
 			return err
 		}
-		size, err := metric(ctx, n, "claimq_raft_snapshot_bytes")
+		size, err := n.Metric(ctx, "claimq_raft_snapshot_bytes")
 		if err != nil {
 			return err
 		}
@@ -178,7 +161,7 @@ func snapshotNow(ctx context.Context, c *procs.Cluster) error {
 	before := make([]float64, len(c.Nodes))
 	for i, n := range c.Nodes {
 		var err error
-		if before[i], err = metric(ctx, n, written); err != nil {
+		if before[i], err = n.Metric(ctx, written); err != nil {
 			return err
 		}
 	}
@@ -189,7 +172,7 @@ func snapshotNow(ctx context.Context, c *procs.Cluster) error {
 	_, refused := post(ctx, leader, "/api/snapshots", "{}")
 	for i, n := range c.Nodes {
 		for giveUp := time.Now().Add(snapshotWait); ; {
-			count, err := metric(ctx, n, written)
+			count, err := n.Metric(ctx, written)
 			if err != nil {
 				return err
 			}
@@ -232,7 +215,7 @@ func restartNodes(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error 
 		go func() {
 			err := n.WaitReady(ctx)
 			took := time.Since(begun)
-			cpu, cpuErr := metric(ctx, n, "process_cpu_seconds_total")
+			cpu, cpuErr := n.Metric(ctx, "process_cpu_seconds_total")
 			fmt.Fprintf(cfg.out, "restarted: %s is ready %.1f s after all were started, for %.1f s of CPU\n", n.ID, took.Seconds(), cpu)
 			ready <- errors.Join(err, cpuErr)
 		}()

@@ -12,8 +12,8 @@ import (
 func TestScale(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	err := runScale(t.Context(), []string{
-		"--binary", binary(), "--tasks", "20000", "--nodes", "1",
+	err := run(t.Context(), []string{
+		"scale", "--binary", binary(), "--tasks", "20000", "--nodes", "1",
 		"--pairs", "1", "--window", "300ms", "--conns", "4", "--reading", "100ms",
 	}, &out)
 	if err != nil {

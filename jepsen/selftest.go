@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,150 +17,152 @@ import (
 	"github.com/claimq/claimq/jepsen/runner"
 )
 
-// errNotCaught is returned when the harness passed a run with a planted bug.
+// errNotCaught is returned when nothing noticed a planted bug.
 var errNotCaught = errors.New("a planted bug was not caught")
 
-// caught is the outcome of one plant.
-type caught struct {
+// catching is the search for what notices one plant.
+type catching struct {
 	plant plants.Plant
-	by    string        // the tests, or check and rule, "" = not caught
-	at    time.Duration // of the tests, their build with them, or of a run's load until the calls had happened that show it
+	dir   string // of the plant
+	out   io.Writer
+	// Of the runs: how long the load lasts, how many there are at most, and the first seed.
+	length time.Duration
+	tries  int
+	seed   int64
+
+	by    string        // the tests, rows, or check and rule, "" = not caught
+	after time.Duration // of the tests, their build with them, or of a run's load until the calls had happened that show it
 	runs  int           // until it was caught; 0 = by tests
-	seed  int64
 }
 
-// runSelftest shows that each planted bug is caught: by tests of a package or the soak,
-// built with it, or by a run of claimq that is.
-func runSelftest(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("selftest", flag.ContinueOnError)
-	only := flags.String("only", "", "names of plants, separated by commas; all if not given")
-	length := flags.Duration("time", 40*time.Second, "how long the load of a run lasts")
-	tries := flags.Int("tries", 4, "runs of a plant at most")
-	seed := flags.Int64("seed", 1, "of each plant's first run")
-	dir := flags.String("out", "", "folder for what the runs leave; a new one if not given")
-	if err := flags.Parse(args); err != nil {
+// planting returns the command that shows that each of the bugs is caught: by rows of
+// the contract, by tests of a package or the soak, built with it, or by a run of
+// claimq that is.
+func planting(all func() []plants.Plant) func(context.Context, *call) error {
+	return func(ctx context.Context, c *call) error {
+		c.leaving()
+		only := c.String("only", "", "names of plants, separated by commas; all if not given")
+		length := c.Duration("time", 40*time.Second, "how long the load of a run lasts")
+		tries := c.Int("tries", 4, "runs of a plant at most")
+		seed := c.Int64("seed", 1, "of each plant's first run")
+		if err := c.parse(nil); err != nil {
+			return err
+		}
+		c.binary = "of each plant"
+		if err := c.open(ctx); err != nil {
+			return err
+		}
+		table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "planted bug\tfaults\tcaught by\tafter\trun")
+		tried, missed := 0, 0
+		for _, p := range all() {
+			if *only != "" && !slices.Contains(strings.Split(*only, ","), p.Name) {
+				continue
+			}
+			tried++
+			one := catching{plant: p, dir: filepath.Join(c.dir, p.Name), out: c.out, length: *length, tries: *tries, seed: *seed}
+			if err := one.find(ctx); err != nil {
+				return err
+			}
+			if one.by == "" {
+				missed++
+				one.by = "NOT CAUGHT"
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%v\t%d\n", p.What, p.Faults, one.by, one.after.Round(100*time.Millisecond), one.runs)
+			if err := table.Flush(); err != nil {
+				return err
+			}
+		}
+		if tried == 0 {
+			return fmt.Errorf("no plant is called %q", *only)
+		}
+		if missed > 0 {
+			return fmt.Errorf("%w: %d of %d", errNotCaught, missed, tried)
+		}
+		return nil
+	}
+}
+
+// find tries what notices the bug, which takes the least first.
+func (c *catching) find(ctx context.Context) error {
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return err
 	}
-	if *dir == "" {
-		var err error
-		if *dir, err = os.MkdirTemp("", "claimq-selftest-"); err != nil {
+	p := c.plant
+	if p.Rows != "" {
+		return c.byRows(ctx)
+	}
+	if p.Test != "" {
+		if err := c.byTests(ctx, p.TestPackage()+"'s tests: ", p.RunTest); err != nil || c.by != "" {
 			return err
 		}
 	}
-	chosen := plants.All()
-	if *only != "" {
-		chosen = nil
-		for name := range strings.SplitSeq(*only, ",") {
-			p, ok := plants.ByName(name)
-			if !ok {
-				return fmt.Errorf("no plant is called %q", name)
-			}
-			chosen = append(chosen, p)
-		}
-	}
-	var all []caught
-	for _, p := range chosen {
-		c, err := catch(ctx, p, *length, *tries, *seed, filepath.Join(*dir, p.Name), out)
-		if err != nil {
+	if p.Soak != "" {
+		if err := c.byTests(ctx, "the soak: seed ", p.RunSoak); err != nil || c.by != "" {
 			return err
 		}
-		all = append(all, c)
 	}
-	return sayCaught(out, all)
+	return c.byRuns(ctx)
 }
 
-// catch runs the tests that are to find the planted bug, which takes the
-// least, then the soak, if that is; with neither, or when they pass, it makes runs until
-// one fails.
-func catch(ctx context.Context, p plants.Plant, length time.Duration, tries int, seed int64, dir string, out io.Writer) (caught, error) {
-	c := caught{plant: p}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return c, err
-	}
-	if err := c.byTests(ctx, dir); err != nil {
-		return c, err
-	}
-	if c.by == "" {
-		if err := c.byRuns(ctx, length, tries, seed, dir, out); err != nil {
-			return c, err
-		}
-	}
-	if c.by != "" {
-		fmt.Fprintf(out, "%s: caught by %s after %v\n", p.Name, c.by, c.at.Round(100*time.Millisecond))
-	}
-	return c, nil
-}
-
-// byTests runs the plant's tests, and the soak, if it has any.
-func (c *caught) byTests(ctx context.Context, dir string) error {
+// byTests runs tests with the bug in.
+func (c *catching) byTests(ctx context.Context, what string, failing func(ctx context.Context, dir string) ([]string, error)) error {
 	started := time.Now()
-	if c.plant.Test != "" {
-		failed, err := c.plant.RunTest(ctx, dir)
-		if err != nil {
-			return err
-		}
-		if len(failed) > 0 {
-			c.by = c.plant.TestPackage() + "'s tests: " + strings.Join(failed, ", ")
+	failed, err := failing(ctx, c.dir)
+	if len(failed) > 0 {
+		c.by, c.after = what+strings.Join(failed, ", "), time.Since(started)
+	}
+	return err
+}
+
+// byRows runs the contract's rows against a build with the bug. The one that the plant
+// names must fail.
+func (c *catching) byRows(ctx context.Context) error {
+	started := time.Now()
+	binary, err := c.plant.Build(ctx, c.dir)
+	if err != nil {
+		return err
+	}
+	test := exec.CommandContext(ctx, "go", "test", "-buildvcs=false", "-count=1", "-run", "^TestContract$", "./jepsen/contract")
+	test.Env = append(os.Environ(), "CLAIMQ_BINARY="+binary)
+	text, err := test.CombinedOutput()
+	var rows []string
+	for line := range strings.Lines(string(text)) {
+		if row, ok := strings.CutPrefix(strings.TrimSpace(line), "--- FAIL: TestContract/"); ok {
+			rows = append(rows, strings.Fields(row)[0])
 		}
 	}
-	if c.by == "" && c.plant.Soak != "" {
-		failed, err := c.plant.RunSoak(ctx, dir)
-		if err != nil {
-			return err
-		}
-		if len(failed) > 0 {
-			c.by = "the soak: seed " + strings.Join(failed, ", ")
-		}
+	if err != nil && len(rows) == 0 {
+		return fmt.Errorf("plant %s: run the rows: %w\n%s", c.plant.Name, err, text)
 	}
-	c.at = time.Since(started)
+	if slices.Contains(rows, c.plant.Rows) {
+		c.by, c.after = strings.Join(rows, ", "), time.Since(started)
+	}
 	return nil
 }
 
 // byRuns makes runs until one fails.
-func (c *caught) byRuns(ctx context.Context, length time.Duration, tries int, seed int64, dir string, out io.Writer) error {
+func (c *catching) byRuns(ctx context.Context) error {
 	p := c.plant
-	binary, err := p.Build(ctx, dir)
+	binary, err := p.Build(ctx, c.dir)
 	if err != nil {
 		return err
 	}
-	for i := range tries {
-		c.runs, c.seed = i+1, seed+int64(i)
-		cfg := runner.Config{
-			Binary: binary, Nodes: p.Nodes, Time: length, Faults: faultNames(p.Faults), Seed: c.seed, Plant: p.Name,
-			Clients: p.Clients, Rate: p.Rate,
-			Revision: revision(ctx), Out: io.Discard,
-		}
-		verdict, err := oneRun(ctx, cfg, filepath.Join(dir, fmt.Sprintf("seed-%d", c.seed)))
+	for i := range c.tries {
+		seed := c.seed + int64(i)
+		verdict, err := oneRun(ctx, runner.Config{
+			Binary: binary, Nodes: p.Nodes, Time: c.length, Faults: faultNames(p.Faults), Seed: seed, Plant: p.Name,
+			Clients: p.Clients, Rate: p.Rate, Revision: revision(ctx), Out: io.Discard,
+		}, filepath.Join(c.dir, fmt.Sprintf("seed-%d", seed)))
 		if err != nil {
 			return err
 		}
+		c.runs = i + 1
 		if part, rule, found := verdict.First(); found {
-			c.at, c.by = verdict.CaughtAfter(), fmt.Sprintf("%s: %s, run %d, seed %d", part, rule, c.runs, c.seed)
+			c.after, c.by = verdict.CaughtAfter(), fmt.Sprintf("%s: %s, run %d, seed %d", part, rule, c.runs, seed)
 			return nil
 		}
-		fmt.Fprintf(out, "%s: not caught with seed %d\n", p.Name, c.seed)
-	}
-	return nil
-}
-
-// sayCaught prints the table.
-func sayCaught(out io.Writer, all []caught) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\nplanted bug\tfaults\tcaught by\tafter\trun")
-	missed := 0
-	for _, c := range all {
-		if c.by == "" {
-			missed++
-			fmt.Fprintf(table, "%s\t%s\tNOT CAUGHT\t\t%d runs\n", c.plant.What, c.plant.Faults, c.runs)
-			continue
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%v\t%d\n", c.plant.What, c.plant.Faults, c.by, c.at.Round(100*time.Millisecond), c.runs)
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	if missed > 0 {
-		return fmt.Errorf("%w: %d of %d", errNotCaught, missed, len(all))
+		fmt.Fprintf(c.out, "%s: not caught with seed %d\n", p.Name, seed)
 	}
 	return nil
 }

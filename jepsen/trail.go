@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -33,26 +32,22 @@ type trailConfig struct {
 // runTrail measures on three real nodes what followers of the trail cost the
 // load beside them: pairs of measurements, one with them and one without, in
 // turn the one and the other first.
-func runTrail(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("trail", flag.ContinueOnError)
+func runTrail(ctx context.Context, c *call) error {
 	cfg := trailConfig{}
-	flags.StringVar(&cfg.binary, "binary", "", "the claimq binary; built if not given")
-	flags.IntVar(&cfg.followers, "followers", 100, "followers of the whole trail")
-	flags.StringVar(&cfg.at, "at", "leader", "the nodes that they follow at: leader, followers or all")
-	flags.BoolVar(&cfg.plain, "plain", false, "they do not accept gzip, as the first of them never does")
-	flags.IntVar(&cfg.pairs, "pairs", 5, "pairs of measurements")
-	flags.IntVar(&cfg.tasks, "tasks", 50_000, "tasks of a measurement, each submitted, claimed and completed")
-	flags.IntVar(&cfg.conns, "conns", 64, "connections of the load")
-	if err := flags.Parse(args); err != nil {
+	c.onNodes()
+	c.IntVar(&cfg.followers, "followers", 100, "followers of the whole trail")
+	c.StringVar(&cfg.at, "at", "leader", "the nodes that they follow at: leader, followers or all")
+	c.BoolVar(&cfg.plain, "plain", false, "they do not accept gzip, as the first of them never does")
+	c.IntVar(&cfg.pairs, "pairs", 5, "pairs of measurements")
+	c.IntVar(&cfg.tasks, "tasks", 50_000, "tasks of a measurement, each submitted, claimed and completed")
+	c.IntVar(&cfg.conns, "conns", 64, "connections of the load")
+	if err := c.parse(func() bool { return slices.Contains([]string{"leader", "followers", "all"}, cfg.at) && cfg.pairs > 0 }); err != nil {
 		return err
 	}
-	if !slices.Contains([]string{"leader", "followers", "all"}, cfg.at) || cfg.pairs < 1 {
-		return fmt.Errorf("--at is %q, --pairs %d: leader, followers or all, and at least 1\n%s", cfg.at, cfg.pairs, usage)
-	}
-	return withNodes(ctx, "trail", cfg.binary, []string{"--log-level", "warn"}, func(c *procs.Cluster, binary string) error {
-		cfg.binary = binary // of the load, too
-		return measurePairs(ctx, cfg, c, out)
-	})
+	return c.with(ctx, 3, func(nodes *procs.Cluster) error {
+		cfg.binary = c.binary // of the load, too
+		return measurePairs(ctx, cfg, nodes, c.out)
+	}, "--log-level", "warn")
 }
 
 // measurePairs measures and prints.

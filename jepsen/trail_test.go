@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,10 +18,11 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
 	"github.com/claimq/claimq/jepsen/told"
+	"github.com/claimq/claimq/jepsen/workload"
 )
 
 const (
-	trailTasks = 1_200
+	trailTasks = 300
 	trailKills = 2
 )
 
@@ -31,7 +31,7 @@ const (
 // file of each node has the same.
 func TestTrail_sameEverywhere(t *testing.T) {
 	dir := t.TempDir()
-	c, err := procs.New(procs.Config{Binary: binary(), Dir: dir, Nodes: killNodes})
+	c, err := procs.New(procs.Config{Binary: binary(), Dir: dir, Nodes: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,24 +179,28 @@ func TestTrail_auditFileIsOpenedAnew(t *testing.T) {
 	compareTrail(t, "the new audit file", after, lines[1:])
 }
 
-// loadAndKill has tasks submitted and worked off while leaders, and once all
-// nodes, are killed.
+// loadAndKill has tasks submitted and worked off while leaders are killed.
 func loadAndKill(t *testing.T, c *procs.Cluster) {
 	t.Helper()
 	rec := recorder.New(1)
 	defer rec.Close()
-	ctx, stop := context.WithCancel(t.Context())
-	perRound := trailTasks/(trailKills+1) + 1
-	load := rec.Start(ctx, recorder.Config{
-		Nodes: c.URLs(), Producers: 4, Workers: 8, Readers: 1, Tasks: trailTasks, LeaseMS: killLeaseMS, Rate: perRound / roundSeconds,
-	})
-	defer load.Wait()
+	ctx, stop := context.WithTimeout(t.Context(), 3*stepTimeout)
 	defer stop()
-	n := nemesis{cluster: c, rec: rec, rng: rand.New(rand.NewSource(1)), out: t.Output()}
-	if err := n.run(t.Context(), load, killConfig{Kills: trailKills, KillAll: true}, perRound); err != nil {
+	load := workload.Start(ctx, rec, workload.Config{Nodes: c.URLs(), Rate: 1000, Seed: 1, Busy: true})
+	defer load.Stop()
+	for round := range trailKills {
+		if err := load.WaitSubmitted(ctx, (round+1)*trailTasks/(trailKills+1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := killOne(deadline(t), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := load.WaitSubmitted(ctx, trailTasks); err != nil {
 		t.Fatal(err)
 	}
-	if err := within(t.Context(), drainTimeout, load.Drain); err != nil {
+	stop()
+	if err := within(t.Context(), 3*stepTimeout, load.Drain); err != nil {
 		t.Fatal(err)
 	}
 }

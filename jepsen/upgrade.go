@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -36,6 +34,9 @@ const (
 	upgradeNodes     = 3
 	upgradeProducers = 6
 	upgradeWorkers   = 16
+	upgradeReaders   = 2
+	// drainTimeout bounds the wait until every task has ended.
+	drainTimeout = 3 * time.Minute
 	// upgradeTasksMax bounds the tasks of a run.
 	upgradeTasksMax = 1_000_000
 	// upgradeSnapshotBytes lets each version restore what the other has written.
@@ -46,32 +47,29 @@ const (
 )
 
 // runUpgrade is the long upgrade test: from each of several feature levels.
-func runUpgrade(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("upgrade", flag.ContinueOnError)
-	cfg := upgradeConfig{Out: out}
-	from := flags.String("from", defaultUpgradeLevels(), "feature levels to upgrade from, separated by commas")
-	flags.IntVar(&cfg.Rate, "rate", 200, "submits per second")
-	flags.DurationVar(&cfg.Rest, "rest", 3*time.Second, "between two restarts")
-	flags.Int64Var(&cfg.Seed, "seed", time.Now().Unix(), "of all that is chosen at random")
-	binary := flags.String("binary", "", "the claimq binary to upgrade to; built if not given")
-	if err := flags.Parse(args); err != nil {
+func runUpgrade(ctx context.Context, c *call) error {
+	cfg := upgradeConfig{Out: c.out}
+	c.onNodes()
+	from := c.String("from", defaultUpgradeLevels(), "feature levels to upgrade from, separated by commas")
+	c.IntVar(&cfg.Rate, "rate", 200, "submits per second")
+	c.DurationVar(&cfg.Rest, "rest", 3*time.Second, "between two restarts")
+	if err := c.parse(nil); err != nil {
 		return err
 	}
-	w, err := openWorkspace(ctx, "upgrade", *binary)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
-	cfg.New = w.binary
+	cfg.New, cfg.Seed = c.binary, c.seed
 	for name := range strings.SplitSeq(*from, ",") {
 		level, err := strconv.ParseUint(name, 10, 32)
-		if err != nil {
-			return fmt.Errorf("--from %s: %w", *from, err)
+		if err == nil {
+			err = upgradeFrom(ctx, cfg, c.dir, uint32(level))
 		}
-		if err := upgradeFrom(ctx, cfg, w.dir, uint32(level)); err != nil {
-			return fmt.Errorf("from feature level %d: %w\nlogs of the nodes: %s", level, err, w.dir)
+		if err != nil {
+			return c.end(nil, fmt.Errorf("from feature level %s: %w", name, err))
 		}
 	}
-	return w.remove()
+	return c.end(nil, nil)
 }
 
 // defaultUpgradeLevels are the two before this one.
@@ -96,7 +94,7 @@ func upgradeFrom(ctx context.Context, cfg upgradeConfig, dir string, level uint3
 	}
 	fmt.Fprintln(cfg.Out, result)
 	if !result.OK() {
-		return errViolations
+		return errFails
 	}
 	return nil
 }
@@ -122,7 +120,7 @@ func upgrade(ctx context.Context, cfg upgradeConfig) (upgradeResult, error) {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	load := rec.Start(working, recorder.Config{
-		Nodes: cluster.URLs(), Producers: upgradeProducers, Workers: upgradeWorkers, Readers: killReaders,
+		Nodes: cluster.URLs(), Producers: upgradeProducers, Workers: upgradeWorkers, Readers: upgradeReaders,
 		Tasks: upgradeTasksMax, LeaseMS: upgradeLeaseMS, Rate: cfg.Rate,
 	})
 	crew, err := startUpgradeCrew(working, cluster.URLs())
@@ -296,10 +294,9 @@ const idlePoll = 20 * time.Millisecond
 // command runs the command line of the binary against the node and returns what
 // it printed. It must exit with 0.
 func (u *upgrading) command(ctx context.Context, binary string, n *procs.Node, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, binary, append(args, "--endpoint", n.URL())...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("claimq %s: %w\n%s", strings.Join(args, " "), err, out)
+	printed, code, err := procs.Command(ctx, binary, []*procs.Node{n}, args...)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("claimq %s: exit code %d: %s", strings.Join(args, " "), code, printed)
 	}
-	return string(out), nil
+	return printed, err
 }

@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,23 +106,10 @@ func (u *upgrading) tryOldNode(ctx context.Context) error {
 // waitOwnLevel waits until the node itself has applied the entry that raised the
 // level: /api/cluster tells what the leader has.
 func waitOwnLevel(ctx context.Context, n *procs.Node, level uint32) error {
-	want := fmt.Sprintf("\nclaimq_feature_level %d\n", level)
 	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL()+"/metrics", nil)
-		if err != nil {
+		at, err := n.Metric(ctx, "claimq_feature_level")
+		if err != nil || uint32(at) == level {
 			return err
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return fmt.Errorf("ask %s for its metrics: %w", n.ID, err)
-		}
-		b, err := io.ReadAll(resp.Body)
-		_ = resp.Body.Close()
-		if err != nil {
-			return fmt.Errorf("ask %s for its metrics: %w", n.ID, err)
-		}
-		if strings.Contains(string(b), want) {
-			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -4,14 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,7 +27,6 @@ const (
 
 // waitsConfig says what to show of waiting claims.
 type waitsConfig struct {
-	binary   string
 	waiting  int           // claims that wait through the followers
 	handoffs int           // tasks that are handed to a waiting worker, for the time it takes
 	idle     time.Duration // that nothing happens
@@ -39,17 +35,16 @@ type waitsConfig struct {
 // runWaits shows on three real nodes what waiting claims cost: how long a
 // submitted task takes to a waiting worker, what many of them cost an idle
 // cluster, and that closed connections are noticed and swallow no task.
-func runWaits(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("waits", flag.ContinueOnError)
+func runWaits(ctx context.Context, c *call) error {
 	cfg := waitsConfig{}
-	flags.StringVar(&cfg.binary, "binary", "", "the claimq binary; built if not given")
-	flags.IntVar(&cfg.waiting, "waiting", 10_000, "claims that wait through the followers")
-	flags.IntVar(&cfg.handoffs, "handoffs", 500, "tasks handed to a waiting worker, at the leader and at a follower")
-	flags.DurationVar(&cfg.idle, "idle", 20*time.Second, "how long the cluster is idle under the waiting claims")
-	if err := flags.Parse(args); err != nil {
+	c.onNodes()
+	c.IntVar(&cfg.waiting, "waiting", 10_000, "claims that wait through the followers")
+	c.IntVar(&cfg.handoffs, "handoffs", 500, "tasks handed to a waiting worker, at the leader and at a follower")
+	c.DurationVar(&cfg.idle, "idle", 20*time.Second, "how long the cluster is idle under the waiting claims")
+	if err := c.parse(nil); err != nil {
 		return err
 	}
-	return withNodes(ctx, "waits", cfg.binary, nil, func(c *procs.Cluster, _ string) error { return showWaits(ctx, cfg, c, out) })
+	return c.with(ctx, 3, func(nodes *procs.Cluster) error { return showWaits(ctx, cfg, nodes, c.out) })
 }
 
 // showWaits shows it on the nodes.
@@ -226,7 +221,7 @@ func (w *waitingCrowd) serve(ctx context.Context, leader *procs.Node, waiting in
 // untilWaiting waits until the leader says that so many claims wait.
 func untilWaiting(ctx context.Context, leader *procs.Node, enough func(int) bool) error {
 	for {
-		n, err := metric(ctx, leader, "claimq_waiting_claims")
+		n, err := leader.Metric(ctx, "claimq_waiting_claims")
 		if err != nil {
 			return err
 		}
@@ -251,7 +246,7 @@ type nodesUsage struct {
 func usageOf(ctx context.Context, c *procs.Cluster) (nodesUsage, error) {
 	u := nodesUsage{at: time.Now()}
 	for _, n := range c.Nodes {
-		cpu, err := metric(ctx, n, "process_cpu_seconds_total")
+		cpu, err := n.Metric(ctx, "process_cpu_seconds_total")
 		if err != nil {
 			return u, err
 		}
@@ -265,34 +260,6 @@ func usageOf(ctx context.Context, c *procs.Cluster) (nodesUsage, error) {
 		}
 	}
 	return u, nil
-}
-
-// metric reads a metric without labels.
-func metric(ctx context.Context, n *procs.Node, name string) (float64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL()+"/metrics", nil)
-	if err != nil {
-		return 0, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			_, err := io.Copy(io.Discard, resp.Body)
-			return firstNumber(value, err)
-		}
-	}
-	return 0, errors.Join(fmt.Errorf("%s has no metric %s", n.ID, name), lines.Err())
-}
-
-func firstNumber(text string, err error) (float64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseFloat(text, 64)
 }
 
 // post sends a body and returns the answer, which must be a success.

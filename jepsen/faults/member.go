@@ -1,12 +1,10 @@
 package faults
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand"
 	"net/http"
 	"os"
@@ -28,14 +26,13 @@ const (
 // operate makes an operator's call at whichever node answers, again until it
 // succeeds or ctx ends: beside other faults there may be no leader.
 func (c *Cluster) operate(ctx context.Context, path, body string) error {
-	client := &http.Client{Timeout: operatorTimeout, Transport: &http.Transport{DialContext: c.Dial, DisableKeepAlives: true}}
 	var last error
 	for {
 		for _, n := range c.Nodes() {
 			if !n.Running() {
 				continue
 			}
-			if last = operateAt(ctx, client, n, path, body); last == nil {
+			if last = operateAt(ctx, n, path, body); last == nil {
 				return nil
 			}
 		}
@@ -47,25 +44,19 @@ func (c *Cluster) operate(ctx context.Context, path, body string) error {
 	}
 }
 
-func operateAt(ctx context.Context, client *http.Client, n *procs.Node, path, body string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.URL()+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		return err
+// operateAt makes the call at one node.
+func operateAt(ctx context.Context, n *procs.Node, path, body string) error {
+	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
+	defer cancel()
+	var raw any
+	if body != "" {
+		raw = json.RawMessage(body)
 	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode == http.StatusOK {
-		return err
-	}
-	var said struct{ Error string }
-	if json.Unmarshal(text, &said) == nil && strings.HasPrefix(said.Error, "No member is named") {
+	err := n.Ask(ctx, http.MethodPost, path, raw, nil)
+	if errors.Is(err, procs.ErrRefused) && strings.Contains(err.Error(), "No member is named") {
 		return nil // it was done, and the answer lost
 	}
-	return fmt.Errorf("%s: %d %s", n.ID, resp.StatusCode, text)
+	return err
 }
 
 // nodeBody is the body of a call about the node.

@@ -1,13 +1,10 @@
 package operations
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"strings"
 
 	"github.com/claimq/claimq/jepsen/procs"
@@ -40,27 +37,12 @@ func (o *operator) refused(ctx context.Context, nodes []*procs.Node, text string
 	return err
 }
 
-// run runs a command and returns what it printed and its exit code. The error
-// says that it could not be run.
+// run runs a command, tells of it, and returns what it printed and its exit code. The
+// error says that it could not be run.
 func (o *operator) run(ctx context.Context, nodes []*procs.Node, args ...string) (string, int, error) {
-	var urls []string
-	for _, n := range nodes {
-		if n.Running() {
-			urls = append(urls, n.URL())
-		}
+	printed, code, err := procs.Command(ctx, o.binary, nodes, args...)
+	if err == nil {
+		fmt.Fprintf(o.out, "$ claimq %s\n%s", strings.Join(args, " "), printed)
 	}
-	cmd := exec.CommandContext(ctx, o.binary, args...)
-	cmd.Env = append(os.Environ(), "CLAIMQ_ENDPOINTS="+strings.Join(urls, ","))
-	var printed bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &printed, &printed
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		err = nil
-	}
-	if err != nil {
-		return "", 0, fmt.Errorf("run claimq %s: %w", strings.Join(args, " "), err)
-	}
-	fmt.Fprintf(o.out, "$ claimq %s\n%s", strings.Join(args, " "), printed.String())
-	return printed.String(), cmd.ProcessState.ExitCode(), nil
+	return printed, code, err
 }

@@ -28,6 +28,7 @@ type Report struct {
 	Before      check.Report // of all that was answered before the disks were lost
 	After       check.Report // of what the backup holds, and what came after
 	BackupIndex uint64
+	BackupTasks int
 	Lost        int // answers after the backup, which nobody promised to keep
 	Calls       int
 	Unknown     int

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/claimq/claimq/jepsen/check"
+	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // loseAndRestore backs the cluster up under a new load, destroys it under that
@@ -37,6 +37,9 @@ func (r *run) loseAndRestore(ctx context.Context) error {
 	if err := r.settleAll(ctx); err != nil {
 		return fmt.Errorf("end the last load: %w", err)
 	}
+	if err := r.agree(ctx); err != nil {
+		return err
+	}
 	h := r.rec.History()
 	r.report.judgeReuse(h)
 	r.report.After = check.Check(r.report.surviving(h), check.Options{Drained: true})
@@ -45,7 +48,8 @@ func (r *run) loseAndRestore(ctx context.Context) error {
 
 // inspected is what `snapshot inspect` says, as far as it is of use here.
 type inspected struct {
-	Index uint64 `json:"index"`
+	Index  uint64         `json:"index"`
+	Counts map[string]int `json:"counts"`
 }
 
 // backUp saves a backup and looks at it.
@@ -63,6 +67,9 @@ func (r *run) backUp(ctx context.Context) error {
 		return fmt.Errorf("snapshot inspect names no index: %w\n%s", err, text)
 	}
 	r.report.BackupIndex = in.Index
+	for _, count := range in.Counts {
+		r.report.BackupTasks += count
+	}
 	return nil
 }
 
@@ -87,7 +94,7 @@ func (r *run) lose(ctx context.Context) error {
 }
 
 // restore makes a new cluster of three empty nodes and restores the backup, after
-// a damaged copy of it was refused.
+// a damaged copy of it was refused; its leader is killed meanwhile.
 func (r *run) restore(ctx context.Context) error {
 	dir := filepath.Join(r.cfg.Dir, "restored")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -95,10 +102,11 @@ func (r *run) restore(ctx context.Context) error {
 	}
 	r.cluster.Close()
 	var err error
-	r.cluster, err = procs.Start(ctx, procs.Config{Binary: r.cfg.Binary, Dir: dir, Nodes: firstNodes, Flags: nodeFlags()})
+	r.restored, err = faults.Start(ctx, faults.Config{Binary: r.cfg.Binary, Dir: dir, Nodes: firstNodes, Flags: nodeFlags(), Seed: r.cfg.Seed})
 	if err != nil {
 		return err
 	}
+	r.cluster = r.restored.Procs
 	damaged, err := damage(r.backupFile())
 	if err != nil {
 		return err
@@ -106,7 +114,7 @@ func (r *run) restore(ctx context.Context) error {
 	if err := r.operator.refused(ctx, r.cluster.Nodes, "", "snapshot", "restore", damaged); err != nil {
 		return err
 	}
-	if _, err := r.operator.do(ctx, r.cluster.Nodes, "snapshot", "restore", r.backupFile()); err != nil {
+	if err := r.restoreKilled(ctx); err != nil {
 		return err
 	}
 	if err := r.waitMembers(ctx, "n1", "n2", "n3"); err != nil {

@@ -281,7 +281,7 @@ func All() []Plant {
 		},
 		{
 			Name: "stuck-parent", What: "a parent whose last step is cancelled with those that it depends on never ends",
-			Nodes: 3, Faults: "kill-one",
+			Nodes: 3, Faults: "kill-one", Test: "^TestParents_comeToTheirEnd$", Package: "fsm",
 			edits: []edit{{
 				file: "fsm/steps.go",
 				old:  "	if ps.open() == 0 {\n		m.endWithSteps(s.ParentID)\n",

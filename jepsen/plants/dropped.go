@@ -1,16 +1,16 @@
 package plants
 
 // DroppedWrite returns the bug by which what counts tasks is shown to be able to fail:
-// one submit in 997 is acknowledged and dropped. It is no part of All, as the kill test
+// one submit in 29 is acknowledged and dropped. It is no part of All, as a run
 // and the demo find it.
 func DroppedWrite() Plant {
 	return Plant{
-		Name: "dropped-write", What: "one submit in 997 is acknowledged and dropped",
+		Name: "dropped-write", What: "one submit in 29 is acknowledged and dropped",
 		edits: []edit{
 			{"cluster/propose.go", "import (\n", "import (\n	\"sync/atomic\"\n"},
 			{"cluster/propose.go", "	switch c := cmd.(type) {\n	case command.ClaimNext:\n", `	switch c := cmd.(type) {
 	case command.Submit:
-		if count := submits.Add(1); n.IsLeader() && count%997 == 0 {
+		if count := submits.Add(1); n.IsLeader() && count%29 == 0 {
 			var p nodes.Proposed
 			p.Index = n.fsm.Read(func(m *fsm.Machine) { p.Stamp = m.Stamp() })
 			for i, t := range c.Tasks {

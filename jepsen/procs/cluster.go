@@ -3,11 +3,9 @@ package procs
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -279,37 +277,6 @@ func (c *Cluster) WaitLeader(ctx context.Context, except ...*Node) (*Node, error
 		case <-time.After(pollInterval):
 		}
 	}
-}
-
-// viewTimeout bounds a question to one node. A node itself waits a second for
-// others that do not answer.
-const viewTimeout = 2 * time.Second
-
-// View asks the node what it sees of the cluster.
-func View(ctx context.Context, n *Node) (wire.Cluster, error) {
-	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL()+"/api/cluster", nil)
-	if err != nil {
-		return wire.Cluster{}, err
-	}
-	if n.key != "" {
-		req.Header.Set("X-API-Key", n.key)
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: n.dial, TLSClientConfig: n.tls}}
-	resp, err := client.Do(req)
-	if err != nil {
-		return wire.Cluster{}, fmt.Errorf("ask %s for the cluster: %w", n.ID, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var view wire.Cluster
-	if err := json.NewDecoder(resp.Body).Decode(&view); err != nil {
-		return wire.Cluster{}, fmt.Errorf("ask %s for the cluster: %w", n.ID, err)
-	}
-	if !view.Success {
-		return wire.Cluster{}, fmt.Errorf("ask %s for the cluster: status %d", n.ID, resp.StatusCode)
-	}
-	return view, nil
 }
 
 // Close kills every node that still runs and gives the ports back.

@@ -13,7 +13,13 @@ type Config struct {
 	Binary string
 	Dir    string // for the nodes' data and logs; it exists
 	Nodes  int
-	Time   time.Duration // of load under faults
+	// Time is how long the load under faults lasts, with Tasks at most.
+	Time time.Duration
+	// Tasks, if not 0, is how many tasks the load submits, about. The faults come in the
+	// order of their names, each once, spread over them.
+	Tasks int
+	// Parents and Steps are as in workload.Config.
+	Parents, Steps int
 	// Faults are names of the catalog; a name that ends in * stands for all that
 	// begin so. None: the cluster is left alone.
 	Faults  []string

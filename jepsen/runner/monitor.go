@@ -1,12 +1,8 @@
 package runner
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,7 +19,6 @@ const (
 	// sampleInterval is how often each node is asked for its metrics.
 	sampleInterval = 250 * time.Millisecond
 	sampleTimeout  = time.Second
-	sampleBytesMax = 4 << 20
 )
 
 // monitor asks each node how it is, again and again, and notes processes that
@@ -31,7 +26,6 @@ const (
 type monitor struct {
 	cluster *faults.Cluster
 	rec     *recorder.Recorder
-	http    *http.Client
 	cancel  context.CancelFunc
 	wait    sync.WaitGroup
 
@@ -42,10 +36,7 @@ type monitor struct {
 // watch starts a monitor. The caller stops it.
 func watch(c *faults.Cluster, rec *recorder.Recorder) *monitor {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &monitor{
-		cluster: c, rec: rec, cancel: cancel, last: map[string]history.Sample{},
-		http: &http.Client{Timeout: sampleTimeout, Transport: &http.Transport{DialContext: c.Dial}},
-	}
+	m := &monitor{cluster: c, rec: rec, cancel: cancel, last: map[string]history.Sample{}}
 	for _, n := range c.Nodes() {
 		m.wait.Go(func() { m.run(ctx, n) })
 	}
@@ -55,7 +46,6 @@ func watch(c *faults.Cluster, rec *recorder.Recorder) *monitor {
 func (m *monitor) stop() {
 	m.cancel()
 	m.wait.Wait()
-	m.http.CloseIdleConnections()
 }
 
 func (m *monitor) run(ctx context.Context, n *procs.Node) {
@@ -94,27 +84,10 @@ func (m *monitor) noteExit(n *procs.Node) {
 
 // ask fills s with what the node says of itself.
 func (m *monitor) ask(ctx context.Context, n *procs.Node, s *history.Sample) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL()+"/metrics", nil)
+	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
+	defer cancel()
+	values, err := n.Metrics(ctx)
 	if err != nil {
-		return
-	}
-	resp, err := m.http.Do(req)
-	if err != nil {
-		return
-	}
-	defer func() { _ = resp.Body.Close() }()
-	values := map[string]float64{}
-	lines := bufio.NewScanner(io.LimitReader(resp.Body, sampleBytesMax))
-	for lines.Scan() {
-		name, value, ok := strings.Cut(lines.Text(), " ")
-		if !ok || strings.HasPrefix(name, "#") {
-			continue
-		}
-		if v, err := strconv.ParseFloat(value, 64); err == nil {
-			values[name] = v
-		}
-	}
-	if resp.StatusCode != http.StatusOK || lines.Err() != nil {
 		return
 	}
 	s.Up = true

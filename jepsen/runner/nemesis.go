@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/workload"
 )
 
 // nemesis lets faults come and go, by the seed.
@@ -37,7 +38,7 @@ func (n *nemesis) torment(ctx, loading context.Context) error {
 		if n.rng.Intn(5) == 0 && len(n.faults) > 1 {
 			count = 2 // at once
 		}
-		if err := n.round(ctx, count, time.Until(deadline)-quietEnd); err != nil {
+		if err := n.round(ctx, n.draw(count), time.Until(deadline)-quietEnd); err != nil {
 			return err
 		}
 		// Now and then the next fault comes before all is well again.
@@ -52,9 +53,38 @@ func (n *nemesis) torment(ctx, loading context.Context) error {
 	return nil
 }
 
-// round lets count faults happen for a while, most at the longest, and heals
-// them.
-func (n *nemesis) round(ctx context.Context, count int, most time.Duration) error {
+// spread lets the faults happen one after the other, spread over the tasks that are
+// submitted, and waits until all these are.
+func (n *nemesis) spread(ctx context.Context, load *workload.Workload) error {
+	for i, f := range n.faults {
+		if err := load.WaitSubmitted(ctx, (i+1)*n.cfg.Tasks/(len(n.faults)+1)); err != nil {
+			return err
+		}
+		if err := n.round(ctx, []faults.Fault{f}, spreadMax); err != nil {
+			return err
+		}
+	}
+	return load.WaitSubmitted(ctx, n.cfg.Tasks)
+}
+
+// spreadMax bounds how long one of many faults that are spread over the load lasts.
+const spreadMax = 2 * time.Second
+
+// draw draws so many faults that may happen at once, or fewer.
+func (n *nemesis) draw(count int) []faults.Fault {
+	chosen := []faults.Fault{n.next()}
+	for len(chosen) < count {
+		f := n.next()
+		if f.Name() == chosen[0].Name() || faults.Clash(chosen[0], f) {
+			break // the first again, since all cards were out, or one that is not to come beside it
+		}
+		chosen = append(chosen, f)
+	}
+	return chosen
+}
+
+// round lets the faults happen for a while, most at the longest, and heals them.
+func (n *nemesis) round(ctx context.Context, chosen []faults.Fault, most time.Duration) error {
 	var names []string
 	var undo []func(context.Context) error
 	heal := func() error {
@@ -65,14 +95,6 @@ func (n *nemesis) round(ctx context.Context, count int, most time.Duration) erro
 			errs = append(errs, undo[i](ctx))
 		}
 		return errors.Join(errs...)
-	}
-	chosen := []faults.Fault{n.next()}
-	for len(chosen) < count {
-		f := n.next()
-		if f.Name() == chosen[0].Name() || faults.Clash(chosen[0], f) {
-			break // the first again, since all cards were out, or one that is not to come beside it
-		}
-		chosen = append(chosen, f)
 	}
 	for _, f := range faults.InOrder(chosen) {
 		n.rec.Mark(history.Event{Kind: history.Injected, Fault: f.Name(), Text: f.Name()})

@@ -65,11 +65,16 @@ func (r *run) run(ctx context.Context) error {
 	defer stop()
 	load := workload.Start(loading, r.rec, workload.Config{
 		Nodes: r.cluster.URLs(), Clients: r.cfg.Clients, Rate: r.cfg.Rate, Seed: r.cfg.Seed,
+		Parents: r.cfg.Parents, Steps: r.cfg.Steps, Busy: r.cfg.Tasks > 0,
 	})
 	defer load.Stop()
 	n := newNemesis(r)
-	err := n.torment(ctx, loading)
-	if err != nil {
+	if r.cfg.Tasks > 0 {
+		if err := n.spread(loading, load); err != nil {
+			return err
+		}
+		stop()
+	} else if err := n.torment(ctx, loading); err != nil {
 		return err
 	}
 	<-loading.Done()

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 )
 
 const (
-	// parentPercent is how many of a hundred tasks are parents.
+	// parentPercent is how many of a hundred tasks are parents, if Config does not say.
 	parentPercent = 10
 	stepsMax      = 5
 	// finalizeSecondsMax is how long a claim of a finalization lasts at most.
@@ -33,7 +34,8 @@ func (c *client) newParent() wire.NewTask {
 	if c.percent(50) {
 		t.OnStepFailure = "continue"
 	}
-	for place := range 2 + c.rng.Intn(stepsMax-1) {
+	steps := 2 + c.rng.Intn(stepsMax-1)
+	for place := range cmp.Or(c.w.cfg.Steps, steps) {
 		var limit int32 // none
 		if c.percent(25) {
 			limit = 1 + int32(c.rng.Intn(2))

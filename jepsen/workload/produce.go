@@ -50,7 +50,7 @@ func (c *client) produce(ctx context.Context) {
 
 func (c *client) submit(ctx context.Context) {
 	task := c.newTask()
-	if c.percent(parentPercent) {
+	if c.percent(c.w.cfg.Parents) {
 		task = c.newParent()
 	}
 	c.w.inFlight.put(&task)
@@ -70,7 +70,7 @@ func (c *client) submitMany(ctx context.Context) {
 	tasks := make([]wire.NewTask, 2+c.rng.Intn(submitManyMax-1))
 	for i := range tasks {
 		tasks[i] = c.newTask()
-		if c.percent(parentPercent) {
+		if c.percent(c.w.cfg.Parents) {
 			tasks[i] = c.newParent()
 		}
 	}
@@ -90,6 +90,9 @@ func (c *client) submitMany(ctx context.Context) {
 // submitted tells the others of a new task.
 func (c *client) submitted(op history.Op) {
 	if op.Outcome == history.OK && op.Created {
+		if op.Plan != nil || c.w.cfg.Parents < 100 {
+			c.w.created.Add(1)
+		}
 		c.w.open.Add(1)
 		c.w.tasks.add(&c.w.tasks.recent, op.TaskID)
 		if op.Plan != nil {

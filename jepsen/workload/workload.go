@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,11 @@ type Config struct {
 	Clients int      // callers in all, at least MinClients
 	Rate    int      // calls per second in all, about
 	Seed    int64
+	// Parents is how many of a hundred tasks are parents, 0 = 10; Steps how many steps
+	// each of them has, 0 = 2 to 5.
+	Parents, Steps int
+	// Busy says that there is always much to claim, not now much and now little.
+	Busy bool
 }
 
 const (
@@ -51,6 +57,9 @@ const (
 	waitMSMax = 1500
 	// processorShare is how many callers there are for each processor.
 	processorShare = 12
+	// contendedShare is how many callers there are for each, were one of a hundred tasks a
+	// parent: where all are, a third are processors, which contend.
+	contendedShare = 300
 )
 
 // leases are the lengths that workers ask for, in milliseconds: short, so that
@@ -65,6 +74,7 @@ type Workload struct {
 	began time.Time
 
 	names    atomic.Int64 // makes keys and request ids unique
+	created  atomic.Int64 // tasks whose submit was acknowledged, as WaitSubmitted counts
 	open     atomic.Int64 // tasks submitted and not known to have ended, about
 	tasks    board
 	inFlight keys
@@ -80,7 +90,7 @@ type Workload struct {
 // Start starts the callers. Producers, readers and the meddler end with ctx,
 // workers by Drain.
 func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Workload {
-	cfg.Clients = max(cfg.Clients, MinClients)
+	cfg.Clients, cfg.Parents = max(cfg.Clients, MinClients), cmp.Or(cfg.Parents, parentPercent)
 	w := &Workload{
 		rec: rec, cfg: cfg, drained: make(chan struct{}), began: time.Now(),
 		pace: time.Duration(cfg.Clients) * time.Second / time.Duration(max(cfg.Rate, 1)),
@@ -120,7 +130,7 @@ func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Workload {
 		c := caller(cfg.Nodes)
 		w.producers.Go(func() { c.produce(ctx) })
 	}
-	for range max(cfg.Clients/processorShare, 2) {
+	for range max(cfg.Clients/processorShare, cfg.Clients*cfg.Parents/contendedShare, 2) {
 		c := caller(cfg.Nodes)
 		w.workers.Go(func() { c.process() })
 	}
@@ -182,9 +192,20 @@ func (w *Workload) count(ctx context.Context) {
 	}
 }
 
+// WaitSubmitted waits until n tasks were submitted, steps not counted. Where all are to
+// be parents, those that follow from a complete or a batch do not count either.
+func (w *Workload) WaitSubmitted(ctx context.Context, n int) error {
+	for w.created.Load() < int64(n) {
+		if !pause.For(ctx, idlePause) {
+			return fmt.Errorf("%d of %d tasks were submitted: %w", w.created.Load(), n, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
 // backlog returns how many open tasks producers aim at now.
 func (w *Workload) backlog() int64 {
-	if time.Since(w.began)/phaseLength%2 == 0 {
+	if w.cfg.Busy || time.Since(w.began)/phaseLength%2 == 0 {
 		return backlogHigh
 	}
 	return backlogLow

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/faults"
+	"github.com/claimq/claimq/jepsen/plants"
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// Errors of commands.
+var (
+	// errFails is returned when a run does not pass.
+	errFails = errors.New("the run fails")
+	// errUsage is returned for a command line that says nothing that can be done.
+	errUsage = errors.New("usage")
+)
+
+// command is one thing that jepsen does.
+type command struct {
+	name, args string
+	run        func(ctx context.Context, c *call) error
+}
+
+// call is one call of a command: its flags, and what its run stands on.
+type call struct {
+	command
+	*flag.FlagSet
+	out  io.Writer
+	line []string // behind the name
+
+	binary string // path of claimq; "" before open: it is built
+	dir    string // for data, logs and what else is left; it is there since open
+	seed   int64
+	plant  string // the bug that what is tried is built with
+	keep   bool   // the folder was named by the caller, or is to be left
+}
+
+// newCall returns the call of a command whose flags are not defined yet.
+func newCall(cmd command, line []string, out io.Writer) *call {
+	c := &call{command: cmd, FlagSet: flag.NewFlagSet(cmd.name, flag.ContinueOnError), out: out, line: line}
+	return c
+}
+
+// onNodes defines the flags of a command that starts nodes.
+func (c *call) onNodes() {
+	c.StringVar(&c.binary, "binary", "", "the claimq binary; built if not given")
+	c.StringVar(&c.plant, "plant", "", "build what is tried with this bug in it, which the run must then find")
+	c.Int64Var(&c.seed, "seed", time.Now().Unix(), "of all that is chosen at random")
+}
+
+// leaving defines the flags of a command that leaves what it recorded.
+func (c *call) leaving() {
+	c.StringVar(&c.dir, "out", "", "folder for what is recorded; a new one if not given")
+	c.keep = true
+}
+
+// parse reads the flags, which must be fit then, as ok says.
+func (c *call) parse(ok func() bool) error {
+	if err := c.Parse(c.line); err != nil {
+		return err
+	}
+	if ok != nil && !ok() {
+		return fmt.Errorf("%w: go run ./jepsen %s %s", errUsage, c.name, c.args)
+	}
+	return nil
+}
+
+// open makes the folder, and builds the binary into it if there is none.
+func (c *call) open(ctx context.Context) (err error) {
+	if c.dir == "" {
+		c.dir, err = os.MkdirTemp("", "claimq-"+c.name+"-")
+	} else {
+		err = os.MkdirAll(c.dir, 0o755)
+	}
+	if err != nil || c.binary != "" {
+		return err
+	}
+	if c.plant == "" {
+		c.binary, err = procs.Build(ctx, c.dir, faults.BuildTag)
+		return err
+	}
+	p, ok := plants.ByName(c.plant)
+	if !ok {
+		return fmt.Errorf("no plant is called %q", c.plant)
+	}
+	c.binary, err = p.Build(ctx, c.dir)
+	return err
+}
+
+// finding is what a run found.
+type finding interface {
+	fmt.Stringer
+	// OK reports whether the run passes.
+	OK() bool
+}
+
+// end prints the report of a run, if there is one, and removes the folder of one that
+// passes; of another it says where its folder is and how it is made again.
+func (c *call) end(r finding, err error) error {
+	if r != nil {
+		fmt.Fprintf(c.out, "\n%s", r)
+		if err == nil && !r.OK() {
+			err = errFails
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w\nwhat it left: %s; try again with: %s", err, c.dir, c.again())
+	}
+	if c.keep {
+		return nil
+	}
+	return os.RemoveAll(c.dir)
+}
+
+// again is the command line that does the same.
+func (c *call) again() string {
+	line := []string{"go run ./jepsen", c.name}
+	c.VisitAll(func(f *flag.Flag) {
+		if value := f.Value.String(); f.Name == "seed" || value != f.DefValue && f.Name != "out" && f.Name != "binary" {
+			line = append(line, fmt.Sprintf("--%s=%s", f.Name, value))
+		}
+	})
+	return strings.Join(line, " ")
+}
+
+// with calls do with so many nodes that run for it alone.
+func (c *call) with(ctx context.Context, nodes int, do func(*procs.Cluster) error, nodeFlags ...string) error {
+	if err := c.open(ctx); err != nil {
+		return err
+	}
+	cluster, err := procs.Start(ctx, procs.Config{Binary: c.binary, Dir: c.dir, Nodes: nodes, Flags: nodeFlags})
+	if err == nil {
+		err = do(cluster)
+		cluster.Close()
+	}
+	return c.end(nil, err)
+}
+
+// within calls do with a deadline.
+func within(ctx context.Context, d time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return do(ctx)
+}
+
+// startTimeout bounds the start of a cluster.
+const startTimeout = 30 * time.Second
