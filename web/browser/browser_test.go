@@ -3,7 +3,9 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +20,10 @@ import (
 // patience bounds how long a test waits for the page: a machine may be busy.
 const patience = 60 * time.Second
 
+// pollPause is how often a tab is looked at again. At each of its frames, as is the default,
+// it would paint all the time.
+const pollPause = 20 * time.Millisecond
+
 // watcher notes in each document what must not happen in it.
 const watcher = `window.bad = [];
 addEventListener("securitypolicyviolation", (e) => bad.push("CSP: " + e.violatedDirective + " " + e.blockedURI));
@@ -31,23 +37,55 @@ type tab struct {
 	ctx context.Context
 }
 
-// open starts a browser, with a profile of its own, and returns its tab. For the browser,
-// claimq.test is this machine, and no loopback address.
-func open(t testing.TB) tab {
-	t.Helper()
+// launched is the browser of all tests, Chromium without what is around a page: to paint its
+// tool bar takes more than the page. The first that asks for it starts it.
+var launched struct {
+	once sync.Once
+	ctx  context.Context
+	stop context.CancelFunc // waits until it has ended
+	dir  string             // its profile
+	err  error
+}
+
+// launch starts the browser. For it, claimq.test is this machine, and no loopback address.
+func launch() {
+	if launched.dir, launched.err = os.MkdirTemp("", "claimq-browser-"); launched.err != nil {
+		return
+	}
 	// As root there is no sandbox. The rest keeps it from calling home.
-	alloc, stop := chromedp.NewExecAllocator(t.Context(), chromedp.ExecPath("/usr/bin/chromium"), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
+	alloc, _ := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath("/usr/bin/chromium-headless-shell"), chromedp.NoSandbox, chromedp.UserDataDir(launched.dir),
 		chromedp.Flag("headless", true), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true), chromedp.Flag("host-resolver-rules", "MAP claimq.test 127.0.0.1"))
-	t.Cleanup(stop)
-	return tab{t, alloc}.another()
+	launched.ctx, launched.stop = chromedp.NewContext(alloc)
+	_, launched.err = chromedp.Run(launched.ctx, chromedp.Navigate("about:blank"))
 }
 
-// another opens another tab of the same browser.
-func (b tab) another() tab {
+// quit ends the browser, if there is one.
+func quit() {
+	if launched.stop != nil {
+		launched.stop()
+	}
+	if launched.dir != "" {
+		_ = os.RemoveAll(launched.dir) // it is a folder for temporary files
+	}
+}
+
+// open opens a tab of a person who has not used the browser before: no other knows its
+// cookies and what it keeps.
+func open(t testing.TB) tab {
+	t.Helper()
+	launched.once.Do(launch)
+	if launched.err != nil {
+		t.Fatal(launched.err)
+	}
+	return tab{t, launched.ctx}.another(chromedp.WithNewBrowserContext())
+}
+
+// another opens another tab of the same person.
+func (b tab) another(options ...chromedp.ContextOption) tab {
 	b.t.Helper()
-	ctx, end := chromedp.NewContext(b.ctx)
+	ctx, end := chromedp.NewContext(b.ctx, options...)
 	b.t.Cleanup(end)
 	made := tab{b.t, ctx}
 	send(made, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watcher})
@@ -82,7 +120,7 @@ func eval[T any](b tab, expression string) T {
 func (b tab) until(expression string) {
 	b.t.Helper()
 	for {
-		_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience)))
+		_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(pollPause), chromedp.WithPollingTimeout(patience)))
 		if err == nil {
 			return
 		}
@@ -123,7 +161,10 @@ func (b tab) enter(address, name string) {
 	do(b, chromedp.Navigate(address+"/ui/"))
 	b.until(`document.querySelector("#key") !== null`)
 	do(b, chromedp.SendKeys("#key", keyOf(name)+"\r"))
-	b.until(`document.querySelector("#key") === null && document.querySelector("h1") !== null`)
+	const in, leaderless = `document.querySelector("#key") === null && document.querySelector("h1") !== null`, `document.querySelector("dialog[open] [role=alert]")?.innerText.includes("no leader")`
+	for b.until(in + " || " + leaderless); !eval[bool](b, in); b.until(in + " || " + leaderless) {
+		do(b, chromedp.SendKeys("#key", "\r")) // on a busy machine there is none for a moment
+	}
 }
 
 // goTo goes to a view and waits until it shows what it loaded.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/testwait"
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // On the page of a follower, a form that is being filled in stays as it is while the leader
@@ -24,6 +25,7 @@ func TestLeaderKilled(t *testing.T) {
 	b := open(t)
 	b.enter(n.URL(), "ops")
 	b.until(`document.querySelector("#foot").innerText.includes(` + quote(n.ID+", version") + `)`)
+	b.leads(leader)
 	b.press("n")
 	b.until(`document.querySelector("dialog[open] input") !== null`)
 	do(b, chromedp.SendKeys("dialog[open] input", "mail"))
@@ -50,6 +52,12 @@ func TestLeaderKilled(t *testing.T) {
 	b.goTo("/cluster")
 	b.until(`/Leader changes\s+` + next.ID + `\s+term \d+, seen [^]+` + leader.ID + `\s+term \d+, led already/.test(document.querySelector("main").innerText)`)
 	b.clean("the page of a follower")
+}
+
+// leads waits until the overview shows that the node leads.
+func (b tab) leads(n *procs.Node) {
+	b.t.Helper()
+	b.until(`[...document.querySelectorAll(".stat")].some((e) => e.innerText.startsWith("Leader\n` + n.ID + `"))`)
 }
 
 // With two of three nodes gone the page says that nothing can be changed, and whose state it

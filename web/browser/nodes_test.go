@@ -87,6 +87,7 @@ var nodes = struct {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	quit()
 	if nodes.all != nil {
 		nodes.all.Close()
 	}

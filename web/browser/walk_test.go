@@ -48,7 +48,7 @@ func TestWalk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.until(`[...document.querySelectorAll(".stat")].some((e) => e.innerText.startsWith("Leader\n` + next.ID + `"))`)
+	b.leads(next)
 	b.until(`document.querySelector(".banners").innerText === ""`)
 	const many = 7
 	for range many {
