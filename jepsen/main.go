@@ -30,13 +30,13 @@ func commands() []command {
 		{"selftest", "[--only PLANT,...] [--tries N] [--time 40s] [--seed S] [--out DIR]", planting(plants.All)},
 		{"rules", "[--only PLANT,...]", planting(plants.Rules)},
 		{"waits", "[--waiting N] [--handoffs N] [--idle 20s] [--binary PATH]", runWaits},
-		{"trail", "[--followers N] [--at leader|followers|all] [--pairs N] [--tasks N] [--conns N] [--binary PATH]", runTrail},
-		{"scale", "[--tasks N] [--nodes 1|3] [--pairs N] [--window 5s] [--conns N] [--reading 5s] [--binary PATH]", runScale},
+		{"trail", "[--followers N] [--at leader|followers|all] [--pairs N] [--load N] [--conns N] [--binary PATH]", runTrail},
+		{"scale", "[--tasks N] [--nodes 1|3] [--pairs N] [--load N] [--conns N] [--reading 5s] [--binary PATH]", runScale},
 		{"operations", "[--producers N] [--workers N] [--rate N] [--pause 5s] [--seed S] [--binary PATH]", runOperations},
 		{"workers", "[--workers N] [--rate N] [--time 2m] [--lease 1s] [--seed S] [--binary PATH] [--plant NAME]", runWorkers},
 		{"fuzz", "[--requests N] [--senders N] [--secure] [--foes N] [--hold 12s] [--seed S] [--binary PATH]", runFuzz},
 		{"upgrade", "[--from LEVEL,...] [--rate N] [--rest 3s] [--seed S] [--binary PATH]", runUpgrade},
-		{"check", "[--drained=false] FILE", runCheck},
+		{"check", "FILE", runCheck},
 		{"sim", "[--seeds N] [--from S] [--steps K] [--only 1,4-7] [--trace]", func(ctx context.Context, c *call) error { return sim.Main(ctx, c.line, c.out) }},
 	}
 }
@@ -64,16 +64,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 // runCheck judges a stored history again.
 func runCheck(_ context.Context, c *call) error {
-	drained := c.Bool("drained", true, "every task must have ended")
 	if err := c.parse(func() bool { return c.NArg() == 1 }); err != nil {
 		return err
 	}
 	h, err := history.ReadFile(c.Arg(0))
 	if err != nil {
 		return err
-	}
-	if h.Run == nil { // of the runs of workers
-		h.Run = &history.Run{Drained: *drained, AnswersOnly: true}
 	}
 	verdict := judge.Judge(h)
 	fmt.Fprint(c.out, verdict)

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"strconv"
 	"time"
 
@@ -25,94 +22,86 @@ const (
 // when they are asked for, and none in a window without.
 const scaleLogBytes = "64GiB"
 
-// scaleConfig says what to measure of nodes that hold many tasks.
-type scaleConfig struct {
-	binary  string
-	tasks   int
-	nodes   int
-	pairs   int
-	window  time.Duration // how long load is counted without a snapshot beside it
-	conns   int           // of load and reads
+// scaling are nodes that hold many tasks.
+type scaling struct {
+	measuring
+	held    int           // tasks that wait
 	reading time.Duration // how long reads are counted
-	out     io.Writer
 }
 
 // runScale fills real nodes with tasks and measures what depends on how many there
-// are: memory, snapshots and what these cost the requests beside them, reads, and
+// are: memory, snapshots and what these cost the load beside them, reads, and
 // how long nodes that were killed take to be back.
 func runScale(ctx context.Context, c *call) error {
-	cfg := scaleConfig{out: c.out}
+	s := scaling{measuring: measuring{out: c.out}}
 	c.onNodes()
-	c.IntVar(&cfg.tasks, "tasks", 1_000_000, "tasks that wait, at least 1,000")
-	c.IntVar(&cfg.nodes, "nodes", 3, "nodes: 1 or 3")
-	c.IntVar(&cfg.pairs, "pairs", 6, "pairs of windows in which load is counted, one beside the snapshots of all nodes and one without")
-	c.DurationVar(&cfg.window, "window", 5*time.Second, "how long a window without snapshots is; one with them is as long as they take")
-	c.IntVar(&cfg.conns, "conns", 64, "connections of load and reads")
-	c.DurationVar(&cfg.reading, "reading", 5*time.Second, "how long reads are counted")
-	if err := c.parse(func() bool {
-		return cfg.tasks >= 1000 && (cfg.nodes == 1 || cfg.nodes == 3) && cfg.pairs >= 0 && cfg.window > 0 && cfg.conns > 0
-	}); err != nil {
+	c.IntVar(&s.held, "tasks", 1_000_000, "tasks that wait, at least 1,000")
+	nodes := c.Int("nodes", 3, "nodes: 1 or 3")
+	s.flags(c, 3)
+	c.DurationVar(&s.reading, "reading", 5*time.Second, "how long reads are counted")
+	if err := c.parse(func() bool { return s.held >= 1000 && (*nodes == 1 || *nodes == 3) && s.pairs >= 0 && s.conns > 0 }); err != nil {
 		return err
 	}
-	return c.with(ctx, cfg.nodes, func(nodes *procs.Cluster) error {
-		cfg.binary = c.binary // of the load, too
-		return measureScale(ctx, cfg, nodes)
+	return c.with(ctx, *nodes, func(nodes *procs.Cluster) error {
+		s.binary, s.measuring.nodes = c.binary, nodes
+		return s.measure(ctx)
 	}, "--log-level", "warn", "--snapshot-log-bytes", scaleLogBytes)
 }
 
-// measureScale measures and prints, one thing after the other.
-func measureScale(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error {
-	if err := fillNodes(ctx, cfg, c); err != nil {
-		return err
+// measure measures and prints, one thing after the other.
+func (s *scaling) measure(ctx context.Context) error {
+	steps := []func(context.Context) error{s.fill, s.showMemory, s.takeSnapshots, s.countReads}
+	if s.pairs > 0 { // which leave log behind the first snapshot
+		steps = append(steps, s.besideSnapshots, s.takeSnapshots)
 	}
-	if err := showMemory(ctx, cfg, c, "filled"); err != nil {
-		return err
-	}
-	if err := takeSnapshots(ctx, cfg, c); err != nil {
-		return err
-	}
-	if cfg.pairs > 0 {
-		if err := loadInWindows(ctx, cfg, c); err != nil {
+	for _, step := range append(steps, s.restart, s.showMemory) {
+		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	if cfg.reading > 0 {
-		if err := countReads(ctx, cfg, c); err != nil {
-			return err
-		}
-	}
-	if cfg.pairs > 0 { // there is log behind the first
-		if err := takeSnapshots(ctx, cfg, c); err != nil {
-			return err
-		}
-	}
-	if err := restartNodes(ctx, cfg, c); err != nil {
-		return err
-	}
-	return showMemory(ctx, cfg, c, "restarted")
+	return nil
 }
 
-// fillNodes submits the tasks that wait.
-func fillNodes(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error {
+// besideSnapshots measures the load beside snapshots of all nodes, one after the other.
+func (s *scaling) besideSnapshots(ctx context.Context) error {
+	return s.beside(ctx, "the snapshots of all nodes", func(ctx context.Context) (func() (string, error), error) {
+		ctx, stop := context.WithCancel(ctx)
+		taken, ended := 0, make(chan error, 1)
+		go func() {
+			for ; ; taken++ {
+				if err := snapshotNow(ctx, s.nodes); ctx.Err() != nil {
+					ended <- nil
+					return
+				} else if err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+		return func() (string, error) {
+			stop()
+			err := <-ended
+			return fmt.Sprintf(", %d of which were whole", taken), err
+		}, nil
+	})
+}
+
+// fill submits the tasks that wait.
+func (s *scaling) fill(ctx context.Context) error {
 	begun := time.Now()
 	// It ends when the last is submitted: so there is hardly a warm-up.
-	cmd := exec.CommandContext(ctx, cfg.binary, "bench", "--mode", "submit", "--tasks", strconv.Itoa(cfg.tasks), "--batch", "1000", "--conns", "2", "--warm-up", "1ms")
-	for _, url := range c.URLs() {
-		cmd.Args = append(cmd.Args, "--endpoint", url)
-	}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("submit the tasks: %w", err)
+	if _, err := s.bench(ctx, "--mode", "submit", "--tasks", strconv.Itoa(s.held), "--batch", "1000", "--conns", "2", "--warm-up", "1ms"); err != nil {
+		return err
 	}
 	took := time.Since(begun)
-	fmt.Fprintf(cfg.out, "%d tasks of 256 bytes, submitted by 1,000 on %d nodes in %.1f s: %.0f a second\n",
-		cfg.tasks, cfg.nodes, took.Seconds(), float64(cfg.tasks)/took.Seconds())
+	fmt.Fprintf(s.out, "%d tasks of 256 bytes, submitted by 1,000 on %d nodes in %.1f s: %.0f a second\n",
+		s.held, len(s.nodes.Nodes), took.Seconds(), float64(s.held)/took.Seconds())
 	return nil
 }
 
 // showMemory prints what each node's process takes.
-func showMemory(ctx context.Context, cfg scaleConfig, c *procs.Cluster, when string) error {
-	for _, n := range c.Nodes {
+func (s *scaling) showMemory(ctx context.Context) error {
+	for _, n := range s.nodes.Nodes {
 		rss, err := n.Metric(ctx, "process_resident_memory_bytes")
 		if err != nil {
 			return err
@@ -121,21 +110,21 @@ func showMemory(ctx context.Context, cfg scaleConfig, c *procs.Cluster, when str
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(cfg.out, "%s: %s has %.0f MB resident; its state takes %.0f MB by the estimate, %.0f bytes a task\n",
-			when, n.ID, rss/1e6, state/1e6, state/float64(cfg.tasks))
+		fmt.Fprintf(s.out, "%s has %.0f MB resident; its state takes %.0f MB by the estimate, %.0f bytes a task\n",
+			n.ID, rss/1e6, state/1e6, state/float64(s.held))
 	}
 	return nil
 }
 
 // takeSnapshots has all nodes write a snapshot, and prints how long that took and
 // how long the state was held still for it.
-func takeSnapshots(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error {
+func (s *scaling) takeSnapshots(ctx context.Context) error {
 	begun := time.Now()
-	if err := snapshotNow(ctx, c); err != nil {
+	if err := snapshotNow(ctx, s.nodes); err != nil {
 		return err
 	}
 	took := time.Since(begun)
-	for _, n := range c.Nodes {
+	for _, n := range s.nodes.Nodes {
 		count, err := n.Metric(ctx, "claimq_raft_snapshot_capture_seconds_count")
 		if err != nil {
 			return err
@@ -148,7 +137,7 @@ func takeSnapshots(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(cfg.out, "snapshot of %.0f MB at %s: all nodes done after %.1f s; %.0f captures of %.3f ms on average\n",
+		fmt.Fprintf(s.out, "snapshot of %.0f MB at %s: all nodes done after %.1f s; %.0f captures of %.3f ms on average\n",
 			size/1e6, n.ID, took.Seconds(), count, 1000*sum/max(count, 1))
 	}
 	return nil
@@ -192,36 +181,36 @@ func snapshotNow(ctx context.Context, c *procs.Cluster) error {
 	return nil
 }
 
-// restartNodes kills all nodes at once and starts them again.
-func restartNodes(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error {
-	for _, n := range c.Nodes {
+// restart kills all nodes at once and starts them again.
+func (s *scaling) restart(ctx context.Context) error {
+	for _, n := range s.nodes.Nodes {
 		if err := n.Kill(); err != nil {
 			return err
 		}
 	}
-	for _, n := range c.Nodes {
+	for _, n := range s.nodes.Nodes {
 		if err := n.WaitExit(ctx); err != nil {
 			return err
 		}
 	}
 	begun := time.Now()
-	for _, n := range c.Nodes {
+	for _, n := range s.nodes.Nodes {
 		if err := n.Start(); err != nil {
 			return err
 		}
 	}
-	ready := make(chan error, len(c.Nodes))
-	for _, n := range c.Nodes {
+	ready := make(chan error, len(s.nodes.Nodes))
+	for _, n := range s.nodes.Nodes {
 		go func() {
 			err := n.WaitReady(ctx)
 			took := time.Since(begun)
 			cpu, cpuErr := n.Metric(ctx, "process_cpu_seconds_total")
-			fmt.Fprintf(cfg.out, "restarted: %s is ready %.1f s after all were started, for %.1f s of CPU\n", n.ID, took.Seconds(), cpu)
+			fmt.Fprintf(s.out, "restarted: %s is ready %.1f s after all were started, for %.1f s of CPU\n", n.ID, took.Seconds(), cpu)
 			ready <- errors.Join(err, cpuErr)
 		}()
 	}
 	var err error
-	for range c.Nodes {
+	for range s.nodes.Nodes {
 		err = errors.Join(err, <-ready)
 	}
 	return err

@@ -13,26 +13,24 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // countReads reads tasks linearizably at the leader, on as many connections as the
 // load has, and prints how many a second that were.
-func countReads(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error {
-	leader, err := c.WaitLeader(ctx)
+func (s *scaling) countReads(ctx context.Context) error {
+	leader, err := s.nodes.WaitLeader(ctx)
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithTimeout(ctx, cfg.reading)
+	ctx, stop := context.WithTimeout(ctx, s.reading)
 	defer stop()
 	var reads atomic.Int64
 	var readers sync.WaitGroup
-	failed := make(chan error, cfg.conns)
+	failed := make(chan error, s.conns)
 	begun := time.Now()
-	for k := range cfg.conns {
+	for k := range s.conns {
 		readers.Go(func() {
-			if err := readTasks(ctx, leader.HTTPAddr, cfg.tasks/cfg.conns*k, &reads); err != nil {
+			if err := readTasks(ctx, leader.HTTPAddr, s.held/s.conns*k, &reads); err != nil {
 				failed <- err
 			}
 		})
@@ -44,7 +42,7 @@ func countReads(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error {
 		return fmt.Errorf("read tasks: %w", err)
 	default:
 	}
-	fmt.Fprintf(cfg.out, "%d connections: %.0f linearizable reads of a task a second\n", cfg.conns, float64(reads.Load())/took.Seconds())
+	fmt.Fprintf(s.out, "%d connections: %.0f linearizable reads of a task a second\n", s.conns, float64(reads.Load())/took.Seconds())
 	return nil
 }
 

@@ -3,14 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/exec"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,115 +14,46 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// trailConfig says what to measure of followers of the trail.
-type trailConfig struct {
-	binary    string
-	followers int
-	at        string // the nodes that they follow at: leader, followers or all
-	plain     bool   // they do not accept gzip
-	pairs     int
-	tasks     int // of one measurement
-	conns     int // of the load
-}
-
 // runTrail measures on three real nodes what followers of the trail cost the
-// load beside them: pairs of measurements, one with them and one without, in
-// turn the one and the other first.
+// load beside them.
 func runTrail(ctx context.Context, c *call) error {
-	cfg := trailConfig{}
+	m := measuring{out: c.out}
 	c.onNodes()
-	c.IntVar(&cfg.followers, "followers", 100, "followers of the whole trail")
-	c.StringVar(&cfg.at, "at", "leader", "the nodes that they follow at: leader, followers or all")
-	c.BoolVar(&cfg.plain, "plain", false, "they do not accept gzip, as the first of them never does")
-	c.IntVar(&cfg.pairs, "pairs", 5, "pairs of measurements")
-	c.IntVar(&cfg.tasks, "tasks", 50_000, "tasks of a measurement, each submitted, claimed and completed")
-	c.IntVar(&cfg.conns, "conns", 64, "connections of the load")
-	if err := c.parse(func() bool { return slices.Contains([]string{"leader", "followers", "all"}, cfg.at) && cfg.pairs > 0 }); err != nil {
+	followers := c.Int("followers", 100, "followers of the whole trail")
+	at := c.String("at", "leader", "the nodes that they follow at: leader, followers or all")
+	plain := c.Bool("plain", false, "they do not accept gzip, as the first of them never does")
+	m.flags(c, 5)
+	if err := c.parse(func() bool {
+		return slices.Contains([]string{"leader", "followers", "all"}, *at) && m.pairs > 0 && *followers > 0
+	}); err != nil {
 		return err
 	}
 	return c.with(ctx, 3, func(nodes *procs.Cluster) error {
-		cfg.binary = c.binary // of the load, too
-		return measurePairs(ctx, cfg, nodes, c.out)
-	}, "--log-level", "warn")
-}
-
-// measurePairs measures and prints.
-func measurePairs(ctx context.Context, cfg trailConfig, c *procs.Cluster, out io.Writer) error {
-	if _, err := measureTrail(ctx, cfg, c, 0); err != nil { // the first one is slower
-		return err
-	}
-	var ratios []float64
-	for pair := range cfg.pairs {
-		var runs [2]trailRun // without and with
-		for i := range 2 {
-			with := (pair + i) % 2
-			run, err := measureTrail(ctx, cfg, c, with*cfg.followers)
+		m.binary, m.nodes = c.binary, nodes
+		return m.beside(ctx, fmt.Sprintf("%d followers at %s", *followers, *at), func(ctx context.Context) (func() (string, error), error) {
+			leader, err := nodes.WaitLeader(ctx)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			runs[with] = run
-		}
-		alone, beside := runs[0], runs[1]
-		ratios = append(ratios, beside.rate/alone.rate)
-		fmt.Fprintf(out, "%6.0f tasks/s alone, %6.0f beside %d followers, ratio %.3f; each got %d events, all %.1f MB; servers: %.1f and %.1f µs of CPU a task\n",
-			alone.rate, beside.rate, cfg.followers, beside.rate/alone.rate, beside.events, float64(beside.bytes)/1e6, alone.cpu, beside.cpu)
-	}
-	slices.Sort(ratios)
-	fmt.Fprintf(out, "%d followers at %s: median ratio %.3f of %d pairs, from %.3f to %.3f\n",
-		cfg.followers, cfg.at, ratios[len(ratios)/2], len(ratios), ratios[0], ratios[len(ratios)-1])
-	return nil
-}
-
-// trailRun is one measurement.
-type trailRun struct {
-	rate   float64 // tasks/s
-	cpu    float64 // of all servers, µs a task
-	events int64   // that a follower got
-	bytes  int64   // that all of them got
-}
-
-// measureTrail measures the load beside followers.
-func measureTrail(ctx context.Context, cfg trailConfig, c *procs.Cluster, followers int) (trailRun, error) {
-	leader, err := c.WaitLeader(ctx)
-	if err != nil {
-		return trailRun{}, err
-	}
-	nodes := slices.DeleteFunc(slices.Clone(c.Nodes), func(n *procs.Node) bool {
-		return cfg.at == "leader" && n != leader || cfg.at == "followers" && n == leader
-	})
-	var crowd trailCrowd
-	defer crowd.close()
-	for i := range followers {
-		if err := crowd.join(nodes[i%len(nodes)], cfg.plain || i == 0); err != nil {
-			return trailRun{}, err
-		}
-	}
-	cmd := exec.CommandContext(ctx, cfg.binary, "bench", "--output", "json", "--tasks", strconv.Itoa(cfg.tasks), "--conns", strconv.Itoa(cfg.conns))
-	for _, url := range c.URLs() {
-		cmd.Args = append(cmd.Args, "--endpoint", url)
-	}
-	cmd.Stderr = os.Stderr
-	b, err := cmd.Output()
-	if err != nil {
-		return trailRun{}, fmt.Errorf("run the load: %w", err)
-	}
-	var report struct {
-		Tasks        int     `json:"tasks"`
-		TasksPerS    float64 `json:"tasks_per_s"`
-		ServerCPUSec float64 `json:"server_cpu_s"`
-	}
-	if err := json.Unmarshal(b, &report); err != nil {
-		return trailRun{}, fmt.Errorf("read the load's report: %w", err)
-	}
-	run := trailRun{rate: report.TasksPerS, cpu: report.ServerCPUSec * 1e6 / float64(max(report.Tasks, 1))}
-	if followers > 0 {
-		// Each task of the load leaves three events, also in its warm-up.
-		if err := crowd.level(ctx, int64(3*cfg.tasks)); err != nil {
-			return run, err
-		}
-		run.events, run.bytes = crowd.events.Load(), crowd.bytes.Load()
-	}
-	return run, nil
+			of := slices.DeleteFunc(slices.Clone(nodes.Nodes), func(n *procs.Node) bool {
+				return *at == "leader" && n != leader || *at == "followers" && n == leader
+			})
+			var crowd trailCrowd
+			end := func() (string, error) {
+				defer crowd.close()
+				// Each task of the load leaves three events, also in its warm-up.
+				err := crowd.level(ctx, int64(3*m.tasks))
+				return fmt.Sprintf(", of whom each got %d events, all %.1f MB", crowd.events.Load(), float64(crowd.bytes.Load())/1e6), err
+			}
+			for i := range *followers {
+				if err := crowd.join(of[i%len(of)], *plain || i == 0); err != nil {
+					crowd.close()
+					return nil, err
+				}
+			}
+			return end, nil
+		})
+	}, "--log-level", "warn")
 }
 
 // trailCrowd is followers that read what comes and drop it. The first one counts

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/claimq/claimq/jepsen/hosts"
 	"github.com/claimq/claimq/jepsen/lossyfs"
@@ -48,9 +47,6 @@ type Cluster struct {
 	dir    string
 	clocks bool // the nodes' wall clocks can be set
 	note   func(format string, args ...any)
-
-	mu     sync.Mutex // guards what follows
-	traced map[*procs.Node]bool
 }
 
 // New prepares a cluster and starts no node. The caller closes it.
@@ -58,7 +54,7 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	if (cfg.Hosts || cfg.Disks) && os.Geteuid() != 0 {
 		return nil, fmt.Errorf("hosts and disks of the nodes' own: %w: they need root", ErrNeeds)
 	}
-	c := &Cluster{dir: cfg.Dir, clocks: canSetClocks(cfg.Binary), note: cfg.Note, traced: map[*procs.Node]bool{}}
+	c := &Cluster{dir: cfg.Dir, clocks: canSetClocks(cfg.Binary), note: cfg.Note}
 	if err := c.prepare(ctx, cfg); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

@@ -5,61 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
-	"time"
 
 	"github.com/claimq/claimq/jepsen/lossyfs"
 	"github.com/claimq/claimq/jepsen/procs"
 )
-
-// badSync makes fsync and fdatasync of nodes slow, or fail.
-type badSync struct {
-	name   string
-	pick   picker
-	tamper func(rng *rand.Rand) tampering
-}
-
-func (b badSync) Name() string                       { return b.name }
-func (b badSync) Needs() (root bool, tools []string) { return true, []string{"strace"} }
-
-// slowSync makes each sync take 20 to 100 ms longer. A vote takes four syncs, and
-// an election gives up after half a second at the earliest: were all disks much
-// slower, no leader could be elected until they are well again.
-func slowSync(rng *rand.Rand) tampering {
-	delay := slowSyncDelay(rng)
-	return tampering{
-		inject: fmt.Sprintf("delay_enter=%d", delay.Microseconds()),
-		words:  fmt.Sprintf("each sync takes %v longer", delay),
-	}
-}
-
-func slowSyncDelay(rng *rand.Rand) time.Duration {
-	return time.Duration(20+rng.Intn(80)) * time.Millisecond
-}
-
-// failingSync makes each sync fail with EIO: a node then ends itself.
-func failingSync(*rand.Rand) tampering {
-	return tampering{inject: "error=EIO", words: "each sync fails with EIO"}
-}
-
-func (b badSync) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(context.Context) error, error) {
-	nodes, t := b.pick(ctx, c, rng), b.tamper(rng)
-	u := undo{}
-	u.add(func(context.Context) error { return c.startNodes(nodes) }) // those that ended of it, last
-	for _, n := range nodes {
-		detach, err := c.tamper(ctx, n, t)
-		if errors.Is(err, procs.ErrNotRunning) || errors.Is(err, errBusy) {
-			c.notef("%s is left alone: %v", n.ID, err)
-			continue
-		}
-		if err != nil {
-			return nil, u.after(ctx, fmt.Errorf("%s: %w", b.name, err))
-		}
-		u.add(detach)
-	}
-	c.notef("%s: %s", names(nodes), t.words)
-	u.add(func(context.Context) error { c.notef("%s: syncs are well again", names(nodes)); return nil })
-	return u.all, nil
-}
 
 // power is the loss of power of nodes: they end, and their disks lose what was
 // not synced.

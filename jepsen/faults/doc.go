@@ -18,8 +18,8 @@
 //   - partition: no packets between some nodes, one way or both; flap: again and
 //     again. Callers reach all nodes.
 //   - net: packets late, lost, twice, out of order, or few at a time.
-//   - disk-slow, disk-eio: fsync and fdatasync slow, or failing with EIO, by strace.
-//   - disk-full, disk-hung: no room, or no answer, on disks of lossyfs.
+//   - disk-slow, disk-eio: fsync and fdatasync slow, or failing with EIO; disk-full, disk-hung: no room, or no
+//     answer. All on disks of lossyfs.
 //   - disk-rot: flipped bits anywhere in log, vote and snapshots of one node. One
 //     that does not start with them is replaced, as an operator does it.
 //   - member: a member that loses its folder, is removed, loses its vote, comes back
@@ -28,7 +28,7 @@
 //     random part of it.
 //
 // All but partitions, delays and what happens to processes need root, Linux, and
-// the programs nft, ip, tc and strace.
+// the programs nft, ip and tc.
 //
 // Faults can be made together, also as one with a name like kill-one+net-slow:
 // each undoes only what it did itself. All that is chosen at random is chosen by

@@ -42,7 +42,7 @@ func Check(f Fault) error {
 	}
 	for _, tool := range tools {
 		if _, err := hosts.FindTool(tool); err != nil {
-			return fmt.Errorf("%s: %w: it needs %s; on Debian: apt-get install nftables iproute2 strace", f.Name(), ErrNeeds, tool)
+			return fmt.Errorf("%s: %w: it needs %s; on Debian: apt-get install nftables iproute2", f.Name(), ErrNeeds, tool)
 		}
 	}
 	return nil

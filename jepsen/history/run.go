@@ -9,10 +9,7 @@ type Run struct {
 	Revision string   `json:"revision,omitempty"` // of the binary's source
 	Plant    string   `json:"plant,omitempty"`    // the bug that was planted, if any
 	Drained  bool     `json:"drained,omitempty"`  // every task was to have ended
-	// AnswersOnly says that nothing but the callers' answers was recorded: there
-	// is nothing to say of the nodes themselves.
-	AnswersOnly bool   `json:"answers_only,omitempty"`
-	Failed      string `json:"failed,omitempty"` // why the run could not be finished, if so
+	Failed   string   `json:"failed,omitempty"`   // why the run could not be finished, if so
 }
 
 // Sample is what a node said of itself when it was asked. A node that did not

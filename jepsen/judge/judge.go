@@ -76,7 +76,7 @@ func Judge(h *history.History) Verdict {
 				t.Events, t.Nodes, t.Parents, t.Ticks, t.Slots, t.Pauses, t.Acts, t.Answers, t.Elapsed.Round(time.Millisecond)),
 		})
 	}
-	if h.Run != nil && !h.Run.AnswersOnly {
+	if h.Run != nil {
 		v.Parts = append(v.Parts, leases(h), recovery(h), equality(h), processes(h))
 	}
 	v.Elapsed = time.Since(started)

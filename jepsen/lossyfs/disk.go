@@ -5,6 +5,7 @@ import (
 	"math/rand"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -39,15 +40,18 @@ func (n *inode) isDir() bool { return n.mode&syscall.S_IFMT == syscall.S_IFDIR }
 // disk is the file system, mounted or not. All its calls answer EIO while there
 // is no power.
 type disk struct {
-	hung  sync.RWMutex // held for reading while a call is served; Hang holds it
-	mu    sync.Mutex   // guards all that follows, inodes included
-	dead  bool
-	full  bool // nothing that takes more room can be written
-	root  *inode
-	last  uint64 // number of the newest inode
-	pages int64  // of all files that have a name
-	timer timer
-	notes journaled // of each change that was made
+	hung sync.RWMutex // held for reading while a call is served; Hang holds it
+	mu   sync.Mutex   // guards all that follows, inodes included
+	dead bool
+	full bool // nothing that takes more room can be written
+	// syncDelay is how much longer each sync takes, in nanoseconds, and while syncFails is
+	// above 0 none is done.
+	syncDelay, syncFails atomic.Int64
+	root                 *inode
+	last                 uint64 // number of the newest inode
+	pages                int64  // of all files that have a name
+	timer                timer
+	notes                journaled // of each change that was made
 }
 
 // timer takes the power away by itself.
@@ -232,6 +236,10 @@ func (d *disk) countLocked(n *inode, pages int) {
 
 // sync makes the file's content, or the folder's names, survive.
 func (d *disk) sync(n *inode) syscall.Errno {
+	time.Sleep(time.Duration(d.syncDelay.Load()))
+	if d.syncFails.Load() > 0 {
+		return syscall.EIO
+	}
 	return d.alter(func() syscall.Errno {
 		if n.isDir() {
 			n.folder.sync()

@@ -108,6 +108,20 @@ func (f *FS) Hang() (release func()) {
 	return f.disk.hung.Unlock
 }
 
+// SlowSync lets each sync take so much longer, until the function that it returns is
+// called, once.
+func (f *FS) SlowSync(by time.Duration) (repair func()) {
+	f.disk.syncDelay.Add(int64(by))
+	return func() { f.disk.syncDelay.Add(-int64(by)) }
+}
+
+// FailSync lets each sync fail with EIO, until the function that it returns is called,
+// once.
+func (f *FS) FailSync() (repair func()) {
+	f.disk.syncFails.Add(1)
+	return func() { f.disk.syncFails.Add(-1) }
+}
+
 // Powered reports whether the disk has power.
 func (f *FS) Powered() bool { return f.disk.powered() }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"time"
 )
 
 // FS is a file system that can lose power: there is none but on Linux.
@@ -27,6 +28,12 @@ func (f *FS) Fill(bool) {}
 
 // Hang lets every call wait.
 func (f *FS) Hang() (release func()) { return func() {} }
+
+// SlowSync lets each sync take longer.
+func (f *FS) SlowSync(time.Duration) (repair func()) { return func() {} }
+
+// FailSync lets each sync fail.
+func (f *FS) FailSync() (repair func()) { return func() {} }
 
 // Powered reports whether there is power.
 func (f *FS) Powered() bool { return false }

@@ -26,7 +26,6 @@ type Recorder struct {
 	trail   []history.Told
 	tick    *history.Schedule
 	final   *history.Final
-	idle    []int // processes of Carry that make no call
 }
 
 // connectionsMax bounds the idle connections that are kept to each node.

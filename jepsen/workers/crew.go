@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/jepsen/procs"
-	"github.com/claimq/claimq/jepsen/recorder"
 )
 
 // slot is a place in the crew: one worker process after the other has it, and its
@@ -51,10 +50,10 @@ const (
 )
 
 // newCrew opens the workers' ways, and starts none. The caller closes it.
-func newCrew(cfg Config, store string, nodes []string, rec *recorder.Recorder) (*crew, error) {
+func newCrew(cfg Config, store string, nodes []string) (*crew, error) {
 	c := &crew{cfg: cfg, store: store, strikes: &strikes{}}
 	for i := range cfg.Workers {
-		w, err := openWay(i, nodes, c.strikes, rec, cfg.Seed*1000+int64(i))
+		w, err := openWay(i, nodes, c.strikes, cfg.Seed*1000+int64(i))
 		if err != nil {
 			return nil, errors.Join(err, c.close())
 		}

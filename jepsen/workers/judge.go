@@ -3,14 +3,16 @@ package workers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"path/filepath"
+	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/claimq/claimq/client"
-	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/told"
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 
@@ -19,8 +21,7 @@ type evidence struct {
 	submitted []submitted
 	lines     []diary.Line // of all workers, each worker's in its order
 	tasks     []*client.Task
-	trail     []history.Told // by HTTP
-	walked    []client.Event // by the client, once trail had been read
+	trail     []history.Told
 	store     *store
 }
 
@@ -50,51 +51,32 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 	if e.trail, err = r.readTrail(ctx); err != nil {
 		return nil, err
 	}
-	for ev, err := range r.client.Events(ctx, client.EventFilter{}) {
-		if err != nil {
-			return nil, fmt.Errorf("walk along the trail: %w", err)
-		}
-		e.walked = append(e.walked, ev)
-	}
 	for _, s := range r.crew.slots {
 		report.Calls += s.way.add(report)
 	}
 	e.judge(report)
-	if err := r.rec.ReadFinal(ctx, r.cluster.URLs()); err != nil {
-		return nil, err
-	}
-	h := r.rec.History()
-	e.leaveOut(h)
-	checked := check.Check(h, check.Options{Drained: true})
-	report.History = &checked
-	return report, h.WriteFile(filepath.Join(r.cfg.Dir, historyFile))
+	return report, nil
 }
 
-// historyFile is where the history goes, in the run's folder.
-const historyFile = "history.jsonl"
-
-// leaveOut takes the tasks that are to fail out of the history: the checker does
-// not know of failing for good. The judge looks at them.
-func (e *evidence) leaveOut(h *history.History) {
-	keys, ids := map[string]bool{}, map[uint64]bool{}
-	for _, s := range e.submitted {
-		if s.params.Fails {
-			keys[s.key] = true
+// readTrail reads the trail by HTTP alone, from whichever node answers, until ctx
+// ends: the client library is under test here.
+func (r *run) readTrail(ctx context.Context) ([]history.Told, error) {
+	for nodes, n := r.cluster.URLs(), 0; ; n++ {
+		events, err := told.Read(ctx, http.DefaultClient, nodes[n%len(nodes)], false)
+		if err == nil {
+			return told.Parse(events)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, context.Cause(ctx))
+		case <-time.After(drainPause):
 		}
 	}
-	h.Final.Tasks = slices.DeleteFunc(h.Final.Tasks, func(t history.Task) bool {
-		if keys[t.Key] {
-			ids[t.ID] = true
-		}
-		return keys[t.Key]
-	})
-	h.Ops = slices.DeleteFunc(h.Ops, func(op history.Op) bool { return ids[op.TaskID] || keys[op.Key] })
 }
 
 // judge looks at all that is known of each task.
 func (e *evidence) judge(r *Report) {
 	r.Tasks, r.Refused = len(e.tasks), e.store.refusedCount()
-	e.compareTrails(r)
 	stories := e.stories()
 	for _, s := range stories {
 		s.count(r)

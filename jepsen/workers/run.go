@@ -11,12 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/jepsen/procs"
-	"github.com/claimq/claimq/jepsen/recorder"
 )
 
 // Config says how long and how hard a run is.
@@ -64,9 +64,8 @@ type run struct {
 	cluster  *procs.Cluster
 	store    *store
 	crew     *crew
-	rec      *recorder.Recorder // of what all calls were answered
-	entrance *way               // of the producer: it is not cut off
-	client   *client.Client     // by the entrance
+	entrance *way           // of the producer: it is not cut off
+	client   *client.Client // by the entrance
 	producer producer
 	tally    tally
 }
@@ -100,8 +99,7 @@ func (r *run) form(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.rec = recorder.New(r.cfg.Seed)
-	if r.entrance, err = openWay(producerSlot, r.cluster.URLs(), &strikes{}, r.rec, r.cfg.Seed); err != nil {
+	if r.entrance, err = openWay(producerSlot, r.cluster.URLs(), &strikes{}, r.cfg.Seed); err != nil {
 		return err
 	}
 	if r.client, err = client.New(client.Config{Endpoints: r.entrance.own}); err != nil {
@@ -110,7 +108,7 @@ func (r *run) form(ctx context.Context) error {
 	if r.store, err = startStore(); err != nil {
 		return err
 	}
-	if r.crew, err = newCrew(r.cfg, r.store.url, r.cluster.URLs(), r.rec); err != nil {
+	if r.crew, err = newCrew(r.cfg, r.store.url, r.cluster.URLs()); err != nil {
 		return err
 	}
 	for _, s := range r.crew.slots {
@@ -134,7 +132,6 @@ func (r *run) close() error {
 	}
 	if r.entrance != nil {
 		errs = append(errs, r.entrance.close())
-		r.rec.Close()
 	}
 	if r.cluster != nil {
 		r.cluster.Close()
@@ -148,19 +145,27 @@ func (r *run) load(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	end := time.Now().Add(r.cfg.Time)
-	all := newGang(cancel)
-	all.Go(func() error { return r.producer.run(ctx, r.client, r.cfg, end) })
-	all.Go(func() error {
+	var all sync.WaitGroup
+	begin := func(fn func() error) { // the first that fails ends them all
+		all.Go(func() {
+			if err := fn(); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	begin(func() error { return r.producer.run(ctx, r.client, r.cfg, end) })
+	begin(func() error {
 		n := &leaderNemesis{run: r, rng: rand.New(rand.NewSource(r.cfg.Seed))}
 		return n.strike(ctx, end)
 	})
 	for i, s := range r.crew.slots {
-		all.Go(func() error {
+		begin(func() error {
 			n := &workerNemesis{run: r, slot: s, rng: rand.New(rand.NewSource(r.cfg.Seed + 7919*int64(i+1)))}
 			return n.trouble(ctx, end)
 		})
 	}
-	return all.Wait()
+	all.Wait()
+	return context.Cause(ctx)
 }
 
 // errStuck is returned when tasks do not end although nothing prevents them.

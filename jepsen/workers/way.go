@@ -12,8 +12,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/claimq/claimq/jepsen/recorder"
 )
 
 // cut is what is wrong with a worker's network.
@@ -41,7 +39,6 @@ const (
 type way struct {
 	slot    int
 	strikes *strikes
-	rec     *recorder.Recorder
 	nodes   []string // URLs
 	own     []string // URLs of the proxies, of each node
 	http    *http.Client
@@ -59,9 +56,9 @@ type way struct {
 }
 
 // openWay starts the proxies of a worker. The caller closes it.
-func openWay(slot int, nodes []string, k *strikes, rec *recorder.Recorder, seed int64) (*way, error) {
+func openWay(slot int, nodes []string, k *strikes, seed int64) (*way, error) {
 	w := &way{
-		slot: slot, strikes: k, rec: rec, nodes: nodes, cut: whole, changed: make(chan struct{}), rng: rand.New(rand.NewSource(seed)), counts: map[call]int{},
+		slot: slot, strikes: k, nodes: nodes, cut: whole, changed: make(chan struct{}), rng: rand.New(rand.NewSource(seed)), counts: map[call]int{},
 		http: &http.Client{
 			Transport:     &http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -219,8 +216,6 @@ func (w *way) ask(ctx context.Context, node int, r *http.Request, body []byte, k
 		}
 	}()
 	defer func() { <-struck }()
-	carried := w.rec.Carry()
-	defer func() { carried.Answered(r.Method, r.URL.Path, body, status, header, answer, err) }()
 	resp, err := w.http.Do(req)
 	if err != nil {
 		return nil, nil, 0, err

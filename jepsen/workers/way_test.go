@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/claimq/claimq/jepsen/recorder"
 )
 
 // patience bounds what must happen.
@@ -26,7 +24,7 @@ func testWay(t *testing.T) (w *way, k *strikes, asked *atomic.Int64) {
 	}))
 	t.Cleanup(node.Close)
 	k = &strikes{}
-	w, err := openWay(0, []string{node.URL}, k, recorder.New(1), 1)
+	w, err := openWay(0, []string{node.URL}, k, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +101,7 @@ func TestWay_redirect(t *testing.T) {
 	}))
 	t.Cleanup(follower.Close)
 	nodes[0] = follower.URL
-	w, err := openWay(0, nodes, &strikes{}, recorder.New(1), 1)
+	w, err := openWay(0, nodes, &strikes{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// measuring is the load of `claimq bench` on some nodes, which is measured alone and
+// beside something else.
+type measuring struct {
+	binary string // claimq
+	nodes  *procs.Cluster
+	out    io.Writer
+	pairs  int           // of measurements
+	tasks  int           // of one, each submitted, claimed and completed
+	conns  int           // of the load
+	warmUp time.Duration // of each measurement
+}
+
+// flags defines the flags of a measurement.
+func (m *measuring) flags(c *call, pairs int) {
+	c.IntVar(&m.pairs, "pairs", pairs, "pairs of measurements of load, one beside that and one without")
+	c.IntVar(&m.tasks, "load", 50_000, "tasks of a measurement, each submitted, claimed and completed")
+	c.IntVar(&m.conns, "conns", 64, "connections of the load")
+	c.DurationVar(&m.warmUp, "warm-up", time.Second, "how long the load goes on before it counts")
+}
+
+// figures are what the load reports.
+type figures struct {
+	Tasks     int     `json:"tasks"`
+	Rate      float64 `json:"tasks_per_s"`
+	ServerCPU float64 `json:"server_cpu_s"`
+	Calls     []struct {
+		Call  string  `json:"call"`
+		Count int     `json:"count"`
+		P50   float64 `json:"p50_ms"`
+		P99   float64 `json:"p99_ms"`
+		Max   float64 `json:"max_ms"`
+	} `json:"calls"`
+}
+
+// String says it in lines.
+func (f *figures) String() string {
+	s := fmt.Sprintf("%.0f tasks/s, %.1f µs of the servers' CPU a task\n", f.Rate, f.ServerCPU*1e6/float64(max(f.Tasks, 1)))
+	for _, c := range f.Calls {
+		s += fmt.Sprintf("    %-10s %8d  p50 %.2f  p99 %.2f  max %.2f ms\n", c.Call, c.Count, c.P50, c.P99, c.Max)
+	}
+	return s
+}
+
+// beside measures the load in pairs, alone and beside what begin begins, in turn the one
+// and the other first, and prints it. What begin returns ends it, and says of it in words.
+func (m *measuring) beside(ctx context.Context, what string, begin func(context.Context) (end func() (string, error), err error)) error {
+	if _, err := m.load(ctx); err != nil { // the first one is slower
+		return err
+	}
+	var ratios []float64
+	for pair := range m.pairs {
+		var runs [2]*figures // without and with
+		for i := range 2 {
+			with, said := (pair+i)%2, "alone"
+			var err error
+			if with == 0 {
+				runs[with], err = m.load(ctx)
+			} else {
+				runs[with], said, err = m.loadBeside(ctx, begin)
+				said = "beside " + what + said
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(m.out, "%s: %s", said, runs[with])
+		}
+		ratios = append(ratios, runs[1].Rate/runs[0].Rate)
+	}
+	slices.Sort(ratios)
+	fmt.Fprintf(m.out, "beside %s: median ratio %.3f of %d pairs, from %.3f to %.3f\n", what, ratios[len(ratios)/2], len(ratios), ratios[0], ratios[len(ratios)-1])
+	return nil
+}
+
+// loadBeside is one measurement beside something.
+func (m *measuring) loadBeside(ctx context.Context, begin func(context.Context) (func() (string, error), error)) (*figures, string, error) {
+	end, err := begin(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	found, err := m.load(ctx)
+	said, errEnd := end()
+	return found, said, errors.Join(err, errEnd)
+}
+
+// load is one measurement.
+func (m *measuring) load(ctx context.Context) (*figures, error) {
+	printed, err := m.bench(ctx, "--output", "json", "--tasks", strconv.Itoa(m.tasks), "--conns", strconv.Itoa(m.conns), "--warm-up", m.warmUp.String())
+	if err != nil {
+		return nil, err
+	}
+	var found figures
+	if err := json.Unmarshal(printed, &found); err != nil {
+		return nil, fmt.Errorf("read the load's report: %w", err)
+	}
+	return &found, nil
+}
+
+// bench runs `claimq bench` against the nodes and returns what it printed.
+func (m *measuring) bench(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, m.binary, append([]string{"bench"}, args...)...)
+	for _, url := range m.nodes.URLs() {
+		cmd.Args = append(cmd.Args, "--endpoint", url)
+	}
+	cmd.Stderr = os.Stderr
+	printed, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("run the load: %w", err)
+	}
+	return printed, nil
+}
