@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"io"
 	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +77,43 @@ func TestServer_idleKeepsNoBodies(t *testing.T) {
 		if more := heap() - before; more > 8_000_000 {
 			t.Errorf("6 idle connections keep %d bytes after %.20q", more, request)
 		}
+	}
+}
+
+// TestServer_buffersGoRound ensures that the buffers of large answers are used again, and
+// not before these are written: each connection gets its own tasks.
+func TestServer_buffersGoRound(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	addr := listen(t, s)
+	const tasks, clients, rounds = 60, 8, 40
+	var calls sync.WaitGroup
+	for i := range clients {
+		letter := string(rune('a' + i))
+		params := strings.Repeat(letter, 1_000)
+		for range tasks {
+			s.call(t, "POST /api/tasks", `{"task_type":"`+letter+`","params":"`+params+`"}`).good(t, 201)
+		}
+		body := `{"worker_id":"w","task_types":["` + letter + `"],"limit":60,"claim_request_id":"` + letter + `"}`
+		request := "POST /api/tasks/claim HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
+		conn := dial(t, addr, request)
+		calls.Go(func() {
+			answers := bufio.NewReader(conn)
+			for range rounds {
+				got := receive(t, answers)
+				if n := strings.Count(got.body, params); n != tasks {
+					t.Errorf("%s: %d of %d tasks, %d %.200s", letter, n, tasks, got.status, got.body)
+				}
+				if _, err := io.WriteString(conn, request); err != nil {
+					t.Error(err)
+				}
+			}
+			receive(t, answers)
+		})
+	}
+	calls.Wait()
+	if room := cap(s.host.Port.Buffers.Get(0)); room < tasks*1_000 {
+		t.Errorf("a buffer of %d bytes was kept", room)
 	}
 }
 

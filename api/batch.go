@@ -29,7 +29,7 @@ func Batch(r *exchange.Request) {
 		refuseBatch(r, &req, &p)
 		return
 	}
-	b := append(r.BodyOf(&p.Result), `{"success":true,"results":[`...)
+	b := append(batchBody(r, &req, &p.Result), `{"success":true,"results":[`...)
 	failed, done := 0, p // done is p as the op's own call would have it
 	for i, body := range req.Ops {
 		if i > 0 {
@@ -77,6 +77,14 @@ func readBatch(r *exchange.Request) (req callbody.Batch, bad *refuse.Refusal) {
 		}
 	}
 	return req, nil
+}
+
+// batchBody is the buffer for the answer.
+func batchBody(r *exchange.Request, req *callbody.Batch, res *fsm.Result) []byte {
+	if req.Minimal {
+		return r.BodyOf(res)
+	}
+	return r.BodyOfAll(res)
 }
 
 // appendOpRefusal appends what an op's own call answers when it is refused.

@@ -146,7 +146,22 @@ func resultBytes(res *fsm.Result) int {
 
 // BodyOf is Body with room for what a result has claimed, which is most of an answer that has
 // it: a buffer of many tasks that grew as they were appended would be copied several times.
-func (r *Request) BodyOf(res *fsm.Result) []byte { return slices.Grow(r.Body(), claimedBytes(res)) }
+func (r *Request) BodyOf(res *fsm.Result) []byte { return r.roomy(claimedBytes(res)) }
+
+// BodyOfAll is BodyOf, with room for the tasks that the command changed, too.
+func (r *Request) BodyOfAll(res *fsm.Result) []byte { return r.roomy(resultBytes(res)) }
+
+// roomy is Body with room for n bytes.
+func (r *Request) roomy(n int) []byte {
+	b := r.Body()
+	switch {
+	case cap(b) >= n:
+		return b
+	case n > KeptBytes:
+		return r.Server.Port.Buffers.Get(n)
+	}
+	return slices.Grow(b, n)
+}
 
 // claimedBytes is about what the tasks that a command claimed take in the answer, and a few
 // words of what else it did.

@@ -374,6 +374,9 @@ func (r *Request) Body() []byte { return r.HTTP.Response.SwapBody(nil)[:0] }
 func (r *Request) Send(status int, b []byte) {
 	resp := &r.HTTP.Response
 	resp.SwapBody(b)
+	if conn, ok := r.HTTP.Conn().(*port.Conn); ok && cap(b) > KeptBytes {
+		conn.Reuse(b)
+	}
 	resp.SetStatusCode(status)
 	resp.Header.SetContentType("application/json")
 }

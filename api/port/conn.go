@@ -33,6 +33,7 @@ type Conn struct {
 	reading, writing lazyDeadline
 	body             bodyShare
 	answer           atomic.Int64 // what answers have taken of the port's room; anybody may close
+	written          []byte       // the buffer of the answer under way, nil: not for another answer
 	heard            bool         // anything was read
 	known            bool         // this is no stranger
 	place            strangerPlace
@@ -85,6 +86,10 @@ func (c *Conn) StreamBody() { c.body.streamed = true }
 // HoldAnswer counts n bytes of Port.Answers, which are taken, until the answer is written.
 func (c *Conn) HoldAnswer(n int64) { c.answer.Add(n) }
 
+// Reuse gives a buffer, that of the answer under way, to other answers once that is
+// written: the HTTP server does not keep it beyond that.
+func (c *Conn) Reuse(buffer []byte) { c.written = buffer }
+
 // Answered says that the answer before has been written: a new request came.
 func (c *Conn) Answered() {
 	c.unsent.Holds = nil
@@ -118,6 +123,7 @@ func (c *Conn) Farewell(answer io.WriterTo) {
 		return
 	}
 	c.StreamBody()
+	c.Reuse(nil) // the HTTP server writes the answer once more, to nowhere
 	if _, err := answer.WriteTo(c); err != nil || c.CloseWrite() != nil {
 		return
 	}
@@ -176,6 +182,10 @@ func (c *Conn) CloseWrite() error {
 func (c *Conn) Read(b []byte) (int, error) {
 	c.unsent.Holds = nil
 	c.answerTaken()
+	if c.written != nil {
+		c.port.Buffers.put(c.written)
+		c.written = nil
+	}
 	if !c.heard {
 		defer c.endUnasked()()
 	}

@@ -63,7 +63,8 @@ type Port struct {
 	handshakes handshakes // of TLS
 	shown      shownConns // with certificates of clients
 
-	Answers Room // the memory for answers
+	Answers Room    // the memory for answers
+	Buffers Buffers // of answers that were written
 }
 
 // New returns a port without connections.

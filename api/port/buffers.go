@@ -1,0 +1,46 @@
+package port
+
+import (
+	"slices"
+	"sync"
+)
+
+const (
+	// buffersBytes bounds the buffers that are kept together, bufferBytes each of them.
+	buffersBytes = 8 << 20
+	bufferBytes  = 512 << 10
+)
+
+// Buffers are those of large answers that are written, for the answers that come next.
+// No connection keeps one while it waits. It is safe for concurrent use.
+type Buffers struct {
+	mu   sync.Mutex // guards what follows
+	free [][]byte
+	held int // bytes
+}
+
+// Get returns an empty buffer with room for n bytes.
+func (b *Buffers) Get(n int) []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last := len(b.free) - 1
+	if last < 0 {
+		return slices.Grow([]byte(nil), n)
+	}
+	buffer := b.free[last]
+	b.free[last] = nil
+	b.free = b.free[:last]
+	b.held -= cap(buffer)
+	return slices.Grow(buffer, n)
+}
+
+// put keeps the buffer, which nobody else has, if there is room for it.
+func (b *Buffers) put(buffer []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if cap(buffer) > bufferBytes || b.held+cap(buffer) > buffersBytes {
+		return
+	}
+	b.held += cap(buffer)
+	b.free = append(b.free, buffer[:0])
+}
