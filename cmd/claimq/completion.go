@@ -15,7 +15,6 @@ func newCompletionCommand(a *term.App) *cobra.Command {
   claimq completion zsh > "${fpath[1]}/_claimq"
   claimq completion fish > ~/.config/fish/completions/claimq.fish`,
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		Args:      term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {

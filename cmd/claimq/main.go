@@ -128,6 +128,11 @@ outcome is unknown, 4 nothing to claim or not found.`,
 		newManCommand(a),
 		newVersionCommand(a),
 	)
+	term.EachCommand(root, func(cmd *cobra.Command, _ string) {
+		if cmd.Args == nil {
+			cmd.Args = term.Arguments
+		}
+	})
 	root.SetVersionTemplate("claimq {{.Version}}\n") // as the command has it
 	return root
 }

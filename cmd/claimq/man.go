@@ -20,7 +20,6 @@ func newManCommand(a *term.App) *cobra.Command {
 claimq-cluster-status.1 and so on. The folder is made if it is not there. A release has
 them ready made.`,
 		Example: "  claimq man /usr/local/share/man/man1\n  claimq man ./man && man -l ./man/claimq-submit.1",
-		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return writeManPages(cmd.Root(), args[0])
 		},

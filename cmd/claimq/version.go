@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -15,14 +14,11 @@ func newVersionCommand(a *term.App) *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  claimq version\n  claimq version --output json",
-		Args:    term.Arguments,
-		PreRunE: func(*cobra.Command, []string) error { return o.Check() },
 		RunE: func(*cobra.Command, []string) error {
 			if o.Output == "json" {
 				return term.ShowJSON(a.Stdout, builtAs{Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH})
 			}
-			_, err := fmt.Fprintln(a.Stdout, "claimq "+version)
-			return err
+			return a.Sayf("%s", "claimq "+version)
 		},
 	}
 	o.Add(cmd)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -45,7 +44,6 @@ A submit without an idempotency_key and a claim without a claim_request_id get a
 random one, so that the command can repeat itself.`,
 		Example: `  claimq batch ops.ndjson
   echo '{"op":"cancel","id":17} {"op":"submit","task_type":"mail","params":{}}' | claimq batch - --atomic`,
-		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := readBatch(a, args[0], atomic)
 			if err != nil {
@@ -165,9 +163,13 @@ func withKey(name string, value json.RawMessage, raw []byte) (keyed []byte, mark
 // batch sends the request and shows the outcome of each op.
 func batch(ctx context.Context, s session.Talk, b *batchRequest) error {
 	const unknown = "Repeat it only if every submit, claim and settling op has a key, request id or token of its own and there is no retry or delete; else look at the tasks first."
+	r, err := session.Post("/api/batch", b.body, unknown)
+	if err != nil {
+		return err
+	}
+	r.Repeatable = b.safe
 	var answer wire.BatchAnswer
-	r := client.Request{Method: http.MethodPost, Path: "/api/batch", Body: b.body, Repeatable: b.safe}
-	shown, err := s.Call(ctx, r, unknown, &answer)
+	shown, err := s.Call(ctx, r, &answer)
 	if err != nil {
 		return failedOp(err, b)
 	}

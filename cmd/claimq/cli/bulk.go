@@ -1,16 +1,13 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
@@ -26,7 +23,7 @@ type bulkOptions struct {
 
 // NewBulkCommand returns the command `claimq bulk`.
 func NewBulkCommand(a *term.App) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := term.Lead(&cobra.Command{
 		Use:   "bulk",
 		Short: "Retry, cancel or delete many tasks",
 		Long: `Retry, cancel or delete all tasks that a filter selects. --dry-run says how many
@@ -37,9 +34,7 @@ refuses, as a task that has not ended refuses to be deleted.`,
 		Example: `  claimq bulk retry --status failed --type mail --dry-run
   claimq bulk retry --status failed --type mail --expect 112 --add-attempts 3
   claimq bulk delete --status completed --created-before 7d`,
-		Args: term.UnknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	for _, action := range []string{"retry", "cancel", "delete"} {
 		cmd.AddCommand(newBulkActionCommand(a, action))
 	}
@@ -52,7 +47,6 @@ func newBulkActionCommand(a *term.App, action string) *cobra.Command {
 		Use:     action,
 		Short:   map[string]string{"retry": "Retry many tasks", "cancel": "Cancel many tasks", "delete": "Delete many ended tasks"}[action],
 		Example: fmt.Sprintf("  claimq bulk %s --status failed --type mail --dry-run", action),
-		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w, err := o.action(a, cmd, action)
 			if err != nil {
@@ -98,13 +92,12 @@ func (o *bulkOptions) action(a *term.App, cmd *cobra.Command, action string) (*w
 func bulk(s session.Talk, cmd *cobra.Command, w *wire.Action) error {
 	var done, matched int64
 	for {
-		body, err := json.Marshal(w)
+		r, err := session.Post("/api/tasks/actions", w, "Repeat the command without --expect: it does what is left.")
 		if err != nil {
 			return err
 		}
 		var acted wire.Acted
-		r := client.Request{Method: http.MethodPost, Path: "/api/tasks/actions", Body: body}
-		shown, err := s.Call(cmd.Context(), r, "Repeat the command without --expect: it does what is left.", &acted)
+		shown, err := s.Call(cmd.Context(), r.Once(), &acted)
 		if err != nil {
 			return err
 		}
@@ -120,8 +113,7 @@ func bulk(s session.Talk, cmd *cobra.Command, w *wire.Action) error {
 		if w.DryRun {
 			return showForetold(s.App, &acted)
 		}
-		_, err = fmt.Fprintf(s.App.Stdout, "%s matched, %s done\n", term.Count(matched, "task"), term.Number(done))
-		return err
+		return s.App.Sayf("%s matched, %s done", term.Count(matched, "task"), term.Number(done))
 	}
 }
 
@@ -154,6 +146,5 @@ func showForetold(a *term.App, acted *wire.Acted) error {
 			text += fmt.Sprintf("\n%s: %s", words, term.Number(acted.Cannot[why]))
 		}
 	}
-	_, err := fmt.Fprintln(a.Stdout, text)
-	return err
+	return a.Sayf("%s", text)
 }

@@ -1,22 +1,16 @@
 package cli
 
 import (
-	"encoding/json"
-	"fmt"
-	"net/http"
-
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // NewCancelCommand returns the command `claimq cancel`.
 func NewCancelCommand(a *term.App) *cobra.Command {
-	var f session.Flags
-	cmd := &cobra.Command{
+	return session.Command(a, &cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a task",
 		Long: `Cancel a task. One that is not claimed ends as cancelled at once. Of a claimed one
@@ -24,26 +18,12 @@ the worker is asked to stop: it learns of it at its next extend, and if it compl
 the task all the same, that counts. A task with steps is cancelled with all of them
 that have not ended. Cancelling twice is no error.`,
 		Example: "  claimq cancel 17",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error {
-				var answer wire.Answer
-				r := client.Request{Method: http.MethodPost, Path: session.TaskPath(id, "cancel"), Body: []byte("{}"), Repeatable: true}
-				shown, err := s.Call(cmd.Context(), r, "Repeat the command: cancelling twice does no harm.", &answer)
-				if err != nil || shown {
-					return err
-				}
-				_, err = fmt.Fprintln(a.Stdout, settledText(a, id, "cancel", &answer))
-				return err
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
-	return cmd
+	}, func(args []string) (session.Request, error) {
+		return session.PostTask(args[0], "cancel", []byte("{}"), "Repeat the command: cancelling twice does no harm.")
+	}, settled(a, "cancel"))
 }
 
 type updateOptions struct {
-	session.Flags
 	priority int32
 	runAt    string
 	labels   []string
@@ -61,28 +41,18 @@ is; the labels given replace all that it has.`,
 		Example: `  claimq update 17 --priority 100
   claimq update 17 --run-at 2026-12-24T18:00:00Z
   claimq update 17 --run-at now --label customer=7 --label tier=gold`,
-		Args: term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := session.ParseID(args[0])
-			if err != nil {
-				return err
-			}
-			body, err := o.patch(cmd)
-			if err != nil {
-				return err
-			}
-			return session.With(a, &o.Flags, func(s session.Talk) error {
-				var answer wire.Answer
-				r := client.Request{Method: http.MethodPatch, Path: session.TaskPath(id, ""), Body: body, Repeatable: true}
-				shown, err := s.Call(cmd.Context(), r, "Repeat the command: it sets the same again.", &answer)
-				if err != nil || shown || answer.Task == nil {
-					return err
-				}
-				return a.ShowTask(answer.Task)
-			})
-		},
 	}
-	session.AddFlags(a, cmd, &o.Flags)
+	session.Command(a, cmd, func(args []string) (session.Request, error) {
+		id, err := session.ParseID(args[0])
+		if err != nil {
+			return session.Request{}, err
+		}
+		fields, err := o.patch(cmd)
+		if err != nil {
+			return session.Request{}, err
+		}
+		return session.Patch(session.TaskPath(id, ""), fields, setsAgain)
+	}, func(_ []string, answer *wire.Answer) error { return a.ShowTask(answer.Task) })
 	f := cmd.Flags()
 	f.Int32Var(&o.priority, "priority", 0, "higher is claimed first")
 	f.StringVar(&o.runAt, "run-at", "", "not claimable before this time, as 2026-01-02T15:04:05Z; now: at once")
@@ -93,7 +63,7 @@ is; the labels given replace all that it has.`,
 }
 
 // patch is the request's body: null clears, what is not there stays.
-func (o *updateOptions) patch(cmd *cobra.Command) ([]byte, error) {
+func (o *updateOptions) patch(cmd *cobra.Command) (map[string]any, error) {
 	fields := map[string]any{}
 	if cmd.Flags().Changed("priority") {
 		fields["priority"] = o.priority
@@ -124,5 +94,5 @@ func (o *updateOptions) patch(cmd *cobra.Command) ([]byte, error) {
 	if len(fields) == 0 {
 		return nil, term.UsageErrorf("say what to change: --priority, --run-at, --label or --no-labels")
 	}
-	return json.Marshal(fields)
+	return fields, nil
 }

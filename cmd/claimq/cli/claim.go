@@ -45,7 +45,6 @@ eval fails too.`,
   claimq claim --worker w1 --type mail --type sms --lease 2m --wait 1m
   claimq claim --worker w1 --type mail --sort-by random --limit 10 --output json
   eval "$(claimq claim --worker w1 --wait 30s --output env)" && claimq complete "$CLAIMQ_TASK_ID"`,
-		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w, err := o.claim(cmd)
 			if err != nil {
@@ -117,15 +116,12 @@ func showClaims(a *term.App, tasks []wire.Task) error {
 	rows := [][]string{{"ID", "TYPE", "TOKEN", "LEASE LEFT", "ATTEMPT", "PARAMS"}}
 	for i := range tasks {
 		t := &tasks[i]
-		token, left := "", ""
-		if t.ClaimToken != nil {
-			token = strconv.FormatUint(*t.ClaimToken, 10)
-		}
+		left := ""
 		if t.LeaseRemainingMS != nil {
 			left = term.ShowMS(*t.LeaseRemainingMS)
 		}
 		rows = append(rows, []string{
-			strconv.FormatUint(t.ID, 10), term.Cell(t.TaskType), term.Cell(token), term.Cell(left),
+			strconv.FormatUint(t.ID, 10), term.Cell(t.TaskType), term.CellOf(t.ClaimToken), term.Cell(left),
 			strconv.Itoa(int(t.Attempts)), term.Cell(term.ShowValue(t.Params, t.Payload)),
 		})
 	}

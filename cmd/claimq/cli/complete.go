@@ -12,7 +12,6 @@ import (
 )
 
 type completeOptions struct {
-	settleOptions
 	submit []string
 	claim  bool
 	types  []string
@@ -37,34 +36,24 @@ type or those of --type; the exit code is 0 also if there is none.`,
   claimq complete 17 --worker w1 --token 5 @result.json
   claimq complete 17 --worker w1 --token 5 --submit '{"task_type":"invoice","params":{"order":17}}'
   claimq complete 17 --worker w1 --token 5 --claim --type mail`,
-		Args: term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var result []byte
-			var err error
-			if len(args) > 1 {
-				if result, err = jsonArgument(a, "RESULT", args[1]); err != nil {
-					return err
-				}
-			}
-			submit, err := followUps(a, o.submit)
-			if err != nil {
-				return err
-			}
-			next, err := o.next()
-			if err != nil {
-				return err
-			}
-			return settle(cmd.Context(), a, &o.settleOptions, args[0], "complete", func(s wire.Settle) ([]byte, error) {
-				s.Claim = next
-				body, err := withRaw("submit", submit, s)
-				if err != nil {
-					return nil, err
-				}
-				return withField("result", result, body), nil
-			})
-		},
 	}
-	o.addFlags(a, cmd)
+	settleCommand(a, cmd, "complete", func(args []string, s wire.Settle) (body any, err error) {
+		var result []byte
+		if len(args) > 1 {
+			if result, err = jsonArgument(a, "RESULT", args[1]); err != nil {
+				return nil, err
+			}
+		}
+		submit, err := followUps(a, o.submit)
+		if err != nil {
+			return nil, err
+		}
+		if s.Claim, err = o.next(s.WorkerID); err != nil {
+			return nil, err
+		}
+		text, err := withRaw("submit", submit, s)
+		return withField("result", result, text), err
+	})
 	f := cmd.Flags()
 	f.StringArrayVar(&o.submit, "submit", nil, "follow-up task, or an array of them, as JSON, @FILE or -; repeatable")
 	f.BoolVar(&o.claim, "claim", false, "claim the next task")
@@ -74,7 +63,7 @@ type or those of --type; the exit code is 0 also if there is none.`,
 }
 
 // next is the claim of the next task, nil without --claim.
-func (o *completeOptions) next() (*wire.Claim, error) {
+func (o *completeOptions) next(worker string) (*wire.Claim, error) {
 	if !o.claim {
 		return nil, nil
 	}
@@ -82,7 +71,7 @@ func (o *completeOptions) next() (*wire.Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wire.Claim{WorkerID: o.worker, TaskTypes: o.types, LeaseMS: ms, ClaimRequestID: rand.Text()}, nil
+	return &wire.Claim{WorkerID: worker, TaskTypes: o.types, LeaseMS: ms, ClaimRequestID: rand.Text()}, nil
 }
 
 // followUps makes one array of the tasks, byte for byte; nil for none.

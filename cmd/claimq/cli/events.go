@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,7 +34,6 @@ each event is one line.`,
   claimq events --type mail --event failed --event lease_expired
   claimq events --follow
   claimq events --follow --after 7041.2`,
-		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return session.With(a, &o.Flags, func(s session.Talk) error { return events(cmd.Context(), s, &o) })
@@ -65,25 +61,15 @@ each event is one line.`,
 // taskEvents prints the events of one task.
 func taskEvents(ctx context.Context, s session.Talk, id uint64) error {
 	var page wire.Events
-	shown, err := s.Call(ctx, client.Request{Method: http.MethodGet, Path: session.TaskPath(id, "events")}, "", &page)
+	shown, err := s.Call(ctx, session.Get(session.TaskPath(id, "events")), &page)
 	if err != nil || shown {
 		return err
 	}
 	rows := [][]string{{"TIME (UTC)", "EVENT", "WORKER", "TOKEN", "ATTEMPT", "MESSAGE"}}
 	for i := range page.Events {
 		e := &page.Events[i]
-		worker, token, attempt := "", "-", "-"
-		if e.WorkerID != nil {
-			worker = *e.WorkerID
-		}
-		if e.ClaimToken != nil {
-			token = strconv.FormatUint(*e.ClaimToken, 10)
-		}
-		if e.Attempt != nil {
-			attempt = strconv.Itoa(int(*e.Attempt))
-		}
 		rows = append(rows, []string{
-			e.Time.UTC().Format(term.ExactTime), term.Cell(e.Event), term.Cell(worker), token, attempt, term.Cell(e.Message),
+			e.Time.UTC().Format(term.ExactTime), term.Cell(e.Event), term.CellOf(e.WorkerID), term.CellOf(e.ClaimToken), term.CellOf(e.Attempt), term.Cell(e.Message),
 		})
 	}
 	return s.App.Table(rows, "TOKEN")
@@ -115,8 +101,7 @@ func showEvent(s session.Talk, e *client.Event) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(s.App.Stdout, "%s\n", line)
-		return err
+		return s.App.Sayf("%s", line)
 	}
 	about := ""
 	if e.TaskID != "" {
@@ -128,8 +113,7 @@ func showEvent(s session.Talk, e *client.Event) error {
 	if e.Message != "" {
 		about += ": " + s.App.Text(e.Message)
 	}
-	_, err := fmt.Fprintf(s.App.Stdout, "%s  %-10s %s%s\n", e.Time.UTC().Format(term.ExactTime), e.Place, term.Printable(e.Event), about)
-	return err
+	return s.App.Sayf("%s  %-10s %s%s", e.Time.UTC().Format(term.ExactTime), e.Place, term.Printable(e.Event), about)
 }
 
 // eventLine is an event on a line of its own, as the server has it.

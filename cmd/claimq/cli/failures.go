@@ -1,22 +1,18 @@
 package cli
 
 import (
-	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // NewFailuresCommand returns the command `claimq failures`.
 func NewFailuresCommand(a *term.App) *cobra.Command {
-	var f session.Flags
 	var taskType string
 	var limit int
 	cmd := &cobra.Command{
@@ -29,27 +25,17 @@ parts. --error-group of list and bulk takes a GROUP.`,
   claimq failures --type mail --limit 3
   claimq list --status failed --error-group b3a41043fcf58a75 --last-ended-first
   claimq bulk retry --error-group b3a41043fcf58a75 --dry-run`,
-		Args: term.Arguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 || limit > listPageMax {
-				return term.UsageErrorf("--limit is %d: it must be 1 to %d", limit, listPageMax)
-			}
-			q := url.Values{"limit": {strconv.Itoa(limit)}}
-			if taskType != "" {
-				q.Set("task_type", taskType)
-			}
-			return session.With(a, &f, func(s session.Talk) error {
-				var answer wire.Failures
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/failures?" + q.Encode()}, "", &answer)
-				if err != nil || shown {
-					return err
-				}
-				return showFailures(a, &answer)
-			})
-		},
 	}
-	session.AddFlags(a, cmd, &f)
-	session.Within(cmd, session.LookTimeout)
+	session.Look(a, cmd, func([]string) (string, error) {
+		if limit < 1 || limit > listPageMax {
+			return "", term.UsageErrorf("--limit is %d: it must be 1 to %d", limit, listPageMax)
+		}
+		q := url.Values{"limit": {strconv.Itoa(limit)}}
+		if taskType != "" {
+			q.Set("task_type", taskType)
+		}
+		return "/api/failures?" + q.Encode(), nil
+	}, func(answer *wire.Failures) error { return showFailures(a, answer) })
 	cmd.Flags().StringVar(&taskType, "type", "", "only this task type")
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many groups at most")
 	return cmd
@@ -58,8 +44,7 @@ parts. --error-group of list and bulk takes a GROUP.`,
 // showFailures prints a row a group, and what they are of.
 func showFailures(a *term.App, f *wire.Failures) error {
 	if f.Looked == 0 {
-		_, err := fmt.Fprintln(a.Stdout, "no failed tasks")
-		return err
+		return a.Sayf("no failed tasks")
 	}
 	rows := [][]string{{"GROUP", "TYPE", "COUNT", "FIRST (UTC)", "LAST (UTC)", "NEWEST", "ERROR"}}
 	for i := range f.Failures {
@@ -77,13 +62,12 @@ func showFailures(a *term.App, f *wire.Failures) error {
 		return err
 	}
 	if left := f.Groups - len(f.Failures); left > 0 {
-		if _, err := fmt.Fprintf(a.Stderr, "There are more groups, %s: raise --limit.\n", term.Number(left)); err != nil {
+		if err := a.Notef("There are more groups, %s: raise --limit.", term.Number(left)); err != nil {
 			return err
 		}
 	}
 	if int64(f.Looked) < f.Failed {
-		_, err := fmt.Fprintf(a.Stderr, "These are the %s that failed last, of %s.\n", term.Number(f.Looked), term.Count(f.Failed, "task"))
-		return err
+		return a.Notef("These are the %s that failed last, of %s.", term.Number(f.Looked), term.Count(f.Failed, "task"))
 	}
 	return nil
 }

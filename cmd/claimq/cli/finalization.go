@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,22 +14,18 @@ import (
 
 // NewFinalizationCommand returns the command `claimq finalization`.
 func NewFinalizationCommand(a *term.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return term.Lead(&cobra.Command{
 		Use:   "finalization",
 		Short: "Claim the right to end a task with steps",
 		Example: `  claimq finalization claim 17 --processor p1 --for 2m
   claimq finalization show 17
   claimq finalization release 17 --processor p1`,
-		Args: term.UnknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+	},
 		newFinalizationClaimCommand(a),
 		newFinalizationExtendCommand(a),
 		newFinalizationReleaseCommand(a),
 		newFinalizationShowCommand(a),
 	)
-	return cmd
 }
 
 // finalizationOptions say whose claim is meant, and how long it lasts.
@@ -43,23 +37,19 @@ type finalizationOptions struct {
 
 // postFinalization makes a call about the processor's claim, and decodes its answer.
 func postFinalization(a *term.App, cmd *cobra.Command, o *finalizationOptions, arg, verb string, answer any, done func(id uint64, shown bool) error) error {
-	id, err := session.ParseID(arg)
-	if err != nil {
-		return err
-	}
 	if o.processor == "" {
 		return term.UsageErrorf("--processor is missing: say who would finalize the task")
 	}
 	if o.lasts < 0 || o.lasts%time.Second != 0 {
 		return term.UsageErrorf("--for is %v: it must be whole seconds, not negative", o.lasts)
 	}
-	body, err := json.Marshal(wire.FinalizationClaim{ProcessorID: o.processor, TimeoutSeconds: int64(o.lasts / time.Second)})
-	if err != nil {
-		return err
-	}
-	return session.With(a, &o.Flags, func(s session.Talk) error {
-		r := client.Request{Method: http.MethodPost, Path: session.TaskPath(id, "finalization/"+verb), Body: body, Repeatable: true}
-		shown, err := s.Call(cmd.Context(), r, "Repeat the command: the server knows the claim by its processor.", answer)
+	return session.WithTask(a, &o.Flags, arg, func(s session.Talk, id uint64) error {
+		body := wire.FinalizationClaim{ProcessorID: o.processor, TimeoutSeconds: int64(o.lasts / time.Second)}
+		r, err := session.PostTask(arg, "finalization/"+verb, body, "Repeat the command: the server knows the claim by its processor.")
+		if err != nil {
+			return err
+		}
+		shown, err := s.Call(cmd.Context(), r, answer)
 		if err != nil {
 			return err
 		}
@@ -78,7 +68,6 @@ that dies frees its claim when its time is over.
 
 Exit code 0: claimed; 1: not, with the reason; 4: there is no such task.`,
 		Example: "  claimq finalization claim 17 --processor p1\n  claimq finalization claim 17 --processor p1 --for 2m",
-		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var answer wire.FinalizationClaimed
 			return postFinalization(a, cmd, &o, args[0], "claim", &answer, func(id uint64, shown bool) error {
@@ -88,8 +77,7 @@ Exit code 0: claimed; 1: not, with the reason; 4: there is no such task.`,
 				if shown {
 					return nil
 				}
-				_, err := fmt.Fprintln(a.Stdout, claimText(&answer))
-				return err
+				return a.Sayf("%s", claimText(&answer))
 			})
 		},
 	}
@@ -122,7 +110,6 @@ func newFinalizationExtendCommand(a *term.App) *cobra.Command {
 		Short:   "Extend the processor's claim",
 		Long:    "Extend the processor's claim; it is never shortened. Exit code 1: the processor does not have it, or not any more.",
 		Example: "  claimq finalization extend 17 --processor p1 --for 2m",
-		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var answer wire.FinalizationExtended
 			return postFinalization(a, cmd, &o, args[0], "extend", &answer, func(id uint64, shown bool) error {
@@ -144,7 +131,6 @@ func newFinalizationReleaseCommand(a *term.App) *cobra.Command {
 		Short:   "Give the processor's claim up",
 		Long:    "Give the processor's claim up. Exit code 1: the processor does not have it, or not any more.",
 		Example: "  claimq finalization release 17 --processor p1",
-		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var answer wire.FinalizationReleased
 			return postFinalization(a, cmd, &o, args[0], "release", &answer, func(id uint64, shown bool) error {
@@ -165,31 +151,15 @@ func heldText(a *term.App, o *finalizationOptions, id uint64, shown, held bool, 
 	if shown {
 		return nil
 	}
-	_, err := fmt.Fprintf(a.Stdout, "the claim of %s on the finalization of task %d %s\n", term.Printable(o.processor), id, what)
-	return err
+	return a.Sayf("the claim of %s on the finalization of task %d %s", term.Printable(o.processor), id, what)
 }
 
 func newFinalizationShowCommand(a *term.App) *cobra.Command {
-	var f session.Flags
-	cmd := &cobra.Command{
+	return session.Look(a, &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show who tried to finalize a task, and who may",
 		Example: "  claimq finalization show 17",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error {
-				var answer wire.Finalization
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: session.TaskPath(id, "finalization")}, "", &answer)
-				if err != nil || shown {
-					return err
-				}
-				return showFinalization(a, &answer)
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
-	session.Within(cmd, session.LookTimeout)
-	return cmd
+	}, session.AtTask("finalization"), func(answer *wire.Finalization) error { return showFinalization(a, answer) })
 }
 
 func showFinalization(a *term.App, w *wire.Finalization) error {
@@ -200,7 +170,7 @@ func showFinalization(a *term.App, w *wire.Finalization) error {
 			held += ", until " + a.ShowTime(*w.ClaimExpiresAt) + " unless it extends"
 		}
 	}
-	if _, err := fmt.Fprintln(a.Stdout, held); err != nil {
+	if err := a.Sayf("%s", held); err != nil {
 		return err
 	}
 	if len(w.Attempts) == 0 {
@@ -209,15 +179,12 @@ func showFinalization(a *term.App, w *wire.Finalization) error {
 	rows := [][]string{{"AT (UTC)", "PROCESSOR", "CLAIMED", "HELD BY", "TASK", "MESSAGE"}}
 	for i := range w.Attempts {
 		at := &w.Attempts[i]
-		claimed, holder := "no", ""
+		claimed := "no"
 		if at.Claimed {
 			claimed = "yes"
 		}
-		if at.AlreadyClaimedBy != nil {
-			holder = *at.AlreadyClaimedBy
-		}
 		rows = append(rows, []string{
-			at.AttemptedAt.UTC().Format(term.ExactTime), term.Cell(at.ProcessorID), claimed, term.Cell(holder), term.Cell(at.TaskState), term.Cell(at.Message),
+			at.AttemptedAt.UTC().Format(term.ExactTime), term.Cell(at.ProcessorID), claimed, term.CellOf(at.AlreadyClaimedBy), term.Cell(at.TaskState), term.Cell(at.Message),
 		})
 	}
 	return a.Table(rows, "TASK")

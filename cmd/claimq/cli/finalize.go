@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +12,6 @@ import (
 )
 
 type finalizeOptions struct {
-	session.Flags
 	processor string
 	token     positive
 	outcome   string
@@ -37,10 +35,15 @@ finalization claim'; with the claim's --token nothing is done if the claim has e
 		Example: `  claimq finalize 17 --processor p1 '{"sum":42}'
   claimq finalize 17 --processor p1 --token 9 @result.json
   claimq finalize 17 --processor p1 --error "the parts do not fit"`,
-		Args: term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error { return finalize(a, cmd, &o, args) },
 	}
-	session.AddFlags(a, cmd, &o.Flags)
+	session.Command(a, cmd, func(args []string) (session.Request, error) {
+		o.failed = cmd.Flags().Changed("error")
+		body, err := finalizeBody(a, &o, args[1:])
+		if err != nil {
+			return session.Request{}, err
+		}
+		return session.PostTask(args[0], "finalize", body, "Repeat the command: it tells what was done.")
+	}, func(args []string, answer *wire.Finalized) error { return showFinalized(a, args[0], answer) })
 	f := cmd.Flags()
 	f.Var(&o.token, "token", "only if this is the token of the claim of its finalization")
 	f.StringVar(&o.outcome, "outcome", "", "completed or failed; not given: completed, with --error failed")
@@ -54,34 +57,17 @@ func addProcessorFlag(cmd *cobra.Command, processor *string) {
 	cmd.Flags().StringVar(processor, "processor", "", "who finalizes it (required; CLAIMQ_PROCESSOR)")
 }
 
-func finalize(a *term.App, cmd *cobra.Command, o *finalizeOptions, args []string) error {
-	id, err := session.ParseID(args[0])
-	if err != nil {
-		return err
-	}
-	o.failed = cmd.Flags().Changed("error")
-	body, err := finalizeBody(a, o, args[1:])
-	if err != nil {
-		return err
-	}
-	return session.With(a, &o.Flags, func(s session.Talk) error {
-		var answer wire.Finalized
-		r := client.Request{Method: http.MethodPost, Path: session.TaskPath(id, "finalize"), Body: body, Repeatable: true}
-		shown, err := s.Call(cmd.Context(), r, "Repeat the command: it tells what was done.", &answer)
-		if err != nil || shown {
-			return err
+// showFinalized says how the task ended, and by whom if that had been done before.
+func showFinalized(a *term.App, id string, answer *wire.Finalized) error {
+	text := fmt.Sprintf("task %s is %s", id, term.Printable(answer.Action))
+	if answer.AlreadyFinalized {
+		text += " (this had been done before"
+		if answer.Task.WorkerID != nil {
+			text += ", by " + term.Printable(*answer.Task.WorkerID)
 		}
-		text := fmt.Sprintf("task %d is %s", id, term.Printable(answer.Action))
-		if answer.AlreadyFinalized {
-			text += " (this had been done before"
-			if answer.Task.WorkerID != nil {
-				text += ", by " + term.Printable(*answer.Task.WorkerID)
-			}
-			text += ")"
-		}
-		_, err = fmt.Fprintln(a.Stdout, text)
-		return err
-	})
+		text += ")"
+	}
+	return a.Sayf("%s", text)
 }
 
 func finalizeBody(a *term.App, o *finalizeOptions, args []string) ([]byte, error) {

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -11,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
@@ -21,7 +18,6 @@ const historyMinutesMax = 360
 
 // NewHistoryCommand returns the command `claimq history`.
 func NewHistoryCommand(a *term.App) *cobra.Command {
-	var f session.Flags
 	var taskType string
 	var minutes int
 	cmd := &cobra.Command{
@@ -37,27 +33,17 @@ The node that answers tells what it saw itself: ask another with --endpoint. It 
 		Example: `  claimq history
   claimq history --type mail --minutes 60
   claimq history --output json`,
-		Args: term.Arguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if minutes < 1 || minutes > historyMinutesMax {
-				return term.UsageErrorf("--minutes is %d: it must be 1 to %d", minutes, historyMinutesMax)
-			}
-			q := url.Values{"minutes": {strconv.Itoa(minutes)}}
-			if taskType != "" {
-				q.Set("task_type", taskType)
-			}
-			return session.With(a, &f, func(s session.Talk) error {
-				var answer wire.History
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/history?" + q.Encode()}, "", &answer)
-				if err != nil || shown {
-					return err
-				}
-				return showHistory(a, &answer, taskType)
-			})
-		},
 	}
-	session.AddFlags(a, cmd, &f)
-	session.Within(cmd, session.LookTimeout)
+	session.Look(a, cmd, func([]string) (string, error) {
+		if minutes < 1 || minutes > historyMinutesMax {
+			return "", term.UsageErrorf("--minutes is %d: it must be 1 to %d", minutes, historyMinutesMax)
+		}
+		q := url.Values{"minutes": {strconv.Itoa(minutes)}}
+		if taskType != "" {
+			q.Set("task_type", taskType)
+		}
+		return "/api/history?" + q.Encode(), nil
+	}, func(answer *wire.History) error { return showHistory(a, answer, taskType) })
 	cmd.Flags().StringVar(&taskType, "type", "", "only this task type")
 	cmd.Flags().IntVar(&minutes, "minutes", 5, "how far back")
 	return cmd
@@ -67,14 +53,11 @@ The node that answers tells what it saw itself: ask another with --endpoint. It 
 func showHistory(a *term.App, h *wire.History, taskType string) error {
 	switch {
 	case h.Since == nil:
-		_, err := fmt.Fprintf(a.Stdout, "node %s has not begun to look: it has not caught up\n", term.Printable(h.NodeID))
-		return err
+		return a.Sayf("node %s has not begun to look: it has not caught up", term.Printable(h.NodeID))
 	case !h.Kept:
-		_, err := fmt.Fprintf(a.Stdout, "node %s has no numbers of type %s\n", term.Printable(h.NodeID), term.Printable(taskType))
-		return err
+		return a.Sayf("node %s has no numbers of type %s", term.Printable(h.NodeID), term.Printable(taskType))
 	case h.From == nil || len(h.Submitted) == 0:
-		_, err := fmt.Fprintf(a.Stdout, "node %s has looked for less than 10 s\n", term.Printable(h.NodeID))
-		return err
+		return a.Sayf("node %s has looked for less than 10 s", term.Printable(h.NodeID))
 	case !h.Even():
 		return errors.New("the answer's arrays are not of the same intervals")
 	}
@@ -92,8 +75,7 @@ func showHistory(a *term.App, h *wire.History, taskType string) error {
 	if err := a.Table(rows, "RAN P50", "WAITED P50", "CLAIMED"); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(a.Stderr, "As node %s saw it, since %s.\n", term.Printable(h.NodeID), h.Since.UTC().Format(term.ExactTime))
-	return err
+	return a.Notef("As node %s saw it, since %s.", term.Printable(h.NodeID), h.Since.UTC().Format(term.ExactTime))
 }
 
 // shownIf is the number as show writes it, - if there is none.

@@ -3,13 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
@@ -39,7 +37,6 @@ page of the server's answer is one line.`,
 		Example: `  claimq list --status failed --last-ended-first
   claimq list --label customer=7 --created-after 90m --newest-first
   claimq list --type mail --limit 1000 --output json`,
-		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.limit < 1 || o.limit > listLimitMax {
 				return term.UsageErrorf("--limit is %d: it must be 1 to %d", o.limit, listLimitMax)
@@ -77,8 +74,7 @@ func list(ctx context.Context, s session.Talk, o *listOptions) error {
 	for left := o.limit; ; {
 		q.Set("limit", strconv.Itoa(min(left, listPageMax)))
 		var page wire.Answer
-		r := client.Request{Method: http.MethodGet, Path: "/api/tasks?" + q.Encode()}
-		shown, err := s.Call(ctx, r, "", &page)
+		shown, err := s.Call(ctx, session.Get("/api/tasks?"+q.Encode()), &page)
 		if err != nil {
 			return err
 		}
@@ -99,8 +95,7 @@ func list(ctx context.Context, s session.Talk, o *listOptions) error {
 // showTasks prints a row a task; more says whether there are further ones.
 func showTasks(a *term.App, tasks []wire.Task, more bool) error {
 	if len(tasks) == 0 {
-		_, err := fmt.Fprintln(a.Stdout, "no tasks")
-		return err
+		return a.Sayf("no tasks")
 	}
 	// Columns that most lists would leave empty are there if a task needs them.
 	var withStep, withGroup, withRunAt, withError bool
@@ -135,18 +130,13 @@ func showTasks(a *term.App, tasks []wire.Task, more bool) error {
 		return err
 	}
 	if more {
-		_, err := fmt.Fprintln(a.Stderr, "There are more: raise --limit, or filter.")
-		return err
+		return a.Notef("There are more: raise --limit, or filter.")
 	}
 	return nil
 }
 
 // rowOf is what every list shows of a task.
 func rowOf(t *wire.Task) []string {
-	worker := ""
-	if t.WorkerID != nil {
-		worker = *t.WorkerID
-	}
 	attempts := fmt.Sprintf("%d/%d", t.Attempts, t.MaxAttempts)
 	if t.MaxAttempts == 0 {
 		attempts = strconv.Itoa(int(t.Attempts))
@@ -157,7 +147,7 @@ func rowOf(t *wire.Task) []string {
 	}
 	return []string{
 		strconv.FormatUint(t.ID, 10), term.Cell(t.TaskType), status, strconv.Itoa(int(t.Priority)),
-		attempts, term.Cell(worker), t.CreatedAt.UTC().Format(term.ExactTime),
+		attempts, term.CellOf(t.WorkerID), t.CreatedAt.UTC().Format(term.ExactTime),
 	}
 }
 

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -12,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
@@ -38,7 +35,6 @@ func (p *planFlags) everyMS() (int64, error) {
 }
 
 type scheduleSetOptions struct {
-	session.Flags
 	taskFlags
 	planFlags
 	overlap, catchUp string
@@ -47,17 +43,13 @@ type scheduleSetOptions struct {
 
 // NewScheduleCommand returns the command `claimq schedule`.
 func NewScheduleCommand(a *term.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return term.Lead(&cobra.Command{
 		Use:   "schedule",
 		Short: "Submit tasks again and again, by the clock",
 		Example: `  claimq schedule set nightly report '{"all":true}' --cron "30 2 * * *" --timezone Europe/Prague
   claimq schedule list
   claimq schedule delete nightly`,
-		Args: term.UnknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newScheduleSetCommand(a), newScheduleListCommand(a), newScheduleGetCommand(a), newScheduleDeleteCommand(a), newScheduleSlotsCommand(a))
-	return cmd
+	}, newScheduleSetCommand(a), newScheduleListCommand(a), newScheduleGetCommand(a), newScheduleDeleteCommand(a), newScheduleSlotsCommand(a))
 }
 
 func newScheduleSetCommand(a *term.App) *cobra.Command {
@@ -76,24 +68,14 @@ of them is done only if it is at most 60 s late, and the others are passed over.
 		Example: `  claimq schedule set nightly report '{"all":true}' --cron "30 2 * * *" --timezone Europe/Prague
   claimq schedule set poll fetch --every 30s --catch-up skip
   claimq schedule set nightly report --cron "30 2 * * *" --paused`,
-		Args: term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			body, err := o.body(a, cmd, args[1:])
-			if err != nil {
-				return err
-			}
-			return session.With(a, &o.Flags, func(s session.Talk) error {
-				var answer wire.Schedules
-				r := client.Request{Method: http.MethodPut, Path: schedulePath(args[0]), Body: body, Repeatable: true}
-				shown, err := s.Call(cmd.Context(), r, "Repeat the command: it sets the same again.", &answer)
-				if err != nil || shown || answer.Schedule == nil {
-					return err
-				}
-				return showSchedule(a, answer.Schedule)
-			})
-		},
 	}
-	session.AddFlags(a, cmd, &o.Flags)
+	session.Command(a, cmd, func(args []string) (session.Request, error) {
+		body, err := o.body(a, cmd, args[1:])
+		if err != nil {
+			return session.Request{}, err
+		}
+		return session.Put(schedulePath(args[0]), body, setsAgain)
+	}, func(_ []string, answer *wire.Schedules) error { return showSchedule(a, answer.Schedule) })
 	f := cmd.Flags()
 	o.addPlanFlags(f)
 	f.StringVar(&o.overlap, "overlap", "", "while the task before has not ended: skip (the default) or allow")
@@ -135,80 +117,37 @@ func (o *scheduleSetOptions) body(a *term.App, cmd *cobra.Command, args []string
 }
 
 func newScheduleListCommand(a *term.App) *cobra.Command {
-	var f session.Flags
-	cmd := &cobra.Command{
+	return session.Look(a, &cobra.Command{
 		Use:     "list",
 		Short:   "List the schedules",
 		Example: "  claimq schedule list",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return session.With(a, &f, func(s session.Talk) error {
-				var answer wire.Schedules
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/schedules"}, "", &answer)
-				if err != nil || shown {
-					return err
-				}
-				return showSchedules(a, answer.Schedules)
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
-	session.Within(cmd, session.LookTimeout)
-	return cmd
+	}, session.At("/api/schedules"), func(answer *wire.Schedules) error { return showSchedules(a, answer.Schedules) })
 }
 
 func newScheduleGetCommand(a *term.App) *cobra.Command {
-	var f session.Flags
-	cmd := &cobra.Command{
+	return session.Look(a, &cobra.Command{
 		Use:     "get NAME",
 		Short:   "Show a schedule",
 		Example: "  claimq schedule get nightly",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return session.With(a, &f, func(s session.Talk) error {
-				var answer wire.Schedules
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: schedulePath(args[0])}, "", &answer)
-				if err != nil || shown || answer.Schedule == nil {
-					return err
-				}
-				return showSchedule(a, answer.Schedule)
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
-	session.Within(cmd, session.LookTimeout)
-	return cmd
+	}, func(args []string) (string, error) { return schedulePath(args[0]), nil }, func(answer *wire.Schedules) error { return showSchedule(a, answer.Schedule) })
 }
 
 func newScheduleDeleteCommand(a *term.App) *cobra.Command {
-	var f session.Flags
-	cmd := &cobra.Command{
+	return session.Command(a, &cobra.Command{
 		Use:     "delete NAME",
 		Short:   "Delete a schedule; the tasks that it submitted stay",
 		Example: "  claimq schedule delete nightly",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return session.With(a, &f, func(s session.Talk) error {
-				var answer json.RawMessage
-				r := client.Request{Method: http.MethodDelete, Path: schedulePath(args[0]), Repeatable: true}
-				shown, err := s.Call(cmd.Context(), r, "Repeat the command: deleting twice does no harm.", &answer)
-				if err != nil || shown {
-					return err
-				}
-				_, err = fmt.Fprintf(a.Stdout, "deleted schedule %s\n", term.Printable(args[0]))
-				return err
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
-	return cmd
+	}, func(args []string) (session.Request, error) {
+		return session.Delete(schedulePath(args[0]), "Repeat the command: deleting twice does no harm.")
+	}, func(args []string, _ *json.RawMessage) error {
+		return a.Sayf("deleted schedule %s", term.Printable(args[0]))
+	})
 }
 
 // slotsMax is how many slots are told at most.
 const slotsMax = 100
 
 func newScheduleSlotsCommand(a *term.App) *cobra.Command {
-	var f session.Flags
 	var plan planFlags
 	var after string
 	var limit int
@@ -217,24 +156,9 @@ func newScheduleSlotsCommand(a *term.App) *cobra.Command {
 		Short: "Show when a plan runs next, before a schedule has it",
 		Example: `  claimq schedule slots --cron "30 2 * * 1-5" --timezone Europe/Prague
   claimq schedule slots --every 90s --after 2026-01-02T15:04:05Z --limit 3`,
-		Args: term.Arguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, err := slotsPath(&plan, after, limit)
-			if err != nil {
-				return err
-			}
-			return session.With(a, &f, func(s session.Talk) error {
-				var answer wire.Slots
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: path}, "", &answer)
-				if err != nil || shown {
-					return err
-				}
-				return showSlots(a, answer.Slots)
-			})
-		},
 	}
-	session.AddFlags(a, cmd, &f)
-	session.Within(cmd, session.LookTimeout)
+	session.Look(a, cmd, func([]string) (string, error) { return slotsPath(&plan, after, limit) },
+		func(answer *wire.Slots) error { return showSlots(a, answer.Slots) })
 	plan.addPlanFlags(cmd.Flags())
 	cmd.Flags().StringVar(&after, "after", "", "times after this one, as 2026-01-02T15:04:05Z; of --every, the slot before; not given: now")
 	cmd.Flags().IntVar(&limit, "limit", 10, "how many at most")
@@ -272,11 +196,10 @@ func slotsPath(plan *planFlags, after string, limit int) (string, error) {
 // showSlots prints a line a slot.
 func showSlots(a *term.App, slots []time.Time) error {
 	if len(slots) == 0 {
-		_, err := fmt.Fprintln(a.Stdout, "no slots: its time never comes")
-		return err
+		return a.Sayf("no slots: its time never comes")
 	}
 	for _, at := range slots {
-		if _, err := fmt.Fprintln(a.Stdout, a.ShowTime(at)); err != nil {
+		if err := a.Sayf("%s", a.ShowTime(at)); err != nil {
 			return err
 		}
 	}
@@ -288,24 +211,20 @@ func schedulePath(name string) string { return "/api/schedules/" + url.PathEscap
 // showSchedules prints a row a schedule.
 func showSchedules(a *term.App, schedules []wire.Schedule) error {
 	if len(schedules) == 0 {
-		_, err := fmt.Fprintln(a.Stdout, "no schedules")
-		return err
+		return a.Sayf("no schedules")
 	}
 	rows := [][]string{{"NAME", "TYPE", "WHEN", "NEXT RUN (UTC)", "LAST TASK", "SKIPPED"}}
 	for i := range schedules {
 		s := &schedules[i]
-		next, last := "-", "-"
+		next := "-"
 		if s.NextRunAt != nil {
 			next = s.NextRunAt.UTC().Format(term.ExactTime)
 		}
 		if s.Paused {
 			next = "paused"
 		}
-		if s.LastTaskID != nil {
-			last = strconv.FormatUint(*s.LastTaskID, 10)
-		}
 		rows = append(rows, []string{
-			term.Cell(s.Name), term.Cell(TaskTypeOf(s)), term.Cell(WhenText(s)), next, last, strconv.FormatUint(s.Skipped, 10),
+			term.Cell(s.Name), term.Cell(TaskTypeOf(s)), term.Cell(WhenText(s)), next, term.CellOf(s.LastTaskID), strconv.FormatUint(s.Skipped, 10),
 		})
 	}
 	return a.Table(rows, "SKIPPED", "LAST TASK")
@@ -334,6 +253,9 @@ func WhenText(s *wire.Schedule) string {
 
 // showSchedule prints a schedule, one field a line.
 func showSchedule(a *term.App, s *wire.Schedule) error {
+	if s == nil {
+		return nil
+	}
 	var f term.Fields
 	f.Add("name", term.Printable(s.Name))
 	f.Add("when", term.Printable(WhenText(s)))

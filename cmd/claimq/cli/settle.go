@@ -1,60 +1,54 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// settleOptions say which claim is meant.
-type settleOptions struct {
-	session.Flags
-	worker string
-	token  positive
+// settleCommand makes cmd one that settles or extends the claim that its flags name; body
+// is made from what names the claim.
+func settleCommand(a *term.App, cmd *cobra.Command, verb string, body func(args []string, s wire.Settle) (any, error)) *cobra.Command {
+	var worker string
+	var token positive
+	session.Command(a, cmd, func(args []string) (session.Request, error) {
+		b, err := body(args, wire.Settle{WorkerID: worker, ClaimToken: uint64(token)})
+		if err != nil {
+			return session.Request{}, err
+		}
+		id, err := session.ParseID(args[0])
+		const missing = "--%s is missing: claim has printed it, and so does 'claimq get %d'"
+		switch {
+		case err != nil:
+			return session.Request{}, err
+		case worker == "":
+			return session.Request{}, term.UsageErrorf(missing, "worker", id)
+		case token == 0:
+			return session.Request{}, term.UsageErrorf(missing, "token", id)
+		}
+		return session.Post(session.TaskPath(id, verb), b, "Repeat the command: with the same token it is done once.")
+	}, settled(a, verb))
+	cmd.Flags().StringVar(&worker, "worker", "", "who holds the claim (required; CLAIMQ_WORKER)")
+	cmd.Flags().Var(&token, "token", "the claim's token (required; CLAIMQ_CLAIM_TOKEN)")
+	return cmd
 }
 
-func (o *settleOptions) addFlags(a *term.App, cmd *cobra.Command) {
-	session.AddFlags(a, cmd, &o.Flags)
-	cmd.Flags().StringVar(&o.worker, "worker", "", "who holds the claim (required; CLAIMQ_WORKER)")
-	cmd.Flags().Var(&o.token, "token", "the claim's token (required; CLAIMQ_CLAIM_TOKEN)")
-}
-
-// settle makes the call; body is made from what names the claim.
-func settle(ctx context.Context, a *term.App, o *settleOptions, arg, verb string, body func(wire.Settle) ([]byte, error)) error {
-	id, err := session.ParseID(arg)
-	if err != nil {
-		return err
-	}
-	const missing = "--%s is missing: claim has printed it, and so does 'claimq get %d'"
-	switch {
-	case o.worker == "":
-		return term.UsageErrorf(missing, "worker", id)
-	case o.token == 0:
-		return term.UsageErrorf(missing, "token", id)
-	}
-	b, err := body(wire.Settle{WorkerID: o.worker, ClaimToken: uint64(o.token)})
-	if err != nil {
-		return err
-	}
-	return session.With(a, &o.Flags, func(s session.Talk) error {
-		var answer wire.Answer
-		r := client.Request{Method: http.MethodPost, Path: session.TaskPath(id, verb), Body: b, Repeatable: true}
-		shown, err := s.Call(ctx, r, "Repeat the command: with the same token it is done once.", &answer)
-		if err != nil || shown {
+// settled shows what verb did to the task of the first argument, and beside.
+func settled(a *term.App, verb string) func(args []string, answer *wire.Answer) error {
+	return func(args []string, answer *wire.Answer) error {
+		id, err := session.ParseID(args[0])
+		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(a.Stdout, settledText(a, id, verb, &answer)); err != nil {
+		if err := a.Sayf("%s", settledText(a, id, verb, answer)); err != nil {
 			return err
 		}
-		return showThen(a, &answer)
-	})
+		return showThen(a, answer)
+	}
 }
 
 // showThen prints what a complete did beside.
@@ -64,7 +58,7 @@ func showThen(a *term.App, answer *wire.Answer) error {
 		if !answer.Submitted[i].Created {
 			text = fmt.Sprintf("task %d has that key already", answer.Submitted[i].ID)
 		}
-		if _, err := fmt.Fprintln(a.Stdout, text); err != nil {
+		if err := a.Sayf("%s", text); err != nil {
 			return err
 		}
 	}
@@ -72,10 +66,9 @@ func showThen(a *term.App, answer *wire.Answer) error {
 	case answer.Claimed == nil:
 		return nil
 	case answer.Claimed.Task == nil:
-		_, err := fmt.Fprintln(a.Stdout, "nothing to claim next")
-		return err
+		return a.Sayf("nothing to claim next")
 	}
-	if _, err := fmt.Fprintln(a.Stdout, "\nclaimed next:"); err != nil {
+	if err := a.Sayf("\nclaimed next:"); err != nil {
 		return err
 	}
 	return a.ShowTask(answer.Claimed.Task)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +11,6 @@ import (
 
 // NewFailCommand returns the command `claimq fail`.
 func NewFailCommand(a *term.App) *cobra.Command {
-	var o settleOptions
 	var text string
 	var permanent bool
 	var retryIn time.Duration
@@ -24,29 +22,22 @@ its backoff; if not, it has failed. Failing again with the same token is no erro
 		Example: `  claimq fail 17 --worker w1 --token 5 --error "no route to host"
   claimq fail 17 --worker w1 --token 5 --error "quota used up" --retry-in 1h
   claimq fail 17 --worker w1 --token 5 --error "no such address" --permanent`,
-		Args: term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			later := cmd.Flags().Changed("retry-in")
-			switch {
-			case text == "":
-				return term.UsageErrorf("--error is missing: say what went wrong")
-			case permanent && later:
-				return term.UsageErrorf("--permanent and --retry-in are both given: give one of them")
-			}
-			ms, err := wholeMS("--retry-in", retryIn)
-			if err != nil {
-				return err
-			}
-			return settle(cmd.Context(), a, &o, args[0], "fail", func(s wire.Settle) ([]byte, error) {
-				s.Error, s.Permanent = text, permanent
-				if later {
-					s.RetryInMS = &ms
-				}
-				return json.Marshal(s)
-			})
-		},
 	}
-	o.addFlags(a, cmd)
+	settleCommand(a, cmd, "fail", func(_ []string, s wire.Settle) (any, error) {
+		later := cmd.Flags().Changed("retry-in")
+		switch {
+		case text == "":
+			return nil, term.UsageErrorf("--error is missing: say what went wrong")
+		case permanent && later:
+			return nil, term.UsageErrorf("--permanent and --retry-in are both given: give one of them")
+		}
+		ms, err := wholeMS("--retry-in", retryIn)
+		s.Error, s.Permanent = text, permanent
+		if later {
+			s.RetryInMS = &ms
+		}
+		return s, err
+	})
 	cmd.Flags().StringVar(&text, "error", "", "what went wrong (required)")
 	cmd.Flags().BoolVar(&permanent, "permanent", false, "no further attempt can help: failed, whatever attempts are left")
 	cmd.Flags().DurationVar(&retryIn, "retry-in", 0, "how long until it can be claimed again, in place of its backoff")
@@ -55,7 +46,6 @@ its backoff; if not, it has failed. Failing again with the same token is no erro
 
 // NewExtendCommand returns the command `claimq extend`.
 func NewExtendCommand(a *term.App) *cobra.Command {
-	var o settleOptions
 	var lease time.Duration
 	var progress string
 	cmd := &cobra.Command{
@@ -65,25 +55,19 @@ func NewExtendCommand(a *term.App) *cobra.Command {
 It also says whether somebody asked for the task to be cancelled.`,
 		Example: `  claimq extend 17 --worker w1 --token 5 --lease 10m
   claimq extend 17 --worker w1 --token 5 --progress '{"done":3,"of":10}'`,
-		Args: term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ms, err := wholeMS("--lease", lease)
-			if err != nil {
-				return err
-			}
-			var raw []byte
-			if progress != "" {
-				if raw, err = jsonArgument(a, "--progress", progress); err != nil {
-					return err
-				}
-			}
-			return settle(cmd.Context(), a, &o, args[0], "extend", func(s wire.Settle) ([]byte, error) {
-				s.LeaseMS = ms
-				return withRaw("progress", raw, s)
-			})
-		},
 	}
-	o.addFlags(a, cmd)
+	settleCommand(a, cmd, "extend", func(_ []string, s wire.Settle) (body any, err error) {
+		if s.LeaseMS, err = wholeMS("--lease", lease); err != nil {
+			return nil, err
+		}
+		var raw []byte
+		if progress != "" {
+			if raw, err = jsonArgument(a, "--progress", progress); err != nil {
+				return nil, err
+			}
+		}
+		return withRaw("progress", raw, s)
+	})
 	cmd.Flags().DurationVar(&lease, "lease", 0, "how long it lasts from now on; 0: as long as the claim lasted at first")
 	cmd.Flags().StringVar(&progress, "progress", "", "how far the work is, as JSON, @FILE or -; shown with the task")
 	return cmd
@@ -91,26 +75,17 @@ It also says whether somebody asked for the task to be cancelled.`,
 
 // NewReleaseCommand returns the command `claimq release`.
 func NewReleaseCommand(a *term.App) *cobra.Command {
-	var o settleOptions
 	var delay time.Duration
 	cmd := &cobra.Command{
 		Use:     "release ID",
 		Short:   "Give a claimed task back",
 		Long:    `Give a claimed task back unharmed: it is pending again, and the attempt is not counted.`,
 		Example: "  claimq release 17 --worker w1 --token 5\n  claimq release 17 --worker w1 --token 5 --delay 5m",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ms, err := wholeMS("--delay", delay)
-			if err != nil {
-				return err
-			}
-			return settle(cmd.Context(), a, &o, args[0], "release", func(s wire.Settle) ([]byte, error) {
-				s.DelayMS = ms
-				return json.Marshal(s)
-			})
-		},
 	}
-	o.addFlags(a, cmd)
+	settleCommand(a, cmd, "release", func(_ []string, s wire.Settle) (body any, err error) {
+		s.DelayMS, err = wholeMS("--delay", delay)
+		return s, err
+	})
 	cmd.Flags().DurationVar(&delay, "delay", 0, "how long until it can be claimed again")
 	return cmd
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/internal/bytesize"
@@ -36,7 +34,6 @@ func NewStatsCommand(a *term.App) *cobra.Command {
 		Long: `Show how many tasks there are, by type and status, exact at one index of the log.
 --watch shows them again every two seconds, until Ctrl-C.`,
 		Example: "  claimq stats\n  claimq stats --type mail\n  claimq stats --watch",
-		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return session.With(a, &o.Flags, func(s session.Talk) error {
 				if o.watch {
@@ -55,12 +52,7 @@ func NewStatsCommand(a *term.App) *cobra.Command {
 
 // stats prints the counts once.
 func stats(ctx context.Context, s session.Talk, taskType string) error {
-	var stats wire.Stats
-	shown, err := s.Call(ctx, client.Request{Method: http.MethodGet, Path: "/api/stats"}, "", &stats)
-	if err != nil || shown {
-		return err
-	}
-	return showStats(s.App, &stats, taskType)
+	return session.Ask(ctx, s, session.Get("/api/stats"), func(answer *wire.Stats) error { return showStats(s.App, answer, taskType) })
 }
 
 // watchStats prints the counts again and again, until ctx ends. A cluster that
@@ -120,8 +112,7 @@ func showStats(a *term.App, stats *wire.Stats, taskType string) error {
 		}
 	}
 	if taskType != "" && len(types) == 0 {
-		_, err := fmt.Fprintln(a.Stdout, noSuchType(taskType))
-		return err
+		return a.Sayf("%s", noSuchType(taskType))
 	}
 	slices.Sort(types)
 	for _, t := range types {
@@ -134,6 +125,5 @@ func showStats(a *term.App, stats *wire.Stats, taskType string) error {
 		return err
 	}
 	oldest := time.Duration(stats.OldestPendingAgeMS) * time.Millisecond
-	_, err := fmt.Fprintf(a.Stdout, "\noldest pending: %s   in memory: %s   at log index %d\n", term.ShowDuration(oldest), bytesize.Text(stats.Bytes), stats.Index)
-	return err
+	return a.Sayf("\noldest pending: %s   in memory: %s   at log index %d", term.ShowDuration(oldest), bytesize.Text(stats.Bytes), stats.Index)
 }

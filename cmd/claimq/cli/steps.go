@@ -3,14 +3,11 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"net/http"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
@@ -28,7 +25,6 @@ a step draws the task that it belongs to.
 
   ✓ completed  ▶ claimed  ○ pending  ◷ scheduled  · blocked  ✗ failed  ⊘ cancelled`,
 		Example: "  claimq steps 17\n  claimq steps 17 --output json",
-		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error { return drawSteps(s, cmd, id) })
 		},
@@ -43,7 +39,7 @@ func drawSteps(s session.Talk, cmd *cobra.Command, id uint64) error {
 	var answer wire.Answer
 	get := func(id uint64) ([]byte, error) {
 		answer = wire.Answer{}
-		return s.Do(cmd.Context(), client.Request{Method: http.MethodGet, Path: session.TaskPath(id, "")}, "", &answer)
+		return s.Do(cmd.Context(), session.Get(session.TaskPath(id, "")), &answer)
 	}
 	body, err := get(id)
 	if err == nil && answer.Task != nil && answer.Task.ParentID != 0 {
@@ -57,8 +53,7 @@ func drawSteps(s session.Talk, cmd *cobra.Command, id uint64) error {
 		return err
 	}
 	if len(answer.Task.Steps) == 0 {
-		_, err := fmt.Fprintln(s.App.Stdout, "no steps")
-		return err
+		return s.App.Sayf("no steps")
 	}
 	return s.App.DrawSteps(answer.Task)
 }

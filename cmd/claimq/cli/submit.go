@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"strings"
 	"time"
 
@@ -123,26 +122,27 @@ func submitOne(a *term.App, cmd *cobra.Command, o *submitOptions, args []string)
 	}
 	body = withField("params", params, body)
 	return session.With(a, &o.Flags, func(s session.Talk) error {
-		var answer wire.Answer
-		r := client.Request{Method: http.MethodPost, Path: "/api/tasks", Body: body, Repeatable: true}
-		repeatIt := "Repeat the command with --key " + task.IdempotencyKey + ": the task is not submitted twice."
-		if o.wait > 0 {
-			return submitAndWait(cmd.Context(), s, r, repeatIt, o)
-		}
-		shown, err := s.Call(cmd.Context(), r, repeatIt, &answer)
-		if err != nil || shown || answer.Task == nil {
+		r, err := session.Post("/api/tasks", body, "Repeat the command with --key "+task.IdempotencyKey+": the task is not submitted twice.")
+		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(a.Stdout, submittedText(a, &answer, o.key))
-		return err
+		if o.wait > 0 {
+			return submitAndWait(cmd.Context(), s, r, o)
+		}
+		return session.Ask(cmd.Context(), s, r, func(answer *wire.Answer) error {
+			if answer.Task == nil {
+				return nil
+			}
+			return a.Sayf("%s", submittedText(a, answer, o.key))
+		})
 	})
 }
 
 // submitAndWait submits the task and shows how it ended. With --output json it
 // prints the task as it is then.
-func submitAndWait(ctx context.Context, s session.Talk, r client.Request, repeatIt string, o *submitOptions) error {
+func submitAndWait(ctx context.Context, s session.Talk, r session.Request, o *submitOptions) error {
 	var answer wire.Answer
-	if _, err := s.Do(ctx, r, repeatIt, &answer); err != nil || answer.Task == nil {
+	if _, err := s.Do(ctx, r, &answer); err != nil || answer.Task == nil {
 		_, _ = s.ShowJSON(nil, err)
 		return err
 	}

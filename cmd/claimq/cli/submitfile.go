@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -83,7 +82,7 @@ func submitFile(a *term.App, cmd *cobra.Command, o *submitOptions, args []string
 			return err
 		}
 		if o.Output == "table" {
-			if _, err := fmt.Fprintf(a.Stdout, "submitted %s, %s there already, %s refused\n", term.Count(fs.created, "task"), term.Number(fs.existed), term.Count(fs.refused, "line")); err != nil {
+			if err := a.Sayf("submitted %s, %s there already, %s refused", term.Count(fs.created, "task"), term.Number(fs.existed), term.Count(fs.refused, "line")); err != nil {
 				return err
 			}
 		}
@@ -175,9 +174,13 @@ func (fs *fileSubmit) send(ctx context.Context) error {
 	}
 	first, last := fs.items[0].line, fs.items[len(fs.items)-1].line
 	unknown := fmt.Sprintf("Of the file, %s may be submitted, those before are. Lines with an idempotency_key can be submitted again.", lines(first, last))
+	r, err := session.Post("/api/tasks", append(fs.body, "]}"...), unknown)
+	if err != nil {
+		return err
+	}
+	r.Repeatable = !fs.unkeyed
 	var answer wire.Answer
-	r := client.Request{Method: http.MethodPost, Path: "/api/tasks", Body: append(fs.body, "]}"...), Repeatable: !fs.unkeyed}
-	if _, err := fs.s.Call(ctx, r, unknown, &answer); err != nil {
+	if _, err := fs.s.Call(ctx, r, &answer); err != nil {
 		return fs.explain(err, first, last)
 	}
 	if len(answer.Results) != len(fs.items) {
@@ -201,8 +204,7 @@ func (fs *fileSubmit) send(ctx context.Context) error {
 
 func (fs *fileSubmit) refuse(number int, why string) error {
 	fs.refused++
-	_, err := fmt.Fprintf(fs.s.App.Stderr, "line %d: %s\n", number, term.Printable(why))
-	return err
+	return fs.s.App.Notef("line %d: %s", number, term.Printable(why))
 }
 
 // lines names the lines of a file from first to last.

@@ -2,22 +2,20 @@ package cli
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // NewTypesCommand returns the command `claimq types`.
 func NewTypesCommand(a *term.App) *cobra.Command {
-	var f session.Flags
 	var taskType, order, name string
 	var limit int
 	var attention bool
@@ -39,49 +37,34 @@ last minute.`,
   claimq types --type mail
   claimq types --order oldest --limit 10
   claimq types --attention`,
-		Args: term.Arguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("limit") && (limit < 1 || limit > listPageMax) {
-				return term.UsageErrorf("--limit is %d: it must be 1 to %d", limit, listPageMax)
-			}
-			q := url.Values{}
-			if limit != 0 {
-				q.Set("limit", strconv.Itoa(limit))
-			}
-			if order != "" {
-				q.Set("order", order)
-			}
-			if name == "" {
-				name = taskType // the type itself, and few others
-			}
-			if name != "" {
-				q.Set("name", name)
-			}
-			if attention {
-				q.Set("attention", "true")
-			}
-			path := "/api/types"
-			if len(q) > 0 {
-				path += "?" + q.Encode()
-			}
-			return session.With(a, &f, func(s session.Talk) error {
-				var answer wire.Types
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: path}, "", &answer)
-				if err != nil || shown {
-					return err
-				}
-				if err := showTypes(a, answer.Types, taskType); err != nil {
-					return err
-				}
-				if taskType != "" {
-					return nil
-				}
-				return tellTypesLeft(a, &answer)
-			})
-		},
 	}
-	session.AddFlags(a, cmd, &f)
-	session.Within(cmd, session.LookTimeout)
+	session.Look(a, cmd, func([]string) (string, error) {
+		if cmd.Flags().Changed("limit") && (limit < 1 || limit > listPageMax) {
+			return "", term.UsageErrorf("--limit is %d: it must be 1 to %d", limit, listPageMax)
+		}
+		q := url.Values{}
+		if limit != 0 {
+			q.Set("limit", strconv.Itoa(limit))
+		}
+		if order != "" {
+			q.Set("order", order)
+		}
+		if name == "" {
+			name = taskType // the type itself, and few others
+		}
+		if name != "" {
+			q.Set("name", name)
+		}
+		if attention {
+			q.Set("attention", "true")
+		}
+		return strings.TrimSuffix("/api/types?"+q.Encode(), "?"), nil
+	}, func(answer *wire.Types) error {
+		if err := showTypes(a, answer.Types, taskType); err != nil || taskType != "" {
+			return err
+		}
+		return tellTypesLeft(a, answer)
+	})
 	cmd.Flags().StringVar(&taskType, "type", "", "only this task type, in the table")
 	cmd.Flags().StringVar(&name, "name", "", "only types with this in their names, in upper or lower case")
 	cmd.Flags().StringVar(&order, "order", "", "what comes first: name (the default), a status, oldest or a rate")
@@ -102,8 +85,7 @@ func tellTypesLeft(a *term.App, t *wire.Types) error {
 	if len(t.Types) == listPageMax {
 		how = "narrow it with --name, or ask for those with most by --order"
 	}
-	_, err := fmt.Fprintf(a.Stderr, "There are more types, %s: %s.\n", term.Number(left), how)
-	return err
+	return a.Notef("There are more types, %s: %s.", term.Number(left), how)
 }
 
 // showTypes prints a row a type; only the settings that some type has take a
@@ -143,8 +125,7 @@ func showTypes(a *term.App, types []wire.Type, only string) error {
 		if only != "" {
 			text = noSuchType(only)
 		}
-		_, err := fmt.Fprintln(a.Stdout, text)
-		return err
+		return a.Sayf("%s", text)
 	}
 	for i, row := range rows {
 		kept := row[:0]

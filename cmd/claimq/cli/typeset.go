@@ -2,20 +2,17 @@ package cli
 
 import (
 	"encoding/json"
-	"net/http"
 	"net/url"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 type typeSetOptions struct {
-	session.Flags
 	pause, resume         bool
 	maxClaimed, rateLimit string
 	taskDefaults
@@ -23,38 +20,19 @@ type typeSetOptions struct {
 
 // NewTypeCommand returns the command `claimq type`.
 func NewTypeCommand(a *term.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return term.Lead(&cobra.Command{
 		Use:     "type",
 		Short:   "Show a task type, or change its settings",
 		Example: "  claimq type show mail\n  claimq type set mail --pause",
-		Args:    term.UnknownCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newTypeShowCommand(a), newTypeSetCommand(a))
-	return cmd
+	}, newTypeShowCommand(a), newTypeSetCommand(a))
 }
 
 func newTypeShowCommand(a *term.App) *cobra.Command {
-	var f session.Flags
-	cmd := &cobra.Command{
+	return session.Look(a, &cobra.Command{
 		Use:     "show TYPE",
 		Short:   "Show the settings and counts of a task type",
 		Example: "  claimq type show mail",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return session.With(a, &f, func(s session.Talk) error {
-				var answer wire.Types
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/types/" + url.PathEscape(args[0])}, "", &answer)
-				if err != nil || shown || answer.Type == nil {
-					return err
-				}
-				return showType(a, answer.Type)
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
-	session.Within(cmd, session.LookTimeout)
-	return cmd
+	}, func(args []string) (string, error) { return typePath(args[0]), nil }, func(answer *wire.Types) error { return showType(a, answer.Type) })
 }
 
 func newTypeSetCommand(a *term.App) *cobra.Command {
@@ -69,24 +47,14 @@ only: what is claimed goes on.`,
   claimq type set mail --resume --max-claimed 10 --rate-limit 2.5
   claimq type set report --lease 10m --max-attempts 5 --backoff 1s,10m,2,0.2 --retention 30d
   claimq type set mail --rate-limit none`,
-		Args: term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			body, err := o.patch()
-			if err != nil {
-				return err
-			}
-			return session.With(a, &o.Flags, func(s session.Talk) error {
-				var answer wire.Types
-				r := client.Request{Method: http.MethodPatch, Path: "/api/types/" + url.PathEscape(args[0]), Body: body, Repeatable: true}
-				shown, err := s.Call(cmd.Context(), r, "Repeat the command: it sets the same again.", &answer)
-				if err != nil || shown || answer.Type == nil {
-					return err
-				}
-				return showType(a, answer.Type)
-			})
-		},
 	}
-	session.AddFlags(a, cmd, &o.Flags)
+	session.Command(a, cmd, func(args []string) (session.Request, error) {
+		fields, err := o.patch()
+		if err != nil {
+			return session.Request{}, err
+		}
+		return session.Patch(typePath(args[0]), fields, setsAgain)
+	}, func(_ []string, answer *wire.Types) error { return showType(a, answer.Type) })
 	f := cmd.Flags()
 	f.BoolVar(&o.pause, "pause", false, "nothing of it is claimed any more, but by id")
 	f.BoolVar(&o.resume, "resume", false, "end the pause")
@@ -98,7 +66,7 @@ only: what is claimed goes on.`,
 }
 
 // patch is the request's body: null clears, what is not there stays.
-func (o *typeSetOptions) patch() ([]byte, error) {
+func (o *typeSetOptions) patch() (map[string]any, error) {
 	fields := map[string]any{}
 	switch {
 	case o.pause && o.resume:
@@ -116,8 +84,10 @@ func (o *typeSetOptions) patch() ([]byte, error) {
 	if len(fields) == 0 {
 		return nil, term.UsageErrorf("say what to set: --pause, --resume, --max-claimed, --rate-limit, --lease, --max-attempts, --backoff or --retention")
 	}
-	return json.Marshal(fields)
+	return fields, nil
 }
+
+func typePath(name string) string { return "/api/types/" + url.PathEscape(name) }
 
 // parseRate keeps the number as the user wrote it.
 func parseRate(value string) (any, error) {
@@ -129,6 +99,9 @@ func parseRate(value string) (any, error) {
 
 // showType prints a type, one field a line.
 func showType(a *term.App, t *wire.Type) error {
+	if t == nil {
+		return nil
+	}
 	var f term.Fields
 	f.Add("type", term.Printable(t.TaskType))
 	paused := "no"

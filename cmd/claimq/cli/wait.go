@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -30,14 +28,14 @@ func claimNext(ctx context.Context, s session.Talk, w wire.Claim, wait time.Dura
 		hold := repeat.PollWait(time.Until(until), lease)
 		// Rounded up: else the last request would end just before the time does.
 		w.WaitMS, w.ClaimRequestID = (hold + time.Millisecond - 1).Milliseconds(), rand.Text()
-		body, err := json.Marshal(w)
+		r, err := session.Post("/api/tasks/claim", w, "If a task was claimed, it can be claimed again when the lease has ended.")
 		if err != nil {
 			return nil, wire.Answer{}, err
 		}
+		r.Wait = hold
 		asked := time.Now()
-		r := client.Request{Method: http.MethodPost, Path: "/api/tasks/claim", Body: body, Repeatable: true, Wait: hold}
 		var answer wire.Answer
-		raw, err := s.Do(ctx, r, "If a task was claimed, it can be claimed again when the lease has ended.", &answer)
+		raw, err := s.Do(ctx, r, &answer)
 		empty := err == nil && answer.Task == nil && len(answer.Tasks) == 0 || errors.Is(err, client.ErrNoTasks)
 		if !empty || !time.Now().Before(until) {
 			return raw, answer, err
@@ -59,9 +57,11 @@ func waitEnded(ctx context.Context, s session.Talk, id uint64, wait time.Duratio
 	for {
 		hold := max(0, min(time.Until(until), repeat.PollMax))
 		path := session.TaskPath(id, "") + "?wait_ms=" + strconv.FormatInt((hold+time.Millisecond-1).Milliseconds(), 10)
+		r := session.Get(path)
+		r.Wait = hold
 		asked := time.Now()
 		var answer wire.Answer
-		body, err := s.Do(ctx, client.Request{Method: http.MethodGet, Path: path, Wait: hold}, "", &answer)
+		body, err := s.Do(ctx, r, &answer)
 		switch {
 		case err != nil:
 			return nil, nil, err

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -24,24 +23,19 @@ func NewWhyCommand(a *term.App) *cobra.Command {
 		Long: `Say why a task is not running: whether it waits for its time, for its turn, for a
 limit, for others of its group, for the steps before it, or for a worker.`,
 		Example: "  claimq why 17",
-		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error {
-				var why wire.Why
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: session.TaskPath(id, "why")}, "", &why)
-				if err != nil || shown {
-					return err
-				}
-				if len(why.Reasons) > 0 {
-					return showReasons(a, id, why.Reasons)
-				}
-				// It is not waiting: what it does is the answer.
-				var answer wire.Answer
-				if _, err := s.Do(cmd.Context(), client.Request{Method: http.MethodGet, Path: session.TaskPath(id, "")}, "", &answer); err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(a.Stdout, "task %d does not wait: %s\n", id, stateText(a, answer.Task))
-				return err
+				return session.Ask(cmd.Context(), s, session.Get(session.TaskPath(id, "why")), func(why *wire.Why) error {
+					if len(why.Reasons) > 0 {
+						return showReasons(a, id, why.Reasons)
+					}
+					// It is not waiting: what it does is the answer.
+					var answer wire.Answer
+					if _, err := s.Do(cmd.Context(), session.Get(session.TaskPath(id, "")), &answer); err != nil {
+						return err
+					}
+					return a.Sayf("task %d does not wait: %s", id, stateText(a, answer.Task))
+				})
 			})
 		},
 	}

@@ -62,7 +62,6 @@ answer is asked until it does.`,
 		Example: `  claimq work --type mail -- ./send-mail
   claimq work --type thumbnail --concurrency 4 --timeout 1m -- python3 resize.py
   claimq work --type report --type invoice --lease 5m -- sh -c 'jq .month | xargs ./report'`,
-		Args: term.Arguments,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			return o.SetFromVariables(a, cmd.Flags())
 		},

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -11,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
@@ -27,21 +24,17 @@ func NewWorkersCommand(a *term.App) *cobra.Command {
 leader knows only of those who hold claims, until the others call. With --type these are
 the workers that hold tasks of that type, and those tasks.`,
 		Example: "  claimq workers\n  claimq workers --type mail",
-		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return session.With(a, &f, func(s session.Talk) error {
-				var answer wire.Workers
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/workers"}, "", &answer)
-				if err != nil || shown {
-					return err
-				}
-				if taskType != "" {
-					answer.Workers, err = holdersOf(cmd.Context(), s, taskType, answer.Workers)
-				}
-				if err != nil {
-					return err
-				}
-				return showWorkers(a, answer.Workers)
+				return session.Ask(cmd.Context(), s, session.Get("/api/workers"), func(answer *wire.Workers) (err error) {
+					if taskType != "" {
+						answer.Workers, err = holdersOf(cmd.Context(), s, taskType, answer.Workers)
+					}
+					if err != nil {
+						return err
+					}
+					return showWorkers(a, answer.Workers)
+				})
 			})
 		},
 	}
@@ -58,7 +51,7 @@ func holdersOf(ctx context.Context, s session.Talk, taskType string, workers []w
 	q := url.Values{"status": {"claimed"}, "task_type": {taskType}, "limit": {strconv.Itoa(listPageMax)}}
 	for {
 		var page wire.Answer
-		if _, err := s.Do(ctx, client.Request{Method: http.MethodGet, Path: "/api/tasks?" + q.Encode()}, "", &page); err != nil {
+		if _, err := s.Do(ctx, session.Get("/api/tasks?"+q.Encode()), &page); err != nil {
 			return nil, err
 		}
 		for i := range page.Tasks {
@@ -84,8 +77,7 @@ func holdersOf(ctx context.Context, s session.Talk, taskType string, workers []w
 // showWorkers prints a row a worker.
 func showWorkers(a *term.App, workers []wire.Worker) error {
 	if len(workers) == 0 {
-		_, err := fmt.Fprintln(a.Stdout, "no workers")
-		return err
+		return a.Sayf("no workers")
 	}
 	rows := [][]string{{"WORKER", "CLAIMED", "LAST SEEN", "TASKS"}}
 	for i := range workers {

@@ -49,7 +49,6 @@ completes.`,
   claimq bench --nodes 3 --client --conns 256
   claimq bench --no-raft --conns 256
   claimq bench --endpoint http://127.0.0.1:7400 --mode latency --tasks 2000 --output json`,
-		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Mode = bench.Mode(o.mode)
 			return runBench(cmd.Context(), a, o)

@@ -48,7 +48,6 @@ node that ends is reported and stays down, unless --restart is given. The nodes 
 with this command, however it ends. The data stays in --data-dir for the next time.`,
 		Example: `  claimq dev
   claimq dev --nodes 5 --data-dir /tmp/q --restart`,
-		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDev(cmd.Context(), a, o) },
 	}
 	f := cmd.Flags()

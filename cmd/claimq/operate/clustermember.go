@@ -1,15 +1,12 @@
 package operate
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
@@ -18,9 +15,8 @@ import (
 const seeStatus = "See with 'claimq cluster status' whether it was done; to repeat the command is safe."
 
 func newClusterJoinCommand(a *term.App) *cobra.Command {
-	var f session.Flags
 	var nonvoter bool
-	cmd := &cobra.Command{
+	cmd := changeMember(a, &cobra.Command{
 		Use:   "join NODE_ID PEER_ADDR",
 		Short: "Make a node that runs and waits a member",
 		Long: `Make a node that runs and waits a member. Start it first, with an empty data folder
@@ -28,117 +24,72 @@ and without --bootstrap and --initial-cluster: it says that it waits.
 PEER_ADDR is its peer port, as the members reach it. It becomes a voter by itself once
 it has caught up; with --nonvoter it stays without a vote until it is promoted.`,
 		Example: "  claimq cluster join n4 10.0.0.4:7401\n  claimq cluster join n5 10.0.0.5:7401 --nonvoter",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			body := map[string]any{"node_id": args[0], "peer_addr": args[1], "voter": !nonvoter}
-			return changeMember(a, cmd, &f, "join", body, func(n *wire.Node) string {
-				switch {
-				case n.Suffrage == "voter":
-					return fmt.Sprintf("%s is a member and a voter", term.Printable(n.NodeID))
-				case nonvoter:
-					return fmt.Sprintf("%s is a member without a vote", term.Printable(n.NodeID))
-				}
-				return fmt.Sprintf("%s is a member; it becomes a voter once it has caught up", term.Printable(n.NodeID))
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
+	}, "join", func(args []string) any {
+		return map[string]any{"node_id": args[0], "peer_addr": args[1], "voter": !nonvoter}
+	}, func(n *wire.Node) string {
+		switch {
+		case n.Suffrage == "voter":
+			return fmt.Sprintf("%s is a member and a voter", term.Printable(n.NodeID))
+		case nonvoter:
+			return fmt.Sprintf("%s is a member without a vote", term.Printable(n.NodeID))
+		}
+		return fmt.Sprintf("%s is a member; it becomes a voter once it has caught up", term.Printable(n.NodeID))
+	})
 	cmd.Flags().BoolVar(&nonvoter, "nonvoter", false, "leave it without a vote until it is promoted")
 	term.OnlyExplicit(cmd)
 	return cmd
 }
 
 func newClusterPromoteCommand(a *term.App) *cobra.Command {
-	var f session.Flags
-	cmd := &cobra.Command{
+	return changeMember(a, &cobra.Command{
 		Use:   "promote NODE_ID",
 		Short: "Give a nonvoter that has caught up a vote",
 		Long: `Give a nonvoter that has caught up a vote. Nodes that joined get it by themselves; this
 is for those that were demoted, or joined with --nonvoter.`,
 		Example: "  claimq cluster promote n4",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return changeMember(a, cmd, &f, "promote", map[string]any{"node_id": args[0]}, func(n *wire.Node) string {
-				return fmt.Sprintf("%s is a %s", term.Printable(n.NodeID), term.Printable(n.Suffrage))
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
-	return cmd
+	}, "promote", func(args []string) any { return map[string]string{"node_id": args[0]} }, func(n *wire.Node) string {
+		return fmt.Sprintf("%s is a %s", term.Printable(n.NodeID), term.Printable(n.Suffrage))
+	})
 }
 
 func newClusterDemoteCommand(a *term.App) *cobra.Command {
-	var f session.Flags
-	cmd := &cobra.Command{
+	return changeMember(a, &cobra.Command{
 		Use:   "demote NODE_ID",
 		Short: "Take a member's vote away",
 		Long: `Take a member's vote away: it goes on to get every entry and to serve, but no write
 waits for it, and it cannot lead. It stays so until it is promoted. A leader hands
 over first. What would leave too few healthy voters is refused.`,
 		Example: "  claimq cluster demote n4",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return changeMember(a, cmd, &f, "demote", map[string]any{"node_id": args[0]}, func(n *wire.Node) string {
-				return fmt.Sprintf("%s is a %s, until it is promoted", term.Printable(n.NodeID), term.Printable(n.Suffrage))
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
-	return cmd
-}
-
-// changeMember makes the call POST /api/cluster/VERB, which answers with the
-// member, and prints what say says of it.
-func changeMember(a *term.App, cmd *cobra.Command, f *session.Flags, verb string, body map[string]any, say func(*wire.Node) string) error {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return fmt.Errorf("encode request: %w", err)
-	}
-	return session.With(a, f, func(s session.Talk) error {
-		var answer wire.Member
-		// A repeat finds it done.
-		r := client.Request{Method: http.MethodPost, Path: "/api/cluster/" + verb, Body: text, Repeatable: true}
-		shown, err := s.Call(cmd.Context(), r, seeStatus, &answer)
-		if err != nil || shown {
-			return err
-		}
-		_, err = fmt.Fprintln(a.Stdout, say(&answer.Node))
-		return err
+	}, "demote", func(args []string) any { return map[string]string{"node_id": args[0]} }, func(n *wire.Node) string {
+		return fmt.Sprintf("%s is a %s, until it is promoted", term.Printable(n.NodeID), term.Printable(n.Suffrage))
 	})
 }
 
+// changeMember makes cmd one that makes the call POST /api/cluster/VERB, which answers with
+// the member, and prints what say says of it.
+func changeMember(a *term.App, cmd *cobra.Command, verb string, body func(args []string) any, say func(*wire.Node) string) *cobra.Command {
+	return session.Command(a, cmd, func(args []string) (session.Request, error) {
+		return session.Post("/api/cluster/"+verb, body(args), seeStatus) // a repeat finds it done
+	}, func(_ []string, answer *wire.Member) error { return a.Sayf("%s", say(&answer.Node)) })
+}
+
 func newClusterTransferCommand(a *term.App) *cobra.Command {
-	var f session.Flags
-	cmd := &cobra.Command{
+	return session.Command(a, &cobra.Command{
 		Use:     "transfer [NODE_ID]",
 		Short:   "Hand the leadership over",
 		Long:    `Hand the leadership over to the voter NODE_ID, or to the one that has the most of the log.`,
 		Example: "  claimq cluster transfer\n  claimq cluster transfer n2",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			body := map[string]string{}
-			if len(args) == 1 {
-				body["node_id"] = args[0]
-			}
-			text, err := json.Marshal(body)
-			if err != nil {
-				return fmt.Errorf("encode request: %w", err)
-			}
-			return session.With(a, &f, func(s session.Talk) error {
-				var answer wire.Transferred
-				// Without a name a repeat would move it on.
-				r := client.Request{Method: http.MethodPost, Path: "/api/cluster/transfer", Body: text, Repeatable: len(args) == 1}
-				shown, err := s.Call(cmd.Context(), r, seeStatus, &answer)
-				if err != nil || shown {
-					return err
-				}
-				_, err = fmt.Fprintf(a.Stdout, "%s leads\n", term.Printable(answer.Leader))
-				return err
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
-	return cmd
+	}, func(args []string) (session.Request, error) {
+		body := map[string]string{}
+		if len(args) == 1 {
+			body["node_id"] = args[0]
+		}
+		r, err := session.Post("/api/cluster/transfer", body, seeStatus)
+		r.Repeatable = len(args) == 1 // without a name a repeat would move it on
+		return r, err
+	}, func(_ []string, answer *wire.Transferred) error {
+		return a.Sayf("%s leads", term.Printable(answer.Leader))
+	})
 }
 
 func newClusterHashCommand(a *term.App) *cobra.Command {
@@ -150,11 +101,10 @@ func newClusterHashCommand(a *term.App) *cobra.Command {
 does so by itself every minute, and a node that differs stops. Exit code 1: states
 differ.`,
 		Example: "  claimq cluster hash",
-		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return session.With(a, &f, func(s session.Talk) error {
 				var answer wire.ClusterHash
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/cluster/hash"}, "", &answer)
+				shown, err := s.Call(cmd.Context(), session.Get("/api/cluster/hash"), &answer)
 				if err == nil && !shown {
 					err = showHashes(a, &answer)
 				}
@@ -189,7 +139,7 @@ func showHashes(a *term.App, h *wire.ClusterHash) error {
 	case silent > 0:
 		word = fmt.Sprintf("The states of %d of %d nodes agree", len(h.Nodes)-silent, len(h.Nodes))
 	}
-	if _, err := fmt.Fprintf(a.Stdout, "%s at log index %d\n\n", word, h.Index); err != nil {
+	if err := a.Sayf("%s at log index %d\n", word, h.Index); err != nil {
 		return err
 	}
 	return a.Table(rows)

@@ -34,8 +34,6 @@ folders. Ids and claim tokens jump, so none is given out twice.
 
 Then start the node with its usual flags, and join new nodes with empty folders.`,
 		Example: "  claimq cluster recover --data-dir /var/lib/claimq\n  claimq cluster recover --data-dir /var/lib/claimq --" + recoverConsent,
-		Args:    term.Arguments,
-		PreRunE: func(*cobra.Command, []string) error { return o.Check() },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dataDir == "" {
 				return term.UsageErrorf("--data-dir is missing: name the data folder of the node that goes on")

@@ -1,29 +1,23 @@
 package operate
 
 import (
-	"fmt"
-	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // NewClusterCommand returns the command `claimq cluster`.
 func NewClusterCommand(a *term.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return term.Lead(&cobra.Command{
 		Use:     "cluster",
 		Short:   "Look after the cluster",
 		Example: "  claimq cluster status\n  claimq cluster remove n3",
-		Args:    term.UnknownCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
+	},
 		newClusterStatusCommand(a),
 		newClusterJoinCommand(a),
 		newClusterTokenCommand(a),
@@ -35,32 +29,16 @@ func NewClusterCommand(a *term.App) *cobra.Command {
 		newClusterUpgradeCommand(a),
 		newClusterRecoverCommand(a),
 	)
-	return cmd
 }
 
 func newClusterStatusCommand(a *term.App) *cobra.Command {
-	var f session.Flags
-	cmd := &cobra.Command{
+	return session.Look(a, &cobra.Command{
 		Use:   "status",
 		Short: "Show the nodes, who leads, and what needs attention",
 		Long: `Show the nodes, which one leads, and in words what needs attention: as the leader sees
 it, or without a leader the node that answers. Exit code 0: a node answered, whatever it says.`,
 		Example: "  claimq cluster status\n  claimq cluster status --endpoint http://127.0.0.1:7410 --output json",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return session.With(a, &f, func(s session.Talk) error {
-				var cluster wire.Cluster
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/cluster"}, "", &cluster)
-				if err != nil || shown {
-					return err
-				}
-				return showCluster(a, &cluster)
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
-	session.Within(cmd, session.LookTimeout)
-	return cmd
+	}, session.At("/api/cluster"), func(answer *wire.Cluster) error { return showCluster(a, answer) })
 }
 
 func showCluster(a *term.App, c *wire.Cluster) error {
@@ -73,7 +51,7 @@ func showCluster(a *term.App, c *wire.Cluster) error {
 	for _, point := range d.points {
 		text += "  " + point + "\n"
 	}
-	if _, err := fmt.Fprintf(a.Stdout, "%s\nleader: %s   term: %d   feature level: %d\n\n", text, leader, c.Term, c.FeatureLevel); err != nil {
+	if err := a.Sayf("%s\nleader: %s   term: %d   feature level: %d\n", text, leader, c.Term, c.FeatureLevel); err != nil {
 		return err
 	}
 	rows := [][]string{{"NODE", "STATE", "SUFFRAGE", "HTTP", "PEER", "APPLIED", "CONTACT", "VERSION", "HEALTH"}}

@@ -8,14 +8,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
@@ -28,17 +26,13 @@ const (
 )
 
 func newClusterTokenCommand(a *term.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return term.Lead(&cobra.Command{
 		Use:   "token",
 		Short: "Make, list and revoke join tokens",
 		Long: `Make, list and revoke join tokens. A node that joins needs an operator's call, 'claimq
 cluster join', or a join token, which lets so many nodes in until it expires.`,
 		Example: "  claimq cluster token create --expires 1h > join.token",
-		Args:    term.UnknownCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newTokenCreateCommand(a), newTokenListCommand(a), newTokenRevokeCommand(a))
-	return cmd
+	}, newTokenCreateCommand(a), newTokenListCommand(a), newTokenRevokeCommand(a))
 }
 
 func newTokenCreateCommand(a *term.App) *cobra.Command {
@@ -52,7 +46,6 @@ func newTokenCreateCommand(a *term.App) *cobra.Command {
 alone. Put it into a file on the new node, and start that with --join and
 --join-token-file. With --output json it is the secret of what is printed.`,
 		Example: "  claimq cluster token create --expires 1h > join.token\n  claimq cluster token create --expires 24h --uses 3 > join.token",
-		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return createToken(a, cmd, &f, expires, uses, rand.Reader)
 		},
@@ -72,25 +65,23 @@ func createToken(a *term.App, cmd *cobra.Command, f *session.Flags, expires time
 	}
 	token := tokenPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret))
 	hash := sha256.Sum256([]byte(token))
-	body, err := json.Marshal(map[string]any{"token_sha256": hex.EncodeToString(hash[:]), "expires_in_ms": expires.Milliseconds(), "uses": uses})
+	body := map[string]any{"token_sha256": hex.EncodeToString(hash[:]), "expires_in_ms": expires.Milliseconds(), "uses": uses}
+	r, err := session.Post("/api/cluster/tokens", body, "Whether it was made is not known: it was not printed, so make another one.")
 	if err != nil {
-		return fmt.Errorf("encode request: %w", err)
+		return err
 	}
 	return session.With(a, f, func(s session.Talk) error {
 		var answer wire.JoinTokenMade
-		// A repeat finds it made.
-		r := client.Request{Method: http.MethodPost, Path: "/api/cluster/tokens", Body: body, Repeatable: true}
-		if _, err := s.Do(cmd.Context(), r, "Whether it was made is not known: it was not printed, so make another one.", &answer); err != nil {
+		if _, err := s.Do(cmd.Context(), r, &answer); err != nil { // a repeat finds it made
 			return err
 		}
 		if f.Output == "json" {
 			return json.NewEncoder(a.Stdout).Encode(madeToken{Success: true, Secret: token, Token: answer.Token})
 		}
-		if _, err := fmt.Fprintln(a.Stdout, token); err != nil {
+		if err := a.Sayf("%s", token); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(a.Stderr, "token %s lets %s in until %s\n", term.Printable(answer.Token.ID), term.Count(answer.Token.Uses, "node"), answer.Token.ExpiresAt.Format(time.RFC3339))
-		return err
+		return a.Notef("token %s lets %s in until %s", term.Printable(answer.Token.ID), term.Count(answer.Token.Uses, "node"), answer.Token.ExpiresAt.Format(time.RFC3339))
 	})
 }
 
@@ -102,61 +93,30 @@ type madeToken struct {
 }
 
 func newTokenListCommand(a *term.App) *cobra.Command {
-	var f session.Flags
-	cmd := &cobra.Command{
+	return session.Look(a, &cobra.Command{
 		Use:     "list",
 		Short:   "List the join tokens that have not expired",
 		Example: "  claimq cluster token list",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return session.With(a, &f, func(s session.Talk) error {
-				var answer wire.JoinTokens
-				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/cluster/tokens"}, "", &answer)
-				if err != nil || shown {
-					return err
-				}
-				if len(answer.Tokens) == 0 {
-					_, err = fmt.Fprintln(a.Stdout, "no join tokens: nodes join by an operator's call alone")
-					return err
-				}
-				rows := [][]string{{"TOKEN", "USED", "EXPIRES (UTC)"}}
-				for _, t := range answer.Tokens {
-					rows = append(rows, []string{term.Cell(t.ID), fmt.Sprintf("%d/%d", t.Used, t.Uses), t.ExpiresAt.UTC().Format(time.DateTime)})
-				}
-				return a.Table(rows)
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
-	session.Within(cmd, session.LookTimeout)
-	return cmd
+	}, session.At("/api/cluster/tokens"), func(answer *wire.JoinTokens) error {
+		if len(answer.Tokens) == 0 {
+			return a.Sayf("no join tokens: nodes join by an operator's call alone")
+		}
+		rows := [][]string{{"TOKEN", "USED", "EXPIRES (UTC)"}}
+		for _, t := range answer.Tokens {
+			rows = append(rows, []string{term.Cell(t.ID), fmt.Sprintf("%d/%d", t.Used, t.Uses), t.ExpiresAt.UTC().Format(time.DateTime)})
+		}
+		return a.Table(rows)
+	})
 }
 
 func newTokenRevokeCommand(a *term.App) *cobra.Command {
-	var f session.Flags
-	cmd := &cobra.Command{
+	return session.Command(a, &cobra.Command{
 		Use:     "revoke ID",
 		Short:   "Revoke a join token",
 		Long:    `Revoke a join token. Nodes that came by it stay members: 'claimq cluster remove' takes them out.`,
 		Example: "  claimq cluster token revoke 13657558360c",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			body, err := json.Marshal(map[string]string{"id": args[0]})
-			if err != nil {
-				return fmt.Errorf("encode request: %w", err)
-			}
-			return session.With(a, &f, func(s session.Talk) error {
-				var answer struct{}
-				r := client.Request{Method: http.MethodPost, Path: "/api/cluster/tokens/revoke", Body: body}
-				shown, err := s.Call(cmd.Context(), r, "See with 'claimq cluster token list' whether it was done.", &answer)
-				if err != nil || shown {
-					return err
-				}
-				_, err = fmt.Fprintf(a.Stdout, "token %s is revoked\n", term.Printable(args[0]))
-				return err
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
-	return cmd
+	}, func(args []string) (session.Request, error) {
+		r, err := session.Post("/api/cluster/tokens/revoke", map[string]string{"id": args[0]}, "See with 'claimq cluster token list' whether it was done.")
+		return r.Once(), err
+	}, func(args []string, _ *struct{}) error { return a.Sayf("token %s is revoked", term.Printable(args[0])) })
 }

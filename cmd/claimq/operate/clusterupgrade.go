@@ -1,22 +1,18 @@
 package operate
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 func newClusterUpgradeCommand(a *term.App) *cobra.Command {
-	var f session.Flags
 	var finalize bool
 	cmd := &cobra.Command{
 		Use:   "upgrade [--finalize]",
@@ -26,38 +22,26 @@ the highest that all know, once all nodes run the new version. Until then it doe
 what the old version knows, and nodes can be taken back to that; there is no way back
 from there. Refused while a node runs an older version, or a voter does not answer.`,
 		Example: "  claimq cluster upgrade\n  claimq cluster upgrade --finalize",
-		Args:    term.Arguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !finalize {
-				return session.With(a, &f, func(s session.Talk) error { return showUpgrade(cmd.Context(), s) })
-			}
-			return session.With(a, &f, func(s session.Talk) error {
-				var answer wire.Upgraded
-				// Raising it to where it is changes nothing.
-				r := client.Request{Method: http.MethodPost, Path: "/api/cluster/upgrade", Body: []byte("{}"), Repeatable: true}
-				shown, err := s.Call(cmd.Context(), r, "Repeat the command: it changes nothing once it is done.", &answer)
-				if err != nil || shown {
-					return err
-				}
-				_, err = fmt.Fprintf(a.Stdout, "the cluster is at feature level %d\n", answer.FeatureLevel)
-				return err
-			})
-		},
 	}
-	session.AddFlags(a, cmd, &f)
+	session.Command(a, cmd, func([]string) (session.Request, error) {
+		body := []byte("{}") // raising it to where it is changes nothing
+		if !finalize {
+			body = []byte(`{"dry_run":true}`)
+		}
+		return session.Post("/api/cluster/upgrade", body, "Repeat the command: it changes nothing once it is done.")
+	}, func(_ []string, answer *wire.Upgraded) error {
+		if !finalize {
+			return showUpgrade(a, answer)
+		}
+		return a.Sayf("the cluster is at feature level %d", answer.FeatureLevel)
+	})
 	cmd.Flags().BoolVar(&finalize, "finalize", false, "do it")
 	term.OnlyExplicit(cmd)
 	return cmd
 }
 
 // showUpgrade tells what each node knows, and what --finalize would do.
-func showUpgrade(ctx context.Context, s session.Talk) error {
-	var plan wire.Upgraded
-	r := client.Request{Method: http.MethodPost, Path: "/api/cluster/upgrade", Body: []byte(`{"dry_run":true}`), Repeatable: true}
-	shown, err := s.Call(ctx, r, "", &plan)
-	if err != nil || shown {
-		return err
-	}
+func showUpgrade(a *term.App, plan *wire.Upgraded) error {
 	rows := [][]string{{"NODE", "VERSION", "KNOWS LEVEL"}}
 	var silent, old []string
 	highest := plan.FeatureLevel
@@ -73,11 +57,10 @@ func showUpgrade(ctx context.Context, s session.Talk) error {
 			old = append(old, term.Printable(n.NodeID))
 		}
 	}
-	if err := s.App.Table(rows); err != nil {
+	if err := a.Table(rows); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.App.Stdout, "\nthe cluster is at feature level %d; %s\n", plan.FeatureLevel, upgradeAdvice(&plan, silent, old))
-	return err
+	return a.Sayf("\nthe cluster is at feature level %d; %s", plan.FeatureLevel, upgradeAdvice(plan, silent, old))
 }
 
 // upgradeAdvice says what to do next.

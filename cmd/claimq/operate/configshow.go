@@ -13,19 +13,16 @@ import (
 
 // NewConfigCommand returns the command `claimq config`.
 func NewConfigCommand(a *term.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return term.Lead(&cobra.Command{
 		Use:     "config",
 		Short:   "Show what a server would be set to",
 		Example: "  claimq config show --config /etc/claimq/claimq.yaml",
-		Args:    term.UnknownCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newConfigShowCommand(a))
-	return cmd
+	}, newConfigShowCommand(a))
 }
 
 func newConfigShowCommand(a *term.App) *cobra.Command {
-	var file, output string
+	var file string
+	var o term.OutputFlag
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show every setting of a server, and where its value is from",
@@ -36,11 +33,7 @@ file. It asks no server and starts none. If there are mistakes it lists them all
 code 2: there are some.`,
 		Example: `  claimq config show --config /etc/claimq/claimq.yaml
   CLAIMQ_MEMORY_LIMIT=4GiB claimq config show --node-id n1 --data-dir d --output json`,
-		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "table" && output != "json" {
-				return term.UsageErrorf("--output is %q: it must be table or json", output)
-			}
 			if file == "" {
 				file = a.Getenv("CLAIMQ_CONFIG")
 			}
@@ -49,7 +42,7 @@ code 2: there are some.`,
 				return term.UsageErrorf("%w", err)
 			}
 			loaded.Warnings = append(loaded.Warnings, config.MisspelledVariables(a.Environ, term.VariablesOf(cmd.Root()))...)
-			if output == "json" {
+			if o.Output == "json" {
 				return showConfigJSON(a, &loaded)
 			}
 			return showConfig(a, &loaded)
@@ -57,7 +50,7 @@ code 2: there are some.`,
 	}
 	config.AddServerFlags(cmd.Flags())
 	cmd.Flags().StringVar(&file, "config", "", "YAML file with settings (CLAIMQ_CONFIG)")
-	cmd.Flags().StringVar(&output, "output", "table", "table or json")
+	o.Add(cmd)
 	return cmd
 }
 
@@ -97,6 +90,5 @@ func showConfigJSON(a *term.App, loaded *config.Loaded) error {
 	if err != nil {
 		return fmt.Errorf("encode settings: %w", err)
 	}
-	_, err = fmt.Fprintf(a.Stdout, "%s\n", body)
-	return err
+	return a.Sayf("%s", body)
 }

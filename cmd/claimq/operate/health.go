@@ -25,7 +25,8 @@ const (
 
 // NewHealthCommand returns the command `claimq health`.
 func NewHealthCommand(a *term.App) *cobra.Command {
-	var file, output string
+	var file string
+	var o term.OutputFlag
 	var ready bool
 	cmd := &cobra.Command{
 		Use:   "health",
@@ -37,11 +38,7 @@ to have certificates it looks only whether its port takes connections. Exit code
 is, 1 it is not, or gave no answer in 5 s.`,
 		Example: `  claimq health --config /etc/claimq/claimq.yaml
   claimq health --ready --output json`,
-		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "table" && output != "json" {
-				return term.UsageErrorf("--output is %q: it must be table or json", output)
-			}
 			if file == "" {
 				file = a.Getenv("CLAIMQ_CONFIG")
 			}
@@ -55,16 +52,15 @@ is, 1 it is not, or gave no answer in 5 s.`,
 			if err != nil {
 				return err
 			}
-			if output == "json" {
+			if o.Output == "json" {
 				return json.NewEncoder(a.Stdout).Encode(said)
 			}
-			_, err = fmt.Fprintf(a.Stdout, "%s is %s\n", term.Printable(said.NodeID), term.Printable(said.Status))
-			return err
+			return a.Sayf("%s is %s", term.Printable(said.NodeID), term.Printable(said.Status))
 		},
 	}
 	config.AddServerFlags(cmd.Flags())
 	cmd.Flags().StringVar(&file, "config", "", "YAML file with settings (CLAIMQ_CONFIG)")
-	cmd.Flags().StringVar(&output, "output", "table", "table or json")
+	o.Add(cmd)
 	cmd.Flags().BoolVar(&ready, "ready", false, "ask whether it knows a leader and has caught up")
 	return cmd
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -18,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/keyring"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/config"
@@ -35,15 +33,11 @@ const (
 
 // NewKeyCommand returns the command `claimq key`.
 func NewKeyCommand(a *term.App) *cobra.Command {
-	cmd := &cobra.Command{
+	return term.Lead(&cobra.Command{
 		Use:     "key",
 		Short:   "Make, show and reload API keys",
 		Example: "  claimq key generate --role producer --name shop",
-		Args:    term.Arguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newKeyGenerateCommand(a), newKeyListCommand(a), newKeyReloadCommand(a))
-	return cmd
+	}, newKeyGenerateCommand(a), newKeyListCommand(a), newKeyReloadCommand(a))
 }
 
 // GeneratedKey is a key that was just made.
@@ -63,7 +57,8 @@ func newKeyGenerateCommand(a *term.App) *cobra.Command {
 	var k GeneratedKey
 	var rate int64
 	var roles []string
-	var expiresAt, output string
+	var expiresAt string
+	var o term.OutputFlag
 	var expiresIn time.Duration
 	cmd := &cobra.Command{
 		Use:   "generate --role ROLE... --name NAME",
@@ -82,11 +77,7 @@ unless --rate says otherwise.`,
 		Example: `  claimq key generate --role producer --name shop
   claimq key generate --role worker --name mailer --type mail --rate 6000 --output json
   claimq key generate --role reader --name audit --expires-in 2160h`,
-		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "table" && output != "json" {
-				return term.UsageErrorf("--output is %q: it must be table or json", output)
-			}
 			switch {
 			case len(roles) == 0:
 				return term.UsageErrorf("--role is missing: it must be reader, producer, worker or operator")
@@ -108,7 +99,7 @@ unless --rate says otherwise.`,
 			if err := k.make(); err != nil {
 				return err
 			}
-			if output == "json" {
+			if o.Output == "json" {
 				return json.NewEncoder(a.Stdout).Encode(k)
 			}
 			_, err = fmt.Fprint(a.Stdout, k.Text())
@@ -122,7 +113,7 @@ unless --rate says otherwise.`,
 	cmd.Flags().StringSliceVar(&k.Addresses, "address", nil, "address or prefix, as 10.0.0.0/8, that it may be used from; repeatable (default: all)")
 	cmd.Flags().DurationVar(&expiresIn, "expires-in", 0, "how long from now servers take it, as 2160h (default: for ever)")
 	cmd.Flags().StringVar(&expiresAt, "expires-at", "", "from when on servers refuse it, in RFC 3339, as 2027-01-31T12:00:00Z")
-	cmd.Flags().StringVar(&output, "output", "table", "table or json")
+	o.Add(cmd)
 	return cmd
 }
 
@@ -241,6 +232,12 @@ func writeTexts(b *strings.Builder, field string, texts []string) {
 	fmt.Fprintf(b, "    %s: [%s]\n", field, strings.Join(quoted, ", "))
 }
 
+// reloaded is what a server answers that has read its keys again.
+type reloaded struct {
+	NodeID string `json:"node_id"`
+	Keys   int64  `json:"keys"`
+}
+
 func newKeyReloadCommand(a *term.App) *cobra.Command {
 	var f session.Flags
 	cmd := &cobra.Command{
@@ -255,24 +252,19 @@ is wrong. The call needs an operator's key.
 To exchange a key without a refusal: add the new key on all nodes, reload, move
 the clients to it, remove the old key on all nodes, reload.`,
 		Example: "  claimq key reload --endpoint http://10.0.0.1:7400 --endpoint http://10.0.0.2:7400",
-		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var errs []error
 			for _, endpoint := range f.Endpoints {
 				one := f
 				one.Endpoints = []string{endpoint}
 				errs = append(errs, session.With(a, &one, func(s session.Talk) error {
-					var answer struct {
-						NodeID string `json:"node_id"`
-						Keys   int64  `json:"keys"`
-					}
-					r := client.Request{Method: http.MethodPost, Path: "/api/reload"}
-					shown, err := s.Call(cmd.Context(), r, "Reload again: it does no harm.", &answer)
-					if err != nil || shown {
+					r, err := session.Post("/api/reload", []byte(nil), "Reload again: it does no harm.")
+					if err != nil {
 						return err
 					}
-					_, err = fmt.Fprintf(a.Stdout, "%s has %s\n", term.Printable(answer.NodeID), term.Count(answer.Keys, "key"))
-					return err
+					return session.Ask(cmd.Context(), s, r.Once(), func(answer *reloaded) error {
+						return a.Sayf("%s has %s", term.Printable(answer.NodeID), term.Count(answer.Keys, "key"))
+					})
 				}))
 			}
 			return errors.Join(errs...)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -17,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
@@ -42,7 +40,6 @@ key is shown, and no hash.
 Nodes note uses in memory, and forget them when they are restarted. A node that cannot
 be asked is named, and the exit code is not 0: uses by way of it are missing then.`,
 		Example: "  claimq key list\n  claimq key list --output json | jq '.keys[] | select(.last_used_at == null).name'",
-		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return session.With(a, &f, func(s session.Talk) error { return listKeys(cmd.Context(), s, time.Now()) })
 		},
@@ -77,7 +74,7 @@ type listedKey struct {
 
 func listKeys(ctx context.Context, s session.Talk, now time.Time) error {
 	var c wire.Cluster
-	if _, err := s.Do(ctx, client.Request{Method: http.MethodGet, Path: "/api/cluster"}, "", &c); err != nil {
+	if _, err := s.Do(ctx, session.Get("/api/cluster"), &c); err != nil {
 		_, showErr := s.ShowJSON(nil, err)
 		return errors.Join(err, showErr)
 	}
@@ -110,7 +107,7 @@ func keysOf(ctx context.Context, s session.Talk, n wire.Node) keyNode {
 				query.Set("after", after)
 			}
 			var page wire.Keys
-			if _, err := s.Do(ctx, client.Request{Method: http.MethodGet, Path: "/api/keys?" + query.Encode()}, "", &page); err != nil {
+			if _, err := s.Do(ctx, session.Get("/api/keys?"+query.Encode()), &page); err != nil {
 				return err
 			}
 			asked.Since = &page.Since
@@ -181,8 +178,7 @@ func showKeys(a *term.App, list *ListedKeys, now time.Time) error {
 		if answered == 0 {
 			return nil // the errors say why
 		}
-		_, err := fmt.Fprintln(a.Stdout, "no API keys: whoever reaches the nodes may do everything")
-		return err
+		return a.Sayf("no API keys: whoever reaches the nodes may do everything")
 	}
 	rows := [][]string{{"NAME", "ROLES", "TYPES", "RATE", "EXPIRES (UTC)", "ADDRESSES", "LAST USED (UTC)", "FROM", "NODES"}}
 	unused := false
@@ -194,8 +190,7 @@ func showKeys(a *term.App, list *ListedKeys, now time.Time) error {
 	if err := a.Table(rows, "NODES", "RATE", "ADDRESSES", "TYPES"); err != nil || !unused {
 		return err
 	}
-	_, err := fmt.Fprintf(a.Stdout, "LAST USED -: not since %s, when the last of the nodes was started\n", since.UTC().Format(time.DateTime))
-	return err
+	return a.Sayf("LAST USED -: not since %s, when the last of the nodes was started", since.UTC().Format(time.DateTime))
 }
 
 // cells are the key's row. answered is how many nodes were asked.

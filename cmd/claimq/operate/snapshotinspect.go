@@ -14,18 +14,14 @@ import (
 )
 
 func newSnapshotInspectCommand(a *term.App) *cobra.Command {
-	var output string
+	var o term.OutputFlag
 	cmd := &cobra.Command{
 		Use:   "inspect FILE",
 		Short: "Verify a backup, and show what is in it",
 		Long: `Verify a backup and show what is in it, without a server. All of it is read, and
 everything verified that a restore would. Exit code 1: it cannot be restored.`,
 		Example: "  claimq snapshot inspect claimq.backup\n  claimq snapshot inspect claimq.backup --output json",
-		Args:    term.Arguments,
 		PreRunE: func(*cobra.Command, []string) error {
-			if output != "table" && output != "json" {
-				return term.UsageErrorf("--output is %q: it must be one of table, json", output)
-			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -33,13 +29,13 @@ everything verified that a restore would. Exit code 1: it cannot be restored.`,
 			if i == nil {
 				return err
 			}
-			if output == "json" {
+			if o.Output == "json" {
 				return errors.Join(term.ShowJSON(a.Stdout, i), err)
 			}
 			return errors.Join(showInspection(a, i), err)
 		},
 	}
-	cmd.Flags().StringVar(&output, "output", "table", "table, json")
+	o.Add(cmd)
 	return cmd
 }
 

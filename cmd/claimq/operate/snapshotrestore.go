@@ -29,7 +29,6 @@ it changes nothing. The ids and claim tokens of the new cluster go on far above
 those of the backup, so that neither is given out twice. The nodes stay those of
 the new cluster; claims go on with what they had left when the backup was saved.`,
 		Example: "  claimq snapshot restore claimq.backup",
-		Args:    term.Arguments,
 		RunE:    func(cmd *cobra.Command, args []string) error { return restoreBackup(cmd.Context(), a, &f, args[0]) },
 	}
 	session.AddFlags(a, cmd, &f)
@@ -62,8 +61,7 @@ func restoreBackup(ctx context.Context, a *term.App, f *session.Flags, path stri
 		return fmt.Errorf("read the server's answer: %w", err)
 	}
 	if f.Output == "json" {
-		_, err = fmt.Fprintf(a.Stdout, "%s\n", body)
-		return err
+		return a.Sayf("%s", body)
 	}
 	var answer struct {
 		Index uint64 `json:"index"`
@@ -71,8 +69,7 @@ func restoreBackup(ctx context.Context, a *term.App, f *session.Flags, path stri
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("decode the server's answer: %w", err)
 	}
-	_, err = fmt.Fprintf(a.Stdout, "restored %s: what was the state at index %d is that at index %d\n", term.Printable(path), info.Index, answer.Index)
-	return err
+	return a.Sayf("restored %s: what was the state at index %d is that at index %d", term.Printable(path), info.Index, answer.Index)
 }
 
 // checkBackupFile verifies the checksum of the backup at path.

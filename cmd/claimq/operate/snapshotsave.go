@@ -41,7 +41,6 @@ its owner can read, verified, and only then named FILE, which must not exist.
 cluster that has lost its quorum.`,
 		Example: `  claimq snapshot save claimq-2026-11-21.backup
   claimq snapshot save --stale --endpoint http://127.0.0.1:7410 last.backup`,
-		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error { return saveBackup(cmd.Context(), a, &o, args[0]) },
 	}
 	session.AddFlags(a, cmd, &o.Flags)
@@ -111,8 +110,7 @@ func showSaved(a *term.App, f *session.Flags, path string, size int64, info *fsm
 	if f.Output == "json" {
 		return term.ShowJSON(a.Stdout, savedBackup{File: path, Bytes: size, backupFacts: factsOf(info)})
 	}
-	_, err := fmt.Fprintf(a.Stdout, "saved %s: the state at index %d, %s, verified\n", term.Printable(path), info.Index, bytesize.Text(size))
-	return err
+	return a.Sayf("saved %s: the state at index %d, %s, verified", term.Printable(path), info.Index, bytesize.Text(size))
 }
 
 // savedBackup is what save prints as JSON.

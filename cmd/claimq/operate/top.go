@@ -47,7 +47,6 @@ explains the keys. It goes on when nodes die, and asks the others, also those th
 look is a line. Where there are keys it takes one with the role operator; with less it
 shows what the key may see.`,
 		Example: "  claimq top\n  claimq top --type mail --type 'img-*' --interval 5s\n  claimq top --once\n  claimq top --output json | jq .rates",
-		Args:    term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.interval < topIntervalMin || o.interval > topIntervalMax {
 				return term.UsageErrorf("--interval is %v: it must be %v to %v", o.interval, topIntervalMin, topIntervalMax)

@@ -57,7 +57,6 @@ CLAIMQ_NODE_ID) and a key of the YAML file (node_id); a flag beats a variable, a
 variable beats the file.`,
 		Example: `  claimq server --node-id n1 --data-dir /var/lib/claimq --bootstrap
   claimq server --config /etc/claimq.yaml`,
-		Args: term.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
 				file = a.Getenv("CLAIMQ_CONFIG")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/claimq/claimq/client"
@@ -53,10 +52,9 @@ func WithTask(a *term.App, f *Flags, arg string, fn func(s Talk, id uint64) erro
 
 // Call makes a call and decodes the answer into answer. With --output json it
 // prints the server's JSON, that of a refusal too, and shown is true: the
-// command has nothing more to print. unknown says what to do when the outcome
-// is unknown.
-func (s Talk) Call(ctx context.Context, r client.Request, unknown string, answer any) (shown bool, err error) {
-	body, err := s.Do(ctx, r, unknown, answer)
+// command has nothing more to print.
+func (s Talk) Call(ctx context.Context, r Request, answer any) (shown bool, err error) {
+	body, err := s.Do(ctx, r, answer)
 	shown, showErr := s.ShowJSON(body, err)
 	if err == nil {
 		err = showErr
@@ -66,10 +64,10 @@ func (s Talk) Call(ctx context.Context, r client.Request, unknown string, answer
 
 // Do makes a call and decodes the answer into answer; it returns the server's
 // JSON as it is.
-func (s Talk) Do(ctx context.Context, r client.Request, unknown string, answer any) ([]byte, error) {
-	body, err := s.Client.Do(ctx, r)
+func (s Talk) Do(ctx context.Context, r Request, answer any) ([]byte, error) {
+	body, err := s.Client.Do(ctx, r.Request)
 	if err != nil {
-		return nil, &term.CallError{Err: err, Unknown: unknown}
+		return nil, &term.CallError{Err: err, Unknown: r.Unknown}
 	}
 	if err := json.Unmarshal(body, answer); err != nil {
 		return body, fmt.Errorf("decode the server's answer: %w", err)
@@ -92,22 +90,4 @@ func (s Talk) ShowJSON(body []byte, err error) (shown bool, showErr error) {
 		_, showErr = fmt.Fprintf(s.App.Stdout, "%s\n", refusal.Details)
 	}
 	return false, showErr
-}
-
-// ParseID reads a task's id.
-func ParseID(arg string) (uint64, error) {
-	id, err := strconv.ParseUint(arg, 10, 53)
-	if err != nil || id == 0 {
-		return 0, term.UsageErrorf("%q is not a task id: it must be a positive number", arg)
-	}
-	return id, nil
-}
-
-// TaskPath is the path of a call about a task; verb is what is to be done, "": nothing.
-func TaskPath(id uint64, verb string) string {
-	path := "/api/tasks/" + strconv.FormatUint(id, 10)
-	if verb != "" {
-		path += "/" + verb
-	}
-	return path
 }

@@ -7,6 +7,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// Lead makes cmd one that does nothing itself but lead to those below it.
+func Lead(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.Args = UnknownCommand
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(below...)
+	return cmd
+}
+
 // EachCommand calls visit for cmd and what is below it, in order, with the words that
 // call it; cmd's own are none.
 func EachCommand(cmd *cobra.Command, visit func(cmd *cobra.Command, path string)) {

@@ -38,6 +38,14 @@ func Cell(s string) string {
 	return Printable(s)
 }
 
+// CellOf is the cell of what v points to; nil is nothing.
+func CellOf[T any](v *T) string {
+	if v == nil {
+		return Cell("")
+	}
+	return Cell(fmt.Sprint(*v))
+}
+
 // Text is s printable, and on a terminal no longer than valueWidth.
 func (a *App) Text(s string) string {
 	if a.Width == 0 {
@@ -88,8 +96,11 @@ func (f *Fields) AddSome(name, value string) {
 	}
 }
 
-// ShowTask prints a task, one field a line.
+// ShowTask prints a task, one field a line; nothing of nil.
 func (a *App) ShowTask(t *wire.Task) error {
+	if t == nil {
+		return nil
+	}
 	var f Fields
 	f.Add("id", strconv.FormatUint(t.ID, 10))
 	f.Add("type", Printable(t.TaskType))
@@ -246,16 +257,13 @@ func (a *App) showAttempts(log []wire.Attempt) error {
 	}
 	rows := [][]string{{"TOKEN", "WORKER", "CLAIMED (UTC)", "LASTED", "OUTCOME", "ERROR"}}
 	for _, at := range log {
-		lasted, outcome := "-", ""
+		lasted := "-"
 		if at.EndedAt != nil {
 			lasted = ShowDuration(at.EndedAt.Sub(at.ClaimedAt))
 		}
-		if at.Outcome != nil {
-			outcome = *at.Outcome
-		}
 		rows = append(rows, []string{
 			strconv.FormatUint(at.ClaimToken, 10), Cell(at.WorkerID), at.ClaimedAt.UTC().Format(ExactTime),
-			lasted, Cell(outcome), Cell(at.Error),
+			lasted, CellOf(at.Outcome), Cell(at.Error),
 		})
 	}
 	if _, err := fmt.Fprintln(a.Stdout); err != nil {

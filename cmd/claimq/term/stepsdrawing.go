@@ -40,11 +40,11 @@ func stepMark(status string) string {
 
 // DrawSteps prints the task's steps in layers, a line a step.
 func (a *App) DrawSteps(t *wire.Task) error {
-	if _, err := fmt.Fprintf(a.Stdout, "task %d (%s): %s, %s\n", t.ID, Printable(t.TaskType), Printable(t.Status), CountSteps(t.Steps)); err != nil {
+	if err := a.Sayf("task %d (%s): %s, %s", t.ID, Printable(t.TaskType), Printable(t.Status), CountSteps(t.Steps)); err != nil {
 		return err
 	}
 	if next := a.whatNext(t); next != "" {
-		if _, err := fmt.Fprintln(a.Stdout, next); err != nil {
+		if err := a.Sayf("%s", next); err != nil {
 			return err
 		}
 	}
@@ -69,7 +69,7 @@ func (a *App) DrawSteps(t *wire.Task) error {
 		return err
 	}
 	for line := range strings.Lines(drawn.String()) {
-		if _, err := fmt.Fprintln(a.Stdout, strings.TrimRight(line, " \n")); err != nil {
+		if err := a.Sayf("%s", strings.TrimRight(line, " \n")); err != nil {
 			return err
 		}
 	}

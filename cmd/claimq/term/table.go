@@ -1,7 +1,6 @@
 package term
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -31,8 +30,7 @@ func (a *App) Table(rows [][]string, less ...string) error {
 	if err := Columns(a.Stdout, rows); err != nil || len(left) == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(a.Stdout, "(no room for %s)\n", strings.ToLower(strings.Join(left, ", ")))
-	return err
+	return a.Sayf("(no room for %s)", strings.ToLower(strings.Join(left, ", ")))
 }
 
 // Columns writes rows in columns, as wide as they need to be.
