@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"fmt"
 	"math/rand"
 	"sync"
 	"time"
@@ -17,13 +18,22 @@ type beat struct {
 	// on begins it, off ends it; each lasts for so long at most, drawn by chance.
 	on, off time.Duration
 	words   string
+	links   bool // it is of links: the nodes have hosts of their own
 	begin   func(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (end func(context.Context) error, err error)
 }
 
-func (b beat) Name() string                       { return b.name }
-func (b beat) Needs() (root bool, tools []string) { return false, nil }
+func (b beat) Name() string { return b.name }
+func (b beat) Needs() (root bool, tools []string) {
+	if b.links {
+		return network{}.Needs()
+	}
+	return false, nil
+}
 
 func (b beat) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(context.Context) error, error) {
+	if b.links && c.Net == nil {
+		return nil, fmt.Errorf("%s: %w: the nodes have no hosts of their own", b.name, ErrNeeds)
+	}
 	nodes := b.pick(ctx, c, rng)
 	draws := rand.New(rand.NewSource(rng.Int63()))
 	c.notef("%s: %s", names(nodes), b.words)

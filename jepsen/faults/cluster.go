@@ -23,7 +23,7 @@ type Config struct {
 	// Seed is of what the network does to packets.
 	Seed int64
 	// Hosts gives each node a network namespace, and the callers one, too. It
-	// needs root. Without it, TCP proxies stand between the nodes.
+	// needs root.
 	Hosts bool
 	// Disks gives each node a FUSE file system that can lose what was not synced.
 	// It needs root.
@@ -37,13 +37,12 @@ type Config struct {
 type Cluster struct {
 	// Procs are the nodes' processes. n1 is the first; its number in links is 1.
 	Procs *procs.Cluster
-	// Net is between the nodes.
-	Net hosts.Network
+	// Net is between the nodes, nil where they have no hosts of their own.
+	Net *hosts.Hosts
 	// Disks are the nodes' disks, by the index of the node; nil where they are
 	// ordinary folders.
 	Disks []*lossyfs.FS
 
-	hosts  *hosts.Hosts // nil without
 	dir    string
 	clocks bool // the nodes' wall clocks can be set
 	note   func(format string, args ...any)
@@ -79,26 +78,16 @@ func (c *Cluster) prepare(ctx context.Context, cfg Config) (err error) {
 		}
 	}
 	if cfg.Hosts {
-		if c.hosts, err = hosts.New(ctx, cfg.Nodes, cfg.Seed); err != nil {
+		if c.Net, err = hosts.New(ctx, cfg.Nodes, cfg.Seed); err != nil {
 			return err
 		}
-		c.Net = c.hosts
 		for i := range cfg.Nodes {
-			p.Hosts = append(p.Hosts, c.hosts.Host(i+1))
+			p.Hosts = append(p.Hosts, c.Net.Host(i+1))
 		}
-		p.Dial = c.hosts.Dial
-	} else {
-		proxies := hosts.NewProxies(cfg.Seed)
-		c.Net = proxies
-		p.AdvertisePeer = func(i int, addr string) (string, error) { return proxies.Listen(i+1, addr) }
+		p.Dial = c.Net.Dial
 	}
-	if c.Procs, err = procs.New(p); err != nil {
-		return err
-	}
-	if proxies, ok := c.Net.(*hosts.Proxies); ok {
-		proxies.SetPIDs(c.pids) // now that there are nodes
-	}
-	return nil
+	c.Procs, err = procs.New(p)
+	return err
 }
 
 // Start is New, and starts all nodes and waits until each is ready.
@@ -113,17 +102,6 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-// pids returns the numbers of the nodes, by their processes.
-func (c *Cluster) pids() map[int]int {
-	pids := map[int]int{}
-	for i, n := range c.Procs.Nodes {
-		if n.Running() {
-			pids[n.PID()] = i + 1
-		}
-	}
-	return pids
-}
-
 // Nodes returns the nodes, n1 first.
 func (c *Cluster) Nodes() []*procs.Node { return c.Procs.Nodes }
 
@@ -133,6 +111,10 @@ func (c *Cluster) URLs() []string { return c.Procs.URLs() }
 // Dial connects to a node as a caller does: from the callers' host, where the
 // nodes have hosts.
 func (c *Cluster) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if c.Net == nil {
+		var d net.Dialer
+		return d.DialContext(ctx, network, addr)
+	}
 	return c.Net.Dial(ctx, network, addr)
 }
 

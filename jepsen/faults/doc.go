@@ -27,7 +27,7 @@
 //   - power: the process ends, and its disk loses what was not synced; torn, a
 //     random part of it.
 //
-// All but partitions, delays and what happens to processes need root, Linux, and
+// All but what happens to processes need root, Linux, and
 // the programs nft, ip and tc.
 //
 // Faults can be made together, also as one with a name like kill-one+net-slow:

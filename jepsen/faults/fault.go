@@ -49,17 +49,17 @@ func Check(f Fault) error {
 }
 
 // Ground says what the nodes should stand on for these faults, as in Config:
-// hosts of their own where there are faults of the network and this user is
-// root, else proxies; disks of their own for power losses.
+// hosts of their own where there are faults of the network or of members, disks of
+// their own where disks are full, slow, fail or lose power.
 func Ground(faults ...Fault) (ownHosts, ownDisks bool) {
 	for _, f := range faults {
 		switch f := f.(type) {
 		case together:
 			h, d := Ground(f...)
 			ownHosts, ownDisks = ownHosts || h, ownDisks || d
-		case network, narrow, beat:
-			ownHosts = ownHosts || os.Geteuid() == 0
-		case member, rot:
+		case beat:
+			ownHosts = ownHosts || f.links
+		case network, narrow, member, rot:
 			ownHosts = true
 		case power, badDisk:
 			ownDisks = true

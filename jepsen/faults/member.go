@@ -141,7 +141,7 @@ func (m member) Name() string { return m.name }
 func (m member) Needs() (root bool, tools []string) { return true, []string{"ip", "nft"} }
 
 func (m member) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(context.Context) error, error) {
-	if c.hosts == nil {
+	if c.Net == nil {
 		return nil, fmt.Errorf("%s: %w: the nodes have no hosts of their own", m.name, ErrNeeds)
 	}
 	n := m.pick(ctx, c, rng)[0]

@@ -18,22 +18,16 @@ type links = map[hosts.Link]hosts.Quality
 // network is a fault of links between nodes. Callers reach all nodes.
 type network struct {
 	name string
-	root bool // proxies cannot do it
 	// shape chooses the links and says in words what happens to them.
 	shape func(ctx context.Context, c *Cluster, rng *rand.Rand) (links, string)
 }
 
 func (n network) Name() string { return n.name }
 
-func (n network) Needs() (root bool, tools []string) {
-	if n.root {
-		return true, []string{"ip", "nft"}
-	}
-	return false, nil
-}
+func (n network) Needs() (root bool, tools []string) { return true, []string{"ip", "nft"} }
 
 func (n network) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(context.Context) error, error) {
-	if n.root && c.hosts == nil {
+	if c.Net == nil {
 		return nil, fmt.Errorf("%s: %w: the nodes have no hosts of their own", n.name, ErrNeeds)
 	}
 	shape, words := n.shape(ctx, c, rng)
@@ -163,13 +157,13 @@ func (n narrow) Name() string                       { return n.name }
 func (n narrow) Needs() (root bool, tools []string) { return true, []string{"ip", "nft", "tc"} }
 
 func (n narrow) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(context.Context) error, error) {
-	if c.hosts == nil {
+	if c.Net == nil {
 		return nil, fmt.Errorf("%s: %w: the nodes have no hosts of their own", n.name, ErrNeeds)
 	}
 	nodes := n.pick(ctx, c, rng)
 	undo := undo{}
 	for _, node := range nodes {
-		remove, err := c.hosts.Limit(c.number(node), narrowRate)
+		remove, err := c.Net.Limit(c.number(node), narrowRate)
 		if err != nil {
 			return nil, undo.after(ctx, fmt.Errorf("%s: %w", n.name, err))
 		}

@@ -24,7 +24,7 @@ func (r rot) Name() string                       { return r.name }
 func (r rot) Needs() (root bool, tools []string) { return true, []string{"ip", "nft"} }
 
 func (r rot) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(context.Context) error, error) {
-	if c.hosts == nil {
+	if c.Net == nil {
 		return nil, fmt.Errorf("%s: %w: the nodes have no hosts of their own", r.name, ErrNeeds)
 	}
 	n := one(ctx, c, rng)[0]

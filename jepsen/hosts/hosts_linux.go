@@ -198,7 +198,7 @@ func (host *Host) Listen(ctx context.Context, network, addr string) (l net.Liste
 	return l, err
 }
 
-// Dial implements Network.
+// Dial connects as a caller: from the host Clients.
 func (h *Hosts) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return h.hosts[Clients].Dial(ctx, network, addr)
 }
@@ -209,7 +209,7 @@ func (h *Hosts) isClosed() bool {
 	return h.closed
 }
 
-// Close implements Network. It is safe twice.
+// Close takes the network down. Its nodes have ended before. It is safe twice.
 func (h *Hosts) Close() error {
 	h.rules.mu.Lock() // until what is being changed is changed
 	defer h.rules.mu.Unlock()

@@ -99,7 +99,7 @@ func answer(conn net.Conn) error {
 }
 
 // shape shapes links until the test ends.
-func shape(t *testing.T, n Network, links map[Link]Quality) (remove func() error) {
+func shape(t *testing.T, n *Hosts, links map[Link]Quality) (remove func() error) {
 	t.Helper()
 	remove, err := n.Shape(links)
 	if err != nil {

@@ -6,12 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os/exec"
 )
 
 // Hosts is a number of hosts and the network between them: there are none but on
 // Linux.
-type Hosts struct{ Network }
+type Hosts struct{}
 
 // Host is one host.
 type Host struct{}
@@ -23,6 +24,19 @@ func New(context.Context, int, int64) (*Hosts, error) {
 
 // Host returns the host of that number.
 func (h *Hosts) Host(int) *Host { return nil }
+
+// Shape makes links worse.
+func (h *Hosts) Shape(map[Link]Quality) (remove func() error, err error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Dial connects as a caller.
+func (h *Hosts) Dial(context.Context, string, string) (net.Conn, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Close takes the network down.
+func (h *Hosts) Close() error { return nil }
 
 // Limit bounds what the host sends.
 func (h *Hosts) Limit(int, int64) (remove func() error, err error) {

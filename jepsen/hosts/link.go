@@ -1,10 +1,6 @@
 package hosts
 
-import (
-	"context"
-	"net"
-	"time"
-)
+import "time"
 
 // Clients is the number of the host where the callers are. The nodes' hosts
 // count from 1.
@@ -22,17 +18,4 @@ type Quality struct {
 	Jitter    time.Duration // and up to this much more; the order is kept
 	Duplicate float64       // share of packets that arrive twice, 0 to 1
 	Reorder   float64       // share of packets that the following ones may overtake, 0 to 1
-}
-
-// Network carries what nodes send to each other.
-type Network interface {
-	// Shape makes the links worse until remove is called, together with all other
-	// calls: one cut cuts, delays add up. Links that are not named stay as they
-	// are. It fails, and changes nothing, if the network cannot do what is asked.
-	// remove is safe twice.
-	Shape(links map[Link]Quality) (remove func() error, err error)
-	// Dial connects as a caller: from the host Clients, where there is one.
-	Dial(ctx context.Context, network, addr string) (net.Conn, error)
-	// Close takes the network down. Its nodes have ended before.
-	Close() error
 }

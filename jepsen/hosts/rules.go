@@ -7,9 +7,6 @@ import (
 	"sync"
 )
 
-// ErrUnsupported is returned when a network cannot do what is asked of it.
-var ErrUnsupported = errors.New("this network cannot do that")
-
 // errClosed is returned when something is asked of a network that is gone.
 var errClosed = errors.New("the network is closed")
 

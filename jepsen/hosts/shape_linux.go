@@ -9,7 +9,10 @@ import (
 	"strings"
 )
 
-// Shape implements Network.
+// Shape makes the links worse until remove is called, together with all other
+// calls: one cut cuts, delays add up. Links that are not named stay as they
+// are. It fails, and changes nothing, if the network cannot do what is asked.
+// remove is safe twice.
 func (h *Hosts) Shape(links map[Link]Quality) (remove func() error, err error) {
 	for link := range links {
 		if link.From == link.To || !h.has(link.From) || !h.has(link.To) {

@@ -11,13 +11,12 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/hosts"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
 const (
-	// restoreDelay is what every message between nodes takes longer while the backup is
-	// restored: so even a small one is under way for some answers of a node.
+	// restoreDelay is how long the followers stand still again and again while the backup
+	// is restored: so even a small one is under way for some answers of the leader.
 	restoreDelay = 15 * time.Millisecond
 	// restoreLookers ask the leader at the same time how far it is, each again once it
 	// has an answer, which takes a message there and back.
@@ -68,28 +67,45 @@ func wholeOrNothing(counts []int, whole int) error {
 
 // killInside restores the backup and kills the leader once the restore is seen under way.
 // It is false if the restore was over before.
-func (r *run) killInside(ctx context.Context) (inside bool, err error) {
-	slow := map[hosts.Link]hosts.Quality{}
-	for from := range firstNodes {
-		for to := range firstNodes {
-			if from != to {
-				slow[hosts.Link{From: from + 1, To: to + 1}] = hosts.Quality{Delay: restoreDelay}
-			}
-		}
-	}
-	quick, err := r.restored.Net.Shape(slow)
-	if err != nil {
-		return false, err
-	}
+func (r *run) killInside(ctx context.Context) (seen bool, err error) {
 	err = r.untilDone(ctx, func() error { // on a busy machine nodes may not have answered in time, and nothing is done
 		leader, err := r.cluster.WaitLeader(ctx)
 		if err != nil {
 			return err
 		}
-		inside, err = r.killWhenSeen(ctx, leader)
-		return err
+		slow, quick := context.WithCancel(ctx)
+		var holding sync.WaitGroup
+		holding.Go(func() { err = r.holdUp(slow, leader) })
+		inside, errKill := r.killWhenSeen(ctx, leader)
+		quick()
+		holding.Wait()
+		seen = inside
+		return errors.Join(errKill, err)
 	})
-	return inside, errors.Join(err, quick())
+	return seen, err
+}
+
+// holdUp stops the nodes that do not lead again and again, each time for restoreDelay,
+// until ctx ends.
+func (r *run) holdUp(ctx context.Context, leader *procs.Node) error {
+	for pause.For(ctx, restoreDelay/3) {
+		var errs []error
+		for _, n := range r.cluster.Nodes {
+			if n != leader {
+				errs = append(errs, n.Pause())
+			}
+		}
+		pause.For(ctx, restoreDelay)
+		for _, n := range r.cluster.Nodes {
+			if n != leader {
+				errs = append(errs, n.Continue())
+			}
+		}
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // killWhenSeen restores the backup at the leader, which it kills once it tells of the

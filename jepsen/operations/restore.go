@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/claimq/claimq/jepsen/check"
-	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // loseAndRestore backs the cluster up under a new load, destroys it under that
@@ -102,11 +102,10 @@ func (r *run) restore(ctx context.Context) error {
 	}
 	r.cluster.Close()
 	var err error
-	r.restored, err = faults.Start(ctx, faults.Config{Binary: r.cfg.Binary, Dir: dir, Nodes: firstNodes, Flags: nodeFlags(), Seed: r.cfg.Seed})
+	r.cluster, err = procs.Start(ctx, procs.Config{Binary: r.cfg.Binary, Dir: dir, Nodes: firstNodes, Flags: nodeFlags()})
 	if err != nil {
 		return err
 	}
-	r.cluster = r.restored.Procs
 	damaged, err := damage(r.backupFile())
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/jepsen/check"
-	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
@@ -57,8 +56,7 @@ const PauseMax = 3 * time.Second
 // run is a Run under way.
 type run struct {
 	cfg      Config
-	cluster  *procs.Cluster  // the one that load and operator work with
-	restored *faults.Cluster // the one that the backup is restored into, nil before
+	cluster  *procs.Cluster // the one that load and operator work with
 	rec      *recorder.Recorder
 	operator *operator
 	load     *recorder.Workload
@@ -81,9 +79,6 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r.stopLoad()
 	if r.cluster != nil {
 		r.cluster.Close()
-	}
-	if r.restored != nil {
-		err = errors.Join(err, r.restored.Close())
 	}
 	r.report.Wall = time.Since(began)
 	r.report.measure(r.rec.History(), cfg.Patient)

@@ -50,9 +50,6 @@ type Config struct {
 	DataDirs []string
 	// Dial connects to the nodes' APIs. nil is an ordinary dialer.
 	Dial DialFunc
-	// AdvertisePeer returns the address under which the other nodes reach the
-	// i-th node's peer port. nil is that address itself.
-	AdvertisePeer func(i int, peerAddr string) (string, error)
 }
 
 // DialFunc connects, as (*net.Dialer).DialContext does.
@@ -152,16 +149,9 @@ func (c *Cluster) place(cfg Config) error {
 
 // configure writes the nodes' arguments.
 func (c *Cluster) configure(cfg Config, keyFile string) error {
-	var members, advertised []string
-	for i, n := range c.Nodes {
-		addr := n.PeerAddr
-		if cfg.AdvertisePeer != nil {
-			var err error
-			if addr, err = cfg.AdvertisePeer(i, addr); err != nil {
-				return fmt.Errorf("advertise %s: %w", n.ID, err)
-			}
-		}
-		members, advertised = append(members, n.ID+"="+addr), append(advertised, addr)
+	var members, peers []string
+	for _, n := range c.Nodes {
+		members, peers = append(members, n.ID+"="+n.PeerAddr), append(peers, n.PeerAddr)
 	}
 	first := cfg.Nodes - cfg.Joining
 	for i, n := range c.Nodes {
@@ -170,12 +160,9 @@ func (c *Cluster) configure(cfg Config, keyFile string) error {
 			"--join-key-file", keyFile,
 		}
 		if n.joins = i >= first; n.joins {
-			n.Args = append(n.Args, "--join", strings.Join(advertised[:first], ","), "--join-token-file", n.tokenFile)
+			n.Args = append(n.Args, "--join", strings.Join(peers[:first], ","), "--join-token-file", n.tokenFile)
 		} else {
 			n.Args = append(n.Args, "--initial-cluster", strings.Join(members[:first], ","))
-		}
-		if advertised[i] != n.PeerAddr {
-			n.Args = append(n.Args, "--peer-advertise", advertised[i])
 		}
 		if cfg.Hosts != nil {
 			n.Args = append(n.Args, "--insecure") // not on loopback, but nobody else is there
