@@ -31,7 +31,7 @@ func (c *checker) checkDelays() {
 	for _, id := range c.ids {
 		t := c.tasks[id]
 		delays := c.delays(t)
-		if len(delays) == 0 || c.mayHave(t, history.Retry) {
+		if len(delays) == 0 || t.parent || c.mayHave(t, history.Retry) {
 			continue
 		}
 		slices.SortFunc(delays, func(a, b delay) int { return cmp.Compare(a.token, b.token) })

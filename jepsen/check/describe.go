@@ -8,8 +8,8 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// describe says one op in a line: when, who, what, and what came of it.
-func describe(op *history.Op) string {
+// Describe says one op in a line: when, who, what, and what came of it.
+func Describe(op *history.Op) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s..%s p%d %s", clock(op.Call), clock(op.Return), op.Process, op.Kind)
 	if op.TaskID != 0 {

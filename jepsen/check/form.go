@@ -12,12 +12,12 @@ func (c *checker) checkForm(h *history.History) {
 	for i := range h.Ops {
 		op := &h.Ops[i]
 		if problem := malformed(op); problem != "" {
-			c.violate(RuleMalformed, op.TaskID, nil, "op %d: %s: %s", i, problem, describe(op))
+			c.violate(RuleMalformed, op.TaskID, nil, "op %d: %s: %s", i, problem, Describe(op))
 		}
 		if before, ok := last[op.Process]; ok {
 			b := &h.Ops[before]
 			if op.Call != b.Call && op.Call < b.Return {
-				c.violate(RuleMalformed, op.TaskID, nil, "op %d: process %d called before its call before had returned: %s", i, op.Process, describe(op))
+				c.violate(RuleMalformed, op.TaskID, nil, "op %d: process %d called before its call before had returned: %s", i, op.Process, Describe(op))
 			}
 		}
 		last[op.Process] = i

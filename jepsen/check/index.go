@@ -34,6 +34,15 @@ type index struct {
 	hiddenParents bool
 }
 
+// origin returns the op of the history that op i was made from: what a list shows
+// is ordered as reads of their own, with what made them as their process.
+func (x *index) origin(i int) int {
+	if p := x.h.Ops[i].Process; p < 0 {
+		return -1 - p
+	}
+	return i
+}
+
 // task is what the history says of one task.
 type task struct {
 	id     uint64
@@ -45,7 +54,8 @@ type task struct {
 
 	final *history.Task // nil if the final state does not have it
 
-	plan     *history.Plan // of a parent
+	parent   bool          // it has steps
+	plan     *history.Plan // of a parent, nil if no call says it
 	parentID uint64        // of a step, 0 = it is none
 	place    int           // of a step in its parent's plan
 	orphan   bool          // a step of a parent whose submit nobody was answered
@@ -60,7 +70,7 @@ type submit struct {
 }
 
 // claim is all the calls that asked for one claim: the same claim_request_id,
-// repeated until there was an answer.
+// repeated until there was an answer. That of a parent is of its finalization.
 type claim struct {
 	token     uint64
 	call, ret int64 // it took effect in [call, ret]
@@ -264,6 +274,7 @@ func (x *index) addSteps() {
 		}
 	}
 	for _, t := range x.tasks {
+		t.parent = t.parent || t.plan != nil
 		t.orphan = t.parentID == 0 && slices.ContainsFunc(t.ops, func(i int) bool {
 			seen := x.h.Ops[i].Seen
 			return seen != nil && seen.ParentID != 0
@@ -280,11 +291,13 @@ func (x *index) addClaims() {
 	at := map[of]int{}
 	for i := range x.h.Ops {
 		op := &x.h.Ops[i]
-		if op.Kind != history.Claim && op.Kind != history.ClaimTask || op.Outcome != history.OK || op.TaskID == 0 {
+		if !claims(op) {
 			continue
 		}
 		t := x.task(op.TaskID)
-		if op.Kind == history.ClaimTask && op.Repeated && t.claimOf(op.Token) != nil {
+		t.parent = t.parent || op.Kind == history.ClaimFinalization
+		if first := t.claimOf(op.Token); first != nil && (op.Kind == history.ClaimFinalization || op.Kind == history.ClaimTask && op.Repeated) {
+			first.ret = min(first.ret, op.Return)
 			continue // by the worker that holds it: its claim goes on
 		}
 		c := claim{
@@ -316,6 +329,17 @@ func (x *index) addClaims() {
 	}
 }
 
+// claims reports whether op was answered with a claim.
+func claims(op *history.Op) bool {
+	switch op.Kind {
+	case history.Claim, history.ClaimTask:
+		return op.Outcome == history.OK && op.TaskID != 0
+	case history.ClaimFinalization:
+		return op.Outcome == history.OK && op.Done
+	}
+	return false
+}
+
 // addActs finds the tasks that actions on many may have changed: those of their type
 // that may have been there.
 func (x *index) addActs() {
@@ -329,8 +353,7 @@ func (x *index) addActs() {
 		return
 	}
 	for _, t := range x.tasks {
-		kind, _ := x.placeOf(t)
-		for _, i := range byType[kind] {
+		for _, i := range byType[x.placeOf(t).kind] {
 			if t.submit == nil || ended(&x.h.Ops[i]) >= t.submit.call {
 				t.acts = append(t.acts, i)
 			}
@@ -355,4 +378,16 @@ func ended(op *history.Op) int64 {
 		return never
 	}
 	return op.Return
+}
+
+// types returns the types that the ops are about which may have had an effect and are
+// as is says.
+func (x *index) types(is func(op *history.Op) bool) map[string]bool {
+	types := map[string]bool{}
+	for i := range x.h.Ops {
+		if op := &x.h.Ops[i]; op.Outcome != history.Failed && is(op) {
+			types[op.TaskType] = true
+		}
+	}
+	return types
 }

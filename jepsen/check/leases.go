@@ -26,11 +26,15 @@ type hold struct {
 // until returns until when the claim certainly lasted.
 func (h *hold) until() int64 { return min(h.leaseEnd, h.letGo) }
 
-// checkLeases checks that no claim of the task was granted while another one
-// was certainly held, and that no holder was turned away before its lease had
-// ended.
+// checkLeases checks that no claim of the task, or of its finalization, was granted
+// while another one was certainly held, and that no holder was turned away before its
+// lease had ended.
 func (c *checker) checkLeases(t *task) {
 	holds := c.holds(t)
+	rule := RuleOverlap
+	if t.parent {
+		rule = RuleFinalizers
+	}
 	byRet := slices.Clone(holds)
 	slices.SortStableFunc(byRet, func(a, b *hold) int { return cmp.Compare(a.ret, b.ret) })
 	for _, h := range holds {
@@ -42,13 +46,16 @@ func (c *checker) checkLeases(t *task) {
 				break
 			}
 			if other.token > h.token || other.call > h.ret {
-				c.violate(RuleOverlap, t.id, []int{h.op, other.op},
+				c.violate(rule, t.id, []int{h.op, other.op},
 					"task %d: claims overlap: token %d was handed to %s by %s, and %s held token %d until %s at least",
 					t.id, other.token, other.worker, clock(other.ret), h.worker, h.token, clock(h.until()))
 			}
 		}
 	}
-	c.checkTurnedAway(t, holds)
+	if !t.parent || c.processorEnds(t) {
+		c.checkTurnedAway(t, holds)
+	}
+	c.checkFinalizations(t, holds)
 }
 
 // holds says what is certain of each claim of the task.
@@ -71,23 +78,53 @@ func (c *checker) holds(t *task) []*hold {
 			continue
 		}
 		switch op.Kind {
-		case history.Extend:
-			if h := byToken[op.Token]; h != nil && op.Outcome == history.OK && op.LeaseMS > 0 {
+		case history.Extend, history.ClaimFinalization, history.ExtendFinalization:
+			if h := heldBy(holds, op); h != nil && op.Outcome == history.OK && op.LeaseMS > 0 && (op.Done || op.Kind == history.Extend) {
 				h.leaseEnd = max(h.leaseEnd, leaseEnd(op.Call, op.LeaseMS))
 			}
 		case history.Complete, history.Fail, history.Release:
 			if h := byToken[op.Token]; h != nil {
 				h.letGo = min(h.letGo, op.Call)
 			}
-		case history.Retry, history.Delete:
+		case history.Retry, history.Delete, history.ReleaseFinalization, history.Finalize:
 			for _, h := range holds { // whichever claim it met
-				if ended(op) >= h.call {
+				if ended(op) >= h.call && mayEnd(op, h) {
 					h.letGo = min(h.letGo, op.Call)
 				}
 			}
 		}
 	}
 	return holds
+}
+
+// mayEnd reports whether the op, which was not refused, may have ended the claim.
+func mayEnd(op *history.Op, h *hold) bool {
+	switch op.Kind {
+	case history.ReleaseFinalization:
+		return op.Worker == h.worker && (op.Done || op.Outcome == history.Unknown)
+	case history.Finalize:
+		return op.Worker == h.worker || op.Outcome == history.Unknown
+	}
+	return true
+}
+
+// heldBy returns the claim that op names: by its token, or, of a finalization, the last
+// that had been answered to the op's processor when it was called. nil if there is none.
+func heldBy(holds []*hold, op *history.Op) *hold {
+	var best *hold
+	for _, h := range holds {
+		switch op.Kind {
+		case history.ExtendFinalization, history.ReleaseFinalization, history.Finalize:
+			if h.worker == op.Worker && h.ret <= op.Call && (best == nil || h.token > best.token) {
+				best = h
+			}
+		default:
+			if h.token == op.Token {
+				return h
+			}
+		}
+	}
+	return best
 }
 
 // leaseEnd returns when a lease that was asked for at call ends at the
@@ -100,27 +137,35 @@ func leaseEnd(call, leaseMS int64) int64 {
 // checkTurnedAway checks that no call of a holder was refused as if its claim
 // were over before the lease had ended.
 func (c *checker) checkTurnedAway(t *task, holds []*hold) {
-	byToken := make(map[uint64]*hold, len(holds))
-	for _, h := range holds {
-		byToken[h.token] = h
+	rule := RuleLeaseEarly
+	if t.parent {
+		rule = RuleFinalizers
 	}
 	for _, i := range t.ops {
 		op := &c.h.Ops[i]
-		h := byToken[op.Token]
-		if h == nil || op.Worker != h.worker || op.Outcome != history.Failed || !saysClaimIsOver(op.Code) {
+		if !turnsAway(op) {
 			continue
 		}
-		if op.Return < h.until() {
-			c.violate(RuleLeaseEarly, t.id, []int{h.op, i},
+		h := heldBy(holds, op)
+		if h != nil && op.Worker == h.worker && (op.Token == 0 || op.Token == h.token) && op.Return < h.until() {
+			c.violate(rule, t.id, []int{h.op, i},
 				"task %d: the lease of token %d ended early: %s was refused at %s, and held it until %s at least",
 				t.id, h.token, h.worker, clock(op.Return), clock(h.until()))
 		}
 	}
 }
 
-// saysClaimIsOver reports whether the refusal means that the claim has ended.
-func saysClaimIsOver(code string) bool {
-	switch code {
+// turnsAway reports whether the answer means that the caller's claim has ended.
+func turnsAway(op *history.Op) bool {
+	switch {
+	case op.Kind == history.ExtendFinalization || op.Kind == history.ReleaseFinalization:
+		return op.Outcome == history.OK && !op.Done
+	case op.Outcome != history.Failed:
+		return false
+	case op.Kind == history.Finalize:
+		return op.Code == "stale_claim" || op.Code == "task_already_claimed"
+	}
+	switch op.Code {
 	case "stale_claim", "task_not_claimed", "wrong_worker", "task_completed", "task_failed", "task_cancelled", "task_not_found":
 		return true
 	}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -22,22 +23,21 @@ type verdict struct {
 	calls  int
 }
 
-// checkLinearizable looks, for each task that no rule complained about, for an
-// order of its calls that explains all their answers.
-func (c *checker) checkLinearizable() {
-	var ids []uint64
-	for _, id := range c.ids {
-		if !c.broken[id] && c.tasks[id].plan == nil { // parents have rules of their own
-			ids = append(ids, id)
-		}
-	}
+// taskTimeout bounds the search for an order of one task's calls. A task whose search
+// runs out is undecided, which is not a pass.
+const taskTimeout = 10 * time.Second
+
+// checkOrders looks, for each task that is not broken, for an order of its calls that
+// explains all their answers. how says by what they are ordered in x, "" of their times.
+func (p *Part) checkOrders(x *index, broken map[uint64]bool, rule Rule, how string) {
+	ids := slices.DeleteFunc(slices.Clone(x.ids), func(id uint64) bool { return broken[id] })
 	verdicts := make([]verdict, len(ids))
 	var wait sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		wait.Go(func() {
 			for i := w; i < len(ids); i += workers {
-				verdicts[i] = c.linearize(c.tasks[ids[i]])
+				verdicts[i] = x.linearize(x.tasks[ids[i]])
 			}
 		})
 	}
@@ -45,33 +45,40 @@ func (c *checker) checkLinearizable() {
 	for i, v := range verdicts {
 		switch v.result {
 		case porcupine.Illegal:
-			c.violate(RuleLinearizable, ids[i], v.ops, "task %d: no order of its %d calls explains all their answers; %s", ids[i], v.calls, noPlace(c.h, v.ops))
+			var ops []int
+			for _, op := range v.ops {
+				ops = append(ops, x.origin(op))
+			}
+			p.Violate(rule, ids[i], ops, "%stask %d: no order of its %d calls explains all their answers; %s", how, ids[i], v.calls, x.noPlace(x.tasks[ids[i]], v.ops))
 		case porcupine.Unknown:
-			c.report.Undecided = append(c.report.Undecided, ids[i])
+			p.Undecided = append(p.Undecided, ids[i])
 		}
 	}
 }
 
-// noPlace says which ops the longest order that fits leaves out.
-func noPlace(h *history.History, ops []int) string {
-	if len(ops) == 0 {
-		return "the state at the end has no place in it"
+// noPlace says which of the task's ops the longest order that fits leaves out.
+func (x *index) noPlace(t *task, ops []int) string {
+	switch {
+	case len(ops) == 0 && t.final == nil:
+		return "the state at the end does not have it"
+	case len(ops) == 0:
+		return fmt.Sprintf("the state at the end has no place in it: %s, token %d, %d attempts, result %q", t.final.Status, t.final.Token, t.final.Attempts, t.final.Result)
 	}
 	var said []string
 	for _, i := range ops {
-		said = append(said, string(h.Ops[i].Kind))
+		said = append(said, string(x.h.Ops[i].Kind))
 	}
 	return "the longest that fits has no place for: " + strings.Join(said, ", ")
 }
 
 // linearize searches an order of the task's calls.
-func (c *checker) linearize(t *task) verdict {
-	l := c.limits(t)
-	ops := c.calls(t)
+func (x *index) linearize(t *task) verdict {
+	l := x.limits(t)
+	ops := x.calls(t)
 	v := verdict{calls: len(ops)}
-	v.result = porcupine.CheckOperationsTimeout(l.model(), ops, c.opts.TaskTimeout)
+	v.result = porcupine.CheckOperationsTimeout(l.model(), ops, taskTimeout)
 	if v.result == porcupine.Illegal {
-		_, info := porcupine.CheckOperationsVerbose(l.model(), ops, c.opts.TaskTimeout)
+		_, info := porcupine.CheckOperationsVerbose(l.model(), ops, taskTimeout)
 		v.ops = leftOut(ops, info)
 	}
 	return v
@@ -102,30 +109,30 @@ func leftOut(ops []porcupine.Operation, info porcupine.LinearizationInfo) []int 
 }
 
 // limits says what the model needs to know of the task.
-func (c *checker) limits(t *task) limits {
-	l := limits{}
+func (x *index) limits(t *task) limits {
+	l := limits{parent: t.parent, auto: t.plan != nil && !t.plan.ByClaim}
 	if t.submit != nil {
 		l.maxAttempts = t.submit.maxAttempts
 	} else {
 		l.maxAttempts, l.unlimitedToo = 1, true // nobody knows
 	}
 	for _, i := range t.ops {
-		op := &c.h.Ops[i]
+		op := &x.h.Ops[i]
 		if op.Kind == history.Retry && op.Outcome != history.Failed {
 			l.unlimitedToo = true // it may have raised the limit
 		}
 	}
 	switch {
 	case t.parentID != 0:
-		l.step = c.stepLimits(t)
+		l.step = x.stepLimits(t)
 	case t.orphan: // nothing is known of its parent
 		l.step = stepLimits{is: true, depends: true, cancelled: true, retried: true, deleted: true}
 	}
-	hidden := min(c.hiddenClaims, hiddenMax)
-	if t.final != nil && !c.hiddenReleases {
+	hidden := min(x.hiddenClaims, hiddenMax)
+	if t.final != nil && !x.hiddenReleases {
 		// Each unseen claim is in the count of attempts, which the state at the
 		// end tells. Without this the search of every task would try them all.
-		low, _ := c.attempts(t)
+		low, _ := x.attempts(t)
 		hidden = min(hidden, int(t.final.Attempts)-low)
 	}
 	l.hiddenMax = int32(hidden)
@@ -135,7 +142,7 @@ func (c *checker) limits(t *task) limits {
 // calls returns the task's calls for the search: submits and claims folded,
 // without those that cannot change the task and whose answers say nothing
 // of it, and with the state at the end as a last read.
-func (c *checker) calls(t *task) []porcupine.Operation {
+func (x *index) calls(t *task) []porcupine.Operation {
 	var ops []porcupine.Operation
 	put := func(from, to int64, in call) {
 		ops = append(ops, porcupine.Operation{Call: from, Return: to, Input: &in})
@@ -150,21 +157,27 @@ func (c *checker) calls(t *task) []porcupine.Operation {
 	}
 	for i := range t.claims {
 		cl := &t.claims[i]
+		if t.parent { // it is of the finalization, which leases.go looks at
+			break
+		}
 		put(cl.call, cl.ret, call{kind: history.Claim, outcome: history.OK, token: cl.token, attempts: cl.attempts, op: cl.op})
 	}
 	for _, i := range t.ops {
-		op := &c.h.Ops[i]
-		if c.folded(t, op) || saysNothing(op) || (t.parentID != 0 || t.orphan) && saysOfParent(op) {
+		op := &x.h.Ops[i]
+		if x.folded(t, op) || t.saysNothing(op) || (t.parentID != 0 || t.orphan) && saysOfParent(op) {
 			continue
 		}
-		in := call{kind: op.Kind, token: op.Token, outcome: op.Outcome, code: op.Code, repeated: op.Repeated, attempts: -1, seen: op.Seen, op: i}
+		in := call{
+			kind: op.Kind, token: op.Token, outcome: op.Outcome, code: op.Code, repeated: op.Repeated, attempts: -1, seen: op.Seen,
+			worker: op.Worker, result: op.Result, goal: op.Goal, op: i,
+		}
 		if in.outcome == history.Unknown {
 			in.code = ""
 		}
-		put(c.earliest(op), ended(op), in)
+		put(earliest(op), ended(op), in)
 	}
 	for _, i := range t.acts {
-		op := &c.h.Ops[i]
+		op := &x.h.Ops[i]
 		in := call{kind: history.Kind(op.Action), outcome: op.Outcome, attempts: -1, many: true, op: i}
 		if op.More {
 			in.outcome = history.Unknown // it may not have come to this one
@@ -172,7 +185,7 @@ func (c *checker) calls(t *task) []porcupine.Operation {
 		in.only, _ = phaseOf(op.Status)
 		put(op.Call, ended(op), in)
 	}
-	if f := c.h.Final; f != nil {
+	if f := x.h.Final; f != nil {
 		end := call{kind: history.Get, outcome: history.OK, seen: t.final, op: -1}
 		if t.final == nil {
 			end.outcome, end.code = history.Failed, "task_not_found"
@@ -183,28 +196,15 @@ func (c *checker) calls(t *task) []porcupine.Operation {
 	return ops
 }
 
-// waitMargin is how much sooner than it was asked to a node may look again at the task
-// whose end a read waits for: times are rounded where a wait is passed on.
-const waitMargin = 5 * int64(time.Millisecond)
-
-// earliest returns when op took effect at the earliest. A read that waits and shows a
-// task that has not ended looked at it when its time was over.
-func (c *checker) earliest(op *history.Op) int64 {
-	if op.Kind != history.Get || op.WaitMS == 0 || op.Outcome != history.OK || hasEnded(op.Seen.Status) {
-		return op.Call
-	}
-	return max(op.Call, min(op.Return, op.Call+op.WaitMS*int64(time.Millisecond)-waitMargin))
-}
-
 // stepLimits says what may become of a step without a call that names it.
-func (c *checker) stepLimits(t *task) stepLimits {
-	parent := c.tasks[t.parentID]
+func (x *index) stepLimits(t *task) stepLimits {
+	parent := x.tasks[t.parentID]
 	l := stepLimits{is: true, depends: len(parent.plan.Steps[t.place].DependsOn) > 0}
-	l.deleted, l.retried = c.mayHave(parent, history.Delete), c.mayHave(parent, history.Retry)
+	l.deleted, l.retried = x.mayHave(parent, history.Delete), x.mayHave(parent, history.Retry)
 	for place := range parent.plan.Steps {
-		s := c.tasks[t.parentID+1+uint64(place)]
+		s := x.tasks[t.parentID+1+uint64(place)]
 		// One that fails, or may when its lease ends, cancels others.
-		if s != nil && (parent.plan.Steps[place].MaxAttempts > 0 || c.mayHave(s, history.Fail)) {
+		if s != nil && (parent.plan.Steps[place].MaxAttempts > 0 || x.mayHave(s, history.Fail)) {
 			l.cancelled = true
 		}
 	}
@@ -219,13 +219,13 @@ func saysOfParent(op *history.Op) bool {
 }
 
 // folded reports whether the op is in the task's submit or one of its claims.
-func (c *checker) folded(t *task, op *history.Op) bool {
+func (x *index) folded(t *task, op *history.Op) bool {
 	switch op.Kind {
 	case history.Submit, history.Claim:
 		return op.Outcome != history.Failed
 	case history.ClaimTask:
 		if op.Outcome == history.Unknown { // of an answered request?
-			r := c.requests[op.RequestID]
+			r := x.requests[op.RequestID]
 			return r != nil && len(r.answers) > 0
 		}
 		return op.Outcome == history.OK
@@ -235,18 +235,22 @@ func (c *checker) folded(t *task, op *history.Op) bool {
 
 // saysNothing reports whether the op neither changes the task nor says
 // anything about its state now.
-func saysNothing(op *history.Op) bool {
+func (t *task) saysNothing(op *history.Op) bool {
 	switch op.Kind {
 	case history.Get:
 		if op.Stale {
 			return true
 		}
-	case history.ClaimFinalization, history.ExtendFinalization, history.ReleaseFinalization, history.Finalize:
-		return true // of a task without steps they say nothing
+	case history.ClaimFinalization, history.ExtendFinalization, history.ReleaseFinalization:
+		return true // they leave the state as it is
+	case history.Finalize:
+		if !t.parent { // of a task without steps it says nothing
+			return true
+		}
 	}
 	switch op.Outcome {
-	case history.Failed:
-		return !saysOfTask(op.Code)
+	case history.Failed: // of a parent a refusal tells that its finalization is held, or of its steps
+		return !saysOfTask(op.Code) || t.parent && op.Code != "task_not_found"
 	case history.Unknown:
 		return op.Kind == history.Extend || op.Kind == history.Get
 	}

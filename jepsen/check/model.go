@@ -9,8 +9,8 @@ import (
 )
 
 // The model of one task: what the contract says its calls do, one at a time.
-// What no call asks for may happen before any call: a lease ends, and a claim
-// whose answer nobody got takes the task.
+// What no call asks for may happen before any call: a lease ends, a claim
+// whose answer nobody got takes the task, and a parent ends with its steps.
 
 // phase is where a task is.
 type phase uint8
@@ -24,6 +24,7 @@ const (
 	phaseDeleted
 	phaseBlocked // a step
 	phaseCancelled
+	phaseRunning // a parent that has not ended
 )
 
 // phaseOf returns the phase that a status means. No other status can be in
@@ -42,9 +43,14 @@ func phaseOf(status string) (phase, bool) {
 		return phaseBlocked, true
 	case statusCancelled:
 		return phaseCancelled, true
+	case statusRunning:
+		return phaseRunning, true
 	}
 	return phaseNone, false
 }
+
+// over reports whether the task is there and has ended.
+func (p phase) over() bool { return p == phaseCompleted || p == phaseFailed || p == phaseCancelled }
 
 // expired and retried are how a claim ends without a call by its holder.
 const (
@@ -66,6 +72,11 @@ type state struct {
 	// How the last claim that is over ended, and its token.
 	lastKind  history.Kind
 	lastToken uint64
+
+	result string // as far as an answer or a call said
+	// Of a parent that has ended: who ended it ("" = it ended by itself), if told.
+	by   string
+	told bool
 }
 
 // limits are what a task's model needs to know of its history.
@@ -74,6 +85,7 @@ type limits struct {
 	unlimitedToo bool  // the limit is not certain: both are possible
 	hiddenMax    int32
 	step         stepLimits
+	parent, auto bool // it has steps; it ends by itself
 }
 
 // stepLimits are what may happen to a step because of its parent or of other
@@ -94,7 +106,10 @@ type call struct {
 	code     string
 	repeated bool
 	attempts int32         // answered by a claim, -1 = not said
-	seen     *history.Task // of a read
+	seen     *history.Task // of a read, or of how a parent ended
+	worker   string        // who asks
+	result   string        // sent
+	goal     string        // of a finalize
 	op       int           // -1 = the final state
 	// many says that the call acts on all tasks that are there, those in phase only if
 	// that is not phaseNone, and leaves alone what its own kind would refuse.
@@ -135,10 +150,25 @@ func (l limits) unasked(s state) []state {
 }
 
 func (l limits) unaskedOnce(s state) []state {
+	if l.parent {
+		return unaskedOfParent(s)
+	}
 	if l.step.is {
 		return append(l.unaskedOfTask(s), l.unaskedOfStep(s)...)
 	}
 	return l.unaskedOfTask(s)
+}
+
+// unaskedOfParent returns what steps may make of their parent.
+func unaskedOfParent(s state) (next []state) {
+	if s.phase != phaseRunning {
+		return nil
+	}
+	for _, to := range [...]phase{phaseCompleted, phaseFailed, phaseCancelled} {
+		s.phase, s.by, s.told, s.result = to, "", false, ""
+		next = append(next, s)
+	}
+	return next
 }
 
 // unaskedOfStep returns what others may make of a step.
@@ -162,7 +192,7 @@ func (l limits) unaskedOfStep(s state) (next []state) {
 			to(phaseBlocked)
 		}
 	}
-	if l.step.deleted && (s.phase == phaseCompleted || s.phase == phaseFailed || s.phase == phaseCancelled) {
+	if l.step.deleted && s.phase.over() {
 		to(phaseDeleted)
 	}
 	return next
@@ -263,8 +293,11 @@ func (l limits) done(s state, c *call) []state {
 	case history.Submit:
 		if s.phase == phaseNone {
 			s.phase = phasePending
-			if l.step.depends {
+			switch {
+			case l.step.depends:
 				s.phase = phaseBlocked
+			case l.parent:
+				s.phase = phaseRunning
 			}
 			return []state{s}
 		}
@@ -281,19 +314,46 @@ func (l limits) done(s state, c *call) []state {
 	case history.Cancel:
 		return s.cancelled(c)
 	case history.Delete:
-		if s.phase == phaseCompleted || s.phase == phaseFailed || s.phase == phaseCancelled {
+		if s.phase.over() {
 			s.phase = phaseDeleted
 			return []state{s}
 		}
+	case history.Finalize:
+		return l.finalized(s, c)
 	case history.Get:
-		return s.shown(c.seen)
+		return l.shown(s, c.seen)
 	}
 	return nil
 }
 
-// retried returns the states after a retry.
+// finalized returns the states after a finalize. One that did nothing tells of the end.
+func (l limits) finalized(s state, c *call) []state {
+	switch {
+	case c.repeated && s.phase == phaseDeleted:
+		return []state{s}
+	case c.repeated:
+		return l.shown(s, c.seen)
+	case s.phase != phaseRunning || l.auto:
+		return nil
+	}
+	s.phase, _ = phaseOf(c.goal)
+	s.by, s.told, s.result = c.worker, true, c.result
+	if c.seen == nil { // of unknown outcome
+		return []state{s}
+	}
+	return l.shown(s, c.seen)
+}
+
+// retried returns the states after a retry. A parent's steps are retried with it.
 func (l limits) retried(s state, c *call) []state {
 	switch {
+	case l.parent:
+		if s.phase == phaseFailed || s.phase == phaseCancelled {
+			s.phase = phaseRunning
+		}
+		if s.phase == phaseRunning {
+			return []state{s}
+		}
 	case c.repeated:
 		if s.phase == phasePending || s.phase == phaseBlocked {
 			return []state{s}
@@ -342,6 +402,8 @@ func (s state) cancelled(c *call) []state {
 			return []state{s}
 		}
 		return nil
+	case s.phase == phaseRunning: // it is over when its claimed steps are
+		return []state{s}
 	case s.phase == phasePending, s.phase == phaseBlocked:
 		s.phase = phaseCancelled
 	case s.phase == phaseClaimed && !s.cancel:
@@ -383,6 +445,7 @@ func (l limits) settled(s state, c *call) []state {
 	}
 	switch c.kind {
 	case history.Complete:
+		s.result = c.result
 		return []state{s.end(c.kind, phaseCompleted)}
 	case history.Release:
 		return l.letGo(s, c.kind)
@@ -392,10 +455,20 @@ func (l limits) settled(s state, c *call) []state {
 }
 
 // shown returns the state if it can be shown so, with what is learnt of it.
-func (s state) shown(seen *history.Task) []state {
+func (l limits) shown(s state, seen *history.Task) []state {
 	p, ok := phaseOf(seen.Status)
-	if !ok || p != s.phase || seen.Attempts != s.attempts {
+	if !ok || p != s.phase || seen.Attempts != s.attempts || seen.Result != "" && s.result != "" && seen.Result != s.result {
 		return nil
+	}
+	if p.over() && seen.Result != "" {
+		s.result = seen.Result
+	}
+	if l.parent {
+		if p.over() && s.told && s.by != seen.Worker {
+			return nil
+		}
+		s.by, s.told = seen.Worker, p.over()
+		return []state{s}
 	}
 	switch {
 	case p == phaseClaimed && seen.ParentID == 0 && seen.Cancelling != s.cancel: // others may ask for that of a step

@@ -7,15 +7,14 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// checkParents checks the rules about parents and their steps. Parents are not in
-// the model: it is of one task, and a parent is what its steps make of it.
+// checkParents checks the rules about parents and their steps that the model does not
+// know, as it is of one task.
 func (c *checker) checkParents() {
 	for _, id := range c.ids {
 		t := c.tasks[id]
 		if t.plan == nil {
 			continue
 		}
-		c.checkFinalizers(c.h, id, t.ops, !t.plan.ByClaim)
 		c.checkStepsWait(t)
 		c.checkEnded(t)
 		c.checkFinalParent(t)
@@ -89,9 +88,8 @@ func clockOrNever(ns int64) string {
 	return clock(ns)
 }
 
-// checkEnded checks that a parent that was shown as ended stays so, but for a
-// retry, that its steps had ended by then, and that those who showed it showed
-// that.
+// checkEnded checks that the steps of a parent that is shown as ended had ended, and
+// that nothing is done to them then, until somebody may have retried it.
 func (c *checker) checkEnded(parent *task) {
 	first := -1 // the answer that came first of those that show it as ended
 	for _, i := range parent.ops {
@@ -111,41 +109,21 @@ func (c *checker) checkEnded(parent *task) {
 	if first < 0 {
 		return
 	}
-	ended := &c.h.Ops[first]
+	end := &c.h.Ops[first]
 	retried := int64(never)
 	for _, i := range parent.ops {
-		op := &c.h.Ops[i]
-		if op.Kind != history.Retry || op.Outcome == history.Failed || op.Outcome == history.OK && op.Return < ended.Call {
-			continue // it changed nothing of this end
+		if op := &c.h.Ops[i]; op.Kind == history.Retry && op.Outcome != history.Failed && ended(op) >= end.Call {
+			retried = min(retried, op.Call)
 		}
-		retried = min(retried, op.Call)
-	}
-	for _, i := range parent.ops {
-		op := &c.h.Ops[i]
-		if op.Outcome != history.OK || op.Seen == nil || op.Stale || op.Call < ended.Return || op.Return > retried {
-			continue
-		}
-		if !sameTask(op.Seen, ended.Seen) {
-			c.violate(RuleParentEnd, parent.id, []int{first, i}, "task %d had ended as %s, and then it is %s", parent.id, ended.Seen.Status, op.Seen.Status)
-		}
-	}
-	if f := parent.final; f != nil && retried == never && !sameTask(f, ended.Seen) {
-		c.violate(RuleParentEnd, parent.id, []int{first}, "task %d had ended as %s, and at the end it is %s", parent.id, ended.Seen.Status, f.Status)
 	}
 	for _, t := range c.steps(parent) {
 		for _, i := range t.ops {
 			op := &c.h.Ops[i]
-			if op.Call > ended.Return && op.Return < retried && acts(op) {
+			if op.Call > end.Return && op.Return < retried && acts(op) {
 				c.violate(RuleParentEnd, t.id, []int{first, i}, "task %d, a step of task %d: its %s took effect after its parent had ended", t.id, parent.id, op.Kind)
 			}
 		}
 	}
-}
-
-// sameTask reports whether two answers show the same end. A result that one does
-// not show does not count.
-func sameTask(a, b *history.Task) bool {
-	return a.Status == b.Status && (a.Result == "" || b.Result == "" || a.Result == b.Result) && a.Worker == b.Worker
 }
 
 // acts reports whether the op's answer says that it just did something to a task
@@ -172,8 +150,7 @@ func (c *checker) checkFinalParent(parent *task) {
 	completed := 0
 	for place, t := range c.steps(parent) {
 		if t.final == nil {
-			c.violate(RuleLost, t.id, nil, "task %d, a step of task %d, is lost: the final state does not have it", t.id, parent.id)
-			return
+			return // it is lost, as the search says
 		}
 		if !hasEnded(t.final.Status) {
 			c.violate(RuleParentEnd, parent.id, nil, "task %d is %s at the end, and its step %d is %s", parent.id, f.Status, t.id, t.final.Status)
@@ -185,7 +162,7 @@ func (c *checker) checkFinalParent(parent *task) {
 	}
 	if parent.plan.ByClaim {
 		if f.Worker == "" {
-			c.violate(RuleFinalized, parent.id, nil, "task %d is %s at the end, and no processor did it", parent.id, f.Status)
+			c.violate(RuleParentEnd, parent.id, nil, "task %d is %s at the end, and no processor did it", parent.id, f.Status)
 		}
 		return
 	}

@@ -102,19 +102,19 @@ func TestCheck_badParents(t *testing.T) {
 			name: "two have the finalization",
 			history: with(chain(true, false), finalizing(claim, 10, 11, "p", token(9), lease(1000)),
 				finalizing(claim, 500, 501, "q", token(10), lease(1000))),
-			rule: RuleFinalizers, says: "two have its finalization: q was given token 10 by 0.501000s, and p held token 9 until 1.0",
+			rule: RuleFinalizers, says: "claims overlap: token 10 was handed to q by 0.501000s, and p held token 9 until 1.0",
 		},
 		{
 			name: "two have the finalization, which was extended",
 			history: with(chain(true, false), finalizing(claim, 10, 11, "p", token(9), lease(100)), finalizing(extend, 50, 51, "p", lease(1000)),
 				finalizing(claim, 500, 501, "q", token(10), lease(100))),
-			rule: RuleFinalizers, says: "two have its finalization",
+			rule: RuleFinalizers, says: "claims overlap",
 		},
 		{
 			name: "two have the finalization, which was claimed again",
 			history: with(chain(true, false), finalizing(claim, 10, 11, "p", token(9), lease(100)), finalizing(claim, 50, 51, "p", token(9), lease(1000), repeated),
 				finalizing(claim, 500, 501, "q", token(10), lease(100))),
-			rule: RuleFinalizers, says: "two have its finalization",
+			rule: RuleFinalizers, says: "claims overlap",
 		},
 		{
 			name: "a finalization's token that goes back",
@@ -126,7 +126,7 @@ func TestCheck_badParents(t *testing.T) {
 			name: "a holder whose extend is refused",
 			history: with(chain(true, false), finalizing(claim, 10, 11, "p", token(9), lease(1000)),
 				finalizing(extend, 500, 501, "p", lease(1000), notDone)),
-			rule: RuleFinalizers, says: "the finalization of token 9 ended early",
+			rule: RuleFinalizers, says: "the lease of token 9 ended early",
 		},
 		{
 			name: "a holder whose release is refused",
@@ -156,33 +156,44 @@ func TestCheck_badParents(t *testing.T) {
 			name: "two finalizers both do it",
 			history: with(chain(true, false), finalizing(finalize, 10, 20, "p", toldEnd("completed", "p")),
 				finalizing(finalize, 10, 20, "q", toldEnd("completed", "p"))),
-			rule: RuleFinalized, says: "task 1 was finalized twice",
+			rule: RuleLinearizable, says: "no place for: finalize",
+		},
+		{
+			name: "two finalizers do it, each its own",
+			history: with(chain(true, false), finalizing(finalize, 10, 20, "p", toldEnd("completed", "p")),
+				finalizing(finalize, 10, 20, "q", toldEnd("completed", "q"))),
+			rule: RuleLinearizable, says: "no place for: finalize",
+		},
+		{
+			name:    "a parent that another has ended, too",
+			history: with(chain(true, false), shown(10, 11, "completed", "p"), shown(12, 13, "completed", "q")),
+			rule:    RuleLinearizable, says: "no place for: get",
 		},
 		{
 			name: "two are told different ends",
 			history: with(chain(true, false), finalizing(finalize, 10, 20, "p", toldEnd("completed", "p")),
 				finalizing(finalize, 30, 40, "q", notDone, toldEnd("failed", "q"))),
-			rule: RuleFinalized, says: "told different ends",
+			rule: RuleLinearizable, says: "no place for: finalize",
 		},
 		{
 			name:    "ended as nobody asked",
 			history: with(chain(true, false), finalizing(finalize, 10, 20, "p", toldEnd("failed", "p"), func(o *history.Op) { o.Goal = "completed" })),
-			rule:    RuleFinalized, says: "ended it as another end",
+			rule:    RuleLinearizable, says: "no place for: finalize",
 		},
 		{
 			name:    "a processor ends a parent that ends by itself",
 			history: with(chain(false, false), finalizing(finalize, 10, 20, "p", toldEnd("completed", "p"))),
-			rule:    RuleFinalized, says: "ends by itself",
+			rule:    RuleLinearizable, says: "no place for: finalize",
 		},
 		{
 			name:    "a parent that changes after its end",
 			history: with(chain(true, false), shown(10, 11, "completed", "p"), shown(12, 13, "failed", "q")),
-			rule:    RuleParentEnd, says: "task 1 had ended as completed, and then it is failed",
+			rule:    RuleLinearizable, says: "no place for: get",
 		},
 		{
 			name:    "a parent that runs again, and nobody retried it",
 			history: with(chain(true, false), shown(10, 11, "failed", "p"), shown(12, 13, "running", "")),
-			rule:    RuleParentEnd, says: "had ended as failed, and then it is running",
+			rule:    RuleLinearizable, says: "no place for: get",
 		},
 		{
 			name:    "a parent that ended before its step",
@@ -212,12 +223,12 @@ func TestCheck_badParents(t *testing.T) {
 		{
 			name:    "a parent that nobody ended",
 			history: endsWith(with(chain(true, false)), held("completed", "", "")...),
-			rule:    RuleFinalized, says: "no processor did it",
+			rule:    RuleParentEnd, says: "no processor did it",
 		},
 		{
 			name:    "a lost step",
 			history: endsWith(with(chain(false, false)), held("completed", "", both)[:2]...),
-			rule:    RuleLost, says: "task 3",
+			rule:    RuleLinearizable, says: "task 3",
 		},
 		{
 			name: "a step that is cancelled although nothing failed",
@@ -235,6 +246,9 @@ func TestCheck_badParents(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			report := Check(tc.history, Options{Drained: tc.history.Final != nil})
+			if len(failing(Parts(logged(tc.history), Options{Drained: tc.history.Final != nil}))) == 0 {
+				t.Errorf("the history passes by its indexes")
+			}
 			for _, v := range report.Violations {
 				if v.Rule == tc.rule && strings.Contains(v.Text, tc.says) {
 					return

@@ -44,17 +44,17 @@ func known(ops ...int) []int {
 }
 
 // mayBeDeleted reports whether anybody may have deleted the task, or its parent.
-func (c *checker) mayBeDeleted(id uint64) bool {
-	t := c.tasks[id]
-	return t != nil && (c.mayHave(t, history.Delete) || t.parentID != 0 && c.mayHave(c.tasks[t.parentID], history.Delete))
+func (x *index) mayBeDeleted(id uint64) bool {
+	t := x.tasks[id]
+	return t != nil && (x.mayHave(t, history.Delete) || t.parentID != 0 && x.mayHave(x.tasks[t.parentID], history.Delete))
 }
 
 // mayHave reports whether a call of the kind that names the task, or acts on all of its
 // type, may have had an effect.
-func (c *checker) mayHave(t *task, kind history.Kind) bool {
-	acted := func(i int) bool { return c.h.Ops[i].Action == string(kind) }
+func (x *index) mayHave(t *task, kind history.Kind) bool {
+	acted := func(i int) bool { return x.h.Ops[i].Action == string(kind) }
 	return slices.ContainsFunc(t.acts, acted) || slices.ContainsFunc(t.ops, func(i int) bool {
-		op := &c.h.Ops[i]
+		op := &x.h.Ops[i]
 		return op.Kind == kind && op.Outcome != history.Failed
 	})
 }

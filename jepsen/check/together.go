@@ -17,8 +17,8 @@ func (c *checker) checkTogether() {
 	groups, types := map[groupName][]*spell{}, map[string][]*spell{}
 	for _, id := range c.ids {
 		t := c.tasks[id]
-		kind, group := c.placeOf(t)
-		if group == "" && limits[kind] == nil {
+		p := c.placeOf(t)
+		if p.group == "" && limits[p.kind] == nil || t.parent {
 			continue
 		}
 		for _, h := range c.holds(t) {
@@ -26,11 +26,12 @@ func (c *checker) checkTogether() {
 			if s.ret >= s.until() {
 				continue
 			}
-			if group != "" {
-				groups[groupName{kind, group}] = append(groups[groupName{kind, group}], s)
+			if p.group != "" {
+				name := groupName{p.kind, p.group}
+				groups[name] = append(groups[name], s)
 			}
-			if l := limits[kind]; l != nil && s.ret >= l.since {
-				types[kind] = append(types[kind], s)
+			if l := limits[p.kind]; l != nil && s.ret >= l.since {
+				types[p.kind] = append(types[p.kind], s)
 			}
 		}
 	}
@@ -89,25 +90,30 @@ func (c *checker) claimLimits() map[string]*claimLimit {
 	return limits
 }
 
-// placeOf returns the type and the group of the task, as far as answers or the
-// calls that made it say.
-func (x *index) placeOf(t *task) (kind, group string) {
+// place is where a task is among others.
+type place struct {
+	kind, group string // its type and group
+	priority    int32
+}
+
+// placeOf returns the place of the task, as far as answers or the calls that made it say.
+func (x *index) placeOf(t *task) (p place) {
 	look := func(seen *history.Task) {
 		if seen != nil && seen.Type != "" {
-			kind, group = seen.Type, seen.Group
+			p = place{seen.Type, seen.Group, seen.Priority}
 		}
 	}
 	look(t.final)
 	for _, i := range t.ops {
-		if kind != "" {
+		if p.kind != "" {
 			break
 		}
 		look(x.h.Ops[i].Seen)
 		if op := &x.h.Ops[i]; op.Kind == history.Submit && op.Created {
-			kind, group = op.TaskType, op.Group
+			p = place{op.TaskType, op.Group, op.Priority}
 		}
 	}
-	return kind, group
+	return p
 }
 
 // crowds returns the spells that live together whenever one more than most do.

@@ -48,7 +48,7 @@ const (
 
 // whole is the calls that are one step and may have had an effect.
 type whole struct {
-	*checker
+	*index
 	calls [][]int
 	keys  []string // by call: what it submits, to know its repeats by
 	of    map[made]int
@@ -60,10 +60,10 @@ type made struct {
 	call    int64
 }
 
-func (c *checker) findWhole() *whole {
-	w := &whole{checker: c, of: map[made]int{}}
-	for i := range c.h.Ops {
-		op := &c.h.Ops[i]
+func (x *index) findWhole() *whole {
+	w := &whole{index: x, of: map[made]int{}}
+	for i := range x.h.Ops {
+		op := &x.h.Ops[i]
 		if !op.Whole || op.Outcome == history.Failed {
 			continue
 		}
@@ -79,8 +79,8 @@ func (c *checker) findWhole() *whole {
 	for _, ops := range w.calls {
 		var keys []string
 		for _, i := range ops {
-			if c.h.Ops[i].Kind == history.Submit {
-				keys = append(keys, c.h.Ops[i].Key)
+			if x.h.Ops[i].Kind == history.Submit {
+				keys = append(keys, x.h.Ops[i].Key)
 			}
 		}
 		slices.Sort(keys)

@@ -2,8 +2,8 @@
 // promises. All it needs is in the history, so a stored one gets the same
 // verdict whenever it is judged again.
 //
-// It puts together what package check and package witness say of the answers,
-// and adds what only the whole run can say: that ended leases are requeued in
+// It puts together what package check says of the answers and the trail, and
+// adds what only the whole run can say: that ended leases are requeued in
 // time, that the cluster recovers in time once a fault is over, that all nodes
 // hold the same state at the end, that no process ended by itself, and that
 // none grew without bound.

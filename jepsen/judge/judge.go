@@ -2,13 +2,12 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/trail"
-	"github.com/claimq/claimq/jepsen/witness"
 )
 
 // Rules of this package.
@@ -21,22 +20,9 @@ const (
 	RuleInternal check.Rule = "internal"   // no answer is a bug's
 )
 
-// Part is what one of the checks found.
-type Part struct {
-	Name string // of the check
-	// Summary says in a line what was looked at.
-	Summary        string
-	Violations     []check.Violation // the first ones
-	ViolationCount int
-	Undecided      int // tasks whose search ran out of time
-}
-
-// OK reports whether the part found nothing.
-func (p Part) OK() bool { return p.ViolationCount == 0 && p.Undecided == 0 }
-
 // Verdict is what was found in a run.
 type Verdict struct {
-	Parts   []Part
+	Parts   []check.Part
 	Elapsed time.Duration
 
 	history *history.History
@@ -44,12 +30,7 @@ type Verdict struct {
 
 // OK reports whether the run passes.
 func (v Verdict) OK() bool {
-	for _, p := range v.Parts {
-		if !p.OK() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(v.Parts, func(p check.Part) bool { return !p.OK() })
 }
 
 // Judge judges h.
@@ -57,25 +38,7 @@ func Judge(h *history.History) Verdict {
 	started := time.Now()
 	v := Verdict{history: h}
 	drained := (h.Run == nil || h.Run.Drained) && h.Final != nil // else the run could not be finished
-	c := check.Check(h, check.Options{Drained: drained})
-	v.Parts = append(v.Parts, Part{
-		Name: "history", Violations: c.Violations, ViolationCount: c.ViolationCount, Undecided: len(c.Undecided),
-		Summary: fmt.Sprintf("%d calls (%d of unknown outcome) on %d tasks, in %v", c.Ops, c.Unknown, c.Tasks, c.Elapsed.Round(time.Millisecond)),
-	})
-	w := witness.Check(h)
-	v.Parts = append(v.Parts, Part{
-		Name: "witness", Violations: w.Violations, ViolationCount: w.ViolationCount, Undecided: len(w.Undecided),
-		Summary: fmt.Sprintf("%d answers with an index, %d claims' choices, %d of no task, %d lists against %d stretches of pending, in %v",
-			w.Answers, w.Claims, w.Nones, w.Lists, w.Pending, w.Elapsed.Round(time.Millisecond)),
-	})
-	if len(h.Trail) > 0 {
-		t := trail.Check(h)
-		v.Parts = append(v.Parts, Part{
-			Name: "trail", Violations: t.Violations, ViolationCount: t.ViolationCount,
-			Summary: fmt.Sprintf("%d events on %d nodes, %d parents, %d of %d slots, %d pauses, %d actions on many, %d answers, in %v",
-				t.Events, t.Nodes, t.Parents, t.Ticks, t.Slots, t.Pauses, t.Acts, t.Answers, t.Elapsed.Round(time.Millisecond)),
-		})
-	}
+	v.Parts = check.Parts(h, check.Options{Drained: drained})
 	if h.Run != nil {
 		v.Parts = append(v.Parts, leases(h), recovery(h), equality(h), processes(h))
 	}
@@ -94,18 +57,7 @@ func (v Verdict) String() string {
 		fmt.Fprintf(&b, "%s %-9s %s\n", mark, p.Name, p.Summary)
 	}
 	for _, p := range v.Parts {
-		for _, found := range p.Violations {
-			fmt.Fprintf(&b, "\n[%s: %s] %s\n", p.Name, found.Rule, found.Text)
-			for _, i := range found.Ops {
-				fmt.Fprintf(&b, "    #%d %s\n", i, check.Describe(&v.history.Ops[i]))
-			}
-		}
-		if more := p.ViolationCount - len(p.Violations); more > 0 {
-			fmt.Fprintf(&b, "\n[%s] ... and %d more\n", p.Name, more)
-		}
-		if p.Undecided > 0 {
-			fmt.Fprintf(&b, "\n[%s] %d tasks undecided\n", p.Name, p.Undecided)
-		}
+		b.WriteString(p.Found(v.history))
 	}
 	verdict := "the run passes"
 	if !v.OK() {
@@ -148,7 +100,8 @@ const caughtStep = 100 * time.Millisecond
 
 // fails reports whether the answers of h fail.
 func fails(h *history.History) bool {
-	return !check.Check(h, check.Options{}).OK() || !witness.Check(h).OK() || !leases(h).OK()
+	all := append(check.Parts(h, check.Options{}), leases(h))
+	return slices.ContainsFunc(all, func(p check.Part) bool { return !p.OK() })
 }
 
 // until returns what was known of h at a time.
@@ -197,14 +150,3 @@ func end(h *history.History) time.Duration {
 	}
 	return time.Duration(last)
 }
-
-// violate adds a violation to the part.
-func (p *Part) violate(rule check.Rule, taskID uint64, ops []int, format string, args ...any) {
-	p.ViolationCount++
-	if len(p.Violations) < violationsMax {
-		p.Violations = append(p.Violations, check.Violation{Rule: rule, Task: taskID, Text: fmt.Sprintf(format, args...), Ops: ops})
-	}
-}
-
-// violationsMax bounds the violations that a part keeps.
-const violationsMax = 50

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -39,8 +40,8 @@ type hold struct{ task, token uint64 }
 
 // leases checks that no claim was still alive long after its lease had ended,
 // by the clock of who held it.
-func leases(h *history.History) Part {
-	p := Part{Name: "leases"}
+func leases(h *history.History) check.Part {
+	p := check.Part{Name: "leases"}
 	held := holds(h)
 	still := standstills(h)
 	looked, worst := 0, time.Duration(0)
@@ -60,7 +61,7 @@ func leases(h *history.History) Part {
 		}
 		allowed := lateMax + lateSlack + time.Duration(changes)*change + standing
 		if late > allowed {
-			p.violate(RuleLate, k.task, append(shown, l.claimed),
+			p.Violate(RuleLate, k.task, append(shown, l.claimed),
 				"task %d: the claim with token %d was alive %v after its lease had ended; %v are allowed (%d changes of leader, %v without any progress)",
 				k.task, k.token, late.Round(time.Millisecond), allowed.Round(time.Millisecond), changes, standing.Round(time.Millisecond))
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -16,10 +17,10 @@ const (
 
 // recovery checks that after each fault there was a leader, progress, and that
 // all nodes drew level, in time. A fault that began meanwhile excuses.
-func recovery(h *history.History) Part {
-	p := Part{Name: "recovery"}
+func recovery(h *history.History) check.Part {
+	p := check.Part{Name: "recovery"}
 	if h.Run.Failed != "" {
-		p.violate(RuleRecovery, 0, nil, "the run could not be finished: %s", h.Run.Failed)
+		p.Violate(RuleRecovery, 0, nil, "the run could not be finished: %s", h.Run.Failed)
 	}
 	var worst struct{ leader, progress, level time.Duration }
 	healed := 0
@@ -38,10 +39,10 @@ func recovery(h *history.History) Part {
 				return
 			}
 			if !ok {
-				p.violate(RuleRecovery, 0, nil, "%s (%.1fs): no %s in %v", e.Text, seconds(e.At), what, most)
+				p.Violate(RuleRecovery, 0, nil, "%s (%.1fs): no %s in %v", e.Text, seconds(e.At), what, most)
 				return
 			}
-			p.violate(RuleRecovery, 0, nil, "%s (%.1fs): %s after %v, %v are allowed", e.Text, seconds(e.At), what, took.Round(time.Millisecond), most)
+			p.Violate(RuleRecovery, 0, nil, "%s (%.1fs): %s after %v, %v are allowed", e.Text, seconds(e.At), what, took.Round(time.Millisecond), most)
 		}
 		took, ok := leaderAfter(h, e.At, next)
 		judge("leader", took, ok, leaderMax, &worst.leader)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -19,19 +20,19 @@ const (
 )
 
 // equality checks that all nodes hold the same tasks at the end.
-func equality(h *history.History) Part {
-	p := Part{Name: "equality"}
+func equality(h *history.History) check.Part {
+	p := check.Part{Name: "equality"}
 	for i := range h.Dumps {
 		d, first := &h.Dumps[i], &h.Dumps[0]
 		if d.Index != first.Index {
-			p.violate(RuleEqual, 0, nil, "at the end %s stands at index %d and %s at %d, though nothing was written any more", first.Node, first.Index, d.Node, d.Index)
+			p.Violate(RuleEqual, 0, nil, "at the end %s stands at index %d and %s at %d, though nothing was written any more", first.Node, first.Index, d.Node, d.Index)
 		}
 		if d.Hash != first.Hash {
-			p.violate(RuleEqual, 0, nil, "at index %d %s holds %d tasks and %s holds %d, and they differ: %s", d.Index, first.Node, first.Tasks, d.Node, d.Tasks, d.Differs)
+			p.Violate(RuleEqual, 0, nil, "at index %d %s holds %d tasks and %s holds %d, and they differ: %s", d.Index, first.Node, first.Tasks, d.Node, d.Tasks, d.Differs)
 		}
 	}
 	if len(h.Dumps) != h.Run.Nodes {
-		p.violate(RuleEqual, 0, nil, "%d of %d nodes could be read at the end", len(h.Dumps), h.Run.Nodes)
+		p.Violate(RuleEqual, 0, nil, "%d of %d nodes could be read at the end", len(h.Dumps), h.Run.Nodes)
 	}
 	if len(h.Dumps) > 0 {
 		p.Summary = fmt.Sprintf("%d nodes, %d tasks each at index %d", len(h.Dumps), h.Dumps[0].Tasks, h.Dumps[0].Index)
@@ -48,16 +49,16 @@ const startFailed = 1
 
 // processes checks that no process ended by itself, answered with a bug, or
 // grew without bound.
-func processes(h *history.History) Part {
-	p := Part{Name: "processes"}
+func processes(h *history.History) check.Part {
+	p := check.Part{Name: "processes"}
 	for i := range h.Events {
 		if e := &h.Events[i]; e.Kind == history.Exited && !excused(h, e.Code, e.At) {
-			p.violate(RuleExit, 0, nil, "%s ended by itself with exit code %d at %.1fs: %s", e.Node, e.Code, seconds(e.At), e.Text)
+			p.Violate(RuleExit, 0, nil, "%s ended by itself with exit code %d at %.1fs: %s", e.Node, e.Code, seconds(e.At), e.Text)
 		}
 	}
 	for i := range h.Ops {
 		if op := &h.Ops[i]; op.Code == "internal" || op.Code == "odd_answer" {
-			p.violate(RuleInternal, op.TaskID, []int{i}, "an answer that is a bug: %s", op.Code)
+			p.Violate(RuleInternal, op.TaskID, []int{i}, "an answer that is a bug: %s", op.Code)
 		}
 	}
 	var most history.Sample
@@ -70,16 +71,16 @@ func processes(h *history.History) Part {
 		most.Bytes, most.Files, most.Goroutines = max(most.Bytes, s.Bytes), max(most.Files, s.Files), max(most.Goroutines, s.Goroutines)
 		last[s.Node] = s
 		if s.Panics > 0 {
-			p.violate(RuleInternal, 0, nil, "%s has panicked %d times while answering", s.Node, s.Panics)
+			p.Violate(RuleInternal, 0, nil, "%s has panicked %d times while answering", s.Node, s.Panics)
 		}
 	}
 	if most.Bytes > bytesMax || most.Files > filesMax || most.Goroutines > goroutinesMax {
-		p.violate(RuleBounds, 0, nil, "a node had %d MiB, %d files, %d goroutines; %d MiB, %d, %d are the most allowed",
+		p.Violate(RuleBounds, 0, nil, "a node had %d MiB, %d files, %d goroutines; %d MiB, %d, %d are the most allowed",
 			most.Bytes>>20, most.Files, most.Goroutines, bytesMax>>20, filesMax, goroutinesMax)
 	}
 	for _, s := range last {
 		if s.Files > filesIdleMax || s.Goroutines > goroutinesIdleMax {
-			p.violate(RuleBounds, 0, nil, "%s has %d files and %d goroutines after everybody has gone; %d and %d are the most allowed",
+			p.Violate(RuleBounds, 0, nil, "%s has %d files and %d goroutines after everybody has gone; %d and %d are the most allowed",
 				s.Node, s.Files, s.Goroutines, filesIdleMax, goroutinesIdleMax)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/judge"
 )
@@ -35,7 +36,7 @@ type page struct {
 	OK      bool
 	Facts   [][2]string
 	Picture template.HTML
-	Parts   []judge.Part
+	Parts   []check.Part
 	Calls   []callRow
 	Codes   [][2]string
 	Outages []string
@@ -174,7 +175,7 @@ pre { background: #fef3f2; border: 1px solid #fecdca; padding: 10px; overflow-x:
 <p class="facts">{{range .Facts}}{{index . 0}} <b>{{index . 1}}</b> &nbsp; {{end}}</p>
 {{.Picture}}
 <h2>Checks</h2>
-<table>{{range .Parts}}<tr><td>{{if .OK}}<span class="ok">ok</span>{{else}}<span class="bad">{{.ViolationCount}} found{{if .Undecided}}, {{.Undecided}} undecided{{end}}</span>{{end}}</td><td>{{.Name}}</td><td>{{.Summary}}</td></tr>{{end}}</table>
+<table>{{range .Parts}}<tr><td>{{if .OK}}<span class="ok">ok</span>{{else}}<span class="bad">{{.ViolationCount}} found{{if .Undecided}}, {{len .Undecided}} undecided{{end}}</span>{{end}}</td><td>{{.Name}}</td><td>{{.Summary}}</td></tr>{{end}}</table>
 {{if .Found}}<h2>Found</h2><pre>{{.Found}}</pre>{{end}}
 <div class="columns">
 <div><h2>Calls</h2>

@@ -1,20 +1,20 @@
-package trail
+package check
 
 import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// events are what the calls are told as.
-var events = map[history.Kind]string{
+// toldAs are what the calls are told as.
+var toldAs = map[history.Kind]string{
 	history.Submit: "submitted", history.Claim: "claimed", history.ClaimTask: "claimed", history.Complete: "completed",
 	history.Fail: "failed", history.Release: "released", history.Delete: "deleted",
 	history.ClaimFinalization: "finalization_claimed", history.Finalize: "finalized",
 }
 
-// key returns what the trail has of the call, once at most. ok is false if it
+// eventOf returns what the trail has of the call, once at most. ok is false if it
 // may have none.
-func key(op *history.Op) (k end, ok bool) {
-	k = end{kind: events[op.Kind], task: op.TaskID}
+func eventOf(op *history.Op) (k end, ok bool) {
+	k = end{kind: toldAs[op.Kind], task: op.TaskID}
 	switch op.Kind {
 	case history.Submit, history.Delete:
 		return k, op.TaskID != 0
@@ -26,28 +26,28 @@ func key(op *history.Op) (k end, ok bool) {
 }
 
 // checkAnswers looks for the event of each call that was acknowledged.
-func (c *checker) checkAnswers() {
+func (c *trailChecker) checkAnswers() {
 	retried := map[uint64][]int{}
 	for i := range c.h.Ops {
 		op := &c.h.Ops[i]
 		if op.Outcome == history.OK && op.Kind == history.Retry && !op.Repeated && (op.Seen == nil || op.Seen.Status != "cancelled") {
 			retried[op.TaskID] = append(retried[op.TaskID], i)
 		}
-		k, ok := key(op)
+		k, ok := eventOf(op)
 		if op.Outcome != history.OK || !ok {
 			continue
 		}
-		c.report.Answers++
-		e := c.ends[k]
+		c.answers++
+		e := c.told[k]
 		switch {
 		case e == nil:
-			c.violate(RuleAcked, op.TaskID, []int{i}, "acknowledged, and the trail has no such event")
+			c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged, and the trail has no such event")
 		case e.Worker != op.Worker && k.token != 0:
-			c.violate(RuleAcked, op.TaskID, []int{i}, "acknowledged to %s, and the trail says %s", op.Worker, describe(e))
-		case op.Index != 0 && op.Index != e.Index && first(op):
-			c.violate(RuleAcked, op.TaskID, []int{i}, "acknowledged at index %d, and the trail says %s", op.Index, describe(e))
+			c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged to %s, and the trail says %s", op.Worker, tell(e))
+		case op.Index != 0 && op.Index != e.Index && did(op):
+			c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged at index %d, and the trail says %s", op.Index, tell(e))
 		case op.Index != 0 && op.Index < e.Index:
-			c.violate(RuleAcked, op.TaskID, []int{i}, "acknowledged at index %d, before %s", op.Index, describe(e))
+			c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged at index %d, before %s", op.Index, tell(e))
 		}
 	}
 	c.checkFinalized()
@@ -55,14 +55,14 @@ func (c *checker) checkAnswers() {
 		if c.families[id] != nil {
 			continue // that of a parent that runs is told of its steps
 		}
-		if t := c.tasks[id]; t == nil || t.retried < len(ops) {
-			c.violate(RuleAcked, id, ops, "%d retries acknowledged, the trail has fewer", len(ops))
+		if t := c.lives[id]; t == nil || t.retried < len(ops) {
+			c.Violate(RuleTrailAcked, id, ops, "%d retries acknowledged, the trail has fewer", len(ops))
 		}
 	}
 }
 
-// first reports whether the answer says that this call, and none before, did it.
-func first(op *history.Op) bool {
+// did reports whether the answer says that this call, and none before, did it.
+func did(op *history.Op) bool {
 	if op.Kind == history.Submit {
 		return op.Created
 	}
@@ -71,7 +71,7 @@ func first(op *history.Op) bool {
 
 // checkUnasked looks for events of calls that nobody made, or that were all
 // refused.
-func (c *checker) checkUnasked() {
+func (c *trailChecker) checkUnasked() {
 	asked := map[end]bool{}
 	unknown := map[string]bool{} // kinds of which an outcome is unknown, with the worker
 	for i := range c.h.Ops {
@@ -79,19 +79,18 @@ func (c *checker) checkUnasked() {
 		if op.Outcome == history.Failed {
 			continue
 		}
-		if k, ok := key(op); ok {
+		if k, ok := eventOf(op); ok {
 			asked[k] = true
-			for _, step := range c.stepsOf(op.TaskID) { // they come and go with their parent
-				if op.Kind == history.Submit || op.Kind == history.Delete {
-					asked[end{kind: k.kind, task: step}] = true
+			if f := c.families[op.TaskID]; f != nil && (op.Kind == history.Submit || op.Kind == history.Delete) {
+				for place := range f.steps { // they come and go with their parent
+					asked[end{kind: k.kind, task: f.id + 1 + uint64(place)}] = true
 				}
 			}
 		}
 		if op.Outcome == history.Unknown {
-			unknown[events[op.Kind]+" "+op.Worker] = true
+			unknown[toldAs[op.Kind]+" "+op.Worker] = true
 		}
 	}
-	kinds, _ := c.kinds()
 	acted := c.actedTypes(history.Delete)
 	for i := range c.h.Trail {
 		e := &c.h.Trail[i]
@@ -106,20 +105,20 @@ func (c *checker) checkUnasked() {
 				excused = excused || c.finalizedBy(e)
 			}
 		case "failed":
-			excused = c.families[e.TaskID] != nil || c.ends[end{"lease_expired", e.TaskID, e.Token}] != nil
+			excused = c.families[e.TaskID] != nil || c.told[end{"lease_expired", e.TaskID, e.Token}] != nil
 		case "released": // a claim whose caller has gone is given back
 			excused = !asked[end{"claimed", e.TaskID, e.Token}]
 		case "deleted":
 			k.token = 0
-			kind, known := kinds[e.TaskID]
-			excused = acted[kind] || !known && len(acted) > 0
+			kind := c.kindOf(e.TaskID)
+			excused = acted[kind] || kind == "" && len(acted) > 0
 		case "completed":
 			excused = c.families[e.TaskID] != nil // finalized, then: that is looked at
 		default:
 			continue
 		}
 		if !excused && !asked[k] {
-			c.violate(RuleUnasked, e.TaskID, nil, "nobody asked for it, or it was refused: %s", describe(e))
+			c.Violate(RuleTrailUnasked, e.TaskID, nil, "nobody asked for it, or it was refused: %s", tell(e))
 		}
 	}
 }

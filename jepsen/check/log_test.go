@@ -1,4 +1,4 @@
-package witness
+package check
 
 import (
 	"fmt"
@@ -7,13 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// log is a correct queue in miniature: entries of a few commands, each answered
+// queue is a correct one in miniature: entries of a few commands, each answered
 // with its entry's index, and reads between them.
-type log struct {
+type queue struct {
 	rng   *rand.Rand
 	h     *history.History
 	index uint64
@@ -28,7 +27,7 @@ type log struct {
 // newHistory returns what a correct queue answers, with ends of leases and
 // claims that nobody got the answer of.
 func newHistory(seed int64, entries int) *history.History {
-	l := &log{rng: rand.New(rand.NewSource(seed)), h: &history.History{}, unseen: map[uint64]bool{}}
+	l := &queue{rng: rand.New(rand.NewSource(seed)), h: &history.History{}, unseen: map[uint64]bool{}}
 	for range entries {
 		l.entry()
 	}
@@ -42,7 +41,7 @@ func newHistory(seed int64, entries int) *history.History {
 
 // entry applies an entry of one to four commands, all called before it and
 // answered after it, and then makes some reads.
-func (l *log) entry() {
+func (l *queue) entry() {
 	l.index++
 	l.now += 100
 	for n := range 1 + l.rng.Intn(4) {
@@ -55,9 +54,9 @@ func (l *log) entry() {
 	}
 }
 
-func (l *log) add(op history.Op) { l.h.Ops = append(l.h.Ops, op) }
+func (l *queue) add(op history.Op) { l.h.Ops = append(l.h.Ops, op) }
 
-func (l *log) command(op history.Op) {
+func (l *queue) command(op history.Op) {
 	claimed := l.with("claimed")
 	switch n := l.rng.Intn(10); {
 	case n < 4:
@@ -98,7 +97,7 @@ func (l *log) command(op history.Op) {
 	l.add(op)
 }
 
-func (l *log) claim(op history.Op) {
+func (l *queue) claim(op history.Op) {
 	l.names++
 	op.Kind, op.Worker, op.RequestID = history.Claim, fmt.Sprintf("w%d", op.Process), fmt.Sprintf("r%d", l.names)
 	if l.rng.Intn(2) == 0 {
@@ -127,7 +126,7 @@ func (l *log) claim(op history.Op) {
 	l.add(op)
 }
 
-func (l *log) best(types []string, byID bool) *history.Task {
+func (l *queue) best(types []string, byID bool) *history.Task {
 	var best *history.Task
 	for _, t := range l.with("pending") {
 		if len(types) > 0 && !slices.Contains(types, t.Type) {
@@ -140,7 +139,7 @@ func (l *log) best(types []string, byID bool) *history.Task {
 	return best
 }
 
-func (l *log) with(status string) []*history.Task {
+func (l *queue) with(status string) []*history.Task {
 	var found []*history.Task
 	for _, t := range l.tasks {
 		if t.Status == status {
@@ -150,7 +149,7 @@ func (l *log) with(status string) []*history.Task {
 	return found
 }
 
-func (l *log) read(op history.Op) {
+func (l *queue) read(op history.Op) {
 	if len(l.tasks) == 0 {
 		return
 	}
@@ -174,28 +173,31 @@ func (l *log) read(op history.Op) {
 	l.add(op)
 }
 
+// logOf holds the answers of h to the indexes that they carry.
+func logOf(h *history.History) *logChecker { return checkLog(newIndex(h)) }
+
 // What a correct queue answers passes, whatever happens in it.
-func TestCheck_passesGoodHistories(t *testing.T) {
+func TestLog_passesGoodHistories(t *testing.T) {
 	t.Parallel()
-	var all Report
+	var all logChecker
 	for seed := range int64(40) {
-		r := Check(newHistory(seed, 150))
+		r := logOf(newHistory(seed, 150))
 		if !r.OK() {
 			t.Fatalf("seed %d: %+v", seed, r.Violations)
 		}
-		all.Claims, all.Nones, all.Lists, all.Pending = all.Claims+r.Claims, all.Nones+r.Nones, all.Lists+r.Lists, all.Pending+r.Pending
+		all.claimed, all.nones, all.lists, all.pending = all.claimed+r.claimed, all.nones+r.nones, all.lists+r.lists, all.pending+r.pending
 	}
-	if all.Claims < 1000 || all.Nones < 10 || all.Lists < 1000 || all.Pending < 1000 {
-		t.Errorf("hardly anything was looked at: %+v", all)
+	if all.claimed < 1000 || all.nones < 10 || all.lists < 1000 || all.pending < 1000 {
+		t.Errorf("hardly anything was looked at: %d claims, %d nones, %d lists, %d pending", all.claimed, all.nones, all.lists, all.pending)
 	}
 }
 
 // A lie anywhere in a good history is found by the rule that it breaks.
-func TestCheck_findsLies(t *testing.T) {
+func TestLog_findsLies(t *testing.T) {
 	t.Parallel()
 	for _, lie := range []struct {
 		name string
-		rule check.Rule
+		rule Rule
 		tell func(h *history.History) bool
 	}{
 		{"a claim takes another task than the first", RuleChoice, claimAnother},
@@ -254,8 +256,8 @@ func TestCheck_findsLies(t *testing.T) {
 				if !lie.tell(h) {
 					continue
 				}
-				r := Check(h)
-				if !slices.ContainsFunc(r.Violations, func(v check.Violation) bool { return v.Rule == lie.rule }) {
+				r := logOf(h)
+				if !slices.ContainsFunc(r.Violations, func(v Violation) bool { return v.Rule == lie.rule }) {
 					t.Fatalf("seed %d: not found by %s; found %+v", seed, lie.rule, r.Violations)
 				}
 				found++
@@ -279,11 +281,9 @@ func find(h *history.History, is func(*history.Op) bool) *history.Op {
 // claimAnother lets the claim of a task answer that it took another one, while
 // the one that it should have taken stays pending until the next claim.
 func claimAnother(h *history.History) bool {
-	w := &witness{h: h}
-	w.group()
-	for _, t := range w.sightings() {
+	for _, t := range logOf(h).tracks {
 		for _, s := range t.stretches() {
-			if !t.known || s.first > s.last {
+			if t.left || s.first > s.last {
 				continue
 			}
 			op := find(h, func(op *history.Op) bool {
@@ -308,12 +308,10 @@ func claimAnother(h *history.History) bool {
 
 // claimNothing lets a claim answer that there is no task.
 func claimNothing(h *history.History) bool {
-	w := &witness{h: h}
-	w.group()
-	for _, t := range w.sightings() {
+	for _, t := range logOf(h).tracks {
 		for _, s := range t.stretches() {
 			op := find(h, func(op *history.Op) bool { return saysNoTask(op) && op.Index >= s.first && op.Index <= s.last })
-			if op.Kind != "" && t.known {
+			if op.Kind != "" && !t.left {
 				op.Types = []string{t.kind}
 				return true
 			}
@@ -342,7 +340,7 @@ func staleRead(h *history.History) bool {
 }
 
 // Claims of one entry that passed each other by have no order.
-func TestCheck_claimsOfOneEntry(t *testing.T) {
+func TestLog_claimsOfOneEntry(t *testing.T) {
 	t.Parallel()
 	h := &history.History{}
 	submit := func(id uint64, priority int32) {
@@ -362,12 +360,12 @@ func TestCheck_claimsOfOneEntry(t *testing.T) {
 	submit(2, 5)
 	claim(1, 2, 5, "created_at") // task 1 is older, so it was taken before
 	claim(2, 1, 0, "")           // task 2 is more urgent, so it was taken before
-	r := Check(h)
+	r := logOf(h)
 	if len(r.Violations) != 1 || r.Violations[0].Rule != RuleEntry || !strings.Contains(r.Violations[0].Text, "entry 9") {
 		t.Errorf("got %+v, want one violation of %s", r.Violations, RuleEntry)
 	}
 	h.Ops[2].SortBy, h.Ops[3].SortBy = "", "created_at"
-	if r := Check(h); !r.OK() {
+	if r := logOf(h); !r.OK() {
 		t.Errorf("turned round they have an order; got %+v", r.Violations)
 	}
 }

@@ -1,4 +1,4 @@
-package witness
+package check
 
 import (
 	"cmp"
@@ -12,12 +12,12 @@ import (
 
 // sweep goes through the log once, and at each entry holds the claims and
 // lists of it against the tasks that were certainly pending through it.
-func (w *witness) sweep() {
+func (w *logChecker) sweep() {
 	var stretches []stretch
-	completed := map[uint64][]*task{} // by the entry that did it
-	for _, id := range slices.Sorted(maps.Keys(w.tasks)) {
-		t := w.tasks[id]
-		if !t.known || t.family || t.delayed || t.cancelled {
+	completed := map[uint64][]*track{} // by the entry that did it
+	for _, id := range slices.Sorted(maps.Keys(w.tracks)) {
+		t := w.tracks[id]
+		if t.left {
 			continue
 		}
 		stretches = append(stretches, t.stretches()...)
@@ -25,7 +25,7 @@ func (w *witness) sweep() {
 			completed[t.ended] = append(completed[t.ended], t)
 		}
 	}
-	w.report.Pending = len(stretches)
+	w.pending = len(stretches)
 	starts, ends := map[uint64][]*stretch{}, map[uint64][]*stretch{}
 	entries := map[uint64]*entry{}
 	indexes := map[uint64]bool{}
@@ -54,7 +54,7 @@ func (w *witness) sweep() {
 	for at := range completed {
 		indexes[at] = true
 	}
-	state := newState()
+	state := newCertain()
 	for _, at := range slices.Sorted(maps.Keys(indexes)) {
 		for _, s := range starts[at] {
 			state.add(s)
@@ -73,7 +73,7 @@ func (w *witness) sweep() {
 }
 
 // asks reports whether the call's answer depends on which tasks there are.
-func asks(c *call) bool {
+func asks(c *logCall) bool {
 	switch op := c.first; {
 	case c.index == 0:
 		return false
@@ -88,12 +88,12 @@ func asks(c *call) bool {
 }
 
 // entry is the claims and lists of one index.
-type entry struct{ calls []*call }
+type entry struct{ calls []*logCall }
 
-// state is what is certain at one entry.
-type state struct {
+// certain is what is certain at one entry.
+type certain struct {
 	types     map[string]*pendingTasks
-	completed btree.Map[uint64, *task]
+	completed btree.Map[uint64, *track]
 }
 
 // pendingTasks are the tasks of one type that are certainly pending.
@@ -103,21 +103,21 @@ type pendingTasks struct {
 	byID       *btree.BTreeG[*stretch] // all
 }
 
-func newState() *state { return &state{types: map[string]*pendingTasks{}} }
+func newCertain() *certain { return &certain{types: map[string]*pendingTasks{}} }
 
-// first reports whether a claim in the order takes a before b.
-func first(byID bool, a, b *task) bool {
+// comesFirst reports whether a claim in the order takes a before b.
+func comesFirst(byID bool, a, b *track) bool {
 	if !byID && a.priority != b.priority {
 		return a.priority > b.priority
 	}
 	return a.id < b.id
 }
 
-func (s *state) add(st *stretch) {
+func (s *certain) add(st *stretch) {
 	p := s.types[st.task.kind]
 	if p == nil {
 		inOrder := func(byID bool) *btree.BTreeG[*stretch] {
-			return btree.NewBTreeG(func(a, b *stretch) bool { return first(byID, a.task, b.task) })
+			return btree.NewBTreeG(func(a, b *stretch) bool { return comesFirst(byID, a.task, b.task) })
 		}
 		p = &pendingTasks{byPriority: inOrder(false), oldest: inOrder(true), byID: inOrder(true)}
 		s.types[st.task.kind] = p
@@ -129,7 +129,7 @@ func (s *state) add(st *stretch) {
 	}
 }
 
-func (s *state) remove(st *stretch) {
+func (s *certain) remove(st *stretch) {
 	p := s.types[st.task.kind]
 	p.byPriority.Delete(st)
 	p.oldest.Delete(st)
@@ -138,7 +138,7 @@ func (s *state) remove(st *stretch) {
 
 // best returns the first of the certainly pending tasks that a claim may take,
 // nil if there is none.
-func (s *state) best(types []string, byID bool) *stretch {
+func (s *certain) best(types []string, byID bool) *stretch {
 	var best *stretch
 	for name, p := range s.types {
 		if len(types) > 0 && !slices.Contains(types, name) {
@@ -148,7 +148,7 @@ func (s *state) best(types []string, byID bool) *stretch {
 		if byID {
 			tree = p.oldest
 		}
-		if st, ok := tree.Min(); ok && (best == nil || first(byID, st.task, best.task)) {
+		if st, ok := tree.Min(); ok && (best == nil || comesFirst(byID, st.task, best.task)) {
 			best = st
 		}
 	}
@@ -156,10 +156,10 @@ func (s *state) best(types []string, byID bool) *stretch {
 }
 
 // checkEntry checks the claims and lists of an entry.
-func (w *witness) checkEntry(e *entry, s *state) {
+func (w *logChecker) checkEntry(e *entry, s *certain) {
 	for _, c := range e.calls {
 		if c.first.Kind == history.List {
-			w.report.Lists++
+			w.lists++
 			w.checkList(c, s)
 			continue
 		}
@@ -169,32 +169,32 @@ func (w *witness) checkEntry(e *entry, s *state) {
 
 // checkClaim checks that the call took the first tasks that it could, as far as
 // is certain.
-func (w *witness) checkClaim(c *call, s *state) {
+func (w *logChecker) checkClaim(c *logCall, s *certain) {
 	op := c.first
 	byID := op.SortBy == "created_at"
 	best := s.best(op.Types, byID)
 	if saysNoTask(op) {
-		w.report.Nones++
+		w.nones++
 	} else {
-		w.report.Claims++
+		w.claimed++
 	}
 	taken := 0
 	for _, i := range c.ops {
-		got := w.tasks[w.h.Ops[i].TaskID]
+		got := w.tracks[w.h.Ops[i].TaskID]
 		if got == nil || w.h.Ops[i].TaskID == 0 {
 			continue
 		}
 		taken++
 		if len(op.Types) > 0 && !slices.Contains(op.Types, got.kind) {
-			w.violate(RuleChoice, got.id, []int{i}, "the claim asked for types %v and got task %d of type %s", op.Types, got.id, got.kind)
+			w.Violate(RuleChoice, got.id, []int{i}, "the claim asked for types %v and got task %d of type %s", op.Types, got.id, got.kind)
 		}
-		if best != nil && first(byID, best.task, got) {
-			w.violate(RuleChoice, got.id, best.and(i), "the claim took task %d (priority %d) at index %d, although task %d (priority %d) was pending from index %d to %d",
+		if best != nil && comesFirst(byID, best.task, got) {
+			w.Violate(RuleChoice, got.id, best.and(i), "the claim took task %d (priority %d) at index %d, although task %d (priority %d) was pending from index %d to %d",
 				got.id, got.priority, c.index, best.task.id, best.task.priority, best.first, best.last)
 		}
 	}
 	if taken < max(op.Limit, 1) && best != nil {
-		w.violate(RuleNone, best.task.id, best.and(c.ops[0]), "the claim asked for %d tasks and got %d at index %d, although task %d was pending from index %d to %d",
+		w.Violate(RuleNone, best.task.id, best.and(c.ops[0]), "the claim asked for %d tasks and got %d at index %d, although task %d was pending from index %d to %d",
 			max(op.Limit, 1), taken, c.index, best.task.id, best.first, best.last)
 	}
 }
@@ -206,7 +206,7 @@ func (st *stretch) and(op int) []int {
 
 // checkList checks what the list shows, and that it leaves out no task that was
 // certainly pending, or completed.
-func (w *witness) checkList(c *call, s *state) {
+func (w *logChecker) checkList(c *logCall, s *certain) {
 	op := c.first
 	shown := map[uint64]bool{}
 	ordered := slices.IsSortedFunc(op.Listed, func(a, b history.Task) int {
@@ -218,13 +218,13 @@ func (w *witness) checkList(c *call, s *state) {
 	for i := range op.Listed {
 		t := &op.Listed[i]
 		if shown[t.ID] || !ordered || op.Status != "" && t.Status != op.Status || op.TaskType != "" && t.Type != op.TaskType {
-			w.violate(RuleList, t.ID, c.ops, "the list (status %q, type %q) has task %d (%s, %s) where it should not be", op.Status, op.TaskType, t.ID, t.Status, t.Type)
+			w.Violate(RuleList, t.ID, c.ops, "the list (status %q, type %q) has task %d (%s, %s) where it should not be", op.Status, op.TaskType, t.ID, t.Status, t.Type)
 		}
 		shown[t.ID] = true
 	}
 	missing := func(id uint64, what string, ops []int) {
 		if !shown[id] {
-			w.violate(RuleList, id, ops, "the list (status %q, type %q) at index %d leaves out task %d, which was %s", op.Status, op.TaskType, c.index, id, what)
+			w.Violate(RuleList, id, ops, "the list (status %q, type %q) at index %d leaves out task %d, which was %s", op.Status, op.TaskType, c.index, id, what)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.types)) {
@@ -241,7 +241,7 @@ func (w *witness) checkList(c *call, s *state) {
 	if op.Status != "" && op.Status != "completed" {
 		return
 	}
-	each := func(id uint64, t *task) bool {
+	each := func(id uint64, t *track) bool {
 		if !covers(op, id) {
 			return false
 		}
@@ -260,8 +260,8 @@ func (w *witness) checkList(c *call, s *state) {
 // checkEntries checks, for the claims that share an entry, that there is an
 // order of them in which each took the first that it could: a claim that passed
 // by a task which another one of the entry took comes after that one.
-func (w *witness) checkEntries(stretches []stretch) {
-	claims := map[uint64][]*call{}
+func (w *logChecker) checkEntries(stretches []stretch) {
+	claims := map[uint64][]*logCall{}
 	for i := range w.calls {
 		if c := &w.calls[i]; c.first.Kind == history.Claim && asks(c) && !saysNoTask(c.first) {
 			claims[c.index] = append(claims[c.index], c)
@@ -279,13 +279,13 @@ func (w *witness) checkEntries(stretches []stretch) {
 			for _, c := range claims[at] {
 				ops = append(ops, c.ops...)
 			}
-			w.violate(RuleEntry, 0, ops, "no order of the %d claims of entry %d lets each take the first task that it could", len(claims[at]), at)
+			w.Violate(RuleEntry, 0, ops, "no order of the %d claims of entry %d lets each take the first task that it could", len(claims[at]), at)
 		}
 	}
 }
 
 // haveOrder reports whether the claims can be put in order.
-func (w *witness) haveOrder(claims []*call, before map[uint64]*stretch) bool {
+func (w *logChecker) haveOrder(claims []*logCall, before map[uint64]*stretch) bool {
 	waits := make([]int, len(claims)) // claims that must come before
 	then := make([][]int, len(claims))
 	for i, c := range claims {
@@ -317,7 +317,7 @@ func (w *witness) haveOrder(claims []*call, before map[uint64]*stretch) bool {
 
 // passedBy reports whether c took a task although it could have had an earlier
 // one, which d took.
-func (w *witness) passedBy(c, d *call, before map[uint64]*stretch) bool {
+func (w *logChecker) passedBy(c, d *logCall, before map[uint64]*stretch) bool {
 	byID := c.first.SortBy == "created_at"
 	for _, i := range d.ops {
 		s := before[uint64(i)]
@@ -325,7 +325,7 @@ func (w *witness) passedBy(c, d *call, before map[uint64]*stretch) bool {
 			continue
 		}
 		for _, k := range c.ops {
-			if got := w.tasks[w.h.Ops[k].TaskID]; got != nil && first(byID, s.task, got) {
+			if got := w.tracks[w.h.Ops[k].TaskID]; got != nil && comesFirst(byID, s.task, got) {
 				return true
 			}
 		}

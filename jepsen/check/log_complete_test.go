@@ -1,4 +1,4 @@
-package witness
+package check
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 // What a complete claims is held against the tasks that were pending, but for those
 // that have a delay.
-func TestCheck_claimOfAComplete(t *testing.T) {
+func TestLog_claimOfAComplete(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
@@ -52,7 +52,7 @@ func TestCheck_claimOfAComplete(t *testing.T) {
 			if tt.taken == 2 {
 				h.Ops[5].Seen.Priority = 0
 			}
-			r := Check(h)
+			r := logOf(h)
 			if r.OK() != tt.ok || !tt.ok && (r.ViolationCount != 1 || r.Violations[0].Rule != RuleChoice && r.Violations[0].Rule != RuleNone) {
 				t.Errorf("got %+v", r.Violations)
 			}

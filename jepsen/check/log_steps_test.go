@@ -1,4 +1,4 @@
-package witness
+package check
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 
 // A step that was pending at two indexes need not have been pending between them:
 // its parent may have ended it and brought it back. A task of its own must.
-func TestCheck_stepsComeAndGo(t *testing.T) {
+func TestLog_stepsComeAndGo(t *testing.T) {
 	t.Parallel()
 	seen := func(id uint64, status string, token uint64, attempts int32, parentID uint64) *history.Task {
 		return &history.Task{ID: id, Status: status, Token: token, Attempts: attempts, Type: "a", ParentID: parentID}
@@ -36,11 +36,22 @@ func TestCheck_stepsComeAndGo(t *testing.T) {
 		)
 		return h
 	}
-	if r := Check(run(1)); !r.OK() {
+	if r := logOf(run(1)); !r.OK() {
 		t.Errorf("a step: %+v", r.Violations)
 	}
-	r := Check(run(0))
+	r := logOf(run(0))
 	if len(r.Violations) != 1 || r.Violations[0].Rule != RuleChoice || !strings.Contains(r.Violations[0].Text, "although task 2") {
 		t.Errorf("a task: %+v", r.Violations)
+	}
+	for name, more := range map[string]history.Op{
+		"cancelled, and retried":               {Kind: history.Cancel, TaskID: 2, Outcome: history.Unknown},
+		"its type is acted on":                 {Kind: history.Act, TaskType: "a", Outcome: history.Unknown},
+		"some of its type wait for their time": {Kind: history.Submit, TaskType: "a", DelayMS: 1, Outcome: history.Unknown},
+	} {
+		h := run(0)
+		h.Ops = append(h.Ops, more)
+		if r := logOf(h); !r.OK() {
+			t.Errorf("%s: %+v", name, r.Violations)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package trail
+package check
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 // While a type is paused, from the entry that does it to the next that changes the
 // type, its tasks are claimed by id alone.
-func TestCheck_paused(t *testing.T) {
+func TestTrail_paused(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
@@ -51,8 +51,8 @@ func TestCheck_paused(t *testing.T) {
 			for i := range h.Dumps {
 				h.Dumps[i].Events = len(h.Trail)
 			}
-			r := Check(h)
-			if r.OK() != tt.ok || !tt.ok && r.Violations[0].Rule != RulePaused {
+			r := trailOf(h)
+			if r.OK() != tt.ok || !tt.ok && r.Violations[0].Rule != RuleTrailPaused {
 				t.Errorf("got %+v", r.Violations)
 			}
 		})

@@ -1,4 +1,4 @@
-package witness
+package check
 
 import (
 	"cmp"
@@ -6,87 +6,62 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// The rules.
-const (
-	RuleIndex  check.Rule = "index"          // every answer carries its index
-	RuleTime   check.Rule = "index-time"     // indexes keep real time
-	RuleOrder  check.Rule = "index-order"    // the log's order explains each task's answers
-	RuleChoice check.Rule = "choice"         // a claim takes the first task that it can
-	RuleNone   check.Rule = "no-task"        // "no task" only when there is none
-	RuleList   check.Rule = "list"           // lists show what there is
-	RuleIDs    check.Rule = "ids"            // ids grow
-	RuleFirst  check.Rule = "first-answer"   // the first answer comes first
-	RuleEntry  check.Rule = "order-in-entry" // an entry's commands have an order
-)
-
-// violationsMax bounds the violations that are kept. All are counted.
-const violationsMax = 100
-
-// Report is what Check found.
-type Report struct {
-	// Answers is how many ops carry an index, Claims how many claims' choices
-	// were looked at, Nones how many answers of "no task", Lists how many lists.
-	Answers, Claims, Nones, Lists int
-	// Pending is how many stretches of the log are known through which a task was
+// logChecker holds the answers to the log indexes that they carry.
+type logChecker struct {
+	*index
+	Part
+	ordered *index // the same history, with the log's order in place of time
+	calls   []logCall
+	tracks  map[uint64]*track
+	// answers is how many calls carry an index, claimed how many claims' choices were
+	// looked at, nones how many answers of "no task", lists how many lists.
+	answers, claimed, nones, lists int
+	// pending is how many stretches of the log are known through which a task was
 	// certainly pending.
-	Pending        int
-	Violations     []check.Violation
-	ViolationCount int
-	Undecided      []uint64
-	Elapsed        time.Duration
+	pending int
 }
 
-// OK reports whether nothing was found.
-func (r Report) OK() bool { return r.ViolationCount == 0 && len(r.Undecided) == 0 }
-
-// witness is one run of Check.
-type witness struct {
-	h      *history.History
-	calls  []call
-	tasks  map[uint64]*task
-	report Report
-}
-
-// call is the ops of one HTTP request, which share everything but their task. What
+// logCall is the ops of one HTTP request, which share everything but their task. What
 // a complete claims is a call of its own.
-type call struct {
+type logCall struct {
 	ops   []int
 	first *history.Op
 	index uint64
 	inLog bool // it is a command in the log for certain, not a read
 }
 
-// Check checks h.
-func Check(h *history.History) Report {
+// checkLog checks the answers of x by their log indexes.
+func checkLog(x *index) *logChecker {
 	started := time.Now()
-	w := &witness{h: h}
+	w := &logChecker{index: x}
+	w.Name = "witness"
 	w.group()
 	w.checkIndexes()
 	w.checkTime()
 	w.checkIDs()
 	w.checkFirst()
-	w.checkOrder()
-	w.tasks = w.sightings()
+	w.ordered = newIndex(w.byIndex())
+	w.checkOrders(w.ordered, nil, RuleOrder, "ordered by their indexes: ")
+	w.findTracks()
 	w.sweep()
-	w.report.Elapsed = time.Since(started)
-	return w.report
+	w.Summary = fmt.Sprintf("%d answers with an index, %d claims' choices, %d of no task, %d lists against %d stretches of pending, in %v",
+		w.answers, w.claimed, w.nones, w.lists, w.pending, time.Since(started).Round(time.Millisecond))
+	return w
 }
 
 // group arranges the ops by call.
-func (w *witness) group() {
+func (w *logChecker) group() {
 	type key struct {
-		process int
-		call    int64
+		made
 		request string // of a claim
 	}
 	at := map[key]int{}
 	for i := range w.h.Ops {
 		op := &w.h.Ops[i]
-		k := key{process: op.Process, call: op.Call}
+		k := key{made: made{op.Process, op.Call}}
 		if op.Kind == history.Claim {
 			k.request = op.RequestID
 		}
@@ -95,9 +70,9 @@ func (w *witness) group() {
 			continue
 		}
 		at[k] = len(w.calls)
-		w.calls = append(w.calls, call{ops: []int{i}, first: op, index: op.Index, inLog: inLog(op) && !mayBeJudged(op)})
+		w.calls = append(w.calls, logCall{ops: []int{i}, first: op, index: op.Index, inLog: inLog(op) && !mayBeJudged(op)})
 		if op.Index > 0 {
-			w.report.Answers++
+			w.answers++
 		}
 	}
 }
@@ -132,26 +107,17 @@ func saysNoTask(op *history.Op) bool {
 		op.Outcome == history.Failed && op.Code == "no_pending_tasks")
 }
 
-func (w *witness) violate(rule check.Rule, taskID uint64, ops []int, format string, args ...any) {
-	w.report.ViolationCount++
-	if len(w.report.Violations) < violationsMax {
-		ops = slices.Clone(ops)
-		slices.Sort(ops)
-		w.report.Violations = append(w.report.Violations, check.Violation{Rule: rule, Task: taskID, Text: fmt.Sprintf(format, args...), Ops: slices.Compact(ops)})
-	}
-}
-
 // checkIndexes checks that every answer that says anything of the state has an
 // index, at least the one that was asked for.
-func (w *witness) checkIndexes() {
+func (w *logChecker) checkIndexes() {
 	for _, c := range w.calls {
 		op := c.first
 		// A stale read of a node that has just started is of index 0.
 		if c.index == 0 && !op.Stale && answered(op) {
-			w.violate(RuleIndex, op.TaskID, c.ops[:1], "an answer without an index")
+			w.Violate(RuleIndex, op.TaskID, c.ops[:1], "an answer without an index")
 		}
 		if c.index > 0 && c.index < op.MinIndex {
-			w.violate(RuleIndex, op.TaskID, c.ops[:1], "a read that asked for index %d at least was answered at index %d", op.MinIndex, c.index)
+			w.Violate(RuleIndex, op.TaskID, c.ops[:1], "a read that asked for index %d at least was answered at index %d", op.MinIndex, c.index)
 		}
 	}
 }
@@ -164,25 +130,24 @@ func answered(op *history.Op) bool {
 // saysOfState reports whether a refusal was made by looking at tasks.
 func saysOfState(code string) bool {
 	switch code {
-	case "task_not_found", "no_pending_tasks", "task_already_claimed", "task_not_claimed", "task_not_claimable", "wrong_worker",
-		"stale_claim", "task_completed", "task_failed", "task_cancelled", "task_not_terminal", "max_attempts_reached", "steps_unfinished":
+	case "no_pending_tasks", "task_not_claimable", "max_attempts_reached", "steps_unfinished":
 		return true
 	}
-	return false
+	return saysOfTask(code)
 }
 
 // checkTime checks that indexes keep real time.
-func (w *witness) checkTime() {
-	var answered []*call
+func (w *logChecker) checkTime() {
+	var answered []*logCall
 	for i := range w.calls {
 		if w.calls[i].index > 0 {
 			answered = append(answered, &w.calls[i])
 		}
 	}
 	byReturn := slices.Clone(answered)
-	slices.SortFunc(byReturn, func(a, b *call) int { return cmp.Compare(a.first.Return, b.first.Return) })
-	slices.SortFunc(answered, func(a, b *call) int { return cmp.Compare(a.first.Call, b.first.Call) })
-	var highest *call // of those that had returned
+	slices.SortFunc(byReturn, func(a, b *logCall) int { return cmp.Compare(a.first.Return, b.first.Return) })
+	slices.SortFunc(answered, func(a, b *logCall) int { return cmp.Compare(a.first.Call, b.first.Call) })
+	var highest *logCall // of those that had returned
 	for _, c := range answered {
 		for len(byReturn) > 0 && byReturn[0].first.Return < c.first.Call {
 			if highest == nil || byReturn[0].index > highest.index {
@@ -193,10 +158,10 @@ func (w *witness) checkTime() {
 		switch {
 		case highest == nil || c.first.Stale:
 		case c.index < highest.index:
-			w.violate(RuleTime, c.first.TaskID, []int{highest.ops[0], c.ops[0]},
+			w.Violate(RuleTime, c.first.TaskID, []int{highest.ops[0], c.ops[0]},
 				"index %d was answered after index %d had been answered", c.index, highest.index)
 		case c.index == highest.index && c.inLog:
-			w.violate(RuleTime, c.first.TaskID, []int{highest.ops[0], c.ops[0]},
+			w.Violate(RuleTime, c.first.TaskID, []int{highest.ops[0], c.ops[0]},
 				"a command got index %d, which had been answered before it was called", c.index)
 		}
 	}
@@ -204,7 +169,7 @@ func (w *witness) checkTime() {
 
 // checkIDs checks that tasks that were created later in the log have higher
 // ids.
-func (w *witness) checkIDs() {
+func (w *logChecker) checkIDs() {
 	var created []int
 	for i := range w.h.Ops {
 		if op := &w.h.Ops[i]; op.Kind == history.Submit && op.Created && op.Index > 0 {
@@ -217,14 +182,14 @@ func (w *witness) checkIDs() {
 	for n := 1; n < len(created); n++ {
 		a, b := &w.h.Ops[created[n-1]], &w.h.Ops[created[n]]
 		if a.TaskID >= b.TaskID {
-			w.violate(RuleIDs, b.TaskID, []int{created[n-1], created[n]}, "task %d was created at index %d, and task %d at index %d: ids must grow", a.TaskID, a.Index, b.TaskID, b.Index)
+			w.Violate(RuleIDs, b.TaskID, []int{created[n-1], created[n]}, "task %d was created at index %d, and task %d at index %d: ids must grow", a.TaskID, a.Index, b.TaskID, b.Index)
 		}
 	}
 }
 
 // checkFirst checks that what an answer calls repeated was done at a lower
 // index, or in the same entry.
-func (w *witness) checkFirst() {
+func (w *logChecker) checkFirst() {
 	first := map[string]int{} // of a key or request: the op that did it
 	name := func(op *history.Op) string {
 		switch {
@@ -251,7 +216,7 @@ func (w *witness) checkFirst() {
 			continue
 		}
 		if f, ok := first[n]; ok && w.h.Ops[f].Index > op.Index {
-			w.violate(RuleFirst, op.TaskID, []int{f, i}, "%s: answered as repeated at index %d, and done at index %d", n, op.Index, w.h.Ops[f].Index)
+			w.Violate(RuleFirst, op.TaskID, []int{f, i}, "%s: answered as repeated at index %d, and done at index %d", n, op.Index, w.h.Ops[f].Index)
 		}
 	}
 }

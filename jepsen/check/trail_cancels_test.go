@@ -1,14 +1,13 @@
-package trail
+package check
 
 import (
 	"testing"
 
-	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
 // What the trail must have of cancels and of actions on many, and must not have.
-func TestCheck_cancels(t *testing.T) {
+func TestTrail_cancels(t *testing.T) {
 	t.Parallel()
 	// Tasks 5 and 6 are of type t; 6 is claimed in entry 21.
 	start := func() *history.History {
@@ -37,13 +36,13 @@ func TestCheck_cancels(t *testing.T) {
 		name string
 		ops  []history.Op
 		told []history.Told
-		rule check.Rule // "" = it passes
+		rule Rule // "" = it passes
 	}{
 		{"one is cancelled", []history.Op{cancel(22, 5)}, []history.Told{tell(22, 0, "cancelled", 5, 0)}, ""},
-		{"its event is missing", []history.Op{cancel(22, 5)}, nil, RuleAcked},
-		{"its event is of another entry", []history.Op{cancel(22, 5)}, []history.Told{tell(23, 0, "cancelled", 5, 0)}, RuleAcked},
-		{"nobody asked", nil, []history.Told{tell(22, 0, "cancelled", 5, 0)}, RuleUnasked},
-		{"somebody asked for another", []history.Op{cancel(22, 5)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(23, 0, "cancel_requested", 6, 9)}, RuleUnasked},
+		{"its event is missing", []history.Op{cancel(22, 5)}, nil, RuleTrailAcked},
+		{"its event is of another entry", []history.Op{cancel(22, 5)}, []history.Told{tell(23, 0, "cancelled", 5, 0)}, RuleTrailAcked},
+		{"nobody asked", nil, []history.Told{tell(22, 0, "cancelled", 5, 0)}, RuleTrailUnasked},
+		{"somebody asked for another", []history.Op{cancel(22, 5)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(23, 0, "cancel_requested", 6, 9)}, RuleTrailUnasked},
 		{"a claimed one ends as its claim does", []history.Op{cancel(22, 6)}, []history.Told{tell(22, 0, "cancel_requested", 6, 9), tell(23, 0, "lease_expired", 6, 9), tell(23, 1, "cancelled", 6, 0)}, ""},
 		{
 			"a claimed one ends by a retry",
@@ -51,12 +50,12 @@ func TestCheck_cancels(t *testing.T) {
 			[]history.Told{tell(22, 0, "cancel_requested", 6, 9), tell(23, 0, "cancelled", 6, 9)},
 			"",
 		},
-		{"a claimed one ends at once", []history.Op{cancel(22, 6)}, []history.Told{tell(22, 0, "cancelled", 6, 0)}, RuleLife},
-		{"one that is not claimed is asked", []history.Op{cancel(22, 5)}, []history.Told{tell(22, 0, "cancel_requested", 5, 0)}, RuleLife},
+		{"a claimed one ends at once", []history.Op{cancel(22, 6)}, []history.Told{tell(22, 0, "cancelled", 6, 0)}, RuleTrailLife},
+		{"one that is not claimed is asked", []history.Op{cancel(22, 5)}, []history.Told{tell(22, 0, "cancel_requested", 5, 0)}, RuleTrailLife},
 
 		{"all are cancelled", []history.Op{act(22, history.Cancel, 2)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(22, 1, "cancel_requested", 6, 9)}, ""},
-		{"one more than it says", []history.Op{act(22, history.Cancel, 1)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(22, 1, "cancel_requested", 6, 9)}, RuleActs},
-		{"one less than it says", []history.Op{act(22, history.Cancel, 2)}, []history.Told{tell(22, 0, "cancelled", 5, 0)}, RuleActs},
+		{"one more than it says", []history.Op{act(22, history.Cancel, 1)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(22, 1, "cancel_requested", 6, 9)}, RuleTrailActs},
+		{"one less than it says", []history.Op{act(22, history.Cancel, 2)}, []history.Told{tell(22, 0, "cancelled", 5, 0)}, RuleTrailActs},
 		{"one of them by itself", []history.Op{act(22, history.Cancel, 1), cancel(22, 6)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(22, 1, "cancel_requested", 6, 9)}, ""},
 		{"one by an action that nobody heard of", []history.Op{unknown, act(22, history.Cancel, 1)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(22, 1, "cancel_requested", 6, 9)}, ""},
 		{"each by an action of its own", []history.Op{act(22, history.Cancel, 1), act(24, history.Cancel, 1)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(24, 0, "cancel_requested", 6, 9)}, ""},
@@ -66,7 +65,7 @@ func TestCheck_cancels(t *testing.T) {
 			[]history.Told{tell(22, 0, "cancelled", 5, 0), tell(23, 0, "retried", 5, 0), tell(24, 0, "cancelled", 5, 0), tell(25, 0, "deleted", 5, 0)},
 			"",
 		},
-		{"deleted by a retry", []history.Op{act(22, history.Cancel, 1), act(23, history.Retry, 1)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(23, 0, "deleted", 5, 0)}, RuleUnasked},
+		{"deleted by a retry", []history.Op{act(22, history.Cancel, 1), act(23, history.Retry, 1)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(23, 0, "deleted", 5, 0)}, RuleTrailUnasked},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +79,7 @@ func TestCheck_cancels(t *testing.T) {
 			for i := range h.Dumps {
 				h.Dumps[i].Events = len(h.Trail)
 			}
-			r := Check(h)
+			r := trailOf(h)
 			if r.OK() != (tt.rule == "") || tt.rule != "" && r.Violations[0].Rule != tt.rule {
 				t.Errorf("got %+v", r.Violations)
 			}

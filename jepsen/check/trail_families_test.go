@@ -1,10 +1,9 @@
-package trail
+package check
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -22,7 +21,7 @@ func families() *history.History {
 			sub = h.Trail[n-1].Sub + 1
 		}
 		h.Trail = append(h.Trail, history.Told{
-			Index: index, Sub: sub, At: at + int64(index), Kind: kind, TaskID: task, Token: token, Worker: worker, Message: message,
+			Index: index, Sub: sub, At: calendar + int64(index), Kind: kind, TaskID: task, Token: token, Worker: worker, Message: message,
 		})
 	}
 	did := func(index uint64, kind history.Kind, task, token uint64, worker string) *history.Op {
@@ -84,10 +83,10 @@ func families() *history.History {
 	return h
 }
 
-func TestCheck_passesGoodFamilies(t *testing.T) {
+func TestTrail_passesGoodFamilies(t *testing.T) {
 	t.Parallel()
-	if r := Check(families()); !r.OK() || r.Parents != 2 {
-		t.Errorf("%+v", r)
+	if r := trailOf(families()); !r.OK() || len(r.families) != 2 {
+		t.Errorf("%+v", r.Part)
 	}
 	// Nobody was answered: what the state at the end says is all that is known.
 	h := families()
@@ -104,59 +103,59 @@ func TestCheck_passesGoodFamilies(t *testing.T) {
 		}
 	}
 	h.Final = &history.Final{Tasks: []history.Task{{ID: 1, Key: "a", Finalize: "auto"}, {ID: 4, Key: "b", Finalize: "claim"}}}
-	if r := Check(h); !r.OK() || r.Parents != 2 {
-		t.Errorf("all outcomes unknown: %+v", r)
+	if r := trailOf(h); !r.OK() || len(r.families) != 2 {
+		t.Errorf("all outcomes unknown: %+v", r.Part)
 	}
 }
 
-func TestCheck_noticesOfFamilies(t *testing.T) {
+func TestTrail_noticesOfFamilies(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
 		name string
-		rule check.Rule
+		rule Rule
 		lie  func(h *history.History)
 	}{
-		{"a step unblocked early", RuleSteps, func(h *history.History) { h.Trail[place(h, "completed", 2)].Kind = "requeued" }},
-		{"a step claimed after it was cancelled", RuleSteps, func(h *history.History) {
+		{"a step unblocked early", RuleTrailSteps, func(h *history.History) { h.Trail[placeIn(h, "completed", 2)].Kind = "requeued" }},
+		{"a step claimed after it was cancelled", RuleTrailSteps, func(h *history.History) {
 			insert(h, history.Told{Index: 9, Kind: "claimed", TaskID: 6, Token: 5, Worker: "w"})
 		}},
-		{"a parent that ends before its step", RuleSteps, func(h *history.History) { leaveOut(h, place(h, "cancelled", 6)) }},
-		{"a parent that ends twice", RuleSteps, func(h *history.History) {
+		{"a parent that ends before its step", RuleTrailSteps, func(h *history.History) { leaveOut(h, placeIn(h, "cancelled", 6)) }},
+		{"a parent that ends twice", RuleTrailSteps, func(h *history.History) {
 			insert(h, history.Told{Index: 11, Kind: "finalized", TaskID: 4, Token: 4, Worker: "p", Message: "failed"})
 			insert(h, history.Told{Index: 11, Kind: "failed", TaskID: 4, Token: 4, Worker: "p"})
 		}},
-		{"a parent that completes twice", RuleLife, func(h *history.History) {
+		{"a parent that completes twice", RuleTrailLife, func(h *history.History) {
 			insert(h, history.Told{Index: 16, Kind: "finalized", TaskID: 1, Message: "completed"})
 			insert(h, history.Told{Index: 16, Kind: "completed", TaskID: 1})
 		}},
-		{"a parent that ends without being finalized", RuleSteps, func(h *history.History) { leaveOut(h, place(h, "finalized", 1)) }},
-		{"a parent finalized as another end", RuleSteps, func(h *history.History) { h.Trail[place(h, "finalized", 1)].Message = "failed" }},
-		{"a stuck parent", RuleSteps, func(h *history.History) {
-			leaveOut(h, place(h, "finalized", 1))
-			leaveOut(h, place(h, "completed", 1))
+		{"a parent that ends without being finalized", RuleTrailSteps, func(h *history.History) { leaveOut(h, placeIn(h, "finalized", 1)) }},
+		{"a parent finalized as another end", RuleTrailSteps, func(h *history.History) { h.Trail[placeIn(h, "finalized", 1)].Message = "failed" }},
+		{"a stuck parent", RuleTrailSteps, func(h *history.History) {
+			leaveOut(h, placeIn(h, "finalized", 1))
+			leaveOut(h, placeIn(h, "completed", 1))
 		}},
-		{"a parent that somebody claims", RuleSteps, func(h *history.History) {
+		{"a parent that somebody claims", RuleTrailSteps, func(h *history.History) {
 			insert(h, history.Told{Index: 8, Kind: "claimed", TaskID: 1, Token: 4, Worker: "w"})
 		}},
-		{"a step that goes on after its parent's end", RuleSteps, func(h *history.History) {
+		{"a step that goes on after its parent's end", RuleTrailSteps, func(h *history.History) {
 			insert(h, history.Told{Index: 12, Kind: "requeued", TaskID: 3})
 		}},
-		{"a claim of an ended parent", RuleSteps, func(h *history.History) {
+		{"a claim of an ended parent", RuleTrailSteps, func(h *history.History) {
 			insert(h, history.Told{Index: 13, Kind: "finalization_claimed", TaskID: 1, Token: 7, Worker: "p"})
 		}},
-		{"a parent deleted while it runs", RuleSteps, func(h *history.History) {
-			h.Trail[place(h, "deleted", 4)].TaskID = 1
-			leaveOut(h, place(h, "completed", 1))
+		{"a parent deleted while it runs", RuleTrailSteps, func(h *history.History) {
+			h.Trail[placeIn(h, "deleted", 4)].TaskID = 1
+			leaveOut(h, placeIn(h, "completed", 1))
 		}},
-		{"a step submitted later than its parent", RuleSteps, func(h *history.History) {
-			leaveOut(h, place(h, "submitted", 6))
+		{"a step submitted later than its parent", RuleTrailSteps, func(h *history.History) {
+			leaveOut(h, placeIn(h, "submitted", 6))
 			insert(h, history.Told{Index: 5, Kind: "submitted", TaskID: 6})
 		}},
-		{"a finalization's token given out before", RuleOrder, func(h *history.History) {
-			h.Trail[place(h, "finalization_claimed", 4)].Token = 3
+		{"a finalization's token given out before", RuleTrailOrder, func(h *history.History) {
+			h.Trail[placeIn(h, "finalization_claimed", 4)].Token = 3
 		}},
-		{"a finalization's claim left out", RuleAcked, func(h *history.History) { leaveOut(h, place(h, "finalization_claimed", 4)) }},
-		{"a finalization told of another processor", RuleAcked, func(h *history.History) {
+		{"a finalization's claim left out", RuleTrailAcked, func(h *history.History) { leaveOut(h, placeIn(h, "finalization_claimed", 4)) }},
+		{"a finalization told of another processor", RuleTrailAcked, func(h *history.History) {
 			for i := range h.Trail {
 				if e := &h.Trail[i]; e.Index == 17 {
 					e.Worker = "p"
@@ -164,13 +163,13 @@ func TestCheck_noticesOfFamilies(t *testing.T) {
 			}
 			h.Ops = append(h.Ops, history.Op{Kind: history.Finalize, Outcome: history.OK, TaskID: 1, Worker: "q", Done: true, Goal: "completed"})
 		}},
-		{"a finalization that nobody asked for", RuleUnasked, func(h *history.History) {
+		{"a finalization that nobody asked for", RuleTrailUnasked, func(h *history.History) {
 			h.Ops = slices.DeleteFunc(h.Ops, func(op history.Op) bool { return op.Kind == history.Finalize })
 		}},
-		{"a claim of a finalization that nobody made", RuleUnasked, func(h *history.History) {
+		{"a claim of a finalization that nobody made", RuleTrailUnasked, func(h *history.History) {
 			h.Ops = slices.DeleteFunc(h.Ops, func(op history.Op) bool { return op.Kind == history.ClaimFinalization })
 		}},
-		{"steps deleted by themselves", RuleUnasked, func(h *history.History) {
+		{"steps deleted by themselves", RuleTrailUnasked, func(h *history.History) {
 			insert(h, history.Told{Index: 19, Kind: "deleted", TaskID: 3})
 		}},
 	} {
@@ -178,9 +177,9 @@ func TestCheck_noticesOfFamilies(t *testing.T) {
 			t.Parallel()
 			h := families()
 			x.lie(h)
-			r := Check(h)
-			if !slices.ContainsFunc(r.Violations, func(v check.Violation) bool { return v.Rule == x.rule }) {
-				t.Errorf("rule %s does not notice: %+v", x.rule, r)
+			r := trailOf(h)
+			if !slices.ContainsFunc(r.Violations, func(v Violation) bool { return v.Rule == x.rule }) {
+				t.Errorf("rule %s does not notice: %+v", x.rule, r.Part)
 			}
 		})
 	}

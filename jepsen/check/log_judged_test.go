@@ -1,4 +1,4 @@
-package witness
+package check
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 // A settle that is refused or repeated may be a read: its index is one that was answered
 // before it was called, but not an older one. What was done is in the log.
-func TestCheck_judgedSettles(t *testing.T) {
+func TestLog_judgedSettles(t *testing.T) {
 	t.Parallel()
 	done := &history.Task{ID: 1, Status: "completed", Token: 1, Attempts: 1}
 	for _, tt := range []struct {
@@ -37,12 +37,45 @@ func TestCheck_judgedSettles(t *testing.T) {
 			add(history.Op{Kind: history.Complete, Outcome: history.OK, Token: 1, Seen: done}, 3)
 			tt.op.Token = 1
 			add(tt.op, tt.index)
-			r := Check(h)
+			r := logOf(h)
 			early := false
 			for _, v := range r.Violations {
 				early = early || v.Rule == RuleTime
 			}
 			if early == tt.ok {
+				t.Errorf("got %+v", r.Violations)
+			}
+		})
+	}
+}
+
+// A refusal that was asked for once its entry had been answered is of the state after it.
+func TestLog_judgedAfterItsEntry(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		code string
+		call int64
+		ok   bool
+	}{
+		{"as it was before, called before", "stale_claim", 25, true},
+		{"as it was before, called after", "stale_claim", 60, false},
+		{"as it is then", "task_completed", 60, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := &history.History{}
+			add := func(op history.Op, call int64, index uint64) {
+				op.TaskID, op.Worker, op.Index, op.Process, op.Call, op.Return = 1, "w", index, len(h.Ops), call, call+5
+				h.Ops = append(h.Ops, op)
+			}
+			add(history.Op{Kind: history.Submit, Outcome: history.OK, Created: true, Key: "1"}, 0, 1)
+			add(history.Op{Kind: history.ClaimTask, Outcome: history.OK, Token: 1}, 10, 2)
+			add(history.Op{Kind: history.ClaimTask, Outcome: history.OK, Token: 2}, 20, 3)
+			add(history.Op{Kind: history.Complete, Outcome: history.OK, Token: 2}, 40, 4)
+			add(history.Op{Kind: history.Complete, Outcome: history.Failed, Code: tt.code, Token: 1}, tt.call, 4)
+			h.Ops[4].Return = 70
+			if r := logOf(h); r.OK() != tt.ok || !tt.ok && r.Violations[0].Rule != RuleOrder {
 				t.Errorf("got %+v", r.Violations)
 			}
 		})

@@ -1,4 +1,4 @@
-package trail
+package check
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 
 // A complete and what it submits are told in one entry, also if nobody was
 // answered.
-func TestCheck_whole(t *testing.T) {
+func TestTrail_whole(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
@@ -39,8 +39,8 @@ func TestCheck_whole(t *testing.T) {
 			for i := range h.Dumps {
 				h.Dumps[i].Events = len(h.Trail)
 			}
-			r := Check(h)
-			if r.OK() != tt.ok || !tt.ok && (r.ViolationCount != 1 || r.Violations[0].Rule != RuleWhole) {
+			r := trailOf(h)
+			if r.OK() != tt.ok || !tt.ok && (r.ViolationCount != 1 || r.Violations[0].Rule != RuleTrailWhole) {
 				t.Errorf("got %+v", r.Violations)
 			}
 		})

@@ -1,15 +1,14 @@
-package trail
+package check
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// at is the calendar of the first event.
-const at = 1_750_000_000_000
+// calendar is that of the first event.
+const calendar = 1_750_000_000_000
 
 // good is a run in which two workers do what they can: task 1 is released, its
 // lease ends, it fails, is retried, completed and deleted; task 2 fails for good
@@ -17,11 +16,11 @@ const at = 1_750_000_000_000
 func good() *history.History {
 	h := &history.History{
 		Run:      &history.Run{Nodes: 2},
-		Schedule: &history.Schedule{Name: "tick", EveryMS: 1000, Index: 2, FirstMS: at + 1000},
+		Schedule: &history.Schedule{Name: "tick", EveryMS: 1000, Index: 2, FirstMS: calendar + 1000},
 	}
 	tell := func(index uint64, sub uint32, after int64, kind string, task, token uint64, worker, message string) {
 		h.Trail = append(h.Trail, history.Told{
-			Index: index, Sub: sub, At: at + after, Kind: kind, TaskID: task, Token: token, Worker: worker, Message: message,
+			Index: index, Sub: sub, At: calendar + after, Kind: kind, TaskID: task, Token: token, Worker: worker, Message: message,
 		})
 	}
 	did := func(index uint64, kind history.Kind, task, token uint64, worker string) {
@@ -70,11 +69,14 @@ func good() *history.History {
 	return h
 }
 
-func TestCheck_passesAGoodTrail(t *testing.T) {
+// trailOf holds the trail of h against its answers.
+func trailOf(h *history.History) *trailChecker { return checkTrail(newIndex(h)) }
+
+func TestTrail_passesAGoodTrail(t *testing.T) {
 	t.Parallel()
-	r := Check(good())
-	if !r.OK() || r.Events != 23 || r.Nodes != 2 || r.Ticks != 2 || r.Slots != 3 || r.Answers != 12 {
-		t.Errorf("%+v", r)
+	r := trailOf(good())
+	if !r.OK() || len(r.ticks) != 2 || r.slots != 3 || r.answers != 12 {
+		t.Errorf("%+v", r.Part)
 	}
 	// What nobody knows may be in the trail, or not.
 	h := good()
@@ -84,13 +86,13 @@ func TestCheck_passesAGoodTrail(t *testing.T) {
 			h.Ops[i].TaskID, h.Ops[i].Token = 0, 0
 		}
 	}
-	if r := Check(h); !r.OK() {
+	if r := trailOf(h); !r.OK() {
 		t.Errorf("all outcomes unknown: %+v", r.Violations)
 	}
 }
 
-// place returns where the event of the kind about the task is.
-func place(h *history.History, kind string, task uint64) int {
+// placeIn returns where the event of the kind about the task is.
+func placeIn(h *history.History, kind string, task uint64) int {
 	return slices.IndexFunc(h.Trail, func(e history.Told) bool { return e.Kind == kind && e.TaskID == task })
 }
 
@@ -118,81 +120,81 @@ func leaveOut(h *history.History, i int) {
 	}
 }
 
-func TestCheck_notices(t *testing.T) {
+func TestTrail_notices(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
 		name string
-		rule check.Rule
+		rule Rule
 		lie  func(h *history.History)
 	}{
-		{"a node tells another trail", RuleEqual, func(h *history.History) { h.Dumps[1].TrailHash = "b" }},
-		{"a node tells less", RuleEqual, func(h *history.History) { h.Dumps[1].Events-- }},
-		{"a place twice", RuleOrder, func(h *history.History) { h.Trail[3].Sub = 0 }},
-		{"a place left out", RuleOrder, func(h *history.History) { h.Trail[3].Sub = 2 }},
-		{"an entry behind a later one", RuleOrder, func(h *history.History) { h.Trail[4].Index = 2 }},
-		{"the calendar goes back", RuleOrder, func(h *history.History) { h.Trail[9].At = at }},
-		{"a token is given out again", RuleOrder, func(h *history.History) { h.Trail[place(h, "claimed", 2)].Token = 2 }},
-		{"a task without a beginning", RuleLife, func(h *history.History) { leaveOut(h, place(h, "submitted", 2)) }},
-		{"submitted twice", RuleLife, func(h *history.History) {
+		{"a node tells another trail", RuleTrailEqual, func(h *history.History) { h.Dumps[1].TrailHash = "b" }},
+		{"a node tells less", RuleTrailEqual, func(h *history.History) { h.Dumps[1].Events-- }},
+		{"a place twice", RuleTrailOrder, func(h *history.History) { h.Trail[3].Sub = 0 }},
+		{"a place left out", RuleTrailOrder, func(h *history.History) { h.Trail[3].Sub = 2 }},
+		{"an entry behind a later one", RuleTrailOrder, func(h *history.History) { h.Trail[4].Index = 2 }},
+		{"the calendar goes back", RuleTrailOrder, func(h *history.History) { h.Trail[9].At = calendar }},
+		{"a token is given out again", RuleTrailOrder, func(h *history.History) { h.Trail[placeIn(h, "claimed", 2)].Token = 2 }},
+		{"a task without a beginning", RuleTrailLife, func(h *history.History) { leaveOut(h, placeIn(h, "submitted", 2)) }},
+		{"submitted twice", RuleTrailLife, func(h *history.History) {
 			insert(h, history.Told{Index: 8, Kind: "submitted", TaskID: 2})
 		}},
-		{"claimed twice without an end", RuleLife, func(h *history.History) { leaveOut(h, place(h, "released", 1)) }},
-		{"completed twice", RuleLife, func(h *history.History) {
+		{"claimed twice without an end", RuleTrailLife, func(h *history.History) { leaveOut(h, placeIn(h, "released", 1)) }},
+		{"completed twice", RuleTrailLife, func(h *history.History) {
 			insert(h, history.Told{Index: 16, Kind: "completed", TaskID: 1, Token: 5, Worker: "v"})
 		}},
-		{"completed by an old token", RuleLife, func(h *history.History) { h.Trail[place(h, "completed", 1)].Token = 4 }},
-		{"a claim fails after its lease, for no reason", RuleLife, func(h *history.History) { h.Trail[place(h, "failed", 2)].Token = 1 }},
-		{"something after the completion", RuleLife, func(h *history.History) {
+		{"completed by an old token", RuleTrailLife, func(h *history.History) { h.Trail[placeIn(h, "completed", 1)].Token = 4 }},
+		{"a claim fails after its lease, for no reason", RuleTrailLife, func(h *history.History) { h.Trail[placeIn(h, "failed", 2)].Token = 1 }},
+		{"something after the completion", RuleTrailLife, func(h *history.History) {
 			insert(h, history.Told{Index: 16, Kind: "requeued", TaskID: 1})
 		}},
-		{"something after the deletion", RuleLife, func(h *history.History) {
+		{"something after the deletion", RuleTrailLife, func(h *history.History) {
 			insert(h, history.Told{Index: 19, Kind: "retried", TaskID: 1})
 		}},
-		{"a submit left out", RuleAcked, func(h *history.History) {
+		{"a submit left out", RuleTrailAcked, func(h *history.History) {
 			h.Ops = append(h.Ops, history.Op{Kind: history.Submit, Outcome: history.OK, TaskID: 9, Created: true, Index: 20})
 		}},
-		{"a claim told of another worker", RuleAcked, func(h *history.History) { h.Trail[place(h, "claimed", 2)].Worker = "v" }},
-		{"a completion left out", RuleAcked, func(h *history.History) { leaveOut(h, place(h, "completed", 1)) }},
-		{"a release left out, its requeue not", RuleAcked, func(h *history.History) { leaveOut(h, place(h, "released", 1)) }},
-		{"a deletion left out", RuleAcked, func(h *history.History) { leaveOut(h, place(h, "deleted", 1)) }},
-		{"a retry left out", RuleAcked, func(h *history.History) { leaveOut(h, place(h, "retried", 1)) }},
-		{"an answer of another entry", RuleAcked, func(h *history.History) { h.Ops[len(h.Ops)-3].Index = 14 }},
-		{"an answer before its event", RuleAcked, func(h *history.History) { h.Ops[len(h.Ops)-2].Index = 14 }},
-		{"a completion that was refused", RuleUnasked, func(h *history.History) {
+		{"a claim told of another worker", RuleTrailAcked, func(h *history.History) { h.Trail[placeIn(h, "claimed", 2)].Worker = "v" }},
+		{"a completion left out", RuleTrailAcked, func(h *history.History) { leaveOut(h, placeIn(h, "completed", 1)) }},
+		{"a release left out, its requeue not", RuleTrailAcked, func(h *history.History) { leaveOut(h, placeIn(h, "released", 1)) }},
+		{"a deletion left out", RuleTrailAcked, func(h *history.History) { leaveOut(h, placeIn(h, "deleted", 1)) }},
+		{"a retry left out", RuleTrailAcked, func(h *history.History) { leaveOut(h, placeIn(h, "retried", 1)) }},
+		{"an answer of another entry", RuleTrailAcked, func(h *history.History) { h.Ops[len(h.Ops)-3].Index = 14 }},
+		{"an answer before its event", RuleTrailAcked, func(h *history.History) { h.Ops[len(h.Ops)-2].Index = 14 }},
+		{"a completion that was refused", RuleTrailUnasked, func(h *history.History) {
 			for i := range h.Ops {
 				if h.Ops[i].Kind == history.Complete {
 					h.Ops[i].Outcome = history.Failed
 				}
 			}
 		}},
-		{"a submit that nobody made", RuleUnasked, func(h *history.History) {
+		{"a submit that nobody made", RuleTrailUnasked, func(h *history.History) {
 			insert(h, history.Told{Index: 16, Kind: "submitted", TaskID: 9})
 		}},
-		{"a release of a claim that was answered", RuleUnasked, func(h *history.History) {
+		{"a release of a claim that was answered", RuleTrailUnasked, func(h *history.History) {
 			insert(h, history.Told{Index: 16, Kind: "submitted", TaskID: 9, Message: "schedule tick"})
 			h.Ops = slices.DeleteFunc(h.Ops, func(op history.Op) bool { return op.Kind == history.Release })
 		}},
-		{"a slot twice", RuleSlots, func(h *history.History) {
+		{"a slot twice", RuleTrailSlots, func(h *history.History) {
 			insert(h, history.Told{Index: 8, Kind: "submitted", TaskID: 9, Message: "schedule tick"})
 		}},
-		{"a slot before its time", RuleSlots, func(h *history.History) { h.Trail[place(h, "submitted", 3)].At = at + 999 }},
-		{"no slot for long", RuleSlots, func(h *history.History) { h.Trail[len(h.Trail)-1].At += 2 * quietGapMS }},
-		{"the schedule was not set", RuleSlots, func(h *history.History) { h.Trail[1].Kind = "node_set" }},
+		{"a slot before its time", RuleTrailSlots, func(h *history.History) { h.Trail[placeIn(h, "submitted", 3)].At = calendar + 999 }},
+		{"no slot for long", RuleTrailSlots, func(h *history.History) { h.Trail[len(h.Trail)-1].At += 2 * quietGapMS }},
+		{"the schedule was not set", RuleTrailSlots, func(h *history.History) { h.Trail[1].Kind = "node_set" }},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
 			h := good()
 			x.lie(h)
-			r := Check(h)
-			if !slices.ContainsFunc(r.Violations, func(v check.Violation) bool { return v.Rule == x.rule }) {
-				t.Errorf("rule %s does not notice: %+v", x.rule, r)
+			r := trailOf(h)
+			if !slices.ContainsFunc(r.Violations, func(v Violation) bool { return v.Rule == x.rule }) {
+				t.Errorf("rule %s does not notice: %+v", x.rule, r.Part)
 			}
 		})
 	}
 }
 
 // Each event that an answer names is missed, whichever it is.
-func TestCheck_missesEach(t *testing.T) {
+func TestTrail_missesEach(t *testing.T) {
 	t.Parallel()
 	for i, e := range good().Trail {
 		switch e.Kind {
@@ -204,8 +206,8 @@ func TestCheck_missesEach(t *testing.T) {
 		}
 		h := good()
 		leaveOut(h, i)
-		if Check(h).OK() {
-			t.Errorf("nobody misses %s", describe(&e))
+		if trailOf(h).OK() {
+			t.Errorf("nobody misses %s", tell(&e))
 		}
 	}
 }

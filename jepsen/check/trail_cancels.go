@@ -1,4 +1,4 @@
-package trail
+package check
 
 import (
 	"slices"
@@ -15,13 +15,13 @@ type deed struct {
 
 // noteDeed notes what the event of a task that is no parent tells of such a call, and what
 // it says of the claim that lives.
-func (c *checker) noteDeed(t *life, e *history.Told) {
+func (c *trailChecker) noteDeed(t *life, e *history.Told) {
 	action := history.Kind("")
 	switch e.Kind {
 	case "cancel_requested":
 		action, t.cancelling = history.Cancel, true
 		if t.live == 0 {
-			c.violate(RuleLife, e.TaskID, nil, "no claim lives: %s", describe(e))
+			c.Violate(RuleTrailLife, e.TaskID, nil, "no claim lives: %s", tell(e))
 		}
 	case "cancelled":
 		if !t.cancelling {
@@ -29,7 +29,7 @@ func (c *checker) noteDeed(t *life, e *history.Told) {
 		}
 		// A retry of a claimed task whose cancel had been asked for ends the claim so.
 		if byRetry := t.cancelling && t.live == e.Token; t.live != 0 && !byRetry {
-			c.violate(RuleLife, e.TaskID, nil, "the claim %d lives: %s", t.live, describe(e))
+			c.Violate(RuleTrailLife, e.TaskID, nil, "the claim %d lives: %s", t.live, tell(e))
 		}
 		t.live, t.cancelling = 0, false
 	case "retried":
@@ -42,14 +42,14 @@ func (c *checker) noteDeed(t *life, e *history.Told) {
 	default:
 		return
 	}
-	if _, step := c.members[e.TaskID]; action != "" && !step {
+	if f, _ := c.familyOf(e.TaskID); action != "" && f == nil {
 		c.deeds = append(c.deeds, deed{e, action})
 	}
 }
 
 // checkCancels checks that each acknowledged cancel has its event, and that nobody is
 // cancelled whom nobody cancelled.
-func (c *checker) checkCancels() {
+func (c *trailChecker) checkCancels() {
 	type at struct{ task, index uint64 }
 	told, asked := map[at]bool{}, map[uint64]bool{}
 	for _, d := range c.deeds {
@@ -64,39 +64,32 @@ func (c *checker) checkCancels() {
 		case op.Kind == history.Cancel:
 			asked[op.TaskID] = true
 			if op.Outcome == history.OK && !op.Repeated {
-				c.report.Answers++
+				c.answers++
 				if !told[at{op.TaskID, op.Index}] {
-					c.violate(RuleAcked, op.TaskID, []int{i}, "acknowledged at index %d, and the trail has no such event there", op.Index)
+					c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged at index %d, and the trail has no such event there", op.Index)
 				}
 			}
 		}
 	}
-	kinds, _ := c.kinds()
 	acted := c.actedTypes(history.Cancel)
 	for _, d := range c.deeds {
-		if kind, known := kinds[d.TaskID]; d.action == history.Cancel && known && !asked[d.TaskID] && !acted[kind] {
-			c.violate(RuleUnasked, d.TaskID, nil, "nobody asked for it, or it was refused: %s", describe(d.Told))
+		if kind := c.kindOf(d.TaskID); d.action == history.Cancel && kind != "" && !asked[d.TaskID] && !acted[kind] {
+			c.Violate(RuleTrailUnasked, d.TaskID, nil, "nobody asked for it, or it was refused: %s", tell(d.Told))
 		}
 	}
 }
 
 // actedTypes returns the types with whose tasks somebody may have done the action, all at
 // once.
-func (c *checker) actedTypes(action history.Kind) map[string]bool {
-	acted := map[string]bool{}
-	for i := range c.h.Ops {
-		if op := &c.h.Ops[i]; op.Kind == history.Act && op.Action == string(action) && op.Outcome != history.Failed {
-			acted[op.TaskType] = true
-		}
-	}
-	return acted
+func (x *index) actedTypes(action history.Kind) map[string]bool {
+	return x.types(func(op *history.Op) bool { return op.Kind == history.Act && op.Action == string(action) })
 }
 
 // checkActs checks that each action on many has made as many events as it says that it has
 // changed tasks, between the answer to the action before it and its own. What calls about
 // one task may have made counts or does not. One whose outcome is unknown may act at any
 // later time, so that those of its kind after it may find less, and others' events.
-func (c *checker) checkActs() {
+func (c *trailChecker) checkActs() {
 	var acts []int
 	alone := map[deedOf]bool{} // asked for by a call about the task alone
 	for i := range c.h.Ops {
@@ -110,7 +103,6 @@ func (c *checker) checkActs() {
 		}
 	}
 	slices.SortStableFunc(acts, func(a, b int) int { return int(min(max(c.h.Ops[a].Call-c.h.Ops[b].Call, -1), 1)) })
-	kinds, _ := c.kinds()
 	unknown := map[string]bool{} // actions of which an outcome is
 	before := uint64(0)
 	for _, i := range acts {
@@ -119,20 +111,20 @@ func (c *checker) checkActs() {
 			unknown[op.Action] = true
 			continue
 		}
-		c.report.Acts++
+		c.actions++
 		least, most := int64(0), int64(0)
 		for _, d := range c.deeds {
-			kind, known := kinds[d.TaskID]
-			if d.Index <= before || d.Index > op.Index || string(d.action) != op.Action || known && kind != op.TaskType {
+			kind := c.kindOf(d.TaskID)
+			if d.Index <= before || d.Index > op.Index || string(d.action) != op.Action || kind != "" && kind != op.TaskType {
 				continue
 			}
 			most++
-			if known && !unknown[op.Action] && !alone[deedOf{d.TaskID, d.action}] {
+			if kind != "" && !unknown[op.Action] && !alone[deedOf{d.TaskID, d.action}] {
 				least++
 			}
 		}
 		if op.Count < least || op.Count > most {
-			c.violate(RuleActs, 0, []int{i}, "an action says that it changed %d tasks; the trail has %d to %d such events from index %d to %d", op.Count, least, most, before+1, op.Index)
+			c.Violate(RuleTrailActs, 0, []int{i}, "an action says that it changed %d tasks; the trail has %d to %d such events from index %d to %d", op.Count, least, most, before+1, op.Index)
 		}
 		before = op.Index
 	}

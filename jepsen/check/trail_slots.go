@@ -1,4 +1,4 @@
-package trail
+package check
 
 const (
 	// undecidedMS is how long a slot may be on its way into the log: then the
@@ -12,13 +12,13 @@ const (
 // checkSlots gives each task of the schedule a slot of its own that had come,
 // the earliest that it can be: slots that were missed have one task together,
 // so none is left of those that had come long before the last task.
-func (c *checker) checkSlots() {
+func (c *trailChecker) checkSlots() {
 	s := c.h.Schedule
 	if s == nil {
 		return
 	}
 	if c.set == nil || c.set.Index < s.Index {
-		c.violate(RuleSlots, 0, nil, "schedule %s was set at index %d, the trail does not say so", s.Name, s.Index)
+		c.Violate(RuleTrailSlots, 0, nil, "schedule %s was set at index %d, the trail does not say so", s.Name, s.Index)
 		return
 	}
 	slot := s.FirstMS - s.EveryMS // the last that is taken
@@ -26,25 +26,24 @@ func (c *checker) checkSlots() {
 	if c.set.Index != s.Index { // once more, by a call whose answer nobody got
 		slot = last - undecidedMS
 	}
-	c.report.Ticks = len(c.ticks)
 	for _, e := range c.ticks {
 		if e.At-last > quietGapMS && c.quiet() {
-			c.violate(RuleSlots, e.TaskID, nil, "no task of schedule %s for %d ms, though nothing was done to the cluster", s.Name, e.At-last)
+			c.Violate(RuleTrailSlots, e.TaskID, nil, "no task of schedule %s for %d ms, though nothing was done to the cluster", s.Name, e.At-last)
 		}
 		slot = max(slot+s.EveryMS, slot+(last-undecidedMS-slot)/s.EveryMS*s.EveryMS)
 		if slot > e.At {
-			c.violate(RuleSlots, e.TaskID, nil, "schedule %s has more tasks than slots: slot %d had not come, %s", s.Name, slot, describe(e))
+			c.Violate(RuleTrailSlots, e.TaskID, nil, "schedule %s has more tasks than slots: slot %d had not come, %s", s.Name, slot, tell(e))
 			slot -= s.EveryMS
 		}
 		last = e.At
 	}
 	if c.gone != nil {
-		c.report.Slots = int((c.gone.At-s.FirstMS)/s.EveryMS) + 1
+		c.slots = int((c.gone.At-s.FirstMS)/s.EveryMS) + 1
 		if c.gone.At-last > quietGapMS && c.quiet() {
-			c.violate(RuleSlots, 0, nil, "no task of schedule %s for %d ms before it was deleted", s.Name, c.gone.At-last)
+			c.Violate(RuleTrailSlots, 0, nil, "no task of schedule %s for %d ms before it was deleted", s.Name, c.gone.At-last)
 		}
 	}
 }
 
 // quiet reports whether nothing was done to the cluster.
-func (c *checker) quiet() bool { return c.h.Run != nil && len(c.h.Run.Faults) == 0 }
+func (c *trailChecker) quiet() bool { return c.h.Run != nil && len(c.h.Run.Faults) == 0 }

@@ -1,0 +1,120 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// Rule names what a violation broke.
+type Rule string
+
+// The rules of what was answered.
+const (
+	RuleMalformed    Rule = "malformed"     // the history itself cannot be
+	RuleKey          Rule = "key"           // one key, one task
+	RuleUnsubmitted  Rule = "unsubmitted"   // a task that nobody submitted
+	RuleTokenReused  Rule = "token-reused"  // one token, two claims
+	RuleTokenOrder   Rule = "token-order"   // tokens of a finalization grow in real time
+	RuleRepeat       Rule = "repeat"        // a repeat gets the first answer
+	RuleOverlap      Rule = "overlap"       // claims of one task do not overlap
+	RuleGroup        Rule = "group"         // claims of one group do not overlap
+	RuleLimit        Rule = "max-claimed"   // no more claims of a type live than it allows
+	RuleLeaseEarly   Rule = "lease-early"   // a lease never ends early
+	RuleDelay        Rule = "delay-early"   // no claim before the task's time
+	RuleWait         Rule = "wait-early"    // a read that waits does, or shows the end
+	RuleUnfinished   Rule = "unfinished"    // after draining, all have ended
+	RuleAttempts     Rule = "attempts"      // attempts count the claims
+	RuleLinearizable Rule = "linearization" // some order explains the answers about a task
+	RuleWhole        Rule = "whole"         // what is one step is done whole or not at all
+	RuleStepEarly    Rule = "step-early"    // a step waits for what it depends on
+	RuleParentEnd    Rule = "parent-end"    // a parent ends after its steps, as they or a processor make it
+	RuleFinalizers   Rule = "finalizers"    // one processor at a time has a parent
+)
+
+// The rules of the log indexes that answers carry.
+const (
+	RuleIndex  Rule = "index"          // every answer carries its index
+	RuleTime   Rule = "index-time"     // indexes keep real time
+	RuleOrder  Rule = "index-order"    // the log's order explains the answers about a task
+	RuleChoice Rule = "choice"         // a claim takes the first task that it can
+	RuleNone   Rule = "no-task"        // "no task" only when there is none
+	RuleList   Rule = "list"           // lists show what there is
+	RuleIDs    Rule = "ids"            // ids grow
+	RuleFirst  Rule = "first-answer"   // the first answer comes first
+	RuleEntry  Rule = "order-in-entry" // an entry's commands have an order
+)
+
+// The rules of the trail.
+const (
+	RuleTrailEqual   Rule = "trail-equal"   // all nodes have the same trail
+	RuleTrailOrder   Rule = "trail-order"   // places and tokens grow, the calendar does not go back
+	RuleTrailLife    Rule = "trail-life"    // the events of a task are one life
+	RuleTrailAcked   Rule = "trail-acked"   // what was acknowledged has its event, once
+	RuleTrailUnasked Rule = "trail-unasked" // what nobody asked for has none
+	RuleTrailSlots   Rule = "trail-slots"   // each slot of a schedule has one task
+	RuleTrailWhole   Rule = "trail-whole"   // what is one step is one entry
+	RuleTrailPaused  Rule = "trail-paused"  // no claim takes a task of a paused type
+	RuleTrailActs    Rule = "trail-acts"    // an action on many changed as many as it says
+	RuleTrailSteps   Rule = "trail-steps"   // steps wait for each other, and their parent for all of them
+)
+
+// Violation is one thing that a correct queue would not have answered.
+type Violation struct {
+	Rule Rule
+	Task uint64 // 0 = none in particular
+	Text string
+	Ops  []int // indexes into the history's ops
+}
+
+// Part is what one of the checks found.
+type Part struct {
+	Name string // of the check
+	// Summary says in a line what was looked at.
+	Summary string
+	// Violations are the first of ViolationCount.
+	Violations     []Violation
+	ViolationCount int
+	// Undecided are the tasks whose search for an order ran out of time.
+	Undecided []uint64
+}
+
+// violationsMax bounds the violations that a part keeps. All are counted.
+const violationsMax = 100
+
+// OK reports whether the part found nothing, and left nothing undecided.
+func (p *Part) OK() bool { return p.ViolationCount == 0 && len(p.Undecided) == 0 }
+
+// Violate notes a violation by ops.
+func (p *Part) Violate(rule Rule, taskID uint64, ops []int, format string, args ...any) {
+	if p.ViolationCount++; len(p.Violations) < violationsMax {
+		ops = slices.Clone(ops)
+		slices.Sort(ops)
+		p.Violations = append(p.Violations, Violation{Rule: rule, Task: taskID, Text: fmt.Sprintf(format, args...), Ops: slices.Compact(ops)})
+	}
+}
+
+// Found says what was found in h, each violation with the calls that it is about; ""
+// if nothing.
+func (p *Part) Found(h *history.History) string {
+	var b strings.Builder
+	name := ""
+	if p.Name != "" {
+		name = p.Name + ": "
+	}
+	for _, v := range p.Violations {
+		fmt.Fprintf(&b, "\n[%s%s] %s\n", name, v.Rule, v.Text)
+		for _, i := range v.Ops {
+			fmt.Fprintf(&b, "    #%d %s\n", i, Describe(&h.Ops[i]))
+		}
+	}
+	if more := p.ViolationCount - len(p.Violations); more > 0 {
+		fmt.Fprintf(&b, "\n%s... and %d more\n", name, more)
+	}
+	if len(p.Undecided) > 0 {
+		fmt.Fprintf(&b, "\n%sundecided tasks: %v\n", name, p.Undecided)
+	}
+	return b.String()
+}
