@@ -1,0 +1,88 @@
+package report
+
+import (
+	"cmp"
+	_ "embed" // the page's template
+	"fmt"
+	"html/template"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/judge"
+)
+
+//go:embed page.html
+var pageText string
+
+// page is what the template shows.
+type page struct {
+	*history.History
+	Title   string
+	Verdict judge.Verdict
+	Picture *picture
+	Calls   []callRow
+	Codes   map[string]int // what was answered that was not ok
+}
+
+// callRow is the calls of a kind.
+type callRow struct {
+	Kind                history.Kind
+	OK, Failed, Unknown int
+	took                []time.Duration // sorted; of the answered
+}
+
+// Took returns the q-th of the times that the calls took.
+func (r callRow) Took(q float64) time.Duration { return short(quantile(r.took, q)) }
+
+// WriteFile draws the run into the file at path.
+func WriteFile(path string, h *history.History, v judge.Verdict) error {
+	p := page{History: h, Title: "claimq under faults", Verdict: v, Picture: draw(h), Codes: map[string]int{}}
+	if r := h.Run; r != nil {
+		p.Title = fmt.Sprintf("%d nodes, seed %d: %s", r.Nodes, h.Seed, cmp.Or(strings.Join(r.Faults, ", "), "no faults"))
+	}
+	p.count()
+	functions := template.FuncMap{"seconds": func(ns int64) string { return fmt.Sprintf("%.2fs", time.Duration(ns).Seconds()) }}
+	t, err := template.New("report").Funcs(functions).Parse(pageText)
+	if err != nil {
+		return fmt.Errorf("read the report's template: %w", err)
+	}
+	var b strings.Builder
+	if err := t.Execute(&b, p); err != nil {
+		return fmt.Errorf("draw the report: %w", err)
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o644)
+}
+
+func (p *page) count() {
+	rows := map[history.Kind]*callRow{}
+	for i := range p.Ops {
+		op := &p.Ops[i]
+		row := rows[op.Kind]
+		if row == nil {
+			row = &callRow{Kind: op.Kind}
+			rows[op.Kind] = row
+		}
+		switch op.Outcome {
+		case history.OK:
+			row.OK++
+		case history.Unknown:
+			row.Unknown++
+		default:
+			row.Failed++
+		}
+		if op.Outcome != history.OK {
+			p.Codes[fmt.Sprintf("%s %s", op.Outcome, op.Code)]++
+		}
+		if op.Outcome != history.Unknown {
+			row.took = append(row.took, time.Duration(op.Return-op.Call))
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(rows)) {
+		slices.Sort(rows[kind].took)
+		p.Calls = append(p.Calls, *rows[kind])
+	}
+}

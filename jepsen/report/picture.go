@@ -1,0 +1,215 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+const (
+	// binLength is how much time one column of the charts stands for.
+	binLength = 500 * time.Millisecond
+	// outageMin is how long nothing must have been acknowledged that changes
+	// anything for it to be shown as unavailability.
+	outageMin = time.Second
+	width     = 1000 // of the picture, without the names to the left
+	rowHeight = 20
+	chart     = 110
+	ticks     = 12 // of the axis, about
+)
+
+// bar is all that a picture is made of. Class is its colour.
+type bar struct {
+	X, Y, W, H         float64
+	Class, Title, Text string
+}
+
+// TextY is where the text stands: in the bar, or below one that is a line.
+func (b bar) TextY() float64 {
+	if b.Class == "axis" {
+		return b.Y + b.H + 12
+	}
+	return b.Y + 12
+}
+
+// picture is a run, drawn from the top down.
+type picture struct {
+	Bars   []bar
+	Names  []bar // texts to the left
+	Height float64
+	end    time.Duration
+}
+
+// draw draws the run: faults, what each node was, calls and how long they took, and in
+// red when nothing that changes anything was acknowledged.
+func draw(h *history.History) *picture {
+	p := &picture{end: time.Second}
+	for i := range h.Ops {
+		p.end = max(p.end, time.Duration(h.Ops[i].Return))
+	}
+	for i := range h.Samples {
+		p.end = max(p.end, time.Duration(h.Samples[i].At))
+	}
+	p.faults(h)
+	p.nodes(h)
+	p.calls(h)
+	p.outages(h)
+	step := max((p.end / ticks).Round(time.Second), time.Second)
+	for at := time.Duration(0); at <= p.end; at += step {
+		p.bar(at, at, 0, p.Height, "axis", "", at.String())
+	}
+	return p
+}
+
+// bar adds a bar. It is drawn at once, so later ones cover it.
+func (p *picture) bar(from, to time.Duration, y, height float64, class, title, text string) {
+	x := width * from.Seconds() / p.end.Seconds()
+	p.Bars = append(p.Bars, bar{x, y, max(width*(to-from).Seconds()/p.end.Seconds(), 1), height, class, title, text})
+}
+
+// row begins a row, and returns where.
+func (p *picture) row(name string, height float64) (y float64) {
+	y = p.Height
+	p.Names = append(p.Names, bar{Y: y + 14, Text: name})
+	p.Height += height
+	return y
+}
+
+func (p *picture) span(from, to time.Duration, y float64, class, name, text string) {
+	p.bar(from, to, y, rowHeight-4, class, fmt.Sprintf("%s, %.1fs to %.1fs", name, from.Seconds(), to.Seconds()), text)
+}
+
+func (p *picture) faults(h *history.History) {
+	rows := map[string]float64{}
+	for i := range h.Events {
+		e := &h.Events[i]
+		if e.Kind != history.Injected {
+			continue
+		}
+		if _, ok := rows[e.Fault]; !ok {
+			rows[e.Fault] = p.row(e.Fault, rowHeight)
+		}
+		to := p.end
+		if n := slices.IndexFunc(h.Events[i:], func(o history.Event) bool { return o.Kind == history.Healed && o.Fault == e.Fault }); n >= 0 {
+			to = time.Duration(h.Events[i+n].At)
+		}
+		p.span(time.Duration(e.At), to, rows[e.Fault], "fault", e.Fault, "")
+	}
+}
+
+func (p *picture) nodes(h *history.History) {
+	samples := slices.Clone(h.Samples)
+	slices.SortStableFunc(samples, func(a, b history.Sample) int { return cmp.Compare(a.Node, b.Node) })
+	state := func(s *history.Sample) string {
+		switch {
+		case s.Leads:
+			return "leads"
+		case s.Up:
+			return "up"
+		}
+		return "down"
+	}
+	for first := 0; first < len(samples); {
+		s := &samples[first]
+		if first == 0 || samples[first-1].Node != s.Node {
+			p.row(s.Node, rowHeight)
+		}
+		next := first + 1
+		for next < len(samples) && samples[next].Node == s.Node && state(&samples[next]) == state(s) {
+			next++
+		}
+		to := p.end
+		if next < len(samples) && samples[next].Node == s.Node {
+			to = time.Duration(samples[next].At)
+		}
+		term := ""
+		if s.Leads {
+			term = fmt.Sprint(s.Term)
+		}
+		p.span(time.Duration(s.At), to, p.Height-rowHeight, state(s), s.Node+" "+state(s), term)
+		first = next
+	}
+}
+
+// calls draws calls per second, by outcome, and below how long those took that were
+// answered, on a logarithmic scale from 0.2 ms to 10 s.
+func (p *picture) calls(h *history.History) {
+	type bin struct {
+		counts map[history.Outcome]int
+		took   []time.Duration
+	}
+	bins := make([]bin, int(p.end/binLength)+1)
+	most := 1
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if i > 0 && op.Process == h.Ops[i-1].Process && op.Call == h.Ops[i-1].Call {
+			continue // a call of several tasks is several ops
+		}
+		b := &bins[int(time.Duration(op.Return)/binLength)]
+		if b.counts == nil {
+			b.counts = map[history.Outcome]int{}
+		}
+		b.counts[op.Outcome]++
+		most = max(most, b.counts[history.OK]+b.counts[history.Failed]+b.counts[history.Unknown])
+		if op.Outcome != history.Unknown {
+			b.took = append(b.took, time.Duration(op.Return-op.Call))
+		}
+	}
+	rates := p.row(fmt.Sprintf("calls/s, to %d", most*int(time.Second/binLength)), chart)
+	latencies := p.row("latency, to 10s", chart)
+	for i, b := range bins {
+		from, to := time.Duration(i)*binLength, min(time.Duration(i+1)*binLength, p.end)
+		y := rates + chart - 5
+		for _, outcome := range []history.Outcome{history.OK, history.Failed, history.Unknown} {
+			if n := b.counts[outcome]; n > 0 {
+				height := float64(n) / float64(most) * (chart - 10)
+				y -= height
+				p.bar(from, to, y, height, string(outcome), fmt.Sprintf("%v: %d %s", from, n, outcome), "")
+			}
+		}
+		slices.Sort(b.took)
+		for _, q := range []struct {
+			share float64
+			class string
+		}{{1, "slowest"}, {0.99, "p99"}, {0.5, "median"}} {
+			if took := quantile(b.took, q.share); took > 0 {
+				height := math.Log(max(min(took.Seconds(), 10), 0.2e-3)/0.2e-3) / math.Log(10/0.2e-3) * (chart - 10)
+				p.bar(from, to, latencies+chart-5-height, height, q.class, fmt.Sprintf("%v: %s %v", from, q.class, short(took)), "")
+			}
+		}
+	}
+}
+
+func (p *picture) outages(h *history.History) {
+	var done []time.Duration
+	for i := range h.Ops {
+		if op := &h.Ops[i]; op.Outcome == history.OK && op.Kind != history.Get && op.Kind != history.List && (op.Kind != history.Claim || op.TaskID != 0) {
+			done = append(done, time.Duration(op.Return))
+		}
+	}
+	slices.Sort(done)
+	for n := 1; n < len(done); n++ {
+		if took := done[n] - done[n-1]; took >= outageMin {
+			p.bar(done[n-1], done[n], 0, p.Height, "outage", fmt.Sprintf("no acknowledged change for %v", short(took)), "")
+		}
+	}
+}
+
+// quantile returns the q-th of the sorted times, 0 of none.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}
+
+func short(d time.Duration) time.Duration {
+	if d > 10*time.Millisecond {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(10 * time.Microsecond)
+}
