@@ -577,8 +577,8 @@ func All() []Plant {
 			Nodes: 3, Faults: "kill-one", Test: "^TestTypes_BatchDone$", Package: "api",
 			edits: []edit{{
 				file: "api/batch.go",
-				old:  "	b := append(r.BodyOf(&p.Result), `{\"success\":true,\"results\":[`...)\n",
-				new:  "	for _, res := range p.Result.Results {\n		for _, f := range res.Submitted {\n			if !r.MaySee(f.Task.Type) {\n				r.Refuse(r.RefuseFilter(\"type\", f.Task.Type))\n				return\n			}\n		}\n	}\n	b := append(r.BodyOf(&p.Result), `{\"success\":true,\"results\":[`...)\n",
+				old:  "	b := append(batchBody(r, &req, &p.Result), `{\"success\":true,\"results\":[`...)\n",
+				new:  "	for _, res := range p.Result.Results {\n		for _, f := range res.Submitted {\n			if !r.MaySee(f.Task.Type) {\n				r.Refuse(r.RefuseFilter(\"type\", f.Task.Type))\n				return\n			}\n		}\n	}\n	b := append(batchBody(r, &req, &p.Result), `{\"success\":true,\"results\":[`...)\n",
 			}, {
 				file: "api/batch.go",
 				old:  "				r.NarrowKeys(c.Submit)\n",
