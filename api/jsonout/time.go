@@ -15,19 +15,23 @@ func Time(b []byte, ms int64) []byte {
 	}
 	year, month, day := civil(ms / dayMS)
 	left := int(ms % dayMS)
-	b = append(b, '"')
-	b = append2(append2(b, year/100), year%100)
-	b = append2(append(b, '-'), month)
-	b = append2(append(b, '-'), day)
-	b = append2(append(b, 'T'), left/3_600_000)
-	b = append2(append(b, ':'), left/60_000%60)
-	b = append2(append(b, ':'), left/1_000%60)
-	b = append2(append(b, '.', byte('0'+left%1_000/100)), left%100)
-	return append(b, 'Z', '"')
+	const zeros = `"0000-00-00T00:00:00.000Z"`
+	b = append(b, zeros...)
+	text := (*[len(zeros)]byte)(b[len(b)-len(zeros):])
+	text[1], text[2] = digits(year / 100)
+	text[3], text[4] = digits(year % 100)
+	text[6], text[7] = digits(month)
+	text[9], text[10] = digits(day)
+	text[12], text[13] = digits(left / 3_600_000)
+	text[15], text[16] = digits(left / 60_000 % 60)
+	text[18], text[19] = digits(left / 1_000 % 60)
+	text[21] = byte('0' + left%1_000/100)
+	text[22], text[23] = digits(left % 100)
+	return b
 }
 
-// append2 appends a number of [0, 100) in two digits.
-func append2(b []byte, n int) []byte { return append(b, byte('0'+n/10), byte('0'+n%10)) }
+// digits returns the two digits of a number of [0, 100).
+func digits(n int) (tens, ones byte) { return byte('0' + n/10), byte('0' + n%10) }
 
 // civil returns the date that is days after 1970-01-01, days not negative. It
 // counts years from March, so that the leap day is a year's last.

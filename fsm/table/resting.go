@@ -138,7 +138,9 @@ func (t *Table[T]) restPage(i int) {
 		return
 	}
 	all.live = len(all.bytes)
-	all.bytes = append(make([]byte, 0, all.live), all.bytes...)
+	own := make([]byte, all.live) // at once with what follows: it need not be cleared
+	copy(own, all.bytes)
+	all.bytes = own
 	p = t.ownPage(i)
 	p.resting = all
 	for at := range uint64(PageSize) {
