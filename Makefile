@@ -79,8 +79,9 @@ soak: ## real Raft over real stores and the nodes' own port in virtual time: mak
 crashes: ## clusters started from what a crash after each change of a disk has left: make crashes SCRIPTS='*' EVERY=1 (root)
 	$(GO) test -run '^TestCrash$$' -v -timeout 0 ./cluster -crash.scripts '$(or $(SCRIPTS),*)' -crash.every $(or $(EVERY),1)
 
-sim: ## the simulator: make sim SEEDS=10000
+sim: ## the simulator, and the model along its logs: make sim SEEDS=10000
 	$(GO) run ./jepsen sim --seeds $(or $(SEEDS),1000)
+	$(GO) test -run '^TestMachine_MatchesModelSimulated$$' -timeout 0 ./fsm -simulated.seeds $(or $(SEEDS),1000)
 
 jepsen: ## two and a half hours of runs under every fault, alone and in pairs (root)
 	$(GO) run ./jepsen suite --runs $(or $(RUNS),100) --seed $(or $(SEED),1)

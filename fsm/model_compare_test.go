@@ -76,9 +76,10 @@ func matchModel(t *testing.T, draw func(t *rapid.T) []testEntry) {
 		m.goneMax = rapid.SampledFrom([]int{3, 1_000_000}).Draw(rt, "removed ones remembered")
 		s.mostGone = m.goneMax
 		m.trail.ChunkBytes = rapid.SampledFrom([]int{2 * trail.EventRoom, trail.ChunkBytes}).Draw(rt, "chunks")
+		die := rapid.Uint32()
 		for _, e := range draw(rt) {
 			compareEntry(rt, m, s, e)
-			compareReads(rt, m, s)
+			compareReads(rt, newGenerator(func(n int) int { return int(die.Draw(rt, "die") % uint32(n)) }), m, s)
 			entries, commands = entries+1, commands+len(e.Commands)
 			if rapid.IntRange(0, 15).Draw(rt, "restore") == 1 {
 				m = restoredLike(rt, m)
@@ -89,7 +90,7 @@ func matchModel(t *testing.T, draw func(t *rapid.T) []testEntry) {
 }
 
 // restoredLike returns what a snapshot of the machine holds: it has the same hash.
-func restoredLike(t *rapid.T, m *Machine) *Machine {
+func restoredLike(t rapid.TB, m *Machine) *Machine {
 	other, err := ReadSnapshot(bytes.NewReader(snapshotOf(t, m)))
 	if err != nil {
 		t.Fatalf("restore at index %d: %v", m.Index(), err)
@@ -102,7 +103,7 @@ func restoredLike(t *rapid.T, m *Machine) *Machine {
 }
 
 // compareEntry applies an entry to both.
-func compareEntry(t *rapid.T, m *Machine, s *model, e testEntry) {
+func compareEntry(t rapid.TB, m *Machine, s *model, e testEntry) {
 	before := newlyClaimable(s, record.Stamp{U: max(s.u, e.Stamp.U), T: max(s.t, e.Stamp.T)}, nil)
 	got, err := m.apply(e.Index, e.Stamp, e.Commands)
 	if err != nil {
@@ -163,7 +164,7 @@ func (s *model) room(name string, now int64) int {
 }
 
 // compareWakes ensures that whoever waits is told of all that became claimable.
-func compareWakes(t *rapid.T, s *model, e testEntry, got Applied, before map[string]int) {
+func compareWakes(t rapid.TB, s *model, e testEntry, got Applied, before map[string]int) {
 	listed := map[string]int{}
 	for _, r := range got.Ready {
 		if listed[r.Type] != 0 || r.Count < 1 {
@@ -179,7 +180,7 @@ func compareWakes(t *rapid.T, s *model, e testEntry, got Applied, before map[str
 }
 
 // compareEviction ensures that an eviction went as far as it had to.
-func compareEviction(t *rapid.T, m *Machine, s *model, e testEntry, got Applied) {
+func compareEviction(t rapid.TB, m *Machine, s *model, e testEntry, got Applied) {
 	if last, ok := e.Commands[len(e.Commands)-1].(command.Forget); ok {
 		compareForgetting(t, m, s, e, last)
 	}
@@ -201,7 +202,7 @@ func compareEviction(t *rapid.T, m *Machine, s *model, e testEntry, got Applied)
 }
 
 // compareForgetting ensures that what is remembered was forgotten as far as it had to be.
-func compareForgetting(t *rapid.T, m *Machine, s *model, e testEntry, last command.Forget) {
+func compareForgetting(t rapid.TB, m *Machine, s *model, e testEntry, last command.Forget) {
 	left := slices.ContainsFunc(s.gone, func(g *modelGone) bool { return s.u < g.untilU }) ||
 		slices.ContainsFunc(s.requests, func(r *modelRequest) bool { return r.endedU >= 0 && s.u < r.endedU+tenMinutes })
 	if m.RememberedBytes() > last.Bytes && left {
@@ -209,7 +210,7 @@ func compareForgetting(t *rapid.T, m *Machine, s *model, e testEntry, last comma
 	}
 }
 
-func compareReads(t *rapid.T, m *Machine, s *model) {
+func compareReads(t rapid.TB, g *generator, m *Machine, s *model) {
 	var tasks []*record.Task
 	for _, task := range m.tasks.All() {
 		tasks = append(tasks, task)
@@ -253,8 +254,6 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 			}
 		}
 	}
-	dice := rapid.Uint32()
-	g := newGenerator(func(n int) int { return int(dice.Draw(t, "die") % uint32(n)) })
 	compareList(t, g, m, s)
 	compareFailures(t, g, m, s)
 	compareFound(t, g, m, record.Stamp{U: s.u, T: s.t})
@@ -267,7 +266,7 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 }
 
 // compareDue compares when a tick has something to do next.
-func compareDue(t *rapid.T, m *Machine, s *model) {
+func compareDue(t rapid.TB, m *Machine, s *model) {
 	want := int64(0)
 	for _, x := range s.tasks {
 		if due := s.due(x); due != 0 && (want == 0 || due < want) {
@@ -281,7 +280,7 @@ func compareDue(t *rapid.T, m *Machine, s *model) {
 
 // compareOpenings compares which types will have let in enough by then, and
 // when the next one will have.
-func compareOpenings(t *rapid.T, g *generator, m *Machine, s *model) {
+func compareOpenings(t rapid.TB, g *generator, m *Machine, s *model) {
 	at := s.t + pick[int64](g, 0, 1, 400, 1000, 5000, 100_000)
 	var want []opening
 	counts := map[string]int{}
@@ -389,7 +388,7 @@ func (s *model) stats(now record.Stamp) Stats {
 }
 
 // compareList reads a list page by page.
-func compareList(t *rapid.T, g *generator, m *Machine, s *model) {
+func compareList(t rapid.TB, g *generator, m *Machine, s *model) {
 	q := ListQuery{Filter: g.filter(m), Descending: g.dice(2) == 0, Limit: pick(g, 1, 3, 1000)}
 	if len(s.tasks) > 0 {
 		q.CreatedAfter = pick(g, 0, 0, s.tasks[g.dice(len(s.tasks))].CreatedAt)
@@ -418,7 +417,7 @@ func compareList(t *rapid.T, g *generator, m *Machine, s *model) {
 
 // compareClaimable asks for claims with the clocks of now, which have gone on
 // since the last entry.
-func compareClaimable(t *rapid.T, g *generator, m *Machine, s *model) {
+func compareClaimable(t rapid.TB, g *generator, m *Machine, s *model) {
 	c := g.nextClaim()
 	now := record.Stamp{U: s.u + pick[int64](g, 0, 1, rememberMS-1, rememberMS), T: s.t + pick[int64](g, 0, 1, 400, 1000, 5000)}
 	later := s.copy()
@@ -435,7 +434,7 @@ func compareClaimable(t *rapid.T, g *generator, m *Machine, s *model) {
 }
 
 // compareTypePages compares all types with those of pages.
-func compareTypePages(t *rapid.T, m *Machine) {
+func compareTypePages(t rapid.TB, m *Machine) {
 	all := m.Types("", 0, m.Stamp())
 	var paged []TypeView
 	for after, more := "", true; more && len(paged) <= len(all); {

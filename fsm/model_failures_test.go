@@ -9,7 +9,7 @@ import (
 )
 
 // compareFailures groups the tasks that failed, some at a time.
-func compareFailures(t *rapid.T, g *generator, m *Machine, s *model) {
+func compareFailures(t rapid.TB, g *generator, m *Machine, s *model) {
 	q := FailuresQuery{Type: pick(g, "", g.taskType()), Limit: pick(g, 1, 3, 1000)}
 	failed := s.list(ListQuery{Filter: record.Filter{Status: record.StatusFailed, Type: q.Type}, ByEnd: true})
 	want := map[errorgroup.ID]*errorgroup.Group{}

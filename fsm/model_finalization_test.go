@@ -220,7 +220,7 @@ func (s *model) finalize(c command.Finalize) Result {
 }
 
 // compareParents compares what can be asked of parents and of their finalization.
-func compareParents(t *rapid.T, g *generator, m *Machine, s *model) {
+func compareParents(t rapid.TB, g *generator, m *Machine, s *model) {
 	claims := 0
 	for id := range s.ids + 2 {
 		now := s.u + pick[int64](g, 0, 1, 1000, 5000, 60_000)

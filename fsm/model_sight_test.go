@@ -119,7 +119,7 @@ func (s *model) selected(f record.Filter, t *record.Task) bool {
 }
 
 // compareSchedules compares what can be read of schedules.
-func compareSchedules(t *rapid.T, g *generator, m *Machine, s *model) {
+func compareSchedules(t rapid.TB, g *generator, m *Machine, s *model) {
 	var all, due []*record.ScheduleView
 	for _, v := range s.schedules {
 		all = append(all, &v)

@@ -328,7 +328,7 @@ func (s *model) submit(tasks []record.NewTask) []Submitted {
 // leaves its key, if that was only its own until its end.
 func (s *model) never(n record.NewTask, ended uint64) (step int, refused bool) {
 	late := func(n record.NewTask) bool {
-		return n.DelayMS > 0 && n.ExpiresAt != 0 && s.t+n.DelayMS >= n.ExpiresAt
+		return s.level >= record.LevelActs && n.DelayMS > 0 && n.ExpiresAt != 0 && s.t+n.DelayMS >= n.ExpiresAt
 	}
 	if refused, step = late(n), -1; n.Parent != nil {
 		refused = false

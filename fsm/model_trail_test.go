@@ -103,7 +103,7 @@ func (s *model) trailBounds() command.SetTrail {
 
 // compareTrail compares what the machine keeps of the trail with all that
 // happened: it is the newest part of it, of the right age and size.
-func compareTrail(t *rapid.T, g *generator, m *Machine, s *model) {
+func compareTrail(t rapid.TB, g *generator, m *Machine, s *model) {
 	all := s.trail.events
 	newest := event.Pos{}
 	if n := len(all); n > 0 {
@@ -133,14 +133,14 @@ func compareTrail(t *rapid.T, g *generator, m *Machine, s *model) {
 
 // sameEvents compares events. cmp.Diff takes its time also where nothing differs,
 // and this is asked after every entry.
-func sameEvents(t *rapid.T, what string, want, got []event.Event) {
+func sameEvents(t rapid.TB, what string, want, got []event.Event) {
 	if !slices.Equal(want, got) {
 		t.Fatalf("%s (-model +machine):\n%s", what, cmp.Diff(want, got))
 	}
 }
 
 // readTrail reads the trail page by page.
-func readTrail(t *rapid.T, g *generator, m *Machine, q event.Query) []event.Event {
+func readTrail(t rapid.TB, g *generator, m *Machine, q event.Query) []event.Event {
 	var events []event.Event
 	q.Limit = pick(g, 1000, 1, 2, 7)
 	for {
@@ -158,7 +158,7 @@ func readTrail(t *rapid.T, g *generator, m *Machine, q event.Query) []event.Even
 
 // compareBounds ensures that nothing too old is kept, and that what is gone was
 // too old or too much. Whole chunks go, so there is some slack.
-func compareBounds(t *rapid.T, m *Machine, s *model, gone, kept []event.Event) {
+func compareBounds(t rapid.TB, m *Machine, s *model, gone, kept []event.Event) {
 	bounds := s.trailBounds()
 	if len(kept) > 0 {
 		if age := s.t - kept[0].T; age >= bounds.AgeMS+s.highest().AgeMS/8+1 {
@@ -201,7 +201,7 @@ func (s *model) extreme(choose func(a, b int64) int64) command.SetTrail {
 }
 
 // compareEvents goes on behind some place, and selects.
-func compareEvents(t *rapid.T, g *generator, m *Machine, all []event.Event, gone int) {
+func compareEvents(t rapid.TB, g *generator, m *Machine, all []event.Event, gone int) {
 	if len(all) == 0 {
 		return
 	}

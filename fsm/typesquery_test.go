@@ -122,7 +122,7 @@ func TestTypeOrder_Valid(t *testing.T) {
 }
 
 // compareFound compares what is found with what there is.
-func compareFound(t *rapid.T, g *generator, m *Machine, now record.Stamp) {
+func compareFound(t rapid.TB, g *generator, m *Machine, now record.Stamp) {
 	types, t0 := m.Types("", 0, now), now.T
 	orders := []TypeOrder{"name", "oldest", "submitted_per_s", "completed_per_s", "failed_per_s", "pending", "scheduled", "blocked", "claimed", "running", "completed", "failed", "cancelled"}
 	q := TypesQuery{Order: pick(g, orders...), Limit: pick(g, 0, 1, 2, 3), Attention: pick(g, false, true)}

@@ -101,7 +101,7 @@ func (s *model) whyOfType(x *modelType, now int64) (reasons []WhyReason) {
 }
 
 // compareWhy asks of every task why it is not running, and who holds claims.
-func compareWhy(t *rapid.T, g *generator, m *Machine, s *model) {
+func compareWhy(t rapid.TB, g *generator, m *Machine, s *model) {
 	now := s.t + pick[int64](g, 0, 1, 400, 5000)
 	for id := range s.ids + 2 {
 		want, known := s.why(id, now)

@@ -1,16 +1,13 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/repeat"
-	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 // callTimeout is how long a call may take with its repeats, and tryTimeout how
@@ -57,10 +54,14 @@ func (k *worker) forget(token uint64) {
 	k.held = slices.Delete(k.held, i, i+1)
 }
 
+// hold is what the worker says of its claim.
+func (k *worker) hold(c claim) command.Hold {
+	return command.Hold{ID: c.id, WorkerID: k.name, Token: c.token}
+}
+
 // message is one delivery of one try.
 type message struct {
-	c      *model.Command
-	id     uint64 // of a read
+	c      command.Command
 	sentAt int64
 	// reply is called with the answer, as the node sends it.
 	reply func(reply)
@@ -78,8 +79,7 @@ type call struct {
 	w       *world
 	name    string // of the client, for a trace
 	d       *dice
-	c       *model.Command // nil: a read
-	id      uint64         // of a read
+	c       command.Command
 	repeats repeat.Call
 
 	firstSentAt, sentAt int64
@@ -95,7 +95,7 @@ type call struct {
 func (k *call) begin() {
 	k.deadline = k.w.now + callTimeout
 	k.firstSentAt = k.w.now
-	k.repeats.Mutation = k.c != nil
+	k.repeats.Mutation = true
 	k.send()
 }
 
@@ -106,11 +106,7 @@ func (k *call) send() {
 	k.sentAt = w.now
 	try := k.repeats.Tries
 	if w.tracing() {
-		if k.c != nil {
-			w.say("%s, try %d: %v", k.name, try+1, k.c)
-		} else {
-			w.say("%s, try %d: get task %d", k.name, try+1, k.id)
-		}
+		w.say("%s, try %d: %s", k.name, try+1, lineOf(k.c))
 	}
 	lossy := !w.quiet
 	if lossy && d.in(w.profile.refused) {
@@ -121,7 +117,7 @@ func (k *call) send() {
 	w.after(timeout, func() { k.verdict(try, repeat.Broken(true), reply{}) })
 	loseAnswer := lossy && d.in(w.profile.loss)
 	back := d.n(w.profile.netMS*millisecond + 1)
-	m := &message{c: k.c, id: k.id, sentAt: w.now, reply: func(r reply) {
+	m := &message{c: k.c, sentAt: w.now, reply: func(r reply) {
 		if !loseAnswer {
 			w.after(back, func() { k.answered(try, r) })
 		}
@@ -141,9 +137,6 @@ func (k *call) send() {
 
 // keepMessage remembers what was sent, to be delivered again much later.
 func (w *world) keepMessage(m *message) {
-	if m.c == nil {
-		return
-	}
 	w.sent = append(w.sent, &message{c: m.c, sentAt: m.sentAt, reply: func(reply) {}})
 	if len(w.sent) > 32 {
 		w.sent = w.sent[1:]
@@ -216,25 +209,19 @@ func (w *world) arrive(m *message) {
 
 // serve answers one request.
 func (l *leader) serve(m *message) {
-	w := l.w
+	claim, isClaim := m.c.(command.ClaimNext)
+	schedule, isSchedule := m.c.(command.SetSchedule)
 	switch {
-	case !l.serving:
+	case !l.serving || command.LevelOf(m.c) > l.replica.machine.Level(): // not yet: it is asked again
 		m.reply(reply{code: "no_leader"})
-	case m.c == nil:
-		l.serveRead(m)
-	case command.LevelOf(realOf(m.c)) > l.replica.machine.Level():
-		m.reply(reply{code: "no_leader"}) // not yet: it is asked again
-	case m.c.Verb == model.VerbClaimNext && !l.replica.machine.Claimable(realClaimNext(m.c), l.clock.Now()):
+	case isClaim && !l.replica.machine.Claimable(claim, l.clock.Now()):
 		if l.cut { // nobody confirms that it leads
 			m.reply(reply{code: "no_leader"})
 			return
 		}
-		if w.model.Claimable(m.c, l.clock.Now().U, l.clock.Now().T) {
-			w.fail("answered that there is nothing to claim, the model has something: %v", m.c)
-		}
 		m.reply(reply{code: "no_pending_tasks"})
-	case m.c.Verb == model.VerbSetSchedule:
-		l.serveSchedule(m)
+	case isSchedule:
+		l.serveSchedule(m, schedule)
 	default:
 		l.propose(&proposal{c: m.c, sentAt: m.sentAt, done: func(o outcome) { m.reply(replyOf(o)) }})
 	}
@@ -253,30 +240,9 @@ func replyOf(o outcome) reply {
 	return reply{ok: true, o: o}
 }
 
-// serveRead answers a linearizable read.
-func (l *leader) serveRead(m *message) {
-	w := l.w
-	if l.cut {
-		m.reply(reply{code: "no_leader"})
-		return
-	}
-	got, want := l.replica.machine.Get(m.id), w.model.Find(m.id)
-	if (got == nil) != (want == nil) {
-		w.fail("a read of task %d found it: %v, the model has it: %v", m.id, got != nil, want != nil)
-		return
-	}
-	if want == nil {
-		m.reply(reply{code: "task_not_found"})
-		return
-	}
-	if d := taskDiffers(got, want); d != "" {
-		w.fail("read: %s", d)
-	}
-	m.reply(reply{ok: true})
-}
-
-// takeClaims takes the claims of an answer to the claim c, which call asked for.
-func (k *worker) takeClaims(call *call, c *model.Command, result *fsm.Result, now fsm.Stamp) (live int) {
+// takeClaims takes the claims of an answer to a claim of that length, which call asked
+// for.
+func (k *worker) takeClaims(call *call, leaseMS int64, result *fsm.Result, now fsm.Stamp) (live int) {
 	w := k.w
 	for i := range result.Claims {
 		cl := &result.Claims[i]
@@ -285,7 +251,7 @@ func (k *worker) takeClaims(call *call, c *model.Command, result *fsm.Result, no
 		}
 		live++
 		left := time.Duration(cl.Task.LeaseEndU-now.U) * time.Millisecond
-		asked := time.Duration(c.LeaseMS) * time.Millisecond
+		asked := time.Duration(leaseMS) * time.Millisecond
 		end := repeat.ClaimEnd(time.Unix(0, k.local(call.firstSentAt)), time.Unix(0, k.local(call.sentAt)), max(left, 0), asked, result.Repeated || result.ClaimsRepeated).UnixNano()
 		k.forget(cl.Token)
 		k.held = append(k.held, claim{id: cl.Task.ID, token: cl.Token, endsAt: end})
@@ -294,60 +260,45 @@ func (k *worker) takeClaims(call *call, c *model.Command, result *fsm.Result, no
 	return live
 }
 
-// takeExtend takes the answer to an extend.
-func (k *worker) takeExtend(call *call, r reply) {
-	i := slices.IndexFunc(k.held, func(c claim) bool { return c.token == call.c.Token })
-	if i < 0 || r.o.result.Task == nil {
-		return
-	}
-	left := time.Duration(r.o.result.Task.LeaseEndU-r.o.stamp.U) * time.Millisecond
-	end := repeat.LeaseEnd(time.Unix(0, k.local(call.sentAt)), max(left, 0)).UnixNano()
-	if end > k.held[i].endsAt {
-		k.held[i].endsAt = end
-		k.w.watch.believes(k.w, call.c.Token, k.real(end))
+// takeSettled takes what an accepted command did to what the worker holds.
+func (k *worker) takeSettled(call *call, c command.Command, result *fsm.Result, now fsm.Stamp) {
+	switch c := c.(type) {
+	case command.ClaimNext:
+		k.takeClaims(call, c.LeaseMS, result, now)
+	case command.Complete:
+		k.forget(c.Token)
+		if c.Claim != nil {
+			k.takeClaims(call, c.Claim.LeaseMS, result, now)
+		}
+	case command.Fail:
+		k.forget(c.Token)
+	case command.Release:
+		k.forget(c.Token)
+	case command.Extend:
+		k.takeExtend(call, c.Token, result, now)
 	}
 }
 
-// describe tells a result in one line, for a trace.
-func describe(r *fsm.Result) string {
-	s := "done"
-	if r.Code != "" {
-		s = string(r.Code)
+// settled takes the answer to a settle or an extend of the claim.
+func (k *worker) settled(call *call, h command.Hold, r reply, unknown bool) {
+	switch {
+	case r.ok:
+		k.takeSettled(call, call.c, &r.o.result, r.o.stamp)
+	case !unknown:
+		k.forget(h.Token)
 	}
-	if r.Repeated {
-		s = "repeated"
+}
+
+// takeExtend takes the answer to an extend.
+func (k *worker) takeExtend(call *call, token uint64, result *fsm.Result, now fsm.Stamp) {
+	i := slices.IndexFunc(k.held, func(c claim) bool { return c.token == token })
+	if i < 0 || result.Task == nil {
+		return
 	}
-	if r.Gone {
-		s += " gone"
+	left := time.Duration(result.Task.LeaseEndU-now.U) * time.Millisecond
+	end := repeat.LeaseEnd(time.Unix(0, k.local(call.sentAt)), max(left, 0)).UnixNano()
+	if end > k.held[i].endsAt {
+		k.held[i].endsAt = end
+		k.w.watch.believes(k.w, token, k.real(end))
 	}
-	for i := range r.Submitted {
-		one := &r.Submitted[i]
-		s += fmt.Sprintf(" {task %d created=%v gone=%v refused=%v}", one.Task.ID, one.Created, one.Gone, one.Refused)
-	}
-	for i := range r.Results {
-		s += " [" + describe(&r.Results[i]) + "]"
-	}
-	if r.Evicted > 0 {
-		s += " " + strconv.Itoa(r.Evicted) + " evicted"
-	}
-	for i := range r.Claims {
-		c := &r.Claims[i]
-		s += fmt.Sprintf(" {task %d token %d live=%v until U=%d}", c.Task.ID, c.Token, c.Live, c.Task.LeaseEndU)
-	}
-	if p := r.Parent; p != nil {
-		s += fmt.Sprintf(" {%s done=%v holder=%q token=%d %v already=%v}", outcomeNames[p.Outcome], p.Done, p.Holder, p.Token, p.State, p.AlreadyFinalized)
-	}
-	if r.Acted > 0 {
-		s += " acted on " + strconv.Itoa(r.Acted)
-	}
-	if r.Schedule != nil {
-		s += fmt.Sprintf(" version %d, its first slot is %d", r.Schedule.Version, r.Schedule.NextRunAt)
-	}
-	if r.Expired > 0 {
-		s += " " + strconv.Itoa(r.Expired) + " expired"
-	}
-	if len(r.Claims) == 0 && r.Task != nil {
-		s += fmt.Sprintf(" task %d is %s, token %d, until U=%d", r.Task.ID, r.Task.Status, r.Task.Token, r.Task.LeaseEndU)
-	}
-	return s
 }

@@ -3,7 +3,8 @@ package sim
 import (
 	"fmt"
 
-	"github.com/claimq/claimq/jepsen/sim/model"
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 const (
@@ -22,43 +23,31 @@ func (w *world) crew() {
 			w.openTypes(d, name)
 		}
 		w.crewWorks(d, name)
-		for _, t := range w.model.Tasks {
-			if t != nil {
-				w.help(d, name, t)
-			}
+		for _, t := range w.tasks() {
+			w.help(d, name, t)
 		}
 		w.until(w.now + crewPause)
 	}
 }
 
-func (w *world) anyRunning() bool {
-	for _, t := range w.model.Tasks {
-		if t != nil && t.Status == model.Running {
-			return true
-		}
-	}
-	return false
-}
+func (w *world) anyRunning() bool { return w.state.Counts()[fsm.StatusRunning] > 0 }
 
 // openTypes lets everything be claimed.
 func (w *world) openTypes(d *dice, name string) {
 	for t := range w.profile.types {
-		w.call(d, name, &model.Command{
-			Verb: model.VerbSetType, Kind: "t" + string(rune('a'+t)), Changes: model.TypeChange{Paused: true, Claims: true, Rate: true},
-		}, true, nil)
+		w.call(d, name, command.SetType{Type: "t" + string(rune('a'+t)), Set: fsm.TypePaused | fsm.TypeMaxClaimed | fsm.TypeRateLimit}, true, nil)
 	}
 }
 
 // crewWorks claims and completes.
 func (w *world) crewWorks(d *dice, name string) {
-	c := &model.Command{Verb: model.VerbClaimNext, Worker: "crew", LeaseMS: 20_000, Limit: 20, Request: "q-" + name}
-	w.call(d, name, c, true, func(r reply, _ bool) {
+	w.call(d, name, command.ClaimNext{WorkerID: "crew", LeaseMS: 20_000, Limit: 20, RequestID: "q-" + name}, true, func(r reply, _ bool) {
 		if !r.ok {
 			return
 		}
 		for i := range r.o.result.Claims {
 			cl := &r.o.result.Claims[i]
-			w.call(d, name, &model.Command{Verb: model.VerbComplete, ID: cl.Task.ID, Worker: "crew", Token: cl.Token}, true, nil)
+			w.call(d, name, command.Complete{Hold: command.Hold{ID: cl.Task.ID, WorkerID: "crew", Token: cl.Token}}, true, nil)
 		}
 	})
 }
@@ -66,15 +55,15 @@ func (w *world) crewWorks(d *dice, name string) {
 // help does what no worker can: what waits for its time is let go, what waits for
 // a processor is finalized, and what waits for a step that has ended otherwise is
 // retried or cancelled.
-func (w *world) help(d *dice, name string, t *model.Task) {
+func (w *world) help(d *dice, name string, t *fsm.Task) {
 	switch {
-	case t.Status == model.Scheduled && (t.Of != 0 || t.Options.Group != ""):
-		w.call(d, name, &model.Command{Verb: model.VerbRetry, ID: t.ID}, false, nil)
-	case t.Status == model.Running && t.Plan.ByClaim && w.model.Over(t):
-		w.call(d, name, &model.Command{Verb: model.VerbFinalize, ID: t.ID, Worker: "crew", Result: "1"}, true, nil)
-	case t.Status == model.Blocked && w.model.WaitsForNothing(t) && t.ID%2 == 0:
-		w.call(d, name, &model.Command{Verb: model.VerbCancel, ID: t.Of}, true, nil)
-	case t.Status == model.Blocked && w.model.WaitsForNothing(t):
-		w.call(d, name, &model.Command{Verb: model.VerbRetry, ID: t.Of, Add: 1}, false, nil)
+	case t.Status == fsm.StatusScheduled && (parentOf(t) != 0 || t.Opts().Group != ""):
+		w.call(d, name, command.Retry{ID: t.ID}, false, nil)
+	case t.Status == fsm.StatusRunning && t.Opts().Parent.Plan.ByClaim && w.over(t.ID):
+		w.call(d, name, command.Finalize{ID: t.ID, ProcessorID: "crew", Result: []byte("1")}, true, nil)
+	case t.Status == fsm.StatusBlocked && w.waitsForNothing(t) && t.ID%2 == 0:
+		w.call(d, name, command.Cancel{ID: parentOf(t)}, true, nil)
+	case t.Status == fsm.StatusBlocked && w.waitsForNothing(t):
+		w.call(d, name, command.Retry{ID: parentOf(t), AddAttempts: 1}, false, nil)
 	}
 }

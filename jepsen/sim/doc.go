@@ -12,9 +12,10 @@
 // When the last fault is over, what is left of parents and their steps is worked
 // off, and each has to end.
 //
-// Every result of every entry on every replica, and every event that it adds to
-// the trail, is compared with a model that was written for this package alone, and
-// invariants are checked that do not know the model. A run that fails is shrunk to the few steps that it takes.
+// Every result of every entry, every event that it adds to the trail and every state is
+// the same on every replica, and what ends by a clock ends in time, in real time. What
+// the results must be is the business of the model in package fsm's tests, which get the
+// logs of runs. A run that fails is shrunk to the few steps that it takes.
 //
 // What it does not do: no real Raft, no disk, no HTTP. Those are the business
 // of package cluster's tests and of the runs with real processes.

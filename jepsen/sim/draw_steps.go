@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/claimq/claimq/jepsen/sim/model"
+	"github.com/claimq/claimq/fsm"
 )
 
 // parentsKnown reports whether this world has parents now.
 func (w *world) parentsKnown() bool {
-	return w.profile.parents > 0 && w.model.Level >= model.StepsLevel
+	return w.profile.parents > 0 && w.knows(levelSteps)
 }
 
 // newWork draws a task to submit, which may have steps.
-func (w *world) newWork(d *dice, name string, mine bool) model.NewTask {
+func (w *world) newWork(d *dice, name string, mine bool) fsm.NewTask {
 	if w.parentsKnown() && d.in(w.profile.parents) {
 		return w.newParent(d, name, mine)
 	}
@@ -21,22 +21,22 @@ func (w *world) newWork(d *dice, name string, mine bool) model.NewTask {
 }
 
 // newParent draws a task with steps.
-func (w *world) newParent(d *dice, name string, mine bool) model.NewTask {
+func (w *world) newParent(d *dice, name string, mine bool) fsm.NewTask {
 	t := w.newTask(d, name, mine)
 	t.RunAt, t.DelayMS, t.ExpiresAt, t.Group = 0, 0, 0, ""
 	if d.in(300) { // what is to be done is said by the steps
-		t.Body, t.Opaque = "", false
+		t.Params, t.Payload = nil, nil
 	}
 	count := int(d.in1(5))
 	if d.in(60) {
 		count += int(d.n(20))
 	}
-	t.Parent = &model.Plan{Steps: make([]model.Planned, count), ByClaim: d.in(500), GoesOn: d.in(400)}
+	t.Parent = &fsm.NewParent{Steps: make([]fsm.NewStep, count), ByClaim: d.in(500), Continue: d.in(400)}
 	for i := range t.Parent.Steps {
 		s := &t.Parent.Steps[i]
 		s.Name = fmt.Sprintf("s%d", i)
 		s.Task = w.newTask(d, name+"."+s.Name, false)
-		s.Task.KeepMS, s.Task.Active, s.Task.OfKind = 0, false, false
+		s.Task.RetentionMS, s.Task.UniqueActive, s.Task.KeyOfType = 0, false, false
 		if d.in(600) { // most steps are to be done
 			s.Task.RunAt, s.Task.DelayMS, s.Task.ExpiresAt = 0, 0, 0
 		}
@@ -48,15 +48,15 @@ func (w *world) newParent(d *dice, name string, mine bool) model.NewTask {
 // link draws what the steps depend on: a chain, one that all others follow, one
 // that follows all others, both, nothing, or anything. The order in which they may
 // be done is another one than the plan's.
-func link(p *model.Plan, d *dice) {
-	order := make([]int, len(p.Steps)) // places, each behind all that it depends on
+func link(p *fsm.NewParent, d *dice) {
+	order := make([]uint16, len(p.Steps)) // places, each behind all that it depends on
 	for i := range order {
 		j := int(d.n(int64(i + 1)))
-		order[i], order[j] = order[j], i
+		order[i], order[j] = order[j], uint16(i)
 	}
 	shape, last := d.n(6), len(order)-1
 	for i := 1; i <= last; i++ {
-		var on []int
+		var on []uint16
 		switch {
 		case shape == 0:
 			on = order[i-1 : i]
@@ -71,7 +71,7 @@ func link(p *model.Plan, d *dice) {
 				}
 			}
 		}
-		p.Steps[order[i]].On = slices.Sorted(slices.Values(on))
+		p.Steps[order[i]].DependsOn = slices.Sorted(slices.Values(on))
 	}
 }
 
@@ -82,8 +82,8 @@ func (w *world) familyID(d *dice) uint64 {
 		return w.anyID(d)
 	}
 	id := w.parentID(d)
-	if t := w.model.Find(id); t != nil && t.IsParent() && d.in(600) {
-		return id + uint64(d.in1(int64(len(t.Plan.Steps))))
+	if steps := w.state.Steps(id); len(steps) > 0 && d.in(600) {
+		return id + uint64(d.in1(int64(len(steps))))
 	}
 	return id
 }
@@ -92,12 +92,12 @@ func (w *world) familyID(d *dice) uint64 {
 // one whose steps have ended, or that of any.
 func (w *world) readyID(d *dice) uint64 {
 	var over, some []uint64
-	for _, t := range w.model.Tasks {
+	for _, t := range w.tasks() {
 		switch {
-		case t == nil || t.Status != model.Running:
-		case w.model.Over(t):
+		case t.Status != fsm.StatusRunning:
+		case w.over(t.ID):
 			over = append(over, t.ID)
-		case w.model.AnyDone(t):
+		case w.anyDone(t.ID):
 			some = append(some, t.ID)
 		}
 	}
@@ -114,10 +114,10 @@ func (w *world) readyID(d *dice) uint64 {
 // task.
 func (w *world) parentID(d *dice) uint64 {
 	var all, live []uint64
-	for _, t := range w.model.Tasks {
+	for _, t := range w.tasks() {
 		switch {
-		case t == nil || !t.IsParent():
-		case t.Status == model.Running:
+		case t.Opts().Parent == nil:
+		case t.Status == fsm.StatusRunning:
 			live = append(live, t.ID)
 		default:
 			all = append(all, t.ID)

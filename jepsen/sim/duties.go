@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/cluster/lease"
-	"github.com/claimq/claimq/jepsen/sim/model"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // tickInterval is the least time between two ticks for what is due.
@@ -50,7 +50,7 @@ func (l *leader) untilTick() int64 {
 
 func (l *leader) tick() {
 	l.ticking = true
-	l.propose(&proposal{c: &model.Command{Verb: model.VerbTick}, sentAt: l.w.now, done: func(outcome) {
+	l.propose(&proposal{c: command.Tick{}, sentAt: l.w.now, done: func(outcome) {
 		l.ticking = false
 	}})
 }
@@ -58,11 +58,11 @@ func (l *leader) tick() {
 // evictWhileOver evicts ended tasks if they take more memory than they may.
 func (l *leader) evictWhileOver() {
 	most := l.w.profile.endedBytes
-	if most == 0 || l.evicting || l.replica.machine.EndedBytes() <= most || l.replica.machine.Level() < model.LifeLevel {
+	if most == 0 || l.evicting || l.replica.machine.EndedBytes() <= most || l.replica.machine.Level() < levelLife {
 		return
 	}
 	l.evicting = true
-	l.propose(&proposal{c: &model.Command{Verb: model.VerbEvict, Bytes: most * 3 / 4}, sentAt: l.w.now, done: func(outcome) { l.evicting = false }})
+	l.propose(&proposal{c: command.Evict{Bytes: most * 3 / 4}, sentAt: l.w.now, done: func(outcome) { l.evicting = false }})
 }
 
 // noteDue wakes the duties if an entry brought something that comes earlier

@@ -6,7 +6,6 @@ import (
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
-	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 const (
@@ -14,34 +13,6 @@ const (
 	retryDuty    = 100 * millisecond // the pause before a duty that failed is tried again
 	entryMax     = 32                // commands of an entry
 )
-
-// lane is the order in which an entry takes what waits.
-type lane uint8
-
-const (
-	laneInternal lane = iota
-	laneSettle
-	laneExpire // never before a settle or an extend that was received before
-	laneClaim
-	laneSubmit
-	laneCount
-)
-
-func laneOf(c *model.Command) lane {
-	switch c.Verb {
-	case model.VerbSubmit:
-		return laneSubmit
-	case model.VerbClaimNext, model.VerbClaimTask:
-		return laneClaim
-	case model.VerbExpire:
-		return laneExpire
-	case model.VerbTick, model.VerbCheckpoint, model.VerbSetNode, model.VerbSetLevel, model.VerbEvict, model.VerbRunSchedules, model.VerbSetTrail, model.VerbTell:
-		return laneInternal
-	case model.VerbComplete, model.VerbFail, model.VerbExtend, model.VerbRelease, model.VerbRetry, model.VerbDelete, model.VerbCancel, model.VerbPatch, model.VerbSetType, model.VerbSetDefaults, model.VerbBatch,
-		model.VerbAct, model.VerbSetSchedule, model.VerbDeleteSchedule, model.VerbClaimEnd, model.VerbExtendEnd, model.VerbReleaseEnd, model.VerbFinalize:
-	}
-	return laneSettle
-}
 
 // fate is what a proposer is told.
 type fate uint8
@@ -62,7 +33,7 @@ type outcome struct {
 
 // proposal is a command on its way into the log.
 type proposal struct {
-	c      *model.Command
+	c      command.Command
 	sentAt int64 // when the request was sent; of the leader's own: decided
 	tooNew bool  // an older version does not know it
 	done   func(outcome)
@@ -92,7 +63,7 @@ type leader struct {
 	serving bool // the barrier and the first tick are done
 	over    bool
 	cut     bool // another one leads, and it does not know
-	lanes   [laneCount][]*proposal
+	lanes   [command.LaneCount][]*proposal
 	flight  *flight
 
 	sleep    int // counts the timer's sleeps: an older one wakes nobody
@@ -140,16 +111,16 @@ func (w *world) elect(r *replica) bool {
 }
 
 // firstDefaults are the server's of a new cluster, from level 5 on.
-func firstDefaults(level uint32) model.Settings {
-	if level < 5 {
-		return model.Settings{}
+func firstDefaults(level uint32) fsm.Defaults {
+	if level < levelActs {
+		return fsm.Defaults{}
 	}
-	return model.Settings{Limited: true, Max: 10, Backoff: &model.Backoff{Initial: 1000, Most: 3_600_000, Factor: 2_000_000, Jitter: 200_000}}
+	return fsm.Defaults{LimitSet: true, MaxAttempts: 10, Backoff: &fsm.Backoff{InitialMS: 1000, MaxMS: 3_600_000, Factor: 2_000_000, Jitter: 200_000}}
 }
 
 // firstTick logs a tick; then the timers begin, and the leader serves.
 func (l *leader) firstTick() {
-	l.propose(&proposal{c: &model.Command{Verb: model.VerbTick}, sentAt: l.w.now, done: func(o outcome) {
+	l.propose(&proposal{c: command.Tick{}, sentAt: l.w.now, done: func(o outcome) {
 		if o.fate != written {
 			l.wake(time.Duration(retryDuty), l.firstTick)
 			return
@@ -157,7 +128,7 @@ func (l *leader) firstTick() {
 		l.timers.Start(l.replica.machine)
 		l.serving = true
 		if level := l.w.profile.level; l.replica.machine.Level() < level {
-			l.propose(&proposal{c: &model.Command{Verb: model.VerbSetLevel, Level: level, Settings: firstDefaults(level)}, sentAt: l.w.now, done: func(outcome) {}})
+			l.propose(&proposal{c: command.SetLevel{Level: level, Defaults: firstDefaults(level)}, sentAt: l.w.now, done: func(outcome) {}})
 		}
 		l.sleepUntilDue()
 		l.duties()
@@ -207,7 +178,8 @@ func (f *flight) tell(o outcome) {
 // to run, to be proposed when it is long too late.
 func (w *world) keepDuties(proposals []*proposal) {
 	for _, p := range proposals {
-		if p.c.Verb == model.VerbExpire || p.c.Verb == model.VerbRunSchedules {
+		switch p.c.(type) {
+		case command.Expire, command.RunSchedules:
 			w.keepLate(p.c)
 		}
 	}
@@ -215,11 +187,11 @@ func (w *world) keepDuties(proposals []*proposal) {
 
 // propose queues a command.
 func (l *leader) propose(p *proposal) {
-	if l.over || !l.serving && laneOf(p.c) != laneInternal && laneOf(p.c) != laneExpire {
+	lane := command.LaneOf(p.c)
+	if l.over || !l.serving && lane != command.LaneInternal && lane != command.LaneExpire {
 		p.done(outcome{fate: notLeader})
 		return
 	}
-	lane := laneOf(p.c)
 	l.lanes[lane] = append(l.lanes[lane], p)
 	l.pump()
 }
@@ -280,7 +252,7 @@ func (f *flight) encode() {
 		if p.tooNew && f.tooNew == nil {
 			f.tooNew = unknownEntry(f)
 		}
-		f.data = appendCommand(f.data, p.c)
+		f.data = command.AppendCommand(f.data, p.c)
 	}
 }
 
@@ -290,7 +262,7 @@ func unknownEntry(f *flight) []byte {
 	b := command.AppendEntryHeader(nil, f.stamp, len(f.proposals))
 	for _, p := range f.proposals {
 		if !p.tooNew {
-			b = appendCommand(b, p.c)
+			b = command.AppendCommand(b, p.c)
 			continue
 		}
 		switch f.number % 3 {
@@ -300,7 +272,7 @@ func unknownEntry(f *flight) []byte {
 			b = append(b, 129, 2, 15<<3, 1) // a checkpoint with a field 15
 		default:
 			b[0] = 77
-			b = appendCommand(b, p.c)
+			b = command.AppendCommand(b, p.c)
 		}
 	}
 	return b
@@ -341,7 +313,7 @@ func (l *leader) land(f *flight) {
 func (w *world) commit(f *flight) *entry {
 	e := &entry{
 		index: 1 + f.number%2, term: uint64(f.l.term), data: f.data, tooNew: f.tooNew, stamp: f.stamp, packedAt: f.since, led: f.led,
-		commands: make([]*model.Command, len(f.proposals)), sentAt: make([]int64, len(f.proposals)),
+		commands: make([]command.Command, len(f.proposals)), sentAt: make([]int64, len(f.proposals)),
 	}
 	if n := len(w.log); n > 0 {
 		e.index += w.log[n-1].index
@@ -355,6 +327,7 @@ func (w *world) commit(f *flight) *entry {
 	if w.tracing() {
 		w.say("entry %d of %s is committed: U=%d T=%d", e.index, f.l.replica.name, f.stamp.U, f.stamp.T)
 	}
+	w.applyFirst(e)
 	return e
 }
 
@@ -424,10 +397,7 @@ func (l *leader) expireDue() {
 		l.sleepUntilDue()
 		return
 	}
-	c := &model.Command{Verb: model.VerbExpire, Items: make([]model.LeaseItem, len(expired))}
-	for i, e := range expired {
-		c.Items[i] = model.LeaseItem{ID: e.TaskID, Token: e.Token, Seq: e.Seq}
-	}
+	c := command.Expire{Items: expired}
 	begun := l.replica.Mono()
 	l.w.keepLate(c)
 	l.propose(&proposal{c: c, sentAt: l.w.now, done: func(o outcome) {

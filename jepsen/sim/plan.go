@@ -1,6 +1,12 @@
 package sim
 
-import "github.com/claimq/claimq/jepsen/sim/model"
+// Feature levels: what is drawn is what the cluster's knows.
+const (
+	levelLife  = 2
+	levelSight = 3
+	levelSteps = 4
+	levelActs  = 5
+)
 
 // kind is what a step of a run does.
 type kind uint8
@@ -20,7 +26,6 @@ const (
 	stepDie      // a worker dies without a word
 	stepRetry    // of a task
 	stepDelete   // of a task
-	stepRead     // of a task
 	stepChain    // a completion with follow-ups and the next claim
 	stepCancel   // of a task
 	stepPatch    // of a task
@@ -54,7 +59,7 @@ const (
 
 var kindNames = [kinds]string{
 	"submit", "submit many", "submit without key", "claim", "claim task", "complete", "fail", "extend", "release", "late settle",
-	"meddle", "die", "retry", "delete", "read", "chain", "cancel", "patch", "type", "batch", "evict", "schedule", "act", "slot", "parent", "work", "finalize", "finalization over", "revise", "repeat", "old expiry", "idle", "depose", "pause", "wall", "restart", "install",
+	"meddle", "die", "retry", "delete", "chain", "cancel", "patch", "type", "batch", "evict", "schedule", "act", "slot", "parent", "work", "finalize", "finalization over", "revise", "repeat", "old expiry", "idle", "depose", "pause", "wall", "restart", "install",
 	"capture", "write", "lag", "skew", "upgrade", "admin",
 }
 
@@ -63,7 +68,7 @@ func (k kind) String() string { return kindNames[k] }
 // weights is how often each step is drawn, before a seed turns some off.
 var weights = [kinds]int64{
 	stepSubmit: 90, stepSubmitMany: 20, stepSubmitRaw: 10, stepClaim: 190, stepClaimTask: 25, stepComplete: 70, stepFail: 25,
-	stepExtend: 50, stepRelease: 20, stepLate: 25, stepMeddle: 25, stepDie: 6, stepRetry: 20, stepDelete: 25, stepRead: 25,
+	stepExtend: 50, stepRelease: 20, stepLate: 25, stepMeddle: 25, stepDie: 6, stepRetry: 20, stepDelete: 25,
 	stepChain: 45, stepCancel: 20, stepPatch: 15, stepType: 15, stepBatch: 35, stepEvict: 4,
 	stepSchedule: 15, stepAct: 25, stepSlot: 15,
 	stepParent: 35, stepWork: 110, stepFinalize: 80, stepOver: 20, stepRevise: 40,
@@ -105,7 +110,7 @@ type profile struct {
 }
 
 // life is how many tasks of a world have what, per thousand.
-type life struct{ delay, expires, backoff, keep, labels, active, ofKind, group int64 }
+type life struct{ delay, expires, backoff, keep, labels, active, ofType, group int64 }
 
 // makePlan draws the world and its steps.
 func makePlan(seed uint64, count int) (profile, []step) {
@@ -127,7 +132,7 @@ func makePlan(seed uint64, count int) (profile, []step) {
 	p.drawLife(d)
 	p.drawRivals(newDice(seed, 5))
 	if tenants := newDice(seed, 6); tenants.in(250) {
-		p.life.ofKind = pick[int64](tenants, 300, 600)
+		p.life.ofType = pick[int64](tenants, 300, 600)
 	}
 	if p.parents == 0 {
 		for k := stepParent; k <= stepRevise; k++ {
@@ -175,7 +180,7 @@ func makePlan(seed uint64, count int) (profile, []step) {
 // drawLife draws what the tasks of the world are like.
 func (p *profile) drawLife(d *dice) {
 	p.level = uint32(pick[int64](d, 1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5))
-	if p.level >= model.StepsLevel {
+	if p.level >= levelSteps {
 		p.parents = pick[int64](d, 0, 30, 100, 300)
 		p.workflows = p.parents > 0 && d.in(600)
 	}

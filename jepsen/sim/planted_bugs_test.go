@@ -51,14 +51,9 @@ var planted = []struct {
 	{"retried claim takes a second task", []edit{{
 		"fsm/repeats.go", "	r, seq := m.findRequest(id)\n	if r == nil {\n", "	r, seq := m.findRequest(id)\n	if $on {\n		r = nil\n	}\n	if r == nil {\n",
 	}}},
-	{"duplicates checked in the handler only", []edit{
-		{"fsm/submit.go", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {\n", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil && !$on {\n"},
-		{"jepsen/sim/client.go", "	default:\n		l.propose(", `	case $on && m.c.Verb == model.VerbSubmit && len(m.c.Tasks) == 1 && l.replica.machine.ByKey(m.c.Tasks[0].Key) != nil:
-		t := *l.replica.machine.ByKey(m.c.Tasks[0].Key)
-		m.reply(reply{ok: true, o: outcome{result: fsm.Result{Submitted: []fsm.Submitted{{Task: &t}}}}})
-	default:
-		l.propose(`},
-	}},
+	{"duplicates not checked", []edit{{
+		"fsm/submit.go", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {\n", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil && !$on {\n",
+	}}},
 	{"claimed task lets its group go on", []edit{{
 		"fsm/record/task.go", "	if t.Options == nil || t.Status.Ended() {\n", "	if t.Options == nil || t.Status.Ended() || t.Status == StatusClaimed && $on {\n",
 	}}},
@@ -73,7 +68,6 @@ var planted = []struct {
 	}}},
 	{"removed task forgotten", []edit{{"fsm/ended.go", "	m.rememberGone(t)\n", "	if !$on {\n		m.rememberGone(t)\n	}\n"}}},
 	{"removed task without its key", []edit{{"fsm/gone.go", "	if record.HoldsKey(t) {\n", "	if record.HoldsKey(t) && !$on {\n"}}},
-	{"retry takes a removed task's key", []edit{{"fsm/retry.go", "	if id, g := m.goneHolder(t.Type, t.Key, ofType); g != nil {\n", "	if id, g := m.goneHolder(t.Type, t.Key, ofType); g != nil && !$on {\n"}}},
 	{"repeated completion claims again", []edit{{"fsm/complete.go", "		return m.repeatThen(result)\n", `		result = m.repeatThen(result)
 		if $on && c.Claim != nil {
 			result.Claims = m.claimNext(*c.Claim).Claims

@@ -3,11 +3,18 @@ package sim
 import (
 	"bytes"
 	"errors"
+	"math"
+	"reflect"
+	"slices"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
-	"github.com/claimq/claimq/jepsen/sim/model"
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // entry is one committed entry of the model log.
@@ -15,7 +22,7 @@ type entry struct {
 	index    uint64 // grows, with gaps: not every entry of Raft's reaches the state
 	term     uint64 // of the leader that stamped it
 	data     []byte
-	commands []*model.Command
+	commands []command.Command
 	sentAt   []int64 // per command: when its request was sent, or the leader decided it
 	stamp    fsm.Stamp
 	packedAt int64 // when the leader stamped it
@@ -24,15 +31,11 @@ type entry struct {
 	// data: something that it does not know.
 	tooNew []byte
 
-	want  []model.Answer // the model's
-	begun []model.Begun
-	// The state after it, once a replica has been hashed there.
-	hashed bool
-	hash   [16]byte
+	applied fsm.Applied   // what the state made of it that every entry went through
+	events  []event.Event // that it added to the trail
+	hash    [16]byte      // of the state after it; zero if nobody compares it
 	// snapshot is what the first snapshot taken here looked like.
 	snapshot []byte
-	watched  bool
-	told     []model.Told // events, the model's
 }
 
 // replica is one node's copy of the state, and the node's clocks.
@@ -83,94 +86,85 @@ func (r *replica) catchUp(to int) {
 	}
 }
 
-// apply applies the next entry and compares its results with the model's.
+// applyFirst applies an entry that was just committed to the state that each went
+// through, without a restore: its results are what every replica's must be.
+func (w *world) applyFirst(e *entry) {
+	var err error
+	if e.applied, err = w.state.Apply(e.index, e.data); err != nil {
+		w.fail("apply entry %d: %v", e.index, err)
+		return
+	}
+	if len(e.applied.Results) != len(e.commands) || e.applied.Index != e.index {
+		w.fail("entry %d: %d results at index %d for %d commands", e.index, len(e.applied.Results), e.applied.Index, len(e.commands))
+		return
+	}
+	e.events = eventsOf(w.state, e.index)
+	if e.index%w.profile.hashEvery == 0 {
+		e.hash = hashOf(w.state)
+	}
+	w.noted(&e.applied)
+	w.watch.entry(w, e)
+	if w.onEntry != nil {
+		w.onEntry(e.index, e.data)
+	}
+}
+
+// apply applies the next entry and compares what it did with what it did first.
 func (r *replica) apply(e *entry) *fsm.Applied {
 	w := r.w
-	data := e.data
 	if r.old && e.tooNew != nil {
 		r.meetUnknown(e)
 		return nil
 	}
-	applied, err := r.machine.Apply(e.index, data)
+	applied, err := r.machine.Apply(e.index, e.data)
 	if err != nil {
 		w.fail("%s: apply entry %d: %v", r.name, e.index, err)
 		return nil
 	}
 	r.applied++
-	if len(applied.Results) != len(e.commands) || applied.Index != e.index {
-		w.fail("%s: entry %d: %d results at index %d for %d commands", r.name, e.index, len(applied.Results), applied.Index, len(e.commands))
+	if d := differs(&e.applied, &applied); d != "" {
+		w.fail("%s: entry %d did something else (-at first +here):\n%s", r.name, e.index, d)
 		return nil
 	}
-	if e.want == nil {
-		w.answerOf(e, applied.Results)
-	}
-	for i := range applied.Results {
-		if d := differs(&applied.Results[i], &e.want[i]); d != "" {
-			w.fail("%s: entry %d, command %d (%v): %s", r.name, e.index, i, e.commands[i], d)
-			return nil
-		}
-	}
-	if len(applied.Leases) != len(e.begun) {
-		w.fail("%s: entry %d: %d claims begun, the model has %d", r.name, e.index, len(applied.Leases), len(e.begun))
+	if d := cmp.Diff(e.events, eventsOf(r.machine, e.index)); d != "" {
+		w.fail("%s: entry %d told something else (-at first +here):\n%s", r.name, e.index, d)
 		return nil
 	}
-	for i, l := range applied.Leases {
-		if b := e.begun[i]; l.TaskID != b.ID || l.Token != b.Token || l.EndU != b.EndU || l.Seq != 1 {
-			w.fail("%s: entry %d: lease %+v begun, the model has %+v", r.name, e.index, l, b)
-			return nil
-		}
-	}
-	events := eventsOf(r.machine, e.index)
-	if d := eventsDiffer(events, e.told); d != "" || applied.Events != (len(e.told) > 0) {
-		w.fail("%s: entry %d, events %v: %s", r.name, e.index, applied.Events, d)
-		return nil
-	}
-	if !e.watched {
-		e.watched = true
-		w.learn(r.machine)
-		w.watch.entry(w, e, r.machine, &applied, events)
-	}
-	if e.index%w.profile.hashEvery == 0 {
-		r.compareHash(e)
-	}
+	r.compareHash(e)
 	return &applied
 }
 
-// answerOf lets the model apply an entry. It is told what the machine made of
-// it where the contract leaves that open: it checks that this was allowed.
-func (w *world) answerOf(e *entry, results []fsm.Result) {
-	hints := make([]model.Hint, len(results))
-	for i := range results {
-		hints[i] = hintOf(&results[i])
+// differs tells how an entry's results and the claims that it began differ, "" if they
+// do not. Rates are no part of the state.
+func differs(want, got *fsm.Applied) string {
+	if reflect.DeepEqual(want.Results, got.Results) && slices.Equal(want.Leases, got.Leases) {
+		return ""
 	}
-	w.model.Index = e.index
-	e.want = w.model.Entry(e.stamp.U, e.stamp.T, e.commands, hints)
-	e.begun, e.told = w.model.Begun, w.model.Since(e.index)
+	return cmp.Diff([]any{want.Results, want.Leases}, []any{got.Results, got.Leases}, alike)
 }
 
-func hintOf(r *fsm.Result) model.Hint {
-	h := model.Hint{Evicted: r.Evicted}
-	for i := range r.Claims {
-		h.Picks = append(h.Picks, r.Claims[i].Task.ID)
-	}
-	for i := range r.Results {
-		h.Ops = append(h.Ops, hintOf(&r.Results[i]))
-	}
-	return h
+var alike = cmp.Options{
+	cmpopts.EquateEmpty(), cmpopts.IgnoreFields(fsm.TypeView{}, "SubmittedPerS", "CompletedPerS", "FailedPerS"),
+	cmp.AllowUnexported(fsm.Plan{}, fsm.PlannedStep{}),
 }
 
-// learn takes the times from the machine that the entry set within bounds.
-func (w *world) learn(m *fsm.Machine) {
-	for _, t := range w.model.Unsure {
-		now := w.model.Find(t.ID)
-		if now == nil || now.RunAt != t.RunAt {
-			continue
+// eventsOf returns the events that the entry added to the trail.
+func eventsOf(machine *fsm.Machine, index uint64) []event.Event {
+	var events []event.Event
+	for after := (event.Pos{Index: index - 1, Sub: math.MaxUint32}); ; {
+		page := machine.Events(event.Query{After: after, Limit: 1000})
+		events = append(events, page.Events...)
+		if !page.More {
+			return events
 		}
-		if got := m.Get(t.ID); got != nil && !t.RunAt.Is(got.RunAt) {
-			w.fail("task %d waits until %d, its backoff allows %d to %d", t.ID, got.RunAt, t.RunAt.Least, t.RunAt.Most)
-			return
-		}
+		after = page.Next
 	}
+}
+
+func hashOf(machine *fsm.Machine) [16]byte {
+	s := machine.Snapshot()
+	defer s.Release()
+	return s.Hash()
 }
 
 // meetUnknown makes sure that a replica stops for good at what it does not know.
@@ -202,26 +196,11 @@ func (r *replica) stop() {
 	}
 }
 
-// compareHash compares the state with that of the other replicas at the same
-// entry, and, when the model is there too, with the model.
+// compareHash compares the state with the one that each entry went through, if that
+// was hashed here.
 func (r *replica) compareHash(e *entry) {
-	w := r.w
-	s := r.machine.Snapshot()
-	hash := s.Hash()
-	s.Release()
-	if e.hashed && hash != e.hash {
-		w.fail("%s: at entry %d the state hash differs from another replica's", r.name, e.index)
-		return
-	}
-	e.hashed, e.hash = true, hash
-	if d := trailDiffers(r.machine, w.model, e.index); d != "" {
-		w.fail("%s: at entry %d: %s", r.name, e.index, d)
-		return
-	}
-	if r.applied == len(w.log) {
-		if d := stateDiffers(r.machine, w.model); d != "" {
-			w.fail("%s: at entry %d: %s", r.name, e.index, d)
-		}
+	if e.hash != [16]byte{} && hashOf(r.machine) != e.hash {
+		r.w.fail("%s: at entry %d the state hash differs", r.name, e.index)
 	}
 }
 

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/claimq/claimq/jepsen/sim/model"
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // Config says what to run. The same config gives the same run.
@@ -15,6 +16,8 @@ type Config struct {
 	Only []int
 	// Trace, if not nil, gets a line for everything that happens.
 	Trace io.Writer
+	// OnEntry, if not nil, gets each committed entry, in order.
+	OnEntry func(index uint64, entry []byte)
 }
 
 // Report is the outcome of a run.
@@ -34,6 +37,7 @@ const drain = callTimeout + 5*second
 func Run(cfg Config) (report Report) {
 	p, steps := makePlan(cfg.Seed, cfg.Steps)
 	w := newWorld(cfg.Seed, p, cfg.Trace)
+	w.onEntry = cfg.OnEntry
 	defer func() {
 		if r := recover(); r != nil {
 			w.fail("panic: %v", r)
@@ -63,7 +67,7 @@ func Run(cfg Config) (report Report) {
 }
 
 func newWorld(seed uint64, p profile, trace io.Writer) *world {
-	w := &world{seed: seed, profile: p, out: trace, model: model.New(), watch: newWatch(), hash: seed}
+	w := &world{seed: seed, profile: p, out: trace, state: fsm.New(), watch: newWatch(), hash: seed}
 	for i := range w.replicas {
 		w.replicas[i] = &replica{w: w, name: fmt.Sprintf("n%d", i+1), rate: p.rates[i], wall: p.walls[i]}
 		w.replicas[i].restart(0)
@@ -93,30 +97,21 @@ func (w *world) finish() {
 		return
 	}
 	served := false
-	w.call(newDice(w.seed, 3), "last", &model.Command{Verb: model.VerbSubmit, Tasks: []model.NewTask{{Kind: "ta", Body: "1", Max: -1, Key: "last"}}}, true,
+	w.call(newDice(w.seed, 3), "last", command.Submit{Tasks: []fsm.NewTask{{Type: "ta", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts, Key: "last"}}}, true,
 		func(r reply, _ bool) { served = r.ok })
 	w.until(w.now + 5*second)
 	if w.failure == "" && !served {
 		w.fail("a submit has no answer, long after the last fault")
 	}
-	now := w.leaderT()
+	now := w.leader.clock.Now().T
 	for _, r := range w.replicas {
 		if w.failure == "" {
 			w.last(r)
 		}
 		if w.failure == "" {
-			w.watch.lastSlots(w, r.machine, now)
-			w.watch.lastParents(w, r.machine)
+			w.watch.last(w, r.machine, now)
 		}
 	}
-}
-
-// leaderT is the calendar of the leader, 0 if there is none.
-func (w *world) leaderT() int64 {
-	if w.leader == nil {
-		return 0
-	}
-	return w.leader.clock.Now().T
 }
 
 // last checks a replica at the end of the run.
@@ -135,9 +130,7 @@ func (w *world) last(r *replica) {
 		r.restart(len(w.log)) // the same from that snapshot
 	}
 	last := w.log[len(w.log)-1]
+	last.hash = hashOf(w.state)
 	r.compareHash(last)
-	if w.failure == "" {
-		w.acked.check(w, r)
-	}
 	w.mix(uint64(last.hash[0])<<8|uint64(last.hash[1]), uint64(len(last.snapshot)))
 }

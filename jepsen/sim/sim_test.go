@@ -46,7 +46,7 @@ func TestRun_replays(t *testing.T) {
 func TestRun_traces(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
-	for seed := uint64(1); seed <= 60; seed++ {
+	for seed := uint64(1); seed <= 100; seed++ {
 		var first, second strings.Builder
 		Run(Config{Seed: seed, Steps: 100, Trace: &first})
 		Run(Config{Seed: seed, Steps: 100, Trace: &second})
@@ -57,16 +57,15 @@ func TestRun_traces(t *testing.T) {
 	}
 	for _, what := range []string{
 		"crashes", "steps down", "is cut off", "is committed all the same", "stands still", "restores the snapshot", "writes the snapshot",
-		"wall clock is ahead", "stops for good", "is upgraded", "expired", "-> repeated", "stale_claim", "wrong_worker", "invalid_request",
-		"the outcome is unknown", "try 3", "created=false", "live=false", "task_not_terminal", "max_attempts_reached",
-		"task_not_claimable", "task_cancelled", "evicted", " gone", "at random", "is scheduled", "batch atomic", "then claim next", "group=",
-		"run_at=", "expires_at=", "backoff=", "retention=", "unique=active", "max_claimed=", "rate=", "with more than",
-		"set schedule", "delete schedule", "schedule_not_found", "run schedules", "skip=true", "overlap=true", "cron=\"*", "next slot is in",
-		"act on tasks", "acted on", "set trail",
-		"finalize by claim=true", "goes on=true", "is blocked", "steps ends: completed, by \"\"", "steps ends: completed, by \"p1\"", "steps ends: failed, by \"\"",
-		"steps ends: failed, by \"p", "steps ends: cancelled", "{claimed done", "{extended done", "{already claimed done", "{already done", "{not ready done",
-		"{not found done", "extend finalization task", "release finalization task", "done=true", "already=true", "steps_unfinished", "task_already_claimed",
-		"ms more", "complete task 2 worker=crew",
+		"wall clock is ahead", "stops for good", "is upgraded", "the outcome is unknown", "try 3", "next slot is in", "ms more",
+		"expire{", "Expired=", "Repeated=true", "SameRequest=true", "Gone=true", "Evicted=", "Acted=", "Atomic=true",
+		"Claim=claim next{", "SortBy=2", "MoreAttempts=", "Group=", "RunAt=", "ExpiresAt=", "Backoff=", "RetentionMS=", "UniqueActive=true",
+		"KeyOfType=true", "MaxClaimed=", "RateLimit=", "Status=scheduled", "Status=blocked",
+		"set schedule{", "delete schedule{", "run schedules{", "Skip=true", "OverlapAllow=true", "Cron=*", "act{", "set trail{", "set defaults{",
+		"ByClaim=true", "Continue=true", "Outcome=1 ", "Outcome=2 ", "Outcome=3 ", "Outcome=4 ", "Outcome=5 ", "Outcome=6 ",
+		"extend finalization{", "release finalization{", "Done=true", "AlreadyFinalized=true", "State=evaluating_results", "State=failed", "State=cancelled",
+		"stale_claim", "wrong_worker", "invalid_request", "task_not_terminal", "max_attempts_reached", "task_not_claimable", "task_cancelled",
+		"schedule_not_found", "steps_unfinished", "task_already_claimed", "WorkerID=crew",
 	} {
 		if !strings.Contains(all.String(), what) {
 			t.Errorf("no run has %q", what)

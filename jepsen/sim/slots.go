@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
-	"github.com/claimq/claimq/jepsen/sim/model"
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/internal/cron"
 )
 
 const (
@@ -45,9 +46,9 @@ func (l *leader) runDueSlots() int64 {
 	if l.plannedSlot = next; next > now {
 		return min((next-now)*millisecond, dutyInterval)
 	}
-	c := &model.Command{Verb: model.VerbRunSchedules}
+	var c command.RunSchedules
 	for _, v := range m.DueSchedules(now, slotsAtOnce) {
-		c.Runs = append(c.Runs, slotOf(v, now))
+		c.Items = append(c.Items, slotOf(v, now))
 	}
 	l.slotsGo = true
 	l.w.keepLate(c)
@@ -66,13 +67,13 @@ func (l *leader) runDueSlots() int64 {
 }
 
 // slotOf returns what is to be done of the slot that the schedule waits for.
-func slotOf(v *fsm.ScheduleView, now int64) model.SlotRun {
-	run := model.SlotRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
+func slotOf(v *fsm.ScheduleView, now int64) command.ScheduleRun {
+	run := command.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
 	latest := now
 	if missed := now - slotMissedAfter; v.CatchUpSkip && run.Slot < missed {
 		run.Skip, latest = true, missed-1
 	}
-	times, err := planOf(&model.Schedule{Cron: v.Cron, EveryMS: v.EveryMS}).Read()
+	times, err := planOf(&v.Schedule).Read()
 	if err == nil {
 		run.Next, _ = times.Following(run.Slot, latest)
 	}
@@ -96,8 +97,8 @@ const setMax = 60 * millisecond
 
 // serveSchedule works out the first slot, and then proposes the schedule: a slot
 // may come in between.
-func (l *leader) serveSchedule(m *message) {
-	c := l.plannedFirst(m.c)
+func (l *leader) serveSchedule(m *message, c command.SetSchedule) {
+	c.Schedule.NextRunAt, _ = planOf(&c.Schedule).Next(l.clock.Now().T)
 	d := newDice(l.w.seed, 1<<43+uint64(l.w.now))
 	wait := d.n(setMax)
 	if d.in(500) {
@@ -108,11 +109,5 @@ func (l *leader) serveSchedule(m *message) {
 	})
 }
 
-// plannedFirst returns the command with the slot in it that its schedule waits
-// for first.
-func (l *leader) plannedFirst(c *model.Command) *model.Command {
-	s, n := *c.Schedule, *c
-	s.Next, _ = planOf(&s).Next(l.clock.Now().T)
-	n.Schedule = &s
-	return &n
-}
+// planOf is when the schedule runs.
+func planOf(s *fsm.Schedule) cron.Plan { return cron.Plan{Cron: s.Cron, EveryMS: s.EveryMS} }

@@ -3,9 +3,10 @@ package sim
 import (
 	"fmt"
 
+	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/internal/repeat"
-	"github.com/claimq/claimq/jepsen/sim/model"
 )
 
 // do does one step.
@@ -35,13 +36,13 @@ func (w *world) do(s step) {
 	case stepRetry:
 		w.call(d, name, w.retry(d), false, nil)
 	case stepDelete:
-		w.call(d, name, &model.Command{Verb: model.VerbDelete, ID: w.anyID(d)}, true, nil)
+		w.call(d, name, command.Delete{ID: w.anyID(d)}, true, nil)
 	case stepCancel:
-		w.call(d, name, &model.Command{Verb: model.VerbCancel, ID: w.anyID(d)}, true, nil)
+		w.call(d, name, command.Cancel{ID: w.anyID(d)}, true, nil)
 	case stepPatch:
-		w.call(d, name, w.patch(d), false, nil)
+		w.call(d, name, w.patch(d, w.anyID(d)), false, nil)
 	case stepType:
-		if d.in(250) && w.model.Level >= model.ActsLevel {
+		if d.in(250) && w.knows(levelActs) {
 			w.call(d, name, w.setDefaults(d), false, nil)
 			return
 		}
@@ -52,9 +53,6 @@ func (w *world) do(s step) {
 		w.stepped(s, d, name)
 	case stepBatch:
 		w.stepBatch(d, name)
-	case stepRead:
-		k := &call{w: w, name: name, d: d, id: w.anyID(d), repeats: repeat.Call{Repeatable: true}, done: func(reply, bool) {}}
-		k.begin()
 	case stepRepeat:
 		if len(w.sent) > 0 {
 			w.arrive(w.sent[d.n(int64(len(w.sent)))])
@@ -111,7 +109,7 @@ func (w *world) worker(d *dice) *worker { return w.workers[d.n(int64(len(w.worke
 // anyID returns the id of a task that was submitted, mostly a late one, or one
 // that never was.
 func (w *world) anyID(d *dice) uint64 {
-	n := int64(len(w.model.Tasks)) + 1
+	n := int64(w.ids) + 1
 	if d.in(700) {
 		return uint64(max(n-d.n(12), 1))
 	}
@@ -121,7 +119,7 @@ func (w *world) anyID(d *dice) uint64 {
 func leaseOf(d *dice) int64 { return pick[int64](d, 0, 0, 100, 250, 999, 1999, 1999, 5000, 20_000) }
 
 // call makes a call of a command.
-func (w *world) call(d *dice, name string, c *model.Command, repeatable bool, done func(r reply, unknown bool)) *call {
+func (w *world) call(d *dice, name string, c command.Command, repeatable bool, done func(r reply, unknown bool)) *call {
 	if done == nil {
 		done = func(reply, bool) {}
 	}
@@ -135,45 +133,38 @@ func (w *world) stepSubmit(k kind, d *dice, name string) {
 	if k == stepSubmitMany {
 		count = 2 + d.n(5)
 	}
-	c := &model.Command{Verb: model.VerbSubmit, Tasks: make([]model.NewTask, count)}
+	c := command.Submit{Tasks: make([]fsm.NewTask, count)}
 	for i := range c.Tasks {
 		c.Tasks[i] = w.newWork(d, fmt.Sprintf("%s.%d", name, i), k != stepSubmitRaw)
 	}
-	w.call(d, name, c, k != stepSubmitRaw, func(r reply, _ bool) {
-		if r.ok {
-			w.acked.take(w, c, &r.o.result)
-		}
-	})
+	w.call(d, name, c, k != stepSubmitRaw, nil)
 }
 
 // stepClaim claims, and asks again when what an earlier try claimed is over by
 // the time of the answer, as the client does.
 func (w *world) stepClaim(kind kind, d *dice, name string, again int) {
-	k := w.worker(d)
-	c := &model.Command{Verb: model.VerbClaimNext, Worker: k.name, LeaseMS: leaseOf(d), Limit: 1, Request: fmt.Sprintf("q-%s.%d", name, again)}
-	switch {
-	case kind == stepClaimTask:
-		c.Verb, c.ID, c.Limit = model.VerbClaimTask, w.anyID(d), 0
-	case d.in(250):
-		c.Limit = int(2 + d.n(4))
-	}
-	if c.Verb == model.VerbClaimNext {
-		w.fillClaim(c, d)
-	}
-	repeatable := true
+	k, leaseMS := w.worker(d), leaseOf(d)
+	request, repeatable := fmt.Sprintf("q-%s.%d", name, again), true
 	switch {
 	case d.in(50): // not one of our clients
-		c.Request, repeatable = "", false
+		request, repeatable = "", false
 	case d.in(30): // an id used for two requests
-		c.Request = fmt.Sprintf("shared-%d", d.n(3))
+		request = fmt.Sprintf("shared-%d", d.n(3))
+	}
+	var c command.Command
+	if kind == stepClaimTask {
+		c = command.ClaimTask{ID: w.anyID(d), WorkerID: k.name, LeaseMS: leaseMS, RequestID: request}
+	} else {
+		next := command.ClaimNext{WorkerID: k.name, LeaseMS: leaseMS, Limit: 1, RequestID: request}
+		if d.in(250) {
+			next.Limit = 2 + int32(d.n(4))
+		}
+		w.fillClaim(&next, d)
+		c = next
 	}
 	var asked *call
 	asked = w.call(d, name, c, repeatable, func(r reply, _ bool) {
-		if !r.ok {
-			return
-		}
-		w.acked.claims++
-		if live := k.takeClaims(asked, c, &r.o.result, r.o.stamp); live == 0 && again < 2 {
+		if r.ok && k.takeClaims(asked, leaseMS, &r.o.result, r.o.stamp) == 0 && again < 2 {
 			w.stepClaim(kind, d, name, again+1)
 		}
 	})
@@ -186,29 +177,14 @@ func (w *world) stepSettle(kind kind, d *dice, name string) {
 		w.stepClaim(stepClaim, d, name, 0)
 		return
 	}
-	cl := k.held[d.n(int64(len(k.held)))]
-	c := &model.Command{ID: cl.id, Worker: k.name, Token: cl.token}
-	w.fillSettle(c, kind, d, name)
+	h := k.hold(k.held[d.n(int64(len(k.held)))])
 	var asked *call
-	asked = w.call(d, name, c, true, func(r reply, unknown bool) {
-		switch {
-		case kind == stepExtend && r.ok:
-			k.takeExtend(asked, r)
-		case r.ok:
-			w.acked.take(w, c, &r.o.result)
-			k.forget(cl.token)
-			if c.Next != nil {
-				k.takeClaims(asked, c.Next, &r.o.result, r.o.stamp)
-			}
-		case !unknown && r.code != "":
-			k.forget(cl.token)
-		}
-	})
+	asked = w.call(d, name, w.settle(kind, h, d, name), true, func(r reply, unknown bool) { k.settled(asked, h, r, unknown) })
 }
 
 // retry is a retry of some task, mostly without a token.
-func (w *world) retry(d *dice) *model.Command {
-	c := &model.Command{Verb: model.VerbRetry, ID: w.anyID(d), Add: int32(d.n(3))}
+func (w *world) retry(d *dice) command.Retry {
+	c := command.Retry{ID: w.anyID(d), AddAttempts: int32(d.n(3))}
 	if k := w.worker(d); d.in(300) && len(k.over) > 0 {
 		cl := k.over[d.n(int64(len(k.over)))]
 		c.ID, c.Token = cl.id, cl.token
@@ -223,36 +199,28 @@ func (w *world) stepLate(d *dice, name string) {
 		w.stepClaim(stepClaim, d, name, 0)
 		return
 	}
-	cl := k.over[d.n(int64(len(k.over)))]
-	c := &model.Command{ID: cl.id, Worker: k.name, Token: cl.token}
-	w.fillSettle(c, pick(d, stepComplete, stepFail, stepExtend, stepRelease), d, name)
-	w.call(d, name, c, true, func(r reply, _ bool) {
-		if r.ok {
-			w.acked.take(w, c, &r.o.result)
-		}
-	})
+	h := k.hold(k.over[d.n(int64(len(k.over)))])
+	w.call(d, name, w.settle(pick(d, stepComplete, stepFail, stepExtend, stepRelease), h, d, name), true, nil)
 }
 
 // stepMeddle sends what our clients never would.
 func (w *world) stepMeddle(d *dice, name string) {
-	c := &model.Command{ID: w.anyID(d), Worker: w.worker(d).name, Token: uint64(d.n(int64(w.model.Tokens) + 2))}
+	h := command.Hold{ID: w.anyID(d), WorkerID: w.worker(d).name, Token: uint64(d.n(int64(w.tokens) + 2))}
 	if d.in(600) {
 		k := w.worker(d)
 		if all := append(k.held[:len(k.held):len(k.held)], k.over...); len(all) > 0 {
-			cl := all[d.n(int64(len(all)))]
-			c.ID, c.Token, c.Worker = cl.id, cl.token, k.name
+			h = k.hold(all[d.n(int64(len(all)))])
 		}
 	}
 	switch d.n(4) {
 	case 0:
-		c.Token = 0
+		h.Token = 0
 	case 1:
-		c.Worker = w.worker(d).name
+		h.WorkerID = w.worker(d).name
 	case 2:
-		c.Token += uint64(d.n(3))
+		h.Token += uint64(d.n(3))
 	}
-	w.fillSettle(c, pick(d, stepComplete, stepFail, stepExtend, stepRelease), d, name)
-	w.call(d, name, c, false, nil)
+	w.call(d, name, w.settle(pick(d, stepComplete, stepFail, stepExtend, stepRelease), h, d, name), false, nil)
 }
 
 // idle lets nobody ask for anything for long.
@@ -375,7 +343,7 @@ func (w *world) skew(r *replica) {
 	}
 	r.old = true
 	w.say("%s runs an older version", r.name)
-	l.propose(&proposal{c: &model.Command{Verb: model.VerbCheckpoint}, sentAt: w.now, tooNew: true, done: func(outcome) {}})
+	l.propose(&proposal{c: command.Checkpoint{}, sentAt: w.now, tooNew: true, done: func(outcome) {}})
 }
 
 // upgrade gives the old replica the new version.
@@ -397,17 +365,20 @@ func (w *world) admin(d *dice) {
 	if l == nil {
 		return
 	}
-	c := pick(d, &model.Command{Verb: model.VerbCheckpoint}, &model.Command{Verb: model.VerbSetNode, Node: pick(d, "n1", "n2", "n3")}, &model.Command{Verb: model.VerbSetLevel, Level: uint32(d.n(6)), By: pick(d, "", "ann")},
-		&model.Command{Verb: model.VerbTell, Told: pick(d, "member_added", "snapshot_taken", "keys_reloaded", "backup_begun", "restore_broken_off"), By: pick(d, "", "ann"), What: pick(d, "", "n2")},
-		&model.Command{Verb: model.VerbSetTrail, Bounds: model.Bounds{Bytes: pick[int64](d, 1<<20, 64<<20), AgeMS: pick[int64](d, 60_000, 10*60_000, model.DayMS)}})
-	if command.LevelOf(realOf(c)) > w.model.Level {
+	node := pick(d, "n1", "n2", "n3")
+	c := pick[command.Command](d, command.Checkpoint{},
+		command.SetNode{Node: fsm.NodeRecord{UUID: "uuid-" + node, NodeID: node, PeerAddr: node + ":1", Version: "v1", Level: 1}},
+		command.SetLevel{Level: uint32(d.n(6)), By: pick(d, "", "ann")},
+		command.Tell{Kind: pick(d, event.MemberAdded, event.SnapshotTaken, event.KeysReloaded, event.BackupBegun, event.RestoreBroken), By: pick(d, "", "ann"), What: pick(d, "", "n2")},
+		command.SetTrail{Bytes: pick[int64](d, 1<<20, 64<<20), AgeMS: pick[int64](d, 60_000, 10*60_000, 24*60*60_000)})
+	if !w.knows(command.LevelOf(c)) {
 		return
 	}
 	l.propose(&proposal{c: c, sentAt: w.now, done: func(outcome) {}})
 }
 
 // keepLate remembers a duty, to be proposed again when it is too late.
-func (w *world) keepLate(c *model.Command) {
+func (w *world) keepLate(c command.Command) {
 	w.late = append(w.late, c)
 	if len(w.late) > 8 {
 		w.late = w.late[1:]

@@ -2,15 +2,14 @@ package sim
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
-	"github.com/claimq/claimq/jepsen/sim/model"
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // sighted does a step that only feature level 3 knows; below it nothing.
 func (w *world) sighted(s step, d *dice, name string) {
-	if w.model.Level < model.SightLevel {
+	if !w.knows(levelSight) {
 		return
 	}
 	switch s.kind {
@@ -25,61 +24,61 @@ func (w *world) sighted(s step, d *dice, name string) {
 
 // stepSchedule sets a schedule, or deletes one.
 func (w *world) stepSchedule(d *dice, name string) {
-	s := &model.Schedule{Name: fmt.Sprintf("s%d", 1+d.n(3))}
+	s := fsm.Schedule{Name: fmt.Sprintf("s%d", 1+d.n(3))}
 	if d.in(150) {
-		w.call(d, name, &model.Command{Verb: model.VerbDeleteSchedule, Schedule: s}, false, nil)
+		w.call(d, name, command.DeleteSchedule{Name: s.Name}, false, nil)
 		return
 	}
 	s.Task = w.newTask(d, name, false)
 	s.Task.RunAt, s.Task.ExpiresAt = 0, 0
-	s.EveryMS, s.Overlap = pick[int64](d, 1000, 5000, 30_000), d.in(400)
+	s.EveryMS, s.OverlapAllow = pick[int64](d, 1000, 5000, 30_000), d.in(400)
 	if s.EveryMS == 1000 && w.profile.long {
-		s.Overlap = false // else there are hundreds of tasks
+		s.OverlapAllow = false // else there are hundreds of tasks
 	}
 	if d.in(600) {
-		s.EveryMS, s.Cron = 0, pick(d, minutely, minutely, fiveMinutely)
+		s.EveryMS, s.Cron = 0, pick(d, "* * * * *", "* * * * *", "*/5 * * * *")
 	}
-	s.SkipLate, s.Paused = d.in(300), d.in(100)
-	w.call(d, name, &model.Command{Verb: model.VerbSetSchedule, Schedule: s}, true, nil)
+	s.CatchUpSkip, s.Paused = d.in(300), d.in(100)
+	w.call(d, name, command.SetSchedule{Schedule: s}, true, nil)
 }
 
 // act draws an action on the tasks that a filter selects now: until it is done,
 // they may have changed.
-func (w *world) act(d *dice) *model.Command {
-	c := &model.Command{Verb: model.VerbAct, Action: pick(d, model.VerbRetry, model.VerbCancel, model.VerbDelete)}
+func (w *world) act(d *dice) command.Act {
+	c := command.Act{Action: pick(d, command.ActionRetry, command.ActionCancel, command.ActionDelete)}
 	f := &c.Filter
 	switch c.Action {
-	case model.VerbRetry:
-		c.Add = int32(d.n(2))
-		f.Status = pick(d, model.Failed, model.Failed, model.Claimed, model.Scheduled, "")
-	case model.VerbCancel:
-		f.Status = pick(d, model.Pending, model.Scheduled, model.Claimed, "")
+	case command.ActionRetry:
+		c.AddAttempts = int32(d.n(2))
+		f.Status = pick(d, fsm.StatusFailed, fsm.StatusFailed, fsm.StatusClaimed, fsm.StatusScheduled, 0)
+	case command.ActionCancel:
+		f.Status = pick(d, fsm.StatusPending, fsm.StatusScheduled, fsm.StatusClaimed, 0)
 		if w.parentsKnown() && d.in(300) {
-			f.Status = pick(d, model.Blocked, model.Running)
+			f.Status = pick(d, fsm.StatusBlocked, fsm.StatusRunning)
 		}
 	default:
-		f.Status = pick(d, model.Completed, model.Failed, model.Cancelled, "")
+		f.Status = pick(d, fsm.StatusCompleted, fsm.StatusFailed, fsm.StatusCancelled, 0)
 	}
 	if d.in(500) {
-		f.Kind = w.typeName(d)
+		f.Type = w.typeName(d)
 	}
 	if d.in(150) {
-		f.Worker = w.worker(d).name
+		f.WorkerID = w.worker(d).name
 	}
 	if d.in(200) {
 		f.Labels = newLabels(d)
 	}
 	if d.in(200) {
-		f.After = w.calendar() - d.n(20_000)
+		f.CreatedAfter = w.calendar() - d.n(20_000)
 	}
 	if d.in(100) {
-		f.Before = w.calendar() - d.n(5000)
+		f.CreatedBefore = w.calendar() - d.n(5000)
 	}
 	if w.parentsKnown() && d.in(250) {
-		f.Kind, f.Worker, f.Of = "", "", w.parentID(d)
+		f.Type, f.WorkerID, f.ParentID = "", "", w.parentID(d)
 	}
-	for _, t := range w.model.Tasks {
-		if t != nil && (f.Matches(t) || d.in(30)) && len(c.IDs) < 40 {
+	for _, t := range w.tasks() {
+		if (f.Matches(t) || d.in(30)) && len(c.IDs) < 40 {
 			c.IDs = append(c.IDs, t.ID)
 		}
 	}
@@ -92,8 +91,9 @@ func (w *world) act(d *dice) *model.Command {
 // slot waits until about the next slot of a schedule, and then lets something go
 // wrong, or the schedule be set again.
 func (w *world) slot(d *dice, name string) {
-	l, next := w.leader, w.model.NextSlot()
-	if l == nil || next == 0 {
+	l := w.leader
+	next, some := w.state.NextSlot()
+	if l == nil || !some {
 		w.stepSchedule(d, name)
 		return
 	}
@@ -110,9 +110,9 @@ func (w *world) slot(d *dice, name string) {
 	}
 	switch k := pick(d, stepDepose, stepDepose, stepPause, stepWall, stepRestart, stepSchedule, stepSchedule, stepSchedule); k {
 	case stepSchedule:
-		for _, s := range slices.Sorted(maps.Keys(w.model.Schedules)) {
-			if again := w.model.Schedules[s].Schedule; again.Next == next {
-				w.call(d, name, &model.Command{Verb: model.VerbSetSchedule, Schedule: &again}, true, nil)
+		for _, v := range w.state.Schedules() {
+			if v.NextRunAt == next {
+				w.call(d, name, command.SetSchedule{Schedule: v.Schedule}, true, nil)
 				return
 			}
 		}

@@ -1,11 +1,11 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/claimq/claimq/fsm"
-	"github.com/claimq/claimq/fsm/event"
-	"github.com/claimq/claimq/jepsen/sim/model"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // Bounds of guarantee 5 of docs/guarantees.md.
@@ -17,29 +17,17 @@ const (
 	latePauseAllowed = 1100 * millisecond // after the leader stood still it waits for extends
 )
 
-// watch checks what must hold whatever the model says. It knows the results of
-// the entries, in order, and real time.
+// slotLateMax is how late a slot may be, in milliseconds of the leader's
+// calendar, while a leader serves and nothing goes wrong.
+const slotLateMax = 5000
+
+// watch checks what the state machine cannot know: that what ends by a clock ends
+// neither early nor late in real time. It knows the results of the entries, in order.
 type watch struct {
-	tasks     map[uint64]*watchedTask
-	lastToken uint64
-	keys      map[watchedKey]uint64 // to the task that has it
-	requests  map[string]*watchedRequest
-	byToken   map[uint64]*watchedRequest
-	settled   map[uint64]model.Verb // by token: what ended the claim
-	expiredAt map[uint64]int64      // by token: when the expiry was decided
-	believed  map[uint64]int64      // by token: until when the worker takes it for its own, in real time
-	live      []*watchedTask
-	types     map[string]*model.Settings // of task types, as they were set
-	done      map[uint64]model.Then      // by token: what a completion did beside
-	kept      map[string]bool            // types that ever had a retention of their own
-	level     uint32
-	defaults  model.Settings // the server's
-	keptAll   bool           // whether those ever had a retention
-	evicted   bool           // something was, ever
-	schedules map[string]*watchedSchedule
-	parents   map[uint64]*watchedParent
-	stepOf    map[uint64]*watchedParent // by the step's id
-	slots     int                       // that a task was made for
+	live      map[uint64]*watchedLease // by task
+	held      map[uint64]watchedEnding // by parent: the finalizations that are held
+	expiredAt map[uint64]int64         // by token: when the expiry was decided
+	believed  map[uint64]int64         // by token: until when the worker takes it for its own, in real time
 
 	// served is how long a leader has served that could commit, and what it was
 	// when the sweep looked last.
@@ -56,562 +44,199 @@ type watch struct {
 	mayBe  int64 // what the calendar may show by then, in nanoseconds
 }
 
-// watchedKey is an idempotency key: of a type, or "" if it is taken among all tasks.
-type watchedKey struct{ kind, key string }
-
-func keyOf(kind, key string, ofKind bool) watchedKey {
-	if !ofKind {
-		kind = ""
-	}
-	return watchedKey{kind, key}
+// watchedLease is what is known of a claim that lives.
+type watchedLease struct {
+	id, token uint64
+	seq       uint32
+	// notBefore is when the lease may end at the earliest, in real time, and
+	// notBeforeLed by time with a leader; due when it has ended at the latest, by
+	// served time; grace what all changes of leader may have added until then.
+	notBefore, notBeforeLed, due, grace int64
 }
 
-// rivals returns the tasks that had the key last and that may not have it together
-// with one of that type: one that took it among all tasks, unless this is for the type
-// alone and that of another, and one that took it among those of the type.
-func (o *watch) rivals(kind, key string, ofKind bool) []uint64 {
-	var ids []uint64
-	if id := o.keys[watchedKey{"", key}]; key != "" && id != 0 && (!ofKind || o.tasks[id] == nil || o.tasks[id].kind == kind) {
-		ids = append(ids, id)
-	}
-	if id := o.keys[watchedKey{kind, key}]; key != "" && id != 0 {
-		ids = append(ids, id)
-	}
-	return ids
-}
-
-// watchedTask is what is known of a task.
-type watchedTask struct {
-	id      uint64
-	kind    string
-	key     string
-	leaseMS int64
-	group   string
-	active  bool // its key is free when it ends
-	ofKind  bool // its key is that of its type
-	expires bool // it has an expires_at
-	lapses  bool // it may have ended since then without an answer that told so
-	keepMS  int64
-	runAt   int64 // not to be claimed before, by T
-
-	// When it ended, as far as answers told, -1: it has not; since when it may
-	// have if lapses.
-	endedU, endedT int64
-	sinceU, sinceT int64
-
-	holder  uint64 // token of the live claim, 0 if none
-	worker  string
-	seq     uint32
-	claimMS int64
-	// notBefore is when the lease may end at the earliest, in real time; due when
-	// it has ended at the latest, by served time; grace what all changes of leader
-	// may have added until then.
-	notBefore, due, grace int64
-	// notBeforeLed is when it may end at the earliest, by time with a leader.
-	notBeforeLed int64
-}
-
-// watchedRequest is the first answer to a claim request.
-type watchedRequest struct {
-	claims []model.ClaimOf
-	live   int
-	endedU int64
+// watchedEnding is the claim of a finalization, and until when the processor has it at
+// the least, in real time.
+type watchedEnding struct {
+	processor string
+	until     int64
 }
 
 func newWatch() *watch {
-	return &watch{
-		tasks: map[uint64]*watchedTask{}, keys: map[watchedKey]uint64{},
-		requests: map[string]*watchedRequest{}, byToken: map[uint64]*watchedRequest{},
-		settled: map[uint64]model.Verb{}, expiredAt: map[uint64]int64{}, believed: map[uint64]int64{},
-		types: map[string]*model.Settings{}, done: map[uint64]model.Then{}, kept: map[string]bool{},
-		schedules: map[string]*watchedSchedule{}, parents: map[uint64]*watchedParent{}, stepOf: map[uint64]*watchedParent{},
-	}
+	return &watch{live: map[uint64]*watchedLease{}, held: map[uint64]watchedEnding{}, expiredAt: map[uint64]int64{}, believed: map[uint64]int64{}}
 }
 
-// entry looks at the results of an entry, once, when the first replica has
-// applied it, and at the events that it added to the trail.
-func (o *watch) entry(w *world, e *entry, machine *fsm.Machine, applied *fsm.Applied, events []event.Event) {
+// entry looks at the results of an entry, once, when it is committed.
+func (o *watch) entry(w *world, e *entry) {
 	o.stampedLed = e.led
 	for i, c := range e.commands {
-		r := &applied.Results[i]
-		w.mix(uint64(c.Verb), uint64(len(r.Code)), uint64(r.Expired), uint64(len(r.Claims)))
+		r := &e.applied.Results[i]
+		w.mix(uint64(command.LaneOf(c)), uint64(len(r.Code)), uint64(r.Expired), uint64(len(r.Claims)))
 		if r.Task != nil {
 			w.mix(r.Task.ID, r.Task.Token, uint64(r.Task.Status))
 		}
 		if w.tracing() {
-			w.say("  entry %d: %v -> %s", e.index, c, describe(r))
+			w.say("  entry %d: %s -> %s", e.index, lineOf(c), lineOf(r))
 		}
-		switch c.Verb {
-		case model.VerbRunSchedules:
-			o.runSlots(w, c, r, events, applied.Stamp)
-		case model.VerbAct:
-			o.acted(w, c, e.want[i].Acted, applied.Stamp)
-		default:
-			o.command(w, e, c, e.sentAt[i], r, applied.Stamp)
+		o.command(w, e, c, e.sentAt[i], r)
+	}
+	for id, l := range o.live {
+		if t := w.state.Get(id); t == nil || t.Token != l.token || t.Status != fsm.StatusClaimed {
+			delete(o.live, id)
 		}
 	}
-	o.steps(w, machine, events)
+	for id := range o.held {
+		if t := w.state.Get(id); t == nil || t.Status != fsm.StatusRunning {
+			delete(o.held, id)
+		}
+	}
 }
 
-func (o *watch) command(w *world, e *entry, c *model.Command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
-	switch c.Verb {
-	case model.VerbSubmit:
-		o.submitAll(w, c.Tasks, r.Submitted, now)
-	case model.VerbClaimNext, model.VerbClaimTask:
-		o.claims(w, c, sentAt, r, now)
-	case model.VerbComplete, model.VerbFail, model.VerbRelease:
-		o.settle(w, c, sentAt, r, now)
-	case model.VerbExtend:
-		if r.Code == "" {
-			t := o.held(w, c)
-			o.extended(w, t, c.LeaseMS, sentAt, r.Task, now)
+func (o *watch) command(w *world, e *entry, c command.Command, sentAt int64, r *fsm.Result) {
+	done := r.Code == "" && !r.Repeated
+	switch c := c.(type) {
+	case command.ClaimNext:
+		if done {
+			o.begin(c.LeaseMS, sentAt, r.Claims, e)
 		}
-	case model.VerbRetry, model.VerbDelete, model.VerbCancel, model.VerbPatch:
-		if r.Code == "" && !r.Gone {
-			o.change(w, c, r, now)
+	case command.ClaimTask:
+		switch {
+		case done:
+			o.begin(c.LeaseMS, sentAt, r.Claims, e)
+		case r.Code == "" && r.Task != nil: // by the one who holds it
+			o.extended(r.Task, c.LeaseMS, sentAt, e)
 		}
-	case model.VerbBatch:
+	case command.Complete:
+		if done {
+			delete(o.live, c.ID)
+			if c.Claim != nil && !r.ClaimsRepeated {
+				o.begin(c.Claim.LeaseMS, sentAt, r.Claims, e)
+			}
+		}
+	case command.Extend:
+		if done {
+			o.extended(r.Task, c.LeaseMS, sentAt, e)
+		}
+	case command.Retry:
+		delete(o.held, c.ID) // else it was nobody's
+	case command.Act:
+		for _, id := range c.IDs {
+			delete(o.held, id)
+		}
+	case command.Batch:
 		for i := range r.Results {
-			o.command(w, e, c.Ops[i], sentAt, &r.Results[i], now)
+			o.command(w, e, c.Ops[i], sentAt, &r.Results[i])
 		}
-		if c.Atomic && (r.Code == "") != (len(r.Results) == len(c.Ops)) {
-			w.fail("an atomic batch was done in part: %v", c)
-		}
-	case model.VerbSetType:
-		s := o.types[c.Kind]
-		if s == nil {
-			s = &model.Settings{}
-			o.types[c.Kind] = s
-		}
-		*s = c.Changed(*s)
-		o.kept[c.Kind] = o.kept[c.Kind] || s.KeepMS != 0
-	case model.VerbSetDefaults:
-		o.defaults = c.Changed(o.defaults)
-		o.keptAll = o.keptAll || o.defaults.KeepMS != 0
-	case model.VerbEvict:
-		o.evicted = o.evicted || r.Evicted > 0
-	case model.VerbExpire:
-		o.expire(w, c, sentAt, r, now)
-	case model.VerbSetSchedule:
-		o.setSchedule(w, c, r)
-	case model.VerbDeleteSchedule:
-		delete(o.schedules, c.Schedule.Name)
-	case model.VerbClaimEnd, model.VerbExtendEnd, model.VerbReleaseEnd, model.VerbFinalize:
-		o.finalization(w, e, c, sentAt, r)
-	case model.VerbSetLevel:
-		if o.level == 0 {
-			o.defaults = c.Settings
-		}
-		o.level = max(o.level, c.Level)
-	case model.VerbTick, model.VerbCheckpoint, model.VerbSetNode, model.VerbRunSchedules, model.VerbSetTrail, model.VerbAct, model.VerbTell:
-	}
-}
-
-// change takes an accepted call that is about one task and no claim.
-func (o *watch) change(w *world, c *model.Command, r *fsm.Result, now fsm.Stamp) {
-	t := o.tasks[c.ID]
-	if t == nil {
-		w.fail("accepted for a task that was deleted, or never was: %v", c)
-		return
-	}
-	switch c.Verb {
-	case model.VerbRetry:
-		if !r.Repeated && t.holder != 0 {
-			o.end(t, now)
-		}
-		t.runAt = 0
-		o.retried(t.id, now)
-		o.look(t, r.Task, now)
-		if t.endedU < 0 {
-			o.livesAgain(w, t, now)
-		}
-	case model.VerbCancel:
-		o.look(t, r.Task, now)
-	case model.VerbPatch:
-		if t.holder != 0 || t.endedU >= 0 {
-			w.fail("accepted for a task that is claimed or has ended: %v", c)
-		}
-		if c.Set.RunAt != nil {
-			t.runAt = *c.Set.RunAt
-		}
+	case command.Expire:
+		o.expire(w, c, sentAt)
+	case command.RunSchedules:
+		o.runSlots(w, e, c)
 	default:
-		if t.holder != 0 {
-			w.fail("delete of task %d was accepted: it is held", c.ID)
-			return
-		}
-		delete(o.tasks, c.ID)
-		o.deleted(c.ID)
-		o.keyless(t)
+		o.finalization(w, e, c, sentAt, r)
 	}
-}
-
-// livesAgain gives the task its key, which nobody else may have.
-func (o *watch) livesAgain(w *world, t *watchedTask, now fsm.Stamp) {
-	if t.key == "" {
-		return
-	}
-	for _, has := range o.rivals(t.kind, t.key, t.ofKind) {
-		if has != t.id && !o.free(o.tasks[has], now) {
-			w.fail("task %d lives again with key %q, which task %d has", t.id, t.key, has)
-		}
-	}
-	o.keys[keyOf(t.kind, t.key, t.ofKind)] = t.id
-}
-
-// keyless notes that the task, which goes, has its key no more.
-func (o *watch) keyless(t *watchedTask) {
-	if key := keyOf(t.kind, t.key, t.ofKind); o.keys[key] == t.id {
-		delete(o.keys, key)
-	}
-}
-
-// look notes whether the task has ended.
-func (o *watch) look(t *watchedTask, after *fsm.Task, now fsm.Stamp) {
-	switch {
-	case !after.Status.Ended():
-		t.endedU, t.endedT = -1, -1
-	case t.endedU < 0:
-		t.endedU, t.endedT = now.U, now.T
-	}
-}
-
-func (o *watch) submitAll(w *world, tasks []model.NewTask, submitted []fsm.Submitted, now fsm.Stamp) {
-	if len(tasks) != len(submitted) {
-		w.fail("%d tasks were submitted, %d answered", len(tasks), len(submitted))
-		return
-	}
-	for i := range tasks {
-		o.submit(w, &tasks[i], &submitted[i], now)
-	}
-}
-
-func (o *watch) submit(w *world, n *model.NewTask, s *fsm.Submitted, now fsm.Stamp) {
-	id := s.Task.ID
-	rivals := o.rivals(n.Kind, n.Key, n.OfKind)
-	switch {
-	case s.Refused:
-		o.refused(w, n, now)
-	case !s.Created && !slices.Contains(rivals, id):
-		w.fail("submit with key %q was answered with task %d, the key leads to %d", n.Key, id, rivals)
-	case s.Created && slices.ContainsFunc(rivals, func(has uint64) bool { return !o.free(o.tasks[has], now) }):
-		w.fail("submit with key %q made task %d, the key has task %d", n.Key, id, rivals)
-	case s.Created:
-		if o.tasks[id] != nil {
-			w.fail("id %d was given out twice", id)
-			return
-		}
-		t := watchedOf(id, n, now)
-		o.tasks[id] = t
-		if n.Key != "" {
-			o.keys[keyOf(n.Kind, n.Key, n.OfKind)] = id
-		}
-		if n.Parent != nil {
-			o.submitSteps(w, t, n.Parent, now)
-		}
-	}
-}
-
-// refused holds a refused task to what was asked for: it, or one of its steps, ends
-// before it begins.
-func (o *watch) refused(w *world, n *model.NewTask, now fsm.Stamp) {
-	tasks := []model.NewTask{*n}
-	if n.Parent != nil {
-		tasks = tasks[:0]
-		for i := range n.Parent.Steps {
-			tasks = append(tasks, n.Parent.Steps[i].Task)
-		}
-	}
-	if !slices.ContainsFunc(tasks, func(n model.NewTask) bool { return n.ExpiresAt != 0 && n.ExpiresAt-now.T <= n.DelayMS }) {
-		w.fail("submit of a task that somebody could have claimed was refused")
-	}
-}
-
-// watchedOf returns what is known of a task that was just submitted.
-func watchedOf(id uint64, n *model.NewTask, now fsm.Stamp) *watchedTask {
-	t := &watchedTask{
-		id: id, kind: n.Kind, key: n.Key, leaseMS: n.LeaseMS, group: n.Group, active: n.Active, ofKind: n.OfKind, expires: n.ExpiresAt != 0,
-		lapses: n.ExpiresAt != 0 || n.Parent != nil,
-		keepMS: n.KeepMS, runAt: n.RunAt, endedU: -1, endedT: -1, sinceU: now.U, sinceT: now.T,
-	}
-	if n.DelayMS != 0 {
-		t.runAt = now.T + n.DelayMS
-	}
-	return t
-}
-
-// free reports whether the key of the task may be another's: it has ended and
-// does not keep it, or it was removed long enough ago.
-func (o *watch) free(t *watchedTask, now fsm.Stamp) bool {
-	if t == nil {
-		return false
-	}
-	endedU := t.endedU
-	if endedU < 0 && t.lapses {
-		endedU = t.sinceU // or later
-	}
-	return endedU >= 0 && (t.active || now.U >= endedU+model.RememberedMS && o.removable(t, now))
-}
-
-// removable reports whether retention or eviction may have removed the task.
-func (o *watch) removable(t *watchedTask, now fsm.Stamp) bool {
-	if p := o.stepOf[t.id]; p != nil {
-		t = o.tasks[p.id] // they go together
-	}
-	endedT := t.endedT
-	if endedT < 0 && t.lapses {
-		endedT = t.sinceT
-	}
-	return endedT >= 0 && (o.evicted || o.keptAll || o.kept[t.kind] || t.keepMS != 0 || now.T >= endedT+model.KeptByDefault)
-}
-
-func (o *watch) claims(w *world, c *model.Command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
-	if r.Code != "" {
-		return
-	}
-	first := o.requests[c.Request]
-	if first != nil && first.live == 0 && now.U >= first.endedU+model.RememberedMS {
-		delete(o.requests, c.Request)
-		first = nil
-	}
-	if r.Repeated && first == nil { // a claim by id of the one who holds it
-		t := o.tasks[c.ID]
-		if c.Verb != model.VerbClaimTask || t == nil || t.holder == 0 || t.worker != c.Worker || r.Claims[0].Token != t.holder {
-			w.fail("claim was answered as repeated, nobody asked before: %v", c)
-			return
-		}
-		o.extended(w, t, c.LeaseMS, sentAt, r.Task, now)
-		return
-	}
-	if r.Repeated {
-		same := len(first.claims) == len(r.Claims)
-		for i := 0; same && i < len(r.Claims); i++ {
-			same = first.claims[i] == model.ClaimOf{ID: r.Claims[i].Task.ID, Token: r.Claims[i].Token}
-		}
-		if !same {
-			w.fail("request %q got another answer than the first time", c.Request)
-		}
-		return
-	}
-	if first != nil && c.Request != "" {
-		w.fail("request %q was answered again, it had been answered before", c.Request)
-		return
-	}
-	o.begin(w, c, sentAt, r.Claims, now)
 }
 
 // begin takes the claims that were begun.
-func (o *watch) begin(w *world, c *model.Command, sentAt int64, claims []fsm.Claim, now fsm.Stamp) {
-	var request *watchedRequest
-	if c.Request != "" && len(claims) > 0 {
-		request = &watchedRequest{live: len(claims)}
-		o.requests[c.Request] = request
-	}
+func (o *watch) begin(asked, sentAt int64, claims []fsm.Claim, e *entry) {
 	for i := range claims {
-		cl := &claims[i]
-		t := o.tasks[cl.Task.ID]
-		if t != nil && !o.allowed(w, c, t, now) {
-			return
-		}
-		switch {
-		case t == nil:
-			w.fail("task %d was claimed, it is not there", cl.Task.ID)
-			return
-		case t.holder != 0:
-			w.fail("task %d was claimed by %s (token %d) while %s holds it (token %d)", t.id, c.Worker, cl.Token, t.worker, t.holder)
-			return
-		case cl.Token <= o.lastToken:
-			w.fail("token %d of task %d was given out after token %d", cl.Token, t.id, o.lastToken)
-			return
-		}
-		o.lastToken = cl.Token
-		length := c.LeaseMS
-		for _, otherwise := range []int64{t.leaseMS, o.settingsOf(t.kind).Or(&o.defaults).LeaseMS, model.LeaseByDefault} {
-			if length == 0 {
-				length = otherwise
-			}
-		}
-		t.holder, t.worker, t.seq, t.claimMS, t.lapses = cl.Token, c.Worker, 1, length, false
-		t.notBefore, t.notBeforeLed = sentAt+length*millisecond, o.stampedLed+length*millisecond
-		o.dueAt(t, cl.Task.LeaseEndU-now.U)
-		o.live = append(o.live, t)
-		if request != nil {
-			request.claims = append(request.claims, model.ClaimOf{ID: t.id, Token: cl.Token})
-			o.byToken[cl.Token] = request
-		}
+		t := &claims[i].Task
+		length := cmp.Or(asked, t.ClaimLeaseMS) * millisecond
+		l := &watchedLease{id: t.ID, token: claims[i].Token, seq: 1, notBefore: sentAt + length, notBeforeLed: o.stampedLed + length}
+		o.dueAt(l, t.LeaseEndU-e.applied.Stamp.U)
+		o.live[t.ID] = l
 	}
-}
-
-func (o *watch) settingsOf(kind string) model.Settings {
-	if s := o.types[kind]; s != nil {
-		return *s
-	}
-	return model.Settings{}
-}
-
-// allowed reports whether a claim of the task may begin now, as far as its
-// time, its group and its type say.
-func (o *watch) allowed(w *world, c *model.Command, t *watchedTask, now fsm.Stamp) bool {
-	s := o.settingsOf(t.kind)
-	live := int32(0)
-	for _, other := range o.live {
-		if other.kind != t.kind {
-			continue
-		}
-		live++
-		if t.group != "" && other.group == t.group {
-			w.fail("task %d was claimed while task %d of its group %q is", t.id, other.id, t.group)
-		}
-	}
-	switch {
-	case s.Claims > 0 && live >= s.Claims:
-		w.fail("task %d was claimed, %d claims of its type live and %d may", t.id, live, s.Claims)
-	case now.T < t.runAt:
-		w.fail("task %d was claimed at %d, it was to wait until %d", t.id, now.T, t.runAt)
-	case s.Paused && c.Verb == model.VerbClaimNext:
-		w.fail("task %d was claimed, its type is paused", t.id)
-	case t.endedU >= 0:
-		w.fail("task %d was claimed, it has ended", t.id)
-	}
-	return w.failure == ""
-}
-
-// dueAt notes when the lease must have ended that has so much left now.
-func (o *watch) dueAt(t *watchedTask, leftMS int64) {
-	left := leftMS * millisecond
-	t.due, t.grace = o.served+left+left/1000+3*millisecond, o.grace
-}
-
-// held returns the task that an accepted call of a claim's worker was about.
-func (o *watch) held(w *world, c *model.Command) *watchedTask {
-	t := o.tasks[c.ID]
-	if t == nil || t.holder == 0 || t.worker != c.Worker || c.Token != 0 && c.Token != t.holder {
-		w.fail("accepted from one who does not hold the claim: %v", c)
-		return &watchedTask{}
-	}
-	return t
 }
 
 // extended takes an accepted extend.
-func (o *watch) extended(w *world, t *watchedTask, asked, sentAt int64, after *fsm.Task, now fsm.Stamp) {
-	if asked == 0 {
-		asked = t.claimMS
-	}
-	t.notBefore = max(t.notBefore, sentAt+asked*millisecond)
-	t.notBeforeLed = max(t.notBeforeLed, o.stampedLed+asked*millisecond)
-	t.seq++
-	t.claimMS = after.ClaimLeaseMS
-	o.dueAt(t, after.LeaseEndU-now.U)
-}
-
-func (o *watch) settle(w *world, c *model.Command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
-	switch {
-	case r.Code != "":
-	case r.Repeated:
-		if v, ok := o.settled[c.Token]; c.Token != 0 && (!ok || v != c.Verb) {
-			w.fail("answered as repeated, but it had not been done: %v", c)
-		}
-		if did, ok := o.done[c.Token]; ok && !doneAlike(did, thenOf(r)) {
-			w.fail("a repeated completion was answered otherwise than the first: %v", c)
-		}
-	default:
-		t := o.held(w, c)
-		o.settled[t.holder] = c.Verb
-		token := t.holder
-		o.end(t, now)
-		o.look(t, r.Task, now)
-		t.runAt = 0
-		if c.RetryIn || c.Verb == model.VerbRelease {
-			t.runAt = now.T + c.DelayMS
-		}
-		if c.Verb == model.VerbRelease { // as if it had not been started
-			t.lapses, t.sinceU, t.sinceT = t.expires, now.U, now.T
-		}
-		if c.Verb == model.VerbComplete {
-			o.done[token] = thenOf(r)
-			o.submitAll(w, c.Tasks, r.Submitted, now)
-			o.next(w, c.Next, sentAt, r.Claims, now)
-		}
-	}
-}
-
-// next takes what the claim of a completion took.
-func (o *watch) next(w *world, c *model.Command, sentAt int64, claims []fsm.Claim, now fsm.Stamp) {
-	if c == nil {
-		if len(claims) > 0 {
-			w.fail("a completion took claims that it had not asked for")
-		}
+func (o *watch) extended(t *fsm.Task, asked, sentAt int64, e *entry) {
+	l := o.live[t.ID]
+	if l == nil {
 		return
 	}
-	o.claims(w, c, sentAt, &fsm.Result{Claims: claims, Repeated: o.known(c.Request, now)}, now)
+	length := cmp.Or(asked, t.ClaimLeaseMS) * millisecond
+	l.seq, l.notBefore, l.notBeforeLed = t.LeaseSeq, max(l.notBefore, sentAt+length), max(l.notBeforeLed, o.stampedLed+length)
+	o.dueAt(l, t.LeaseEndU-e.applied.Stamp.U)
 }
 
-// known reports whether a claim request is remembered.
-func (o *watch) known(request string, now fsm.Stamp) bool {
-	first := o.requests[request]
-	return first != nil && (first.live > 0 || now.U < first.endedU+model.RememberedMS)
+// dueAt notes when the lease must have ended that has so much left now.
+func (o *watch) dueAt(l *watchedLease, leftMS int64) {
+	left := leftMS * millisecond
+	l.due, l.grace = o.served+left+left/1000+3*millisecond, o.grace
 }
 
-// thenOf returns what a completion did beside.
-func thenOf(r *fsm.Result) model.Then {
-	var did model.Then
-	for i := range r.Submitted {
-		did.Submitted = append(did.Submitted, model.FollowUp{ID: r.Submitted[i].Task.ID, Created: r.Submitted[i].Created})
-	}
-	for i := range r.Claims {
-		did.Claims = append(did.Claims, model.ClaimOf{ID: r.Claims[i].Task.ID, Token: r.Claims[i].Token})
-	}
-	return did
-}
-
-func doneAlike(d, other model.Then) bool {
-	return slices.Equal(d.Submitted, other.Submitted) && slices.Equal(d.Claims, other.Claims)
-}
-
-func (o *watch) expire(w *world, c *model.Command, decidedAt int64, r *fsm.Result, now fsm.Stamp) {
-	count := 0
-	for _, l := range c.Items {
-		t := o.tasks[l.ID]
-		if t == nil || t.holder != l.Token || t.seq != l.Seq {
+func (o *watch) expire(w *world, c command.Expire, decidedAt int64) {
+	for _, item := range c.Items {
+		l := o.live[item.TaskID]
+		if l == nil || l.token != item.Token || l.seq != item.Seq {
 			continue
 		}
-		count++
-		if decidedAt < t.notBefore {
-			w.fail("the lease of task %d (token %d) was ended %.6f ms before its time", t.id, t.holder, float64(t.notBefore-decidedAt)/1e6)
-			return
+		delete(o.live, l.id)
+		o.expiredAt[l.token] = decidedAt
+		until := o.believed[l.token]
+		switch {
+		case decidedAt < l.notBefore:
+			w.fail("the lease of task %d (token %d) was ended %.6f ms before its time", l.id, l.token, float64(l.notBefore-decidedAt)/1e6)
+		case o.stampedLed < l.notBeforeLed:
+			w.fail("the lease of task %d (token %d) was ended %.6f ms before its time, as time without a leader does not count", l.id, l.token, float64(l.notBeforeLed-o.stampedLed)/1e6)
+		case decidedAt < until:
+			w.fail("the lease of task %d (token %d) was ended %.6f ms before the time that its worker was told", l.id, l.token, float64(until-decidedAt)/1e6)
 		}
-		if o.stampedLed < t.notBeforeLed {
-			w.fail("the lease of task %d (token %d) was ended %.6f ms before its time, as time without a leader does not count", t.id, t.holder, float64(t.notBeforeLed-o.stampedLed)/1e6)
-			return
-		}
-		if until := o.believed[t.holder]; decidedAt < until {
-			w.fail("the lease of task %d (token %d) was ended %.6f ms before the time that its worker was told", t.id, t.holder, float64(until-decidedAt)/1e6)
-			return
-		}
-		o.expiredAt[t.holder] = decidedAt
-		o.end(t, now)
-		t.lapses, t.sinceU, t.sinceT = true, now.U, now.T
-	}
-	if count != r.Expired {
-		w.fail("%d leases were ended, %d of them were the ones meant", r.Expired, count)
 	}
 }
 
-// end ends the claim of a task.
-func (o *watch) end(t *watchedTask, now fsm.Stamp) {
-	if r := o.byToken[t.holder]; r != nil {
-		delete(o.byToken, t.holder)
-		if r.live--; r.live == 0 {
-			r.endedU = now.U
+// runSlots makes sure that no slot is left out which is still to come.
+func (o *watch) runSlots(w *world, e *entry, c command.RunSchedules) {
+	for _, item := range c.Items {
+		v := w.state.Schedule(item.Name)
+		if v == nil || v.Version != item.Version || v.EveryMS == 0 {
+			continue
+		}
+		if before := item.Next - v.EveryMS; before > item.Slot && before > e.applied.Stamp.T {
+			w.fail("slot %d of schedule %s is left out at T=%d", before, v.Name, e.applied.Stamp.T)
 		}
 	}
-	t.holder = 0
-	for i, l := range o.live {
-		if l == t {
-			o.live[i] = o.live[len(o.live)-1]
-			o.live = o.live[:len(o.live)-1]
-			return
+}
+
+// finalization takes the answer to a processor: nobody gets or ends what another has.
+func (o *watch) finalization(w *world, e *entry, c command.Command, sentAt int64, r *fsm.Result) {
+	a := r.Parent
+	if a == nil || r.Code != "" {
+		return
+	}
+	switch c := c.(type) {
+	case command.ClaimFinalization:
+		if a.Outcome.Claimed() {
+			o.holds(w, e, c.ID, c.ProcessorID, sentAt+c.TimeoutMS*millisecond)
+		}
+	case command.ExtendFinalization:
+		if a.Done {
+			o.holds(w, e, c.ID, c.ProcessorID, sentAt+c.TimeoutMS*millisecond)
+		}
+	case command.ReleaseFinalization:
+		if a.Done {
+			o.letsGo(w, e, c.ID, c.ProcessorID)
+		}
+	case command.Finalize:
+		if !a.AlreadyFinalized {
+			o.letsGo(w, e, c.ID, c.ProcessorID)
 		}
 	}
+}
+
+// holds notes that the processor has the finalization until then at the least.
+func (o *watch) holds(w *world, e *entry, id uint64, processor string, until int64) {
+	if h := o.held[id]; h.processor == processor {
+		until = max(until, h.until)
+	}
+	o.letsGo(w, e, id, processor)
+	o.held[id] = watchedEnding{processor, until}
+}
+
+// letsGo ends the claim of the finalization, which no other processor may have.
+func (o *watch) letsGo(w *world, e *entry, id uint64, processor string) {
+	if h := o.held[id]; h.processor != "" && h.processor != processor && e.packedAt < h.until {
+		w.fail("%s got the finalization of %d %.6f ms before the time of %s was over", processor, id, float64(h.until-e.packedAt)/1e6, h.processor)
+	}
+	delete(o.held, id)
 }
 
 // believes notes that a worker takes a claim for its own until then, if that is
@@ -660,10 +285,31 @@ func (o *watch) pass(w *world, at int64) {
 		return
 	}
 	o.swept = o.served
-	for _, t := range o.live {
-		if late := o.served - t.due - requeueMax - (o.grace - t.grace); late > 0 {
-			w.fail("the lease of task %d (token %d) ended %.3f s ago and nobody has requeued it", t.id, t.holder, float64(o.served-t.due)/1e9)
-			return
+	var late *watchedLease // the lowest token of these
+	for _, l := range o.live {
+		if o.served-l.due-requeueMax-(o.grace-l.grace) > 0 && (late == nil || l.token < late.token) {
+			late = l
+		}
+	}
+	if late != nil {
+		w.fail("the lease of task %d (token %d) ended %.3f s ago and nobody has requeued it", late.id, late.token, float64(o.served-late.due)/1e9)
+	}
+}
+
+// last looks at a replica that has everything, long after the last fault: no slot of a
+// schedule is late, and all parents have ended.
+func (o *watch) last(w *world, m *fsm.Machine, now int64) {
+	for _, v := range m.Schedules() {
+		switch {
+		case v.NextRunAt == 0 && !v.Paused:
+			w.fail("schedule %s waits for nothing", v.Name)
+		case v.NextRunAt != 0 && now-v.NextRunAt > slotLateMax:
+			w.fail("slot %d of schedule %s is %d ms late at the end", v.NextRunAt, v.Name, now-v.NextRunAt)
+		}
+	}
+	for _, t := range w.tasks() {
+		if t.Status == fsm.StatusRunning {
+			w.fail("parent %d is running, long after the last fault", t.ID)
 		}
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/sim/model"
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // The spans of simulated time are nanoseconds since the run's start.
@@ -39,14 +40,18 @@ type world struct {
 	entries  uint64    // ever put in flight
 	quiet    bool      // no more faults: the run is coming to its end
 
-	model   *model.Model
+	// state is what each committed entry went through, at once and without a restore;
+	// ids and tokens are the highest that it gave out.
+	state       *fsm.Machine
+	ids, tokens uint64
+
 	watch   *watch
 	workers []*worker
-	sent    []*message       // the last ones, for late and doubled deliveries
-	late    []*model.Command // expiries and slots, for leaders that come later
+	sent    []*message        // the last ones, for late and doubled deliveries
+	late    []command.Command // expiries and slots, for leaders that come later
+	onEntry func(index uint64, entry []byte)
 
 	commands int // committed
-	acked    acks
 
 	failure string // the first thing that was wrong, "" so far
 	hash    uint64 // of everything that happened
