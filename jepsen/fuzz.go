@@ -111,7 +111,7 @@ func fuzzNodesOf(ctx context.Context, cfg fuzzConfig) (*fuzz.Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		to.Nodes = append(to.Nodes, fuzz.Node{URL: n.URL(), HTTPAddr: n.HTTPAddr, PeerAddr: n.PeerAddr, NodeID: n.ID, UUID: identities[n.ID], Key: key})
+		to.Nodes = append(to.Nodes, fuzz.Node{Node: n, UUID: identities[n.ID], Key: key})
 		pids[i] = n.PID()
 	}
 	to.Running = func(i int) error {

@@ -5,14 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
 )
-
-// descriptionBytesMax bounds the description that is read.
-const descriptionBytesMax = 8 << 20
 
 // operation is one call of the description.
 type operation struct {
@@ -34,18 +30,9 @@ var errDescription = errors.New("the description of the API")
 
 // describe reads the operations from a node's /openapi.json, in the order of
 // their paths and methods.
-func describe(ctx context.Context, client *http.Client, url string) ([]operation, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/openapi.json", nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errDescription, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, descriptionBytesMax))
-	if err != nil {
+func describe(ctx context.Context, node Node) ([]operation, error) {
+	var text json.RawMessage
+	if err := node.Ask(ctx, http.MethodGet, "/openapi.json", nil, &text); err != nil {
 		return nil, fmt.Errorf("%w: %w", errDescription, err)
 	}
 	return parse(text)

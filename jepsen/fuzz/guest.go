@@ -1,7 +1,6 @@
 package fuzz
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,19 +29,12 @@ const (
 // call over a connection of its own. It is for one goroutine.
 type guest struct {
 	r      *run
-	client *http.Client
 	member *foe  // a member, who shakes hands
 	turn   int   // of the nodes
 	seen   Siege // what it has seen in this siege
 }
 
-func newGuest(r *run) *guest {
-	g := &guest{r: r, client: clientOf(r.cfg.TLS), member: r.foeOf(0)}
-	g.client.Timeout = guestPatience
-	return g
-}
-
-func (g *guest) close() { g.client.CloseIdleConnections() }
+func newGuest(r *run) *guest { return &guest{r: r, member: r.foeOf(0)} }
 
 // begin begins a siege of that name.
 func (g *guest) begin(name string) { g.seen = Siege{Name: name} }
@@ -50,7 +42,7 @@ func (g *guest) begin(name string) { g.seen = Siege{Name: name} }
 // fill makes the tasks that readers ask for.
 func (g *guest) fill(ctx context.Context) error {
 	for range listTasks {
-		if err := g.call(ctx, g.r.cfg.Nodes[0].URL, "/api/tasks", submission(listType, listParams), nil); err != nil {
+		if err := g.call(ctx, g.r.cfg.Nodes[0], "/api/tasks", submission(listType, listParams), nil); err != nil {
 			return err
 		}
 	}
@@ -76,15 +68,15 @@ func (g *guest) ask(ctx context.Context) {
 		name string
 		do   func() error
 	}{
-		{"asks for figures", func() error { return g.call(ctx, node.URL, "/api/stats", nil, nil) }},
-		{"submits", func() error { return g.call(ctx, node.URL, "/api/tasks", submission(guestType, guestBody), nil) }},
+		{"asks for figures", func() error { return g.call(ctx, node, "/api/stats", nil, nil) }},
+		{"submits", func() error { return g.call(ctx, node, "/api/tasks", submission(guestType, guestBody), nil) }},
 		{"claims", func() error {
 			body := fmt.Appendf(nil, `{"worker_id":"guest","task_types":[%q]}`, guestType)
-			return g.call(ctx, node.URL, "/api/tasks/claim", body, &claimed)
+			return g.call(ctx, node, "/api/tasks/claim", body, &claimed)
 		}},
 		{"completes", func() error {
 			body := fmt.Appendf(nil, `{"worker_id":"guest","claim_token":%d}`, claimed.Task.ClaimToken)
-			return g.call(ctx, node.URL, fmt.Sprintf("/api/tasks/%d/complete", claimed.Task.ID), body, nil)
+			return g.call(ctx, node, fmt.Sprintf("/api/tasks/%d/complete", claimed.Task.ID), body, nil)
 		}},
 		{"shakes hands as a member", func() error { return g.shake(ctx, node) }},
 		{"looks at the memory", func() error { return g.patiently(ctx, func() error { return g.look(ctx, node) }) }},
@@ -132,39 +124,20 @@ func (g *guest) patiently(ctx context.Context, ask func() error) error {
 }
 
 // call sends a request, GET without a body, and reads a success into to.
-func (g *guest) call(ctx context.Context, node, path string, body []byte, to any) error {
-	return g.patiently(ctx, func() error { return g.callOnce(ctx, node+path, body, to) })
-}
-
-func (g *guest) callOnce(ctx context.Context, target string, body []byte, to any) error {
-	method := http.MethodGet
+func (g *guest) call(ctx context.Context, node Node, path string, body []byte, to any) error {
+	method, sent := http.MethodGet, any(nil)
 	if body != nil {
-		method = http.MethodPost
+		method, sent = http.MethodPost, json.RawMessage(body)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
-	if err != nil {
+	return g.patiently(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, guestPatience)
+		defer cancel()
+		err := node.Ask(ctx, method, path, sent, to)
+		if err != nil && (strings.Contains(err.Error(), `"code":"no_leader"`) || strings.Contains(err.Error(), `"code":"outcome_unknown"`)) {
+			return fmt.Errorf("%w: %w", errNoLeader, err)
+		}
 		return err
-	}
-	if g.r.cfg.Key != "" {
-		req.Header.Set("X-API-Key", g.r.cfg.Key)
-	}
-	resp, err := g.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, answerBytesMax))
-	switch {
-	case err != nil:
-		return err
-	case resp.StatusCode/100 == 2 && to != nil:
-		return json.Unmarshal(answer, to)
-	case resp.StatusCode/100 == 2:
-		return nil
-	case bytes.Contains(answer, []byte(`"code":"no_leader"`)), bytes.Contains(answer, []byte(`"code":"outcome_unknown"`)):
-		return fmt.Errorf("%w: %.300s", errNoLeader, answer)
-	}
-	return fmt.Errorf("%s: %.300s", resp.Status, answer)
+	})
 }
 
 // shake shakes hands as a member with the node, if it has the key of another one.
@@ -202,7 +175,7 @@ const (
 // look notes the node's memory, and says if it is and stays too much.
 func (g *guest) look(ctx context.Context, node Node) error {
 	for until := time.Now().Add(memoryPatience); ; {
-		u, err := usageOf(ctx, g.client, node.URL, g.r.cfg.Key)
+		u, err := usageOf(ctx, node)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // Who asks beside a siege says what is not answered, and when a node's memory is
@@ -18,8 +20,8 @@ func TestGuest(t *testing.T) {
 	}
 	for name, tc := range map[string]struct{ path, answer, want string }{
 		"all is well":      {},
-		"no claim":         {"/api/tasks/claim", `{"code":"overloaded"}`, "the guest claims at node 1: 503"},
-		"no figures":       {"/metrics", "", "looks at the memory at node 1: GET"},
+		"no claim":         {"/api/tasks/claim", `{"code":"overloaded"}`, "the guest claims at node 1: refused"},
+		"no figures":       {"/metrics", "", "looks at the memory at node 1: refused"},
 		"much more memory": {"/metrics", "process_resident_memory_bytes 1048576000\n", "the node's memory is 1000 MB, it may be 384"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,9 +37,8 @@ func TestGuest(t *testing.T) {
 				_, _ = io.WriteString(w, answer)
 			}))
 			defer node.Close()
-			r := &run{cfg: Config{Nodes: []Node{{URL: node.URL}}, Key: "k", ResidentMaxMB: 384}}
+			r := &run{cfg: Config{Nodes: []Node{{Node: procs.At(strings.TrimPrefix(node.URL, "http://"), "k")}}, Key: "k", ResidentMaxMB: 384}}
 			g := newGuest(r)
-			defer g.close()
 			g.begin("a siege")
 			g.ask(t.Context())
 			said := strings.Join(r.report.Violations, "\n")

@@ -113,7 +113,7 @@ func (f *foe) disguise() guise {
 	g := guise{uuid: fmt.Sprintf("fuzz-%d", f.rng.Int()), nodeID: "fuzz", key: ed25519.NewKeyFromSeed(seed), joinKey: f.joinKey}
 	if draw := f.rng.Intn(8); draw != 0 && len(f.members) > 0 {
 		member := f.members[f.rng.Intn(len(f.members))]
-		g.uuid, g.nodeID, g.forged = member.UUID, member.NodeID, true
+		g.uuid, g.nodeID, g.forged = member.UUID, member.ID, true
 		if draw > 2 && len(member.Key) > 0 {
 			g.key, g.forged = member.Key, false
 		}
@@ -129,7 +129,7 @@ func (f *foe) disguise() guise {
 func (f *foe) member() (g guise, ok bool) {
 	for _, m := range f.members {
 		if m.PeerAddr != f.addr && len(m.Key) > 0 {
-			return guise{uuid: m.UUID, nodeID: m.NodeID, key: m.Key, joinKey: f.joinKey}, true
+			return guise{uuid: m.UUID, nodeID: m.ID, key: m.Key, joinKey: f.joinKey}, true
 		}
 	}
 	return guise{}, false

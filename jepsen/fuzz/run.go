@@ -4,15 +4,17 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // Config says what is sent where.
@@ -43,14 +45,11 @@ type Config struct {
 	Running func(node int) error
 }
 
-// Node is where a node listens, and who it is.
+// Node is one of the nodes, and how the others know it.
 type Node struct {
-	URL      string // of its API
-	HTTPAddr string
-	PeerAddr string
-	NodeID   string
-	UUID     string
-	Key      ed25519.PrivateKey // that its UUID is of
+	*procs.Node
+	UUID string
+	Key  ed25519.PrivateKey // that its UUID is of
 }
 
 // Report says what was answered.
@@ -88,11 +87,10 @@ const (
 
 // run is a Run under way.
 type run struct {
-	cfg    Config
-	ops    []operation
-	seen   *seen
-	client *http.Client
-	sent   atomic.Int64
+	cfg  Config
+	ops  []operation
+	seen *seen
+	sent atomic.Int64
 
 	mu     sync.Mutex // guards what follows
 	report Report
@@ -101,12 +99,11 @@ type run struct {
 // Run sends the requests and reports what came of them. An error says that it
 // could not, not that something was wrong.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	r := &run{cfg: cfg, seen: &seen{}, client: clientOf(cfg.TLS)}
-	defer r.client.CloseIdleConnections()
+	r := &run{cfg: cfg, seen: &seen{}}
 	r.report = Report{Seed: cfg.Seed, Requests: map[string]int{}, Statuses: map[int]int{}, Done: map[string]int{}, Violations: []string{}}
 	began := time.Now()
 	var err error
-	if r.ops, err = describe(ctx, r.client, cfg.Nodes[0].URL); err != nil {
+	if r.ops, err = describe(ctx, cfg.Nodes[0]); err != nil {
 		return nil, err
 	}
 	r.report.Operations = len(r.ops)
@@ -134,11 +131,6 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	r.report.Seconds = time.Since(began).Seconds()
 	return &r.report, ctx.Err()
-}
-
-// clientOf returns a client for the questions that are not part of it.
-func clientOf(speak *tls.Config) *http.Client {
-	return &http.Client{Timeout: answerTimeout, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: speak}}
 }
 
 // dialAPI opens connections to the nodes' APIs.
@@ -277,7 +269,7 @@ func (r *run) post(ctx context.Context, path, body string) error {
 	var err error
 	for range 100 {
 		for i := range r.cfg.Nodes {
-			if err = r.postOne(ctx, r.cfg.Nodes[i].URL+path, body); err == nil {
+			if err = r.cfg.Nodes[i].Ask(ctx, http.MethodPost, path, json.RawMessage(body), nil); err == nil {
 				return nil
 			}
 		}
@@ -290,25 +282,6 @@ func (r *run) post(ctx context.Context, path, body string) error {
 	return err
 }
 
-func (r *run) postOne(ctx context.Context, url, body string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	if r.cfg.Key != "" {
-		req.Header.Set("X-API-Key", r.cfg.Key)
-	}
-	resp, err := r.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("POST %s: status %d", url, resp.StatusCode)
-	}
-	return nil
-}
-
 // usage empties the state and returns what each node uses.
 func (r *run) usage(ctx context.Context) ([]Usage, error) {
 	if err := r.empty(ctx); err != nil {
@@ -317,7 +290,7 @@ func (r *run) usage(ctx context.Context) ([]Usage, error) {
 	all := make([]Usage, len(r.cfg.Nodes))
 	for i := range all {
 		var err error
-		if all[i], err = usageOf(ctx, r.client, r.cfg.Nodes[i].URL, r.cfg.Key); err != nil {
+		if all[i], err = usageOf(ctx, r.cfg.Nodes[i]); err != nil {
 			return nil, fmt.Errorf("node %d: %w", i+1, err)
 		}
 	}

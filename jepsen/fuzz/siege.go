@@ -76,7 +76,6 @@ func (r *run) sieges() []siege {
 // guest saw beside each.
 func (r *run) besiege(ctx context.Context) error {
 	g := newGuest(r)
-	defer g.close()
 	if err := g.fill(ctx); err != nil {
 		return fmt.Errorf("make tasks to list: %w", err)
 	}

@@ -1,12 +1,8 @@
 package fuzz
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"net/http"
-	"strconv"
-	"strings"
 )
 
 // Usage is what a node's process uses, by its own metrics.
@@ -21,36 +17,16 @@ type Usage struct {
 const mb = 1 << 20
 
 // usageOf asks a node for its metrics.
-func usageOf(ctx context.Context, client *http.Client, url, key string) (Usage, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
+func usageOf(ctx context.Context, node Node) (Usage, error) {
+	values, err := node.Metrics(ctx)
 	if err != nil {
 		return Usage{}, err
-	}
-	if key != "" {
-		req.Header.Set("X-API-Key", key)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return Usage{}, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return Usage{}, fmt.Errorf("GET %s/metrics: status %d", url, resp.StatusCode)
-	}
-	values := map[string]float64{}
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		if name, text, ok := strings.Cut(lines.Text(), " "); ok && !strings.HasPrefix(name, "#") {
-			if v, err := strconv.ParseFloat(text, 64); err == nil {
-				values[name] = v
-			}
-		}
 	}
 	return Usage{
 		Goroutines: int(values["go_goroutines"]), Files: int(values["process_open_fds"]),
 		HeapMB: values["go_memstats_heap_alloc_bytes"] / mb, ResidentMB: values["process_resident_memory_bytes"] / mb,
 		Panics: int(values["claimq_http_panics_total"]),
-	}, lines.Err()
+	}, nil
 }
 
 // How much more a node may use once it has settled. What the state holds is

@@ -26,6 +26,10 @@ var (
 	ErrNoMetric = errors.New("no such metric")
 )
 
+// At returns a node that somebody else runs, whose API is at the address, to be asked with
+// the key.
+func At(httpAddr, key string) *Node { return &Node{HTTPAddr: httpAddr, key: key} }
+
 // viewTimeout bounds View: a node that is paused does not answer.
 const viewTimeout = 2 * time.Second
 
