@@ -43,7 +43,7 @@ func runScale(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.with(ctx, *nodes, func(nodes *procs.Cluster) error {
-		s.binary, s.measuring.nodes = c.binary, nodes
+		s.binary, s.nodes = c.binary, nodes
 		return s.measure(ctx)
 	}, "--log-level", "warn", "--snapshot-log-bytes", scaleLogBytes)
 }

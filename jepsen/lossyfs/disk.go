@@ -236,7 +236,7 @@ func (d *disk) countLocked(n *inode, pages int) {
 
 // sync makes the file's content, or the folder's names, survive.
 func (d *disk) sync(n *inode) syscall.Errno {
-	time.Sleep(time.Duration(d.syncDelay.Load()))
+	<-time.After(time.Duration(d.syncDelay.Load()))
 	if d.syncFails.Load() > 0 {
 		return syscall.EIO
 	}

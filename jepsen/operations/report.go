@@ -25,19 +25,21 @@ type Stage struct {
 type Report struct {
 	Seed        int64
 	Stages      []Stage
-	Before      check.Report // of all that was answered before the disks were lost
-	After       check.Report // of what the backup holds, and what came after
 	BackupIndex uint64
 	BackupTasks int
 	Lost        int // answers after the backup, which nobody promised to keep
 	Calls       int
 	Unknown     int
 	Retried     int // calls that were repeated, because they were refused or their outcome was not known
-	Odd         int // answers that say something is broken: internal, or none of the contract's
+	Odd         int // answers that no client should see of what operators do
 	Tasks       int // submitted and answered
 	Claims      int // different tokens
 	Wall        time.Duration
+	Refused     map[string]int // calls that were not done, by code
 	Violations  []string
+
+	checks []finding
+	notes  []string // in words
 
 	backupFrom, restoredAt int64
 	lostToken, lostID      uint64 // the highest that were answered before the loss
@@ -48,7 +50,22 @@ var steady = []string{"grow from 3 nodes to 5", "hand the leadership over", "res
 
 // OK reports whether all was as it must be.
 func (r *Report) OK() bool {
-	return len(r.Violations) == 0 && r.Before.OK() && r.After.OK() && r.Before.Ops > 0 && r.After.Ops > 0
+	for i := range r.checks {
+		if c := &r.checks[i]; !c.OK() || c.Ops == 0 {
+			return false
+		}
+	}
+	return len(r.Violations) == 0 && len(r.checks) > 0
+}
+
+// finding is what the checker says of a part of what was answered.
+type finding struct {
+	check.Report
+	what string
+}
+
+func (r *Report) checked(what string, found check.Report) {
+	r.checks = append(r.checks, finding{found, what})
 }
 
 func (r *Report) violate(format string, args ...any) {
@@ -58,6 +75,7 @@ func (r *Report) violate(format string, args ...any) {
 // measure fills in what follows from the history. If patient, pauses are told alone.
 func (r *Report) measure(h *history.History, patient bool) {
 	tasks, tokens := map[uint64]bool{}, map[uint64]bool{}
+	r.Refused = map[string]int{}
 	var done []int64 // when writes were answered
 	r.Calls = len(h.Ops)
 	for i := range h.Ops {
@@ -68,12 +86,15 @@ func (r *Report) measure(h *history.History, patient bool) {
 		case op.Outcome == history.Unknown:
 			r.Unknown++
 		}
-		if op.Outcome != history.OK && again(op) {
+		if op.Outcome != history.OK && slices.Contains(later, op.Code) {
 			r.Retried++
 		}
-		if op.Code == "internal" || op.Code == "odd_answer" {
-			r.Odd++
-			r.violate("an odd answer: %s", check.Describe(op))
+		if op.Outcome != history.OK {
+			r.Refused[op.Code]++
+			if !slices.Contains(passing, op.Code) {
+				r.Odd++
+				r.violate("an odd answer: %s", check.Describe(op))
+			}
 		}
 		if op.Outcome == history.OK && op.Kind == history.Submit {
 			tasks[op.TaskID] = true
@@ -132,13 +153,14 @@ func (r *Report) judgeReuse(h *history.History) {
 	}
 }
 
-func again(op *history.Op) bool {
-	switch op.Code {
-	case "not_connected", "no_leader", "shutting_down", "overloaded", "no_answer", "outcome_unknown":
-		return true
-	}
-	return false
-}
+// later are the codes that say to try again, there or elsewhere. Clients do.
+var later = []string{"not_connected", "no_leader", "shutting_down", "overloaded", "no_answer", "outcome_unknown"}
+
+// passing are the codes that callers may see: those of later, and those of answers that
+// operators have nothing to do with.
+var passing = append([]string{
+	"no_pending_tasks", "stale_claim", "wrong_worker", "task_not_claimed", "task_completed", "task_failed", "task_cancelled", "max_attempts_reached", "task_not_found",
+}, later...)
 
 // violationsShown bounds the violations that are printed.
 const violationsShown = 30
@@ -155,8 +177,13 @@ func (r *Report) String() string {
 	_ = table.Flush() // into memory
 	fmt.Fprintf(&b, "\n%d calls, %d repeated by their callers, %d of unknown outcome; %d tasks, %d claims; seed %d, %v\n",
 		r.Calls, r.Retried, r.Unknown, r.Tasks, r.Claims, r.Seed, r.Wall.Round(time.Second))
-	fmt.Fprintf(&b, "before the loss: %s", r.Before)
-	fmt.Fprintf(&b, "after the restore of the backup at index %d, less %d answers after it: %s", r.BackupIndex, r.Lost, r.After)
+	fmt.Fprintf(&b, "not done, by code: %v\n", r.Refused)
+	for _, note := range r.notes {
+		fmt.Fprintln(&b, note)
+	}
+	for i := range r.checks {
+		fmt.Fprintf(&b, "%s: %s", r.checks[i].what, r.checks[i].Report)
+	}
 	fmt.Fprintf(&b, "violations: %d\n", len(r.Violations))
 	for _, v := range r.Violations[:min(len(r.Violations), violationsShown)] {
 		fmt.Fprintf(&b, "\n%s\n", v)

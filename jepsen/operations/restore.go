@@ -42,7 +42,8 @@ func (r *run) loseAndRestore(ctx context.Context) error {
 	}
 	h := r.rec.History()
 	r.report.judgeReuse(h)
-	r.report.After = check.Check(r.report.surviving(h), check.Options{Drained: true})
+	found := check.Check(r.report.surviving(h), check.Options{Drained: true})
+	r.report.checked(fmt.Sprintf("after the restore of the backup at index %d, less %d answers after it", r.report.BackupIndex, r.report.Lost), found)
 	return nil
 }
 

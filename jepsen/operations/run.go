@@ -29,6 +29,11 @@ type Config struct {
 	// that has other things to do it says nothing of the nodes.
 	Patient bool
 	Out     io.Writer
+
+	// Of Upgrade: the binary of an earlier version, the feature level that it knows, and
+	// that of Binary.
+	Old             string
+	Level, NewLevel uint32
 }
 
 const (
@@ -68,14 +73,17 @@ type run struct {
 
 // Run does all of it. The report is returned beside an error, too. An error says
 // that something could not be done, which is a finding as well.
-func Run(ctx context.Context, cfg Config) (*Report, error) {
+func Run(ctx context.Context, cfg Config) (*Report, error) { return conduct(ctx, cfg, (*run).all) }
+
+// conduct makes a run of what all does, and judges it.
+func conduct(ctx context.Context, cfg Config, all func(*run, context.Context) error) (*Report, error) {
 	r := &run{
 		cfg: cfg, rec: recorder.New(cfg.Seed), operator: &operator{binary: cfg.Binary, out: cfg.Out},
 		report: &Report{Seed: cfg.Seed}, endLoad: func() {}, refused: map[*procs.Node]bool{},
 	}
 	defer r.rec.Close()
 	began := time.Now()
-	err := r.all(ctx)
+	err := all(r, ctx)
 	r.stopLoad()
 	if r.cluster != nil {
 		r.cluster.Close()
@@ -111,7 +119,7 @@ func (r *run) all(ctx context.Context) error {
 	if err := r.settleAll(ctx); err != nil {
 		return fmt.Errorf("end the first load: %w", err)
 	}
-	r.report.Before = check.Check(r.rec.History(), check.Options{Drained: true})
+	r.report.checked("before the loss", check.Check(r.rec.History(), check.Options{Drained: true}))
 	return r.loseAndRestore(ctx)
 }
 

@@ -1,10 +1,9 @@
-package main
+package operations
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 
 // crewType is the type of the crew's tasks. It is paused, so that nobody else
 // claims them: by id they can be.
-const crewType = "upgrade-crew"
+const crewType = "crew"
 
 const (
 	crewSize = 4
@@ -23,9 +22,9 @@ const (
 	crewErrorsMax = 20
 )
 
-// upgradeCrew goes through the ordinary client, which repeats by itself what
+// crew goes through the ordinary client, which repeats by itself what
 // fails for a moment. What it returns is what a program sees of an upgrade.
-type upgradeCrew struct {
+type crew struct {
 	client *client.Client
 	done   chan struct{}
 	work   sync.WaitGroup
@@ -36,19 +35,12 @@ type upgradeCrew struct {
 	errors  []error
 }
 
-// crewReport is what the crew saw.
-type crewReport struct {
-	Calls   int
-	Longest time.Duration // of a call, with its repeats
-	Errors  []error
-}
-
-func startUpgradeCrew(ctx context.Context, urls []string) (*upgradeCrew, error) {
+func startCrew(ctx context.Context, urls []string) (*crew, error) {
 	c, err := client.New(client.Config{Endpoints: urls})
 	if err != nil {
 		return nil, err
 	}
-	u := &upgradeCrew{client: c, done: make(chan struct{})}
+	u := &crew{client: c, done: make(chan struct{})}
 	paused := true
 	if _, err := c.SetType(ctx, crewType, client.TypeSettings{Paused: &paused}); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -60,7 +52,7 @@ func startUpgradeCrew(ctx context.Context, urls []string) (*upgradeCrew, error) 
 }
 
 // run takes one task after the other through its life.
-func (u *upgradeCrew) run(ctx context.Context, worker string) {
+func (u *crew) run(ctx context.Context, worker string) {
 	for {
 		select {
 		case <-u.done:
@@ -98,7 +90,7 @@ func (u *upgradeCrew) run(ctx context.Context, worker string) {
 }
 
 // note makes a call and notes how long it took, and its error.
-func (u *upgradeCrew) note(what string, do func() error) (ok bool) {
+func (u *crew) note(what string, do func() error) (ok bool) {
 	start := time.Now()
 	err := do()
 	took := time.Since(start)
@@ -113,15 +105,18 @@ func (u *upgradeCrew) note(what string, do func() error) (ok bool) {
 }
 
 // stop lets each end the task that it is at, and waits.
-func (u *upgradeCrew) stop() {
+func (u *crew) stop() {
 	close(u.done)
 	u.work.Wait()
 	_ = u.client.Close()
 }
 
-// report returns what was seen.
-func (u *upgradeCrew) report() crewReport {
+// tell adds what was seen to the report.
+func (u *crew) tell(r *Report) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return crewReport{Calls: u.calls, Longest: u.longest, Errors: slices.Clone(u.errors)}
+	r.notes = append(r.notes, fmt.Sprintf("ordinary client: %d calls, the longest %v", u.calls, u.longest.Round(time.Millisecond)))
+	for _, err := range u.errors {
+		r.violate("the ordinary client: %v", err)
+	}
 }

@@ -1,4 +1,4 @@
-package main
+package operations
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,16 +15,16 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // tryClients uses the command line of each version against each node, while the
 // nodes are of both versions.
-func (u *upgrading) tryClients(ctx context.Context) error {
-	for _, binary := range []string{u.cfg.Old, u.cfg.New} {
-		for _, n := range u.cluster.Nodes {
-			if err := u.tryClient(ctx, binary, n); err != nil {
+func (r *run) tryClients(ctx context.Context) error {
+	for _, binary := range []string{r.cfg.Old, r.cfg.Binary} {
+		for _, n := range r.cluster.Nodes {
+			if err := r.tryClient(ctx, binary, n); err != nil {
 				return fmt.Errorf("%s against %s: %w", filepath.Base(binary), n.ID, err)
 			}
 		}
@@ -35,8 +34,8 @@ func (u *upgrading) tryClients(ctx context.Context) error {
 
 // tryClient takes a task through its life. Its type is paused, so that nobody
 // else claims it.
-func (u *upgrading) tryClient(ctx context.Context, binary string, n *procs.Node) error {
-	out, err := u.command(ctx, binary, n, "submit", crewType, `{"by":"hand"}`, "--output", "json")
+func (r *run) tryClient(ctx context.Context, binary string, n *procs.Node) error {
+	out, err := r.command(ctx, binary, n, "submit", crewType, `{"by":"hand"}`, "--output", "json")
 	if err != nil {
 		return err
 	}
@@ -48,7 +47,7 @@ func (u *upgrading) tryClient(ctx context.Context, binary string, n *procs.Node)
 	for _, args := range [][]string{
 		{"get", id}, {"list", "--type", crewType, "--limit", "5"}, {"stats"}, {"cluster", "status"}, {"cancel", id}, {"delete", id},
 	} {
-		if _, err := u.command(ctx, binary, n, args...); err != nil {
+		if _, err := r.command(ctx, binary, n, args...); err != nil {
 			return err
 		}
 	}
@@ -57,16 +56,16 @@ func (u *upgrading) tryClient(ctx context.Context, binary string, n *procs.Node)
 
 // tryOldNode starts a node's old version on the folder of a cluster that has
 // been upgraded for good: it must end by itself, say why, and change nothing.
-func (u *upgrading) tryOldNode(ctx context.Context) error {
-	leader, err := u.cluster.WaitLeader(ctx)
+func (r *run) tryOldNode(ctx context.Context) error {
+	leader, err := r.cluster.WaitLeader(ctx)
 	if err != nil {
 		return err
 	}
-	n := u.cluster.Nodes[0]
+	n := r.cluster.Nodes[0]
 	if n == leader {
-		n = u.cluster.Nodes[1]
+		n = r.cluster.Nodes[1]
 	}
-	if err := waitOwnLevel(ctx, n, fsm.FeatureLevel); err != nil {
+	if err := waitOwnLevel(ctx, n, r.cfg.NewLevel); err != nil {
 		return err
 	}
 	if err := n.Stop(ctx); err != nil {
@@ -76,8 +75,9 @@ func (u *upgrading) tryOldNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.refused[n] = true
 	said := len(n.Output())
-	n.SetBinary(u.cfg.Old)
+	n.SetBinary(r.cfg.Old)
 	if err := n.Start(); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (u *upgrading) tryOldNode(ctx context.Context) error {
 		return fmt.Errorf("it goes on: %w", err)
 	}
 	words := n.Output()[said:]
-	fmt.Fprintf(u.cfg.Out, "      the old version says: %s\n", strings.TrimSpace(words))
+	fmt.Fprintf(r.cfg.Out, "      the old version says: %s\n", strings.TrimSpace(words))
 	if n.ExitCode() == 0 || !strings.Contains(words, "use the version that wrote it") {
 		return fmt.Errorf("it ends with exit code %d and says %q", n.ExitCode(), words)
 	}
@@ -96,7 +96,7 @@ func (u *upgrading) tryOldNode(ctx context.Context) error {
 	if !maps.Equal(before, after) {
 		return fmt.Errorf("it changed its folder: %v before, %v after", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
 	}
-	n.SetBinary(u.cfg.New)
+	n.SetBinary(r.cfg.Binary)
 	if err := n.Start(); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func waitOwnLevel(ctx context.Context, n *procs.Node, level uint32) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s does not reach feature level %d: %w", n.ID, level, context.Cause(ctx))
-		case <-time.After(idlePoll):
+		case <-time.After(pollPause):
 		}
 	}
 }
@@ -139,48 +139,26 @@ func hashFiles(dir string) (map[string]string, error) {
 
 // tryOldJoin lets a new node of the old version join: it must be refused, with
 // words.
-func (u *upgrading) tryOldJoin(ctx context.Context) error {
-	peers := make([]string, len(u.cluster.Nodes))
-	for i, n := range u.cluster.Nodes {
+func (r *run) tryOldJoin(ctx context.Context) error {
+	peers := make([]string, len(r.cluster.Nodes))
+	for i, n := range r.cluster.Nodes {
 		peers[i] = n.PeerAddr
 	}
-	dir := filepath.Join(u.cfg.Dir, "joins")
-	log, err := os.Create(dir + ".log")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = log.Close() }() // it is read below
-	cmd := exec.CommandContext(ctx, u.cfg.Old, "server", "--node-id", "n9", "--data-dir", dir, "--http-addr", "127.0.0.1:0", "--peer-addr", "127.0.0.1:0",
+	joins := &procs.Node{ID: "n9", LogPath: filepath.Join(r.cfg.Dir, "joins.log"), Args: []string{
+		"server", "--node-id", "n9", "--data-dir", filepath.Join(r.cfg.Dir, "joins"), "--http-addr", "127.0.0.1:0", "--peer-addr", "127.0.0.1:0",
 		"--peer-advertise", "127.0.0.1:1", // nobody gets to call it
-		"--join", strings.Join(peers, ","), "--join-key-file", filepath.Join(u.cfg.Dir, "join.key"))
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+		"--join", strings.Join(peers, ","), "--join-key-file", filepath.Join(r.cfg.Dir, "join.key"),
+	}}
+	joins.SetBinary(r.cfg.Old)
+	if err := joins.Start(); err != nil {
 		return err
 	}
-	exited := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // what it says counts
-		close(exited)
-	}()
-	defer func() {
-		_ = cmd.Process.Kill() // it may have ended by itself
-		<-exited
-	}()
-	for {
-		b, err := os.ReadFile(log.Name())
-		if err != nil {
-			return err
-		}
-		if said := string(b); strings.Contains(said, "run a newer version") {
-			fmt.Fprintf(u.cfg.Out, "      a node of the old version that wants to join says: %s\n", strings.TrimSpace(said))
-			return nil
-		}
-		select {
-		case <-exited:
-			return fmt.Errorf("it ends and says %q", b)
-		case <-ctx.Done():
-			return fmt.Errorf("it is not refused, and says %q", b)
-		case <-time.After(idlePoll):
+	defer func() { _ = joins.Kill() }() // it may have ended by itself
+	for !strings.Contains(joins.Output(), "run a newer version") {
+		if !joins.Running() || !pause.For(ctx, pollPause) {
+			return fmt.Errorf("it is not refused, running %v, and says %q", joins.Running(), joins.Output())
 		}
 	}
+	fmt.Fprintf(r.cfg.Out, "      a node of the old version that wants to join says: %s\n", strings.TrimSpace(joins.Output()))
+	return nil
 }

@@ -1,0 +1,142 @@
+package operations
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/jepsen/check"
+	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// snapshotBytes lets each version restore what the other has written.
+const snapshotBytes = "1048576" // the least
+
+// Upgrade takes three nodes from the version Old to Binary and back, and there again
+// for good, one node at a time under load. Its report is as Run's.
+func Upgrade(ctx context.Context, cfg Config) (*Report, error) {
+	return conduct(ctx, cfg, (*run).upgrade)
+}
+
+// upgrade is the run, from the first node to the check.
+func (r *run) upgrade(ctx context.Context) error {
+	var err error
+	r.cluster, err = procs.Start(ctx, procs.Config{Binary: r.cfg.Old, Dir: r.cfg.Dir, Nodes: firstNodes, Flags: []string{"--snapshot-log-bytes", snapshotBytes}})
+	if err != nil {
+		return fmt.Errorf("form the cluster: %w", err)
+	}
+	r.startLoad(ctx)
+	crew, err := startCrew(ctx, r.cluster.URLs())
+	if err != nil {
+		return err
+	}
+	err = r.goUp(ctx)
+	crew.stop()
+	crew.tell(r.report)
+	if err != nil {
+		return err
+	}
+	if err := r.settleAll(ctx); err != nil {
+		return fmt.Errorf("end the load: %w", err)
+	}
+	h := r.rec.History()
+	h.Ops = slices.DeleteFunc(slices.Clone(h.Ops), func(op history.Op) bool { return op.Seen != nil && op.Seen.Type == crewType }) // the crew is not recorded
+	r.report.checked("all that was answered", check.Check(h, check.Options{Drained: true}))
+	return nil
+}
+
+// goUp goes up, back, up again, and makes that final.
+func (r *run) goUp(ctx context.Context) error {
+	for _, binary := range []string{r.cfg.Binary, r.cfg.Old, r.cfg.Binary} {
+		if err := r.roll(ctx, binary); err != nil {
+			return err
+		}
+	}
+	for _, s := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"make it final", r.finalize},
+		{"an old node on its folder", r.tryOldNode},
+		{"an old node that joins", r.tryOldJoin},
+	} {
+		if err := r.stage(ctx, s.name, s.do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// roll restarts every node with the binary, the leader last.
+func (r *run) roll(ctx context.Context, binary string) error {
+	leader, err := r.cluster.WaitLeader(ctx)
+	if err != nil {
+		return err
+	}
+	order := append(slices.DeleteFunc(slices.Clone(r.cluster.Nodes), func(n *procs.Node) bool { return n == leader }), leader)
+	name := map[bool]string{true: "new", false: "old"}[binary == r.cfg.Binary]
+	for i, n := range order {
+		err := r.stage(ctx, fmt.Sprintf("%s to the %s version, %d of %d", n.ID, name, i+1, len(order)), func(ctx context.Context) error {
+			if err := n.Stop(ctx); err != nil {
+				return err
+			}
+			n.SetBinary(binary)
+			if err := n.Start(); err != nil {
+				return err
+			}
+			return n.WaitReady(ctx)
+		})
+		if err != nil {
+			return err
+		}
+		if i < len(order)-1 { // now there are both, and nobody may make it final
+			_, _ = r.command(ctx, r.cfg.Binary, n, "cluster", "upgrade", "--finalize") // a leader of the old version does not refuse it
+		}
+		if err := r.wantLevel(ctx, r.cfg.Level); err != nil {
+			return err
+		}
+		if i == 0 {
+			if err := r.tryClients(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// wantLevel asks every node for the cluster's feature level.
+func (r *run) wantLevel(ctx context.Context, want uint32) error {
+	for _, n := range r.cluster.Nodes {
+		view, err := procs.View(ctx, n)
+		if err != nil {
+			return err
+		}
+		if view.FeatureLevel != want {
+			return fmt.Errorf("%s says that the cluster is at feature level %d, want %d", n.ID, view.FeatureLevel, want)
+		}
+	}
+	return nil
+}
+
+// finalize gives the command that an operator gives.
+func (r *run) finalize(ctx context.Context) error {
+	if _, err := r.command(ctx, r.cfg.Binary, r.cluster.Nodes[0], "cluster", "upgrade", "--finalize"); err != nil {
+		return err
+	}
+	for {
+		err := r.wantLevel(ctx, r.cfg.NewLevel) // a follower may be a moment behind
+		if err == nil || !pause.For(ctx, pollPause) {
+			return err
+		}
+	}
+}
+
+// command runs the command line of the binary against the node and returns what it
+// printed. It must exit with 0.
+func (r *run) command(ctx context.Context, binary string, n *procs.Node, args ...string) (string, error) {
+	o := operator{binary: binary, out: io.Discard}
+	return o.do(ctx, []*procs.Node{n}, args...)
+}
