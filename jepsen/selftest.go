@@ -138,7 +138,7 @@ func (c *catching) byRows(ctx context.Context) error {
 	if slices.Contains(rows, c.plant.Rows) {
 		c.by, c.after = strings.Join(rows, ", "), time.Since(started)
 	}
-	return nil
+	return os.Remove(binary) // there are many
 }
 
 // byRuns makes runs until one fails.

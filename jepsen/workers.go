@@ -30,6 +30,7 @@ func runWorkers(ctx context.Context, c *call) error {
 	if err := c.open(ctx); err != nil {
 		return err
 	}
+	c.plant = plant // for who makes the run again
 	cfg.Dir, cfg.Binary, cfg.Seed = c.dir, c.binary, c.seed
 	var err error
 	if cfg.Worker, err = buildWorker(ctx, c.dir, plant); err != nil {

@@ -46,17 +46,11 @@ func Build(ctx context.Context, dir string, tags ...string) (string, error) {
 	if built := os.Getenv(BuiltEnv); built != "" && len(tags) == 0 {
 		return path, os.Symlink(built, path)
 	}
-	args := []string{"build", "-o", path}
+	var flags []string
 	if len(tags) > 0 {
-		args = append(args, "-tags", strings.Join(tags, ","))
+		flags = []string{"-tags", strings.Join(tags, ",")}
 	}
-	build := exec.CommandContext(ctx, "go", append(args, "./cmd/claimq")...)
-	build.Dir = root
-	build.Env = Environ()
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build claimq: %w\n%s", err, out)
-	}
-	return path, nil
+	return Edited{}.Build(ctx, dir, flags...)
 }
 
 // lookAtSources looks at every Go file of the module. The go command keeps the

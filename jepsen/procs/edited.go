@@ -20,7 +20,7 @@ type Edit struct{ File, Old, New string }
 
 // Edited is the source as it is, but for some edits. No file of the checkout changes.
 type Edited struct {
-	Name    string // of what is written for it
+	Name    string // of what is written for it, which it ends in; "" only without edits
 	Program string // "" is claimq
 	Edits   []Edit
 }
@@ -32,18 +32,21 @@ func (e Edited) Build(ctx context.Context, dir string, flags ...string) (string,
 	if err != nil {
 		return "", err
 	}
-	overlay, err := e.Overlay(root, dir)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", e.Name, err)
-	}
 	program := cmp.Or(e.Program, "./cmd/claimq")
-	path := filepath.Join(dir, filepath.Base(program)+"-"+e.Name)
-	args := append([]string{"build", "-overlay", overlay, "-o", path}, flags...)
+	path := strings.TrimSuffix(filepath.Join(dir, filepath.Base(program)+"-"+e.Name), "-")
+	args := append([]string{"build", "-o", path}, flags...)
+	if len(e.Edits) > 0 {
+		overlay, err := e.Overlay(root, dir)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", e.Name, err)
+		}
+		args = append(args, "-overlay", overlay)
+	}
 	build := exec.CommandContext(ctx, "go", append(args, program)...)
 	build.Dir = root
 	build.Env = Environ()
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: build %s: %w\n%s", e.Name, program, err, out)
+		return "", fmt.Errorf("build %s %s: %w\n%s", program, e.Name, err, out)
 	}
 	return path, nil
 }

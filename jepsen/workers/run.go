@@ -8,8 +8,6 @@ import (
 	"io"
 	"math/rand"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -49,13 +47,7 @@ const (
 // Build builds the worker program into dir and returns its path. It is to be
 // called inside the module.
 func Build(ctx context.Context, dir string) (string, error) {
-	path := filepath.Join(dir, "worker")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/claimq/claimq/jepsen/workers/worker")
-	build.Env = procs.Environ()
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the worker: %w\n%s", err, out)
-	}
-	return path, nil
+	return procs.Edited{Program: "./jepsen/workers/worker"}.Build(ctx, dir)
 }
 
 // run is a run under way.
