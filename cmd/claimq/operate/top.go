@@ -84,14 +84,10 @@ func watchTop(ctx context.Context, a *term.App, o *topOptions) error {
 	}
 	in, _ := a.Stdin.(*os.File)
 	out, _ := a.Stdout.(*os.File)
-	columns := 0
-	if out != nil && top.IsTerminal(out) {
-		if !o.once && in != nil && top.IsTerminal(in) && a.Getenv("TERM") != "dumb" {
-			return top.Run(ctx, source, first, in, out, options)
-		}
-		columns, _ = top.Size(out)
+	if out != nil && term.IsTerminal(out) && !o.once && in != nil && term.IsTerminal(in) && a.Getenv("TERM") != "dumb" {
+		return top.Run(ctx, source, first, in, out, options)
 	}
-	return top.Print(ctx, a.Stdout, source, first, columns, options)
+	return top.Print(ctx, a.Stdout, source, first, a.Width, options)
 }
 
 func (o *topOptions) topConfig() (top.Config, error) {

@@ -216,7 +216,7 @@ func orphaned() bool {
 
 // resize takes over the terminal's size and draws all again.
 func (l *live) resize() {
-	l.screen.Columns, l.screen.Rows = Size(l.term.out)
+	l.screen.Columns, l.screen.Rows = size(l.term.out)
 	l.drawn = ""
 }
 

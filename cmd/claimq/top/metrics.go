@@ -1,25 +1,35 @@
 package top
 
 import (
-	"strconv"
+	"math"
 	"strings"
 	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
-// parseMetrics reads what is shown out of the text of /metrics; lines that it does
-// not know, or cannot read, are passed over.
+// parseMetrics reads what is shown out of the text of /metrics: nothing, if that is none.
 func parseMetrics(text string, at time.Time) Metrics {
 	m := Metrics{At: at, OldestPendingMS: -1, StateBytes: -1, StateLimitBytes: -1, DiskFreeBytes: -1, DiskSizeBytes: -1, ProcessMemoryBytes: -1}
-	for line := range strings.Lines(text) {
-		name, labels, value, ok := sample(line)
-		if ok {
-			m.set(name, labels, value)
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		return m
+	}
+	for name, family := range families {
+		for _, s := range family.GetMetric() {
+			value := s.GetCounter().GetValue() + s.GetGauge().GetValue() + s.GetUntyped().GetValue()
+			if math.Abs(value) <= countMax {
+				m.set(name, s.GetLabel(), value)
+			}
 		}
 	}
 	return m
 }
 
-func (m *Metrics) set(name, labels string, value float64) {
+func (m *Metrics) set(name string, labels []*dto.LabelPair, value float64) {
 	switch name {
 	case "claimq_build_info":
 		m.NodeID = label(labels, "node_id")
@@ -57,54 +67,16 @@ func (m *Metrics) set(name, labels string, value float64) {
 	}
 }
 
-// sample splits a line of Prometheus's text format. ok is false for comments and
-// for what is not a finite number.
-func sample(line string) (name, labels string, value float64, ok bool) {
-	line = strings.TrimSpace(line)
-	if line == "" || line[0] == '#' {
-		return "", "", 0, false
-	}
-	rest := ""
-	if open := strings.IndexByte(line, '{'); open >= 0 {
-		end := strings.LastIndexByte(line, '}')
-		if end < open {
-			return "", "", 0, false
-		}
-		name, labels, rest = line[:open], line[open+1:end], line[end+1:]
-	} else {
-		name, rest, _ = strings.Cut(line, " ")
-	}
-	fields := strings.Fields(rest) // a timestamp may follow
-	if len(fields) == 0 {
-		return "", "", 0, false
-	}
-	value, err := strconv.ParseFloat(fields[0], 64)
-	if err != nil || value != value || value > countMax || value < -countMax {
-		return "", "", 0, false
-	}
-	return name, labels, value, true
-}
-
 // countMax bounds the numbers that are taken from a node: what floats and integers
 // both hold exactly.
 const countMax = 1 << 53
 
-// label returns the label's value, "" if there is none. The values that are asked
-// for have no quotes in them.
-func label(labels, name string) string {
-	for len(labels) > 0 {
-		key, rest, found := strings.Cut(labels, `="`)
-		if !found {
-			return ""
+// label returns the label's value, "" if there is none.
+func label(labels []*dto.LabelPair, name string) string {
+	for _, l := range labels {
+		if l.GetName() == name {
+			return l.GetValue()
 		}
-		value, after, found := strings.Cut(rest, `"`)
-		if !found {
-			return ""
-		}
-		if strings.TrimLeft(key, ", ") == name {
-			return value
-		}
-		labels = after
 	}
 	return ""
 }

@@ -17,14 +17,8 @@ const (
 	leaveScreen = "\x1b[0m\x1b[?25h\x1b[?7h\x1b[?1049l"
 )
 
-// IsTerminal reports whether f is one.
-func IsTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), getTermios)
-	return err == nil
-}
-
-// Size returns a terminal's columns and rows, 80 and 24 if it does not say.
-func Size(f *os.File) (columns, rows int) {
+// size returns a terminal's columns and rows, 80 and 24 if it does not say.
+func size(f *os.File) (columns, rows int) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil || size.Col == 0 || size.Row == 0 {
 		return 80, 24
