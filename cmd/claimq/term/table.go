@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/rivo/uniseg"
 )
 
 const (
@@ -199,59 +201,19 @@ func CutTo(s string, width int) string {
 	if displayWidth(s) <= width {
 		return s
 	}
-	used := 0
-	for i, r := range s {
-		if used += runeWidth(r); used > width-1 {
-			return s[:i] + "…"
+	kept, used := 0, 0
+	for left := uniseg.NewGraphemes(s); left.Next(); _, kept = left.Positions() {
+		if used += left.Width(); used > width-1 {
+			break
 		}
 	}
-	return s
+	return s[:kept] + "…"
 }
 
-// DisplayWidth is how many columns of a terminal s takes, which must be printable.
+// displayWidth is how many columns of a terminal s takes, which must be printable.
 func displayWidth(s string) int {
-	width := 0
-	for _, r := range s {
-		width += runeWidth(r)
+	if strings.IndexFunc(s, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
+		return len(s) // a table of 100,000 rows would take seconds else
 	}
-	return width
-}
-
-// runeWidth is 2 for the characters of East Asia that terminals draw so wide and for
-// emoji, 0 for those that are drawn over the one before, and else 1.
-func runeWidth(r rune) int {
-	switch {
-	case r < 0x300:
-		return 1
-	case unicode.In(r, unicode.Mn, unicode.Me):
-		return 0
-	case isWide(r):
-		return 2
-	}
-	return 1
-}
-
-// isWide reports whether r is in one of the blocks of wide characters.
-func isWide(r rune) bool {
-	for _, block := range [...][2]rune{
-		{0x1100, 0x115f},
-		{0x2e80, 0x303e},
-		{0x3041, 0x4dbf},
-		{0x4e00, 0xa4cf},
-		{0xa960, 0xa97c},
-		{0xac00, 0xd7a3},
-		{0xf900, 0xfaff},
-		{0xfe30, 0xfe6f},
-		{0xff00, 0xff60},
-		{0xffe0, 0xffe6},
-		{0x1f300, 0x1f64f},
-		{0x1f680, 0x1f6ff},
-		{0x1f900, 0x1faff},
-		{0x20000, 0x3fffd},
-	} {
-		if r >= block[0] && r <= block[1] {
-			return true
-		}
-	}
-	return false
+	return uniseg.StringWidth(s)
 }

@@ -63,6 +63,8 @@ func TestCutTo(t *testing.T) {
 		{"e\u0301e\u0301e\u0301", 3, "e\u0301e\u0301e\u0301"},
 		{"e\u0301e\u0301e\u0301", 2, "e\u0301…"},
 		{"🐟🐟", 3, "🐟…"},
+		{"👩‍💻👩‍💻", 4, "👩‍💻👩‍💻"},
+		{"👩‍💻👩‍💻👩‍💻", 5, "👩‍💻👩‍💻…"},
 		{"", 1, ""},
 	} {
 		if got := CutTo(test.in, test.most); got != test.want || displayWidth(got) > test.most {
