@@ -22,6 +22,10 @@ func (Batch) kind() Kind { return KindBatch }
 func (c Batch) about() About {
 	about := About{Known: true, Ops: c.Ops}
 	for _, op := range c.Ops {
+		if complete, ok := op.(Complete); ok { // most are, and need not say all that they are about
+			about.Changes += complete.changes()
+			continue
+		}
 		about.Changes += op.about().Changes
 	}
 	return about

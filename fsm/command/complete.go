@@ -21,13 +21,20 @@ func (Complete) kind() Kind { return KindComplete }
 
 func (c Complete) about() About {
 	about := c.Hold.about()
-	about.Submits = c.Submit
-	about.Changes += record.CountTasks(c.Submit)
+	about.Submits, about.Changes = c.Submit, c.changes()
 	if c.Claim != nil {
 		about.Claims, about.Claimer, about.Types = true, c.Claim.WorkerID, c.Claim.Types
-		about.Changes += int(c.Claim.Limit)
 	}
 	return about
+}
+
+// changes is About.Changes.
+func (c *Complete) changes() int {
+	n := 1 + record.CountTasks(c.Submit)
+	if c.Claim != nil {
+		n += int(c.Claim.Limit)
+	}
+	return n
 }
 
 func (c Complete) needs() uint32 {
