@@ -1,17 +1,12 @@
 package recorder
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
@@ -30,9 +25,6 @@ const (
 	// CodeOddAnswer is of an answer that is none of the contract's.
 	CodeOddAnswer = "odd_answer"
 )
-
-// answerBytesMax bounds an answer that is read.
-const answerBytesMax = 32 << 20
 
 // Caller is one process of the history: it makes one call after the other, each
 // to the node it has chosen. It is for one goroutine.
@@ -55,59 +47,6 @@ func (r *Recorder) Caller(nodes []string, first int) *Caller {
 	defer r.mu.Unlock()
 	r.callers++
 	return &Caller{Timeout: DefaultTimeout, rec: r, process: r.callers, nodes: nodes, at: first % len(nodes)}
-}
-
-// Submit submits one task.
-func (c *Caller) Submit(ctx context.Context, task wire.NewTask) history.Op {
-	op := submitOf(&task)
-	return c.call(ctx, op, http.MethodPost, "/api/tasks", task, func(op *history.Op, a *wire.Answer) bool {
-		if a.Task == nil {
-			return false
-		}
-		op.TaskID, op.Created = a.Task.ID, a.Created
-		return true
-	})
-}
-
-// Claim claims the next task. An op that is OK has the task and the token.
-func (c *Caller) Claim(ctx context.Context, req wire.Claim) history.Op {
-	op := claimOf(&req)
-	return c.call(ctx, op, http.MethodPost, "/api/tasks/claim", req, func(op *history.Op, a *wire.Answer) bool {
-		if a.Task == nil || a.Task.ClaimToken == nil {
-			return false
-		}
-		op.TaskID, op.Token, op.Seen = a.Task.ID, *a.Task.ClaimToken, seen(a.Task)
-		return true
-	})
-}
-
-// Settle completes, fails, extends or releases the task, by kind.
-func (c *Caller) Settle(ctx context.Context, kind history.Kind, taskID uint64, s wire.Settle) history.Op {
-	op := history.Op{Kind: kind, TaskID: taskID, Token: s.ClaimToken, Worker: s.WorkerID, Result: string(s.Result), LeaseMS: s.LeaseMS, DelayMS: s.DelayMS}
-	path := fmt.Sprintf("/api/tasks/%d/%s", taskID, kind)
-	return c.call(ctx, op, http.MethodPost, path, s, func(op *history.Op, a *wire.Answer) bool {
-		if a.Task == nil {
-			return kind == history.Extend
-		}
-		op.Seen = seen(a.Task)
-		return true
-	})
-}
-
-// Get reads the task; stale reads what the node has.
-func (c *Caller) Get(ctx context.Context, taskID uint64, stale bool) history.Op {
-	op := history.Op{Kind: history.Get, TaskID: taskID, Stale: stale}
-	path := fmt.Sprintf("/api/tasks/%d", taskID)
-	if stale {
-		path += "?consistency=stale"
-	}
-	return c.call(ctx, op, http.MethodGet, path, nil, func(op *history.Op, a *wire.Answer) bool {
-		if a.Task == nil {
-			return false
-		}
-		op.Seen = seen(a.Task)
-		return true
-	})
 }
 
 // seen is what an answer shows of a task. One that waits for its time is pending
@@ -133,17 +72,6 @@ func seen(t *wire.Task) *history.Task {
 	return s
 }
 
-// call makes one request and records it. take fills op from the answer and
-// reports whether the answer has what it must.
-func (c *Caller) call(ctx context.Context, op history.Op, method, path string, body any, take func(*history.Op, *wire.Answer) bool) history.Op {
-	op, answer := c.ask(ctx, op, method, path, body)
-	if answer != nil && !take(&op, answer) {
-		op.Outcome, op.Code = history.Unknown, CodeOddAnswer
-	}
-	c.record(op)
-	return op
-}
-
 // record records the ops of one call, and goes elsewhere with the next one if
 // it should.
 func (c *Caller) record(ops ...history.Op) {
@@ -151,22 +79,6 @@ func (c *Caller) record(ops ...history.Op) {
 	if elsewhere(ops[0]) {
 		c.at = (c.at + 1) % len(c.nodes)
 	}
-}
-
-// ask makes one request and does not record it. The answer is nil unless op is
-// OK.
-func (c *Caller) ask(ctx context.Context, op history.Op, method, path string, body any) (history.Op, *wire.Answer) {
-	op, raw := c.exchange(ctx, op, method, path, body)
-	if op.Outcome != history.OK {
-		return op, nil
-	}
-	var a wire.Answer
-	if err := json.Unmarshal(raw, &a); err != nil || !a.Success {
-		op.Outcome, op.Code = history.Unknown, CodeOddAnswer
-		return op, nil
-	}
-	op.Repeated = a.Repeated
-	return op, &a
 }
 
 // exchange makes one request, does not record it, and returns what was answered.
@@ -178,38 +90,10 @@ func (c *Caller) exchange(ctx context.Context, op history.Op, method, path strin
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { c.Sent() }})
 	}
 	op.Call = c.rec.Now()
-	status, header, raw, err := c.send(ctx, method, op.Node+path, op.MinIndex, body)
-	op.Return = c.rec.Now()
-	op.Index, _ = strconv.ParseUint(header.Get("X-Claimq-Index"), 10, 64) // absent: 0
+	status, index, raw, err := c.rec.fetch(ctx, method, op.Node+path, op.MinIndex, body)
+	op.Return, op.Index = c.rec.Now(), index
 	op.Outcome, op.Code = judge(status, raw, err)
 	return op, raw
-}
-
-// send sends a request. The transport repeats none that changes anything:
-// only what was never written.
-func (c *Caller) send(ctx context.Context, method, target string, minIndex uint64, body any) (int, http.Header, []byte, error) {
-	var reader io.Reader
-	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
-			return 0, nil, nil, err
-		}
-		reader = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, target, reader)
-	if err != nil {
-		return 0, nil, nil, err
-	}
-	if minIndex > 0 {
-		req.Header.Set("X-Claimq-Min-Index", strconv.FormatUint(minIndex, 10))
-	}
-	resp, err := c.rec.http.Do(req)
-	if err != nil {
-		return 0, nil, nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, answerBytesMax))
-	return resp.StatusCode, resp.Header, raw, err
 }
 
 // judge says what an answer, or none, means for the outcome.

@@ -6,11 +6,80 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/jepsen/history"
 )
+
+// route is how calls of a kind are made. %d in the path is the task, %s the type. take
+// fills op from what was answered, and reports whether the answer has what it must.
+type route struct {
+	method, path string
+	take         func(op *history.Op, raw []byte) bool
+}
+
+// routes are the calls that are one op each.
+var routes = map[history.Kind]route{
+	history.Submit:              {http.MethodPost, "/api/tasks", answered(takeSubmitted)},
+	history.Claim:               {http.MethodPost, "/api/tasks/claim", answered(takeClaim)},
+	history.ClaimTask:           {http.MethodPost, "/api/tasks/%d/claim", answered(takeClaim)},
+	history.Complete:            {http.MethodPost, "/api/tasks/%d/complete", answered(takeSeen)},
+	history.Fail:                {http.MethodPost, "/api/tasks/%d/fail", answered(takeSeen)},
+	history.Extend:              {http.MethodPost, "/api/tasks/%d/extend", answered(takeSeen)},
+	history.Release:             {http.MethodPost, "/api/tasks/%d/release", answered(takeSeen)},
+	history.Retry:               {http.MethodPost, "/api/tasks/%d/retry", answered(takeSeen)},
+	history.Cancel:              {http.MethodPost, "/api/tasks/%d/cancel", answered(takeSeen)},
+	history.Delete:              {http.MethodDelete, "/api/tasks/%d", answered(func(_ *history.Op, a *wire.Answer) bool { return a.Deleted == 1 })},
+	history.Get:                 {http.MethodGet, "/api/tasks/%d", answered(takeSeen)},
+	history.List:                {http.MethodGet, "/api/tasks", answered(takeList)},
+	history.SetType:             {http.MethodPatch, "/api/types/%s", answered(takeNothing)},
+	history.Act:                 {http.MethodPost, "/api/tasks/actions", as(takeActed)},
+	history.ClaimFinalization:   {http.MethodPost, "/api/tasks/%d/finalization/claim", as(takeFinalizationClaim)},
+	history.ExtendFinalization:  {http.MethodPost, "/api/tasks/%d/finalization/extend", as(takeFinalizationExtended)},
+	history.ReleaseFinalization: {http.MethodPost, "/api/tasks/%d/finalization/release", as(takeFinalizationReleased)},
+	history.Finalize:            {http.MethodPost, "/api/tasks/%d/finalize", as(takeFinalized)},
+}
+
+// as is a route's take of answers that are a T.
+func as[T any](take func(*history.Op, *T) bool) func(*history.Op, []byte) bool {
+	return func(op *history.Op, raw []byte) bool {
+		var a T
+		return json.Unmarshal(raw, &a) == nil && take(op, &a)
+	}
+}
+
+// answered is a route's take of the answers that most calls have.
+func answered(take func(*history.Op, *wire.Answer) bool) func(*history.Op, []byte) bool {
+	return as(func(op *history.Op, a *wire.Answer) bool {
+		op.Repeated = a.Repeated
+		return a.Success && take(op, a)
+	})
+}
+
+// call makes one request and records it.
+func (c *Caller) call(ctx context.Context, op history.Op, query url.Values, body any) history.Op {
+	route := routes[op.Kind]
+	path := route.path
+	switch {
+	case strings.Contains(path, "%d"):
+		path = fmt.Sprintf(path, op.TaskID)
+	case strings.Contains(path, "%s"):
+		path = fmt.Sprintf(path, url.PathEscape(op.TaskType))
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	op, raw := c.exchange(ctx, op, route.method, path, body)
+	if op.Outcome == history.OK && !route.take(&op, raw) {
+		op.Outcome, op.Code = history.Unknown, CodeOddAnswer
+	}
+	c.record(op)
+	return op
+}
 
 // submitOf is the op of a submit before it is made.
 func submitOf(task *wire.NewTask) history.Op {
@@ -22,6 +91,28 @@ func submitOf(task *wire.NewTask) history.Op {
 	return op
 }
 
+// planOf is what the history keeps of a task's steps, nil if it has none. A name
+// that no step has is left out.
+func planOf(task *wire.NewTask) *history.Plan {
+	if len(task.Steps) == 0 {
+		return nil
+	}
+	p := &history.Plan{ByClaim: task.Finalize == "claim", Continue: task.OnStepFailure == "continue"}
+	for i := range task.Steps {
+		s := history.Step{Name: task.Steps[i].Step}
+		if task.Steps[i].MaxAttempts != nil {
+			s.MaxAttempts = *task.Steps[i].MaxAttempts
+		}
+		for _, name := range task.Steps[i].DependsOn {
+			if on := slices.IndexFunc(task.Steps, func(other wire.NewStep) bool { return other.Step == name }); on >= 0 {
+				s.DependsOn = append(s.DependsOn, on)
+			}
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	return p
+}
+
 // claimOf is the op of a claim before it is made.
 func claimOf(req *wire.Claim) history.Op {
 	return history.Op{
@@ -30,144 +121,161 @@ func claimOf(req *wire.Claim) history.Op {
 	}
 }
 
-// parts records one call as several ops, one per task: all alike but for what
-// of fills in. It returns them. A call that named no task is one op.
-func (c *Caller) parts(whole history.Op, count int, of func(i int, op *history.Op) bool) []history.Op {
-	ops := make([]history.Op, max(count, 1))
-	for i := range ops {
-		ops[i] = whole
-		if count > 0 && !of(i, &ops[i]) {
-			ops[i].Outcome, ops[i].Code = history.Unknown, CodeOddAnswer
-		}
-	}
-	c.record(ops...)
-	return ops
+// settleOf is the op of a settling call before it is made.
+func settleOf(kind history.Kind, taskID uint64, s *wire.Settle) history.Op {
+	return history.Op{Kind: kind, TaskID: taskID, Token: s.ClaimToken, Worker: s.WorkerID, Result: string(s.Result), LeaseMS: s.LeaseMS, DelayMS: s.DelayMS}
 }
 
-// SubmitMany submits tasks in one call: one op for each.
-func (c *Caller) SubmitMany(ctx context.Context, tasks []wire.NewTask) []history.Op {
-	whole, answer := c.ask(ctx, history.Op{Kind: history.Submit}, http.MethodPost, "/api/tasks", wire.SubmitMany{Tasks: tasks})
-	return c.parts(whole, len(tasks), func(i int, op *history.Op) bool {
-		asked := submitOf(&tasks[i])
-		op.Key, op.TaskType, op.Priority, op.MaxAttempts, op.Group = asked.Key, asked.TaskType, asked.Priority, asked.MaxAttempts, asked.Group
-		op.Plan, op.DelayMS = asked.Plan, asked.DelayMS
-		if answer == nil {
-			return true
-		}
-		if i >= len(answer.Results) || answer.Results[i].ID == 0 {
-			return false
-		}
-		op.TaskID, op.Created = answer.Results[i].ID, answer.Results[i].Created
-		return true
-	})
+func takeNothing(*history.Op, *wire.Answer) bool { return true }
+
+func takeSubmitted(op *history.Op, a *wire.Answer) bool {
+	if a.Task == nil {
+		return false
+	}
+	op.TaskID, op.Created = a.Task.ID, a.Created
+	return true
 }
 
-// ClaimMany claims up to req.Limit tasks in one call: one op for each, and one
-// without a task if there were none.
-func (c *Caller) ClaimMany(ctx context.Context, req wire.Claim) []history.Op {
-	whole, answer := c.ask(ctx, claimOf(&req), http.MethodPost, "/api/tasks/claim", req)
-	if answer == nil {
-		return c.parts(whole, 0, nil)
+func takeClaim(op *history.Op, a *wire.Answer) bool {
+	if a.Task == nil || a.Task.ClaimToken == nil {
+		return false
 	}
-	return c.parts(whole, len(answer.Tasks), func(i int, op *history.Op) bool {
-		t := &answer.Tasks[i]
-		if t.ClaimToken == nil {
-			return false
+	op.TaskID, op.Token, op.Seen = a.Task.ID, *a.Task.ClaimToken, seen(a.Task)
+	return true
+}
+
+// takeSeen takes the task as it is now, which the answer to an extend need not show.
+func takeSeen(op *history.Op, a *wire.Answer) bool {
+	if a.Task == nil {
+		return op.Kind == history.Extend
+	}
+	op.Seen = seen(a.Task)
+	return true
+}
+
+func takeList(op *history.Op, a *wire.Answer) bool {
+	for i := range a.Tasks {
+		if a.Tasks[i].TaskType != history.TickType {
+			op.Listed = append(op.Listed, *seen(&a.Tasks[i]))
 		}
-		op.TaskID, op.Token, op.Seen = t.ID, *t.ClaimToken, seen(t)
-		return true
-	})
+	}
+	op.More = a.NextCursor != ""
+	return true
+}
+
+func takeActed(op *history.Op, a *wire.Acted) bool {
+	op.Count, op.More = a.Done, a.More
+	return a.Success && a.Done <= a.Matched
+}
+
+// claimExtended is the message to a processor that had the claim already.
+const claimExtended = "Claim extended"
+
+func takeFinalizationClaim(op *history.Op, a *wire.FinalizationClaimed) bool {
+	op.Done, op.State, op.Repeated = a.Claimed, a.TaskState, a.Message == claimExtended
+	if a.AlreadyClaimedBy != nil {
+		op.Holder = *a.AlreadyClaimedBy
+	}
+	if a.ClaimToken != nil {
+		op.Token = *a.ClaimToken
+	}
+	return a.Success && a.Claimed == (a.ClaimToken != nil)
+}
+
+func takeFinalizationExtended(op *history.Op, a *wire.FinalizationExtended) bool {
+	op.Done = a.Extended
+	return a.Success
+}
+
+func takeFinalizationReleased(op *history.Op, a *wire.FinalizationReleased) bool {
+	op.Done = a.Released
+	return a.Success
+}
+
+func takeFinalized(op *history.Op, a *wire.Finalized) bool {
+	op.Done, op.Repeated, op.Action, op.Seen = !a.AlreadyFinalized, a.AlreadyFinalized, a.Action, seen(&a.Task)
+	return a.Success && a.Task.ID == op.TaskID
+}
+
+// Submit submits one task.
+func (c *Caller) Submit(ctx context.Context, task wire.NewTask) history.Op {
+	return c.call(ctx, submitOf(&task), nil, task)
+}
+
+// Claim claims the next task. An op that is OK has the task and the token.
+func (c *Caller) Claim(ctx context.Context, req wire.Claim) history.Op {
+	return c.call(ctx, claimOf(&req), nil, req)
 }
 
 // ClaimTask claims the task by its id.
 func (c *Caller) ClaimTask(ctx context.Context, taskID uint64, req wire.Claim) history.Op {
 	op := claimOf(&req)
 	op.Kind, op.TaskID = history.ClaimTask, taskID
-	return c.call(ctx, op, http.MethodPost, fmt.Sprintf("/api/tasks/%d/claim", taskID), req, func(op *history.Op, a *wire.Answer) bool {
-		if a.Task == nil || a.Task.ClaimToken == nil {
-			return false
-		}
-		op.Token, op.Seen = *a.Task.ClaimToken, seen(a.Task)
-		return true
-	})
+	return c.call(ctx, op, nil, req)
 }
 
-// Complete completes the task, submits what follows and claims, as s says: an op
-// of the complete, one of each submit, and one of the claim.
-func (c *Caller) Complete(ctx context.Context, taskID uint64, s wire.Settle) []history.Op {
-	path := fmt.Sprintf("/api/tasks/%d/%s", taskID, history.Complete)
-	whole, answer := c.ask(ctx, history.Op{Whole: len(s.Submit) > 0 || s.Claim != nil}, http.MethodPost, path, s)
-	switch {
-	case answer == nil:
-		answer = &wire.Answer{}
-	case answer.Task == nil || len(answer.Submitted) != len(s.Submit) || (answer.Claimed == nil) != (s.Claim == nil):
-		whole.Outcome, whole.Code, answer = history.Unknown, CodeOddAnswer, &wire.Answer{}
-	}
-	ops := settled(whole, history.Complete, taskID, &s, answer)
-	c.record(ops...)
-	return ops
+// Settle completes, fails, extends or releases the task, by kind.
+func (c *Caller) Settle(ctx context.Context, kind history.Kind, taskID uint64, s wire.Settle) history.Op {
+	return c.call(ctx, settleOf(kind, taskID, &s), nil, s)
 }
 
 // Retry makes the task pending again.
 func (c *Caller) Retry(ctx context.Context, taskID uint64, req wire.Retry) history.Op {
-	op := history.Op{Kind: history.Retry, TaskID: taskID, Token: req.ClaimToken}
-	return c.call(ctx, op, http.MethodPost, fmt.Sprintf("/api/tasks/%d/retry", taskID), req,
-		func(op *history.Op, a *wire.Answer) bool {
-			if a.Task == nil {
-				return false
-			}
-			op.Seen = seen(a.Task)
-			return true
-		})
-}
-
-// SetMaxClaimed bounds how many claims of the type may live at a time.
-func (c *Caller) SetMaxClaimed(ctx context.Context, taskType string, most int32) history.Op {
-	op := history.Op{Kind: history.SetType, TaskType: taskType, MaxClaimed: most}
-	body := map[string]int32{"max_claimed": most}
-	return c.call(ctx, op, http.MethodPatch, "/api/types/"+url.PathEscape(taskType), body, func(*history.Op, *wire.Answer) bool { return true })
-}
-
-// SetPaused pauses the type, or lets claims take its tasks again.
-func (c *Caller) SetPaused(ctx context.Context, taskType string, paused bool) history.Op {
-	op := history.Op{Kind: history.SetType, TaskType: taskType, Paused: &paused}
-	body := map[string]bool{"paused": paused}
-	return c.call(ctx, op, http.MethodPatch, "/api/types/"+url.PathEscape(taskType), body, func(*history.Op, *wire.Answer) bool { return true })
-}
-
-// Delete deletes the task.
-func (c *Caller) Delete(ctx context.Context, taskID uint64) history.Op {
-	op := history.Op{Kind: history.Delete, TaskID: taskID}
-	return c.call(ctx, op, http.MethodDelete, fmt.Sprintf("/api/tasks/%d", taskID), nil,
-		func(_ *history.Op, a *wire.Answer) bool { return a.Deleted == 1 })
+	return c.call(ctx, history.Op{Kind: history.Retry, TaskID: taskID, Token: req.ClaimToken}, nil, req)
 }
 
 // Cancel cancels the task, or asks for that if it is claimed.
 func (c *Caller) Cancel(ctx context.Context, taskID uint64) history.Op {
-	op := history.Op{Kind: history.Cancel, TaskID: taskID}
-	return c.call(ctx, op, http.MethodPost, fmt.Sprintf("/api/tasks/%d/cancel", taskID), nil,
-		func(op *history.Op, a *wire.Answer) bool {
-			if a.Task == nil {
-				return false
-			}
-			op.Seen = seen(a.Task)
-			return true
-		})
+	return c.call(ctx, history.Op{Kind: history.Cancel, TaskID: taskID}, nil, nil)
+}
+
+// Delete deletes the task.
+func (c *Caller) Delete(ctx context.Context, taskID uint64) history.Op {
+	return c.call(ctx, history.Op{Kind: history.Delete, TaskID: taskID}, nil, nil)
+}
+
+// SetMaxClaimed bounds how many claims of the type may live at a time.
+func (c *Caller) SetMaxClaimed(ctx context.Context, taskType string, most int32) history.Op {
+	return c.call(ctx, history.Op{Kind: history.SetType, TaskType: taskType, MaxClaimed: most}, nil, map[string]int32{"max_claimed": most})
+}
+
+// SetPaused pauses the type, or lets claims take its tasks again.
+func (c *Caller) SetPaused(ctx context.Context, taskType string, paused bool) history.Op {
+	return c.call(ctx, history.Op{Kind: history.SetType, TaskType: taskType, Paused: &paused}, nil, map[string]bool{"paused": paused})
 }
 
 // Act does the action with every task of the type, and of the status if it is not "".
 func (c *Caller) Act(ctx context.Context, action history.Kind, taskType, status string) history.Op {
 	body := wire.Action{Action: string(action), Filter: wire.Filter{TaskType: taskType, Status: status}}
-	op, raw := c.exchange(ctx, history.Op{Kind: history.Act, Action: string(action), TaskType: taskType, Status: status}, http.MethodPost, "/api/tasks/actions", body)
-	if op.Outcome == history.OK {
-		var a wire.Acted
-		if err := json.Unmarshal(raw, &a); err != nil || !a.Success || a.Done > a.Matched {
-			op.Outcome, op.Code = history.Unknown, CodeOddAnswer
-		}
-		op.Count, op.More = a.Done, a.More
-	}
-	c.record(op)
-	return op
+	return c.call(ctx, history.Op{Kind: history.Act, Action: string(action), TaskType: taskType, Status: status}, nil, body)
+}
+
+// ClaimFinalization claims the finalization of the parent. An op that is OK and
+// Done has the claim's token.
+func (c *Caller) ClaimFinalization(ctx context.Context, taskID uint64, req wire.FinalizationClaim) history.Op {
+	return c.finalization(ctx, history.ClaimFinalization, taskID, req)
+}
+
+// ExtendFinalization lets the claim last longer.
+func (c *Caller) ExtendFinalization(ctx context.Context, taskID uint64, req wire.FinalizationClaim) history.Op {
+	return c.finalization(ctx, history.ExtendFinalization, taskID, req)
+}
+
+// ReleaseFinalization gives the claim back.
+func (c *Caller) ReleaseFinalization(ctx context.Context, taskID uint64, processor string) history.Op {
+	return c.finalization(ctx, history.ReleaseFinalization, taskID, wire.FinalizationClaim{ProcessorID: processor})
+}
+
+func (c *Caller) finalization(ctx context.Context, kind history.Kind, taskID uint64, req wire.FinalizationClaim) history.Op {
+	timeout := time.Duration(req.TimeoutSeconds) * time.Second
+	return c.call(ctx, history.Op{Kind: kind, TaskID: taskID, Worker: req.ProcessorID, LeaseMS: timeout.Milliseconds()}, nil, req)
+}
+
+// Finalize ends the parent, with the token of a claim or without one (0).
+func (c *Caller) Finalize(ctx context.Context, taskID uint64, req wire.Finalize) history.Op {
+	return c.call(ctx, history.Op{
+		Kind: history.Finalize, TaskID: taskID, Worker: req.ProcessorID, Token: req.ClaimToken, Goal: req.Outcome, Result: string(req.Result),
+	}, nil, req)
 }
 
 // Read says how a read is made.
@@ -177,24 +285,32 @@ type Read struct {
 	WaitMS   int64  // for the end of the task, at most
 }
 
+// query is what the read asks for. Empty values are left out.
+func (r Read) query(more map[string]string) url.Values {
+	query := url.Values{}
+	for name, value := range more {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if r.Stale {
+		query.Set("consistency", "stale")
+	}
+	if r.WaitMS > 0 {
+		query.Set("wait_ms", strconv.FormatInt(r.WaitMS, 10))
+	}
+	return query
+}
+
+// Get reads the task; stale reads what the node has.
+func (c *Caller) Get(ctx context.Context, taskID uint64, stale bool) history.Op {
+	return c.Read(ctx, taskID, Read{Stale: stale})
+}
+
 // Read reads the task.
 func (c *Caller) Read(ctx context.Context, taskID uint64, how Read) history.Op {
 	op := history.Op{Kind: history.Get, TaskID: taskID, Stale: how.Stale, MinIndex: how.MinIndex, WaitMS: how.WaitMS}
-	query := url.Values{}
-	if how.Stale {
-		query.Set("consistency", "stale")
-	}
-	if how.WaitMS > 0 {
-		query.Set("wait_ms", strconv.FormatInt(how.WaitMS, 10))
-	}
-	path := fmt.Sprintf("/api/tasks/%d?%s", taskID, query.Encode())
-	return c.call(ctx, op, http.MethodGet, path, nil, func(op *history.Op, a *wire.Answer) bool {
-		if a.Task == nil {
-			return false
-		}
-		op.Seen = seen(a.Task)
-		return true
-	})
+	return c.call(ctx, op, how.query(nil), nil)
 }
 
 // ListQuery is what a list asks for. "" is any.
@@ -210,26 +326,9 @@ func (c *Caller) List(ctx context.Context, q ListQuery, how Read) history.Op {
 		Kind: history.List, Status: q.Status, TaskType: q.Type, Desc: q.Desc, Limit: q.Limit,
 		Stale: how.Stale, MinIndex: how.MinIndex,
 	}
-	query := url.Values{"limit": {strconv.Itoa(q.Limit)}, "order": {"asc"}}
+	order := "asc"
 	if q.Desc {
-		query.Set("order", "desc")
+		order = "desc"
 	}
-	if q.Status != "" {
-		query.Set("status", q.Status)
-	}
-	if q.Type != "" {
-		query.Set("task_type", q.Type)
-	}
-	if how.Stale {
-		query.Set("consistency", "stale")
-	}
-	return c.call(ctx, op, http.MethodGet, "/api/tasks?"+query.Encode(), nil, func(op *history.Op, a *wire.Answer) bool {
-		for i := range a.Tasks {
-			if a.Tasks[i].TaskType != history.TickType {
-				op.Listed = append(op.Listed, *seen(&a.Tasks[i]))
-			}
-		}
-		op.More = a.NextCursor != ""
-		return true
-	})
+	return c.call(ctx, op, how.query(map[string]string{"limit": strconv.Itoa(q.Limit), "order": order, "status": q.Status, "task_type": q.Type}), nil)
 }

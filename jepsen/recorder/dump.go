@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/history"
@@ -106,11 +105,15 @@ func differs(a, b []string) string {
 func (r *Recorder) dump(ctx context.Context, node string) (tasks []string, index uint64, err error) {
 	cursor := ""
 	for {
-		query := url.Values{"limit": {finalLimit}, "include": {"params,result"}, "order": {"asc"}, "consistency": {"stale"}}
+		query := url.Values{"limit": {pageLimit}, "include": {"params,result"}, "order": {"asc"}, "consistency": {"stale"}}
 		if cursor != "" {
 			query.Set("cursor", cursor)
 		}
-		page, at, err := r.page(ctx, node+"/api/tasks?"+query.Encode())
+		var page struct {
+			Tasks      []map[string]json.RawMessage `json:"tasks"`
+			NextCursor string                       `json:"next_cursor"`
+		}
+		at, err := r.ask(ctx, http.MethodGet, node+"/api/tasks?"+query.Encode(), nil, &page)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -132,31 +135,4 @@ func (r *Recorder) dump(ctx context.Context, node string) (tasks []string, index
 			return tasks, index, nil
 		}
 	}
-}
-
-type dumpPage struct {
-	Tasks      []map[string]json.RawMessage `json:"tasks"`
-	NextCursor string                       `json:"next_cursor"`
-}
-
-func (r *Recorder) page(ctx context.Context, target string) (page dumpPage, index uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
-	if err != nil {
-		return page, 0, err
-	}
-	resp, err := r.http.Do(req)
-	if err != nil {
-		return page, 0, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return page, 0, fmt.Errorf("GET %s: status %d", target, resp.StatusCode)
-	}
-	index, err = strconv.ParseUint(resp.Header.Get("X-Claimq-Index"), 10, 64)
-	if err != nil {
-		return page, 0, fmt.Errorf("GET %s: %w", target, err)
-	}
-	return page, index, json.NewDecoder(resp.Body).Decode(&page)
 }

@@ -1,9 +1,72 @@
 package recorder
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/jepsen/history"
 )
+
+// CodeWithOthers is of an op of an atomic batch that was refused for another op.
+const CodeWithOthers = "refused_with_others"
+
+// ask makes one request of several ops and does not record it. The answer is empty unless
+// whole is OK, and then as must says.
+func (c *Caller) ask(ctx context.Context, whole history.Op, path string, body any, must func(*wire.Answer) bool) (history.Op, *wire.Answer) {
+	whole, raw := c.exchange(ctx, whole, http.MethodPost, path, body)
+	if whole.Outcome == history.OK {
+		var a wire.Answer
+		if json.Unmarshal(raw, &a) == nil && a.Success && must(&a) {
+			whole.Repeated = a.Repeated
+			return whole, &a
+		}
+		whole.Outcome, whole.Code = history.Unknown, CodeOddAnswer
+	}
+	return whole, &wire.Answer{}
+}
+
+// SubmitMany submits tasks in one call: one op for each.
+func (c *Caller) SubmitMany(ctx context.Context, tasks []wire.NewTask) []history.Op {
+	whole, a := c.ask(ctx, history.Op{}, "/api/tasks", wire.SubmitMany{Tasks: tasks}, func(a *wire.Answer) bool {
+		return len(a.Results) == len(tasks) && !slices.ContainsFunc(a.Results, func(r wire.SubmitResult) bool { return r.ID == 0 })
+	})
+	ops := make([]history.Op, len(tasks))
+	for i := range tasks {
+		ops[i] = with(whole, submitOf(&tasks[i]))
+		if i < len(a.Results) {
+			ops[i].TaskID, ops[i].Created = a.Results[i].ID, a.Results[i].Created
+		}
+	}
+	c.record(ops...)
+	return ops
+}
+
+// ClaimMany claims up to req.Limit tasks in one call: one op for each, and one
+// without a task if there were none.
+func (c *Caller) ClaimMany(ctx context.Context, req wire.Claim) []history.Op {
+	whole, a := c.ask(ctx, claimOf(&req), "/api/tasks/claim", req, func(a *wire.Answer) bool {
+		return !slices.ContainsFunc(a.Tasks, func(t wire.Task) bool { return t.ClaimToken == nil })
+	})
+	ops := claimed(whole, &req, a)
+	c.record(ops...)
+	return ops
+}
+
+// Complete completes the task, submits what follows and claims, as s says: an op
+// of the complete, one of each submit, and one of the claim.
+func (c *Caller) Complete(ctx context.Context, taskID uint64, s wire.Settle) []history.Op {
+	path := fmt.Sprintf(routes[history.Complete].path, taskID)
+	whole, a := c.ask(ctx, history.Op{Whole: len(s.Submit) > 0 || s.Claim != nil}, path, s, func(a *wire.Answer) bool {
+		return a.Task != nil && len(a.Submitted) == len(s.Submit) && (a.Claimed == nil) == (s.Claim == nil)
+	})
+	ops := settled(whole, history.Complete, taskID, &s, a)
+	c.record(ops...)
+	return ops
+}
 
 // with is the op of a call with what is alike in all of its ops.
 func with(whole, op history.Op) history.Op {
@@ -46,7 +109,7 @@ func claimed(whole history.Op, asked *wire.Claim, a *wire.Answer) []history.Op {
 // settled are the ops of a settling call: its own, a submit for each task that
 // follows, and a claim.
 func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *wire.Answer) []history.Op {
-	op := with(whole, history.Op{Kind: kind, TaskID: id, Token: s.ClaimToken, Worker: s.WorkerID, Result: string(s.Result), LeaseMS: s.LeaseMS, DelayMS: s.DelayMS})
+	op := with(whole, settleOf(kind, id, s))
 	if a.Task != nil && !a.Repeated {
 		op.Seen = seen(a.Task)
 	}
@@ -67,4 +130,56 @@ func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *
 		ops = append(ops, taken(with(whole, claimOf(s.Claim)), tasks, true)...)
 	}
 	return ops
+}
+
+// Batch makes the ops of b, whose Fields are a wire.NewTask, a wire.Settle or a
+// wire.Claim: an op of each, in order. No two of them may be about one task.
+func (c *Caller) Batch(ctx context.Context, b wire.Batch) []history.Op {
+	whole, raw := c.exchange(ctx, history.Op{Whole: b.Atomic}, http.MethodPost, "/api/batch", b)
+	done := wire.BatchAnswer{Results: make([]wire.OpResult, len(b.Ops))}
+	failed := -1
+	switch whole.Outcome {
+	case history.OK:
+		if err := json.Unmarshal(raw, &done); err != nil || !done.Success || len(done.Results) != len(b.Ops) {
+			whole.Outcome, whole.Code = history.Unknown, CodeOddAnswer
+			done.Results = make([]wire.OpResult, len(b.Ops))
+		}
+	case history.Failed:
+		var refusal wire.Refusal
+		if json.Unmarshal(raw, &refusal) == nil && refusal.FailedOp != nil {
+			failed = *refusal.FailedOp
+		}
+	}
+	var ops []history.Op
+	for i := range b.Ops {
+		part, result := whole, &done.Results[i]
+		switch {
+		case whole.Outcome == history.OK && result.Code != "":
+			part.Outcome, part.Code = history.Failed, string(result.Code)
+		case whole.Outcome == history.OK:
+			part.Repeated = result.Repeated
+		case failed >= 0 && i != failed:
+			part.Code = CodeWithOthers
+		}
+		ops = append(ops, batchOf(part, &b.Ops[i], &result.Answer)...)
+	}
+	c.record(ops...)
+	return ops
+}
+
+// batchOf is the op, or ops, of one op of a batch. What it did is in a.
+func batchOf(part history.Op, asked *wire.Op, a *wire.Answer) []history.Op {
+	switch fields := asked.Fields.(type) {
+	case wire.NewTask:
+		op := with(part, submitOf(&fields))
+		if part.Outcome == history.OK && a.Task != nil {
+			op.TaskID, op.Created = a.Task.ID, a.Created
+		}
+		return []history.Op{op}
+	case wire.Claim:
+		return claimed(part, &fields, a)
+	case wire.Settle:
+		return settled(part, history.Kind(asked.Op), asked.ID, &fields, a)
+	}
+	return nil
 }

@@ -1,0 +1,84 @@
+package recorder
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	// answerBytesMax bounds an answer that is read.
+	answerBytesMax = 32 << 20
+	askTimeout     = 5 * time.Second
+	retryPause     = 50 * time.Millisecond
+)
+
+// errNotDone is of an answer that is no success.
+var errNotDone = errors.New("not done")
+
+// fetch makes one request and returns what was answered, and the answer's index, 0 if it
+// has none. The transport repeats none that changes anything: only what was never written.
+func (r *Recorder) fetch(ctx context.Context, method, target string, minIndex uint64, body any) (status int, index uint64, raw []byte, err error) {
+	var reader io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return 0, 0, nil, err
+		}
+		reader = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target, reader)
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	if minIndex > 0 {
+		req.Header.Set("X-Claimq-Min-Index", strconv.FormatUint(minIndex, 10))
+	}
+	resp, err := r.http.Do(req)
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	index, _ = strconv.ParseUint(resp.Header.Get("X-Claimq-Index"), 10, 64) // absent: 0
+	raw, err = io.ReadAll(io.LimitReader(resp.Body, answerBytesMax))
+	return resp.StatusCode, index, raw, err
+}
+
+// ask makes one request that is not part of the history, and reads the answer, which must
+// be a success, into answer, unless that is nil. To delete what is not there is one.
+func (r *Recorder) ask(ctx context.Context, method, target string, body, answer any) (index uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	status, index, raw, err := r.fetch(ctx, method, target, 0, body)
+	switch {
+	case err != nil:
+		return 0, err
+	case method == http.MethodDelete && status == http.StatusNotFound:
+		return 0, nil
+	case status/100 != 2:
+		return 0, fmt.Errorf("%w: %s %s: status %d", errNotDone, method, target, status)
+	case answer == nil:
+		return index, nil
+	}
+	return index, json.Unmarshal(raw, answer)
+}
+
+// askAny asks one node after the other, until one has answered with a success or ctx ends.
+func (r *Recorder) askAny(ctx context.Context, nodes []string, method, path string, body, answer any) (index uint64, err error) {
+	for n := 0; ; n++ {
+		if index, err = r.ask(ctx, method, nodes[n%len(nodes)]+path, body, answer); err == nil {
+			return index, nil
+		}
+		select {
+		case <-ctx.Done():
+			return 0, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-time.After(retryPause):
+		}
+	}
+}
