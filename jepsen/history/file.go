@@ -75,23 +75,10 @@ func (h *History) Write(w io.Writer) error {
 	buffered := bufio.NewWriterSize(w, 1<<16)
 	enc := json.NewEncoder(buffered)
 	enc.SetEscapeHTML(false)
-	put := func(l line) error {
+	for l := range h.lines() {
 		if err := enc.Encode(l); err != nil {
 			return fmt.Errorf("write history: %w", err)
 		}
-		return nil
-	}
-	if err := put(line{Header: &header{Format: formatName, Version: Version, Seed: h.Seed}}); err != nil {
-		return err
-	}
-	for l := range h.lines() {
-		if err := put(l); err != nil {
-			return err
-		}
-	}
-	last := h.count()
-	if err := put(line{End: &last}); err != nil {
-		return err
 	}
 	if err := buffered.Flush(); err != nil {
 		return fmt.Errorf("write history: %w", err)
@@ -99,19 +86,20 @@ func (h *History) Write(w io.Writer) error {
 	return nil
 }
 
-// lines yields what stands between the header and the end.
+// lines yields the lines of the file.
 func (h *History) lines() iter.Seq[line] {
 	return func(yield func(line) bool) {
-		if h.Run != nil && !yield(line{Run: h.Run}) || h.Schedule != nil && !yield(line{Schedule: h.Schedule}) {
-			return
-		}
-		_ = all(h.Ops, func(op *Op) line { return line{Op: op} }, yield) &&
+		last := h.count()
+		_ = yield(line{Header: &header{Format: formatName, Version: Version, Seed: h.Seed}}) &&
+			(h.Run == nil || yield(line{Run: h.Run})) &&
+			(h.Schedule == nil || yield(line{Schedule: h.Schedule})) &&
+			all(h.Ops, func(op *Op) line { return line{Op: op} }, yield) &&
 			all(h.Events, func(e *Event) line { return line{Event: e} }, yield) &&
 			all(h.Samples, func(s *Sample) line { return line{Sample: s} }, yield) &&
 			all(h.Dumps, func(d *Dump) line { return line{Dump: d} }, yield) &&
 			all(h.Trail, func(t *Told) line { return line{Told: t} }, yield) &&
-			(h.Final == nil || yield(line{Final: h.Final}) &&
-				all(h.Final.Tasks, func(t *Task) line { return line{Task: t} }, yield))
+			(h.Final == nil || yield(line{Final: h.Final}) && all(h.Final.Tasks, func(t *Task) line { return line{Task: t} }, yield)) &&
+			yield(line{End: &last})
 	}
 }
 
@@ -162,6 +150,7 @@ func Read(r io.Reader) (*History, error) {
 // add takes one line into h. ended is true for the last one.
 func (h *History) add(l line) (ended bool, err error) {
 	switch {
+	case put(&h.Ops, l.Op), put(&h.Events, l.Event), put(&h.Samples, l.Sample), put(&h.Dumps, l.Dump), put(&h.Trail, l.Told):
 	case l.Header != nil:
 		if l.Header.Format != formatName || l.Header.Version != Version {
 			return false, fmt.Errorf("%q version %d, want version %d: %w", l.Header.Format, l.Header.Version, Version, ErrFormat)
@@ -169,28 +158,16 @@ func (h *History) add(l line) (ended bool, err error) {
 		h.Seed = l.Header.Seed
 	case l.Run != nil:
 		h.Run = l.Run
-	case l.Op != nil:
-		h.Ops = append(h.Ops, *l.Op)
-	case l.Sample != nil:
-		h.Samples = append(h.Samples, *l.Sample)
-	case l.Dump != nil:
-		h.Dumps = append(h.Dumps, *l.Dump)
-	case l.Told != nil:
-		h.Trail = append(h.Trail, *l.Told)
 	case l.Schedule != nil:
 		h.Schedule = l.Schedule
-	case l.Event != nil:
-		h.Events = append(h.Events, *l.Event)
 	case l.Final != nil:
 		h.Final = l.Final
+	case l.Task != nil && h.Final == nil:
+		return false, fmt.Errorf("a task before the final state: %w", ErrFormat)
 	case l.Task != nil:
-		if h.Final == nil {
-			return false, fmt.Errorf("a task before the final state: %w", ErrFormat)
-		}
-		h.Final.Tasks = append(h.Final.Tasks, *l.Task)
+		put(&h.Final.Tasks, l.Task)
 	case l.End != nil:
-		have := h.count()
-		if have != *l.End {
+		if have := h.count(); have != *l.End {
 			return false, fmt.Errorf("the end counts %+v, the file has %+v: %w", *l.End, have, ErrFormat)
 		}
 		return true, nil
@@ -198,6 +175,15 @@ func (h *History) add(l line) (ended bool, err error) {
 		return false, fmt.Errorf("an empty line: %w", ErrFormat)
 	}
 	return false, nil
+}
+
+// put appends the element, unless it is nil, and reports whether it did.
+func put[T any](all *[]T, element *T) bool {
+	if element == nil {
+		return false
+	}
+	*all = append(*all, *element)
+	return true
 }
 
 // WriteFile writes h to path.

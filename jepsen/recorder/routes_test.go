@@ -47,8 +47,8 @@ func TestCaller_routes(t *testing.T) {
 		}, "GET /api/tasks?limit=2&order=desc&status=pending&task_type=a+b", `{"success":true,"tasks":[{"id":7,"status":"pending","claim_token":3},{"id":8,"task_type":"tick"}],"next_cursor":"c"}`, history.Op{
 			Kind: history.List, Status: "pending", TaskType: "a b", Desc: true, Limit: 2, Listed: []history.Task{*pending}, More: true,
 		}},
-		{func(ctx context.Context, c *Caller) history.Op { return c.SetPaused(ctx, "a b", true) }, "PATCH /api/types/a%20b", `{"success":true}`, history.Op{
-			Kind: history.SetType, TaskType: "a b", Paused: &paused,
+		{func(ctx context.Context, c *Caller) history.Op { return c.SetPaused(ctx, "a/b", true) }, "PATCH /api/types/a%2Fb", `{"success":true}`, history.Op{
+			Kind: history.SetType, TaskType: "a/b", Paused: &paused,
 		}},
 		{func(ctx context.Context, c *Caller) history.Op { return c.Act(ctx, history.Cancel, "t", "pending") }, "POST /api/tasks/actions", `{"success":true,"matched":2,"done":1,"more":true}`, history.Op{
 			Kind: history.Act, Action: "cancel", TaskType: "t", Status: "pending", Count: 1, More: true,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -24,8 +25,7 @@ type Config struct {
 	// Name begins the idempotency keys and claim request ids: two workloads of one
 	// cluster need two. "" = made from the recorder's seed.
 	Name string
-	// Rate bounds the submits per second in all, until Hurry; 0 = as fast as it
-	// goes.
+	// Rate bounds the submits per second in all; 0 = as fast as it goes.
 	Rate int
 }
 
@@ -41,13 +41,10 @@ type Workload struct {
 	cfg  Config
 	seed int64
 
-	rate      atomic.Int64 // submits per second in all, 0 = no bound
-	allowed   atomic.Int64 // tasks that may be submitted so far
-	taken     atomic.Int64 // that producers have begun with
-	submitted atomic.Int64 // whose submit was answered
-	lastID    atomic.Uint64
-	requests  atomic.Int64
-	enough    atomic.Bool // no more is submitted
+	taken    atomic.Int64 // that producers have begun with
+	lastID   atomic.Uint64
+	requests atomic.Int64
+	enough   atomic.Bool // no more is submitted
 
 	producers sync.WaitGroup
 	others    sync.WaitGroup
@@ -60,8 +57,6 @@ func (r *Recorder) Start(ctx context.Context, cfg Config) *Workload {
 	if w.cfg.Name == "" {
 		w.cfg.Name = fmt.Sprintf("s%d", r.seed)
 	}
-	w.allowed.Store(int64(cfg.Tasks))
-	w.rate.Store(int64(cfg.Rate))
 	for i := range cfg.Producers {
 		caller := r.Caller(cfg.Nodes, i)
 		w.producers.Go(func() { w.produce(ctx, caller, w.rng(1000+i)) })
@@ -81,21 +76,8 @@ func (w *Workload) rng(stream int) *rand.Rand {
 	return rand.New(rand.NewSource(w.seed*1_000_003 + int64(stream)))
 }
 
-// Allow bounds the tasks that are submitted from now on to n in all, so that
-// there is load as long as it is wanted.
-func (w *Workload) Allow(n int) { w.allowed.Store(int64(min(n, w.cfg.Tasks))) }
-
-// Hurry lifts the bounds of Allow and of Config.Rate.
-func (w *Workload) Hurry() {
-	w.rate.Store(0)
-	w.Allow(w.cfg.Tasks)
-}
-
 // Enough ends the producers, however much they have submitted of Config.Tasks.
 func (w *Workload) Enough() { w.enough.Store(true) }
-
-// Submitted returns how many tasks were submitted and answered.
-func (w *Workload) Submitted() int { return int(w.submitted.Load()) }
 
 // Drain waits until the producers are done and every task has ended, then
 // stops the workers and reads the state at the end.
@@ -122,19 +104,9 @@ func (w *Workload) waitEmpty(ctx context.Context) error {
 		if err != nil || open == 0 {
 			return err
 		}
-		if !wait(ctx, retryPause) {
+		if !pause.For(ctx, retryPause) {
 			return fmt.Errorf("%d tasks have not ended: %w", open, context.Cause(ctx))
 		}
-	}
-}
-
-// wait waits, false if ctx ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 
@@ -143,7 +115,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 func (w *Workload) again(ctx context.Context, call func() history.Op) history.Op {
 	for {
 		op := call()
-		if !Again(op) || !wait(ctx, idlePause) {
+		if !Again(op) || !pause.For(ctx, idlePause) {
 			return op
 		}
 	}
@@ -154,14 +126,6 @@ func (w *Workload) produce(ctx context.Context, c *Caller, rng *rand.Rand) {
 	for ctx.Err() == nil && !w.enough.Load() {
 		n := w.taken.Add(1)
 		if n > int64(w.cfg.Tasks) {
-			return
-		}
-		for n > w.allowed.Load() && !w.enough.Load() {
-			if !wait(ctx, idlePause) {
-				return
-			}
-		}
-		if w.enough.Load() {
 			return
 		}
 		var limit int32 // none
@@ -179,14 +143,13 @@ func (w *Workload) produce(ctx context.Context, c *Caller, rng *rand.Rand) {
 		}
 		op := w.again(ctx, func() history.Op { return c.Submit(ctx, task) })
 		if op.Outcome == history.OK {
-			w.submitted.Add(1)
 			w.lastID.Store(op.TaskID)
 			if rng.Intn(50) == 0 { // a producer that was not sure
 				c.Submit(ctx, task)
 			}
 		}
-		if rate := w.rate.Load(); rate > 0 {
-			wait(ctx, time.Duration(w.cfg.Producers)*time.Second/time.Duration(rate))
+		if w.cfg.Rate > 0 {
+			pause.For(ctx, time.Duration(w.cfg.Producers)*time.Second/time.Duration(w.cfg.Rate))
 		}
 	}
 }
@@ -229,7 +192,7 @@ func (w *Workload) work(ctx context.Context, c *Caller, rng *rand.Rand, worker s
 		}
 		op := w.again(ctx, func() history.Op { return c.Claim(ctx, req) })
 		if op.Outcome != history.OK {
-			wait(ctx, idlePause)
+			pause.For(ctx, idlePause)
 			continue
 		}
 		if rng.Intn(50) == 0 { // a worker that was not sure
@@ -251,7 +214,7 @@ func (w *Workload) handle(ctx context.Context, c *Caller, rng *rand.Rand, claim 
 	if claim.Seen.Attempts > 1 && rng.Intn(2) == 0 {
 		// Somebody may have lost this task before. Hold it for a while, so that
 		// the late call meets a claim that is not its own.
-		wait(ctx, time.Duration(rng.Int63n(int64(lease*3/4))))
+		pause.For(ctx, time.Duration(rng.Int63n(int64(lease*3/4))))
 	}
 	switch n := rng.Intn(1000); {
 	case n < 40:
@@ -263,10 +226,10 @@ func (w *Workload) handle(ctx context.Context, c *Caller, rng *rand.Rand, claim 
 		extend := hold
 		extend.LeaseMS = 2 * w.cfg.LeaseMS
 		settle(history.Extend, extend)
-		wait(ctx, time.Duration(rng.Int63n(int64(10*time.Millisecond))))
+		pause.For(ctx, time.Duration(rng.Int63n(int64(10*time.Millisecond))))
 		settle(history.Complete, done)
 	case n < 170: // much too late
-		wait(ctx, lease+time.Duration(rng.Int63n(int64(lease/2))))
+		pause.For(ctx, lease+time.Duration(rng.Int63n(int64(lease/2))))
 		late := [...]history.Kind{history.Complete, history.Fail, history.Release, history.Extend}
 		kind := late[rng.Intn(len(late))]
 		if kind == history.Fail {
@@ -274,7 +237,7 @@ func (w *Workload) handle(ctx context.Context, c *Caller, rng *rand.Rand, claim 
 		}
 		settle(kind, hold)
 	case n < 175: // about when the lease ends
-		wait(ctx, lease*9/10+time.Duration(rng.Int63n(int64(lease/5))))
+		pause.For(ctx, lease*9/10+time.Duration(rng.Int63n(int64(lease/5))))
 		settle(history.Complete, done)
 	case n < 180: // it dies
 	case n < 200: // it was not sure
