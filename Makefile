@@ -3,6 +3,8 @@
 BIN     := bin
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
+# As the tests build claimq, so that nothing is compiled twice (procs.Environ).
+RELEASED := CGO_ENABLED=0 GOFLAGS='-buildvcs=false -trimpath'
 GO      ?= go
 MODULES := . bench/peers client/otel
 
@@ -95,10 +97,9 @@ jepsen-rules: ## builds with bugs in the rules of claiming; shows the contract's
 jepsen-selftest: ## builds with planted bugs; shows each caught, by what and how fast (root)
 	$(GO) run ./jepsen selftest
 
-# As the tests build claimq, so that nothing is compiled twice (procs.Environ).
 lint: $(BIN)/golangci-lint ## formatting, vet, import rules and the other linters
 	$(BIN)/golangci-lint fmt --diff
-	export CGO_ENABLED=0 GOFLAGS='-buildvcs=false -trimpath'; for m in $(MODULES); do (cd $$m && $(CURDIR)/$(BIN)/golangci-lint run ./...) || exit 1; done
+	export $(RELEASED); for m in $(MODULES); do (cd $$m && $(CURDIR)/$(BIN)/golangci-lint run ./...) || exit 1; done
 
 mac: $(BIN)/mac ## what a Mac is to build: types, of tests too
 	for m in $(MODULES); do (cd $$m && $(CURDIR)/$(BIN)/mac ./...) || exit 1; done
@@ -112,32 +113,32 @@ fmt: $(BIN)/golangci-lint ## format the code
 # The linter has a module of its own, so that its dependencies are not ours.
 $(BIN)/golangci-lint: tools/go.mod tools/go.sum
 	@mkdir -p $(BIN)
-	cd tools && $(GO) build -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	cd tools && $(RELEASED) $(GO) build -ldflags '-s -w' -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
 
 $(BIN)/mac: tools/go.mod tools/go.sum tools/mac/main.go
 	@mkdir -p $(BIN)
-	cd tools && $(GO) build -o ../$(BIN)/mac ./mac
+	cd tools && $(RELEASED) $(GO) build -ldflags '-s -w' -o ../$(BIN)/mac ./mac
 
 $(BIN)/govulncheck: tools/govulncheck/go.mod tools/govulncheck/go.sum
 	@mkdir -p $(BIN)
-	cd tools/govulncheck && $(GO) build -o ../../$(BIN)/govulncheck golang.org/x/vuln/cmd/govulncheck
+	cd tools/govulncheck && $(RELEASED) $(GO) build -ldflags '-s -w' -o ../../$(BIN)/govulncheck golang.org/x/vuln/cmd/govulncheck
 	@touch $@
 
 $(BIN)/benchstat: tools/benchstat/go.mod tools/benchstat/go.sum
 	@mkdir -p $(BIN)
-	cd tools/benchstat && $(GO) build -o ../../$(BIN)/benchstat golang.org/x/perf/cmd/benchstat
+	cd tools/benchstat && $(RELEASED) $(GO) build -ldflags '-s -w' -o ../../$(BIN)/benchstat golang.org/x/perf/cmd/benchstat
 	@touch $@
 
 # What tests the chart has a module of its own too.
 $(BIN)/helm: tools/helm/go.mod tools/helm/go.sum
 	@mkdir -p $(BIN)
-	cd tools/helm && $(GO) build -o ../../$(BIN)/helm helm.sh/helm/v3/cmd/helm
+	cd tools/helm && $(RELEASED) $(GO) build -ldflags '-s -w' -o ../../$(BIN)/helm helm.sh/helm/v3/cmd/helm
 	@touch $@
 
 $(BIN)/kubestrict: tools/helm/go.mod tools/helm/go.sum tools/helm/kubestrict/main.go
 	@mkdir -p $(BIN)
-	cd tools/helm && $(GO) build -o ../../$(BIN)/kubestrict ./kubestrict
+	cd tools/helm && $(RELEASED) $(GO) build -ldflags '-s -w' -o ../../$(BIN)/kubestrict ./kubestrict
 	@touch $@
 
 bench: build ## drive three nodes of this build and print the figures of docs/benchmarks.md
