@@ -352,8 +352,8 @@ func TestFull_memory(t *testing.T) {
 			c := newCluster(t, nodes, "--memory-limit", strconv.Itoa(limit))
 			pids := pidsOf(c)
 			l := newFullLoad(t, c, 64<<10)
-			l.produce(8)
-			eventually(t, "submits to be refused", func() bool { _, _, refused := l.count("memory"); return refused >= 50 })
+			l.produce(3)
+			eventually(t, "submits to be refused", func() bool { _, _, refused := l.count("memory"); return refused >= 20 })
 			leader, err := c.WaitLeader(deadline(t))
 			if err != nil {
 				t.Fatal(err)

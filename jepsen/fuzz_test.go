@@ -10,7 +10,7 @@ import (
 // leaves something behind; and beside hundreds of connections that do next to nothing
 // somebody with a key is answered.
 func TestFuzz(t *testing.T) {
-	report, err := fuzzNodesOf(t.Context(), fuzzConfig{binary: binary(), dir: t.TempDir(), requests: 4000, senders: 8, seed: 1, secure: true, foes: 400, hold: 200 * time.Millisecond})
+	report, err := fuzzNodesOf(t.Context(), fuzzConfig{binary: binary(), dir: t.TempDir(), requests: 1500, senders: 8, seed: 1, secure: true, foes: 400, hold: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ func TestRun(t *testing.T) {
 		name string
 		cfg  runner.Config
 	}{
-		{"kills and pauses", runner.Config{Time: 15 * time.Second, Faults: []string{"kill-leader", "pause-leader", "kill-all"}, Seed: 1, Rate: 300}},
-		{"power losses and partitions", runner.Config{Time: 15 * time.Second, Faults: []string{"power-all", "power-leader-torn", "partition-leader"}, Seed: 2, Rate: 300}},
+		{"kills and pauses", runner.Config{Time: 15 * time.Second, Faults: []string{"kill-leader", "pause-leader", "kill-all"}, Seed: 1, Rate: 120}},
+		{"power losses and partitions", runner.Config{Time: 15 * time.Second, Faults: []string{"power-all", "power-leader-torn", "partition-leader"}, Seed: 2, Rate: 120}},
 		{"killed leaders among tasks", runner.Config{Tasks: 300, Time: runTimeMax, Faults: []string{"kill-leader", "kill-all", "kill-leader"}, Seed: 1, Rate: 2000}},
 		{"killed leaders among parents", runner.Config{Tasks: 60, Parents: 100, Steps: 5, Clients: 48, Time: runTimeMax, Faults: []string{"kill-leader"}, Seed: 1, Rate: 2000}},
 	} {
