@@ -109,8 +109,24 @@ func (d *database) run(t *testing.T, name string, args ...string) {
 	}
 }
 
-// start starts the server and waits until it answers. It ends with the test.
+// start starts the server and waits until it answers. It ends with the test. PostgreSQL
+// refuses to start beside the processes of one that was killed: then it is started again.
 func (d *database) start(t *testing.T) {
+	t.Helper()
+	d.launch(t)
+	db := d.open(t)
+	testwait.Until(t, "the database", func() bool {
+		select {
+		case <-d.ended:
+			d.launch(t)
+		default:
+		}
+		return db.PingContext(t.Context()) == nil
+	})
+}
+
+// launch starts the server's process.
+func (d *database) launch(t *testing.T) {
 	t.Helper()
 	started, ended := make(chan error, 1), make(chan struct{})
 	cmd := exec.Command(d.server[0], d.server[1:]...) //nolint:noctx // it is killed at the end
@@ -131,8 +147,6 @@ func (d *database) start(t *testing.T) {
 	}
 	d.process, d.ended = cmd.Process, ended
 	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
-	db := d.open(t)
-	testwait.Until(t, "the database", func() bool { return db.PingContext(t.Context()) == nil })
 }
 
 // kill ends the server at once, as a crash does.
