@@ -110,6 +110,9 @@ type Parts struct {
 	// means that nobody can be asked: then a new leader does not compare what it has
 	// applied with the others either.
 	Call func(ctx context.Context, addr, name string, body []byte) ([]byte, error)
+	// CommitTimeout is how soon followers learn the commit index when nothing else is
+	// sent; 0 = commitTimeout.
+	CommitTimeout time.Duration
 }
 
 // OpenParts starts a node over parts. The caller keeps what the parts hold and
@@ -247,7 +250,6 @@ func (n *Node) raftConfig() *raft.Config {
 	c.HeartbeatTimeout = heartbeatTimeout
 	c.ElectionTimeout = electionTimeout
 	c.LeaderLeaseTimeout = leaderLeaseTimeout
-	c.CommitTimeout = commitTimeout
 	c.MaxAppendEntries = appendEntriesMax
 	c.TrailingLogs = trailingLogsMax
 	c.SnapshotInterval = time.Hour

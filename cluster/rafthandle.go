@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,6 +155,7 @@ func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftR
 	}
 	n.fsm.BeginRun(ctx, stored, again)
 	conf := n.raftConfig()
+	conf.CommitTimeout = cmp.Or(parts.CommitTimeout, commitTimeout)
 	conf.NoSnapshotRestoreOnStart = again
 	c := confirm.New(transport, wrapped)
 	c.Start()
