@@ -13,7 +13,9 @@ func bytesOfGaps(tasks *table.Table[record.Task]) int64 {
 }
 
 // Bytes estimates the memory that the state holds.
-func (m *Machine) Bytes() int64 { return m.bytes + m.trail.Bytes() + bytesOfGaps(&m.tasks) }
+func (m *Machine) Bytes() int64 {
+	return m.bytes + m.types.Bytes() + m.trail.Bytes() + bytesOfGaps(&m.tasks)
+}
 
 // addRemembered adds to the estimates the bytes of a claim request or of what is
 // remembered of a removed task.
@@ -61,19 +63,13 @@ func (m *Machine) enter(t *record.Task) {
 	if t.Options != nil {
 		m.enterSteps(t, t.Options, bytes)
 	}
-	switch group := record.GroupOf(t); {
-	case group != "":
-		m.enterGroup(ts, t)
-	case t.Status == record.StatusPending:
-		ts.add(t)
-	}
-	m.arrange(ts, t)
+	m.types.Enter(&ts.Type, t)
+	m.types.Arrange(&ts.Type, t, m, m.Stamp().T)
 }
 
 // leave undoes enter.
 func (m *Machine) leave(t *record.Task) {
 	ts := m.typeNamed(t.Type)
-	m.recent = ts
 	ts.counts[t.Status]--
 	m.counts[t.Status]--
 	bytes := record.HeldBytes(t)
@@ -82,52 +78,14 @@ func (m *Machine) leave(t *record.Task) {
 	if t.Options != nil {
 		m.leaveSteps(t, t.Options, bytes)
 	}
-	switch group := record.GroupOf(t); {
-	case group != "":
-		m.leaveGroup(ts, t)
-	case t.Status == record.StatusPending:
-		ts.remove(t)
-	}
-}
-
-// arrange lets the rest of the task's group and type follow the change.
-// It ends every change of a task: after leave alone, claims do not see the
-// state as it is.
-func (m *Machine) arrange(ts *typeState, t *record.Task) {
-	if t.Options != nil && t.Options.Group != "" {
-		m.follow(ts, t.Options.Group)
-	}
-	m.place(ts)
-}
-
-// typeNamed returns what is kept of the type, nil if nothing is.
-func (m *derived) typeNamed(name string) *typeState {
-	if ts := m.recent; ts != nil && ts.name == name {
-		return ts
-	}
-	return m.types[name]
-}
-
-// typeOf returns what is kept of the type; it begins it.
-func (m *Machine) typeOf(name string) *typeState {
-	ts := m.typeNamed(name)
-	if ts == nil {
-		ts = newTypeState(name)
-		ts.noted = m.notedGone[name]
-		m.types[name] = ts
-		m.ready.Add(&ts.Contender)
-		m.typesChanged++
-		m.byName.Set(name, ts)
-		m.followType(ts)
-	}
-	return ts
+	m.types.Leave(&ts.Type, t)
 }
 
 // include adds a task to everything derived but the index of claims. It returns
 // the task's type.
 func (m *Machine) include(t *record.Task) *typeState {
 	ts := m.typeOf(t.Type)
-	t.Type = ts.name // one string for all
+	t.Type = ts.Name() // one string for all
 	ts.tasks++
 	if record.HoldsKey(t) {
 		m.keys.Add(t.KeyName(), t.ID)
@@ -142,7 +100,7 @@ func (m *Machine) exclude(t *record.Task) {
 	m.leave(t)
 	ts := m.typeNamed(t.Type)
 	ts.tasks--
-	m.arrange(ts, t)
+	m.types.Arrange(&ts.Type, t, m, m.Stamp().T)
 	m.quitParent(t)
 	m.dropType(ts)
 	if record.HoldsKey(t) {

@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 
+	"github.com/claimq/claimq/fsm/claimable"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -70,7 +71,7 @@ func (m *Machine) beginEntry(index uint64, stamp record.Stamp, count int) Applie
 	m.header.Index = index
 	m.header.Stamp.U = max(m.header.Stamp.U, stamp.U)
 	m.header.Stamp.T = max(m.header.Stamp.T, stamp.T)
-	m.openDue()
+	m.types.OpenDue(m.header.Stamp.T)
 	m.told = 0
 	return Applied{Index: index, Stamp: m.header.Stamp, Results: m.answers.results.take(count)}
 }
@@ -81,7 +82,7 @@ func (m *Machine) applyAt(applied *Applied, i int, c command.Command) error {
 	if m.partial != nil && !row.Restore {
 		m.partial = nil
 	}
-	m.command, m.picks = i, 0
+	m.dice = claimable.Dice{Index: m.header.Index, Place: i}
 	result, err := m.do(c)
 	if err != nil {
 		return err
@@ -101,7 +102,7 @@ func (m *Machine) endEntry(applied *Applied) {
 	applied.Requeued, m.requeued = m.requeued, 0
 	applied.Removed, m.removed = m.removed, 0
 	applied.Tally, m.tally = m.tally, Tally{}
-	applied.Ready, m.noted, m.notedGone = m.noted, nil, nil
+	applied.Ready = m.types.TakeNoted()
 	applied.Ended, m.ended = m.ended, nil
 	applied.Events = m.told > 0
 	applied.Checkpoint, m.checkpoint = m.checkpoint, false

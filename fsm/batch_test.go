@@ -120,7 +120,7 @@ func TestBatch_AtomicTellsTheLeaderOfWhatStayed(t *testing.T) {
 	if len(a.Leases) != 2 || a.Leases[0].Token != 1 || a.Leases[1].Token != 2 {
 		t.Errorf("leases %+v, want those of tokens 1 and 2", a.Leases)
 	}
-	if diff := cmp.Diff([]ReadyTasks{{"mail", 1}, {"scan", 2}}, a.Ready); diff != "" {
+	if diff := cmp.Diff([]ReadyTasks{{Type: "mail", Count: 1}, {Type: "scan", Count: 2}}, a.Ready); diff != "" {
 		t.Errorf("ready (-want +got):\n%s", diff)
 	}
 }

@@ -393,7 +393,7 @@ func TestMachine_ForgetsTypes(t *testing.T) {
 		h.do(command.Delete{ID: r.Claims[0].Task.ID})
 		mustCheck(t, h.m)
 	}
-	if n := len(h.m.types) + h.m.keys.Len() + h.m.ready.Len() + h.m.tasks.Len(); n != 0 || h.m.Bytes() != 0 {
+	if n := h.m.types.Len() + h.m.keys.Len() + h.m.tasks.Len(); n != 0 || h.m.Bytes() != 0 {
 		t.Errorf("%d things and %d bytes left", n, h.m.Bytes())
 	}
 }

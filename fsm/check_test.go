@@ -142,14 +142,14 @@ func (m *Machine) checkCounts() error {
 	if all != m.counts {
 		return fmt.Errorf("counts are %v, want %v", m.counts, all)
 	}
-	if len(types) != len(m.types) {
-		return fmt.Errorf("%d types, want %d", len(m.types), len(types))
+	if len(types) != m.types.Len() {
+		return fmt.Errorf("%d types, want %d", m.types.Len(), len(types))
 	}
 	for name, counts := range types {
-		if m.types[name] == nil || m.types[name].counts != *counts {
+		ts := m.typeNamed(name)
+		if ts == nil || ts.counts != *counts {
 			return fmt.Errorf("counts of type %q are not %v", name, counts)
 		}
-		ts := m.types[name]
 		if followed, ok := m.followed.Get(name); ok != (ts.latencies != nil) || ok && followed != ts {
 			return fmt.Errorf("latencies of type %q are counted if it is not followed, or not if it is", name)
 		}
@@ -216,24 +216,6 @@ func checkNames(names *index.Names, want map[string]uint64) error {
 		return fmt.Errorf("%d names, want %d", names.Len(), len(want))
 	}
 	return nil
-}
-
-// firstIn returns the id of the task that comes first, 0 if there is none.
-func firstIn(o index.Order, tasks []*record.Task) uint64 {
-	if len(tasks) == 0 {
-		return 0
-	}
-	return slices.MinFunc(tasks, func(a, b *record.Task) int {
-		switch o {
-		case index.Highest:
-			return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
-		case index.Lowest:
-			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.ID, b.ID))
-		case index.Newest:
-			return cmp.Compare(b.ID, a.ID)
-		}
-		return cmp.Compare(a.ID, b.ID)
-	}).ID
 }
 
 func (m *Machine) checkClaims() error {
@@ -333,14 +315,15 @@ func (m *Machine) checkSchedules() error {
 }
 
 func (m *Machine) checkBytes() error {
-	want := int64(0)
+	want, groups := int64(0), map[[2]string]int64{}
 	for _, t := range m.tasks.All() {
 		want += record.HeldBytes(t)
-	}
-	for _, ts := range m.types {
-		for name := range ts.groups {
-			want += record.BytesOfGroup(name)
+		if name := record.GroupOf(t); name != "" {
+			groups[[2]string{t.Type, name}] = record.BytesOfGroup(name)
 		}
+	}
+	for _, bytes := range groups {
+		want += bytes
 	}
 	for _, r := range m.requests.All() {
 		want += record.BytesOfRequest(r)
@@ -351,8 +334,8 @@ func (m *Machine) checkBytes() error {
 	for _, v := range m.schedules {
 		want += record.BytesOfSchedule(v)
 	}
-	if m.bytes != want || m.Bytes() != want+m.trail.Bytes()+bytesOfGaps(&m.tasks) {
-		return fmt.Errorf("%d bytes are held, want %d", m.bytes, want)
+	if m.bytes+m.types.Bytes() != want || m.Bytes() != want+m.trail.Bytes()+bytesOfGaps(&m.tasks) {
+		return fmt.Errorf("%d bytes are held, want %d", m.bytes+m.types.Bytes(), want)
 	}
 	return nil
 }

@@ -197,15 +197,11 @@ func TestChoices_AreWhatClaimableSays(t *testing.T) {
 func TestChoices_AreTold(t *testing.T) {
 	t.Parallel()
 	room := func(m *Machine, name string) int64 {
-		ts := m.types[name]
-		if ts == nil || ts.standing != typeOpen {
+		ts := m.typeNamed(name)
+		if ts == nil {
 			return 0
 		}
-		n := min(int64(ts.ready), ts.slots())
-		if ts.record != nil {
-			n = min(n, ts.record.ClaimsAt(m.header.Stamp.T))
-		}
-		return n
+		return ts.Room(m.header.Stamp.T)
 	}
 	for seed := range uint64(40) {
 		g := newChoices(seed)

@@ -3,7 +3,6 @@ package fsm
 import (
 	"cmp"
 	"math"
-	"slices"
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
@@ -25,13 +24,13 @@ func (m *Machine) claimNext(c command.ClaimNext) Result {
 		return result
 	}
 	var (
-		next   = m.newChooser(c)
+		next   = m.types.Choose(c, m.answers.commands.ListOf(c.Types), &m.dice)
 		claims []Claim
 		size   = m.answered
 		seq    uint64
 	)
 	for len(claims) < int(c.Limit) {
-		id, ok := next.first()
+		id, ok := next.First()
 		if !ok {
 			break
 		}
@@ -48,7 +47,7 @@ func (m *Machine) claimNext(c command.ClaimNext) Result {
 		}
 		m.begin(t, c.WorkerID, c.LeaseMS, seq)
 		claims = append(claims, Claim{Task: *t, Token: t.Token, Live: true})
-		next.taken()
+		next.Taken()
 	}
 	m.remember(seq, c.RequestID, c.WorkerID, choice, claims)
 	return Result{Claims: claims}
@@ -61,19 +60,7 @@ func (m *Machine) Claimable(c command.ClaimNext, now record.Stamp) bool {
 	if r, _ := m.findRequest(c.RequestID); r != nil && (r.Live > 0 || r.ForgetU > now.U) {
 		return true
 	}
-	t := max(now.T, m.Stamp().T)
-	if c.Types == nil {
-		opensAt, waits := m.NextOpening()
-		return (m.ready.Any() || waits && opensAt <= t) && (c.MoreAttempts == 0 || m.anyAbove(c.MoreAttempts, t))
-	}
-	return slices.ContainsFunc(c.Types, func(name string) bool {
-		ts := m.types[name]
-		if ts == nil {
-			return false
-		}
-		standing, _ := ts.standingAt(t)
-		return standing == typeOpen && len(ts.queuesAbove(c.MoreAttempts)) > 0
-	})
+	return m.types.Claimable(c, max(now.T, m.Stamp().T))
 }
 
 // claimTask claims one task by its id.
@@ -112,15 +99,15 @@ func (m *Machine) claimTask(c command.ClaimTask) Result {
 // notClaimable returns why the task, which is neither claimed nor ended, cannot
 // be claimed by its id now; "" if it can.
 func (m *Machine) notClaimable(t *record.Task) Reason {
-	ts := m.types[t.Type]
+	ts := m.typeNamed(t.Type)
 	switch {
 	case t.Status != record.StatusPending:
 		return Reason(t.Status.String())
-	case !m.leads(t):
+	case !ts.Leads(t):
 		return ReasonGroupBehind
-	case ts.slots() <= 0:
+	case ts.Slots() <= 0:
 		return ReasonLimitReached
-	case ts.record != nil && ts.record.ClaimableAt(m.Stamp().T) > m.Stamp().T:
+	case ts.Record() != nil && ts.Record().ClaimableAt(m.Stamp().T) > m.Stamp().T:
 		return ReasonRateLimited
 	}
 	return ""
@@ -133,7 +120,7 @@ func (m *Machine) begin(t *record.Task, workerID string, leaseMS int64, request 
 	m.change(t)
 	ts := m.typeNamed(t.Type)
 	m.time(ts, Waited, m.Stamp().T-since)
-	if r := ts.record; r != nil {
+	if r := ts.Record(); r != nil {
 		m.noteType(r)
 		r.Spend(m.Stamp().T)
 	}

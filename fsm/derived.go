@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"github.com/claimq/claimq/fsm/claimable"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -14,12 +15,7 @@ import (
 type derived struct {
 	parents         map[uint64]*parentState             // by the parent's id
 	counts          [record.StatusCancelled + 1]int64   // by Status
-	types           map[string]*typeState               // those that have tasks or settings
-	byName          btree.Map[string, *typeState]       // the same, sorted
-	ready           index.Tournament                    // all types; those that cannot be claimed from have no rank in it
-	ladder          index.Ladder                        // the queues of all open types, but for what is stale
-	stale           []*typeState                        // types that are not in ladder as they are, each once
-	openings        *btree.BTreeG[opening]              // types that only their rate limit closes
+	types           claimable.Types                     // those that have tasks or settings; of each is a typeState
 	keys            *index.Names                        // name of an idempotency key to task id
 	claims          btree.Map[uint64, claimRef]         // live claims by token
 	holdings        index.Holdings                      // the same, by worker and by type
@@ -35,9 +31,6 @@ type derived struct {
 	rates     typeRates
 	latencies Latencies
 	followed  btree.Map[string, *typeState] // types whose latencies are counted
-
-	typesChanged uint64     // how often a type began or was forgotten; never goes back
-	recent       *typeState // of the task that changed last or changes next, nil if unknown; found without its name
 }
 
 // claimRef is what the index of live claims knows of one.
@@ -50,14 +43,8 @@ type claimRef struct {
 // resetIndexes empties everything that is derived.
 func (m *derived) resetIndexes() {
 	m.counts = [record.StatusCancelled + 1]int64{}
-	m.types = map[string]*typeState{}
-	m.byName = btree.Map[string, *typeState]{}
+	m.types.Reset()
 	m.followed = btree.Map[string, *typeState]{}
-	m.ready = index.NewLazyTournament()
-	m.ladder, m.stale = index.Ladder{}, nil
-	m.typesChanged++
-	m.recent = nil
-	m.openings = newOpenings()
 	m.keys = index.NewNames()
 	m.parents = map[uint64]*parentState{}
 	m.claims = btree.Map[uint64, claimRef]{}
@@ -85,9 +72,7 @@ func (m *Machine) rebuild() error {
 // rebuildRest is rebuild when what is derived of the tasks is there.
 func (m *Machine) rebuildRest() error {
 	for _, r := range m.settings {
-		ts := m.typeOf(r.Name)
-		ts.record = r
-		m.place(ts)
+		m.types.Limit(&m.typeOf(r.Name).Type, r, m.Stamp().T)
 	}
 	for seq, r := range m.requests.All() {
 		if problem := m.indexRequest(seq, r); problem != "" {
@@ -105,7 +90,7 @@ func (m *Machine) rebuildRest() error {
 	if problem := m.trail.Index(m.trailLimits()); problem != "" {
 		return fmt.Errorf("trail: %s: %w", problem, ErrCorrupt)
 	}
-	m.noted, m.notedGone = nil, nil // nobody waits for what was there
+	m.types.TakeNoted() // nobody waits for what was there
 	return nil
 }
 

@@ -13,9 +13,9 @@
 // that part's; what has to keep two of them in step is the Machine's. What a command does
 // is one method, in the file of its noun; apply.go calls it.
 //
-// Its rooms: command is what changes the state, as an entry has it; record what is saved,
-// and the bytes of each; snapshot a whole state as bytes; table, index and trail are where
-// records, orders and events are kept. Commands are known to all; of the others they know
+// Its rooms: command is what changes the state, as an entry has it; claimable what can be
+// claimed next; record what is saved, and the bytes of each; snapshot a whole state as
+// bytes; table, index and trail are where records, orders and events are kept. Commands are known to all; of the others they know
 // what names.go names.
 //
 // What it does not do: it does not know Raft, HTTP, or which node it runs on.

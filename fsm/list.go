@@ -237,7 +237,7 @@ func (m *Machine) Failed(taskType string) int64 {
 	if taskType == "" {
 		return m.counts[record.StatusFailed]
 	}
-	if ts := m.types[taskType]; ts != nil {
+	if ts := m.typeNamed(taskType); ts != nil {
 		return ts.counts[record.StatusFailed]
 	}
 	return 0

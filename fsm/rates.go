@@ -145,7 +145,7 @@ func (m *Machine) time(ts *typeState, span Span, ms int64) {
 func (m *derived) followType(ts *typeState) {
 	if m.followed.Len() < FollowedMax {
 		ts.latencies = &Latencies{}
-		m.followed.Set(ts.name, ts)
+		m.followed.Set(ts.Name(), ts)
 	}
 }
 
@@ -161,23 +161,16 @@ type Activity struct {
 
 // Activity returns that of all tasks, also of those whose types went.
 func (m *Machine) Activity(now record.Stamp) Activity {
-	oldest := uint64(0)
-	m.byName.Scan(func(_ string, ts *typeState) bool {
-		if ts.oldest != 0 && (oldest == 0 || ts.oldest < oldest) {
-			oldest = ts.oldest
-		}
-		return true
-	})
-	return m.activityOf(now, &m.rates, &m.counts, oldest, &m.latencies)
+	return m.activityOf(now, &m.rates, &m.counts, m.types.Oldest(), &m.latencies)
 }
 
 // TypeActivity returns that of the type, ok false if it has neither tasks nor settings.
 func (m *Machine) TypeActivity(name string, now record.Stamp) (a Activity, ok bool) {
-	ts := m.types[name]
+	ts := m.typeNamed(name)
 	if ts == nil {
 		return Activity{}, false
 	}
-	return m.activityOf(now, &ts.rates, &ts.counts, ts.oldest, ts.latencies), true
+	return m.activityOf(now, &ts.rates, &ts.counts, ts.Oldest(), ts.latencies), true
 }
 
 func (m *saved) activityOf(now record.Stamp, rates *typeRates, counts *[record.StatusCancelled + 1]int64, oldest uint64, l *Latencies) Activity {
@@ -199,4 +192,4 @@ func (m *saved) activityOf(now record.Stamp, rates *typeRates, counts *[record.S
 func (m *Machine) FollowedTypes() []string { return m.followed.Keys() }
 
 // TypeCount returns how many types have tasks or settings.
-func (m *Machine) TypeCount() int { return len(m.types) }
+func (m *Machine) TypeCount() int { return m.types.Len() }

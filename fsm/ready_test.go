@@ -3,78 +3,125 @@ package fsm
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math/big"
 	"slices"
 
-	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/claimable"
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// checkReady compares what claims would find, and all that is in the indexes
-// for it, with what the saved records say, computed plainly.
+// checkReady compares what claims would find with what the saved records say, computed
+// plainly.
 func (m *Machine) checkReady() error {
 	ready, behind := m.claimablePlainly()
-	var any []*record.Task
-	var openings []opening
-	for name, ts := range m.types {
-		if err := m.checkQueues(ts, ready[name], behind[name]); err != nil {
+	var open []*record.Task
+	next, names := int64(0), []string{}
+	for ts := range m.typesFrom("") {
+		name := ts.Name()
+		names = append(names, name)
+		if err := m.checkType(ts, ready[name], behind[name]); err != nil {
 			return fmt.Errorf("type %q: %w", name, err)
 		}
-		standing, at := m.standingPlainly(name, len(ready[name]))
-		if ts.standing != standing || ts.opensAt != at {
-			return fmt.Errorf("type %q stands at %d until %d, want %d until %d", name, ts.standing, ts.opensAt, standing, at)
-		}
-		switch standing {
-		case typeOpen:
-			any = append(any, ready[name]...)
-		case typeWaits:
-			openings = append(openings, opening{at, name})
+		switch at, ever := m.claimableAtPlainly(name, len(ready[name])); {
+		case ever && at == m.header.Stamp.T:
+			open = append(open, ready[name]...)
+		case ever && (next == 0 || at < next):
+			next = at
 		}
 	}
-	for o := range index.Orders {
-		id, ok := m.ready.First(o)
-		if want := firstIn(o, any); ok != (want != 0) || id != want {
-			return fmt.Errorf("first of any type in order %d is %d, want %d", o, id, want)
-		}
+	if at, ok := m.NextOpening(); at != next || ok != (next != 0) {
+		return fmt.Errorf("the next type opens at %d, %v, want %d", at, ok, next)
 	}
-	if err := m.checkLadder(any); err != nil {
+	if err := m.checkChoices(nil, open); err != nil {
 		return err
 	}
-	slices.SortFunc(openings, func(a, b opening) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.name, b.name)) })
-	if got := m.openings.Items(); !slices.Equal(got, openings) {
-		return fmt.Errorf("openings are %v, want %v", got, openings)
+	if err := m.checkChoices(names, open); err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		if err := m.checkChoices(names[m.header.Index%uint64(len(names)):][:1], open); err != nil {
+			return err
+		}
 	}
 	return m.checkRecords()
 }
 
-// checkLadder compares what the ladder finds, once it is up to date, with a search of what
-// can be claimed; before, whether there is something is told from what is stale.
-func (m *Machine) checkLadder(any []*record.Task) error {
-	for at, ts := range m.stale {
-		if ts.stale != at+1 || m.types[ts.name] != ts {
-			return fmt.Errorf("stale type %q is at %d, not %d, or forgotten", ts.name, at+1, ts.stale)
+// checkChoices compares what claims of the types would take first, nil being any, with a
+// search of what is open.
+func (m *Machine) checkChoices(types []string, open []*record.Task) error {
+	for _, left := range []int32{0, 1, 2, 1000} {
+		above := slices.DeleteFunc(slices.Clone(open), func(t *record.Task) bool {
+			return types != nil && !slices.Contains(types, t.Type) || t.MaxAttempts != 0 && t.MaxAttempts-t.Attempts <= left
+		})
+		c := command.ClaimNext{Types: types, Limit: 1 + int32(m.header.Index%2), MoreAttempts: left}
+		if got := m.Claimable(c, m.header.Stamp); got != (len(above) > 0) {
+			return fmt.Errorf("%+v would take something: %v, there are %d", c, got, len(above))
 		}
-	}
-	for _, left := range []int32{0, 1, 2, 3, 1000} {
-		above := slices.DeleteFunc(slices.Clone(any), func(t *record.Task) bool { return attemptsLeftOf(t) <= left })
-		if got := m.anyAbove(left, m.header.Stamp.T); got != (len(above) > 0) {
-			return fmt.Errorf("something with more than %d attempts left: %v, there are %d", left, got, len(above))
+		if left > 0 && m.header.Index%2 == 0 {
+			continue // what is known of attempts left stays as it is for longer
 		}
-	}
-	if m.header.Index%2 == 0 { // else it stays stale for longer
-		return nil
-	}
-	m.climb()
-	for _, left := range []int32{0, 1, 2, 3, 1000} {
-		above := slices.DeleteFunc(slices.Clone(any), func(t *record.Task) bool { return attemptsLeftOf(t) <= left })
-		if got := m.ladder.Count(left); got != len(above) {
-			return fmt.Errorf("%d tasks with more than %d attempts left, want %d", got, left, len(above))
-		}
-		for o := range index.Orders {
-			if id, _ := m.ladder.First(left, o); id != firstIn(o, above) {
-				return fmt.Errorf("first with more than %d attempts left in order %d is %d, want %d", left, o, id, firstIn(o, above))
+		for _, c.SortBy = range []command.SortBy{command.SortPriority, command.SortCreatedAt, command.SortRandom} {
+			for _, c.Ascending = range []bool{false, true} {
+				next := m.types.Choose(c, nil, &claimable.Dice{Index: m.header.Index})
+				got, ok := next.First()
+				want, random := firstFor(c, above), c.SortBy == command.SortRandom
+				if ok != (want != 0) || !random && got != want ||
+					random && ok && !slices.ContainsFunc(above, func(t *record.Task) bool { return t.ID == got }) {
+					return fmt.Errorf("%+v takes task %d, want %d of %d", c, got, want, len(above))
+				}
 			}
+		}
+	}
+	return nil
+}
+
+// firstFor returns the id of the task that the claim takes first, unless it takes any; 0 if
+// there is none.
+func firstFor(c command.ClaimNext, tasks []*record.Task) uint64 {
+	if len(tasks) == 0 {
+		return 0
+	}
+	return slices.MinFunc(tasks, func(a, b *record.Task) int {
+		order := cmp.Compare(b.ID, a.ID)
+		if c.SortBy != command.SortCreatedAt {
+			order = cmp.Compare(b.Priority, a.Priority)
+		}
+		if c.Ascending {
+			order = -order
+		}
+		return cmp.Or(order, cmp.Compare(a.ID, b.ID))
+	}).ID
+}
+
+// checkType checks what is known of one type.
+func (m *Machine) checkType(ts *typeState, ready, behind []*record.Task) error {
+	if ts.Ready() != len(ready) {
+		return fmt.Errorf("%d tasks are ready, want %d", ts.Ready(), len(ready))
+	}
+	oldest := uint64(0)
+	for _, t := range slices.Concat(ready, behind) {
+		if oldest == 0 || t.ID < oldest {
+			oldest = t.ID
+		}
+	}
+	if ts.Oldest() != oldest {
+		return fmt.Errorf("the oldest is %d, want %d", ts.Oldest(), oldest)
+	}
+	for _, t := range behind {
+		if ts.Leads(t) || ts.BehindWhom(t) == 0 {
+			return fmt.Errorf("task %d is behind %d, and leads: %v", t.ID, ts.BehindWhom(t), ts.Leads(t))
+		}
+	}
+	for _, t := range ready {
+		ahead := int64(0)
+		for _, other := range ready {
+			if other.Priority > t.Priority || other.Priority == t.Priority && other.ID < t.ID {
+				ahead++
+			}
+		}
+		if !ts.Leads(t) || ts.BehindWhom(t) != 0 || ts.Ahead(t) != ahead {
+			return fmt.Errorf("%d tasks are ahead of task %d, want %d; it leads: %v", ts.Ahead(t), t.ID, ahead, ts.Leads(t))
 		}
 	}
 	return nil
@@ -109,27 +156,29 @@ func (m *Machine) claimablePlainly() (ready, behind map[string][]*record.Task) {
 	return ready, behind
 }
 
-// standingPlainly is typeState.standingAt by the records alone.
-func (m *Machine) standingPlainly(name string, ready int) (standing, int64) {
+// claimableAtPlainly returns when, by the records alone, tasks of the type may be claimed of
+// which so many are ready: T if they may be now; ever is false if time alone does not let them.
+func (m *Machine) claimableAtPlainly(name string, ready int) (at int64, ever bool) {
 	claimed := int32(0)
 	for _, t := range m.tasks.All() {
 		if t.Type == name && t.Status == record.StatusClaimed {
 			claimed++
 		}
 	}
-	at, known := m.findRecord(name)
+	now := m.header.Stamp.T
+	place, known := m.findRecord(name)
 	if ready == 0 {
-		return typeClosed, 0
+		return 0, false
 	}
 	if !known {
-		return typeOpen, 0
+		return now, true
 	}
-	r := m.settings[at]
+	r := m.settings[place]
 	if s := r.Settings; s.Paused || s.MaxClaimed > 0 && claimed >= s.MaxClaimed {
-		return typeClosed, 0
+		return 0, false
 	}
 	if r.Settings.RateLimit == 0 {
-		return typeOpen, 0
+		return now, true
 	}
 	// Bucket + RateLimit * (T - BucketT) >= 10^9, and exactly when.
 	rate, missing := big.NewInt(r.Settings.RateLimit), big.NewInt(1_000_000_000-r.Bucket)
@@ -137,95 +186,17 @@ func (m *Machine) standingPlainly(name string, ready int) (standing, int64) {
 	if rest.Sign() > 0 {
 		wait.Add(wait, big.NewInt(1))
 	}
-	opensAt := wait.Int64() + r.BucketT
-	if opensAt <= m.header.Stamp.T {
-		return typeOpen, 0
-	}
-	return typeWaits, opensAt
+	return max(wait.Int64()+r.BucketT, now), true
 }
 
-// checkQueues checks the indexes of one type.
-func (m *Machine) checkQueues(ts *typeState, ready, behind []*record.Task) error {
-	ids := func(tasks []*record.Task) (ids []uint64) {
-		for _, t := range tasks {
-			ids = append(ids, t.ID)
-		}
-		return ids
-	}
-	if got := ts.behind.Keys(); !slices.Equal(got, ids(behind)) {
-		return fmt.Errorf("tasks %v are behind in their groups, want %v", got, ids(behind))
-	}
-	if ts.ready != len(ready) {
-		return fmt.Errorf("%d tasks are ready, want %d", ts.ready, len(ready))
-	}
-	byLeft := map[int32][]*record.Task{}
-	for _, t := range ready {
-		left := int32(1001)
-		if t.MaxAttempts > 0 {
-			left = min(left, t.MaxAttempts-t.Attempts)
-		}
-		byLeft[left] = append(byLeft[left], t)
-	}
-	var lefts []int32
-	for _, q := range ts.queues {
-		lefts = append(lefts, q.Left)
-		if err := checkQueue(q, byLeft[q.Left]); err != nil {
-			return fmt.Errorf("%d attempts left: %w", q.Left, err)
-		}
-	}
-	if want := slices.Sorted(maps.Keys(byLeft)); !slices.Equal(lefts, want) {
-		return fmt.Errorf("queues for %v attempts left, want %v", lefts, want)
-	}
-	for o := range index.Orders {
-		if id, _ := ts.first.First(o); id != firstIn(o, ready) {
-			return fmt.Errorf("the first in order %d is %d, want %d", o, id, firstIn(o, ready))
-		}
-	}
-	groups := map[string][]uint64{}
-	for id, t := range m.tasks.All() {
-		if t.Type == ts.name && !t.Status.Ended() && t.Status != record.StatusBlocked && t.Opts().Group != "" {
-			groups[t.Opts().Group] = append(groups[t.Opts().Group], id)
-		}
-	}
-	for name, ids := range groups {
-		if g := ts.groups[name]; g == nil || !slices.Equal(g.ids.Keys(), ids) {
-			return fmt.Errorf("group %q does not have the tasks %v", name, ids)
-		}
-	}
-	if len(groups) != len(ts.groups) {
-		return fmt.Errorf("%d groups, want %d", len(ts.groups), len(groups))
-	}
-	return nil
-}
-
-func checkQueue(q *index.Queue, tasks []*record.Task) error {
-	if q.Len() != len(tasks) {
-		return fmt.Errorf("%d tasks, want %d", q.Len(), len(tasks))
-	}
-	for k, t := range tasks {
-		if got := q.At(k); got != t.ID {
-			return fmt.Errorf("task %d comes %d-th, want %d", got, k, t.ID)
-		}
-		below := 0
-		for _, other := range tasks[:k] {
-			if other.Priority == t.Priority {
-				below++
-			}
-		}
-		if got := q.Below(t.Priority, t.ID); got != below {
-			return fmt.Errorf("%d tasks of priority %d are below %d, want %d", got, t.Priority, t.ID, below)
-		}
-	}
-	return nil
-}
-
+// checkRecords checks the settings of types.
 func (m *Machine) checkRecords() error {
 	for i, r := range m.settings {
-		ts := m.types[r.Name]
+		ts := m.typeNamed(r.Name)
 		switch {
 		case i > 0 && m.settings[i-1].Name >= r.Name:
 			return fmt.Errorf("settings of %q are out of order", r.Name)
-		case ts == nil || ts.record != r:
+		case ts == nil || ts.Record() != r:
 			return fmt.Errorf("type %q does not have its settings", r.Name)
 		case r.Settings == (record.TypeSettings{}):
 			return fmt.Errorf("type %q has a record without settings", r.Name)
@@ -235,9 +206,9 @@ func (m *Machine) checkRecords() error {
 			return fmt.Errorf("the bucket of type %q holds %d at %d", r.Name, r.Bucket, r.BucketT)
 		}
 	}
-	for name, ts := range m.types {
-		if ts.tasks == 0 && ts.record == nil {
-			return fmt.Errorf("type %q has neither tasks nor settings", name)
+	for ts := range m.typesFrom("") {
+		if ts.tasks == 0 && ts.Record() == nil {
+			return fmt.Errorf("type %q has neither tasks nor settings", ts.Name())
 		}
 	}
 	return nil

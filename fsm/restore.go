@@ -100,8 +100,8 @@ func (m *Machine) become(state *Machine) {
 	state.nodes, h.JoinTokens, h.PageSecret = m.nodes, m.header.JoinTokens, nil
 	// What the entry, and those who have called the machine, know of it.
 	state.answers, state.reused = m.answers, m.reused
-	state.begun, state.ended, state.command, state.told, state.checkpoint = m.begun, m.ended, m.command, m.told, m.checkpoint
-	state.typesChanged += m.typesChanged + 1 // what was found by name is to be found again
+	state.begun, state.ended, state.dice, state.told, state.checkpoint = m.begun, m.ended, m.dice, m.told, m.checkpoint
+	state.types.Succeed(&m.types)
 	state.rememberedMax, state.goneMax, state.trail.ChunkBytes = m.rememberedMax, m.goneMax, m.trail.ChunkBytes
 	*m = *state
 	m.tasks.SetPacking(record.RestingTasks{Names: m})

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"github.com/claimq/claimq/fsm/claimable"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -169,11 +170,5 @@ type Tally struct {
 	SlotsRun, SlotsSkipped       int // slots of schedules that gave a task, that were passed over
 }
 
-// ReadyTasks says how many tasks of a type became claimable, at most: some may
-// have been claimed again by the same entry. A type with limits is named with
-// one at least by every entry that leaves it claimable after touching it: the
-// room that time makes comes without an entry of its own.
-type ReadyTasks struct {
-	Type  string
-	Count int
-}
+// ReadyTasks says how many tasks of a type became claimable.
+type ReadyTasks = claimable.Ready

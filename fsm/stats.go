@@ -30,21 +30,15 @@ type TypeStats struct {
 // first; its age counts from then, also after a requeue.
 func (m *Machine) Stats(now record.Stamp) Stats {
 	s := Stats{Index: m.Index(), Counts: m.counts, Bytes: m.Bytes()}
-	if len(m.types) > 0 {
-		s.Types = make([]TypeStats, 0, len(m.types))
+	if n := m.types.Len(); n > 0 {
+		s.Types = make([]TypeStats, 0, n)
 	}
-	oldest := uint64(0)
-	m.byName.Scan(func(_ string, ts *typeState) bool {
-		if ts.tasks == 0 {
-			return true
+	for ts := range m.typesFrom("") {
+		if ts.tasks > 0 {
+			s.Types = append(s.Types, TypeStats{Type: ts.Name(), Counts: ts.counts})
 		}
-		s.Types = append(s.Types, TypeStats{Type: ts.name, Counts: ts.counts})
-		if id := ts.oldest; id != 0 && (oldest == 0 || id < oldest) {
-			oldest = id
-		}
-		return true
-	})
-	if oldest != 0 {
+	}
+	if oldest := m.types.Oldest(); oldest != 0 {
 		s.OldestPendingAgeMS = max(now.T-m.Get(oldest).CreatedAt, 0)
 	}
 	return s
@@ -75,22 +69,24 @@ func (m *Machine) Counts() [record.StatusCancelled + 1]int64 { return m.counts }
 // those behind after, limit of them at most, 0 = all. now is the time by which ages are told.
 func (m *Machine) Types(after string, limit int, now record.Stamp) []TypeView {
 	if limit == 0 {
-		limit = len(m.types)
+		limit = m.types.Len()
 	}
-	views := make([]TypeView, 0, min(len(m.types), limit))
-	m.byName.Ascend(after, func(name string, ts *typeState) bool {
-		if name > after {
+	views := make([]TypeView, 0, min(m.types.Len(), limit))
+	for ts := range m.typesFrom(after) {
+		if len(views) == limit {
+			break
+		}
+		if ts.Name() > after {
 			views = append(views, m.viewOf(ts, now))
 		}
-		return len(views) < limit
-	})
+	}
 	return views
 }
 
 // Type returns what can be seen of the type, ok false if it has neither tasks
 // nor settings.
 func (m *Machine) Type(name string, now record.Stamp) (v TypeView, ok bool) {
-	ts := m.types[name]
+	ts := m.typeNamed(name)
 	if ts == nil {
 		return TypeView{Type: name}, false
 	}
@@ -98,13 +94,13 @@ func (m *Machine) Type(name string, now record.Stamp) (v TypeView, ok bool) {
 }
 
 func (m *saved) viewOf(ts *typeState, now record.Stamp) TypeView {
-	v := TypeView{Type: ts.name, Counts: ts.counts}
-	if ts.record != nil {
-		v.Settings = ts.record.Settings
+	v := TypeView{Type: ts.Name(), Counts: ts.counts}
+	if r := ts.Record(); r != nil {
+		v.Settings = r.Settings
 	}
 	perS := ts.rates.at(max(now.T, m.Stamp().T))
 	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]
-	if id := ts.oldest; id != 0 {
+	if id := ts.Oldest(); id != 0 {
 		t := m.Get(id)
 		v.OldestPendingAgeMS = max(now.T-t.CreatedAt, 0)
 		v.OldestWaitMS = max(now.T-max(t.CreatedAt, t.RunAt), 0)
@@ -154,10 +150,10 @@ func (o TypeOrder) key(t int64) (key func(*typeState) int64, ok bool) {
 	case "oldest":
 		// No task is older than one with a smaller id.
 		return func(ts *typeState) int64 {
-			if ts.oldest == 0 {
+			if ts.Oldest() == 0 {
 				return math.MinInt64
 			}
-			return -int64(ts.oldest)
+			return -int64(ts.Oldest())
 		}, true
 	case "submitted_per_s":
 		return rate(rateSubmitted), true
@@ -182,10 +178,10 @@ func (m *Machine) FindTypes(q TypesQuery, now record.Stamp) TypesFound {
 	if q.See != nil {
 		found.All.Counts, perS = [record.StatusCancelled + 1]int64{}, [rateKinds]int64{}
 	}
-	m.byName.Scan(func(_ string, ts *typeState) bool {
+	for ts := range m.typesFrom("") {
 		if q.See != nil {
-			if !q.See(ts.name) {
-				return true
+			if !q.See(ts.Name()) {
+				continue
 			}
 			for status, n := range ts.counts {
 				found.All.Counts[status] += n
@@ -195,19 +191,18 @@ func (m *Machine) FindTypes(q TypesQuery, now record.Stamp) TypesFound {
 			}
 		}
 		found.Total++
-		if ts.oldest != 0 && (oldest == 0 || ts.oldest < oldest) {
-			oldest = ts.oldest
+		if ts.Oldest() != 0 && (oldest == 0 || ts.Oldest() < oldest) {
+			oldest = ts.Oldest()
 		}
-		if ts.name <= q.After {
-			return true
+		if ts.Name() <= q.After {
+			continue
 		}
-		if name != "" && !strings.Contains(strings.ToLower(ts.name), name) || q.Attention && !ts.needsAttention(t, &waits) {
-			return true
+		if name != "" && !strings.Contains(strings.ToLower(ts.Name()), name) || q.Attention && !ts.needsAttention(t, &waits) {
+			continue
 		}
 		found.Matched++
 		first.add(key(ts), ts)
-		return true
-	})
+	}
 	if oldest != 0 {
 		found.All.OldestPendingAgeMS = max(now.T-m.Get(oldest).CreatedAt, 0)
 	}
@@ -261,14 +256,14 @@ const attentionWaitMS = 60_000
 // many claims as it may while tasks are pending, has tasks that nobody comes for, or
 // tasks have failed for good of late. t is the time by which rates are told.
 func (ts *typeState) needsAttention(t int64, waits *waitsLong) bool {
-	if ts.record != nil {
-		s := &ts.record.Settings
+	if r := ts.Record(); r != nil {
+		s := &r.Settings
 		if s.Paused || s.MaxClaimed != 0 && ts.counts[record.StatusClaimed] >= int64(s.MaxClaimed) && ts.counts[record.StatusPending] > 0 {
 			return true
 		}
 	}
 	return ts.rates.of(rateFailed, t) > 0 ||
-		ts.oldest != 0 && ts.counts[record.StatusClaimed] == 0 && waits.has(ts.oldest) && ts.rates.of(rateCompleted, t) == 0
+		ts.Oldest() != 0 && ts.counts[record.StatusClaimed] == 0 && waits.has(ts.Oldest()) && ts.rates.of(rateCompleted, t) == 0
 }
 
 // waitsLong tells which tasks were created before a time, and looks at few of them: no

@@ -1,14 +1,74 @@
 package fsm
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
+	"github.com/claimq/claimq/fsm/claimable"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 )
+
+// typeState is what is kept of a task type while it has tasks or settings.
+type typeState struct {
+	claimable.Type
+	tasks     int64                             // of any status
+	counts    [record.StatusCancelled + 1]int64 // by Status
+	held      index.Claims                      // claims
+	rates     typeRates
+	latencies *Latencies // nil if they are not counted
+}
+
+// typeNamed returns what is kept of the type, nil if nothing is.
+func (m *derived) typeNamed(name string) *typeState {
+	if ts := m.types.Named(name); ts != nil {
+		return ts.Of.(*typeState)
+	}
+	return nil
+}
+
+// typesFrom yields what is kept of the types, sorted by name, from the first one whose name
+// is not below that one.
+func (m *derived) typesFrom(name string) iter.Seq[*typeState] {
+	return func(yield func(*typeState) bool) {
+		for ts := range m.types.From(name) {
+			if !yield(ts.Of.(*typeState)) {
+				return
+			}
+		}
+	}
+}
+
+// typeOf returns what is kept of the type; it begins it.
+func (m *derived) typeOf(name string) *typeState {
+	ts := m.typeNamed(name)
+	if ts == nil {
+		ts = &typeState{}
+		m.types.Begin(&ts.Type, name, ts)
+		m.followType(ts)
+	}
+	return ts
+}
+
+// NameOfType returns the type's name, the string that all its tasks share if there
+// are any.
+func (m *derived) NameOfType(name []byte) string { return m.types.NameOf(name) }
+
+// NextOpening returns the earliest time, by T, at which a type of which only
+// its rate limit forbids claims may be claimed from; ok is false if there is
+// none.
+func (m *derived) NextOpening() (t int64, ok bool) { return m.types.NextOpening() }
+
+// Openings returns the types of which only the rate limit forbids claims by the
+// state's clock, and not any more at t, with how many of their tasks may be
+// claimed then; and when the next one opens, ok false if none does. The next
+// entry opens those that are due: until then nobody else is told of them.
+func (m *derived) Openings(t int64) (due []ReadyTasks, next int64, ok bool) {
+	return m.types.Openings(t)
+}
 
 // setType changes the settings of a type. A type whose settings are all cleared
 // has no record.
@@ -24,19 +84,16 @@ func (m *Machine) setType(c command.SetType) Result {
 	case len(m.settings) >= record.TaskTypesMax:
 		return Result{Code: CodeInvalidRequest}
 	default:
-		ts := m.typeOf(c.Type)
-		ts.record = &record.TaskType{Name: ts.name}
-		m.settings = slices.Insert(m.settings, at, ts.record)
+		m.settings = slices.Insert(m.settings, at, &record.TaskType{Name: m.typeOf(c.Type).Name()})
 	}
-	ts := m.types[c.Type]
-	ts.record.SetRate(settings.RateLimit, m.Stamp().T)
-	ts.record.Settings = settings
+	ts, r := m.typeNamed(c.Type), m.settings[at]
+	r.SetRate(settings.RateLimit, m.Stamp().T)
+	r.Settings = settings
 	if settings == (record.TypeSettings{}) {
 		m.settings = slices.Delete(m.settings, at, at+1)
-		ts.record = nil
+		r = nil
 	}
-	ts.added = ts.ready // what other limits let be claimed is news
-	m.place(ts)
+	m.types.Limit(&ts.Type, r, m.Stamp().T)
 	m.dropType(ts)
 	if changed {
 		m.tellBy(event.TypeChanged, c.Type, c.By)
@@ -56,10 +113,10 @@ func (m *saved) findRecord(name string) (at int, known bool) {
 // has none.
 func (m *derived) settingsOf(name string) *record.TypeSettings {
 	ts := m.typeNamed(name)
-	if ts == nil || ts.record == nil {
+	if ts == nil || ts.Record() == nil {
 		return &noSettings
 	}
-	return &ts.record.Settings
+	return &ts.Record().Settings
 }
 
 // noSettings is what settingsOf returns of most types. It is never changed.
@@ -67,25 +124,14 @@ var noSettings record.TypeSettings
 
 // dropType forgets a type that has neither tasks nor settings.
 func (m *Machine) dropType(ts *typeState) {
-	if ts.tasks > 0 || ts.record != nil {
+	if ts.tasks > 0 || ts.Record() != nil {
 		return
 	}
 	if m.undo != nil {
 		m.undo.dropped = append(m.undo.dropped, ts)
 	}
-	delete(m.types, ts.name)
-	m.ready.Remove(&ts.Contender)
-	m.fall(ts)
-	m.typesChanged++
-	m.recent = nil
-	m.byName.Delete(ts.name)
-	m.followed.Delete(ts.name)
-	if ts.noted < len(m.noted) && m.noted[ts.noted].Type == ts.name {
-		if m.notedGone == nil {
-			m.notedGone = map[string]int{}
-		}
-		m.notedGone[ts.name] = ts.noted
-	}
+	m.types.Forget(&ts.Type)
+	m.followed.Delete(ts.Name())
 }
 
 // typeResult is the result that shows the type. It has no rates: results are the
@@ -94,16 +140,6 @@ func (m *Machine) typeResult(name string) Result {
 	v, _ := m.Type(name, m.Stamp())
 	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = 0, 0, 0
 	return Result{Type: &v}
-}
-
-// findOldest returns the id of the pending task that was submitted first, 0 if
-// none is pending.
-func (ts *typeState) findOldest() uint64 {
-	id, _ := ts.first.First(index.Oldest)
-	if held, ok := ts.behind.Min(); ok && (id == 0 || held < id) {
-		id = held
-	}
-	return id
 }
 
 // FirstDefaults returns those of a new cluster of that feature level: attempts enough to

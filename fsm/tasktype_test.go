@@ -84,7 +84,7 @@ func TestSetType_ChangesWhatIsSet(t *testing.T) {
 			t.Errorf("field %b cleared (-want +got):\n%s", field, diff)
 		}
 		h.set("mail", record.TypeFieldsAll, record.TypeSettings{})
-		if n := len(h.m.types) + len(h.m.settings); n != 0 {
+		if n := h.m.types.Len() + len(h.m.settings); n != 0 {
 			t.Errorf("field %b: all cleared, %d things are left", field, n)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claimq/claimq/fsm/claimable"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
@@ -27,7 +28,7 @@ type undo struct {
 
 	// What the entry had done for its caller to know.
 	begun    []command.Lease
-	noted    []ReadyTasks
+	noted    []claimable.Ready
 	requeued int
 	tally    Tally
 	ended    []uint64
@@ -44,7 +45,7 @@ type formerType struct {
 // beginUndo begins the journal. Then exactly one of keepAll and undoAll follows.
 func (m *Machine) beginUndo() {
 	u := &undo{
-		header: m.header, begun: m.begun, noted: slices.Clone(m.noted), requeued: m.requeued, tally: m.tally,
+		header: m.header, begun: m.begun, noted: m.types.Noted(), requeued: m.requeued, tally: m.tally,
 		ended: m.ended, trail: m.trail.Mark(), told: m.told,
 	}
 	m.undo = u
@@ -99,7 +100,7 @@ func (m *Machine) undoAll() error {
 		return fmt.Errorf("undo a batch: %w", err)
 	}
 	for _, gone := range slices.Backward(u.dropped) {
-		if ts := m.types[gone.name]; ts != nil {
+		if ts := m.typeNamed(gone.Name()); ts != nil {
 			ts.rates = gone.rates
 			if ts.latencies != nil && gone.latencies != nil {
 				*ts.latencies = *gone.latencies
@@ -107,10 +108,10 @@ func (m *Machine) undoAll() error {
 		}
 	}
 	for _, f := range u.types {
-		m.place(m.types[f.record.Name])
+		m.types.Limit(&m.typeNamed(f.record.Name).Type, f.record, m.Stamp().T)
 	}
-	m.begun, m.noted, m.requeued, m.tally = u.begun, u.noted, u.requeued, u.tally
-	m.ended = u.ended
+	m.types.PutNoted(u.noted)
+	m.begun, m.ended, m.requeued, m.tally = u.begun, u.ended, u.requeued, u.tally
 	m.leaving = nil
 	return nil
 }
@@ -133,7 +134,7 @@ func (m *Machine) takeOff(tasks, requests, removed []uint64) []holder {
 		}
 		if t.Status == record.StatusClaimed {
 			ref, _ := m.claims.Delete(t.Token)
-			m.holdings.LetGo(&m.types[t.Type].held, ref.place)
+			m.holdings.LetGo(&m.typeNamed(t.Type).held, ref.place)
 			if ref.request != 0 {
 				holders = append(holders, holder{t.Token, ref.request})
 			}

@@ -71,18 +71,18 @@ func (m *Machine) Why(id uint64, now record.Stamp) (w Why, ok bool) {
 	if t.Status != record.StatusPending && t.Status != record.StatusScheduled && t.Status != record.StatusBlocked {
 		return w, true
 	}
-	ts := m.types[t.Type]
+	ts := m.typeNamed(t.Type)
 	if t.Status == record.StatusBlocked {
 		w.add(WhyReason{Code: WhyBlocked, Steps: m.waitsForSteps(t)})
 	}
 	if t.Status == record.StatusScheduled || t.Status == record.StatusBlocked && t.RunAt > max(now.T, m.Stamp().T) {
 		w.add(WhyReason{Code: WhyScheduled, At: t.RunAt})
 	}
-	if behind := m.behindWhom(ts, t); behind != 0 {
+	if behind := ts.BehindWhom(t); behind != 0 {
 		w.add(WhyReason{Code: WhyGroupBehind, TaskID: behind})
 	}
 	if w.Reasons == nil {
-		w.Ahead = ts.ahead(t)
+		w.Ahead = ts.Ahead(t)
 	}
 	m.whyOfType(&w, ts, max(now.T, m.Stamp().T))
 	if w.Reasons == nil {
@@ -95,14 +95,14 @@ func (w *Why) add(r WhyReason) { w.Reasons = append(w.Reasons, r) }
 
 // whyOfType adds the reasons for which nothing of the type is claimed at t.
 func (m *Machine) whyOfType(w *Why, ts *typeState, t int64) {
-	r := ts.record
+	r := ts.Record()
 	if r == nil {
 		return
 	}
 	if r.Settings.Paused {
 		w.add(WhyReason{Code: WhyTypePaused})
 	}
-	if ts.slots() <= 0 {
+	if ts.Slots() <= 0 {
 		w.add(WhyReason{Code: WhyLimitReached, Holders: m.holders(ts)})
 	}
 	if at := r.ClaimableAt(t); at > t {
@@ -119,35 +119,4 @@ func (m *Machine) holders(ts *typeState) []Holder {
 		holders[i] = Holder{TaskID: id, WorkerID: m.Get(id).WorkerID}
 	}
 	return holders
-}
-
-// behindWhom returns the id of the task of its group that keeps the task, which
-// has not ended and is not claimed, from being claimed; 0 if none does. A blocked
-// step is not in its group yet: the task would keep it, too, were it free now.
-func (m *Machine) behindWhom(ts *typeState, t *record.Task) uint64 {
-	name := t.Opts().Group
-	if name == "" {
-		return 0
-	}
-	g := ts.groups[name]
-	if g == nil {
-		return 0
-	}
-	if g.claimed > 0 {
-		return g.holder
-	}
-	if head, _ := g.ids.Min(); head < t.ID {
-		return head
-	}
-	return 0
-}
-
-// ahead returns how many tasks in the queues of the type come before the task,
-// which is in one of them, by priority.
-func (ts *typeState) ahead(t *record.Task) int64 {
-	count := ts.census.Above(t.Priority)
-	for _, q := range ts.queues {
-		count += int64(q.Below(t.Priority, t.ID))
-	}
-	return count
 }

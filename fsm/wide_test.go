@@ -256,7 +256,7 @@ func TestMachine_RemembersNothing(t *testing.T) {
 			if hashOf(given) != hashOf(decoded) || hashOf(given) != hashOf(reused) || hashOf(given) != hashOf(restored) {
 				t.Fatal("the states differ at the end")
 			}
-			t.Logf("%d tasks, %d types, %d changes", given.tasks.Len(), len(given.types), given.typesChanged)
+			t.Logf("%d tasks, %d types", given.tasks.Len(), given.types.Len())
 		})
 	}
 }

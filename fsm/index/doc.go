@@ -3,9 +3,9 @@
 // when (Timeline), what ended last (Ends), and who has a name (Names).
 //
 // It owns how these orders lie in memory and what they cost. All of it is derived: no
-// snapshot has it, package fsm alone keeps it, and builds it again from the saved
-// records. Which tasks stand in an order, and under what, is a rule of package fsm:
-// here there are only ids, priorities, times and names.
+// snapshot has it, packages fsm and claimable alone keep it, and it is built again from the
+// saved records. Which tasks stand in an order, and under what, is a rule of theirs: here
+// there are only ids, priorities, times and names.
 //
 // What holds: what an index yields depends on what is in it, never on how it came to be
 // in it. As in all of the state machine nothing here depends on a clock, on chance or on

@@ -333,9 +333,9 @@ func All() []Plant {
 			Name: "pause-ignored", What: "a claim takes tasks of a paused type",
 			Nodes: 3, Faults: "kill-one",
 			edits: []edit{{
-				file: "fsm/ready.go",
-				old:  "ts.record.Settings.Paused || ts.slots() <= 0:",
-				new:  "ts.slots() <= 0:",
+				file: "fsm/claimable/limits.go",
+				old:  "ts.record.Settings.Paused || ts.Slots() <= 0:",
+				new:  "ts.Slots() <= 0:",
 			}},
 		},
 		{

@@ -15,7 +15,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "no-max-claimed", What: "a type's claims are not counted by its limit", Rows: "4/types_max_claimed",
-			edits: []edit{{"fsm/ready.go", "ts.record.Settings.Paused || ts.slots() <= 0:", "ts.record.Settings.Paused:"}},
+			edits: []edit{{"fsm/claimable/limits.go", "ts.record.Settings.Paused || ts.Slots() <= 0:", "ts.record.Settings.Paused:"}},
 		},
 		{
 			Name: "bucket-never-empty", What: "a claim takes nothing out of its type's bucket", Rows: "4/types_rate_limit",
@@ -23,11 +23,11 @@ func Rules() []Plant {
 		},
 		{
 			Name: "pause-stops-claims-by-id", What: "a paused type's tasks cannot be claimed by id", Rows: "8/claim_by_id_pause",
-			edits: []edit{{"fsm/claim.go", "	case ts.slots() <= 0:\n		return ReasonLimitReached", "	case ts.slots() <= 0 || ts.record != nil && ts.record.Settings.Paused:\n		return ReasonLimitReached"}},
+			edits: []edit{{"fsm/claim.go", "	case ts.Slots() <= 0:\n		return ReasonLimitReached", "	case ts.Slots() <= 0 || ts.Record() != nil && ts.Record().Settings.Paused:\n		return ReasonLimitReached"}},
 		},
 		{
 			Name: "attempts-left-off-by-one", What: "max_attempts_remaining lets in tasks with exactly so many left", Rows: "4/claim_max_attempts_remaining",
-			edits: []edit{{"fsm/ready.go", "ts.findQueue(left + 1)", "ts.findQueue(max(left, 1))"}},
+			edits: []edit{{"fsm/claimable/type.go", "ts.findQueue(left + 1)", "ts.findQueue(max(left, 1))"}},
 		},
 		{
 			Name: "nothing-remembered", What: "a removed task leaves nothing, so its repeats are not known", Rows: "3/retention_ms_0",
@@ -82,7 +82,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "reason-missing", What: "why does not tell of the type's limit", Rows: "8/why_limit_reached",
-			edits: []edit{{"fsm/why.go", "	if ts.slots() <= 0 {\n", "	if ts.slots() < 0 {\n"}},
+			edits: []edit{{"fsm/why.go", "	if ts.Slots() <= 0 {\n", "	if ts.Slots() < 0 {\n"}},
 		},
 		{
 			Name: "expect-not-checked", What: "an action does not look at expect", Rows: "4/actions_expect",

@@ -17,9 +17,9 @@ var planted = []struct {
 	{"leases by the calendar", []edit{{
 		"cluster/lease/clock.go", "c.baseU + (c.mono - c.start).Milliseconds()", "$if(max(c.baseU, c.calendar/int64(time.Millisecond)), c.baseU+(c.mono-c.start).Milliseconds())",
 	}}},
-	{"map order in claim", []edit{{"fsm/chooser.go", "		n.any = &m.ready\n", `		n.any = &m.ready
-		for _, ts := range m.types {
-			if $on && ts.standing == typeOpen {
+	{"map order in claim", []edit{{"fsm/claimable/chooser.go", "		n.any = &s.ready\n", `		n.any = &s.ready
+		for _, ts := range s.byName {
+			if $on && ts.standing == open {
 				n.any, n.sources = nil, []source{{Ranks: ts.first.Top(), of: ts}}
 				break
 			}
@@ -57,12 +57,12 @@ var planted = []struct {
 	{"claimed task lets its group go on", []edit{{
 		"fsm/record/task.go", "	if t.Options == nil || t.Status.Ended() {\n", "	if t.Options == nil || t.Status.Ended() || t.Status == StatusClaimed && $on {\n",
 	}}},
-	{"revived head beside a claim of its group", []edit{{"fsm/group.go", "	if g.claimed > 0 || ", "	if g.claimed > 0 && !$on || "}}},
+	{"revived head beside a claim of its group", []edit{{"fsm/claimable/group.go", "	if g.claimed > 0 || ", "	if g.claimed > 0 && !$on || "}}},
 	{"one claim more than max_claimed", []edit{{
-		"fsm/ready.go", "	return int64(ts.record.Settings.MaxClaimed) - ts.counts[record.StatusClaimed]\n",
-		"	return int64(ts.record.Settings.MaxClaimed) + $if(int64(1), 0) - ts.counts[record.StatusClaimed]\n",
+		"fsm/claimable/limits.go", "	return int64(ts.record.Settings.MaxClaimed) - ts.claimed\n",
+		"	return int64(ts.record.Settings.MaxClaimed) + $if(int64(1), 0) - ts.claimed\n",
 	}}},
-	{"claim by id past the limits", []edit{{"fsm/claim.go", "	case ts.slots() <= 0:\n", "	case ts.slots() <= $if(int64(-1), 0):\n"}}},
+	{"claim by id past the limits", []edit{{"fsm/claim.go", "	case ts.Slots() <= 0:\n", "	case ts.Slots() <= $if(int64(-1), 0):\n"}}},
 	{"bucket that fills twice", []edit{{
 		"fsm/record/bucket.go", "		r.Bucket, r.BucketT = r.BucketAt(t)-ClaimUnit, max(t, r.BucketT)\n", "		r.Bucket, r.BucketT = r.BucketAt(t)-ClaimUnit, $if(r.BucketT, max(t, r.BucketT))\n",
 	}}},
@@ -77,7 +77,7 @@ var planted = []struct {
 	{"refused batch keeps its tokens", []edit{{"fsm/undo.go", "	m.header = u.header\n", "	if $on {\n		u.header.NextToken = m.header.NextToken\n	}\n	m.header = u.header\n"}}},
 	{"cancel lost at an expiry", []edit{{"fsm/settle.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !(outcome == record.OutcomeExpired && $on):\n"}}},
 	{"random claim of a closed type", []edit{{
-		"fsm/chooser.go", "		if ts == nil || ts.standing != typeOpen {\n			continue\n		}\n		for _, q", "		if ts == nil || ts.standing != typeOpen && !$on {\n			continue\n		}\n		for _, q",
+		"fsm/claimable/draw.go", "		if ts == nil || ts.standing != open {\n			continue\n		}\n		for _, q", "		if ts == nil || ts.standing != open && !$on {\n			continue\n		}\n		for _, q",
 	}}},
 	{"slot run twice, its version not checked", []edit{{"fsm/schedule.go", "v.Version == item.Version && ", "(v.Version == item.Version || $on) && "}}},
 	{"slot run twice, its time not checked", []edit{{"fsm/schedule.go", "v.NextRunAt == item.Slot && ", "(v.NextRunAt == item.Slot || v.NextRunAt != 0 && $on) && "}}},

@@ -1,4 +1,4 @@
-package fsm
+package claimable
 
 import (
 	"github.com/tidwall/btree"
@@ -18,7 +18,7 @@ type group struct {
 }
 
 // enterGroup adds a task that has not ended to its group.
-func (m *derived) enterGroup(ts *typeState, t *record.Task) {
+func (s *Types) enterGroup(ts *Type, t *record.Task) {
 	name := t.Options.Group
 	g := ts.groups[name]
 	if g == nil {
@@ -27,7 +27,7 @@ func (m *derived) enterGroup(ts *typeState, t *record.Task) {
 		}
 		g = &group{}
 		ts.groups[name] = g
-		m.bytes += record.BytesOfGroup(name)
+		s.bytes += record.BytesOfGroup(name)
 	}
 	g.ids.Insert(t.ID)
 	switch t.Status {
@@ -41,7 +41,7 @@ func (m *derived) enterGroup(ts *typeState, t *record.Task) {
 
 // leaveGroup undoes enterGroup. Until follow is called, the group may have no
 // task, and none is claimable that was not.
-func (m *Machine) leaveGroup(ts *typeState, t *record.Task) {
+func (s *Types) leaveGroup(ts *Type, t *record.Task) {
 	g := ts.groups[t.Options.Group]
 	g.ids.Delete(t.ID)
 	switch {
@@ -56,7 +56,7 @@ func (m *Machine) leaveGroup(ts *typeState, t *record.Task) {
 }
 
 // follow lets the group's head be claimable, if it is, and no other.
-func (m *Machine) follow(ts *typeState, name string) {
+func (s *Types) follow(ts *Type, name string, tasks Tasks) {
 	g := ts.groups[name]
 	if g == nil {
 		return
@@ -64,29 +64,50 @@ func (m *Machine) follow(ts *typeState, name string) {
 	head, ok := g.ids.Min()
 	if !ok {
 		delete(ts.groups, name)
-		m.bytes -= record.BytesOfGroup(name)
+		s.bytes -= record.BytesOfGroup(name)
 		return
 	}
-	if g.claimed > 0 || m.Get(head).Status != record.StatusPending {
+	if g.claimed > 0 || tasks.Get(head).Status != record.StatusPending {
 		head = 0
 	}
 	if head == g.ready {
 		return
 	}
 	if g.ready != 0 {
-		ts.remove(m.Get(g.ready))
+		ts.remove(tasks.Get(g.ready))
 		ts.behind.Insert(g.ready)
 	}
 	if head != 0 {
 		ts.behind.Delete(head)
-		ts.add(m.Get(head))
+		ts.add(tasks.Get(head))
 	}
 	g.ready = head
 }
 
-// leads reports whether the group of the pending task, if it has one, lets it
+// Leads reports whether the group of the pending task, if it has one, lets it
 // be claimed.
-func (m *derived) leads(t *record.Task) bool {
+func (ts *Type) Leads(t *record.Task) bool {
 	name := record.GroupOf(t)
-	return name == "" || m.types[t.Type].groups[name].ready == t.ID
+	return name == "" || ts.groups[name].ready == t.ID
+}
+
+// BehindWhom returns the id of the task of its group that keeps the task, which
+// has not ended and is not claimed, from being claimed; 0 if none does. A blocked
+// step is not in its group yet: the task would keep it, too, were it free now.
+func (ts *Type) BehindWhom(t *record.Task) uint64 {
+	name := t.Opts().Group
+	if name == "" {
+		return 0
+	}
+	g := ts.groups[name]
+	if g == nil {
+		return 0
+	}
+	if g.claimed > 0 {
+		return g.holder
+	}
+	if head, _ := g.ids.Min(); head < t.ID {
+		return head
+	}
+	return 0
 }

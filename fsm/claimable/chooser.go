@@ -1,0 +1,211 @@
+package claimable
+
+import (
+	"slices"
+
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/index"
+)
+
+// Chooser finds the tasks that one ClaimNext takes, first to last.
+type Chooser struct {
+	types   *Types
+	order   index.Order
+	any     *index.Tournament // of the types, if every type will do
+	climber *climber          // the same, if they need attempts left or are taken at random
+	draw    *draw             // of listed types, if tasks are taken at random
+	// listed are the slots of the listed types, if one task is all there is to take:
+	// to look at each once is cheapest then.
+	listed []int32
+	ready  []index.Rank // of all types
+	// sources are what the listed types have to take, none of them empty: a
+	// binary heap, the one with the first task on top.
+	sources []source
+}
+
+// source is an open type, or one of its queues.
+type source struct {
+	*index.Ranks
+	of    *Type
+	queue *index.Queue // nil: all of the type's
+}
+
+// empty reports whether nothing is left to take.
+func (s *source) empty() bool {
+	return s.of.standing != open || s.queue != nil && s.queue.Len() == 0
+}
+
+// Choose returns the chooser of c. It looks at the first tasks of the types
+// asked for, at nothing else. There is one at a time. List is where the listed types are
+// remembered, nil if nowhere.
+func (s *Types) Choose(c command.ClaimNext, list *command.TypeList, dice *Dice) Chooser {
+	n := Chooser{types: s, order: orderOf(c)}
+	switch {
+	case c.Types == nil && c.SortBy != command.SortRandom && c.MoreAttempts == 0:
+		n.any = &s.ready
+	case c.Types == nil:
+		n.climber = &climber{types: s, more: c.MoreAttempts, order: n.order}
+		if c.SortBy == command.SortRandom {
+			n.climber.dice = dice
+		}
+	case c.SortBy == command.SortRandom:
+		n.draw = s.newDraw(c, dice)
+	case c.Limit == 1 && c.MoreAttempts == 0:
+		n.listed, n.ready = s.locate(c.Types, list), s.ready.BySlot(n.order)
+	default:
+		clear(s.sources)
+		s.sources = s.sourcesOf(c, s.sources[:0])
+		n.sources = s.sources
+		for at := len(n.sources)/2 - 1; at >= 0; at-- {
+			n.down(at)
+		}
+	}
+	return n
+}
+
+// orderOf returns the order that a ClaimNext asks for.
+func orderOf(c command.ClaimNext) index.Order {
+	switch {
+	case c.SortBy == command.SortCreatedAt && c.Ascending:
+		return index.Oldest
+	case c.SortBy == command.SortCreatedAt:
+		return index.Newest
+	case c.Ascending:
+		return index.Lowest
+	}
+	return index.Highest
+}
+
+// sourcesOf appends what the listed types have to take.
+func (s *Types) sourcesOf(c command.ClaimNext, sources []source) []source {
+	for _, name := range c.Types {
+		ts := s.byName[name]
+		if ts == nil || ts.standing != open {
+			continue
+		}
+		if c.MoreAttempts == 0 {
+			sources = append(sources, source{Ranks: ts.first.Top(), of: ts})
+			continue
+		}
+		for _, q := range ts.queuesAbove(c.MoreAttempts) {
+			sources = append(sources, source{Ranks: q.First(), of: ts, queue: q})
+		}
+	}
+	return sources
+}
+
+// First returns the id of the next task to take, ok false if there is none.
+func (n *Chooser) First() (id uint64, ok bool) {
+	switch {
+	case n.any != nil:
+		if id, ok = n.any.First(n.order); ok {
+			n.types.recent = n.any.Winner(n.order).Of.(*Type)
+		}
+		return id, ok
+	case n.climber != nil:
+		return n.climber.next()
+	case n.draw != nil:
+		return n.draw.first()
+	case n.ready != nil:
+		first, of := index.NoRank, int32(0)
+		for _, slot := range n.listed {
+			if r := n.ready[slot]; r.Before(first) == 1 {
+				first, of = r, slot
+			}
+		}
+		if id, ok = first.Task(n.order); ok {
+			n.types.recent = n.types.ready.At(of).Of.(*Type)
+		}
+		return id, ok
+	case len(n.sources) == 0:
+		return 0, false
+	}
+	return n.sources[0].Ranks[n.order].Task(n.order)
+}
+
+// Taken is called when the task that First named has been claimed.
+func (n *Chooser) Taken() {
+	switch {
+	case n.any != nil, n.ready != nil:
+		return // kept up to date by the types themselves
+	case n.climber != nil:
+		n.climber.taken()
+		return
+	case n.draw != nil:
+		n.draw.taken()
+		return
+	}
+	n.refit()
+	// A type that its limits closed may have more sources than the first.
+	for len(n.sources) > 0 && n.sources[0].empty() {
+		n.refit()
+	}
+}
+
+// refit restores the order after the first source changed.
+func (n *Chooser) refit() {
+	if n.sources[0].empty() {
+		last := len(n.sources) - 1
+		n.sources[0] = n.sources[last]
+		n.sources = n.sources[:last]
+	}
+	n.down(0)
+}
+
+func (n *Chooser) down(at int) {
+	for {
+		child := 2*at + 1
+		if child >= len(n.sources) {
+			return
+		}
+		if right := child + 1; right < len(n.sources) && n.before(right, child) {
+			child = right
+		}
+		if !n.before(child, at) {
+			return
+		}
+		n.sources[at], n.sources[child] = n.sources[child], n.sources[at]
+		at = child
+	}
+}
+
+func (n *Chooser) before(a, b int) bool {
+	return n.sources[a].Ranks[n.order].Before(n.sources[b].Ranks[n.order]) == 1
+}
+
+// locate returns the slots in ready of the listed types that there are.
+func (s *Types) locate(names []string, list *command.TypeList) []int32 {
+	if list == nil {
+		return s.appendSlots(nil, names)
+	}
+	if !list.Located || list.AsOf != s.changes {
+		list.Slots = s.appendSlots(list.Slots[:0], names)
+		list.Located, list.AsOf = true, s.changes
+	}
+	return list.Slots
+}
+
+func (s *Types) appendSlots(slots []int32, names []string) []int32 {
+	for _, name := range names {
+		if ts := s.byName[name]; ts != nil {
+			slots = append(slots, ts.seat.Slot())
+		}
+	}
+	return slots
+}
+
+// Claimable reports whether c would take a task at t, by T. It changes nothing.
+func (s *Types) Claimable(c command.ClaimNext, t int64) bool {
+	if c.Types == nil {
+		opensAt, waits := s.NextOpening()
+		return (s.ready.Any() || waits && opensAt <= t) && (c.MoreAttempts == 0 || s.anyAbove(c.MoreAttempts, t))
+	}
+	return slices.ContainsFunc(c.Types, func(name string) bool {
+		ts := s.byName[name]
+		if ts == nil {
+			return false
+		}
+		standing, _ := ts.standingAt(t)
+		return standing == open && len(ts.queuesAbove(c.MoreAttempts)) > 0
+	})
+}

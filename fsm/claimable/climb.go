@@ -1,0 +1,128 @@
+package claimable
+
+import (
+	"slices"
+
+	"github.com/claimq/claimq/fsm/index"
+)
+
+// climb brings the ladder up to date. Few claims ask for it, so what changes is left to
+// the next one that does: a type costs it once, however often it changed.
+func (s *Types) climb() {
+	for _, ts := range s.stale {
+		ts.stale = 0
+		ts.climb(&s.ladder)
+	}
+	clear(s.stale)
+	s.stale = s.stale[:0]
+}
+
+// climb puts the type's queues into the ladder, none if claims do not find it.
+func (ts *Type) climb(l *index.Ladder) {
+	var queues []*index.Queue
+	if ts.standing == open {
+		queues = ts.queues
+	}
+	if !slices.EqualFunc(ts.rungs, queues, func(r *index.Rung, q *index.Queue) bool { return r.Left == q.Left }) {
+		ts.rungs = ts.rerung(l, queues)
+	}
+	for i, q := range queues {
+		l.Put(ts.rungs[i], q.Len(), q.First())
+	}
+}
+
+// rerung returns a rung for each queue, those that there were where they fit, and removes
+// the others.
+func (ts *Type) rerung(l *index.Ladder, queues []*index.Queue) []*index.Rung {
+	rungs, old := make([]*index.Rung, len(queues)), ts.rungs
+	for i, q := range queues {
+		for len(old) > 0 && old[0].Left < q.Left {
+			l.Remove(old[0])
+			old = old[1:]
+		}
+		if len(old) > 0 && old[0].Left == q.Left {
+			rungs[i], old = old[0], old[1:]
+		} else {
+			rungs[i] = &index.Rung{Of: ts, Left: q.Left, Name: ts.name}
+		}
+	}
+	for _, r := range old {
+		l.Remove(r)
+	}
+	return rungs
+}
+
+// fall takes a type that is forgotten out of the ladder.
+func (s *Types) fall(ts *Type) {
+	for _, r := range ts.rungs {
+		s.ladder.Remove(r)
+	}
+	ts.rungs = nil
+	if at := ts.stale - 1; at >= 0 {
+		last := len(s.stale) - 1
+		moved := s.stale[last]
+		s.stale[at], moved.stale = moved, ts.stale
+		s.stale[last], s.stale = nil, s.stale[:last]
+		ts.stale = 0
+	}
+}
+
+// anyAbove reports whether at t, by T, a type may be claimed from that has tasks with more
+// than so many attempts left. It changes nothing, so it looks at what is stale.
+func (s *Types) anyAbove(left int32, t int64) bool {
+	synced := s.ladder.Count(left)
+	for _, ts := range s.stale {
+		for _, r := range ts.rungs {
+			if r.Left > left {
+				synced -= r.Len()
+			}
+		}
+		if standing, _ := ts.standingAt(t); standing == open && len(ts.queuesAbove(left)) > 0 {
+			return true
+		}
+	}
+	found := synced > 0
+	s.openings.Scan(func(o opening) bool {
+		found = found || o.t <= t && len(s.byName[o.name].queuesAbove(left)) > 0
+		return !found && o.t <= t
+	})
+	return found
+}
+
+// climber finds the tasks that one claim of any type takes that wants attempts left, or
+// takes them at random. Then each is the k-th of all that it may take, by attempts left,
+// type and id.
+type climber struct {
+	types *Types
+	more  int32
+	order index.Order
+	dice  *Dice // nil: not at random
+}
+
+// next returns the id of the next task to take.
+func (c *climber) next() (id uint64, ok bool) {
+	c.types.climb()
+	if c.dice == nil {
+		id, rung := c.types.ladder.First(c.more, c.order)
+		if rung != nil {
+			c.types.recent = rung.Of.(*Type)
+		}
+		return id, rung != nil
+	}
+	total := c.types.ladder.Count(c.more)
+	if total == 0 {
+		return 0, false
+	}
+	rung, k := c.types.ladder.At(c.more, c.dice.pick(total))
+	ts := rung.Of.(*Type)
+	c.types.recent = ts
+	at, _ := ts.findQueue(rung.Left)
+	return ts.queues[at].At(k), true
+}
+
+// taken is called when the task that next named has been claimed.
+func (c *climber) taken() {
+	if c.dice != nil {
+		c.dice.picks++
+	}
+}
