@@ -125,10 +125,14 @@ func (c *Confirmer) AppendEntries(id raft.ServerID, target raft.ServerAddress, a
 }
 
 // holdCommit lowers the commit index that the message tells to what is on this node's
-// disk, too.
+// disk, too. A heartbeat tells of none and is not written to: Raft sends the same one again
+// and again, also while a peer in this process still reads the last.
 func (c *Confirmer) holdCommit(args *raft.AppendEntriesRequest) {
-	if c.cfg.Stored != nil {
-		args.LeaderCommitIndex = c.cfg.Stored(args.LeaderCommitIndex)
+	if c.cfg.Stored == nil {
+		return
+	}
+	if stored := c.cfg.Stored(args.LeaderCommitIndex); stored < args.LeaderCommitIndex {
+		args.LeaderCommitIndex = stored
 	}
 }
 

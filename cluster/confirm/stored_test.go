@@ -2,6 +2,7 @@ package confirm
 
 import (
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -46,4 +47,30 @@ func TestConfirmer_tellsWhatIsStored(t *testing.T) {
 	if want := []uint64{6, 6, 7, 7}; !slices.Equal(wire.told, want) {
 		t.Errorf("told %d, want %d", wire.told, want)
 	}
+}
+
+// lateWire reads each message once more when it has been answered, as a peer does that
+// was too slow.
+type lateWire struct {
+	raft.Transport
+	reading sync.WaitGroup
+}
+
+func (w *lateWire) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, args *raft.AppendEntriesRequest, _ *raft.AppendEntriesResponse) error {
+	w.reading.Go(func() { _ = args.LeaderCommitIndex })
+	return nil
+}
+
+// Raft sends one heartbeat again and again. The race detector sees it written to.
+func TestConfirmer_leavesHeartbeatsAsTheyAre(t *testing.T) {
+	t.Parallel()
+	wire := &lateWire{}
+	c := New(wire, Config{Stored: func(index uint64) uint64 { return min(index, 7) }})
+	beat := &raft.AppendEntriesRequest{}
+	for range 10 {
+		if err := c.AppendEntries("b", "", beat, &raft.AppendEntriesResponse{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wire.reading.Wait()
 }
