@@ -15,6 +15,7 @@ var (
 	codeBlock    = regexp.MustCompile("(?ms)^```.*?^```$")
 	titleLine    = regexp.MustCompile(`(?m)^#+ +(.+)$`)
 	ownAnchor    = regexp.MustCompile(`<a id="([^"]+)">`)
+	goFile       = regexp.MustCompile("`([a-z0-9_]+(?:/[a-z0-9_]+)*/[a-z0-9_]+\\.go)`")
 	notInAnchors = regexp.MustCompile(`[^\pL\pN _-]`)
 )
 
@@ -60,6 +61,42 @@ func TestPages_links(t *testing.T) {
 	}
 	if pages < 30 || links < 300 {
 		t.Errorf("only %d links in %d pages", links, pages)
+	}
+}
+
+// Every file of Go that a page of docs names by its folder is there. A main.go is one that
+// the reader makes.
+func TestPages_goFiles(t *testing.T) {
+	t.Parallel()
+	var sources strings.Builder // each path between lines' ends
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if entry.IsDir() && entry.Name() == "node_modules" {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) == ".go" {
+			sources.WriteString(strings.TrimPrefix(path, "../..") + "\n")
+		}
+		return err
+	})
+	pages, globErr := filepath.Glob("../../docs/*.md")
+	if err != nil || globErr != nil {
+		t.Fatal(err, globErr)
+	}
+	names := 0
+	for _, page := range append(pages, "../../CONTRIBUTING.md", "../../README.md", "../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range goFile.FindAllStringSubmatch(string(text), -1) {
+			names++
+			if filepath.Base(m[1]) != "main.go" && !strings.Contains(sources.String(), "/"+m[1]+"\n") {
+				t.Errorf("%s names %s, which is not there", page, m[1])
+			}
+		}
+	}
+	if names < 100 {
+		t.Errorf("only %d names", names)
 	}
 }
 
