@@ -37,8 +37,8 @@ test-kill: build ## the long kill test: 20,000 tasks, the leader killed 20 times
 test-upgrade: build ## binaries that know an earlier feature level go up to this one under load, back, and up for good: make test-upgrade FROM=2,3,4
 	$(GO) run ./jepsen upgrade --binary $(BIN)/claimq $(if $(FROM),--from $(FROM))
 
-test-steps: build ## 5,000 parents of 5 steps, the leader killed 10 times
-	$(GO) run ./jepsen steps --binary $(BIN)/claimq --tasks $(or $(PARENTS),5000) --kills 10
+test-steps: build ## 2,000 parents of 5 steps, the leader killed 10 times
+	$(GO) run ./jepsen steps --binary $(BIN)/claimq --tasks $(or $(PARENTS),2000) --kills 10
 
 test-fuzz: build ## 100,000 broken requests against every call and the peer ports of three nodes, and sieges by thousands of connections; then again with keys and TLS
 	$(GO) run ./jepsen fuzz --binary $(BIN)/claimq --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),1)

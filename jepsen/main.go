@@ -25,7 +25,7 @@ func commands() []command {
 	return []command{
 		{"run", runArgs, running(runner.Config{Time: time.Minute}, "kill*,pause*", 0)},
 		{"kill", runArgs, running(runner.Config{Tasks: 20_000, Time: 2 * time.Hour, Rate: 5000, Clients: 64}, "none", 20)},
-		{"steps", runArgs, running(runner.Config{Tasks: 5_000, Parents: 100, Steps: 5, Time: 2 * time.Hour, Rate: 5000, Clients: 64}, "none", 10)},
+		{"steps", runArgs, running(runner.Config{Tasks: 2_000, Parents: 100, Steps: 5, Time: 2 * time.Hour, Rate: 5000, Clients: 64}, "none", 10)},
 		{"suite", "[--runs N] [--time 60s] [--seed S] [--binary PATH] [--out DIR]", runSuite},
 		{"selftest", "[--only PLANT,...] [--tries N] [--time 40s] [--seed S] [--out DIR]", planting(plants.All)},
 		{"rules", "[--only PLANT,...]", planting(plants.Rules)},
