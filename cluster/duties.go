@@ -103,9 +103,7 @@ func (l *leadership) tickWhileDue() time.Duration {
 		}
 		l.ticked = l.node.clock.Mono()
 		if err := l.propose(command.Tick{}); err != nil {
-			if l.ctx.Err() == nil {
-				l.node.logger.Warn("tick not written, trying again", "error", err)
-			}
+			l.tryAgain("tick not written", err)
 			return dutyRetryInterval
 		}
 	}
@@ -144,9 +142,7 @@ func (l *leadership) evictWhileOver() {
 		evict := command.Evict{Bytes: endedMax(limit, held.All-held.Ended) - limit/evictPart}
 		p, err := n.batcher.Propose(l.ctx, evict)
 		if err != nil {
-			if l.ctx.Err() == nil {
-				n.logger.Warn("eviction not written, trying again", "error", err)
-			}
+			l.tryAgain("eviction not written", err)
 			return
 		}
 		if p.Result.Evicted == 0 {
@@ -167,9 +163,7 @@ func (l *leadership) forgetWhileOver() {
 		limit := n.cfg.MemoryLimit
 		forget := command.Forget{Bytes: rememberedMax(limit, held.Lasting()) - limit/evictPart}
 		if _, err := n.batcher.Propose(l.ctx, forget); err != nil {
-			if l.ctx.Err() == nil {
-				n.logger.Warn("forgetting not written, trying again", "error", err)
-			}
+			l.tryAgain("forgetting not written", err)
 			return
 		}
 		if l.held().Remembered == held.Remembered {
@@ -231,7 +225,7 @@ func (l *leadership) boundTrail() {
 	if want == has || l.node.checkLevel(want) != nil {
 		return
 	}
-	if err := l.propose(want); err != nil && l.ctx.Err() == nil {
-		l.node.logger.Warn("bounds of the trail not written, trying again", "error", err)
+	if err := l.propose(want); err != nil {
+		l.tryAgain("bounds of the trail not written", err)
 	}
 }

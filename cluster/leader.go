@@ -284,6 +284,14 @@ func (l *leadership) retry(what string, do func() error) bool {
 	}
 }
 
+// tryAgain logs what a duty could not do and will do at its next look, unless the scope
+// has ended, with what else there is to say of it.
+func (l *leadership) tryAgain(what string, err error, about ...any) {
+	if l.ctx.Err() == nil {
+		l.node.logger.Warn(what+", trying again", append(about, "error", err)...)
+	}
+}
+
 func (l *leadership) barrier() error {
 	if l.node.raft == nil {
 		return nil

@@ -58,9 +58,7 @@ func (l *leadership) expireDue() {
 			}
 			continue
 		}
-		if l.ctx.Err() == nil {
-			l.node.logger.Warn("expiry not written, trying again", "claims", len(expired), "error", err)
-		}
+		l.tryAgain("expiry not written", err, "claims", len(expired))
 		if !pause.For(l.ctx, dutyRetryInterval) {
 			return
 		}

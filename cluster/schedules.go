@@ -63,9 +63,7 @@ func (l *leadership) runDueSlots() time.Duration {
 			}
 		}
 		if err := l.propose(run); err != nil {
-			if l.ctx.Err() == nil {
-				l.node.logger.Warn("schedules not run, trying again", "error", err)
-			}
+			l.tryAgain("schedules not run", err)
 			return dutyRetryInterval
 		}
 	}
