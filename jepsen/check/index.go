@@ -59,6 +59,7 @@ type task struct {
 	parentID uint64        // of a step, 0 = it is none
 	place    int           // of a step in its parent's plan
 	orphan   bool          // a step of a parent whose submit nobody was answered
+	hidden   bool          // such a parent, which no answer shows with its key
 }
 
 // submit is all the calls that submitted one task: the same key, repeated
@@ -273,13 +274,40 @@ func (x *index) addSteps() {
 			t.submit = &submit{call: p.submit.call, ret: p.submit.ret, acked: p.submit.acked, maxAttempts: p.plan.Steps[place].MaxAttempts}
 		}
 	}
-	for _, t := range x.tasks {
+	for _, id := range slices.Sorted(maps.Keys(x.tasks)) {
+		t := x.tasks[id]
 		t.parent = t.parent || t.plan != nil
-		t.orphan = t.parentID == 0 && slices.ContainsFunc(t.ops, func(i int) bool {
-			seen := x.h.Ops[i].Seen
-			return seen != nil && seen.ParentID != 0
-		})
+		of := x.shownParent(t)
+		if t.orphan = t.parentID == 0 && of != 0; !t.orphan || !x.hiddenParents {
+			continue
+		}
+		if p := x.task(of); p.submit == nil {
+			p.parent, p.hidden = true, true
+		}
 	}
+}
+
+// shownParent returns the parent that answers show of a step, 0 if none does.
+func (x *index) shownParent(t *task) uint64 {
+	for _, i := range t.ops {
+		if seen := x.h.Ops[i].Seen; seen != nil && seen.ParentID != 0 {
+			return seen.ParentID
+		}
+	}
+	return 0
+}
+
+// isHidden reports whether the task is a parent whose submit nobody was answered and that no
+// answer shows with its key: of its steps and its end little can be said.
+func (x *index) isHidden(id uint64) bool {
+	t := x.tasks[id]
+	return t != nil && t.hidden
+}
+
+// ofHidden reports whether the task is such a parent, or a step of one.
+func (x *index) ofHidden(id uint64) bool {
+	t := x.tasks[id]
+	return t != nil && (t.hidden || t.orphan && x.hiddenParents)
 }
 
 // addClaims folds the calls of each claim into one.

@@ -40,6 +40,11 @@ func shown(call, ret int64, status, by string, steps ...string) history.Op {
 	})
 }
 
+// ofParent has the answer show whose step it is.
+func ofParent(o *history.Op) {
+	o.Seen = &history.Task{ID: o.TaskID, Status: "claimed", Token: o.Token, Attempts: 1, ParentID: 1}
+}
+
 // work is the calls that complete both steps, until 8.
 func work() []history.Op {
 	return []history.Op{
@@ -303,6 +308,11 @@ func TestCheck_goodParents(t *testing.T) {
 				history.Task{ID: 1, Key: "a", Status: "failed", Finalize: "auto"},
 				history.Task{ID: 2, Status: "failed", Token: 7, Attempts: 1, Worker: "w", ParentID: 1},
 				history.Task{ID: 3, Status: "cancelled", ParentID: 1}),
+		},
+		{
+			"a parent that no answer shows", run(submitted(0, 1, 0, "a", unknown, func(o *history.Op) { o.Plan = chain(false, false) }),
+				claimed(2, 3, 2, 7, "w", "r1", ofParent), settle(history.Complete, 4, 5, 2, 7, "w"),
+				op(history.Retry, 6, 7, func(o *history.Op) { o.TaskID = 1 }, refused("task_completed"))),
 		},
 		{
 			"a parent that is retried", endsWith(run(append(append([]history.Op{parent(limited)}, failing...),

@@ -69,7 +69,7 @@ func (c *checker) checkUnsubmitted() {
 		if t.submit != nil || !c.exists(t) {
 			continue
 		}
-		if t.orphan && c.hiddenParents {
+		if c.ofHidden(id) {
 			continue
 		}
 		if t.key == "" && allowed > 0 {

@@ -127,6 +127,10 @@ func (c *trailChecker) take(e *history.Told) {
 	if f, place := c.familyOf(e.TaskID); f != nil {
 		c.takeStep(f, place, e)
 	}
+	if c.isHidden(e.TaskID) {
+		c.takeHidden(t, e)
+		return
+	}
 	c.note(e)
 	lapsed := t.lapsed
 	t.lapsed = false

@@ -105,15 +105,15 @@ func (c *trailChecker) checkUnasked() {
 				excused = excused || c.finalizedBy(e)
 			}
 		case "failed":
-			excused = c.families[e.TaskID] != nil || c.told[end{"lease_expired", e.TaskID, e.Token}] != nil
+			excused = c.families[e.TaskID] != nil || c.isHidden(e.TaskID) || c.told[end{"lease_expired", e.TaskID, e.Token}] != nil
 		case "released": // a claim whose caller has gone is given back
 			excused = !asked[end{"claimed", e.TaskID, e.Token}]
 		case "deleted":
 			k.token = 0
 			kind := c.kindOf(e.TaskID)
-			excused = acted[kind] || kind == "" && len(acted) > 0
+			excused = acted[kind] || kind == "" && len(acted) > 0 || c.ofHidden(e.TaskID) // with its parent
 		case "completed":
-			excused = c.families[e.TaskID] != nil // finalized, then: that is looked at
+			excused = c.families[e.TaskID] != nil || c.isHidden(e.TaskID) // finalized, then: that is looked at
 		default:
 			continue
 		}

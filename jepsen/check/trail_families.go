@@ -65,6 +65,21 @@ func (c *trailChecker) takeParent(f *family, t *life, e *history.Told) {
 	}
 }
 
+// takeHidden takes an event of a parent of whose steps and end nothing is known.
+func (c *trailChecker) takeHidden(t *life, e *history.Told) {
+	switch e.Kind {
+	case "submitted", "finalization_claimed":
+		c.note(e)
+	case "completed":
+		t.completed = true
+	case "retried":
+		t.retried++
+	case "deleted":
+		c.note(e)
+		t.deleted = true
+	}
+}
+
 // takeEnd takes the end of a parent.
 func (c *trailChecker) takeEnd(f *family, e *history.Told) {
 	if f.ended != nil {
@@ -133,10 +148,13 @@ func (c *trailChecker) checkFamilies() {
 // one that the processor was asked to end.
 func (c *trailChecker) finalizedBy(e *history.Told) bool {
 	f := c.families[e.TaskID]
-	if f == nil || !f.plan.ByClaim {
-		return e.Worker == ""
+	switch byClaim := f != nil && f.plan.ByClaim; {
+	case !byClaim && e.Worker == "":
+		return true
+	case !byClaim && !c.isHidden(e.TaskID):
+		return false
 	}
-	return slices.ContainsFunc(f.ops, func(i int) bool {
+	return slices.ContainsFunc(c.tasks[e.TaskID].ops, func(i int) bool {
 		op := &c.h.Ops[i]
 		return op.Kind == history.Finalize && op.Outcome != history.Failed && op.Worker == e.Worker
 	})

@@ -106,6 +106,19 @@ func TestTrail_passesGoodFamilies(t *testing.T) {
 	if r := trailOf(h); !r.OK() || len(r.families) != 2 {
 		t.Errorf("all outcomes unknown: %+v", r.Part)
 	}
+	// Nobody was answered about one of them, and no answer has its key.
+	h = families()
+	for i := range h.Ops {
+		switch op := &h.Ops[i]; {
+		case op.Kind == history.Submit && op.TaskID == 4:
+			op.TaskID, op.Key, op.Outcome, op.Created = 0, "b", history.Unknown, false
+		case op.TaskID == 5 || op.TaskID == 6:
+			op.Seen = &history.Task{ID: op.TaskID, ParentID: 4}
+		}
+	}
+	if r := trailOf(h); !r.OK() || len(r.families) != 1 {
+		t.Errorf("one of which nothing is known: %+v", r.Part)
+	}
 }
 
 func TestTrail_noticesOfFamilies(t *testing.T) {
