@@ -15,8 +15,8 @@
 //
 // Its rooms: command is what changes the state, as an entry has it; claimable what can be
 // claimed next; record what is saved, and the bytes of each; snapshot a whole state as
-// bytes; table, index and trail are where records, orders and events are kept. Commands are known to all; of the others they know
-// what names.go names.
+// bytes; table, index and trail are where records, orders and events are kept. Commands are
+// known to all; of the others they know what names.go names.
 //
 // What it does not do: it does not know Raft, HTTP, or which node it runs on.
 // Package cluster feeds it committed entries and owns the one lock around it.

@@ -20,18 +20,21 @@ type Buffers struct {
 }
 
 // Get returns an empty buffer with room for n bytes.
-func (b *Buffers) Get(n int) []byte {
+func (b *Buffers) Get(n int) []byte { return slices.Grow(b.take(), n) }
+
+// take returns the buffer that was kept last, nil if none is.
+func (b *Buffers) take() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	last := len(b.free) - 1
 	if last < 0 {
-		return slices.Grow([]byte(nil), n)
+		return nil
 	}
 	buffer := b.free[last]
 	b.free[last] = nil
 	b.free = b.free[:last]
 	b.held -= cap(buffer)
-	return slices.Grow(buffer, n)
+	return buffer
 }
 
 // put keeps the buffer, which nobody else has, if there is room for it.
