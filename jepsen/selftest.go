@@ -93,7 +93,7 @@ func (c *catching) find(ctx context.Context) error {
 		return c.byRows(ctx)
 	}
 	if p.Test != "" {
-		if err := c.byTests(ctx, p.TestPackage()+"'s tests: ", p.RunTest); err != nil || c.by != "" {
+		if err := c.byTests(ctx, p.Package+"'s tests: ", p.RunTest); err != nil || c.by != "" {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ func (c *catching) byRuns(ctx context.Context) error {
 	for i := range c.tries {
 		seed := c.seed + int64(i)
 		verdict, err := oneRun(ctx, runner.Config{
-			Binary: binary, Nodes: p.Nodes, Time: c.length, Faults: faultNames(p.Faults), Seed: seed, Plant: p.Name,
+			Binary: binary, Nodes: plants.Nodes, Time: c.length, Faults: faultNames(p.Faults), Seed: seed, Plant: p.Name,
 			Clients: p.Clients, Rate: p.Rate, Revision: revision(ctx), Out: io.Discard,
 		}, filepath.Join(c.dir, fmt.Sprintf("seed-%d", seed)))
 		if err != nil {

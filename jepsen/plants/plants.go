@@ -1,7 +1,6 @@
 package plants
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -16,27 +15,45 @@ import (
 type Plant struct {
 	Name string
 	What string // in a sentence
-	// Faults bring it to light, on Nodes nodes.
+	// Faults bring it to light, on Nodes nodes, separated by commas.
 	Faults string
-	Nodes  int
 	// Clients and Rate are more than usual where it takes many; 0 = as usual.
 	Clients, Rate int
 	// Rows is a row of the contract that shows the bug, of Rules.
 	Rows string
-	// Test, if not "", are tests that find it, too: of what happens within too short
-	// a time for a run to hit it always, or what no caller of a run does. They are
-	// those of Package, "" is cluster.
+	// Test, if not "", are tests of Package that find it, too: of what happens within too
+	// short a time for a run to hit it always, or what no caller of a run does.
 	Test, Package string
 	// Soak, if not "", is the mix of faults with which the soak of package cluster finds
 	// it, from seed 1 on.
 	Soak  string
-	edits []edit
+	edits []procs.Edit
 	// program is what is built with the bug; "" is claimq.
 	program string
 }
 
-// edit replaces old, which is in the file once, by new.
-type edit struct{ file, old, new string }
+// Nodes is how many there are in a run that is to find a bug.
+const Nodes = 3
+
+// All returns the bugs. Those of the state machine's own are the simulator's.
+func All() []Plant { return parsed("catalog.txt") }
+
+// Rules returns bugs in what the contract promises: its rows must see them, no fault is
+// needed. Rows names one that does.
+func Rules() []Plant { return parsed("rules.txt") }
+
+// Workers returns bugs of the worker process of package workers.
+func Workers() []Plant {
+	all := parsed("workers.txt")
+	for i := range all {
+		all[i].program = "./jepsen/workers/worker"
+	}
+	return all
+}
+
+// DroppedWrite returns the bug by which what counts tasks is shown to be able to fail. It
+// is no part of All, as a run and the demo find it.
+func DroppedWrite() Plant { return parsed("dropped.txt")[0] }
 
 // ByName returns the plant of All with the name.
 func ByName(name string) (Plant, bool) { return named(All(), name) }
@@ -53,28 +70,21 @@ func named(plants []Plant, name string) (Plant, bool) {
 	return Plant{}, false
 }
 
+// edited is the source with the bug.
+func (p Plant) edited() procs.Edited {
+	return procs.Edited{Name: p.Name, Program: p.program, Edits: p.edits}
+}
+
 // Build builds the binary with the bug into dir and returns its path. It is to
 // be called inside the module. Errors: procs.ErrGone, wrapped, or the build's.
 func (p Plant) Build(ctx context.Context, dir string) (string, error) {
 	return p.edited().Build(ctx, dir, "-tags", faults.BuildTag)
 }
 
-// edited is the source with the bug.
-func (p Plant) edited() procs.Edited {
-	e := procs.Edited{Name: p.Name, Program: p.program}
-	for _, edit := range p.edits {
-		e.Edits = append(e.Edits, procs.Edit{File: edit.file, Old: edit.old, New: edit.new})
-	}
-	return e
-}
-
-// TestPackage returns the package of the plant's tests.
-func (p Plant) TestPackage() string { return cmp.Or(p.Package, "cluster") }
-
 // RunTest runs the plant's tests with the bug in, and returns the names of those
 // that fail.
 func (p Plant) RunTest(ctx context.Context, dir string) (failed []string, err error) {
-	return p.test(ctx, dir, testFailed, "-run", p.Test, "./"+p.TestPackage())
+	return p.test(ctx, dir, testFailed, "-run", p.Test, "./"+p.Package)
 }
 
 // soakSeeds bounds the seeds that RunSoak tries: two virtual minutes each, an hour of

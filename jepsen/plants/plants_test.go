@@ -98,7 +98,7 @@ func foldersOf(plants []Plant) []string {
 	var dirs []string
 	for _, p := range plants {
 		for _, e := range p.edits {
-			if dir := "./" + path.Dir(e.file); !slices.Contains(dirs, dir) {
+			if dir := "./" + path.Dir(e.File); !slices.Contains(dirs, dir) {
 				dirs = append(dirs, dir)
 			}
 		}

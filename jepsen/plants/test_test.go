@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // What go test prints names the tests that failed, and the seeds of the soak, whether
@@ -33,5 +35,25 @@ func TestFailed_isRead(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// What is no line of a plant is an error, not a plant that changes less than it says.
+func TestParse_refuses(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"faults kill-one\n",
+		"plant a: b\nfault kill-one\n",
+		"plant a: b\n-x\n",
+		"plant a: b\nin f.go\n*x\n",
+		"plant a: b\nload many\n",
+	} {
+		if plants, err := parse(text); err == nil {
+			t.Errorf("%q gives %+v, want an error", text, plants)
+		}
+	}
+	plants, err := parse("# of a\n\nplant a: b\nin f.go\n x\n-y\n+z\n")
+	if err != nil || len(plants) != 1 || plants[0].edits[0] != (procs.Edit{File: "f.go", Old: "x\ny\n", New: "x\nz\n"}) {
+		t.Errorf("%+v, %v", plants, err)
 	}
 }
