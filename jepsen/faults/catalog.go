@@ -1,84 +1,115 @@
 package faults
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// row is some faults of the catalog that differ in whom they happen to.
+type row struct {
+	name   string // a * in it stands for whom
+	whom   string // keys of pickers
+	act    act
+	traits trait
+}
+
+// rows are all faults. Those that need no root come first.
+func rows() []row {
+	const byOperators = ownHosts | operated
+	return []row{
+		{"kill-*", "one leader majority all", killed, 0},
+		{"pause-*", "one leader majority all", paused, 0},
+		{"rolling-restart", "shuffled", restarted, 0},
+		{"cpu-*", "one leader majority", beating(stopped, 90*time.Millisecond, 15*time.Millisecond, "little of a processor"), 0},
+		{"snapshot-kill-*", "one leader all", snapshotKilled, 0},
+
+		{"clock-far-*", "one leader", jumped(far, 1), ownClocks},
+		{"clock-back-*", "one leader", jumped(far, -1), ownClocks},
+		{"clock-near-*", "one leader all", jumped(near, 1), ownClocks},
+		{"clock-fast-*", "leader", drifting(time.Second), ownClocks},
+		{"clock-backward-*", "leader", drifting(-time.Second), ownClocks},
+
+		{"partition-*", "one leader", shaped(isolate), ownHosts},
+		{"partition-split", "shuffled", shaped(split), ownHosts},
+		{"partition-deaf", "one", shaped(deaf), ownHosts},
+		{"partition-mute", "one", shaped(mute), ownHosts},
+		{"partition-*-deaf", "leader", shaped(deaf), ownHosts},
+		{"partition-*-mute", "leader", shaped(mute), ownHosts},
+		{"partition-bridge", "shuffled", shaped(bridge), ownHosts},
+		{"partition-ring", "shuffled", shaped(ring), ownHosts},
+		{"partition-flap", "all", beating(again(shuffled, shaped(split)), time.Second, time.Second, "the network splits and heals"), ownHosts},
+		{"partition-flap-deaf", "all", beating(again(one, shaped(deaf)), 600*time.Millisecond, 600*time.Millisecond, "one or another hears nothing"), ownHosts},
+		{"net-slow", "all", shaped(bad(slow, "late packets")), ownHosts},
+		{"net-slow-*", "one leader", shaped(bad(verySlow, "very late packets")), ownHosts},
+		{"net-loss", "all", shaped(bad(lossy, "packets lost")), ownHosts},
+		{"net-duplicate", "all", shaped(bad(duplicated, "packets twice")), ownHosts},
+		{"net-reorder", "all", shaped(bad(reordered, "packets out of order")), ownHosts},
+		{"net-flaky", "all", shaped(bad(flaky, "packets late, lost, twice and out of order")), ownHosts},
+		{"net-narrow-*", "one leader", narrowed, ownHosts},
+
+		{"disk-slow-*", "one leader all", spoiled(slowSync, "each sync takes longer"), ownDisks},
+		{"disk-eio-*", "one leader", spoiled(failingSync, "each sync fails with EIO"), ownDisks},
+		{"disk-full-*", "one leader all", spoiled(full, "no room on the disk"), ownDisks},
+		{"disk-hung-*", "one leader", spoiled(hung, "the disk does not answer"), ownDisks},
+		{"disk-rot-*", "one", rotten, byOperators | takesNode},
+
+		// A node that joins is asked for by the address that others reach it at.
+		{"member-wiped", "one", wiped, byOperators | takesNode},
+		{"member-removed", "one", removed, byOperators | takesNode},
+		{"member-removed-*", "leader", removed, byOperators | takesNode},
+		{"member-demoted", "one", demoted, byOperators | takesNode},
+		{"member-moved", "one", moved, byOperators | takesNode},
+		{"member-transfer", "leader", transferred, byOperators},
+
+		{"power-*", "one leader majority all", powerOff(false), ownDisks | powerless},
+		{"power-*-torn", "one leader majority all", powerOff(true), ownDisks | powerless},
+	}
+}
 
 // Catalog returns all faults. Those that need no root come first.
 func Catalog() []Fault {
-	return []Fault{
-		process{name: "kill-one", act: kill, pick: one},
-		process{name: "kill-leader", act: kill, pick: leader},
-		process{name: "kill-majority", act: kill, pick: majority},
-		process{name: "kill-all", act: kill, pick: all},
-		process{name: "pause-one", act: pause, pick: one},
-		process{name: "pause-leader", act: pause, pick: leader},
-		process{name: "pause-majority", act: pause, pick: majority},
-		process{name: "pause-all", act: pause, pick: all},
-		rolling{},
-		beat{name: "cpu-one", pick: one, on: 90 * time.Millisecond, off: 15 * time.Millisecond, words: "little of a processor", begin: stopped},
-		beat{name: "cpu-leader", pick: leader, on: 90 * time.Millisecond, off: 15 * time.Millisecond, words: "little of a processor", begin: stopped},
-		beat{name: "cpu-majority", pick: majority, on: 90 * time.Millisecond, off: 15 * time.Millisecond, words: "little of a processor", begin: stopped},
-		snapshotKilled{name: "snapshot-kill-one", pick: one},
-		snapshotKilled{name: "snapshot-kill-leader", pick: leader},
-		snapshotKilled{name: "snapshot-kill-all", pick: all},
-
-		wall{name: "clock-far-one", pick: one, ahead: far},
-		wall{name: "clock-far-leader", pick: leader, ahead: far},
-		wall{name: "clock-back-one", pick: one, ahead: back(far)},
-		wall{name: "clock-back-leader", pick: leader, ahead: back(far)},
-		wall{name: "clock-near-one", pick: one, ahead: near},
-		wall{name: "clock-near-leader", pick: leader, ahead: near},
-		wall{name: "clock-near-all", pick: all, ahead: near},
-		drift{name: "clock-fast-leader", pick: leader, by: time.Second},
-		drift{name: "clock-backward-leader", pick: leader, by: -time.Second},
-
-		network{name: "partition-one", shape: isolate(one)},
-		network{name: "partition-leader", shape: isolate(leader)},
-		network{name: "partition-split", shape: split},
-		network{name: "partition-deaf", shape: deaf(one)},
-		network{name: "partition-mute", shape: mute(one)},
-		network{name: "partition-leader-deaf", shape: deaf(leader)},
-		network{name: "partition-leader-mute", shape: mute(leader)},
-		network{name: "partition-bridge", shape: bridge},
-		network{name: "partition-ring", shape: ring},
-		beat{name: "partition-flap", pick: all, on: time.Second, off: time.Second, words: "the network splits and heals", links: true, begin: shaped(split)},
-		beat{name: "partition-flap-deaf", pick: all, on: 600 * time.Millisecond, off: 600 * time.Millisecond, words: "one or another hears nothing", links: true, begin: shaped(deaf(one))},
-		network{name: "net-slow", shape: bad(all, slow, "late packets")},
-		network{name: "net-slow-one", shape: bad(one, verySlow, "very late packets")},
-		network{name: "net-slow-leader", shape: bad(leader, verySlow, "very late packets")},
-
-		network{name: "net-loss", shape: bad(all, lossy, "packets lost")},
-		network{name: "net-duplicate", shape: bad(all, duplicated, "packets twice")},
-		network{name: "net-reorder", shape: bad(all, reordered, "packets out of order")},
-		network{name: "net-flaky", shape: bad(all, flaky, "packets late, lost, twice and out of order")},
-		narrow{name: "net-narrow-one", pick: one},
-		narrow{name: "net-narrow-leader", pick: leader},
-
-		badDisk{name: "disk-slow-one", pick: one, words: "each sync takes longer", spoil: slowSync},
-		badDisk{name: "disk-slow-leader", pick: leader, words: "each sync takes longer", spoil: slowSync},
-		badDisk{name: "disk-slow-all", pick: all, words: "each sync takes longer", spoil: slowSync},
-		badDisk{name: "disk-eio-one", pick: one, words: "each sync fails with EIO", spoil: failingSync},
-		badDisk{name: "disk-eio-leader", pick: leader, words: "each sync fails with EIO", spoil: failingSync},
-		badDisk{name: "disk-full-one", pick: one, words: "no room on its disk", spoil: full},
-		badDisk{name: "disk-full-leader", pick: leader, words: "no room on its disk", spoil: full},
-		badDisk{name: "disk-full-all", pick: all, words: "no room on their disks", spoil: full},
-		badDisk{name: "disk-hung-one", pick: one, words: "its disk does not answer", spoil: hung},
-		badDisk{name: "disk-hung-leader", pick: leader, words: "its disk does not answer", spoil: hung},
-		rot{name: "disk-rot-one"},
-
-		member{name: "member-wiped", pick: one, act: wiped},
-		member{name: "member-removed", pick: one, act: removed},
-		member{name: "member-removed-leader", pick: leader, act: removed},
-		member{name: "member-demoted", pick: one, act: demoted},
-		member{name: "member-moved", pick: one, act: moved},
-		member{name: "member-transfer", pick: leader, act: transferred},
-
-		power{name: "power-one", pick: one},
-		power{name: "power-leader", pick: leader},
-		power{name: "power-majority", pick: majority},
-		power{name: "power-all", pick: all},
-		power{name: "power-one-torn", pick: one, torn: true},
-		power{name: "power-leader-torn", pick: leader, torn: true},
-		power{name: "power-majority-torn", pick: majority, torn: true},
-		power{name: "power-all-torn", pick: all, torn: true},
+	var all []Fault
+	for _, r := range rows() {
+		for whom := range strings.FieldsSeq(r.whom) {
+			all = append(all, Fault{name: strings.Replace(r.name, "*", whom, 1), traits: r.traits, pick: pickers[whom], act: r.act})
+		}
 	}
+	return all
+}
+
+// Names returns the names of the catalog, in its order.
+func Names() []string {
+	var names []string
+	for _, f := range Catalog() {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// ByName returns the faults of the catalog with these names, in this order.
+// A name that ends in * stands for all that begin so; names joined with plus
+// signs are one fault, made of several together.
+func ByName(names ...string) ([]Fault, error) {
+	var found []Fault
+	for _, name := range names {
+		if parts := strings.Split(name, "+"); len(parts) > 1 {
+			faults, err := ByName(parts...)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, Together(faults...))
+			continue
+		}
+		prefix, pattern := strings.CutSuffix(name, "*")
+		matching := slices.DeleteFunc(Catalog(), func(f Fault) bool {
+			return f.name != name && !(pattern && strings.HasPrefix(f.name, prefix))
+		})
+		if len(matching) == 0 {
+			return nil, fmt.Errorf("%w: %q; there are: %s", ErrUnknown, name, strings.Join(Names(), " "))
+		}
+		found = append(found, matching...)
+	}
+	return found, nil
 }

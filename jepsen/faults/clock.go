@@ -8,6 +8,7 @@ import (
 	"math/rand"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,15 +26,9 @@ const clockEnv = "CLAIMQ_FAULT_CLOCK"
 // canSetClocks reports whether the binary was built with BuildTag.
 func canSetClocks(binary string) bool {
 	info, err := buildinfo.ReadFile(binary)
-	if err != nil {
-		return false
-	}
-	for _, s := range info.Settings {
-		if s.Key == "-tags" && slices.Contains(strings.Split(s.Value, ","), BuildTag) {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool {
+		return s.Key == "-tags" && slices.Contains(strings.Split(s.Value, ","), BuildTag)
+	})
 }
 
 // clockPath returns where the i-th node reads how far its wall clock is ahead.
@@ -50,30 +45,19 @@ func (c *Cluster) setWalls(nodes []*procs.Node, ahead time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// wall is a fault of wall clocks.
-type wall struct {
-	name string
-	pick picker
-	// ahead draws how far the clocks are ahead; less than 0 is behind.
-	ahead func(rng *rand.Rand) time.Duration
-}
-
-func (w wall) Name() string                       { return w.name }
-func (w wall) Needs() (root bool, tools []string) { return false, nil }
-
-func (w wall) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(context.Context) error, error) {
-	if !c.clocks {
-		return nil, fmt.Errorf("%s: %w: build claimq with -tags %s", w.name, ErrNeeds, BuildTag)
+// jumped has wall clocks jump by what ahead draws; with a sign of -1 backward.
+func jumped(draw func(rng *rand.Rand) time.Duration, sign time.Duration) act {
+	return func(_ context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
+		ahead := sign * draw(rng)
+		if err := c.setWalls(nodes, ahead); err != nil {
+			return nil, errors.Join(err, c.setWalls(nodes, 0))
+		}
+		c.notef("%s: the wall clock jumps by %v", names(nodes), ahead)
+		return func(context.Context) error {
+			c.notef("%s: the wall clock jumps back", names(nodes))
+			return c.setWalls(nodes, 0)
+		}, nil
 	}
-	nodes, ahead := w.pick(ctx, c, rng), w.ahead(rng)
-	if err := c.setWalls(nodes, ahead); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", w.name, err), c.setWalls(nodes, 0))
-	}
-	c.notef("%s: the wall clock jumps by %v", names(nodes), ahead)
-	return func(context.Context) error {
-		c.notef("%s: the wall clock jumps back", names(nodes))
-		return c.setWalls(nodes, 0)
-	}, nil
 }
 
 // far draws hours to weeks; near seconds.
@@ -85,39 +69,19 @@ func near(rng *rand.Rand) time.Duration {
 	return 2*time.Second + time.Duration(rng.Int63n(int64(6*time.Second)))
 }
 
-func back(ahead func(*rand.Rand) time.Duration) func(*rand.Rand) time.Duration {
-	return func(rng *rand.Rand) time.Duration { return -ahead(rng) }
-}
-
 // driftBeat is how often a drifting clock is moved.
 const driftBeat = 100 * time.Millisecond
 
-// drift is a wall clock that runs too fast, or backward.
-type drift struct {
-	name string
-	pick picker
-	by   time.Duration // at each beat
-}
-
-func (d drift) Name() string                       { return d.name }
-func (d drift) Needs() (root bool, tools []string) { return false, nil }
-
-func (d drift) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(context.Context) error, error) {
-	if !c.clocks {
-		return nil, fmt.Errorf("%s: %w: build claimq with -tags %s", d.name, ErrNeeds, BuildTag)
-	}
-	nodes, ahead := d.pick(ctx, c, rng), time.Duration(0)
-	moving := beat{
-		name: d.name, on: driftBeat, off: driftBeat, words: fmt.Sprintf("the wall clock drifts, %v each %v", d.by, driftBeat),
-		pick: func(context.Context, *Cluster, *rand.Rand) []*procs.Node { return nodes },
-		begin: func(context.Context, *Cluster, []*procs.Node, *rand.Rand) (func(context.Context) error, error) {
-			ahead += d.by
+// drifting has wall clocks run too fast, or backward: by so much at each beat.
+func drifting(by time.Duration) act {
+	return func(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
+		ahead := time.Duration(0)
+		move := func(context.Context, *Cluster, []*procs.Node, *rand.Rand) (undo, error) {
+			ahead += by
 			return func(context.Context) error { return nil }, c.setWalls(nodes, ahead)
-		},
+		}
+		words := fmt.Sprintf("the wall clock drifts, %v each %v", by, driftBeat)
+		stop, err := beating(move, driftBeat, driftBeat, words)(ctx, c, nodes, rng)
+		return func(ctx context.Context) error { return errors.Join(stop(ctx), c.setWalls(nodes, 0)) }, err
 	}
-	stop, err := moving.Inject(ctx, c, rng)
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context) error { return errors.Join(stop(ctx), c.setWalls(nodes, 0)) }, nil
 }

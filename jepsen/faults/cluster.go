@@ -90,18 +90,6 @@ func (c *Cluster) prepare(ctx context.Context, cfg Config) (err error) {
 	return err
 }
 
-// Start is New, and starts all nodes and waits until each is ready.
-func Start(ctx context.Context, cfg Config) (*Cluster, error) {
-	c, err := New(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Procs.StartAll(ctx); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return c, nil
-}
-
 // Nodes returns the nodes, n1 first.
 func (c *Cluster) Nodes() []*procs.Node { return c.Procs.Nodes }
 

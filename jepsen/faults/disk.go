@@ -3,60 +3,75 @@ package faults
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand"
+	"time"
 
 	"github.com/claimq/claimq/jepsen/lossyfs"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// power is the loss of power of nodes: they end, and their disks lose what was
-// not synced.
-type power struct {
-	name string
-	pick picker
-	torn bool // a random part survives
-}
-
-func (p power) Name() string                       { return p.name }
-func (p power) Needs() (root bool, tools []string) { return true, nil }
-
-func (p power) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(context.Context) error, error) {
-	if c.Disks == nil {
-		return nil, fmt.Errorf("%s: %w: the nodes have no disks of their own", p.name, ErrNeeds)
-	}
-	nodes := p.pick(ctx, c, rng)
-	var errs []error
-	for _, n := range nodes { // all at once: what a node does from now on it can tell nobody
-		errs = append(errs, signalKill(n))
-	}
-	for _, n := range nodes {
-		p.cut(c, n, rng.Int63())
-	}
-	recover := func(context.Context) error {
-		var errs []error
-		for _, n := range nodes {
-			errs = append(errs, c.disk(n).Restore())
-		}
-		return errors.Join(append(errs, c.startNodes(nodes))...)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", p.name, err), recover(ctx))
-	}
-	return recover, nil
-}
-
-// cut takes the disk's power away, and waits for the end of the node, which
-// has got its signal.
-func (p power) cut(c *Cluster, n *procs.Node, seed int64) {
-	var torn *rand.Rand
-	if p.torn {
-		torn = rand.New(rand.NewSource(seed))
-	}
-	loss := c.disk(n).Cut(torn)
-	waitGone(n)
-	c.notef("power off: %s; lost %d pages, %d sizes, %d names; %d pages survived unsynced", n.ID, loss.Pages, loss.Sizes, loss.Names, loss.Survived)
-}
-
 // disk returns the node's disk. There are disks.
 func (c *Cluster) disk(n *procs.Node) *lossyfs.FS { return c.Disks[c.number(n)-1] }
+
+// powerOff is the loss of power of nodes: they end, and their disks lose what was
+// not synced; torn: a random part of it survives.
+func powerOff(torn bool) act {
+	return func(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
+		err := each(nodes, signalKill) // all at once: what a node does from now on it can tell nobody
+		for _, n := range nodes {
+			var survives *rand.Rand
+			if seed := rng.Int63(); torn {
+				survives = rand.New(rand.NewSource(seed))
+			}
+			loss := c.disk(n).Cut(survives)
+			waitGone(n)
+			c.notef("power off: %s; lost %d pages, %d sizes, %d names; %d pages survived unsynced", n.ID, loss.Pages, loss.Sizes, loss.Names, loss.Survived)
+		}
+		recover := func(context.Context) error {
+			restored := each(nodes, func(n *procs.Node) error { return c.disk(n).Restore() })
+			return errors.Join(restored, c.startNodes(nodes...))
+		}
+		if err != nil {
+			return nil, errors.Join(err, recover(ctx))
+		}
+		return recover, nil
+	}
+}
+
+// spoiled makes the nodes' disks full, slow or failing, or has them not answer.
+func spoiled(spoil func(d *lossyfs.FS, rng *rand.Rand) (repair func()), words string) act {
+	return func(_ context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
+		var repairs []func()
+		for _, n := range nodes {
+			repairs = append(repairs, spoil(c.disk(n), rng))
+		}
+		c.notef("%s: %s", names(nodes), words)
+		return func(context.Context) error {
+			for _, repair := range repairs {
+				repair()
+			}
+			return c.startNodes(nodes...) // those that ended of it
+		}, nil
+	}
+}
+
+// full leaves no room on the disk.
+func full(d *lossyfs.FS, _ *rand.Rand) func() {
+	d.Fill(true)
+	return func() { d.Fill(false) }
+}
+
+// hung lets the disk answer nobody.
+func hung(d *lossyfs.FS, _ *rand.Rand) func() { return d.Hang() }
+
+// slowSync makes each sync take 20 to 100 ms longer. A vote takes four syncs, and
+// an election gives up after half a second at the earliest: were all disks much
+// slower, no leader could be elected until they are well again.
+func slowSync(d *lossyfs.FS, rng *rand.Rand) func() {
+	return d.SlowSync(slowSyncMin + time.Duration(rng.Intn(80))*time.Millisecond)
+}
+
+const slowSyncMin = 20 * time.Millisecond
+
+// failingSync makes each sync fail with EIO: a node then ends itself.
+func failingSync(d *lossyfs.FS, _ *rand.Rand) func() { return d.FailSync() }

@@ -3,7 +3,8 @@
 //
 //	list, err := faults.ByName("partition-leader")
 //	ownHosts, ownDisks := faults.Ground(list...)
-//	c, err := faults.Start(ctx, faults.Config{Nodes: 3, Hosts: ownHosts, Disks: ownDisks, ...})
+//	c, err := faults.New(ctx, faults.Config{Nodes: 3, Hosts: ownHosts, Disks: ownDisks, ...})
+//	err = c.Procs.StartAll(ctx)
 //	recover, err := list[0].Inject(ctx, c, rand.New(rand.NewSource(seed)))
 //	...
 //	err = recover(ctx)

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/claimq/claimq/jepsen/hosts"
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // ErrUnknown is returned for a fault that is not in the catalog.
@@ -20,29 +23,72 @@ var ErrNeeds = errors.New("not possible here")
 
 // Fault is one thing that can happen to a cluster. It is a value without
 // state: what it did is known to the function that undoes it.
-type Fault interface {
-	// Name is the fault's name in the catalog, as partition-leader.
-	Name() string
-	// Needs says whether the fault needs root and which programs it runs. Root
-	// stands for a cluster with hosts and disks of its own, too.
-	Needs() (root bool, tools []string)
-	// Inject makes it happen, to nodes that rng chooses. recover ends it: it undoes
-	// what Inject did and starts the nodes that ended of it, but does not wait until
-	// they are ready. It is called once, with a context that may be another one.
-	// If Inject fails nothing is left to undo.
-	Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (recover func(context.Context) error, err error)
+type Fault struct {
+	name   string
+	traits trait
+	pick   picker // of the nodes that act is given; nil: none
+	act    act
+	parts  []Fault // that are made together
+}
+
+// undo ends what a fault began. It is called once, with a context that may be another one.
+type undo func(context.Context) error
+
+// act makes something happen to the nodes. If it fails nothing is left to undo.
+type act func(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error)
+
+// trait is a set of what faults have in common.
+type trait int
+
+const (
+	ownHosts  trait = 1 << iota // the nodes must have hosts of their own
+	ownDisks                    // the nodes must have disks of their own
+	ownClocks                   // the binary must be built with BuildTag
+	powerless                   // a disk comes back only when nothing else holds it
+	operated                    // it is ended by operators' calls: the cluster must work
+	takesNode                   // it takes a node's folder, vote or address
+)
+
+func (t trait) has(other trait) bool { return t&other != 0 }
+
+// Name is the fault's name in the catalog, as partition-leader.
+func (f Fault) Name() string { return f.name }
+
+// Inject makes it happen, to nodes that rng chooses. recover ends it: it undoes
+// what Inject did and starts the nodes that ended of it, but does not wait until
+// they are ready. It is called once, with a context that may be another one.
+// If Inject fails nothing is left to undo.
+func (f Fault) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (recover func(context.Context) error, err error) {
+	switch {
+	case f.traits.has(ownHosts) && c.Net == nil:
+		return nil, fmt.Errorf("%s: %w: the nodes have no hosts of their own", f.name, ErrNeeds)
+	case f.traits.has(ownDisks) && c.Disks == nil:
+		return nil, fmt.Errorf("%s: %w: the nodes have no disks of their own", f.name, ErrNeeds)
+	case f.traits.has(ownClocks) && !c.clocks:
+		return nil, fmt.Errorf("%s: %w: build claimq with -tags %s", f.name, ErrNeeds, BuildTag)
+	}
+	var nodes []*procs.Node
+	if f.pick != nil {
+		nodes = f.pick(ctx, c, rng)
+	}
+	if recover, err = f.act(ctx, c, nodes, rng); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.name, err)
+	}
+	return recover, nil
 }
 
 // Check reports, as ErrNeeds, whether the fault is impossible for this user on
 // this machine, and what to do about it.
-func Check(f Fault) error {
-	root, tools := f.Needs()
-	if root && os.Geteuid() != 0 {
-		return fmt.Errorf("%s: %w: it needs root (network namespaces, FUSE, ptrace)", f.Name(), ErrNeeds)
+func Check(f Fault) error { return check(f, hosts.Tools()) }
+
+// check is Check, where hosts need these tools.
+func check(f Fault, tools []string) error {
+	if f.traits.has(ownHosts|ownDisks) && os.Geteuid() != 0 {
+		return fmt.Errorf("%s: %w: it needs root (network namespaces, FUSE)", f.name, ErrNeeds)
 	}
 	for _, tool := range tools {
-		if _, err := hosts.FindTool(tool); err != nil {
-			return fmt.Errorf("%s: %w: it needs %s; on Debian: apt-get install nftables iproute2", f.Name(), ErrNeeds, tool)
+		if _, err := hosts.FindTool(tool); err != nil && f.traits.has(ownHosts) {
+			return fmt.Errorf("%s: %w: it needs %s; on Debian: apt-get install nftables iproute2", f.name, ErrNeeds, tool)
 		}
 	}
 	return nil
@@ -51,64 +97,91 @@ func Check(f Fault) error {
 // Ground says what the nodes should stand on for these faults, as in Config:
 // hosts of their own where there are faults of the network or of members, disks of
 // their own where disks are full, slow, fail or lose power.
-func Ground(faults ...Fault) (ownHosts, ownDisks bool) {
-	for _, f := range faults {
-		switch f := f.(type) {
-		case together:
-			h, d := Ground(f...)
-			ownHosts, ownDisks = ownHosts || h, ownDisks || d
-		case beat:
-			ownHosts = ownHosts || f.links
-		case network, narrow, member, rot:
-			ownHosts = true
-		case power, badDisk:
-			ownDisks = true
-		}
-	}
-	return ownHosts, ownDisks
+func Ground(faults ...Fault) (hosts, disks bool) {
+	all := Together(faults...).traits
+	return all.has(ownHosts), all.has(ownDisks)
 }
 
-// ByName returns the faults of the catalog with these names, in this order.
-// A name that ends in * stands for all that begin so; names joined with plus
-// signs are one fault, made of several together.
-func ByName(names ...string) ([]Fault, error) {
-	var found []Fault
-	for _, name := range names {
-		if parts := strings.Split(name, "+"); len(parts) > 1 {
-			faults, err := ByName(parts...)
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, Together(faults...))
-			continue
-		}
-		matching := matching(name)
-		if len(matching) == 0 {
-			return nil, fmt.Errorf("%w: %q; there are: %s", ErrUnknown, name, strings.Join(Names(), " "))
-		}
-		found = append(found, matching...)
-	}
-	return found, nil
-}
-
-// matching returns the faults of that name, or that begin with it if it ends
-// in *.
-func matching(name string) []Fault {
-	prefix, pattern := strings.CutSuffix(name, "*")
-	var found []Fault
-	for _, f := range Catalog() {
-		if f.Name() == name || pattern && strings.HasPrefix(f.Name(), prefix) {
-			found = append(found, f)
-		}
-	}
-	return found
-}
-
-// Names returns the names of the catalog, in its order.
-func Names() []string {
+// Together returns a fault that injects all of these, in this order, and
+// recovers from the last one first. Its name joins theirs with plus signs, as ByName reads
+// them.
+func Together(faults ...Fault) Fault {
+	all := Fault{parts: faults}
 	var names []string
-	for _, f := range Catalog() {
-		names = append(names, f.Name())
+	for _, f := range faults {
+		names = append(names, f.name)
+		all.traits |= f.traits
 	}
-	return names
+	all.name = strings.Join(names, "+")
+	all.act = func(ctx context.Context, c *Cluster, _ []*procs.Node, rng *rand.Rand) (undo, error) {
+		var done undos
+		for _, f := range faults {
+			recover, err := f.Inject(ctx, c, rng)
+			if err != nil {
+				return nil, done.after(ctx, err)
+			}
+			done = append(done, recover)
+		}
+		return done.all, nil
+	}
+	return all
+}
+
+// InOrder sorts faults that are to be made together: first those whose recovery needs a
+// cluster that works, as recovery begins with the last one; then losses of power, as
+// a disk comes back only when nothing else holds it.
+func InOrder(list []Fault) []Fault {
+	place := func(f Fault) int {
+		switch {
+		case f.traits.has(operated):
+			return 0
+		case f.traits.has(powerless):
+			return 1
+		}
+		return 2
+	}
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b Fault) int { return place(a) - place(b) })
+	return sorted
+}
+
+// Clash reports whether both faults take a node's folder, vote or address: at once they
+// may leave no majority that has what was acknowledged, which nothing promises to survive.
+func Clash(a, b Fault) bool { return (a.traits & b.traits).has(takesNode) }
+
+// Pairs draws so many pairs of different faults of the catalog that do not clash.
+func Pairs(count int, rng *rand.Rand) []Fault {
+	all := Catalog()
+	var pairs []Fault
+	for len(pairs) < count {
+		a, b := all[rng.Intn(len(all))], all[rng.Intn(len(all))]
+		if a.name != b.name && !Clash(a, b) {
+			pairs = append(pairs, Together(InOrder([]Fault{a, b})...))
+		}
+	}
+	return pairs
+}
+
+// undoTimeout bounds what is undone of a fault that could not be injected as a
+// whole.
+const undoTimeout = 30 * time.Second
+
+// undos are what is to be undone, in the order in which it was done.
+type undos []undo
+
+// all undoes all, the last first, whatever fails.
+func (u undos) all(ctx context.Context) error {
+	var errs []error
+	for _, step := range slices.Backward(u) {
+		errs = append(errs, step(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// after undoes all because of err, which it returns together with what fails
+// now. ctx may have ended.
+func (u undos) after(ctx context.Context, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	return errors.Join(err, u.all(ctx))
 }

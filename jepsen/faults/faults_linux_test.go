@@ -59,19 +59,20 @@ func TestNetwork_shapes(t *testing.T) {
 		majority := nodes/2 + 1
 		for seed := range int64(20) {
 			rng := rand.New(rand.NewSource(seed))
-			shape, _ := isolate(one)(t.Context(), c, rng)
+			some, mixed := one(t.Context(), c, rng), shuffled(t.Context(), c, rng)
+			shape, _ := isolate(c, some)
 			expect(t, "isolate", len(shape), 2*(nodes-1))
-			shape, _ = deaf(one)(t.Context(), c, rng)
+			shape, _ = deaf(c, some)
 			expect(t, "deaf", len(shape), nodes-1)
-			shape, _ = mute(one)(t.Context(), c, rng)
+			shape, _ = mute(c, some)
 			expect(t, "mute", len(shape), nodes-1)
-			shape, _ = split(t.Context(), c, rng)
+			shape, _ = split(c, mixed)
 			expect(t, "split", slices.Max(peers(nodes, shape)), majority-1)
 			expect(t, "split", slices.Min(peers(nodes, shape)), nodes-majority-1)
-			shape, _ = bridge(t.Context(), c, rng)
+			shape, _ = bridge(c, mixed)
 			expect(t, "bridge", slices.Max(peers(nodes, shape)), nodes-1)
 			expect(t, "bridge", slices.Min(peers(nodes, shape)), nodes/2)
-			shape, _ = ring(t.Context(), c, rng)
+			shape, _ = ring(c, mixed)
 			if nodes > 3 {
 				expect(t, "ring", slices.Max(peers(nodes, shape)), 2)
 			}
@@ -284,7 +285,25 @@ func TestInject_needs(t *testing.T) {
 			t.Errorf("%s without hosts and disks: %v, want ErrNeeds", name, err)
 		}
 	}
-	r.whole() // the node that was killed runs again
+}
+
+// Of several at once what was begun is undone when one cannot be, the last first.
+func TestTogether_fails(t *testing.T) {
+	t.Parallel()
+	var undone []string
+	begins := func(name string) Fault {
+		return Fault{name: name, act: func(context.Context, *Cluster, []*procs.Node, *rand.Rand) (undo, error) {
+			return func(ctx context.Context) error { undone = append(undone, name); return ctx.Err() }, nil
+		}}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	errFails := errors.New("it cannot be")
+	fails := Fault{name: "c", act: func(context.Context, *Cluster, []*procs.Node, *rand.Rand) (undo, error) { return nil, errFails }}
+	recover, err := Together(begins("a"), begins("b"), fails, begins("d")).Inject(ctx, &Cluster{}, nil)
+	if recover != nil || !errors.Is(err, errFails) || errors.Is(err, context.Canceled) || strings.Join(undone, "") != "ba" {
+		t.Errorf("%v, undone %v; want %v, and b before a undone in a context that goes on", err, undone, errFails)
+	}
 }
 
 // What was made before something failed is taken down.
@@ -326,25 +345,20 @@ func TestGround(t *testing.T) {
 	}
 }
 
-// needy is a fault that needs a tool which is nowhere.
-type needy struct{ process }
-
-func (needy) Needs() (root bool, tools []string) { return false, []string{"no-such-tool"} }
-
 // What is missing is named, with the way to get it.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	for _, f := range Catalog() {
 		if err := Check(f); err != nil {
 			t.Errorf("with all tools: %v", err)
 		}
 	}
-	f := needy{process{name: "needy"}}
-	t.Setenv("PATH", "")
-	err := Check(f)
+	missing := []string{"no-such-tool"}
+	err := check(Fault{name: "needy", traits: ownHosts}, missing)
 	if !errors.Is(err, ErrNeeds) || !strings.Contains(err.Error(), "no-such-tool") || !strings.Contains(err.Error(), "apt-get install") {
 		t.Errorf("without tools: %v", err)
 	}
-	if err := Check(process{}); err != nil {
+	if err := check(Fault{}, missing); err != nil {
 		t.Errorf("what needs nothing, without tools: %v", err)
 	}
 }
@@ -450,15 +464,12 @@ func TestPairs(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, pair := range Pairs(500, rand.New(rand.NewSource(1))) {
-		a, b := pair.(together)[0], pair.(together)[1]
+		a, b := pair.parts[0], pair.parts[1]
 		if a.Name() == b.Name() {
 			t.Errorf("%s twice", a.Name())
 		}
-		_, first := a.(member)
-		if _, second := b.(member); second && !first {
-			if _, alike := a.(rot); !alike {
-				t.Errorf("%s is recovered from before %s", b.Name(), a.Name())
-			}
+		if b.traits.has(operated) && !a.traits.has(operated) {
+			t.Errorf("%s is recovered from before %s", b.Name(), a.Name())
 		}
 		if Clash(a, b) {
 			t.Errorf("%s and %s at once", a.Name(), b.Name())

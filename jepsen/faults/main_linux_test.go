@@ -64,7 +64,7 @@ func start(t *testing.T, root bool, cfg Config) *rig {
 	cfg.Note = t.Logf
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, err := Start(ctx, cfg)
+	c, err := New(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +79,9 @@ func start(t *testing.T, root bool, cfg Config) *rig {
 		}
 	})
 	r := &rig{Cluster: c, t: t, client: &http.Client{Transport: &http.Transport{DialContext: c.Dial, DisableKeepAlives: true}}}
+	if err := c.Procs.StartAll(ctx); err != nil {
+		t.Fatal(err)
+	}
 	r.leader()
 	return r
 }

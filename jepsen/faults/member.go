@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -21,27 +23,33 @@ const (
 	// operatorTimeout bounds one call of an operator; operatorPause is between two tries.
 	operatorTimeout = 15 * time.Second
 	operatorPause   = 200 * time.Millisecond
+	// attemptMax bounds the beginning of a fault that needs a leader.
+	attemptMax = 10 * time.Second
+	// rotLook is how long a node whose bytes have rotted has to become ready.
+	rotLook = 10 * time.Second
 )
+
+// errNobodyRuns is returned while there is no node to ask.
+var errNobodyRuns = errors.New("no node runs")
 
 // operate makes an operator's call at whichever node answers, again until it
 // succeeds or ctx ends: beside other faults there may be no leader.
 func (c *Cluster) operate(ctx context.Context, path, body string) error {
-	var last error
-	for {
+	err := pause.Until(ctx, operatorPause, func() error {
+		last := errNobodyRuns
 		for _, n := range c.Nodes() {
-			if !n.Running() {
-				continue
-			}
-			if last = operateAt(ctx, n, path, body); last == nil {
-				return nil
+			if n.Running() {
+				if last = operateAt(ctx, n, path, body); last == nil {
+					break
+				}
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("POST %s %s: %w: %w", path, body, context.Cause(ctx), last)
-		case <-time.After(operatorPause):
-		}
+		return last
+	})
+	if err != nil {
+		return fmt.Errorf("POST %s %s: %w", path, body, err)
 	}
+	return nil
 }
 
 // operateAt makes the call at one node.
@@ -59,59 +67,57 @@ func operateAt(ctx context.Context, n *procs.Node, path, body string) error {
 	return err
 }
 
+// change asks for a change of a member, or of who leads, for as long as a fault may take to
+// begin. It reports whether it was done.
+func (c *Cluster) change(ctx context.Context, path, body string) bool {
+	ctx, cancel := context.WithTimeout(ctx, attemptMax)
+	defer cancel()
+	return c.operate(ctx, path, body) == nil
+}
+
 // nodeBody is the body of a call about the node.
 func nodeBody(n *procs.Node) string { return fmt.Sprintf(`{"node_id": %q}`, n.ID) }
 
-// replace has the node, whose folder is not to be used again, removed, and joins it
-// as a new member with an empty folder: what operators do.
-func (c *Cluster) replace(ctx context.Context, n *procs.Node) error {
-	if err := killAll([]*procs.Node{n}); err != nil {
-		return err
+// replaced returns what has the node, whose folder is not to be used again, removed, and
+// joins it as a new member with an empty folder: what operators do.
+func (c *Cluster) replaced(n *procs.Node) undo {
+	return func(ctx context.Context) error {
+		if err := killAll(n); err != nil {
+			return err
+		}
+		if err := c.operate(ctx, "/api/cluster/remove", nodeBody(n)); err != nil {
+			return err
+		}
+		var others []string
+		for _, other := range without(c, n) {
+			others = append(others, other.PeerAddr)
+		}
+		n.JoinBy(others)
+		token, body := procs.NewJoinToken()
+		if err := errors.Join(wipe(n), c.operate(ctx, "/api/cluster/tokens", body)); err != nil {
+			return err
+		}
+		c.notef("%s is removed, and joins with an empty folder", n.ID)
+		if err := errors.Join(n.SetJoinToken(token), c.startNodes(n)); err != nil {
+			return err
+		}
+		return pause.Until(ctx, operatorPause, func() error { return c.votes(ctx, n) })
 	}
-	if err := c.operate(ctx, "/api/cluster/remove", nodeBody(n)); err != nil {
-		return err
-	}
-	if err := wipe(n); err != nil {
-		return err
-	}
-	var others []string
-	for _, other := range without(c, n) {
-		others = append(others, other.PeerAddr)
-	}
-	n.JoinBy(others)
-	token, body := procs.NewJoinToken()
-	if err := c.operate(ctx, "/api/cluster/tokens", body); err != nil {
-		return err
-	}
-	if err := n.SetJoinToken(token); err != nil {
-		return err
-	}
-	c.notef("%s is removed, and joins with an empty folder", n.ID)
-	if err := c.startNodes([]*procs.Node{n}); err != nil {
-		return err
-	}
-	return c.awaitVote(ctx, n)
 }
 
-// awaitVote waits until another node says that n votes: before that the loss of one more
+// votes returns nil if another node says that n votes: before that the loss of one more
 // is that of a majority.
-func (c *Cluster) awaitVote(ctx context.Context, n *procs.Node) error {
-	for {
-		for _, other := range without(c, n) {
-			if !other.Running() {
-				continue
-			}
-			view, err := procs.View(ctx, other)
-			if err == nil && slices.ContainsFunc(view.Nodes, func(v wire.Node) bool { return v.NodeID == n.ID && v.Suffrage == "voter" }) {
-				return nil
-			}
+func (c *Cluster) votes(ctx context.Context, n *procs.Node) error {
+	for _, other := range without(c, n) {
+		if !other.Running() {
+			continue
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait until %s votes: %w", n.ID, context.Cause(ctx))
-		case <-time.After(operatorPause):
+		view, err := procs.View(ctx, other)
+		if err == nil && slices.ContainsFunc(view.Nodes, func(v wire.Node) bool { return v.NodeID == n.ID && v.Suffrage == "voter" }) {
+			return nil
 		}
 	}
+	return fmt.Errorf("nobody says that %s votes", n.ID)
 }
 
 func wipe(n *procs.Node) error {
@@ -126,55 +132,31 @@ func wipe(n *procs.Node) error {
 	return errors.Join(errs...)
 }
 
-// member is a change of who is a member.
-type member struct {
-	name string
-	pick picker
-	// act begins it; recover ends it. The node runs, or ctx has ended.
-	act func(ctx context.Context, c *Cluster, n *procs.Node) (recover func(context.Context) error, err error)
-}
-
-func (m member) Name() string { return m.name }
-
-// Needs asks for hosts: a node that joins is asked for by the address that others
-// reach it at, which is a proxy's without.
-func (m member) Needs() (root bool, tools []string) { return true, []string{"ip", "nft"} }
-
-func (m member) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(context.Context) error, error) {
-	if c.Net == nil {
-		return nil, fmt.Errorf("%s: %w: the nodes have no hosts of their own", m.name, ErrNeeds)
-	}
-	n := m.pick(ctx, c, rng)[0]
-	recover, err := m.act(ctx, c, n)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.name, err)
-	}
-	return recover, nil
-}
-
 // removed removes a member that is well; it joins again as a new one.
-func removed(ctx context.Context, c *Cluster, n *procs.Node) (func(context.Context) error, error) {
+func removed(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
+	n := nodes[0]
 	c.notef("%s is removed from the cluster", n.ID)
-	tried := attempt(ctx, func(ctx context.Context) error { return c.operate(ctx, "/api/cluster/remove", nodeBody(n)) })
-	if !tried {
+	if !c.change(ctx, "/api/cluster/remove", nodeBody(n)) {
 		c.notef("%s: nobody answers; it is tried again at the end", n.ID)
 	}
-	return func(ctx context.Context) error { return c.replace(ctx, n) }, nil
+	return c.replaced(n), nil
 }
 
 // wiped has a node lose its folder.
-func wiped(_ context.Context, c *Cluster, n *procs.Node) (func(context.Context) error, error) {
+func wiped(_ context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
+	n := nodes[0]
 	c.notef("%s loses its folder", n.ID)
-	if err := killAll([]*procs.Node{n}); err != nil {
+	if err := killAll(n); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error { return c.replace(ctx, n) }, wipe(n)
+	return c.replaced(n), wipe(n)
 }
 
 // demoted takes a member's vote away for a while.
-func demoted(ctx context.Context, c *Cluster, n *procs.Node) (func(context.Context) error, error) {
+func demoted(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
+	n := nodes[0]
 	c.notef("%s loses its vote", n.ID)
-	attempt(ctx, func(ctx context.Context) error { return c.operate(ctx, "/api/cluster/demote", nodeBody(n)) })
+	c.change(ctx, "/api/cluster/demote", nodeBody(n))
 	return func(ctx context.Context) error {
 		c.notef("%s gets its vote back", n.ID)
 		return c.operate(ctx, "/api/cluster/promote", nodeBody(n))
@@ -182,25 +164,22 @@ func demoted(ctx context.Context, c *Cluster, n *procs.Node) (func(context.Conte
 }
 
 // transferred hands the leadership over.
-func transferred(ctx context.Context, c *Cluster, n *procs.Node) (func(context.Context) error, error) {
+func transferred(ctx context.Context, c *Cluster, _ []*procs.Node, _ *rand.Rand) (undo, error) {
 	c.notef("the leadership is handed over")
-	attempt(ctx, func(ctx context.Context) error { return c.operate(ctx, "/api/cluster/transfer", "") })
+	c.change(ctx, "/api/cluster/transfer", "")
 	return func(context.Context) error { return nil }, nil
 }
 
 // moved lets a node come back at another peer port.
-func moved(ctx context.Context, c *Cluster, n *procs.Node) (func(context.Context) error, error) {
-	stopping, cancel := context.WithTimeout(ctx, stopTimeout)
-	defer cancel()
-	if err := n.Stop(stopping); ifRunning(err) != nil {
-		if err := killAll([]*procs.Node{n}); err != nil {
-			return nil, err
-		}
+func moved(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
+	n := nodes[0]
+	if err := end(ctx, n); err != nil {
+		return nil, err
 	}
 	n.PeerAddr = otherPort(n.PeerAddr)
 	n.SetFlag("--peer-addr", n.PeerAddr)
 	c.notef("%s comes back at %s", n.ID, n.PeerAddr)
-	return func(context.Context) error { return c.startNodes([]*procs.Node{n}) }, c.startNodes([]*procs.Node{n})
+	return func(context.Context) error { return c.startNodes(n) }, c.startNodes(n)
 }
 
 // otherPort returns the address with one of two ports, the one that it has not.
@@ -211,12 +190,53 @@ func otherPort(addr string) string {
 	return addr[:len(addr)-1] + "1"
 }
 
-// attemptMax bounds the beginning of a fault that needs a leader.
-const attemptMax = 10 * time.Second
+// rotten flips bytes of a node's files, anywhere in log and snapshots, while it is down.
+// A node that finds it does not start, and is replaced; one whose flipped bytes say
+// nothing (the unused end of a segment) goes on.
+func rotten(_ context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
+	n := nodes[0]
+	if err := killAll(n); err != nil {
+		return nil, err
+	}
+	what, err := flip(n.DataDir, rng)
+	c.notef("%s: %s", n.ID, what)
+	return func(ctx context.Context) error {
+		if err := c.startNodes(n); err != nil {
+			return err
+		}
+		looking, cancel := context.WithTimeout(ctx, rotLook)
+		defer cancel()
+		if n.WaitReady(looking) == nil {
+			return nil
+		}
+		return c.replaced(n)(ctx)
+	}, err
+}
 
-// attempt reports whether do succeeded in time.
-func attempt(ctx context.Context, do func(context.Context) error) bool {
-	ctx, cancel := context.WithTimeout(ctx, attemptMax)
-	defer cancel()
-	return do(ctx) == nil
+// flip flips one to three bits of one file that holds log, vote or snapshots.
+func flip(dir string, rng *rand.Rand) (what string, err error) {
+	var paths []string
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && d.Name() != "LOCK" && d.Name() != "identity.json" && d.Name() != "node.key" {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil || len(paths) == 0 {
+		return "it has nothing that could rot", err
+	}
+	path := paths[rng.Intn(len(paths))]
+	data, err := os.ReadFile(path)
+	if err != nil || len(data) == 0 {
+		return "an empty file cannot rot", err
+	}
+	used := len(data)
+	for used > 1 && data[used-1] == 0 { // most of a segment is zeros
+		used--
+	}
+	count := 1 + rng.Intn(3)
+	for range count {
+		data[rng.Intn(used)] ^= 1 << rng.Intn(8)
+	}
+	return fmt.Sprintf("%d bits of %s have flipped", count, filepath.Base(path)), os.WriteFile(path, data, 0o600)
 }

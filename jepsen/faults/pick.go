@@ -13,19 +13,29 @@ import (
 // picker chooses the nodes that a fault happens to.
 type picker func(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node
 
+// pickers are those that the catalog names.
+var pickers = map[string]picker{"one": one, "leader": leader, "majority": majority, "all": all, "shuffled": shuffled}
+
 // one picks a random node.
-func one(_ context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
-	return shuffled(c, rng)[:1]
+func one(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
+	return shuffled(ctx, c, rng)[:1]
 }
 
 // majority picks a random smallest majority.
-func majority(_ context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
-	return shuffled(c, rng)[:len(c.Nodes())/2+1]
+func majority(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
+	return shuffled(ctx, c, rng)[:len(c.Nodes())/2+1]
 }
 
 // all picks all nodes.
 func all(_ context.Context, c *Cluster, _ *rand.Rand) []*procs.Node {
 	return slices.Clone(c.Nodes())
+}
+
+// shuffled picks all nodes, in random order.
+func shuffled(_ context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
+	nodes := slices.Clone(c.Nodes())
+	rng.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	return nodes
 }
 
 // leaderTimeout bounds the search for a leader.
@@ -42,11 +52,9 @@ func leader(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
 	return fallback
 }
 
-// shuffled returns the nodes in random order.
-func shuffled(c *Cluster, rng *rand.Rand) []*procs.Node {
-	nodes := slices.Clone(c.Nodes())
-	rng.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-	return nodes
+// without returns the nodes of the cluster that are not among these.
+func without(c *Cluster, nodes ...*procs.Node) []*procs.Node {
+	return slices.DeleteFunc(slices.Clone(c.Nodes()), func(n *procs.Node) bool { return slices.Contains(nodes, n) })
 }
 
 // number returns the node's number in links.

@@ -4,50 +4,116 @@ import (
 	"context"
 	"errors"
 	"math/rand"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// process is a fault of the nodes' processes.
-type process struct {
-	name string
-	act  func(c *Cluster, nodes []*procs.Node) (recover func(context.Context) error, err error)
-	pick picker
-}
+const (
+	// stopTimeout bounds an orderly end: handing leadership over takes up to 5 s.
+	stopTimeout = 20 * time.Second
+	// readyTimeout bounds the wait for a restarted node before the next one goes.
+	// Beside other faults it may not become ready.
+	readyTimeout = 20 * time.Second
+	// snapshotKillMax is how long after snapshots are asked for the kill comes at most: what
+	// a snapshot of a run takes, about.
+	snapshotKillMax = 150 * time.Millisecond
+)
 
-func (p process) Name() string                       { return p.name }
-func (p process) Needs() (root bool, tools []string) { return false, nil }
-
-func (p process) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(context.Context) error, error) {
-	return p.act(c, p.pick(ctx, c, rng))
-}
-
-// kill kills the nodes with SIGKILL until recover starts them again.
-func kill(c *Cluster, nodes []*procs.Node) (func(context.Context) error, error) {
+// killed kills the nodes with SIGKILL until recover starts them again.
+func killed(_ context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	c.notef("kill -9 %s", names(nodes))
-	if err := killAll(nodes); err != nil {
-		return nil, errors.Join(err, c.startNodes(nodes))
+	start := func(context.Context) error { return c.startNodes(nodes...) }
+	if err := killAll(nodes...); err != nil {
+		return nil, errors.Join(err, c.startNodes(nodes...))
 	}
-	return func(context.Context) error { return c.startNodes(nodes) }, nil
+	return start, nil
+}
+
+// snapshotKilled asks for snapshots of all nodes and kills the nodes in the midst.
+func snapshotKilled(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
+	after := time.Duration(rng.Int63n(int64(snapshotKillMax)))
+	asking, cancel := context.WithTimeout(ctx, snapshotKillMax+time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { _ = c.operate(asking, "/api/snapshots", "") }) // its answer may be lost with the node
+	select {
+	case <-ctx.Done():
+	case <-time.After(after):
+	}
+	c.notef("snapshots are asked for, %v later:", after.Round(time.Millisecond))
+	return killed(ctx, c, nodes, rng)
+}
+
+// paused stops the nodes until recover lets them go on.
+func paused(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
+	c.notef("pause %s", names(nodes))
+	resume, err := stopped(ctx, c, nodes, rng)
+	return func(ctx context.Context) error {
+		c.notef("%s go on", names(nodes))
+		return resume(ctx)
+	}, err
+}
+
+// stopped is SIGSTOP and SIGCONT. Again and again it is a node that gets little of a
+// processor, as under a quota.
+func stopped(ctx context.Context, _ *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
+	resume := func(context.Context) error { return each(nodes, (*procs.Node).Continue) }
+	if err := each(nodes, (*procs.Node).Pause); err != nil {
+		return nil, errors.Join(err, resume(ctx))
+	}
+	return resume, nil
+}
+
+// restarted restarts one node after the other, each with SIGTERM.
+func restarted(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
+	for _, n := range nodes {
+		c.notef("restart %s", n.ID)
+		if err := restart(ctx, c, n); err != nil {
+			return nil, errors.Join(err, c.startNodes(nodes...))
+		}
+	}
+	return func(context.Context) error { return c.startNodes(nodes...) }, nil
+}
+
+// restart ends the node, starts it, and waits a while for it to be ready.
+func restart(ctx context.Context, c *Cluster, n *procs.Node) error {
+	if err := errors.Join(end(ctx, n), c.startNodes(n)); err != nil {
+		return err
+	}
+	starting, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	if err := n.WaitReady(starting); err != nil {
+		c.notef("%s is not ready yet", n.ID)
+	}
+	return ctx.Err()
+}
+
+// end ends the node in an orderly way, or by SIGKILL if it does not end.
+func end(ctx context.Context, n *procs.Node) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	if err := n.Stop(ctx); err != nil {
+		return killAll(n)
+	}
+	return nil
 }
 
 // killAll kills the nodes at once and waits until they are gone. Those that do
 // not run are left alone.
-func killAll(nodes []*procs.Node) error {
-	var errs []error
-	for _, n := range nodes {
-		errs = append(errs, signalKill(n))
-	}
+func killAll(nodes ...*procs.Node) error {
+	err := each(nodes, signalKill)
 	for _, n := range nodes {
 		waitGone(n)
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // signalKill kills the node and does not wait for it.
-func signalKill(n *procs.Node) error { return ifRunning(n.Signal(syscall.SIGKILL)) }
+func signalKill(n *procs.Node) error { return n.Signal(syscall.SIGKILL) }
 
 // waitGone waits until a node that was killed is gone.
 func waitGone(n *procs.Node) {
@@ -56,30 +122,24 @@ func waitGone(n *procs.Node) {
 	}
 }
 
-// pause stops the nodes until recover lets them go on.
-func pause(c *Cluster, nodes []*procs.Node) (func(context.Context) error, error) {
-	c.notef("pause %s", names(nodes))
-	resume := func(context.Context) error {
-		c.notef("%s go on", names(nodes))
-		var errs []error
-		for _, n := range nodes {
-			errs = append(errs, ifRunning(n.Continue()))
-		}
-		return errors.Join(errs...)
-	}
-	for _, n := range nodes {
-		if err := ifRunning(n.Pause()); err != nil {
-			return nil, errors.Join(err, resume(context.Background()))
-		}
-	}
-	return resume, nil
-}
-
-// startNodes starts those of the nodes that do not run and have power.
-func (c *Cluster) startNodes(nodes []*procs.Node) error {
+// each does something with all the nodes. It forgives that one does not run: another fault
+// may have ended it.
+func each(nodes []*procs.Node, do func(*procs.Node) error) error {
 	var errs []error
 	for _, n := range nodes {
-		if n.Running() || !c.powered(n) {
+		if err := do(n); !errors.Is(err, procs.ErrNotRunning) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// startNodes starts those of the nodes that do not run and have power. Who takes it away
+// gives it back, and starts the node then.
+func (c *Cluster) startNodes(nodes ...*procs.Node) error {
+	var errs []error
+	for _, n := range nodes {
+		if n.Running() || c.Disks != nil && !c.disk(n).Powered() {
 			continue
 		}
 		switch err := n.Start(); {
@@ -90,66 +150,4 @@ func (c *Cluster) startNodes(nodes []*procs.Node) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// powered reports whether the node has power. Who takes it away gives it back,
-// and starts the node then.
-func (c *Cluster) powered(n *procs.Node) bool {
-	return c.Disks == nil || c.disk(n).Powered()
-}
-
-// ifRunning forgives that a node does not run: another fault may have ended
-// it.
-func ifRunning(err error) error {
-	if errors.Is(err, procs.ErrNotRunning) {
-		return nil
-	}
-	return err
-}
-
-// rolling restarts one node after the other, each with SIGTERM.
-type rolling struct{}
-
-func (rolling) Name() string                       { return "rolling-restart" }
-func (rolling) Needs() (root bool, tools []string) { return false, nil }
-
-const (
-	// stopTimeout bounds an orderly end: handing leadership over takes up to 5 s.
-	stopTimeout = 20 * time.Second
-	// readyTimeout bounds the wait for a restarted node before the next one goes.
-	// Beside other faults it may not become ready.
-	readyTimeout = 20 * time.Second
-)
-
-func (rolling) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(context.Context) error, error) {
-	nodes := shuffled(c, rng)
-	start := func(context.Context) error { return c.startNodes(nodes) }
-	for _, n := range nodes {
-		c.notef("restart %s", n.ID)
-		if err := restart(ctx, c, n); err != nil {
-			return nil, errors.Join(err, start(ctx))
-		}
-	}
-	return start, nil
-}
-
-// restart ends the node in an orderly way, or by SIGKILL if it does not end,
-// starts it, and waits a while for it to be ready.
-func restart(ctx context.Context, c *Cluster, n *procs.Node) error {
-	stopping, cancel := context.WithTimeout(ctx, stopTimeout)
-	defer cancel()
-	if err := n.Stop(stopping); err != nil {
-		if err := killAll([]*procs.Node{n}); err != nil {
-			return err
-		}
-	}
-	if err := c.startNodes([]*procs.Node{n}); err != nil {
-		return err
-	}
-	starting, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	if err := n.WaitReady(starting); err != nil {
-		c.notef("%s is not ready yet", n.ID)
-	}
-	return ctx.Err()
 }

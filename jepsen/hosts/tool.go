@@ -5,6 +5,9 @@ import (
 	"os/exec"
 )
 
+// Tools returns the names of the programs that hosts need.
+func Tools() []string { return []string{"ip", "nft", "tc"} }
+
 // FindTool returns the path of a program that manages networks: those are
 // often not on the PATH of a shell.
 func FindTool(name string) (path string, err error) {
