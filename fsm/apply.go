@@ -327,10 +327,3 @@ func (m *Machine) copyOf(t *record.Task) *record.Task {
 func (m *Machine) refused(code Code, t *record.Task) Result {
 	return Result{Code: code, Task: m.copyOf(t)}
 }
-
-// oneClaim is the answer that holds the claimed task.
-func (m *Machine) oneClaim(t *record.Task) Result {
-	claims := m.answers.claims.take(1)
-	claims[0] = Claim{Task: *t, Token: t.Token, Live: true}
-	return Result{Task: &claims[0].Task, Claims: claims}
-}

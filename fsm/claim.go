@@ -53,6 +53,13 @@ func (m *Machine) claimNext(c command.ClaimNext) Result {
 	return Result{Claims: claims}
 }
 
+// oneClaim is the answer that holds the claimed task.
+func (m *Machine) oneClaim(t *record.Task) Result {
+	claims := m.answers.claims.take(1)
+	claims[0] = Claim{Task: *t, Token: t.Token, Live: true}
+	return Result{Task: &claims[0].Task, Claims: claims}
+}
+
 // Claimable reports whether applying c at now would take a task or repeat an
 // earlier answer. It goes by the clocks of now: a limit that was reached by the
 // state's may let tasks be claimed again.

@@ -125,6 +125,18 @@ func (m *Machine) indexTask(id uint64, t *record.Task) (problem string) {
 	return ""
 }
 
+// unindexTask is the opposite of indexTask. It returns what the task's claim was to a claim
+// request, request 0 if there is none.
+func (m *Machine) unindexTask(t *record.Task) (h holder) {
+	if t.Status == record.StatusClaimed {
+		ref, _ := m.claims.Delete(t.Token)
+		m.holdings.LetGo(&m.typeNamed(t.Type).held, ref.place)
+		h = holder{t.Token, ref.request}
+	}
+	m.exclude(t)
+	return h
+}
+
 // indexRequest adds a saved claim request to what is derived, after all tasks.
 // It returns what is wrong with it, "" if nothing is.
 func (m *Machine) indexRequest(seq uint64, r *record.Request) (problem string) {

@@ -177,9 +177,7 @@ func (m *saved) activityOf(now record.Stamp, rates *typeRates, counts *[record.S
 	a := Activity{
 		Submitted: rates.ever[rateSubmitted], Completed: rates.ever[rateCompleted], Failed: rates.ever[rateFailed],
 		Pending: counts[record.StatusPending], Claimed: counts[record.StatusClaimed],
-	}
-	if oldest != 0 {
-		a.OldestPendingAgeMS = max(now.T-m.Get(oldest).CreatedAt, 0)
+		OldestPendingAgeMS: m.ageOf(oldest, now),
 	}
 	if l != nil {
 		a.Latencies = *l

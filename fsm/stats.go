@@ -38,10 +38,16 @@ func (m *Machine) Stats(now record.Stamp) Stats {
 			s.Types = append(s.Types, TypeStats{Type: ts.Name(), Counts: ts.counts})
 		}
 	}
-	if oldest := m.types.Oldest(); oldest != 0 {
-		s.OldestPendingAgeMS = max(now.T-m.Get(oldest).CreatedAt, 0)
-	}
+	s.OldestPendingAgeMS = m.ageOf(m.types.Oldest(), now)
 	return s
+}
+
+// ageOf returns how long ago the task was submitted, 0 for id 0.
+func (m *saved) ageOf(id uint64, now record.Stamp) int64 {
+	if id == 0 {
+		return 0
+	}
+	return max(now.T-m.Get(id).CreatedAt, 0)
 }
 
 // TypeView is what can be seen of a task type.
@@ -203,9 +209,7 @@ func (m *Machine) FindTypes(q TypesQuery, now record.Stamp) TypesFound {
 		found.Matched++
 		first.add(key(ts), ts)
 	}
-	if oldest != 0 {
-		found.All.OldestPendingAgeMS = max(now.T-m.Get(oldest).CreatedAt, 0)
-	}
+	found.All.OldestPendingAgeMS = m.ageOf(oldest, now)
 	found.All.SubmittedPerS, found.All.CompletedPerS, found.All.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]
 	types := first.sorted()
 	found.Types = make([]TypeView, len(types))

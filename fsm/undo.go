@@ -128,18 +128,11 @@ func (m *Machine) takeOff(tasks, requests, removed []uint64) []holder {
 	}
 	var holders []holder
 	for _, id := range tasks {
-		t := m.tasks.Get(id)
-		if t == nil {
-			continue
-		}
-		if t.Status == record.StatusClaimed {
-			ref, _ := m.claims.Delete(t.Token)
-			m.holdings.LetGo(&m.typeNamed(t.Type).held, ref.place)
-			if ref.request != 0 {
-				holders = append(holders, holder{t.Token, ref.request})
+		if t := m.tasks.Get(id); t != nil {
+			if h := m.unindexTask(t); h.request != 0 {
+				holders = append(holders, h)
 			}
 		}
-		m.exclude(t)
 	}
 	for _, id := range removed {
 		if g := m.gone.Get(id); g != nil {
