@@ -13,7 +13,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
@@ -39,7 +38,7 @@ const (
 // TakeSnapshot answers POST /api/snapshots.
 func TakeSnapshot(r *exchange.Request) {
 	if len(r.HTTP.Request.Body()) > 0 {
-		d := callbody.NewDecoder(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
+		d := r.Decoder()
 		defer d.Free()
 		if bad := d.Fields(d.Unknown); bad != nil {
 			r.Refuse(bad)
@@ -78,8 +77,7 @@ func (b *Backups) Wait() { b.uploading.Wait() }
 
 // Save answers GET /api/snapshots/latest.
 func (b *Backups) Save(r *exchange.Request) {
-	if bad := exchange.RefuseQuery(r.Query); bad != nil {
-		r.Refuse(bad)
+	if !r.NoParams() {
 		return
 	}
 	s := r.Server

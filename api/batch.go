@@ -65,7 +65,7 @@ func readBatch(r *exchange.Request) (req callbody.Batch, bad *refuse.Refusal) {
 	} else if req, bad = callbody.DecodeBatch(r.HTTP.Request.Body(), &r.Server.Cfg.Limits); bad != nil {
 		return req, bad
 	}
-	if len(r.OnlyTypes) > 0 {
+	if r.Narrowed() {
 		for _, op := range req.Ops {
 			r.Narrow(callbody.ClaimOf(op))
 			switch c := op.(type) {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
@@ -15,8 +14,7 @@ import (
 
 // Cluster answers GET /api/cluster with what this node sees.
 func Cluster(r *exchange.Request) {
-	if bad := exchange.RefuseQuery(r.Query); bad != nil {
-		r.Refuse(bad)
+	if !r.NoParams() {
 		return
 	}
 	view := r.Server.Node.Cluster(r.Wait())
@@ -47,7 +45,7 @@ func wireNode(n nodes.NodeView) wire.Node {
 
 // Upgrade answers POST /api/cluster/upgrade.
 func Upgrade(r *exchange.Request) {
-	d := callbody.NewDecoder(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
+	d := r.Decoder()
 	defer d.Free()
 	var dryRun bool
 	bad := d.Fields(func(name []byte) (bad *refuse.Refusal) {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"strconv"
 
 	"github.com/valyala/fasthttp"
 
@@ -31,7 +30,7 @@ func NewStreams(feed *trail.Feed) *Streams { return &Streams{feed} }
 // it.
 func (s *Streams) Answer(r *exchange.Request) {
 	streams := Streamed(r)
-	q, given, bad := parseEvents(r.Query, r.Server.Cfg.Limits.Items, streams)
+	q, given, bad := parseEvents(r, streams)
 	if bad == nil {
 		bad = r.RefuseFilter("task_type", q.Type)
 	}
@@ -62,8 +61,7 @@ func Streamed(r *exchange.Request) bool {
 // TaskEvents answers GET /api/tasks/{id}/events. next is the place of the
 // trail's newest event: whoever goes on there misses nothing of the task.
 func TaskEvents(r *exchange.Request) {
-	if bad := exchange.RefuseQuery(r.Query); bad != nil {
-		r.Refuse(bad)
+	if !r.NoParams() {
 		return
 	}
 	id := r.Target.ID
@@ -111,39 +109,38 @@ func refuseEventsGone(oldest event.Pos) *refuse.Refusal {
 
 // parseEvents reads the parameters of GET /api/events. given says that there was
 // a place to begin after.
-func parseEvents(params []exchange.Param, limitMax int, streams bool) (q event.Query, given bool, bad *refuse.Refusal) {
+func parseEvents(r *exchange.Request, streams bool) (q event.Query, given bool, bad *refuse.Refusal) {
+	limitMax := r.Server.Cfg.Limits.Items
 	q.Limit = min(bound.PageDefault, limitMax)
-	for _, p := range params {
-		var err error
+	bad = r.EachParam(func(p exchange.Param) *refuse.Refusal {
 		switch p.Name {
 		case "after":
 			if q.After, given = trail.ParsePlace(p.Value); !given {
-				return q, false, badParam(p.Name, "a place in the trail, as INDEX or INDEX.SUB")
+				return badParam(p.Name, "a place in the trail, as INDEX or INDEX.SUB")
 			}
 		case "task_type":
 			if q.Type = p.Value; !bound.ValidTaskType(p.Value) {
-				return q, false, badParam(p.Name, bound.TaskTypeAllowed)
+				return badParam(p.Name, bound.TaskTypeAllowed)
 			}
 		case "worker_id":
 			if q.WorkerID = p.Value; !bound.ValidProcessorID(p.Value) {
-				return q, false, callbody.RefuseHolderID(p.Name)
+				return callbody.RefuseHolderID(p.Name)
 			}
 		case exchange.ParamEvent:
 			kind, ok := event.ParseKind(p.Value)
 			if !ok {
-				return q, false, badParam(p.Name, "the name of an event, as docs/api.md lists them")
+				return badParam(p.Name, "the name of an event, as docs/api.md lists them")
 			}
 			q.Kinds = q.Kinds.With(kind)
 		case "limit":
 			if streams {
-				return q, false, refuse.Param(p.Name, "limit does not go with Accept: "+eventStream)
+				return refuse.Param(p.Name, "limit does not go with Accept: "+eventStream)
 			}
-			if q.Limit, err = strconv.Atoi(p.Value); err != nil || q.Limit < 1 || q.Limit > limitMax {
-				return q, false, badParam(p.Name, "an integer from 1 to "+strconv.Itoa(limitMax))
-			}
+			return setCount(&q.Limit, p, limitMax)
 		default:
-			return q, false, exchange.UnknownParam(p.Name)
+			return exchange.UnknownParam(p.Name)
 		}
-	}
-	return q, given, nil
+		return nil
+	})
+	return q, given, bad
 }

@@ -31,7 +31,7 @@ type failuresRequest struct {
 
 // Failures answers GET /api/failures. What is on a later page is as of a later index.
 func Failures(r *exchange.Request) {
-	req, bad := parseFailures(r.Query, r.Server.Cfg.Limits.Items)
+	req, bad := parseFailures(r)
 	if bad == nil {
 		bad = r.RefuseFilter("task_type", req.query.Type)
 	}
@@ -80,27 +80,26 @@ func Failures(r *exchange.Request) {
 }
 
 // parseFailures reads the parameters of GET /api/failures.
-func parseFailures(params []exchange.Param, limitMax int) (failuresRequest, *refuse.Refusal) {
+func parseFailures(r *exchange.Request) (failuresRequest, *refuse.Refusal) {
+	limitMax := r.Server.Cfg.Limits.Items
 	req := failuresRequest{limit: min(bound.PageDefault, limitMax)}
-	for _, p := range params {
+	bad := r.EachParam(func(p exchange.Param) *refuse.Refusal {
 		var ok bool
-		var err error
 		switch p.Name {
 		case "task_type":
 			if req.query.Type = p.Value; !bound.ValidTaskType(p.Value) {
-				return req, badParam(p.Name, bound.TaskTypeAllowed)
+				return badParam(p.Name, bound.TaskTypeAllowed)
 			}
 		case "limit":
-			if req.limit, err = strconv.Atoi(p.Value); err != nil || req.limit < 1 || req.limit > limitMax {
-				return req, badParam(p.Name, "an integer from 1 to "+strconv.Itoa(limitMax))
-			}
+			return setCount(&req.limit, p, limitMax)
 		case "cursor":
 			if req.query.From, ok = parseEnd(p.Value); !ok {
-				return req, badParam(p.Name, "a next_cursor of GET /api/failures")
+				return badParam(p.Name, "a next_cursor of GET /api/failures")
 			}
 		default:
-			return req, exchange.UnknownParam(p.Name)
+			return exchange.UnknownParam(p.Name)
 		}
-	}
-	return req, nil
+		return nil
+	})
+	return req, bad
 }

@@ -15,8 +15,7 @@ import (
 
 // Finalization answers GET /api/tasks/{id}/finalization.
 func Finalization(r *exchange.Request) {
-	if bad := exchange.RefuseQuery(r.Query); bad != nil {
-		r.Refuse(bad)
+	if !r.NoParams() {
 		return
 	}
 	var view fsm.FinalizationView

@@ -24,7 +24,7 @@ const (
 
 // showHistory answers GET /api/history with what this node remembers.
 func (s *Server) showHistory(r *exchange.Request) {
-	taskType, minutes, bad := parseHistory(r.Query)
+	taskType, minutes, bad := parseHistory(r)
 	if bad == nil {
 		bad = r.RefuseFilter("task_type", taskType)
 	}
@@ -89,22 +89,20 @@ func appendMoment(b []byte, t time.Time) []byte {
 }
 
 // parseHistory reads the query of GET /api/history.
-func parseHistory(params []exchange.Param) (taskType string, minutes int, bad *refuse.Refusal) {
+func parseHistory(r *exchange.Request) (taskType string, minutes int, bad *refuse.Refusal) {
 	minutes = historyMinutes
-	for _, p := range params {
-		var err error
+	bad = r.EachParam(func(p exchange.Param) *refuse.Refusal {
 		switch p.Name {
 		case "task_type":
-			if taskType = p.Value; !bound.ValidTaskType(taskType) {
-				return "", 0, badParam(p.Name, bound.TaskTypeAllowed)
+			if taskType = p.Value; !bound.ValidTaskType(p.Value) {
+				return badParam(p.Name, bound.TaskTypeAllowed)
 			}
 		case "minutes":
-			if minutes, err = strconv.Atoi(p.Value); err != nil || minutes < 1 || minutes > historyMinutesMax {
-				return "", 0, badParam(p.Name, "an integer from 1 to "+strconv.Itoa(historyMinutesMax))
-			}
+			return setCount(&minutes, p, historyMinutesMax)
 		default:
-			return "", 0, exchange.UnknownParam(p.Name)
+			return exchange.UnknownParam(p.Name)
 		}
-	}
-	return taskType, minutes, nil
+		return nil
+	})
+	return taskType, minutes, bad
 }

@@ -77,8 +77,7 @@ func decodeJoinToken(body []byte, limits *bound.Limits) (cmd command.SetJoinToke
 
 // JoinTokens answers GET /api/cluster/tokens.
 func JoinTokens(r *exchange.Request) {
-	if bad := exchange.RefuseQuery(r.Query); bad != nil {
-		r.Refuse(bad)
+	if !r.NoParams() {
 		return
 	}
 	var tokens []*fsm.JoinToken
@@ -98,7 +97,7 @@ func JoinTokens(r *exchange.Request) {
 // RevokeJoinToken answers POST /api/cluster/tokens/revoke.
 func RevokeJoinToken(r *exchange.Request) {
 	var id string
-	d := callbody.NewDecoder(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
+	d := r.Decoder()
 	defer d.Free()
 	bad := d.Fields(func(name []byte) (bad *refuse.Refusal) {
 		if string(name) != "id" {

@@ -17,7 +17,7 @@ import (
 // keyList answers GET /api/keys: the keys of this node, by name, and when each was last
 // used here. What they hash to is told to nobody.
 func (s *Server) keyList(r *exchange.Request) {
-	after, limit, bad := parseKeyList(r.Query)
+	after, limit, bad := parseKeyList(r)
 	if bad != nil {
 		r.Refuse(bad)
 		return
@@ -51,25 +51,22 @@ func (s *Server) keyList(r *exchange.Request) {
 }
 
 // parseKeyList reads the query of GET /api/keys.
-func parseKeyList(params []exchange.Param) (after string, limit int, bad *refuse.Refusal) {
+func parseKeyList(r *exchange.Request) (after string, limit int, bad *refuse.Refusal) {
 	limit = bound.PageDefault
-	for _, p := range params {
+	bad = r.EachParam(func(p exchange.Param) *refuse.Refusal {
 		switch p.Name {
 		case "after":
 			if after = p.Value; !keyring.NamePattern.MatchString(after) {
-				return "", 0, badParam("after", "the name of a key, 1 to 64 of A-Z a-z 0-9 _ . -")
+				return badParam("after", "the name of a key, 1 to 64 of A-Z a-z 0-9 _ . -")
 			}
 		case "limit":
-			n, err := strconv.Atoi(p.Value)
-			if err != nil || n < 1 || n > keyPageMax {
-				return "", 0, badParam("limit", "an integer from 1 to "+strconv.Itoa(keyPageMax))
-			}
-			limit = n
+			return setCount(&limit, p, keyPageMax)
 		default:
-			return "", 0, exchange.RefuseQuery([]exchange.Param{p})
+			return exchange.UnknownParam(p.Name)
 		}
-	}
-	return after, limit, nil
+		return nil
+	})
+	return after, limit, bad
 }
 
 // keyPageMax bounds the keys of an answer, so that it stays below 8 MiB.

@@ -32,7 +32,7 @@ const listBytes = 16 << 20
 
 // List answers GET /api/tasks.
 func List(r *exchange.Request) {
-	req, bad := parseList(r.Query, r.Server.Cfg.Limits.Items)
+	req, bad := parseList(r)
 	if bad == nil {
 		bad = r.RefuseFilter("task_type", req.query.Type)
 	}
@@ -99,12 +99,11 @@ func (req *listRequest) find(r *exchange.Request) (tasks []fsm.Task, next fsm.En
 }
 
 // parseList reads the parameters of a list.
-func parseList(params []exchange.Param, limitMax int) (listRequest, *refuse.Refusal) {
+func parseList(r *exchange.Request) (listRequest, *refuse.Refusal) {
+	limitMax := r.Server.Cfg.Limits.Items
 	req := listRequest{query: fsm.ListQuery{Limit: min(bound.PageDefault, limitMax)}}
-	for _, p := range params {
-		if bad := req.set(p, limitMax); bad != nil {
-			return req, bad
-		}
+	if bad := r.EachParam(func(p exchange.Param) *refuse.Refusal { return req.set(p, limitMax) }); bad != nil {
+		return req, bad
 	}
 	if labels := &req.query.Labels; len(*labels) > 1 {
 		slices.SortFunc(*labels, compareLabels)
@@ -125,11 +124,20 @@ func badParam(name, allowed string) *refuse.Refusal {
 	return refuse.Param(name, "Invalid "+name+": must be "+allowed)
 }
 
+// setCount sets n to a parameter that is an integer from 1 to most.
+func setCount(n *int, p exchange.Param, most int) *refuse.Refusal {
+	count, err := strconv.Atoi(p.Value)
+	if err != nil || count < 1 || count > most {
+		return badParam(p.Name, "an integer from 1 to "+strconv.Itoa(most))
+	}
+	*n = count
+	return nil
+}
+
 // set reads one parameter.
 func (req *listRequest) set(p exchange.Param, limitMax int) *refuse.Refusal {
 	q := &req.query
 	var ok bool
-	var err error
 	switch p.Name {
 	case "status":
 		if q.Status, ok = fsm.ParseStatus(p.Value); !ok {
@@ -171,9 +179,7 @@ func (req *listRequest) set(p exchange.Param, limitMax int) *refuse.Refusal {
 			return badParam(p.Name, errorgroup.IDAllowed)
 		}
 	case "limit":
-		if q.Limit, err = strconv.Atoi(p.Value); err != nil || q.Limit < 1 || q.Limit > limitMax {
-			return badParam(p.Name, "an integer from 1 to "+strconv.Itoa(limitMax))
-		}
+		return setCount(&q.Limit, p, limitMax)
 	case "cursor":
 		if req.cursor = p.Value; p.Value == "" {
 			return badParam(p.Name, "a next_cursor of a page in the same order")

@@ -130,8 +130,7 @@ func Transfer(r *exchange.Request) {
 
 // Hashes answers GET /api/cluster/hash.
 func Hashes(r *exchange.Request) {
-	if bad := exchange.RefuseQuery(r.Query); bad != nil {
-		r.Refuse(bad)
+	if !r.NoParams() {
 		return
 	}
 	view, err := r.Server.Node.Hashes(r.Wait())

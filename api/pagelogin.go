@@ -10,7 +10,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/keyring"
@@ -91,7 +90,7 @@ func (s *Server) login(r *exchange.Request) {
 
 // decodeLogin reads the key out of a login's body.
 func decodeLogin(r *exchange.Request) (key []byte, bad *refuse.Refusal) {
-	d := callbody.NewDecoder(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
+	d := r.Decoder()
 	defer d.Free()
 	bad = d.Fields(func(name []byte) (bad *refuse.Refusal) {
 		if string(name) != "key" {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/keyring"
@@ -139,7 +138,7 @@ func (s *Server) Operator(text string) (name string, ok bool) {
 
 // reload answers POST /api/reload: this node reads its keys again, and no other.
 func (s *Server) reload(r *exchange.Request) {
-	d := callbody.NewDecoder(r.HTTP.Request.Body(), &s.cfg.Limits)
+	d := r.Decoder()
 	defer d.Free()
 	if bad := d.Fields(d.Unknown); bad != nil {
 		r.Refuse(bad)

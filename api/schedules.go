@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -23,8 +22,7 @@ import (
 
 // Schedules answers GET /api/schedules.
 func Schedules(r *exchange.Request) {
-	if bad := exchange.RefuseQuery(r.Query); bad != nil {
-		r.Refuse(bad)
+	if !r.NoParams() {
 		return
 	}
 	var views []*fsm.ScheduleView
@@ -40,8 +38,7 @@ func Schedule(r *exchange.Request) {
 	if !ok {
 		return
 	}
-	if bad := exchange.RefuseQuery(r.Query); bad != nil {
-		r.Refuse(bad)
+	if !r.NoParams() {
 		return
 	}
 	var view *fsm.ScheduleView
@@ -63,7 +60,7 @@ const (
 // Slots answers GET /api/slots: the next times of a plan, which need not be a schedule's.
 func Slots(r *exchange.Request) {
 	after, limit := time.Now().UnixMilli(), slotsLimit
-	times, bad := parseSlots(r.Query, &after, &limit)
+	times, bad := parseSlots(r, &after, &limit)
 	if bad != nil {
 		r.Refuse(bad)
 		return
@@ -83,27 +80,26 @@ func Slots(r *exchange.Request) {
 }
 
 // parseSlots reads the query of GET /api/slots.
-func parseSlots(params []exchange.Param, after *int64, limit *int) (_ *cron.Times, bad *refuse.Refusal) {
+func parseSlots(r *exchange.Request, after *int64, limit *int) (*cron.Times, *refuse.Refusal) {
 	var plan cron.Plan
-	for _, p := range params {
-		var err error
+	bad := r.EachParam(func(p exchange.Param) *refuse.Refusal {
 		known, bad := callbody.PlanField(&plan, p.Name, p.Value)
 		switch {
-		case bad != nil:
-			return nil, bad
-		case known:
+		case bad != nil, known:
+			return bad
 		case p.Name == "after":
 			var ok bool
 			if *after, ok = callbody.ParseCreated(p.Value, false); !ok {
-				return nil, badParam(p.Name, bound.CreatedAllowed)
+				return badParam(p.Name, bound.CreatedAllowed)
 			}
+			return nil
 		case p.Name == "limit":
-			if *limit, err = strconv.Atoi(p.Value); err != nil || *limit < 1 || *limit > slotsLimitMax {
-				return nil, badParam(p.Name, "an integer from 1 to "+strconv.Itoa(slotsLimitMax))
-			}
-		default:
-			return nil, exchange.UnknownParam(p.Name)
+			return setCount(limit, p, slotsLimitMax)
 		}
+		return exchange.UnknownParam(p.Name)
+	})
+	if bad != nil {
+		return nil, bad
 	}
 	return callbody.ReadPlan(plan)
 }

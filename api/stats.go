@@ -14,8 +14,7 @@ import (
 
 // Stats answers GET /api/stats.
 func Stats(r *exchange.Request) {
-	if bad := exchange.RefuseQuery(r.Query); bad != nil {
-		r.Refuse(bad)
+	if !r.NoParams() {
 		return
 	}
 	var st fsm.Stats
@@ -27,7 +26,7 @@ func Stats(r *exchange.Request) {
 // statsOf returns the counts of the key's task types. The bytes are the cluster's.
 func statsOf(r *exchange.Request, m *fsm.Machine, now fsm.Stamp) fsm.Stats {
 	st := m.Stats(now)
-	if len(r.OnlyTypes) == 0 {
+	if !r.Narrowed() {
 		return st
 	}
 	st.Types = slices.DeleteFunc(slices.Clone(st.Types), func(t fsm.TypeStats) bool { return !r.MaySee(t.Type) })

@@ -131,23 +131,24 @@ type getQuery struct {
 
 // parseGet reads it. byKey allows what goes with an idempotency key.
 func parseGet(r *exchange.Request, byKey bool) (q getQuery, bad *refuse.Refusal) {
-	for _, p := range r.Query {
+	bad = r.EachParam(func(p exchange.Param) *refuse.Refusal {
 		switch {
 		case p.Name == "wait_ms":
 			n, err := strconv.ParseUint(p.Value, 10, 63)
 			if err != nil || n > bound.WaitMSMax {
-				return q, badParam(p.Name, "an integer from 0 to "+strconv.Itoa(bound.WaitMSMax))
+				return badParam(p.Name, "an integer from 0 to "+strconv.Itoa(bound.WaitMSMax))
 			}
 			q.waitMS = int64(n)
 		case p.Name == "task_type" && byKey:
 			if q.taskType = p.Value; !bound.ValidTaskType(p.Value) {
-				return q, badParam(p.Name, bound.TaskTypeAllowed)
+				return badParam(p.Name, bound.TaskTypeAllowed)
 			}
 		default:
-			return q, exchange.UnknownParam(p.Name)
+			return exchange.UnknownParam(p.Name)
 		}
-	}
-	return q, nil
+		return nil
+	})
+	return q, bad
 }
 
 // Delete answers DELETE /api/tasks/{id}.

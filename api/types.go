@@ -15,12 +15,12 @@ import (
 
 // Types answers GET /api/types.
 func Types(r *exchange.Request) {
-	q, bad := parseTypes(r.Query, r.Server.Cfg.Limits.Items)
+	q, bad := parseTypes(r)
 	if bad != nil {
 		r.Refuse(bad)
 		return
 	}
-	if len(r.OnlyTypes) > 0 {
+	if r.Narrowed() {
 		q.See = r.MaySee
 	}
 	var found fsm.TypesFound
@@ -46,45 +46,43 @@ func Types(r *exchange.Request) {
 }
 
 // parseTypes reads the query of GET /api/types.
-func parseTypes(params []exchange.Param, limitMax int) (q fsm.TypesQuery, bad *refuse.Refusal) {
+func parseTypes(r *exchange.Request) (q fsm.TypesQuery, bad *refuse.Refusal) {
+	limitMax := r.Server.Cfg.Limits.Items
 	q.Limit = limitMax
-	for _, p := range params {
-		var err error
+	bad = r.EachParam(func(p exchange.Param) *refuse.Refusal {
 		switch p.Name {
 		case "order":
 			if q.Order = fsm.TypeOrder(p.Value); p.Value == "" || !q.Order.Valid() {
-				return q, badParam(p.Name, "name, oldest, submitted_per_s, completed_per_s, failed_per_s or a status")
+				return badParam(p.Name, "name, oldest, submitted_per_s, completed_per_s, failed_per_s or a status")
 			}
 		case "limit":
-			if q.Limit, err = strconv.Atoi(p.Value); err != nil || q.Limit < 1 || q.Limit > limitMax {
-				return q, badParam(p.Name, "an integer from 1 to "+strconv.Itoa(limitMax))
-			}
+			return setCount(&q.Limit, p, limitMax)
 		case "name":
 			if q.Name = p.Value; !bound.ValidTaskType(p.Value) {
-				return q, badParam(p.Name, bound.TaskTypeAllowed)
+				return badParam(p.Name, bound.TaskTypeAllowed)
 			}
 		case "after":
 			if q.After = p.Value; !bound.ValidTaskType(p.Value) {
-				return q, badParam(p.Name, bound.TaskTypeAllowed)
+				return badParam(p.Name, bound.TaskTypeAllowed)
 			}
 		case "attention":
 			if q.Attention = p.Value == "true"; !q.Attention && p.Value != "false" {
-				return q, badParam(p.Name, "true or false")
+				return badParam(p.Name, "true or false")
 			}
 		default:
-			return q, exchange.UnknownParam(p.Name)
+			return exchange.UnknownParam(p.Name)
 		}
+		return nil
+	})
+	if bad == nil && q.After != "" && !q.Order.ByName() {
+		bad = badParam("order", "name with after")
 	}
-	if q.After != "" && !q.Order.ByName() {
-		return q, badParam("order", "name with after")
-	}
-	return q, nil
+	return q, bad
 }
 
 // Defaults answers GET /api/defaults.
 func Defaults(r *exchange.Request) {
-	if bad := exchange.RefuseQuery(r.Query); bad != nil {
-		r.Refuse(bad)
+	if !r.NoParams() {
 		return
 	}
 	var v fsm.InForce
@@ -102,8 +100,7 @@ func Type(r *exchange.Request) {
 	if !ok {
 		return
 	}
-	if bad := exchange.RefuseQuery(r.Query); bad != nil {
-		r.Refuse(bad)
+	if !r.NoParams() {
 		return
 	}
 	if bad := r.RefuseFilter("task_type", name); bad != nil {

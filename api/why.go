@@ -27,8 +27,7 @@ type whyAnswer struct {
 
 // Why answers GET /api/tasks/{id}/why.
 func Why(r *exchange.Request) {
-	if bad := exchange.RefuseQuery(r.Query); bad != nil {
-		r.Refuse(bad)
+	if !r.NoParams() {
 		return
 	}
 	var a whyAnswer

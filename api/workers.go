@@ -22,8 +22,7 @@ const (
 
 // Workers answers GET /api/workers.
 func Workers(r *exchange.Request) {
-	if bad := exchange.RefuseQuery(r.Query); bad != nil {
-		r.Refuse(bad)
+	if !r.NoParams() {
 		return
 	}
 	holders, now, ok := holders(r)

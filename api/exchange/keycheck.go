@@ -64,7 +64,7 @@ func (r *Request) authenticate() *refuse.Refusal {
 	if !r.passed { // else the other node has noted it
 		k.Used(r.Start, from)
 	}
-	r.Who, r.key, r.roles, r.OnlyTypes, r.in = k, k.Name, k.Roles, k.Types, in
+	r.Who, r.key, r.roles, r.onlyTypes, r.in = k, k.Name, k.Roles, k.Types, in
 	if in != nil {
 		if bad := r.fromPage(); bad != nil {
 			return bad
@@ -143,7 +143,7 @@ func (r *Request) mayCall(c *Call) *refuse.Refusal {
 	if c.Roles&r.roles == 0 {
 		return failures.Refuse(keyring.FailRole, keyring.NoRole(r.roles, r.Target.call.String(), c.Roles))
 	}
-	if c.Is&Whole != 0 && len(r.OnlyTypes) > 0 {
+	if c.Is&Whole != 0 && len(r.onlyTypes) > 0 {
 		return failures.Refuse(keyring.FailType, &refuse.Refusal{
 			Code: wire.CodeForbidden, Text: "The call " + r.Target.call.String() + " is about all task types, and this key has only some",
 			Advice: "Use a key without task_types",

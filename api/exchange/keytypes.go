@@ -19,9 +19,12 @@ import (
 // types: of any other it does not learn that it is there. A task's type never
 // changes, so what this node knows of it is enough.
 
+// Narrowed reports whether the request's key may touch some task types alone.
+func (r *Request) Narrowed() bool { return len(r.onlyTypes) > 0 }
+
 // MaySee reports whether the request may see tasks of that type.
 func (r *Request) MaySee(taskType string) bool {
-	return len(r.OnlyTypes) == 0 || slices.Contains(r.OnlyTypes, taskType)
+	return len(r.onlyTypes) == 0 || slices.Contains(r.onlyTypes, taskType)
 }
 
 // refuseType is the refusal of a task type that the key does not have.
@@ -35,7 +38,7 @@ func (r *Request) refuseType(taskType string) *refuse.Refusal {
 // RefuseFilter refuses a list whose filter does not keep to the key's types.
 func (r *Request) RefuseFilter(field, taskType string) *refuse.Refusal {
 	switch {
-	case len(r.OnlyTypes) == 0:
+	case len(r.onlyTypes) == 0:
 		return nil
 	case taskType == "":
 		return r.Server.Metrics.AuthFailures.Refuse(keyring.FailType, &refuse.Refusal{
@@ -66,7 +69,7 @@ func (r *Request) RefuseTask(m *fsm.Machine, t *fsm.Task) *refuse.Refusal {
 
 // MaySeeSteps reports whether the key has the types of all steps of the task.
 func (r *Request) MaySeeSteps(m *fsm.Machine, t *fsm.Task) bool {
-	if len(r.OnlyTypes) == 0 || t.Parent() == nil {
+	if len(r.onlyTypes) == 0 || t.Parent() == nil {
 		return true
 	}
 	return !slices.ContainsFunc(m.Steps(t.ID), func(s fsm.StepView) bool { return !r.MaySee(s.Type) })
@@ -118,11 +121,11 @@ func (r *Request) RefuseResult(cmd command.Command, res fsm.Result) *refuse.Refu
 // Narrow makes a claim of any type one of the key's types, and its
 // claim_request_id one of theirs.
 func (r *Request) Narrow(c *callbody.Claim) {
-	if c == nil || len(r.OnlyTypes) == 0 {
+	if c == nil || len(r.onlyTypes) == 0 {
 		return
 	}
 	if len(c.Cmd.Types) == 0 {
-		c.Cmd.Types = r.OnlyTypes
+		c.Cmd.Types = r.onlyTypes
 	}
 	c.Cmd.RequestID = r.NarrowRequestID(c.Cmd.RequestID)
 }
@@ -131,17 +134,17 @@ func (r *Request) Narrow(c *callbody.Claim) {
 // task types, so that keys of other types may use the same. Those of keys for all
 // types are what was sent; none of them has the control character.
 func (r *Request) NarrowRequestID(id string) string {
-	if id == "" || len(r.OnlyTypes) == 0 {
+	if id == "" || len(r.onlyTypes) == 0 {
 		return id
 	}
-	types := sha256.Sum256([]byte(strings.Join(r.OnlyTypes, ",")))
+	types := sha256.Sum256([]byte(strings.Join(r.onlyTypes, ",")))
 	return base64.RawStdEncoding.EncodeToString(types[:16]) + "\x00" + id
 }
 
 // NarrowKeys lets the idempotency keys of tasks that are to be submitted be taken
 // among those of the task's type alone, so that they meet no task of another one.
 func (r *Request) NarrowKeys(tasks []fsm.NewTask) {
-	if len(r.OnlyTypes) == 0 {
+	if len(r.onlyTypes) == 0 {
 		return
 	}
 	for i := range tasks {
@@ -155,11 +158,11 @@ func (r *Request) ByKey(m *fsm.Machine, taskType, key string) (*fsm.Task, *refus
 	switch {
 	case taskType != "":
 		return m.ByTypeKey(taskType, key), nil
-	case len(r.OnlyTypes) == 0:
+	case len(r.onlyTypes) == 0:
 		return m.ByKey(key), nil
 	}
 	var found *fsm.Task
-	for _, taskType := range r.OnlyTypes {
+	for _, taskType := range r.onlyTypes {
 		t := m.ByTypeKey(taskType, key)
 		if t != nil && found != nil {
 			return nil, &refuse.Refusal{
@@ -199,7 +202,7 @@ type subject struct {
 // said only by a node that certainly still leads, and in the same way that a task
 // is of another type.
 func (r *Request) Permit(cmd command.Command) *refuse.Refusal {
-	if len(r.OnlyTypes) == 0 {
+	if len(r.onlyTypes) == 0 {
 		return nil
 	}
 	t := touched{missing: -1}

@@ -110,8 +110,28 @@ func unhex(c byte) byte {
 	return 255
 }
 
-// RefuseQuery is the refusal of the first parameter, where none is known.
-func RefuseQuery(params []Param) *refuse.Refusal {
+// NoParams refuses a request that has parameters, of a call that has none of its own. ok is
+// false if there is an answer already.
+func (r *Request) NoParams() (ok bool) {
+	bad := refuseQuery(r.query)
+	if bad != nil {
+		r.Refuse(bad)
+	}
+	return bad == nil
+}
+
+// EachParam has set read the call's own parameters, one after the other, until it refuses one.
+func (r *Request) EachParam(set func(p Param) *refuse.Refusal) *refuse.Refusal {
+	for _, p := range r.query {
+		if bad := set(p); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// refuseQuery is the refusal of the first parameter, where none is known.
+func refuseQuery(params []Param) *refuse.Refusal {
 	if len(params) == 0 {
 		return nil
 	}

@@ -60,9 +60,9 @@ type Request struct {
 	Server    *Host
 	HTTP      *fasthttp.RequestCtx
 	Target    target
-	Query     []Param
-	Stale     bool // consistency=stale
-	Forwarded bool // another node passed it on
+	query     []Param // the call's own
+	Stale     bool    // consistency=stale
+	Forwarded bool    // another node passed it on
 	Start     time.Time
 	Asks      time.Time // since when the node is asked: later than start if the request has waited
 	ID        []byte    // request id
@@ -70,12 +70,12 @@ type Request struct {
 	Label     string // of the metrics; "" = by code
 	minIndex  uint64
 	// key is the name of the key that the request was made with, roles what it may do;
-	// "" and none in open mode. OnlyTypes are the task types that it may touch,
+	// "" and none in open mode. onlyTypes are the task types that it may touch,
 	// nil = all. who is the key itself, quota what it has left, if the request was
 	// counted. passed says that another node knows the key, and counted the request.
 	key       string
 	roles     keyring.Roles
-	OnlyTypes []string
+	onlyTypes []string
 	passed    bool
 	Who       *keyring.Caller
 	in        *login.Login    // by which the key is known, nil: it was sent
@@ -142,8 +142,8 @@ func (r *Request) finish() {
 	if r.release != nil {
 		r.release()
 	}
-	r.HTTP, r.Query, r.Holds, r.release, r.Target = nil, nil, nil, nil, target{}
-	r.OnlyTypes, r.Who, r.in, r.Barred, r.Ops = nil, nil, nil, nil, nil
+	r.HTTP, r.query, r.Holds, r.release, r.Target = nil, nil, nil, nil, target{}
+	r.onlyTypes, r.Who, r.in, r.Barred, r.Ops = nil, nil, nil, nil, nil
 	s.requests.Put(r)
 }
 
@@ -236,9 +236,9 @@ func (r *Request) readQuery(query []byte) *refuse.Refusal {
 	if bad != nil {
 		return bad
 	}
-	r.Query = params
+	r.query = params
 	if r.Target.call.Has(Mutation) {
-		return RefuseQuery(params)
+		return refuseQuery(params)
 	}
 	for i, p := range params {
 		if p.Name != "consistency" {
@@ -248,7 +248,7 @@ func (r *Request) readQuery(query []byte) *refuse.Refusal {
 			return refuse.Param("consistency", "Invalid consistency: must be linearizable (the default) or stale")
 		}
 		r.Stale = p.Value == "stale"
-		r.Query = append(params[:i], params[i+1:]...)
+		r.query = append(params[:i], params[i+1:]...)
 		break
 	}
 	if v := r.HTTP.Request.Header.Peek(headerMinIndex); len(v) > 0 {
@@ -263,6 +263,11 @@ func (r *Request) readQuery(query []byte) *refuse.Refusal {
 
 // Wait returns the context that bounds how long the node may take.
 func (r *Request) Wait() context.Context { return r.Server.Waits.At(r.Asks) }
+
+// Decoder returns a decoder of the request's body; the caller calls Free when it is done.
+func (r *Request) Decoder() *callbody.Decoder {
+	return callbody.NewDecoder(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
+}
 
 // Propose proposes cmd. ok is false if there is an answer already: a refusal,
 // or the one of the leader.
