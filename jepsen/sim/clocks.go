@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"time"
-
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 )
@@ -23,7 +21,7 @@ func (w *world) startClock(r *replica) *lease.Clock {
 	}
 	start := r.machine.Stamp()
 	if r.applied > 0 {
-		start.U = lease.StartU(start, w.log[r.applied-1].term, uint64(w.changes), hints...)
+		start.U = lease.StartU(start, uint64(w.log[r.applied-1].leader.term), uint64(w.changes), hints...)
 	}
 	return lease.NewClock(r, start)
 }
@@ -50,13 +48,7 @@ func (l *leader) tellU() {
 		}
 	}
 	begun := l.replica.Mono()
-	l.wake(lease.HintInterval, func() {
-		if lease.Late(l.replica.Mono()-begun, lease.HintInterval) {
-			l.wake(lease.LatePause, l.tellU)
-			return
-		}
-		l.tellU()
-	})
+	l.wake(int64(lease.HintInterval), func() { l.onTime(begun, lease.HintInterval, l.tellU) })
 }
 
 // readWalls reads the wall clocks of the replicas that answer, and does so again.
@@ -71,7 +63,7 @@ func (l *leader) readWalls() {
 		}
 	}
 	l.clock.SetMajority(lease.MajorityWall(walls, replicaCount))
-	l.wake(time.Duration(readWallsInterval), l.readWalls)
+	l.wake(readWallsInterval, l.readWalls)
 }
 
 // jumpWalls lets the wall clock of a replica jump, or of all at once.

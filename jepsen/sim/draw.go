@@ -113,35 +113,46 @@ func (w *world) fillClaim(c *command.ClaimNext, d *dice) {
 	}
 }
 
+// how is how a worker settles a claim, or extends it.
+type how uint8
+
+const (
+	complete how = iota
+	chain        // completes with follow-ups and the next claim
+	fail
+	extend
+	release
+)
+
 // settle draws what a worker says of its claim.
-func (w *world) settle(kind kind, h command.Hold, d *dice, name string) command.Command {
+func (w *world) settle(how how, h command.Hold, d *dice, name string) command.Command {
 	life := w.knows(levelLife)
-	switch kind {
-	case stepFail:
+	switch how {
+	case fail:
 		c := command.Fail{Hold: h, Error: "no luck in " + name}
 		if life && d.in(300) {
 			c.RetryIn, c.RetryInMS = true, pick[int64](d, 0, 1, 500, 5000)
 		}
 		c.Permanent = life && d.in(100)
 		return c
-	case stepExtend:
+	case extend:
 		c := command.Extend{Hold: h, LeaseMS: leaseOf(d)}
 		if life && d.in(200) {
 			c.Progress = fmt.Appendf(nil, `{"at":%q}`, name)
 		}
 		return c
-	case stepRelease:
+	case release:
 		c := command.Release{Hold: h}
 		if life && d.in(200) {
 			c.DelayMS = pick[int64](d, 1, 500, 5000)
 		}
 		return c
 	default:
-		return w.complete(kind, h, d, name)
+		return w.complete(how, h, d, name)
 	}
 }
 
-func (w *world) complete(kind kind, h command.Hold, d *dice, name string) command.Complete {
+func (w *world) complete(how how, h command.Hold, d *dice, name string) command.Complete {
 	c := command.Complete{Hold: h}
 	switch result := fmt.Appendf(nil, `"ok %s"`, name); {
 	case d.in(500):
@@ -150,7 +161,7 @@ func (w *world) complete(kind kind, h command.Hold, d *dice, name string) comman
 	default:
 		c.Result = result
 	}
-	if kind != stepChain || !w.knows(levelLife) {
+	if how != chain || !w.knows(levelLife) {
 		return c
 	}
 	for i := range d.n(3) {
@@ -211,14 +222,17 @@ func (w *world) setType(d *dice) command.SetType {
 	return c
 }
 
-// setDefaults draws a change of the server's defaults.
-func (w *world) setDefaults(d *dice) command.SetDefaults {
+// setTypeOrDefaults draws a change of a type's settings, or of the server's defaults.
+func (w *world) setTypeOrDefaults(d *dice) command.Command {
+	if !d.in(250) || !w.knows(levelActs) {
+		return w.setType(d)
+	}
 	c := w.setType(d)
 	return command.SetDefaults{Set: c.Set & command.DefaultFields, Defaults: fsm.DefaultsOf(&c.Settings), By: c.By}
 }
 
-// stepBatch sends several commands as one.
-func (w *world) stepBatch(d *dice, name string) {
+// batch sends several commands as one.
+func (w *world) batch(d *dice, name string) {
 	k := w.worker(d)
 	c := command.Batch{Atomic: d.in(500)}
 	again := true // all that it does may be repeated
@@ -282,11 +296,11 @@ func (w *world) op(d *dice, k *worker, name string) (op command.Command, safe bo
 	if len(k.held) > 0 {
 		h = k.hold(k.held[d.n(int64(len(k.held)))])
 	}
-	return w.settle(pick(d, stepComplete, stepChain, stepFail, stepExtend, stepRelease), h, d, name), true
+	return w.settle(pick(d, complete, chain, fail, extend, release), h, d, name), true
 }
 
 // evict logs an eviction of some or of all ended tasks.
-func (w *world) evict(d *dice) {
+func (w *world) evict(_ *replica, d *dice) {
 	l := w.leader
 	if l == nil || !l.serving || !w.knows(levelLife) {
 		return
@@ -295,5 +309,5 @@ func (w *world) evict(d *dice) {
 	if d.in(700) {
 		bytes = d.n(l.replica.machine.EndedBytes() + 1)
 	}
-	l.propose(&proposal{c: command.Evict{Bytes: bytes}, sentAt: w.now, done: func(outcome) {}})
+	l.decide(command.Evict{Bytes: bytes}, nil)
 }

@@ -9,9 +9,8 @@ import (
 )
 
 const (
-	dutyInterval = 500 * millisecond // how often a leader looks what there is to do
-	retryDuty    = 100 * millisecond // the pause before a duty that failed is tried again
-	entryMax     = 32                // commands of an entry
+	retryDuty = 100 * millisecond // the pause before a duty that failed is tried again
+	entryMax  = 32                // commands of an entry
 )
 
 // fate is what a proposer is told.
@@ -39,19 +38,6 @@ type proposal struct {
 	done   func(outcome)
 }
 
-// flight is the one entry that is being replicated.
-type flight struct {
-	l         *leader
-	proposals []*proposal
-	stamp     fsm.Stamp
-	data      []byte
-	tooNew    []byte
-	since     int64
-	led       int64 // watch.led then
-	number    uint64
-	told      bool // the proposers have been told already that it is unknown
-}
-
 // leader is one leadership, with the loops of package cluster written as events.
 type leader struct {
 	w       *world
@@ -64,18 +50,10 @@ type leader struct {
 	over    bool
 	cut     bool // another one leads, and it does not know
 	lanes   [command.LaneCount][]*proposal
-	flight  *flight
+	flight  *entry // the one that is being replicated
 
-	sleep    int // counts the timer's sleeps: an older one wakes nobody
-	expiring bool
-	ticking  bool
-	evicting bool
-	dutiesAt int   // counts the looks at the duties: an older one is over
-	planned  int64 // until when they sleep, by T; 0: nothing is due
-
-	slotsGo     bool // slots of schedules are on their way
-	slotsAt     int  // counts the looks at schedules: an older one is over
-	plannedSlot int64
+	expiries, ticks, slots chore
+	evicting               bool
 }
 
 // elect makes a replica the leader, if it can be. It has what is committed, as
@@ -120,21 +98,21 @@ func firstDefaults(level uint32) fsm.Defaults {
 
 // firstTick logs a tick; then the timers begin, and the leader serves.
 func (l *leader) firstTick() {
-	l.propose(&proposal{c: command.Tick{}, sentAt: l.w.now, done: func(o outcome) {
+	l.decide(command.Tick{}, func(o outcome) {
 		if o.fate != written {
-			l.wake(time.Duration(retryDuty), l.firstTick)
+			l.wake(retryDuty, l.firstTick)
 			return
 		}
 		l.timers.Start(l.replica.machine)
 		l.serving = true
 		if level := l.w.profile.level; l.replica.machine.Level() < level {
-			l.propose(&proposal{c: command.SetLevel{Level: level, Defaults: firstDefaults(level)}, sentAt: l.w.now, done: func(outcome) {}})
+			l.decide(command.SetLevel{Level: level, Defaults: firstDefaults(level)}, nil)
 		}
 		l.sleepUntilDue()
 		l.duties()
-		l.slots()
+		l.runSlots()
 		l.tellU()
-	}})
+	})
 }
 
 // end ends the leadership, wherever it is. What waits was not written; what is
@@ -149,10 +127,10 @@ func (l *leader) end() {
 		w.leader, w.watch.leaderless = nil, w.now
 	}
 	w.say("%s no longer leads, term %d", l.replica.name, l.term)
-	if f := l.flight; f != nil {
+	if e := l.flight; e != nil {
 		l.flight = nil
-		w.keepDuties(f.proposals)
-		f.tell(outcome{fate: unknown})
+		w.keepDuties(e.proposals)
+		e.tell(func(int) outcome { return outcome{fate: unknown} })
 	}
 	for i, waiting := range l.lanes {
 		l.lanes[i] = nil
@@ -160,17 +138,6 @@ func (l *leader) end() {
 		for _, p := range waiting {
 			p.done(outcome{fate: notLeader})
 		}
-	}
-}
-
-// tell answers the proposers, unless they have been.
-func (f *flight) tell(o outcome) {
-	if f.told {
-		return
-	}
-	f.told = true
-	for _, p := range f.proposals {
-		p.done(o)
 	}
 }
 
@@ -183,6 +150,22 @@ func (w *world) keepDuties(proposals []*proposal) {
 			w.keepLate(p.c)
 		}
 	}
+}
+
+// keepLate remembers a duty, to be proposed again when it is too late.
+func (w *world) keepLate(c command.Command) {
+	w.late = append(w.late, c)
+	if len(w.late) > 8 {
+		w.late = w.late[1:]
+	}
+}
+
+// decide proposes what the leader decides now. done may be nil.
+func (l *leader) decide(c command.Command, done func(outcome)) {
+	if done == nil {
+		done = func(outcome) {}
+	}
+	l.propose(&proposal{c: c, sentAt: l.w.now, done: done})
 }
 
 // propose queues a command.
@@ -206,32 +189,29 @@ func (l *leader) pump() {
 		w.after(d, l.pump)
 		return
 	}
-	f := l.pack()
-	if f == nil {
+	e := l.pack()
+	if e == nil {
 		return
 	}
-	l.flight = f
-	d := newDice(w.seed, 1<<40+f.number)
+	l.flight = e
+	d := newDice(w.seed, 1<<40+e.number)
 	latency := (1 + d.n(w.profile.entryMS)) * millisecond
 	if d.in(w.profile.slowEntry) {
 		latency += (100 + d.n(1400)) * millisecond
 	}
 	if d.in(w.profile.hiccup) && !w.quiet {
 		// The proposers are told before anything is known.
-		w.after(latency/2, func() { f.tell(outcome{fate: unknown}) })
+		w.after(latency/2, func() { e.tell(func(int) outcome { return outcome{fate: unknown} }) })
 	}
-	w.after(latency, func() { l.land(f) })
+	w.after(latency, func() { l.land(e) })
 }
 
 // pack makes an entry of what waits, nil if nothing does.
-func (l *leader) pack() *flight {
+func (l *leader) pack() *entry {
 	w := l.w
 	var taken []*proposal
 	for i := range l.lanes {
 		n := min(len(l.lanes[i]), entryMax-len(taken))
-		if n == 0 {
-			continue
-		}
 		taken = append(taken, l.lanes[i][:n]...)
 		l.lanes[i] = l.lanes[i][n:]
 	}
@@ -239,57 +219,45 @@ func (l *leader) pack() *flight {
 		return nil
 	}
 	w.entries++
-	f := &flight{l: l, proposals: taken, stamp: l.clock.Now(), since: w.now, led: w.watch.led, number: w.entries}
-	w.watch.calendar(w, f.stamp)
-	f.data = command.AppendEntryHeader(make([]byte, 0, 128), f.stamp, len(taken))
-	f.encode()
-	return f
-}
-
-// encode writes the entry's commands.
-func (f *flight) encode() {
-	for _, p := range f.proposals {
-		if p.tooNew && f.tooNew == nil {
-			f.tooNew = unknownEntry(f)
+	e := &entry{leader: l, number: w.entries, proposals: taken, stamp: l.clock.Now(), packedAt: w.now, led: w.watch.led}
+	w.watch.calendar(w, e.stamp)
+	e.data = command.AppendEntryHeader(make([]byte, 0, 128), e.stamp, len(taken))
+	for _, p := range taken {
+		e.data = command.AppendCommand(e.data, p.c)
+		if p.tooNew {
+			e.tooNew = unknownEntry(e)
 		}
-		f.data = command.AppendCommand(f.data, p.c)
 	}
+	return e
 }
 
 // unknownEntry is the entry as an older version might read it, in one of the
 // ways of not knowing: an entry's version, a command's type, a command's field.
-func unknownEntry(f *flight) []byte {
-	b := command.AppendEntryHeader(nil, f.stamp, len(f.proposals))
-	for _, p := range f.proposals {
-		if !p.tooNew {
-			b = command.AppendCommand(b, p.c)
-			continue
-		}
-		switch f.number % 3 {
-		case 0:
-			b = append(b, 99, 2, 8, 1) // type 99 with a body
-		case 1:
-			b = append(b, 129, 2, 15<<3, 1) // a checkpoint with a field 15
-		default:
-			b[0] = 77
-			b = command.AppendCommand(b, p.c)
-		}
+func unknownEntry(e *entry) []byte {
+	b := command.AppendEntryHeader(nil, e.stamp, 1)
+	switch e.number % 3 {
+	case 0:
+		return append(b, 99, 2, 8, 1) // type 99 with a body
+	case 1:
+		return append(b, 129, 2, 15<<3, 1) // a checkpoint with a field 15
+	default:
+		b[0] = 77
+		return command.AppendCommand(b, command.Checkpoint{})
 	}
-	return b
 }
 
 // land commits the entry in flight, unless its leader has been deposed.
-func (l *leader) land(f *flight) {
+func (l *leader) land(e *entry) {
 	w := l.w
-	if l.over || l.cut || l.flight != f {
+	if l.over || l.cut || l.flight != e {
 		return
 	}
 	if d := l.replica.paused(); d > 0 {
-		w.after(d, func() { l.land(f) })
+		w.after(d, func() { l.land(e) })
 		return
 	}
 	l.flight = nil
-	e := w.commit(f)
+	w.commit(e)
 	applied := l.replica.apply(e)
 	if applied == nil {
 		return // it failed, or stopped at what it does not know
@@ -297,38 +265,27 @@ func (l *leader) land(f *flight) {
 	if l.serving && len(applied.Leases) > 0 && l.timers.Add(applied.Leases) {
 		l.sleepUntilDue()
 	}
-	w.follow(f.number)
+	w.follow(e.number)
 	l.noteDue()
-	l.noteSlot()
-	if !f.told {
-		f.told = true
-		for i, p := range f.proposals {
-			p.done(outcome{fate: written, index: e.index, result: applied.Results[i], stamp: applied.Stamp})
-		}
-	}
+	e.tell(func(i int) outcome {
+		return outcome{fate: written, index: e.index, result: applied.Results[i], stamp: applied.Stamp}
+	})
 	l.pump()
 }
 
 // commit appends an entry to the log for good.
-func (w *world) commit(f *flight) *entry {
-	e := &entry{
-		index: 1 + f.number%2, term: uint64(f.l.term), data: f.data, tooNew: f.tooNew, stamp: f.stamp, packedAt: f.since, led: f.led,
-		commands: make([]command.Command, len(f.proposals)), sentAt: make([]int64, len(f.proposals)),
-	}
+func (w *world) commit(e *entry) {
+	e.index = 1 + e.number%2
 	if n := len(w.log); n > 0 {
 		e.index += w.log[n-1].index
 	}
-	for i, p := range f.proposals {
-		e.commands[i], e.sentAt[i] = p.c, p.sentAt
-	}
 	w.log = append(w.log, e)
-	w.commands += len(e.commands)
-	w.mix(e.index, uint64(f.stamp.U), uint64(f.stamp.T), uint64(w.now))
+	w.commands += len(e.proposals)
+	w.mix(e.index, uint64(e.stamp.U), uint64(e.stamp.T), uint64(w.now))
 	if w.tracing() {
-		w.say("entry %d of %s is committed: U=%d T=%d", e.index, f.l.replica.name, f.stamp.U, f.stamp.T)
+		w.say("entry %d of %s is committed: U=%d T=%d", e.index, e.leader.replica.name, e.stamp.U, e.stamp.T)
 	}
 	w.applyFirst(e)
-	return e
 }
 
 // follow lets the other replicas apply, sooner or later.
@@ -348,8 +305,8 @@ func (l *leader) read(fn func(*fsm.Machine)) { fn(l.replica.machine) }
 
 // wake calls fn so much later by the leader's clock, and not while it stands
 // still.
-func (l *leader) wake(d time.Duration, fn func()) {
-	l.w.after(l.replica.real(int64(d)), func() { l.running(fn) })
+func (l *leader) wake(d int64, fn func()) {
+	l.w.after(l.replica.real(d), func() { l.running(fn) })
 }
 
 func (l *leader) running(fn func()) {
@@ -363,52 +320,12 @@ func (l *leader) running(fn func()) {
 	fn()
 }
 
-// sleepUntilDue sleeps until the earliest lease timer.
-func (l *leader) sleepUntilDue() {
-	if l.expiring || l.over {
+// onTime calls fn, later if the leader has stood still: it planned to be here so long
+// after begun.
+func (l *leader) onTime(begun, planned time.Duration, fn func()) {
+	if lease.Late(l.replica.Mono()-begun, planned) {
+		l.wake(int64(lease.LatePause), fn)
 		return
 	}
-	l.sleep++
-	mine, begun, wait := l.sleep, l.replica.Mono(), l.timers.Wait(l.clock.Now().U)
-	l.wake(wait, func() {
-		if mine != l.sleep {
-			return
-		}
-		l.expiring = true
-		if lease.Late(l.replica.Mono()-begun, wait) {
-			l.wake(lease.LatePause, l.expireDue)
-			return
-		}
-		l.expireDue()
-	})
-}
-
-// expireDue proposes the expiry of what is due.
-func (l *leader) expireDue() {
-	if l.over {
-		return
-	}
-	var expired []command.Lease
-	for more := true; more && len(expired) == 0; {
-		expired, more = l.timers.Due(l.read, l.clock.Now().U)
-	}
-	if len(expired) == 0 {
-		l.expiring = false
-		l.sleepUntilDue()
-		return
-	}
-	c := command.Expire{Items: expired}
-	begun := l.replica.Mono()
-	l.w.keepLate(c)
-	l.propose(&proposal{c: c, sentAt: l.w.now, done: func(o outcome) {
-		l.timers.Proposed(expired, o.result.Expired)
-		switch {
-		case o.fate != written:
-			l.wake(time.Duration(retryDuty), l.expireDue)
-		case lease.Late(l.replica.Mono()-begun, 0):
-			l.wake(lease.LatePause, l.expireDue)
-		default:
-			l.expireDue()
-		}
-	}})
+	fn()
 }

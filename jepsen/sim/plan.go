@@ -1,86 +1,12 @@
 package sim
 
-// Feature levels: what is drawn is what the cluster's knows.
-const (
-	levelLife  = 2
-	levelSight = 3
-	levelSteps = 4
-	levelActs  = 5
-)
-
-// kind is what a step of a run does.
-type kind uint8
-
-const (
-	stepSubmit kind = iota
-	stepSubmitMany
-	stepSubmitRaw
-	stepClaim
-	stepClaimTask
-	stepComplete
-	stepFail
-	stepExtend
-	stepRelease
-	stepLate     // a worker that wakes up late settles a claim that is over
-	stepMeddle   // a settle with a wrong worker, a wrong token or none
-	stepDie      // a worker dies without a word
-	stepRetry    // of a task
-	stepDelete   // of a task
-	stepChain    // a completion with follow-ups and the next claim
-	stepCancel   // of a task
-	stepPatch    // of a task
-	stepType     // the settings of a task type
-	stepBatch    // several at once
-	stepEvict    // of ended tasks
-	stepSchedule // is set or deleted
-	stepAct      // on all tasks of a filter
-	stepSlot     // something goes wrong when a slot comes
-	stepParent   // a parent is submitted
-	stepWork     // a worker claims and settles for a while
-	stepFinalize // a processor does something about a parent
-	stepOver     // something goes wrong when the claim of a finalization is over
-	stepRevise   // an operator does something with a parent or a step
-	stepRepeat   // an old request, delivered once more
-	stepOld      // an old expiry, proposed once more
-	stepIdle     // nothing for long
-	stepDepose   // the leader goes
-	stepPause    // the leader stands still
-	stepWall     // a wall clock jumps
-	stepRestart  // a replica is built again from its snapshot and the log
-	stepInstall  // a replica gets another's snapshot
-	stepCapture  // a replica captures a snapshot
-	stepWrite    // and writes it, later
-	stepLag      // a follower stops applying, or goes on
-	stepSkew     // an entry that one replica is too old for
-	stepUpgrade  // the old replica is upgraded
-	stepAdmin    // checkpoints and node records
-	kinds
-)
-
-var kindNames = [kinds]string{
-	"submit", "submit many", "submit without key", "claim", "claim task", "complete", "fail", "extend", "release", "late settle",
-	"meddle", "die", "retry", "delete", "chain", "cancel", "patch", "type", "batch", "evict", "schedule", "act", "slot", "parent", "work", "finalize", "finalization over", "revise", "repeat", "old expiry", "idle", "depose", "pause", "wall", "restart", "install",
-	"capture", "write", "lag", "skew", "upgrade", "admin",
-}
-
-func (k kind) String() string { return kindNames[k] }
-
-// weights is how often each step is drawn, before a seed turns some off.
-var weights = [kinds]int64{
-	stepSubmit: 90, stepSubmitMany: 20, stepSubmitRaw: 10, stepClaim: 190, stepClaimTask: 25, stepComplete: 70, stepFail: 25,
-	stepExtend: 50, stepRelease: 20, stepLate: 25, stepMeddle: 25, stepDie: 6, stepRetry: 20, stepDelete: 25,
-	stepChain: 45, stepCancel: 20, stepPatch: 15, stepType: 15, stepBatch: 35, stepEvict: 4,
-	stepSchedule: 15, stepAct: 25, stepSlot: 15,
-	stepParent: 35, stepWork: 110, stepFinalize: 80, stepOver: 20, stepRevise: 40,
-	stepRepeat: 25, stepOld: 12, stepIdle: 6, stepDepose: 10, stepPause: 6, stepWall: 8, stepRestart: 8, stepInstall: 14,
-	stepCapture: 8, stepWrite: 10, stepLag: 16, stepSkew: 2, stepUpgrade: 3, stepAdmin: 6,
-}
+import "slices"
 
 // step is one thing that is done to the world. Its own seed decides the rest.
 type step struct {
 	number int   // in the plan, from 0
 	gap    int64 // after the step before
-	kind   kind
+	kind   int   // its row of kinds
 	seed   uint64
 }
 
@@ -96,11 +22,10 @@ type profile struct {
 	workers        int64
 	types          int64
 	keys           int64
-	shared         int64       // tasks with a key of others, of those with a key
-	off            [kinds]bool // steps that this world does not know
-	level          uint32      // the feature level that the first leader brings about
-	groups         int64       // how many names; 0: there are none
-	endedBytes     int64       // ended tasks may take so much; 0: as much as they want
+	shared         int64  // tasks with a key of others, of those with a key
+	level          uint32 // the feature level that the first leader brings about
+	groups         int64  // how many names; 0: there are none
+	endedBytes     int64  // ended tasks may take so much; 0: as much as they want
 	life           life
 	rates          [replicaCount]int64
 	walls          [replicaCount]int64
@@ -126,34 +51,20 @@ func makePlan(seed uint64, count int) (profile, []step) {
 		p.rates[i] = rates[d.n(5)]
 		p.walls[i] = d.n(4*second) - 2*second
 	}
-	for k := stepChain; k < kinds; k++ {
-		p.off[k] = d.in(250)
+	off := make([]bool, len(kinds)) // steps that this world does not know
+	for k := range kinds {
+		off[k] = kinds[k].class >= further && d.in(250)
 	}
 	p.drawLife(d)
 	p.drawRivals(newDice(seed, 5))
 	if tenants := newDice(seed, 6); tenants.in(250) {
 		p.life.ofType = pick[int64](tenants, 300, 600)
 	}
-	if p.parents == 0 {
-		for k := stepParent; k <= stepRevise; k++ {
-			p.off[k] = true
-		}
-	}
-	var drawn [kinds]int64
+	drawn := make([]int64, len(kinds))
 	var total int64
-	for k := range kinds {
-		if w := weights[k]; !p.off[k] {
-			if k < stepIdle {
-				w = w * pick[int64](d, 1, 2, 2, 3) / 2
-			}
-			switch {
-			case !p.workflows:
-			case k < stepParent:
-				w /= 5
-			case k <= stepRevise:
-				w *= 2
-			}
-			total += w
+	for k, row := range kinds {
+		if !off[k] && (row.class != family || p.parents > 0) {
+			total += p.weigh(row, d)
 		}
 		drawn[k] = total
 	}
@@ -161,12 +72,7 @@ func makePlan(seed uint64, count int) (profile, []step) {
 	for i := range steps {
 		steps[i] = step{number: i, gap: d.n(2 * p.gapMS * millisecond), seed: d.Uint64()}
 		roll := d.n(total)
-		for k := range kinds {
-			if roll < drawn[k] {
-				steps[i].kind = k
-				break
-			}
-		}
+		steps[i].kind = slices.IndexFunc(drawn, func(upTo int64) bool { return roll < upTo })
 		switch {
 		case d.in(8):
 			steps[i].gap += d.n(6 * second)
@@ -175,6 +81,22 @@ func makePlan(seed uint64, count int) (profile, []step) {
 		}
 	}
 	return p, steps
+}
+
+// weigh draws how often the steps of a kind come.
+func (p *profile) weigh(k kind, d *dice) int64 {
+	weight := k.weight
+	if k.class != faulty {
+		weight = weight * pick[int64](d, 1, 2, 2, 3) / 2
+	}
+	switch {
+	case !p.workflows:
+	case k.class < family:
+		weight /= 5
+	case k.class == family:
+		weight *= 2
+	}
+	return weight
 }
 
 // drawLife draws what the tasks of the world are like.

@@ -13,29 +13,41 @@ import (
 
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
-	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 )
 
-// entry is one committed entry of the model log.
+// entry is one entry of the model log: packed by a leader, in flight, and committed then
+// or lost.
 type entry struct {
-	index    uint64 // grows, with gaps: not every entry of Raft's reaches the state
-	term     uint64 // of the leader that stamped it
-	data     []byte
-	commands []command.Command
-	sentAt   []int64 // per command: when its request was sent, or the leader decided it
-	stamp    fsm.Stamp
-	packedAt int64 // when the leader stamped it
-	led      int64 // how long there had been leaders by then
+	leader    *leader
+	number    uint64 // counts those that were packed
+	proposals []*proposal
+	stamp     fsm.Stamp
+	packedAt  int64 // when the leader stamped it
+	led       int64 // how long there had been leaders by then
+	data      []byte
 	// tooNew, if not nil, is what a replica of an older version reads in place of
 	// data: something that it does not know.
 	tooNew []byte
+	told   bool // the proposers have been told how it ended, or that this is unknown
 
+	index   uint64        // once it is committed; grows, with gaps: not every entry of Raft's reaches the state
 	applied fsm.Applied   // what the state made of it that every entry went through
 	events  []event.Event // that it added to the trail
 	hash    [16]byte      // of the state after it; zero if nobody compares it
 	// snapshot is what the first snapshot taken here looked like.
 	snapshot []byte
+}
+
+// tell answers the proposers, unless they have been.
+func (e *entry) tell(of func(i int) outcome) {
+	if e.told {
+		return
+	}
+	e.told = true
+	for i, p := range e.proposals {
+		p.done(of(i))
+	}
 }
 
 // replica is one node's copy of the state, and the node's clocks.
@@ -94,8 +106,8 @@ func (w *world) applyFirst(e *entry) {
 		w.fail("apply entry %d: %v", e.index, err)
 		return
 	}
-	if len(e.applied.Results) != len(e.commands) || e.applied.Index != e.index {
-		w.fail("entry %d: %d results at index %d for %d commands", e.index, len(e.applied.Results), e.applied.Index, len(e.commands))
+	if len(e.applied.Results) != len(e.proposals) || e.applied.Index != e.index {
+		w.fail("entry %d: %d results at index %d for %d commands", e.index, len(e.applied.Results), e.applied.Index, len(e.proposals))
 		return
 	}
 	e.events = eventsOf(w.state, e.index)

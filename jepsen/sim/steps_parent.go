@@ -8,27 +8,8 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// stepped does a step that only feature level 4 knows; below it nothing.
-func (w *world) stepped(s step, d *dice, name string) {
-	if !w.parentsKnown() {
-		return
-	}
-	switch s.kind {
-	case stepParent:
-		w.stepParent(d, name)
-	case stepWork:
-		w.work(d, w.worker(d), name, 2+int(d.n(10)))
-	case stepFinalize:
-		w.stepFinalize(d, name)
-	case stepOver:
-		w.stepOver(d, name)
-	default:
-		w.revise(d, name)
-	}
-}
-
-// stepParent submits one or several parents.
-func (w *world) stepParent(d *dice, name string) {
+// parent submits one or several parents.
+func (w *world) parent(d *dice, name string) {
 	c := command.Submit{Tasks: make([]fsm.NewTask, pick(d, 1, 1, 1, 2))}
 	for i := range c.Tasks {
 		c.Tasks[i] = w.newParent(d, fmt.Sprintf("%s.%d", name, i), true)
@@ -55,30 +36,23 @@ func (w *world) settleAll(d *dice, k *worker, name string, times int) {
 		return
 	}
 	h := k.hold(k.held[len(k.held)-1])
-	kind := pick(d, stepComplete, stepChain, stepChain, stepChain, stepChain, stepChain, stepFail, stepExtend, stepRelease)
-	c := w.settle(kind, h, d, fmt.Sprintf("%s.%d", name, times))
+	c := w.settle(pick(d, complete, chain, chain, chain, chain, chain, fail, extend, release), h, d, fmt.Sprintf("%s.%d", name, times))
 	if done, ok := c.(command.Complete); ok && done.Claim != nil {
 		done.Claim.Types, done.Claim.MoreAttempts = nil, 0
 		if done.Claim.SortBy == command.SortRandom {
 			done.Claim.SortBy = command.SortPriority
 		}
 	}
-	var asked *call
-	asked = w.call(d, name, c, true, func(r reply, unknown bool) {
-		k.settled(asked, h, r, unknown)
-		if !unknown {
-			w.settleAll(d, k, name, times-1)
-		}
-	})
+	w.settleOf(k, d, name, h, c, func() { w.settleAll(d, k, name, times-1) })
 }
 
 func processorOf(d *dice) string { return pick(d, "p1", "p2", "p3") }
 
 func timeoutOf(d *dice) int64 { return pick[int64](d, 1000, 1000, 2000, 5000, 20_000) }
 
-// stepFinalize lets a processor do something about a parent: all that belongs to
+// finalize lets a processor do something about a parent: all that belongs to
 // a finalization, or a part of it.
-func (w *world) stepFinalize(d *dice, name string) {
+func (w *world) finalize(d *dice, name string) {
 	id, processor := w.readyID(d), processorOf(d)
 	var c command.Command
 	switch d.n(12) {
@@ -142,12 +116,12 @@ func (w *world) process(d *dice, id uint64, processor, name string) {
 	})
 }
 
-// stepOver waits until about the time when a claim of a finalization is over, and
+// finalizationOver waits until about the time when a claim of a finalization is over, and
 // lets something go wrong then, and others try to get it.
-func (w *world) stepOver(d *dice, name string) {
+func (w *world) finalizationOver(d *dice, name string) {
 	l, id, f := w.leader, uint64(0), (*fsm.Finalization)(nil)
 	if id, f = w.heldFinalization(); l == nil || f == nil {
-		w.stepFinalize(d, name)
+		w.finalize(d, name)
 		return
 	}
 	wait := f.OverU() - l.clock.Now().U
@@ -160,7 +134,7 @@ func (w *world) stepOver(d *dice, name string) {
 		if w.failure != "" {
 			return
 		}
-		w.fault(pick(d, stepDepose, stepDepose, stepPause, stepWall, stepRestart), d)
+		fault(pick(d, (*world).depose, (*world).depose, (*world).pause, (*world).jumpWalls, (*world).restart))(w, d, name)
 		w.until(w.now + early)
 	} else {
 		w.until(w.now + max(wait*millisecond-early, 0))

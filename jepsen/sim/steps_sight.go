@@ -7,23 +7,8 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// sighted does a step that only feature level 3 knows; below it nothing.
-func (w *world) sighted(s step, d *dice, name string) {
-	if !w.knows(levelSight) {
-		return
-	}
-	switch s.kind {
-	case stepSchedule:
-		w.stepSchedule(d, name)
-	case stepAct:
-		w.call(d, name, w.act(d), false, nil)
-	default:
-		w.slot(d, name)
-	}
-}
-
-// stepSchedule sets a schedule, or deletes one.
-func (w *world) stepSchedule(d *dice, name string) {
+// schedule sets a schedule, or deletes one.
+func (w *world) schedule(d *dice, name string) {
 	s := fsm.Schedule{Name: fmt.Sprintf("s%d", 1+d.n(3))}
 	if d.in(150) {
 		w.call(d, name, command.DeleteSchedule{Name: s.Name}, false, nil)
@@ -44,7 +29,7 @@ func (w *world) stepSchedule(d *dice, name string) {
 
 // act draws an action on the tasks that a filter selects now: until it is done,
 // they may have changed.
-func (w *world) act(d *dice) command.Act {
+func (w *world) act(d *dice) command.Command {
 	c := command.Act{Action: pick(d, command.ActionRetry, command.ActionCancel, command.ActionDelete)}
 	f := &c.Filter
 	switch c.Action {
@@ -94,7 +79,7 @@ func (w *world) slot(d *dice, name string) {
 	l := w.leader
 	next, some := w.state.NextSlot()
 	if l == nil || !some {
-		w.stepSchedule(d, name)
+		w.schedule(d, name)
 		return
 	}
 	if wait := next - l.clock.Now().T; wait < 60_000 {
@@ -108,15 +93,15 @@ func (w *world) slot(d *dice, name string) {
 	if w.failure != "" {
 		return
 	}
-	switch k := pick(d, stepDepose, stepDepose, stepPause, stepWall, stepRestart, stepSchedule, stepSchedule, stepSchedule); k {
-	case stepSchedule:
-		for _, v := range w.state.Schedules() {
-			if v.NextRunAt == next {
-				w.call(d, name, command.SetSchedule{Schedule: v.Schedule}, true, nil)
-				return
-			}
+	wrong := pick(d, (*world).depose, (*world).depose, (*world).pause, (*world).jumpWalls, (*world).restart, nil, nil, nil)
+	if wrong != nil {
+		fault(wrong)(w, d, name)
+		return
+	}
+	for _, v := range w.state.Schedules() {
+		if v.NextRunAt == next {
+			w.call(d, name, command.SetSchedule{Schedule: v.Schedule}, true, nil)
+			return
 		}
-	default:
-		w.fault(k, d)
 	}
 }

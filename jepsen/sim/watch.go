@@ -68,8 +68,8 @@ func newWatch() *watch {
 // entry looks at the results of an entry, once, when it is committed.
 func (o *watch) entry(w *world, e *entry) {
 	o.stampedLed = e.led
-	for i, c := range e.commands {
-		r := &e.applied.Results[i]
+	for i, p := range e.proposals {
+		c, r := p.c, &e.applied.Results[i]
 		w.mix(uint64(command.LaneOf(c)), uint64(len(r.Code)), uint64(r.Expired), uint64(len(r.Claims)))
 		if r.Task != nil {
 			w.mix(r.Task.ID, r.Task.Token, uint64(r.Task.Status))
@@ -77,7 +77,7 @@ func (o *watch) entry(w *world, e *entry) {
 		if w.tracing() {
 			w.say("  entry %d: %s -> %s", e.index, lineOf(c), lineOf(r))
 		}
-		o.command(w, e, c, e.sentAt[i], r)
+		o.command(w, e, c, p.sentAt, r)
 	}
 	for id, l := range o.live {
 		if t := w.state.Get(id); t == nil || t.Token != l.token || t.Status != fsm.StatusClaimed {
@@ -273,7 +273,7 @@ func (o *watch) pass(w *world, at int64) {
 	if l == nil || !l.serving || l.replica.paused() > 0 {
 		return
 	}
-	if f := l.flight; f != nil && at-f.since > stalledAfter {
+	if f := l.flight; f != nil && at-f.packedAt > stalledAfter {
 		// It cannot commit, which is as good as no leader; then it waits.
 		o.waitUntil = at + latePauseAllowed
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/claimq/claimq/fsm"
@@ -28,14 +29,13 @@ type world struct {
 	seed    uint64
 	profile profile
 	now     int64
-	events  timedHeap
-	counter uint64 // of events, breaks ties of time
+	events  []timed // still to come, the next one last
 
 	log      []*entry // committed, in order; all of them, for replays
 	replicas [replicaCount]*replica
 	leader   *leader   // the one whose entries commit; nil: there is none
 	deposed  []*leader // those that do not know yet that they are not
-	lost     *flight   // in flight when its leader was deposed, to be committed by the next
+	lost     *entry    // in flight when its leader was deposed, to be committed by the next
 	changes  int       // of leader
 	entries  uint64    // ever put in flight
 	quiet    bool      // no more faults: the run is coming to its end
@@ -60,20 +60,27 @@ type world struct {
 
 // timed is something that happens at a time.
 type timed struct {
-	at, seq int64
-	fn      func()
+	at int64
+	fn func()
 }
 
-// after calls fn so much later.
+// after calls fn so much later, behind all that comes at the same time.
 func (w *world) after(d int64, fn func()) {
-	w.counter++
-	w.events.push(timed{at: w.now + max(d, 0), seq: int64(w.counter), fn: fn})
+	at := w.now + max(d, 0)
+	i, _ := slices.BinarySearchFunc(w.events, at, func(e timed, at int64) int {
+		if e.at > at {
+			return -1
+		}
+		return 1
+	})
+	w.events = slices.Insert(w.events, i, timed{at, fn})
 }
 
 // until runs what happens up to the time at, and leaves the clock there.
 func (w *world) until(at int64) {
-	for w.failure == "" && len(w.events) > 0 && w.events[0].at <= at {
-		e := w.events.pop()
+	for n := len(w.events) - 1; w.failure == "" && n >= 0 && w.events[n].at <= at; n = len(w.events) - 1 {
+		e := w.events[n]
+		w.events = w.events[:n]
 		w.pass(e.at)
 		e.fn()
 	}
@@ -140,47 +147,3 @@ func (d *dice) n(n int64) int64 {
 
 // in reports true so many times in a thousand.
 func (d *dice) in(perMille int64) bool { return d.n(1000) < perMille }
-
-// timedHeap is a binary heap, the earliest first, equal times in order.
-type timedHeap []timed
-
-func (a timed) before(b timed) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
-
-func (h *timedHeap) push(e timed) {
-	s := append(*h, e)
-	i := len(s) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !s[i].before(s[up]) {
-			break
-		}
-		s[i], s[up] = s[up], s[i]
-		i = up
-	}
-	*h = s
-}
-
-func (h *timedHeap) pop() timed {
-	s := *h
-	top := s[0]
-	last := len(s) - 1
-	s[0] = s[last]
-	s[last] = timed{}
-	s = s[:last]
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= last {
-			break
-		}
-		if child+1 < last && s[child+1].before(s[child]) {
-			child++
-		}
-		if !s[child].before(s[i]) {
-			break
-		}
-		s[i], s[child] = s[child], s[i]
-		i = child
-	}
-	*h = s
-	return top
-}
