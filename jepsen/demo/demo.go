@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -29,28 +30,27 @@ type demo struct {
 	tally   tally
 }
 
-// say prints a paragraph under the step's number, or under no new one (0).
-func (d *demo) say(step int, format string, args ...any) {
-	mark := " "
-	if step > 0 {
-		mark = fmt.Sprint(step)
-	}
-	fmt.Fprintf(d.out, "  %s  %s\n", mark, fmt.Sprintf(format, args...))
+// say prints a paragraph under the step's number, or under no new one (" ").
+func (d *demo) say(step, format string, args ...any) {
+	fmt.Fprintf(d.out, "  %s  %s\n", step, fmt.Sprintf(format, args...))
 }
 
 // run is the story: start, work, kill, go on, come back, count.
-func (d *demo) run(ctx context.Context) error {
+func (d *demo) run(ctx context.Context) (err error) {
 	began := time.Now()
 	fmt.Fprintf(d.out, "\nclaimq: three nodes, %s tasks, and a leader that does not survive them\n\n", thousands(d.tasks))
 	if err := d.start(ctx); err != nil {
 		return err
 	}
 	defer d.cluster.Close()
-	defer d.client.Close()
-
+	if d.client, err = client.New(client.Config{Endpoints: d.cluster.URLs()}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.client.Close()) }()
 	working, stopWork := context.WithCancel(ctx)
-	done := d.work(working)
-	defer func() { stopWork(); <-done }()
+	producers, workers := d.work(working)
+	defer workers.Wait()
+	defer stopWork()
 
 	leader, err := d.killLeader(ctx)
 	if err != nil {
@@ -59,11 +59,12 @@ func (d *demo) run(ctx context.Context) error {
 	if err := d.comeBack(ctx, leader); err != nil {
 		return err
 	}
+	producers.Wait()
 	if err := d.waitDone(ctx); err != nil {
 		return err
 	}
 	stopWork()
-	<-done
+	workers.Wait()
 	if err := d.count(ctx); err != nil {
 		return err
 	}
@@ -72,11 +73,10 @@ func (d *demo) run(ctx context.Context) error {
 }
 
 // start starts the nodes.
-func (d *demo) start(ctx context.Context) error {
-	d.say(1, "Starting three nodes: processes of their own, each with its own copy of everything on disk.")
+func (d *demo) start(ctx context.Context) (err error) {
+	d.say("1", "Starting three nodes: processes of their own, each with its own copy of everything on disk.")
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	var err error
 	if d.cluster, err = procs.Start(ctx, procs.Config{Binary: d.binary, Dir: d.dir, Nodes: nodeCount}); err != nil {
 		return err
 	}
@@ -90,18 +90,14 @@ func (d *demo) start(ctx context.Context) error {
 		if n == leader {
 			role = "   leads: it puts all writes in order; each counts once two nodes have it on disk"
 		}
-		d.say(0, "   %s  pid %-7d %s%s", n.ID, n.PID(), n.URL(), role)
+		d.say(" ", "   %s  pid %-7d %s%s", n.ID, n.PID(), n.URL(), role)
 	}
-	d.client, err = client.New(client.Config{Endpoints: d.cluster.URLs()})
-	if err != nil {
-		d.cluster.Close()
-	}
-	return err
+	return nil
 }
 
-// killLeader lets the work begin and kills the leader in the middle of it.
+// killLeader kills the leader in the middle of the work.
 func (d *demo) killLeader(ctx context.Context) (*procs.Node, error) {
-	d.say(2, "Submitting %s tasks (hash a text %s times), while %d workers claim and complete them.",
+	d.say("2", "Submitting %s tasks (hash a text %s times), while %d workers claim and complete them.",
 		thousands(d.tasks), thousands(d.rounds), d.workers)
 	if err := d.waitCompleted(ctx, d.tasks/3); err != nil {
 		return nil, err
@@ -110,8 +106,8 @@ func (d *demo) killLeader(ctx context.Context) (*procs.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	submitted, completed := d.tally.progress()
-	d.say(3, "%s submitted, %s completed. Now:  kill -9 %d  (%s, the leader).",
+	submitted, completed, _ := d.tally.progress()
+	d.say("3", "%s submitted, %s completed. Now:  kill -9 %d  (%s, the leader).",
 		thousands(submitted), thousands(completed), leader.PID(), leader.ID)
 	d.tally.leaderDies()
 	if err := leader.Kill(); err != nil {
@@ -121,10 +117,11 @@ func (d *demo) killLeader(ctx context.Context) (*procs.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := wait(ctx, func() bool { return d.tally.outage() > 0 }); err != nil {
+	if err := wait(ctx, func() bool { _, _, outage := d.tally.progress(); return outage > 0 }); err != nil {
 		return nil, err
 	}
-	d.say(0, "%s leads. For %.2f s nobody could write; the clients waited, asked again, and go on.", next.ID, d.tally.outage().Seconds())
+	_, _, outage := d.tally.progress()
+	d.say(" ", "%s leads. For %.2f s nobody could write; the clients waited, asked again, and go on.", next.ID, outage.Seconds())
 	return leader, nil
 }
 
@@ -139,37 +136,6 @@ func (d *demo) comeBack(ctx context.Context, killed *procs.Node) error {
 	if err := killed.WaitReady(ctx); err != nil {
 		return err
 	}
-	d.say(4, "%s starts again (pid %d) and is ready after %.2f s.", killed.ID, killed.PID(), time.Since(started).Seconds())
+	d.say("4", "%s starts again (pid %d) and is ready after %.2f s.", killed.ID, killed.PID(), time.Since(started).Seconds())
 	return nil
-}
-
-// waitCompleted waits until so many tasks are completed.
-func (d *demo) waitCompleted(ctx context.Context, count int) error {
-	return wait(ctx, func() bool { _, completed := d.tally.progress(); return completed >= count })
-}
-
-// pollInterval is how often a condition is looked at.
-const pollInterval = 5 * time.Millisecond
-
-// wait waits until ready, or ctx ends.
-func wait(ctx context.Context, ready func() bool) error {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for !ready() {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
-	}
-	return nil
-}
-
-// thousands writes n with commas.
-func thousands(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -18,18 +18,12 @@ type tally struct {
 	mu          sync.Mutex     // guards all
 	ids         map[string]int // acknowledged id → number of the text
 	completions map[string]int // id → acknowledged completes
-	repeated    int            // claims whose answer had been lost and was asked for again
-	unknown     int            // calls whose outcome stayed unknown
-	refused     []error        // other failures, the first few
-	failures    int
-	producers   int // that have ended
+	failures    []error        // of calls
 	diedAt      time.Time
-	backAfter   time.Duration // 0 = nobody has written since
+	outage      time.Duration // 0 = nobody has written since
 }
 
-// refusedMax bounds the failures that are kept for printing.
-const refusedMax = 5
-
+// submitted notes a submit that was asked for then, and has been acknowledged.
 func (t *tally) submitted(id string, n int, asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,15 +34,7 @@ func (t *tally) submitted(id string, n int, asked time.Time) {
 	t.wroteLocked(asked)
 }
 
-func (t *tally) claimed(c *client.Claim, asked time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if c.Repeated {
-		t.repeated++
-	}
-	t.wroteLocked(asked)
-}
-
+// completed notes a complete that was asked for then, and has been acknowledged.
 func (t *tally) completed(id string, asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,36 +45,19 @@ func (t *tally) completed(id string, asked time.Time) {
 	t.wroteLocked(asked)
 }
 
-// wroteLocked notes that a write that was asked for then has been acknowledged.
 func (t *tally) wroteLocked(asked time.Time) {
-	if t.backAfter == 0 && !t.diedAt.IsZero() && asked.After(t.diedAt) {
-		t.backAfter = time.Since(t.diedAt)
+	if t.outage == 0 && !t.diedAt.IsZero() && asked.After(t.diedAt) {
+		t.outage = time.Since(t.diedAt)
 	}
 }
 
-func (t *tally) failed(err error) {
+// failed notes the error of a call, if there is one and it is not for the end of ctx.
+func (t *tally) failed(ctx context.Context, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if errors.Is(err, client.ErrOutcomeUnknown) {
-		t.unknown++
-		return
+	if err != nil && ctx.Err() == nil {
+		t.failures = append(t.failures, err)
 	}
-	t.failures++
-	if len(t.refused) < refusedMax {
-		t.refused = append(t.refused, err)
-	}
-}
-
-func (t *tally) producerDone() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.producers++
-}
-
-func (t *tally) producersDone() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.producers
 }
 
 // leaderDies notes that the leader is about to be killed.
@@ -98,18 +67,13 @@ func (t *tally) leaderDies() {
 	t.diedAt = time.Now()
 }
 
-// outage returns how long after the kill the first write was acknowledged that
-// had been asked for after it, 0 if none was yet.
-func (t *tally) outage() time.Duration {
+// progress returns how many tasks are submitted and completed, and how long after the
+// kill the first write was acknowledged that had been asked for after it, 0 if none was
+// yet.
+func (t *tally) progress() (submitted, completed int, outage time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.backAfter
-}
-
-func (t *tally) progress() (submitted, completed int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.ids), len(t.completions)
+	return len(t.ids), len(t.completions), t.outage
 }
 
 // sums is the count at the end.
@@ -157,6 +121,9 @@ func (s sums) ok(tasks int) bool {
 	return s == sums{submitted: tasks, completed: tasks}
 }
 
+// failuresMax bounds the failures that are printed.
+const failuresMax = 5
+
 // count reads what the cluster has, and prints the sums.
 func (d *demo) count(ctx context.Context) error {
 	var tasks []*client.Task
@@ -166,24 +133,37 @@ func (d *demo) count(ctx context.Context) error {
 		}
 		tasks = append(tasks, task)
 	}
-	s := d.tally.sum(tasks, d.rounds)
-	d.say(5, "Counting what was acknowledged against what the cluster has.\n")
-	line := func(name string, n int, note string) {
-		fmt.Fprintf(d.out, "     %-22s %7s   %s\n", name, thousands(n), note)
+	s, calls := d.tally.sum(tasks, d.rounds), d.client.Stats()
+	failures := d.tally.failures
+	d.say("5", "Counting what was acknowledged against what the cluster has.\n")
+	for _, line := range []struct {
+		name, value, note string
+	}{
+		{"submitted", thousands(s.submitted), "acknowledged to the producers"},
+		{"completed", thousands(s.completed), "each result computed again, and compared"},
+		{"wrong results", thousands(s.wrong), "among them"},
+		{"done twice", thousands(s.twice), "tasks that two workers were told they had completed"},
+		{"lost", thousands(s.lost), "tasks that were acknowledged, and are not there or not done"},
+		{"not asked for", thousands(s.surplus), "tasks that are there, and were acknowledged to nobody"},
+		{"failed calls", thousands(len(failures)), fmt.Sprintf("those with an unknown outcome among them (%s requests were sent again)", thousands(int(calls.Repeats)))},
+		{"nobody could write for", fmt.Sprintf("%.2f s", d.tally.outage.Seconds()), "from the kill to the next acknowledged write"},
+	} {
+		fmt.Fprintf(d.out, "     %-22s %7s   %s\n", line.name, line.value, line.note)
 	}
-	line("submitted", s.submitted, "acknowledged to the producers")
-	line("completed", s.completed, "each result computed again, and compared")
-	line("wrong results", s.wrong, "among them")
-	line("done twice", s.twice, "tasks that two workers were told they had completed")
-	line("lost", s.lost, "tasks that were acknowledged, and are not there or not done")
-	line("not asked for", s.surplus, "tasks that are there, and were acknowledged to nobody")
-	line("unknown outcomes", d.tally.unknown, fmt.Sprintf("calls that were given up (%d claims whose answer was lost were asked for again)", d.tally.repeated))
-	fmt.Fprintf(d.out, "     %-22s %5.2f s   from the kill to the next acknowledged write\n", "nobody could write for", d.tally.outage().Seconds())
-	if d.tally.failures > 0 {
-		fmt.Fprintf(d.out, "     %-22s %7s   %v\n", "calls that failed", thousands(d.tally.failures), errors.Join(d.tally.refused...))
+	if len(failures) > 0 {
+		fmt.Fprintln(d.out, errors.Join(failures[:min(len(failures), failuresMax)]...))
 	}
-	if !s.ok(d.tasks) || d.tally.unknown > 0 || d.tally.failures > 0 {
+	if !s.ok(d.tasks) || len(failures) > 0 {
 		return errCount
 	}
 	return nil
+}
+
+// thousands writes n with commas.
+func thousands(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
