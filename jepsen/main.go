@@ -30,7 +30,7 @@ func commands() []command {
 		{"selftest", "[--only PLANT,...] [--tries N] [--time 40s] [--seed S] [--out DIR]", planting(plants.All)},
 		{"rules", "[--only PLANT,...]", planting(plants.Rules)},
 		{"waits", "[--waiting N] [--handoffs N] [--idle 20s] [--binary PATH]", runWaits},
-		{"trail", "[--followers N] [--at leader|followers|all] [--pairs N] [--load N] [--conns N] [--binary PATH]", runTrail},
+		{"trail", "[--followers N] [--plain] [--pairs N] [--load N] [--conns N] [--binary PATH]", runTrail},
 		{"scale", "[--tasks N] [--nodes 1|3] [--pairs N] [--load N] [--conns N] [--reading 5s] [--binary PATH]", runScale},
 		{"operations", "[--producers N] [--workers N] [--rate N] [--pause 5s] [--seed S] [--binary PATH]", runOperations},
 		{"workers", "[--workers N] [--rate N] [--time 2m] [--lease 1s] [--seed S] [--binary PATH] [--plant NAME]", runWorkers},

@@ -58,45 +58,40 @@ func (f *figures) String() string {
 	return s
 }
 
+// begin begins something. What it returns ends it, and says of it in words.
+type begin func(context.Context) (end func() (string, error), err error)
+
 // beside measures the load in pairs, alone and beside what begin begins, in turn the one
-// and the other first, and prints it. What begin returns ends it, and says of it in words.
-func (m *measuring) beside(ctx context.Context, what string, begin func(context.Context) (end func() (string, error), err error)) error {
+// and the other first, and prints it.
+func (m *measuring) beside(ctx context.Context, what string, begin begin) error {
 	if _, err := m.load(ctx); err != nil { // the first one is slower
 		return err
 	}
 	var ratios []float64
 	for pair := range m.pairs {
-		var runs [2]*figures // without and with
-		for i := range 2 {
-			with, said := (pair+i)%2, "alone"
-			var err error
-			if with == 0 {
-				runs[with], err = m.load(ctx)
-			} else {
-				runs[with], said, err = m.loadBeside(ctx, begin)
-				said = "beside " + what + said
+		var rates [2]float64 // without and with
+		for i := range rates {
+			with, said, end := (pair+i)%2, "alone", func() (string, error) { return "", nil }
+			if with == 1 {
+				var err error
+				if end, err = begin(ctx); err != nil {
+					return err
+				}
+				said = "beside " + what
 			}
-			if err != nil {
+			found, err := m.load(ctx)
+			more, errEnd := end()
+			if err := errors.Join(err, errEnd); err != nil {
 				return err
 			}
-			fmt.Fprintf(m.out, "%s: %s", said, runs[with])
+			rates[with] = found.Rate
+			fmt.Fprintf(m.out, "%s%s: %s", said, more, found)
 		}
-		ratios = append(ratios, runs[1].Rate/runs[0].Rate)
+		ratios = append(ratios, rates[1]/rates[0])
 	}
 	slices.Sort(ratios)
 	fmt.Fprintf(m.out, "beside %s: median ratio %.3f of %d pairs, from %.3f to %.3f\n", what, ratios[len(ratios)/2], len(ratios), ratios[0], ratios[len(ratios)-1])
 	return nil
-}
-
-// loadBeside is one measurement beside something.
-func (m *measuring) loadBeside(ctx context.Context, begin func(context.Context) (func() (string, error), error)) (*figures, string, error) {
-	end, err := begin(ctx)
-	if err != nil {
-		return nil, "", err
-	}
-	found, err := m.load(ctx)
-	said, errEnd := end()
-	return found, said, errors.Join(err, errEnd)
 }
 
 // load is one measurement.

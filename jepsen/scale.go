@@ -1,12 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"strconv"
+	"sync/atomic"
+	"syscall"
 	"time"
 
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -16,11 +22,10 @@ const (
 	// snapshotLook is how often a node is asked whether it has. To list its metrics
 	// costs it a millisecond or two, beside which requests are timed.
 	snapshotLook = 250 * time.Millisecond
+	// scaleLogBytes is how much log makes a snapshot due: so much that all are taken
+	// when they are asked for, and none in a window without.
+	scaleLogBytes = "64GiB"
 )
-
-// scaleLogBytes is how much log makes a snapshot due: so much that all are taken
-// when they are asked for, and none in a window without.
-const scaleLogBytes = "64GiB"
 
 // scaling are nodes that hold many tasks.
 type scaling struct {
@@ -50,40 +55,16 @@ func runScale(ctx context.Context, c *call) error {
 
 // measure measures and prints, one thing after the other.
 func (s *scaling) measure(ctx context.Context) error {
-	steps := []func(context.Context) error{s.fill, s.showMemory, s.takeSnapshots, s.countReads}
+	steps := []func(context.Context) error{s.fill, s.takeSnapshots, s.countReads}
 	if s.pairs > 0 { // which leave log behind the first snapshot
 		steps = append(steps, s.besideSnapshots, s.takeSnapshots)
 	}
-	for _, step := range append(steps, s.restart, s.showMemory) {
+	for _, step := range append(steps, s.restart) {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// besideSnapshots measures the load beside snapshots of all nodes, one after the other.
-func (s *scaling) besideSnapshots(ctx context.Context) error {
-	return s.beside(ctx, "the snapshots of all nodes", func(ctx context.Context) (func() (string, error), error) {
-		ctx, stop := context.WithCancel(ctx)
-		taken, ended := 0, make(chan error, 1)
-		go func() {
-			for ; ; taken++ {
-				if err := snapshotNow(ctx, s.nodes); ctx.Err() != nil {
-					ended <- nil
-					return
-				} else if err != nil {
-					ended <- err
-					return
-				}
-			}
-		}()
-		return func() (string, error) {
-			stop()
-			err := <-ended
-			return fmt.Sprintf(", %d of which were whole", taken), err
-		}, nil
-	})
 }
 
 // fill submits the tasks that wait.
@@ -96,22 +77,19 @@ func (s *scaling) fill(ctx context.Context) error {
 	took := time.Since(begun)
 	fmt.Fprintf(s.out, "%d tasks of 256 bytes, submitted by 1,000 on %d nodes in %.1f s: %.0f a second\n",
 		s.held, len(s.nodes.Nodes), took.Seconds(), float64(s.held)/took.Seconds())
-	return nil
+	return s.show(ctx)
 }
 
-// showMemory prints what each node's process takes.
-func (s *scaling) showMemory(ctx context.Context) error {
+// show prints what each node's process takes and has used.
+func (s *scaling) show(ctx context.Context) error {
 	for _, n := range s.nodes.Nodes {
-		rss, err := n.Metric(ctx, "process_resident_memory_bytes")
+		v, err := n.Metrics(ctx)
 		if err != nil {
 			return err
 		}
-		state, err := n.Metric(ctx, "claimq_state_bytes")
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(s.out, "%s has %.0f MB resident; its state takes %.0f MB by the estimate, %.0f bytes a task\n",
-			n.ID, rss/1e6, state/1e6, state/float64(s.held))
+		state := v["claimq_state_bytes"]
+		fmt.Fprintf(s.out, "%s has %.0f MB resident; its state takes %.0f MB by the estimate, %.0f bytes a task; %.1f s of CPU\n",
+			n.ID, v["process_resident_memory_bytes"]/1e6, state/1e6, state/float64(s.held), v["process_cpu_seconds_total"])
 	}
 	return nil
 }
@@ -125,20 +103,13 @@ func (s *scaling) takeSnapshots(ctx context.Context) error {
 	}
 	took := time.Since(begun)
 	for _, n := range s.nodes.Nodes {
-		count, err := n.Metric(ctx, "claimq_raft_snapshot_capture_seconds_count")
+		v, err := n.Metrics(ctx)
 		if err != nil {
 			return err
 		}
-		sum, err := n.Metric(ctx, "claimq_raft_snapshot_capture_seconds_sum")
-		if err != nil {
-			return err
-		}
-		size, err := n.Metric(ctx, "claimq_raft_snapshot_bytes")
-		if err != nil {
-			return err
-		}
+		count := v["claimq_raft_snapshot_capture_seconds_count"]
 		fmt.Fprintf(s.out, "snapshot of %.0f MB at %s: all nodes done after %.1f s; %.0f captures of %.3f ms on average\n",
-			size/1e6, n.ID, took.Seconds(), count, 1000*sum/max(count, 1))
+			v["claimq_raft_snapshot_bytes"]/1e6, n.ID, took.Seconds(), count, 1000*v["claimq_raft_snapshot_capture_seconds_sum"]/max(count, 1))
 	}
 	return nil
 }
@@ -146,6 +117,8 @@ func (s *scaling) takeSnapshots(ctx context.Context) error {
 // snapshotNow has all nodes write a snapshot and waits until they have. A large one
 // takes longer than the call for it may.
 func snapshotNow(ctx context.Context, c *procs.Cluster) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, snapshotWait, fmt.Errorf("no snapshot after %v", snapshotWait))
+	defer cancel()
 	const written = "claimq_raft_snapshot_seconds_count"
 	before := make([]float64, len(c.Nodes))
 	for i, n := range c.Nodes {
@@ -158,33 +131,89 @@ func snapshotNow(ctx context.Context, c *procs.Cluster) error {
 	if err != nil {
 		return err
 	}
-	_, refused := post(ctx, leader, "/api/snapshots", "{}")
+	_ = post(leader, "/api/snapshots", "{}") // the nodes tell
 	for i, n := range c.Nodes {
-		for giveUp := time.Now().Add(snapshotWait); ; {
-			count, err := n.Metric(ctx, written)
-			if err != nil {
+		for count := before[i]; count == before[i]; {
+			if count, err = n.Metric(ctx, written); err != nil {
 				return err
 			}
-			if count > before[i] {
-				break
-			}
-			if time.Now().After(giveUp) {
-				return errors.Join(fmt.Errorf("%s has written no snapshot after %v", n.ID, snapshotWait), refused)
-			}
-			select {
-			case <-time.After(snapshotLook):
-			case <-ctx.Done():
-				return ctx.Err()
+			if count == before[i] && !pause.For(ctx, snapshotLook) {
+				return fmt.Errorf("%s: %w", n.ID, context.Cause(ctx))
 			}
 		}
 	}
 	return nil
 }
 
-// restart kills all nodes at once and starts them again.
+// countReads reads tasks linearizably at the leader, on as many connections as the
+// load has, one after the other, and prints how many a second that were.
+func (s *scaling) countReads(ctx context.Context) error {
+	leader, err := s.nodes.WaitLeader(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(ctx, s.reading)
+	defer stop()
+	var reads atomic.Int64
+	var readers crowd
+	defer readers.close()
+	failed := make(chan error, s.conns)
+	begun := time.Now()
+	for k := range s.conns {
+		line := func(i int) string { return fmt.Sprintf("GET /api/tasks/%d", 1+s.held/s.conns*k+i%1000) }
+		err := readers.join(leader, line(0), "\r\n", func(conn net.Conn, in *bufio.Reader) {
+			for i := 1; ctx.Err() == nil; i++ {
+				resp, err := http.ReadResponse(in, nil)
+				if err == nil {
+					err = errors.Join(succeeded(resp), send(conn, leader, line(i), "\r\n"))
+				}
+				if err != nil {
+					failed <- err
+					return
+				}
+				reads.Add(1)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	readers.reading.Wait()
+	took := time.Since(begun)
+	if close(failed); len(failed) > 0 {
+		return fmt.Errorf("read tasks: %w", <-failed)
+	}
+	fmt.Fprintf(s.out, "%d connections: %.0f linearizable reads of a task a second\n", s.conns, float64(reads.Load())/took.Seconds())
+	return nil
+}
+
+// besideSnapshots measures the load beside snapshots of all nodes, one after the other.
+func (s *scaling) besideSnapshots(ctx context.Context) error {
+	return s.beside(ctx, "the snapshots of all nodes", func(ctx context.Context) (func() (string, error), error) {
+		ctx, stop := context.WithCancel(ctx)
+		taken, ended := 0, make(chan error, 1)
+		go func() {
+			err := snapshotNow(ctx, s.nodes)
+			for ; err == nil; err = snapshotNow(ctx, s.nodes) {
+				taken++
+			}
+			if ctx.Err() != nil { // as it should be
+				err = nil
+			}
+			ended <- err
+		}()
+		return func() (string, error) {
+			stop()
+			err := <-ended
+			return fmt.Sprintf(", %d of which were whole", taken), err
+		}, nil
+	})
+}
+
+// restart kills all nodes at once, starts them again, and prints how soon they are ready.
 func (s *scaling) restart(ctx context.Context) error {
 	for _, n := range s.nodes.Nodes {
-		if err := n.Kill(); err != nil {
+		if err := n.Signal(syscall.SIGKILL); err != nil {
 			return err
 		}
 	}
@@ -194,24 +223,9 @@ func (s *scaling) restart(ctx context.Context) error {
 		}
 	}
 	begun := time.Now()
-	for _, n := range s.nodes.Nodes {
-		if err := n.Start(); err != nil {
-			return err
-		}
+	if err := s.nodes.StartAll(ctx); err != nil {
+		return err
 	}
-	ready := make(chan error, len(s.nodes.Nodes))
-	for _, n := range s.nodes.Nodes {
-		go func() {
-			err := n.WaitReady(ctx)
-			took := time.Since(begun)
-			cpu, cpuErr := n.Metric(ctx, "process_cpu_seconds_total")
-			fmt.Fprintf(s.out, "restarted: %s is ready %.1f s after all were started, for %.1f s of CPU\n", n.ID, took.Seconds(), cpu)
-			ready <- errors.Join(err, cpuErr)
-		}()
-	}
-	var err error
-	for range s.nodes.Nodes {
-		err = errors.Join(err, <-ready)
-	}
-	return err
+	fmt.Fprintf(s.out, "restarted: each node is ready %.1f s after all were started\n", time.Since(begun).Seconds())
+	return s.show(ctx)
 }

@@ -3,30 +3,37 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// How long a claim has waited when its task is submitted: long enough to be with
-// the leader, and so long that the machine's cores have gone to sleep.
 const (
+	// How long a claim has waited when its task is submitted: long enough to be with
+	// the leader, and so long that the machine's cores have gone to sleep.
 	handoffPause = 2 * time.Millisecond
 	handoffIdle  = 40 * time.Millisecond
+	// serveWait bounds how long those who wait may take to get their tasks.
+	serveWait = 50 * time.Second
+	// submitMax is how many tasks are submitted at a time.
+	submitMax = 1000
 )
 
-// waitsConfig says what to show of waiting claims.
-type waitsConfig struct {
+// waits shows what waiting claims cost.
+type waits struct {
+	nodes  *procs.Cluster
+	leader *procs.Node
+	others []*procs.Node
+	out    io.Writer
+
 	waiting  int           // claims that wait through the followers
 	handoffs int           // tasks that are handed to a waiting worker, for the time it takes
 	idle     time.Duration // that nothing happens
@@ -36,249 +43,164 @@ type waitsConfig struct {
 // submitted task takes to a waiting worker, what many of them cost an idle
 // cluster, and that closed connections are noticed and swallow no task.
 func runWaits(ctx context.Context, c *call) error {
-	cfg := waitsConfig{}
+	w := waits{out: c.out}
 	c.onNodes()
-	c.IntVar(&cfg.waiting, "waiting", 10_000, "claims that wait through the followers")
-	c.IntVar(&cfg.handoffs, "handoffs", 500, "tasks handed to a waiting worker, at the leader and at a follower")
-	c.DurationVar(&cfg.idle, "idle", 20*time.Second, "how long the cluster is idle under the waiting claims")
-	if err := c.parse(nil); err != nil {
+	c.IntVar(&w.waiting, "waiting", 10_000, "claims that wait through the followers")
+	c.IntVar(&w.handoffs, "handoffs", 500, "tasks handed to a waiting worker, at the leader and at a follower")
+	c.DurationVar(&w.idle, "idle", 20*time.Second, "how long the cluster is idle under the waiting claims")
+	if err := c.parse(func() bool { return w.waiting > 1 && w.handoffs > 0 }); err != nil {
 		return err
 	}
-	return c.with(ctx, 3, func(nodes *procs.Cluster) error { return showWaits(ctx, cfg, nodes, c.out) })
-}
-
-// showWaits shows it on the nodes.
-func showWaits(ctx context.Context, cfg waitsConfig, c *procs.Cluster, out io.Writer) error {
-	leader, err := c.WaitLeader(ctx)
-	if err != nil {
-		return err
-	}
-	followers := slices.DeleteFunc(slices.Clone(c.Nodes), func(n *procs.Node) bool { return n == leader })
-	// First, because claims that live make the leader log the time.
-	if err := crowd(ctx, cfg, c, leader, followers, out); err != nil {
-		return err
-	}
-	for _, pause := range []time.Duration{handoffPause, handoffIdle} {
-		for _, at := range []struct {
-			name string
-			node *procs.Node
-		}{{"the leader", leader}, {"a follower", followers[0]}} {
-			took, err := handoffs(ctx, leader, at.node, cfg.handoffs, pause)
-			if err != nil {
-				return err
-			}
-			slices.Sort(took)
-			fmt.Fprintf(out, "submit to claim by a worker that has waited %v at %s: median %v, p95 %v of %d tasks\n", pause, at.name,
-				took[len(took)/2].Round(10*time.Microsecond), took[len(took)*95/100].Round(10*time.Microsecond), len(took))
+	return c.with(ctx, 3, func(nodes *procs.Cluster) (err error) {
+		if w.leader, err = nodes.WaitLeader(ctx); err != nil {
+			return err
 		}
-	}
-	return nil
+		w.nodes = nodes
+		w.others = slices.DeleteFunc(slices.Clone(nodes.Nodes), func(n *procs.Node) bool { return n == w.leader })
+		// First, because claims that live make the leader log the time.
+		if err := w.crowd(ctx); err != nil {
+			return err
+		}
+		for _, pause := range []time.Duration{handoffPause, handoffIdle} {
+			for _, at := range []*procs.Node{w.leader, w.others[0]} {
+				if err := w.handOff(at, pause); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }
 
-// handoffs submits tasks at the leader, one after the other, each so long after a
-// claim for it was sent to node, and returns how long each took from before its
+// handOff submits tasks at the leader, one after the other, each so long after a
+// claim for it was sent to node, and tells how long each took from before its
 // submit until the claim's answer.
-func handoffs(ctx context.Context, leader, node *procs.Node, count int, pause time.Duration) ([]time.Duration, error) {
-	took := make([]time.Duration, 0, count)
-	for i := range count {
-		taskType := fmt.Sprintf("handoff-%s-%d", node.ID, i)
+func (w *waits) handOff(node *procs.Node, after time.Duration) error {
+	took := make([]time.Duration, w.handoffs)
+	for i := range took {
+		taskType := fmt.Sprintf("handoff-%s-%v-%d", node.ID, after, i)
 		answered := make(chan error, 1)
 		go func() {
-			_, err := post(ctx, node, "/api/tasks/claim", fmt.Sprintf(`{"worker_id":"w","task_types":[%q],"wait_ms":60000}`, taskType))
-			answered <- err
+			answered <- post(node, "/api/tasks/claim", fmt.Sprintf(`{"worker_id":"w","task_types":[%q],"wait_ms":60000}`, taskType))
 		}()
-		<-time.After(pause)
+		<-time.After(after)
 		begun := time.Now()
-		if _, err := post(ctx, leader, "/api/tasks", fmt.Sprintf(`{"task_type":%q,"params":1}`, taskType)); err != nil {
-			return nil, err
+		if err := post(w.leader, "/api/tasks", fmt.Sprintf(`{"task_type":%q,"params":1}`, taskType)); err != nil {
+			return err
 		}
 		if err := <-answered; err != nil {
-			return nil, err
-		}
-		took = append(took, time.Since(begun))
-	}
-	return took, nil
-}
-
-// crowd lets many claims wait through the followers.
-func crowd(ctx context.Context, cfg waitsConfig, c *procs.Cluster, leader *procs.Node, followers []*procs.Node, out io.Writer) error {
-	alone, err := idle(ctx, cfg, c)
-	if err != nil {
-		return err
-	}
-	var crowd waitingCrowd
-	defer crowd.close()
-	for i := range cfg.waiting {
-		if err := crowd.join(followers[i%len(followers)]); err != nil {
 			return err
 		}
+		took[i] = time.Since(begun)
 	}
-	if err := untilWaiting(ctx, leader, func(n int) bool { return n == cfg.waiting }); err != nil {
-		return err
+	slices.Sort(took)
+	at := "a follower"
+	if node == w.leader {
+		at = "the leader"
 	}
-	together, err := idle(ctx, cfg, c)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "%d claims wait through %d followers: %d log entries in %v, %.1f %% of a core on all nodes together, %.1f %% without them\n",
-		cfg.waiting, len(followers), together.index, cfg.idle, together.percent, alone.percent)
-
-	gone := cfg.waiting / 2
-	begun := time.Now()
-	crowd.leave(gone)
-	if err := untilWaiting(ctx, leader, func(n int) bool { return n == cfg.waiting-gone }); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "%d closed connections: all noticed within %v\n", gone, time.Since(begun).Round(time.Millisecond))
-	return crowd.serve(ctx, leader, cfg.waiting-gone, out)
-}
-
-// idleCost is what the nodes did while nothing happened.
-type idleCost struct {
-	percent float64 // of a core, all nodes together
-	index   uint64  // log entries
-}
-
-// idle lets the cluster be idle and returns what that cost.
-func idle(ctx context.Context, cfg waitsConfig, c *procs.Cluster) (idleCost, error) {
-	before, err := usageOf(ctx, c)
-	if err != nil {
-		return idleCost{}, err
-	}
-	select {
-	case <-time.After(cfg.idle):
-	case <-ctx.Done():
-		return idleCost{}, ctx.Err()
-	}
-	after, err := usageOf(ctx, c)
-	return idleCost{
-		percent: 100 * (after.cpu - before.cpu) / after.at.Sub(before.at).Seconds(),
-		index:   after.index - before.index,
-	}, err
-}
-
-// waitingCrowd is connections on which a claim waits.
-type waitingCrowd struct {
-	conns   []net.Conn
-	reading sync.WaitGroup
-	served  atomic.Int64
-}
-
-// join sends a claim that waits to the node.
-func (w *waitingCrowd) join(n *procs.Node) error {
-	conn, err := net.Dial("tcp", n.HTTPAddr)
-	if err != nil {
-		return err
-	}
-	w.conns = append(w.conns, conn)
-	body := fmt.Sprintf(`{"worker_id":"w%d","task_types":["crowd"],"wait_ms":60000}`, len(w.conns))
-	_, err = fmt.Fprintf(conn, "POST /api/tasks/claim HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", n.HTTPAddr, len(body), body)
-	if err != nil {
-		return err
-	}
-	w.reading.Go(func() {
-		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err == nil && resp.StatusCode == http.StatusOK {
-			w.served.Add(1)
-		}
-	})
+	fmt.Fprintf(w.out, "submit to claim by a worker that has waited %v at %s: median %v, p95 %v of %d tasks\n", after, at,
+		took[len(took)/2].Round(10*time.Microsecond), took[len(took)*95/100].Round(10*time.Microsecond), len(took))
 	return nil
 }
 
-// leave closes the first connections.
-func (w *waitingCrowd) leave(count int) {
-	for _, conn := range w.conns[:count] {
-		_ = conn.Close() // whatever it says, it is closed
+// crowd lets many claims wait through the followers, half of which are gone before there
+// is a task for each of the others: all must get one, and nobody else.
+func (w *waits) crowd(ctx context.Context) error {
+	alone, _, err := w.idleCost(ctx)
+	if err != nil {
+		return err
 	}
-	w.conns = w.conns[count:]
-}
-
-func (w *waitingCrowd) close() {
-	w.leave(len(w.conns))
-	w.reading.Wait()
-}
-
-// serve submits a task for each that still waits: all must get one, and nobody
-// else.
-func (w *waitingCrowd) serve(ctx context.Context, leader *procs.Node, waiting int, out io.Writer) error {
-	begun := time.Now()
-	for left := waiting; left > 0; left -= 1000 {
-		tasks := strings.Repeat(`{"task_type":"crowd","params":1},`, min(left, 1000))
-		if _, err := post(ctx, leader, "/api/tasks", `{"tasks":[`+strings.TrimSuffix(tasks, ",")+`]}`); err != nil {
-			return err
-		}
-	}
-	for w.served.Load() < int64(waiting) {
-		if time.Since(begun) > 50*time.Second {
-			return fmt.Errorf("%d of %d tasks reached who waited", w.served.Load(), waiting)
-		}
-		<-time.After(time.Millisecond)
-	}
-	fmt.Fprintf(out, "%d tasks for those who still wait: each has one after %v, none is lost\n", waiting, time.Since(begun).Round(time.Millisecond))
-	return nil
-}
-
-// untilWaiting waits until the leader says that so many claims wait.
-func untilWaiting(ctx context.Context, leader *procs.Node, enough func(int) bool) error {
-	for {
-		n, err := leader.Metric(ctx, "claimq_waiting_claims")
+	var all crowd
+	defer all.close()
+	var served atomic.Int64
+	for i := range w.waiting {
+		body := fmt.Sprintf(`{"worker_id":"w%d","task_types":["crowd"],"wait_ms":60000}`, i)
+		err := all.join(w.others[i%len(w.others)], "POST /api/tasks/claim", fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body), func(_ net.Conn, in *bufio.Reader) {
+			if resp, err := http.ReadResponse(in, nil); err == nil && resp.StatusCode == http.StatusOK {
+				served.Add(1)
+			}
+		})
 		if err != nil {
 			return err
 		}
-		if enough(int(n)) {
-			return nil
+	}
+	if err := w.until(ctx, w.waiting); err != nil {
+		return err
+	}
+	together, entries, err := w.idleCost(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w.out, "%d claims wait through %d followers: %.0f log entries in %v, %.1f %% of a core on all nodes together, %.1f %% without them\n",
+		w.waiting, len(w.others), entries, w.idle, together, alone)
+
+	gone, begun := w.waiting/2, time.Now()
+	all.leave(gone)
+	if err := w.until(ctx, w.waiting-gone); err != nil {
+		return err
+	}
+	fmt.Fprintf(w.out, "%d closed connections: all noticed within %v\n", gone, time.Since(begun).Round(time.Millisecond))
+	return w.serve(ctx, w.waiting-gone, &served)
+}
+
+// serve submits a task for each that still waits.
+func (w *waits) serve(ctx context.Context, waiting int, served *atomic.Int64) error {
+	ctx, cancel := context.WithTimeout(ctx, serveWait)
+	defer cancel()
+	begun := time.Now()
+	for left := waiting; left > 0; left -= submitMax {
+		tasks := slices.Repeat([]string{`{"task_type":"crowd","params":1}`}, min(left, submitMax))
+		if err := post(w.leader, "/api/tasks", `{"tasks":[`+strings.Join(tasks, ",")+`]}`); err != nil {
+			return err
 		}
-		select {
-		case <-time.After(200 * time.Microsecond):
-		case <-ctx.Done():
+	}
+	for served.Load() < int64(waiting) {
+		if !pause.For(ctx, time.Millisecond) {
+			return fmt.Errorf("%d of %d tasks reached who waited", served.Load(), waiting)
+		}
+	}
+	fmt.Fprintf(w.out, "%d tasks for those who still wait: each has one after %v, none is lost\n", waiting, time.Since(begun).Round(time.Millisecond))
+	return nil
+}
+
+// until waits until the leader says that so many claims wait.
+func (w *waits) until(ctx context.Context, waiting int) error {
+	for {
+		n, err := w.leader.Metric(ctx, "claimq_waiting_claims")
+		if err != nil || int(n) == waiting {
+			return err
+		}
+		if !pause.For(ctx, time.Millisecond) {
 			return ctx.Err()
 		}
 	}
 }
 
-// nodesUsage is what the nodes have used.
-type nodesUsage struct {
-	at    time.Time
-	cpu   float64 // seconds
-	index uint64  // of the leader's state
+// idleCost lets the cluster be idle and returns what that cost: of a core, all nodes
+// together, in percent, and in log entries.
+func (w *waits) idleCost(ctx context.Context) (percent, entries float64, err error) {
+	cpu, index, err := w.used(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	begun := time.Now()
+	if !pause.For(ctx, w.idle) {
+		return 0, 0, ctx.Err()
+	}
+	took := time.Since(begun)
+	cpuAfter, indexAfter, err := w.used(ctx)
+	return 100 * (cpuAfter - cpu) / took.Seconds(), indexAfter - index, err
 }
 
-func usageOf(ctx context.Context, c *procs.Cluster) (nodesUsage, error) {
-	u := nodesUsage{at: time.Now()}
-	for _, n := range c.Nodes {
-		cpu, err := n.Metric(ctx, "process_cpu_seconds_total")
+// used returns the seconds of CPU that the nodes have used, and how far they have applied.
+func (w *waits) used(ctx context.Context) (cpu, index float64, err error) {
+	for _, n := range w.nodes.Nodes {
+		values, err := n.Metrics(ctx)
 		if err != nil {
-			return u, err
+			return 0, 0, err
 		}
-		u.cpu += cpu
-		view, err := procs.View(ctx, n)
-		if err != nil {
-			return u, err
-		}
-		for _, node := range view.Nodes {
-			u.index = max(u.index, node.AppliedIndex)
-		}
+		cpu += values["process_cpu_seconds_total"]
+		index = max(index, values["claimq_raft_applied_index"])
 	}
-	return u, nil
-}
-
-// post sends a body and returns the answer, which must be a success.
-func post(ctx context.Context, n *procs.Node, target, body string) (wire.Answer, error) {
-	var a wire.Answer
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.URL()+target, strings.NewReader(body))
-	if err != nil {
-		return a, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return a, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
-		return a, err
-	}
-	if resp.StatusCode >= 300 {
-		return a, fmt.Errorf("%s: status %d", target, resp.StatusCode)
-	}
-	return a, nil
+	return cpu, index, nil
 }
