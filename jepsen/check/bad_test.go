@@ -169,6 +169,12 @@ func TestCheck_badHistories(t *testing.T) {
 			rule: RuleLinearizable, says: "no place for: claim",
 		},
 		{
+			name: "a complete that was refused with others is done",
+			history: endsWith(run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(done, 4, 5, 1, 7, "w1", refused("refused_with_others"))),
+				task1("completed", 7, 1)),
+			rule: RuleLinearizable, says: "the state at the end has no place in it: completed",
+		},
+		{
 			name:    "another result",
 			history: endsWith(run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(done, 4, 5, 1, 7, "w1", result("1"))), history.Task{ID: 1, Key: "a", Status: "completed", Token: 7, Attempts: 1, Result: "2"}),
 			rule:    RuleLinearizable, says: `result "2"`,
@@ -226,13 +232,13 @@ func TestCheck_badHistories(t *testing.T) {
 		{
 			name:    "an attempt that is not counted",
 			history: endsWith(run(made, claimed(2, 3, 1, 7, "w1", "r1"), claimed(4, 5, 1, 8, "w2", "r2")), task1("claimed", 8, 1)),
-			rule:    RuleAttempts, says: "task 1 counts 1 attempts at the end",
+			rule:    RuleLinearizable, says: "the state at the end has no place in it: claimed, token 8, 1 attempts",
 		},
 		{
 			name: "a released claim that is counted",
 			history: endsWith(run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(history.Release, 4, 5, 1, 7, "w1")),
 				task1("pending", 0, 1)),
-			rule: RuleAttempts, says: "task 1 counts 1 attempts at the end",
+			rule: RuleLinearizable, says: "the state at the end has no place in it: pending, token 0, 1 attempts",
 		},
 		{
 			name:    "an answer before the call",
@@ -402,9 +408,9 @@ func TestCheck_oddHistories(t *testing.T) {
 		},
 		{
 			name: "claim by id, twice by the same worker",
-			history: run(made, op(history.ClaimTask, 2, 3, func(o *history.Op) { o.TaskID, o.Token, o.Worker = 1, 7, "w1" }),
-				op(history.ClaimTask, 4, 5, func(o *history.Op) { o.TaskID, o.Token, o.Worker, o.Repeated = 1, 7, "w1", true }),
-				op(history.ClaimTask, 6, 7, func(o *history.Op) { o.TaskID, o.Worker = 1, "w2" }, refused("task_already_claimed"))),
+			history: run(made, op(history.ClaimTask, 2, 3, func(o *history.Op) { o.TaskID, o.Token, o.Worker, o.RequestID = 1, 7, "w1", "a" }),
+				op(history.ClaimTask, 4, 5, func(o *history.Op) { o.TaskID, o.Token, o.Worker, o.RequestID, o.Repeated = 1, 7, "w1", "b", true }),
+				op(history.ClaimTask, 6, 7, func(o *history.Op) { o.TaskID, o.Worker, o.RequestID = 1, "w2", "c" }, refused("task_already_claimed"))),
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

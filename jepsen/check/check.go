@@ -17,8 +17,7 @@ type Options struct {
 // Report is what Check found.
 type Report struct {
 	Part
-	Ops, Unknown, Tasks int
-	Elapsed             time.Duration
+	Ops int // that were looked at
 
 	history *history.History
 }
@@ -29,8 +28,7 @@ func (r Report) String() string {
 	if !r.OK() {
 		verdict = "FAILS"
 	}
-	return fmt.Sprintf("history %s: %d calls (%d with unknown outcome) on %d tasks, %d violations, %d tasks undecided, checked in %v\n",
-		verdict, r.Ops, r.Unknown, r.Tasks, r.ViolationCount, len(r.Undecided), r.Elapsed.Round(time.Millisecond)) + r.Found(r.history)
+	return fmt.Sprintf("history %s: %s, %d violations, %d tasks undecided\n", verdict, r.Summary, r.ViolationCount, len(r.Undecided)) + r.Found(r.history)
 }
 
 // checker is one run of the rules of what was answered.
@@ -38,57 +36,45 @@ type checker struct {
 	*index
 	Part
 	drained bool
-	// broken are the tasks that a rule has already found something about; the
-	// search for an order would only say it again.
-	broken map[uint64]bool
-	// hiddenUsed counts the unseen claims that the state at the end shows.
-	hiddenUsed int
 }
 
 // Check checks what was answered, by the times of the calls. It keeps no reference to
 // h but in the report.
 func Check(h *history.History, opts Options) Report {
-	started := time.Now()
-	c := &checker{drained: opts.Drained, broken: map[uint64]bool{}}
-	if c.checkRules(h) {
-		c.checkOrders(c.index, c.broken, RuleLinearizable, "")
+	c := checkAnswers(h, opts)
+	if c.index != nil {
+		c.checkOrders(c.index, RuleLinearizable, "")
 	}
-	return c.report(h, started)
+	c.Name = ""
+	return Report{Part: c.Part, Ops: len(h.Ops), history: h}
 }
 
 // Parts checks h by all that it has. The answers about a task are held against the log
 // indexes that they carry instead of the times of the calls.
 func Parts(h *history.History, opts Options) []Part {
-	started := time.Now()
-	c := &checker{drained: opts.Drained, broken: map[uint64]bool{}}
-	formed := c.checkRules(h)
-	r := c.report(h, started)
-	c.Name = "history"
-	c.Summary = fmt.Sprintf("%d calls (%d of unknown outcome) on %d tasks, in %v", r.Ops, r.Unknown, r.Tasks, r.Elapsed.Round(time.Millisecond))
+	c := checkAnswers(h, opts)
 	parts := []Part{c.Part}
-	if formed {
+	if c.index != nil {
 		parts = append(parts, checkLog(c.index).Part)
-	}
-	if formed && len(h.Trail) > 0 {
-		parts = append(parts, checkTrail(c.index).Part)
+		if len(h.Trail) > 0 {
+			parts = append(parts, checkTrail(c.index).Part)
+		}
 	}
 	return parts
 }
 
-func (c *checker) report(h *history.History, started time.Time) Report {
-	r := Report{Part: c.Part, Ops: len(h.Ops), Unknown: h.UnknownCount(), Elapsed: time.Since(started), history: h}
-	if c.index != nil {
-		r.Tasks = len(c.tasks)
+// checkAnswers checks all but that the calls about each task have an order. Its index is
+// nil if h has not the form that the rest relies on.
+func checkAnswers(h *history.History, opts Options) *checker {
+	started := time.Now()
+	c := &checker{drained: opts.Drained}
+	c.Name = "history"
+	c.checkForm(h.Ops)
+	if opts.Drained && h.Final == nil {
+		c.Violate(RuleMalformed, 0, nil, "the run is said to be drained, and the final state was not read")
 	}
-	return r
-}
-
-// checkRules checks all but that the calls about each task have an order. formed is
-// false if h has not the form that the rest relies on.
-func (c *checker) checkRules(h *history.History) (formed bool) {
-	c.checkForm(h)
-	if c.ViolationCount > 0 {
-		return false
+	if !c.OK() {
+		return c
 	}
 	c.index = newIndex(h)
 	c.checkKeys()
@@ -96,21 +82,14 @@ func (c *checker) checkRules(h *history.History) (formed bool) {
 	c.checkTokens()
 	c.checkRepeats()
 	for _, id := range c.ids {
-		c.checkLeases(c.tasks[id])
-		c.checkWaits(c.tasks[id])
+		t := c.tasks[id]
+		c.checkLeases(t)
+		c.checkDelays(t)
+		c.checkWaits(t)
+		c.checkFinal(t)
 	}
 	c.checkTogether()
-	c.checkWhole()
-	c.checkDelays()
-	c.checkParents()
-	c.checkFinal()
-	return true
-}
-
-// violate notes a violation by ops.
-func (c *checker) violate(rule Rule, taskID uint64, ops []int, format string, args ...any) {
-	if taskID != 0 {
-		c.broken[taskID] = true
-	}
-	c.Violate(rule, taskID, ops, format, args...)
+	c.Summary = fmt.Sprintf("%d calls (%d of unknown outcome) on %d tasks, in %v",
+		len(h.Ops), h.UnknownCount(), len(c.tasks), time.Since(started).Round(time.Millisecond))
+	return c
 }

@@ -1,9 +1,8 @@
 package check
 
 import (
-	"cmp"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/history"
@@ -24,63 +23,36 @@ type delay struct {
 // of a release before it can have passed. It goes by the calendar, so it says
 // nothing of a run in which clocks were set, nor of tasks that somebody may have
 // retried: that ends a delay.
-func (c *checker) checkDelays() {
-	if clocksSet(c.h) {
+func (c *checker) checkDelays(t *task) {
+	if c.clocksSet || t.parent || c.mayHave(t, history.Retry) {
 		return
 	}
-	for _, id := range c.ids {
-		t := c.tasks[id]
-		delays := c.delays(t)
-		if len(delays) == 0 || t.parent || c.mayHave(t, history.Retry) {
-			continue
-		}
-		slices.SortFunc(delays, func(a, b delay) int { return cmp.Compare(a.token, b.token) })
-		claims := slices.Clone(t.claims)
-		slices.SortFunc(claims, func(a, b claim) int { return cmp.Compare(a.token, b.token) })
-		var longest delay // of those before the claim
-		for _, cl := range claims {
-			for len(delays) > 0 && delays[0].token < cl.token {
-				if delays[0].until > longest.until {
-					longest = delays[0]
-				}
-				delays = delays[1:]
-			}
-			if cl.ret < longest.until {
-				c.violate(RuleDelay, id, []int{longest.op, cl.op}, "task %d was claimed by %s, and is not to be claimed before %s", id, clock(cl.ret), clock(longest.until))
+	for _, d := range c.delays(t) {
+		for i := range t.claims {
+			if cl := &t.claims[i]; cl.token > d.token && cl.ret < d.until {
+				c.Violate(RuleDelay, t.id, []int{d.op, cl.op}, "task %d was claimed by %s, and is not to be claimed before %s", t.id, clock(cl.ret), clock(d.until))
 			}
 		}
 	}
-}
-
-// clocksSet reports whether a clock of a node was tampered with.
-func clocksSet(h *history.History) bool {
-	return slices.ContainsFunc(h.Events, func(e history.Event) bool {
-		return e.Kind == history.Injected && strings.Contains(e.Fault, "clock-")
-	})
 }
 
 // delays returns the delays of the task that were acknowledged.
-func (c *checker) delays(t *task) []delay {
-	var all []delay
-	if s := t.submit; s != nil && s.acked >= 0 && t.parentID == 0 && c.h.Ops[s.acked].DelayMS > 0 {
-		all = append(all, delay{until: delayEnd(s.call, c.h.Ops[s.acked].DelayMS), op: s.acked})
+func (c *checker) delays(t *task) (all []delay) {
+	if s := t.submit; s != nil && s.acked >= 0 && t.parentID == 0 && c.ops[s.acked].DelayMS > 0 {
+		all = append(all, delay{until: delayEnd(s.call, c.ops[s.acked].DelayMS), op: s.acked})
 	}
-	released := map[uint64]*delay{}
+	released := map[uint64]delay{}
 	acked := map[uint64]bool{}
-	for _, i := range t.ops {
-		op := &c.h.Ops[i]
-		if op.Kind != history.Release || op.Outcome == history.Failed {
-			continue
-		}
+	for i, op := range c.of(t, history.Release) {
 		acked[op.Token] = acked[op.Token] || op.Outcome == history.OK
 		until := delayEnd(op.Call, op.DelayMS)
-		if d := released[op.Token]; d == nil || until < d.until {
-			released[op.Token] = &delay{op.Token, until, i}
+		if d, ok := released[op.Token]; !ok || until < d.until {
+			released[op.Token] = delay{op.Token, until, i}
 		}
 	}
-	for token, d := range released {
-		if acked[token] && c.h.Ops[d.op].DelayMS > 0 {
-			all = append(all, *d)
+	for _, token := range slices.Sorted(maps.Keys(released)) {
+		if d := released[token]; acked[token] && c.ops[d.op].DelayMS > 0 {
+			all = append(all, d)
 		}
 	}
 	return all

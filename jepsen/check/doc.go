@@ -8,9 +8,8 @@
 // One index of the history (index.go) is what all look at. Whatever an answer says of
 // the state of one task, of a parent too, the model decides: porcupine looks for an order
 // of all calls about the task that explains all their answers. The rules state what the
-// model cannot know: what is about several tasks or steps (submits.go, claims.go,
-// together.go, whole.go, parents.go, final.go), and about time (leases.go, delays.go,
-// reads.go).
+// model cannot know: what is about several tasks (submits.go, claims.go, together.go,
+// final.go), and about time (leases.go, delays.go, reads.go).
 //
 //	report := check.Check(h, check.Options{Drained: true})
 //	if !report.OK() { fmt.Print(report) }
@@ -26,29 +25,19 @@
 //   - For each task, an order of its calls that keeps to the indexes explains all
 //     its answers, reads that were allowed to be stale among them: a state that
 //     is labelled with an index is the state at that index.
-//   - A claim took the first of the tasks that it could take, and "no task" was
-//     answered only when there was none. Parents and steps are left out of this:
-//     other calls than their own end them and bring them back; so are tasks with a
-//     delay, and those that somebody may have cancelled. A task of a group, or of a
-//     type with max_claimed, may be passed by; a claim that waited and got nothing
-//     may have left a task to another that waits.
-//   - Lists leave out nothing that they should have.
-//   - Ids grow with the log, and the first answer to a key or a claim_request_id
-//     comes before its repeats.
-//
-// What no answer names has no index: ends of leases, and commands of unknown
-// outcome. So all this is said of what is certain alone: between two answers
-// that show a task pending with the same count of attempts, it was pending, for
-// nothing takes a task without counting an attempt. Commands of one entry have
-// one index: their order within it is searched for (per task), or it is asked
-// whether there can be any (claims).
 //
 // Parts also holds the trail that the nodes keep against the answers (trail*.go). All
 // nodes must have the same trail, in strictly growing places. By it, each
 // task has one life: submitted once, no claim before the last one has ended, one
-// completion. Each acknowledged submit, claim, complete, fail, release, retry
+// completion. Each acknowledged submit, claim, complete, fail, release, retry, cancel
 // and delete has its event exactly once, of the same worker and token, in the
 // entry that the answer names; what nobody asked for has none; and since no event
 // of a claim is there twice, a call of unknown outcome took effect once at most.
 // A schedule has no more tasks than slots that had come.
+//
+// The trail tells what changed, and when, also what no answer names: ends of leases, and
+// commands of unknown outcome. So it is known at each event what the state is, and that
+// is held against what the answers show of it (trail_sights.go): a claim took the first
+// task that it could take, "no task" was answered only when there was none, and reads and
+// lists show what there was at their index.
 package check

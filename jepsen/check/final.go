@@ -1,59 +1,89 @@
 package check
 
-import "github.com/claimq/claimq/jepsen/history"
+import (
+	"bytes"
+	"encoding/json"
+)
 
-// checkFinal checks that all has ended, and how often each task was claimed. What the
-// state at the end has is a last read, for the search.
-func (c *checker) checkFinal() {
-	if c.h.Final == nil {
-		if c.drained {
-			c.violate(RuleMalformed, 0, nil, "the run is said to be drained, and the final state was not read")
+// checkFinal checks that all has ended, and how parents did. What the state at the end
+// has is a last read, too, for the search.
+func (c *checker) checkFinal(t *task) {
+	if t.final == nil {
+		return
+	}
+	if c.drained && !hasEnded(t.final.Status) {
+		c.Violate(RuleUnfinished, t.id, t.ops, "task %d is %s at the end, though the queue was drained", t.id, t.final.Status)
+	}
+	if t.plan != nil && hasEnded(t.final.Status) {
+		c.checkFinalParent(t)
+	}
+}
+
+// checkFinalParent checks how the parent ended by what its steps are at the end.
+// How one ends that a processor ends is the processor's choice.
+func (c *checker) checkFinalParent(parent *task) {
+	f := parent.final
+	results := map[string]json.RawMessage{}
+	completed := 0
+	for place, step := range parent.plan.Steps {
+		t := c.tasks[parent.id+1+uint64(place)].final
+		if t == nil {
+			return // it is lost, as the search says
+		}
+		if !hasEnded(t.Status) {
+			c.Violate(RuleParentEnd, parent.id, nil, "task %d is %s at the end, and its step %d is %s", parent.id, f.Status, t.ID, t.Status)
+		}
+		if t.Status == statusCompleted {
+			completed++
+			results[step.Name] = raw(t.Result)
+		}
+	}
+	if parent.plan.ByClaim {
+		if f.Worker == "" {
+			c.Violate(RuleParentEnd, parent.id, nil, "task %d is %s at the end, and no processor did it", parent.id, f.Status)
 		}
 		return
 	}
-	for _, id := range c.ids {
-		t := c.tasks[id]
-		if t.final == nil {
-			continue
-		}
-		if c.drained && !hasEnded(t.final.Status) {
-			c.violate(RuleUnfinished, id, t.ops, "task %d is %s at the end, though the queue was drained", id, t.final.Status)
-		}
-		if !t.parent {
-			c.checkFinalAttempts(t)
-		}
+	want := statusFailed
+	if completed == len(parent.plan.Steps) || parent.plan.Continue && completed > 0 {
+		want = statusCompleted
+	}
+	switch {
+	case f.Status != want || f.Worker != "":
+		c.Violate(RuleParentEnd, parent.id, nil, "task %d ended as %s of %q, by itself; %d of its %d steps completed, so it should be %s",
+			parent.id, f.Status, f.Worker, completed, len(parent.plan.Steps), want)
+	case want == statusCompleted && !sameResults(f.Result, results):
+		c.Violate(RuleParentEnd, parent.id, nil, "task %d has the result %s; those of its steps are %s", parent.id, f.Result, results)
 	}
 }
 
-// checkFinalAttempts checks the count of attempts at the end: one for each
-// claim, but for those that were released. Claims that nobody saw may add to
-// it, in all tasks together as many as there were.
-func (c *checker) checkFinalAttempts(t *task) {
-	low, high := c.attempts(t)
-	got := int(t.final.Attempts)
-	c.hiddenUsed += max(got-high, 0)
-	if got < low || c.hiddenUsed > c.hiddenClaims {
-		c.violate(RuleAttempts, t.id, t.ops, "task %d counts %d attempts at the end; its %d claims make at least %d and at most %d (%d claims of all tasks may be unseen)",
-			t.id, got, len(t.claims), low, high, c.hiddenClaims)
+// raw is a result as JSON, null if there is none.
+func raw(result string) json.RawMessage {
+	if result == "" {
+		return json.RawMessage("null")
 	}
+	return json.RawMessage(result)
 }
 
-// attempts returns how many attempts the claims of t that were seen make: a
-// release of unknown outcome may have taken one off.
-func (x *index) attempts(t *task) (low, high int) {
-	released, maybeReleased := map[uint64]bool{}, map[uint64]bool{}
-	for _, i := range t.ops {
-		op := &x.h.Ops[i]
-		switch {
-		case op.Kind == history.Release && op.Outcome == history.OK:
-			released[op.Token] = true
-		case op.Kind == history.Release && op.Outcome == history.Unknown:
-			maybeReleased[op.Token] = true
+// sameResults reports whether result is an object of just these.
+func sameResults(result string, want map[string]json.RawMessage) bool {
+	var got map[string]json.RawMessage
+	if json.Unmarshal([]byte(result), &got) != nil || len(got) != len(want) {
+		return false
+	}
+	for name := range want {
+		if !bytes.Equal(compact(got[name]), compact(want[name])) {
+			return false
 		}
 	}
-	for token := range released {
-		delete(maybeReleased, token)
+	return true
+}
+
+// compact drops the spaces of JSON; what is none stays as it is.
+func compact(raw json.RawMessage) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return raw
 	}
-	high = len(t.claims) - len(released)
-	return high - len(maybeReleased), high
+	return b.Bytes()
 }

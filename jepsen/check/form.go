@@ -1,82 +1,65 @@
 package check
 
-import "github.com/claimq/claimq/jepsen/history"
+import (
+	"slices"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
 
 // numberMax is the bound of ids and tokens: 2^53, which JSON readers keep.
 const numberMax = 1 << 53
 
 // checkForm checks that the ops say what their kind needs, and that a process
 // made one call after the other. (Ops of one call share their times.)
-func (c *checker) checkForm(h *history.History) {
-	last := map[int]int{} // process → its latest op by call
-	for i := range h.Ops {
-		op := &h.Ops[i]
-		if problem := malformed(op); problem != "" {
-			c.violate(RuleMalformed, op.TaskID, nil, "op %d: %s: %s", i, problem, Describe(op))
+func (c *checker) checkForm(ops []history.Op) {
+	last := map[int]*history.Op{} // of the process, by call
+	for i := range ops {
+		op := &ops[i]
+		problem := malformed(op)
+		if b := last[op.Process]; b != nil && op.Call != b.Call && op.Call < b.Return {
+			problem = "its process called before its call before had returned"
 		}
-		if before, ok := last[op.Process]; ok {
-			b := &h.Ops[before]
-			if op.Call != b.Call && op.Call < b.Return {
-				c.violate(RuleMalformed, op.TaskID, nil, "op %d: process %d called before its call before had returned: %s", i, op.Process, Describe(op))
-			}
+		if problem != "" {
+			c.Violate(RuleMalformed, op.TaskID, nil, "op %d: %s: %s", i, problem, Describe(op))
 		}
-		last[op.Process] = i
+		last[op.Process] = op
 	}
 }
 
 // malformed says what is wrong with the op itself, "" if nothing.
 func malformed(op *history.Op) string {
-	switch {
-	case op.Return < op.Call:
-		return "it returned before it was called"
-	case op.TaskID >= numberMax || op.Token >= numberMax:
-		return "a number of 2^53 or more"
-	case op.Outcome != history.OK && op.Outcome != history.Failed && op.Outcome != history.Unknown:
-		return "no outcome"
-	case op.Outcome != history.OK:
-		return needsTask(op)
-	}
-	switch op.Kind {
-	case history.Submit:
-		if op.TaskID == 0 {
-			return "a submit without an id"
+	answered := op.Outcome == history.OK
+	for _, wrong := range []struct {
+		is  bool
+		how string
+	}{
+		{op.Return < op.Call, "it returned before it was called"},
+		{op.TaskID >= numberMax || op.Token >= numberMax, "a number of 2^53 or more"},
+		{!answered && op.Outcome != history.Failed && op.Outcome != history.Unknown, "no outcome"},
+		{!slices.Contains(kinds, op.Kind), "an unknown kind"},
+		{slices.Contains(byID, op.Kind) && op.TaskID == 0, "a call by id without an id"},
+		{slices.Contains(settles, op.Kind) && op.Token == 0, "a settling call without a token"},
+		{op.Kind == history.Submit && op.Key == "", "a submit without a key"},
+		{(op.Kind == history.Claim || op.Kind == history.ClaimTask) && op.RequestID == "", "a claim without a claim_request_id"},
+		{answered && op.Kind == history.Submit && op.TaskID == 0, "a submit without an id"},
+		{answered && op.Kind == history.Claim && (op.TaskID == 0) != (op.Token == 0), "a claim with only one of id and token"},
+		{answered && op.Kind == history.ClaimTask && op.Token == 0, "a claim without a token"},
+		{answered && op.Kind == history.Get && op.Seen == nil, "a read that saw nothing"},
+		{answered && op.Kind == history.ClaimFinalization && op.Done != (op.Token != 0), "a claim of a finalization with only one of a claim and a token"},
+	} {
+		if wrong.is {
+			return wrong.how
 		}
-	case history.Claim:
-		if (op.TaskID == 0) != (op.Token == 0) {
-			return "a claim with only one of id and token"
-		}
-	case history.ClaimTask:
-		if op.Token == 0 {
-			return "a claim without a token"
-		}
-	case history.Get:
-		if op.Seen == nil {
-			return "a read that saw nothing"
-		}
-	case history.ClaimFinalization:
-		if op.Done != (op.Token != 0) {
-			return "a claim of a finalization with only one of a claim and a token"
-		}
-	}
-	return needsTask(op)
-}
-
-// needsTask says what a call by id lacks, "" if nothing.
-func needsTask(op *history.Op) string {
-	switch op.Kind {
-	case history.Submit, history.Claim, history.List, history.SetType, history.Act:
-		return ""
-	case history.Complete, history.Fail, history.Extend, history.Release:
-		if op.Token == 0 {
-			return "a settling call without a token"
-		}
-	case history.ClaimTask, history.Retry, history.Delete, history.Cancel, history.Get,
-		history.ClaimFinalization, history.ExtendFinalization, history.ReleaseFinalization, history.Finalize:
-	default:
-		return "an unknown kind"
-	}
-	if op.TaskID == 0 {
-		return "a call by id without an id"
 	}
 	return ""
 }
+
+// The kinds of calls: those that settle a claim, those that name a task, and all.
+var (
+	settles = []history.Kind{history.Complete, history.Fail, history.Extend, history.Release}
+	byID    = append([]history.Kind{
+		history.ClaimTask, history.Retry, history.Delete, history.Cancel, history.Get,
+		history.ClaimFinalization, history.ExtendFinalization, history.ReleaseFinalization, history.Finalize,
+	}, settles...)
+	kinds = append([]history.Kind{history.Submit, history.Claim, history.List, history.SetType, history.Act}, byID...)
+)

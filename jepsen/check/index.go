@@ -2,9 +2,11 @@ package check
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/claimq/claimq/jepsen/history"
 )
@@ -15,52 +17,53 @@ const never = math.MaxInt64
 
 // index is the history arranged by what the rules ask for.
 type index struct {
-	h     *history.History
-	tasks map[uint64]*task
-	ids   []uint64 // of tasks, ascending
+	ops      []history.Op
+	final    *history.Final
+	trail    []history.Told
+	dumps    []history.Dump
+	schedule *history.Schedule
+	// quiet says that nothing was done to the cluster, clocksSet that somebody set a
+	// node's clock.
+	quiet, clocksSet bool
 
+	tasks    map[uint64]*task
+	ids      []uint64 // of tasks, ascending
 	keys     map[string]*key
 	requests map[string]*request
 
 	// hiddenClaims is how many tasks may have been claimed by calls whose answer
-	// nobody ever got. hiddenReleases says that some of those calls had no
-	// claim_request_id, so that the leader may have given such a claim back.
-	hiddenClaims   int
-	hiddenReleases bool
-	// hiddenSubmits is how many tasks may have been submitted without anybody
-	// having got an id, and without a key to know them by.
-	hiddenSubmits int
+	// nobody ever got.
+	hiddenClaims int
 	// hiddenParents says that some parent's submit has an unknown outcome.
 	hiddenParents bool
 }
 
-// origin returns the op of the history that op i was made from: what a list shows
-// is ordered as reads of their own, with what made them as their process.
-func (x *index) origin(i int) int {
-	if p := x.h.Ops[i].Process; p < 0 {
-		return -1 - p
-	}
-	return i
-}
-
 // task is what the history says of one task.
 type task struct {
-	id     uint64
-	ops    []int // that name it, by call
-	acts   []int // those that may have changed it with others of its type
-	key    string
-	submit *submit // nil if no submit is known to have made it
-	claims []claim // by call
+	id          uint64
+	ops         []int // that name it, by call
+	acts        []int // those that may have changed it with others of its type
+	key         string
+	kind, group string // its type, "" = no answer tells, and its group
+	priority    int32
+	submit      *submit // nil if no submit is known to have made it
+	claims      []claim // by call
 
 	final *history.Task // nil if the final state does not have it
 
 	parent   bool          // it has steps
 	plan     *history.Plan // of a parent, nil if no call says it
-	parentID uint64        // of a step, 0 = it is none
+	parentID uint64        // of a step, 0 = it is none, or its parent's plan is not known
 	place    int           // of a step in its parent's plan
-	orphan   bool          // a step of a parent whose submit nobody was answered
-	hidden   bool          // such a parent, which no answer shows with its key
+	shownOf  uint64        // the parent that answers show, 0 = none
+	hidden   bool          // a parent whose submit nobody was answered, and that no answer shows with its key
 }
+
+// orphan reports whether the task is a step of a parent whose plan is not known.
+func (t *task) orphan() bool { return t.parentID == 0 && t.shownOf != 0 }
+
+// isStep reports whether the task is a step, for all that is known.
+func (t *task) isStep() bool { return t.parentID != 0 || t.shownOf != 0 }
 
 // submit is all the calls that submitted one task: the same key, repeated
 // until there was an answer.
@@ -73,6 +76,7 @@ type submit struct {
 // claim is all the calls that asked for one claim: the same claim_request_id,
 // repeated until there was an answer. That of a parent is of its finalization.
 type claim struct {
+	task      uint64
 	token     uint64
 	call, ret int64 // it took effect in [call, ret]
 	op        int   // that was answered first
@@ -84,9 +88,8 @@ type claim struct {
 
 // key is all the calls that submitted with one idempotency key.
 type key struct {
-	call    int64 // of the earliest that may have had an effect
-	answers []int // ops that named a task
-	unknown bool
+	call    int64          // of the earliest that may have had an effect
+	answers []int          // ops that named a task
 	seen    map[uint64]int // task → first op whose answer shows it with this key
 }
 
@@ -100,30 +103,62 @@ type request struct {
 
 // newIndex arranges h, which has the right form.
 func newIndex(h *history.History) *index {
-	x := &index{h: h, tasks: map[uint64]*task{}, keys: map[string]*key{}, requests: map[string]*request{}}
-	for i := range h.Ops {
-		x.addOp(i)
+	x := &index{
+		ops: h.Ops, final: h.Final, trail: h.Trail, dumps: h.Dumps, schedule: h.Schedule,
+		quiet: h.Run != nil && len(h.Run.Faults) == 0,
+		clocksSet: slices.ContainsFunc(h.Events, func(e history.Event) bool {
+			return e.Kind == history.Injected && strings.Contains(e.Fault, "clock-")
+		}),
+		tasks: map[uint64]*task{}, keys: map[string]*key{}, requests: map[string]*request{},
 	}
-	if h.Final != nil {
-		for i := range h.Final.Tasks {
-			f := &h.Final.Tasks[i]
+	for i := range x.ops {
+		x.addOp(i, &x.ops[i])
+	}
+	if x.final != nil {
+		for i := range x.final.Tasks {
+			f := &x.final.Tasks[i]
 			t := x.task(f.ID)
 			t.final = f
-			x.noteKey(t, f.Key, -1)
+			x.show(t, f, -1)
 		}
 	}
 	x.addSubmits()
 	x.addSteps()
 	x.addClaims()
 	x.addActs()
-	for id, t := range x.tasks {
-		x.ids = append(x.ids, id)
-		byCall := func(a, b int) int { return cmp.Compare(h.Ops[a].Call, h.Ops[b].Call) }
-		slices.SortStableFunc(t.ops, byCall)
+	x.ids = slices.Sorted(maps.Keys(x.tasks))
+	for _, t := range x.tasks {
+		slices.SortStableFunc(t.ops, func(a, b int) int { return cmp.Compare(x.ops[a].Call, x.ops[b].Call) })
 		slices.SortStableFunc(t.claims, func(a, b claim) int { return cmp.Compare(a.call, b.call) })
 	}
-	slices.Sort(x.ids)
 	return x
+}
+
+// took yields the ops of these kinds, of all if none is given, that may have had an
+// effect: those that were not refused.
+func (x *index) took(kinds ...history.Kind) iter.Seq2[int, *history.Op] {
+	return func(yield func(int, *history.Op) bool) {
+		for i := range x.ops {
+			if op := &x.ops[i]; took(op, kinds) && !yield(i, op) {
+				return
+			}
+		}
+	}
+}
+
+// of yields the ops that took yields and that name the task, by call.
+func (x *index) of(t *task, kinds ...history.Kind) iter.Seq2[int, *history.Op] {
+	return func(yield func(int, *history.Op) bool) {
+		for _, i := range t.ops {
+			if op := &x.ops[i]; took(op, kinds) && !yield(i, op) {
+				return
+			}
+		}
+	}
+}
+
+func took(op *history.Op, kinds []history.Kind) bool {
+	return op.Outcome != history.Failed && (len(kinds) == 0 || slices.Contains(kinds, op.Kind))
 }
 
 // task returns the task, which it adds if need be.
@@ -136,14 +171,21 @@ func (x *index) task(id uint64) *task {
 	return t
 }
 
+// known returns the task, one of which nothing is known if there is none.
+func (x *index) known(id uint64) *task {
+	if t := x.tasks[id]; t != nil {
+		return t
+	}
+	return &task{id: id}
+}
+
 // addOp takes one op into the tasks, keys and requests.
-func (x *index) addOp(i int) {
-	op := &x.h.Ops[i]
+func (x *index) addOp(i int, op *history.Op) {
 	if op.TaskID != 0 {
 		t := x.task(op.TaskID)
 		t.ops = append(t.ops, i)
 		if op.Seen != nil {
-			x.noteKey(t, op.Seen.Key, i)
+			x.show(t, op.Seen, i)
 		}
 	}
 	if op.Outcome == history.Failed {
@@ -157,17 +199,29 @@ func (x *index) addOp(i int) {
 	}
 }
 
-// noteKey notes that an answer, of op or of the final state (-1), showed t
-// with the key.
+// show notes what an answer, of op or of the final state (-1), showed of a task that
+// never changes.
+func (x *index) show(t *task, seen *history.Task, op int) {
+	x.noteKey(t, seen.Key, op)
+	if seen.Type != "" {
+		t.kind, t.group, t.priority = seen.Type, seen.Group, seen.Priority
+	}
+	t.shownOf = cmp.Or(seen.ParentID, t.shownOf)
+}
+
 func (x *index) noteKey(t *task, name string, op int) {
 	if name == "" {
 		return
 	}
 	t.key = name
-	k := x.key(name)
-	if _, ok := k.seen[t.id]; !ok {
+	if k := x.key(name); !has(k.seen, t.id) {
 		k.seen[t.id] = op
 	}
+}
+
+func has[K comparable, V any](m map[K]V, key K) bool {
+	_, ok := m[key]
+	return ok
 }
 
 func (x *index) key(name string) *key {
@@ -181,78 +235,58 @@ func (x *index) key(name string) *key {
 
 func (x *index) addSubmit(i int, op *history.Op) {
 	x.hiddenParents = x.hiddenParents || op.Plan != nil && op.Outcome == history.Unknown
-	if op.Key == "" {
-		if op.Outcome == history.Unknown {
-			x.hiddenSubmits++
+	if op.Key != "" {
+		k := x.key(op.Key)
+		k.call = min(k.call, op.Call)
+		if op.Outcome == history.OK {
+			k.answers = append(k.answers, i)
 		}
-		return
 	}
-	k := x.key(op.Key)
-	k.call = min(k.call, op.Call)
-	if op.Outcome == history.Unknown {
-		k.unknown = true
-		return
+	if op.Outcome == history.OK {
+		t := x.task(op.TaskID)
+		x.noteKey(t, op.Key, i)
+		t.kind, t.group, t.priority = op.TaskType, op.Group, op.Priority
 	}
-	k.answers = append(k.answers, i)
-	x.noteKey(x.task(op.TaskID), op.Key, i)
 }
 
 func (x *index) addClaim(i int, op *history.Op) {
-	width := max(op.Limit, 1)
-	if op.RequestID == "" {
-		if op.Outcome == history.Unknown {
-			x.hiddenClaims += width
-			x.hiddenReleases = true
-		}
+	if op.RequestID == "" || op.Outcome == history.OK && op.TaskID == 0 {
 		return
 	}
 	r := x.requests[op.RequestID]
 	if r == nil {
-		r = &request{call: never, width: width}
+		r = &request{call: never, width: max(op.Limit, 1)}
 		x.requests[op.RequestID] = r
 	}
-	switch {
-	case op.Outcome == history.Unknown:
+	r.call = min(r.call, op.Call)
+	if op.Outcome == history.Unknown {
 		r.unknown = true
-		r.call = min(r.call, op.Call)
-	case op.TaskID != 0:
+	} else {
 		r.answers = append(r.answers, i)
-		r.call = min(r.call, op.Call)
 	}
 }
 
 // addSubmits folds the calls of each task's submit into one.
 func (x *index) addSubmits() {
-	for i := range x.h.Ops {
-		op := &x.h.Ops[i]
-		if op.Kind != history.Submit || op.Outcome != history.OK {
-			continue
-		}
-		t := x.task(op.TaskID)
-		call := op.Call
-		if op.Key != "" {
-			call = x.keys[op.Key].call
-		}
-		if t.submit == nil {
-			t.submit = &submit{call: call, ret: op.Return, acked: i, maxAttempts: op.MaxAttempts}
-			t.plan = op.Plan
-		}
-		t.submit.call = min(t.submit.call, call)
-		if op.Return < t.submit.ret {
-			t.submit.ret, t.submit.acked = op.Return, i
-		}
-	}
-	// A task that only unknown submits can have made.
-	for i := range x.h.Ops {
-		op := &x.h.Ops[i]
-		if op.Kind != history.Submit || op.Outcome != history.Unknown || op.Key == "" {
-			continue
-		}
+	for i, op := range x.took(history.Submit) {
+		call, ids, ret, acked := op.Call, []uint64{op.TaskID}, op.Return, i
 		k := x.keys[op.Key]
-		for id := range k.seen {
-			if t := x.tasks[id]; t.submit == nil {
-				t.submit = &submit{call: k.call, ret: never, acked: -1, maxAttempts: op.MaxAttempts}
-				t.plan = op.Plan
+		if k != nil {
+			call = k.call
+		}
+		if op.Outcome == history.Unknown {
+			ids, ret, acked = nil, never, -1
+			if k != nil {
+				ids = slices.Collect(maps.Keys(k.seen))
+			}
+		}
+		for _, id := range ids {
+			t := x.task(id)
+			if t.submit == nil {
+				t.plan, t.submit = op.Plan, &submit{call: call, ret: never, acked: -1, maxAttempts: op.MaxAttempts}
+			}
+			if ret < t.submit.ret {
+				t.submit.ret, t.submit.acked = ret, acked
 			}
 		}
 	}
@@ -265,90 +299,57 @@ func (x *index) addSteps() {
 		if p.plan == nil {
 			continue
 		}
+		p.parent = true
 		for place := range p.plan.Steps {
-			t := x.task(id + 1 + uint64(place))
-			if t.submit != nil { // and by another call: checkParents says so
-				continue
+			if t := x.task(id + 1 + uint64(place)); t.submit == nil { // else by another call: keys or ids say so
+				t.parentID, t.place = id, place
+				t.submit = &submit{call: p.submit.call, ret: p.submit.ret, acked: p.submit.acked, maxAttempts: p.plan.Steps[place].MaxAttempts}
 			}
-			t.parentID, t.place = id, place
-			t.submit = &submit{call: p.submit.call, ret: p.submit.ret, acked: p.submit.acked, maxAttempts: p.plan.Steps[place].MaxAttempts}
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(x.tasks)) {
-		t := x.tasks[id]
-		t.parent = t.parent || t.plan != nil
-		of := x.shownParent(t)
-		if t.orphan = t.parentID == 0 && of != 0; !t.orphan || !x.hiddenParents {
-			continue
-		}
-		if p := x.task(of); p.submit == nil {
-			p.parent, p.hidden = true, true
+		if t := x.tasks[id]; t.orphan() && x.hiddenParents {
+			p := x.task(t.shownOf)
+			p.hidden = p.submit == nil
+			p.parent = p.parent || p.hidden
 		}
 	}
 }
 
-// shownParent returns the parent that answers show of a step, 0 if none does.
-func (x *index) shownParent(t *task) uint64 {
-	for _, i := range t.ops {
-		if seen := x.h.Ops[i].Seen; seen != nil && seen.ParentID != 0 {
-			return seen.ParentID
-		}
-	}
-	return 0
-}
-
-// isHidden reports whether the task is a parent whose submit nobody was answered and that no
-// answer shows with its key: of its steps and its end little can be said.
-func (x *index) isHidden(id uint64) bool {
-	t := x.tasks[id]
-	return t != nil && t.hidden
-}
-
-// ofHidden reports whether the task is such a parent, or a step of one.
-func (x *index) ofHidden(id uint64) bool {
-	t := x.tasks[id]
-	return t != nil && (t.hidden || t.orphan && x.hiddenParents)
-}
+// ofHidden reports whether the task is a parent that is hidden, or a step of one: of its
+// steps and its end little can be said.
+func (x *index) ofHidden(t *task) bool { return t.hidden || t.orphan() && x.hiddenParents }
 
 // addClaims folds the calls of each claim into one.
 func (x *index) addClaims() {
-	type of struct {
-		request string
-		task    uint64
-	}
-	at := map[of]int{}
-	for i := range x.h.Ops {
-		op := &x.h.Ops[i]
-		if !claims(op) {
+	for i, op := range x.took(history.Claim, history.ClaimTask, history.ClaimFinalization) {
+		if op.Token == 0 || op.Outcome != history.OK {
 			continue
 		}
 		t := x.task(op.TaskID)
 		t.parent = t.parent || op.Kind == history.ClaimFinalization
-		if first := t.claimOf(op.Token); first != nil && (op.Kind == history.ClaimFinalization || op.Kind == history.ClaimTask && op.Repeated) {
-			first.ret = min(first.ret, op.Return)
-			continue // by the worker that holds it: its claim goes on
-		}
 		c := claim{
-			token: op.Token, call: op.Call, ret: op.Return, op: i, worker: op.Worker, request: op.RequestID, leaseMS: op.LeaseMS, attempts: -1,
+			task: t.id, token: op.Token, call: op.Call, ret: op.Return, op: i, worker: op.Worker, request: op.RequestID, leaseMS: op.LeaseMS, attempts: -1,
 		}
 		// A repeat shows its own token with the task as it is now, which may be
 		// claimed again.
-		if op.Seen != nil && !op.Repeated && op.Seen.Status == "claimed" && op.Seen.Token == op.Token {
+		if op.Seen != nil && !op.Repeated && op.Seen.Status == statusClaimed && op.Seen.Token == op.Token {
 			c.attempts = op.Seen.Attempts
 		}
-		if op.RequestID == "" {
+		if r := x.requests[op.RequestID]; r != nil {
+			c.call = r.call
+		}
+		first := t.claimOf(op.Token)
+		switch {
+		case first == nil:
 			t.claims = append(t.claims, c)
-			continue
+		case op.Kind == history.ClaimFinalization, op.Kind == history.ClaimTask && op.Repeated:
+			first.ret = min(first.ret, op.Return) // by the worker that holds it: its claim goes on
+		case c.request == "" || c.request != first.request:
+			t.claims = append(t.claims, c)
+		case c.ret < first.ret:
+			*first = c
 		}
-		c.call = x.requests[op.RequestID].call
-		if j, ok := at[of{op.RequestID, op.TaskID}]; ok && t.claims[j].token == op.Token {
-			if first := &t.claims[j]; c.ret < first.ret {
-				*first = c
-			}
-			continue
-		}
-		at[of{op.RequestID, op.TaskID}] = len(t.claims)
-		t.claims = append(t.claims, c)
 	}
 	for _, r := range x.requests {
 		if r.unknown && len(r.answers) == 0 {
@@ -357,47 +358,29 @@ func (x *index) addClaims() {
 	}
 }
 
-// claims reports whether op was answered with a claim.
-func claims(op *history.Op) bool {
-	switch op.Kind {
-	case history.Claim, history.ClaimTask:
-		return op.Outcome == history.OK && op.TaskID != 0
-	case history.ClaimFinalization:
-		return op.Outcome == history.OK && op.Done
+// claimOf returns the task's claim with the token, nil if nobody was answered
+// with it.
+func (t *task) claimOf(token uint64) *claim {
+	if i := slices.IndexFunc(t.claims, func(c claim) bool { return c.token == token }); i >= 0 {
+		return &t.claims[i]
 	}
-	return false
+	return nil
 }
 
 // addActs finds the tasks that actions on many may have changed: those of their type
 // that may have been there.
 func (x *index) addActs() {
 	byType := map[string][]int{}
-	for i := range x.h.Ops {
-		if op := &x.h.Ops[i]; op.Kind == history.Act && op.Outcome != history.Failed {
-			byType[op.TaskType] = append(byType[op.TaskType], i)
-		}
-	}
-	if len(byType) == 0 {
-		return
+	for i, op := range x.took(history.Act) {
+		byType[op.TaskType] = append(byType[op.TaskType], i)
 	}
 	for _, t := range x.tasks {
-		for _, i := range byType[x.placeOf(t).kind] {
-			if t.submit == nil || ended(&x.h.Ops[i]) >= t.submit.call {
+		for _, i := range byType[t.kind] {
+			if t.submit == nil || ended(&x.ops[i]) >= t.submit.call {
 				t.acts = append(t.acts, i)
 			}
 		}
 	}
-}
-
-// claimOf returns the task's claim with the token, nil if nobody was answered
-// with it.
-func (t *task) claimOf(token uint64) *claim {
-	for i := range t.claims {
-		if t.claims[i].token == token {
-			return &t.claims[i]
-		}
-	}
-	return nil
 }
 
 // ended returns when op's call may at the latest have taken effect.
@@ -408,14 +391,22 @@ func ended(op *history.Op) int64 {
 	return op.Return
 }
 
-// types returns the types that the ops are about which may have had an effect and are
-// as is says.
-func (x *index) types(is func(op *history.Op) bool) map[string]bool {
-	types := map[string]bool{}
-	for i := range x.h.Ops {
-		if op := &x.h.Ops[i]; op.Outcome != history.Failed && is(op) {
-			types[op.TaskType] = true
-		}
+// mayHave reports whether a call of the kind that names the task, or acts on all of its
+// type, may have had an effect.
+func (x *index) mayHave(t *task, kind history.Kind) bool {
+	for range x.of(t, kind) {
+		return true
 	}
-	return types
+	return slices.ContainsFunc(t.acts, func(i int) bool { return x.ops[i].Action == string(kind) })
 }
+
+// made names a call: the ops of one have the same.
+type made struct {
+	process int
+	call    int64
+}
+
+func madeBy(op *history.Op) made { return made{op.Process, op.Call} }
+
+// goesOn reports whether op i is one of the same call as the one before it.
+func (x *index) goesOn(i int) bool { return i > 0 && madeBy(&x.ops[i]) == madeBy(&x.ops[i-1]) }

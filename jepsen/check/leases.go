@@ -31,9 +31,9 @@ func (h *hold) until() int64 { return min(h.leaseEnd, h.letGo) }
 // lease had ended.
 func (c *checker) checkLeases(t *task) {
 	holds := c.holds(t)
-	rule := RuleOverlap
+	overlap, early := RuleOverlap, RuleLeaseEarly
 	if t.parent {
-		rule = RuleFinalizers
+		overlap, early = RuleFinalizers, RuleFinalizers
 	}
 	byRet := slices.Clone(holds)
 	slices.SortStableFunc(byRet, func(a, b *hold) int { return cmp.Compare(a.ret, b.ret) })
@@ -46,44 +46,69 @@ func (c *checker) checkLeases(t *task) {
 				break
 			}
 			if other.token > h.token || other.call > h.ret {
-				c.violate(rule, t.id, []int{h.op, other.op},
+				c.Violate(overlap, t.id, []int{h.op, other.op},
 					"task %d: claims overlap: token %d was handed to %s by %s, and %s held token %d until %s at least",
 					t.id, other.token, other.worker, clock(other.ret), h.worker, h.token, clock(h.until()))
 			}
 		}
 	}
-	if !t.parent || c.processorEnds(t) {
-		c.checkTurnedAway(t, holds)
+	endsItself := t.parent && !c.processorEnds(t)
+	for _, i := range t.ops {
+		op := &c.ops[i]
+		h := heldBy(holds, op)
+		if h != nil && !endsItself && turnsAway(op) && op.Worker == h.worker && (op.Token == 0 || op.Token == h.token) && op.Return < h.until() {
+			c.Violate(early, t.id, []int{h.op, i},
+				"task %d: the lease of token %d ended early: %s was refused at %s, and held it until %s at least",
+				t.id, h.token, h.worker, clock(op.Return), clock(h.until()))
+		}
+		if op.Kind == history.Finalize && op.Outcome == history.OK && op.Done {
+			c.checkFinalizer(t, i, op, holds)
+		}
 	}
-	c.checkFinalizations(t, holds)
+}
+
+// checkFinalizer checks that nobody ended the parent while another one certainly had it,
+// or with an older token.
+func (c *checker) checkFinalizer(t *task, i int, op *history.Op, holds []*hold) {
+	for _, h := range holds {
+		switch {
+		case h.worker != op.Worker && h.ret <= op.Call && op.Return < h.until():
+			c.Violate(RuleFinalizers, t.id, []int{h.op, i}, "task %d: %s finalized it, although %s held token %d until %s at least", t.id, op.Worker, h.worker, h.token, clock(h.until()))
+		case op.Token != 0 && h.ret < op.Call && h.token > op.Token:
+			c.Violate(RuleFinalizers, t.id, []int{h.op, i}, "task %d was finalized with token %d after token %d had been handed out to %s", t.id, op.Token, h.token, h.worker)
+		}
+	}
+}
+
+// processorEnds reports whether only a processor ends the parent: it does not end by
+// itself, and nothing shows that it was cancelled.
+func (c *checker) processorEnds(t *task) bool {
+	return (t.plan == nil || t.plan.ByClaim) && !slices.ContainsFunc(t.ops, func(i int) bool {
+		op := &c.ops[i]
+		return op.Outcome == history.OK && (op.Action == statusCancelled || op.State == statusCancelled)
+	})
 }
 
 // holds says what is certain of each claim of the task.
 func (c *checker) holds(t *task) []*hold {
-	byToken := make(map[uint64]*hold, len(t.claims))
 	holds := make([]*hold, 0, len(t.claims))
 	for i := range t.claims {
 		h := &hold{claim: &t.claims[i], letGo: never}
 		if h.leaseMS > 0 {
 			h.leaseEnd = leaseEnd(h.call, h.leaseMS)
 		}
-		if byToken[h.token] == nil {
-			byToken[h.token] = h
+		if !slices.ContainsFunc(holds, func(o *hold) bool { return o.token == h.token }) {
 			holds = append(holds, h)
 		}
 	}
-	for _, i := range t.ops {
-		op := &c.h.Ops[i]
-		if op.Outcome == history.Failed {
-			continue
-		}
+	for _, op := range c.of(t) {
 		switch op.Kind {
 		case history.Extend, history.ClaimFinalization, history.ExtendFinalization:
 			if h := heldBy(holds, op); h != nil && op.Outcome == history.OK && op.LeaseMS > 0 && (op.Done || op.Kind == history.Extend) {
 				h.leaseEnd = max(h.leaseEnd, leaseEnd(op.Call, op.LeaseMS))
 			}
 		case history.Complete, history.Fail, history.Release:
-			if h := byToken[op.Token]; h != nil {
+			if h := heldBy(holds, op); h != nil {
 				h.letGo = min(h.letGo, op.Call)
 			}
 		case history.Retry, history.Delete, history.ReleaseFinalization, history.Finalize:
@@ -132,27 +157,6 @@ func heldBy(holds []*hold, op *history.Op) *hold {
 func leaseEnd(call, leaseMS int64) int64 {
 	length := leaseMS * int64(time.Millisecond)
 	return call + length - length/rateDivisor - clockResolution
-}
-
-// checkTurnedAway checks that no call of a holder was refused as if its claim
-// were over before the lease had ended.
-func (c *checker) checkTurnedAway(t *task, holds []*hold) {
-	rule := RuleLeaseEarly
-	if t.parent {
-		rule = RuleFinalizers
-	}
-	for _, i := range t.ops {
-		op := &c.h.Ops[i]
-		if !turnsAway(op) {
-			continue
-		}
-		h := heldBy(holds, op)
-		if h != nil && op.Worker == h.worker && (op.Token == 0 || op.Token == h.token) && op.Return < h.until() {
-			c.violate(rule, t.id, []int{h.op, i},
-				"task %d: the lease of token %d ended early: %s was refused at %s, and held it until %s at least",
-				t.id, h.token, h.worker, clock(op.Return), clock(h.until()))
-		}
-	}
 }
 
 // turnsAway reports whether the answer means that the caller's claim has ended.

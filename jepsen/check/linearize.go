@@ -27,31 +27,27 @@ type verdict struct {
 // runs out is undecided, which is not a pass.
 const taskTimeout = 10 * time.Second
 
-// checkOrders looks, for each task that is not broken, for an order of its calls that
-// explains all their answers. how says by what they are ordered in x, "" of their times.
-func (p *Part) checkOrders(x *index, broken map[uint64]bool, rule Rule, how string) {
-	ids := slices.DeleteFunc(slices.Clone(x.ids), func(id uint64) bool { return broken[id] })
-	verdicts := make([]verdict, len(ids))
+// checkOrders looks, for each task, for an order of its calls that explains all their
+// answers. how says by what they are ordered in x, "" of their times.
+func (p *Part) checkOrders(x *index, rule Rule, how string) {
+	verdicts := make([]verdict, len(x.ids))
 	var wait sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		wait.Go(func() {
-			for i := w; i < len(ids); i += workers {
-				verdicts[i] = x.linearize(x.tasks[ids[i]])
+			for i := w; i < len(x.ids); i += workers {
+				verdicts[i] = x.linearize(x.tasks[x.ids[i]])
 			}
 		})
 	}
 	wait.Wait()
 	for i, v := range verdicts {
+		id := x.ids[i]
 		switch v.result {
 		case porcupine.Illegal:
-			var ops []int
-			for _, op := range v.ops {
-				ops = append(ops, x.origin(op))
-			}
-			p.Violate(rule, ids[i], ops, "%stask %d: no order of its %d calls explains all their answers; %s", how, ids[i], v.calls, x.noPlace(x.tasks[ids[i]], v.ops))
+			p.Violate(rule, id, v.ops, "%stask %d: no order of its %d calls explains all their answers; %s", how, id, v.calls, x.noPlace(x.tasks[id], v.ops))
 		case porcupine.Unknown:
-			p.Undecided = append(p.Undecided, ids[i])
+			p.Undecided = append(p.Undecided, id)
 		}
 	}
 }
@@ -66,7 +62,7 @@ func (x *index) noPlace(t *task, ops []int) string {
 	}
 	var said []string
 	for _, i := range ops {
-		said = append(said, string(x.h.Ops[i].Kind))
+		said = append(said, string(x.ops[i].Kind))
 	}
 	return "the longest that fits has no place for: " + strings.Join(said, ", ")
 }
@@ -116,27 +112,33 @@ func (x *index) limits(t *task) limits {
 	} else {
 		l.maxAttempts, l.unlimitedToo = 1, true // nobody knows
 	}
-	for _, i := range t.ops {
-		op := &x.h.Ops[i]
-		if op.Kind == history.Retry && op.Outcome != history.Failed {
-			l.unlimitedToo = true // it may have raised the limit
-		}
+	for range x.of(t, history.Retry) {
+		l.unlimitedToo = true // it may have raised the limit
 	}
 	switch {
 	case t.parentID != 0:
 		l.step = x.stepLimits(t)
-	case t.orphan: // nothing is known of its parent
+	case t.orphan(): // nothing is known of its parent
 		l.step = stepLimits{is: true, depends: true, cancelled: true, retried: true, deleted: true}
 	}
 	hidden := min(x.hiddenClaims, hiddenMax)
-	if t.final != nil && !x.hiddenReleases {
+	if t.final != nil {
 		// Each unseen claim is in the count of attempts, which the state at the
 		// end tells. Without this the search of every task would try them all.
-		low, _ := x.attempts(t)
-		hidden = min(hidden, int(t.final.Attempts)-low)
+		hidden = min(hidden, int(t.final.Attempts)-x.attempts(t))
 	}
 	l.hiddenMax = int32(hidden)
 	return l
+}
+
+// attempts returns how many attempts the claims of t that were seen make at least: a
+// release may have taken one off.
+func (x *index) attempts(t *task) int {
+	released := map[uint64]bool{}
+	for _, op := range x.of(t, history.Release) {
+		released[op.Token] = true
+	}
+	return len(t.claims) - len(released)
 }
 
 // calls returns the task's calls for the search: submits and claims folded,
@@ -163,8 +165,8 @@ func (x *index) calls(t *task) []porcupine.Operation {
 		put(cl.call, cl.ret, call{kind: history.Claim, outcome: history.OK, token: cl.token, attempts: cl.attempts, op: cl.op})
 	}
 	for _, i := range t.ops {
-		op := &x.h.Ops[i]
-		if x.folded(t, op) || t.saysNothing(op) || (t.parentID != 0 || t.orphan) && saysOfParent(op) {
+		op := &x.ops[i]
+		if x.folded(t, op) || t.saysNothing(op) || (t.parentID != 0 || t.orphan()) && saysOfParent(op) {
 			continue
 		}
 		in := call{
@@ -174,18 +176,18 @@ func (x *index) calls(t *task) []porcupine.Operation {
 		if in.outcome == history.Unknown {
 			in.code = ""
 		}
-		put(earliest(op), ended(op), in)
+		put(min(earliest(op), op.Return), ended(op), in)
 	}
 	for _, i := range t.acts {
-		op := &x.h.Ops[i]
+		op := &x.ops[i]
 		in := call{kind: history.Kind(op.Action), outcome: op.Outcome, attempts: -1, many: true, op: i}
 		if op.More {
 			in.outcome = history.Unknown // it may not have come to this one
 		}
-		in.only, _ = phaseOf(op.Status)
+		in.only = phases[op.Status]
 		put(op.Call, ended(op), in)
 	}
-	if f := x.h.Final; f != nil {
+	if f := x.final; f != nil {
 		end := call{kind: history.Get, outcome: history.OK, seen: t.final, op: -1}
 		if t.final == nil {
 			end.outcome, end.code = history.Failed, "task_not_found"

@@ -27,26 +27,26 @@ const (
 	phaseRunning // a parent that has not ended
 )
 
-// phaseOf returns the phase that a status means. No other status can be in
-// what the checked calls do.
-func phaseOf(status string) (phase, bool) {
-	switch status {
-	case statusPending:
-		return phasePending, true
-	case statusClaimed:
-		return phaseClaimed, true
-	case statusCompleted:
-		return phaseCompleted, true
-	case statusFailed:
-		return phaseFailed, true
-	case statusBlocked:
-		return phaseBlocked, true
-	case statusCancelled:
-		return phaseCancelled, true
-	case statusRunning:
-		return phaseRunning, true
-	}
-	return phaseNone, false
+// phases are what statuses mean. No other status can be in what the checked calls do.
+var phases = map[string]phase{
+	statusPending: phasePending, statusClaimed: phaseClaimed, statusCompleted: phaseCompleted, statusFailed: phaseFailed,
+	statusBlocked: phaseBlocked, statusCancelled: phaseCancelled, statusRunning: phaseRunning,
+}
+
+// Statuses that answers show.
+const (
+	statusPending   = "pending"
+	statusClaimed   = "claimed"
+	statusCompleted = "completed"
+	statusFailed    = "failed"
+	statusCancelled = "cancelled"
+	statusBlocked   = "blocked"
+	statusRunning   = "running"
+)
+
+// hasEnded reports whether the status is an end.
+func hasEnded(status string) bool {
+	return status == statusCompleted || status == statusFailed || status == statusCancelled
 }
 
 // over reports whether the task is there and has ended.
@@ -336,7 +336,7 @@ func (l limits) finalized(s state, c *call) []state {
 	case s.phase != phaseRunning || l.auto:
 		return nil
 	}
-	s.phase, _ = phaseOf(c.goal)
+	s.phase = phases[c.goal]
 	s.by, s.told, s.result = c.worker, true, c.result
 	if c.seen == nil { // of unknown outcome
 		return []state{s}
@@ -456,7 +456,7 @@ func (l limits) settled(s state, c *call) []state {
 
 // shown returns the state if it can be shown so, with what is learnt of it.
 func (l limits) shown(s state, seen *history.Task) []state {
-	p, ok := phaseOf(seen.Status)
+	p, ok := phases[seen.Status]
 	if !ok || p != s.phase || seen.Attempts != s.attempts || seen.Result != "" && s.result != "" && seen.Result != s.result {
 		return nil
 	}

@@ -17,7 +17,6 @@ const (
 	RuleKey          Rule = "key"           // one key, one task
 	RuleUnsubmitted  Rule = "unsubmitted"   // a task that nobody submitted
 	RuleTokenReused  Rule = "token-reused"  // one token, two claims
-	RuleTokenOrder   Rule = "token-order"   // tokens of a finalization grow in real time
 	RuleRepeat       Rule = "repeat"        // a repeat gets the first answer
 	RuleOverlap      Rule = "overlap"       // claims of one task do not overlap
 	RuleGroup        Rule = "group"         // claims of one group do not overlap
@@ -26,39 +25,34 @@ const (
 	RuleDelay        Rule = "delay-early"   // no claim before the task's time
 	RuleWait         Rule = "wait-early"    // a read that waits does, or shows the end
 	RuleUnfinished   Rule = "unfinished"    // after draining, all have ended
-	RuleAttempts     Rule = "attempts"      // attempts count the claims
 	RuleLinearizable Rule = "linearization" // some order explains the answers about a task
-	RuleWhole        Rule = "whole"         // what is one step is done whole or not at all
-	RuleStepEarly    Rule = "step-early"    // a step waits for what it depends on
-	RuleParentEnd    Rule = "parent-end"    // a parent ends after its steps, as they or a processor make it
+	RuleParentEnd    Rule = "parent-end"    // a parent ends as its steps or a processor make it
 	RuleFinalizers   Rule = "finalizers"    // one processor at a time has a parent
 )
 
 // The rules of the log indexes that answers carry.
 const (
-	RuleIndex  Rule = "index"          // every answer carries its index
-	RuleTime   Rule = "index-time"     // indexes keep real time
-	RuleOrder  Rule = "index-order"    // the log's order explains the answers about a task
-	RuleChoice Rule = "choice"         // a claim takes the first task that it can
-	RuleNone   Rule = "no-task"        // "no task" only when there is none
-	RuleList   Rule = "list"           // lists show what there is
-	RuleIDs    Rule = "ids"            // ids grow
-	RuleFirst  Rule = "first-answer"   // the first answer comes first
-	RuleEntry  Rule = "order-in-entry" // an entry's commands have an order
+	RuleIndex Rule = "index"       // every answer carries its index
+	RuleTime  Rule = "index-time"  // indexes keep real time
+	RuleOrder Rule = "index-order" // the log's order explains the answers about a task
 )
 
 // The rules of the trail.
 const (
 	RuleTrailEqual   Rule = "trail-equal"   // all nodes have the same trail
-	RuleTrailOrder   Rule = "trail-order"   // places and tokens grow, the calendar does not go back
+	RuleTrailOrder   Rule = "trail-order"   // places, ids and tokens grow, the calendar does not go back
 	RuleTrailLife    Rule = "trail-life"    // the events of a task are one life
 	RuleTrailAcked   Rule = "trail-acked"   // what was acknowledged has its event, once
 	RuleTrailUnasked Rule = "trail-unasked" // what nobody asked for has none
 	RuleTrailSlots   Rule = "trail-slots"   // each slot of a schedule has one task
-	RuleTrailWhole   Rule = "trail-whole"   // what is one step is one entry
+	RuleTrailWhole   Rule = "trail-whole"   // what is one step is done in one entry, or not at all
 	RuleTrailPaused  Rule = "trail-paused"  // no claim takes a task of a paused type
 	RuleTrailActs    Rule = "trail-acts"    // an action on many changed as many as it says
 	RuleTrailSteps   Rule = "trail-steps"   // steps wait for each other, and their parent for all of them
+	RuleChoice       Rule = "choice"        // a claim takes the first task that it can
+	RuleNone         Rule = "no-task"       // "no task" only when there is none
+	RuleShown        Rule = "shown"         // reads and lists show what there is
+	RuleList         Rule = "list"          // lists are in order, and leave out nothing
 )
 
 // Violation is one thing that a correct queue would not have answered.

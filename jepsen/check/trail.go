@@ -8,24 +8,30 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// trailChecker holds the trail against the answers.
+// trailChecker goes through the trail once, event by event, and so knows at each what the
+// state is. It holds against it what the answers say.
 type trailChecker struct {
 	*index
 	Part
 	lives map[uint64]*life
+	all   []*life               // in the order of their ids
 	told  map[end]*history.Told // events of claims, submits and deletes
-	// families are the parents, by id.
-	families map[uint64]*family
-	ticks    []*history.Told // submitted by the schedule
-	set      *history.Told   // the last time that the schedule was set
-	gone     *history.Told   // its deletion
-	deeds    []deed          // in order
-	token    uint64          // the last that was given out
+	deeds []deed                // in order
+	token uint64                // the last that was given out
+	id    uint64                // the last that was given to a task
 
-	answers int // that have an event
-	slots   int // of the schedule, that came
-	pauses  int // of types
-	actions int // on many
+	sights  []int                    // ops that show the state after an entry, by index
+	pending map[uint64]*life         // tasks that claims may take for certain
+	claims  map[end]int              // ops that took what comes first
+	limited map[string]bool          // types that were paused, or got a limit, at any time
+	pauses  map[uint64]string        // by entry: the type that it pauses
+	paused  map[string]*history.Told // types that are paused
+
+	ticks []*history.Told // submitted by the schedule
+	set   *history.Told   // the last time that the schedule was set
+	gone  *history.Told   // its deletion
+
+	answers, slots, actions, chosen, shown int // how much was looked at
 }
 
 // end names what is in the trail once at most: an event of a claim, or, with
@@ -36,71 +42,87 @@ type end struct {
 	token uint64
 }
 
-// life is what is known of a task.
+// life is what the trail has told of a task.
 type life struct {
+	*task
+	status     string // "" = it was deleted
+	since      uint64 // the entry that gave it the status
+	waits      bool   // it is pending once its time has come, which is no event
+	attempts   int32
 	live, last uint64 // tokens: of the claim that lives, of the last one
 	lapsed     bool   // its last event is the end of a lease
 	cancelling bool   // the cancel of its claim was asked for
-	completed  bool
-	deleted    bool
-	retried    int
+
+	// Of a parent: how often it was retried, and its events.
+	retried                     int
+	submitted, finalized, ended *history.Told // ended is nil while it runs
+}
+
+// becomes says the status that an event gives to a task.
+var becomes = map[string]string{
+	"submitted": statusPending, "scheduled": statusPending, "requeued": statusPending, "retried": statusPending, "claimed": statusClaimed,
+	"completed": statusCompleted, "failed": statusFailed, "cancelled": statusCancelled, "deleted": "",
 }
 
 // checkTrail checks the trail of x.
 func checkTrail(x *index) *trailChecker {
 	started := time.Now()
-	c := &trailChecker{index: x, lives: map[uint64]*life{}, told: map[end]*history.Told{}, families: map[uint64]*family{}}
+	c := &trailChecker{
+		index: x, lives: map[uint64]*life{}, told: map[end]*history.Told{}, pending: map[uint64]*life{},
+		claims: map[end]int{}, limited: map[string]bool{}, pauses: map[uint64]string{}, paused: map[string]*history.Told{},
+	}
 	c.Name = "trail"
-	for id, t := range x.tasks {
-		if t.plan != nil {
-			c.families[id] = &family{task: t, steps: make([]stepLife, len(t.plan.Steps))}
-		}
-	}
 	c.checkEqual()
-	for i := range x.h.Trail {
-		c.checkOrder(i)
-		c.take(&x.h.Trail[i])
+	c.findSights()
+	for i := range c.trail {
+		e := &c.trail[i]
+		if i > 0 {
+			c.checkOrder(&c.trail[i-1], e)
+			c.look(e.Index)
+		}
+		c.take(e)
 	}
+	c.look(never)
 	c.checkFamilies()
 	c.checkAnswers()
 	c.checkUnasked()
 	c.checkWhole()
-	c.checkPaused()
-	c.checkCancels()
 	c.checkActs()
 	c.checkSlots()
-	c.Summary = fmt.Sprintf("%d events on %d nodes, %d parents, %d of %d slots, %d pauses, %d actions on many, %d answers, in %v",
-		len(x.h.Trail), len(x.h.Dumps), len(c.families), len(c.ticks), c.slots, c.pauses, c.actions, c.answers, time.Since(started).Round(time.Millisecond))
+	c.Summary = fmt.Sprintf("%d events on %d nodes, %d of %d slots, %d actions on many, %d answers, %d claims' choices, %d reads and lists, in %v",
+		len(c.trail), len(c.dumps), len(c.ticks), c.slots, c.actions, c.answers, c.chosen, c.shown, time.Since(started).Round(time.Millisecond))
 	return c
 }
 
 func (c *trailChecker) checkEqual() {
-	for i := range c.h.Dumps {
-		if d, first := &c.h.Dumps[i], &c.h.Dumps[0]; d.TrailHash != first.TrailHash || d.Events != first.Events {
+	for i := range c.dumps {
+		if d, first := &c.dumps[i], &c.dumps[0]; d.TrailHash != first.TrailHash || d.Events != first.Events {
 			c.Violate(RuleTrailEqual, 0, nil, "%s tells %d events and %s tells %d, and they differ: %s", first.Node, first.Events, d.Node, d.Events, d.TrailDiffers)
 		}
 	}
 }
 
+// fails notes a violation by an event.
+func (c *trailChecker) fails(rule Rule, e *history.Told, format string, args ...any) {
+	c.Violate(rule, e.TaskID, nil, "%s: %s", fmt.Sprintf(format, args...), tell(e))
+}
+
 // checkOrder checks an event against the one before.
-func (c *trailChecker) checkOrder(i int) {
-	e := &c.h.Trail[i]
-	if e.Kind == "claimed" || e.Kind == "finalization_claimed" {
-		if e.Token <= c.token {
-			c.Violate(RuleTrailOrder, e.TaskID, nil, "token %d is given out after token %d: %s", e.Token, c.token, tell(e))
-		}
-		c.token = e.Token
-	}
-	if i == 0 {
-		return
-	}
-	before := &c.h.Trail[i-1]
+func (c *trailChecker) checkOrder(before, e *history.Told) {
 	switch {
 	case e.Index < before.Index || e.Index == before.Index && e.Sub != before.Sub+1 || e.Index > before.Index && e.Sub != 0:
-		c.Violate(RuleTrailOrder, e.TaskID, nil, "%s comes behind %s", tell(e), tell(before))
+		c.fails(RuleTrailOrder, e, "it comes behind %s", tell(before))
 	case e.At < before.At:
-		c.Violate(RuleTrailOrder, e.TaskID, nil, "%s is of an earlier time than %s", tell(e), tell(before))
+		c.fails(RuleTrailOrder, e, "it is of an earlier time than %s", tell(before))
 	}
+}
+
+// grow checks a number that is given out against the last one.
+func (c *trailChecker) grow(last *uint64, n uint64, what string, e *history.Told) {
+	if n <= *last {
+		c.fails(RuleTrailOrder, e, "%s %d is given out after %d", what, n, *last)
+	}
+	*last = n
 }
 
 // take takes an event into the life of its task.
@@ -111,67 +133,63 @@ func (c *trailChecker) take(e *history.Told) {
 	}
 	t := c.lives[e.TaskID]
 	if (t == nil) != (e.Kind == "submitted") {
-		c.Violate(RuleTrailLife, e.TaskID, nil, "a task begins with submitted, once: %s", tell(e))
+		c.fails(RuleTrailLife, e, "a task begins with submitted, once")
 	}
 	if t == nil {
-		t = &life{}
+		t = &life{task: c.known(e.TaskID), status: statusPending}
 		c.lives[e.TaskID] = t
+		c.all = append(c.all, t)
 	}
-	if t.deleted || t.completed && e.Kind != "deleted" {
-		c.Violate(RuleTrailLife, e.TaskID, nil, "after the end of the task: %s", tell(e))
+	if t.status == "" || t.status == statusCompleted && e.Kind != "deleted" {
+		c.fails(RuleTrailLife, e, "after the end of the task")
 	}
-	if f := c.families[e.TaskID]; f != nil {
-		c.takeParent(f, t, e)
-		return
-	}
-	if f, place := c.familyOf(e.TaskID); f != nil {
-		c.takeStep(f, place, e)
-	}
-	if c.isHidden(e.TaskID) {
-		c.takeHidden(t, e)
-		return
-	}
-	c.note(e)
-	lapsed := t.lapsed
-	t.lapsed = false
 	switch e.Kind {
 	case "submitted":
-		if c.h.Schedule != nil && e.Message == "schedule "+c.h.Schedule.Name {
+		c.grow(&c.id, e.TaskID, "id", e)
+		t.submitted = e
+		if c.isTick(e) {
 			c.ticks = append(c.ticks, e)
 		}
 	case "claimed":
-		if t.live != 0 {
-			c.Violate(RuleTrailLife, e.TaskID, nil, "claimed while the claim %d lives: %s", t.live, tell(e))
-		}
-		t.live, t.last = e.Token, e.Token
-	case "failed":
-		if lapsed && e.Token == t.last {
-			return // the last attempt's lease has ended
-		}
-		c.endClaim(t, e)
-	case "completed", "released", "lease_expired":
-		t.lapsed, t.completed = e.Kind == "lease_expired", e.Kind == "completed"
-		c.endClaim(t, e)
+		c.grow(&c.token, e.Token, "token", e)
+		c.checkPaused(t, e)
+		c.checkChoice(t, e)
+	case "finalization_claimed":
+		c.grow(&c.token, e.Token, "token", e)
 	case "retried":
 		t.retried++
-		if e.Token != 0 || t.live != 0 {
-			c.endClaim(t, e)
-		}
-	case "deleted":
-		t.deleted = true
-		if t.live != 0 {
-			c.Violate(RuleTrailLife, e.TaskID, nil, "deleted while the claim %d lives", t.live)
-		}
 	}
-	c.noteDeed(t, e)
+	c.note(t, e)
+	if t.parent {
+		c.takeParent(t, e)
+	} else {
+		c.takeStep(t, e)
+		c.takeClaim(t, e)
+		c.noteDeed(t, e)
+	}
+	if status, ok := becomes[e.Kind]; ok {
+		t.status, t.since, t.waits = status, e.Index, e.Kind == "scheduled"
+		c.follow(t)
+	}
 }
 
-// takeAct takes what was done to the schedule. What an earlier one of that name
-// submitted does not count.
+// isTick reports whether the event is the submit of a task by the schedule.
+func (c *trailChecker) isTick(e *history.Told) bool {
+	return c.schedule != nil && e.Message == "schedule "+c.schedule.Name
+}
+
+// takeAct takes what was done to a type or to the schedule. What an earlier schedule of
+// that name submitted does not count.
 func (c *trailChecker) takeAct(e *history.Told) {
 	name, _, _ := strings.Cut(e.Message, " ") // whose key it was may follow
+	if e.Kind == "type_changed" {
+		delete(c.paused, name)
+		if c.pauses[e.Index] == name {
+			c.paused[name] = e
+		}
+	}
 	switch {
-	case c.h.Schedule == nil || name != c.h.Schedule.Name:
+	case c.schedule == nil || name != c.schedule.Name:
 	case e.Kind == "schedule_set":
 		c.set, c.ticks = e, nil
 	case e.Kind == "schedule_deleted":
@@ -179,26 +197,60 @@ func (c *trailChecker) takeAct(e *history.Told) {
 	}
 }
 
+// takeClaim takes what an event of a task that is no parent says of its claims.
+func (c *trailChecker) takeClaim(t *life, e *history.Told) {
+	lapsed := t.lapsed
+	t.lapsed = e.Kind == "lease_expired"
+	switch e.Kind {
+	case "claimed":
+		if t.live != 0 {
+			c.fails(RuleTrailLife, e, "claimed while the claim %d lives", t.live)
+		}
+		t.live, t.last = e.Token, e.Token
+		t.attempts++
+	case "failed":
+		if !lapsed || e.Token != t.last { // else the last attempt's lease has ended
+			c.endClaim(t, e)
+		}
+	case "completed", "lease_expired":
+		c.endClaim(t, e)
+	case "released":
+		c.endClaim(t, e)
+		t.attempts--
+	case "retried":
+		if e.Token != 0 || t.live != 0 {
+			c.endClaim(t, e)
+		}
+	case "deleted":
+		if t.live != 0 {
+			c.fails(RuleTrailLife, e, "the claim %d lives", t.live)
+		}
+	}
+}
+
 // endClaim ends the claim that lives, which must be the event's.
 func (c *trailChecker) endClaim(t *life, e *history.Told) {
 	if t.live == 0 || t.live != e.Token {
-		c.Violate(RuleTrailLife, e.TaskID, nil, "the claim that lives is %d: %s", t.live, tell(e))
+		c.fails(RuleTrailLife, e, "the claim that lives is %d", t.live)
 	}
 	t.live = 0
 }
 
 // note notes the event under what it is once at most.
-func (c *trailChecker) note(e *history.Told) {
+func (c *trailChecker) note(t *life, e *history.Told) {
 	k := end{kind: e.Kind, task: e.TaskID}
 	switch e.Kind {
 	case "submitted", "deleted":
 	case "claimed", "completed", "released", "lease_expired", "failed", "finalization_claimed":
+		if t.parent && e.Kind != "finalization_claimed" {
+			return
+		}
 		k.token = e.Token
 	default:
 		return
 	}
 	if before := c.told[k]; before != nil {
-		c.Violate(RuleTrailLife, e.TaskID, nil, "told twice: %s and %s", tell(before), tell(e))
+		c.fails(RuleTrailLife, e, "told before as %s", tell(before))
 	}
 	c.told[k] = e
 }

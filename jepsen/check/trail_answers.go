@@ -4,69 +4,67 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// toldAs are what the calls are told as.
+// toldAs are what the calls are told as, once at most.
 var toldAs = map[history.Kind]string{
 	history.Submit: "submitted", history.Claim: "claimed", history.ClaimTask: "claimed", history.Complete: "completed",
-	history.Fail: "failed", history.Release: "released", history.Delete: "deleted",
-	history.ClaimFinalization: "finalization_claimed", history.Finalize: "finalized",
+	history.Fail: "failed", history.Release: "released", history.Delete: "deleted", history.ClaimFinalization: "finalization_claimed",
 }
 
 // eventOf returns what the trail has of the call, once at most. ok is false if it
 // may have none.
 func eventOf(op *history.Op) (k end, ok bool) {
-	k = end{kind: toldAs[op.Kind], task: op.TaskID}
-	switch op.Kind {
-	case history.Submit, history.Delete:
+	k = end{toldAs[op.Kind], op.TaskID, op.Token}
+	if op.Kind == history.Submit || op.Kind == history.Delete {
+		k.token = 0
 		return k, op.TaskID != 0
-	case history.Claim, history.ClaimTask, history.Complete, history.Fail, history.Release, history.ClaimFinalization:
-		k.token = op.Token
-		return k, op.TaskID != 0 && op.Token != 0
 	}
-	return k, false
+	return k, k.kind != "" && op.TaskID != 0 && op.Token != 0
 }
 
 // checkAnswers looks for the event of each call that was acknowledged.
 func (c *trailChecker) checkAnswers() {
-	retried := map[uint64][]int{}
-	for i := range c.h.Ops {
-		op := &c.h.Ops[i]
-		if op.Outcome == history.OK && op.Kind == history.Retry && !op.Repeated && (op.Seen == nil || op.Seen.Status != "cancelled") {
-			retried[op.TaskID] = append(retried[op.TaskID], i)
-		}
-		k, ok := eventOf(op)
-		if op.Outcome != history.OK || !ok {
+	done := map[deed]bool{}
+	for _, d := range c.deeds {
+		done[deed{action: d.action, task: d.task, index: d.index}] = true
+	}
+	for i, op := range c.took() {
+		if op.Outcome != history.OK {
 			continue
 		}
-		c.answers++
-		e := c.told[k]
-		switch {
-		case e == nil:
-			c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged, and the trail has no such event")
-		case e.Worker != op.Worker && k.token != 0:
-			c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged to %s, and the trail says %s", op.Worker, tell(e))
-		case op.Index != 0 && op.Index != e.Index && did(op):
-			c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged at index %d, and the trail says %s", op.Index, tell(e))
-		case op.Index != 0 && op.Index < e.Index:
-			c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged at index %d, before %s", op.Index, tell(e))
+		switch k, ok := eventOf(op); {
+		case ok:
+			c.answers++
+			c.checkAnswer(i, op, c.told[k], k.token != 0)
+		case op.Kind == history.Finalize && op.Done:
+			c.answers++
+			c.checkFinalized(i, op)
+		case op.Repeated || c.known(op.TaskID).parent: // that of a parent that runs is told of its steps
+		case op.Kind == history.Cancel, op.Kind == history.Retry && (op.Seen == nil || op.Seen.Status != statusCancelled):
+			c.answers++
+			if !done[deed{action: op.Kind, task: op.TaskID, index: op.Index}] {
+				c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged at index %d, and the trail has no such event there", op.Index)
+			}
 		}
 	}
-	c.checkFinalized()
-	for id, ops := range retried {
-		if c.families[id] != nil {
-			continue // that of a parent that runs is told of its steps
-		}
-		if t := c.lives[id]; t == nil || t.retried < len(ops) {
-			c.Violate(RuleTrailAcked, id, ops, "%d retries acknowledged, the trail has fewer", len(ops))
-		}
+}
+
+// checkAnswer holds an answer against its event. byClaim: it names a claim.
+func (c *trailChecker) checkAnswer(i int, op *history.Op, e *history.Told, byClaim bool) {
+	switch {
+	case e == nil:
+		c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged, and the trail has no such event")
+	case e.Worker != op.Worker && byClaim:
+		c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged to %s, and the trail says %s", op.Worker, tell(e))
+	case op.Index != 0 && op.Index != e.Index && did(op):
+		c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged at index %d, and the trail says %s", op.Index, tell(e))
+	case op.Index != 0 && op.Index < e.Index:
+		c.Violate(RuleTrailAcked, op.TaskID, []int{i}, "acknowledged at index %d, before %s", op.Index, tell(e))
 	}
 }
 
 // did reports whether the answer says that this call, and none before, did it.
 func did(op *history.Op) bool {
-	if op.Kind == history.Submit {
-		return op.Created
-	}
-	return !op.Repeated
+	return op.Kind == history.Submit && op.Created || op.Kind != history.Submit && !op.Repeated
 }
 
 // checkUnasked looks for events of calls that nobody made, or that were all
@@ -74,16 +72,12 @@ func did(op *history.Op) bool {
 func (c *trailChecker) checkUnasked() {
 	asked := map[end]bool{}
 	unknown := map[string]bool{} // kinds of which an outcome is unknown, with the worker
-	for i := range c.h.Ops {
-		op := &c.h.Ops[i]
-		if op.Outcome == history.Failed {
-			continue
-		}
+	for _, op := range c.took() {
 		if k, ok := eventOf(op); ok {
 			asked[k] = true
-			if f := c.families[op.TaskID]; f != nil && (op.Kind == history.Submit || op.Kind == history.Delete) {
-				for place := range f.steps { // they come and go with their parent
-					asked[end{kind: k.kind, task: f.id + 1 + uint64(place)}] = true
+			if k.token == 0 {
+				for place := range c.known(op.TaskID).steps() { // they come and go with their parent
+					asked[end{kind: k.kind, task: op.TaskID + 1 + uint64(place)}] = true
 				}
 			}
 		}
@@ -91,34 +85,102 @@ func (c *trailChecker) checkUnasked() {
 			unknown[toldAs[op.Kind]+" "+op.Worker] = true
 		}
 	}
-	acted := c.actedTypes(history.Delete)
-	for i := range c.h.Trail {
-		e := &c.h.Trail[i]
-		k := end{kind: e.Kind, task: e.TaskID, token: e.Token}
+	deleted, cancelled := c.actedTypes(history.Delete), c.actedTypes(history.Cancel)
+	for i := range c.trail {
+		e := &c.trail[i]
+		k, t := end{e.Kind, e.TaskID, e.Token}, c.known(e.TaskID)
 		excused := false
 		switch e.Kind {
 		case "submitted":
-			excused = c.h.Schedule != nil && e.Message == "schedule "+c.h.Schedule.Name || unknown["submitted "]
-		case "claimed", "finalization_claimed", "finalized":
+			excused = c.isTick(e) || unknown["submitted "]
+		case "claimed", "finalization_claimed":
 			excused = unknown[e.Kind+" "+e.Worker]
-			if e.Kind == "finalized" {
-				excused = excused || c.finalizedBy(e)
-			}
+		case "finalized":
+			excused = c.finalizedBy(e)
 		case "failed":
-			excused = c.families[e.TaskID] != nil || c.isHidden(e.TaskID) || c.told[end{"lease_expired", e.TaskID, e.Token}] != nil
+			excused = t.parent || c.told[end{"lease_expired", e.TaskID, e.Token}] != nil
 		case "released": // a claim whose caller has gone is given back
 			excused = !asked[end{"claimed", e.TaskID, e.Token}]
 		case "deleted":
 			k.token = 0
-			kind := c.kindOf(e.TaskID)
-			excused = acted[kind] || kind == "" && len(acted) > 0 || c.ofHidden(e.TaskID) // with its parent
+			excused = deleted[t.kind] || t.kind == "" && len(deleted) > 0 || c.ofHidden(t) // with its parent
 		case "completed":
-			excused = c.families[e.TaskID] != nil || c.isHidden(e.TaskID) // finalized, then: that is looked at
+			excused = t.parent // finalized, then: that is looked at
 		default:
 			continue
 		}
 		if !excused && !asked[k] {
-			c.Violate(RuleTrailUnasked, e.TaskID, nil, "nobody asked for it, or it was refused: %s", tell(e))
+			c.fails(RuleTrailUnasked, e, "nobody asked for it, or it was refused")
 		}
+	}
+	for _, d := range c.deeds {
+		if t := c.known(d.task); d.action == history.Cancel && !t.isStep() && t.kind != "" && !cancelled[t.kind] && !c.mayHave(t, history.Cancel) {
+			c.fails(RuleTrailUnasked, d.told, "nobody asked for it, or it was refused")
+		}
+	}
+}
+
+// actedTypes returns the types with whose tasks somebody may have done the action, all at
+// once.
+func (x *index) actedTypes(action history.Kind) map[string]bool {
+	types := map[string]bool{}
+	for _, op := range x.took(history.Act) {
+		if op.Action == string(action) {
+			types[op.TaskType] = true
+		}
+	}
+	return types
+}
+
+// checkWhole checks that the parts of a call that is one step were done in one entry, or
+// not at all, whatever was answered. That a refused one did nothing is another rule's.
+func (c *trailChecker) checkWhole() {
+	alone := map[end]bool{} // asked for by calls that are no step with others
+	calls := map[made][]int{}
+	var order []made
+	for i, op := range c.took() {
+		if !op.Whole {
+			if k, ok := eventOf(op); ok {
+				alone[k] = true
+			}
+			continue
+		}
+		if calls[madeBy(op)] == nil {
+			order = append(order, madeBy(op))
+		}
+		calls[madeBy(op)] = append(calls[madeBy(op)], i)
+	}
+	for _, call := range order {
+		c.checkParts(calls[call], alone)
+	}
+}
+
+// checkParts checks the ops of such a call.
+func (c *trailChecker) checkParts(ops []int, alone map[end]bool) {
+	var first *history.Told
+	missing := -1
+	for _, i := range ops {
+		asked := c.ops[i]
+		if k := c.keys[asked.Key]; asked.TaskID == 0 && k != nil {
+			for id := range k.seen {
+				asked.TaskID = max(asked.TaskID, id)
+			}
+		}
+		k, ok := eventOf(&asked)
+		e := c.told[k]
+		unsure := asked.Outcome == history.Unknown
+		switch {
+		case !ok && asked.Kind != history.Submit, (unsure || asked.Repeated) && alone[k]: // it may be of another call that asked for the same by itself
+		case e == nil && unsure && c.final != nil:
+			missing = i
+		case e == nil: // other rules say what is missing
+		case first == nil:
+			first = e
+		case first.Index != e.Index:
+			c.Violate(RuleTrailWhole, e.TaskID, []int{i}, "one step, and the trail has it in two entries: %s and %s", tell(first), tell(e))
+		}
+	}
+	if first != nil && missing >= 0 {
+		c.Violate(RuleTrailWhole, first.TaskID, ops, "one step, and the trail has it in part: %s, but not the %s", tell(first), c.ops[missing].Kind)
 	}
 }

@@ -15,7 +15,7 @@ func TestTrail_cancels(t *testing.T) {
 		for id := uint64(5); id <= 6; id++ {
 			h.Ops = append(h.Ops, history.Op{Kind: history.Submit, Outcome: history.OK, TaskID: id, TaskType: "t", Created: true, Index: 20})
 		}
-		h.Ops = append(h.Ops, history.Op{Kind: history.Claim, Outcome: history.OK, TaskID: 6, Token: 9, Worker: "w", Index: 21})
+		h.Ops = append(h.Ops, history.Op{Kind: history.ClaimTask, Outcome: history.OK, TaskID: 6, Token: 9, Worker: "w", Index: 21})
 		return h
 	}
 	lives := []history.Told{

@@ -85,11 +85,19 @@ func families() *history.History {
 
 func TestTrail_passesGoodFamilies(t *testing.T) {
 	t.Parallel()
-	if r := trailOf(families()); !r.OK() || len(r.families) != 2 {
+	h := families()
+	for _, shown := range []struct {
+		index  uint64
+		status string
+		steps  []string
+	}{{3, "running", []string{"pending", "blocked"}}, {5, "running", []string{"completed", "pending"}}, {11, "completed", []string{"completed", "completed"}}} {
+		h.Ops = append(h.Ops, history.Op{Kind: history.Get, Outcome: history.OK, TaskID: 1, Index: shown.index, Seen: &history.Task{ID: 1, Status: shown.status, Steps: shown.steps}})
+	}
+	if r := trailOf(h); !r.OK() || r.shown != 3 {
 		t.Errorf("%+v", r.Part)
 	}
 	// Nobody was answered: what the state at the end says is all that is known.
-	h := families()
+	h = families()
 	for i := range h.Ops {
 		op := &h.Ops[i]
 		if op.Kind == history.Submit {
@@ -103,7 +111,7 @@ func TestTrail_passesGoodFamilies(t *testing.T) {
 		}
 	}
 	h.Final = &history.Final{Tasks: []history.Task{{ID: 1, Key: "a", Finalize: "auto"}, {ID: 4, Key: "b", Finalize: "claim"}}}
-	if r := trailOf(h); !r.OK() || len(r.families) != 2 {
+	if r := trailOf(h); !r.OK() || r.plans() != 2 {
 		t.Errorf("all outcomes unknown: %+v", r.Part)
 	}
 	// Nobody was answered about one of them, and no answer has its key.
@@ -116,9 +124,19 @@ func TestTrail_passesGoodFamilies(t *testing.T) {
 			op.Seen = &history.Task{ID: op.TaskID, ParentID: 4}
 		}
 	}
-	if r := trailOf(h); !r.OK() || len(r.families) != 1 {
+	if r := trailOf(h); !r.OK() || r.plans() != 1 {
 		t.Errorf("one of which nothing is known: %+v", r.Part)
 	}
+}
+
+// plans counts the parents whose steps are known.
+func (c *trailChecker) plans() (count int) {
+	for _, t := range c.all {
+		if t.plan != nil {
+			count++
+		}
+	}
+	return count
 }
 
 func TestTrail_noticesOfFamilies(t *testing.T) {
@@ -129,6 +147,10 @@ func TestTrail_noticesOfFamilies(t *testing.T) {
 		lie  func(h *history.History)
 	}{
 		{"a step unblocked early", RuleTrailSteps, func(h *history.History) { h.Trail[placeIn(h, "completed", 2)].Kind = "requeued" }},
+		{"a step claimed before what it depends on was completed", RuleTrailSteps, func(h *history.History) {
+			leaveOut(h, placeIn(h, "claimed", 3))
+			insert(h, history.Told{Index: 4, Kind: "claimed", TaskID: 3, Token: 3, Worker: "w"})
+		}},
 		{"a step claimed after it was cancelled", RuleTrailSteps, func(h *history.History) {
 			insert(h, history.Told{Index: 9, Kind: "claimed", TaskID: 6, Token: 5, Worker: "w"})
 		}},
@@ -181,6 +203,15 @@ func TestTrail_noticesOfFamilies(t *testing.T) {
 		}},
 		{"a claim of a finalization that nobody made", RuleTrailUnasked, func(h *history.History) {
 			h.Ops = slices.DeleteFunc(h.Ops, func(op history.Op) bool { return op.Kind == history.ClaimFinalization })
+		}},
+		{"a step shown as pending before what it depends on was completed", RuleShown, func(h *history.History) {
+			h.Ops = append(h.Ops, history.Op{Kind: history.Get, Outcome: history.OK, TaskID: 3, Index: 4, Seen: &history.Task{ID: 3, Status: "pending", ParentID: 1}})
+		}},
+		{"a parent shown as ended before its step", RuleShown, func(h *history.History) {
+			h.Ops = append(h.Ops, history.Op{Kind: history.Get, Outcome: history.OK, TaskID: 1, Index: 10, Seen: &history.Task{ID: 1, Status: "completed"}})
+		}},
+		{"a parent shown with a step as it is not", RuleShown, func(h *history.History) {
+			h.Ops = append(h.Ops, history.Op{Kind: history.Get, Outcome: history.OK, TaskID: 1, Index: 11, Seen: &history.Task{ID: 1, Status: "completed", Steps: []string{"completed", "claimed"}}})
 		}},
 		{"steps deleted by themselves", RuleTrailUnasked, func(h *history.History) {
 			insert(h, history.Told{Index: 19, Kind: "deleted", TaskID: 3})

@@ -13,7 +13,7 @@ const (
 // the earliest that it can be: slots that were missed have one task together,
 // so none is left of those that had come long before the last task.
 func (c *trailChecker) checkSlots() {
-	s := c.h.Schedule
+	s := c.schedule
 	if s == nil {
 		return
 	}
@@ -27,7 +27,7 @@ func (c *trailChecker) checkSlots() {
 		slot = last - undecidedMS
 	}
 	for _, e := range c.ticks {
-		if e.At-last > quietGapMS && c.quiet() {
+		if e.At-last > quietGapMS && c.quiet {
 			c.Violate(RuleTrailSlots, e.TaskID, nil, "no task of schedule %s for %d ms, though nothing was done to the cluster", s.Name, e.At-last)
 		}
 		slot = max(slot+s.EveryMS, slot+(last-undecidedMS-slot)/s.EveryMS*s.EveryMS)
@@ -39,11 +39,8 @@ func (c *trailChecker) checkSlots() {
 	}
 	if c.gone != nil {
 		c.slots = int((c.gone.At-s.FirstMS)/s.EveryMS) + 1
-		if c.gone.At-last > quietGapMS && c.quiet() {
+		if c.gone.At-last > quietGapMS && c.quiet {
 			c.Violate(RuleTrailSlots, 0, nil, "no task of schedule %s for %d ms before it was deleted", s.Name, c.gone.At-last)
 		}
 	}
 }
-
-// quiet reports whether nothing was done to the cluster.
-func (c *trailChecker) quiet() bool { return c.h.Run != nil && len(c.h.Run.Faults) == 0 }

@@ -75,7 +75,7 @@ func trailOf(h *history.History) *trailChecker { return checkTrail(newIndex(h)) 
 func TestTrail_passesAGoodTrail(t *testing.T) {
 	t.Parallel()
 	r := trailOf(good())
-	if !r.OK() || len(r.ticks) != 2 || r.slots != 3 || r.answers != 12 {
+	if !r.OK() || len(r.ticks) != 2 || r.slots != 3 || r.answers != 13 {
 		t.Errorf("%+v", r.Part)
 	}
 	// What nobody knows may be in the trail, or not.
@@ -134,6 +134,9 @@ func TestTrail_notices(t *testing.T) {
 		{"an entry behind a later one", RuleTrailOrder, func(h *history.History) { h.Trail[4].Index = 2 }},
 		{"the calendar goes back", RuleTrailOrder, func(h *history.History) { h.Trail[9].At = calendar }},
 		{"a token is given out again", RuleTrailOrder, func(h *history.History) { h.Trail[placeIn(h, "claimed", 2)].Token = 2 }},
+		{"ids that do not grow", RuleTrailOrder, func(h *history.History) {
+			h.Trail[2].TaskID, h.Trail[3].TaskID = 2, 1
+		}},
 		{"a task without a beginning", RuleTrailLife, func(h *history.History) { leaveOut(h, placeIn(h, "submitted", 2)) }},
 		{"submitted twice", RuleTrailLife, func(h *history.History) {
 			insert(h, history.Told{Index: 8, Kind: "submitted", TaskID: 2})

@@ -1,0 +1,202 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// findSights finds what the state is held against: the reads and lists, the claims that
+// took what comes first or say that there is nothing (more), and what was set of types.
+func (c *trailChecker) findSights() {
+	taken := 0 // by the claim so far
+	for i := range c.ops {
+		op := &c.ops[i]
+		if op.Kind == history.SetType && op.Outcome != history.Failed {
+			c.limited[op.TaskType] = true
+		}
+		if saysNoTask(op) && op.Index > 0 && op.WaitMS == 0 && !op.Repeated {
+			// One that waited and got nothing may have left a task to one before it. A repeat
+			// says what there was when it was first asked.
+			c.sights = append(c.sights, i)
+		}
+		if op.Outcome != history.OK || op.Index == 0 {
+			continue
+		}
+		switch {
+		case op.Kind == history.Get || op.Kind == history.List:
+			c.sights = append(c.sights, i)
+		case op.Kind == history.Claim && op.TaskID != 0 && !op.Repeated:
+			c.claims[end{"claimed", op.TaskID, op.Token}] = i
+			if taken++; i+1 < len(c.ops) && c.goesOn(i+1) && c.ops[i+1].RequestID == op.RequestID {
+				break
+			}
+			if taken < op.Limit {
+				c.sights = append(c.sights, i)
+			}
+			taken = 0
+		case op.Paused != nil && *op.Paused:
+			c.pauses[op.Index] = op.TaskType
+		}
+	}
+	slices.SortStableFunc(c.sights, func(a, b int) int { return cmp.Compare(c.ops[a].Index, c.ops[b].Index) })
+}
+
+// look holds what shows the state after an entry before index against it.
+func (c *trailChecker) look(index uint64) {
+	for ; len(c.sights) > 0 && c.ops[c.sights[0]].Index < index; c.sights = c.sights[1:] {
+		i := c.sights[0]
+		switch op := &c.ops[i]; op.Kind {
+		case history.Get:
+			c.checkShown(i, op, op.TaskID, op.Seen)
+		case history.List:
+			c.checkList(i, op)
+		default: // it may have been asked at any place in its entry
+			if best := c.best(op, op.Index); best != nil {
+				c.Violate(RuleNone, best.id, []int{i}, "the claim got no task, or too few, at index %d, although task %d was pending from index %d on", op.Index, best.id, best.since)
+			}
+		}
+	}
+}
+
+// checkShown checks that a read or list shows the task as it was.
+func (c *trailChecker) checkShown(i int, op *history.Op, id uint64, seen *history.Task) {
+	c.shown++
+	t := c.lives[id]
+	if t == nil {
+		t = &life{task: c.known(id)}
+	}
+	status := c.statusOf(t)
+	if t.orphan() && seen.Status == statusBlocked && status == statusPending { // nobody knows what it depends on
+		return
+	}
+	if seen.Status != status || status == statusClaimed && seen.Token != t.live || !t.parent && seen.Attempts != t.attempts {
+		c.Violate(RuleShown, id, []int{i}, "task %d is shown as %s, token %d, %d attempts at index %d; by the trail it is %q, token %d, %d attempts",
+			id, seen.Status, seen.Token, seen.Attempts, op.Index, status, t.live, t.attempts)
+	}
+	for place, shown := range seen.Steps {
+		if shown == "scheduled" { // as it is called here, too
+			shown = statusPending
+		}
+		if s := c.step(t.task, place); t.plan != nil && c.statusOf(s) != shown {
+			c.Violate(RuleShown, id, []int{i}, "task %d is shown with its step %d as %s at index %d; by the trail it is %q", id, s.id, shown, op.Index, c.statusOf(s))
+		}
+	}
+}
+
+// statusOf returns the status as answers show it: of a task that waits for its time they
+// say that it is pending.
+func (c *trailChecker) statusOf(t *life) string {
+	switch {
+	case t.status != statusPending:
+		return t.status
+	case t.parent:
+		return statusRunning
+	case c.blocked(t.task) != "":
+		return statusBlocked
+	}
+	return statusPending
+}
+
+// checkList checks what the list shows, and that it leaves out nothing.
+func (c *trailChecker) checkList(i int, op *history.Op) {
+	ordered := slices.IsSortedFunc(op.Listed, func(a, b history.Task) int {
+		if op.Desc {
+			a, b = b, a
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+	shown := map[uint64]bool{}
+	for n := range op.Listed {
+		t := &op.Listed[n]
+		if shown[t.ID] || !ordered || op.Status != "" && t.Status != op.Status || op.TaskType != "" && t.Type != op.TaskType {
+			c.Violate(RuleList, t.ID, []int{i}, "the list (status %q, type %q) has task %d (%s, %s) where it should not be", op.Status, op.TaskType, t.ID, t.Status, t.Type)
+		}
+		shown[t.ID] = true
+		c.checkShown(i, op, t.ID, t)
+	}
+	for _, t := range c.page(op) {
+		if shown[t.id] || t.status == "" || t.kind == "" || t.orphan() || op.TaskType != "" && op.TaskType != t.kind {
+			continue
+		}
+		if status := c.statusOf(t); op.Status == "" || op.Status == status && !t.waits {
+			c.Violate(RuleList, t.id, []int{i}, "the list (status %q, type %q) at index %d leaves out task %d, which was %s", op.Status, op.TaskType, op.Index, t.id, status)
+		}
+	}
+}
+
+// page returns the tasks among which the op's page of a list chooses.
+func (c *trailChecker) page(op *history.Op) []*life {
+	switch {
+	case !op.More:
+		return c.all
+	case len(op.Listed) == 0:
+		return nil
+	}
+	last := op.Listed[len(op.Listed)-1].ID
+	n, _ := slices.BinarySearchFunc(c.all, last, func(t *life, id uint64) int { return cmp.Compare(t.id, id) })
+	if op.Desc {
+		return c.all[n:]
+	}
+	return c.all[:n]
+}
+
+// checkPaused checks that a claim takes no task of a type that is paused, but by id.
+func (c *trailChecker) checkPaused(t *life, e *history.Told) {
+	if p := c.paused[t.kind]; p != nil && !c.mayHave(t.task, history.ClaimTask) {
+		c.fails(RuleTrailPaused, e, "the type %s was paused by %s, and no change of it comes before", t.kind, tell(p))
+	}
+}
+
+// checkChoice checks that the claim took the first task that it could.
+func (c *trailChecker) checkChoice(t *life, e *history.Told) {
+	i, ok := c.claims[end{e.Kind, e.TaskID, e.Token}]
+	if !ok || t.kind == "" {
+		return
+	}
+	c.chosen++
+	op := &c.ops[i]
+	if !wants(op, t) {
+		c.Violate(RuleChoice, t.id, []int{i}, "the claim asked for types %v and got task %d of type %s", op.Types, t.id, t.kind)
+	}
+	if best := c.best(op, never); best != nil && comesFirst(op, best, t) {
+		c.Violate(RuleChoice, t.id, []int{i}, "the claim took task %d (priority %d) at index %d, although task %d (priority %d) was pending from index %d on",
+			t.id, t.priority, e.Index, best.id, best.priority, best.since)
+	}
+}
+
+// best returns the first of the tasks that the claim may take and that were certainly
+// pending before an entry, nil if there is none.
+func (c *trailChecker) best(op *history.Op, before uint64) *life {
+	var best *life
+	for _, t := range c.pending {
+		if t.since < before && wants(op, t) && (best == nil || comesFirst(op, t, best)) {
+			best = t
+		}
+	}
+	return best
+}
+
+// wants reports whether the claim takes tasks of the type.
+func wants(op *history.Op, t *life) bool {
+	return len(op.Types) == 0 || slices.Contains(op.Types, t.kind)
+}
+
+// comesFirst reports whether the claim takes a before b.
+func comesFirst(op *history.Op, a, b *life) bool {
+	if op.SortBy != "created_at" && a.priority != b.priority {
+		return a.priority > b.priority
+	}
+	return a.id < b.id
+}
+
+// follow keeps the tasks that are certainly pending, and that every claim of their type
+// may take: not those that wait for their time, those that a group, or a limit or pause of
+// their type, may hold back, nor steps, whose type is not known before they are shown.
+func (c *trailChecker) follow(t *life) {
+	delete(c.pending, t.id)
+	if t.status == statusPending && !t.waits && !t.parent && !t.isStep() && t.kind != "" && t.group == "" && !c.limited[t.kind] {
+		c.pending[t.id] = t
+	}
+}
