@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/table"
 )
 
 // BenchmarkEntries is one task's life as a busy node sees it: entries of 32
@@ -59,4 +60,50 @@ func appendDecimal(b []byte, v uint64) []byte {
 		b = appendDecimal(b, v/10)
 	}
 	return append(b, byte('0'+v%10))
+}
+
+// BenchmarkBacklog is how a follower works off a long queue, by entries of one batch of 256
+// completes, each of which claims the next task with a request id; what has ended stays.
+func BenchmarkBacklog(b *testing.B) {
+	const n = 256
+	m := New()
+	m.header.Level = record.FeatureLevel
+	params := make([]byte, 256)
+	var index uint64
+	var entry, id []byte
+	replay := func(c command.Command) Applied {
+		index++
+		entry = command.AppendEntryHeader(entry[:0], record.Stamp{U: int64(index), T: int64(index)}, 1)
+		entry = command.AppendCommand(entry, c)
+		a, err := m.Replay(index, entry)
+		if err != nil || a.Results[0].Code != "" {
+			b.Fatal(err, a.Results)
+		}
+		return a
+	}
+	tasks := make([]record.NewTask, n)
+	for i := range tasks {
+		tasks[i] = record.NewTask{Type: "mail", Params: params, MaxAttempts: record.DefaultAttempts}
+	}
+	for range b.N + 1 + record.BusyPages*table.PageSize/n {
+		replay(command.Submit{Tasks: tasks})
+	}
+	held := replay(command.ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: n}).Results[0].Claims
+	holds := make([]command.Hold, n)
+	for i := range held {
+		holds[i] = command.Hold{ID: held[i].Task.ID, WorkerID: "worker-1", Token: held[i].Token}
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		ops := make([]command.Command, n)
+		for k := range ops {
+			id = appendDecimal(append(id[:0], "a-request-of-some-length-"...), holds[k].Token)
+			ops[k] = command.Complete{Hold: holds[k], Claim: &command.ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: 1, RequestID: string(id)}}
+		}
+		for k, r := range replay(command.Batch{Ops: ops}).Results[0].Results {
+			holds[k].ID, holds[k].Token = r.Claims[0].Task.ID, r.Claims[0].Token
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/task")
 }

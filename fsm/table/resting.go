@@ -1,5 +1,7 @@
 package table
 
+import "math/bits"
+
 // Packing says how the records of a table are kept that rest.
 type Packing[T any] interface {
 	// Rests reports whether the record is one to keep as bytes, of which Pack
@@ -88,23 +90,61 @@ func (r *resting) move(size int) {
 }
 
 // Rest lets the record be kept as bytes, if it is one for that and not in one of
-// the last pages. Pointers to it stay what they are, but what is changed through
-// them is lost.
+// the last pages. That is done when its page has settled: pointers to it stay what they
+// are, but what is changed through them is lost by then.
 func (t *Table[T]) Rest(id uint64) {
 	i, ok := findPage(t.pages, id>>pageBits)
 	if !ok || t.packing == nil || i >= len(t.pages)-t.busy {
 		return
 	}
-	at := id & pageMask
-	record := t.pages[i].records[at]
-	if record == nil || !t.packing.Rests(record) {
+	if record := t.pages[i].records[id&pageMask]; record == nil || !t.packing.Rests(record) {
 		return
 	}
-	t.scratch = t.packing.Pack(t.scratch[:0], id, record)
-	p := t.ownPage(i)
-	if p.resting == nil {
-		p.resting = &resting{}
+	number := t.pages[i].number
+	if t.busy == 0 {
+		t.settle(number)
+		return
 	}
+	if last := &t.settling[number%uint64(len(t.settling))]; *last != number {
+		t.settle(*last)
+		*last = number
+	}
+}
+
+// settling has the numbers of pages that have records which are to rest. A queue that is
+// worked off leaves them one after the other in a page: to add each to those that rest
+// would move these again and again, and one that is looked at once more would be packed
+// twice. So that waits until another page takes the place here.
+type settling [16]uint64
+
+// settle lets the records of the page be kept as bytes that are for that, if there still
+// is one.
+func (t *Table[T]) settle(number uint64) {
+	i, ok := findPage(t.pages, number)
+	if !ok || i >= len(t.pages)-t.busy {
+		return
+	}
+	var which uint64 // a bit of each position
+	for at, record := range t.pages[i].records {
+		if record != nil && t.packing.Rests(record) {
+			which |= 1 << at
+		}
+	}
+	switch resting := t.pages[i].resting; {
+	case which == 0:
+	case resting == nil || resting.count <= bits.OnesCount64(which):
+		t.restPage(i)
+	default:
+		for ; which != 0; which &= which - 1 {
+			t.rest(i, uint64(bits.TrailingZeros64(which)))
+		}
+	}
+}
+
+// rest adds the record at the position of the page at i to those that rest there.
+func (t *Table[T]) rest(i int, at uint64) {
+	p := t.ownPage(i)
+	t.scratch = t.packing.Pack(t.scratch[:0], p.number<<pageBits|at, p.records[at])
 	p.resting.add(at, t.scratch)
 	p.records[at] = nil
 	p.fresh &^= 1 << at

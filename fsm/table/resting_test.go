@@ -73,3 +73,49 @@ func TestTable_givesBack(t *testing.T) {
 		})
 	}
 }
+
+// What is to rest waits until its page has settled: so a page whose records leave and
+// come back one after the other is packed once, into one piece of memory, and only few
+// pages have records that wait.
+func TestTable_settles(t *testing.T) {
+	t.Parallel()
+	const pages, busy = 100, 1
+	tab := New[tabletest.Record](tabletest.EvenRests{}, busy)
+	for id := range uint64((pages + busy) * PageSize) {
+		tab.Put(id, &tabletest.Record{Value: int(2*id) + 1}) // odd: it does not rest
+	}
+	for id := range uint64(pages * PageSize) {
+		tab.Edit(id).Value = int(2 * id)
+		tab.Rest(id)
+		if p := tab.pages[id>>pageBits]; p.resting != nil {
+			t.Fatalf("record %d rests although its page has not settled", id)
+		}
+		tab.Edit(id)
+		tab.Rest(id)
+	}
+	for i, p := range tab.pages[:pages-len(tab.settling)] {
+		switch r := p.resting; {
+		case r == nil || r.count != PageSize:
+			t.Errorf("page %d does not rest", i)
+		case cap(r.bytes) != r.live:
+			t.Errorf("page %d has room for %d bytes, of which %d are used", i, cap(r.bytes), r.live)
+		}
+	}
+	// One of each page again: it is added to those that rest.
+	for id := uint64(7); id < pages*PageSize; id += PageSize {
+		tab.Edit(id).Value += 2
+		tab.Rest(id)
+	}
+	settled := 0
+	for i, p := range tab.pages[:pages] {
+		if p.records[7] == nil && p.resting.count == PageSize {
+			settled++
+		}
+		if id := uint64(i*PageSize + 7); tab.Get(id).Value != int(2*id)+2 {
+			t.Errorf("record %d is %d", id, tab.Get(id).Value)
+		}
+	}
+	if want := pages - len(tab.settling); settled != want {
+		t.Errorf("%d pages have settled, want %d", settled, want)
+	}
+}

@@ -42,6 +42,7 @@ type Table[T any] struct {
 	packing  Packing[T] // nil: no record rests
 	busy     int        // how many pages at the end have no record that rests
 	scratch  []byte     // of rest
+	settling settling   // pages with records that are to rest
 	draining draining   // pages that may have memory to give back
 }
 
@@ -58,7 +59,7 @@ type Page[T any] struct {
 }
 
 // New returns an empty table with the packing. In the last busy pages no record
-// rests.
+// rests; with 0 busy ones records rest at once.
 func New[T any](p Packing[T], busy int) Table[T] { return Table[T]{packing: p, busy: busy} }
 
 // SetPacking puts another packing, which reads what the one before wrote, in its place.
