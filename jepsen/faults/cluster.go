@@ -78,7 +78,7 @@ func (c *Cluster) prepare(ctx context.Context, cfg Config) (err error) {
 		}
 	}
 	if cfg.Hosts {
-		if c.Net, err = hosts.New(ctx, cfg.Nodes, cfg.Seed); err != nil {
+		if c.Net, err = hosts.New(cfg.Nodes, cfg.Seed); err != nil {
 			return err
 		}
 		for i := range cfg.Nodes {

@@ -28,11 +28,9 @@
 //   - power: the process ends, and its disk loses what was not synced; torn, a
 //     random part of it.
 //
-// All but what happens to processes need root, Linux, and
-// the programs nft, ip and tc.
+// All but what happens to processes and clocks need root and Linux.
 //
 // Faults can be made together, also as one with a name like kill-one+net-slow:
 // each undoes only what it did itself. All that is chosen at random is chosen by
-// the seed; what the machine makes of it, and which packets the hub loses, is
-// not.
+// the seed; what the machine makes of it is not.
 package faults

@@ -345,21 +345,17 @@ func TestGround(t *testing.T) {
 	}
 }
 
-// What is missing is named, with the way to get it.
+// Of what needs root others are told so.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for _, f := range Catalog() {
-		if err := Check(f); err != nil {
-			t.Errorf("with all tools: %v", err)
+		if err := check(f, 0); err != nil {
+			t.Errorf("root: %v", err)
 		}
-	}
-	missing := []string{"no-such-tool"}
-	err := check(Fault{name: "needy", traits: ownHosts}, missing)
-	if !errors.Is(err, ErrNeeds) || !strings.Contains(err.Error(), "no-such-tool") || !strings.Contains(err.Error(), "apt-get install") {
-		t.Errorf("without tools: %v", err)
-	}
-	if err := check(Fault{}, missing); err != nil {
-		t.Errorf("what needs nothing, without tools: %v", err)
+		needs := f.traits.has(ownHosts | ownDisks)
+		if err := check(f, 1000); errors.Is(err, ErrNeeds) != needs || needs && !strings.Contains(err.Error(), "root") {
+			t.Errorf("another user: %v", err)
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ type rig struct {
 func start(t *testing.T, root bool, cfg Config) *rig {
 	t.Helper()
 	if root && os.Geteuid() != 0 {
-		t.Fatal("this test makes network namespaces and mounts FUSE file systems: run it as root, with nft, ip and tc installed")
+		t.Fatal("this test makes network namespaces and mounts FUSE file systems: run it as root")
 	}
 	if cfg.Nodes == 0 {
 		cfg.Nodes = 3

@@ -18,7 +18,7 @@ type Hosts struct{}
 type Host struct{}
 
 // New refuses: it needs Linux's network namespaces.
-func New(context.Context, int, int64) (*Hosts, error) {
+func New(int, int64) (*Hosts, error) {
 	return nil, fmt.Errorf("hosts of the nodes' own: %w", errors.ErrUnsupported)
 }
 

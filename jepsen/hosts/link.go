@@ -1,10 +1,17 @@
 package hosts
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
 
 // Clients is the number of the host where the callers are. The nodes' hosts
 // count from 1.
 const Clients = 0
+
+// everybody stands for all other hosts, in links that have a limit.
+const everybody = -1
 
 // Link is the way from one host to another: one direction.
 type Link struct{ From, To int }
@@ -18,4 +25,31 @@ type Quality struct {
 	Jitter    time.Duration // and up to this much more; the order is kept
 	Duplicate float64       // share of packets that arrive twice, 0 to 1
 	Reorder   float64       // share of packets that the following ones may overtake, 0 to 1
+
+	limit int64 // bytes per second; 0 is none
+}
+
+// with returns the quality of a link that has both.
+func (q Quality) with(other Quality) Quality {
+	return Quality{
+		Cut:       q.Cut || other.Cut,
+		Loss:      1 - (1-q.Loss)*(1-other.Loss),
+		Delay:     q.Delay + other.Delay,
+		Jitter:    q.Jitter + other.Jitter,
+		Duplicate: max(q.Duplicate, other.Duplicate),
+		Reorder:   max(q.Reorder, other.Reorder),
+		limit:     min(cmp.Or(q.limit, other.limit), cmp.Or(other.limit, q.limit)),
+	}
+}
+
+func (q Quality) validate() error {
+	for _, share := range []float64{q.Loss, q.Duplicate, q.Reorder} {
+		if !(share >= 0 && share <= 1) {
+			return fmt.Errorf("a share of %v: 0 to 1 are possible", share)
+		}
+	}
+	if q.Delay < 0 || q.Jitter < 0 {
+		return fmt.Errorf("a delay of %v with a jitter of %v: neither may be negative", q.Delay, q.Jitter)
+	}
+	return nil
 }

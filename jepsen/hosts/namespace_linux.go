@@ -1,14 +1,10 @@
 package hosts
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -112,24 +108,6 @@ func (ns *namespace) visit(f func() error) error {
 		result <- err
 	}()
 	return <-result
-}
-
-// command runs a tool in the namespace with the given input. files are its
-// descriptors from 3 on.
-func (ns *namespace) command(ctx context.Context, input string, files []*os.File, tool string, args ...string) error {
-	path, err := FindTool(tool)
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Stdin = strings.NewReader(input)
-	cmd.ExtraFiles = files
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := ns.do(cmd.Run); err != nil {
-		return fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, bytes.TrimSpace(out.Bytes()))
-	}
-	return nil
 }
 
 // close lets go of the namespace and waits for its thread. To be called once.

@@ -3,85 +3,96 @@ package hosts
 import (
 	"container/heap"
 	"errors"
-	"fmt"
+	"maps"
 	"math/rand"
 	"os"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
-	// switchDevice is the name of each host's cable to the switch.
-	switchDevice = "sw0"
 	// queuePacketMax bounds the packets that the switch keeps, about 30 MB. What
 	// comes on top is lost, as in a real one.
 	queuePacketMax = 20_000
 	// overtakeDelay is how much later a packet comes that is to be overtaken.
 	overtakeDelay = 20 * time.Millisecond
+	// limitBurst is what a limited host may send at once, in bytes: a few packets.
+	limitBurst = 8 * mtu
+	// limitWait is how long what a limited host sends waits at most; then it is lost.
+	limitWait = time.Second
 )
 
-// packetSwitch moves packets between hosts and is late with them, by its seed.
-// The hosts send to it, and get from it, through one TUN device each.
+// errClosed is returned when something is asked of a network that is gone.
+var errClosed = errors.New("the network is closed")
+
+// packetSwitch moves packets between hosts, or is late with them or loses them, by its seed.
 type packetSwitch struct {
-	tuns []*os.File // by the number of the host
-	wg   sync.WaitGroup
-	wake chan struct{} // has a token when the queue has a new first packet
-	stop chan struct{} // closed by close
+	cables []*os.File // by the number of the host
+	wg     sync.WaitGroup
+	wake   chan struct{} // has a token when the queue has a new first packet
+	stop   chan struct{} // closed by close
 
-	mu    sync.Mutex // guards what follows
-	links map[Link]Quality
-	rng   *rand.Rand
-	queue packets
-	count int64              // packets so far, to keep the order of equals
-	last  map[Link]time.Time // when the last packet of the link is due
+	mu     sync.Mutex // guards what follows
+	closed bool
+	asked  map[int]map[Link]Quality
+	next   int              // number of what is asked next
+	links  map[Link]Quality // all that is asked, together
+	rng    *rand.Rand
+	queue  packets
+	count  int64              // packets so far, to keep the order of equals
+	last   map[Link]time.Time // when the last packet of the link is due
+	sent   map[int]time.Time  // when a host with a limit has sent all
 }
 
-// openTun makes a TUN device in the namespace of the calling thread.
-func openTun(name string) (*os.File, error) {
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open /dev/net/tun: %w", err)
-	}
-	req, err := unix.NewIfreq(name)
-	if err != nil {
-		return nil, errors.Join(err, unix.Close(fd))
-	}
-	req.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
-	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {
-		return nil, errors.Join(fmt.Errorf("make a TUN device: %w", err), unix.Close(fd))
-	}
-	return os.NewFile(uintptr(fd), name), nil
-}
-
-// startSwitch starts a switch between the hosts that the devices belong to.
-func startSwitch(tuns []*os.File, seed int64) *packetSwitch {
+// startSwitch starts a switch between the hosts that the cables belong to.
+func startSwitch(cables []*os.File, seed int64) *packetSwitch {
 	s := &packetSwitch{
-		tuns: tuns, wake: make(chan struct{}, 1), stop: make(chan struct{}),
-		rng: rand.New(rand.NewSource(seed)), last: map[Link]time.Time{},
+		cables: cables, wake: make(chan struct{}, 1), stop: make(chan struct{}), asked: map[int]map[Link]Quality{},
+		rng: rand.New(rand.NewSource(seed)), last: map[Link]time.Time{}, sent: map[int]time.Time{},
 	}
-	s.wg.Add(len(tuns) + 1)
-	for number := range tuns {
-		go s.receive(number)
+	for number := range cables {
+		s.wg.Go(func() { s.receive(number) })
 	}
-	go s.deliver()
+	s.wg.Go(s.deliver)
 	return s
 }
 
-// set says what is done to packets that come from now on.
-func (s *packetSwitch) set(links map[Link]Quality) {
+// add makes the links what the qualities say, together with those asked for already, for
+// packets that come from now on.
+func (s *packetSwitch) add(links map[Link]Quality) (remove func() error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.links = links
+	if s.closed {
+		return nil, errClosed
+	}
+	number := s.next
+	s.next++
+	s.asked[number] = maps.Clone(links)
+	s.combineLocked()
+	return func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.asked, number)
+		s.combineLocked()
+		return nil
+	}, nil
 }
 
-// receive queues what the host sends, until its device is closed.
+// combineLocked adds up what is asked, link by link.
+func (s *packetSwitch) combineLocked() {
+	s.links = map[Link]Quality{}
+	for _, links := range s.asked {
+		for link, q := range links {
+			s.links[link] = s.links[link].with(q)
+		}
+	}
+}
+
+// receive queues what the host sends, until its cable is closed.
 func (s *packetSwitch) receive(from int) {
-	defer s.wg.Done()
 	buf := make([]byte, mtu+64)
 	for {
-		n, err := s.tuns[from].Read(buf)
+		n, err := s.cables[from].Read(buf)
 		if errors.Is(err, os.ErrClosed) {
 			return
 		}
@@ -103,7 +114,7 @@ func (s *packetSwitch) hostOf(addr []byte) (number int, ok bool) {
 	if number == clientsAddr {
 		return Clients, true
 	}
-	return number, number >= 1 && number < len(s.tuns)
+	return number, number >= 1 && number < len(s.cables)
 }
 
 // take decides when the packet arrives, and how often.
@@ -113,10 +124,11 @@ func (s *packetSwitch) take(link Link, data []byte) {
 	q := s.links[link]
 	// Drawn in the same number for every packet, whatever comes of it.
 	lost, twice, overtaken, jitter := s.rng.Float64(), s.rng.Float64(), s.rng.Float64(), s.rng.Float64()
-	if q.Cut || lost < q.Loss {
+	sent, ok := s.sentLocked(link.From, len(data))
+	if q.Cut || lost < q.Loss || !ok {
 		return
 	}
-	at := time.Now().Add(q.Delay + time.Duration(jitter*float64(q.Jitter)))
+	at := sent.Add(q.Delay + time.Duration(jitter*float64(q.Jitter)))
 	if at.Before(s.last[link]) {
 		at = s.last[link]
 	}
@@ -130,6 +142,29 @@ func (s *packetSwitch) take(link Link, data []byte) {
 	if twice < q.Duplicate {
 		s.pushLocked(packet)
 	}
+}
+
+// sentLocked returns when the host has sent that many bytes more; not ok: they are lost.
+func (s *packetSwitch) sentLocked(from, size int) (at time.Time, ok bool) {
+	now := time.Now()
+	limit := s.links[Link{from, everybody}].limit
+	if limit == 0 {
+		return now, true
+	}
+	takes := func(bytes int) time.Duration {
+		return time.Duration(float64(bytes) / float64(limit) * float64(time.Second))
+	}
+	if idle := now.Add(-takes(limitBurst)); s.sent[from].Before(idle) {
+		s.sent[from] = idle
+	}
+	if at = s.sent[from].Add(takes(size)); at.After(now.Add(limitWait)) {
+		return at, false
+	}
+	s.sent[from] = at
+	if at.Before(now) {
+		at = now
+	}
+	return at, true
 }
 
 func (s *packetSwitch) pushLocked(p packet) {
@@ -149,13 +184,12 @@ func (s *packetSwitch) pushLocked(p packet) {
 
 // deliver hands packets out when they are due.
 func (s *packetSwitch) deliver() {
-	defer s.wg.Done()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		p, wait, due := s.next()
+		p, wait, due := s.first()
 		if due {
-			_, _ = s.tuns[p.to].Write(p.data) // a device that is full loses it
+			_, _ = s.cables[p.to].Write(p.data) // a device that is full loses it
 			continue
 		}
 		timer.Reset(wait)
@@ -168,8 +202,8 @@ func (s *packetSwitch) deliver() {
 	}
 }
 
-// next takes the first packet if it is due, and else says how long to wait.
-func (s *packetSwitch) next() (p packet, wait time.Duration, due bool) {
+// first takes the first packet if it is due, and else says how long to wait.
+func (s *packetSwitch) first() (p packet, wait time.Duration, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.queue) == 0 {
@@ -183,10 +217,16 @@ func (s *packetSwitch) next() (p packet, wait time.Duration, due bool) {
 
 // close ends the switch and waits for its end.
 func (s *packetSwitch) close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	close(s.stop)
-	err := closeAll(s.tuns)
+	var errs []error
+	for _, cable := range s.cables {
+		errs = append(errs, cable.Close())
+	}
 	s.wg.Wait()
-	return err
+	return errors.Join(errs...)
 }
 
 // packet is an IPv4 packet on its way.
