@@ -15,7 +15,6 @@ import (
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
-	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -74,7 +73,7 @@ func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, er
 	if err := n.checkLevel(command.RestoreEnd{}); err != nil {
 		return 0, err
 	}
-	if err := n.full(); err != nil {
+	if err := n.space.Full(); err != nil {
 		return 0, err
 	}
 	received, err := n.newSpool()
@@ -89,7 +88,7 @@ func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, er
 	if err != nil {
 		return 0, err
 	}
-	if err := n.admitBytes(backup.Bytes()); err != nil {
+	if err := n.space.AdmitState(backup.Bytes()); err != nil {
 		return 0, err
 	}
 	if err := received.Room(2 * uint64(received.Size())); err != nil {
@@ -121,18 +120,6 @@ func (n *Node) admitBackup(ctx context.Context, level uint32) error {
 			fsm.ErrUnknownCommand, level, known)
 	}
 	return nil
-}
-
-// admitBytes refuses a state that would take more memory than a state may.
-func (n *Node) admitBytes(bytes int64) error {
-	limit := n.cfg.MemoryLimit
-	if bytes <= limit+limit/strainPart {
-		return nil
-	}
-	return &nodes.Overload{
-		Bound: nodes.BoundMemory,
-		Text:  fmt.Sprintf("the backup's state takes %s of memory; memory_limit is %s", bytesize.Text(bytes), bytesize.Text(limit)),
-	}
 }
 
 // ground returns what of the cluster outlives a restore, fsm.ErrNotEmpty if the

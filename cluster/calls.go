@@ -97,20 +97,11 @@ func (n *Node) answerStatus(_ context.Context, body []byte) ([]byte, error) {
 	return json.Marshal(n.status(q))
 }
 
-// roomLeft returns what this node has left.
-func (n *Node) roomLeft() *nodes.NodeRoom {
-	r := &nodes.NodeRoom{State: n.fsm.Held().All, StateMax: n.cfg.MemoryLimit}
-	if n.disk.size.Load() != 0 {
-		r.DiskFree, r.DiskMin = int64(n.disk.free.Load()), int64(n.disk.mark.Load())
-	}
-	return r
-}
-
 // status returns what this node says of itself.
 func (n *Node) status(q statusQuestion) peerStatus {
 	s := peerStatus{
-		Record: n.record, State: "leader", Term: n.currentTerm(), AppliedIndex: n.fsm.AppliedIndex(), WallNS: n.clock.Wall(), DiskLow: n.disk.low.Load(),
-		Room: n.roomLeft(), Removed: n.removed.Load(), Chain: n.fsm.ChainAt(q.ChainAt), Hint: n.hints.get(),
+		Record: n.record, State: "leader", Term: n.currentTerm(), AppliedIndex: n.fsm.AppliedIndex(), WallNS: n.clock.Wall(), DiskLow: n.space.Disk.Low(),
+		Room: n.space.Left(), Removed: n.removed.Load(), Chain: n.fsm.ChainAt(q.ChainAt), Hint: n.hints.get(),
 	}
 	if n.raft == nil {
 		return s

@@ -105,6 +105,13 @@ func (n *Node) answerHash(_ context.Context, body []byte) ([]byte, error) {
 	return json.Marshal(n.notes.at(q.Index))
 }
 
+// runCheckpoints has the states compared again and again, until the scope ends.
+func (l *leadership) runCheckpoints() {
+	for pause.For(l.ctx, checkpointInterval) {
+		l.start(l.checkpoint)
+	}
+}
+
 // checkpoint logs a Checkpoint and compares what the voters noted at it. A
 // minority that differs from a majority is told to stop; if no hash has a
 // majority, nobody stops: it is logged.

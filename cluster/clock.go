@@ -11,11 +11,6 @@ import (
 // ClockSource is where a node takes its time from. Tests inject one.
 type ClockSource = lease.ClockSource
 
-// laterOf returns the later of each clock.
-func laterOf(a, b fsm.Stamp) fsm.Stamp {
-	return fsm.Stamp{U: max(a.U, b.U), T: max(a.T, b.T)}
-}
-
 // startClocks starts the leadership's clocks, once the barrier is done: from the state,
 // and from what the others of the voters were told of U and what their wall clocks show. It
 // goes on as soon as a majority of voters has answered, or after statusTimeout: then

@@ -3,83 +3,14 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
 
-	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
-	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/nodes"
 )
-
-const (
-	// diskCheckInterval is how often a node looks at the free space of its disk.
-	diskCheckInterval = 250 * time.Millisecond
-	// diskSlackPart of the mark has to be free above it before a disk that was low
-	// no longer is.
-	diskSlackPart = 8
-)
-
-// diskRoom is what is free on the data folder's disk.
-type diskRoom struct {
-	// free, size and mark are bytes; below mark the disk is low. size 0 = not looked
-	// at yet.
-	free, size, mark atomic.Uint64
-	low              atomic.Bool
-	// handedOverAt is when the leadership was last handed over for it, or tried to
-	// be, in nanoseconds of the monotonic clock; 0 = never.
-	handedOverAt atomic.Int64
-}
-
-// note takes what was found.
-func (d *diskRoom) note(free, size, configured uint64) (low, changed bool) {
-	mark := storage.FreeMin(configured, size)
-	was := d.low.Load()
-	low = free < mark || was && free < mark+mark/diskSlackPart
-	d.free.Store(free)
-	d.mark.Store(mark)
-	d.size.Store(size)
-	d.low.Store(low)
-	return low, low != was
-}
-
-// full returns an *fsm.Overload if less is free than the mark; strained asks for
-// what goes on until half of that is left.
-func (d *diskRoom) full(strained bool) error {
-	if !d.low.Load() || strained && d.free.Load() >= d.mark.Load()/2 {
-		return nil
-	}
-	return &nodes.Overload{
-		Bound: nodes.BoundDisk,
-		Text:  fmt.Sprintf("the data folder's disk has %s free, less than disk_free_min, %s", bytesize.Text(int64(d.free.Load())), bytesize.Text(int64(d.mark.Load()))),
-	}
-}
-
-// fits reports whether so many bytes leave half of the mark free.
-func (d *diskRoom) fits(bytes int64) bool {
-	return d.size.Load() == 0 || d.free.Load() >= uint64(bytes)+d.mark.Load()/2
-}
-
-// monitorDisk watches the free space of the data folder's disk.
-func (n *Node) monitorDisk(ctx context.Context) {
-	for ok := true; ok; ok = pause.For(ctx, diskCheckInterval) {
-		free, size, err := n.cfg.DiskSpace()
-		if err != nil {
-			continue // the stores say so, if it matters
-		}
-		switch low, changed := n.disk.note(free, size, n.cfg.DiskFreeMin); {
-		case changed && low:
-			n.logger.Warn("the data folder's disk is low: submits are refused while this node leads; free some space, but nothing in the folder",
-				"free", bytesize.Text(int64(free)), "disk_free_min", bytesize.Text(int64(n.disk.mark.Load())))
-		case changed:
-			n.logger.Info("the data folder's disk has room again", "free", bytesize.Text(int64(free)), "disk_free_min", bytesize.Text(int64(n.disk.mark.Load())))
-		}
-	}
-}
 
 const (
 	// voterDiskInterval is how often a leader asks the voters about their disks.
@@ -133,10 +64,10 @@ func (l *leadership) lookAtDisks(d *voterDisks) {
 		return
 	}
 	now := n.clock.Mono()
-	if last := n.disk.handedOverAt.Load(); last != 0 && now-time.Duration(last) < diskHandoverInterval {
+	if last := n.diskLeftAt.Load(); last != 0 && now-time.Duration(last) < diskHandoverInterval {
 		return
 	}
-	n.disk.handedOverAt.Store(int64(now) + 1) // never 0
+	n.diskLeftAt.Store(int64(now) + 1) // never 0
 	l.node.logger.Warn("handing the leadership over: the disk of this node is low, that of the other is not", "node_id", heir.NodeID)
 	// In a goroutine of the node's: the leadership's have to end for it.
 	n.start(func() { n.leaveLowDisk(heir.NodeID) })
@@ -157,12 +88,19 @@ func (d *voterDisks) judge(n *Node, voters []raft.Server, statuses []peerStatus,
 			best, heir = status.AppliedIndex, &status.Record
 		}
 	}
-	if !n.disk.low.Load() {
+	if !n.space.Disk.Low() {
 		d.looks = 0
 		return nil
 	}
 	d.looks++
 	return heir
+}
+
+// votersLow reports whether this node leads and the disks of so many voters are low that no
+// majority may be left.
+func (n *Node) votersLow() bool {
+	l := n.leader.Load()
+	return l != nil && l.disksLow.Load()
 }
 
 // majorityLow reports whether the voters that have room are no majority, because

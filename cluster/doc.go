@@ -15,10 +15,12 @@
 //	batch     commands on their way into the log, and claims that wait
 //	clocks    the machine's clocks, and what the members' wall clocks show
 //	confirm   between Raft and its transport: reads confirmed, heartbeats, votes held back
+//	duty      what a leader does because the state has something due
 //	joining   what nodes say before they are members of one cluster
 //	lease     when a lease has run out
 //	nodekey   a node's key, of which its UUID is
 //	peer      the port at which nodes talk to each other
 //	replica   this node's copy of the state
+//	space     what is left of memory and disk
 //	storage   what a node keeps on disk
 package cluster

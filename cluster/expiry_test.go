@@ -106,7 +106,7 @@ func TestLeadership_endsBeforeTimers(t *testing.T) {
 	l := &leadership{node: n, timers: lease.NewTimers(), waiters: batch.NewWaiters(batch.WaitersConfig{})}
 	l.ctx, l.cancel = context.WithCancelCause(n.ctx)
 	l.end()
-	l.startTimers()
+	l.startDuties()
 	l.wg.Wait()
 	n.fsm.ApplyEntry(1, 1, replicatest.Entry(1, command.SetLevel{Level: fsm.FeatureLevel},
 		command.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}}, command.ClaimNext{WorkerID: "w1", Limit: 1, LeaseMS: 1000}))

@@ -13,8 +13,8 @@ import (
 	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/confirm"
+	"github.com/claimq/claimq/cluster/duty"
 	"github.com/claimq/claimq/cluster/lease"
-	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/pause"
@@ -24,8 +24,6 @@ import (
 const (
 	// barrierTimeout bounds one try of the barrier; the leader tries again.
 	barrierTimeout = 10 * time.Second
-	// dutyRetryInterval is the pause before a duty that failed is tried again.
-	dutyRetryInterval = 100 * time.Millisecond
 	// leaderNotesMax is the capacity of the channel on which Raft tells of
 	// leadership: Raft blocks when it is full.
 	leaderNotesMax = 64
@@ -51,11 +49,6 @@ type leadership struct {
 	doubt atomic.Pointer[doubt]
 	// wallClocks are those of the other members, as this node reads them.
 	wallClocks *clocks.Walls
-
-	due      *agenda       // of the ticks
-	openings *agenda       // of the types that their rate limit closed
-	slots    *agenda       // of the schedules
-	ticked   time.Duration // runDuties' own: monotonic time of its last tick
 
 	// disksLow is true while the disks of so many voters are low that no majority
 	// would be left without them.
@@ -119,7 +112,6 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 	l := &leadership{node: n, term: n.currentTerm(), established: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.confirm = confirm.NewScope(l.term, func() ([]raft.ServerID, bool, bool) { return n.voters(l.term) }, n.sendHeartbeats)
-	l.due, l.openings, l.slots = newAgenda(), newAgenda(), newAgenda()
 	l.catching = make(map[raft.ServerID]time.Duration)
 	l.timers = lease.NewTimers()
 	l.wallClocks = clocks.NewWalls(n.logger)
@@ -224,7 +216,7 @@ func (l *leadership) notYet() error {
 }
 
 // now returns the clocks, at least what the state has.
-func (l *leadership) now(m *fsm.Machine) fsm.Stamp { return laterOf(l.clock.Now(), m.Stamp()) }
+func (l *leadership) now(m *fsm.Machine) fsm.Stamp { return l.clock.AtLeast(m.Stamp()) }
 
 // claimable is the state's Claimable now.
 func (l *leadership) claimable(m *fsm.Machine, c command.ClaimNext) bool {
@@ -260,11 +252,16 @@ func (l *leadership) run() {
 	if !l.retry("feature level", l.startLevel) {
 		return
 	}
-	l.startTimers()
+	duties := l.startDuties()
 	n.batcher.Open(batch.GateOpen, l.clock.Now)
 	close(l.established)
 	n.logger.Info("serving as leader", "term", l.term)
-	l.runDuties()
+	l.start(l.runMembers)
+	l.start(l.runCheckpoints)
+	if n.raft != nil {
+		l.start(l.runDisks)
+	}
+	duties.RunTicks(l.ctx)
 }
 
 // retry calls do until it succeeds, and reports false when the scope ended.
@@ -278,17 +275,9 @@ func (l *leadership) retry(what string, do func() error) bool {
 			return true
 		}
 		l.node.logger.Warn("leader duty failed, trying again", "duty", what, "term", l.term, "error", err)
-		if !pause.For(l.ctx, dutyRetryInterval) {
+		if !pause.For(l.ctx, duty.RetryInterval) {
 			return false
 		}
-	}
-}
-
-// tryAgain logs what a duty could not do and will do at its next look, unless the scope
-// has ended, with what else there is to say of it.
-func (l *leadership) tryAgain(what string, err error, about ...any) {
-	if l.ctx.Err() == nil {
-		l.node.logger.Warn(what+", trying again", append(about, "error", err)...)
 	}
 }
 
@@ -316,32 +305,26 @@ func (l *leadership) propose(cmd command.Command) error {
 	return err
 }
 
-// startTimers hands the claims that exist to the timers, and from the same
-// moment on those that begin.
-func (l *leadership) startTimers() {
-	if !l.node.fsm.Lead(l.ctx, l.applied, func(m *fsm.Machine) { l.timers.Start(m) }) {
-		return
+// read is the state under its read lock, as what the leadership runs looks at it.
+func (l *leadership) read(fn func(*fsm.Machine)) { l.node.fsm.Read(fn) }
+
+// startDuties hands the claims that exist to the timers, and from the same moment on
+// those that begin. All but the ticks go on by themselves then.
+func (l *leadership) startDuties() *duty.Duties {
+	n := l.node
+	d := duty.New(duty.Config{
+		Source: n.clock, Clock: l.clock, Timers: l.timers, Read: l.read, Claims: n.fsm.Claims,
+		Propose: n.batcher.Propose, Knows: n.checkLevel, Space: n.space, Waiters: l.waiters,
+		TrailBytes: n.cfg.TrailBytes, TrailAge: n.cfg.TrailAge, Logger: n.logger,
+	})
+	if !n.fsm.Lead(l.ctx, d.Applied, func(m *fsm.Machine) { l.timers.Start(m) }) {
+		return d
 	}
-	l.start(l.runTimers)
-	l.start(l.runOpenings)
-	l.start(l.runSchedules)
-	if l.node.raft != nil {
+	for _, run := range []func(context.Context){d.RunLeases, d.RunOpenings, d.RunSchedules} {
+		l.start(func() { run(l.ctx) })
+	}
+	if n.raft != nil {
 		l.start(l.runHints)
 	}
-}
-
-// applied is told of every entry, under the state's lock.
-func (l *leadership) applied(m *fsm.Machine, a *fsm.Applied) {
-	if len(a.Leases) > 0 {
-		l.timers.Add(a.Leases)
-	}
-	if len(a.Ready) > 0 {
-		l.waiters.NoteReady(a.Ready)
-	}
-	l.due.note(m.NextDue())
-	if held := replica.HeldBy(m); l.node.evicts(held) || l.node.forgets(held) {
-		l.due.hurry()
-	}
-	l.openings.note(m.NextOpening())
-	l.slots.note(m.NextSlot())
+	return d
 }

@@ -155,8 +155,8 @@ func (l *leadership) recordLocked(r fsm.NodeRecord) {
 			r.Nonvoter = have.Nonvoter
 		}
 	})
-	if err := l.propose(command.SetNode{Node: r}); err != nil {
-		l.tryAgain("node record not written", err, "node_id", r.NodeID)
+	if err := l.propose(command.SetNode{Node: r}); err != nil && l.ctx.Err() == nil {
+		l.node.logger.Warn("node record not written, trying again", "node_id", r.NodeID, "error", err)
 	}
 }
 

@@ -298,21 +298,22 @@ func (c *nodeCollector) addLoad() {
 
 func (c *nodeCollector) addDisk() {
 	n := c.node
-	add := func(name, help string, read func() float64) {
+	add := func(name, help string, read func(free, size, mark uint64) float64) {
 		c.add(name, help, func() (float64, error) {
-			if n.disk.size.Load() == 0 {
+			free, size, mark, ok := n.space.Disk.Look()
+			if !ok {
 				return 0, errNoDisk
 			}
-			return read(), nil
+			return read(free, size, mark), nil
 		})
 	}
 	add("claimq_disk_free_bytes", "Bytes that this node may still write on the data folder's file system.",
-		func() float64 { return float64(n.disk.free.Load()) })
-	add("claimq_disk_size_bytes", "Size of the data folder's file system.", func() float64 { return float64(n.disk.size.Load()) })
+		func(free, _, _ uint64) float64 { return float64(free) })
+	add("claimq_disk_size_bytes", "Size of the data folder's file system.", func(_, size, _ uint64) float64 { return float64(size) })
 	add("claimq_disk_free_min_bytes", "Free bytes of the data folder's file system below which submits are refused.",
-		func() float64 { return float64(n.disk.mark.Load()) })
+		func(_, _, mark uint64) float64 { return float64(mark) })
 	add("claimq_disk_low", "1 if the data folder's file system has less free than that, else 0.",
-		func() float64 { return float64(oneIf(n.disk.low.Load())) })
+		func(_, _, _ uint64) float64 { return float64(oneIf(n.space.Disk.Low())) })
 }
 
 func (n *Node) queuedCount() int64 { return n.batcher.LastQueued() }

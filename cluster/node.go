@@ -18,6 +18,7 @@ import (
 	"github.com/claimq/claimq/cluster/confirm"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/replica"
+	"github.com/claimq/claimq/cluster/space"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/memory"
@@ -42,6 +43,7 @@ type Node struct {
 	stats  *nodeStats
 
 	fsm         *replica.Replica
+	space       *space.Space
 	batcher     *batch.Batcher
 	parts       Parts
 	raft        *raftHandle   // nil without Raft
@@ -82,7 +84,9 @@ type Node struct {
 	cancel  context.CancelCauseFunc
 	wg      sync.WaitGroup // every goroutine of the node
 	closing atomic.Bool
-	disk    diskRoom
+	// diskLeftAt is when the leadership was last handed over for a disk that is low, or tried
+	// to be, in nanoseconds of the monotonic clock; 0 = never.
+	diskLeftAt atomic.Int64
 	// transferSince is when Raft began to answer that the leadership is being
 	// transferred, in nanoseconds of the monotonic clock; 0 = it does not.
 	transferSince atomic.Int64
@@ -174,6 +178,9 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 		Awaited: func() bool { return n.batcher.Awaits() || len(n.restoring) > 0 },
 	})
 	n.fsm.RestoreRoom = replica.RestoreRoom(cfg.MemoryLimit, memory.Total())
+	n.space = space.New(space.Config{
+		MemoryLimit: cfg.MemoryLimit, DiskFreeMin: cfg.DiskFreeMin, Held: n.fsm.Held, Knows: n.checkLevel, VotersLow: n.votersLow, Logger: n.logger,
+	})
 	n.batcher = n.newBatcher(n.applyEntry)
 	n.registerCalls()
 	return n, nil
@@ -277,7 +284,7 @@ func (n *Node) run() {
 		n.cfg.DiskSpace = func() (free, size uint64, err error) { return storage.FreeSpace(n.dir.Path()) }
 	}
 	if n.cfg.DiskSpace != nil {
-		n.start(func() { n.monitorDisk(n.ctx) })
+		n.start(func() { n.space.Watch(n.ctx, n.cfg.DiskSpace) })
 	}
 }
 

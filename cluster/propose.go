@@ -21,7 +21,7 @@ func (n *Node) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed
 	if err := n.checkLevel(cmd); err != nil {
 		return nodes.Proposed{}, err
 	}
-	if err := n.room(cmd); err != nil {
+	if err := n.space.Room(cmd); err != nil {
 		return nodes.Proposed{}, err
 	}
 	switch c := cmd.(type) {

@@ -2,10 +2,7 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	"github.com/claimq/claimq/internal/bytesize"
 )
 
 const (
@@ -40,7 +37,7 @@ func (n *Node) monitorSnapshots(ctx context.Context) {
 		if !n.snapshotDue() {
 			continue
 		}
-		err := n.snapshotFits()
+		err := n.space.SnapshotFits()
 		if err == nil {
 			err = n.takeSnapshot(ctx)
 		}
@@ -60,21 +57,11 @@ func (n *Node) snapshotDue() bool {
 	if f.Restoring() {
 		return false
 	}
-	if n.disk.low.Load() {
+	if n.space.Disk.Low() {
 		bytes = min(bytes, lowDiskLogBytes)
 	}
 	applied, commands := f.SinceSnapshot()
 	return applied >= bytes || commands >= int64(n.cfg.SnapshotLogCommands)
-}
-
-// snapshotFits returns an error if the disk may have no room for a snapshot: to
-// write until it is full would stop the log, and so the node.
-func (n *Node) snapshotFits() error {
-	bytes := n.fsm.Held().All
-	if n.disk.fits(bytes) {
-		return nil
-	}
-	return fmt.Errorf("the data folder's disk has %s free, a snapshot may take %s", bytesize.Text(int64(n.disk.free.Load())), bytesize.Text(bytes))
 }
 
 // takeSnapshot takes a snapshot now and compacts the log behind it.

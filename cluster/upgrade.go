@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/duty"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/pause"
@@ -21,7 +22,7 @@ const (
 	// say that they know more. Above it an operator decides.
 	firstLevel = 1
 	// firstLevelTries bounds how often the first leader asks the voters what they
-	// know, at dutyRetryInterval, before it settles for firstLevel.
+	// know, at duty.RetryInterval, before it settles for firstLevel.
 	firstLevelTries = 30
 	// firstLevelTimeout bounds asking them once.
 	firstLevelTimeout = 200 * time.Millisecond
@@ -53,7 +54,7 @@ func (l *leadership) startLevel() error {
 			level = max(level, known)
 			break
 		}
-		if !pause.For(l.ctx, dutyRetryInterval) {
+		if !pause.For(l.ctx, duty.RetryInterval) {
 			return context.Cause(l.ctx)
 		}
 	}

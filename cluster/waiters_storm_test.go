@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claimq/claimq/cluster/duty"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 )
@@ -181,7 +182,7 @@ func TestWaiters_nobodyIsForgotten(t *testing.T) {
 				s.collect()
 				if s.rand.IntN(4) == 0 {
 					s.proposing.Wait()
-					<-time.After(dutyInterval + 100*time.Millisecond)
+					<-time.After(duty.Interval + 100*time.Millisecond)
 					s.check()
 				}
 				if t.Failed() {

@@ -186,7 +186,8 @@ func TestWaiters_bounded(t *testing.T) {
 		if last.finished() {
 			t.Fatalf("below the bound: %v", last.err)
 		}
-		if _, err := n.Claim(context.Background(), mailFor("w2"), time.Minute); !overloaded(err, nodes.BoundWaitingClaims) {
+		var over *nodes.Overload
+		if _, err := n.Claim(context.Background(), mailFor("w2"), time.Minute); !errors.As(err, &over) || over.Bound != nodes.BoundWaitingClaims {
 			t.Errorf("at the bound: %v, want it named", err)
 		}
 		<-last.done

@@ -73,6 +73,12 @@ func (c *Clock) Now() fsm.Stamp {
 	}
 }
 
+// AtLeast is Now of a clock that is not behind the state's.
+func (c *Clock) AtLeast(state fsm.Stamp) fsm.Stamp {
+	now := c.Now()
+	return fsm.Stamp{U: max(now.U, state.U), T: max(now.T, state.T)}
+}
+
 // Ahead returns how far this node's wall clock is ahead of the majority's now, below 0
 // if behind. ok is false while the majority's is not known.
 func (c *Clock) Ahead() (ahead time.Duration, ok bool) {

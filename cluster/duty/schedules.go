@@ -1,6 +1,7 @@
-package cluster
+package duty
 
 import (
+	"context"
 	"time"
 
 	"github.com/claimq/claimq/fsm"
@@ -25,18 +26,18 @@ const (
 	scheduleRetryAfter = time.Hour
 )
 
-// runSchedules logs the slots of schedules that are due, until the scope ends.
+// RunSchedules logs the slots of schedules that are due, until ctx ends.
 // An item that comes twice, or too late, does nothing (fsm.RunSchedules): so a
 // new leader need not know what the old one did.
-func (l *leadership) runSchedules() {
-	timer := time.NewTimer(dutyInterval)
+func (d *Duties) RunSchedules(ctx context.Context) {
+	timer := time.NewTimer(Interval)
 	defer timer.Stop()
 	for {
-		timer.Reset(l.runDueSlots())
+		timer.Reset(d.runDueSlots(ctx))
 		select {
-		case <-l.ctx.Done():
+		case <-ctx.Done():
 			return
-		case <-l.slots.earlier:
+		case <-d.slots.earlier:
 		case <-timer.C:
 		}
 	}
@@ -44,42 +45,42 @@ func (l *leadership) runSchedules() {
 
 // runDueSlots logs slots while some are due. It returns how long none is. While
 // memory or disk is short nothing is submitted: the slots are late then.
-func (l *leadership) runDueSlots() time.Duration {
-	for range dutiesInRow {
-		due, now, sleep := l.dueSchedules()
+func (d *Duties) runDueSlots(ctx context.Context) time.Duration {
+	for range inRow {
+		due, now, sleep := d.dueSchedules()
 		if len(due) == 0 {
 			return sleep
 		}
 		run := command.RunSchedules{Items: make([]command.ScheduleRun, len(due))}
-		if l.node.full() != nil || l.node.checkLevel(run) != nil {
-			return dutyInterval
+		if d.cfg.Space.Full() != nil || d.cfg.Knows(run) != nil {
+			return Interval
 		}
 		for i, v := range due {
-			run.Items[i] = l.slotOf(v, now)
+			run.Items[i] = d.slotOf(v, now)
 		}
-		if l.node.checkLevel(run) != nil { // a node may not know how many are passed over
+		if d.cfg.Knows(run) != nil { // a node may not know how many are passed over
 			for i := range run.Items {
 				run.Items[i].Passed = 0
 			}
 		}
-		if err := l.propose(run); err != nil {
-			l.tryAgain("schedules not run", err)
-			return dutyRetryInterval
+		if err := d.propose(ctx, run); err != nil {
+			d.tryAgain(ctx, "schedules not run", err)
+			return RetryInterval
 		}
 	}
-	return dutyRetryInterval
+	return RetryInterval
 }
 
 // dueSchedules returns the schedules whose slot has come by now, a bounded
 // number, or else how long none comes.
-func (l *leadership) dueSchedules() (due []*fsm.ScheduleView, now int64, sleep time.Duration) {
-	l.read(func(m *fsm.Machine) {
-		now = l.now(m).T
+func (d *Duties) dueSchedules() (due []*fsm.ScheduleView, now int64, sleep time.Duration) {
+	d.cfg.Read(func(m *fsm.Machine) {
+		now = d.now(m).T
 		next, some := m.NextSlot()
-		l.slots.plan(next, some)
+		d.slots.plan(next, some)
 		switch {
 		case !some:
-			sleep = dutyInterval
+			sleep = Interval
 		case next > now:
 			sleep = untilT(next, now)
 		default:
@@ -104,12 +105,12 @@ func fewBytes(due []*fsm.ScheduleView) []*fsm.ScheduleView {
 // for. What was missed is one task, whatever the number of slots, and the next
 // slot is one to come; or, if nothing is to be made up, no task but that of the last
 // slot that has come, unless it is too late as well.
-func (l *leadership) slotOf(v *fsm.ScheduleView, now int64) command.ScheduleRun {
+func (d *Duties) slotOf(v *fsm.ScheduleView, now int64) command.ScheduleRun {
 	run := command.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
 	times, err := cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}.Read()
 	if err != nil {
 		// The leader that let it in knew the time zone; perhaps the next one does.
-		l.node.logger.Error("a schedule cannot be read: its slot is passed over", "schedule", v.Name, "error", err)
+		d.cfg.Logger.Error("a schedule cannot be read: its slot is passed over", "schedule", v.Name, "error", err)
 		run.Skip, run.Next = true, now+scheduleRetryAfter.Milliseconds()
 		return run
 	}

@@ -1,4 +1,4 @@
-package cluster
+package space
 
 import (
 	"fmt"
@@ -25,14 +25,18 @@ const (
 	strainPart = 8
 )
 
-// evicts reports whether ended tasks are to be evicted.
-func (n *Node) evicts(s replica.Held) bool {
-	return s.Ended > endedMax(n.cfg.MemoryLimit, s.All-s.Ended) && n.checkLevel(command.Evict{}) == nil
+// EvictTo returns how many bytes of ended tasks are to be left, and whether there are so many
+// more that the rest is to be evicted.
+func (s *Space) EvictTo(held replica.Held) (bytes int64, due bool) {
+	most := endedMax(s.cfg.MemoryLimit, held.All-held.Ended)
+	return most - s.cfg.MemoryLimit/evictPart, held.Ended > most && s.cfg.Knows(command.Evict{}) == nil
 }
 
-// forgets reports whether what is remembered is to be forgotten before its time.
-func (n *Node) forgets(s replica.Held) bool {
-	return s.Remembered > rememberedMax(n.cfg.MemoryLimit, s.Lasting()) && n.checkLevel(command.Forget{}) == nil
+// ForgetTo is EvictTo of what is remembered of removed tasks and of claim requests, some of
+// which is to be forgotten before its time.
+func (s *Space) ForgetTo(held replica.Held) (bytes int64, due bool) {
+	most := rememberedMax(s.cfg.MemoryLimit, held.Lasting())
+	return most - s.cfg.MemoryLimit/evictPart, held.Remembered > most && s.cfg.Knows(command.Forget{}) == nil
 }
 
 // endedMax returns how many bytes ended tasks may take beside those that the rest
@@ -49,12 +53,12 @@ func rememberedMax(limit, lasting int64) int64 {
 	return max(min(limit/rememberedPart, room), limit/evictPart)
 }
 
-// memoryFull returns an *fsm.Overload if the memory limit is reached.
-func (n *Node) memoryFull(strained bool) error {
-	return memoryFull(n.fsm.Held(), n.cfg.MemoryLimit, n.checkLevel(command.Evict{}) == nil, strained)
+// memoryFull returns a *nodes.Overload if the memory limit is reached.
+func (s *Space) memoryFull(strained bool) error {
+	return memoryFull(s.cfg.Held(), s.cfg.MemoryLimit, s.cfg.Knows(command.Evict{}) == nil, strained)
 }
 
-// memoryFull returns an *fsm.Overload if held reaches the limit: what can be
+// memoryFull returns a *nodes.Overload if held reaches the limit: what can be
 // evicted does not count, if it is evicted at all, unless it is not for long. strained
 // asks for what goes on there.
 func memoryFull(held replica.Held, limit int64, evicts, strained bool) error {
@@ -71,6 +75,18 @@ func memoryFull(held replica.Held, limit int64, evicts, strained bool) error {
 	return &nodes.Overload{
 		Bound: nodes.BoundMemory,
 		Text:  fmt.Sprintf("the tasks take %s of memory, %s without what goes by itself; memory_limit is %s", bytesize.Text(all), bytesize.Text(lasting), bytesize.Text(limit)),
+	}
+}
+
+// AdmitState refuses a state that would take more memory than a state may.
+func (s *Space) AdmitState(bytes int64) error {
+	limit := s.cfg.MemoryLimit
+	if bytes <= limit+limit/strainPart {
+		return nil
+	}
+	return &nodes.Overload{
+		Bound: nodes.BoundMemory,
+		Text:  fmt.Sprintf("the backup's state takes %s of memory; memory_limit is %s", bytesize.Text(bytes), bytesize.Text(limit)),
 	}
 }
 
@@ -95,39 +111,4 @@ func growthOf(cmd command.Command) growth {
 		most = max(most, growthOf(op))
 	}
 	return most
-}
-
-// room returns an *fsm.Overload when there is no room for what the command adds to
-// the state, in memory or on disk.
-func (n *Node) room(cmd command.Command) error {
-	switch growthOf(cmd) {
-	case growsByTasks:
-		return n.full()
-	case growsBySteps:
-		return n.strained()
-	}
-	return nil
-}
-
-// full returns an *fsm.Overload when a bound of memory or disk is reached. Only what
-// adds tasks asks: claims and settles make room.
-func (n *Node) full() error {
-	if err := n.memoryFull(false); err != nil {
-		return err
-	}
-	if err := n.disk.full(false); err != nil {
-		return err
-	}
-	if l := n.leader.Load(); l != nil && l.disksLow.Load() {
-		return &nodes.Overload{Bound: nodes.BoundDisk, Text: "so many voters' disks are low that no majority may be left"}
-	}
-	return nil
-}
-
-// strained is full for what goes on a while longer.
-func (n *Node) strained() error {
-	if err := n.memoryFull(true); err != nil {
-		return err
-	}
-	return n.disk.full(true)
 }

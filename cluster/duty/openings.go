@@ -1,0 +1,36 @@
+package duty
+
+import (
+	"context"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// RunOpenings wakes those who wait for a type when its rate limit lets tasks be
+// claimed again, until ctx ends: no entry tells of that. It also wakes for
+// an entry whose outcome took so long that nobody waited for it any more.
+func (d *Duties) RunOpenings(ctx context.Context) {
+	timer := time.NewTimer(Interval)
+	defer timer.Stop()
+	for {
+		sleep := Interval
+		d.cfg.Read(func(m *fsm.Machine) {
+			now := d.now(m).T
+			due, next, some := m.Openings(now)
+			d.openings.plan(next, some)
+			if some {
+				sleep = untilT(next, now)
+			}
+			d.cfg.Waiters.NoteOpened(due)
+		})
+		d.cfg.Waiters.Wake()
+		timer.Reset(sleep)
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.openings.earlier:
+		case <-timer.C:
+		}
+	}
+}

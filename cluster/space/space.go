@@ -1,0 +1,106 @@
+package space
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/claimq/claimq/cluster/replica"
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/internal/bytesize"
+	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/nodes"
+)
+
+// diskCheckInterval is how often a node looks at the free space of its disk.
+const diskCheckInterval = 250 * time.Millisecond
+
+// Config is what a Space needs to know of its node.
+type Config struct {
+	MemoryLimit int64  // of the state, in bytes
+	DiskFreeMin uint64 // 0: as the disk's size has it
+	// Held returns what the state takes.
+	Held func() replica.Held
+	// Knows says why not every node of the cluster knows a command, nil if they do.
+	Knows func(cmd command.Command) error
+	// VotersLow reports whether the disks of so many voters are low that no majority may be
+	// left.
+	VotersLow func() bool
+	Logger    hclog.Logger
+}
+
+// Space is what a node has left. Its methods are safe for concurrent use.
+type Space struct {
+	Disk Disk
+	cfg  Config
+}
+
+// New returns a Space whose disk nobody has looked at yet.
+func New(cfg Config) *Space { return &Space{cfg: cfg} }
+
+// Room returns a *nodes.Overload when there is no room for what the command adds to
+// the state, in memory or on disk.
+func (s *Space) Room(cmd command.Command) error {
+	switch growthOf(cmd) {
+	case growsByTasks:
+		return s.Full()
+	case growsBySteps:
+		return s.strained()
+	}
+	return nil
+}
+
+// Full returns a *nodes.Overload when a bound of memory or disk is reached. Only what
+// adds tasks asks: claims and settles make room.
+func (s *Space) Full() error {
+	if err := s.memoryFull(false); err != nil {
+		return err
+	}
+	if err := s.Disk.full(false); err != nil {
+		return err
+	}
+	if s.cfg.VotersLow() {
+		return &nodes.Overload{Bound: nodes.BoundDisk, Text: "so many voters' disks are low that no majority may be left"}
+	}
+	return nil
+}
+
+// strained is Full for what goes on a while longer.
+func (s *Space) strained() error {
+	if err := s.memoryFull(true); err != nil {
+		return err
+	}
+	return s.Disk.full(true)
+}
+
+// SnapshotFits returns an error if the disk may have no room for a snapshot: to
+// write until it is full would stop the log, and so the node.
+func (s *Space) SnapshotFits() error { return s.Disk.fits(s.cfg.Held().All) }
+
+// Left returns what the node says of it.
+func (s *Space) Left() *nodes.NodeRoom {
+	r := &nodes.NodeRoom{State: s.cfg.Held().All, StateMax: s.cfg.MemoryLimit}
+	if free, _, mark, ok := s.Disk.Look(); ok {
+		r.DiskFree, r.DiskMin = int64(free), int64(mark)
+	}
+	return r
+}
+
+// Watch looks at the disk again and again until ctx ends. ask tells how many bytes of how
+// many are free.
+func (s *Space) Watch(ctx context.Context, ask func() (free, size uint64, err error)) {
+	for ok := true; ok; ok = pause.For(ctx, diskCheckInterval) {
+		free, size, err := ask()
+		if err != nil {
+			continue // the stores say so, if it matters
+		}
+		switch low, changed := s.Disk.note(free, size, s.cfg.DiskFreeMin); {
+		case changed && low:
+			s.cfg.Logger.Warn("the data folder's disk is low: submits are refused while this node leads; free some space, but nothing in the folder",
+				"free", bytesize.Text(int64(free)), "disk_free_min", bytesize.Text(int64(s.Disk.mark.Load())))
+		case changed:
+			s.cfg.Logger.Info("the data folder's disk has room again", "free", bytesize.Text(int64(free)), "disk_free_min", bytesize.Text(int64(s.Disk.mark.Load())))
+		}
+	}
+}
