@@ -1,5 +1,10 @@
 package history
 
+import (
+	"slices"
+	"time"
+)
+
 // Kind is what a call does.
 type Kind string
 
@@ -216,6 +221,44 @@ type History struct {
 	Schedule *Schedule
 	// Final is nil if the state was not read at the end.
 	Final *Final
+}
+
+// Changes reports whether the op is an acknowledged call that changes something.
+func (o *Op) Changes() bool {
+	return o.Outcome == OK && o.Kind != Get && o.Kind != List && (o.Kind != Claim || o.TaskID != 0)
+}
+
+// Over returns when the fault was over that event i says was injected, never if no event
+// says so.
+func (h *History) Over(i int, never int64) int64 {
+	for n := range h.Events[i:] {
+		if e := &h.Events[i+n]; e.Kind == Healed && e.Fault == h.Events[i].Fault {
+			return e.At
+		}
+	}
+	return never
+}
+
+// Span is a part of the run.
+type Span struct{ From, To int64 }
+
+// Standstills returns the spans, of that length at least, in which nothing was acknowledged
+// that changes anything.
+func (h *History) Standstills(least time.Duration) []Span {
+	var done []int64
+	for i := range h.Ops {
+		if h.Ops[i].Changes() {
+			done = append(done, h.Ops[i].Return)
+		}
+	}
+	slices.Sort(done)
+	var still []Span
+	for n := 1; n < len(done); n++ {
+		if done[n]-done[n-1] >= int64(least) {
+			still = append(still, Span{done[n-1], done[n]})
+		}
+	}
+	return still
 }
 
 // UnknownCount returns how many ops have an unknown outcome.

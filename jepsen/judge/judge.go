@@ -78,68 +78,22 @@ func (v Verdict) First() (part string, rule check.Rule, ok bool) {
 	return "", "", false
 }
 
-// CaughtAfter returns how much of a run that fails would have been enough: the
-// time after which the answers alone, without the state at the end, fail. It is
-// the run's end if they never do.
+// CaughtAfter returns when the calls had returned that show the first thing that can be
+// seen of what was found: the run's end if no calls do.
 func (v Verdict) CaughtAfter() time.Duration {
-	last := end(v.history)
-	low, high := time.Duration(0), last // passes until low, fails at high or needs the end
-	for high-low > caughtStep {
-		middle := (low + high) / 2
-		if fails(until(v.history, int64(middle))) {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
-	return high
-}
-
-// caughtStep is how exactly CaughtAfter looks.
-const caughtStep = 100 * time.Millisecond
-
-// fails reports whether the answers of h fail.
-func fails(h *history.History) bool {
-	all := append(check.Parts(h, check.Options{}), leases(h))
-	return slices.ContainsFunc(all, func(p check.Part) bool { return !p.OK() })
-}
-
-// until returns what was known of h at a time.
-func until(h *history.History, at int64) *history.History {
-	early := &history.History{Run: h.Run, Events: h.Events, Samples: h.Samples}
-	for i, op := range h.Ops {
-		switch {
-		case op.Call > at:
-			continue
-		case op.Return > at: // nobody knows yet the outcome
-			op = history.Op{
-				Process: op.Process, Kind: op.Kind, Call: op.Call, Return: at, Outcome: history.Unknown, TaskID: asked(&op), Token: sent(&op),
-				RequestID: op.RequestID, Worker: op.Worker, Key: op.Key, Limit: op.Limit, LeaseMS: op.LeaseMS, MaxAttempts: op.MaxAttempts,
-				Plan: op.Plan, Goal: op.Goal,
+	first := end(v.history)
+	for _, p := range v.Parts {
+		for _, found := range p.Violations {
+			shown := time.Duration(0)
+			for _, i := range found.Ops {
+				shown = max(shown, time.Duration(v.history.Ops[i].Return))
 			}
-			if asked := &h.Ops[i]; asked.Kind == history.Act {
-				op.TaskType, op.Status, op.Action = asked.TaskType, asked.Status, asked.Action
+			if len(found.Ops) > 0 {
+				first = min(first, shown)
 			}
 		}
-		early.Ops = append(early.Ops, op)
 	}
-	return early
-}
-
-// asked returns the task that op asked for, 0 if its answer names it.
-func asked(op *history.Op) uint64 {
-	if op.Kind == history.Submit || op.Kind == history.Claim {
-		return 0
-	}
-	return op.TaskID
-}
-
-// sent returns the token that op sent, 0 if its answer names it.
-func sent(op *history.Op) uint64 {
-	if op.Kind == history.Claim || op.Kind == history.ClaimTask || op.Kind == history.ClaimFinalization {
-		return 0
-	}
-	return op.Token
+	return first
 }
 
 // end returns when the last call returned.

@@ -1,11 +1,9 @@
 package judge
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/check"
@@ -43,7 +41,7 @@ type hold struct{ task, token uint64 }
 func leases(h *history.History) check.Part {
 	p := check.Part{Name: "leases"}
 	held := holds(h)
-	still := standstills(h)
+	still := h.Standstills(standstillMin)
 	looked, worst := 0, time.Duration(0)
 	look := func(k hold, at int64, shown ...int) {
 		l := held[k]
@@ -54,7 +52,7 @@ func leases(h *history.History) check.Part {
 		late := time.Duration(at - l.ends)
 		worst = max(worst, late)
 		changes := changesBetween(h, l.begun, at)
-		standing := still.within(l.begun, at)
+		standing := within(still, l.begun, at)
 		change := lateMaxChange
 		if !oneNodeAtATime(h, l.begun, at) {
 			change += lateMaxUnheard
@@ -85,24 +83,17 @@ func holds(h *history.History) map[hold]*lease {
 	held := map[hold]*lease{}
 	for i := range h.Ops {
 		op := &h.Ops[i]
-		if op.Kind != history.Claim && op.Kind != history.ClaimTask || op.Outcome != history.OK || op.TaskID == 0 {
-			continue
+		if k := (hold{op.TaskID, op.Token}); op.Outcome == history.OK && op.TaskID != 0 && (op.Kind == history.Claim || op.Kind == history.ClaimTask) {
+			if held[k] == nil {
+				held[k] = &lease{begun: op.Call, claimed: i}
+			}
+			held[k].begun = min(held[k].begun, op.Call)
+			held[k].extend(op)
 		}
-		k := hold{op.TaskID, op.Token}
-		l := held[k]
-		if l == nil {
-			l = &lease{begun: op.Call, claimed: i}
-			held[k] = l
-		}
-		l.begun = min(l.begun, op.Call)
-		l.extend(op)
 	}
 	for i := range h.Ops {
 		op := &h.Ops[i]
-		if op.Kind != history.Extend || op.Outcome == history.Failed {
-			continue
-		}
-		if l := held[hold{op.TaskID, op.Token}]; l != nil {
+		if l := held[hold{op.TaskID, op.Token}]; l != nil && op.Kind == history.Extend && op.Outcome != history.Failed {
 			l.extend(op)
 		}
 	}
@@ -165,7 +156,7 @@ func oneNodeAtATime(h *history.History, from, to int64) bool {
 		if e.Kind != history.Injected || e.At > to {
 			continue
 		}
-		over := overAfter(h.Events[i:], e.Fault)
+		over := h.Over(i, math.MaxInt64)
 		if over < from {
 			continue
 		}
@@ -177,46 +168,11 @@ func oneNodeAtATime(h *history.History, from, to int64) bool {
 	return true
 }
 
-// overAfter returns when the fault was over that the first of these events tells of.
-func overAfter(events []history.Event, fault string) int64 {
-	for i := range events {
-		if e := &events[i]; e.Kind == history.Healed && e.Fault == fault {
-			return e.At
-		}
-	}
-	return math.MaxInt64
-}
-
-// spans are parts of the run, one after the other.
-type spans []struct{ from, to int64 }
-
-// standstills returns when nothing was acknowledged that changes anything.
-func standstills(h *history.History) spans {
-	var done []int64
-	for i := range h.Ops {
-		if op := &h.Ops[i]; op.Outcome == history.OK && mutates(op) {
-			done = append(done, op.Return)
-		}
-	}
-	slices.SortFunc(done, func(a, b int64) int { return cmp.Compare(a, b) })
-	var still spans
-	for n := 1; n < len(done); n++ {
-		if done[n]-done[n-1] >= int64(standstillMin) {
-			still = append(still, struct{ from, to int64 }{done[n-1], done[n]})
-		}
-	}
-	return still
-}
-
-func mutates(op *history.Op) bool {
-	return op.Kind != history.Get && op.Kind != history.List && (op.Kind != history.Claim || op.TaskID != 0)
-}
-
 // within returns how much of the spans lies between from and to.
-func (s spans) within(from, to int64) time.Duration {
+func within(spans []history.Span, from, to int64) time.Duration {
 	sum := int64(0)
-	for _, part := range s {
-		sum += max(min(part.to, to)-max(part.from, from), 0)
+	for _, s := range spans {
+		sum += max(min(s.To, to)-max(s.From, from), 0)
 	}
 	return time.Duration(sum)
 }

@@ -31,25 +31,26 @@ func recovery(h *history.History) check.Part {
 		}
 		healed++
 		next := nextFault(h, e.At)
-		judge := func(what string, took time.Duration, ok bool, most time.Duration, worst *time.Duration) {
-			if ok {
-				*worst = max(*worst, took)
+		for _, what := range []struct {
+			name  string
+			after func(h *history.History, at, until int64) (time.Duration, bool)
+			most  time.Duration
+			worst *time.Duration
+		}{
+			{"leader", leaderAfter, leaderMax, &worst.leader},
+			{"progress", progressAfter, progressMax, &worst.progress},
+			{"level followers", levelAfter, levelMax, &worst.level},
+		} {
+			switch took, ok := what.after(h, e.At, next); {
+			case ok && took > what.most:
+				p.Violate(RuleRecovery, 0, nil, "%s (%.1fs): %s after %v, %v are allowed", e.Text, seconds(e.At), what.name, took.Round(time.Millisecond), what.most)
+				fallthrough
+			case ok:
+				*what.worst = max(*what.worst, took)
+			case next >= e.At+int64(what.most):
+				p.Violate(RuleRecovery, 0, nil, "%s (%.1fs): no %s in %v", e.Text, seconds(e.At), what.name, what.most)
 			}
-			if ok && took <= most || !ok && next < e.At+int64(most) {
-				return
-			}
-			if !ok {
-				p.Violate(RuleRecovery, 0, nil, "%s (%.1fs): no %s in %v", e.Text, seconds(e.At), what, most)
-				return
-			}
-			p.Violate(RuleRecovery, 0, nil, "%s (%.1fs): %s after %v, %v are allowed", e.Text, seconds(e.At), what, took.Round(time.Millisecond), most)
 		}
-		took, ok := leaderAfter(h, e.At, next)
-		judge("leader", took, ok, leaderMax, &worst.leader)
-		took, ok = progressAfter(h, e.At, next)
-		judge("progress", took, ok, progressMax, &worst.progress)
-		took, ok = levelAfter(h, e.At, next)
-		judge("level followers", took, ok, levelMax, &worst.level)
 	}
 	p.Summary = fmt.Sprintf("%d times: a leader after at most %v, progress %v, all nodes level %v", healed,
 		worst.leader.Round(10*time.Millisecond), worst.progress.Round(10*time.Millisecond), worst.level.Round(10*time.Millisecond))
@@ -60,12 +61,8 @@ func recovery(h *history.History) check.Part {
 func active(h *history.History, at int64) bool {
 	count := 0
 	for i := range h.Events {
-		switch e := &h.Events[i]; {
-		case e.At > at:
-		case e.Kind == history.Injected:
-			count++
-		case e.Kind == history.Healed:
-			count--
+		if e := &h.Events[i]; e.At <= at {
+			count += map[history.EventKind]int{history.Injected: 1, history.Healed: -1}[e.Kind]
 		}
 	}
 	return count > 0
@@ -91,17 +88,14 @@ func leaderAfter(h *history.History, at, until int64) (time.Duration, bool) {
 	return 0, false
 }
 
-func progressAfter(h *history.History, at, until int64) (took time.Duration, ok bool) {
+func progressAfter(h *history.History, at, until int64) (time.Duration, bool) {
+	first := until
 	for i := range h.Ops {
-		op := &h.Ops[i]
-		if op.Call < at || op.Return >= until || op.Outcome != history.OK || !mutates(op) {
-			continue
-		}
-		if t := time.Duration(op.Return - at); !ok || t < took {
-			took, ok = t, true
+		if op := &h.Ops[i]; op.Call >= at && op.Return < first && op.Changes() {
+			first = op.Return
 		}
 	}
-	return took, ok
+	return time.Duration(first - at), first < until
 }
 
 // levelAfter returns when every node had reached what was the highest index at

@@ -107,11 +107,7 @@ func mayEnd(fault string) []int {
 // this code.
 func excused(h *history.History, code int, at int64) bool {
 	for i := range h.Events {
-		e := &h.Events[i]
-		if e.Kind != history.Injected || e.At > at {
-			continue
-		}
-		if slices.Contains(mayEnd(e.Fault), code) {
+		if e := &h.Events[i]; e.Kind == history.Injected && e.At <= at && slices.Contains(mayEnd(e.Fault), code) {
 			return true
 		}
 	}

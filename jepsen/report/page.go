@@ -30,9 +30,9 @@ type page struct {
 
 // callRow is the calls of a kind.
 type callRow struct {
-	Kind                history.Kind
-	OK, Failed, Unknown int
-	took                []time.Duration // sorted; of the answered
+	Kind   history.Kind
+	Counts map[string]int  // by outcome
+	took   []time.Duration // sorted; of the answered
 }
 
 // Took returns the q-th of the times that the calls took.
@@ -63,17 +63,10 @@ func (p *page) count() {
 		op := &p.Ops[i]
 		row := rows[op.Kind]
 		if row == nil {
-			row = &callRow{Kind: op.Kind}
+			row = &callRow{Kind: op.Kind, Counts: map[string]int{}}
 			rows[op.Kind] = row
 		}
-		switch op.Outcome {
-		case history.OK:
-			row.OK++
-		case history.Unknown:
-			row.Unknown++
-		default:
-			row.Failed++
-		}
+		row.Counts[string(op.Outcome)]++
 		if op.Outcome != history.OK {
 			p.Codes[fmt.Sprintf("%s %s", op.Outcome, op.Code)]++
 		}

@@ -93,10 +93,7 @@ func (p *picture) faults(h *history.History) {
 		if _, ok := rows[e.Fault]; !ok {
 			rows[e.Fault] = p.row(e.Fault, rowHeight)
 		}
-		to := p.end
-		if n := slices.IndexFunc(h.Events[i:], func(o history.Event) bool { return o.Kind == history.Healed && o.Fault == e.Fault }); n >= 0 {
-			to = time.Duration(h.Events[i+n].At)
-		}
+		to := time.Duration(h.Over(i, int64(p.end)))
 		p.span(time.Duration(e.At), to, rows[e.Fault], "fault", e.Fault, "")
 	}
 }
@@ -104,34 +101,27 @@ func (p *picture) faults(h *history.History) {
 func (p *picture) nodes(h *history.History) {
 	samples := slices.Clone(h.Samples)
 	slices.SortStableFunc(samples, func(a, b history.Sample) int { return cmp.Compare(a.Node, b.Node) })
-	state := func(s *history.Sample) string {
-		switch {
-		case s.Leads:
-			return "leads"
-		case s.Up:
-			return "up"
-		}
-		return "down"
-	}
-	for first := 0; first < len(samples); {
-		s := &samples[first]
-		if first == 0 || samples[first-1].Node != s.Node {
+	for len(samples) > 0 {
+		s := samples[0]
+		if len(p.Names) == 0 || p.Names[len(p.Names)-1].Text != s.Node {
 			p.row(s.Node, rowHeight)
 		}
-		next := first + 1
-		for next < len(samples) && samples[next].Node == s.Node && state(&samples[next]) == state(s) {
-			next++
-		}
 		to := p.end
-		if next < len(samples) && samples[next].Node == s.Node {
-			to = time.Duration(samples[next].At)
+		n := slices.IndexFunc(samples, func(o history.Sample) bool { return o.Node != s.Node || o.Leads != s.Leads || o.Up != s.Up })
+		if n < 0 {
+			n = len(samples)
+		} else if samples[n].Node == s.Node {
+			to = time.Duration(samples[n].At)
 		}
-		term := ""
-		if s.Leads {
-			term = fmt.Sprint(s.Term)
+		state, term := "down", ""
+		switch {
+		case s.Leads:
+			state, term = "leads", fmt.Sprint(s.Term)
+		case s.Up:
+			state = "up"
 		}
-		p.span(time.Duration(s.At), to, p.Height-rowHeight, state(s), s.Node+" "+state(s), term)
-		first = next
+		p.span(time.Duration(s.At), to, p.Height-rowHeight, state, s.Node+" "+state, term)
+		samples = samples[n:]
 	}
 }
 
@@ -143,6 +133,9 @@ func (p *picture) calls(h *history.History) {
 		took   []time.Duration
 	}
 	bins := make([]bin, int(p.end/binLength)+1)
+	for i := range bins {
+		bins[i].counts = map[history.Outcome]int{}
+	}
 	most := 1
 	for i := range h.Ops {
 		op := &h.Ops[i]
@@ -150,9 +143,6 @@ func (p *picture) calls(h *history.History) {
 			continue // a call of several tasks is several ops
 		}
 		b := &bins[int(time.Duration(op.Return)/binLength)]
-		if b.counts == nil {
-			b.counts = map[history.Outcome]int{}
-		}
 		b.counts[op.Outcome]++
 		most = max(most, b.counts[history.OK]+b.counts[history.Failed]+b.counts[history.Unknown])
 		if op.Outcome != history.Unknown {
@@ -185,17 +175,8 @@ func (p *picture) calls(h *history.History) {
 }
 
 func (p *picture) outages(h *history.History) {
-	var done []time.Duration
-	for i := range h.Ops {
-		if op := &h.Ops[i]; op.Outcome == history.OK && op.Kind != history.Get && op.Kind != history.List && (op.Kind != history.Claim || op.TaskID != 0) {
-			done = append(done, time.Duration(op.Return))
-		}
-	}
-	slices.Sort(done)
-	for n := 1; n < len(done); n++ {
-		if took := done[n] - done[n-1]; took >= outageMin {
-			p.bar(done[n-1], done[n], 0, p.Height, "outage", fmt.Sprintf("no acknowledged change for %v", short(took)), "")
-		}
+	for _, s := range h.Standstills(outageMin) {
+		p.bar(time.Duration(s.From), time.Duration(s.To), 0, p.Height, "outage", fmt.Sprintf("no acknowledged change for %v", short(time.Duration(s.To-s.From))), "")
 	}
 }
 
