@@ -11,57 +11,38 @@ import (
 // Describe says one op in a line: when, who, what, and what came of it.
 func Describe(op *history.Op) string {
 	var b strings.Builder
+	// say says what there is: the name alone of what is true.
+	say := func(name string, value any) {
+		switch value {
+		case "", uint64(0), int64(0), time.Duration(0), false:
+		case true:
+			b.WriteString(" " + name)
+		default:
+			fmt.Fprintf(&b, " %s %v", name, value)
+		}
+	}
 	fmt.Fprintf(&b, "%s..%s p%d %s", clock(op.Call), clock(op.Return), op.Process, op.Kind)
-	if op.TaskID != 0 {
-		fmt.Fprintf(&b, " task %d", op.TaskID)
-	}
-	if op.Token != 0 {
-		fmt.Fprintf(&b, " token %d", op.Token)
-	}
-	for _, part := range []struct{ name, value string }{
-		{"by", op.Worker},
-		{"request", op.RequestID},
-		{"key", op.Key},
-		{"node", op.Node},
-		{"result", op.Result},
-		{"type", op.TaskType},
-		{"group", op.Group},
-		{"goal", op.Goal},
-	} {
-		if part.value != "" {
-			fmt.Fprintf(&b, " %s %s", part.name, part.value)
-		}
-	}
-	if op.LeaseMS != 0 {
-		fmt.Fprintf(&b, " lease %d ms", op.LeaseMS)
-	}
-	if op.WaitMS != 0 {
-		fmt.Fprintf(&b, " wait %d ms", op.WaitMS)
-	}
-	if op.Kind == history.Act && op.Outcome == history.OK {
-		fmt.Fprintf(&b, " changed %d", op.Count)
-	}
-	if op.Stale {
-		b.WriteString(" stale")
-	}
-	fmt.Fprintf(&b, " -> %s", op.Outcome)
-	if op.Code != "" {
-		fmt.Fprintf(&b, " %s", op.Code)
-	}
-	if op.Created {
-		b.WriteString(" created")
-	}
-	if op.Repeated {
-		b.WriteString(" repeated")
-	}
-	if op.Done {
-		b.WriteString(" done")
-	}
-	for _, part := range []struct{ name, value string }{{"held by", op.Holder}, {"state", op.State}, {"action", op.Action}} {
-		if part.value != "" {
-			fmt.Fprintf(&b, " %s %s", part.name, part.value)
-		}
-	}
+	say("task", op.TaskID)
+	say("token", op.Token)
+	say("by", op.Worker)
+	say("request", op.RequestID)
+	say("key", op.Key)
+	say("node", op.Node)
+	say("result", op.Result)
+	say("type", op.TaskType)
+	say("group", op.Group)
+	say("goal", op.Goal)
+	say("lease", time.Duration(op.LeaseMS)*time.Millisecond)
+	say("wait", time.Duration(op.WaitMS)*time.Millisecond)
+	say("changed", op.Count)
+	say("stale", op.Stale)
+	b.WriteString(strings.TrimRight(fmt.Sprintf(" -> %s %s", op.Outcome, op.Code), " "))
+	say("created", op.Created)
+	say("repeated", op.Repeated)
+	say("done", op.Done)
+	say("held by", op.Holder)
+	say("state", op.State)
+	say("action", op.Action)
 	if s := op.Seen; s != nil {
 		fmt.Fprintf(&b, ", saw %s token %d attempts %d", s.Status, s.Token, s.Attempts)
 	}

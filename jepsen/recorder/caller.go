@@ -55,7 +55,7 @@ func seen(t *wire.Task) *history.Task {
 	s := &history.Task{
 		ID: t.ID, Key: t.IdempotencyKey, Status: t.Status, Attempts: t.Attempts, Result: string(t.Result),
 		Type: t.TaskType, Priority: t.Priority, Group: t.Group, ParentID: t.ParentID, Step: t.Step, Finalize: t.Finalize,
-		Cancelling: t.CancelRequested,
+		Cancelling: t.CancelRequested, Token: value(t.ClaimToken), Worker: value(t.WorkerID),
 	}
 	if s.Status == "scheduled" {
 		s.Status = "pending"
@@ -63,20 +63,22 @@ func seen(t *wire.Task) *history.Task {
 	for i := range t.Steps {
 		s.Steps = append(s.Steps, t.Steps[i].Status)
 	}
-	if t.ClaimToken != nil {
-		s.Token = *t.ClaimToken
-	}
-	if t.WorkerID != nil {
-		s.Worker = *t.WorkerID
-	}
 	return s
+}
+
+// value returns what p points to, the zero value if it is nil.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }
 
 // record records the ops of one call, and goes elsewhere with the next one if
 // it should.
 func (c *Caller) record(ops ...history.Op) {
 	c.rec.add(ops...)
-	if elsewhere(ops[0]) {
+	if Again(ops[0]) {
 		c.at = (c.at + 1) % len(c.nodes)
 	}
 }
@@ -120,8 +122,9 @@ func judge(status int, body []byte, err error) (history.Outcome, string) {
 	return history.Failed, string(refusal.Code)
 }
 
-// elsewhere reports whether the caller should try another node.
-func elsewhere(op history.Op) bool {
+// Again reports whether a call with this outcome should be repeated, at another node: its
+// outcome is not known, or it could not be done now.
+func Again(op history.Op) bool {
 	if op.Outcome == history.Unknown {
 		return true
 	}
@@ -131,7 +134,3 @@ func elsewhere(op history.Op) bool {
 	}
 	return false
 }
-
-// Again reports whether a call with this outcome should be repeated: it is not
-// known the outcome, or it could not be done now.
-func Again(op history.Op) bool { return elsewhere(op) }

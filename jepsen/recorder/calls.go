@@ -24,24 +24,30 @@ type route struct {
 
 // routes are the calls that are one op each.
 var routes = map[history.Kind]route{
-	history.Submit:              {http.MethodPost, "/api/tasks", answered(takeSubmitted)},
-	history.Claim:               {http.MethodPost, "/api/tasks/claim", answered(takeClaim)},
-	history.ClaimTask:           {http.MethodPost, "/api/tasks/%d/claim", answered(takeClaim)},
-	history.Complete:            {http.MethodPost, "/api/tasks/%d/complete", answered(takeSeen)},
-	history.Fail:                {http.MethodPost, "/api/tasks/%d/fail", answered(takeSeen)},
-	history.Extend:              {http.MethodPost, "/api/tasks/%d/extend", answered(takeSeen)},
-	history.Release:             {http.MethodPost, "/api/tasks/%d/release", answered(takeSeen)},
-	history.Retry:               {http.MethodPost, "/api/tasks/%d/retry", answered(takeSeen)},
-	history.Cancel:              {http.MethodPost, "/api/tasks/%d/cancel", answered(takeSeen)},
-	history.Delete:              {http.MethodDelete, "/api/tasks/%d", answered(func(_ *history.Op, a *wire.Answer) bool { return a.Deleted == 1 })},
-	history.Get:                 {http.MethodGet, "/api/tasks/%d", answered(takeSeen)},
-	history.List:                {http.MethodGet, "/api/tasks", answered(takeList)},
-	history.SetType:             {http.MethodPatch, "/api/types/%s", answered(takeNothing)},
-	history.Act:                 {http.MethodPost, "/api/tasks/actions", as(takeActed)},
-	history.ClaimFinalization:   {http.MethodPost, "/api/tasks/%d/finalization/claim", as(takeFinalizationClaim)},
-	history.ExtendFinalization:  {http.MethodPost, "/api/tasks/%d/finalization/extend", as(takeFinalizationExtended)},
-	history.ReleaseFinalization: {http.MethodPost, "/api/tasks/%d/finalization/release", as(takeFinalizationReleased)},
-	history.Finalize:            {http.MethodPost, "/api/tasks/%d/finalize", as(takeFinalized)},
+	history.Submit:            {http.MethodPost, "/api/tasks", answered(takeSubmitted)},
+	history.Claim:             {http.MethodPost, "/api/tasks/claim", answered(takeClaim)},
+	history.ClaimTask:         {http.MethodPost, "/api/tasks/%d/claim", answered(takeClaim)},
+	history.Complete:          {http.MethodPost, "/api/tasks/%d/complete", answered(takeSeen)},
+	history.Fail:              {http.MethodPost, "/api/tasks/%d/fail", answered(takeSeen)},
+	history.Extend:            {http.MethodPost, "/api/tasks/%d/extend", answered(takeSeen)},
+	history.Release:           {http.MethodPost, "/api/tasks/%d/release", answered(takeSeen)},
+	history.Retry:             {http.MethodPost, "/api/tasks/%d/retry", answered(takeSeen)},
+	history.Cancel:            {http.MethodPost, "/api/tasks/%d/cancel", answered(takeSeen)},
+	history.Delete:            {http.MethodDelete, "/api/tasks/%d", answered(func(_ *history.Op, a *wire.Answer) bool { return a.Deleted == 1 })},
+	history.Get:               {http.MethodGet, "/api/tasks/%d", answered(takeSeen)},
+	history.List:              {http.MethodGet, "/api/tasks", answered(takeList)},
+	history.SetType:           {http.MethodPatch, "/api/types/%s", answered(func(*history.Op, *wire.Answer) bool { return true })},
+	history.Act:               {http.MethodPost, "/api/tasks/actions", as(takeActed)},
+	history.ClaimFinalization: {http.MethodPost, "/api/tasks/%d/finalization/claim", as(takeFinalizationClaim)},
+	history.ExtendFinalization: {http.MethodPost, "/api/tasks/%d/finalization/extend", as(func(op *history.Op, a *wire.FinalizationExtended) bool {
+		op.Done = a.Extended
+		return a.Success
+	})},
+	history.ReleaseFinalization: {http.MethodPost, "/api/tasks/%d/finalization/release", as(func(op *history.Op, a *wire.FinalizationReleased) bool {
+		op.Done = a.Released
+		return a.Success
+	})},
+	history.Finalize: {http.MethodPost, "/api/tasks/%d/finalize", as(takeFinalized)},
 }
 
 // as is a route's take of answers that are a T.
@@ -83,12 +89,10 @@ func (c *Caller) call(ctx context.Context, op history.Op, query url.Values, body
 
 // submitOf is the op of a submit before it is made.
 func submitOf(task *wire.NewTask) history.Op {
-	op := history.Op{Kind: history.Submit, Key: task.IdempotencyKey, TaskType: task.TaskType, Priority: task.Priority, Group: task.Group, DelayMS: task.DelayMS}
-	if task.MaxAttempts != nil {
-		op.MaxAttempts = *task.MaxAttempts
+	return history.Op{
+		Kind: history.Submit, Key: task.IdempotencyKey, TaskType: task.TaskType, Priority: task.Priority, Group: task.Group, DelayMS: task.DelayMS,
+		MaxAttempts: value(task.MaxAttempts), Plan: planOf(task),
 	}
-	op.Plan = planOf(task)
-	return op
 }
 
 // planOf is what the history keeps of a task's steps, nil if it has none. A name
@@ -99,10 +103,7 @@ func planOf(task *wire.NewTask) *history.Plan {
 	}
 	p := &history.Plan{ByClaim: task.Finalize == "claim", Continue: task.OnStepFailure == "continue"}
 	for i := range task.Steps {
-		s := history.Step{Name: task.Steps[i].Step}
-		if task.Steps[i].MaxAttempts != nil {
-			s.MaxAttempts = *task.Steps[i].MaxAttempts
-		}
+		s := history.Step{Name: task.Steps[i].Step, MaxAttempts: value(task.Steps[i].MaxAttempts)}
 		for _, name := range task.Steps[i].DependsOn {
 			if on := slices.IndexFunc(task.Steps, func(other wire.NewStep) bool { return other.Step == name }); on >= 0 {
 				s.DependsOn = append(s.DependsOn, on)
@@ -126,8 +127,6 @@ func settleOf(kind history.Kind, taskID uint64, s *wire.Settle) history.Op {
 	return history.Op{Kind: kind, TaskID: taskID, Token: s.ClaimToken, Worker: s.WorkerID, Result: string(s.Result), LeaseMS: s.LeaseMS, DelayMS: s.DelayMS}
 }
 
-func takeNothing(*history.Op, *wire.Answer) bool { return true }
-
 func takeSubmitted(op *history.Op, a *wire.Answer) bool {
 	if a.Task == nil {
 		return false
@@ -137,11 +136,11 @@ func takeSubmitted(op *history.Op, a *wire.Answer) bool {
 }
 
 func takeClaim(op *history.Op, a *wire.Answer) bool {
-	if a.Task == nil || a.Task.ClaimToken == nil {
+	if a.Task == nil {
 		return false
 	}
-	op.TaskID, op.Token, op.Seen = a.Task.ID, *a.Task.ClaimToken, seen(a.Task)
-	return true
+	op.TaskID, op.Token, op.Seen = a.Task.ID, value(a.Task.ClaimToken), seen(a.Task)
+	return op.Token != 0
 }
 
 // takeSeen takes the task as it is now, which the answer to an extend need not show.
@@ -173,23 +172,8 @@ const claimExtended = "Claim extended"
 
 func takeFinalizationClaim(op *history.Op, a *wire.FinalizationClaimed) bool {
 	op.Done, op.State, op.Repeated = a.Claimed, a.TaskState, a.Message == claimExtended
-	if a.AlreadyClaimedBy != nil {
-		op.Holder = *a.AlreadyClaimedBy
-	}
-	if a.ClaimToken != nil {
-		op.Token = *a.ClaimToken
-	}
+	op.Holder, op.Token = value(a.AlreadyClaimedBy), value(a.ClaimToken)
 	return a.Success && a.Claimed == (a.ClaimToken != nil)
-}
-
-func takeFinalizationExtended(op *history.Op, a *wire.FinalizationExtended) bool {
-	op.Done = a.Extended
-	return a.Success
-}
-
-func takeFinalizationReleased(op *history.Op, a *wire.FinalizationReleased) bool {
-	op.Done = a.Released
-	return a.Success
 }
 
 func takeFinalized(op *history.Op, a *wire.Finalized) bool {

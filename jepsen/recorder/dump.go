@@ -15,13 +15,6 @@ import (
 	"github.com/claimq/claimq/jepsen/told"
 )
 
-// Sample notes what a node said of itself.
-func (r *Recorder) Sample(s history.Sample) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.samples = append(r.samples, s)
-}
-
 // errMoved is returned when a node's state changed while it was read.
 var errMoved = errors.New("the state changed while it was read")
 
@@ -37,9 +30,7 @@ func (r *Recorder) DumpAll(ctx context.Context, nodes, names []string) error {
 			level = level && dumps[i].Index == dumps[0].Index
 		}
 		if level || ctx.Err() != nil && len(dumps) > 0 {
-			r.mu.Lock()
-			r.dumps, r.trail = dumps, trail
-			r.mu.Unlock()
+			r.note(func(h *history.History) { h.Dumps, h.Trail = dumps, trail })
 			return nil
 		}
 		select {
@@ -103,36 +94,25 @@ func differs(a, b []string) string {
 // dump reads all tasks of the node, by its own state, as JSON, and the index
 // that they are of.
 func (r *Recorder) dump(ctx context.Context, node string) (tasks []string, index uint64, err error) {
-	cursor := ""
-	for {
-		query := url.Values{"limit": {pageLimit}, "include": {"params,result"}, "order": {"asc"}, "consistency": {"stale"}}
-		if cursor != "" {
-			query.Set("cursor", cursor)
-		}
+	err = pages(url.Values{"include": {"params,result"}, "consistency": {"stale"}}, func(path string) (string, error) {
 		var page struct {
 			Tasks      []map[string]json.RawMessage `json:"tasks"`
 			NextCursor string                       `json:"next_cursor"`
 		}
-		at, err := r.ask(ctx, http.MethodGet, node+"/api/tasks?"+query.Encode(), nil, &page)
-		if err != nil {
-			return nil, 0, err
-		}
-		if index != 0 && at != index {
-			return nil, 0, errMoved
+		at, err := r.ask(ctx, http.MethodGet, node+path, nil, &page)
+		if err == nil && index != 0 && at != index {
+			err = errMoved
 		}
 		index = at
 		for _, t := range page.Tasks {
 			// What is left of a lease is an estimate of the node's own clock.
 			delete(t, "lease_remaining_ms")
 			delete(t, "lease_expires_at")
-			b, err := json.Marshal(t) // in the order of the names
-			if err != nil {
-				return nil, 0, err
-			}
+			b, errJSON := json.Marshal(t) // in the order of the names
+			err = errors.Join(err, errJSON)
 			tasks = append(tasks, string(b))
 		}
-		if cursor = page.NextCursor; cursor == "" {
-			return tasks, index, nil
-		}
-	}
+		return page.NextCursor, err
+	})
+	return tasks, index, err
 }

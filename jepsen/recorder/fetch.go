@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -80,5 +81,22 @@ func (r *Recorder) askAny(ctx context.Context, nodes []string, method, path stri
 			return 0, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		case <-time.After(retryPause):
 		}
+	}
+}
+
+// pageLimit is the most tasks that a node lists at once.
+const pageLimit = "1000"
+
+// pages asks for all tasks, oldest first, page by page: ask takes the path of one and
+// returns where the next one begins, "" if there is none.
+func pages(query url.Values, ask func(path string) (next string, err error)) error {
+	query.Set("limit", pageLimit)
+	query.Set("order", "asc")
+	for {
+		next, err := ask("/api/tasks?" + query.Encode())
+		if err != nil || next == "" {
+			return err
+		}
+		query.Set("cursor", next)
 	}
 }

@@ -10,36 +10,25 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// pageLimit is the most tasks that a node lists at once.
-const pageLimit = "1000"
-
 // ReadFinal reads every task into the history. No caller may be at work: the
 // pages are not of one moment.
 func (r *Recorder) ReadFinal(ctx context.Context, nodes []string) error {
 	final := &history.Final{Call: r.Now()}
-	cursor := ""
-	for {
-		query := url.Values{"limit": {pageLimit}, "include": {"result"}, "order": {"asc"}}
-		if cursor != "" {
-			query.Set("cursor", cursor)
-		}
+	err := pages(url.Values{"include": {"result"}}, func(path string) (string, error) {
 		var page wire.Answer
-		if _, err := r.askAny(ctx, nodes, http.MethodGet, "/api/tasks?"+query.Encode(), nil, &page); err != nil {
-			return fmt.Errorf("read the state at the end: %w", err)
-		}
+		_, err := r.askAny(ctx, nodes, http.MethodGet, path, nil, &page)
 		for i := range page.Tasks {
 			if page.Tasks[i].TaskType != history.TickType {
 				final.Tasks = append(final.Tasks, *seen(&page.Tasks[i]))
 			}
 		}
-		if cursor = page.NextCursor; cursor == "" {
-			break
-		}
+		return page.NextCursor, err
+	})
+	if err != nil {
+		return fmt.Errorf("read the state at the end: %w", err)
 	}
 	final.Return = r.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.final = final
+	r.note(func(h *history.History) { h.Final = final })
 	return nil
 }
 

@@ -75,20 +75,17 @@ func with(whole, op history.Op) history.Op {
 	return op
 }
 
-// taken is the op for each of the tasks that an answer names, or without one.
-func taken(op history.Op, tasks []*wire.Task, claims bool) []history.Op {
+// taken is the op for each of the tasks that an answer to a claim names, or without one.
+func taken(op history.Op, tasks []wire.Task) []history.Op {
 	if op.Outcome != history.OK || len(tasks) == 0 {
 		return []history.Op{op}
 	}
-	ops := make([]history.Op, len(tasks))
-	for i, t := range tasks {
-		ops[i] = op
-		ops[i].TaskID = t.ID
-		if claims && t.ClaimToken != nil {
-			ops[i].Token = *t.ClaimToken
-			if t.ClaimState == "" { // of a repeat it shows what is now
-				ops[i].Seen = seen(t)
-			}
+	ops := slices.Repeat([]history.Op{op}, len(tasks))
+	for i := range tasks {
+		t := &tasks[i]
+		ops[i].TaskID, ops[i].Token = t.ID, value(t.ClaimToken)
+		if t.ClaimToken != nil && t.ClaimState == "" { // of a repeat it shows what is now
+			ops[i].Seen = seen(t)
 		}
 	}
 	return ops
@@ -96,14 +93,11 @@ func taken(op history.Op, tasks []*wire.Task, claims bool) []history.Op {
 
 // claimed are the ops of a claim.
 func claimed(whole history.Op, asked *wire.Claim, a *wire.Answer) []history.Op {
-	tasks := make([]*wire.Task, 0, len(a.Tasks)+1)
-	for i := range a.Tasks {
-		tasks = append(tasks, &a.Tasks[i])
-	}
+	tasks := a.Tasks
 	if len(tasks) == 0 && a.Task != nil {
-		tasks = append(tasks, a.Task)
+		tasks = []wire.Task{*a.Task}
 	}
-	return taken(with(whole, claimOf(asked)), tasks, true)
+	return taken(with(whole, claimOf(asked)), tasks)
 }
 
 // settled are the ops of a settling call: its own, a submit for each task that
@@ -123,11 +117,11 @@ func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *
 		ops = append(ops, op)
 	}
 	if s.Claim != nil {
-		var tasks []*wire.Task
-		if a.Claimed != nil && a.Claimed.Task != nil {
-			tasks = append(tasks, a.Claimed.Task)
+		next := wire.Answer{}
+		if a.Claimed != nil {
+			next.Task = a.Claimed.Task
 		}
-		ops = append(ops, taken(with(whole, claimOf(s.Claim)), tasks, true)...)
+		ops = append(ops, claimed(whole, s.Claim, &next)...)
 	}
 	return ops
 }

@@ -19,13 +19,7 @@ type Recorder struct {
 
 	mu      sync.Mutex // guards what follows
 	callers int
-	ops     []history.Op
-	events  []history.Event
-	samples []history.Sample
-	dumps   []history.Dump
-	trail   []history.Told
-	tick    *history.Schedule
-	final   *history.Final
+	history history.History
 }
 
 // connectionsMax bounds the idle connections that are kept to each node.
@@ -40,6 +34,7 @@ func NewDialing(seed int64, dial func(ctx context.Context, network, addr string)
 	return &Recorder{
 		seed:    seed,
 		started: time.Now(),
+		history: history.History{Seed: seed},
 		http: &http.Client{Transport: &http.Transport{
 			DialContext:         dial,
 			MaxIdleConnsPerHost: connectionsMax,
@@ -52,42 +47,49 @@ func NewDialing(seed int64, dial func(ctx context.Context, network, addr string)
 // Now returns nanoseconds of the recorder's monotonic clock.
 func (r *Recorder) Now() int64 { return int64(time.Since(r.started)) }
 
-// Event notes something that was done to the cluster.
-func (r *Recorder) Event(format string, args ...any) {
+// note changes what is recorded.
+func (r *Recorder) note(change func(h *history.History)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, history.Event{At: r.Now(), Text: fmt.Sprintf(format, args...)})
+	change(&r.history)
+}
+
+// Event notes something that was done to the cluster.
+func (r *Recorder) Event(format string, args ...any) {
+	r.Mark(history.Event{Text: fmt.Sprintf(format, args...)})
 }
 
 // Mark notes e as of now.
 func (r *Recorder) Mark(e history.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e.At = r.Now()
-	r.events = append(r.events, e)
+	r.note(func(h *history.History) {
+		e.At = r.Now()
+		h.Events = append(h.Events, e)
+	})
+}
+
+// Sample notes what a node said of itself.
+func (r *Recorder) Sample(s history.Sample) {
+	r.note(func(h *history.History) { h.Samples = append(h.Samples, s) })
 }
 
 // add notes the ops of a call that has returned.
 func (r *Recorder) add(ops ...history.Op) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ops = append(r.ops, ops...)
+	r.note(func(h *history.History) { h.Ops = append(h.Ops, ops...) })
 }
 
 // Count returns how many ops there are, and how many of them have an unknown
 // outcome.
 func (r *Recorder) Count() (ops, unknown int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	h := history.History{Ops: r.ops}
-	return len(r.ops), h.UnknownCount()
+	h := r.History()
+	return len(h.Ops), h.UnknownCount()
 }
 
-// History returns what was recorded. No caller may be at work any more.
+// History returns what is recorded so far.
 func (r *Recorder) History() *history.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &history.History{Seed: r.seed, Ops: r.ops, Events: r.events, Samples: r.samples, Dumps: r.dumps, Trail: r.trail, Schedule: r.tick, Final: r.final}
+	h := r.history
+	return &h
 }
 
 // Close closes the connections.

@@ -31,9 +31,9 @@ func (r *Recorder) SetTick(ctx context.Context, nodes []string) {
 	if err != nil || answer.Schedule == nil || answer.Schedule.NextRunAt == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.tick = &history.Schedule{Name: tickName, EveryMS: tickEveryMS, Index: index, FirstMS: answer.Schedule.NextRunAt.UnixMilli()}
+	r.note(func(h *history.History) {
+		h.Schedule = &history.Schedule{Name: tickName, EveryMS: tickEveryMS, Index: index, FirstMS: answer.Schedule.NextRunAt.UnixMilli()}
+	})
 }
 
 // EndTick deletes the schedule of the run, so that the nodes' states come to

@@ -57,23 +57,16 @@ func (r *Recorder) Start(ctx context.Context, cfg Config) *Workload {
 	if w.cfg.Name == "" {
 		w.cfg.Name = fmt.Sprintf("s%d", r.seed)
 	}
-	for i := range cfg.Producers {
-		caller := r.Caller(cfg.Nodes, i)
-		w.producers.Go(func() { w.produce(ctx, caller, w.rng(1000+i)) })
+	start := func(count, stream int, group *sync.WaitGroup, do func(c *Caller, rng *rand.Rand, number int)) {
+		for i := range count {
+			caller, rng := r.Caller(cfg.Nodes, i), rand.New(rand.NewSource(w.seed*1_000_003+int64(stream+i)))
+			group.Go(func() { do(caller, rng, i+1) })
+		}
 	}
-	for i := range cfg.Workers {
-		caller := r.Caller(cfg.Nodes, i)
-		w.others.Go(func() { w.work(ctx, caller, w.rng(2000+i), fmt.Sprintf("w%d", i+1)) })
-	}
-	for i := range cfg.Readers {
-		caller := r.Caller(cfg.Nodes, i)
-		w.others.Go(func() { w.read(ctx, caller, w.rng(3000+i)) })
-	}
+	start(cfg.Producers, 1000, &w.producers, func(c *Caller, rng *rand.Rand, _ int) { w.produce(ctx, c, rng) })
+	start(cfg.Workers, 2000, &w.others, func(c *Caller, rng *rand.Rand, n int) { w.work(ctx, c, rng, fmt.Sprintf("w%d", n)) })
+	start(cfg.Readers, 3000, &w.others, func(c *Caller, rng *rand.Rand, _ int) { w.read(ctx, c, rng) })
 	return w
-}
-
-func (w *Workload) rng(stream int) *rand.Rand {
-	return rand.New(rand.NewSource(w.seed*1_000_003 + int64(stream)))
 }
 
 // Enough ends the producers, however much they have submitted of Config.Tasks.
@@ -154,35 +147,29 @@ func (w *Workload) produce(ctx context.Context, c *Caller, rng *rand.Rand) {
 	}
 }
 
+// drains reports whether workers and readers are to end.
+func (w *Workload) drains(ctx context.Context) bool {
+	select {
+	case <-w.drained:
+		return true
+	default:
+		return ctx.Err() != nil
+	}
+}
+
 // read reads recent tasks.
 func (w *Workload) read(ctx context.Context, c *Caller, rng *rand.Rand) {
 	const window = 200
-	for {
-		select {
-		case <-w.drained:
-			return
-		case <-ctx.Done():
-			return
-		case <-time.After(idlePause):
+	for pause.For(ctx, idlePause) && !w.drains(ctx) {
+		if last := w.lastID.Load(); last > 0 {
+			c.Get(ctx, last-min(uint64(rng.Intn(window)), last-1), false)
 		}
-		last := w.lastID.Load()
-		if last == 0 {
-			continue
-		}
-		c.Get(ctx, last-min(uint64(rng.Intn(window)), last-1), false)
 	}
 }
 
 // work claims tasks and settles them, in every way a worker may.
 func (w *Workload) work(ctx context.Context, c *Caller, rng *rand.Rand, worker string) {
-	for {
-		select {
-		case <-w.drained:
-			return
-		case <-ctx.Done():
-			return
-		default:
-		}
+	for !w.drains(ctx) {
 		req := wire.Claim{
 			WorkerID: worker, LeaseMS: w.cfg.LeaseMS,
 			ClaimRequestID: fmt.Sprintf("%s-r%d", w.cfg.Name, w.requests.Add(1)),

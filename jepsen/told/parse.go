@@ -16,20 +16,18 @@ func Parse(events []string) ([]history.Told, error) {
 		if err := json.Unmarshal([]byte(text), &e); err != nil {
 			return nil, fmt.Errorf("read the trail: %w", err)
 		}
-		t := history.Told{Index: e.Index, Sub: e.Sub, At: e.Time.UnixMilli(), Kind: e.Event, Message: e.Message}
-		if e.TaskID != nil {
-			t.TaskID = *e.TaskID
-		}
-		if e.ClaimToken != nil {
-			t.Token = *e.ClaimToken
-		}
-		if e.WorkerID != nil {
-			t.Worker = *e.WorkerID
-		}
-		if e.Attempt != nil {
-			t.Attempt = *e.Attempt
-		}
-		trail = append(trail, t)
+		trail = append(trail, history.Told{
+			Index: e.Index, Sub: e.Sub, At: e.Time.UnixMilli(), Kind: e.Event, Message: e.Message,
+			TaskID: value(e.TaskID), Token: value(e.ClaimToken), Worker: value(e.WorkerID), Attempt: value(e.Attempt),
+		})
 	}
 	return trail, nil
+}
+
+// value returns what p points to, the zero value if it is nil.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }
