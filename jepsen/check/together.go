@@ -64,30 +64,27 @@ func (c *checker) checkCrowds(rule Rule, holds []*hold, most int, what string) {
 
 // claimLimit is how many claims of a type may live, and since when that is certain.
 type claimLimit struct {
-	most  int32
-	since int64
+	most   int32
+	since  int64
+	unsure bool // it was set to another number, too
 }
 
 // claimLimits returns the limits of the types that were set to one and the same by
 // every call that may have had an effect.
 func (c *checker) claimLimits() map[string]*claimLimit {
-	limits, unsure := map[string]*claimLimit{}, map[string]bool{}
+	limits := map[string]*claimLimit{}
 	for _, op := range c.took(history.SetType) {
 		if op.Paused != nil {
 			continue
 		}
 		l := limits[op.TaskType]
-		switch {
-		case l == nil:
-			limits[op.TaskType] = &claimLimit{most: op.MaxClaimed, since: ended(op)}
-			l = limits[op.TaskType]
-		case l.most != op.MaxClaimed:
-			unsure[op.TaskType] = true
+		if l == nil {
+			l = &claimLimit{most: op.MaxClaimed, since: never}
+			limits[op.TaskType] = l
 		}
 		l.since = min(l.since, ended(op))
+		l.unsure = l.unsure || l.most != op.MaxClaimed
 	}
-	for kind := range unsure {
-		delete(limits, kind)
-	}
+	maps.DeleteFunc(limits, func(_ string, l *claimLimit) bool { return l.unsure })
 	return limits
 }
