@@ -83,8 +83,9 @@ func (c *Caller) record(ops ...history.Op) {
 	}
 }
 
-// exchange makes one request, does not record it, and returns what was answered.
-func (c *Caller) exchange(ctx context.Context, op history.Op, method, path string, body any) (history.Op, []byte) {
+// exchange makes one request, does not record it, and returns what was answered. take takes
+// a success, and reports whether it has what it must.
+func (c *Caller) exchange(ctx context.Context, op history.Op, method, path string, body any, take func(*history.Op, []byte) bool) (history.Op, []byte) {
 	op.Process, op.Node = c.process, c.nodes[c.at]
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout+time.Duration(op.WaitMS)*time.Millisecond)
 	defer cancel()
@@ -95,6 +96,9 @@ func (c *Caller) exchange(ctx context.Context, op history.Op, method, path strin
 	status, index, raw, err := c.rec.fetch(ctx, method, op.Node+path, op.MinIndex, body)
 	op.Return, op.Index = c.rec.Now(), index
 	op.Outcome, op.Code = judge(status, raw, err)
+	if op.Outcome == history.OK && !take(&op, raw) {
+		op.Outcome, op.Code = history.Unknown, CodeOddAnswer
+	}
 	return op, raw
 }
 

@@ -79,10 +79,7 @@ func (c *Caller) call(ctx context.Context, op history.Op, query url.Values, body
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	op, raw := c.exchange(ctx, op, route.method, path, body)
-	if op.Outcome == history.OK && !route.take(&op, raw) {
-		op.Outcome, op.Code = history.Unknown, CodeOddAnswer
-	}
+	op, _ = c.exchange(ctx, op, route.method, path, body, route.take)
 	c.record(op)
 	return op
 }

@@ -17,16 +17,15 @@ const CodeWithOthers = "refused_with_others"
 // ask makes one request of several ops and does not record it. The answer is empty unless
 // whole is OK, and then as must says.
 func (c *Caller) ask(ctx context.Context, whole history.Op, path string, body any, must func(*wire.Answer) bool) (history.Op, *wire.Answer) {
-	whole, raw := c.exchange(ctx, whole, http.MethodPost, path, body)
-	if whole.Outcome == history.OK {
-		var a wire.Answer
-		if json.Unmarshal(raw, &a) == nil && a.Success && must(&a) {
-			whole.Repeated = a.Repeated
-			return whole, &a
-		}
-		whole.Outcome, whole.Code = history.Unknown, CodeOddAnswer
+	a := &wire.Answer{}
+	whole, _ = c.exchange(ctx, whole, http.MethodPost, path, body, answered(func(_ *history.Op, got *wire.Answer) bool {
+		a = got
+		return must(got)
+	}))
+	if whole.Outcome != history.OK {
+		a = &wire.Answer{}
 	}
-	return whole, &wire.Answer{}
+	return whole, a
 }
 
 // SubmitMany submits tasks in one call: one op for each.
@@ -129,18 +128,16 @@ func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *
 // Batch makes the ops of b, whose Fields are a wire.NewTask, a wire.Settle or a
 // wire.Claim: an op of each, in order. No two of them may be about one task.
 func (c *Caller) Batch(ctx context.Context, b wire.Batch) []history.Op {
-	whole, raw := c.exchange(ctx, history.Op{Whole: b.Atomic}, http.MethodPost, "/api/batch", b)
-	done := wire.BatchAnswer{Results: make([]wire.OpResult, len(b.Ops))}
+	var done wire.BatchAnswer
+	whole, raw := c.exchange(ctx, history.Op{Whole: b.Atomic}, http.MethodPost, "/api/batch", b, as(func(_ *history.Op, got *wire.BatchAnswer) bool {
+		done = *got
+		return got.Success && len(got.Results) == len(b.Ops)
+	}))
 	failed := -1
-	switch whole.Outcome {
-	case history.OK:
-		if err := json.Unmarshal(raw, &done); err != nil || !done.Success || len(done.Results) != len(b.Ops) {
-			whole.Outcome, whole.Code = history.Unknown, CodeOddAnswer
-			done.Results = make([]wire.OpResult, len(b.Ops))
-		}
-	case history.Failed:
+	if whole.Outcome != history.OK {
+		done.Results = make([]wire.OpResult, len(b.Ops))
 		var refusal wire.Refusal
-		if json.Unmarshal(raw, &refusal) == nil && refusal.FailedOp != nil {
+		if json.Unmarshal(raw, &refusal) == nil && refusal.FailedOp != nil && whole.Outcome == history.Failed {
 			failed = *refusal.FailedOp
 		}
 	}
