@@ -12,8 +12,8 @@
 // When the last fault is over, what is left of parents and their steps is worked
 // off, and each has to end.
 //
-// Every result of every entry, every event that it adds to the trail and every state is
-// the same on every replica, and what ends by a clock ends in time, in real time. What
+// Every result of every entry and every state, the trail in it, is the same on every
+// replica, and what ends by a clock ends in time, in real time. What
 // the results must be is the business of the model in package fsm's tests, which get the
 // logs of runs. A run that fails is shrunk to the few steps that it takes.
 //

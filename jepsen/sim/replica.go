@@ -3,7 +3,6 @@ package sim
 import (
 	"bytes"
 	"errors"
-	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
-	"github.com/claimq/claimq/fsm/event"
 )
 
 // entry is one entry of the model log: packed by a leader, in flight, and committed then
@@ -31,10 +29,9 @@ type entry struct {
 	tooNew []byte
 	told   bool // the proposers have been told how it ended, or that this is unknown
 
-	index   uint64        // once it is committed; grows, with gaps: not every entry of Raft's reaches the state
-	applied fsm.Applied   // what the state made of it that every entry went through
-	events  []event.Event // that it added to the trail
-	hash    [16]byte      // of the state after it; zero if nobody compares it
+	index   uint64      // once it is committed; grows, with gaps: not every entry of Raft's reaches the state
+	applied fsm.Applied // what the state made of it that every entry went through
+	hash    [16]byte    // of the state after it; zero if nobody compares it
 	// snapshot is what the first snapshot taken here looked like.
 	snapshot []byte
 }
@@ -110,7 +107,6 @@ func (w *world) applyFirst(e *entry) {
 		w.fail("entry %d: %d results at index %d for %d commands", e.index, len(e.applied.Results), e.applied.Index, len(e.proposals))
 		return
 	}
-	e.events = eventsOf(w.state, e.index)
 	if e.index%w.profile.hashEvery == 0 {
 		e.hash = hashOf(w.state)
 	}
@@ -138,10 +134,6 @@ func (r *replica) apply(e *entry) *fsm.Applied {
 		w.fail("%s: entry %d did something else (-at first +here):\n%s", r.name, e.index, d)
 		return nil
 	}
-	if d := cmp.Diff(e.events, eventsOf(r.machine, e.index)); d != "" {
-		w.fail("%s: entry %d told something else (-at first +here):\n%s", r.name, e.index, d)
-		return nil
-	}
 	r.compareHash(e)
 	return &applied
 }
@@ -158,19 +150,6 @@ func differs(want, got *fsm.Applied) string {
 var alike = cmp.Options{
 	cmpopts.EquateEmpty(), cmpopts.IgnoreFields(fsm.TypeView{}, "SubmittedPerS", "CompletedPerS", "FailedPerS"),
 	cmp.AllowUnexported(fsm.Plan{}, fsm.PlannedStep{}),
-}
-
-// eventsOf returns the events that the entry added to the trail.
-func eventsOf(machine *fsm.Machine, index uint64) []event.Event {
-	var events []event.Event
-	for after := (event.Pos{Index: index - 1, Sub: math.MaxUint32}); ; {
-		page := machine.Events(event.Query{After: after, Limit: 1000})
-		events = append(events, page.Events...)
-		if !page.More {
-			return events
-		}
-		after = page.Next
-	}
 }
 
 func hashOf(machine *fsm.Machine) [16]byte {

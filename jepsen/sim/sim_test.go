@@ -2,6 +2,7 @@ package sim
 
 import (
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ func TestRun(t *testing.T) {
 	if testing.Short() {
 		seeds /= 4
 	}
-	total := RunSeeds(t.Context(), Config{Seed: 1, Steps: 60}, uint64(seeds))
+	total := RunSeeds(t.Context(), Config{Seed: 1, Steps: 60}, uint64(seeds), runtime.GOMAXPROCS(0))
 	if total.Failure != "" {
 		t.Fatalf("seed %d of %d steps fails: %s", total.Failed, 60, total.Failure)
 	}
@@ -95,9 +96,9 @@ func TestShrink(t *testing.T) {
 func TestRun_only(t *testing.T) {
 	t.Parallel()
 	none := Run(Config{Seed: 1, Steps: 100, Only: []int{}})
-	half, err := parseOnly("0-49")
-	if err != nil {
-		t.Fatal(err)
+	half := make([]int, 50)
+	for i := range half {
+		half[i] = i
 	}
 	some, all := Run(Config{Seed: 1, Steps: 100, Only: half}), Run(Config{Seed: 1, Steps: 100})
 	if none.Failure != "" || some.Failure != "" || none.Commands >= some.Commands || some.Commands >= all.Commands {
@@ -107,13 +108,13 @@ func TestRun_only(t *testing.T) {
 
 func TestParseOnly(t *testing.T) {
 	t.Parallel()
-	for _, s := range []string{"", "0", "1,4-7", "2-3,5,9-12"} {
+	for _, s := range []string{"", "0", "1,4,5", "2,13"} {
 		steps, err := parseOnly(s)
 		if err != nil || formatOnly(steps) != s {
 			t.Errorf("%q is read as %v (%v), written as %q", s, steps, err, formatOnly(steps))
 		}
 	}
-	for _, s := range []string{"x", "3-1", "1,1", "5,2", "1-", "0-9999999"} {
+	for _, s := range []string{"x", "1,y", "1-3"} {
 		if steps, err := parseOnly(s); err == nil {
 			t.Errorf("%q is read as %v", s, steps)
 		}

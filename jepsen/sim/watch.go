@@ -25,7 +25,6 @@ const slotLateMax = 5000
 // neither early nor late in real time. It knows the results of the entries, in order.
 type watch struct {
 	live      map[uint64]*watchedLease // by task
-	held      map[uint64]watchedEnding // by parent: the finalizations that are held
 	expiredAt map[uint64]int64         // by token: when the expiry was decided
 	believed  map[uint64]int64         // by token: until when the worker takes it for its own, in real time
 
@@ -54,15 +53,8 @@ type watchedLease struct {
 	notBefore, notBeforeLed, due, grace int64
 }
 
-// watchedEnding is the claim of a finalization, and until when the processor has it at
-// the least, in real time.
-type watchedEnding struct {
-	processor string
-	until     int64
-}
-
 func newWatch() *watch {
-	return &watch{live: map[uint64]*watchedLease{}, held: map[uint64]watchedEnding{}, expiredAt: map[uint64]int64{}, believed: map[uint64]int64{}}
+	return &watch{live: map[uint64]*watchedLease{}, expiredAt: map[uint64]int64{}, believed: map[uint64]int64{}}
 }
 
 // entry looks at the results of an entry, once, when it is committed.
@@ -82,11 +74,6 @@ func (o *watch) entry(w *world, e *entry) {
 	for id, l := range o.live {
 		if t := w.state.Get(id); t == nil || t.Token != l.token || t.Status != fsm.StatusClaimed {
 			delete(o.live, id)
-		}
-	}
-	for id := range o.held {
-		if t := w.state.Get(id); t == nil || t.Status != fsm.StatusRunning {
-			delete(o.held, id)
 		}
 	}
 }
@@ -116,12 +103,6 @@ func (o *watch) command(w *world, e *entry, c command.Command, sentAt int64, r *
 		if done {
 			o.extended(r.Task, c.LeaseMS, sentAt, e)
 		}
-	case command.Retry:
-		delete(o.held, c.ID) // else it was nobody's
-	case command.Act:
-		for _, id := range c.IDs {
-			delete(o.held, id)
-		}
 	case command.Batch:
 		for i := range r.Results {
 			o.command(w, e, c.Ops[i], sentAt, &r.Results[i])
@@ -130,8 +111,6 @@ func (o *watch) command(w *world, e *entry, c command.Command, sentAt int64, r *
 		o.expire(w, c, sentAt)
 	case command.RunSchedules:
 		o.runSlots(w, e, c)
-	default:
-		o.finalization(w, e, c, sentAt, r)
 	}
 }
 
@@ -194,49 +173,6 @@ func (o *watch) runSlots(w *world, e *entry, c command.RunSchedules) {
 			w.fail("slot %d of schedule %s is left out at T=%d", before, v.Name, e.applied.Stamp.T)
 		}
 	}
-}
-
-// finalization takes the answer to a processor: nobody gets or ends what another has.
-func (o *watch) finalization(w *world, e *entry, c command.Command, sentAt int64, r *fsm.Result) {
-	a := r.Parent
-	if a == nil || r.Code != "" {
-		return
-	}
-	switch c := c.(type) {
-	case command.ClaimFinalization:
-		if a.Outcome.Claimed() {
-			o.holds(w, e, c.ID, c.ProcessorID, sentAt+c.TimeoutMS*millisecond)
-		}
-	case command.ExtendFinalization:
-		if a.Done {
-			o.holds(w, e, c.ID, c.ProcessorID, sentAt+c.TimeoutMS*millisecond)
-		}
-	case command.ReleaseFinalization:
-		if a.Done {
-			o.letsGo(w, e, c.ID, c.ProcessorID)
-		}
-	case command.Finalize:
-		if !a.AlreadyFinalized {
-			o.letsGo(w, e, c.ID, c.ProcessorID)
-		}
-	}
-}
-
-// holds notes that the processor has the finalization until then at the least.
-func (o *watch) holds(w *world, e *entry, id uint64, processor string, until int64) {
-	if h := o.held[id]; h.processor == processor {
-		until = max(until, h.until)
-	}
-	o.letsGo(w, e, id, processor)
-	o.held[id] = watchedEnding{processor, until}
-}
-
-// letsGo ends the claim of the finalization, which no other processor may have.
-func (o *watch) letsGo(w *world, e *entry, id uint64, processor string) {
-	if h := o.held[id]; h.processor != "" && h.processor != processor && e.packedAt < h.until {
-		w.fail("%s got the finalization of %d %.6f ms before the time of %s was over", processor, id, float64(h.until-e.packedAt)/1e6, h.processor)
-	}
-	delete(o.held, id)
 }
 
 // believes notes that a worker takes a claim for its own until then, if that is
