@@ -124,10 +124,11 @@ var planted = []struct {
 	{"cancelled parent ends as its steps would have it", []edit{{
 		"fsm/steps.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !($on && !t.Parent().Plan.ByClaim):\n",
 	}}},
-	{"refused batch leaves a count of steps", []edit{{"fsm/undo.go", "		m.exclude(t)\n", `		m.exclude(t)
-		if s := t.Step(); $on && s != nil && m.parents[s.ParentID] != nil && t.Status == record.StatusCancelled {
-			m.parents[s.ParentID].counts[record.StatusBlocked]++
-		}
+	{"refused batch leaves a count of steps", []edit{{"fsm/undo.go", "				holders = append(holders, h)\n			}\n", `				holders = append(holders, h)
+			}
+			if s := t.Step(); $on && s != nil && m.parents[s.ParentID] != nil && t.Status == record.StatusCancelled {
+				m.parents[s.ParentID].counts[record.StatusBlocked]++
+			}
 `}}},
 	{"removed parent leaves its steps", []edit{{
 		"fsm/ended.go", "	if t.Parent() == nil {\n		return\n", "	if t.Parent() == nil || $on && t.Status == record.StatusFailed {\n		return\n",
