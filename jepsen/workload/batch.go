@@ -2,8 +2,7 @@ package workload
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"slices"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/jepsen/history"
@@ -32,14 +31,7 @@ func (c *client) handleMany(ctx context.Context, claims []history.Op) {
 	}
 	b := wire.Batch{Atomic: c.percent(atomicPercent)}
 	settle := func(h *hold, kind history.Kind) {
-		s := h.by
-		switch kind {
-		case history.Complete:
-			s.Result = json.RawMessage(fmt.Sprintf(`{"token":%d}`, s.ClaimToken))
-		case history.Fail:
-			s.Error = "it went wrong"
-		}
-		b.Ops = append(b.Ops, wire.Op{Op: string(kind), ID: h.id, Fields: s})
+		b.Ops = append(b.Ops, wire.Op{Op: string(kind), ID: h.id, Fields: h.said(kind)})
 	}
 	if c.percent(50) && !c.w.drain.Load() {
 		b.Ops = append(b.Ops, wire.Op{Op: string(history.Submit), Fields: c.newTask()})
@@ -51,39 +43,25 @@ func (c *client) handleMany(ctx context.Context, claims []history.Op) {
 		}
 		settle(&held[i], kind)
 	}
-	if old := c.givenUp; old.id != 0 && c.percent(stalePercent) && !has(held, old.id) {
+	old := c.givenUp
+	if old.id != 0 && c.percent(stalePercent) && !slices.ContainsFunc(held, func(h hold) bool { return h.id == old.id }) {
 		settle(&old, history.Complete)
 	}
-	if c.percent(10) { // about when the leases end
-		held[0].wait(ctx, held[0].lease*9/10, held[0].lease/5)
+	if c.percent(10) {
+		waits(90, 20)(&held[0], ctx) // about when the leases end
 	}
-	var ops []history.Op
-	first := c.again(ctx, func() history.Op {
-		ops = c.Batch(ctx, b)
-		return ops[0]
-	})
-	refused := b.Atomic && first.Outcome == history.Failed
+	ops := c.againAll(ctx, func() []history.Op { return c.Batch(ctx, b) })
 	for i := range ops {
 		switch ops[i].Kind {
 		case history.Submit:
 			c.submitted(ops[i])
 		case history.Complete, history.Fail:
-			held[0].settled(ops[i])
+			c.settled(ops[i])
 		}
 	}
 	for i := range held { // each by itself, then
-		if refused || c.percent(5) {
+		if b.Atomic && ops[0].Outcome == history.Failed || c.percent(5) {
 			held[i].settle(ctx, history.Complete)
 		}
 	}
-}
-
-// has reports whether one of the holds is of the task.
-func has(held []hold, id uint64) bool {
-	for i := range held {
-		if held[i].id == id {
-			return true
-		}
-	}
-	return false
 }

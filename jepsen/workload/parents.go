@@ -53,23 +53,12 @@ func (c *client) newParent() wire.NewTask {
 
 func stepName(place int) string { return fmt.Sprintf("s%d", place+1) }
 
-// process ends parents, until Drain.
-func (c *client) process() {
-	ctx := context.Background() // its calls have deadlines of their own
-	for {
-		select {
-		case <-c.w.drained:
-			return
-		default:
-		}
-		c.breathe(ctx)
-		if c.w.drain.Load() {
-			c.processAll(ctx)
-			continue
-		}
-		if id, ok := c.w.tasks.pick(&c.w.tasks.parents, c.rng); ok {
-			c.finish(ctx, id)
-		}
+// process ends a parent, or all that there are once no more come.
+func (c *client) process(ctx context.Context) {
+	if c.w.drain.Load() {
+		c.processAll(ctx)
+	} else if id, ok := c.w.tasks.pick(&c.w.tasks.parents, c.rng); ok {
+		c.finish(ctx, id)
 	}
 }
 
@@ -99,6 +88,7 @@ func (c *client) finish(ctx context.Context, id uint64) {
 		}
 		return
 	}
+	release := func() history.Op { return c.ReleaseFinalization(ctx, id, c.processor()) }
 	timeout := time.Duration(req.TimeoutSeconds) * time.Second
 	n := c.rng.Intn(100)
 	if c.w.drain.Load() {
@@ -109,21 +99,21 @@ func (c *client) finish(ctx context.Context, id uint64) {
 		c.died++
 		return
 	case n < 14:
-		c.again(ctx, func() history.Op { return c.ReleaseFinalization(ctx, id, c.processor()) })
+		c.again(ctx, release)
 		return
 	case n < 20: // it extends, some about when the time is over
 		if c.percent(30) {
-			pause.For(ctx, timeout*95/100+time.Duration(c.rng.Int63n(int64(timeout/10))))
+			pause.For(ctx, timeout*95/100+c.upTo(timeout/10))
 		}
 		c.again(ctx, func() history.Op { return c.ExtendFinalization(ctx, id, req) })
 	case n < 23: // about when the time is over
-		pause.For(ctx, timeout*9/10+time.Duration(c.rng.Int63n(int64(timeout/5))))
+		pause.For(ctx, timeout*9/10+c.upTo(timeout/5))
 	case n < 30: // again, as if it had not heard
 		c.again(ctx, func() history.Op { return c.ClaimFinalization(ctx, id, req) })
 	}
 	c.finalize(ctx, id, claim.Token)
 	if c.percent(10) {
-		c.again(ctx, func() history.Op { return c.ReleaseFinalization(ctx, id, c.processor()) })
+		c.again(ctx, release)
 	}
 }
 

@@ -49,10 +49,7 @@ func (c *client) produce(ctx context.Context) {
 }
 
 func (c *client) submit(ctx context.Context) {
-	task := c.newTask()
-	if c.percent(c.w.cfg.Parents) {
-		task = c.newParent()
-	}
+	task := c.newWork()
 	c.w.inFlight.put(&task)
 	if c.percent(15) { // what another one is submitting at this moment
 		if twin := c.w.inFlight.take(); twin != nil {
@@ -69,41 +66,43 @@ func (c *client) submit(ctx context.Context) {
 func (c *client) submitMany(ctx context.Context) {
 	tasks := make([]wire.NewTask, 2+c.rng.Intn(submitManyMax-1))
 	for i := range tasks {
-		tasks[i] = c.newTask()
-		if c.percent(c.w.cfg.Parents) {
-			tasks[i] = c.newParent()
-		}
+		tasks[i] = c.newWork()
 	}
 	if c.percent(20) { // a key twice in one call
 		tasks[len(tasks)-1] = tasks[0]
 	}
-	var ops []history.Op
-	c.again(ctx, func() history.Op {
-		ops = c.SubmitMany(ctx, tasks)
-		return ops[0]
-	})
-	for _, op := range ops {
+	for _, op := range c.againAll(ctx, func() []history.Op { return c.SubmitMany(ctx, tasks) }) {
 		c.submitted(op)
 	}
 }
 
 // submitted tells the others of a new task.
 func (c *client) submitted(op history.Op) {
-	if op.Outcome == history.OK && op.Created {
-		if op.Plan != nil || c.w.cfg.Parents < 100 {
-			c.w.created.Add(1)
-		}
-		c.w.open.Add(1)
-		c.w.tasks.add(&c.w.tasks.recent, op.TaskID)
-		if op.Plan != nil {
-			steps := len(op.Plan.Steps)
-			c.w.open.Add(int64(steps))
-			c.w.tasks.add(&c.w.tasks.recent, op.TaskID+1+uint64(c.rng.Intn(steps)))
-			c.w.tasks.add(&c.w.tasks.parents, op.TaskID)
-		} else if op.TaskType != actedType {
-			c.w.tasks.add(&c.w.tasks.plain, op.TaskID)
-		}
+	if op.Outcome != history.OK || !op.Created {
+		return
 	}
+	tasks := &c.w.tasks
+	if op.Plan != nil || c.w.cfg.Parents < 100 {
+		c.w.created.Add(1)
+	}
+	c.w.open.Add(1)
+	tasks.add(&tasks.recent, op.TaskID)
+	if op.Plan != nil {
+		steps := len(op.Plan.Steps)
+		c.w.open.Add(int64(steps))
+		tasks.add(&tasks.recent, op.TaskID+1+uint64(c.rng.Intn(steps)))
+		tasks.add(&tasks.parents, op.TaskID)
+	} else if op.TaskType != actedType {
+		tasks.add(&tasks.plain, op.TaskID)
+	}
+}
+
+// newWork returns a task, or one with steps.
+func (c *client) newWork() wire.NewTask {
+	if c.percent(c.w.cfg.Parents) {
+		return c.newParent()
+	}
+	return c.newTask()
 }
 
 func (c *client) newTask() wire.NewTask {

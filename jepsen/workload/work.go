@@ -14,22 +14,11 @@ import (
 
 const claimManyMax = 4
 
-// work claims tasks and settles them, until Drain.
-func (c *client) work() {
-	ctx := context.Background() // its calls have deadlines of their own
-	for {
-		select {
-		case <-c.w.drained:
-			return
-		default:
-		}
-		c.breathe(ctx)
-		c.claim(ctx)
-	}
-}
-
 // worker returns the name that the caller has as a worker.
 func (c *client) worker() string { return fmt.Sprintf("w%d", c.number) }
+
+// heldTypes are the types whose tasks are not claimable at once, or not all.
+var heldTypes = []string{groupedType, limitedType, pausedType, delayedType, actedType}
 
 func (c *client) newClaim() wire.Claim {
 	req := wire.Claim{
@@ -38,37 +27,16 @@ func (c *client) newClaim() wire.Claim {
 	if c.w.drain.Load() {
 		return req // of any type
 	}
-	switch n := c.rng.Intn(100); { // none = any
-	case n < 10:
-		req.TaskTypes = []string{groupedType}
-		return c.waiting(req)
-	case n < 20:
-		req.TaskTypes = []string{limitedType}
-		return c.waiting(req)
-	case n < 30:
-		req.TaskTypes = []string{pausedType}
-		return c.waiting(req)
-	case n < 40:
-		req.TaskTypes = []string{delayedType}
-		return c.waiting(req)
-	case n < 48:
-		req.TaskTypes = []string{actedType}
-		return c.waiting(req)
+	if held := c.rng.Intn(10); held < len(heldTypes) {
+		req.TaskTypes = heldTypes[held : held+1]
+	} else {
+		for _, n := range c.rng.Perm(typeCount)[:c.rng.Intn(typeCount)] { // none = any
+			req.TaskTypes = append(req.TaskTypes, typeName(n))
+		}
+		if c.percent(30) {
+			req.SortBy = "created_at"
+		}
 	}
-	for n := c.rng.Intn(3); n > 0; n-- {
-		req.TaskTypes = append(req.TaskTypes, typeName((c.rng.Intn(2)+2*n)%typeCount))
-	}
-	if len(req.TaskTypes) == 2 && req.TaskTypes[0] == req.TaskTypes[1] {
-		req.TaskTypes = req.TaskTypes[:1]
-	}
-	if c.percent(30) {
-		req.SortBy = "created_at"
-	}
-	return c.waiting(req)
-}
-
-// waiting lets some claims wait for a task.
-func (c *client) waiting(req wire.Claim) wire.Claim {
 	if c.percent(30) {
 		req.WaitMS = 1 + c.rng.Int63n(waitMSMax)
 	}
@@ -81,11 +49,7 @@ func (c *client) claim(ctx context.Context) {
 	switch n := c.rng.Intn(100); {
 	case n < 22:
 		req.Limit = 1 + c.rng.Intn(claimManyMax)
-		var ops []history.Op
-		c.again(ctx, func() history.Op {
-			ops = c.ClaimMany(ctx, req)
-			return ops[0]
-		})
+		ops := c.againAll(ctx, func() []history.Op { return c.ClaimMany(ctx, req) })
 		if c.percent(batchPercent) {
 			c.handleMany(ctx, ops)
 			return
@@ -115,6 +79,48 @@ func (c *client) claim(ctx context.Context) {
 	}
 }
 
+// act is something that a worker does with its claim.
+type act func(h *hold, ctx context.Context)
+
+// waits is to wait for a share of the lease, in percent, and up to more longer.
+func waits(least, more time.Duration) act {
+	return func(h *hold, ctx context.Context) { h.wait(ctx, h.lease*least/100, h.lease*more/100) }
+}
+
+func naps(most time.Duration) act {
+	return func(h *hold, ctx context.Context) { h.wait(ctx, 0, most) }
+}
+
+func settles(kind history.Kind) act {
+	return func(h *hold, ctx context.Context) { h.settle(ctx, kind) }
+}
+
+var (
+	completes = settles(history.Complete)
+	fails     = settles(history.Fail)
+	releases  = settles(history.Release)
+	extends   = (*hold).extend
+)
+
+// courses are what a worker does with its claims, and with how many of a thousand. All
+// others it completes at once.
+var courses = []struct {
+	perMille int
+	acts     []act
+}{
+	{60, []act{fails}},
+	{50, []act{releases, (*hold).giveUp}},
+	{90, []act{extends, naps(20 * time.Millisecond), completes}},  // it takes longer
+	{30, []act{waits(95, 10), extends, waits(0, 100), completes}}, // it extends about when the lease ends
+	{20, []act{waits(100, 200), completes}},                       // much too late
+	{25, []act{waits(90, 20), completes}},                         // about when the lease ends
+	{25, []act{(*hold).die}},
+	{30, []act{completes, completes}}, // it was not sure
+	{15, []act{completes, fails}},     // it mixes them up
+	{25, []act{waits(100, 0), naps(time.Second), (*hold).confuse}},
+	{130, []act{naps(100 * time.Millisecond), completes}},
+}
+
 // handle is what a worker does with a claim, if it got one.
 func (c *client) handle(ctx context.Context, claim history.Op) {
 	if claim.Outcome != history.OK || claim.TaskID == 0 {
@@ -122,57 +128,38 @@ func (c *client) handle(ctx context.Context, claim history.Op) {
 	}
 	h := c.hold(&claim)
 	h.goOn()
-	n := c.rng.Intn(1000)
-	if c.w.drain.Load() {
-		n = 999
-	}
-	switch {
-	case n < 60:
-		h.settle(ctx, history.Fail)
-	case n < 110:
-		h.settle(ctx, history.Release)
-		c.givenUp = h
-	case n < 200: // it takes longer
-		h.extend(ctx)
-		h.wait(ctx, 0, 20*time.Millisecond)
-		h.settle(ctx, history.Complete)
-	case n < 230: // it extends about when the lease ends
-		h.wait(ctx, h.lease*95/100, h.lease/10)
-		h.extend(ctx)
-		h.wait(ctx, 0, h.lease)
-		h.settle(ctx, history.Complete)
-	case n < 250: // much too late
-		h.wait(ctx, h.lease, 2*h.lease)
-		h.settle(ctx, history.Complete)
-	case n < 275: // about when the lease ends
-		h.wait(ctx, h.lease*9/10, h.lease/5)
-		h.settle(ctx, history.Complete)
-	case n < 300: // it dies
-		c.w.tasks.add(&c.w.tasks.abandoned, h.id)
-	case n < 330: // it was not sure
-		h.settle(ctx, history.Complete)
-		h.settle(ctx, history.Complete)
-	case n < 345: // it mixes them up
-		h.settle(ctx, history.Complete)
-		h.settle(ctx, history.Fail)
-	case n < 370: // it gets its task again, and takes the old token for the new
-		h.wait(ctx, h.lease, time.Second)
-		again := c.newClaim()
-		again.TaskTypes, again.SortBy, again.WaitMS = nil, "", 0
-		second := c.again(ctx, func() history.Op { return c.ClaimTask(ctx, h.id, again) })
-		h.settle(ctx, history.Complete)
-		if second.Outcome == history.OK && second.Token != h.by.ClaimToken {
-			h.by.ClaimToken = second.Token
-			h.goOn()
-			h.settle(ctx, history.Complete)
+	acts, n := []act{completes}, c.rng.Intn(1000)
+	for i := 0; i < len(courses) && n >= 0 && !c.w.drain.Load(); i++ {
+		if n -= courses[i].perMille; n < 0 {
+			acts = courses[i].acts
 		}
-	case n < 500:
-		h.wait(ctx, 0, 100*time.Millisecond)
-		h.settle(ctx, history.Complete)
-	default:
-		h.settle(ctx, history.Complete)
+	}
+	for _, do := range acts {
+		do(&h, ctx)
 	}
 	c.handle(ctx, h.next)
+}
+
+// giveUp keeps the claim in mind, to settle it once more later.
+func (h *hold) giveUp(context.Context) {
+	h.givenUp = *h
+	h.givenUp.follow, h.givenUp.ask = nil, nil
+}
+
+// die ends without a word.
+func (h *hold) die(context.Context) { h.w.tasks.add(&h.w.tasks.abandoned, h.id) }
+
+// confuse claims the task again, and takes the old token for the new.
+func (h *hold) confuse(ctx context.Context) {
+	req := h.newClaim()
+	req.TaskTypes, req.SortBy, req.WaitMS = nil, "", 0
+	second := h.again(ctx, func() history.Op { return h.ClaimTask(ctx, h.id, req) })
+	h.settle(ctx, history.Complete)
+	if second.Outcome == history.OK && second.Token != h.by.ClaimToken {
+		h.by.ClaimToken = second.Token
+		h.goOn()
+		h.settle(ctx, history.Complete)
+	}
 }
 
 // hold is a claim in its worker's hands.
@@ -221,7 +208,7 @@ func (h *hold) goOn() {
 
 // wait waits for at least least, and up to more longer.
 func (h *hold) wait(ctx context.Context, least, more time.Duration) {
-	pause.For(ctx, least+time.Duration(h.rng.Int63n(int64(more)+1)))
+	pause.For(ctx, least+h.upTo(more))
 }
 
 func (h *hold) extend(ctx context.Context) {
@@ -230,30 +217,29 @@ func (h *hold) extend(ctx context.Context) {
 	h.again(ctx, func() history.Op { return h.Settle(ctx, history.Extend, h.id, s) })
 }
 
-func (h *hold) settle(ctx context.Context, kind history.Kind) {
+// said is what the worker says of its claim.
+func (h *hold) said(kind history.Kind) wire.Settle {
 	s := h.by
-	if kind == history.Complete {
-		h.settled(h.complete(ctx))
-		return
-	}
 	switch {
+	case kind == history.Complete:
+		s.Result = json.RawMessage(fmt.Sprintf(`{"token":%d}`, s.ClaimToken))
+		s.Submit, s.Claim = h.follow, h.ask
 	case kind == history.Fail:
 		s.Error = "it went wrong"
 	case kind == history.Release && h.percent(30):
 		s.DelayMS = 1 + h.rng.Int63n(delayMSMax)
 	}
-	h.settled(h.again(ctx, func() history.Op { return h.Settle(ctx, kind, h.id, s) }))
+	return s
 }
 
-// complete completes the task, and takes what follows.
-func (h *hold) complete(ctx context.Context) history.Op {
-	s := h.by
-	s.Result = json.RawMessage(fmt.Sprintf(`{"token":%d}`, s.ClaimToken))
-	s.Submit, s.Claim = h.follow, h.ask
-	var ops []history.Op
-	op := h.again(ctx, func() history.Op {
-		ops = h.Complete(ctx, h.id, s)
-		return ops[0]
+// settle settles the claim, and takes what follows.
+func (h *hold) settle(ctx context.Context, kind history.Kind) {
+	s := h.said(kind)
+	ops := h.againAll(ctx, func() []history.Op {
+		if kind == history.Complete {
+			return h.Complete(ctx, h.id, s)
+		}
+		return []history.Op{h.Settle(ctx, kind, h.id, s)}
 	})
 	for _, part := range ops[1:] {
 		if part.Kind == history.Submit {
@@ -262,16 +248,18 @@ func (h *hold) complete(ctx context.Context) history.Op {
 			h.next = part
 		}
 	}
-	return op
+	h.settled(ops[0])
 }
 
 // settled tells the others of what a settling call did.
-func (h *hold) settled(op history.Op) {
-	if op.Outcome == history.OK && op.Kind != history.Release && !op.Repeated {
-		h.w.open.Add(-1) // or not, if it is pending again: count puts that right
-		h.w.tasks.add(&h.w.tasks.ended, op.TaskID)
-		if op.Seen != nil && op.Seen.ParentID != 0 && h.percent(30) {
-			h.w.tasks.add(&h.w.tasks.ended, op.Seen.ParentID) // or will have
-		}
+func (c *client) settled(op history.Op) {
+	if op.Outcome != history.OK || op.Kind == history.Release || op.Repeated {
+		return
+	}
+	tasks := &c.w.tasks
+	c.w.open.Add(-1) // or not, if it is pending again: count puts that right
+	tasks.add(&tasks.ended, op.TaskID)
+	if op.Seen != nil && op.Seen.ParentID != 0 && c.percent(30) {
+		tasks.add(&tasks.ended, op.Seen.ParentID) // or will have
 	}
 }

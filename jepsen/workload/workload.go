@@ -73,18 +73,18 @@ type Workload struct {
 	pace  time.Duration // between two calls of one caller, on average
 	began time.Time
 
+	started  int          // callers
 	names    atomic.Int64 // makes keys and request ids unique
 	created  atomic.Int64 // tasks whose submit was acknowledged, as WaitSubmitted counts
 	open     atomic.Int64 // tasks submitted and not known to have ended, about
 	tasks    board
 	inFlight keys
 
-	producers sync.WaitGroup
-	workers   sync.WaitGroup
-	others    sync.WaitGroup
-	limited   atomic.Bool   // the limit of limitedType is set
-	drain     atomic.Bool   // workers complete what they claim, and nothing else
-	drained   chan struct{} // closed: workers end
+	asking  sync.WaitGroup // those who end with the ctx of Start
+	working sync.WaitGroup // those who end by Drain
+	limited atomic.Bool    // the limit of limitedType is set
+	drain   atomic.Bool    // workers complete what they claim, and nothing else
+	drained chan struct{}  // closed: workers end
 }
 
 // Start starts the callers. Producers, readers and the meddler end with ctx,
@@ -95,58 +95,42 @@ func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Workload {
 		rec: rec, cfg: cfg, drained: make(chan struct{}), began: time.Now(),
 		pace: time.Duration(cfg.Clients) * time.Second / time.Duration(max(cfg.Rate, 1)),
 	}
-	started := 0
-	caller := func(nodes []string) *client {
-		started++
-		return &client{
-			Caller: rec.Caller(nodes, started), w: w, number: started,
-			rng: rand.New(rand.NewSource(cfg.Seed*1_000_003 + int64(started))),
-		}
+	until := func(do func(*client, context.Context)) func(*client) {
+		return func(c *client) { do(c, ctx) }
 	}
-	for range max(cfg.Clients/boundShare, 1) {
-		for _, node := range cfg.Nodes {
-			c := caller([]string{node})
+	for _, node := range cfg.Nodes {
+		w.start(&w.asking, max(cfg.Clients/boundShare, 1), []string{node}, func(c *client) {
 			c.Timeout = patience
-			w.others.Go(func() { c.read(ctx) })
-		}
+			c.read(ctx)
+		})
 	}
-	free := caller(cfg.Nodes)
-	w.others.Go(func() { free.read(ctx) })
-	w.others.Go(func() { w.count(ctx) })
-	w.others.Go(func() { w.rec.SetTick(ctx, w.cfg.Nodes) })
-	meddler := caller(cfg.Nodes)
-	w.others.Go(func() {
-		// Until the limit is known nobody submits what it holds back.
-		if op := meddler.again(ctx, func() history.Op { return meddler.SetMaxClaimed(ctx, limitedType, claimedAtOnce) }); op.Outcome == history.OK {
-			w.limited.Store(true)
-		}
-		meddler.meddle(ctx)
-	})
-	director := caller(cfg.Nodes)
-	w.others.Go(func() { director.direct(ctx) })
-	actor := caller(cfg.Nodes)
-	w.others.Go(func() { actor.act(ctx) })
-	for range max((cfg.Clients-started)/4, 2) {
-		c := caller(cfg.Nodes)
-		w.producers.Go(func() { c.produce(ctx) })
+	for _, do := range []func(*client, context.Context){(*client).read, (*client).meddle, (*client).direct, (*client).act} {
+		w.start(&w.asking, 1, cfg.Nodes, until(do))
 	}
-	for range max(cfg.Clients/processorShare, cfg.Clients*cfg.Parents/contendedShare, 2) {
-		c := caller(cfg.Nodes)
-		w.workers.Go(func() { c.process() })
-	}
-	for started < cfg.Clients {
-		c := caller(cfg.Nodes)
-		c.twin = rec.Caller(cfg.Nodes, started)
-		w.workers.Go(func() { c.work() })
-	}
+	w.asking.Go(func() { w.count(ctx) })
+	w.asking.Go(func() { w.rec.SetTick(ctx, w.cfg.Nodes) })
+	w.start(&w.asking, max((cfg.Clients-w.started)/4, 2), cfg.Nodes, until((*client).produce))
+	w.start(&w.working, max(cfg.Clients/processorShare, cfg.Clients*cfg.Parents/contendedShare, 2), cfg.Nodes, func(c *client) { c.untilDrained(c.process) })
+	w.start(&w.working, cfg.Clients-w.started, cfg.Nodes, func(c *client) { c.untilDrained(c.claim) })
 	return w
+}
+
+// start starts so many callers of a kind.
+func (w *Workload) start(group *sync.WaitGroup, count int, nodes []string, do func(*client)) {
+	for range count {
+		w.started++
+		c := &client{
+			Caller: w.rec.Caller(nodes, w.started), twin: w.rec.Caller(nodes, w.started), w: w, number: w.started,
+			rng: rand.New(rand.NewSource(w.cfg.Seed*1_000_003 + int64(w.started))),
+		}
+		group.Go(func() { do(c) })
+	}
 }
 
 // Drain is called after the ctx of Start has ended. It waits until every task
 // has ended, then stops the workers.
 func (w *Workload) Drain(ctx context.Context) error {
-	w.producers.Wait()
-	w.others.Wait()
+	w.asking.Wait()
 	w.drain.Store(true)
 	err := errors.Join(w.waitEmpty(ctx), w.rec.EndTick(ctx, w.cfg.Nodes))
 	w.Stop()
@@ -160,9 +144,8 @@ func (w *Workload) Stop() {
 	default:
 		close(w.drained)
 	}
-	w.producers.Wait()
-	w.others.Wait()
-	w.workers.Wait()
+	w.asking.Wait()
+	w.working.Wait()
 }
 
 func (w *Workload) waitEmpty(ctx context.Context) error {
@@ -222,7 +205,7 @@ type client struct {
 	w      *Workload
 	number int
 	rng    *rand.Rand
-	twin   *recorder.Caller // of a worker: a second connection
+	twin   *recorder.Caller // a second connection
 	seen   uint64           // highest index answered to this caller
 	died   int              // how often it did, as a processor
 	// givenUp is the last claim that a worker released.
@@ -253,16 +236,36 @@ const repeatsMax = 40
 // later. Some callers give up at the first unknown outcome: nobody ever learns
 // the outcome.
 func (c *client) again(ctx context.Context, call func() history.Op) history.Op {
+	return c.againAll(ctx, func() []history.Op { return []history.Op{call()} })[0]
+}
+
+// againAll is again of a call of several ops, which end together.
+func (c *client) againAll(ctx context.Context, call func() []history.Op) []history.Op {
 	for n := 0; ; n++ {
-		op := c.note(call())
-		if !recorder.Again(op) || n == repeatsMax {
-			return op
-		}
-		if op.Outcome == history.Unknown && c.percent(10) {
-			return op
-		}
-		if !pause.For(ctx, idlePause) {
-			return op
+		ops := call()
+		first := c.note(ops[0])
+		if !recorder.Again(first) || n == repeatsMax || first.Outcome == history.Unknown && c.percent(10) || !pause.For(ctx, idlePause) {
+			return ops
 		}
 	}
+}
+
+// untilDrained does something again and again until Drain. Its calls have deadlines of
+// their own.
+func (c *client) untilDrained(do func(context.Context)) {
+	ctx := context.Background()
+	for {
+		select {
+		case <-c.w.drained:
+			return
+		default:
+			c.breathe(ctx)
+			do(ctx)
+		}
+	}
+}
+
+// upTo returns a time up to most.
+func (c *client) upTo(most time.Duration) time.Duration {
+	return time.Duration(c.rng.Int63n(int64(most) + 1))
 }
