@@ -45,35 +45,20 @@ const (
 	injectTimeout = 2 * time.Minute
 	healTimeout   = 60 * time.Second
 	drainTimeout  = 90 * time.Second
-	finalTimeout  = 60 * time.Second
+	finalTimeout  = 2 * time.Minute
 	levelTimeout  = 40 * time.Second
 )
-
-// withDefaults fills in what was not said.
-func (c Config) withDefaults() Config {
-	if c.Clients == 0 {
-		c.Clients = defaultClients
-	}
-	if c.Rate == 0 {
-		c.Rate = defaultRate
-	}
-	return c
-}
 
 // Possible returns the faults of the names that can be made on this machine,
 // and says of the others why not.
 func Possible(names []string) (all []faults.Fault, err error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
-	all, err = faults.ByName(names...)
-	if err != nil {
-		return nil, err
+	if len(names) > 0 {
+		all, err = faults.ByName(names...)
 	}
 	for _, f := range all {
 		if err := faults.Check(f); err != nil {
 			return nil, fmt.Errorf("fault %s: %w", f.Name(), err)
 		}
 	}
-	return all, nil
+	return all, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,8 +92,8 @@ func (n *nemesis) round(ctx context.Context, chosen []faults.Fault, most time.Du
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healTimeout)
 		defer cancel()
 		var errs []error
-		for i := len(undo) - 1; i >= 0; i-- {
-			errs = append(errs, undo[i](ctx))
+		for _, undo := range slices.Backward(undo) {
+			errs = append(errs, undo(ctx))
 		}
 		return errors.Join(errs...)
 	}

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ type run struct {
 // history is returned beside an error too, if there is any: a cluster that does
 // not come back is a finding.
 func Run(ctx context.Context, cfg Config) (*history.History, error) {
-	cfg = cfg.withDefaults()
+	cfg.Clients, cfg.Rate = cmp.Or(cfg.Clients, defaultClients), cmp.Or(cfg.Rate, defaultRate)
 	all, err := Possible(cfg.Faults)
 	if err != nil {
 		return nil, err
@@ -58,8 +59,7 @@ func (r *run) run(ctx context.Context) error {
 	if err := within(ctx, startTimeout, r.cluster.Procs.StartAll); err != nil {
 		return fmt.Errorf("start the cluster: %w", err)
 	}
-	m := watch(r.cluster, r.rec)
-	defer m.stop()
+	defer watch(r.cluster, r.rec)()
 
 	loading, stop := context.WithTimeout(ctx, r.cfg.Time)
 	defer stop()
@@ -88,28 +88,24 @@ func (r *run) run(ctx context.Context) error {
 	} else {
 		r.rec.Mark(history.Event{Kind: history.LoadEnded, Text: "the last task has ended"})
 	}
-	return errors.Join(drained, r.readEnd(ctx, m))
+	return errors.Join(drained, r.readEnd(ctx))
 }
 
 // readEnd reads what the cluster and each node hold in the end.
-func (r *run) readEnd(ctx context.Context, m *monitor) error {
-	if err := within(ctx, levelTimeout, m.waitLevel); err != nil {
+func (r *run) readEnd(ctx context.Context) error {
+	if err := within(ctx, levelTimeout, r.waitLevel); err != nil {
 		r.rec.Event("the nodes do not draw level: %v", err) // the judge says so, too
 	}
-	err := within(ctx, finalTimeout, func(ctx context.Context) error { return r.rec.ReadFinal(ctx, r.cluster.URLs()) })
-	if err != nil {
-		return err
-	}
-	return within(ctx, finalTimeout, func(ctx context.Context) error { return r.rec.DumpAll(ctx, r.cluster.URLs(), r.names()) })
-}
-
-// names returns the nodes' names, in the order of their URLs.
-func (r *run) names() []string {
-	var names []string
-	for _, n := range r.cluster.Nodes() {
-		names = append(names, n.ID)
-	}
-	return names
+	return within(ctx, finalTimeout, func(ctx context.Context) error {
+		if err := r.rec.ReadFinal(ctx, r.cluster.URLs()); err != nil {
+			return err
+		}
+		var names []string
+		for _, n := range r.cluster.Nodes() {
+			names = append(names, n.ID)
+		}
+		return r.rec.DumpAll(ctx, r.cluster.URLs(), names)
+	})
 }
 
 func (r *run) say(format string, args ...any) {
