@@ -38,6 +38,7 @@ type call struct {
 
 	binary string // path of claimq; "" before open: it is built
 	dir    string // for data, logs and what else is left; it is there since open
+	nodes  int    // of with
 	seed   int64
 	plant  string // the bug that what is tried is built with
 	keep   bool   // the folder was named by the caller, or is to be left
@@ -45,8 +46,7 @@ type call struct {
 
 // newCall returns the call of a command whose flags are not defined yet.
 func newCall(cmd command, line []string, out io.Writer) *call {
-	c := &call{command: cmd, FlagSet: flag.NewFlagSet(cmd.name, flag.ContinueOnError), out: out, line: line}
-	return c
+	return &call{command: cmd, FlagSet: flag.NewFlagSet(cmd.name, flag.ContinueOnError), out: out, line: line, nodes: 3}
 }
 
 // onNodes defines the flags of a command that starts nodes.
@@ -71,6 +71,14 @@ func (c *call) parse(ok func() bool) error {
 		return fmt.Errorf("%w: go run ./jepsen %s %s", errUsage, c.name, c.args)
 	}
 	return nil
+}
+
+// begin is parse and open.
+func (c *call) begin(ctx context.Context, ok func() bool) error {
+	if err := c.parse(ok); err != nil {
+		return err
+	}
+	return c.open(ctx)
 }
 
 // open makes the folder, and builds the binary into it if there is none.
@@ -131,12 +139,12 @@ func (c *call) again() string {
 	return strings.Join(line, " ")
 }
 
-// with calls do with so many nodes that run for it alone.
-func (c *call) with(ctx context.Context, nodes int, do func(*procs.Cluster) error, nodeFlags ...string) error {
-	if err := c.open(ctx); err != nil {
+// with calls do with nodes that run for it alone, if the flags are fit.
+func (c *call) with(ctx context.Context, ok func() bool, do func(*procs.Cluster) error, nodeFlags ...string) error {
+	if err := c.begin(ctx, ok); err != nil {
 		return err
 	}
-	cluster, err := procs.Start(ctx, procs.Config{Binary: c.binary, Dir: c.dir, Nodes: nodes, Flags: nodeFlags})
+	cluster, err := procs.Start(ctx, procs.Config{Binary: c.binary, Dir: c.dir, Nodes: c.nodes, Flags: nodeFlags})
 	if err == nil {
 		err = do(cluster)
 		cluster.Close()

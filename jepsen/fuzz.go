@@ -32,55 +32,39 @@ const (
 	fuzzFoesMin = 200
 )
 
-// fuzzConfig says what to send.
-type fuzzConfig struct {
-	binary   string
-	dir      string // for the nodes; it exists
-	requests int
-	senders  int
-	seed     int64
-	secure   bool // with API keys, and TLS at the nodes' APIs
-	foes     int  // connections of each siege; the nodes take half as many
-	hold     time.Duration
-}
-
 // runFuzz sends requests that no client would to three nodes, and says what was
 // answered that must not be.
 func runFuzz(ctx context.Context, c *call) error {
-	cfg := fuzzConfig{}
+	to := fuzz.Config{}
 	c.onNodes()
-	c.IntVar(&cfg.requests, "requests", 100_000, "requests to send, those to the peer ports counted")
-	c.IntVar(&cfg.senders, "senders", 16, "how many send at a time")
-	c.BoolVar(&cfg.secure, "secure", false, "give the nodes API keys, of each role, and TLS")
-	c.IntVar(&cfg.foes, "foes", 2000, "connections of each siege after the requests, 0: no siege, or at least 200; the nodes take half as many")
-	c.DurationVar(&cfg.hold, "hold", 12*time.Second, "how long each siege lasts")
-	if err := c.parse(func() bool {
-		return cfg.requests > 0 && cfg.senders > 0 && (cfg.foes == 0 || cfg.foes >= fuzzFoesMin) && cfg.hold >= 0
+	c.IntVar(&to.Requests, "requests", 100_000, "requests to send, those to the peer ports counted")
+	c.IntVar(&to.Senders, "senders", 16, "how many send at a time")
+	secure := c.Bool("secure", false, "give the nodes API keys, of each role, and TLS")
+	c.IntVar(&to.Foes, "foes", 2000, "connections of each siege after the requests, 0: no siege, or at least 200; the nodes take half as many")
+	c.DurationVar(&to.Hold, "hold", 12*time.Second, "how long each siege lasts")
+	if err := c.begin(ctx, func() bool {
+		return to.Requests > 0 && to.Senders > 0 && (to.Foes == 0 || to.Foes >= fuzzFoesMin) && to.Hold >= 0
 	}); err != nil {
 		return err
 	}
-	if err := c.open(ctx); err != nil {
-		return err
-	}
-	cfg.dir, cfg.binary, cfg.seed = c.dir, c.binary, c.seed
-	r, err := fuzzNodesOf(ctx, cfg)
+	to.Seed = c.seed
+	r, err := fuzzNodesOf(ctx, c.binary, c.dir, to, *secure)
 	if r == nil {
 		return c.end(nil, err)
 	}
 	return c.end(r, err)
 }
 
-// fuzzNodesOf is the run itself.
-func fuzzNodesOf(ctx context.Context, cfg fuzzConfig) (*fuzz.Report, error) {
-	to := fuzz.Config{Requests: cfg.requests, Seed: cfg.seed, Senders: cfg.senders, JoinKey: []byte(procs.JoinKey), Foes: cfg.foes, Hold: cfg.hold, ResidentMaxMB: fuzzResidentMaxMB}
-	run := procs.Config{
-		Binary: cfg.binary, Dir: cfg.dir, Nodes: fuzzNodes, Flags: []string{"--log-level", "warn", "--trail-bytes", fuzzTrailBytes},
+// fuzzNodesOf is the run itself, with nodes of their own in dir: with API keys and TLS if
+// it is secure.
+func fuzzNodesOf(ctx context.Context, binary, dir string, to fuzz.Config, secure bool) (*fuzz.Report, error) {
+	to.JoinKey, to.ResidentMaxMB = []byte(procs.JoinKey), fuzzResidentMaxMB
+	run := procs.Config{Binary: binary, Dir: dir, Nodes: fuzzNodes, Flags: []string{"--log-level", "warn", "--trail-bytes", fuzzTrailBytes}}
+	if to.Foes > 0 {
+		run.Flags = append(run.Flags, "--limits-connections", strconv.Itoa(to.Foes/2), "--memory-limit", fuzzMemoryLimit)
 	}
-	if cfg.foes > 0 {
-		run.Flags = append(run.Flags, "--limits-connections", strconv.Itoa(cfg.foes/2), "--memory-limit", fuzzMemoryLimit)
-	}
-	if cfg.secure {
-		s, err := newSecrets(cfg.dir)
+	if secure {
+		s, err := newSecrets(dir)
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,8 @@ package main
 import (
 	"testing"
 	"time"
+
+	"github.com/claimq/claimq/jepsen/fuzz"
 )
 
 // The short form of `make test-fuzz`: no request of thousands that are broken in
@@ -10,7 +12,7 @@ import (
 // leaves something behind; and beside hundreds of connections that do next to nothing
 // somebody with a key is answered.
 func TestFuzz(t *testing.T) {
-	report, err := fuzzNodesOf(t.Context(), fuzzConfig{binary: binary(), dir: t.TempDir(), requests: 1500, senders: 8, seed: 1, secure: true, foes: 400, hold: 200 * time.Millisecond})
+	report, err := fuzzNodesOf(t.Context(), binary(), t.TempDir(), fuzz.Config{Requests: 1500, Senders: 8, Seed: 1, Foes: 400, Hold: 200 * time.Millisecond}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

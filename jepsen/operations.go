@@ -16,10 +16,7 @@ func runOperations(ctx context.Context, c *call) error {
 	c.IntVar(&cfg.Workers, "workers", 12, "workers")
 	c.IntVar(&cfg.Rate, "rate", 150, "submits per second in all")
 	c.DurationVar(&cfg.Pause, "pause", 5*time.Second, "how long the load goes on after each act")
-	if err := c.parse(func() bool { return cfg.Producers > 0 && cfg.Workers > 0 && cfg.Rate > 0 }); err != nil {
-		return err
-	}
-	if err := c.open(ctx); err != nil {
+	if err := c.begin(ctx, func() bool { return cfg.Producers > 0 && cfg.Workers > 0 && cfg.Rate > 0 }); err != nil {
 		return err
 	}
 	cfg.Dir, cfg.Binary, cfg.Seed = c.dir, c.binary, c.seed

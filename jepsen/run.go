@@ -160,10 +160,7 @@ func runSuite(ctx context.Context, c *call) error {
 	runs := c.Int("runs", 30, "how many runs")
 	length := c.Duration("time", time.Minute, "how long the load of each lasts")
 	keep := c.Bool("keep", false, "keep the nodes' data of runs that pass, too")
-	if err := c.parse(nil); err != nil {
-		return err
-	}
-	if err := c.open(ctx); err != nil {
+	if err := c.begin(ctx, nil); err != nil {
 		return err
 	}
 	id, all, failed := revision(ctx), mixes(), 0

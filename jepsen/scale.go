@@ -41,13 +41,11 @@ func runScale(ctx context.Context, c *call) error {
 	s := scaling{measuring: measuring{out: c.out}}
 	c.onNodes()
 	c.IntVar(&s.held, "tasks", 1_000_000, "tasks that wait, at least 1,000")
-	nodes := c.Int("nodes", 3, "nodes: 1 or 3")
+	c.IntVar(&c.nodes, "nodes", c.nodes, "nodes: 1 or 3")
 	s.flags(c, 3)
 	c.DurationVar(&s.reading, "reading", 5*time.Second, "how long reads are counted")
-	if err := c.parse(func() bool { return s.held >= 1000 && (*nodes == 1 || *nodes == 3) && s.pairs >= 0 && s.conns > 0 }); err != nil {
-		return err
-	}
-	return c.with(ctx, *nodes, func(nodes *procs.Cluster) error {
+	fit := func() bool { return s.held >= 1000 && (c.nodes == 1 || c.nodes == 3) && s.pairs >= 0 && s.conns > 0 }
+	return c.with(ctx, fit, func(nodes *procs.Cluster) error {
 		s.binary, s.nodes = c.binary, nodes
 		return s.measure(ctx)
 	}, "--log-level", "warn", "--snapshot-log-bytes", scaleLogBytes)

@@ -45,11 +45,8 @@ func planting(all func() []plants.Plant) func(context.Context, *call) error {
 		length := c.Duration("time", 40*time.Second, "how long the load of a run lasts")
 		tries := c.Int("tries", 4, "runs of a plant at most")
 		seed := c.Int64("seed", 1, "of each plant's first run")
-		if err := c.parse(nil); err != nil {
-			return err
-		}
 		c.binary = "of each plant"
-		if err := c.open(ctx); err != nil {
+		if err := c.begin(ctx, nil); err != nil {
 			return err
 		}
 		table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)

@@ -25,10 +25,7 @@ func runTrail(ctx context.Context, c *call) error {
 	followers := c.Int("followers", 100, "followers of the whole trail, at the leader")
 	plain := c.Bool("plain", false, "they do not accept gzip, as the first of them never does")
 	m.flags(c, 5)
-	if err := c.parse(func() bool { return m.pairs > 0 && *followers > 0 }); err != nil {
-		return err
-	}
-	return c.with(ctx, 3, func(nodes *procs.Cluster) error {
+	return c.with(ctx, func() bool { return m.pairs > 0 && *followers > 0 }, func(nodes *procs.Cluster) error {
 		m.binary, m.nodes = c.binary, nodes
 		return m.beside(ctx, fmt.Sprintf("%d followers", *followers), func(ctx context.Context) (func() (string, error), error) {
 			leader, err := nodes.WaitLeader(ctx)

@@ -21,10 +21,7 @@ func runUpgrade(ctx context.Context, c *call) error {
 	from := c.String("from", fmt.Sprintf("%d,%d", fsm.FeatureLevel-2, fsm.FeatureLevel-1), "feature levels to upgrade from, separated by commas")
 	c.IntVar(&cfg.Rate, "rate", 200, "submits per second")
 	c.DurationVar(&cfg.Pause, "rest", 3*time.Second, "between two restarts")
-	if err := c.parse(nil); err != nil {
-		return err
-	}
-	if err := c.open(ctx); err != nil {
+	if err := c.begin(ctx, nil); err != nil {
 		return err
 	}
 	cfg.Binary, cfg.Seed = c.binary, c.seed

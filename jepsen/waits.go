@@ -48,10 +48,7 @@ func runWaits(ctx context.Context, c *call) error {
 	c.IntVar(&w.waiting, "waiting", 10_000, "claims that wait through the followers")
 	c.IntVar(&w.handoffs, "handoffs", 500, "tasks handed to a waiting worker, at the leader and at a follower")
 	c.DurationVar(&w.idle, "idle", 20*time.Second, "how long the cluster is idle under the waiting claims")
-	if err := c.parse(func() bool { return w.waiting > 1 && w.handoffs > 0 }); err != nil {
-		return err
-	}
-	return c.with(ctx, 3, func(nodes *procs.Cluster) (err error) {
+	return c.with(ctx, func() bool { return w.waiting > 1 && w.handoffs > 0 }, func(nodes *procs.Cluster) (err error) {
 		if w.leader, err = nodes.WaitLeader(ctx); err != nil {
 			return err
 		}
