@@ -9,9 +9,6 @@
 // do not know that they were deposed, how clocks run and jump, which replica is
 // rebuilt from which snapshot. The same seed gives the same run, bit for bit.
 //
-// When the last fault is over, what is left of parents and their steps is worked
-// off, and each has to end.
-//
 // Every result of every entry and every state, the trail in it, is the same on every
 // replica, and what ends by a clock ends in time, in real time. What
 // the results must be is the business of the model in package fsm's tests, which get the

@@ -88,7 +88,6 @@ func (w *world) finish() {
 		r.lags = false
 	}
 	w.until(w.now + drain)
-	w.crew()
 	if w.failure != "" {
 		return
 	}

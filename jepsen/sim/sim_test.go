@@ -66,7 +66,7 @@ func TestRun_traces(t *testing.T) {
 		"ByClaim=true", "Continue=true", "Outcome=1 ", "Outcome=2 ", "Outcome=3 ", "Outcome=4 ", "Outcome=5 ", "Outcome=6 ",
 		"extend finalization{", "release finalization{", "Done=true", "AlreadyFinalized=true", "State=evaluating_results", "State=failed", "State=cancelled",
 		"stale_claim", "wrong_worker", "invalid_request", "task_not_terminal", "max_attempts_reached", "task_not_claimable", "task_cancelled",
-		"schedule_not_found", "steps_unfinished", "task_already_claimed", "WorkerID=crew",
+		"schedule_not_found", "steps_unfinished", "task_already_claimed",
 	} {
 		if !strings.Contains(all.String(), what) {
 			t.Errorf("no run has %q", what)

@@ -42,24 +42,3 @@ func (w *world) over(parent uint64) bool { return w.stepsAre(parent, fsm.Status.
 func (w *world) anyDone(parent uint64) bool {
 	return !w.stepsAre(parent, func(s fsm.Status) bool { return s != fsm.StatusCompleted && s != fsm.StatusFailed })
 }
-
-// waitsForNothing tells whether the step waits for one that has ended, and not
-// completed.
-func (w *world) waitsForNothing(t *fsm.Task) bool {
-	s := t.Opts().Step
-	steps := w.state.Steps(s.ParentID)
-	for _, on := range s.Plan.Steps[t.ID-s.ParentID-1].DependsOn {
-		if before := steps[on].Status; before == fsm.StatusFailed || before == fsm.StatusCancelled {
-			return true
-		}
-	}
-	return false
-}
-
-// parentOf returns the parent of the step, 0 if the task is none.
-func parentOf(t *fsm.Task) uint64 {
-	if s := t.Opts().Step; s != nil {
-		return s.ParentID
-	}
-	return 0
-}
