@@ -27,7 +27,7 @@ type demo struct {
 
 	cluster *procs.Cluster
 	client  *client.Client
-	tally   tally
+	tally   *tally
 }
 
 // say prints a paragraph under the step's number, or under no new one (" ").

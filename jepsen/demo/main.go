@@ -58,6 +58,6 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 			return err
 		}
 	}
-	d := demo{out: out, binary: *binary, dir: dir, tasks: *tasks, workers: *workers, rounds: *rounds}
+	d := demo{out: out, binary: *binary, dir: dir, tasks: *tasks, workers: *workers, rounds: *rounds, tally: newTally()}
 	return d.run(ctx)
 }

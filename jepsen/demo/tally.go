@@ -12,40 +12,32 @@ import (
 )
 
 // tally is what producers and workers were told, to be held against what the
-// cluster has at the end. It is safe for concurrent use; its zero value is
-// empty.
+// cluster has at the end. It is safe for concurrent use.
 type tally struct {
 	mu          sync.Mutex     // guards all
 	ids         map[string]int // acknowledged id → number of the text
 	completions map[string]int // id → acknowledged completes
 	failures    []error        // of calls
-	diedAt      time.Time
-	outage      time.Duration // 0 = nobody has written since
+	diedAt      time.Time      // of the leader
+	outage      time.Duration  // from then to the next acknowledged write; 0 = none yet
 }
+
+func newTally() *tally { return &tally{ids: map[string]int{}, completions: map[string]int{}} }
 
 // submitted notes a submit that was asked for then, and has been acknowledged.
 func (t *tally) submitted(id string, n int, asked time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ids == nil {
-		t.ids = map[string]int{}
-	}
-	t.ids[id] = n
-	t.wroteLocked(asked)
+	t.wrote(asked, func() { t.ids[id] = n })
 }
 
 // completed notes a complete that was asked for then, and has been acknowledged.
 func (t *tally) completed(id string, asked time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.completions == nil {
-		t.completions = map[string]int{}
-	}
-	t.completions[id]++
-	t.wroteLocked(asked)
+	t.wrote(asked, func() { t.completions[id]++ })
 }
 
-func (t *tally) wroteLocked(asked time.Time) {
+func (t *tally) wrote(asked time.Time, note func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	note()
 	if t.outage == 0 && !t.diedAt.IsZero() && asked.After(t.diedAt) {
 		t.outage = time.Since(t.diedAt)
 	}
@@ -67,9 +59,7 @@ func (t *tally) leaderDies() {
 	t.diedAt = time.Now()
 }
 
-// progress returns how many tasks are submitted and completed, and how long after the
-// kill the first write was acknowledged that had been asked for after it, 0 if none was
-// yet.
+// progress returns how many tasks are submitted and completed, and the outage.
 func (t *tally) progress() (submitted, completed int, outage time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,12 +11,12 @@ const testRounds = 3
 
 // ledger is two tasks that were submitted, done and found.
 type ledger struct {
-	tally tally
+	tally *tally
 	have  []*client.Task
 }
 
 func newLedger() *ledger {
-	b := &ledger{}
+	b := &ledger{tally: newTally()}
 	for n, id := range []string{"1", "2"} {
 		b.tally.submitted(id, n, time.Now())
 		b.completed(id)
