@@ -86,16 +86,15 @@ type call struct {
 	deadline            int64
 	waiting             bool // for the answer to a try
 	over                bool
-	// done is called once, with what it came to: ok and a reply, or a refusal;
+	// done, if not nil, is called once, with what it came to: ok and a reply, or a refusal;
 	// unknown if nobody can tell.
-	done func(r reply, unknown bool)
+	done func(k *call, r reply, unknown bool)
 }
 
-// begin sends the first try.
-func (k *call) begin() {
-	k.deadline = k.w.now + callTimeout
-	k.firstSentAt = k.w.now
-	k.repeats.Mutation = true
+// call makes a call of a command.
+func (w *world) call(d *dice, name string, c command.Command, repeatable bool, done func(k *call, r reply, unknown bool)) {
+	k := &call{w: w, name: name, d: d, c: c, done: done, firstSentAt: w.now, deadline: w.now + callTimeout}
+	k.repeats = repeat.Call{Repeatable: repeatable, Mutation: true}
 	k.send()
 }
 
@@ -183,7 +182,9 @@ func (k *call) verdict(try int, v repeat.Verdict, r reply) {
 func (k *call) end(r reply, unknown bool) {
 	k.over = true
 	k.w.mix(uint64(k.repeats.Tries), uint64(len(r.code)))
-	k.done(r, unknown)
+	if k.done != nil {
+		k.done(k, r, unknown)
+	}
 }
 
 // arrive is a request reaching the cluster: it gets to the leader, or to one

@@ -73,7 +73,8 @@ func tell(cfg Config, failure string, out io.Writer) {
 	fmt.Fprintf(out, "seed %d fails: %s\n", cfg.Seed, failure)
 	small := Shrink(cfg)
 	fmt.Fprintf(out, "%d of its %d steps are enough:\n", len(small.Only), small.Steps)
-	Replay(small, out)
+	small.Trace = out
+	Run(small)
 	fmt.Fprintf(out, "replay with: go run ./jepsen sim --from %d --seeds 1 --steps %d --only %s\n", small.Seed, small.Steps, formatOnly(small.Only))
 }
 

@@ -248,8 +248,7 @@ func (w *world) batch(d *dice, name string) {
 			break // what it took is not told when an op behind it is refused
 		}
 	}
-	var asked *call
-	asked = w.call(d, name, c, again, func(r reply, _ bool) {
+	w.call(d, name, c, again, func(asked *call, r reply, _ bool) {
 		if !r.ok {
 			return
 		}

@@ -1,7 +1,5 @@
 package sim
 
-import "io"
-
 // shrinkRunsMax bounds the runs of one shrinking.
 const shrinkRunsMax = 2000
 
@@ -48,10 +46,4 @@ func shrink(keep []int, fails func([]int) bool) []int {
 		size = max(size/2, 1)
 	}
 	return keep
-}
-
-// Replay runs cfg once more and writes what happens.
-func Replay(cfg Config, out io.Writer) Report {
-	cfg.Trace = out
-	return Run(cfg)
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
-	"github.com/claimq/claimq/internal/repeat"
 )
 
 // typeName names a type of this world.
@@ -24,16 +23,6 @@ func (w *world) anyID(d *dice) uint64 {
 }
 
 func leaseOf(d *dice) int64 { return pick[int64](d, 0, 0, 100, 250, 999, 1999, 1999, 5000, 20_000) }
-
-// call makes a call of a command.
-func (w *world) call(d *dice, name string, c command.Command, repeatable bool, done func(r reply, unknown bool)) *call {
-	if done == nil {
-		done = func(reply, bool) {}
-	}
-	k := &call{w: w, name: name, d: d, c: c, repeats: repeat.Call{Repeatable: repeatable}, done: done}
-	k.begin()
-	return k
-}
 
 // submits is a step that submits so many tasks, 0: some, all with a key or none.
 func submits(count int64, keys bool) func(*world, *dice, string) {
@@ -74,8 +63,7 @@ func (w *world) claim(byID bool, d *dice, name string, again int) {
 		w.fillClaim(&next, d)
 		c = next
 	}
-	var asked *call
-	asked = w.call(d, name, c, repeatable, func(r reply, _ bool) {
+	w.call(d, name, c, repeatable, func(asked *call, r reply, _ bool) {
 		if r.ok && k.takeClaims(asked, leaseMS, &r.o.result, r.o.stamp) == 0 && again < 2 {
 			w.claim(byID, d, name, again+1)
 		}
@@ -98,8 +86,7 @@ func settles(how how) func(*world, *dice, string) {
 // settleOf sends what a worker says of its claim. then, if not nil, is called once it has
 // an answer.
 func (w *world) settleOf(k *worker, d *dice, name string, h command.Hold, c command.Command, then func()) {
-	var asked *call
-	asked = w.call(d, name, c, true, func(r reply, unknown bool) {
+	w.call(d, name, c, true, func(asked *call, r reply, unknown bool) {
 		k.settled(asked, h, r, unknown)
 		if !unknown && then != nil {
 			then()

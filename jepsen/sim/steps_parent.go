@@ -21,8 +21,7 @@ func (w *world) parent(d *dice, name string) {
 // completes with the next claim in one.
 func (w *world) work(d *dice, k *worker, name string, times int) {
 	c := command.ClaimNext{WorkerID: k.name, LeaseMS: leaseOf(d), Limit: pick[int32](d, 1, 1, 2), RequestID: "q-" + name}
-	var asked *call
-	asked = w.call(d, name, c, true, func(r reply, _ bool) {
+	w.call(d, name, c, true, func(asked *call, r reply, _ bool) {
 		if r.ok {
 			k.takeClaims(asked, c.LeaseMS, &r.o.result, r.o.stamp)
 			w.settleAll(d, k, name, times)
@@ -94,7 +93,7 @@ func newFinalize(d *dice, id uint64, processor, name string) command.Finalize {
 // and releases.
 func (w *world) process(d *dice, id uint64, processor, name string) {
 	claim := command.ClaimFinalization{ID: id, ProcessorID: processor, TimeoutMS: timeoutOf(d)}
-	w.call(d, name, claim, true, func(r reply, _ bool) {
+	w.call(d, name, claim, true, func(_ *call, r reply, _ bool) {
 		if !r.ok || !r.o.result.Parent.Outcome.Claimed() {
 			return
 		}
@@ -109,7 +108,7 @@ func (w *world) process(d *dice, id uint64, processor, name string) {
 			if d.in(300) {
 				w.call(d, name, command.ExtendFinalization{ID: id, ProcessorID: processor, TimeoutMS: pick(d, 0, timeoutOf(d))}, true, nil)
 			}
-			w.call(d, name, end, true, func(reply, bool) {
+			w.call(d, name, end, true, func(*call, reply, bool) {
 				w.call(d, name, command.ReleaseFinalization{ID: id, ProcessorID: processor}, true, nil)
 			})
 		})
