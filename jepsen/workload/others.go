@@ -38,9 +38,9 @@ func (c *client) read(ctx context.Context) {
 			c.note(c.List(ctx, c.newList(), how))
 			continue
 		}
-		from := &c.w.tasks.recent
+		from := recent
 		if c.percent(40) {
-			from = &c.w.tasks.abandoned
+			from = abandoned
 		}
 		if c.percent(15) {
 			how.WaitMS = 1 + c.rng.Int63n(waitMSMax)
@@ -70,12 +70,12 @@ func (c *client) meddle(ctx context.Context) {
 	c.w.limited.Store(limit.Outcome == history.OK)
 	tasks := &c.w.tasks
 	for c.breathe(ctx) {
-		from, cancels := &tasks.ended, c.percent(20)
+		from, cancels := ended, c.percent(20)
 		switch {
 		case cancels:
-			from = &tasks.plain
+			from = plain
 		case c.percent(10):
-			from = &tasks.abandoned
+			from = abandoned
 		}
 		switch id, ok := tasks.pick(from, c.rng); {
 		case !ok:

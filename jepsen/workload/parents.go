@@ -57,7 +57,7 @@ func stepName(place int) string { return fmt.Sprintf("s%d", place+1) }
 func (c *client) process(ctx context.Context) {
 	if c.w.drain.Load() {
 		c.processAll(ctx)
-	} else if id, ok := c.w.tasks.pick(&c.w.tasks.parents, c.rng); ok {
+	} else if id, ok := c.w.tasks.pick(parents, c.rng); ok {
 		c.finish(ctx, id)
 	}
 }
@@ -128,6 +128,6 @@ func (c *client) finalize(ctx context.Context, id, token uint64) {
 	op := c.again(ctx, func() history.Op { return c.Finalize(ctx, id, req) })
 	if op.Outcome == history.OK && op.Done {
 		c.w.open.Add(-1)
-		c.w.tasks.add(&c.w.tasks.ended, id)
+		c.w.tasks.add(ended, id)
 	}
 }

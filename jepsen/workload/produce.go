@@ -4,31 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/jepsen/history"
 )
-
-// keys is the task that was last sent, for another producer to send, too.
-type keys struct {
-	mu   sync.Mutex
-	last *wire.NewTask
-}
-
-func (k *keys) put(t *wire.NewTask) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.last = t
-}
-
-func (k *keys) take() *wire.NewTask {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	t := k.last
-	k.last = nil
-	return t
-}
 
 const submitManyMax = 12
 
@@ -37,7 +16,7 @@ func (c *client) produce(ctx context.Context) {
 	for c.breathe(ctx) {
 		switch {
 		case c.w.open.Load() > c.w.backlog():
-			if twin := c.w.inFlight.take(); twin != nil {
+			if twin := c.w.inFlight.Swap(nil); twin != nil {
 				c.note(c.Submit(ctx, *twin))
 			}
 		case c.percent(10):
@@ -50,9 +29,10 @@ func (c *client) produce(ctx context.Context) {
 
 func (c *client) submit(ctx context.Context) {
 	task := c.newWork()
-	c.w.inFlight.put(&task)
+	sent := task // its own: another one may read it while this caller takes a twin
+	c.w.inFlight.Store(&sent)
 	if c.percent(15) { // what another one is submitting at this moment
-		if twin := c.w.inFlight.take(); twin != nil {
+		if twin := c.w.inFlight.Swap(nil); twin != nil {
 			task = *twin
 		}
 	}
@@ -86,14 +66,14 @@ func (c *client) submitted(op history.Op) {
 		c.w.created.Add(1)
 	}
 	c.w.open.Add(1)
-	tasks.add(&tasks.recent, op.TaskID)
+	tasks.add(recent, op.TaskID)
 	if op.Plan != nil {
 		steps := len(op.Plan.Steps)
 		c.w.open.Add(int64(steps))
-		tasks.add(&tasks.recent, op.TaskID+1+uint64(c.rng.Intn(steps)))
-		tasks.add(&tasks.parents, op.TaskID)
+		tasks.add(recent, op.TaskID+1+uint64(c.rng.Intn(steps)))
+		tasks.add(parents, op.TaskID)
 	} else if op.TaskType != actedType {
-		tasks.add(&tasks.plain, op.TaskID)
+		tasks.add(plain, op.TaskID)
 	}
 }
 

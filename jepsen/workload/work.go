@@ -58,7 +58,7 @@ func (c *client) claim(ctx context.Context) {
 			c.handle(ctx, op)
 		}
 	case n < 26 && !c.w.drain.Load():
-		id, ok := c.w.tasks.pick(&c.w.tasks.recent, c.rng)
+		id, ok := c.w.tasks.pick(recent, c.rng)
 		if !ok {
 			return
 		}
@@ -147,7 +147,7 @@ func (h *hold) giveUp(context.Context) {
 }
 
 // die ends without a word.
-func (h *hold) die(context.Context) { h.w.tasks.add(&h.w.tasks.abandoned, h.id) }
+func (h *hold) die(context.Context) { h.w.tasks.add(abandoned, h.id) }
 
 // confuse claims the task again, and takes the old token for the new.
 func (h *hold) confuse(ctx context.Context) {
@@ -258,8 +258,8 @@ func (c *client) settled(op history.Op) {
 	}
 	tasks := &c.w.tasks
 	c.w.open.Add(-1) // or not, if it is pending again: count puts that right
-	tasks.add(&tasks.ended, op.TaskID)
+	tasks.add(ended, op.TaskID)
 	if op.Seen != nil && op.Seen.ParentID != 0 && c.percent(30) {
-		tasks.add(&tasks.ended, op.Seen.ParentID) // or will have
+		tasks.add(ended, op.Seen.ParentID) // or will have
 	}
 }

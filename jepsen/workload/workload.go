@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/recorder"
@@ -78,7 +79,7 @@ type Workload struct {
 	created  atomic.Int64 // tasks whose submit was acknowledged, as WaitSubmitted counts
 	open     atomic.Int64 // tasks submitted and not known to have ended, about
 	tasks    board
-	inFlight keys
+	inFlight atomic.Pointer[wire.NewTask] // what was last sent, for another producer to send, too
 
 	asking  sync.WaitGroup // those who end with the ctx of Start
 	working sync.WaitGroup // those who end by Drain
