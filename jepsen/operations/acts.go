@@ -9,28 +9,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// membersOf returns the names of the healthy voters, sorted; with others what is
-// wrong with them.
-func membersOf(view *wire.Cluster) string {
-	var ids []string
-	for i := range view.Nodes {
-		n := &view.Nodes[i]
-		if n.Suffrage != "voter" || !n.Healthy {
-			return fmt.Sprintf("%s, %s: %s %s", view.Nodes[i].NodeID, n.Suffrage, n.State, n.Problem)
-		}
-		ids = append(ids, n.NodeID)
-	}
-	slices.Sort(ids)
-	return fmt.Sprint(ids)
-}
-
-// letIn makes a join token for the node.
+// letIn has a node that never ran join, with a token of its own.
 func (r *run) letIn(ctx context.Context, n *procs.Node) error {
-	text, err := r.operator.do(ctx, r.cluster.Nodes, "cluster", "token", "create", "--output", "json")
+	text, err := r.claimq(ctx, "cluster", "token", "create", "--output", "json")
 	if err != nil {
 		return err
 	}
@@ -38,7 +23,10 @@ func (r *run) letIn(ctx context.Context, n *procs.Node) error {
 	if err := json.Unmarshal([]byte(text), &made); err != nil {
 		return err
 	}
-	return n.SetJoinToken(made.Secret)
+	if err := n.SetJoinToken(made.Secret); err != nil {
+		return err
+	}
+	return n.StartReady(ctx)
 }
 
 // grow has two nodes join.
@@ -47,45 +35,68 @@ func (r *run) grow(ctx context.Context) error {
 		if err := r.letIn(ctx, n); err != nil {
 			return err
 		}
-		if err := n.Start(); err != nil {
-			return err
-		}
-		if err := n.WaitReady(ctx); err != nil {
-			return err
-		}
 	}
 	if err := r.waitMembers(ctx, "n1", "n2", "n3", "n4", "n5"); err != nil {
 		return err
 	}
-	_, err := r.operator.do(ctx, r.cluster.Nodes, "cluster", "status")
+	_, err := r.claimq(ctx, "cluster", "status")
 	return err
 }
 
 // transfer hands the leadership to each node in turn.
 func (r *run) transfer(ctx context.Context) error {
 	for _, n := range r.cluster.Nodes[:grownNodes] {
-		leader, err := r.cluster.WaitLeader(ctx)
-		if err != nil {
+		if err := r.lead(ctx, n); err != nil {
 			return err
-		}
-		if leader == n {
-			continue
-		}
-		if _, err := r.operator.do(ctx, r.cluster.Nodes, "cluster", "transfer", n.ID); err != nil {
-			return err
-		}
-		if now, err := r.cluster.WaitLeader(ctx); err != nil || now != n {
-			return fmt.Errorf("%s leads after a transfer to %s: %w", now.ID, n.ID, err)
 		}
 	}
 	return nil
 }
 
+// lead hands the leadership to the node, if it does not lead.
+func (r *run) lead(ctx context.Context, n *procs.Node) error {
+	if leader, err := r.cluster.WaitLeader(ctx); err != nil || leader == n {
+		return err
+	}
+	if _, err := r.claimq(ctx, "cluster", "transfer", n.ID); err != nil {
+		return err
+	}
+	leader, err := r.cluster.WaitLeader(ctx)
+	if err == nil && leader != n {
+		err = fmt.Errorf("%s leads after a transfer to %s", leader.ID, n.ID)
+	}
+	return err
+}
+
 // restartEach restarts every node that runs, the patient way.
 func (r *run) restartEach(ctx context.Context) error {
-	return r.each(ctx, func(n *procs.Node) error {
-		return stop(ctx, n)
-	})
+	return r.each(ctx, func(n *procs.Node) error { return stop(ctx, n) })
+}
+
+// killEach restarts every node that runs, after a kill -9.
+func (r *run) killEach(ctx context.Context) error { return r.each(ctx, (*procs.Node).Kill) }
+
+// each ends each node and starts it again, one after the other, each once the one
+// before is healthy.
+func (r *run) each(ctx context.Context, end func(*procs.Node) error) error {
+	nodes := slices.DeleteFunc(slices.Clone(r.cluster.Nodes), func(n *procs.Node) bool { return !n.Running() })
+	var ids []string
+	for _, n := range nodes {
+		ids = append(ids, n.ID)
+	}
+	for _, n := range nodes {
+		r.rec.Event("%s is restarted", n.ID)
+		if err := end(n); err != nil {
+			return err
+		}
+		if err := n.StartReady(ctx); err != nil {
+			return err
+		}
+		if err := r.waitMembers(ctx, ids...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stopTimeout is how long a node may take to stop when it is asked to. It waits 10 s
@@ -107,52 +118,13 @@ func stop(ctx context.Context, n *procs.Node) error {
 	return nil
 }
 
-// killEach restarts every node that runs, after a kill -9.
-func (r *run) killEach(ctx context.Context) error {
-	return r.each(ctx, (*procs.Node).Kill)
-}
-
-// each ends each node and starts it again, one after the other, each once the one
-// before is healthy.
-func (r *run) each(ctx context.Context, end func(*procs.Node) error) error {
-	var ids []string
-	for _, n := range r.cluster.Nodes {
-		if n.Running() {
-			ids = append(ids, n.ID)
-		}
-	}
-	for _, n := range r.cluster.Nodes {
-		if !slices.Contains(ids, n.ID) {
-			continue
-		}
-		r.rec.Event("%s is restarted", n.ID)
-		if err := end(n); err != nil {
-			return err
-		}
-		if err := n.Start(); err != nil {
-			return err
-		}
-		if err := n.WaitReady(ctx); err != nil {
-			return err
-		}
-		if err := r.waitMembers(ctx, ids...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // shrink removes the leader, and another node.
 func (r *run) shrink(ctx context.Context) error {
+	if err := r.lead(ctx, r.node(grownNodes)); err != nil {
+		return err
+	}
 	for _, n := range []*procs.Node{r.node(grownNodes), r.node(grownNodes - 1)} {
-		if n == r.node(grownNodes) { // it shall lead
-			if leader, err := r.cluster.WaitLeader(ctx); err != nil || leader != n {
-				if _, err := r.operator.do(ctx, r.cluster.Nodes, "cluster", "transfer", n.ID); err != nil {
-					return err
-				}
-			}
-		}
-		if _, err := r.operator.do(ctx, r.cluster.Nodes, "cluster", "remove", n.ID); err != nil {
+		if _, err := r.claimq(ctx, "cluster", "remove", n.ID); err != nil {
 			return err
 		}
 		if err := stop(ctx, n); err != nil {
@@ -172,37 +144,68 @@ func (r *run) replace(ctx context.Context) error {
 	if err := wipe(dead); err != nil {
 		return err
 	}
-	if err := dead.Start(); err != nil { // as a supervisor does
-		return err
+	words, err := r.refuse(ctx, dead) // started as a supervisor does
+	if err != nil {
+		return fmt.Errorf("a node with an empty disk under an old name: %w", err)
 	}
-	if err := dead.WaitExit(ctx); err != nil {
-		return fmt.Errorf("a node with an empty disk under an old name must not go on: %w", err)
-	}
-	fmt.Fprintf(r.cfg.Out, "%s with an empty disk said, exit code %d:\n%s\n", dead.ID, dead.ExitCode(), dead.LogTail(3))
-	if dead.ExitCode() == 0 {
-		return fmt.Errorf("%s ended with exit code 0", dead.ID)
-	}
-	r.refused[dead] = true
-	if _, err := r.operator.do(ctx, r.cluster.Nodes, "cluster", "remove", dead.ID); err != nil {
+	fmt.Fprintf(r.cfg.Out, "%s with an empty disk said, exit code %d:\n%s\n", dead.ID, dead.ExitCode(), words)
+	if _, err := r.claimq(ctx, "cluster", "remove", dead.ID); err != nil {
 		return err
 	}
 	if err := r.letIn(ctx, fresh); err != nil {
 		return err
 	}
-	if err := fresh.Start(); err != nil {
-		return err
-	}
-	if err := fresh.WaitReady(ctx); err != nil {
-		return err
-	}
 	return r.waitMembers(ctx, "n1", "n3", "n6")
+}
+
+// refuse starts a node that must end by itself, not well, and returns what it said.
+func (r *run) refuse(ctx context.Context, n *procs.Node) (words string, err error) {
+	r.refused[n] = true
+	said := len(n.Output())
+	if err := n.Start(); err != nil {
+		return "", err
+	}
+	if err := n.WaitExit(ctx); err != nil {
+		return "", fmt.Errorf("it goes on: %w", err)
+	}
+	words = n.Output()[said:]
+	if n.ExitCode() == 0 {
+		err = fmt.Errorf("%s ended with exit code 0 and says %q", n.ID, words)
+	}
+	return words, err
 }
 
 // refuseRestore tries a restore where there is something to lose.
 func (r *run) refuseRestore(ctx context.Context) error {
 	file := r.backupFile() + ".first"
-	if _, err := r.operator.do(ctx, r.cluster.Nodes, "snapshot", "save", file); err != nil {
+	if _, err := r.claimq(ctx, "snapshot", "save", file); err != nil {
 		return err
 	}
-	return r.operator.refused(ctx, r.cluster.Nodes, "not empty", "snapshot", "restore", file)
+	return r.claimqRefused(ctx, "not empty", "snapshot", "restore", file)
+}
+
+// waitMembers waits until the cluster is these voters, all of them healthy.
+func (r *run) waitMembers(ctx context.Context, ids ...string) error {
+	return pause.Until(ctx, pollPause, func() error {
+		leader, err := r.cluster.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		view, err := procs.View(ctx, leader)
+		if err != nil {
+			return err
+		}
+		var are []string
+		for i := range view.Nodes {
+			n := &view.Nodes[i]
+			if n.Suffrage != "voter" || !n.Healthy {
+				return fmt.Errorf("%s, %s: %s %s", n.NodeID, n.Suffrage, n.State, n.Problem)
+			}
+			are = append(are, n.NodeID)
+		}
+		if slices.Sort(are); !slices.Equal(are, ids) {
+			return fmt.Errorf("the healthy voters are %v, not %v", are, ids)
+		}
+		return nil
+	})
 }

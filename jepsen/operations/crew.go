@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 // crewType is the type of the crew's tasks. It is paused, so that nobody else
@@ -26,7 +27,7 @@ const (
 // fails for a moment. What it returns is what a program sees of an upgrade.
 type crew struct {
 	client *client.Client
-	done   chan struct{}
+	end    context.CancelFunc
 	work   sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
@@ -40,53 +41,41 @@ func startCrew(ctx context.Context, urls []string) (*crew, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &crew{client: c, done: make(chan struct{})}
 	paused := true
 	if _, err := c.SetType(ctx, crewType, client.TypeSettings{Paused: &paused}); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	going, end := context.WithCancel(ctx)
+	u := &crew{client: c, end: end}
 	for i := range crewSize {
-		u.work.Go(func() { u.run(ctx, fmt.Sprintf("crew-%d", i)) })
+		u.work.Go(func() {
+			for pause.For(going, crewPause) {
+				u.live(ctx, fmt.Sprintf("crew-%d", i))
+			}
+		})
 	}
 	return u, nil
 }
 
-// run takes one task after the other through its life.
-func (u *crew) run(ctx context.Context, worker string) {
-	for {
-		select {
-		case <-u.done:
-			return
-		case <-ctx.Done():
-			return
-		case <-time.After(crewPause):
+// live takes a task through its life, until a call fails.
+func (u *crew) live(ctx context.Context, worker string) {
+	var id string
+	_ = u.note("submit", func() (err error) {
+		id, err = u.client.Submit(ctx, client.Task{TaskType: crewType, Payload: []byte(`{}`), MaxAttempts: client.UnlimitedAttempts})
+		return err
+	}) && u.note("claim", func() error {
+		return u.client.Claim(ctx, id, worker)
+	}) && u.note("complete", func() error {
+		return u.client.Complete(ctx, id, []byte(`{"by":"crew"}`))
+	}) && u.note("get", func() error {
+		t, err := u.client.Get(ctx, id)
+		if err == nil && t.Status != client.StatusCompleted {
+			err = fmt.Errorf("task %s is %s after its complete", id, t.Status)
 		}
-		var id string
-		life := []struct {
-			what string
-			do   func() error
-		}{
-			{"submit", func() (err error) {
-				id, err = u.client.Submit(ctx, client.Task{TaskType: crewType, Payload: []byte(`{}`), MaxAttempts: client.UnlimitedAttempts})
-				return err
-			}},
-			{"claim", func() error { return u.client.Claim(ctx, id, worker) }},
-			{"complete", func() error { return u.client.Complete(ctx, id, []byte(`{"by":"crew"}`)) }},
-			{"get", func() error {
-				t, err := u.client.Get(ctx, id)
-				if err == nil && t.Status != client.StatusCompleted {
-					err = fmt.Errorf("task %s is %s after its complete", id, t.Status)
-				}
-				return err
-			}},
-			{"delete", func() error { return u.client.Delete(ctx, id) }},
-		}
-		for _, step := range life {
-			if !u.note(step.what, step.do) {
-				break
-			}
-		}
-	}
+		return err
+	}) && u.note("delete", func() error {
+		return u.client.Delete(ctx, id)
+	})
 }
 
 // note makes a call and notes how long it took, and its error.
@@ -104,17 +93,11 @@ func (u *crew) note(what string, do func() error) (ok bool) {
 	return err == nil
 }
 
-// stop lets each end the task that it is at, and waits.
-func (u *crew) stop() {
-	close(u.done)
+// stop lets each end the task that it is at, waits, and adds what was seen to the report.
+func (u *crew) stop(r *Report) {
+	u.end()
 	u.work.Wait()
 	_ = u.client.Close()
-}
-
-// tell adds what was seen to the report.
-func (u *crew) tell(r *Report) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	r.notes = append(r.notes, fmt.Sprintf("ordinary client: %d calls, the longest %v", u.calls, u.longest.Round(time.Millisecond)))
 	for _, err := range u.errors {
 		r.violate("the ordinary client: %v", err)

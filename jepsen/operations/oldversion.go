@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/pause"
@@ -35,7 +34,8 @@ func (r *run) tryClients(ctx context.Context) error {
 // tryClient takes a task through its life. Its type is paused, so that nobody
 // else claims it.
 func (r *run) tryClient(ctx context.Context, binary string, n *procs.Node) error {
-	out, err := r.command(ctx, binary, n, "submit", crewType, `{"by":"hand"}`, "--output", "json")
+	nodes := []*procs.Node{n}
+	out, err := r.command(ctx, binary, nodes, "submit", crewType, `{"by":"hand"}`, "--output", "json")
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (r *run) tryClient(ctx context.Context, binary string, n *procs.Node) error
 	for _, args := range [][]string{
 		{"get", id}, {"list", "--type", crewType, "--limit", "5"}, {"stats"}, {"cluster", "status"}, {"cancel", id}, {"delete", id},
 	} {
-		if _, err := r.command(ctx, binary, n, args...); err != nil {
+		if _, err := r.command(ctx, binary, nodes, args...); err != nil {
 			return err
 		}
 	}
@@ -65,7 +65,16 @@ func (r *run) tryOldNode(ctx context.Context) error {
 	if n == leader {
 		n = r.cluster.Nodes[1]
 	}
-	if err := waitOwnLevel(ctx, n, r.cfg.NewLevel); err != nil {
+	// The node itself must have applied what raised the level: /api/cluster tells what the
+	// leader has.
+	err = pause.Until(ctx, pollPause, func() error {
+		at, err := n.Metric(ctx, "claimq_feature_level")
+		if err == nil && uint32(at) != r.cfg.NewLevel {
+			err = fmt.Errorf("%s is at feature level %v, not %d", n.ID, at, r.cfg.NewLevel)
+		}
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if err := n.Stop(ctx); err != nil {
@@ -75,19 +84,14 @@ func (r *run) tryOldNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.refused[n] = true
-	said := len(n.Output())
 	n.SetBinary(r.cfg.Old)
-	if err := n.Start(); err != nil {
+	words, err := r.refuse(ctx, n)
+	if err != nil {
 		return err
 	}
-	if err := n.WaitExit(ctx); err != nil {
-		return fmt.Errorf("it goes on: %w", err)
-	}
-	words := n.Output()[said:]
 	fmt.Fprintf(r.cfg.Out, "      the old version says: %s\n", strings.TrimSpace(words))
-	if n.ExitCode() == 0 || !strings.Contains(words, "use the version that wrote it") {
-		return fmt.Errorf("it ends with exit code %d and says %q", n.ExitCode(), words)
+	if !strings.Contains(words, "use the version that wrote it") {
+		return fmt.Errorf("it says %q", words)
 	}
 	after, err := hashFiles(n.DataDir)
 	if err != nil {
@@ -97,26 +101,7 @@ func (r *run) tryOldNode(ctx context.Context) error {
 		return fmt.Errorf("it changed its folder: %v before, %v after", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
 	}
 	n.SetBinary(r.cfg.Binary)
-	if err := n.Start(); err != nil {
-		return err
-	}
-	return n.WaitReady(ctx)
-}
-
-// waitOwnLevel waits until the node itself has applied the entry that raised the
-// level: /api/cluster tells what the leader has.
-func waitOwnLevel(ctx context.Context, n *procs.Node, level uint32) error {
-	for {
-		at, err := n.Metric(ctx, "claimq_feature_level")
-		if err != nil || uint32(at) == level {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s does not reach feature level %d: %w", n.ID, level, context.Cause(ctx))
-		case <-time.After(pollPause):
-		}
-	}
+	return n.StartReady(ctx)
 }
 
 // hashFiles returns the hashes of the files in the folder, but of the lock's,

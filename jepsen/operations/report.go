@@ -13,10 +13,10 @@ import (
 
 // Stage is one act, and the load beside it.
 type Stage struct {
-	Name   string        `json:"name"`
-	Writes int           `json:"writes"` // that were answered during it
-	Pause  time.Duration `json:"pause"`  // the longest time without an answered write
-	Took   time.Duration `json:"took"`
+	Name   string
+	Writes int           // that were answered during it
+	Pause  time.Duration // the longest time without an answered write
+	Took   time.Duration
 
 	from, to int64 // of the recorder's clock
 }
@@ -64,8 +64,9 @@ type finding struct {
 	what string
 }
 
-func (r *Report) checked(what string, found check.Report) {
-	r.checks = append(r.checks, finding{found, what})
+// check has what was answered until the end of all tasks checked.
+func (r *Report) check(what string, h *history.History) {
+	r.checks = append(r.checks, finding{check.Check(h, check.Options{Drained: true}), what})
 }
 
 func (r *Report) violate(format string, args ...any) {
@@ -80,28 +81,29 @@ func (r *Report) measure(h *history.History, patient bool) {
 	r.Calls = len(h.Ops)
 	for i := range h.Ops {
 		op := &h.Ops[i]
-		switch {
-		case writes(op):
-			done = append(done, op.Return)
-		case op.Outcome == history.Unknown:
-			r.Unknown++
-		}
-		if op.Outcome != history.OK && slices.Contains(later, op.Code) {
-			r.Retried++
-		}
 		if op.Outcome != history.OK {
 			r.Refused[op.Code]++
+			if op.Outcome == history.Unknown {
+				r.Unknown++
+			}
+			if slices.Contains(later, op.Code) {
+				r.Retried++
+			}
 			if !slices.Contains(passing, op.Code) {
 				r.Odd++
 				r.violate("an odd answer: %s", check.Describe(op))
 			}
+			continue
 		}
-		if op.Outcome == history.OK && op.Kind == history.Submit {
+		switch op.Kind {
+		case history.Get, history.List:
+			continue
+		case history.Submit:
 			tasks[op.TaskID] = true
-		}
-		if op.Outcome == history.OK && op.Kind == history.Claim {
+		case history.Claim:
 			tokens[op.Token] = true
 		}
+		done = append(done, op.Return)
 	}
 	r.Tasks, r.Claims = len(tasks), len(tokens)
 	slices.Sort(done)

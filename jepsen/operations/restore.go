@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/procs"
@@ -17,53 +19,64 @@ import (
 // load, restores the backup into a new one, and checks what is there.
 func (r *run) loseAndRestore(ctx context.Context) error {
 	r.startLoad(ctx)
-	if err := r.stage(ctx, "back up", r.backUp); err != nil {
-		return err
-	}
-	if err := r.stage(ctx, "lose all disks", r.lose); err != nil {
+	if err := r.acts(ctx, []act{{"back up", r.backUp}, {"lose all disks", r.lose}}); err != nil {
 		return err
 	}
 	r.stopLoad()
-	lost := r.rec.History()
-	r.report.measureLoss(lost)
-	if err := r.stage(ctx, "restore into a new cluster", r.restore); err != nil {
+	r.report.measureLoss(r.rec.History())
+	if err := r.act(ctx, "restore into a new cluster", r.restore); err != nil {
 		return err
 	}
 	r.report.restoredAt = r.rec.Now()
 	r.startLoad(ctx)
-	if err := r.stage(ctx, "load after the restore", r.pause); err != nil {
+	if err := r.act(ctx, "load after the restore", r.pause); err != nil {
 		return err
 	}
-	if err := r.settleAll(ctx); err != nil {
-		return fmt.Errorf("end the last load: %w", err)
+	h, err := r.settleAll(ctx)
+	if err != nil {
+		return err
 	}
 	if err := r.agree(ctx); err != nil {
 		return err
 	}
-	h := r.rec.History()
 	r.report.judgeReuse(h)
-	found := check.Check(r.report.surviving(h), check.Options{Drained: true})
-	r.report.checked(fmt.Sprintf("after the restore of the backup at index %d, less %d answers after it", r.report.BackupIndex, r.report.Lost), found)
+	left := r.report.surviving(h)
+	r.report.check(fmt.Sprintf("after the restore of the backup at index %d, less %d answers after it", r.report.BackupIndex, r.report.Lost), left)
 	return nil
 }
 
-// inspected is what `snapshot inspect` says, as far as it is of use here.
-type inspected struct {
-	Index  uint64         `json:"index"`
-	Counts map[string]int `json:"counts"`
+// agree checks that all nodes have the same state, by their hashes at one index.
+func (r *run) agree(ctx context.Context) error {
+	return pause.Until(ctx, pollPause, func() error {
+		said, err := r.claimq(ctx, "cluster", "hash", "--output", "json")
+		if err != nil {
+			return err
+		}
+		var hash wire.ClusterHash
+		if err := json.Unmarshal([]byte(said), &hash); err != nil {
+			return fmt.Errorf("read the nodes' hashes: %w", err)
+		}
+		if !hash.Agree {
+			r.report.violate("the nodes' states differ: %s", said)
+		}
+		return nil
+	})
 }
 
 // backUp saves a backup and looks at it.
 func (r *run) backUp(ctx context.Context) error {
 	r.report.backupFrom = r.rec.Now()
-	if _, err := r.operator.do(ctx, r.cluster.Nodes, "snapshot", "save", r.backupFile()); err != nil {
+	if _, err := r.claimq(ctx, "snapshot", "save", r.backupFile()); err != nil {
 		return err
 	}
-	text, err := r.operator.do(ctx, nil, "snapshot", "inspect", r.backupFile(), "--output", "json")
+	text, err := r.claimq(ctx, "snapshot", "inspect", r.backupFile(), "--output", "json")
 	if err != nil {
 		return err
 	}
-	var in inspected
+	var in struct {
+		Index  uint64
+		Counts map[string]int
+	}
 	if err := json.Unmarshal([]byte(text), &in); err != nil || in.Index == 0 {
 		return fmt.Errorf("snapshot inspect names no index: %w\n%s", err, text)
 	}
@@ -79,19 +92,16 @@ func (r *run) lose(ctx context.Context) error {
 	if err := r.pause(ctx); err != nil {
 		return err
 	}
+	var errs []error
 	for _, n := range r.cluster.Nodes {
 		if n.Running() {
-			if err := n.Kill(); err != nil {
-				return err
-			}
+			errs = append(errs, n.Kill())
 		}
 	}
 	for _, n := range r.cluster.Nodes {
-		if err := wipe(n); err != nil {
-			return err
-		}
+		errs = append(errs, wipe(n))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // restore makes a new cluster of three empty nodes and restores the backup, after
@@ -111,7 +121,7 @@ func (r *run) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.operator.refused(ctx, r.cluster.Nodes, "", "snapshot", "restore", damaged); err != nil {
+	if err := r.claimqRefused(ctx, "", "snapshot", "restore", damaged); err != nil {
 		return err
 	}
 	if err := r.restoreKilled(ctx); err != nil {
@@ -120,7 +130,7 @@ func (r *run) restore(ctx context.Context) error {
 	if err := r.waitMembers(ctx, "n1", "n2", "n3"); err != nil {
 		return err
 	}
-	_, err = r.operator.do(ctx, r.cluster.Nodes, "cluster", "status")
+	_, err = r.claimq(ctx, "cluster", "status")
 	return err
 }
 

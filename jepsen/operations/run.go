@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/check"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
@@ -60,15 +60,14 @@ const PauseMax = 3 * time.Second
 
 // run is a Run under way.
 type run struct {
-	cfg      Config
-	cluster  *procs.Cluster // the one that load and operator work with
-	rec      *recorder.Recorder
-	operator *operator
-	load     *recorder.Workload
-	endLoad  context.CancelFunc
-	loads    int                  // begun
-	refused  map[*procs.Node]bool // that were to end by themselves
-	report   *Report
+	cfg     Config
+	cluster *procs.Cluster // the one that load and operator work with
+	rec     *recorder.Recorder
+	load    *recorder.Workload
+	endLoad context.CancelFunc
+	loads   int                  // begun
+	refused map[*procs.Node]bool // that were to end by themselves
+	report  *Report
 }
 
 // Run does all of it. The report is returned beside an error, too. An error says
@@ -78,7 +77,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) { return conduct(ctx,
 // conduct makes a run of what all does, and judges it.
 func conduct(ctx context.Context, cfg Config, all func(*run, context.Context) error) (*Report, error) {
 	r := &run{
-		cfg: cfg, rec: recorder.New(cfg.Seed), operator: &operator{binary: cfg.Binary, out: cfg.Out},
+		cfg: cfg, rec: recorder.New(cfg.Seed),
 		report: &Report{Seed: cfg.Seed}, endLoad: func() {}, refused: map[*procs.Node]bool{},
 	}
 	defer r.rec.Close()
@@ -99,10 +98,7 @@ func (r *run) all(ctx context.Context) error {
 		return fmt.Errorf("form the cluster: %w", err)
 	}
 	r.startLoad(ctx)
-	for _, s := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
+	if err := r.acts(ctx, []act{
 		{"load alone", r.pause},
 		{"grow from 3 nodes to 5", r.grow},
 		{"hand the leadership over", r.transfer},
@@ -111,20 +107,35 @@ func (r *run) all(ctx context.Context) error {
 		{"shrink to 3 nodes, the leader first", r.shrink},
 		{"replace a dead node", r.replace},
 		{"refuse a restore", r.refuseRestore},
-	} {
-		if err := r.stage(ctx, s.name, s.do); err != nil {
-			return err
-		}
+	}); err != nil {
+		return err
 	}
-	if err := r.settleAll(ctx); err != nil {
-		return fmt.Errorf("end the first load: %w", err)
+	h, err := r.settleAll(ctx)
+	if err != nil {
+		return err
 	}
-	r.report.checked("before the loss", check.Check(r.rec.History(), check.Options{Drained: true}))
+	r.report.check("before the loss", h)
 	return r.loseAndRestore(ctx)
 }
 
-// stage does one act, with some load around it, and notes when it was.
-func (r *run) stage(ctx context.Context, name string, do func(context.Context) error) error {
+// act is something that operators do.
+type act struct {
+	name string
+	do   func(context.Context) error
+}
+
+// acts does one after the other.
+func (r *run) acts(ctx context.Context, acts []act) error {
+	for _, a := range acts {
+		if err := r.act(ctx, a.name, a.do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// act does one act, with some load behind it, and notes when it was.
+func (r *run) act(ctx context.Context, name string, do func(context.Context) error) error {
 	fmt.Fprintf(r.cfg.Out, "\n== %s\n", name)
 	r.rec.Event("%s", name)
 	s := Stage{Name: name, from: r.rec.Now()}
@@ -154,12 +165,8 @@ func (r *run) noExit() error {
 
 // pause lets the load go on for a while.
 func (r *run) pause(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(r.cfg.Pause):
-		return nil
-	}
+	pause.For(ctx, r.cfg.Pause)
+	return context.Cause(ctx)
 }
 
 // startLoad starts producers, workers and readers at all nodes that there are or
@@ -181,15 +188,18 @@ func (r *run) stopLoad() {
 	}
 }
 
-// settleAll ends the producers, lets the workers end every task, and reads the state
-// at the end.
-func (r *run) settleAll(ctx context.Context) error {
+// settleAll ends the producers, lets the workers end every task, reads the state
+// at the end, and returns all that was answered.
+func (r *run) settleAll(ctx context.Context) (*history.History, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainTimeout, errors.New("not all tasks ended in time"))
 	defer cancel()
 	r.load.Enough()
 	err := r.load.Drain(ctx)
 	r.endLoad()
-	return err
+	if err != nil {
+		return nil, fmt.Errorf("end the load: %w", err)
+	}
+	return r.rec.History(), nil
 }
 
 // form starts the first three nodes.
@@ -204,7 +214,7 @@ func (r *run) form(ctx context.Context) error {
 	if err := r.cluster.StartAll(ctx); err != nil {
 		return err
 	}
-	_, err = r.operator.do(ctx, r.cluster.Nodes, "cluster", "status")
+	_, err = r.claimq(ctx, "cluster", "status")
 	return err
 }
 
@@ -213,34 +223,8 @@ func nodeFlags() []string { return []string{"--log-level", "info"} }
 // node returns the node n1, n2, ...
 func (r *run) node(number int) *procs.Node { return r.cluster.Nodes[number-1] }
 
-// waitMembers waits until the cluster is these voters, all of them healthy.
-func (r *run) waitMembers(ctx context.Context, ids ...string) error {
-	var last string
-	for {
-		if leader, err := r.cluster.Leader(ctx); err == nil {
-			if view, err := procs.View(ctx, leader); err == nil {
-				if last = membersOf(&view); last == fmt.Sprint(ids) {
-					return nil
-				}
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the healthy voters are %s, not %v: %w", last, ids, context.Cause(ctx))
-		case <-time.After(pollPause):
-		}
-	}
-}
-
 // wipe removes the node's data, as a new disk does.
-func wipe(n *procs.Node) error {
-	return os.RemoveAll(n.DataDir)
-}
+func wipe(n *procs.Node) error { return os.RemoveAll(n.DataDir) }
 
 // backupFile is where the backup goes.
 func (r *run) backupFile() string { return filepath.Join(r.cfg.Dir, "backup.claimq") }
-
-// writes reports whether the op is a write that was done.
-func writes(op *history.Op) bool {
-	return op.Outcome == history.OK && op.Kind != history.Get && op.Kind != history.List
-}

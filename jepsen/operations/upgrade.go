@@ -3,11 +3,9 @@ package operations
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/procs"
 )
@@ -34,17 +32,16 @@ func (r *run) upgrade(ctx context.Context) error {
 		return err
 	}
 	err = r.goUp(ctx)
-	crew.stop()
-	crew.tell(r.report)
+	crew.stop(r.report)
 	if err != nil {
 		return err
 	}
-	if err := r.settleAll(ctx); err != nil {
-		return fmt.Errorf("end the load: %w", err)
+	h, err := r.settleAll(ctx)
+	if err != nil {
+		return err
 	}
-	h := r.rec.History()
 	h.Ops = slices.DeleteFunc(slices.Clone(h.Ops), func(op history.Op) bool { return op.Seen != nil && op.Seen.Type == crewType }) // the crew is not recorded
-	r.report.checked("all that was answered", check.Check(h, check.Options{Drained: true}))
+	r.report.check("all that was answered", h)
 	return nil
 }
 
@@ -55,19 +52,11 @@ func (r *run) goUp(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, s := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
+	return r.acts(ctx, []act{
 		{"make it final", r.finalize},
 		{"an old node on its folder", r.tryOldNode},
 		{"an old node that joins", r.tryOldJoin},
-	} {
-		if err := r.stage(ctx, s.name, s.do); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // roll restarts every node with the binary, the leader last.
@@ -79,21 +68,18 @@ func (r *run) roll(ctx context.Context, binary string) error {
 	order := append(slices.DeleteFunc(slices.Clone(r.cluster.Nodes), func(n *procs.Node) bool { return n == leader }), leader)
 	name := map[bool]string{true: "new", false: "old"}[binary == r.cfg.Binary]
 	for i, n := range order {
-		err := r.stage(ctx, fmt.Sprintf("%s to the %s version, %d of %d", n.ID, name, i+1, len(order)), func(ctx context.Context) error {
+		err := r.act(ctx, fmt.Sprintf("%s to the %s version, %d of %d", n.ID, name, i+1, len(order)), func(ctx context.Context) error {
 			if err := n.Stop(ctx); err != nil {
 				return err
 			}
 			n.SetBinary(binary)
-			if err := n.Start(); err != nil {
-				return err
-			}
-			return n.WaitReady(ctx)
+			return n.StartReady(ctx)
 		})
 		if err != nil {
 			return err
 		}
 		if i < len(order)-1 { // now there are both, and nobody may make it final
-			_, _ = r.command(ctx, r.cfg.Binary, n, "cluster", "upgrade", "--finalize") // a leader of the old version does not refuse it
+			_, _ = r.command(ctx, r.cfg.Binary, []*procs.Node{n}, "cluster", "upgrade", "--finalize") // a leader of the old version does not refuse it
 		}
 		if err := r.wantLevel(ctx, r.cfg.Level); err != nil {
 			return err
@@ -123,20 +109,8 @@ func (r *run) wantLevel(ctx context.Context, want uint32) error {
 
 // finalize gives the command that an operator gives.
 func (r *run) finalize(ctx context.Context) error {
-	if _, err := r.command(ctx, r.cfg.Binary, r.cluster.Nodes[0], "cluster", "upgrade", "--finalize"); err != nil {
+	if _, err := r.claimq(ctx, "cluster", "upgrade", "--finalize"); err != nil {
 		return err
 	}
-	for {
-		err := r.wantLevel(ctx, r.cfg.NewLevel) // a follower may be a moment behind
-		if err == nil || !pause.For(ctx, pollPause) {
-			return err
-		}
-	}
-}
-
-// command runs the command line of the binary against the node and returns what it
-// printed. It must exit with 0.
-func (r *run) command(ctx context.Context, binary string, n *procs.Node, args ...string) (string, error) {
-	o := operator{binary: binary, out: io.Discard}
-	return o.do(ctx, []*procs.Node{n}, args...)
+	return pause.Until(ctx, pollPause, func() error { return r.wantLevel(ctx, r.cfg.NewLevel) }) // a follower may be a moment behind
 }

@@ -134,6 +134,14 @@ func (n *Node) Start() error {
 	return nil
 }
 
+// StartReady starts the process and waits until the node is ready.
+func (n *Node) StartReady(ctx context.Context) error {
+	if err := n.Start(); err != nil {
+		return err
+	}
+	return n.WaitReady(ctx)
+}
+
 // await collects the exit code. It ends when the process does, and whoever
 // ends the process waits for exited.
 func (n *Node) await(cmd *exec.Cmd, log *os.File, exited chan struct{}) {
