@@ -3,14 +3,13 @@ package workers
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/told"
 	"github.com/claimq/claimq/jepsen/workers/diary"
@@ -61,17 +60,17 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 // readTrail reads the trail by HTTP alone, from whichever node answers, until ctx
 // ends: the client library is under test here.
 func (r *run) readTrail(ctx context.Context) ([]history.Told, error) {
-	for nodes, n := r.cluster.URLs(), 0; ; n++ {
-		events, err := told.Read(ctx, http.DefaultClient, nodes[n%len(nodes)], false)
-		if err == nil {
-			return told.Parse(events)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(err, context.Cause(ctx))
-		case <-time.After(drainPause):
-		}
+	nodes := r.cluster.URLs()
+	var events []string
+	err := pause.Until(ctx, drainPause, func() (err error) {
+		events, err = told.Read(ctx, http.DefaultClient, nodes[0], false)
+		nodes = append(nodes[1:], nodes[0])
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return told.Parse(events)
 }
 
 // judge looks at all that is known of each task.

@@ -8,12 +8,14 @@ import (
 	"io"
 	"math/rand"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -60,6 +62,7 @@ type run struct {
 	client   *client.Client // by the entrance
 	producer producer
 	tally    tally
+	closes   []func() error // of what was begun
 }
 
 // Run puts worker processes through all that can befall them. The report is
@@ -91,18 +94,23 @@ func (r *run) form(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.closes = append(r.closes, func() error { r.cluster.Close(); return nil })
 	if r.entrance, err = openWay(producerSlot, r.cluster.URLs(), &strikes{}, r.cfg.Seed); err != nil {
 		return err
 	}
+	r.closes = append(r.closes, r.entrance.close)
 	if r.client, err = client.New(client.Config{Endpoints: r.entrance.own}); err != nil {
 		return err
 	}
+	r.closes = append(r.closes, r.client.Close)
 	if r.store, err = startStore(); err != nil {
 		return err
 	}
+	r.closes = append(r.closes, r.store.close)
 	if r.crew, err = newCrew(r.cfg, r.store.url, r.cluster.URLs()); err != nil {
 		return err
 	}
+	r.closes = append(r.closes, r.crew.close)
 	for _, s := range r.crew.slots {
 		if err := s.start(); err != nil {
 			return err
@@ -113,20 +121,8 @@ func (r *run) form(ctx context.Context) error {
 
 func (r *run) close() error {
 	var errs []error
-	if r.crew != nil {
-		errs = append(errs, r.crew.close())
-	}
-	if r.store != nil {
-		errs = append(errs, r.store.close())
-	}
-	if r.client != nil {
-		errs = append(errs, r.client.Close())
-	}
-	if r.entrance != nil {
-		errs = append(errs, r.entrance.close())
-	}
-	if r.cluster != nil {
-		r.cluster.Close()
+	for _, end := range slices.Backward(r.closes) {
+		errs = append(errs, end())
 	}
 	return errors.Join(errs...)
 }
@@ -146,15 +142,9 @@ func (r *run) load(ctx context.Context) error {
 		})
 	}
 	begin(func() error { return r.producer.run(ctx, r.client, r.cfg, end) })
-	begin(func() error {
-		n := &leaderNemesis{run: r, rng: rand.New(rand.NewSource(r.cfg.Seed))}
-		return n.strike(ctx, end)
-	})
+	begin(func() error { return r.killLeaders(ctx, rand.New(rand.NewSource(r.cfg.Seed)), end) })
 	for i, s := range r.crew.slots {
-		begin(func() error {
-			n := &workerNemesis{run: r, slot: s, rng: rand.New(rand.NewSource(r.cfg.Seed + 7919*int64(i+1)))}
-			return n.trouble(ctx, end)
-		})
+		begin(func() error { return r.trouble(ctx, s, rand.New(rand.NewSource(r.cfg.Seed+7919*int64(i+1))), end) })
 	}
 	all.Wait()
 	return context.Cause(ctx)
@@ -167,16 +157,15 @@ var errStuck = errors.New("tasks are stuck")
 func (r *run) drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainTimeout, errStuck)
 	defer cancel()
-	for {
+	err := pause.Until(ctx, drainPause, func() error {
 		open, err := r.openCount(ctx)
-		if err == nil && open == 0 {
-			break
+		if err == nil && open > 0 {
+			err = fmt.Errorf("%d tasks have not ended", open)
 		}
-		select {
-		case <-time.After(drainPause):
-		case <-ctx.Done():
-			return fmt.Errorf("%d tasks have not ended: %w", open, context.Cause(ctx))
-		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	for _, s := range r.crew.slots {
 		if err := s.stop(ctx); err != nil {

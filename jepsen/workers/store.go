@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 
@@ -14,9 +13,8 @@ import (
 // store is what the work writes to: it takes a write only if it has not heard of
 // a greater token for the task.
 type store struct {
-	server *http.Server
-	url    string
-	served chan struct{} // closed when the server has ended
+	url   string
+	close func() error
 
 	mu      sync.Mutex // guards what follows
 	tasks   map[string]*record
@@ -25,29 +23,18 @@ type store struct {
 
 // record is what the store has of a task.
 type record struct {
-	token   int64 // the greatest it has heard of
-	effect  int64 // the token of the last effect, 0 = none
-	effects int
+	token  int64 // the greatest it has heard of
+	effect int64 // the token of the last effect, 0 = none
 }
 
 func startStore() (*store, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, url, err := listen()
 	if err != nil {
-		return nil, fmt.Errorf("start the store: %w", err)
+		return nil, err
 	}
-	s := &store{url: "http://" + l.Addr().String(), served: make(chan struct{}), tasks: map[string]*record{}}
-	s.server = &http.Server{Handler: s}
-	go func() {
-		defer close(s.served)
-		_ = s.server.Serve(l) // it ends with close
-	}()
+	s := &store{url: url, tasks: map[string]*record{}}
+	s.close = serve(l, s)
 	return s, nil
-}
-
-func (s *store) close() error {
-	err := s.server.Close()
-	<-s.served
-	return err
 }
 
 // ServeHTTP takes a write, or answers 409.
@@ -55,9 +42,7 @@ func (s *store) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	var w diary.Write
 	if err := json.NewDecoder(r.Body).Decode(&w); err != nil {
 		rw.WriteHeader(http.StatusBadRequest)
-		return
-	}
-	if !s.take(w) {
+	} else if !s.take(w) {
 		rw.WriteHeader(http.StatusConflict)
 	}
 }
@@ -77,7 +62,6 @@ func (s *store) take(w diary.Write) bool {
 	rec.token = w.Token
 	if w.What == diary.Effect {
 		rec.effect = w.Token
-		rec.effects++
 	}
 	return true
 }

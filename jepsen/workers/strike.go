@@ -1,9 +1,11 @@
 package workers
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // phase says when in a call a strike is.
@@ -56,29 +58,44 @@ func (s *strikes) arm(k *strike) {
 	s.armed = append(s.armed, k)
 }
 
-// disarm takes the strike back. It returns false if a call has taken it.
-func (s *strikes) disarm(k *strike) bool {
+// remove returns the first strike that fits and waits no longer, nil if there is none.
+func (s *strikes) remove(fits func(*strike) bool) *strike {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.Index(s.armed, k)
-	if i < 0 {
-		return false
-	}
-	s.armed = slices.Delete(s.armed, i, i+1)
-	return true
-}
-
-// take returns the strike at a call of a worker, or nil.
-func (s *strikes) take(c call, slot int) *strike {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.armed, func(k *strike) bool { return k.call == c && (k.slot == slot || k.slot == anySlot) })
+	i := slices.IndexFunc(s.armed, fits)
 	if i < 0 {
 		return nil
 	}
 	k := s.armed[i]
 	s.armed = slices.Delete(s.armed, i, i+1)
 	return k
+}
+
+// disarm takes the strike back. It returns false if a call has taken it.
+func (s *strikes) disarm(k *strike) bool {
+	return s.remove(func(other *strike) bool { return other == k }) != nil
+}
+
+// take returns the strike at a call of a worker, or nil.
+func (s *strikes) take(c call, slot int) *strike {
+	return s.remove(func(k *strike) bool { return k.call == c && (k.slot == slot || k.slot == anySlot) })
+}
+
+// hitWithin arms the strike and waits until it has been done. It returns false if
+// its call did not come in time.
+func (s *strikes) hitWithin(ctx context.Context, k *strike, d time.Duration) bool {
+	s.arm(k)
+	select {
+	case <-k.hit:
+		return true
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+	if s.disarm(k) {
+		return false
+	}
+	<-k.hit // a call has it
+	return true
 }
 
 // at does what the strike does if the call is in its phase. A nil strike does

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"maps"
 	"math/rand"
 	"net"
 	"net/http"
@@ -42,8 +42,8 @@ type way struct {
 	nodes   []string // URLs
 	own     []string // URLs of the proxies, of each node
 	http    *http.Client
-	servers []*http.Server
-	wg      sync.WaitGroup
+	ends    []func() error // of the proxies
+	wg      sync.WaitGroup // of the calls that are carried
 
 	mu      sync.Mutex // guards what follows
 	ended   bool       // no call is carried any more
@@ -67,52 +67,47 @@ func openWay(slot int, nodes []string, k *strikes, seed int64) (*way, error) {
 	// A proxy may be called at once, and knows all others.
 	var listeners []net.Listener
 	for range nodes {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, url, err := listen()
 		if err != nil {
 			for _, l := range listeners {
 				err = errors.Join(err, l.Close())
 			}
-			return nil, fmt.Errorf("open way: %w", err)
+			return nil, err
 		}
-		listeners = append(listeners, l)
-		w.own = append(w.own, "http://"+l.Addr().String())
+		listeners, w.own = append(listeners, l), append(w.own, url)
 	}
 	for i, l := range listeners {
-		server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.carry(i, rw, r) })}
-		w.servers = append(w.servers, server)
-		w.wg.Go(func() { _ = server.Serve(l) }) // it ends with close
+		w.ends = append(w.ends, serve(l, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.carry(i, rw, r) })))
 	}
 	return w, nil
 }
 
 // close closes the proxies and waits for the calls that they carry.
 func (w *way) close() error {
-	w.mu.Lock()
-	w.ended = true
-	w.mu.Unlock()
+	w.locked(func() { w.ended = true })
 	w.set(closed)
 	var errs []error
-	for _, s := range w.servers {
-		errs = append(errs, s.Close())
+	for _, end := range w.ends {
+		errs = append(errs, end())
 	}
 	w.wg.Wait()
 	w.http.CloseIdleConnections()
 	return errors.Join(errs...)
 }
 
-// set cuts the network, or makes it whole.
-func (w *way) set(c cut) {
+func (w *way) locked(do func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cut = c
-	close(w.changed)
-	w.changed = make(chan struct{})
+	do()
 }
 
-func (w *way) chance(n int) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.rng.Intn(n) == 0
+// set cuts the network, or makes it whole.
+func (w *way) set(c cut) {
+	w.locked(func() {
+		w.cut = c
+		close(w.changed)
+		w.changed = make(chan struct{})
+	})
 }
 
 // pass waits until the network is not silent. ok is false if nothing gets
@@ -144,7 +139,8 @@ func (w *way) enter() bool {
 	return !w.ended
 }
 
-// carry passes a request on to a node, and its answer back.
+// carry passes a request on to a node, and its answer back. Where it does not the
+// connection breaks.
 func (w *way) carry(node int, rw http.ResponseWriter, r *http.Request) {
 	if !w.enter() {
 		panic(http.ErrAbortHandler)
@@ -158,88 +154,64 @@ func (w *way) carry(node int, rw http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
 	if held, ok := w.pass(ctx); !ok {
 		// What was sent before its caller gave up may arrive all the same.
-		if !held || !w.chance(lateShare) || !w.isWhole() {
+		late := false
+		w.locked(func() {
+			if late = held && w.rng.Intn(lateShare) == 0 && w.cut == whole; late {
+				w.late++
+			}
+		})
+		if !late {
 			panic(http.ErrAbortHandler)
 		}
-		w.count(&w.late)
 		ctx = context.WithoutCancel(ctx)
 	}
 	k := w.strikes.take(kind, w.slot)
 	k.at(before)
-	answer, header, status, err := w.ask(ctx, node, r, body, k)
+	resp, answer, err := w.ask(ctx, node, r, body, k)
 	k.at(after)
-	w.note(kind)
+	w.locked(func() { w.counts[kind]++ })
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	if _, ok := w.pass(r.Context()); !ok || k != nil && k.drop {
-		w.count(&w.dropped)
+		w.locked(func() { w.dropped++ })
 		panic(http.ErrAbortHandler)
 	}
-	w.reply(rw, answer, header, status)
+	// Who is sent on to the leader is sent on to the proxy in front of it.
+	maps.Copy(rw.Header(), resp.Header)
+	for i, node := range w.nodes {
+		if rest, ok := strings.CutPrefix(resp.Header.Get("Location"), node); ok {
+			rw.Header().Set("Location", w.own[i]+rest)
+		}
+	}
+	rw.WriteHeader(resp.StatusCode)
+	_, _ = rw.Write(answer) // who does not take it has gone
 }
 
-func (w *way) isWhole() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.cut == whole
-}
-
-func (w *way) count(n *int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	*n++
-}
-
-func (w *way) note(c call) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.counts[c]++
-}
-
-// ask makes the request of the node.
-func (w *way) ask(ctx context.Context, node int, r *http.Request, body []byte, k *strike) (answer []byte, header http.Header, status int, err error) {
+// ask makes the request of the node, and returns the answer and its body.
+func (w *way) ask(ctx context.Context, node int, r *http.Request, body []byte, k *strike) (*http.Response, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, w.nodes[node]+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, nil, err
 	}
 	req.Header = r.Header.Clone()
-	struck := make(chan struct{})
-	go func() {
-		defer close(struck)
-		if k != nil && k.phase == during {
-			w.mu.Lock()
-			delay := time.Duration(w.rng.Int63n(int64(duringMax)))
-			w.mu.Unlock()
+	if k != nil && k.phase == during {
+		var delay time.Duration
+		w.locked(func() { delay = time.Duration(w.rng.Int63n(int64(duringMax))) })
+		var struck sync.WaitGroup
+		struck.Go(func() {
 			<-time.After(delay)
 			k.at(during)
-		}
-	}()
-	defer func() { <-struck }()
+		})
+		defer struck.Wait()
+	}
 	resp, err := w.http.Do(req)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, nil, err
 	}
 	defer resp.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(resp.Body, bodyBytesMax))
-	return answer, resp.Header, resp.StatusCode, err
-}
-
-// reply passes the answer back. Who is sent on to the leader is sent on to the
-// proxy in front of it.
-func (w *way) reply(rw http.ResponseWriter, answer []byte, header http.Header, status int) {
-	for name, values := range header {
-		rw.Header()[name] = values
-	}
-	if to := header.Get("Location"); to != "" {
-		for i, node := range w.nodes {
-			if rest, ok := strings.CutPrefix(to, node); ok {
-				rw.Header().Set("Location", w.own[i]+rest)
-			}
-		}
-	}
-	rw.WriteHeader(status)
-	_, _ = rw.Write(answer) // who does not take it has gone
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, bodyBytesMax))
+	return resp, answer, err
 }
 
 // add adds what was carried to the report, and returns how many calls that were.
