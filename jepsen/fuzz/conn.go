@@ -3,6 +3,7 @@ package fuzz
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -36,14 +37,21 @@ type answer struct {
 // goroutine.
 type conn struct {
 	addr string
-	dial func(ctx context.Context, addr string) (net.Conn, error)
-	c    net.Conn // nil: not open
+	tls  *tls.Config // by which it is spoken to; nil: without TLS
+	c    net.Conn    // nil: not open
 	r    *bufio.Reader
 }
 
 func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", addr)
+}
+
+// overTLS is the connection with TLS over it. Nobody has shaken hands yet.
+func overTLS(c net.Conn, config *tls.Config) *tls.Conn {
+	config = config.Clone()
+	config.ServerName, _, _ = net.SplitHostPort(c.RemoteAddr().String())
+	return tls.Client(c, config)
 }
 
 func (c *conn) close() {
@@ -58,11 +66,20 @@ func (c *conn) close() {
 // its next request was done.
 func (c *conn) exchange(ctx context.Context, req *request) answer {
 	if c.c == nil {
-		opened, err := c.dial(ctx, c.addr)
+		opened, err := dialTCP(ctx, c.addr)
 		if err != nil {
 			return answer{err: fmt.Errorf("dial: %w", err)}
 		}
-		c.c, c.r = opened, bufio.NewReader(opened)
+		c.c = opened
+		if c.tls != nil {
+			over := overTLS(opened, c.tls)
+			if err := over.HandshakeContext(ctx); err != nil {
+				c.close()
+				return answer{err: fmt.Errorf("dial: %w", err)}
+			}
+			c.c = over
+		}
+		c.r = bufio.NewReader(c.c)
 	}
 	timeout := answerTimeout
 	if !req.sane {

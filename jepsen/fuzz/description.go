@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func parse(text []byte) ([]operation, error) {
 	}
 	var ops []operation
 	paths := d.object(d.root["paths"])
-	for _, path := range sorted(paths) {
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		item := d.object(paths[path])
 		for _, method := range []string{"get", "post", "put", "patch", "delete"} {
 			if op := d.object(item[method]); op != nil {
@@ -93,10 +94,10 @@ func (d *document) operation(method, path string, op map[string]any) operation {
 		}
 	}
 	content := d.object(d.object(op["requestBody"])["content"])
-	for _, mime := range sorted(content) {
+	for _, mime := range slices.Sorted(maps.Keys(content)) {
 		media := d.object(content[mime])
 		examples := d.object(media["examples"])
-		for _, name := range sorted(examples) {
+		for _, name := range slices.Sorted(maps.Keys(examples)) {
 			o.addBody(d.object(examples[name])["value"])
 		}
 		o.addBody(media["example"])
@@ -147,13 +148,4 @@ func (d *document) values(p map[string]any) []string {
 		values = []string{"mail"}
 	}
 	return values
-}
-
-func sorted(m map[string]any) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -1,16 +1,18 @@
 package fuzz
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -79,7 +81,7 @@ func (g *guest) ask(ctx context.Context) {
 			return g.call(ctx, node, fmt.Sprintf("/api/tasks/%d/complete", claimed.Task.ID), body, nil)
 		}},
 		{"shakes hands as a member", func() error { return g.shake(ctx, node) }},
-		{"looks at the memory", func() error { return g.patiently(ctx, func() error { return g.look(ctx, node) }) }},
+		{"looks at the memory", func() error { return g.patiently(ctx, func(ctx context.Context) error { return g.look(ctx, node) }) }},
 	} {
 		began := time.Now()
 		err := call.do()
@@ -93,34 +95,28 @@ func (g *guest) ask(ctx context.Context) {
 		g.seen.Calls++
 		g.seen.Slowest = max(g.seen.Slowest, time.Since(began))
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(guestRest): // the foes are to come, too
-	}
+	pause.For(ctx, guestRest) // the foes are to come, too
 }
 
 // errNoLeader is returned for an answer that is to be asked for again.
 var errNoLeader = errors.New("no leader")
 
 // patiently asks until there is an answer that a client would not ask for again.
-func (g *guest) patiently(ctx context.Context, ask func() error) error {
-	until := time.Now().Add(guestPatience)
-	for {
-		err := ask()
+func (g *guest) patiently(ctx context.Context, ask func(context.Context) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, guestPatience)
+	defer cancel()
+	last := pause.Until(ctx, trickle, func() error {
 		var cut *url.Error
-		again := errors.As(err, &cut)
-		if again {
+		switch err = ask(ctx); {
+		case errors.As(err, &cut):
 			g.seen.Cut++
-		}
-		if !again && !errors.Is(err, errNoLeader) || time.Now().After(until) {
+			return err
+		case errors.Is(err, errNoLeader):
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(trickle):
-		}
-	}
+		return nil
+	})
+	return cmp.Or(err, last)
 }
 
 // call sends a request, GET without a body, and reads a success into to.
@@ -129,9 +125,7 @@ func (g *guest) call(ctx context.Context, node Node, path string, body []byte, t
 	if body != nil {
 		method, sent = http.MethodPost, json.RawMessage(body)
 	}
-	return g.patiently(ctx, func() error {
-		ctx, cancel := context.WithTimeout(ctx, guestPatience)
-		defer cancel()
+	return g.patiently(ctx, func(ctx context.Context) error {
 		err := node.Ask(ctx, method, path, sent, to)
 		if err != nil && (strings.Contains(err.Error(), `"code":"no_leader"`) || strings.Contains(err.Error(), `"code":"outcome_unknown"`)) {
 			return fmt.Errorf("%w: %w", errNoLeader, err)
@@ -147,22 +141,21 @@ func (g *guest) shake(ctx context.Context, node Node) error {
 	if !ok {
 		return nil
 	}
-	// The foes may have cut off who was slow.
-	var err error
-	for until := time.Now().Add(guestPatience); time.Now().Before(until) && ctx.Err() == nil; {
-		var c net.Conn
-		if c, err = dialTCP(ctx, node.PeerAddr); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, guestPatience)
+	defer cancel()
+	return pause.Until(ctx, trickle, func() error { // the foes may have cut off who was slow
+		c, err := dialTCP(ctx, node.PeerAddr)
+		if err != nil {
 			return err
 		}
+		defer func() { _ = c.Close() }()
+		until, _ := ctx.Deadline()
 		_ = c.SetDeadline(until)
-		err = g.member.shake(c, 'h', as, io.Discard)
-		_ = c.Close()
-		if err == nil {
-			return nil
+		if err = g.member.shake(c, 'h', as, io.Discard); err != nil {
+			g.seen.Cut++
 		}
-		g.seen.Cut++
-	}
-	return err
+		return err
+	})
 }
 
 const (
@@ -173,23 +166,19 @@ const (
 )
 
 // look notes the node's memory, and says if it is and stays too much.
-func (g *guest) look(ctx context.Context, node Node) error {
-	for until := time.Now().Add(memoryPatience); ; {
-		u, err := usageOf(ctx, node)
-		if err != nil {
-			return err
+func (g *guest) look(ctx context.Context, node Node) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, memoryPatience)
+	defer cancel()
+	tooMuch := pause.Until(ctx, memoryLook, func() error {
+		var u Usage
+		if u, err = usageOf(ctx, node); err != nil {
+			return nil
 		}
 		g.seen.ResidentMB = max(g.seen.ResidentMB, u.ResidentMB)
-		switch most := g.r.cfg.ResidentMaxMB; {
-		case most == 0 || u.ResidentMB <= most:
-			return nil
-		case time.Now().After(until):
+		if most := g.r.cfg.ResidentMaxMB; most > 0 && u.ResidentMB > most {
 			return fmt.Errorf("the node's memory is %.0f MB, it may be %.0f", u.ResidentMB, most)
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(memoryLook):
-		}
-	}
+		return nil
+	})
+	return cmp.Or(err, tooMuch)
 }

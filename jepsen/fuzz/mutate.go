@@ -3,7 +3,9 @@ package fuzz
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math/rand"
+	"slices"
 	"strings"
 )
 
@@ -40,7 +42,7 @@ func mutate(rng *rand.Rand, body []byte) []byte {
 func mutateValue(rng *rand.Rand, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		names := sorted(v)
+		names := slices.Sorted(maps.Keys(v))
 		if len(names) == 0 || rng.Intn(8) == 0 {
 			v["unheard_of"] = oddValue(rng)
 			return v

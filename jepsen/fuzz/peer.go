@@ -44,13 +44,12 @@ type foe struct {
 	joinKey []byte // "" if the nodes have none
 	addr    string
 	done    int // requests that it passed on and that were done
-	dial    func(ctx context.Context, addr string) (net.Conn, error)
 }
 
 // attack opens one connection and sends something over it. What it returns is
 // what is wrong with an answer, "" if nothing.
 func (f *foe) attack(ctx context.Context) string {
-	c, err := f.dial(ctx, f.addr)
+	c, err := dialTCP(ctx, f.addr)
 	if err != nil {
 		return "" // whether the node still runs is looked at apart
 	}
@@ -146,7 +145,7 @@ func (f *foe) replay(ctx context.Context, c net.Conn) string {
 	if err := f.shake(c, f.purpose(), g, &said); err != nil {
 		return ""
 	}
-	again, err := f.dial(ctx, f.addr)
+	again, err := dialTCP(ctx, f.addr)
 	if err != nil {
 		return ""
 	}

@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -19,12 +20,7 @@ func (r *Report) String() string {
 	for _, name := range kindNames {
 		fmt.Fprintf(table, "  %s\t%d\n", name, r.Requests[name])
 	}
-	statuses := make([]int, 0, len(r.Statuses))
-	for s := range r.Statuses {
-		statuses = append(statuses, s)
-	}
-	slices.Sort(statuses)
-	for _, s := range statuses {
+	for _, s := range slices.Sorted(maps.Keys(r.Statuses)) {
 		name := fmt.Sprint(s)
 		if s == 0 {
 			name = "no answer"
@@ -35,13 +31,7 @@ func (r *Report) String() string {
 	for _, s := range r.Sieges {
 		fmt.Fprintf(table, "beside %s\t%d foes, %d calls answered, %d tried again, the slowest after %d ms, resident at most %.0f MB\n", s.Name, s.Foes, s.Calls, s.Cut, s.Slowest.Milliseconds(), s.ResidentMB)
 	}
-	var never []string
-	for op, n := range r.Done {
-		if n == 0 {
-			never = append(never, op)
-		}
-	}
-	slices.Sort(never)
+	never := slices.DeleteFunc(slices.Sorted(maps.Keys(r.Done)), func(op string) bool { return r.Done[op] > 0 })
 	fmt.Fprintf(table, "never a success\t%s\n", strings.Join(never, ", "))
 	for i := range r.After {
 		was, is := r.Before[i], r.After[i]

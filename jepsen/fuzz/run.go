@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
-	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -54,18 +54,18 @@ type Node struct {
 
 // Report says what was answered.
 type Report struct {
-	Seed       int64          `json:"seed"`
-	Requests   map[string]int `json:"requests"`   // by kind
-	Operations int            `json:"operations"` // of the description
-	Statuses   map[int]int    `json:"statuses"`   // 0: no answer
-	Done       map[string]int `json:"done"`       // answers that are a success, by operation
-	PassedOn   int            `json:"passed_on"`  // requests to the peer ports that were done
-	Sieges     []Siege        `json:"sieges"`
-	Before     []Usage        `json:"before"` // by node
-	After      []Usage        `json:"after"`
-	Seconds    float64        `json:"seconds"`
-	Violations []string       `json:"violations"`
-	Count      int            `json:"violation_count"`
+	Seed       int64
+	Requests   map[string]int // by kind
+	Operations int            // of the description
+	Statuses   map[int]int    // 0: no answer
+	Done       map[string]int // answers that are a success, by operation
+	PassedOn   int            // requests to the peer ports that were done
+	Sieges     []Siege
+	Before     []Usage // by node
+	After      []Usage
+	Seconds    float64
+	Violations []string
+	Count      int
 }
 
 // OK reports whether nothing was wrong.
@@ -80,6 +80,7 @@ const (
 	// connections between nodes are kept for a while.
 	settleTimeout = 3 * time.Minute
 	settlePause   = 500 * time.Millisecond
+	postTimeout   = time.Minute
 	// longHold is how long a siege is whose end is waited for until all is given
 	// back: idle goroutines of a server stay for 10 s.
 	longHold = 5 * time.Second
@@ -116,41 +117,25 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	r.send(ctx, 1, cfg.Requests-warm)
-	if err := r.settle(ctx); err != nil {
-		return nil, err
+	err = r.settle(ctx)
+	if err == nil && cfg.Foes > 0 && r.report.OK() {
+		if err = r.besiege(ctx); err == nil && cfg.Hold >= longHold {
+			err = r.settle(ctx)
+		}
 	}
-	if cfg.Foes > 0 && r.report.OK() {
-		if err := r.besiege(ctx); err != nil {
-			return nil, err
-		}
-		if cfg.Hold >= longHold {
-			if err := r.settle(ctx); err != nil {
-				return nil, err
-			}
-		}
+	if err != nil {
+		return nil, err
 	}
 	r.report.Seconds = time.Since(began).Seconds()
 	return &r.report, ctx.Err()
 }
 
-// dialAPI opens connections to the nodes' APIs.
-func (r *run) dialAPI() func(ctx context.Context, addr string) (net.Conn, error) {
-	if r.cfg.TLS == nil {
-		return dialTCP
-	}
-	return func(ctx context.Context, addr string) (net.Conn, error) {
-		d := tls.Dialer{Config: r.cfg.TLS}
-		return d.DialContext(ctx, "tcp", addr)
-	}
-}
-
 func (r *run) violate(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.report.Count++
-	if len(r.report.Violations) < violationsMax {
-		r.report.Violations = append(r.report.Violations, fmt.Sprintf(format, args...))
-	}
+	r.locked(func() {
+		if r.report.Count++; len(r.report.Violations) < violationsMax {
+			r.report.Violations = append(r.report.Violations, fmt.Sprintf(format, args...))
+		}
+	})
 }
 
 // send sends so many requests, by all senders at once.
@@ -191,16 +176,14 @@ func (r *run) sender(stream int64) *sender {
 	rng := rand.New(rand.NewSource(r.cfg.Seed*1_000_003 + stream))
 	s := &sender{r: r, rng: rng, make: &maker{rng: rng, ops: r.ops, keys: r.cfg.Keys, seen: r.seen}}
 	for _, n := range r.cfg.Nodes {
-		s.conns = append(s.conns, &conn{addr: n.HTTPAddr, dial: r.dialAPI()})
+		s.conns = append(s.conns, &conn{addr: n.HTTPAddr, tls: r.cfg.TLS})
 	}
-	s.foe = foe{rng: rng, make: s.make, members: r.cfg.Nodes, joinKey: r.cfg.JoinKey, dial: dialTCP}
+	s.foe = foe{rng: rng, make: s.make, members: r.cfg.Nodes, joinKey: r.cfg.JoinKey}
 	return s
 }
 
 func (s *sender) close() {
-	s.r.mu.Lock()
-	s.r.report.PassedOn += s.foe.done
-	s.r.mu.Unlock()
+	s.r.locked(func() { s.r.report.PassedOn += s.foe.done })
 	for _, c := range s.conns {
 		c.close()
 	}
@@ -220,7 +203,7 @@ func (s *sender) next(ctx context.Context) {
 	req := s.make.make(k)
 	to := s.conns[node]
 	if k == kindRaw && s.r.cfg.TLS != nil && s.rng.Intn(2) == 0 {
-		to = &conn{addr: to.addr, dial: dialTCP} // not even TLS
+		to = &conn{addr: to.addr} // not even TLS
 		defer to.close()
 	}
 	a := to.exchange(ctx, &req)
@@ -235,23 +218,23 @@ func (s *sender) next(ctx context.Context) {
 	}
 	s.r.count(k, a.status)
 	if a.status/100 == 2 {
-		s.r.done(req.op)
+		s.r.locked(func() { s.r.report.Done[req.op]++ })
 	}
 }
 
-func (r *run) done(op string) {
+func (r *run) locked(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.report.Done[op]++
+	do()
 }
 
 func (r *run) count(k kind, status int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.report.Requests[kindNames[k]]++
-	if status >= 0 {
-		r.report.Statuses[status]++
-	}
+	r.locked(func() {
+		r.report.Requests[kindNames[k]]++
+		if status >= 0 {
+			r.report.Statuses[status]++
+		}
+	})
 }
 
 // empty deletes what the state holds, so that what nodes use can be compared.
@@ -266,20 +249,16 @@ func (r *run) empty(ctx context.Context) error {
 
 // post asks the nodes, one after the other, until one does it.
 func (r *run) post(ctx context.Context, path, body string) error {
-	var err error
-	for range 100 {
+	ctx, cancel := context.WithTimeout(ctx, postTimeout)
+	defer cancel()
+	return pause.Until(ctx, settlePause, func() (err error) {
 		for i := range r.cfg.Nodes {
 			if err = r.cfg.Nodes[i].Ask(ctx, http.MethodPost, path, json.RawMessage(body), nil); err == nil {
-				return nil
+				break
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(settlePause):
-		}
-	}
-	return err
+		return err
+	})
 }
 
 // usage empties the state and returns what each node uses.
@@ -300,50 +279,42 @@ func (r *run) usage(ctx context.Context) ([]Usage, error) {
 // errGrown is returned while a node uses more than before.
 var errGrown = errors.New("it uses more than before")
 
-// settle waits until each node uses no more than before, and says so if one does
-// not come to that.
+// settle waits until each node uses no more than before, and tells of one that does
+// not come to that, and of panics.
 func (r *run) settle(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	for {
+	err := pause.Until(waiting, settlePause, func() error {
 		after, err := r.usage(ctx)
-		if err == nil {
-			r.report.After = after
-			err = r.compare(nil)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			break
-		}
-		select {
-		case <-waiting.Done():
-			if !errors.Is(err, errGrown) {
-				return err
-			}
-			_ = r.compare(r.violate)
-			return nil
-		case <-time.After(settlePause):
+		r.report.After = after
+		return r.grown()
+	})
+	if errors.Is(err, errGrown) {
+		r.violate("%v", err)
+		err = nil
+	}
+	for i, u := range r.report.After {
+		if u.Panics > 0 {
+			r.violate("node %d: %d panics while answering", i+1, u.Panics)
 		}
 	}
-	return r.compare(r.violate)
+	return err
 }
 
-// compare compares what the nodes use with what they used, and tells of panics.
-func (r *run) compare(tell func(format string, args ...any)) error {
-	var err error
+// grown compares what the nodes use with what they used. Errors: errGrown.
+func (r *run) grown() error {
+	var errs []error
 	for i, u := range r.report.After {
 		before := r.report.Before[i]
 		if len(r.report.Sieges) > 0 { // what large lists leave is collected late
 			before.HeapMB, before.ResidentMB = r.cfg.ResidentMaxMB-heapGrowthMax, r.cfg.ResidentMaxMB-residentGrowthMax
 		}
 		if what := u.grown(before); what != "" {
-			err = errGrown
-			if tell != nil {
-				tell("node %d: %s", i+1, what)
-			}
-		}
-		if u.Panics > 0 && tell != nil {
-			tell("node %d: %d panics while answering", i+1, u.Panics)
+			errs = append(errs, fmt.Errorf("node %d: %w: %s", i+1, errGrown, what))
 		}
 	}
-	return err
+	return errors.Join(errs...)
 }

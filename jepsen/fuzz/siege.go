@@ -33,12 +33,12 @@ const (
 // Siege is what came of many connections at once that do little or nothing, with
 // somebody beside them who is to be answered all the while.
 type Siege struct {
-	Name       string        `json:"name"`
-	Foes       int           `json:"foes"`        // connections that were opened
-	Calls      int           `json:"calls"`       // of the one beside them, answered
-	Cut        int           `json:"cut"`         // of its connections that were closed before it had shown its key
-	Slowest    time.Duration `json:"slowest"`     // of those calls
-	ResidentMB float64       `json:"resident_mb"` // the most that a node's process had
+	Name       string
+	Foes       int           // connections that were opened
+	Calls      int           // of the one beside them, answered
+	Cut        int           // of its connections that were closed before it had shown its key
+	Slowest    time.Duration // of those calls
+	ResidentMB float64       // the most that a node's process had
 }
 
 // siege is a kind of them.
@@ -147,9 +147,7 @@ func (r *run) dialFoe(ctx context.Context, peer bool, i int) (net.Conn, error) {
 	if peer || r.cfg.TLS == nil {
 		return c, nil
 	}
-	config := r.cfg.TLS.Clone()
-	config.ServerName, _, _ = net.SplitHostPort(to)
-	return tls.Client(c, config), nil
+	return overTLS(c, r.cfg.TLS), nil
 }
 
 // says returns a foe that says something and then reads nothing, or a byte now and
@@ -189,7 +187,7 @@ func says(text string, trickles bool) func(ctx context.Context, c net.Conn, i in
 // foeOf returns the foe of that number of a siege.
 func (r *run) foeOf(i int) *foe {
 	rng := rand.New(rand.NewSource(r.cfg.Seed*1_000_003 - int64(i)))
-	return &foe{rng: rng, members: r.cfg.Nodes, joinKey: r.cfg.JoinKey, addr: r.cfg.Nodes[0].PeerAddr, dial: dialTCP}
+	return &foe{rng: rng, members: r.cfg.Nodes, joinKey: r.cfg.JoinKey, addr: r.cfg.Nodes[0].PeerAddr}
 }
 
 // hangUp begins a handshake as a member or as nobody, and goes no further.

@@ -7,11 +7,11 @@ import (
 
 // Usage is what a node's process uses, by its own metrics.
 type Usage struct {
-	Goroutines int     `json:"goroutines"`
-	Files      int     `json:"files"`
-	HeapMB     float64 `json:"heap_mb"`     // in use after the last garbage collection or since
-	ResidentMB float64 `json:"resident_mb"` // of the process
-	Panics     int     `json:"panics"`      // while answering requests
+	Goroutines int
+	Files      int
+	HeapMB     float64 // in use after the last garbage collection or since
+	ResidentMB float64 // of the process
+	Panics     int     // while answering requests
 }
 
 const mb = 1 << 20
@@ -41,15 +41,18 @@ const (
 
 // grown returns what a node uses too much of, "" if nothing.
 func (u Usage) grown(before Usage) string {
-	switch {
-	case u.Goroutines > before.Goroutines+goroutinesGrowthMax:
-		return fmt.Sprintf("goroutines: %d, %d before", u.Goroutines, before.Goroutines)
-	case u.Files > before.Files+filesGrowthMax:
-		return fmt.Sprintf("open files: %d, %d before", u.Files, before.Files)
-	case u.HeapMB > before.HeapMB+heapGrowthMax:
-		return fmt.Sprintf("heap: %.0f MB, %.0f MB before", u.HeapMB, before.HeapMB)
-	case u.ResidentMB > before.ResidentMB+residentGrowthMax:
-		return fmt.Sprintf("resident memory: %.0f MB, %.0f MB before", u.ResidentMB, before.ResidentMB)
+	for _, of := range []struct {
+		what               string
+		now, before, grown float64
+	}{
+		{"goroutines", float64(u.Goroutines), float64(before.Goroutines), goroutinesGrowthMax},
+		{"open files", float64(u.Files), float64(before.Files), filesGrowthMax},
+		{"MB of heap", u.HeapMB, before.HeapMB, heapGrowthMax},
+		{"MB of resident memory", u.ResidentMB, before.ResidentMB, residentGrowthMax},
+	} {
+		if of.now > of.before+of.grown {
+			return fmt.Sprintf("%.0f %s, %.0f before", of.now, of.what, of.before)
+		}
 	}
 	return ""
 }
