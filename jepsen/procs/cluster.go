@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 // nodeCountMax bounds a cluster on one machine.
@@ -66,8 +66,8 @@ type Host interface {
 // Cluster is a number of nodes that were configured with the same
 // --initial-cluster.
 type Cluster struct {
-	Nodes []*Node
-	ports []port
+	Nodes   []*Node
+	release func() // of ports; nil: it has none
 }
 
 // The ports of nodes that have a host of their own.
@@ -118,10 +118,7 @@ func New(cfg Config) (*Cluster, error) {
 	if err := c.place(cfg); err != nil {
 		return nil, err
 	}
-	if err := c.configure(cfg, keyFile); err != nil {
-		releasePorts(c.ports)
-		return nil, err
-	}
+	c.configure(cfg, keyFile)
 	return c, nil
 }
 
@@ -135,20 +132,20 @@ func (c *Cluster) place(cfg Config) error {
 		}
 		return nil
 	}
-	ports, err := takePorts(2 * cfg.Nodes)
+	ports, release, err := TakePorts(2 * cfg.Nodes)
 	if err != nil {
 		return err
 	}
-	c.ports = ports
+	c.release = release
 	for i, n := range c.Nodes {
-		n.HTTPAddr = fmt.Sprintf("127.0.0.1:%d", ports[2*i].number)
-		n.PeerAddr = fmt.Sprintf("127.0.0.1:%d", ports[2*i+1].number)
+		n.HTTPAddr = fmt.Sprintf("127.0.0.1:%d", ports[2*i])
+		n.PeerAddr = fmt.Sprintf("127.0.0.1:%d", ports[2*i+1])
 	}
 	return nil
 }
 
 // configure writes the nodes' arguments.
-func (c *Cluster) configure(cfg Config, keyFile string) error {
+func (c *Cluster) configure(cfg Config, keyFile string) {
 	var members, peers []string
 	for _, n := range c.Nodes {
 		members, peers = append(members, n.ID+"="+n.PeerAddr), append(peers, n.PeerAddr)
@@ -169,7 +166,6 @@ func (c *Cluster) configure(cfg Config, keyFile string) error {
 		}
 		n.Args = append(n.Args, cfg.Flags...)
 	}
-	return nil
 }
 
 // Start is New, and starts all nodes and waits until each is ready.
@@ -253,17 +249,18 @@ func (c *Cluster) leaderAmong(ctx context.Context, nodes []*Node) (*Node, error)
 // asked either.
 func (c *Cluster) WaitLeader(ctx context.Context, except ...*Node) (*Node, error) {
 	asked := slices.DeleteFunc(slices.Clone(c.Nodes), func(n *Node) bool { return slices.Contains(except, n) })
-	for {
-		leader, err := c.leaderAmong(ctx, asked)
-		if err == nil && !slices.Contains(except, leader) {
-			return leader, nil
+	var leader *Node
+	err := pause.Until(ctx, pollInterval, func() (err error) {
+		leader, err = c.leaderAmong(ctx, asked)
+		if err == nil && slices.Contains(except, leader) {
+			err = ErrNoLeader
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for a leader: %w", context.Cause(ctx))
-		case <-time.After(pollInterval):
-		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("wait for a leader: %w", err)
 	}
+	return leader, nil
 }
 
 // Close kills every node that still runs and gives the ports back.
@@ -273,6 +270,8 @@ func (c *Cluster) Close() {
 			_ = n.Kill() // it may have ended by itself meanwhile
 		}
 	}
-	releasePorts(c.ports)
-	c.ports = nil
+	if c.release != nil {
+		c.release()
+		c.release = nil
+	}
 }

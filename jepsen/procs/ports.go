@@ -21,24 +21,25 @@ const (
 // errNoPort is returned when no port is free.
 var errNoPort = errors.New("no free port between 20000 and 32000")
 
-// port is a port of 127.0.0.1 that no other run of this user takes before it is
-// released: a lock on a file of its number keeps it.
-type port struct {
-	number int
-	lock   *os.File
-}
-
 // TakePorts takes count free ports of 127.0.0.1 for nodes that the caller starts
-// itself. Until release nobody else who takes ports so is given one of them.
+// itself. Until release nobody else who takes ports so is given one of them: a lock on a
+// file of its number keeps each.
 func TakePorts(count int) (numbers []int, release func(), err error) {
-	ports, err := takePorts(count)
-	if err != nil {
-		return nil, nil, err
+	var releases []func()
+	release = func() {
+		for _, release := range releases {
+			release()
+		}
 	}
-	for _, p := range ports {
-		numbers = append(numbers, p.number)
+	for range count {
+		number, one, err := TakePortsFrom(0)
+		if err != nil {
+			release()
+			return nil, nil, err
+		}
+		numbers, releases = append(numbers, number), append(releases, one)
 	}
-	return numbers, func() { releasePorts(ports) }, nil
+	return numbers, release, nil
 }
 
 // TakePortsFrom is as TakePorts for ports at the given offsets, 0 or more, from one
@@ -48,55 +49,15 @@ func TakePortsFrom(offsets ...int) (base int, release func(), err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	start := firstPort()
+	start := os.Getpid() * 16 // so that not all begin at one
 	for i := range portCount {
 		base := portMin + (start+i)%portCount
-		taken, err := takeOffsets(dir, base, offsets)
-		if err != nil || taken != nil {
-			return base, func() { releasePorts(taken) }, err
+		locks, err := lockPorts(dir, base, offsets)
+		if err != nil || locks != nil {
+			return base, func() { unlock(locks) }, err
 		}
 	}
 	return 0, nil, errNoPort
-}
-
-// takeOffsets takes the ports at the offsets from base, nil if one is not free.
-func takeOffsets(dir string, base int, offsets []int) ([]port, error) {
-	var taken []port
-	for _, offset := range offsets {
-		lock, err := lockPort(dir, base+offset)
-		if err != nil || lock == nil {
-			releasePorts(taken)
-			return nil, err
-		}
-		taken = append(taken, port{base + offset, lock})
-	}
-	return taken, nil
-}
-
-// takePorts takes count ports.
-func takePorts(count int) ([]port, error) {
-	dir, err := portsDir()
-	if err != nil {
-		return nil, err
-	}
-	var taken []port
-	start := firstPort()
-	for i := 0; i < portCount && len(taken) < count; i++ {
-		number := portMin + (start+i)%portCount
-		lock, err := lockPort(dir, number)
-		if err != nil {
-			releasePorts(taken)
-			return nil, err
-		}
-		if lock != nil {
-			taken = append(taken, port{number, lock})
-		}
-	}
-	if len(taken) < count {
-		releasePorts(taken)
-		return nil, errNoPort
-	}
-	return taken, nil
 }
 
 // portsDir makes the folder of the locks, one for each user: nobody can lock
@@ -109,8 +70,18 @@ func portsDir() (string, error) {
 	return dir, nil
 }
 
-// firstPort is where this process begins to look, so that not all begin at one.
-func firstPort() int { return os.Getpid() * 16 % portCount }
+// lockPorts locks the files of the ports at the offsets from base, nil if one is not free.
+func lockPorts(dir string, base int, offsets []int) (locks []*os.File, err error) {
+	for _, offset := range offsets {
+		lock, err := lockPort(dir, base+offset)
+		if err != nil || lock == nil {
+			unlock(locks)
+			return nil, err
+		}
+		locks = append(locks, lock)
+	}
+	return locks, nil
+}
 
 // lockPort locks the port's file, nil if another run has it or something
 // listens there.
@@ -129,11 +100,11 @@ func lockPort(dir string, number int) (*os.File, error) {
 	return lock, l.Close()
 }
 
-// releasePorts lets other runs take the ports.
-func releasePorts(ports []port) {
-	for _, p := range ports {
+// unlock lets other runs take the ports.
+func unlock(locks []*os.File) {
+	for _, lock := range locks {
 		// Unlocked first: what is being forked has the file open for a moment longer.
-		_ = syscall.Flock(int(p.lock.Fd()), syscall.LOCK_UN)
-		_ = p.lock.Close()
+		_ = syscall.Flock(int(lock.Fd()), syscall.LOCK_UN)
+		_ = lock.Close()
 	}
 }

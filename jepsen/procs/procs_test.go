@@ -174,35 +174,35 @@ func TestNew_joining(t *testing.T) {
 // Ports that are taken are not given to another run, nor is one that somebody
 // listens on. (Not in parallel: it frees a port and takes it for itself.)
 func TestTakePorts(t *testing.T) {
-	first, err := takePorts(20)
+	first, releaseFirst, err := TakePorts(20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer releasePorts(first)
-	second, err := takePorts(20)
+	defer releaseFirst()
+	second, releaseSecond, err := TakePorts(20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	taken := map[int]bool{}
-	for _, p := range append(first, second...) {
-		if taken[p.number] {
-			t.Errorf("port %d was given twice", p.number)
+	for _, number := range slices.Concat(first, second) {
+		if taken[number] {
+			t.Errorf("port %d was given twice", number)
 		}
-		taken[p.number] = true
+		taken[number] = true
 	}
-	number := second[0].number
-	releasePorts(second)
+	number := second[0]
+	releaseSecond()
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", number))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	third, err := takePorts(40)
+	third, releaseThird, err := TakePorts(40)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer releasePorts(third)
-	if slices.ContainsFunc(third, func(p port) bool { return p.number == number }) {
+	defer releaseThird()
+	if slices.Contains(third, number) {
 		t.Errorf("port %d was given though somebody listens on it", number)
 	}
 }
