@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,17 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/claimq/claimq/jepsen/procs"
 )
-
-// beanstalkd is one node, which has no others. Each producer and each consumer has a
-// connection of its own, since each connection has one command under way.
-type beanstalkd struct {
-	addr    string
-	running processes
-	release func()
-}
 
 func beanstalk() system {
 	return system{
@@ -34,65 +23,45 @@ func beanstalk() system {
 	}
 }
 
-func startBeanstalkd(ctx context.Context, path, dir string) (queue, error) {
-	ports, release, err := procs.TakePorts(1)
+// startBeanstalkd starts one node, which has no others. Each producer and each consumer has a
+// connection of its own, since each connection has one command under way.
+func startBeanstalkd(ctx context.Context, path string, s *site) (queue, error) {
+	ports, err := s.ports(1)
 	if err != nil {
 		return nil, err
 	}
-	q := &beanstalkd{addr: local(ports[0]), release: release}
-	p, err := start(dir, "beanstalkd", exec.Command(path, "-l", "127.0.0.1", "-p", strconv.Itoa(ports[0]), "-b", dir, "-f", "0"))
-	if err != nil {
-		release()
+	if err := s.start("beanstalkd", exec.Command(path, "-l", "127.0.0.1", "-p", strconv.Itoa(ports[0]), "-b", s.dir, "-f", "0")); err != nil {
 		return nil, err
 	}
-	q.running = processes{p}
-	if err := q.running.until(ctx, func(ctx context.Context) error { return listening(ctx, q.addr) }); err != nil {
-		return nil, errors.Join(err, q.close())
+	addr := local(ports[0])
+	if err := s.until(ctx, func(ctx context.Context) error { return listening(ctx, addr) }); err != nil {
+		return nil, err
 	}
-	return q, nil
-}
-
-func (q *beanstalkd) close() error {
-	q.running.end()
-	q.release()
-	return nil
-}
-
-func (q *beanstalkd) prepare(ctx context.Context, n int, handle func([]byte)) (of load, err error) {
-	var conns []net.Conn
-	of.close = func() {
-		for _, conn := range conns {
-			_ = conn.Close()
+	return func(ctx context.Context, n int, handle func([]byte), of *load) error {
+		connect := func() (*beanstalkConn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+			if err != nil {
+				return nil, err
+			}
+			of.ends = append(of.ends, func() { _ = conn.Close() })
+			return &beanstalkConn{conn, bufio.NewReader(conn)}, nil
 		}
-	}
-	defer func() {
-		if err != nil {
-			of.close()
+		var loops []loop
+		for range n {
+			producer, err := connect()
+			if err != nil {
+				return err
+			}
+			consumer, err := connect()
+			if err != nil {
+				return err
+			}
+			of.submit = append(of.submit, producer.put)
+			loops = append(loops, func(ctx context.Context) error { return consumer.work(ctx, handle) })
 		}
-	}()
-	connect := func() (*beanstalkConn, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", q.addr)
-		if err != nil {
-			return nil, err
-		}
-		conns = append(conns, conn)
-		return &beanstalkConn{conn, bufio.NewReader(conn)}, nil
-	}
-	var loops []loop
-	for range n {
-		producer, err := connect()
-		if err != nil {
-			return of, err
-		}
-		of.submit = append(of.submit, producer.put)
-		consumer, err := connect()
-		if err != nil {
-			return of, err
-		}
-		loops = append(loops, func(ctx context.Context) error { return consumer.work(ctx, handle) })
-	}
-	of.consume, of.settled = together(loops)
-	return of, nil
+		of.together(loops)
+		return nil
+	}, nil
 }
 
 // beanstalkConn is a connection, for one goroutine.

@@ -10,13 +10,6 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// claimqNodes is three nodes of claimq, used by package client: one Client, and one
-// Worker with as many slots as there are to be consumers.
-type claimqNodes struct {
-	cluster *procs.Cluster
-	c       *client.Client
-}
-
 func claimq() system {
 	return system{
 		name: "claimq", program: "claimq", install: "make build",
@@ -28,47 +21,38 @@ func claimq() system {
 	}
 }
 
-func startClaimq(ctx context.Context, path, dir string) (queue, error) {
-	cluster, err := procs.Start(ctx, procs.Config{Binary: path, Dir: dir, Nodes: 3, Flags: []string{"--log-level", "warn"}})
+// startClaimq starts three nodes of claimq, used by package client: one Client, and one
+// Worker with as many slots as there are to be consumers.
+func startClaimq(ctx context.Context, path string, s *site) (queue, error) {
+	cluster, err := procs.Start(ctx, procs.Config{Binary: path, Dir: s.dir, Nodes: 3, Flags: []string{"--log-level", "warn"}})
 	if err != nil {
 		return nil, err
 	}
-	var urls []string
-	for _, n := range cluster.Nodes {
-		urls = append(urls, n.URL())
-	}
-	c, err := client.New(client.Config{Endpoints: urls})
+	s.ends = append(s.ends, func() error { cluster.Close(); return nil })
+	c, err := client.New(client.Config{Endpoints: cluster.URLs()})
 	if err != nil {
-		cluster.Close()
 		return nil, err
 	}
-	return &claimqNodes{cluster, c}, nil
-}
-
-func (q *claimqNodes) prepare(_ context.Context, n int, handle func([]byte)) (load, error) {
-	// A type of its own: a claim for which the last Worker no longer waits may be given a
-	// task, and has it until its lease ends.
-	taskType := "peers-" + rand.Text()
-	w, err := client.NewWorker(q.c, client.WorkerConfig{Concurrency: n})
-	if err != nil {
-		return load{}, err
-	}
-	client.Handle(w, taskType, func(_ context.Context, job *client.Job[json.RawMessage]) error {
-		handle(job.Params)
-		return nil
-	})
-	of := load{consume: w.Run, settled: func() int64 { return w.Stats().Completed }, close: func() {}}
-	for range n {
-		of.submit = append(of.submit, func(ctx context.Context, task []byte) error {
-			_, err := q.c.Submit(ctx, client.Task{TaskType: taskType, Payload: task})
+	s.ends = append(s.ends, c.Close)
+	return func(_ context.Context, n int, handle func([]byte), of *load) error {
+		// A type of its own: a claim for which the last Worker no longer waits may be given a
+		// task, and has it until its lease ends.
+		taskType := "peers-" + rand.Text()
+		w, err := client.NewWorker(c, client.WorkerConfig{Concurrency: n})
+		if err != nil {
 			return err
+		}
+		client.Handle(w, taskType, func(_ context.Context, job *client.Job[json.RawMessage]) error {
+			handle(job.Params)
+			return nil
 		})
-	}
-	return of, nil
-}
-
-func (q *claimqNodes) close() error {
-	err := q.c.Close()
-	q.cluster.Close()
-	return err
+		of.consume, of.settled = w.Run, func() int64 { return w.Stats().Completed }
+		for range n {
+			of.submit = append(of.submit, func(ctx context.Context, task []byte) error {
+				_, err := c.Submit(ctx, client.Task{TaskType: taskType, Payload: task})
+				return err
+			})
+		}
+		return nil
+	}, nil
 }

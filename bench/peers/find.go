@@ -20,8 +20,8 @@ type system struct {
 	install string // how to have it
 	// version asks the program, and returns an error if it cannot be measured.
 	version func(ctx context.Context, path string) (string, error)
-	// start starts it in an empty folder and returns when it serves.
-	start func(ctx context.Context, path, dir string) (queue, error)
+	// start starts the program and returns when it serves.
+	start func(ctx context.Context, path string, s *site) (queue, error)
 }
 
 // installed is a system whose program was found.

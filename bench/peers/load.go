@@ -11,13 +11,9 @@ import (
 	"time"
 )
 
-// queue is a system that runs, with one queue of tasks.
-type queue interface {
-	// prepare connects n producers and n consumers; handle is called with each task.
-	prepare(ctx context.Context, n int, handle func(task []byte)) (load, error)
-	// close ends all processes.
-	close() error
-}
+// queue connects n producers and n consumers to a system that runs, with one queue of
+// tasks; handle is called with each task. It fills in the load, also when it fails.
+type queue func(ctx context.Context, n int, handle func(task []byte), of *load) error
 
 // load is the producers and consumers of a queue.
 type load struct {
@@ -28,8 +24,14 @@ type load struct {
 	consume func(ctx context.Context) error
 	// settled is how many have been acknowledged.
 	settled func() int64
-	// close lets go of what was prepared.
-	close func()
+	// ends let go of what was connected.
+	ends []func()
+}
+
+func (l *load) close() {
+	for _, end := range l.ends {
+		end()
+	}
 }
 
 const (
@@ -46,11 +48,11 @@ func measure(ctx context.Context, q queue, n int, during time.Duration) (float64
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	l := &ledger{}
-	of, err := q.prepare(ctx, n, l.handled)
-	if err != nil {
+	var of load
+	defer of.close()
+	if err := q(ctx, n, l.handled, &of); err != nil {
 		return 0, fmt.Errorf("connect: %w", err)
 	}
-	defer of.close()
 
 	start := time.Now()
 	var working, submitting sync.WaitGroup
@@ -164,10 +166,11 @@ func (l *ledger) check() error {
 // loop is a consumer of its own: it takes a task, has it handled and acknowledges it.
 type loop func(ctx context.Context) error
 
-// together is a load's consumers, of which each has a loop. It returns consume and settled.
-func together(loops []loop) (consume func(ctx context.Context) error, settled func() int64) {
+// together makes a load's consumers of loops.
+func (l *load) together(loops []loop) {
 	var count atomic.Int64
-	return func(ctx context.Context) error {
+	l.settled = count.Load
+	l.consume = func(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
 		failed := make([]error, len(loops))
@@ -190,5 +193,5 @@ func together(loops []loop) (consume func(ctx context.Context) error, settled fu
 		}
 		wg.Wait()
 		return errors.Join(failed...)
-	}, count.Load
+	}
 }

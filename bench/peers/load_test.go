@@ -17,10 +17,10 @@ type memory struct {
 	closed  bool
 }
 
-func (q *memory) prepare(_ context.Context, n int, handle func([]byte)) (load, error) {
+func (q *memory) prepare(_ context.Context, n int, handle func([]byte), of *load) error {
 	tasks := make(chan []byte, n)
 	var settled atomic.Int64
-	of := load{settled: settled.Load, close: func() { q.closed = true }}
+	of.settled, of.ends = settled.Load, append(of.ends, func() { q.closed = true })
 	for range n {
 		of.submit = append(of.submit, func(_ context.Context, task []byte) error {
 			tasks <- task
@@ -40,10 +40,8 @@ func (q *memory) prepare(_ context.Context, n int, handle func([]byte)) (load, e
 			}
 		}
 	}
-	return of, nil
+	return nil
 }
-
-func (q *memory) close() error { return nil }
 
 // What is lost, comes twice or is none of ours ends the run, and so do errors.
 func TestMeasure(t *testing.T) {
@@ -69,7 +67,7 @@ func TestMeasure(t *testing.T) {
 		"not a task": {memory{deliver: first(func(task []byte) [][]byte { return [][]byte{task, slices.Repeat([]byte("z"), taskSize)} })}, "and 0 not; 1 were none"},
 		"refused":    {memory{deliver: once, submit: errors.New("no")}, "submit: no ("},
 	} {
-		rate, err := measure(t.Context(), &c.queue, 3, 10*time.Millisecond)
+		rate, err := measure(t.Context(), c.queue.prepare, 3, 10*time.Millisecond)
 		if c.want == "" && (err != nil || rate <= 0) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v tasks/s, %v; want %q", name, rate, err, c.want)
 		}
@@ -94,7 +92,8 @@ func TestLedger_next(t *testing.T) {
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	left := 2
-	consume, settled := together([]loop{
+	var of load
+	of.together([]loop{
 		func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		func(context.Context) error {
 			if left--; left < 0 {
@@ -103,7 +102,7 @@ func TestTogether(t *testing.T) {
 			return nil
 		},
 	})
-	if err := consume(t.Context()); err == nil || err.Error() != "the end" || settled() != 2 {
-		t.Errorf("%v, %d settled", err, settled())
+	if err := of.consume(t.Context()); err == nil || err.Error() != "the end" || of.settled() != 2 {
+		t.Errorf("%v, %d settled", err, of.settled())
 	}
 }

@@ -133,11 +133,12 @@ func (c *comparison) measure(ctx context.Context, s installed, dir string) (rate
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	q, err := s.start(ctx, s.path, dir)
+	at := &site{dir: dir}
+	defer func() { err = errors.Join(err, at.end()) }()
+	q, err := s.start(ctx, s.path, at)
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
-	defer func() { err = errors.Join(err, q.close()) }()
 	for _, n := range c.counts {
 		if _, err := measure(ctx, q, n, c.warmUp); err != nil {
 			return nil, fmt.Errorf("warm-up of %d: %w", n, err)

@@ -14,19 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/claimq/claimq/jepsen/procs"
 )
-
-// natsNodes is three nodes of NATS with a work queue on all of them, used over one
-// connection, as its Go client does, to the node that leads the queue.
-type natsNodes struct {
-	running processes
-	release func()
-	conn    *nats.Conn
-	js      jetstream.JetStream
-	workers jetstream.Consumer
-}
 
 func jetStream() system {
 	return system{
@@ -56,17 +44,13 @@ const (
 	natsAckWait = time.Minute
 )
 
-func startNATS(ctx context.Context, path, dir string) (_ queue, err error) {
-	ports, release, err := procs.TakePorts(6)
+// startNATS starts three nodes of NATS with a work queue on all of them, used over one
+// connection, as its Go client does, to the node that leads the queue.
+func startNATS(ctx context.Context, path string, s *site) (queue, error) {
+	ports, err := s.ports(6)
 	if err != nil {
 		return nil, err
 	}
-	q := &natsNodes{release: release}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, q.close())
-		}
-	}()
 	clients, routes := ports[:3], make([]string, 3)
 	for i, port := range ports[3:] {
 		routes[i] = "nats://" + local(port)
@@ -79,33 +63,59 @@ func startNATS(ctx context.Context, path, dir string) (_ queue, err error) {
 listen: "%s"
 jetstream { store_dir: "%s", sync_interval: always }
 cluster { name: peers, listen: "%s", routes: ["%s"] }
-`, name, local(port), filepath.Join(dir, name), local(ports[3+i]), strings.Join(routes, `", "`))
-		file := filepath.Join(dir, name+".conf")
+`, name, local(port), filepath.Join(s.dir, name), local(ports[3+i]), strings.Join(routes, `", "`))
+		file := filepath.Join(s.dir, name+".conf")
 		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 			return nil, err
 		}
-		p, err := start(dir, name, exec.Command(path, "-c", file))
-		if err != nil {
+		if err := s.start(name, exec.Command(path, "-c", file)); err != nil {
 			return nil, err
 		}
-		q.running = append(q.running, p)
 	}
 	leader := ""
-	if err := q.running.until(ctx, func(ctx context.Context) error {
-		var err error
+	if err := s.until(ctx, func(ctx context.Context) (err error) {
 		leader, err = natsPrepare(ctx, urls["n1"])
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if q.conn, err = nats.Connect(urls[leader]); err != nil {
+	conn, err := nats.Connect(urls[leader])
+	if err != nil {
 		return nil, err
 	}
-	if q.js, err = jetstream.New(q.conn); err != nil {
+	s.ends = append(s.ends, func() error { conn.Close(); return nil })
+	js, err := jetstream.New(conn)
+	if err != nil {
 		return nil, err
 	}
-	q.workers, err = q.js.Consumer(ctx, natsStream, "workers")
-	return q, err
+	workers, err := js.Consumer(ctx, natsStream, "workers")
+	if err != nil {
+		return nil, err
+	}
+	return func(_ context.Context, n int, handle func([]byte), of *load) error {
+		messages, err := workers.Messages(jetstream.PullMaxMessages(n))
+		if err != nil {
+			return err
+		}
+		of.ends = append(of.ends, messages.Stop)
+		var loops []loop
+		for range n {
+			of.submit = append(of.submit, func(ctx context.Context, task []byte) error {
+				_, err := js.Publish(ctx, natsSubject, task)
+				return err
+			})
+			loops = append(loops, func(ctx context.Context) error {
+				m, err := messages.Next(jetstream.NextContext(ctx))
+				if err != nil {
+					return err
+				}
+				handle(m.Data())
+				return m.DoubleAck(ctx)
+			})
+		}
+		of.together(loops)
+		return nil
+	}, nil
 }
 
 // natsPrepare makes the stream and its consumer, and returns the node that leads the
@@ -146,38 +156,4 @@ func natsPrepare(ctx context.Context, url string) (leader string, err error) {
 		}
 	}
 	return info.Cluster.Leader, nil
-}
-
-func (q *natsNodes) prepare(_ context.Context, n int, handle func([]byte)) (load, error) {
-	messages, err := q.workers.Messages(jetstream.PullMaxMessages(n))
-	if err != nil {
-		return load{}, err
-	}
-	of := load{close: messages.Stop}
-	var loops []loop
-	for range n {
-		of.submit = append(of.submit, func(ctx context.Context, task []byte) error {
-			_, err := q.js.Publish(ctx, natsSubject, task)
-			return err
-		})
-		loops = append(loops, func(ctx context.Context) error {
-			m, err := messages.Next(jetstream.NextContext(ctx))
-			if err != nil {
-				return err
-			}
-			handle(m.Data())
-			return m.DoubleAck(ctx)
-		})
-	}
-	of.consume, of.settled = together(loops)
-	return of, nil
-}
-
-func (q *natsNodes) close() error {
-	if q.conn != nil {
-		q.conn.Close()
-	}
-	q.running.end()
-	q.release()
-	return nil
 }

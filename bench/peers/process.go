@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -21,6 +23,13 @@ const startMax = 2 * time.Minute
 // startPoll is how often it is asked.
 const startPoll = 20 * time.Millisecond
 
+// site is where a system runs. What was begun there ends with it.
+type site struct {
+	dir     string // empty at first
+	running []process
+	ends    []func() error
+}
+
 // process is a server of a peer.
 type process struct {
 	cmd    *exec.Cmd
@@ -28,70 +37,72 @@ type process struct {
 	exited chan struct{}
 }
 
-// start starts the command, with a log of this name in dir.
-func start(dir, name string, cmd *exec.Cmd) (*process, error) {
-	p := &process{cmd: cmd, log: filepath.Join(dir, name+".log"), exited: make(chan struct{})}
+// end ends all that was begun, the last first.
+func (s *site) end() error {
+	var errs []error
+	for _, end := range slices.Backward(s.ends) {
+		errs = append(errs, end())
+	}
+	return errors.Join(errs...)
+}
+
+// ports takes so many ports.
+func (s *site) ports(count int) ([]int, error) {
+	ports, release, err := procs.TakePorts(count)
+	if err == nil {
+		s.ends = append(s.ends, func() error { release(); return nil })
+	}
+	return ports, err
+}
+
+// start starts the command, with a log of this name. It ends with what it has started.
+func (s *site) start(name string, cmd *exec.Cmd) error {
+	p := process{cmd: cmd, log: filepath.Join(s.dir, name+".log"), exited: make(chan struct{})}
 	log, err := os.Create(p.log)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer log.Close() // the process has its own
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
-	cmd.SysProcAttr = procs.ChildAttr()
-	if cmd.SysProcAttr == nil {
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
+	if cmd.SysProcAttr = procs.ChildAttr(); cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Setpgid = true // so that what it starts ends with it
+	cmd.SysProcAttr.Setpgid = true
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
+		return fmt.Errorf("start %s: %w", name, err)
 	}
 	go func() {
 		_ = cmd.Wait() // that it ended says enough; its log says why
 		close(p.exited)
 	}()
-	return p, nil
-}
-
-// end ends the process and what it started.
-func (p *process) end() {
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
-	<-p.exited
-}
-
-// processes are those of a peer.
-type processes []*process
-
-func (all processes) end() {
-	for _, p := range all {
-		p.end()
-	}
+	s.running = append(s.running, p)
+	s.ends = append(s.ends, func() error {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-p.exited
+		return nil
+	})
+	return nil
 }
 
 // until asks until there is no error, or one of the processes ends.
-func (all processes) until(ctx context.Context, ask func(ctx context.Context) error) error {
+func (s *site) until(ctx context.Context, ask func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startMax)
 	defer cancel()
-	tick := time.NewTicker(startPoll)
-	defer tick.Stop()
-	for {
+	var ended error
+	err := pause.Until(ctx, startPoll, func() error {
 		err := ask(ctx)
-		if err == nil {
-			return nil
-		}
-		for _, p := range all {
+		for _, p := range s.running {
 			select {
 			case <-p.exited:
 				text, _ := os.ReadFile(p.log)
-				return fmt.Errorf("%s ended: %s", p.cmd.Path, text[max(len(text)-2000, 0):])
+				ended = fmt.Errorf("%s ended: %s", p.cmd.Path, text[max(len(text)-2000, 0):])
+				return nil
 			default:
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
-		}
-	}
+		return err
+	})
+	return errors.Join(err, ended)
 }
 
 // listening returns an error unless something listens at the address.

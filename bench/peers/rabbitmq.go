@@ -14,18 +14,7 @@ import (
 	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-
-	"github.com/claimq/claimq/jepsen/procs"
 )
-
-// rabbitNodes is three nodes of RabbitMQ with a quorum queue on all of them, used over
-// one connection for producers and one for consumers, as its guides want it, to the node
-// that leads the queue: each producer and each consumer has a channel of its own.
-type rabbitNodes struct {
-	running processes
-	release func()
-	url     string // of the node that leads the queue
-}
 
 func rabbitMQ() system {
 	return system{
@@ -63,28 +52,24 @@ func rabbitScript(path, name string) string {
 
 const rabbitQueue = "peers"
 
-func startRabbit(ctx context.Context, path, dir string) (_ queue, err error) {
-	ports, release, err := procs.TakePorts(7)
+// startRabbit starts three nodes of RabbitMQ with a quorum queue on all of them, used over
+// one connection for producers and one for consumers, as its guides want it, to the node
+// that leads the queue: each producer and each consumer has a channel of its own.
+func startRabbit(ctx context.Context, path string, s *site) (queue, error) {
+	ports, err := s.ports(7)
 	if err != nil {
 		return nil, err
 	}
-	q := &rabbitNodes{release: release, url: "amqp://" + local(ports[0])}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, q.close())
-		}
-	}()
+	dir, url := s.dir, "amqp://"+local(ports[0])
 	// Erlang's nodes find each other by a daemon, epmd. One of our own ends with us.
 	names := ports[6]
 	common := append(os.Environ(), "HOME="+dir, "ERL_EPMD_PORT="+strconv.Itoa(names), "ERL_EPMD_ADDRESS=127.0.0.1")
 	epmd := exec.Command("epmd", "-address", "127.0.0.1", "-port", strconv.Itoa(names))
 	epmd.Env = common
-	p, err := start(dir, "epmd", epmd)
-	if err != nil {
+	if err := s.start("epmd", epmd); err != nil {
 		return nil, err
 	}
-	q.running = processes{p}
-	if err := q.running.until(ctx, func(ctx context.Context) error { return listening(ctx, local(names)) }); err != nil {
+	if err := s.until(ctx, func(ctx context.Context) error { return listening(ctx, local(names)) }); err != nil {
 		return nil, err
 	}
 	if err := rabbitFiles(dir); err != nil {
@@ -93,15 +78,14 @@ func startRabbit(ctx context.Context, path, dir string) (_ queue, err error) {
 	for i := range 3 {
 		server := exec.Command(rabbitScript(path, "rabbitmq-server"))
 		server.Env = append(slices.Clone(common), rabbitEnv(dir, i, ports[2*i], ports[2*i+1])...)
-		if p, err = start(dir, "server"+strconv.Itoa(i+1), server); err != nil {
+		if err := s.start("server"+strconv.Itoa(i+1), server); err != nil {
 			return nil, err
 		}
-		q.running = append(q.running, p)
 	}
 	ctl := func(ctx context.Context, args ...string) ([]byte, error) {
 		return rabbitCtl(ctx, path, append(slices.Clone(common), "RABBITMQ_CONF_ENV_FILE="+filepath.Join(dir, "environment")), args...)
 	}
-	if err := q.running.until(ctx, func(ctx context.Context) error {
+	if err := s.until(ctx, func(ctx context.Context) error {
 		if err := listening(ctx, local(ports[0])); err != nil {
 			return err
 		}
@@ -110,7 +94,7 @@ func startRabbit(ctx context.Context, path, dir string) (_ queue, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	if err := q.declare(); err != nil {
+	if err := rabbitDeclare(url); err != nil {
 		return nil, err
 	}
 	members, err := ctl(ctx, "list_queues", "members")
@@ -122,7 +106,9 @@ func startRabbit(ctx context.Context, path, dir string) (_ queue, err error) {
 			return nil, fmt.Errorf("the queue is not on three nodes: %s", members)
 		}
 	}
-	return q, nil
+	return func(_ context.Context, n int, handle func([]byte), of *load) error {
+		return rabbitPrepare(url, n, handle, of)
+	}, nil
 }
 
 // rabbitCtl asks the first node.
@@ -170,9 +156,9 @@ func rabbitEnv(dir string, i, port, distPort int) []string {
 	}
 }
 
-// declare makes the queue, which the node that is asked leads.
-func (q *rabbitNodes) declare() error {
-	conn, err := amqp.Dial(q.url)
+// rabbitDeclare makes the queue, which the node that is asked leads.
+func rabbitDeclare(url string) error {
+	conn, err := amqp.Dial(url)
 	if err != nil {
 		return err
 	}
@@ -183,40 +169,31 @@ func (q *rabbitNodes) declare() error {
 	return errors.Join(err, conn.Close())
 }
 
-func (q *rabbitNodes) prepare(_ context.Context, n int, handle func([]byte)) (of load, err error) {
-	var conns []*amqp.Connection
-	of.close = func() {
-		for _, conn := range conns {
-			_ = conn.Close() // nothing is under way
-		}
-	}
-	defer func() {
+func rabbitPrepare(url string, n int, handle func([]byte), of *load) error {
+	var conns [2]*amqp.Connection
+	for i := range conns {
+		conn, err := amqp.Dial(url)
 		if err != nil {
-			of.close()
+			return err
 		}
-	}()
-	for range 2 {
-		conn, err := amqp.Dial(q.url)
-		if err != nil {
-			return of, err
-		}
-		conns = append(conns, conn)
+		of.ends = append(of.ends, func() { _ = conn.Close() }) // nothing is under way
+		conns[i] = conn
 	}
 	var loops []loop
 	for range n {
 		submit, err := rabbitProducer(conns[0])
 		if err != nil {
-			return of, err
+			return err
 		}
-		of.submit = append(of.submit, submit)
 		deliveries, err := rabbitConsumer(conns[1])
 		if err != nil {
-			return of, err
+			return err
 		}
+		of.submit = append(of.submit, submit)
 		loops = append(loops, func(ctx context.Context) error { return rabbitWork(ctx, deliveries, handle) })
 	}
-	of.consume, of.settled = together(loops)
-	return of, nil
+	of.together(loops)
+	return nil
 }
 
 // rabbitProducer opens a channel and returns what publishes on it.
@@ -262,10 +239,4 @@ func rabbitWork(ctx context.Context, deliveries <-chan amqp.Delivery, handle fun
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-func (q *rabbitNodes) close() error {
-	q.running.end()
-	q.release()
-	return nil
 }
