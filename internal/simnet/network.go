@@ -1,6 +1,7 @@
 package simnet
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -109,58 +110,49 @@ func (n *Network) Release(links ...Link) {
 
 // Break breaks the connections that have an end at the host.
 func (n *Network) Break(host string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for s := range n.streams {
+	n.each(func(s *stream) {
 		if s.link.From == host || s.link.To == host {
 			s.conn.breakLocked()
 		}
-	}
+	})
 }
 
 // BreakSome breaks each connection with a chance of one in few. A request that
 // was answered meanwhile has been carried out, and who sent it does not know.
 func (n *Network) BreakSome(few int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, s := range n.sortedLocked() {
+	n.each(func(s *stream) {
 		if s.conn.dialed && n.random.IntN(few) == 0 {
 			s.conn.breakLocked()
 		}
-	}
+	})
 }
 
 // StallSome stalls each direction of each connection with a chance of one in
 // few, until Release: what is sent arrives then, while other connections
 // between the same hosts go on.
 func (n *Network) StallSome(few int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, s := range n.sortedLocked() {
+	n.each(func(s *stream) {
 		if n.random.IntN(few) == 0 {
 			s.stalled = true
 		}
-	}
+	})
 }
 
 // Unstall lets every stalled connection go.
 func (n *Network) Unstall() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for s := range n.streams {
+	n.each(func(s *stream) {
 		s.stalled = false
 		s.cond.Broadcast()
-	}
+	})
 }
 
-// sortedLocked returns the streams in the order in which they were opened.
-func (n *Network) sortedLocked() []*stream {
-	sorted := make([]*stream, 0, len(n.streams))
-	for s := range n.streams {
-		sorted = append(sorted, s)
+// each calls do with each stream, in the order in which they were opened.
+func (n *Network) each(do func(*stream)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range slices.SortedFunc(maps.Keys(n.streams), func(a, b *stream) int { return a.number - b.number }) {
+		do(s)
 	}
-	slices.SortFunc(sorted, func(a, b *stream) int { return a.number - b.number })
-	return sorted
 }
 
 // delayLocked draws how long a message over s takes.

@@ -69,37 +69,29 @@ func (e Edited) Overlay(root, dir string) (string, error) {
 // Changed writes the changed files into dir, and returns their paths by those of the
 // files that they replace.
 func (e Edited) Changed(root, dir string) (map[string]string, error) {
-	replace := map[string]string{}
+	texts := map[string]string{} // by file
 	for _, edit := range e.Edits {
-		original := filepath.Join(root, filepath.FromSlash(edit.File))
-		changed, ok := replace[original]
-		if !ok {
-			changed = filepath.Join(dir, e.Name+"-"+strings.ReplaceAll(edit.File, "/", "-"))
-			replace[original] = changed
-			text, err := os.ReadFile(original)
+		if _, ok := texts[edit.File]; !ok {
+			text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(edit.File)))
 			if err != nil {
 				return nil, err
 			}
-			if err := os.WriteFile(changed, text, 0o644); err != nil {
-				return nil, err
-			}
+			texts[edit.File] = string(text)
 		}
-		if err := edit.apply(changed); err != nil {
+		if n := strings.Count(texts[edit.File], edit.Old); n != 1 {
+			return nil, fmt.Errorf("%w: %s has this %d times, not once:\n%s", ErrGone, edit.File, n, edit.Old)
+		}
+		texts[edit.File] = strings.Replace(texts[edit.File], edit.Old, edit.New, 1)
+	}
+	replace := map[string]string{}
+	for file, text := range texts {
+		changed := filepath.Join(dir, e.Name+"-"+strings.ReplaceAll(file, "/", "-"))
+		if err := os.WriteFile(changed, []byte(text), 0o644); err != nil {
 			return nil, err
 		}
+		replace[filepath.Join(root, filepath.FromSlash(file))] = changed
 	}
 	return replace, nil
-}
-
-func (e Edit) apply(path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if n := strings.Count(string(text), e.Old); n != 1 {
-		return fmt.Errorf("%w: %s has this %d times, not once:\n%s", ErrGone, e.File, n, e.Old)
-	}
-	return os.WriteFile(path, []byte(strings.Replace(string(text), e.Old, e.New, 1)), 0o644)
 }
 
 // levelFile says which feature level a binary knows, in the line that begins so.

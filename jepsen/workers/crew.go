@@ -27,9 +27,8 @@ type slot struct {
 
 // life is a worker process, from its start to its end.
 type life struct {
-	worker  string // its id
-	diary   string // where its diary is
-	process *procs.Node
+	process *procs.Node // whose ID is the worker's
+	diary   string      // where its diary is
 	killed  bool
 }
 
@@ -91,7 +90,7 @@ func (s *slot) start() error {
 		return err
 	}
 	s.process = p
-	s.lives = append(s.lives, life{worker: id, diary: diary, process: p})
+	s.lives = append(s.lives, life{process: p, diary: diary})
 	return nil
 }
 

@@ -31,13 +31,13 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 	e := evidence{submitted: r.producer.tasks, store: r.store}
 	report := &Report{Done: r.tally.done}
 	for _, l := range r.crew.lives() {
-		lines, err := diary.Read(l.diary, l.worker)
+		lines, err := diary.Read(l.diary, l.process.ID)
 		if err != nil {
 			return nil, err
 		}
 		e.lines = append(e.lines, lines...)
 		if code := l.process.ExitCode(); code > 0 && !l.killed {
-			report.violate("worker %s ended with exit code %d:\n%s", l.worker, code, l.process.LogTail(20))
+			report.violate("worker %s ended with exit code %d:\n%s", l.process.ID, code, l.process.LogTail(20))
 		}
 	}
 	for t, err := range r.client.Tasks(ctx, client.Filter{}) {
