@@ -32,8 +32,11 @@ func (r *run) claimq(ctx context.Context, args ...string) (string, error) {
 // claimqRefused runs a command that the server must refuse, with text in what it says.
 func (r *run) claimqRefused(ctx context.Context, text string, args ...string) error {
 	printed, err := r.claimq(ctx, args...)
-	if errors.Is(err, errCommand) && strings.Contains(printed, text) {
-		return nil
+	if err != nil && !errors.Is(err, errCommand) {
+		return err
 	}
-	return fmt.Errorf("claimq %s must be refused with %q: %q, %v", strings.Join(args, " "), text, printed, err)
+	if err == nil || !strings.Contains(printed, text) {
+		return fmt.Errorf("%w %s must be refused with %q: %s", errCommand, strings.Join(args, " "), text, printed)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -21,8 +22,10 @@ func serve(l net.Listener, h http.Handler) (close func() error) {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	return func() error {
-		err := server.Close()
-		<-served // it says that it was closed
-		return err
+		errClose := server.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			return errors.Join(err, errClose)
+		}
+		return errClose
 	}
 }
