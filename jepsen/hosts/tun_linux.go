@@ -12,8 +12,6 @@ import (
 const (
 	// cableDevice is the name of each host's cable.
 	cableDevice = "eth0"
-	// mtu is the length of the longest packet, as on an Ethernet.
-	mtu = 1500
 	// sendQueueLen is how many packets may wait in a host for the switch.
 	sendQueueLen = 5000
 )

@@ -11,6 +11,8 @@ import (
 )
 
 const (
+	// mtu is the length of the longest packet, as on an Ethernet.
+	mtu = 1500
 	// queuePacketMax bounds the packets that the switch keeps, about 30 MB. What
 	// comes on top is lost, as in a real one.
 	queuePacketMax = 20_000

@@ -1,0 +1,19 @@
+//go:build !linux
+
+package hosts
+
+import (
+	"errors"
+	"os"
+)
+
+// namespace is Linux's: elsewhere there is none.
+type namespace struct{}
+
+func newNamespace() (*namespace, error) { return nil, errors.ErrUnsupported }
+
+func (ns *namespace) do(func() error) error    { return errors.ErrUnsupported }
+func (ns *namespace) visit(func() error) error { return errors.ErrUnsupported }
+func (ns *namespace) close()                   {}
+
+func plug(string) (*os.File, error) { return nil, errors.ErrUnsupported }
