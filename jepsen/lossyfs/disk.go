@@ -251,15 +251,20 @@ func (d *disk) sync(n *inode) syscall.Errno {
 	})
 }
 
-// cut takes the power away.
-func (d *disk) cut(torn *rand.Rand) Loss {
+// Cut takes the power away. With a torn that is not nil, it decides which of
+// the pages, sizes and names survive that were not synced. End the processes
+// that use the disk right before: none may see that it fails and go on.
+func (d *disk) Cut(torn *rand.Rand) Loss {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.cutLocked(torn)
 }
 
-// cutAfter takes the power away after that many changes from now on.
-func (d *disk) cutAfter(changes int, torn *rand.Rand) {
+// CutAfter takes the power away by itself after that many changes from now on:
+// writes, syncs, and changes of names, sizes and folders. So every moment at
+// which a program can lose power can be tried. The program sees that its disk
+// fails. 0 calls it off.
+func (d *disk) CutAfter(changes int, torn *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.timer = timer{changes, torn}
@@ -289,11 +294,42 @@ func (d *disk) loseLocked(n *inode, torn *rand.Rand, loss *Loss) {
 	}
 }
 
-// fill leaves no room on the disk, or, with false, what there is.
-func (d *disk) fill(full bool) {
+// Record writes each change from now on to the journal, as that of a disk with this
+// number, which no other disk of the journal has. Call it before anything is on the disk:
+// a replay begins with an empty one. Changes of modes are not written down.
+func (d *disk) Record(j *Journal, number int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.notes = journaled{j, number}
+}
+
+// Fill leaves no room on the disk: what would take more fails with ENOSPC. With false
+// there is room again.
+func (d *disk) Fill(full bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.full = full
+}
+
+// Hang lets every call wait, those that only read, too, until the function that it
+// returns is called, once. A process that waits can be killed.
+func (d *disk) Hang() (release func()) {
+	d.hung.Lock()
+	return d.hung.Unlock
+}
+
+// SlowSync lets each sync take so much longer, until the function that it returns is
+// called, once.
+func (d *disk) SlowSync(by time.Duration) (repair func()) {
+	d.syncDelay.Add(int64(by))
+	return func() { d.syncDelay.Add(-int64(by)) }
+}
+
+// FailSync lets each sync fail with EIO, until the function that it returns is called,
+// once.
+func (d *disk) FailSync() (repair func()) {
+	d.syncFails.Add(1)
+	return func() { d.syncFails.Add(-1) }
 }
 
 // freeLocked returns how many pages there is room for.
@@ -304,7 +340,8 @@ func (d *disk) freeLocked() int64 {
 	return max(sizeMax/pageSize-d.pages, 0)
 }
 
-func (d *disk) powered() bool {
+// Powered reports whether the disk has power.
+func (d *disk) Powered() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.dead

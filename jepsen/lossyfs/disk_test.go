@@ -149,7 +149,7 @@ func TestDisk_Cut(t *testing.T) {
 		if err := h.equal(h.model.now, func(f *modelFile) []byte { return f.now }); err != nil {
 			t.Fatalf("before the cut: %v", err)
 		}
-		h.disk.cut(nil)
+		h.disk.Cut(nil)
 		if _, errno := h.disk.lookup(h.disk.root, "a"); errno != syscall.EIO {
 			t.Fatalf("without power: %v, want EIO", errno)
 		}
@@ -157,7 +157,7 @@ func TestDisk_Cut(t *testing.T) {
 		if err := h.equal(h.model.history[0], func(f *modelFile) []byte { return f.synced }); err != nil {
 			t.Fatalf("after the cut: %v", err)
 		}
-		if again := h.disk.cut(nil); again != (Loss{}) {
+		if again := h.disk.Cut(nil); again != (Loss{}) {
 			t.Fatalf("cut again without a change: %+v", again)
 		}
 	})
@@ -172,7 +172,7 @@ func TestDisk_Cut_torn(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(t, "acts") {
 			h.act()
 		}
-		h.disk.cut(rand.New(rand.NewSource(rapid.Int64().Draw(t, "seed"))))
+		h.disk.Cut(rand.New(rand.NewSource(rapid.Int64().Draw(t, "seed"))))
 		h.disk.restore()
 		got := h.contents()
 		i := slices.IndexFunc(h.model.history, func(names map[string]*modelFile) bool {
@@ -229,7 +229,7 @@ func TestDisk_Cut_tornBites(t *testing.T) {
 	d.sync(in)
 	d.sync(d.root)
 	d.write(in, bytes.Repeat([]byte{1}, 100*pageSize), 0)
-	loss := d.cut(rand.New(rand.NewSource(1)))
+	loss := d.Cut(rand.New(rand.NewSource(1)))
 	if loss.Pages < 20 || loss.Survived < 20 || loss.Pages+loss.Survived != 100 {
 		t.Errorf("%+v, want about half of 100 pages lost", loss)
 	}
@@ -244,7 +244,7 @@ func TestDisk_Cut_sameSeed(t *testing.T) {
 			d.sync(d.root)
 			d.write(in, bytes.Repeat([]byte(name), 50*pageSize), 0)
 		}
-		return d.cut(rand.New(rand.NewSource(7)))
+		return d.Cut(rand.New(rand.NewSource(7)))
 	}
 	first := cut()
 	for range 20 {
@@ -263,7 +263,7 @@ func TestDisk_Cut_folders(t *testing.T) {
 	d.sync(file)
 	d.sync(dir)
 	// The folder's own name was not synced.
-	d.cut(nil)
+	d.Cut(nil)
 	d.restore()
 	if _, errno := d.lookup(d.root, "dir"); errno != syscall.ENOENT {
 		t.Errorf("a folder whose parent was not synced: %v, want ENOENT", errno)
@@ -275,7 +275,7 @@ func TestDisk_cutAfter(t *testing.T) {
 	t.Parallel()
 	for changes := 1; changes <= 4; changes++ {
 		d := newDisk()
-		d.cutAfter(changes, nil)
+		d.CutAfter(changes, nil)
 		in, _ := d.make(d.root, "a", syscall.S_IFREG)
 		done := 1
 		for _, change := range []func() syscall.Errno{
@@ -288,7 +288,7 @@ func TestDisk_cutAfter(t *testing.T) {
 				done++
 			}
 		}
-		if done != changes || d.powered() {
+		if done != changes || d.Powered() {
 			t.Errorf("%d changes were made before the cut after %d", done, changes)
 		}
 		d.restore()

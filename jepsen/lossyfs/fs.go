@@ -3,7 +3,6 @@ package lossyfs
 import (
 	"errors"
 	"fmt"
-	"math/rand"
 	"os"
 	"strconv"
 	"sync"
@@ -23,10 +22,11 @@ const (
 	unmountTimeout = 10 * time.Second
 )
 
-// FS is a mounted disk. It is safe for concurrent use.
+// FS is a mounted disk, which can lose its power, be full, slow, or not answer. It is safe
+// for concurrent use.
 type FS struct {
-	dir  string
-	disk *disk
+	*disk
+	dir string
 
 	mu     sync.Mutex   // guards what follows
 	server *fuse.Server // nil while it is not mounted
@@ -61,13 +61,13 @@ func (f *FS) mountLocked() error {
 	timeout := cacheTimeout
 	options := &fs.Options{
 		EntryTimeout: &timeout, AttrTimeout: &timeout,
-		RootStableAttr: &fs.StableAttr{Ino: f.disk.root.number},
+		RootStableAttr: &fs.StableAttr{Ino: f.root.number},
 		MountOptions: fuse.MountOptions{
 			FsName: fsType + "-" + strconv.Itoa(os.Getpid()), Name: fsType,
 			AllowOther: true, DirectMountStrict: true, DisableXAttrs: true,
 		},
 	}
-	server, err := fs.Mount(f.dir, &node{disk: f.disk, inode: f.disk.root}, options)
+	server, err := fs.Mount(f.dir, &node{disk: f.disk, inode: f.root}, options)
 	if err != nil {
 		return fmt.Errorf("mount a lossy disk: %w", err)
 	}
@@ -75,66 +75,18 @@ func (f *FS) mountLocked() error {
 	return nil
 }
 
-// Cut takes the power away. With a torn that is not nil, it decides which of
-// the pages, sizes and names survive that were not synced. End the processes
-// that use the disk right before: none may see that it fails and go on.
-func (f *FS) Cut(torn *rand.Rand) Loss { return f.disk.cut(torn) }
-
-// CutAfter takes the power away by itself after that many changes from now on:
-// writes, syncs, and changes of names, sizes and folders. So every moment at
-// which a program can lose power can be tried. The program sees that its disk
-// fails. 0 calls it off.
-func (f *FS) CutAfter(changes int, torn *rand.Rand) { f.disk.cutAfter(changes, torn) }
-
-// Record writes each change from now on to the journal, as that of a disk with this
-// number, which no other disk of the journal has. Call it before anything is on the disk:
-// a replay begins with an empty one. Changes of modes are not written down.
-func (f *FS) Record(j *Journal, number int) {
-	f.disk.mu.Lock()
-	defer f.disk.mu.Unlock()
-	f.disk.notes = journaled{j, number}
-}
-
-// Fill leaves no room on the disk: what would take more fails with ENOSPC. With false
-// there is room again.
-func (f *FS) Fill(full bool) { f.disk.fill(full) }
-
-// Hang lets every call wait, those that only read, too, until the function that it
-// returns is called, once. A process that waits can be killed.
-func (f *FS) Hang() (release func()) {
-	f.disk.hung.Lock()
-	return f.disk.hung.Unlock
-}
-
-// SlowSync lets each sync take so much longer, until the function that it returns is
-// called, once.
-func (f *FS) SlowSync(by time.Duration) (repair func()) {
-	f.disk.syncDelay.Add(int64(by))
-	return func() { f.disk.syncDelay.Add(-int64(by)) }
-}
-
-// FailSync lets each sync fail with EIO, until the function that it returns is called,
-// once.
-func (f *FS) FailSync() (repair func()) {
-	f.disk.syncFails.Add(1)
-	return func() { f.disk.syncFails.Add(-1) }
-}
-
-// Powered reports whether the disk has power.
-func (f *FS) Powered() bool { return f.disk.powered() }
-
 // Restore gives the power back, if it is away: the disk is what the cut has
 // left. What a process still has open fails for ever.
 func (f *FS) Restore() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.disk.powered() {
+	if f.Powered() {
 		return nil
 	}
 	if err := f.unmountLocked(); err != nil {
 		return err
 	}
-	f.disk.restore()
+	f.restore()
 	return f.mountLocked()
 }
 

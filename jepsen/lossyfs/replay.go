@@ -118,7 +118,7 @@ func (r *Replay) Image(number int, dir string, lost bool, torn *rand.Rand) error
 	root := d.disk.root
 	if lost {
 		root = root.copy(map[*inode]*inode{})
-		(&disk{root: root}).cut(torn)
+		(&disk{root: root}).Cut(torn)
 	}
 	return root.export(dir)
 }

@@ -49,7 +49,7 @@ func compare(t *rapid.T, dir string, d *disk, replay *Replay, seed int64) {
 		}
 		want := d.root.copy(map[*inode]*inode{})
 		if cut != "kept" {
-			(&disk{root: want}).cut(torn())
+			(&disk{root: want}).Cut(torn())
 		}
 		base, err := os.MkdirTemp(dir, "")
 		if err != nil {
