@@ -163,16 +163,16 @@ func TestDuty_forgets(t *testing.T) {
 func TestDuty_endedTasksMakeWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const limit = 32 << 20
+		const limit = 8 << 20
 		c := clustertest.New(t, 3, func(cfg *cluster.Config) { cfg.MemoryLimit = limit })
 		leader := c.Leader()
 		for range 24 {
-			c.Propose(command.Submit{Tasks: []fsm.NewTask{{Type: "ballast", Params: make([]byte, 1<<20)}}})
+			c.Propose(command.Submit{Tasks: []fsm.NewTask{{Type: "ballast", Params: make([]byte, 256<<10)}}})
 		}
 		claim := claimOf("w1", "mail")
 		claim.Limit = 100
 		most := int64(0)
-		for range 150 {
+		for range 40 {
 			if _, err := leader.Propose(context.Background(), submitOf("mail", 100)); err != nil {
 				t.Fatalf("submit: %v", err)
 			}
@@ -188,8 +188,8 @@ func TestDuty_endedTasksMakeWay(t *testing.T) {
 		if most > limit {
 			t.Errorf("the state took %d bytes, the limit is %d", most, limit)
 		}
-		if left := countOf(leader, fsm.StatusCompleted); left == 0 || left > 5_000 {
-			t.Errorf("%d of 15,000 ended tasks are left", left)
+		if left := countOf(leader, fsm.StatusCompleted); left == 0 || left > 1_250 {
+			t.Errorf("%d of 4,000 ended tasks are left", left)
 		}
 		c.EnsureSame()
 	})
