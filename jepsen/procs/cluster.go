@@ -31,7 +31,8 @@ type Config struct {
 	Joining int
 	// Flags are given to each server beside its own.
 	Flags []string
-	// Env is added to the environment of each server, as NAME=value.
+	// Env is added to the environment of each server, as NAME=value. GOGC, which is not
+	// passed on from this process, is among them if it is to be set.
 	Env []string
 	// EnvOf, if not nil, returns what is added for the i-th node alone.
 	EnvOf func(i int) []string

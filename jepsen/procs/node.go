@@ -119,7 +119,8 @@ func (n *Node) Start() error {
 	}
 	cmd := exec.Command(n.binary, n.Args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), n.env...)
+	// Not as seldom as who starts it collects garbage: as a server does.
+	cmd.Env = append(append(os.Environ(), "GOGC="), n.env...)
 	cmd.SysProcAttr = ChildAttr()
 	start := cmd.Start
 	if n.host != nil {

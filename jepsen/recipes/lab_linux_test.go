@@ -98,7 +98,7 @@ func (l *lab) close() {
 func (l *lab) in(ctx context.Context, m *machine, args ...string) *exec.Cmd {
 	keeper := fmt.Sprintf("/proc/%d/ns/", l.keeper.Process.Pid)
 	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + keeper + "net", "--mount=" + keeper + "mnt", "--"}, args...)...)
-	cmd.Env = append(os.Environ(), "PATH="+l.bin+":"+os.Getenv("PATH"), "HOME="+m.dir, "LC_ALL=C")
+	cmd.Env = append(os.Environ(), "GOGC=", "PATH="+l.bin+":"+os.Getenv("PATH"), "HOME="+m.dir, "LC_ALL=C")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
