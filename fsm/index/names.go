@@ -20,7 +20,8 @@ type Names struct {
 const nameParts = 256
 
 // namePart holds names in the order of their hashes as far as there is room, each at
-// the place of its hash or behind it. A place is free whose id is 0.
+// the place of its hash or behind it. A place is free whose hash is 0, which none has: so
+// most looks for a name that is not there read hashes alone, which are close together.
 type namePart struct {
 	hashes []uint32
 	ids    []uint64 // as long
@@ -36,7 +37,7 @@ func (n *Names) Len() int { return n.count }
 // part returns where the name belongs: the part, and its hash there.
 func (n *Names) part(name string) (*namePart, uint32) {
 	h := maphash.String(n.seed, name)
-	return &n.parts[h>>56], uint32(h)
+	return &n.parts[h>>56], uint32(h) | 1
 }
 
 // Get returns the id of the record that has the name, 0 if none has. has reports
@@ -46,7 +47,7 @@ func (n *Names) Get(name string, has func(id uint64) bool) uint64 {
 	if p.count == 0 {
 		return 0
 	}
-	for at := p.home(h); p.ids[at] != 0; at = p.next(at) {
+	for at := p.home(h); p.hashes[at] != 0; at = p.next(at) {
 		if p.hashes[at] == h && has(p.ids[at]) {
 			return p.ids[at]
 		}
@@ -72,8 +73,8 @@ func (n *Names) Remove(name string, id uint64) {
 		return
 	}
 	at := p.home(h)
-	for ; p.ids[at] != id || p.hashes[at] != h; at = p.next(at) {
-		if p.ids[at] == 0 {
+	for ; p.hashes[at] != h || p.ids[at] != id; at = p.next(at) {
+		if p.hashes[at] == 0 {
 			return
 		}
 	}
@@ -97,7 +98,7 @@ func (p *namePart) next(at int) int {
 
 func (p *namePart) put(h uint32, id uint64) {
 	at := p.home(h)
-	for p.ids[at] != 0 {
+	for p.hashes[at] != 0 {
 		at = p.next(at)
 	}
 	p.hashes[at], p.ids[at] = h, id
@@ -107,7 +108,7 @@ func (p *namePart) put(h uint32, id uint64) {
 // free frees the place, and moves what stands behind it for want of room.
 func (p *namePart) free(hole int) {
 	p.count--
-	for at := p.next(hole); p.ids[at] != 0; at = p.next(at) {
+	for at := p.next(hole); p.hashes[at] != 0; at = p.next(at) {
 		// One stays that would come before its home.
 		if home := p.home(p.hashes[at]); p.behind(home, at) < p.behind(hole, at) {
 			continue
