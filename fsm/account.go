@@ -81,6 +81,22 @@ func (m *Machine) leave(t *record.Task) {
 	m.types.Leave(&ts.Type, t)
 }
 
+// grown counts the bytes by which the task, which is in every index, has grown since it was
+// put there.
+func (m *Machine) grown(t *record.Task, bytes int64) {
+	m.bytes += bytes
+	switch s := t.Step(); {
+	case s != nil:
+		ps := m.parents[s.ParentID]
+		ps.bytes += bytes
+		if ps.ended {
+			m.endedBytes += bytes
+		}
+	case t.Status.Ended():
+		m.endedBytes += bytes
+	}
+}
+
 // include adds a task to everything derived but the index of claims. It returns
 // the task's type.
 func (m *Machine) include(t *record.Task) *typeState {

@@ -95,10 +95,11 @@ func (m *Machine) keepThen(id uint64, then *record.Then) {
 	if then == nil {
 		return
 	}
-	t := m.edit(id)
-	m.changed-- // it was counted when it ended
-	t.Then = then
-	m.edited(t)
+	t := m.tasks.Edit(id)
+	before := record.HeldBytes(t)
+	t.Then = then // no index goes by it
+	m.grown(t, record.HeldBytes(t)-before)
+	m.tasks.Rest(id)
 }
 
 // repeatThen adds the follow-ups and claims of the first answer to a repeated
