@@ -201,10 +201,10 @@ func (b *Batcher) await(ctx context.Context, cmd command.Command, toEnd bool) (n
 	return result, err
 }
 
-// put returns p to the pool. Large buffers are left to the collector.
+// put returns p to the pool. Buffers of large commands are left to the collector.
 func (b *Batcher) put(p *pending) {
 	p.ctx, p.result, p.err, p.state = nil, nodes.Proposed{}, nil, pendingQueued
-	if cap(p.buf) > 64<<10 {
+	if cap(p.buf) > largeCommandBytes {
 		p.buf = nil
 	}
 	b.pool.Put(p)
