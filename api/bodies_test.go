@@ -66,3 +66,28 @@ func TestServer_Bodies(t *testing.T) {
 	}
 	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
 }
+
+// The memory of a large body is that of one before, and there for the next once the request
+// is answered; but not for one that may be longer than what is kept.
+func TestServer_BodiesGoRound(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	addr := listen(t, s)
+	kept := make([]byte, 100<<10)
+	s.host.Port.Buffers.Put(kept)
+	for _, size := range []int{50 << 10, 60 << 10, 600 << 10} {
+		body := `{"params":"` + strings.Repeat("x", size-13) + `"}`
+		head := fmt.Sprintf("POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n", size)
+		if got := raw(t, addr, head+body); got.status != 201 {
+			t.Fatalf("%d bytes: %d %.200s", size, got.status, got.body)
+		}
+		again := s.host.Port.Buffers.Get(1)
+		if &again[:1][0] != &kept[0] {
+			t.Fatalf("%d bytes: the memory that was kept has gone", size)
+		}
+		if read := string(kept[:min(size, len(kept))]) == body[:min(size, len(kept))]; read != (size <= len(kept)) {
+			t.Errorf("%d bytes: they are in the memory that was kept: %v", size, read)
+		}
+		s.host.Port.Buffers.Put(again)
+	}
+}

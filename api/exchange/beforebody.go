@@ -49,8 +49,17 @@ func (s *Host) HeadRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfi
 		config.MaxRequestBodySize = min(port.StrangerBodyBytes, s.Cfg.Limits.BodyBytes)
 	case bad == nil && length > port.BodyFreeBytes && length <= s.Cfg.Limits.BodyBytes && !conn.ExpectBody(length):
 		conn.Head.Refusal, config.MaxRequestBodySize = s.Port.BodiesFull(), 1
+	case bad == nil && length > port.BodyFreeBytes && length <= s.Cfg.Limits.BodyBytes:
+		ctxOf(h).Request.SwapBody(s.Port.Buffers.Get(length))
 	}
 	return config
+}
+
+// giveBody gives a large body's memory back, once the request is answered.
+func (r *Request) giveBody() {
+	if !r.Forwarded && cap(r.HTTP.Request.Body()) > KeptBytes {
+		r.Server.Port.Buffers.Put(r.HTTP.Request.SwapBody(nil))
+	}
 }
 
 // ctxOf returns the request that h is the head of. The HTTP server calls what

@@ -142,6 +142,7 @@ func (r *Request) finish() {
 	if r.release != nil {
 		r.release()
 	}
+	r.giveBody()
 	r.HTTP, r.query, r.Holds, r.release, r.Target = nil, nil, nil, nil, target{}
 	r.onlyTypes, r.Who, r.in, r.Barred, r.Ops = nil, nil, nil, nil, nil
 	s.requests.Put(r)

@@ -11,8 +11,9 @@ const (
 	bufferBytes  = 512 << 10
 )
 
-// Buffers are those of large answers that are written, for the answers that come next.
-// No connection keeps one while it waits. It is safe for concurrent use.
+// Buffers are those of large answers that are written, and of large bodies of requests that
+// are answered, for those that come next. No connection keeps one while it waits. It is safe
+// for concurrent use.
 type Buffers struct {
 	mu   sync.Mutex // guards what follows
 	free [][]byte
@@ -20,7 +21,12 @@ type Buffers struct {
 }
 
 // Get returns an empty buffer with room for n bytes.
-func (b *Buffers) Get(n int) []byte { return slices.Grow(b.take(), n) }
+func (b *Buffers) Get(n int) []byte {
+	if n > bufferBytes {
+		return make([]byte, 0, n)
+	}
+	return slices.Grow(b.take(), n)
+}
 
 // take returns the buffer that was kept last, nil if none is.
 func (b *Buffers) take() []byte {
@@ -37,8 +43,8 @@ func (b *Buffers) take() []byte {
 	return buffer
 }
 
-// put keeps the buffer, which nobody else has, if there is room for it.
-func (b *Buffers) put(buffer []byte) {
+// Put keeps the buffer, which nobody else has, if there is room for it.
+func (b *Buffers) Put(buffer []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if cap(buffer) > bufferBytes || b.held+cap(buffer) > buffersBytes {

@@ -9,21 +9,21 @@ func TestBuffers(t *testing.T) {
 	var b Buffers
 	const size = 64 << 10
 	kept := make([]byte, size)
-	b.put(kept)
+	b.Put(kept)
 	got := b.Get(size)
 	if len(got) != 0 || cap(got) != size || &got[:1][0] != &kept[0] {
 		t.Errorf("%d bytes with room for %d, not what was given", len(got), cap(got))
 	}
-	b.put(got)
+	b.Put(got)
 	if got := b.Get(2 * size); len(got) != 0 || cap(got) < 2*size {
 		t.Errorf("%d bytes with room for %d", len(got), cap(got))
 	}
-	b.put(make([]byte, bufferBytes+1))
+	b.Put(make([]byte, bufferBytes+1))
 	if b.held != 0 || len(b.free) != 0 {
 		t.Errorf("%d bytes are kept", b.held)
 	}
 	for range buffersBytes/size + 5 {
-		b.put(make([]byte, size))
+		b.Put(make([]byte, size))
 	}
 	if b.held != buffersBytes || len(b.free) != buffersBytes/size {
 		t.Errorf("%d bytes in %d buffers are kept", b.held, len(b.free))

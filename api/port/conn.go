@@ -183,7 +183,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 	c.unsent.Holds = nil
 	c.answerTaken()
 	if c.written != nil {
-		c.port.Buffers.put(c.written)
+		c.port.Buffers.Put(c.written)
 		c.written = nil
 	}
 	if !c.heard {

@@ -64,7 +64,7 @@ type Port struct {
 	shown      shownConns // with certificates of clients
 
 	Answers Room    // the memory for answers
-	Buffers Buffers // of answers that were written
+	Buffers Buffers // of large answers and bodies
 }
 
 // New returns a port without connections.
