@@ -33,12 +33,11 @@ type snapshotAnswer struct {
 // one cannot be taken now; fsm.ErrOutcomeUnknown when ctx ends first: it goes on, and
 // who asks again waits for the same.
 func (n *Node) TakeSnapshot(ctx context.Context) (index uint64, err error) {
-	l := n.leader.Load()
-	switch {
-	case n.raft == nil:
+	if n.raft == nil {
 		return 0, errNoRaft
-	case l == nil || !l.serves() || n.closing.Load():
-		return 0, n.notServing()
+	}
+	if _, err := n.serving(); err != nil {
+		return 0, err
 	}
 	var others []raft.Server
 	for _, s := range n.servers() {
@@ -77,7 +76,7 @@ func (n *Node) snapshotNow(ctx context.Context) (uint64, error) {
 		return 0, errNoRaft
 	}
 	t := n.askedFor.join(func(done func(error)) {
-		n.start(func() { done(n.takeSnapshot(n.ctx)) })
+		n.start(func() { done(n.snapshots.take(n.ctx)) })
 	})
 	select {
 	case <-t.done:

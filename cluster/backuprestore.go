@@ -53,12 +53,11 @@ var errRestoreUnknown = errors.New("all of the backup was written to the log, an
 // fsm.ErrNoLeader, fsm.ErrOverloaded, fsm.ErrShuttingDown, those of r and of the
 // disk (nothing was changed); fsm.ErrOutcomeUnknown.
 func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, err error) {
-	l := n.leader.Load()
-	switch {
-	case n.raft == nil:
+	if n.raft == nil {
 		return 0, errNoRaft
-	case l == nil || !l.serves() || n.closing.Load():
-		return 0, n.notServing()
+	}
+	if _, err := n.serving(); err != nil {
+		return 0, err
 	}
 	select {
 	case n.restoring <- struct{}{}:

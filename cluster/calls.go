@@ -97,6 +97,10 @@ func (n *Node) answerStatus(_ context.Context, body []byte) ([]byte, error) {
 	return json.Marshal(n.status(q))
 }
 
+func (n *Node) answerHint(_ context.Context, body []byte) ([]byte, error) {
+	return n.hints.answer(n.currentTerm(), body)
+}
+
 // status returns what this node says of itself.
 func (n *Node) status(q statusQuestion) peerStatus {
 	s := peerStatus{

@@ -116,9 +116,8 @@ func (n *Node) changeMember(ctx context.Context, q memberQuestion, by nodes.Oper
 // lockLeading locks the membership on the leader. Errors: notServing's,
 // fsm.ErrOverloaded.
 func (n *Node) lockLeading(ctx context.Context) (l *leadership, unlock func(), err error) {
-	l = n.leader.Load()
-	if l == nil || !l.serves() || n.closing.Load() {
-		return nil, nil, n.notServing()
+	if l, err = n.serving(); err != nil {
+		return nil, nil, err
 	}
 	if n.raft == nil {
 		return nil, nil, &nodes.MembershipRefused{Reason: "This node runs without Raft", Advice: "It has no other members"}

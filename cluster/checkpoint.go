@@ -239,9 +239,8 @@ const (
 // returns what they say. Errors: fsm.ErrNotLeader, fsm.ErrNoLeader,
 // fsm.ErrOverloaded, fsm.ErrShuttingDown; fsm.ErrOutcomeUnknown.
 func (n *Node) Hashes(ctx context.Context) (nodes.HashView, error) {
-	l := n.leader.Load()
-	if l == nil || !l.serves() || n.closing.Load() {
-		return nodes.HashView{}, n.notServing()
+	if _, err := n.serving(); err != nil {
+		return nodes.HashView{}, err
 	}
 	p, err := n.batcher.Propose(ctx, command.Checkpoint{})
 	if err != nil {

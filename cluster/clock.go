@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"context"
+
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/clocks"
@@ -83,4 +85,31 @@ func (n *Node) clockVoters() (ids []raft.ServerID, others []raft.Server) {
 		}
 	}
 	return ids, others
+}
+
+// runHints tells the other voters of U until the scope ends.
+func (l *leadership) runHints() {
+	n := l.node
+	t := &hintTeller{
+		clock: n.clock, own: &n.hints, due: l.hint, start: l.start, logger: n.logger,
+		others: func() []raft.Server {
+			_, others := n.clockVoters()
+			return others
+		},
+		tell: func(ctx context.Context, addr string, hint lease.Hint) error {
+			_, err := ask[struct{}](ctx, n, addr, callHint, hint)
+			return err
+		},
+	}
+	t.run(l.ctx)
+}
+
+// hint returns U now, and whether it is to be told.
+func (l *leadership) hint() (hint lease.Hint, due bool) {
+	l.read(func(m *fsm.Machine) {
+		now := l.clock.Now()
+		hint = lease.Hint{Term: l.term, U: now.U}
+		due = lease.HintDue(now, m.Stamp(), m.ClaimCount()+m.FinalizationCount())
+	})
+	return hint, due
 }

@@ -2,14 +2,12 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/nodes"
 )
 
 const (
@@ -26,56 +24,44 @@ const (
 	diskHandoverInterval = time.Minute
 )
 
-// voterDisks is what a leader knows of the voters' disks. It belongs to runDisks.
-type voterDisks struct {
+// diskWatch is a leader's look at the voters' disks. It belongs to its run.
+type diskWatch struct {
+	uuid   string // of the leader
+	voters func() []raft.Server
+	ask    func(ctx context.Context, voters []raft.Server) ([]peerStatus, []error)
+	// full reports whether the leader's own disk is low, applied how far its state is.
+	full    func() bool
+	applied func() uint64
+	// leave gives the leadership to the node of that name, unless that was tried of late.
+	leave func(nodeID string)
+
 	low    map[raft.ServerID]bool // that it said so when it last answered
 	misses map[raft.ServerID]int  // asked in a row without an answer
 	looks  int                    // in a row that the leader's own was low
 }
 
-// runDisks watches the voters' disks until the scope ends. When those of so many
-// are low that no majority would be left if they stopped, submits are refused;
-// when the leader's is low, the leadership goes to one whose disk is not.
-func (l *leadership) runDisks() {
-	d := voterDisks{low: make(map[raft.ServerID]bool), misses: make(map[raft.ServerID]int)}
-	for {
-		l.lookAtDisks(&d)
-		if !pause.For(l.ctx, voterDiskInterval) {
+// run watches the voters' disks until ctx ends, and says when those of so many
+// are low that no majority would be left if they stopped: submits are refused then.
+// When the leader's is low, the leadership goes to one whose disk is not.
+func (d *diskWatch) run(ctx context.Context, majorityLow func(bool)) {
+	d.low, d.misses = make(map[raft.ServerID]bool), make(map[raft.ServerID]int)
+	for ok := true; ok; ok = pause.For(ctx, voterDiskInterval) {
+		voters := d.voters()
+		statuses, errs := d.ask(ctx, voters)
+		if ctx.Err() != nil {
 			return
 		}
-	}
-}
-
-func (l *leadership) lookAtDisks(d *voterDisks) {
-	n := l.node
-	voters := make([]raft.Server, 0, 5)
-	for _, s := range n.servers() {
-		if s.Suffrage == raft.Voter {
-			voters = append(voters, s)
+		heir := d.judge(voters, statuses, errs)
+		majorityLow(d.majorityLow(voters))
+		if heir != nil && d.looks >= diskLooksMin {
+			d.leave(heir.NodeID)
 		}
 	}
-	statuses, errs := n.askStatuses(l.ctx, voters, statusQuestion{})
-	if l.ctx.Err() != nil {
-		return
-	}
-	heir := d.judge(n, voters, statuses, errs)
-	l.disksLow.Store(d.majorityLow(voters))
-	if heir == nil || d.looks < diskLooksMin {
-		return
-	}
-	now := n.clock.Mono()
-	if last := n.diskLeftAt.Load(); last != 0 && now-time.Duration(last) < diskHandoverInterval {
-		return
-	}
-	n.diskLeftAt.Store(int64(now) + 1) // never 0
-	l.node.logger.Warn("handing the leadership over: the disk of this node is low, that of the other is not", "node_id", heir.NodeID)
-	// In a goroutine of the node's: the leadership's have to end for it.
-	n.start(func() { n.leaveLowDisk(heir.NodeID) })
 }
 
 // judge takes what the voters said, and returns the one to lead in this node's
 // place, nil if its own disk is not low or none is better.
-func (d *voterDisks) judge(n *Node, voters []raft.Server, statuses []peerStatus, errs []error) (heir *fsm.NodeRecord) {
+func (d *diskWatch) judge(voters []raft.Server, statuses []peerStatus, errs []error) (heir *fsm.NodeRecord) {
 	best := uint64(0)
 	for i, s := range voters {
 		if errs[i] != nil {
@@ -84,11 +70,11 @@ func (d *voterDisks) judge(n *Node, voters []raft.Server, statuses []peerStatus,
 		}
 		status := &statuses[i]
 		d.misses[s.ID], d.low[s.ID] = 0, status.DiskLow
-		if string(s.ID) != n.uuid && !status.DiskLow && status.AppliedIndex+readyLagMax >= n.fsm.AppliedIndex() && status.AppliedIndex >= best {
+		if string(s.ID) != d.uuid && !status.DiskLow && status.AppliedIndex+readyLagMax >= d.applied() && status.AppliedIndex >= best {
 			best, heir = status.AppliedIndex, &status.Record
 		}
 	}
-	if !n.space.Disk.Low() {
+	if !d.full() {
 		d.looks = 0
 		return nil
 	}
@@ -96,16 +82,9 @@ func (d *voterDisks) judge(n *Node, voters []raft.Server, statuses []peerStatus,
 	return heir
 }
 
-// votersLow reports whether this node leads and the disks of so many voters are low that no
-// majority may be left.
-func (n *Node) votersLow() bool {
-	l := n.leader.Load()
-	return l != nil && l.disksLow.Load()
-}
-
 // majorityLow reports whether the voters that have room are no majority, because
 // of the disks of others.
-func (d *voterDisks) majorityLow(voters []raft.Server) bool {
+func (d *diskWatch) majorityLow(voters []raft.Server) bool {
 	roomy, low := 0, false
 	for _, s := range voters {
 		switch {
@@ -116,14 +95,4 @@ func (d *voterDisks) majorityLow(voters []raft.Server) bool {
 		}
 	}
 	return low && roomy <= len(voters)/2
-}
-
-// leaveLowDisk gives the leadership to the node, once. If that fails this node
-// goes on leading, and refuses submits.
-func (n *Node) leaveLowDisk(nodeID string) {
-	ctx, cancel := context.WithTimeout(n.ctx, handoverTimeout)
-	defer cancel()
-	if _, err := n.Transfer(ctx, nodeID); err != nil && n.ctx.Err() == nil && !errors.Is(err, nodes.ErrNotLeader) {
-		n.logger.Warn("leadership not handed over", "node_id", nodeID, "error", err)
-	}
 }

@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/cluster/peer"
-	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
 )
 
@@ -37,43 +37,51 @@ func (h *hints) get() lease.Hint {
 	return h.latest
 }
 
-// answerHint takes the leader's hint, unless a newer term has begun here: then it
+// answer takes the leader's hint, unless a newer term has begun here: then it
 // counts time in which nobody could extend.
-func (n *Node) answerHint(_ context.Context, body []byte) ([]byte, error) {
+func (h *hints) answer(term uint64, body []byte) ([]byte, error) {
 	hint, err := peer.ReadQuestion[lease.Hint](body)
 	if err != nil {
 		return nil, err
 	}
-	if term := n.currentTerm(); hint.Term < term {
+	if hint.Term < term {
 		return nil, fmt.Errorf("the hint is of term %d, this node is in term %d", hint.Term, term)
 	}
-	n.hints.note(hint)
+	h.note(hint)
 	return []byte("{}"), nil
 }
 
-// runHints tells the other voters U while claims live and no entry tells it,
-// until the scope ends. After the process stood still workers' extends go first, as in
-// runTimers: a successor would else not wait for them.
-func (l *leadership) runHints() {
-	n := l.node
+// hintTeller tells the other voters a leader's U.
+type hintTeller struct {
+	clock ClockSource
+	own   *hints
+	// due returns U now, and whether it is to be told.
+	due    func() (hint lease.Hint, due bool)
+	others func() []raft.Server // voters
+	tell   func(ctx context.Context, addr string, hint lease.Hint) error
+	start  func(func()) // in the leadership's scope
+	logger hclog.Logger
+}
+
+// run tells the other voters U while claims live and no entry tells it,
+// until ctx ends. After the process stood still workers' extends go first, as in
+// duty.RunLeases: a successor would else not wait for them.
+func (t *hintTeller) run(ctx context.Context) {
 	telling := make(map[raft.ServerID]chan struct{}) // holds an element while the node is being told
 	for {
-		begun := n.clock.Mono()
-		if !pause.For(l.ctx, lease.HintInterval) {
+		begun := t.clock.Mono()
+		if !pause.For(ctx, lease.HintInterval) {
 			return
 		}
-		if lease.Late(n.clock.Mono()-begun, lease.HintInterval) && !pause.For(l.ctx, lease.LatePause) {
+		if lease.Late(t.clock.Mono()-begun, lease.HintInterval) && !pause.For(ctx, lease.LatePause) {
 			return
 		}
-		hint, due := l.hint()
+		hint, due := t.due()
 		if !due {
 			continue
 		}
-		n.hints.note(hint)
-		for _, s := range n.servers() {
-			if s.Suffrage != raft.Voter || string(s.ID) == n.uuid {
-				continue
-			}
+		t.own.note(hint)
+		for _, s := range t.others() {
 			busy := telling[s.ID]
 			if busy == nil {
 				busy = make(chan struct{}, 1)
@@ -81,8 +89,8 @@ func (l *leadership) runHints() {
 			}
 			select {
 			case busy <- struct{}{}:
-				l.start(func() {
-					l.tellHint(string(s.Address), hint)
+				t.start(func() {
+					t.tellOne(ctx, string(s.Address), hint)
 					<-busy
 				})
 			default: // it has not answered the last one
@@ -91,21 +99,11 @@ func (l *leadership) runHints() {
 	}
 }
 
-// hint returns U now, and whether it is to be told.
-func (l *leadership) hint() (hint lease.Hint, due bool) {
-	l.read(func(m *fsm.Machine) {
-		now := l.clock.Now()
-		hint = lease.Hint{Term: l.term, U: now.U}
-		due = lease.HintDue(now, m.Stamp(), m.ClaimCount()+m.FinalizationCount())
-	})
-	return hint, due
-}
-
-// tellHint tells one node. It is told again soon, so an error is nobody's concern.
-func (l *leadership) tellHint(addr string, hint lease.Hint) {
-	ctx, cancel := context.WithTimeout(l.ctx, hintTimeout)
+// tellOne tells one node. It is told again soon, so an error is nobody's concern.
+func (t *hintTeller) tellOne(ctx context.Context, addr string, hint lease.Hint) {
+	ctx, cancel := context.WithTimeout(ctx, hintTimeout)
 	defer cancel()
-	if _, err := ask[struct{}](ctx, l.node, addr, callHint, hint); err != nil {
-		l.node.logger.Debug("the lease clock was not told", "peer_addr", addr, "error", err)
+	if err := t.tell(ctx, addr, hint); err != nil {
+		t.logger.Debug("the lease clock was not told", "peer_addr", addr, "error", err)
 	}
 }

@@ -41,10 +41,7 @@ type leadership struct {
 	confirmer *confirm.Confirmer
 	timers    *lease.Timers
 	waiters   *batch.Waiters
-	// catching is since when nonvoters that are to get a vote are behind, by this
-	// node's monotonic clock.
-	catchingMu sync.Mutex
-	catching   map[raft.ServerID]time.Duration // guarded by catchingMu
+	laggards  laggards
 	// doubt is why the voters do not let it serve, nil if it is not known that they do not.
 	doubt atomic.Pointer[doubt]
 	// wallClocks are those of the other members, as this node reads them.
@@ -112,7 +109,6 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 	l := &leadership{node: n, term: n.currentTerm(), established: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.confirm = confirm.NewScope(l.term, func() ([]raft.ServerID, bool, bool) { return n.voters(l.term) }, n.sendHeartbeats)
-	l.catching = make(map[raft.ServerID]time.Duration)
 	l.timers = lease.NewTimers()
 	l.wallClocks = clocks.NewWalls(n.logger)
 	l.waiters = batch.NewWaiters(batch.WaitersConfig{
@@ -327,4 +323,23 @@ func (l *leadership) startDuties() *duty.Duties {
 		l.start(l.runHints)
 	}
 	return d
+}
+
+// votersLow reports whether this node leads and the disks of so many voters are low that no
+// majority may be left.
+func (n *Node) votersLow() bool {
+	l := n.leader.Load()
+	return l != nil && l.disksLow.Load()
+}
+
+// runDisks watches the voters' disks until the scope ends.
+func (l *leadership) runDisks() {
+	n := l.node
+	d := &diskWatch{
+		uuid: n.uuid, voters: n.votersNow, full: n.space.Disk.Low, applied: n.fsm.AppliedIndex, leave: n.leaveLowDisk,
+		ask: func(ctx context.Context, voters []raft.Server) ([]peerStatus, []error) {
+			return n.askStatuses(ctx, voters, statusQuestion{})
+		},
+	}
+	d.run(l.ctx, l.disksLow.Store)
 }

@@ -112,7 +112,7 @@ func (l *leadership) lookAfter(s raft.Server, status *peerStatus, looks *memberL
 		return
 	}
 	behind := status.AppliedIndex+promoteLagMax < l.node.raft.CommitIndex()
-	l.noteCatching(s.ID, behind)
+	l.laggards.note(s.ID, behind, l.node.clock.Mono())
 	if behind || status.Chain != looks.at.String() {
 		looks.near[s.ID] = 0
 		return

@@ -103,11 +103,18 @@ func (s *fsmStats) Captured(took time.Duration) { s.capture.Observe(took.Seconds
 // Restored implements Stats.
 func (s *fsmStats) Restored() { s.restores.Inc() }
 
-// newNodeStats makes the metrics and registers them, unless registerer is nil.
-func newNodeStats(n *Node, registerer prometheus.Registerer) (*nodeStats, error) {
-	s := &nodeStats{registerer: registerer}
+// newStats makes the metrics that are counted. They are not registered.
+func newStats() *nodeStats {
+	s := new(nodeStats)
 	s.makeRaft()
 	s.makeCounters()
+	return s
+}
+
+// newNodeStats makes the metrics and registers them, unless registerer is nil.
+func newNodeStats(n *Node, registerer prometheus.Registerer) (*nodeStats, error) {
+	s := newStats()
+	s.registerer = registerer
 	s.collectors = append(s.collectors, newNodeCollector(n))
 	if registerer == nil {
 		return s, nil

@@ -45,6 +45,7 @@ type Node struct {
 	fsm         *replica.Replica
 	space       *space.Space
 	batcher     *batch.Batcher
+	snapshots   snapshots
 	parts       Parts
 	raft        *raftHandle   // nil without Raft
 	logs        raft.LogStore // nil without Raft
@@ -63,9 +64,6 @@ type Node struct {
 	askedFor   takings          // snapshots of operators
 	hints      hints
 	operators  atomic.Pointer[func(key string) (name string, ok bool)] // by API key; nil: none
-	// trailing says how many entries to keep behind a snapshot: trailingLogs,
-	// unless a test wants fewer.
-	trailing func(bytes, entries int64) uint64
 
 	// Of a node that Open opened; nil in memory.
 	dir    *storage.Dir
@@ -150,7 +148,6 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 		changing:    make(chan struct{}, 1),
 		transfers:   make(chan transferred),
 		nudged:      make(chan struct{}, 1),
-		trailing:    trailingLogs,
 
 		interludes: make(chan *interlude),
 		doubted:    make(chan *leadership),
@@ -173,7 +170,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	n.stats = stats
 	n.fsm = replica.New(replica.Config{
 		Clock: n.clock, Fatal: cfg.Fatal, Stats: &stats.fsm, Logger: n.logger,
-		BeforeCompact: n.keepTrailing,
+		BeforeCompact: func(index uint64, bytes, entries int64) { n.snapshots.keepTrailing(index, bytes, entries) },
 		// Of a restore that is under way here, the results are awaited, too.
 		Awaited: func() bool { return n.batcher.Awaits() || len(n.restoring) > 0 },
 	})
@@ -181,6 +178,10 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	n.space = space.New(space.Config{
 		MemoryLimit: cfg.MemoryLimit, DiskFreeMin: cfg.DiskFreeMin, Held: n.fsm.Held, Knows: n.checkLevel, VotersLow: n.votersLow, Logger: n.logger,
 	})
+	n.snapshots = snapshots{
+		fsm: n.fsm, space: n.space, logBytes: cfg.SnapshotLogBytes, logCommands: cfg.SnapshotLogCommands,
+		trailing: trailingLogs, failures: stats.snapshotFailures, logger: n.logger,
+	}
 	n.batcher = n.newBatcher(n.applyEntry)
 	n.registerCalls()
 	return n, nil
@@ -222,49 +223,24 @@ func (n *Node) startRaft(parts Parts) error {
 			}
 		}
 	}
-	run, err := n.newRun(parts, parts.Transport, false)
+	run, err := n.raftMaker().start(parts, parts.Transport, false)
 	if err != nil {
 		return fmt.Errorf("start raft: %w", err)
 	}
 	n.raft = newRaftHandle(run)
+	n.snapshots.raft = n.raft
 	return nil
 }
 
-// newRaft starts Raft, unless the newest snapshot cannot be restored. Raft by
-// itself would go on with an older one: it panics when the log behind that has
-// been compacted away, and has a state of the past when it has not.
-func (n *Node) newRaft(conf *raft.Config, parts Parts, transport raft.Transport) (r *raft.Raft, err error) {
-	defer func() {
-		// NewRaft panics when it cannot read an entry back.
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-		if refused := n.fsm.Started(); refused != nil {
-			if r != nil {
-				err = r.Shutdown().Error()
-			}
-			r, err = nil, errors.Join(refused, err)
-		}
-	}()
-	return raft.NewRaft(conf, n.fsm, parts.Logs, parts.Stable, parts.Snapshots, transport)
+// raftMaker returns what starts Raft.
+func (n *Node) raftMaker() *raftMaker {
+	return &raftMaker{ctx: n.ctx, fsm: n.fsm, conf: n.raftConfig, leads: n.leadsWith}
 }
 
-// raftConfig returns Raft's configuration. Raft's own snapshots are switched
-// off: monitorSnapshots takes them.
+// raftConfig returns Raft's configuration.
 func (n *Node) raftConfig() *raft.Config {
-	c := raft.DefaultConfig()
-	c.LocalID = raft.ServerID(n.uuid)
-	c.HeartbeatTimeout = heartbeatTimeout
-	c.ElectionTimeout = electionTimeout
-	c.LeaderLeaseTimeout = leaderLeaseTimeout
-	c.MaxAppendEntries = appendEntriesMax
-	c.TrailingLogs = trailingLogsMax
-	c.SnapshotInterval = time.Hour
-	c.SnapshotThreshold = 1 << 62
-	c.ShutdownOnRemove = false
-	c.NoLegacyTelemetry = true
+	c := raftConfig(n.uuid, n.logger)
 	c.NotifyCh = n.leaderNotes
-	c.Logger = n.logger.Named("raft")
 	return c
 }
 
@@ -274,7 +250,7 @@ func (n *Node) run() {
 	n.start(func() { n.monitorLeadership(n.ctx) })
 	n.start(func() { n.noteHashes(n.ctx, n.fsm.Replacing) })
 	if n.raft != nil {
-		n.start(func() { n.monitorSnapshots(n.ctx) })
+		n.start(func() { n.snapshots.monitor(n.ctx) })
 		n.start(func() { n.monitorTransfers(n.ctx) })
 		n.start(func() { n.monitorStanding(n.ctx) })
 	} else {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -17,27 +18,37 @@ import (
 // something prevents it.
 const catchUpMax = 5 * time.Minute
 
+// viewer says how members are, by what they say and by what the node that is asked knows of
+// them.
+type viewer struct {
+	uuid   string // of the node that is asked
+	commit uint64 // by what it knows
+	// silent returns how long ago a follower was last heard of, behind for how long a
+	// nonvoter has not caught up that is to get a vote. Only the leader knows either.
+	silent, behind func(raft.ServerID) (took time.Duration, ok bool)
+}
+
 // viewOf says how one node is, and in words why it takes no part if it does not.
-func (n *Node) viewOf(s raft.Server, record fsm.NodeRecord, status peerStatus, err error) nodes.NodeView {
+func (o *viewer) viewOf(s raft.Server, record fsm.NodeRecord, status peerStatus, err error) nodes.NodeView {
 	v := nodes.NodeView{NodeRecord: record, Suffrage: suffrageVoter, State: "unknown", LastContactMS: -1}
 	if s.Suffrage != raft.Voter {
 		v.Suffrage = suffrageNonvoter
 	}
 	if err != nil {
 		v.Problem = fmt.Sprintf("it does not answer on its peer port: %v", err)
-		if since, ok := n.silentFor(s.ID); ok {
+		if since, ok := o.silent(s.ID); ok {
 			v.LastContactMS = since.Milliseconds()
 			v.Problem = fmt.Sprintf("it was last heard of %s ago and does not answer on its peer port: %v", since.Round(time.Second), err)
 		}
 		return v
 	}
 	v.State, v.LastContactMS, v.AppliedIndex, v.Room = status.State, status.LastContactMS, status.AppliedIndex, status.Room
-	v.Problem = n.problemOf(status)
+	v.Problem = o.problemOf(status)
 	v.TakesPart = v.Problem == ""
 	if v.TakesPart && status.DiskLow {
 		v.Problem = "its disk is low: free some space before it is full, when the node stops"
 	}
-	if string(s.ID) == n.uuid {
+	if string(s.ID) == o.uuid {
 		v.LastContactMS = 0
 	}
 	v.Healthy = v.Problem == ""
@@ -45,11 +56,7 @@ func (n *Node) viewOf(s raft.Server, record fsm.NodeRecord, status peerStatus, e
 }
 
 // problemOf says in words why a node that answers takes no part, "" if it does.
-func (n *Node) problemOf(status peerStatus) string {
-	commit := uint64(0)
-	if n.raft != nil {
-		commit = n.raft.CommitIndex()
-	}
+func (o *viewer) problemOf(status peerStatus) string {
 	switch {
 	case status.Removed:
 		return "it was removed from the cluster: stop it"
@@ -59,20 +66,20 @@ func (n *Node) problemOf(status peerStatus) string {
 		return "it " + status.Doubt
 	case status.State == "follower" && (status.LastContactMS < 0 || status.LastContactMS > contactMax.Milliseconds()):
 		return "it hears nothing from the leader"
-	case status.AppliedIndex+readyLagMax < commit:
-		return fmt.Sprintf("it is %d log entries behind", commit-status.AppliedIndex) + n.catchingUp(raft.ServerID(status.Record.UUID))
+	case status.AppliedIndex+readyLagMax < o.commit:
+		return fmt.Sprintf("it is %d log entries behind", o.commit-status.AppliedIndex) + o.catchingUp(raft.ServerID(status.Record.UUID))
 	}
 	return ""
 }
 
 // warningOf says what a healthy node needs all the same, "" if nothing.
 // newest is the highest feature level that any node knows.
-func (n *Node) warningOf(s raft.Server, status peerStatus, newest uint32) string {
+func (o *viewer) warningOf(s raft.Server, status peerStatus, newest uint32) string {
 	switch {
 	case status.Record.Level < newest:
 		return fmt.Sprintf("its version %s knows feature level %d, others know %d: run the new version on it", status.Record.Version, status.Record.Level, newest)
 	case s.Suffrage != raft.Voter:
-		if behind := n.catchingUp(s.ID); behind != "" {
+		if behind := o.catchingUp(s.ID); behind != "" {
 			return "it is catching up" + behind
 		}
 	}
@@ -121,46 +128,46 @@ func clockOf(r clocks.Reading, majority *lease.Wall) (aheadMS *int64, problem st
 	return &ms, problem
 }
 
-// silentFor returns how long ago a follower was last heard of, as the leader
-// knows it.
-func (n *Node) silentFor(id raft.ServerID) (since time.Duration, ok bool) {
-	if n.raft == nil || n.leader.Load() == nil {
-		return 0, false
-	}
-	h, ok := n.raft.confirmer().LastHeard(id)
-	return max(time.Since(h.At), 0), ok
-}
-
 // catchingUp says of a nonvoter that is to get a vote, and has not caught up in
 // time, what that means; "" of others. Only the leader knows.
-func (n *Node) catchingUp(id raft.ServerID) string {
-	l := n.leader.Load()
-	if l == nil {
+func (o *viewer) catchingUp(id raft.ServerID) string {
+	took, ok := o.behind(id)
+	switch {
+	case !ok:
 		return ""
-	}
-	l.catchingMu.Lock()
-	since, ok := l.catching[id]
-	l.catchingMu.Unlock()
-	if !ok {
-		return ""
-	}
-	took := n.clock.Mono() - since
-	if took < catchUpMax {
+	case took < catchUpMax:
 		return ", and gets its vote once it has caught up"
 	}
 	return fmt.Sprintf(", and has not caught up in %s: look at its disk and its network; it gets no vote before", took.Round(time.Second))
 }
 
-// noteCatching notes whether a nonvoter that is to get a vote is still behind.
-func (l *leadership) noteCatching(id raft.ServerID, behind bool) {
-	l.catchingMu.Lock()
-	defer l.catchingMu.Unlock()
-	switch _, known := l.catching[id]; {
+// laggards are the nonvoters that are to get a vote and are behind. The zero value is ready.
+type laggards struct {
+	mu    sync.Mutex
+	since map[raft.ServerID]time.Duration // guarded by mu; by this node's monotonic clock
+}
+
+// note notes whether a nonvoter that is to get a vote is still behind.
+func (b *laggards) note(id raft.ServerID, behind bool, now time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch _, known := b.since[id]; {
 	case !behind:
-		delete(l.catching, id)
+		delete(b.since, id)
 	case !known:
-		l.catching[id] = l.node.clock.Mono()
+		if b.since == nil {
+			b.since = make(map[raft.ServerID]time.Duration)
+		}
+		b.since[id] = now
 	}
+}
+
+// behind returns for how long it has been so, ok false if it is not.
+func (b *laggards) behind(id raft.ServerID, now time.Duration) (took time.Duration, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	since, ok := b.since[id]
+	return now - since, ok
 }
 
 // memberNamed returns the member of that name, or UUID. Else it is an

@@ -23,12 +23,12 @@ func TestNode_viewOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &leadership{node: n, catching: make(map[raft.ServerID]time.Duration)}
+	l := &leadership{node: n}
 	n.leader.Store(l)
-	l.noteCatching("u-slow", true)
+	l.laggards.note("u-slow", true, clock.mono)
 	clock.mono = catchUpMax + time.Minute
-	l.noteCatching("u-slow", true) // the first time counts
-	l.noteCatching("u-new", true)
+	l.laggards.note("u-slow", true, clock.mono) // the first time counts
+	l.laggards.note("u-new", true, clock.mono)
 	voter := raft.Server{ID: "u2", Suffrage: raft.Voter}
 	nonvoter := func(id raft.ServerID) raft.Server { return raft.Server{ID: id, Suffrage: raft.Nonvoter} }
 	follower := func(change func(*peerStatus)) peerStatus {
@@ -58,9 +58,9 @@ func TestNode_viewOf(t *testing.T) {
 		{"a nonvoter that does not", nonvoter("u-slow"), follower(func(*peerStatus) {}), nil, "has not caught up in 6m0s", true, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			v := n.viewOf(tc.server, tc.status.Record, tc.status, tc.err)
+			v := n.viewer().viewOf(tc.server, tc.status.Record, tc.status, tc.err)
 			if v.Problem == "" {
-				v.Problem = n.warningOf(tc.server, tc.status, 5)
+				v.Problem = n.viewer().warningOf(tc.server, tc.status, 5)
 			}
 			if tc.want == "" && v.Problem != "" || !strings.Contains(v.Problem, tc.want) {
 				t.Errorf("problem %q, want one that says %q", v.Problem, tc.want)
@@ -70,8 +70,8 @@ func TestNode_viewOf(t *testing.T) {
 			}
 		})
 	}
-	l.noteCatching("u-new", false)
-	if text := n.catchingUp("u-new"); text != "" {
+	l.laggards.note("u-new", false, clock.mono)
+	if text := n.viewer().catchingUp("u-new"); text != "" {
 		t.Errorf("one that has caught up %s", text)
 	}
 }

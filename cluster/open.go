@@ -167,6 +167,19 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	return n, nil
 }
 
+// proveStart proves that the node's data folder is no old copy, and goes on telling of its
+// start until ctx ends.
+func (n *Node) proveStart(ctx context.Context) {
+	p := &startProof{
+		uuid: n.uuid, dir: n.dir, gate: n.gate, members: n, clock: n.clock, fatal: n.cfg.Fatal, logger: n.logger,
+		ask: func(ctx context.Context, addr string, s storage.Start) (startAnswer, error) {
+			return ask[startAnswer](ctx, n, addr, callStart, s)
+		},
+		moved: n.peers.Whereabouts().Heard,
+	}
+	p.run(ctx)
+}
+
 // self is what this node says of itself when a connection opens.
 func (o *opening) self() peer.Hello {
 	id := o.dir.Identity()

@@ -9,9 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/confirm"
+	"github.com/claimq/claimq/cluster/replica"
 )
 
 // raftHandle is a node's Raft, which may be started again while the node runs.
@@ -140,26 +142,35 @@ func (r *raftRun) shutdownOnce() error {
 	return nil
 }
 
-// newRun starts Raft over the node's stores. again is true for one that is
+// raftMaker starts Raft over a node's stores.
+type raftMaker struct {
+	ctx  context.Context // of the node
+	fsm  *replica.Replica
+	conf func() *raft.Config
+	// leads reports whether this node leads in term and id is a member.
+	leads func(term uint64, id raft.ServerID) bool
+}
+
+// start starts Raft over the node's stores. again is true for one that is
 // started again: the state machine goes on from what it has.
-func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftRun, error) {
-	ctx, cancel := context.WithCancelCause(n.ctx)
-	wrapped := confirm.Config{HeartbeatTimeout: heartbeatTimeout, Leads: n.leadsWith, Done: ctx.Done()}
+func (m *raftMaker) start(parts Parts, transport raft.Transport, again bool) (*raftRun, error) {
+	ctx, cancel := context.WithCancelCause(m.ctx)
+	wrapped := confirm.Config{HeartbeatTimeout: heartbeatTimeout, Leads: m.leads, Done: ctx.Done()}
 	var stored func(index uint64) error
 	logs, writesBeside := parts.Logs.(besideLog)
 	if writesBeside {
 		// One that was shut down while it won an election may say for ever that it leads.
 		logs.LedBy(func() bool { return false })
-		logs.AppliedTo(n.fsm.AppliedIndex)
+		logs.AppliedTo(m.fsm.AppliedIndex)
 		wrapped.Stored, stored = logs.Stored, logs.AwaitStored
 	}
-	n.fsm.BeginRun(ctx, stored, again)
-	conf := n.raftConfig()
+	m.fsm.BeginRun(ctx, stored, again)
+	conf := m.conf()
 	conf.CommitTimeout = cmp.Or(parts.CommitTimeout, commitTimeout)
 	conf.NoSnapshotRestoreOnStart = again
 	c := confirm.New(transport, wrapped)
 	c.Start()
-	r, err := n.newRaft(conf, parts, c)
+	r, err := m.newRaft(conf, parts, c)
 	if err != nil {
 		cancel(err)
 		c.Stop()
@@ -173,6 +184,43 @@ func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftR
 	return &raftRun{raft: r, confirmer: c, cancel: cancel, ended: make(chan struct{})}, nil
 }
 
+// newRaft starts Raft, unless the newest snapshot cannot be restored. Raft by
+// itself would go on with an older one: it panics when the log behind that has
+// been compacted away, and has a state of the past when it has not.
+func (m *raftMaker) newRaft(conf *raft.Config, parts Parts, transport raft.Transport) (r *raft.Raft, err error) {
+	defer func() {
+		// NewRaft panics when it cannot read an entry back.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+		if refused := m.fsm.Started(); refused != nil {
+			if r != nil {
+				err = r.Shutdown().Error()
+			}
+			r, err = nil, errors.Join(refused, err)
+		}
+	}()
+	return raft.NewRaft(conf, m.fsm, parts.Logs, parts.Stable, parts.Snapshots, transport)
+}
+
+// raftConfig returns Raft's configuration. Raft's own snapshots are switched
+// off: those of type snapshots are taken.
+func raftConfig(uuid string, logger hclog.Logger) *raft.Config {
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(uuid)
+	c.HeartbeatTimeout = heartbeatTimeout
+	c.ElectionTimeout = electionTimeout
+	c.LeaderLeaseTimeout = leaderLeaseTimeout
+	c.MaxAppendEntries = appendEntriesMax
+	c.TrailingLogs = trailingLogsMax
+	c.SnapshotInterval = time.Hour
+	c.SnapshotThreshold = 1 << 62
+	c.ShutdownOnRemove = false
+	c.NoLegacyTelemetry = true
+	c.Logger = logger.Named("raft")
+	return c
+}
+
 // besideLog is a log that a leader writes beside sending it, as *storage.Log is.
 type besideLog interface {
 	LedBy(leads func() bool)
@@ -180,33 +228,4 @@ type besideLog interface {
 	SnapshotAt(index func() uint64)
 	Stored(index uint64) uint64
 	AwaitStored(index uint64) error
-}
-
-// restartRaft shuts Raft down and starts it again over the same stores, in a node
-// that does not lead any more. A leader that has handed its leadership over may
-// be left in a state in which it refuses every entry should it ever lead again;
-// what is started again is not. An error is fatal: the node has no Raft then.
-func (n *Node) restartRaft() error {
-	newTransport := n.parts.NewTransport
-	if newTransport == nil {
-		return nil
-	}
-	begin := n.clock.Mono()
-	if err := n.raft.run.Load().shutdown(); err != nil {
-		return err
-	}
-	transport, err := newTransport()
-	if err != nil {
-		return fmt.Errorf("make a transport: %w", err)
-	}
-	run, err := n.newRun(n.parts, transport, true)
-	if err != nil {
-		return fmt.Errorf("start raft again: %w", err)
-	}
-	n.raft.run.Store(run)
-	if n.removed.Load() {
-		return run.shutdown() // leaveForGood may have seen the one before
-	}
-	n.logger.Info("raft started again", "took_ms", (n.clock.Mono() - begin).Milliseconds())
-	return nil
 }

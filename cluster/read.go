@@ -19,9 +19,9 @@ import (
 // lock: it is quick, and keeps only copies. Errors: fsm.ErrNotLeader,
 // fsm.ErrNoLeader, fsm.ErrShuttingDown, fsm.ErrOverloaded, or ctx's cause.
 func (n *Node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (uint64, error) {
-	l := n.leader.Load()
-	if l == nil || !l.serves() || n.closing.Load() {
-		return 0, n.notServing()
+	l, err := n.serving()
+	if err != nil {
+		return 0, err
 	}
 	if err := n.confirmRead(ctx, l, minIndex); err != nil {
 		return 0, err

@@ -10,9 +10,11 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/memory"
 )
 
 // ErrNothingToRecover is returned when a data folder is none of which a cluster
@@ -23,7 +25,6 @@ var ErrNothingToRecover = errors.New("nothing to recover")
 type RecoverConfig struct {
 	DataDir string // of a node that is stopped
 	Logger  hclog.Logger
-	Version string // of the binary
 	// DryRun looks, and changes nothing.
 	DryRun bool
 }
@@ -67,26 +68,22 @@ func Recover(cfg RecoverConfig) (r Recovery, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
-	n, err := newNode(Config{NodeID: id.NodeID, Logger: cfg.Logger, Version: cfg.Version}.withDefaults(), Parts{UUID: id.UUID})
-	if err != nil {
-		return r, err
-	}
-	defer n.cancel(errNodeClosed)
-	s, err := storage.Open(dir, storage.Config{Logger: cfg.Logger, Fatal: n.cfg.Fatal})
+	filled := Config{NodeID: id.NodeID, Logger: cfg.Logger}.withDefaults()
+	s, err := storage.Open(dir, storage.Config{Logger: cfg.Logger, Fatal: filled.Fatal})
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	r, err = n.recovery(s)
+	r, err = recoveryOf(id, s)
 	if err != nil || cfg.DryRun {
 		return r, err
 	}
-	return r, n.recover(dir, s, &r)
+	return r, recoverTo(filled, dir, s, &r)
 }
 
-// recovery looks what there is to recover.
-func (n *Node) recovery(s *storage.Stores) (Recovery, error) {
-	r := Recovery{NodeID: n.cfg.NodeID}
+// recoveryOf looks what there is to recover.
+func recoveryOf(id storage.Identity, s *storage.Stores) (Recovery, error) {
+	r := Recovery{NodeID: id.NodeID}
 	has, err := s.HasState()
 	if err != nil {
 		return r, err
@@ -101,7 +98,7 @@ func (n *Node) recovery(s *storage.Stores) (Recovery, error) {
 	r.LastIndex = last
 	voter := false
 	for _, server := range config.Servers {
-		if string(server.ID) == n.uuid {
+		if string(server.ID) == id.UUID {
 			r.PeerAddr, voter = string(server.Address), server.Suffrage == raft.Voter
 			continue
 		}
@@ -146,9 +143,10 @@ func latestConfiguration(s *storage.Stores) (config raft.Configuration, last uin
 	return config, max(last, end), nil
 }
 
-// recover does it. The new cluster's id comes first: whatever is cut off after
+// recoverTo does it. The new cluster's id comes first: whatever is cut off after
 // it, the other nodes and this one will not take each other for members.
-func (n *Node) recover(dir *storage.Dir, s *storage.Stores, r *Recovery) error {
+func recoverTo(cfg Config, dir *storage.Dir, s *storage.Stores, r *Recovery) error {
+	own := dir.Identity().UUID
 	id, err := uuid.NewV7()
 	if err != nil {
 		return fmt.Errorf("make a cluster id: %w", err)
@@ -159,8 +157,12 @@ func (n *Node) recover(dir *storage.Dir, s *storage.Stores, r *Recovery) error {
 	r.ClusterID = id.String()
 	_, transport := raft.NewInmemTransport(raft.ServerAddress(r.PeerAddr))
 	defer transport.Close()
-	config := raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(n.uuid), Address: raft.ServerAddress(r.PeerAddr)}}}
-	err = raft.RecoverCluster(n.raftConfig(), &recoveredFSM{Replica: n.fsm}, &recoveredLog{s.Log}, s.Stable, s.Snapshots, transport, config)
+	config := raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(own), Address: raft.ServerAddress(r.PeerAddr)}}}
+	state := replica.New(replica.Config{
+		Clock: clocks.System(), Fatal: cfg.Fatal, Stats: &newStats().fsm, Logger: cfg.Logger, BeforeCompact: func(uint64, int64, int64) {},
+	})
+	state.RestoreRoom = replica.RestoreRoom(cfg.MemoryLimit, memory.Total())
+	err = raft.RecoverCluster(raftConfig(own, cfg.Logger), &recoveredFSM{Replica: state}, &recoveredLog{s.Log}, s.Stable, s.Snapshots, transport, config)
 	if err != nil {
 		return fmt.Errorf("recover node %s: %w", r.NodeID, err)
 	}

@@ -69,7 +69,7 @@ func TestRestore_laggingFollower(t *testing.T) { //nolint:paralleltest // it mea
 	}
 	c.open()
 	for _, n := range c.nodes {
-		n.trailing = func(int64, int64) uint64 { return 1 }
+		n.snapshots.trailing = func(int64, int64) uint64 { return 1 }
 	}
 	submit := func(tasks int) {
 		params := []byte(`"` + strings.Repeat("x", 1000) + `"`)

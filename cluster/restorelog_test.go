@@ -278,8 +278,8 @@ func TestRestoreBackup_leadershipMoves(t *testing.T) {
 		for _, n := range c.nodes {
 			eventually(t, "all to be in the midst of it", func() bool { _, under := tasksAt(n); return under })
 		}
-		if _, err := leader.fsm.Snapshot(); !errors.Is(err, replica.ErrRestoreUnderWay) || leader.snapshotDue() {
-			t.Errorf("a snapshot in the midst of it: %v, due: %t", err, leader.snapshotDue())
+		if _, err := leader.fsm.Snapshot(); !errors.Is(err, replica.ErrRestoreUnderWay) || leader.snapshots.due() {
+			t.Errorf("a snapshot in the midst of it: %v, due: %t", err, leader.snapshots.due())
 		}
 		if err := leader.raft.LeadershipTransferToServer(raft.ServerID(other.uuid), raft.ServerAddress(other.record.PeerAddr)).Error(); err != nil {
 			return 0, err
@@ -339,8 +339,8 @@ func TestRestoreBackup_nodeThatWasDown(t *testing.T) {
 			submitOne(t, c.others(at)...)
 			if compacted {
 				for _, n := range c.others(at) {
-					n.trailing = func(int64, int64) uint64 { return 1 }
-					if err := n.takeSnapshot(context.Background()); err != nil {
+					n.snapshots.trailing = func(int64, int64) uint64 { return 1 }
+					if err := n.snapshots.take(context.Background()); err != nil {
 						t.Fatal(err)
 					}
 					if first, err := n.logs.FirstIndex(); err != nil || first < 5 {

@@ -3,6 +3,12 @@ package cluster
 import (
 	"context"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/claimq/claimq/cluster/replica"
+	"github.com/claimq/claimq/cluster/space"
 )
 
 const (
@@ -22,10 +28,25 @@ const (
 	trailingBytes   = 64 << 20
 )
 
-// monitorSnapshots takes a snapshot whenever enough log has been applied since
+// snapshots takes those of a node.
+type snapshots struct {
+	fsm   *replica.Replica
+	raft  *raftHandle // nil without Raft
+	space *space.Space
+	// logBytes and logCommands are how much log makes one due.
+	logBytes    int64
+	logCommands uint64
+	// trailing says how many entries to keep behind one: trailingLogs, unless a test wants
+	// fewer.
+	trailing func(bytes, entries int64) uint64
+	failures prometheus.Counter
+	logger   hclog.Logger
+}
+
+// monitor takes a snapshot whenever enough log has been applied since
 // the last one. Raft counts entries, and an entry holds up to a thousand
 // commands, so Raft's own count is switched off.
-func (n *Node) monitorSnapshots(ctx context.Context) {
+func (s *snapshots) monitor(ctx context.Context) {
 	ticker := time.NewTicker(snapshotCheckInterval)
 	defer ticker.Stop()
 	for {
@@ -34,40 +55,40 @@ func (n *Node) monitorSnapshots(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if !n.snapshotDue() {
+		if !s.due() {
 			continue
 		}
-		err := n.space.SnapshotFits()
+		err := s.space.SnapshotFits()
 		if err == nil {
-			err = n.takeSnapshot(ctx)
+			err = s.take(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			// Also when a membership change is under way: the next look retries.
-			n.stats.snapshotFailures.Inc()
-			n.logger.Warn("snapshot not taken, trying again", "error", err)
+			s.failures.Inc()
+			s.logger.Warn("snapshot not taken, trying again", "error", err)
 		}
 	}
 }
 
-// snapshotDue reports whether there has been enough log since the last snapshot:
+// due reports whether there has been enough log since the last snapshot:
 // less is enough while the disk is low, for the log behind a snapshot is deleted.
 // Of a restore that is under way there is none.
-func (n *Node) snapshotDue() bool {
-	f, bytes := n.fsm, n.cfg.SnapshotLogBytes
-	if f.Restoring() {
+func (s *snapshots) due() bool {
+	bytes := s.logBytes
+	if s.fsm.Restoring() {
 		return false
 	}
-	if n.space.Disk.Low() {
+	if s.space.Disk.Low() {
 		bytes = min(bytes, lowDiskLogBytes)
 	}
-	applied, commands := f.SinceSnapshot()
-	return applied >= bytes || commands >= int64(n.cfg.SnapshotLogCommands)
+	applied, commands := s.fsm.SinceSnapshot()
+	return applied >= bytes || commands >= int64(s.logCommands)
 }
 
-// takeSnapshot takes a snapshot now and compacts the log behind it.
-func (n *Node) takeSnapshot(ctx context.Context) error {
+// take takes a snapshot now and compacts the log behind it.
+func (s *snapshots) take(ctx context.Context) error {
 	done := make(chan error, 1)
-	go func() { done <- n.raft.Snapshot().Error() }()
+	go func() { done <- s.raft.Snapshot().Error() }()
 	select {
 	case err := <-done:
 		return err
@@ -81,14 +102,14 @@ func (n *Node) takeSnapshot(ctx context.Context) error {
 // it does next, behind the snapshot at index. Raft counts from the end of the
 // log, which has moved on while the snapshot was written: counted so, it might
 // keep nothing below index.
-func (n *Node) keepTrailing(index uint64, bytes, entries int64) {
-	if n.raft == nil {
+func (s *snapshots) keepTrailing(index uint64, bytes, entries int64) {
+	if s.raft == nil {
 		return
 	}
-	config := n.raft.ReloadableConfig()
-	config.TrailingLogs = n.trailing(bytes, entries) + n.raft.LastIndex() - index
-	if err := n.raft.ReloadConfig(config); err != nil {
-		n.logger.Error("the number of log entries to keep was not set", "error", err)
+	config := s.raft.ReloadableConfig()
+	config.TrailingLogs = s.trailing(bytes, entries) + s.raft.LastIndex() - index
+	if err := s.raft.ReloadConfig(config); err != nil {
+		s.logger.Error("the number of log entries to keep was not set", "error", err)
 	}
 }
 

@@ -284,7 +284,7 @@ func (c *soakCluster) snapshot() { c.snapshotOf(c.any()) }
 func (c *soakCluster) snapshotOf(m *soakMember) {
 	if n := m.running(); n != nil {
 		n.start(func() {
-			c.log.event("%s took a snapshot: %v", m.name, n.takeSnapshot(n.ctx))
+			c.log.event("%s took a snapshot: %v", m.name, n.snapshots.take(n.ctx))
 		})
 	}
 }

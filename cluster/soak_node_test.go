@@ -60,7 +60,7 @@ func (c *soakCluster) openNode(m *soakMember, f *soakFolder, host *simnet.Host, 
 		return nil, err
 	}
 	if c.plan.trailing > 0 {
-		n.trailing = func(int64, int64) uint64 { return c.plan.trailing }
+		n.snapshots.trailing = func(int64, int64) uint64 { return c.plan.trailing }
 	}
 	starts, err := storage.OpenStarts(f.dir.Path())
 	if err != nil {

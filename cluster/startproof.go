@@ -8,8 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/confirm"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/internal/pause"
@@ -24,7 +26,30 @@ const (
 	startLogInterval   = 10 * time.Second
 )
 
-// proveStart lets this node vote once a majority of the voters, itself counted, has
+// startProof is how a node proves that its data folder is no old copy.
+type startProof struct {
+	uuid    string // of the node
+	dir     *storage.Dir
+	gate    *confirm.VoteGate
+	members startMembers
+	// ask tells the node at a peer address of s, moved is told where a member says that it is.
+	ask    func(ctx context.Context, addr string, s storage.Start) (startAnswer, error)
+	moved  func(uuid, addr string)
+	clock  ClockSource
+	fatal  func(error)
+	logger hclog.Logger
+}
+
+// startMembers are the members as the node knows them, itself among them.
+type startMembers interface {
+	findMembers(ctx context.Context)
+	knownAddrs() []string // of the others
+	servers() []raft.Server
+	isServer(uuid string) bool
+	nameOfMember(uuid string) string
+}
+
+// run lets this node vote once a majority of the voters, itself counted, has
 // said that it knows no later start of this node than its data folder does, and has
 // noted this one. If one knows better, the folder is a copy of an earlier time: it
 // lacks what the node acknowledged since, and what it voted. The node ends then.
@@ -34,51 +59,51 @@ const (
 //
 // Until ctx ends it goes on telling those that did not answer, and who joins later:
 // whoever was not told could not tell an old copy. One of them may know better, too.
-func (n *Node) proveStart(ctx context.Context) {
-	if !n.tellStart(ctx, n.dir.Identity().Start, n.gate.IsOpen()) {
+func (p *startProof) run(ctx context.Context) {
+	if !p.tell(ctx, p.dir.Identity().Start, p.gate.IsOpen()) {
 		return
 	}
-	if err := n.dir.BeginStart(); err != nil {
-		n.cfg.Fatal(err)
+	if err := p.dir.BeginStart(); err != nil {
+		p.fatal(err)
 		return
 	}
-	if !n.tellStart(ctx, n.dir.Identity().Start, n.gate.IsOpen()) {
+	if !p.tell(ctx, p.dir.Identity().Start, p.gate.IsOpen()) {
 		return
 	}
-	n.gate.Open()
+	p.gate.Open()
 	noted := make(map[string]bool)
 	for pause.For(ctx, startTellInterval) {
-		if !n.unnoted(noted) {
+		if !p.unnoted(noted) {
 			continue
 		}
-		if err := n.askStarts(ctx, n.dir.Identity().Start, noted); err != nil && ctx.Err() == nil {
-			n.cfg.Fatal(err)
+		if err := p.askAll(ctx, p.dir.Identity().Start, noted); err != nil && ctx.Err() == nil {
+			p.fatal(err)
 			return
 		}
 	}
 }
 
-// tellStart tells the others of s until a majority of the voters has noted it; once
+// tell tells the others of s until a majority of the voters has noted it; once
 // only if that is not needed. It returns false when ctx ended or the folder is an old
 // copy.
-func (n *Node) tellStart(ctx context.Context, s storage.Start, once bool) bool {
-	noted := map[string]bool{n.uuid: true}
+func (p *startProof) tell(ctx context.Context, s storage.Start, once bool) bool {
+	noted := map[string]bool{p.uuid: true}
 	var loggedAt time.Duration
-	for began := n.clock.Mono(); ; {
-		if !n.majorityIn(noted) {
-			if err := n.askStarts(ctx, s, noted); err != nil {
+	for began := p.clock.Mono(); ; {
+		if !p.majorityIn(noted) {
+			if err := p.askAll(ctx, s, noted); err != nil {
 				if ctx.Err() == nil {
-					n.cfg.Fatal(err)
+					p.fatal(err)
 				}
 				return false
 			}
 		}
-		if once || n.majorityIn(noted) {
+		if once || p.majorityIn(noted) {
 			return ctx.Err() == nil
 		}
-		if now := n.clock.Mono(); now-max(began, loggedAt) >= startLogInterval {
+		if now := p.clock.Mono(); now-max(began, loggedAt) >= startLogInterval {
 			loggedAt = now
-			n.logger.Warn("waiting for a majority of the voters: this node neither votes nor leads until they have said that its data folder is no old copy",
+			p.logger.Warn("waiting for a majority of the voters: this node neither votes nor leads until they have said that its data folder is no old copy",
 				"answered", len(noted)-1)
 		}
 		if !pause.For(ctx, startRetryInterval) {
@@ -87,30 +112,30 @@ func (n *Node) tellStart(ctx context.Context, s storage.Start, once bool) bool {
 	}
 }
 
-// askStarts tells all of whom no answer is in noted of s, at once, and adds those
+// askAll tells all of whom no answer is in noted of s, at once, and adds those
 // that have noted it. Errors: ErrOldCopy.
-func (n *Node) askStarts(ctx context.Context, s storage.Start, noted map[string]bool) error {
+func (p *startProof) askAll(ctx context.Context, s storage.Start, noted map[string]bool) error {
 	ctx, cancel := context.WithTimeout(ctx, startAskTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
 	var mu sync.Mutex // guards noted and errs
 	var errs []error
-	n.findMembers(ctx)
-	for _, addr := range n.knownAddrs() {
+	p.members.findMembers(ctx)
+	for _, addr := range p.members.knownAddrs() {
 		wg.Go(func() {
-			answer, err := ask[startAnswer](ctx, n, addr, callStart, s)
-			if err != nil || answer.UUID == n.uuid || !n.isServer(answer.UUID) {
+			answer, err := p.ask(ctx, addr, s)
+			if err != nil || answer.UUID == p.uuid || !p.members.isServer(answer.UUID) {
 				return
 			}
 			for uuid, at := range answer.Whereabouts {
-				if n.isServer(uuid) {
-					n.peers.Whereabouts().Heard(uuid, at)
+				if p.members.isServer(uuid) {
+					p.moved(uuid, at)
 				}
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			if answer.Latest.Rules(s) {
-				errs = append(errs, n.oldCopy(s, answer, addr))
+				errs = append(errs, p.oldCopy(s, answer, addr))
 				return
 			}
 			noted[answer.UUID] = true
@@ -121,9 +146,9 @@ func (n *Node) askStarts(ctx context.Context, s storage.Start, noted map[string]
 }
 
 // majorityIn reports whether a majority of the voters is among the nodes.
-func (n *Node) majorityIn(nodes map[string]bool) bool {
+func (p *startProof) majorityIn(nodes map[string]bool) bool {
 	voters, among := 0, 0
-	for _, s := range n.servers() {
+	for _, s := range p.members.servers() {
 		if s.Suffrage != raft.Voter {
 			continue
 		}
@@ -136,23 +161,23 @@ func (n *Node) majorityIn(nodes map[string]bool) bool {
 }
 
 // unnoted reports whether there is a member that is not among the nodes.
-func (n *Node) unnoted(nodes map[string]bool) bool {
-	for _, s := range n.servers() {
-		if string(s.ID) != n.uuid && !nodes[string(s.ID)] {
+func (p *startProof) unnoted(nodes map[string]bool) bool {
+	for _, s := range p.members.servers() {
+		if string(s.ID) != p.uuid && !nodes[string(s.ID)] {
 			return true
 		}
 	}
 	return false
 }
 
-func (n *Node) oldCopy(s storage.Start, answer startAnswer, addr string) error {
-	known := fmt.Sprintf("start %d of this node, and %s is of start %d", answer.Latest.Number, n.dir.Path(), s.Number)
+func (p *startProof) oldCopy(s storage.Start, answer startAnswer, addr string) error {
+	known := fmt.Sprintf("start %d of this node, and %s is of start %d", answer.Latest.Number, p.dir.Path(), s.Number)
 	if answer.Latest.Number == s.Number {
-		known = fmt.Sprintf("another start %d of this node than %s is of", s.Number, n.dir.Path())
+		known = fmt.Sprintf("another start %d of this node than %s is of", s.Number, p.dir.Path())
 	}
 	return fmt.Errorf("%w: node %s at %s was told of %s: what this node acknowledged and voted since is not in it, so it must not take part. "+
 		"If the newer folder is still there, start the node over that. Else remove the node (`claimq cluster remove %s`), move %s away, and start it again with --join, as a new node",
-		ErrOldCopy, n.nameOfMember(answer.UUID), addr, known, n.cfg.NodeID, n.dir.Path())
+		ErrOldCopy, p.members.nameOfMember(answer.UUID), addr, known, p.dir.Identity().NodeID, p.dir.Path())
 }
 
 // callStart is the name of the call by which a node tells others which start of

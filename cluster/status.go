@@ -97,7 +97,7 @@ func (n *Node) Cluster(ctx context.Context) nodes.ClusterView {
 	for i := range statuses {
 		newest = max(newest, statuses[i].Record.Level)
 	}
-	majority := majorityWallOf(servers, statuses)
+	majority, by := majorityWallOf(servers, statuses), n.viewer()
 	for i, s := range servers {
 		record, ok := records[string(s.ID)]
 		if !ok {
@@ -109,15 +109,38 @@ func (n *Node) Cluster(ctx context.Context) nodes.ClusterView {
 		if record.UUID == leader {
 			view.Leader = record.NodeID
 		}
-		v := n.viewOf(s, record, statuses[i], errs[i])
+		v := by.viewOf(s, record, statuses[i], errs[i])
 		clock := ""
 		if v.ClockAheadMS, clock = clockOf(statuses[i].wall, majority); v.Problem == "" {
-			v.Problem = cmp.Or(clock, n.warningOf(s, statuses[i], newest))
+			v.Problem = cmp.Or(clock, by.warningOf(s, statuses[i], newest))
 		}
 		view.Nodes = append(view.Nodes, v)
 	}
 	slices.SortFunc(view.Nodes, func(a, b nodes.NodeView) int { return cmp.Compare(a.NodeID, b.NodeID) })
 	return view
+}
+
+// viewer returns what says how the members are, as of now.
+func (n *Node) viewer() *viewer {
+	v := &viewer{uuid: n.uuid}
+	if n.raft != nil {
+		v.commit = n.raft.CommitIndex()
+	}
+	l, now := n.leader.Load(), n.clock.Mono()
+	v.silent = func(id raft.ServerID) (time.Duration, bool) {
+		if n.raft == nil || l == nil {
+			return 0, false
+		}
+		h, ok := n.raft.confirmer().LastHeard(id)
+		return max(time.Since(h.At), 0), ok
+	}
+	v.behind = func(id raft.ServerID) (time.Duration, bool) {
+		if l == nil {
+			return 0, false
+		}
+		return l.laggards.behind(id, now)
+	}
+	return v
 }
 
 // askStatuses asks all servers at once, and waits for the answers, statusTimeout at

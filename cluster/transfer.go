@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -177,6 +178,54 @@ func (n *Node) endTransfer(ctx context.Context, t transferred) {
 	if err := n.restartRaft(); err != nil {
 		n.cfg.Fatal(fmt.Errorf("after the leadership was handed over: %w: start this node again", err))
 	}
+}
+
+// leaveLowDisk gives the leadership to the node, whose disk is not low as this one's is, once
+// in diskHandoverInterval. If that fails this node goes on leading, and refuses submits.
+func (n *Node) leaveLowDisk(nodeID string) {
+	now := n.clock.Mono()
+	if last := n.diskLeftAt.Load(); last != 0 && now-time.Duration(last) < diskHandoverInterval {
+		return
+	}
+	n.diskLeftAt.Store(int64(now) + 1) // never 0
+	n.logger.Warn("handing the leadership over: the disk of this node is low, that of the other is not", "node_id", nodeID)
+	// In a goroutine of the node's: the leadership's have to end for it.
+	n.start(func() {
+		ctx, cancel := context.WithTimeout(n.ctx, handoverTimeout)
+		defer cancel()
+		if _, err := n.Transfer(ctx, nodeID); err != nil && n.ctx.Err() == nil && !errors.Is(err, nodes.ErrNotLeader) {
+			n.logger.Warn("leadership not handed over", "node_id", nodeID, "error", err)
+		}
+	})
+}
+
+// restartRaft shuts Raft down and starts it again over the same stores, in a node
+// that does not lead any more. A leader that has handed its leadership over may
+// be left in a state in which it refuses every entry should it ever lead again;
+// what is started again is not. An error is fatal: the node has no Raft then.
+func (n *Node) restartRaft() error {
+	newTransport := n.parts.NewTransport
+	if newTransport == nil {
+		return nil
+	}
+	begin := n.clock.Mono()
+	if err := n.raft.run.Load().shutdown(); err != nil {
+		return err
+	}
+	transport, err := newTransport()
+	if err != nil {
+		return fmt.Errorf("make a transport: %w", err)
+	}
+	run, err := n.raftMaker().start(n.parts, transport, true)
+	if err != nil {
+		return fmt.Errorf("start raft again: %w", err)
+	}
+	n.raft.run.Store(run)
+	if n.removed.Load() {
+		return run.shutdown() // leaveForGood may have seen the one before
+	}
+	n.logger.Info("raft started again", "took_ms", (n.clock.Mono() - begin).Milliseconds())
+	return nil
 }
 
 // awaitLeader waits until somebody is known to lead, and returns its name.

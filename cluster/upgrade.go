@@ -68,9 +68,8 @@ func (l *leadership) startLevel() error {
 // fsm.ErrNoLeader, fsm.ErrOverloaded, fsm.ErrShuttingDown (nothing was changed);
 // fsm.ErrOutcomeUnknown.
 func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error) {
-	l := n.leader.Load()
-	if l == nil || !l.serves() || n.closing.Load() {
-		return 0, n.notServing()
+	if _, err := n.serving(); err != nil {
+		return 0, err
 	}
 	unlock, err := n.lockMembers(ctx)
 	if err != nil {

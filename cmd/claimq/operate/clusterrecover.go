@@ -39,7 +39,7 @@ Then start the node with its usual flags, and join new nodes with empty folders.
 				return term.UsageErrorf("--data-dir is missing: name the data folder of the node that goes on")
 			}
 			logger := hclog.New(&hclog.LoggerOptions{Name: "claimq", Level: hclog.Warn, Output: a.Stderr})
-			r, err := cluster.Recover(cluster.RecoverConfig{DataDir: dataDir, Logger: logger, Version: a.Version, DryRun: !consent})
+			r, err := cluster.Recover(cluster.RecoverConfig{DataDir: dataDir, Logger: logger, DryRun: !consent})
 			if err != nil {
 				return fmt.Errorf("recover %s: %w", dataDir, err)
 			}
