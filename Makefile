@@ -97,9 +97,9 @@ jepsen-rules: ## builds with bugs in the rules of claiming; shows the contract's
 jepsen-selftest: ## builds with planted bugs; shows each caught, by what and how fast (root)
 	$(GO) run ./jepsen selftest
 
-lint: $(BIN)/golangci-lint ## formatting, vet, import rules and the other linters
+lint: $(BIN)/golangci-lint $(BIN)/walls ## formatting, vet, import rules and the other linters, and how many files share a room
 	$(BIN)/golangci-lint fmt --diff
-	export $(RELEASED); for m in $(MODULES); do (cd $$m && $(CURDIR)/$(BIN)/golangci-lint run ./...) || exit 1; done
+	export $(RELEASED); for m in $(MODULES); do (cd $$m && $(CURDIR)/$(BIN)/golangci-lint run ./... && $(CURDIR)/$(BIN)/walls ./...) || exit 1; done
 
 mac: $(BIN)/mac ## what a Mac is to build: types, of tests too
 	for m in $(MODULES); do (cd $$m && $(CURDIR)/$(BIN)/mac ./...) || exit 1; done
@@ -115,6 +115,10 @@ $(BIN)/golangci-lint: tools/go.mod tools/go.sum
 	@mkdir -p $(BIN)
 	cd tools && $(RELEASED) $(GO) build -ldflags '-s -w' -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
+
+$(BIN)/walls: tools/go.mod tools/go.sum tools/walls/main.go
+	@mkdir -p $(BIN)
+	cd tools && $(RELEASED) $(GO) build -ldflags '-s -w' -o ../$(BIN)/walls ./walls
 
 $(BIN)/mac: tools/go.mod tools/go.sum tools/mac/main.go
 	@mkdir -p $(BIN)

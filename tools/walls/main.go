@@ -1,0 +1,90 @@
+// Command walls counts what shares a room: the files of a folder, tests aside, and those of
+// a package that use the fields of one struct. Too many of either fail.
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+const (
+	filesMax   = 35 // of a folder
+	sharersMax = 25 // files of a package that use the fields of one struct
+)
+
+func main() {
+	cfg := &packages.Config{Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedExportFile | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo}
+	found, err := packages.Load(cfg, os.Args[1:]...)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "walls:", err)
+		os.Exit(1)
+	}
+	wrong := packages.PrintErrors(found) > 0
+	for _, p := range found {
+		if n := filesIn(p.Dir); n > filesMax {
+			wrong = true
+			fmt.Printf("%s has %d files beside tests, more than %d: give a part of it a room of its own\n", p.PkgPath, n, filesMax)
+		}
+		sharers := make(map[string][]string) // files, by struct
+		for _, f := range p.Syntax {
+			name := filepath.Base(p.Fset.Position(f.Package).Filename)
+			for of := range structsOf(f, p.TypesInfo) {
+				sharers[of] = append(sharers[of], name)
+			}
+		}
+		for of, files := range sharers {
+			if len(files) > sharersMax {
+				wrong = true
+				slices.Sort(files)
+				fmt.Printf("%s: %d files use fields of %s, more than %d: %s\n", p.PkgPath, len(files), of, sharersMax, strings.Join(files, " "))
+			}
+		}
+	}
+	if wrong {
+		os.Exit(1)
+	}
+}
+
+// filesIn returns how many Go files beside tests a folder has, whatever they are built for.
+func filesIn(dir string) int {
+	all, _ := filepath.Glob(filepath.Join(dir, "*.go"))
+	tests, _ := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	return len(all) - len(tests)
+}
+
+// structsOf returns the structs whose fields the file uses: that which has the field, where
+// it is one of a struct within another.
+func structsOf(f *ast.File, info *types.Info) map[string]bool {
+	used := make(map[string]bool)
+	ast.Inspect(f, func(n ast.Node) bool {
+		expr, ok := n.(*ast.SelectorExpr)
+		if !ok || info.Selections[expr] == nil || info.Selections[expr].Kind() != types.FieldVal {
+			return true
+		}
+		s := info.Selections[expr]
+		t, path := s.Recv(), s.Index()
+		for _, i := range path[:len(path)-1] {
+			t = pointed(t).Underlying().(*types.Struct).Field(i).Type()
+		}
+		if named, ok := pointed(t).(*types.Named); ok {
+			used[named.Origin().String()] = true
+		}
+		return true
+	})
+	return used
+}
+
+// pointed returns what t points to, t itself if that is no pointer.
+func pointed(t types.Type) types.Type {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		return types.Unalias(p.Elem())
+	}
+	return types.Unalias(t)
+}
