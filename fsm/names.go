@@ -17,7 +17,6 @@ type (
 	Backoff             = record.Backoff
 	Attempt             = record.Attempt
 	Outcome             = record.Outcome
-	Then                = record.Then
 	FollowUp            = record.FollowUp
 	ClaimRef            = record.ClaimRef
 	Parent              = record.Parent
@@ -27,7 +26,6 @@ type (
 	Finalization        = record.Finalization
 	FinalizationAttempt = record.FinalizationAttempt
 	FinalizationOutcome = record.FinalizationOutcome
-	FinalizationState   = record.FinalizationState
 	NewTask             = record.NewTask
 	NewParent           = record.NewParent
 	NewStep             = record.NewStep
