@@ -84,6 +84,7 @@ func checkAnswers(h *history.History, opts Options) *checker {
 	for _, id := range c.ids {
 		t := c.tasks[id]
 		c.checkLeases(t)
+		c.checkStepWaits(t)
 		c.checkDelays(t)
 		c.checkWaits(t)
 		c.checkFinal(t)
