@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,7 +17,8 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// leaderWait bounds how long the cluster may be without a leader at the start.
+// leaderWait bounds how long the cluster may be without a leader at the start, or not know
+// where a node is.
 const leaderWait = 30 * time.Second
 
 // findCluster returns the URL of the leader and of every node.
@@ -35,10 +37,14 @@ func findCluster(ctx context.Context, endpoints []string) (leader string, nodes 
 			if err = json.Unmarshal(body, &c); err != nil {
 				continue
 			}
-			if leader, nodes = leaderOf(c); leader != "" {
+			switch leader, nodes = leaderOf(c); {
+			case leader == "":
+				err = fmt.Errorf("%s knows no leader", e)
+			case slices.Contains(nodes, ""):
+				err = fmt.Errorf("%s does not know where every node is", e)
+			default:
 				return leader, nodes, nil
 			}
-			err = fmt.Errorf("%s knows no leader", e)
 		}
 		select {
 		case <-retry.C:
