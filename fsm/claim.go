@@ -15,13 +15,18 @@ import (
 const answerBytesMax = 8 << 20
 
 // claimNext claims the first pending tasks of the types asked for.
-func (m *Machine) claimNext(c command.ClaimNext) Result {
+func (m *Machine) claimNext(c command.ClaimNext) Result { return m.claimNextOf(c, false) }
+
+// claimNextOf is claimNext. fresh says that nothing is remembered under its request id.
+func (m *Machine) claimNextOf(c command.ClaimNext, fresh bool) Result {
 	choice := uint64(0) // of requests that are not remembered
 	if c.RequestID != "" {
 		choice = m.choiceOfNext(c)
 	}
-	if result, known := m.repeatRequest(c.RequestID, c.WorkerID, choice); known {
-		return result
+	if !fresh {
+		if result, known := m.repeatRequest(c.RequestID, c.WorkerID, choice); known {
+			return result
+		}
 	}
 	var (
 		next   = m.types.Choose(c, m.answers.commands.ListOf(c.Types), &m.dice)

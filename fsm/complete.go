@@ -15,8 +15,14 @@ func (m *Machine) complete(c command.Complete) Result {
 		return m.repeatThen(result)
 	case !ok:
 		return result
-	case c.Claim != nil && m.isOtherRequest(c.Claim):
-		return Result{Code: CodeInvalidRequest}
+	}
+	fresh := false // nothing is remembered of the claim's request, and nothing will be until it claims
+	if c.Claim != nil {
+		r, seq := m.findRequest(c.Claim.RequestID)
+		if r != nil && m.isOther(r, c.Claim) {
+			return Result{Code: CodeInvalidRequest}
+		}
+		fresh = seq == 0
 	}
 	if refused := m.refuseFollowUps(c); refused != nil {
 		return Result{Code: CodeInvalidTask, Submitted: refused}
@@ -30,7 +36,7 @@ func (m *Machine) complete(c command.Complete) Result {
 		result.Submitted = m.submit(command.Submit{Tasks: c.Submit}).Submitted
 	}
 	if c.Claim != nil {
-		next := m.claimNext(*c.Claim)
+		next := m.claimNextOf(*c.Claim, fresh)
 		result.Claims, result.ClaimsRepeated = next.Claims, next.Repeated
 	}
 	m.keepThen(c.ID, thenOf(result))
@@ -56,11 +62,9 @@ func (m *Machine) refuseFollowUps(c command.Complete) (refused []Submitted) {
 	return refused
 }
 
-// isOtherRequest reports whether the request id of c is known of a request
-// that c does not repeat.
-func (m *Machine) isOtherRequest(c *command.ClaimNext) bool {
-	r, _ := m.findRequest(c.RequestID)
-	return r != nil && (r.WorkerID != c.WorkerID || r.Choice != m.choiceOfNext(*c))
+// isOther reports whether c, which has the id of the request r, is not that request again.
+func (m *Machine) isOther(r *record.Request, c *command.ClaimNext) bool {
+	return r.WorkerID != c.WorkerID || r.Choice != m.choiceOfNext(*c)
 }
 
 // thenOf returns what a repeat needs of the answer, nil if there is nothing
