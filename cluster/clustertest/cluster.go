@@ -62,7 +62,7 @@ func New(t testing.TB, n int, options ...Option) *Cluster {
 		name := fmt.Sprintf("n%d", i+1)
 		c.servers = append(c.servers, raft.Server{ID: raft.ServerID("uuid-" + name), Address: raft.ServerAddress(name)})
 		c.members = append(c.members, &member{
-			name: name, logs: &tamperedLog{InmemStore: raft.NewInmemStore()}, snaps: raft.NewInmemSnapshotStore(), clock: newClock(),
+			name: name, logs: &tamperedLog{InmemStore: raft.NewInmemStore()}, snaps: newSnapshots(), clock: newClock(),
 		})
 	}
 	t.Cleanup(c.close)

@@ -1,0 +1,65 @@
+package clustertest
+
+import (
+	"io"
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// snapshots keeps a node's newest snapshot in memory, once it is whole: Raft's own store would
+// have one that was cut off in the place of the one before.
+type snapshots struct {
+	mu     sync.Mutex
+	newest *raft.InmemSnapshotStore
+	index  uint64
+}
+
+func newSnapshots() *snapshots { return &snapshots{newest: raft.NewInmemSnapshotStore()} }
+
+// Create begins a snapshot, which is kept when its sink is closed.
+func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration, configurationIndex uint64, trans raft.Transport) (raft.SnapshotSink, error) {
+	store := raft.NewInmemSnapshotStore()
+	sink, err := store.Create(version, index, term, configuration, configurationIndex, trans)
+	if err != nil {
+		return nil, err
+	}
+	return &snapshotSink{sink, func() { s.keep(store, index) }}, nil
+}
+
+func (s *snapshots) keep(store *raft.InmemSnapshotStore, index uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if index >= s.index {
+		s.newest, s.index = store, index
+	}
+}
+
+func (s *snapshots) store() *raft.InmemSnapshotStore {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.newest
+}
+
+// List returns the newest snapshot, none if there is none.
+func (s *snapshots) List() ([]*raft.SnapshotMeta, error) { return s.store().List() }
+
+// Open returns the newest snapshot, if it is the one of that id.
+func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	return s.store().Open(id)
+}
+
+// snapshotSink is a sink that says when it is closed.
+type snapshotSink struct {
+	raft.SnapshotSink
+	closed func()
+}
+
+// Close ends the snapshot: it is whole.
+func (s *snapshotSink) Close() error {
+	err := s.SnapshotSink.Close()
+	if err == nil {
+		s.closed()
+	}
+	return err
+}
