@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/procs"
@@ -17,6 +19,7 @@ const (
 	pauseRounds  = 3
 	pauseReaders = 8 // of each task, at the paused node
 	pauseLeaseMS = 600_000
+	retryPause   = 50 * time.Millisecond
 )
 
 // A leader that was stopped until another one leads, and then continued, never
@@ -73,9 +76,11 @@ func (p *pauseRound) run() {
 	}
 	// What the stopped leader does not know.
 	after := p.rec.Caller([]string{next.URL()}, 0)
-	p.must(after.Settle(t.Context(), history.Complete, done, wire.Settle{
-		WorkerID: hold.Worker, ClaimToken: hold.Token, Result: json.RawMessage(`1`),
-	}))
+	p.acknowledged(func() history.Op {
+		return after.Settle(t.Context(), history.Complete, done, wire.Settle{
+			WorkerID: hold.Worker, ClaimToken: hold.Token, Result: json.RawMessage(`1`),
+		})
+	})
 	p.claim(after, "held")
 	fresh := p.submit(after, "fresh")
 
@@ -143,10 +148,18 @@ func (p *pauseRound) askPaused(old *procs.Node, tasks []uint64) int {
 	return answered
 }
 
-func (p *pauseRound) must(op history.Op) history.Op {
+// acknowledged makes the call until it is acknowledged: on a busy machine a leader may step
+// down meanwhile, and the others know a repeat.
+func (p *pauseRound) acknowledged(call func() history.Op) (op history.Op) {
 	p.t.Helper()
-	if op.Outcome != history.OK {
-		p.t.Fatalf("%s at %s: got %s %s, want ok", op.Kind, op.Node, op.Outcome, op.Code)
+	err := pause.Until(deadline(p.t), retryPause, func() error {
+		if op = call(); op.Outcome != history.OK {
+			return fmt.Errorf("%s at %s: got %s %s, want ok", op.Kind, op.Node, op.Outcome, op.Code)
+		}
+		return nil
+	})
+	if err != nil {
+		p.t.Fatal(err)
 	}
 	return op
 }
@@ -157,9 +170,11 @@ func (p *pauseRound) taskType(name string) string { return fmt.Sprintf("%s-%d", 
 func (p *pauseRound) submit(c *recorder.Caller, name string) uint64 {
 	p.t.Helper()
 	noLimit := int32(0)
-	return p.must(c.Submit(p.t.Context(), wire.NewTask{
-		TaskType: p.taskType(name), Params: json.RawMessage(`{}`), MaxAttempts: &noLimit, IdempotencyKey: p.taskType(name),
-	})).TaskID
+	return p.acknowledged(func() history.Op {
+		return c.Submit(p.t.Context(), wire.NewTask{
+			TaskType: p.taskType(name), Params: json.RawMessage(`{}`), MaxAttempts: &noLimit, IdempotencyKey: p.taskType(name),
+		})
+	}).TaskID
 }
 
 func (p *pauseRound) claimOf(name string) wire.Claim {
@@ -170,5 +185,5 @@ func (p *pauseRound) claimOf(name string) wire.Claim {
 
 func (p *pauseRound) claim(c *recorder.Caller, name string) history.Op {
 	p.t.Helper()
-	return p.must(c.Claim(p.t.Context(), p.claimOf(name)))
+	return p.acknowledged(func() history.Op { return c.Claim(p.t.Context(), p.claimOf(name)) })
 }
