@@ -42,7 +42,7 @@ func TestClient_Batch(t *testing.T) {
 	want := `{"atomic":false,"ops":[{"op":"submit","params":[1,  2],"idempotency_key":"` + key + `"},{"op":"submit","params":1,"idempotency_key":"mine"},` +
 		`{"op":"claim","worker_id":"w1","limit":1,"claim_request_id":"r"},{"op":"claim","worker_id":"w1","limit":3,"claim_request_id":"r2"},` +
 		`{"op":"delete","id":99},{"op":"cancel","id":22},{"op":"extend","id":17,"worker_id":"w1","claim_token":5,"lease_ms":60000},` +
-		`{"op":"complete","id":17,"result":"x","worker_id":"w1","claim_token":5}]}`
+		`{"op":"complete","id":17,"worker_id":"w1","claim_token":5,"result":"x"}]}`
 	if got.path != "/api/batch" || got.body != want {
 		t.Errorf("sent %s %s\nwant %s", got.path, got.body, want)
 	}

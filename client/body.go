@@ -55,8 +55,9 @@ const errorBytesMax = 16 << 10
 
 // completion is the body of a complete by s, with follow-ups.
 func completion(s wire.Settle, result []byte, then []Task) ([]byte, error) {
-	asJSON := hotjson.Travels(result)
-	if !asJSON {
+	if hotjson.Travels(result) {
+		s.Result = result
+	} else {
 		s.ResultPayload = result
 	}
 	body, err := hotwire.Settle(&s)
@@ -69,9 +70,6 @@ func completion(s wire.Settle, result []byte, then []Task) ([]byte, error) {
 			return nil, err
 		}
 		body = withField("submit", submit, body)
-	}
-	if asJSON {
-		body = withField("result", result, body)
 	}
 	return body, nil
 }

@@ -139,7 +139,7 @@ func TestClaimNext_refusals(t *testing.T) {
 func TestClaim_Complete_keepsTheResultsBytes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ result, want string }{
-		"JSON":    {`{ "a": "<b>" }`, `{"result":{ "a": "<b>" },"worker_id":"w1","claim_token":5}`},
+		"JSON":    {`{ "a": "<b>" }`, `{"worker_id":"w1","claim_token":5,"result":{ "a": "<b>" }}`},
 		"bytes":   {"\xff\x00", `{"worker_id":"w1","claim_token":5,"result_payload":"/wA="}`},
 		"nothing": {"", `{"worker_id":"w1","claim_token":5}`},
 		"null":    {"null", `{"worker_id":"w1","claim_token":5,"result_payload":"bnVsbA=="}`},

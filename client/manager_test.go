@@ -30,8 +30,8 @@ func TestTaskManager_settlesWithTheClaimItMade(t *testing.T) {
 	}
 	got := s.requests()[1:]
 	for i, want := range []string{
-		`/api/tasks/17/complete {"result":"done","worker_id":"w1","claim_token":5}`,
-		`/api/tasks/17/complete {"result":"done","worker_id":"w1","claim_token":5}`,
+		`/api/tasks/17/complete {"worker_id":"w1","claim_token":5,"result":"done"}`,
+		`/api/tasks/17/complete {"worker_id":"w1","claim_token":5,"result":"done"}`,
 		`/api/tasks/17/fail {"worker_id":"w1","claim_token":5,"error":"late"}`,
 	} {
 		if sent := got[i].path + " " + got[i].body; sent != want {

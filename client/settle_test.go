@@ -25,7 +25,7 @@ func TestClaim_Complete_submitsFollowUps(t *testing.T) {
 	if len(key) != 26 {
 		t.Errorf("the key of the first is %q", key)
 	}
-	want := fmt.Sprintf(`{"result":{ "a":1},"submit":[{"params":[1,  2],"idempotency_key":%q},{"payload":"/w==","idempotency_key":"mine"}],"worker_id":"w1","claim_token":5}`, key)
+	want := fmt.Sprintf(`{"submit":[{"params":[1,  2],"idempotency_key":%q},{"payload":"/w==","idempotency_key":"mine"}],"worker_id":"w1","claim_token":5,"result":{ "a":1}}`, key)
 	if got[0].body != want {
 		t.Errorf("sent %s\nwant %s", got[0].body, want)
 	}
@@ -76,7 +76,7 @@ func TestClaim_CompleteAndClaim(t *testing.T) {
 			}
 			claim := got[0].field(t, "claim").(map[string]any)
 			id, _ := claim["claim_request_id"].(string)
-			want := fmt.Sprintf(`{"result":"x","worker_id":"w1","claim_token":5,"claim":{"worker_id":"w1","task_types":["mail"],"max_attempts_remaining":2,"sort_by":"random","lease_ms":10000,"claim_request_id":%q}}`, id)
+			want := fmt.Sprintf(`{"worker_id":"w1","claim_token":5,"result":"x","claim":{"worker_id":"w1","task_types":["mail"],"max_attempts_remaining":2,"sort_by":"random","lease_ms":10000,"claim_request_id":%q}}`, id)
 			if len(id) != 26 || got[0].body != want {
 				t.Errorf("sent %s\nwant %s", got[0].body, want)
 			}

@@ -491,7 +491,7 @@ func TestTogether_settlesAndExtends(t *testing.T) {
 		out.say(200, `{"success":true,"results":[{"success":true,"task":{"id":1}}],"failed":0}`)
 		wantErrors(t, first, nil)
 		h = c.request(3, "/api/batch")
-		want := `{"return":"minimal","ops":[{"op":"complete","id":2,"result":"b","worker_id":"w1","claim_token":2},` +
+		want := `{"return":"minimal","ops":[{"op":"complete","id":2,"worker_id":"w1","claim_token":2,"result":"b"},` +
 			`{"op":"fail","id":3,"worker_id":"w1","claim_token":3,"error":"no"},{"op":"release","id":4,"worker_id":"w1","claim_token":4,"delay_ms":1000}]}`
 		if h.body != want {
 			t.Errorf("the others are %s,\nwant %s", h.body, want)

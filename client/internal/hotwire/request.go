@@ -33,17 +33,22 @@ func Task(n *wire.NewTask) ([]byte, error) {
 	return o.close()
 }
 
-// Settle is json.Marshal of a settling call, or an extend.
+// Settle is json.Marshal of a settling call, or an extend, but that the result stays as it is:
+// Marshal strips the spaces of a json.RawMessage and changes its escapes.
 func Settle(s *wire.Settle) ([]byte, error) {
-	if s.Result != nil || len(s.Submit) > 0 || s.Progress != nil {
+	if len(s.Submit) > 0 || s.Progress != nil {
 		return json.Marshal(s)
 	}
-	o := open(base64.StdEncoding.EncodedLen(len(s.ResultPayload)) + len(s.Error))
+	o := open(len(s.Result) + base64.StdEncoding.EncodedLen(len(s.ResultPayload)) + len(s.Error))
 	o.name("worker_id")
 	o.string(s.WorkerID)
 	if s.ClaimToken != 0 {
 		o.name("claim_token")
 		o.b = strconv.AppendUint(o.b, s.ClaimToken, 10)
+	}
+	if s.Result != nil {
+		o.name("result")
+		o.b = append(o.b, s.Result...)
 	}
 	o.bytes("result_payload", s.ResultPayload)
 	if s.Claim != nil {
