@@ -22,7 +22,9 @@ type Machine struct {
 	// answers is what results are made of: of memory that is theirs, or while
 	// Replay runs of reused.
 	answers, reused *answers
-	choosing        []byte // memory of choiceOfNext
+	// choosing is memory of choiceOfNext, chose what it hashed last, and choice the hash.
+	choosing, chose []byte
+	choice          uint64
 
 	// rememberedMax is the bound of remembered, goneMax that of gone; only tests
 	// change them.

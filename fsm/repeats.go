@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 
@@ -163,10 +164,14 @@ func (m *Machine) forgetDue() {
 	}
 }
 
-// choiceOfNext hashes what chooses the tasks of c.
+// choiceOfNext hashes what chooses the tasks of c. Most claims choose as the one before.
 func (m *Machine) choiceOfNext(c command.ClaimNext) uint64 {
 	m.choosing = c.AppendChoice(m.choosing[:0])
-	return choiceHash(m.choosing)
+	if !bytes.Equal(m.choosing, m.chose) {
+		m.chose = append(m.chose[:0], m.choosing...)
+		m.choice = choiceHash(m.chose)
+	}
+	return m.choice
 }
 
 // choiceOfTask is choiceOfNext for a claim by id.
