@@ -153,7 +153,11 @@ func TestWaiters_callerGoesWhileProposed(t *testing.T) {
 		mustPropose(t, n, submitMail(1))
 		goOn := make(chan struct{})
 		h.set(func(*Node, fsm.Stamp, []command.Command) { <-goOn })
-		go func() { mustPropose(t, n, submitMail(1)) }()
+		var holding sync.WaitGroup
+		holding.Go(func() { mustPropose(t, n, submitMail(1)) })
+		defer holding.Wait()
+		letAll := sync.OnceFunc(func() { close(goOn) })
+		defer letAll()
 		synctest.Wait()
 		queued := startWaiting(n, mailFor("w1"), time.Hour)
 		queued.gone()
@@ -170,7 +174,7 @@ func TestWaiters_callerGoesWhileProposed(t *testing.T) {
 		if taken.finished() {
 			t.Fatal("a claim in an entry whose caller has gone was given up")
 		}
-		close(goOn)
+		letAll()
 		if !taken.finished() || taken.err != nil || len(taken.p.Result.Claims) != 1 {
 			t.Errorf("a claim in an entry whose caller has gone: %v, %v", taken.p.Result.Claims, taken.err)
 		}
