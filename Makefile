@@ -119,6 +119,7 @@ $(BIN)/golangci-lint: tools/go.mod tools/go.sum
 $(BIN)/walls: tools/go.mod tools/go.sum tools/walls/main.go
 	@mkdir -p $(BIN)
 	cd tools && $(RELEASED) $(GO) build -ldflags '-s -w' -o ../$(BIN)/walls ./walls
+	@touch $@
 
 $(BIN)/mac: tools/go.mod tools/go.sum tools/mac/main.go
 	@mkdir -p $(BIN)

@@ -44,7 +44,7 @@ func (c *Client) GetByIdempotencyKey(ctx context.Context, key string) (*Task, er
 
 // Claim takes the task for the worker, or extends the claim that the worker has
 // on it, and remembers the claim for Complete and Fail; nothing extends it by
-// itself. The client remembers the last claim of each of 65,536 tasks. Errors:
+// itself. The client remembers its last 65,536 claims. Errors:
 // ErrTaskNotFound, ErrTaskAlreadyClaimed, ErrTaskNotClaimable,
 // ErrInvalidWorkerID, what the task has ended as, ...
 func (c *Client) Claim(ctx context.Context, taskID, workerID string) error {

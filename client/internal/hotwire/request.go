@@ -33,8 +33,9 @@ func Task(n *wire.NewTask) ([]byte, error) {
 	return o.close()
 }
 
-// Settle is json.Marshal of a settling call, or an extend, but that the result stays as it is:
-// Marshal strips the spaces of a json.RawMessage and changes its escapes.
+// Settle is json.Marshal of a settling call, or an extend, but that the result stays as it is,
+// if there are neither follow-ups nor progress: Marshal strips the spaces of a json.RawMessage
+// and changes its escapes.
 func Settle(s *wire.Settle) ([]byte, error) {
 	if len(s.Submit) > 0 || s.Progress != nil {
 		return json.Marshal(s)
