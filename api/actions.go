@@ -77,8 +77,8 @@ func (a *Actions) Answer(r *exchange.Request) {
 			return
 		}
 	}
-	b := strconv.AppendInt(append(r.Body(), `{"success":true,"matched":`...), found.matched, 10)
-	b = strconv.AppendInt(append(b, `,"done":`...), int64(done), 10)
+	b := jsonout.IntField(r.Body(), `{"success":true,"matched":`, found.matched)
+	b = jsonout.IntField(b, `,"done":`, int64(done))
 	if req.DryRun {
 		b = found.appendForetold(b)
 	}
@@ -162,11 +162,11 @@ func (found *actionMatches) appendForetold(b []byte) []byte {
 	for _, n := range found.cannot {
 		can -= n
 	}
-	b = append(strconv.AppendInt(append(b, `,"can":`...), can, 10), `,"cannot":{`...)
+	b = append(jsonout.IntField(b, `,"can":`, can), `,"cannot":{`...)
 	start := len(b)
 	for _, why := range slices.Sorted(maps.Keys(found.cannot)) {
 		b = jsonout.String(jsonout.Comma(b, start), string(why))
-		b = strconv.AppendInt(append(b, ':'), found.cannot[why], 10)
+		b = jsonout.IntField(b, ":", found.cannot[why])
 	}
 	return append(b, '}')
 }

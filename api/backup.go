@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
@@ -58,7 +59,7 @@ func TakeSnapshot(r *exchange.Request) {
 
 // sendIndexed answers success with an index of the log.
 func sendIndexed(r *exchange.Request, index uint64) {
-	b := strconv.AppendUint(append(r.Body(), `{"success":true,"index":`...), index, 10)
+	b := jsonout.UintField(r.Body(), `{"success":true,"index":`, index)
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -29,30 +30,24 @@ func Batch(r *exchange.Request) {
 		refuseBatch(r, &req, &p)
 		return
 	}
-	b := append(batchBody(r, &req, &p.Result), `{"success":true,"results":[`...)
 	failed, done := 0, p // done is p as the op's own call would have it
-	for i, body := range req.Ops {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	b := jsonout.List(batchBody(r, &req, &p.Result), `{"success":true,"results":`, len(req.Ops), func(b []byte, i int) []byte {
+		body := req.Ops[i]
 		done.Result = p.Result.Results[i]
 		if code := callbody.OpCode(body, &done.Result); code != "" {
 			failed++
 			r.OpRefused = true
-			b = appendOpRefusal(r, b, body, code, &done.Result)
-			continue
+			return appendOpRefusal(r, b, body, code, &done.Result)
 		}
 		if claim := callbody.ClaimOf(body); claim != nil {
 			r.HoldUntilSent(claim.Cmd.RequestID, &done.Result)
 		}
 		if req.Minimal {
-			b = callbody.AppendMinimal(b, body, &done)
-		} else {
-			b = body.Answer(b, &done)
+			return callbody.AppendMinimal(b, body, &done)
 		}
-	}
-	b = append(b, `],"failed":`...)
-	b = strconv.AppendInt(b, int64(failed), 10)
+		return body.Answer(b, &done)
+	})
+	b = jsonout.IntField(b, `,"failed":`, int64(failed))
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/api/wire"
@@ -88,14 +89,8 @@ func TaskEvents(r *exchange.Request) {
 
 // appendEvents appends the answer that is a part of the trail.
 func appendEvents(b []byte, events []event.Event, next event.Pos) []byte {
-	b = append(b, `{"success":true,"events":[`...)
-	for i := range events {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = trail.AppendEvent(b, &events[i])
-	}
-	b = append(b, `],"next":"`...)
+	b = jsonout.List(b, `{"success":true,"events":`, len(events), func(b []byte, i int) []byte { return trail.AppendEvent(b, &events[i]) })
+	b = append(b, `,"next":"`...)
 	return append(trail.AppendPlace(b, next), `"}`...)
 }
 

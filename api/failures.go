@@ -1,8 +1,6 @@
 package api
 
 import (
-	"strconv"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/bound"
@@ -67,15 +65,14 @@ func Failures(r *exchange.Request) {
 		return
 	}
 	b := encode.Failures(append(r.Body(), `{"success":true,"failures":`...), largest)
-	b = strconv.AppendInt(append(b, `,"groups":`...), int64(groups.Len()), 10)
-	b = strconv.AppendInt(append(b, `,"looked":`...), int64(groups.Looked), 10)
-	b = strconv.AppendInt(append(b, `,"failed":`...), failed, 10)
-	b = append(b, `,"next_cursor":`...)
+	b = jsonout.IntField(b, `,"groups":`, int64(groups.Len()))
+	b = jsonout.IntField(b, `,"looked":`, int64(groups.Looked))
+	b = jsonout.IntField(b, `,"failed":`, failed)
+	cursor := ""
 	if more {
-		b = jsonout.String(b, formatEnd(req.query.From))
-	} else {
-		b = append(b, "null"...)
+		cursor = formatEnd(req.query.From)
 	}
+	b = jsonout.StringOrNull(b, `,"next_cursor":`, cursor)
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"strconv"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/callbody"
@@ -37,37 +35,23 @@ func Finalization(r *exchange.Request) {
 }
 
 func appendFinalization(b []byte, v *fsm.FinalizationView, now fsm.Stamp) []byte {
-	b = append(b, `{"success":true,"attempts":[`...)
-	for i := range v.Attempts {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendFinalizationAttempt(b, &v.Attempts[i])
+	b = jsonout.List(b, `{"success":true,"attempts":`, len(v.Attempts), func(b []byte, i int) []byte {
+		return appendFinalizationAttempt(b, &v.Attempts[i])
+	})
+	b = jsonout.StringOrNull(b, `,"claimed_by":`, v.ClaimedBy)
+	expiresAt := int64(0)
+	if v.ClaimedBy != "" {
+		expiresAt = now.T + v.LeftMS
 	}
-	b = append(b, `],"claimed_by":`...)
-	b = jsonout.StringOrNull(b, v.ClaimedBy)
-	b = append(b, `,"claim_expires_at":`...)
-	if v.ClaimedBy == "" {
-		b = append(b, "null"...)
-	} else {
-		b = jsonout.Time(b, now.T+v.LeftMS)
-	}
-	return append(b, '}')
+	return append(jsonout.TimeField(b, `,"claim_expires_at":`, expiresAt), '}')
 }
 
 func appendFinalizationAttempt(b []byte, a *fsm.FinalizationAttempt) []byte {
-	b = append(b, `{"processor_id":`...)
-	b = jsonout.String(b, a.ProcessorID)
-	b = append(b, `,"claimed":`...)
-	b = strconv.AppendBool(b, a.Outcome.Claimed())
-	b = append(b, `,"already_claimed_by":`...)
-	b = jsonout.StringOrNull(b, a.Holder)
-	b = append(b, `,"reason":`...)
-	b = jsonout.StringOrNull(b, callbody.FinalizationReason(a.Outcome))
-	b = append(b, `,"task_state":"`...)
-	b = append(b, a.State.String()...)
-	b = append(b, `","message":"`...)
-	b = append(b, encode.FinalizationMessage(a.Outcome)...)
-	b = append(b, `","attempted_at":`...)
-	return append(jsonout.Time(b, a.At), '}')
+	b = jsonout.StringField(b, `{"processor_id":`, a.ProcessorID)
+	b = jsonout.BoolField(b, `,"claimed":`, a.Outcome.Claimed())
+	b = jsonout.StringOrNull(b, `,"already_claimed_by":`, a.Holder)
+	b = jsonout.StringOrNull(b, `,"reason":`, callbody.FinalizationReason(a.Outcome))
+	b = jsonout.WordField(b, `,"task_state":`, a.State.String())
+	b = jsonout.WordField(b, `,"message":`, encode.FinalizationMessage(a.Outcome))
+	return append(jsonout.TimeField(b, `,"attempted_at":`, a.At), '}')
 }

@@ -33,11 +33,8 @@ func refuseUnready(err error) *refuse.Refusal {
 }
 
 func (s *Server) sendState(r *exchange.Request, state string) {
-	b := append(r.Body(), `{"success":true,"status":`...)
-	b = jsonout.String(b, state)
-	b = append(b, `,"node_id":`...)
-	b = jsonout.String(b, s.cfg.Node.NodeID())
-	b = append(b, `,"version":`...)
-	b = jsonout.String(b, s.cfg.Version)
+	b := jsonout.WordField(r.Body(), `{"success":true,"status":`, state)
+	b = jsonout.StringField(b, `,"node_id":`, s.cfg.Node.NodeID())
+	b = jsonout.StringField(b, `,"version":`, s.cfg.Version)
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -40,23 +39,17 @@ func (s *Server) showHistory(r *exchange.Request) {
 }
 
 func appendHistory(b []byte, nodeID, taskType string, v *history.View) []byte {
-	b = jsonout.String(append(b, `{"success":true,"node_id":`...), nodeID)
-	b = jsonout.StringOrNull(append(b, `,"task_type":`...), taskType)
-	b = strconv.AppendInt(append(b, `,"interval_ms":`...), history.Interval.Milliseconds(), 10)
-	b = appendMoment(append(b, `,"since":`...), v.Since)
-	b = appendMoment(append(b, `,"from":`...), v.From)
-	b = strconv.AppendBool(append(b, `,"kept":`...), v.Kept)
+	b = jsonout.StringField(b, `{"success":true,"node_id":`, nodeID)
+	b = jsonout.StringOrNull(b, `,"task_type":`, taskType)
+	b = jsonout.IntField(b, `,"interval_ms":`, history.Interval.Milliseconds())
+	b = jsonout.Moment(b, `,"since":`, v.Since)
+	b = jsonout.Moment(b, `,"from":`, v.From)
+	b = jsonout.BoolField(b, `,"kept":`, v.Kept)
 	for _, c := range historyColumns {
-		b = append(append(append(b, `,"`...), c.name...), `":[`...)
-		for i := range v.Points {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			p := &v.Points[i]
-			value, some := c.of(p)
-			b = jsonout.IntOrNull(b, p.Known && some, value)
-		}
-		b = append(b, ']')
+		b = jsonout.List(b, c.name, len(v.Points), func(b []byte, i int) []byte {
+			value, some := c.of(&v.Points[i])
+			return jsonout.IntOrNull(b, "", v.Points[i].Known && some, value)
+		})
 	}
 	return append(b, '}')
 }
@@ -66,27 +59,19 @@ var historyColumns = []struct {
 	name string
 	of   func(p *history.Point) (value int64, some bool)
 }{
-	{"submitted", func(p *history.Point) (int64, bool) { return int64(p.Submitted), true }},
-	{"completed", func(p *history.Point) (int64, bool) { return int64(p.Completed), true }},
-	{"failed", func(p *history.Point) (int64, bool) { return int64(p.Failed), true }},
-	{"pending", func(p *history.Point) (int64, bool) { return int64(p.Pending), true }},
-	{"claimed", func(p *history.Point) (int64, bool) { return int64(p.Claimed), true }},
-	{"oldest_pending_age_ms", func(p *history.Point) (int64, bool) { return p.OldestPendingAgeMS, true }},
-	{"waited_p50_ms", func(p *history.Point) (int64, bool) { return msOf(p.Waited.P50) }},
-	{"waited_p99_ms", func(p *history.Point) (int64, bool) { return msOf(p.Waited.P99) }},
-	{"ran_p50_ms", func(p *history.Point) (int64, bool) { return msOf(p.Ran.P50) }},
-	{"ran_p99_ms", func(p *history.Point) (int64, bool) { return msOf(p.Ran.P99) }},
+	{`,"submitted":`, func(p *history.Point) (int64, bool) { return int64(p.Submitted), true }},
+	{`,"completed":`, func(p *history.Point) (int64, bool) { return int64(p.Completed), true }},
+	{`,"failed":`, func(p *history.Point) (int64, bool) { return int64(p.Failed), true }},
+	{`,"pending":`, func(p *history.Point) (int64, bool) { return int64(p.Pending), true }},
+	{`,"claimed":`, func(p *history.Point) (int64, bool) { return int64(p.Claimed), true }},
+	{`,"oldest_pending_age_ms":`, func(p *history.Point) (int64, bool) { return p.OldestPendingAgeMS, true }},
+	{`,"waited_p50_ms":`, func(p *history.Point) (int64, bool) { return msOf(p.Waited.P50) }},
+	{`,"waited_p99_ms":`, func(p *history.Point) (int64, bool) { return msOf(p.Waited.P99) }},
+	{`,"ran_p50_ms":`, func(p *history.Point) (int64, bool) { return msOf(p.Ran.P50) }},
+	{`,"ran_p99_ms":`, func(p *history.Point) (int64, bool) { return msOf(p.Ran.P99) }},
 }
 
 func msOf(b latency.Bucket) (ms int64, some bool) { return b.MS(), b != 0 }
-
-// appendMoment appends a time, null if it is zero.
-func appendMoment(b []byte, t time.Time) []byte {
-	if t.IsZero() {
-		return append(b, "null"...)
-	}
-	return jsonout.Time(b, t.UnixMilli())
-}
 
 // parseHistory reads the query of GET /api/history.
 func parseHistory(r *exchange.Request) (taskType string, minutes int, bad *refuse.Refusal) {

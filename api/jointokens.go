@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strconv"
 
 	"github.com/valyala/fasthttp"
 
@@ -84,14 +83,8 @@ func JoinTokens(r *exchange.Request) {
 	if !r.Read(func(m *fsm.Machine, _ fsm.Stamp) { tokens = m.JoinTokens() }) {
 		return
 	}
-	b := append(r.Body(), `{"success":true,"tokens":[`...)
-	for i, t := range tokens {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendJoinToken(b, t)
-	}
-	r.Send(fasthttp.StatusOK, append(b, `]}`...))
+	b := jsonout.List(r.Body(), `{"success":true,"tokens":`, len(tokens), func(b []byte, i int) []byte { return appendJoinToken(b, tokens[i]) })
+	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
 // RevokeJoinToken answers POST /api/cluster/tokens/revoke.
@@ -128,9 +121,9 @@ func RevokeJoinToken(r *exchange.Request) {
 // appendJoinToken appends what is known of a token.
 func appendJoinToken(b []byte, t *fsm.JoinToken) []byte {
 	b = append(append(b, `{"id":"`...), t.ID()...)
-	b = strconv.AppendInt(append(b, `","uses":`...), int64(t.Uses), 10)
-	b = strconv.AppendInt(append(b, `,"used":`...), int64(len(t.UsedBy)), 10)
-	b = jsonout.Time(append(b, `,"created_at":`...), t.CreatedAt)
-	b = jsonout.Time(append(b, `,"expires_at":`...), t.ExpiresAt)
+	b = jsonout.IntField(b, `","uses":`, int64(t.Uses))
+	b = jsonout.IntField(b, `,"used":`, int64(len(t.UsedBy)))
+	b = jsonout.TimeField(b, `,"created_at":`, t.CreatedAt)
+	b = jsonout.TimeField(b, `,"expires_at":`, t.ExpiresAt)
 	return append(b, '}')
 }

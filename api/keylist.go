@@ -2,7 +2,6 @@ package api
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -34,19 +33,14 @@ func (s *Server) keyList(r *exchange.Request) {
 	if more {
 		keys = keys[:limit]
 	}
-	b := jsonout.String(append(r.Body(), `{"success":true,"node_id":`...), s.cfg.Node.NodeID())
-	b = jsonout.Time(append(b, `,"since":`...), s.host.Begun.UnixMilli())
-	b = append(b, `,"keys":[`...)
-	start := len(b)
-	for _, k := range keys {
-		b = appendKey(jsonout.Comma(b, start), k)
-	}
-	b = append(b, `],"next":`...)
+	b := jsonout.StringField(r.Body(), `{"success":true,"node_id":`, s.cfg.Node.NodeID())
+	b = jsonout.TimeField(b, `,"since":`, s.host.Begun.UnixMilli())
+	b = jsonout.List(b, `,"keys":`, len(keys), func(b []byte, i int) []byte { return appendKey(b, keys[i]) })
+	next := ""
 	if more {
-		b = jsonout.String(b, keys[limit-1].Name)
-	} else {
-		b = append(b, "null"...)
+		next = keys[limit-1].Name
 	}
+	b = jsonout.StringOrNull(b, `,"next":`, next)
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
@@ -74,43 +68,26 @@ const keyPageMax = 1_000
 
 // appendKey appends the key as operators see it.
 func appendKey(b []byte, k *keyring.Caller) []byte {
-	b = jsonout.String(append(b, `{"name":`...), k.Name)
-	b = appendTexts(append(b, `,"roles":`...), k.Roles.Names())
-	b = appendTexts(append(b, `,"task_types":`...), k.Types)
-	b = strconv.AppendInt(append(b, `,"rate_limit_per_minute":`...), k.Rate(), 10)
-	b = append(b, `,"expires_at":`...)
-	if k.Expires.IsZero() {
-		b = append(b, "null"...)
-	} else {
-		b = jsonout.Time(b, k.Expires.UnixMilli())
-	}
+	b = jsonout.StringField(b, `{"name":`, k.Name)
+	b = jsonout.Strings(b, `,"roles":`, k.Roles.Names())
+	b = jsonout.Strings(b, `,"task_types":`, k.Types)
+	b = jsonout.IntField(b, `,"rate_limit_per_minute":`, k.Rate())
+	b = jsonout.Moment(b, `,"expires_at":`, k.Expires)
 	addresses := make([]string, len(k.Addresses))
 	for i, p := range k.Addresses {
 		if addresses[i] = p.String(); p.IsSingleIP() {
 			addresses[i] = p.Addr().String()
 		}
 	}
-	b = appendTexts(append(b, `,"addresses":`...), addresses)
+	b = jsonout.Strings(b, `,"addresses":`, addresses)
 	last := k.Last.Load()
 	if last == nil {
 		return append(b, `,"last_used_at":null,"last_used_from":null}`...)
 	}
-	b = jsonout.Time(append(b, `,"last_used_at":`...), last.At.UnixMilli())
+	b = jsonout.TimeField(b, `,"last_used_at":`, last.At.UnixMilli())
 	b = append(b, `,"last_used_from":`...)
 	if !last.From.IsValid() {
 		return append(b, "null}"...)
 	}
 	return append(jsonout.String(b, last.From.String()), '}')
-}
-
-// appendTexts appends an array of texts.
-func appendTexts(b []byte, texts []string) []byte {
-	b = append(b, '[')
-	for i, t := range texts {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = jsonout.String(b, t)
-	}
-	return append(b, ']')
 }

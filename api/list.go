@@ -63,12 +63,11 @@ func List(r *exchange.Request) {
 		}
 		b = encode.Task(b, &tasks[i], view)
 	}
-	b = append(b, `],"next_cursor":`...)
-	if next.ID == 0 {
-		b = append(b, "null"...)
-	} else {
-		b = jsonout.String(b, formatCursor(next, &req.query))
+	cursor := ""
+	if next.ID != 0 {
+		cursor = formatCursor(next, &req.query)
 	}
+	b = jsonout.StringOrNull(b, `],"next_cursor":`, cursor)
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 

@@ -21,8 +21,7 @@ func (s *Server) root(r *exchange.Request) {
 		r.ToPage(exchange.PageAddress)
 		return
 	}
-	b := append(r.Body(), `{"success":true,"name":"claimq","version":`...)
-	b = jsonout.String(b, s.cfg.Version)
+	b := jsonout.StringField(r.Body(), `{"success":true,"name":"claimq","version":`, s.cfg.Version)
 	b = append(b, `,"links":{`...)
 	if !s.cfg.Page.Off {
 		b = append(b, `"page":"`+exchange.PageAddress+`",`...)

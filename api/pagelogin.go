@@ -201,11 +201,11 @@ func (s *Server) session(r *exchange.Request) {
 	}
 	b := append(r.Body(), `{"success":true,"login":`...)
 	b = strconv.AppendBool(b, keys != nil)
-	b = jsonout.String(append(b, `,"open":`...), open)
-	b = jsonout.String(append(b, `,"node_id":`...), s.cfg.Node.NodeID())
-	b = jsonout.String(append(b, `,"version":`...), s.cfg.Version)
-	b = jsonout.String(append(b, `,"page":`...), site.Hash())
-	b = strconv.AppendBool(append(b, `,"read_only":`...), s.cfg.Page.ReadOnly)
+	b = jsonout.StringField(b, `,"open":`, open)
+	b = jsonout.StringField(b, `,"node_id":`, s.cfg.Node.NodeID())
+	b = jsonout.StringField(b, `,"version":`, s.cfg.Version)
+	b = jsonout.StringField(b, `,"page":`, site.Hash())
+	b = jsonout.BoolField(b, `,"read_only":`, s.cfg.Page.ReadOnly)
 	b = append(b, `,"me":`...)
 	if keys == nil {
 		b = s.appendMe(b, &keyring.Caller{Roles: keyring.Operators}, time.Time{})
@@ -246,17 +246,16 @@ func (s *Server) appendMe(b []byte, k *keyring.Caller, expires time.Time) []byte
 	if s.cfg.Page.ReadOnly {
 		roles = keyring.Readers
 	}
-	b = jsonout.String(append(b, `{"name":`...), k.Name)
-	b = appendTexts(append(b, `,"roles":`...), roles.Names())
-	b = append(b, `,"task_types":`...)
+	b = jsonout.StringField(b, `{"name":`, k.Name)
+	b = jsonout.Strings(b, `,"roles":`, roles.Names())
 	if len(k.Types) == 0 {
-		b = append(b, "null"...)
+		b = jsonout.Null(b, `,"task_types":`)
 	} else {
-		b = appendTexts(b, k.Types)
+		b = jsonout.Strings(b, `,"task_types":`, k.Types)
 	}
-	b = append(b, `,"expires_at":`...)
-	if expires.IsZero() {
-		return append(b, "null}"...)
+	end := ""
+	if !expires.IsZero() {
+		end = expires.UTC().Format(time.RFC3339)
 	}
-	return append(jsonout.String(b, expires.UTC().Format(time.RFC3339)), '}')
+	return append(jsonout.StringOrNull(b, `,"expires_at":`, end), '}')
 }

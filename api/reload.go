@@ -155,7 +155,7 @@ func (s *Server) reload(r *exchange.Request) {
 	}
 	s.cfg.Logger.Info("reloaded the API keys", "keys", count, "by", r.By())
 	r.Tell(event.KeysReloaded, s.keysWords(count))
-	b := jsonout.String(append(r.Body(), `{"success":true,"node_id":`...), s.cfg.Node.NodeID())
-	b = strconv.AppendInt(append(b, `,"keys":`...), int64(count), 10)
+	b := jsonout.StringField(r.Body(), `{"success":true,"node_id":`, s.cfg.Node.NodeID())
+	b = jsonout.IntField(b, `,"keys":`, int64(count))
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }

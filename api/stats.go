@@ -2,7 +2,6 @@ package api
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/valyala/fasthttp"
 
@@ -44,22 +43,15 @@ func statsOf(r *exchange.Request, m *fsm.Machine, now fsm.Stamp) fsm.Stats {
 }
 
 func appendStats(b []byte, st *fsm.Stats) []byte {
-	b = append(b, `{"success":true,"index":`...)
-	b = strconv.AppendUint(b, st.Index, 10)
-	b = append(b, `,"counts":`...)
-	b = encode.Counts(b, &st.Counts)
+	b = jsonout.UintField(b, `{"success":true,"index":`, st.Index)
+	b = encode.Counts(b, `,"counts":`, &st.Counts)
 	b = append(b, `,"types":{`...)
+	start := len(b)
 	for i := range st.Types {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = jsonout.String(b, st.Types[i].Type)
-		b = append(b, ':')
-		b = encode.Counts(b, &st.Types[i].Counts)
+		b = jsonout.String(jsonout.Comma(b, start), st.Types[i].Type)
+		b = encode.Counts(b, ":", &st.Types[i].Counts)
 	}
-	b = append(b, `},"bytes":`...)
-	b = strconv.AppendInt(b, st.Bytes, 10)
-	b = append(b, `,"oldest_pending_age_ms":`...)
-	b = strconv.AppendInt(b, st.OldestPendingAgeMS, 10)
+	b = jsonout.IntField(b, `},"bytes":`, st.Bytes)
+	b = jsonout.IntField(b, `,"oldest_pending_age_ms":`, st.OldestPendingAgeMS)
 	return append(b, '}')
 }

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"strconv"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/bound"
@@ -27,20 +25,16 @@ func Types(r *exchange.Request) {
 	if !r.Read(func(m *fsm.Machine, now fsm.Stamp) { found = m.FindTypes(q, now) }) {
 		return
 	}
-	b := append(r.Body(), `{"success":true,"types":[`...)
-	for i := range found.Types {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = callbody.AppendType(b, &found.Types[i])
-	}
-	b = strconv.AppendInt(append(b, `],"total":`...), int64(found.Total), 10)
-	b = strconv.AppendInt(append(b, `,"matched":`...), int64(found.Matched), 10)
+	b := jsonout.List(r.Body(), `{"success":true,"types":`, len(found.Types), func(b []byte, i int) []byte {
+		return callbody.AppendType(b, &found.Types[i])
+	})
+	b = jsonout.IntField(b, `,"total":`, int64(found.Total))
+	b = jsonout.IntField(b, `,"matched":`, int64(found.Matched))
 	next := ""
 	if n := len(found.Types); n < found.Matched && q.Order.ByName() {
 		next = found.Types[n-1].Type
 	}
-	b = jsonout.StringOrNull(append(b, `,"next":`...), next)
+	b = jsonout.StringOrNull(b, `,"next":`, next)
 	b = callbody.AppendTallies(append(b, `,"all":{`...), &found.All)
 	r.Send(fasthttp.StatusOK, append(b, "}}"...))
 }

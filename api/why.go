@@ -80,8 +80,7 @@ func (a *whyAnswer) append(b []byte) []byte {
 	if queued {
 		b = a.appendQueued(jsonout.Comma(b, start))
 	}
-	b = append(b, `],"ahead":`...)
-	b = jsonout.IntOrNull(b, a.Ahead >= 0, a.Ahead)
+	b = jsonout.IntOrNull(b, `],"ahead":`, a.Ahead >= 0, a.Ahead)
 	return append(b, '}')
 }
 
@@ -89,27 +88,27 @@ func (a *whyAnswer) append(b []byte) []byte {
 // beside code and message.
 func (a *whyAnswer) appendReason(b []byte, reason *fsm.WhyReason) []byte {
 	words := func(text string) {
-		b = jsonout.String(append(b, `{"code":`...), string(reason.Code))
-		b = jsonout.String(append(b, `,"message":`...), text)
+		b = jsonout.StringField(b, `{"code":`, string(reason.Code))
+		b = jsonout.StringField(b, `,"message":`, text)
 	}
 	switch reason.Code {
 	case fsm.WhyTypePaused:
 		words("The type " + a.taskType + " is paused")
 	case fsm.WhyLimitReached:
 		words("As many tasks of the type " + a.taskType + " are claimed as its max_claimed allows")
-		b = appendHolders(append(b, `,"holders":`...), reason.Holders)
+		b = appendHolders(b, reason.Holders)
 	case fsm.WhyRateLimited:
 		words("The type " + a.taskType + " has used its rate_limit up" + until(reason.At))
-		b = jsonout.Time(append(b, `,"at":`...), reason.At)
+		b = jsonout.TimeField(b, `,"at":`, reason.At)
 	case fsm.WhyScheduled:
 		words("It waits" + until(reason.At))
-		b = jsonout.Time(append(b, `,"run_at":`...), reason.At)
+		b = jsonout.TimeField(b, `,"run_at":`, reason.At)
 	case fsm.WhyBlocked:
 		words(blockedWords(reason.Steps))
-		b = appendNames(append(b, `,"steps":`...), reason.Steps)
+		b = jsonout.Strings(b, `,"steps":`, reason.Steps)
 	case fsm.WhyGroupBehind:
 		words("Task " + strconv.FormatUint(reason.TaskID, 10) + " of its group comes first")
-		b = strconv.AppendUint(append(b, `,"id":`...), reason.TaskID, 10)
+		b = jsonout.UintField(b, `,"id":`, reason.TaskID)
 	default:
 		words(string(reason.Code))
 	}
@@ -137,23 +136,11 @@ func blockedWords(steps []string) string {
 	return "It waits until " + strconv.Itoa(most) + " or more other steps are completed"
 }
 
-func appendNames(b []byte, names []string) []byte {
-	b = append(b, '[')
-	start := len(b)
-	for _, name := range names {
-		b = jsonout.String(jsonout.Comma(b, start), name)
-	}
-	return append(b, ']')
-}
-
 func appendHolders(b []byte, holders []fsm.Holder) []byte {
-	b = append(b, '[')
-	start := len(b)
-	for _, h := range holders {
-		b = strconv.AppendUint(append(jsonout.Comma(b, start), `{"task_id":`...), h.TaskID, 10)
-		b = append(jsonout.StringOrNull(append(b, `,"worker_id":`...), h.WorkerID), '}')
-	}
-	return append(b, ']')
+	return jsonout.List(b, `,"holders":`, len(holders), func(b []byte, i int) []byte {
+		b = jsonout.UintField(b, `{"task_id":`, holders[i].TaskID)
+		return append(jsonout.StringOrNull(b, `,"worker_id":`, holders[i].WorkerID), '}')
+	})
 }
 
 func (a *whyAnswer) appendNoWorker(b []byte) []byte {
@@ -161,8 +148,8 @@ func (a *whyAnswer) appendNoWorker(b []byte) []byte {
 	if a.lastAskedAt != 0 {
 		text = "No worker asks for tasks of the type " + a.taskType + " any more"
 	}
-	b = jsonout.String(append(b, `{"code":"`+whyNoWorker+`","message":`...), text)
-	b = jsonout.Time(append(b, `,"last_asked_at":`...), a.lastAskedAt)
+	b = jsonout.StringField(b, `{"code":"`+whyNoWorker+`","message":`, text)
+	b = jsonout.TimeField(b, `,"last_asked_at":`, a.lastAskedAt)
 	return append(b, '}')
 }
 
@@ -174,7 +161,7 @@ func (a *whyAnswer) appendQueued(b []byte) []byte {
 	case a.Ahead > 1:
 		text = strconv.FormatInt(a.Ahead, 10) + " tasks of its type are claimed before it"
 	}
-	b = jsonout.String(append(b, `{"code":"queued","message":`...), text)
-	b = strconv.AppendInt(append(b, `,"ahead":`...), a.Ahead, 10)
+	b = jsonout.StringField(b, `{"code":"queued","message":`, text)
+	b = jsonout.IntField(b, `,"ahead":`, a.Ahead)
 	return append(b, '}')
 }

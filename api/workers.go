@@ -2,7 +2,6 @@ package api
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -70,19 +69,12 @@ func atWork(r *exchange.Request, holders []fsm.WorkerView, now fsm.Stamp) []fsm.
 }
 
 func appendWorkers(b []byte, workers []fsm.WorkerView) []byte {
-	b = append(b, `{"success":true,"workers":[`...)
-	start := len(b)
-	for i := range workers {
+	b = jsonout.List(b, `{"success":true,"workers":`, len(workers), func(b []byte, i int) []byte {
 		w := &workers[i]
-		b = jsonout.String(append(jsonout.Comma(b, start), `{"worker_id":`...), w.WorkerID)
-		b = strconv.AppendInt(append(b, `,"claimed":`...), int64(w.Claimed), 10)
-		b = append(b, `,"task_ids":[`...)
-		ids := len(b)
-		for _, id := range w.TaskIDs {
-			b = strconv.AppendUint(jsonout.Comma(b, ids), id, 10)
-		}
-		b = jsonout.Time(append(b, `],"last_seen_at":`...), w.SeenT)
-		b = append(b, '}')
-	}
-	return append(b, "]}"...)
+		b = jsonout.StringField(b, `{"worker_id":`, w.WorkerID)
+		b = jsonout.IntField(b, `,"claimed":`, int64(w.Claimed))
+		b = jsonout.Uints(b, `,"task_ids":`, w.TaskIDs)
+		return append(jsonout.TimeField(b, `,"last_seen_at":`, w.SeenT), '}')
+	})
+	return append(b, '}')
 }

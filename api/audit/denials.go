@@ -159,12 +159,12 @@ func (d *Denial) append(b []byte, at event.Pos) []byte {
 	b = trail.AppendEventHead(b, &event.Event{Pos: at, T: d.At.UnixMilli()})
 	b = append(b, lineDenied+`","worker_id":null,"claim_token":null,"attempt":null,"message":`...)
 	b = jsonout.String(b, jsonout.Cut(answer.Error, denialErrorBytes))
-	b = jsonout.String(append(b, `,"key":`...), d.Key)
-	b = jsonout.String(append(b, `,"address":`...), from)
-	b = jsonout.String(append(b, `,"call":`...), d.Call)
-	b = strconv.AppendInt(append(b, `,"status":`...), int64(d.Status), 10)
-	b = jsonout.String(append(b, `,"code":`...), answer.Code)
-	b = jsonout.String(append(b, `,"request_id":`...), d.RequestID)
+	b = jsonout.StringField(b, `,"key":`, d.Key)
+	b = jsonout.StringField(b, `,"address":`, from)
+	b = jsonout.StringField(b, `,"call":`, d.Call)
+	b = jsonout.IntField(b, `,"status":`, int64(d.Status))
+	b = jsonout.StringField(b, `,"code":`, answer.Code)
+	b = jsonout.StringField(b, `,"request_id":`, d.RequestID)
 	return append(b, '}', '\n')
 }
 

@@ -222,14 +222,7 @@ func AppendClaim(b []byte, p *nodes.Proposed) []byte {
 
 // AppendClaims appends the answer to a claim with limit.
 func AppendClaims(b []byte, p *nodes.Proposed) []byte {
-	b = append(b, `{"success":true,"tasks":[`...)
-	for i := range p.Result.Claims {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = encode.Claimed(b, &p.Result.Claims[i], p.Result.Repeated, p.Stamp)
-	}
-	b = append(b, ']')
+	b = appendClaimedTasks(b, `{"success":true,"tasks":`, p, p.Result.Repeated)
 	if len(p.Result.Claims) > 0 {
 		b = append(b, claimedMessage...)
 	} else {

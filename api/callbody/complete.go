@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -124,17 +125,11 @@ func (c *Complete) rest(b []byte, p *nodes.Proposed) []byte {
 // appendSubmitted appends the outcome of the follow-up tasks. A repeated answer
 // does not know any more what a task was compared with.
 func appendSubmitted(b []byte, done []fsm.Submitted, repeated bool) []byte {
-	b = append(b, `,"submitted":[`...)
-	for i := range done {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"id":`...)
-		b = strconv.AppendUint(b, done[i].Task.ID, 10)
+	return jsonout.List(b, `,"submitted":`, len(done), func(b []byte, i int) []byte {
+		b = jsonout.UintField(b, `{"id":`, done[i].Task.ID)
 		b = appendCreated(b, done[i].Created, done[i].SameRequest || repeated)
-		b = append(b, '}')
-	}
-	return append(b, ']')
+		return append(b, '}')
+	})
 }
 
 // appendClaimed appends what the claim took: a task or null, or with limit the
@@ -142,9 +137,7 @@ func appendSubmitted(b []byte, done []fsm.Submitted, repeated bool) []byte {
 func (c *Complete) appendClaimed(b []byte, p *nodes.Proposed) []byte {
 	claims := p.Result.Claims
 	if c.Claim.Many {
-		b = append(b, `,"claimed":{"tasks":[`...)
-		b = appendClaimedTasks(b, claims, p)
-		return append(b, "]}"...)
+		return append(appendClaimedTasks(b, `,"claimed":{"tasks":`, p, claimsRepeated(&p.Result)), '}')
 	}
 	b = append(b, `,"claimed":{"task":`...)
 	if len(claims) == 0 {
@@ -153,15 +146,12 @@ func (c *Complete) appendClaimed(b []byte, p *nodes.Proposed) []byte {
 	return append(encode.Claimed(b, &claims[0], claimsRepeated(&p.Result), p.Stamp), '}')
 }
 
-// appendClaimedTasks appends tasks that were claimed, with commas between them.
-func appendClaimedTasks(b []byte, claims []fsm.Claim, p *nodes.Proposed) []byte {
-	for i := range claims {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = encode.Claimed(b, &claims[i], claimsRepeated(&p.Result), p.Stamp)
-	}
-	return b
+// appendClaimedTasks appends a field with the tasks that were claimed.
+func appendClaimedTasks(b []byte, name string, p *nodes.Proposed, repeated bool) []byte {
+	claims := p.Result.Claims
+	return jsonout.List(b, name, len(claims), func(b []byte, i int) []byte {
+		return encode.Claimed(b, &claims[i], repeated, p.Stamp)
+	})
 }
 
 // claimsRepeated reports whether the claims in a complete's answer were answered

@@ -2,10 +2,10 @@ package callbody
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
@@ -74,15 +74,10 @@ func (c *Defaults) Answer(b []byte, p *nodes.Proposed) []byte {
 
 // AppendDefaults appends the answer that the server's defaults are.
 func AppendDefaults(b []byte, v *fsm.InForce) []byte {
-	b = append(b, `{"success":true,"defaults":{"lease_ms":`...)
-	b = strconv.AppendInt(b, v.LeaseMS, 10)
-	b = append(b, `,"max_attempts":`...)
-	b = strconv.AppendInt(b, int64(v.MaxAttempts), 10)
-	b = append(b, `,"backoff":`...)
-	b = encode.BackoffOrNull(b, v.Backoff)
-	b = append(b, `,"retention_ms":`...)
-	b = encode.Retention(b, v.RetentionMS)
-	b = append(b, `,"failed_retention_ms":`...)
-	b = encode.Retention(b, v.FailedRetentionMS)
+	b = jsonout.IntField(b, `{"success":true,"defaults":{"lease_ms":`, v.LeaseMS)
+	b = jsonout.IntField(b, `,"max_attempts":`, int64(v.MaxAttempts))
+	b = encode.Backoff(b, `,"backoff":`, v.Backoff)
+	b = encode.Retention(b, `,"retention_ms":`, v.RetentionMS)
+	b = encode.Retention(b, `,"failed_retention_ms":`, v.FailedRetentionMS)
 	return append(b, "}}"...)
 }

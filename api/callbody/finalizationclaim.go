@@ -1,8 +1,6 @@
 package callbody
 
 import (
-	"strconv"
-
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/jsonout"
@@ -88,16 +86,11 @@ func (c *ClaimFinalization) Command() command.Command {
 // Answer is that of Body.
 func (c *ClaimFinalization) Answer(b []byte, p *nodes.Proposed) []byte {
 	done := p.Result.Parent
-	b = append(b, `{"success":true,"claimed":`...)
-	b = strconv.AppendBool(b, done.Outcome.Claimed())
-	b = append(b, `,"already_claimed_by":`...)
-	b = jsonout.StringOrNull(b, done.Holder)
-	b = append(b, `,"task_state":"`...)
-	b = append(b, done.State.String()...)
-	b = append(b, `","message":"`...)
-	b = append(b, encode.FinalizationMessage(done.Outcome)...)
-	b = append(b, `","claim_token":`...)
-	return append(jsonout.UintOrNull(b, done.Token), '}')
+	b = jsonout.BoolField(b, `{"success":true,"claimed":`, done.Outcome.Claimed())
+	b = jsonout.StringOrNull(b, `,"already_claimed_by":`, done.Holder)
+	b = jsonout.WordField(b, `,"task_state":`, done.State.String())
+	b = jsonout.WordField(b, `,"message":`, encode.FinalizationMessage(done.Outcome))
+	return append(jsonout.UintOrNull(b, `,"claim_token":`, done.Token), '}')
 }
 
 // FinalizationReason says why a claim was not got, "" if it was.
@@ -146,8 +139,7 @@ func (c *ExtendFinalization) Command() command.Command {
 
 // Answer is that of Body.
 func (c *ExtendFinalization) Answer(b []byte, p *nodes.Proposed) []byte {
-	b = append(b, `{"success":true,"extended":`...)
-	return append(strconv.AppendBool(b, p.Result.Parent.Done), '}')
+	return append(jsonout.BoolField(b, `{"success":true,"extended":`, p.Result.Parent.Done), '}')
 }
 
 // ReleaseFinalization is the body of POST .../finalization/release.
@@ -176,6 +168,5 @@ func (c *ReleaseFinalization) Command() command.Command {
 
 // Answer is that of Body.
 func (c *ReleaseFinalization) Answer(b []byte, p *nodes.Proposed) []byte {
-	b = append(b, `{"success":true,"released":`...)
-	return append(strconv.AppendBool(b, p.Result.Parent.Done), '}')
+	return append(jsonout.BoolField(b, `{"success":true,"released":`, p.Result.Parent.Done), '}')
 }

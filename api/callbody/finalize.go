@@ -1,8 +1,7 @@
 package callbody
 
 import (
-	"strconv"
-
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm/command"
@@ -90,10 +89,8 @@ func (c *Finalize) Command() command.Command {
 
 // Answer is that of Body.
 func (c *Finalize) Answer(b []byte, p *nodes.Proposed) []byte {
-	b = append(b, `{"success":true,"action":"`...)
-	b = append(b, p.Result.Task.Status.String()...)
-	b = append(b, `","already_finalized":`...)
-	b = strconv.AppendBool(b, p.Result.Parent != nil && p.Result.Parent.AlreadyFinalized)
+	b = jsonout.WordField(b, `{"success":true,"action":`, p.Result.Task.Status.String())
+	b = jsonout.BoolField(b, `,"already_finalized":`, p.Result.Parent != nil && p.Result.Parent.AlreadyFinalized)
 	b = append(b, `,"task":`...)
 	return append(appendResultTask(b, p), '}')
 }

@@ -1,8 +1,7 @@
 package callbody
 
 import (
-	"strconv"
-
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/nodes"
 )
@@ -27,8 +26,7 @@ func AppendMinimal(b []byte, body Body, p *nodes.Proposed) []byte {
 
 // appendMinimalTask appends the beginning of an answer, with a task.
 func appendMinimalTask(b []byte, t *fsm.Task) []byte {
-	b = append(b, `{"success":true,"task":{"id":`...)
-	b = strconv.AppendUint(b, t.ID, 10)
+	b = jsonout.UintField(b, `{"success":true,"task":{"id":`, t.ID)
 	b = append(b, `,"status":"`...)
 	b = append(b, t.Status.String()...)
 	return append(b, '"', '}')

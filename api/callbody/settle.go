@@ -2,7 +2,6 @@ package callbody
 
 import (
 	"bytes"
-	"strconv"
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/encode"
@@ -112,10 +111,8 @@ func (c *Extend) Answer(b []byte, p *nodes.Proposed) []byte { return c.rest(appe
 
 // rest appends what the answer has after the task.
 func (c *Extend) rest(b []byte, p *nodes.Proposed) []byte {
-	b = append(b, `,"lease_remaining_ms":`...)
-	b = strconv.AppendInt(b, encode.LeaseLeft(p.Result.Task, p.Stamp), 10)
-	b = append(b, `,"cancel_requested":`...)
-	b = strconv.AppendBool(b, p.Result.Task.CancelRequested)
+	b = jsonout.IntField(b, `,"lease_remaining_ms":`, encode.LeaseLeft(p.Result.Task, p.Stamp))
+	b = jsonout.BoolField(b, `,"cancel_requested":`, p.Result.Task.CancelRequested)
 	return appendRepeated(b, p.Result.Repeated)
 }
 

@@ -320,35 +320,25 @@ func appendCreated(b []byte, created, same bool) []byte {
 // AppendSubmitMany appends the answer to a submit of many: items says what is
 // wrong with each, done has the outcome of the others, in order.
 func AppendSubmitMany(b []byte, items []*refuse.Refusal, done []fsm.Submitted) []byte {
-	b = append(b, `{"success":true,"results":[`...)
 	failed := 0
-	for i, bad := range items {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	b = jsonout.List(b, `{"success":true,"results":`, len(items), func(b []byte, i int) []byte {
+		bad := items[i]
 		if bad == nil && done[0].Refused {
 			bad, done = refuse.Task(&done[0], "tasks["+strconv.Itoa(i)+"]."), done[1:]
 		}
 		if bad != nil {
 			failed++
-			b = append(b, `{"error":`...)
-			b = jsonout.String(b, bad.Text)
-			b = append(b, `,"code":"`...)
-			b = append(b, bad.Code...)
-			b = append(b, `","message":`...)
-			b = jsonout.String(b, bad.Advice)
-			b = append(b, `,"field":`...)
-			b = jsonout.String(b, bad.Field)
-			b = append(b, '}')
-			continue
+			b = jsonout.StringField(b, `{"error":`, bad.Text)
+			b = jsonout.WordField(b, `,"code":`, bad.Code)
+			b = jsonout.StringField(b, `,"message":`, bad.Advice)
+			b = jsonout.StringField(b, `,"field":`, bad.Field)
+			return append(b, '}')
 		}
-		b = append(b, `{"id":`...)
-		b = strconv.AppendUint(b, done[0].Task.ID, 10)
+		b = jsonout.UintField(b, `{"id":`, done[0].Task.ID)
 		b = appendCreated(b, done[0].Created, done[0].SameRequest)
-		b = append(b, '}')
 		done = done[1:]
-	}
-	b = append(b, `],"failed":`...)
-	b = strconv.AppendInt(b, int64(failed), 10)
+		return append(b, '}')
+	})
+	b = jsonout.IntField(b, `,"failed":`, int64(failed))
 	return append(b, '}')
 }

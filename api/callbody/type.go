@@ -2,7 +2,6 @@ package callbody
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/jsonout"
@@ -64,43 +63,33 @@ func (c *Type) Answer(b []byte, p *nodes.Proposed) []byte {
 // AppendType appends a task type; a setting that is not set is null.
 func AppendType(b []byte, v *fsm.TypeView) []byte {
 	s := &v.Settings
-	b = append(b, `{"task_type":`...)
-	b = jsonout.String(b, v.Type)
+	b = jsonout.StringField(b, `{"task_type":`, v.Type)
 	b = AppendTallies(append(b, ','), v)
-	b = append(b, `,"paused":`...)
-	b = strconv.AppendBool(b, s.Paused)
-	b = append(b, `,"max_claimed":`...)
-	b = jsonout.IntOrNull(b, s.MaxClaimed != 0, int64(s.MaxClaimed))
-	b = append(b, `,"rate_limit":`...)
+	b = jsonout.BoolField(b, `,"paused":`, s.Paused)
+	b = jsonout.IntOrNull(b, `,"max_claimed":`, s.MaxClaimed != 0, int64(s.MaxClaimed))
 	if s.RateLimit == 0 {
-		b = append(b, "null"...)
+		b = jsonout.Null(b, `,"rate_limit":`)
 	} else {
-		b = jsonout.Decimal(b, s.RateLimit)
+		b = jsonout.DecimalField(b, `,"rate_limit":`, s.RateLimit)
 	}
-	b = append(b, `,"lease_ms":`...)
-	b = jsonout.IntOrNull(b, s.LeaseMS != 0, s.LeaseMS)
-	b = append(b, `,"max_attempts":`...)
-	b = jsonout.IntOrNull(b, s.LimitSet, int64(s.MaxAttempts))
-	b = append(b, `,"backoff":`...)
-	b = encode.BackoffOrNull(b, s.Backoff)
-	b = append(b, `,"retention_ms":`...)
+	b = jsonout.IntOrNull(b, `,"lease_ms":`, s.LeaseMS != 0, s.LeaseMS)
+	b = jsonout.IntOrNull(b, `,"max_attempts":`, s.LimitSet, int64(s.MaxAttempts))
+	b = encode.Backoff(b, `,"backoff":`, s.Backoff)
 	if s.RetentionMS == 0 {
-		b = append(b, "null"...)
+		b = jsonout.Null(b, `,"retention_ms":`)
 	} else {
-		b = encode.Retention(b, s.RetentionMS)
+		b = encode.Retention(b, `,"retention_ms":`, s.RetentionMS)
 	}
 	return append(b, '}')
 }
 
 // AppendTallies appends what is counted of a type, or of all.
 func AppendTallies(b []byte, v *fsm.TypeView) []byte {
-	b = append(b, `"counts":`...)
-	b = encode.Counts(b, &v.Counts)
-	b = append(b, `,"oldest_pending_age_ms":`...)
-	b = strconv.AppendInt(b, v.OldestPendingAgeMS, 10)
-	b = jsonout.Decimal(append(b, `,"submitted_per_s":`...), v.SubmittedPerS)
-	b = jsonout.Decimal(append(b, `,"completed_per_s":`...), v.CompletedPerS)
-	return jsonout.Decimal(append(b, `,"failed_per_s":`...), v.FailedPerS)
+	b = encode.Counts(b, `"counts":`, &v.Counts)
+	b = jsonout.IntField(b, `,"oldest_pending_age_ms":`, v.OldestPendingAgeMS)
+	b = jsonout.DecimalField(b, `,"submitted_per_s":`, v.SubmittedPerS)
+	b = jsonout.DecimalField(b, `,"completed_per_s":`, v.CompletedPerS)
+	return jsonout.DecimalField(b, `,"failed_per_s":`, v.FailedPerS)
 }
 
 // The bounds of a rate_limit, in millionths of a claim per second.

@@ -1,30 +1,21 @@
 package encode
 
 import (
-	"strconv"
-
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/fsm/errorgroup"
 )
 
 // Failures appends groups of failed tasks, as a list.
 func Failures(b []byte, groups []*errorgroup.Group) []byte {
-	b = append(b, '[')
-	start := len(b)
-	for _, g := range groups {
-		b = append(jsonout.Comma(b, start), `{"group":"`...)
-		b = append(append(b, g.ID.String()...), `","task_type":`...)
-		b = append(jsonout.String(b, g.Type), `,"signature":`...)
-		b = append(jsonout.String(b, g.Signature), `,"example":`...)
-		b = append(jsonout.String(b, g.Example), `,"count":`...)
-		b = append(strconv.AppendInt(b, int64(g.Count), 10), `,"first_at":`...)
-		b = append(jsonout.Time(b, g.FirstAt), `,"last_at":`...)
-		b = append(jsonout.Time(b, g.LastAt), `,"ids":[`...)
-		ids := len(b)
-		for _, id := range g.IDs {
-			b = strconv.AppendUint(jsonout.Comma(b, ids), id, 10)
-		}
-		b = append(b, "]}"...)
-	}
-	return append(b, ']')
+	return jsonout.List(b, "", len(groups), func(b []byte, i int) []byte {
+		g := groups[i]
+		b = jsonout.WordField(b, `{"group":`, g.ID.String())
+		b = jsonout.StringField(b, `,"task_type":`, g.Type)
+		b = jsonout.StringField(b, `,"signature":`, g.Signature)
+		b = jsonout.StringField(b, `,"example":`, g.Example)
+		b = jsonout.IntField(b, `,"count":`, int64(g.Count))
+		b = jsonout.TimeField(b, `,"first_at":`, g.FirstAt)
+		b = jsonout.TimeField(b, `,"last_at":`, g.LastAt)
+		return append(jsonout.Uints(b, `,"ids":`, g.IDs), '}')
+	})
 }

@@ -1,7 +1,7 @@
 package encode
 
 import (
-	"encoding/base64"
+	"cmp"
 	"strconv"
 
 	"github.com/claimq/claimq/api/jsonout"
@@ -14,15 +14,11 @@ const scheduleListBytes = 8 << 20
 
 // Schedules appends the answer that lists schedules.
 func Schedules(b []byte, views []*fsm.ScheduleView) []byte {
-	b = append(b, `{"success":true,"schedules":[`...)
-	for i, v := range views {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		whole := len(b)+len(v.Task.Params)+len(v.Task.Payload) <= scheduleListBytes
-		b = Schedule(b, v, whole)
-	}
-	return append(b, "]}"...)
+	b = jsonout.List(b, `{"success":true,"schedules":`, len(views), func(b []byte, i int) []byte {
+		task := &views[i].Task
+		return Schedule(b, views[i], len(b)+len(task.Params)+len(task.Payload) <= scheduleListBytes)
+	})
+	return append(b, '}')
 }
 
 // ScheduleAnswer appends the answer that is one schedule.
@@ -34,42 +30,24 @@ func ScheduleAnswer(b []byte, v *fsm.ScheduleView) []byte {
 // Schedule appends a schedule; whole says whether params and payload of
 // its task are shown.
 func Schedule(b []byte, v *fsm.ScheduleView, whole bool) []byte {
-	b = append(b, `{"name":`...)
-	b = jsonout.String(b, v.Name)
-	b = append(b, `,"task":`...)
-	b = appendNewTask(b, &v.Task, whole)
+	b = jsonout.StringField(b, `{"name":`, v.Name)
+	b = appendNewTask(append(b, `,"task":`...), &v.Task, whole)
 	if v.Cron != "" {
-		b = append(b, `,"cron":`...)
-		b = jsonout.String(b, v.Cron)
-		b = append(b, `,"every_ms":null,"timezone":`...)
-		if v.Timezone == "" {
-			b = append(b, `"UTC"`...)
-		} else {
-			b = jsonout.String(b, v.Timezone)
-		}
+		b = jsonout.StringField(b, `,"cron":`, v.Cron)
+		b = jsonout.StringField(b, `,"every_ms":null,"timezone":`, cmp.Or(v.Timezone, "UTC"))
 	} else {
-		b = append(b, `,"cron":null,"every_ms":`...)
-		b = strconv.AppendInt(b, v.EveryMS, 10)
+		b = jsonout.IntField(b, `,"cron":null,"every_ms":`, v.EveryMS)
 		b = append(b, `,"timezone":null`...)
 	}
-	b = append(b, `,"overlap":`...)
-	b = jsonout.Choice(b, v.OverlapAllow, "skip", "allow")
-	b = append(b, `,"catch_up":`...)
-	b = jsonout.Choice(b, v.CatchUpSkip, "one", "skip")
-	b = append(b, `,"paused":`...)
-	b = strconv.AppendBool(b, v.Paused)
-	b = append(b, `,"next_run_at":`...)
-	b = jsonout.Time(b, v.NextRunAt)
-	b = append(b, `,"last_task_id":`...)
-	b = jsonout.IntOrNull(b, v.LastTaskID != 0, int64(v.LastTaskID))
-	b = append(b, `,"last_run_at":`...)
-	b = jsonout.Time(b, v.LastRunAt)
-	b = append(b, `,"skipped":`...)
-	b = strconv.AppendUint(b, v.Skipped, 10)
-	b = append(b, `,"created_at":`...)
-	b = jsonout.Time(b, v.CreatedAt)
-	b = append(b, `,"updated_at":`...)
-	b = jsonout.Time(b, v.UpdatedAt)
+	b = jsonout.Choice(b, `,"overlap":`, v.OverlapAllow, "skip", "allow")
+	b = jsonout.Choice(b, `,"catch_up":`, v.CatchUpSkip, "one", "skip")
+	b = jsonout.BoolField(b, `,"paused":`, v.Paused)
+	b = jsonout.TimeField(b, `,"next_run_at":`, v.NextRunAt)
+	b = jsonout.IntOrNull(b, `,"last_task_id":`, v.LastTaskID != 0, int64(v.LastTaskID))
+	b = jsonout.TimeField(b, `,"last_run_at":`, v.LastRunAt)
+	b = jsonout.UintField(b, `,"skipped":`, v.Skipped)
+	b = jsonout.TimeField(b, `,"created_at":`, v.CreatedAt)
+	b = jsonout.TimeField(b, `,"updated_at":`, v.UpdatedAt)
 	return append(b, '}')
 }
 
@@ -79,10 +57,7 @@ func appendNewTask(b []byte, t *fsm.NewTask, whole bool) []byte {
 	b = append(b, '{')
 	start := len(b)
 	name := func(name string) {
-		if len(b) > start {
-			b = append(b, ',')
-		}
-		b = append(jsonout.String(b, name), ':')
+		b = append(jsonout.String(jsonout.Comma(b, start), name), ':')
 	}
 	if t.Type != "default" {
 		name("task_type")
@@ -94,7 +69,7 @@ func appendNewTask(b []byte, t *fsm.NewTask, whole bool) []byte {
 	}
 	if whole && t.Payload != nil {
 		name("payload")
-		b = append(base64.StdEncoding.AppendEncode(append(b, '"'), t.Payload), '"')
+		b = jsonout.Base64(b, "", t.Payload)
 	}
 	number := func(field string, n, byDefault int64) {
 		if n != byDefault {
@@ -112,15 +87,15 @@ func appendNewTask(b []byte, t *fsm.NewTask, whole bool) []byte {
 	number("lease_ms", t.LeaseMS, 0)
 	if t.Backoff != nil {
 		name("backoff")
-		b = Backoff(b, t.Backoff)
+		b = Backoff(b, "", t.Backoff)
 	}
 	if t.RetentionMS != 0 {
 		name("retention_ms")
-		b = Retention(b, t.RetentionMS)
+		b = Retention(b, "", t.RetentionMS)
 	}
 	if len(t.Labels) > 0 {
 		name("labels")
-		b = appendLabels(b, t.Labels)
+		b = appendLabels(b, "", t.Labels)
 	}
 	if t.Group != "" {
 		name("group")

@@ -1,8 +1,6 @@
 package encode
 
 import (
-	"strconv"
-
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -23,19 +21,14 @@ func appendFamily(b []byte, t *fsm.Task, steps []fsm.StepView) []byte {
 		if steps != nil {
 			b = appendSteps(b, t.ID, p.Plan, steps)
 		}
-		b = append(b, `,"finalize":`...)
-		b = jsonout.Choice(b, p.Plan.ByClaim, wire.FinalizeAuto, wire.FinalizeClaim)
-		b = append(b, `,"on_step_failure":`...)
-		b = jsonout.Choice(b, p.Plan.Continue, wire.OnFailureFail, wire.OnFailureGoOn)
+		b = jsonout.Choice(b, `,"finalize":`, p.Plan.ByClaim, wire.FinalizeAuto, wire.FinalizeClaim)
+		b = jsonout.Choice(b, `,"on_step_failure":`, p.Plan.Continue, wire.OnFailureFail, wire.OnFailureGoOn)
 	}
 	if s := t.Step(); s != nil {
 		place := t.StepPlace()
-		b = append(b, `,"parent_id":`...)
-		b = strconv.AppendUint(b, s.ParentID, 10)
-		b = append(b, `,"step":`...)
-		b = jsonout.String(b, s.Plan.Steps[place].Name)
+		b = jsonout.UintField(b, `,"parent_id":`, s.ParentID)
+		b = jsonout.StringField(b, `,"step":`, s.Plan.Steps[place].Name)
 		if len(b) <= DependsOnBytes {
-			b = append(b, `,"depends_on":`...)
 			b = appendDependsOn(b, s.Plan, place)
 		}
 	}
@@ -44,40 +37,23 @@ func appendFamily(b []byte, t *fsm.Task, steps []fsm.StepView) []byte {
 
 // appendSteps appends the steps of the task with that id, in the plan's order.
 func appendSteps(b []byte, id uint64, plan *fsm.Plan, steps []fsm.StepView) []byte {
-	b = append(b, `,"steps":[`...)
-	for place := range plan.Steps {
-		if place > 0 {
-			b = append(b, ',')
-		}
+	return jsonout.List(b, `,"steps":`, len(plan.Steps), func(b []byte, place int) []byte {
 		s := &steps[place]
-		b = append(b, `{"step":`...)
-		b = jsonout.String(b, plan.Steps[place].Name)
-		b = append(b, `,"id":`...)
-		b = strconv.AppendUint(b, id+1+uint64(place), 10)
-		b = append(b, `,"task_type":`...)
-		b = jsonout.String(b, s.Type)
-		b = append(b, `,"status":"`...)
-		b = append(b, s.Status.String()...)
-		b = append(b, `","depends_on":`...)
+		b = jsonout.StringField(b, `{"step":`, plan.Steps[place].Name)
+		b = jsonout.UintField(b, `,"id":`, id+1+uint64(place))
+		b = jsonout.StringField(b, `,"task_type":`, s.Type)
+		b = jsonout.WordField(b, `,"status":`, s.Status.String())
 		b = appendDependsOn(b, plan, place)
 		if s.Error != "" {
-			b = append(b, `,"error":`...)
-			b = jsonout.String(b, jsonout.Cut(s.Error, stepErrorBytes))
+			b = jsonout.StringField(b, `,"error":`, jsonout.Cut(s.Error, stepErrorBytes))
 		}
-		b = append(b, '}')
-	}
-	return append(b, ']')
+		return append(b, '}')
+	})
 }
 
 // appendDependsOn appends the names of the steps that the one at place depends
 // on.
 func appendDependsOn(b []byte, plan *fsm.Plan, place int) []byte {
-	b = append(b, '[')
-	for i, on := range plan.Steps[place].DependsOn {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = jsonout.String(b, plan.Steps[on].Name)
-	}
-	return append(b, ']')
+	on := plan.Steps[place].DependsOn
+	return jsonout.List(b, `,"depends_on":`, len(on), func(b []byte, i int) []byte { return jsonout.String(b, plan.Steps[on[i]].Name) })
 }

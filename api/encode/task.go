@@ -1,8 +1,6 @@
 package encode
 
 import (
-	"strconv"
-
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/fsm"
 )
@@ -34,20 +32,13 @@ func Claimed(b []byte, c *fsm.Claim, repeated bool, now fsm.Stamp) []byte {
 	live := c.Live && c.Task.Status == fsm.StatusClaimed
 	if c.Task.Status == 0 {
 		// It was deleted since. What is not known any more is left out.
-		b = append(b, `{"id":`...)
-		b = strconv.AppendUint(b, c.Task.ID, 10)
-		b = append(b, `,"claim_token":`...)
-		b = strconv.AppendUint(b, c.Token, 10)
+		b = jsonout.UintField(b, `{"id":`, c.Task.ID)
+		b = jsonout.UintField(b, `,"claim_token":`, c.Token)
 		return append(b, `,"claim_state":"ended"}`...)
 	}
 	b = appendTaskBody(b, &c.Task, c.Token, live, View{Now: now, Params: true, Result: true})
 	if repeated {
-		b = append(b, `,"claim_state":"`...)
-		if c.Live {
-			b = append(b, `live"`...)
-		} else {
-			b = append(b, `ended"`...)
-		}
+		b = jsonout.Choice(b, `,"claim_state":`, c.Live, "ended", "live")
 	}
 	return append(b, '}')
 }
@@ -55,66 +46,47 @@ func Claimed(b []byte, c *fsm.Claim, repeated bool, now fsm.Stamp) []byte {
 // appendTaskBody appends a task without its closing brace. leased says whether
 // the lease that token stands for is running.
 func appendTaskBody(b []byte, t *fsm.Task, token uint64, leased bool, v View) []byte {
-	b = append(b, `{"id":`...)
-	b = strconv.AppendUint(b, t.ID, 10)
-	b = append(b, `,"task_type":`...)
-	b = jsonout.String(b, t.Type)
+	b = jsonout.UintField(b, `{"id":`, t.ID)
+	b = jsonout.StringField(b, `,"task_type":`, t.Type)
 	if v.Params {
 		b = jsonout.Raw(b, `,"params":`, t.Params)
 		b = jsonout.Base64(b, `,"payload":`, t.Payload)
 	}
-	b = append(b, `,"priority":`...)
-	b = strconv.AppendInt(b, int64(t.Priority), 10)
-	b = append(b, `,"max_attempts":`...)
-	b = strconv.AppendInt(b, int64(t.MaxAttempts), 10)
-	b = append(b, `,"attempts":`...)
-	b = strconv.AppendInt(b, int64(t.Attempts), 10)
+	b = jsonout.IntField(b, `,"priority":`, int64(t.Priority))
+	b = jsonout.IntField(b, `,"max_attempts":`, int64(t.MaxAttempts))
+	b = jsonout.IntField(b, `,"attempts":`, int64(t.Attempts))
 	if t.Key != "" {
-		b = append(b, `,"idempotency_key":`...)
-		b = jsonout.String(b, t.Key)
+		b = jsonout.StringField(b, `,"idempotency_key":`, t.Key)
 	}
 	if t.Options != nil && t.Options.UniqueActive {
 		b = append(b, `,"unique":"active"`...)
 	}
-	b = append(b, `,"status":"`...)
-	b = append(b, t.Status.String()...)
-	b = append(b, '"')
+	b = jsonout.WordField(b, `,"status":`, t.Status.String())
 	if t.RunAt != 0 {
-		b = append(b, `,"run_at":`...)
-		b = jsonout.Time(b, t.RunAt)
+		b = jsonout.TimeField(b, `,"run_at":`, t.RunAt)
 	}
 	if t.Options != nil && t.Options.ExpiresAt != 0 {
-		b = append(b, `,"expires_at":`...)
-		b = jsonout.Time(b, t.Options.ExpiresAt)
+		b = jsonout.TimeField(b, `,"expires_at":`, t.Options.ExpiresAt)
 	}
 	if t.LeaseMS > 0 {
-		b = append(b, `,"lease_ms":`...)
-		b = strconv.AppendInt(b, t.LeaseMS, 10)
+		b = jsonout.IntField(b, `,"lease_ms":`, t.LeaseMS)
 	}
 	if t.Options != nil {
 		b = appendOptions(b, t.Options)
 	}
 	b = appendHold(b, t, token, leased, v.Now)
-	b = append(b, `,"created_at":`...)
-	b = jsonout.Time(b, t.CreatedAt)
-	b = append(b, `,"updated_at":`...)
-	b = jsonout.Time(b, t.UpdatedAt)
-	b = append(b, `,"completed_at":`...)
-	b = jsonout.Time(b, t.CompletedAt)
+	b = jsonout.TimeField(b, `,"created_at":`, t.CreatedAt)
+	b = jsonout.TimeField(b, `,"updated_at":`, t.UpdatedAt)
+	b = jsonout.TimeField(b, `,"completed_at":`, t.CompletedAt)
 	if v.Result {
 		b = jsonout.Raw(b, `,"result":`, t.Result)
 		b = jsonout.Base64(b, `,"result_payload":`, t.ResultPayload)
 	}
 	if t.Error != "" {
-		b = append(b, `,"error":`...)
-		b = jsonout.String(b, t.Error)
+		b = jsonout.StringField(b, `,"error":`, t.Error)
 	}
 	b = jsonout.Raw(b, `,"progress":`, t.Progress)
-	if t.CancelRequested {
-		b = append(b, `,"cancel_requested":true`...)
-	} else {
-		b = append(b, `,"cancel_requested":false`...)
-	}
+	b = jsonout.BoolField(b, `,"cancel_requested":`, t.CancelRequested)
 	if v.InForce != nil {
 		b = appendInForce(b, t, v.InForce)
 	}
@@ -130,38 +102,33 @@ func appendTaskBody(b []byte, t *fsm.Task, token uint64, leased bool, v View) []
 // appendOptions appends those of the rarer fields that stand together.
 func appendOptions(b []byte, o *fsm.Options) []byte {
 	if o.Backoff != nil {
-		b = append(b, `,"backoff":`...)
-		b = Backoff(b, o.Backoff)
+		b = Backoff(b, `,"backoff":`, o.Backoff)
 	}
 	if o.RetentionMS != 0 {
-		b = append(b, `,"retention_ms":`...)
-		b = Retention(b, o.RetentionMS)
+		b = Retention(b, `,"retention_ms":`, o.RetentionMS)
 	}
 	if len(o.Labels) > 0 {
-		b = append(b, `,"labels":`...)
-		b = appendLabels(b, o.Labels)
+		b = appendLabels(b, `,"labels":`, o.Labels)
 	}
 	if o.Group != "" {
-		b = append(b, `,"group":`...)
-		b = jsonout.String(b, o.Group)
+		b = jsonout.StringField(b, `,"group":`, o.Group)
 	}
 	if o.Traceparent != "" {
-		b = append(append(b, `,"traceparent":"`...), o.Traceparent...)
-		b = append(b, '"')
+		b = jsonout.WordField(b, `,"traceparent":`, o.Traceparent)
 	}
 	return b
 }
 
-// Backoff appends a backoff, with its defaults filled in.
-func Backoff(b []byte, o *fsm.Backoff) []byte {
-	b = append(b, `{"initial_ms":`...)
-	b = strconv.AppendInt(b, o.InitialMS, 10)
-	b = append(b, `,"max_ms":`...)
-	b = strconv.AppendInt(b, o.MaxMS, 10)
-	b = append(b, `,"factor":`...)
-	b = jsonout.Decimal(b, o.Factor)
-	b = append(b, `,"jitter":`...)
-	b = jsonout.Decimal(b, o.Jitter)
+// Backoff appends a field that is a backoff, with its defaults filled in, null if there is
+// none.
+func Backoff(b []byte, name string, o *fsm.Backoff) []byte {
+	if o == nil {
+		return jsonout.Null(b, name)
+	}
+	b = jsonout.IntField(append(b, name...), `{"initial_ms":`, o.InitialMS)
+	b = jsonout.IntField(b, `,"max_ms":`, o.MaxMS)
+	b = jsonout.DecimalField(b, `,"factor":`, o.Factor)
+	b = jsonout.DecimalField(b, `,"jitter":`, o.Jitter)
 	return append(b, '}')
 }
 
@@ -171,117 +138,81 @@ func appendInForce(b []byte, t *fsm.Task, f *fsm.InForce) []byte {
 	b = append(b, `,"in_force":{`...)
 	start := len(b)
 	if t.Parent() == nil {
-		b = append(b, `"lease_ms":`...)
-		b = strconv.AppendInt(b, f.LeaseMS, 10)
-		b = append(b, `,"backoff":`...)
-		b = BackoffOrNull(b, f.Backoff)
+		b = jsonout.IntField(b, `"lease_ms":`, f.LeaseMS)
+		b = Backoff(b, `,"backoff":`, f.Backoff)
 	}
 	if t.Step() == nil {
-		b = jsonout.Comma(b, start)
-		b = append(b, `"retention_ms":`...)
+		ms := f.RetentionMS
 		if t.Status == fsm.StatusFailed {
-			b = Retention(b, f.FailedRetentionMS)
-		} else {
-			b = Retention(b, f.RetentionMS)
+			ms = f.FailedRetentionMS
 		}
+		b = Retention(jsonout.Comma(b, start), `"retention_ms":`, ms)
 	}
 	return append(b, '}')
 }
 
-// BackoffOrNull is Backoff, null if there is none.
-func BackoffOrNull(b []byte, o *fsm.Backoff) []byte {
-	if o == nil {
-		return append(b, "null"...)
-	}
-	return Backoff(b, o)
-}
-
-// Retention appends a retention_ms as the contract has it.
-func Retention(b []byte, ms int64) []byte {
+// Retention appends a field that is a retention_ms as the contract has it.
+func Retention(b []byte, name string, ms int64) []byte {
 	switch ms {
 	case fsm.KeepForever:
 		ms = -1
 	case fsm.KeepNone:
 		ms = 0
 	}
-	return strconv.AppendInt(b, ms, 10)
+	return jsonout.IntField(b, name, ms)
 }
 
-func appendLabels(b []byte, labels []fsm.Label) []byte {
-	b = append(b, '{')
-	for i, l := range labels {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(jsonout.String(b, l.Name), ':')
-		b = jsonout.String(b, l.Value)
+func appendLabels(b []byte, name string, labels []fsm.Label) []byte {
+	b = append(append(b, name...), '{')
+	start := len(b)
+	for _, l := range labels {
+		b = jsonout.String(jsonout.Comma(b, start), l.Name)
+		b = jsonout.StringField(b, ":", l.Value)
 	}
 	return append(b, '}')
 }
 
 // Gone appends what is left of a task that was removed since it ended.
 func Gone(b []byte, t *fsm.Task) []byte {
-	b = append(b, `{"id":`...)
-	b = strconv.AppendUint(b, t.ID, 10)
+	b = jsonout.UintField(b, `{"id":`, t.ID)
 	if t.Key != "" {
-		b = append(b, `,"idempotency_key":`...)
-		b = jsonout.String(b, t.Key)
+		b = jsonout.StringField(b, `,"idempotency_key":`, t.Key)
 	}
-	b = append(b, `,"status":"`...)
-	b = append(b, t.Status.String()...)
-	b = append(b, `","worker_id":`...)
-	b = jsonout.StringOrNull(b, t.WorkerID)
-	b = append(b, `,"claim_token":`...)
-	return append(jsonout.UintOrNull(b, t.Token), '}')
+	b = jsonout.WordField(b, `,"status":`, t.Status.String())
+	b = jsonout.StringOrNull(b, `,"worker_id":`, t.WorkerID)
+	return append(jsonout.UintOrNull(b, `,"claim_token":`, t.Token), '}')
 }
 
 // appendHold appends who holds a task, and until when.
 func appendHold(b []byte, t *fsm.Task, token uint64, leased bool, now fsm.Stamp) []byte {
-	b = append(b, `,"worker_id":`...)
-	b = jsonout.StringOrNull(b, t.WorkerID)
-	b = append(b, `,"claim_token":`...)
-	b = jsonout.UintOrNull(b, token)
-	b = append(b, `,"claimed_at":`...)
-	b = jsonout.Time(b, t.ClaimedAt)
+	b = jsonout.StringOrNull(b, `,"worker_id":`, t.WorkerID)
+	b = jsonout.UintOrNull(b, `,"claim_token":`, token)
+	b = jsonout.TimeField(b, `,"claimed_at":`, t.ClaimedAt)
 	if !leased {
 		return append(b, `,"lease_expires_at":null,"lease_remaining_ms":null`...)
 	}
-	left := LeaseLeft(t, now)
-	b = append(b, `,"lease_expires_at":`...)
-	b = jsonout.Time(b, now.T+t.LeaseEndU-now.U)
-	b = append(b, `,"lease_remaining_ms":`...)
-	return strconv.AppendInt(b, left, 10)
+	b = jsonout.TimeField(b, `,"lease_expires_at":`, now.T+t.LeaseEndU-now.U)
+	return jsonout.IntField(b, `,"lease_remaining_ms":`, LeaseLeft(t, now))
 }
 
 // LeaseLeft is what the lease of a claimed task has left, in milliseconds.
 func LeaseLeft(t *fsm.Task, now fsm.Stamp) int64 { return max(0, t.LeaseEndU-now.U) }
 
 func appendLog(b []byte, log []fsm.Attempt) []byte {
-	b = append(b, `,"attempts_log":[`...)
-	for i := range log {
+	return jsonout.List(b, `,"attempts_log":`, len(log), func(b []byte, i int) []byte {
 		a := &log[i]
-		if i > 0 {
-			b = append(b, ',')
+		b = jsonout.StringField(b, `{"worker_id":`, a.WorkerID)
+		b = jsonout.UintField(b, `,"claim_token":`, a.Token)
+		b = jsonout.TimeField(b, `,"claimed_at":`, a.ClaimedAt)
+		b = jsonout.TimeField(b, `,"ended_at":`, a.EndedAt)
+		outcome := ""
+		if a.Outcome != fsm.OutcomeNone {
+			outcome = a.Outcome.String()
 		}
-		b = append(b, `{"worker_id":`...)
-		b = jsonout.String(b, a.WorkerID)
-		b = append(b, `,"claim_token":`...)
-		b = strconv.AppendUint(b, a.Token, 10)
-		b = append(b, `,"claimed_at":`...)
-		b = jsonout.Time(b, a.ClaimedAt)
-		b = append(b, `,"ended_at":`...)
-		b = jsonout.Time(b, a.EndedAt)
-		b = append(b, `,"outcome":`...)
-		if a.Outcome == fsm.OutcomeNone {
-			b = append(b, "null"...)
-		} else {
-			b = jsonout.String(b, a.Outcome.String())
-		}
+		b = jsonout.StringOrNull(b, `,"outcome":`, outcome)
 		if a.Error != "" {
-			b = append(b, `,"error":`...)
-			b = jsonout.String(b, a.Error)
+			b = jsonout.StringField(b, `,"error":`, a.Error)
 		}
-		b = append(b, '}')
-	}
-	return append(b, ']')
+		return append(b, '}')
+	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
@@ -148,17 +149,12 @@ const batchPath = "/api/batch"
 // appendReleases appends the body of a batch that releases claims. Nothing in a
 // worker id needs an escape.
 func appendReleases(b []byte, holds []command.Hold) []byte {
-	b = append(b, `{"ops":[`...)
-	for i, h := range holds {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendUint(append(b, `{"op":"release","id":`...), h.ID, 10)
-		b = append(append(b, `,"worker_id":"`...), h.WorkerID...)
-		b = strconv.AppendUint(append(b, `","claim_token":`...), h.Token, 10)
-		b = append(b, '}')
-	}
-	return append(b, "]}"...)
+	b = jsonout.List(b, `{"ops":`, len(holds), func(b []byte, i int) []byte {
+		b = jsonout.UintField(b, `{"op":"release","id":`, holds[i].ID)
+		b = jsonout.WordField(b, `,"worker_id":`, holds[i].WorkerID)
+		return append(jsonout.UintField(b, `,"claim_token":`, holds[i].Token), '}')
+	})
+	return append(b, '}')
 }
 
 // AppendHolds appends claims as a header's value:

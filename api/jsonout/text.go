@@ -1,27 +1,6 @@
 package jsonout
 
-import (
-	"encoding/base64"
-	"unicode/utf8"
-)
-
-// Raw appends a field that is JSON already, nothing if it is nil.
-func Raw(b []byte, name string, raw []byte) []byte {
-	if raw == nil {
-		return b
-	}
-	return append(append(b, name...), raw...)
-}
-
-// Base64 appends a field of bytes, nothing if it is nil.
-func Base64(b []byte, name string, raw []byte) []byte {
-	if raw == nil {
-		return b
-	}
-	b = append(append(b, name...), '"')
-	b = base64.StdEncoding.AppendEncode(b, raw)
-	return append(b, '"')
-}
+import "unicode/utf8"
 
 const hexDigits = "0123456789abcdef"
 
@@ -67,22 +46,6 @@ func escaped(b []byte, c byte) []byte {
 		return append(b, '\\', 't')
 	}
 	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-}
-
-// StringOrNull appends a string, null if it is empty.
-func StringOrNull(b []byte, id string) []byte {
-	if id == "" {
-		return append(b, "null"...)
-	}
-	return String(b, id)
-}
-
-// Choice appends first, or second if other is true, as a string.
-func Choice(b []byte, other bool, first, second string) []byte {
-	if other {
-		first = second
-	}
-	return String(b, first)
 }
 
 // Comma separates the elements of an array that began at start.

@@ -1,8 +1,6 @@
 package refuse
 
 import (
-	"strconv"
-
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/wire"
 )
@@ -16,24 +14,18 @@ func Append(b []byte, f *Refusal, requestID []byte) []byte {
 
 // AppendOpen is Append without the closing brace.
 func AppendOpen(b []byte, f *Refusal, requestID []byte) []byte {
-	b = append(b, `{"success":false,"error":`...)
-	b = jsonout.String(b, f.Text)
-	b = append(b, `,"code":"`...)
-	b = append(b, f.Code...)
-	b = append(b, `","message":`...)
-	b = jsonout.String(b, f.Advice)
-	b = append(b, `,"request_id":`...)
-	b = jsonout.String(b, requestID)
+	b = jsonout.StringField(b, `{"success":false,"error":`, f.Text)
+	b = jsonout.WordField(b, `,"code":`, f.Code)
+	b = jsonout.StringField(b, `,"message":`, f.Advice)
+	b = jsonout.StringField(b, `,"request_id":`, requestID)
 	if f.Field != "" {
-		b = append(b, `,"field":`...)
-		b = jsonout.String(b, f.Field)
+		b = jsonout.StringField(b, `,"field":`, f.Field)
 	}
 	if f.Task != nil {
 		b = appendTask(b, f)
 	}
 	if f.Reason != "" {
-		b = append(b, `,"reason":`...)
-		b = jsonout.String(b, f.Reason)
+		b = jsonout.StringField(b, `,"reason":`, f.Reason)
 	}
 	return append(b, f.Details...)
 }
@@ -45,17 +37,12 @@ func appendTask(b []byte, f *Refusal) []byte {
 	if holder == "" {
 		holder = t.WorkerID
 	}
-	b = append(b, `,"task_id":`...)
-	b = strconv.AppendUint(b, t.ID, 10)
-	b = append(b, `,"status":"`...)
-	b = append(b, t.Status.String()...)
-	b = append(b, `","worker_id":`...)
-	b = jsonout.StringOrNull(b, holder)
+	b = jsonout.UintField(b, `,"task_id":`, t.ID)
+	b = jsonout.WordField(b, `,"status":`, t.Status.String())
+	b = jsonout.StringOrNull(b, `,"worker_id":`, holder)
 	if f.Code == wire.CodeMaxAttemptsReached {
-		b = append(b, `,"attempts":`...)
-		b = strconv.AppendInt(b, int64(t.Attempts), 10)
-		b = append(b, `,"max_attempts":`...)
-		b = strconv.AppendInt(b, int64(t.MaxAttempts), 10)
+		b = jsonout.IntField(b, `,"attempts":`, int64(t.Attempts))
+		b = jsonout.IntField(b, `,"max_attempts":`, int64(t.MaxAttempts))
 	}
 	return b
 }

@@ -61,31 +61,23 @@ func Before(at event.Pos) event.Pos {
 // AppendEvent appends an event as the contract shows it.
 func AppendEvent(b []byte, e *event.Event) []byte {
 	b = append(AppendEventHead(b, e), e.Kind.String()...)
-	b = append(b, `","worker_id":`...)
-	b = jsonout.StringOrNull(b, e.WorkerID)
-	b = append(b, `,"claim_token":`...)
-	b = jsonout.UintOrNull(b, e.Token)
+	b = jsonout.StringOrNull(b, `","worker_id":`, e.WorkerID)
+	b = jsonout.UintOrNull(b, `,"claim_token":`, e.Token)
 	if e.Attempt == 0 { // about no claim of a worker: that of a parent's finalization is no attempt
 		b = append(b, `,"attempt":null`...)
 	} else {
-		b = append(b, `,"attempt":`...)
-		b = strconv.AppendInt(b, int64(e.Attempt), 10)
+		b = jsonout.IntField(b, `,"attempt":`, int64(e.Attempt))
 	}
-	b = append(b, `,"message":`...)
-	b = jsonout.String(b, e.Message)
+	b = jsonout.StringField(b, `,"message":`, e.Message)
 	return append(b, '}')
 }
 
 // AppendEventHead appends an event up to its name.
 func AppendEventHead(b []byte, e *event.Event) []byte {
-	b = append(b, `{"index":`...)
-	b = strconv.AppendUint(b, e.Index, 10)
-	b = append(b, `,"sub":`...)
-	b = strconv.AppendUint(b, uint64(e.Sub), 10)
-	b = append(b, `,"time":`...)
-	b = jsonout.Time(b, e.T)
-	b = append(b, `,"task_id":`...)
-	b = jsonout.UintOrNull(b, e.TaskID)
+	b = jsonout.UintField(b, `{"index":`, e.Index)
+	b = jsonout.UintField(b, `,"sub":`, uint64(e.Sub))
+	b = jsonout.TimeField(b, `,"time":`, e.T)
+	b = jsonout.UintOrNull(b, `,"task_id":`, e.TaskID)
 	return append(b, `,"event":"`...)
 }
 
