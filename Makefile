@@ -45,7 +45,7 @@ test-fuzz: build ## 100,000 broken requests against every call and the peer port
 	$(GO) run ./jepsen fuzz --binary $(BIN)/claimq --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),1) --secure
 
 test-operations: build ## a cluster grows, shrinks, has nodes replaced and restarted, loses all disks and is restored, under load
-	$(GO) run ./jepsen operations --binary $(BIN)/claimq --pause $(or $(PAUSE),10s) --rate $(or $(RATE),200) --seed $(or $(SEED),1)
+	$(GO) run ./jepsen operations --binary $(BIN)/claimq --pause $(or $(PAUSE),10s) --rate $(or $(RATE),500) --seed $(or $(SEED),1)
 
 test-workers: build ## worker processes stopped past their leases, cut off, killed, the leader killed at each of their calls: make test-workers TIME=5m SEED=1
 	$(GO) run ./jepsen workers --binary $(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1)

@@ -12,11 +12,10 @@ import (
 func runOperations(ctx context.Context, c *call) error {
 	cfg := operations.Config{Out: c.out}
 	c.onNodes()
-	c.IntVar(&cfg.Producers, "producers", 4, "producers")
-	c.IntVar(&cfg.Workers, "workers", 12, "workers")
-	c.IntVar(&cfg.Rate, "rate", 150, "submits per second in all")
+	c.IntVar(&cfg.Clients, "clients", 36, "callers of the load")
+	c.IntVar(&cfg.Rate, "rate", 500, "calls per second in all, about")
 	c.DurationVar(&cfg.Pause, "pause", 5*time.Second, "how long the load goes on after each act")
-	if err := c.begin(ctx, func() bool { return cfg.Producers > 0 && cfg.Workers > 0 && cfg.Rate > 0 }); err != nil {
+	if err := c.begin(ctx, func() bool { return cfg.Rate > 0 }); err != nil {
 		return err
 	}
 	cfg.Dir, cfg.Binary, cfg.Seed = c.dir, c.binary, c.seed

@@ -12,7 +12,7 @@ import (
 // load; nothing that was acknowledged is missing, no id and no token comes twice.
 func TestOperations(t *testing.T) {
 	report, err := operations.Run(t.Context(), operations.Config{
-		Binary: binary(), Dir: t.TempDir(), Seed: 1, Producers: 3, Workers: 8, Rate: 60, Pause: 500 * time.Millisecond, Out: t.Output(),
+		Binary: binary(), Dir: t.TempDir(), Seed: 1, Rate: 200, Pause: 500 * time.Millisecond, Out: t.Output(),
 		Patient: true,
 	})
 	t.Log(report)

@@ -16,10 +16,10 @@ import (
 
 // runUpgrade is the long upgrade test: from each of several feature levels.
 func runUpgrade(ctx context.Context, c *call) error {
-	cfg := operations.Config{Producers: 6, Workers: 16, Out: c.out}
+	cfg := operations.Config{Clients: 36, Out: c.out}
 	c.onNodes()
 	from := c.String("from", fmt.Sprintf("%d,%d", fsm.FeatureLevel-2, fsm.FeatureLevel-1), "feature levels to upgrade from, separated by commas")
-	c.IntVar(&cfg.Rate, "rate", 200, "submits per second")
+	c.IntVar(&cfg.Rate, "rate", 500, "calls per second in all, about")
 	c.DurationVar(&cfg.Pause, "rest", 3*time.Second, "between two restarts")
 	if err := c.begin(ctx, nil); err != nil {
 		return err

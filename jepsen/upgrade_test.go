@@ -13,7 +13,7 @@ import (
 // one by one under load.
 func TestUpgrade(t *testing.T) {
 	err := upgradeFrom(t.Context(), operations.Config{
-		Binary: binary(), Dir: t.TempDir(), Producers: 6, Workers: 16, Rate: 100, Pause: 500 * time.Millisecond, Seed: 1, Out: t.Output(),
+		Binary: binary(), Dir: t.TempDir(), Rate: 300, Pause: 500 * time.Millisecond, Seed: 1, Out: t.Output(),
 	}, fsm.FeatureLevel-1)
 	if err != nil {
 		t.Error(err)

@@ -100,6 +100,6 @@ func (u *crew) stop(r *Report) {
 	_ = u.client.Close()
 	r.notes = append(r.notes, fmt.Sprintf("ordinary client: %d calls, the longest %v", u.calls, u.longest.Round(time.Millisecond)))
 	for _, err := range u.errors {
-		r.violate("the ordinary client: %v", err)
+		r.found(ruleClient, nil, "%v", err)
 	}
 }

@@ -41,14 +41,14 @@ func (r *run) restoreKilled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(r.cfg.Out, "the leader was killed while the backup was restored: %v; the nodes have %v tasks of %d then\n", inside, counts, r.report.BackupTasks)
-	if err := wholeOrNothing(counts, r.report.BackupTasks); err != nil || counts[0] > 0 {
+	fmt.Fprintf(r.cfg.Out, "the leader was killed while the backup was restored: %v; the nodes have %v tasks of %d then\n", inside, counts, r.report.backupTasks)
+	if err := wholeOrNothing(counts, r.report.backupTasks); err != nil || counts[0] > 0 {
 		return err
 	}
 	return pause.Until(ctx, pollPause, func() error {
 		_, err := r.claimq(ctx, "snapshot", "restore", r.backupFile())
 		counts, errCount := r.counts(ctx)
-		if errCount != nil || wholeOrNothing(counts, r.report.BackupTasks) != nil || counts[0] == 0 {
+		if errCount != nil || wholeOrNothing(counts, r.report.backupTasks) != nil || counts[0] == 0 {
 			return errors.Join(err, errCount, fmt.Errorf("restored again, the nodes have %v tasks", counts))
 		}
 		return nil // or it was done, and the answer went with a leader

@@ -38,20 +38,39 @@ func TestReport_measure(t *testing.T) {
 		{"a gap at the end", []int64{1, 2, 3, 4}, 6 * time.Second},
 		{"none at all", nil, 10 * time.Second},
 	} {
-		r := Report{Stages: []Stage{{Name: steady[0], to: 10 * second}}}
+		r := Report{stages: []stage{{name: steady[0], to: 10 * second}}}
 		h := &history.History{}
 		for _, s := range test.at {
 			h.Ops = append(h.Ops, submit(s*second-second/100, uint64(s), uint64(s)))
 		}
-		r.measure(h, false)
-		if got := r.Stages[0].Pause; got != test.pause || (len(r.Violations) > 0) != (test.pause >= PauseMax) {
+		r.measure(h, Config{})
+		if got := r.stages[0].pause; got != test.pause || (len(r.Violations) > 0) != (test.pause >= PauseMax) {
 			t.Errorf("%s: pause %v, want %v; violations %v", test.name, got, test.pause, r.Violations)
 		}
 	}
 	r := Report{}
-	r.measure(&history.History{Ops: []history.Op{{Kind: history.Submit, Outcome: history.Unknown, Code: "internal"}}}, false)
-	if r.Odd != 1 || len(r.Violations) != 1 {
-		t.Errorf("an internal error: %d odd, violations %v", r.Odd, r.Violations)
+	r.measure(&history.History{Ops: []history.Op{{Kind: history.Submit, Outcome: history.Unknown, Code: "internal"}}}, Config{})
+	if len(r.Violations) != 1 || r.Violations[0].Rule != ruleOdd {
+		t.Errorf("an internal error: violations %v", r.Violations)
+	}
+}
+
+// What operators do shows in no answer, but by those that say to try again, or how the
+// task is.
+func TestOdd(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]bool{
+		"no_leader": false, "shutting_down": false, "not_connected": false, "stale_claim": false, "task_not_found": false, "refused_with_others": false,
+		"invalid_task": true, "forbidden": true, "membership_refused": true, "rate_limited": true, "": true,
+	} {
+		if got := odd(&history.Op{Outcome: history.Failed, Code: code}); got != want {
+			t.Errorf("%q: got %v, want %v", code, got, want)
+		}
+	}
+	for code, want := range map[string]bool{"no_answer": false, "outcome_unknown": false, "internal": true, "odd_answer": true} {
+		if got := odd(&history.Op{Outcome: history.Unknown, Code: code}); got != want {
+			t.Errorf("%q: got %v, want %v", code, got, want)
+		}
 	}
 }
 
@@ -75,7 +94,7 @@ func TestReport_judgeReuse(t *testing.T) {
 		r.measureLoss(&history.History{Ops: lost})
 		r.restoredAt = second / 2
 		r.judgeReuse(&history.History{Ops: append(lost[:2:2], test.op)})
-		if got := strings.Join(r.Violations, ""); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+		if got := r.Found(nil); test.want == "" && got != "" || !strings.Contains(got, test.want) {
 			t.Errorf("%s: found %q, want %q", test.name, got, test.want)
 		}
 	}
@@ -88,12 +107,12 @@ func TestReport_surviving(t *testing.T) {
 	unknown := submit(3, 9, 0)
 	unknown.Outcome = history.Unknown
 	h := &history.History{Ops: []history.Op{submit(1, 1, 10), submit(2, 2, 21), unknown, submit(10*second, 30, 3)}}
-	r := Report{BackupIndex: 20, backupFrom: 2, restoredAt: 5 * second}
+	r := Report{backupIndex: 20, backupFrom: 2, restoredAt: 5 * second}
 	s := r.surviving(h)
-	if len(s.Ops) != 3 || s.Ops[1].TaskID != 9 || r.Lost != 1 || len(r.Violations) != 0 {
-		t.Errorf("left %v, lost %d, violations %v", s.Ops, r.Lost, r.Violations)
+	if len(s.Ops) != 3 || s.Ops[1].TaskID != 9 || s.Ops[0].Index != 10 || s.Ops[1].Index != 0 || s.Ops[2].Index != 23 || r.lost != 1 || len(r.Violations) != 0 {
+		t.Errorf("left %v, lost %d, violations %v", s.Ops, r.lost, r.Violations)
 	}
-	r = Report{BackupIndex: 20, backupFrom: second, restoredAt: 5 * second}
+	r = Report{backupIndex: 20, backupFrom: second, restoredAt: 5 * second}
 	if r.surviving(h); len(r.Violations) != 1 {
 		t.Errorf("an answer from before the backup is not in it, and that is not found: %v", r.Violations)
 	}

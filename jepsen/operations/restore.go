@@ -10,7 +10,6 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/procs"
 )
@@ -41,7 +40,7 @@ func (r *run) loseAndRestore(ctx context.Context) error {
 	}
 	r.report.judgeReuse(h)
 	left := r.report.surviving(h)
-	r.report.check(fmt.Sprintf("after the restore of the backup at index %d, less %d answers after it", r.report.BackupIndex, r.report.Lost), left)
+	r.report.judge(fmt.Sprintf("after the restore of the backup at index %d, less %d answers after it", r.report.backupIndex, r.report.lost), left)
 	return nil
 }
 
@@ -57,7 +56,7 @@ func (r *run) agree(ctx context.Context) error {
 			return fmt.Errorf("read the nodes' hashes: %w", err)
 		}
 		if !hash.Agree {
-			r.report.violate("the nodes' states differ: %s", said)
+			r.report.found(ruleAgree, nil, "the nodes' states differ: %s", said)
 		}
 		return nil
 	})
@@ -80,9 +79,9 @@ func (r *run) backUp(ctx context.Context) error {
 	if err := json.Unmarshal([]byte(text), &in); err != nil || in.Index == 0 {
 		return fmt.Errorf("snapshot inspect names no index: %w\n%s", err, text)
 	}
-	r.report.BackupIndex = in.Index
+	r.report.backupIndex = in.Index
 	for _, count := range in.Counts {
-		r.report.BackupTasks += count
+		r.report.backupTasks += count
 	}
 	return nil
 }
@@ -148,20 +147,32 @@ func damage(file string) (string, error) {
 }
 
 // surviving is the history of what is there after the restore: what the backup
-// holds, what nobody knows whether it does, and all that came after the restore.
+// holds, what nobody knows whether it does, and all that came after the restore. The log
+// of the new cluster goes on there where the backup ends.
 func (r *Report) surviving(h *history.History) *history.History {
 	s := *h
 	s.Ops = nil
 	for i := range h.Ops {
 		op := h.Ops[i]
-		if op.Call >= r.restoredAt || op.Index <= r.BackupIndex { // 0: whoever answered knew of no index
-			s.Ops = append(s.Ops, op)
+		switch {
+		case op.Call >= r.restoredAt:
+			op.Index, op.MinIndex = behind(op.Index, r.backupIndex), behind(op.MinIndex, r.backupIndex)
+		case op.Index > r.backupIndex: // 0: whoever answered knew of no index
+			r.lost++
+			if op.Outcome == history.OK && op.Return < r.backupFrom {
+				r.found(ruleBackup, &op, "answered before the backup was begun, and not in it: index %d of %d", op.Index, r.backupIndex)
+			}
 			continue
 		}
-		r.Lost++
-		if op.Outcome == history.OK && op.Return < r.backupFrom {
-			r.violate("answered before the backup was begun, and not in it: index %d of %d, %s", op.Index, r.BackupIndex, check.Describe(&op))
-		}
+		s.Ops = append(s.Ops, op)
 	}
 	return &s
+}
+
+// behind returns an index of a log as one of a log that goes on behind another: 0 is none.
+func behind(index, end uint64) uint64 {
+	if index == 0 {
+		return 0
+	}
+	return end + index
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
+	"github.com/claimq/claimq/jepsen/workload"
 )
 
 // Config says how long and how hard a run is.
 type Config struct {
-	Binary    string
-	Dir       string // for the nodes; it exists
-	Seed      int64
-	Producers int
-	Workers   int
-	Rate      int           // submits per second in all
-	Pause     time.Duration // of load between two acts
+	Binary  string
+	Dir     string // for the nodes; it exists
+	Seed    int64
+	Clients int           // callers of the load
+	Rate    int           // calls per second in all, about
+	Pause   time.Duration // of load between two acts
 	// Patient takes a pause of writes that is too long for no failure: on a machine
 	// that has other things to do it says nothing of the nodes.
 	Patient bool
@@ -39,14 +39,11 @@ type Config struct {
 const (
 	// The nodes of the first cluster: n1 to n3 form it, n4 and n5 let it grow, n6
 	// takes the place of a dead one.
-	firstNodes   = 3
-	grownNodes   = 5
-	allNodes     = 6
-	readersCount = 2
-	// leaseMS is short enough for leases to run out during a run.
-	leaseMS = 3000
-	// tasksMax bounds the tasks of one load; it is ended long before.
-	tasksMax = 1 << 30
+	firstNodes = 3
+	grownNodes = 5
+	allNodes   = 6
+	// loadsMax bounds the loads of a run: each has a seed of its own.
+	loadsMax = 10
 	// actTimeout bounds one act, until the cluster is as it should be.
 	actTimeout = 2 * time.Minute
 	// drainTimeout bounds the wait until all tasks have ended.
@@ -63,7 +60,7 @@ type run struct {
 	cfg     Config
 	cluster *procs.Cluster // the one that load and operator work with
 	rec     *recorder.Recorder
-	load    *recorder.Workload
+	load    *workload.Workload
 	endLoad context.CancelFunc
 	loads   int                  // begun
 	refused map[*procs.Node]bool // that were to end by themselves
@@ -78,17 +75,15 @@ func Run(ctx context.Context, cfg Config) (*Report, error) { return conduct(ctx,
 func conduct(ctx context.Context, cfg Config, all func(*run, context.Context) error) (*Report, error) {
 	r := &run{
 		cfg: cfg, rec: recorder.New(cfg.Seed),
-		report: &Report{Seed: cfg.Seed}, endLoad: func() {}, refused: map[*procs.Node]bool{},
+		report: &Report{}, endLoad: func() {}, refused: map[*procs.Node]bool{},
 	}
 	defer r.rec.Close()
-	began := time.Now()
 	err := all(r, ctx)
 	r.stopLoad()
 	if r.cluster != nil {
 		r.cluster.Close()
 	}
-	r.report.Wall = time.Since(began)
-	r.report.measure(r.rec.History(), cfg.Patient)
+	r.report.measure(r.rec.History(), cfg)
 	return r.report, err
 }
 
@@ -114,7 +109,7 @@ func (r *run) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.report.check("before the loss", h)
+	r.report.judge("before the loss", h)
 	return r.loseAndRestore(ctx)
 }
 
@@ -138,7 +133,7 @@ func (r *run) acts(ctx context.Context, acts []act) error {
 func (r *run) act(ctx context.Context, name string, do func(context.Context) error) error {
 	fmt.Fprintf(r.cfg.Out, "\n== %s\n", name)
 	r.rec.Event("%s", name)
-	s := Stage{Name: name, from: r.rec.Now()}
+	s := stage{name: name, from: r.rec.Now()}
 	ctx, cancel := context.WithTimeoutCause(ctx, actTimeout+10*r.cfg.Pause, fmt.Errorf("%s took too long", name))
 	defer cancel()
 	err := do(ctx)
@@ -146,7 +141,7 @@ func (r *run) act(ctx context.Context, name string, do func(context.Context) err
 		err = r.pause(ctx)
 	}
 	s.to = r.rec.Now()
-	r.report.Stages = append(r.report.Stages, s)
+	r.report.stages = append(r.report.stages, s)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -169,14 +164,12 @@ func (r *run) pause(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// startLoad starts producers, workers and readers at all nodes that there are or
-// will be.
+// startLoad starts callers at all nodes that there are or will be.
 func (r *run) startLoad(ctx context.Context) {
 	ctx, r.endLoad = context.WithCancel(ctx)
 	r.loads++
-	r.load = r.rec.Start(ctx, recorder.Config{
-		Nodes: r.cluster.URLs(), Producers: r.cfg.Producers, Workers: r.cfg.Workers, Readers: readersCount,
-		Tasks: tasksMax, Rate: r.cfg.Rate, LeaseMS: leaseMS, Name: fmt.Sprintf("s%d-load%d", r.cfg.Seed, r.loads),
+	r.load = workload.Start(ctx, r.rec, workload.Config{
+		Nodes: r.cluster.URLs(), Clients: r.cfg.Clients, Rate: r.cfg.Rate, Seed: r.cfg.Seed*loadsMax + int64(r.loads), Busy: true,
 	})
 }
 
@@ -184,20 +177,21 @@ func (r *run) startLoad(ctx context.Context) {
 func (r *run) stopLoad() {
 	r.endLoad()
 	if r.load != nil {
-		r.load.Wait()
+		r.load.Stop()
 	}
 }
 
-// settleAll ends the producers, lets the workers end every task, reads the state
-// at the end, and returns all that was answered.
+// settleAll lets the workers end every task, reads the state at the end, and returns all
+// that was answered.
 func (r *run) settleAll(ctx context.Context) (*history.History, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainTimeout, errors.New("not all tasks ended in time"))
 	defer cancel()
-	r.load.Enough()
-	err := r.load.Drain(ctx)
 	r.endLoad()
-	if err != nil {
+	if err := r.load.Drain(ctx); err != nil {
 		return nil, fmt.Errorf("end the load: %w", err)
+	}
+	if err := r.rec.ReadFinal(ctx, r.cluster.URLs()); err != nil {
+		return nil, err
 	}
 	return r.rec.History(), nil
 }

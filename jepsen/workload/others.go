@@ -13,10 +13,8 @@ import (
 const (
 	// pausedType is the type that is paused now and then.
 	pausedType = "paused"
-	pauseMax   = time.Second
-	// resumeTimeout bounds how long it is tried to end a pause: longer than any
-	// fault lasts.
-	resumeTimeout = time.Minute
+	// pauseMax is how long it is paused at most, and how long it is not.
+	pauseMax = 1500 * time.Millisecond
 	// actedType is the type whose tasks are cancelled, retried and deleted all at once
 	// now and then. None of them has steps, or is one.
 	actedType = "acted"
@@ -89,20 +87,10 @@ func (c *client) meddle(ctx context.Context) {
 	}
 }
 
-// direct pauses a type for a while, again and again.
+// direct pauses a type for a while, again and again. Drain ends the last pause.
 func (c *client) direct(ctx context.Context) {
-	for pause.For(ctx, c.upTo(2*pauseMax)) {
-		c.note(c.SetPaused(ctx, pausedType, true))
-		pause.For(ctx, c.upTo(pauseMax))
-		c.resume()
-	}
-}
-
-// resume ends the pause, also when the run is over: what is pending is to end.
-func (c *client) resume() {
-	ctx, cancel := context.WithTimeout(context.Background(), resumeTimeout)
-	defer cancel()
-	for c.note(c.SetPaused(ctx, pausedType, false)).Outcome != history.OK && pause.For(ctx, idlePause) {
+	for paused := true; pause.For(ctx, c.upTo(pauseMax)); paused = !paused {
+		c.again(ctx, func() history.Op { return c.SetPaused(ctx, pausedType, paused) })
 	}
 }
 

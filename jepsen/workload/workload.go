@@ -128,12 +128,12 @@ func (w *Workload) start(group *sync.WaitGroup, count int, nodes []string, do fu
 	}
 }
 
-// Drain is called after the ctx of Start has ended. It waits until every task
-// has ended, then stops the workers.
+// Drain is called after the ctx of Start has ended. It ends the pause of a type, waits
+// until every task has ended, then stops the workers.
 func (w *Workload) Drain(ctx context.Context) error {
 	w.asking.Wait()
 	w.drain.Store(true)
-	err := errors.Join(w.waitEmpty(ctx), w.rec.EndTick(ctx, w.cfg.Nodes))
+	err := errors.Join(w.resume(ctx), w.waitEmpty(ctx), w.rec.EndTick(ctx, w.cfg.Nodes))
 	w.Stop()
 	return err
 }
@@ -149,16 +149,25 @@ func (w *Workload) Stop() {
 	w.working.Wait()
 }
 
+// resume lets claims take the tasks of pausedType: what is pending is to end.
+func (w *Workload) resume(ctx context.Context) error {
+	director := w.rec.Caller(w.cfg.Nodes, 0)
+	return pause.Until(ctx, idlePause, func() error {
+		if op := director.SetPaused(ctx, pausedType, false); op.Outcome != history.OK {
+			return fmt.Errorf("resume %s: %s %s", pausedType, op.Outcome, op.Code)
+		}
+		return nil
+	})
+}
+
 func (w *Workload) waitEmpty(ctx context.Context) error {
-	for {
+	return pause.Until(ctx, 2*idlePause, func() error {
 		open, err := w.rec.OpenCount(ctx, w.cfg.Nodes)
-		if err != nil || open == 0 {
-			return err
+		if err == nil && open > 0 {
+			err = fmt.Errorf("%d tasks have not ended", open)
 		}
-		if !pause.For(ctx, 2*idlePause) {
-			return fmt.Errorf("%d tasks have not ended: %w", open, context.Cause(ctx))
-		}
-	}
+		return err
+	})
 }
 
 // countInterval is how often the open tasks are counted.
