@@ -20,7 +20,7 @@ build: ## build bin/claimq, with its page where npm is there
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/claimq ./cmd/claimq
 
 demo: build ## three nodes do real work, the leader is killed, a count at the end
-	$(GO) run ./jepsen/demo --binary $(BIN)/claimq
+	$(GO) run ./jepsen demo --binary $(BIN)/claimq
 
 cluster: build ## a local three-node cluster in the foreground; Ctrl-C stops it
 	$(BIN)/claimq dev

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -16,15 +16,19 @@ const (
 	startTimeout = 30 * time.Second
 )
 
+// Config says what the demo is made of.
+type Config struct {
+	Binary  string // claimq
+	Dir     string // of the nodes' data; it exists
+	Tasks   int
+	Workers int
+	Rounds  int // how long a task is: times a text is hashed
+	Out     io.Writer
+}
+
 // demo is one run.
 type demo struct {
-	out     io.Writer
-	binary  string
-	dir     string // of the nodes' data; it exists
-	tasks   int
-	workers int
-	rounds  int
-
+	Config
 	cluster *procs.Cluster
 	client  *client.Client
 	tally   *tally
@@ -32,13 +36,15 @@ type demo struct {
 
 // say prints a paragraph under the step's number, or under no new one (" ").
 func (d *demo) say(step, format string, args ...any) {
-	fmt.Fprintf(d.out, "  %s  %s\n", step, fmt.Sprintf(format, args...))
+	fmt.Fprintf(d.Out, "  %s  %s\n", step, fmt.Sprintf(format, args...))
 }
 
-// run is the story: start, work, kill, go on, come back, count.
-func (d *demo) run(ctx context.Context) (err error) {
+// Run is the story: start, work, kill, go on, come back, count. Errors: ErrCount, or why
+// it could not be told to its end.
+func Run(ctx context.Context, cfg Config) (err error) {
 	began := time.Now()
-	fmt.Fprintf(d.out, "\nclaimq: three nodes, %s tasks, and a leader that does not survive them\n\n", thousands(d.tasks))
+	d := demo{Config: cfg, tally: newTally()}
+	fmt.Fprintf(d.Out, "\nclaimq: three nodes, %s tasks, and a leader that does not survive them\n\n", thousands(d.Tasks))
 	if err := d.start(ctx); err != nil {
 		return err
 	}
@@ -68,7 +74,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := d.count(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\nIt adds up. (%.1f s)\n", time.Since(began).Seconds())
+	fmt.Fprintf(d.Out, "\nIt adds up. (%.1f s)\n", time.Since(began).Seconds())
 	return nil
 }
 
@@ -77,7 +83,7 @@ func (d *demo) start(ctx context.Context) (err error) {
 	d.say("1", "Starting three nodes: processes of their own, each with its own copy of everything on disk.")
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if d.cluster, err = procs.Start(ctx, procs.Config{Binary: d.binary, Dir: d.dir, Nodes: nodeCount}); err != nil {
+	if d.cluster, err = procs.Start(ctx, procs.Config{Binary: d.Binary, Dir: d.Dir, Nodes: nodeCount}); err != nil {
 		return err
 	}
 	leader, err := d.cluster.WaitLeader(ctx)
@@ -98,18 +104,17 @@ func (d *demo) start(ctx context.Context) (err error) {
 // killLeader kills the leader in the middle of the work.
 func (d *demo) killLeader(ctx context.Context) (*procs.Node, error) {
 	d.say("2", "Submitting %s tasks (hash a text %s times), while %d workers claim and complete them.",
-		thousands(d.tasks), thousands(d.rounds), d.workers)
-	if err := d.waitCompleted(ctx, d.tasks/3); err != nil {
+		thousands(d.Tasks), thousands(d.Rounds), d.Workers)
+	if err := d.tally.waitCompleted(ctx, d.Tasks/3); err != nil {
 		return nil, err
 	}
 	leader, err := d.cluster.WaitLeader(ctx)
 	if err != nil {
 		return nil, err
 	}
-	submitted, completed, _ := d.tally.progress()
-	d.say("3", "%s submitted, %s completed. Now:  kill -9 %d  (%s, the leader).",
-		thousands(submitted), thousands(completed), leader.PID(), leader.ID)
-	d.tally.leaderDies()
+	d.tally.leaderDies(func(submitted, completed int) {
+		d.say("3", "%s submitted, %s completed. Now:  kill -9 %d  (%s, the leader).", thousands(submitted), thousands(completed), leader.PID(), leader.ID)
+	})
 	if err := leader.Kill(); err != nil {
 		return nil, err
 	}
@@ -117,10 +122,10 @@ func (d *demo) killLeader(ctx context.Context) (*procs.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := wait(ctx, func() bool { _, _, outage := d.tally.progress(); return outage > 0 }); err != nil {
+	outage, err := d.tally.waitOutage(ctx)
+	if err != nil {
 		return nil, err
 	}
-	_, _, outage := d.tally.progress()
 	d.say(" ", "%s leads. For %.2f s nobody could write; the clients waited, asked again, and go on.", next.ID, outage.Seconds())
 	return leader, nil
 }
@@ -128,12 +133,9 @@ func (d *demo) killLeader(ctx context.Context) (*procs.Node, error) {
 // comeBack starts the killed node again.
 func (d *demo) comeBack(ctx context.Context, killed *procs.Node) error {
 	started := time.Now()
-	if err := killed.Start(); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := killed.WaitReady(ctx); err != nil {
+	if err := killed.StartReady(ctx); err != nil {
 		return err
 	}
 	d.say("4", "%s starts again (pid %d) and is ready after %.2f s.", killed.ID, killed.PID(), time.Since(started).Seconds())

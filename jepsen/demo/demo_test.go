@@ -1,10 +1,11 @@
-package main
+package demo
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/claimq/claimq/jepsen/plants"
 	"github.com/claimq/claimq/jepsen/procs"
@@ -16,20 +17,25 @@ type build func(ctx context.Context, dir string) (path string, err error)
 func honest(ctx context.Context, dir string) (string, error) { return procs.Build(ctx, dir) }
 
 // runDemo runs the demo with a binary, and returns what it printed and how it ended.
-func runDemo(t *testing.T, with build, args ...string) (string, error) {
+func runDemo(t *testing.T, with build, tasks int) (string, error) {
 	t.Helper()
 	binary, err := with(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), demoTimeout)
+	defer cancel()
 	var out bytes.Buffer
-	err = run(t.Context(), append([]string{"--binary", binary, "--rounds", "10"}, args...), &out)
+	err = Run(ctx, Config{Binary: binary, Dir: t.TempDir(), Tasks: tasks, Workers: 8, Rounds: 10, Out: &out})
 	return out.String(), err
 }
 
+// demoTimeout bounds a demo on a slow machine.
+const demoTimeout = 2 * time.Minute
+
 // With an honest binary the count adds up.
 func TestDemo_addsUp(t *testing.T) {
-	out, err := runDemo(t, honest, "--tasks", "900")
+	out, err := runDemo(t, honest, 900)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -41,9 +47,9 @@ func TestDemo_addsUp(t *testing.T) {
 // With a binary that acknowledges a write and drops it, it does not: the
 // demo's count is one that can fail.
 func TestDemo_noticesADroppedWrite(t *testing.T) {
-	out, err := runDemo(t, plants.DroppedWrite().Build, "--tasks", "3000")
-	if !errors.Is(err, errCount) {
-		t.Errorf("got error %v, want %v\n%s", err, errCount, out)
+	out, err := runDemo(t, plants.DroppedWrite().Build, 3000)
+	if !errors.Is(err, ErrCount) {
+		t.Errorf("got error %v, want %v\n%s", err, ErrCount, out)
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 // tally is what producers and workers were told, to be held against what the
@@ -43,27 +44,47 @@ func (t *tally) wrote(asked time.Time, note func()) {
 	}
 }
 
-// failed notes the error of a call, if there is one and it is not for the end of ctx.
-func (t *tally) failed(ctx context.Context, err error) {
+// failed notes the error of a call.
+func (t *tally) failed(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err != nil && ctx.Err() == nil {
-		t.failures = append(t.failures, err)
-	}
+	t.failures = append(t.failures, err)
 }
 
-// leaderDies notes that the leader is about to be killed.
-func (t *tally) leaderDies() {
+// leaderDies notes that the leader is about to be killed, and says how many tasks are
+// submitted and completed.
+func (t *tally) leaderDies(say func(submitted, completed int)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	say(len(t.ids), len(t.completions))
 	t.diedAt = time.Now()
 }
 
-// progress returns how many tasks are submitted and completed, and the outage.
-func (t *tally) progress() (submitted, completed int, outage time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.ids), len(t.completions), t.outage
+// wait waits until ready, which looks at the tally, is true.
+func (t *tally) wait(ctx context.Context, ready func() bool) error {
+	return pause.Until(ctx, pollInterval, func() error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if !ready() {
+			return fmt.Errorf("%d tasks are submitted, %d completed", len(t.ids), len(t.completions))
+		}
+		return nil
+	})
+}
+
+// waitCompleted waits until so many tasks are completed.
+func (t *tally) waitCompleted(ctx context.Context, count int) error {
+	return t.wait(ctx, func() bool { return len(t.completions) >= count })
+}
+
+// waitOutage waits until a write is acknowledged after the leader's death, and returns how
+// long there was none.
+func (t *tally) waitOutage(ctx context.Context) (outage time.Duration, err error) {
+	err = t.wait(ctx, func() bool {
+		outage = t.outage
+		return outage > 0
+	})
+	return outage, err
 }
 
 // sums is the count at the end.
@@ -111,6 +132,9 @@ func (s sums) ok(tasks int) bool {
 	return s == sums{submitted: tasks, completed: tasks}
 }
 
+// ErrCount is returned when the count does not add up.
+var ErrCount = errors.New("it does not add up")
+
 // failuresMax bounds the failures that are printed.
 const failuresMax = 5
 
@@ -123,7 +147,7 @@ func (d *demo) count(ctx context.Context) error {
 		}
 		tasks = append(tasks, task)
 	}
-	s, calls := d.tally.sum(tasks, d.rounds), d.client.Stats()
+	s, calls := d.tally.sum(tasks, d.Rounds), d.client.Stats()
 	failures := d.tally.failures
 	d.say("5", "Counting what was acknowledged against what the cluster has.\n")
 	for _, line := range []struct {
@@ -138,13 +162,13 @@ func (d *demo) count(ctx context.Context) error {
 		{"failed calls", thousands(len(failures)), fmt.Sprintf("those with an unknown outcome among them (%s requests were sent again)", thousands(int(calls.Repeats)))},
 		{"nobody could write for", fmt.Sprintf("%.2f s", d.tally.outage.Seconds()), "from the kill to the next acknowledged write"},
 	} {
-		fmt.Fprintf(d.out, "     %-22s %7s   %s\n", line.name, line.value, line.note)
+		fmt.Fprintf(d.Out, "     %-22s %7s   %s\n", line.name, line.value, line.note)
 	}
 	if len(failures) > 0 {
-		fmt.Fprintln(d.out, errors.Join(failures[:min(len(failures), failuresMax)]...))
+		fmt.Fprintln(d.Out, errors.Join(failures[:min(len(failures), failuresMax)]...))
 	}
-	if !s.ok(d.tasks) || len(failures) > 0 {
-		return errCount
+	if !s.ok(d.Tasks) || len(failures) > 0 {
+		return ErrCount
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -52,63 +52,58 @@ func (d *demo) work(ctx context.Context) (producers, workers *sync.WaitGroup) {
 	var next atomic.Int64
 	for range producerCount {
 		producers.Go(func() {
-			for n := int(next.Add(1)); n <= d.tasks && ctx.Err() == nil; n = int(next.Add(1)) {
-				d.produce(ctx, n)
+			for n := int(next.Add(1)); n <= d.Tasks && ctx.Err() == nil; n = int(next.Add(1)) {
+				// Half of them are held back until some work is done, so that there is
+				// something to submit when the leader dies.
+				if n <= d.Tasks/2 || d.tally.waitCompleted(ctx, n-d.Tasks/2) == nil {
+					d.try(ctx, func(ctx context.Context) error { return d.submit(ctx, n) })
+				}
 			}
 		})
 	}
-	for i := range d.workers {
+	for i := range d.Workers {
 		workers.Go(func() {
 			for ctx.Err() == nil {
-				d.process(ctx, fmt.Sprintf("worker-%d", i+1))
+				d.try(ctx, func(ctx context.Context) error { return d.process(ctx, fmt.Sprintf("worker-%d", i+1)) })
 			}
 		})
 	}
 	return producers, workers
 }
 
-// produce submits a task. Half of them are held back until some work is done,
-// so that there is something to submit when the leader dies.
-func (d *demo) produce(ctx context.Context, n int) {
-	if n > d.tasks/2 && d.waitCompleted(ctx, n-d.tasks/2) != nil {
-		return
+// try makes calls, and notes an error that is not for the end of ctx.
+func (d *demo) try(ctx context.Context, calls func(context.Context) error) {
+	calling, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	if err := calls(calling); err != nil && !errors.Is(err, client.ErrNoTasks) && ctx.Err() == nil {
+		d.tally.failed(err)
 	}
-	asked := time.Now()
-	task, err := client.NewTask(taskType, jobOf(n, d.rounds))
-	if err == nil {
-		task.IdempotencyKey = fmt.Sprintf("text-%d", n)
-		var id string
-		if id, err = d.submit(ctx, task); err == nil {
-			d.tally.submitted(id, n, asked)
-		}
-	}
-	d.tally.failed(ctx, err)
 }
 
-func (d *demo) submit(ctx context.Context, task client.Task) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
-	defer cancel()
-	return d.client.Submit(ctx, task)
+// submit submits a task.
+func (d *demo) submit(ctx context.Context, n int) error {
+	asked := time.Now()
+	task, err := client.NewTask(taskType, jobOf(n, d.Rounds))
+	if err != nil {
+		return err
+	}
+	task.IdempotencyKey = fmt.Sprintf("text-%d", n)
+	id, err := d.client.Submit(ctx, task)
+	if err == nil {
+		d.tally.submitted(id, n, asked)
+	}
+	return err
 }
 
 // process claims a task and does it.
-func (d *demo) process(ctx context.Context, worker string) {
-	err := d.processOne(ctx, worker)
-	if !errors.Is(err, client.ErrNoTasks) {
-		d.tally.failed(ctx, err)
-	}
-}
-
-func (d *demo) processOne(ctx context.Context, worker string) error {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
-	defer cancel()
+func (d *demo) process(ctx context.Context, worker string) error {
 	claim, err := d.client.ClaimNext(ctx, client.ClaimRequest{WorkerID: worker, Types: []string{taskType}, Lease: lease, Wait: idleWait})
 	if err != nil {
 		return err
 	}
 	var j job
 	if err := json.Unmarshal(claim.Task.Payload, &j); err != nil {
-		return claim.Fail(ctx, err)
+		return err
 	}
 	result, err := json.Marshal(j.do())
 	if err != nil {
@@ -122,27 +117,14 @@ func (d *demo) processOne(ctx context.Context, worker string) error {
 	return nil
 }
 
-// waitCompleted waits until so many tasks are completed.
-func (d *demo) waitCompleted(ctx context.Context, count int) error {
-	return wait(ctx, func() bool { _, completed, _ := d.tally.progress(); return completed >= count })
-}
-
 // waitDone waits until nothing is left to do.
 func (d *demo) waitDone(ctx context.Context) error {
-	var err error
-	return errors.Join(wait(ctx, func() bool {
+	return pause.Until(ctx, pollInterval, func() error {
 		var stats wire.Stats
-		err = d.cluster.Nodes[0].Ask(ctx, http.MethodGet, "/api/stats", nil, &stats)
-		return err != nil || stats.Counts["pending"]+stats.Counts["claimed"] == 0
-	}), err)
-}
-
-// wait waits until ready, or ctx ends.
-func wait(ctx context.Context, ready func() bool) error {
-	for !ready() {
-		if !pause.For(ctx, pollInterval) {
-			return context.Cause(ctx)
+		err := d.cluster.Nodes[0].Ask(ctx, http.MethodGet, "/api/stats", nil, &stats)
+		if left := stats.Counts["pending"] + stats.Counts["claimed"]; err == nil && left > 0 {
+			err = fmt.Errorf("%d tasks are not done", left)
 		}
-	}
-	return nil
+		return err
+	})
 }
