@@ -54,7 +54,8 @@ func newCrew(cfg Config, store string, nodes []string) (*crew, error) {
 	for i := range cfg.Workers {
 		w, err := openWay(i, nodes, c.strikes, cfg.Seed*1000+int64(i))
 		if err != nil {
-			return nil, errors.Join(err, c.close())
+			c.close()
+			return nil, err
 		}
 		// Leases of 1 to 2 of the configured length; every third worker is bare.
 		lease := cfg.Lease + time.Duration(i)*cfg.Lease/time.Duration(max(cfg.Workers-1, 1))
@@ -64,15 +65,13 @@ func newCrew(cfg Config, store string, nodes []string) (*crew, error) {
 }
 
 // close kills what still runs.
-func (c *crew) close() error {
-	var errs []error
+func (c *crew) close() {
 	for _, s := range c.slots {
 		if s.process != nil && s.process.Running() {
-			errs = append(errs, s.process.Kill())
+			_ = s.process.Kill() // it may have ended by itself meanwhile
 		}
-		errs = append(errs, s.way.close())
+		s.way.close()
 	}
-	return errors.Join(errs...)
 }
 
 // start starts the slot's next process.

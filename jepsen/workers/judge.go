@@ -25,36 +25,35 @@ type evidence struct {
 }
 
 // judge reads what is left behind, and says what is wrong with it.
-func (r *run) judge(ctx context.Context) (*Report, error) {
+func (r *run) judge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	e := evidence{submitted: r.producer.tasks, store: r.store}
-	report := &Report{Done: r.tally.done}
 	for _, l := range r.crew.lives() {
 		lines, err := diary.Read(l.diary, l.process.ID)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		e.lines = append(e.lines, lines...)
 		if code := l.process.ExitCode(); code > 0 && !l.killed {
-			report.violate("worker %s ended with exit code %d:\n%s", l.process.ID, code, l.process.LogTail(20))
+			r.report.found(ruleStop, "worker %s ended with exit code %d:\n%s", l.process.ID, code, l.process.LogTail(20))
 		}
 	}
 	for t, err := range r.client.Tasks(ctx, client.Filter{}) {
 		if err != nil {
-			return nil, fmt.Errorf("read the state at the end: %w", err)
+			return fmt.Errorf("read the state at the end: %w", err)
 		}
 		e.tasks = append(e.tasks, t)
 	}
 	var err error
 	if e.trail, err = r.readTrail(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	for _, s := range r.crew.slots {
-		report.Calls += s.way.add(report)
+		s.way.add(r.report)
 	}
-	e.judge(report)
-	return report, nil
+	e.judge(r.report)
+	return nil
 }
 
 // readTrail reads the trail by HTTP alone, from whichever node answers, until ctx
@@ -75,7 +74,7 @@ func (r *run) readTrail(ctx context.Context) ([]history.Told, error) {
 
 // judge looks at all that is known of each task.
 func (e *evidence) judge(r *Report) {
-	r.Tasks, r.Refused = len(e.tasks), e.store.refusedCount()
+	r.tasks, r.refused = len(e.tasks), e.store.refusedCount()
 	stories := e.stories()
 	for _, s := range stories {
 		s.count(r)
@@ -182,8 +181,8 @@ func (s *story) beliefs(r *Report) {
 	for i, h := range s.order {
 		for _, l := range h.held {
 			if l.Deadline != 0 && l.At >= l.Deadline {
-				r.Past++
-				r.violate("task %s: %s believed to hold it by token %d, %.3f ms after its lease had ended", s.id, l.Worker, h.token, ms(l.At-l.Deadline))
+				r.past++
+				r.found(ruleDeadline, "task %s: %s believed to hold it by token %d, %.3f ms after its lease had ended", s.id, l.Worker, h.token, ms(l.At-l.Deadline))
 			}
 		}
 		if len(h.held) == 0 {
@@ -192,8 +191,8 @@ func (s *story) beliefs(r *Report) {
 		last := slices.MaxFunc(h.held, func(a, b diary.Line) int { return cmp.Compare(a.At, b.At) })
 		for _, later := range s.order[i+1:] {
 			if len(later.held) > 0 && last.At >= later.held[0].To {
-				r.Overlaps++
-				r.violate("task %s: %s believed to hold it by token %d, %.3f ms after %s did by token %d",
+				r.overlaps++
+				r.found(ruleHolders, "task %s: %s believed to hold it by token %d, %.3f ms after %s did by token %d",
 					s.id, last.Worker, h.token, ms(last.At-later.held[0].To), later.held[0].Worker, later.token)
 			}
 		}
@@ -207,17 +206,17 @@ func ms(ns int64) float64 { return float64(ns) / 1e6 }
 func (s *story) tokens(r *Report) {
 	for i, g := range s.granted {
 		if i > 0 && g.token <= s.granted[i-1].token {
-			r.violate("task %s: token %d came after token %d", s.id, g.token, s.granted[i-1].token)
+			r.found(ruleHandler, "task %s: token %d came after token %d", s.id, g.token, s.granted[i-1].token)
 		}
 	}
 	for _, h := range s.order {
 		if len(h.begins) > 1 {
-			r.violate("task %s: token %d had %d handlers", s.id, h.token, len(h.begins))
+			r.found(ruleHandler, "task %s: token %d had %d handlers", s.id, h.token, len(h.begins))
 		}
 		g := s.byToken[h.token]
 		for _, l := range h.begins {
 			if g == nil || g.worker != l.Worker {
-				r.violate("task %s: %s had a handler for token %d, which the trail knows as %+v", s.id, l.Worker, h.token, g)
+				r.found(ruleHandler, "task %s: %s had a handler for token %d, which the trail knows as %+v", s.id, l.Worker, h.token, g)
 			}
 		}
 	}
@@ -245,13 +244,13 @@ func (s *story) outcomes(r *Report) {
 		h := s.handlers[g.token]
 		switch {
 		case g.outcome == "":
-			r.violate("task %s: the claim by token %d has not ended", s.id, g.token)
+			r.found(ruleSettled, "task %s: the claim by token %d has not ended", s.id, g.token)
 		case g.outcome == "lease_expired":
 		case h == nil && g.outcome == "released": // given back before it had a handler
 		case h == nil:
-			r.violate("task %s: token %d %s, and had no handler", s.id, g.token, g.outcome)
+			r.found(ruleSettled, "task %s: token %d %s, and had no handler", s.id, g.token, g.outcome)
 		case !allowed(h.returned, g.outcome):
-			r.violate("task %s: token %d %s, and its handler returned %q", s.id, g.token, g.outcome, h.returned)
+			r.found(ruleSettled, "task %s: token %d %s, and its handler returned %q", s.id, g.token, g.outcome, h.returned)
 		}
 	}
 }
@@ -262,7 +261,7 @@ func (e *evidence) ends(r *Report, stories map[string]*story) {
 	byKey := map[string]*client.Task{}
 	for _, t := range e.tasks {
 		if other := byKey[t.IdempotencyKey]; other != nil {
-			r.violate("tasks %s and %s have the key %s", other.ID, t.ID, t.IdempotencyKey)
+			r.found(ruleOnce, "tasks %s and %s have the key %s", other.ID, t.ID, t.IdempotencyKey)
 		}
 		byKey[t.IdempotencyKey] = t
 	}
@@ -283,7 +282,7 @@ func (e *evidence) ends(r *Report, stories map[string]*story) {
 	}
 	for key, t := range byKey {
 		if !follow[key] {
-			r.violate("task %s: nobody should have submitted %q", t.ID, key)
+			r.found(ruleOnce, "task %s: nobody should have submitted %q", t.ID, key)
 		}
 	}
 }
@@ -291,12 +290,12 @@ func (e *evidence) ends(r *Report, stories map[string]*story) {
 // end looks at the end of one task.
 func (e *evidence) end(r *Report, t *client.Task, stories map[string]*story, key string, goal client.TaskStatus) {
 	if t == nil {
-		r.violate("the task with the key %s is lost", key)
+		r.found(ruleOnce, "the task with the key %s is lost", key)
 		return
 	}
 	s := stories[t.ID]
 	if t.Status != goal || s == nil {
-		r.violate("task %s is %s, it should be %s", t.ID, t.Status, goal)
+		r.found(ruleOnce, "task %s is %s, it should be %s", t.ID, t.Status, goal)
 		return
 	}
 	var want []string
@@ -304,17 +303,17 @@ func (e *evidence) end(r *Report, t *client.Task, stories map[string]*story, key
 		want = []string{"completed"}
 	}
 	if !slices.Equal(s.ended, want) {
-		r.violate("task %s: it ended as %v, not %v", t.ID, s.ended, want)
+		r.found(ruleOnce, "task %s: it ended as %v, not %v", t.ID, s.ended, want)
 	}
 	if len(s.granted) == 0 {
-		r.violate("task %s has ended without a claim", t.ID)
+		r.found(ruleOnce, "task %s has ended without a claim", t.ID)
 		return
 	}
 	last := s.granted[len(s.granted)-1]
 	if last.outcome != string(goal) {
-		r.violate("task %s is %s, and its last claim %s", t.ID, t.Status, last.outcome)
+		r.found(ruleOnce, "task %s is %s, and its last claim %s", t.ID, t.Status, last.outcome)
 	}
 	if err := e.store.done(t.ID, last.token); err != nil {
-		r.violate("task %s ended by token %d: %v", t.ID, last.token, err)
+		r.found(ruleEffect, "task %s ended by token %d: %v", t.ID, last.token, err)
 	}
 }

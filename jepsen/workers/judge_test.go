@@ -51,7 +51,7 @@ func good() evidence {
 func (e *evidence) rename(i int, kind string) { e.trail[i].Kind = kind }
 
 func judged(e evidence) *Report {
-	r := &Report{}
+	r := newReport()
 	e.judge(r)
 	return r
 }
@@ -59,7 +59,7 @@ func judged(e evidence) *Report {
 func TestJudge_good(t *testing.T) {
 	t.Parallel()
 	r := judged(good())
-	if !r.OK() || r.Claims != 2 || r.Handlers != 2 || r.Lost != 1 || r.Looks != 3 {
+	if !r.OK() || r.outcomes["completed"] != 1 || r.outcomes["lease_expired"] != 1 || r.handlers != 2 || r.lost != 1 || r.looks != 3 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -111,8 +111,8 @@ func TestJudge_bad(t *testing.T) {
 			t.Parallel()
 			e := good()
 			c.spoil(&e)
-			if r := judged(e); !strings.Contains(strings.Join(r.Violations, "\n"), c.want) {
-				t.Errorf("got %q, want %q", r.Violations, c.want)
+			if r := judged(e); !strings.Contains(r.Found(nil), c.want) {
+				t.Errorf("got %q, want %q", r.Found(nil), c.want)
 			}
 		})
 	}

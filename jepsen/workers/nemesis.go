@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand"
-	"sync"
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
@@ -24,16 +23,11 @@ const (
 	overMax = 3 * time.Second
 )
 
-// tally counts what was done.
-type tally struct {
-	mu   sync.Mutex
-	done map[string]int
-}
-
-func (t *tally) count(what string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.done[what]++
+// count counts what was done.
+func (r *run) count(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.done[what]++
 }
 
 // struck does something at the next call of that kind. It is false if the call did not
@@ -41,7 +35,7 @@ func (t *tally) count(what string) {
 func (r *run) struck(ctx context.Context, k *strike, do func() error) (hit bool, err error) {
 	k.do = func() { err = do() }
 	if hit = r.crew.strikes.hitWithin(ctx, k, strikeTimeout); !hit {
-		r.tally.count("strikes at calls that did not come")
+		r.count("strikes at calls that did not come")
 	}
 	return hit, err
 }
@@ -74,7 +68,7 @@ func (r *run) killLeader(ctx context.Context, rng *rand.Rand, k *strike) error {
 		return err
 	}
 	r.say("%s, the leader, killed %v", leader.ID, k)
-	r.tally.count(fmt.Sprintf("leader killed %s the %s", k.phase, k.call))
+	r.count(fmt.Sprintf("leader killed %s the %s", k.phase, k.call))
 	pause.For(ctx, time.Duration(rng.Int63n(int64(downMax))))
 	starting, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
@@ -153,7 +147,7 @@ func (r *run) befall(ctx context.Context, s *slot, rng *rand.Rand, t trouble, at
 	if !t.ends {
 		lasts = s.lease + overMax/2 + time.Duration(rng.Int63n(int64(overMax/2)))
 	}
-	r.tally.count("worker " + t.what + at)
+	r.count("worker " + t.what + at)
 	r.say("%s %s for %v%s", s.process.ID, t.what, lasts.Round(time.Millisecond), at)
 	pause.For(ctx, lasts)
 	return t.over()

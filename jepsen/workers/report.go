@@ -5,58 +5,61 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/claimq/claimq/jepsen/check"
 )
 
-// violationsMax bounds the violations that are kept. All are counted.
-const violationsMax = 50
+// The rules.
+const (
+	ruleHolders  check.Rule = "two holders"         // once a handler holds a task, none of an older token finds so
+	ruleDeadline check.Rule = "deadline"            // no claim is found held whose lease has ended
+	ruleHandler  check.Rule = "one handler"         // every handler has a claim of its own, and tokens grow
+	ruleSettled  check.Rule = "settled as returned" // a claim ends as its handler returned, or expires
+	ruleOnce     check.Rule = "once"                // every task ends once, as it was to
+	ruleEffect   check.Rule = "effect"              // the work wrote last by the claim that completed the task
+	ruleStop     check.Rule = "stop"                // a worker that is asked to end does
+)
 
 // Report is what a run found.
 type Report struct {
-	Done  map[string]int // what was done to workers and leaders, and how often
-	Calls int            // of workers, by kind in Kinds
+	check.Part // what is wrong
 
-	Kinds   map[string]int
-	Late    int // calls that arrived after their caller had given up
-	Dropped int // answers that did not get to who asked
+	done map[string]int // what was done to workers and leaders, and how often
 
-	Tasks    int
-	Claims   int            // by the trail
-	Outcomes map[string]int // how they ended
-	Handlers int            // that began
-	Looks    int            // at their contexts, that found the claim held
-	Lost     int            // handlers whose contexts ended because the claim was over
-	Refused  int            // writes with an old token that the store refused
+	kinds   map[string]int // calls of workers
+	late    int            // calls that arrived after their caller had given up
+	dropped int            // answers that did not get to who asked
 
-	Overlaps int // times that two believed to hold one task
-	Past     int // looks that found a claim held after its deadline
+	tasks    int
+	outcomes map[string]int // how claims ended, by the trail
+	handlers int            // that began
+	looks    int            // at their contexts, that found the claim held
+	lost     int            // handlers whose contexts ended because the claim was over
+	refused  int            // writes with an old token that the store refused
 
-	Violations     []string // the first of ViolationCount
-	ViolationCount int
+	overlaps int // times that two believed to hold one task
+	past     int // looks that found a claim held after its deadline
 }
 
-// OK reports whether the run passes.
-func (r *Report) OK() bool { return r.ViolationCount == 0 }
+func newReport() *Report {
+	return &Report{done: map[string]int{}, kinds: map[string]int{}, outcomes: map[string]int{}}
+}
 
-func (r *Report) violate(format string, args ...any) {
-	if r.ViolationCount++; len(r.Violations) < violationsMax {
-		r.Violations = append(r.Violations, fmt.Sprintf(format, args...))
-	}
+// found notes what is wrong.
+func (r *Report) found(rule check.Rule, format string, args ...any) {
+	r.Violate(rule, 0, nil, format, args...)
 }
 
 // count counts what happened to a task.
 func (s *story) count(r *Report) {
-	if r.Outcomes == nil {
-		r.Outcomes = map[string]int{}
-	}
 	for _, g := range s.granted {
-		r.Claims++
-		r.Outcomes[g.outcome]++
+		r.outcomes[g.outcome]++
 	}
 	for _, h := range s.order {
-		r.Handlers += len(h.begins)
-		r.Looks += len(h.held)
+		r.handlers += len(h.begins)
+		r.looks += len(h.held)
 		if h.returned == "lost" {
-			r.Lost++
+			r.lost++
 		}
 	}
 }
@@ -64,37 +67,33 @@ func (s *story) count(r *Report) {
 // String is the report as a table, and what is wrong.
 func (r *Report) String() string {
 	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-26s", name)
-		fmt.Fprintf(&b, format+"\n", args...)
+	for _, line := range []struct{ name, text string }{
+		{"calls of workers", counts(r.kinds)},
+		{"  arrived late", fmt.Sprintf("%d, after their callers had given up; %d answers dropped", r.late, r.dropped)},
+		{"tasks", fmt.Sprint(r.tasks)},
+		{"claims", counts(r.outcomes)},
+		{"handlers", fmt.Sprintf("%d, which found %d times that they hold their claim, and %d times that they have lost it", r.handlers, r.looks, r.lost)},
+		{"late writes refused", fmt.Sprintf("%d, by their tokens", r.refused)},
+		{"two holders at once", fmt.Sprint(r.overlaps)},
+		{"holders past a deadline", fmt.Sprint(r.past)},
+		{"what was done", ""},
+	} {
+		fmt.Fprintf(&b, "%-26s%s\n", line.name, line.text)
 	}
-	line("calls of workers", "%d: %s", r.Calls, counts(r.Kinds))
-	line("  arrived late", "%d, after their callers had given up; %d answers dropped", r.Late, r.Dropped)
-	line("tasks", "%d", r.Tasks)
-	line("claims", "%d: %s", r.Claims, counts(r.Outcomes))
-	line("handlers", "%d, which found %d times that they hold their claim, and %d times that they have lost it", r.Handlers, r.Looks, r.Lost)
-	line("late writes refused", "%d, by their tokens", r.Refused)
-	line("two holders at once", "%d", r.Overlaps)
-	line("holders past a deadline", "%d", r.Past)
-	line("what was done", "")
-	for _, what := range slices.Sorted(maps.Keys(r.Done)) {
-		fmt.Fprintf(&b, "  %5d  %s\n", r.Done[what], what)
+	for _, what := range slices.Sorted(maps.Keys(r.done)) {
+		fmt.Fprintf(&b, "  %5d  %s\n", r.done[what], what)
 	}
-	line("violations", "%d", r.ViolationCount)
-	for _, v := range r.Violations {
-		fmt.Fprintf(&b, "  %s\n", v)
-	}
-	if more := r.ViolationCount - len(r.Violations); more > 0 {
-		fmt.Fprintf(&b, "  ... and %d more\n", more)
-	}
+	fmt.Fprintf(&b, "violations                %d\n%s", r.ViolationCount, r.Found(nil))
 	return b.String()
 }
 
-// counts lists counts by name.
+// counts is how many there are, and lists them by name.
 func counts(m map[string]int) string {
+	total := 0
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
+		total += m[name]
 		parts = append(parts, fmt.Sprintf("%d %s", m[name], strings.ReplaceAll(name, "_", " ")))
 	}
-	return strings.Join(parts, ", ")
+	return fmt.Sprintf("%d: %s", total, strings.Join(parts, ", "))
 }

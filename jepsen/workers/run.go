@@ -2,21 +2,18 @@ package workers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand"
-	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/jepsen/recorder"
 )
 
 // Config says how long and how hard a run is.
@@ -56,75 +53,59 @@ func Build(ctx context.Context, dir string) (string, error) {
 type run struct {
 	cfg      Config
 	cluster  *procs.Cluster
+	rec      *recorder.Recorder // asks the nodes
 	store    *store
 	crew     *crew
 	entrance *way           // of the producer: it is not cut off
 	client   *client.Client // by the entrance
 	producer producer
-	tally    tally
-	closes   []func() error // of what was begun
+
+	mu     sync.Mutex // guards what is counted in the report
+	report *Report
 }
 
 // Run puts worker processes through all that can befall them. The report is
 // returned beside an error too, if there is any.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	r := &run{cfg: cfg, tally: tally{done: map[string]int{}}}
-	if err := r.form(ctx); err != nil {
-		return nil, errors.Join(err, r.close())
-	}
-	err := r.load(ctx)
-	if err == nil {
-		err = r.drain(ctx)
-	}
-	var report *Report
-	if err == nil || errors.Is(err, errStuck) {
-		var errRead error
-		report, errRead = r.judge(ctx)
-		err = errors.Join(err, errRead)
-	}
-	return report, errors.Join(err, r.close())
-}
-
-// form starts the nodes, the store and the workers.
-func (r *run) form(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, formTimeout)
+	r := &run{cfg: cfg, rec: recorder.New(cfg.Seed), report: newReport()}
+	defer r.rec.Close()
+	starting, cancel := context.WithTimeout(ctx, formTimeout)
 	defer cancel()
 	var err error
-	r.cluster, err = procs.Start(ctx, procs.Config{Binary: r.cfg.Binary, Dir: r.cfg.Dir, Nodes: r.cfg.Nodes, Flags: []string{"--log-level", "info"}})
+	r.cluster, err = procs.Start(starting, procs.Config{Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Flags: []string{"--log-level", "info"}})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.closes = append(r.closes, func() error { r.cluster.Close(); return nil })
-	if r.entrance, err = openWay(producerSlot, r.cluster.URLs(), &strikes{}, r.cfg.Seed); err != nil {
-		return err
+	defer r.cluster.Close()
+	if r.entrance, err = openWay(producerSlot, r.cluster.URLs(), &strikes{}, cfg.Seed); err != nil {
+		return nil, err
 	}
-	r.closes = append(r.closes, r.entrance.close)
+	defer r.entrance.close()
 	if r.client, err = client.New(client.Config{Endpoints: r.entrance.own}); err != nil {
-		return err
+		return nil, err
 	}
-	r.closes = append(r.closes, r.client.Close)
-	if r.store, err = startStore(); err != nil {
-		return err
+	defer func() { _ = r.client.Close() }() // all that it was asked has been answered
+	r.store = startStore()
+	defer r.store.server.Close()
+	if r.crew, err = newCrew(cfg, r.store.server.URL, r.cluster.URLs()); err != nil {
+		return nil, err
 	}
-	r.closes = append(r.closes, r.store.close)
-	if r.crew, err = newCrew(r.cfg, r.store.url, r.cluster.URLs()); err != nil {
-		return err
-	}
-	r.closes = append(r.closes, r.crew.close)
+	defer r.crew.close()
 	for _, s := range r.crew.slots {
 		if err := s.start(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
-}
-
-func (r *run) close() error {
-	var errs []error
-	for _, end := range slices.Backward(r.closes) {
-		errs = append(errs, end())
+	if err = r.load(ctx); err == nil {
+		err = r.drain(ctx)
 	}
-	return errors.Join(errs...)
+	if err != nil && !errors.Is(err, errStuck) {
+		return nil, err
+	}
+	if errJudge := r.judge(ctx); errJudge != nil {
+		return nil, errors.Join(err, errJudge)
+	}
+	return r.report, err
 }
 
 // load submits tasks and does what befalls the workers, for as long as the run
@@ -158,7 +139,7 @@ func (r *run) drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainTimeout, errStuck)
 	defer cancel()
 	err := pause.Until(ctx, drainPause, func() error {
-		open, err := r.openCount(ctx)
+		open, err := r.rec.OpenCount(ctx, r.cluster.URLs())
 		if err == nil && open > 0 {
 			err = fmt.Errorf("%d tasks have not ended", open)
 		}
@@ -173,25 +154,6 @@ func (r *run) drain(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// openCount returns how many tasks have not ended.
-func (r *run) openCount(ctx context.Context) (int64, error) {
-	body, err := r.client.Do(ctx, client.Request{Method: http.MethodGet, Path: "/api/stats"})
-	if err != nil {
-		return 0, err
-	}
-	var stats wire.Stats
-	if err := json.Unmarshal(body, &stats); err != nil {
-		return 0, err
-	}
-	var open int64
-	for status, n := range stats.Counts {
-		if !client.TaskStatus(status).Ended() {
-			open += n
-		}
-	}
-	return open, nil
 }
 
 // say says what a run does, in a line.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 
 	"github.com/claimq/claimq/jepsen/workers/diary"
@@ -13,8 +14,7 @@ import (
 // store is what the work writes to: it takes a write only if it has not heard of
 // a greater token for the task.
 type store struct {
-	url   string
-	close func() error
+	server *httptest.Server
 
 	mu      sync.Mutex // guards what follows
 	tasks   map[string]*record
@@ -27,14 +27,10 @@ type record struct {
 	effect int64 // the token of the last effect, 0 = none
 }
 
-func startStore() (*store, error) {
-	l, url, err := listen()
-	if err != nil {
-		return nil, err
-	}
-	s := &store{url: url, tasks: map[string]*record{}}
-	s.close = serve(l, s)
-	return s, nil
+func startStore() *store {
+	s := &store{tasks: map[string]*record{}}
+	s.server = httptest.NewServer(s)
+	return s
 }
 
 // ServeHTTP takes a write, or answers 409.

@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"math/rand"
-	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -35,18 +36,20 @@ const (
 	lateShare = 2
 )
 
-// way is how one worker reaches the nodes: a proxy for each.
+// errCut is returned for a call that the network does not carry.
+var errCut = errors.New("the network is cut")
+
+// way is how one worker reaches the nodes: a proxy for each, all of which it is the
+// transport of.
 type way struct {
 	slot    int
 	strikes *strikes
 	nodes   []string // URLs
 	own     []string // URLs of the proxies, of each node
-	http    *http.Client
-	ends    []func() error // of the proxies
-	wg      sync.WaitGroup // of the calls that are carried
+	proxies []*httptest.Server
+	http    *http.Transport
 
 	mu      sync.Mutex // guards what follows
-	ended   bool       // no call is carried any more
 	cut     cut
 	changed chan struct{} // closed when cut changes
 	rng     *rand.Rand
@@ -59,40 +62,35 @@ type way struct {
 func openWay(slot int, nodes []string, k *strikes, seed int64) (*way, error) {
 	w := &way{
 		slot: slot, strikes: k, nodes: nodes, cut: whole, changed: make(chan struct{}), rng: rand.New(rand.NewSource(seed)), counts: map[call]int{},
-		http: &http.Client{
-			Transport:     &http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		http: &http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true},
 	}
-	// A proxy may be called at once, and knows all others.
-	var listeners []net.Listener
-	for range nodes {
-		l, url, err := listen()
+	for _, node := range nodes {
+		target, err := url.Parse(node)
 		if err != nil {
-			for _, l := range listeners {
-				err = errors.Join(err, l.Close())
-			}
+			w.close()
 			return nil, err
 		}
-		listeners, w.own = append(listeners, l), append(w.own, url)
+		proxy := httptest.NewUnstartedServer(&httputil.ReverseProxy{
+			Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
+			Transport: w,
+			// The connection breaks of a call that is not carried.
+			ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		})
+		w.proxies, w.own = append(w.proxies, proxy), append(w.own, "http://"+proxy.Listener.Addr().String())
 	}
-	for i, l := range listeners {
-		w.ends = append(w.ends, serve(l, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.carry(i, rw, r) })))
+	for _, proxy := range w.proxies { // each knows all others
+		proxy.Start()
 	}
 	return w, nil
 }
 
 // close closes the proxies and waits for the calls that they carry.
-func (w *way) close() error {
-	w.locked(func() { w.ended = true })
+func (w *way) close() {
 	w.set(closed)
-	var errs []error
-	for _, end := range w.ends {
-		errs = append(errs, end())
+	for _, proxy := range w.proxies {
+		proxy.Close()
 	}
-	w.wg.Wait()
 	w.http.CloseIdleConnections()
-	return errors.Join(errs...)
 }
 
 func (w *way) locked(do func()) {
@@ -128,27 +126,12 @@ func (w *way) pass(caller context.Context) (held, ok bool) {
 	}
 }
 
-// enter counts a call in, for close to wait for. It returns false once the way is
-// being closed.
-func (w *way) enter() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.ended {
-		w.wg.Add(1)
-	}
-	return !w.ended
-}
-
-// carry passes a request on to a node, and its answer back. Where it does not the
-// connection breaks.
-func (w *way) carry(node int, rw http.ResponseWriter, r *http.Request) {
-	if !w.enter() {
-		panic(http.ErrAbortHandler)
-	}
-	defer w.wg.Done()
-	body, err := io.ReadAll(io.LimitReader(r.Body, bodyBytesMax))
+// RoundTrip passes a request on to its node, and its answer back: the proxies are the only
+// ones who call it.
+func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := readBody(r.Body)
 	if err != nil {
-		panic(http.ErrAbortHandler)
+		return nil, err
 	}
 	kind := callOf(r.URL.Path, body)
 	ctx := r.Context()
@@ -161,40 +144,36 @@ func (w *way) carry(node int, rw http.ResponseWriter, r *http.Request) {
 			}
 		})
 		if !late {
-			panic(http.ErrAbortHandler)
+			return nil, errCut
 		}
 		ctx = context.WithoutCancel(ctx)
 	}
 	k := w.strikes.take(kind, w.slot)
 	k.at(before)
-	resp, answer, err := w.ask(ctx, node, r, body, k)
+	resp, err := w.ask(r.Clone(ctx), body, k)
 	k.at(after)
 	w.locked(func() { w.counts[kind]++ })
 	if err != nil {
-		panic(http.ErrAbortHandler)
+		return nil, err
 	}
 	if _, ok := w.pass(r.Context()); !ok || k != nil && k.drop {
 		w.locked(func() { w.dropped++ })
-		panic(http.ErrAbortHandler)
+		return nil, errCut
 	}
 	// Who is sent on to the leader is sent on to the proxy in front of it.
-	maps.Copy(rw.Header(), resp.Header)
 	for i, node := range w.nodes {
 		if rest, ok := strings.CutPrefix(resp.Header.Get("Location"), node); ok {
-			rw.Header().Set("Location", w.own[i]+rest)
+			resp.Header.Set("Location", w.own[i]+rest)
 		}
 	}
-	rw.WriteHeader(resp.StatusCode)
-	_, _ = rw.Write(answer) // who does not take it has gone
+	return resp, nil
 }
 
-// ask makes the request of the node, and returns the answer and its body.
-func (w *way) ask(ctx context.Context, node int, r *http.Request, body []byte, k *strike) (*http.Response, []byte, error) {
-	req, err := http.NewRequestWithContext(ctx, r.Method, w.nodes[node]+r.URL.RequestURI(), bytes.NewReader(body))
-	if err != nil {
-		return nil, nil, err
+// ask makes the request of the node, and returns the answer with all of its body.
+func (w *way) ask(r *http.Request, body []byte, k *strike) (*http.Response, error) {
+	if r.Body != nil {
+		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	req.Header = r.Header.Clone()
 	if k != nil && k.phase == during {
 		var delay time.Duration
 		w.locked(func() { delay = time.Duration(w.rng.Int63n(int64(duringMax))) })
@@ -205,28 +184,31 @@ func (w *way) ask(ctx context.Context, node int, r *http.Request, body []byte, k
 		})
 		defer struck.Wait()
 	}
-	resp, err := w.http.Do(req)
+	resp, err := w.http.RoundTrip(r)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, bodyBytesMax))
-	return resp, answer, err
+	answer, err := readBody(resp.Body)
+	resp.Body = io.NopCloser(bytes.NewReader(answer))
+	return resp, err
 }
 
-// add adds what was carried to the report, and returns how many calls that were.
-func (w *way) add(r *Report) int {
+// readBody reads a body to its end, nil if there is none.
+func readBody(body io.ReadCloser) ([]byte, error) {
+	if body == nil {
+		return nil, nil
+	}
+	b, err := io.ReadAll(io.LimitReader(body, bodyBytesMax))
+	return b, errors.Join(err, body.Close())
+}
+
+// add adds what was carried to the report.
+func (w *way) add(r *Report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r.Late += w.late
-	r.Dropped += w.dropped
-	if r.Kinds == nil {
-		r.Kinds = map[string]int{}
-	}
-	total := 0
+	r.late += w.late
+	r.dropped += w.dropped
 	for kind, n := range w.counts {
-		r.Kinds[string(kind)] += n
-		total += n
+		r.kinds[string(kind)] += n
 	}
-	return total
 }

@@ -28,7 +28,7 @@ func testWay(t *testing.T) (w *way, k *strikes, asked *atomic.Int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = w.close() })
+	t.Cleanup(w.close)
 	return w, k, asked
 }
 
@@ -105,7 +105,7 @@ func TestWay_redirect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = w.close() })
+	t.Cleanup(w.close)
 	if got, err := post(t.Context(), w, "/api/tasks/claim", "{}"); got != w.own[2]+"/api/tasks/claim" {
 		t.Errorf("%s, %v", got, err)
 	}
