@@ -51,7 +51,8 @@ type disk struct {
 	last                 uint64 // number of the newest inode
 	pages                int64  // of all files that have a name
 	timer                timer
-	notes                journaled // of each change that was made
+	journal              *Journal // of each change that was made; nil: none
+	number               int      // of the disk in it
 }
 
 // timer takes the power away by itself.
@@ -68,7 +69,7 @@ func newDisk() *disk {
 
 func (d *disk) newInodeLocked(mode uint32) *inode {
 	d.last++
-	return &inode{number: d.last, mode: mode, changed: time.Now(), content: newContent(), folder: newFolder()}
+	return &inode{number: d.last, mode: mode, changed: time.Now(), content: image{}.synced(), folder: names{}.synced()}
 }
 
 // do calls f while nothing else happens to the disk.
@@ -83,17 +84,22 @@ func (d *disk) do(f func() syscall.Errno) syscall.Errno {
 	return f()
 }
 
-// alter is do, for what changes something: after it, the power may go.
-func (d *disk) alter(f func() syscall.Errno) syscall.Errno {
-	return d.do(func() syscall.Errno {
-		errno := f()
-		if errno == 0 && d.timer.left > 0 {
+// change makes the change s of the inode, and writes it down; after it, the power may go.
+// made is the new inode of stepMake.
+func (d *disk) change(n *inode, s step) (made *inode, errno syscall.Errno) {
+	errno = d.do(func() syscall.Errno {
+		if errno := s.kind.make(d, n, &s); errno != 0 {
+			return errno
+		}
+		d.journal.add(d.number, n, s)
+		if d.timer.left > 0 {
 			if d.timer.left--; d.timer.left == 0 {
 				d.cutLocked(d.timer.torn)
 			}
 		}
-		return errno
+		return 0
 	})
+	return s.made, errno
 }
 
 func (d *disk) lookup(dir *inode, name string) (found *inode, errno syscall.Errno) {
@@ -106,81 +112,69 @@ func (d *disk) lookup(dir *inode, name string) (found *inode, errno syscall.Errn
 	return found, errno
 }
 
-// make makes a file or folder.
-func (d *disk) make(dir *inode, name string, mode uint32) (made *inode, errno syscall.Errno) {
-	errno = d.alter(func() syscall.Errno {
-		switch {
-		case len(name) > nameMax:
-			return syscall.ENAMETOOLONG
-		case dir.gone:
-			return syscall.ENOENT
-		case dir.folder.now[name] != nil:
-			return syscall.EEXIST
-		case d.full:
-			return syscall.ENOSPC
-		}
-		made = d.newInodeLocked(mode)
-		d.changeLocked(dir, change{add: name, inode: made})
-		d.notes.add(step{kind: stepMake, inode: dir.number, made: made.number, name: name, mode: mode})
-		return 0
-	})
-	return made, errno
+func (d *disk) makeLocked(dir *inode, s *step) syscall.Errno {
+	switch {
+	case len(s.name) > nameMax:
+		return syscall.ENAMETOOLONG
+	case dir.gone:
+		return syscall.ENOENT
+	case dir.folder.now[s.name] != nil:
+		return syscall.EEXIST
+	case d.full:
+		return syscall.ENOSPC
+	}
+	s.made = d.newInodeLocked(s.mode)
+	dir.change(rename{add: s.name, inode: s.made})
+	return 0
 }
 
-// remove removes a file, or a folder that is empty.
-func (d *disk) remove(dir *inode, name string, wantDir bool) syscall.Errno {
-	return d.alter(func() syscall.Errno {
-		old := dir.folder.now[name]
-		switch {
-		case old == nil:
-			return syscall.ENOENT
-		case wantDir && !old.isDir():
-			return syscall.ENOTDIR
-		case !wantDir && old.isDir():
-			return syscall.EISDIR
-		case len(old.folder.now) > 0:
-			return syscall.ENOTEMPTY
-		}
-		d.changeLocked(dir, change{remove: name})
+func (d *disk) removeLocked(dir *inode, s *step) syscall.Errno {
+	old := dir.folder.now[s.name]
+	switch {
+	case old == nil:
+		return syscall.ENOENT
+	case s.dir && !old.isDir():
+		return syscall.ENOTDIR
+	case !s.dir && old.isDir():
+		return syscall.EISDIR
+	case len(old.folder.now) > 0:
+		return syscall.ENOTEMPTY
+	}
+	dir.change(rename{remove: s.name})
+	d.goneLocked(old)
+	return 0
+}
+
+// renameLocked renames within a folder. What has the new name already is replaced,
+// unless s.keep.
+func (d *disk) renameLocked(dir *inode, s *step) syscall.Errno {
+	moved, old := dir.folder.now[s.name], dir.folder.now[s.to]
+	switch {
+	case moved == nil:
+		return syscall.ENOENT
+	case len(s.to) > nameMax:
+		return syscall.ENAMETOOLONG
+	case moved == old:
+		return 0
+	case old != nil && s.keep:
+		return syscall.EEXIST
+	case old != nil && old.isDir() && !moved.isDir():
+		return syscall.EISDIR
+	case old != nil && !old.isDir() && moved.isDir():
+		return syscall.ENOTDIR
+	case old != nil && len(old.folder.now) > 0:
+		return syscall.ENOTEMPTY
+	}
+	dir.change(rename{remove: s.name, add: s.to, inode: moved})
+	if old != nil {
 		d.goneLocked(old)
-		d.notes.add(step{kind: stepRemove, inode: dir.number, name: name, dir: wantDir})
-		return 0
-	})
+	}
+	return 0
 }
 
-// rename renames within a folder. What has the new name already is replaced,
-// unless keep.
-func (d *disk) rename(dir *inode, from, to string, keep bool) syscall.Errno {
-	return d.alter(func() syscall.Errno {
-		moved, old := dir.folder.now[from], dir.folder.now[to]
-		switch {
-		case moved == nil:
-			return syscall.ENOENT
-		case len(to) > nameMax:
-			return syscall.ENAMETOOLONG
-		case moved == old:
-			return 0
-		case old != nil && keep:
-			return syscall.EEXIST
-		case old != nil && old.isDir() && !moved.isDir():
-			return syscall.EISDIR
-		case old != nil && !old.isDir() && moved.isDir():
-			return syscall.ENOTDIR
-		case old != nil && len(old.folder.now) > 0:
-			return syscall.ENOTEMPTY
-		}
-		d.changeLocked(dir, change{remove: from, add: to, inode: moved})
-		if old != nil {
-			d.goneLocked(old)
-		}
-		d.notes.add(step{kind: stepRename, inode: dir.number, name: from, to: to})
-		return 0
-	})
-}
-
-func (d *disk) changeLocked(dir *inode, ch change) {
-	dir.folder.change(ch)
-	dir.changed = time.Now()
+func (n *inode) change(r rename) {
+	n.folder.change(r)
+	n.changed = time.Now()
 }
 
 // goneLocked notes that the inode has lost its name. Processes that have it
@@ -198,34 +192,25 @@ func (d *disk) read(n *inode, dest []byte, off int64) (count int, errno syscall.
 	return count, errno
 }
 
-func (d *disk) write(n *inode, data []byte, off int64) syscall.Errno {
-	return d.alter(func() syscall.Errno {
-		if d.pages*pageSize+int64(len(data)) > sizeMax || d.full && n.content.takes(len(data), off) {
-			return syscall.ENOSPC
-		}
-		d.countLocked(n, n.content.write(data, off))
-		n.changed = time.Now()
-		d.notes.add(step{kind: stepWrite, inode: n.number, at: off, data: data})
-		return 0
-	})
+func (d *disk) writeLocked(n *inode, s *step) syscall.Errno {
+	if d.pages*pageSize+int64(len(s.data)) > sizeMax || d.full && n.content.takes(len(s.data), s.at) {
+		return syscall.ENOSPC
+	}
+	d.countLocked(n, n.content.write(s.data, s.at))
+	n.changed = time.Now()
+	return 0
 }
 
-func (d *disk) resize(n *inode, size int64) syscall.Errno {
-	return d.alter(func() syscall.Errno {
-		d.countLocked(n, -n.content.resize(size))
-		n.changed = time.Now()
-		d.notes.add(step{kind: stepResize, inode: n.number, at: size})
-		return 0
-	})
+func (d *disk) resizeLocked(n *inode, s *step) syscall.Errno {
+	d.countLocked(n, -n.content.resize(s.at))
+	n.changed = time.Now()
+	return 0
 }
 
-// extend makes the file at least that large. Space is not reserved.
-func (d *disk) extend(n *inode, size int64) syscall.Errno {
-	return d.alter(func() syscall.Errno {
-		n.content.now.size = max(n.content.now.size, size)
-		d.notes.add(step{kind: stepExtend, inode: n.number, at: size})
-		return 0
-	})
+// extendLocked makes the file at least that large. Space is not reserved.
+func (d *disk) extendLocked(n *inode, s *step) syscall.Errno {
+	n.content.now.size = max(n.content.now.size, s.at)
+	return 0
 }
 
 func (d *disk) countLocked(n *inode, pages int) {
@@ -234,21 +219,24 @@ func (d *disk) countLocked(n *inode, pages int) {
 	}
 }
 
-// sync makes the file's content, or the folder's names, survive.
+// syncLocked makes the file's content, or the folder's names, survive.
+func (d *disk) syncLocked(n *inode, _ *step) syscall.Errno {
+	if n.isDir() {
+		n.folder.sync()
+	} else {
+		n.content.sync()
+	}
+	return 0
+}
+
+// sync syncs the inode, as slowly as disks do now, or fails.
 func (d *disk) sync(n *inode) syscall.Errno {
 	<-time.After(time.Duration(d.syncDelay.Load()))
 	if d.syncFails.Load() > 0 {
 		return syscall.EIO
 	}
-	return d.alter(func() syscall.Errno {
-		if n.isDir() {
-			n.folder.sync()
-		} else {
-			n.content.sync()
-		}
-		d.notes.add(step{kind: stepSync, inode: n.number})
-		return 0
-	})
+	_, errno := d.change(n, step{kind: stepSync})
+	return errno
 }
 
 // Cut takes the power away. With a torn that is not nil, it decides which of
@@ -284,11 +272,11 @@ func (d *disk) cutLocked(torn *rand.Rand) Loss {
 func (d *disk) loseLocked(n *inode, torn *rand.Rand, loss *Loss) {
 	n.gone = false // its removal was lost
 	if !n.isDir() {
-		n.content.cut(torn, loss)
+		n.content = n.content.cut(torn, loss).synced()
 		d.pages += int64(len(n.content.now.pages))
 		return
 	}
-	n.folder.cut(torn, loss)
+	n.folder = n.folder.cut(torn, loss).synced()
 	for _, name := range slices.Sorted(maps.Keys(n.folder.now)) {
 		d.loseLocked(n.folder.now[name], torn, loss)
 	}
@@ -300,7 +288,7 @@ func (d *disk) loseLocked(n *inode, torn *rand.Rand, loss *Loss) {
 func (d *disk) Record(j *Journal, number int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.notes = journaled{j, number}
+	d.journal, d.number = j, number
 }
 
 // Fill leaves no room on the disk: what would take more fails with ENOSPC. With false

@@ -22,6 +22,17 @@ type model struct {
 	history []map[string]*modelFile // the names at the last sync and after each change since
 }
 
+// What follows makes one change.
+
+func (d *disk) make(dir *inode, name string, mode uint32) (*inode, syscall.Errno) {
+	return d.change(dir, step{kind: stepMake, name: name, mode: mode})
+}
+
+func (d *disk) write(n *inode, data []byte, off int64) syscall.Errno {
+	_, errno := d.change(n, step{kind: stepWrite, data: data, at: off})
+	return errno
+}
+
 func newModel() *model {
 	return &model{now: map[string]*modelFile{}, history: []map[string]*modelFile{{}}}
 }
@@ -39,6 +50,11 @@ func (h *harness) must(errno syscall.Errno) {
 	if errno != 0 {
 		h.t.Fatalf("unexpected error: %v", errno)
 	}
+}
+
+func (h *harness) change(n *inode, s step) syscall.Errno {
+	_, errno := h.disk.change(n, s)
+	return errno
 }
 
 func (h *harness) inode(name string) *inode {
@@ -76,7 +92,7 @@ func (h *harness) act() {
 		f.now = now
 	case 3:
 		size := rapid.IntRange(0, 6*pageSize).Draw(h.t, "size")
-		h.must(h.disk.resize(in, int64(size)))
+		h.must(h.change(in, step{kind: stepResize, at: int64(size)}))
 		now := make([]byte, size)
 		copy(now, f.now)
 		f.now = now
@@ -84,12 +100,12 @@ func (h *harness) act() {
 		h.must(h.disk.sync(in))
 		f.synced = bytes.Clone(f.now)
 	case 5:
-		h.must(h.disk.remove(h.disk.root, name, false))
+		h.must(h.change(h.disk.root, step{kind: stepRemove, name: name}))
 		delete(h.model.now, name)
 		h.model.changed()
 	case 6:
 		to := rapid.StringMatching("[a-d]").Draw(h.t, "to")
-		h.must(h.disk.rename(h.disk.root, name, to, false))
+		h.must(h.change(h.disk.root, step{kind: stepRename, name: name, to: to}))
 		if to != name {
 			h.model.now[to] = f
 			delete(h.model.now, name)
@@ -282,7 +298,10 @@ func TestDisk_cutAfter(t *testing.T) {
 			func() syscall.Errno { return d.write(in, []byte("x"), 0) },
 			func() syscall.Errno { return d.sync(in) },
 			func() syscall.Errno { return d.sync(d.root) },
-			func() syscall.Errno { return d.rename(d.root, "a", "b", false) },
+			func() syscall.Errno {
+				_, errno := d.change(d.root, step{kind: stepRename, name: "a", to: "b"})
+				return errno
+			},
 		} {
 			if _, errno := d.read(in, nil, 0); errno == 0 && change() == 0 {
 				done++

@@ -10,58 +10,57 @@ import (
 // one on top of it becomes durable by itself, as in a journal.
 const pendingMax = 10_000
 
-// change is one change of a folder, made as a whole.
-type change struct {
+// names are the inodes of a folder by their names.
+type names map[string]*inode
+
+// rename is one change of a folder's names, made as a whole.
+type rename struct {
 	remove string // name that goes, "" for none
 	add    string // name that comes or gets another inode, "" for none
 	inode  *inode
 }
 
-func (ch change) make(entries map[string]*inode) {
-	if ch.remove != "" {
-		delete(entries, ch.remove)
+func (r rename) make(entries names) {
+	if r.remove != "" {
+		delete(entries, r.remove)
 	}
-	if ch.add != "" {
-		entries[ch.add] = ch.inode
+	if r.add != "" {
+		entries[r.add] = r.inode
 	}
 }
 
 // folder is the names in a folder: as processes see them, and as they were
 // synced.
 type folder struct {
-	now, synced map[string]*inode
-	pending     []change // makes synced into now
+	now, durable names
+	pending      []rename // makes durable into now
 }
 
-func newFolder() folder {
-	return folder{now: map[string]*inode{}, synced: map[string]*inode{}}
-}
+// synced returns a folder of these names, which are synced.
+func (n names) synced() folder { return folder{now: n, durable: maps.Clone(n)} }
 
-func (f *folder) change(ch change) {
-	ch.make(f.now)
-	f.pending = append(f.pending, ch)
+func (f *folder) change(r rename) {
+	r.make(f.now)
+	f.pending = append(f.pending, r)
 	if len(f.pending) > pendingMax {
-		f.pending[0].make(f.synced)
+		f.pending[0].make(f.durable)
 		f.pending = slices.Delete(f.pending, 0, 1)
 	}
 }
 
-func (f *folder) sync() {
-	f.synced = maps.Clone(f.now)
-	f.pending = nil
-}
+func (f *folder) sync() { *f = f.now.synced() }
 
-// cut makes what processes see what was synced, or, torn, that and the first
-// few changes since.
-func (f *folder) cut(torn *rand.Rand, loss *Loss) {
+// cut returns what a cut leaves: what was synced, or, torn, that and the first few changes
+// since.
+func (f *folder) cut(torn *rand.Rand, loss *Loss) names {
 	keep := 0
 	if torn != nil {
 		keep = torn.Intn(len(f.pending) + 1)
 	}
-	for _, ch := range f.pending[:keep] {
-		ch.make(f.synced)
+	left := maps.Clone(f.durable)
+	for _, r := range f.pending[:keep] {
+		r.make(left)
 	}
 	loss.Names += len(f.pending) - keep
-	f.now = maps.Clone(f.synced)
-	f.pending = nil
+	return left
 }

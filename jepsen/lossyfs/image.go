@@ -20,12 +20,17 @@ type image struct {
 
 // content is a file's content: as processes see it, and as it was synced.
 type content struct {
-	now, synced image
-	dirty       map[int64]bool // pages that may differ between the two
+	now, durable image
+	dirty        map[int64]bool // pages that may differ between the two
 }
 
-func newContent() content {
-	return content{now: image{pages: map[int64]*page{}}, synced: image{pages: map[int64]*page{}}, dirty: map[int64]bool{}}
+// synced returns a content that is this image, which is synced.
+func (m image) synced() content {
+	pages := maps.Clone(m.pages)
+	if pages == nil {
+		m.pages, pages = map[int64]*page{}, map[int64]*page{}
+	}
+	return content{now: m, durable: image{pages, m.size}, dirty: map[int64]bool{}}
 }
 
 // read copies what is there from off on and returns how much.
@@ -79,7 +84,7 @@ func (c *content) writable(i int64) (p *page, isNew bool) {
 	switch isNew = p == nil; {
 	case isNew:
 		p = new(page)
-	case p == c.synced.pages[i]:
+	case p == c.durable.pages[i]:
 		p = new(*p) // shared
 	}
 	c.now.pages[i] = p
@@ -89,80 +94,69 @@ func (c *content) writable(i int64) (p *page, isNew bool) {
 
 // resize sets the size and returns how many pages it removed.
 func (c *content) resize(size int64) (removed int) {
-	for i := range c.now.pages {
+	before := len(c.now.pages)
+	for _, i := range c.now.resize(size) {
+		c.dirty[i] = true
+	}
+	return before - len(c.now.pages)
+}
+
+// resize sets the size and returns the pages that it removed or changed.
+func (m *image) resize(size int64) (changed []int64) {
+	for i := range m.pages {
 		if i*pageSize >= size {
-			delete(c.now.pages, i)
-			c.dirty[i] = true
-			removed++
+			delete(m.pages, i)
+			changed = append(changed, i)
 		}
 	}
-	if last := size / pageSize; size%pageSize != 0 && c.now.pages[last] != nil {
-		p, _ := c.writable(last)
+	if last := size / pageSize; size%pageSize != 0 && m.pages[last] != nil {
+		p := new(*m.pages[last])
 		clear(p[size%pageSize:])
+		m.pages[last] = p
+		changed = append(changed, last)
 	}
-	c.now.size = size
-	return removed
+	m.size = size
+	return changed
 }
 
 // sync makes the synced content what processes see.
 func (c *content) sync() {
 	for i := range c.dirty {
 		if p := c.now.pages[i]; p != nil {
-			c.synced.pages[i] = p
+			c.durable.pages[i] = p
 		} else {
-			delete(c.synced.pages, i)
+			delete(c.durable.pages, i)
 		}
 	}
-	c.synced.size = c.now.size
+	c.durable.size = c.now.size
 	c.dirty = map[int64]bool{}
 }
 
-// cut makes what processes see what was synced, or, torn, that and a random
-// part of the rest.
-func (c *content) cut(torn *rand.Rand, loss *Loss) {
-	if torn != nil {
-		c.tear(torn, loss)
+// cut returns what a cut leaves: what was synced, or, torn, that and a random part of the
+// rest: each page or not, and the size or not.
+func (c *content) cut(torn *rand.Rand, loss *Loss) image {
+	left := image{pages: maps.Clone(c.durable.pages), size: c.durable.size}
+	survives := func() bool { return torn != nil && torn.Intn(2) == 0 }
+	keepSize := survives()
+	if keepSize {
+		left.size = c.now.size
 	}
-	for i := range c.dirty {
-		if c.now.pages[i] != c.synced.pages[i] {
+	for _, i := range slices.Sorted(maps.Keys(c.dirty)) {
+		keep := survives()
+		switch p := c.now.pages[i]; {
+		case p == nil && keepSize:
+			delete(left.pages, i) // gone with the size
+		case p != nil && keep && i*pageSize < left.size:
+			left.pages[i] = p
+			loss.Survived++
+		}
+		if c.now.pages[i] != left.pages[i] {
 			loss.Pages++
 		}
 	}
-	if c.now.size != c.synced.size {
+	if c.now.size != left.size {
 		loss.Sizes++
 	}
-	c.now = image{pages: maps.Clone(c.synced.pages), size: c.synced.size}
-	c.dirty = map[int64]bool{}
-}
-
-// tear writes some of the dirty pages, and the size or not.
-func (c *content) tear(torn *rand.Rand, loss *Loss) {
-	keepSize := torn.Intn(2) == 0
-	limit := c.synced.size
-	if keepSize {
-		limit = c.now.size
-	}
-	for _, i := range slices.Sorted(maps.Keys(c.dirty)) {
-		keep := torn.Intn(2) == 0
-		switch p := c.now.pages[i]; {
-		case p == nil && keepSize:
-			delete(c.synced.pages, i) // gone with the size
-		case p != nil && keep && i*pageSize < limit:
-			c.synced.pages[i] = p
-			loss.Survived++
-		}
-	}
-	if keepSize {
-		c.synced.size = c.now.size
-	}
-	for i := range c.synced.pages {
-		if i*pageSize >= limit {
-			delete(c.synced.pages, i)
-		}
-	}
-	if last := limit / pageSize; limit%pageSize != 0 && c.synced.pages[last] != nil {
-		p := new(*c.synced.pages[last])
-		clear(p[limit%pageSize:])
-		c.synced.pages[last] = p
-	}
+	left.resize(left.size)
+	return left
 }

@@ -2,35 +2,47 @@ package lossyfs
 
 import (
 	"bytes"
+	"fmt"
 	"sync"
+	"syscall"
 )
 
-// stepKind is what a change of a disk was.
-type stepKind int
+// stepKind is what a change of a disk is: its name, and what makes it of an inode.
+type stepKind struct {
+	name string
+	make func(d *disk, n *inode, s *step) syscall.Errno
+}
 
-const (
-	stepMake stepKind = iota
-	stepRemove
-	stepRename
-	stepWrite
-	stepResize
-	stepExtend
-	stepSync
+// The kinds of changes.
+var (
+	stepMake   = &stepKind{"make", (*disk).makeLocked}
+	stepRemove = &stepKind{"remove", (*disk).removeLocked}
+	stepRename = &stepKind{"rename", (*disk).renameLocked}
+	stepWrite  = &stepKind{"write", (*disk).writeLocked}
+	stepResize = &stepKind{"resize", (*disk).resizeLocked}
+	stepExtend = &stepKind{"extend", (*disk).extendLocked}
+	stepSync   = &stepKind{"sync", (*disk).syncLocked}
 )
 
 // step is one change of a disk.
 type step struct {
-	disk  int // the number that Record was given
-	kind  stepKind
+	kind  *stepKind
+	disk  int    // the number that Record was given
 	inode uint64 // the file; the folder, where names change
-	made  uint64 // the new inode of stepMake
 	name  string // that is made, removed or renamed
 	to    string // the new name of stepRename
+	keep  bool   // stepRename replaces nothing
 	mode  uint32 // of stepMake
 	dir   bool   // what stepRemove removes is a folder
 	at    int64  // offset of stepWrite, the size of stepResize and stepExtend
-	count int    // bytes of stepWrite
-	data  []byte // of stepWrite; nil: zeros
+	data  []byte // of stepWrite; in a journal nil: zeros
+	count int    // bytes of stepWrite in a journal
+	made  *inode // by stepMake, once it is done
+}
+
+// String says in words what the change is.
+func (s step) String() string {
+	return fmt.Sprintf("%s, inode %d, %q to %q, at %d, %d bytes", s.kind.name, s.inode, s.name, s.to, s.at, s.count)
 }
 
 // Journal is every change of some disks, in the one order in which they
@@ -49,38 +61,19 @@ func (j *Journal) Len() int {
 	return len(j.steps)
 }
 
-func (j *Journal) add(s step) {
-	if s.kind == stepWrite {
-		if s.count = len(s.data); isZero(s.data) {
-			s.data = nil
-		} else {
-			s.data = bytes.Clone(s.data)
-		}
+// add writes down a change of the inode, if there is a journal.
+func (j *Journal) add(disk int, n *inode, s step) {
+	if j == nil {
+		return
 	}
+	s.disk, s.inode, s.count = disk, n.number, len(s.data)
+	if isZero(s.data) {
+		s.data = nil
+	}
+	s.data = bytes.Clone(s.data)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.steps = append(j.steps, s)
 }
 
-func isZero(data []byte) bool {
-	for _, b := range data {
-		if b != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// journaled is where a disk writes its changes down. The zero value writes
-// nothing.
-type journaled struct {
-	journal *Journal
-	number  int
-}
-
-func (j journaled) add(s step) {
-	if j.journal != nil {
-		s.disk = j.number
-		j.journal.add(s)
-	}
-}
+func isZero(data []byte) bool { return len(bytes.TrimLeft(data, "\x00")) == 0 }

@@ -30,13 +30,18 @@ var (
 	_ fs.NodeReader    = (*node)(nil)
 	_ fs.NodeWriter    = (*node)(nil)
 	_ fs.NodeFsyncer   = (*node)(nil)
-	_ fs.NodeFlusher   = (*node)(nil)
 	_ fs.NodeAllocater = (*node)(nil)
 	_ fs.NodeGetattrer = (*node)(nil)
 	_ fs.NodeSetattrer = (*node)(nil)
 	_ fs.NodeStatfser  = (*node)(nil)
 	_ fs.InodeEmbedder = (*node)(nil)
 )
+
+// change makes a change of the inode that makes no other one.
+func (n *node) change(s step) syscall.Errno {
+	_, errno := n.disk.change(n.inode, s)
+	return errno
+}
 
 // child returns FUSE's inode of ours.
 func (n *node) child(ctx context.Context, in *inode, out *fuse.EntryOut) *fs.Inode {
@@ -67,7 +72,7 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs
 }
 
 func (n *node) Create(ctx context.Context, name string, _, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
-	made, errno := n.disk.make(n.inode, name, syscall.S_IFREG|mode&0o7777)
+	made, errno := n.disk.change(n.inode, step{kind: stepMake, name: name, mode: syscall.S_IFREG | mode&0o7777})
 	if errno != 0 {
 		return nil, nil, 0, errno
 	}
@@ -75,7 +80,7 @@ func (n *node) Create(ctx context.Context, name string, _, mode uint32, out *fus
 }
 
 func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
-	made, errno := n.disk.make(n.inode, name, syscall.S_IFDIR|mode&0o7777)
+	made, errno := n.disk.change(n.inode, step{kind: stepMake, name: name, mode: syscall.S_IFDIR | mode&0o7777})
 	if errno != 0 {
 		return nil, errno
 	}
@@ -83,11 +88,11 @@ func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.En
 }
 
 func (n *node) Unlink(_ context.Context, name string) syscall.Errno {
-	return n.disk.remove(n.inode, name, false)
+	return n.change(step{kind: stepRemove, name: name})
 }
 
 func (n *node) Rmdir(_ context.Context, name string) syscall.Errno {
-	return n.disk.remove(n.inode, name, true)
+	return n.change(step{kind: stepRemove, name: name, dir: true})
 }
 
 // renameNoReplace is RENAME_NOREPLACE of renameat2.
@@ -100,7 +105,7 @@ func (n *node) Rename(_ context.Context, name string, newParent fs.InodeEmbedder
 	case flags&^renameNoReplace != 0:
 		return syscall.EINVAL
 	}
-	return n.disk.rename(n.inode, name, newName, flags == renameNoReplace)
+	return n.change(step{kind: stepRename, name: name, to: newName, keep: flags == renameNoReplace})
 }
 
 func (n *node) Readdir(context.Context) (fs.DirStream, syscall.Errno) {
@@ -120,7 +125,7 @@ func (n *node) Readdir(context.Context) (fs.DirStream, syscall.Errno) {
 
 func (n *node) Open(_ context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	if flags&syscall.O_TRUNC != 0 {
-		return nil, 0, n.disk.resize(n.inode, 0)
+		return nil, 0, n.change(step{kind: stepResize})
 	}
 	return nil, 0, n.disk.do(func() syscall.Errno { return 0 })
 }
@@ -134,7 +139,7 @@ func (n *node) Read(_ context.Context, _ fs.FileHandle, dest []byte, off int64) 
 }
 
 func (n *node) Write(_ context.Context, _ fs.FileHandle, data []byte, off int64) (uint32, syscall.Errno) {
-	if errno := n.disk.write(n.inode, data, off); errno != 0 {
+	if errno := n.change(step{kind: stepWrite, at: off, data: data}); errno != 0 {
 		return 0, errno
 	}
 	return uint32(len(data)), 0
@@ -145,9 +150,6 @@ func (n *node) Write(_ context.Context, _ fs.FileHandle, data []byte, off int64)
 func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	return n.disk.sync(n.inode)
 }
-
-// Flush is called when a file is closed: that syncs nothing.
-func (n *node) Flush(context.Context, fs.FileHandle) syscall.Errno { return 0 }
 
 // keepSize is FALLOC_FL_KEEP_SIZE of fallocate.
 const keepSize = 1
@@ -161,7 +163,7 @@ func (n *node) Allocate(_ context.Context, _ fs.FileHandle, off, size uint64, mo
 	case off+size > sizeMax:
 		return syscall.ENOSPC
 	}
-	return n.disk.extend(n.inode, int64(off+size))
+	return n.change(step{kind: stepExtend, at: int64(off + size)})
 }
 
 func (n *node) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
@@ -177,7 +179,7 @@ func (n *node) Setattr(ctx context.Context, f fs.FileHandle, in *fuse.SetAttrIn,
 		if size > sizeMax {
 			return syscall.EFBIG
 		}
-		if errno := n.disk.resize(n.inode, int64(size)); errno != 0 {
+		if errno := n.change(step{kind: stepResize, at: int64(size)}); errno != 0 {
 			return errno
 		}
 	}
