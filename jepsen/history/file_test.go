@@ -68,9 +68,9 @@ func TestRead_refusesWhatIsNotWhole(t *testing.T) {
 			t.Errorf("without line %d: got error %v, want ErrFormat", drop+1, err)
 		}
 	}
-	other := strings.Replace(b.String(), `"version":1`, `"version":2`, 1)
+	other := strings.Replace(b.String(), `"version":2`, `"version":1`, 1)
 	if _, err := Read(strings.NewReader(other)); !errors.Is(err, ErrFormat) {
-		t.Errorf("version 2: got error %v, want ErrFormat", err)
+		t.Errorf("version 1: got error %v, want ErrFormat", err)
 	}
 	if _, err := Read(strings.NewReader(b.String() + b.String())); !errors.Is(err, ErrFormat) {
 		t.Errorf("two histories in one file: got error %v, want ErrFormat", err)
