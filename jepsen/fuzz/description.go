@@ -1,6 +1,7 @@
 package fuzz
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,8 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
 )
 
 // operation is one call of the description.
@@ -41,69 +43,43 @@ func describe(ctx context.Context, node Node) ([]operation, error) {
 
 // parse reads the operations from a description in JSON.
 func parse(text []byte) ([]operation, error) {
-	var d document
-	if err := json.Unmarshal(text, &d.root); err != nil {
+	d, err := openapi3.NewLoader().LoadFromData(text)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errDescription, err)
 	}
 	var ops []operation
-	paths := d.object(d.root["paths"])
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		item := d.object(paths[path])
-		for _, method := range []string{"get", "post", "put", "patch", "delete"} {
-			if op := d.object(item[method]); op != nil {
-				ops = append(ops, d.operation(method, path, op))
-			}
+	for path, item := range d.Paths.Map() {
+		for method, op := range item.Operations() {
+			ops = append(ops, operationOf(method, path, op))
 		}
 	}
 	if len(ops) == 0 {
 		return nil, fmt.Errorf("%w: it has no operations", errDescription)
 	}
+	slices.SortFunc(ops, func(a, b operation) int { return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.method, b.method)) })
 	return ops, nil
 }
 
-// document is a description, and finds what references in it point to.
-type document struct{ root map[string]any }
-
-// object returns v as an object, what it points to if it is a reference, nil if
-// it is no object.
-func (d *document) object(v any) map[string]any {
-	o, _ := v.(map[string]any)
-	ref, ok := o["$ref"].(string)
-	if !ok {
+func operationOf(method, path string, op *openapi3.Operation) operation {
+	o := operation{method: method, path: path}
+	for _, p := range op.Parameters {
+		if p.Value.In == openapi3.ParameterInQuery {
+			o.query = append(o.query, parameter{p.Value.Name, values(p.Value)})
+		}
+	}
+	if op.RequestBody == nil {
 		return o
 	}
-	var at any = d.root
-	for part := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
-		next, ok := at.(map[string]any)
-		if !ok {
-			return nil
-		}
-		at = next[part]
-	}
-	o, _ = at.(map[string]any)
-	return o
-}
-
-func (d *document) operation(method, path string, op map[string]any) operation {
-	o := operation{method: strings.ToUpper(method), path: path}
-	params, _ := op["parameters"].([]any)
-	for _, v := range params {
-		p := d.object(v)
-		if name, _ := p["name"].(string); name != "" && p["in"] == "query" {
-			o.query = append(o.query, parameter{name, d.values(p)})
-		}
-	}
-	content := d.object(d.object(op["requestBody"])["content"])
+	content := op.RequestBody.Value.Content
 	for _, mime := range slices.Sorted(maps.Keys(content)) {
-		media := d.object(content[mime])
-		examples := d.object(media["examples"])
-		for _, name := range slices.Sorted(maps.Keys(examples)) {
-			o.addBody(d.object(examples[name])["value"])
+		media := content[mime]
+		for _, name := range slices.Sorted(maps.Keys(media.Examples)) {
+			o.addBody(media.Examples[name].Value.Value)
 		}
-		o.addBody(media["example"])
-		if len(o.bodies) == 0 {
-			o.bodies = [][]byte{[]byte("{}")}
-		}
+		o.addBody(media.Example)
+	}
+	if len(o.bodies) == 0 {
+		o.bodies = [][]byte{[]byte("{}")}
 	}
 	return o
 }
@@ -115,34 +91,30 @@ func (o *operation) addBody(example any) {
 }
 
 // values returns values that fit a parameter.
-func (d *document) values(p map[string]any) []string {
-	schema := d.object(p["schema"])
-	if items := d.object(schema["items"]); items != nil {
-		schema = items
+func values(p *openapi3.Parameter) []string {
+	schema := p.Schema.Value
+	if schema.Items != nil {
+		schema = schema.Items.Value
+	}
+	fit := append([]any{schema.Example}, schema.Enum...)
+	if list, ok := p.Example.([]any); ok {
+		fit = append(fit, list...)
+	} else {
+		fit = append(fit, p.Example)
+	}
+	switch {
+	case schema.Type.Is(openapi3.TypeInteger):
+		fit = append(fit, 1, 7, 100)
+	case schema.Type.Is(openapi3.TypeBoolean):
+		fit = append(fit, true, false)
+	case schema.Format == "date-time":
+		fit = append(fit, "2029-01-02T03:04:05Z")
 	}
 	var values []string
-	add := func(v any) {
-		switch v := v.(type) {
-		case nil:
-		case []any:
-			for _, e := range v {
-				values = append(values, fmt.Sprint(e))
-			}
-		default:
+	for _, v := range fit {
+		if v != nil {
 			values = append(values, fmt.Sprint(v))
 		}
-	}
-	add(p["example"])
-	add(schema["enum"])
-	add(schema["example"])
-	switch schema["type"] {
-	case "integer":
-		values = append(values, "1", "7", "100")
-	case "boolean":
-		values = append(values, "true", "false")
-	}
-	if schema["format"] == "date-time" {
-		values = append(values, "2029-01-02T03:04:05Z")
 	}
 	if len(values) == 0 {
 		values = []string{"mail"}
