@@ -67,7 +67,7 @@ func readBatch(r *exchange.Request) (req callbody.Batch, bad *refuse.Refusal) {
 			case *callbody.One:
 				c.KeyOfType = c.Key != ""
 			case *callbody.Complete:
-				r.NarrowKeys(c.Submit)
+				r.NarrowKeys(c.Cmd.Submit)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/keyring"
 )
@@ -15,25 +16,25 @@ func (s *Server) calls() []exchange.Call {
 		{Name: "list_tasks", Pattern: "GET /api/tasks", Roles: keyring.EveryRole, Answer: List},
 		{Name: "list_failures", Pattern: "GET /api/failures", Roles: keyring.EveryRole, Answer: Failures},
 		{Name: "explain_task", Pattern: "GET /api/tasks/{id}/why", Roles: keyring.EveryRole, Answer: Why},
-		{Name: "change_task", Pattern: "PATCH /api/tasks/{id}", Roles: keyring.Producers, Is: exchange.Mutation, Answer: Patch},
+		{Name: "change_task", Pattern: "PATCH /api/tasks/{id}", Roles: keyring.Producers, Is: exchange.Mutation, Answer: ofTask[callbody.Patch]},
 		{Name: "delete_task", Pattern: "DELETE /api/tasks/{id}", Roles: keyring.Producers, Is: exchange.Mutation, Answer: Delete},
-		{Name: "retry_task", Pattern: "POST /api/tasks/{id}/retry", Roles: keyring.Producers, Is: exchange.Mutation, Answer: Retry},
-		{Name: "cancel_task", Pattern: "POST /api/tasks/{id}/cancel", Roles: keyring.Producers, Is: exchange.Mutation, Answer: Cancel},
+		{Name: "retry_task", Pattern: "POST /api/tasks/{id}/retry", Roles: keyring.Producers, Is: exchange.Mutation, Answer: ofTask[callbody.Retry]},
+		{Name: "cancel_task", Pattern: "POST /api/tasks/{id}/cancel", Roles: keyring.Producers, Is: exchange.Mutation, Answer: ofTask[callbody.Cancel]},
 		{Name: "act_on_tasks", Pattern: "POST /api/tasks/actions", Roles: keyring.Producers, Is: exchange.Mutation | exchange.Slow, Answer: s.actions.Answer},
 		{Name: "run_batch", Pattern: "POST /api/batch", Roles: keyring.Producers | keyring.Workers, Is: exchange.Mutation | exchange.Batched, Answer: Batch},
 
 		{Name: "claim_tasks", Pattern: "POST /api/tasks/claim", Roles: keyring.Workers, Is: exchange.Mutation, Answer: Claim, Held: HeldClaim},
 		{Name: "claim_task", Pattern: "POST /api/tasks/{id}/claim", Roles: keyring.Workers, Is: exchange.Mutation, Answer: ClaimTask},
 		{Name: "complete_task", Pattern: "POST /api/tasks/{id}/complete", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: Complete},
-		{Name: "fail_task", Pattern: "POST /api/tasks/{id}/fail", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: Fail},
-		{Name: "extend_task", Pattern: "POST /api/tasks/{id}/extend", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: Extend},
-		{Name: "release_task", Pattern: "POST /api/tasks/{id}/release", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: Release},
+		{Name: "fail_task", Pattern: "POST /api/tasks/{id}/fail", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: ofTask[callbody.Fail]},
+		{Name: "extend_task", Pattern: "POST /api/tasks/{id}/extend", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: ofTask[callbody.Extend]},
+		{Name: "release_task", Pattern: "POST /api/tasks/{id}/release", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: ofTask[callbody.Release]},
 
 		{Name: "get_finalization", Pattern: "GET /api/tasks/{id}/finalization", Roles: keyring.EveryRole, Is: exchange.Uncounted, Answer: Finalization},
-		{Name: "claim_finalization", Pattern: "POST /api/tasks/{id}/finalization/claim", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: ClaimFinalization},
-		{Name: "extend_finalization", Pattern: "POST /api/tasks/{id}/finalization/extend", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: ExtendFinalization},
-		{Name: "release_finalization", Pattern: "POST /api/tasks/{id}/finalization/release", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: ReleaseFinalization},
-		{Name: "finalize_task", Pattern: "POST /api/tasks/{id}/finalize", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: Finalize},
+		{Name: "claim_finalization", Pattern: "POST /api/tasks/{id}/finalization/claim", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: finalizes[callbody.ClaimFinalization]},
+		{Name: "extend_finalization", Pattern: "POST /api/tasks/{id}/finalization/extend", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: finalizes[callbody.ExtendFinalization]},
+		{Name: "release_finalization", Pattern: "POST /api/tasks/{id}/finalization/release", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: finalizes[callbody.ReleaseFinalization]},
+		{Name: "finalize_task", Pattern: "POST /api/tasks/{id}/finalize", Roles: keyring.Workers, Is: exchange.Mutation | exchange.Uncounted, Answer: finalizes[callbody.Finalize]},
 
 		{Name: "list_types", Pattern: "GET /api/types", Roles: keyring.EveryRole, Answer: Types},
 		{Name: "get_type", Pattern: "GET /api/types/{type}", Roles: keyring.EveryRole, Answer: Type},

@@ -215,7 +215,7 @@ func TestServer_CommandsOwnTheirBytes(t *testing.T) {
 		t.Fatal(bad.Text)
 	}
 	failBody := []byte(`{"worker_id":"ww","error":"ee"}`)
-	fail := callbody.NewFail(1)
+	fail := &callbody.Fail{}
 	if bad := callbody.Decode(fail, failBody, &limits); bad != nil {
 		t.Fatal(bad.Text)
 	}

@@ -5,18 +5,40 @@ import (
 
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/nodes"
 )
 
+// ofTask answers a call about the task in the path, whose body is a B.
+func ofTask[B any, P interface {
+	*B
+	callbody.OfTask
+}](r *exchange.Request) {
+	act(r, callbody.About(P(new(B)), r.Target.ID))
+}
+
+// finalizes is ofTask of a call about the finalization of a task.
+func finalizes[B any, P interface {
+	*B
+	callbody.OfTask
+}](r *exchange.Request) {
+	if cmd, p, ok := act(r, callbody.About(P(new(B)), r.Target.ID)); ok {
+		r.Server.Metrics.Finalizations.Observe(r.Start, cmd, p.Result.Parent)
+	}
+}
+
 // act answers a call whose answer is 200: it reads the body, proposes the
-// command and says how it went.
-func act(r *exchange.Request, c callbody.Body) {
+// command and says how it went. ok is false if that was refused.
+func act(r *exchange.Request, c callbody.Body) (cmd command.Command, p nodes.Proposed, ok bool) {
 	if bad := callbody.Decode(c, r.HTTP.Request.Body(), &r.Server.Cfg.Limits); bad != nil {
 		r.Refuse(bad)
-		return
+		return nil, p, false
 	}
-	if p, ok := r.ProposeTask(c.Command()); ok {
+	cmd = c.Command()
+	if p, ok = r.ProposeTask(cmd); ok {
 		r.Send(fasthttp.StatusOK, c.Answer(r.Body(), &p))
 	}
+	return cmd, p, ok
 }
 
 // Complete answers POST /api/tasks/{id}/complete.
@@ -26,8 +48,8 @@ func Complete(r *exchange.Request) {
 		r.Refuse(bad)
 		return
 	}
-	r.Trace(c.Submit)
-	r.NarrowKeys(c.Submit)
+	r.Trace(c.Cmd.Submit)
+	r.NarrowKeys(c.Cmd.Submit)
 	r.Narrow(c.Claim)
 	p, ok := r.ProposeTask(c.Command())
 	if !ok {
@@ -38,52 +60,3 @@ func Complete(r *exchange.Request) {
 	}
 	r.Send(fasthttp.StatusOK, c.Answer(r.Body(), &p))
 }
-
-// actFinalization is act of a call about the finalization of a task.
-func actFinalization(r *exchange.Request, c callbody.Body) {
-	if bad := callbody.Decode(c, r.HTTP.Request.Body(), &r.Server.Cfg.Limits); bad != nil {
-		r.Refuse(bad)
-		return
-	}
-	cmd := c.Command()
-	if p, ok := r.ProposeTask(cmd); ok {
-		r.Send(fasthttp.StatusOK, c.Answer(r.Body(), &p))
-		r.Server.Metrics.Finalizations.Observe(r.Start, cmd, p.Result.Parent)
-	}
-}
-
-// Patch answers PATCH /api/tasks/{id}.
-func Patch(r *exchange.Request) { act(r, callbody.NewPatch(r.Target.ID)) }
-
-// Retry answers POST /api/tasks/{id}/retry.
-func Retry(r *exchange.Request) { act(r, callbody.NewRetry(r.Target.ID)) }
-
-// Cancel answers POST /api/tasks/{id}/cancel.
-func Cancel(r *exchange.Request) { act(r, callbody.NewCancel(r.Target.ID)) }
-
-// Fail answers POST /api/tasks/{id}/fail.
-func Fail(r *exchange.Request) { act(r, callbody.NewFail(r.Target.ID)) }
-
-// Extend answers POST /api/tasks/{id}/extend.
-func Extend(r *exchange.Request) { act(r, callbody.NewExtend(r.Target.ID)) }
-
-// Release answers POST /api/tasks/{id}/release.
-func Release(r *exchange.Request) { act(r, callbody.NewRelease(r.Target.ID)) }
-
-// ClaimFinalization answers POST /api/tasks/{id}/finalization/claim.
-func ClaimFinalization(r *exchange.Request) {
-	actFinalization(r, callbody.NewClaimFinalization(r.Target.ID))
-}
-
-// ExtendFinalization answers POST /api/tasks/{id}/finalization/extend.
-func ExtendFinalization(r *exchange.Request) {
-	actFinalization(r, callbody.NewExtendFinalization(r.Target.ID))
-}
-
-// ReleaseFinalization answers POST /api/tasks/{id}/finalization/release.
-func ReleaseFinalization(r *exchange.Request) {
-	actFinalization(r, callbody.NewReleaseFinalization(r.Target.ID))
-}
-
-// Finalize answers POST /api/tasks/{id}/finalize.
-func Finalize(r *exchange.Request) { actFinalization(r, callbody.NewFinalize(r.Target.ID)) }

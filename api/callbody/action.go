@@ -45,17 +45,11 @@ func DecodeAction(body []byte, limits *bound.Limits) (req Action, bad *refuse.Re
 		bad = d.Missing("filter")
 		bad.Advice = adviceAll
 	case req.Adds && req.Action != command.ActionRetry:
-		bad = &refuse.Refusal{
-			Code: wire.CodeInvalidRequest, Field: "add_attempts", Text: "add_attempts is only for the action retry",
-			Advice: "Leave add_attempts out",
-		}
+		bad = d.refuse("add_attempts", "add_attempts is only for the action retry", "Leave add_attempts out")
 	case !selects && !req.All:
-		bad = &refuse.Refusal{Code: wire.CodeInvalidRequest, Field: "filter", Text: "filter is empty: it must select tasks", Advice: adviceAll}
+		bad = d.refuse("filter", "filter is empty: it must select tasks", adviceAll)
 	case selects && req.All:
-		bad = &refuse.Refusal{
-			Code: wire.CodeInvalidRequest, Field: "all", Text: "all and a filter that selects exclude each other",
-			Advice: "Leave out all, or the filter",
-		}
+		bad = d.refuse("all", "all and a filter that selects exclude each other", "Leave out all, or the filter")
 	}
 	return req, bad
 }
@@ -64,7 +58,7 @@ func DecodeAction(body []byte, limits *bound.Limits) (req Action, bad *refuse.Re
 func (req *Action) field(d *Decoder, name []byte, filtered *bool) (bad *refuse.Refusal) {
 	switch string(name) {
 	case "action":
-		req.Action, bad = d.action()
+		req.Action, bad = parsed(d, "action", actionsAllowed, parseAction)
 	case "filter":
 		*filtered, bad = d.object("filter", func(name []byte) *refuse.Refusal { return d.filterField(name, &req.Filter) })
 	case "all":
@@ -83,20 +77,16 @@ func (req *Action) field(d *Decoder, name []byte, filtered *bool) (bad *refuse.R
 	return bad
 }
 
-func (d *Decoder) action() (command.Action, *refuse.Refusal) {
-	s, ok, bad := d.Text("action", actionsAllowed)
-	if !ok || bad != nil {
-		return 0, bad
-	}
-	switch string(s) {
+func parseAction(s string) (a command.Action, ok bool) {
+	switch s {
 	case "retry":
-		return command.ActionRetry, nil
+		return command.ActionRetry, true
 	case "cancel":
-		return command.ActionCancel, nil
+		return command.ActionCancel, true
 	case "delete":
-		return command.ActionDelete, nil
+		return command.ActionDelete, true
 	}
-	return 0, d.Invalid("action", actionsAllowed)
+	return a, false
 }
 
 // filterField reads one field of a filter: they are a list's parameters.
@@ -104,7 +94,7 @@ func (d *Decoder) filterField(name []byte, f *fsm.Filter) (bad *refuse.Refusal) 
 	var n int64
 	switch string(name) {
 	case "status":
-		f.Status, bad = d.status()
+		f.Status, bad = parsed(d, "status", bound.StatusAllowed, fsm.ParseStatus)
 	case "task_type":
 		f.Type, _, bad = d.taskType("task_type")
 	case "worker_id":
@@ -115,7 +105,7 @@ func (d *Decoder) filterField(name []byte, f *fsm.Filter) (bad *refuse.Refusal) 
 	case "labels":
 		f.Labels, bad = d.labels()
 	case "error_group":
-		f.ErrorGroup, bad = d.errorGroup()
+		f.ErrorGroup, bad = parsed(d, "error_group", errorgroup.IDAllowed, errorgroup.ParseID)
 	case "created_after":
 		f.CreatedAfter, bad = d.created("created_after", false)
 	case "created_before":
@@ -126,41 +116,7 @@ func (d *Decoder) filterField(name []byte, f *fsm.Filter) (bad *refuse.Refusal) 
 	return bad
 }
 
-// status reads the name of a status, 0 if it is null.
-func (d *Decoder) status() (fsm.Status, *refuse.Refusal) {
-	s, ok, bad := d.Text("status", bound.StatusAllowed)
-	if !ok || bad != nil {
-		return 0, bad
-	}
-	status, ok := fsm.ParseStatus(string(s))
-	if !ok {
-		return 0, d.Invalid("status", bound.StatusAllowed)
-	}
-	return status, nil
-}
-
-// errorGroup reads the id of a group of failed tasks, 0 if it is null.
-func (d *Decoder) errorGroup() (errorgroup.ID, *refuse.Refusal) {
-	s, ok, bad := d.Text("error_group", errorgroup.IDAllowed)
-	if !ok || bad != nil {
-		return 0, bad
-	}
-	id, ok := errorgroup.ParseID(string(s))
-	if !ok {
-		return 0, d.Invalid("error_group", errorgroup.IDAllowed)
-	}
-	return id, nil
-}
-
 // created reads created_before or created_after, 0 if it is null.
 func (d *Decoder) created(field string, before bool) (int64, *refuse.Refusal) {
-	s, ok, bad := d.Text(field, bound.CreatedAllowed)
-	if !ok || bad != nil {
-		return 0, bad
-	}
-	ms, ok := ParseCreated(string(s), before)
-	if !ok {
-		return 0, d.Invalid(field, bound.CreatedAllowed)
-	}
-	return ms, nil
+	return parsed(d, field, bound.CreatedAllowed, func(s string) (int64, bool) { return ParseCreated(s, before) })
 }

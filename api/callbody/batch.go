@@ -79,10 +79,7 @@ func DecodeBatch(body []byte, limits *bound.Limits) (Batch, *refuse.Refusal) {
 	case len(req.Ops) == 0:
 		bad = d.Missing("ops")
 	case changes > bound.ChangesMax:
-		bad = &refuse.Refusal{
-			Code: d.code, Field: "ops", Text: "The ops change up to " + strconv.Itoa(changes) + " tasks; at most " + strconv.Itoa(bound.ChangesMax) + " are allowed",
-			Advice: "Send several batches",
-		}
+		bad = d.refuse("ops", "The ops change up to "+strconv.Itoa(changes)+" tasks; at most "+strconv.Itoa(bound.ChangesMax)+" are allowed", "Send several batches")
 	}
 	return req, bad
 }
@@ -94,7 +91,7 @@ func changesOf(op Body) int {
 	case *One:
 		n = fsm.CountTasks([]fsm.NewTask{op.NewTask})
 	case *Complete:
-		n += fsm.CountTasks(op.Submit)
+		n += fsm.CountTasks(op.Cmd.Submit)
 	case *Claim:
 		n = 0
 	}
@@ -115,10 +112,7 @@ func newOp(name string) (body Body, setID func(id uint64)) {
 		claim.noWait = true
 		return &claim, nil
 	}
-	var op interface {
-		Body
-		setID(id uint64)
-	}
+	var op OfTask
 	switch name {
 	case "complete":
 		op = &Complete{}
@@ -142,12 +136,8 @@ func newOp(name string) (body Body, setID func(id uint64)) {
 
 // op reads one op of a batch.
 func (d *Decoder) op() (Body, *refuse.Refusal) {
-	ok, bad := d.beginItem()
-	if bad != nil {
+	if bad := d.beginItem(); bad != nil {
 		return nil, bad
-	}
-	if !ok {
-		return nil, d.Invalid("", "an object")
 	}
 	name, given := d.ahead("op")
 	if !given {

@@ -23,6 +23,33 @@ type Body interface {
 	Answer(b []byte, p *nodes.Proposed) []byte
 }
 
+// about is what most bodies are made of: the command of their call, which answers with the
+// task. It has no check.
+type about[C command.Command] struct{ Cmd C }
+
+func (c *about[C]) check(*Decoder) *refuse.Refusal { return nil }
+
+// Command is that of Body.
+func (c *about[C]) Command() command.Command { return c.Cmd }
+
+// Answer is that of Body.
+func (c *about[C]) Answer(b []byte, p *nodes.Proposed) []byte {
+	return appendRepeated(appendTaskAnswer(b, p), p.Result.Repeated)
+}
+
+// OfTask is the body of a call about one task.
+type OfTask interface {
+	Body
+	// setID says which task it is.
+	setID(id uint64)
+}
+
+// About makes c, an empty body, that of a call about the task id, for Decode.
+func About(c OfTask, id uint64) Body {
+	c.setID(id)
+	return c
+}
+
 // Decode reads a whole body.
 func Decode(c Body, body []byte, limits *bound.Limits) *refuse.Refusal {
 	d := NewDecoder(body, limits)
@@ -31,11 +58,6 @@ func Decode(c Body, body []byte, limits *bound.Limits) *refuse.Refusal {
 		return bad
 	}
 	return c.check(d)
-}
-
-// taskAnswer appends the answer that is the command's task.
-func taskAnswer(b []byte, p *nodes.Proposed) []byte {
-	return appendRepeated(appendTaskAnswer(b, p), p.Result.Repeated)
 }
 
 // appendTaskAnswer appends the command's task, and leaves the answer open.

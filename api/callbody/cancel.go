@@ -8,19 +8,18 @@ import (
 
 // Cancel is the body of POST /api/tasks/{id}/cancel: it has no fields, and
 // may be blank.
-type Cancel struct{ id uint64 }
+type Cancel struct{ about[command.Cancel] }
 
-// NewCancel returns an empty body of that call about the task id, for Decode.
-func NewCancel(id uint64) *Cancel { return &Cancel{id: id} }
-
-func (c *Cancel) setID(id uint64) { c.id = id }
-
+func (c *Cancel) setID(id uint64)                               { c.Cmd.ID = id }
 func (c *Cancel) field(d *Decoder, name []byte) *refuse.Refusal { return d.Unknown(name) }
 
-func (c *Cancel) check(*Decoder) *refuse.Refusal { return nil }
+// Delete is a batch's op that deletes a task; the call itself has no body.
+type Delete struct{ about[command.Delete] }
 
-// Command is that of Body.
-func (c *Cancel) Command() command.Command { return command.Cancel{ID: c.id} }
+func (c *Delete) setID(id uint64)                               { c.Cmd.ID = id }
+func (c *Delete) field(d *Decoder, name []byte) *refuse.Refusal { return d.Unknown(name) }
 
 // Answer is that of Body.
-func (c *Cancel) Answer(b []byte, p *nodes.Proposed) []byte { return taskAnswer(b, p) }
+func (c *Delete) Answer(b []byte, _ *nodes.Proposed) []byte {
+	return append(b, `{"success":true,"deleted":1}`...)
+}

@@ -1,7 +1,6 @@
 package callbody
 
 import (
-	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,7 @@ import (
 
 // Claim is the body of POST /api/tasks/claim.
 type Claim struct {
-	Cmd  command.ClaimNext
+	about[command.ClaimNext]
 	Many bool // limit was given
 	// What was sent of the filters, as sent, inside the body; nil if it was
 	// not. The 404 repeats them.
@@ -27,7 +26,10 @@ type Claim struct {
 	noWait                                             bool   // wait_ms is unknown: the claim stands in another request
 }
 
-func newClaimRequest() Claim { return Claim{Cmd: command.ClaimNext{Limit: 1}} }
+func newClaimRequest() (c Claim) {
+	c.Cmd.Limit = 1
+	return c
+}
 
 // DecodeClaim reads the body of a claim of the next tasks. What the request
 // keeps as sent is valid as long as body is.
@@ -35,21 +37,12 @@ func DecodeClaim(body []byte, limits *bound.Limits) (Claim, *refuse.Refusal) {
 	req := newClaimRequest()
 	d := NewDecoder(body, limits)
 	defer d.Free()
-	bad := d.Fields(func(name []byte) *refuse.Refusal { return d.claimField(name, &req) })
+	bad := d.Fields(func(name []byte) *refuse.Refusal { return req.field(d, name) })
 	if bad == nil {
-		bad = d.checkClaim(&req)
+		bad = req.check(d)
 	}
 	return req, bad
 }
-
-func (req *Claim) field(d *Decoder, name []byte) *refuse.Refusal {
-	return d.claimField(name, req)
-}
-
-func (req *Claim) check(d *Decoder) *refuse.Refusal { return d.checkClaim(req) }
-
-// Command is that of Body.
-func (req *Claim) Command() command.Command { return req.Cmd }
 
 // Answer appends the answer of a claim that took something, or that has a limit.
 func (req *Claim) Answer(b []byte, p *nodes.Proposed) []byte {
@@ -59,7 +52,7 @@ func (req *Claim) Answer(b []byte, p *nodes.Proposed) []byte {
 	return AppendClaim(b, p)
 }
 
-func (d *Decoder) claimField(name []byte, req *Claim) (bad *refuse.Refusal) {
+func (req *Claim) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 	c := &req.Cmd
 	switch string(name) {
 	case "worker_id":
@@ -69,9 +62,9 @@ func (d *Decoder) claimField(name []byte, req *Claim) (bad *refuse.Refusal) {
 	case "max_attempts_remaining":
 		req.rawMoreAttempts, bad = d.moreAttempts(&c.MoreAttempts)
 	case "sort_by":
-		req.rawSortBy, bad = d.sortBy(&c.SortBy)
+		c.SortBy, req.rawSortBy, bad = parsedRaw(d, "sort_by", `"priority", "created_at" or "random"`, parseSortBy)
 	case "sort_order":
-		req.rawSortOrder, bad = d.sortOrder(&req.sortOrder)
+		req.sortOrder, req.rawSortOrder, bad = parsedRaw(d, "sort_order", `"asc" or "desc", in any case`, parseSortOrder)
 	case "limit":
 		var n int64
 		if n, req.Many, bad = d.Integer("limit", 1, int64(d.limits.Items)); req.Many {
@@ -92,19 +85,16 @@ func (d *Decoder) claimField(name []byte, req *Claim) (bad *refuse.Refusal) {
 	return bad
 }
 
-// checkClaim checks what one field alone does not show, and resolves the order.
-func (d *Decoder) checkClaim(req *Claim) *refuse.Refusal {
+// check also resolves the order.
+func (req *Claim) check(d *Decoder) *refuse.Refusal {
 	c := &req.Cmd
-	if c.WorkerID == "" {
-		return d.Missing("worker_id")
-	}
 	switch c.SortBy {
 	case command.SortPriority:
 		c.Ascending = req.sortOrder == "asc"
 	case command.SortCreatedAt:
 		c.Ascending = req.sortOrder != "desc"
 	}
-	return nil
+	return d.needs("worker_id", c.WorkerID)
 }
 
 // moreAttempts reads max_attempts_remaining.
@@ -119,73 +109,42 @@ func (d *Decoder) moreAttempts(n *int32) (raw []byte, bad *refuse.Refusal) {
 
 // taskTypes reads the types to claim from, sorted and without duplicates.
 func (d *Decoder) taskTypes(types *[]string) (raw []byte, bad *refuse.Refusal) {
-	allowed := "an array of up to " + strconv.Itoa(d.limits.Items) + " task types"
-	start := int(d.dec.InputOffset())
-	ok, bad := d.beginArray("task_types", allowed)
-	if bad != nil || !ok {
-		return nil, bad
-	}
-	for i := 0; ; i++ {
-		ended, bad := d.endArray()
-		if bad != nil {
-			return nil, bad
-		}
-		if ended {
-			break
-		}
-		if i == d.limits.Items {
-			return nil, d.Invalid("task_types", allowed)
-		}
-		field := "task_types"
+	const field = "task_types"
+	start := d.dec.InputOffset()
+	_, ok, bad := d.elements(field, "an array of up to "+strconv.Itoa(d.limits.Items)+" task types", d.limits.Items, func(i int) *refuse.Refusal {
 		t, ok, bad := d.taskType(field)
 		if bad == nil && !ok {
 			bad = d.Invalid(field, bound.TaskTypeAllowed)
 		}
-		if bad != nil {
-			if !bad.Syntax {
-				bad.Field = d.path(field) + "[" + strconv.Itoa(i) + "]"
-			}
-			return nil, bad
+		if bad != nil && !bad.Syntax {
+			bad.Field = d.path(field) + "[" + strconv.Itoa(i) + "]"
 		}
 		*types = append(*types, t)
+		return bad
+	})
+	if bad != nil || !ok {
+		return nil, bad
 	}
 	slices.Sort(*types)
 	*types = slices.Compact(*types)
-	// Between the name and the array stand only a colon and space.
-	raw = d.body[start:d.dec.InputOffset()]
-	return raw[bytes.IndexByte(raw, '['):], nil
+	return d.arraySince(start), nil
 }
 
-func (d *Decoder) sortBy(by *command.SortBy) (raw []byte, bad *refuse.Refusal) {
-	const allowed = `"priority", "created_at" or "random"`
-	raw, ok, bad := d.takes(kindString, "sort_by", allowed)
-	if !ok || bad != nil {
-		return nil, bad
-	}
-	switch string(d.unquote(raw)) {
+func parseSortBy(s string) (by command.SortBy, ok bool) {
+	switch s {
 	case "priority":
-		*by = command.SortPriority
+		return command.SortPriority, true
 	case "created_at":
-		*by = command.SortCreatedAt
+		return command.SortCreatedAt, true
 	case "random":
-		*by = command.SortRandom
-	default:
-		return nil, d.Invalid("sort_by", allowed)
+		return command.SortRandom, true
 	}
-	return raw, nil
+	return by, false
 }
 
-func (d *Decoder) sortOrder(order *string) (raw []byte, bad *refuse.Refusal) {
-	const allowed = `"asc" or "desc", in any case`
-	raw, ok, bad := d.takes(kindString, "sort_order", allowed)
-	if !ok || bad != nil {
-		return nil, bad
-	}
-	*order = strings.ToLower(string(d.unquote(raw)))
-	if *order != "asc" && *order != "desc" {
-		return nil, d.Invalid("sort_order", allowed)
-	}
-	return raw, nil
+func parseSortOrder(s string) (order string, ok bool) {
+	order = strings.ToLower(s)
+	return order, order == "asc" || order == "desc"
 }
 
 // DecodeClaimTask reads the body of POST /api/tasks/{id}/claim.
@@ -206,8 +165,8 @@ func DecodeClaimTask(id uint64, body []byte, limits *bound.Limits) (command.Clai
 		}
 		return bad
 	})
-	if bad == nil && c.WorkerID == "" {
-		bad = d.Missing("worker_id")
+	if bad == nil {
+		bad = d.needs("worker_id", c.WorkerID)
 	}
 	return c, bad
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
-	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
@@ -15,16 +14,16 @@ import (
 
 // Complete is the body of POST /api/tasks/{id}/complete.
 type Complete struct {
-	held
-	result, payload []byte
-	Submit          []fsm.NewTask
-	Claim           *Claim // nil: none
+	about[command.Complete]
+	Claim *Claim // nil: none
 }
+
+func (c *Complete) setID(id uint64) { c.Cmd.Hold.ID = id }
 
 // DecodeComplete is decodeCall of a complete: through the interface, each of
 // them would cost an allocation more.
 func DecodeComplete(id uint64, body []byte, limits *bound.Limits) (c Complete, bad *refuse.Refusal) {
-	c.hold.ID = id
+	c.setID(id)
 	d := NewDecoder(body, limits)
 	defer d.Free()
 	if bad = d.Fields(func(name []byte) *refuse.Refusal { return c.field(d, name) }); bad == nil {
@@ -34,20 +33,20 @@ func DecodeComplete(id uint64, body []byte, limits *bound.Limits) (c Complete, b
 }
 
 func (c *Complete) field(d *Decoder, name []byte) *refuse.Refusal {
-	ok, bad := c.holdField(d, name)
+	ok, bad := d.holdField(name, &c.Cmd.Hold)
 	if ok {
 		return bad
 	}
 	switch string(name) {
 	case "result":
-		c.result, bad = d.raw("result", d.limits.ValueBytes)
+		c.Cmd.Result, bad = d.raw("result", d.limits.ValueBytes)
 	case "result_payload":
-		if c.payload, bad = d.base64("result_payload"); len(c.payload) == 0 {
-			c.payload = nil // no bytes are no result
+		if c.Cmd.ResultPayload, bad = d.base64("result_payload"); len(c.Cmd.ResultPayload) == 0 {
+			c.Cmd.ResultPayload = nil // no bytes are no result
 		}
 	case "submit":
 		_, bad = d.taskArray("submit", func(t *draft, bad *refuse.Refusal) *refuse.Refusal {
-			c.Submit = append(c.Submit, t.NewTask)
+			c.Cmd.Submit = append(c.Cmd.Submit, t.NewTask)
 			return bad
 		})
 	case "claim":
@@ -62,7 +61,7 @@ func (c *Complete) field(d *Decoder, name []byte) *refuse.Refusal {
 func (c *Complete) readClaim(d *Decoder) *refuse.Refusal {
 	claim := newClaimRequest()
 	claim.noWait = true
-	ok, bad := d.object("claim", func(name []byte) *refuse.Refusal { return d.claimField(name, &claim) })
+	ok, bad := d.object("claim", func(name []byte) *refuse.Refusal { return claim.field(d, name) })
 	if ok {
 		c.Claim = &claim
 	}
@@ -70,36 +69,28 @@ func (c *Complete) readClaim(d *Decoder) *refuse.Refusal {
 }
 
 func (c *Complete) check(d *Decoder) *refuse.Refusal {
-	if bad := c.held.check(d); bad != nil {
+	n := changesOf(c)
+	switch bad := d.needs("worker_id", c.Cmd.Hold.WorkerID); {
+	case bad != nil:
 		return bad
-	}
-	if c.result != nil && c.payload != nil {
-		return &refuse.Refusal{
-			Code: wire.CodeInvalidRequest, Field: d.path("result_payload"), Text: "result and result_payload are both given",
-			Advice: "Send at most one of result and result_payload",
-		}
-	}
-	if n := changesOf(c); n > bound.ChangesMax {
-		return &refuse.Refusal{
-			Code: wire.CodeInvalidRequest, Field: d.path("submit"),
-			Text:   "The call changes up to " + strconv.Itoa(n) + " tasks, steps counted; at most " + strconv.Itoa(bound.ChangesMax) + " are allowed",
-			Advice: "Submit fewer tasks, or claim fewer",
-		}
-	}
-	if c.Claim == nil {
+	case c.Cmd.Result != nil && c.Cmd.ResultPayload != nil:
+		return d.refuse("result_payload", "result and result_payload are both given", "Send at most one of result and result_payload")
+	case n > bound.ChangesMax:
+		return d.refuse("submit", "The call changes up to "+strconv.Itoa(n)+" tasks, steps counted; at most "+strconv.Itoa(bound.ChangesMax)+" are allowed",
+			"Submit fewer tasks, or claim fewer")
+	case c.Claim == nil:
 		return nil
-	}
-	if c.Claim.Cmd.WorkerID == "" {
-		c.Claim.Cmd.WorkerID = c.hold.WorkerID
+	case c.Claim.Cmd.WorkerID == "":
+		c.Claim.Cmd.WorkerID = c.Cmd.Hold.WorkerID
 	}
 	d.enter("claim", -1)
 	defer d.leave()
-	return d.checkClaim(c.Claim)
+	return c.Claim.check(d)
 }
 
 // Command is that of Body.
 func (c *Complete) Command() command.Command {
-	cmd := command.Complete{Hold: c.hold, Result: c.result, ResultPayload: c.payload, Submit: c.Submit}
+	cmd := c.Cmd
 	if c.Claim != nil {
 		cmd.Claim = &c.Claim.Cmd
 	}
@@ -113,7 +104,7 @@ func (c *Complete) Answer(b []byte, p *nodes.Proposed) []byte {
 
 // rest appends what the answer has after the task.
 func (c *Complete) rest(b []byte, p *nodes.Proposed) []byte {
-	if len(c.Submit) > 0 {
+	if len(c.Cmd.Submit) > 0 {
 		b = appendSubmitted(b, p.Result.Submitted, p.Result.Repeated)
 	}
 	if c.Claim != nil {

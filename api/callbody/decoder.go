@@ -272,23 +272,47 @@ func (d *Decoder) path(field string) string {
 
 // Invalid is the refusal of a field's value; allowed says what it may be.
 func (d *Decoder) Invalid(field, allowed string) *refuse.Refusal {
-	path := d.path(field)
-	return &refuse.Refusal{Code: d.code, Text: "Invalid " + path + ": must be " + allowed, Advice: refuse.AdviceField, Field: path}
+	return d.wrong(field, "must be "+allowed)
+}
+
+// wrong is the refusal of a value that may not be there; why says why.
+func (d *Decoder) wrong(field, why string) *refuse.Refusal {
+	return d.refuse(field, "Invalid "+d.path(field)+": "+why, refuse.AdviceField)
+}
+
+// refuse is the refusal of a field, in these words.
+func (d *Decoder) refuse(field, text, advice string) *refuse.Refusal {
+	return &refuse.Refusal{Code: d.code, Field: d.path(field), Text: text, Advice: advice}
+}
+
+// changes refuses a body that changes nothing; fields are those that could.
+func (d *Decoder) changes(some bool, fields string) *refuse.Refusal {
+	if some {
+		return nil
+	}
+	return d.refuse("", "The body changes nothing", "Send at least one of "+fields)
+}
+
+// needs refuses a body without the text of a field.
+func (d *Decoder) needs(field, text string) *refuse.Refusal {
+	if text != "" {
+		return nil
+	}
+	return d.Missing(field)
 }
 
 // Missing is the refusal of an object without a field that it needs.
 func (d *Decoder) Missing(field string) *refuse.Refusal {
-	path := d.path(field)
-	return &refuse.Refusal{Code: d.code, Text: "Missing required field: " + path, Advice: "Send " + field + " in the JSON body", Field: path}
+	return d.refuse(field, "Missing required field: "+d.path(field), "Send "+field+" in the JSON body")
 }
 
 // Unknown is the refusal of a field that nobody knows. Its value is skipped.
 func (d *Decoder) Unknown(name []byte) *refuse.Refusal {
-	path := d.path(jsonout.Shorten(string(name)))
+	field := jsonout.Shorten(string(name))
 	if bad := d.skip(); bad != nil {
 		return bad
 	}
-	return &refuse.Refusal{Code: d.code, Text: "Unknown field: " + path, Advice: "Remove it, or check its spelling: names are case-sensitive", Field: path}
+	return d.refuse(field, "Unknown field: "+d.path(field), "Remove it, or check its spelling: names are case-sensitive")
 }
 
 // takes reads a value of the wanted kind, as sent. ok is false for null. Any
@@ -335,30 +359,55 @@ func (d *Decoder) Text(field, allowed string) (s []byte, ok bool, bad *refuse.Re
 	return d.unquote(raw), true, nil
 }
 
-// workerID reads a worker_id, "" if it is null. Anything but a well-formed one
-// has the contract's own refusal.
-func (d *Decoder) workerID() (string, *refuse.Refusal) {
-	s, ok, bad := d.Text("worker_id", "")
+// parsed reads a string as parse does, the zero value if it is null. allowed says what it
+// may be.
+func parsed[T any](d *Decoder, field, allowed string, parse func(s string) (T, bool)) (T, *refuse.Refusal) {
+	v, _, bad := parsedRaw(d, field, allowed, parse)
+	return v, bad
+}
+
+// parsedRaw is parsed that returns the string as it was sent, too.
+func parsedRaw[T any](d *Decoder, field, allowed string, parse func(s string) (T, bool)) (v T, raw []byte, bad *refuse.Refusal) {
+	raw, ok, bad := d.takes(kindString, field, allowed)
+	if !ok || bad != nil {
+		return v, nil, bad
+	}
+	if v, ok = parse(string(d.unquote(raw))); !ok {
+		var none T
+		return none, nil, d.Invalid(field, allowed)
+	}
+	return v, raw, nil
+}
+
+// id reads the name of somebody who is at work, "" if it is null. Anything but a well-formed
+// one has the contract's own refusal.
+func (d *Decoder) id(field string, valid func(s []byte) bool, refusal func(field string) *refuse.Refusal) (string, *refuse.Refusal) {
+	s, ok, bad := d.Text(field, "")
 	switch {
 	case bad != nil && bad.Syntax:
 		return "", bad
-	case bad != nil, ok && !bound.ValidWorkerID(s):
-		return "", refuseWorkerID(d.path("worker_id"))
+	case bad != nil, ok && !valid(s):
+		return "", refusal(d.path(field))
 	}
 	return string(s), nil
+}
+
+// workerID reads a worker_id, "" if it is null.
+func (d *Decoder) workerID() (string, *refuse.Refusal) {
+	return d.id("worker_id", bound.ValidWorkerID[[]byte], refuseWorkerID)
 }
 
 // holderID reads the worker_id of a filter, "" if it is null: a processor may
 // have ended a task, too.
 func (d *Decoder) holderID() (string, *refuse.Refusal) {
-	s, ok, bad := d.Text("worker_id", "")
-	switch {
-	case bad != nil && bad.Syntax:
-		return "", bad
-	case bad != nil, ok && !bound.ValidProcessorID(s):
-		return "", RefuseHolderID(d.path("worker_id"))
-	}
-	return string(s), nil
+	return d.id("worker_id", bound.ValidProcessorID[[]byte], RefuseHolderID)
+}
+
+// processorID reads a processor_id, "" if it is null.
+func (d *Decoder) processorID() (string, *refuse.Refusal) {
+	return d.id("processor_id", bound.ValidProcessorID[[]byte], func(field string) *refuse.Refusal {
+		return &refuse.Refusal{Code: d.code, Field: field, Text: "Invalid processor_id format", Advice: "Send a processor_id of 1 to 128 of A-Z a-z 0-9 _ . : -"}
+	})
 }
 
 // RefuseHolderID refuses a parameter or field that names a worker or a processor.
@@ -447,10 +496,10 @@ func (d *Decoder) oversized(field string, most int) *refuse.Refusal {
 	return refuse.TooLarge(path, path+" is larger than "+strconv.Itoa(most)+" bytes")
 }
 
-// beginArray reads the start of an array. ok is false for null.
-func (d *Decoder) beginArray(field, allowed string) (ok bool, bad *refuse.Refusal) {
+// open reads the start of the object or array that a field is. ok is false for null.
+func (d *Decoder) open(kind jsontext.Kind, field, allowed string) (ok bool, bad *refuse.Refusal) {
 	switch d.dec.PeekKind() {
-	case jsontext.KindBeginArray, jsontext.KindInvalid:
+	case kind, jsontext.KindInvalid:
 		if _, err := d.dec.ReadToken(); err != nil {
 			return false, d.syntax(err)
 		}
@@ -464,55 +513,56 @@ func (d *Decoder) beginArray(field, allowed string) (ok bool, bad *refuse.Refusa
 	return false, d.Invalid(field, allowed)
 }
 
-// endArray reads the end of an array, if it is next.
-func (d *Decoder) endArray() (ended bool, bad *refuse.Refusal) {
-	if d.dec.PeekKind() != jsontext.KindEndArray {
-		return false, nil
+// beginItem reads the start of an object in an array, where null is none either.
+func (d *Decoder) beginItem() *refuse.Refusal {
+	ok, bad := d.open(jsontext.KindBeginObject, "", "an object")
+	if bad == nil && !ok {
+		bad = d.Invalid("", "an object")
+	}
+	return bad
+}
+
+// elements reads the array of up to most elements that a field is: element reads each of
+// them. n is how many there are, ok is false for null.
+func (d *Decoder) elements(field, allowed string, most int, element func(i int) *refuse.Refusal) (n int, ok bool, bad *refuse.Refusal) {
+	ok, bad = d.open(jsontext.KindBeginArray, field, allowed)
+	if bad != nil || !ok {
+		return 0, false, bad
+	}
+	for ; d.dec.PeekKind() != jsontext.KindEndArray; n++ {
+		if n == most {
+			return n, false, d.Invalid(field, allowed)
+		}
+		if bad := element(n); bad != nil {
+			return n, false, bad
+		}
 	}
 	if _, err := d.dec.ReadToken(); err != nil {
-		return false, d.syntax(err)
+		return n, false, d.syntax(err)
 	}
-	return true, nil
+	return n, true, nil
+}
+
+// arraySince returns the array that was read as it was sent, inside the body. start is
+// behind its name: between them stand only a colon and space.
+func (d *Decoder) arraySince(start int64) []byte {
+	raw := d.body[start:d.dec.InputOffset()]
+	return raw[bytes.IndexByte(raw, '['):]
 }
 
 // array reads the array of 1 to most things that a field is: element reads each
 // of them. ok is false for null.
 func (d *Decoder) array(field, things string, most int, element func() *refuse.Refusal) (ok bool, bad *refuse.Refusal) {
 	allowed := "an array of 1 to " + strconv.Itoa(most) + " " + things
-	ok, bad = d.beginArray(field, allowed)
-	if bad != nil || !ok {
-		return false, bad
-	}
-	for i := 0; ; i++ {
-		ended, bad := d.endArray()
-		switch {
-		case bad != nil:
-			return false, bad
-		case ended && i > 0:
-			return true, nil
-		case ended, i == most:
-			return false, d.Invalid(field, allowed)
-		}
+	n, ok, bad := d.elements(field, allowed, most, func(i int) *refuse.Refusal {
 		d.enter(field, i)
-		bad = element()
-		d.leave()
-		if bad != nil {
-			return false, bad
-		}
+		defer d.leave()
+		return element()
+	})
+	if ok && n == 0 {
+		return false, d.Invalid(field, allowed)
 	}
-}
-
-// beginItem reads the start of an object in an array. ok is false, and the
-// value is skipped, if something else is there.
-func (d *Decoder) beginItem() (ok bool, bad *refuse.Refusal) {
-	switch d.dec.PeekKind() {
-	case jsontext.KindBeginObject, jsontext.KindInvalid:
-		if _, err := d.dec.ReadToken(); err != nil {
-			return false, d.syntax(err)
-		}
-		return true, nil
-	}
-	return false, d.skip()
+	return ok, bad
 }
 
 // syntax puts an error of the decoder into words.

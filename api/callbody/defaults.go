@@ -14,16 +14,20 @@ import (
 
 // Defaults is the body of PATCH /api/defaults. null clears a default.
 type Defaults struct {
-	cmd      command.SetDefaults // without Defaults
-	settings fsm.TypeSettings
+	about[command.SetDefaults] // without Defaults
+	settings                   fsm.TypeSettings
 }
 
 // NewDefaults returns an empty body, for the operator by.
-func NewDefaults(by string) *Defaults { return &Defaults{cmd: command.SetDefaults{By: by}} }
+func NewDefaults(by string) *Defaults {
+	c := &Defaults{}
+	c.Cmd.By = by
+	return c
+}
 
 func (c *Defaults) field(d *Decoder, name []byte) *refuse.Refusal {
 	set, bad := d.defaultField(name, &c.settings)
-	c.cmd.Set |= set
+	c.Cmd.Set |= set
 	return bad
 }
 
@@ -51,18 +55,12 @@ func (d *Decoder) defaultField(name []byte, s *fsm.TypeSettings) (set fsm.TypeFi
 }
 
 func (c *Defaults) check(d *Decoder) *refuse.Refusal {
-	if c.cmd.Set == 0 {
-		return &refuse.Refusal{
-			Code: d.code, Text: "The body changes nothing",
-			Advice: "Send at least one of lease_ms, max_attempts, backoff and retention_ms",
-		}
-	}
-	return nil
+	return d.changes(c.Cmd.Set != 0, "lease_ms, max_attempts, backoff and retention_ms")
 }
 
 // Command is that of Body.
 func (c *Defaults) Command() command.Command {
-	cmd := c.cmd
+	cmd := c.Cmd
 	cmd.Defaults = fsm.DefaultsOf(&c.settings)
 	return cmd
 }

@@ -85,29 +85,13 @@ func (d *Decoder) scheduledField(name []byte, t *draft) *refuse.Refusal {
 // planText reads a cron expression or the name of a time zone, "" if it is null.
 // Whether it is one is checked with the others.
 func (d *Decoder) planText(field, allowed string, most int) (string, *refuse.Refusal) {
-	s, ok, bad := d.Text(field, allowed)
-	if !ok || bad != nil {
-		return "", bad
-	}
-	if !bound.ValidKey(s, most) {
-		return "", d.Invalid(field, allowed)
-	}
-	return string(s), nil
+	return parsed(d, field, allowed, func(s string) (string, bool) { return s, bound.ValidKey(s, most) })
 }
 
 // choice reads one of two words; other says that it is the second. null is the
 // first.
 func (d *Decoder) choice(field, first, second string) (other bool, bad *refuse.Refusal) {
-	allowed := `"` + first + `" or "` + second + `"`
-	s, ok, bad := d.Text(field, allowed)
-	if !ok || bad != nil {
-		return false, bad
-	}
-	other = string(s) == second
-	if !other && string(s) != first {
-		return false, d.Invalid(field, allowed)
-	}
-	return other, nil
+	return parsed(d, field, `"`+first+`" or "`+second+`"`, func(s string) (other, ok bool) { return s == second, s == second || s == first })
 }
 
 func (c *Schedule) check(d *Decoder) *refuse.Refusal {

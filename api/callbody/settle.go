@@ -7,37 +7,22 @@ import (
 	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
-	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/nodes"
 )
 
-// held has the fields that all settling calls have.
-type held struct{ hold command.Hold }
-
-func holdOf(id uint64) held { return held{hold: command.Hold{ID: id}} }
-
-// setID says which task the call is about.
-func (h *held) setID(id uint64) { h.hold.ID = id }
-
-// holdField reads worker_id and claim_token. ok is false for any other name.
-func (h *held) holdField(d *Decoder, name []byte) (ok bool, bad *refuse.Refusal) {
+// holdField reads the fields that all settling calls have, worker_id and claim_token. ok
+// is false for any other name.
+func (d *Decoder) holdField(name []byte, hold *command.Hold) (ok bool, bad *refuse.Refusal) {
 	switch string(name) {
 	case "worker_id":
-		h.hold.WorkerID, bad = d.workerID()
+		hold.WorkerID, bad = d.workerID()
 	case "claim_token":
-		h.hold.Token, bad = d.token()
+		hold.Token, bad = d.token()
 	default:
 		return false, nil
 	}
 	return true, bad
-}
-
-func (h *held) check(d *Decoder) *refuse.Refusal {
-	if h.hold.WorkerID == "" {
-		return d.Missing("worker_id")
-	}
-	return nil
 }
 
 // token reads a claim_token, 0 if it is null.
@@ -47,64 +32,46 @@ func (d *Decoder) token() (uint64, *refuse.Refusal) {
 }
 
 // Release is the body of POST /api/tasks/{id}/release.
-type Release struct {
-	held
-	delayMS int64
-}
+type Release struct{ about[command.Release] }
 
-// NewRelease returns an empty body of that call about the task id, for Decode.
-func NewRelease(id uint64) *Release { return &Release{held: holdOf(id)} }
+func (c *Release) setID(id uint64) { c.Cmd.Hold.ID = id }
 
 func (c *Release) field(d *Decoder, name []byte) *refuse.Refusal {
-	ok, bad := c.holdField(d, name)
+	ok, bad := d.holdField(name, &c.Cmd.Hold)
 	switch {
 	case ok:
 		return bad
 	case string(name) != "delay_ms":
 		return d.unknownAmong(name, "worker_id", "claim_token", "delay_ms")
 	}
-	c.delayMS, _, bad = d.Integer("delay_ms", 0, bound.DelayMSMax)
+	c.Cmd.DelayMS, _, bad = d.Integer("delay_ms", 0, bound.DelayMSMax)
 	return bad
 }
 
-// Command is that of Body.
-func (c *Release) Command() command.Command {
-	return command.Release{Hold: c.hold, DelayMS: c.delayMS}
-}
-
-// Answer is that of Body.
-func (c *Release) Answer(b []byte, p *nodes.Proposed) []byte { return taskAnswer(b, p) }
+func (c *Release) check(d *Decoder) *refuse.Refusal { return d.needs("worker_id", c.Cmd.Hold.WorkerID) }
 
 // Extend is the body of POST /api/tasks/{id}/extend.
-type Extend struct {
-	held
-	leaseMS  int64
-	progress []byte
-}
+type Extend struct{ about[command.Extend] }
 
-// NewExtend returns an empty body of that call about the task id, for Decode.
-func NewExtend(id uint64) *Extend { return &Extend{held: holdOf(id)} }
+func (c *Extend) setID(id uint64) { c.Cmd.Hold.ID = id }
 
 func (c *Extend) field(d *Decoder, name []byte) *refuse.Refusal {
-	ok, bad := c.holdField(d, name)
+	ok, bad := d.holdField(name, &c.Cmd.Hold)
 	if ok {
 		return bad
 	}
 	switch string(name) {
 	case "lease_ms":
-		c.leaseMS, _, bad = d.Integer("lease_ms", bound.LeaseMSMin, bound.LeaseMSMax)
+		c.Cmd.LeaseMS, _, bad = d.Integer("lease_ms", bound.LeaseMSMin, bound.LeaseMSMax)
 	case "progress":
-		c.progress, bad = d.raw("progress", bound.ProgressBytes)
+		c.Cmd.Progress, bad = d.raw("progress", bound.ProgressBytes)
 	default:
 		bad = d.unknownAmong(name, "worker_id", "claim_token", "lease_ms", "progress")
 	}
 	return bad
 }
 
-// Command is that of Body.
-func (c *Extend) Command() command.Command {
-	return command.Extend{Hold: c.hold, LeaseMS: c.leaseMS, Progress: c.progress}
-}
+func (c *Extend) check(d *Decoder) *refuse.Refusal { return d.needs("worker_id", c.Cmd.Hold.WorkerID) }
 
 // Answer is that of Body.
 func (c *Extend) Answer(b []byte, p *nodes.Proposed) []byte { return c.rest(appendTaskAnswer(b, p), p) }
@@ -118,16 +85,14 @@ func (c *Extend) rest(b []byte, p *nodes.Proposed) []byte {
 
 // Fail is the body of POST /api/tasks/{id}/fail.
 type Fail struct {
-	held
-	Cmd   command.Fail
+	about[command.Fail]
 	given bool // error
 }
 
-// NewFail returns an empty body of that call about the task id, for Decode.
-func NewFail(id uint64) *Fail { return &Fail{held: holdOf(id)} }
+func (c *Fail) setID(id uint64) { c.Cmd.Hold.ID = id }
 
 func (c *Fail) field(d *Decoder, name []byte) *refuse.Refusal {
-	ok, bad := c.holdField(d, name)
+	ok, bad := d.holdField(name, &c.Cmd.Hold)
 	if ok {
 		return bad
 	}
@@ -158,26 +123,13 @@ func (d *Decoder) errorText() (text string, given bool, bad *refuse.Refusal) {
 }
 
 func (c *Fail) check(d *Decoder) *refuse.Refusal {
-	if bad := c.held.check(d); bad != nil {
+	switch bad := d.needs("worker_id", c.Cmd.Hold.WorkerID); {
+	case bad != nil:
 		return bad
-	}
-	switch {
 	case !c.given:
 		return d.Missing("error")
 	case c.Cmd.Permanent && c.Cmd.RetryIn:
-		return &refuse.Refusal{
-			Code: wire.CodeInvalidRequest, Field: d.path("retry_in_ms"), Text: "permanent and retry_in_ms are both given",
-			Advice: "Send retry_in_ms for a failure that may pass, permanent for one that will not",
-		}
+		return d.refuse("retry_in_ms", "permanent and retry_in_ms are both given", "Send retry_in_ms for a failure that may pass, permanent for one that will not")
 	}
 	return nil
 }
-
-// Command is that of Body.
-func (c *Fail) Command() command.Command {
-	c.Cmd.Hold = c.hold
-	return c.Cmd
-}
-
-// Answer is that of Body.
-func (c *Fail) Answer(b []byte, p *nodes.Proposed) []byte { return taskAnswer(b, p) }

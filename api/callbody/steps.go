@@ -81,12 +81,8 @@ func (d *Decoder) countTask() *refuse.Refusal {
 
 // step reads one step of the array.
 func (d *Decoder) step(s *stepsDraft) *refuse.Refusal {
-	ok, bad := d.beginItem()
-	if bad != nil {
+	if bad := d.beginItem(); bad != nil {
 		return bad
-	}
-	if !ok {
-		return d.Invalid("", "an object")
 	}
 	var step fsm.NewStep
 	var dependsOn []byte
@@ -101,7 +97,7 @@ func (d *Decoder) step(s *stepsDraft) *refuse.Refusal {
 		}
 		switch string(name) {
 		case "step":
-			step.Name, bad = d.stepName()
+			step.Name, bad = parsed(d, "step", bound.StepNameAllowed, func(s string) (string, bool) { return s, bound.ValidStepName(s) })
 		case "depends_on":
 			dependsOn, bad = d.dependsOn()
 		default:
@@ -140,65 +136,31 @@ func (d *Decoder) stepField(name []byte, t *draft) *refuse.Refusal {
 // forbidden skips a field that the object cannot have, and refuses it unless it
 // is null.
 func (d *Decoder) forbidden(name []byte, why, advice string) *refuse.Refusal {
-	path, absent := d.path(string(name)), d.IsNull()
+	field, absent := string(name), d.IsNull()
 	if bad := d.skip(); bad != nil || absent {
 		return bad
 	}
-	return &refuse.Refusal{Code: d.code, Field: path, Text: "Invalid " + path + ": " + why, Advice: advice}
-}
-
-// wrong is the refusal of a value that has the right form.
-func (d *Decoder) wrong(field, why string) *refuse.Refusal {
-	path := d.path(field)
-	return &refuse.Refusal{Code: d.code, Field: path, Text: "Invalid " + path + ": " + why, Advice: refuse.AdviceField}
-}
-
-// stepName reads the name of a step, "" if it is null.
-func (d *Decoder) stepName() (string, *refuse.Refusal) {
-	s, ok, bad := d.Text("step", bound.StepNameAllowed)
-	if !ok || bad != nil {
-		return "", bad
-	}
-	if !bound.ValidStepName(s) {
-		return "", d.Invalid("step", bound.StepNameAllowed)
-	}
-	return string(s), nil
+	return d.refuse(field, "Invalid "+d.path(field)+": "+why, advice)
 }
 
 // dependsOn reads the names in a depends_on and returns them as sent, nil if
 // there are none.
 func (d *Decoder) dependsOn() (raw []byte, bad *refuse.Refusal) {
 	const most = fsm.StepsMax - 1
-	allowed := "an array of up to " + strconv.Itoa(most) + " names of steps"
-	start := int(d.dec.InputOffset())
-	ok, bad := d.beginArray("depends_on", allowed)
-	if bad != nil || !ok {
-		return nil, bad
-	}
-	for i := 0; ; i++ {
-		ended, bad := d.endArray()
-		switch {
-		case bad != nil:
-			return nil, bad
-		case ended && i == 0:
-			return nil, nil
-		case ended:
-			// Between the name and the array stand only a colon and space.
-			raw = d.body[start:d.dec.InputOffset()]
-			return raw[bytes.IndexByte(raw, '['):], nil
-		case i == most:
-			return nil, d.Invalid("depends_on", allowed)
-		}
+	start := d.dec.InputOffset()
+	n, _, bad := d.elements("depends_on", "an array of up to "+strconv.Itoa(most)+" names of steps", most, func(i int) *refuse.Refusal {
 		d.enter("depends_on", i)
+		defer d.leave()
 		s, ok, bad := d.Text("", bound.StepNameAllowed)
 		if bad == nil && (!ok || !bound.ValidStepName(s)) {
 			bad = d.Invalid("", bound.StepNameAllowed)
 		}
-		d.leave()
-		if bad != nil {
-			return nil, bad
-		}
+		return bad
+	})
+	if bad != nil || n == 0 {
+		return nil, bad
 	}
+	return d.arraySince(start), nil
 }
 
 // resolve looks up what the steps depend on. It refuses names of no other step,
@@ -281,8 +243,7 @@ func nameCycle(steps []fsm.NewStep, cycle []uint16) string {
 // have.
 func (d *Decoder) checkParent(t *draft) *refuse.Refusal {
 	if t.Parent == nil {
-		path := d.path(t.ofParents)
-		return &refuse.Refusal{Code: d.code, Field: path, Text: path + " is only for a task with steps", Advice: "Send steps, or leave it out"}
+		return d.refuse(t.ofParents, d.path(t.ofParents)+" is only for a task with steps", "Send steps, or leave it out")
 	}
 	t.Parent.ByClaim, t.Parent.Continue = t.byClaim, t.goesOn
 	field := ""
@@ -298,6 +259,5 @@ func (d *Decoder) checkParent(t *draft) *refuse.Refusal {
 	default:
 		return nil
 	}
-	path := d.path(field)
-	return &refuse.Refusal{Code: d.code, Field: path, Text: "Invalid " + path + ": a task with steps cannot have it", Advice: "Remove it, and set it for its steps"}
+	return d.refuse(field, "Invalid "+d.path(field)+": a task with steps cannot have it", "Remove it, and set it for its steps")
 }

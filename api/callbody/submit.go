@@ -130,12 +130,8 @@ func (d *Decoder) taskArray(field string, each func(t *draft, bad *refuse.Refusa
 
 // task reads one task of an array, to its end even if a field is refused.
 func (d *Decoder) task(t *draft) *refuse.Refusal {
-	ok, bad := d.beginItem()
-	if bad != nil {
+	if bad := d.beginItem(); bad != nil {
 		return bad
-	}
-	if !ok {
-		return d.Invalid("", "an object")
 	}
 	depth := d.dec.StackDepth()
 	for {
@@ -215,9 +211,9 @@ func (d *Decoder) taskOption(name []byte, t *draft) (bad *refuse.Refusal) {
 	case "group":
 		t.Group, _, bad = d.key("group", bound.GroupMax)
 	case "unique":
-		t.UniqueActive, bad = d.unique()
+		t.UniqueActive, bad = d.choice("unique", "exists", "active")
 	case "traceparent":
-		t.Traceparent, bad = d.traceparent()
+		t.Traceparent, bad = parsed(d, "traceparent", traceparentAllowed, func(s string) (string, bool) { return s, wire.ValidTraceparent([]byte(s)) })
 	case "steps", "finalize", "on_step_failure":
 		bad = d.parentField(name, t)
 	default:
@@ -226,32 +222,7 @@ func (d *Decoder) taskOption(name []byte, t *draft) (bad *refuse.Refusal) {
 	return bad
 }
 
-// unique reads unique: whether a key is taken only until its task ends.
-func (d *Decoder) unique() (active bool, bad *refuse.Refusal) {
-	const allowed = `"exists" or "active"`
-	s, ok, bad := d.Text("unique", allowed)
-	if !ok || bad != nil {
-		return false, bad
-	}
-	active = string(s) == "active"
-	if !active && string(s) != "exists" {
-		return false, d.Invalid("unique", allowed)
-	}
-	return active, nil
-}
-
-// traceparent reads a W3C trace context.
-func (d *Decoder) traceparent() (string, *refuse.Refusal) {
-	const allowed = "a W3C trace context in lower case, 00-<32 hex digits>-<16>-<2>,"
-	s, ok, bad := d.Text("traceparent", allowed)
-	if !ok || bad != nil {
-		return "", bad
-	}
-	if !wire.ValidTraceparent(s) {
-		return "", d.Invalid("traceparent", allowed)
-	}
-	return string(s), nil
-}
+const traceparentAllowed = "a W3C trace context in lower case, 00-<32 hex digits>-<16>-<2>,"
 
 // checkTask checks what one field alone does not show.
 func (d *Decoder) checkTask(t *draft) *refuse.Refusal {
@@ -262,15 +233,15 @@ func (d *Decoder) checkTask(t *draft) *refuse.Refusal {
 	}
 	switch {
 	case t.RunAt != 0 && t.delayed:
-		return &refuse.Refusal{Code: d.code, Field: d.path("delay_ms"), Text: "run_at and delay_ms are both given", Advice: "Send at most one of run_at and delay_ms"}
+		return d.refuse("delay_ms", "run_at and delay_ms are both given", "Send at most one of run_at and delay_ms")
 	case t.RunAt != 0 && t.ExpiresAt != 0 && t.ExpiresAt <= t.RunAt:
-		return &refuse.Refusal{Code: d.code, Field: d.path("expires_at"), Text: "expires_at is not after run_at: the task could never be claimed", Advice: "Send an expires_at after run_at, or leave it out"}
+		return d.refuse("expires_at", "expires_at is not after run_at: the task could never be claimed", "Send an expires_at after run_at, or leave it out")
 	case t.UniqueActive && t.Key == "":
-		return &refuse.Refusal{Code: d.code, Field: d.path("unique"), Text: "unique is given without idempotency_key", Advice: "Send the key that is to be unique as idempotency_key, or leave unique out"}
+		return d.refuse("unique", "unique is given without idempotency_key", "Send the key that is to be unique as idempotency_key, or leave unique out")
 	case t.Params != nil && t.Payload != nil:
-		return &refuse.Refusal{Code: d.code, Field: d.path("payload"), Text: "params and payload are both given", Advice: "Send exactly one of params and payload"}
+		return d.refuse("payload", "params and payload are both given", "Send exactly one of params and payload")
 	case t.Params == nil && t.Payload == nil && t.Parent == nil:
-		return &refuse.Refusal{Code: d.code, Field: d.path("params"), Text: "Missing required field: " + d.path("params"), Advice: "Send exactly one of params (any JSON) and payload (base64)"}
+		return d.refuse("params", "Missing required field: "+d.path("params"), "Send exactly one of params (any JSON) and payload (base64)")
 	}
 	return nil
 }

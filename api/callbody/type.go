@@ -12,15 +12,17 @@ import (
 )
 
 // Type is the body of PATCH /api/types/{type}. null clears a setting.
-type Type struct{ cmd command.SetType }
+type Type struct{ about[command.SetType] }
 
 // NewType returns an empty body that sets the type name, for the operator by.
 func NewType(name, by string) *Type {
-	return &Type{cmd: command.SetType{Type: name, By: by}}
+	c := &Type{}
+	c.Cmd.Type, c.Cmd.By = name, by
+	return c
 }
 
 func (c *Type) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
-	s := &c.cmd.Settings
+	s := &c.Cmd.Settings
 	var n int64
 	var set fsm.TypeFields
 	switch string(name) {
@@ -37,22 +39,13 @@ func (c *Type) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 	default:
 		set, bad = d.defaultField(name, s)
 	}
-	c.cmd.Set |= set
+	c.Cmd.Set |= set
 	return bad
 }
 
 func (c *Type) check(d *Decoder) *refuse.Refusal {
-	if c.cmd.Set == 0 {
-		return &refuse.Refusal{
-			Code: d.code, Text: "The body changes nothing",
-			Advice: "Send at least one of paused, max_claimed, rate_limit, lease_ms, max_attempts, backoff and retention_ms",
-		}
-	}
-	return nil
+	return d.changes(c.Cmd.Set != 0, "paused, max_claimed, rate_limit, lease_ms, max_attempts, backoff and retention_ms")
 }
-
-// Command is that of Body.
-func (c *Type) Command() command.Command { return c.cmd }
 
 // Answer is that of Body.
 func (c *Type) Answer(b []byte, p *nodes.Proposed) []byte {

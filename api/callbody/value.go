@@ -21,18 +21,8 @@ import (
 // and field reads the value. ok is false for null. A refusal is made after the
 // object was read to its end.
 func (d *Decoder) object(name string, field func(name []byte) *refuse.Refusal) (ok bool, bad *refuse.Refusal) {
-	switch d.dec.PeekKind() {
-	case jsontext.KindBeginObject, jsontext.KindInvalid:
-		if _, err := d.dec.ReadToken(); err != nil {
-			return false, d.syntax(err)
-		}
-	case jsontext.KindNull:
-		return false, d.skip()
-	default:
-		if bad := d.skip(); bad != nil {
-			return false, bad
-		}
-		return false, d.Invalid(name, "an object")
+	if ok, bad = d.open(jsontext.KindBeginObject, name, "an object"); !ok || bad != nil {
+		return false, bad
 	}
 	d.enter(name, -1)
 	defer d.leave()

@@ -60,7 +60,7 @@ func (r *Request) TraceOps(req *callbody.Batch) {
 		case *callbody.One:
 			traceOne(&c.NewTask, traceparent)
 		case *callbody.Complete:
-			setTrace(c.Submit, traceparent)
+			setTrace(c.Cmd.Submit, traceparent)
 		}
 	}
 }
