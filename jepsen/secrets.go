@@ -1,20 +1,17 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
-	"math/big"
-	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // secrets are API keys and a certificate for nodes on this machine.
@@ -40,46 +37,31 @@ func newSecrets(dir string) (*secrets, error) {
 		}
 	}
 	keysFile := filepath.Join(dir, "keys.yaml")
-	if err := os.WriteFile(keysFile, []byte(entries.String()), 0o600); err != nil {
+	err := os.WriteFile(keysFile, []byte(entries.String()), 0o600)
+	if err != nil {
 		return nil, err
 	}
 	certFile, keyFile := filepath.Join(dir, "node.crt"), filepath.Join(dir, "node.key")
 	s.flags = []string{"--keys-file", keysFile, "--http-tls-cert-file", certFile, "--http-tls-key-file", keyFile}
-	cert, err := selfSigned(certFile, keyFile)
-	if err != nil {
+	if s.tls, err = certificate(certFile, keyFile); err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
-	pool := x509.NewCertPool()
-	pool.AddCert(cert)
-	s.tls = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	return s, nil
 }
 
-// selfSigned writes a certificate for 127.0.0.1, good for a day, and its key.
-func selfSigned(certFile, keyFile string) (*x509.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// certificate writes the certificate that net/http/httptest has for 127.0.0.1, and its
+// key, and returns how one speaks to who has them.
+func certificate(certFile, keyFile string) (*tls.Config, error) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	pair := server.TLS.Certificates[0]
+	secret, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return nil, err
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600); err != nil {
-		return nil, err
-	}
-	return x509.ParseCertificate(der)
+	pool := x509.NewCertPool()
+	pool.AddCert(server.Certificate())
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, errors.Join(
+		os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o600),
+		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
 }
