@@ -121,13 +121,15 @@ func snapshotNow(ctx context.Context, c *procs.Cluster) error {
 	}
 	_ = post(leader, "/api/snapshots", "{}") // the nodes tell
 	for i, n := range c.Nodes {
-		for count := before[i]; count == before[i]; {
-			if count, err = n.Metric(ctx, written); err != nil {
-				return err
+		err := pause.Until(ctx, snapshotLook, func() error {
+			count, err := n.Metric(ctx, written)
+			if err == nil && count == before[i] {
+				err = fmt.Errorf("%s has written none", n.ID)
 			}
-			if count == before[i] && !pause.For(ctx, snapshotLook) {
-				return fmt.Errorf("%s: %w", n.ID, context.Cause(ctx))
-			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

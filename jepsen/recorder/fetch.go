@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -72,16 +74,13 @@ func (r *Recorder) ask(ctx context.Context, method, target string, body, answer 
 
 // askAny asks one node after the other, until one has answered with a success or ctx ends.
 func (r *Recorder) askAny(ctx context.Context, nodes []string, method, path string, body, answer any) (index uint64, err error) {
-	for n := 0; ; n++ {
-		if index, err = r.ask(ctx, method, nodes[n%len(nodes)]+path, body, answer); err == nil {
-			return index, nil
-		}
-		select {
-		case <-ctx.Done():
-			return 0, fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		case <-time.After(retryPause):
-		}
-	}
+	next := 0
+	err = pause.Until(ctx, retryPause, func() (err error) {
+		index, err = r.ask(ctx, method, nodes[next%len(nodes)]+path, body, answer)
+		next++
+		return err
+	})
+	return index, err
 }
 
 // pageLimit is the most tasks that a node lists at once.

@@ -86,7 +86,7 @@ func ask(ctx context.Context, n *procs.Node, s *history.Sample) {
 
 // waitLevel waits until all nodes stand at the same index.
 func (r *run) waitLevel(ctx context.Context) error {
-	for {
+	return pause.Until(ctx, sampleInterval, func() error {
 		level, said := true, ""
 		var first uint64
 		for i, n := range r.cluster.Nodes() {
@@ -97,11 +97,9 @@ func (r *run) waitLevel(ctx context.Context) error {
 			level = level && s.Up && s.Index == first
 			said += fmt.Sprintf(" %s up=%v index=%d", n.ID, s.Up, s.Index)
 		}
-		if level {
-			return nil
+		if !level {
+			return fmt.Errorf("not level:%s", said)
 		}
-		if !pause.For(ctx, sampleInterval) {
-			return fmt.Errorf("%w:%s", context.Cause(ctx), said)
-		}
-	}
+		return nil
+	})
 }

@@ -188,12 +188,12 @@ func (w *Workload) count(ctx context.Context) {
 // WaitSubmitted waits until n tasks were submitted, steps not counted. Where all are to
 // be parents, those that follow from a complete or a batch do not count either.
 func (w *Workload) WaitSubmitted(ctx context.Context, n int) error {
-	for w.created.Load() < int64(n) {
-		if !pause.For(ctx, idlePause) {
-			return fmt.Errorf("%d of %d tasks were submitted: %w", w.created.Load(), n, context.Cause(ctx))
+	return pause.Until(ctx, idlePause, func() error {
+		if created := w.created.Load(); created < int64(n) {
+			return fmt.Errorf("%d of %d tasks were submitted", created, n)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // backlog returns how many open tasks producers aim at now.
