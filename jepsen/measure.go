@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"time"
@@ -101,22 +99,13 @@ func (m *measuring) load(ctx context.Context) (*figures, error) {
 		return nil, err
 	}
 	var found figures
-	if err := json.Unmarshal(printed, &found); err != nil {
+	if err := json.Unmarshal([]byte(printed), &found); err != nil {
 		return nil, fmt.Errorf("read the load's report: %w", err)
 	}
 	return &found, nil
 }
 
 // bench runs `claimq bench` against the nodes and returns what it printed.
-func (m *measuring) bench(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, m.binary, append([]string{"bench"}, args...)...)
-	for _, url := range m.nodes.URLs() {
-		cmd.Args = append(cmd.Args, "--endpoint", url)
-	}
-	cmd.Stderr = os.Stderr
-	printed, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("run the load: %w", err)
-	}
-	return printed, nil
+func (m *measuring) bench(ctx context.Context, args ...string) (string, error) {
+	return procs.Command(ctx, m.binary, m.nodes.Nodes, append([]string{"bench"}, args...)...)
 }

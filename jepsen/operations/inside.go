@@ -5,25 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-const (
-	// restoreDelay is how long the followers stand still again and again while the backup
-	// is restored: so even a small one is under way for some answers of the leader.
-	restoreDelay = 15 * time.Millisecond
-	// restoreLookers ask the leader at the same time how far it is, each again once it
-	// has an answer, which takes a message there and back.
-	restoreLookers = 6
-)
+// restoreMoment is how long the followers go on at a time while the backup is restored.
+const restoreMoment = 2 * time.Millisecond
 
-// restoreKilled restores the backup, kills the leader with SIGKILL once it says that the
-// restore is under way, starts it again, and looks: each node must have all of the backup
+// restoreKilled restores the backup, kills the leader with SIGKILL while the restore
+// is under way, starts it again, and looks: each node must have all of the backup
 // or nothing, as the others. If it is nothing the backup is restored again.
 func (r *run) restoreKilled(ctx context.Context) error {
 	var inside bool
@@ -65,78 +59,54 @@ func wholeOrNothing(counts []int, whole int) error {
 	return nil
 }
 
-// killInside restores the backup and kills the leader once it tells of the restore, or the
-// restore is over; inside is false then. An error says that the restore was refused:
-// nothing was changed, and nobody killed.
+// killInside restores the backup and kills the leader once its state has begun to take
+// it. The followers stand still but for moments, and while it is looked: so even a small
+// restore is under way for some looks. inside is false if it was over before. An error
+// says that the restore was refused: nothing was changed, and nobody killed.
 func (r *run) killInside(ctx context.Context) (inside bool, err error) {
 	leader, err := r.cluster.WaitLeader(ctx)
 	if err != nil {
 		return false, err
 	}
-	under, over := context.WithCancel(ctx)
-	var beside sync.WaitGroup
-	var errHold, errRestore error
-	slow, quick := context.WithCancel(ctx)
-	beside.Go(func() { errHold = r.holdUp(slow, leader) })
-	beside.Go(func() {
-		_, errRestore = r.command(ctx, r.cfg.Binary, []*procs.Node{leader}, "snapshot", "restore", r.backupFile())
-		over()
-	})
-	seen := look(under, leader)
-	if !seen {
-		quick()
-		beside.Wait()
-		if errRestore != nil {
-			return false, errors.Join(fmt.Errorf("the restore failed before its leader was killed: %w", errRestore), errHold)
+	const applied = "claimq_raft_applied_index" // which a node tells without the others
+	before, err := leader.Metric(ctx, applied)
+	if err != nil {
+		return false, err
+	}
+	over := make(chan error, 1)
+	go func() {
+		_, err := procs.Command(ctx, r.cfg.Binary, []*procs.Node{leader}, "snapshot", "restore", r.backupFile())
+		over <- err
+	}()
+	for {
+		err := r.others(leader, (*procs.Node).Pause)
+		index, errLook := leader.Metric(ctx, applied)
+		if inside = index > before; inside {
+			err = errors.Join(err, leader.Kill())
+		}
+		if err = errors.Join(err, errLook, r.others(leader, (*procs.Node).Continue)); err != nil || inside {
+			return <-over != nil && inside, err // else it was over just now
+		}
+		select {
+		case err := <-over:
+			if err != nil {
+				return false, fmt.Errorf("the restore failed before its leader was killed: %w", err)
+			}
+			return false, leader.Kill()
+		case <-time.After(restoreMoment):
 		}
 	}
-	err = leader.Kill()
-	quick()
-	beside.Wait()
-	return seen && errRestore != nil, errors.Join(err, errHold) // else it was over just now
 }
 
-// holdUp stops the nodes that do not lead again and again, each time for restoreDelay,
-// until ctx ends.
-func (r *run) holdUp(ctx context.Context, leader *procs.Node) error {
-	others := func(do func(*procs.Node) error) error {
-		var errs []error
-		for _, n := range r.cluster.Nodes {
-			if n != leader {
-				errs = append(errs, do(n))
-			}
+// others does something with the nodes that do not lead.
+func (r *run) others(leader *procs.Node, do func(*procs.Node) error) error {
+	var errs []error
+	for _, n := range r.cluster.Nodes {
+		if n != leader {
+			errs = append(errs, do(n))
 		}
-		return errors.Join(errs...)
 	}
-	var err error
-	for err == nil && pause.For(ctx, restoreDelay/3) {
-		err = others((*procs.Node).Pause)
-		pause.For(ctx, restoreDelay)
-		err = errors.Join(err, others((*procs.Node).Continue))
-	}
-	return err
-}
-
-// look asks the node until it tells of a restore under way. It is false if ctx ended
-// before.
-func look(ctx context.Context, n *procs.Node) bool {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	seen := make(chan struct{}, restoreLookers)
-	var lookers sync.WaitGroup
-	for i := range restoreLookers {
-		lookers.Go(func() {
-			wait := time.Duration(i) * 2 * restoreDelay / restoreLookers // one after the other
-			for ; pause.For(ctx, wait); wait = 0 {
-				if view, err := procs.View(ctx, n); err == nil && view.Restore != nil {
-					seen <- struct{}{}
-					stop()
-				}
-			}
-		})
-	}
-	lookers.Wait()
-	return len(seen) > 0
+	return errors.Join(errs...)
 }
 
 // counts asks each node for how many tasks there are, by a linearizable read, until it
@@ -152,10 +122,22 @@ func (r *run) counts(ctx context.Context) ([]int, error) {
 			return nil, fmt.Errorf("count the tasks at %s: %w", n.ID, err)
 		}
 		count := 0
-		for _, n := range stats.Counts {
-			count += int(n)
+		for taskType, byStatus := range stats.Types {
+			count += countOf(taskType, byStatus)
 		}
 		counts = append(counts, count)
 	}
 	return counts, nil
+}
+
+// countOf returns how many tasks of the type there are, 0 of those that the load's schedule
+// submits: it goes on after a restore.
+func countOf(taskType string, byStatus map[string]int64) int {
+	count := 0
+	for _, n := range byStatus {
+		if taskType != history.TickType {
+			count += int(n)
+		}
+	}
+	return count
 }

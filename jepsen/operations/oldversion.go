@@ -35,7 +35,7 @@ func (r *run) tryClients(ctx context.Context) error {
 // else claims it.
 func (r *run) tryClient(ctx context.Context, binary string, n *procs.Node) error {
 	nodes := []*procs.Node{n}
-	out, err := r.command(ctx, binary, nodes, "submit", crewType, `{"by":"hand"}`, "--output", "json")
+	out, err := procs.Command(ctx, binary, nodes, "submit", crewType, `{"by":"hand"}`, "--output", "json")
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (r *run) tryClient(ctx context.Context, binary string, n *procs.Node) error
 	for _, args := range [][]string{
 		{"get", id}, {"list", "--type", crewType, "--limit", "5"}, {"stats"}, {"cluster", "status"}, {"cancel", id}, {"delete", id},
 	} {
-		if _, err := r.command(ctx, binary, nodes, args...); err != nil {
+		if _, err := procs.Command(ctx, binary, nodes, args...); err != nil {
 			return err
 		}
 	}

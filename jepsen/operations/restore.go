@@ -73,15 +73,18 @@ func (r *run) backUp(ctx context.Context) error {
 		return err
 	}
 	var in struct {
-		Index  uint64
-		Counts map[string]int
+		Index uint64
+		Types []struct {
+			TaskType string `json:"task_type"`
+			Counts   map[string]int64
+		}
 	}
 	if err := json.Unmarshal([]byte(text), &in); err != nil || in.Index == 0 {
 		return fmt.Errorf("snapshot inspect names no index: %w\n%s", err, text)
 	}
 	r.report.backupIndex = in.Index
-	for _, count := range in.Counts {
-		r.report.backupTasks += count
+	for _, t := range in.Types {
+		r.report.backupTasks += countOf(t.TaskType, t.Counts)
 	}
 	return nil
 }

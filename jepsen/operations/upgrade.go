@@ -84,7 +84,7 @@ func (r *run) roll(ctx context.Context, binary string) error {
 			return err
 		}
 		if i < len(order)-1 { // now there are both, and nobody may make it final
-			_, _ = r.command(ctx, r.cfg.Binary, []*procs.Node{n}, "cluster", "upgrade", "--finalize") // a leader of the old version does not refuse it
+			_, _ = procs.Command(ctx, r.cfg.Binary, []*procs.Node{n}, "cluster", "upgrade", "--finalize") // a leader of the old version does not refuse it
 		}
 		if err := r.wantLevel(ctx, r.cfg.Level); err != nil {
 			return err

@@ -22,6 +22,8 @@ import (
 var (
 	// ErrRefused is returned when a node answers that something was not done.
 	ErrRefused = errors.New("refused")
+	// ErrCommand is returned when a command did not end with exit code 0.
+	ErrCommand = errors.New("the command failed")
 	// ErrNoMetric is returned when a node has no metric of that name.
 	ErrNoMetric = errors.New("no such metric")
 )
@@ -113,9 +115,8 @@ func (n *Node) Metric(ctx context.Context, name string) (float64, error) {
 }
 
 // Command runs the command line of the binary, as an operator of those of the nodes that
-// run, and returns what it printed and its exit code. The error says that it could not be
-// run.
-func Command(ctx context.Context, binary string, nodes []*Node, args ...string) (printed string, code int, err error) {
+// run, and returns what it printed. Errors: ErrCommand, or why it could not be run.
+func Command(ctx context.Context, binary string, nodes []*Node, args ...string) (printed string, err error) {
 	var urls []string
 	for _, n := range nodes {
 		if n.Running() {
@@ -126,8 +127,10 @@ func Command(ctx context.Context, binary string, nodes []*Node, args ...string) 
 	cmd.Env = append(os.Environ(), "CLAIMQ_ENDPOINTS="+strings.Join(urls, ","))
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return "", 0, fmt.Errorf("run claimq %s: %w", strings.Join(args, " "), err)
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("%w: claimq %s: %w: %s", ErrCommand, strings.Join(args, " "), err, out)
+	} else if err != nil {
+		err = fmt.Errorf("run claimq %s: %w", strings.Join(args, " "), err)
 	}
-	return string(out), cmd.ProcessState.ExitCode(), nil
+	return string(out), err
 }

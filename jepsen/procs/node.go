@@ -29,6 +29,9 @@ var (
 // pollInterval is how often a condition of a node is looked at.
 const pollInterval = 10 * time.Millisecond
 
+// readyTimeout bounds one question whether a node is ready.
+const readyTimeout = time.Second
+
 // Node is one claimq server: its folder, ports and flags, and the process that
 // serves them, if it runs. It is safe for concurrent use.
 type Node struct {
@@ -258,30 +261,18 @@ func (n *Node) WaitExit(ctx context.Context) error {
 // WaitReady waits until the node says that it is ready. It fails at once when
 // the process ends.
 func (n *Node) WaitReady(ctx context.Context) error {
-	return n.waitAnswer(ctx, "/readyz")
-}
-
-// WaitAlive waits until the node answers at all.
-func (n *Node) WaitAlive(ctx context.Context) error {
-	return n.waitAnswer(ctx, "/healthz")
-}
-
-func (n *Node) waitAnswer(ctx context.Context, path string) error {
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DialContext: n.dial, TLSClientConfig: n.tls}}
-	defer client.CloseIdleConnections()
 	for {
-		resp, err := client.Get(n.URL() + path)
+		asking, cancel := context.WithTimeout(ctx, readyTimeout)
+		_, err := n.ask(asking, http.MethodGet, "/readyz", nil)
+		cancel()
 		if err == nil {
-			_ = resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return nil
-			}
+			return nil
 		}
 		select {
 		case <-n.Exited():
-			return fmt.Errorf("wait for %s of %s: it ended with exit code %d\n%s", path, n.ID, n.ExitCode(), n.LogTail(20))
+			return fmt.Errorf("wait until %s is ready: it ended with exit code %d\n%s", n.ID, n.ExitCode(), n.LogTail(20))
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s of %s: %w\n%s", path, n.ID, context.Cause(ctx), n.LogTail(20))
+			return fmt.Errorf("wait until %s is ready: %w\n%s", n.ID, context.Cause(ctx), n.LogTail(20))
 		case <-time.After(pollInterval):
 		}
 	}
