@@ -28,17 +28,22 @@ type Call[R any] struct {
 	Until  time.Time
 	Result R
 
-	done  chan struct{}
-	group *group[R] // nil: it is in the queue, or never was in a request; the lane's lock guards it
+	done chan struct{}
+	err  error // why there is no Result, once done is closed
+
+	// The lane's lock guards these.
+	group *group[R] // nil: it is in the queue, or never was in a request
+	ended bool      // done is closed, or will be at once
 }
 
-// outcome is how the call ended, once done is closed.
-func (c *Call[R]) outcome() error {
-	if c.group == nil {
-		return ErrClosed
-	}
-	return nil
+// end ends a call without a Result. The caller holds the lock.
+func (c *Call[R]) end(why error) {
+	c.err, c.ended = why, true
+	close(c.done)
 }
+
+// isOver reports whether the time of the call is.
+func (c *Call[R]) isOver(now time.Time) bool { return !c.Until.IsZero() && !now.Before(c.Until) }
 
 // group is the calls of one shared request.
 type group[R any] struct {
@@ -71,6 +76,34 @@ func newGroup[R any](calls []*Call[R]) *group[R] {
 		g.ctx, g.cancel = context.WithCancel(context.Background())
 	}
 	return g
+}
+
+// leave ends one of the calls whose caller waits no longer, and the request if none does. The
+// caller holds the lock.
+func (g *group[R]) leave(c *Call[R]) {
+	c.end(ErrSent)
+	if g.waiting--; g.waiting == 0 {
+		g.cancel()
+	}
+}
+
+// answered ends the calls that have a Result, but for closing done, and returns them. The
+// caller holds the lock.
+func (g *group[R]) answered() []*Call[R] {
+	if g.waiting == len(g.calls) {
+		for _, c := range g.calls {
+			c.ended = true
+		}
+		return g.calls
+	}
+	waiting := make([]*Call[R], 0, g.waiting)
+	for _, c := range g.calls {
+		if !c.ended {
+			c.ended = true
+			waiting = append(waiting, c)
+		}
+	}
+	return waiting
 }
 
 // fit returns how many calls of the queue one request takes that has no more than most: at

@@ -52,8 +52,10 @@ type Lane[R any] struct {
 	overdue int        // of them, those that are out for unusually long
 	closed  bool       // none begins any more
 	queue   []*Call[R]
+	groups  []*group[R]   // of the shared requests that are out, outMax at most
 	most    int           // how many calls a request has at most
 	usual   time.Duration // how long a shared request is out; 0: there was none
+	clock   alarm         // of the callers that wait
 }
 
 // New returns a lane. begin begins a goroutine; the lane begins them in Share alone.
@@ -87,13 +89,8 @@ func (l *Lane[R]) Share(ctx context.Context, c *Call[R]) error {
 	if ctx.Err() != nil {
 		return ErrQueued
 	}
-	var over <-chan time.Time // nil: ctx ends by then
 	if deadline, ok := ctx.Deadline(); ok && (c.Until.IsZero() || !deadline.After(c.Until)) {
 		c.Until = deadline
-	} else if !c.Until.IsZero() {
-		timer := time.NewTimer(time.Until(c.Until))
-		defer timer.Stop()
-		over = timer.C
 	}
 	c.done = make(chan struct{})
 	if !l.join(c) {
@@ -101,11 +98,10 @@ func (l *Lane[R]) Share(ctx context.Context, c *Call[R]) error {
 	}
 	select {
 	case <-c.done:
-		return c.outcome()
-	case <-over:
+		return c.err
 	case <-ctx.Done():
+		return l.leave(c)
 	}
-	return l.leave(c)
 }
 
 // join puts the call into the queue, if the lane is not closed.
@@ -116,6 +112,7 @@ func (l *Lane[R]) join(c *Call[R]) bool {
 		return false
 	}
 	l.queue = append(l.queue, c)
+	l.clock.set(c.Until, l.expire)
 	l.start()
 	return true
 }
@@ -126,7 +123,7 @@ func (l *Lane[R]) Close() {
 	defer l.mu.Unlock()
 	l.closed = true
 	for _, c := range l.queue {
-		close(c.done)
+		c.end(ErrClosed)
 	}
 	l.queue = nil
 }
@@ -134,21 +131,44 @@ func (l *Lane[R]) Close() {
 // leave takes a call back whose caller waits no longer, as far as it can be.
 func (l *Lane[R]) leave(c *Call[R]) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	switch {
-	case c.group == nil && l.closed:
-		return ErrClosed
+	case c.ended: // or will be as soon as the lock is free
 	case c.group == nil:
 		l.queue = slices.DeleteFunc(l.queue, func(other *Call[R]) bool { return other == c })
-		return ErrQueued
-	case c.group.over:
-		<-c.done // it is closed by now, or will be at once
-		return nil
+		c.end(ErrQueued)
+	default:
+		c.group.leave(c)
 	}
-	if c.group.waiting--; c.group.waiting == 0 {
-		c.group.cancel()
+	l.mu.Unlock()
+	<-c.done
+	return c.err
+}
+
+// expire takes back the calls whose time is over, and sets the clock for the others.
+func (l *Lane[R]) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.clock.rang()
+	l.queue = slices.DeleteFunc(l.queue, func(c *Call[R]) bool {
+		if !c.isOver(now) {
+			l.clock.set(c.Until, l.expire)
+			return false
+		}
+		c.end(ErrQueued)
+		return true
+	})
+	for _, g := range l.groups {
+		for _, c := range g.calls {
+			switch {
+			case c.ended:
+			case c.isOver(now):
+				g.leave(c)
+			default:
+				l.clock.set(c.Until, l.expire)
+			}
+		}
 	}
-	return ErrSent
 }
 
 // start begins a shared request if there are calls for it, and it may be. The caller
@@ -193,6 +213,7 @@ func (l *Lane[R]) take() *group[R] {
 	}
 	g := newGroup(slices.Clone(l.queue[:n]))
 	l.queue = slices.Delete(l.queue, 0, n)
+	l.groups = append(l.groups, g)
 	return g
 }
 
@@ -206,17 +227,27 @@ func (l *Lane[R]) carry(g *group[R]) {
 	tooMuch := l.send(g.ctx, g.calls)
 	late.Stop()
 	g.cancel()
+	for _, c := range l.over(g, time.Since(begun), tooMuch) {
+		close(c.done)
+	}
+}
+
+// over takes note of how a shared request ended, which took d. It returns the calls whose
+// callers are to be woken.
+func (l *Lane[R]) over(g *group[R], d time.Duration, tooMuch bool) (answered []*Call[R]) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	g.over = true
+	l.groups = slices.DeleteFunc(l.groups, func(other *group[R]) bool { return other == g })
 	if g.overdue {
 		l.overdue--
 	}
-	l.learn(time.Since(begun))
+	l.learn(d)
 	l.resize(len(g.calls), tooMuch)
-	l.mu.Unlock()
-	for _, c := range g.calls {
-		close(c.done)
+	if len(l.groups) == 0 && len(l.queue) == 0 {
+		l.clock.stop()
 	}
+	return g.answered()
 }
 
 // late lets another request go beside one that is out for unusually long.

@@ -111,8 +111,13 @@ func bubble(t *testing.T, test func(t *testing.T, r *road)) {
 			}
 		}
 		r.begun.Wait()
+		r.Lane.mu.Lock()
+		defer r.Lane.mu.Unlock()
 		if r.out != 0 || r.overdue != 0 || len(r.queue) != 0 {
 			t.Errorf("at the end %d requests are out, %d overdue, %d calls wait", r.out, r.overdue, len(r.queue))
+		}
+		if len(r.groups) != 0 || !r.clock.at.IsZero() {
+			t.Errorf("at the end %d groups are out, the alarm is set for %v", len(r.groups), r.clock.at)
 		}
 	})
 }
@@ -233,6 +238,47 @@ func TestLane_Until(t *testing.T) {
 			t.Errorf("the request has the deadline %v, %v", d, ok)
 		}
 		r.want(t, 1)
+	})
+}
+
+// One alarm rings for all callers: each leaves at its own time, whatever the order in which
+// they came, and those without one stay.
+func TestLane_alarm(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *road) {
+		begun := time.Now()
+		until := func(ms int) (at chan int) {
+			at = make(chan int, 1)
+			c := &Call[string]{Item: []byte("x")}
+			if ms > 0 {
+				c.Until = begun.Add(time.Duration(ms) * time.Millisecond)
+			}
+			go func() {
+				_ = r.Share(t.Context(), c)
+				at <- int(time.Since(begun).Milliseconds())
+			}()
+			synctest.Wait()
+			return at
+		}
+		first := until(0) // the request that is out: those behind it are sent at 50 ms, as it is overdue
+		times := []int{30, 10, 50, 20, 0, 90, 80, 40, 85}
+		left := make([]chan int, len(times))
+		for i, ms := range times {
+			left[i] = until(ms)
+		}
+		<-time.After(70 * time.Millisecond)
+		synctest.Wait()
+		close(r.sent[0].answer)
+		<-time.After(30 * time.Millisecond)
+		close(r.sent[1].answer)
+		for i, want := range times {
+			if got := <-left[i]; got != want && (want != 0 || got != 100) {
+				t.Errorf("the caller with %d ms left after %d ms", want, got)
+			}
+		}
+		if got := <-first; got != 70 {
+			t.Errorf("the first call was answered after %d ms", got)
+		}
 	})
 }
 
