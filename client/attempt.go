@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/claimq/claimq/client/internal/slots"
 )
 
 // attempt is the handling of one claim.
@@ -15,7 +17,13 @@ type attempt struct {
 	r       *shift
 	handler *handler
 	cl      *Claim
-	cancel  context.CancelCauseFunc // of the handler's context
+	work    context.Context // the handler's, but for its timeout
+	cancel  context.CancelCauseFunc
+
+	// The lines guard these.
+	place    int       // among the attempts that are under way
+	handling bool      // the handler runs, and is waited for
+	extendAt time.Time // when the extends begin; zero: they have, or are not to
 
 	extends   extends
 	leaseLost atomic.Bool // an extend found that the claim is over, or none got through
@@ -27,46 +35,94 @@ type attempt struct {
 	then      []Task
 }
 
-// work handles a claim and those that came of completing it, and frees the slot.
-func (r *shift) work(cl *Claim) {
-	taskType := cl.Task.TaskType
-	for cl != nil {
-		taskType = cl.Task.TaskType
-		cl = r.handle(cl)
+// begin starts the line of each claim.
+func (r *shift) begin(claims []*Claim, free *slots.Room) {
+	r.w.counts.claimed.Add(int64(len(claims)))
+	for _, cl := range claims {
+		if !r.w.slots.Fill(free, cl.Task.TaskType) {
+			r.lines.Go(func() { r.giveBackUnasked(cl) })
+			continue
+		}
+		r.lines.Add(1)
+		go r.work(cl)
 	}
-	r.w.slots.Done(taskType)
 }
 
-// handle runs the handler of the claim's task and settles the claim. It returns
-// the next claim, for which it has given up the slot of this one, or nil.
-func (r *shift) handle(cl *Claim) (next *Claim) {
+// work is a line: it handles a claim and those that came of completing it.
+func (r *shift) work(cl *Claim) {
+	last := cl
+	for cl != nil {
+		last = cl
+		a := r.attempt(cl)
+		if a == nil {
+			break
+		}
+		err, there := a.run()
+		if !there {
+			return // the line was ended
+		}
+		cl = a.finish(err)
+	}
+	r.endLine(last)
+}
+
+// endLine frees the slot of the last claim of a line.
+func (r *shift) endLine(last *Claim) {
+	r.w.slots.Done(last.Task.TaskType)
+	r.lines.Done()
+}
+
+// attempt begins the attempt of a claim; nil: the claim was given back, or lost.
+func (r *shift) attempt(cl *Claim) *attempt {
 	if r.claiming.Err() != nil {
 		r.giveBack(cl)
 		return nil
 	}
-	if giveUpAt, _ := cl.nextExtend(); !time.Now().Before(giveUpAt) {
+	giveUpAt, wait := cl.nextExtend()
+	now := time.Now()
+	if !now.Before(giveUpAt) {
 		r.lost(cl, errors.New("its lease was about to end before its handler could begin"))
 		return nil
 	}
-	a := &attempt{r: r, handler: r.w.handlers[cl.Task.TaskType], cl: cl}
-	work, cancel := context.WithCancelCause(withTraceOf(r.handling, cl))
-	a.cancel = cancel
-	defer a.cancel(context.Canceled)
-	a.keepAlive()
-	defer func() {
-		a.letGo.Store(true)
-		a.extends.stop()
-		a.extends.wait()
-	}()
-	err, returned := a.run(work)
-	if !returned {
-		r.mu.Lock()
-		r.left = append(r.left, nameOf(cl))
-		r.mu.Unlock()
-		r.tellOf(cl, slog.LevelWarn, "handler left behind", errLeftBehind)
+	a := &attempt{r: r, handler: r.w.handlers[cl.Task.TaskType], cl: cl, extendAt: now.Add(wait - keepAliveWaitMin)}
+	a.work, a.cancel = context.WithCancelCause(withTraceOf(r.handling, cl))
+	if !r.lines.begin(a) {
+		a.cancel(ErrShutdown)
+		r.giveBack(cl)
 		return nil
 	}
-	return a.settle(work, err)
+	r.w.counts.running.Add(1)
+	return a
+}
+
+// finish settles the claim by what the handler returned, and ends the attempt. It returns the
+// next claim, for which it has given up the slot of this one, or nil.
+func (a *attempt) finish(err error) (next *Claim) {
+	next = a.settle(a.work, err)
+	a.end()
+	return next
+}
+
+// end ends the attempt: nothing extends its claim any more.
+func (a *attempt) end() {
+	a.letGo.Store(true)
+	a.r.lines.end(a)
+	a.extends.stop()
+	a.extends.wait()
+	a.cancel(context.Canceled)
+}
+
+// leaveBehind ends the attempts whose handlers have not returned, and their lines.
+func (r *shift) leaveBehind() {
+	for _, a := range r.lines.leave() {
+		r.w.counts.running.Add(-1)
+		r.mu.Lock()
+		r.left = append(r.left, nameOf(a.cl))
+		r.mu.Unlock()
+		r.tellOf(a.cl, slog.LevelWarn, "handler left behind", errLeftBehind)
+		a.end()
+		r.endLine(a.cl)
+	}
 }
 
 // withTraceOf is ctx with the trace context of the claim's task.
@@ -82,52 +138,52 @@ func nameOf(cl *Claim) string {
 	return fmt.Sprintf("%s (%s, attempt %d)", cl.Task.ID, cl.Task.TaskType, cl.Task.Attempts)
 }
 
-// run runs the handler in a goroutine and waits for it. returned is false if it
-// has to be left behind.
-func (a *attempt) run(ctx context.Context) (err error, returned bool) {
-	var over <-chan time.Time    // its time is over
-	var tooLong <-chan time.Time // it goes on all the same
+// run runs the handler in the calling goroutine. there is false if it was left behind, and
+// somebody else has ended the attempt and its line. If the handler ends the goroutine, the line
+// goes on in another.
+func (a *attempt) run() (err error, there bool) {
+	ctx := a.work
 	if timeout := a.handler.timeout; timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, timeoutError(timeout))
 		defer cancel()
-		timer := time.NewTimer(timeout)
-		defer timer.Stop()
-		over = timer.C
+		defer time.AfterFunc(timeout+a.r.w.cfg.StopWait, a.goesOn).Stop()
 	}
-	ctx = &holding{ctx, a.cl, a.cancel}
-	done := make(chan error, 1)
-	go func() {
-		err := errNoReturn
-		defer func() { done <- err }()
-		err = a.invoke(ctx)
-	}()
-	a.r.w.counts.running.Add(1)
-	defer a.r.w.counts.running.Add(-1)
-	stopping := a.r.stopping
-	for {
-		select {
-		case err := <-done:
-			return timedOut(ctx, err), true
-		case <-stopping:
-			a.cancel(ErrShutdown)
-			stopping = nil
-		case <-over:
-			timer := time.NewTimer(a.r.w.cfg.StopWait)
-			defer timer.Stop()
-			tooLong = timer.C
-		case <-tooLong:
-			a.letGo.Store(true)
-			a.extends.stop()
-			a.r.tellOf(a.cl, slog.LevelWarn, "handler goes on, its claim is let go", timeoutError(a.handler.timeout))
-		case <-a.r.life.Done():
-			select {
-			case err := <-done:
-				return err, true
-			default:
-				return nil, false
-			}
+	ended := true // by the handler
+	defer func() {
+		if ended && a.returned() {
+			go a.goOn(errNoReturn)
 		}
+	}()
+	err = a.invoke(&holding{ctx, a.cl, a.cancel})
+	ended = false
+	return timedOut(ctx, err), a.returned()
+}
+
+// returned is lines.returned of the attempt.
+func (a *attempt) returned() bool {
+	if !a.r.lines.returned(a) {
+		return false
+	}
+	a.r.w.counts.running.Add(-1)
+	return true
+}
+
+// goOn is the rest of a line whose handler has ended its goroutine.
+func (a *attempt) goOn(err error) {
+	if next := a.finish(err); next != nil {
+		a.r.work(next)
+		return
+	}
+	a.r.endLine(a.cl)
+}
+
+// goesOn lets go of the claim of a handler that goes on though its time was over long ago.
+func (a *attempt) goesOn() {
+	if a.r.lines.isHandling(a) {
+		a.letGo.Store(true)
+		a.extends.stop()
+		a.r.tellOf(a.cl, slog.LevelWarn, "handler goes on, its claim is let go", timeoutError(a.handler.timeout))
 	}
 }
 
@@ -141,8 +197,11 @@ func (e timeoutError) Is(target error) bool { return target == context.DeadlineE
 
 // timedOut adds to the handler's error that its time was over.
 func timedOut(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
 	var late timeoutError
-	if err != nil && errors.As(context.Cause(ctx), &late) {
+	if errors.As(context.Cause(ctx), &late) {
 		return fmt.Errorf("%w: %w", late, err)
 	}
 	return err

@@ -19,17 +19,20 @@ import (
 func (a *attempt) settle(ctx context.Context, err error) (next *Claim) {
 	a.r.w.health.settles.asking()
 	defer a.r.w.health.settles.stopped()
-	a.tellPanic(err)
+	if err != nil {
+		a.tellPanic(err)
+	}
 	cause := context.Cause(ctx)
 	a.cancel(context.Canceled) // the handler has returned
 	if a.leaseLost.Load() || a.cl.toldLost() || !time.Now().Before(a.cl.LeaseEndsAt()) {
 		a.r.lost(a.cl, errors.Join(ErrLeaseLost, err))
 		return nil
 	}
+	if err == nil {
+		return a.complete()
+	}
 	delay, snoozed := Snoozed(err)
 	switch {
-	case err == nil:
-		return a.complete()
 	case snoozed:
 		a.report(&a.r.w.counts.released, a.release(delay))
 	case errors.Is(cause, ErrShutdown) && !saysWhatNext(err):
@@ -112,6 +115,9 @@ func (a *attempt) withSlot(next *Claim, free *slots.Room) *Claim {
 // isRefusal reports whether the server refuses the body of a complete, not the
 // claim.
 func isRefusal(err error) bool {
+	if err == nil {
+		return false
+	}
 	var refusal *Error
 	if !errors.As(err, &refusal) {
 		return false

@@ -54,8 +54,8 @@ func WithTimeout(d time.Duration) HandlerOption {
 // json.RawMessage they are handed over as they are. Parameters that do not decode
 // fail the task for good, without a call of fn.
 //
-// fn runs in a goroutine of its own, up to WorkerConfig.Concurrency of them at a
-// time, and what it returns settles the claim:
+// Up to WorkerConfig.Concurrency handlers run at a time, each in a goroutine that is left for
+// other tasks as it returns. What fn returns settles the claim:
 //
 //   - nil completes the task, with Job.SetResult and Job.Then;
 //   - Snooze gives it back, and the attempt is not counted;

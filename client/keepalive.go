@@ -178,22 +178,14 @@ func (cl *Claim) giveUpAtLocked() time.Time {
 	return cl.endsAt.Add(-min(cl.lease/20, keepAliveMarginMax))
 }
 
-// extends is what extends the claim of an attempt. It begins a goroutine when the first extend
-// is almost due: most handlers have returned by then.
+// extends is what extends the claim of an attempt. Its goroutine begins when the first extend
+// is almost due (lines.ring): most handlers have returned by then. It goes on until it is
+// stopped, also when the handler's context has ended, for the claim has to be settled.
 type extends struct {
-	begin *time.Timer
-
 	mu      sync.Mutex // guards what follows
 	stopped bool
 	cutOff  context.CancelFunc // nil: there is no goroutine
 	ended   chan struct{}      // closed when the goroutine ends; nil: there is none
-}
-
-// keepAlive extends the claim until a.extends is stopped: also when the handler's context
-// has ended, for the claim has to be settled.
-func (a *attempt) keepAlive() {
-	_, wait := a.cl.nextExtend()
-	a.extends.begin = time.AfterFunc(wait-keepAliveWaitMin, a.extend) // which waits for the rest
 }
 
 // extend is the goroutine.
@@ -229,7 +221,6 @@ func (e *extends) start(life context.Context) (ctx context.Context, ended chan s
 
 // stop lets no extend begin any more, and ends one that is under way. It may be called again.
 func (e *extends) stop() {
-	e.begin.Stop()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stopped = true

@@ -142,12 +142,10 @@ type shift struct {
 	// client, with ErrClosed as its cause.
 	handling    context.Context
 	endHandling context.CancelCauseFunc
-	// stopping is closed when StopWait is over.
-	stopping chan struct{}
 	// unhook ends that StopNow ends claiming, and the client's end handling.
 	unhook func()
 
-	lines sync.WaitGroup // the goroutines that handle tasks, one after the other
+	lines lines
 
 	failures int // of claims, since the last that was answered; the claim loop's own
 
@@ -157,7 +155,7 @@ type shift struct {
 }
 
 func newShift(ctx context.Context, w *Worker) *shift {
-	r := &shift{w: w, stopping: make(chan struct{})}
+	r := &shift{w: w}
 	r.claiming, r.endClaiming = context.WithCancel(ctx)
 	r.life, r.endLife = context.WithCancel(context.WithoutCancel(ctx))
 	r.handling, r.endHandling = context.WithCancelCause(r.life)
@@ -187,10 +185,11 @@ func (r *shift) stop() error {
 		close(idle)
 	}()
 	if !waitIdle(r.w.now, idle, r.w.cfg.StopWait) {
-		close(r.stopping)
+		r.lines.hurry()
 		waitIdle(r.life, idle, stopGrace)
 	}
 	r.endLife()
+	r.leaveBehind()
 	<-idle
 	r.mu.Lock()
 	defer r.mu.Unlock()

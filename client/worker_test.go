@@ -504,8 +504,8 @@ func TestWorker_beginsNothingAfterTheLease(t *testing.T) {
 		<-time.After(9600 * time.Millisecond) // the lease has 0.4 s left
 		r := newShift(t.Context(), w)
 		defer r.end()
-		if next := r.handle(cl); next != nil || w.Stats().Lost != 1 {
-			t.Errorf("%v, %+v", next, w.Stats())
+		if a := r.attempt(cl); a != nil || w.Stats().Lost != 1 {
+			t.Errorf("%v, %+v", a, w.Stats())
 		}
 	})
 }

@@ -126,18 +126,6 @@ func (r *shift) ask(free *slots.Room, req ClaimRequest, limit int) ([]*Claim, er
 	return claims, nil
 }
 
-// begin starts a goroutine for each claim.
-func (r *shift) begin(claims []*Claim, free *slots.Room) {
-	r.w.counts.claimed.Add(int64(len(claims)))
-	for _, cl := range claims {
-		if !r.w.slots.Fill(free, cl.Task.TaskType) {
-			r.lines.Go(func() { r.giveBackUnasked(cl) })
-			continue
-		}
-		r.lines.Go(func() { r.work(cl) })
-	}
-}
-
 // giveBackLost gives back what a claim got whose answer did not come before the
 // end of claiming: repeating the request tells.
 func (r *shift) giveBackLost(req ClaimRequest, limit int) {

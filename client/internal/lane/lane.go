@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/claimq/claimq/client/internal/alarm"
 )
 
 const (
@@ -55,7 +57,7 @@ type Lane[R any] struct {
 	groups  []*group[R]   // of the shared requests that are out, outMax at most
 	most    int           // how many calls a request has at most
 	usual   time.Duration // how long a shared request is out; 0: there was none
-	clock   alarm         // of the callers that wait
+	clock   alarm.Alarm   // of the callers that wait
 }
 
 // New returns a lane. begin begins a goroutine; the lane begins them in Share alone.
@@ -112,7 +114,7 @@ func (l *Lane[R]) join(c *Call[R]) bool {
 		return false
 	}
 	l.queue = append(l.queue, c)
-	l.clock.set(c.Until, l.expire)
+	l.clock.Set(c.Until, l.expire)
 	l.start()
 	return true
 }
@@ -149,10 +151,10 @@ func (l *Lane[R]) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	l.clock.rang()
+	l.clock.Rang()
 	l.queue = slices.DeleteFunc(l.queue, func(c *Call[R]) bool {
 		if !c.isOver(now) {
-			l.clock.set(c.Until, l.expire)
+			l.clock.Set(c.Until, l.expire)
 			return false
 		}
 		c.end(ErrQueued)
@@ -165,7 +167,7 @@ func (l *Lane[R]) expire() {
 			case c.isOver(now):
 				g.leave(c)
 			default:
-				l.clock.set(c.Until, l.expire)
+				l.clock.Set(c.Until, l.expire)
 			}
 		}
 	}
@@ -245,7 +247,7 @@ func (l *Lane[R]) over(g *group[R], d time.Duration, tooMuch bool) (answered []*
 	l.learn(d)
 	l.resize(len(g.calls), tooMuch)
 	if len(l.groups) == 0 && len(l.queue) == 0 {
-		l.clock.stop()
+		l.clock.Stop()
 	}
 	return g.answered()
 }

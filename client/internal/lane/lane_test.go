@@ -116,8 +116,8 @@ func bubble(t *testing.T, test func(t *testing.T, r *road)) {
 		if r.out != 0 || r.overdue != 0 || len(r.queue) != 0 {
 			t.Errorf("at the end %d requests are out, %d overdue, %d calls wait", r.out, r.overdue, len(r.queue))
 		}
-		if len(r.groups) != 0 || !r.clock.at.IsZero() {
-			t.Errorf("at the end %d groups are out, the alarm is set for %v", len(r.groups), r.clock.at)
+		if len(r.groups) != 0 || r.clock.IsSet() {
+			t.Errorf("at the end %d groups are out, the alarm is set: %v", len(r.groups), r.clock.IsSet())
 		}
 	})
 }
