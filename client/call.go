@@ -44,10 +44,11 @@ type Request struct {
 	// once.
 	Wait time.Duration
 
-	// acts is how many things the request is for; 0: one. Of a request that isShared each is
-	// a call that counts what it came to.
-	acts     int
-	isShared bool
+	// acts is how many things the request is for; 0: one.
+	acts int
+	// joined, if not nil, is the body of a request that calls share, in place of Body. Each of
+	// them counts what it came to, and reads its part of the answer, whose body is lent.
+	joined *joined
 	// prepare, if not nil, makes Body and Wait again for each try.
 	prepare func() (body []byte, wait time.Duration, err error)
 	// take, if not nil, reads the body of a successful answer, and reports whether that
@@ -115,7 +116,7 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 	defer c.running.Done()
 	acts := max(r.acts, 1)
 	c.counts.acts.Add(int64(acts))
-	if !r.isShared {
+	if r.joined == nil {
 		defer func(ctx context.Context) { c.counts.ended(ctx, acts, err) }(ctx)
 	}
 	ctx, end := c.bound(ctx, r.Wait)
@@ -232,10 +233,15 @@ func ended(ctx context.Context) error {
 }
 
 // readAnswer reads the body, or as much of it as shows that it is over answerBytesMax. One
-// whose length is known is read into memory that has it at once.
-func readAnswer(resp *http.Response) ([]byte, error) {
+// whose length is known is read into memory that has it at once, which may be lent.
+func readAnswer(resp *http.Response, lent bool) ([]byte, error) {
 	if n := resp.ContentLength; n >= 0 && n <= answerBytesMax {
-		body := make([]byte, n)
+		var body []byte
+		if lent {
+			body = lendBody(int(n))
+		} else {
+			body = make([]byte, n)
+		}
 		_, err := io.ReadFull(resp.Body, body)
 		return body, err
 	}
@@ -264,7 +270,7 @@ func (c *Client) try(ctx context.Context, base string, r Request, redirect bool,
 		return broken(ctx, sent.Load(), err)
 	}
 	defer resp.Body.Close()
-	body, err := readAnswer(resp)
+	body, err := readAnswer(resp, r.joined != nil)
 	if err != nil {
 		return broken(ctx, true, fmt.Errorf("read answer: %w", err))
 	}
@@ -316,16 +322,23 @@ func (c *Client) key() string {
 
 func (c *Client) newRequest(ctx context.Context, base string, r Request, redirect bool) (*http.Request, error) {
 	var body io.Reader
-	if r.Body != nil {
+	switch {
+	case r.joined != nil:
+		body = &joinedReader{joined: r.joined}
+	case r.Body != nil:
 		body = bytes.NewReader(r.Body)
 	}
 	req, err := http.NewRequestWithContext(ctx, r.Method, base+r.Path, body)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
+	if j := r.joined; j != nil {
+		req.ContentLength = j.size()
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&joinedReader{joined: j}), nil }
+	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "claimq-go")
-	if r.Body != nil {
+	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if key := c.key(); key != "" {

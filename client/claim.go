@@ -90,11 +90,10 @@ type Claim struct {
 	endsAt   time.Time     // when the lease ends, as of the last answer
 	lease    time.Duration // its length, as of the last answer
 	settling int           // settling calls under way
-	settled  chan struct{} // closed when settling is 0 again; nil before the first
+	settled  chan struct{} // closed when settling is 0 again; nil: nobody waits for that
+	ended    bool          // the claim has been settled here
+	over     chan struct{} // closed when it has; nil: nobody waits for that
 	lapsed   bool          // who does the work was told that the claim is lost
-
-	over     chan struct{} // closed when the claim has been settled here
-	overOnce sync.Once
 }
 
 // ClaimNext claims the next task; if there is none it waits for one as long as
@@ -152,7 +151,7 @@ func (c *Client) claimOf(req *ClaimRequest, t *wire.Task, repeated bool, a *answ
 	repeated = repeated || t.ClaimState != "" // by a complete that is no repeat itself
 	cl := &Claim{
 		Task: fromWire(t), Token: int64(*t.ClaimToken), Repeated: repeated,
-		c: c, taskID: t.ID, workerID: req.WorkerID, over: make(chan struct{}),
+		c: c, taskID: t.ID, workerID: req.WorkerID,
 	}
 	if t.LeaseRemainingMS != nil {
 		cl.lease = time.Duration(*t.LeaseRemainingMS) * time.Millisecond

@@ -65,7 +65,7 @@ func (cl *Claim) keepAlive(ctx context.Context, cancelWork context.CancelCauseFu
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
-		case <-cl.over:
+		case <-cl.end():
 		case <-ctx.Done():
 		case <-cl.c.life.Done():
 		}
@@ -102,15 +102,6 @@ func (cl *Claim) nextExtend() (giveUpAt time.Time, wait time.Duration) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	return cl.giveUpAtLocked(), max(time.Until(cl.endsAt)-cl.lease*2/3, keepAliveWaitMin)
-}
-
-func (cl *Claim) isOver() bool {
-	select {
-	case <-cl.over:
-		return true
-	default:
-		return false
-	}
 }
 
 // holding is the context of who does the work of a claim. Its methods look at the
@@ -160,7 +151,7 @@ var errLapsed = fmt.Errorf("%w: it was not extended in time", ErrLeaseLost)
 func (cl *Claim) hasLapsed() bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if !cl.lapsed && cl.settling == 0 && !cl.isOver() {
+	if !cl.lapsed && cl.settling == 0 && !cl.ended {
 		cl.lapsed = !time.Now().Before(cl.giveUpAtLocked())
 	}
 	return cl.lapsed

@@ -55,28 +55,40 @@ func (o *opCall) item() []byte {
 }
 
 // op makes a call by itself, or with others of its lane.
-func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (decoded wire.Answer, a answer, err error) {
-	alone := func(ctx context.Context) (err error) {
-		decoded, a, err = c.post(ctx, o.path(), o.body)
-		return err
-	}
+func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (wire.Answer, answer, error) {
 	if o.lonely || len(o.body) > lane.CallBytesMax {
-		err = untilThen(ctx, o.until, alone)
-		return decoded, a, err
+		return c.opAlone(ctx, &o)
 	}
 	if l.Alone() {
 		defer l.Left()
-		err = untilThen(ctx, o.until, alone)
-		return decoded, a, err
+		return c.opAlone(ctx, &o)
 	}
 	item := o.item()
-	take := func(r share) (ok bool, err error) {
-		a = r.ans
-		decoded, err = opAnswer(r.body, o.kind == repeat.OpClaim)
-		return !o.fallsShort(&decoded, err, len(r.ans.body)), err
+	r := &ride{Item: item, Weight: len(item) + o.weight, Until: o.until}
+	shared, err := c.together(ctx, l, r)
+	o.until = r.Until
+	switch {
+	case !shared:
+		return c.opAlone(ctx, &o)
+	case err != nil:
+		return wire.Answer{}, answer{}, err
 	}
-	err = c.together(ctx, l, &ride{Item: item, Weight: len(item) + o.weight, Until: o.until}, take, alone)
+	a, size := r.Result.ans.answer, len(r.Result.ans.body)
+	decoded, err := opAnswer(r.Result.body, o.kind == repeat.OpClaim)
+	r.Result.ans.read()
+	if o.fallsShort(&decoded, err, size) {
+		return c.opAlone(ctx, &o)
+	}
+	c.counts.ended(ctx, 1, err)
+	a.body = nil // it may be another's by now
 	return decoded, a, err
+}
+
+// opAlone makes a call by itself.
+func (c *Client) opAlone(ctx context.Context, o *opCall) (wire.Answer, answer, error) {
+	ctx, end := until(ctx, o.until)
+	defer end()
+	return c.post(ctx, o.path(), o.body)
 }
 
 // opAnswer reads what the call of an op is answered with, as takeAnswer.
@@ -112,15 +124,14 @@ func opRefusal(body []byte) error {
 // a claim took nothing in an answer that may have been full; or what it took comes
 // without its payload, as the answer was. size is the whole answer's.
 func (o *opCall) fallsShort(decoded *wire.Answer, err error, size int) bool {
-	var refusal *Error
-	switch {
-	case errors.Is(err, ErrNoTasks):
-		return size >= fullAnswerMin
-	case errors.As(err, &refusal):
-		return refusal.Status == http.StatusBadRequest
-	case err != nil:
-		return false
-	case o.kind == repeat.OpClaim && decoded.Task == nil && len(decoded.Tasks) == 0:
+	if err != nil {
+		var refusal *Error
+		if errors.Is(err, ErrNoTasks) {
+			return size >= fullAnswerMin
+		}
+		return errors.As(err, &refusal) && refusal.Status == http.StatusBadRequest
+	}
+	if o.kind == repeat.OpClaim && decoded.Task == nil && len(decoded.Tasks) == 0 {
 		return size >= fullAnswerMin
 	}
 	if claimed := decoded.Claimed; claimed != nil && isBare(claimed.Task) {

@@ -112,28 +112,56 @@ func (cl *Claim) settleUntil(ctx context.Context, until time.Time, kind repeat.O
 }
 
 // settledHere notes that the claim is over.
-func (cl *Claim) settledHere() { cl.overOnce.Do(func() { close(cl.over) }) }
+func (cl *Claim) settledHere() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if !cl.ended && cl.over != nil {
+		close(cl.over)
+	}
+	cl.ended = true
+}
+
+// isOver reports whether the claim has been settled here.
+func (cl *Claim) isOver() bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.ended
+}
+
+// end returns what is closed when the claim has been settled here.
+func (cl *Claim) end() <-chan struct{} {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.over == nil {
+		cl.over = make(chan struct{})
+		if cl.ended {
+			close(cl.over)
+		}
+	}
+	return cl.over
+}
 
 func (cl *Claim) beginSettling() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if cl.settling == 0 {
-		cl.settled = make(chan struct{})
-	}
 	cl.settling++
 }
 
 func (cl *Claim) endSettling() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if cl.settling--; cl.settling == 0 {
+	if cl.settling--; cl.settling == 0 && cl.settled != nil {
 		close(cl.settled)
+		cl.settled = nil
 	}
 }
 
 // waitSettled waits for the settling calls that are under way, or for ctx.
 func (cl *Claim) waitSettled(ctx context.Context) {
 	cl.mu.Lock()
+	if cl.settling > 0 && cl.settled == nil {
+		cl.settled = make(chan struct{})
+	}
 	settled := cl.settled
 	cl.mu.Unlock()
 	if settled == nil {

@@ -195,7 +195,7 @@ func (s *submission) send(ctx context.Context) {
 			s.results[i].Err = err
 			continue
 		}
-		result, err := submitResultOf(&share{body: results[n], ans: a})
+		result, err := submitResultOf(results[n], a.requestID)
 		if err != nil {
 			s.results[i].Err = err
 			continue

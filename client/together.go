@@ -31,7 +31,7 @@ type share struct {
 	alone bool
 	err   error
 	body  []byte // what the call's own answer would be; of a submit, its element of the answer
-	ans   answer // of the request
+	ans   *sharedAnswer
 }
 
 func (c *Client) newLanes() lanes {
@@ -86,25 +86,15 @@ func fieldOf(err error) string {
 // item has what the server recognizes its repeat by, so the request is repeated as it is.
 // refused says that it was refused for what its calls are.
 func (c *Client) sendTogether(ctx context.Context, path, open string, rides []*ride) (refused bool) {
-	n := len(open) + len("]}")
-	for _, r := range rides {
-		n += len(r.Item) + 1
-	}
-	body := append(make([]byte, 0, n), open...)
-	for i, r := range rides {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, r.Item...)
-	}
-	results, a, err := c.callMany(ctx, Request{Path: path, Body: append(body, "]}"...), Repeatable: true, acts: len(rides), isShared: true})
+	results, a, err := c.callMany(ctx, Request{Path: path, joined: &joined{open, rides}, Repeatable: true, acts: len(rides)})
 	refused = refusedWhole(err)
+	ans := newSharedAnswer(a, len(rides))
 	for i, r := range rides {
 		if err != nil {
 			r.Result = share{alone: refused, err: ofEach(err)}
 			continue
 		}
-		r.Result = share{body: results[i], ans: a}
+		r.Result = share{body: results[i], ans: ans}
 	}
 	return refused
 }
@@ -139,39 +129,37 @@ func ofEach(err error) error {
 	return err
 }
 
-// together makes a call in a shared request, or by alone if it has to be made by itself.
-// take reads what the request says of the call: ok is false if the call has to be made by
-// itself all the same, else err is the call's. Its time is what bound says, or ends at r.Until,
-// without a context for it: that would be a tenth of what a shared call costs.
-func (c *Client) together(ctx context.Context, l *lane.Lane[share], r *ride, take func(share) (ok bool, err error), alone func(context.Context) error) error {
+// together makes a call in a shared request. shared is false if the call has to be made by itself,
+// and nothing was done for it; else err is the call's, or r.Result what the request says of it.
+// Its time is what bound says, or ends at r.Until, which together sets, without a context for it:
+// that would be a tenth of what a shared call costs.
+func (c *Client) together(ctx context.Context, l *lane.Lane[share], r *ride) (shared bool, err error) {
 	if err := c.begin(); err != nil {
-		return err
+		return true, err
 	}
 	defer c.running.Done()
 	if _, bounded := ctx.Deadline(); !bounded && r.Until.IsZero() {
 		r.Until = time.Now().Add(c.timeout)
 	}
 	switch err := l.Share(ctx, r); {
+	case err == nil:
 	case errors.Is(err, lane.ErrClosed):
-		return ErrClosed
+		return true, ErrClosed
 	case errors.Is(err, lane.ErrQueued):
-		return overOrEnded(ctx)
-	case errors.Is(err, lane.ErrSent):
+		return true, overOrEnded(ctx)
+	default: // lane.ErrSent
 		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, overOrEnded(ctx))
 		c.counts.ended(ctx, 1, err)
-		return err
-	case r.Result.alone:
-		return untilThen(ctx, r.Until, alone)
-	case r.Result.err != nil:
-		c.counts.ended(ctx, 1, r.Result.err)
-		return r.Result.err
+		return true, err
 	}
-	ok, err := take(r.Result)
-	if !ok {
-		return untilThen(ctx, r.Until, alone)
+	if r.Result.alone {
+		return false, nil
 	}
-	c.counts.ended(ctx, 1, err)
-	return err
+	if err := r.Result.err; err != nil {
+		c.counts.ended(ctx, 1, err)
+		return true, err
+	}
+	return true, nil
 }
 
 // overOrEnded returns why a call was not waited for: ctx has ended, or its time is over.
@@ -182,57 +170,65 @@ func overOrEnded(ctx context.Context) error {
 	return context.DeadlineExceeded
 }
 
-// untilThen makes a call that ends at that time, if it is not zero.
-func untilThen(ctx context.Context, until time.Time, call func(context.Context) error) error {
-	if until.IsZero() {
-		return call(ctx)
+// until returns ctx that ends at that time, if it is not zero.
+func until(ctx context.Context, t time.Time) (context.Context, context.CancelFunc) {
+	if t.IsZero() {
+		return ctx, func() {}
 	}
-	ctx, cancel := context.WithDeadline(ctx, until)
-	defer cancel()
-	return call(ctx)
+	return context.WithDeadline(ctx, t)
 }
 
 // submitOne submits a task, by itself or with others, and returns the outcome. body
 // is the task with its idempotency key.
-func (c *Client) submitOne(ctx context.Context, body []byte) (result wire.SubmitResult, err error) {
-	alone := func(ctx context.Context) error {
-		answer, _, err := c.post(ctx, "/api/tasks", body)
-		if err == nil && answer.Task == nil {
-			err = errors.New("the answer has no task")
-		}
-		if err == nil {
-			result = resultOfOne(&answer)
-		}
-		return err
-	}
+func (c *Client) submitOne(ctx context.Context, body []byte) (wire.SubmitResult, error) {
 	if len(body) > lane.CallBytesMax {
-		return result, alone(ctx)
+		return c.submitAlone(ctx, body, time.Time{})
 	}
 	l := c.lanes.submits
 	if l.Alone() {
 		defer l.Left()
-		return result, alone(ctx)
+		return c.submitAlone(ctx, body, time.Time{})
 	}
-	body = traced(ctx, body) // alone, a header has it
-	r := &ride{Item: body, Weight: len(body)}
-	take := func(r share) (ok bool, err error) {
-		result, err = submitResultOf(&r)
-		return true, err
+	item := traced(ctx, body) // alone, a header has it
+	r := &ride{Item: item, Weight: len(item)}
+	shared, err := c.together(ctx, l, r)
+	switch {
+	case !shared:
+		return c.submitAlone(ctx, item, r.Until)
+	case err != nil:
+		return wire.SubmitResult{}, err
 	}
-	err = c.together(ctx, l, r, take, alone)
+	result, err := submitResultOf(r.Result.body, r.Result.ans.requestID)
+	r.Result.ans.read()
+	c.counts.ended(ctx, 1, err)
 	return result, err
 }
 
-// submitResultOf reads the element that an answer to a submit of many has for a task.
-func submitResultOf(r *share) (wire.SubmitResult, error) {
-	result, ok := hotwire.SubmitResult(r.body)
+// submitAlone submits a task by itself, until then if that is not zero.
+func (c *Client) submitAlone(ctx context.Context, body []byte, then time.Time) (wire.SubmitResult, error) {
+	ctx, end := until(ctx, then)
+	defer end()
+	decoded, _, err := c.post(ctx, "/api/tasks", body)
+	if err != nil {
+		return wire.SubmitResult{}, err
+	}
+	if decoded.Task == nil {
+		return wire.SubmitResult{}, errors.New("the answer has no task")
+	}
+	return resultOfOne(&decoded), nil
+}
+
+// submitResultOf reads the element that an answer to a submit of many has for a task, and keeps
+// nothing of it. requestID is the answer's.
+func submitResultOf(element []byte, requestID string) (wire.SubmitResult, error) {
+	result, ok := hotwire.SubmitResult(element)
 	if !ok || result.ID == 0 && result.Code.Status() == 0 {
 		return result, errOpAnswer
 	}
 	if result.Code == "" {
 		return result, nil
 	}
-	return result, submitRefusal(result, r.body, r.ans.requestID)
+	return result, submitRefusal(result, element, requestID)
 }
 
 // submitRefusal is why one of many tasks was refused: element is what the answer has for
