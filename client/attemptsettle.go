@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/hotwire"
 	"github.com/claimq/claimq/client/internal/slots"
 	"github.com/claimq/claimq/internal/repeat"
 )
@@ -58,6 +60,9 @@ func saysWhatNext(err error) bool {
 	return errors.As(err, &permanent) || errors.As(err, &later)
 }
 
+// rooms has memory for claimed tasks: each is copied into a Claim at once.
+var rooms = sync.Pool{New: func() any { return &hotwire.Room{} }}
+
 // complete completes the task, and in the same request claims the next one for
 // the slot. What the server does not take fails the task for good: another attempt
 // would do the work again to the same end.
@@ -83,7 +88,9 @@ func (a *attempt) complete() (next *Claim) {
 		a.fail(Permanent(fmt.Errorf("the handler succeeded, but its result or follow-up tasks are no good: %w", resultErr)))
 		return nil
 	}
-	decoded, ans, err := a.send(repeat.OpComplete, len(then) > 0, body)
+	room := rooms.Get().(*hotwire.Room)
+	defer rooms.Put(room)
+	decoded, ans, err := a.send(settling{kind: repeat.OpComplete, submits: len(then) > 0, body: body, room: room})
 	if err == nil && decoded.Claimed != nil {
 		next = a.withSlot(w.c.claimOf(&req, decoded.Claimed.Task, decoded.Repeated, &ans), &free)
 	}
@@ -138,7 +145,7 @@ func (a *attempt) fail(cause error) {
 	}
 	body, err := failure(a.cl.hold(), cause)
 	if err == nil {
-		_, _, err = a.send(repeat.OpFail, false, body)
+		_, _, err = a.send(settling{kind: repeat.OpFail, body: body})
 	}
 	a.report(&a.r.w.counts.failed, err)
 	if permanent := (*permanentError)(nil); err == nil && !lastAttempt && !errors.As(cause, &permanent) {
@@ -149,7 +156,7 @@ func (a *attempt) fail(cause error) {
 func (a *attempt) release(delay time.Duration) error {
 	body, err := releasing(a.cl.hold(), delay)
 	if err == nil {
-		_, _, err = a.send(repeat.OpRelease, false, body)
+		_, _, err = a.send(settling{kind: repeat.OpRelease, body: body})
 	}
 	return err
 }
@@ -157,16 +164,16 @@ func (a *attempt) release(delay time.Duration) error {
 // send makes a settling call and repeats it, with the same body, until it is
 // answered, the lease has ended, or the worker has to stop. The claim is extended
 // meanwhile, so that the lease may end later than at first.
-func (a *attempt) send(kind repeat.Op, submits bool, body []byte) (decoded wire.Answer, ans answer, err error) {
+func (a *attempt) send(s settling) (decoded wire.Answer, ans answer, err error) {
 	ctx := withTraceOf(a.r.life, a.cl)
 	for {
-		deadline := a.cl.LeaseEndsAt()
-		decoded, ans, err = a.cl.settleUntil(ctx, deadline, kind, submits, func() ([]byte, error) { return body, nil })
+		s.until = a.cl.LeaseEndsAt()
+		decoded, ans, err = a.cl.settle(ctx, s, nil)
 		switch {
 		case err == nil:
 			a.r.w.health.settles.answered()
 			return decoded, ans, nil
-		case isFinal(err) || a.r.life.Err() != nil || !a.cl.LeaseEndsAt().After(deadline):
+		case isFinal(err) || a.r.life.Err() != nil || !a.cl.LeaseEndsAt().After(s.until):
 			return decoded, ans, err
 		}
 		a.r.w.health.settles.failed(err)

@@ -215,7 +215,7 @@ func (o *Op) settles() bool { return o.claim != nil && o.kind != repeat.OpExtend
 
 // opResult makes the server's result of an op ours. a is the call that it came with.
 func (c *Client) opResult(o *Op, body []byte, a *answer) OpResult {
-	w, err := opAnswer(body, true)
+	w, err := opAnswer(body, true, nil)
 	if err != nil {
 		if o.kind == repeat.OpClaim && errors.Is(err, ErrNoTasks) {
 			err = nil

@@ -24,11 +24,12 @@ const fullAnswerMin = 4 << 20
 // opCall is a call that a batch has an op for.
 type opCall struct {
 	kind   repeat.Op
-	id     uint64    // of the task, 0: the call is about none
-	body   []byte    // of the call by itself
-	weight int       // how much longer than the body the answer is likely to be
-	lonely bool      // it goes by itself in any case
-	until  time.Time // when it is over, if no context has ended before; zero: as any call
+	id     uint64        // of the task, 0: the call is about none
+	body   []byte        // of the call by itself
+	weight int           // how much longer than the body the answer is likely to be
+	room   *hotwire.Room // for the task that a complete claims; nil: new memory
+	lonely bool          // it goes by itself in any case
+	until  time.Time     // when it is over, if no context has ended before; zero: as any call
 }
 
 // path is that of the call by itself.
@@ -74,7 +75,7 @@ func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (wire.An
 		return wire.Answer{}, answer{}, err
 	}
 	a, size := r.Result.ans.answer, len(r.Result.ans.body)
-	decoded, err := opAnswer(r.Result.body, o.kind == repeat.OpClaim)
+	decoded, err := opAnswer(r.Result.body, o.kind == repeat.OpClaim, o.room)
 	r.Result.ans.read()
 	if o.fallsShort(&decoded, err, size) {
 		return c.opAlone(ctx, &o)
@@ -92,9 +93,9 @@ func (c *Client) opAlone(ctx context.Context, o *opCall) (wire.Answer, answer, e
 }
 
 // opAnswer reads what the call of an op is answered with, as takeAnswer.
-func opAnswer(body []byte, tasks bool) (wire.Answer, error) {
+func opAnswer(body []byte, tasks bool, room *hotwire.Room) (wire.Answer, error) {
 	if !bytes.HasPrefix(body, refusalFirst) {
-		if decoded, ok := hotwire.Answer(body, tasks); ok && decoded.Success {
+		if decoded, ok := hotwire.Answer(body, tasks, room); ok && decoded.Success {
 			return decoded, nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/hotwire"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -29,7 +30,7 @@ func (cl *Claim) hold() wire.Settle {
 // completed the task, ErrInvalidTask if one of then is malformed, ...; then
 // nothing was done.
 func (cl *Claim) Complete(ctx context.Context, result []byte, then ...Task) error {
-	_, _, err := cl.settle(ctx, repeat.OpComplete, len(then) > 0, func() ([]byte, error) {
+	_, _, err := cl.settle(ctx, settling{kind: repeat.OpComplete, submits: len(then) > 0}, func() ([]byte, error) {
 		return completion(cl.hold(), result, then)
 	})
 	return err
@@ -48,7 +49,7 @@ func (cl *Claim) CompleteAndClaim(ctx context.Context, result []byte, next Claim
 	if next.WorkerID == "" {
 		next.WorkerID = cl.workerID
 	}
-	decoded, a, err := cl.settle(ctx, repeat.OpComplete, false, func() ([]byte, error) {
+	decoded, a, err := cl.settle(ctx, settling{kind: repeat.OpComplete}, func() ([]byte, error) {
 		if err := next.check(); err != nil {
 			return nil, fmt.Errorf("claim the next: %w", err)
 		}
@@ -76,7 +77,7 @@ func (cl *Claim) CompleteAndClaim(ctx context.Context, result []byte, next Claim
 // is or wraps Permanent makes it failed at once; one of RetryAfter says how long
 // it waits. Failing twice with the same claim is nil. Errors: as of Complete.
 func (cl *Claim) Fail(ctx context.Context, cause error) error {
-	_, _, err := cl.settle(ctx, repeat.OpFail, false, func() ([]byte, error) { return failure(cl.hold(), cause) })
+	_, _, err := cl.settle(ctx, settling{kind: repeat.OpFail}, func() ([]byte, error) { return failure(cl.hold(), cause) })
 	return err
 }
 
@@ -84,28 +85,35 @@ func (cl *Claim) Fail(ctx context.Context, cause error) error {
 // before delay has passed. Releasing twice with the same claim is nil. Errors:
 // as of Complete.
 func (cl *Claim) Release(ctx context.Context, delay time.Duration) error {
-	_, _, err := cl.settle(ctx, repeat.OpRelease, false, func() ([]byte, error) { return releasing(cl.hold(), delay) })
+	_, _, err := cl.settle(ctx, settling{kind: repeat.OpRelease}, func() ([]byte, error) { return releasing(cl.hold(), delay) })
 	return err
 }
 
-// settle makes a call that ends the claim. submits says that it submits tasks, too: these
-// keep the trace context of their request, so it goes alone.
-func (cl *Claim) settle(ctx context.Context, kind repeat.Op, submits bool, body func() ([]byte, error)) (decoded wire.Answer, a answer, err error) {
-	return cl.settleUntil(ctx, time.Time{}, kind, submits, body)
+// settling is a call that ends a claim.
+type settling struct {
+	kind repeat.Op
+	body []byte
+	// submits says that it submits tasks, too: these keep the trace context of their request,
+	// so it goes alone.
+	submits bool
+	room    *hotwire.Room // for the task that it claims; nil: new memory
+	until   time.Time     // when it is over, if it is not before; zero: as any call
 }
 
-// settleUntil is settle that is over at that time, if it is not zero.
-func (cl *Claim) settleUntil(ctx context.Context, until time.Time, kind repeat.Op, submits bool, body func() ([]byte, error)) (decoded wire.Answer, a answer, err error) {
+// settle makes the call. body makes what s does not have yet.
+func (cl *Claim) settle(ctx context.Context, s settling, body func() ([]byte, error)) (decoded wire.Answer, a answer, err error) {
 	cl.beginSettling()
 	defer cl.endSettling()
-	b, err := body()
+	if s.body == nil {
+		s.body, err = body()
+	}
 	if err == nil {
 		// The answer shows this task, and with a claim another that may be like it.
-		o := opCall{kind: kind, id: cl.taskID, body: b, weight: 2 * len(cl.Task.Payload), lonely: submits, until: until}
+		o := opCall{kind: s.kind, id: cl.taskID, body: s.body, weight: 2 * len(cl.Task.Payload), room: s.room, lonely: s.submits, until: s.until}
 		decoded, a, err = cl.c.op(ctx, cl.c.lanes.settles, o)
 	}
 	if err != nil {
-		return decoded, a, cl.wrap(string(kind), err)
+		return decoded, a, cl.wrap(string(s.kind), err)
 	}
 	cl.settledHere()
 	return decoded, a, nil

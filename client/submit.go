@@ -216,7 +216,7 @@ func (c *Client) post(ctx context.Context, path string, body []byte) (decoded wi
 // that the call is about is left out.
 func takeAnswer(decoded *wire.Answer, tasks bool) func(body []byte) bool {
 	return func(body []byte) (ok bool) {
-		*decoded, ok = hotwire.Answer(body, tasks)
+		*decoded, ok = hotwire.Answer(body, tasks, nil)
 		return ok && decoded.Success
 	}
 }

@@ -266,7 +266,7 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// fromWire makes the server's task ours. It keeps w's byte slices.
+// fromWire makes the server's task ours. Of w's memory it keeps the byte slices and maps alone.
 func fromWire(w *wire.Task) *Task {
 	t := &Task{
 		ID: strconv.FormatUint(w.ID, 10), IdempotencyKey: w.IdempotencyKey, TaskType: w.TaskType,
@@ -277,7 +277,7 @@ func fromWire(w *wire.Task) *Task {
 		Steps:       stepsFromWire(w.Steps), Finalize: w.Finalize, OnStepFailure: w.OnStepFailure,
 		StepName: w.Step,
 		Error:    w.Error, Result: either(w.Result, w.ResultPayload), Progress: either(w.Progress, nil), CancelRequested: w.CancelRequested,
-		CreatedAt: w.CreatedAt, ClaimedAt: w.ClaimedAt, CompletedAt: w.CompletedAt,
+		CreatedAt: w.CreatedAt, ClaimedAt: copied(w.ClaimedAt), CompletedAt: copied(w.CompletedAt),
 	}
 	if w.RunAt != nil {
 		t.RunAt = *w.RunAt
@@ -310,6 +310,14 @@ func fromWire(w *wire.Task) *Task {
 		t.AttemptsLog = append(t.AttemptsLog, attempt)
 	}
 	return t
+}
+
+// copied returns a pointer of its own to what t points to, nil if t is.
+func copied(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	return new(*t)
 }
 
 // either returns the one that was sent. A JSON null is as absent.

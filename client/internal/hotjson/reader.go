@@ -124,6 +124,16 @@ func (r *Reader) Text() string {
 	return text
 }
 
+// TextLike is Text, and does not allocate if that is the same as before.
+func (r *Reader) TextLike(before string) string {
+	begin := *r
+	if s, escaped := r.quoted(); !escaped && string(s) == before {
+		return before
+	}
+	*r = begin
+	return r.Text()
+}
+
 // Plain reads a string without escapes, which is valid as long as the document is.
 func (r *Reader) Plain() []byte {
 	s, escaped := r.quoted()

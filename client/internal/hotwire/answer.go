@@ -10,12 +10,20 @@ import (
 	"github.com/claimq/claimq/client/internal/hotjson"
 )
 
+// Room is memory for one claimed task of an answer. What is read into it is valid until the next
+// is, but for its strings and slices, which share nothing with it.
+type Room struct {
+	claimed wire.Claimed
+	task    held
+}
+
 // Answer decodes body, which shares no memory with it then. Without tasks it leaves out
-// Answer.Task, the task that the call was about. ok is false if body is no answer.
-func Answer(body []byte, tasks bool) (a wire.Answer, ok bool) {
+// Answer.Task, the task that the call was about. room, if not nil, is where the task of
+// Answer.Claimed is. ok is false if body is no answer.
+func Answer(body []byte, tasks bool, room *Room) (a wire.Answer, ok bool) {
 	r := hotjson.NewReader(body)
 	known := true
-	r.Fields(func(name []byte) { known = answerField(r, name, &a, tasks) && known })
+	r.Fields(func(name []byte) { known = answerField(r, name, &a, tasks, room) && known })
 	if known && r.OK() {
 		return a, true
 	}
@@ -34,7 +42,7 @@ func unmarshal[T any](body []byte) (v T, ok bool) {
 
 // answerField reads a field of an answer. It returns false for one that hot answers do
 // not have.
-func answerField(r *hotjson.Reader, name []byte, a *wire.Answer, tasks bool) bool {
+func answerField(r *hotjson.Reader, name []byte, a *wire.Answer, tasks bool, room *Room) bool {
 	switch string(name) {
 	case "success":
 		a.Success = r.Bool()
@@ -53,14 +61,16 @@ func answerField(r *hotjson.Reader, name []byte, a *wire.Answer, tasks bool) boo
 			r.Raw()
 			return true
 		}
-		a.Task = task(r)
+		a.Task = task(r, &held{})
 	case "tasks":
-		r.Items(func() { a.Tasks = appendTask(a.Tasks, task(r)) })
+		r.Items(func() { a.Tasks = appendTask(a.Tasks, task(r, &held{})) })
 	case "claimed":
 		if !r.Null() {
-			var known bool
-			a.Claimed, known = claimed(r)
-			return known
+			if room == nil {
+				room = &Room{}
+			}
+			a.Claimed = &room.claimed
+			return room.read(r)
 		}
 	default:
 		r.Raw()
@@ -76,22 +86,21 @@ func appendTask(all []wire.Task, t *wire.Task) []wire.Task {
 	return append(all, *t)
 }
 
-// claimed reads what a complete claimed. known is false if it has fields that are not read
-// here.
-func claimed(r *hotjson.Reader) (c *wire.Claimed, known bool) {
-	c, known = &wire.Claimed{}, true
+// read reads what a complete claimed. known is false if it has fields that are not read here.
+func (o *Room) read(r *hotjson.Reader) (known bool) {
+	o.claimed, known = wire.Claimed{}, true
 	r.Fields(func(name []byte) {
 		switch string(name) {
 		case "task":
-			c.Task = task(r)
+			o.claimed.Task = task(r, &o.task)
 		case "tasks":
-			r.Items(func() { c.Tasks = appendTask(c.Tasks, task(r)) })
+			r.Items(func() { o.claimed.Tasks = appendTask(o.claimed.Tasks, task(r, &held{})) })
 		default:
 			r.Raw()
 			known = false
 		}
 	})
-	return c, known
+	return known
 }
 
 // held is a task with what its pointers point to.
@@ -102,16 +111,19 @@ type held struct {
 	lease     int64
 	claimedAt time.Time
 	leaseEnds time.Time
+	// typeBefore and workerBefore are those of the task that was here before: most are alike.
+	typeBefore, workerBefore string
 }
 
-// task reads a task, nil if it is null. One with fields that few tasks have is left to
+// task reads a task into h, nil if it is null. One with fields that few tasks have is left to
 // encoding/json.
-func task(r *hotjson.Reader) *wire.Task {
+func task(r *hotjson.Reader, h *held) *wire.Task {
 	if r.Null() {
 		return nil
 	}
 	begin := *r
-	h, known := &held{}, true
+	known := true
+	*h = held{typeBefore: h.TaskType, workerBefore: h.workerID}
 	r.Fields(func(name []byte) { known = h.field(r, name) && known })
 	if known && !r.Failed() {
 		return &h.Task
@@ -131,7 +143,7 @@ func (h *held) field(r *hotjson.Reader, name []byte) bool {
 	case "id":
 		h.ID = natural(r)
 	case "task_type":
-		h.TaskType = r.Text()
+		h.TaskType = r.TextLike(h.typeBefore)
 	case "params":
 		h.Params = bytes.Clone(r.Raw())
 	case "priority":
@@ -163,7 +175,7 @@ func (h *held) claimField(r *hotjson.Reader, name []byte) bool {
 	}
 	switch string(name) {
 	case "worker_id":
-		h.workerID = r.Text()
+		h.workerID = r.TextLike(h.workerBefore)
 		h.WorkerID = &h.workerID
 	case "claim_token":
 		h.token = natural(r)

@@ -54,8 +54,12 @@ var answers = map[string]bool{
 // What is read without reflection is what encoding/json reads.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
+	room := &Room{}
 	for body, good := range answers {
-		got, ok := Answer([]byte(body), true)
+		got, ok := Answer([]byte(body), true, nil)
+		if again, too := Answer([]byte(body), true, room); too != ok || !cmp.Equal(again, got, cmpopts.EquateEmpty()) {
+			t.Errorf("%s: into a room %v, %s", body, too, cmp.Diff(got, again))
+		}
 		var want wire.Answer
 		if err := json.Unmarshal([]byte(body), &want); (err == nil) != good || ok != good {
 			t.Errorf("%s: read %v, by encoding/json %v, want %v", body, ok, err, good)
@@ -73,11 +77,11 @@ func TestAnswer(t *testing.T) {
 // Without tasks the one that the call is about is left out, and only it.
 func TestAnswer_withoutTheTask(t *testing.T) {
 	t.Parallel()
-	got, ok := Answer([]byte(`{"success":true,"task":`+hotTask+`,"claimed":{"task":`+hotTask+`}}`), false)
+	got, ok := Answer([]byte(`{"success":true,"task":`+hotTask+`,"claimed":{"task":`+hotTask+`}}`), false, nil)
 	if !ok || got.Task != nil || got.Claimed == nil || got.Claimed.Task.ID != 17 {
 		t.Errorf("%+v, %v", got, ok)
 	}
-	if _, ok := Answer([]byte(`{"success":true,"task":{"id":[}}`), false); ok {
+	if _, ok := Answer([]byte(`{"success":true,"task":{"id":[}}`), false, nil); ok {
 		t.Error("brackets that do not match were read")
 	}
 }
@@ -86,7 +90,7 @@ func TestAnswer_withoutTheTask(t *testing.T) {
 func TestAnswer_sharesNothing(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"success":true,"task":` + hotTask + `}`)
-	got, _ := Answer(body, true)
+	got, _ := Answer(body, true, nil)
 	for i := range body {
 		body[i] = 'x'
 	}
@@ -95,10 +99,37 @@ func TestAnswer_sharesNothing(t *testing.T) {
 	}
 }
 
+// What is read into a room that had another task before has nothing of that one, and leaves the
+// strings and slices that were read before.
+func TestRoom(t *testing.T) {
+	room := &Room{}
+	first, ok := Answer([]byte(`{"success":true,"claimed":{"task":`+hotTask+`}}`), true, room)
+	if !ok {
+		t.Fatal("not read")
+	}
+	before := *first.Claimed.Task
+	second, ok := Answer([]byte(`{"success":true,"claimed":{"task":{"id":18,"task_type":"mall","params":[2],"worker_id":"w2"}}}`), true, room)
+	if !ok {
+		t.Fatal("not read")
+	}
+	want := wire.Task{ID: 18, TaskType: "mall", Params: json.RawMessage("[2]"), WorkerID: new("w2")}
+	if diff := cmp.Diff(want, *second.Claimed.Task); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if s := before.TaskType + before.IdempotencyKey + string(before.Params); s != `mailké{ "to" : "ada\"}" }` {
+		t.Errorf("what was read before is %s", s)
+	}
+	body := []byte(`{"success":true,"claimed":{"task":` + strings.Replace(hotTask, `\u00e9`, "e", 1) + `}}`)
+	Answer(body, true, room)
+	if allocs := testing.AllocsPerRun(100, func() { Answer(body, true, room) }); allocs > 4 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
 // A hot task is read by hand: what there is of it is no field that only encoding/json knows.
 func TestTask_isHot(t *testing.T) {
 	allocs := testing.AllocsPerRun(100, func() {
-		Answer([]byte(`{"success":true,"tasks":[`+strings.Replace(hotTask, `\u00e9`, "e", 1)+`]}`), true)
+		Answer([]byte(`{"success":true,"tasks":[`+strings.Replace(hotTask, `\u00e9`, "e", 1)+`]}`), true, nil)
 	})
 	if allocs > 12 {
 		t.Errorf("%v allocations", allocs)
@@ -125,12 +156,13 @@ func FuzzAnswer(f *testing.F) {
 	for body := range answers {
 		f.Add([]byte(body))
 	}
+	room := &Room{} // which has what was read before
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var want wire.Answer
 		if !json.Valid(body) || json.Unmarshal(body, &want) != nil {
 			return
 		}
-		if got, ok := Answer(body, true); !ok || !cmp.Equal(want, got, cmpopts.EquateEmpty()) {
+		if got, ok := Answer(body, true, room); !ok || !cmp.Equal(want, got, cmpopts.EquateEmpty()) {
 			t.Errorf("%s: %v\n%s", body, ok, cmp.Diff(want, got))
 		}
 	})
@@ -141,7 +173,7 @@ func BenchmarkAnswer(b *testing.B) {
 	b.Run("hot", func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
-			Answer(body, false)
+			Answer(body, false, nil)
 		}
 	})
 	b.Run("json", func(b *testing.B) {
