@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/claimq/claimq/client/internal/hotjson"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -113,7 +114,7 @@ func opOf(kind repeat.Op, taskID string, fields []byte) Op {
 	if err != nil {
 		return Op{kind: kind, err: err}
 	}
-	return Op{kind: kind, fields: withField("id", strconv.AppendUint(nil, id, 10), fields)}
+	return Op{kind: kind, fields: hotjson.WithField("id", strconv.AppendUint(nil, id, 10), fields)}
 }
 
 // Batch does up to 1,000 ops in order, in one request and one step: each is done
@@ -204,7 +205,7 @@ func encodeBatch(ops []Op, atomic bool) (body []byte, sent []int, safe bool) {
 			body = append(body, ',')
 		}
 		sent = append(sent, i)
-		body = append(body, withField("op", strconv.AppendQuote(nil, string(ops[i].kind)), ops[i].fields)...)
+		body = append(body, hotjson.WithField("op", strconv.AppendQuote(nil, string(ops[i].kind)), ops[i].fields)...)
 		safe = safe && ops[i].kind.BatchSafe(true)
 	}
 	return append(body, "]}"...), sent, safe

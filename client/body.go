@@ -32,22 +32,7 @@ func withRaw(name string, raw []byte, v any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode request: %w", err)
 	}
-	return withField(name, raw, object), nil
-}
-
-// withField returns the object with raw as one more field in front.
-// json.RawMessage would not do: Marshal strips its spaces and changes its
-// escapes, and the bytes are to be kept as given.
-func withField(name string, raw, object []byte) []byte {
-	b := make([]byte, 0, len(name)+len(raw)+len(object)+4)
-	b = append(b, '{', '"')
-	b = append(b, name...)
-	b = append(b, '"', ':')
-	b = append(b, raw...)
-	if len(object) > len("{}") {
-		b = append(b, ',')
-	}
-	return append(b, object[1:]...)
+	return hotjson.WithField(name, raw, object), nil
 }
 
 // errorBytesMax is where the server cuts the text of a failure.
@@ -69,7 +54,7 @@ func completion(s wire.Settle, result []byte, then []Task) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		body = withField("submit", submit, body)
+		body = hotjson.WithField("submit", submit, body)
 	}
 	return body, nil
 }
@@ -138,5 +123,5 @@ func extension(s wire.Settle, progress json.RawMessage) ([]byte, error) {
 	if err != nil || progress == nil {
 		return body, err
 	}
-	return withField("progress", progress, body), nil
+	return hotjson.WithField("progress", progress, body), nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/hotjson"
 	"github.com/claimq/claimq/client/internal/hotwire"
 	"github.com/claimq/claimq/client/internal/lane"
 	"github.com/claimq/claimq/internal/repeat"
@@ -161,7 +162,7 @@ func traced(ctx context.Context, task []byte) []byte {
 	if !ok || !wire.ValidTraceparent([]byte(trace)) {
 		return task
 	}
-	return withField("traceparent", strconv.AppendQuote(nil, trace), task)
+	return hotjson.WithField("traceparent", strconv.AppendQuote(nil, trace), task)
 }
 
 type traceparentKey struct{}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/hotjson"
 )
 
 // How a task with steps ends: values of Task.Finalize.
@@ -151,13 +152,13 @@ func (s *Step) encode() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		body = withField("depends_on", names, body)
+		body = hotjson.WithField("depends_on", names, body)
 	}
 	name, err := json.Marshal(s.Name)
 	if err != nil {
 		return nil, err
 	}
-	return withField("step", name, body), nil
+	return hotjson.WithField("step", name, body), nil
 }
 
 // check refuses what a step cannot have beside what no task can.

@@ -162,7 +162,7 @@ func (t *Task) encode(key string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidTask, err)
 	}
-	return withField("steps", steps, body), nil
+	return hotjson.WithField("steps", steps, body), nil
 }
 
 // encodeFields is encode of what was checked, without the steps.
@@ -177,13 +177,10 @@ func (t *Task) encodeFields(key string) ([]byte, error) {
 		Finalize: t.Finalize, OnStepFailure: t.OnStepFailure,
 	}
 	if hotjson.Travels(t.Payload) {
-		fields, err := hotwire.Task(&n)
-		if err != nil {
-			return nil, err
-		}
-		return withField("params", t.Payload, fields), nil
+		n.Params = t.Payload
+	} else {
+		n.Payload = t.Payload
 	}
-	n.Payload = t.Payload
 	return hotwire.Task(&n)
 }
 
@@ -232,17 +229,15 @@ func wireTime(t time.Time) *time.Time {
 
 // wireRetention is d as it travels, nil for the default.
 func wireRetention(d time.Duration) *int64 {
-	var ms int64
 	switch d {
 	case 0:
 		return nil
 	case KeepForever:
-		ms = -1
+		return new(int64(-1))
 	case KeepNone:
-	default:
-		ms = milliseconds(d)
+		return new(int64)
 	}
-	return &ms
+	return new(milliseconds(d))
 }
 
 func retentionFromWire(ms *int64) time.Duration {

@@ -6,18 +6,30 @@ import (
 	"strconv"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/hotjson"
 )
 
-// objectBytes is room for the object of a request with short values.
-const objectBytes = 256
+// Room for the object of a request with short values: of a task, and of any other.
+const (
+	taskBytes   = 128
+	objectBytes = 256
+)
 
-// Task is json.Marshal of a task that is submitted.
+// Task is json.Marshal of a task that is submitted, but that the params stand in front, as
+// they are: Marshal strips the spaces of a json.RawMessage and changes its escapes.
 func Task(n *wire.NewTask) ([]byte, error) {
-	if n.Params != nil || n.RunAt != nil || n.ExpiresAt != nil || n.Backoff != nil || n.RetentionMS != nil || len(n.Labels) > 0 || len(n.Steps) > 0 ||
+	if n.RunAt != nil || n.ExpiresAt != nil || n.Backoff != nil || n.RetentionMS != nil || len(n.Labels) > 0 || len(n.Steps) > 0 ||
 		n.DelayMS != 0 || n.Finalize != "" || n.OnStepFailure != "" {
-		return json.Marshal(n)
+		rest := *n // what Marshal is given is allocated
+		rest.Params = nil
+		b, err := json.Marshal(&rest)
+		if err != nil || n.Params == nil {
+			return b, err
+		}
+		return hotjson.WithField("params", n.Params, b), nil
 	}
-	o := open(base64.StdEncoding.EncodedLen(len(n.Payload)))
+	o := open(taskBytes + len(n.Params) + base64.StdEncoding.EncodedLen(len(n.Payload)))
+	o.raw("params", n.Params)
 	o.text("task_type", n.TaskType)
 	o.bytes("payload", n.Payload)
 	o.number("priority", int64(n.Priority))
@@ -34,23 +46,19 @@ func Task(n *wire.NewTask) ([]byte, error) {
 }
 
 // Settle is json.Marshal of a settling call, or an extend, but that the result stays as it is,
-// if there are neither follow-ups nor progress: Marshal strips the spaces of a json.RawMessage
-// and changes its escapes.
+// if there are neither follow-ups nor progress.
 func Settle(s *wire.Settle) ([]byte, error) {
 	if len(s.Submit) > 0 || s.Progress != nil {
 		return json.Marshal(s)
 	}
-	o := open(len(s.Result) + base64.StdEncoding.EncodedLen(len(s.ResultPayload)) + len(s.Error))
+	o := open(objectBytes + len(s.Result) + base64.StdEncoding.EncodedLen(len(s.ResultPayload)) + len(s.Error))
 	o.name("worker_id")
 	o.string(s.WorkerID)
 	if s.ClaimToken != 0 {
 		o.name("claim_token")
 		o.b = strconv.AppendUint(o.b, s.ClaimToken, 10)
 	}
-	if s.Result != nil {
-		o.name("result")
-		o.b = append(o.b, s.Result...)
-	}
+	o.raw("result", s.Result)
 	o.bytes("result_payload", s.ResultPayload)
 	if s.Claim != nil {
 		o.name("claim")
@@ -113,8 +121,9 @@ type object struct {
 	err  error // the first
 }
 
-func open(more int) *object {
-	return &object{b: append(make([]byte, 0, objectBytes+more), '{')}
+// open begins an object in memory of so many bytes, which grows if need be.
+func open(bytes int) object {
+	return object{b: append(make([]byte, 0, bytes), '{')}
 }
 
 func (o *object) close() ([]byte, error) { return append(o.b, '}'), o.err }
@@ -127,6 +136,14 @@ func (o *object) name(name string) {
 	o.b = append(o.b, '"')
 	o.b = append(o.b, name...)
 	o.b = append(o.b, '"', ':')
+}
+
+// raw writes JSON as it is; nil is left out.
+func (o *object) raw(name string, value json.RawMessage) {
+	if value != nil {
+		o.name(name)
+		o.b = append(o.b, value...)
+	}
 }
 
 func (o *object) text(name, value string) {
