@@ -54,9 +54,7 @@ func (a *Actions) Answer(r *exchange.Request) {
 	case a.under <- struct{}{}:
 		defer func() { <-a.under }()
 	default:
-		f := refuse.Because(wire.CodeOverloaded)
-		f.Text = "The leader is busy with " + strconv.Itoa(actionsMax) + " actions on many tasks, its limit"
-		r.Refuse(f)
+		r.Refuse(refuse.Overloaded("", "The leader is busy with "+strconv.Itoa(actionsMax)+" actions on many tasks, its limit"))
 		return
 	}
 	found := actionMatches{req: &req}
@@ -126,9 +124,7 @@ func (found *actionMatches) match(r *exchange.Request) (ok bool) {
 	}
 	for q.From != 0 {
 		if time.Since(r.Start) > exchange.SlowTime {
-			f := refuse.Because(wire.CodeOverloaded)
-			f.Text = "The tasks that match could not be counted within " + exchange.SlowTime.String()
-			r.Refuse(f)
+			r.Refuse(refuse.Overloaded("", "The tasks that match could not be counted within "+exchange.SlowTime.String()))
 			return false
 		}
 		r.Asks = time.Now()

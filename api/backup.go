@@ -78,16 +78,11 @@ func (b *Backups) Wait() { b.uploading.Wait() }
 
 // Save answers GET /api/snapshots/latest.
 func (b *Backups) Save(r *exchange.Request) {
-	if !r.NoParams() {
-		return
-	}
 	s := r.Server
 	select {
 	case b.saving <- struct{}{}:
 	default:
-		bad := refuse.Because(wire.CodeOverloaded)
-		bad.Text = "This node is sending " + strconv.Itoa(savesMax) + " backups already"
-		r.Refuse(bad)
+		r.Refuse(refuse.Overloaded("", "This node is sending "+strconv.Itoa(savesMax)+" backups already"))
 		return
 	}
 	backup, err := s.Node.SaveBackup(r.Wait(), r.Stale)
@@ -252,10 +247,8 @@ func redirectRestore(r *exchange.Request) {
 		r.Refuse(refuse.Because(wire.CodeNoLeader))
 		return
 	}
-	r.Refuse(&refuse.Refusal{
-		Code: wire.CodeNoLeader, Text: "This node does not lead: the leader at " + leader + " restores backups",
-		Advice: "Send it there, to the URL in Location, which curl -L does by itself; nothing was changed",
-	})
+	r.Refuse(refuse.New(wire.CodeNoLeader, "This node does not lead: the leader at "+leader+" restores backups",
+		"Send it there, to the URL in Location, which curl -L does by itself; nothing was changed"))
 	r.Label = "redirected"
 	r.HTTP.Response.Header.Del(fasthttp.HeaderRetryAfter)
 	r.HTTP.Response.Header.Set("Location", leader+restorePath)

@@ -14,9 +14,6 @@ import (
 
 // Cluster answers GET /api/cluster with what this node sees.
 func Cluster(r *exchange.Request) {
-	if !r.NoParams() {
-		return
-	}
 	view := r.Server.Node.Cluster(r.Wait())
 	answer := wire.Cluster{
 		Success: true, Leader: view.Leader, Term: view.Term, FeatureLevel: view.FeatureLevel,

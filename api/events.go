@@ -6,7 +6,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/bound"
-	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
@@ -62,9 +61,6 @@ func Streamed(r *exchange.Request) bool {
 // TaskEvents answers GET /api/tasks/{id}/events. next is the place of the
 // trail's newest event: whoever goes on there misses nothing of the task.
 func TaskEvents(r *exchange.Request) {
-	if !r.NoParams() {
-		return
-	}
 	id := r.Target.ID
 	var events []event.Event
 	var newest event.Pos
@@ -107,35 +103,29 @@ func refuseEventsGone(oldest event.Pos) *refuse.Refusal {
 func parseEvents(r *exchange.Request, streams bool) (q event.Query, given bool, bad *refuse.Refusal) {
 	limitMax := r.Server.Cfg.Limits.Items
 	q.Limit = min(bound.PageDefault, limitMax)
-	bad = r.EachParam(func(p exchange.Param) *refuse.Refusal {
-		switch p.Name {
-		case "after":
+	bad = r.ReadParams(exchange.Params{
+		"after": func(p exchange.Param) *refuse.Refusal {
 			if q.After, given = trail.ParsePlace(p.Value); !given {
 				return badParam(p.Name, "a place in the trail, as INDEX or INDEX.SUB")
 			}
-		case "task_type":
-			if q.Type = p.Value; !bound.ValidTaskType(p.Value) {
-				return badParam(p.Name, bound.TaskTypeAllowed)
-			}
-		case "worker_id":
-			if q.WorkerID = p.Value; !bound.ValidProcessorID(p.Value) {
-				return callbody.RefuseHolderID(p.Name)
-			}
-		case exchange.ParamEvent:
+			return nil
+		},
+		"task_type": typeParam(&q.Type),
+		"worker_id": holderParam(&q.WorkerID),
+		exchange.ParamEvent: func(p exchange.Param) *refuse.Refusal {
 			kind, ok := event.ParseKind(p.Value)
 			if !ok {
 				return badParam(p.Name, "the name of an event, as docs/api.md lists them")
 			}
 			q.Kinds = q.Kinds.With(kind)
-		case "limit":
+			return nil
+		},
+		"limit": func(p exchange.Param) *refuse.Refusal {
 			if streams {
 				return refuse.Param(p.Name, "limit does not go with Accept: "+eventStream)
 			}
-			return setCount(&q.Limit, p, limitMax)
-		default:
-			return exchange.UnknownParam(p.Name)
-		}
-		return nil
+			return countParam(&q.Limit, limitMax)(p)
+		},
 	})
 	return q, given, bad
 }

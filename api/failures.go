@@ -80,23 +80,10 @@ func Failures(r *exchange.Request) {
 func parseFailures(r *exchange.Request) (failuresRequest, *refuse.Refusal) {
 	limitMax := r.Server.Cfg.Limits.Items
 	req := failuresRequest{limit: min(bound.PageDefault, limitMax)}
-	bad := r.EachParam(func(p exchange.Param) *refuse.Refusal {
-		var ok bool
-		switch p.Name {
-		case "task_type":
-			if req.query.Type = p.Value; !bound.ValidTaskType(p.Value) {
-				return badParam(p.Name, bound.TaskTypeAllowed)
-			}
-		case "limit":
-			return setCount(&req.limit, p, limitMax)
-		case "cursor":
-			if req.query.From, ok = parseEnd(p.Value); !ok {
-				return badParam(p.Name, "a next_cursor of GET /api/failures")
-			}
-		default:
-			return exchange.UnknownParam(p.Name)
-		}
-		return nil
+	bad := r.ReadParams(exchange.Params{
+		"task_type": typeParam(&req.query.Type),
+		"limit":     countParam(&req.limit, limitMax),
+		"cursor":    parsedParam(&req.query.From, "a next_cursor of GET /api/failures", parseEnd),
 	})
 	return req, bad
 }

@@ -13,9 +13,6 @@ import (
 
 // Finalization answers GET /api/tasks/{id}/finalization.
 func Finalization(r *exchange.Request) {
-	if !r.NoParams() {
-		return
-	}
 	var view fsm.FinalizationView
 	var now fsm.Stamp
 	var bad *refuse.Refusal

@@ -26,10 +26,7 @@ func (s *Server) ready(r *exchange.Request) {
 }
 
 func refuseUnready(err error) *refuse.Refusal {
-	return &refuse.Refusal{
-		Code: wire.CodeNoLeader, Text: "The node is not ready: " + err.Error(),
-		Advice: "Wait until the node knows a leader and has caught up with it",
-	}
+	return refuse.New(wire.CodeNoLeader, "The node is not ready: "+err.Error(), "Wait until the node knows a leader and has caught up with it")
 }
 
 func (s *Server) sendState(r *exchange.Request, state string) {

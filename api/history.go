@@ -5,7 +5,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/history"
 	"github.com/claimq/claimq/api/jsonout"
@@ -76,18 +75,6 @@ func msOf(b latency.Bucket) (ms int64, some bool) { return b.MS(), b != 0 }
 // parseHistory reads the query of GET /api/history.
 func parseHistory(r *exchange.Request) (taskType string, minutes int, bad *refuse.Refusal) {
 	minutes = historyMinutes
-	bad = r.EachParam(func(p exchange.Param) *refuse.Refusal {
-		switch p.Name {
-		case "task_type":
-			if taskType = p.Value; !bound.ValidTaskType(p.Value) {
-				return badParam(p.Name, bound.TaskTypeAllowed)
-			}
-		case "minutes":
-			return setCount(&minutes, p, historyMinutesMax)
-		default:
-			return exchange.UnknownParam(p.Name)
-		}
-		return nil
-	})
+	bad = r.ReadParams(exchange.Params{"task_type": typeParam(&taskType), "minutes": countParam(&minutes, historyMinutesMax)})
 	return taskType, minutes, bad
 }

@@ -76,9 +76,6 @@ func decodeJoinToken(body []byte, limits *bound.Limits) (cmd command.SetJoinToke
 
 // JoinTokens answers GET /api/cluster/tokens.
 func JoinTokens(r *exchange.Request) {
-	if !r.NoParams() {
-		return
-	}
 	var tokens []*fsm.JoinToken
 	if !r.Read(func(m *fsm.Machine, _ fsm.Stamp) { tokens = m.JoinTokens() }) {
 		return

@@ -47,18 +47,9 @@ func (s *Server) keyList(r *exchange.Request) {
 // parseKeyList reads the query of GET /api/keys.
 func parseKeyList(r *exchange.Request) (after string, limit int, bad *refuse.Refusal) {
 	limit = bound.PageDefault
-	bad = r.EachParam(func(p exchange.Param) *refuse.Refusal {
-		switch p.Name {
-		case "after":
-			if after = p.Value; !keyring.NamePattern.MatchString(after) {
-				return badParam("after", "the name of a key, 1 to 64 of A-Z a-z 0-9 _ . -")
-			}
-		case "limit":
-			return setCount(&limit, p, keyPageMax)
-		default:
-			return exchange.UnknownParam(p.Name)
-		}
-		return nil
+	bad = r.ReadParams(exchange.Params{
+		"after": textParam(&after, "the name of a key, 1 to 64 of A-Z a-z 0-9 _ . -", keyring.NamePattern.MatchString),
+		"limit": countParam(&limit, keyPageMax),
 	})
 	return after, limit, bad
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/bound"
-	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/jsonout"
@@ -101,7 +100,7 @@ func (req *listRequest) find(r *exchange.Request) (tasks []fsm.Task, next fsm.En
 func parseList(r *exchange.Request) (listRequest, *refuse.Refusal) {
 	limitMax := r.Server.Cfg.Limits.Items
 	req := listRequest{query: fsm.ListQuery{Limit: min(bound.PageDefault, limitMax)}}
-	if bad := r.EachParam(func(p exchange.Param) *refuse.Refusal { return req.set(p, limitMax) }); bad != nil {
+	if bad := r.ReadParams(req.known(limitMax)); bad != nil {
 		return req, bad
 	}
 	if labels := &req.query.Labels; len(*labels) > 1 {
@@ -119,82 +118,37 @@ func parseList(r *exchange.Request) (listRequest, *refuse.Refusal) {
 	return req, nil
 }
 
-func badParam(name, allowed string) *refuse.Refusal {
-	return refuse.Param(name, "Invalid "+name+": must be "+allowed)
-}
-
-// setCount sets n to a parameter that is an integer from 1 to most.
-func setCount(n *int, p exchange.Param, most int) *refuse.Refusal {
-	count, err := strconv.Atoi(p.Value)
-	if err != nil || count < 1 || count > most {
-		return badParam(p.Name, "an integer from 1 to "+strconv.Itoa(most))
-	}
-	*n = count
-	return nil
-}
-
-// set reads one parameter.
-func (req *listRequest) set(p exchange.Param, limitMax int) *refuse.Refusal {
+// known are the parameters of a list.
+func (req *listRequest) known(limitMax int) exchange.Params {
+	const cursorAllowed = "a next_cursor of a page in the same order"
 	q := &req.query
-	var ok bool
-	switch p.Name {
-	case "status":
-		if q.Status, ok = fsm.ParseStatus(p.Value); !ok {
-			return badParam(p.Name, bound.StatusAllowed)
-		}
-	case "task_type":
-		if q.Type = p.Value; !bound.ValidTaskType(p.Value) {
-			return badParam(p.Name, bound.TaskTypeAllowed)
-		}
-	case "worker_id":
-		if q.WorkerID = p.Value; !bound.ValidProcessorID(p.Value) {
-			return callbody.RefuseHolderID(p.Name)
-		}
-	case "idempotency_key":
-		if q.Key = p.Value; !bound.ValidKey(p.Value, bound.KeyMax) {
-			return badParam(p.Name, "1 to 256 bytes without control characters")
-		}
-	case "parent_id":
-		if q.ParentID, ok = exchange.ParseID([]byte(p.Value)); !ok {
-			return badParam(p.Name, idAllowed)
-		}
-	case exchange.ParamLabel:
-		return req.addLabel(p)
-	case "created_after":
-		if q.CreatedAfter, ok = callbody.ParseCreated(p.Value, false); !ok {
-			return badParam(p.Name, bound.CreatedAllowed)
-		}
-	case "created_before":
-		if q.CreatedBefore, ok = callbody.ParseCreated(p.Value, true); !ok {
-			return badParam(p.Name, bound.CreatedAllowed)
-		}
-	case "order":
-		q.Descending, q.ByEnd = p.Value == "desc", p.Value == "ended"
-		if !q.Descending && !q.ByEnd && p.Value != "asc" {
-			return badParam(p.Name, "asc, desc or ended")
-		}
-	case "error_group":
-		if q.ErrorGroup, ok = errorgroup.ParseID(p.Value); !ok {
-			return badParam(p.Name, errorgroup.IDAllowed)
-		}
-	case "limit":
-		return setCount(&q.Limit, p, limitMax)
-	case "cursor":
-		if req.cursor = p.Value; p.Value == "" {
-			return badParam(p.Name, "a next_cursor of a page in the same order")
-		}
-	case "include":
-		return req.setInclude(p)
-	default:
-		return exchange.UnknownParam(p.Name)
+	return exchange.Params{
+		"status":            parsedParam(&q.Status, bound.StatusAllowed, fsm.ParseStatus),
+		"task_type":         typeParam(&q.Type),
+		"worker_id":         holderParam(&q.WorkerID),
+		"idempotency_key":   textParam(&q.Key, "1 to 256 bytes without control characters", validKey),
+		"parent_id":         parsedParam(&q.ParentID, "an integer from 1 to 9007199254740991", func(text string) (uint64, bool) { return exchange.ParseID([]byte(text)) }),
+		exchange.ParamLabel: req.addLabel,
+		"created_after":     createdParam(&q.CreatedAfter, false),
+		"created_before":    createdParam(&q.CreatedBefore, true),
+		"order":             req.setOrder,
+		"error_group":       parsedParam(&q.ErrorGroup, errorgroup.IDAllowed, errorgroup.ParseID),
+		"limit":             countParam(&q.Limit, limitMax),
+		"cursor":            textParam(&req.cursor, cursorAllowed, func(text string) bool { return text != "" }),
+		"include":           req.setInclude,
+	}
+}
+
+func validKey(text string) bool { return bound.ValidKey(text, bound.KeyMax) }
+
+func (req *listRequest) setOrder(p exchange.Param) *refuse.Refusal {
+	q := &req.query
+	q.Descending, q.ByEnd = p.Value == "desc", p.Value == "ended"
+	if !q.Descending && !q.ByEnd && p.Value != "asc" {
+		return badParam(p.Name, "asc, desc or ended")
 	}
 	return nil
 }
-
-// The words for what a filter's fields may be.
-const (
-	idAllowed = "an integer from 1 to 9007199254740991"
-)
 
 // addLabel reads one label: name and value, cut at the first colon.
 func (req *listRequest) addLabel(p exchange.Param) *refuse.Refusal {

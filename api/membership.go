@@ -130,9 +130,6 @@ func Transfer(r *exchange.Request) {
 
 // Hashes answers GET /api/cluster/hash.
 func Hashes(r *exchange.Request) {
-	if !r.NoParams() {
-		return
-	}
 	view, err := r.Server.Node.Hashes(r.Wait())
 	if err != nil {
 		r.RefuseError(err)

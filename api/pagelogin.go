@@ -61,10 +61,8 @@ func (s *Server) login(r *exchange.Request) {
 	k, why, bad := keyOfLogin(keys, text, r)
 	if k == nil {
 		if retry, ok := s.tries.Try(r.Source(), int64(r.Start.Sub(s.host.Begun))); !ok {
-			r.Refuse(&refuse.Refusal{
-				Code: wire.CodeRateLimited, Text: "There were " + strconv.Itoa(keyring.TriesPerMinute) + " wrong keys within a minute from this address, and this is another one",
-				Advice: "Repeat the login with a key that this server knows",
-			})
+			r.Refuse(refuse.New(wire.CodeRateLimited, "There were "+strconv.Itoa(keyring.TriesPerMinute)+" wrong keys within a minute from this address, and this is another one",
+				"Repeat the login with a key that this server knows"))
 			r.HTTP.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.FormatInt(keyring.Seconds(int64(retry)), 10))
 			return
 		}

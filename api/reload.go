@@ -147,10 +147,8 @@ func (s *Server) reload(r *exchange.Request) {
 	count, _, err := s.readKeys()
 	if err != nil {
 		s.cfg.Logger.Error(notReloaded, "error", err)
-		r.Refuse(&refuse.Refusal{
-			Code: wire.CodeInvalidRequest, Text: "The keys were not reloaded: " + err.Error(),
-			Advice: "Correct the configuration of this node and reload again; the keys from before stay in force",
-		})
+		r.Refuse(refuse.New(wire.CodeInvalidRequest, "The keys were not reloaded: "+err.Error(),
+			"Correct the configuration of this node and reload again; the keys from before stay in force"))
 		return
 	}
 	s.cfg.Logger.Info("reloaded the API keys", "keys", count, "by", r.By())

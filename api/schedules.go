@@ -22,9 +22,6 @@ import (
 
 // Schedules answers GET /api/schedules.
 func Schedules(r *exchange.Request) {
-	if !r.NoParams() {
-		return
-	}
 	var views []*fsm.ScheduleView
 	if r.Read(func(m *fsm.Machine, _ fsm.Stamp) { views = slices.Clone(m.Schedules()) }) {
 		views = slices.DeleteFunc(views, func(v *fsm.ScheduleView) bool { return !r.MaySee(v.Task.Type) })
@@ -82,21 +79,10 @@ func Slots(r *exchange.Request) {
 // parseSlots reads the query of GET /api/slots.
 func parseSlots(r *exchange.Request, after *int64, limit *int) (*cron.Times, *refuse.Refusal) {
 	var plan cron.Plan
-	bad := r.EachParam(func(p exchange.Param) *refuse.Refusal {
-		known, bad := callbody.PlanField(&plan, p.Name, p.Value)
-		switch {
-		case bad != nil, known:
-			return bad
-		case p.Name == "after":
-			var ok bool
-			if *after, ok = callbody.ParseCreated(p.Value, false); !ok {
-				return badParam(p.Name, bound.CreatedAllowed)
-			}
-			return nil
-		case p.Name == "limit":
-			return setCount(limit, p, slotsLimitMax)
-		}
-		return exchange.UnknownParam(p.Name)
+	planned := func(p exchange.Param) *refuse.Refusal { return callbody.PlanField(&plan, p.Name, p.Value) }
+	bad := r.ReadParams(exchange.Params{
+		"cron": planned, "timezone": planned, "every_ms": planned,
+		"after": createdParam(after, false), "limit": countParam(limit, slotsLimitMax),
 	})
 	if bad != nil {
 		return nil, bad

@@ -13,9 +13,6 @@ import (
 
 // Stats answers GET /api/stats.
 func Stats(r *exchange.Request) {
-	if !r.NoParams() {
-		return
-	}
 	var st fsm.Stats
 	if r.Read(func(m *fsm.Machine, now fsm.Stamp) { st = statsOf(r, m, now) }) {
 		r.Send(fasthttp.StatusOK, appendStats(r.Body(), &st))

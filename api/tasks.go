@@ -131,23 +131,16 @@ type getQuery struct {
 
 // parseGet reads it. byKey allows what goes with an idempotency key.
 func parseGet(r *exchange.Request, byKey bool) (q getQuery, bad *refuse.Refusal) {
-	bad = r.EachParam(func(p exchange.Param) *refuse.Refusal {
-		switch {
-		case p.Name == "wait_ms":
-			n, err := strconv.ParseUint(p.Value, 10, 63)
-			if err != nil || n > bound.WaitMSMax {
-				return badParam(p.Name, "an integer from 0 to "+strconv.Itoa(bound.WaitMSMax))
-			}
-			q.waitMS = int64(n)
-		case p.Name == "task_type" && byKey:
-			if q.taskType = p.Value; !bound.ValidTaskType(p.Value) {
-				return badParam(p.Name, bound.TaskTypeAllowed)
-			}
-		default:
-			return exchange.UnknownParam(p.Name)
-		}
-		return nil
-	})
+	known := exchange.Params{
+		"wait_ms": parsedParam(&q.waitMS, "an integer from 0 to "+strconv.Itoa(bound.WaitMSMax), func(text string) (int64, bool) {
+			n, err := strconv.ParseUint(text, 10, 63)
+			return int64(n), err == nil && n <= bound.WaitMSMax
+		}),
+	}
+	if byKey {
+		known["task_type"] = typeParam(&q.taskType)
+	}
+	bad = r.ReadParams(known)
 	return q, bad
 }
 

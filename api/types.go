@@ -43,30 +43,16 @@ func Types(r *exchange.Request) {
 func parseTypes(r *exchange.Request) (q fsm.TypesQuery, bad *refuse.Refusal) {
 	limitMax := r.Server.Cfg.Limits.Items
 	q.Limit = limitMax
-	bad = r.EachParam(func(p exchange.Param) *refuse.Refusal {
-		switch p.Name {
-		case "order":
-			if q.Order = fsm.TypeOrder(p.Value); p.Value == "" || !q.Order.Valid() {
-				return badParam(p.Name, "name, oldest, submitted_per_s, completed_per_s, failed_per_s or a status")
-			}
-		case "limit":
-			return setCount(&q.Limit, p, limitMax)
-		case "name":
-			if q.Name = p.Value; !bound.ValidTaskType(p.Value) {
-				return badParam(p.Name, bound.TaskTypeAllowed)
-			}
-		case "after":
-			if q.After = p.Value; !bound.ValidTaskType(p.Value) {
-				return badParam(p.Name, bound.TaskTypeAllowed)
-			}
-		case "attention":
-			if q.Attention = p.Value == "true"; !q.Attention && p.Value != "false" {
-				return badParam(p.Name, "true or false")
-			}
-		default:
-			return exchange.UnknownParam(p.Name)
-		}
-		return nil
+	bad = r.ReadParams(exchange.Params{
+		"order": parsedParam(&q.Order, "name, oldest, submitted_per_s, completed_per_s, failed_per_s or a status", func(text string) (fsm.TypeOrder, bool) {
+			return fsm.TypeOrder(text), text != "" && fsm.TypeOrder(text).Valid()
+		}),
+		"limit": countParam(&q.Limit, limitMax),
+		"name":  typeParam(&q.Name),
+		"after": typeParam(&q.After),
+		"attention": parsedParam(&q.Attention, "true or false", func(text string) (attention, ok bool) {
+			return text == "true", text == "true" || text == "false"
+		}),
 	})
 	if bad == nil && q.After != "" && !q.Order.ByName() {
 		bad = badParam("order", "name with after")
@@ -76,9 +62,6 @@ func parseTypes(r *exchange.Request) (q fsm.TypesQuery, bad *refuse.Refusal) {
 
 // Defaults answers GET /api/defaults.
 func Defaults(r *exchange.Request) {
-	if !r.NoParams() {
-		return
-	}
 	var v fsm.InForce
 	if r.Read(func(m *fsm.Machine, _ fsm.Stamp) { v = m.DefaultsInForce() }) {
 		r.Send(fasthttp.StatusOK, callbody.AppendDefaults(r.Body(), &v))

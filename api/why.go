@@ -27,9 +27,6 @@ type whyAnswer struct {
 
 // Why answers GET /api/tasks/{id}/why.
 func Why(r *exchange.Request) {
-	if !r.NoParams() {
-		return
-	}
 	var a whyAnswer
 	var bad *refuse.Refusal
 	ok := r.Read(func(m *fsm.Machine, now fsm.Stamp) {

@@ -21,9 +21,6 @@ const (
 
 // Workers answers GET /api/workers.
 func Workers(r *exchange.Request) {
-	if !r.NoParams() {
-		return
-	}
 	holders, now, ok := holders(r)
 	if !ok {
 		return

@@ -418,10 +418,7 @@ func RefuseHolderID(field string) *refuse.Refusal {
 }
 
 func refuseWorkerID(field string) *refuse.Refusal {
-	return &refuse.Refusal{
-		Code: wire.CodeInvalidWorkerID, Field: field, Text: "Invalid worker_id format",
-		Advice: "Send a worker_id of 1 to 128 letters, digits, _ and -",
-	}
+	return refuse.New(wire.CodeInvalidWorkerID, "Invalid worker_id format", "Send a worker_id of 1 to 128 letters, digits, _ and -").At(field)
 }
 
 // taskType reads a task_type.

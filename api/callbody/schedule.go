@@ -133,26 +133,24 @@ func ReadPlan(p cron.Plan) (*cron.Times, *refuse.Refusal) {
 	return nil, wrong("cron", "Invalid cron: "+strings.TrimPrefix(err.Error(), cron.ErrCron.Error()+": "), refuse.AdviceField)
 }
 
-// PlanField sets a field of a plan from its text in a query; known is false for a name that is none.
-func PlanField(p *cron.Plan, name, value string) (known bool, bad *refuse.Refusal) {
+// PlanField sets a field of a plan, cron, timezone or every_ms, from its text in a query.
+func PlanField(p *cron.Plan, name, value string) *refuse.Refusal {
 	var err error
 	switch name {
 	case "cron":
 		if p.Cron = value; !bound.ValidKey(value, cronBytes) {
-			return true, refuse.Param(name, "Invalid cron: must be "+cronAllowed)
+			return refuse.Param(name, "Invalid cron: must be "+cronAllowed)
 		}
 	case "timezone":
 		if p.Timezone = value; !bound.ValidKey(value, timezoneBytes) {
-			return true, refuse.Param(name, "Invalid timezone: must be "+timezoneAllowed)
+			return refuse.Param(name, "Invalid timezone: must be "+timezoneAllowed)
 		}
 	case "every_ms":
 		if p.EveryMS, err = strconv.ParseInt(value, 10, 64); err != nil || p.EveryMS < everyMSMin || p.EveryMS > everyMSMax {
-			return true, refuse.Param(name, fmt.Sprintf("Invalid every_ms: must be an integer from %d to %d", everyMSMin, int64(everyMSMax)))
+			return refuse.Param(name, fmt.Sprintf("Invalid every_ms: must be an integer from %d to %d", everyMSMin, int64(everyMSMax)))
 		}
-	default:
-		return false, nil
 	}
-	return true, nil
+	return nil
 }
 
 // checkTask checks what one field of the task alone does not show.
@@ -176,10 +174,7 @@ func (c *Schedule) SetNext(now fsm.Stamp, before *fsm.ScheduleView) *refuse.Refu
 	next, ok := c.plan().Next(now.T)
 	switch {
 	case !ok:
-		return &refuse.Refusal{
-			Code: wire.CodeInvalidRequest, Field: "cron", Text: "Invalid cron: its time never comes",
-			Advice: refuse.AdviceField,
-		}
+		return refuse.New(wire.CodeInvalidRequest, "Invalid cron: its time never comes", refuse.AdviceField).At("cron")
 	case c.Paused:
 		next = 0
 	case before != nil && before.NextRunAt != 0 && before.Cron == c.Cron && before.Timezone == c.Timezone && before.EveryMS == c.EveryMS:

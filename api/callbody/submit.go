@@ -73,10 +73,8 @@ func newDraft() draft {
 }
 
 func (d *Decoder) mixed() *refuse.Refusal {
-	return &refuse.Refusal{
-		Code: wire.CodeInvalidRequest, Field: "tasks",
-		Text: "tasks stands beside other fields", Advice: "Send one task's fields, or only tasks with an array of tasks",
-	}
+	return refuse.New(wire.CodeInvalidRequest, "tasks stands beside other fields",
+		"Send one task's fields, or only tasks with an array of tasks").At("tasks")
 }
 
 // tasks reads the array of a submit of many.

@@ -64,6 +64,8 @@ const (
 	Linked
 	// Unkept says that nobody on the way may keep its answer, whatever it is.
 	Unkept
+	// Bare says that it has no parameters of its own.
+	Bare
 )
 
 // SlowTime is for how long the leader goes on with a call that is slow; then it answers
@@ -72,6 +74,13 @@ const SlowTime = 25 * time.Second
 
 // Has reports whether the call has one of the traits.
 func (c *Call) Has(t trait) bool { return c.Is&t != 0 }
+
+// answer answers the request with this node's own means.
+func (c *Call) answer(r *Request) {
+	if !c.Has(Bare) || r.NoParams() {
+		c.Answer(r)
+	}
+}
 
 // String returns the name.
 func (c *Call) String() string { return c.Name }

@@ -75,10 +75,8 @@ func (r *Request) WaitLeft(waitMS int64) time.Duration {
 // RefuseGone answers a caller that has gone. Only one that has closed nothing
 // but its sending side will read it.
 func (r *Request) RefuseGone() {
-	r.Refuse(&refuse.Refusal{
-		Code: wire.CodeInvalidRequest, Text: "The connection was closed while the request waited",
-		Advice: "Nothing was done: keep the connection open in both directions until the answer has come",
-	})
+	r.Refuse(refuse.New(wire.CodeInvalidRequest, "The connection was closed while the request waited",
+		"Nothing was done: keep the connection open in both directions until the answer has come"))
 	r.Label = "gone"
 	if r.Forwarded {
 		r.HTTP.Response.Header.Set(HeaderGivenUp, "1")

@@ -33,7 +33,7 @@ func (r *Request) redirect() {
 	leader := r.Server.Node.LeaderHTTPAddr()
 	switch {
 	case leader == "" && r.Target.call.Has(Leaderless):
-		r.Target.call.Answer(r) // our own client asks for redirects, and an operator wants to see this of all
+		r.Target.call.answer(r) // our own client asks for redirects, and an operator wants to see this of all
 		return
 	case leader == "":
 		r.Refuse(refuse.Because(wire.CodeNoLeader))
@@ -171,7 +171,7 @@ func (r *Request) forwardFailed(err error) {
 	call := r.Target.call
 	switch {
 	case call.Has(Leaderless):
-		call.Answer(r)
+		call.answer(r)
 	case errors.Is(err, errAnswersFull) && !call.Has(Mutation):
 		r.Refuse(r.Server.Port.Answers.Full())
 	case errors.Is(err, nodes.ErrOutcomeUnknown) && !call.Has(Mutation) && !timedOut(err):

@@ -25,10 +25,8 @@ func (s *Host) guard(h *fasthttp.RequestHeader, c *Call) *refuse.Refusal {
 			return refuse.Param("Host", "Missing required header: Host")
 		}
 		if s.Open() && !s.knowsHost(host) {
-			return &refuse.Refusal{
-				Code: wire.CodeForbidden, Field: "Host", Text: "The Host header names an address that is not this server's",
-				Advice: "Use a loopback address, or start the server with --http-advertise set to the address that clients use",
-			}
+			return refuse.New(wire.CodeForbidden, "The Host header names an address that is not this server's",
+				"Use a loopback address, or start the server with --http-advertise set to the address that clients use").At("Host")
 		}
 	}
 	if c.Has(Linked) || s.allowedOrigin(h) != nil {
@@ -45,10 +43,8 @@ func (s *Host) guard(h *fasthttp.RequestHeader, c *Call) *refuse.Refusal {
 
 // RefuseOrigin refuses a request for where it comes from.
 func RefuseOrigin(header string) *refuse.Refusal {
-	return &refuse.Refusal{
-		Code: wire.CodeForbidden, Field: header, Text: "A cross-origin request of a browser is refused",
-		Advice: "Call the API from a program, from a page of the same origin, or from one that allowed_origins names",
-	}
+	return refuse.New(wire.CodeForbidden, "A cross-origin request of a browser is refused",
+		"Call the API from a program, from a page of the same origin, or from one that allowed_origins names").At(header)
 }
 
 // sameOrigin reports whether origin is http or https at host.

@@ -144,10 +144,8 @@ func (r *Request) mayCall(c *Call) *refuse.Refusal {
 		return failures.Refuse(keyring.FailRole, keyring.NoRole(r.roles, r.Target.call.String(), c.Roles))
 	}
 	if c.Is&Whole != 0 && len(r.onlyTypes) > 0 {
-		return failures.Refuse(keyring.FailType, &refuse.Refusal{
-			Code: wire.CodeForbidden, Text: "The call " + r.Target.call.String() + " is about all task types, and this key has only some",
-			Advice: "Use a key without task_types",
-		})
+		return failures.Refuse(keyring.FailType, refuse.New(wire.CodeForbidden, "The call "+r.Target.call.String()+" is about all task types, and this key has only some",
+			"Use a key without task_types"))
 	}
 	return nil
 }

@@ -29,10 +29,8 @@ func (r *Request) MaySee(taskType string) bool {
 
 // refuseType is the refusal of a task type that the key does not have.
 func (r *Request) refuseType(taskType string) *refuse.Refusal {
-	return r.Server.Metrics.AuthFailures.Refuse(keyring.FailType, &refuse.Refusal{
-		Code: wire.CodeForbidden, Text: "This key is not for tasks of the type " + taskType,
-		Advice: "Use a key whose task_types have this type",
-	})
+	return r.Server.Metrics.AuthFailures.Refuse(keyring.FailType, refuse.New(wire.CodeForbidden, "This key is not for tasks of the type "+taskType,
+		"Use a key whose task_types have this type"))
 }
 
 // RefuseFilter refuses a list whose filter does not keep to the key's types.
@@ -41,10 +39,8 @@ func (r *Request) RefuseFilter(field, taskType string) *refuse.Refusal {
 	case len(r.onlyTypes) == 0:
 		return nil
 	case taskType == "":
-		return r.Server.Metrics.AuthFailures.Refuse(keyring.FailType, &refuse.Refusal{
-			Code: wire.CodeForbidden, Field: field, Text: "This key is for some task types, and the request is about all",
-			Advice: "Send " + field + " with one of the key's task_types",
-		})
+		return r.Server.Metrics.AuthFailures.Refuse(keyring.FailType, refuse.New(wire.CodeForbidden, "This key is for some task types, and the request is about all",
+			"Send "+field+" with one of the key's task_types").At(field))
 	case !r.MaySee(taskType):
 		f := r.refuseType(taskType)
 		f.Field = field
@@ -102,10 +98,8 @@ func known(m *fsm.Machine, id uint64) *fsm.Task {
 // refuseParts is the refusal of a task that the key may see and that goes together
 // with others which it may not.
 func (r *Request) refuseParts(what string) *refuse.Refusal {
-	return r.Server.Metrics.AuthFailures.Refuse(keyring.FailType, &refuse.Refusal{
-		Code: wire.CodeForbidden, Text: what + " of task types that this key does not have",
-		Advice: "Use a key whose task_types have those of all of them",
-	})
+	return r.Server.Metrics.AuthFailures.Refuse(keyring.FailType, refuse.New(wire.CodeForbidden, what+" of task types that this key does not have",
+		"Use a key whose task_types have those of all of them"))
 }
 
 // RefuseResult is the refusal that the state machine found. It does not show a task
@@ -165,10 +159,8 @@ func (r *Request) ByKey(m *fsm.Machine, taskType, key string) (*fsm.Task, *refus
 	for _, taskType := range r.onlyTypes {
 		t := m.ByTypeKey(taskType, key)
 		if t != nil && found != nil {
-			return nil, &refuse.Refusal{
-				Code: wire.CodeInvalidRequest, Field: "task_type", Text: "Tasks of several types have this idempotency_key",
-				Advice: "Send task_type with the type of the one that is meant",
-			}
+			return nil, refuse.New(wire.CodeInvalidRequest, "Tasks of several types have this idempotency_key",
+				"Send task_type with the type of the one that is meant").At("task_type")
 		}
 		if t != nil {
 			found = t

@@ -82,11 +82,8 @@ func refuseEncoding(req *fasthttp.Request) *refuse.Refusal {
 	if len(coding) == 0 || len(req.Body()) == 0 || strings.EqualFold(string(coding), "identity") {
 		return nil
 	}
-	return &refuse.Refusal{
-		Code: wire.CodeUnsupportedEncoding, Field: fasthttp.HeaderContentEncoding,
-		Text:   "The Content-Encoding " + jsonout.Shorten(string(coding)) + " is not supported",
-		Advice: "Send the body as it is, without Content-Encoding",
-	}
+	return refuse.New(wire.CodeUnsupportedEncoding, "The Content-Encoding "+jsonout.Shorten(string(coding))+" is not supported",
+		"Send the body as it is, without Content-Encoding").At(fasthttp.HeaderContentEncoding)
 }
 
 func (s *Host) bodyTooLarge() *refuse.Refusal {

@@ -120,10 +120,17 @@ func (r *Request) NoParams() (ok bool) {
 	return bad == nil
 }
 
-// EachParam has set read the call's own parameters, one after the other, until it refuses one.
-func (r *Request) EachParam(set func(p Param) *refuse.Refusal) *refuse.Refusal {
+// Params are the parameters that a call has, by their names, and what reads each of them.
+type Params map[string]func(p Param) *refuse.Refusal
+
+// ReadParams reads the call's own parameters, one after the other, until one is refused.
+func (r *Request) ReadParams(known Params) *refuse.Refusal {
 	for _, p := range r.query {
-		if bad := set(p); bad != nil {
+		read := known[p.Name]
+		if read == nil {
+			return unknownParam(p.Name)
+		}
+		if bad := read(p); bad != nil {
 			return bad
 		}
 	}
@@ -135,14 +142,11 @@ func refuseQuery(params []Param) *refuse.Refusal {
 	if len(params) == 0 {
 		return nil
 	}
-	return UnknownParam(params[0].Name)
+	return unknownParam(params[0].Name)
 }
 
-// UnknownParam refuses a parameter that the call does not have.
-func UnknownParam(name string) *refuse.Refusal {
-	return &refuse.Refusal{
-		Code: "invalid_request", Field: jsonout.Shorten(name),
-		Text:   "Unknown query parameter: " + jsonout.Shorten(name),
-		Advice: "Remove it, or check its spelling",
-	}
+// unknownParam refuses a parameter that the call does not have.
+func unknownParam(name string) *refuse.Refusal {
+	return refuse.New("invalid_request", "Unknown query parameter: "+jsonout.Shorten(name),
+		"Remove it, or check its spelling").At(jsonout.Shorten(name))
 }

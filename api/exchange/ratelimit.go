@@ -36,10 +36,8 @@ func (r *Request) charge() *refuse.Refusal {
 		return nil
 	}
 	k.Refused.Add(1)
-	return &refuse.Refusal{
-		Code: wire.CodeRateLimited, Text: "The key " + k.Name + " has made its " + strconv.FormatInt(k.Bucket.PerMinute, 10) + " requests a minute",
-		Advice: "Nothing was done: repeat the request after the time in Retry-After, or have the key's rate_limit_per_minute raised",
-	}
+	return refuse.New(wire.CodeRateLimited, "The key "+k.Name+" has made its "+strconv.FormatInt(k.Bucket.PerMinute, 10)+" requests a minute",
+		"Nothing was done: repeat the request after the time in Retry-After, or have the key's rate_limit_per_minute raised")
 }
 
 // chargeRefused counts a settle, or a batch of such ops, that was refused: those that

@@ -206,7 +206,7 @@ func (r *Request) serve() {
 		}
 	}
 	if t.call.Has(Local) || r.Stale || t.call.Here != nil && t.call.Here(r) || s.Node.IsLeader() {
-		t.call.Answer(r)
+		t.call.answer(r)
 		return
 	}
 	r.Elsewhere()

@@ -33,8 +33,6 @@ func refuseSource(k *Caller, from netip.Addr) *refuse.Refusal {
 	if k.token != nil {
 		what = "token"
 	}
-	return &refuse.Refusal{
-		Code: wire.CodeForbidden, Text: "This " + what + " may not be used " + where,
-		Advice: "Use it from one of its addresses: behind a proxy, the proxy's address counts",
-	}
+	return refuse.New(wire.CodeForbidden, "This "+what+" may not be used "+where,
+		"Use it from one of its addresses: behind a proxy, the proxy's address counts")
 }

@@ -13,18 +13,13 @@ const Challenge = `Bearer realm="claimq"`
 // Differ is the refusal of a request that one node lets in and another
 // does not.
 func Differ(text string) *refuse.Refusal {
-	return &refuse.Refusal{
-		Code: wire.CodeUnauthorized, Text: text + ": the keys of the nodes differ",
-		Advice: "Nothing was done: give all nodes the same keys and reload them, claimq key reload with each --endpoint",
-	}
+	return refuse.New(wire.CodeUnauthorized, text+": the keys of the nodes differ",
+		"Nothing was done: give all nodes the same keys and reload them, claimq key reload with each --endpoint")
 }
 
 // Unauthorized refuses who has shown no key that is known.
 func Unauthorized(text string) *refuse.Refusal {
-	return &refuse.Refusal{
-		Code: wire.CodeUnauthorized, Text: text,
-		Advice: "Send a key that this server knows, as X-API-Key: KEY or Authorization: Bearer KEY",
-	}
+	return refuse.New(wire.CodeUnauthorized, text, "Send a key that this server knows, as X-API-Key: KEY or Authorization: Bearer KEY")
 }
 
 // NoRole names the role that a call needs.

@@ -239,15 +239,11 @@ func (k *Caller) Bars(now time.Time, from netip.Addr) (why Failure, bad *refuse.
 	case k.Expired(now) && k.token != nil:
 		return BadToken(oidc.ErrExpired)
 	case k.Expired(now):
-		return FailExpired, &refuse.Refusal{
-			Code: wire.CodeUnauthorized, Text: "The API key expired at " + k.Expires.UTC().Format(time.RFC3339),
-			Advice: "Use another key: an operator makes one with 'claimq key generate'",
-		}
+		return FailExpired, refuse.New(wire.CodeUnauthorized, "The API key expired at "+k.Expires.UTC().Format(time.RFC3339),
+			"Use another key: an operator makes one with 'claimq key generate'")
 	case k.Roles == 0:
-		return FailRole, &refuse.Refusal{
-			Code: wire.CodeForbidden, Text: "The token has no group that has a role here",
-			Advice: "Have " + k.Name + " made a member of a group that oidc.roles names, or have that name a group of theirs",
-		}
+		return FailRole, refuse.New(wire.CodeForbidden, "The token has no group that has a role here",
+			"Have "+k.Name+" made a member of a group that oidc.roles names, or have that name a group of theirs")
 	case !k.admits(from):
 		return failAddress, refuseSource(k, from)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/oidc"
 	"github.com/claimq/claimq/nodes"
 )
@@ -51,13 +50,9 @@ var tokenFailures = []struct {
 func BadToken(err error) (Failure, *refuse.Refusal) {
 	for _, f := range tokenFailures {
 		if errors.Is(err, f.err) {
-			return f.why, &refuse.Refusal{
-				Code: wire.CodeUnauthorized, Text: f.text,
-				Advice: "Get a new token from the issuer for this server's audience, and send it as Authorization: Bearer TOKEN",
-			}
+			return f.why, refuse.New(wire.CodeUnauthorized, f.text,
+				"Get a new token from the issuer for this server's audience, and send it as Authorization: Bearer TOKEN")
 		}
 	}
-	f := refuse.Because(wire.CodeOverloaded)
-	f.Text, f.Reason = "The token cannot be checked now: the keys of its issuer are not there yet", fsm.Reason(nodes.BoundIssuer)
-	return FailUnchecked, f
+	return FailUnchecked, refuse.Overloaded(nodes.BoundIssuer, "The token cannot be checked now: the keys of its issuer are not there yet")
 }

@@ -3,8 +3,6 @@ package lasting
 import (
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/refuse"
-	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -34,10 +32,7 @@ var named = [kinds]struct {
 
 // Refuse is the refusal of one more than a key may have.
 func Refuse(what Kind) *refuse.Refusal {
-	f := refuse.Because(wire.CodeOverloaded)
-	f.Text = "The API key has as many " + named[what].words + " as one key may have"
-	f.Reason = fsm.Reason(named[what].bound)
-	return f
+	return refuse.Overloaded(named[what].bound, "The API key has as many "+named[what].words+" as one key may have")
 }
 
 // Ended is with what a wait or a stream ends whose key is of no use any more.

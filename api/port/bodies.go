@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/claimq/claimq/api/refuse"
-	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -78,8 +76,5 @@ func (b *bodyShare) answered() {
 
 // BodiesFull is the refusal of a body that there is no room for.
 func (p *Port) BodiesFull() *refuse.Refusal {
-	f := refuse.Because(wire.CodeOverloaded)
-	f.Text = "The server is receiving as many large requests as it may, of " + strconv.FormatInt(p.cfg.BodiesBytes, 10) + " bytes"
-	f.Reason = fsm.Reason(nodes.BoundBodies)
-	return f
+	return refuse.Overloaded(nodes.BoundBodies, "The server is receiving as many large requests as it may, of "+strconv.FormatInt(p.cfg.BodiesBytes, 10)+" bytes")
 }

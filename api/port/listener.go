@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/refuse"
-	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -55,9 +53,7 @@ func (p *Port) accept(conn net.Conn) *Conn {
 // connection that is to be TLS. The answer fits into the socket's buffer, so this
 // does not wait.
 func (p *Port) turnAway(conn net.Conn) {
-	f := refuse.Because(wire.CodeOverloaded)
-	f.Reason = fsm.Reason(nodes.BoundConnections)
-	f.Text = "The server has " + strconv.Itoa(p.cfg.Connections) + " connections open, its limit"
+	f := refuse.Overloaded(nodes.BoundConnections, "The server has "+strconv.Itoa(p.cfg.Connections)+" connections open, its limit")
 	id := p.cfg.Answered(f)
 	// Within TLS it could only be told after a handshake.
 	if p.cfg.TLS == nil && conn.SetWriteDeadline(time.Now().Add(100*time.Millisecond)) == nil {

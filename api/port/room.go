@@ -10,8 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/claimq/claimq/api/refuse"
-	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -93,10 +91,7 @@ func (a *Room) Taken() int64 {
 
 // Full is the refusal of an answer that there is no room for.
 func (a *Room) Full() *refuse.Refusal {
-	f := refuse.Because(wire.CodeOverloaded)
-	f.Text = "The server holds as many large answers that were not read yet as it may, of " + strconv.FormatInt(a.most, 10) + " bytes"
-	f.Reason = fsm.Reason(nodes.BoundAnswers)
-	return f
+	return refuse.Overloaded(nodes.BoundAnswers, "The server holds as many large answers that were not read yet as it may, of "+strconv.FormatInt(a.most, 10)+" bytes")
 }
 
 // boundUnsent bounds what the system keeps unsent of conn.

@@ -124,10 +124,7 @@ func looksLikeHTTP(b []byte) bool {
 // connection once it has read that.
 func (p *Port) answerPlain(raw net.Conn) {
 	defer raw.Close()
-	f := &refuse.Refusal{
-		Code: wire.CodeInvalidRequest, Text: "This port speaks HTTPS and the request was plain HTTP",
-		Advice: "Use https:// in place of http://",
-	}
+	f := refuse.New(wire.CodeInvalidRequest, "This port speaks HTTPS and the request was plain HTTP", "Use https:// in place of http://")
 	id := p.cfg.Answered(f)
 	if raw.SetDeadline(time.Now().Add(LingerTime)) != nil {
 		return

@@ -33,6 +33,17 @@ type Refusal struct {
 	Details string
 }
 
+// New returns a refusal: what happened, and what to do.
+func New(code wire.Code, text, advice string) *Refusal {
+	return &Refusal{Code: code, Text: text, Advice: advice}
+}
+
+// At says which field is wrong, and returns the refusal.
+func (r *Refusal) At(field string) *Refusal {
+	r.Field = field
+	return r
+}
+
 // phrase is the text of a code that always says the same.
 type phrase struct{ text, Advice string }
 
@@ -81,6 +92,14 @@ func Because(code wire.Code) *Refusal {
 	return &Refusal{Code: code, Text: p.text, Advice: p.Advice}
 }
 
+// Overloaded is the refusal of what there is no room for; bound names what is full, "" if
+// that has no name.
+func Overloaded(bound nodes.Bound, text string) *Refusal {
+	f := Because(wire.CodeOverloaded)
+	f.Text, f.Reason = text, fsm.Reason(bound)
+	return f
+}
+
 // Result is the refusal of cmd that the state machine decided.
 func Result(cmd command.Command, res fsm.Result) *Refusal {
 	switch {
@@ -118,34 +137,23 @@ func Task(s *fsm.Submitted, within string) *Refusal {
 	if s.Step >= 0 {
 		within += "steps[" + strconv.Itoa(s.Step) + "]."
 	}
-	return &Refusal{
-		Code: wire.CodeInvalidTask, Field: within + "expires_at",
-		Text:   "expires_at is not after the end of delay_ms: the task could never be claimed",
-		Advice: "Send an expires_at after the end of the delay, or leave it out",
-	}
+	return New(wire.CodeInvalidTask, "expires_at is not after the end of delay_ms: the task could never be claimed",
+		"Send an expires_at after the end of the delay, or leave it out").At(within + "expires_at")
 }
 
 // invalid is the refusal of a command that the state machine found
 // malformed.
 func invalid(cmd command.Command) *Refusal {
-	f := &Refusal{
-		Code: wire.CodeInvalidRequest, Field: "claim_request_id",
-		Text:   "The claim_request_id was used before for another request",
-		Advice: "Use a new claim_request_id, or repeat the request with the same worker, task types and order",
-	}
+	f := New(wire.CodeInvalidRequest, "The claim_request_id was used before for another request",
+		"Use a new claim_request_id, or repeat the request with the same worker, task types and order").At("claim_request_id")
 	switch cmd.(type) {
 	case command.Complete:
 		f.Field = "claim." + f.Field
 	case command.SetType:
-		return &Refusal{
-			Code: wire.CodeInvalidRequest, Text: "Too many task types have settings",
-			Advice: "Clear the settings of types that are no longer used, by null in each field",
-		}
+		return New(wire.CodeInvalidRequest, "Too many task types have settings",
+			"Clear the settings of types that are no longer used, by null in each field")
 	case command.SetSchedule:
-		return &Refusal{
-			Code: wire.CodeInvalidRequest, Text: "There are too many schedules",
-			Advice: "Delete the schedules that are no longer used: there may be 10,000",
-		}
+		return New(wire.CodeInvalidRequest, "There are too many schedules", "Delete the schedules that are no longer used: there may be 10,000")
 	}
 	return f
 }
@@ -153,19 +161,14 @@ func invalid(cmd command.Command) *Refusal {
 // reach is the refusal of an op with which its batch would change too many
 // tasks.
 func reach() *Refusal {
-	return &Refusal{
-		Code: wire.CodeInvalidRequest, Field: "ops",
-		Text:   "The ops before it and the steps that it reaches are more than " + strconv.Itoa(bound.ChangesMax) + " tasks",
-		Advice: "Send it in another batch",
-	}
+	return New(wire.CodeInvalidRequest, "The ops before it and the steps that it reaches are more than "+strconv.Itoa(bound.ChangesMax)+" tasks",
+		"Send it in another batch").At("ops")
 }
 
 // Level is the refusal of what the cluster's feature level does not have.
 func Level() *Refusal {
-	return &Refusal{
-		Code: wire.CodeInvalidRequest, Text: "The cluster's feature level is too low for this request",
-		Advice: "Once all nodes run the new version, run claimq cluster upgrade --finalize",
-	}
+	return New(wire.CodeInvalidRequest, "The cluster's feature level is too low for this request",
+		"Once all nodes run the new version, run claimq cluster upgrade --finalize")
 }
 
 // Param is a refusal of something outside the body.
