@@ -109,7 +109,7 @@ func recordCrash(t *testing.T, s crashScript, binary string) *crashRun {
 	var err error
 	switch {
 	case s.level > 0:
-		cfg.Binary, err = procs.BuildLevel(r.ctx, t.TempDir(), s.level)
+		cfg.Binary, err = procs.BuildLevel(r.ctx, t.TempDir(), fsm.FeatureLevel, s.level)
 	case s.brief:
 		cfg.Binary, err = procs.Edited{Name: "brief", Edits: briefLog}.Build(r.ctx, t.TempDir())
 	}

@@ -106,7 +106,7 @@ func (p *pauseRound) askPaused(old *procs.Node, tasks []uint64) int {
 		caller.Sent = sync.OnceFunc(sent.Done)
 		all.Go(func() {
 			for {
-				op := caller.Get(t.Context(), tasks[i%len(tasks)], false)
+				op := caller.Read(t.Context(), tasks[i%len(tasks)], recorder.Read{})
 				mu.Lock()
 				if op.Outcome == history.OK {
 					answered++

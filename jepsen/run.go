@@ -56,7 +56,7 @@ func running(cfg runner.Config, names string, kills int) func(context.Context, *
 		if kills > 0 {
 			cfg.Faults = slices.Insert(slices.Repeat([]string{"kill-leader"}, kills), (kills+1)/2, "kill-all")
 		}
-		cfg.Binary, cfg.Seed, cfg.Plant, cfg.Revision, cfg.Out = c.binary, c.seed, c.plant, revision(ctx), c.out
+		cfg.Binary, cfg.Seed, cfg.Plant, cfg.Out = c.binary, c.seed, c.plant, c.out
 		verdict, err := oneRun(ctx, cfg, c.dir)
 		if err == nil && !verdict.OK() {
 			err = errFails
@@ -87,7 +87,7 @@ func revision(ctx context.Context) string {
 
 // oneRun makes a run, judges it, and leaves history, report and verdict in dir.
 func oneRun(ctx context.Context, cfg runner.Config, dir string) (judge.Verdict, error) {
-	cfg.Dir = filepath.Join(dir, nodesName)
+	cfg.Dir, cfg.Revision = filepath.Join(dir, nodesName), revision(ctx)
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return judge.Verdict{}, err
 	}
@@ -163,10 +163,10 @@ func runSuite(ctx context.Context, c *call) error {
 	if err := c.begin(ctx, nil); err != nil {
 		return err
 	}
-	id, all, failed := revision(ctx), mixes(), 0
+	all, failed := mixes(), 0
 	for i := range *runs {
 		m, seed := all[i%len(all)], c.seed+int64(i)
-		cfg := runner.Config{Binary: c.binary, Nodes: m.nodes, Time: *length, Faults: m.names(seed), Seed: seed, Revision: id, Out: c.out}
+		cfg := runner.Config{Binary: c.binary, Nodes: m.nodes, Time: *length, Faults: m.names(seed), Seed: seed, Out: c.out}
 		folder := filepath.Join(c.dir, fmt.Sprintf("seed-%d", seed))
 		verdict, err := oneRun(ctx, cfg, folder)
 		if ctx.Err() != nil {

@@ -149,7 +149,7 @@ func (c *catching) byRuns(ctx context.Context) error {
 		seed := c.seed + int64(i)
 		verdict, err := oneRun(ctx, runner.Config{
 			Binary: binary, Nodes: plants.Nodes, Time: c.length, Faults: faultNames(p.Faults), Seed: seed, Plant: p.Name,
-			Clients: p.Clients, Rate: p.Rate, Revision: revision(ctx), Out: io.Discard,
+			Clients: p.Clients, Rate: p.Rate, Out: io.Discard,
 		}, filepath.Join(c.dir, fmt.Sprintf("seed-%d", seed)))
 		if err != nil {
 			return err

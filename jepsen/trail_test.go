@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,7 +62,7 @@ func TestTrail_sameEverywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := told.Read(deadline(t), http.DefaultClient, leader.URL(), false)
+	want, err := told.Read(deadline(t), leader.Ask, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +103,7 @@ func TestTrail_walkedToTheEndOfItsNewestEntry(t *testing.T) {
 	if _, err := walker.Submit(deadline(t), parent); err != nil {
 		t.Fatal(err)
 	}
-	want, err := told.Read(deadline(t), http.DefaultClient, node, false)
+	want, err := told.Read(deadline(t), c.Nodes[0].Ask, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +144,7 @@ func TestTrail_auditFileIsOpenedAnew(t *testing.T) {
 	c := newCluster(t, 1, "--audit-file", path)
 	user := newUser(t, c)
 	user.submit(10, 10)
-	before, err := told.Read(deadline(t), http.DefaultClient, c.Nodes[0].URL(), false)
+	before, err := told.Read(deadline(t), c.Nodes[0].Ask, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +166,7 @@ func TestTrail_auditFileIsOpenedAnew(t *testing.T) {
 		}
 	}
 	user.submit(10, 10)
-	all, err := told.Read(deadline(t), http.DefaultClient, c.Nodes[0].URL(), false)
+	all, err := told.Read(deadline(t), c.Nodes[0].Ask, false)
 	if err != nil {
 		t.Fatal(err)
 	}

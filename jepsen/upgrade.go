@@ -46,7 +46,7 @@ func upgradeFrom(ctx context.Context, cfg operations.Config, level uint32) error
 		return err
 	}
 	cfg.Level, cfg.NewLevel = level, fsm.FeatureLevel
-	if cfg.Old, err = procs.BuildLevel(ctx, cfg.Dir, level); err != nil {
+	if cfg.Old, err = procs.BuildLevel(ctx, cfg.Dir, fsm.FeatureLevel, level); err != nil {
 		return err
 	}
 	r, err := operations.Upgrade(ctx, cfg)

@@ -100,22 +100,13 @@ const (
 	levelText = "\nconst FeatureLevel uint32 = "
 )
 
-// BuildLevel builds claimq, as it is, but for knowing no more than the feature level,
-// into dir and returns its path. It is to be called inside the module. A version of
-// the past would tell more, and there is none: nothing was released, and formats have
-// changed since without a level of their own. Errors: as Edited.Build.
-func BuildLevel(ctx context.Context, dir string, level uint32) (string, error) {
-	root, err := Root(ctx)
-	if err != nil {
-		return "", err
-	}
-	source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(levelFile)))
-	if err != nil {
-		return "", err
-	}
-	_, rest, _ := strings.Cut(string(source), levelText)
-	known, _, _ := strings.Cut(rest, "\n")
+// BuildLevel builds claimq, which knows the feature level known, as it is, but for knowing
+// no more than the level, into dir and returns its path. It is to be called inside the
+// module. A version of the past would tell more, and there is none: nothing was released,
+// and formats have changed since without a level of their own. Errors: as Edited.Build.
+func BuildLevel(ctx context.Context, dir string, known, level uint32) (string, error) {
+	line := func(level uint32) string { return fmt.Sprintf("%s%d\n", levelText, level) }
 	version := fmt.Sprintf("level-%d", level)
-	e := Edited{Name: version, Edits: []Edit{{levelFile, levelText + known + "\n", fmt.Sprintf("%s%d\n", levelText, level)}}}
+	e := Edited{Name: version, Edits: []Edit{{File: levelFile, Old: line(known), New: line(level)}}}
 	return e.Build(ctx, dir, "-ldflags", "-X main.version="+version)
 }

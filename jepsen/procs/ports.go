@@ -25,21 +25,15 @@ var errNoPort = errors.New("no free port between 20000 and 32000")
 // itself. Until release nobody else who takes ports so is given one of them: a lock on a
 // file of its number keeps each.
 func TakePorts(count int) (numbers []int, release func(), err error) {
-	var releases []func()
-	release = func() {
-		for _, release := range releases {
-			release()
-		}
+	var offsets []int
+	for i := range count {
+		offsets = append(offsets, i)
 	}
-	for range count {
-		number, one, err := TakePortsFrom(0)
-		if err != nil {
-			release()
-			return nil, nil, err
-		}
-		numbers, releases = append(numbers, number), append(releases, one)
+	base, release, err := TakePortsFrom(offsets...)
+	for _, offset := range offsets {
+		numbers = append(numbers, base+offset)
 	}
-	return numbers, release, nil
+	return numbers, release, err
 }
 
 // TakePortsFrom is as TakePorts for ports at the given offsets, 0 or more, from one

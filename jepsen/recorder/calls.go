@@ -283,11 +283,6 @@ func (r Read) query(more map[string]string) url.Values {
 	return query
 }
 
-// Get reads the task; stale reads what the node has.
-func (c *Caller) Get(ctx context.Context, taskID uint64, stale bool) history.Op {
-	return c.Read(ctx, taskID, Read{Stale: stale})
-}
-
 // Read reads the task.
 func (c *Caller) Read(ctx context.Context, taskID uint64, how Read) history.Op {
 	op := history.Op{Kind: history.Get, TaskID: taskID, Stale: how.Stale, MinIndex: how.MinIndex, WaitMS: how.WaitMS}

@@ -18,6 +18,18 @@ import (
 // errMoved is returned when a node's state changed while it was read.
 var errMoved = errors.New("the state changed while it was read")
 
+// Trail reads the trail, page by page from whichever node answers.
+func (r *Recorder) Trail(ctx context.Context, nodes []string) ([]history.Told, error) {
+	events, err := told.Read(ctx, func(ctx context.Context, method, path string, body, answer any) error {
+		_, err := r.askAny(ctx, nodes, method, path, body, answer)
+		return err
+	}, false)
+	if err != nil {
+		return nil, err
+	}
+	return told.Parse(events)
+}
+
 // DumpAll reads all that each node holds, from its own state, at one index if
 // they reach one, and notes it. Nothing may be written meanwhile; ticks move
 // the index on, so it tries until the nodes agree or ctx ends, and then notes
@@ -49,7 +61,10 @@ func (r *Recorder) dumpOnce(ctx context.Context, nodes, names []string) ([]histo
 		tasks, index, err := r.dump(ctx, node)
 		var events []string
 		if err == nil {
-			events, err = told.Read(ctx, r.http, node, true)
+			events, err = told.Read(ctx, func(ctx context.Context, method, path string, body, answer any) error {
+				_, err := r.ask(ctx, method, node+path, body, answer)
+				return err
+			}, true)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", names[i], err))

@@ -6,19 +6,20 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 )
 
-const (
-	pageLimit   = "1000" // the most that a node gives
-	pageTimeout = 10 * time.Second
-)
+// pageLimit is the most that a node gives.
+const pageLimit = "1000"
 
-// Read reads the whole trail as the node of that URL tells it, oldest event first,
-// each as it was answered. stale: it tells its own state. It ends with what was the
-// newest event when the last page was read: nothing may be written meanwhile if that
-// is to be one moment. The context bounds it.
-func Read(ctx context.Context, client *http.Client, node string, stale bool) ([]string, error) {
+// Ask makes one request of a node, without a body, and reads the answer, which must be a
+// success, into answer: as (*procs.Node).Ask does.
+type Ask func(ctx context.Context, method, path string, body, answer any) error
+
+// Read reads the whole trail as a node tells it, oldest event first, each as it was
+// answered. stale: it tells its own state. It ends with what was the newest event when the
+// last page was read: nothing may be written meanwhile if that is to be one moment. The
+// context bounds it.
+func Read(ctx context.Context, ask Ask, stale bool) ([]string, error) {
 	var events []string
 	after := "" // begins with the oldest that is kept
 	for {
@@ -29,8 +30,11 @@ func Read(ctx context.Context, client *http.Client, node string, stale bool) ([]
 		if after != "" {
 			query.Set("after", after)
 		}
-		page, err := readPage(ctx, client, node+"/api/events?"+query.Encode())
-		if err != nil {
+		var page struct {
+			Events []json.RawMessage
+			Next   string
+		}
+		if err := ask(ctx, http.MethodGet, "/api/events?"+query.Encode(), nil, &page); err != nil {
 			return nil, fmt.Errorf("read the trail behind %q: %w", after, err)
 		}
 		for _, e := range page.Events {
@@ -41,27 +45,4 @@ func Read(ctx context.Context, client *http.Client, node string, stale bool) ([]
 		}
 		after = page.Next
 	}
-}
-
-type page struct {
-	Events []json.RawMessage `json:"events"`
-	Next   string            `json:"next"`
-}
-
-func readPage(ctx context.Context, client *http.Client, target string) (p page, err error) {
-	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
-	if err != nil {
-		return p, err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return p, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return p, fmt.Errorf("status %d", resp.StatusCode)
-	}
-	return p, json.NewDecoder(resp.Body).Decode(&p)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // pages answers GET /api/events?after=, by after.
@@ -41,11 +42,12 @@ func TestRead(t *testing.T) {
 		"9.2": `{"events":[],"next":"9.2"}`,
 	})
 	defer server.Close()
-	got, err := Read(t.Context(), server.Client(), server.URL, true)
+	ask := procs.At(server.Listener.Addr().String(), "").Ask
+	got, err := Read(t.Context(), ask, true)
 	if want := []string{event("7.0"), event("7.1"), event("9.0"), event("9.1"), event("9.2")}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if _, err := Read(t.Context(), server.Client(), server.URL, false); err == nil {
+	if _, err := Read(t.Context(), ask, false); err == nil {
 		t.Error("a page that is refused is no end")
 	}
 }

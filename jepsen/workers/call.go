@@ -24,24 +24,22 @@ var calls = [...]call{claim, extend, complete, completeAndClaim, fail, release}
 
 // callOf returns the kind of a request.
 func callOf(path string, body []byte) call {
-	_, verb, _ := strings.Cut(strings.TrimPrefix(path, "/api/tasks/"), "/")
-	switch {
-	case path == "/api/tasks/claim":
+	switch path {
+	case "/api/tasks/claim":
 		return claim
-	case path == "/api/batch": // only to give claims back
+	case "/api/batch": // only to give claims back
 		return release
-	case verb == "complete":
+	}
+	_, verb, _ := strings.Cut(strings.TrimPrefix(path, "/api/tasks/"), "/")
+	switch kind := call(verb); kind {
+	case complete:
 		var asked struct{ Claim json.RawMessage }
 		if json.Unmarshal(body, &asked) == nil && asked.Claim != nil {
 			return completeAndClaim
 		}
 		return complete
-	case verb == "extend":
-		return extend
-	case verb == "fail":
-		return fail
-	case verb == "release":
-		return release
+	case extend, fail, release:
+		return kind
 	}
 	return other
 }

@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 
 	"github.com/claimq/claimq/client"
-	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/told"
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 
@@ -46,7 +43,7 @@ func (r *run) judge(ctx context.Context) error {
 		e.tasks = append(e.tasks, t)
 	}
 	var err error
-	if e.trail, err = r.readTrail(ctx); err != nil {
+	if e.trail, err = r.rec.Trail(ctx, r.cluster.URLs()); err != nil { // not by the client library, which is under test
 		return err
 	}
 	for _, s := range r.crew.slots {
@@ -54,22 +51,6 @@ func (r *run) judge(ctx context.Context) error {
 	}
 	e.judge(r.report)
 	return nil
-}
-
-// readTrail reads the trail by HTTP alone, from whichever node answers, until ctx
-// ends: the client library is under test here.
-func (r *run) readTrail(ctx context.Context) ([]history.Told, error) {
-	nodes := r.cluster.URLs()
-	var events []string
-	err := pause.Until(ctx, drainPause, func() (err error) {
-		events, err = told.Read(ctx, http.DefaultClient, nodes[0], false)
-		nodes = append(nodes[1:], nodes[0])
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return told.Parse(events)
 }
 
 // judge looks at all that is known of each task.

@@ -37,8 +37,6 @@ const (
 	drainTimeout = 3 * time.Minute
 	// readTimeout bounds reading the state at the end.
 	readTimeout = time.Minute
-	// producerSlot is whose way the producer has.
-	producerSlot = -2
 	// drainPause is how often it is asked how many tasks are left.
 	drainPause = 200 * time.Millisecond
 )
@@ -56,8 +54,7 @@ type run struct {
 	rec      *recorder.Recorder // asks the nodes
 	store    *store
 	crew     *crew
-	entrance *way           // of the producer: it is not cut off
-	client   *client.Client // by the entrance
+	client   *client.Client // of the producer: it is not cut off
 	producer producer
 
 	mu     sync.Mutex // guards what is counted in the report
@@ -77,11 +74,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	defer r.cluster.Close()
-	if r.entrance, err = openWay(producerSlot, r.cluster.URLs(), &strikes{}, cfg.Seed); err != nil {
-		return nil, err
-	}
-	defer r.entrance.close()
-	if r.client, err = client.New(client.Config{Endpoints: r.entrance.own}); err != nil {
+	if r.client, err = client.New(client.Config{Endpoints: r.cluster.URLs()}); err != nil {
 		return nil, err
 	}
 	defer func() { _ = r.client.Close() }() // all that it was asked has been answered
