@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -109,24 +110,12 @@ func (c *Config) setDefaults() {
 	if c.Registry == nil {
 		c.Registry = prometheus.NewRegistry()
 	}
-	if c.Wait == 0 {
-		c.Wait = defaultWait
-	}
-	if c.BodiesBytes == 0 {
-		c.BodiesBytes = defaultBodiesBytes
-	}
-	if c.AnswersBytes == 0 {
-		c.AnswersBytes = defaultAnswerBytes
-	}
-	if c.Connections == 0 {
-		c.Connections = defaultConnections
-	}
-	if c.ConnectionsPerAddress == 0 {
-		c.ConnectionsPerAddress = defaultPerAddress
-	}
-	if c.WaitsPerKey == 0 {
-		c.WaitsPerKey = defaultKeyWaits
-	}
+	c.Wait = cmp.Or(c.Wait, defaultWait)
+	c.BodiesBytes = cmp.Or(c.BodiesBytes, defaultBodiesBytes)
+	c.AnswersBytes = cmp.Or(c.AnswersBytes, defaultAnswerBytes)
+	c.Connections = cmp.Or(c.Connections, defaultConnections)
+	c.ConnectionsPerAddress = cmp.Or(c.ConnectionsPerAddress, defaultPerAddress)
+	c.WaitsPerKey = cmp.Or(c.WaitsPerKey, defaultKeyWaits)
 }
 
 func (c *Config) validate() error {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/exchange"
@@ -31,7 +30,7 @@ func Schedules(r *exchange.Request) {
 
 // Schedule answers GET /api/schedules/{name}.
 func Schedule(r *exchange.Request) {
-	name, ok := scheduleName(r)
+	name, ok := pathType(r, "name")
 	if !ok {
 		return
 	}
@@ -92,7 +91,7 @@ func parseSlots(r *exchange.Request, after *int64, limit *int) (*cron.Times, *re
 
 // SetSchedule answers PUT /api/schedules/{name}.
 func SetSchedule(r *exchange.Request) {
-	name, ok := scheduleName(r)
+	name, ok := pathType(r, "name")
 	if !ok {
 		return
 	}
@@ -123,24 +122,13 @@ func SetSchedule(r *exchange.Request) {
 
 // DeleteSchedule answers DELETE /api/schedules/{name}.
 func DeleteSchedule(r *exchange.Request) {
-	name, ok := scheduleName(r)
+	name, ok := pathType(r, "name")
 	if !ok {
 		return
 	}
 	if _, ok := r.ProposeTask(command.DeleteSchedule{Name: name, By: r.By()}); ok {
 		r.Send(fasthttp.StatusOK, append(r.Body(), `{"success":true,"deleted":1}`...))
 	}
-}
-
-// scheduleName returns the name in the path; it has the form of a task type. ok
-// is false if there is an answer already.
-func scheduleName(r *exchange.Request) (name string, ok bool) {
-	name, ok = exchange.Unescape(r.Target.Rest, false)
-	if !ok || !bound.ValidTaskType(name) {
-		r.Refuse(badParam("name", bound.TaskTypeAllowed))
-		return "", false
-	}
-	return name, true
 }
 
 // readSchedule returns the leader's clocks and what the schedule was, nil if it

@@ -31,12 +31,12 @@ import (
 // tokensOf are the settings by which tokens of the issuer are taken.
 func tokensOf(issuer *oidctest.Issuer) *keyring.Tokens {
 	roles := []keyring.TokenRole{
-		{Group: "ops", Role: "operator"},
-		{Group: "senders", Role: "producer"},
-		{Group: "mail", Roles: []string{"producer", "worker"}, TaskTypes: []string{"mail"}},
-		{Group: "bills", Roles: []string{"producer", "worker"}, TaskTypes: []string{"bill"}},
-		{Group: "workers", Role: "worker"},
-		{Group: "inside", Role: "operator", Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+		{Group: "ops", Key: keyring.Key{Role: "operator"}},
+		{Group: "senders", Key: keyring.Key{Role: "producer"}},
+		{Group: "mail", Key: keyring.Key{Roles: []string{"producer", "worker"}, TaskTypes: []string{"mail"}}},
+		{Group: "bills", Key: keyring.Key{Roles: []string{"producer", "worker"}, TaskTypes: []string{"bill"}}},
+		{Group: "workers", Key: keyring.Key{Role: "worker"}},
+		{Group: "inside", Key: keyring.Key{Role: "operator", Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}},
 	}
 	for i := range roles {
 		roles[i].Field = fmt.Sprintf("oidc.roles[%d]", i)
@@ -401,7 +401,7 @@ func TestTokens_WaitEnds(t *testing.T) {
 			<-waiting
 			if c.then != nil {
 				same := tokensOf(issuer)
-				same.Roles = append(same.Roles, keyring.TokenRole{Field: "oidc.roles[6]", Group: "new", Role: "reader"})
+				same.Roles = append(same.Roles, keyring.TokenRole{Group: "new", Key: keyring.Key{Field: "oidc.roles[6]", Role: "reader"}})
 				settings.set(same)
 				reread(t, s)
 				select {
@@ -501,7 +501,7 @@ func TestTokens_Mistakes(t *testing.T) {
 	s, _ := setup(t, settings.use)
 	awaitIssuer(t, s)
 	wrong := tokensOf(issuer)
-	wrong.Roles = []keyring.TokenRole{{Field: "oidc.roles[0]"}, {Field: "oidc.roles[1]", Group: "g", Role: "boss", TaskTypes: []string{"a b"}}}
+	wrong.Roles = []keyring.TokenRole{{Key: keyring.Key{Field: "oidc.roles[0]"}}, {Group: "g", Key: keyring.Key{Field: "oidc.roles[1]", Role: "boss", TaskTypes: []string{"a b"}}}}
 	settings.set(wrong)
 	_, _, err := s.readKeys()
 	for _, want := range []string{"oidc.roles[0].group", "oidc.roles[0].role", `oidc.roles[1].role is "boss"`, "oidc.roles[1].task_types[0]"} {

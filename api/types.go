@@ -73,7 +73,7 @@ func SetDefaults(r *exchange.Request) { act(r, callbody.NewDefaults(r.By())) }
 
 // Type answers GET /api/types/{type}: also of a type that has neither tasks nor settings.
 func Type(r *exchange.Request) {
-	name, ok := typeOf(r)
+	name, ok := pathType(r, "task_type")
 	if !ok {
 		return
 	}
@@ -98,16 +98,17 @@ func Type(r *exchange.Request) {
 
 // SetType answers PATCH /api/types/{type}.
 func SetType(r *exchange.Request) {
-	if name, ok := typeOf(r); ok {
+	if name, ok := pathType(r, "task_type"); ok {
 		act(r, callbody.NewType(name, r.By()))
 	}
 }
 
-// typeOf returns the type that the path names. ok is false if there is an answer already.
-func typeOf(r *exchange.Request) (name string, ok bool) {
+// pathType returns the name in the path, which has the form of a task type. ok is false if
+// there is an answer already, which calls it so.
+func pathType(r *exchange.Request, called string) (name string, ok bool) {
 	name, ok = exchange.Unescape(r.Target.Rest, false)
 	if !ok || !bound.ValidTaskType(name) {
-		r.Refuse(badParam("task_type", bound.TaskTypeAllowed))
+		r.Refuse(badParam(called, bound.TaskTypeAllowed))
 		return "", false
 	}
 	return name, true

@@ -1,5 +1,7 @@
 package bound
 
+import "cmp"
+
 // Limits bound a request. Zero fields have the contract's values.
 type Limits struct {
 	BodyBytes  int // of a whole body; 0: 8 MiB
@@ -11,20 +13,11 @@ type Limits struct {
 
 // SetDefaults gives the fields that are zero the contract's values.
 func (l *Limits) SetDefaults() {
-	for _, f := range []struct {
-		value *int
-		def   int
-	}{
-		{&l.BodyBytes, 8 << 20},
-		{&l.ValueBytes, 1 << 20},
-		{&l.ErrorBytes, 16 << 10},
-		{&l.Depth, 64},
-		{&l.Items, 1_000},
-	} {
-		if *f.value == 0 {
-			*f.value = f.def
-		}
-	}
+	l.BodyBytes = cmp.Or(l.BodyBytes, 8<<20)
+	l.ValueBytes = cmp.Or(l.ValueBytes, 1<<20)
+	l.ErrorBytes = cmp.Or(l.ErrorBytes, 16<<10)
+	l.Depth = cmp.Or(l.Depth, 64)
+	l.Items = cmp.Or(l.Items, 1_000)
 }
 
 // Valid reports whether a server can work with the limits.

@@ -2,7 +2,7 @@ package exchange
 
 import (
 	"bytes"
-	"strings"
+	"net/url"
 	"unicode/utf8"
 
 	"github.com/claimq/claimq/api/jsonout"
@@ -74,40 +74,12 @@ func parseQuery(query []byte) ([]Param, *refuse.Refusal) {
 // Unescape undoes percent-encoding, and with plus also + for a space. ok is
 // false for a bad encoding or bytes that are not UTF-8.
 func Unescape(b []byte, plus bool) (s string, ok bool) {
-	var out strings.Builder
-	out.Grow(len(b))
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '%':
-			if i+2 >= len(b) {
-				return "", false
-			}
-			hi, lo := unhex(b[i+1]), unhex(b[i+2])
-			if hi > 15 || lo > 15 {
-				return "", false
-			}
-			out.WriteByte(hi<<4 | lo)
-			i += 2
-		case c == '+' && plus:
-			out.WriteByte(' ')
-		default:
-			out.WriteByte(c)
-		}
+	unescape := url.PathUnescape
+	if plus {
+		unescape = url.QueryUnescape
 	}
-	return out.String(), utf8.ValidString(out.String())
-}
-
-// unhex returns the value of a hexadecimal digit, above 15 if it is none.
-func unhex(c byte) byte {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0'
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10
-	case 'A' <= c && c <= 'F':
-		return c - 'A' + 10
-	}
-	return 255
+	s, err := unescape(string(b))
+	return s, err == nil && utf8.ValidString(s)
 }
 
 // NoParams refuses a request that has parameters, of a call that has none of its own. ok is

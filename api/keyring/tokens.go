@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -47,16 +46,12 @@ type Tokens struct {
 	Roles []TokenRole
 }
 
-// TokenRole is what the members of a group may do. Its fields are those of a Key.
+// TokenRole is what the members of a group may do, as a Key does whose Field is as
+// oidc.roles[2]. Name, SHA256 and ExpiresAt are of no meaning.
 type TokenRole struct {
-	Field string // as oidc.roles[2]
 	// Group is a value of GroupsClaim: 1 to 256 bytes.
-	Group              string
-	Role               string
-	Roles              []string
-	RateLimitPerMinute *int64
-	TaskTypes          []string
-	Addresses          []netip.Prefix
+	Group string
+	Key
 }
 
 // TokenRing is how tokens become keys. But for what it keeps it is never changed: a reload
@@ -92,7 +87,7 @@ func NewTokens(cfg *Tokens, before *TokenRing) (*TokenRing, error) {
 			errs = append(errs, fmt.Errorf("%s.group is %q: it must be 1 to %d bytes", c.Field, jsonout.Shorten(c.Group), groupBytesMax))
 		}
 		k := &Caller{}
-		k.grant(&Key{Field: c.Field, Role: c.Role, Roles: c.Roles, RateLimitPerMinute: c.RateLimitPerMinute, TaskTypes: c.TaskTypes, Addresses: c.Addresses}, &errs)
+		k.grant(&c.Key, &errs)
 		t.grants = append(t.grants, k)
 	}
 	if len(errs) > 0 {

@@ -34,9 +34,6 @@ var contentionReasons = [...]string{"already_claimed", "already_complete", "not_
 type Finalizations struct {
 	claims, releases, extends *finalizationCall
 	contention                *prometheus.CounterVec // by reason
-	claimed, contended        *prometheus.CounterVec
-	released, notOwned        *prometheus.CounterVec
-	extended, extendFailed    *prometheus.CounterVec
 
 	mu         sync.Mutex
 	processors map[string]*processorMetrics // guarded by mu
@@ -46,34 +43,38 @@ type Finalizations struct {
 	others    *processorMetrics
 }
 
-// finalizationCall are what the three calls have in common.
+// finalizationCall are what the three calls have in common: yes counts those that did what
+// they were for, no the others.
 type finalizationCall struct {
-	attempts  *prometheus.CounterVec
-	durations *prometheus.HistogramVec
+	attempts, yes, no *prometheus.CounterVec
+	durations         *prometheus.HistogramVec
 }
 
 // processorMetrics are the metrics of one processor.
 type processorMetrics struct {
-	claims, releases, extends answered
+	claims, releases, extends outcomes
 	contention                map[string]prometheus.Counter // by reason; never changed
-	claimed, contended        prometheus.Counter
-	released, notOwned        prometheus.Counter
-	extended, extendFailed    prometheus.Counter
 
 	lastAt time.Time // of its last call; guarded by the mutex of Finalizations
 }
 
+// outcomes are the metrics of one call by one processor.
+type outcomes struct {
+	answered
+	yes, no prometheus.Counter
+}
+
 func newFinalizations() *Finalizations {
 	m := &Finalizations{
-		claims:       newFinalizationCall("finalization_claim", "claims of a finalization"),
-		claimed:      newProcessorCounter("finalization_claim_success_total", "Claims of a finalization that were got, or extended by their holder."),
-		contended:    newProcessorCounter("finalization_claim_contention_total", "Claims of a finalization that were not got, for whatever reason."),
-		releases:     newFinalizationCall("finalization_claim_release", "releases of a finalization's claim"),
-		released:     newProcessorCounter("finalization_claim_release_success_total", "Claims of a finalization that were released, or had ended with their holder's finalize."),
-		notOwned:     newProcessorCounter("finalization_claim_release_not_owned_total", "Releases of a finalization's claim by one that did not hold it."),
-		extends:      newFinalizationCall("finalization_claim_extend", "extends of a finalization's claim"),
-		extended:     newProcessorCounter("finalization_claim_extend_success_total", "Claims of a finalization that were extended."),
-		extendFailed: newProcessorCounter("finalization_claim_extend_failed_total", "Extends of a finalization's claim by one that did not hold it, or no longer."),
+		claims: newFinalizationCall("finalization_claim", "claims of a finalization",
+			"success", "Claims of a finalization that were got, or extended by their holder.",
+			"contention", "Claims of a finalization that were not got, for whatever reason."),
+		releases: newFinalizationCall("finalization_claim_release", "releases of a finalization's claim",
+			"success", "Claims of a finalization that were released, or had ended with their holder's finalize.",
+			"not_owned", "Releases of a finalization's claim by one that did not hold it."),
+		extends: newFinalizationCall("finalization_claim_extend", "extends of a finalization's claim",
+			"success", "Claims of a finalization that were extended.",
+			"failed", "Extends of a finalization's claim by one that did not hold it, or no longer."),
 		contention: newProcessorCounter("finalization_claim_contention_by_reason_total",
 			"Claims of a finalization that were not got, by reason: already_claimed, already_complete, not_ready, race_condition (never), other.", "reason"),
 		processors: make(map[string]*processorMetrics),
@@ -82,9 +83,13 @@ func newFinalizations() *Finalizations {
 	return m
 }
 
-func newFinalizationCall(name, what string) *finalizationCall {
+// newFinalizationCall returns the metrics of a call: what it is, and its two outcomes with
+// what is counted as them.
+func newFinalizationCall(name, what, yes, yesHelp, no, noHelp string) *finalizationCall {
 	return &finalizationCall{
 		attempts: newProcessorCounter(name+"_attempts_total", "Answered "+what+"."),
+		yes:      newProcessorCounter(name+"_"+yes+"_total", yesHelp),
+		no:       newProcessorCounter(name+"_"+no+"_total", noHelp),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: name + "_duration_seconds", Help: "Time from the whole request to the answer, of " + what + ".",
 			Buckets: []float64{.002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5},
@@ -98,32 +103,15 @@ func newProcessorCounter(name, help string, labels ...string) *prometheus.Counte
 
 // collectors returns all that is to be registered.
 func (m *Finalizations) collectors() []prometheus.Collector {
-	cs := make([]prometheus.Collector, 0, len(m.vectors()))
-	for _, c := range []*finalizationCall{m.claims, m.releases, m.extends} {
-		cs = append(cs, c.attempts, c.durations)
-	}
-	for _, c := range m.counters() {
-		cs = append(cs, c)
+	cs := []prometheus.Collector{m.contention}
+	for _, c := range m.calls() {
+		cs = append(cs, c.attempts, c.yes, c.no, c.durations)
 	}
 	return cs
 }
 
-// counters returns the counters of the calls' outcomes.
-func (m *Finalizations) counters() []*prometheus.CounterVec {
-	return []*prometheus.CounterVec{
-		m.claimed, m.contended, m.contention, m.released, m.notOwned, m.extended, m.extendFailed,
-	}
-}
-
-func (m *Finalizations) vectors() []*prometheus.MetricVec {
-	var vs []*prometheus.MetricVec
-	for _, c := range []*finalizationCall{m.claims, m.releases, m.extends} {
-		vs = append(vs, c.attempts.MetricVec, c.durations.MetricVec)
-	}
-	for _, c := range m.counters() {
-		vs = append(vs, c.MetricVec)
-	}
-	return vs
+func (m *Finalizations) calls() []*finalizationCall {
+	return []*finalizationCall{m.claims, m.releases, m.extends}
 }
 
 // Observe counts and times what the log answered to a request about a finalization, which
@@ -131,35 +119,25 @@ func (m *Finalizations) vectors() []*prometheus.MetricVec {
 func (m *Finalizations) Observe(start time.Time, cmd command.Command, answer *fsm.ParentAnswer) {
 	switch c := cmd.(type) {
 	case command.ClaimFinalization:
-		m.processor(c.ProcessorID, time.Now()).observeClaim(start, answer.Outcome)
+		p, reason := m.processor(c.ProcessorID, time.Now()), callbody.FinalizationReason(answer.Outcome)
+		p.claims.observe(start, reason == "")
+		if reason != "" {
+			p.contention[reason].Inc()
+		}
 	case command.ReleaseFinalization:
-		p := m.processor(c.ProcessorID, time.Now())
-		p.releases.observe(start)
-		either(answer.Done, p.released, p.notOwned).Inc()
+		m.processor(c.ProcessorID, time.Now()).releases.observe(start, answer.Done)
 	case command.ExtendFinalization:
-		p := m.processor(c.ProcessorID, time.Now())
-		p.extends.observe(start)
-		either(answer.Done, p.extended, p.extendFailed).Inc()
+		m.processor(c.ProcessorID, time.Now()).extends.observe(start, answer.Done)
 	}
 }
 
-func (p *processorMetrics) observeClaim(start time.Time, o fsm.FinalizationOutcome) {
-	p.claims.observe(start)
-	reason := callbody.FinalizationReason(o)
-	if reason == "" {
-		p.claimed.Inc()
-		return
+func (o *outcomes) observe(start time.Time, yes bool) {
+	o.answered.observe(start)
+	if yes {
+		o.yes.Inc()
+	} else {
+		o.no.Inc()
 	}
-	p.contended.Inc()
-	p.contention[reason].Inc()
-}
-
-// either returns yes if it is so, else no.
-func either(so bool, yes, no prometheus.Counter) prometheus.Counter {
-	if so {
-		return yes
-	}
-	return no
 }
 
 // processor returns the metrics that calls of the processor count as.
@@ -198,26 +176,29 @@ func (m *Finalizations) makeRoomLocked(now time.Time) bool {
 		return false
 	}
 	delete(m.processors, longest)
-	for _, v := range m.vectors() {
-		v.DeletePartialMatch(prometheus.Labels{"processor_id": longest})
+	of := prometheus.Labels{"processor_id": longest}
+	m.contention.DeletePartialMatch(of)
+	for _, c := range m.calls() {
+		for _, v := range []*prometheus.CounterVec{c.attempts, c.yes, c.no} {
+			v.DeletePartialMatch(of)
+		}
+		c.durations.DeletePartialMatch(of)
 	}
 	return true
 }
 
 // newProcessor begins all metrics of one processor, at 0.
 func (m *Finalizations) newProcessor(id string) *processorMetrics {
-	p := &processorMetrics{
-		claims: m.claims.of(id), claimed: m.claimed.WithLabelValues(id), contended: m.contended.WithLabelValues(id),
-		releases: m.releases.of(id), released: m.released.WithLabelValues(id), notOwned: m.notOwned.WithLabelValues(id),
-		extends: m.extends.of(id), extended: m.extended.WithLabelValues(id), extendFailed: m.extendFailed.WithLabelValues(id),
-		contention: make(map[string]prometheus.Counter),
-	}
+	p := &processorMetrics{claims: m.claims.of(id), releases: m.releases.of(id), extends: m.extends.of(id), contention: make(map[string]prometheus.Counter)}
 	for _, reason := range contentionReasons {
 		p.contention[reason] = m.contention.WithLabelValues(id, reason)
 	}
 	return p
 }
 
-func (c *finalizationCall) of(processor string) answered {
-	return answered{c.attempts.WithLabelValues(processor), c.durations.WithLabelValues(processor)}
+func (c *finalizationCall) of(processor string) outcomes {
+	return outcomes{
+		answered{c.attempts.WithLabelValues(processor), c.durations.WithLabelValues(processor)},
+		c.yes.WithLabelValues(processor), c.no.WithLabelValues(processor),
+	}
 }

@@ -95,7 +95,7 @@ func TestFinalizations_bounded(t *testing.T) {
 	now := time.Now()
 	name := func(i int) string { return fmt.Sprintf("p%03d", i) }
 	for i := range processorLabelsMax {
-		m.processor(name(i), now.Add(time.Duration(i)*time.Second)).claimed.Inc()
+		m.processor(name(i), now.Add(time.Duration(i)*time.Second)).claims.yes.Inc()
 	}
 	busy := m.processor(name(0), now.Add(30*time.Minute)) // p001 is idle the longest now
 	for i := range 1000 {

@@ -75,28 +75,14 @@ func New(registry *prometheus.Registry, of *Sources) (*Metrics, error) {
 		}),
 	}
 	overloads := m.makeOverloads()
-	connections := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "claimq_http_connections", Help: "Open connections to the HTTP port.",
-	}, func() float64 { return float64(of.Connections()) })
-	bodies := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "claimq_http_body_bytes", Help: "Bytes of the requests above 32 KiB that are being received and answered.",
-	}, func() float64 { return float64(of.BodyBytes()) })
-	answers := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "claimq_http_answer_bytes", Help: "Bytes of the answers above 32 KiB that are made and not written yet.",
-	}, func() float64 { return float64(of.AnswerBytes()) })
-	unknown := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "claimq_http_connections_without_key", Help: "Open connections to the HTTP port that have shown no valid key; without keys, that have asked nothing.",
-	}, func() float64 { return float64(of.Strangers()) })
-	streams := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "claimq_event_streams", Help: "Open streams of events.",
-	}, func() float64 { return float64(of.Streams()) })
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "claimq_build_info", Help: "Always 1: the node's name, its version and that of Go are in the labels.",
 		ConstLabels: prometheus.Labels{"node_id": of.NodeID, "version": of.Version, "go_version": runtime.Version()},
 	})
 	build.Set(1)
 	state := newStateCollector(of)
-	collectors := append(m.Finalizations.collectors(), durations, m.InFlight, m.Panics, m.requests, overloads, bodies, answers, connections, unknown, m.StrangersEnded, streams, build, state, m.AuthFailures.total, keyCollector{of})
+	collectors := append(m.Finalizations.collectors(), durations, m.InFlight, m.Panics, m.requests, overloads, m.StrangersEnded, build, state, m.AuthFailures.total, keyCollector{of})
+	collectors = append(collectors, of.gauges()...)
 	for _, c := range collectors {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register http metrics: %w", err)
@@ -106,6 +92,21 @@ func New(registry *prometheus.Registry, of *Sources) (*Metrics, error) {
 		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapesMax, Timeout: scrapeTimeout,
 	}))
 	return m, nil
+}
+
+// gauges are those of the port and of the streams.
+func (of *Sources) gauges() []prometheus.Collector {
+	return []prometheus.Collector{
+		gauge("claimq_http_connections", "Open connections to the HTTP port.", of.Connections),
+		gauge("claimq_http_body_bytes", "Bytes of the requests above 32 KiB that are being received and answered.", of.BodyBytes),
+		gauge("claimq_http_answer_bytes", "Bytes of the answers above 32 KiB that are made and not written yet.", of.AnswerBytes),
+		gauge("claimq_http_connections_without_key", "Open connections to the HTTP port that have shown no valid key; without keys, that have asked nothing.", of.Strangers),
+		gauge("claimq_event_streams", "Open streams of events.", of.Streams),
+	}
+}
+
+func gauge[N int | int64](name, help string, of func() N) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(of()) })
 }
 
 // makeOverloads makes the counters of what is full, all known from the start.

@@ -30,13 +30,17 @@ func apiKeys(load func() (config.Loaded, error), files *secretFiles) func() ([]k
 // KeysOf returns the API keys of a configuration, each with the field that it is from.
 func KeysOf(loaded *config.Loaded) []keyring.Key {
 	keys := make([]keyring.Key, len(loaded.Keys))
-	for i, k := range loaded.Keys {
-		keys[i] = keyring.Key{
-			Field: fmt.Sprintf("keys[%d]", i), Name: k.Name, Role: k.Role, Roles: k.Roles, SHA256: k.KeySHA256,
-			RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes, ExpiresAt: k.ExpiresAt, Addresses: k.Addresses,
-		}
+	for i := range loaded.Keys {
+		keys[i] = keyOf(&loaded.Keys[i], fmt.Sprintf("keys[%d]", i))
 	}
 	return keys
+}
+
+func keyOf(k *config.Key, field string) keyring.Key {
+	return keyring.Key{
+		Field: field, Name: k.Name, Role: k.Role, Roles: k.Roles, SHA256: k.KeySHA256,
+		RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes, ExpiresAt: k.ExpiresAt, Addresses: k.Addresses,
+	}
 }
 
 // hangups notes SIGHUP from the moment that it is made: a process that does not

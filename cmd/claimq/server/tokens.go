@@ -31,10 +31,7 @@ func apiTokens(load func() (config.Loaded, error)) func() (*keyring.Tokens, erro
 			GroupsClaim: o.GroupsClaim, NameClaim: o.NameClaim,
 		}
 		for i, r := range o.Roles {
-			tokens.Roles = append(tokens.Roles, keyring.TokenRole{
-				Field: fmt.Sprintf("oidc.roles[%d]", i), Group: r.Group, Role: r.Role, Roles: r.Roles,
-				RateLimitPerMinute: r.RateLimitPerMinute, TaskTypes: r.TaskTypes, Addresses: r.Addresses,
-			})
+			tokens.Roles = append(tokens.Roles, keyring.TokenRole{Group: r.Group, Key: keyOf(&r.Key, fmt.Sprintf("oidc.roles[%d]", i))})
 		}
 		return tokens, nil
 	}
