@@ -13,14 +13,14 @@ func Time(b []byte, ms int64) []byte {
 	if ms < 0 || ms >= farMS {
 		return time.UnixMilli(ms).UTC().AppendFormat(b, `"2006-01-02T15:04:05.000Z"`)
 	}
-	year, month, day := civil(ms / dayMS)
+	year, month, day := time.UnixMilli(ms).UTC().Date()
 	left := int(ms % dayMS)
 	const zeros = `"0000-00-00T00:00:00.000Z"`
 	b = append(b, zeros...)
 	text := (*[len(zeros)]byte)(b[len(b)-len(zeros):])
 	text[1], text[2] = digits(year / 100)
 	text[3], text[4] = digits(year % 100)
-	text[6], text[7] = digits(month)
+	text[6], text[7] = digits(int(month))
 	text[9], text[10] = digits(day)
 	text[12], text[13] = digits(left / 3_600_000)
 	text[15], text[16] = digits(left / 60_000 % 60)
@@ -32,28 +32,3 @@ func Time(b []byte, ms int64) []byte {
 
 // digits returns the two digits of a number of [0, 100).
 func digits(n int) (tens, ones byte) { return byte('0' + n/10), byte('0' + n%10) }
-
-// civil returns the date that is days after 1970-01-01, days not negative. It
-// counts years from March, so that the leap day is a year's last.
-func civil(days int64) (year, month, day int) {
-	const (
-		era       = 146_097 // days of 400 years
-		toMarch0  = 719_468 // from 0000-03-01 to 1970-01-01
-		fiveMonth = 153     // days of five months from March or August
-	)
-	z := days + toMarch0
-	inEra := z % era
-	yearOfEra := (inEra - inEra/1_460 + inEra/36_524 - inEra/(era-1)) / 365
-	dayOfYear := inEra - (365*yearOfEra + yearOfEra/4 - yearOfEra/100)
-	fromMarch := (5*dayOfYear + 2) / fiveMonth
-	day = int(dayOfYear-(fiveMonth*fromMarch+2)/5) + 1
-	month = int(fromMarch) + 3
-	if month > 12 {
-		month -= 12
-	}
-	year = int(z/era*400 + yearOfEra)
-	if month <= 2 {
-		year++
-	}
-	return year, month, day
-}
