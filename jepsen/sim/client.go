@@ -91,8 +91,11 @@ type call struct {
 	done func(k *call, r reply, unknown bool)
 }
 
-// call makes a call of a command.
+// call makes a call of a command, unless the cluster does not know it yet.
 func (w *world) call(d *dice, name string, c command.Command, repeatable bool, done func(k *call, r reply, unknown bool)) {
+	if !w.knows(c) {
+		return
+	}
 	k := &call{w: w, name: name, d: d, c: c, done: done, firstSentAt: w.now, deadline: w.now + callTimeout}
 	k.repeats = repeat.Call{Repeatable: repeatable, Mutation: true}
 	k.send()

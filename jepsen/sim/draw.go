@@ -2,79 +2,110 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// newTask draws a task to submit. mine: it has a key, of its own at least.
-func (w *world) newTask(d *dice, name string, mine bool) fsm.NewTask {
-	t := fsm.NewTask{
-		Type: w.typeName(d), Priority: pick[int32](d, 0, 0, 0, 5, -5),
-		MaxAttempts: pick[int32](d, fsm.DefaultAttempts, fsm.DefaultAttempts, 0, 1, 2), LeaseMS: pick[int64](d, 0, 0, 500, 3000),
+// What the commands of a run are about is drawn plainly here, and some of everything: to
+// hit what is rare in the rules is the business of the logs that package fsm's tests draw.
+
+// typeName names a type of this world.
+func (w *world) typeName(d *dice) string { return "t" + string(rune('a'+d.n(w.profile.types))) }
+
+// anyID returns the id of a task that was submitted, mostly a late one, or one
+// that never was.
+func (w *world) anyID(d *dice) uint64 {
+	n := int64(w.ids) + 1
+	if d.in(700) {
+		return uint64(max(n-d.n(12), 1))
 	}
-	body, opaque := name, d.in(200)
-	switch {
-	case !mine:
-	case d.in(w.profile.shared): // the key of others too
-		t.Key = fmt.Sprintf("key-%d", d.n(w.profile.keys))
-		body = t.Key
-	default: // as the client does of itself
-		t.Key = "own-" + name
-	}
-	if opaque {
-		t.Payload = fmt.Appendf(nil, `{"n":%q}`, body)
-	} else {
-		t.Params = fmt.Appendf(nil, `{"n":%q}`, body)
-	}
-	w.fillLife(&t, d)
-	return t
+	return uint64(1 + d.n(n))
 }
 
-// fillLife gives the task some of what only feature level 2 knows.
-func (w *world) fillLife(t *fsm.NewTask, d *dice) {
-	if !w.knows(levelLife) {
-		return
-	}
-	p := &w.profile.life
-	switch {
-	case !d.in(p.delay):
-	case d.in(500):
-		t.DelayMS = d.in1(5000)
-	default:
-		t.RunAt = w.calendar() + d.n(10_000) - 2000
-	}
-	if d.in(p.expires) {
-		t.ExpiresAt = w.calendar() + d.n(20_000) - 1000
-	}
-	if d.in(p.backoff) {
-		t.Backoff = newBackoff(d)
-	}
-	if d.in(p.keep) {
-		t.RetentionMS = newRetention(d)
-	}
-	if d.in(p.labels) {
-		t.Labels = newLabels(d)
-	}
-	t.UniqueActive = t.Key != "" && d.in(p.active)
-	t.KeyOfType = t.Key != "" && p.ofType > 0 && d.in(p.ofType)
-	if w.profile.groups > 0 && d.in(p.group) {
-		t.Group = fmt.Sprintf("g%d", d.n(w.profile.groups))
-	}
-}
-
-// knows tells whether the cluster has that feature level now.
-func (w *world) knows(level uint32) bool { return w.state.Level() >= level }
+func leaseOf(d *dice) int64 { return pick[int64](d, 0, 0, 100, 250, 999, 1999, 1999, 5000, 20_000) }
 
 // calendar is about what T says.
 func (w *world) calendar() int64 { return max(w.state.Stamp().T, (epoch+w.now)/millisecond) }
 
-// in1 returns a number in [1, n].
-func (d *dice) in1(n int64) int64 { return 1 + d.n(n) }
+// some calls some of these.
+func (w *world) some(d *dice, of ...func()) {
+	for _, one := range of {
+		if d.in(w.profile.options) {
+			one()
+		}
+	}
+}
 
-func newBackoff(d *dice) *fsm.Backoff {
-	b := &fsm.Backoff{InitialMS: pick[int64](d, 10, 100, 1000), Factor: pick[int64](d, 1, 2, 3) * 1_000_000, Jitter: pick[int64](d, 0, 200_000, 900_000)}
+// newTask draws a task to submit, in some worlds with steps. mine: it has a key, of its own
+// at least.
+func (w *world) newTask(d *dice, name string, mine bool) fsm.NewTask {
+	t := w.newStep(d, name)
+	switch {
+	case !mine:
+	case d.in(w.profile.shared): // the key of others too
+		t.Key = fmt.Sprintf("key-%d", d.n(w.profile.keys))
+		t.Params, t.Payload = fmt.Appendf(nil, `{"n":%q}`, t.Key), nil
+	default: // as the client does of itself
+		t.Key = "own-" + name
+	}
+	w.some(d,
+		func() { t.RetentionMS = newRetention(d) },
+		func() { t.UniqueActive = t.Key != "" },
+		func() { t.KeyOfType = t.Key != "" })
+	if d.in(w.profile.parents) {
+		t.RunAt, t.DelayMS, t.ExpiresAt, t.Group = 0, 0, 0, ""
+		t.Parent = w.newSteps(d, name)
+	}
+	return t
+}
+
+// newStep draws what a task and a step may have alike.
+func (w *world) newStep(d *dice, name string) fsm.NewTask {
+	t := fsm.NewTask{
+		Type: w.typeName(d), Priority: pick[int32](d, 0, 0, 0, 5, -5),
+		MaxAttempts: pick[int32](d, fsm.DefaultAttempts, fsm.DefaultAttempts, 0, 1, 2), LeaseMS: pick[int64](d, 0, 0, 500, 3000),
+	}
+	if body := fmt.Appendf(nil, `{"n":%q}`, name); d.in(200) {
+		t.Payload = body
+	} else {
+		t.Params = body
+	}
+	w.some(d,
+		func() { t.DelayMS = 1 + d.n(5000) },
+		func() { t.DelayMS, t.RunAt = 0, w.calendar()+d.n(10_000)-2000 },
+		func() { t.ExpiresAt = w.calendar() + d.n(20_000) - 1000 },
+		func() { t.Backoff = w.newBackoff(d) },
+		func() { t.Labels = newLabels(d) },
+		func() { t.Group = fmt.Sprintf("g%d", d.n(3)) })
+	return t
+}
+
+// newSteps draws the steps of a parent: each depends on some of those before it.
+func (w *world) newSteps(d *dice, name string) *fsm.NewParent {
+	p := &fsm.NewParent{Steps: make([]fsm.NewStep, 1+d.n(5)), ByClaim: d.in(500), Continue: d.in(400)}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		s.Name = fmt.Sprintf("s%d", i)
+		s.Task = w.newStep(d, name+"."+s.Name)
+		for before := range uint16(i) {
+			if d.in(400) {
+				s.DependsOn = append(s.DependsOn, before)
+			}
+		}
+	}
+	return p
+}
+
+// newBackoff draws a backoff, with jitter where there are no steps: the model cannot tell what
+// one drew that is cancelled with its parent in the same entry.
+func (w *world) newBackoff(d *dice) *fsm.Backoff {
+	b := &fsm.Backoff{InitialMS: pick[int64](d, 10, 100, 1000), Factor: pick[int64](d, 1, 2, 3) * 1_000_000}
 	b.MaxMS = b.InitialMS * pick[int64](d, 1, 2, 100)
+	if w.profile.parents == 0 {
+		b.Jitter = pick[int64](d, 0, 200_000, 900_000)
+	}
 	return b
 }
 
@@ -83,111 +114,63 @@ func newRetention(d *dice) int64 {
 }
 
 func newLabels(d *dice) []fsm.Label {
-	var labels []fsm.Label
-	for _, name := range []string{"a", "b"} {
-		if d.in(500) {
-			labels = append(labels, fsm.Label{Name: name, Value: pick(d, "", "x", "y")})
-		}
-	}
-	return labels
+	return pick(d, nil, []fsm.Label{{Name: "a", Value: "x"}}, []fsm.Label{{Name: "a", Value: "y"}, {Name: "b", Value: ""}})
 }
 
-// fillClaim draws what a claim of the next task chooses by.
-func (w *world) fillClaim(c *command.ClaimNext, d *dice) {
-	for t := range w.profile.types {
-		if d.in(400) {
-			c.Types = append(c.Types, "t"+string(rune('a'+t)))
-		}
-	}
-	if d.in(300) {
-		c.SortBy = command.SortCreatedAt
-	}
-	c.Ascending = d.in(400)
-	if w.knows(levelActs) || c.Types != nil && w.knows(levelLife) {
-		if d.in(150) {
-			c.SortBy = command.SortRandom
-		}
-		if d.in(150) {
-			c.MoreAttempts = int32(d.n(3))
-		}
-	}
-}
-
-// how is how a worker settles a claim, or extends it.
-type how uint8
-
-const (
-	complete how = iota
-	chain        // completes with follow-ups and the next claim
-	fail
-	extend
-	release
-)
-
-// settle draws what a worker says of its claim.
-func (w *world) settle(how how, h command.Hold, d *dice, name string) command.Command {
-	life := w.knows(levelLife)
-	switch how {
-	case fail:
-		c := command.Fail{Hold: h, Error: "no luck in " + name}
-		if life && d.in(300) {
-			c.RetryIn, c.RetryInMS = true, pick[int64](d, 0, 1, 500, 5000)
-		}
-		c.Permanent = life && d.in(100)
-		return c
-	case extend:
-		c := command.Extend{Hold: h, LeaseMS: leaseOf(d)}
-		if life && d.in(200) {
-			c.Progress = fmt.Appendf(nil, `{"at":%q}`, name)
-		}
-		return c
-	case release:
-		c := command.Release{Hold: h}
-		if life && d.in(200) {
-			c.DelayMS = pick[int64](d, 1, 500, 5000)
-		}
-		return c
-	default:
-		return w.complete(how, h, d, name)
-	}
-}
-
-func (w *world) complete(how how, h command.Hold, d *dice, name string) command.Complete {
-	c := command.Complete{Hold: h}
-	switch result := fmt.Appendf(nil, `"ok %s"`, name); {
-	case d.in(500):
-	case d.in(200):
-		c.ResultPayload = result
-	default:
-		c.Result = result
-	}
-	if how != chain || !w.knows(levelLife) {
-		return c
-	}
-	for i := range d.n(3) {
-		c.Submit = append(c.Submit, w.newWork(d, fmt.Sprintf("%s.then%d", name, i), true))
-	}
-	if d.in(700) {
-		c.Claim = &command.ClaimNext{WorkerID: h.WorkerID, LeaseMS: leaseOf(d), Limit: pick[int32](d, 1, 1, 3)}
-		if d.in(300) {
-			c.Claim.RequestID = fmt.Sprintf("q-%s.then", name)
-		}
-		if d.in(30) { // an id used for two requests
-			c.Claim.RequestID = fmt.Sprintf("shared-%d", d.n(3))
-		}
-		w.fillClaim(c.Claim, d)
-	}
+// claimNext draws a claim of the next task, or of some.
+func (w *world) claimNext(d *dice, workerID, request string) command.ClaimNext {
+	c := command.ClaimNext{WorkerID: workerID, LeaseMS: leaseOf(d), Limit: pick[int32](d, 1, 1, 1, 3), RequestID: request}
+	w.some(d,
+		func() { c.Types = []string{w.typeName(d)} },
+		func() { c.SortBy = command.SortCreatedAt },
+		func() { c.Ascending = c.SortBy == command.SortCreatedAt },
+		func() { c.MoreAttempts = int32(d.n(3)) },
+		func() { c.SortBy, c.Ascending = command.SortRandom, false })
 	return c
 }
 
-// patch draws a patch of the task.
-func (w *world) patch(d *dice, id uint64) command.Patch {
-	c := command.Patch{ID: id, SetPriority: d.in(500), SetRunAt: d.in(400), SetLabels: d.in(300)}
+// settle draws what a worker says of its claim: its end, or that it goes on.
+func (w *world) settle(d *dice, h command.Hold, name string) command.Command {
+	switch d.n(16) {
+	case 0, 1:
+		c := command.Fail{Hold: h, Error: "no luck in " + name}
+		w.some(d,
+			func() { c.RetryIn, c.RetryInMS = true, pick[int64](d, 0, 1, 500, 5000) },
+			func() { c.Permanent = true })
+		return c
+	case 2, 3, 4, 5:
+		c := command.Extend{Hold: h, LeaseMS: leaseOf(d)}
+		w.some(d, func() { c.Progress = fmt.Appendf(nil, `{"at":%q}`, name) })
+		return c
+	case 6, 7:
+		c := command.Release{Hold: h}
+		w.some(d, func() { c.DelayMS = pick[int64](d, 1, 500, 5000) })
+		return c
+	}
+	c := command.Complete{Hold: h}
+	switch result := fmt.Appendf(nil, `"ok %s"`, name); d.n(5) {
+	case 0, 1:
+		c.Result = result
+	case 2:
+		c.ResultPayload = result
+	}
+	w.some(d,
+		func() { c.Submit = []fsm.NewTask{w.newTask(d, name+".then", true)} },
+		func() {
+			next := w.claimNext(d, h.WorkerID, "q-"+name+".then")
+			c.Claim = &next
+		})
+	return c
+}
+
+// patch draws a patch of a task.
+func (w *world) patch(d *dice) command.Command {
+	c := command.Patch{ID: w.anyID(d), SetPriority: d.in(500), SetRunAt: d.in(400), SetLabels: d.in(300)}
 	if c.SetPriority {
 		c.Priority = pick[int32](d, 0, 9, -9)
 	}
-	if c.SetRunAt && d.in(600) {
-		c.RunAt = w.calendar() + d.n(5000) - 1000
+	if c.SetRunAt {
+		c.RunAt = pick(d, 0, w.calendar()+d.n(5000)-1000)
 	}
 	if c.SetLabels {
 		c.Labels = newLabels(d)
@@ -195,118 +178,94 @@ func (w *world) patch(d *dice, id uint64) command.Patch {
 	return c
 }
 
-// setType draws a change of a type's settings. Limits are lifted again soon.
-func (w *world) setType(d *dice) command.SetType {
+// setType draws a change of a type's settings, or of the server's defaults. Limits are
+// lifted again soon.
+func (w *world) setType(d *dice) command.Command {
 	c := command.SetType{Type: w.typeName(d)}
-	if w.knows(levelActs) {
-		c.By = pick(d, "", "ann")
-	}
 	s := &c.Settings
-	set := func(field fsm.TypeFields, perMille int64, draw func()) {
-		if d.in(perMille) {
-			c.Set |= field
-			draw()
+	for _, set := range []struct {
+		field fsm.TypeFields
+		draw  func()
+	}{
+		{fsm.TypePaused, func() { s.Paused = d.in(200) }},
+		{fsm.TypeMaxClaimed, func() { s.MaxClaimed = pick[int32](d, 0, 1, 2, 3) }},
+		{fsm.TypeRateLimit, func() { s.RateLimit = pick[int64](d, 0, 0, 300_000, 1_000_001, 2_500_000, 20_000_000) }},
+		{fsm.TypeLease, func() { s.LeaseMS = pick[int64](d, 0, 700, 4000) }},
+		{fsm.TypeMaxAttempts, func() { s.LimitSet, s.MaxAttempts = true, pick[int32](d, 0, 1, 2) }},
+		{fsm.TypeBackoff, func() { s.Backoff = pick(d, nil, w.newBackoff(d)) }},
+		{fsm.TypeRetention, func() { s.RetentionMS = pick(d, 0, newRetention(d)) }},
+	} {
+		if d.in(300) {
+			c.Set |= set.field
+			set.draw()
 		}
 	}
-	set(fsm.TypePaused, 500, func() { s.Paused = d.in(200) })
-	set(fsm.TypeMaxClaimed, 500, func() { s.MaxClaimed = pick[int32](d, 0, 1, 2, 3) })
-	set(fsm.TypeRateLimit, 400, func() { s.RateLimit = pick[int64](d, 0, 0, 300_000, 1_000_001, 2_500_000, 20_000_000) })
-	set(fsm.TypeLease, 150, func() { s.LeaseMS = pick[int64](d, 0, 700, 4000) })
-	set(fsm.TypeMaxAttempts, 150, func() {
-		if s.LimitSet = d.in(600); s.LimitSet {
-			s.MaxAttempts = pick[int32](d, 0, 1, 2)
-		}
-	})
-	set(fsm.TypeBackoff, 150, func() { s.Backoff = pick(d, nil, newBackoff(d)) })
-	set(fsm.TypeRetention, 150, func() { s.RetentionMS = pick(d, 0, newRetention(d)) })
+	if d.in(200) {
+		return command.SetDefaults{Set: c.Set & command.DefaultFields, Defaults: fsm.DefaultsOf(s)}
+	}
 	return c
 }
 
-// setTypeOrDefaults draws a change of a type's settings, or of the server's defaults.
-func (w *world) setTypeOrDefaults(d *dice) command.Command {
-	if !d.in(250) || !w.knows(levelActs) {
-		return w.setType(d)
-	}
-	c := w.setType(d)
-	return command.SetDefaults{Set: c.Set & command.DefaultFields, Defaults: fsm.DefaultsOf(&c.Settings), By: c.By}
-}
-
-// batch sends several commands as one.
-func (w *world) batch(d *dice, name string) {
-	k := w.worker(d)
-	c := command.Batch{Atomic: d.in(500)}
-	again := true // all that it does may be repeated
-	for i := range 1 + d.n(4) {
-		op, safe := w.op(d, k, fmt.Sprintf("%s.%d", name, i))
-		again = again && safe
-		if fail, ok := op.(command.Fail); ok && c.Atomic {
-			fail.RetryIn = true // the jitter of a backoff is not told when an op behind it is refused
-			op = fail
-		}
-		c.Ops = append(c.Ops, op)
-		if c.Atomic && takesAny(op) {
-			break // what it took is not told when an op behind it is refused
+// act draws an action on the tasks that a filter selects now: until it is done,
+// they may have changed.
+func (w *world) act(d *dice) command.Command {
+	c := command.Act{Action: pick(d, command.ActionRetry, command.ActionCancel, command.ActionDelete)}
+	c.Filter.Status = pick(d, 0, fsm.StatusPending, fsm.StatusScheduled, fsm.StatusClaimed, fsm.StatusFailed, fsm.StatusCompleted, fsm.StatusCancelled, fsm.StatusBlocked, fsm.StatusRunning)
+	w.some(d,
+		func() { c.Filter.Type = w.typeName(d) },
+		func() { c.Filter.Labels = newLabels(d) },
+		func() { c.Filter.CreatedAfter = w.calendar() - d.n(20_000) })
+	for _, t := range w.tasks() {
+		if (c.Filter.Matches(t) || d.in(30)) && len(c.IDs) < 40 {
+			c.IDs = append(c.IDs, t.ID)
 		}
 	}
-	w.call(d, name, c, again, func(asked *call, r reply, _ bool) {
-		if !r.ok {
-			return
-		}
-		for i := range r.o.result.Results {
-			if one := &r.o.result.Results[i]; one.Code == "" {
-				k.takeSettled(asked, c.Ops[i], one, r.o.stamp)
-			}
-		}
-	})
-}
-
-// takesAny tells whether the command claims at random.
-func takesAny(c command.Command) bool {
-	switch c := c.(type) {
-	case command.ClaimNext:
-		return c.SortBy == command.SortRandom
-	case command.Complete:
-		return c.Claim != nil && c.Claim.SortBy == command.SortRandom
+	if len(c.IDs) == 0 {
+		c.IDs = []uint64{1}
 	}
-	return false
+	return c
 }
 
-// op draws an op of a batch. safe: it may be repeated.
-func (w *world) op(d *dice, k *worker, name string) (op command.Command, safe bool) {
-	switch d.n(10) {
+// finalization draws what a processor asks of a parent, mostly of one that runs.
+func (w *world) finalization(d *dice) command.Command {
+	running := slices.DeleteFunc(w.tasks(), func(t *fsm.Task) bool { return t.Status != fsm.StatusRunning })
+	id, by, token := w.anyID(d), pick(d, "p1", "p2", "p3"), uint64(0)
+	if n := int64(len(running)); n > 0 && d.in(900) {
+		t := running[max(n-1-d.n(4), 0)]
+		id = t.ID
+		if f := t.Opts().Parent.Finalization; f != nil && f.ProcessorID != "" && d.in(700) {
+			by, token = f.ProcessorID, f.Token
+		}
+	}
+	timeout := pick[int64](d, 1000, 2000, 20_000)
+	switch d.n(6) {
 	case 0, 1, 2:
-		mine := d.in(800)
-		return command.Submit{Tasks: []fsm.NewTask{w.newWork(d, name, mine)}}, mine
-	case 3, 4:
-		c := command.ClaimNext{WorkerID: k.name, LeaseMS: leaseOf(d), Limit: pick[int32](d, 1, 1, 2), RequestID: "q-" + name}
-		w.fillClaim(&c, d)
-		return c, true
-	case 5:
-		if w.parentsKnown() && d.in(400) {
-			return command.Retry{ID: w.familyID(d), AddAttempts: int32(d.n(2))}, false
-		}
-		return w.retry(d), false
-	case 6:
-		return command.Cancel{ID: w.familyID(d)}, true
-	case 7:
-		return command.Delete{ID: w.familyID(d)}, true
+		return command.ClaimFinalization{ID: id, ProcessorID: by, TimeoutMS: timeout}
+	case 3:
+		return command.ExtendFinalization{ID: id, ProcessorID: by, TimeoutMS: timeout}
+	case 4:
+		return command.ReleaseFinalization{ID: id, ProcessorID: by}
 	}
-	h := command.Hold{ID: w.anyID(d), WorkerID: k.name, Token: uint64(d.n(int64(w.tokens) + 2))}
-	if len(k.held) > 0 {
-		h = k.hold(k.held[d.n(int64(len(k.held)))])
+	if d.in(300) {
+		return command.Finalize{ID: id, ProcessorID: by, Token: token, Failed: true, Error: "no good"}
 	}
-	return w.settle(pick(d, complete, chain, fail, extend, release), h, d, name), true
+	return command.Finalize{ID: id, ProcessorID: by, Token: token, Result: []byte(`"good"`)}
 }
 
-// evict logs an eviction of some or of all ended tasks.
-func (w *world) evict(_ *replica, d *dice) {
-	l := w.leader
-	if l == nil || !l.serving || !w.knows(levelLife) {
-		return
+// schedule draws a schedule to be set, or one to be deleted.
+func (w *world) schedule(d *dice) command.Command {
+	s := fsm.Schedule{Name: fmt.Sprintf("s%d", 1+d.n(3)), Task: w.newStep(d, "tick")}
+	if d.in(150) {
+		return command.DeleteSchedule{Name: s.Name}
 	}
-	bytes := int64(0)
-	if d.in(700) {
-		bytes = d.n(l.replica.machine.EndedBytes() + 1)
+	s.Task.RunAt, s.Task.ExpiresAt = 0, 0
+	s.EveryMS, s.OverlapAllow = pick[int64](d, 1000, 5000, 30_000), d.in(400)
+	if s.EveryMS == 1000 && w.profile.long {
+		s.OverlapAllow = false // else there are hundreds of tasks
 	}
-	l.decide(command.Evict{Bytes: bytes}, nil)
+	if d.in(600) {
+		s.EveryMS, s.Cron = 0, pick(d, "* * * * *", "* * * * *", "*/5 * * * *")
+	}
+	s.CatchUpSkip, s.Paused = d.in(300), d.in(100)
+	return command.SetSchedule{Schedule: s}
 }

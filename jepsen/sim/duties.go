@@ -4,6 +4,7 @@ import (
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/internal/cron"
 )
 
@@ -90,7 +91,7 @@ func (l *leader) untilTick() int64 {
 // evictWhileOver evicts ended tasks if they take more memory than they may.
 func (l *leader) evictWhileOver() {
 	most := l.w.profile.endedBytes
-	if most == 0 || l.evicting || l.replica.machine.EndedBytes() <= most || l.replica.machine.Level() < levelLife {
+	if most == 0 || l.evicting || l.replica.machine.EndedBytes() <= most || l.replica.machine.Level() < record.LevelLife {
 		return
 	}
 	l.evicting = true

@@ -142,20 +142,12 @@ func (w *world) upgrade() {
 
 // admin logs what operators and nodes do.
 func (w *world) admin(_ *replica, d *dice) {
-	l := w.leader
-	if l == nil {
-		return
-	}
 	node := pick(d, "n1", "n2", "n3")
-	c := pick[command.Command](d, command.Checkpoint{},
+	w.decide(pick[command.Command](d, command.Checkpoint{},
 		command.SetNode{Node: fsm.NodeRecord{UUID: "uuid-" + node, NodeID: node, PeerAddr: node + ":1", Version: "v1", Level: 1}},
 		command.SetLevel{Level: uint32(d.n(6)), By: pick(d, "", "ann")},
 		command.Tell{Kind: pick(d, event.MemberAdded, event.SnapshotTaken, event.KeysReloaded, event.BackupBegun, event.RestoreBroken), By: pick(d, "", "ann"), What: pick(d, "", "n2")},
-		command.SetTrail{Bytes: pick[int64](d, 1<<20, 64<<20), AgeMS: pick[int64](d, 60_000, 10*60_000, 24*60*60_000)})
-	if !w.knows(command.LevelOf(c)) {
-		return
-	}
-	l.decide(c, nil)
+		command.SetTrail{Bytes: pick[int64](d, 1<<20, 64<<20), AgeMS: pick[int64](d, 60_000, 10*60_000, 24*60*60_000)}))
 }
 
 // lag lets a follower stop applying, or go on.

@@ -6,6 +6,7 @@ import (
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/record"
 )
 
 const (
@@ -90,10 +91,10 @@ func (w *world) elect(r *replica) bool {
 
 // firstDefaults are the server's of a new cluster, from level 5 on.
 func firstDefaults(level uint32) fsm.Defaults {
-	if level < levelActs {
+	if level < record.LevelActs {
 		return fsm.Defaults{}
 	}
-	return fsm.Defaults{LimitSet: true, MaxAttempts: 10, Backoff: &fsm.Backoff{InitialMS: 1000, MaxMS: 3_600_000, Factor: 2_000_000, Jitter: 200_000}}
+	return fsm.Defaults{LimitSet: true, MaxAttempts: 10, Backoff: &fsm.Backoff{InitialMS: 1000, MaxMS: 3_600_000, Factor: 2_000_000}}
 }
 
 // firstTick logs a tick; then the timers begin, and the leader serves.
@@ -166,6 +167,13 @@ func (l *leader) decide(c command.Command, done func(outcome)) {
 		done = func(outcome) {}
 	}
 	l.propose(&proposal{c: c, sentAt: l.w.now, done: done})
+}
+
+// decide lets the leader propose what somebody else decides, if there is one.
+func (w *world) decide(c command.Command) {
+	if w.leader != nil && w.knows(c) {
+		w.leader.decide(c, nil)
+	}
 }
 
 // propose queues a command.

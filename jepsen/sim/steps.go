@@ -7,43 +7,24 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// typeName names a type of this world.
-func (w *world) typeName(d *dice) string { return "t" + string(rune('a'+d.n(w.profile.types))) }
-
 func (w *world) worker(d *dice) *worker { return w.workers[d.n(int64(len(w.workers)))] }
 
-// anyID returns the id of a task that was submitted, mostly a late one, or one
-// that never was.
-func (w *world) anyID(d *dice) uint64 {
-	n := int64(w.ids) + 1
-	if d.in(700) {
-		return uint64(max(n-d.n(12), 1))
+// submit submits one task or some, all with a key or none.
+func (w *world) submit(d *dice, name string) {
+	c := command.Submit{Tasks: make([]fsm.NewTask, pick(d, 1, 1, 1, 4))}
+	keys := d.in(900)
+	for i := range c.Tasks {
+		c.Tasks[i] = w.newTask(d, fmt.Sprintf("%s.%d", name, i), keys)
 	}
-	return uint64(1 + d.n(n))
+	w.call(d, name, c, keys, nil)
 }
 
-func leaseOf(d *dice) int64 { return pick[int64](d, 0, 0, 100, 250, 999, 1999, 1999, 5000, 20_000) }
+func (w *world) claimSome(d *dice, name string) { w.claim(d, name, 0) }
 
-// submits is a step that submits so many tasks, 0: some, all with a key or none.
-func submits(count int64, keys bool) func(*world, *dice, string) {
-	return func(w *world, d *dice, name string) {
-		count := count
-		if count == 0 {
-			count = 2 + d.n(5)
-		}
-		c := command.Submit{Tasks: make([]fsm.NewTask, count)}
-		for i := range c.Tasks {
-			c.Tasks[i] = w.newWork(d, fmt.Sprintf("%s.%d", name, i), keys)
-		}
-		w.call(d, name, c, keys, nil)
-	}
-}
-
-func (w *world) claimSome(d *dice, name string) { w.claim(false, d, name, 0) }
-
-// claim claims by id or not, and asks again when what an earlier try claimed is over by
-// the time of the answer, as the client does.
-func (w *world) claim(byID bool, d *dice, name string, again int) {
+// claim claims, now and then by id, and asks again when what an earlier try claimed is over
+// by the time of the answer, as the client does. Some workers then settle all that they
+// have; the others do when a step says so.
+func (w *world) claim(d *dice, name string, again int) {
 	k, leaseMS := w.worker(d), leaseOf(d)
 	request, repeatable := fmt.Sprintf("q-%s.%d", name, again), true
 	switch {
@@ -52,43 +33,50 @@ func (w *world) claim(byID bool, d *dice, name string, again int) {
 	case d.in(30): // an id used for two requests
 		request = fmt.Sprintf("shared-%d", d.n(3))
 	}
-	var c command.Command
-	if byID {
-		c = command.ClaimTask{ID: w.anyID(d), WorkerID: k.name, LeaseMS: leaseMS, RequestID: request}
-	} else {
-		next := command.ClaimNext{WorkerID: k.name, LeaseMS: leaseMS, Limit: 1, RequestID: request}
-		if d.in(250) {
-			next.Limit = 2 + int32(d.n(4))
-		}
-		w.fillClaim(&next, d)
-		c = next
+	var c command.Command = command.ClaimTask{ID: w.anyID(d), WorkerID: k.name, LeaseMS: leaseMS, RequestID: request}
+	if d.in(850) {
+		next := w.claimNext(d, k.name, request)
+		leaseMS, c = next.LeaseMS, next
 	}
 	w.call(d, name, c, repeatable, func(asked *call, r reply, _ bool) {
-		if r.ok && k.takeClaims(asked, leaseMS, &r.o.result, r.o.stamp) == 0 && again < 2 {
-			w.claim(byID, d, name, again+1)
+		switch {
+		case !r.ok:
+		case k.takeClaims(asked, leaseMS, &r.o.result, r.o.stamp) > 0:
+			if d.in(300) {
+				w.work(d, k, name, 8)
+			}
+		case again < 2:
+			w.claim(d, name, again+1)
 		}
 	})
 }
 
-// settles is a step that settles or extends a claim which the worker takes for its own.
-func settles(how how) func(*world, *dice, string) {
-	return func(w *world, d *dice, name string) {
-		k := w.worker(d)
-		if len(k.held) == 0 {
-			w.claimSome(d, name)
-			return
-		}
-		h := k.hold(k.held[d.n(int64(len(k.held)))])
-		w.settleOf(k, d, name, h, w.settle(how, h, d, name), nil)
+// work lets the worker settle what it holds, and what it claims meanwhile, one after the
+// other, so many times at most.
+func (w *world) work(d *dice, k *worker, name string, times int) {
+	if times == 0 || len(k.held) == 0 || d.in(40) { // it dies
+		return
 	}
+	h := k.hold(k.held[len(k.held)-1])
+	w.settleOf(k, d, fmt.Sprintf("%s.%d", name, times), h, func() { w.work(d, k, name, times-1) })
 }
 
-// settleOf sends what a worker says of its claim. then, if not nil, is called once it has
-// an answer.
-func (w *world) settleOf(k *worker, d *dice, name string, h command.Hold, c command.Command, then func()) {
-	w.call(d, name, c, true, func(asked *call, r reply, unknown bool) {
+// settleHeld settles or extends a claim which the worker takes for its own.
+func (w *world) settleHeld(d *dice, name string) {
+	k := w.worker(d)
+	if len(k.held) == 0 {
+		w.claimSome(d, name)
+		return
+	}
+	h := k.hold(k.held[d.n(int64(len(k.held)))])
+	w.settleOf(k, d, name, h, func() {})
+}
+
+// settleOf sends what a worker says of its claim, and calls then once it has an answer.
+func (w *world) settleOf(k *worker, d *dice, name string, h command.Hold, then func()) {
+	w.call(d, name, w.settle(d, h, name), true, func(asked *call, r reply, unknown bool) {
 		k.settled(asked, h, r, unknown)
-		if !unknown && then != nil {
+		if !unknown {
 			then()
 		}
 	})
@@ -102,6 +90,29 @@ func (w *world) die(d *dice, _ string) {
 	k.held = nil
 }
 
+// meddle settles a claim that is over, as a worker does that had slept, or what our clients
+// never would.
+func (w *world) meddle(d *dice, name string) {
+	k := w.worker(d)
+	h := command.Hold{ID: w.anyID(d), WorkerID: k.name, Token: uint64(d.n(int64(w.tokens) + 2))}
+	all := k.over
+	if d.in(200) {
+		all = append(k.held[:len(k.held):len(k.held)], k.over...)
+	}
+	if len(all) > 0 && d.in(800) {
+		h = k.hold(all[d.n(int64(len(all)))])
+	}
+	switch d.n(8) {
+	case 0:
+		h.Token = 0
+	case 1:
+		h.WorkerID = w.worker(d).name
+	case 2:
+		h.Token += uint64(d.n(3))
+	}
+	w.call(d, name, w.settle(d, h, name), d.in(500), nil)
+}
+
 // retry is a retry of some task, mostly without a token.
 func (w *world) retry(d *dice) command.Command {
 	c := command.Retry{ID: w.anyID(d), AddAttempts: int32(d.n(3))}
@@ -112,35 +123,85 @@ func (w *world) retry(d *dice) command.Command {
 	return c
 }
 
-// settleLate settles a claim that is over, or not: the worker had slept.
-func (w *world) settleLate(d *dice, name string) {
+// batch sends several commands as one.
+func (w *world) batch(d *dice, name string) {
 	k := w.worker(d)
-	if len(k.over) == 0 {
-		w.claimSome(d, name)
-		return
+	c := command.Batch{Atomic: d.in(500)}
+	for i := range 1 + d.n(4) {
+		c.Ops = append(c.Ops, w.op(d, k, fmt.Sprintf("%s.%d", name, i)))
 	}
-	h := k.hold(k.over[d.n(int64(len(k.over)))])
-	w.call(d, name, w.settle(pick(d, complete, fail, extend, release), h, d, name), true, nil)
+	w.call(d, name, c, false, func(asked *call, r reply, _ bool) {
+		if !r.ok {
+			return
+		}
+		for i := range r.o.result.Results {
+			if one := &r.o.result.Results[i]; one.Code == "" {
+				k.takeSettled(asked, c.Ops[i], one, r.o.stamp)
+			}
+		}
+	})
 }
 
-// meddle sends what our clients never would.
-func (w *world) meddle(d *dice, name string) {
-	h := command.Hold{ID: w.anyID(d), WorkerID: w.worker(d).name, Token: uint64(d.n(int64(w.tokens) + 2))}
-	if d.in(600) {
-		k := w.worker(d)
-		if all := append(k.held[:len(k.held):len(k.held)], k.over...); len(all) > 0 {
-			h = k.hold(all[d.n(int64(len(all)))])
+// op draws an op of a batch. Nothing in it is drawn by lot when it is applied: that of one
+// that was refused nobody is told.
+func (w *world) op(d *dice, k *worker, name string) command.Command {
+	switch d.n(8) {
+	case 0, 1:
+		return command.Submit{Tasks: []fsm.NewTask{w.newTask(d, name, d.in(800))}}
+	case 2:
+		return command.ClaimNext{WorkerID: k.name, LeaseMS: leaseOf(d), Limit: 2, RequestID: "q-" + name}
+	case 3:
+		return w.retry(d)
+	case 4:
+		return command.Cancel{ID: w.anyID(d)}
+	case 5:
+		return command.Delete{ID: w.anyID(d)}
+	}
+	h := command.Hold{ID: w.anyID(d), WorkerID: k.name, Token: uint64(d.n(int64(w.tokens) + 2))}
+	if len(k.held) > 0 {
+		h = k.hold(k.held[d.n(int64(len(k.held)))])
+	}
+	return pick[command.Command](d, command.Complete{Hold: h}, command.Extend{Hold: h}, command.Release{Hold: h}, command.Fail{Hold: h, RetryIn: true})
+}
+
+// evict logs an eviction of some or of all ended tasks.
+func (w *world) evict(_ *replica, d *dice) {
+	if l := w.leader; l != nil && l.serving {
+		w.decide(command.Evict{Bytes: pick(d, 0, d.n(l.replica.machine.EndedBytes()+1))})
+	}
+}
+
+// slot waits until about the next slot of a schedule, and then lets something go
+// wrong, or the schedule be set again.
+func (w *world) slot(d *dice, name string) {
+	l := w.leader
+	next, some := w.state.NextSlot()
+	if l == nil || !some {
+		w.call(d, name, w.schedule(d), false, nil)
+		return
+	}
+	if wait := next - l.clock.Now().T; wait < 60_000 {
+		w.say("%s's next slot is in %d ms", l.replica.name, wait)
+		early := 30 * millisecond
+		if d.in(500) {
+			early = (w.profile.netMS + w.profile.entryMS) * millisecond
+		}
+		w.until(w.now + max(wait*millisecond+d.n(40*millisecond)-early, 0))
+	}
+	if w.failure != "" {
+		return
+	}
+	wrong := pick(d, (*world).depose, (*world).depose, (*world).pause, (*world).jumpWalls, (*world).restart, nil, nil, nil)
+	if wrong != nil {
+		fault(wrong)(w, d, name)
+		return
+	}
+	for _, v := range w.state.Schedules() {
+		if v.NextRunAt == next {
+			w.call(d, name, command.SetSchedule{Schedule: v.Schedule}, true, nil)
+			return
 		}
 	}
-	switch d.n(4) {
-	case 0:
-		h.Token = 0
-	case 1:
-		h.WorkerID = w.worker(d).name
-	case 2:
-		h.Token += uint64(d.n(3))
-	}
-	w.call(d, name, w.settle(pick(d, complete, fail, extend, release), h, d, name), false, nil)
 }
 
 // repeatOld delivers an old request once more.
@@ -152,7 +213,7 @@ func (w *world) repeatOld(d *dice, _ string) {
 
 // proposeOld proposes an old duty once more.
 func (w *world) proposeOld(d *dice, _ string) {
-	if l := w.leader; l != nil && len(w.late) > 0 {
-		l.decide(w.late[d.n(int64(len(w.late)))], nil)
+	if len(w.late) > 0 {
+		w.decide(w.late[d.n(int64(len(w.late)))])
 	}
 }

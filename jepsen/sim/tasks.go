@@ -2,7 +2,11 @@ package sim
 
 import (
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
+
+// knows tells whether the cluster's feature level is one that has the command.
+func (w *world) knows(c command.Command) bool { return command.LevelOf(c) <= w.state.Level() }
 
 // noted takes from the state, as an entry has left it, what is given out.
 func (w *world) noted(applied *fsm.Applied) {
@@ -23,22 +27,4 @@ func (w *world) tasks() []*fsm.Task {
 		}
 	}
 	return all
-}
-
-// stepsAre tells whether all steps of the parent are so.
-func (w *world) stepsAre(parent uint64, so func(fsm.Status) bool) bool {
-	for _, s := range w.state.Steps(parent) {
-		if !so(s.Status) {
-			return false
-		}
-	}
-	return true
-}
-
-// over tells whether all steps of the parent have ended.
-func (w *world) over(parent uint64) bool { return w.stepsAre(parent, fsm.Status.Ended) }
-
-// anyDone tells whether a step of the parent has completed or failed.
-func (w *world) anyDone(parent uint64) bool {
-	return !w.stepsAre(parent, func(s fsm.Status) bool { return s != fsm.StatusCompleted && s != fsm.StatusFailed })
 }
