@@ -89,7 +89,6 @@ func checkAnswers(h *history.History, opts Options) *checker {
 		c.checkWaits(t)
 		c.checkFinal(t)
 	}
-	c.checkTogether()
 	c.Summary = fmt.Sprintf("%d calls (%d of unknown outcome) on %d tasks, in %v",
 		len(h.Ops), h.UnknownCount(), len(c.tasks), time.Since(started).Round(time.Millisecond))
 	return c

@@ -8,8 +8,8 @@
 // One index of the history (index.go) is what all look at. Whatever an answer says of
 // the state of one task, of a parent too, the model decides: porcupine looks for an order
 // of all calls about the task that explains all their answers. The rules state what the
-// model cannot know: what is about several tasks (submits.go, claims.go, together.go,
-// final.go), and about time (leases.go, delays.go, reads.go).
+// model cannot know: what is about several tasks (submits.go, claims.go, final.go), and
+// about time (leases.go, delays.go, reads.go).
 //
 //	report := check.Check(h, check.Options{Drained: true})
 //	if !report.OK() { fmt.Print(report) }
@@ -37,7 +37,8 @@
 //
 // The trail tells what changed, and when, also what no answer names: ends of leases, and
 // commands of unknown outcome. So it is known at each event what the state is, and that
-// is held against what the answers show of it (trail_sights.go): a claim took the first
+// is held against what the answers show of it (trail_sights.go): no two claims of a group
+// live at a time, and no more of a type than it allows, a claim took the first
 // task that it could take, "no task" was answered only when there was none, and reads and
 // lists show what there was at their index.
 package check

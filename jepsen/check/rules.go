@@ -19,8 +19,6 @@ const (
 	RuleTokenReused  Rule = "token-reused"  // one token, two claims
 	RuleRepeat       Rule = "repeat"        // a repeat gets the first answer
 	RuleOverlap      Rule = "overlap"       // claims of one task do not overlap
-	RuleGroup        Rule = "group"         // claims of one group do not overlap
-	RuleLimit        Rule = "max-claimed"   // no more claims of a type live than it allows
 	RuleLeaseEarly   Rule = "lease-early"   // a lease never ends early
 	RuleDelay        Rule = "delay-early"   // no claim before the task's time
 	RuleWait         Rule = "wait-early"    // a read that waits does, or shows the end
@@ -47,6 +45,8 @@ const (
 	RuleTrailUnasked Rule = "trail-unasked" // what nobody asked for has none
 	RuleTrailSlots   Rule = "trail-slots"   // each slot of a schedule has one task
 	RuleTrailWhole   Rule = "trail-whole"   // what is one step is done in one entry, or not at all
+	RuleGroup        Rule = "group"         // claims of one group do not overlap
+	RuleLimit        Rule = "max-claimed"   // no more claims of a type live than it allows
 	RuleTrailPaused  Rule = "trail-paused"  // no claim takes a task of a paused type
 	RuleTrailActs    Rule = "trail-acts"    // an action on many changed as many as it says
 	RuleTrailSteps   Rule = "trail-steps"   // steps wait for each other, and their parent for all of them

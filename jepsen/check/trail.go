@@ -20,12 +20,13 @@ type trailChecker struct {
 	token uint64                // the last that was given out
 	id    uint64                // the last that was given to a task
 
-	sights  []int                    // ops that show the state after an entry, by index
-	pending map[uint64]*life         // tasks that claims may take for certain
-	claims  map[end]int              // ops that took what comes first
-	limited map[string]bool          // types that were paused, or got a limit, at any time
-	pauses  map[uint64]string        // by entry: the type that it pauses
-	paused  map[string]*history.Told // types that are paused
+	sights  []int                  // ops that show the state after an entry, by index
+	pending map[uint64]*life       // tasks that claims may take for certain
+	claims  map[end]int            // ops that took what comes first
+	limited map[string]bool        // types that were paused, or got a limit, at any time
+	changes map[uint64]*history.Op // by entry: what it changes of a type, nil if that is not certain
+	types   map[string]settings    // what is certain of them
+	crowds  map[crowd]int          // how many claims of them live
 
 	ticks []*history.Told // submitted by the schedule
 	set   *history.Told   // the last time that the schedule was set
@@ -33,6 +34,17 @@ type trailChecker struct {
 
 	answers, slots, actions, chosen, shown int // how much was looked at
 }
+
+// settings are what is in force of a type: which event paused it, and how many of its claims
+// may live, 0 = nobody knows of a bound.
+type settings struct {
+	paused *history.Told
+	most   int32
+}
+
+// crowd names tasks of which few may be claimed at a time: those of a group, or with group ""
+// all of the type.
+type crowd struct{ kind, group string }
 
 // end names what is in the trail once at most: an event of a claim, or, with
 // token 0, of a task.
@@ -69,7 +81,7 @@ func checkTrail(x *index) *trailChecker {
 	started := time.Now()
 	c := &trailChecker{
 		index: x, lives: map[uint64]*life{}, told: map[end]*history.Told{}, pending: map[uint64]*life{},
-		claims: map[end]int{}, limited: map[string]bool{}, pauses: map[uint64]string{}, paused: map[string]*history.Told{},
+		claims: map[end]int{}, limited: map[string]bool{}, changes: map[uint64]*history.Op{}, types: map[string]settings{}, crowds: map[crowd]int{},
 	}
 	c.Name = "trail"
 	c.checkEqual()
@@ -160,12 +172,16 @@ func (c *trailChecker) take(e *history.Told) {
 		t.retried++
 	}
 	c.note(t, e)
+	claimed := t.live != 0
 	if t.parent {
 		c.takeParent(t, e)
 	} else {
 		c.takeStep(t, e)
 		c.takeClaim(t, e)
 		c.noteDeed(t, e)
+	}
+	if claimed != (t.live != 0) {
+		c.takeCrowd(t, e)
 	}
 	if status, ok := becomes[e.Kind]; ok {
 		t.status, t.since, t.waits = status, e.Index, e.Kind == "scheduled"
@@ -183,10 +199,7 @@ func (c *trailChecker) isTick(e *history.Told) bool {
 func (c *trailChecker) takeAct(e *history.Told) {
 	name, _, _ := strings.Cut(e.Message, " ") // whose key it was may follow
 	if e.Kind == "type_changed" {
-		delete(c.paused, name)
-		if c.pauses[e.Index] == name {
-			c.paused[name] = e
-		}
+		c.types[name] = c.changed(name, e)
 	}
 	switch {
 	case c.schedule == nil || name != c.schedule.Name:
@@ -194,6 +207,41 @@ func (c *trailChecker) takeAct(e *history.Told) {
 		c.set, c.ticks = e, nil
 	case e.Kind == "schedule_deleted":
 		c.gone = e
+	}
+}
+
+// changed returns what is certain of a type once the event has changed it.
+func (c *trailChecker) changed(name string, e *history.Told) settings {
+	switch op := c.changes[e.Index]; {
+	case op == nil || op.TaskType != name:
+		return settings{}
+	case op.Paused == nil:
+		return settings{most: op.MaxClaimed}
+	case *op.Paused:
+		return settings{e, c.types[name].most}
+	}
+	return settings{most: c.types[name].most}
+}
+
+// takeCrowd counts the claim that began or ended among those of the task's group and type,
+// and checks that it may live beside them.
+func (c *trailChecker) takeCrowd(t *life, e *history.Told) {
+	begun := 1
+	if t.live == 0 {
+		begun = -1
+	}
+	all, group := crowd{kind: t.kind}, crowd{t.kind, t.group}
+	c.crowds[all] += begun
+	if t.group != "" {
+		c.crowds[group] += begun
+	}
+	most := int(c.types[t.kind].most)
+	switch {
+	case begun < 0 || t.kind == "":
+	case t.group != "" && c.crowds[group] > 1:
+		c.fails(RuleGroup, e, "%d claims of group %q of type %s live", c.crowds[group], t.group, t.kind)
+	case most > 0 && c.crowds[all] > most:
+		c.fails(RuleLimit, e, "%d claims of type %s live, %d may", c.crowds[all], t.kind, most)
 	}
 }
 

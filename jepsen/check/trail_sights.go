@@ -15,6 +15,7 @@ func (c *trailChecker) findSights() {
 		op := &c.ops[i]
 		if op.Kind == history.SetType && op.Outcome != history.Failed {
 			c.limited[op.TaskType] = true
+			c.noteChange(op)
 		}
 		if saysNoTask(op) && op.Index > 0 && op.WaitMS == 0 && !op.Repeated {
 			// One that waited and got nothing may have left a task to one before it. A repeat
@@ -36,11 +37,17 @@ func (c *trailChecker) findSights() {
 				c.sights = append(c.sights, i)
 			}
 			taken = 0
-		case op.Paused != nil && *op.Paused:
-			c.pauses[op.Index] = op.TaskType
 		}
 	}
 	slices.SortStableFunc(c.sights, func(a, b int) int { return cmp.Compare(c.ops[a].Index, c.ops[b].Index) })
+}
+
+// noteChange notes which entry makes a change of a type, if one alone says so.
+func (c *trailChecker) noteChange(op *history.Op) {
+	_, another := c.changes[op.Index]
+	if c.changes[op.Index] = op; another || op.Outcome != history.OK {
+		c.changes[op.Index] = nil
+	}
 }
 
 // look holds what shows the state after an entry before index against it.
@@ -144,7 +151,7 @@ func (c *trailChecker) page(op *history.Op) []*life {
 
 // checkPaused checks that a claim takes no task of a type that is paused, but by id.
 func (c *trailChecker) checkPaused(t *life, e *history.Told) {
-	if p := c.paused[t.kind]; p != nil && !c.mayHave(t.task, history.ClaimTask) {
+	if p := c.types[t.kind].paused; p != nil && !c.mayHave(t.task, history.ClaimTask) {
 		c.fails(RuleTrailPaused, e, "the type %s was paused by %s, and no change of it comes before", t.kind, tell(p))
 	}
 }
