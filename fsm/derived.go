@@ -3,34 +3,33 @@ package fsm
 import (
 	"fmt"
 
-	"github.com/tidwall/btree"
-
 	"github.com/claimq/claimq/fsm/claimable"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/sorted"
 )
 
 // derived is what is known of the saved state beside: Machine.rebuild makes it again of
 // that alone, and it comes out as it was.
 type derived struct {
-	parents         map[uint64]*parentState             // by the parent's id
-	counts          [record.StatusCancelled + 1]int64   // by Status
-	types           claimable.Types                     // those that have tasks or settings; of each is a typeState
-	keys            *index.Names                        // name of an idempotency key to task id
-	claims          btree.Map[uint64, claimRef]         // live claims by token
-	holdings        index.Holdings                      // the same, by worker and by type
-	slots           *btree.BTreeG[*record.ScheduleView] // schedules that wait for their next one
-	requestIDs      *index.Names                        // claim_request_id to sequence number
-	forgetting      index.Timeline                      // requests without a live claim, by ForgetU
-	remembered      int                                 // claims in all requests
-	bytes           int64                               // the estimate that Bytes returns
-	rememberedBytes int64                               // what of it is of requests and of removed tasks
+	parents         map[uint64]*parentState           // by the parent's id
+	counts          [record.StatusCancelled + 1]int64 // by Status
+	types           claimable.Types                   // those that have tasks or settings; of each is a typeState
+	keys            *index.Names                      // name of an idempotency key to task id
+	claims          sorted.Map[uint64, claimRef]      // live claims by token
+	holdings        index.Holdings                    // the same, by worker and by type
+	slots           sorted.List[*record.ScheduleView] // schedules that wait for their next one
+	requestIDs      *index.Names                      // claim_request_id to sequence number
+	forgetting      index.Timeline                    // requests without a live claim, by ForgetU
+	remembered      int                               // claims in all requests
+	bytes           int64                             // the estimate that Bytes returns
+	rememberedBytes int64                             // what of it is of requests and of removed tasks
 	times
 
 	// Of all tasks, those of types that went, too.
 	rates     typeRates
 	latencies Latencies
-	followed  btree.Map[string, *typeState] // types whose latencies are counted
+	followed  sorted.Map[string, *typeState] // types whose latencies are counted
 }
 
 // claimRef is what the index of live claims knows of one.
@@ -44,10 +43,10 @@ type claimRef struct {
 func (m *derived) resetIndexes() {
 	m.counts = [record.StatusCancelled + 1]int64{}
 	m.types.Reset()
-	m.followed = btree.Map[string, *typeState]{}
+	m.followed = sorted.NewMap[string, *typeState]()
 	m.keys = index.NewNames()
 	m.parents = map[uint64]*parentState{}
-	m.claims = btree.Map[uint64, claimRef]{}
+	m.claims = sorted.NewMap[uint64, claimRef]()
 	m.holdings = index.NewHoldings()
 	m.requestIDs = index.NewNames()
 	m.forgetting = index.NewTimeline()

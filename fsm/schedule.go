@@ -4,11 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/btree"
-
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/sorted"
 )
 
 // Schedules returns all of them, sorted by name. The slice is never changed.
@@ -49,10 +48,10 @@ func (m *Machine) NextSlot() (t int64, ok bool) {
 
 // newSlots returns an empty index of the schedules that wait for a slot: by its
 // time, then by name.
-func newSlots() *btree.BTreeG[*record.ScheduleView] {
-	return btree.NewBTreeGOptions(func(a, b *record.ScheduleView) bool {
+func newSlots() sorted.List[*record.ScheduleView] {
+	return sorted.NewList(func(a, b *record.ScheduleView) bool {
 		return a.NextRunAt < b.NextRunAt || a.NextRunAt == b.NextRunAt && a.Name < b.Name
-	}, btree.Options{NoLocks: true})
+	})
 }
 
 func (m *saved) findSchedule(name string) (at int, known bool) {

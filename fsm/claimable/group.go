@@ -1,16 +1,15 @@
 package claimable
 
 import (
-	"github.com/tidwall/btree"
-
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/sorted"
 )
 
 // group is the tasks of one type and group that have not ended. They are
 // claimed one at a time, in order of submission: the head, the oldest of them,
 // is claimable if it is pending and none of the group is claimed.
 type group struct {
-	ids     btree.Set[uint64]
+	ids     sorted.IDs
 	claimed int
 	holder  uint64 // id of the task that is claimed, while one is
 	// ready is the id of its task that is in a queue of the type, 0 if none is.
@@ -25,7 +24,7 @@ func (s *Types) enterGroup(ts *Type, t *record.Task) {
 		if ts.groups == nil {
 			ts.groups = map[string]*group{}
 		}
-		g = &group{}
+		g = &group{ids: sorted.NewIDs()}
 		ts.groups[name] = g
 		s.bytes += record.BytesOfGroup(name)
 	}

@@ -1,10 +1,9 @@
 package claimable
 
 import (
-	"github.com/tidwall/btree"
-
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/sorted"
 )
 
 // standing says whether claims find a type.
@@ -23,10 +22,10 @@ type opening struct {
 }
 
 // newOpenings returns an empty set of types in the order in which they open.
-func newOpenings() *btree.BTreeG[opening] {
-	return btree.NewBTreeGOptions(func(a, b opening) bool {
+func newOpenings() sorted.List[opening] {
+	return sorted.NewList(func(a, b opening) bool {
 		return a.t < b.t || a.t == b.t && a.name < b.name
-	}, btree.Options{NoLocks: true})
+	})
 }
 
 // standingAt returns where the type stands at t, and when it opens if it waits.

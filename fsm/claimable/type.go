@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/tidwall/btree"
-
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/sorted"
 )
 
 // Type is what can be claimed of one task type, and what keeps claims from it.
@@ -21,7 +20,7 @@ type Type struct {
 	claimed int64             // its tasks that are claimed
 	record  *record.TaskType  // nil if it has no settings
 	groups  map[string]*group // those with tasks that have not ended; nil if there never was one
-	behind  btree.Set[uint64] // pending tasks that their group holds back
+	behind  sorted.IDs        // pending tasks that their group holds back
 
 	// Its claimable tasks, as far as the type does not forbid it.
 	queues []*index.Queue   // by attempts left, ascending; none is empty

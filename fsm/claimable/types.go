@@ -4,27 +4,26 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/tidwall/btree"
-
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/sorted"
 )
 
 // Types are the task types that have tasks or settings, and what of them can be claimed
 // next. Reset makes them empty before their first use.
 type Types struct {
 	byName   map[string]*Type
-	sorted   btree.Map[string, *Type] // the same
-	ready    index.Tournament         // all of them; those that cannot be claimed from have no rank in it
-	ladder   index.Ladder             // the queues of all open types, but for what is stale
-	stale    []*Type                  // types that are not in ladder as they are, each once
-	openings *btree.BTreeG[opening]   // types that only their rate limit closes
-	bytes    int64                    // what Bytes returns
-	changes  uint64                   // how often a type began or was forgotten; never goes back
-	recent   *Type                    // of the task that changed last or changes next, nil if unknown; found without its name
-	noted    []Ready                  // what became claimable since TakeNoted
-	notedAt  map[string]int           // of types that were forgotten since: where they are in noted
-	sources  []source                 // memory of Chooser
+	sorted   sorted.Map[string, *Type] // the same
+	ready    index.Tournament          // all of them; those that cannot be claimed from have no rank in it
+	ladder   index.Ladder              // the queues of all open types, but for what is stale
+	stale    []*Type                   // types that are not in ladder as they are, each once
+	openings sorted.List[opening]      // types that only their rate limit closes
+	bytes    int64                     // what Bytes returns
+	changes  uint64                    // how often a type began or was forgotten; never goes back
+	recent   *Type                     // of the task that changed last or changes next, nil if unknown; found without its name
+	noted    []Ready                   // what became claimable since TakeNoted
+	notedAt  map[string]int            // of types that were forgotten since: where they are in noted
+	sources  []source                  // memory of Chooser
 }
 
 // Tasks is where tasks are found by their ids.
@@ -44,7 +43,7 @@ type Ready struct {
 // Reset forgets all types.
 func (s *Types) Reset() {
 	*s = Types{
-		byName: map[string]*Type{}, ready: index.NewLazyTournament(), openings: newOpenings(),
+		byName: map[string]*Type{}, sorted: sorted.NewMap[string, *Type](), ready: index.NewLazyTournament(), openings: newOpenings(),
 		changes: s.changes + 1,
 	}
 }
@@ -55,7 +54,7 @@ func (s *Types) Succeed(others *Types) { s.changes += others.changes + 1 }
 
 // Begin begins the type, which is not there yet. What is kept of it beside is of.
 func (s *Types) Begin(ts *Type, name string, of any) {
-	ts.name, ts.Of, ts.first = name, of, index.NewTournament()
+	ts.name, ts.Of, ts.behind, ts.first = name, of, sorted.NewIDs(), index.NewTournament()
 	ts.seat.Of = ts
 	ts.noted = s.notedAt[name]
 	s.byName[name] = ts

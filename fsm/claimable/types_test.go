@@ -288,7 +288,12 @@ func (w *world) check() error {
 	if w.types.Bytes() != bytes {
 		return fmt.Errorf("groups take %d bytes, want %d", w.types.Bytes(), bytes)
 	}
-	if got := w.types.openings.Items(); !slices.Equal(got, openings) {
+	var got []opening
+	w.types.openings.Scan(func(o opening) bool {
+		got = append(got, o)
+		return true
+	})
+	if !slices.Equal(got, openings) {
 		return fmt.Errorf("openings are %v, want %v", got, openings)
 	}
 	return w.checkFirst(all)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/tidwall/btree"
+	"github.com/claimq/claimq/fsm/sorted"
 )
 
 // fifo is a set of ids that mostly come in ascending order and mostly leave in it,
@@ -21,9 +21,9 @@ type fifo struct {
 	back  []uint64 // the last in order, fewer than a chunk, behind what has left
 	left  int      // how many of back have left
 	// full has the chunks between the two by their first ids. No chunk ever changes.
-	full *btree.Map[uint64, *fifoChunk] // nil: none was ever needed
+	full sorted.Map[uint64, *fifoChunk] // nil: none was ever needed
 	// loose has the ids that are in no chunk: any.
-	loose *btree.Set[uint64] // nil: there was never one
+	loose sorted.IDs // nil: there was never one
 }
 
 // fifoChunk is so many ids, ascending: 8 bytes each.
@@ -62,7 +62,7 @@ func (f *fifo) add(id uint64) {
 			f.front = chunk[:]
 		} else {
 			if f.full == nil {
-				f.full = &btree.Map[uint64, *fifoChunk]{}
+				f.full = sorted.NewMap[uint64, *fifoChunk]()
 			}
 			f.full.Load(chunk[0], chunk)
 		}
@@ -72,7 +72,7 @@ func (f *fifo) add(id uint64) {
 // loosen adds an id to those that are in no chunk.
 func (f *fifo) loosen(id uint64) {
 	if f.loose == nil {
-		f.loose = &btree.Set[uint64]{}
+		f.loose = sorted.NewIDs()
 	}
 	f.loose.Insert(id)
 }

@@ -3,7 +3,7 @@ package index
 import (
 	"slices"
 
-	"github.com/tidwall/btree"
+	"github.com/claimq/claimq/fsm/sorted"
 )
 
 // idleWorkersMax bounds the workers without a claim that are kept: one that
@@ -18,7 +18,7 @@ type Holdings struct {
 	free    uint32
 	workers map[string]*Worker
 	// sorted has the same workers: it changes only when one is new or forgotten.
-	sorted    btree.Map[string, *Worker]
+	sorted    sorted.Map[string, *Worker]
 	idle      workerList // those without a claim, longest first
 	idleCount int
 }
@@ -59,7 +59,7 @@ type workerList struct{ first, last *Worker }
 
 // NewHoldings returns those of a state without claims.
 func NewHoldings() Holdings {
-	return Holdings{places: make([]holding, 1), workers: map[string]*Worker{}}
+	return Holdings{places: make([]holding, 1), workers: map[string]*Worker{}, sorted: sorted.NewMap[string, *Worker]()}
 }
 
 // Hold adds a live claim of the task by the worker, also to the list of its type, and
