@@ -128,6 +128,17 @@ func TestWorker_StopNow(t *testing.T) {
 // is extended no more.
 func TestWorker_leavesBehind(t *testing.T) {
 	t.Parallel()
+	t.Run("returns late", func(t *testing.T) {
+		t.Parallel()
+		testLeavesBehind(t, func() {})
+	})
+	t.Run("ends its goroutine late", func(t *testing.T) {
+		t.Parallel()
+		testLeavesBehind(t, goexit)
+	})
+}
+
+func testLeavesBehind(t *testing.T, atLast func()) {
 	o := newOffice(wire.Task{})
 	release := make(chan struct{})
 	var late *Job[mail]
@@ -140,6 +151,7 @@ func TestWorker_leavesBehind(t *testing.T) {
 				t.Errorf("progress of one that was left behind: %v", err)
 			}
 			job.SetResult("late")
+			atLast()
 			return nil
 		})
 	}, func(t *testing.T, r *running) {
@@ -151,6 +163,9 @@ func TestWorker_leavesBehind(t *testing.T) {
 		}
 		if took := time.Since(start); took != 11*time.Second {
 			t.Errorf("it took %v", took)
+		}
+		if n := r.Stats().Running; n != 0 {
+			t.Errorf("%d handlers run by the counts", n)
 		}
 		before := len(o.paths())
 		<-time.After(time.Minute)
