@@ -79,7 +79,7 @@ func (p *pauseRound) run() {
 	p.acknowledged(func() history.Op {
 		return after.Settle(t.Context(), history.Complete, done, wire.Settle{
 			WorkerID: hold.Worker, ClaimToken: hold.Token, Result: json.RawMessage(`1`),
-		})
+		})[0]
 	})
 	p.claim(after, "held")
 	fresh := p.submit(after, "fresh")

@@ -22,15 +22,8 @@ type route struct {
 	take         func(op *history.Op, raw []byte) bool
 }
 
-// routes are the calls that are one op each.
+// routes are the calls that are one op each, but for submits, claims and settles (parts.go).
 var routes = map[history.Kind]route{
-	history.Submit:            {http.MethodPost, "/api/tasks", answered(takeSubmitted)},
-	history.Claim:             {http.MethodPost, "/api/tasks/claim", answered(takeClaim)},
-	history.ClaimTask:         {http.MethodPost, "/api/tasks/%d/claim", answered(takeClaim)},
-	history.Complete:          {http.MethodPost, "/api/tasks/%d/complete", answered(takeSeen)},
-	history.Fail:              {http.MethodPost, "/api/tasks/%d/fail", answered(takeSeen)},
-	history.Extend:            {http.MethodPost, "/api/tasks/%d/extend", answered(takeSeen)},
-	history.Release:           {http.MethodPost, "/api/tasks/%d/release", answered(takeSeen)},
 	history.Retry:             {http.MethodPost, "/api/tasks/%d/retry", answered(takeSeen)},
 	history.Cancel:            {http.MethodPost, "/api/tasks/%d/cancel", answered(takeSeen)},
 	history.Delete:            {http.MethodDelete, "/api/tasks/%d", answered(func(_ *history.Op, a *wire.Answer) bool { return a.Deleted == 1 })},
@@ -124,26 +117,10 @@ func settleOf(kind history.Kind, taskID uint64, s *wire.Settle) history.Op {
 	return history.Op{Kind: kind, TaskID: taskID, Token: s.ClaimToken, Worker: s.WorkerID, Result: string(s.Result), LeaseMS: s.LeaseMS, DelayMS: s.DelayMS}
 }
 
-func takeSubmitted(op *history.Op, a *wire.Answer) bool {
-	if a.Task == nil {
-		return false
-	}
-	op.TaskID, op.Created = a.Task.ID, a.Created
-	return true
-}
-
-func takeClaim(op *history.Op, a *wire.Answer) bool {
-	if a.Task == nil {
-		return false
-	}
-	op.TaskID, op.Token, op.Seen = a.Task.ID, value(a.Task.ClaimToken), seen(a.Task)
-	return op.Token != 0
-}
-
-// takeSeen takes the task as it is now, which the answer to an extend need not show.
+// takeSeen takes the task as it is now.
 func takeSeen(op *history.Op, a *wire.Answer) bool {
 	if a.Task == nil {
-		return op.Kind == history.Extend
+		return false
 	}
 	op.Seen = seen(a.Task)
 	return true
@@ -176,28 +153,6 @@ func takeFinalizationClaim(op *history.Op, a *wire.FinalizationClaimed) bool {
 func takeFinalized(op *history.Op, a *wire.Finalized) bool {
 	op.Done, op.Repeated, op.Action, op.Seen = !a.AlreadyFinalized, a.AlreadyFinalized, a.Action, seen(&a.Task)
 	return a.Success && a.Task.ID == op.TaskID
-}
-
-// Submit submits one task.
-func (c *Caller) Submit(ctx context.Context, task wire.NewTask) history.Op {
-	return c.call(ctx, submitOf(&task), nil, task)
-}
-
-// Claim claims the next task. An op that is OK has the task and the token.
-func (c *Caller) Claim(ctx context.Context, req wire.Claim) history.Op {
-	return c.call(ctx, claimOf(&req), nil, req)
-}
-
-// ClaimTask claims the task by its id.
-func (c *Caller) ClaimTask(ctx context.Context, taskID uint64, req wire.Claim) history.Op {
-	op := claimOf(&req)
-	op.Kind, op.TaskID = history.ClaimTask, taskID
-	return c.call(ctx, op, nil, req)
-}
-
-// Settle completes, fails, extends or releases the task, by kind.
-func (c *Caller) Settle(ctx context.Context, kind history.Kind, taskID uint64, s wire.Settle) history.Op {
-	return c.call(ctx, settleOf(kind, taskID, &s), nil, s)
 }
 
 // Retry makes the task pending again.

@@ -31,7 +31,7 @@ func TestCaller_Complete(t *testing.T) {
 			t.Parallel()
 			rec := New(1)
 			t.Cleanup(rec.Close)
-			ops := rec.Caller([]string{serve(t, tc.handle)}, 0).Complete(t.Context(), 7, wire.Settle{
+			ops := rec.Caller([]string{serve(t, tc.handle)}, 0).Settle(t.Context(), history.Complete, 7, wire.Settle{
 				WorkerID: "w", ClaimToken: 1, Claim: &wire.Claim{WorkerID: "w", ClaimRequestID: "r"},
 				Submit: []wire.NewTask{{Params: json.RawMessage("1"), IdempotencyKey: "k"}},
 			})

@@ -28,6 +28,14 @@ func (c *Caller) ask(ctx context.Context, whole history.Op, path string, body an
 	return whole, a
 }
 
+// Submit submits one task.
+func (c *Caller) Submit(ctx context.Context, task wire.NewTask) history.Op {
+	whole, a := c.ask(ctx, history.Op{}, "/api/tasks", task, func(a *wire.Answer) bool { return a.Task != nil })
+	op := submitted(whole, &task, a)
+	c.record(op)
+	return op
+}
+
 // SubmitMany submits tasks in one call: one op for each.
 func (c *Caller) SubmitMany(ctx context.Context, tasks []wire.NewTask) []history.Op {
 	whole, a := c.ask(ctx, history.Op{}, "/api/tasks", wire.SubmitMany{Tasks: tasks}, func(a *wire.Answer) bool {
@@ -44,25 +52,42 @@ func (c *Caller) SubmitMany(ctx context.Context, tasks []wire.NewTask) []history
 	return ops
 }
 
+// Claim claims the next task. An op that is OK has the task and the token.
+func (c *Caller) Claim(ctx context.Context, req wire.Claim) history.Op {
+	return c.ClaimMany(ctx, req)[0]
+}
+
 // ClaimMany claims up to req.Limit tasks in one call: one op for each, and one
 // without a task if there were none.
 func (c *Caller) ClaimMany(ctx context.Context, req wire.Claim) []history.Op {
-	whole, a := c.ask(ctx, claimOf(&req), "/api/tasks/claim", req, func(a *wire.Answer) bool {
-		return !slices.ContainsFunc(a.Tasks, func(t wire.Task) bool { return t.ClaimToken == nil })
+	return c.claim(ctx, claimOf(&req), "/api/tasks/claim", req)
+}
+
+// ClaimTask claims the task by its id.
+func (c *Caller) ClaimTask(ctx context.Context, taskID uint64, req wire.Claim) history.Op {
+	op := claimOf(&req)
+	op.Kind, op.TaskID = history.ClaimTask, taskID
+	return c.claim(ctx, op, fmt.Sprintf("/api/tasks/%d/claim", taskID), req)[0]
+}
+
+func (c *Caller) claim(ctx context.Context, op history.Op, path string, req wire.Claim) []history.Op {
+	whole, a := c.ask(ctx, op, path, req, func(a *wire.Answer) bool {
+		return (req.Limit > 0 || a.Task != nil) && !slices.ContainsFunc(tasksOf(a), func(t wire.Task) bool { return t.ClaimToken == nil })
 	})
-	ops := claimed(whole, &req, a)
+	ops := taken(with(whole, op), tasksOf(a))
 	c.record(ops...)
 	return ops
 }
 
-// Complete completes the task, submits what follows and claims, as s says: an op
-// of the complete, one of each submit, and one of the claim.
-func (c *Caller) Complete(ctx context.Context, taskID uint64, s wire.Settle) []history.Op {
-	path := fmt.Sprintf(routes[history.Complete].path, taskID)
+// Settle completes, fails, extends or releases the task, by kind. A complete may submit
+// what follows and claim, as s says: an op of the complete, one of each submit, and one of
+// the claim.
+func (c *Caller) Settle(ctx context.Context, kind history.Kind, taskID uint64, s wire.Settle) []history.Op {
+	path := fmt.Sprintf("/api/tasks/%d/%s", taskID, kind)
 	whole, a := c.ask(ctx, history.Op{Whole: len(s.Submit) > 0 || s.Claim != nil}, path, s, func(a *wire.Answer) bool {
-		return a.Task != nil && len(a.Submitted) == len(s.Submit) && (a.Claimed == nil) == (s.Claim == nil)
+		return (a.Task != nil || kind == history.Extend) && len(a.Submitted) == len(s.Submit) && (a.Claimed == nil) == (s.Claim == nil)
 	})
-	ops := settled(whole, history.Complete, taskID, &s, a)
+	ops := settled(whole, kind, taskID, &s, a)
 	c.record(ops...)
 	return ops
 }
@@ -90,20 +115,28 @@ func taken(op history.Op, tasks []wire.Task) []history.Op {
 	return ops
 }
 
-// claimed are the ops of a claim.
-func claimed(whole history.Op, asked *wire.Claim, a *wire.Answer) []history.Op {
-	tasks := a.Tasks
-	if len(tasks) == 0 && a.Task != nil {
-		tasks = []wire.Task{*a.Task}
+// tasksOf are the tasks that the answer to a claim of one or of many names.
+func tasksOf(a *wire.Answer) []wire.Task {
+	if len(a.Tasks) == 0 && a.Task != nil {
+		return []wire.Task{*a.Task}
 	}
-	return taken(with(whole, claimOf(asked)), tasks)
+	return a.Tasks
+}
+
+// submitted is the op of a submit of one task.
+func submitted(whole history.Op, asked *wire.NewTask, a *wire.Answer) history.Op {
+	op := with(whole, submitOf(asked))
+	if op.Outcome == history.OK && a.Task != nil {
+		op.TaskID, op.Created = a.Task.ID, a.Created
+	}
+	return op
 }
 
 // settled are the ops of a settling call: its own, a submit for each task that
 // follows, and a claim.
 func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *wire.Answer) []history.Op {
 	op := with(whole, settleOf(kind, id, s))
-	if a.Task != nil && !a.Repeated {
+	if a.Task != nil {
 		op.Seen = seen(a.Task)
 	}
 	ops := []history.Op{op}
@@ -120,7 +153,7 @@ func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *
 		if a.Claimed != nil {
 			next.Task = a.Claimed.Task
 		}
-		ops = append(ops, claimed(whole, s.Claim, &next)...)
+		ops = append(ops, taken(with(whole, claimOf(s.Claim)), tasksOf(&next))...)
 	}
 	return ops
 }
@@ -162,13 +195,9 @@ func (c *Caller) Batch(ctx context.Context, b wire.Batch) []history.Op {
 func batchOf(part history.Op, asked *wire.Op, a *wire.Answer) []history.Op {
 	switch fields := asked.Fields.(type) {
 	case wire.NewTask:
-		op := with(part, submitOf(&fields))
-		if part.Outcome == history.OK && a.Task != nil {
-			op.TaskID, op.Created = a.Task.ID, a.Created
-		}
-		return []history.Op{op}
+		return []history.Op{submitted(part, &fields, a)}
 	case wire.Claim:
-		return claimed(part, &fields, a)
+		return taken(with(part, claimOf(&fields)), tasksOf(a))
 	case wire.Settle:
 		return settled(part, history.Kind(asked.Op), asked.ID, &fields, a)
 	}

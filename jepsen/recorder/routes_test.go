@@ -29,10 +29,10 @@ func TestCaller_routes(t *testing.T) {
 			return c.ClaimTask(ctx, 7, wire.Claim{WorkerID: "w"})
 		}, "POST /api/tasks/7/claim", task, history.Op{Kind: history.ClaimTask, TaskID: 7, Token: 3, Worker: "w", Repeated: true, Seen: pending}},
 		{func(ctx context.Context, c *Caller) history.Op {
-			return c.Settle(ctx, history.Release, 7, wire.Settle{ClaimToken: 3, DelayMS: 5})
+			return c.Settle(ctx, history.Release, 7, wire.Settle{ClaimToken: 3, DelayMS: 5})[0]
 		}, "POST /api/tasks/7/release", task, history.Op{Kind: history.Release, TaskID: 7, Token: 3, DelayMS: 5, Repeated: true, Seen: pending}},
 		{func(ctx context.Context, c *Caller) history.Op {
-			return c.Settle(ctx, history.Extend, 7, wire.Settle{ClaimToken: 3, LeaseMS: 5})
+			return c.Settle(ctx, history.Extend, 7, wire.Settle{ClaimToken: 3, LeaseMS: 5})[0]
 		}, "POST /api/tasks/7/extend", `{"success":true}`, history.Op{Kind: history.Extend, TaskID: 7, Token: 3, LeaseMS: 5}},
 		{func(ctx context.Context, c *Caller) history.Op {
 			return c.Retry(ctx, 7, wire.Retry{ClaimToken: 3})

@@ -214,7 +214,7 @@ func (h *hold) wait(ctx context.Context, least, more time.Duration) {
 func (h *hold) extend(ctx context.Context) {
 	s := h.by
 	s.LeaseMS = leases[h.rng.Intn(len(leases))]
-	h.again(ctx, func() history.Op { return h.Settle(ctx, history.Extend, h.id, s) })
+	h.againAll(ctx, func() []history.Op { return h.Settle(ctx, history.Extend, h.id, s) })
 }
 
 // said is what the worker says of its claim.
@@ -235,12 +235,7 @@ func (h *hold) said(kind history.Kind) wire.Settle {
 // settle settles the claim, and takes what follows.
 func (h *hold) settle(ctx context.Context, kind history.Kind) {
 	s := h.said(kind)
-	ops := h.againAll(ctx, func() []history.Op {
-		if kind == history.Complete {
-			return h.Complete(ctx, h.id, s)
-		}
-		return []history.Op{h.Settle(ctx, kind, h.id, s)}
-	})
+	ops := h.againAll(ctx, func() []history.Op { return h.Settle(ctx, kind, h.id, s) })
 	for _, part := range ops[1:] {
 		if part.Kind == history.Submit {
 			h.submitted(part)
