@@ -58,7 +58,6 @@ type Node struct {
 	cmd    *exec.Cmd  // nil before the first start
 	exited chan struct{}
 	code   int // exit code, once exited is closed; 128 + signal if a signal ended it
-	log    *os.File
 }
 
 // URL returns the address of the node's API.
@@ -133,7 +132,7 @@ func (n *Node) Start() error {
 		return errors.Join(fmt.Errorf("start %s: %w", n.ID, err), log.Close())
 	}
 	exited := make(chan struct{})
-	n.cmd, n.exited, n.log = cmd, exited, log
+	n.cmd, n.exited = cmd, exited
 	go n.await(cmd, log, exited)
 	return nil
 }

@@ -50,8 +50,8 @@ type way struct {
 	http    *http.Transport
 
 	mu      sync.Mutex // guards what follows
+	changed *sync.Cond // of cut
 	cut     cut
-	changed chan struct{} // closed when cut changes
 	rng     *rand.Rand
 	late    int // requests that were passed on late
 	dropped int // answers that were not passed on
@@ -61,9 +61,10 @@ type way struct {
 // openWay starts the proxies of a worker. The caller closes it.
 func openWay(slot int, nodes []string, k *strikes, seed int64) (*way, error) {
 	w := &way{
-		slot: slot, strikes: k, nodes: nodes, cut: whole, changed: make(chan struct{}), rng: rand.New(rand.NewSource(seed)), counts: map[call]int{},
+		slot: slot, strikes: k, nodes: nodes, cut: whole, rng: rand.New(rand.NewSource(seed)), counts: map[call]int{},
 		http: &http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true},
 	}
+	w.changed = sync.NewCond(&w.mu)
 	for _, node := range nodes {
 		target, err := url.Parse(node)
 		if err != nil {
@@ -101,29 +102,20 @@ func (w *way) locked(do func()) {
 
 // set cuts the network, or makes it whole.
 func (w *way) set(c cut) {
-	w.locked(func() {
-		w.cut = c
-		close(w.changed)
-		w.changed = make(chan struct{})
-	})
+	w.locked(func() { w.cut = c })
+	w.changed.Broadcast()
 }
 
 // pass waits until the network is not silent. ok is false if nothing gets
 // through: it is closed, or the caller has gone meanwhile.
 func (w *way) pass(caller context.Context) (held, ok bool) {
-	for {
-		w.mu.Lock()
-		c, changed := w.cut, w.changed
-		w.mu.Unlock()
-		switch c {
-		case whole:
-			return held, caller.Err() == nil
-		case closed:
-			return held, false
-		}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.cut == silent {
 		held = true
-		<-changed
+		w.changed.Wait()
 	}
+	return held, w.cut == whole && caller.Err() == nil
 }
 
 // RoundTrip passes a request on to its node, and its answer back: the proxies are the only
