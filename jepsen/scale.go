@@ -1,16 +1,17 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
@@ -119,7 +120,7 @@ func snapshotNow(ctx context.Context, c *procs.Cluster) error {
 	if err != nil {
 		return err
 	}
-	_ = post(leader, "/api/snapshots", "{}") // the nodes tell
+	_ = leader.Ask(ctx, http.MethodPost, "/api/snapshots", struct{}{}, nil) // the nodes tell
 	for i, n := range c.Nodes {
 		err := pause.Until(ctx, snapshotLook, func() error {
 			count, err := n.Metric(ctx, written)
@@ -144,34 +145,33 @@ func (s *scaling) countReads(ctx context.Context) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, s.reading)
 	defer stop()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	by := fasthttp.HostClient{Addr: leader.HTTPAddr, MaxConns: s.conns} // it shares the processors with the nodes
+	defer by.CloseIdleConnections()
 	var reads atomic.Int64
-	var readers crowd
-	defer readers.close()
-	failed := make(chan error, s.conns)
+	var reading sync.WaitGroup
 	begun := time.Now()
 	for k := range s.conns {
-		line := func(i int) string { return fmt.Sprintf("GET /api/tasks/%d", 1+s.held/s.conns*k+i%1000) }
-		err := readers.join(leader, line(0), "\r\n", func(conn net.Conn, in *bufio.Reader) {
-			for i := 1; ctx.Err() == nil; i++ {
-				resp, err := http.ReadResponse(in, nil)
-				if err == nil {
-					err = errors.Join(succeeded(resp), send(conn, leader, line(i), "\r\n"))
+		reading.Go(func() {
+			var body []byte
+			for i := 0; ctx.Err() == nil; i++ {
+				status, b, err := by.Get(body, fmt.Sprintf("%s/api/tasks/%d", leader.URL(), 1+s.held/s.conns*k+i%1000))
+				if err == nil && status != fasthttp.StatusOK {
+					err = fmt.Errorf("status %d", status)
 				}
 				if err != nil {
-					failed <- err
-					return
+					fail(err)
 				}
+				body = b
 				reads.Add(1)
 			}
 		})
-		if err != nil {
-			return err
-		}
 	}
-	readers.reading.Wait()
+	reading.Wait()
 	took := time.Since(begun)
-	if close(failed); len(failed) > 0 {
-		return fmt.Errorf("read tasks: %w", <-failed)
+	if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("read tasks: %w", err)
 	}
 	fmt.Fprintf(s.out, "%d connections: %.0f linearizable reads of a task a second\n", s.conns, float64(reads.Load())/took.Seconds())
 	return nil

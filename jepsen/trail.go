@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"net"
+	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,16 +34,23 @@ func runTrail(ctx context.Context, c *call) error {
 			if err != nil {
 				return nil, err
 			}
-			var all crowd
+			ctx, leave := context.WithCancel(ctx)
 			var events atomic.Int64
+			var following sync.WaitGroup
+			end := func() {
+				leave()
+				following.Wait()
+			}
 			for i := range *followers {
-				if err := follow(&all, leader, *plain || i == 0, i == 0, &events); err != nil {
-					all.close()
+				told, err := follow(ctx, leader, *plain || i == 0)
+				if err != nil {
+					end()
 					return nil, err
 				}
+				following.Go(func() { read(told, i == 0, &events) })
 			}
 			return func() (string, error) {
-				defer all.close()
+				defer end()
 				// Each task of the load leaves three events, also in its warm-up.
 				err := within(ctx, levelWait, func(ctx context.Context) error { return came(ctx, &events, int64(3*m.tasks)) })
 				return fmt.Sprintf(", of whom each got %d events", events.Load()), err
@@ -50,38 +59,44 @@ func runTrail(ctx context.Context, c *call) error {
 	}, "--log-level", "warn")
 }
 
-// follow follows the whole trail at the node from now on, and drops what comes, or counts
-// its events.
-func follow(w *crowd, n *procs.Node, plain, counts bool, events *atomic.Int64) error {
-	rest := "Accept: text/event-stream\r\n"
-	if !plain {
-		rest += "Accept-Encoding: gzip\r\n"
-	}
-	answered := make(chan string, 1)
-	err := w.join(n, "GET /api/events", rest+"\r\n", func(_ net.Conn, in *bufio.Reader) {
-		line, err := in.ReadString('\n')
-		for answered <- line; counts && err == nil; line, err = in.ReadString('\n') {
-			if strings.HasPrefix(line, "data: ") {
-				events.Add(1)
-			}
-		}
-		_, _ = io.Copy(io.Discard, in) // until it is closed
-	})
+// follow follows the whole trail at the node from now on, until ctx ends, and returns what
+// comes.
+func follow(ctx context.Context, n *procs.Node, plain bool) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL()+"/api/events", nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if line := <-answered; !strings.HasPrefix(line, "HTTP/1.1 200") {
-		return fmt.Errorf("%s answers a follower of the trail %q", n.ID, line)
+	req.Header.Set("Accept", "text/event-stream")
+	if !plain {
+		req.Header.Set("Accept-Encoding", "gzip")
 	}
-	return nil
+	resp, err := (&http.Transport{DisableCompression: true}).RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, errors.Join(fmt.Errorf("%s answers a follower of the trail: status %d", n.ID, resp.StatusCode), resp.Body.Close())
+	}
+	return resp.Body, nil
+}
+
+// read drops what comes, or counts its events, until it is over.
+func read(told io.ReadCloser, counts bool, events *atomic.Int64) {
+	defer func() { _ = told.Close() }()
+	for lines := bufio.NewScanner(told); counts && lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "data: ") {
+			events.Add(1)
+		}
+	}
+	_, _ = io.Copy(io.Discard, told)
 }
 
 // came waits until so many events have come.
 func came(ctx context.Context, events *atomic.Int64, least int64) error {
-	for events.Load() < least {
-		if !pause.For(ctx, 10*time.Millisecond) {
-			return fmt.Errorf("a follower got %d of %d events: %w", events.Load(), least, ctx.Err())
+	return pause.Until(ctx, 10*time.Millisecond, func() error {
+		if got := events.Load(); got < least {
+			return fmt.Errorf("a follower got %d of %d events", got, least)
 		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -1,17 +1,18 @@
 package main
 
 import (
-	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
@@ -100,6 +101,21 @@ func (w *waits) handOff(node *procs.Node, after time.Duration) error {
 	return nil
 }
 
+// post sends a body to the node over a connection that is kept: to make one takes a part of
+// what is measured.
+func post(n *procs.Node, path, body string) error {
+	resp, err := http.Post(n.URL()+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("POST %s: status %d", path, resp.StatusCode)
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}
+
 // crowd lets many claims wait through the followers, half of which are gone before there
 // is a task for each of the others: all must get one, and nobody else.
 func (w *waits) crowd(ctx context.Context) error {
@@ -107,19 +123,28 @@ func (w *waits) crowd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var all crowd
-	defer all.close()
+	staying, end := context.WithCancel(ctx)
+	leaving, leave := context.WithCancel(staying)
+	defer leave()
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer end()
 	var served atomic.Int64
+	gone := w.waiting / 2
 	for i := range w.waiting {
-		body := fmt.Sprintf(`{"worker_id":"w%d","task_types":["crowd"],"wait_ms":60000}`, i)
-		err := all.join(w.others[i%len(w.others)], "POST /api/tasks/claim", fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body), func(_ net.Conn, in *bufio.Reader) {
-			if resp, err := http.ReadResponse(in, nil); err == nil && resp.StatusCode == http.StatusOK {
+		waits := staying
+		if i < gone {
+			waits = leaving
+		}
+		waiting.Go(func() {
+			claim := wire.Claim{WorkerID: fmt.Sprintf("w%d", i), TaskTypes: []string{"crowd"}, WaitMS: 60_000}
+			err := pause.Until(waits, handoffIdle, func() error { // a busy machine may have no leader for a moment
+				return w.others[i%len(w.others)].Ask(waits, http.MethodPost, "/api/tasks/claim", claim, nil)
+			})
+			if err == nil {
 				served.Add(1)
 			}
 		})
-		if err != nil {
-			return err
-		}
 	}
 	if err := w.until(ctx, w.waiting); err != nil {
 		return err
@@ -131,8 +156,8 @@ func (w *waits) crowd(ctx context.Context) error {
 	fmt.Fprintf(w.out, "%d claims wait through %d followers: %.0f log entries in %v, %.1f %% of a core on all nodes together, %.1f %% without them\n",
 		w.waiting, len(w.others), entries, w.idle, together, alone)
 
-	gone, begun := w.waiting/2, time.Now()
-	all.leave(gone)
+	begun := time.Now()
+	leave()
 	if err := w.until(ctx, w.waiting-gone); err != nil {
 		return err
 	}
@@ -146,15 +171,19 @@ func (w *waits) serve(ctx context.Context, waiting int, served *atomic.Int64) er
 	defer cancel()
 	begun := time.Now()
 	for left := waiting; left > 0; left -= submitMax {
-		tasks := slices.Repeat([]string{`{"task_type":"crowd","params":1}`}, min(left, submitMax))
-		if err := post(w.leader, "/api/tasks", `{"tasks":[`+strings.Join(tasks, ",")+`]}`); err != nil {
+		tasks := slices.Repeat([]wire.NewTask{{TaskType: "crowd", Params: json.RawMessage("1")}}, min(left, submitMax))
+		if err := w.leader.Ask(ctx, http.MethodPost, "/api/tasks", wire.SubmitMany{Tasks: tasks}, nil); err != nil {
 			return err
 		}
 	}
-	for served.Load() < int64(waiting) {
-		if !pause.For(ctx, time.Millisecond) {
-			return fmt.Errorf("%d of %d tasks reached who waited", served.Load(), waiting)
+	err := pause.Until(ctx, time.Millisecond, func() error {
+		if n := served.Load(); n < int64(waiting) {
+			return fmt.Errorf("%d of %d tasks reached who waited", n, waiting)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	fmt.Fprintf(w.out, "%d tasks for those who still wait: each has one after %v, none is lost\n", waiting, time.Since(begun).Round(time.Millisecond))
 	return nil
@@ -162,15 +191,15 @@ func (w *waits) serve(ctx context.Context, waiting int, served *atomic.Int64) er
 
 // until waits until the leader says that so many claims wait.
 func (w *waits) until(ctx context.Context, waiting int) error {
-	for {
+	ctx, cancel := context.WithTimeout(ctx, serveWait)
+	defer cancel()
+	return pause.Until(ctx, time.Millisecond, func() error {
 		n, err := w.leader.Metric(ctx, "claimq_waiting_claims")
-		if err != nil || int(n) == waiting {
-			return err
+		if err == nil && int(n) != waiting {
+			err = fmt.Errorf("%v claims wait, not %d", n, waiting)
 		}
-		if !pause.For(ctx, time.Millisecond) {
-			return ctx.Err()
-		}
-	}
+		return err
+	})
 }
 
 // idleCost lets the cluster be idle and returns what that cost: of a core, all nodes
