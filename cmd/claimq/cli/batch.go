@@ -29,7 +29,6 @@ func (e errRefusedOps) Error() string {
 
 // NewBatchCommand returns the command `claimq batch`.
 func NewBatchCommand(a *term.App) *cobra.Command {
-	var f session.Flags
 	var atomic bool
 	cmd := &cobra.Command{
 		Use:   "batch FILE | -",
@@ -44,15 +43,11 @@ A submit without an idempotency_key and a claim without a claim_request_id get a
 random one, so that the command can repeat itself.`,
 		Example: `  claimq batch ops.ndjson
   echo '{"op":"cancel","id":17} {"op":"submit","task_type":"mail","params":{}}' | claimq batch - --atomic`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := readBatch(a, args[0], atomic)
-			if err != nil {
-				return err
-			}
-			return session.With(a, &f, func(s session.Talk) error { return batch(cmd.Context(), s, b) })
-		},
 	}
-	session.AddFlags(a, cmd, &f)
+	session.Acts(a, cmd, func(cmd *cobra.Command, args []string) (session.Act, error) {
+		b, err := readBatch(a, args[0], atomic)
+		return func(s session.Talk) error { return batch(cmd.Context(), s, b) }, err
+	})
 	cmd.Flags().BoolVar(&atomic, "atomic", false, "all ops are done, or none")
 	return cmd
 }

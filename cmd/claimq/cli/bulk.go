@@ -13,7 +13,6 @@ import (
 )
 
 type bulkOptions struct {
-	session.Flags
 	filterFlags
 	all         bool
 	dryRun      bool
@@ -47,15 +46,11 @@ func newBulkActionCommand(a *term.App, action string) *cobra.Command {
 		Use:     action,
 		Short:   map[string]string{"retry": "Retry many tasks", "cancel": "Cancel many tasks", "delete": "Delete many ended tasks"}[action],
 		Example: fmt.Sprintf("  claimq bulk %s --status failed --type mail --dry-run", action),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			w, err := o.action(a, cmd, action)
-			if err != nil {
-				return err
-			}
-			return session.With(a, &o.Flags, func(s session.Talk) error { return bulk(s, cmd, w) })
-		},
 	}
-	session.AddFlags(a, cmd, &o.Flags)
+	session.Acts(a, cmd, func(cmd *cobra.Command, _ []string) (session.Act, error) {
+		w, err := o.action(a, cmd, action)
+		return func(s session.Talk) error { return bulk(s, cmd, w) }, err
+	})
 	f := cmd.Flags()
 	o.addFilterFlags(f)
 	f.BoolVar(&o.all, "all", false, "all tasks: without a filter this must be said")

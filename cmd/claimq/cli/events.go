@@ -15,7 +15,6 @@ import (
 )
 
 type eventsOptions struct {
-	session.Flags
 	filter client.EventFilter
 	follow bool
 }
@@ -34,21 +33,17 @@ each event is one line.`,
   claimq events --type mail --event failed --event lease_expired
   claimq events --follow
   claimq events --follow --after 7041.2`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return session.With(a, &o.Flags, func(s session.Talk) error { return events(cmd.Context(), s, &o) })
-			}
-			id, err := session.ParseID(args[0])
-			if err != nil {
-				return err
-			}
-			if o.follow || o.filter.TaskType+o.filter.WorkerID+o.filter.After != "" || len(o.filter.Events) > 0 {
-				return term.UsageErrorf("--follow and the filters are for the events of all tasks: leave the ID away")
-			}
-			return session.With(a, &o.Flags, func(s session.Talk) error { return taskEvents(cmd.Context(), s, id) })
-		},
 	}
-	session.AddFlags(a, cmd, &o.Flags)
+	session.Acts(a, cmd, func(cmd *cobra.Command, args []string) (session.Act, error) {
+		if len(args) == 0 {
+			return func(s session.Talk) error { return events(cmd.Context(), s, &o) }, nil
+		}
+		id, err := session.ParseID(args[0])
+		if err == nil && (o.follow || o.filter.TaskType+o.filter.WorkerID+o.filter.After != "" || len(o.filter.Events) > 0) {
+			err = term.UsageErrorf("--follow and the filters are for the events of all tasks: leave the ID away")
+		}
+		return func(s session.Talk) error { return taskEvents(cmd.Context(), s, id) }, err
+	})
 	f := cmd.Flags()
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what happens")
 	f.StringVar(&o.filter.TaskType, "type", "", "only of this task type")

@@ -28,38 +28,48 @@ func NewFinalizationCommand(a *term.App) *cobra.Command {
 	)
 }
 
-// finalizationOptions say whose claim is meant, and how long it lasts.
-type finalizationOptions struct {
-	session.Flags
-	processor string
-	lasts     time.Duration
-}
-
-// postFinalization makes a call about the processor's claim, and decodes its answer.
-func postFinalization(a *term.App, cmd *cobra.Command, o *finalizationOptions, arg, verb string, answer any, done func(id uint64, shown bool) error) error {
-	if o.processor == "" {
-		return term.UsageErrorf("--processor is missing: say who would finalize the task")
-	}
-	if o.lasts < 0 || o.lasts%time.Second != 0 {
-		return term.UsageErrorf("--for is %v: it must be whole seconds, not negative", o.lasts)
-	}
-	return session.WithTask(a, &o.Flags, arg, func(s session.Talk, id uint64) error {
-		body := wire.FinalizationClaim{ProcessorID: o.processor, TimeoutSeconds: int64(o.lasts / time.Second)}
-		r, err := session.PostTask(arg, "finalization/"+verb, body, "Repeat the command: the server knows the claim by its processor.")
-		if err != nil {
-			return err
+// finalizationCommand makes cmd one that makes a call about the processor's claim on the
+// finalization of a task. judge says what the answer is, in words, or why it is an error.
+// lasts describes the flag that says how long, "": there is none.
+func finalizationCommand[A any](a *term.App, cmd *cobra.Command, verb, lasts string, judge func(processor string, id uint64, answer *A) (string, error)) *cobra.Command {
+	var processor string
+	var within time.Duration
+	session.Acts(a, cmd, func(cmd *cobra.Command, args []string) (session.Act, error) {
+		if processor == "" {
+			return nil, term.UsageErrorf("--processor is missing: say who would finalize the task")
 		}
-		shown, err := s.Call(cmd.Context(), r, answer)
-		if err != nil {
-			return err
+		if within < 0 || within%time.Second != 0 {
+			return nil, term.UsageErrorf("--for is %v: it must be whole seconds, not negative", within)
 		}
-		return done(id, shown)
+		id, err := session.ParseID(args[0])
+		if err != nil {
+			return nil, err
+		}
+		body := wire.FinalizationClaim{ProcessorID: processor, TimeoutSeconds: int64(within / time.Second)}
+		r, err := session.Post(session.TaskPath(id, "finalization/"+verb), body, "Repeat the command: the server knows the claim by its processor.")
+		return func(s session.Talk) error {
+			var answer A
+			shown, err := s.Call(cmd.Context(), r, &answer)
+			if err != nil {
+				return err
+			}
+			text, err := judge(term.Printable(processor), id, &answer)
+			if err != nil || shown {
+				return err
+			}
+			return a.Sayf("%s", text)
+		}, err
 	})
+	if lasts != "" {
+		cmd.Flags().DurationVar(&within, "for", 0, lasts)
+		term.OnlyExplicit(cmd)
+	}
+	addProcessorFlag(cmd, &processor)
+	return cmd
 }
 
 func newFinalizationClaimCommand(a *term.App) *cobra.Command {
-	var o finalizationOptions
-	cmd := &cobra.Command{
+	return finalizationCommand(a, &cobra.Command{
 		Use:   "claim ID",
 		Short: "Claim the right to finalize a task, or extend the claim",
 		Long: `Claim the right to finalize a task, or extend the claim that the processor has. It is
@@ -68,24 +78,12 @@ that dies frees its claim when its time is over.
 
 Exit code 0: claimed; 1: not, with the reason; 4: there is no such task.`,
 		Example: "  claimq finalization claim 17 --processor p1\n  claimq finalization claim 17 --processor p1 --for 2m",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var answer wire.FinalizationClaimed
-			return postFinalization(a, cmd, &o, args[0], "claim", &answer, func(id uint64, shown bool) error {
-				if !answer.Claimed {
-					return &term.NotHeldError{Text: claimText(&answer), NotFound: answer.TaskState == string(client.FinalizationNotFound)}
-				}
-				if shown {
-					return nil
-				}
-				return a.Sayf("%s", claimText(&answer))
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &o.Flags)
-	cmd.Flags().DurationVar(&o.lasts, "for", 0, "how long the claim lasts, 1s to 1h; 0: 30s")
-	term.OnlyExplicit(cmd)
-	addProcessorFlag(cmd, &o.processor)
-	return cmd
+	}, "claim", "how long the claim lasts, 1s to 1h; 0: 30s", func(_ string, _ uint64, answer *wire.FinalizationClaimed) (string, error) {
+		if !answer.Claimed {
+			return "", &term.NotHeldError{Text: claimText(answer), NotFound: answer.TaskState == string(client.FinalizationNotFound)}
+		}
+		return claimText(answer), nil
+	})
 }
 
 // claimText is the server's words, and who has the claim with which token.
@@ -104,54 +102,33 @@ func claimText(w *wire.FinalizationClaimed) string {
 }
 
 func newFinalizationExtendCommand(a *term.App) *cobra.Command {
-	var o finalizationOptions
-	cmd := &cobra.Command{
+	return finalizationCommand(a, &cobra.Command{
 		Use:     "extend ID",
 		Short:   "Extend the processor's claim",
 		Long:    "Extend the processor's claim; it is never shortened. Exit code 1: the processor does not have it, or not any more.",
 		Example: "  claimq finalization extend 17 --processor p1 --for 2m",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var answer wire.FinalizationExtended
-			return postFinalization(a, cmd, &o, args[0], "extend", &answer, func(id uint64, shown bool) error {
-				return heldText(a, &o, id, shown, answer.Extended, "is extended")
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &o.Flags)
-	cmd.Flags().DurationVar(&o.lasts, "for", 0, "how long from now, 1s to 1h; 0: as long as it was claimed for")
-	term.OnlyExplicit(cmd)
-	addProcessorFlag(cmd, &o.processor)
-	return cmd
+	}, "extend", "how long from now, 1s to 1h; 0: as long as it was claimed for", func(processor string, id uint64, answer *wire.FinalizationExtended) (string, error) {
+		return heldText(processor, id, answer.Extended, "is extended")
+	})
 }
 
 func newFinalizationReleaseCommand(a *term.App) *cobra.Command {
-	var o finalizationOptions
-	cmd := &cobra.Command{
+	return finalizationCommand(a, &cobra.Command{
 		Use:     "release ID",
 		Short:   "Give the processor's claim up",
 		Long:    "Give the processor's claim up. Exit code 1: the processor does not have it, or not any more.",
 		Example: "  claimq finalization release 17 --processor p1",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var answer wire.FinalizationReleased
-			return postFinalization(a, cmd, &o, args[0], "release", &answer, func(id uint64, shown bool) error {
-				return heldText(a, &o, id, shown, answer.Released, "is released")
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &o.Flags)
-	addProcessorFlag(cmd, &o.processor)
-	return cmd
+	}, "release", "", func(processor string, id uint64, answer *wire.FinalizationReleased) (string, error) {
+		return heldText(processor, id, answer.Released, "is released")
+	})
 }
 
 // heldText says that the claim was changed, or that there is none.
-func heldText(a *term.App, o *finalizationOptions, id uint64, shown, held bool, what string) error {
+func heldText(processor string, id uint64, held bool, what string) (string, error) {
 	if !held {
-		return &term.NotHeldError{Text: fmt.Sprintf("%s does not hold the finalization of task %d", term.Printable(o.processor), id)}
+		return "", &term.NotHeldError{Text: fmt.Sprintf("%s does not hold the finalization of task %d", processor, id)}
 	}
-	if shown {
-		return nil
-	}
-	return a.Sayf("the claim of %s on the finalization of task %d %s", term.Printable(o.processor), id, what)
+	return fmt.Sprintf("the claim of %s on the finalization of task %d %s", processor, id, what), nil
 }
 
 func newFinalizationShowCommand(a *term.App) *cobra.Command {

@@ -19,7 +19,6 @@ const listPageMax = 1_000
 const listLimitMax = 100_000
 
 type listOptions struct {
-	session.Flags
 	filterFlags
 	limit       int
 	newestFirst bool
@@ -37,17 +36,16 @@ page of the server's answer is one line.`,
 		Example: `  claimq list --status failed --last-ended-first
   claimq list --label customer=7 --created-after 90m --newest-first
   claimq list --type mail --limit 1000 --output json`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.limit < 1 || o.limit > listLimitMax {
-				return term.UsageErrorf("--limit is %d: it must be 1 to %d", o.limit, listLimitMax)
-			}
-			if o.lastEnded && o.newestFirst {
-				return term.UsageErrorf("--newest-first and --last-ended-first are both given: give one of them")
-			}
-			return session.With(a, &o.Flags, func(s session.Talk) error { return list(cmd.Context(), s, &o) })
-		},
 	}
-	session.AddFlags(a, cmd, &o.Flags)
+	session.Acts(a, cmd, func(cmd *cobra.Command, _ []string) (session.Act, error) {
+		if o.limit < 1 || o.limit > listLimitMax {
+			return nil, term.UsageErrorf("--limit is %d: it must be 1 to %d", o.limit, listLimitMax)
+		}
+		if o.lastEnded && o.newestFirst {
+			return nil, term.UsageErrorf("--newest-first and --last-ended-first are both given: give one of them")
+		}
+		return func(s session.Talk) error { return list(cmd.Context(), s, &o) }, nil
+	})
 	session.Within(cmd, session.LookTimeout)
 	f := cmd.Flags()
 	o.addFilterFlags(f)

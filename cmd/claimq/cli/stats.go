@@ -19,34 +19,27 @@ import (
 // watchInterval is how often --watch looks.
 const watchInterval = 2 * time.Second
 
-type statsOptions struct {
-	session.Flags
-	taskType string
-	watch    bool
-}
-
 // NewStatsCommand returns the command `claimq stats`.
 func NewStatsCommand(a *term.App) *cobra.Command {
-	var o statsOptions
+	var taskType string
+	var watch bool
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Show how many tasks there are, by type and status",
 		Long: `Show how many tasks there are, by type and status, exact at one index of the log.
 --watch shows them again every two seconds, until Ctrl-C.`,
 		Example: "  claimq stats\n  claimq stats --type mail\n  claimq stats --watch",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return session.With(a, &o.Flags, func(s session.Talk) error {
-				if o.watch {
-					return watchStats(cmd.Context(), s, o.taskType)
-				}
-				return stats(cmd.Context(), s, o.taskType)
-			})
-		},
 	}
-	session.AddFlags(a, cmd, &o.Flags)
+	session.Acts(a, cmd, func(cmd *cobra.Command, _ []string) (session.Act, error) {
+		show := stats
+		if watch {
+			show = watchStats
+		}
+		return func(s session.Talk) error { return show(cmd.Context(), s, taskType) }, nil
+	})
 	session.Within(cmd, session.LookTimeout)
-	cmd.Flags().StringVar(&o.taskType, "type", "", "only this task type, in the table")
-	cmd.Flags().BoolVar(&o.watch, "watch", false, "show them again every two seconds")
+	cmd.Flags().StringVar(&taskType, "type", "", "only this task type, in the table")
+	cmd.Flags().BoolVar(&watch, "watch", false, "show them again every two seconds")
 	return cmd
 }
 

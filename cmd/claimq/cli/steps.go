@@ -14,7 +14,6 @@ import (
 
 // NewStepsCommand returns the command `claimq steps`.
 func NewStepsCommand(a *term.App) *cobra.Command {
-	var f session.Flags
 	cmd := &cobra.Command{
 		Use:   "steps ID",
 		Short: "Draw the steps of a task, and how far they are",
@@ -25,11 +24,11 @@ a step draws the task that it belongs to.
 
   ✓ completed  ▶ claimed  ○ pending  ◷ scheduled  · blocked  ✗ failed  ⊘ cancelled`,
 		Example: "  claimq steps 17\n  claimq steps 17 --output json",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error { return drawSteps(s, cmd, id) })
-		},
 	}
-	session.AddFlags(a, cmd, &f)
+	session.Acts(a, cmd, func(cmd *cobra.Command, args []string) (session.Act, error) {
+		id, err := session.ParseID(args[0])
+		return func(s session.Talk) error { return drawSteps(s, cmd, id) }, err
+	})
 	session.Within(cmd, session.LookTimeout)
 	return cmd
 }

@@ -69,28 +69,25 @@ command can be repeated.`,
 
 // NewDeleteCommand returns the command `claimq delete`.
 func NewDeleteCommand(a *term.App) *cobra.Command {
-	var f session.Flags
-	cmd := &cobra.Command{
+	return session.Acts(a, &cobra.Command{
 		Use:     "delete ID",
 		Short:   "Delete a task that has ended",
 		Long:    `Delete a task that has ended. Its idempotency key is free at once.`,
 		Example: "  claimq delete 17",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error {
-				const unknown = "Repeat the command: that there is no such task means that it is done."
-				if f.Output == "json" { // as the server said it; to a repeat it says that there is no such task
-					// Ids are never used again: a repeat deletes nothing else.
-					r, _ := session.Delete(session.TaskPath(id, ""), unknown)
-					_, err := s.Call(cmd.Context(), r, &wire.Answer{})
-					return err
-				}
-				if err := s.Client.Delete(cmd.Context(), strconv.FormatUint(id, 10)); err != nil {
-					return &term.CallError{Err: err, Unknown: unknown}
-				}
-				return a.Sayf("task %d is deleted", id)
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
-	return cmd
+	}, func(cmd *cobra.Command, args []string) (session.Act, error) {
+		id, err := session.ParseID(args[0])
+		return func(s session.Talk) error {
+			const unknown = "Repeat the command: that there is no such task means that it is done."
+			if s.Flags.Output == "json" { // as the server said it; to a repeat it says that there is no such task
+				// Ids are never used again: a repeat deletes nothing else.
+				r, _ := session.Delete(session.TaskPath(id, ""), unknown)
+				_, err := s.Call(cmd.Context(), r, &wire.Answer{})
+				return err
+			}
+			if err := s.Client.Delete(cmd.Context(), strconv.FormatUint(id, 10)); err != nil {
+				return &term.CallError{Err: err, Unknown: unknown}
+			}
+			return a.Sayf("task %d is deleted", id)
+		}, err
+	})
 }

@@ -16,30 +16,29 @@ import (
 
 // NewWhyCommand returns the command `claimq why`.
 func NewWhyCommand(a *term.App) *cobra.Command {
-	var f session.Flags
 	cmd := &cobra.Command{
 		Use:   "why ID",
 		Short: "Say why a task is not running",
 		Long: `Say why a task is not running: whether it waits for its time, for its turn, for a
 limit, for others of its group, for the steps before it, or for a worker.`,
 		Example: "  claimq why 17",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error {
-				return session.Ask(cmd.Context(), s, session.Get(session.TaskPath(id, "why")), func(why *wire.Why) error {
-					if len(why.Reasons) > 0 {
-						return showReasons(a, id, why.Reasons)
-					}
-					// It is not waiting: what it does is the answer.
-					var answer wire.Answer
-					if _, err := s.Do(cmd.Context(), session.Get(session.TaskPath(id, "")), &answer); err != nil {
-						return err
-					}
-					return a.Sayf("task %d does not wait: %s", id, stateText(a, answer.Task))
-				})
-			})
-		},
 	}
-	session.AddFlags(a, cmd, &f)
+	session.Acts(a, cmd, func(cmd *cobra.Command, args []string) (session.Act, error) {
+		id, err := session.ParseID(args[0])
+		return func(s session.Talk) error {
+			return session.Ask(cmd.Context(), s, session.Get(session.TaskPath(id, "why")), func(why *wire.Why) error {
+				if len(why.Reasons) > 0 {
+					return showReasons(a, id, why.Reasons)
+				}
+				// It is not waiting: what it does is the answer.
+				var answer wire.Answer
+				if _, err := s.Do(cmd.Context(), session.Get(session.TaskPath(id, "")), &answer); err != nil {
+					return err
+				}
+				return a.Sayf("task %d does not wait: %s", id, stateText(a, answer.Task))
+			})
+		}, err
+	})
 	session.Within(cmd, session.LookTimeout)
 	return cmd
 }

@@ -15,7 +15,6 @@ import (
 
 // NewWorkersCommand returns the command `claimq workers`.
 func NewWorkersCommand(a *term.App) *cobra.Command {
-	var f session.Flags
 	var taskType string
 	cmd := &cobra.Command{
 		Use:   "workers",
@@ -24,21 +23,20 @@ func NewWorkersCommand(a *term.App) *cobra.Command {
 leader knows only of those who hold claims, until the others call. With --type these are
 the workers that hold tasks of that type, and those tasks.`,
 		Example: "  claimq workers\n  claimq workers --type mail",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return session.With(a, &f, func(s session.Talk) error {
-				return session.Ask(cmd.Context(), s, session.Get("/api/workers"), func(answer *wire.Workers) (err error) {
-					if taskType != "" {
-						answer.Workers, err = holdersOf(cmd.Context(), s, taskType, answer.Workers)
-					}
-					if err != nil {
-						return err
-					}
-					return showWorkers(a, answer.Workers)
-				})
-			})
-		},
 	}
-	session.AddFlags(a, cmd, &f)
+	session.Acts(a, cmd, func(cmd *cobra.Command, _ []string) (session.Act, error) {
+		return func(s session.Talk) error {
+			return session.Ask(cmd.Context(), s, session.Get("/api/workers"), func(answer *wire.Workers) (err error) {
+				if taskType != "" {
+					answer.Workers, err = holdersOf(cmd.Context(), s, taskType, answer.Workers)
+				}
+				if err != nil {
+					return err
+				}
+				return showWorkers(a, answer.Workers)
+			})
+		}, nil
+	})
 	session.Within(cmd, session.LookTimeout)
 	cmd.Flags().StringVar(&taskType, "type", "", "only this task type, in the table")
 	return cmd

@@ -93,30 +93,26 @@ func newClusterTransferCommand(a *term.App) *cobra.Command {
 }
 
 func newClusterHashCommand(a *term.App) *cobra.Command {
-	var f session.Flags
-	cmd := &cobra.Command{
+	return session.Acts(a, &cobra.Command{
 		Use:   "hash",
 		Short: "Compare the nodes' states",
 		Long: `Compare the nodes' states by a hash of each, all at one index of the log. The cluster
 does so by itself every minute, and a node that differs stops. Exit code 1: states
 differ.`,
 		Example: "  claimq cluster hash",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return session.With(a, &f, func(s session.Talk) error {
-				var answer wire.ClusterHash
-				shown, err := s.Call(cmd.Context(), session.Get("/api/cluster/hash"), &answer)
-				if err == nil && !shown {
-					err = showHashes(a, &answer)
-				}
-				if err == nil && !answer.Agree {
-					err = errStatesDiffer
-				}
-				return err
-			})
-		},
-	}
-	session.AddFlags(a, cmd, &f)
-	return cmd
+	}, func(cmd *cobra.Command, _ []string) (session.Act, error) {
+		return func(s session.Talk) error {
+			var answer wire.ClusterHash
+			shown, err := s.Call(cmd.Context(), session.Get("/api/cluster/hash"), &answer)
+			if err == nil && !shown {
+				err = showHashes(a, &answer)
+			}
+			if err == nil && !answer.Agree {
+				err = errStatesDiffer
+			}
+			return err
+		}, nil
+	})
 }
 
 // errStatesDiffer is returned when nodes have told different hashes.

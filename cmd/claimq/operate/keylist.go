@@ -28,7 +28,6 @@ const (
 )
 
 func newKeyListCommand(a *term.App) *cobra.Command {
-	var f session.Flags
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the API keys of all nodes, and when each was last used",
@@ -40,11 +39,10 @@ key is shown, and no hash.
 Nodes note uses in memory, and forget them when they are restarted. A node that cannot
 be asked is named, and the exit code is not 0: uses by way of it are missing then.`,
 		Example: "  claimq key list\n  claimq key list --output json | jq '.keys[] | select(.last_used_at == null).name'",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return session.With(a, &f, func(s session.Talk) error { return listKeys(cmd.Context(), s, time.Now()) })
-		},
 	}
-	session.AddFlags(a, cmd, &f)
+	session.Acts(a, cmd, func(cmd *cobra.Command, _ []string) (session.Act, error) {
+		return func(s session.Talk) error { return listKeys(cmd.Context(), s, time.Now()) }, nil
+	})
 	session.Within(cmd, session.LookTimeout)
 	return cmd
 }

@@ -8,23 +8,35 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
+// Act is what a command does with the nodes.
+type Act func(s Talk) error
+
+// Acts gives cmd the common flags and has it do what act says, once that has nothing against
+// the arguments and cmd's own flags.
+func Acts(a *term.App, cmd *cobra.Command, act func(cmd *cobra.Command, args []string) (Act, error)) *cobra.Command {
+	var f Flags
+	AddFlags(a, cmd, &f)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		do, err := act(cmd, args)
+		if err != nil {
+			return err
+		}
+		return With(a, &f, do)
+	}
+	return cmd
+}
+
 // Command gives cmd the common flags and has it make one call: the one that request says,
 // of the arguments and of cmd's own flags. show prints the answer; with --output json that
 // is printed as it is, and show is not called. Its arguments are those of its usage line
 // unless cmd says otherwise.
 func Command[A any](a *term.App, cmd *cobra.Command, request func(args []string) (Request, error), show func(args []string, answer *A) error) *cobra.Command {
-	var f Flags
-	AddFlags(a, cmd, &f)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	return Acts(a, cmd, func(cmd *cobra.Command, args []string) (Act, error) {
 		r, err := request(args)
-		if err != nil {
-			return err
-		}
-		return With(a, &f, func(s Talk) error {
+		return func(s Talk) error {
 			return Ask(cmd.Context(), s, r, func(answer *A) error { return show(args, answer) })
-		})
-	}
-	return cmd
+		}, err
+	})
 }
 
 // Look is Command of a GET, which is tried for LookTimeout. path is what it asks, of the

@@ -41,15 +41,6 @@ func With(a *term.App, f *Flags, fn func(s Talk) error) error {
 	return term.AskedAt(endpoints, fn(Talk{App: a, Flags: f, Client: c}))
 }
 
-// WithTask runs fn with a client of the endpoints and the task's id that arg is.
-func WithTask(a *term.App, f *Flags, arg string, fn func(s Talk, id uint64) error) error {
-	id, err := ParseID(arg)
-	if err != nil {
-		return err
-	}
-	return With(a, f, func(s Talk) error { return fn(s, id) })
-}
-
 // Call makes a call and decodes the answer into answer. With --output json it
 // prints the server's JSON, that of a refusal too, and shown is true: the
 // command has nothing more to print.
