@@ -156,12 +156,8 @@ func showFinalization(a *term.App, w *wire.Finalization) error {
 	rows := [][]string{{"AT (UTC)", "PROCESSOR", "CLAIMED", "HELD BY", "TASK", "MESSAGE"}}
 	for i := range w.Attempts {
 		at := &w.Attempts[i]
-		claimed := "no"
-		if at.Claimed {
-			claimed = "yes"
-		}
 		rows = append(rows, []string{
-			at.AttemptedAt.UTC().Format(term.ExactTime), term.Cell(at.ProcessorID), claimed, term.CellOf(at.AlreadyClaimedBy), term.Cell(at.TaskState), term.Cell(at.Message),
+			at.AttemptedAt.UTC().Format(term.ExactTime), term.Cell(at.ProcessorID), term.YesNo(at.Claimed), term.CellOf(at.AlreadyClaimedBy), term.Cell(at.TaskState), term.Cell(at.Message),
 		})
 	}
 	return a.Table(rows, "TASK")

@@ -104,11 +104,7 @@ func showType(a *term.App, t *wire.Type) error {
 	}
 	var f term.Fields
 	f.Add("type", term.Printable(t.TaskType))
-	paused := "no"
-	if t.Paused {
-		paused = "yes"
-	}
-	f.Add("paused", paused)
+	f.Add("paused", term.YesNo(t.Paused))
 	words := settingsOf(&t.TypeSettings)
 	for i, name := range []string{"max claimed", "rate/s", "lease", "attempts", "backoff", "retention"} {
 		f.Add(name, term.Cell(words[i]))

@@ -40,11 +40,9 @@ func claimNext(ctx context.Context, s session.Talk, w wire.Claim, wait time.Dura
 		if !empty || !time.Now().Before(until) {
 			return raw, answer, err
 		}
-		timer := time.NewTimer(emptyPause - time.Since(asked))
 		select {
-		case <-timer.C:
+		case <-time.After(emptyPause - time.Since(asked)):
 		case <-ctx.Done():
-			timer.Stop()
 			return raw, answer, err
 		}
 	}
@@ -70,11 +68,9 @@ func waitEnded(ctx context.Context, s session.Talk, id uint64, wait time.Duratio
 		case client.TaskStatus(answer.Task.Status).Ended(), !time.Now().Before(until):
 			return answer.Task, body, nil
 		}
-		timer := time.NewTimer(emptyPause - time.Since(asked))
 		select {
-		case <-timer.C:
+		case <-time.After(emptyPause - time.Since(asked)):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, nil, &term.CallError{Err: context.Cause(ctx)}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -113,7 +114,7 @@ func startLocalCluster(o localOptions) (*localCluster, error) {
 				"--peer-addr", fmt.Sprintf("127.0.0.1:%d", ports[2*i+1]),
 			}, o.extra...),
 		}
-		if !contains(o.extra, "--no-raft") {
+		if !slices.Contains(o.extra, "--no-raft") {
 			n.args = append(n.args, "--initial-cluster", strings.Join(list, ","), "--join-key-file", keyFile)
 		}
 		c.nodes = append(c.nodes, n)
@@ -125,15 +126,6 @@ func startLocalCluster(o localOptions) (*localCluster, error) {
 		}
 	}
 	return c, nil
-}
-
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
 }
 
 // JoinKey returns the path of the folder's join key, which it makes once.

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -42,10 +43,7 @@ it, or without a leader the node that answers. Exit code 0: a node answered, wha
 }
 
 func showCluster(a *term.App, c *wire.Cluster) error {
-	leader := term.Printable(c.Leader)
-	if leader == "" {
-		leader = "none"
-	}
+	leader := cmp.Or(term.Printable(c.Leader), "none")
 	d := diagnose(c)
 	text := d.summary + "\n"
 	for _, point := range d.points {

@@ -1,14 +1,8 @@
 package operate
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base32"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,13 +10,6 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
-)
-
-const (
-	// tokenPrefix is how every join token begins that this command makes, and
-	// tokenBytes how many random bytes it has: as for keys.
-	tokenPrefix = "claimqjoin_"
-	tokenBytes  = 32
 )
 
 func newClusterTokenCommand(a *term.App) *cobra.Command {
@@ -36,7 +23,6 @@ cluster join', or a join token, which lets so many nodes in until it expires.`,
 }
 
 func newTokenCreateCommand(a *term.App) *cobra.Command {
-	var f session.Flags
 	var expires time.Duration
 	var uses int
 	cmd := &cobra.Command{
@@ -46,43 +32,32 @@ func newTokenCreateCommand(a *term.App) *cobra.Command {
 alone. Put it into a file on the new node, and start that with --join and
 --join-token-file. With --output json it is the secret of what is printed.`,
 		Example: "  claimq cluster token create --expires 1h > join.token\n  claimq cluster token create --expires 24h --uses 3 > join.token",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return createToken(a, cmd, &f, expires, uses, rand.Reader)
-		},
 	}
-	session.AddFlags(a, cmd, &f)
+	session.Acts(a, cmd, func(cmd *cobra.Command, _ []string) (session.Act, error) { return createToken(a, cmd, expires, uses) })
 	cmd.Flags().DurationVar(&expires, "expires", time.Hour, "how long it lets nodes in, 30 days at most")
 	cmd.Flags().IntVar(&uses, "uses", 1, "how many nodes it lets in, 1 to 32")
 	term.OnlyExplicit(cmd)
 	return cmd
 }
 
-// createToken makes a token of what random gives, and prints it.
-func createToken(a *term.App, cmd *cobra.Command, f *session.Flags, expires time.Duration, uses int, random io.Reader) error {
-	secret := make([]byte, tokenBytes)
-	if _, err := io.ReadFull(random, secret); err != nil {
-		return fmt.Errorf("make a join token: %w", err)
-	}
-	token := tokenPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret))
-	hash := sha256.Sum256([]byte(token))
-	body := map[string]any{"token_sha256": hex.EncodeToString(hash[:]), "expires_in_ms": expires.Milliseconds(), "uses": uses}
+// createToken makes a token and prints it.
+func createToken(a *term.App, cmd *cobra.Command, expires time.Duration, uses int) (session.Act, error) {
+	token, hash := newSecret("claimqjoin_")
+	body := map[string]any{"token_sha256": hash, "expires_in_ms": expires.Milliseconds(), "uses": uses}
 	r, err := session.Post("/api/cluster/tokens", body, "Whether it was made is not known: it was not printed, so make another one.")
-	if err != nil {
-		return err
-	}
-	return session.With(a, f, func(s session.Talk) error {
+	return func(s session.Talk) error {
 		var answer wire.JoinTokenMade
 		if _, err := s.Do(cmd.Context(), r, &answer); err != nil { // a repeat finds it made
 			return err
 		}
-		if f.Output == "json" {
+		if s.Flags.Output == "json" {
 			return json.NewEncoder(a.Stdout).Encode(madeToken{Success: true, Secret: token, Token: answer.Token})
 		}
 		if err := a.Sayf("%s", token); err != nil {
 			return err
 		}
 		return a.Notef("token %s lets %s in until %s", term.Printable(answer.Token.ID), term.Count(answer.Token.Uses, "node"), answer.Token.ExpiresAt.Format(time.RFC3339))
-	})
+	}, err
 }
 
 // madeToken is what is printed of a token that was made, as JSON.

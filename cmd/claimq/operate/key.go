@@ -22,14 +22,16 @@ import (
 	"github.com/claimq/claimq/config"
 )
 
-const (
-	// keyPrefix is how every key begins that this command makes: it can be found
-	// in a log or a repository where it should not be.
-	keyPrefix = keyring.Prefix
-	// keyBytes is how many random bytes a key has: 256 bits, so that a plain hash
-	// of it tells nothing.
-	keyBytes = 32
-)
+// newSecret makes a secret that begins with prefix, by which it can be found in a log or
+// a repository where it should not be. Its 256 random bits are so many that a plain hash
+// of it tells nothing.
+func newSecret(prefix string) (secret, hash string) {
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	secret = prefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(random[:]))
+	sum := sha256.Sum256([]byte(secret))
+	return secret, hex.EncodeToString(sum[:])
+}
 
 // NewKeyCommand returns the command `claimq key`.
 func NewKeyCommand(a *term.App) *cobra.Command {
@@ -142,13 +144,7 @@ func expiry(given bool, in time.Duration, at string, now time.Time) (string, err
 
 // make makes the key, once what it is for makes sense.
 func (k *GeneratedKey) make() error {
-	secret := make([]byte, keyBytes)
-	if _, err := rand.Read(secret); err != nil {
-		return fmt.Errorf("make key: %w", err)
-	}
-	k.Key = keyPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret))
-	sum := sha256.Sum256([]byte(k.Key))
-	k.SHA256 = hex.EncodeToString(sum[:])
+	k.Key, k.SHA256 = newSecret(keyring.Prefix)
 	addresses, err := k.prefixes()
 	if err != nil {
 		return err

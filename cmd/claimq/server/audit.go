@@ -1,11 +1,6 @@
 package server
 
 import (
-	"os"
-	"os/signal"
-	"sync"
-	"syscall"
-
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/claimq/claimq/api"
@@ -23,18 +18,9 @@ func startAudit(path string, node api.Node, logger hclog.Logger) (log *audit.Wri
 	if err != nil {
 		return nil, nil, err
 	}
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		for range hangups {
-			log.Reopen()
-		}
-	})
+	stopListening := newHangups().call(log.Reopen, nil)
 	return log, func() {
-		signal.Stop(hangups)
-		close(hangups)
-		wait.Wait()
+		stopListening()
 		log.Close()
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -56,19 +57,20 @@ func newHangups() hangups {
 // stop ends the listening; it is safe twice.
 func (h hangups) stop() { signal.Stop(h.signals) }
 
-// reload has the server read its keys again at every SIGHUP until stop is called,
-// which waits for that.
-func (h hangups) reload(server *api.Server, told *notices) (stop func()) {
+// call calls f at every SIGHUP, and as often as also ticks, until stop is called, which
+// waits for that.
+func (h hangups) call(f func(), also <-chan time.Time) (stop func()) {
 	ended := make(chan struct{})
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		for {
 			select {
 			case <-h.signals:
-				told.reloading(server.HangUp)
+			case <-also:
 			case <-ended:
 				return
 			}
+			f()
 		}
 	})
 	return func() {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -193,7 +194,7 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 
 	logger.Info("serving", "node_id", cfg.NodeID, "http", listener.Addr().String(), "peer", cfg.PeerAddr, "version", a.Version)
 	warnOpen(server, cfg.Insecure, logger)
-	defer hangups.reload(server, told)()
+	defer hangups.call(func() { told.reloading(server.HangUp) }, nil)()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	told.await(node.Ready)
@@ -260,7 +261,7 @@ func newNodeConfig(cfg config.Server, logger hclog.Logger, registry *prometheus.
 	c.NodeID = cfg.NodeID
 	c.DataDir = cfg.DataDir
 	c.PeerAddr = cfg.PeerAddr
-	c.PeerAdvertise = firstOf(cfg.PeerAdvertise, cfg.PeerAddr)
+	c.PeerAdvertise = cmp.Or(cfg.PeerAdvertise, cfg.PeerAddr)
 	c.HTTPAdvertise = apiURL(cfg)
 	c.Bootstrap = cfg.Bootstrap
 	c.Join = cfg.Join
@@ -276,15 +277,6 @@ func newNodeConfig(cfg config.Server, logger hclog.Logger, registry *prometheus.
 	c.NoRaft = cfg.NoRaft
 	boundNode(&c, &cfg)
 	return c, nil
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 // advertisedHosts are the names that a browser may reach the API under beside

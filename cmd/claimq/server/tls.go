@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -187,5 +188,5 @@ func apiURL(cfg config.Server) string {
 	if cfg.HTTPTLS.CertFile != "" {
 		scheme = "https://"
 	}
-	return scheme + firstOf(cfg.HTTPAdvertise, cfg.HTTPAddr)
+	return scheme + cmp.Or(cfg.HTTPAdvertise, cfg.HTTPAddr)
 }

@@ -2,6 +2,7 @@ package term
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -32,10 +33,15 @@ func Printable(s string) string {
 
 // Cell is s printable, and - for nothing.
 func Cell(s string) string {
-	if s == "" {
-		return "-"
+	return cmp.Or(Printable(s), "-")
+}
+
+// YesNo is how a truth is shown.
+func YesNo(is bool) string {
+	if is {
+		return "yes"
 	}
-	return Printable(s)
+	return "no"
 }
 
 // CellOf is the cell of what v points to; nil is nothing.
