@@ -130,6 +130,19 @@ func (b *seamBench) want(restores int, first, last uint64, applied ...uint64) {
 	}
 }
 
+// terms returns the terms of the log's entries with the indexes.
+func (b *seamBench) terms(indexes ...uint64) (terms []uint64) {
+	b.t.Helper()
+	for _, index := range indexes {
+		var entry raft.Log
+		if err := b.stores.Log.GetLog(index, &entry); err != nil {
+			b.t.Fatal(err)
+		}
+		terms = append(terms, entry.Term)
+	}
+	return terms
+}
+
 func onBothStores(t *testing.T, test func(t *testing.T, b *seamBench)) {
 	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
 		t.Run(logStore, func(t *testing.T) {
@@ -191,6 +204,28 @@ func TestSeam_anotherHistoryAboveTheSnapshot(t *testing.T) {
 			t.Error("what follows the snapshot is refused")
 		}
 		b.want(1, 6, 7, 6, 7)
+	})
+}
+
+// A follower whose log goes on above what a message shows, with what an earlier leader left
+// there, takes none of that for committed, however far the leader says that it has come.
+func TestSeam_commitAboveWhatIsShown(t *testing.T) {
+	t.Parallel()
+	onBothStores(t, func(t *testing.T, b *seamBench) {
+		if !b.append(0, 0, 2, 1, 1, 2, 3, 4) {
+			t.Fatal("the first entries are refused")
+		}
+		if !b.append(2, 1, 4, 9) {
+			t.Error("a message without entries is refused")
+		}
+		b.want(0, 1, 4, 1, 2)
+		if !b.append(2, 1, 4, 9, 3, 4) {
+			t.Error("the leader's own entries are refused")
+		}
+		b.want(0, 1, 4, 1, 2, 3, 4)
+		if terms := b.terms(3, 4); !slices.Equal(terms, []uint64{9, 9}) {
+			t.Errorf("applied entries of the terms %v, want the leader's", terms)
+		}
 	})
 }
 

@@ -35,11 +35,12 @@ func LastSnapshot(r interface{ Stats() map[string]string }) (index, term uint64)
 
 // follows returns args as Raft judges it rightly: entries that follow the snapshot
 // directly are sent as if they followed nothing. Raft compares them with those that
-// it has, and takes the others.
+// it has, and takes the others. And it is told of nothing committed that args do not show.
 //
 // It may be decided while Raft takes over a later snapshot. Then the log has
 // no entry to compare the first one with, and Raft refuses.
 func (s *seam) follows(args *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
+	args = shown(args)
 	if args.PrevLogEntry == 0 {
 		return args
 	}
@@ -52,6 +53,21 @@ func (s *seam) follows(args *raft.AppendEntriesRequest) *raft.AppendEntriesReque
 	}
 	judged := *args
 	judged.PrevLogEntry, judged.PrevLogTerm = 0, 0
+	return &judged
+}
+
+// shown returns args with a commit index that is not above the last entry that args show,
+// of their own or before these. Raft takes all of its log up to the index that it is told
+// for committed, also what args say nothing of: entries of an earlier leader's, perhaps,
+// that nobody else has. And a leader reads how far it has committed after it has read
+// where its log ends.
+func shown(args *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
+	last := args.PrevLogEntry + uint64(len(args.Entries))
+	if args.LeaderCommitIndex <= last {
+		return args
+	}
+	judged := *args
+	judged.LeaderCommitIndex = last
 	return &judged
 }
 
