@@ -216,9 +216,9 @@ func (l *leader) serve(m *message) {
 	claim, isClaim := m.c.(command.ClaimNext)
 	schedule, isSchedule := m.c.(command.SetSchedule)
 	switch {
-	case !l.serving || command.LevelOf(m.c) > l.replica.machine.Level(): // not yet: it is asked again
+	case !l.serving || command.LevelOf(m.c) > l.machine.Level(): // not yet: it is asked again
 		m.reply(reply{code: "no_leader"})
-	case isClaim && !l.replica.machine.Claimable(claim, l.clock.Now()):
+	case isClaim && !l.machine.Claimable(claim, l.clock.Now()):
 		if l.cut { // nobody confirms that it leads
 			m.reply(reply{code: "no_leader"})
 			return

@@ -12,22 +12,22 @@ const (
 
 // startClock starts the clocks of a new leader, from its state and from what the
 // replicas that answer it were told.
-func (w *world) startClock(r *replica) *lease.Clock {
+func (w *world) startClock(r *replica, machine *fsm.Machine) *lease.Clock {
 	var hints []lease.Hint
 	for _, other := range w.replicas {
 		if other.answers() {
 			hints = append(hints, other.hint)
 		}
 	}
-	start := r.machine.Stamp()
-	if r.applied > 0 {
-		start.U = lease.StartU(start, uint64(w.log[r.applied-1].leader.term), uint64(w.changes), hints...)
+	start := machine.Stamp()
+	if n := len(w.log); n > 0 {
+		start.U = lease.StartU(start, uint64(w.log[n-1].leader.term), uint64(w.changes), hints...)
 	}
 	return lease.NewClock(r, start)
 }
 
 // answers reports whether others hear of the replica.
-func (r *replica) answers() bool { return r.machine != nil && r.paused() == 0 }
+func (r *replica) answers() bool { return r.paused() == 0 }
 
 // tellU tells the other replicas U when it is due, and looks again. A leader that
 // was cut off and does not know it is still heard: that is worse than it can be, and
@@ -36,7 +36,7 @@ func (l *leader) tellU() {
 	if l.over {
 		return
 	}
-	w, m, now := l.w, l.replica.machine, l.clock.Now()
+	w, m, now := l.w, l.machine, l.clock.Now()
 	if l.serving && lease.HintDue(now, m.Stamp(), m.ClaimCount()+m.FinalizationCount()) {
 		hint := lease.Hint{Term: uint64(l.term), U: now.U}
 		l.replica.hint = l.replica.hint.Later(hint)

@@ -6,11 +6,11 @@
 //
 // A seed decides everything: what the clients do, how long each message and
 // each entry takes, what is lost, doubled or late, when leaders change, pause or
-// do not know that they were deposed, how clocks run and jump, which replica is
-// rebuilt from which snapshot. The same seed gives the same run, bit for bit.
+// do not know that they were deposed, how clocks run and jump, which leader's state is
+// built from which snapshot. The same seed gives the same run, bit for bit.
 //
-// Every result of every entry and every state, the trail in it, is the same on every
-// replica, and what ends by a clock ends in time, in real time. What
+// Every result of every entry and every state, the trail in it, is the same in every
+// copy, and what ends by a clock ends in time, in real time. What
 // the results must be is the business of the model in package fsm's tests, which get the
 // logs of runs. A run that fails is shrunk to the few steps that it takes.
 //

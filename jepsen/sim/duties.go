@@ -4,7 +4,6 @@ import (
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
-	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/internal/cron"
 )
 
@@ -55,9 +54,9 @@ func (l *leader) noteDue() {
 			look()
 		}
 	}
-	next, some := l.replica.machine.NextDue()
+	next, some := l.machine.NextDue()
 	note(&l.ticks, next, some, l.duties)
-	next, some = l.replica.machine.NextSlot()
+	next, some = l.machine.NextSlot()
 	note(&l.slots, next, some, l.runSlots)
 }
 
@@ -79,7 +78,7 @@ func (l *leader) duties() {
 }
 
 func (l *leader) untilTick() int64 {
-	m, now := l.replica.machine, l.clock.Now()
+	m, now := l.machine, l.clock.Now()
 	if lease.TickDue(now, m.Stamp(), m.ClaimCount()+m.FinalizationCount()) {
 		l.ticks.planned = 0
 		return 0
@@ -91,7 +90,7 @@ func (l *leader) untilTick() int64 {
 // evictWhileOver evicts ended tasks if they take more memory than they may.
 func (l *leader) evictWhileOver() {
 	most := l.w.profile.endedBytes
-	if most == 0 || l.evicting || l.replica.machine.EndedBytes() <= most || l.replica.machine.Level() < record.LevelLife {
+	if most == 0 || l.evicting || l.machine.EndedBytes() <= most || command.LevelOf(command.Evict{}) > l.machine.Level() {
 		return
 	}
 	l.evicting = true
@@ -146,7 +145,7 @@ func (l *leader) runSlots() {
 	next := dutyInterval
 	if !l.slots.busy {
 		now := l.clock.Now().T
-		due, some := l.replica.machine.NextSlot()
+		due, some := l.machine.NextSlot()
 		if next = l.slots.until(now, due, some); next == 0 {
 			l.proposeSlots(now)
 			next = dutyInterval
@@ -157,7 +156,7 @@ func (l *leader) runSlots() {
 
 func (l *leader) proposeSlots(now int64) {
 	var c command.RunSchedules
-	for _, v := range l.replica.machine.DueSchedules(now, slotsAtOnce) {
+	for _, v := range l.machine.DueSchedules(now, slotsAtOnce) {
 		c.Items = append(c.Items, slotOf(v, now))
 	}
 	l.slots.busy = true

@@ -30,12 +30,7 @@ func (w *world) depose(_ *replica, d *dice) {
 	case 0:
 		w.say("%s crashes", l.replica.name)
 		l.end()
-		l.replica.stop()
-		w.after(d.n(3*second), func() {
-			if l.replica.machine == nil && !l.replica.old {
-				l.replica.restart(len(w.log))
-			}
-		})
+		l.replica.crash(d.n(3 * second))
 	case 1:
 		w.say("%s steps down", l.replica.name)
 		l.end()
@@ -60,9 +55,8 @@ func (w *world) elections(gap int64, d *dice) {
 		}
 		first := d.n(replicaCount)
 		for i := range int64(replicaCount) {
-			r := w.replicas[(first+i)%replicaCount]
-			if r.paused() == 0 && w.elect(r) {
-				r.lags = false
+			if r := w.replicas[(first+i)%replicaCount]; r.paused() == 0 {
+				w.elect(r)
 				return
 			}
 		}
@@ -85,58 +79,8 @@ func (w *world) pause(_ *replica, d *dice) {
 
 // restart starts a follower's process again.
 func (w *world) restart(r *replica, d *dice) {
-	if w.leader != nil && w.leader.replica == r || r.machine == nil {
-		return
-	}
-	// It may stay behind for long.
-	r.restart(int(d.n(int64(len(w.log)) + 1)))
-}
-
-// install gives the follower that is the farthest behind the snapshot of one
-// that is not; if it has none that is new enough, it takes one for that.
-func (w *world) install(_ *replica, d *dice) {
-	behind, from := w.replicas[0], w.replicas[d.n(replicaCount)]
-	for _, r := range w.replicas {
-		if r.machine != nil && (behind.machine == nil || r.applied < behind.applied) {
-			behind = r
-		}
-	}
-	if w.leader != nil && w.leader.replica == behind {
-		return
-	}
-	if d.in(700) {
-		from.capture()
-		from.write()
-	}
-	behind.install(from)
-}
-
-// skew makes a follower an old one, and logs what that does not know.
-func (w *world) skew(r *replica, _ *dice) {
-	l := w.leader
-	if l == nil || l.replica == r || !l.serving || r.machine == nil {
-		return
-	}
-	for _, other := range w.replicas {
-		if other.old {
-			return
-		}
-	}
-	r.old = true
-	w.say("%s runs an older version", r.name)
-	l.propose(&proposal{c: command.Checkpoint{}, sentAt: w.now, tooNew: true, done: func(outcome) {}})
-}
-
-// upgrade gives the old replica the new version.
-func (w *world) upgrade() {
-	for _, r := range w.replicas {
-		if r.old {
-			r.old = false
-			w.say("%s is upgraded", r.name)
-			if r.machine == nil {
-				r.restart(len(w.log))
-			}
-		}
+	if w.leader == nil || w.leader.replica != r {
+		r.crash(d.n(second))
 	}
 }
 
@@ -148,16 +92,4 @@ func (w *world) admin(_ *replica, d *dice) {
 		command.SetLevel{Level: uint32(d.n(6)), By: pick(d, "", "ann")},
 		command.Tell{Kind: pick(d, event.MemberAdded, event.SnapshotTaken, event.KeysReloaded, event.BackupBegun, event.RestoreBroken), By: pick(d, "", "ann"), What: pick(d, "", "n2")},
 		command.SetTrail{Bytes: pick[int64](d, 1<<20, 64<<20), AgeMS: pick[int64](d, 60_000, 10*60_000, 24*60*60_000)}))
-}
-
-// lag lets a follower stop applying, or go on.
-func (w *world) lag(r *replica, _ *dice) {
-	r.lags = !r.lags && (w.leader == nil || w.leader.replica != r)
-}
-
-// writeAll lets all replicas write what they have captured.
-func (w *world) writeAll(*replica, *dice) {
-	for _, r := range w.replicas {
-		r.write()
-	}
 }

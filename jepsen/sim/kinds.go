@@ -41,7 +41,7 @@ var kinds = []kind{
 	{"schedule", further, 15, asks(true, (*world).schedule)},
 	{"act", further, 25, asks(false, (*world).act)},
 	{"slot", further, 15, (*world).slot},
-	{"finalization", further, 60, asks(true, (*world).finalization)},
+	{"finalization", further, 100, asks(true, (*world).finalization)},
 	{"repeat", further, 25, (*world).repeatOld},
 	{"old expiry", further, 12, (*world).proposeOld},
 
@@ -50,12 +50,8 @@ var kinds = []kind{
 	{"pause", faulty, 6, fault((*world).pause)},
 	{"wall", faulty, 8, fault((*world).jumpWalls)},
 	{"restart", faulty, 8, fault((*world).restart)},
-	{"install", faulty, 14, fault((*world).install)},
-	{"capture", faulty, 8, fault(func(_ *world, r *replica, _ *dice) { r.capture() })},
-	{"write", faulty, 10, fault((*world).writeAll)},
-	{"lag", faulty, 16, fault((*world).lag)},
-	{"skew", faulty, 2, fault((*world).skew)},
-	{"upgrade", faulty, 3, fault(func(w *world, _ *replica, _ *dice) { w.upgrade() })},
+	{"capture", faulty, 20, fault((*world).capture)},
+	{"write", faulty, 20, fault((*world).write)},
 	{"admin", faulty, 6, fault((*world).admin)},
 }
 

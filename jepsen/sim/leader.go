@@ -6,7 +6,6 @@ import (
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
-	"github.com/claimq/claimq/fsm/record"
 )
 
 const (
@@ -35,7 +34,6 @@ type outcome struct {
 type proposal struct {
 	c      command.Command
 	sentAt int64 // when the request was sent; of the leader's own: decided
-	tooNew bool  // an older version does not know it
 	done   func(outcome)
 }
 
@@ -43,6 +41,7 @@ type proposal struct {
 type leader struct {
 	w       *world
 	replica *replica
+	copied  // its state
 	term    int
 	clock   *lease.Clock
 	timers  *lease.Timers
@@ -57,13 +56,10 @@ type leader struct {
 	evicting               bool
 }
 
-// elect makes a replica the leader, if it can be. It has what is committed, as
-// Raft sees to; what the last leader had in flight, and is to survive, is
-// committed first.
-func (w *world) elect(r *replica) bool {
-	if w.leader != nil || r.machine == nil {
-		return false
-	}
+// elect makes a replica the leader. It has what is committed, as Raft sees to, by one of
+// the snapshots that were written, or none; what the last leader had in flight, and is to
+// survive, is committed first.
+func (w *world) elect(r *replica) {
 	for _, d := range w.deposed {
 		if d.replica == r && !d.over {
 			d.end() // it hears of its own fall at the latest now
@@ -74,24 +70,23 @@ func (w *world) elect(r *replica) bool {
 		w.say("the entry that was in flight is committed all the same")
 		w.commit(f)
 	}
-	r.catchUp(len(w.log))
-	if r.machine == nil || w.failure != "" {
-		return false
+	state := w.copyOf(w.files[w.changes%len(w.files)])
+	if w.failure != "" {
+		return
 	}
 	w.changes++
-	l := &leader{w: w, replica: r, term: w.changes, clock: w.startClock(r), timers: lease.NewTimers()}
+	l := &leader{w: w, replica: r, copied: state, term: w.changes, clock: w.startClock(r, state.machine), timers: lease.NewTimers()}
 	w.leader = l
 	w.mix(uint64(l.term), uint64(w.now))
-	w.say("%s leads, term %d, U=%d after %d", r.name, l.term, l.clock.Now().U, r.machine.Stamp().U)
+	w.say("%s leads, term %d, U=%d after %d", r.name, l.term, l.clock.Now().U, l.machine.Stamp().U)
 	w.watch.changed(w)
 	l.readWalls()
 	l.firstTick()
-	return true
 }
 
-// firstDefaults are the server's of a new cluster, from level 5 on.
+// firstDefaults are the server's of a new cluster, from the level on that has them.
 func firstDefaults(level uint32) fsm.Defaults {
-	if level < record.LevelActs {
+	if level < command.LevelOf(command.SetDefaults{}) {
 		return fsm.Defaults{}
 	}
 	return fsm.Defaults{LimitSet: true, MaxAttempts: 10, Backoff: &fsm.Backoff{InitialMS: 1000, MaxMS: 3_600_000, Factor: 2_000_000}}
@@ -104,9 +99,9 @@ func (l *leader) firstTick() {
 			l.wake(retryDuty, l.firstTick)
 			return
 		}
-		l.timers.Start(l.replica.machine)
+		l.timers.Start(l.machine)
 		l.serving = true
-		if level := l.w.profile.level; l.replica.machine.Level() < level {
+		if level := l.w.profile.level; l.machine.Level() < level {
 			l.decide(command.SetLevel{Level: level, Defaults: firstDefaults(level)}, nil)
 		}
 		l.sleepUntilDue()
@@ -232,26 +227,8 @@ func (l *leader) pack() *entry {
 	e.data = command.AppendEntryHeader(make([]byte, 0, 128), e.stamp, len(taken))
 	for _, p := range taken {
 		e.data = command.AppendCommand(e.data, p.c)
-		if p.tooNew {
-			e.tooNew = unknownEntry(e)
-		}
 	}
 	return e
-}
-
-// unknownEntry is the entry as an older version might read it, in one of the
-// ways of not knowing: an entry's version, a command's type, a command's field.
-func unknownEntry(e *entry) []byte {
-	b := command.AppendEntryHeader(nil, e.stamp, 1)
-	switch e.number % 3 {
-	case 0:
-		return append(b, 99, 2, 8, 1) // type 99 with a body
-	case 1:
-		return append(b, 129, 2, 15<<3, 1) // a checkpoint with a field 15
-	default:
-		b[0] = 77
-		return command.AppendCommand(b, command.Checkpoint{})
-	}
 }
 
 // land commits the entry in flight, unless its leader has been deposed.
@@ -266,14 +243,13 @@ func (l *leader) land(e *entry) {
 	}
 	l.flight = nil
 	w.commit(e)
-	applied := l.replica.apply(e)
+	applied := l.apply(e)
 	if applied == nil {
-		return // it failed, or stopped at what it does not know
+		return
 	}
 	if l.serving && len(applied.Leases) > 0 && l.timers.Add(applied.Leases) {
 		l.sleepUntilDue()
 	}
-	w.follow(e.number)
 	l.noteDue()
 	e.tell(func(i int) outcome {
 		return outcome{fate: written, index: e.index, result: applied.Results[i], stamp: applied.Stamp}
@@ -296,20 +272,7 @@ func (w *world) commit(e *entry) {
 	w.applyFirst(e)
 }
 
-// follow lets the other replicas apply, sooner or later.
-func (w *world) follow(number uint64) {
-	d := newDice(w.seed, 1<<41+number)
-	for _, r := range w.replicas {
-		if r.machine == nil || r.lags || d.in(w.profile.behind) {
-			continue
-		}
-		if w.leader == nil || r != w.leader.replica {
-			r.catchUp(len(w.log))
-		}
-	}
-}
-
-func (l *leader) read(fn func(*fsm.Machine)) { fn(l.replica.machine) }
+func (l *leader) read(fn func(*fsm.Machine)) { fn(l.machine) }
 
 // wake calls fn so much later by the leader's clock, and not while it stands
 // still.

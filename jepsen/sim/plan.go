@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 // step is one thing that is done to the world. Its own seed decides the rest.
@@ -17,7 +17,7 @@ type step struct {
 // profile is how a seed's world is: some are calm, some are all loss, some
 // never change leaders. Numbers of dice are per thousand.
 type profile struct {
-	loss, double, refused, hiccup, slowEntry, behind int64
+	loss, double, refused, hiccup, slowEntry int64
 
 	netMS, entryMS int64
 	gapMS          int64 // between steps, on average
@@ -41,16 +41,16 @@ func makePlan(seed uint64, count int) (profile, []step) {
 	d := newDice(seed, 1)
 	p := profile{
 		loss: pick[int64](d, 0, 10, 50, 200), double: pick[int64](d, 0, 10, 50, 150), refused: pick[int64](d, 0, 10, 100),
-		hiccup: pick[int64](d, 0, 0, 30), slowEntry: pick[int64](d, 0, 0, 20, 60), behind: pick[int64](d, 0, 100, 700),
+		hiccup: pick[int64](d, 0, 0, 30), slowEntry: pick[int64](d, 0, 0, 20, 60),
 		netMS: pick[int64](d, 0, 2, 20, 200), entryMS: pick[int64](d, 1, 5, 40), gapMS: pick[int64](d, 1, 3, 20, 100), burst: pick[int64](d, 0, 500, 900),
 		hashEvery: uint64(pick[int64](d, 8, 16, 32, 64)), workers: 1 + d.n(6), types: 1 + d.n(3), keys: 1 + d.n(6), shared: pick[int64](d, 400, 400, 800),
 		level: pick[uint32](d, 1, 2, 3, 4, 5, 5, 5), endedBytes: pick[int64](d, 0, 0, 0, 4000, 12_000), long: d.in(150),
 	}
-	if p.level >= record.LevelLife {
+	if p.level >= command.LevelOf(command.Patch{}) {
 		p.options = pick[int64](d, 30, 100, 300)
 	}
-	if p.level >= record.LevelSteps {
-		p.parents = pick[int64](d, 0, 50, 300)
+	if p.level >= command.LevelOf(command.Finalize{}) {
+		p.parents = pick[int64](d, 0, 100, 300)
 	}
 	rates := []int64{-500, -137, 0, 263, 500} // millionths: 0.05 % is promised
 	for i := range replicaCount {

@@ -41,12 +41,8 @@ var planted = []struct {
 }
 
 // ReadSnapshot builds`},
-		{"jepsen/sim/replica.go", "	r.machine, r.applied = machine, f.at\n", "	if $on && r.machine != nil {\n		machine.Keep(r.machine)\n	}\n	r.machine, r.applied = machine, f.at\n"},
+		{"jepsen/sim/replica.go", "		c.machine, c.applied = machine, f.at\n", "		if $on {\n			machine.Keep(w.state)\n		}\n		c.machine, c.applied = machine, f.at\n"},
 	}},
-	{"unknown command skipped", []edit{{
-		"fsm/command/entry.go", "		return nil, fmt.Errorf(\"%w: type %d\", wire.ErrUnknown, k)\n",
-		"		if $on {\n			return Tick{}, nil\n		}\n		return nil, fmt.Errorf(\"%w: type %d\", wire.ErrUnknown, k)\n",
-	}}},
 	{"lease dropped at failover", []edit{{"cluster/lease/timers.go", "	t.Add(live)\n", "	if !$on {\n		t.Add(live)\n	}\n"}}},
 	{"retried claim takes a second task", []edit{{
 		"fsm/repeats.go", "	r, seq := m.findRequest(id)\n	if r == nil {\n", "	r, seq := m.findRequest(id)\n	if $on {\n		r = nil\n	}\n	if r == nil {\n",

@@ -25,20 +25,18 @@ const (
 // each: where none finds it before, hundreds would be tried for nothing. The others are in the
 // rules, and found by the model along the logs that package fsm's tests draw.
 var simulated = map[string]uint64{
-	"leases by the calendar":                       1,
-	"restore that keeps old state":                 1,
-	"unknown command skipped":                      70,
-	"lease dropped at failover":                    1,
-	"slot left out":                                1,
-	"slot run again once its schedule is set":      1,
-	"overlap not looked at":                        1,
-	"retry of a parent that is not all or nothing": 1,
-	"one wall clock moves the calendar":            50,
-	"U starts at the state's":                      300,
-	"hint of a leader that another one followed":   1900,
-	"time without a leader counts":                 1,
-	"found: lease a millisecond short":             1,
-	"found: extend that crosses an expiry":         100,
+	"leases by the calendar":                     1,
+	"restore that keeps old state":               1,
+	"lease dropped at failover":                  1,
+	"slot left out":                              1,
+	"slot run again once its schedule is set":    1,
+	"overlap not looked at":                      1,
+	"one wall clock moves the calendar":          70,
+	"U starts at the state's":                    550,
+	"hint of a leader that another one followed": 5400,
+	"time without a leader counts":               1,
+	"found: lease a millisecond short":           1,
+	"found: extend that crosses an expiry":       300,
 }
 
 // drawn are the bugs for which the logs are drawn from another seed than 1, which would take
@@ -48,6 +46,7 @@ var drawn = map[string]uint64{
 	"finalized before the steps have ended":           3,
 	"finalized while another holds it":                8,
 	"retry of a parent leaves a step":                 3,
+	"retry of a parent that is not all or nothing":    4,
 	"retried parent stuck whose steps have completed": 18,
 	"two finalizers both do it":                       11,
 }

@@ -67,10 +67,9 @@ func Run(cfg Config) (report Report) {
 }
 
 func newWorld(seed uint64, p profile, trace io.Writer) *world {
-	w := &world{seed: seed, profile: p, out: trace, state: fsm.New(), watch: newWatch(), hash: seed}
+	w := &world{seed: seed, profile: p, out: trace, state: fsm.New(), files: []*file{nil}, watch: newWatch(), hash: seed}
 	for i := range w.replicas {
 		w.replicas[i] = &replica{w: w, name: fmt.Sprintf("n%d", i+1), rate: p.rates[i], wall: p.walls[i]}
-		w.replicas[i].restart(0)
 	}
 	d := newDice(seed, 2)
 	for i := range p.workers {
@@ -83,10 +82,6 @@ func newWorld(seed uint64, p profile, trace io.Writer) *world {
 // must hold then.
 func (w *world) finish() {
 	w.quiet = true
-	w.upgrade()
-	for _, r := range w.replicas {
-		r.lags = false
-	}
 	w.until(w.now + drain)
 	if w.failure != "" {
 		return
@@ -102,34 +97,23 @@ func (w *world) finish() {
 	if w.failure == "" && !served {
 		w.fail("a submit has no answer, long after the last fault")
 	}
-	now := w.leader.clock.Now().T
-	for _, r := range w.replicas {
-		if w.failure == "" {
-			w.last(r)
-		}
-		if w.failure == "" {
-			w.watch.last(w, r.machine, now)
-		}
+	if w.failure == "" {
+		w.last()
+	}
+	if w.failure == "" {
+		w.watch.last(w, w.leader.clock.Now().T)
 	}
 }
 
-// last checks a replica at the end of the run.
-func (w *world) last(r *replica) {
-	if r.machine == nil {
-		r.restart(len(w.log))
+// last checks that all copies that can be had at the end of the run are the same.
+func (w *world) last() {
+	w.write(nil, nil) // whatever was captured, however long ago
+	w.capture(nil, nil)
+	w.write(nil, nil)
+	e := w.log[len(w.log)-1]
+	e.hash = hashOf(w.state)
+	for _, f := range w.files {
+		w.copyOf(f)
 	}
-	r.catchUp(len(w.log))
-	if w.failure != "" {
-		return
-	}
-	r.write() // whatever was captured, however long ago
-	if r.name == w.replicas[w.seed%replicaCount].name {
-		r.capture()
-		r.write()
-		r.restart(len(w.log)) // the same from that snapshot
-	}
-	last := w.log[len(w.log)-1]
-	last.hash = hashOf(w.state)
-	r.compareHash(last)
-	w.mix(uint64(last.hash[0])<<8|uint64(last.hash[1]), uint64(len(last.snapshot)))
+	w.mix(uint64(e.hash[0])<<8|uint64(e.hash[1]), uint64(len(w.log)))
 }

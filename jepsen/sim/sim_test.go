@@ -57,8 +57,8 @@ func TestRun_traces(t *testing.T) {
 		all.WriteString(first.String())
 	}
 	for _, what := range []string{
-		"crashes", "steps down", "is cut off", "is committed all the same", "stands still", "restores the snapshot", "writes the snapshot",
-		"wall clock is ahead", "stops for good", "is upgraded", "the outcome is unknown", "try 3", "next slot is in",
+		"crashes", "steps down", "is cut off", "is committed all the same", "stands still", "is restored", "is written",
+		"wall clock is ahead", "the outcome is unknown", "try 3", "next slot is in",
 		"expire{", "Expired=", "Repeated=true", "SameRequest=true", "Gone=true", "Evicted=", "Acted=", "Atomic=true",
 		"Claim=claim next{", "SortBy=2", "MoreAttempts=", "Group=", "RunAt=", "ExpiresAt=", "Backoff=", "RetentionMS=", "UniqueActive=true",
 		"KeyOfType=true", "MaxClaimed=", "RateLimit=", "Status=scheduled", "Status=blocked",

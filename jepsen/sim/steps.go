@@ -167,7 +167,7 @@ func (w *world) op(d *dice, k *worker, name string) command.Command {
 // evict logs an eviction of some or of all ended tasks.
 func (w *world) evict(_ *replica, d *dice) {
 	if l := w.leader; l != nil && l.serving {
-		w.decide(command.Evict{Bytes: pick(d, 0, d.n(l.replica.machine.EndedBytes()+1))})
+		w.decide(command.Evict{Bytes: pick(d, 0, d.n(l.machine.EndedBytes()+1))})
 	}
 }
 

@@ -232,10 +232,9 @@ func (o *watch) pass(w *world, at int64) {
 	}
 }
 
-// last looks at a replica that has everything, long after the last fault: no slot of a
-// schedule is late.
-func (o *watch) last(w *world, m *fsm.Machine, now int64) {
-	for _, v := range m.Schedules() {
+// last looks at the state long after the last fault: no slot of a schedule is late.
+func (o *watch) last(w *world, now int64) {
+	for _, v := range w.state.Schedules() {
 		switch {
 		case v.NextRunAt == 0 && !v.Paused:
 			w.fail("schedule %s waits for nothing", v.Name)

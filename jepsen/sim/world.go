@@ -31,7 +31,7 @@ type world struct {
 	now     int64
 	events  []timed // still to come, the next one last
 
-	log      []*entry // committed, in order; all of them, for replays
+	log      []*entry // committed, in order; all of them, for copies
 	replicas [replicaCount]*replica
 	leader   *leader   // the one whose entries commit; nil: there is none
 	deposed  []*leader // those that do not know yet that they are not
@@ -44,6 +44,10 @@ type world struct {
 	// ids and tokens are the highest that it gave out.
 	state       *fsm.Machine
 	ids, tokens uint64
+
+	files   []*file         // nil for none, and the last snapshots that were written
+	taken   []*fsm.Snapshot // captured and not yet written: two that must be the same
+	takenAt int             // entries applied when they were
 
 	watch   *watch
 	workers []*worker
