@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claimq/claimq/client/internal/lines"
 	"github.com/claimq/claimq/client/internal/slots"
 )
 
@@ -20,11 +21,7 @@ type attempt struct {
 	work    context.Context // the handler's, but for its timeout
 	cancel  context.CancelCauseFunc
 
-	// The lines guard these.
-	place    int       // among the attempts that are under way
-	handling bool      // the handler runs, and is waited for
-	extendAt time.Time // when the extends begin; zero: they have, or are not to
-
+	state     lines.State
 	extends   extends
 	leaseLost atomic.Bool // an extend found that the claim is over, or none got through
 	letGo     atomic.Bool // nothing is to extend the claim any more
@@ -84,9 +81,9 @@ func (r *shift) attempt(cl *Claim) *attempt {
 		r.lost(cl, errors.New("its lease was about to end before its handler could begin"))
 		return nil
 	}
-	a := &attempt{r: r, handler: r.w.handlers[cl.Task.TaskType], cl: cl, extendAt: now.Add(wait - keepAliveWaitMin)}
+	a := &attempt{r: r, handler: r.w.handlers[cl.Task.TaskType], cl: cl}
 	a.work, a.cancel = context.WithCancelCause(withTraceOf(r.handling, cl))
-	if !r.lines.begin(a) {
+	if !r.lines.Begin(a, now.Add(wait-keepAliveWaitMin)) { // extend waits for the rest
 		a.cancel(ErrShutdown)
 		r.giveBack(cl)
 		return nil
@@ -94,6 +91,15 @@ func (r *shift) attempt(cl *Claim) *attempt {
 	r.w.counts.running.Add(1)
 	return a
 }
+
+// State is that of lines.Attempt, as Hurry and Extend are.
+func (a *attempt) State() *lines.State { return &a.state }
+
+// Hurry ends the handler's context.
+func (a *attempt) Hurry() { a.cancel(ErrShutdown) }
+
+// Extend begins to extend the claim, in a goroutine that the attempt's end waits for.
+func (a *attempt) Extend() { go a.extend() }
 
 // finish settles the claim by what the handler returned, and ends the attempt. It returns the
 // next claim, for which it has given up the slot of this one, or nil.
@@ -106,7 +112,7 @@ func (a *attempt) finish(err error) (next *Claim) {
 // end ends the attempt: nothing extends its claim any more.
 func (a *attempt) end() {
 	a.letGo.Store(true)
-	a.r.lines.end(a)
+	a.r.lines.End(a)
 	a.extends.stop()
 	a.extends.wait()
 	a.cancel(context.Canceled)
@@ -114,7 +120,7 @@ func (a *attempt) end() {
 
 // leaveBehind ends the attempts whose handlers have not returned, and their lines.
 func (r *shift) leaveBehind() {
-	for _, a := range r.lines.leave() {
+	for _, a := range r.lines.Leave() {
 		r.w.counts.running.Add(-1)
 		r.mu.Lock()
 		r.left = append(r.left, nameOf(a.cl))
@@ -160,9 +166,9 @@ func (a *attempt) run() (err error, there bool) {
 	return timedOut(ctx, err), a.returned()
 }
 
-// returned is lines.returned of the attempt.
+// returned is Returned of the attempt's lines.
 func (a *attempt) returned() bool {
-	if !a.r.lines.returned(a) {
+	if !a.r.lines.Returned(a) {
 		return false
 	}
 	a.r.w.counts.running.Add(-1)
@@ -180,7 +186,7 @@ func (a *attempt) goOn(err error) {
 
 // goesOn lets go of the claim of a handler that goes on though its time was over long ago.
 func (a *attempt) goesOn() {
-	if a.r.lines.isHandling(a) {
+	if a.r.lines.Runs(a) {
 		a.letGo.Store(true)
 		a.extends.stop()
 		a.r.tellOf(a.cl, slog.LevelWarn, "handler goes on, its claim is let go", timeoutError(a.handler.timeout))

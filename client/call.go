@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/bodies"
 	"github.com/claimq/claimq/client/internal/nodes"
 	"github.com/claimq/claimq/internal/repeat"
 )
@@ -48,7 +49,7 @@ type Request struct {
 	acts int
 	// joined, if not nil, is the body of a request that calls share, in place of Body. Each of
 	// them counts what it came to, and reads its part of the answer, whose body is lent.
-	joined *joined
+	joined *bodies.Joined
 	// prepare, if not nil, makes Body and Wait again for each try.
 	prepare func() (body []byte, wait time.Duration, err error)
 	// take, if not nil, reads the body of a successful answer, and reports whether that
@@ -238,7 +239,7 @@ func readAnswer(resp *http.Response, lent bool) ([]byte, error) {
 	if n := resp.ContentLength; n >= 0 && n <= answerBytesMax {
 		var body []byte
 		if lent {
-			body = lendBody(int(n))
+			body = bodies.Lend(int(n))
 		} else {
 			body = make([]byte, n)
 		}
@@ -324,7 +325,7 @@ func (c *Client) newRequest(ctx context.Context, base string, r Request, redirec
 	var body io.Reader
 	switch {
 	case r.joined != nil:
-		body = &joinedReader{joined: r.joined}
+		body = r.joined.Reader()
 	case r.Body != nil:
 		body = bytes.NewReader(r.Body)
 	}
@@ -333,8 +334,8 @@ func (c *Client) newRequest(ctx context.Context, base string, r Request, redirec
 		return nil, fmt.Errorf("make request: %w", err)
 	}
 	if j := r.joined; j != nil {
-		req.ContentLength = j.size()
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&joinedReader{joined: j}), nil }
+		req.ContentLength = j.Size()
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(j.Reader()), nil }
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "claimq-go")

@@ -170,7 +170,7 @@ func (cl *Claim) giveUpAtLocked() time.Time {
 }
 
 // extends is what extends the claim of an attempt. Its goroutine begins when the first extend
-// is almost due (lines.ring): most handlers have returned by then. It goes on until it is
+// is almost due: most handlers have returned by then. It goes on until it is
 // stopped, also when the handler's context has ended, for the claim has to be settled.
 type extends struct {
 	mu      sync.Mutex // guards what follows

@@ -77,7 +77,7 @@ func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (wire.An
 	}
 	a, size := r.Result.ans.answer, len(r.Result.ans.body)
 	decoded, err := opAnswer(r.Result.body, o.kind == repeat.OpClaim, o.room)
-	r.Result.ans.read()
+	r.Result.ans.lent.Read()
 	if o.fallsShort(&decoded, err, size) {
 		return c.opAlone(ctx, &o)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/bodies"
 	"github.com/claimq/claimq/client/internal/hotjson"
 	"github.com/claimq/claimq/client/internal/hotwire"
 	"github.com/claimq/claimq/client/internal/lane"
@@ -32,6 +33,12 @@ type share struct {
 	err   error
 	body  []byte // what the call's own answer would be; of a submit, its element of the answer
 	ans   *sharedAnswer
+}
+
+// sharedAnswer is the answer to a shared request. lent is its body.
+type sharedAnswer struct {
+	answer
+	lent *bodies.Lent
 }
 
 func (c *Client) newLanes() lanes {
@@ -86,9 +93,13 @@ func fieldOf(err error) string {
 // item has what the server recognizes its repeat by, so the request is repeated as it is.
 // refused says that it was refused for what its calls are.
 func (c *Client) sendTogether(ctx context.Context, path, open string, rides []*ride) (refused bool) {
-	results, a, err := c.callMany(ctx, Request{Path: path, joined: &joined{open, rides}, Repeatable: true, acts: len(rides)})
+	body := &bodies.Joined{Open: open, Items: make([][]byte, len(rides))}
+	for i, r := range rides {
+		body.Items[i] = r.Item
+	}
+	results, a, err := c.callMany(ctx, Request{Path: path, joined: body, Repeatable: true, acts: len(rides)})
 	refused = refusedWhole(err)
-	ans := newSharedAnswer(a, len(rides))
+	ans := &sharedAnswer{a, bodies.NewLent(a.body, len(rides))}
 	for i, r := range rides {
 		if err != nil {
 			r.Result = share{alone: refused, err: ofEach(err)}
@@ -199,7 +210,7 @@ func (c *Client) submitOne(ctx context.Context, body []byte) (wire.SubmitResult,
 		return wire.SubmitResult{}, err
 	}
 	result, err := submitResultOf(r.Result.body, r.Result.ans.requestID)
-	r.Result.ans.read()
+	r.Result.ans.lent.Read()
 	c.counts.ended(ctx, 1, err)
 	return result, err
 }

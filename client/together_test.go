@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/bodies"
 	"github.com/claimq/claimq/client/internal/lane"
 )
 
@@ -644,5 +645,32 @@ func TestPlaceOf(t *testing.T) {
 		if got := placeOf(field); got != want {
 			t.Errorf("%s: %q, want %q", field, got, want)
 		}
+	}
+}
+
+// A request that calls share says how long it is, and can be sent again by the transport.
+func TestTogether_request(t *testing.T) {
+	t.Parallel()
+	c, err := New(Config{Endpoints: []string{"http://127.0.0.1:1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	j := &bodies.Joined{Open: "[", Items: [][]byte{[]byte("1"), []byte("2")}}
+	req, err := c.newRequest(t.Context(), "http://127.0.0.1:1", Request{Method: http.MethodPost, Path: "/x", joined: j}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		body, err := req.GetBody()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(body); err != nil || string(got) != "[1,2]}" || req.ContentLength != int64(len(got)) {
+			t.Errorf("%q, %v, a length of %d", got, err, req.ContentLength)
+		}
+	}
+	if got := req.Header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("Content-Type %q", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claimq/claimq/client/internal/lines"
 	"github.com/claimq/claimq/client/internal/slots"
 )
 
@@ -145,7 +146,7 @@ type shift struct {
 	// unhook ends that StopNow ends claiming, and the client's end handling.
 	unhook func()
 
-	lines lines
+	lines lines.Lines[*attempt]
 
 	failures int // of claims, since the last that was answered; the claim loop's own
 
@@ -185,7 +186,7 @@ func (r *shift) stop() error {
 		close(idle)
 	}()
 	if !waitIdle(r.w.now, idle, r.w.cfg.StopWait) {
-		r.lines.hurry()
+		r.lines.Hurry()
 		waitIdle(r.life, idle, stopGrace)
 	}
 	r.endLife()

@@ -1,0 +1,101 @@
+package lines
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// attempt counts what it is told.
+type attempt struct {
+	state             State
+	hurried, extended atomic.Int32
+}
+
+func (a *attempt) State() *State { return &a.state }
+func (a *attempt) Hurry()        { a.hurried.Add(1) }
+func (a *attempt) Extend()       { a.extended.Add(1) }
+
+// A handler has returned once, or was left once, and never both.
+func TestLines_Leave(t *testing.T) {
+	t.Parallel()
+	var l Lines[*attempt]
+	var a, b, c, late attempt
+	for _, each := range []*attempt{&a, &b, &c} {
+		if !l.Begin(each, time.Now().Add(time.Hour)) || !l.Runs(each) {
+			t.Fatal("it does not begin")
+		}
+	}
+	if !l.Returned(&a) || l.Returned(&a) || l.Runs(&a) {
+		t.Error("a handler that has returned has not, or does so twice")
+	}
+	if left := l.Leave(); !slices.Equal(left, []*attempt{&b, &c}) {
+		t.Errorf("%d are left, want the two that run", len(left))
+	}
+	if l.Returned(&b) || l.Runs(&b) || len(l.Leave()) != 0 {
+		t.Error("a handler that was left returns, or is left again")
+	}
+	if l.Begin(&late, time.Now()) {
+		t.Error("a handler begins that nobody waits for")
+	}
+	l.End(&b)
+	l.End(&a)
+	l.End(&c)
+	if len(l.attempts) != 0 || l.clock.IsSet() {
+		t.Errorf("at the end there are %d attempts, and the alarm is set: %v", len(l.attempts), l.clock.IsSet())
+	}
+}
+
+// Who runs is hurried, and who begins after that; not who has returned.
+func TestLines_Hurry(t *testing.T) {
+	t.Parallel()
+	var l Lines[*attempt]
+	var runs, returned, late attempt
+	l.Begin(&runs, time.Now().Add(time.Hour))
+	l.Begin(&returned, time.Now().Add(time.Hour))
+	l.Returned(&returned)
+	l.Hurry()
+	l.Begin(&late, time.Now().Add(time.Hour))
+	if r, d, n := runs.hurried.Load(), returned.hurried.Load(), late.hurried.Load(); r != 1 || d != 0 || n != 1 {
+		t.Errorf("hurried: one that runs %d times, one that has returned %d, one that began later %d", r, d, n)
+	}
+	for _, each := range []*attempt{&runs, &returned, &late} {
+		l.End(each)
+	}
+}
+
+// Each claim is extended from its time on, once, also when its handler has returned, and not
+// after its attempt has ended.
+func TestLines_extends(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var l Lines[*attempt]
+		begun := time.Now()
+		at := func(s int) time.Time { return begun.Add(time.Duration(s) * time.Second) }
+		var first, second, third, ended attempt
+		l.Begin(&second, at(20))
+		l.Begin(&first, at(10))
+		l.Begin(&ended, at(15))
+		l.Begin(&third, at(30))
+		l.Returned(&third)
+		counts := func() []int32 {
+			synctest.Wait()
+			return []int32{first.extended.Load(), second.extended.Load(), third.extended.Load(), ended.extended.Load()}
+		}
+		<-time.After(12 * time.Second)
+		if got := counts(); !slices.Equal(got, []int32{1, 0, 0, 0}) {
+			t.Errorf("after 12 s: %v", got)
+		}
+		l.End(&ended)
+		<-time.After(10 * time.Second)
+		if got := counts(); !slices.Equal(got, []int32{1, 1, 0, 0}) {
+			t.Errorf("after 22 s: %v", got)
+		}
+		<-time.After(time.Minute)
+		if got := counts(); !slices.Equal(got, []int32{1, 1, 1, 0}) {
+			t.Errorf("at the end: %v", got)
+		}
+	})
+}
