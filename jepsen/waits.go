@@ -22,6 +22,9 @@ const (
 	// the leader, and so long that the machine's cores have gone to sleep.
 	handoffPause = 2 * time.Millisecond
 	handoffIdle  = 40 * time.Millisecond
+	// crowdPace is between two claims of those that wait: what they cost is asked, not what
+	// it costs that all come at once.
+	crowdPace = 200 * time.Microsecond
 	// serveWait bounds how long those who wait may take to get their tasks.
 	serveWait = 50 * time.Second
 	// submitMax is how many tasks are submitted at a time.
@@ -132,6 +135,7 @@ func (w *waits) crowd(ctx context.Context) error {
 	var served atomic.Int64
 	gone := w.waiting / 2
 	for i := range w.waiting {
+		pause.For(ctx, crowdPace)
 		waits := staying
 		if i < gone {
 			waits = leaving
