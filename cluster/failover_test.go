@@ -289,7 +289,11 @@ func TestNode_randomLoad(t *testing.T) {
 				}
 			}()
 		}
-		for range 6 {
+		partitions := 6
+		if testing.Short() {
+			partitions = 3
+		}
+		for range partitions {
 			<-time.After(time.Duration(1+random.IntN(4)) * time.Second)
 			c.Partition(c.Leader())
 			<-time.After(time.Duration(1+random.IntN(4)) * time.Second)

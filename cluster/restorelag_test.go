@@ -72,9 +72,9 @@ func TestRestore_laggingFollower(t *testing.T) { //nolint:paralleltest // it mea
 		n.snapshots.trailing = func(int64, int64) uint64 { return 1 }
 	}
 	submit := func(tasks int) {
-		params := []byte(`"` + strings.Repeat("x", 1000) + `"`)
-		for ; tasks > 0; tasks -= 250 {
-			s := command.Submit{Tasks: make([]fsm.NewTask, 250)}
+		params := []byte(`"` + strings.Repeat("x", 8000) + `"`) // few tasks, much memory
+		for ; tasks > 0; tasks -= 50 {
+			s := command.Submit{Tasks: make([]fsm.NewTask, 50)}
 			for i := range s.Tasks {
 				s.Tasks[i] = fsm.NewTask{Type: "t", Params: params}
 			}
@@ -84,7 +84,7 @@ func TestRestore_laggingFollower(t *testing.T) { //nolint:paralleltest // it mea
 			})
 		}
 	}
-	submit(20_000)
+	submit(2500)
 	leader := leaderOf(t, c.nodes...)
 	lagging := 0
 	if c.nodes[0] == leader {
@@ -96,7 +96,7 @@ func TestRestore_laggingFollower(t *testing.T) { //nolint:paralleltest // it mea
 	}
 	closeNode(t, c.nodes[lagging])
 	c.nodes[lagging] = c.nodes[2]
-	submit(5000)
+	submit(600)
 	leader = leaderOf(t, c.nodes...)
 	if _, err := leader.TakeSnapshot(context.Background()); err != nil {
 		t.Fatal(err)
