@@ -24,10 +24,27 @@ import (
 
 // servedNode is a node and its API, in this process.
 type servedNode struct {
-	node   *cluster.Node
-	server *api.Server
-	addr   string // of its API
-	stop   func()
+	node     *cluster.Node
+	server   *api.Server
+	registry *prometheus.Registry
+	addr     string // of its API
+	stop     func()
+}
+
+// metric returns the gauge's value.
+func (n *servedNode) metric(t *testing.T, name string) int {
+	t.Helper()
+	families, err := n.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return int(f.GetMetric()[0].GetGauge().GetValue())
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
 }
 
 // serveThree runs a cluster of three on loopback until the test ends, and
@@ -110,7 +127,7 @@ func serveNode(ctx context.Context, t *testing.T, id string, addrs map[string]st
 	node.SetForwardHandler(server.ForwardHandler())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	n := &servedNode{node: node, server: server, addr: listener.Addr().String()}
+	n := &servedNode{node: node, server: server, registry: registry, addr: listener.Addr().String()}
 	n.stop = sync.OnceFunc(func() {
 		if err := stopServer(server, node, served, hclog.NewNullLogger()); err != nil {
 			t.Errorf("stop %s: %v", id, err)
@@ -251,12 +268,7 @@ func waiting(t *testing.T, want int, nodes ...*servedNode) {
 	within(t, fmt.Sprintf("%d claims to wait", want), func() bool {
 		sum := 0
 		for _, n := range nodes {
-			for line := range strings.Lines(n.get(t, "/metrics")) {
-				count := 0
-				if _, err := fmt.Sscanf(line, "claimq_waiting_claims %d", &count); err == nil {
-					sum += count
-				}
-			}
+			sum += n.metric(t, "claimq_waiting_claims")
 		}
 		return sum == want
 	})
