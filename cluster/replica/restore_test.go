@@ -137,6 +137,47 @@ func TestRestore_damage(t *testing.T) {
 	}
 }
 
+// closingSink is a sink that something happens to while it is closed.
+type closingSink struct {
+	replicatest.Sink
+	meanwhile func()
+}
+
+func (s *closingSink) Close() error {
+	s.meanwhile()
+	return s.Sink.Close()
+}
+
+// A snapshot whose state is replaced while its last bytes go to disk is none either: Raft
+// would take it for its newest, and would no more know the one that came meanwhile.
+func TestRestore_voidsAFinishedSnapshot(t *testing.T) {
+	t.Parallel()
+	fatal := func(err error) { t.Error(err) }
+	f, other := newTestReplica(t, fatal), newTestReplica(t, fatal)
+	replicatest.Fill(f, 1, 100, 100)
+	replicatest.Fill(other, 1, 300, 100)
+	newer := replicatest.Persisted(t, other)
+	older, err := f.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer older.Release()
+	sink := closingSink{meanwhile: func() {
+		if err := f.Restore(replicatest.NewSnapshot(newer)); err != nil {
+			t.Error(err)
+		}
+	}}
+	if err := older.Persist(&sink); !errors.Is(err, errReplaced) {
+		t.Errorf("error %v, want that the state was replaced", err)
+	}
+	if index := f.SnapshotIndex(); index != 0 {
+		t.Errorf("the snapshot of entry %d counts", index)
+	}
+	if bytes, commands := f.SinceSnapshot(); bytes != 0 || commands != 0 {
+		t.Errorf("%d bytes and %d commands since the snapshot that was restored, want none", bytes, commands)
+	}
+}
+
 // A snapshot of a state that is replaced meanwhile is given up, and keeps nothing
 // of it: also one whose writing has not begun, which may wait for the restore.
 func TestRestore_voidsSnapshots(t *testing.T) {

@@ -37,8 +37,8 @@ type snapshot struct {
 }
 
 // Persist writes the snapshot, at a bounded rate. It is given up when the Raft that
-// took it is shut down, or another snapshot replaces the state: the next look takes
-// another.
+// took it is shut down, or another snapshot replaces the state, also when all of it is on
+// disk by then: the next look takes another.
 func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	start := time.Now()
 	state := s.captured()
@@ -51,6 +51,10 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	}
 	if err := sink.Close(); err != nil {
 		return err
+	}
+	if s.ctx.Err() != nil {
+		// Raft would take it for its newest, and no more know the one that came meanwhile.
+		return context.Cause(s.ctx)
 	}
 	s.of.snapshotIndex.Store(state.Index())
 	s.of.cfg.BeforeCompact(state.Index(), s.bytes, s.entries)
