@@ -153,7 +153,7 @@ func (a *attempt) run() (err error, there bool) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, timeoutError(timeout))
 		defer cancel()
-		defer time.AfterFunc(timeout+a.r.w.cfg.StopWait, a.goesOn).Stop()
+		defer time.AfterFunc(min(timeout, waitMax)+min(a.r.w.cfg.StopWait, waitMax), a.goesOn).Stop()
 	}
 	ended := true // by the handler
 	defer func() {

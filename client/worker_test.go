@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -583,4 +584,27 @@ func TestWorker_ignoredTimeout(t *testing.T) {
 			t.Errorf("%v, %+v", got.log, r.Stats())
 		}
 	})
+}
+
+// A Timeout or a StopWait that is for ever lets no claim go.
+func TestWorker_endlessTimes(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]WorkerConfig{
+		"timeout":   {Timeout: math.MaxInt64},
+		"stop wait": {Timeout: 5 * time.Second, StopWait: math.MaxInt64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(wire.Task{})
+			runWorker(t, o, cfg, func(w *Worker) {
+				Handle(w, "mail", func(ctx context.Context, job *Job[mail]) error {
+					<-time.After(10 * time.Minute)
+					return job.Progress(context.WithoutCancel(ctx), 1)
+				})
+			}, func(t *testing.T, _ *running) { <-time.After(11 * time.Minute) })
+			if got := o.task(1); fmt.Sprint(got.log) != "[claimed completed]" {
+				t.Errorf("%v, %s", got.log, got.Error)
+			}
+		})
+	}
 }
