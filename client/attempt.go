@@ -92,14 +92,20 @@ func (r *shift) attempt(cl *Claim) *attempt {
 	return a
 }
 
-// State is that of lines.Attempt, as Hurry and Extend are.
+// State is that of lines.Attempt, as Hurry, Extend and LetGo are.
 func (a *attempt) State() *lines.State { return &a.state }
 
 // Hurry ends the handler's context.
 func (a *attempt) Hurry() { a.cancel(ErrShutdown) }
 
-// Extend begins to extend the claim, in a goroutine that the attempt's end waits for.
-func (a *attempt) Extend() { go a.extend() }
+// Extend begins to extend the claim, in a goroutine that is waited for as a line is.
+func (a *attempt) Extend() { a.r.lines.Go(a.extend) }
+
+// LetGo has nothing extend the claim any more.
+func (a *attempt) LetGo() {
+	a.letGo.Store(true)
+	a.extends.stop()
+}
 
 // finish settles the claim by what the handler returned, and ends the attempt. It returns the
 // next claim, for which it has given up the slot of this one, or nil.
@@ -111,9 +117,8 @@ func (a *attempt) finish(err error) (next *Claim) {
 
 // end ends the attempt: nothing extends its claim any more.
 func (a *attempt) end() {
-	a.letGo.Store(true)
 	a.r.lines.End(a)
-	a.extends.stop()
+	a.LetGo()
 	a.extends.wait()
 	a.cancel(context.Canceled)
 }
@@ -186,9 +191,8 @@ func (a *attempt) goOn(err error) {
 
 // goesOn lets go of the claim of a handler that goes on though its time was over long ago.
 func (a *attempt) goesOn() {
-	if a.r.lines.Runs(a) {
-		a.letGo.Store(true)
-		a.extends.stop()
+	if a.r.lines.LetGo(a) {
+		defer a.r.lines.Done()
 		a.r.tellOf(a.cl, slog.LevelWarn, "handler goes on, its claim is let go", timeoutError(a.handler.timeout))
 	}
 }

@@ -203,3 +203,35 @@ func TestJob_Log(t *testing.T) {
 		})
 	}, func(*testing.T, *running) {})
 }
+
+// Run does not return while OnError is told that a handler goes on after its time.
+func TestWorker_OnError_isWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, takes := range map[string]time.Duration{"the handler returns": 3 * time.Second, "it is left behind": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := WorkerConfig{Timeout: time.Second, StopWait: time.Second}
+			cfg.OnError = func(_ context.Context, _ *Task, err error) {
+				if errors.Is(err, context.DeadlineExceeded) {
+					<-time.After(time.Minute)
+				}
+			}
+			runWorker(t, newOffice(wire.Task{}), cfg, func(w *Worker) {
+				Handle(w, "mail", func(context.Context, *Job[mail]) error {
+					<-time.After(takes)
+					return nil
+				})
+			}, func(t *testing.T, r *running) {
+				begun := time.Now()
+				<-time.After(2500 * time.Millisecond)
+				r.stop()
+				if err := r.wait(); (err != nil) != (takes == time.Minute) {
+					t.Errorf("Run: %v", err)
+				}
+				if took := time.Since(begun); took != 62*time.Second {
+					t.Errorf("Run has returned after %v", took)
+				}
+			})
+		})
+	}
+}

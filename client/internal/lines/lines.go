@@ -14,11 +14,12 @@ import (
 )
 
 // Attempt is the handling of one claim. Its methods are called with a lock held, and call
-// nothing of Lines.
+// nothing of Lines but its WaitGroup.
 type Attempt interface {
 	State() *State // always the same
 	Hurry()        // has the handler come to its end
 	Extend()       // begins to extend the claim
+	LetGo()        // has nothing extend the claim any more
 }
 
 // State is what Lines keeps of an attempt. The zero value is of one that has not begun.
@@ -29,7 +30,7 @@ type State struct {
 }
 
 // Lines is all attempts of a worker. It is safe for concurrent use; the zero value is ready. Its
-// WaitGroup is for who begins lines and ends them.
+// WaitGroup is for who begins lines and ends them, and for what goes on beside one.
 type Lines[A Attempt] struct {
 	sync.WaitGroup
 
@@ -67,11 +68,17 @@ func (l *Lines[A]) Returned(a A) bool {
 	return was
 }
 
-// Runs reports whether the handler of an attempt runs, and is waited for.
-func (l *Lines[A]) Runs(a A) bool {
+// LetGo lets go of the claim of an attempt whose handler runs and is waited for. It returns false
+// if that is not so; else the caller is waited for as a line is, until it calls Done.
+func (l *Lines[A]) LetGo(a A) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return a.State().running
+	if !a.State().running {
+		return false
+	}
+	l.Add(1)
+	a.LetGo()
+	return true
 }
 
 // End takes out an attempt that has begun.

@@ -10,13 +10,14 @@ import (
 
 // attempt counts what it is told.
 type attempt struct {
-	state             State
-	hurried, extended atomic.Int32
+	state                    State
+	hurried, extended, letGo atomic.Int32
 }
 
 func (a *attempt) State() *State { return &a.state }
 func (a *attempt) Hurry()        { a.hurried.Add(1) }
 func (a *attempt) Extend()       { a.extended.Add(1) }
+func (a *attempt) LetGo()        { a.letGo.Add(1) }
 
 // A handler has returned once, or was left once, and never both.
 func TestLines_Leave(t *testing.T) {
@@ -24,17 +25,17 @@ func TestLines_Leave(t *testing.T) {
 	var l Lines[*attempt]
 	var a, b, c, late attempt
 	for _, each := range []*attempt{&a, &b, &c} {
-		if !l.Begin(each, time.Now().Add(time.Hour)) || !l.Runs(each) {
+		if !l.Begin(each, time.Now().Add(time.Hour)) {
 			t.Fatal("it does not begin")
 		}
 	}
-	if !l.Returned(&a) || l.Returned(&a) || l.Runs(&a) {
+	if !l.Returned(&a) || l.Returned(&a) {
 		t.Error("a handler that has returned has not, or does so twice")
 	}
 	if left := l.Leave(); !slices.Equal(left, []*attempt{&b, &c}) {
 		t.Errorf("%d are left, want the two that run", len(left))
 	}
-	if l.Returned(&b) || l.Runs(&b) || len(l.Leave()) != 0 {
+	if l.Returned(&b) || len(l.Leave()) != 0 {
 		t.Error("a handler that was left returns, or is left again")
 	}
 	if l.Begin(&late, time.Now()) {
@@ -46,6 +47,35 @@ func TestLines_Leave(t *testing.T) {
 	if len(l.attempts) != 0 || l.clock.IsSet() {
 		t.Errorf("at the end there are %d attempts, and the alarm is set: %v", len(l.attempts), l.clock.IsSet())
 	}
+}
+
+// The claim is let go of whose handler runs, and who does so is waited for.
+func TestLines_LetGo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var l Lines[*attempt]
+		var runs, returned attempt
+		l.Begin(&runs, time.Now().Add(time.Hour))
+		l.Begin(&returned, time.Now().Add(time.Hour))
+		l.Returned(&returned)
+		if !l.LetGo(&runs) || l.LetGo(&returned) {
+			t.Error("let go is not who runs, or who does not")
+		}
+		done := false
+		go func() { l.Wait(); done = true }()
+		if synctest.Wait(); done {
+			t.Error("nobody waits for who let go")
+		}
+		l.Done()
+		if synctest.Wait(); !done {
+			t.Error("who let go is waited for though that is done")
+		}
+		if l.Leave(); l.LetGo(&runs) || runs.letGo.Load() != 1 || returned.letGo.Load() != 0 {
+			t.Errorf("let go: one that was left %d times, one that has returned %d", runs.letGo.Load(), returned.letGo.Load())
+		}
+		l.End(&runs)
+		l.End(&returned)
+	})
 }
 
 // Who runs is hurried, and who begins after that; not who has returned.
