@@ -28,8 +28,9 @@ type Call[R any] struct {
 	Until  time.Time
 	Result R
 
-	done chan struct{}
-	err  error // why there is no Result, once done is closed
+	alarmAt time.Time // Until; zero: never, or its context ends by then and says why
+	done    chan struct{}
+	err     error // why there is no Result, once done is closed
 
 	// The lane's lock guards these.
 	group *group[R] // nil: it is in the queue, or never was in a request
@@ -42,8 +43,8 @@ func (c *Call[R]) end(why error) {
 	close(c.done)
 }
 
-// isOver reports whether the time of the call is.
-func (c *Call[R]) isOver(now time.Time) bool { return !c.Until.IsZero() && !now.Before(c.Until) }
+// isOver reports whether the time of the call is over, and no context ends it.
+func (c *Call[R]) isOver(now time.Time) bool { return !c.alarmAt.IsZero() && !now.Before(c.alarmAt) }
 
 // group is the calls of one shared request.
 type group[R any] struct {

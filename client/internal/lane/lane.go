@@ -57,7 +57,7 @@ type Lane[R any] struct {
 	groups  []*group[R]   // of the shared requests that are out, outMax at most
 	most    int           // how many calls a request has at most
 	usual   time.Duration // how long a shared request is out; 0: there was none
-	clock   alarm.Alarm   // of the callers that wait
+	clock   alarm.Alarm   // of the callers that wait, and leave before their contexts end
 }
 
 // New returns a lane. begin begins a goroutine; the lane begins them in Share alone.
@@ -91,8 +91,9 @@ func (l *Lane[R]) Share(ctx context.Context, c *Call[R]) error {
 	if ctx.Err() != nil {
 		return ErrQueued
 	}
+	c.alarmAt = c.Until
 	if deadline, ok := ctx.Deadline(); ok && (c.Until.IsZero() || !deadline.After(c.Until)) {
-		c.Until = deadline
+		c.Until, c.alarmAt = deadline, time.Time{}
 	}
 	c.done = make(chan struct{})
 	if !l.join(c) {
@@ -114,7 +115,7 @@ func (l *Lane[R]) join(c *Call[R]) bool {
 		return false
 	}
 	l.queue = append(l.queue, c)
-	l.clock.Set(c.Until, l.expire)
+	l.clock.Set(c.alarmAt, l.expire)
 	l.start()
 	return true
 }
@@ -154,7 +155,7 @@ func (l *Lane[R]) expire() {
 	l.clock.Rang()
 	l.queue = slices.DeleteFunc(l.queue, func(c *Call[R]) bool {
 		if !c.isOver(now) {
-			l.clock.Set(c.Until, l.expire)
+			l.clock.Set(c.alarmAt, l.expire)
 			return false
 		}
 		c.end(ErrQueued)
@@ -167,7 +168,7 @@ func (l *Lane[R]) expire() {
 			case c.isOver(now):
 				g.leave(c)
 			default:
-				l.clock.Set(c.Until, l.expire)
+				l.clock.Set(c.alarmAt, l.expire)
 			}
 		}
 	}

@@ -241,6 +241,27 @@ func TestLane_Until(t *testing.T) {
 	})
 }
 
+// A caller whose context has the deadline leaves when that has ended: it says why.
+func TestLane_deadlineOfTheContext(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *road) {
+		r.deaf = true // or its request may end before the calls that were sent leave it
+		why := errors.New("why")
+		var left sync.WaitGroup
+		for range 100 {
+			left.Go(func() {
+				ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, why)
+				defer cancel()
+				c := &Call[string]{Item: []byte("x"), Until: time.Now().Add(time.Second)}
+				if err := r.Share(ctx, c); err == nil || context.Cause(ctx) != why {
+					t.Errorf("%v, and the context has ended with %v", err, context.Cause(ctx))
+				}
+			})
+		}
+		left.Wait()
+	})
+}
+
 // One alarm rings for all callers: each leaves at its own time, whatever the order in which
 // they came, and those without one stay.
 func TestLane_alarm(t *testing.T) {
