@@ -163,7 +163,7 @@ func (a *attempt) run() (err error, there bool) {
 	ended := true // by the handler
 	defer func() {
 		if ended && a.returned() {
-			go a.goOn(errNoReturn)
+			go a.goOn(timedOut(ctx, errNoReturn))
 		}
 	}()
 	err = a.invoke(&holding{ctx, a.cl, a.cancel})

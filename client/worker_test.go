@@ -540,23 +540,27 @@ func TestWorker_cancelRequested(t *testing.T) {
 
 func TestWorker_timeout(t *testing.T) {
 	t.Parallel()
-	o := newOffice(wire.Task{}, wire.Task{TaskType: "own"}, wire.Task{TaskType: "done"})
+	o := newOffice(wire.Task{}, wire.Task{TaskType: "own"}, wire.Task{TaskType: "done"}, wire.Task{TaskType: "exits"})
 	runWorker(t, o, WorkerConfig{Timeout: time.Minute}, func(w *Worker) {
 		wait := func(ctx context.Context, job *Job[mail]) error {
 			<-ctx.Done()
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) || !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 				t.Errorf("ends with %v, %v", ctx.Err(), context.Cause(ctx))
 			}
-			if job.Task.TaskType == "done" {
+			switch job.Task.TaskType {
+			case "done":
 				return nil
+			case "exits":
+				goexit()
 			}
 			return ctx.Err()
 		}
 		Handle(w, "mail", wait)
 		Handle(w, "own", wait, WithTimeout(2*time.Second))
 		Handle(w, "done", wait, WithTimeout(time.Second))
+		Handle(w, "exits", wait, WithTimeout(time.Second))
 	}, func(t *testing.T, r *running) { <-time.After(2 * time.Minute) })
-	for id, want := range map[int]string{1: "the attempt took more than 1m0s: context deadline exceeded", 2: "the attempt took more than 2s: context deadline exceeded", 3: ""} {
+	for id, want := range map[int]string{1: "the attempt took more than 1m0s: context deadline exceeded", 2: "the attempt took more than 2s: context deadline exceeded", 3: "", 4: "the attempt took more than 1s: " + errNoReturn.Error()} {
 		if got := o.task(id); got.Error != want {
 			t.Errorf("task %d: %s %q", id, got.Status, got.Error)
 		}
