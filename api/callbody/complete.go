@@ -18,7 +18,7 @@ type Complete struct {
 	Claim *Claim // nil: none
 }
 
-func (c *Complete) setID(id uint64) { c.Cmd.Hold.ID = id }
+func (c *Complete) setID(id uint64) { c.Cmd.ID = id }
 
 // DecodeComplete is decodeCall of a complete: through the interface, each of
 // them would cost an allocation more.
@@ -70,7 +70,7 @@ func (c *Complete) readClaim(d *Decoder) *refuse.Refusal {
 
 func (c *Complete) check(d *Decoder) *refuse.Refusal {
 	n := changesOf(c)
-	switch bad := d.needs("worker_id", c.Cmd.Hold.WorkerID); {
+	switch bad := d.needs("worker_id", c.Cmd.WorkerID); {
 	case bad != nil:
 		return bad
 	case c.Cmd.Result != nil && c.Cmd.ResultPayload != nil:
@@ -81,7 +81,7 @@ func (c *Complete) check(d *Decoder) *refuse.Refusal {
 	case c.Claim == nil:
 		return nil
 	case c.Claim.Cmd.WorkerID == "":
-		c.Claim.Cmd.WorkerID = c.Cmd.Hold.WorkerID
+		c.Claim.Cmd.WorkerID = c.Cmd.WorkerID
 	}
 	d.enter("claim", -1)
 	defer d.leave()

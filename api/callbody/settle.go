@@ -34,7 +34,7 @@ func (d *Decoder) token() (uint64, *refuse.Refusal) {
 // Release is the body of POST /api/tasks/{id}/release.
 type Release struct{ about[command.Release] }
 
-func (c *Release) setID(id uint64) { c.Cmd.Hold.ID = id }
+func (c *Release) setID(id uint64) { c.Cmd.ID = id }
 
 func (c *Release) field(d *Decoder, name []byte) *refuse.Refusal {
 	ok, bad := d.holdField(name, &c.Cmd.Hold)
@@ -48,12 +48,12 @@ func (c *Release) field(d *Decoder, name []byte) *refuse.Refusal {
 	return bad
 }
 
-func (c *Release) check(d *Decoder) *refuse.Refusal { return d.needs("worker_id", c.Cmd.Hold.WorkerID) }
+func (c *Release) check(d *Decoder) *refuse.Refusal { return d.needs("worker_id", c.Cmd.WorkerID) }
 
 // Extend is the body of POST /api/tasks/{id}/extend.
 type Extend struct{ about[command.Extend] }
 
-func (c *Extend) setID(id uint64) { c.Cmd.Hold.ID = id }
+func (c *Extend) setID(id uint64) { c.Cmd.ID = id }
 
 func (c *Extend) field(d *Decoder, name []byte) *refuse.Refusal {
 	ok, bad := d.holdField(name, &c.Cmd.Hold)
@@ -71,7 +71,7 @@ func (c *Extend) field(d *Decoder, name []byte) *refuse.Refusal {
 	return bad
 }
 
-func (c *Extend) check(d *Decoder) *refuse.Refusal { return d.needs("worker_id", c.Cmd.Hold.WorkerID) }
+func (c *Extend) check(d *Decoder) *refuse.Refusal { return d.needs("worker_id", c.Cmd.WorkerID) }
 
 // Answer is that of Body.
 func (c *Extend) Answer(b []byte, p *nodes.Proposed) []byte { return c.rest(appendTaskAnswer(b, p), p) }
@@ -89,7 +89,7 @@ type Fail struct {
 	given bool // error
 }
 
-func (c *Fail) setID(id uint64) { c.Cmd.Hold.ID = id }
+func (c *Fail) setID(id uint64) { c.Cmd.ID = id }
 
 func (c *Fail) field(d *Decoder, name []byte) *refuse.Refusal {
 	ok, bad := d.holdField(name, &c.Cmd.Hold)
@@ -123,7 +123,7 @@ func (d *Decoder) errorText() (text string, given bool, bad *refuse.Refusal) {
 }
 
 func (c *Fail) check(d *Decoder) *refuse.Refusal {
-	switch bad := d.needs("worker_id", c.Cmd.Hold.WorkerID); {
+	switch bad := d.needs("worker_id", c.Cmd.WorkerID); {
 	case bad != nil:
 		return bad
 	case !c.given:
