@@ -26,8 +26,8 @@ const (
 	// handshakeTimeoutDefault bounds connecting and shaking hands, together.
 	handshakeTimeoutDefault = 5 * time.Second
 	// handshakesMax bounds the handshakes under way of those who dialed us. One
-	// more cuts the oldest off: that is a stranger who says nothing rather than a
-	// node, which needs a few round trips.
+	// more cuts off the oldest of the address that has most of them: that is a stranger
+	// who says nothing, or says much, rather than a node, which needs a few round trips.
 	handshakesMax = 1024
 	// inboundConnsMax bounds the connections that others opened to this node:
 	// seven peers with all of their connsPerPeerMax, and Raft's own.
@@ -131,7 +131,8 @@ type Port struct {
 
 	mu      sync.Mutex
 	closed  bool
-	shaking list.List              // of net.Conn: the handshakes under way, the oldest first
+	shaking list.List              // of shaker: the handshakes under way, the oldest first
+	dialers map[string]int         // how many of shaking each address has
 	meeting list.List              // of *peerConn: those of PurposeMeet that others opened, the oldest first
 	conns   map[*peerConn]struct{} // inbound and outbound
 	inbound int                    // how many others opened
@@ -171,6 +172,7 @@ func Listen(cfg Config) (*Port, error) {
 		ctx: ctx, cancel: cancel,
 		handshakes: make(chan struct{}, handshakesMax),
 		raftConns:  make(chan *peerConn),
+		dialers:    make(map[string]int),
 		conns:      make(map[*peerConn]struct{}),
 		calls:      make(map[string]CallHandler),
 		pools:      make(map[string]*connPool),
@@ -331,7 +333,13 @@ func (p *Port) runAccept() {
 	}
 }
 
-// beginHandshake counts a handshake on conn, and cuts the oldest one off if there
+// shaker is a handshake under way: who dialed, and over what.
+type shaker struct {
+	from string
+	conn net.Conn
+}
+
+// beginHandshake counts a handshake on conn, and cuts another one off if there
 // are too many. end must follow; ok is false once the port closes.
 func (p *Port) beginHandshake(conn net.Conn) (end func(), ok bool) {
 	select {
@@ -344,25 +352,48 @@ func (p *Port) beginHandshake(conn net.Conn) (end func(), ok bool) {
 			return nil, false
 		}
 	}
+	from, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	place := p.shaking.PushBack(conn)
+	place := p.shaking.PushBack(shaker{from, conn})
+	p.dialers[from]++
 	return func() {
 		p.mu.Lock()
-		p.shaking.Remove(place) // of no effect if it was cut off
+		p.endShakingLocked(place)
 		p.mu.Unlock()
 		<-p.handshakes
 	}, true
 }
 
-// cutOldest ends the oldest handshake under way, whose goroutine notices and
-// gives its slot back.
+// endShakingLocked takes a handshake out of those under way, unless it was cut off.
+func (p *Port) endShakingLocked(place *list.Element) {
+	from := place.Value.(shaker).from
+	before := p.shaking.Len()
+	p.shaking.Remove(place)
+	if p.shaking.Len() == before {
+		return
+	}
+	if p.dialers[from]--; p.dialers[from] == 0 {
+		delete(p.dialers, from)
+	}
+}
+
+// cutOldest ends the oldest handshake under way of the address that has most of them, so
+// that who floods the port is in nobody's way but his own. Its goroutine notices and gives
+// its slot back.
 func (p *Port) cutOldest() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if oldest := p.shaking.Front(); oldest != nil {
-		_ = oldest.Value.(net.Conn).Close()
-		p.shaking.Remove(oldest)
+	most := 0
+	for _, count := range p.dialers {
+		most = max(most, count)
+	}
+	for place := p.shaking.Front(); place != nil; place = place.Next() {
+		if s := place.Value.(shaker); p.dialers[s.from] == most {
+			_ = s.conn.Close()
+			p.endShakingLocked(place)
+			return
+		}
 	}
 }
 

@@ -255,6 +255,54 @@ func TestTLS_moreSilentStrangersThanHandshakes(t *testing.T) {
 	}
 }
 
+// slowly is a connection on which something happens before the first answer is read.
+type slowly struct {
+	net.Conn
+	before func()
+}
+
+func (s *slowly) Read(b []byte) (int, error) {
+	s.before()
+	return s.Conn.Read(b)
+}
+
+// Who floods the port from elsewhere does not cut off a node that shakes hands slowly.
+func TestPort_floodBesideASlowNode(t *testing.T) {
+	t.Parallel()
+	acceptor := openTestPort(t, "n2", func(c *Config) { c.HandshakeTimeout = time.Hour })
+	acceptor.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("done") })
+	flood := sync.OnceFunc(func() {
+		last := ""
+		for i := range handshakesMax + 10 {
+			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%50))}}
+			conn, err := d.Dial("tcp", acceptor.Addr())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			last = conn.LocalAddr().String()
+		}
+		waitUntil(t, "the flood to be taken", func() bool {
+			acceptor.mu.Lock()
+			defer acceptor.mu.Unlock()
+			return acceptor.shaking.Back().Value.(shaker).conn.RemoteAddr().String() == last
+		})
+	})
+	dialer := openTestPort(t, "n1", func(c *Config) {
+		c.HandshakeTimeout = time.Hour
+		c.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+			var d net.Dialer
+			conn, err := d.DialContext(ctx, "tcp", addr)
+			return &slowly{conn, flood}, err
+		}
+	})
+	req, resp := peertest.Submit("x")
+	if err := dialer.Forward(t.Context(), acceptor.Addr(), req, resp, nil); err != nil || string(resp.Body()) != "done" {
+		t.Errorf("a slow node beside a flood: %q, %v", resp.Body(), err)
+	}
+}
+
 // Whatever comes in place of a handshake ends its own connection, and leaves
 // nothing behind.
 func TestTLS_garbage(t *testing.T) {
