@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -143,6 +144,15 @@ func (p *pauseRound) askPaused(old *procs.Node, tasks []uint64) int {
 	if err := old.WaitReady(deadline(t)); err != nil {
 		t.Error(err)
 	}
+	// It may be ready just when all that was asked before is refused.
+	_ = pause.Until(deadline(t), retryPause, func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if answered == 0 {
+			return errors.New("no read is answered")
+		}
+		return nil
+	}) // the caller says so
 	close(level)
 	all.Wait()
 	return answered
