@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -360,4 +361,18 @@ func TestClaimNext_leavesOthersTheirConnections(t *testing.T) {
 	}
 	cancel()
 	claims.Wait()
+}
+
+// A client whose calls may take for ever waits for tasks all the same.
+func TestClaimNext_endlessTimeout(t *testing.T) {
+	t.Parallel()
+	s := &script{replies: []reply{says(200, claimedTask)}}
+	c, err := newClient(Config{Endpoints: []string{"http://memory"}, Timeout: math.MaxInt64}, memoryTransport{s}, memoryTransport{s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if cl, err := c.ClaimNext(t.Context(), ClaimRequest{WorkerID: "w1", Wait: time.Second}); err != nil || cl.Token != 5 {
+		t.Errorf("%+v, %v", cl, err)
+	}
 }

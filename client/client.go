@@ -129,7 +129,7 @@ func (c *Client) bound(ctx context.Context, wait time.Duration) (context.Context
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, end
 	}
-	timed, stopTimer := context.WithTimeout(ctx, c.timeout+min(max(wait, 0), waitMax))
+	timed, stopTimer := context.WithTimeout(ctx, min(c.timeout, waitMax)+min(max(wait, 0), waitMax))
 	return timed, func() { stopTimer(); end() }
 }
 
