@@ -253,7 +253,7 @@ func TestLane_deadlineOfTheContext(t *testing.T) {
 				ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, why)
 				defer cancel()
 				c := &Call[string]{Item: []byte("x"), Until: time.Now().Add(time.Second)}
-				if err := r.Share(ctx, c); err == nil || context.Cause(ctx) != why {
+				if err := r.Share(ctx, c); err == nil || !errors.Is(context.Cause(ctx), why) {
 					t.Errorf("%v, and the context has ended with %v", err, context.Cause(ctx))
 				}
 			})
