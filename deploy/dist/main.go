@@ -182,7 +182,7 @@ func (o *options) manPages(ctx context.Context) ([]file, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is left in a temporary folder harms nobody
-	if _, err := o.goTool(ctx, runtime.GOOS, runtime.GOARCH, "run", "-trimpath", "-ldflags", "-s -w -X main.version="+o.version, "./cmd/claimq", "man", dir); err != nil {
+	if _, err := o.goTool(ctx, runtime.GOOS, runtime.GOARCH, "run", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+o.version, "./cmd/claimq", "man", dir); err != nil {
 		return nil, fmt.Errorf("write the man pages: %w", err)
 	}
 	written, err := os.ReadDir(dir)

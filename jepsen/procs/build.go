@@ -13,9 +13,9 @@ import (
 
 // Environ is the environment of the go command for everything that tests build beside
 // themselves: as releases are built, without C and without paths of this machine. So it
-// is all compiled once.
+// is all compiled once. What a debugger wants would take half of a link.
 func Environ() []string {
-	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false -trimpath")
+	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false -trimpath -ldflags=-w")
 }
 
 // Root returns the folder of the module that this process was started in.

@@ -108,5 +108,5 @@ func BuildLevel(ctx context.Context, dir string, known, level uint32) (string, e
 	line := func(level uint32) string { return fmt.Sprintf("%s%d\n", levelText, level) }
 	version := fmt.Sprintf("level-%d", level)
 	e := Edited{Name: version, Edits: []Edit{{File: levelFile, Old: line(known), New: line(level)}}}
-	return e.Build(ctx, dir, "-ldflags", "-X main.version="+version)
+	return e.Build(ctx, dir, "-ldflags", "-w -X main.version="+version)
 }
