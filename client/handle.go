@@ -54,8 +54,9 @@ func WithTimeout(d time.Duration) HandlerOption {
 // json.RawMessage they are handed over as they are. Parameters that do not decode
 // fail the task for good, without a call of fn.
 //
-// Up to WorkerConfig.Concurrency handlers run at a time, each in a goroutine that is left for
-// other tasks as it returns. What fn returns settles the claim:
+// Up to WorkerConfig.Concurrency handlers run at a time, each in a goroutine that the next one
+// runs in when it has returned: a thread that it locked (runtime.LockOSThread), or labels that
+// it gave the goroutine, it takes back. What fn returns settles the claim:
 //
 //   - nil completes the task, with Job.SetResult and Job.Then;
 //   - Snooze gives it back, and the attempt is not counted;
