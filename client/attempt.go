@@ -83,12 +83,13 @@ func (r *shift) attempt(cl *Claim) *attempt {
 	}
 	a := &attempt{r: r, handler: r.w.handlers[cl.Task.TaskType], cl: cl}
 	a.work, a.cancel = context.WithCancelCause(withTraceOf(r.handling, cl))
+	r.w.counts.running.Add(1)
 	if !r.lines.Begin(a, now.Add(wait-keepAliveWaitMin)) { // extend waits for the rest
+		r.w.counts.running.Add(-1)
 		a.cancel(ErrShutdown)
 		r.giveBack(cl)
 		return nil
 	}
-	r.w.counts.running.Add(1)
 	return a
 }
 
