@@ -20,7 +20,7 @@ import (
 
 // What a run leaves in its folder.
 const (
-	historyName = "history.jsonl"
+	historyName = "history.json"
 	reportName  = "report.html"
 	verdictName = "verdict.txt"
 	nodesName   = "nodes" // folder of the nodes' data and logs

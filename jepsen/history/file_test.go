@@ -1,8 +1,8 @@
 package history
 
 import (
-	"bytes"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -37,7 +37,7 @@ func sample() *History {
 // What is written is read back the same, to the last field.
 func TestHistory_WriteRead(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "run.jsonl")
+	path := filepath.Join(t.TempDir(), "run.json")
 	want := sample()
 	if err := want.WriteFile(path); err != nil {
 		t.Fatal(err)
@@ -54,25 +54,27 @@ func TestHistory_WriteRead(t *testing.T) {
 	}
 }
 
-// A file that was cut anywhere, or is of another version, is refused.
-func TestRead_refusesWhatIsNotWhole(t *testing.T) {
+// A file that was cut, goes on behind its end, or is of another version, is refused.
+func TestReadFile_refusesWhatIsNotWhole(t *testing.T) {
 	t.Parallel()
-	var b bytes.Buffer
-	if err := sample().Write(&b); err != nil {
+	path := filepath.Join(t.TempDir(), "run.json")
+	if err := sample().WriteFile(path); err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.SplitAfter(strings.TrimSuffix(b.String(), "\n"), "\n")
-	for drop := range lines {
-		kept := strings.Join(append(append([]string{}, lines[:drop]...), lines[drop+1:]...), "")
-		if _, err := Read(strings.NewReader(kept)); !errors.Is(err, ErrFormat) {
-			t.Errorf("without line %d: got error %v, want ErrFormat", drop+1, err)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := string(b)
+	for name, text := range map[string]string{
+		"empty": "", "half of it": whole[:len(whole)/2], "all but its end": whole[:len(whole)-1], "two of them": whole + whole,
+		"version 2": strings.Replace(whole, `"Version":3`, `"Version":2`, 1), "something else": strings.Replace(whole, formatName, "x", 1), "not one": "{}",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
-	}
-	other := strings.Replace(b.String(), `"version":2`, `"version":1`, 1)
-	if _, err := Read(strings.NewReader(other)); !errors.Is(err, ErrFormat) {
-		t.Errorf("version 1: got error %v, want ErrFormat", err)
-	}
-	if _, err := Read(strings.NewReader(b.String() + b.String())); !errors.Is(err, ErrFormat) {
-		t.Errorf("two histories in one file: got error %v, want ErrFormat", err)
+		if _, err := ReadFile(path); !errors.Is(err, ErrFormat) {
+			t.Errorf("%s: got error %v, want ErrFormat", name, err)
+		}
 	}
 }

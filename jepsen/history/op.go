@@ -202,7 +202,7 @@ const (
 type Final struct {
 	Call   int64  `json:"call"` // before the first page was asked for
 	Return int64  `json:"ret"`  // after the last was read
-	Tasks  []Task `json:"-"`
+	Tasks  []Task `json:"tasks"`
 }
 
 // History is a run.
