@@ -16,7 +16,6 @@ import (
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
-	"github.com/claimq/claimq/jepsen/told"
 	"github.com/claimq/claimq/jepsen/workload"
 )
 
@@ -62,7 +61,7 @@ func TestTrail_sameEverywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := told.Read(deadline(t), leader.Ask, false)
+	want, err := recorder.ReadTrail(deadline(t), leader.Ask, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,11 +102,11 @@ func TestTrail_walkedToTheEndOfItsNewestEntry(t *testing.T) {
 	if _, err := walker.Submit(deadline(t), parent); err != nil {
 		t.Fatal(err)
 	}
-	want, err := told.Read(deadline(t), c.Nodes[0].Ask, false)
+	want, err := recorder.ReadTrail(deadline(t), c.Nodes[0].Ask, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	trail, err := told.Parse(want)
+	trail, err := recorder.ParseTrail(want)
 	if err != nil || trail[len(trail)-1].Sub != stepsMax {
 		t.Fatalf("the trail ends with %+v, %v", trail[len(trail)-1], err)
 	}
@@ -144,7 +143,7 @@ func TestTrail_auditFileIsOpenedAnew(t *testing.T) {
 	c := newCluster(t, 1, "--audit-file", path)
 	user := newUser(t, c)
 	user.submit(10, 10)
-	before, err := told.Read(deadline(t), c.Nodes[0].Ask, false)
+	before, err := recorder.ReadTrail(deadline(t), c.Nodes[0].Ask, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +165,7 @@ func TestTrail_auditFileIsOpenedAnew(t *testing.T) {
 		}
 	}
 	user.submit(10, 10)
-	all, err := told.Read(deadline(t), c.Nodes[0].Ask, false)
+	all, err := recorder.ReadTrail(deadline(t), c.Nodes[0].Ask, false)
 	if err != nil {
 		t.Fatal(err)
 	}

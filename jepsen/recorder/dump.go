@@ -12,23 +12,10 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/told"
 )
 
 // errMoved is returned when a node's state changed while it was read.
 var errMoved = errors.New("the state changed while it was read")
-
-// Trail reads the trail, page by page from whichever node answers.
-func (r *Recorder) Trail(ctx context.Context, nodes []string) ([]history.Told, error) {
-	events, err := told.Read(ctx, func(ctx context.Context, method, path string, body, answer any) error {
-		_, err := r.askAny(ctx, nodes, method, path, body, answer)
-		return err
-	}, false)
-	if err != nil {
-		return nil, err
-	}
-	return told.Parse(events)
-}
 
 // DumpAll reads all that each node holds, from its own state, at one index if
 // they reach one, and notes it. Nothing may be written meanwhile; ticks move
@@ -61,7 +48,7 @@ func (r *Recorder) dumpOnce(ctx context.Context, nodes, names []string) ([]histo
 		tasks, index, err := r.dump(ctx, node)
 		var events []string
 		if err == nil {
-			events, err = told.Read(ctx, func(ctx context.Context, method, path string, body, answer any) error {
+			events, err = ReadTrail(ctx, func(ctx context.Context, method, path string, body, answer any) error {
 				_, err := r.ask(ctx, method, node+path, body, answer)
 				return err
 			}, true)
@@ -80,7 +67,7 @@ func (r *Recorder) dumpOnce(ctx context.Context, nodes, names []string) ([]histo
 		}
 		dumps = append(dumps, d)
 	}
-	trail, err := told.Parse(firstEvents)
+	trail, err := ParseTrail(firstEvents)
 	return dumps, trail, errors.Join(append(errs, err)...)
 }
 

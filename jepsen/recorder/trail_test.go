@@ -1,4 +1,4 @@
-package told
+package recorder
 
 import (
 	"net/http"
@@ -13,10 +13,10 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// pages answers GET /api/events?after=, by after.
-type pages map[string]string
+// toldPages answers GET /api/events?after=, by after.
+type toldPages map[string]string
 
-func (p pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p toldPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	page, known := p[r.FormValue("after")]
 	if !known || r.URL.Path != "/api/events" || r.FormValue("limit") != pageLimit || r.FormValue("consistency") != "stale" {
 		http.NotFound(w, r)
@@ -31,9 +31,9 @@ func event(place string) string {
 }
 
 // A page that ends within an entry, also the newest, or that is empty, is not the last.
-func TestRead(t *testing.T) {
+func TestReadTrail(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(pages{
+	server := httptest.NewServer(toldPages{
 		"":    `{"events":[` + event("7.0") + `],"next":"7.0"}`,
 		"7.0": `{"events":[` + event("7.1") + `],"next":"7.1"}`,
 		"7.1": `{"events":[],"next":"8.2"}`,
@@ -43,18 +43,18 @@ func TestRead(t *testing.T) {
 	})
 	defer server.Close()
 	ask := procs.At(server.Listener.Addr().String(), "").Ask
-	got, err := Read(t.Context(), ask, true)
+	got, err := ReadTrail(t.Context(), ask, true)
 	if want := []string{event("7.0"), event("7.1"), event("9.0"), event("9.1"), event("9.2")}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if _, err := Read(t.Context(), ask, false); err == nil {
+	if _, err := ReadTrail(t.Context(), ask, false); err == nil {
 		t.Error("a page that is refused is no end")
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestParseTrail(t *testing.T) {
 	t.Parallel()
-	got, err := Parse([]string{event("9.1"), `{"index":10,"sub":0,"time":"1970-01-01T00:00:00.001Z","task_id":null,"event":"node_set","worker_id":null,"claim_token":null,"attempt":null,"message":""}`})
+	got, err := ParseTrail([]string{event("9.1"), `{"index":10,"sub":0,"time":"1970-01-01T00:00:00.001Z","task_id":null,"event":"node_set","worker_id":null,"claim_token":null,"attempt":null,"message":""}`})
 	want := []history.Told{
 		{Index: 9, Sub: 1, At: 1767323045006, Kind: "claimed", TaskID: 3, Worker: "w1", Token: 5, Attempt: 1, Message: "m"},
 		{Index: 10, At: 1, Kind: "node_set"},
@@ -62,7 +62,7 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if _, err := Parse([]string{"{"}); err == nil {
+	if _, err := ParseTrail([]string{"{"}); err == nil {
 		t.Error("half an event is none")
 	}
 }
