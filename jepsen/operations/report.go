@@ -30,7 +30,6 @@ type Report struct {
 	stages   []stage
 	verdicts []verdict
 	refused  map[string]int // calls that were not done, by code
-	notes    []string       // in words
 
 	backupIndex            uint64
 	backupTasks            int
@@ -52,7 +51,6 @@ const (
 	ruleReuse  check.Rule = "reuse"  // a restored cluster gives no id and no token again
 	ruleBackup check.Rule = "backup" // what was answered before a backup began is in it
 	ruleAgree  check.Rule = "agree"  // all nodes have the same state after a restore
-	ruleClient check.Rule = "client" // the ordinary client sees no error of an upgrade
 )
 
 // steady are the stages during which writes may pause for PauseMax at most.
@@ -164,9 +162,6 @@ func (r *Report) String() string {
 	}
 	_ = table.Flush() // into memory
 	fmt.Fprintf(&b, "\nnot done, by code: %v\n", r.refused)
-	for _, note := range r.notes {
-		fmt.Fprintln(&b, note)
-	}
 	for _, v := range r.verdicts {
 		fmt.Fprintf(&b, "\n%s:\n%s", v.what, v)
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/claimq/claimq/internal/pause"
-	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -25,43 +25,30 @@ func Upgrade(ctx context.Context, cfg Config) (*Report, error) {
 // upgrade is the run, from the first node to the check.
 func (r *run) upgrade(ctx context.Context) error {
 	var err error
-	r.cluster, err = procs.Start(ctx, procs.Config{Binary: r.cfg.Old, Dir: r.cfg.Dir, Nodes: firstNodes, Flags: []string{"--snapshot-log-bytes", snapshotBytes}})
+	r.cluster, err = procs.Start(ctx, procs.Config{
+		Binary: r.cfg.Old, Dir: r.cfg.Dir, Nodes: firstNodes + 1, Joining: 1, Flags: []string{"--snapshot-log-bytes", snapshotBytes},
+	})
 	if err != nil {
 		return fmt.Errorf("form the cluster: %w", err)
 	}
 	r.startLoad(ctx)
-	crew, err := startCrew(ctx, r.cluster.URLs())
-	if err != nil {
-		return err
-	}
-	err = r.goUp(ctx)
-	crew.stop(r.report)
-	if err != nil {
-		return err
-	}
-	h, err := r.settleAll(ctx)
-	if err != nil {
-		return err
-	}
-	for i := range h.Ops { // the crew is not recorded
-		h.Ops[i].Listed = slices.DeleteFunc(h.Ops[i].Listed, func(t history.Task) bool { return t.Type == crewType })
-	}
-	r.report.judge("all that was answered", h)
-	return nil
-}
-
-// goUp goes up, back, up again, and makes that final.
-func (r *run) goUp(ctx context.Context) error {
 	for _, binary := range []string{r.cfg.Binary, r.cfg.Old, r.cfg.Binary} {
 		if err := r.roll(ctx, binary); err != nil {
 			return err
 		}
 	}
-	return r.acts(ctx, []act{
+	if err := r.acts(ctx, []act{
 		{"make it final", r.finalize},
 		{"an old node on its folder", r.tryOldNode},
 		{"an old node that joins", r.tryOldJoin},
-	})
+	}); err != nil {
+		return err
+	}
+	h, err := r.settleAll(ctx)
+	if err == nil {
+		r.report.judge("all that was answered", h)
+	}
+	return err
 }
 
 // roll restarts every node with the binary, the leader last.
@@ -70,7 +57,7 @@ func (r *run) roll(ctx context.Context, binary string) error {
 	if err != nil {
 		return err
 	}
-	order := append(slices.DeleteFunc(slices.Clone(r.cluster.Nodes), func(n *procs.Node) bool { return n == leader }), leader)
+	order := append(slices.DeleteFunc(slices.Clone(r.cluster.Nodes[:firstNodes]), func(n *procs.Node) bool { return n == leader }), leader)
 	name := map[bool]string{true: "new", false: "old"}[binary == r.cfg.Binary]
 	for i, n := range order {
 		err := r.act(ctx, fmt.Sprintf("%s to the %s version, %d of %d", n.ID, name, i+1, len(order)), func(ctx context.Context) error {
@@ -78,38 +65,36 @@ func (r *run) roll(ctx context.Context, binary string) error {
 				return err
 			}
 			n.SetBinary(binary)
-			return n.StartReady(ctx)
+			if err := n.StartReady(ctx); err != nil {
+				return err
+			}
+			if i < len(order)-1 { // now there are both, and nobody may make it final
+				_, _ = procs.Command(ctx, r.cfg.Binary, []*procs.Node{n}, "cluster", "upgrade", "--finalize") // a leader of the old version does not refuse it
+			}
+			return r.waitLevel(ctx, r.cfg.Level)
 		})
 		if err != nil {
 			return err
-		}
-		if i < len(order)-1 { // now there are both, and nobody may make it final
-			_, _ = procs.Command(ctx, r.cfg.Binary, []*procs.Node{n}, "cluster", "upgrade", "--finalize") // a leader of the old version does not refuse it
-		}
-		if err := r.wantLevel(ctx, r.cfg.Level); err != nil {
-			return err
-		}
-		if i == 0 {
-			if err := r.tryClients(ctx); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
-// wantLevel asks every node for the cluster's feature level.
-func (r *run) wantLevel(ctx context.Context, want uint32) error {
-	for _, n := range r.cluster.Nodes {
-		view, err := procs.View(ctx, n)
-		if err != nil {
-			return err
+// waitLevel waits until every node has applied what brings the cluster to the feature
+// level, and nothing that raises it further.
+func (r *run) waitLevel(ctx context.Context, want uint32) error {
+	return pause.Until(ctx, pollPause, func() error {
+		for _, n := range r.cluster.Nodes[:firstNodes] {
+			level, err := n.Metric(ctx, "claimq_feature_level")
+			if err == nil && uint32(level) != want {
+				err = fmt.Errorf("%s is at feature level %v, not %d", n.ID, level, want)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if view.FeatureLevel != want {
-			return fmt.Errorf("%s says that the cluster is at feature level %d, want %d", n.ID, view.FeatureLevel, want)
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // finalize gives the command that an operator gives.
@@ -117,5 +102,42 @@ func (r *run) finalize(ctx context.Context) error {
 	if _, err := r.claimq(ctx, "cluster", "upgrade", "--finalize"); err != nil {
 		return err
 	}
-	return pause.Until(ctx, pollPause, func() error { return r.wantLevel(ctx, r.cfg.NewLevel) }) // a follower may be a moment behind
+	return r.waitLevel(ctx, r.cfg.NewLevel)
+}
+
+// tryOldNode starts a node's old version on the folder of a cluster that has been upgraded
+// for good: it must end by itself and say why. Then the new version goes on with the folder.
+func (r *run) tryOldNode(ctx context.Context) error {
+	n := r.node(1)
+	if err := stop(ctx, n); err != nil {
+		return err
+	}
+	n.SetBinary(r.cfg.Old)
+	words, err := r.refuse(ctx, n)
+	if err == nil && !strings.Contains(words, "use the version that wrote it") {
+		err = fmt.Errorf("%s says %q", n.ID, words)
+	}
+	if err != nil {
+		return err
+	}
+	n.SetBinary(r.cfg.Binary)
+	return n.StartReady(ctx)
+}
+
+// tryOldJoin lets a new node of the old version join: it must be refused, with words.
+func (r *run) tryOldJoin(ctx context.Context) error {
+	n := r.node(firstNodes + 1) // of the old version still
+	if err := n.SetJoinToken("refused before anybody looks at it"); err != nil {
+		return err
+	}
+	if err := n.Start(); err != nil {
+		return err
+	}
+	defer func() { _ = n.Kill() }() // it may have ended by itself
+	return pause.Until(ctx, pollPause, func() error {
+		if said := n.Output(); !strings.Contains(said, "run a newer version") {
+			return fmt.Errorf("%s is not refused, running %v, and says %q", n.ID, n.Running(), said)
+		}
+		return nil
+	})
 }
