@@ -175,13 +175,16 @@ func (r *run) refuse(ctx context.Context, n *procs.Node) (words string, err erro
 	return words, err
 }
 
+// notEmpty is in what says that a restore has something to lose.
+const notEmpty = "not empty"
+
 // refuseRestore tries a restore where there is something to lose.
 func (r *run) refuseRestore(ctx context.Context) error {
 	file := r.backupFile() + ".first"
 	if _, err := r.claimq(ctx, "snapshot", "save", file); err != nil {
 		return err
 	}
-	return r.claimqRefused(ctx, "not empty", "snapshot", "restore", file)
+	return r.claimqRefused(ctx, notEmpty, "snapshot", "restore", file)
 }
 
 // waitMembers waits until the cluster is these voters, all of them healthy.

@@ -32,7 +32,6 @@ type Report struct {
 	refused  map[string]int // calls that were not done, by code
 
 	backupIndex            uint64
-	backupTasks            int
 	lost                   int    // answers after the backup, which nobody promised to keep
 	backupFrom, restoredAt int64  // of the recorder's clock
 	lostToken, lostID      uint64 // the highest that were answered before the loss
