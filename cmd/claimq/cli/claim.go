@@ -39,8 +39,8 @@ With --wait it waits for a task if there is none. Without a task the exit code i
 
 With --output env it prints lines for a shell's eval: CLAIMQ_TASK_ID, _TASK_TYPE,
 _ATTEMPT, _CLAIM_TOKEN, _WORKER, and _PARAMS (JSON) or _PAYLOAD (base64). The
-commands that settle the claim take worker and token from there. Without a task the
-eval fails too.`,
+commands that settle the claim take worker and token from there. Without a task, and
+after an error, the eval fails too.`,
 		Example: `  claimq claim --worker w1
   claimq claim --worker w1 --type mail --type sms --lease 2m --wait 1m
   claimq claim --worker w1 --type mail --sort-by random --limit 10 --output json
@@ -54,6 +54,7 @@ eval fails too.`,
 		},
 	}
 	session.AddFlags(a, cmd, &o.Flags, "env")
+	cmd.PreRunE, cmd.RunE = o.failingEval(a, cmd.PreRunE), o.failingEval(a, cmd.RunE)
 	f := cmd.Flags()
 	f.StringVar(&o.worker, "worker", "", "who claims: letters, digits, _ and - (required)")
 	f.StringSliceVar(&o.types, "type", nil, "task type to take; repeatable; none: any")
@@ -64,6 +65,18 @@ eval fails too.`,
 	f.IntVar(&o.attemptsLeft, "max-attempts-remaining", 0, "only tasks with more attempts left than this; those without a limit always have")
 	f.IntVar(&o.limit, "limit", 0, "claim up to this many at once; 0: one")
 	return cmd
+}
+
+// failingEval is run, which if it has an error prints with --output env what fails in a
+// shell's eval: that of nothing succeeds, and the variables may be of the claim before.
+func (o *claimOptions) failingEval(a *term.App, run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		if err != nil && o.Output == "env" {
+			fmt.Fprint(a.Stdout, "unset CLAIMQ_TASK_ID CLAIMQ_CLAIM_TOKEN\nfalse\n")
+		}
+		return err
+	}
 }
 
 // claim is the request that the flags say, without how long it waits.
@@ -89,10 +102,6 @@ func (o *claimOptions) claim(cmd *cobra.Command) (w wire.Claim, err error) {
 // claim claims and shows what it got.
 func claim(ctx context.Context, s session.Talk, o *claimOptions, w wire.Claim) error {
 	body, answer, err := claimNext(ctx, s, w, o.wait)
-	if err != nil && o.Output == "env" {
-		// eval of nothing succeeds, and the variables may be of the claim before.
-		fmt.Fprint(s.App.Stdout, "unset CLAIMQ_TASK_ID CLAIMQ_CLAIM_TOKEN\nfalse\n")
-	}
 	shown, showErr := s.ShowJSON(body, err)
 	switch {
 	case err != nil:
