@@ -122,6 +122,7 @@ func TestServer_NodeErrors(t *testing.T) {
 		{nodes.ErrTooLarge, wire.CodePayloadTooLarge, "The request is larger than a log entry may be", "Send less, or keep the data elsewhere and send where it is", "", "", ""},
 		{nodes.ErrOutcomeUnknown, wire.CodeOutcomeUnknown, "The outcome is unknown", repeat, wire.CodeOverloaded, "The server is overloaded", notWritten},
 		{context.DeadlineExceeded, wire.CodeOutcomeUnknown, "The outcome is unknown", repeat, wire.CodeOverloaded, "The server is overloaded", notWritten},
+		{fmt.Errorf("%w: %w", nodes.ErrNoLeader, context.DeadlineExceeded), wire.CodeNoLeader, "The cluster has no leader", notWritten, wire.CodeOverloaded, "The server is overloaded", notWritten},
 		{nodes.ErrLevel, wire.CodeInvalidRequest, "The cluster's feature level is too low for this request", "Once all nodes run the new version, run claimq cluster upgrade --finalize", "", "", ""},
 		{errors.New("a bug"), wire.CodeInternal, "Internal server error", "Report this with its request_id: the server's log has the reason", "", "", ""},
 	} {

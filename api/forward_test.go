@@ -134,6 +134,7 @@ func TestServer_ForwardFails(t *testing.T) {
 		brokenPartway bool
 	}{
 		{err: nodes.ErrNoLeader, write: wire.CodeNoLeader, read: wire.CodeNoLeader},
+		{err: fmt.Errorf("%w: %w", nodes.ErrNoLeader, context.DeadlineExceeded), write: wire.CodeNoLeader, read: wire.CodeOverloaded}, // nothing was sent: the leader could not be dialed
 		{err: nodes.ErrOutcomeUnknown, write: wire.CodeOutcomeUnknown, read: wire.CodeNoLeader, brokenPartway: true},
 		{err: fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, context.DeadlineExceeded), write: wire.CodeOutcomeUnknown, read: wire.CodeOverloaded},
 		{err: fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, os.ErrDeadlineExceeded), write: wire.CodeOutcomeUnknown, read: wire.CodeOverloaded},

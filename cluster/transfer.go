@@ -229,7 +229,7 @@ func (n *Node) restartRaft() error {
 }
 
 // awaitLeader waits until somebody is known to lead, and returns its name.
-// Errors: fsm.ErrNoLeader when ctx ends, fsm.ErrShuttingDown.
+// Errors: fsm.ErrOutcomeUnknown when ctx ends, fsm.ErrShuttingDown.
 func (n *Node) awaitLeader(ctx context.Context) (nodeID string, err error) {
 	for {
 		if n.closing.Load() {
@@ -243,7 +243,7 @@ func (n *Node) awaitLeader(ctx context.Context) (nodeID string, err error) {
 			return n.cfg.NodeID, nil
 		}
 		if !pause.For(ctx, leaderPollInterval) {
-			return "", fmt.Errorf("%w: %w", nodes.ErrNoLeader, context.Cause(ctx))
+			return "", fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, context.Cause(ctx))
 		}
 	}
 }

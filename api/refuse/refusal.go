@@ -185,7 +185,10 @@ func TooLarge(field, text string) *Refusal {
 // whether something may have been written. CodeInternal stands for errors that
 // nobody expected.
 func CodeOf(err error, mutation bool) wire.Code {
+	unwritten := errors.Is(err, nodes.ErrNoLeader) && !errors.Is(err, nodes.ErrOutcomeUnknown)
 	switch {
+	case mutation && unwritten: // also if the time was over meanwhile
+		return wire.CodeNoLeader
 	case errors.Is(err, nodes.ErrOutcomeUnknown), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		if mutation {
 			return wire.CodeOutcomeUnknown
