@@ -42,7 +42,7 @@ func (m *Machine) actOn(id uint64, c *command.Act) bool {
 const NothingToDo Code = "nothing_to_do"
 
 // LeftAlone returns why the action, done now, would leave the task as it is: with which code
-// its own command would be refused, or NothingToDo; "" if it would change the task.
+// its own command would be refused, or NothingToDo; "" if it would change the task. It reads only.
 func (m *Machine) LeftAlone(t *record.Task, action command.Action, addAttempts int32) Code {
 	switch action {
 	case command.ActionRetry:
@@ -83,7 +83,7 @@ func (m *Machine) notRetried(t *record.Task, c command.Retry) Code {
 	case !mayRetry(t, c):
 		return CodeMaxAttemptsReached
 	}
-	refusal, _ := m.keyTaken(t)
+	refusal, _ := m.keyTaken(t, m.goneByKeyName)
 	return refusal.Code
 }
 
@@ -98,7 +98,7 @@ func (m *Machine) parentNotRetried(t *record.Task, c command.Retry) Code {
 			return NothingToDo
 		}
 	}
-	refusal, _ := m.cannotRetrySteps(t, c)
+	refusal, _ := m.cannotRetrySteps(t, c, m.goneByKeyName)
 	return refusal.Code
 }
 

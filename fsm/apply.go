@@ -323,6 +323,14 @@ func (m *Machine) copyOf(t *record.Task) *record.Task {
 	return c
 }
 
+// withCopy gives a result that has the state's own task a copy of it.
+func (m *Machine) withCopy(result Result) Result {
+	if result.Task != nil && !result.Gone {
+		result.Task = m.copyOf(result.Task)
+	}
+	return result
+}
+
 // refused returns the refusal that the task stands for.
 func (m *Machine) refused(code Code, t *record.Task) Result {
 	return Result{Code: code, Task: m.copyOf(t)}

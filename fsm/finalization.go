@@ -191,10 +191,7 @@ func (m *Machine) finalize(c command.Finalize) Result {
 		result.Parent.State, result.Parent.Holder = m.finalizationState(c.ID), ""
 		result.Parent.Steps = m.Steps(c.ID)
 	}
-	if result.Task != nil && !result.Gone {
-		result.Task = m.copyOf(result.Task)
-	}
-	return result
+	return m.withCopy(result)
 }
 
 // finalizable returns ends true if the processor may end the parent at u by the lease

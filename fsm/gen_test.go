@@ -456,7 +456,7 @@ func (g *generator) retry(m *Machine) command.Retry {
 			ended = append(ended, t)
 			if t.Opts().UniqueActive {
 				active = append(active, t)
-				if _, gone := m.goneHolder(t.Type, t.Key, t.Opts().KeyOfType); gone != nil {
+				if _, gone := goneHolder(t.Type, t.Key, t.Opts().KeyOfType, m.goneByKeyName); gone != nil {
 					taken = append(taken, t)
 				}
 			}

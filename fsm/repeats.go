@@ -229,25 +229,36 @@ func (m *Machine) holder(taskType, key string, ofType bool) *record.Task {
 	return m.byKeyName(record.KeyName(taskType, key, true))
 }
 
-// goneHolder is holder of removed tasks that are remembered. It forgets one whose
-// time has come, as the key is about to be given to another.
-func (m *Machine) goneHolder(taskType, key string, ofType bool) (id uint64, g *record.Gone) {
+// goneHolder is holder of removed tasks that are remembered, each of which find finds by
+// the name of its key: goneByKeyName, or forgettingGoneByKeyName in Apply.
+func goneHolder(taskType, key string, ofType bool, find goneFinder) (id uint64, g *record.Gone) {
 	if key == "" {
 		return 0, nil
 	}
-	if id, g = m.goneByKeyName(key); g != nil && (!ofType || g.Type == taskType) {
+	if id, g = find(key); g != nil && (!ofType || g.Type == taskType) {
 		return id, g
 	}
-	return m.goneByKeyName(record.KeyName(taskType, key, true))
+	return find(record.KeyName(taskType, key, true))
 }
 
+// goneFinder returns what is remembered of a removed task whose key is known by the name,
+// nil if nothing is.
+type goneFinder func(name string) (id uint64, g *record.Gone)
+
+// goneByKeyName is a goneFinder that changes nothing.
 func (m *Machine) goneByKeyName(name string) (id uint64, g *record.Gone) {
-	if id, g = m.goneOf(name); g == nil {
+	if id, g = m.goneOf(name); g == nil || m.overGone(g) {
 		return 0, nil
 	}
-	if m.overGone(g) {
+	return id, g
+}
+
+// forgettingGoneByKeyName is a goneFinder for Apply: it forgets a task whose time has come,
+// as the key is about to be given to another.
+func (m *Machine) forgettingGoneByKeyName(name string) (id uint64, g *record.Gone) {
+	if id, g = m.goneOf(name); g != nil && m.overGone(g) {
 		m.forgetGone(id)
-		return id, nil
+		return 0, nil
 	}
 	return id, g
 }

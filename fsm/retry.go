@@ -33,7 +33,7 @@ func (m *Machine) retry(c command.Retry) Result {
 		return Result{Repeated: true, Task: m.copyOf(t)}
 	}
 	if refusal, refused := m.cannotRetryStep(t); refused {
-		return refusal
+		return m.withCopy(refusal)
 	}
 	switch {
 	case c.Token != 0 && c.Token != t.Token:
@@ -52,8 +52,8 @@ func (m *Machine) retryAnew(t *record.Task, c command.Retry) Result {
 	if !mayRetry(t, c) {
 		return m.refused(CodeMaxAttemptsReached, t)
 	}
-	if refusal, refused := m.keyTaken(t); refused {
-		return refusal
+	if refusal, refused := m.keyTaken(t, m.forgettingGoneByKeyName); refused {
+		return m.withCopy(refusal)
 	}
 	t = m.edit(c.ID)
 	t.MaxAttempts = raisedMax(t.MaxAttempts, c.AddAttempts)
@@ -69,16 +69,16 @@ func (m *Machine) retryAnew(t *record.Task, c command.Retry) Result {
 
 // keyTaken returns why the task, which is to be retried, cannot have its key: another
 // task has it, or had it until it was removed, and is remembered with it for those
-// who repeat its submit.
-func (m *Machine) keyTaken(t *record.Task) (refusal Result, refused bool) {
+// who repeat its submit. The refusal has the state's own task, as those that follow from it.
+func (m *Machine) keyTaken(t *record.Task, find goneFinder) (refusal Result, refused bool) {
 	ofType := t.Opts().KeyOfType
 	if holder := m.holder(t.Type, t.Key, ofType); holder != nil {
 		if holder.ID == t.ID {
 			return Result{}, false
 		}
-		return m.refused(CodeKeyTaken, holder), true
+		return Result{Code: CodeKeyTaken, Task: holder}, true
 	}
-	if id, g := m.goneHolder(t.Type, t.Key, ofType); g != nil {
+	if id, g := goneHolder(t.Type, t.Key, ofType, find); g != nil {
 		return Result{Code: CodeKeyTaken, Task: g.Task(id), Gone: true}, true
 	}
 	return Result{}, false

@@ -83,10 +83,8 @@ func (m *saved) lengthen(t *record.Task, leaseMS int64) {
 // held returns ok true if the task is claimed by h, whose call ends the claim with
 // the outcome (OutcomeNone: does not end it), else the answer.
 func (m *Machine) held(h command.Hold, outcome record.Outcome) (result Result, ok bool) {
-	if result, ok = m.holdOf(h, outcome); result.Task != nil && !result.Gone {
-		result.Task = m.copyOf(result.Task)
-	}
-	return result, ok
+	result, ok = m.holdOf(h, outcome)
+	return m.withCopy(result), ok
 }
 
 // holdOf is held, by the contract's order of checks. It changes nothing, and the

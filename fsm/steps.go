@@ -187,8 +187,8 @@ func (m *Machine) retryParent(t *record.Task, c command.Retry) Result {
 	if running && ps.counts[record.StatusFailed]+ps.counts[record.StatusCancelled] == 0 {
 		return Result{Repeated: true, Task: m.copyOf(t)}
 	}
-	if refusal, refused := m.cannotRetrySteps(t, c); refused {
-		return refusal
+	if refusal, refused := m.cannotRetrySteps(t, c, m.forgettingGoneByKeyName); refused {
+		return m.withCopy(refusal)
 	}
 	if !running {
 		t = m.edit(c.ID)
@@ -205,15 +205,15 @@ func (m *Machine) retryParent(t *record.Task, c command.Retry) Result {
 }
 
 // cannotRetrySteps returns why the parent cannot be retried: another task has its
-// key, or one of the steps no attempts left.
-func (m *Machine) cannotRetrySteps(t *record.Task, c command.Retry) (refusal Result, refused bool) {
-	if refusal, refused := m.keyTaken(t); refused {
+// key, or one of the steps no attempts left. The refusal has the state's own task.
+func (m *Machine) cannotRetrySteps(t *record.Task, c command.Retry, find goneFinder) (refusal Result, refused bool) {
+	if refusal, refused := m.keyTaken(t, find); refused {
 		return refusal, true
 	}
 	for place := range t.Parent().Plan.Steps {
 		s := m.Get(t.ID + 1 + uint64(place))
 		if retriable(s) && !mayRetry(s, c) {
-			return m.refused(CodeMaxAttemptsReached, s), true
+			return Result{Code: CodeMaxAttemptsReached, Task: s}, true
 		}
 	}
 	return Result{}, false
@@ -241,7 +241,8 @@ func (m *Machine) retrySteps(c command.Retry, ps *parentState) {
 
 // cannotRetryStep returns why the step, which failed or was cancelled, cannot be
 // retried by itself: its parent has ended, or is being cancelled, or it depends on
-// one that failed or was cancelled, and would stay blocked.
+// one that failed or was cancelled, and would stay blocked. The refusal has the state's
+// own task.
 func (m *Machine) cannotRetryStep(t *record.Task) (refusal Result, refused bool) {
 	if t.Step() == nil || !retriable(t) {
 		return Result{}, false
@@ -249,17 +250,13 @@ func (m *Machine) cannotRetryStep(t *record.Task) (refusal Result, refused bool)
 	parent := m.Get(t.Step().ParentID)
 	switch {
 	case parent.Status.Ended():
-		refusal = m.refused(endedCode(parent.Status), parent)
-		refusal.Reason = ReasonParentEnded
-		return refusal, true
+		return Result{Code: endedCode(parent.Status), Reason: ReasonParentEnded, Task: parent}, true
 	case parent.CancelRequested:
-		return m.refused(CodeTaskCancelled, parent), true
+		return Result{Code: CodeTaskCancelled, Task: parent}, true
 	}
 	for _, place := range t.Step().Plan.Steps[t.StepPlace()].DependsOn {
 		if on := m.Get(parent.ID + 1 + uint64(place)); retriable(on) {
-			refusal = m.refused(endedCode(on.Status), on)
-			refusal.Reason = ReasonDependencyEnded
-			return refusal, true
+			return Result{Code: endedCode(on.Status), Reason: ReasonDependencyEnded, Task: on}, true
 		}
 	}
 	return Result{}, false

@@ -40,7 +40,7 @@ func (m *Machine) neverClaimable(n *record.NewTask, ends uint64) (step int, neve
 	if has != nil {
 		return step, has.ID == ends && has.Opts().UniqueActive
 	}
-	_, gone := m.goneHolder(n.Type, n.Key, n.KeyOfType)
+	_, gone := goneHolder(n.Type, n.Key, n.KeyOfType, m.forgettingGoneByKeyName)
 	return step, gone == nil
 }
 
@@ -68,7 +68,7 @@ func (m *Machine) submitOne(n *record.NewTask, copied *record.Task, message stri
 		*copied = *t
 		return Submitted{Task: copied, SameRequest: sameRequest(t, n)}
 	}
-	if id, g := m.goneHolder(n.Type, n.Key, n.KeyOfType); g != nil {
+	if id, g := goneHolder(n.Type, n.Key, n.KeyOfType, m.forgettingGoneByKeyName); g != nil {
 		same := g.Same == sameHash(n.Type, n.Params, n.Payload)
 		return Submitted{Task: g.Task(id), SameRequest: same, Gone: true}
 	}

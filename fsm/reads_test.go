@@ -1,0 +1,149 @@
+package fsm
+
+import (
+	"hash/maphash"
+	"reflect"
+	"testing"
+	"unsafe"
+
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/record"
+)
+
+// Whoever asks what a retry would do forgets no removed task: that is for the log, or
+// nodes would differ.
+func TestMachine_LeftAloneForgetsNothing(t *testing.T) {
+	t.Parallel()
+	steps := &record.NewParent{Steps: []record.NewStep{{Name: "a", Task: record.NewTask{Type: "mail"}}}}
+	for name, task := range map[string]record.NewTask{
+		"plain":  {Key: "k", UniqueActive: true},
+		"parent": {Key: "k", UniqueActive: true, Parent: steps},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStory(t)
+			id := s.submit(task)
+			s.must(command.Cancel{ID: id})
+			s.must(command.Cancel{ID: s.submit(record.NewTask{Key: "k", RetentionMS: record.KeepNone})})
+			for _, want := range []Code{CodeKeyTaken, ""} {
+				before := printOf(s.m)
+				if got := s.m.LeftAlone(s.m.Get(id), command.ActionRetry, 0); got != want {
+					t.Errorf("a retry would be refused with %q, want %q", got, want)
+				}
+				if printOf(s.m) != before {
+					t.Error("the look has changed the machine")
+				}
+				s.wait(goneMS)
+				s.must(command.Checkpoint{})
+			}
+		})
+	}
+}
+
+// printOf returns a hash of the machine and of all memory that it leads to: another one
+// if any of it changed.
+func printOf(m *Machine) uint64 {
+	p := printer{seen: map[memory]bool{}}
+	p.follow(reflect.ValueOf(m))
+	for len(p.left) > 0 {
+		last := len(p.left) - 1
+		next := p.left[last]
+		p.left = p.left[:last]
+		next()
+	}
+	return p.sum
+}
+
+// memory is what a pointer, slice or map leads to.
+type memory struct {
+	at  unsafe.Pointer
+	len int
+	of  reflect.Type
+}
+
+// printer adds up the hashes of pieces of memory, each once, in any order.
+type printer struct {
+	sum  uint64
+	seen map[memory]bool
+	left []func()
+}
+
+// printSeed is of all prints that are compared.
+var printSeed = maphash.MakeSeed()
+
+// follow adds, once, what v leads to.
+func (p *printer) follow(v reflect.Value) {
+	if v.IsNil() {
+		return
+	}
+	at := memory{v.UnsafePointer(), 0, v.Type()}
+	if v.Kind() != reflect.Pointer {
+		at.len = v.Len()
+	}
+	if p.seen[at] {
+		return
+	}
+	p.seen[at] = true
+	p.left = append(p.left, func() {
+		switch v.Kind() {
+		case reflect.Map:
+			for each := v.MapRange(); each.Next(); {
+				p.add(at, each.Key(), each.Value())
+			}
+		case reflect.Slice:
+			for i := range v.Len() {
+				p.add(at, reflect.ValueOf(i), v.Index(i))
+			}
+		default:
+			p.add(at, v.Elem())
+		}
+	})
+}
+
+// add adds the values that stand at one place of the memory.
+func (p *printer) add(at memory, values ...reflect.Value) {
+	var h maphash.Hash
+	h.SetSeed(printSeed)
+	maphash.WriteComparable(&h, uintptr(at.at))
+	for _, v := range values {
+		p.write(&h, v)
+	}
+	p.sum += h.Sum64()
+}
+
+// write adds the value itself to the hash, and follows where it leads.
+func (p *printer) write(h *maphash.Hash, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		maphash.WriteComparable(h, uintptr(v.UnsafePointer()))
+		if v.Kind() != reflect.Pointer {
+			maphash.WriteComparable(h, v.Len())
+		}
+		p.follow(v)
+	case reflect.Interface:
+		if !v.IsNil() {
+			p.write(h, v.Elem())
+		}
+	case reflect.Func, reflect.UnsafePointer:
+		maphash.WriteComparable(h, uintptr(v.UnsafePointer()))
+	case reflect.Struct:
+		for _, field := range v.Fields() {
+			p.write(h, field)
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			p.write(h, v.Index(i))
+		}
+	case reflect.String:
+		h.WriteString(v.String())
+		h.WriteByte(0)
+	case reflect.Bool:
+		maphash.WriteComparable(h, v.Bool())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		maphash.WriteComparable(h, v.Int())
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		maphash.WriteComparable(h, v.Uint())
+	default:
+		panic("no print of " + v.Type().String())
+	}
+}
