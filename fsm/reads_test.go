@@ -2,13 +2,38 @@ package fsm
 
 import (
 	"hash/maphash"
+	"math/rand/v2"
 	"reflect"
 	"testing"
 	"unsafe"
 
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
 )
+
+// Reads change nothing at all: they go on beside each other under the read lock, on some
+// nodes and not on others.
+func TestMachine_ReadsChangeNothing(t *testing.T) {
+	t.Parallel()
+	for seed := range seeds(20) {
+		g := newGenerator(rand.New(rand.NewPCG(seed, 2)).IntN)
+		m, s := newSmall(), newModel()
+		s.most, s.mostGone = smallMemory, smallMemory
+		for i, e := range randomLog(seed, 120) {
+			compareEntry(t, m, s, e)
+			if i%8 > 0 {
+				continue
+			}
+			before := printOf(m)
+			compareReads(t, g, m, s)
+			readEach(m, e)
+			if printOf(m) != before {
+				t.Fatalf("seed %d: behind entry %d reads have changed the machine", seed, e.Index)
+			}
+		}
+	}
+}
 
 // Whoever asks what a retry would do forgets no removed task: that is for the log, or
 // nodes would differ.
@@ -37,6 +62,35 @@ func TestMachine_LeftAloneForgetsNothing(t *testing.T) {
 				s.must(command.Checkpoint{})
 			}
 		})
+	}
+}
+
+// readEach reads what is to be known of each task, also of removed ones.
+func readEach(m *Machine, e testEntry) {
+	now := e.Stamp
+	now.U += goneMS / 2
+	for _, c := range e.Commands {
+		m.Judge(c, now)
+		m.ReachOf(c)
+	}
+	m.Workers("", 10)
+	m.Activity(now)
+	m.DefaultsInForce()
+	m.Events(event.Query{})
+	for id := range m.header.NextID {
+		m.TaskEvents(id)
+		m.Removed(id)
+		m.Steps(id)
+		m.Finalization(id, now)
+		t := m.Get(id)
+		if t == nil {
+			continue
+		}
+		m.InForce(t)
+		for _, action := range []command.Action{command.ActionRetry, command.ActionCancel, command.ActionDelete} {
+			m.LeftAlone(t, action, 0)
+			m.LeftAlone(t, action, 1)
+		}
 	}
 }
 
