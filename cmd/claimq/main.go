@@ -31,7 +31,7 @@ func init() { runtime.LockOSThread() }
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
-	a := &term.App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Version: version, RelaxTimers: server.SetTimerSlack}
+	a := &term.App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Version: version, Stopped: ctx.Done(), RelaxTimers: server.SetTimerSlack}
 	a.Attended = term.IsTerminal(os.Stderr)
 	a.Width = term.WidthOf(os.Stdout, a.Getenv("COLUMNS"))
 	code := run(ctx, a, os.Args[1:])

@@ -69,13 +69,7 @@ type batchOp struct {
 }
 
 func readBatch(a *term.App, file string, atomic bool) (*batchRequest, error) {
-	var data []byte
-	var err error
-	if file == "-" {
-		data, err = readBounded(a.Stdin)
-	} else {
-		data, err = readFileBounded(file)
-	}
+	data, err := readInput(a, file)
 	if err != nil {
 		return nil, term.UsageErrorf("FILE: %w", err)
 	}

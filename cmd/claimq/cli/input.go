@@ -25,9 +25,9 @@ func jsonArgument(a *term.App, name, arg string) ([]byte, error) {
 	var err error
 	switch {
 	case arg == "-":
-		data, err = readBounded(a.Stdin)
+		data, err = readInput(a, arg)
 	case strings.HasPrefix(arg, "@"):
-		data, err = readFileBounded(arg[1:])
+		data, err = readInput(a, arg[1:])
 	default:
 		data = []byte(arg)
 	}
@@ -41,17 +41,14 @@ func jsonArgument(a *term.App, name, arg string) ([]byte, error) {
 	return data, nil
 }
 
-func readFileBounded(path string) ([]byte, error) {
-	f, err := os.Open(path)
+// readInput returns what the input of that name has, up to inputBytesMax.
+func readInput(a *term.App, name string) ([]byte, error) {
+	in, err := openInput(a, name)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return readBounded(f)
-}
-
-func readBounded(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, inputBytesMax+1))
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, inputBytesMax+1))
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +56,22 @@ func readBounded(r io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("it has more than %s", bytesize.Text(inputBytesMax))
 	}
 	return data, nil
+}
+
+// openInput opens a file, or for - standard input. A read of it ends when the process is
+// told to stop.
+func openInput(a *term.App, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(a.UntilStopped(a.Stdin)), nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{a.UntilStopped(f), f}, nil
 }
 
 // withRaw encodes v, a struct, with raw JSON as one more field, byte for byte:

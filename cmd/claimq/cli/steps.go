@@ -94,13 +94,7 @@ func stepsFrom(a *term.App, o *stepsFlags, task *newTask) ([]byte, error) {
 		}
 		return nil, nil
 	}
-	var data []byte
-	var err error
-	if o.from == "-" {
-		data, err = readBounded(a.Stdin)
-	} else {
-		data, err = readFileBounded(o.from)
-	}
+	data, err := readInput(a, o.from)
 	if err != nil {
 		return nil, term.UsageErrorf("--steps: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -64,15 +63,11 @@ func submitFile(a *term.App, cmd *cobra.Command, o *submitOptions, args []string
 	if len(args) > 1 {
 		return term.UsageErrorf("--file does not go with PARAMS: they stand in its lines")
 	}
-	input := a.Stdin
-	if o.file != "-" {
-		f, err := os.Open(o.file)
-		if err != nil {
-			return term.UsageErrorf("--file: %w", err)
-		}
-		defer f.Close()
-		input = f
+	input, err := openInput(a, o.file)
+	if err != nil {
+		return term.UsageErrorf("--file: %w", err)
 	}
+	defer input.Close()
 	return session.With(a, &o.Flags, func(s session.Talk) error {
 		fs := &fileSubmit{s: s}
 		if len(args) == 1 {
@@ -109,6 +104,9 @@ func (fs *fileSubmit) run(ctx context.Context, input io.Reader) error {
 		}
 	}
 	if err := scanner.Err(); err != nil {
+		if errors.Is(err, term.ErrStopped) {
+			return fmt.Errorf("%w: the lines from %d on are not submitted", err, fs.next(number+1))
+		}
 		if errors.Is(err, bufio.ErrTooLong) {
 			err = fmt.Errorf("it has more than %s", bytesize.Text(lineBytesMax))
 		}
@@ -118,6 +116,14 @@ func (fs *fileSubmit) run(ctx context.Context, input io.Reader) error {
 		return term.UsageErrorf("line %d: %w\nThe lines before it are submitted.", number+1, err)
 	}
 	return fs.send(ctx)
+}
+
+// next returns the first line that is not sent yet, which is number or before it.
+func (fs *fileSubmit) next(number int) int {
+	if len(fs.items) > 0 {
+		return fs.items[0].line
+	}
+	return number
 }
 
 // add puts a line into the next request, and sends the one before if it is full.

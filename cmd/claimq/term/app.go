@@ -20,6 +20,7 @@ type App struct {
 	Environ        []string         // KEY=value, as os.Environ has them
 	Now            func() time.Time // nil: time.Now; for what is shown alone
 	Version        string           // of the program: what the node records say
+	Stopped        <-chan struct{}  // closed when the process is told to stop; nil: it never is
 	RelaxTimers    func()           // called before anything is started, by a server and by a bench with nodes of its own; nil in tests
 }
 

@@ -83,6 +83,8 @@ func ExitCode(err error) int {
 	switch {
 	case err == nil:
 		return ExitDone
+	case errors.Is(err, ErrStopped):
+		return ExitUnknown
 	case errors.As(err, &usage):
 		return ExitUsage
 	case errors.Is(err, NoTaskError{}):
