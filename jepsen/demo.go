@@ -15,9 +15,7 @@ func runDemo(ctx context.Context, c *call) error {
 	cfg := demo.Config{Out: c.out}
 	c.onNodes()
 	c.IntVar(&cfg.Tasks, "tasks", 3000, "tasks to submit")
-	c.IntVar(&cfg.Workers, "workers", 8, "workers")
-	c.IntVar(&cfg.Rounds, "rounds", 4000, "how long a task is: times a text is hashed")
-	if err := c.begin(ctx, func() bool { return cfg.Tasks > 0 && cfg.Workers > 0 }); err != nil {
+	if err := c.begin(ctx, func() bool { return cfg.Tasks > 0 }); err != nil {
 		return err
 	}
 	cfg.Binary, cfg.Dir = c.binary, c.dir

@@ -23,7 +23,7 @@ const runArgs = "[--nodes 3|5] [--time 60s] [--faults LIST|list|none] [--tasks N
 // commands are all that there is to do.
 func commands() []command {
 	return []command{
-		{"demo", "[--tasks N] [--workers N] [--rounds N] [--binary PATH]", runDemo},
+		{"demo", "[--tasks N] [--binary PATH]", runDemo},
 		{"run", runArgs, running(runner.Config{Time: time.Minute}, "kill*,pause*", 0)},
 		{"kill", runArgs, running(runner.Config{Tasks: 20_000, Time: 2 * time.Hour, Rate: 5000, Clients: 64}, "none", 20)},
 		{"steps", runArgs, running(runner.Config{Tasks: 2_000, Parents: 100, Steps: 5, Time: 2 * time.Hour, Rate: 5000, Clients: 64}, "none", 10)},

@@ -5,25 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
+	"github.com/claimq/claimq/bench/figures"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
 const (
-	nodeCount    = 3
-	startTimeout = 30 * time.Second
+	nodeCount     = 3
+	producerCount = 4
+	workerCount   = 8
+	startTimeout  = 30 * time.Second
+	// pollInterval is how often a condition is looked at.
+	pollInterval = 5 * time.Millisecond
 )
 
 // Config says what the demo is made of.
 type Config struct {
-	Binary  string // claimq
-	Dir     string // of the nodes' data; it exists
-	Tasks   int
-	Workers int
-	Rounds  int // how long a task is: times a text is hashed
-	Out     io.Writer
+	Binary string // claimq
+	Dir    string // of the nodes' data; it exists
+	Tasks  int
+	Out    io.Writer
 }
 
 // demo is one run.
@@ -31,7 +36,11 @@ type demo struct {
 	Config
 	cluster *procs.Cluster
 	client  *client.Client
-	tally   *tally
+
+	mu    sync.Mutex // guards what follows
+	tally tally
+	died  time.Time     // when the leader was killed
+	stood time.Duration // from then to the next acknowledged write; 0 = none yet
 }
 
 // say prints a paragraph under the step's number, or under no new one (" ").
@@ -57,12 +66,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	producers, workers := d.work(working)
 	defer workers.Wait()
 	defer stopWork()
-
-	leader, err := d.killLeader(ctx)
-	if err != nil {
-		return err
-	}
-	if err := d.comeBack(ctx, leader); err != nil {
+	if err := d.killLeader(ctx); err != nil {
 		return err
 	}
 	producers.Wait()
@@ -101,43 +105,61 @@ func (d *demo) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// killLeader kills the leader in the middle of the work.
-func (d *demo) killLeader(ctx context.Context) (*procs.Node, error) {
+// killLeader kills the leader in the middle of the work, and starts it again once another
+// one serves.
+func (d *demo) killLeader(ctx context.Context) error {
 	d.say("2", "Submitting %s tasks (hash a text %s times), while %d workers claim and complete them.",
-		thousands(d.Tasks), thousands(d.Rounds), d.Workers)
-	if err := d.tally.waitCompleted(ctx, d.Tasks/3); err != nil {
-		return nil, err
+		thousands(d.Tasks), thousands(rounds), workerCount)
+	if err := d.wait(ctx, func() bool { return len(d.tally.completed) >= d.Tasks/3 }); err != nil {
+		return err
 	}
 	leader, err := d.cluster.WaitLeader(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	d.tally.leaderDies(func(submitted, completed int) {
-		d.say("3", "%s submitted, %s completed. Now:  kill -9 %d  (%s, the leader).", thousands(submitted), thousands(completed), leader.PID(), leader.ID)
+	d.locked(func() {
+		d.say("3", "%s submitted, %s completed. Now:  kill -9 %d  (%s, the leader).",
+			thousands(len(d.tally.submitted)), thousands(len(d.tally.completed)), leader.PID(), leader.ID)
+		d.died = time.Now()
 	})
 	if err := leader.Kill(); err != nil {
-		return nil, err
+		return err
 	}
 	next, err := d.cluster.WaitLeader(ctx, leader)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	outage, err := d.tally.waitOutage(ctx)
-	if err != nil {
-		return nil, err
+	if err := d.wait(ctx, func() bool { return d.stood > 0 }); err != nil {
+		return err
 	}
-	d.say(" ", "%s leads. For %.2f s nobody could write; the clients waited, asked again, and go on.", next.ID, outage.Seconds())
-	return leader, nil
-}
-
-// comeBack starts the killed node again.
-func (d *demo) comeBack(ctx context.Context, killed *procs.Node) error {
+	d.say(" ", "%s leads. For %.2f s nobody could write; the clients waited, asked again, and go on.", next.ID, d.stood.Seconds())
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := killed.StartReady(ctx); err != nil {
+	if err := leader.StartReady(ctx); err != nil {
 		return err
 	}
-	d.say("4", "%s starts again (pid %d) and is ready after %.2f s.", killed.ID, killed.PID(), time.Since(started).Seconds())
+	d.say("4", "%s starts again (pid %d) and is ready after %.2f s.", leader.ID, leader.PID(), time.Since(started).Seconds())
 	return nil
 }
+
+func (d *demo) locked(do func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	do()
+}
+
+// wait waits until ready, which looks at the tally, is true.
+func (d *demo) wait(ctx context.Context, ready func() bool) error {
+	return pause.Until(ctx, pollInterval, func() (err error) {
+		d.locked(func() {
+			if !ready() {
+				err = fmt.Errorf("%d tasks are submitted, %d completed", len(d.tally.submitted), len(d.tally.completed))
+			}
+		})
+		return err
+	})
+}
+
+// thousands writes n with commas.
+func thousands(n int) string { return figures.Thousands(float64(n)) }

@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
@@ -18,103 +18,98 @@ import (
 )
 
 const (
-	taskType      = "hash"
-	producerCount = 4
+	taskType = "hash"
+	// rounds is how long a task is: how many times a text is hashed.
+	rounds = 4000
 	// callPatience is how long the client asks again before a call's outcome is
 	// given up as unknown.
 	callPatience = 20 * time.Second
 	lease        = 10 * time.Second
 	// idleWait is how long a worker waits for a task.
 	idleWait = time.Second
-	// pollInterval is how often a condition is looked at.
-	pollInterval = 5 * time.Millisecond
 )
 
-// job is what a task asks for: the SHA-256 of a text, of that, and so on.
-type job struct {
-	Text   string `json:"text"`
-	Rounds int    `json:"rounds"`
-}
-
-func jobOf(n, rounds int) job { return job{Text: fmt.Sprintf("text number %d", n), Rounds: rounds} }
-
-func (j job) do() string {
-	sum := sha256.Sum256([]byte(j.Text))
-	for range j.Rounds - 1 {
+// hash is the work of a task: the SHA-256 of its text, of that, and so on.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	for range rounds - 1 {
 		sum = sha256.Sum256(sum[:])
 	}
 	return hex.EncodeToString(sum[:])
 }
 
+// textOf is the text of a task.
+func textOf(number int) string { return fmt.Sprintf("text number %d", number) }
+
 // work starts producers, which end when all is submitted, and workers; all end with ctx.
 func (d *demo) work(ctx context.Context) (producers, workers *sync.WaitGroup) {
 	producers, workers = &sync.WaitGroup{}, &sync.WaitGroup{}
-	var next atomic.Int64
-	for range producerCount {
+	for i := range producerCount {
 		producers.Go(func() {
-			for n := int(next.Add(1)); n <= d.Tasks && ctx.Err() == nil; n = int(next.Add(1)) {
+			for n := i + 1; n <= d.Tasks && ctx.Err() == nil; n += producerCount {
 				// Half of them are held back until some work is done, so that there is
 				// something to submit when the leader dies.
-				if n <= d.Tasks/2 || d.tally.waitCompleted(ctx, n-d.Tasks/2) == nil {
-					d.try(ctx, func(ctx context.Context) error { return d.submit(ctx, n) })
+				if d.wait(ctx, func() bool { return len(d.tally.completed) >= n-d.Tasks/2 }) == nil {
+					d.write(ctx, func(ctx context.Context) (note func(), err error) { return d.submit(ctx, n) })
 				}
 			}
 		})
 	}
-	for i := range d.Workers {
+	for i := range workerCount {
 		workers.Go(func() {
 			for ctx.Err() == nil {
-				d.try(ctx, func(ctx context.Context) error { return d.process(ctx, fmt.Sprintf("worker-%d", i+1)) })
+				d.write(ctx, func(ctx context.Context) (note func(), err error) {
+					return d.process(ctx, fmt.Sprintf("worker-%d", i+1))
+				})
 			}
 		})
 	}
 	return producers, workers
 }
 
-// try makes calls, and notes an error that is not for the end of ctx.
-func (d *demo) try(ctx context.Context, calls func(context.Context) error) {
+// write makes calls and notes what was acknowledged, or an error that is not for the end
+// of ctx.
+func (d *demo) write(ctx context.Context, calls func(context.Context) (note func(), err error)) {
+	asked := time.Now()
 	calling, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
-	if err := calls(calling); err != nil && !errors.Is(err, client.ErrNoTasks) && ctx.Err() == nil {
-		d.tally.failed(err)
+	note, err := calls(calling)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case err == nil:
+		note()
+		if d.stood == 0 && !d.died.IsZero() && asked.After(d.died) {
+			d.stood = time.Since(d.died)
+		}
+	case ctx.Err() == nil && !errors.Is(err, client.ErrNoTasks):
+		d.tally.failures = append(d.tally.failures, err)
 	}
 }
 
-// submit submits a task.
-func (d *demo) submit(ctx context.Context, n int) error {
-	asked := time.Now()
-	task, err := client.NewTask(taskType, jobOf(n, d.Rounds))
+// submit submits the task of that number.
+func (d *demo) submit(ctx context.Context, number int) (note func(), err error) {
+	task, err := client.NewTask(taskType, textOf(number))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	task.IdempotencyKey = fmt.Sprintf("text-%d", n)
+	task.IdempotencyKey = fmt.Sprintf("text-%d", number)
 	id, err := d.client.Submit(ctx, task)
-	if err == nil {
-		d.tally.submitted(id, n, asked)
-	}
-	return err
+	return func() { d.tally.submitted[id] = number }, err
 }
 
 // process claims a task and does it.
-func (d *demo) process(ctx context.Context, worker string) error {
+func (d *demo) process(ctx context.Context, worker string) (note func(), err error) {
 	claim, err := d.client.ClaimNext(ctx, client.ClaimRequest{WorkerID: worker, Types: []string{taskType}, Lease: lease, Wait: idleWait})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var j job
-	if err := json.Unmarshal(claim.Task.Payload, &j); err != nil {
-		return err
+	var text string
+	if err := json.Unmarshal(claim.Task.Payload, &text); err != nil {
+		return nil, err
 	}
-	result, err := json.Marshal(j.do())
-	if err != nil {
-		return err
-	}
-	asked := time.Now()
-	if err := claim.Complete(ctx, result); err != nil {
-		return err
-	}
-	d.tally.completed(claim.Task.ID, asked)
-	return nil
+	err = claim.Complete(ctx, strconv.AppendQuote(nil, hash(text)))
+	return func() { d.tally.completed[claim.Task.ID]++ }, err
 }
 
 // waitDone waits until nothing is left to do.
