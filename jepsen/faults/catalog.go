@@ -47,7 +47,7 @@ func rows() []row {
 		{"net-duplicate", "all", shaped(bad(duplicated, "packets twice")), ownHosts},
 		{"net-reorder", "all", shaped(bad(reordered, "packets out of order")), ownHosts},
 		{"net-flaky", "all", shaped(bad(flaky, "packets late, lost, twice and out of order")), ownHosts},
-		{"net-narrow-*", "one leader", narrowed, ownHosts},
+		{"net-narrow-*", "one leader", shaped(narrow), ownHosts},
 
 		{"disk-slow-*", "one leader all", spoiled(slowSync, "each sync takes longer"), ownDisks},
 		{"disk-eio-*", "one leader", spoiled(failingSync, "each sync fails with EIO"), ownDisks},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 
@@ -35,8 +34,11 @@ type Config struct {
 
 // Cluster is a cluster of real nodes, with all that its faults act on.
 type Cluster struct {
-	// Procs are the nodes' processes. n1 is the first; its number in links is 1.
-	Procs *procs.Cluster
+	// The nodes' processes. n1 is the first; its number in links is 1.
+	*procs.Cluster
+	// Dial connects to a node as a caller does: from the callers' host, where the nodes
+	// have hosts. nil is an ordinary dialer.
+	Dial procs.DialFunc
 	// Net is between the nodes, nil where they have no hosts of their own.
 	Net *hosts.Hosts
 	// Disks are the nodes' disks, by the index of the node; nil where they are
@@ -84,33 +86,18 @@ func (c *Cluster) prepare(ctx context.Context, cfg Config) (err error) {
 		for i := range cfg.Nodes {
 			p.Hosts = append(p.Hosts, c.Net.Host(i+1))
 		}
-		p.Dial = c.Net.Dial
+		c.Dial = c.Net.Dial
+		p.Dial = c.Dial
 	}
-	c.Procs, err = procs.New(p)
+	c.Cluster, err = procs.New(p)
 	return err
-}
-
-// Nodes returns the nodes, n1 first.
-func (c *Cluster) Nodes() []*procs.Node { return c.Procs.Nodes }
-
-// URLs returns the address of each node's API, to be reached with Dial.
-func (c *Cluster) URLs() []string { return c.Procs.URLs() }
-
-// Dial connects to a node as a caller does: from the callers' host, where the
-// nodes have hosts.
-func (c *Cluster) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	if c.Net == nil {
-		var d net.Dialer
-		return d.DialContext(ctx, network, addr)
-	}
-	return c.Net.Dial(ctx, network, addr)
 }
 
 // Close ends all nodes and takes down all that they stood on.
 func (c *Cluster) Close() error {
 	var errs []error
-	if c.Procs != nil {
-		c.Procs.Close()
+	if c.Cluster != nil {
+		c.Cluster.Close()
 	}
 	if c.Net != nil {
 		errs = append(errs, c.Net.Close())

@@ -49,8 +49,8 @@ func loseAfter(t *testing.T, changes int, torn bool) {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	r := &rig{Cluster: &Cluster{Procs: p}, t: t, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
-	n := r.Nodes()[0]
+	r := &rig{Cluster: &Cluster{Cluster: p}, t: t, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	n := r.Nodes[0]
 	if torn {
 		disk.CutAfter(changes, rand.New(rand.NewSource(int64(changes))))
 	} else {
@@ -78,13 +78,13 @@ func (r *rig) submitUntil(done func() bool) (acked []uint64) {
 	ctx := r.within(patience)
 	for !done() {
 		attempt, cancel := context.WithTimeout(ctx, time.Second)
-		id, err := r.submit(attempt, r.Nodes()[0])
+		id, err := r.submit(attempt, r.Nodes[0])
 		cancel()
 		switch {
 		case err == nil:
 			acked = append(acked, id)
 		case ctx.Err() != nil:
-			r.t.Fatalf("submit tasks: %v\n%s", err, r.Nodes()[0].LogTail(5))
+			r.t.Fatalf("submit tasks: %v\n%s", err, r.Nodes[0].LogTail(5))
 		default:
 			<-time.After(5 * time.Millisecond)
 		}

@@ -4,7 +4,7 @@
 //	list, err := faults.ByName("partition-leader")
 //	ownHosts, ownDisks := faults.Ground(list...)
 //	c, err := faults.New(ctx, faults.Config{Nodes: 3, Hosts: ownHosts, Disks: ownDisks, ...})
-//	err = c.Procs.StartAll(ctx)
+//	err = c.StartAll(ctx)
 //	recover, err := list[0].Inject(ctx, c, rand.New(rand.NewSource(seed)))
 //	...
 //	err = recover(ctx)

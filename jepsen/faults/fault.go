@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +26,6 @@ type Fault struct {
 	traits trait
 	pick   picker // of the nodes that act is given; nil: none
 	act    act
-	parts  []Fault // that are made together
 }
 
 // undo ends what a fault began. It is called once, with a context that may be another one.
@@ -76,16 +74,6 @@ func (f Fault) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (recover 
 	return recover, nil
 }
 
-// Check reports, as ErrNeeds, whether the fault is impossible for this user.
-func Check(f Fault) error { return check(f, os.Geteuid()) }
-
-func check(f Fault, user int) error {
-	if f.traits.has(ownHosts|ownDisks) && user != 0 {
-		return fmt.Errorf("%s: %w: it needs root (network namespaces, FUSE)", f.name, ErrNeeds)
-	}
-	return nil
-}
-
 // Ground says what the nodes should stand on for these faults, as in Config:
 // hosts of their own where there are faults of the network or of members, disks of
 // their own where disks are full, slow, fail or lose power.
@@ -98,7 +86,7 @@ func Ground(faults ...Fault) (hosts, disks bool) {
 // recovers from the last one first. Its name joins theirs with plus signs, as ByName reads
 // them.
 func Together(faults ...Fault) Fault {
-	all := Fault{parts: faults}
+	all := Fault{}
 	var names []string
 	for _, f := range faults {
 		names = append(names, f.name)

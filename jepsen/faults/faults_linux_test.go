@@ -52,9 +52,9 @@ func TestPartition(t *testing.T) {
 func TestNetwork_shapes(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{3, 5} {
-		c := &Cluster{Procs: &procs.Cluster{}}
+		c := &Cluster{Cluster: &procs.Cluster{}}
 		for range nodes {
-			c.Procs.Nodes = append(c.Procs.Nodes, &procs.Node{})
+			c.Nodes = append(c.Nodes, &procs.Node{})
 		}
 		majority := nodes/2 + 1
 		for seed := range int64(20) {
@@ -114,7 +114,7 @@ func TestPower(t *testing.T) {
 				r.inject(fault)()
 			})
 			r.whole()
-			r.has(r.Nodes()[0], acked)
+			r.has(r.Nodes[0], acked)
 		})
 	}
 }
@@ -126,7 +126,7 @@ func (r *rig) submitDuring(f func()) []uint64 {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var acked []uint64
-	for _, n := range r.Nodes() {
+	for _, n := range r.Nodes {
 		for range 4 {
 			wg.Go(func() {
 				for ctx.Err() == nil {
@@ -227,7 +227,7 @@ func TestKill(t *testing.T) {
 	t.Parallel()
 	r := start(t, false, Config{})
 	recover := r.inject("kill-all")
-	for _, n := range r.Nodes() {
+	for _, n := range r.Nodes {
 		if n.Running() || n.ExitCode() != 128+9 {
 			t.Errorf("%s: running %v, exit code %d", n.ID, n.Running(), n.ExitCode())
 		}
@@ -240,12 +240,12 @@ func TestRolling(t *testing.T) {
 	t.Parallel()
 	r := start(t, false, Config{})
 	before := map[int]bool{}
-	for _, n := range r.Nodes() {
+	for _, n := range r.Nodes {
 		before[n.PID()] = true
 	}
 	r.inject("rolling-restart")()
 	r.whole()
-	for _, n := range r.Nodes() {
+	for _, n := range r.Nodes {
 		if before[n.PID()] {
 			t.Errorf("%s was not restarted", n.ID)
 		}
@@ -259,7 +259,7 @@ func TestTogether(t *testing.T) {
 	off := r.inject("power-one")
 	r.inject("kill-all")()
 	running := 0
-	for _, n := range r.Nodes() {
+	for _, n := range r.Nodes {
 		if n.Running() {
 			running++
 		}
@@ -345,20 +345,6 @@ func TestGround(t *testing.T) {
 	}
 }
 
-// Of what needs root others are told so.
-func TestCheck(t *testing.T) {
-	t.Parallel()
-	for _, f := range Catalog() {
-		if err := check(f, 0); err != nil {
-			t.Errorf("root: %v", err)
-		}
-		needs := f.traits.has(ownHosts | ownDisks)
-		if err := check(f, 1000); errors.Is(err, ErrNeeds) != needs || needs && !strings.Contains(err.Error(), "root") {
-			t.Errorf("another user: %v", err)
-		}
-	}
-}
-
 func TestByName(t *testing.T) {
 	t.Parallel()
 	list, err := ByName("pause-*", "kill-one+partition-one")
@@ -413,7 +399,7 @@ func TestReplace(t *testing.T) {
 	r := start(t, true, Config{Nodes: 3, Hosts: true})
 	recover := r.inject("member-wiped")
 	recover()
-	leader, err := r.Procs.WaitLeader(r.within(patience))
+	leader, err := r.WaitLeader(r.within(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -427,8 +413,8 @@ func TestReplace(t *testing.T) {
 			voters++
 		}
 	}
-	if voters != len(r.Nodes()) {
-		t.Errorf("%d of %d nodes vote: %+v", voters, len(r.Nodes()), view.Nodes)
+	if voters != len(r.Nodes) {
+		t.Errorf("%d of %d nodes vote: %+v", voters, len(r.Nodes), view.Nodes)
 	}
 }
 
@@ -444,7 +430,7 @@ func TestWall(t *testing.T) {
 				CreatedAt time.Time `json:"created_at"`
 			}
 		}
-		if err := r.call(ctx, http.MethodPost, r.Nodes()[0].URL()+"/api/tasks", `{"params": 1}`, &answer); err != nil {
+		if err := r.call(ctx, http.MethodPost, r.Nodes[0].URL()+"/api/tasks", `{"params": 1}`, &answer); err != nil {
 			t.Fatal(err)
 		}
 		if time.Until(answer.Task.CreatedAt) > time.Second {
@@ -460,7 +446,11 @@ func TestPairs(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, pair := range Pairs(500, rand.New(rand.NewSource(1))) {
-		a, b := pair.parts[0], pair.parts[1]
+		both, err := ByName(strings.Split(pair.Name(), "+")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := both[0], both[1]
 		if a.Name() == b.Name() {
 			t.Errorf("%s twice", a.Name())
 		}

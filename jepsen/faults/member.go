@@ -37,7 +37,7 @@ var errNobodyRuns = errors.New("no node runs")
 func (c *Cluster) operate(ctx context.Context, path, body string) error {
 	err := pause.Until(ctx, operatorPause, func() error {
 		last := errNobodyRuns
-		for _, n := range c.Nodes() {
+		for _, n := range c.Nodes {
 			if n.Running() {
 				if last = operateAt(ctx, n, path, body); last == nil {
 					break

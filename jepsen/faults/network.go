@@ -102,7 +102,7 @@ func ring(c *Cluster, nodes []*procs.Node) (links, string) {
 // bad makes all links of the nodes bad, both ways.
 func bad(q hosts.Quality, words string) shape {
 	return func(c *Cluster, nodes []*procs.Node) (links, string) {
-		return between(c, c.Nodes(), nodes, q, between(c, nodes, c.Nodes(), q, links{})), names(nodes) + ": " + words
+		return between(c, c.Nodes, nodes, q, between(c, nodes, c.Nodes, q, links{})), names(nodes) + ": " + words
 	}
 }
 
@@ -120,19 +120,11 @@ var (
 // narrowRate is what a node behind a narrow link can send, in bytes per second.
 const narrowRate = 32 << 10
 
-// narrowed bounds what nodes can send.
-func narrowed(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
-	var done undos
+// narrow bounds what the nodes can send.
+func narrow(c *Cluster, nodes []*procs.Node) (links, string) {
+	shape := links{}
 	for _, n := range nodes {
-		remove, err := c.Net.Limit(c.number(n), narrowRate)
-		if err != nil {
-			return nil, done.after(ctx, err)
-		}
-		done = append(done, func(context.Context) error { return remove() })
+		shape[hosts.Link{From: c.number(n), To: hosts.Everybody}] = hosts.Quality{Limit: narrowRate}
 	}
-	c.notef("%s can send %d KiB/s", names(nodes), narrowRate>>10)
-	return func(ctx context.Context) error {
-		c.notef("%s can send at full rate", names(nodes))
-		return done.all(ctx)
-	}, nil
+	return shape, fmt.Sprintf("%s can send %d KiB/s", names(nodes), narrowRate>>10)
 }

@@ -23,17 +23,17 @@ func one(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
 
 // majority picks a random smallest majority.
 func majority(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
-	return shuffled(ctx, c, rng)[:len(c.Nodes())/2+1]
+	return shuffled(ctx, c, rng)[:len(c.Nodes)/2+1]
 }
 
 // all picks all nodes.
 func all(_ context.Context, c *Cluster, _ *rand.Rand) []*procs.Node {
-	return slices.Clone(c.Nodes())
+	return slices.Clone(c.Nodes)
 }
 
 // shuffled picks all nodes, in random order.
 func shuffled(_ context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
-	nodes := slices.Clone(c.Nodes())
+	nodes := slices.Clone(c.Nodes)
 	rng.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 	return nodes
 }
@@ -46,7 +46,7 @@ func leader(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
 	fallback := one(ctx, c, rng) // drawn always, so that the draws that follow are the same
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
-	if n, err := c.Procs.WaitLeader(ctx); err == nil {
+	if n, err := c.WaitLeader(ctx); err == nil {
 		return []*procs.Node{n}
 	}
 	return fallback
@@ -54,11 +54,11 @@ func leader(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
 
 // without returns the nodes of the cluster that are not among these.
 func without(c *Cluster, nodes ...*procs.Node) []*procs.Node {
-	return slices.DeleteFunc(slices.Clone(c.Nodes()), func(n *procs.Node) bool { return slices.Contains(nodes, n) })
+	return slices.DeleteFunc(slices.Clone(c.Nodes), func(n *procs.Node) bool { return slices.Contains(nodes, n) })
 }
 
 // number returns the node's number in links.
-func (c *Cluster) number(n *procs.Node) int { return slices.Index(c.Nodes(), n) + 1 }
+func (c *Cluster) number(n *procs.Node) int { return slices.Index(c.Nodes, n) + 1 }
 
 // names joins the nodes' names, in the order of the cluster.
 func names(nodes []*procs.Node) string {

@@ -113,24 +113,17 @@ func (h *Hosts) Dial(ctx context.Context, network, addr string) (net.Conn, error
 // remove is safe twice.
 func (h *Hosts) Shape(links map[Link]Quality) (remove func() error, err error) {
 	for link, q := range links {
-		if link.From == link.To || !h.has(link.From) || !h.has(link.To) {
+		if link.From == link.To || !h.has(link.From) || !h.has(link.To) && link.To != Everybody {
 			return nil, fmt.Errorf("link %d to %d: there is none", link.From, link.To)
+		}
+		if (link.To == Everybody) != (q.Limit != 0) {
+			return nil, fmt.Errorf("link %d to %d, with a limit of %d: the links to everybody have one, and no others", link.From, link.To, q.Limit)
 		}
 		if err := q.validate(); err != nil {
 			return nil, fmt.Errorf("link %d to %d: %w", link.From, link.To, err)
 		}
 	}
 	return h.sw.add(links)
-}
-
-// Limit bounds what the node's host sends to all others together to that many
-// bytes per second, until remove is called. Of several limits the lowest holds.
-// What does not fit waits for up to a second and is lost after that. remove is safe twice.
-func (h *Hosts) Limit(number int, bytesPerSecond int64) (remove func() error, err error) {
-	if !h.has(number) || bytesPerSecond < 1 {
-		return nil, fmt.Errorf("a limit of %d bytes/s for host %d: not possible", bytesPerSecond, number)
-	}
-	return h.sw.add(map[Link]Quality{{From: number, To: everybody}: {limit: bytesPerSecond}})
 }
 
 func (h *Hosts) has(number int) bool { return number >= 0 && number < len(h.hosts) }

@@ -354,7 +354,7 @@ func TestHosts_Limit(t *testing.T) {
 		}
 		return time.Since(began)
 	}
-	remove, err := h.Limit(1, 100<<10)
+	remove, err := h.Shape(map[Link]Quality{{1, Everybody}: {Limit: 100 << 10}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,6 +378,9 @@ func TestHosts_Shape_impossible(t *testing.T) {
 		"to itself":    {{1, 1}: {Cut: true}},
 		"no share":     {{1, 2}: {Loss: 1.5}},
 		"no time":      {{1, 2}: {Delay: -1}},
+		"no rate":      {{1, Everybody}: {Limit: -1}},
+		"of one link":  {{1, 2}: {Limit: 1}},
+		"all cut":      {{1, Everybody}: {Cut: true}},
 	} {
 		if _, err := h.Shape(links); err == nil {
 			t.Errorf("%s: no error", name)

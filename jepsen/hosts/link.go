@@ -10,8 +10,8 @@ import (
 // count from 1.
 const Clients = 0
 
-// everybody stands for all other hosts, in links that have a limit.
-const everybody = -1
+// Everybody stands for all other hosts, in links that have a limit.
+const Everybody = -1
 
 // Link is the way from one host to another: one direction.
 type Link struct{ From, To int }
@@ -26,7 +26,9 @@ type Quality struct {
 	Duplicate float64       // share of packets that arrive twice, 0 to 1
 	Reorder   float64       // share of packets that the following ones may overtake, 0 to 1
 
-	limit int64 // bytes per second; 0 is none
+	// Limit is of a link to Everybody: so many bytes per second are sent to all others
+	// together. What does not fit waits for up to a second and is lost after that. 0 is none.
+	Limit int64
 }
 
 // with returns the quality of a link that has both.
@@ -38,7 +40,7 @@ func (q Quality) with(other Quality) Quality {
 		Jitter:    q.Jitter + other.Jitter,
 		Duplicate: max(q.Duplicate, other.Duplicate),
 		Reorder:   max(q.Reorder, other.Reorder),
-		limit:     min(cmp.Or(q.limit, other.limit), cmp.Or(other.limit, q.limit)),
+		Limit:     min(cmp.Or(q.Limit, other.Limit), cmp.Or(other.Limit, q.Limit)),
 	}
 }
 
@@ -48,8 +50,8 @@ func (q Quality) validate() error {
 			return fmt.Errorf("a share of %v: 0 to 1 are possible", share)
 		}
 	}
-	if q.Delay < 0 || q.Jitter < 0 {
-		return fmt.Errorf("a delay of %v with a jitter of %v: neither may be negative", q.Delay, q.Jitter)
+	if q.Delay < 0 || q.Jitter < 0 || q.Limit < 0 {
+		return fmt.Errorf("a delay of %v with a jitter of %v and a limit of %d: none may be negative", q.Delay, q.Jitter, q.Limit)
 	}
 	return nil
 }

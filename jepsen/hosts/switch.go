@@ -149,7 +149,7 @@ func (s *packetSwitch) take(link Link, data []byte) {
 // sentLocked returns when the host has sent that many bytes more; not ok: they are lost.
 func (s *packetSwitch) sentLocked(from, size int) (at time.Time, ok bool) {
 	now := time.Now()
-	limit := s.links[Link{from, everybody}].limit
+	limit := s.links[Link{from, Everybody}].Limit
 	if limit == 0 {
 		return now, true
 	}

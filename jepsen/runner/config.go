@@ -1,11 +1,8 @@
 package runner
 
 import (
-	"fmt"
 	"io"
 	"time"
-
-	"github.com/claimq/claimq/jepsen/faults"
 )
 
 // Config says what to run.
@@ -48,17 +45,3 @@ const (
 	finalTimeout  = 2 * time.Minute
 	levelTimeout  = 40 * time.Second
 )
-
-// Possible returns the faults of the names that can be made on this machine,
-// and says of the others why not.
-func Possible(names []string) (all []faults.Fault, err error) {
-	if len(names) > 0 {
-		all, err = faults.ByName(names...)
-	}
-	for _, f := range all {
-		if err := faults.Check(f); err != nil {
-			return nil, fmt.Errorf("fault %s: %w", f.Name(), err)
-		}
-	}
-	return all, err
-}

@@ -26,7 +26,7 @@ const (
 func watch(c *faults.Cluster, rec *recorder.Recorder) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
-	for _, n := range c.Nodes() {
+	for _, n := range c.Nodes {
 		watching.Go(func() { watchNode(ctx, n, rec) })
 	}
 	return func() {
@@ -89,7 +89,7 @@ func (r *run) waitLevel(ctx context.Context) error {
 	return pause.Until(ctx, sampleInterval, func() error {
 		level, said := true, ""
 		var first uint64
-		for i, n := range r.cluster.Nodes() {
+		for i, n := range r.cluster.Nodes {
 			var s history.Sample
 			if ask(ctx, n, &s); i == 0 {
 				first = s.Index

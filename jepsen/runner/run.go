@@ -28,7 +28,7 @@ type run struct {
 // not come back is a finding.
 func Run(ctx context.Context, cfg Config) (*history.History, error) {
 	cfg.Clients, cfg.Rate = cmp.Or(cfg.Clients, defaultClients), cmp.Or(cfg.Rate, defaultRate)
-	all, err := Possible(cfg.Faults)
+	all, err := faults.ByName(cfg.Faults...)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func Run(ctx context.Context, cfg Config) (*history.History, error) {
 }
 
 func (r *run) run(ctx context.Context) error {
-	if err := within(ctx, startTimeout, r.cluster.Procs.StartAll); err != nil {
+	if err := within(ctx, startTimeout, r.cluster.StartAll); err != nil {
 		return fmt.Errorf("start the cluster: %w", err)
 	}
 	defer watch(r.cluster, r.rec)()
@@ -101,7 +101,7 @@ func (r *run) readEnd(ctx context.Context) error {
 			return err
 		}
 		var names []string
-		for _, n := range r.cluster.Nodes() {
+		for _, n := range r.cluster.Nodes {
 			names = append(names, n.ID)
 		}
 		return r.rec.DumpAll(ctx, r.cluster.URLs(), names)
