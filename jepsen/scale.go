@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -202,15 +201,8 @@ func (s *scaling) besideSnapshots(ctx context.Context) error {
 
 // restart kills all nodes at once, starts them again, and prints how soon they are ready.
 func (s *scaling) restart(ctx context.Context) error {
-	for _, n := range s.nodes.Nodes {
-		if err := n.Signal(syscall.SIGKILL); err != nil {
-			return err
-		}
-	}
-	for _, n := range s.nodes.Nodes {
-		if err := n.WaitExit(ctx); err != nil {
-			return err
-		}
+	if err := procs.KillAll(s.nodes.Nodes...); err != nil {
+		return err
 	}
 	begun := time.Now()
 	if err := s.nodes.StartAll(ctx); err != nil {

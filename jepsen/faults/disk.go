@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand"
+	"syscall"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/lossyfs"
@@ -17,16 +18,17 @@ func (c *Cluster) disk(n *procs.Node) *lossyfs.FS { return c.Disks[c.number(n)-1
 // not synced; torn: a random part of it survives.
 func powerOff(torn bool) act {
 	return func(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
-		err := each(nodes, signalKill) // all at once: what a node does from now on it can tell nobody
+		// All at once: what a node does from now on it can tell nobody.
+		err := each(nodes, func(n *procs.Node) error { return n.Signal(syscall.SIGKILL) })
 		for _, n := range nodes {
 			var survives *rand.Rand
 			if seed := rng.Int63(); torn {
 				survives = rand.New(rand.NewSource(seed))
 			}
 			loss := c.disk(n).Cut(survives)
-			waitGone(n)
 			c.notef("power off: %s; lost %d pages, %d sizes, %d names; %d pages survived unsynced", n.ID, loss.Pages, loss.Sizes, loss.Names, loss.Survived)
 		}
+		err = errors.Join(err, procs.KillAll(nodes...)) // they are gone then
 		recover := func(context.Context) error {
 			restored := each(nodes, func(n *procs.Node) error { return c.disk(n).Restore() })
 			return errors.Join(restored, c.startNodes(nodes...))

@@ -82,7 +82,7 @@ func nodeBody(n *procs.Node) string { return fmt.Sprintf(`{"node_id": %q}`, n.ID
 // joins it as a new member with an empty folder: what operators do.
 func (c *Cluster) replaced(n *procs.Node) undo {
 	return func(ctx context.Context) error {
-		if err := killAll(n); err != nil {
+		if err := procs.KillAll(n); err != nil {
 			return err
 		}
 		if err := c.operate(ctx, "/api/cluster/remove", nodeBody(n)); err != nil {
@@ -146,7 +146,7 @@ func removed(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand)
 func wiped(_ context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	n := nodes[0]
 	c.notef("%s loses its folder", n.ID)
-	if err := killAll(n); err != nil {
+	if err := procs.KillAll(n); err != nil {
 		return nil, err
 	}
 	return c.replaced(n), wipe(n)
@@ -195,7 +195,7 @@ func otherPort(addr string) string {
 // nothing (the unused end of a segment) goes on.
 func rotten(_ context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
 	n := nodes[0]
-	if err := killAll(n); err != nil {
+	if err := procs.KillAll(n); err != nil {
 		return nil, err
 	}
 	what, err := flip(n.DataDir, rng)

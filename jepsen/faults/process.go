@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/procs"
@@ -26,7 +25,7 @@ const (
 func killed(_ context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	c.notef("kill -9 %s", names(nodes))
 	start := func(context.Context) error { return c.startNodes(nodes...) }
-	if err := killAll(nodes...); err != nil {
+	if err := procs.KillAll(nodes...); err != nil {
 		return nil, errors.Join(err, c.startNodes(nodes...))
 	}
 	return start, nil
@@ -97,29 +96,9 @@ func end(ctx context.Context, n *procs.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	if err := n.Stop(ctx); err != nil {
-		return killAll(n)
+		return procs.KillAll(n)
 	}
 	return nil
-}
-
-// killAll kills the nodes at once and waits until they are gone. Those that do
-// not run are left alone.
-func killAll(nodes ...*procs.Node) error {
-	err := each(nodes, signalKill)
-	for _, n := range nodes {
-		waitGone(n)
-	}
-	return err
-}
-
-// signalKill kills the node and does not wait for it.
-func signalKill(n *procs.Node) error { return n.Signal(syscall.SIGKILL) }
-
-// waitGone waits until a node that was killed is gone.
-func waitGone(n *procs.Node) {
-	if exited := n.Exited(); exited != nil {
-		<-exited
-	}
 }
 
 // each does something with all the nodes. It forgives that one does not run: another fault

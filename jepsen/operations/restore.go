@@ -86,12 +86,7 @@ func (r *run) lose(ctx context.Context) error {
 	if err := r.pause(ctx); err != nil {
 		return err
 	}
-	var errs []error
-	for _, n := range r.cluster.Nodes {
-		if n.Running() {
-			errs = append(errs, n.Kill())
-		}
-	}
+	errs := []error{procs.KillAll(r.cluster.Nodes...)}
 	for _, n := range r.cluster.Nodes {
 		errs = append(errs, wipe(n))
 	}

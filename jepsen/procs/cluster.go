@@ -266,11 +266,7 @@ func (c *Cluster) WaitLeader(ctx context.Context, except ...*Node) (*Node, error
 
 // Close kills every node that still runs and gives the ports back.
 func (c *Cluster) Close() {
-	for _, n := range c.Nodes {
-		if n.Running() {
-			_ = n.Kill() // it may have ended by itself meanwhile
-		}
-	}
+	_ = KillAll(c.Nodes...) // none can be told any more
 	if c.release != nil {
 		c.release()
 		c.release = nil

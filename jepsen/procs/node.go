@@ -218,6 +218,23 @@ func (n *Node) Kill() error {
 	return nil
 }
 
+// KillAll kills those of the nodes that run at once, so that none outlives another for
+// long, and waits until they are gone.
+func KillAll(nodes ...*Node) error {
+	var errs []error
+	for _, n := range nodes {
+		if err := n.Signal(syscall.SIGKILL); !errors.Is(err, ErrNotRunning) {
+			errs = append(errs, err)
+		}
+	}
+	for _, n := range nodes {
+		if exited := n.Exited(); exited != nil {
+			<-exited
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Stop asks the process to end with SIGTERM and waits for it until ctx ends.
 func (n *Node) Stop(ctx context.Context) error {
 	if err := n.Signal(syscall.SIGTERM); err != nil {
