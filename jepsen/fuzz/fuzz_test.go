@@ -3,6 +3,7 @@ package fuzz
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"math/rand"
 	"net/http"
 	"strings"
@@ -46,18 +47,18 @@ func TestJudge(t *testing.T) {
 // What a node does not give back is found.
 func TestUsage_grown(t *testing.T) {
 	t.Parallel()
-	before := Usage{Goroutines: 50, Files: 30, HeapMB: 20, ResidentMB: 60}
-	if what := before.grown(before); what != "" {
+	before := Usage{"go_goroutines": 50, "process_open_fds": 30, "go_memstats_heap_alloc_bytes": 20 * mb, resident: 60 * mb}
+	if what := before.grown(before, 0); what != "" {
 		t.Errorf("the same: %s", what)
 	}
-	for _, u := range []Usage{
-		{Goroutines: 150, Files: 30, HeapMB: 20, ResidentMB: 60},
-		{Goroutines: 50, Files: 130, HeapMB: 20, ResidentMB: 60},
-		{Goroutines: 50, Files: 30, HeapMB: 200, ResidentMB: 60},
-		{Goroutines: 50, Files: 30, HeapMB: 20, ResidentMB: 600},
-	} {
-		if u.grown(before) == "" {
-			t.Errorf("%+v after %+v: nothing was found", u, before)
+	for metric, now := range map[string]float64{"go_goroutines": 150, "process_open_fds": 130, "go_memstats_heap_alloc_bytes": 200 * mb, resident: 600 * mb} {
+		after := maps.Clone(before)
+		after[metric] = now
+		if after.grown(before, 0) == "" {
+			t.Errorf("%s: %v after %v: nothing was found", metric, now, before[metric])
+		}
+		if found := after.grown(before, 700) != ""; found == strings.HasSuffix(metric, "_bytes") {
+			t.Errorf("%s: %v where 700 MB are no growth: found %v", metric, now, found)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (g *guest) ask(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			g.r.violate("beside %s the guest %s at node %d: %v", g.seen.Name, call.name, g.turn+1, err)
+			g.r.violate(ruleGuest, "beside %s the guest %s at node %d: %v", g.seen.Name, call.name, g.turn+1, err)
 			return // what follows may need it
 		}
 		g.seen.Calls++
@@ -174,9 +174,9 @@ func (g *guest) look(ctx context.Context, node Node) (err error) {
 		if u, err = usageOf(ctx, node); err != nil {
 			return nil
 		}
-		g.seen.ResidentMB = max(g.seen.ResidentMB, u.ResidentMB)
-		if most := g.r.cfg.ResidentMaxMB; most > 0 && u.ResidentMB > most {
-			return fmt.Errorf("the node's memory is %.0f MB, it may be %.0f", u.ResidentMB, most)
+		g.seen.ResidentMB = max(g.seen.ResidentMB, u.residentMB())
+		if most := g.r.cfg.ResidentMaxMB; most > 0 && u.residentMB() > most {
+			return fmt.Errorf("the node's memory is %.0f MB, it may be %.0f", u.residentMB(), most)
 		}
 		return nil
 	})

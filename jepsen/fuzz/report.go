@@ -34,14 +34,9 @@ func (r *Report) String() string {
 	never := slices.DeleteFunc(slices.Sorted(maps.Keys(r.Done)), func(op string) bool { return r.Done[op] > 0 })
 	fmt.Fprintf(table, "never a success\t%s\n", strings.Join(never, ", "))
 	for i := range r.After {
-		was, is := r.Before[i], r.After[i]
-		fmt.Fprintf(table, "node %d uses\t%d goroutines (%d), %d files (%d), heap %.0f MB (%.0f), resident %.0f MB (%.0f)\n", i+1,
-			is.Goroutines, was.Goroutines, is.Files, was.Files, is.HeapMB, was.HeapMB, is.ResidentMB, was.ResidentMB)
+		fmt.Fprintf(table, "node %d uses\t%s\n", i+1, r.After[i].since(r.Before[i]))
 	}
-	fmt.Fprintf(table, "violations\t%d\n", r.Count)
+	fmt.Fprintf(table, "violations\t%d\n", r.ViolationCount)
 	_ = table.Flush() // into memory
-	for _, v := range r.Violations {
-		fmt.Fprintf(&b, "\n%s\n", v)
-	}
-	return b.String()
+	return b.String() + r.Found(nil)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand"
+	"net/url"
 	"regexp"
 	"strings"
 )
@@ -145,26 +146,13 @@ func (m *maker) target(op *operation, about claim) string {
 	var query []string
 	for _, p := range op.query {
 		if m.rng.Intn(4) == 0 {
-			query = append(query, p.name+"="+escape(p.values[m.rng.Intn(len(p.values))]))
+			query = append(query, p.name+"="+url.QueryEscape(p.values[m.rng.Intn(len(p.values))]))
 		}
 	}
 	if len(query) > 0 {
 		path += "?" + strings.Join(query, "&")
 	}
 	return string(shorten([]byte(path)))
-}
-
-// escape percent-encodes all but what is safe in a query.
-func escape(s string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		if c := s[i]; c == '-' || c == '_' || c == '.' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
 }
 
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "PROPFIND", "X", "GETGETGETGETGETGETGETGET"}

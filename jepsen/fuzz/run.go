@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -54,6 +55,7 @@ type Node struct {
 
 // Report says what was answered.
 type Report struct {
+	check.Part // what is wrong
 	Seed       int64
 	Requests   map[string]int // by kind
 	Operations int            // of the description
@@ -64,15 +66,18 @@ type Report struct {
 	Before     []Usage // by node
 	After      []Usage
 	Seconds    float64
-	Violations []string
-	Count      int
 }
 
-// OK reports whether nothing was wrong.
-func (r *Report) OK() bool { return r.Count == 0 }
+// What is wrong.
+const (
+	ruleAnswer  check.Rule = "answer"  // each answer is one that the contract has
+	rulePeer    check.Rule = "peer"    // nobody is taken for a member that he is not
+	ruleGuest   check.Rule = "guest"   // beside a siege who has a key is answered
+	ruleProcess check.Rule = "process" // no node ends, and nothing panics
+	ruleUsage   check.Rule = "usage"   // nothing that was taken is kept
+)
 
 const (
-	violationsMax = 30
 	// warmShare of the requests are sent before what the nodes use is first looked
 	// at: buffers and connections have then been made that stay.
 	warmShare = 5
@@ -101,7 +106,7 @@ type run struct {
 // could not, not that something was wrong.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r := &run{cfg: cfg, seen: &seen{}}
-	r.report = Report{Seed: cfg.Seed, Requests: map[string]int{}, Statuses: map[int]int{}, Done: map[string]int{}, Violations: []string{}}
+	r.report = Report{Seed: cfg.Seed, Requests: map[string]int{}, Statuses: map[int]int{}, Done: map[string]int{}}
 	began := time.Now()
 	var err error
 	if r.ops, err = describe(ctx, cfg.Nodes[0]); err != nil {
@@ -130,12 +135,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return &r.report, ctx.Err()
 }
 
-func (r *run) violate(format string, args ...any) {
-	r.locked(func() {
-		if r.report.Count++; len(r.report.Violations) < violationsMax {
-			r.report.Violations = append(r.report.Violations, fmt.Sprintf(format, args...))
-		}
-	})
+func (r *run) violate(rule check.Rule, format string, args ...any) {
+	r.locked(func() { r.report.Violate(rule, 0, nil, format, args...) })
 }
 
 // send sends so many requests, by all senders at once.
@@ -158,7 +159,7 @@ func (r *run) send(ctx context.Context, part, count int) {
 func (r *run) checkRunning() {
 	for i := range r.cfg.Nodes {
 		if err := r.cfg.Running(i); err != nil {
-			r.violate("node %d: %v", i+1, err)
+			r.violate(ruleProcess, "node %d: %v", i+1, err)
 		}
 	}
 }
@@ -195,7 +196,7 @@ func (s *sender) next(ctx context.Context) {
 	if k == kindPeer {
 		s.foe.addr = s.r.cfg.Nodes[node].PeerAddr
 		if wrong := s.foe.attack(ctx); wrong != "" {
-			s.r.violate("peer port of node %d: %s", node+1, wrong)
+			s.r.violate(rulePeer, "peer port of node %d: %s", node+1, wrong)
 		}
 		s.r.count(k, -1)
 		return
@@ -214,7 +215,7 @@ func (s *sender) next(ctx context.Context) {
 		s.r.seen.note(a.body)
 	}
 	if wrong := judge(&req, &a); wrong != "" {
-		s.r.violate("node %d: %s to %s\n    answer: %.500q", node+1, wrong, show(&req), a.body)
+		s.r.violate(ruleAnswer, "node %d: %s to %s\n    answer: %.500q", node+1, wrong, show(&req), a.body)
 	}
 	s.r.count(k, a.status)
 	if a.status/100 == 2 {
@@ -293,12 +294,12 @@ func (r *run) settle(ctx context.Context) error {
 		return r.grown()
 	})
 	if errors.Is(err, errGrown) {
-		r.violate("%v", err)
+		r.violate(ruleUsage, "%v", err)
 		err = nil
 	}
 	for i, u := range r.report.After {
-		if u.Panics > 0 {
-			r.violate("node %d: %d panics while answering", i+1, u.Panics)
+		if u[panics] > 0 {
+			r.violate(ruleProcess, "node %d: %.0f panics while answering", i+1, u[panics])
 		}
 	}
 	return err
@@ -308,11 +309,11 @@ func (r *run) settle(ctx context.Context) error {
 func (r *run) grown() error {
 	var errs []error
 	for i, u := range r.report.After {
-		before := r.report.Before[i]
+		most := 0.0
 		if len(r.report.Sieges) > 0 { // what large lists leave is collected late
-			before.HeapMB, before.ResidentMB = r.cfg.ResidentMaxMB-heapGrowthMax, r.cfg.ResidentMaxMB-residentGrowthMax
+			most = r.cfg.ResidentMaxMB
 		}
-		if what := u.grown(before); what != "" {
+		if what := u.grown(r.report.Before[i], most); what != "" {
 			errs = append(errs, fmt.Errorf("node %d: %w: %s", i+1, errGrown, what))
 		}
 	}

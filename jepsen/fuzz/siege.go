@@ -210,7 +210,7 @@ func (r *run) forge(ctx context.Context, c net.Conn, i int) {
 		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 		_ = c.SetDeadline(time.Now().Add(answerTimeout))
 		if wrong := forgery(f.shake(c, f.purpose(), g, io.Discard)); wrong != "" {
-			r.violate("peer port of node 1: %s", wrong)
+			r.violate(rulePeer, "peer port of node 1: %s", wrong)
 		}
 		stop()
 		_ = c.Close()

@@ -3,56 +3,57 @@ package fuzz
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // Usage is what a node's process uses, by its own metrics.
-type Usage struct {
-	Goroutines int
-	Files      int
-	HeapMB     float64 // in use after the last garbage collection or since
-	ResidentMB float64 // of the process
-	Panics     int     // while answering requests
+type Usage map[string]float64
+
+// used is what is looked at, and how much more of it a node may use once it has settled:
+// what the state holds is deleted before both looks; what removed tasks leave for repeats,
+// the trail and the buffers of connections stay.
+var used = []struct {
+	metric, what string
+	unit, growth float64
+}{
+	{"go_goroutines", "goroutines", 1, 40},
+	{"process_open_fds", "open files", 1, 20},
+	{"go_memstats_heap_alloc_bytes", "MB of heap", mb, 64},
+	{resident, "MB of resident memory", mb, 256},
 }
 
-const mb = 1 << 20
-
-// usageOf asks a node for its metrics.
-func usageOf(ctx context.Context, node Node) (Usage, error) {
-	values, err := node.Metrics(ctx)
-	if err != nil {
-		return Usage{}, err
-	}
-	return Usage{
-		Goroutines: int(values["go_goroutines"]), Files: int(values["process_open_fds"]),
-		HeapMB: values["go_memstats_heap_alloc_bytes"] / mb, ResidentMB: values["process_resident_memory_bytes"] / mb,
-		Panics: int(values["claimq_http_panics_total"]),
-	}, nil
-}
-
-// How much more a node may use once it has settled. What the state holds is
-// deleted before both looks; what removed tasks leave for repeats, the trail and
-// the buffers of connections stay.
 const (
-	goroutinesGrowthMax = 40
-	filesGrowthMax      = 20
-	heapGrowthMax       = 64  // MB
-	residentGrowthMax   = 256 // MB
+	mb       = 1 << 20
+	resident = "process_resident_memory_bytes"
+	panics   = "claimq_http_panics_total"
 )
 
-// grown returns what a node uses too much of, "" if nothing.
-func (u Usage) grown(before Usage) string {
-	for _, of := range []struct {
-		what               string
-		now, before, grown float64
-	}{
-		{"goroutines", float64(u.Goroutines), float64(before.Goroutines), goroutinesGrowthMax},
-		{"open files", float64(u.Files), float64(before.Files), filesGrowthMax},
-		{"MB of heap", u.HeapMB, before.HeapMB, heapGrowthMax},
-		{"MB of resident memory", u.ResidentMB, before.ResidentMB, residentGrowthMax},
-	} {
-		if of.now > of.before+of.grown {
-			return fmt.Sprintf("%.0f %s, %.0f before", of.now, of.what, of.before)
+// usageOf asks a node for its metrics.
+func usageOf(ctx context.Context, node Node) (Usage, error) { return node.Metrics(ctx) }
+
+// residentMB is the memory of the process.
+func (u Usage) residentMB() float64 { return u[resident] / mb }
+
+// grown returns what a node uses too much of, "" if nothing. Of memory it may use most MB
+// in any case.
+func (u Usage) grown(before Usage, most float64) string {
+	for _, of := range used {
+		allowed := before[of.metric]/of.unit + of.growth
+		if of.unit == mb {
+			allowed = max(allowed, most)
+		}
+		if now := u[of.metric] / of.unit; now > allowed {
+			return fmt.Sprintf("%.0f %s, %.0f before", now, of.what, before[of.metric]/of.unit)
 		}
 	}
 	return ""
+}
+
+// since says what a node uses, and in brackets what it used before.
+func (u Usage) since(before Usage) string {
+	var said []string
+	for _, of := range used {
+		said = append(said, fmt.Sprintf("%.0f %s (%.0f)", u[of.metric]/of.unit, of.what, before[of.metric]/of.unit))
+	}
+	return strings.Join(said, ", ")
 }
