@@ -184,7 +184,6 @@ func (k *call) verdict(try int, v repeat.Verdict, r reply) {
 
 func (k *call) end(r reply, unknown bool) {
 	k.over = true
-	k.w.mix(uint64(k.repeats.Tries), uint64(len(r.code)))
 	if k.done != nil {
 		k.done(k, r, unknown)
 	}

@@ -71,6 +71,5 @@ func (w *world) do(s step) {
 	if k.class == faulty && w.tracing() {
 		w.say("-- step %d: %s", s.number, k.name)
 	}
-	w.mix(uint64(s.number), uint64(s.kind), uint64(w.now))
 	k.do(w, d, "c"+strconv.Itoa(s.number))
 }

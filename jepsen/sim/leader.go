@@ -77,7 +77,6 @@ func (w *world) elect(r *replica) {
 	w.changes++
 	l := &leader{w: w, replica: r, copied: state, term: w.changes, clock: w.startClock(r, state.machine), timers: lease.NewTimers()}
 	w.leader = l
-	w.mix(uint64(l.term), uint64(w.now))
 	w.say("%s leads, term %d, U=%d after %d", r.name, l.term, l.clock.Now().U, l.machine.Stamp().U)
 	w.watch.changed(w)
 	l.readWalls()
@@ -265,7 +264,6 @@ func (w *world) commit(e *entry) {
 	}
 	w.log = append(w.log, e)
 	w.commands += len(e.proposals)
-	w.mix(e.index, uint64(e.stamp.U), uint64(e.stamp.T), uint64(w.now))
 	if w.tracing() {
 		w.say("entry %d of %s is committed: U=%d T=%d", e.index, e.leader.replica.name, e.stamp.U, e.stamp.T)
 	}

@@ -22,11 +22,11 @@ type Config struct {
 
 // Report is the outcome of a run.
 type Report struct {
-	Commands int    // committed
-	Entries  int    // committed
-	Virtual  int64  // nanoseconds of simulated time
-	Hash     uint64 // of everything that happened: equal for equal configs
-	Failure  string // what was wrong first, "" if nothing was
+	Commands int      // committed
+	Entries  int      // committed
+	Virtual  int64    // nanoseconds of simulated time
+	Hash     [16]byte // of the state at the end, with its trail; zero of a run that failed
+	Failure  string   // what was wrong first, "" if nothing was
 }
 
 // drain is how long a run goes on after its last step: longer than any call
@@ -67,7 +67,7 @@ func Run(cfg Config) (report Report) {
 }
 
 func newWorld(seed uint64, p profile, trace io.Writer) *world {
-	w := &world{seed: seed, profile: p, out: trace, state: fsm.New(), files: []*file{nil}, watch: newWatch(), hash: seed}
+	w := &world{seed: seed, profile: p, out: trace, state: fsm.New(), files: []*file{nil}, watch: newWatch()}
 	for i := range w.replicas {
 		w.replicas[i] = &replica{w: w, name: fmt.Sprintf("n%d", i+1), rate: p.rates[i], wall: p.walls[i]}
 	}
@@ -112,8 +112,8 @@ func (w *world) last() {
 	w.write(nil, nil)
 	e := w.log[len(w.log)-1]
 	e.hash = hashOf(w.state)
+	w.hash = e.hash
 	for _, f := range w.files {
 		w.copyOf(f)
 	}
-	w.mix(uint64(e.hash[0])<<8|uint64(e.hash[1]), uint64(len(w.log)))
 }

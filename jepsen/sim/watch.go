@@ -62,10 +62,6 @@ func (o *watch) entry(w *world, e *entry) {
 	o.stampedLed = e.led
 	for i, p := range e.proposals {
 		c, r := p.c, &e.applied.Results[i]
-		w.mix(uint64(command.LaneOf(c)), uint64(len(r.Code)), uint64(r.Expired), uint64(len(r.Claims)))
-		if r.Task != nil {
-			w.mix(r.Task.ID, r.Task.Token, uint64(r.Task.Status))
-		}
 		if w.tracing() {
 			w.say("  entry %d: %s -> %s", e.index, lineOf(c), lineOf(r))
 		}

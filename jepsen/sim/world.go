@@ -57,8 +57,8 @@ type world struct {
 
 	commands int // committed
 
-	failure string // the first thing that was wrong, "" so far
-	hash    uint64 // of everything that happened
+	failure string   // the first thing that was wrong, "" so far
+	hash    [16]byte // of the state at the end
 	out     io.Writer
 }
 
@@ -119,17 +119,6 @@ func (w *world) say(format string, args ...any) {
 }
 
 func (w *world) tracing() bool { return w.out != nil }
-
-// mix adds to the hash of the run.
-func (w *world) mix(values ...uint64) {
-	h := w.hash
-	for _, v := range values {
-		h ^= v
-		h *= 0x9E3779B97F4A7C15
-		h ^= h >> 29
-	}
-	w.hash = h
-}
 
 // dice is the randomness of one step, message or entry. Each has its own, so
 // that leaving a step out of a run changes the others as little as can be.
