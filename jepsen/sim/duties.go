@@ -8,83 +8,29 @@ import (
 )
 
 const (
-	// dutyInterval is how often a leader looks what there is to do, and tickInterval the
-	// least time between two ticks for what is due.
-	dutyInterval = 500 * millisecond
-	tickInterval = 10 * millisecond
+	dutyInterval = 20 * millisecond // how often a leader looks what there is to do
 	// slotMissedAfter is how late a slot may be done that is not to be made up,
 	// in milliseconds.
 	slotMissedAfter = 60_000
 	slotsAtOnce     = 1000 // of one entry
 )
 
-// chore is something that a leader does beside serving whenever it is due.
-type chore struct {
-	looks   int   // counts the looks at it: an older one is over
-	busy    bool  // it is on its way
-	planned int64 // when it is due, by T; 0: nothing is
-}
-
-// look looks at the chore again so much later, unless another look comes before.
-func (l *leader) look(c *chore, after int64, again func()) {
-	c.looks++
-	mine := c.looks
-	l.wake(after, func() {
-		if mine == c.looks {
-			again()
-		}
-	})
-}
-
-// until notes when the chore is due, and returns how long nothing is, in nanoseconds.
-func (c *chore) until(now, next int64, some bool) int64 {
-	c.planned = 0
-	if !some {
-		return dutyInterval
-	}
-	c.planned = next
-	return min(max(next-now, 0)*millisecond, dutyInterval)
-}
-
-// noteDue looks at the chores for which an entry brought something that comes earlier
-// than what they wait for.
-func (l *leader) noteDue() {
-	note := func(c *chore, next int64, some bool, look func()) {
-		if l.serving && !c.busy && some && (c.planned == 0 || next < c.planned) {
-			look()
-		}
-	}
-	next, some := l.machine.NextDue()
-	note(&l.ticks, next, some, l.duties)
-	next, some = l.machine.NextSlot()
-	note(&l.slots, next, some, l.runSlots)
-}
-
-// duties logs a tick when one is due, and lets ended tasks be evicted.
+// duties does what is due beside the ends of leases, and looks again soon.
 func (l *leader) duties() {
 	if l.over {
 		return
 	}
-	next := dutyInterval
-	if !l.ticks.busy {
-		if next = l.untilTick(); next == 0 {
-			next = tickInterval
-			l.ticks.busy = true
-			l.decide(command.Tick{}, func(outcome) { l.ticks.busy = false })
-		}
+	m, now := l.machine, l.clock.Now()
+	next, some := m.NextDue()
+	if due := some && next <= now.T; !l.ticking && (due || lease.TickDue(now, m.Stamp(), m.ClaimCount()+m.FinalizationCount())) {
+		l.ticking = true
+		l.decide(command.Tick{}, func(outcome) { l.ticking = false })
+	}
+	if next, some = m.NextSlot(); !l.running && some && next <= now.T {
+		l.runSlots(now.T)
 	}
 	l.evictWhileOver()
-	l.look(&l.ticks, next, l.duties)
-}
-
-func (l *leader) untilTick() int64 {
-	m, now := l.machine, l.clock.Now()
-	if lease.TickDue(now, m.Stamp(), m.ClaimCount()+m.FinalizationCount()) {
-		l.ticks.planned = 0
-		return 0
-	}
-	next, some := m.NextDue()
-	return l.ticks.until(now.T, next, some)
+	l.wake(dutyInterval, l.duties)
 }
 
 // evictWhileOver evicts ended tasks if they take more memory than they may.
@@ -97,15 +43,18 @@ func (l *leader) evictWhileOver() {
 	l.decide(command.Evict{Bytes: most * 3 / 4}, func(outcome) { l.evicting = false })
 }
 
-// sleepUntilDue sleeps until the earliest lease timer.
+// sleepUntilDue sleeps until the earliest lease timer, in place of an earlier sleep.
 func (l *leader) sleepUntilDue() {
-	if l.expiries.busy || l.over {
+	if l.expiring || l.over {
 		return
 	}
-	begun, wait := l.replica.Mono(), l.timers.Wait(l.clock.Now().U)
-	l.look(&l.expiries, int64(wait), func() {
-		l.expiries.busy = true
-		l.onTime(begun, wait, l.expireDue)
+	l.sleeps++
+	mine, begun, wait := l.sleeps, l.replica.Mono(), l.timers.Wait(l.clock.Now().U)
+	l.wake(int64(wait), func() {
+		if mine == l.sleeps {
+			l.expiring = true
+			l.onTime(begun, wait, l.expireDue)
+		}
 	})
 }
 
@@ -119,7 +68,7 @@ func (l *leader) expireDue() {
 		expired, more = l.timers.Due(l.read, l.clock.Now().U)
 	}
 	if len(expired) == 0 {
-		l.expiries.busy = false
+		l.expiring = false
 		l.sleepUntilDue()
 		return
 	}
@@ -137,38 +86,15 @@ func (l *leader) expireDue() {
 }
 
 // runSlots proposes the slots of schedules that are due, as the leader of package
-// cluster does, and sleeps until the next.
-func (l *leader) runSlots() {
-	if l.over {
-		return
-	}
-	next := dutyInterval
-	if !l.slots.busy {
-		now := l.clock.Now().T
-		due, some := l.machine.NextSlot()
-		if next = l.slots.until(now, due, some); next == 0 {
-			l.proposeSlots(now)
-			next = dutyInterval
-		}
-	}
-	l.look(&l.slots, next, l.runSlots)
-}
-
-func (l *leader) proposeSlots(now int64) {
+// cluster does.
+func (l *leader) runSlots(now int64) {
 	var c command.RunSchedules
 	for _, v := range l.machine.DueSchedules(now, slotsAtOnce) {
 		c.Items = append(c.Items, slotOf(v, now))
 	}
-	l.slots.busy = true
+	l.running = true
 	l.w.keepLate(c)
-	l.decide(c, func(o outcome) {
-		l.slots.busy = false
-		if o.fate != written {
-			l.wake(retryDuty, l.runSlots)
-			return
-		}
-		l.runSlots()
-	})
+	l.decide(c, func(outcome) { l.running = false })
 	if !l.w.quiet && newDice(l.w.seed, 1<<42+uint64(l.w.now)).in(l.w.profile.double) {
 		l.decide(c, nil)
 	}

@@ -52,8 +52,9 @@ type leader struct {
 	lanes   [command.LaneCount][]*proposal
 	flight  *entry // the one that is being replicated
 
-	expiries, ticks, slots chore
-	evicting               bool
+	// What is on its way into the log.
+	ticking, running, evicting, expiring bool
+	sleeps                               int // until a lease timer
 }
 
 // elect makes a replica the leader. It has what is committed, as Raft sees to, by one of
@@ -105,7 +106,6 @@ func (l *leader) firstTick() {
 		}
 		l.sleepUntilDue()
 		l.duties()
-		l.runSlots()
 		l.tellU()
 	})
 }
@@ -249,7 +249,6 @@ func (l *leader) land(e *entry) {
 	if l.serving && len(applied.Leases) > 0 && l.timers.Add(applied.Leases) {
 		l.sleepUntilDue()
 	}
-	l.noteDue()
 	e.tell(func(i int) outcome {
 		return outcome{fate: written, index: e.index, result: applied.Results[i], stamp: applied.Stamp}
 	})
@@ -275,15 +274,15 @@ func (l *leader) read(fn func(*fsm.Machine)) { fn(l.machine) }
 // wake calls fn so much later by the leader's clock, and not while it stands
 // still.
 func (l *leader) wake(d int64, fn func()) {
-	l.w.after(l.replica.real(d), func() { l.running(fn) })
+	l.w.after(l.replica.real(d), func() { l.awake(fn) })
 }
 
-func (l *leader) running(fn func()) {
+func (l *leader) awake(fn func()) {
 	if l.over {
 		return
 	}
 	if d := l.replica.paused(); d > 0 {
-		l.w.after(d, func() { l.running(fn) })
+		l.w.after(d, func() { l.awake(fn) })
 		return
 	}
 	fn()
