@@ -33,7 +33,6 @@
 // and delete has its event exactly once, of the same worker and token, in the
 // entry that the answer names; what nobody asked for has none; and since no event
 // of a claim is there twice, a call of unknown outcome took effect once at most.
-// A schedule has no more tasks than slots that had come.
 //
 // The trail tells what changed, and when, also what no answer names: ends of leases, and
 // commands of unknown outcome. So it is known at each event what the state is, and that

@@ -17,14 +17,12 @@ const never = math.MaxInt64
 
 // index is the history arranged by what the rules ask for.
 type index struct {
-	ops      []history.Op
-	final    *history.Final
-	trail    []history.Told
-	dumps    []history.Dump
-	schedule *history.Schedule
-	// quiet says that nothing was done to the cluster, clocksSet that somebody set a
-	// node's clock.
-	quiet, clocksSet bool
+	ops   []history.Op
+	final *history.Final
+	trail []history.Told
+	dumps []history.Dump
+	// clocksSet says that somebody set a node's clock.
+	clocksSet bool
 
 	tasks    map[uint64]*task
 	ids      []uint64 // of tasks, ascending
@@ -104,8 +102,7 @@ type request struct {
 // newIndex arranges h, which has the right form.
 func newIndex(h *history.History) *index {
 	x := &index{
-		ops: h.Ops, final: h.Final, trail: h.Trail, dumps: h.Dumps, schedule: h.Schedule,
-		quiet: h.Run != nil && len(h.Run.Faults) == 0,
+		ops: h.Ops, final: h.Final, trail: h.Trail, dumps: h.Dumps,
 		clocksSet: slices.ContainsFunc(h.Events, func(e history.Event) bool {
 			return e.Kind == history.Injected && strings.Contains(e.Fault, "clock-")
 		}),

@@ -43,7 +43,6 @@ const (
 	RuleTrailLife    Rule = "trail-life"    // the events of a task are one life
 	RuleTrailAcked   Rule = "trail-acked"   // what was acknowledged has its event, once
 	RuleTrailUnasked Rule = "trail-unasked" // what nobody asked for has none
-	RuleTrailSlots   Rule = "trail-slots"   // each slot of a schedule has one task
 	RuleTrailWhole   Rule = "trail-whole"   // what is one step is done in one entry, or not at all
 	RuleGroup        Rule = "group"         // claims of one group do not overlap
 	RuleLimit        Rule = "max-claimed"   // no more claims of a type live than it allows

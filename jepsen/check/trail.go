@@ -28,11 +28,7 @@ type trailChecker struct {
 	types   map[string]settings    // what is certain of them
 	crowds  map[crowd]int          // how many claims of them live
 
-	ticks []*history.Told // submitted by the schedule
-	set   *history.Told   // the last time that the schedule was set
-	gone  *history.Told   // its deletion
-
-	answers, slots, actions, chosen, shown int // how much was looked at
+	answers, actions, chosen, shown int // how much was looked at
 }
 
 // settings are what is in force of a type: which event paused it, and how many of its claims
@@ -100,9 +96,8 @@ func checkTrail(x *index) *trailChecker {
 	c.checkUnasked()
 	c.checkWhole()
 	c.checkActs()
-	c.checkSlots()
-	c.Summary = fmt.Sprintf("%d events on %d nodes, %d of %d slots, %d actions on many, %d answers, %d claims' choices, %d reads and lists, in %v",
-		len(c.trail), len(c.dumps), len(c.ticks), c.slots, c.actions, c.answers, c.chosen, c.shown, time.Since(started).Round(time.Millisecond))
+	c.Summary = fmt.Sprintf("%d events on %d nodes, %d actions on many, %d answers, %d claims' choices, %d reads and lists, in %v",
+		len(c.trail), len(c.dumps), c.actions, c.answers, c.chosen, c.shown, time.Since(started).Round(time.Millisecond))
 	return c
 }
 
@@ -159,9 +154,6 @@ func (c *trailChecker) take(e *history.Told) {
 	case "submitted":
 		c.grow(&c.id, e.TaskID, "id", e)
 		t.submitted = e
-		if c.isTick(e) {
-			c.ticks = append(c.ticks, e)
-		}
 	case "claimed":
 		c.grow(&c.token, e.Token, "token", e)
 		c.checkPaused(t, e)
@@ -189,24 +181,10 @@ func (c *trailChecker) take(e *history.Told) {
 	}
 }
 
-// isTick reports whether the event is the submit of a task by the schedule.
-func (c *trailChecker) isTick(e *history.Told) bool {
-	return c.schedule != nil && e.Message == "schedule "+c.schedule.Name
-}
-
-// takeAct takes what was done to a type or to the schedule. What an earlier schedule of
-// that name submitted does not count.
+// takeAct takes what was done to a type.
 func (c *trailChecker) takeAct(e *history.Told) {
-	name, _, _ := strings.Cut(e.Message, " ") // whose key it was may follow
-	if e.Kind == "type_changed" {
+	if name, _, _ := strings.Cut(e.Message, " "); e.Kind == "type_changed" { // whose key it was may follow
 		c.types[name] = c.changed(name, e)
-	}
-	switch {
-	case c.schedule == nil || name != c.schedule.Name:
-	case e.Kind == "schedule_set":
-		c.set, c.ticks = e, nil
-	case e.Kind == "schedule_deleted":
-		c.gone = e
 	}
 }
 

@@ -92,7 +92,7 @@ func (c *trailChecker) checkUnasked() {
 		excused := false
 		switch e.Kind {
 		case "submitted":
-			excused = c.isTick(e) || unknown["submitted "]
+			excused = e.Message == "schedule "+history.Tick || unknown["submitted "]
 		case "claimed", "finalization_claimed":
 			excused = unknown[e.Kind+" "+e.Worker]
 		case "finalized":

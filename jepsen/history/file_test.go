@@ -29,8 +29,7 @@ func sample() *History {
 			{Index: 3, At: 17, Kind: "submitted", TaskID: 1, Message: "schedule tick"},
 			{Index: 3, Sub: 1, At: 17, Kind: "claimed", TaskID: 1, Worker: "w", Token: 5, Attempt: 1},
 		},
-		Schedule: &Schedule{Name: "tick", EveryMS: 1000, Index: 2, FirstMS: 16},
-		Final:    &Final{Call: 20, Return: 30, Tasks: []Task{{ID: 1, Key: "k", Status: "claimed", Token: 5, Attempts: 1, Worker: "w", Result: `{"a":"<"}`}}},
+		Final: &Final{Call: 20, Return: 30, Tasks: []Task{{ID: 1, Key: "k", Status: "claimed", Token: 5, Attempts: 1, Worker: "w", Result: `{"a":"<"}`}}},
 	}
 }
 

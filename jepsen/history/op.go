@@ -217,8 +217,6 @@ type History struct {
 	Dumps []Dump
 	// Trail is the trail at the end, as the first node of Dumps has it.
 	Trail []Told
-	// Schedule is nil if none was set.
-	Schedule *Schedule
 	// Final is nil if the state was not read at the end.
 	Final *Final
 }

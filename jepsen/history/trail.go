@@ -13,17 +13,7 @@ type Told struct {
 	Message string `json:"msg,omitempty"`
 }
 
-// Schedule is a schedule that was set while callers were at work, and deleted
-// when they had gone. Its tasks are of TickType and can never be claimed, so
-// that no call is about them: the trail alone tells of them.
-type Schedule struct {
-	Name    string `json:"name"`
-	EveryMS int64  `json:"every"`
-	// Index is the entry that set it, FirstMS the slot that it then waited for.
-	Index   uint64 `json:"index"`
-	FirstMS int64  `json:"first"`
-}
-
-// TickType is the type of the tasks that schedules submit. They are in no list
-// and no final state of a history.
-const TickType = "tick"
+// Tick is the name of the schedule that submits tasks while callers are at work, and the type
+// of its tasks. They can never be claimed, and are in no list and no final state of a history:
+// the trail alone tells of them.
+const Tick = "tick"

@@ -128,7 +128,7 @@ func takeSeen(op *history.Op, a *wire.Answer) bool {
 
 func takeList(op *history.Op, a *wire.Answer) bool {
 	for i := range a.Tasks {
-		if a.Tasks[i].TaskType != history.TickType {
+		if a.Tasks[i].TaskType != history.Tick {
 			op.Listed = append(op.Listed, *seen(&a.Tasks[i]))
 		}
 	}

@@ -18,7 +18,7 @@ func (r *Recorder) ReadFinal(ctx context.Context, nodes []string) error {
 		var page wire.Answer
 		_, err := r.askAny(ctx, nodes, http.MethodGet, path, nil, &page)
 		for i := range page.Tasks {
-			if page.Tasks[i].TaskType != history.TickType {
+			if page.Tasks[i].TaskType != history.Tick {
 				final.Tasks = append(final.Tasks, *seen(&page.Tasks[i]))
 			}
 		}
@@ -38,6 +38,6 @@ func (r *Recorder) OpenCount(ctx context.Context, nodes []string) (int64, error)
 	if _, err := r.askAny(ctx, nodes, http.MethodGet, "/api/stats", nil, &stats); err != nil {
 		return 0, fmt.Errorf("count the tasks: %w", err)
 	}
-	scheduled := stats.Counts["scheduled"] - stats.Types[history.TickType]["scheduled"]
+	scheduled := stats.Counts["scheduled"] - stats.Types[history.Tick]["scheduled"]
 	return scheduled + stats.Counts["pending"] + stats.Counts["claimed"] + stats.Counts["blocked"] + stats.Counts["running"], nil
 }

@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	tickName    = "tick"
-	tickPath    = "/api/schedules/" + tickName
+	tickPath    = "/api/schedules/" + history.Tick
 	tickEveryMS = 1000
 	// tickDelayMS is how long the schedule's tasks are not claimable: longer than
 	// any run lasts.
@@ -20,20 +19,13 @@ const (
 )
 
 // SetTick sets the schedule of the run, at whichever node takes it, until it is
-// acknowledged or ctx ends. Only what was acknowledged is noted.
+// acknowledged or ctx ends.
 func (r *Recorder) SetTick(ctx context.Context, nodes []string) {
 	body := wire.NewSchedule{
-		Task:    &wire.NewTask{TaskType: history.TickType, Params: json.RawMessage("{}"), DelayMS: tickDelayMS},
+		Task:    &wire.NewTask{TaskType: history.Tick, Params: json.RawMessage("{}"), DelayMS: tickDelayMS},
 		EveryMS: tickEveryMS, Overlap: "allow",
 	}
-	var answer wire.Schedules
-	index, err := r.askAny(ctx, nodes, http.MethodPut, tickPath, body, &answer)
-	if err != nil || answer.Schedule == nil || answer.Schedule.NextRunAt == nil {
-		return
-	}
-	r.note(func(h *history.History) {
-		h.Schedule = &history.Schedule{Name: tickName, EveryMS: tickEveryMS, Index: index, FirstMS: answer.Schedule.NextRunAt.UnixMilli()}
-	})
+	_, _ = r.askAny(ctx, nodes, http.MethodPut, tickPath, body, nil) // until ctx ends: it is only load
 }
 
 // EndTick deletes the schedule of the run, so that the nodes' states come to
