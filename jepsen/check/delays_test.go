@@ -42,7 +42,7 @@ func TestCheckDelays(t *testing.T) {
 			t.Parallel()
 			h := run(tt.ops...)
 			h.Events = []history.Event{{Kind: history.Injected, Fault: tt.fault}}
-			r := Check(h, Options{})
+			r := judged(h, false)
 			var got []Rule
 			for _, v := range r.Violations {
 				got = append(got, v.Rule)

@@ -1,7 +1,6 @@
 // Package check says whether a history can be what a correct queue answered.
 //
-// It trusts no server: only the caller's own times, and that a call took
-// effect, if it did, between being made and being answered. It shares no code
+// It trusts no server, and shares no code
 // with the state machine, and its model of a task (model.go) was written from
 // the contract alone, so that it does not agree with the server's mistakes.
 //
@@ -11,11 +10,7 @@
 // model cannot know: what is about several tasks (submits.go, claims.go, final.go), and
 // about time (leases.go, delays.go, reads.go).
 //
-//	report := check.Check(h, check.Options{Drained: true})
-//	if !report.OK() { fmt.Print(report) }
-//
-// Check orders the calls by their times. Parts, for a run of whose nodes all is known,
-// orders them by the log indexes that the answers carry, and makes these the claim to be
+// The calls are ordered by the log indexes that their answers carry, which are the claim to be
 // proven (log.go): if the answers are those of one log that was applied in order, then
 // ordering the calls by index must explain all of them.
 //
@@ -26,7 +21,7 @@
 //     its answers, reads that were allowed to be stale among them: a state that
 //     is labelled with an index is the state at that index.
 //
-// Parts also holds the trail that the nodes keep against the answers (trail*.go). All
+// If there is the trail that the nodes keep, it is held against the answers (trail*.go). All
 // nodes must have the same trail, in strictly growing places. By it, each
 // task has one life: submitted once, no claim before the last one has ended, one
 // completion. Each acknowledged submit, claim, complete, fail, release, retry, cancel

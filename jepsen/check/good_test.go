@@ -26,7 +26,7 @@ func TestCheck_goodHistories(t *testing.T) {
 			if expired < 10 {
 				t.Fatalf("got %d late completes, want at least 10", expired)
 			}
-			if report := Check(h, Options{Drained: true}); !report.OK() {
+			if report := judged(h, true); !report.OK() {
 				t.Errorf("seed %d:\n%s", seed, report)
 			}
 		})
@@ -84,7 +84,7 @@ func TestCheck_oneLie(t *testing.T) {
 					}
 				}
 				lie.tell(h, &h.Ops[about[int(seed*37)%len(about)]])
-				if report := Check(h, Options{Drained: true}); report.OK() {
+				if report := judged(h, true); report.OK() {
 					t.Errorf("seed %d: the history passes", 100+seed)
 				}
 			}
@@ -97,7 +97,7 @@ func BenchmarkCheck(b *testing.B) {
 	h := goodHistory(1, 500_000)
 	b.ReportMetric(float64(len(h.Ops)), "ops/history")
 	for b.Loop() {
-		if report := Check(h, Options{Drained: true}); !report.OK() {
+		if report := judged(h, true); !report.OK() {
 			b.Fatal(report)
 		}
 	}

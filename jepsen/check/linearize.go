@@ -28,8 +28,8 @@ type verdict struct {
 const taskTimeout = 10 * time.Second
 
 // checkOrders looks, for each task, for an order of its calls that explains all their
-// answers. how says by what they are ordered in x, "" of their times.
-func (p *Part) checkOrders(x *index, rule Rule, how string) {
+// answers.
+func (p *Part) checkOrders(x *index) {
 	verdicts := make([]verdict, len(x.ids))
 	var wait sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
@@ -45,7 +45,7 @@ func (p *Part) checkOrders(x *index, rule Rule, how string) {
 		id := x.ids[i]
 		switch v.result {
 		case porcupine.Illegal:
-			p.Violate(rule, id, v.ops, "%stask %d: no order of its %d calls explains all their answers; %s", how, id, v.calls, x.noPlace(x.tasks[id], v.ops))
+			p.Violate(RuleOrder, id, v.ops, "task %d: no order of its %d calls explains all their answers; %s", id, v.calls, x.noPlace(x.tasks[id], v.ops))
 		case porcupine.Unknown:
 			p.Undecided = append(p.Undecided, id)
 		}

@@ -32,7 +32,7 @@ func checkLog(x *index) *logChecker {
 			w.checkTime(i, op)
 		}
 	}
-	w.checkOrders(newIndex(w.byIndex()), RuleOrder, "ordered by their indexes: ")
+	w.checkOrders(newIndex(w.byIndex()))
 	w.Summary = fmt.Sprintf("%d answers with an index, in %v", w.answers, time.Since(started).Round(time.Millisecond))
 	return w
 }
@@ -99,6 +99,9 @@ func inLog(op *history.Op) bool {
 	}
 	return !saysNoTask(op)
 }
+
+// settles are the kinds of calls that settle a claim.
+var settles = []history.Kind{history.Complete, history.Fail, history.Extend, history.Release}
 
 // mayBeJudged reports whether the op is a settle, or the claim that came with one, that
 // was refused or repeated: the leader may have answered it from its state, as a read.

@@ -13,20 +13,18 @@ type Rule string
 
 // The rules of what was answered.
 const (
-	RuleMalformed    Rule = "malformed"     // the history itself cannot be
-	RuleKey          Rule = "key"           // one key, one task
-	RuleUnsubmitted  Rule = "unsubmitted"   // a task that nobody submitted
-	RuleTokenReused  Rule = "token-reused"  // one token, two claims
-	RuleRepeat       Rule = "repeat"        // a repeat gets the first answer
-	RuleOverlap      Rule = "overlap"       // claims of one task do not overlap
-	RuleLeaseEarly   Rule = "lease-early"   // a lease never ends early
-	RuleDelay        Rule = "delay-early"   // no claim before the task's time
-	RuleWait         Rule = "wait-early"    // a read that waits does, or shows the end
-	RuleUnfinished   Rule = "unfinished"    // after draining, all have ended
-	RuleLinearizable Rule = "linearization" // some order explains the answers about a task
-	RuleStepEarly    Rule = "step-early"    // a step waits for what it depends on
-	RuleParentEnd    Rule = "parent-end"    // a parent ends as its steps or a processor make it
-	RuleFinalizers   Rule = "finalizers"    // one processor at a time has a parent
+	RuleKey         Rule = "key"          // one key, one task
+	RuleUnsubmitted Rule = "unsubmitted"  // a task that nobody submitted
+	RuleTokenReused Rule = "token-reused" // one token, two claims
+	RuleRepeat      Rule = "repeat"       // a repeat gets the first answer
+	RuleOverlap     Rule = "overlap"      // claims of one task do not overlap
+	RuleLeaseEarly  Rule = "lease-early"  // a lease never ends early
+	RuleDelay       Rule = "delay-early"  // no claim before the task's time
+	RuleWait        Rule = "wait-early"   // a read that waits does, or shows the end
+	RuleUnfinished  Rule = "unfinished"   // after draining, all have ended
+	RuleStepEarly   Rule = "step-early"   // a step waits for what it depends on
+	RuleParentEnd   Rule = "parent-end"   // a parent ends as its steps or a processor make it
+	RuleFinalizers  Rule = "finalizers"   // one processor at a time has a parent
 )
 
 // The rules of the log indexes that answers carry.
@@ -94,21 +92,17 @@ func (p *Part) Violate(rule Rule, taskID uint64, ops []int, format string, args 
 // if nothing.
 func (p *Part) Found(h *history.History) string {
 	var b strings.Builder
-	name := ""
-	if p.Name != "" {
-		name = p.Name + ": "
-	}
 	for _, v := range p.Violations {
-		fmt.Fprintf(&b, "\n[%s%s] %s\n", name, v.Rule, v.Text)
+		fmt.Fprintf(&b, "\n[%s: %s] %s\n", p.Name, v.Rule, v.Text)
 		for _, i := range v.Ops {
 			fmt.Fprintf(&b, "    #%d %s\n", i, Describe(&h.Ops[i]))
 		}
 	}
 	if more := p.ViolationCount - len(p.Violations); more > 0 {
-		fmt.Fprintf(&b, "\n%s... and %d more\n", name, more)
+		fmt.Fprintf(&b, "\n%s: ... and %d more\n", p.Name, more)
 	}
 	if len(p.Undecided) > 0 {
-		fmt.Fprintf(&b, "\n%sundecided tasks: %v\n", name, p.Undecided)
+		fmt.Fprintf(&b, "\n%s: undecided tasks: %v\n", p.Name, p.Undecided)
 	}
 	return b.String()
 }

@@ -24,6 +24,7 @@ type sim struct {
 	byKey     map[string]uint64
 	requests  map[string]*simClaim
 	lastToken uint64
+	index     uint64 // of the last entry
 
 	h         *history.History
 	requestNo int
@@ -115,7 +116,7 @@ func (s *sim) call(op history.Op, effect func(op *history.Op), then func(op hist
 	if s.rng.Intn(20) != 0 {
 		s.after(simLatency, func() {
 			op.Outcome = history.OK
-			effect(&op)
+			s.do(&op, effect)
 			s.after(simLatency, func() {
 				op.Return = s.now
 				s.h.Ops = append(s.h.Ops, op)
@@ -125,13 +126,22 @@ func (s *sim) call(op history.Op, effect func(op *history.Op), then func(op hist
 		return
 	}
 	if s.rng.Intn(2) == 0 { // it takes effect, perhaps long after the caller gave up
-		s.after(3*simTimeout, func() { lost := op; effect(&lost) })
+		s.after(3*simTimeout, func() { lost := op; s.do(&lost, effect) })
 	}
 	s.at(s.now+simTimeout, func() {
 		op.Outcome, op.Return = history.Unknown, s.now
 		s.h.Ops = append(s.h.Ops, op)
 		then(op)
 	})
+}
+
+// do does what op asks for, as an entry or a read.
+func (s *sim) do(op *history.Op, effect func(op *history.Op)) {
+	if op.Kind != history.Get {
+		s.index++
+	}
+	effect(op)
+	op.Index = s.index
 }
 
 // again makes op until its outcome is known.

@@ -123,8 +123,7 @@ type Op struct {
 	// that it submits.
 	Whole bool `json:"whole,omitempty"`
 
-	// Index is the log index of the answer, 0 if it named none. check.Parts
-	// holds the answers to it; check.Check does not look at it.
+	// Index is the log index of the answer, 0 if it named none.
 	Index uint64 `json:"index,omitempty"`
 	// MinIndex is the index that a read asked its node to have reached.
 	MinIndex uint64 `json:"min,omitempty"`

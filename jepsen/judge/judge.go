@@ -38,7 +38,7 @@ func Judge(h *history.History) Verdict {
 	started := time.Now()
 	v := Verdict{history: h}
 	drained := (h.Run == nil || h.Run.Drained) && h.Final != nil // else the run could not be finished
-	v.Parts = check.Parts(h, check.Options{Drained: drained})
+	v.Parts = check.Parts(h, drained)
 	if h.Run != nil {
 		v.Parts = append(v.Parts, leases(h), recovery(h), equality(h), processes(h))
 	}
