@@ -136,14 +136,9 @@ $(BIN)/benchstat: tools/benchstat/go.mod tools/benchstat/go.sum
 	@touch $@
 
 # What tests the chart has a module of its own too.
-$(BIN)/helm: tools/helm/go.mod tools/helm/go.sum
+$(BIN)/chart: tools/helm/go.mod tools/helm/go.sum $(wildcard tools/helm/chart/*.go)
 	@mkdir -p $(BIN)
-	cd tools/helm && $(RELEASED) $(GO) build -ldflags '-s -w' -o ../../$(BIN)/helm helm.sh/helm/v3/cmd/helm
-	@touch $@
-
-$(BIN)/kubestrict: tools/helm/go.mod tools/helm/go.sum tools/helm/kubestrict/main.go
-	@mkdir -p $(BIN)
-	cd tools/helm && $(RELEASED) $(GO) build -ldflags '-s -w' -o ../../$(BIN)/kubestrict ./kubestrict
+	cd tools/helm && $(RELEASED) $(GO) build -ldflags '-s -w' -o ../../$(BIN)/chart ./chart
 	@touch $@
 
 bench: build ## drive three nodes of this build and print the figures of docs/benchmarks.md

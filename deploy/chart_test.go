@@ -57,20 +57,20 @@ type ingressRule struct {
 	}
 }
 
-// tool makes one of the tools that have modules of their own.
-func tool(t *testing.T, name string) string {
+// chartTool makes what renders the chart, and returns its path.
+func chartTool(t *testing.T) string {
 	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), "make", "-s", "-C", "..", "bin/"+name).CombinedOutput(); err != nil {
-		t.Fatalf("make bin/%s: %v\n%s", name, err, out)
+	if out, err := exec.CommandContext(t.Context(), "make", "-s", "-C", "..", "bin/chart").CombinedOutput(); err != nil {
+		t.Fatalf("make bin/chart: %v\n%s", err, out)
 	}
-	path, err := filepath.Abs("../bin/" + name)
+	path, err := filepath.Abs("../bin/chart")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-// render runs helm template with values, and has kubestrict check what comes.
+// render renders the chart with values, and has what comes read as Kubernetes reads it.
 func render(t *testing.T, sets ...string) (objects map[string]manifest, text string, err error) {
 	t.Helper()
 	args := []string{"template", "q", "helm/claimq", "--namespace", "prod", "--kube-version", "1.30.0"}
@@ -78,12 +78,12 @@ func render(t *testing.T, sets ...string) (objects map[string]manifest, text str
 		args = append(args, "--set", set)
 	}
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), tool(t, "helm"), args...)
+	cmd := exec.CommandContext(t.Context(), chartTool(t), args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		return nil, "", fmt.Errorf("%w: %s", err, stderr.String())
 	}
-	strict := exec.CommandContext(t.Context(), tool(t, "kubestrict"))
+	strict := exec.CommandContext(t.Context(), chartTool(t), "strict")
 	strict.Stdin = bytes.NewReader(stdout.Bytes())
 	if out, err := strict.CombinedOutput(); err != nil {
 		t.Errorf("with %q: %v\n%s", sets, err, out)
@@ -106,8 +106,8 @@ var secrets = [...]string{"joinKey.existingSecret=join", "keys.existingSecret=ke
 // chart checks the Helm chart: Kubernetes takes what it makes, and nodes take the
 // settings that it gives them.
 func (p packages) chart(t *testing.T) {
-	if out, err := exec.CommandContext(t.Context(), tool(t, "helm"), "lint", "--strict", "--set", "insecure=true", "helm/claimq").CombinedOutput(); err != nil {
-		t.Errorf("helm lint: %v\n%s", err, out)
+	if out, err := exec.CommandContext(t.Context(), chartTool(t), "lint", "--set", "insecure=true", "helm/claimq").CombinedOutput(); err != nil {
+		t.Errorf("lint: %v\n%s", err, out)
 	}
 	t.Run("three nodes", func(t *testing.T) {
 		objects := p.checkChart(t, 3, secrets[:]...)
