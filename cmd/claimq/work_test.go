@@ -243,6 +243,29 @@ func (l *workLab) giveBack(t *testing.T) {
 	}
 }
 
+// stopGroup stops a command that ends at once at SIGTERM, and leaves in its group what
+// takes its time with that.
+func (l *workLab) stopGroup(t *testing.T) {
+	t.Helper()
+	l.submit(t, "group", "1", 1)
+	p := l.work(t, "group", `echo $$ >group
+sh -c 'trap "while ! [ -e ends ]; do sleep 0.05; done; echo tidy >tidied; exit" TERM; echo $$ >below; while :; do sleep 0.05; done' >below.log 2>&1 &
+wait`, "--stop-wait", "1ms")
+	pid, below := l.appears(t, "group"), l.appears(t, "below")
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	gone(t, pid)
+	if err := os.WriteFile(filepath.Join(l.dir, "ends"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.appears(t, "tidied"); got != "tidy" {
+		t.Errorf("it left %q", got)
+	}
+	if err := p.wait(); err != nil {
+		t.Errorf("%v: %s", err, p.stderr.String())
+	}
+	gone(t, below)
+}
+
 // A worker that is killed takes its command with it; the task is done once more when
 // the lease has ended. Those that are told to stop finish, or give back. A cancelled
 // task's command is stopped. The leader may die meanwhile.
@@ -295,6 +318,7 @@ func TestWork_survives(t *testing.T) {
 	}
 
 	l.giveBack(t)
+	l.stopGroup(t)
 
 	id = l.submit(t, "leader", "1", 3)
 	p = l.work(t, "leader", "echo $$ >leader; while ! [ -e led ]; do sleep 0.1; done; echo '[1]'")

@@ -30,6 +30,9 @@ const (
 	// lostGrace is the same after its claim was lost: somebody else may begin with the
 	// task within a second.
 	lostGrace = 250 * time.Millisecond
+	// groupLook is how often it is looked whether something is left of the process group
+	// of a command that was stopped.
+	groupLook = 10 * time.Millisecond
 	// pipeGrace is how long the output of a command that has ended is still read: what
 	// it left running may hold it open.
 	pipeGrace = time.Second
@@ -134,11 +137,28 @@ func (r *runner) await(ctx context.Context, cmd *exec.Cmd) (stopped, err error) 
 	defer timer.Stop()
 	select {
 	case err = <-ended:
+		awaitGroup(group, timer.C)
 	case <-timer.C:
 		_ = syscall.Kill(-group, syscall.SIGKILL)
 		err = <-ended
 	}
 	return stopped, withoutDelay(err)
+}
+
+// awaitGroup waits until nothing is left of the process group of a command that has ended,
+// or until over.
+func awaitGroup(group int, over <-chan time.Time) {
+	look := time.NewTicker(groupLook)
+	defer look.Stop()
+	for syscall.Kill(-group, 0) == nil {
+		// In a container without an init what lost its parent is ours to ask for.
+		_, _ = syscall.Wait4(-group, nil, syscall.WNOHANG, nil)
+		select {
+		case <-look.C:
+		case <-over:
+			return
+		}
+	}
 }
 
 // withoutDelay takes a command as ended that left something behind which holds its
