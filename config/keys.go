@@ -122,14 +122,23 @@ func (f *fileReader) grant(k *Key, name string, value *yaml.Node) (ok bool) {
 		}
 		k.RateLimitPerMinute = &n
 	case name == "task_types" && several:
-		k.TaskTypes, _ = f.texts("task_types", value)
+		k.TaskTypes = f.bounding("task_types", value)
 	case name == "addresses" && several:
-		texts, _ := f.texts("addresses", value)
-		k.Addresses = f.addresses(texts, f.at(value))
+		k.Addresses = f.addresses(f.bounding("addresses", value), f.at(value))
 	default:
 		return false
 	}
 	return true
+}
+
+// bounding are the elements of a list that bounds what a key is good for. One that is
+// empty would lift that bound.
+func (f *fileReader) bounding(name string, sequence *yaml.Node) []string {
+	if len(sequence.Content) == 0 {
+		f.mistake("%s: %s has none: leave it out for all of them", f.at(sequence), name)
+	}
+	texts, _ := f.texts(name, sequence)
+	return texts
 }
 
 var keyFields = [...]string{"name", "role", "roles", "key_sha256", "rate_limit_per_minute", "task_types", "expires_at", "addresses"}
