@@ -1,6 +1,7 @@
 package callbody
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,9 +81,17 @@ func (req *Claim) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 	case "claim_request_id":
 		c.RequestID, _, bad = d.key("claim_request_id", bound.RequestMax)
 	default:
-		bad = unknownOf[wire.Claim](d, name)
+		bad = req.unknown(d, name)
 	}
 	return bad
+}
+
+// unknown is Unknown of a field of the claim.
+func (req *Claim) unknown(d *Decoder, name []byte) *refuse.Refusal {
+	if req.noWait {
+		return d.unknownAmong(name, namesBut(reflect.TypeFor[wire.Claim](), "wait_ms")...)
+	}
+	return unknownOf[wire.Claim](d, name)
 }
 
 // check also resolves the order.

@@ -89,7 +89,7 @@ func (c *ExtendFinalization) field(d *Decoder, name []byte) (bad *refuse.Refusal
 	case "timeout_seconds":
 		c.Cmd.TimeoutMS, bad = d.timeout()
 	default:
-		bad = d.unknownAmong(name, "processor_id", "claim_token", "timeout_seconds")
+		bad = unknownOf[wire.FinalizationClaim](d, name)
 	}
 	return bad
 }

@@ -2,6 +2,7 @@ package callbody
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/claimq/claimq/api/refuse"
@@ -38,6 +39,11 @@ func namesOf(body reflect.Type) []string {
 		names = append(names, name)
 	}
 	return names
+}
+
+// namesBut is namesOf without some of them.
+func namesBut(body reflect.Type, others ...string) []string {
+	return slices.DeleteFunc(namesOf(body), func(name string) bool { return slices.Contains(others, name) })
 }
 
 // nearest returns the name that somebody meant who wrote text, "" if none looks like it:

@@ -1,9 +1,13 @@
 package callbody
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -39,6 +43,60 @@ func TestNearest(t *testing.T) {
 	} {
 		if got := nearest(c.text, c.names); got != c.want {
 			t.Errorf("%q: %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+// A field that is suggested is one that the body takes where the wrong one stands.
+func TestSuggestions(t *testing.T) {
+	t.Parallel()
+	var limits bound.Limits
+	limits.SetDefaults()
+	of := func(body Body) func(text []byte) *refuse.Refusal {
+		return func(text []byte) *refuse.Refusal { return Decode(body, text, &limits) }
+	}
+	submit := func(text []byte) (bad *refuse.Refusal) { _, bad = DecodeSubmit(text, &limits); return bad }
+	batch := func(text []byte) (bad *refuse.Refusal) { _, bad = DecodeBatch(text, &limits); return bad }
+	action := func(text []byte) (bad *refuse.Refusal) { _, bad = DecodeAction(text, &limits); return bad }
+	schedule := func(text []byte) (bad *refuse.Refusal) { _, bad = DecodeSchedule(text, &limits); return bad }
+	bodies := []reflect.Type{
+		reflect.TypeFor[wire.NewStep](), reflect.TypeFor[wire.Claim](), reflect.TypeFor[wire.Settle](), reflect.TypeFor[wire.Retry](), reflect.TypeFor[wire.Finalize](),
+		reflect.TypeFor[wire.FinalizationClaim](), reflect.TypeFor[wire.Action](), reflect.TypeFor[wire.Filter](), reflect.TypeFor[wire.NewSchedule](), reflect.TypeFor[wire.Backoff](),
+	}
+	suggested := make(map[string]bool)
+	for _, c := range []struct {
+		body string // with a field's name for %q
+		read func(text []byte) *refuse.Refusal
+	}{
+		{`{%q:1}`, submit}, {`{"steps":[{%q:1}]}`, submit}, {`{"backoff":{%q:1}}`, submit},
+		{`{%q:1}`, of(&Complete{})}, {`{"claim":{%q:1}}`, of(&Complete{})}, {`{"submit":[{%q:1}]}`, of(&Complete{})},
+		{`{%q:1}`, of(&Fail{})}, {`{%q:1}`, of(&Extend{})}, {`{%q:1}`, of(&Release{})},
+		{`{%q:1}`, of(&Retry{})}, {`{%q:1}`, of(&Patch{})}, {`{%q:1}`, of(new(newClaimRequest()))},
+		{`{%q:1}`, of(&ClaimFinalization{})}, {`{%q:1}`, of(&ExtendFinalization{})}, {`{%q:1}`, of(&Finalize{})},
+		{`{%q:1}`, action}, {`{"filter":{%q:1}}`, action}, {`{%q:1}`, schedule}, {`{"task":{%q:1}}`, schedule},
+		{`{%q:1}`, batch}, {`{"ops":[{"op":"claim",%q:1}]}`, batch}, {`{"ops":[{"op":"submit",%q:1}]}`, batch},
+	} {
+		for _, body := range bodies {
+			for _, name := range namesOf(body) {
+				bad := c.read(fmt.Appendf(nil, c.body, name[1:]))
+				if bad == nil {
+					continue
+				}
+				var meant string
+				if _, err := fmt.Sscanf(bad.Advice, "Did you mean %s", &meant); err != nil {
+					continue
+				}
+				meant = strings.TrimSuffix(meant, "?")
+				suggested[meant] = true
+				if bad := c.read(fmt.Appendf(nil, c.body, meant)); bad != nil && (strings.Contains(bad.Text, "Unknown field") || strings.Contains(bad.Text, "cannot have")) {
+					t.Errorf("%s suggests %s for %s: %s", c.body, meant, name[1:], bad.Text)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"depends_on", "task_type", "wait_ms", "timeout_seconds"} {
+		if !suggested[name] {
+			t.Errorf("%s is suggested nowhere", name)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package callbody
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,6 +38,7 @@ type Schedule struct {
 // DecodeSchedule reads the body of PUT /api/schedules/{name}.
 func DecodeSchedule(body []byte, limits *bound.Limits) (Schedule, *refuse.Refusal) {
 	c := Schedule{task: newDraft()}
+	c.task.names = scheduledNames
 	d := NewDecoder(body, limits)
 	defer d.Free()
 	bad := d.Fields(func(name []byte) *refuse.Refusal { return c.field(d, name) })
@@ -73,13 +76,21 @@ func (c *Schedule) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 // scheduledField reads one field of the task that a schedule submits: those of a
 // submit, but for what can only be said of one task.
 func (d *Decoder) scheduledField(name []byte, t *draft) *refuse.Refusal {
-	switch string(name) {
-	case "idempotency_key", "unique", "traceparent", "run_at", "expires_at":
+	switch {
+	case slices.Contains(ofOneTask, string(name)):
 		return d.forbidden(name, "a schedule's task cannot have it", "Remove it: each slot of a schedule submits another task")
-	case "steps", "finalize", "on_step_failure":
+	case slices.Contains(ofParents, string(name)):
 		return d.Unknown(name)
 	}
 	return d.taskField(name, t)
+}
+
+// ofOneTask are the fields of a task that can be said of one task alone. It is never changed.
+var ofOneTask = []string{"idempotency_key", "unique", "traceparent", "run_at", "expires_at"}
+
+// scheduledNames are the fields of a schedule's task, which has no steps.
+func scheduledNames() []string {
+	return namesBut(reflect.TypeFor[wire.NewTask](), slices.Concat(ofOneTask, ofParents)...)
 }
 
 // planText reads a cron expression or the name of a time zone, "" if it is null.

@@ -2,6 +2,7 @@ package callbody
 
 import (
 	"bytes"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,6 +88,7 @@ func (d *Decoder) step(s *stepsDraft) *refuse.Refusal {
 	var step fsm.NewStep
 	var dependsOn []byte
 	task := newDraft()
+	task.names = stepNames
 	for {
 		name, more, bad := d.next()
 		if bad != nil {
@@ -123,11 +125,20 @@ func (d *Decoder) step(s *stepsDraft) *refuse.Refusal {
 	return nil
 }
 
+// ofParents are the fields of a task that go with steps, notOfSteps all those that its steps
+// cannot have. They are never changed.
+var (
+	ofParents  = []string{"steps", "finalize", "on_step_failure"}
+	notOfSteps = append([]string{"idempotency_key", "unique", "traceparent", "retention_ms"}, ofParents...)
+)
+
+// stepNames are the fields of a step.
+func stepNames() []string { return namesBut(reflect.TypeFor[wire.NewStep](), notOfSteps...) }
+
 // stepField reads one field that a step has as any task: not those that are of
 // its parent.
 func (d *Decoder) stepField(name []byte, t *draft) *refuse.Refusal {
-	switch string(name) {
-	case "idempotency_key", "unique", "traceparent", "retention_ms", "steps", "finalize", "on_step_failure":
+	if slices.Contains(notOfSteps, string(name)) {
 		return d.forbidden(name, "a step cannot have "+string(name), "Remove it: it is for the task that has the steps")
 	}
 	return d.taskField(name, t)

@@ -66,6 +66,8 @@ type draft struct {
 	// has beside them; byClaim and goesOn are what they say.
 	ofParents       string
 	byClaim, goesOn bool
+	// names returns the fields that it may have where that are not those of any task.
+	names func() []string
 }
 
 func newDraft() draft {
@@ -215,9 +217,17 @@ func (d *Decoder) taskOption(name []byte, t *draft) (bad *refuse.Refusal) {
 	case "steps", "finalize", "on_step_failure":
 		bad = d.parentField(name, t)
 	default:
-		bad = unknownOf[wire.NewTask](d, name)
+		bad = d.unknownOfTask(name, t)
 	}
 	return bad
+}
+
+// unknownOfTask is Unknown of a field of a task.
+func (d *Decoder) unknownOfTask(name []byte, t *draft) *refuse.Refusal {
+	if t.names == nil {
+		return unknownOf[wire.NewTask](d, name)
+	}
+	return d.unknownAmong(name, t.names()...)
 }
 
 const traceparentAllowed = "a W3C trace context in lower case, 00-<32 hex digits>-<16>-<2>,"
