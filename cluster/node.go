@@ -223,7 +223,7 @@ func (n *Node) startRaft(parts Parts) error {
 			}
 		}
 	}
-	run, err := n.raftMaker().start(parts, parts.Transport, false)
+	run, err := n.raftMaker().start(parts, parts.Transport, nil)
 	if err != nil {
 		return fmt.Errorf("start raft: %w", err)
 	}

@@ -142,6 +142,28 @@ func (r *raftRun) shutdownOnce() error {
 	return nil
 }
 
+// leftSnapshot reports whether the run, which is over, was sent a snapshot that it has put
+// on disk and not restored any more. It finishes then what Raft does once that is restored:
+// what the snapshot has replaced goes from the log. Errors: of the stores.
+func (r *raftRun) leftSnapshot(parts Parts) (left bool, err error) {
+	snapshots, err := parts.Snapshots.List()
+	if err != nil || len(snapshots) == 0 || snapshots[0].Index <= r.raft.AppliedIndex() {
+		return false, err
+	}
+	first, err := parts.Logs.FirstIndex()
+	if err != nil {
+		return false, err
+	}
+	last, err := parts.Logs.LastIndex()
+	if err != nil {
+		return false, err
+	}
+	if last = min(last, snapshots[0].Index); last > 0 && first <= last {
+		err = parts.Logs.DeleteRange(first, last)
+	}
+	return true, err
+}
+
 // raftMaker starts Raft over a node's stores.
 type raftMaker struct {
 	ctx  context.Context // of the node
@@ -151,9 +173,17 @@ type raftMaker struct {
 	leads func(term uint64, id raft.ServerID) bool
 }
 
-// start starts Raft over the node's stores. again is true for one that is
-// started again: the state machine goes on from what it has.
-func (m *raftMaker) start(parts Parts, transport raft.Transport, again bool) (*raftRun, error) {
+// start starts Raft over the node's stores. before is the run that has ended over them,
+// nil for none: the state machine goes on from what it has, unless that run has left a
+// snapshot.
+func (m *raftMaker) start(parts Parts, transport raft.Transport, before *raftRun) (*raftRun, error) {
+	again, restores := before != nil, true
+	if again {
+		var err error
+		if restores, err = before.leftSnapshot(parts); err != nil {
+			return nil, err
+		}
+	}
 	ctx, cancel := context.WithCancelCause(m.ctx)
 	wrapped := confirm.Config{HeartbeatTimeout: heartbeatTimeout, Leads: m.leads, Done: ctx.Done()}
 	var stored func(index uint64) error
@@ -167,7 +197,7 @@ func (m *raftMaker) start(parts Parts, transport raft.Transport, again bool) (*r
 	m.fsm.BeginRun(ctx, stored, again)
 	conf := m.conf()
 	conf.CommitTimeout = cmp.Or(parts.CommitTimeout, commitTimeout)
-	conf.NoSnapshotRestoreOnStart = again
+	conf.NoSnapshotRestoreOnStart = !restores
 	c := confirm.New(transport, wrapped)
 	c.Start()
 	r, err := m.newRaft(conf, parts, c)

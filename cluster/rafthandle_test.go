@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,9 @@ import (
 
 	"github.com/claimq/claimq/cluster/confirm"
 	"github.com/claimq/claimq/cluster/replica"
+	"github.com/claimq/claimq/cluster/replica/replicatest"
+	"github.com/claimq/claimq/cluster/storage"
+	"github.com/claimq/claimq/fsm"
 )
 
 // Raft takes a transfer into its queue now and then although nobody reads it any
@@ -168,5 +173,132 @@ func TestRestartRaft_removed(t *testing.T) {
 	}
 	if state := n.raft.State(); state != raft.Shutdown {
 		t.Errorf("raft is in state %s, want %s", state, raft.Shutdown)
+	}
+}
+
+// keptEntries are the entries that a state was made of.
+type keptEntries struct {
+	replicatest.Applier
+	data map[uint64][]byte
+}
+
+func (k *keptEntries) ApplyEntry(index, term uint64, data []byte) *fsm.Applied {
+	k.data[index] = data
+	return k.Applier.ApplyEntry(index, term, data)
+}
+
+// followerBench is a node a that follows b, which the test plays.
+type followerBench struct {
+	t      *testing.T
+	node   *Node
+	stores testFolder
+	leader *raft.InmemTransport
+}
+
+func newFollowerBench(t *testing.T, logStore string) *followerBench {
+	t.Helper()
+	b := &followerBench{t: t, stores: openFolder(t, t.TempDir(), logStore, storage.Config{})}
+	_, b.leader = raft.NewInmemTransport("b")
+	transport := func() (raft.Transport, error) {
+		addr, own := raft.NewInmemTransportWithTimeout("a", time.Minute)
+		b.leader.Connect(addr, own)
+		return own, nil
+	}
+	first, _ := transport()
+	servers := []raft.Server{{ID: "a", Address: "a"}, {ID: "b", Address: "b"}, {ID: "c", Address: "c"}}
+	n, err := OpenParts(testConfig(t, "a", "", ""), Parts{
+		UUID: "a", Logs: b.stores.Log, Stable: b.stores.Stable, Snapshots: b.stores.Snapshots,
+		Transport: first, NewTransport: transport, Servers: servers,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		closeNode(t, n)
+		b.stores.close(t)
+	})
+	b.node = n
+	return b
+}
+
+func (b *followerBench) header() raft.RPCHeader {
+	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("b"), Addr: []byte("b")}
+}
+
+// append sends an entry, all of which are of term 1, which is committed with it.
+func (b *followerBench) append(index uint64, data []byte) {
+	b.t.Helper()
+	args := &raft.AppendEntriesRequest{
+		RPCHeader: b.header(), Term: 9, PrevLogEntry: index - 1, PrevLogTerm: 1, LeaderCommitIndex: index,
+		Entries: []*raft.Log{{Index: index, Term: 1, Type: raft.LogCommand, Data: data}},
+	}
+	var resp raft.AppendEntriesResponse
+	if err := b.leader.AppendEntries("a", "a", args, &resp); err != nil || !resp.Success {
+		b.t.Fatalf("entry %d: error %v, success %v", index, err, resp.Success)
+	}
+}
+
+// offer sends a snapshot of the entries up to index. It returns when that is on disk.
+func (b *followerBench) offer(index uint64, state []byte) {
+	b.t.Helper()
+	go func() {
+		_ = b.leader.InstallSnapshot("a", "a", &raft.InstallSnapshotRequest{
+			RPCHeader: b.header(), SnapshotVersion: 1, Term: 9, LastLogIndex: index, LastLogTerm: 1,
+			Configuration: raft.EncodeConfiguration(raft.Configuration{Servers: b.node.servers()}), ConfigurationIndex: 1, Size: int64(len(state)),
+		}, &raft.InstallSnapshotResponse{}, bytes.NewReader(state))
+	}()
+	eventually(b.t, "the snapshot to be on disk", func() bool {
+		newest, err := b.stores.Snapshots.List()
+		return err == nil && len(newest) == 1 && newest[0].Index == index
+	})
+}
+
+// A snapshot that was sent and is on disk, but was not restored yet when Raft ended, is
+// restored by the next run: else that would apply what follows the snapshot to the state
+// from before it.
+func TestRestartRaft_whileASnapshotIsRestored(t *testing.T) {
+	t.Parallel()
+	other, err := newNode(testConfig(t, "other", "", ""), Parts{UUID: "other"}) // it never runs
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := &keptEntries{Applier: other.fsm, data: make(map[uint64][]byte)}
+	const sent = 20
+	if last := replicatest.Fill(entries, 2, (sent-1)*100, 10); last != sent {
+		t.Fatalf("the last entry is %d, want %d", last, sent)
+	}
+	state := replicatest.Persisted(t, other.fsm)
+	replicatest.Fill(entries, sent+1, 100, 10)
+	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
+		for try := range 4 { // Raft passes over what waits to be restored with odds of one half
+			t.Run(fmt.Sprintf("%s-%d", logStore, try), func(t *testing.T) {
+				t.Parallel()
+				b := newFollowerBench(t, logStore)
+				b.append(2, entries.data[2])
+				eventually(t, "entry 2 to be applied", func() bool { return b.node.fsm.AppliedIndex() == 2 })
+				goOn, held := make(chan struct{}), make(chan struct{})
+				go b.node.fsm.Read(func(*fsm.Machine) {
+					close(held)
+					<-goOn
+				})
+				<-held
+				b.append(3, entries.data[3]) // its apply waits
+				b.offer(sent, state)
+				before := b.node.raft.current()
+				restarted := make(chan error, 1)
+				go func() { restarted <- b.node.restartRaft() }()
+				eventually(t, "raft to end", func() bool { return before.State() == raft.Shutdown })
+				close(goOn)
+				if err := <-restarted; err != nil {
+					t.Fatal(err)
+				}
+				b.append(sent+1, entries.data[sent+1])
+				want := other.fsm.NewestChain()
+				eventually(t, "the next entry to be applied", func() bool { return b.node.fsm.AppliedIndex() == want.Index })
+				if got := b.node.fsm.NewestChain(); got != want {
+					t.Errorf("applied something else: chain %s at entry %d, want %s", got, got.Index, want)
+				}
+			})
+		}
 	}
 }

@@ -209,14 +209,15 @@ func (n *Node) restartRaft() error {
 		return nil
 	}
 	begin := n.clock.Mono()
-	if err := n.raft.run.Load().shutdown(); err != nil {
+	before := n.raft.run.Load()
+	if err := before.shutdown(); err != nil {
 		return err
 	}
 	transport, err := newTransport()
 	if err != nil {
 		return fmt.Errorf("make a transport: %w", err)
 	}
-	run, err := n.raftMaker().start(n.parts, transport, true)
+	run, err := n.raftMaker().start(n.parts, transport, before)
 	if err != nil {
 		return fmt.Errorf("start raft again: %w", err)
 	}
