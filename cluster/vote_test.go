@@ -91,6 +91,12 @@ func (b *voteBench) oldVote(t *testing.T, term uint64, candidate int) {
 // whose log ends at last, of the node's own term.
 func (b *voteBench) votesFor(t *testing.T, term uint64, candidate int, last uint64) bool {
 	t.Helper()
+	return b.votesForAt(t, term, candidate, b.servers[candidate].Address, last)
+}
+
+// votesForAt is votesFor of a candidate that is at another address.
+func (b *voteBench) votesForAt(t *testing.T, term uint64, candidate int, at raft.ServerAddress, last uint64) bool {
+	t.Helper()
 	s := openFolder(t, b.path, b.logStore, storage.Config{})
 	// Closing a node closes its transport.
 	addr, transport := raft.NewInmemTransport(b.servers[0].Address)
@@ -104,7 +110,7 @@ func (b *voteBench) votesFor(t *testing.T, term uint64, candidate int, last uint
 	from := b.servers[candidate]
 	var resp raft.RequestVoteResponse
 	err = b.transports[candidate].RequestVote(b.servers[0].ID, addr, &raft.RequestVoteRequest{
-		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(from.ID), Addr: []byte(from.Address)},
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(from.ID), Addr: []byte(at)},
 		Term:      term, LastLogIndex: last, LastLogTerm: 5,
 	}, &resp)
 	closeNode(t, n)
@@ -127,7 +133,7 @@ func TestVote(t *testing.T) {
 			last      uint64
 			want      bool
 		}{
-			{"a repeat", func(t *testing.T, b *voteBench) { b.vote(t, 6, x) }, 6, x, 1, true},
+			{"a repeat", func(t *testing.T, b *voteBench) { b.votesFor(t, 6, x, 50) }, 6, x, 1, true},
 			{"a second candidate", func(t *testing.T, b *voteBench) { b.vote(t, 6, x) }, 6, y, 50, false},
 			{"a later term", func(t *testing.T, b *voteBench) { b.vote(t, 6, x) }, 7, y, 50, true},
 			{"a later term, without the log", func(t *testing.T, b *voteBench) { b.vote(t, 6, x) }, 7, x, 49, false},
@@ -148,5 +154,30 @@ func TestVote(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The vote of a term is one candidate's, not that of its address: where that one was,
+// another may be by now, which lacks what is committed.
+func TestVote_addressOfAnother(t *testing.T) {
+	t.Parallel()
+	const x, y = 1, 2
+	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
+		t.Run(logStore, func(t *testing.T) {
+			t.Parallel()
+			b := newVoteBench(t, logStore)
+			if !b.votesFor(t, 6, x, 50) {
+				t.Fatal("it votes for nobody")
+			}
+			if b.votesForAt(t, 6, y, b.servers[x].Address, 1) {
+				t.Error("it votes for two in one term")
+			}
+			if b.votesForAt(t, 6, y, b.servers[x].Address, 50) {
+				t.Error("it votes for two in one term, whose logs are as good")
+			}
+			if !b.votesForAt(t, 7, y, b.servers[x].Address, 50) {
+				t.Error("it does not vote in the next term")
+			}
+		})
 	}
 }

@@ -75,6 +75,9 @@ func (h *heartbeats) pass(in <-chan raft.RPC) {
 
 // meet passes rpc on as Raft can judge it, or answers it.
 func (h *heartbeats) meet(rpc raft.RPC) {
+	if args, ok := rpc.Command.(*raft.RequestVoteRequest); ok {
+		rpc.Command = named(args)
+	}
 	h.mu.Lock()
 	seam := h.seam
 	h.mu.Unlock()
