@@ -378,7 +378,7 @@ func (r *Replica) Snapshot() (raft.FSMSnapshot, error) {
 	r.mu.Unlock()
 	r.cfg.Stats.Captured(time.Since(start))
 	taken := &snapshot{
-		state: s, of: r,
+		state: s, of: r, released: make(chan struct{}),
 		bytes: r.sinceBytes.Load(), commands: r.sinceCommands.Load(), entries: r.sinceEntries.Load(),
 	}
 	taken.ctx, taken.cancel = context.WithCancelCause(r.lifetime)

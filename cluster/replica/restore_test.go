@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
@@ -176,6 +177,39 @@ func TestRestore_voidsAFinishedSnapshot(t *testing.T) {
 	if bytes, commands := f.SinceSnapshot(); bytes != 0 || commands != 0 {
 		t.Errorf("%d bytes and %d commands since the snapshot that was restored, want none", bytes, commands)
 	}
+}
+
+// A restore waits until Raft has noted a snapshot that was taken just before, and has
+// compacted its log behind it: the two would else be done in any order.
+func TestRestore_awaitsASnapshotThatCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fatal := func(err error) { t.Error(err) }
+		f, other := newTestReplica(t, fatal), newTestReplica(t, fatal)
+		replicatest.Fill(f, 1, 100, 100)
+		last := replicatest.Fill(other, 1, 300, 100)
+		newer := replicatest.Persisted(t, other)
+		older, err := f.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := older.Persist(&replicatest.Sink{}); err != nil {
+			t.Fatal(err)
+		}
+		restored := make(chan error, 1)
+		go func() { restored <- f.Restore(replicatest.NewSnapshot(newer)) }()
+		synctest.Wait()
+		if index := f.AppliedIndex(); index != 1 || len(restored) > 0 {
+			t.Errorf("the state is that of entry %d before Raft has noted the snapshot of entry 1", index)
+		}
+		older.Release()
+		if err := <-restored; err != nil {
+			t.Fatal(err)
+		}
+		if index := f.AppliedIndex(); index != last {
+			t.Errorf("the state is that of entry %d, want %d", index, last)
+		}
+	})
 }
 
 // A snapshot of a state that is replaced meanwhile is given up, and keeps nothing

@@ -30,8 +30,11 @@ type snapshot struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	mu    sync.Mutex
-	state *fsm.Snapshot // guarded by mu; nil when it was released
+	released chan struct{} // closed by Release: Raft has noted the snapshot, and compacted its log
+
+	mu     sync.Mutex
+	state  *fsm.Snapshot // guarded by mu; nil when it was released
+	counts bool          // guarded by mu; Raft is told that it was taken
 	// What had been applied since the snapshot before, at the capture.
 	bytes, commands, entries int64
 }
@@ -52,7 +55,7 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	if err := sink.Close(); err != nil {
 		return err
 	}
-	if s.ctx.Err() != nil {
+	if !s.count() {
 		// Raft would take it for its newest, and no more know the one that came meanwhile.
 		return context.Cause(s.ctx)
 	}
@@ -72,9 +75,18 @@ func (s *snapshot) captured() *fsm.Snapshot {
 	return s.state
 }
 
+// count has the snapshot count, unless it was given up.
+func (s *snapshot) count() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts = s.ctx.Err() == nil
+	return s.counts
+}
+
 // Release ends the capture.
 func (s *snapshot) Release() {
 	s.cancel(nil)
+	close(s.released)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != nil {
@@ -85,12 +97,18 @@ func (s *snapshot) Release() {
 
 // void gives up the snapshot of a state that is about to be replaced. What is being
 // written keeps the state for as long as a chunk takes; what has not begun, and may
-// wait for the restore, does not.
+// wait for the restore, does not. One that counts already is waited for: else Raft would
+// take it for its newest after the one that is restored, and compact its log while that
+// goes for it.
 func (s *snapshot) void() {
 	s.cancel(errReplaced)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.state = nil
+	counts := s.counts
+	s.mu.Unlock()
+	if counts {
+		<-s.released
+	}
 }
 
 // pacedWriter writes so many bytes per second at most, until ctx ends.
