@@ -29,6 +29,18 @@ type backupCluster struct {
 
 func newBackupCluster(t *testing.T, logStore string) *backupCluster {
 	t.Helper()
+	c := unopenedBackupCluster(t, logStore)
+	c.open()
+	// One that has heard nothing from a leader yet knows no member but those that it met.
+	eventually(t, "all nodes to follow or lead", func() bool {
+		return !slices.ContainsFunc(c.nodes, func(n *Node) bool { return n.Ready() != nil })
+	})
+	return c
+}
+
+// unopenedBackupCluster has no node yet.
+func unopenedBackupCluster(t *testing.T, logStore string) *backupCluster {
+	t.Helper()
 	c := &backupCluster{t: t}
 	addrs := freeAddrs(t, 3)
 	list := make(map[string]string)
@@ -40,11 +52,6 @@ func newBackupCluster(t *testing.T, logStore string) *backupCluster {
 		cfg.InitialCluster, cfg.LogStore = list, logStore
 		c.cfgs = append(c.cfgs, cfg)
 	}
-	c.open()
-	// One that has heard nothing from a leader yet knows no member but those that it met.
-	eventually(t, "all nodes to follow or lead", func() bool {
-		return !slices.ContainsFunc(c.nodes, func(n *Node) bool { return n.Ready() != nil })
-	})
 	return c
 }
 

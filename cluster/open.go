@@ -122,8 +122,6 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	}
 	if has {
 		o.starting.Lock()
-	} else {
-		o.gate.Open() // nobody can have heard of it
 	}
 	// The port before Raft, because nodes without data meet on it.
 	if o.peers, err = peer.Listen(o.peerConfig(n)); err != nil {

@@ -138,7 +138,7 @@ func (n *Node) knownAddrs() []string {
 			addrs = append(addrs, addr)
 		}
 	}
-	for _, s := range n.servers() {
+	for _, s := range n.acquaintances() {
 		if string(s.ID) != n.uuid {
 			add(string(s.Address))
 		}

@@ -66,13 +66,6 @@ func (c *soakCluster) openNode(m *soakMember, f *soakFolder, host *simnet.Host, 
 	if err != nil {
 		return nil, err
 	}
-	has, err := f.stores.HasState()
-	if err != nil {
-		return nil, err
-	}
-	if !has {
-		o.gate.Open()
-	}
 	peers := o.peerConfig(n)
 	peers.Listen, peers.Dial = host.Listen, host.Dial
 	if o.peers, err = peer.Listen(peers); err != nil {

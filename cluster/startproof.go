@@ -45,6 +45,8 @@ type startMembers interface {
 	findMembers(ctx context.Context)
 	knownAddrs() []string // of the others
 	servers() []raft.Server
+	// electorate returns the voters; while it has no configuration, who made it a member.
+	electorate() []raft.Server
 	isServer(uuid string) bool
 	nameOfMember(uuid string) string
 }
@@ -54,20 +56,23 @@ type startMembers interface {
 // noted this one. If one knows better, the folder is a copy of an earlier time: it
 // lacks what the node acknowledged since, and what it voted. The node ends then.
 //
+// So does a folder without data: it may be a copy from before this node had any, of a
+// member that has voted and acknowledged since.
+//
 // The folder's own start goes up only after nobody knew better of the last one: an old
 // copy that is started again and again stays an old copy.
 //
 // Until ctx ends it goes on telling those that did not answer, and who joins later:
 // whoever was not told could not tell an old copy. One of them may know better, too.
 func (p *startProof) run(ctx context.Context) {
-	if !p.tell(ctx, p.dir.Identity().Start, p.gate.IsOpen()) {
+	if !p.tell(ctx, p.dir.Identity().Start) {
 		return
 	}
 	if err := p.dir.BeginStart(); err != nil {
 		p.fatal(err)
 		return
 	}
-	if !p.tell(ctx, p.dir.Identity().Start, p.gate.IsOpen()) {
+	if !p.tell(ctx, p.dir.Identity().Start) {
 		return
 	}
 	p.gate.Open()
@@ -83,10 +88,9 @@ func (p *startProof) run(ctx context.Context) {
 	}
 }
 
-// tell tells the others of s until a majority of the voters has noted it; once
-// only if that is not needed. It returns false when ctx ended or the folder is an old
-// copy.
-func (p *startProof) tell(ctx context.Context, s storage.Start, once bool) bool {
+// tell tells the others of s until a majority of the voters has noted it. It returns
+// false when ctx ended or the folder is an old copy.
+func (p *startProof) tell(ctx context.Context, s storage.Start) bool {
 	noted := map[string]bool{p.uuid: true}
 	var loggedAt time.Duration
 	for began := p.clock.Mono(); ; {
@@ -98,7 +102,7 @@ func (p *startProof) tell(ctx context.Context, s storage.Start, once bool) bool 
 				return false
 			}
 		}
-		if once || p.majorityIn(noted) {
+		if p.majorityIn(noted) {
 			return ctx.Err() == nil
 		}
 		if now := p.clock.Mono(); now-max(began, loggedAt) >= startLogInterval {
@@ -147,17 +151,28 @@ func (p *startProof) askAll(ctx context.Context, s storage.Start, noted map[stri
 
 // majorityIn reports whether a majority of the voters is among the nodes.
 func (p *startProof) majorityIn(nodes map[string]bool) bool {
-	voters, among := 0, 0
-	for _, s := range p.members.servers() {
-		if s.Suffrage != raft.Voter {
-			continue
-		}
-		voters++
+	voters, among := p.members.electorate(), 0
+	for _, s := range voters {
 		if nodes[string(s.ID)] {
 			among++
 		}
 	}
-	return voters > 0 && among > voters/2
+	return among > len(voters)/2
+}
+
+// electorate returns the voters by Raft's configuration. A node without one, whose vote a
+// leader may need to give it one, goes by those who made it a member, and itself.
+func (n *Node) electorate() []raft.Server {
+	if len(n.servers()) > 0 {
+		return n.votersNow()
+	}
+	voters := []raft.Server{{ID: raft.ServerID(n.uuid)}}
+	for _, s := range n.introducers {
+		if s.ID != voters[0].ID {
+			voters = append(voters, s)
+		}
+	}
+	return voters
 }
 
 // unnoted reports whether there is a member that is not among the nodes.

@@ -114,6 +114,30 @@ func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 	}
 }
 
+// So is one that was copied before its node had any data: it does not even know that it is
+// a voter, and would vote for anybody.
+func TestOpen_oldCopyWithoutData(t *testing.T) {
+	t.Parallel()
+	c := unopenedBackupCluster(t, storage.KindWAL)
+	openFolder(t, c.cfgs[0].DataDir, storage.KindWAL, storage.Config{}).close(t)
+	old := copiedFolder(t, c.cfgs[0].DataDir)
+	c.open()
+	c.propose(command.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
+	eventually(t, "the others to know of its start", func() bool { return c.nodes[0].dir.Identity().Start.Number > 0 && c.nodes[0].gate.IsOpen() })
+	closeNode(t, c.nodes[0])
+	again, ended := over(t, c.cfgs[0], old)
+	n := openNode(t, again)
+	if n.gate.IsOpen() {
+		t.Error("it votes before anybody was asked")
+	}
+	if err := endOf(t, ended); !errors.Is(err, ErrOldCopy) {
+		t.Errorf("%v, want an ErrOldCopy", err)
+	}
+	if n.gate.IsOpen() {
+		t.Error("an old copy votes")
+	}
+}
+
 // An old copy that passed, as nobody who answered knew better, is found out once somebody
 // who does is back.
 func TestOpen_oldCopyIsFoundOutLater(t *testing.T) {
