@@ -26,7 +26,10 @@ const (
 	// transferContinue is how long a body waits for the server to ask for it. One
 	// that does not know how to ask gets it then.
 	transferContinue = 10 * time.Second
-	refusalBytes     = 1 << 20
+	// transferSilence is how long a node that is asked for a backup may send nothing: a
+	// process that is paused keeps its connections, and another node may answer.
+	transferSilence = 15 * time.Second
+	refusalBytes    = 1 << 20
 )
 
 // transfer makes requests whose body or answer is a whole backup, which the
@@ -35,6 +38,8 @@ type transfer struct {
 	f    *session.Flags
 	key  func() string // "": none
 	http *http.Client
+
+	silence time.Duration // transferSilence but in tests
 }
 
 func newTransfer(f *session.Flags) (*transfer, error) {
@@ -46,7 +51,7 @@ func newTransfer(f *session.Flags) (*transfer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &transfer{f: f, key: key, http: &http.Client{
+	return &transfer{f: f, key: key, silence: transferSilence, http: &http.Client{
 		Transport: &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
 			DialContext:           (&net.Dialer{Timeout: transferDial}).DialContext,
@@ -77,13 +82,13 @@ func (t *transfer) try(ctx context.Context, method, path string, body *transferB
 				continue
 			}
 			var again bool
-			resp, sent, again, err = t.follow(ctx, method, endpoint+path, body)
+			resp, sent, again, err = t.follow(ctx, method, endpoint+path, body, deadline)
 			if err == nil || !again || sent {
 				return resp, sent, err
 			}
-		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return nil, false, err
+			if time.Now().After(deadline) || ctx.Err() != nil {
+				return nil, false, err
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -95,9 +100,13 @@ func (t *transfer) try(ctx context.Context, method, path string, body *transferB
 
 // follow makes the request at a URL and where that says to send it. again says
 // that another node, or a later moment, may have another answer.
-func (t *transfer) follow(ctx context.Context, method, target string, body *transferBody) (resp *http.Response, sent, again bool, err error) {
+func (t *transfer) follow(ctx context.Context, method, target string, body *transferBody, deadline time.Time) (resp *http.Response, sent, again bool, err error) {
 	for range transferRedirects {
-		resp, sent, err = t.once(ctx, method, target, body)
+		if body == nil {
+			resp, err = t.download(ctx, method, target, deadline)
+		} else {
+			resp, sent, err = t.upload(ctx, method, target, body)
+		}
 		if err != nil {
 			return nil, sent, true, err
 		}
@@ -138,32 +147,30 @@ func redirectTarget(from string, resp *http.Response) (string, error) {
 	return to.String(), nil
 }
 
-// once makes the request at a URL. sent says whether a byte of its body may have
-// arrived.
-func (t *transfer) once(ctx context.Context, method, target string, body *transferBody) (resp *http.Response, sent bool, err error) {
-	var from io.ReadCloser = http.NoBody
-	if body != nil {
-		if from, err = body.open(); err != nil {
-			return nil, false, err
-		}
+// upload makes the request with a body at a URL. sent says whether a byte of that may
+// have arrived.
+func (t *transfer) upload(ctx context.Context, method, target string, body *transferBody) (resp *http.Response, sent bool, err error) {
+	from, err := body.open()
+	if err != nil {
+		return nil, false, err
 	}
 	counted := &countedBody{ReadCloser: from}
 	req, err := http.NewRequestWithContext(ctx, method, target, counted)
 	if err != nil {
 		return nil, false, errors.Join(err, from.Close())
 	}
-	if body != nil {
-		req.ContentLength = body.size
-		req.Header.Set("Expect", "100-continue") // it may be refused or sent elsewhere
-		req.Header.Set("Content-Type", "application/octet-stream")
-	} else {
-		req.Body, req.ContentLength = nil, 0
-	}
+	req.ContentLength = body.size
+	req.Header.Set("Expect", "100-continue") // it may be refused or sent elsewhere
+	req.Header.Set("Content-Type", "application/octet-stream")
+	resp, err = t.do(req)
+	return resp, counted.read, err
+}
+
+func (t *transfer) do(req *http.Request) (*http.Response, error) {
 	if key := t.key(); key != "" {
 		req.Header.Set("X-API-Key", key)
 	}
-	resp, err = t.http.Do(req)
-	return resp, counted.read, err
+	return t.http.Do(req)
 }
 
 // countedBody notes whether anything was read of it. The transport has ended

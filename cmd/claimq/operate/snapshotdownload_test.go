@@ -1,0 +1,83 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+)
+
+func newTestTransfer(t *testing.T, silence, timeout time.Duration, endpoints ...string) *transfer {
+	t.Helper()
+	tr, err := newTransfer(&session.Flags{Endpoints: endpoints, Timeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.silence = silence
+	return tr
+}
+
+// silent listens as a process does that is paused: connections are made, and nothing comes.
+func silent(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return "http://" + l.Addr().String()
+}
+
+// A node that is silent is given up for the next one.
+func TestTransfer_silentNode(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		io.WriteString(w, `{"success":false,"error":"No","code":"forbidden"}`)
+	}))
+	defer server.Close()
+	_, _, err := newTestTransfer(t, 50*time.Millisecond, time.Hour, silent(t), server.URL).try(t.Context(), http.MethodGet, "/", nil)
+	if !errors.Is(err, client.ErrForbidden) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Nodes that are all silent are asked for as long as the flag says.
+func TestTransfer_silentNodes(t *testing.T) {
+	t.Parallel()
+	_, _, err := newTestTransfer(t, time.Hour, 200*time.Millisecond, silent(t), silent(t)).try(t.Context(), http.MethodGet, "/", nil)
+	var is silentError
+	if !errors.As(err, &is) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A backup that stands still in the middle ends with an error.
+func TestTransfer_standsStill(t *testing.T) {
+	t.Parallel()
+	ctx, end := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "some")
+		w.(http.Flusher).Flush()
+		<-ctx.Done()
+	}))
+	defer server.Close()
+	defer end()
+	resp, _, err := newTestTransfer(t, 50*time.Millisecond, time.Hour, server.URL).try(t.Context(), http.MethodGet, "/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	var is silentError
+	if string(got) != "some" || !errors.As(err, &is) {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
