@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -152,6 +153,37 @@ func TestServer_ExpectedBody(t *testing.T) {
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
+}
+
+// TestServer_ExpectedBodyAskedFor ensures that a body counts on when its client is asked for
+// it, which is no answer, until it has one.
+func TestServer_ExpectedBodyAskedFor(t *testing.T) {
+	t.Parallel()
+	const length = 1 << 20
+	s, _ := setup(t, func(c *Config) { c.Limits.BodyBytes, c.BodiesBytes = length, length+exchange.HeaderBytes })
+	addr := listen(t, s)
+	head := func(more string) string {
+		return "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\n" + more + "Content-Length: " + strconv.Itoa(length) + "\r\n\r\n"
+	}
+	conn := dial(t, addr, head("Expect: 100-continue\r\n"))
+	from := bufio.NewReader(conn)
+	if got := receive(t, from); got.status != 100 {
+		t.Fatalf("%+v", got)
+	}
+	if n := s.host.Port.BodyBytes(); n < length {
+		t.Errorf("%d bytes of bodies are counted, want %d", n, length)
+	}
+	if f := raw(t, addr, head("")).refused(t, wire.CodeOverloaded); f["reason"] != "bodies" {
+		t.Errorf("another: %v", f)
+	}
+	body := `{"params":"` + strings.Repeat("x", 1<<19) + `"}`
+	if _, err := conn.Write([]byte(body + strings.Repeat(" ", length-len(body)))); err != nil {
+		t.Fatal(err)
+	}
+	if got := receive(t, from); got.status != 201 {
+		t.Errorf("%d %.200s", got.status, got.body)
 	}
 	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
 }

@@ -24,7 +24,7 @@ func (s *Host) HeadRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfi
 	if !ok {
 		return config
 	}
-	conn.Head = port.Head{}
+	conn.HeadCame()
 	length := h.ContentLength()
 	chunked := length == -1
 	if conn.Known() && !chunked && length <= port.BodyFreeBytes {

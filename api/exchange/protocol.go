@@ -28,6 +28,9 @@ func (s *Host) Malformed(ctx *fasthttp.RequestCtx, err error) {
 	var timeout net.Error
 	f := &refuse.Refusal{Code: wire.CodeInvalidRequest, Text: "The request is not valid HTTP/1.1", Advice: "Send a well-formed request"}
 	conn, _ := ctx.Conn().(*port.Conn)
+	if conn != nil {
+		conn.Received()
+	}
 	denied := false // for want of a valid key
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge) && conn != nil && conn.Head.Refusal != nil:

@@ -34,6 +34,7 @@ type bodyShare struct {
 	most     int64
 	// streamed says that what is read is not kept.
 	streamed bool
+	due      bool // the request's head was read, and the rest of it may be to come
 }
 
 // take counts n bytes that were read. It reports whether there is room for them.
@@ -66,8 +67,11 @@ func (b *bodyShare) give() {
 	}
 }
 
-// answered is give, when the answer begins.
+// answered is give, when the answer begins. While the body is due what is written is none.
 func (b *bodyShare) answered() {
+	if b.due {
+		return
+	}
 	if max(b.read, b.expected) > BodyFreeBytes {
 		b.give()
 	}

@@ -60,6 +60,17 @@ type Unsent struct {
 	From  netip.Addr
 }
 
+// HeadCame says that the head of a request is there. What is written before Received is no
+// answer yet, but asks the client for the body.
+func (c *Conn) HeadCame() {
+	c.Head = Head{}
+	c.body.due = true
+}
+
+// Received says that no more of the request is read: what is written from here on is its
+// answer.
+func (c *Conn) Received() { c.body.due = false }
+
 // Unsent is for the claims of the answer that is to be written: they are released if
 // that fails.
 func (c *Conn) Unsent() *Unsent { return &c.unsent }
@@ -90,8 +101,9 @@ func (c *Conn) HoldAnswer(n int64) { c.answer.Add(n) }
 // written: the HTTP server does not keep it beyond that.
 func (c *Conn) Reuse(buffer []byte) { c.written = buffer }
 
-// Answered says that the answer before has been written: a new request came.
+// Answered says that the answer before has been written: a new request came, whole.
 func (c *Conn) Answered() {
+	c.Received()
 	c.unsent.Holds = nil
 	c.answerTaken()
 	if !c.known {
