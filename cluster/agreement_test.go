@@ -133,6 +133,42 @@ func TestAgreement_electedNodeDiffers(t *testing.T) {
 	}
 }
 
+// A node that is elected before it has applied that in which it differs answers nothing either.
+func TestAgreement_electedNodeComesToDiffer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		c.ExpectStops()
+		leader, followers := c.Leader(), c.Followers()
+		node, wrongAt := followers[0], c.Place(followers[0])
+		<-time.After(10 * time.Second) // the node records are written by now
+		goOn := holdFirst(t, c, wrongAt, flipped)
+		other := make(chan struct{})
+		c.Tamper(c.Place(followers[1]), func(*raft.Log) { <-other }) // it is not the one that makes a majority
+		c.Propose(command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`"right"`), Key: "it"}}})
+		close(other)
+		synctest.Wait() // all have it in their logs, and only the leader knows that it is committed
+		wrong := watchReads(node)
+		handed := make(chan struct{})
+		go func() {
+			defer close(handed)
+			if _, err := leader.Transfer(context.Background(), node.NodeID()); err != nil && !errors.Is(err, nodes.ErrNoLeader) {
+				t.Logf("transfer: %v", err)
+			}
+		}()
+		awaitElected(c, node)
+		if got := paramsAt(node); got != "" {
+			t.Errorf("it has applied %s already", got)
+		}
+		goOn()
+		c.Wait("it to stop", func() bool { return c.Stopped(wrongAt) != nil })
+		<-handed
+		if wrong() {
+			t.Error("a linearizable read was answered by the node that differs")
+		}
+	})
+}
+
 // Of two that are alive and differ none serves, and the leader says so; once the third
 // is there the one that it agrees with does, and the other stops.
 func TestAgreement_twoAliveDiffer(t *testing.T) {
