@@ -24,6 +24,10 @@ const devReadyTimeout = 30 * time.Second
 // kill -9 $(cat FILE). There is none while nobody is known to lead.
 const devLeaderFile = "leader.pid"
 
+// devLook is how often it is looked who leads, and how often a node is started again at
+// most.
+const devLook = time.Second
+
 // devNodesMax bounds --nodes: more than seven only make every write slower.
 const devNodesMax = 7
 
@@ -125,14 +129,15 @@ func removeIfThere(path string) error {
 type devWatch struct {
 	c       *localCluster
 	a       *term.App
-	file    string // has the leader's pid
-	restart bool   // nodes that end
-	leader  string // the last that was told of; "": none, or it has ended
+	file    string       // has the leader's pid
+	restart bool         // nodes that end
+	leader  string       // the last that was told of; "": none, or it has ended
+	fallen  []*localNode // have ended, and are started again at the next look
 }
 
 // run watches until ctx ends.
 func (w *devWatch) run(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(devLook)
 	defer tick.Stop()
 	alive := len(w.c.nodes)
 	for {
@@ -141,7 +146,7 @@ func (w *devWatch) run(ctx context.Context) error {
 			fmt.Fprintln(w.a.Stdout, "stopping")
 			return nil
 		case <-tick.C:
-			if err := w.lookForLeader(ctx); err != nil {
+			if err := errors.Join(w.startFallen(), w.lookForLeader(ctx)); err != nil {
 				return err
 			}
 		case n := <-w.c.exits:
@@ -158,7 +163,7 @@ func (w *devWatch) run(ctx context.Context) error {
 	}
 }
 
-// ended tells that the node has ended, and starts it again if it is to.
+// ended tells that the node has ended, and notes it if it is to be started again.
 func (w *devWatch) ended(n *localNode) error {
 	fmt.Fprintf(w.a.Stdout, "%s (pid %d) has ended: %v; its log ends with: %s\n", n.id, n.process.Pid, exitError(n.exit), lastLine(n.logPath))
 	if n.id == w.leader {
@@ -171,10 +176,19 @@ func (w *devWatch) ended(n *localNode) error {
 		n.down = true
 		return nil
 	}
-	if err := w.c.start(n); err != nil {
-		return err
+	w.fallen = append(w.fallen, n)
+	return nil
+}
+
+// startFallen starts the nodes again that have ended since the last look.
+func (w *devWatch) startFallen() error {
+	for _, n := range w.fallen {
+		if err := w.c.start(n); err != nil {
+			return err
+		}
+		fmt.Fprintf(w.a.Stdout, "%s is started again: pid %d\n", n.id, n.process.Pid)
 	}
-	fmt.Fprintf(w.a.Stdout, "%s is started again: pid %d\n", n.id, n.process.Pid)
+	w.fallen = nil
 	return nil
 }
 
