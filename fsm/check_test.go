@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -325,6 +326,7 @@ func (m *Machine) checkBytes() error {
 	for _, bytes := range groups {
 		want += bytes
 	}
+	want += m.bytesOfTypes()
 	for _, r := range m.requests.All() {
 		want += record.BytesOfRequest(r)
 	}
@@ -338,6 +340,48 @@ func (m *Machine) checkBytes() error {
 		return fmt.Errorf("%d bytes are held, want %d", m.bytes+m.types.Bytes(), want)
 	}
 	return nil
+}
+
+// bytesOfTypes returns what the estimate has for the types beside their tasks.
+func (m *Machine) bytesOfTypes() (bytes int64) {
+	type queue struct {
+		taskType string
+		left     int32
+	}
+	type level struct {
+		queue
+		priority int32
+	}
+	names, queues, levels := map[string]bool{}, map[queue]bool{}, map[level]bool{}
+	for _, t := range m.tasks.All() {
+		names[t.Type] = true
+		if ts := m.typeNamed(t.Type); t.Status == record.StatusPending && ts.Leads(t) {
+			left := int32(math.MaxInt32) // a claim asks for 1,000 at most
+			if t.MaxAttempts > 0 && t.MaxAttempts-t.Attempts <= command.AttemptsLeftMax {
+				left = t.MaxAttempts - t.Attempts
+			}
+			queues[queue{t.Type, left}] = true
+			levels[level{queue{t.Type, left}, t.Priority}] = true
+		}
+	}
+	for _, r := range m.settings {
+		names[r.Name] = true
+	}
+	for name := range names {
+		var q, l int
+		for of := range queues {
+			if of.taskType == name {
+				q++
+			}
+		}
+		for of := range levels {
+			if of.taskType == name {
+				l++
+			}
+		}
+		bytes += record.BytesOfType(name, q, l)
+	}
+	return bytes
 }
 
 // TestMachine_InvariantsHold applies random logs and checks every invariant

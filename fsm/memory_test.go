@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"runtime"
@@ -56,6 +57,18 @@ func TestMachine_Bytes(t *testing.T) {
 			return record.NewTask{Params: params(256), Group: fmt.Sprint("group-", i%100)}
 		}, nil},
 		{"pending, a group each", func(i int) record.NewTask { return record.NewTask{Params: params(256), Group: fmt.Sprint("group-", i)} }, nil},
+		{"pending, a type each", func(i int) record.NewTask { return record.NewTask{Params: params(2), Type: fmt.Sprint("type-", i)} }, nil},
+		{"pending, a priority each", func(i int) record.NewTask {
+			return record.NewTask{Params: params(2), Priority: int32(i)}
+		}, nil},
+		{"pending, a number of attempts left each", func(i int) record.NewTask {
+			return record.NewTask{Params: params(2), Type: fmt.Sprint("type-", i/command.AttemptsLeftMax), MaxAttempts: int32(i%command.AttemptsLeftMax + 1)}
+		}, nil},
+		{"cancelled, a type each", func(i int) record.NewTask { return record.NewTask{Params: params(2), Type: fmt.Sprint("type-", i)} }, func(h *measured) {
+			for i := range *memoryTasks {
+				h.apply(command.Cancel{ID: uint64(i + 1)})
+			}
+		}},
 		{"scheduled", func(i int) record.NewTask {
 			return record.NewTask{Params: params(256), DelayMS: int64(1_000_000 + i*7919%1_000_000)}
 		}, nil},
@@ -109,7 +122,7 @@ func TestMachine_Bytes(t *testing.T) {
 				submit := command.Submit{}
 				for j := range memoryEach {
 					task := shape.task(i*memoryEach + j)
-					task.Type, task.MaxAttempts = "mail", record.DefaultAttempts
+					task.Type, task.MaxAttempts = cmp.Or(task.Type, "mail"), cmp.Or(task.MaxAttempts, record.DefaultAttempts)
 					submit.Tasks = append(submit.Tasks, task)
 				}
 				h.apply(submit)

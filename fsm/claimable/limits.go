@@ -103,6 +103,7 @@ func (s *Types) place(ts *Type, now int64) {
 	}
 	s.note(ts, was == open, now)
 	ts.added = 0
+	s.weigh(ts)
 }
 
 // note notes the tasks that became claimable when the type was placed. An

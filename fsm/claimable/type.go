@@ -26,6 +26,7 @@ type Type struct {
 	queues []*index.Queue   // by attempts left, ascending; none is empty
 	first  index.Tournament // of the queues
 	spare  *index.Queue     // an empty one, for the next number of attempts left
+	levels int              // of all queues
 	ready  int              // tasks in all queues
 	census index.Census     // the same, by priority
 
@@ -36,6 +37,7 @@ type Type struct {
 	opensAt  int64 // while it waits
 	added    int   // tasks added to the queues since the type was placed
 	noted    int   // where in Types.noted it is, if it is there
+	bytes    int64 // what of Types.bytes is of it, but for its groups
 }
 
 // Name returns the type's name, the one string that all its tasks share.
@@ -79,7 +81,9 @@ func (ts *Type) add(t *record.Task) {
 		ts.first.Add(&q.Contender)
 	}
 	q := ts.queues[at]
+	ts.levels -= q.Levels()
 	q.Add(t.Priority, t.ID)
+	ts.levels += q.Levels()
 	ts.first.Put(&q.Contender, q.First())
 	ts.ready++
 	ts.census.Add(t.Priority)
@@ -91,7 +95,9 @@ func (ts *Type) add(t *record.Task) {
 func (ts *Type) remove(t *record.Task) {
 	at, _ := ts.findQueue(attemptsLeftOf(t))
 	q := ts.queues[at]
+	ts.levels -= q.Levels()
 	q.Remove(t.Priority, t.ID)
+	ts.levels += q.Levels()
 	ts.ready--
 	ts.census.Remove(t.Priority)
 	if q.Len() > 0 {

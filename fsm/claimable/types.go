@@ -61,6 +61,7 @@ func (s *Types) Begin(ts *Type, name string, of any) {
 	s.sorted.Set(name, ts)
 	s.ready.Add(&ts.seat)
 	s.changes++
+	s.weigh(ts)
 }
 
 // Forget forgets a type that has no tasks. What it has just had to claim stays noted.
@@ -69,6 +70,7 @@ func (s *Types) Forget(ts *Type) {
 	s.sorted.Delete(ts.name)
 	s.ready.Remove(&ts.seat)
 	s.fall(ts)
+	s.bytes -= ts.bytes
 	s.changes++
 	s.recent = nil
 	if s.isNoted(ts) {
@@ -119,8 +121,15 @@ func (s *Types) Oldest() (id uint64) {
 	return id
 }
 
-// Bytes estimates the memory of groups. Tasks are charged with the rest.
+// Bytes estimates the memory of types and groups. Tasks are charged with their places there.
 func (s *Types) Bytes() int64 { return s.bytes }
+
+// weigh has Bytes follow what the type is now.
+func (s *Types) weigh(ts *Type) {
+	bytes := record.BytesOfType(ts.name, len(ts.queues), ts.levels)
+	s.bytes += bytes - ts.bytes
+	ts.bytes = bytes
+}
 
 // Enter adds a task that has just come to be what it is.
 func (s *Types) Enter(ts *Type, t *record.Task) {

@@ -263,6 +263,7 @@ func (w *world) check() error {
 				return fmt.Errorf("group %q of type %q does not have the tasks %v", group, name, ids)
 			}
 		}
+		bytes += record.BytesOfType(name, len(ts.queues), levelsOf(ready))
 		if err := checkQueues(ts, ready); err != nil {
 			return fmt.Errorf("type %q: %w", name, err)
 		}
@@ -286,7 +287,7 @@ func (w *world) check() error {
 	}
 	slices.SortFunc(openings, func(a, b opening) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.name, b.name)) })
 	if w.types.Bytes() != bytes {
-		return fmt.Errorf("groups take %d bytes, want %d", w.types.Bytes(), bytes)
+		return fmt.Errorf("types take %d bytes, want %d", w.types.Bytes(), bytes)
 	}
 	var got []opening
 	w.types.openings.Scan(func(o opening) bool {
@@ -354,6 +355,16 @@ func firstIn(o index.Order, tasks []*record.Task) uint64 {
 		}
 		return cmp.Compare(a.ID, b.ID)
 	}).ID
+}
+
+// levelsOf returns how many levels the claimable tasks of a type stand in.
+func levelsOf(ready []*record.Task) int {
+	type level struct{ left, priority int32 }
+	levels := map[level]bool{}
+	for _, t := range ready {
+		levels[level{attemptsLeftOf(t), t.Priority}] = true
+	}
+	return len(levels)
 }
 
 // checkQueues checks the queues of a type, whose claimable tasks come by id.

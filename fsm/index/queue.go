@@ -124,6 +124,9 @@ func (q *Queue) level(priority int32) *level {
 // Len returns how many tasks there are.
 func (q *Queue) Len() int { return q.count }
 
+// Levels returns how many priorities its tasks have.
+func (q *Queue) Levels() int { return len(q.levels) }
+
 // First returns the ranks of the first tasks. It is read-only, and follows what
 // happens.
 func (q *Queue) First() *Ranks { return &q.first.top }

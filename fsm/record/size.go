@@ -4,11 +4,14 @@ package record
 // in a page, and its places in the indexes.
 const (
 	taskBytes           = 430
-	restingBytes        = 70  // of a task that is kept as bytes and waits
-	endedBytes          = 135 // the same of one that has ended: it has more times, and is in two indexes
-	PlaceBytes          = 16  // of one place in a page, and of the list of what rests in it
-	groupBytes          = 180 // of a group that has tasks which have not ended
-	keyBytes            = 18  // of its place in the index
+	restingBytes        = 70   // of a task that is kept as bytes and waits
+	endedBytes          = 135  // the same of one that has ended: it has more times, and is in two indexes
+	PlaceBytes          = 16   // of one place in a page, and of the list of what rests in it
+	groupBytes          = 180  // of a group that has tasks which have not ended
+	typeBytes           = 1580 // of a task type, with its first queue and level
+	queueBytes          = 320  // of another number of attempts that claimable tasks of a type have left
+	levelBytes          = 350  // of another priority of those in one queue
+	keyBytes            = 18   // of its place in the index
 	attemptBytes        = 64
 	requestBytes        = 240
 	claimBytes          = 16 // of one claim in a request, or of one follow-up
@@ -19,6 +22,12 @@ const (
 	backoffBytes        = 32
 	labelBytes          = 32
 )
+
+// BytesOfType estimates the memory that a task type takes beside its tasks, of which those
+// that are claimable stand in so many queues, and these in so many levels together.
+func BytesOfType(name string, queues, levels int) int64 {
+	return int64(typeBytes + len(name) + queueBytes*max(queues-1, 0) + levelBytes*max(levels-1, 0))
+}
 
 // BytesOf estimates the memory that the task takes that is not kept as bytes.
 func BytesOf(t *Task) int64 {

@@ -7,14 +7,15 @@ import (
 )
 
 // stateScale adds up the memory that the records of a snapshot would take as a
-// state. It keeps none.
+// state. It keeps none, but the names of types.
 type stateScale struct {
-	held     int64  // bytes of tasks, claim requests and removed tasks
+	held     int64  // bytes of tasks, their types, claim requests and removed tasks
 	tasks    uint64 // how many there are
 	lastTask uint64
 	pages    uint64 // with tasks
 	chunks   int64  // of the trail
 	few      int64  // bytes of schedules
+	types    map[string]struct{}
 }
 
 // Header passes over the header.
@@ -30,7 +31,20 @@ func (w *stateScale) Task(t *record.Task, _ []byte) error {
 		w.pages++
 	}
 	w.tasks, w.lastTask = w.tasks+1, t.ID
+	w.addType(t.Type)
 	return nil
+}
+
+// addType adds the type, unless it has been: as if all its tasks had one priority.
+func (w *stateScale) addType(name string) {
+	if _, known := w.types[name]; known {
+		return
+	}
+	if w.types == nil {
+		w.types = make(map[string]struct{})
+	}
+	w.types[name] = struct{}{}
+	w.held += record.BytesOfType(name, 1, 1)
 }
 
 // Request adds the claim request.
@@ -47,6 +61,9 @@ func (w *stateScale) Trail(*trail.Chunk) { w.chunks++ }
 
 // Finish adds the records of which there are few.
 func (w *stateScale) Finish(few Few) error {
+	for _, t := range few.Types {
+		w.addType(t.Name)
+	}
 	for _, v := range few.Schedules {
 		w.few += record.BytesOfSchedule(v)
 	}
