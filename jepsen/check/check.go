@@ -22,6 +22,9 @@ func Parts(h *history.History, drained bool) []Part {
 	if len(h.Trail) > 0 {
 		parts = append(parts, checkTrail(x).Part)
 	}
+	if h.Run != nil {
+		parts = append(parts, checkLate(h, x))
+	}
 	return parts
 }
 

@@ -8,7 +8,7 @@
 // the state of one task, of a parent too, the model decides: porcupine looks for an order
 // of all calls about the task that explains all their answers. The rules state what the
 // model cannot know: what is about several tasks (submits.go, claims.go, final.go), and
-// about time (leases.go, delays.go, reads.go).
+// about time (leases.go, late.go, delays.go, reads.go).
 //
 // The calls are ordered by the log indexes that their answers carry, which are the claim to be
 // proven (log.go): if the answers are those of one log that was applied in order, then

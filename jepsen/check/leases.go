@@ -20,6 +20,7 @@ const (
 type hold struct {
 	*claim
 	leaseEnd int64 // the lease does not end before
+	over     int64 // and has ended then; never if that is not known
 	letGo    int64 // when the first call was made that may have ended the claim
 }
 
@@ -90,18 +91,21 @@ func (c *checker) processorEnds(t *task) bool {
 }
 
 // holds says what is certain of each claim of the task.
-func (c *checker) holds(t *task) []*hold {
+func (x *index) holds(t *task) []*hold {
 	holds := make([]*hold, 0, len(t.claims))
 	for i := range t.claims {
-		h := &hold{claim: &t.claims[i], letGo: never}
+		h := &hold{claim: &t.claims[i], letGo: never, over: never}
 		if h.leaseMS > 0 {
-			h.leaseEnd = leaseEnd(h.call, h.leaseMS)
+			h.leaseEnd, h.over = leaseEnd(h.call, h.leaseMS), leaseOver(h.ret, h.leaseMS)
 		}
 		if !slices.ContainsFunc(holds, func(o *hold) bool { return o.token == h.token }) {
 			holds = append(holds, h)
 		}
 	}
-	for _, op := range c.of(t) {
+	for _, op := range x.of(t) {
+		if h := heldBy(holds, op); h != nil && (op.Kind == history.Extend || op.Kind == history.ClaimTask) {
+			h.over = max(h.over, leaseOver(ended(op), op.LeaseMS))
+		}
 		switch op.Kind {
 		case history.Extend, history.ClaimFinalization, history.ExtendFinalization:
 			if h := heldBy(holds, op); h != nil && op.Outcome == history.OK && op.LeaseMS > 0 && (op.Done || op.Kind == history.Extend) {
@@ -157,6 +161,16 @@ func heldBy(holds []*hold, op *history.Op) *hold {
 func leaseEnd(call, leaseMS int64) int64 {
 	length := leaseMS * int64(time.Millisecond)
 	return call + length - length/rateDivisor - clockResolution
+}
+
+// leaseOver returns when a lease that was asked for by a call that was answered at ret has
+// ended at the latest, never if that is not known.
+func leaseOver(ret, leaseMS int64) int64 {
+	if ret == never || leaseMS == 0 {
+		return never
+	}
+	length := leaseMS * int64(time.Millisecond)
+	return ret + length + length/rateDivisor
 }
 
 // turnsAway reports whether the answer means that the caller's claim has ended.

@@ -19,6 +19,7 @@ const (
 	RuleRepeat      Rule = "repeat"       // a repeat gets the first answer
 	RuleOverlap     Rule = "overlap"      // claims of one task do not overlap
 	RuleLeaseEarly  Rule = "lease-early"  // a lease never ends early
+	RuleLate        Rule = "lease-late"   // an ended lease is requeued in time
 	RuleDelay       Rule = "delay-early"  // no claim before the task's time
 	RuleWait        Rule = "wait-early"   // a read that waits does, or shows the end
 	RuleUnfinished  Rule = "unfinished"   // after draining, all have ended

@@ -12,12 +12,11 @@ import (
 
 // Rules of this package.
 const (
-	RuleLate     check.Rule = "lease-late" // an ended lease is requeued in time
-	RuleRecovery check.Rule = "recovery"   // the cluster recovers in time
-	RuleEqual    check.Rule = "equal"      // all nodes hold the same
-	RuleExit     check.Rule = "exit"       // no process ends by itself
-	RuleBounds   check.Rule = "bounds"     // memory, files and goroutines are bounded
-	RuleInternal check.Rule = "internal"   // no answer is a bug's
+	RuleRecovery check.Rule = "recovery" // the cluster recovers in time
+	RuleEqual    check.Rule = "equal"    // all nodes hold the same
+	RuleExit     check.Rule = "exit"     // no process ends by itself
+	RuleBounds   check.Rule = "bounds"   // memory, files and goroutines are bounded
+	RuleInternal check.Rule = "internal" // no answer is a bug's
 )
 
 // Verdict is what was found in a run.
@@ -40,7 +39,7 @@ func Judge(h *history.History) Verdict {
 	drained := (h.Run == nil || h.Run.Drained) && h.Final != nil // else the run could not be finished
 	v.Parts = check.Parts(h, drained)
 	if h.Run != nil {
-		v.Parts = append(v.Parts, leases(h), recovery(h), equality(h), processes(h))
+		v.Parts = append(v.Parts, recovery(h), equality(h), processes(h))
 	}
 	v.Elapsed = time.Since(started)
 	return v

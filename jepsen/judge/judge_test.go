@@ -70,7 +70,7 @@ func TestJudge_findsWhatIsBroken(t *testing.T) {
 		rule  check.Rule
 		spoil func(h *history.History)
 	}{
-		{"a claim lives on long after its lease", RuleLate, func(h *history.History) {
+		{"a claim lives on long after its lease", check.RuleLate, func(h *history.History) {
 			op := &h.Ops[5] // the second task's complete
 			op.Process, op.Call, op.Return = 2, 20*sec, 20*sec+ms
 		}},
@@ -209,7 +209,7 @@ func TestLeases_overChange(t *testing.T) {
 			var late bool
 			for _, p := range Judge(h).Parts {
 				for _, v := range p.Violations {
-					late = late || v.Rule == RuleLate
+					late = late || v.Rule == check.RuleLate
 				}
 			}
 			if late == c.ok {

@@ -1,4 +1,4 @@
-package judge
+package check
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -24,53 +23,45 @@ const (
 	standstillMin = 300 * time.Millisecond
 )
 
-// lease is what is known of one claim's end.
-type lease struct {
-	begun int64 // when the claim was called
-	// ends is when the lease ended at the latest: its length after the answer to
-	// the claim, or to the latest extend. 0 = not known.
-	ends    int64
-	claimed int // op
-	unsure  bool
-}
-
-type hold struct{ task, token uint64 }
-
-// leases checks that no claim was still alive long after its lease had ended,
+// checkLate checks that no claim was still alive long after its lease had ended,
 // by the clock of who held it.
-func leases(h *history.History) check.Part {
-	p := check.Part{Name: "leases"}
-	held := holds(h)
+func checkLate(h *history.History, x *index) Part {
+	p := Part{Name: "leases"}
 	still := h.Standstills(standstillMin)
 	looked, worst := 0, time.Duration(0)
-	look := func(k hold, at int64, shown ...int) {
-		l := held[k]
-		if l == nil || l.unsure || at <= l.ends {
+	look := func(l *hold, at int64, shown ...int) {
+		if at <= l.over {
 			return
 		}
 		looked++
-		late := time.Duration(at - l.ends)
+		late := time.Duration(at - l.over)
 		worst = max(worst, late)
-		changes := changesBetween(h, l.begun, at)
-		standing := within(still, l.begun, at)
+		changes := changesBetween(h, l.call, at)
+		standing := within(still, l.call, at)
 		change := lateMaxChange
-		if !oneNodeAtATime(h, l.begun, at) {
+		if !oneNodeAtATime(h, l.call, at) {
 			change += lateMaxUnheard
 		}
 		allowed := lateMax + lateSlack + time.Duration(changes)*change + standing
 		if late > allowed {
-			p.Violate(RuleLate, k.task, append(shown, l.claimed),
+			p.Violate(RuleLate, l.task, append(shown, l.op),
 				"task %d: the claim with token %d was alive %v after its lease had ended; %v are allowed (%d changes of leader, %v without any progress)",
-				k.task, k.token, late.Round(time.Millisecond), allowed.Round(time.Millisecond), changes, standing.Round(time.Millisecond))
+				l.task, l.token, late.Round(time.Millisecond), allowed.Round(time.Millisecond), changes, standing.Round(time.Millisecond))
 		}
 	}
-	for i := range h.Ops {
-		look(alive(&h.Ops[i]), h.Ops[i].Call, i)
-	}
-	if h.Final != nil {
-		for i := range h.Final.Tasks {
-			if t := &h.Final.Tasks[i]; t.Status == "claimed" {
-				look(hold{t.ID, t.Token}, h.Final.Call)
+	for _, id := range x.ids {
+		t := x.tasks[id]
+		if t.parent {
+			continue
+		}
+		for _, l := range x.holds(t) {
+			for _, i := range t.ops {
+				if alive(&x.ops[i]) == l.token {
+					look(l, x.ops[i].Call, i)
+				}
+			}
+			if f := t.final; f != nil && f.Status == statusClaimed && f.Token == l.token {
+				look(l, x.final.Call)
 			}
 		}
 	}
@@ -78,53 +69,22 @@ func leases(h *history.History) check.Part {
 	return p
 }
 
-// holds returns when each claim's lease ended at the latest.
-func holds(h *history.History) map[hold]*lease {
-	held := map[hold]*lease{}
-	for i := range h.Ops {
-		op := &h.Ops[i]
-		if k := (hold{op.TaskID, op.Token}); op.Outcome == history.OK && op.TaskID != 0 && (op.Kind == history.Claim || op.Kind == history.ClaimTask) {
-			if held[k] == nil {
-				held[k] = &lease{begun: op.Call, claimed: i}
-			}
-			held[k].begun = min(held[k].begun, op.Call)
-			held[k].extend(op)
-		}
-	}
-	for i := range h.Ops {
-		op := &h.Ops[i]
-		if l := held[hold{op.TaskID, op.Token}]; l != nil && op.Kind == history.Extend && op.Outcome != history.Failed {
-			l.extend(op)
-		}
-	}
-	return held
-}
-
-// extend takes a call into account that may have moved the lease's end.
-func (l *lease) extend(op *history.Op) {
-	if op.Outcome != history.OK || op.LeaseMS == 0 {
-		l.unsure = true // it may take effect at any time
-		return
-	}
-	l.ends = max(l.ends, op.Return+op.LeaseMS*int64(time.Millisecond)*2001/2000)
-}
-
-// alive returns the claim that op shows to be alive, none if it shows none.
-func alive(op *history.Op) hold {
+// alive returns the token of the claim that op shows to be alive, 0 if it shows none.
+func alive(op *history.Op) uint64 {
 	if op.Outcome != history.OK {
-		return hold{}
+		return 0
 	}
 	switch op.Kind {
 	case history.Complete, history.Fail, history.Release, history.Extend:
 		if !op.Repeated {
-			return hold{op.TaskID, op.Token}
+			return op.Token
 		}
 	case history.Get:
-		if !op.Stale && op.Seen.Status == "claimed" {
-			return hold{op.TaskID, op.Seen.Token}
+		if !op.Stale && op.Seen.Status == statusClaimed {
+			return op.Seen.Token
 		}
 	}
-	return hold{}
+	return 0
 }
 
 // changesBetween returns how many changes of leader there may have been.
