@@ -11,7 +11,6 @@ import (
 type checker struct {
 	*index
 	Part
-	drained bool
 }
 
 // Parts checks h by all that it has. drained says that workers went on until nothing was
@@ -31,7 +30,7 @@ func Parts(h *history.History, drained bool) []Part {
 // checkAnswers checks all but that the calls about each task have an order.
 func checkAnswers(h *history.History, x *index, drained bool) *checker {
 	started := time.Now()
-	c := &checker{index: x, drained: drained}
+	c := &checker{index: x}
 	c.Name = "history"
 	c.checkKeys()
 	c.checkUnsubmitted()
@@ -43,7 +42,9 @@ func checkAnswers(h *history.History, x *index, drained bool) *checker {
 		c.checkStepWaits(t)
 		c.checkDelays(t)
 		c.checkWaits(t)
-		c.checkFinal(t)
+		if f := t.final; drained && f != nil && !hasEnded(f.Status) {
+			c.Violate(RuleUnfinished, id, t.ops, "task %d is %s at the end, though the queue was drained", id, f.Status)
+		}
 	}
 	c.Summary = fmt.Sprintf("%d calls (%d of unknown outcome) on %d tasks, in %v", len(h.Ops), h.UnknownCount(), len(c.tasks), time.Since(started).Round(time.Millisecond))
 	return c

@@ -7,7 +7,7 @@
 // One index of the history (index.go) is what all look at. Whatever an answer says of
 // the state of one task, of a parent too, the model decides: porcupine looks for an order
 // of all calls about the task that explains all their answers. The rules state what the
-// model cannot know: what is about several tasks (submits.go, claims.go, final.go), and
+// model cannot know: what is about several tasks (submits.go, claims.go), and
 // about time (leases.go, late.go, delays.go, reads.go).
 //
 // The calls are ordered by the log indexes that their answers carry, which are the claim to be

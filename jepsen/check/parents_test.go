@@ -192,21 +192,6 @@ func TestCheck_badParents(t *testing.T) {
 			rule:    RuleUnfinished, says: "task 1 is running at the end",
 		},
 		{
-			name:    "a parent that ended otherwise than its steps",
-			history: endsWith(with(chain(false, false)), held("failed", "", "")...),
-			rule:    RuleParentEnd, says: "task 1 ended as failed of \"\", by itself; 2 of its 2 steps completed",
-		},
-		{
-			name:    "a parent without its steps' results",
-			history: endsWith(with(chain(false, false)), held("completed", "", `{"a":1}`)...),
-			rule:    RuleParentEnd, says: "has the result",
-		},
-		{
-			name:    "a parent that nobody ended",
-			history: endsWith(with(chain(true, false)), held("completed", "", "")...),
-			rule:    RuleParentEnd, says: "no processor did it",
-		},
-		{
 			name:    "a lost step",
 			history: endsWith(with(chain(false, false)), held("completed", "", both)[:2]...),
 			rule:    RuleOrder, says: "task 3",

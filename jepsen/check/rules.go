@@ -24,7 +24,6 @@ const (
 	RuleWait        Rule = "wait-early"   // a read that waits does, or shows the end
 	RuleUnfinished  Rule = "unfinished"   // after draining, all have ended
 	RuleStepEarly   Rule = "step-early"   // a step waits for what it depends on
-	RuleParentEnd   Rule = "parent-end"   // a parent ends as its steps or a processor make it
 	RuleFinalizers  Rule = "finalizers"   // one processor at a time has a parent
 )
 

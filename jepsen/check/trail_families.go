@@ -60,7 +60,28 @@ func (c *trailChecker) takeEnd(t *life, e *history.Told) {
 	if name := c.open(t); name != "" {
 		c.fails(RuleTrailSteps, e, "its step %s had not ended", name)
 	}
+	if own := c.ownEnd(t); own != "" && e.Kind != own && e.Kind != statusCancelled {
+		c.fails(RuleTrailSteps, e, "by its steps it has %s", own)
+	}
 	t.ended = e
+}
+
+// ownEnd returns how the parent ends once its steps have ended, "" if that is a processor's
+// choice, or not known.
+func (c *trailChecker) ownEnd(t *life) string {
+	if t.plan == nil || t.plan.ByClaim {
+		return ""
+	}
+	completed := 0
+	for place := range t.plan.Steps {
+		if c.step(t.task, place).status == statusCompleted {
+			completed++
+		}
+	}
+	if completed == len(t.plan.Steps) || t.plan.Continue && completed > 0 {
+		return statusCompleted
+	}
+	return statusFailed
 }
 
 // open returns a step of the parent that has not ended, "" if there is none.

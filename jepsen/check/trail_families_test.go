@@ -165,6 +165,22 @@ func TestTrail_noticesOfFamilies(t *testing.T) {
 		}},
 		{"a parent that ends without being finalized", RuleTrailSteps, func(h *history.History) { leaveOut(h, placeIn(h, "finalized", 1)) }},
 		{"a parent finalized as another end", RuleTrailSteps, func(h *history.History) { h.Trail[placeIn(h, "finalized", 1)].Message = "failed" }},
+		{"a parent that ends otherwise than its steps", RuleTrailSteps, func(h *history.History) {
+			h.Trail[placeIn(h, "finalized", 1)].Message = "failed"
+			h.Trail[placeIn(h, "completed", 1)].Kind = "failed"
+		}},
+		{"a parent that fails, and was to go on", RuleTrailSteps, func(h *history.History) {
+			plan := h.Ops[1].Plan
+			plan.ByClaim, plan.Continue = false, true
+			h.Trail[placeIn(h, "failed", 5)].Kind = "completed"
+		}},
+		{"a parent that nobody ended", RuleTrailUnasked, func(h *history.History) {
+			for i := range h.Trail {
+				if e := &h.Trail[i]; e.Index == 17 {
+					e.Worker = ""
+				}
+			}
+		}},
 		{"a stuck parent", RuleTrailSteps, func(h *history.History) {
 			leaveOut(h, placeIn(h, "finalized", 1))
 			leaveOut(h, placeIn(h, "completed", 1))
