@@ -39,7 +39,6 @@ func checkAnswers(h *history.History, x *index, drained bool) *checker {
 	for _, id := range c.ids {
 		t := c.tasks[id]
 		c.checkLeases(t)
-		c.checkStepWaits(t)
 		c.checkDelays(t)
 		c.checkWaits(t)
 		if f := t.final; drained && f != nil && !hasEnded(f.Status) {

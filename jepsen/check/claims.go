@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-
-	"github.com/claimq/claimq/jepsen/history"
 )
 
 // checkTokens checks that a token is in the answers of one claim only.
@@ -47,27 +45,6 @@ func (c *checker) checkRepeats() {
 					"claim request %q was answered with %v and, repeated, with %v (task and token)", id, first, answer)
 			}
 			answer = nil
-		}
-	}
-}
-
-// checkStepWaits checks that a step was not handed out before somebody had begun to complete
-// each step that it depends on. The trail says so more exactly, if the run could be finished.
-func (c *checker) checkStepWaits(t *task) {
-	if t.parentID == 0 {
-		return
-	}
-	parent := c.tasks[t.parentID]
-	for _, on := range parent.plan.Steps[t.place].DependsOn {
-		begun := int64(never)
-		for _, op := range c.of(c.tasks[parent.id+1+uint64(on)], history.Complete) {
-			begun = min(begun, op.Call)
-		}
-		for i := range t.claims {
-			if cl := &t.claims[i]; cl.ret < begun {
-				c.Violate(RuleStepEarly, t.id, []int{cl.op}, "task %d, step %s of task %d, was claimed by %s, and nobody had begun to complete step %s, which it depends on",
-					t.id, parent.plan.Steps[t.place].Name, parent.id, clock(cl.ret), parent.plan.Steps[on].Name)
-			}
 		}
 	}
 }

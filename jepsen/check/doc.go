@@ -21,8 +21,8 @@
 //     its answers, reads that were allowed to be stale among them: a state that
 //     is labelled with an index is the state at that index.
 //
-// If there is the trail that the nodes keep, it is held against the answers (trail*.go). All
-// nodes must have the same trail, in strictly growing places. By it, each
+// If there is the trail that the nodes keep, it is held against the answers (trail*.go). Its
+// places grow strictly. By it, each
 // task has one life: submitted once, no claim before the last one has ended, one
 // completion. Each acknowledged submit, claim, complete, fail, release, retry, cancel
 // and delete has its event exactly once, of the same worker and token, in the

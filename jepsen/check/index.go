@@ -20,7 +20,6 @@ type index struct {
 	ops   []history.Op
 	final *history.Final
 	trail []history.Told
-	dumps []history.Dump
 	// clocksSet says that somebody set a node's clock.
 	clocksSet bool
 
@@ -102,7 +101,7 @@ type request struct {
 // newIndex arranges h, which has the right form.
 func newIndex(h *history.History) *index {
 	x := &index{
-		ops: h.Ops, final: h.Final, trail: h.Trail, dumps: h.Dumps,
+		ops: h.Ops, final: h.Final, trail: h.Trail,
 		clocksSet: slices.ContainsFunc(h.Events, func(e history.Event) bool {
 			return e.Kind == history.Injected && strings.Contains(e.Fault, "clock-")
 		}),

@@ -180,11 +180,10 @@ func (x *index) calls(t *task) []porcupine.Operation {
 	}
 	for _, i := range t.acts {
 		op := &x.ops[i]
-		in := call{kind: history.Kind(op.Action), outcome: op.Outcome, attempts: -1, many: true, op: i}
+		in := call{kind: history.Kind(op.Action), outcome: op.Outcome, attempts: -1, many: true, only: op.Status, op: i}
 		if op.More {
 			in.outcome = history.Unknown // it may not have come to this one
 		}
-		in.only = phases[op.Status]
 		put(op.Call, ended(op), in)
 	}
 	if f := x.final; f != nil {

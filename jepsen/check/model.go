@@ -12,45 +12,23 @@ import (
 // What no call asks for may happen before any call: a lease ends, a claim
 // whose answer nobody got takes the task, and a parent ends with its steps.
 
-// phase is where a task is.
-type phase uint8
-
+// Statuses of a task: those that answers show, and what it is before and after these.
 const (
-	phaseNone phase = iota // not submitted
-	phasePending
-	phaseClaimed
-	phaseCompleted
-	phaseFailed
-	phaseDeleted
-	phaseBlocked // a step
-	phaseCancelled
-	phaseRunning // a parent that has not ended
-)
-
-// phases are what statuses mean. No other status can be in what the checked calls do.
-var phases = map[string]phase{
-	statusPending: phasePending, statusClaimed: phaseClaimed, statusCompleted: phaseCompleted, statusFailed: phaseFailed,
-	statusBlocked: phaseBlocked, statusCancelled: phaseCancelled, statusRunning: phaseRunning,
-}
-
-// Statuses that answers show.
-const (
+	statusNone      = "" // not submitted
+	statusDeleted   = "deleted"
 	statusPending   = "pending"
 	statusClaimed   = "claimed"
 	statusCompleted = "completed"
 	statusFailed    = "failed"
 	statusCancelled = "cancelled"
-	statusBlocked   = "blocked"
-	statusRunning   = "running"
+	statusBlocked   = "blocked" // a step
+	statusRunning   = "running" // a parent that has not ended
 )
 
 // hasEnded reports whether the status is an end.
 func hasEnded(status string) bool {
 	return status == statusCompleted || status == statusFailed || status == statusCancelled
 }
-
-// over reports whether the task is there and has ended.
-func (p phase) over() bool { return p == phaseCompleted || p == phaseFailed || p == phaseCancelled }
 
 // expired and retried are how a claim ends without a call by its holder.
 const (
@@ -60,7 +38,7 @@ const (
 
 // state is what the model knows of a task.
 type state struct {
-	phase    phase
+	status   string
 	token    uint64 // highest seen, 0 = none yet
 	attempts int32
 	// unseen says that whoever holds the claim never got its answer: the token
@@ -111,10 +89,10 @@ type call struct {
 	result   string        // sent
 	goal     string        // of a finalize
 	op       int           // -1 = the final state
-	// many says that the call acts on all tasks that are there, those in phase only if
-	// that is not phaseNone, and leaves alone what its own kind would refuse.
+	// many says that the call acts on all tasks that are there, those of status only if
+	// that is not "", and leaves alone what its own kind would refuse.
 	many bool
-	only phase
+	only string
 }
 
 // model returns porcupine's form of the model.
@@ -161,11 +139,11 @@ func (l limits) unaskedOnce(s state) []state {
 
 // unaskedOfParent returns what steps may make of their parent.
 func unaskedOfParent(s state) (next []state) {
-	if s.phase != phaseRunning {
+	if s.status != statusRunning {
 		return nil
 	}
-	for _, to := range [...]phase{phaseCompleted, phaseFailed, phaseCancelled} {
-		s.phase, s.by, s.told, s.result = to, "", false, ""
+	for _, to := range [...]string{statusCompleted, statusFailed, statusCancelled} {
+		s.status, s.by, s.told, s.result = to, "", false, ""
 		next = append(next, s)
 	}
 	return next
@@ -173,41 +151,41 @@ func unaskedOfParent(s state) (next []state) {
 
 // unaskedOfStep returns what others may make of a step.
 func (l limits) unaskedOfStep(s state) (next []state) {
-	to := func(p phase) {
+	to := func(p string) {
 		after := s
-		after.phase = p
+		after.status = p
 		next = append(next, after)
 	}
-	switch s.phase {
-	case phaseBlocked, phasePending:
-		if s.phase == phaseBlocked {
-			to(phasePending)
+	switch s.status {
+	case statusBlocked, statusPending:
+		if s.status == statusBlocked {
+			to(statusPending)
 		}
 		if l.step.cancelled {
-			to(phaseCancelled)
+			to(statusCancelled)
 		}
-	case phaseFailed, phaseCancelled:
+	case statusFailed, statusCancelled:
 		if l.step.retried {
-			to(phasePending)
-			to(phaseBlocked)
+			to(statusPending)
+			to(statusBlocked)
 		}
 	}
-	if l.step.deleted && s.phase.over() {
-		to(phaseDeleted)
+	if l.step.deleted && hasEnded(s.status) {
+		to(statusDeleted)
 	}
 	return next
 }
 
 func (l limits) unaskedOfTask(s state) []state {
 	switch {
-	case s.phase == phaseClaimed:
+	case s.status == statusClaimed:
 		next := l.attemptOver(s, expired)
 		if s.unseen { // the leader may also give back what it could not answer
 			next = append(next, l.letGo(s, history.Release)...)
 		}
 		return next
-	case s.phase == phasePending && s.hidden < l.hiddenMax:
-		s.phase, s.unseen = phaseClaimed, true
+	case s.status == statusPending && s.hidden < l.hiddenMax:
+		s.status, s.unseen = statusClaimed, true
 		s.attempts++
 		s.hidden++
 		return []state{s}
@@ -219,10 +197,10 @@ func (l limits) unaskedOfTask(s state) []state {
 // without success.
 func (l limits) attemptOver(s state, how history.Kind) []state {
 	if s.cancel {
-		return []state{s.end(how, phaseCancelled)}
+		return []state{s.end(how, statusCancelled)}
 	}
-	next := s.end(how, phasePending)
-	failed := s.end(how, phaseFailed)
+	next := s.end(how, statusPending)
+	failed := s.end(how, statusFailed)
 	var all []state
 	switch {
 	case l.maxAttempts == 0 || s.attempts < l.maxAttempts:
@@ -233,14 +211,14 @@ func (l limits) attemptOver(s state, how history.Kind) []state {
 		all = []state{failed}
 	}
 	if l.step.cancelled { // its cancel had been asked for
-		all = append(all, s.end(how, phaseCancelled))
+		all = append(all, s.end(how, statusCancelled))
 	}
 	return all
 }
 
 // end ends the current claim.
-func (s state) end(how history.Kind, to phase) state {
-	s.phase = to
+func (s state) end(how history.Kind, to string) state {
+	s.status = to
 	s.lastKind, s.lastToken = how, s.token
 	if s.unseen {
 		s.lastToken = 0
@@ -253,17 +231,17 @@ func (s state) end(how history.Kind, to phase) state {
 func (l limits) letGo(s state, how history.Kind) []state {
 	s.attempts--
 	if s.cancel {
-		return []state{s.end(how, phaseCancelled)}
+		return []state{s.end(how, statusCancelled)}
 	}
 	if l.step.cancelled { // its cancel had been asked for
-		return []state{s.end(how, phasePending), s.end(how, phaseCancelled)}
+		return []state{s.end(how, statusPending), s.end(how, statusCancelled)}
 	}
-	return []state{s.end(how, phasePending)}
+	return []state{s.end(how, statusPending)}
 }
 
 // heldBy reports whether the claim with the token is live.
 func (s state) heldBy(token uint64) bool {
-	return s.phase == phaseClaimed && !s.unseen && s.token == token
+	return s.status == statusClaimed && !s.unseen && s.token == token
 }
 
 // apply returns the states that c may lead to from s, none if c cannot have
@@ -291,13 +269,13 @@ func (l limits) done(s state, c *call) []state {
 	}
 	switch c.kind {
 	case history.Submit:
-		if s.phase == phaseNone {
-			s.phase = phasePending
+		if s.status == statusNone {
+			s.status = statusPending
 			switch {
 			case l.step.depends:
-				s.phase = phaseBlocked
+				s.status = statusBlocked
 			case l.parent:
-				s.phase = phaseRunning
+				s.status = statusRunning
 			}
 			return []state{s}
 		}
@@ -314,8 +292,8 @@ func (l limits) done(s state, c *call) []state {
 	case history.Cancel:
 		return s.cancelled(c)
 	case history.Delete:
-		if s.phase.over() {
-			s.phase = phaseDeleted
+		if hasEnded(s.status) {
+			s.status = statusDeleted
 			return []state{s}
 		}
 	case history.Finalize:
@@ -329,14 +307,14 @@ func (l limits) done(s state, c *call) []state {
 // finalized returns the states after a finalize. One that did nothing tells of the end.
 func (l limits) finalized(s state, c *call) []state {
 	switch {
-	case c.repeated && s.phase == phaseDeleted:
+	case c.repeated && s.status == statusDeleted:
 		return []state{s}
 	case c.repeated:
 		return l.shown(s, c.seen)
-	case s.phase != phaseRunning || l.auto:
+	case s.status != statusRunning || l.auto:
 		return nil
 	}
-	s.phase = phases[c.goal]
+	s.status = c.goal
 	s.by, s.told, s.result = c.worker, true, c.result
 	if c.seen == nil { // of unknown outcome
 		return []state{s}
@@ -348,30 +326,30 @@ func (l limits) finalized(s state, c *call) []state {
 func (l limits) retried(s state, c *call) []state {
 	switch {
 	case l.parent:
-		if s.phase == phaseFailed || s.phase == phaseCancelled {
-			s.phase = phaseRunning
+		if s.status == statusFailed || s.status == statusCancelled {
+			s.status = statusRunning
 		}
-		if s.phase == phaseRunning {
+		if s.status == statusRunning {
 			return []state{s}
 		}
 	case c.repeated:
-		if s.phase == phasePending || s.phase == phaseBlocked {
+		if s.status == statusPending || s.status == statusBlocked {
 			return []state{s}
 		}
-	case s.phase == phaseFailed, s.phase == phaseCancelled:
-		s.phase = phasePending
+	case s.status == statusFailed, s.status == statusCancelled:
+		s.status = statusPending
 		if l.step.depends {
 			blocked := s
-			blocked.phase = phaseBlocked
+			blocked.status = statusBlocked
 			return []state{s, blocked}
 		}
 		return []state{s}
-	case s.phase == phaseClaimed && s.cancel:
-		return []state{s.end(retried, phaseCancelled)}
-	case s.phase == phaseClaimed:
-		after := []state{s.end(retried, phasePending)}
+	case s.status == statusClaimed && s.cancel:
+		return []state{s.end(retried, statusCancelled)}
+	case s.status == statusClaimed:
+		after := []state{s.end(retried, statusPending)}
 		if l.step.cancelled { // its cancel had been asked for
-			after = append(after, s.end(retried, phaseCancelled))
+			after = append(after, s.end(retried, statusCancelled))
 		}
 		return after
 	}
@@ -380,7 +358,7 @@ func (l limits) retried(s state, c *call) []state {
 
 // acted returns the states after an action on many, of which the task is one.
 func (l limits) acted(s state, c *call) []state {
-	if s.phase == phaseNone || c.only != phaseNone && s.phase != c.only {
+	if s.status == statusNone || c.only != statusNone && s.status != c.only {
 		return []state{s}
 	}
 	alone := *c
@@ -388,7 +366,7 @@ func (l limits) acted(s state, c *call) []state {
 	after := l.done(s, &alone)
 	// It has no attempts left, perhaps, or waits for its time: then it is shown as pending
 	// here, and is not for a filter.
-	if perhaps := c.kind == history.Retry && l.maxAttempts > 0 || c.only == phasePending; len(after) == 0 || perhaps {
+	if perhaps := c.kind == history.Retry && l.maxAttempts > 0 || c.only == statusPending; len(after) == 0 || perhaps {
 		after = append(after, s)
 	}
 	return after
@@ -398,15 +376,15 @@ func (l limits) acted(s state, c *call) []state {
 func (s state) cancelled(c *call) []state {
 	switch {
 	case c.repeated:
-		if s.phase == phaseCancelled || s.phase == phaseClaimed && s.cancel {
+		if s.status == statusCancelled || s.status == statusClaimed && s.cancel {
 			return []state{s}
 		}
 		return nil
-	case s.phase == phaseRunning: // it is over when its claimed steps are
+	case s.status == statusRunning: // it is over when its claimed steps are
 		return []state{s}
-	case s.phase == phasePending, s.phase == phaseBlocked:
-		s.phase = phaseCancelled
-	case s.phase == phaseClaimed && !s.cancel:
+	case s.status == statusPending, s.status == statusBlocked:
+		s.status = statusCancelled
+	case s.status == statusClaimed && !s.cancel:
 		s.cancel = true
 	default:
 		return nil
@@ -416,10 +394,10 @@ func (s state) cancelled(c *call) []state {
 
 // claimed returns the state after a claim.
 func (s state) claimed(c *call) []state {
-	if s.phase != phasePending {
+	if s.status != statusPending {
 		return nil
 	}
-	s.phase = phaseClaimed
+	s.status = statusClaimed
 	s.attempts++
 	if c.token == 0 { // of unknown outcome: nobody was told the token
 		s.unseen = true
@@ -446,7 +424,7 @@ func (l limits) settled(s state, c *call) []state {
 	switch c.kind {
 	case history.Complete:
 		s.result = c.result
-		return []state{s.end(c.kind, phaseCompleted)}
+		return []state{s.end(c.kind, statusCompleted)}
 	case history.Release:
 		return l.letGo(s, c.kind)
 	default:
@@ -456,26 +434,26 @@ func (l limits) settled(s state, c *call) []state {
 
 // shown returns the state if it can be shown so, with what is learnt of it.
 func (l limits) shown(s state, seen *history.Task) []state {
-	p, ok := phases[seen.Status]
-	if !ok || p != s.phase || seen.Attempts != s.attempts || seen.Result != "" && s.result != "" && seen.Result != s.result {
+	p := seen.Status
+	if p != s.status || seen.Attempts != s.attempts || seen.Result != "" && s.result != "" && seen.Result != s.result {
 		return nil
 	}
-	if p.over() && seen.Result != "" {
+	if hasEnded(p) && seen.Result != "" {
 		s.result = seen.Result
 	}
 	if l.parent {
-		if p.over() && s.told && s.by != seen.Worker {
+		if hasEnded(p) && s.told && s.by != seen.Worker {
 			return nil
 		}
-		s.by, s.told = seen.Worker, p.over()
+		s.by, s.told = seen.Worker, hasEnded(p)
 		return []state{s}
 	}
 	switch {
-	case p == phaseClaimed && seen.ParentID == 0 && seen.Cancelling != s.cancel: // others may ask for that of a step
+	case p == statusClaimed && seen.ParentID == 0 && seen.Cancelling != s.cancel: // others may ask for that of a step
 		return nil
-	case p == phasePending, p == phaseBlocked, p == phaseCancelled && seen.Token == 0:
+	case p == statusPending, p == statusBlocked, p == statusCancelled && seen.Token == 0:
 		// A pending task has no token.
-	case s.unseen && seen.Token > s.token, (p == phaseFailed || p == phaseCancelled) && s.hidden > 0 && seen.Token >= s.token:
+	case s.unseen && seen.Token > s.token, (p == statusFailed || p == statusCancelled) && s.hidden > 0 && seen.Token >= s.token:
 		s.token, s.unseen = seen.Token, false // an unseen claim is seen after all
 	case s.unseen:
 		return nil
@@ -485,40 +463,33 @@ func (l limits) shown(s state, seen *history.Task) []state {
 	return []state{s}
 }
 
+// refusals are the codes of refusals that say anything about the task's state, and the statuses
+// in which they are right. The others (no leader, overloaded, a malformed request, ...) say only
+// that nothing was done.
+var refusals = map[string][]string{
+	"task_not_found":       {statusNone, statusDeleted},
+	"task_completed":       {statusCompleted},
+	"task_failed":          {statusFailed},
+	"task_cancelled":       {statusCancelled},
+	"task_not_terminal":    {statusPending, statusClaimed},
+	"task_already_claimed": {statusClaimed},
+	"task_not_claimed":     {statusPending, statusBlocked},
+	codeStaleClaim:         {statusPending, statusBlocked, statusClaimed},
+	codeWrongWorker:        {statusClaimed},
+}
+
+// Refusals that say of a claimed task that the claim is another one.
+const (
+	codeStaleClaim  = "stale_claim"
+	codeWrongWorker = "wrong_worker"
+)
+
 // refuses reports whether c can be refused in s with its code. Refusals that
 // say nothing of the task never get here.
 func (s state) refuses(c *call) bool {
-	switch c.code {
-	case "task_not_found":
-		return s.phase == phaseNone || s.phase == phaseDeleted
-	case "task_completed":
-		return s.phase == phaseCompleted
-	case "task_failed":
-		return s.phase == phaseFailed
-	case "task_not_terminal":
-		return s.phase == phasePending || s.phase == phaseClaimed
-	case "task_cancelled":
-		return s.phase == phaseCancelled
-	case "task_already_claimed":
-		return s.phase == phaseClaimed
-	case "task_not_claimed":
-		return s.phase == phasePending || s.phase == phaseBlocked
-	case "stale_claim":
-		return s.phase == phasePending || s.phase == phaseBlocked || s.phase == phaseClaimed && !s.heldBy(c.token)
-	case "wrong_worker":
-		return s.phase == phaseClaimed && !s.heldBy(c.token)
-	}
-	return true
+	another := c.code == codeStaleClaim || c.code == codeWrongWorker
+	return slices.Contains(refusals[c.code], s.status) && !(another && s.heldBy(c.token))
 }
 
-// saysOfTask reports whether a refusal's code says anything about the task's
-// state. The others (no leader, overloaded, a malformed request, ...) say only
-// that nothing was done.
-func saysOfTask(code string) bool {
-	switch code {
-	case "task_not_found", "task_completed", "task_failed", "task_cancelled", "task_not_terminal",
-		"task_already_claimed", "task_not_claimed", "stale_claim", "wrong_worker":
-		return true
-	}
-	return false
-}
+// saysOfTask reports whether a refusal's code says anything about the task's state.
+func saysOfTask(code string) bool { return refusals[code] != nil }

@@ -79,23 +79,6 @@ func TestCheck_badParents(t *testing.T) {
 		says    string
 	}{
 		{
-			name:    "a step handed out before its dependency was completed",
-			history: run(parent(chain(false, false)), claimed(2, 3, 3, 7, "w", "r1")),
-			rule:    RuleStepEarly, says: "task 3, step b of task 1, was claimed by 0.003000s, and nobody had begun to complete step a",
-		},
-		{
-			name: "a step handed out while its dependency is being done",
-			history: run(parent(chain(false, false)), claimed(2, 3, 2, 7, "w", "r1"), claimed(4, 5, 3, 8, "v", "r2"),
-				settle(history.Complete, 6, 7, 2, 7, "w")),
-			rule: RuleStepEarly, says: "was claimed by 0.005000s",
-		},
-		{
-			name: "a refused complete unblocks nothing",
-			history: run(parent(chain(false, false)), claimed(2, 3, 2, 7, "w", "r1"), settle(history.Complete, 3, 4, 2, 7, "w", refused("no_leader")),
-				claimed(4, 5, 3, 8, "v", "r2")),
-			rule: RuleStepEarly, says: "was claimed by 0.005000s",
-		},
-		{
 			name: "two have the finalization",
 			history: with(chain(true, false), finalizing(claim, 10, 11, "p", token(9), lease(1000)),
 				finalizing(claim, 500, 501, "q", token(10), lease(1000))),

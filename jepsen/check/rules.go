@@ -23,7 +23,6 @@ const (
 	RuleDelay       Rule = "delay-early"  // no claim before the task's time
 	RuleWait        Rule = "wait-early"   // a read that waits does, or shows the end
 	RuleUnfinished  Rule = "unfinished"   // after draining, all have ended
-	RuleStepEarly   Rule = "step-early"   // a step waits for what it depends on
 	RuleFinalizers  Rule = "finalizers"   // one processor at a time has a parent
 )
 
@@ -36,7 +35,6 @@ const (
 
 // The rules of the trail.
 const (
-	RuleTrailEqual   Rule = "trail-equal"   // all nodes have the same trail
 	RuleTrailOrder   Rule = "trail-order"   // places, ids and tokens grow, the calendar does not go back
 	RuleTrailLife    Rule = "trail-life"    // the events of a task are one life
 	RuleTrailAcked   Rule = "trail-acked"   // what was acknowledged has its event, once

@@ -12,11 +12,12 @@ import (
 
 // Rules of this package.
 const (
-	RuleRecovery check.Rule = "recovery" // the cluster recovers in time
-	RuleEqual    check.Rule = "equal"    // all nodes hold the same
-	RuleExit     check.Rule = "exit"     // no process ends by itself
-	RuleBounds   check.Rule = "bounds"   // memory, files and goroutines are bounded
-	RuleInternal check.Rule = "internal" // no answer is a bug's
+	RuleRecovery   check.Rule = "recovery"    // the cluster recovers in time
+	RuleEqual      check.Rule = "equal"       // all nodes hold the same
+	RuleTrailEqual check.Rule = "trail-equal" // and tell the same trail
+	RuleExit       check.Rule = "exit"        // no process ends by itself
+	RuleBounds     check.Rule = "bounds"      // memory, files and goroutines are bounded
+	RuleInternal   check.Rule = "internal"    // no answer is a bug's
 )
 
 // Verdict is what was found in a run.

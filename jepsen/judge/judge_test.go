@@ -96,6 +96,8 @@ func TestJudge_findsWhatIsBroken(t *testing.T) {
 			}
 		}},
 		{"states that differ", RuleEqual, func(h *history.History) { h.Dumps[1].Hash = "b" }},
+		{"a node tells another trail", RuleTrailEqual, func(h *history.History) { h.Dumps[1].TrailHash = "b" }},
+		{"a node tells less", RuleTrailEqual, func(h *history.History) { h.Dumps[1].Events-- }},
 		{"indexes that differ", RuleEqual, func(h *history.History) { h.Dumps[1].Index = 8 }},
 		{"a node that cannot be read", RuleEqual, func(h *history.History) { h.Dumps = h.Dumps[:1] }},
 		{"a process that ended by itself", RuleExit, func(h *history.History) {

@@ -19,7 +19,7 @@ const (
 	goroutinesIdleMax = 500
 )
 
-// equality checks that all nodes hold the same tasks at the end.
+// equality checks that all nodes hold the same tasks, and tell the same trail, at the end.
 func equality(h *history.History) check.Part {
 	p := check.Part{Name: "equality"}
 	for i := range h.Dumps {
@@ -30,12 +30,15 @@ func equality(h *history.History) check.Part {
 		if d.Hash != first.Hash {
 			p.Violate(RuleEqual, 0, nil, "at index %d %s holds %d tasks and %s holds %d, and they differ: %s", d.Index, first.Node, first.Tasks, d.Node, d.Tasks, d.Differs)
 		}
+		if d.TrailHash != first.TrailHash || d.Events != first.Events {
+			p.Violate(RuleTrailEqual, 0, nil, "%s tells %d events and %s tells %d, and they differ: %s", first.Node, first.Events, d.Node, d.Events, d.TrailDiffers)
+		}
 	}
 	if len(h.Dumps) != h.Run.Nodes {
 		p.Violate(RuleEqual, 0, nil, "%d of %d nodes could be read at the end", len(h.Dumps), h.Run.Nodes)
 	}
 	if len(h.Dumps) > 0 {
-		p.Summary = fmt.Sprintf("%d nodes, %d tasks each at index %d", len(h.Dumps), h.Dumps[0].Tasks, h.Dumps[0].Index)
+		p.Summary = fmt.Sprintf("%d nodes, %d tasks and %d events each at index %d", len(h.Dumps), h.Dumps[0].Tasks, h.Dumps[0].Events, h.Dumps[0].Index)
 	}
 	return p
 }
