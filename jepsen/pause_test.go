@@ -107,7 +107,7 @@ func (p *pauseRound) askPaused(old *procs.Node, tasks []uint64) int {
 		caller.Sent = sync.OnceFunc(sent.Done)
 		all.Go(func() {
 			for {
-				op := caller.Read(t.Context(), tasks[i%len(tasks)], recorder.Read{})
+				op := caller.Call(t.Context(), history.Op{Kind: history.Get, TaskID: tasks[i%len(tasks)]})
 				mu.Lock()
 				if op.Outcome == history.OK {
 					answered++

@@ -111,9 +111,9 @@ func (u *user) findsAll() {
 	u.t.Helper()
 	ctx := deadline(u.t)
 	for _, id := range u.tasks {
-		op := u.caller.Read(ctx, id, recorder.Read{})
+		op := u.caller.Call(ctx, history.Op{Kind: history.Get, TaskID: id})
 		for recorder.Again(op) && ctx.Err() == nil {
-			op = u.caller.Read(ctx, id, recorder.Read{})
+			op = u.caller.Call(ctx, history.Op{Kind: history.Get, TaskID: id})
 		}
 		if op.Outcome != history.OK {
 			u.t.Fatalf("task %d: got %s %s", id, op.Outcome, op.Code)

@@ -112,7 +112,7 @@ type Op struct {
 
 	Limit       int   `json:"limit,omitempty"`        // of a claim or list: tasks asked for; 0 = one
 	LeaseMS     int64 `json:"lease,omitempty"`        // asked for by a claim or extend; 0 = the server's
-	MaxAttempts int32 `json:"max_attempts,omitempty"` // of a submit, 0 = no limit
+	MaxAttempts int32 `json:"max_attempts,omitempty"` // of a submit, 0 = no limit; of a retry: how many more
 
 	Created  bool `json:"created,omitempty"`  // a submit's answer
 	Repeated bool `json:"repeated,omitempty"` // the answer says that it was done before

@@ -92,13 +92,13 @@ func TestCaller_noAnswer(t *testing.T) {
 	t.Cleanup(rec.Close)
 	down := httptest.NewServer(http.NotFoundHandler())
 	down.Close()
-	if op := rec.Caller([]string{down.URL}, 0).Read(t.Context(), 1, Read{}); op.Outcome != history.Failed || op.Code != CodeNotConnected {
+	if op := rec.Caller([]string{down.URL}, 0).Call(t.Context(), history.Op{Kind: history.Get, TaskID: 1}); op.Outcome != history.Failed || op.Code != CodeNotConnected {
 		t.Errorf("a node that is down: got %s %s", op.Outcome, op.Code)
 	}
 	slow := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	c := rec.Caller([]string{slow}, 0)
 	c.Timeout = 20 * time.Millisecond
-	if op := c.Read(t.Context(), 1, Read{}); op.Outcome != history.Unknown || op.Code != CodeNoAnswer {
+	if op := c.Call(t.Context(), history.Op{Kind: history.Get, TaskID: 1}); op.Outcome != history.Unknown || op.Code != CodeNoAnswer {
 		t.Errorf("a slow node: got %s %s", op.Outcome, op.Code)
 	}
 }
@@ -121,7 +121,7 @@ func TestCaller_ops(t *testing.T) {
 	c.Claim(ctx, wire.Claim{WorkerID: "w", ClaimRequestID: "r", LeaseMS: 100})
 	c.Settle(ctx, history.Complete, 4, wire.Settle{WorkerID: "w", ClaimToken: 9, Result: json.RawMessage("1")})
 	c.Settle(ctx, history.Extend, 4, wire.Settle{WorkerID: "w", ClaimToken: 9, LeaseMS: 200})
-	c.Read(ctx, 4, Read{Stale: true})
+	c.Call(ctx, history.Op{Kind: history.Get, TaskID: 4, Stale: true})
 
 	seen := &history.Task{ID: 4, Key: "k", Status: "claimed", Token: 9, Attempts: 2, Worker: "w"}
 	base := history.Op{Process: 1, Outcome: history.OK, Node: url, Repeated: true, Index: 17, TaskID: 4}

@@ -13,6 +13,10 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
+func calls(op history.Op) func(context.Context, *Caller) history.Op {
+	return func(ctx context.Context, c *Caller) history.Op { return c.Call(ctx, op) }
+}
+
 // Each call is made by its route, and its op has what the answer says.
 func TestCaller_routes(t *testing.T) {
 	t.Parallel()
@@ -34,39 +38,27 @@ func TestCaller_routes(t *testing.T) {
 		{func(ctx context.Context, c *Caller) history.Op {
 			return c.Settle(ctx, history.Extend, 7, wire.Settle{ClaimToken: 3, LeaseMS: 5})[0]
 		}, "POST /api/tasks/7/extend", `{"success":true}`, history.Op{Kind: history.Extend, TaskID: 7, Token: 3, LeaseMS: 5}},
-		{func(ctx context.Context, c *Caller) history.Op {
-			return c.Retry(ctx, 7, wire.Retry{ClaimToken: 3})
-		}, "POST /api/tasks/7/retry", task, history.Op{Kind: history.Retry, TaskID: 7, Token: 3, Repeated: true, Seen: pending}},
-		{func(ctx context.Context, c *Caller) history.Op { return c.Cancel(ctx, 7) }, "POST /api/tasks/7/cancel", task, history.Op{Kind: history.Cancel, TaskID: 7, Repeated: true, Seen: pending}},
-		{func(ctx context.Context, c *Caller) history.Op { return c.Delete(ctx, 7) }, "DELETE /api/tasks/7", `{"success":true,"deleted":1}`, history.Op{Kind: history.Delete, TaskID: 7}},
-		{func(ctx context.Context, c *Caller) history.Op {
-			return c.Read(ctx, 7, Read{Stale: true, MinIndex: 4, WaitMS: 9})
-		}, "GET /api/tasks/7?consistency=stale&wait_ms=9 from 4", task, history.Op{Kind: history.Get, TaskID: 7, Stale: true, MinIndex: 4, WaitMS: 9, Repeated: true, Seen: pending}},
-		{func(ctx context.Context, c *Caller) history.Op {
-			return c.List(ctx, ListQuery{Status: "pending", Type: "a b", Desc: true, Limit: 2}, Read{})
-		}, "GET /api/tasks?limit=2&order=desc&status=pending&task_type=a+b", `{"success":true,"tasks":[{"id":7,"status":"pending","claim_token":3},{"id":8,"task_type":"tick"}],"next_cursor":"c"}`, history.Op{
+		{calls(history.Op{Kind: history.Retry, TaskID: 7, Token: 3}), "POST /api/tasks/7/retry", task, history.Op{Kind: history.Retry, TaskID: 7, Token: 3, Repeated: true, Seen: pending}},
+		{calls(history.Op{Kind: history.Cancel, TaskID: 7}), "POST /api/tasks/7/cancel", task, history.Op{Kind: history.Cancel, TaskID: 7, Repeated: true, Seen: pending}},
+		{calls(history.Op{Kind: history.Delete, TaskID: 7}), "DELETE /api/tasks/7", `{"success":true,"deleted":1}`, history.Op{Kind: history.Delete, TaskID: 7}},
+		{calls(history.Op{Kind: history.Get, TaskID: 7, Stale: true, MinIndex: 4, WaitMS: 9}), "GET /api/tasks/7?consistency=stale&wait_ms=9 from 4", task, history.Op{Kind: history.Get, TaskID: 7, Stale: true, MinIndex: 4, WaitMS: 9, Repeated: true, Seen: pending}},
+		{calls(history.Op{Kind: history.List, Status: "pending", TaskType: "a b", Desc: true, Limit: 2}), "GET /api/tasks?limit=2&order=desc&status=pending&task_type=a+b", `{"success":true,"tasks":[{"id":7,"status":"pending","claim_token":3},{"id":8,"task_type":"tick"}],"next_cursor":"c"}`, history.Op{
 			Kind: history.List, Status: "pending", TaskType: "a b", Desc: true, Limit: 2, Listed: []history.Task{*pending}, More: true,
 		}},
-		{func(ctx context.Context, c *Caller) history.Op { return c.SetPaused(ctx, "a/b", true) }, "PATCH /api/types/a%2Fb", `{"success":true}`, history.Op{
+		{calls(history.Op{Kind: history.SetType, TaskType: "a/b", Paused: &paused}), "PATCH /api/types/a%2Fb", `{"success":true}`, history.Op{
 			Kind: history.SetType, TaskType: "a/b", Paused: &paused,
 		}},
-		{func(ctx context.Context, c *Caller) history.Op { return c.Act(ctx, history.Cancel, "t", "pending") }, "POST /api/tasks/actions", `{"success":true,"matched":2,"done":1,"more":true}`, history.Op{
+		{calls(history.Op{Kind: history.Act, Action: "cancel", TaskType: "t", Status: "pending"}), "POST /api/tasks/actions", `{"success":true,"matched":2,"done":1,"more":true}`, history.Op{
 			Kind: history.Act, Action: "cancel", TaskType: "t", Status: "pending", Count: 1, More: true,
 		}},
-		{func(ctx context.Context, c *Caller) history.Op {
-			return c.ClaimFinalization(ctx, 7, wire.FinalizationClaim{ProcessorID: "p", TimeoutSeconds: 2})
-		}, "POST /api/tasks/7/finalization/claim", `{"success":true,"claimed":false,"already_claimed_by":"q","task_state":"ready"}`, history.Op{
+		{calls(history.Op{Kind: history.ClaimFinalization, TaskID: 7, Worker: "p", LeaseMS: 2000}), "POST /api/tasks/7/finalization/claim", `{"success":true,"claimed":false,"already_claimed_by":"q","task_state":"ready"}`, history.Op{
 			Kind: history.ClaimFinalization, TaskID: 7, Worker: "p", LeaseMS: 2000, Holder: "q", State: "ready",
 		}},
-		{func(ctx context.Context, c *Caller) history.Op {
-			return c.ExtendFinalization(ctx, 7, wire.FinalizationClaim{ProcessorID: "p"})
-		}, "POST /api/tasks/7/finalization/extend", `{"success":true,"extended":true}`, history.Op{Kind: history.ExtendFinalization, TaskID: 7, Worker: "p", Done: true}},
-		{func(ctx context.Context, c *Caller) history.Op { return c.ReleaseFinalization(ctx, 7, "p") }, "POST /api/tasks/7/finalization/release", `{"success":true,"released":true}`, history.Op{
+		{calls(history.Op{Kind: history.ExtendFinalization, TaskID: 7, Worker: "p"}), "POST /api/tasks/7/finalization/extend", `{"success":true,"extended":true}`, history.Op{Kind: history.ExtendFinalization, TaskID: 7, Worker: "p", Done: true}},
+		{calls(history.Op{Kind: history.ReleaseFinalization, TaskID: 7, Worker: "p"}), "POST /api/tasks/7/finalization/release", `{"success":true,"released":true}`, history.Op{
 			Kind: history.ReleaseFinalization, TaskID: 7, Worker: "p", Done: true,
 		}},
-		{func(ctx context.Context, c *Caller) history.Op {
-			return c.Finalize(ctx, 7, wire.Finalize{ProcessorID: "p", Outcome: "failed"})
-		}, "POST /api/tasks/7/finalize", `{"success":true,"action":"completed","already_finalized":true,"task":{"id":7,"status":"pending","claim_token":3}}`, history.Op{
+		{calls(history.Op{Kind: history.Finalize, TaskID: 7, Worker: "p", Goal: "failed"}), "POST /api/tasks/7/finalize", `{"success":true,"action":"completed","already_finalized":true,"task":{"id":7,"status":"pending","claim_token":3}}`, history.Op{
 			Kind: history.Finalize, TaskID: 7, Worker: "p", Goal: "failed", Action: "completed", Repeated: true, Seen: pending,
 		}},
 	} {

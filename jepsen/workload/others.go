@@ -4,10 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/recorder"
 )
 
 const (
@@ -25,46 +23,49 @@ const (
 // read reads tasks and lists.
 func (c *client) read(ctx context.Context) {
 	for c.breathe(ctx) {
-		how := recorder.Read{}
+		op := history.Op{Kind: history.Get}
+		if c.percent(20) {
+			op = c.newList()
+		}
 		switch n := c.rng.Intn(100); {
 		case n < 20:
-			how.Stale = true
+			op.Stale = true
 		case n < 40:
-			how.Stale, how.MinIndex = true, c.seen
+			op.Stale, op.MinIndex = true, c.seen
 		}
-		if c.percent(20) {
-			c.note(c.List(ctx, c.newList(), how))
-			continue
+		if op.Kind == history.Get {
+			from := recent
+			if c.percent(40) {
+				from = abandoned
+			}
+			if c.percent(15) {
+				op.WaitMS = 1 + c.rng.Int63n(waitMSMax)
+			}
+			var ok bool
+			if op.TaskID, ok = c.w.tasks.pick(from, c.rng); !ok {
+				continue
+			}
 		}
-		from := recent
-		if c.percent(40) {
-			from = abandoned
-		}
-		if c.percent(15) {
-			how.WaitMS = 1 + c.rng.Int63n(waitMSMax)
-		}
-		if id, ok := c.w.tasks.pick(from, c.rng); ok {
-			c.note(c.Read(ctx, id, how))
-		}
+		c.note(c.Call(ctx, op))
 	}
 }
 
-func (c *client) newList() recorder.ListQuery {
-	q := recorder.ListQuery{Limit: 1 + c.rng.Intn(50), Desc: !c.percent(10)}
+func (c *client) newList() history.Op {
+	op := history.Op{Kind: history.List, Limit: 1 + c.rng.Intn(50), Desc: !c.percent(10)}
 	if c.percent(60) {
-		q.Status = [...]string{"pending", "claimed", "completed", "failed"}[c.rng.Intn(4)]
+		op.Status = [...]string{"pending", "claimed", "completed", "failed"}[c.rng.Intn(4)]
 	}
 	if c.percent(40) {
-		q.Type = typeName(c.rng.Intn(typeCount))
+		op.TaskType = typeName(c.rng.Intn(typeCount))
 	}
-	return q
+	return op
 }
 
 // meddle does what an operator may do: it limits a type, deletes what has ended, makes
 // pending again what has failed or hangs, and cancels.
 func (c *client) meddle(ctx context.Context) {
 	// Until the limit is known nobody submits what it holds back.
-	limit := c.again(ctx, func() history.Op { return c.SetMaxClaimed(ctx, limitedType, claimedAtOnce) })
+	limit := c.callAgain(ctx, history.Op{Kind: history.SetType, TaskType: limitedType, MaxClaimed: claimedAtOnce})
 	c.w.limited.Store(limit.Outcome == history.OK)
 	tasks := &c.w.tasks
 	for c.breathe(ctx) {
@@ -75,14 +76,16 @@ func (c *client) meddle(ctx context.Context) {
 		case c.percent(10):
 			from = abandoned
 		}
-		switch id, ok := tasks.pick(from, c.rng); {
-		case !ok:
+		id, ok := tasks.pick(from, c.rng)
+		op := history.Op{Kind: history.Retry, TaskID: id, MaxAttempts: int32(c.rng.Intn(2))}
+		switch {
 		case cancels:
-			c.note(c.Cancel(ctx, id))
+			op = history.Op{Kind: history.Cancel, TaskID: id}
 		case c.percent(35):
-			c.note(c.Delete(ctx, id))
-		default:
-			c.note(c.Retry(ctx, id, wire.Retry{AddAttempts: int32(c.rng.Intn(2))}))
+			op = history.Op{Kind: history.Delete, TaskID: id}
+		}
+		if ok {
+			c.note(c.Call(ctx, op))
 		}
 	}
 }
@@ -90,8 +93,12 @@ func (c *client) meddle(ctx context.Context) {
 // direct pauses a type for a while, again and again. Drain ends the last pause.
 func (c *client) direct(ctx context.Context) {
 	for paused := true; pause.For(ctx, c.upTo(pauseMax)); paused = !paused {
-		c.again(ctx, func() history.Op { return c.SetPaused(ctx, pausedType, paused) })
+		c.callAgain(ctx, settingPaused(paused))
 	}
+}
+
+func settingPaused(paused bool) history.Op {
+	return history.Op{Kind: history.SetType, TaskType: pausedType, Paused: &paused}
 }
 
 // act acts on all tasks of a type, again and again. Nobody repeats an action.
@@ -106,6 +113,6 @@ func (c *client) act(ctx context.Context) {
 		case n < 75:
 			action, status = history.Delete, [...]string{"cancelled", "completed"}[n%2]
 		}
-		c.note(c.Act(ctx, action, actedType, status))
+		c.note(c.Call(ctx, history.Op{Kind: history.Act, Action: string(action), TaskType: actedType, Status: status}))
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/recorder"
 )
 
 const (
@@ -64,7 +63,7 @@ func (c *client) process(ctx context.Context) {
 
 // processAll ends every parent that waits for it.
 func (c *client) processAll(ctx context.Context) {
-	running := c.note(c.List(ctx, recorder.ListQuery{Status: "running", Limit: runningMax, Desc: c.percent(50)}, recorder.Read{}))
+	running := c.note(c.Call(ctx, history.Op{Kind: history.List, Status: "running", Limit: runningMax, Desc: c.percent(50)}))
 	for i := range running.Listed {
 		c.finish(ctx, running.Listed[i].ID)
 	}
@@ -80,16 +79,21 @@ func (c *client) finish(ctx context.Context, id uint64) {
 		c.finalize(ctx, id, 0)
 		return
 	}
-	req := wire.FinalizationClaim{ProcessorID: c.processor(), TimeoutSeconds: 1 + c.rng.Int63n(finalizeSecondsMax)}
-	claim := c.again(ctx, func() history.Op { return c.ClaimFinalization(ctx, id, req) })
+	timeout := time.Duration(1+c.rng.Int63n(finalizeSecondsMax)) * time.Second
+	asks := func(kind history.Kind) history.Op {
+		op := history.Op{Kind: kind, TaskID: id, Worker: c.processor(), LeaseMS: timeout.Milliseconds()}
+		if kind == history.ReleaseFinalization {
+			op.LeaseMS = 0
+		}
+		return c.callAgain(ctx, op)
+	}
+	claim := asks(history.ClaimFinalization)
 	if claim.Outcome != history.OK || !claim.Done {
 		if c.percent(5) { // it will not hear of it
 			c.finalize(ctx, id, 0)
 		}
 		return
 	}
-	release := func() history.Op { return c.ReleaseFinalization(ctx, id, c.processor()) }
-	timeout := time.Duration(req.TimeoutSeconds) * time.Second
 	n := c.rng.Intn(100)
 	if c.w.drain.Load() {
 		n = 99
@@ -99,33 +103,31 @@ func (c *client) finish(ctx context.Context, id uint64) {
 		c.died++
 		return
 	case n < 14:
-		c.again(ctx, release)
+		asks(history.ReleaseFinalization)
 		return
 	case n < 20: // it extends, some about when the time is over
 		if c.percent(30) {
 			pause.For(ctx, timeout*95/100+c.upTo(timeout/10))
 		}
-		c.again(ctx, func() history.Op { return c.ExtendFinalization(ctx, id, req) })
+		asks(history.ExtendFinalization)
 	case n < 23: // about when the time is over
 		pause.For(ctx, timeout*9/10+c.upTo(timeout/5))
 	case n < 30: // again, as if it had not heard
-		c.again(ctx, func() history.Op { return c.ClaimFinalization(ctx, id, req) })
+		asks(history.ClaimFinalization)
 	}
 	c.finalize(ctx, id, claim.Token)
 	if c.percent(10) {
-		c.again(ctx, release)
+		asks(history.ReleaseFinalization)
 	}
 }
 
 // finalize ends the parent, if its steps have ended.
 func (c *client) finalize(ctx context.Context, id, token uint64) {
-	req := wire.Finalize{ProcessorID: c.processor(), ClaimToken: token, Outcome: "completed"}
-	if c.percent(30) {
-		req.Outcome, req.Error = "failed", "it is not good enough"
-	} else {
-		req.Result = json.RawMessage(fmt.Sprintf(`{"by":%q,"token":%d}`, req.ProcessorID, token))
+	op := history.Op{Kind: history.Finalize, TaskID: id, Worker: c.processor(), Token: token, Goal: "failed"}
+	if !c.percent(30) {
+		op.Goal, op.Result = "completed", fmt.Sprintf(`{"by":%q,"token":%d}`, c.processor(), token)
 	}
-	op := c.again(ctx, func() history.Op { return c.Finalize(ctx, id, req) })
+	op = c.callAgain(ctx, op)
 	if op.Outcome == history.OK && op.Done {
 		c.w.open.Add(-1)
 		c.w.tasks.add(ended, id)

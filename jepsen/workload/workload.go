@@ -153,7 +153,7 @@ func (w *Workload) Stop() {
 func (w *Workload) resume(ctx context.Context) error {
 	director := w.rec.Caller(w.cfg.Nodes, 0)
 	return pause.Until(ctx, idlePause, func() error {
-		if op := director.SetPaused(ctx, pausedType, false); op.Outcome != history.OK {
+		if op := director.Call(ctx, settingPaused(false)); op.Outcome != history.OK {
 			return fmt.Errorf("resume %s: %s %s", pausedType, op.Outcome, op.Code)
 		}
 		return nil
@@ -247,6 +247,11 @@ const repeatsMax = 40
 // the outcome.
 func (c *client) again(ctx context.Context, call func() history.Op) history.Op {
 	return c.againAll(ctx, func() []history.Op { return []history.Op{call()} })[0]
+}
+
+// callAgain is again of what op asks for.
+func (c *client) callAgain(ctx context.Context, op history.Op) history.Op {
+	return c.again(ctx, func() history.Op { return c.Call(ctx, op) })
 }
 
 // againAll is again of a call of several ops, which end together.
