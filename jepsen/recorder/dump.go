@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -22,22 +22,22 @@ var errMoved = errors.New("the state changed while it was read")
 // the index on, so it tries until the nodes agree or ctx ends, and then notes
 // what they last said.
 func (r *Recorder) DumpAll(ctx context.Context, nodes, names []string) error {
-	for {
-		dumps, trail, err := r.dumpOnce(ctx, nodes, names)
-		level := err == nil
+	var dumps []history.Dump
+	var trail []history.Told
+	err := pause.Until(ctx, retryPause, func() (err error) {
+		dumps, trail, err = r.dumpOnce(ctx, nodes, names)
 		for i := range dumps {
-			level = level && dumps[i].Index == dumps[0].Index
+			if dumps[i].Index != dumps[0].Index {
+				err = errMoved
+			}
 		}
-		if level || ctx.Err() != nil && len(dumps) > 0 {
-			r.note(func(h *history.History) { h.Dumps, h.Trail = dumps, trail })
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("read what the nodes hold: %w: %w", context.Cause(ctx), err)
-		case <-time.After(retryPause):
-		}
+		return err
+	})
+	if len(dumps) == 0 {
+		return fmt.Errorf("read what the nodes hold: %w", err)
 	}
+	r.note(func(h *history.History) { h.Dumps, h.Trail = dumps, trail })
+	return nil
 }
 
 func (r *Recorder) dumpOnce(ctx context.Context, nodes, names []string) ([]history.Dump, []history.Told, error) {
