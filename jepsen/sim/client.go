@@ -64,14 +64,7 @@ type message struct {
 	c      command.Command
 	sentAt int64
 	// reply is called with the answer, as the node sends it.
-	reply func(reply)
-}
-
-// reply is an answer on its way.
-type reply struct {
-	ok   bool
-	code string // of a refusal
-	o    outcome
+	reply func(outcome)
 }
 
 // call is one call of a client, over all its tries.
@@ -86,13 +79,12 @@ type call struct {
 	deadline            int64
 	waiting             bool // for the answer to a try
 	over                bool
-	// done, if not nil, is called once, with what it came to: ok and a reply, or a refusal;
-	// unknown if nobody can tell.
-	done func(k *call, r reply, unknown bool)
+	// done, if not nil, is called once, with what it came to.
+	done func(k *call, o outcome)
 }
 
 // call makes a call of a command, unless the cluster does not know it yet.
-func (w *world) call(d *dice, name string, c command.Command, repeatable bool, done func(k *call, r reply, unknown bool)) {
+func (w *world) call(d *dice, name string, c command.Command, repeatable bool, done func(k *call, o outcome)) {
 	if !w.knows(c) {
 		return
 	}
@@ -112,16 +104,16 @@ func (k *call) send() {
 	}
 	lossy := !w.quiet
 	if lossy && d.in(w.profile.refused) {
-		w.after(millisecond, func() { k.verdict(try, repeat.Broken(false), reply{}) })
+		w.after(millisecond, func() { k.verdict(try, repeat.Broken(false), outcome{}) })
 		return
 	}
 	timeout := min(max((k.deadline-w.now)/2, tryTimeoutMin), tryTimeoutMax)
-	w.after(timeout, func() { k.verdict(try, repeat.Broken(true), reply{}) })
+	w.after(timeout, func() { k.verdict(try, repeat.Broken(true), outcome{}) })
 	loseAnswer := lossy && d.in(w.profile.loss)
 	back := d.n(w.profile.netMS*millisecond + 1)
-	m := &message{c: k.c, sentAt: w.now, reply: func(r reply) {
+	m := &message{c: k.c, sentAt: w.now, reply: func(o outcome) {
 		if !loseAnswer {
-			w.after(back, func() { k.answered(try, r) })
+			w.after(back, func() { k.answered(try, o) })
 		}
 	}}
 	if !lossy || !d.in(w.profile.loss) {
@@ -139,24 +131,23 @@ func (k *call) send() {
 
 // keepMessage remembers what was sent, to be delivered again much later.
 func (w *world) keepMessage(m *message) {
-	w.sent = append(w.sent, &message{c: m.c, sentAt: m.sentAt, reply: func(reply) {}})
+	w.sent = append(w.sent, &message{c: m.c, sentAt: m.sentAt, reply: func(outcome) {}})
 	if len(w.sent) > 32 {
 		w.sent = w.sent[1:]
 	}
 }
 
 // answered takes the answer to a try.
-func (k *call) answered(try int, r reply) {
+func (k *call) answered(try int, o outcome) {
 	v := repeat.Settled
-	if !r.ok {
-		code := wire.Code(r.code)
+	if code := wire.Code(o.code); code != "" {
 		v = repeat.Judge(code.Status(), code)
 	}
-	k.verdict(try, v, r)
+	k.verdict(try, v, o)
 }
 
 // verdict goes on after a try, the way the client does.
-func (k *call) verdict(try int, v repeat.Verdict, r reply) {
+func (k *call) verdict(try int, v repeat.Verdict, o outcome) {
 	if k.over || !k.waiting || try != k.repeats.Tries {
 		return // it has long gone on
 	}
@@ -164,14 +155,14 @@ func (k *call) verdict(try int, v repeat.Verdict, r reply) {
 	w := k.w
 	switch k.repeats.Next(v) {
 	case repeat.Take, repeat.Follow:
-		k.end(r, false)
+		k.end(o)
 	case repeat.GiveUp:
 		w.say("%s: the outcome is unknown", k.name)
-		k.end(reply{}, true)
+		k.end(outcome{code: codeUnknown})
 	case repeat.Wait:
 		pause := k.repeats.Pause(0, func(n time.Duration) time.Duration { return time.Duration(k.d.n(int64(n))) })
 		if w.now+int64(pause) > k.deadline {
-			k.end(reply{}, true)
+			k.end(outcome{code: codeUnknown})
 			return
 		}
 		w.after(int64(pause), func() {
@@ -182,10 +173,10 @@ func (k *call) verdict(try int, v repeat.Verdict, r reply) {
 	}
 }
 
-func (k *call) end(r reply, unknown bool) {
+func (k *call) end(o outcome) {
 	k.over = true
 	if k.done != nil {
-		k.done(k, r, unknown)
+		k.done(k, o)
 	}
 }
 
@@ -200,7 +191,7 @@ func (w *world) arrive(m *message) {
 		}
 	}
 	if l == nil {
-		m.reply(reply{code: "no_leader"})
+		m.reply(outcome{code: codeNoLeader})
 		return
 	}
 	if d := l.replica.paused(); d > 0 {
@@ -216,31 +207,18 @@ func (l *leader) serve(m *message) {
 	schedule, isSchedule := m.c.(command.SetSchedule)
 	switch {
 	case !l.serving || command.LevelOf(m.c) > l.machine.Level(): // not yet: it is asked again
-		m.reply(reply{code: "no_leader"})
+		m.reply(outcome{code: codeNoLeader})
 	case isClaim && !l.machine.Claimable(claim, l.clock.Now()):
 		if l.cut { // nobody confirms that it leads
-			m.reply(reply{code: "no_leader"})
+			m.reply(outcome{code: codeNoLeader})
 			return
 		}
-		m.reply(reply{code: "no_pending_tasks"})
+		m.reply(outcome{code: "no_pending_tasks"})
 	case isSchedule:
 		l.serveSchedule(m, schedule)
 	default:
-		l.propose(&proposal{c: m.c, sentAt: m.sentAt, done: func(o outcome) { m.reply(replyOf(o)) }})
+		l.propose(&proposal{c: m.c, sentAt: m.sentAt, done: m.reply})
 	}
-}
-
-// replyOf is what the HTTP layer makes of an outcome.
-func replyOf(o outcome) reply {
-	switch {
-	case o.fate == notLeader:
-		return reply{code: "no_leader"}
-	case o.fate == unknown:
-		return reply{code: "outcome_unknown"}
-	case o.result.Code != "":
-		return reply{code: string(o.result.Code), o: o}
-	}
-	return reply{ok: true, o: o}
 }
 
 // takeClaims takes the claims of an answer to a claim of that length, which call asked
@@ -283,11 +261,12 @@ func (k *worker) takeSettled(call *call, c command.Command, result *fsm.Result, 
 }
 
 // settled takes the answer to a settle or an extend of the claim.
-func (k *worker) settled(call *call, h command.Hold, r reply, unknown bool) {
-	switch {
-	case r.ok:
-		k.takeSettled(call, call.c, &r.o.result, r.o.stamp)
-	case !unknown:
+func (k *worker) settled(call *call, h command.Hold, o outcome) {
+	switch o.code {
+	case "":
+		k.takeSettled(call, call.c, &o.result, o.stamp)
+	case codeUnknown:
+	default:
 		k.forget(h.Token)
 	}
 }

@@ -77,7 +77,7 @@ func (l *leader) expireDue() {
 	l.w.keepLate(c)
 	l.decide(c, func(o outcome) {
 		l.timers.Proposed(expired, o.result.Expired)
-		if o.fate != written {
+		if !o.written() {
 			l.wake(retryDuty, l.expireDue)
 			return
 		}
@@ -128,7 +128,7 @@ func (l *leader) serveSchedule(m *message, c command.SetSchedule) {
 		wait = 0
 	}
 	l.wake(wait, func() {
-		l.propose(&proposal{c: c, sentAt: m.sentAt, done: func(o outcome) { m.reply(replyOf(o)) }})
+		l.propose(&proposal{c: c, sentAt: m.sentAt, done: m.reply})
 	})
 }
 

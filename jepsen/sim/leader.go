@@ -13,22 +13,21 @@ const (
 	entryMax  = 32                // commands of an entry
 )
 
-// fate is what a proposer is told.
-type fate uint8
-
-const (
-	written   fate = iota
-	notLeader      // nothing was written
-	unknown        // it may be applied, now or later
-)
-
-// outcome is the outcome of a proposal.
+// outcome is what a proposer is told, and the client behind it.
 type outcome struct {
-	fate   fate
-	index  uint64
+	code   string // "" of what was done
 	result fsm.Result
 	stamp  fsm.Stamp
 }
+
+// The codes of what is not in the log, as far as is known.
+const (
+	codeNoLeader = "no_leader"       // nothing was written
+	codeUnknown  = "outcome_unknown" // it may be applied, now or later
+)
+
+// written reports whether the log has it.
+func (o outcome) written() bool { return o.code != codeNoLeader && o.code != codeUnknown }
 
 // proposal is a command on its way into the log.
 type proposal struct {
@@ -95,7 +94,7 @@ func firstDefaults(level uint32) fsm.Defaults {
 // firstTick logs a tick; then the timers begin, and the leader serves.
 func (l *leader) firstTick() {
 	l.decide(command.Tick{}, func(o outcome) {
-		if o.fate != written {
+		if !o.written() {
 			l.wake(retryDuty, l.firstTick)
 			return
 		}
@@ -125,13 +124,13 @@ func (l *leader) end() {
 	if e := l.flight; e != nil {
 		l.flight = nil
 		w.keepDuties(e.proposals)
-		e.tell(func(int) outcome { return outcome{fate: unknown} })
+		e.tell(func(int) outcome { return outcome{code: codeUnknown} })
 	}
 	for i, waiting := range l.lanes {
 		l.lanes[i] = nil
 		w.keepDuties(waiting)
 		for _, p := range waiting {
-			p.done(outcome{fate: notLeader})
+			p.done(outcome{code: codeNoLeader})
 		}
 	}
 }
@@ -174,7 +173,7 @@ func (w *world) decide(c command.Command) {
 func (l *leader) propose(p *proposal) {
 	lane := command.LaneOf(p.c)
 	if l.over || !l.serving && lane != command.LaneInternal && lane != command.LaneExpire {
-		p.done(outcome{fate: notLeader})
+		p.done(outcome{code: codeNoLeader})
 		return
 	}
 	l.lanes[lane] = append(l.lanes[lane], p)
@@ -203,7 +202,7 @@ func (l *leader) pump() {
 	}
 	if d.in(w.profile.hiccup) && !w.quiet {
 		// The proposers are told before anything is known.
-		w.after(latency/2, func() { e.tell(func(int) outcome { return outcome{fate: unknown} }) })
+		w.after(latency/2, func() { e.tell(func(int) outcome { return outcome{code: codeUnknown} }) })
 	}
 	w.after(latency, func() { l.land(e) })
 }
@@ -250,7 +249,7 @@ func (l *leader) land(e *entry) {
 		l.sleepUntilDue()
 	}
 	e.tell(func(i int) outcome {
-		return outcome{fate: written, index: e.index, result: applied.Results[i], stamp: applied.Stamp}
+		return outcome{string(applied.Results[i].Code), applied.Results[i], applied.Stamp}
 	})
 	l.pump()
 }

@@ -92,7 +92,7 @@ func (w *world) finish() {
 	}
 	served := false
 	w.call(newDice(w.seed, 3), "last", command.Submit{Tasks: []fsm.NewTask{{Type: "ta", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts, Key: "last"}}}, true,
-		func(_ *call, r reply, _ bool) { served = r.ok })
+		func(_ *call, o outcome) { served = o.code == "" })
 	w.until(w.now + 5*second)
 	if w.failure == "" && !served {
 		w.fail("a submit has no answer, long after the last fault")

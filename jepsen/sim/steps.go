@@ -38,10 +38,10 @@ func (w *world) claim(d *dice, name string, again int) {
 		next := w.claimNext(d, k.name, request)
 		leaseMS, c = next.LeaseMS, next
 	}
-	w.call(d, name, c, repeatable, func(asked *call, r reply, _ bool) {
+	w.call(d, name, c, repeatable, func(asked *call, o outcome) {
 		switch {
-		case !r.ok:
-		case k.takeClaims(asked, leaseMS, &r.o.result, r.o.stamp) > 0:
+		case o.code != "":
+		case k.takeClaims(asked, leaseMS, &o.result, o.stamp) > 0:
 			if d.in(300) {
 				w.work(d, k, name, 8)
 			}
@@ -74,9 +74,9 @@ func (w *world) settleHeld(d *dice, name string) {
 
 // settleOf sends what a worker says of its claim, and calls then once it has an answer.
 func (w *world) settleOf(k *worker, d *dice, name string, h command.Hold, then func()) {
-	w.call(d, name, w.settle(d, h, name), true, func(asked *call, r reply, unknown bool) {
-		k.settled(asked, h, r, unknown)
-		if !unknown {
+	w.call(d, name, w.settle(d, h, name), true, func(asked *call, o outcome) {
+		k.settled(asked, h, o)
+		if o.code != codeUnknown {
 			then()
 		}
 	})
@@ -130,13 +130,13 @@ func (w *world) batch(d *dice, name string) {
 	for i := range 1 + d.n(4) {
 		c.Ops = append(c.Ops, w.op(d, k, fmt.Sprintf("%s.%d", name, i)))
 	}
-	w.call(d, name, c, false, func(asked *call, r reply, _ bool) {
-		if !r.ok {
+	w.call(d, name, c, false, func(asked *call, o outcome) {
+		if o.code != "" {
 			return
 		}
-		for i := range r.o.result.Results {
-			if one := &r.o.result.Results[i]; one.Code == "" {
-				k.takeSettled(asked, c.Ops[i], one, r.o.stamp)
+		for i := range o.result.Results {
+			if one := &o.result.Results[i]; one.Code == "" {
+				k.takeSettled(asked, c.Ops[i], one, o.stamp)
 			}
 		}
 	})
