@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/jepsen/history"
@@ -25,16 +26,19 @@ type evidence struct {
 func (r *run) judge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	e := evidence{submitted: r.producer.tasks, store: r.store}
-	for _, l := range r.crew.lives() {
-		lines, err := diary.Read(l.diary, l.process.ID)
-		if err != nil {
-			return err
+	e := evidence{submitted: r.submitted, store: r.store}
+	for _, s := range r.crew.slots {
+		for _, p := range s.lives {
+			lines, err := diary.Read(diaryOf(p), p.ID)
+			if err != nil {
+				return err
+			}
+			e.lines = append(e.lines, lines...)
+			if code := p.ExitCode(); code > 0 && code != 128+int(syscall.SIGKILL) {
+				r.report.found(ruleStop, "worker %s ended with exit code %d:\n%s", p.ID, code, p.LogTail(20))
+			}
 		}
-		e.lines = append(e.lines, lines...)
-		if code := l.process.ExitCode(); code > 0 && !l.killed {
-			r.report.found(ruleStop, "worker %s ended with exit code %d:\n%s", l.process.ID, code, l.process.LogTail(20))
-		}
+		s.way.add(r.report)
 	}
 	for t, err := range r.client.Tasks(ctx, client.Filter{}) {
 		if err != nil {
@@ -45,9 +49,6 @@ func (r *run) judge(ctx context.Context) error {
 	var err error
 	if e.trail, err = r.rec.Trail(ctx, r.cluster.URLs()); err != nil { // not by the client library, which is under test
 		return err
-	}
-	for _, s := range r.crew.slots {
-		s.way.add(r.report)
 	}
 	e.judge(r.report)
 	return nil

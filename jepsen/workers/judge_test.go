@@ -30,7 +30,7 @@ func event(name, worker string, token uint64) history.Told {
 
 // good is what is left of a task that was lost by w1 and completed by w2.
 func good() evidence {
-	s := &store{tasks: map[string]*record{}}
+	s := newStore()
 	s.take(diary.Write{TaskID: "7", Token: 1, What: diary.Mark})
 	s.take(diary.Write{TaskID: "7", Token: 2, What: diary.Effect})
 	e := evidence{
@@ -104,8 +104,8 @@ func TestJudge_bad(t *testing.T) {
 		{"a key with two tasks", "have the key t1", func(e *evidence) { e.tasks = append(e.tasks, &client.Task{ID: "8", IdempotencyKey: "t1"}) }},
 		{"a follow-up that is lost", "key t1-then-1 is lost", func(e *evidence) { e.submitted[0].params.Then = []string{"t1-then-1"} }},
 		{"a task that should have failed", "it should be failed", func(e *evidence) { e.submitted[0].params.Fails = true }},
-		{"no effect", "no effect of it", func(e *evidence) { e.store.tasks = nil }},
-		{"another's effect", "the effect of token 1", func(e *evidence) { e.store.tasks["7"].effect = 1 }},
+		{"no effect", "the effect of token 0", func(e *evidence) { delete(e.store.effects, "7") }},
+		{"another's effect", "the effect of token 1", func(e *evidence) { e.store.effects["7"] = 1 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +121,7 @@ func TestJudge_bad(t *testing.T) {
 // The store takes no write of an older token.
 func TestStore_take(t *testing.T) {
 	t.Parallel()
-	s := &store{tasks: map[string]*record{}}
+	s := newStore()
 	for _, c := range []struct {
 		token int64
 		what  string

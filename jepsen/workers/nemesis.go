@@ -94,10 +94,10 @@ func (s *slot) troubles() []trouble {
 	}
 	repair := func() error { s.way.set(whole); return nil }
 	return []trouble{
-		{"stopped past its lease", 2, 3, func(context.Context) error { return s.process.Pause() }, false, func() error { return s.process.Continue() }},
+		{"stopped past its lease", 2, 3, func(context.Context) error { return s.process().Pause() }, false, func() error { return s.process().Continue() }},
 		{"cut off past its lease, silent", 1, 1, cut(silent), false, repair},
 		{"cut off past its lease, closed", 1, 1, cut(closed), false, repair},
-		{"killed", 1, 1, func(context.Context) error { return s.kill() }, true, s.start},
+		{"killed", 1, 1, func(context.Context) error { return s.process().Kill() }, true, s.start},
 		{"asked to end", 1, 0, s.stop, true, s.start},
 	}
 }
@@ -120,8 +120,8 @@ func (r *run) trouble(ctx context.Context, s *slot, rng *rand.Rand, end time.Tim
 		if !time.Now().Before(end) || ctx.Err() != nil {
 			return nil
 		}
-		if !s.process.Running() {
-			return fmt.Errorf("worker %s has ended by itself, exit code %d:\n%s", s.process.ID, s.process.ExitCode(), s.process.LogTail(20))
+		if p := s.process(); !p.Running() {
+			return fmt.Errorf("worker %s has ended by itself, exit code %d:\n%s", p.ID, p.ExitCode(), p.LogTail(20))
 		}
 		next := deck[rng.Intn(len(deck))]
 		if err := r.befall(ctx, s, rng, next.trouble, next.atCall); err != nil {
@@ -145,10 +145,10 @@ func (r *run) befall(ctx context.Context, s *slot, rng *rand.Rand, t trouble, at
 	}
 	lasts := time.Duration(rng.Int63n(int64(calmMax)))
 	if !t.ends {
-		lasts = s.lease + overMax/2 + time.Duration(rng.Int63n(int64(overMax/2)))
+		lasts = s.told.Lease + overMax/2 + time.Duration(rng.Int63n(int64(overMax/2)))
 	}
 	r.count("worker " + t.what + at)
-	r.say("%s %s for %v%s", s.process.ID, t.what, lasts.Round(time.Millisecond), at)
+	r.say("%s %s for %v%s", s.process().ID, t.what, lasts.Round(time.Millisecond), at)
 	pause.For(ctx, lasts)
 	return t.over()
 }

@@ -20,16 +20,11 @@ type submitted struct {
 	params diary.Params
 }
 
-// producer submits tasks.
-type producer struct {
-	tasks []submitted
-}
-
-// run submits tasks at the rate until end. A submit that was not acknowledged is
+// produce submits tasks at the rate until end. A submit that was not acknowledged is
 // an error: nothing goes on for as long as that.
-func (p *producer) run(ctx context.Context, c *client.Client, cfg Config, end time.Time) error {
-	rng := rand.New(rand.NewSource(cfg.Seed + 1))
-	pace := time.NewTicker(time.Second / time.Duration(cfg.Rate))
+func (r *run) produce(ctx context.Context, end time.Time) error {
+	rng := rand.New(rand.NewSource(r.cfg.Seed + 1))
+	pace := time.NewTicker(time.Second / time.Duration(r.cfg.Rate))
 	defer pace.Stop()
 	for n := 1; time.Now().Before(end); n++ {
 		select {
@@ -50,17 +45,13 @@ func (p *producer) run(ctx context.Context, c *client.Client, cfg Config, end ti
 			return err
 		}
 		task.IdempotencyKey, task.MaxAttempts = s.key, client.UnlimitedAttempts
-		if err := submit(ctx, c, task); err != nil {
+		submitting, cancel := context.WithTimeoutCause(ctx, submitTimeout, errors.New("a submit is not acknowledged"))
+		_, err = r.client.Submit(submitting, task)
+		cancel()
+		if err != nil {
 			return err
 		}
-		p.tasks = append(p.tasks, s)
+		r.submitted = append(r.submitted, s)
 	}
 	return nil
-}
-
-func submit(ctx context.Context, c *client.Client, task client.Task) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, submitTimeout, errors.New("a submit is not acknowledged"))
-	defer cancel()
-	_, err := c.Submit(ctx, task)
-	return err
 }

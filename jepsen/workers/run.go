@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"time"
@@ -49,13 +50,13 @@ func Build(ctx context.Context, dir string) (string, error) {
 
 // run is a run under way.
 type run struct {
-	cfg      Config
-	cluster  *procs.Cluster
-	rec      *recorder.Recorder // asks the nodes
-	store    *store
-	crew     *crew
-	client   *client.Client // of the producer: it is not cut off
-	producer producer
+	cfg       Config
+	cluster   *procs.Cluster
+	rec       *recorder.Recorder // asks the nodes
+	store     *store
+	crew      *crew
+	client    *client.Client // of who submits: it is not cut off
+	submitted []submitted
 
 	mu     sync.Mutex // guards what is counted in the report
 	report *Report
@@ -78,11 +79,10 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	defer func() { _ = r.client.Close() }() // all that it was asked has been answered
-	r.store = startStore()
-	defer r.store.server.Close()
-	if r.crew, err = newCrew(cfg, r.store.server.URL, r.cluster.URLs()); err != nil {
-		return nil, err
-	}
+	r.store = newStore()
+	server := httptest.NewServer(r.store)
+	defer server.Close()
+	r.crew = newCrew(cfg, server.URL, r.cluster.URLs())
 	defer r.crew.close()
 	for _, s := range r.crew.slots {
 		if err := s.start(); err != nil {
@@ -115,7 +115,7 @@ func (r *run) load(ctx context.Context) error {
 			}
 		})
 	}
-	begin(func() error { return r.producer.run(ctx, r.client, r.cfg, end) })
+	begin(func() error { return r.produce(ctx, end) })
 	begin(func() error { return r.killLeaders(ctx, rand.New(rand.NewSource(r.cfg.Seed)), end) })
 	for i, s := range r.crew.slots {
 		begin(func() error { return r.trouble(ctx, s, rand.New(rand.NewSource(r.cfg.Seed+7919*int64(i+1))), end) })

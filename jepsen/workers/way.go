@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
 )
@@ -39,14 +37,12 @@ const (
 // errCut is returned for a call that the network does not carry.
 var errCut = errors.New("the network is cut")
 
-// way is how one worker reaches the nodes: a proxy for each, all of which it is the
-// transport of.
+// way is how one worker reaches the nodes: a proxy that it dials in place of each, and
+// that is its own transport.
 type way struct {
 	slot    int
 	strikes *strikes
-	nodes   []string // URLs
-	own     []string // URLs of the proxies, of each node
-	proxies []*httptest.Server
+	proxy   *httptest.Server
 	http    *http.Transport
 
 	mu      sync.Mutex // guards what follows
@@ -58,39 +54,29 @@ type way struct {
 	counts  map[call]int
 }
 
-// openWay starts the proxies of a worker. The caller closes it.
-func openWay(slot int, nodes []string, k *strikes, seed int64) (*way, error) {
+// openWay starts the proxy of a worker. The caller closes it.
+func openWay(slot int, k *strikes, seed int64) *way {
 	w := &way{
-		slot: slot, strikes: k, nodes: nodes, cut: whole, rng: rand.New(rand.NewSource(seed)), counts: map[call]int{},
+		slot: slot, strikes: k, cut: whole, rng: rand.New(rand.NewSource(seed)), counts: map[call]int{},
 		http: &http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true},
 	}
 	w.changed = sync.NewCond(&w.mu)
-	for _, node := range nodes {
-		target, err := url.Parse(node)
-		if err != nil {
-			w.close()
-			return nil, err
-		}
-		proxy := httptest.NewUnstartedServer(&httputil.ReverseProxy{
-			Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
-			Transport: w,
-			// The connection breaks of a call that is not carried.
-			ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-		})
-		w.proxies, w.own = append(w.proxies, proxy), append(w.own, "http://"+proxy.Listener.Addr().String())
-	}
-	for _, proxy := range w.proxies { // each knows all others
-		proxy.Start()
-	}
-	return w, nil
+	w.proxy = httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", r.In.Host },
+		Transport: w,
+		// The connection breaks of a call that is not carried.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	})
+	return w
 }
 
-// close closes the proxies and waits for the calls that they carry.
+// addr is what the worker dials.
+func (w *way) addr() string { return w.proxy.Listener.Addr().String() }
+
+// close closes the proxy and waits for the calls that it carries.
 func (w *way) close() {
 	w.set(closed)
-	for _, proxy := range w.proxies {
-		proxy.Close()
-	}
+	w.proxy.Close()
 	w.http.CloseIdleConnections()
 }
 
@@ -118,8 +104,8 @@ func (w *way) pass(caller context.Context) (held, ok bool) {
 	return held, w.cut == whole && caller.Err() == nil
 }
 
-// RoundTrip passes a request on to its node, and its answer back: the proxies are the only
-// ones who call it.
+// RoundTrip passes a request on to its node, and its answer back: the proxy is the only
+// one who calls it.
 func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readBody(r.Body)
 	if err != nil {
@@ -151,12 +137,6 @@ func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 	if _, ok := w.pass(r.Context()); !ok || k != nil && k.drop {
 		w.locked(func() { w.dropped++ })
 		return nil, errCut
-	}
-	// Who is sent on to the leader is sent on to the proxy in front of it.
-	for i, node := range w.nodes {
-		if rest, ok := strings.CutPrefix(resp.Header.Get("Location"), node); ok {
-			resp.Header.Set("Location", w.own[i]+rest)
-		}
 	}
 	return resp, nil
 }

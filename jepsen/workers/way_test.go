@@ -2,7 +2,9 @@ package workers
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,8 +16,8 @@ import (
 // patience bounds what must happen.
 const patience = 60 * time.Second
 
-// testWay is a way to one node that answers every call, and counts them.
-func testWay(t *testing.T) (w *way, k *strikes, asked *atomic.Int64) {
+// counting is a node that answers every call, and counts them.
+func counting(t *testing.T) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = &atomic.Int64{}
 	node := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
@@ -23,30 +25,31 @@ func testWay(t *testing.T) (w *way, k *strikes, asked *atomic.Int64) {
 		_, _ = io.WriteString(rw, `{"success":true}`)
 	}))
 	t.Cleanup(node.Close)
-	k = &strikes{}
-	w, err := openWay(0, []string{node.URL}, k, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.close)
-	return w, k, asked
+	return node.URL, asked
 }
 
-// post makes a call by the way.
-func post(ctx context.Context, w *way, path, body string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.own[0]+path, strings.NewReader(body))
-	if err != nil {
-		return "", err
+// testWay is a way, and what makes calls by it.
+func testWay(t *testing.T) (w *way, post func(ctx context.Context, url, body string) error) {
+	t.Helper()
+	w = openWay(0, &strikes{}, 1)
+	t.Cleanup(w.close)
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, w.addr())
 	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	defer client.CloseIdleConnections()
-	resp, err := client.Do(req)
-	if err != nil {
-		return "", err
+	client := &http.Client{Transport: &http.Transport{DialContext: dial}}
+	t.Cleanup(client.CloseIdleConnections)
+	return w, func(ctx context.Context, url, body string) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		return errors.Join(err, resp.Body.Close())
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	return resp.Header.Get("Location") + string(text), err
 }
 
 // A strike is done at the call and in the phase that it names, once.
@@ -67,14 +70,15 @@ func TestWay_strikes(t *testing.T) {
 		for _, p := range phases {
 			t.Run(string(p)+" "+string(c.call), func(t *testing.T) {
 				t.Parallel()
-				w, armed, asked := testWay(t)
+				w, post := testWay(t)
+				node, asked := counting(t)
 				at := int64(-1)
 				k := &strike{call: c.call, phase: p, slot: anySlot, drop: p == after, do: func() { at = asked.Load() }}
-				armed.arm(k)
-				if _, err := post(t.Context(), w, "/api/tasks/1/none", ""); err != nil || at >= 0 {
+				w.strikes.arm(k)
+				if err := post(t.Context(), node+"/api/tasks/1/none", ""); err != nil || at >= 0 {
 					t.Fatalf("another call: %v, struck %v", err, at >= 0)
 				}
-				_, err := post(t.Context(), w, c.path, c.body)
+				err := post(t.Context(), node+c.path, c.body)
 				if dropped := err != nil; dropped != k.drop {
 					t.Errorf("answer: %v", err)
 				}
@@ -82,7 +86,7 @@ func TestWay_strikes(t *testing.T) {
 				if p == before && at != 1 || p == after && at != 2 {
 					t.Errorf("the node had been asked %d times", at)
 				}
-				if _, err := post(t.Context(), w, c.path, c.body); err != nil {
+				if err := post(t.Context(), node+c.path, c.body); err != nil {
 					t.Errorf("the next call: %v", err)
 				}
 			})
@@ -90,46 +94,35 @@ func TestWay_strikes(t *testing.T) {
 	}
 }
 
-// Who is sent on to the leader is sent to the proxy in front of it, whichever of
-// the nodes that is.
+// Who is sent on to the leader goes there by the same way.
 func TestWay_redirect(t *testing.T) {
 	t.Parallel()
-	nodes := []string{"", "http://127.0.0.1:1", "http://127.0.0.1:2"}
-	follower := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Location", nodes[2]+"/api/tasks/claim")
-		rw.WriteHeader(http.StatusTemporaryRedirect)
-	}))
+	leader, asked := counting(t)
+	follower := httptest.NewServer(http.RedirectHandler(leader+"/api/tasks/claim", http.StatusTemporaryRedirect))
 	t.Cleanup(follower.Close)
-	nodes[0] = follower.URL
-	w, err := openWay(0, nodes, &strikes{}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.close)
-	if got, err := post(t.Context(), w, "/api/tasks/claim", "{}"); got != w.own[2]+"/api/tasks/claim" {
-		t.Errorf("%s, %v", got, err)
+	w, post := testWay(t)
+	if err := post(t.Context(), follower.URL+"/api/tasks/claim", "{}"); err != nil || asked.Load() != 1 || w.counts[claim] != 2 {
+		t.Errorf("%v, the leader was asked %d times, the way has passed on %v", err, asked.Load(), w.counts)
 	}
 }
 
 // Nothing passes a cut; what waited at a silent one goes on when it is over.
 func TestWay_cut(t *testing.T) {
 	t.Parallel()
-	w, _, asked := testWay(t)
+	w, post := testWay(t)
+	node, asked := counting(t)
 	w.set(closed)
-	if _, err := post(t.Context(), w, "/api/tasks/claim", "{}"); err == nil {
+	if err := post(t.Context(), node+"/api/tasks/claim", "{}"); err == nil {
 		t.Error("it is closed, and there is an answer")
 	}
 	w.set(silent)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := post(ctx, w, "/api/tasks/claim", "{}"); err == nil || ctx.Err() == nil || asked.Load() != 0 {
+	if err := post(ctx, node+"/api/tasks/claim", "{}"); err == nil || ctx.Err() == nil || asked.Load() != 0 {
 		t.Errorf("%v, the node was asked %d times", err, asked.Load())
 	}
 	done := make(chan error)
-	go func() {
-		_, err := post(t.Context(), w, "/api/tasks/claim", "{}")
-		done <- err
-	}()
+	go func() { done <- post(t.Context(), node+"/api/tasks/claim", "{}") }()
 	w.set(whole)
 	select {
 	case err := <-done:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 
@@ -21,13 +22,13 @@ const claimWait = 5 * time.Second
 // holds then to its end.
 func (h *hand) runBare(ctx context.Context, c *client.Client, log *slog.Logger) error {
 	var lines sync.WaitGroup
-	for range h.cfg.concurrency {
+	for range h.cfg.Concurrency {
 		lines.Go(func() {
 			for ctx.Err() == nil {
 				cl, err := c.ClaimNext(ctx, h.request(claimWait))
 				if err != nil {
 					log.Warn("claim", "err", err)
-					pause(ctx, retryDelay)
+					pause.For(ctx, retryDelay)
 					continue
 				}
 				for cl != nil {
@@ -40,15 +41,8 @@ func (h *hand) runBare(ctx context.Context, c *client.Client, log *slog.Logger) 
 	return nil
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}
-
 func (h *hand) request(wait time.Duration) client.ClaimRequest {
-	return client.ClaimRequest{WorkerID: h.cfg.id, Types: []string{diary.Plain, diary.Timed}, Lease: h.cfg.lease, Wait: wait}
+	return client.ClaimRequest{WorkerID: h.cfg.ID, Types: []string{diary.Plain, diary.Timed}, Lease: h.cfg.Lease, Wait: wait}
 }
 
 // handleClaim does the work and settles the claim. It returns the next claim, if

@@ -15,7 +15,7 @@ import (
 
 // hand is what does the work of all handlers of a process.
 type hand struct {
-	cfg   config
+	cfg   diary.Config
 	diary *diary.Writer
 	http  *http.Client // to the store
 }
@@ -23,7 +23,7 @@ type hand struct {
 // storeTimeout bounds a write to the store, which is never cut off.
 const storeTimeout = 30 * time.Second
 
-func newHand(cfg config, d *diary.Writer) *hand {
+func newHand(cfg diary.Config, d *diary.Writer) *hand {
 	return &hand{cfg: cfg, diary: d, http: &http.Client{Timeout: storeTimeout}}
 }
 
@@ -52,7 +52,7 @@ func (h *hand) work(ctx context.Context, held hold) diary.Outcome {
 	if outcome, ok := h.write(held, diary.Mark); !ok {
 		return outcome
 	}
-	work := time.NewTimer(time.Duration(act.Leases * float64(h.cfg.lease)))
+	work := time.NewTimer(time.Duration(act.Leases * float64(h.cfg.Lease)))
 	defer work.Stop()
 	look := time.NewTicker(act.Look)
 	defer look.Stop()
@@ -104,7 +104,7 @@ func whyEnded(ctx context.Context) diary.Outcome {
 func (h *hand) tooLate(ctx context.Context, held hold, act diary.Act) diary.Outcome {
 	outcome := whyEnded(ctx)
 	if act.Late && outcome == diary.Lost {
-		<-time.After(2 * h.cfg.lease)
+		<-time.After(2 * h.cfg.Lease)
 		h.write(held, diary.Effect)
 	}
 	return outcome
@@ -112,11 +112,11 @@ func (h *hand) tooLate(ctx context.Context, held hold, act diary.Act) diary.Outc
 
 // write writes to the store, with the token.
 func (h *hand) write(held hold, what string) (outcome diary.Outcome, ok bool) {
-	body, err := json.Marshal(diary.Write{TaskID: held.task.ID, Token: held.token, Worker: h.cfg.id, What: what})
+	body, err := json.Marshal(diary.Write{TaskID: held.task.ID, Token: held.token, Worker: h.cfg.ID, What: what})
 	if err != nil {
 		panic(err) // it is strings and numbers
 	}
-	resp, err := h.http.Post(h.cfg.store, "application/json", bytes.NewReader(body))
+	resp, err := h.http.Post(h.cfg.Store, "application/json", bytes.NewReader(body))
 	if err != nil {
 		return diary.Unwritten, false
 	}

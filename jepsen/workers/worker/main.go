@@ -5,41 +5,22 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
-	"time"
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 
-// config is what the command line says.
-type config struct {
-	id, endpoints, store, diary string
-	bare                        bool
-	lease, stopWait             time.Duration
-	concurrency                 int
-}
-
 func main() {
-	var cfg config
-	flag.StringVar(&cfg.id, "id", "", "the worker's id")
-	flag.StringVar(&cfg.endpoints, "endpoints", "", "base URLs of the nodes, separated by commas")
-	flag.StringVar(&cfg.store, "store", "", "base URL of what the work writes to")
-	flag.StringVar(&cfg.diary, "diary", "", "where the diary goes")
-	flag.BoolVar(&cfg.bare, "bare", false, "claims and KeepAlive in place of a client.Worker")
-	flag.DurationVar(&cfg.lease, "lease", time.Second, "of its claims")
-	flag.DurationVar(&cfg.stopWait, "stop-wait", 2*time.Second, "for handlers, at SIGTERM")
-	flag.IntVar(&cfg.concurrency, "concurrency", 4, "handlers at a time")
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	err := run(ctx, cfg)
+	err := run(ctx, os.Args[1])
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "worker:", err)
@@ -47,19 +28,26 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, cfg config) error {
-	d, err := diary.Create(cfg.diary)
+func run(ctx context.Context, told string) error {
+	var cfg diary.Config
+	if err := json.Unmarshal([]byte(told), &cfg); err != nil {
+		return err
+	}
+	d, err := diary.Create(cfg.Diary)
 	if err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	c, err := client.New(client.Config{Endpoints: strings.Split(cfg.endpoints, ",")})
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, cfg.Way)
+	}
+	c, err := client.New(client.Config{Endpoints: cfg.Nodes, Dial: dial})
 	if err != nil {
 		return errors.Join(err, d.Close())
 	}
 	h := newHand(cfg, d)
 	work := h.runWorker
-	if cfg.bare {
+	if cfg.Bare {
 		work = h.runBare
 	}
 	stopped := diary.Line{Event: diary.Stopped}

@@ -15,7 +15,7 @@ const handlerTimeout = time.Minute
 // runWorker handles tasks with a client.Worker until ctx ends.
 func (h *hand) runWorker(ctx context.Context, c *client.Client, log *slog.Logger) error {
 	w, err := client.NewWorker(c, client.WorkerConfig{
-		ID: h.cfg.id, Concurrency: h.cfg.concurrency, Lease: h.cfg.lease, StopWait: h.cfg.stopWait, Logger: log,
+		ID: h.cfg.ID, Concurrency: h.cfg.Concurrency, Lease: h.cfg.Lease, StopWait: h.cfg.StopWait, Logger: log,
 		Retry: func(*client.Task, error) time.Duration { return retryDelay }, // a task that panics late need not wait for minutes
 	})
 	if err != nil {
