@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/claimq/claimq/bench/figures"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -33,8 +34,8 @@ func (m *measuring) flags(c *call, pairs int) {
 	c.DurationVar(&m.warmUp, "warm-up", time.Second, "how long the load goes on before it counts")
 }
 
-// figures are what the load reports.
-type figures struct {
+// reported is what the load reports.
+type reported struct {
 	Tasks     int     `json:"tasks"`
 	Rate      float64 `json:"tasks_per_s"`
 	ServerCPU float64 `json:"server_cpu_s"`
@@ -48,7 +49,7 @@ type figures struct {
 }
 
 // String says it in lines.
-func (f *figures) String() string {
+func (f *reported) String() string {
 	s := fmt.Sprintf("%.0f tasks/s, %.1f µs of the servers' CPU a task\n", f.Rate, f.ServerCPU*1e6/float64(max(f.Tasks, 1)))
 	for _, c := range f.Calls {
 		s += fmt.Sprintf("    %-10s %8d  p50 %.2f  p99 %.2f  max %.2f ms\n", c.Call, c.Count, c.P50, c.P99, c.Max)
@@ -87,18 +88,17 @@ func (m *measuring) beside(ctx context.Context, what string, begin begin) error 
 		}
 		ratios = append(ratios, rates[1]/rates[0])
 	}
-	slices.Sort(ratios)
-	fmt.Fprintf(m.out, "beside %s: median ratio %.3f of %d pairs, from %.3f to %.3f\n", what, ratios[len(ratios)/2], len(ratios), ratios[0], ratios[len(ratios)-1])
+	fmt.Fprintf(m.out, "beside %s: median ratio %.3f of %d pairs, from %.3f to %.3f\n", what, figures.Median(ratios), len(ratios), slices.Min(ratios), slices.Max(ratios))
 	return nil
 }
 
 // load is one measurement.
-func (m *measuring) load(ctx context.Context) (*figures, error) {
+func (m *measuring) load(ctx context.Context) (*reported, error) {
 	printed, err := m.bench(ctx, "--output", "json", "--tasks", strconv.Itoa(m.tasks), "--conns", strconv.Itoa(m.conns), "--warm-up", m.warmUp.String())
 	if err != nil {
 		return nil, err
 	}
-	var found figures
+	var found reported
 	if err := json.Unmarshal([]byte(printed), &found); err != nil {
 		return nil, fmt.Errorf("read the load's report: %w", err)
 	}

@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
+	"github.com/claimq/claimq/bench/figures"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
@@ -142,37 +138,13 @@ func (s *scaling) countReads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithTimeout(ctx, s.reading)
-	defer stop()
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	by := fasthttp.HostClient{Addr: leader.HTTPAddr, MaxConns: s.conns} // it shares the processors with the nodes
-	defer by.CloseIdleConnections()
-	var reads atomic.Int64
-	var reading sync.WaitGroup
-	begun := time.Now()
-	for k := range s.conns {
-		reading.Go(func() {
-			var body []byte
-			for i := 0; ctx.Err() == nil; i++ {
-				status, b, err := by.Get(body, fmt.Sprintf("%s/api/tasks/%d", leader.URL(), 1+s.held/s.conns*k+i%1000))
-				if err == nil && status != fasthttp.StatusOK {
-					err = fmt.Errorf("status %d", status)
-				}
-				if err != nil {
-					fail(err)
-				}
-				body = b
-				reads.Add(1)
-			}
-		})
-	}
-	reading.Wait()
-	took := time.Since(begun)
-	if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	rate, err := figures.Reads(leader.URL(), s.conns, s.reading, func(conn, i int) string {
+		return fmt.Sprintf("/api/tasks/%d", 1+s.held/s.conns*conn+i%1000)
+	})
+	if err != nil {
 		return fmt.Errorf("read tasks: %w", err)
 	}
-	fmt.Fprintf(s.out, "%d connections: %.0f linearizable reads of a task a second\n", s.conns, float64(reads.Load())/took.Seconds())
+	fmt.Fprintf(s.out, "%d connections: %.0f linearizable reads of a task a second\n", s.conns, rate)
 	return nil
 }
 

@@ -1,20 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
+	"github.com/claimq/claimq/bench/figures"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -22,7 +17,7 @@ import (
 type target struct {
 	cluster *procs.Cluster
 	url     string // of its leader
-	task    string // URL of a task, as the leader answers it
+	task    string // path of a task
 }
 
 // prepare finds the leader, and submits the task that is read.
@@ -52,14 +47,14 @@ func (t *target) prepare(ctx context.Context) error {
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Task.ID == 0 {
 		return fmt.Errorf("submit a task: %d %s", resp.StatusCode, text)
 	}
-	t.task = fmt.Sprintf("%s/api/tasks/%d", t.url, answer.Task.ID)
+	t.task = fmt.Sprintf("/api/tasks/%d", answer.Task.ID)
 	return nil
 }
 
 // reads is the figure of reading the target's task for so long.
 func (t *target) reads(during time.Duration) (figure, error) {
 	return t.measure(func() (rate, count float64, err error) {
-		rate, err = readRate(t.task, conns, during)
+		rate, err = figures.Reads(t.url, conns, during, func(int, int) string { return t.task })
 		return rate, rate * during.Seconds(), err
 	})
 }
@@ -92,30 +87,4 @@ func (t *target) cpuTime() (sum time.Duration, err error) {
 		sum += took
 	}
 	return sum, nil
-}
-
-// readRate reads the URL over so many connections, each with one request under way, and
-// returns how many a second were answered.
-func readRate(url string, conns int, during time.Duration) (float64, error) {
-	host, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
-	client := &fasthttp.HostClient{Addr: host, MaxConns: conns}
-	defer client.CloseIdleConnections()
-	var count atomic.Int64
-	var workers sync.WaitGroup
-	failed := make([]error, conns)
-	for i, end := 0, time.Now().Add(during); i < conns; i++ {
-		workers.Go(func() {
-			var req fasthttp.Request
-			var resp fasthttp.Response
-			req.SetRequestURI(url)
-			for time.Now().Before(end) && failed[i] == nil {
-				if failed[i] = client.Do(&req, &resp); failed[i] == nil && resp.StatusCode() != http.StatusOK {
-					failed[i] = fmt.Errorf("GET %s: %d %s", url, resp.StatusCode(), bytes.Clone(resp.Body()))
-				}
-				count.Add(1)
-			}
-		})
-	}
-	workers.Wait()
-	return float64(count.Load()) / during.Seconds(), errors.Join(failed...)
 }
