@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/plants"
 	"github.com/claimq/claimq/jepsen/procs"
 )
@@ -40,7 +39,7 @@ type call struct {
 	dir    string // for data, logs and what else is left; it is there since open
 	nodes  int    // of with
 	seed   int64
-	plant  string // the bug that what is tried is built with
+	plant  string // the bug that claimq is built with
 	keep   bool   // the folder was named by the caller, or is to be left
 }
 
@@ -49,10 +48,11 @@ func newCall(cmd command, line []string, out io.Writer) *call {
 	return &call{command: cmd, FlagSet: flag.NewFlagSet(cmd.name, flag.ContinueOnError), out: out, line: line, nodes: 3}
 }
 
-// onNodes defines the flags of a command that starts nodes.
-func (c *call) onNodes() {
+// onNodes defines the flags of a command that starts nodes; plant is the bug that what is
+// tried is built with: claimq, if it is c's.
+func (c *call) onNodes(plant *string) {
 	c.StringVar(&c.binary, "binary", "", "the claimq binary; built if not given")
-	c.StringVar(&c.plant, "plant", "", "build what is tried with this bug in it, which the run must then find")
+	c.StringVar(plant, "plant", "", "build what is tried with this bug in it, which the run must then find")
 	c.Int64Var(&c.seed, "seed", time.Now().Unix(), "of all that is chosen at random")
 }
 
@@ -91,15 +91,10 @@ func (c *call) open(ctx context.Context) (err error) {
 	if err != nil || c.binary != "" {
 		return err
 	}
-	if c.plant == "" {
-		c.binary, err = procs.Build(ctx, c.dir, faults.BuildTag)
-		return err
+	p, err := plants.ByName(c.plant)
+	if err == nil {
+		c.binary, err = p.Build(ctx, c.dir)
 	}
-	p, ok := plants.ByName(c.plant)
-	if !ok {
-		return fmt.Errorf("no plant is called %q", c.plant)
-	}
-	c.binary, err = p.Build(ctx, c.dir)
 	return err
 }
 
@@ -110,14 +105,20 @@ type finding interface {
 	OK() bool
 }
 
+// show prints the report of a run that ended with err, and says whether it passes.
+func (c *call) show(r finding, err error) error {
+	fmt.Fprintf(c.out, "\n%s", r)
+	if err == nil && !r.OK() {
+		err = errFails
+	}
+	return err
+}
+
 // end prints the report of a run, if there is one, and removes the folder of one that
 // passes; of another it says where its folder is and how it is made again.
 func (c *call) end(r finding, err error) error {
 	if r != nil {
-		fmt.Fprintf(c.out, "\n%s", r)
-		if err == nil && !r.OK() {
-			err = errFails
-		}
+		err = c.show(r, err)
 	}
 	if err != nil {
 		return fmt.Errorf("%w\nwhat it left: %s; try again with: %s", err, c.dir, c.again())

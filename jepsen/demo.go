@@ -13,7 +13,7 @@ const demoTimeout = 2 * time.Minute
 // runDemo tells what claimq is, by three nodes at work whose leader is killed.
 func runDemo(ctx context.Context, c *call) error {
 	cfg := demo.Config{Out: c.out}
-	c.onNodes()
+	c.onNodes(&c.plant)
 	c.IntVar(&cfg.Tasks, "tasks", 3000, "tasks to submit")
 	if err := c.begin(ctx, func() bool { return cfg.Tasks > 0 }); err != nil {
 		return err

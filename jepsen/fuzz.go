@@ -36,7 +36,7 @@ const (
 // answered that must not be.
 func runFuzz(ctx context.Context, c *call) error {
 	to := fuzz.Config{}
-	c.onNodes()
+	c.onNodes(&c.plant)
 	c.IntVar(&to.Requests, "requests", 100_000, "requests to send, those to the peer ports counted")
 	c.IntVar(&to.Senders, "senders", 16, "how many send at a time")
 	secure := c.Bool("secure", false, "give the nodes API keys, of each role, and TLS")

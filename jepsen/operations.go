@@ -2,22 +2,57 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/jepsen/operations"
 )
+
+// operating defines the flags of a run under the load of operations.
+func (c *call) operating(cfg *operations.Config) {
+	c.onNodes(&c.plant)
+	c.IntVar(&cfg.Clients, "clients", 36, "callers of the load")
+	c.IntVar(&cfg.Rate, "rate", 500, "calls per second in all, about")
+}
 
 // runOperations does to a cluster what operators do, under load, and says whether
 // anything was lost, doubled or delayed.
 func runOperations(ctx context.Context, c *call) error {
 	cfg := operations.Config{Out: c.out}
-	c.onNodes()
-	c.IntVar(&cfg.Clients, "clients", 36, "callers of the load")
-	c.IntVar(&cfg.Rate, "rate", 500, "calls per second in all, about")
+	c.operating(&cfg)
 	c.DurationVar(&cfg.Pause, "pause", 5*time.Second, "how long the load goes on after each act")
 	if err := c.begin(ctx, func() bool { return cfg.Rate > 0 }); err != nil {
 		return err
 	}
 	cfg.Dir, cfg.Binary, cfg.Seed = c.dir, c.binary, c.seed
 	return c.end(operations.Run(ctx, cfg))
+}
+
+// runUpgrade is the long upgrade test: from each of several feature levels.
+func runUpgrade(ctx context.Context, c *call) error {
+	cfg := operations.Config{NewLevel: fsm.FeatureLevel, Out: c.out}
+	c.operating(&cfg)
+	from := c.String("from", fmt.Sprintf("%d,%d", fsm.FeatureLevel-2, fsm.FeatureLevel-1), "feature levels to upgrade from, separated by commas")
+	c.DurationVar(&cfg.Pause, "rest", 3*time.Second, "between two restarts")
+	if err := c.begin(ctx, func() bool { return cfg.Rate > 0 }); err != nil {
+		return err
+	}
+	cfg.Binary, cfg.Seed = c.binary, c.seed
+	for name := range strings.SplitSeq(*from, ",") {
+		level, err := strconv.ParseUint(name, 10, 32)
+		cfg.Level, cfg.Dir = uint32(level), filepath.Join(c.dir, "level-"+name)
+		if err = errors.Join(err, os.MkdirAll(cfg.Dir, 0o755)); err == nil {
+			err = c.show(operations.Upgrade(ctx, cfg))
+		}
+		if err != nil {
+			return c.end(nil, fmt.Errorf("from feature level %s: %w", name, err))
+		}
+	}
+	return c.end(nil, nil)
 }

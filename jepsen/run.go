@@ -31,7 +31,7 @@ const (
 func running(cfg runner.Config, names string, kills int) func(context.Context, *call) error {
 	return func(ctx context.Context, c *call) error {
 		cfg := cfg
-		c.onNodes()
+		c.onNodes(&c.plant)
 		c.leaving()
 		c.IntVar(&cfg.Nodes, "nodes", 3, "nodes of the cluster")
 		c.DurationVar(&cfg.Time, "time", cfg.Time, "how long the load under faults lasts, with --tasks at most")
@@ -155,7 +155,7 @@ func mixes() []mix {
 
 // runSuite makes runs, one after the other, each with a seed of its own.
 func runSuite(ctx context.Context, c *call) error {
-	c.onNodes()
+	c.onNodes(&c.plant)
 	c.leaving()
 	runs := c.Int("runs", 30, "how many runs")
 	length := c.Duration("time", time.Minute, "how long the load of each lasts")

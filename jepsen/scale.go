@@ -35,7 +35,7 @@ type scaling struct {
 // how long nodes that were killed take to be back.
 func runScale(ctx context.Context, c *call) error {
 	s := scaling{measuring: measuring{out: c.out}}
-	c.onNodes()
+	c.onNodes(&c.plant)
 	c.IntVar(&s.held, "tasks", 1_000_000, "tasks that wait, at least 1,000")
 	c.IntVar(&c.nodes, "nodes", c.nodes, "nodes: 1 or 3")
 	s.flags(c, 3)

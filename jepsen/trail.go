@@ -23,7 +23,7 @@ const levelWait = 30 * time.Second
 // the load beside them.
 func runTrail(ctx context.Context, c *call) error {
 	m := measuring{out: c.out}
-	c.onNodes()
+	c.onNodes(&c.plant)
 	followers := c.Int("followers", 100, "followers of the whole trail, at the leader")
 	plain := c.Bool("plain", false, "they do not accept gzip, as the first of them never does")
 	m.flags(c, 5)

@@ -12,10 +12,15 @@ import (
 // version before this feature level go up to this one and back, and there again,
 // one by one under load.
 func TestUpgrade(t *testing.T) {
-	err := upgradeFrom(t.Context(), operations.Config{
-		Binary: binary(), Dir: t.TempDir(), Rate: 300, Pause: 500 * time.Millisecond, Seed: 1, Out: t.Output(),
-	}, fsm.FeatureLevel-1)
+	report, err := operations.Upgrade(t.Context(), operations.Config{
+		Binary: binary(), Dir: t.TempDir(), Clients: 36, Rate: 300, Pause: 500 * time.Millisecond, Seed: 1, Out: t.Output(),
+		Level: fsm.FeatureLevel - 1, NewLevel: fsm.FeatureLevel,
+	})
+	t.Log(report)
 	if err != nil {
-		t.Error(err)
+		t.Fatal(err)
+	}
+	if !report.OK() {
+		t.Error("the run does not pass")
 	}
 }

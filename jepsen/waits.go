@@ -48,7 +48,7 @@ type waits struct {
 // cluster, and that closed connections are noticed and swallow no task.
 func runWaits(ctx context.Context, c *call) error {
 	w := waits{out: c.out}
-	c.onNodes()
+	c.onNodes(&c.plant)
 	c.IntVar(&w.waiting, "waiting", 10_000, "claims that wait through the followers")
 	c.IntVar(&w.handoffs, "handoffs", 500, "tasks handed to a waiting worker, at the leader and at a follower")
 	c.DurationVar(&w.idle, "idle", 20*time.Second, "how long the cluster is idle under the waiting claims")

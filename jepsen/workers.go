@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/plants"
@@ -13,27 +12,24 @@ import (
 // leaders that die at their calls, and says whether two of them ever believed to
 // hold one task.
 func runWorkers(ctx context.Context, c *call) error {
-	cfg := workers.Config{Out: c.out}
-	c.onNodes()
+	cfg, plant := workers.Config{Out: c.out}, "" // of the workers, not of claimq
+	c.onNodes(&plant)
 	c.IntVar(&cfg.Nodes, "nodes", 3, "nodes")
 	c.IntVar(&cfg.Workers, "workers", 6, "worker processes")
 	c.IntVar(&cfg.Rate, "rate", 12, "tasks submitted per second")
 	c.DurationVar(&cfg.Time, "time", 2*time.Minute, "how long the load and the faults last")
 	c.DurationVar(&cfg.Lease, "lease", time.Second, "the shortest lease, at least 100 ms; the longest is twice that")
-	if err := c.parse(func() bool {
+	if err := c.begin(ctx, func() bool {
 		return cfg.Nodes > 0 && cfg.Workers > 0 && cfg.Rate > 0 && cfg.Lease >= 100*time.Millisecond
 	}); err != nil {
 		return err
 	}
-	plant := c.plant // of the workers, not of claimq
-	c.plant = ""
-	if err := c.open(ctx); err != nil {
-		return err
-	}
-	c.plant = plant // for who makes the run again
 	cfg.Dir, cfg.Binary, cfg.Seed = c.dir, c.binary, c.seed
-	var err error
-	if cfg.Worker, err = buildWorker(ctx, c.dir, plant); err != nil {
+	worker, err := plants.WorkerByName(plant)
+	if err == nil {
+		cfg.Worker, err = worker.Build(ctx, c.dir)
+	}
+	if err != nil {
 		return c.end(nil, err)
 	}
 	r, err := workers.Run(ctx, cfg)
@@ -41,16 +37,4 @@ func runWorkers(ctx context.Context, c *call) error {
 		return c.end(nil, err)
 	}
 	return c.end(r, err)
-}
-
-// buildWorker builds the worker program, with the bug of that name, if any.
-func buildWorker(ctx context.Context, dir, plant string) (string, error) {
-	if plant == "" {
-		return workers.Build(ctx, dir)
-	}
-	p, ok := plants.WorkerByName(plant)
-	if !ok {
-		return "", fmt.Errorf("no plant of workers is called %q", plant)
-	}
-	return p.Build(ctx, dir)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/jepsen/plants"
 	"github.com/claimq/claimq/jepsen/workers"
 )
 
@@ -11,7 +12,11 @@ import (
 // leases, cut off, killed and asked to end, and the leader is killed at their
 // calls; no two of them ever believe to hold one task, and nothing is lost.
 func TestWorkers(t *testing.T) {
-	worker, err := workers.Build(t.Context(), t.TempDir())
+	honest, err := plants.WorkerByName("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker, err := honest.Build(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

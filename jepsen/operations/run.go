@@ -30,9 +30,7 @@ type Config struct {
 	Patient bool
 	Out     io.Writer
 
-	// Of Upgrade: the binary of an earlier version, the feature level that it knows, and
-	// that of Binary.
-	Old             string
+	// Of Upgrade: the feature level that it begins with, and that of Binary.
 	Level, NewLevel uint32
 }
 
@@ -65,6 +63,7 @@ type run struct {
 	loads   int                  // begun
 	refused map[*procs.Node]bool // that were to end by themselves
 	report  *Report
+	old     string // of an upgrade: the binary that knows the feature level it begins with
 }
 
 // Run does all of it. The report is returned beside an error, too. An error says

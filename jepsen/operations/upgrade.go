@@ -16,7 +16,7 @@ const levelWhole = 4
 // snapshotBytes lets each version restore what the other has written.
 const snapshotBytes = "1048576" // the least
 
-// Upgrade takes three nodes from the version Old to Binary and back, and there again
+// Upgrade takes three nodes from a version that knows Level to Binary and back, and there again
 // for good, one node at a time under load. Its report is as Run's.
 func Upgrade(ctx context.Context, cfg Config) (*Report, error) {
 	return conduct(ctx, cfg, (*run).upgrade)
@@ -25,14 +25,17 @@ func Upgrade(ctx context.Context, cfg Config) (*Report, error) {
 // upgrade is the run, from the first node to the check.
 func (r *run) upgrade(ctx context.Context) error {
 	var err error
+	if r.old, err = procs.BuildLevel(ctx, r.cfg.Dir, r.cfg.NewLevel, r.cfg.Level); err != nil {
+		return err
+	}
 	r.cluster, err = procs.Start(ctx, procs.Config{
-		Binary: r.cfg.Old, Dir: r.cfg.Dir, Nodes: firstNodes + 1, Joining: 1, Flags: []string{"--snapshot-log-bytes", snapshotBytes},
+		Binary: r.old, Dir: r.cfg.Dir, Nodes: firstNodes + 1, Joining: 1, Flags: []string{"--snapshot-log-bytes", snapshotBytes},
 	})
 	if err != nil {
 		return fmt.Errorf("form the cluster: %w", err)
 	}
 	r.startLoad(ctx)
-	for _, binary := range []string{r.cfg.Binary, r.cfg.Old, r.cfg.Binary} {
+	for _, binary := range []string{r.cfg.Binary, r.old, r.cfg.Binary} {
 		if err := r.roll(ctx, binary); err != nil {
 			return err
 		}
@@ -112,7 +115,7 @@ func (r *run) tryOldNode(ctx context.Context) error {
 	if err := stop(ctx, n); err != nil {
 		return err
 	}
-	n.SetBinary(r.cfg.Old)
+	n.SetBinary(r.old)
 	words, err := r.refuse(ctx, n)
 	if err == nil && !strings.Contains(words, "use the version that wrote it") {
 		err = fmt.Errorf("%s says %q", n.ID, words)

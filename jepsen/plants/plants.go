@@ -32,6 +32,9 @@ type Plant struct {
 	program string
 }
 
+// worker is the program of package workers.
+const worker = "./jepsen/workers/worker"
+
 // Nodes is how many there are in a run that is to find a bug.
 const Nodes = 3
 
@@ -46,7 +49,7 @@ func Rules() []Plant { return parsed("rules.txt") }
 func Workers() []Plant {
 	all := parsed("workers.txt")
 	for i := range all {
-		all[i].program = "./jepsen/workers/worker"
+		all[i].program = worker
 	}
 	return all
 }
@@ -55,19 +58,21 @@ func Workers() []Plant {
 // is no part of All, as a run and the demo find it.
 func DroppedWrite() Plant { return parsed("dropped.txt")[0] }
 
-// ByName returns the plant of All with the name.
-func ByName(name string) (Plant, bool) { return named(All(), name) }
+// ByName returns the plant of All with the name; "" is claimq as it is.
+func ByName(name string) (Plant, error) { return named(append(All(), Plant{}), name) }
 
-// WorkerByName returns the plant of Workers with the name.
-func WorkerByName(name string) (Plant, bool) { return named(Workers(), name) }
+// WorkerByName returns the plant of Workers with the name; "" is the worker as it is.
+func WorkerByName(name string) (Plant, error) {
+	return named(append(Workers(), Plant{program: worker}), name)
+}
 
-func named(plants []Plant, name string) (Plant, bool) {
+func named(plants []Plant, name string) (Plant, error) {
 	for _, p := range plants {
 		if p.Name == name {
-			return p, true
+			return p, nil
 		}
 	}
-	return Plant{}, false
+	return Plant{}, fmt.Errorf("no plant is called %q", name)
 }
 
 // edited is the source with the bug.

@@ -20,7 +20,7 @@ import (
 // Config says how long and how hard a run is.
 type Config struct {
 	Binary  string // claimq
-	Worker  string // the worker program, as Build makes it
+	Worker  string // the worker program, as plants.WorkerByName builds it
 	Dir     string // for data, logs and diaries; it exists
 	Nodes   int
 	Workers int
@@ -41,12 +41,6 @@ const (
 	// drainPause is how often it is asked how many tasks are left.
 	drainPause = 200 * time.Millisecond
 )
-
-// Build builds the worker program into dir and returns its path. It is to be
-// called inside the module.
-func Build(ctx context.Context, dir string) (string, error) {
-	return procs.Edited{Program: "./jepsen/workers/worker"}.Build(ctx, dir)
-}
 
 // run is a run under way.
 type run struct {
