@@ -11,10 +11,7 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
-	"os"
-	"os/signal"
 	"strconv"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,32 +23,6 @@ import (
 	"github.com/claimq/claimq/client/kind"
 	"github.com/claimq/claimq/client/outbox"
 	"github.com/claimq/claimq/client/periodic"
-)
-
-// What a snippet does not use is used here.
-var (
-	_ = bytes.NewReader
-	_ = synctest.Wait
-	_ = sql.ErrNoRows
-	_ = json.Marshal
-	_ = errors.New
-	_ = fmt.Sprint
-	_ = io.EOF
-	_ = log.Print
-	_ = slog.Default
-	_ = http.Get
-	_ = os.Exit
-	_ = signal.Notify
-	_ = outbox.New
-	_ = periodic.New
-	_ = prometheus.NewRegistry
-	_ = strconv.Itoa
-	_ = syscall.SIGTERM
-	_ = testing.Short
-	_ = time.Second
-	_ = clienttest.New
-	_ client.Config
-	_ kind.Option
 )
 
 // What the reader has.
