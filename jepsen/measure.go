@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/bench/figures"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -90,6 +91,26 @@ func (m *measuring) beside(ctx context.Context, what string, begin begin) error 
 	}
 	fmt.Fprintf(m.out, "beside %s: median ratio %.3f of %d pairs, from %.3f to %.3f\n", what, figures.Median(ratios), len(ratios), slices.Min(ratios), slices.Max(ratios))
 	return nil
+}
+
+const (
+	// countedWait bounds how long what is counted may take to become what it should, and
+	// countedPoll is how often it is looked at.
+	countedWait = 50 * time.Second
+	countedPoll = time.Millisecond
+)
+
+// counted waits until what is counted is so many.
+func counted(ctx context.Context, what string, want int, count func(context.Context) (float64, error)) error {
+	return within(ctx, countedWait, func(ctx context.Context) error {
+		return pause.Until(ctx, countedPoll, func() error {
+			n, err := count(ctx)
+			if err == nil && int(n) != want {
+				err = fmt.Errorf("%.0f %s, not %d", n, what, want)
+			}
+			return err
+		})
+	})
 }
 
 // load is one measurement.

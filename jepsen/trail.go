@@ -10,14 +10,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
-
-// levelWait bounds how long a follower may take for what the load has left.
-const levelWait = 30 * time.Second
 
 // runTrail measures on three real nodes what followers of the trail at the leader cost
 // the load beside them.
@@ -51,8 +46,10 @@ func runTrail(ctx context.Context, c *call) error {
 			}
 			return func() (string, error) {
 				defer end()
-				// Each task of the load leaves three events, also in its warm-up.
-				err := within(ctx, levelWait, func(ctx context.Context) error { return came(ctx, &events, int64(3*m.tasks)) })
+				least := 3 * m.tasks // which each task of the load leaves, also in its warm-up
+				err := counted(ctx, "events came to a follower", least, func(context.Context) (float64, error) {
+					return float64(min(events.Load(), int64(least))), nil
+				})
 				return fmt.Sprintf(", of whom each got %d events", events.Load()), err
 			}, nil
 		})
@@ -89,14 +86,4 @@ func read(told io.ReadCloser, counts bool, events *atomic.Int64) {
 		}
 	}
 	_, _ = io.Copy(io.Discard, told)
-}
-
-// came waits until so many events have come.
-func came(ctx context.Context, events *atomic.Int64, least int64) error {
-	return pause.Until(ctx, 10*time.Millisecond, func() error {
-		if got := events.Load(); got < least {
-			return fmt.Errorf("a follower got %d of %d events", got, least)
-		}
-		return nil
-	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/bench/figures"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
@@ -25,8 +26,6 @@ const (
 	// crowdPace is between two claims of those that wait: what they cost is asked, not what
 	// it costs that all come at once.
 	crowdPace = 200 * time.Microsecond
-	// serveWait bounds how long those who wait may take to get their tasks.
-	serveWait = 50 * time.Second
 	// submitMax is how many tasks are submitted at a time.
 	submitMax = 1000
 )
@@ -77,7 +76,7 @@ func runWaits(ctx context.Context, c *call) error {
 // claim for it was sent to node, and tells how long each took from before its
 // submit until the claim's answer.
 func (w *waits) handOff(node *procs.Node, after time.Duration) error {
-	took := make([]time.Duration, w.handoffs)
+	took := make([]float64, w.handoffs) // ms
 	for i := range took {
 		taskType := fmt.Sprintf("handoff-%s-%v-%d", node.ID, after, i)
 		answered := make(chan error, 1)
@@ -92,15 +91,11 @@ func (w *waits) handOff(node *procs.Node, after time.Duration) error {
 		if err := <-answered; err != nil {
 			return err
 		}
-		took[i] = time.Since(begun)
+		took[i] = time.Since(begun).Seconds() * 1000
 	}
-	slices.Sort(took)
-	at := "a follower"
-	if node == w.leader {
-		at = "the leader"
-	}
-	fmt.Fprintf(w.out, "submit to claim by a worker that has waited %v at %s: median %v, p95 %v of %d tasks\n", after, at,
-		took[len(took)/2].Round(10*time.Microsecond), took[len(took)*95/100].Round(10*time.Microsecond), len(took))
+	at := map[bool]string{true: "the leader", false: "a follower"}[node == w.leader]
+	fmt.Fprintf(w.out, "submit to claim by a worker that has waited %v at %s: median %.2fms, p95 %.2fms of %d tasks\n",
+		after, at, figures.Median(took), figures.Quantile(took, 0.95), len(took))
 	return nil
 }
 
@@ -171,8 +166,6 @@ func (w *waits) crowd(ctx context.Context) error {
 
 // serve submits a task for each that still waits.
 func (w *waits) serve(ctx context.Context, waiting int, served *atomic.Int64) error {
-	ctx, cancel := context.WithTimeout(ctx, serveWait)
-	defer cancel()
 	begun := time.Now()
 	for left := waiting; left > 0; left -= submitMax {
 		tasks := slices.Repeat([]wire.NewTask{{TaskType: "crowd", Params: json.RawMessage("1")}}, min(left, submitMax))
@@ -180,12 +173,7 @@ func (w *waits) serve(ctx context.Context, waiting int, served *atomic.Int64) er
 			return err
 		}
 	}
-	err := pause.Until(ctx, time.Millisecond, func() error {
-		if n := served.Load(); n < int64(waiting) {
-			return fmt.Errorf("%d of %d tasks reached who waited", n, waiting)
-		}
-		return nil
-	})
+	err := counted(ctx, "tasks reached who waited", waiting, func(context.Context) (float64, error) { return float64(served.Load()), nil })
 	if err != nil {
 		return err
 	}
@@ -195,14 +183,8 @@ func (w *waits) serve(ctx context.Context, waiting int, served *atomic.Int64) er
 
 // until waits until the leader says that so many claims wait.
 func (w *waits) until(ctx context.Context, waiting int) error {
-	ctx, cancel := context.WithTimeout(ctx, serveWait)
-	defer cancel()
-	return pause.Until(ctx, time.Millisecond, func() error {
-		n, err := w.leader.Metric(ctx, "claimq_waiting_claims")
-		if err == nil && int(n) != waiting {
-			err = fmt.Errorf("%v claims wait, not %d", n, waiting)
-		}
-		return err
+	return counted(ctx, "claims wait", waiting, func(ctx context.Context) (float64, error) {
+		return w.leader.Metric(ctx, "claimq_waiting_claims")
 	})
 }
 
