@@ -82,10 +82,22 @@ func Ground(faults ...Fault) (hosts, disks bool) {
 	return all.has(ownHosts), all.has(ownDisks)
 }
 
-// Together returns a fault that injects all of these, in this order, and
-// recovers from the last one first. Its name joins theirs with plus signs, as ByName reads
-// them.
+// Together returns a fault that injects all of these and recovers from the last one first.
+// Those whose recovery needs a cluster that works come first; then losses of power, as a
+// disk comes back only when nothing else holds it. Its name joins theirs with plus signs, as
+// ByName reads them.
 func Together(faults ...Fault) Fault {
+	place := func(f Fault) int {
+		switch {
+		case f.traits.has(operated):
+			return 0
+		case f.traits.has(powerless):
+			return 1
+		}
+		return 2
+	}
+	faults = slices.Clone(faults)
+	slices.SortStableFunc(faults, func(a, b Fault) int { return place(a) - place(b) })
 	all := Fault{}
 	var names []string
 	for _, f := range faults {
@@ -107,24 +119,6 @@ func Together(faults ...Fault) Fault {
 	return all
 }
 
-// InOrder sorts faults that are to be made together: first those whose recovery needs a
-// cluster that works, as recovery begins with the last one; then losses of power, as
-// a disk comes back only when nothing else holds it.
-func InOrder(list []Fault) []Fault {
-	place := func(f Fault) int {
-		switch {
-		case f.traits.has(operated):
-			return 0
-		case f.traits.has(powerless):
-			return 1
-		}
-		return 2
-	}
-	sorted := slices.Clone(list)
-	slices.SortStableFunc(sorted, func(a, b Fault) int { return place(a) - place(b) })
-	return sorted
-}
-
 // Clash reports whether both faults take a node's folder, vote or address: at once they
 // may leave no majority that has what was acknowledged, which nothing promises to survive.
 func Clash(a, b Fault) bool { return (a.traits & b.traits).has(takesNode) }
@@ -136,7 +130,7 @@ func Pairs(count int, rng *rand.Rand) []Fault {
 	for len(pairs) < count {
 		a, b := all[rng.Intn(len(all))], all[rng.Intn(len(all))]
 		if a.name != b.name && !Clash(a, b) {
-			pairs = append(pairs, Together(InOrder([]Fault{a, b})...))
+			pairs = append(pairs, Together(a, b))
 		}
 	}
 	return pairs

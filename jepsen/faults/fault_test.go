@@ -3,22 +3,18 @@ package faults
 import "testing"
 
 // What needs a cluster that works recovers last, also when it is one of two at once.
-func TestInOrder(t *testing.T) {
+func TestTogether_order(t *testing.T) {
 	t.Parallel()
 	for want, names := range map[string][]string{
-		"member-removed+net-loss power-one+snapshot-kill-one": {"power-one+snapshot-kill-one", "member-removed+net-loss"},
-		"disk-rot-one power-all kill-one":                     {"kill-one", "power-all", "disk-rot-one"},
+		"member-removed+net-loss+power-one+snapshot-kill-one": {"power-one+snapshot-kill-one", "member-removed+net-loss"},
+		"disk-rot-one+power-all+kill-one":                     {"kill-one", "power-all", "disk-rot-one"},
 	} {
 		list, err := ByName(names...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := ""
-		for _, f := range InOrder(list) {
-			got += " " + f.Name()
-		}
-		if got != " "+want {
-			t.Errorf("got%s, want %s", got, want)
+		if got := Together(list...).Name(); got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

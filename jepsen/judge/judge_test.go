@@ -143,6 +143,8 @@ func TestJudge_forgivesAFailedDisk(t *testing.T) {
 		{"disk-eio-one", startFailed, false},
 		{"disk-hung-leader", storageFailed, true},
 		{"disk-rot-one", startFailed, true},
+		{"disk-hung-one+disk-full-one", startFailed, true},
+		{"disk-hung-one+disk-full-one", storageFailed, true},
 		{"member-wiped", startFailed, true},
 		{"member-wiped", storageFailed, false},
 		{"kill-one", storageFailed, false},

@@ -94,16 +94,16 @@ func processes(h *history.History) check.Part {
 // mayEnd returns the exit codes with which a node may end itself after a fault of this
 // name: a disk that fails, hangs or is full ends it at once, and it does not start on a
 // full one, nor when its bytes have rotted, its folder was wiped, or it was removed.
-func mayEnd(fault string) []int {
+func mayEnd(fault string) (all []int) {
 	for kind, codes := range map[string][]int{
 		"eio": {storageFailed}, "disk-hung": {storageFailed}, "disk-full": {storageFailed, startFailed}, "disk-rot": {storageFailed, startFailed},
 		"member-wiped": {startFailed}, "member-removed": {startFailed},
 	} {
 		if strings.Contains(fault, kind) {
-			return codes
+			all = append(all, codes...)
 		}
 	}
-	return nil
+	return all
 }
 
 // excused reports whether a fault was injected before at that a node may end of with

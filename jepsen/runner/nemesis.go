@@ -2,11 +2,8 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
@@ -35,11 +32,7 @@ func (n *nemesis) torment(ctx, loading context.Context) error {
 	}
 	deadline, _ := loading.Deadline()
 	for time.Until(deadline) > quietEnd+time.Second {
-		count := 1
-		if n.rng.Intn(5) == 0 && len(n.faults) > 1 {
-			count = 2 // at once
-		}
-		if err := n.round(ctx, n.draw(count), time.Until(deadline)-quietEnd); err != nil {
+		if err := n.round(ctx, n.draw(), time.Until(deadline)-quietEnd); err != nil {
 			return err
 		}
 		// Now and then the next fault comes before all is well again.
@@ -61,7 +54,7 @@ func (n *nemesis) spread(ctx context.Context, load *workload.Workload) error {
 		if err := load.WaitSubmitted(ctx, (i+1)*n.cfg.Tasks/(len(n.faults)+1)); err != nil {
 			return err
 		}
-		if err := n.round(ctx, []faults.Fault{f}, spreadMax); err != nil {
+		if err := n.round(ctx, f, spreadMax); err != nil {
 			return err
 		}
 	}
@@ -71,52 +64,34 @@ func (n *nemesis) spread(ctx context.Context, load *workload.Workload) error {
 // spreadMax bounds how long one of many faults that are spread over the load lasts.
 const spreadMax = 2 * time.Second
 
-// draw draws so many faults that may happen at once, or fewer.
-func (n *nemesis) draw(count int) []faults.Fault {
-	chosen := []faults.Fault{n.next()}
-	for len(chosen) < count {
-		f := n.next()
-		if f.Name() == chosen[0].Name() || faults.Clash(chosen[0], f) {
-			break // the first again, since all cards were out, or one that is not to come beside it
+// draw draws the next fault, now and then together with another one that may come beside it.
+func (n *nemesis) draw() faults.Fault {
+	two := n.rng.Intn(5) == 0 && len(n.faults) > 1
+	first := n.next()
+	if two {
+		if f := n.next(); f.Name() != first.Name() && !faults.Clash(first, f) {
+			return faults.Together(first, f)
 		}
-		chosen = append(chosen, f)
 	}
-	return chosen
+	return first
 }
 
-// round lets the faults happen for a while, most at the longest, and heals them.
-func (n *nemesis) round(ctx context.Context, chosen []faults.Fault, most time.Duration) error {
-	var names []string
-	var undo []func(context.Context) error
-	heal := func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healTimeout)
-		defer cancel()
-		var errs []error
-		for _, undo := range slices.Backward(undo) {
-			errs = append(errs, undo(ctx))
-		}
-		return errors.Join(errs...)
+// round lets the fault happen for a while, most at the longest, and heals it.
+func (n *nemesis) round(ctx context.Context, f faults.Fault, most time.Duration) error {
+	n.rec.Mark(history.Event{Kind: history.Injected, Fault: f.Name(), Text: f.Name()})
+	inject, cancel := context.WithTimeout(ctx, injectTimeout)
+	undo, err := f.Inject(inject, n.cluster, n.rng)
+	cancel()
+	if err != nil {
+		return fmt.Errorf("inject %s: %w", f.Name(), err)
 	}
-	for _, f := range faults.InOrder(chosen) {
-		n.rec.Mark(history.Event{Kind: history.Injected, Fault: f.Name(), Text: f.Name()})
-		names = append(names, f.Name())
-		inject, cancel := context.WithTimeout(ctx, injectTimeout)
-		recover, err := f.Inject(inject, n.cluster, n.rng)
-		cancel()
-		if err != nil {
-			return errors.Join(fmt.Errorf("inject %s: %w", f.Name(), err), heal())
-		}
-		undo = append(undo, recover)
-	}
-	n.say("%s", strings.Join(names, " and "))
+	n.say("%s", f.Name())
 	held := n.scaled(time.Duration(1500+n.rng.Intn(5500)) * time.Millisecond)
 	pause.For(ctx, min(held, max(most, time.Second)))
-	if err := heal(); err != nil {
-		return fmt.Errorf("heal %s: %w", strings.Join(names, ", "), err)
+	if err := within(context.WithoutCancel(ctx), healTimeout, undo); err != nil {
+		return fmt.Errorf("heal %s: %w", f.Name(), err)
 	}
-	for _, name := range names {
-		n.rec.Mark(history.Event{Kind: history.Healed, Fault: name, Text: name + " healed"})
-	}
+	n.rec.Mark(history.Event{Kind: history.Healed, Fault: f.Name(), Text: f.Name() + " healed"})
 	return ctx.Err()
 }
 
