@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/claimq/claimq/bench/figures"
+	"github.com/claimq/claimq/bench/reads"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
@@ -138,7 +138,7 @@ func (s *scaling) countReads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rate, err := figures.Reads(leader.URL(), s.conns, s.reading, func(conn, i int) string {
+	rate, err := reads.Rate(leader.URL(), s.conns, s.reading, func(conn, i int) string {
 		return fmt.Sprintf("/api/tasks/%d", 1+s.held/s.conns*conn+i%1000)
 	})
 	if err != nil {

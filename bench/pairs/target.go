@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claimq/claimq/bench/figures"
+	"github.com/claimq/claimq/bench/reads"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -54,7 +54,7 @@ func (t *target) prepare(ctx context.Context) error {
 // reads is the figure of reading the target's task for so long.
 func (t *target) reads(during time.Duration) (figure, error) {
 	return t.measure(func() (rate, count float64, err error) {
-		rate, err = figures.Reads(t.url, conns, during, func(int, int) string { return t.task })
+		rate, err = reads.Rate(t.url, conns, during, func(int, int) string { return t.task })
 		return rate, rate * during.Seconds(), err
 	})
 }

@@ -1,4 +1,5 @@
-package figures
+// Package reads measures how many reads a second a node answers.
+package reads
 
 import (
 	"bytes"
@@ -13,10 +14,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Reads reads from the node at the URL, http://..., over so many connections, each with one
+// Rate reads from the node at the URL, http://..., over so many connections, each with one
 // request under way, and returns how many a second were answered: path says what the i-th
 // request of a connection is for.
-func Reads(url string, conns int, during time.Duration, path func(conn, i int) string) (float64, error) {
+func Rate(url string, conns int, during time.Duration, path func(conn, i int) string) (float64, error) {
 	client := &fasthttp.HostClient{Addr: strings.TrimPrefix(url, "http://"), MaxConns: conns}
 	defer client.CloseIdleConnections()
 	var count atomic.Int64
