@@ -58,7 +58,7 @@ type opening struct {
 	// admitted takes the word that an operator has made this node, which waits for
 	// that, a member; capacity 1.
 	admitted chan joining.Admission
-	// missed takes who dialed this node and meant another one; capacity 1.
+	// missed takes who dialed this node as a member, or meant another one; capacity 1.
 	missed chan peer.Hello
 
 	// starting is held while the node has data but no Raft that could tell its
@@ -219,6 +219,12 @@ func (o *opening) peerConfig(n *Node) peer.Config {
 			select {
 			case <-o.ran:
 				return nil
+			default:
+				o.isKnown(other)
+			}
+			select {
+			case <-o.ran:
+				return nil
 			case <-ctx.Done():
 				return errors.New("this node is starting, or waits to be joined")
 			}
@@ -236,18 +242,25 @@ func (o *opening) peerConfig(n *Node) peer.Config {
 			}
 			return "", ""
 		},
-		Missed: func(from peer.Hello) {
-			select {
-			case o.missed <- from:
-			default:
-			}
-		},
+		Missed: o.isKnown,
 		TargetUUID: func(addr string) string {
 			if n := o.running(); n != nil {
 				return n.memberAt(addr)
 			}
 			return ""
 		},
+	}
+}
+
+// isKnown notes that a node takes this one for a member of its cluster, or the one that it
+// was before its folder was wiped.
+func (o *opening) isKnown(by peer.Hello) {
+	if by.ClusterID == "" {
+		return
+	}
+	select {
+	case o.missed <- by:
+	default:
 	}
 }
 
@@ -324,9 +337,10 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings joining.Mee
 	return servers, o.dir.SetCluster(clusterID, members)
 }
 
-// checkAlone refuses to make a new cluster where a running one has a member of
-// another identity: this node's folder was wiped, and its old cluster, which goes
-// on without it, would have a rival under the same addresses.
+// checkAlone refuses to make a new cluster where a running one has a member, of this
+// identity or another: this node's folder was wiped, or is a copy from before it had
+// data, and its old cluster, which goes on without it, would have a rival under the same
+// addresses.
 func (o *opening) checkAlone(ctx context.Context, n *Node) error {
 	timer := time.NewTimer(aloneWait)
 	defer timer.Stop()

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/joining"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/peer/porttest"
 	"github.com/claimq/claimq/cluster/storage"
@@ -135,6 +137,35 @@ func TestOpen_oldCopyWithoutData(t *testing.T) {
 	}
 	if n.gate.IsOpen() {
 		t.Error("an old copy votes")
+	}
+}
+
+// Over such a copy no second cluster is made either, while the first one looks for the
+// node.
+func TestOpen_oldCopyWithoutDataBootstraps(t *testing.T) {
+	t.Parallel()
+	addrs := freeAddrs(t, 3)
+	first := testConfig(t, "n1", t.TempDir(), addrs[0])
+	first.Bootstrap = true
+	openFolder(t, first.DataDir, storage.KindWAL, storage.Config{}).close(t)
+	old := copiedFolder(t, first.DataDir)
+	nodes := []*Node{openNode(t, first)}
+	token := joinTokenOf(t, nodes[0])
+	for i, addr := range addrs[1:] {
+		cfg := testConfig(t, fmt.Sprintf("n%d", i+2), t.TempDir(), addr)
+		cfg.Join, cfg.JoinToken = addrs[:1], token
+		nodes = append(nodes, openNode(t, cfg))
+	}
+	eventually(t, "all to vote", func() bool { return len(nodes[0].votersNow()) == 3 })
+	closeNode(t, nodes[0])
+	leaderOf(t, nodes[1:]...)
+	again, _ := over(t, first, old)
+	n, err := Open(t.Context(), again)
+	if !errors.Is(err, joining.ErrNotAMember) {
+		t.Errorf("error %v, want %v", err, joining.ErrNotAMember)
+	}
+	if err == nil {
+		closeNode(t, n)
 	}
 }
 
