@@ -66,7 +66,7 @@ type Snapshots struct {
 // openSnapshots opens the snapshots of the data folder dir. The caller closes them.
 func openSnapshots(dir string, logger hclog.Logger, guard *failStop) (*Snapshots, error) {
 	path := filepath.Join(dir, snapshotsFolder)
-	if err := removeUnfinishedSnapshots(path); err != nil {
+	if err := removeUnfinishedSnapshots(path, ""); err != nil {
 		return nil, storageError(dir, "remove unfinished snapshots", err)
 	}
 	if err := closeToOthers(path); err != nil {
@@ -101,7 +101,9 @@ func closeToOthers(path string) error {
 	return os.Chmod(path, dataDirMode)
 }
 
-func removeUnfinishedSnapshots(path string) error {
+// removeUnfinishedSnapshots removes what is unfinished of the snapshots at path whose names
+// begin so.
+func removeUnfinishedSnapshots(path, prefix string) error {
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -111,7 +113,7 @@ func removeUnfinishedSnapshots(path string) error {
 	}
 	removed := false
 	for _, e := range entries {
-		if e.IsDir() && strings.HasSuffix(e.Name(), snapshotTmp) {
+		if e.IsDir() && strings.HasPrefix(e.Name(), prefix) && strings.HasSuffix(e.Name(), snapshotTmp) {
 			if err := os.RemoveAll(filepath.Join(path, e.Name())); err != nil {
 				return err
 			}
@@ -401,7 +403,9 @@ func (s *Snapshots) Create(version raft.SnapshotVersion, index, term uint64, con
 ) (raft.SnapshotSink, error) {
 	inner, err := s.inner.Create(version, index, term, configuration, configurationIndex, trans)
 	if err != nil {
-		return nil, errors.Join(s.writeError("create a snapshot", err), removeUnfinishedSnapshots(s.path))
+		// Another one, that was sent or is taken, may be on its way beside it.
+		own := fmt.Sprintf("%d-%d-", term, index)
+		return nil, errors.Join(s.writeError("create a snapshot", err), removeUnfinishedSnapshots(s.path, own))
 	}
 	sink := &snapshotSink{SnapshotSink: inner, store: s}
 	sink.file, err = os.Open(filepath.Join(s.path, inner.ID()+snapshotTmp, snapshotDataFile))

@@ -317,6 +317,25 @@ func TestSnapshots_LeaveNothingUnfinished(t *testing.T) {
 	}
 }
 
+// One that cannot be begun takes nothing from another that is being written: a node may be
+// sent a snapshot while it takes its own.
+func TestSnapshots_LeaveOthersUnfinished(t *testing.T) {
+	t.Parallel()
+	b := openTestStores(t, t.TempDir(), Config{})
+	defer b.close(t)
+	sink := createSnapshot(t, b, 5)
+	_, transport := raft.NewInmemTransport("")
+	if _, err := b.Snapshots.Create(2, 6, testEntry(6).Term, testConfiguration(), 2, transport); err == nil {
+		t.Fatal("a snapshot of an unknown version is begun")
+	}
+	if err := sink.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if newest, err := b.Snapshots.List(); err != nil || len(newest) != 1 || newest[0].Index != 5 {
+		t.Errorf("snapshots are %v, %v, want that of entry 5", newest, err)
+	}
+}
+
 // countingFSM counts commands. Its snapshot is the count.
 type countingFSM struct{ count atomic.Int64 }
 
