@@ -56,8 +56,8 @@ func OpenDir(path, nodeID, logStore string) (*Dir, error) {
 	return &Dir{path: path, key: key, lock: lock, id: id}, nil
 }
 
-// makeDir creates the folder at path unless it is there, and makes its name
-// durable.
+// makeDir creates the folder at path unless it is there, with those above it that are
+// missing, and makes their names durable.
 func makeDir(path string) error {
 	info, err := os.Stat(path)
 	if err == nil {
@@ -69,10 +69,14 @@ func makeDir(path string) error {
 	if !errors.Is(err, os.ErrNotExist) {
 		return DirError(path, err)
 	}
-	if err := os.MkdirAll(path, dataDirMode); err != nil {
+	above := filepath.Dir(path)
+	if err := makeDir(above); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, dataDirMode); err != nil && !errors.Is(err, os.ErrExist) {
 		return DirError(path, err)
 	}
-	if err := syncDir(filepath.Dir(path)); err != nil {
+	if err := syncDir(above); err != nil {
 		return DirError(path, err)
 	}
 	return nil

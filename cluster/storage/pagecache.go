@@ -17,7 +17,8 @@ import (
 // the disk and pass for written: no later sync writes them. And what that process
 // wrote and did not sync, because it was killed, is in memory only; pages like these
 // cannot be dropped, which is why the sync comes first. What is missing on the disk
-// shows when the log is checked.
+// shows when the log is checked. The names in each folder are synced, too: it may have been
+// killed before it did so for a snapshot, for which the next start deletes the log.
 //
 // On macOS it syncs only: there is no call that drops what is kept of a file.
 // Errors: of the disk; a node that gets one must not start.
@@ -28,6 +29,11 @@ func readFromDisk(dir string) error {
 			return DirError(dir, err)
 		case entry.IsDir() && strings.HasSuffix(path, snapshotTmp):
 			return fs.SkipDir // unfinished; nobody reads it
+		case entry.IsDir():
+			if err := syncDir(path); err != nil {
+				return storageError(dir, "sync "+path, err)
+			}
+			return nil
 		case !entry.Type().IsRegular():
 			return nil
 		}

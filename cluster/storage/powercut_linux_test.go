@@ -1,0 +1,85 @@
+package storage
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/claimq/claimq/jepsen/lossyfs"
+)
+
+// lossyDisk mounts a disk for the test, which must not map its files into memory: no
+// bbolt file.
+func lossyDisk(t *testing.T) *lossyfs.FS {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("this test mounts a FUSE file system: run it as root")
+	}
+	f, err := lossyfs.New(filepath.Join(t.TempDir(), "disk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// losePower takes the power away, and gives it back.
+func losePower(t *testing.T, f *lossyfs.FS) {
+	t.Helper()
+	f.Cut(nil)
+	if err := f.Restore(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A folder that was made with those above it is there after a loss of power, however many
+// they are.
+func TestDataDir_IsDurableWithThoseAboveIt(t *testing.T) {
+	t.Parallel()
+	f := lossyDisk(t)
+	path := filepath.Join(f.Dir(), "var", "lib", "claimq", "data")
+	d, err := OpenDir(path, "n1", KindWAL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := d.Identity().UUID
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	losePower(t, f)
+	d, err = OpenDir(path, "n1", KindWAL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if got := d.Identity().UUID; got != before {
+		t.Errorf("the node is %s after a loss of power, and was %s", got, before)
+	}
+}
+
+// What a start finds has its name on the disk, too: a process that was killed may have
+// renamed a snapshot, and the next one deletes the log for it.
+func TestReadFromDisk_namesAreOnDisk(t *testing.T) {
+	t.Parallel()
+	f := lossyDisk(t)
+	snapshots := filepath.Join(f.Dir(), snapshotsFolder)
+	name := filepath.Join(snapshots, "1-2-3")
+	state := filepath.Join(name, snapshotDataFile)
+	err := errors.Join(
+		os.MkdirAll(name+snapshotTmp, dataDirMode), syncDir(f.Dir()), syncDir(snapshots),
+		os.Rename(name+snapshotTmp, name), os.WriteFile(state, []byte("state"), dataFileMode),
+		readFromDisk(f.Dir()),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	losePower(t, f)
+	if b, err := os.ReadFile(state); err != nil || string(b) != "state" {
+		t.Errorf("the snapshot is %q, %v", b, err)
+	}
+}
