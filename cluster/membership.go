@@ -256,8 +256,7 @@ func (n *Node) lockMembers(ctx context.Context) (unlock func(), err error) {
 // for it. ctx ends the wait once Raft has taken the change or refused it; a change
 // that still waited for Raft when the lock is gone would be made after those that
 // are decided later. Errors: *fsm.MembershipRefused, fsm.ErrNotLeader,
-// fsm.ErrOverloaded, fsm.ErrShuttingDown (nothing was changed);
-// fsm.ErrOutcomeUnknown.
+// fsm.ErrOverloaded (nothing was changed); fsm.ErrOutcomeUnknown.
 func (n *Node) change(ctx context.Context, begin func() raft.IndexFuture) error {
 	ctx, cancel := context.WithTimeout(ctx, membershipTimeout)
 	defer cancel()
@@ -267,7 +266,8 @@ func (n *Node) change(ctx context.Context, begin func() raft.IndexFuture) error 
 	select {
 	case future = <-taken:
 	case <-n.ctx.Done():
-		return nodes.ErrShuttingDown // so does Raft, and takes nothing any more
+		// Raft runs on for a moment, and may take it.
+		return fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, errNodeClosed)
 	}
 	changed := make(chan error, 1)
 	go func() { changed <- changeError(future) }()

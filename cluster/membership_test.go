@@ -215,6 +215,25 @@ func TestNode_changeIsTakenUnderTheLock(t *testing.T) {
 	})
 }
 
+// A change that still waits for Raft when the node closes may be made: Raft ends later.
+func TestNode_changeWhileItCloses(t *testing.T) {
+	t.Parallel()
+	n, err := newNode(Config{NodeID: "n"}.withDefaults(), Parts{UUID: "u"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.cancel(errNodeClosed)
+	never := make(chan struct{})
+	defer close(never)
+	err = n.change(t.Context(), func() raft.IndexFuture {
+		<-never
+		return nil
+	})
+	if !errors.Is(err, nodes.ErrOutcomeUnknown) {
+		t.Errorf("%v, want an unknown outcome", err)
+	}
+}
+
 // hangingChange is taken, and answered when the test ends.
 type hangingChange struct {
 	raft.IndexFuture
