@@ -21,9 +21,6 @@ func newSnapshotInspectCommand(a *term.App) *cobra.Command {
 		Long: `Verify a backup and show what is in it, without a server. All of it is read, and
 everything verified that a restore would. Exit code 1: it cannot be restored.`,
 		Example: "  claimq snapshot inspect claimq.backup\n  claimq snapshot inspect claimq.backup --output json",
-		PreRunE: func(*cobra.Command, []string) error {
-			return nil
-		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			i, err := inspectBackup(args[0])
 			if i == nil {
