@@ -1,9 +1,7 @@
 package server
 
 import (
-	"cmp"
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +12,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api"
@@ -111,117 +107,66 @@ func startProfile(path string) (stop func(), err error) {
 
 // run runs a node until ctx ends. load reads its configuration again.
 func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (config.Loaded, error)) error {
-	cfg := loaded.Server
 	hangups := newHangups()
 	defer hangups.stop()
-	logger := newLogger(a, loaded)
-	files := newSecretFiles(logger)
-	files.look(&loaded)
-	told := newNotices(a, logger)
-	defer told.stop()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-
-	certificates, err := openTLS(cfg, logger, func() { files.look(&loaded) })
+	s, err := newSetup(a, loaded, load)
 	if err != nil {
 		return err
 	}
-	if err := certificates.register(registry); err != nil {
-		return err
-	}
+	told := newNotices(a, s.logger)
+	defer told.stop()
 	// The API's address first: a port in use must be known before the node
 	// touches its data or meets others.
-	listener, err := net.Listen("tcp", cfg.HTTPAddr)
+	listener, err := net.Listen("tcp", s.cfg.HTTPAddr)
 	if err != nil {
-		return listenError("--http-addr", cfg.HTTPAddr, err)
+		return listenError("--http-addr", s.cfg.HTTPAddr, err)
 	}
 	defer listener.Close()
 
-	nodeConfig, err := newNodeConfig(cfg, logger, registry)
+	nodeConfig, joinKeys, err := s.nodeConfig()
 	if err != nil {
 		return err
 	}
-	nodeConfig.Version = a.Version
-	nodeConfig.PeerCertificate, nodeConfig.PeerTLSMode = certificates.peerCertificate(), peerTLSMode(cfg.PeerTLS.Mode)
-	joinKeys, err := openJoinKeys(cfg.JoinKeyFile, logger)
-	if err != nil {
-		return err
-	}
-	nodeConfig.JoinKeys, joinKeys.check = joinKeys.keys, nodeConfig.CheckJoinKeys
 	// From here on, for the node may wait long for others, who refuse it perhaps.
-	defer watchFiles(certificates.look, joinKeys.look)()
+	defer watchFiles(s.certificates.look, joinKeys.look)()
 	defer tuneGC(a, nodeConfig.MemoryLimit)()
 	node, err := cluster.Open(ctx, nodeConfig)
 	if err != nil {
-		return fmt.Errorf("start node %s: %w", cfg.NodeID, err)
+		return fmt.Errorf("start node %s: %w", s.cfg.NodeID, err)
 	}
-	audit, stopAudit, err := startAudit(cfg.AuditFile, node, logger)
+	audit, stopAudit, err := startAudit(s.cfg.AuditFile, node, s.logger)
 	if err != nil {
 		return errors.Join(err, closeNode(node))
 	}
 	// It goes on until the node has stopped, and finds what is missing then when
 	// it is started again.
 	defer stopAudit()
-	apiConfig := api.Config{
-		Node:            node,
-		Logger:          logger.Named("api"),
-		Registry:        registry,
-		AdvertisedHosts: advertisedHosts(cfg),
-		Insecure:        cfg.Insecure,
-		AllowedOrigins:  cfg.AllowedOrigins,
-		Page:            api.Page{Off: !cfg.UI.Enabled, ReadOnly: cfg.UI.ReadOnly},
-		Keys:            apiKeys(load, files),
-		Tokens:          apiTokens(load),
-		Audit:           audit,
-		Version:         a.Version,
-		TLS:             certificates.httpConfig(),
-	}
-	if certificates.http != nil {
-		apiConfig.ClientAuthorities = func() *x509.CertPool { return certificates.http.store.Current().Authorities }
-	}
-	boundAPI(&apiConfig, &cfg, nodeConfig.MemoryLimit)
-	server, err := api.New(apiConfig)
-	if err == nil && server.Open() && cfg.Asks() {
-		err = errKeysGone
-	}
+	server, err := s.newAPI(node, audit, nodeConfig.MemoryLimit)
 	if err != nil {
 		return errors.Join(err, closeNode(node))
 	}
+	defer hangups.call(func() { told.reloading(server.HangUp) }, nil)()
+	return s.serve(ctx, server, node, listener, told)
+}
+
+// serve serves the API of the node until ctx ends, and then stops both.
+func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Node, listener net.Listener, told *notices) error {
 	// What other nodes pass on is served from here on; before, they are told
 	// that there is no leader here.
 	node.SetForwardHandler(server.ForwardHandler())
 	node.SetOperators(server.Operator)
-
-	logger.Info("serving", "node_id", cfg.NodeID, "http", listener.Addr().String(), "peer", cfg.PeerAddr, "version", a.Version)
-	warnOpen(server, cfg.Insecure, logger)
-	defer hangups.call(func() { told.reloading(server.HangUp) }, nil)()
+	s.logger.Info("serving", "node_id", s.cfg.NodeID, "http", listener.Addr().String(), "peer", s.cfg.PeerAddr, "version", s.version)
+	warnOpen(server, s.cfg.Insecure, s.logger)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	told.await(node.Ready)
-
 	select {
-	case err = <-served: // it never ends by itself but for an error
+	case err := <-served: // it never ends by itself but for an error
 		return errors.Join(fmt.Errorf("serve HTTP: %w", err), closeNode(node))
 	case <-ctx.Done():
 	}
 	told.stopping()
-	return stopServer(server, node, served, logger)
-}
-
-// errKeysGone is returned when the keys were taken out of the file while the node began:
-// it listens as one that asks for them.
-var errKeysGone = errors.New("the API keys and oidc that were there when this node began to start are gone: it does not serve whoever comes; put them back, or start it again without them")
-
-// newLogger returns the server's log, which begins with what the
-// configuration warns of.
-func newLogger(a *term.App, loaded config.Loaded) hclog.Logger {
-	logger := hclog.New(&hclog.LoggerOptions{
-		Name: "claimq", Level: hclog.LevelFromString(loaded.LogLevel), JSONFormat: loaded.LogFormat == "json", Output: a.Stderr,
-	})
-	for _, warning := range loaded.Warnings {
-		logger.Warn(warning)
-	}
-	return logger
+	return stopServer(server, node, served, s.logger)
 }
 
 // stopServer stops listening, while the node hands leadership over and
@@ -250,43 +195,4 @@ func listenError(flag, addr string, err error) error {
 		return fmt.Errorf("%s %s is in use by another process: stop it or choose another address: %w", flag, addr, err)
 	}
 	return fmt.Errorf("listen on %s %s: %w", flag, addr, err)
-}
-
-func newNodeConfig(cfg config.Server, logger hclog.Logger, registry *prometheus.Registry) (cluster.Config, error) {
-	initial, err := cfg.InitialClusterMap()
-	if err != nil {
-		return cluster.Config{}, term.UsageErrorf("%w", err)
-	}
-	c := cluster.DefaultConfig()
-	c.NodeID = cfg.NodeID
-	c.DataDir = cfg.DataDir
-	c.PeerAddr = cfg.PeerAddr
-	c.PeerAdvertise = cmp.Or(cfg.PeerAdvertise, cfg.PeerAddr)
-	c.HTTPAdvertise = apiURL(cfg)
-	c.Bootstrap = cfg.Bootstrap
-	c.Join = cfg.Join
-	c.JoinToken = func() (string, error) { return config.ReadJoinToken(cfg.JoinTokenFile) }
-	c.InitialCluster = initial
-	c.Insecure = cfg.Insecure
-	c.Logger = logger
-	c.Registerer = registry
-	c.SnapshotLogBytes = cfg.SnapshotLogBytes
-	c.LogStore = cfg.LogStore
-	c.TrailBytes = cfg.TrailBytes
-	c.TrailAge = cfg.TrailAge
-	c.NoRaft = cfg.NoRaft
-	boundNode(&c, &cfg)
-	return c, nil
-}
-
-// advertisedHosts are the names that a browser may reach the API under beside
-// those of loopback.
-func advertisedHosts(cfg config.Server) []string {
-	var hosts []string
-	for _, addr := range []string{cfg.HTTPAddr, cfg.HTTPAdvertise} {
-		if host, _, err := net.SplitHostPort(addr); err == nil && host != "" {
-			hosts = append(hosts, host)
-		}
-	}
-	return hosts
 }

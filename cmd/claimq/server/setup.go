@@ -1,0 +1,134 @@
+package server
+
+import (
+	"cmp"
+	"crypto/x509"
+	"errors"
+	"net"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/api/audit"
+	"github.com/claimq/claimq/cluster"
+	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/config"
+)
+
+// setup is what a node and its API are made with.
+type setup struct {
+	cfg          config.Server
+	version      string
+	load         func() (config.Loaded, error) // reads the configuration again
+	logger       hclog.Logger
+	files        *secretFiles
+	registry     *prometheus.Registry
+	certificates *serverTLS
+}
+
+// newSetup begins the log, and reads the certificates.
+func newSetup(a *term.App, loaded config.Loaded, load func() (config.Loaded, error)) (*setup, error) {
+	s := &setup{cfg: loaded.Server, version: a.Version, load: load, logger: newLogger(a, loaded), registry: prometheus.NewRegistry()}
+	s.files = newSecretFiles(s.logger)
+	s.files.look(&loaded)
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	var err error
+	if s.certificates, err = openTLS(s.cfg, s.logger, func() { s.files.look(&loaded) }); err != nil {
+		return nil, err
+	}
+	return s, s.certificates.register(s.registry)
+}
+
+// newLogger returns the server's log, which begins with what the
+// configuration warns of.
+func newLogger(a *term.App, loaded config.Loaded) hclog.Logger {
+	logger := hclog.New(&hclog.LoggerOptions{
+		Name: "claimq", Level: hclog.LevelFromString(loaded.LogLevel), JSONFormat: loaded.LogFormat == "json", Output: a.Stderr,
+	})
+	for _, warning := range loaded.Warnings {
+		logger.Warn(warning)
+	}
+	return logger
+}
+
+// nodeConfig returns the node's configuration, and the file of its join keys, which it reads.
+func (s *setup) nodeConfig() (cluster.Config, *joinKeyFile, error) {
+	cfg := &s.cfg
+	initial, err := cfg.InitialClusterMap()
+	if err != nil {
+		return cluster.Config{}, nil, term.UsageErrorf("%w", err)
+	}
+	joinKeys, err := openJoinKeys(cfg.JoinKeyFile, s.logger)
+	if err != nil {
+		return cluster.Config{}, nil, err
+	}
+	c := cluster.DefaultConfig()
+	c.NodeID = cfg.NodeID
+	c.DataDir = cfg.DataDir
+	c.PeerAddr = cfg.PeerAddr
+	c.PeerAdvertise = cmp.Or(cfg.PeerAdvertise, cfg.PeerAddr)
+	c.HTTPAdvertise = apiURL(*cfg)
+	c.PeerCertificate, c.PeerTLSMode = s.certificates.peerCertificate(), peerTLSMode(cfg.PeerTLS.Mode)
+	c.Bootstrap = cfg.Bootstrap
+	c.Join = cfg.Join
+	c.JoinToken = func() (string, error) { return config.ReadJoinToken(cfg.JoinTokenFile) }
+	c.JoinKeys = joinKeys.keys
+	c.InitialCluster = initial
+	c.Insecure = cfg.Insecure
+	c.Logger = s.logger
+	c.Registerer = s.registry
+	c.Version = s.version
+	c.SnapshotLogBytes = cfg.SnapshotLogBytes
+	c.LogStore = cfg.LogStore
+	c.TrailBytes = cfg.TrailBytes
+	c.TrailAge = cfg.TrailAge
+	c.NoRaft = cfg.NoRaft
+	boundNode(&c, cfg)
+	joinKeys.check = c.CheckJoinKeys
+	return c, joinKeys, nil
+}
+
+// errKeysGone is returned when the keys were taken out of the file while the node began:
+// it listens as one that asks for them.
+var errKeysGone = errors.New("the API keys and oidc that were there when this node began to start are gone: it does not serve whoever comes; put them back, or start it again without them")
+
+// newAPI makes the node's API; tasks may take memoryLimit bytes.
+func (s *setup) newAPI(node api.Node, log *audit.Writer, memoryLimit int64) (*api.Server, error) {
+	c := api.Config{
+		Node:            node,
+		Logger:          s.logger.Named("api"),
+		Registry:        s.registry,
+		AdvertisedHosts: s.advertisedHosts(),
+		Insecure:        s.cfg.Insecure,
+		AllowedOrigins:  s.cfg.AllowedOrigins,
+		Page:            api.Page{Off: !s.cfg.UI.Enabled, ReadOnly: s.cfg.UI.ReadOnly},
+		Keys:            apiKeys(s.load, s.files),
+		Tokens:          apiTokens(s.load),
+		Audit:           log,
+		Version:         s.version,
+		TLS:             s.certificates.httpConfig(),
+	}
+	if port := s.certificates.http; port != nil {
+		c.ClientAuthorities = func() *x509.CertPool { return port.store.Current().Authorities }
+	}
+	boundAPI(&c, &s.cfg, memoryLimit)
+	server, err := api.New(c)
+	if err == nil && server.Open() && s.cfg.Asks() {
+		err = errKeysGone
+	}
+	return server, err
+}
+
+// advertisedHosts are the names that a browser may reach the API under beside
+// those of loopback.
+func (s *setup) advertisedHosts() []string {
+	var hosts []string
+	for _, addr := range []string{s.cfg.HTTPAddr, s.cfg.HTTPAdvertise} {
+		if host, _, err := net.SplitHostPort(addr); err == nil && host != "" {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
