@@ -131,6 +131,10 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 	defer watchFiles(s.certificates.look, joinKeys.look)()
 	defer tuneGC(a, nodeConfig.MemoryLimit)()
 	node, err := cluster.Open(ctx, nodeConfig)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		s.logger.Info("stopped before the node had started", "error", err)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("start node %s: %w", s.cfg.NodeID, err)
 	}
