@@ -89,7 +89,11 @@ func (w *connWatch) run() {
 func (w *connWatch) begin() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.ended && w.conn.SetReadDeadline(time.Time{}) == nil
+	if w.ended {
+		return false
+	}
+	_ = w.conn.SetReadDeadline(time.Time{}) // it fails if this side has closed the connection: then so does Read
+	return true
 }
 
 // end ends the watching and waits for that: what the other side did before is

@@ -44,6 +44,23 @@ func TestConnWatch_gone(t *testing.T) {
 	}
 }
 
+// TestConnWatch_closedHere checks that a client counts as gone whose connection this side has
+// closed before it was watched, as it makes room for others.
+func TestConnWatch_closedHere(t *testing.T) {
+	t.Parallel()
+	ours, _ := conntest.Pair(t)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	w := watch(ours, cancel)
+	defer w.end()
+	if err := ours.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-w.done
+	if !errors.Is(context.Cause(ctx), ErrGone) {
+		t.Errorf("got %v", context.Cause(ctx))
+	}
+}
+
 // tlsLike is a connection around another one.
 type tlsLike struct{ net.Conn }
 
