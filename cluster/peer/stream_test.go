@@ -7,10 +7,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -230,6 +232,40 @@ func TestPort_ForwardWaiting_errors(t *testing.T) {
 	}
 	if _, err := forwardWaiting(t.Context(), follower, leader.Addr(), "x"); !errors.Is(err, nodes.ErrShuttingDown) {
 		t.Errorf("closed: %v", err)
+	}
+}
+
+// A side that hears nothing gives the connection up after streamSilenceMax, also in the midst of
+// a frame, and not while pings come.
+func TestFrameConn_silence(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string][]byte{"between frames": nil, "in a frame": rawFrame(frameRequest, 5, rawRequest())[:20]} {
+		synctest.Test(t, func(t *testing.T) {
+			ours, theirs := net.Pipe()
+			defer func() { _, _ = ours.Close(), theirs.Close() }()
+			other := newFrameConn(&peerConn{Conn: theirs})
+			spoke := make(chan time.Time, 1)
+			go func() {
+				for range 10 {
+					<-time.After(streamPingInterval)
+					if err := other.send(framePing, 0, nil); err != nil {
+						t.Error(err)
+					}
+				}
+				if _, err := theirs.Write(last); err != nil {
+					t.Error(err)
+				}
+				spoke <- time.Now()
+			}()
+			f, err := newFrameConn(&peerConn{Conn: ours}), error(nil)
+			heard := -1
+			for ; err == nil; heard++ {
+				_, err = f.receive()
+			}
+			if silent := time.Since(<-spoke); !errors.Is(err, os.ErrDeadlineExceeded) || heard != 10 || silent != streamSilenceMax {
+				t.Errorf("%s: %d pings heard, then after %s: %v", name, heard, silent, err)
+			}
+		})
 	}
 }
 
