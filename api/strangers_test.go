@@ -188,6 +188,29 @@ func TestServer_ExpectedBodyAskedFor(t *testing.T) {
 	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
 }
 
+// TestServer_ExpectedChunk ensures that a chunk counts by the length that it says: memory for
+// all of it is there before any of it has come.
+func TestServer_ExpectedChunk(t *testing.T) {
+	t.Parallel()
+	const length = 1 << 20
+	s, _ := setup(t, func(c *Config) { c.Limits.BodyBytes, c.BodiesBytes = length, length+exchange.HeaderBytes })
+	addr := listen(t, s)
+	head := "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + strconv.FormatInt(length, 16) + "\r\n"
+	conn := dial(t, addr, head)
+	waitFor(t, func() bool { return s.host.Port.BodyBytes() >= length })
+	if f := raw(t, addr, head).refused(t, wire.CodeOverloaded); f["reason"] != "bodies" {
+		t.Errorf("another: %v", f)
+	}
+	body := `{"params":"` + strings.Repeat("x", 1<<19) + `"}`
+	if _, err := conn.Write([]byte(body + strings.Repeat(" ", length-len(body)) + "\r\n0\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if got := receive(t, bufio.NewReader(conn)); got.status != 201 {
+		t.Errorf("%d %.200s", got.status, got.body)
+	}
+	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
+}
+
 // TestServer_ctxOf ensures that a head leads to its own connection, whichever of
 // several requests it is.
 func TestServer_ctxOf(t *testing.T) {

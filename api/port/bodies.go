@@ -50,6 +50,13 @@ func (b *bodyShare) expect(n int) bool {
 	return b.count(n)
 }
 
+// hold counts room for n bytes that are to be read, and reports whether there is any: of a
+// body that says its length chunk by chunk, memory for all of a chunk is asked for when that
+// begins.
+func (b *bodyShare) hold(n int) bool {
+	return n <= BodyFreeBytes || b.expected > 0 || b.count(b.read+n)
+}
+
 // count sees to it that at least n bytes are counted.
 func (b *bodyShare) count(n int) bool {
 	more := int64(max(n, b.expected)) - b.counted.Load()

@@ -206,6 +206,9 @@ func (c *Conn) Read(b []byte) (int, error) {
 			return 0, err
 		}
 	}
+	if !c.body.hold(len(b)) {
+		return 0, ErrBodiesFull
+	}
 	if err := c.reading.apply(net.Conn.SetReadDeadline, c.Conn); err != nil {
 		return 0, err
 	}
