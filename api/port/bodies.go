@@ -79,7 +79,7 @@ func (b *bodyShare) answered() {
 	if b.due {
 		return
 	}
-	if max(b.read, b.expected) > BodyFreeBytes {
+	if b.counted.Load() > 0 {
 		b.give()
 	}
 	b.read, b.expected = 0, 0
