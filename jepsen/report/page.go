@@ -5,9 +5,7 @@ import (
 	_ "embed" // the page's template
 	"fmt"
 	"html/template"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,23 +22,13 @@ type page struct {
 	Title   string
 	Verdict judge.Verdict
 	Picture *picture
-	Calls   []callRow
-	Codes   map[string]int // what was answered that was not ok
+	Calls   map[history.Kind]map[string]int // by outcome
+	Codes   map[string]int                  // what was answered that was not ok
 }
-
-// callRow is the calls of a kind.
-type callRow struct {
-	Kind   history.Kind
-	Counts map[string]int  // by outcome
-	took   []time.Duration // sorted; of the answered
-}
-
-// Took returns the q-th of the times that the calls took.
-func (r callRow) Took(q float64) time.Duration { return short(quantile(r.took, q)) }
 
 // WriteFile draws the run into the file at path.
 func WriteFile(path string, h *history.History, v judge.Verdict) error {
-	p := page{History: h, Title: "claimq under faults", Verdict: v, Picture: draw(h), Codes: map[string]int{}}
+	p := page{History: h, Title: "claimq under faults", Verdict: v, Picture: draw(h), Calls: map[history.Kind]map[string]int{}, Codes: map[string]int{}}
 	if r := h.Run; r != nil {
 		p.Title = fmt.Sprintf("%d nodes, seed %d: %s", r.Nodes, h.Seed, cmp.Or(strings.Join(r.Faults, ", "), "no faults"))
 	}
@@ -58,24 +46,14 @@ func WriteFile(path string, h *history.History, v judge.Verdict) error {
 }
 
 func (p *page) count() {
-	rows := map[history.Kind]*callRow{}
 	for i := range p.Ops {
 		op := &p.Ops[i]
-		row := rows[op.Kind]
-		if row == nil {
-			row = &callRow{Kind: op.Kind, Counts: map[string]int{}}
-			rows[op.Kind] = row
+		if p.Calls[op.Kind] == nil {
+			p.Calls[op.Kind] = map[string]int{}
 		}
-		row.Counts[string(op.Outcome)]++
+		p.Calls[op.Kind][string(op.Outcome)]++
 		if op.Outcome != history.OK {
 			p.Codes[fmt.Sprintf("%s %s", op.Outcome, op.Code)]++
 		}
-		if op.Outcome != history.Unknown {
-			row.took = append(row.took, time.Duration(op.Return-op.Call))
-		}
-	}
-	for _, kind := range slices.Sorted(maps.Keys(rows)) {
-		slices.Sort(rows[kind].took)
-		p.Calls = append(p.Calls, *rows[kind])
 	}
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 )
 
 const (
-	// binLength is how much time one column of the charts stands for.
+	// binLength is how much time one column of the chart stands for.
 	binLength = 500 * time.Millisecond
 	// outageMin is how long nothing must have been acknowledged that changes
 	// anything for it to be shown as unavailability.
@@ -44,7 +43,7 @@ type picture struct {
 	end    time.Duration
 }
 
-// draw draws the run: faults, what each node was, calls and how long they took, and in
+// draw draws the run: faults, what each node was, calls, and in
 // red when nothing that changes anything was acknowledged.
 func draw(h *history.History) *picture {
 	p := &picture{end: time.Second}
@@ -125,16 +124,11 @@ func (p *picture) nodes(h *history.History) {
 	}
 }
 
-// calls draws calls per second, by outcome, and below how long those took that were
-// answered, on a logarithmic scale from 0.2 ms to 10 s.
+// calls draws calls per second, by outcome.
 func (p *picture) calls(h *history.History) {
-	type bin struct {
-		counts map[history.Outcome]int
-		took   []time.Duration
-	}
-	bins := make([]bin, int(p.end/binLength)+1)
+	bins := make([]map[history.Outcome]int, int(p.end/binLength)+1)
 	for i := range bins {
-		bins[i].counts = map[history.Outcome]int{}
+		bins[i] = map[history.Outcome]int{}
 	}
 	most := 1
 	for i := range h.Ops {
@@ -142,33 +136,18 @@ func (p *picture) calls(h *history.History) {
 		if i > 0 && op.Process == h.Ops[i-1].Process && op.Call == h.Ops[i-1].Call {
 			continue // a call of several tasks is several ops
 		}
-		b := &bins[int(time.Duration(op.Return)/binLength)]
-		b.counts[op.Outcome]++
-		most = max(most, b.counts[history.OK]+b.counts[history.Failed]+b.counts[history.Unknown])
-		if op.Outcome != history.Unknown {
-			b.took = append(b.took, time.Duration(op.Return-op.Call))
-		}
+		bin := bins[int(time.Duration(op.Return)/binLength)]
+		bin[op.Outcome]++
+		most = max(most, bin[history.OK]+bin[history.Failed]+bin[history.Unknown])
 	}
-	rates := p.row(fmt.Sprintf("calls/s, to %d", most*int(time.Second/binLength)), chart)
-	latencies := p.row("latency, to 10s", chart)
-	for i, b := range bins {
-		from, to := time.Duration(i)*binLength, min(time.Duration(i+1)*binLength, p.end)
-		y := rates + chart - 5
+	y := p.row(fmt.Sprintf("calls/s, to %d", most*int(time.Second/binLength)), chart) + chart - 5
+	for i, bin := range bins {
+		from, to, top := time.Duration(i)*binLength, min(time.Duration(i+1)*binLength, p.end), y
 		for _, outcome := range []history.Outcome{history.OK, history.Failed, history.Unknown} {
-			if n := b.counts[outcome]; n > 0 {
+			if n := bin[outcome]; n > 0 {
 				height := float64(n) / float64(most) * (chart - 10)
-				y -= height
-				p.bar(from, to, y, height, string(outcome), fmt.Sprintf("%v: %d %s", from, n, outcome), "")
-			}
-		}
-		slices.Sort(b.took)
-		for _, q := range []struct {
-			share float64
-			class string
-		}{{1, "slowest"}, {0.99, "p99"}, {0.5, "median"}} {
-			if took := quantile(b.took, q.share); took > 0 {
-				height := math.Log(max(min(took.Seconds(), 10), 0.2e-3)/0.2e-3) / math.Log(10/0.2e-3) * (chart - 10)
-				p.bar(from, to, latencies+chart-5-height, height, q.class, fmt.Sprintf("%v: %s %v", from, q.class, short(took)), "")
+				top -= height
+				p.bar(from, to, top, height, string(outcome), fmt.Sprintf("%v: %d %s", from, n, outcome), "")
 			}
 		}
 	}
@@ -176,21 +155,6 @@ func (p *picture) calls(h *history.History) {
 
 func (p *picture) outages(h *history.History) {
 	for _, s := range h.Standstills(outageMin) {
-		p.bar(time.Duration(s.From), time.Duration(s.To), 0, p.Height, "outage", fmt.Sprintf("no acknowledged change for %v", short(time.Duration(s.To-s.From))), "")
+		p.bar(time.Duration(s.From), time.Duration(s.To), 0, p.Height, "outage", fmt.Sprintf("no acknowledged change for %v", time.Duration(s.To-s.From).Round(time.Millisecond)), "")
 	}
-}
-
-// quantile returns the q-th of the sorted times, 0 of none.
-func quantile(sorted []time.Duration, q float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
-}
-
-func short(d time.Duration) time.Duration {
-	if d > 10*time.Millisecond {
-		return d.Round(time.Millisecond)
-	}
-	return d.Round(10 * time.Microsecond)
 }
