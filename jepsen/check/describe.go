@@ -13,11 +13,18 @@ import (
 func Describe(op *history.Op) string {
 	said := *op
 	said.Listed = nil
-	b, err := json.Marshal(said)
+	return fmt.Sprintf("%s..%s %s", clock(op.Call), clock(op.Return), asJSON(said))
+}
+
+// tell says an event of the trail in a line.
+func tell(e *history.Told) string { return asJSON(e) }
+
+func asJSON(v any) string {
+	b, err := json.Marshal(v)
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%s..%s %s", clock(op.Call), clock(op.Return), b)
+	return string(b)
 }
 
 // clock is a time of the recorder in seconds.

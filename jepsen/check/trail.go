@@ -271,18 +271,3 @@ func (c *trailChecker) note(t *life, e *history.Told) {
 	}
 	c.told[k] = e
 }
-
-// tell says an event in a line.
-func tell(e *history.Told) string {
-	s := fmt.Sprintf("%d.%d %s", e.Index, e.Sub, e.Kind)
-	if e.TaskID != 0 {
-		s += fmt.Sprintf(" task %d", e.TaskID)
-	}
-	if e.Token != 0 {
-		s += fmt.Sprintf(" token %d of %s", e.Token, e.Worker)
-	}
-	if e.Message != "" {
-		s += " " + e.Message
-	}
-	return s
-}

@@ -126,12 +126,12 @@ func (c *Caller) Call(ctx context.Context, op history.Op) history.Op {
 	return op
 }
 
-// submitOf is the op of a submit before it is made.
-func submitOf(task *wire.NewTask) history.Op {
-	return history.Op{
-		Kind: history.Submit, Key: task.IdempotencyKey, TaskType: task.TaskType, Priority: task.Priority, Group: task.Group, DelayMS: task.DelayMS,
-		MaxAttempts: value(task.MaxAttempts), Plan: planOf(task),
-	}
+// submitOf is the op of a submit, in a call whose ops have in common what whole says.
+func submitOf(whole history.Op, task *wire.NewTask) history.Op {
+	op := whole
+	op.Kind, op.Key, op.TaskType, op.Priority, op.Group = history.Submit, task.IdempotencyKey, task.TaskType, task.Priority, task.Group
+	op.DelayMS, op.MaxAttempts, op.Plan = task.DelayMS, value(task.MaxAttempts), planOf(task)
+	return op
 }
 
 // planOf is what the history keeps of a task's steps, nil if it has none. A name
@@ -153,17 +153,20 @@ func planOf(task *wire.NewTask) *history.Plan {
 	return p
 }
 
-// claimOf is the op of a claim before it is made.
-func claimOf(req *wire.Claim) history.Op {
-	return history.Op{
-		Kind: history.Claim, Worker: req.WorkerID, RequestID: req.ClaimRequestID, LeaseMS: req.LeaseMS,
-		Types: req.TaskTypes, SortBy: req.SortBy, Limit: req.Limit, WaitMS: req.WaitMS,
-	}
+// claimOf is the op of a claim.
+func claimOf(whole history.Op, req *wire.Claim) history.Op {
+	op := whole
+	op.Kind, op.Worker, op.RequestID, op.LeaseMS = history.Claim, req.WorkerID, req.ClaimRequestID, req.LeaseMS
+	op.Types, op.SortBy, op.Limit, op.WaitMS = req.TaskTypes, req.SortBy, req.Limit, req.WaitMS
+	return op
 }
 
-// settleOf is the op of a settling call before it is made.
-func settleOf(kind history.Kind, taskID uint64, s *wire.Settle) history.Op {
-	return history.Op{Kind: kind, TaskID: taskID, Token: s.ClaimToken, Worker: s.WorkerID, Result: string(s.Result), LeaseMS: s.LeaseMS, DelayMS: s.DelayMS}
+// settleOf is the op of a settling call.
+func settleOf(whole history.Op, kind history.Kind, taskID uint64, s *wire.Settle) history.Op {
+	op := whole
+	op.Kind, op.TaskID, op.Token, op.Worker = kind, taskID, s.ClaimToken, s.WorkerID
+	op.Result, op.LeaseMS, op.DelayMS = string(s.Result), s.LeaseMS, s.DelayMS
+	return op
 }
 
 // takeSeen takes the task as it is now.

@@ -43,7 +43,7 @@ func (c *Caller) SubmitMany(ctx context.Context, tasks []wire.NewTask) []history
 	})
 	ops := make([]history.Op, len(tasks))
 	for i := range tasks {
-		ops[i] = with(whole, submitOf(&tasks[i]))
+		ops[i] = submitOf(whole, &tasks[i])
 		if i < len(a.Results) {
 			ops[i].TaskID, ops[i].Created = a.Results[i].ID, a.Results[i].Created
 		}
@@ -60,21 +60,21 @@ func (c *Caller) Claim(ctx context.Context, req wire.Claim) history.Op {
 // ClaimMany claims up to req.Limit tasks in one call: one op for each, and one
 // without a task if there were none.
 func (c *Caller) ClaimMany(ctx context.Context, req wire.Claim) []history.Op {
-	return c.claim(ctx, claimOf(&req), "/api/tasks/claim", req)
+	return c.claim(ctx, claimOf(history.Op{}, &req), "/api/tasks/claim", req)
 }
 
 // ClaimTask claims the task by its id.
 func (c *Caller) ClaimTask(ctx context.Context, taskID uint64, req wire.Claim) history.Op {
-	op := claimOf(&req)
+	op := claimOf(history.Op{}, &req)
 	op.Kind, op.TaskID = history.ClaimTask, taskID
 	return c.claim(ctx, op, fmt.Sprintf("/api/tasks/%d/claim", taskID), req)[0]
 }
 
 func (c *Caller) claim(ctx context.Context, op history.Op, path string, req wire.Claim) []history.Op {
-	whole, a := c.ask(ctx, op, path, req, func(a *wire.Answer) bool {
+	op, a := c.ask(ctx, op, path, req, func(a *wire.Answer) bool {
 		return (req.Limit > 0 || a.Task != nil) && !slices.ContainsFunc(tasksOf(a), func(t wire.Task) bool { return t.ClaimToken == nil })
 	})
-	ops := taken(with(whole, op), tasksOf(a))
+	ops := taken(op, tasksOf(a))
 	c.record(ops...)
 	return ops
 }
@@ -90,13 +90,6 @@ func (c *Caller) Settle(ctx context.Context, kind history.Kind, taskID uint64, s
 	ops := settled(whole, kind, taskID, &s, a)
 	c.record(ops...)
 	return ops
-}
-
-// with is the op of a call with what is alike in all of its ops.
-func with(whole, op history.Op) history.Op {
-	op.Process, op.Call, op.Return, op.Index, op.Node, op.Whole = whole.Process, whole.Call, whole.Return, whole.Index, whole.Node, whole.Whole
-	op.Outcome, op.Code, op.Repeated = whole.Outcome, whole.Code, whole.Repeated
-	return op
 }
 
 // taken is the op for each of the tasks that an answer to a claim names, or without one.
@@ -125,7 +118,7 @@ func tasksOf(a *wire.Answer) []wire.Task {
 
 // submitted is the op of a submit of one task.
 func submitted(whole history.Op, asked *wire.NewTask, a *wire.Answer) history.Op {
-	op := with(whole, submitOf(asked))
+	op := submitOf(whole, asked)
 	if op.Outcome == history.OK && a.Task != nil {
 		op.TaskID, op.Created = a.Task.ID, a.Created
 	}
@@ -135,13 +128,13 @@ func submitted(whole history.Op, asked *wire.NewTask, a *wire.Answer) history.Op
 // settled are the ops of a settling call: its own, a submit for each task that
 // follows, and a claim.
 func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *wire.Answer) []history.Op {
-	op := with(whole, settleOf(kind, id, s))
+	op := settleOf(whole, kind, id, s)
 	if a.Task != nil {
 		op.Seen = seen(a.Task)
 	}
 	ops := []history.Op{op}
 	for i := range s.Submit {
-		op := with(whole, submitOf(&s.Submit[i]))
+		op := submitOf(whole, &s.Submit[i])
 		if i < len(a.Submitted) {
 			// A repeat tells what the first complete created.
 			op.TaskID, op.Created = a.Submitted[i].ID, a.Submitted[i].Created && !a.Repeated
@@ -153,7 +146,7 @@ func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *
 		if a.Claimed != nil {
 			next.Task = a.Claimed.Task
 		}
-		ops = append(ops, taken(with(whole, claimOf(s.Claim)), tasksOf(&next))...)
+		ops = append(ops, taken(claimOf(whole, s.Claim), tasksOf(&next))...)
 	}
 	return ops
 }
@@ -197,7 +190,7 @@ func batchOf(part history.Op, asked *wire.Op, a *wire.Answer) []history.Op {
 	case wire.NewTask:
 		return []history.Op{submitted(part, &fields, a)}
 	case wire.Claim:
-		return taken(with(part, claimOf(&fields)), tasksOf(a))
+		return taken(claimOf(part, &fields), tasksOf(a))
 	case wire.Settle:
 		return settled(part, history.Kind(asked.Op), asked.ID, &fields, a)
 	}

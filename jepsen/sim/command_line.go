@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,21 +32,19 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 		seeds   = flags.Uint64("seeds", 1000, "how many seeds to run")
 		from    = flags.Uint64("from", 1, "the first seed")
 		steps   = flags.Int("steps", stepsDefault, "steps of each seed's plan")
-		only    = flags.String("only", "", "keep these steps of the plan only, as 1,4,5")
 		trace   = flags.Bool("trace", false, "tell everything that happens")
 		workers = flags.Int("parallel", runtime.GOMAXPROCS(0), "seeds to run at a time")
 	)
+	var only []int
+	flags.Func("only", "keep these steps of the plan only, as 1,4,5", func(list string) error { return json.Unmarshal([]byte("["+list+"]"), &only) })
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *steps < 1 || *seeds < 1 || *workers < 1 || flags.NArg() > 0 {
 		return errors.New("--seeds, --steps and --parallel are at least 1, and there are no other arguments")
 	}
-	cfg := Config{Seed: *from, Steps: *steps}
-	var err error
-	if cfg.Only, err = parseOnly(*only); err != nil {
-		return fmt.Errorf("--only %q: %w", *only, err)
-	}
+	slices.Sort(only)
+	cfg := Config{Seed: *from, Steps: *steps, Only: only}
 	if *trace || cfg.Only != nil {
 		cfg.Trace = out
 	}
@@ -75,7 +73,7 @@ func tell(cfg Config, failure string, out io.Writer) {
 	fmt.Fprintf(out, "%d of its %d steps are enough:\n", len(small.Only), small.Steps)
 	small.Trace = out
 	Run(small)
-	fmt.Fprintf(out, "replay with: go run ./jepsen sim --from %d --seeds 1 --steps %d --only %s\n", small.Seed, small.Steps, formatOnly(small.Only))
+	fmt.Fprintf(out, "replay with: go run ./jepsen sim --from %d --seeds 1 --steps %d --only %s\n", small.Seed, small.Steps, strings.Trim(strings.ReplaceAll(fmt.Sprint(small.Only), " ", ","), "[]"))
 }
 
 // Totals is the outcome of many seeds.
@@ -134,22 +132,4 @@ func (t *Totals) add(seed uint64, r Report) {
 	if r.Failure != "" && (t.Failure == "" || seed < t.Failed) {
 		t.Failed, t.Failure = seed, r.Failure
 	}
-}
-
-// parseOnly reads numbers, as 1,4,5, in ascending order. "" is nil.
-func parseOnly(s string) (steps []int, err error) {
-	for text := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == ',' }) {
-		step, err := strconv.Atoi(text)
-		if err != nil {
-			return nil, err
-		}
-		steps = append(steps, step)
-	}
-	slices.Sort(steps)
-	return steps, nil
-}
-
-// formatOnly is the inverse of parseOnly.
-func formatOnly(steps []int) string {
-	return strings.ReplaceAll(strings.Trim(fmt.Sprint(steps), "[]"), " ", ",")
 }

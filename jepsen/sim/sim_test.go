@@ -103,24 +103,9 @@ func TestRun_only(t *testing.T) {
 	}
 }
 
-func TestParseOnly(t *testing.T) {
-	t.Parallel()
-	for _, s := range []string{"", "0", "1,4,5", "2,13"} {
-		steps, err := parseOnly(s)
-		if err != nil || formatOnly(steps) != s {
-			t.Errorf("%q is read as %v (%v), written as %q", s, steps, err, formatOnly(steps))
-		}
-	}
-	for _, s := range []string{"x", "1,y", "1-3"} {
-		if steps, err := parseOnly(s); err == nil {
-			t.Errorf("%q is read as %v", s, steps)
-		}
-	}
-}
-
 func TestMain_usage(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--seeds", "0"}, {"--steps", "0"}, {"--only", "x"}, {"x"}, {"--parallel", "0"}} {
+	for _, args := range [][]string{{"--seeds", "0"}, {"--steps", "0"}, {"--only", "x"}, {"--only", "1,y"}, {"--only", "1-3"}, {"x"}, {"--parallel", "0"}} {
 		if err := Main(t.Context(), args, io.Discard); err == nil {
 			t.Errorf("%v is taken", args)
 		}
@@ -128,5 +113,9 @@ func TestMain_usage(t *testing.T) {
 	var out strings.Builder
 	if err := Main(t.Context(), []string{"--seeds", "3", "--steps", "10"}, &out); err != nil || !strings.Contains(out.String(), "3 seeds, ") {
 		t.Errorf("%v: %s", err, out.String())
+	}
+	out.Reset()
+	if err := Main(t.Context(), []string{"--seeds", "1", "--only", "13,2"}, &out); err != nil || !strings.Contains(out.String(), "n1 leads, term 1") {
+		t.Errorf("two steps are not told: %v: %s", err, out.String())
 	}
 }
