@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/judge"
 	"github.com/claimq/claimq/jepsen/plants"
 	"github.com/claimq/claimq/jepsen/runner"
 	"github.com/claimq/claimq/jepsen/sim"
@@ -72,7 +72,7 @@ func runCheck(_ context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	verdict := judge.Judge(h)
+	verdict := check.Judge(h)
 	fmt.Fprint(c.out, verdict)
 	if !verdict.OK() {
 		return errFails

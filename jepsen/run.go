@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/faults"
-	"github.com/claimq/claimq/jepsen/judge"
 	"github.com/claimq/claimq/jepsen/report"
 	"github.com/claimq/claimq/jepsen/runner"
 )
@@ -86,20 +86,20 @@ func revision(ctx context.Context) string {
 }
 
 // oneRun makes a run, judges it, and leaves history, report and verdict in dir.
-func oneRun(ctx context.Context, cfg runner.Config, dir string) (judge.Verdict, error) {
+func oneRun(ctx context.Context, cfg runner.Config, dir string) (check.Verdict, error) {
 	cfg.Dir, cfg.Revision = filepath.Join(dir, nodesName), revision(ctx)
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
-		return judge.Verdict{}, err
+		return check.Verdict{}, err
 	}
 	fmt.Fprintf(cfg.Out, "%d nodes, %v, faults %s, seed %d, in %s\n", cfg.Nodes, cfg.Time, strings.Join(cfg.Faults, ","), cfg.Seed, dir)
 	h, err := runner.Run(ctx, cfg)
 	if h == nil {
-		return judge.Verdict{}, err
+		return check.Verdict{}, err
 	}
 	if err != nil {
 		h.Run.Failed = err.Error()
 	}
-	verdict := judge.Judge(h)
+	verdict := check.Judge(h)
 	fmt.Fprint(cfg.Out, verdict)
 	errs := []error{
 		h.WriteFile(filepath.Join(dir, historyName)),
@@ -189,7 +189,7 @@ func runSuite(ctx context.Context, c *call) error {
 }
 
 // said is the outcome of a run, in a line.
-func said(v judge.Verdict, err error) string {
+func said(v check.Verdict, err error) string {
 	switch {
 	case err != nil:
 		return "could not be made: " + err.Error()

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/judge"
 	"github.com/claimq/claimq/jepsen/runner"
 )
 
@@ -51,7 +51,7 @@ func TestRun(t *testing.T) {
 			if submitted < c.cfg.Tasks {
 				t.Errorf("%d tasks were submitted, of %d that were to be", submitted, c.cfg.Tasks)
 			}
-			again := judge.Judge(h)
+			again := check.Judge(h)
 			if again.OK() != verdict.OK() {
 				t.Errorf("judged again: got %v, want %v", again.OK(), verdict.OK())
 			}

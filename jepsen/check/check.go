@@ -22,7 +22,7 @@ func Parts(h *history.History, drained bool) []Part {
 		parts = append(parts, checkTrail(x).Part)
 	}
 	if h.Run != nil {
-		parts = append(parts, checkLate(h, x))
+		parts = append(parts, checkLate(h, x), recovery(h), equality(h), processes(h))
 	}
 	return parts
 }

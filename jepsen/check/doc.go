@@ -35,4 +35,10 @@
 // live at a time, and no more of a type than it allows, a claim took the first
 // task that it could take, "no task" was answered only when there was none, and reads and
 // lists show what there was at their index.
+//
+// Of a run under faults it also says what only the whole run can: that the cluster recovers in
+// time once a fault is over (recovery.go), that all nodes hold the same state and tell the same
+// trail at the end, that no process ended by itself, and that none grew without bound
+// (state.go). All that Judge needs is in the history, so a stored one gets the same verdict
+// whenever it is judged again.
 package check

@@ -51,6 +51,16 @@ const (
 	RuleList         Rule = "list"          // lists are in order, and leave out nothing
 )
 
+// The rules of the whole run.
+const (
+	RuleRecovery   Rule = "recovery"    // the cluster recovers in time
+	RuleEqual      Rule = "equal"       // all nodes hold the same
+	RuleTrailEqual Rule = "trail-equal" // and tell the same trail
+	RuleExit       Rule = "exit"        // no process ends by itself
+	RuleBounds     Rule = "bounds"      // memory, files and goroutines are bounded
+	RuleInternal   Rule = "internal"    // no answer is a bug's
+)
+
 // Violation is one thing that a correct queue would not have answered.
 type Violation struct {
 	Rule Rule

@@ -11,7 +11,6 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/judge"
 	"github.com/claimq/claimq/jepsen/recorder"
 )
 
@@ -39,7 +38,7 @@ type Report struct {
 
 // verdict is what the judge says of a part of what was answered.
 type verdict struct {
-	judge.Verdict
+	check.Verdict
 	what string
 }
 
@@ -62,7 +61,7 @@ func (r *Report) OK() bool {
 
 // judge has what was answered until the end of all tasks judged.
 func (r *Report) judge(what string, h *history.History) {
-	r.verdicts = append(r.verdicts, verdict{judge.Judge(h), what})
+	r.verdicts = append(r.verdicts, verdict{check.Judge(h), what})
 }
 
 // found notes what is wrong, by the op that shows it, nil if none does.

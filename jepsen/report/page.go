@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/judge"
 )
 
 //go:embed page.html
@@ -20,14 +20,14 @@ var pageText string
 type page struct {
 	*history.History
 	Title   string
-	Verdict judge.Verdict
+	Verdict check.Verdict
 	Picture *picture
 	Calls   map[history.Kind]map[string]int // by outcome
 	Codes   map[string]int                  // what was answered that was not ok
 }
 
 // WriteFile draws the run into the file at path.
-func WriteFile(path string, h *history.History, v judge.Verdict) error {
+func WriteFile(path string, h *history.History, v check.Verdict) error {
 	p := page{History: h, Title: "claimq under faults", Verdict: v, Picture: draw(h), Calls: map[history.Kind]map[string]int{}, Codes: map[string]int{}}
 	if r := h.Run; r != nil {
 		p.Title = fmt.Sprintf("%d nodes, seed %d: %s", r.Nodes, h.Seed, cmp.Or(strings.Join(r.Faults, ", "), "no faults"))

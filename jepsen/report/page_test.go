@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
-	"github.com/claimq/claimq/jepsen/judge"
 )
 
 // The page shows what was done, what the nodes were, how the calls ended, and when
@@ -28,7 +28,7 @@ func TestWriteFile(t *testing.T) {
 		Samples: []history.Sample{{At: 0, Node: "n1", Up: true, Leads: true, Term: 7}, {At: sec, Node: "n1"}, {At: 2 * sec, Node: "n1", Up: true}},
 	}
 	path := filepath.Join(t.TempDir(), "report.html")
-	if err := WriteFile(path, h, judge.Judge(h)); err != nil {
+	if err := WriteFile(path, h, check.Judge(h)); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)

@@ -1,11 +1,10 @@
-package judge
+package check
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -20,8 +19,8 @@ const (
 )
 
 // equality checks that all nodes hold the same tasks, and tell the same trail, at the end.
-func equality(h *history.History) check.Part {
-	p := check.Part{Name: "equality"}
+func equality(h *history.History) Part {
+	p := Part{Name: "equality"}
 	for i := range h.Dumps {
 		d, first := &h.Dumps[i], &h.Dumps[0]
 		if d.Index != first.Index {
@@ -52,11 +51,11 @@ const startFailed = 1
 
 // processes checks that no process ended by itself, answered with a bug, or
 // grew without bound.
-func processes(h *history.History) check.Part {
-	p := check.Part{Name: "processes"}
+func processes(h *history.History) Part {
+	p := Part{Name: "processes"}
 	for i := range h.Events {
 		if e := &h.Events[i]; e.Kind == history.Exited && !excused(h, e.Code, e.At) {
-			p.Violate(RuleExit, 0, nil, "%s ended by itself with exit code %d at %.1fs: %s", e.Node, e.Code, seconds(e.At), e.Text)
+			p.Violate(RuleExit, 0, nil, "%s ended by itself with exit code %d at %s: %s", e.Node, e.Code, clock(e.At), e.Text)
 		}
 	}
 	for i := range h.Ops {
@@ -91,10 +90,10 @@ func processes(h *history.History) check.Part {
 	return p
 }
 
-// mayEnd returns the exit codes with which a node may end itself after a fault of this
+// exitCodes returns the exit codes with which a node may end itself after a fault of this
 // name: a disk that fails, hangs or is full ends it at once, and it does not start on a
 // full one, nor when its bytes have rotted, its folder was wiped, or it was removed.
-func mayEnd(fault string) (all []int) {
+func exitCodes(fault string) (all []int) {
 	for kind, codes := range map[string][]int{
 		"eio": {storageFailed}, "disk-hung": {storageFailed}, "disk-full": {storageFailed, startFailed}, "disk-rot": {storageFailed, startFailed},
 		"member-wiped": {startFailed}, "member-removed": {startFailed},
@@ -110,7 +109,7 @@ func mayEnd(fault string) (all []int) {
 // this code.
 func excused(h *history.History, code int, at int64) bool {
 	for i := range h.Events {
-		if e := &h.Events[i]; e.Kind == history.Injected && e.At <= at && slices.Contains(mayEnd(e.Fault), code) {
+		if e := &h.Events[i]; e.Kind == history.Injected && e.At <= at && slices.Contains(exitCodes(e.Fault), code) {
 			return true
 		}
 	}

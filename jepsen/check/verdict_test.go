@@ -1,4 +1,4 @@
-package judge
+package check
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -15,9 +14,9 @@ const (
 	sec = int64(time.Second)
 )
 
-// good is a run of two nodes for a minute, in which one fault comes and goes
+// goodRun is a run of two nodes for a minute, in which one fault comes and goes
 // and one worker dies.
-func good() *history.History {
+func goodRun() *history.History {
 	h := &history.History{Run: &history.Run{Nodes: 2, Seconds: 60, Drained: true}}
 	for at := int64(0); at < 60*sec; at += 200 * ms {
 		id := uint64(at/(200*ms)) + 1
@@ -57,7 +56,7 @@ func good() *history.History {
 
 func TestJudge_passesAGoodRun(t *testing.T) {
 	t.Parallel()
-	if v := Judge(good()); !v.OK() {
+	if v := Judge(goodRun()); !v.OK() {
 		t.Error(v)
 	}
 }
@@ -67,10 +66,10 @@ func TestJudge_findsWhatIsBroken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
-		rule  check.Rule
+		rule  Rule
 		spoil func(h *history.History)
 	}{
-		{"a claim lives on long after its lease", check.RuleLate, func(h *history.History) {
+		{"a claim lives on long after its lease", RuleLate, func(h *history.History) {
 			op := &h.Ops[5] // the second task's complete
 			op.Process, op.Call, op.Return = 2, 20*sec, 20*sec+ms
 		}},
@@ -116,9 +115,9 @@ func TestJudge_findsWhatIsBroken(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			h := good()
+			h := goodRun()
 			c.spoil(h)
-			var rules []check.Rule
+			var rules []Rule
 			for _, p := range Judge(h).Parts {
 				for _, v := range p.Violations {
 					rules = append(rules, v.Rule)
@@ -149,7 +148,7 @@ func TestJudge_forgivesAFailedDisk(t *testing.T) {
 		{"member-wiped", storageFailed, false},
 		{"kill-one", storageFailed, false},
 	} {
-		h := good()
+		h := goodRun()
 		h.Events[0].Fault, h.Events[1].Fault = c.fault, c.fault
 		h.Events = append(h.Events, history.Event{At: 12 * sec, Kind: history.Exited, Node: "n1", Code: c.code})
 		if v := Judge(h); v.OK() != c.ok {
@@ -162,12 +161,12 @@ func TestJudge_forgivesAFailedDisk(t *testing.T) {
 // show it.
 func TestVerdict_CaughtAfter(t *testing.T) {
 	t.Parallel()
-	h := good()
+	h := goodRun()
 	h.Ops = append(h.Ops, history.Op{ // a token that another task's claim has
 		Process: 2, Kind: history.Claim, Call: 30 * sec, Return: 30*sec + ms, Outcome: history.OK, TaskID: 3, Token: 7, RequestID: "x", Worker: "v",
 	})
 	v := Judge(h)
-	if part, rule, ok := v.First(); !ok || part != "history" || rule != check.RuleTokenReused {
+	if part, rule, ok := v.First(); !ok || part != "history" || rule != RuleTokenReused {
 		t.Errorf("got %v, %s, %s", ok, part, rule)
 	}
 	if got := v.CaughtAfter(); got < 30*time.Second || got > 31*time.Second {
@@ -179,7 +178,7 @@ func TestVerdict_CaughtAfter(t *testing.T) {
 // going on: little more than a second if others were there who had heard the leader.
 func TestLeases_overChange(t *testing.T) {
 	t.Parallel()
-	// The leader changes at 10 s, in the fault that good has from there to 15 s.
+	// The leader changes at 10 s, in the fault that goodRun has from there to 15 s.
 	for _, c := range []struct {
 		name  string
 		late  int64 // after the end of the lease, which began before 10 s
@@ -199,7 +198,7 @@ func TestLeases_overChange(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			h := good()
+			h := goodRun()
 			for i := range h.Samples {
 				if s := &h.Samples[i]; s.At >= 10*sec {
 					s.Term = 3
@@ -213,7 +212,7 @@ func TestLeases_overChange(t *testing.T) {
 			var late bool
 			for _, p := range Judge(h).Parts {
 				for _, v := range p.Violations {
-					late = late || v.Rule == check.RuleLate
+					late = late || v.Rule == RuleLate
 				}
 			}
 			if late == c.ok {

@@ -1,10 +1,9 @@
-package judge
+package check
 
 import (
 	"fmt"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -17,8 +16,8 @@ const (
 
 // recovery checks that after each fault there was a leader, progress, and that
 // all nodes drew level, in time. A fault that began meanwhile excuses.
-func recovery(h *history.History) check.Part {
-	p := check.Part{Name: "recovery"}
+func recovery(h *history.History) Part {
+	p := Part{Name: "recovery"}
 	if h.Run.Failed != "" {
 		p.Violate(RuleRecovery, 0, nil, "the run could not be finished: %s", h.Run.Failed)
 	}
@@ -43,12 +42,12 @@ func recovery(h *history.History) check.Part {
 		} {
 			switch took, ok := what.after(h, e.At, next); {
 			case ok && took > what.most:
-				p.Violate(RuleRecovery, 0, nil, "%s (%.1fs): %s after %v, %v are allowed", e.Text, seconds(e.At), what.name, took.Round(time.Millisecond), what.most)
+				p.Violate(RuleRecovery, 0, nil, "%s (%s): %s after %v, %v are allowed", e.Text, clock(e.At), what.name, took.Round(time.Millisecond), what.most)
 				fallthrough
 			case ok:
 				*what.worst = max(*what.worst, took)
 			case next >= e.At+int64(what.most):
-				p.Violate(RuleRecovery, 0, nil, "%s (%.1fs): no %s in %v", e.Text, seconds(e.At), what.name, what.most)
+				p.Violate(RuleRecovery, 0, nil, "%s (%s): no %s in %v", e.Text, clock(e.At), what.name, what.most)
 			}
 		}
 	}
@@ -76,7 +75,7 @@ func nextFault(h *history.History, at int64) int64 {
 			return e.At
 		}
 	}
-	return int64(end(h)) + int64(levelMax)
+	return int64(lastReturn(h)) + int64(levelMax)
 }
 
 func leaderAfter(h *history.History, at, until int64) (time.Duration, bool) {
@@ -121,5 +120,3 @@ func levelAfter(h *history.History, at, until int64) (time.Duration, bool) {
 	}
 	return 0, false
 }
-
-func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }

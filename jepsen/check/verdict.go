@@ -1,4 +1,4 @@
-package judge
+package check
 
 import (
 	"fmt"
@@ -6,23 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
-)
-
-// Rules of this package.
-const (
-	RuleRecovery   check.Rule = "recovery"    // the cluster recovers in time
-	RuleEqual      check.Rule = "equal"       // all nodes hold the same
-	RuleTrailEqual check.Rule = "trail-equal" // and tell the same trail
-	RuleExit       check.Rule = "exit"        // no process ends by itself
-	RuleBounds     check.Rule = "bounds"      // memory, files and goroutines are bounded
-	RuleInternal   check.Rule = "internal"    // no answer is a bug's
 )
 
 // Verdict is what was found in a run.
 type Verdict struct {
-	Parts   []check.Part
+	Parts   []Part
 	Elapsed time.Duration
 
 	history *history.History
@@ -30,7 +19,7 @@ type Verdict struct {
 
 // OK reports whether the run passes.
 func (v Verdict) OK() bool {
-	return !slices.ContainsFunc(v.Parts, func(p check.Part) bool { return !p.OK() })
+	return !slices.ContainsFunc(v.Parts, func(p Part) bool { return !p.OK() })
 }
 
 // Judge judges h.
@@ -38,10 +27,7 @@ func Judge(h *history.History) Verdict {
 	started := time.Now()
 	v := Verdict{history: h}
 	drained := (h.Run == nil || h.Run.Drained) && h.Final != nil // else the run could not be finished
-	v.Parts = check.Parts(h, drained)
-	if h.Run != nil {
-		v.Parts = append(v.Parts, recovery(h), equality(h), processes(h))
-	}
+	v.Parts = Parts(h, drained)
 	v.Elapsed = time.Since(started)
 	return v
 }
@@ -69,7 +55,7 @@ func (v Verdict) String() string {
 
 // First returns the first rule that was broken, in the order of the parts, and
 // the part. ok is false if nothing was found.
-func (v Verdict) First() (part string, rule check.Rule, ok bool) {
+func (v Verdict) First() (part string, rule Rule, ok bool) {
 	for _, p := range v.Parts {
 		if len(p.Violations) > 0 {
 			return p.Name, p.Violations[0].Rule, true
@@ -81,7 +67,7 @@ func (v Verdict) First() (part string, rule check.Rule, ok bool) {
 // CaughtAfter returns when the calls had returned that show the first thing that can be
 // seen of what was found: the run's end if no calls do.
 func (v Verdict) CaughtAfter() time.Duration {
-	first := end(v.history)
+	first := lastReturn(v.history)
 	for _, p := range v.Parts {
 		for _, found := range p.Violations {
 			shown := time.Duration(0)
@@ -96,8 +82,8 @@ func (v Verdict) CaughtAfter() time.Duration {
 	return first
 }
 
-// end returns when the last call returned.
-func end(h *history.History) time.Duration {
+// lastReturn returns when the last call returned.
+func lastReturn(h *history.History) time.Duration {
 	last := int64(0)
 	for i := range h.Ops {
 		last = max(last, h.Ops[i].Return)
