@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,6 +46,58 @@ func TestLogStore_ObservesEachAppend(t *testing.T) {
 	if observed != 2 {
 		t.Errorf("observed %d appends, want 2", observed)
 	}
+}
+
+// deletingLog notes which ranges are deleted, and fails at that many.
+type deletingLog struct {
+	raft.LogStore
+	deleted [][2]uint64
+	fails   int // 0 = never
+}
+
+func (l *deletingLog) DeleteRange(lo, hi uint64) error {
+	l.deleted = append(l.deleted, [2]uint64{lo, hi})
+	if len(l.deleted) == l.fails {
+		return errors.New("the power is gone")
+	}
+	return l.LogStore.DeleteRange(lo, hi)
+}
+
+// The front of a log in raft-boltdb goes step by step, and a crash between two steps leaves
+// a log that goes on; its end goes at once, as a part of it would leave a gap.
+func TestLogStore_DeletesInSteps(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open := func(fails int) (storageBench, *deletingLog) {
+		disk := &deletingLog{fails: fails}
+		b := openBoltStores(t, dir, Config{Fatal: func(error) {}, WrapLog: func(l raft.LogStore) raft.LogStore {
+			disk.LogStore = l
+			return disk
+		}})
+		if b.Log.deleteStep != boltDeleteStep {
+			t.Fatalf("%d entries go at once, want %d", b.Log.deleteStep, boltDeleteStep)
+		}
+		b.Log.deleteStep = 10
+		return b, disk
+	}
+	b, disk := open(0)
+	mustStore(t, b.Log, testEntries(1, 100)...)
+	if err := errors.Join(b.Log.DeleteRange(1, 25), b.Log.DeleteRange(71, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if want := [][2]uint64{{1, 10}, {11, 20}, {21, 25}, {71, 100}}; !slices.Equal(disk.deleted, want) {
+		t.Errorf("deleted %v, want %v", disk.deleted, want)
+	}
+	wantLog(t, b.Log, testEntries(26, 70))
+	takeSnapshot(t, b, 70, "state")
+	b.close(t)
+	b, _ = open(2)
+	if err := b.Log.DeleteRange(26, 60); err == nil {
+		t.Error("a failure is not told")
+	}
+	b.close(t)
+	b, _ = open(0)
+	wantLog(t, b.Log, testEntries(36, 70))
 }
 
 func TestLogStore_DeletesAtBothEnds(t *testing.T) {

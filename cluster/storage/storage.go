@@ -185,6 +185,9 @@ func openBesideSnapshots(d *Dir, cfg Config, guard *failStop, snapshots *Snapsho
 		log:       l.log,
 		tail:      tail,
 	}
+	if d.Identity().LogStore == KindBoltDB {
+		s.Log.deleteStep = boltDeleteStep
+	}
 	if err := s.dropReplaced(l.summary, snapshotIndex, snapshotTerm); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
