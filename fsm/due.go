@@ -22,7 +22,7 @@ const changesMax = 10_000
 const expiredUnclaimed = "expired before it was claimed"
 
 // mayExpire reports whether the task fails at its ExpiresAt: not if it was
-// started once.
+// started once. One that was released was not.
 func mayExpire(t *record.Task) bool {
 	return t.Attempts == 0 && (t.Status == record.StatusPending || t.Status == record.StatusScheduled || t.Status == record.StatusBlocked) && t.Opts().ExpiresAt != 0
 }
