@@ -81,6 +81,10 @@ func runDev(ctx context.Context, a *term.App, o devOptions) error {
 		return err
 	}
 	defer lock.Close()
+	file := filepath.Join(o.dataDir, devLeaderFile)
+	if err := removeIfThere(file); err != nil { // of one that was killed
+		return err
+	}
 	c, err := startLocalCluster(localOptions{binary: binary, dir: o.dataDir, count: o.nodes, basePort: o.basePort})
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w: stop the process that has it, or choose other ports with --port (%d to %d are needed)", err, o.basePort, o.basePort+10*o.nodes-9)
@@ -99,10 +103,6 @@ func runDev(ctx context.Context, a *term.App, o devOptions) error {
 	}
 	for _, n := range c.nodes {
 		fmt.Fprintf(a.Stdout, "%s  %s  pid %d  log %s\n", n.id, n.url, n.process.Pid, n.logPath)
-	}
-	file := filepath.Join(o.dataDir, devLeaderFile)
-	if err := removeIfThere(file); err != nil {
-		return err
 	}
 	w := devWatch{c: c, a: a, file: file, restart: o.restart}
 	if err := w.lookForLeader(ctx); err != nil {

@@ -2,12 +2,39 @@ package local
 
 import (
 	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
+
+// A dev that does not start leaves no leader's pid of one that was killed, which may be
+// anybody's by now.
+func TestRunDev_staleLeader(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	o := devOptions{nodes: 1, dataDir: t.TempDir(), basePort: l.Addr().(*net.TCPAddr).Port}
+	file := filepath.Join(o.dataDir, devLeaderFile)
+	if err := os.WriteFile(file, []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := runDev(t.Context(), &term.App{Stdout: io.Discard}, o); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("it ended with %v", err)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("leader.pid is still there: %v", err)
+	}
+}
 
 // A node that ends is started again at the next look, not at once: one that cannot start
 // would be started without end.
