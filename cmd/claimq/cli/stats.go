@@ -117,6 +117,9 @@ func showStats(a *term.App, stats *wire.Stats, taskType string) error {
 	if err := a.Table(rows); err != nil {
 		return err
 	}
+	if taskType != "" { // the rest is of all types
+		return a.Sayf("\nat log index %d", stats.Index)
+	}
 	oldest := time.Duration(stats.OldestPendingAgeMS) * time.Millisecond
 	return a.Sayf("\noldest pending: %s   in memory: %s   at log index %d", term.ShowDuration(oldest), bytesize.Text(stats.Bytes), stats.Index)
 }
