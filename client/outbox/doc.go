@@ -22,8 +22,9 @@
 // cluster; a relay that dies before it has removed it leaves it for the next, which
 // submits it again with the same idempotency key. So there is one task a row, as long as
 // the cluster knows the key: until the task is removed, a day after its end unless its
-// retention says otherwise, and ten minutes more. A relay that finds rows that old, after
-// a restore of the database from a backup say, makes second tasks of them.
+// retention says otherwise, and ten minutes more; of a task that is client.UniqueActive
+// until it ends. A relay that finds rows that old, after a restore of the database from a
+// backup say, makes second tasks of them.
 //
 // Any number of relays may run beside each other: each takes rows that no other has. The
 // order in which tasks are submitted is about that of the rows, but not exactly: a
