@@ -3,9 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/claimq/claimq/cmd/claimq/claimqtest"
 	"github.com/claimq/claimq/cmd/claimq/term"
@@ -47,5 +52,26 @@ func TestCommand_stoppedWhileItReads(t *testing.T) {
 				t.Errorf("exit code %d: %s", code, stderr.String())
 			}
 		})
+	}
+}
+
+// A wait for the end of a task says that it was stopped, whatever the signal is called.
+func TestSubmit_stoppedWhileItWaits(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
+	task := `{"success":true,"created":true,"task":` + cliTask + `}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, task)
+		if r.Method == http.MethodGet { // it has not ended, and the command looks again after a pause
+			time.AfterFunc(10*time.Millisecond, func() { stop(errors.New("interrupt signal received")) })
+		}
+	}))
+	defer server.Close()
+	var stderr bytes.Buffer
+	a := &term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr}
+	code := run(ctx, a, []string{"submit", "mail", "--wait", "1h", "--endpoint", server.URL})
+	if want := "claimq: stopped before there was an answer\n"; code != term.ExitUnknown || stderr.String() != want {
+		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
 }

@@ -71,7 +71,7 @@ func waitEnded(ctx context.Context, s session.Talk, id uint64, wait time.Duratio
 		select {
 		case <-time.After(emptyPause - time.Since(asked)):
 		case <-ctx.Done():
-			return nil, nil, &term.CallError{Err: context.Cause(ctx)}
+			return nil, nil, &term.CallError{Err: ctx.Err()}
 		}
 	}
 }
