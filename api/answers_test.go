@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -56,6 +57,22 @@ func TestServer_Answers(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { return s.host.Port.Answers.Taken() == 0 })
+}
+
+// TestServer_SharedAnswers ensures that what anybody may ask for, and may leave unread, takes
+// no room for answers from those with keys.
+func TestServer_SharedAnswers(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, withKeys(testKey("operator")), func(c *Config) { c.AnswersBytes = 1 })
+	if !s.host.Port.Answers.Take(1) {
+		t.Fatal("there is no room from the start")
+	}
+	if got := s.call(t, "GET /openapi.json", ""); got.status != 200 || len(got.body) < 2*exchange.AnswerFreeBytes {
+		t.Errorf("%d, %d bytes: %.200s", got.status, len(got.body), got.body)
+	}
+	if n := s.host.Port.Answers.Taken(); n != 1 {
+		t.Errorf("%d bytes are taken", n)
+	}
 }
 
 // TestServer_idleKeepsNoBodies ensures that connections that wait for their next

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/valyala/fasthttp"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/claimq/claimq/api/exchange"
@@ -24,7 +23,7 @@ func (s *Server) openAPI(r *exchange.Request) {
 		r.RefuseCode(err)
 		return
 	}
-	r.Send(fasthttp.StatusOK, append(r.Body(), description...))
+	r.SendShared("application/json", description)
 }
 
 // describe returns the API's description in JSON, with the version of the

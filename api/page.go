@@ -66,13 +66,12 @@ func (s *Server) page(r *exchange.Request) {
 	for _, header := range web.Headers {
 		h.Set(header[0], header[1])
 	}
-	h.SetContentType(f.Type)
 	h.Set(fasthttp.HeaderCacheControl, f.Cache)
 	h.Set(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
 	if r.HTTP.Request.Header.HasAcceptEncoding("gzip") {
 		h.SetContentEncoding("gzip")
-		r.HTTP.Response.SetBodyRaw(f.Zipped)
+		r.SendShared(f.Type, f.Zipped)
 		return
 	}
-	r.HTTP.Response.SetBodyRaw(f.Plain)
+	r.SendShared(f.Type, f.Plain)
 }

@@ -86,7 +86,7 @@ func (r *Request) roomForLeaders(ctx context.Context, n int) error {
 // there is no room for is dropped, and says so.
 func (r *Request) countAnswer() {
 	resp := &r.HTTP.Response
-	if !resp.IsBodyStream() {
+	if !resp.IsBodyStream() && !r.shared {
 		more := r.more(len(resp.Body()))
 		if more > 0 && !r.Server.Port.Answers.Take(more) {
 			more = 0

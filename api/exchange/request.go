@@ -84,6 +84,7 @@ type Request struct {
 	settles   bool            // it is counted only if it is refused
 	OpRefused bool            // of a batch that was answered: an op of it was
 	room      int64           // that is taken for the answer
+	shared    bool            // the answer's body is that of all such answers, and takes no room
 	Ops       *callbody.Batch // of a batch that was looked at, nil: it was not
 	// Holds are the claims to release if the answer cannot be written.
 	Holds []command.Hold
@@ -387,9 +388,17 @@ func (r *Request) Send(status int, b []byte) {
 	resp.Header.SetContentType("application/json")
 }
 
+// SendShared answers 200 with a body that never changes, and that all such answers share.
+func (r *Request) SendShared(contentType string, body []byte) {
+	r.HTTP.Response.SetBodyRaw(body)
+	r.HTTP.Response.Header.SetContentType(contentType)
+	r.shared = true
+}
+
 // ResetAnswer drops what was answered so far, but for the request's id.
 func (r *Request) ResetAnswer() {
 	r.HTTP.Response.Reset()
+	r.shared = false
 	r.HTTP.Response.Header.SetCanonical(nameRequestID, r.ID)
 }
 
