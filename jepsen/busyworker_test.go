@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -39,7 +40,7 @@ func TestBusyWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cluster.Close()
-	if err := within(ctx, startTimeout, cluster.StartAll); err != nil {
+	if err := pause.Within(ctx, startTimeout, cluster.StartAll); err != nil {
 		t.Fatal(err)
 	}
 	c, err := client.New(client.Config{Endpoints: cluster.URLs()})
@@ -67,7 +68,7 @@ func TestBusyWorker(t *testing.T) {
 			t.Fatalf("the slots do not get busy: %v, %+v", err, w.Stats())
 		}
 		t.Logf("after %v: %+v", time.Since(began).Round(time.Millisecond), w.Stats())
-		if err := within(ctx, stepTimeout, func(ctx context.Context) error { return killOne(ctx, cluster) }); err != nil {
+		if err := pause.Within(ctx, stepTimeout, func(ctx context.Context) error { return killOne(ctx, cluster) }); err != nil {
 			t.Fatal(err)
 		}
 	}

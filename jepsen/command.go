@@ -153,12 +153,5 @@ func (c *call) with(ctx context.Context, ok func() bool, do func(*procs.Cluster)
 	return c.end(nil, err)
 }
 
-// within calls do with a deadline.
-func within(ctx context.Context, d time.Duration, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	return do(ctx)
-}
-
 // startTimeout bounds the start of a cluster.
 const startTimeout = 30 * time.Second

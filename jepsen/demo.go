@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/demo"
 )
 
@@ -19,5 +20,5 @@ func runDemo(ctx context.Context, c *call) error {
 		return err
 	}
 	cfg.Binary, cfg.Dir = c.binary, c.dir
-	return c.end(nil, within(ctx, demoTimeout, func(ctx context.Context) error { return demo.Run(ctx, cfg) }))
+	return c.end(nil, pause.Within(ctx, demoTimeout, func(ctx context.Context) error { return demo.Run(ctx, cfg) }))
 }

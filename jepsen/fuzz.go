@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/fuzz"
 	"github.com/claimq/claimq/jepsen/procs"
 )
@@ -78,7 +79,7 @@ func fuzzNodesOf(ctx context.Context, binary, dir string, to fuzz.Config, secure
 		return nil, err
 	}
 	defer cluster.Close()
-	if err := within(ctx, startTimeout, cluster.StartAll); err != nil {
+	if err := pause.Within(ctx, startTimeout, cluster.StartAll); err != nil {
 		return nil, err
 	}
 	view, err := procs.View(ctx, cluster.Nodes[0])

@@ -102,7 +102,7 @@ const (
 
 // counted waits until what is counted is so many.
 func counted(ctx context.Context, what string, want int, count func(context.Context) (float64, error)) error {
-	return within(ctx, countedWait, func(ctx context.Context) error {
+	return pause.Within(ctx, countedWait, func(ctx context.Context) error {
 		return pause.Until(ctx, countedPoll, func() error {
 			n, err := count(ctx)
 			if err == nil && int(n) != want {

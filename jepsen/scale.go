@@ -139,7 +139,7 @@ func (s *scaling) countReads(ctx context.Context) error {
 		return err
 	}
 	rate, err := reads.Rate(leader.URL(), s.conns, s.reading, func(conn, i int) string {
-		return fmt.Sprintf("/api/tasks/%d", 1+s.held/s.conns*conn+i%1000)
+		return fmt.Sprintf("/api/tasks/%d", 1+(s.held/s.conns*conn+i%1000)%s.held)
 	})
 	if err != nil {
 		return fmt.Errorf("read tasks: %w", err)

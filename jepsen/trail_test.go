@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
 	"github.com/claimq/claimq/jepsen/workload"
@@ -198,7 +199,7 @@ func loadAndKill(t *testing.T, c *procs.Cluster) {
 		t.Fatal(err)
 	}
 	stop()
-	if err := within(t.Context(), 3*stepTimeout, load.Drain); err != nil {
+	if err := pause.Within(t.Context(), 3*stepTimeout, load.Drain); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,12 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 )
+
+// claimq runs a command as an operator of the cluster does, and tells of it.
+func (r *run) claimq(ctx context.Context, args ...string) (string, error) {
+	printed, err := procs.Command(ctx, r.cfg.Binary, r.cluster.Nodes, args...)
+	fmt.Fprintf(r.cfg.Out, "$ claimq %s\n%s", strings.Join(args, " "), printed)
+	return printed, err
+}
 
 // letIn has a node that never ran join, with a token of its own.
 func (r *run) letIn(ctx context.Context, n *procs.Node) error {
@@ -134,8 +142,7 @@ func (r *run) shrink(ctx context.Context) error {
 	return r.waitMembers(ctx, "n1", "n2", "n3")
 }
 
-// replace has a node lose its disk, refuses it under its old identity, and puts
-// another one in its place.
+// replace has a node lose its disk, and puts another one in its place.
 func (r *run) replace(ctx context.Context) error {
 	dead, fresh := r.node(2), r.node(allNodes)
 	if err := dead.Kill(); err != nil {
@@ -144,11 +151,6 @@ func (r *run) replace(ctx context.Context) error {
 	if err := wipe(dead); err != nil {
 		return err
 	}
-	words, err := r.refuse(ctx, dead) // started as a supervisor does
-	if err != nil {
-		return fmt.Errorf("a node with an empty disk under an old name: %w", err)
-	}
-	fmt.Fprintf(r.cfg.Out, "%s with an empty disk said, exit code %d:\n%s\n", dead.ID, dead.ExitCode(), words)
 	if _, err := r.claimq(ctx, "cluster", "remove", dead.ID); err != nil {
 		return err
 	}
@@ -156,35 +158,6 @@ func (r *run) replace(ctx context.Context) error {
 		return err
 	}
 	return r.waitMembers(ctx, "n1", "n3", "n6")
-}
-
-// refuse starts a node that must end by itself, not well, and returns what it said.
-func (r *run) refuse(ctx context.Context, n *procs.Node) (words string, err error) {
-	r.refused[n] = true
-	said := len(n.Output())
-	if err := n.Start(); err != nil {
-		return "", err
-	}
-	if err := n.WaitExit(ctx); err != nil {
-		return "", fmt.Errorf("it goes on: %w", err)
-	}
-	words = n.Output()[said:]
-	if n.ExitCode() == 0 {
-		err = fmt.Errorf("%s ended with exit code 0 and says %q", n.ID, words)
-	}
-	return words, err
-}
-
-// notEmpty is in what says that a restore has something to lose.
-const notEmpty = "not empty"
-
-// refuseRestore tries a restore where there is something to lose.
-func (r *run) refuseRestore(ctx context.Context) error {
-	file := r.backupFile() + ".first"
-	if _, err := r.claimq(ctx, "snapshot", "save", file); err != nil {
-		return err
-	}
-	return r.claimqRefused(ctx, notEmpty, "snapshot", "restore", file)
 }
 
 // waitMembers waits until the cluster is these voters, all of them healthy.

@@ -60,8 +60,7 @@ type run struct {
 	rec     *recorder.Recorder
 	load    *workload.Workload
 	endLoad context.CancelFunc
-	loads   int                  // begun
-	refused map[*procs.Node]bool // that were to end by themselves
+	loads   int // begun
 	report  *Report
 	old     string // of an upgrade: the binary that knows the feature level it begins with
 }
@@ -74,7 +73,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) { return conduct(ctx,
 func conduct(ctx context.Context, cfg Config, all func(*run, context.Context) error) (*Report, error) {
 	r := &run{
 		cfg: cfg, rec: recorder.New(cfg.Seed),
-		report: &Report{}, endLoad: func() {}, refused: map[*procs.Node]bool{},
+		report: &Report{}, endLoad: func() {},
 	}
 	defer r.rec.Close()
 	err := all(r, ctx)
@@ -100,7 +99,6 @@ func (r *run) all(ctx context.Context) error {
 		{"restart each node, kill -9", r.killEach},
 		{"shrink to 3 nodes, the leader first", r.shrink},
 		{"replace a dead node", r.replace},
-		{"refuse a restore", r.refuseRestore},
 	}); err != nil {
 		return err
 	}
@@ -150,7 +148,7 @@ func (r *run) act(ctx context.Context, name string, do func(context.Context) err
 // noExit looks whether a node has ended that nobody ended.
 func (r *run) noExit() error {
 	for _, n := range r.cluster.Nodes {
-		if code := n.ExitCode(); !r.refused[n] && code > 0 && code != 128+int(syscall.SIGKILL) {
+		if code := n.ExitCode(); code > 0 && code != 128+int(syscall.SIGKILL) {
 			return fmt.Errorf("%s ended by itself with exit code %d:\n%s", n.ID, code, n.LogTail(20))
 		}
 	}

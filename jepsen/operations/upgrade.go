@@ -116,12 +116,14 @@ func (r *run) tryOldNode(ctx context.Context) error {
 		return err
 	}
 	n.SetBinary(r.old)
-	words, err := r.refuse(ctx, n)
-	if err == nil && !strings.Contains(words, "use the version that wrote it") {
-		err = fmt.Errorf("%s says %q", n.ID, words)
-	}
-	if err != nil {
+	if err := n.Start(); err != nil {
 		return err
+	}
+	if err := n.WaitExit(ctx); err != nil {
+		return fmt.Errorf("it goes on: %w", err)
+	}
+	if words := n.LogTail(5); n.ExitCode() == 0 || !strings.Contains(words, "use the version that wrote it") {
+		return fmt.Errorf("%s ended with exit code %d and says %q", n.ID, n.ExitCode(), words)
 	}
 	n.SetBinary(r.cfg.Binary)
 	return n.StartReady(ctx)

@@ -88,7 +88,7 @@ func (n *nemesis) round(ctx context.Context, f faults.Fault, most time.Duration)
 	n.say("%s", f.Name())
 	held := n.scaled(time.Duration(1500+n.rng.Intn(5500)) * time.Millisecond)
 	pause.For(ctx, min(held, max(most, time.Second)))
-	if err := within(context.WithoutCancel(ctx), healTimeout, undo); err != nil {
+	if err := pause.Within(context.WithoutCancel(ctx), healTimeout, undo); err != nil {
 		return fmt.Errorf("heal %s: %w", f.Name(), err)
 	}
 	n.rec.Mark(history.Event{Kind: history.Healed, Fault: f.Name(), Text: f.Name() + " healed"})

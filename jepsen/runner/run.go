@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/recorder"
@@ -56,7 +57,7 @@ func Run(ctx context.Context, cfg Config) (*history.History, error) {
 }
 
 func (r *run) run(ctx context.Context) error {
-	if err := within(ctx, startTimeout, r.cluster.StartAll); err != nil {
+	if err := pause.Within(ctx, startTimeout, r.cluster.StartAll); err != nil {
 		return fmt.Errorf("start the cluster: %w", err)
 	}
 	defer watch(r.cluster, r.rec)()
@@ -82,7 +83,7 @@ func (r *run) run(ctx context.Context) error {
 		return err
 	}
 	r.say("load ends, draining")
-	drained := within(ctx, drainTimeout, load.Drain)
+	drained := pause.Within(ctx, drainTimeout, load.Drain)
 	if drained != nil { // what there is instead is worth knowing
 		drained = fmt.Errorf("drain: %w", drained)
 	} else {
@@ -93,10 +94,10 @@ func (r *run) run(ctx context.Context) error {
 
 // readEnd reads what the cluster and each node hold in the end.
 func (r *run) readEnd(ctx context.Context) error {
-	if err := within(ctx, levelTimeout, r.waitLevel); err != nil {
+	if err := pause.Within(ctx, levelTimeout, r.waitLevel); err != nil {
 		r.rec.Event("the nodes do not draw level: %v", err) // the judge says so, too
 	}
-	return within(ctx, finalTimeout, func(ctx context.Context) error {
+	return pause.Within(ctx, finalTimeout, func(ctx context.Context) error {
 		if err := r.rec.ReadFinal(ctx, r.cluster.URLs()); err != nil {
 			return err
 		}
@@ -111,11 +112,4 @@ func (r *run) readEnd(ctx context.Context) error {
 func (r *run) say(format string, args ...any) {
 	ops, unknown := r.rec.Count()
 	fmt.Fprintf(r.cfg.Out, "%6.1fs %7d calls %5d unknown  %s\n", time.Duration(r.rec.Now()).Seconds(), ops, unknown, fmt.Sprintf(format, args...))
-}
-
-// within calls do with a deadline.
-func within(ctx context.Context, d time.Duration, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	return do(ctx)
 }
