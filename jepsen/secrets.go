@@ -26,15 +26,13 @@ func newSecrets(dir string) (*secrets, error) {
 	s := &secrets{keys: map[string]string{}}
 	var entries strings.Builder
 	entries.WriteString("keys:\n")
-	for _, role := range []string{"reader", "producer", "worker", "operator", "narrow"} {
+	for name, may := range map[string]string{
+		"reader": "role: reader", "producer": "role: producer", "worker": "role: worker", "operator": "role: operator",
+		"narrow": "role: worker, task_types: [mail]",
+	} {
 		key := "claimq_" + strings.ToLower(rand.Text()+rand.Text())
-		s.keys[role] = key
-		fmt.Fprintf(&entries, "  - {name: %s, key_sha256: %x, rate_limit_per_minute: 0, ", role, sha256.Sum256([]byte(key)))
-		if role == "narrow" {
-			entries.WriteString("role: worker, task_types: [mail]}\n")
-		} else {
-			fmt.Fprintf(&entries, "role: %s}\n", role)
-		}
+		s.keys[name] = key
+		fmt.Fprintf(&entries, "  - {name: %s, key_sha256: %x, rate_limit_per_minute: 0, %s}\n", name, sha256.Sum256([]byte(key)), may)
 	}
 	keysFile := filepath.Join(dir, "keys.yaml")
 	err := os.WriteFile(keysFile, []byte(entries.String()), 0o600)

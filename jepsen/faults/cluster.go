@@ -17,8 +17,6 @@ type Config struct {
 	Binary string // path of claimq
 	Dir    string // for data and logs; it exists
 	Nodes  int    // 1 to 9
-	Flags  []string
-	Env    []string
 	// Seed is of what the network does to packets.
 	Seed int64
 	// Hosts gives each node a network namespace, and the callers one, too. It
@@ -66,7 +64,7 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 // there to be closed when it fails.
 func (c *Cluster) prepare(ctx context.Context, cfg Config) (err error) {
 	p := procs.Config{
-		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Flags: cfg.Flags, Env: cfg.Env,
+		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes,
 		EnvOf: func(i int) []string { return []string{clockEnv + "=" + clockPath(cfg.Dir, i)} },
 	}
 	if cfg.Disks {

@@ -110,7 +110,9 @@ func Together(faults ...Fault) Fault {
 		for _, f := range faults {
 			recover, err := f.Inject(ctx, c, rng)
 			if err != nil {
-				return nil, done.after(ctx, err)
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+				defer cancel()
+				return nil, errors.Join(err, done.all(ctx))
 			}
 			done = append(done, recover)
 		}
@@ -150,12 +152,4 @@ func (u undos) all(ctx context.Context) error {
 		errs = append(errs, step(ctx))
 	}
 	return errors.Join(errs...)
-}
-
-// after undoes all because of err, which it returns together with what fails
-// now. ctx may have ended.
-func (u undos) after(ctx context.Context, err error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-	defer cancel()
-	return errors.Join(err, u.all(ctx))
 }

@@ -94,7 +94,7 @@ func (c *Cluster) replaced(n *procs.Node) undo {
 		}
 		n.JoinBy(others)
 		token, body := procs.NewJoinToken()
-		if err := errors.Join(wipe(n), c.operate(ctx, "/api/cluster/tokens", body)); err != nil {
+		if err := errors.Join(n.Wipe(), c.operate(ctx, "/api/cluster/tokens", body)); err != nil {
 			return err
 		}
 		c.notef("%s is removed, and joins with an empty folder", n.ID)
@@ -120,18 +120,6 @@ func (c *Cluster) votes(ctx context.Context, n *procs.Node) error {
 	return fmt.Errorf("nobody says that %s votes", n.ID)
 }
 
-func wipe(n *procs.Node) error {
-	entries, err := os.ReadDir(n.DataDir)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, e := range entries {
-		errs = append(errs, os.RemoveAll(filepath.Join(n.DataDir, e.Name())))
-	}
-	return errors.Join(errs...)
-}
-
 // removed removes a member that is well; it joins again as a new one.
 func removed(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	n := nodes[0]
@@ -149,7 +137,7 @@ func wiped(_ context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (un
 	if err := procs.KillAll(n); err != nil {
 		return nil, err
 	}
-	return c.replaced(n), wipe(n)
+	return c.replaced(n), n.Wipe()
 }
 
 // demoted takes a member's vote away for a while.

@@ -171,7 +171,7 @@ func (g *guest) look(ctx context.Context, node Node) (err error) {
 	defer cancel()
 	tooMuch := pause.Until(ctx, memoryLook, func() error {
 		var u Usage
-		if u, err = usageOf(ctx, node); err != nil {
+		if u, err = node.Metrics(ctx); err != nil {
 			return nil
 		}
 		g.seen.ResidentMB = max(g.seen.ResidentMB, u.residentMB())

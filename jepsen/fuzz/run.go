@@ -270,7 +270,7 @@ func (r *run) usage(ctx context.Context) ([]Usage, error) {
 	all := make([]Usage, len(r.cfg.Nodes))
 	for i := range all {
 		var err error
-		if all[i], err = usageOf(ctx, r.cfg.Nodes[i]); err != nil {
+		if all[i], err = r.cfg.Nodes[i].Metrics(ctx); err != nil {
 			return nil, fmt.Errorf("node %d: %w", i+1, err)
 		}
 	}

@@ -1,7 +1,6 @@
 package fuzz
 
 import (
-	"context"
 	"fmt"
 	"strings"
 )
@@ -27,9 +26,6 @@ const (
 	resident = "process_resident_memory_bytes"
 	panics   = "claimq_http_panics_total"
 )
-
-// usageOf asks a node for its metrics.
-func usageOf(ctx context.Context, node Node) (Usage, error) { return node.Metrics(ctx) }
 
 // residentMB is the memory of the process.
 func (u Usage) residentMB() float64 { return u[resident] / mb }

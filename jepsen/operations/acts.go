@@ -148,7 +148,7 @@ func (r *run) replace(ctx context.Context) error {
 	if err := dead.Kill(); err != nil {
 		return err
 	}
-	if err := wipe(dead); err != nil {
+	if err := dead.Wipe(); err != nil {
 		return err
 	}
 	if _, err := r.claimq(ctx, "cluster", "remove", dead.ID); err != nil {

@@ -88,7 +88,7 @@ func (r *run) lose(ctx context.Context) error {
 	}
 	errs := []error{procs.KillAll(r.cluster.Nodes...)}
 	for _, n := range r.cluster.Nodes {
-		errs = append(errs, wipe(n))
+		errs = append(errs, n.Wipe())
 	}
 	return errors.Join(errs...)
 }

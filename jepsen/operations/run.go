@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -213,9 +212,6 @@ func nodeFlags() []string { return []string{"--log-level", "info"} }
 
 // node returns the node n1, n2, ...
 func (r *run) node(number int) *procs.Node { return r.cluster.Nodes[number-1] }
-
-// wipe removes the node's data, as a new disk does.
-func wipe(n *procs.Node) error { return os.RemoveAll(n.DataDir) }
 
 // backupFile is where the backup goes.
 func (r *run) backupFile() string { return filepath.Join(r.cfg.Dir, "backup.claimq") }

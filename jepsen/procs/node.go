@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -106,6 +107,16 @@ func (n *Node) SetBinary(path string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.binary = path
+}
+
+// Wipe empties the node's folder, as a new disk is, while it does not run.
+func (n *Node) Wipe() error {
+	entries, err := os.ReadDir(n.DataDir)
+	errs := []error{err}
+	for _, e := range entries {
+		errs = append(errs, os.RemoveAll(filepath.Join(n.DataDir, e.Name())))
+	}
+	return errors.Join(errs...)
 }
 
 // Start starts the process. It does not wait until the node is ready.

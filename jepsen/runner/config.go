@@ -43,5 +43,4 @@ const (
 	healTimeout   = 60 * time.Second
 	drainTimeout  = 90 * time.Second
 	finalTimeout  = 2 * time.Minute
-	levelTimeout  = 40 * time.Second
 )

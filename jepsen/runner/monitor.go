@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"syscall"
@@ -82,24 +81,4 @@ func ask(ctx context.Context, n *procs.Node, s *history.Sample) {
 	s.Files = int(values["process_open_fds"])
 	s.Goroutines = int(values["go_goroutines"])
 	s.Panics = int(values["claimq_http_panics_total"])
-}
-
-// waitLevel waits until all nodes stand at the same index.
-func (r *run) waitLevel(ctx context.Context) error {
-	return pause.Until(ctx, sampleInterval, func() error {
-		level, said := true, ""
-		var first uint64
-		for i, n := range r.cluster.Nodes {
-			var s history.Sample
-			if ask(ctx, n, &s); i == 0 {
-				first = s.Index
-			}
-			level = level && s.Up && s.Index == first
-			said += fmt.Sprintf(" %s up=%v index=%d", n.ID, s.Up, s.Index)
-		}
-		if !level {
-			return fmt.Errorf("not level:%s", said)
-		}
-		return nil
-	})
 }

@@ -21,10 +21,6 @@ type nemesis struct {
 	deck []faults.Fault
 }
 
-func newNemesis(r *run) *nemesis {
-	return &nemesis{run: r, rng: rand.New(rand.NewSource(r.cfg.Seed))}
-}
-
 // torment lets faults come and go until shortly before loading ends. It heals all.
 func (n *nemesis) torment(ctx, loading context.Context) error {
 	if len(n.faults) == 0 || !pause.For(loading, quietStart) {

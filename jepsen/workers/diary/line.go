@@ -21,12 +21,6 @@ const (
 	Ended Event = "ended"
 	// Return is what the handler is about to return; Text is an Outcome.
 	Return Event = "return"
-	// Settled is what a settling call came to, where the handler makes it itself:
-	// Text is the verb, and the error if there was one.
-	Settled Event = "settled"
-	// Stopped is the end of a process that was asked to end; Text says what Run
-	// returned, if that was an error.
-	Stopped Event = "stopped"
 )
 
 // Line is one thing that happened in a worker.

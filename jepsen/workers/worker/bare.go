@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -32,7 +31,7 @@ func (h *hand) runBare(ctx context.Context, c *client.Client, log *slog.Logger) 
 					continue
 				}
 				for cl != nil {
-					cl = h.handleClaim(ctx, cl)
+					cl = h.handleClaim(ctx, cl, log)
 				}
 			}
 		})
@@ -47,7 +46,7 @@ func (h *hand) request(wait time.Duration) client.ClaimRequest {
 
 // handleClaim does the work and settles the claim. It returns the next claim, if
 // it asked for one and there was one.
-func (h *hand) handleClaim(ctx context.Context, cl *client.Claim) (next *client.Claim) {
+func (h *hand) handleClaim(ctx context.Context, cl *client.Claim, log *slog.Logger) (next *client.Claim) {
 	held := hold{task: cl.Task, token: cl.Token, deadline: cl.LeaseEndsAt}
 	if err := json.Unmarshal(cl.Task.Payload, &held.params); err != nil {
 		panic(err) // the harness submits them
@@ -55,29 +54,26 @@ func (h *hand) handleClaim(ctx context.Context, cl *client.Claim) (next *client.
 	work, stop := cl.KeepAlive(context.WithoutCancel(ctx))
 	defer stop()
 	outcome := h.perform(work, held)
-	verb, next, err := h.settle(ctx, work, cl, held, outcome)
-	l := diary.Line{At: diary.Now(), Event: diary.Settled, TaskID: cl.Task.ID, Token: cl.Token, Text: verb}
+	next, err := h.settle(ctx, work, cl, held, outcome)
 	if err != nil && !errors.Is(err, client.ErrNoTasks) {
-		l.Text = fmt.Sprintf("%s: %v", verb, err)
+		log.Warn("settle", "task", cl.Task.ID, "token", cl.Token, "outcome", outcome, "err", err)
 	}
-	h.diary.Write(l)
 	return next
 }
 
 // settle makes the call that ends the claim.
-func (h *hand) settle(ctx, work context.Context, cl *client.Claim, held hold, outcome diary.Outcome) (verb string, next *client.Claim, err error) {
+func (h *hand) settle(ctx, work context.Context, cl *client.Claim, held hold, outcome diary.Outcome) (next *client.Claim, err error) {
 	result := []byte(strconv.FormatInt(held.token, 10))
 	switch outcome {
 	case diary.Completes:
 		if len(held.params.Then) == 0 && ctx.Err() == nil {
-			next, err = cl.CompleteAndClaim(work, result, h.request(0))
-			return "complete and claim", next, err
+			return cl.CompleteAndClaim(work, result, h.request(0))
 		}
-		return "complete", nil, cl.Complete(work, result, thenOf(held.params)...)
+		return nil, cl.Complete(work, result, thenOf(held.params)...)
 	case diary.Snoozes:
-		return "release", nil, cl.Release(work, retryDelay)
+		return nil, cl.Release(work, retryDelay)
 	case diary.Lost:
-		return "none", nil, nil
+		return nil, nil
 	}
-	return "fail", nil, cl.Fail(work, errorOf(outcome))
+	return nil, cl.Fail(work, errorOf(outcome))
 }

@@ -50,11 +50,8 @@ func run(ctx context.Context, told string) error {
 	if cfg.Bare {
 		work = h.runBare
 	}
-	stopped := diary.Line{Event: diary.Stopped}
 	if err := work(ctx, c, log); err != nil {
-		stopped.Text = err.Error() // which tasks could not be settled, say
+		log.Warn("stopped", "err", err) // which tasks could not be settled, say
 	}
-	stopped.At = diary.Now()
-	d.Write(stopped)
 	return errors.Join(c.Close(), d.Close())
 }
