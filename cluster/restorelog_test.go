@@ -397,6 +397,43 @@ func TestRecover_restoreInTheLog(t *testing.T) {
 	}
 }
 
+// A cluster is made of a folder whose node crashed when it had taken a snapshot over, and before
+// anything that follows it: with what the snapshot has, and nothing of the log from before,
+// whether that ends below the snapshot or goes on above it with what was never committed.
+func TestRecover_snapshotTakenOver(t *testing.T) {
+	t.Parallel()
+	saved := savedBackup(t)
+	for name, above := range map[string]int{"the log ends below": 100, "the log goes on above": -10} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newBackupCluster(t, "")
+			last := uint64(0)
+			for range 20 {
+				last = submitOne(t, c.nodes...).Index
+			}
+			c.ensureSame()
+			c.plantSnapshot(0, saved, uint64(int(last)+above), c.nodes[0].currentTerm()+1)
+			ended, cut := context.WithCancel(context.Background())
+			cut()
+			for _, n := range c.others(0) {
+				if err := n.Close(ended); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cfg := c.cfgs[0]
+			if _, err := Recover(RecoverConfig{DataDir: cfg.DataDir, Logger: cfg.Logger}); err != nil {
+				t.Fatal(err)
+			}
+			cfg.InitialCluster, cfg.Registerer = nil, testConfig(t, "", "", "").Registerer
+			n := openNode(t, cfg)
+			submitOne(t, n)
+			if tasks, _ := tasksAt(n); tasks != savedTasks+1 {
+				t.Errorf("%d tasks, want %d", tasks, savedTasks+1)
+			}
+		})
+	}
+}
+
 // A backup whose state would not fit into the memory is refused before anything is
 // written.
 func TestRestoreBackup_tooLarge(t *testing.T) {
@@ -436,7 +473,7 @@ func TestLogStore_otherHistory(t *testing.T) {
 					at = i
 				}
 			}
-			c.plantSnapshot(at, saved, last+100)
+			c.plantSnapshot(at, saved, last+100, leader.currentTerm())
 			stopped := make(chan error, 1)
 			c.cfgs[at].Registerer = testConfig(t, "", "", "").Registerer
 			c.cfgs[at].Fatal = func(err error) {
@@ -469,8 +506,8 @@ func TestLogStore_otherHistory(t *testing.T) {
 }
 
 // plantSnapshot closes the node at that place and makes its folder one whose newest
-// snapshot is the backup's state behind a gap, which its log does not reach.
-func (c *backupCluster) plantSnapshot(at int, saved []byte, index uint64) {
+// snapshot is the backup's state, up to an entry of that index and term.
+func (c *backupCluster) plantSnapshot(at int, saved []byte, index, term uint64) {
 	c.t.Helper()
 	n := c.nodes[at]
 	backup, err := fsm.ReadBackup(bytes.NewReader(saved), int64(len(saved)))
@@ -486,7 +523,7 @@ func (c *backupCluster) plantSnapshot(at int, saved []byte, index uint64) {
 	if err := f.Error(); err != nil {
 		c.t.Fatal(err)
 	}
-	sink, err := n.stores.Snapshots.Create(raft.SnapshotVersionMax, index, n.raft.CurrentTerm(), f.Configuration(), 1, n.parts.Transport)
+	sink, err := n.stores.Snapshots.Create(raft.SnapshotVersionMax, index, term, f.Configuration(), 1, n.parts.Transport)
 	if err == nil {
 		_, err = io.Copy(sink, g.Reader())
 	}

@@ -205,20 +205,43 @@ func openBesideSnapshots(d *Dir, cfg Config, guard *failStop, snapshots *Snapsho
 // does so once it has taken over a snapshot that was sent; a crash may have come
 // between. It goes on behind the snapshot, where raft-wal would refuse to append to what
 // ends before it, and nobody may ever be sent the entries of another history.
+//
+// What goes on above the snapshot with an earlier term than its own is of another history,
+// too, and was never committed. While a node runs its leader replaces that; a
+// cluster that is made again of the folder would apply it.
 func (s *Stores) dropReplaced(log logSummary, snapshotIndex, snapshotTerm uint64) error {
-	if log.last == 0 || log.first > snapshotIndex {
+	if log.last == 0 {
 		return nil
 	}
 	if log.last < snapshotIndex {
 		return s.Log.DeleteRange(log.first, log.last)
 	}
-	var own raft.Log
-	if err := s.Log.GetLog(snapshotIndex, &own); errors.Is(err, raft.ErrLogNotFound) || err == nil && own.Term == snapshotTerm {
-		return nil // of raft-boltdb's, which may have a gap there
-	} else if err != nil {
+	above, ok, err := s.termAt(max(log.first, snapshotIndex+1))
+	switch {
+	case err != nil:
 		return err
+	case ok && above < snapshotTerm:
+		return s.Log.DeleteRange(log.first, log.last)
 	}
-	return s.Log.DeleteRange(log.first, snapshotIndex)
+	at, ok, err := s.termAt(snapshotIndex)
+	switch {
+	case err != nil:
+		return err
+	case ok && at != snapshotTerm:
+		return s.Log.DeleteRange(log.first, snapshotIndex)
+	}
+	return nil
+}
+
+// termAt returns the term of the log's entry at index. ok is false if the log has none
+// there: raft-boltdb's may have a gap.
+func (s *Stores) termAt(index uint64) (term uint64, ok bool, err error) {
+	var entry raft.Log
+	err = s.Log.GetLog(index, &entry)
+	if errors.Is(err, raft.ErrLogNotFound) {
+		return 0, false, nil
+	}
+	return entry.Term, err == nil, err
 }
 
 // openedLog is a log that was checked and opened.

@@ -259,6 +259,40 @@ func TestStores_KeepWhatLiesAboveASnapshot(t *testing.T) {
 	}
 }
 
+// What a crash left above a snapshot of a later term was never committed, and goes: it would be
+// applied to the snapshot's state where a cluster is made again of the folder.
+func TestStores_DropWhatDoesNotFollowTheSnapshot(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T, string, Config) storageBench{
+		KindWAL: openTestStores, KindBoltDB: openBoltStores,
+	} {
+		for first := uint64(1); first <= 11; first += 5 { // the crash came before the deletion, or after it
+			t.Run(fmt.Sprint(name, " from ", first), func(t *testing.T) {
+				t.Parallel()
+				path := t.TempDir()
+				b := open(t, path, Config{})
+				entries := testEntries(1, 20)
+				for _, log := range entries {
+					log.Term = 1
+				}
+				mustStore(t, b.Log, entries...)
+				if first > 1 {
+					mustDelete(t, b.Log, 1, first-1)
+				}
+				takeSnapshot(t, b, 10, "the state")
+				b.close(t)
+				b = open(t, path, Config{})
+				wantLog(t, b.Log, nil)
+				mustStore(t, b.Log, testEntries(11, 12)...)
+				b.close(t)
+				b = open(t, path, Config{})
+				wantLog(t, b.Log, testEntries(11, 12))
+				b.close(t)
+			})
+		}
+	}
+}
+
 func TestStores_AreClosedOnce(t *testing.T) {
 	t.Parallel()
 	b := openTestStores(t, t.TempDir(), Config{})
