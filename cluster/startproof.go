@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,7 +46,7 @@ type startMembers interface {
 	findMembers(ctx context.Context)
 	knownAddrs() []string // of the others
 	servers() []raft.Server
-	// electorate returns the voters; while it has no configuration, who made it a member.
+	// electorate returns the voters, or until it is known to be a member who made it one.
 	electorate() []raft.Server
 	isServer(uuid string) bool
 	nameOfMember(uuid string) string
@@ -160,19 +161,16 @@ func (p *startProof) majorityIn(nodes map[string]bool) bool {
 	return among > len(voters)/2
 }
 
-// electorate returns the voters by Raft's configuration. A node without one, whose vote a
-// leader may need to give it one, goes by those who made it a member, and itself.
+// electorate returns the voters by Raft's configuration. A node that is not in it yet, whose
+// vote a leader may need to add it, goes by those who made it a member, and itself: until
+// then its log may tell of members of long ago.
 func (n *Node) electorate() []raft.Server {
-	if len(n.servers()) > 0 {
+	own := raft.Server{ID: raft.ServerID(n.uuid)}
+	isOwn := func(s raft.Server) bool { return s.ID == own.ID }
+	if len(n.introducers) == 0 || slices.ContainsFunc(n.servers(), isOwn) {
 		return n.votersNow()
 	}
-	voters := []raft.Server{{ID: raft.ServerID(n.uuid)}}
-	for _, s := range n.introducers {
-		if s.ID != voters[0].ID {
-			voters = append(voters, s)
-		}
-	}
-	return voters
+	return append(slices.DeleteFunc(slices.Clone(n.introducers), isOwn), own)
 }
 
 // unnoted reports whether there is a member that is not among the nodes.
