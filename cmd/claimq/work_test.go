@@ -88,6 +88,39 @@ func (l *workLab) appears(t *testing.T, name string) string {
 	}
 }
 
+// A command that cannot be started any more costs no attempt: its task waits until it can.
+func TestWork_commandIsGone(t *testing.T) {
+	t.Parallel()
+	l := newWorkLab(t)
+	path := filepath.Join(l.dir, "command")
+	put := func() {
+		t.Helper()
+		if err := os.WriteFile(path+".new", []byte("#!/bin/sh\necho 1\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put()
+	p := l.workOf(t, "work", "--type", "gone", "--", path)
+	l.ended(t, l.submit(t, "gone", "1", 1))
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	id := l.submit(t, "gone", "2", 1)
+	l.until(t, id, "given back", func(task *client.Task) bool {
+		return task.Status == client.StatusScheduled || task.Status.Ended()
+	})
+	put()
+	if got := l.ended(t, id); got.Status != client.StatusCompleted || got.Attempts != 1 {
+		t.Errorf("the task is %s after %d attempts: %s", got.Status, got.Attempts, got.Error)
+	}
+	if out := p.stop(t); !strings.Contains(out, "start the command: ") {
+		t.Errorf("it says\n%s", out)
+	}
+}
+
 // workProcess is a running claimq work.
 type workProcess struct {
 	cmd    *exec.Cmd
@@ -101,7 +134,13 @@ type workProcess struct {
 func (l *workLab) work(t *testing.T, taskType, line string, flags ...string) *workProcess {
 	t.Helper()
 	args := append([]string{"work", "--type", taskType}, flags...)
-	p := &workProcess{cmd: claimq(context.Background(), append(args, "--", "sh", "-c", line)...)}
+	return l.workOf(t, append(args, "--", "sh", "-c", line)...)
+}
+
+// workOf is work of any command.
+func (l *workLab) workOf(t *testing.T, args ...string) *workProcess {
+	t.Helper()
+	p := &workProcess{cmd: claimq(context.Background(), args...)}
 	p.cmd.Dir, p.cmd.Stderr = l.dir, &p.stderr
 	p.cmd.Env = append(p.cmd.Env, "CLAIMQ_API_KEY=secret", "CLAIMQ_TIMEOUT=2s", fmt.Sprintf("CLAIMQ_ENDPOINTS=%s,%s,%s", l.d.url(0), l.d.url(1), l.d.url(2)))
 	if err := p.cmd.Start(); err != nil {

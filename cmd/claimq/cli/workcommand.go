@@ -17,6 +17,7 @@ import (
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/internal/bytesize"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -30,6 +31,9 @@ const (
 	// lostGrace is the same after its claim was lost: somebody else may begin with the
 	// task within a second.
 	lostGrace = 250 * time.Millisecond
+	// startPause is how long a command that could not be started is not tried again, and its
+	// task not claimed.
+	startPause = time.Second
 	// groupLook is how often it is looked whether something is left of the process group
 	// of a command that was stopped.
 	groupLook = 10 * time.Millisecond
@@ -62,6 +66,10 @@ func commandEnviron(environ, endpoints []string, worker string) []string {
 	return append(kept, "CLAIMQ_WORKER="+worker, "CLAIMQ_ENDPOINTS="+strings.Join(endpoints, ","))
 }
 
+// errNotStarted is returned when the command cannot be started, as it is being replaced or
+// there are too many processes.
+var errNotStarted = errors.New("start the command")
+
 // handle runs the command for a task. What it returns settles the claim.
 func (r *runner) handle(ctx context.Context, job *client.Job[[]byte]) error {
 	begun := time.Now()
@@ -71,6 +79,10 @@ func (r *runner) handle(ctx context.Context, job *client.Job[[]byte]) error {
 	if err != nil {
 		what, _, _ := strings.Cut(err.Error(), "\n")
 		fmt.Fprintf(r.out, "%s: after %v: %s\n", about, took, term.Printable(what))
+		if errors.Is(err, errNotStarted) { // which is not the task's fault
+			pause.For(ctx, startPause)
+			return client.Snooze(startPause)
+		}
 		return err
 	}
 	fmt.Fprintf(r.out, "%s: done in %v\n", about, took)
@@ -90,7 +102,7 @@ func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, erro
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the command: %w", err)
+		return nil, fmt.Errorf("%w: %w", errNotStarted, err)
 	}
 	stopped, err := r.await(ctx, cmd)
 	stderr.flush()
