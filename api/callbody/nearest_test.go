@@ -68,13 +68,28 @@ func TestSuggestions(t *testing.T) {
 		body string // with a field's name for %q
 		read func(text []byte) *refuse.Refusal
 	}{
-		{`{%q:1}`, submit}, {`{"steps":[{%q:1}]}`, submit}, {`{"backoff":{%q:1}}`, submit},
-		{`{%q:1}`, of(&Complete{})}, {`{"claim":{%q:1}}`, of(&Complete{})}, {`{"submit":[{%q:1}]}`, of(&Complete{})},
-		{`{%q:1}`, of(&Fail{})}, {`{%q:1}`, of(&Extend{})}, {`{%q:1}`, of(&Release{})},
-		{`{%q:1}`, of(&Retry{})}, {`{%q:1}`, of(&Patch{})}, {`{%q:1}`, of(new(newClaimRequest()))},
-		{`{%q:1}`, of(&ClaimFinalization{})}, {`{%q:1}`, of(&ExtendFinalization{})}, {`{%q:1}`, of(&Finalize{})},
-		{`{%q:1}`, action}, {`{"filter":{%q:1}}`, action}, {`{%q:1}`, schedule}, {`{"task":{%q:1}}`, schedule},
-		{`{%q:1}`, batch}, {`{"ops":[{"op":"claim",%q:1}]}`, batch}, {`{"ops":[{"op":"submit",%q:1}]}`, batch},
+		{`{%q:1}`, submit},
+		{`{"steps":[{%q:1}]}`, submit},
+		{`{"backoff":{%q:1}}`, submit},
+		{`{%q:1}`, of(&Complete{})},
+		{`{"claim":{%q:1}}`, of(&Complete{})},
+		{`{"submit":[{%q:1}]}`, of(&Complete{})},
+		{`{%q:1}`, of(&Fail{})},
+		{`{%q:1}`, of(&Extend{})},
+		{`{%q:1}`, of(&Release{})},
+		{`{%q:1}`, of(&Retry{})},
+		{`{%q:1}`, of(&Patch{})},
+		{`{%q:1}`, of(new(newClaimRequest()))},
+		{`{%q:1}`, of(&ClaimFinalization{})},
+		{`{%q:1}`, of(&ExtendFinalization{})},
+		{`{%q:1}`, of(&Finalize{})},
+		{`{%q:1}`, action},
+		{`{"filter":{%q:1}}`, action},
+		{`{%q:1}`, schedule},
+		{`{"task":{%q:1}}`, schedule},
+		{`{%q:1}`, batch},
+		{`{"ops":[{"op":"claim",%q:1}]}`, batch},
+		{`{"ops":[{"op":"submit",%q:1}]}`, batch},
 	} {
 		for _, body := range bodies {
 			for _, name := range namesOf(body) {
