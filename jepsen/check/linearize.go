@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -149,14 +150,12 @@ func (x *index) calls(t *task) []porcupine.Operation {
 	put := func(from, to int64, in call) {
 		ops = append(ops, porcupine.Operation{Call: from, Return: to, Input: &in})
 	}
-	switch s := t.submit; {
-	case s == nil: // made by a submit that nobody knows the answer of
-		put(0, never, call{kind: history.Submit, outcome: history.Unknown, op: -1})
-	case s.acked < 0:
-		put(s.call, never, call{kind: history.Submit, outcome: history.Unknown, op: -1})
-	default:
-		put(s.call, s.ret, call{kind: history.Submit, outcome: history.OK, op: s.acked})
+	s := cmp.Or(t.submit, &submit{ret: never, acked: -1}) // else made by one that nobody knows the answer of
+	made := call{kind: history.Submit, outcome: history.OK, op: s.acked}
+	if s.acked < 0 {
+		made.outcome = history.Unknown
 	}
+	put(s.call, s.ret, made)
 	for i := range t.claims {
 		cl := &t.claims[i]
 		if t.parent { // it is of the finalization, which leases.go looks at

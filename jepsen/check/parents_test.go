@@ -55,9 +55,9 @@ func work() []history.Op {
 // held is the state at the end of both steps completed.
 func held(status, by, result string) []history.Task {
 	return []history.Task{
-		{ID: 1, Key: "a", Status: status, Worker: by, Result: result, Finalize: "auto"},
-		{ID: 2, Status: "completed", Token: 7, Attempts: 1, Worker: "w", Result: "1", ParentID: 1, Step: "a"},
-		{ID: 3, Status: "completed", Token: 8, Attempts: 1, Worker: "w", Result: "2", ParentID: 1, Step: "b"},
+		{ID: 1, Key: "a", Status: status, Worker: by, Result: result},
+		{ID: 2, Status: "completed", Token: 7, Attempts: 1, Worker: "w", Result: "1", ParentID: 1},
+		{ID: 3, Status: "completed", Token: 8, Attempts: 1, Worker: "w", Result: "2", ParentID: 1},
 	}
 }
 
@@ -240,7 +240,7 @@ func TestCheck_goodParents(t *testing.T) {
 		},
 		{
 			"a step fails, and takes the other along", endsWith(run(append([]history.Op{parent(limited)}, failing...)...),
-				history.Task{ID: 1, Key: "a", Status: "failed", Finalize: "auto"},
+				history.Task{ID: 1, Key: "a", Status: "failed"},
 				history.Task{ID: 2, Status: "failed", Token: 7, Attempts: 1, Worker: "w", ParentID: 1},
 				history.Task{ID: 3, Status: "cancelled", ParentID: 1}),
 		},
@@ -258,7 +258,7 @@ func TestCheck_goodParents(t *testing.T) {
 				claimed(14, 15, 2, 9, "w", "r2"), settle(history.Complete, 16, 17, 2, 9, "w", result("1")),
 				claimed(18, 19, 3, 10, "w", "r3"), settle(history.Complete, 20, 21, 3, 10, "w", result("2")),
 				shown(22, 23, "completed", "", "completed", "completed"))...),
-				history.Task{ID: 1, Key: "a", Status: "completed", Result: both, Finalize: "auto"},
+				history.Task{ID: 1, Key: "a", Status: "completed", Result: both},
 				history.Task{ID: 2, Status: "completed", Token: 9, Attempts: 2, Worker: "w", Result: "1", ParentID: 1},
 				history.Task{ID: 3, Status: "completed", Token: 10, Attempts: 1, Worker: "w", Result: "2", ParentID: 1}),
 		},

@@ -87,10 +87,10 @@ const violationsMax = 100
 // OK reports whether the part found nothing, and left nothing undecided.
 func (p *Part) OK() bool { return p.ViolationCount == 0 && len(p.Undecided) == 0 }
 
-// Violate notes a violation by ops.
+// Violate notes a violation by ops, those below 0 left out.
 func (p *Part) Violate(rule Rule, taskID uint64, ops []int, format string, args ...any) {
 	if p.ViolationCount++; len(p.Violations) < violationsMax {
-		ops = slices.Clone(ops)
+		ops = slices.DeleteFunc(slices.Clone(ops), func(i int) bool { return i < 0 })
 		slices.Sort(ops)
 		p.Violations = append(p.Violations, Violation{Rule: rule, Task: taskID, Text: fmt.Sprintf(format, args...), Ops: slices.Compact(ops)})
 	}

@@ -26,19 +26,14 @@ func (c *checker) checkKeys() {
 		ids := slices.Sorted(maps.Keys(k.seen))
 		for n, id := range ids {
 			if have := c.tasks[id].key; have != name {
-				c.Violate(RuleKey, id, answers(k.seen[id]), "task %d was answered with key %q and with key %q", id, name, have)
+				c.Violate(RuleKey, id, []int{k.seen[id]}, "task %d was answered with key %q and with key %q", id, name, have)
 			}
 			if n > 0 && !c.mayBeDeleted(c.tasks[ids[n-1]]) {
 				a := ids[n-1]
-				c.Violate(RuleKey, id, answers(k.seen[a], k.seen[id]), "key %q has two tasks, %d and %d, and the first was never deleted", name, a, id)
+				c.Violate(RuleKey, id, []int{k.seen[a], k.seen[id]}, "key %q has two tasks, %d and %d, and the first was never deleted", name, a, id)
 			}
 		}
 	}
-}
-
-// answers drops the ops that are none (-1): what only the final state says.
-func answers(ops ...int) []int {
-	return slices.DeleteFunc(ops, func(i int) bool { return i < 0 })
 }
 
 // mayBeDeleted reports whether anybody may have deleted the task, or its parent.

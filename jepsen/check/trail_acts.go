@@ -16,13 +16,16 @@ type deed struct {
 	told   *history.Told
 }
 
+// deeds are what the calls are told as.
+var deeds = map[string]history.Kind{"cancel_requested": history.Cancel, "retried": history.Retry, "deleted": history.Delete}
+
 // noteDeed notes what the event of a task that is no parent tells of such a call, and what
 // it says of the claim that lives.
 func (c *trailChecker) noteDeed(t *life, e *history.Told) {
-	action := history.Kind("")
+	action := deeds[e.Kind]
 	switch e.Kind {
 	case "cancel_requested":
-		action, t.cancelling = history.Cancel, true
+		t.cancelling = true
 		if t.live == 0 {
 			c.fails(RuleTrailLife, e, "no claim lives")
 		}
@@ -35,10 +38,6 @@ func (c *trailChecker) noteDeed(t *life, e *history.Told) {
 			c.fails(RuleTrailLife, e, "the claim %d lives", t.live)
 		}
 		t.live, t.cancelling = 0, false
-	case "retried":
-		action = history.Retry
-	case "deleted":
-		action = history.Delete
 	case "completed":
 		t.cancelling = false
 	}

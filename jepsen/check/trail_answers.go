@@ -136,23 +136,22 @@ func (x *index) actedTypes(action history.Kind) map[string]bool {
 // not at all, whatever was answered. That a refused one did nothing is another rule's.
 func (c *trailChecker) checkWhole() {
 	alone := map[end]bool{} // asked for by calls that are no step with others
-	calls := map[made][]int{}
-	var order []made
+	for _, op := range c.took() {
+		if k, ok := eventOf(op); ok && !op.Whole {
+			alone[k] = true
+		}
+	}
+	var call []int
 	for i, op := range c.took() {
-		if !op.Whole {
-			if k, ok := eventOf(op); ok {
-				alone[k] = true
-			}
-			continue
+		if len(call) > 0 && madeBy(&c.ops[call[0]]) != madeBy(op) {
+			c.checkParts(call, alone)
+			call = nil
 		}
-		if calls[madeBy(op)] == nil {
-			order = append(order, madeBy(op))
+		if op.Whole {
+			call = append(call, i)
 		}
-		calls[madeBy(op)] = append(calls[madeBy(op)], i)
 	}
-	for _, call := range order {
-		c.checkParts(calls[call], alone)
-	}
+	c.checkParts(call, alone)
 }
 
 // checkParts checks the ops of such a call.

@@ -109,7 +109,7 @@ func TestTrail_passesGoodFamilies(t *testing.T) {
 			op.Token = 0
 		}
 	}
-	h.Final = &history.Final{Tasks: []history.Task{{ID: 1, Key: "a", Finalize: "auto"}, {ID: 4, Key: "b", Finalize: "claim"}}}
+	h.Final = &history.Final{Tasks: []history.Task{{ID: 1, Key: "a"}, {ID: 4, Key: "b"}}}
 	if r := trailOf(h); !r.OK() || r.plans() != 2 {
 		t.Errorf("all outcomes unknown: %+v", r.Part)
 	}

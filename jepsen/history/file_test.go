@@ -27,7 +27,7 @@ func sample() *History {
 		Dumps:   []Dump{{Node: "n1", Index: 9, Tasks: 1, Hash: "ab", Events: 2, TrailHash: "cd"}, {Node: "n2", TrailDiffers: "x"}},
 		Trail: []Told{
 			{Index: 3, At: 17, Kind: "submitted", TaskID: 1, Message: "schedule tick"},
-			{Index: 3, Sub: 1, At: 17, Kind: "claimed", TaskID: 1, Worker: "w", Token: 5, Attempt: 1},
+			{Index: 3, Sub: 1, At: 17, Kind: "claimed", TaskID: 1, Worker: "w", Token: 5},
 		},
 		Final: &Final{Call: 20, Return: 30, Tasks: []Task{{ID: 1, Key: "k", Status: "claimed", Token: 5, Attempts: 1, Worker: "w", Result: `{"a":"<"}`}}},
 	}

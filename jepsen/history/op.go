@@ -149,13 +149,10 @@ type Task struct {
 	// Cancelling says that its cancel was asked for.
 	Cancelling bool `json:"cancelling,omitempty"`
 
-	// Of a step: its parent and its name there.
-	ParentID uint64 `json:"parent,omitempty"`
-	Step     string `json:"step,omitempty"`
-	// Of a parent: who ends it, "auto" or "claim", and, where the answer has them,
-	// the statuses of its steps in the plan's order.
-	Finalize string   `json:"finalize,omitempty"`
-	Steps    []string `json:"steps,omitempty"`
+	ParentID uint64 `json:"parent,omitempty"` // of a step
+	// Steps are the statuses of a parent's steps in the plan's order, where the answer has
+	// them.
+	Steps []string `json:"steps,omitempty"`
 }
 
 // Plan is the steps of a parent as they were submitted. The id of the step at

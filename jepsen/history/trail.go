@@ -9,7 +9,6 @@ type Told struct {
 	TaskID  uint64 `json:"task,omitempty"` // 0 = about no task
 	Worker  string `json:"w,omitempty"`
 	Token   uint64 `json:"tok,omitempty"`
-	Attempt int32  `json:"n,omitempty"`
 	Message string `json:"msg,omitempty"`
 }
 

@@ -69,7 +69,7 @@ func ParseTrail(events []string) ([]history.Told, error) {
 		}
 		trail = append(trail, history.Told{
 			Index: e.Index, Sub: e.Sub, At: e.Time.UnixMilli(), Kind: e.Event, Message: e.Message,
-			TaskID: value(e.TaskID), Token: value(e.ClaimToken), Worker: value(e.WorkerID), Attempt: value(e.Attempt),
+			TaskID: value(e.TaskID), Token: value(e.ClaimToken), Worker: value(e.WorkerID),
 		})
 	}
 	return trail, nil

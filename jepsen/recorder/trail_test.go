@@ -56,7 +56,7 @@ func TestParseTrail(t *testing.T) {
 	t.Parallel()
 	got, err := ParseTrail([]string{event("9.1"), `{"index":10,"sub":0,"time":"1970-01-01T00:00:00.001Z","task_id":null,"event":"node_set","worker_id":null,"claim_token":null,"attempt":null,"message":""}`})
 	want := []history.Told{
-		{Index: 9, Sub: 1, At: 1767323045006, Kind: "claimed", TaskID: 3, Worker: "w1", Token: 5, Attempt: 1, Message: "m"},
+		{Index: 9, Sub: 1, At: 1767323045006, Kind: "claimed", TaskID: 3, Worker: "w1", Token: 5, Message: "m"},
 		{Index: 10, At: 1, Kind: "node_set"},
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {

@@ -29,19 +29,18 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("sim", flag.ContinueOnError)
 	flags.SetOutput(out)
 	var (
-		seeds   = flags.Uint64("seeds", 1000, "how many seeds to run")
-		from    = flags.Uint64("from", 1, "the first seed")
-		steps   = flags.Int("steps", stepsDefault, "steps of each seed's plan")
-		trace   = flags.Bool("trace", false, "tell everything that happens")
-		workers = flags.Int("parallel", runtime.GOMAXPROCS(0), "seeds to run at a time")
+		seeds = flags.Uint64("seeds", 1000, "how many seeds to run")
+		from  = flags.Uint64("from", 1, "the first seed")
+		steps = flags.Int("steps", stepsDefault, "steps of each seed's plan")
+		trace = flags.Bool("trace", false, "tell everything that happens")
 	)
 	var only []int
 	flags.Func("only", "keep these steps of the plan only, as 1,4,5", func(list string) error { return json.Unmarshal([]byte("["+list+"]"), &only) })
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *steps < 1 || *seeds < 1 || *workers < 1 || flags.NArg() > 0 {
-		return errors.New("--seeds, --steps and --parallel are at least 1, and there are no other arguments")
+	if *steps < 1 || *seeds < 1 || flags.NArg() > 0 {
+		return errors.New("--seeds and --steps are at least 1, and there are no other arguments")
 	}
 	slices.Sort(only)
 	cfg := Config{Seed: *from, Steps: *steps, Only: only}
@@ -51,10 +50,11 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 	// Runs are short and leave little behind: collecting seldom is half the speed.
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	start := time.Now()
+	parallel := runtime.GOMAXPROCS(0)
 	if cfg.Trace != nil {
-		*workers = 1
+		parallel = 1
 	}
-	total := RunSeeds(ctx, cfg, *seeds, *workers)
+	total := RunSeeds(ctx, cfg, *seeds, parallel)
 	fmt.Fprintln(out, total.String(time.Since(start)))
 	if total.Failure == "" {
 		return ctx.Err()

@@ -123,25 +123,12 @@ func (l *leader) end() {
 	w.say("%s no longer leads, term %d", l.replica.name, l.term)
 	if e := l.flight; e != nil {
 		l.flight = nil
-		w.keepDuties(e.proposals)
 		e.tell(func(int) outcome { return outcome{code: codeUnknown} })
 	}
 	for i, waiting := range l.lanes {
 		l.lanes[i] = nil
-		w.keepDuties(waiting)
 		for _, p := range waiting {
 			p.done(outcome{code: codeNoLeader})
-		}
-	}
-}
-
-// keepDuties keeps what a leader wanted to expire, and the slots that it wanted
-// to run, to be proposed when it is long too late.
-func (w *world) keepDuties(proposals []*proposal) {
-	for _, p := range proposals {
-		switch p.c.(type) {
-		case command.Expire, command.RunSchedules:
-			w.keepLate(p.c)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func makePlan(seed uint64, count int) (profile, []step) {
 	}
 	off := make([]bool, len(kinds)) // steps that this world does not know
 	for k := range kinds {
-		off[k] = kinds[k].class >= further && d.in(250)
+		off[k] = !kinds[k].always && d.in(250)
 	}
 	drawn := make([]int64, len(kinds))
 	var total int64

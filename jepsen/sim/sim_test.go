@@ -105,7 +105,7 @@ func TestRun_only(t *testing.T) {
 
 func TestMain_usage(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--seeds", "0"}, {"--steps", "0"}, {"--only", "x"}, {"--only", "1,y"}, {"--only", "1-3"}, {"x"}, {"--parallel", "0"}} {
+	for _, args := range [][]string{{"--seeds", "0"}, {"--steps", "0"}, {"--only", "x"}, {"--only", "1,y"}, {"--only", "1-3"}, {"x"}} {
 		if err := Main(t.Context(), args, io.Discard); err == nil {
 			t.Errorf("%v is taken", args)
 		}
