@@ -155,8 +155,8 @@ func (c *catching) byRuns(ctx context.Context) error {
 			return err
 		}
 		c.runs = i + 1
-		if part, rule, found := verdict.First(); found {
-			c.after, c.by = verdict.CaughtAfter(), fmt.Sprintf("%s: %s, run %d, seed %d", part, rule, c.runs, seed)
+		if part, rule, shown, found := verdict.First(); found {
+			c.after, c.by = shown, fmt.Sprintf("%s: %s, run %d, seed %d", part, rule, c.runs, seed)
 			return nil
 		}
 		fmt.Fprintf(c.out, "%s: not caught with seed %d\n", p.Name, seed)

@@ -21,7 +21,7 @@ func recovery(h *history.History) Part {
 	if h.Run.Failed != "" {
 		p.Violate(RuleRecovery, 0, nil, "the run could not be finished: %s", h.Run.Failed)
 	}
-	var worst struct{ leader, progress, level time.Duration }
+	worst := map[string]time.Duration{}
 	healed := 0
 	for i := range h.Events {
 		e := &h.Events[i]
@@ -31,28 +31,24 @@ func recovery(h *history.History) Part {
 		healed++
 		next := nextFault(h, e.At)
 		for _, what := range []struct {
-			name  string
-			after func(h *history.History, at, until int64) (time.Duration, bool)
-			most  time.Duration
-			worst *time.Duration
+			name string
+			at   int64 // next if it was not before
+			most time.Duration
 		}{
-			{"leader", leaderAfter, leaderMax, &worst.leader},
-			{"progress", progressAfter, progressMax, &worst.progress},
-			{"level followers", levelAfter, levelMax, &worst.level},
+			{"leader", leaderAt(h, e.At, next), leaderMax},
+			{"progress", progressAt(h, e.At, next), progressMax},
+			{"level followers", levelAt(h, e.At, next), levelMax},
 		} {
-			switch took, ok := what.after(h, e.At, next); {
-			case ok && took > what.most:
-				p.Violate(RuleRecovery, 0, nil, "%s (%s): %s after %v, %v are allowed", e.Text, clock(e.At), what.name, took.Round(time.Millisecond), what.most)
-				fallthrough
-			case ok:
-				*what.worst = max(*what.worst, took)
-			case next >= e.At+int64(what.most):
-				p.Violate(RuleRecovery, 0, nil, "%s (%s): no %s in %v", e.Text, clock(e.At), what.name, what.most)
+			took := time.Duration(what.at - e.At)
+			if took > what.most {
+				p.Violate(RuleRecovery, 0, nil, "%s (%s): %s after %v or more, %v are allowed", e.Text, clock(e.At), what.name, took.Round(time.Millisecond), what.most)
+			}
+			if what.at < next {
+				worst[what.name] = max(worst[what.name], took.Round(10*time.Millisecond))
 			}
 		}
 	}
-	p.Summary = fmt.Sprintf("%d times: a leader after at most %v, progress %v, all nodes level %v", healed,
-		worst.leader.Round(10*time.Millisecond), worst.progress.Round(10*time.Millisecond), worst.level.Round(10*time.Millisecond))
+	p.Summary = fmt.Sprintf("%d times: a leader after at most %v, progress %v, all nodes level %v", healed, worst["leader"], worst["progress"], worst["level followers"])
 	return p
 }
 
@@ -78,28 +74,29 @@ func nextFault(h *history.History, at int64) int64 {
 	return int64(lastReturn(h)) + int64(levelMax)
 }
 
-func leaderAfter(h *history.History, at, until int64) (time.Duration, bool) {
+// leaderAt returns when, from at on, a node led, until if none did before.
+func leaderAt(h *history.History, at, until int64) int64 {
 	for i := range h.Samples {
-		if s := &h.Samples[i]; s.At >= at && s.At < until && s.Leads {
-			return time.Duration(s.At - at), true
+		if s := &h.Samples[i]; s.At >= at && s.Leads {
+			return min(s.At, until)
 		}
 	}
-	return 0, false
+	return until
 }
 
-func progressAfter(h *history.History, at, until int64) (time.Duration, bool) {
+// progressAt returns when a change was acknowledged that was asked for from at on.
+func progressAt(h *history.History, at, until int64) int64 {
 	first := until
 	for i := range h.Ops {
-		if op := &h.Ops[i]; op.Call >= at && op.Return < first && op.Changes() {
-			first = op.Return
+		if op := &h.Ops[i]; op.Call >= at && op.Changes() {
+			first = min(first, op.Return)
 		}
 	}
-	return time.Duration(first - at), first < until
+	return first
 }
 
-// levelAfter returns when every node had reached what was the highest index at
-// the time.
-func levelAfter(h *history.History, at, until int64) (time.Duration, bool) {
+// levelAt returns when every node had reached what was the highest index at at.
+func levelAt(h *history.History, at, until int64) int64 {
 	highest := uint64(0)
 	nodes := map[string]bool{} // those not yet level
 	for i := range h.Samples {
@@ -111,12 +108,12 @@ func levelAfter(h *history.History, at, until int64) (time.Duration, bool) {
 	}
 	for i := range h.Samples {
 		s := &h.Samples[i]
-		if s.At < at || s.At >= until || !s.Up || s.Index < highest {
+		if s.At < at || !s.Up || s.Index < highest {
 			continue
 		}
 		if delete(nodes, s.Node); len(nodes) == 0 {
-			return time.Duration(s.At - at), true
+			return min(s.At, until)
 		}
 	}
-	return 0, false
+	return until
 }

@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/claimq/claimq/jepsen/history"
 )
@@ -74,7 +73,6 @@ var becomes = map[string]string{
 
 // checkTrail checks the trail of x.
 func checkTrail(x *index) *trailChecker {
-	started := time.Now()
 	c := &trailChecker{
 		index: x, lives: map[uint64]*life{}, told: map[end]*history.Told{}, pending: map[uint64]*life{},
 		claims: map[end]int{}, limited: map[string]bool{}, changes: map[uint64]*history.Op{}, types: map[string]settings{}, crowds: map[crowd]int{},
@@ -95,8 +93,8 @@ func checkTrail(x *index) *trailChecker {
 	c.checkUnasked()
 	c.checkWhole()
 	c.checkActs()
-	c.Summary = fmt.Sprintf("%d events, %d actions on many, %d answers, %d claims' choices, %d reads and lists, in %v",
-		len(c.trail), c.actions, c.answers, c.chosen, c.shown, time.Since(started).Round(time.Millisecond))
+	c.Summary = fmt.Sprintf("%d events, %d actions on many, %d answers, %d claims' choices, %d reads and lists",
+		len(c.trail), c.actions, c.answers, c.chosen, c.shown)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,33 +54,21 @@ func (v Verdict) String() string {
 	return b.String()
 }
 
-// First returns the first rule that was broken, in the order of the parts, and
-// the part. ok is false if nothing was found.
-func (v Verdict) First() (part string, rule Rule, ok bool) {
+// First returns the first rule that was broken, in the order of the parts, the part, and when
+// the calls had returned that show it: the run's end if no calls do. ok is false if nothing was
+// found.
+func (v Verdict) First() (part string, rule Rule, shown time.Duration, ok bool) {
 	for _, p := range v.Parts {
-		if len(p.Violations) > 0 {
-			return p.Name, p.Violations[0].Rule, true
+		if len(p.Violations) == 0 {
+			continue
 		}
-	}
-	return "", "", false
-}
-
-// CaughtAfter returns when the calls had returned that show the first thing that can be
-// seen of what was found: the run's end if no calls do.
-func (v Verdict) CaughtAfter() time.Duration {
-	first := lastReturn(v.history)
-	for _, p := range v.Parts {
-		for _, found := range p.Violations {
-			shown := time.Duration(0)
-			for _, i := range found.Ops {
-				shown = max(shown, time.Duration(v.history.Ops[i].Return))
-			}
-			if len(found.Ops) > 0 {
-				first = min(first, shown)
-			}
+		found := p.Violations[0]
+		for _, i := range found.Ops {
+			shown = max(shown, time.Duration(v.history.Ops[i].Return))
 		}
+		return p.Name, found.Rule, cmp.Or(shown, lastReturn(v.history)), true
 	}
-	return first
+	return "", "", 0, false
 }
 
 // lastReturn returns when the last call returned.
