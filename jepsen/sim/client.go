@@ -47,10 +47,7 @@ func (k *worker) forget(token uint64) {
 	if i < 0 {
 		return
 	}
-	k.over = append(k.over, k.held[i])
-	if len(k.over) > 8 {
-		k.over = k.over[1:]
-	}
+	k.over = lastOf(overMax, k.over, k.held[i])
 	k.held = slices.Delete(k.held, i, i+1)
 }
 
@@ -99,7 +96,7 @@ func (k *call) send() {
 	k.waiting = true
 	k.sentAt = w.now
 	try := k.repeats.Tries
-	if w.tracing() {
+	if w.out != nil {
 		w.say("%s, try %d: %s", k.name, try+1, lineOf(k.c))
 	}
 	lossy := !w.quiet
@@ -126,15 +123,7 @@ func (k *call) send() {
 	if lossy && d.in(w.profile.double) {
 		w.after(d.n(2*second), func() { w.arrive(m) })
 	}
-	w.keepMessage(m)
-}
-
-// keepMessage remembers what was sent, to be delivered again much later.
-func (w *world) keepMessage(m *message) {
-	w.sent = append(w.sent, &message{c: m.c, sentAt: m.sentAt, reply: func(outcome) {}})
-	if len(w.sent) > 32 {
-		w.sent = w.sent[1:]
-	}
+	w.sent = lastOf(sentMax, w.sent, &message{c: m.c, sentAt: m.sentAt, reply: func(outcome) {}})
 }
 
 // answered takes the answer to a try.

@@ -74,7 +74,7 @@ func (l *leader) expireDue() {
 	}
 	c := command.Expire{Items: expired}
 	begun := l.replica.Mono()
-	l.w.keepLate(c)
+	l.w.late = lastOf(lateMax, l.w.late, command.Command(c))
 	l.decide(c, func(o outcome) {
 		l.timers.Proposed(expired, o.result.Expired)
 		if !o.written() {
@@ -93,7 +93,7 @@ func (l *leader) runSlots(now int64) {
 		c.Items = append(c.Items, slotOf(v, now))
 	}
 	l.running = true
-	l.w.keepLate(c)
+	l.w.late = lastOf(lateMax, l.w.late, command.Command(c))
 	l.decide(c, func(outcome) { l.running = false })
 	if !l.w.quiet && newDice(l.w.seed, 1<<42+uint64(l.w.now)).in(l.w.profile.double) {
 		l.decide(c, nil)

@@ -133,14 +133,6 @@ func (l *leader) end() {
 	}
 }
 
-// keepLate remembers a duty, to be proposed again when it is too late.
-func (w *world) keepLate(c command.Command) {
-	w.late = append(w.late, c)
-	if len(w.late) > 8 {
-		w.late = w.late[1:]
-	}
-}
-
 // decide proposes what the leader decides now. done may be nil.
 func (l *leader) decide(c command.Command, done func(outcome)) {
 	if done == nil {
@@ -249,7 +241,7 @@ func (w *world) commit(e *entry) {
 	}
 	w.log = append(w.log, e)
 	w.commands += len(e.proposals)
-	if w.tracing() {
+	if w.out != nil {
 		w.say("entry %d of %s is committed: U=%d T=%d", e.index, e.leader.replica.name, e.stamp.U, e.stamp.T)
 	}
 	w.applyFirst(e)

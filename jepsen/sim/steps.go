@@ -85,8 +85,7 @@ func (w *world) settleOf(k *worker, d *dice, name string, h command.Hold, then f
 // die lets a worker die without a word.
 func (w *world) die(d *dice, _ string) {
 	k := w.worker(d)
-	k.over = append(k.over, k.held...)
-	k.over = k.over[max(len(k.over)-8, 0):]
+	k.over = lastOf(overMax, k.over, k.held...)
 	k.held = nil
 }
 

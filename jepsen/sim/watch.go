@@ -62,7 +62,7 @@ func (o *watch) entry(w *world, e *entry) {
 	o.stampedLed = e.led
 	for i, p := range e.proposals {
 		c, r := p.c, &e.applied.Results[i]
-		if w.tracing() {
+		if w.out != nil {
 			w.say("  entry %d: %s -> %s", e.index, lineOf(c), lineOf(r))
 		}
 		o.command(w, e, c, p.sentAt, r)

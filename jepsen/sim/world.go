@@ -62,6 +62,20 @@ type world struct {
 	out     io.Writer
 }
 
+// How many are remembered of what comes again when it is too late: claims that are over, of each
+// worker, messages, and duties of leaders.
+const (
+	overMax = 8
+	sentMax = 32
+	lateMax = 8
+)
+
+// lastOf returns the last of all and of more, so many at most.
+func lastOf[T any](most int, all []T, more ...T) []T {
+	all = append(all, more...)
+	return all[max(len(all)-most, 0):]
+}
+
 // timed is something that happens at a time.
 type timed struct {
 	at int64
@@ -109,16 +123,14 @@ func (w *world) fail(format string, args ...any) {
 	w.say("WRONG: %s", w.failure)
 }
 
-// say adds a line to the trace, if one is wanted. Callers on a hot path ask
-// tracing first.
+// say adds a line to the trace, if one is wanted. Callers on a hot path look
+// at out first.
 func (w *world) say(format string, args ...any) {
 	if w.out == nil {
 		return
 	}
 	fmt.Fprintf(w.out, "%11.6fs  %s\n", float64(w.now)/float64(second), fmt.Sprintf(format, args...))
 }
-
-func (w *world) tracing() bool { return w.out != nil }
 
 // dice is the randomness of one step, message or entry. Each has its own, so
 // that leaving a step out of a run changes the others as little as can be.

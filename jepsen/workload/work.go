@@ -84,11 +84,11 @@ type act func(h *hold, ctx context.Context)
 
 // waits is to wait for a share of the lease, in percent, and up to more longer.
 func waits(least, more time.Duration) act {
-	return func(h *hold, ctx context.Context) { h.wait(ctx, h.lease*least/100, h.lease*more/100) }
+	return func(h *hold, ctx context.Context) { pause.For(ctx, h.lease*least/100+h.upTo(h.lease*more/100)) }
 }
 
 func naps(most time.Duration) act {
-	return func(h *hold, ctx context.Context) { h.wait(ctx, 0, most) }
+	return func(h *hold, ctx context.Context) { pause.For(ctx, h.upTo(most)) }
 }
 
 func settles(kind history.Kind) act {
@@ -204,11 +204,6 @@ func (h *hold) goOn() {
 		req.WaitMS = 0
 		h.ask = &req
 	}
-}
-
-// wait waits for at least least, and up to more longer.
-func (h *hold) wait(ctx context.Context, least, more time.Duration) {
-	pause.For(ctx, least+h.upTo(more))
 }
 
 func (h *hold) extend(ctx context.Context) {
