@@ -233,8 +233,8 @@ func (o *opening) peerConfig(n *Node) peer.Config {
 			n := o.running()
 			return n != nil && n.isMember(other.UUID, other.NodeID)
 		},
-		RaftPeer: func(ctx context.Context, other peer.Hello) error {
-			return o.running().raftPeer(ctx, other)
+		RaftPeer: func(ctx context.Context, other peer.Hello, host string) error {
+			return o.running().raftPeer(ctx, other, host)
 		},
 		Recorded: func(uuid string) (nodeID, peerAddr string) {
 			if n := o.running(); n != nil {

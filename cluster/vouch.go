@@ -24,8 +24,10 @@ const (
 	// vouchTimeout bounds asking for it.
 	vouchTimeout = time.Second
 	// vouchesMax bounds the nodes about which is asked at once, and those that are
-	// remembered.
-	vouchesMax = 64
+	// remembered, and vouchesPerHost those of them that dialed from one host: a stranger
+	// may have as many names as it likes.
+	vouchesMax     = 64
+	vouchesPerHost = 8
 )
 
 // A node takes Raft's messages from members alone. It may lag behind, and have a leader
@@ -78,9 +80,10 @@ func (n *Node) answerVouch(_ context.Context, body []byte) ([]byte, error) {
 	return json.Marshal(vouchAnswer{Member: n.raft != nil && n.logEnd().after(q.Log) && n.isServer(q.UUID)})
 }
 
-// raftPeer says why Raft's messages are not taken from a node, nil if they are.
-func (n *Node) raftPeer(ctx context.Context, from peer.Hello) error {
-	if n.isServer(from.UUID) || n.vouches.hold(ctx, from.UUID, n.askVouch) {
+// raftPeer says why Raft's messages are not taken from a node that dialed from the host,
+// nil if they are.
+func (n *Node) raftPeer(ctx context.Context, from peer.Hello, host string) error {
+	if n.isServer(from.UUID) || n.vouches.hold(ctx, from.UUID, host, n.askVouch) {
 		return nil
 	}
 	return fmt.Errorf("%w, nor does a member that this node knows and that is further say so", peer.NotMember(from))
@@ -140,15 +143,16 @@ type vouches struct {
 
 // vouchWord is about one node.
 type vouchWord struct {
+	host  string        // that it dialed from
 	said  chan struct{} // closed once it has been asked about; what follows is set then
 	holds bool
 	until time.Time
 }
 
-// hold reports whether a member vouches for a node: by a word that is fresh, or else
-// ask, which one caller at a time calls for one node.
-func (v *vouches) hold(ctx context.Context, uuid string, ask func(context.Context, string) bool) bool {
-	word, first := v.word(uuid)
+// hold reports whether a member vouches for a node that dialed from the host: by a word
+// that is fresh, or else ask, which one caller at a time calls for one node.
+func (v *vouches) hold(ctx context.Context, uuid, host string, ask func(context.Context, string) bool) bool {
+	word, first := v.word(uuid, host)
 	if word == nil {
 		return false
 	}
@@ -169,25 +173,30 @@ func (v *vouches) hold(ctx context.Context, uuid string, ask func(context.Contex
 }
 
 // word returns the word about a node; first is true if it is for the caller to ask. nil
-// if there are vouchesMax others that hold, or are being asked about.
-func (v *vouches) word(uuid string) (w *vouchWord, first bool) {
+// if there are vouchesMax others that hold, or are being asked about, or vouchesPerHost
+// from the host.
+func (v *vouches) word(uuid, host string) (w *vouchWord, first bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	ofHost := 0
 	for of, w := range v.words {
-		if w.over() {
+		switch {
+		case w.over():
 			delete(v.words, of)
+		case w.host == host:
+			ofHost++
 		}
 	}
 	if w := v.words[uuid]; w != nil {
 		return w, false
 	}
-	if len(v.words) >= vouchesMax {
+	if len(v.words) >= vouchesMax || ofHost >= vouchesPerHost {
 		return nil, false
 	}
 	if v.words == nil {
 		v.words = make(map[string]*vouchWord)
 	}
-	w = &vouchWord{said: make(chan struct{})}
+	w = &vouchWord{host: host, said: make(chan struct{})}
 	v.words[uuid] = w
 	return w, true
 }

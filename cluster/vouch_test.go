@@ -57,7 +57,7 @@ func TestNode_raftPeer_leaderThatItDoesNotKnow(t *testing.T) {
 
 	stranger := peer.Hello{UUID: peertest.UUID("n9"), NodeID: "n9"}
 	for i, n := range nodes {
-		if err := n.raftPeer(t.Context(), stranger); err == nil || !strings.Contains(err.Error(), "is not a member of the cluster") {
+		if err := n.raftPeer(t.Context(), stranger, "10.0.0.9"); err == nil || !strings.Contains(err.Error(), "is not a member of the cluster") {
 			t.Errorf("n%d takes a stranger's messages: %v", i+1, err)
 		}
 	}
@@ -85,7 +85,7 @@ func vouched(t *testing.T, n *Node, uuid string, log logPoint) vouchAnswer {
 }
 
 // A word holds for a while, a missing one for less, one caller asks, and what is
-// remembered is bounded.
+// remembered is bounded, in all and of one host.
 func TestVouches_hold(t *testing.T) {
 	t.Parallel()
 	var v vouches
@@ -93,14 +93,20 @@ func TestVouches_hold(t *testing.T) {
 	word := func(yes bool) func(context.Context, string) bool {
 		return func(context.Context, string) bool { asked++; return yes }
 	}
-	if !v.hold(t.Context(), "a", word(true)) || !v.hold(t.Context(), "a", word(false)) || asked != 1 {
+	if !v.hold(t.Context(), "a", "h", word(true)) || !v.hold(t.Context(), "a", "h", word(false)) || asked != 1 {
 		t.Errorf("a word is not kept: asked %d times", asked)
 	}
-	if v.hold(t.Context(), "b", word(false)) || v.hold(t.Context(), "b", word(true)) || asked != 2 {
+	if v.hold(t.Context(), "b", "h", word(false)) || v.hold(t.Context(), "b", "h", word(true)) || asked != 2 {
 		t.Errorf("a missing word is not kept: asked %d times", asked)
 	}
+	for i := range 2 * vouchesPerHost {
+		v.hold(t.Context(), fmt.Sprint("of h ", i), "h", word(false))
+	}
+	if asked != vouchesPerHost {
+		t.Errorf("asked %d times about nodes from one host", asked)
+	}
 	for i := range 2 * vouchesMax {
-		v.hold(t.Context(), fmt.Sprint(i), word(false))
+		v.hold(t.Context(), fmt.Sprint(i), fmt.Sprint("h", i), word(false))
 	}
 	if asked != vouchesMax || len(v.words) != vouchesMax {
 		t.Errorf("asked %d times, %d are remembered", asked, len(v.words))
@@ -108,7 +114,7 @@ func TestVouches_hold(t *testing.T) {
 	for _, w := range v.words {
 		w.until = w.until.Add(-vouchedFor)
 	}
-	if v.hold(t.Context(), "a", word(false)) || asked != vouchesMax+1 {
+	if v.hold(t.Context(), "a", "h", word(false)) || asked != vouchesMax+1 {
 		t.Errorf("an old word holds: asked %d times", asked)
 	}
 }

@@ -73,9 +73,9 @@ type Config struct {
 	// request, because a connection outlives a membership. nil = all are.
 	Member func(Hello) bool
 	// RaftPeer says why Raft's messages are not taken from a node: nil if they are.
-	// It is asked when that node opens a connection, and then again and again. nil =
-	// they are taken from all.
-	RaftPeer func(ctx context.Context, from Hello) error
+	// It is asked when that node opens a connection, and then again and again. host is
+	// where it dialed from. nil = they are taken from all.
+	RaftPeer func(ctx context.Context, from Hello, host string) error
 	// Recorded returns by which name and peer address the cluster knows the node with
 	// an identity, "" for what it has not recorded. nil = nothing is.
 	Recorded func(uuid string) (nodeID, peerAddr string)
@@ -333,6 +333,12 @@ func (p *Port) runAccept() {
 	}
 }
 
+// hostOf returns where conn was dialed from.
+func hostOf(conn net.Conn) string {
+	host, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
+	return host
+}
+
 // shaker is a handshake under way: who dialed, and over what.
 type shaker struct {
 	from string
@@ -352,7 +358,7 @@ func (p *Port) beginHandshake(conn net.Conn) (end func(), ok bool) {
 			return nil, false
 		}
 	}
-	from, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
+	from := hostOf(conn)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	place := p.shaking.PushBack(shaker{from, conn})
@@ -507,7 +513,7 @@ func (p *Port) admitOn(c *peerConn) func(Purpose, Hello) error {
 		if err := p.checkCertificate(c, from); err != nil {
 			return err
 		}
-		return p.mayOpen(ctx, why, from)
+		return p.mayOpen(ctx, why, from, hostOf(c))
 	}
 }
 
@@ -525,15 +531,15 @@ func (p *Port) checkCertificate(c *peerConn, from Hello) error {
 	return secured.checkName(cmp.Or(nodeID, from.NodeID), cmp.Or(peerAddr, from.PeerAddr))
 }
 
-// mayOpen says whether a node may open a connection of that purpose.
-func (p *Port) mayOpen(ctx context.Context, why Purpose, from Hello) error {
+// mayOpen says whether a node may open a connection of that purpose from the host.
+func (p *Port) mayOpen(ctx context.Context, why Purpose, from Hello, host string) error {
 	switch {
 	case why == PurposeMeet:
 		return nil
 	case why == PurposeRaft && p.cfg.RaftPeer == nil:
 		return nil
 	case why == PurposeRaft:
-		return p.cfg.RaftPeer(ctx, from)
+		return p.cfg.RaftPeer(ctx, from, host)
 	case !p.isMember(from):
 		return NotMember(from)
 	}

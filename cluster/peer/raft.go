@@ -96,7 +96,7 @@ func (l *raftLayer) Accept() (net.Conn, error) {
 		if !l.own(c) {
 			return nil, net.ErrClosed
 		}
-		return &raftInbound{Conn: c, taken: func() error { return l.port.mayOpen(l.port.ctx, PurposeRaft, c.other) }, takenAt: time.Now()}, nil
+		return &raftInbound{Conn: c, taken: func() error { return l.port.mayOpen(l.port.ctx, PurposeRaft, c.other, hostOf(c)) }, takenAt: time.Now()}, nil
 	}
 }
 

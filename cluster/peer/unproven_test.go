@@ -46,7 +46,7 @@ func openAskedPort(t *testing.T, a *asked, change func(*Config)) *Port {
 		c.HandshakeTimeout = 5 * time.Second
 		c.Admit = func(context.Context, Purpose, Hello) error { a.note("admit"); return nil }
 		c.Member = func(Hello) bool { a.note("member"); return true }
-		c.RaftPeer = func(context.Context, Hello) error { a.note("raft peer"); return nil }
+		c.RaftPeer = func(context.Context, Hello, string) error { a.note("raft peer"); return nil }
 		c.Recorded = func(string) (string, string) { a.note("recorded"); return "", "" }
 		c.TargetUUID = func(string) string { a.note("target"); return "" }
 		c.Missed = func(Hello) { a.note("missed") }
