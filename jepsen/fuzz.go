@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/fuzz"
 	"github.com/claimq/claimq/jepsen/procs"
 )
@@ -74,14 +73,13 @@ func fuzzNodesOf(ctx context.Context, binary, dir string, to fuzz.Config, secure
 		to.Keys = append(slices.Sorted(maps.Values(s.keys)), "", "claimq_nobody", "x\ty")
 		to.Keys = append(to.Keys, slices.Repeat([]string{to.Key}, len(to.Keys))...) // or most would be refused for their key
 	}
-	cluster, err := procs.New(run)
+	starting, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	cluster, err := procs.Start(starting, run)
 	if err != nil {
 		return nil, err
 	}
 	defer cluster.Close()
-	if err := pause.Within(ctx, startTimeout, cluster.StartAll); err != nil {
-		return nil, err
-	}
 	view, err := procs.View(ctx, cluster.Nodes[0])
 	if err != nil {
 		return nil, err

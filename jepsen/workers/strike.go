@@ -71,11 +71,6 @@ func (s *strikes) remove(fits func(*strike) bool) *strike {
 	return k
 }
 
-// disarm takes the strike back. It returns false if a call has taken it.
-func (s *strikes) disarm(k *strike) bool {
-	return s.remove(func(other *strike) bool { return other == k }) != nil
-}
-
 // take returns the strike at a call of a worker, or nil.
 func (s *strikes) take(c call, slot int) *strike {
 	return s.remove(func(k *strike) bool { return k.call == c && (k.slot == slot || k.slot == anySlot) })
@@ -91,7 +86,7 @@ func (s *strikes) hitWithin(ctx context.Context, k *strike, d time.Duration) boo
 	case <-time.After(d):
 	case <-ctx.Done():
 	}
-	if s.disarm(k) {
+	if s.remove(func(other *strike) bool { return other == k }) != nil {
 		return false
 	}
 	<-k.hit // a call has it

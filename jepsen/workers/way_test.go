@@ -134,17 +134,20 @@ func TestWay_cut(t *testing.T) {
 	}
 }
 
-// A strike that is taken back is not done.
-func TestStrikes_disarm(t *testing.T) {
+// A strike whose call does not come in time is taken back.
+func TestStrikes_takenBack(t *testing.T) {
 	t.Parallel()
 	s := &strikes{}
 	k, other := &strike{call: claim, slot: 1}, &strike{call: claim, slot: anySlot}
+	if s.hitWithin(t.Context(), k, 0) || s.take(claim, 1) != nil {
+		t.Error("it waits on for its call")
+	}
 	s.arm(k)
-	if s.take(claim, 0) != nil || s.take(extend, 1) != nil || !s.disarm(k) || s.disarm(k) || s.take(claim, 1) != nil {
-		t.Error("it is not for that call")
+	if s.take(claim, 0) != nil || s.take(extend, 1) != nil || s.take(claim, 1) != k || s.take(claim, 1) != nil {
+		t.Error("it is for one worker's claim, once")
 	}
 	s.arm(other)
-	if s.take(claim, 3) != other || s.disarm(other) || s.take(claim, 3) != nil {
+	if s.take(claim, 3) != other || s.take(claim, 3) != nil {
 		t.Error("it is for any worker's claim, once")
 	}
 }
