@@ -40,7 +40,8 @@ func (e silentError) Error() string {
 
 // causeOf is err, or why the download was ended if that is the reason of it.
 func causeOf(ctx context.Context, err error) error {
-	if silent, ok := context.Cause(ctx).(silentError); ok {
+	var silent silentError
+	if errors.As(context.Cause(ctx), &silent) {
 		return silent
 	}
 	return err
