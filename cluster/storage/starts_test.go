@@ -37,13 +37,16 @@ func TestStarts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i := range startsMax {
-		if _, err := s.Note(string(rune(i+0x100)), first); err != nil {
+	for len(s.told) < startsMax-1 { // as if told: each time all of them are written
+		s.told = append(s.told, toldStart{UUID: string(rune(len(s.told) + 0x100)), Start: first})
+	}
+	for _, node := range []string{"n2", "n3"} {
+		if _, err := s.Note(node, first); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(s.told) != startsMax {
-		t.Errorf("%d are kept", len(s.told))
+	if newest := s.told[len(s.told)-1].UUID; len(s.told) != startsMax || s.told[0].UUID == "n1" || newest != "n3" {
+		t.Errorf("%d are kept, from %s to %s", len(s.told), s.told[0].UUID, newest)
 	}
 	path := filepath.Join(dir, startsFileName)
 	text, err := os.ReadFile(path)
