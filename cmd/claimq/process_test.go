@@ -252,6 +252,8 @@ func TestServerDevBench_Usage(t *testing.T) {
 		{"bench --mode fast", "mode"},
 		{"bench --conns 0", "conns"},
 		{"bench --output xml", "--output"},
+		{"bench --endpoint n1:7400", "it must begin with http://"},
+		{"bench --endpoint https://127.0.0.1:1", "it must begin with http://"},
 		{"bench --nodes 3 --endpoint http://127.0.0.1:1", "--endpoint"},
 	} {
 		t.Run(tc.args, func(t *testing.T) {

@@ -86,6 +86,12 @@ func runBench(ctx context.Context, a *term.App, o benchOptions) error {
 	} else if len(o.Endpoints) == 0 {
 		o.Endpoints = benchEndpoints(a)
 	}
+	for i, e := range o.Endpoints {
+		o.Endpoints[i] = strings.TrimRight(strings.TrimSpace(e), "/")
+		if !strings.HasPrefix(o.Endpoints[i], "http://") && !(o.Client && strings.HasPrefix(o.Endpoints[i], "https://")) {
+			return term.UsageErrorf("--endpoint is %q: it must begin with http://; only the Go client, with --client, speaks TLS", e)
+		}
+	}
 	if err := o.Validate(); err != nil {
 		return term.UsageErrorf("%w", err)
 	}
