@@ -106,7 +106,7 @@ type run struct {
 // could not, not that something was wrong.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r := &run{cfg: cfg, seen: &seen{}}
-	r.report = Report{Seed: cfg.Seed, Requests: map[string]int{}, Statuses: map[int]int{}, Done: map[string]int{}}
+	r.report = Report{Part: check.Part{Name: "fuzz"}, Seed: cfg.Seed, Requests: map[string]int{}, Statuses: map[int]int{}, Done: map[string]int{}}
 	began := time.Now()
 	var err error
 	if r.ops, err = describe(ctx, cfg.Nodes[0]); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
@@ -72,7 +73,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) { return conduct(ctx,
 func conduct(ctx context.Context, cfg Config, all func(*run, context.Context) error) (*Report, error) {
 	r := &run{
 		cfg: cfg, rec: recorder.New(cfg.Seed),
-		report: &Report{}, endLoad: func() {},
+		report: &Report{Part: check.Part{Name: "operations"}}, endLoad: func() {},
 	}
 	defer r.rec.Close()
 	err := all(r, ctx)

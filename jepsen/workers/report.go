@@ -42,7 +42,7 @@ type Report struct {
 }
 
 func newReport() *Report {
-	return &Report{done: map[string]int{}, kinds: map[string]int{}, outcomes: map[string]int{}}
+	return &Report{Part: check.Part{Name: "workers"}, done: map[string]int{}, kinds: map[string]int{}, outcomes: map[string]int{}}
 }
 
 // found notes what is wrong.
