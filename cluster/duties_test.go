@@ -181,6 +181,7 @@ func TestDuty_endedTasksMakeWay(t *testing.T) {
 				done.Ops = append(done.Ops, command.Complete{Hold: command.Hold{ID: held.Task.ID, WorkerID: "w1"}, Result: make([]byte, 2_000)})
 			}
 			c.Propose(done)
+			synctest.Wait() // the leader proposes beside this what makes way
 			_, _ = leader.ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) {
 				most = max(most, m.Bytes())
 			})
