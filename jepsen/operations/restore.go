@@ -8,12 +8,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/procs"
 )
+
+// restoreMoment is how long the followers go on at a time while the leader is to be killed
+// within a restore.
+const restoreMoment = 2 * time.Millisecond
 
 // loseAndRestore backs the cluster up under a new load, destroys it under that
 // load, restores the backup into a new one, and checks what is there.
@@ -93,7 +98,8 @@ func (r *run) lose(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// restore makes a new cluster of three empty nodes and restores the backup.
+// restore makes a new cluster of three empty nodes and restores the backup; its first leader
+// is killed meanwhile.
 func (r *run) restore(ctx context.Context) error {
 	dir := filepath.Join(r.cfg.Dir, "restored")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -103,6 +109,9 @@ func (r *run) restore(ctx context.Context) error {
 	var err error
 	r.cluster, err = procs.Start(ctx, procs.Config{Binary: r.cfg.Binary, Dir: dir, Nodes: firstNodes, Flags: nodeFlags()})
 	if err != nil {
+		return err
+	}
+	if err := pause.Until(ctx, pollPause, func() error { return r.killInside(ctx) }); err != nil {
 		return err
 	}
 	err = pause.Until(ctx, pollPause, func() error { // on a busy machine nodes may not have answered in time, and nothing is done
@@ -115,11 +124,63 @@ func (r *run) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.waitMembers(ctx, "n1", "n2", "n3"); err != nil {
-		return err
-	}
 	_, err = r.claimq(ctx, "cluster", "status")
 	return err
+}
+
+// killInside begins the restore, kills the leader with SIGKILL once its state has begun to take
+// it, and starts the leader again. The nodes must have all of the backup then or
+// nothing: what they have in part cannot be restored again, and is judged as lost. The followers
+// stand still but for moments, so that even a small restore is under way for some looks.
+func (r *run) killInside(ctx context.Context) error {
+	if err := r.waitMembers(ctx, "n1", "n2", "n3"); err != nil { // the log stands still then
+		return err
+	}
+	leader, err := r.cluster.WaitLeader(ctx)
+	if err != nil {
+		return err
+	}
+	const applied = "claimq_raft_applied_index" // which a node tells without the others
+	before, err := leader.Metric(ctx, applied)
+	if err != nil {
+		return err
+	}
+	over := make(chan error, 1)
+	go func() {
+		_, err := procs.Command(ctx, r.cfg.Binary, []*procs.Node{leader}, "snapshot", "restore", r.backupFile())
+		over <- err
+	}()
+	for {
+		err := r.others(leader, (*procs.Node).Pause)
+		index, errLook := leader.Metric(ctx, applied)
+		inside := index >= before+3 // a barrier, the begin, and a chunk
+		if inside {
+			err = errors.Join(err, leader.Kill())
+		}
+		if err = errors.Join(err, errLook, r.others(leader, (*procs.Node).Continue)); err != nil {
+			return err
+		}
+		if inside {
+			fmt.Fprintf(r.cfg.Out, "the leader was killed while the backup was restored: %v\n", <-over != nil)
+			return r.cluster.StartAll(ctx)
+		}
+		select {
+		case err := <-over: // refused: on a busy machine nodes may not have answered in time
+			return err
+		case <-time.After(restoreMoment):
+		}
+	}
+}
+
+// others does something with the nodes that do not lead.
+func (r *run) others(leader *procs.Node, do func(*procs.Node) error) error {
+	var errs []error
+	for _, n := range r.cluster.Nodes {
+		if n != leader {
+			errs = append(errs, do(n))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // surviving is the history of what is there after the restore: what the backup
