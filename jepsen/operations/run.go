@@ -106,6 +106,9 @@ func (r *run) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if h.Trail, err = r.rec.Trail(ctx, r.cluster.URLs()); err != nil {
+		return err
+	}
 	r.report.judge("before the loss", h)
 	return r.loseAndRestore(ctx)
 }
