@@ -57,14 +57,22 @@ func (b *bodyShare) hold(n int) bool {
 	return n <= BodyFreeBytes || b.expected > 0 || b.count(b.read+n)
 }
 
-// count sees to it that at least n bytes are counted.
+// count sees to it that at least n bytes are counted, and reports whether there is room for
+// them. Of what there is no room for nothing is counted, not for a moment: a body that
+// is counted already might be refused for it. Who closes between the two sums gives less
+// than was counted; the connection's goroutine closes it last.
 func (b *bodyShare) count(n int) bool {
 	more := int64(max(n, b.expected)) - b.counted.Load()
 	if n <= BodyFreeBytes || b.streamed || b.all == nil || more <= 0 {
 		return true
 	}
-	b.counted.Add(more)
-	return b.all.Add(more) <= b.most
+	for held := b.all.Load(); held+more <= b.most; held = b.all.Load() {
+		if b.all.CompareAndSwap(held, held+more) {
+			b.counted.Add(more)
+			return true
+		}
+	}
+	return false
 }
 
 // give counts all of it off: the request is answered, or its connection closed.
