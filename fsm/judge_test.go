@@ -47,11 +47,13 @@ func TestMachine_Judge(t *testing.T) {
 	}
 }
 
-// judgeable reports whether what applying the command said is to be known before.
+// judgeable reports whether what applying the command said is to be known before. A complete
+// is judged by its claim alone, not by the claim and the tasks that follow it.
 func judgeable(c command.Command, r Result) bool {
 	switch c := c.(type) {
 	case command.Complete:
-		return r.Code != "" && r.Code != CodeInvalidRequest || r.Repeated
+		ofWhatFollows := r.Code == CodeInvalidRequest || r.Code == CodeInvalidTask
+		return r.Code != "" && !ofWhatFollows || r.Repeated
 	case command.Fail, command.Extend, command.Release:
 		return r.Code != "" || r.Repeated
 	case command.Finalize:
