@@ -23,13 +23,14 @@ const (
 	// transferRedirects bounds how often one request is sent elsewhere.
 	transferRedirects = 3
 	transferDial      = 5 * time.Second
-	// transferContinue is how long a body waits for the server to ask for it. One
-	// that does not know how to ask gets it then.
-	transferContinue = 10 * time.Second
-	// transferSilence is how long a node that is asked for a backup may send nothing: a
-	// process that is paused keeps its connections, and another node may answer.
+	// transferSilence is how long a node may neither send nor take anything, and how long
+	// it has until it asks for a body: a process that is paused keeps its connections, and
+	// another node may answer.
 	transferSilence = 15 * time.Second
-	refusalBytes    = 1 << 20
+	// transferAnswer bounds the wait for an answer once the node has the whole body: as
+	// long as a node may take for a restore.
+	transferAnswer = time.Hour
+	refusalBytes   = 1 << 20
 )
 
 // transfer makes requests whose body or answer is a whole backup, which the
@@ -57,7 +58,7 @@ func newTransfer(f *session.Flags) (*transfer, error) {
 			DialContext:           (&net.Dialer{Timeout: transferDial}).DialContext,
 			TLSHandshakeTimeout:   transferDial,
 			TLSClientConfig:       tlsConfig,
-			ExpectContinueTimeout: transferContinue,
+			ExpectContinueTimeout: transferAnswer, // the silence is shorter
 			DisableKeepAlives:     true,
 			DisableCompression:    true,
 		},
@@ -90,6 +91,9 @@ func (t *transfer) try(ctx context.Context, method, path string, body *transferB
 				return nil, false, err
 			}
 		}
+		if err == nil {
+			return nil, false, term.UsageErrorf("--endpoint is empty")
+		}
 		select {
 		case <-ctx.Done():
 			return nil, false, ctx.Err()
@@ -102,12 +106,7 @@ func (t *transfer) try(ctx context.Context, method, path string, body *transferB
 // that another node, or a later moment, may have another answer.
 func (t *transfer) follow(ctx context.Context, method, target string, body *transferBody, deadline time.Time) (resp *http.Response, sent, again bool, err error) {
 	for range transferRedirects {
-		if body == nil {
-			resp, err = t.download(ctx, method, target, deadline)
-		} else {
-			resp, sent, err = t.upload(ctx, method, target, body)
-		}
-		if err != nil {
+		if resp, sent, err = t.ask(ctx, method, target, body, deadline); err != nil {
 			return nil, sent, true, err
 		}
 		if resp.StatusCode != http.StatusTemporaryRedirect {
@@ -145,44 +144,6 @@ func redirectTarget(from string, resp *http.Response) (string, error) {
 		return "", errors.New("the server sends the request on to " + to.Redacted() + ", which is not https")
 	}
 	return to.String(), nil
-}
-
-// upload makes the request with a body at a URL. sent says whether a byte of that may
-// have arrived.
-func (t *transfer) upload(ctx context.Context, method, target string, body *transferBody) (resp *http.Response, sent bool, err error) {
-	from, err := body.open()
-	if err != nil {
-		return nil, false, err
-	}
-	counted := &countedBody{ReadCloser: from}
-	req, err := http.NewRequestWithContext(ctx, method, target, counted)
-	if err != nil {
-		return nil, false, errors.Join(err, from.Close())
-	}
-	req.ContentLength = body.size
-	req.Header.Set("Expect", "100-continue") // it may be refused or sent elsewhere
-	req.Header.Set("Content-Type", "application/octet-stream")
-	resp, err = t.do(req)
-	return resp, counted.read, err
-}
-
-func (t *transfer) do(req *http.Request) (*http.Response, error) {
-	if key := t.key(); key != "" {
-		req.Header.Set("X-API-Key", key)
-	}
-	return t.http.Do(req)
-}
-
-// countedBody notes whether anything was read of it. The transport has ended
-// reading when the request has its answer, or its error.
-type countedBody struct {
-	io.ReadCloser
-	read bool
-}
-
-func (b *countedBody) Read(p []byte) (int, error) {
-	b.read = true
-	return b.ReadCloser.Read(p)
 }
 
 // readRefusal makes an error of an answer that is none of success.

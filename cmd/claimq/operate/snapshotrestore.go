@@ -27,7 +27,11 @@ types, and that remembers none. Start new nodes with empty folders for it.
 The backup is verified first, here and by the server, and whatever is wrong with
 it changes nothing. The ids and claim tokens of the new cluster go on far above
 those of the backup, so that neither is given out twice. The nodes stay those of
-the new cluster; claims go on with what they had left when the backup was saved.`,
+the new cluster; claims go on with what they had left when the backup was saved.
+
+--timeout is how long to look for a node that takes the backup. One that does not
+begin within 15s is passed over. Once a node has all of it, its answer is waited for,
+an hour at most.`,
 		Example: "  claimq snapshot restore claimq.backup",
 		RunE:    func(cmd *cobra.Command, args []string) error { return restoreBackup(cmd.Context(), a, &f, args[0]) },
 	}

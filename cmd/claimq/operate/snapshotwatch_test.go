@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,6 +48,61 @@ func TestTransfer_silentNode(t *testing.T) {
 	if !errors.Is(err, client.ErrForbidden) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A node that does not ask for a backup has nothing of it: the next one is asked.
+func TestTransfer_silentTaker(t *testing.T) {
+	t.Parallel()
+	var got atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		got.Store(n)
+	}))
+	defer server.Close()
+	resp, sent, err := newTestTransfer(t, 50*time.Millisecond, time.Hour, silent(t), server.URL).try(t.Context(), http.MethodPost, "/", zeros(1000))
+	if err != nil || got.Load() != 1000 {
+		t.Fatalf("the second node got %d bytes; sent %t, %v", got.Load(), sent, err)
+	}
+	resp.Body.Close()
+}
+
+// A node that asks for a backup and then takes no more of it may have it all or not.
+func TestTransfer_takerStandsStill(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 100 Continue\r\n\r\n")
+		<-t.Context().Done()
+		conn.Close()
+	}()
+	t.Cleanup(func() { <-over })
+	_, sent, err := newTestTransfer(t, 100*time.Millisecond, time.Hour, "http://"+l.Addr().String()).try(t.Context(), http.MethodPost, "/", zeros(1<<30))
+	var is silentError
+	if !sent || !errors.As(err, &is) {
+		t.Errorf("sent %t, %v", sent, err)
+	}
+}
+
+// zeros is a body of n of them.
+func zeros(n int64) *transferBody {
+	return &transferBody{size: n, open: func() (io.ReadCloser, error) { return io.NopCloser(io.LimitReader(zero{}, n)), nil }}
+}
+
+type zero struct{}
+
+func (zero) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
 
 // Nodes that are all silent are asked for as long as the flag says.
