@@ -25,8 +25,12 @@ func (r Report) Print(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "servers: %.1f s of CPU (%.1f µs a task), %.0f MiB resident; the load: %.1f µs of CPU a task\n",
-		r.ServerCPU, r.ServerCPU*1e6/float64(max(1, r.Tasks)), r.ServerRSS/(1<<20), r.LoadCPU*1e6/float64(max(1, r.Tasks)))
+	servers := "servers"
+	if r.NodesSeen < r.Nodes {
+		servers = fmt.Sprintf("servers (%d of %s; the others did not answer)", r.NodesSeen, term.Count(r.Nodes, "node"))
+	}
+	fmt.Fprintf(w, "%s: %.1f s of CPU (%.1f µs a task), %.0f MiB resident; the load: %.1f µs of CPU a task\n",
+		servers, r.ServerCPU, r.ServerCPU*1e6/float64(max(1, r.Tasks)), r.ServerRSS/(1<<20), r.LoadCPU*1e6/float64(max(1, r.Tasks)))
 	if r.Mode == Submit {
 		return nil
 	}

@@ -27,7 +27,8 @@ type Report struct {
 	TasksPerSecond float64       `json:"tasks_per_s"`
 	Calls          []CallLatency `json:"calls"`
 	LoadCPU        float64       `json:"load_cpu_s"`   // of this process in that time
-	ServerCPU      float64       `json:"server_cpu_s"` // of all nodes in that time
+	NodesSeen      int           `json:"nodes_seen"`   // nodes that told of the next two, from first to last
+	ServerCPU      float64       `json:"server_cpu_s"` // in that time
 	ServerRSS      float64       `json:"server_rss_bytes"`
 	Done           int           `json:"done"` // in the whole run
 	Doubled        int           `json:"doubled"`
@@ -157,28 +158,27 @@ func (r *run) measure(ctx context.Context, nodes []string, work func(context.Con
 	from, start := r.done.Load(), time.Now()
 	r.counting.Store(true)
 	load := loadCPU()
-	before, err := usageOf(nodes)
-	if err != nil {
-		r.stop(err)
-		<-finished
-		return Report{}, err
-	}
+	before := usageOf(nodes)
 	<-finished
 	elapsed := time.Since(start)
 	load = loadCPU() - load
 	if err := context.Cause(ctx); err != nil {
 		return Report{}, err
 	}
-	after, err := usageOf(nodes)
-	if err != nil {
-		return Report{}, err
-	}
 	tasks := int(r.done.Load() - from)
-	return Report{
+	rep := Report{
 		Mode: r.cfg.Mode, Conns: r.cfg.Conns, Batch: r.cfg.Batch, Payload: r.cfg.Payload, Nodes: len(nodes),
 		Seconds: elapsed.Seconds(), Tasks: tasks, TasksPerSecond: float64(tasks) / elapsed.Seconds(),
-		LoadCPU: load, ServerCPU: after.cpuSeconds - before.cpuSeconds, ServerRSS: after.rssBytes,
-	}, nil
+		LoadCPU: load,
+	}
+	for node, after := range usageOf(nodes) {
+		if at, ok := before[node]; ok && at.cpuSeconds <= after.cpuSeconds { // it did not start again
+			rep.NodesSeen++
+			rep.ServerCPU += after.cpuSeconds - at.cpuSeconds
+			rep.ServerRSS += after.rssBytes
+		}
+	}
+	return rep, nil
 }
 
 // take returns how many tasks the connection may begin now, 0 = none is left.

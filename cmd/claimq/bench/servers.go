@@ -79,19 +79,21 @@ func get(url string) ([]byte, error) {
 	return bytes.Clone(resp.Body()), nil
 }
 
-// usage is what the servers' processes have used, by their own metrics.
+// usage is what a server's process has used, by its own metrics.
 type usage struct {
-	cpuSeconds float64 // of all
-	rssBytes   float64 // of all, resident
+	cpuSeconds float64
+	rssBytes   float64 // resident
 }
 
-func usageOf(nodes []string) (usage, error) {
-	var u usage
+// usageOf returns what each of the nodes has used that answers.
+func usageOf(nodes []string) map[string]usage {
+	all := make(map[string]usage, len(nodes))
 	for _, n := range nodes {
 		body, err := get(n + "/metrics")
 		if err != nil {
-			return u, err
+			continue
 		}
+		var u usage
 		lines := bufio.NewScanner(bytes.NewReader(body))
 		for lines.Scan() {
 			name, value, _ := strings.Cut(lines.Text(), " ")
@@ -99,13 +101,14 @@ func usageOf(nodes []string) (usage, error) {
 			switch {
 			case err != nil:
 			case name == "process_cpu_seconds_total":
-				u.cpuSeconds += f
+				u.cpuSeconds = f
 			case name == "process_resident_memory_bytes":
-				u.rssBytes += f
+				u.rssBytes = f
 			}
 		}
+		all[n] = u
 	}
-	return u, nil
+	return all
 }
 
 // loadCPU returns the seconds of CPU that this process has used.

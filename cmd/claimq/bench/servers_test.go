@@ -1,9 +1,13 @@
 package bench
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -30,5 +34,36 @@ func TestFindCluster(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"http://one", "http://two"}, nodes); d != "" || leader != "http://two" {
 		t.Errorf("the leader is %s, nodes (-want +got):\n%s", leader, d)
+	}
+}
+
+// A member that does not answer ends no measurement: what the others used is told, and that
+// it is of them.
+func TestMeasure_memberIsDown(t *testing.T) {
+	t.Parallel()
+	var cpu atomic.Int32
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "process_cpu_seconds_total %d\nprocess_resident_memory_bytes 7\n", cpu.Add(2))
+	}))
+	defer node.Close()
+	down := httptest.NewServer(nil)
+	down.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	r := &run{cfg: Config{Mode: Submit, Tasks: 1}, stop: cancel}
+	rep, err := r.measure(ctx, []string{node.URL, down.URL}, func(context.Context) {
+		for cpu.Load() == 0 {
+			runtime.Gosched() // the nodes are asked, so counting has begun
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rep.Nodes != 2 || rep.NodesSeen != 1 || rep.ServerCPU != 2 || rep.ServerRSS != 7 {
+		t.Errorf("got %+v", rep)
+	}
+	var text strings.Builder
+	if err := rep.Print(&text); err != nil || !strings.Contains(text.String(), "servers (1 of 2 nodes; the others did not answer): 2.0 s of CPU") {
+		t.Errorf("it prints %q, %v", text.String(), err)
 	}
 }
