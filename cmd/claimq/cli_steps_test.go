@@ -59,6 +59,8 @@ func stepsCases() []cliCase {
 		},
 		{name: "submit steps of a whole task", args: []string{"submit", "report", "--steps", "-"}, stdin: `{"task_type":"report","steps":[]}`, want: 2},
 		{name: "submit steps of nothing", args: []string{"submit", "report", "--steps", "-"}, stdin: `{"finalize":"auto"}`, want: 2},
+		{name: "submit steps of a wrong type", args: []string{"submit", "report", "--steps", "-"}, stdin: `{"steps":[],"finalize":true}`, want: 2},
+		{name: "submit steps of a number", args: []string{"submit", "report", "--steps", "-"}, stdin: `5`, want: 2},
 		{name: "submit steps no file", args: []string{"submit", "report", "--steps", "/nowhere/at/all"}, want: 2},
 		{name: "submit steps and params of one input", args: []string{"submit", "report", "-", "--steps", "-"}, stdin: steps, want: 2},
 		{name: "submit finalize without steps", args: []string{"submit", "report", "--finalize", "claim"}, want: 2},

@@ -138,6 +138,9 @@ func cliCases() []cliCase {
 		{name: "claim env without a worker", args: []string{"claim", "--output", "env"}, want: 2},
 		{name: "claim env with a bad variable", args: []string{"claim", "--worker", "w1", "--output", "env"}, environ: []string{"CLAIMQ_TIMEOUT=soon"}, want: 2},
 		{name: "claim env with a bad endpoint", args: []string{"claim", "--worker", "w1", "--output", "env", "--endpoint", "n1"}, want: 2},
+		{name: "claim env with a flag that does not parse", args: []string{"claim", "--worker", "w1", "--lease", "soon", "--output", "env"}, want: 2},
+		{name: "claim env with an unknown flag", args: []string{"claim", "--wroker", "w1", "--output=env"}, want: 2},
+		{name: "claim env with an argument", args: []string{"claim", "--worker", "w1", "mail"}, environ: []string{"CLAIMQ_OUTPUT=env"}, want: 2},
 		{name: "claim env of bytes", args: []string{"claim", "--worker", "w1", "--output", "env"}, answers: one("POST /api/tasks/claim", `200 {"success":true,"task":`+cliDone+`}`)},
 		{name: "claim nothing", args: []string{"claim", "--worker", "w1"}, answers: one("POST /api/tasks/claim", `404 {"success":false,"error":"No pending tasks available","message":"No pending tasks available","code":"no_pending_tasks"}`), want: 4},
 		{name: "claim nothing json", args: []string{"claim", "--worker", "w1", "--output", "json"}, answers: one("POST /api/tasks/claim", `404 {"success":false,"error":"No pending tasks available","message":"No pending tasks available","code":"no_pending_tasks","filters":{}}`), want: 4},
@@ -250,6 +253,7 @@ func cliCases() []cliCase {
 		{name: "batch unknown", args: []string{"batch", "-"}, want: 3, stdin: `{"op":"retry","id":17}`, answers: one("POST /api/batch", "break")},
 		{name: "batch of nothing", args: []string{"batch", "-"}, stdin: "\n", want: 2},
 		{name: "batch without op", args: []string{"batch", "-"}, stdin: `{"id":17}`, want: 2},
+		{name: "batch op of a wrong type", args: []string{"batch", "-"}, stdin: `{"op":"cancel","id":17}{"op":5}`, want: 2},
 		{name: "batch no file", args: []string{"batch", "/nowhere/at/all"}, want: 2},
 		{name: "cluster upgrade", args: []string{"cluster", "upgrade", "--finalize"}, answers: one("POST /api/cluster/upgrade", `200 {"success":true,"feature_level":2}`)},
 		{name: "cluster upgrade unsaid", args: []string{"cluster", "upgrade"}, environ: []string{"CLAIMQ_FINALIZE=true"}, answers: one("POST /api/cluster/upgrade", `200 {"success":true,"feature_level":4,"would_be":5,"nodes":[`+

@@ -289,3 +289,21 @@ func TestRoff(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// The flags of commands that have --timeout have variables, as the page says.
+func TestCommands_variables(t *testing.T) {
+	t.Parallel()
+	a := &term.App{Stderr: io.Discard, Environ: []string{"CLAIMQ_OUTPUT=xml"}}
+	term.EachCommand(newRootCommand(a), func(cmd *cobra.Command, path string) {
+		if cmd.Flags().Lookup("output") == nil || path == "work" || path == "doctor" {
+			return
+		}
+		err := error(nil)
+		if cmd.PreRunE != nil {
+			err = cmd.PreRunE(cmd, nil)
+		}
+		if cmd.Flags().Lookup("timeout") != nil != (err != nil) {
+			t.Errorf("%s with CLAIMQ_OUTPUT=xml: %v", path, err)
+		}
+	})
+}

@@ -53,6 +53,7 @@ func run(ctx context.Context, a *term.App, args []string) int {
 		err = root.ExecuteContext(ctx)
 	}
 	if err != nil {
+		cli.FailEval(a, args)
 		fmt.Fprintln(a.Stderr, "claimq: "+term.ErrorText(err))
 	}
 	return term.ExitCode(err)

@@ -118,7 +118,7 @@ func (b *batchRequest) add(raw json.RawMessage) error {
 		return term.UsageErrorf("op %d is not a JSON object", len(b.ops)+1)
 	}
 	if err := json.Unmarshal(raw, &op); err != nil {
-		return term.UsageErrorf("op %d: %w", len(b.ops)+1, err)
+		return term.UsageErrorf("op %d: %w", len(b.ops)+1, jsonError(err))
 	}
 	marked := isSet(op.ClaimToken)
 	switch op.Op {

@@ -54,7 +54,6 @@ after an error, the eval fails too.`,
 		},
 	}
 	session.AddFlags(a, cmd, &o.Flags, "env")
-	cmd.PreRunE, cmd.RunE = o.failingEval(a, cmd.PreRunE), o.failingEval(a, cmd.RunE)
 	f := cmd.Flags()
 	f.StringVar(&o.worker, "worker", "", "who claims: letters, digits, _ and - (required)")
 	f.StringSliceVar(&o.types, "type", nil, "task type to take; repeatable; none: any")
@@ -67,15 +66,20 @@ after an error, the eval fails too.`,
 	return cmd
 }
 
-// failingEval is run, which if it has an error prints with --output env what fails in a
-// shell's eval: that of nothing succeeds, and the variables may be of the claim before.
-func (o *claimOptions) failingEval(a *term.App, run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		err := run(cmd, args)
-		if err != nil && o.Output == "env" {
-			fmt.Fprint(a.Stdout, "unset CLAIMQ_TASK_ID CLAIMQ_CLAIM_TOKEN\nfalse\n")
+// FailEval prints what fails in a shell's eval if args, which ended with an error, ask for
+// what one takes: that of nothing succeeds, and the variables may be of the claim before.
+// The flags may be what was wrong, so they are read here.
+func FailEval(a *term.App, args []string) {
+	output := a.Getenv("CLAIMQ_OUTPUT")
+	for i, arg := range args {
+		if value, ok := strings.CutPrefix(arg, "--output="); ok {
+			output = value
+		} else if i > 0 && args[i-1] == "--output" {
+			output = arg
 		}
-		return err
+	}
+	if len(args) > 0 && args[0] == "claim" && output == "env" {
+		fmt.Fprint(a.Stdout, "unset CLAIMQ_TASK_ID CLAIMQ_CLAIM_TOKEN\nfalse\n")
 	}
 }
 

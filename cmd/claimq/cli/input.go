@@ -74,6 +74,18 @@ func openInput(a *term.App, name string) (io.ReadCloser, error) {
 	}{a.UntilStopped(f), f}, nil
 }
 
+// jsonError is err of a text whose fields are read as strings, in the words of JSON.
+func jsonError(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if wrong.Field == "" {
+		return fmt.Errorf("it is not a JSON object")
+	}
+	return fmt.Errorf("%q must be a string", wrong.Field)
+}
+
 // withRaw encodes v, a struct, with raw JSON as one more field, byte for byte:
 // what the user wrote is kept as given.
 func withRaw(name string, raw []byte, v any) ([]byte, error) {

@@ -105,7 +105,7 @@ func stepsFrom(a *term.App, o *stepsFlags, task *newTask) ([]byte, error) {
 		d := json.NewDecoder(bytes.NewReader(data))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&s); err != nil {
-			return nil, term.UsageErrorf(`--steps: %w`+"\n"+`It must be an array of steps, or {"steps": [...], "finalize": ..., "on_step_failure": ...}.`, err)
+			return nil, term.UsageErrorf(`--steps: %w`+"\n"+`It must be an array of steps, or {"steps": [...], "finalize": ..., "on_step_failure": ...}.`, jsonError(err))
 		}
 		if d.More() || s.Steps == nil {
 			return nil, term.UsageErrorf(`--steps must be one array of steps, or one object with "steps".`)
