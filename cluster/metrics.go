@@ -363,7 +363,7 @@ func (c *nodeCollector) collectFollowers(ch chan<- prometheus.Metric) {
 	last := n.raft.LastIndex()
 	for _, s := range n.servers() {
 		name, known := names[string(s.ID)]
-		h, ok := n.raft.confirmer().LastHeard(s.ID)
+		h, ok := n.raft.confirmer().LastHeard(s.ID, l.term)
 		if !known || !ok || string(s.ID) == n.uuid {
 			continue
 		}

@@ -81,7 +81,7 @@ func TestLeader_ownDisk(t *testing.T) {
 		since := time.Now()
 		for i, n := range all {
 			eventually(t, "Raft to tell of it", func() bool {
-				heard, _ := leader.raft.confirmer().LastHeard(raft.ServerID(n.uuid))
+				heard, _ := leader.raft.confirmer().LastHeard(raft.ServerID(n.uuid), leader.currentTerm())
 				return i == at || heard.At.After(since)
 			})
 		}

@@ -131,7 +131,7 @@ func (n *Node) viewer() *viewer {
 		if n.raft == nil || l == nil {
 			return 0, false
 		}
-		h, ok := n.raft.confirmer().LastHeard(id)
+		h, ok := n.raft.confirmer().LastHeard(id, l.term)
 		return max(time.Since(h.At), 0), ok
 	}
 	v.behind = func(id raft.ServerID) (time.Duration, bool) {

@@ -66,6 +66,37 @@ func TestNode_status(t *testing.T) {
 	})
 }
 
+// What an earlier leadership of this node has heard of a member says nothing of when that
+// one was last there.
+func TestNode_status_heardInAnEarlierLeadership(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		first := c.Leader()
+		c.Partition(first)
+		c.Wait("the first leader to notice", func() bool { return first.Ready() != nil })
+		second := c.Leader()
+		c.Heal()
+		c.Wait("the first leader to follow", func() bool { return first.Ready() == nil })
+		<-time.After(3 * time.Minute)
+		for _, f := range c.Followers() {
+			if f != first {
+				c.Partition(f) // so it lacks what comes, and only the first can lead next
+			}
+		}
+		c.Propose(submit("x"))
+		gone := second.NodeID()
+		c.Stop(c.Place(second))
+		c.Heal()
+		c.Wait("the first leader to lead again", first.IsLeader)
+		for _, n := range first.Cluster(context.Background()).Nodes {
+			if n.NodeID == gone && (n.LastContactMS > time.Minute.Milliseconds() || !strings.Contains(n.Problem, "does not answer")) {
+				t.Errorf("a leader that stopped seconds ago is seen as %+v", n)
+			}
+		}
+	})
+}
+
 // Past its memory limit a node refuses submits, and nothing else.
 func TestNode_memoryLimit(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,7 @@ type Confirmer struct {
 
 	mu       sync.Mutex
 	answered map[raft.ServerID]answer // guarded by mu
-	heard    map[raft.ServerID]Heard  // guarded by mu; for metrics
+	heard    map[raft.ServerID]Heard  // guarded by mu; for metrics and the cluster's status
 	scope    *Scope                   // guarded by mu; nil while not leading
 }
 
@@ -60,6 +60,7 @@ type answer struct{ term, number uint64 }
 type Heard struct {
 	At      time.Time
 	LastLog uint64 // the highest index in its log
+	term    uint64 // of the message that it answered
 }
 
 // Scope is one leadership's confirmations.
@@ -178,7 +179,7 @@ func (c *Confirmer) note(id raft.ServerID, number, term uint64, resp *raft.Appen
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.heard[id] = Heard{At: now, LastLog: resp.LastLog}
+	c.heard[id] = Heard{At: now, LastLog: resp.LastLog, term: term}
 	if !resp.Success || resp.Term != term {
 		return
 	}
@@ -192,12 +193,12 @@ func (c *Confirmer) note(id raft.ServerID, number, term uint64, resp *raft.Appen
 	}
 }
 
-// LastHeard returns what was last heard of a peer, ok false if nothing was.
-func (c *Confirmer) LastHeard(id raft.ServerID) (h Heard, ok bool) {
+// LastHeard returns what the leader of term last heard of a peer, ok false if nothing.
+func (c *Confirmer) LastHeard(id raft.ServerID, term uint64) (h Heard, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h, ok = c.heard[id]
-	return h, ok
+	return h, ok && h.term == term
 }
 
 // ByContact sorts peers: those heard from within that time first, of these the one
