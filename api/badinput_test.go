@@ -258,7 +258,7 @@ func badLives() []badInput {
 		field, text string
 		values      []string
 	}{
-		{"run_at", when, []string{`"1969-12-31T23:59:59.999Z"`, `"9999-12-31T23:59:59.9990001Z"`, `"10000-01-01T00:00:00Z"`, `"2026-03-01"`, `"2026-03-01T12:00:00"`, `"2026-02-30T12:00:00Z"`, `"2026-03-01 12:00:00Z"`, `"2026-03-01T9:00:00Z"`, `"2026-03-01T12:00:00,5Z"`, `"2026-03-01T12:00:00+25:00"`, `""`, `1772366400000`, `"now"`}},
+		{"run_at", when, []string{`"1969-12-31T23:59:59.999Z"`, `"9999-12-31T23:59:59.9990001Z"`, `"10000-01-01T00:00:00Z"`, `"2026-03-01"`, `"2026-03-01T12:00:00"`, `"2026-02-30T12:00:00Z"`, `"2026-03-01 12:00:00Z"`, `"2026-03-01T9:00:00Z"`, `"2026-03-01T12:00:00,5Z"`, `"2026-03-01T12:00:00+25:00"`, `"2026-03-01T12:00:00+24:00"`, `""`, `1772366400000`, `"now"`}},
 		{"expires_at", when, []string{`"0001-01-01T00:00:00Z"`, `1772366400`, `"soon"`}},
 		{"delay_ms", delay, []string{`-1`, `31536000001`, `1.0`, `"1s"`}},
 		{"delay_ms", "run_at and delay_ms are both given", []string{`1,"run_at":"2026-03-01T12:00:00Z"`, `0,"run_at":"2026-03-01T12:00:00Z"`}},
@@ -438,6 +438,8 @@ func badTargets() []badInput {
 		"limit=":                                {"limit", "an integer from 1 to 1000"},
 		"limit":                                 {"limit", "an integer from 1 to 1000"},
 		"limit=1.0":                             {"limit", "an integer from 1 to 1000"},
+		"limit=%2B5":                            {"limit", "an integer from 1 to 1000"},
+		"limit=05":                              {"limit", "an integer from 1 to 1000"},
 		"limit=1&limit=1":                       {"limit", "Repeated query parameter: limit"},
 		"limit=1&l%69mit=1":                     {"limit", "Repeated query parameter: limit"},
 		"Limit=1":                               {"Limit", "Unknown query parameter: Limit"},
@@ -478,22 +480,26 @@ func badTargets() []badInput {
 		"created_after=yesterday":               {"created_after", "a time in RFC 3339"},
 		"created_after=1700000000":              {"created_after", "a time in RFC 3339"},
 		"created_before=2026-01-01":             {"created_before", "a time in RFC 3339"},
-		"label=a":                               {"label", "NAME:VALUE"},
-		"label=:a":                              {"label", "NAME:VALUE"},
-		"label=":                                {"label", "NAME:VALUE"},
-		"label=a%00:b":                          {"label", "NAME:VALUE"},
-		"label=a:%0a":                           {"label", "NAME:VALUE"},
-		"label=a:" + long:                       {"label", "NAME:VALUE"},
-		"label=" + long + ":a":                  {"label", "NAME:VALUE"},
-		"label=a:1&order=asc&order=asc":         {"order", "Repeated query parameter: order"},
-		"parent_id=0":                           {"parent_id", "an integer from 1 to 9007199254740991"},
-		"parent_id=":                            {"parent_id", "an integer from 1 to 9007199254740991"},
-		"parent_id=01":                          {"parent_id", "an integer from 1 to 9007199254740991"},
-		"parent_id=9007199254740992":            {"parent_id", "an integer from 1 to 9007199254740991"},
-		"wait_ms=1":                             {"wait_ms", "Unknown query parameter: wait_ms"},
-		"consistency=eventual":                  {"consistency", "linearizable (the default) or stale"},
-		"consistency=":                          {"consistency", "linearizable (the default) or stale"},
-		strings.Repeat("x", 300) + "=":          {strings.Repeat("x", 128) + "...", "Unknown query parameter"},
+		"created_after=2026-01-01T9:00:00Z":     {"created_after", "a time in RFC 3339"},
+		"created_after=2026-01-01T09:00:00,5Z":  {"created_after", "a time in RFC 3339"},
+		"created_after=2026-01-01T09:00:00-24:00": {"created_after", "a time in RFC 3339"},
+		"created_after=2026-01-01T09:00:00-00:60": {"created_after", "a time in RFC 3339"},
+		"label=a":                       {"label", "NAME:VALUE"},
+		"label=:a":                      {"label", "NAME:VALUE"},
+		"label=":                        {"label", "NAME:VALUE"},
+		"label=a%00:b":                  {"label", "NAME:VALUE"},
+		"label=a:%0a":                   {"label", "NAME:VALUE"},
+		"label=a:" + long:               {"label", "NAME:VALUE"},
+		"label=" + long + ":a":          {"label", "NAME:VALUE"},
+		"label=a:1&order=asc&order=asc": {"order", "Repeated query parameter: order"},
+		"parent_id=0":                   {"parent_id", "an integer from 1 to 9007199254740991"},
+		"parent_id=":                    {"parent_id", "an integer from 1 to 9007199254740991"},
+		"parent_id=01":                  {"parent_id", "an integer from 1 to 9007199254740991"},
+		"parent_id=9007199254740992":    {"parent_id", "an integer from 1 to 9007199254740991"},
+		"wait_ms=1":                     {"wait_ms", "Unknown query parameter: wait_ms"},
+		"consistency=eventual":          {"consistency", "linearizable (the default) or stale"},
+		"consistency=":                  {"consistency", "linearizable (the default) or stale"},
+		strings.Repeat("x", 300) + "=":  {strings.Repeat("x", 128) + "...", "Unknown query parameter"},
 	} {
 		cases = append(cases, badInput{"GET /api/tasks?" + query, "", ir, want[0], want[1]})
 	}
@@ -527,6 +533,8 @@ func badTargets() []badInput {
 		"every_ms=1000&timezone=UTC":    {"timezone", "timezone is given without cron"},
 		"every_ms=999":                  {"every_ms", "an integer from 1000 to 31536000000"},
 		"every_ms=1s":                   {"every_ms", "an integer from 1000 to 31536000000"},
+		"every_ms=%2B1000":              {"every_ms", "an integer from 1000 to 31536000000"},
+		"every_ms=01000":                {"every_ms", "an integer from 1000 to 31536000000"},
 		"cron=@daily&after=now":         {"after", "RFC 3339"},
 		"cron=@daily&limit=101":         {"limit", "an integer from 1 to 100"},
 		"cron=@daily&name=a":            {"name", "Unknown query parameter: name"},
@@ -534,7 +542,7 @@ func badTargets() []badInput {
 		cases = append(cases, badInput{"GET /api/slots?" + query, "", ir, want[0], want[1]})
 	}
 	for _, target := range []string{"GET /api/tasks/1", "GET /api/tasks/by-key/k"} {
-		for _, wait := range []string{"", "=", "=-1", "=60001", "=1.0", "=1s", "=+1"} {
+		for _, wait := range []string{"", "=", "=-1", "=60001", "=1.0", "=1s", "=%2B1", "=00"} {
 			cases = append(cases, badInput{target + "?wait_ms" + wait, "", ir, "wait_ms", "an integer from 0 to 60000"})
 		}
 		cases = append(cases, badInput{target + "?wait_ms=1&wait_ms=1", "", ir, "wait_ms", "Repeated query parameter: wait_ms"})

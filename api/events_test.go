@@ -73,7 +73,7 @@ func TestServer_EventsRefused(t *testing.T) {
 	s, _ := setup(t)
 	for query, field := range map[string]string{
 		"after=": "after", "after=x": "after", "after=1.": "after", "after=.1": "after", "after=-1": "after", "after=%2B1": "after", "after=1.2.3": "after",
-		"after=1.4294967296": "after", "after=18446744073709551616": "after", "after=1.%2B1": "after",
+		"after=1.4294967296": "after", "after=18446744073709551616": "after", "after=1.%2B1": "after", "after=01": "after", "after=1.01": "after",
 		"limit=0": "limit", "limit=1001": "limit", "limit=x": "limit",
 		"task_type=%20": "task_type", "event=nothing": "event", "event=failed&event=nothing": "event", "event=": "event",
 		"status=pending": "status", "task_id=1": "task_id",

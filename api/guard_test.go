@@ -134,7 +134,7 @@ func TestServer_RequestID(t *testing.T) {
 func TestServer_MinIndex(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
-	for _, v := range []string{"x", "-1", "1.5", "18446744073709551616"} {
+	for _, v := range []string{"x", "-1", "+1", "01", "1.5", "18446744073709551616"} {
 		if f := s.call(t, "GET /api/stats", "", "X-Claimq-Min-Index: "+v).refused(t, wire.CodeInvalidRequest); f["field"] != "X-Claimq-Min-Index" {
 			t.Errorf("%s: %v", v, f)
 		}

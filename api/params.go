@@ -55,11 +55,11 @@ func createdParam(ms *int64, before bool) readParam {
 // countParam sets n to a parameter that is an integer from 1 to most.
 func countParam(n *int, most int) readParam {
 	return func(p exchange.Param) *refuse.Refusal {
-		count, err := strconv.Atoi(p.Value)
-		if err != nil || count < 1 || count > most {
+		count, ok := bound.ParseInteger(p.Value, 1, int64(most))
+		if !ok {
 			return badParam(p.Name, "an integer from 1 to "+strconv.Itoa(most))
 		}
-		*n = count
+		*n = int(count)
 		return nil
 	}
 }

@@ -132,10 +132,7 @@ type getQuery struct {
 // parseGet reads it. byKey allows what goes with an idempotency key.
 func parseGet(r *exchange.Request, byKey bool) (q getQuery, bad *refuse.Refusal) {
 	known := exchange.Params{
-		"wait_ms": parsedParam(&q.waitMS, "an integer from 0 to "+strconv.Itoa(bound.WaitMSMax), func(text string) (int64, bool) {
-			n, err := strconv.ParseUint(text, 10, 63)
-			return int64(n), err == nil && n <= bound.WaitMSMax
-		}),
+		"wait_ms": parsedParam(&q.waitMS, "an integer from 0 to "+strconv.Itoa(bound.WaitMSMax), func(text string) (int64, bool) { return bound.ParseInteger(text, 0, bound.WaitMSMax) }),
 	}
 	if byKey {
 		known["task_type"] = typeParam(&q.taskType)

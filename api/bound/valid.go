@@ -1,5 +1,14 @@
 package bound
 
+import "strconv"
+
+// ParseInteger reads an integer of [lo, hi], which are not negative, in its one form: digits,
+// without sign and leading zeros.
+func ParseInteger(text string, lo, hi int64) (n int64, ok bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && (text[0] > '0' || text == "0") && lo <= n && n <= hi
+}
+
 // ValidWorkerID reports whether b is 1 to 128 letters, digits, _ and -.
 func ValidWorkerID[T ~string | ~[]byte](b T) bool {
 	if len(b) == 0 || len(b) > NameMax {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/claimq/claimq/api/bound"
@@ -146,7 +145,6 @@ func ReadPlan(p cron.Plan) (*cron.Times, *refuse.Refusal) {
 
 // PlanField sets a field of a plan, cron, timezone or every_ms, from its text in a query.
 func PlanField(p *cron.Plan, name, value string) *refuse.Refusal {
-	var err error
 	switch name {
 	case "cron":
 		if p.Cron = value; !bound.ValidKey(value, cronBytes) {
@@ -157,7 +155,8 @@ func PlanField(p *cron.Plan, name, value string) *refuse.Refusal {
 			return refuse.Param(name, "Invalid timezone: must be "+timezoneAllowed)
 		}
 	case "every_ms":
-		if p.EveryMS, err = strconv.ParseInt(value, 10, 64); err != nil || p.EveryMS < everyMSMin || p.EveryMS > everyMSMax {
+		var ok bool
+		if p.EveryMS, ok = bound.ParseInteger(value, everyMSMin, everyMSMax); !ok {
 			return refuse.Param(name, fmt.Sprintf("Invalid every_ms: must be an integer from %d to %d", everyMSMin, int64(everyMSMax)))
 		}
 	}

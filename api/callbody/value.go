@@ -1,7 +1,6 @@
 package callbody
 
 import (
-	"bytes"
 	"math"
 	"slices"
 	"strconv"
@@ -62,8 +61,8 @@ func (d *Decoder) instant(field string) (ms int64, ok bool, bad *refuse.Refusal)
 	if !ok || bad != nil {
 		return 0, false, bad
 	}
-	t, err := time.Parse(time.RFC3339Nano, string(s))
-	if err != nil || s[len("2006-01-02T15")] != ':' || bytes.IndexByte(s, ',') >= 0 { // Parse lets in 9:00 and a comma
+	t, valid := parseTime(string(s))
+	if !valid {
 		return 0, false, d.Invalid(field, allowed)
 	}
 	ms = t.UnixMilli()
@@ -74,6 +73,17 @@ func (d *Decoder) instant(field string) (ms int64, ok bool, bad *refuse.Refusal)
 		return 0, false, d.Invalid(field, allowed)
 	}
 	return max(ms, 1), true, nil
+}
+
+// parseTime reads a time in RFC 3339. The library lets in 9:00, a comma and offsets of 24:00
+// and 00:60, too.
+func parseTime(text string) (t time.Time, ok bool) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || text[len("2006-01-02T15")] != ':' || strings.Contains(text, ",") {
+		return t, false
+	}
+	offset := text[max(0, len(text)-len("24:00")):]
+	return t, strings.HasSuffix(text, "Z") || offset[:2] < "24" && offset[3:] < "60"
 }
 
 // decimal reads a number of [lo, hi], given in millionths as what it returns.
@@ -177,8 +187,8 @@ func (d *Decoder) labels() (labels []fsm.Label, bad *refuse.Refusal) {
 // ParseCreated reads created_before, or created_after. The state has
 // milliseconds: a finer time is rounded so that the comparison stays exact.
 func ParseCreated(text string, before bool) (ms int64, ok bool) {
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
+	t, ok := parseTime(text)
+	if !ok {
 		return 0, false
 	}
 	ms = t.UnixMilli()

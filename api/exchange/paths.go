@@ -184,17 +184,8 @@ func (r *Request) options() {
 	r.HTTP.SetStatusCode(fasthttp.StatusNoContent)
 }
 
-// ParseID reads an id in its canonical form: digits, no leading zero.
+// ParseID reads an id.
 func ParseID(b []byte) (uint64, bool) {
-	if len(b) == 0 || len(b) > 16 || b[0] == '0' {
-		return 0, false
-	}
-	var id uint64
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		id = id*10 + uint64(c-'0')
-	}
-	return id, id <= bound.IDMax
+	id, ok := bound.ParseInteger(string(b), 1, bound.IDMax)
+	return uint64(id), ok
 }

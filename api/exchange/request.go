@@ -255,7 +255,7 @@ func (r *Request) readQuery(query []byte) *refuse.Refusal {
 	}
 	if v := r.HTTP.Request.Header.Peek(headerMinIndex); len(v) > 0 {
 		n, err := strconv.ParseUint(string(v), 10, 64)
-		if err != nil {
+		if err != nil || v[0] == '0' && len(v) > 1 {
 			return refuse.Param("X-Claimq-Min-Index", "Invalid X-Claimq-Min-Index: must be an integer from 0 to 18446744073709551615")
 		}
 		r.minIndex = n

@@ -19,19 +19,15 @@ func ParsePlace(text string) (at event.Pos, ok bool) {
 	indexText, subText, hasSub := strings.Cut(text, ".")
 	if hasSub {
 		sub, err := strconv.ParseUint(subText, 10, 32)
-		if err != nil || !digits(subText) {
+		if err != nil {
 			return at, false
 		}
 		at.Sub = uint32(sub)
 	}
 	index, err := strconv.ParseUint(indexText, 10, 64)
 	at.Index = index
-	return at, err == nil && digits(indexText)
+	return at, err == nil && string(AppendPlace(nil, at)) == text
 }
-
-// digits reports whether text has nothing but digits; the number parsers allow
-// a sign.
-func digits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
 // AppendPlace appends a place as parsePlace reads it.
 func AppendPlace(b []byte, at event.Pos) []byte {
