@@ -106,14 +106,18 @@ func TestReport_surviving(t *testing.T) {
 	t.Parallel()
 	unknown := submit(3, 9, 0)
 	unknown.Outcome = history.Unknown
-	h := &history.History{Ops: []history.Op{submit(1, 1, 10), submit(2, 2, 21), unknown, submit(10*second, 30, 3)}}
+	act := history.Op{Kind: history.Act, Outcome: history.OK, Call: 1, Return: 3, Index: 23}
+	h := &history.History{
+		Ops:   []history.Op{submit(1, 1, 10), submit(2, 2, 21), act, unknown, submit(10*second, 30, 3)},
+		Trail: []history.Told{{Index: 10, Kind: "submitted", TaskID: 1}, {Index: 25, Kind: "submitted", TaskID: 30}},
+	}
 	r := Report{backupIndex: 20, backupFrom: 2, restoredAt: 5 * second}
 	s := r.surviving(h)
-	if len(s.Ops) != 3 || s.Ops[1].TaskID != 9 || s.Ops[0].Index != 10 || s.Ops[1].Index != 0 || s.Ops[2].Index != 23 || r.lost != 1 || len(r.Violations) != 0 {
+	if len(s.Ops) != 4 || s.Ops[2].TaskID != 9 || s.Ops[0].Index != 10 || s.Ops[1].Outcome != history.Unknown || s.Ops[2].Index != 0 || s.Ops[3].Index != 25 || r.lost != 2 || len(r.Violations) != 0 {
 		t.Errorf("left %v, lost %d, violations %v", s.Ops, r.lost, r.Violations)
 	}
 	r = Report{backupIndex: 20, backupFrom: second, restoredAt: 5 * second}
-	if r.surviving(h); len(r.Violations) != 1 {
+	if r.surviving(h); len(r.Violations) != 2 {
 		t.Errorf("an answer from before the backup is not in it, and that is not found: %v", r.Violations)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -184,26 +185,46 @@ func (r *run) others(leader *procs.Node, do func(*procs.Node) error) error {
 }
 
 // surviving is the history of what is there after the restore: what the backup
-// holds, what nobody knows whether it does, and all that came after the restore. The log
-// of the new cluster goes on there where the backup ends.
+// holds, what nobody knows whether it does, and all that came after the restore, at the
+// places that it has in the trail, which goes on there where the backup's ends. An action on
+// many that was answered behind the backup may have begun before.
 func (r *Report) surviving(h *history.History) *history.History {
 	s := *h
 	s.Ops = nil
+	ahead, lostFrom := r.ahead(h), int64(0)
 	for i := range h.Ops {
 		op := h.Ops[i]
 		switch {
 		case op.Call >= r.restoredAt:
-			op.Index, op.MinIndex = behind(op.Index, r.backupIndex), behind(op.MinIndex, r.backupIndex)
+			op.Index, op.MinIndex = behind(op.Index, ahead), behind(op.MinIndex, ahead)
 		case op.Index > r.backupIndex: // 0: whoever answered knew of no index
-			r.lost++
+			if r.lost++; r.lost == 1 {
+				lostFrom = op.Return
+			}
 			if op.Outcome == history.OK && op.Return < r.backupFrom {
 				r.found(ruleBackup, &op, "answered before the backup was begun, and not in it: index %d of %d", op.Index, r.backupIndex)
 			}
-			continue
+			if op.Kind != history.Act || op.Call > lostFrom {
+				continue
+			}
+			op.Outcome, op.Index = history.Unknown, 0
 		}
 		s.Ops = append(s.Ops, op)
 	}
 	return &s
+}
+
+// ahead returns how far places in the trail are ahead of the new cluster's log, which its first
+// submit tells.
+func (r *Report) ahead(h *history.History) uint64 {
+	first := slices.IndexFunc(h.Ops, func(op history.Op) bool { return op.Call >= r.restoredAt && op.Created })
+	told := slices.IndexFunc(h.Trail, func(e history.Told) bool {
+		return first >= 0 && e.Kind == "submitted" && e.TaskID == h.Ops[first].TaskID
+	})
+	if told < 0 {
+		return r.backupIndex // other rules say what the trail lacks
+	}
+	return h.Trail[told].Index - h.Ops[first].Index
 }
 
 // behind returns an index of a log as one of a log that goes on behind another: 0 is none.

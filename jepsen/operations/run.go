@@ -106,9 +106,6 @@ func (r *run) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if h.Trail, err = r.rec.Trail(ctx, r.cluster.URLs()); err != nil {
-		return err
-	}
 	r.report.judge("before the loss", h)
 	return r.loseAndRestore(ctx)
 }
@@ -181,8 +178,8 @@ func (r *run) stopLoad() {
 	}
 }
 
-// settleAll lets the workers end every task, reads the state at the end, and returns all
-// that was answered.
+// settleAll lets the workers end every task, reads the state at the end and the trail, and
+// returns them with all that was answered.
 func (r *run) settleAll(ctx context.Context) (*history.History, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainTimeout, errors.New("not all tasks ended in time"))
 	defer cancel()
@@ -193,7 +190,10 @@ func (r *run) settleAll(ctx context.Context) (*history.History, error) {
 	if err := r.rec.ReadFinal(ctx, r.cluster.URLs()); err != nil {
 		return nil, err
 	}
-	return r.rec.History(), nil
+	h := r.rec.History()
+	var err error
+	h.Trail, err = r.rec.Trail(ctx, r.cluster.URLs())
+	return h, err
 }
 
 // form starts the first three nodes.
