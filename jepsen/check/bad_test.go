@@ -52,6 +52,8 @@ func refused(code string) step {
 
 func lease(ms int64) step { return func(o *history.Op) { o.LeaseMS = ms } }
 
+func params(json string) step { return func(o *history.Op) { o.Params = json } }
+
 func result(json string) step { return func(o *history.Op) { o.Result = json } }
 
 func attempts(token uint64, n int32) step {
@@ -91,14 +93,14 @@ func TestCheck_badHistories(t *testing.T) {
 		says    string
 	}{
 		{
-			name:    "a token handed out twice",
-			history: run(made, submitted(0, 1, 2, "b"), claimed(2, 3, 1, 7, "w1", "r1"), claimed(2, 3, 2, 7, "w2", "r2")),
-			rule:    RuleTokenReused, says: `token 7 was handed out twice: for task 1 to w1 (request "r1") and for task 2 to w2 (request "r2")`,
+			name:    "a task is shown with the params of another",
+			history: run(but(made, params("1")), but(get(2, 3, 1, "pending", 0, 0), func(o *history.Op) { o.Seen.Key, o.Seen.Params = "a", "2" })),
+			rule:    RuleParams, says: `task 1 has the params 2, and was submitted with 1`,
 		},
 		{
-			name:    "a token handed out twice for one task",
-			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), claimed(4, 5, 1, 7, "w2", "r2")),
-			rule:    RuleTokenReused, says: "token 7 was handed out twice",
+			name:    "a task has the params of another at the end",
+			history: endsWith(run(but(made, params("1"))), history.Task{ID: 1, Key: "a", Status: "pending", Params: "2"}),
+			rule:    RuleParams, says: `task 1 has the params 2`,
 		},
 		{
 			name:    "a token that goes back",

@@ -17,7 +17,7 @@ type checker struct {
 func Parts(h *history.History, drained bool) []Part {
 	x := newIndex(h)
 	parts := []Part{checkAnswers(h, x, drained).Part, checkLog(x).Part}
-	if len(h.Trail) > 0 {
+	if h.Trail != nil {
 		parts = append(parts, checkTrail(x).Part)
 	}
 	if h.Run != nil {
@@ -32,7 +32,7 @@ func checkAnswers(h *history.History, x *index, drained bool) *checker {
 	c.Name = "history"
 	c.checkKeys()
 	c.checkUnsubmitted()
-	c.checkTokens()
+	c.checkParams()
 	c.checkRepeats()
 	for _, id := range c.ids {
 		t := c.tasks[id]

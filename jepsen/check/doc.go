@@ -7,8 +7,8 @@
 // One index of the history (index.go) is what all look at. Whatever an answer says of
 // the state of one task, of a parent too, the model decides: porcupine looks for an order
 // of all calls about the task that explains all their answers. The rules state what the
-// model cannot know: what is about several tasks (submits.go, claims.go), and
-// about time (leases.go, late.go, delays.go, reads.go).
+// model cannot know: what is about several calls or tasks (repeats.go), and
+// about time (leases.go, late.go, times.go).
 //
 // The calls are ordered by the log indexes that their answers carry, which are the claim to be
 // proven (log.go): if the answers are those of one log that was applied in order, then
@@ -21,20 +21,10 @@
 //     its answers, reads that were allowed to be stale among them: a state that
 //     is labelled with an index is the state at that index.
 //
-// If there is the trail that the nodes keep, it is held against the answers (trail*.go). Its
-// places grow strictly. By it, each
-// task has one life: submitted once, no claim before the last one has ended, one
-// completion. Each acknowledged submit, claim, complete, fail, release, retry, cancel
-// and delete has its event exactly once, of the same worker and token, in the
-// entry that the answer names; what nobody asked for has none; and since no event
-// of a claim is there twice, a call of unknown outcome took effect once at most.
-//
-// The trail tells what changed, and when, also what no answer names: ends of leases, and
+// If there is the trail that the nodes keep, it is held against the answers (trail*.go). It
+// tells what changed, and when, also what no answer names: ends of leases, and
 // commands of unknown outcome. So it is known at each event what the state is, and that
-// is held against what the answers show of it (trail_sights.go): no two claims of a group
-// live at a time, and no more of a type than it allows, a claim took the first
-// task that it could take, "no task" was answered only when there was none, and reads and
-// lists show what there was at their index.
+// is held against what the answers show of it. What each rule says is in jepsen/README.md.
 //
 // Of a run under faults it also says what only the whole run can: that the cluster recovers in
 // time once a fault is over (recovery.go), that all nodes hold the same state and tell the same

@@ -68,6 +68,7 @@ type submit struct {
 	call, ret   int64 // it took effect in [call, ret]
 	acked       int   // the op that returned first, -1 = none was answered
 	maxAttempts int32
+	delayMS     int64
 }
 
 // claim is all the calls that asked for one claim: the same claim_request_id,
@@ -86,6 +87,7 @@ type claim struct {
 // key is all the calls that submitted with one idempotency key.
 type key struct {
 	call    int64          // of the earliest that may have had an effect
+	params  string         // sent by it, as JSON
 	answers []int          // ops that named a task
 	seen    map[uint64]int // task → first op whose answer shows it with this key
 }
@@ -233,7 +235,7 @@ func (x *index) addSubmit(i int, op *history.Op) {
 	x.hiddenParents = x.hiddenParents || op.Plan != nil && op.Outcome == history.Unknown
 	if op.Key != "" {
 		k := x.key(op.Key)
-		k.call = min(k.call, op.Call)
+		k.call, k.params = min(k.call, op.Call), op.Params
 		if op.Outcome == history.OK {
 			k.answers = append(k.answers, i)
 		}
@@ -279,7 +281,7 @@ func (x *index) addSubmits() {
 		for _, id := range ids {
 			t := x.task(id)
 			if t.submit == nil {
-				t.plan, t.submit = op.Plan, &submit{call: call, ret: never, acked: -1, maxAttempts: op.MaxAttempts}
+				t.plan, t.submit = op.Plan, &submit{call: call, ret: never, acked: -1, maxAttempts: op.MaxAttempts, delayMS: op.DelayMS}
 			}
 			if ret < t.submit.ret {
 				t.submit.ret, t.submit.acked = ret, acked

@@ -1,9 +1,11 @@
 package check
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claimq/claimq/jepsen/history"
 )
@@ -13,17 +15,17 @@ type Rule string
 
 // The rules of what was answered.
 const (
-	RuleKey         Rule = "key"          // one key, one task
-	RuleUnsubmitted Rule = "unsubmitted"  // a task that nobody submitted
-	RuleTokenReused Rule = "token-reused" // one token, two claims
-	RuleRepeat      Rule = "repeat"       // a repeat gets the first answer
-	RuleOverlap     Rule = "overlap"      // claims of one task do not overlap
-	RuleLeaseEarly  Rule = "lease-early"  // a lease never ends early
-	RuleLate        Rule = "lease-late"   // an ended lease is requeued in time
-	RuleDelay       Rule = "delay-early"  // no claim before the task's time
-	RuleWait        Rule = "wait-early"   // a read that waits does, or shows the end
-	RuleUnfinished  Rule = "unfinished"   // after draining, all have ended
-	RuleFinalizers  Rule = "finalizers"   // one processor at a time has a parent
+	RuleKey         Rule = "key"         // one key, one task
+	RuleUnsubmitted Rule = "unsubmitted" // a task that nobody submitted
+	RuleParams      Rule = "params"      // a task has what it was submitted with
+	RuleRepeat      Rule = "repeat"      // a repeat gets the first answer
+	RuleOverlap     Rule = "overlap"     // claims of one task do not overlap
+	RuleLeaseEarly  Rule = "lease-early" // a lease never ends early
+	RuleLate        Rule = "lease-late"  // an ended lease is requeued in time
+	RuleDelay       Rule = "delay-early" // no claim before the task's time
+	RuleWait        Rule = "wait-early"  // a read that waits does, or shows the end
+	RuleUnfinished  Rule = "unfinished"  // after draining, all have ended
+	RuleFinalizers  Rule = "finalizers"  // one processor at a time has a parent
 )
 
 // The rules of the log indexes that answers carry.
@@ -45,6 +47,7 @@ const (
 	RuleTrailPaused  Rule = "trail-paused"  // no claim takes a task of a paused type
 	RuleTrailActs    Rule = "trail-acts"    // an action on many changed as many as it says
 	RuleTrailSteps   Rule = "trail-steps"   // steps wait for each other, and their parent for all of them
+	RuleSlots        Rule = "slots"         // a schedule goes on while the log does
 	RuleChoice       Rule = "choice"        // a claim takes the first task that it can
 	RuleNone         Rule = "no-task"       // "no task" only when there is none
 	RuleShown        Rule = "shown"         // reads and lists show what there is
@@ -114,3 +117,25 @@ func (p *Part) Found(h *history.History) string {
 	}
 	return b.String()
 }
+
+// Describe says one op in a line: when it was, and all that the history has of it but the
+// tasks of a list.
+func Describe(op *history.Op) string {
+	said := *op
+	said.Listed = nil
+	return fmt.Sprintf("%s..%s %s", clock(op.Call), clock(op.Return), asJSON(said))
+}
+
+// tell says an event of the trail in a line.
+func tell(e *history.Told) string { return asJSON(e) }
+
+func asJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// clock is a time of the recorder in seconds.
+func clock(ns int64) string { return fmt.Sprintf("%.6fs", time.Duration(ns).Seconds()) }

@@ -26,6 +26,9 @@ type trailChecker struct {
 	changes map[uint64]*history.Op // by entry: what it changes of a type, nil if that is not certain
 	types   map[string]settings    // what is certain of them
 	crowds  map[crowd]int          // how many claims of them live
+	delays  map[uint64]int64       // by the token of the claim that a release ends: the least, in ms
+	ticking bool                   // there is the schedule that runs every second
+	idle    int64                  // ms in which the log went on and it did not
 
 	answers, actions, chosen, shown int // how much was looked at
 }
@@ -55,6 +58,7 @@ type life struct {
 	status     string // "" = it was deleted
 	since      uint64 // the entry that gave it the status
 	waits      bool   // it is pending once its time has come, which is no event
+	until      int64  // no claim of it may begin before, by the calendar
 	attempts   int32
 	live, last uint64 // tokens: of the claim that lives, of the last one
 	lapsed     bool   // its last event is the end of a lease
@@ -76,6 +80,7 @@ func checkTrail(x *index) *trailChecker {
 	c := &trailChecker{
 		index: x, lives: map[uint64]*life{}, told: map[end]*history.Told{}, pending: map[uint64]*life{},
 		claims: map[end]int{}, limited: map[string]bool{}, changes: map[uint64]*history.Op{}, types: map[string]settings{}, crowds: map[crowd]int{},
+		delays: map[uint64]int64{},
 	}
 	c.Name = "trail"
 	c.findSights()
@@ -84,10 +89,14 @@ func checkTrail(x *index) *trailChecker {
 		if i > 0 {
 			c.checkOrder(&c.trail[i-1], e)
 			c.look(e.Index)
+			c.takeSlot(&c.trail[i-1], e)
 		}
 		c.take(e)
 	}
 	c.look(never)
+	if c.final != nil && len(c.trail) > 0 {
+		c.checkList(-1, &history.Op{Index: c.trail[len(c.trail)-1].Index, Listed: c.final.Tasks})
+	}
 	c.checkFamilies()
 	c.checkAnswers()
 	c.checkUnasked()
@@ -110,6 +119,24 @@ func (c *trailChecker) checkOrder(before, e *history.Told) {
 		c.fails(RuleTrailOrder, e, "it comes behind %s", tell(before))
 	case e.At < before.At:
 		c.fails(RuleTrailOrder, e, "it is of an earlier time than %s", tell(before))
+	}
+}
+
+// idleMax is how many ms the log may go on without a slot of the schedule that runs every
+// second. A gap between two events counts as idleStep at most: nothing may go on then.
+const idleMax, idleStep = 10_000, 100
+
+// takeSlot checks that the schedule goes on.
+func (c *trailChecker) takeSlot(before, e *history.Told) {
+	c.idle += min(e.At-before.At, idleStep)
+	switch {
+	case e.Kind == "schedule_set", e.Kind == "schedule_deleted":
+		c.ticking, c.idle = e.Kind == "schedule_set", 0
+	case e.Message == "schedule "+history.Tick:
+		c.idle = 0
+	case c.ticking && c.idle > idleMax:
+		c.fails(RuleSlots, e, "the schedule %s had no slot for long", history.Tick)
+		c.idle = 0
 	}
 }
 
@@ -153,6 +180,7 @@ func (c *trailChecker) take(e *history.Told) {
 		t.retried++
 	}
 	c.note(t, e)
+	c.takeTime(t, e)
 	claimed := t.live != 0
 	if t.parent {
 		c.takeParent(t, e)
@@ -218,8 +246,8 @@ func (c *trailChecker) takeClaim(t *life, e *history.Told) {
 	t.lapsed = e.Kind == "lease_expired"
 	switch e.Kind {
 	case "claimed":
-		if t.live != 0 {
-			c.fails(RuleTrailLife, e, "claimed while the claim %d lives", t.live)
+		if t.status != statusPending || t.live != 0 {
+			c.fails(RuleTrailLife, e, "claimed while it is %q, by the claim %d", t.status, t.live)
 		}
 		t.live, t.last = e.Token, e.Token
 		t.attempts++

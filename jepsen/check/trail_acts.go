@@ -40,6 +40,10 @@ func (c *trailChecker) noteDeed(t *life, e *history.Told) {
 		t.live, t.cancelling = 0, false
 	case "completed":
 		t.cancelling = false
+	case "requeued", "scheduled", "retried":
+		if t.cancelling || t.status == statusCancelled && e.Kind != "retried" {
+			c.fails(RuleTrailLife, e, "it was cancelled, or is to be")
+		}
 	}
 	if action != "" {
 		c.deeds = append(c.deeds, deed{action, e.TaskID, e.Index, e})

@@ -51,6 +51,9 @@ func TestTrail_cancels(t *testing.T) {
 			"",
 		},
 		{"a claimed one ends at once", []history.Op{cancel(22, 6)}, []history.Told{tell(22, 0, "cancelled", 6, 0)}, RuleTrailLife},
+		{"a claimed one is pending after its claim", []history.Op{cancel(22, 6)}, []history.Told{tell(22, 0, "cancel_requested", 6, 9), tell(23, 0, "lease_expired", 6, 9), tell(23, 1, "requeued", 6, 0)}, RuleTrailLife},
+		{"a claimed one fails", []history.Op{cancel(22, 6)}, []history.Told{tell(22, 0, "cancel_requested", 6, 9), tell(23, 0, "lease_expired", 6, 9), tell(23, 1, "failed", 6, 9)}, RuleTrailLife},
+		{"a cancelled one is pending again", []history.Op{cancel(22, 5)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(23, 0, "requeued", 5, 0)}, RuleTrailLife},
 		{"one that is not claimed is asked", []history.Op{cancel(22, 5)}, []history.Told{tell(22, 0, "cancel_requested", 5, 0)}, RuleTrailLife},
 
 		{"all are cancelled", []history.Op{act(22, history.Cancel, 2)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(22, 1, "cancel_requested", 6, 9)}, ""},

@@ -111,21 +111,19 @@ func (c *trailChecker) takeStep(t *life, e *history.Told) {
 	if parent.ended != nil && e.Kind != "deleted" {
 		c.fails(RuleTrailSteps, e, "its parent has ended, %s", tell(parent.ended))
 	}
-	if e.Kind != "claimed" {
-		return
-	}
-	if hasEnded(t.status) {
-		c.fails(RuleTrailSteps, e, "the step was %s", t.status)
-	}
-	if on := c.blocked(t.task); on != "" {
+	if on := c.blocked(t.task); on != "" && e.Kind == "claimed" {
 		c.fails(RuleTrailSteps, e, "step %s, which it depends on, has not completed", on)
 	}
 }
 
-// checkFamilies checks what is left of the parents at the end: one that runs has
-// steps to do, or waits for its processor; all were submitted with their steps.
+// checkFamilies checks what is left at the end: a parent that runs has steps to do, or
+// waits for its processor; all were submitted with their steps. Whose cancel was asked for
+// is claimed still, or cancelled.
 func (c *trailChecker) checkFamilies() {
 	for _, t := range c.all {
+		if t.cancelling && t.live == 0 {
+			c.Violate(RuleTrailLife, t.id, nil, "the cancel of task %d was asked for, and it is %q", t.id, t.status)
+		}
 		if t.plan == nil || t.submitted == nil {
 			continue // that its submit has no event is another rule's
 		}

@@ -109,7 +109,9 @@ func TestTrail_passesGoodFamilies(t *testing.T) {
 			op.Token = 0
 		}
 	}
-	h.Final = &history.Final{Tasks: []history.Task{{ID: 1, Key: "a"}, {ID: 4, Key: "b"}}}
+	for id, key := range map[uint64]string{1: "a", 4: "b"} {
+		h.Ops = append(h.Ops, but(get(0, 1, id, "", 0, 0), func(o *history.Op) { o.Seen.Key = key }))
+	}
 	if r := trailOf(h); !r.OK() || r.plans() != 2 {
 		t.Errorf("all outcomes unknown: %+v", r.Part)
 	}
@@ -150,7 +152,7 @@ func TestTrail_noticesOfFamilies(t *testing.T) {
 			leaveOut(h, placeIn(h, "claimed", 3))
 			insert(h, history.Told{Index: 4, Kind: "claimed", TaskID: 3, Token: 3, Worker: "w"})
 		}},
-		{"a step claimed after it was cancelled", RuleTrailSteps, func(h *history.History) {
+		{"a step claimed after it was cancelled", RuleTrailLife, func(h *history.History) {
 			insert(h, history.Told{Index: 9, Kind: "claimed", TaskID: 6, Token: 5, Worker: "w"})
 		}},
 		{"a parent that ends before its step", RuleTrailSteps, func(h *history.History) { leaveOut(h, placeIn(h, "cancelled", 6)) }},

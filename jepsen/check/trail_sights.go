@@ -17,6 +17,9 @@ func (c *trailChecker) findSights() {
 			c.limited[op.TaskType] = true
 			c.noteChange(op)
 		}
+		if was, ok := c.delays[op.Token]; op.Kind == history.Release && op.Outcome != history.Failed && (!ok || op.DelayMS < was) {
+			c.delays[op.Token] = op.DelayMS
+		}
 		if saysNoTask(op) && op.Index > 0 && op.WaitMS == 0 && !op.Repeated {
 			// One that waited and got nothing may have left a task to one before it. A repeat
 			// says what there was when it was first asked.

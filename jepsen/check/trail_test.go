@@ -143,6 +143,29 @@ func TestTrail_notices(t *testing.T) {
 		}},
 		{"completed by an old token", RuleTrailLife, func(h *history.History) { h.Trail[placeIn(h, "completed", 1)].Token = 4 }},
 		{"a claim fails after its lease, for no reason", RuleTrailLife, func(h *history.History) { h.Trail[placeIn(h, "failed", 2)].Token = 1 }},
+		{"a claim of what has failed", RuleTrailLife, func(h *history.History) { leaveOut(h, placeIn(h, "retried", 1)) }},
+		{"the state at the end lacks a task", RuleList, func(h *history.History) {
+			h.Ops[1].TaskType, h.Final = "t", &history.Final{}
+		}},
+		{"the state at the end is another one", RuleShown, func(h *history.History) {
+			h.Final = &history.Final{Tasks: []history.Task{{ID: 2, Status: "completed", Token: 3, Attempts: 1}}}
+		}},
+		{"a claim before the time that its submit said", RuleDelay, func(h *history.History) {
+			h.Ops = append(h.Ops, but(submitted(0, 1, 0, "k", unknown), delayed(31)))
+			h.Ops = append(h.Ops, but(get(0, 1, 2, "failed", 3, 1), func(o *history.Op) { o.Seen.Key = "k" }))
+			h.Ops[1].Outcome, h.Ops[1].Created, h.Ops[1].TaskID = history.Failed, false, 0
+		}},
+		{"a claim before the time that a release of unknown outcome said", RuleDelay, func(h *history.History) {
+			h.Ops[3].Outcome, h.Ops[3].DelayMS = history.Unknown, 11
+		}},
+		{"a token in two answers", RuleTrailAcked, func(h *history.History) {
+			h.Ops = append(h.Ops, history.Op{Kind: history.ClaimTask, Outcome: history.OK, TaskID: 2, Token: 2, Worker: "w", Index: 7})
+		}},
+		{"a lease that ends early", RuleLeaseEarly, func(h *history.History) { h.Ops[5].LeaseMS = 1200 }},
+		{"no slot any more", RuleSlots, func(h *history.History) {
+			leaveOut(h, placeIn(h, "schedule_deleted", 0))
+			idles(h)
+		}},
 		{"something after the completion", RuleTrailLife, func(h *history.History) {
 			insert(h, history.Told{Index: 16, Kind: "requeued", TaskID: 1})
 		}},
@@ -183,6 +206,34 @@ func TestTrail_notices(t *testing.T) {
 				t.Errorf("rule %s does not notice: %+v", x.rule, r.Part)
 			}
 		})
+	}
+}
+
+// idles adds 12 s in which the log goes on, and the schedule does not.
+func idles(h *history.History) {
+	for at := int64(3900); at < 16_000; at += 100 {
+		h.Trail = append(h.Trail, history.Told{Index: uint64(at), Kind: "node_set", At: calendar + at})
+	}
+}
+
+// Of a schedule that was deleted nothing is missed.
+func TestTrail_slotsEnd(t *testing.T) {
+	t.Parallel()
+	h := good()
+	if idles(h); !trailOf(h).OK() {
+		t.Errorf("%+v", trailOf(h).Violations)
+	}
+}
+
+// A trail without an event is held against the answers as any other.
+func TestParts_emptyTrail(t *testing.T) {
+	t.Parallel()
+	h := run(submitted(0, 1, 1, "a", func(o *history.Op) { o.Index = 1 }))
+	for _, trail := range [][]history.Told{nil, {}} {
+		h.Trail = trail
+		if r := judged(h, false); r.OK() != (trail == nil) {
+			t.Errorf("trail %v: got %v", trail, r)
+		}
 	}
 }
 

@@ -162,11 +162,11 @@ func TestJudge_forgivesAFailedDisk(t *testing.T) {
 func TestVerdict_First(t *testing.T) {
 	t.Parallel()
 	h := goodRun()
-	h.Ops = append(h.Ops, history.Op{ // a token that another task's claim has
-		Process: 2, Kind: history.Claim, Call: 30 * sec, Return: 30*sec + ms, Outcome: history.OK, TaskID: 3, Token: 7, RequestID: "x", Worker: "v",
+	h.Ops = append(h.Ops, history.Op{ // a task that nobody submitted
+		Process: 2, Kind: history.Claim, Call: 30 * sec, Return: 30*sec + ms, Outcome: history.OK, TaskID: 999, Token: 999, RequestID: "x", Worker: "v",
 	})
 	part, rule, shown, ok := Judge(h).First()
-	if !ok || part != "history" || rule != RuleTokenReused {
+	if !ok || part != "history" || rule != RuleUnsubmitted {
 		t.Errorf("got %v, %s, %s", ok, part, rule)
 	}
 	if shown < 30*time.Second || shown > 31*time.Second {

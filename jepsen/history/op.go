@@ -72,6 +72,7 @@ type Op struct {
 	RequestID string `json:"req,omitempty"` // claim_request_id
 	Worker    string `json:"w,omitempty"`
 	Key       string `json:"key,omitempty"`    // idempotency key sent
+	Params    string `json:"params,omitempty"` // sent by a submit, as JSON
 	Result    string `json:"result,omitempty"` // sent by a complete, as JSON
 
 	// What chooses: the type and priority of a submit; the types (none = any) and
@@ -142,6 +143,7 @@ type Task struct {
 	Token    uint64 `json:"tok,omitempty"` // 0 = null
 	Attempts int32  `json:"attempts"`
 	Worker   string `json:"w,omitempty"`
+	Params   string `json:"params,omitempty"` // as JSON, "" if the answer has none
 	Result   string `json:"result,omitempty"` // as JSON
 	Type     string `json:"type,omitempty"`
 	Priority int32  `json:"prio,omitempty"`

@@ -53,7 +53,7 @@ func (r *Recorder) Caller(nodes []string, first int) *Caller {
 // for the checkers, which know of times otherwise.
 func seen(t *wire.Task) *history.Task {
 	s := &history.Task{
-		ID: t.ID, Key: t.IdempotencyKey, Status: t.Status, Attempts: t.Attempts, Result: string(t.Result),
+		ID: t.ID, Key: t.IdempotencyKey, Status: t.Status, Attempts: t.Attempts, Params: string(t.Params), Result: string(t.Result),
 		Type: t.TaskType, Priority: t.Priority, Group: t.Group, ParentID: t.ParentID,
 		Cancelling: t.CancelRequested, Token: value(t.ClaimToken), Worker: value(t.WorkerID),
 	}

@@ -14,7 +14,7 @@ import (
 // pages are not of one moment.
 func (r *Recorder) ReadFinal(ctx context.Context, nodes []string) error {
 	final := &history.Final{Call: r.Now()}
-	err := pages(url.Values{"include": {"result"}}, func(path string) (string, error) {
+	err := pages(url.Values{"include": {"params,result"}}, func(path string) (string, error) {
 		var page wire.Answer
 		_, err := r.askAny(ctx, nodes, http.MethodGet, path, nil, &page)
 		for i := range page.Tasks {

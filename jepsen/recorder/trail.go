@@ -61,7 +61,7 @@ func (r *Recorder) Trail(ctx context.Context, nodes []string) ([]history.Told, e
 
 // ParseTrail reads events as they were answered.
 func ParseTrail(events []string) ([]history.Told, error) {
-	var trail []history.Told
+	trail := []history.Told{} // of no event: it was read, too
 	for _, text := range events {
 		var e wire.Event
 		if err := json.Unmarshal([]byte(text), &e); err != nil {

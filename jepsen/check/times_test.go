@@ -28,6 +28,7 @@ func TestCheckDelays(t *testing.T) {
 		{"claimed too early", []history.Op{later, claimed(10, 800, 1, 7, "w", "q")}, "", []Rule{RuleDelay}},
 		{"claimed in time", []history.Op{later, claimed(10, 950, 1, 7, "w", "q")}, "", nil},
 		{"the submit was repeated", []history.Op{submitted(0, 1, 0, "a", delayed(1000), unknown), submitted(500, 501, 1, "a", delayed(1000), repeated), claimed(10, 950, 1, 7, "w", "q")}, "", nil},
+		{"the submit was repeated, claimed too early", []history.Op{submitted(0, 1, 0, "a", delayed(1000), unknown), submitted(500, 501, 1, "a", delayed(1000), repeated), claimed(10, 800, 1, 7, "w", "q")}, "", []Rule{RuleDelay}},
 		{"no delay", []history.Op{made, claimed(10, 20, 1, 7, "w", "q")}, "", nil},
 		{"retried", []history.Op{later, retry, claimed(110, 120, 1, 7, "w", "q")}, "", nil},
 		{"a clock was set", []history.Op{later, claimed(10, 20, 1, 7, "w", "q")}, "kill-one+clock-ahead", nil},

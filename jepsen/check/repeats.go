@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -36,6 +37,22 @@ func (c *checker) checkKeys() {
 	}
 }
 
+// checkParams checks that answers and the state at the end show each task with the params that
+// it was submitted with.
+func (c *checker) checkParams() {
+	look := func(seen *history.Task, op int) {
+		if k := c.keys[seen.Key]; k != nil && k.params != "" && seen.Params != "" && seen.Params != k.params {
+			c.Violate(RuleParams, seen.ID, []int{op}, "task %d has the params %s, and was submitted with %s", seen.ID, seen.Params, k.params)
+		}
+	}
+	for i := range c.ops {
+		look(cmp.Or(c.ops[i].Seen, &history.Task{}), i)
+	}
+	for i := range cmp.Or(c.final, &history.Final{}).Tasks {
+		look(&c.final.Tasks[i], -1)
+	}
+}
+
 // mayBeDeleted reports whether anybody may have deleted the task, or its parent.
 func (x *index) mayBeDeleted(t *task) bool {
 	return x.mayHave(t, history.Delete) || t.parentID != 0 && x.mayHave(x.tasks[t.parentID], history.Delete)
@@ -54,4 +71,29 @@ func (c *checker) checkUnsubmitted() {
 // exists reports whether anything shows that the task was there.
 func (c *checker) exists(t *task) bool {
 	return t.final != nil || slices.ContainsFunc(t.ops, func(i int) bool { return c.ops[i].Outcome == history.OK })
+}
+
+// checkRepeats checks that every answer to one claim_request_id names the
+// same tasks and tokens.
+func (c *checker) checkRepeats() {
+	type taken struct{ task, token uint64 }
+	for _, id := range slices.Sorted(maps.Keys(c.requests)) {
+		answers := c.requests[id].answers
+		var first, answer []taken
+		for n, i := range answers {
+			op := &c.ops[i]
+			answer = append(answer, taken{op.TaskID, op.Token})
+			if n+1 < len(answers) && madeBy(&c.ops[answers[n+1]]) == madeBy(op) {
+				continue // the same answer goes on
+			}
+			slices.SortFunc(answer, func(a, b taken) int { return cmp.Compare(a.token, b.token) })
+			if first == nil {
+				first = answer
+			} else if !slices.Equal(first, answer) {
+				c.Violate(RuleRepeat, op.TaskID, []int{answers[0], i},
+					"claim request %q was answered with %v and, repeated, with %v (task and token)", id, first, answer)
+			}
+			answer = nil
+		}
+	}
 }

@@ -1,0 +1,83 @@
+package check
+
+import (
+	"time"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// delayMargin is how far the calendars of the nodes and the recorder's clock may
+// be apart while nobody sets a clock.
+const delayMargin = 100 * int64(time.Millisecond)
+
+// checkDelays checks that no claim was answered before the delay of the submit, since
+// the first call that may have made it, or of a release that was answered as done by that
+// very call, can have passed. It goes by the calendar, so it says
+// nothing of a run in which clocks were set, nor of tasks that somebody may have
+// retried: that ends a delay.
+func (c *checker) checkDelays(t *task) {
+	if c.clocksSet || t.parent || c.mayHave(t, history.Retry) {
+		return
+	}
+	for d, op := range c.of(t, history.Submit, history.Release) {
+		call := op.Call
+		switch {
+		case op.DelayMS == 0 || op.Outcome != history.OK:
+			continue
+		case op.Kind == history.Submit:
+			call = t.submit.call
+		case !did(op):
+			continue
+		}
+		until := call + op.DelayMS*int64(time.Millisecond) - delayMargin
+		for i := range t.claims {
+			if cl := &t.claims[i]; cl.token > op.Token && cl.ret < until {
+				c.Violate(RuleDelay, t.id, []int{d, cl.op}, "task %d was claimed by %s, and is not to be claimed before %s", t.id, clock(cl.ret), clock(until))
+			}
+		}
+	}
+}
+
+// takeTime checks, by the calendar that the trail is told by, that no claim begins before the
+// delay of the task's submit or of a release has passed, and that no lease ends before what
+// its claim asked for has, whether or not anybody was answered.
+func (c *trailChecker) takeTime(t *life, e *history.Told) {
+	begun, cl := c.told[end{"claimed", e.TaskID, e.Token}], t.claimOf(e.Token)
+	switch {
+	case e.Kind == "lease_expired" && begun != nil && cl != nil && !c.clocksSet:
+		if least := cl.leaseMS - cl.leaseMS/rateDivisor - delayMargin/int64(time.Millisecond); e.At-begun.At < least {
+			c.fails(RuleLeaseEarly, e, "it lasted %d ms of %d", e.At-begun.At, cl.leaseMS)
+		}
+	case e.Kind == "submitted" && t.submit != nil:
+		t.until = e.At + t.submit.delayMS
+	case e.Kind == "released":
+		t.until = e.At + c.delays[e.Token]
+	case e.Kind == "retried":
+		t.until = 0
+	case e.Kind == "claimed" && e.At < t.until:
+		c.fails(RuleDelay, e, "it is not to be claimed for %d ms more", t.until-e.At)
+	}
+}
+
+// waitMargin is how much sooner than it was asked to a node may look again at the task
+// whose end a read waits for: times are rounded where a wait is passed on.
+const waitMargin = 5 * int64(time.Millisecond)
+
+// checkWaits checks that a read that waits for the end of the task does.
+func (c *checker) checkWaits(t *task) {
+	for i, op := range c.of(t, history.Get) {
+		if op.Return < earliest(op) {
+			c.Violate(RuleWait, t.id, []int{i}, "task %d was shown as %s after %v by a read that waits %d ms for its end",
+				t.id, op.Seen.Status, time.Duration(op.Return-op.Call), op.WaitMS)
+		}
+	}
+}
+
+// earliest returns when op took effect at the earliest. A read that waits and shows a
+// task that has not ended looked at it when its time was over.
+func earliest(op *history.Op) int64 {
+	if op.Kind != history.Get || op.Outcome != history.OK || op.Stale || op.WaitMS == 0 || hasEnded(op.Seen.Status) {
+		return op.Call
+	}
+	return max(op.Call, op.Call+op.WaitMS*int64(time.Millisecond)-waitMargin)
+}
