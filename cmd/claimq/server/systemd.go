@@ -37,7 +37,7 @@ type notices struct {
 // The caller stops them.
 func newNotices(a *term.App, logger hclog.Logger) *notices {
 	n := &notices{socket: a.Getenv("NOTIFY_SOCKET"), logger: logger, cancel: func() {}}
-	n.late = time.AfterFunc(readyNoticeMax, func() { n.started("not ready yet: GET /readyz says why") })
+	n.late = time.AfterFunc(readyNoticeMax, func() { n.started("not ready yet: GET /readyz says why", false) })
 	return n
 }
 
@@ -58,14 +58,18 @@ func (n *notices) await(ready func() error) {
 				return
 			}
 		}
-		n.started("ready")
+		n.started("ready", true)
 	})
 }
 
-// started says once that the server runs; a later status goes on its own.
-func (n *notices) started(status string) {
+// started says once that the server runs. That it is ready then goes on its own; that it
+// is not comes too late.
+func (n *notices) started(status string, ready bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.ready && !ready {
+		return
+	}
 	state := "STATUS=" + status
 	if !n.ready {
 		state = "READY=1\n" + state

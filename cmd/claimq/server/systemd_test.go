@@ -34,3 +34,25 @@ func TestNotices_Late(t *testing.T) {
 		t.Errorf("then it told %q", got)
 	}
 }
+
+// A node that was ready in time is not called late after that.
+func TestNotices_inTime(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "notify")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	n := newNotices(&term.App{Environ: []string{"NOTIFY_SOCKET=" + socket}}, hclog.NewNullLogger())
+	defer n.stop()
+	n.await(func() error { return nil })
+	if got := claimqtest.NextNotice(t, manager); got != "READY=1\nSTATUS=ready" {
+		t.Errorf("first it told %q", got)
+	}
+	n.started("not ready yet", false) // as the timer does
+	n.reloading(func() {})
+	if got := claimqtest.NextNotice(t, manager); got != "RELOADING=1" {
+		t.Errorf("then it told %q", got)
+	}
+}
