@@ -117,6 +117,12 @@ func cliCases() []cliCase {
 		{name: "submit another request", args: []string{"submit", "mail", "--key", "k"}, answers: one(submit, `200 {"success":true,"created":false,"same_request":false,"task":`+cliTask+`}`)},
 		{name: "submit unknown", args: []string{"submit", "mail", "--key", "mine", "--timeout", "400ms"}, answers: one(submit, `504 {"success":false,"error":"Outcome unknown","code":"outcome_unknown","message":"Repeat it"}`), want: 3},
 		{name: "submit bad json", args: []string{"submit", "mail", "hello\x1b"}, want: 2},
+		{name: "submit an empty type", args: []string{"submit", "", "1"}, want: 2},
+		{name: "submit an empty key", args: []string{"submit", "mail", "--key", ""}, want: 2},
+		{name: "claim an empty type", args: []string{"claim", "--worker", "w1", "--type", "", "--output", "env"}, want: 2},
+		{name: "bulk of an empty type", args: []string{"bulk", "cancel", "--status", "pending", "--type="}, want: 2},
+		{name: "key for an empty type", args: []string{"key", "generate", "--role", "worker", "--name", "a", "--type", ""}, want: 2},
+		{name: "get without the key of the variable", args: []string{"get", "17", "--api-key", ""}, environ: []string{"CLAIMQ_API_KEY=secret"}, answers: one("GET /api/tasks/17", cliNotFound), want: 4},
 		{name: "submit no type", args: []string{"submit"}, want: 2},
 		{name: "submit no file", args: []string{"submit", "mail", "@/nowhere/at/all"}, want: 2},
 		{

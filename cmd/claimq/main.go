@@ -80,6 +80,7 @@ outcome is unknown, 4 nothing to claim or not found.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.PersistentPreRunE = term.Given
 	root.CompletionOptions.DisableDefaultCmd = true // ours has examples
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)

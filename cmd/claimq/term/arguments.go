@@ -1,9 +1,11 @@
 package term
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Arguments refuses arguments that are not those of the command's usage line: a word of
@@ -14,6 +16,8 @@ func Arguments(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) < len(required):
 		return MissingArgument(cmd, required[len(args)])
+	case slices.Contains(args[:len(required)], ""):
+		return UsageErrorf("%s is empty\nUsage: %s%s", required[slices.Index(args, "")], cmd.UseLine(), seeHelp(cmd))
 	case len(args) > most:
 		return UsageErrorf("%q is one argument too many\nUsage: %s%s", args[most], cmd.UseLine(), seeHelp(cmd))
 	}
@@ -49,4 +53,26 @@ func argumentsOf(use string) (required []string, most int) {
 		}
 	}
 	return required, most
+}
+
+// Given refuses flags that are given without a value: what a script failed to read must not
+// turn off what it was given for, as a filter. A setting of a server may be empty, as may
+// what leads to the nodes, which beats its variable, and a reason.
+func Given(cmd *cobra.Command, _ []string) error {
+	if cmd.Flags().Lookup("config") != nil {
+		return nil
+	}
+	var err error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		list, isList := f.Value.(pflag.SliceValue)
+		if empty := isList && len(list.GetSlice()) == 0 || f.Value.Type() == "string" && f.Value.String() == ""; !empty || err != nil {
+			return
+		}
+		switch f.Name {
+		case "endpoint", "api-key", "api-key-file", "ca-file", "cert-file", "key-file", "error":
+		default:
+			err = UsageErrorf("--%s is empty: give it a value, or leave it out%s", f.Name, seeHelp(cmd))
+		}
+	})
+	return err
 }
