@@ -202,6 +202,7 @@ func goldenLog() []testEntry {
 	entries = append(entries, goldenSteps()...)
 	entries = append(entries, goldenActs()...)
 	entries = append(entries, goldenKeys()...)
+	entries = append(entries, goldenRepeats()...)
 	log := make([]testEntry, len(entries))
 	for i, commands := range entries {
 		log[i] = testEntry{
@@ -339,6 +340,21 @@ func goldenKeys() [][]command.Command {
 	}
 }
 
+// goldenRepeats is the part of goldenLog that needs feature level 6. It begins with id 29.
+func goldenRepeats() [][]command.Command {
+	return [][]command.Command{{
+		command.SetLevel{Level: record.LevelRepeats, By: "deploy"},
+		command.Submit{Tasks: []record.NewTask{{Type: "whole", Parent: &record.NewParent{ByClaim: true, Steps: []record.NewStep{
+			{Name: "only", Task: record.NewTask{Type: "part", Params: []byte("30"), MaxAttempts: 1}},
+		}}}}},
+		command.ClaimTask{ID: 30, WorkerID: "worker-1"},
+		command.Fail{Hold: command.Hold{ID: 30, WorkerID: "worker-1"}, Error: "no route"},
+		command.ClaimFinalization{ID: 29, ProcessorID: "processor-1", TimeoutMS: 30_000},
+		command.Finalize{ID: 29, ProcessorID: "processor-1", Failed: true, Error: "no route"},
+		command.Retry{ID: 29, AddAttempts: 1},
+	}}
+}
+
 // Golden snapshots must restore for ever, and be written again as they are. None
 // is compared with what goldenLog leads to: that may change.
 func TestGolden_Snapshots(t *testing.T) {
@@ -349,6 +365,7 @@ func TestGolden_Snapshots(t *testing.T) {
 	addMissing(t, filepath.Join(goldenDir, "snapshot-join-tokens.bin"), snapshotOf(t, goldenMachine(t)))
 	addMissing(t, filepath.Join(goldenDir, "snapshot-page-secret.bin"), snapshotOf(t, goldenMachine(t)))
 	addMissing(t, filepath.Join(goldenDir, "snapshot-defaults.bin"), snapshotOf(t, goldenMachine(t)))
+	addMissing(t, filepath.Join(goldenDir, "snapshot-level-6.bin"), snapshotOf(t, goldenMachine(t)))
 	for _, want := range []struct {
 		name      string
 		index     uint64
@@ -425,6 +442,12 @@ func TestGolden_Snapshots(t *testing.T) {
 			[...]int64{record.StatusPending: 7, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 1, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
 			3, 2, 2, 2, 3,
 			"421e7dcfe7d0b2ca9e50207d2be01c80",
+		},
+		{
+			"snapshot-level-6.bin", 58,
+			[...]int64{record.StatusPending: 8, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 2, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
+			3, 2, 2, 2, 3,
+			"01499c7037d615a8755d762e7fe5f4b5",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))

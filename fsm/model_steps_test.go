@@ -285,10 +285,10 @@ func (s *model) retryParent(p *record.Task, c command.Retry) Result {
 	switch {
 	case p.Status == record.StatusRunning && p.CancelRequested:
 		return s.refuse(CodeTaskCancelled, p)
-	case p.Status != record.StatusRunning && c.Token != 0 && c.Token != p.Token:
-		return s.refuse(CodeStaleClaim, p)
-	case p.Status == record.StatusRunning && len(again) == 0:
+	case p.Status == record.StatusRunning && (len(again) == 0 || c.Token != 0 && c.Token == p.Token):
 		return Result{Repeated: true, Task: s.answer(p)}
+	case c.Token != 0 && c.Token != p.Token && (p.Status != record.StatusRunning || s.level >= 6):
+		return s.refuse(CodeStaleClaim, p)
 	}
 	if p.Status != record.StatusRunning && p.Opts().UniqueActive {
 		if refusal := s.keyTaken(p); refusal.Code != "" {
@@ -301,7 +301,11 @@ func (s *model) retryParent(p *record.Task, c command.Retry) Result {
 		}
 	}
 	if p.Status != record.StatusRunning {
+		token := p.Token
 		s.revive(p, record.StatusRunning)
+		if s.level >= 6 {
+			p.Token = token
+		}
 	}
 	for _, t := range again {
 		if t.MaxAttempts != 0 {

@@ -176,23 +176,26 @@ func (m *Machine) cancelParent(t *record.Task) Result {
 // retryParent retries the steps of the parent that failed or were cancelled, all
 // of them or none. A parent that had ended runs again.
 func (m *Machine) retryParent(t *record.Task, c command.Retry) Result {
-	running := t.Status == record.StatusRunning
+	running, ps := t.Status == record.StatusRunning, m.parents[c.ID]
 	switch {
 	case running && t.CancelRequested:
 		return m.refused(CodeTaskCancelled, t)
-	case !running && c.Token != 0 && c.Token != t.Token:
-		return m.refused(CodeStaleClaim, t)
-	}
-	ps := m.parents[c.ID]
-	if running && ps.counts[record.StatusFailed]+ps.counts[record.StatusCancelled] == 0 {
+	case running && ps.counts[record.StatusFailed]+ps.counts[record.StatusCancelled] == 0,
+		running && c.Token != 0 && c.Token == t.Token: // its steps may have failed again since
 		return Result{Repeated: true, Task: m.copyOf(t)}
+	case c.Token != 0 && c.Token != t.Token && (!running || m.Level() >= record.LevelRepeats):
+		return m.refused(CodeStaleClaim, t)
 	}
 	if refusal, refused := m.cannotRetrySteps(t, c, m.forgettingGoneByKeyName); refused {
 		return m.withCopy(refusal)
 	}
 	if !running {
 		t = m.edit(c.ID)
+		token := t.Token
 		m.unend(t)
+		if m.Level() >= record.LevelRepeats {
+			t.Token = token
+		}
 		t.Status = record.StatusRunning
 		m.edited(t)
 		m.tellOf(event.Retried, t, "")

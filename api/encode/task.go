@@ -22,7 +22,11 @@ type View struct {
 
 // Task appends a task as the contract shows it, fields in its order.
 func Task(b []byte, t *fsm.Task, v View) []byte {
-	b = appendTaskBody(b, t, t.Token, t.Status == fsm.StatusClaimed, v)
+	token := t.Token
+	if t.Status == fsm.StatusRunning {
+		token = 0 // it is that of an end that a retry took back
+	}
+	b = appendTaskBody(b, t, token, t.Status == fsm.StatusClaimed, v)
 	return append(b, '}')
 }
 

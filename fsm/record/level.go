@@ -18,6 +18,10 @@ const LevelSteps = 4
 // expire before its delay is over is refused.
 const LevelActs = 5
 
+// LevelRepeats is the feature level from which a parent that was retried remembers the
+// token of its end, by which a repeat of that retry is known.
+const LevelRepeats = 6
+
 // FeatureLevel is the highest feature level that this binary knows. A new
 // command type, or a field that changes what Apply does, raises it.
-const FeatureLevel uint32 = 5
+const FeatureLevel uint32 = 6

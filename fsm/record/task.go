@@ -75,7 +75,8 @@ type Task struct {
 	// it; else "".
 	WorkerID string
 	// Token is the token of the current or, after the end, of the last claim;
-	// 0 while pending. Invariant: Status == StatusClaimed implies Token > 0.
+	// 0 while pending; of a running parent that of the end that it was retried from.
+	// Invariant: Status == StatusClaimed implies Token > 0.
 	Token uint64
 	// LeaseSeq counts the extends of the current claim from 1; 0 if not claimed.
 	LeaseSeq uint32

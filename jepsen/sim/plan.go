@@ -44,7 +44,7 @@ func makePlan(seed uint64, count int) (profile, []step) {
 		hiccup: pick[int64](d, 0, 0, 30), slowEntry: pick[int64](d, 0, 0, 20, 60),
 		netMS: pick[int64](d, 0, 2, 20, 200), entryMS: pick[int64](d, 1, 5, 40), gapMS: pick[int64](d, 1, 3, 20, 100), burst: pick[int64](d, 0, 500, 900),
 		hashEvery: uint64(pick[int64](d, 8, 16, 32, 64)), workers: 1 + d.n(6), types: 1 + d.n(3), keys: 1 + d.n(6), shared: pick[int64](d, 400, 400, 800),
-		level: pick[uint32](d, 1, 2, 3, 4, 5, 5, 5), endedBytes: pick[int64](d, 0, 0, 0, 4000, 12_000), long: d.in(150),
+		level: pick[uint32](d, 1, 2, 3, 4, 5, 6, 6), endedBytes: pick[int64](d, 0, 0, 0, 4000, 12_000), long: d.in(150),
 	}
 	if p.level >= command.LevelOf(command.Patch{}) {
 		p.options = pick[int64](d, 30, 100, 300)
