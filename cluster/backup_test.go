@@ -339,35 +339,22 @@ func TestRestoreBackup_leadershipCameBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	leader, other := leaderOf(t, c.nodes...), c.follower()
-	// A busy machine may be late for a transfer, or have an election beside it.
-	move := func(to *Node) {
-		t.Helper()
-		eventually(t, "the leadership to move", func() bool {
-			for _, from := range c.nodes {
-				if from != to && from.raft.State() == raft.Leader {
-					_ = from.raft.LeadershipTransferToServer(raft.ServerID(to.uuid), raft.ServerAddress(to.record.PeerAddr)).Error()
-				}
-			}
-			return to.raft.State() == raft.Leader
-		})
-	}
 	var acknowledged uint64
-	leader.restoring <- struct{}{}
-	_, err = leader.between(context.Background(), func() (uint64, error) {
+	err = c.between(leader, func() (uint64, error) {
 		p, err := leader.prepareRestore(context.Background(), backup)
 		if err != nil {
 			return 0, err
 		}
 		defer p.grafted.Close()
 		eventually(t, "the other to acknowledge", func() bool {
-			move(other)
+			c.move(other)
 			p, err := other.Propose(context.Background(), submitKeyed("a"))
 			if err == nil {
 				acknowledged = p.Result.Submitted[0].Task.ID
 			}
 			return err == nil
 		})
-		move(leader)
+		c.move(leader)
 		return leader.restorePrepared(context.Background(), p)
 	})
 	if !errors.Is(err, nodes.ErrNotEmpty) {
@@ -376,6 +363,20 @@ func TestRestoreBackup_leadershipCameBack(t *testing.T) {
 	if c.task(acknowledged) == nil {
 		t.Errorf("task %d was acknowledged and is lost", acknowledged)
 	}
+}
+
+// move has that node lead. A busy machine may be late for a transfer, or have an election
+// beside it.
+func (c *backupCluster) move(to *Node) {
+	c.t.Helper()
+	eventually(c.t, "the leadership to move", func() bool {
+		for _, from := range c.nodes {
+			if from != to && from.raft.State() == raft.Leader {
+				_ = from.raft.LeadershipTransferToServer(raft.ServerID(to.uuid), raft.ServerAddress(to.record.PeerAddr)).Error()
+			}
+		}
+		return to.raft.State() == raft.Leader
+	})
 }
 
 func submitKeyed(key string) command.Submit {

@@ -198,9 +198,9 @@ type followerBench struct {
 func newFollowerBench(t *testing.T, logStore string) *followerBench {
 	t.Helper()
 	b := &followerBench{t: t, stores: openFolder(t, t.TempDir(), logStore, storage.Config{})}
-	_, b.leader = raft.NewInmemTransport("b")
+	_, b.leader = raft.NewInmemTransportWithTimeout("b", patience)
 	transport := func() (raft.Transport, error) {
-		addr, own := raft.NewInmemTransportWithTimeout("a", time.Minute)
+		addr, own := raft.NewInmemTransportWithTimeout("a", patience)
 		b.leader.Connect(addr, own)
 		return own, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 	"time"
 
@@ -44,24 +45,68 @@ type restoreSteps struct {
 	begin uint64
 }
 
-// prepared begins steps; the caller holds what the restore is named by in n.restoring.
-func prepared(t *testing.T, n *Node, saved []byte) *restoreSteps {
+// within calls do in the midst of a restore: the scope of the leadership of one of nodes has
+// ended, and begins again once do has returned. It is told at whom that was, and what
+// do returned. Who does not lead any more before do is passed over.
+func (c *backupCluster) within(saved []byte, all []*Node, do func(s *restoreSteps) (uint64, error)) (leader *Node, err error) {
+	c.t.Helper()
+	eventually(c.t, "a restore to begin", func() (begun bool) {
+		leader = leaderOf(c.t, all...)
+		err = c.between(leader, func() (uint64, error) {
+			s, err := prepared(c.t, leader, saved)
+			if err != nil {
+				return 0, err
+			}
+			begun = true
+			return do(s)
+		})
+		return begun
+	})
+	return leader, err
+}
+
+// between is Node.between of a restore whose do is called by the test's goroutine, which
+// may end the test.
+func (c *backupCluster) between(leader *Node, do func() (uint64, error)) error {
+	type outcome struct {
+		index uint64
+		err   error
+	}
+	leader.restoring <- struct{}{}
+	defer func() { <-leader.restoring }()
+	begun, done, ended := make(chan struct{}), make(chan outcome, 1), make(chan error, 1)
+	go func() {
+		_, err := leader.between(context.Background(), func() (uint64, error) {
+			close(begun)
+			o := <-done
+			return o.index, o.err
+		})
+		ended <- err
+	}()
+	select {
+	case <-begun:
+	case err := <-ended:
+		return err
+	}
+	defer close(done) // also if do ends the test
+	index, err := do()
+	done <- outcome{index, err}
+	return <-ended
+}
+
+// prepared begins steps, where the scope of n's leadership has ended.
+func prepared(t *testing.T, n *Node, saved []byte) (*restoreSteps, error) {
 	backup, err := fsm.ReadBackup(bytes.NewReader(saved), int64(len(saved)))
 	if err != nil {
-		t.Error(err)
-		return nil
+		return nil, err
 	}
 	p, err := n.prepareRestore(context.Background(), backup)
 	if err != nil {
-		t.Error(err)
-		return nil
+		return nil, err
 	}
 	t.Cleanup(p.grafted.Close)
 	all, err := io.ReadAll(p.grafted.Reader())
-	if err != nil {
-		t.Error(err)
-	}
-	return &restoreSteps{t: t, n: n, p: p, bytes: all}
+	return &restoreSteps{t: t, n: n, p: p, bytes: all}, err
 }
 
 // must proposes the command and waits until it is applied.
@@ -87,30 +132,21 @@ func (s *restoreSteps) chunk(from, to int) {
 // returns the leader's place.
 func (c *backupCluster) killWithin(saved []byte, do func(s *restoreSteps)) (killed int) {
 	c.t.Helper()
-	leader := leaderOf(c.t, c.nodes...)
-	for i, n := range c.nodes {
-		if n == leader {
-			killed = i
-		}
-	}
-	leader.restoring <- struct{}{}
 	closed := make(chan error, 1)
-	_, err := leader.between(context.Background(), func() (uint64, error) {
-		if s := prepared(c.t, leader, saved); s != nil {
-			do(s)
-		}
+	leader, err := c.within(saved, c.nodes, func(s *restoreSteps) (uint64, error) {
+		do(s)
 		go func() {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
-			closed <- leader.Close(ctx)
+			closed <- s.n.Close(ctx)
 		}()
-		<-leader.ctx.Done()
+		<-s.n.ctx.Done()
 		return 0, nil
 	})
 	if err := errors.Join(err, <-closed); err != nil {
 		c.t.Fatal(err)
 	}
-	return killed
+	return slices.Index(c.nodes, leader)
 }
 
 // reopen opens the node at that place again.
@@ -269,10 +305,9 @@ func TestRestoreBackup_leadershipMoves(t *testing.T) {
 	t.Parallel()
 	saved := savedBackup(t)
 	c := newBackupCluster(t, "")
-	leader, other := leaderOf(t, c.nodes...), c.follower()
-	leader.restoring <- struct{}{}
-	_, err := leader.between(context.Background(), func() (uint64, error) {
-		s := prepared(t, leader, saved)
+	_, err := c.within(saved, c.nodes, func(s *restoreSteps) (uint64, error) {
+		leader := s.n
+		other := c.others(slices.Index(c.nodes, leader))[0]
 		s.beginIt()
 		s.chunk(0, len(s.bytes)/2)
 		for _, n := range c.nodes {
@@ -281,25 +316,25 @@ func TestRestoreBackup_leadershipMoves(t *testing.T) {
 		if _, err := leader.fsm.Snapshot(); !errors.Is(err, replica.ErrRestoreUnderWay) || leader.snapshots.due() {
 			t.Errorf("a snapshot in the midst of it: %v, due: %t", err, leader.snapshots.due())
 		}
-		if err := leader.raft.LeadershipTransferToServer(raft.ServerID(other.uuid), raft.ServerAddress(other.record.PeerAddr)).Error(); err != nil {
-			return 0, err
-		}
-		eventually(t, "the other to serve", func() bool { return other.Ready() == nil && other.IsLeader() })
+		eventually(t, "the other to serve", func() bool {
+			c.move(other)
+			return other.Ready() == nil && other.IsLeader()
+		})
 		for _, n := range c.nodes {
 			eventually(t, "all to have given it up", func() bool { _, under := tasksAt(n); return !under })
 		}
 		_, err := leader.awaitEntry(context.Background(), leader.applyAlone(s.p.stamp, command.RestoreEnd{Begin: s.begin}))
-		if back := other.raft.LeadershipTransferToServer(raft.ServerID(leader.uuid), raft.ServerAddress(leader.record.PeerAddr)).Error(); back != nil {
-			t.Error(back)
-		}
-		eventually(t, "the first to lead again", func() bool { return leader.raft.State() == raft.Leader })
-		var refused *restoreRefused
-		if _, err := leader.awaitEntry(context.Background(), leader.applyAlone(s.p.stamp, command.RestoreEnd{Begin: s.begin})); !errors.As(err, &refused) {
-			t.Errorf("the end of a restore that was given up: %v", err)
-		}
+		eventually(t, "the first to refuse the end of a restore that was given up", func() bool {
+			c.move(leader)
+			_, err := leader.awaitEntry(context.Background(), leader.applyAlone(s.p.stamp, command.RestoreEnd{Begin: s.begin}))
+			if err == nil {
+				t.Fatal("the end of a restore that was given up is taken")
+			}
+			var refused *restoreRefused
+			return errors.As(err, &refused)
+		})
 		return 0, restoreFailed(err)
 	})
-	<-leader.restoring
 	if !errors.Is(err, nodes.ErrNotLeader) {
 		t.Errorf("restore: %v, want ErrNotLeader", err)
 	}
@@ -327,12 +362,9 @@ func TestRestoreBackup_nodeThatWasDown(t *testing.T) {
 			closeNode(t, down)
 			// A member that does not answer stands against a restore: its record does not
 			// say that it knows the level. So it falls silent in the midst of it.
-			leader := leaderOf(t, c.others(at)...)
-			leader.restoring <- struct{}{}
-			_, err := leader.between(context.Background(), func() (uint64, error) {
-				return leader.restorePrepared(context.Background(), prepared(t, leader, saved).p)
+			_, err := c.within(saved, c.others(at), func(s *restoreSteps) (uint64, error) {
+				return s.n.restorePrepared(context.Background(), s.p)
 			})
-			<-leader.restoring
 			if err != nil {
 				t.Fatal(err)
 			}

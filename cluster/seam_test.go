@@ -53,8 +53,8 @@ func (s *appliedState) Snapshot() (raft.FSMSnapshot, error) { return nil, io.Err
 
 func newSeamBench(t *testing.T, stores testFolder) *seamBench {
 	t.Helper()
-	addr, own := raft.NewInmemTransport("a")
-	_, leader := raft.NewInmemTransport("b")
+	addr, own := raft.NewInmemTransportWithTimeout("a", patience)
+	_, leader := raft.NewInmemTransportWithTimeout("b", patience)
 	leader.Connect(addr, own)
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.Logger = "a", hclog.NewNullLogger()

@@ -23,7 +23,7 @@ func newVoteBench(t *testing.T, logStore string) *voteBench {
 	t.Helper()
 	b := &voteBench{path: t.TempDir(), logStore: logStore}
 	for i := range 3 {
-		addr, transport := raft.NewInmemTransport("")
+		addr, transport := raft.NewInmemTransportWithTimeout("", patience)
 		b.servers = append(b.servers, raft.Server{ID: raft.ServerID(fmt.Sprint("uuid-", i)), Address: addr})
 		b.transports = append(b.transports, transport)
 	}
@@ -99,7 +99,7 @@ func (b *voteBench) votesForAt(t *testing.T, term uint64, candidate int, at raft
 	t.Helper()
 	s := openFolder(t, b.path, b.logStore, storage.Config{})
 	// Closing a node closes its transport.
-	addr, transport := raft.NewInmemTransport(b.servers[0].Address)
+	addr, transport := raft.NewInmemTransportWithTimeout(b.servers[0].Address, patience)
 	b.transports[candidate].Connect(addr, transport)
 	n, err := OpenParts(testConfig(t, "n1", "", ""), Parts{
 		UUID: string(b.servers[0].ID), Logs: s.Log, Stable: s.Stable, Snapshots: s.Snapshots, Transport: transport,
