@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"runtime"
 	"strconv"
@@ -13,6 +14,9 @@ import (
 
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/nodes"
 )
 
 const bigList = "GET /api/tasks?include=params HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -149,12 +153,16 @@ func heap() int64 {
 func TestServer_forwardedAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		follower, leader, _, _ := setupPair(t)
+		follower, leader, _, node := setupPair(t)
 		fillBig(t, leader, 1)
 		follower.host.Port.Answers.Take(follower.cfg.AnswersBytes)
 		full := follower.host.Port.Answers.Taken()
 		if f := follower.call(t, "GET /api/tasks?include=params", "").refused(t, wire.CodeOverloaded); f["reason"] != "answers" {
 			t.Errorf("a read: %v", f)
+		}
+		follower.call(t, "POST /api/tasks/claim", `{"worker_id":"w"}`).refused(t, wire.CodeOutcomeUnknown)
+		if got := node.Machine.Get(1); got.Status != fsm.StatusPending || got.ClaimedAt == 0 {
+			t.Errorf("what nobody can ask for again is %s", got.Status)
 		}
 		follower.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).refused(t, wire.CodeOutcomeUnknown)
 		time.AfterFunc(time.Second, func() { follower.host.Port.Answers.Give(full) })
@@ -173,9 +181,13 @@ func TestServer_forwardedAnswers(t *testing.T) {
 // time: it was done.
 func TestServer_AnswerOfWhatWasDone(t *testing.T) {
 	t.Parallel()
-	s, _ := setup(t, func(c *Config) { c.AnswersBytes, c.Wait = 1<<20, time.Second })
+	s, node := setup(t, func(c *Config) { c.AnswersBytes, c.Wait = 1<<20, time.Second })
 	fillBig(t, s, 1)
 	s.host.Port.Answers.Take(1 << 20)
+	s.call(t, "POST /api/tasks/claim", `{"worker_id":"w"}`).refused(t, wire.CodeOutcomeUnknown)
+	if got := node.Machine.Get(1); got.Status != fsm.StatusPending || got.ClaimedAt == 0 {
+		t.Errorf("what nobody can ask for again is %s", got.Status)
+	}
 	s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).refused(t, wire.CodeOutcomeUnknown)
 	s.host.Port.Answers.Give(1 << 20)
 	a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).good(t, 200)
@@ -185,4 +197,23 @@ func TestServer_AnswerOfWhatWasDone(t *testing.T) {
 	if n := s.host.Port.Answers.Taken(); n != 0 {
 		t.Errorf("%d bytes are taken", n)
 	}
+}
+
+// TestServer_AnswerAfterAWait ensures that the answer to a claim that waited for long waits
+// for room as any other.
+func TestServer_AnswerAfterAWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, node := setup(t, func(c *Config) { c.AnswersBytes, c.Wait = 1<<20, time.Second })
+		fillBig(t, s, 1)
+		s.host.Port.Answers.Take(1 << 20)
+		node.OnClaim = func(_ context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
+			<-time.After(wait)
+			time.AfterFunc(100*time.Millisecond, func() { s.host.Port.Answers.Give(1 << 20) })
+			return node.Apply(cmd)
+		}
+		if a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","wait_ms":60000}`).good(t, 200); a.Task == nil {
+			t.Errorf("%+v", a)
+		}
+	})
 }

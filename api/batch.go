@@ -39,9 +39,6 @@ func Batch(r *exchange.Request) {
 			r.OpRefused = true
 			return appendOpRefusal(r, b, body, code, &done.Result)
 		}
-		if claim := callbody.ClaimOf(body); claim != nil {
-			r.HoldUntilSent(claim.Cmd.RequestID, &done.Result)
-		}
 		if req.Minimal {
 			return callbody.AppendMinimal(b, body, &done)
 		}

@@ -25,7 +25,6 @@ func Claim(r *exchange.Request) {
 	if !ok {
 		return
 	}
-	r.HoldUntilSent(req.Cmd.RequestID, &p.Result)
 	switch {
 	case gone && len(r.Holds) > 0:
 		r.GiveBack()
@@ -80,7 +79,6 @@ func ClaimTask(r *exchange.Request) {
 	}
 	cmd.RequestID = r.NarrowRequestID(cmd.RequestID)
 	if p, ok := r.ProposeTask(cmd); ok {
-		r.HoldUntilSent(cmd.RequestID, &p.Result)
 		r.Send(fasthttp.StatusOK, callbody.AppendClaim(r.Body(), &p))
 	}
 }

@@ -55,8 +55,5 @@ func Complete(r *exchange.Request) {
 	if !ok {
 		return
 	}
-	if c.Claim != nil {
-		r.HoldUntilSent(c.Claim.Cmd.RequestID, &p.Result)
-	}
 	r.Send(fasthttp.StatusOK, c.Answer(r.Body(), &p))
 }

@@ -57,10 +57,11 @@ func (r *Request) RoomFor(n int) bool {
 
 // roomForResult waits for room for the answer about what was done: it can be
 // refused no more. false: there was none, and the answer says that the outcome is
-// unknown.
+// unknown; what nobody can ask for again is released.
 func (r *Request) roomForResult(res *fsm.Result) bool {
 	more := r.more(resultBytes(res))
 	if more > 0 && !r.Server.Port.Answers.Take(more) && !r.Server.Port.Answers.Wait(r.Wait(), more) {
+		r.GiveBack()
 		r.Refuse(refuse.Because(wire.CodeOutcomeUnknown))
 		return false
 	}

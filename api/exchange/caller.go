@@ -95,7 +95,8 @@ func (r *Request) ProposeWaiting(cmd command.ClaimNext, wait time.Duration) (p n
 	}
 	p, err := r.Server.Node.Claim(caller, cmd, wait)
 	gone = end()
-	r.Server.AtWork.NoteAsked(cmd.Types, time.Now()) // it has asked until now
+	r.Asks = time.Now()
+	r.Server.AtWork.NoteAsked(cmd.Types, r.Asks) // it has asked until now
 	switch {
 	case errors.Is(err, port.ErrGone):
 		r.RefuseGone()
@@ -106,6 +107,7 @@ func (r *Request) ProposeWaiting(cmd command.ClaimNext, wait time.Duration) (p n
 	}
 	r.release = p.Release
 	r.SetIndex(p.Index)
+	r.holdUntilSent(cmd, &p.Result)
 	if !r.roomForResult(&p.Result) {
 		return p, gone, false
 	}

@@ -98,8 +98,12 @@ func (r *Request) forward() {
 		ctx, cancel = r.ActionWait()
 		defer cancel()
 	}
-	room := func(n int) error { return r.roomForLeaders(ctx, n) }
+	room := func(n int) error {
+		r.Holds = ParseHolds(r.HTTP.Response.Header.Peek(HeaderHolds)) // should its body not come
+		return r.roomForLeaders(ctx, n)
+	}
 	if err := r.Server.Node.Forward(ctx, out, &r.HTTP.Response, room); err != nil {
+		r.GiveBack()
 		r.ResetAnswer()
 		r.forwardFailed(err)
 		return

@@ -289,6 +289,7 @@ func (r *Request) Propose(cmd command.Command) (p nodes.Proposed, ok bool) {
 	if err == nil {
 		r.release = p.Release
 		r.SetIndex(p.Index)
+		r.holdUntilSent(cmd, &p.Result)
 		return p, r.roomForResult(&p.Result)
 	}
 	r.RefuseError(err)

@@ -47,10 +47,24 @@ func (r *Request) unsentBy(to *port.Unsent) {
 	to.Holds, to.Key, to.Known, to.From = r.Holds, append(to.Key[:0], key...), r.Who != nil, r.Source()
 }
 
-// HoldUntilSent notes the claims of an answer, to be released if the answer
-// cannot be written. requestID is the claim_request_id that they were made with.
-// It adds up: each part of an answer that has claims is noted by itself.
-func (r *Request) HoldUntilSent(requestID string, res *fsm.Result) {
+// holdUntilSent notes what a command has claimed without a claim_request_id, to be
+// released if the answer cannot be written.
+func (r *Request) holdUntilSent(cmd command.Command, res *fsm.Result) {
+	requestID := ""
+	switch c := cmd.(type) {
+	case command.ClaimNext:
+		requestID = c.RequestID
+	case command.ClaimTask:
+		requestID = c.RequestID
+	case command.Complete:
+		if c.Claim != nil {
+			requestID = c.Claim.RequestID
+		}
+	case command.Batch:
+		for i := range res.Results {
+			r.holdUntilSent(c.Ops[i], &res.Results[i])
+		}
+	}
 	if requestID != "" || res.Repeated {
 		return
 	}

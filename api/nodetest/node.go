@@ -220,6 +220,7 @@ func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthtt
 	if err := n.OnForward(req, answer); err != nil {
 		return err
 	}
+	answer.Header.CopyTo(&resp.Header) // the body comes later
 	if size := len(answer.Body()); room != nil && size > 0 {
 		if err := room(size); err != nil {
 			return fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, err)
