@@ -276,7 +276,7 @@ func TestServer_Stats(t *testing.T) {
 		return `{"pending":` + strconv.Itoa(pending) + `,"scheduled":0,"blocked":0,"claimed":` + strconv.Itoa(claimed) + `,"running":0,"completed":0,"failed":0,"cancelled":0}`
 	}
 	bytes := strconv.FormatInt(node.Machine.Bytes(), 10)
-	want := `{"success":true,"index":3,"counts":` + zero(1, 1) + `,"types":{"a":` + zero(0, 1) + `,"b":` + zero(1, 0) + `},"bytes":` + bytes + `,"oldest_pending_age_ms":2500}`
+	want := `{"success":true,"index":3,"counts":` + zero(1, 1) + `,"types":{"a":` + zero(0, 1) + `,"b":` + zero(1, 0) + `},"types_left_out":0,"bytes":` + bytes + `,"oldest_pending_age_ms":2500}`
 	if got.status != 200 || got.body != want || got.header["X-Claimq-Index"] != "3" {
 		t.Errorf("%d\n got %s\nwant %s", got.status, got.body, want)
 	}

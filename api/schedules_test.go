@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -187,8 +188,8 @@ func TestSchedule_Answer(t *testing.T) {
 	if got := string(encode.Schedule(nil, &view, true)); got != second {
 		t.Errorf("an old one:\n got %s\nwant %s", got, second)
 	}
-	if got := string(encode.Schedule(nil, &view, false)); got != strings.Replace(second, `"payload":"eA==",`, "", 1) {
-		t.Errorf("without its payload: %s", got)
+	if got := string(encode.Schedule(nil, &view, false)); got != strings.NewReplacer(`"payload":"eA==",`, "", `,"labels":{"a":"b"},"group":"g"`, "").Replace(second) {
+		t.Errorf("without what may be large: %s", got)
 	}
 	large := view
 	large.Task.Payload = make([]byte, 1<<20)
@@ -199,6 +200,23 @@ func TestSchedule_Answer(t *testing.T) {
 	list := answer{status: 200, body: string(encode.Schedules(nil, views))}.schedules(t, 200).Schedules
 	if len(list) != 20 || len(list[0].Task.Payload) != 1<<20 || list[19].Task.Payload != nil || list[19].Name != "x" {
 		t.Errorf("a long list has %d schedules, the last with %d bytes", len(list), len(list[19].Task.Payload))
+	}
+}
+
+// As many schedules as there may be, each as large as it may be, are an answer that a
+// follower takes from the leader: up to 32 MiB.
+func TestSchedules_bound(t *testing.T) {
+	t.Parallel()
+	const answerMax = 32 << 20
+	name, control := strings.Repeat("n", 128), strings.Repeat("\x01", 64)
+	task := fsm.NewTask{Type: name, Params: []byte("1"), Group: strings.Repeat("\x01", 256), Backoff: &fsm.Backoff{InitialMS: 1 << 40, MaxMS: 1 << 40, Factor: 1 << 40}}
+	for i := range 16 {
+		task.Labels = append(task.Labels, fsm.Label{Name: control[1:] + string(rune('a'+i)), Value: control})
+	}
+	view := fsm.ScheduleView{Schedule: fsm.Schedule{Name: name, Cron: name + name, Timezone: name, Task: task, NextRunAt: 1}, LastTaskID: 1 << 53, Skipped: 1 << 53}
+	views := slices.Repeat([]*fsm.ScheduleView{&view}, 10_000)
+	if n := len(encode.Schedules(nil, views)); n > answerMax {
+		t.Errorf("%d bytes, more than %d", n, answerMax)
 	}
 }
 

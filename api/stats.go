@@ -1,8 +1,6 @@
 package api
 
 import (
-	"slices"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/encode"
@@ -11,44 +9,37 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// Stats answers GET /api/stats.
+// statsTypesMax bounds the types in the answer of GET /api/stats: 1.4 MB, where the
+// leader's answer to a follower is bounded.
+const statsTypesMax = 10_000
+
+// Stats answers GET /api/stats. The bytes are the cluster's, all else of the key's types.
 func Stats(r *exchange.Request) {
-	var st fsm.Stats
-	if r.Read(func(m *fsm.Machine, now fsm.Stamp) { st = statsOf(r, m, now) }) {
-		r.Send(fasthttp.StatusOK, appendStats(r.Body(), &st))
+	q := fsm.TypesQuery{Limit: statsTypesMax}
+	if r.Narrowed() {
+		q.See = r.MaySee
+	}
+	var found fsm.TypesFound
+	var index uint64
+	var bytes int64
+	if r.Read(func(m *fsm.Machine, now fsm.Stamp) { found, index, bytes = m.FindTypes(q, now), m.Index(), m.Bytes() }) {
+		r.Send(fasthttp.StatusOK, appendStats(r.Body(), &found, index, bytes))
 	}
 }
 
-// statsOf returns the counts of the key's task types. The bytes are the cluster's.
-func statsOf(r *exchange.Request, m *fsm.Machine, now fsm.Stamp) fsm.Stats {
-	st := m.Stats(now)
-	if !r.Narrowed() {
-		return st
-	}
-	st.Types = slices.DeleteFunc(slices.Clone(st.Types), func(t fsm.TypeStats) bool { return !r.MaySee(t.Type) })
-	clear(st.Counts[:])
-	st.OldestPendingAgeMS = 0
-	for i := range st.Types {
-		for status, n := range st.Types[i].Counts {
-			st.Counts[status] += n
-		}
-		if view, ok := m.Type(st.Types[i].Type, now); ok {
-			st.OldestPendingAgeMS = max(st.OldestPendingAgeMS, view.OldestPendingAgeMS)
-		}
-	}
-	return st
-}
-
-func appendStats(b []byte, st *fsm.Stats) []byte {
-	b = jsonout.UintField(b, `{"success":true,"index":`, st.Index)
-	b = encode.Counts(b, `,"counts":`, &st.Counts)
+func appendStats(b []byte, found *fsm.TypesFound, index uint64, bytes int64) []byte {
+	b = jsonout.UintField(b, `{"success":true,"index":`, index)
+	b = encode.Counts(b, `,"counts":`, &found.All.Counts)
 	b = append(b, `,"types":{`...)
 	start := len(b)
-	for i := range st.Types {
-		b = jsonout.String(jsonout.Comma(b, start), st.Types[i].Type)
-		b = encode.Counts(b, ":", &st.Types[i].Counts)
+	for i := range found.Types {
+		if t := &found.Types[i]; t.Counts != (fsm.TypeView{}).Counts {
+			b = jsonout.String(jsonout.Comma(b, start), t.Type)
+			b = encode.Counts(b, ":", &t.Counts)
+		}
 	}
-	b = jsonout.IntField(b, `},"bytes":`, st.Bytes)
-	b = jsonout.IntField(b, `,"oldest_pending_age_ms":`, st.OldestPendingAgeMS)
+	b = jsonout.IntField(b, `},"types_left_out":`, int64(found.Matched-len(found.Types)))
+	b = jsonout.IntField(b, `,"bytes":`, bytes)
+	b = jsonout.IntField(b, `,"oldest_pending_age_ms":`, found.All.OldestPendingAgeMS)
 	return append(b, '}')
 }

@@ -40,3 +40,21 @@ func TestTypes_Pages(t *testing.T) {
 		t.Errorf("in another order %d types, next %q", len(most.Types), most.Next)
 	}
 }
+
+// TestStats_typesLeftOut has one type more than an answer shows.
+func TestStats_typesLeftOut(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	tasks := make([]fsm.NewTask, statsTypesMax+1)
+	for i := range tasks {
+		tasks[i].Type = fmt.Sprintf("t%05d", i)
+	}
+	apply(t, node, command.Submit{Tasks: tasks})
+	var stats wire.Stats
+	if err := json.Unmarshal([]byte(s.call(t, "GET /api/stats", "").body), &stats); err != nil {
+		t.Fatal(err)
+	}
+	if len(stats.Types) != statsTypesMax || stats.TypesLeftOut != 1 || stats.Types["t10000"] != nil || stats.Counts["pending"] != statsTypesMax+1 {
+		t.Errorf("%d types, %d left out, %v", len(stats.Types), stats.TypesLeftOut, stats.Counts)
+	}
+}

@@ -9,7 +9,7 @@ import (
 )
 
 // scheduleListBytes is how long a list of schedules gets with the params and
-// payloads of their tasks; further tasks are shown without.
+// payloads of their tasks; further tasks are shown without, and without labels and group.
 const scheduleListBytes = 8 << 20
 
 // Schedules appends the answer that lists schedules.
@@ -27,7 +27,7 @@ func ScheduleAnswer(b []byte, v *fsm.ScheduleView) []byte {
 	return append(Schedule(b, v, true), '}')
 }
 
-// Schedule appends a schedule; whole says whether params and payload of
+// Schedule appends a schedule; whole says whether params, payload, labels and group of
 // its task are shown.
 func Schedule(b []byte, v *fsm.ScheduleView, whole bool) []byte {
 	b = jsonout.StringField(b, `{"name":`, v.Name)
@@ -52,7 +52,7 @@ func Schedule(b []byte, v *fsm.ScheduleView, whole bool) []byte {
 }
 
 // appendNewTask appends a task as it was given in a request; what has its
-// default is left out. whole says whether params and payload are shown.
+// default is left out. whole says whether params, payload, labels and group are shown.
 func appendNewTask(b []byte, t *fsm.NewTask, whole bool) []byte {
 	b = append(b, '{')
 	start := len(b)
@@ -93,11 +93,11 @@ func appendNewTask(b []byte, t *fsm.NewTask, whole bool) []byte {
 		name("retention_ms")
 		b = Retention(b, "", t.RetentionMS)
 	}
-	if len(t.Labels) > 0 {
+	if whole && len(t.Labels) > 0 {
 		name("labels")
 		b = appendLabels(b, "", t.Labels)
 	}
-	if t.Group != "" {
+	if whole && t.Group != "" {
 		name("group")
 		b = jsonout.String(b, t.Group)
 	}

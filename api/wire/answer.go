@@ -66,6 +66,7 @@ type Stats struct {
 	Index              uint64                      `json:"index"`
 	Counts             map[string]int64            `json:"counts"` // by status
 	Types              map[string]map[string]int64 `json:"types"`  // by type, by status
+	TypesLeftOut       int                         `json:"types_left_out"`
 	Bytes              int64                       `json:"bytes"`
 	OldestPendingAgeMS int64                       `json:"oldest_pending_age_ms"`
 }

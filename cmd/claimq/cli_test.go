@@ -277,6 +277,8 @@ func cliCases() []cliCase {
 		{name: "list bad limit", args: []string{"list", "--limit", "0"}, want: 2},
 		{name: "delete", args: []string{"delete", "17"}, answers: one("DELETE /api/tasks/17", `200 {"success":true,"deleted":1}`)},
 		{name: "stats", args: []string{"stats"}, answers: one("GET /api/stats", `200 {"success":true,"index":42,"counts":{"pending":3,"claimed":1,"completed":10,"failed":0,"cancelled":2},"types":{"sms":{"pending":1,"cancelled":2},"mail":{"pending":2,"claimed":1,"completed":10}},"bytes":4096,"oldest_pending_age_ms":93784005}`)},
+		{name: "stats of some types", args: []string{"stats"}, answers: one("GET /api/stats", `200 {"success":true,"index":42,"counts":{"pending":3},"types":{"mail":{"pending":2}},"types_left_out":12,"bytes":4096,"oldest_pending_age_ms":5}`)},
+		{name: "stats of a type that is left out", args: []string{"stats", "--type", "sms"}, answers: one("GET /api/stats", `200 {"success":true,"index":42,"counts":{"pending":3},"types":{"mail":{"pending":2}},"types_left_out":12,"bytes":4096,"oldest_pending_age_ms":5}`)},
 		{name: "stats of a type", args: []string{"stats", "--type", "sms"}, answers: one("GET /api/stats", `200 {"success":true,"index":42,"counts":{"pending":3},"types":{"sms":{"pending":1},"mail":{"pending":2}},"bytes":4096,"oldest_pending_age_ms":5}`)},
 		{name: "cluster status", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"n1","term":7,"feature_level":1,"nodes":[`+
 			`{"node_id":"n1","peer_addr":"127.0.0.1:7401","http_addr":"http://127.0.0.1:7400","suffrage":"voter","state":"leader","last_contact_ms":0,"applied_index":42,"version":"v1","healthy":true},`+

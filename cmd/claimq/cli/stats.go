@@ -104,7 +104,7 @@ func showStats(a *term.App, stats *wire.Stats, taskType string) error {
 			types = append(types, t)
 		}
 	}
-	if taskType != "" && len(types) == 0 {
+	if taskType != "" && len(types) == 0 && stats.TypesLeftOut == 0 {
 		return a.Sayf("%s", noSuchType(taskType))
 	}
 	slices.Sort(types)
@@ -116,6 +116,11 @@ func showStats(a *term.App, stats *wire.Stats, taskType string) error {
 	}
 	if err := a.Table(rows); err != nil {
 		return err
+	}
+	if stats.TypesLeftOut > 0 {
+		if err := a.Sayf("%d more types: 'claimq types' lists them", stats.TypesLeftOut); err != nil {
+			return err
+		}
 	}
 	if taskType != "" { // the rest is of all types
 		return a.Sayf("\nat log index %d", stats.Index)
