@@ -41,7 +41,7 @@ func (n *Node) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed
 			return p, err
 		}
 	}
-	return n.batcher.Propose(ctx, cmd)
+	return n.batcher.Propose(ctx, n.space.Shorten(cmd))
 }
 
 // Claim is Propose of a claim that waits up to wait until there is something to

@@ -2,6 +2,8 @@ package space
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm/command"
@@ -76,6 +78,28 @@ func memoryFull(held replica.Held, limit int64, evicts, strained bool) error {
 		Bound: nodes.BoundMemory,
 		Text:  fmt.Sprintf("the tasks take %s of memory, %s without what goes by itself; memory_limit is %s", bytesize.Text(all), bytesize.Text(lasting), bytesize.Text(limit)),
 	}
+}
+
+// shortErrorBytes is where the error of a Fail is cut while memory is full: tasks that fail
+// again and again keep 20 of them each.
+const shortErrorBytes = 256
+
+// Shorten returns the command as it is to be proposed: while memory is full, with short errors.
+func (s *Space) Shorten(cmd command.Command) command.Command {
+	switch c := cmd.(type) {
+	case command.Fail:
+		if len(c.Error) > shortErrorBytes && s.memoryFull(false) != nil {
+			c.Error = strings.ToValidUTF8(c.Error[:shortErrorBytes], "") // at a whole character
+			return c
+		}
+	case command.Batch:
+		c.Ops = slices.Clone(c.Ops)
+		for i, op := range c.Ops {
+			c.Ops[i] = s.Shorten(op)
+		}
+		return c
+	}
+	return cmd
 }
 
 // AdmitState refuses a state that would take more memory than a state may.

@@ -2,6 +2,7 @@ package space
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/claimq/claimq/cluster/replica"
@@ -83,6 +84,31 @@ func TestSpace_Room(t *testing.T) {
 				t.Errorf("%s, %T: %v", name, cmd, err)
 			}
 		}
+	}
+}
+
+// While memory is full a fail's error is cut, at a whole character, also in a batch; what
+// was given stays as it is.
+func TestSpace_Shorten(t *testing.T) {
+	t.Parallel()
+	const limit = 10_000
+	held := replica.Held{All: limit}
+	s := New(Config{MemoryLimit: limit, Held: func() replica.Held { return held }, Knows: func(command.Command) error { return nil }})
+	long := command.Fail{Error: strings.Repeat("ü", 1000)}
+	given := command.Batch{Ops: []command.Command{command.Complete{}, long}}
+	if got := s.Shorten(given).(command.Batch).Ops[1].(command.Fail).Error; got != long.Error {
+		t.Errorf("an error of %d bytes with room left", len(got))
+	}
+	held.All++
+	if got := s.Shorten(given).(command.Batch).Ops[1].(command.Fail).Error; got != long.Error[:shortErrorBytes] {
+		t.Errorf("in a batch: %q", got)
+	}
+	long.Error = "x" + long.Error
+	if got := s.Shorten(long).(command.Fail).Error; got != long.Error[:shortErrorBytes-1] {
+		t.Errorf("in the middle of a character: %q", got)
+	}
+	if got := given.Ops[1].(command.Fail).Error; len(got) != 2000 {
+		t.Errorf("the one given has %d bytes then", len(got))
 	}
 }
 
