@@ -302,7 +302,7 @@ func codecMessages(t *testing.T) map[string]string {
 			t.Fatal(err)
 		}
 		for _, d := range file.Decls {
-			if codec, ok := d.(*ast.FuncDecl); ok && codec.Name.Name == "appendBody" {
+			if codec, ok := d.(*ast.FuncDecl); ok && codec.Name.Name == "code" {
 				_, message, _ := strings.Cut(codec.Doc.Text(), "\n\n\t")
 				messages[codec.Recv.List[0].Type.(*ast.Ident).Name] = strings.ReplaceAll(message, "\n\t", "\n")
 			}
@@ -428,9 +428,9 @@ func noZero(t *testing.T, path string, v reflect.Value) {
 func TestRecords_RoundTrip(t *testing.T) {
 	t.Parallel()
 	records, names := fullRecords(), &record.Names{}
-	check := func(kind record.Kind, want any, decode func(*record.Reader) any) {
+	check := func(kind record.Kind, want any, decode func(*record.Fields) any) {
 		t.Helper()
-		r := record.ReaderOf(records[kind])
+		r := record.From(records[kind], names)
 		got := decode(&r)
 		if r.Err != nil {
 			t.Errorf("%v: %v", kind, r.Err)
@@ -439,31 +439,31 @@ func TestRecords_RoundTrip(t *testing.T) {
 			t.Errorf("%v (-encoded +decoded):\n%s", kind, diff)
 		}
 	}
-	check(record.KindHeader, []any{fullHeader, fullTrailHeader, fullCounts}, func(r *record.Reader) any {
-		h, of, n := record.DecodeHeader(r)
+	check(record.KindHeader, []any{fullHeader, fullTrailHeader, fullCounts}, func(r *record.Fields) any {
+		h, of, n := record.ReadHeader(r)
 		return []any{h, of, n}
 	})
-	check(record.KindTask, &fullTask, func(r *record.Reader) any { return record.DecodeTask(r, names) })
-	check(record.KindRequest, []any{uint64(8), &fullRequest}, func(r *record.Reader) any {
-		seq, q := record.DecodeRequest(r, names)
+	check(record.KindTask, &fullTask, func(r *record.Fields) any { return record.ReadTask(r) })
+	check(record.KindRequest, []any{uint64(8), &fullRequest}, func(r *record.Fields) any {
+		seq, q := record.ReadRequest(r)
 		return []any{seq, q}
 	})
-	check(record.KindNode, fullNode, func(r *record.Reader) any { return record.DecodeNode(r) })
-	check(record.KindType, &fullType, func(r *record.Reader) any { return record.DecodeType(r, names) })
-	check(record.KindGone, []any{uint64(1<<53 - 1), &fullGone}, func(r *record.Reader) any {
-		id, g := record.DecodeGone(r, names)
+	check(record.KindNode, fullNode, func(r *record.Fields) any { return record.ReadNode(r) })
+	check(record.KindType, &fullType, func(r *record.Fields) any { return record.ReadType(r) })
+	check(record.KindGone, []any{uint64(1<<53 - 1), &fullGone}, func(r *record.Fields) any {
+		id, g := record.ReadGone(r)
 		return []any{id, g}
 	})
-	check(record.KindTrail, fullTrail, func(r *record.Reader) any {
-		c, err := trail.ReadChunk(&r.Reader)
+	check(record.KindTrail, fullTrail, func(r *record.Fields) any {
+		c, err := trail.ReadChunk(&r.Fields)
 		if err != nil {
 			return err
 		}
 		return c.Saved
 	})
-	check(record.KindSchedule, &fullSchedule, func(r *record.Reader) any { return record.DecodeSchedule(r) })
-	check(record.KindEnd, []any{fullCounts, fullHash}, func(r *record.Reader) any {
-		n, hash := record.DecodeEnd(r)
+	check(record.KindSchedule, &fullSchedule, func(r *record.Fields) any { return record.ReadSchedule(r) })
+	check(record.KindEnd, []any{fullCounts, fullHash}, func(r *record.Fields) any {
+		n, hash := record.ReadEnd(r)
 		return []any{n, hash}
 	})
 }

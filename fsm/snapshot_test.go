@@ -88,8 +88,8 @@ func seal(chunks []rawChunk) []rawChunk {
 	}
 	for i, c := range chunks {
 		for j, packed := range c.records {
-			r := record.ReaderOf(packed)
-			switch h, of, _ := record.DecodeHeader(&r); {
+			r := record.From(packed, nil)
+			switch h, of, _ := record.ReadHeader(&r); {
 			case c.kind == record.KindHeader && r.Err == nil:
 				chunks[i].records[j] = record.AppendHeader(nil, &h, &of, n)
 			case c.kind == record.KindEnd:
@@ -277,8 +277,8 @@ func TestReadSnapshot_RefusesCountsAndHash(t *testing.T) {
 	}
 	chunks := whole()
 	last := len(chunks) - 1
-	r := record.ReaderOf(chunks[last].records[0])
-	counts, hash := record.DecodeEnd(&r)
+	r := record.From(chunks[last].records[0], nil)
+	counts, hash := record.ReadEnd(&r)
 	hash[15]++
 	chunks[last].records[0] = record.AppendEnd(nil, counts, hash)
 	if _, err := ReadSnapshot(bytes.NewReader(joinSnapshot(chunks))); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "hash") {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // Act does Action with those of the tasks that still match Filter when it is
@@ -31,7 +30,7 @@ const (
 	ActionDelete Action = 3
 )
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message Act {
 //	  Action action = 1;
@@ -46,34 +45,10 @@ const (
 //	  ACTION_CANCEL = 2;
 //	  ACTION_DELETE = 3;
 //	}
-func (c Act) appendBody(b []byte) []byte {
-	b = wire.PutUint(b, 1, uint64(c.Action))
-	for _, id := range c.IDs {
-		b = wire.PutIDElement(b, 2, id)
-	}
-	mark := len(b)
-	b, start := wire.BeginMessage(b, 3)
-	b = wire.EndOptional(record.AppendFilter(b, &c.Filter), mark, start)
-	return wire.PutInt(b, 4, int64(c.AddAttempts))
-}
-
-func (Act) decode(r fieldReader) (Command, error) {
-	var c Act
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Action = Action(r.Enum(uint64(ActionDelete)))
-		case 2:
-			c.IDs = append(c.IDs, r.IDElement())
-		case 3:
-			in := record.ReaderOf(r.Single())
-			c.Filter = record.DecodeFilter(&in)
-			r.Within(in.Err)
-		case 4:
-			c.AddAttempts = r.Int32()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
+func (c Act) code(f fields) (Command, []byte, error) {
+	f.Enum(1, (*uint8)(&c.Action), uint8(ActionDelete))
+	f.IDs(2, &c.IDs)
+	c.Filter.Code(&f.Fields, 3)
+	f.Int32(4, &c.AddAttempts)
+	return done(c, &f)
 }

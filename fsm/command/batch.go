@@ -46,45 +46,31 @@ func IsOp(c Command) bool {
 	return c.kind().isOp()
 }
 
-// appendBody writes an op as its kind and its body. It must be one that a
+// code writes an op as its kind and its body. It must be one that a
 // batch may hold: another would make an entry that no node can read.
 //
 //	message Batch {
 //	  bool atomic = 1;
 //	  repeated bytes ops = 2;  // each the type of its command, one byte, and then its body
 //	}
-func (c Batch) appendBody(b []byte) []byte {
-	b = wire.PutBool(b, 1, c.Atomic)
-	for _, op := range c.Ops {
+func (c Batch) code(f fields) (Command, []byte, error) {
+	f.Bool(1, &c.Atomic)
+	for _, op := range c.Ops { // none if they are read
 		if !IsOp(op) {
 			panic(fmt.Sprintf("command: %T is no op of a batch", op))
 		}
-		var start int
-		b, start = wire.BeginMessage(b, 2)
-		b = append(b, byte(op.kind()))
-		b = wire.EndLength(op.appendBody(b), start)
+		b, start := f.BeginElement(2)
+		f.Out = wire.EndLength(appendBody(append(b, byte(op.kind())), op), start)
 	}
-	return b
-}
-
-func (Batch) decode(r fieldReader) (Command, error) {
-	var c Batch
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Atomic = r.Bool()
-		case 2:
-			if c.Ops == nil {
-				c.Ops = make([]Command, 0, r.Run())
-			}
-			op, err := decodeOp(r.Raw())
-			r.Within(err)
-			c.Ops = append(c.Ops, op)
-		default:
-			r.Unknown()
-		}
+	if f.Num == 2 {
+		c.Ops = make([]Command, 0, f.Run())
 	}
-	return c, r.Err
+	for f.Num == 2 {
+		op, err := decodeOp(f.Element())
+		f.Refuse(err)
+		c.Ops = append(c.Ops, op)
+	}
+	return done(c, &f)
 }
 
 // decodeOp decodes one op of a batch: its kind, then its body. A batch holds

@@ -8,12 +8,9 @@ func (Checkpoint) kind() Kind { return KindCheckpoint }
 
 func (Checkpoint) about() About { return About{} }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message Checkpoint {}
-func (Checkpoint) appendBody(b []byte) []byte { return b }
-
-func (c Checkpoint) decode(r fieldReader) (Command, error) {
-	r.None()
-	return c, r.Err
+func (c Checkpoint) code(f fields) (Command, []byte, error) {
+	return done(c, &f)
 }

@@ -67,7 +67,7 @@ func (c ClaimTask) about() About {
 	return About{Known: true, ID: c.ID, WorkerID: c.WorkerID, Changes: 1}
 }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message ClaimNext {
 //	  string worker_id = 1;
@@ -85,67 +85,43 @@ func (c ClaimTask) about() About {
 //	  SORT_BY_CREATED_AT = 1;
 //	  SORT_BY_RANDOM = 2;
 //	}
-func (c ClaimNext) appendBody(b []byte) []byte {
-	b = wire.PutString(b, 1, c.WorkerID)
-	for _, t := range c.Types {
-		b = wire.PutElement(b, 2, t)
+func (c ClaimNext) code(f fields) (Command, []byte, error) {
+	c.fields(&f)
+	if f.scratch != nil {
+		f.scratch.claim = c
+		return &f.scratch.claim, nil, f.End()
 	}
-	b = wire.PutUint(b, 3, uint64(c.SortBy))
-	b = wire.PutBool(b, 4, c.Ascending)
-	b = wire.PutInt(b, 5, int64(c.Limit))
-	b = wire.PutInt(b, 6, c.LeaseMS)
-	b = wire.PutString(b, 7, c.RequestID)
-	return wire.PutInt(b, 8, int64(c.MoreAttempts))
+	return done(c, &f)
 }
 
-func (ClaimNext) decode(r fieldReader) (Command, error) {
-	c := readClaimNext(&r)
-	if r.scratch != nil {
-		r.scratch.claim = c
-		return &r.scratch.claim, r.Err
-	}
-	return c, r.Err
-}
-
-func readClaimNext(r *fieldReader) (c ClaimNext) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.WorkerID = r.Name()
-		case 2:
-			c.Types = r.types()
-		case 3:
-			c.SortBy = SortBy(r.Enum(uint64(SortRandom)))
-		case 4:
-			c.Ascending = r.Bool()
-		case 5:
-			c.Limit = r.Int32()
-		case 6:
-			c.LeaseMS = r.Int64()
-		case 7:
-			c.RequestID = r.Text()
-		case 8:
-			c.MoreAttempts = r.Int32()
-		default:
-			r.Unknown()
-		}
-	}
-	return c
+func (c *ClaimNext) fields(f *fields) {
+	f.Name(1, &c.WorkerID)
+	f.types(2, &c.Types)
+	f.Enum(3, (*uint8)(&c.SortBy), uint8(SortRandom))
+	f.Bool(4, &c.Ascending)
+	f.Int32(5, &c.Limit)
+	f.Int(6, &c.LeaseMS)
+	f.Text(7, &c.RequestID)
+	f.Int32(8, &c.MoreAttempts)
 }
 
 // AppendChoice appends what chooses the tasks of c, as the log has it. The lease is not
 // part of it: a repeat may ask for another. Nor is who claims, which is compared itself.
 func (c ClaimNext) AppendChoice(b []byte) []byte {
 	c.WorkerID, c.RequestID, c.LeaseMS = "", "", 0
-	return c.appendBody(append(b, byte(KindClaimNext)))
+	f := fields{Fields: record.To(append(b, byte(KindClaimNext)))}
+	c.fields(&f)
+	return f.Out
 }
 
 // AppendChoice is that of ClaimNext for a claim by id.
 func (c ClaimTask) AppendChoice(b []byte) []byte {
-	return wire.PutID(append(b, byte(KindClaimTask)), 1, c.ID)
+	f := wire.To(append(b, byte(KindClaimTask)))
+	f.ID(1, &c.ID)
+	return f.Out
 }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message ClaimTask {
 //	  uint64 id = 1;
@@ -153,28 +129,10 @@ func (c ClaimTask) AppendChoice(b []byte) []byte {
 //	  int64 lease_ms = 3;
 //	  string request_id = 4;
 //	}
-func (c ClaimTask) appendBody(b []byte) []byte {
-	b = wire.PutID(b, 1, c.ID)
-	b = wire.PutString(b, 2, c.WorkerID)
-	b = wire.PutInt(b, 3, c.LeaseMS)
-	return wire.PutString(b, 4, c.RequestID)
-}
-
-func (ClaimTask) decode(r fieldReader) (Command, error) {
-	var c ClaimTask
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.ID = r.ID()
-		case 2:
-			c.WorkerID = r.Text()
-		case 3:
-			c.LeaseMS = r.Int64()
-		case 4:
-			c.RequestID = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
+func (c ClaimTask) code(f fields) (Command, []byte, error) {
+	f.ID(1, &c.ID)
+	f.Text(2, &c.WorkerID)
+	f.Int(3, &c.LeaseMS)
+	f.Text(4, &c.RequestID)
+	return done(c, &f)
 }

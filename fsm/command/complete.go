@@ -2,7 +2,6 @@ package command
 
 import (
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // Complete ends the task as completed. At most one of Result (JSON as given)
@@ -44,7 +43,7 @@ func (c Complete) needs() uint32 {
 	return 0
 }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message Complete {
 //	  uint64 id = 1;
@@ -55,42 +54,21 @@ func (c Complete) needs() uint32 {
 //	  repeated NewTask submit = 6;
 //	  ClaimNext claim = 7;
 //	}
-func (c Complete) appendBody(b []byte) []byte {
-	b = appendHold(b, c.Hold)
-	b = wire.PutBytes(b, 4, c.Result)
-	b = wire.PutBytes(b, 5, c.ResultPayload)
-	b = record.AppendNewTasks(b, 6, c.Submit)
-	if c.Claim == nil {
-		return b
-	}
-	mark := len(b)
-	b, start := wire.BeginMessage(b, 7)
-	return wire.EndOptional(c.Claim.appendBody(b), mark, start)
-}
-
-func (Complete) decode(r fieldReader) (Command, error) {
-	var c Complete
-	for r.Next() {
-		switch {
-		case r.hold(&c.Hold):
-		case r.Num == 4:
-			c.Result = r.Bytes()
-		case r.Num == 5:
-			c.ResultPayload = r.Bytes()
-		case r.Num == 6:
-			c.Submit = r.AddTask(c.Submit)
-		case r.Num == 7:
-			in := r.scratch.fieldsOf(r.Single())
-			c.Claim = r.scratch.newClaim()
-			*c.Claim = readClaimNext(&in)
-			r.Within(in.Err)
-		default:
-			r.Unknown()
+func (c Complete) code(f fields) (Command, []byte, error) {
+	c.Hold.fields(&f)
+	f.Bytes(4, &c.Result)
+	f.Bytes(5, &c.ResultPayload)
+	f.NewTasks(6, &c.Submit)
+	if m, ok := f.Message(7, c.Claim != nil); ok {
+		if c.Claim == nil {
+			c.Claim = f.scratch.newClaim()
 		}
+		c.Claim.fields(&f)
+		f.EndMessage(m)
 	}
-	if r.scratch != nil {
-		r.scratch.complete = c
-		return &r.scratch.complete, r.Err
+	if f.scratch != nil {
+		f.scratch.complete = c
+		return &f.scratch.complete, nil, f.End()
 	}
-	return c, r.Err
+	return done(c, &f)
 }

@@ -1,10 +1,7 @@
 package command
 
 import (
-	"fmt"
-
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // SetDefaults changes the server's defaults: those whose bit is in Set. The zero value
@@ -22,35 +19,16 @@ func (SetDefaults) about() About { return About{} }
 // DefaultFields are those settings of a type that the server has defaults of, too.
 const DefaultFields = record.TypeLease | record.TypeMaxAttempts | record.TypeBackoff | record.TypeRetention
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message SetDefaults {
 //	  uint32 set = 1;              // as in SetType, of lease, max_attempts, backoff and retention
 //	  TypeSettings defaults = 2;   // of them
 //	  string by = 3;               // name of the operator's key
 //	}
-func (c SetDefaults) appendBody(b []byte) []byte {
-	b = wire.PutUint(b, 1, uint64(c.Set))
-	b = c.Defaults.Append(b, 2)
-	return wire.PutString(b, 3, c.By)
-}
-
-func (SetDefaults) decode(r fieldReader) (Command, error) {
-	var c SetDefaults
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Set = record.TypeFields(r.Uint32())
-			if c.Set&^DefaultFields != 0 && r.Err == nil {
-				r.Err = fmt.Errorf("%w: default in %b", wire.ErrUnknown, c.Set)
-			}
-		case 2:
-			c.Defaults = r.Defaults()
-		case 3:
-			c.By = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
+func (c SetDefaults) code(f fields) (Command, []byte, error) {
+	f.typeFields(1, &c.Set, DefaultFields, "default")
+	c.Defaults.Code(&f.Fields, 2)
+	f.Text(3, &c.By)
+	return done(c, &f)
 }

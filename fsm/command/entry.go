@@ -44,7 +44,13 @@ func AppendEntryHeader(b []byte, s record.Stamp, count int) []byte {
 // 2^53, which names nothing either. It does not keep c's byte slices.
 func AppendCommand(b []byte, c Command) []byte {
 	b, start := wire.BeginLength(append(b, byte(c.kind())))
-	return wire.EndLength(c.appendBody(b), start)
+	return wire.EndLength(appendBody(b, c), start)
+}
+
+// appendBody appends the command's body: the message of fsm.proto that has its name.
+func appendBody(b []byte, c Command) []byte {
+	_, b, _ = c.code(fields{Fields: record.To(b)})
+	return b
 }
 
 // AppendEntry appends a whole entry: AppendEntryHeader and the commands.
@@ -152,7 +158,7 @@ func decodeBody(k Kind, body []byte, s *Scratch) (Command, error) {
 	if row == nil {
 		return nil, fmt.Errorf("%w: type %d", wire.ErrUnknown, k)
 	}
-	c, err := row.of.decode(s.fieldsOf(body))
+	c, _, err := row.of.code(s.fieldsOf(body))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", k, err)
 	}

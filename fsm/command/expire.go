@@ -1,7 +1,8 @@
 package command
 
 import (
-	"github.com/claimq/claimq/fsm/record"
+	"math"
+
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -26,7 +27,7 @@ type Lease struct {
 	EndU int64
 }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message Expire {
 //	  repeated Lease items = 1;
@@ -37,47 +38,12 @@ type Lease struct {
 //	  uint64 token = 2;
 //	  uint32 seq = 3;  // grows with every extend, from 1
 //	}
-func (c Expire) appendBody(b []byte) []byte {
-	for _, l := range c.Items {
-		var start int
-		b, start = wire.BeginMessage(b, 1)
-		b = wire.PutID(b, 1, l.TaskID)
-		b = wire.PutID(b, 2, l.Token)
-		b = wire.EndLength(wire.PutUint(b, 3, uint64(l.Seq)), start)
+func (c Expire) code(f fields) (Command, []byte, error) {
+	for e := wire.Each(); wire.Next(&e, &f.Fields.Fields, 1, &c.Items, math.MaxInt); {
+		l := &c.Items[e.At]
+		f.ID(1, &l.TaskID)
+		f.ID(2, &l.Token)
+		f.Uint32(3, &l.Seq)
 	}
-	return b
-}
-
-func (Expire) decode(r fieldReader) (Command, error) {
-	var c Expire
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			if c.Items == nil {
-				c.Items = make([]Lease, 0, r.Run())
-			}
-			in := record.ReaderOf(r.Raw())
-			c.Items = append(c.Items, decodeExpired(&in))
-			r.Within(in.Err)
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-func decodeExpired(r *record.Reader) (l Lease) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			l.TaskID = r.ID()
-		case 2:
-			l.Token = r.ID()
-		case 3:
-			l.Seq = r.Uint32()
-		default:
-			r.Unknown()
-		}
-	}
-	return l
+	return done(c, &f)
 }

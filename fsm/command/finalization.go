@@ -1,10 +1,5 @@
 package command
 
-import (
-	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
-)
-
 // ClaimFinalization claims the finalization of the parent ID for ProcessorID, or
 // extends the claim that it has. It is accepted whatever the outcome, which is in
 // Result.Parent.
@@ -56,85 +51,47 @@ func (Finalize) kind() Kind { return KindFinalize }
 
 func (c Finalize) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message ClaimFinalization {
 //	  uint64 id = 1;
 //	  string processor_id = 2;
 //	  int64 timeout_ms = 3;
 //	}
-func (c ClaimFinalization) appendBody(b []byte) []byte {
-	b = wire.PutID(b, 1, c.ID)
-	b = wire.PutString(b, 2, c.ProcessorID)
-	return wire.PutInt(b, 3, c.TimeoutMS)
+func (c ClaimFinalization) code(f fields) (Command, []byte, error) {
+	f.ID(1, &c.ID)
+	f.Text(2, &c.ProcessorID)
+	f.Int(3, &c.TimeoutMS)
+	return done(c, &f)
 }
 
-func (ClaimFinalization) decode(r fieldReader) (Command, error) {
-	c := readFinalizationClaim(&r.Reader)
-	return c, r.Err
-}
-
-// appendBody appends
+// code goes through the fields of
 //
 //	message ExtendFinalization {
 //	  uint64 id = 1;
 //	  string processor_id = 2;
 //	  int64 timeout_ms = 3;  // 0 the claim's own
 //	}
-func (c ExtendFinalization) appendBody(b []byte) []byte {
-	b = wire.PutID(b, 1, c.ID)
-	b = wire.PutString(b, 2, c.ProcessorID)
-	return wire.PutInt(b, 3, c.TimeoutMS)
+func (c ExtendFinalization) code(f fields) (Command, []byte, error) {
+	f.ID(1, &c.ID)
+	f.Text(2, &c.ProcessorID)
+	f.Int(3, &c.TimeoutMS)
+	return done(c, &f)
 }
 
-func (ExtendFinalization) decode(r fieldReader) (Command, error) {
-	c := readFinalizationClaim(&r.Reader)
-	return ExtendFinalization(c), r.Err
-}
-
-func readFinalizationClaim(r *record.Reader) (c ClaimFinalization) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.ID = r.ID()
-		case 2:
-			c.ProcessorID = r.Text()
-		case 3:
-			c.TimeoutMS = r.Int64()
-		default:
-			r.Unknown()
-		}
-	}
-	return c
-}
-
-// appendBody appends
+// code goes through the fields of
 //
 //	message ReleaseFinalization {
 //	  uint64 id = 1;
 //	  string processor_id = 2;
 //	}
-func (c ReleaseFinalization) appendBody(b []byte) []byte {
-	b = wire.PutID(b, 1, c.ID)
-	return wire.PutString(b, 2, c.ProcessorID)
+func (c ReleaseFinalization) code(f fields) (Command, []byte, error) {
+	f.ID(1, &c.ID)
+	f.Text(2, &c.ProcessorID)
+	return done(c, &f)
 }
 
-func (ReleaseFinalization) decode(r fieldReader) (Command, error) {
-	var c ReleaseFinalization
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.ID = r.ID()
-		case 2:
-			c.ProcessorID = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-// appendBody appends
+// code goes through the fields of
 //
 //	message Finalize {
 //	  uint64 id = 1;
@@ -144,34 +101,12 @@ func (ReleaseFinalization) decode(r fieldReader) (Command, error) {
 //	  bytes result = 5;   // JSON as given
 //	  string error = 6;
 //	}
-func (c Finalize) appendBody(b []byte) []byte {
-	b = wire.PutID(b, 1, c.ID)
-	b = wire.PutString(b, 2, c.ProcessorID)
-	b = wire.PutID(b, 3, c.Token)
-	b = wire.PutBool(b, 4, c.Failed)
-	b = wire.PutBytes(b, 5, c.Result)
-	return wire.PutString(b, 6, c.Error)
-}
-
-func (Finalize) decode(r fieldReader) (Command, error) {
-	var c Finalize
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.ID = r.ID()
-		case 2:
-			c.ProcessorID = r.Text()
-		case 3:
-			c.Token = r.ID()
-		case 4:
-			c.Failed = r.Bool()
-		case 5:
-			c.Result = r.Bytes()
-		case 6:
-			c.Error = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
+func (c Finalize) code(f fields) (Command, []byte, error) {
+	f.ID(1, &c.ID)
+	f.Text(2, &c.ProcessorID)
+	f.ID(3, &c.Token)
+	f.Bool(4, &c.Failed)
+	f.Bytes(5, &c.Result)
+	f.Text(6, &c.Error)
+	return done(c, &f)
 }

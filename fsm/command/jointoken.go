@@ -1,9 +1,5 @@
 package command
 
-import (
-	"github.com/claimq/claimq/fsm/wire"
-)
-
 // SetJoinToken makes a join token that lives LifeMS from now, by T. Result.JoinToken
 // is that token. One of the same hash that is there stays as it is: Repeated.
 // CodeMembershipRefused if there are too many, or it is out of bounds.
@@ -41,7 +37,7 @@ func (UseJoinToken) kind() Kind { return KindUseJoinToken }
 
 func (UseJoinToken) about() About { return About{} }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message SetJoinToken {
 //	  bytes hash = 1;     // SHA-256 of the token
@@ -49,84 +45,36 @@ func (UseJoinToken) about() About { return About{} }
 //	  sint32 uses = 3;    // nodes that may come by it
 //	  string by = 4;      // name of the operator's key
 //	}
-func (c SetJoinToken) appendBody(b []byte) []byte {
-	b = wire.PutBytes(b, 1, c.Hash)
-	b = wire.PutInt(b, 2, c.LifeMS)
-	b = wire.PutSint(b, 3, c.Uses)
-	return wire.PutString(b, 4, c.By)
+func (c SetJoinToken) code(f fields) (Command, []byte, error) {
+	f.Bytes(1, &c.Hash)
+	f.Int(2, &c.LifeMS)
+	f.Sint(3, &c.Uses)
+	f.Text(4, &c.By)
+	return done(c, &f)
 }
 
-func (SetJoinToken) decode(r fieldReader) (Command, error) {
-	var c SetJoinToken
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Hash = r.Bytes()
-		case 2:
-			c.LifeMS = r.Int64()
-		case 3:
-			c.Uses = r.Sint32()
-		case 4:
-			c.By = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-// appendBody appends
+// code goes through the fields of
 //
 //	message DeleteJoinToken {
 //	  string id = 1;  // the first 12 digits of the hash in hex
 //	  string by = 2;
 //	}
-func (c DeleteJoinToken) appendBody(b []byte) []byte {
-	b = wire.PutString(b, 1, c.ID)
-	return wire.PutString(b, 2, c.By)
+func (c DeleteJoinToken) code(f fields) (Command, []byte, error) {
+	f.Text(1, &c.ID)
+	f.Text(2, &c.By)
+	return done(c, &f)
 }
 
-func (DeleteJoinToken) decode(r fieldReader) (Command, error) {
-	var c DeleteJoinToken
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.ID = r.Text()
-		case 2:
-			c.By = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-// appendBody appends
+// code goes through the fields of
 //
 //	message UseJoinToken {
 //	  bytes hash = 1;
 //	  string uuid = 2;     // of the node that comes by it
 //	  string node_id = 3;
 //	}
-func (c UseJoinToken) appendBody(b []byte) []byte {
-	b = wire.PutBytes(b, 1, c.Hash)
-	b = wire.PutString(b, 2, c.UUID)
-	return wire.PutString(b, 3, c.NodeID)
-}
-
-func (UseJoinToken) decode(r fieldReader) (Command, error) {
-	var c UseJoinToken
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Hash = r.Bytes()
-		case 2:
-			c.UUID = r.Text()
-		case 3:
-			c.NodeID = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
+func (c UseJoinToken) code(f fields) (Command, []byte, error) {
+	f.Bytes(1, &c.Hash)
+	f.Text(2, &c.UUID)
+	f.Text(3, &c.NodeID)
+	return done(c, &f)
 }

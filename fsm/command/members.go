@@ -51,83 +51,42 @@ func (c SetLevel) needs() uint32 {
 	return 0
 }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message SetNode {
 //	  NodeRecord node = 1;
 //	}
-func (c SetNode) appendBody(b []byte) []byte {
-	mark := len(b)
-	b, start := wire.BeginMessage(b, 1)
-	return wire.EndOptional(record.AppendNode(b, c.Node), mark, start)
-}
-
-func (SetNode) decode(r fieldReader) (Command, error) {
-	var c SetNode
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			in := record.ReaderOf(r.Single())
-			c.Node = record.DecodeNode(&in)
-			r.Within(in.Err)
-		default:
-			r.Unknown()
-		}
+func (c SetNode) code(f fields) (Command, []byte, error) {
+	if m, ok := f.Message(1, true); ok {
+		c.Node.Code(&f.Fields)
+		f.EndMessage(m)
 	}
-	return c, r.Err
+	return done(c, &f)
 }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message RemoveNode {
 //	  string uuid = 1;
 //	}
-func (c RemoveNode) appendBody(b []byte) []byte { return wire.PutString(b, 1, c.UUID) }
-
-func (RemoveNode) decode(r fieldReader) (Command, error) {
-	var c RemoveNode
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.UUID = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
+func (c RemoveNode) code(f fields) (Command, []byte, error) {
+	f.Text(1, &c.UUID)
+	return done(c, &f)
 }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message SetLevel {
 //	  uint32 level = 1;
 //	  string by = 2;              // name of the operator's key
 //	  TypeSettings defaults = 3;  // the server's, if there is no level yet; without pause and limits
 //	}
-func (c SetLevel) appendBody(b []byte) []byte {
-	b = wire.PutUint(b, 1, uint64(c.Level))
-	b = wire.PutString(b, 2, c.By)
-	return c.Defaults.Append(b, 3)
-}
-
-// decode refuses a level that this version does not know: from there on
-// the log may hold what it cannot apply.
-func (SetLevel) decode(r fieldReader) (Command, error) {
-	var c SetLevel
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Level = r.Uint32()
-			if c.Level > record.FeatureLevel && r.Err == nil {
-				r.Err = fmt.Errorf("%w: feature level %d, this one knows %d", wire.ErrUnknown, c.Level, record.FeatureLevel)
-			}
-		case 2:
-			c.By = r.Text()
-		case 3:
-			c.Defaults = r.Defaults()
-		default:
-			r.Unknown()
-		}
+func (c SetLevel) code(f fields) (Command, []byte, error) {
+	f.Uint32(1, &c.Level)
+	if f.Reading && c.Level > record.FeatureLevel { // from there on the log may hold what it cannot apply
+		f.Refuse(fmt.Errorf("%w: feature level %d, this one knows %d", wire.ErrUnknown, c.Level, record.FeatureLevel))
 	}
-	return c, r.Err
+	f.Text(2, &c.By)
+	c.Defaults.Code(&f.Fields, 3)
+	return done(c, &f)
 }

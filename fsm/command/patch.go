@@ -2,7 +2,6 @@ package command
 
 import (
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // Patch changes fields of a task that is not claimed and has not ended: those
@@ -21,7 +20,7 @@ func (Patch) kind() Kind { return KindPatch }
 
 func (c Patch) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message Patch {
 //	  uint64 id = 1;
@@ -32,37 +31,13 @@ func (c Patch) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 //	  bool set_labels = 6;
 //	  repeated Label labels = 7;
 //	}
-func (c Patch) appendBody(b []byte) []byte {
-	b = wire.PutID(b, 1, c.ID)
-	b = wire.PutBool(b, 2, c.SetPriority)
-	b = wire.PutSint(b, 3, c.Priority)
-	b = wire.PutBool(b, 4, c.SetRunAt)
-	b = wire.PutInt(b, 5, c.RunAt)
-	b = wire.PutBool(b, 6, c.SetLabels)
-	return record.AppendLabels(b, 7, c.Labels)
-}
-
-func (Patch) decode(r fieldReader) (Command, error) {
-	var c Patch
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.ID = r.ID()
-		case 2:
-			c.SetPriority = r.Bool()
-		case 3:
-			c.Priority = r.Sint32()
-		case 4:
-			c.SetRunAt = r.Bool()
-		case 5:
-			c.RunAt = r.Int64()
-		case 6:
-			c.SetLabels = r.Bool()
-		case 7:
-			c.Labels = r.AddLabel(c.Labels)
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
+func (c Patch) code(f fields) (Command, []byte, error) {
+	f.ID(1, &c.ID)
+	f.Bool(2, &c.SetPriority)
+	f.Sint(3, &c.Priority)
+	f.Bool(4, &c.SetRunAt)
+	f.Int(5, &c.RunAt)
+	f.Bool(6, &c.SetLabels)
+	f.Labels(7, &c.Labels)
+	return done(c, &f)
 }

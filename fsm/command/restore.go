@@ -1,11 +1,5 @@
 package command
 
-import (
-	"math"
-
-	"github.com/claimq/claimq/fsm/wire"
-)
-
 // RestoreBegin begins a restore: the chunks that follow are a snapshot, as Graft
 // gives it, that RestoreEnd makes the state. Any command but these three gives up
 // what has been taken, so that nothing is left of a restore whose leader died.
@@ -41,72 +35,36 @@ func (RestoreEnd) kind() Kind { return KindRestoreEnd }
 
 func (RestoreEnd) about() About { return About{} }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message RestoreBegin {
 //	  uint64 bytes = 1;  // of the whole snapshot
 //	}
-func (c RestoreBegin) appendBody(b []byte) []byte { return wire.PutUint(b, 1, c.Bytes) }
-
-func (RestoreBegin) decode(r fieldReader) (Command, error) {
-	var c RestoreBegin
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Bytes = r.Uint(math.MaxUint64)
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
+func (c RestoreBegin) code(f fields) (Command, []byte, error) {
+	f.Uint(1, &c.Bytes)
+	return done(c, &f)
 }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message RestoreChunk {
 //	  uint64 begin = 1;   // index of the entry of the RestoreBegin
 //	  uint64 offset = 2;  // of data in the snapshot
 //	  bytes data = 3;
 //	}
-func (c RestoreChunk) appendBody(b []byte) []byte {
-	b = wire.PutUint(b, 1, c.Begin)
-	b = wire.PutUint(b, 2, c.Offset)
-	return wire.PutBytes(b, 3, c.Data)
+func (c RestoreChunk) code(f fields) (Command, []byte, error) {
+	f.Uint(1, &c.Begin)
+	f.Uint(2, &c.Offset)
+	f.Bytes(3, &c.Data)
+	return done(c, &f)
 }
 
-func (RestoreChunk) decode(r fieldReader) (Command, error) {
-	var c RestoreChunk
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Begin = r.Uint(math.MaxUint64)
-		case 2:
-			c.Offset = r.Uint(math.MaxUint64)
-		case 3:
-			c.Data = r.Bytes()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-// appendBody appends
+// code goes through the fields of
 //
 //	message RestoreEnd {
 //	  uint64 begin = 1;  // index of the entry of the RestoreBegin
 //	}
-func (c RestoreEnd) appendBody(b []byte) []byte { return wire.PutUint(b, 1, c.Begin) }
-
-func (RestoreEnd) decode(r fieldReader) (Command, error) {
-	var c RestoreEnd
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Begin = r.Uint(math.MaxUint64)
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
+func (c RestoreEnd) code(f fields) (Command, []byte, error) {
+	f.Uint(1, &c.Begin)
+	return done(c, &f)
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"math"
 	"slices"
 
 	"github.com/claimq/claimq/fsm/record"
@@ -66,59 +67,31 @@ type ScheduleRun struct {
 	Passed int64
 }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message SetSchedule {
 //	  Schedule schedule = 1;
 //	  string by = 2;             // name of the operator's key
 //	}
-func (c SetSchedule) appendBody(b []byte) []byte {
-	b = record.AppendScheduleField(b, 1, &c.Schedule)
-	return wire.PutString(b, 2, c.By)
+func (c SetSchedule) code(f fields) (Command, []byte, error) {
+	c.Schedule.Code(&f.Fields, 1)
+	f.Text(2, &c.By)
+	return done(c, &f)
 }
 
-func (SetSchedule) decode(r fieldReader) (Command, error) {
-	var c SetSchedule
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Schedule = r.Schedule()
-		case 2:
-			c.By = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-// appendBody appends
+// code goes through the fields of
 //
 //	message DeleteSchedule {
 //	  string name = 1;
 //	  string by = 2;             // name of the operator's key
 //	}
-func (c DeleteSchedule) appendBody(b []byte) []byte {
-	b = wire.PutString(b, 1, c.Name)
-	return wire.PutString(b, 2, c.By)
+func (c DeleteSchedule) code(f fields) (Command, []byte, error) {
+	f.Text(1, &c.Name)
+	f.Text(2, &c.By)
+	return done(c, &f)
 }
 
-func (DeleteSchedule) decode(r fieldReader) (Command, error) {
-	var c DeleteSchedule
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Name = r.Text()
-		case 2:
-			c.By = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-// appendBody appends
+// code goes through the fields of
 //
 //	message RunSchedules {
 //	  repeated ScheduleRun items = 1;
@@ -132,58 +105,15 @@ func (DeleteSchedule) decode(r fieldReader) (Command, error) {
 //	  bool skip = 5;
 //	  int64 passed = 6;  // slots that are skipped; 0 = 1
 //	}
-func (c RunSchedules) appendBody(b []byte) []byte { return appendScheduleRuns(b, c.Items) }
-
-func (RunSchedules) decode(r fieldReader) (Command, error) {
-	var c RunSchedules
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			if c.Items == nil {
-				c.Items = make([]ScheduleRun, 0, r.Run())
-			}
-			in := record.ReaderOf(r.Raw())
-			c.Items = append(c.Items, decodeScheduleRun(&in))
-			r.Within(in.Err)
-		default:
-			r.Unknown()
-		}
+func (c RunSchedules) code(f fields) (Command, []byte, error) {
+	for e := wire.Each(); wire.Next(&e, &f.Fields.Fields, 1, &c.Items, math.MaxInt); {
+		run := &c.Items[e.At]
+		f.Text(1, &run.Name)
+		f.Uint(2, &run.Version)
+		f.Int(3, &run.Slot)
+		f.Int(4, &run.Next)
+		f.Bool(5, &run.Skip)
+		f.Int(6, &run.Passed)
 	}
-	return c, r.Err
-}
-
-func appendScheduleRuns(b []byte, items []ScheduleRun) []byte {
-	for i := range items {
-		var start int
-		b, start = wire.BeginMessage(b, 1)
-		b = wire.PutString(b, 1, items[i].Name)
-		b = wire.PutUint(b, 2, items[i].Version)
-		b = wire.PutInt(b, 3, items[i].Slot)
-		b = wire.PutInt(b, 4, items[i].Next)
-		b = wire.PutBool(b, 5, items[i].Skip)
-		b = wire.EndLength(wire.PutInt(b, 6, items[i].Passed), start)
-	}
-	return b
-}
-
-func decodeScheduleRun(r *record.Reader) (s ScheduleRun) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			s.Name = r.Text()
-		case 2:
-			s.Version = r.Uint(1<<64 - 1)
-		case 3:
-			s.Slot = r.Int64()
-		case 4:
-			s.Next = r.Int64()
-		case 5:
-			s.Skip = r.Bool()
-		case 6:
-			s.Passed = r.Int64()
-		default:
-			r.Unknown()
-		}
-	}
-	return s
+	return done(c, &f)
 }

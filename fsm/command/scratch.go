@@ -1,6 +1,13 @@
 package command
 
-import "github.com/claimq/claimq/fsm/record"
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/record"
+	"github.com/claimq/claimq/fsm/wire"
+)
 
 // Scratch is what those commands are decoded into that come with every task.
 // Each is applied before the next one is decoded, so they share memory. The state
@@ -29,20 +36,37 @@ func (s *Scratch) newClaim() *ClaimNext {
 	if s == nil {
 		return new(ClaimNext)
 	}
+	s.then = ClaimNext{}
 	return &s.then
 }
 
-// fieldReader reads a command: beside what a record's reader knows, what the command is
-// decoded into.
-type fieldReader struct {
-	record.Reader
+// fields are those of a command: beside what those of a record know, what the command
+// is read into.
+type fields struct {
+	record.Fields
 	scratch *Scratch // what lists are made of; nil: of memory of their own
 }
 
-// fieldsOf returns a reader of the message, which decodes into s unless that is nil.
-func (s *Scratch) fieldsOf(message []byte) fieldReader {
+// fieldsOf returns what reads the message, into s unless that is nil.
+func (s *Scratch) fieldsOf(message []byte) fields {
 	if s == nil {
-		return fieldReader{Reader: record.ReaderOf(message)}
+		return fields{Fields: record.From(message, nil)}
 	}
-	return fieldReader{Reader: s.room.ReaderOf(message), scratch: s}
+	return fields{Fields: s.room.From(message), scratch: s}
+}
+
+// done returns what was written, or c as a command that was read.
+func done[C Command](c C, f *fields) (Command, []byte, error) {
+	if !f.Reading { // to make a command of c would take memory
+		return nil, f.Out, nil
+	}
+	return c, nil, f.End()
+}
+
+// typeFields is the field num, a set of fields of known, in messages called what.
+func (f *fields) typeFields(num protowire.Number, v *record.TypeFields, known record.TypeFields, what string) {
+	f.Uint32(num, (*uint32)(v))
+	if f.Reading && *v&^known != 0 {
+		f.Refuse(fmt.Errorf("%w: %s in %b", wire.ErrUnknown, what, *v))
+	}
 }

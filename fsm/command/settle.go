@@ -2,7 +2,6 @@ package command
 
 import (
 	"github.com/claimq/claimq/fsm/record"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // Hold names a claim as its worker does. Token 0 means that the worker sent
@@ -72,29 +71,14 @@ func (c Release) needs() uint32 {
 	return 0
 }
 
-// appendHold appends what the commands of a claim's worker begin with.
-func appendHold(b []byte, h Hold) []byte {
-	b = wire.PutID(b, 1, h.ID)
-	b = wire.PutString(b, 2, h.WorkerID)
-	return wire.PutID(b, 3, h.Token)
+// fields goes through what the commands of a claim's worker begin with.
+func (h *Hold) fields(f *fields) {
+	f.ID(1, &h.ID)
+	f.Name(2, &h.WorkerID)
+	f.ID(3, &h.Token)
 }
 
-// hold reads the field into h if it is one of Hold's, and reports whether it is.
-func (r *fieldReader) hold(h *Hold) bool {
-	switch r.Num {
-	case 1:
-		h.ID = r.ID()
-	case 2:
-		h.WorkerID = r.Name()
-	case 3:
-		h.Token = r.ID()
-	default:
-		return false
-	}
-	return true
-}
-
-// appendBody appends
+// code goes through the fields of
 //
 //	message Fail {
 //	  uint64 id = 1;
@@ -105,35 +89,16 @@ func (r *fieldReader) hold(h *Hold) bool {
 //	  int64 retry_in_ms = 6;  // in place of the backoff
 //	  bool permanent = 7;
 //	}
-func (c Fail) appendBody(b []byte) []byte {
-	b = appendHold(b, c.Hold)
-	b = wire.PutString(b, 4, c.Error)
-	b = wire.PutBool(b, 5, c.RetryIn)
-	b = wire.PutInt(b, 6, c.RetryInMS)
-	return wire.PutBool(b, 7, c.Permanent)
+func (c Fail) code(f fields) (Command, []byte, error) {
+	c.Hold.fields(&f)
+	f.Text(4, &c.Error)
+	f.Bool(5, &c.RetryIn)
+	f.Int(6, &c.RetryInMS)
+	f.Bool(7, &c.Permanent)
+	return done(c, &f)
 }
 
-func (Fail) decode(r fieldReader) (Command, error) {
-	var c Fail
-	for r.Next() {
-		switch {
-		case r.hold(&c.Hold):
-		case r.Num == 4:
-			c.Error = r.Text()
-		case r.Num == 5:
-			c.RetryIn = r.Bool()
-		case r.Num == 6:
-			c.RetryInMS = r.Int64()
-		case r.Num == 7:
-			c.Permanent = r.Bool()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-// appendBody appends
+// code goes through the fields of
 //
 //	message Extend {
 //	  uint64 id = 1;
@@ -142,29 +107,14 @@ func (Fail) decode(r fieldReader) (Command, error) {
 //	  int64 lease_ms = 4;  // 0 the claim's own
 //	  bytes progress = 5;  // JSON as given
 //	}
-func (c Extend) appendBody(b []byte) []byte {
-	b = appendHold(b, c.Hold)
-	b = wire.PutInt(b, 4, c.LeaseMS)
-	return wire.PutBytes(b, 5, c.Progress)
+func (c Extend) code(f fields) (Command, []byte, error) {
+	c.Hold.fields(&f)
+	f.Int(4, &c.LeaseMS)
+	f.Bytes(5, &c.Progress)
+	return done(c, &f)
 }
 
-func (Extend) decode(r fieldReader) (Command, error) {
-	var c Extend
-	for r.Next() {
-		switch {
-		case r.hold(&c.Hold):
-		case r.Num == 4:
-			c.LeaseMS = r.Int64()
-		case r.Num == 5:
-			c.Progress = r.Bytes()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-// appendBody appends
+// code goes through the fields of
 //
 //	message Release {
 //	  uint64 id = 1;
@@ -172,21 +122,8 @@ func (Extend) decode(r fieldReader) (Command, error) {
 //	  uint64 token = 3;
 //	  int64 delay_ms = 4;
 //	}
-func (c Release) appendBody(b []byte) []byte {
-	b = appendHold(b, c.Hold)
-	return wire.PutInt(b, 4, c.DelayMS)
-}
-
-func (Release) decode(r fieldReader) (Command, error) {
-	var c Release
-	for r.Next() {
-		switch {
-		case r.hold(&c.Hold):
-		case r.Num == 4:
-			c.DelayMS = r.Int64()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
+func (c Release) code(f fields) (Command, []byte, error) {
+	c.Hold.fields(&f)
+	f.Int(4, &c.DelayMS)
+	return done(c, &f)
 }

@@ -20,26 +20,16 @@ func (c Submit) about() About {
 
 func (c Submit) needs() uint32 { return record.NeedsOf(c.Tasks) }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message Submit {
 //	  repeated NewTask tasks = 1;
 //	}
-func (c Submit) appendBody(b []byte) []byte { return record.AppendNewTasks(b, 1, c.Tasks) }
-
-func (Submit) decode(r fieldReader) (Command, error) {
-	var c Submit
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Tasks = r.AddTask(c.Tasks)
-		default:
-			r.Unknown()
-		}
+func (c Submit) code(f fields) (Command, []byte, error) {
+	f.NewTasks(1, &c.Tasks)
+	if f.scratch != nil {
+		f.scratch.submit = c
+		return &f.scratch.submit, nil, f.End()
 	}
-	if r.scratch != nil {
-		r.scratch.submit = c
-		return &r.scratch.submit, r.Err
-	}
-	return c, r.Err
+	return done(c, &f)
 }

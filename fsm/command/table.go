@@ -16,12 +16,10 @@ type Command interface {
 	// about says what the command names and how much it may change. Its slices are the
 	// command's own.
 	about() About
-	// appendBody appends the command's body: the message of fsm.proto that has its
-	// name.
-	appendBody(b []byte) []byte
-	// decode returns the command whose body the reader has, and nothing of the one
-	// that it is called on. The command shares no memory with the body.
-	decode(r fieldReader) (Command, error)
+	// code goes through the fields of the command's body: the message of fsm.proto that
+	// has its name. It returns what was written of the command, or the one that was read,
+	// which shares no memory with the body.
+	code(f fields) (Command, []byte, error)
 }
 
 // A command with fields that appeared later than it did.

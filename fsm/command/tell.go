@@ -2,7 +2,6 @@ package command
 
 import (
 	"github.com/claimq/claimq/fsm/event"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // SetTrail bounds what is kept of the trail; what is over it goes by whole
@@ -28,60 +27,31 @@ func (Tell) kind() Kind { return KindTell }
 
 func (Tell) about() About { return About{} }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message SetTrail {
 //	  int64 bytes = 1;
 //	  int64 age_ms = 2;
 //	}
-func (c SetTrail) appendBody(b []byte) []byte {
-	b = wire.PutInt(b, 1, c.Bytes)
-	return wire.PutInt(b, 2, c.AgeMS)
+func (c SetTrail) code(f fields) (Command, []byte, error) {
+	f.Int(1, &c.Bytes)
+	f.Int(2, &c.AgeMS)
+	return done(c, &f)
 }
 
-func (SetTrail) decode(r fieldReader) (Command, error) {
-	var c SetTrail
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Bytes = r.Int64()
-		case 2:
-			c.AgeMS = r.Int64()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
-}
-
-// appendBody appends
+// code goes through the fields of
 //
 //	message Tell {
 //	  uint32 kind = 1;  // Kind of package event
 //	  string by = 2;    // name of the operator's key
 //	  string what = 3;
 //	}
-func (c Tell) appendBody(b []byte) []byte {
-	if c.Kind <= event.Last { // another would make an entry that no node can read
-		b = wire.PutUint(b, 1, uint64(c.Kind))
+func (c Tell) code(f fields) (Command, []byte, error) {
+	if c.Kind > event.Last { // another would make an entry that no node can read
+		c.Kind = 0
 	}
-	b = wire.PutString(b, 2, c.By)
-	return wire.PutString(b, 3, c.What)
-}
-
-func (Tell) decode(r fieldReader) (Command, error) {
-	var c Tell
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Kind = event.Kind(r.Enum(uint64(event.Last)))
-		case 2:
-			c.By = r.Text()
-		case 3:
-			c.What = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return c, r.Err
+	f.Enum(1, (*uint8)(&c.Kind), uint8(event.Last))
+	f.Text(2, &c.By)
+	f.Text(3, &c.What)
+	return done(c, &f)
 }

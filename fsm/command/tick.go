@@ -7,12 +7,9 @@ func (Tick) kind() Kind { return KindTick }
 
 func (Tick) about() About { return About{} }
 
-// appendBody appends
+// code goes through the fields of
 //
 //	message Tick {}
-func (Tick) appendBody(b []byte) []byte { return b }
-
-func (c Tick) decode(r fieldReader) (Command, error) {
-	r.None()
-	return c, r.Err
+func (c Tick) code(f fields) (Command, []byte, error) {
+	return done(c, &f)
 }

@@ -41,28 +41,29 @@ func (l *TypeList) isAt(rest []byte, tag byte) bool {
 	return n > 0 && bytes.HasPrefix(rest, l.encoded) && (len(rest) == n || rest[n] != tag)
 }
 
-// types reads the field, a list of types, and all that follow it and belong to the
-// same list.
-func (r *fieldReader) types() []string {
-	if r.scratch == nil || !r.HasLength() || len(r.Rest) == 0 {
-		return r.Strings(nil)
+// types is the field num, a list of types.
+func (f *fields) types(num protowire.Number, types *[]string) {
+	if f.scratch == nil || f.Num != num || !f.HasLength() || len(f.Rest) == 0 {
+		f.Strings(num, types)
+		return
 	}
-	list := r.scratch.lists.place(r.Rest)
-	if tag := byte(protowire.EncodeTag(r.Num, protowire.BytesType)); list.isAt(r.Rest, tag) {
-		r.Rest = r.Rest[len(list.encoded):]
-		r.scratch.list = list
-		return list.names
+	list := f.scratch.lists.place(f.Rest)
+	if tag := byte(protowire.EncodeTag(num, protowire.BytesType)); list.isAt(f.Rest, tag) {
+		*types = list.names
+		f.scratch.list = list
+		f.Skip(len(list.encoded))
+		return
 	}
-	before := r.Rest
-	names := r.Strings(list.names[:0])
-	encoded := before[:len(before)-len(r.Rest)]
-	if r.Err != nil || len(encoded) > typeListMax {
+	before := f.Rest
+	names := f.ReadStrings(list.names[:0])
+	*types = names
+	if encoded := before[:len(before)-len(f.Rest)]; f.Err != nil || len(encoded) > typeListMax {
 		*list = TypeList{}
-		return names
+	} else {
+		*list = TypeList{encoded: append(list.encoded[:0], encoded...), names: names, Slots: list.Slots[:0]}
+		f.scratch.list = list
 	}
-	*list = TypeList{encoded: append(list.encoded[:0], encoded...), names: names, Slots: list.Slots[:0]}
-	r.scratch.list = list
-	return names
+	f.Skip(0)
 }
 
 // ListOf returns the list whose names are the types, nil if they are those of no list

@@ -4,8 +4,6 @@ import (
 	"math/bits"
 
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // Backoff says how long a task waits after its attempt failed or expired:
@@ -19,39 +17,21 @@ type Backoff struct {
 	Jitter    int64 // 0 to 1,000,000
 }
 
-// appendBackoff appends the field num, a message; nothing if v is nil.
-func appendBackoff(b []byte, num protowire.Number, v *Backoff) []byte {
-	if v == nil {
-		return b
+// backoff is the field num, a message; nil is not written.
+func (f *Fields) backoff(num protowire.Number, v **Backoff) {
+	m, ok := f.Message(num, *v != nil)
+	if !ok {
+		return
 	}
-	mark := len(b)
-	b, start := wire.BeginMessage(b, num)
-	b = wire.PutInt(b, 1, v.InitialMS)
-	b = wire.PutInt(b, 2, v.MaxMS)
-	b = wire.PutInt(b, 3, v.Factor)
-	return wire.EndOptional(wire.PutInt(b, 4, v.Jitter), mark, start)
-}
-
-// backoff reads the field, a message Backoff.
-func (r *Reader) backoff() *Backoff {
-	in := ReaderOf(r.Single())
-	v := &Backoff{}
-	for in.Next() {
-		switch in.Num {
-		case 1:
-			v.InitialMS = in.Int64()
-		case 2:
-			v.MaxMS = in.Int64()
-		case 3:
-			v.Factor = in.Int64()
-		case 4:
-			v.Jitter = in.Int64()
-		default:
-			in.Unknown()
-		}
+	if *v == nil {
+		*v = &Backoff{}
 	}
-	r.Within(in.Err)
-	return v
+	b := *v
+	f.Int(1, &b.InitialMS)
+	f.Int(2, &b.MaxMS)
+	f.Int(3, &b.Factor)
+	f.Int(4, &b.Jitter)
+	f.EndMessage(m)
 }
 
 // Million is one, in the units of factors, jitters and rates.

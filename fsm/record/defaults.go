@@ -22,20 +22,12 @@ func (d *Defaults) Settings() TypeSettings {
 	return TypeSettings{LeaseMS: d.LeaseMS, LimitSet: d.LimitSet, MaxAttempts: d.MaxAttempts, Backoff: d.Backoff, RetentionMS: d.RetentionMS}
 }
 
-// Append appends the field num, a message TypeSettings.
-func (d *Defaults) Append(b []byte, num protowire.Number) []byte {
+// Code is the field num, a message TypeSettings without pause and limits.
+func (d *Defaults) Code(f *Fields, num protowire.Number) {
 	s := d.Settings()
-	return AppendTypeSettings(b, num, &s)
-}
-
-// Defaults reads the field, a message TypeSettings without pause and limits.
-func (r *Reader) Defaults() Defaults {
-	in := ReaderOf(r.Single())
-	s := DecodeTypeSettings(&in)
-	d := DefaultsOf(&s)
-	if in.Err == nil && s != d.Settings() {
-		in.Fail("a pause or a limit is no default")
+	if s.Code(f, num); f.Reading {
+		if *d = DefaultsOf(&s); s != d.Settings() {
+			f.Fail("a pause or a limit is no default")
+		}
 	}
-	r.Within(in.Err)
-	return d
 }

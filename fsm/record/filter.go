@@ -1,12 +1,9 @@
 package record
 
 import (
-	"math"
-
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/claimq/claimq/fsm/errorgroup"
-	"github.com/claimq/claimq/fsm/wire"
 )
 
 // Filter selects tasks. Zero fields do not filter.
@@ -148,44 +145,20 @@ func readLabel(message []byte) (name, value []byte) {
 	return name, value
 }
 
-// AppendFilter appends the fields of the filter.
-func AppendFilter(b []byte, f *Filter) []byte {
-	b = wire.PutUint(b, 1, uint64(f.Status))
-	b = wire.PutString(b, 2, f.Type)
-	b = wire.PutString(b, 3, f.WorkerID)
-	b = wire.PutString(b, 4, f.Key)
-	b = wire.PutID(b, 5, f.ParentID)
-	b = AppendLabels(b, 6, f.Labels)
-	b = wire.PutInt(b, 7, f.CreatedAfter)
-	b = wire.PutInt(b, 8, f.CreatedBefore)
-	return wire.PutUint(b, 9, uint64(f.ErrorGroup))
-}
-
-// DecodeFilter reads what AppendFilter writes.
-func DecodeFilter(r *Reader) (f Filter) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			f.Status = Status(r.Enum(uint64(StatusCancelled)))
-		case 2:
-			f.Type = r.Text()
-		case 3:
-			f.WorkerID = r.Text()
-		case 4:
-			f.Key = r.Text()
-		case 5:
-			f.ParentID = r.ID()
-		case 6:
-			f.Labels = r.AddLabel(f.Labels)
-		case 7:
-			f.CreatedAfter = r.Int64()
-		case 8:
-			f.CreatedBefore = r.Int64()
-		case 9:
-			f.ErrorGroup = errorgroup.ID(r.Uint(math.MaxUint64))
-		default:
-			r.Unknown()
-		}
+// Code is the field num, a message.
+func (q *Filter) Code(f *Fields, num protowire.Number) {
+	m, ok := f.Message(num, true)
+	if !ok {
+		return
 	}
-	return f
+	f.Enum(1, (*uint8)(&q.Status), uint8(StatusCancelled))
+	f.Text(2, &q.Type)
+	f.Text(3, &q.WorkerID)
+	f.Text(4, &q.Key)
+	f.ID(5, &q.ParentID)
+	f.Labels(6, &q.Labels)
+	f.Int(7, &q.CreatedAfter)
+	f.Int(8, &q.CreatedBefore)
+	f.Uint(9, (*uint64)(&q.ErrorGroup))
+	f.EndMessage(m)
 }

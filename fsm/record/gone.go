@@ -35,9 +35,9 @@ func (RestingGone) Pack(b []byte, id uint64, g *Gone) []byte { return AppendGone
 
 // Unpack reads the record.
 func (RestingGone) Unpack(b []byte, _ bool) *Gone {
-	r := ReaderOf(b)
-	_, g := DecodeGone(&r, nil)
-	mustUnpack(KindGone, r.Err)
+	f := From(b, nil)
+	_, g := ReadGone(&f)
+	mustUnpack(KindGone, f.Err)
 	return g
 }
 

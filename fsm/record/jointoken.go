@@ -3,6 +3,9 @@ package record
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/claimq/claimq/fsm/wire"
 )
@@ -33,46 +36,20 @@ type JoinToken struct {
 // ID returns what the token is called: the first 12 digits of its hash, in hex.
 func (t *JoinToken) ID() string { return fmt.Sprintf("%x", t.Hash[:joinTokenIDBytes]) }
 
-// appendJoinTokens appends the field 24 of the header's record, repeated.
-func appendJoinTokens(b []byte, tokens []*JoinToken) []byte {
-	for _, t := range tokens {
-		var start int
-		b, start = wire.BeginMessage(b, 24)
-		b = wire.PutBytes(b, 1, t.Hash)
-		b = wire.PutInt(b, 2, t.CreatedAt)
-		b = wire.PutInt(b, 3, t.ExpiresAt)
-		b = wire.PutSint(b, 4, t.Uses)
-		for _, uuid := range t.UsedBy {
-			b = wire.PutElement(b, 5, uuid)
+// joinTokens is the repeated field num.
+func (f *Fields) joinTokens(num protowire.Number, tokens *[]*JoinToken) {
+	for e := wire.Each(); wire.Next(&e, &f.Fields, num, tokens, math.MaxInt); {
+		if f.Reading {
+			(*tokens)[e.At] = &JoinToken{}
 		}
-		b = wire.EndLength(b, start)
-	}
-	return b
-}
-
-// joinToken reads the field, a message JoinToken.
-func (r *Reader) joinToken() *JoinToken {
-	in := ReaderOf(r.Raw())
-	t := &JoinToken{}
-	for in.Next() {
-		switch in.Num {
-		case 1:
-			t.Hash = in.Bytes()
-		case 2:
-			t.CreatedAt = in.Int64()
-		case 3:
-			t.ExpiresAt = in.Int64()
-		case 4:
-			t.Uses = in.Sint32()
-		case 5:
-			t.UsedBy = in.Strings(nil)
-		default:
-			in.Unknown()
+		t := (*tokens)[e.At]
+		f.Bytes(1, &t.Hash)
+		f.Int(2, &t.CreatedAt)
+		f.Int(3, &t.ExpiresAt)
+		f.Sint(4, &t.Uses)
+		f.Strings(5, &t.UsedBy)
+		if f.Reading && len(t.Hash) != sha256.Size {
+			f.Fail("a join token without a hash")
 		}
 	}
-	if len(t.Hash) != sha256.Size {
-		in.Fail("a join token without a hash")
-	}
-	r.Within(in.Err)
-	return t
 }

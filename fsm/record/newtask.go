@@ -1,6 +1,8 @@
 package record
 
 import (
+	"math"
+
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/claimq/claimq/fsm/wire"
@@ -101,243 +103,113 @@ func (t *NewTask) needs() uint32 {
 	return 0
 }
 
-// AppendNewTasks appends the repeated field num.
-func AppendNewTasks(b []byte, num protowire.Number, tasks []NewTask) []byte {
-	for i := range tasks {
-		var start int
-		b, start = wire.BeginMessage(b, num)
-		b = wire.EndLength(appendNewTask(b, &tasks[i]), start)
+// NewTasks is the repeated field num.
+func (f *Fields) NewTasks(num protowire.Number, tasks *[]NewTask) {
+	if f.Num == num {
+		*tasks = f.room.take(f.Run())
 	}
-	return b
-}
-
-func appendNewTask(b []byte, t *NewTask) []byte {
-	b = wire.PutString(b, 1, t.Type)
-	b = wire.PutBytes(b, 2, t.Params)
-	b = wire.PutBytes(b, 3, t.Payload)
-	b = wire.PutSint(b, 4, t.Priority)
-	b = wire.PutSint(b, 5, t.MaxAttempts)
-	b = wire.PutString(b, 6, t.Key)
-	b = wire.PutInt(b, 7, t.LeaseMS)
-	b = wire.PutInt(b, 8, t.RunAt)
-	b = wire.PutInt(b, 9, t.DelayMS)
-	b = wire.PutInt(b, 10, t.ExpiresAt)
-	b = appendBackoff(b, 11, t.Backoff)
-	b = wire.PutSint64(b, 12, t.RetentionMS)
-	b = AppendLabels(b, 13, t.Labels)
-	b = wire.PutString(b, 14, t.Group)
-	b = wire.PutBool(b, 15, t.UniqueActive)
-	b = wire.PutString(b, 16, t.Traceparent)
-	b = appendNewParent(b, 17, t.Parent)
-	return wire.PutBool(b, 18, t.KeyOfType)
-}
-
-// AppendLabels appends the repeated field num.
-func AppendLabels(b []byte, num protowire.Number, labels []Label) []byte {
-	for _, l := range labels {
-		var start int
-		b, start = wire.BeginMessage(b, num)
-		b = wire.PutString(b, 1, l.Name)
-		b = wire.EndLength(wire.PutString(b, 2, l.Value), start)
-	}
-	return b
-}
-
-// AddTask reads the field, one element of repeated NewTask, and appends it.
-func (r *Reader) AddTask(tasks []NewTask) []NewTask {
-	if tasks == nil {
-		tasks = r.room.take(r.Run())
-	}
-	in := r.room.ReaderOf(r.Raw())
-	tasks = append(tasks, decodeNewTask(&in))
-	r.Within(in.Err)
-	return tasks
-}
-
-func decodeNewTask(r *Reader) (t NewTask) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			t.Type = r.Name()
-		case 2:
-			t.Params = r.Bytes()
-		case 3:
-			t.Payload = r.Bytes()
-		case 4:
-			t.Priority = r.Sint32()
-		case 5:
-			t.MaxAttempts = r.Sint32()
-		case 6:
-			t.Key = r.Text()
-		case 7:
-			t.LeaseMS = r.Int64()
-		default:
-			decodeNewTaskRest(r, &t)
-		}
-	}
-	return t
-}
-
-// decodeNewTaskRest reads the field, one of the rarer ones.
-func decodeNewTaskRest(r *Reader, t *NewTask) {
-	switch r.Num {
-	case 8:
-		t.RunAt = r.Int64()
-	case 9:
-		t.DelayMS = r.Int64()
-	case 10:
-		t.ExpiresAt = r.Int64()
-	case 11:
-		t.Backoff = r.backoff()
-	case 12:
-		t.RetentionMS = r.Sint64()
-	case 13:
-		t.Labels = r.AddLabel(t.Labels)
-	case 14:
-		t.Group = r.Text()
-	case 15:
-		t.UniqueActive = r.Bool()
-	case 16:
-		t.Traceparent = r.Text()
-	case 17:
-		if r.plain {
-			r.Unknown()
-			return
-		}
-		t.Parent = r.newParent()
-	case 18:
-		t.KeyOfType = r.Bool()
-	default:
-		r.Unknown()
+	for e := wire.Each(); wire.Next(&e, &f.Fields, num, tasks, math.MaxInt); {
+		(*tasks)[e.At].code(f, true)
 	}
 }
 
-// AddLabel reads the field, one element of repeated Label, and appends it.
-func (r *Reader) AddLabel(labels []Label) []Label {
-	if labels == nil {
-		labels = make([]Label, 0, r.Run())
+// plain is the field num, a task that has no steps: none are read, so that nothing nests.
+func (t *NewTask) plain(f *Fields, num protowire.Number) {
+	if m, ok := f.Message(num, true); ok {
+		t.code(f, false)
+		f.EndMessage(m)
 	}
-	in := ReaderOf(r.Raw())
-	var l Label
-	for in.Next() {
-		switch in.Num {
-		case 1:
-			l.Name = in.Text()
-		case 2:
-			l.Value = in.Text()
-		default:
-			in.Unknown()
-		}
-	}
-	r.Within(in.Err)
-	return append(labels, l)
 }
 
-// appendNewParent appends the field num, a message; nothing if v is nil.
-func appendNewParent(b []byte, num protowire.Number, v *NewParent) []byte {
-	if v == nil {
-		return b
+func (t *NewTask) code(f *Fields, steps bool) {
+	f.Name(1, &t.Type)
+	f.Bytes(2, &t.Params)
+	f.Bytes(3, &t.Payload)
+	f.Sint(4, &t.Priority)
+	f.Sint(5, &t.MaxAttempts)
+	f.Text(6, &t.Key)
+	f.Int(7, &t.LeaseMS)
+	f.Int(8, &t.RunAt)
+	f.Int(9, &t.DelayMS)
+	f.Int(10, &t.ExpiresAt)
+	f.backoff(11, &t.Backoff)
+	f.Sint64(12, &t.RetentionMS)
+	f.Labels(13, &t.Labels)
+	f.Text(14, &t.Group)
+	f.Bool(15, &t.UniqueActive)
+	f.Text(16, &t.Traceparent)
+	if steps || !f.Reading {
+		f.newParent(17, &t.Parent)
 	}
-	mark := len(b)
-	b, outer := wire.BeginMessage(b, num)
-	for i := range v.Steps {
-		var start int
-		b, start = wire.BeginMessage(b, 1)
-		b = wire.EndLength(appendNewStep(b, &v.Steps[i]), start)
-	}
-	b = wire.PutBool(b, 2, v.ByClaim)
-	return wire.EndOptional(wire.PutBool(b, 3, v.Continue), mark, outer)
+	f.Bool(18, &t.KeyOfType)
 }
 
-func appendNewStep(b []byte, s *NewStep) []byte {
-	b = wire.PutString(b, 1, s.Name)
-	b = appendPlaces(b, 2, s.DependsOn)
-	mark := len(b)
-	b, start := wire.BeginMessage(b, 3)
-	return wire.EndOptional(appendNewTask(b, &s.Task), mark, start)
-}
-
-// appendPlaces appends the field num, places in a plan.
-func appendPlaces(b []byte, num protowire.Number, places []uint16) []byte {
-	for _, place := range places {
-		b = wire.PutIDElement(b, num, uint64(place))
+// Labels is the repeated field num.
+func (f *Fields) Labels(num protowire.Number, labels *[]Label) {
+	for e := wire.Each(); wire.Next(&e, &f.Fields, num, labels, math.MaxInt); {
+		f.Text(1, &(*labels)[e.At].Name)
+		f.Text(2, &(*labels)[e.At].Value)
 	}
-	return b
 }
 
-// newParent reads the field, a message NewParent. What the API refuses is
+// newParent is the field num, a message; nil is not written. What the API refuses is
 // refused here, too, as far as Apply relies on it.
-func (r *Reader) newParent() *NewParent {
-	in := ReaderOf(r.Single())
-	v := &NewParent{}
-	for in.Next() {
-		switch in.Num {
-		case 1:
-			if v.Steps == nil {
-				v.Steps = make([]NewStep, 0, min(in.Run(), StepsMax))
-			}
-			in.Bound(len(v.Steps), StepsMax)
-			one := ReaderOf(in.Raw())
-			v.Steps = append(v.Steps, decodeNewStep(&one))
-			in.Within(one.Err)
-		case 2:
-			v.ByClaim = in.Bool()
-		case 3:
-			v.Continue = in.Bool()
-		default:
-			in.Unknown()
+func (f *Fields) newParent(num protowire.Number, v **NewParent) {
+	m, ok := f.Message(num, *v != nil)
+	if !ok {
+		return
+	}
+	if *v == nil {
+		*v = &NewParent{}
+	}
+	p := *v
+	for e := wire.Each(); wire.Next(&e, &f.Fields, 1, &p.Steps, StepsMax); {
+		s := &p.Steps[e.At]
+		f.Text(1, &s.Name)
+		f.places(2, &s.DependsOn)
+		s.Task.plain(f, 3)
+	}
+	f.Bool(2, &p.ByClaim)
+	f.Bool(3, &p.Continue)
+	if f.Reading && f.Err == nil {
+		if len(p.Steps) == 0 {
+			f.Fail("a parent without steps")
+		}
+		for place := range p.Steps {
+			f.checkPlaces(p.Steps[place].DependsOn, place, len(p.Steps))
+		}
+		if f.Err == nil && FindCycle(len(p.Steps), func(place uint16) []uint16 { return p.Steps[place].DependsOn }) != nil {
+			f.Fail("steps that depend on each other in a circle")
 		}
 	}
-	if in.Err == nil && len(v.Steps) == 0 {
-		in.Fail("a parent without steps")
-	}
-	for place := range v.Steps {
-		in.checkPlaces(v.Steps[place].DependsOn, place, len(v.Steps))
-	}
-	if in.Err == nil && FindCycle(len(v.Steps), func(place uint16) []uint16 { return v.Steps[place].DependsOn }) != nil {
-		in.Fail("steps that depend on each other in a circle")
-	}
-	r.Within(in.Err)
-	return v
+	f.EndMessage(m)
 }
 
-func decodeNewStep(r *Reader) (s NewStep) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			s.Name = r.Text()
-		case 2:
-			s.DependsOn = r.place(s.DependsOn)
-		case 3:
-			in := ReaderOf(r.Single())
-			in.plain = true
-			s.Task = decodeNewTask(&in)
-			r.Within(in.Err)
-		default:
-			r.Unknown()
+// places is the field num, ascending places in a plan.
+func (f *Fields) places(num protowire.Number, places *[]uint16) {
+	if !f.Reading {
+		for _, place := range *places {
+			f.PutElementID(num, uint64(place))
 		}
 	}
-	return s
-}
-
-// place reads the field, one of the ascending places in a plan, and appends it.
-func (r *Reader) place(places []uint16) []uint16 {
-	v := r.IDElement()
-	switch n := len(places); {
-	case v >= StepsMax:
-		r.Fail("a place that no step has")
-	case n > 0 && uint64(places[n-1]) >= v:
-		r.Fail("places that do not ascend")
+	for f.Num == num {
+		v := f.ElementID()
+		switch n := len(*places); {
+		case v >= StepsMax:
+			f.Fail("a place that no step has")
+		case n > 0 && uint64((*places)[n-1]) >= v:
+			f.Fail("places that do not ascend")
+		}
+		*places = append(*places, uint16(v))
 	}
-	return append(places, uint16(v))
 }
 
 // checkPlaces fails if the step at place, of n, depends on itself or on one that
 // is not there.
-func (r *Reader) checkPlaces(dependsOn []uint16, place, n int) {
+func (f *Fields) checkPlaces(dependsOn []uint16, place, n int) {
 	for _, on := range dependsOn {
 		if int(on) >= n || int(on) == place {
-			r.Fail("a step depends on one that is not there, or on itself")
+			f.Fail("a step depends on one that is not there, or on itself")
 		}
 	}
 }

@@ -1,7 +1,5 @@
 package record
 
-import "github.com/claimq/claimq/fsm/wire"
-
 // NodeRecord is what the cluster knows of one of its nodes. It is replicated,
 // so that every node can tell where another one is.
 type NodeRecord struct {
@@ -18,36 +16,25 @@ type NodeRecord struct {
 
 // AppendNode appends the record.
 func AppendNode(b []byte, n NodeRecord) []byte {
-	b = wire.PutString(b, 1, n.UUID)
-	b = wire.PutString(b, 2, n.NodeID)
-	b = wire.PutString(b, 3, n.PeerAddr)
-	b = wire.PutString(b, 4, n.HTTPAddr)
-	b = wire.PutString(b, 5, n.Version)
-	b = wire.PutUint(b, 6, uint64(n.Level))
-	return wire.PutBool(b, 7, n.Nonvoter)
+	f := To(b)
+	n.Code(&f)
+	return f.Out
 }
 
-// DecodeNode reads the record.
-func DecodeNode(r *Reader) (n NodeRecord) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			n.UUID = r.Text()
-		case 2:
-			n.NodeID = r.Text()
-		case 3:
-			n.PeerAddr = r.Text()
-		case 4:
-			n.HTTPAddr = r.Text()
-		case 5:
-			n.Version = r.Text()
-		case 6:
-			n.Level = r.Uint32()
-		case 7:
-			n.Nonvoter = r.Bool()
-		default:
-			r.Unknown()
-		}
-	}
+// ReadNode reads the record.
+func ReadNode(f *Fields) (n NodeRecord) {
+	n.Code(f)
+	_ = f.End() // the caller looks at f.Err
 	return n
+}
+
+// Code goes through the fields.
+func (n *NodeRecord) Code(f *Fields) {
+	f.Text(1, &n.UUID)
+	f.Text(2, &n.NodeID)
+	f.Text(3, &n.PeerAddr)
+	f.Text(4, &n.HTTPAddr)
+	f.Text(5, &n.Version)
+	f.Uint32(6, &n.Level)
+	f.Bool(7, &n.Nonvoter)
 }

@@ -61,513 +61,260 @@ type Counts struct{ Tasks, Requests, Nodes, Types, Gone, Trail, Schedules uint64
 
 // AppendHeader appends the record of the header, with what the trail and the counts add to it.
 func AppendHeader(b []byte, h *Header, of *trail.Header, n Counts) []byte {
-	b = wire.PutUint(b, 1, h.Index)
-	b = wire.PutInt(b, 2, h.Stamp.U)
-	b = wire.PutInt(b, 3, h.Stamp.T)
-	b = wire.PutUint(b, 4, uint64(h.Level))
-	b = wire.PutID(b, 5, h.NextID)
-	b = wire.PutID(b, 6, h.NextToken)
-	b = wire.PutID(b, 7, h.NextRequest)
-	b = wire.PutUint(b, 8, n.Tasks)
-	b = wire.PutUint(b, 9, n.Requests)
-	b = wire.PutUint(b, 10, n.Nodes)
-	b = wire.PutUint(b, 11, n.Types)
-	b = wire.PutUint(b, 12, n.Gone)
-	b = wire.PutUint(b, 13, n.Trail)
-	b = wire.PutUint(b, 14, n.Schedules)
-	b = trail.AppendHeader(b, of)
-	b = wire.PutUint(b, 22, h.Chain)
-	b = wire.PutUint(b, 23, h.Ahead)
-	b = appendJoinTokens(b, h.JoinTokens)
-	b = wire.PutBytes(b, 25, h.PageSecret)
-	return h.Defaults.Append(b, 26)
+	f := To(b)
+	f.header(h, of, &n)
+	return f.Out
 }
 
-// DecodeHeader reads what AppendHeader writes.
-func DecodeHeader(r *Reader) (h Header, of trail.Header, n Counts) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			h.Index = r.Uint(math.MaxUint64)
-		case 2:
-			h.Stamp.U = r.Int64()
-		case 3:
-			h.Stamp.T = r.Int64()
-		case 4:
-			h.Level = r.Uint32()
-		case 5:
-			h.NextID = r.ID()
-		case 6:
-			h.NextToken = r.ID()
-		case 7:
-			h.NextRequest = r.ID()
-		case 8:
-			n.Tasks = r.Uint(math.MaxUint64)
-		case 9:
-			n.Requests = r.Uint(math.MaxUint64)
-		case 10:
-			n.Nodes = r.Uint(math.MaxUint64)
-		case 11:
-			n.Types = r.Uint(math.MaxUint64)
-		case 12:
-			n.Gone = r.Uint(math.MaxUint64)
-		case 13:
-			n.Trail = r.Uint(math.MaxUint64)
-		case 14:
-			n.Schedules = r.Uint(math.MaxUint64)
-		case 22:
-			h.Chain = r.Uint(math.MaxUint64)
-		case 23:
-			h.Ahead = r.Uint(math.MaxUint64)
-		case 24:
-			h.JoinTokens = append(h.JoinTokens, r.joinToken())
-		case 25:
-			h.PageSecret = r.Bytes()
-		case 26:
-			h.Defaults = r.Defaults()
-		default:
-			trail.DecodeHeader(&r.Reader, &of)
-		}
-	}
+// ReadHeader reads what AppendHeader writes.
+func ReadHeader(f *Fields) (h Header, of trail.Header, n Counts) {
+	f.header(&h, &of, &n)
+	_ = f.End() // the caller looks at f.Err
 	return h, of, n
+}
+
+func (f *Fields) header(h *Header, of *trail.Header, n *Counts) {
+	f.Uint(1, &h.Index)
+	f.Int(2, &h.Stamp.U)
+	f.Int(3, &h.Stamp.T)
+	f.Uint32(4, &h.Level)
+	f.ID(5, &h.NextID)
+	f.ID(6, &h.NextToken)
+	f.ID(7, &h.NextRequest)
+	f.Uint(8, &n.Tasks)
+	f.Uint(9, &n.Requests)
+	f.Uint(10, &n.Nodes)
+	f.Uint(11, &n.Types)
+	f.Uint(12, &n.Gone)
+	f.Uint(13, &n.Trail)
+	f.Uint(14, &n.Schedules)
+	of.Code(&f.Fields)
+	f.Uint(22, &h.Chain)
+	f.Uint(23, &h.Ahead)
+	f.joinTokens(24, &h.JoinTokens)
+	f.Bytes(25, &h.PageSecret)
+	h.Defaults.Code(f, 26)
 }
 
 // AppendTask appends the record of the task.
 func AppendTask(b []byte, t *Task) []byte {
-	b = wire.PutID(b, 1, t.ID)
-	b = wire.PutString(b, 2, t.Type)
-	b = wire.PutBytes(b, 3, t.Params)
-	b = wire.PutBytes(b, 4, t.Payload)
-	b = wire.PutSint(b, 5, t.Priority)
-	b = wire.PutSint(b, 6, t.MaxAttempts)
-	b = wire.PutSint(b, 7, t.Attempts)
-	b = wire.PutString(b, 8, t.Key)
-	b = wire.PutInt(b, 9, t.LeaseMS)
-	b = wire.PutUint(b, 10, uint64(t.Status))
-	b = wire.PutString(b, 11, t.WorkerID)
-	b = wire.PutID(b, 12, t.Token)
-	b = wire.PutUint(b, 13, uint64(t.LeaseSeq))
-	b = wire.PutInt(b, 14, t.ClaimLeaseMS)
-	b = wire.PutInt(b, 15, t.LeaseEndU)
-	b = wire.PutInt(b, 16, t.ClaimedAt)
-	b = wire.PutInt(b, 17, t.CreatedAt)
-	b = wire.PutInt(b, 18, t.UpdatedAt)
-	b = wire.PutInt(b, 19, t.CompletedAt)
-	b = wire.PutBytes(b, 20, t.Result)
-	b = wire.PutBytes(b, 21, t.ResultPayload)
-	b = wire.PutString(b, 22, t.Error)
-	for i := range t.Log {
-		var start int
-		b, start = wire.BeginMessage(b, 23)
-		b = wire.EndLength(appendAttempt(b, &t.Log[i]), start)
-	}
-	b = wire.PutInt(b, 24, t.RunAt)
-	b = wire.PutInt(b, 25, t.RemoveAt)
-	b = wire.PutBool(b, 26, t.CancelRequested)
-	b = wire.PutBytes(b, 27, t.Progress)
-	o := t.Opts()
-	b = wire.PutInt(b, 28, o.ExpiresAt)
-	b = appendBackoff(b, 29, o.Backoff)
-	b = wire.PutSint64(b, 30, o.RetentionMS)
-	b = AppendLabels(b, 31, o.Labels)
-	b = wire.PutString(b, 32, o.Group)
-	b = wire.PutBool(b, 33, o.UniqueActive)
-	b = appendThen(b, 34, t.Then)
-	b = wire.PutString(b, 35, o.Traceparent)
-	b = appendStepsRecord(b, o)
-	return wire.PutBool(b, 39, o.KeyOfType)
+	f := To(b)
+	f.task(t)
+	return f.Out
 }
 
-// appendThen appends the field num, a message; nothing if v is nil.
-func appendThen(b []byte, num protowire.Number, v *Then) []byte {
-	if v == nil {
-		return b
-	}
-	mark := len(b)
-	b, outer := wire.BeginMessage(b, num)
-	for _, f := range v.Submitted {
-		var start int
-		b, start = wire.BeginMessage(b, 1)
-		b = wire.PutID(b, 1, f.ID)
-		b = wire.EndLength(wire.PutBool(b, 2, f.Created), start)
-	}
-	for _, c := range v.Claims {
-		b = appendClaimRef(b, 2, c)
-	}
-	return wire.EndOptional(b, mark, outer)
-}
-
-// appendClaimRef appends the field num, a message.
-func appendClaimRef(b []byte, num protowire.Number, c ClaimRef) []byte {
-	b, start := wire.BeginMessage(b, num)
-	b = wire.PutID(b, 1, c.TaskID)
-	return wire.EndLength(wire.PutID(b, 2, c.Token), start)
-}
-
-// DecodeTask reads the record of a task.
-func DecodeTask(r *Reader, names *Names) *Task {
+// ReadTask reads the record of a task.
+func ReadTask(f *Fields) *Task {
 	t := &Task{}
-	for r.Next() {
-		DecodeTaskField(r, t, names)
-	}
+	f.task(t)
+	_ = f.End() // the caller looks at f.Err
 	return t
 }
 
-// DecodeTaskField reads the field.
-func DecodeTaskField(r *Reader, t *Task, names *Names) {
-	switch r.Num {
-	case 1:
-		t.ID = r.ID()
-	case 2:
-		t.Type = names.intern(r.Single())
-	case 3:
-		t.Params = r.Bytes()
-	case 4:
-		t.Payload = r.Bytes()
-	case 5:
-		t.Priority = r.Sint32()
-	case 6:
-		t.MaxAttempts = r.Sint32()
-	case 7:
-		t.Attempts = r.Sint32()
-	case 8:
-		t.Key = r.Text()
-	case 9:
-		t.LeaseMS = r.Int64()
-	case 10:
-		t.Status = Status(r.Enum(uint64(StatusCancelled)))
-	case 11:
-		t.WorkerID = names.intern(r.Single())
-	case 12:
-		t.Token = r.ID()
-	case 13:
-		t.LeaseSeq = r.Uint32()
-	case 14:
-		t.ClaimLeaseMS = r.Int64()
-	case 15:
-		t.LeaseEndU = r.Int64()
-	default:
-		decodeTaskRest(r, t, names)
-	}
+// ReadSharedTask is ReadTask into t, whose params and payload become parts of the record.
+func ReadSharedTask(f *Fields, t *Task) {
+	f.shared = true
+	f.task(t)
+	_ = f.End() // the caller looks at f.Err
 }
 
-// decodeTaskRest reads the field, one of those that take a tag of two bytes.
-func decodeTaskRest(r *Reader, t *Task, names *Names) {
-	switch r.Num {
-	case 16:
-		t.ClaimedAt = r.Int64()
-	case 17:
-		t.CreatedAt = r.Int64()
-	case 18:
-		t.UpdatedAt = r.Int64()
-	case 19:
-		t.CompletedAt = r.Int64()
-	case 20:
-		t.Result = r.Bytes()
-	case 21:
-		t.ResultPayload = r.Bytes()
-	case 22:
-		t.Error = r.Text()
-	case 23:
-		if t.Log == nil {
-			t.Log = make([]Attempt, 0, r.Run())
-		}
-		in := ReaderOf(r.Raw())
-		a := decodeAttempt(&in, names)
-		if a.Error == t.Error {
+func (f *Fields) task(t *Task) {
+	f.ID(1, &t.ID)
+	f.known(FieldType, &t.Type)
+	f.data(3, &t.Params)
+	f.data(4, &t.Payload)
+	f.Sint(5, &t.Priority)
+	f.Sint(6, &t.MaxAttempts)
+	f.Sint(7, &t.Attempts)
+	f.Text(FieldKey, &t.Key)
+	f.Int(9, &t.LeaseMS)
+	f.Enum(FieldStatus, (*uint8)(&t.Status), uint8(StatusCancelled))
+	f.known(FieldWorker, &t.WorkerID)
+	f.ID(12, &t.Token)
+	f.Uint32(13, &t.LeaseSeq)
+	f.Int(14, &t.ClaimLeaseMS)
+	f.Int(15, &t.LeaseEndU)
+	f.Int(16, &t.ClaimedAt)
+	f.Int(FieldCreated, &t.CreatedAt)
+	f.Int(18, &t.UpdatedAt)
+	f.Int(19, &t.CompletedAt)
+	f.Bytes(20, &t.Result)
+	f.Bytes(21, &t.ResultPayload)
+	f.Text(FieldError, &t.Error)
+	for e := wire.Each(); wire.Next(&e, &f.Fields, 23, &t.Log, math.MaxInt); {
+		a := &t.Log[e.At]
+		f.attempt(a)
+		if f.Reading && a.Error == t.Error {
 			a.Error = t.Error // one string for both
 		}
-		t.Log = append(t.Log, a)
-		r.Within(in.Err)
-	case 24:
-		t.RunAt = r.Int64()
-	case 25:
-		t.RemoveAt = r.Int64()
-	case 26:
-		t.CancelRequested = r.Bool()
-	case 27:
-		t.Progress = r.Bytes()
-	case 34:
-		t.Then = r.then()
-	default:
-		if t.Options == nil {
-			t.Options = &Options{}
-		}
-		decodeOptions(r, t.Options, names)
+	}
+	f.Int(24, &t.RunAt)
+	f.Int(25, &t.RemoveAt)
+	f.Bool(26, &t.CancelRequested)
+	f.Bytes(27, &t.Progress)
+	if o := f.options(t); o != nil {
+		f.Int(28, &o.ExpiresAt)
+		f.backoff(29, &o.Backoff)
+		f.Sint64(30, &o.RetentionMS)
+		f.Labels(FieldLabel, &o.Labels)
+		f.known(32, &o.Group)
+		f.Bool(FieldUnique, &o.UniqueActive)
+	}
+	f.then(fieldThen, &t.Then)
+	if o := f.options(t); o != nil {
+		f.Text(35, &o.Traceparent)
+		f.steps(o)
+		f.Bool(39, &o.KeyOfType)
 	}
 }
 
-// decodeOptions reads the field, one of Options.
-func decodeOptions(r *Reader, o *Options, names *Names) {
-	switch r.Num {
-	case 28:
-		o.ExpiresAt = r.Int64()
-	case 29:
-		o.Backoff = r.backoff()
-	case 30:
-		o.RetentionMS = r.Sint64()
-	case 31:
-		o.Labels = r.AddLabel(o.Labels)
-	case 32:
-		o.Group = names.intern(r.Single())
-	case 33:
-		o.UniqueActive = r.Bool()
-	case 35:
-		o.Traceparent = r.Text()
-	case 39:
-		o.KeyOfType = r.Bool()
-	default:
-		decodeStepsRecord(r, o, names)
+// options returns the task's options, new ones if a field of them comes next that is read.
+func (f *Fields) options(t *Task) *Options {
+	if t.Options == nil && f.Num != 0 && f.Num != fieldThen {
+		t.Options = &Options{}
+	}
+	return t.Options
+}
+
+const fieldThen = 34 // among the fields of options, and none of them
+
+// then is the field num, a message.
+func (f *Fields) then(num protowire.Number, v **Then) {
+	m, ok := f.Message(num, *v != nil)
+	if !ok {
+		return
+	}
+	if *v == nil {
+		*v = &Then{}
+	}
+	t := *v
+	for e := wire.Each(); wire.Next(&e, &f.Fields, 1, &t.Submitted, math.MaxInt); {
+		f.ID(1, &t.Submitted[e.At].ID)
+		f.Bool(2, &t.Submitted[e.At].Created)
+	}
+	f.claims(2, &t.Claims)
+	f.EndMessage(m)
+}
+
+// claims is the repeated field num.
+func (f *Fields) claims(num protowire.Number, claims *[]ClaimRef) {
+	for e := wire.Each(); wire.Next(&e, &f.Fields, num, claims, math.MaxInt); {
+		f.ID(1, &(*claims)[e.At].TaskID)
+		f.ID(2, &(*claims)[e.At].Token)
 	}
 }
 
-// then reads the field, a message Then.
-func (r *Reader) then() *Then {
-	in := ReaderOf(r.Single())
-	v := &Then{}
-	for in.Next() {
-		switch in.Num {
-		case 1:
-			if v.Submitted == nil {
-				v.Submitted = make([]FollowUp, 0, in.Run())
-			}
-			one := ReaderOf(in.Raw())
-			v.Submitted = append(v.Submitted, decodeFollowUp(&one))
-			in.Within(one.Err)
-		case 2:
-			if v.Claims == nil {
-				v.Claims = make([]ClaimRef, 0, in.Run())
-			}
-			one := ReaderOf(in.Raw())
-			v.Claims = append(v.Claims, decodeClaimRef(&one))
-			in.Within(one.Err)
-		default:
-			in.Unknown()
-		}
-	}
-	r.Within(in.Err)
-	return v
-}
-
-func decodeFollowUp(r *Reader) (f FollowUp) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			f.ID = r.ID()
-		case 2:
-			f.Created = r.Bool()
-		default:
-			r.Unknown()
-		}
-	}
-	return f
-}
-
-func appendAttempt(b []byte, a *Attempt) []byte {
-	b = wire.PutString(b, 1, a.WorkerID)
-	b = wire.PutID(b, 2, a.Token)
-	b = wire.PutInt(b, 3, a.ClaimedAt)
-	b = wire.PutInt(b, 4, a.EndedAt)
-	b = wire.PutUint(b, 5, uint64(a.Outcome))
-	return wire.PutString(b, 6, a.Error)
-}
-
-func decodeAttempt(r *Reader, names *Names) (a Attempt) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			a.WorkerID = names.intern(r.Single())
-		case 2:
-			a.Token = r.ID()
-		case 3:
-			a.ClaimedAt = r.Int64()
-		case 4:
-			a.EndedAt = r.Int64()
-		case 5:
-			a.Outcome = Outcome(r.Enum(uint64(OutcomeCancelled)))
-		case 6:
-			a.Error = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return a
+func (f *Fields) attempt(a *Attempt) {
+	f.known(1, &a.WorkerID)
+	f.ID(2, &a.Token)
+	f.Int(3, &a.ClaimedAt)
+	f.Int(4, &a.EndedAt)
+	f.Enum(5, (*uint8)(&a.Outcome), uint8(OutcomeCancelled))
+	f.Text(6, &a.Error)
 }
 
 // AppendRequest appends the record of the claim request with that sequence number.
 func AppendRequest(b []byte, seq uint64, q *Request) []byte {
-	b = wire.PutID(b, 1, seq)
-	b = wire.PutString(b, 2, q.ID)
-	b = wire.PutString(b, 3, q.WorkerID)
-	b = wire.PutUint(b, 4, q.Choice)
-	for _, c := range q.Claims {
-		b = appendClaimRef(b, 5, c)
-	}
-	b = wire.PutInt(b, 6, int64(q.Live))
-	return wire.PutInt(b, 7, q.ForgetU)
+	f := To(b)
+	f.request(&seq, q)
+	return f.Out
 }
 
-// DecodeRequest reads the record.
-func DecodeRequest(r *Reader, names *Names) (seq uint64, _ *Request) {
+// ReadRequest reads the record.
+func ReadRequest(f *Fields) (seq uint64, _ *Request) {
 	q := &Request{}
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			seq = r.ID()
-		case 2:
-			q.ID = r.Text()
-		case 3:
-			q.WorkerID = names.intern(r.Single())
-		case 4:
-			q.Choice = r.Uint(math.MaxUint64)
-		case 5:
-			if q.Claims == nil {
-				q.Claims = make([]ClaimRef, 0, r.Run())
-			}
-			in := ReaderOf(r.Raw())
-			q.Claims = append(q.Claims, decodeClaimRef(&in))
-			r.Within(in.Err)
-		case 6:
-			q.Live = r.Int32()
-		case 7:
-			q.ForgetU = r.Int64()
-		default:
-			r.Unknown()
-		}
-	}
+	f.request(&seq, q)
+	_ = f.End() // the caller looks at f.Err
 	return seq, q
 }
 
-func decodeClaimRef(r *Reader) (c ClaimRef) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.TaskID = r.ID()
-		case 2:
-			c.Token = r.ID()
-		default:
-			r.Unknown()
-		}
-	}
-	return c
+func (f *Fields) request(seq *uint64, q *Request) {
+	f.ID(1, seq)
+	f.Text(2, &q.ID)
+	f.known(3, &q.WorkerID)
+	f.Uint(4, &q.Choice)
+	f.claims(5, &q.Claims)
+	f.Int32(6, &q.Live)
+	f.Int(7, &q.ForgetU)
 }
 
 // AppendType appends the record of the task type.
 func AppendType(b []byte, t *TaskType) []byte {
-	b = wire.PutString(b, 1, t.Name)
-	b = AppendTypeSettings(b, 2, &t.Settings)
-	b = wire.PutInt(b, 3, t.Bucket)
-	return wire.PutInt(b, 4, t.BucketT)
+	f := To(b)
+	f.taskType(t)
+	return f.Out
 }
 
-// DecodeType reads the record.
-func DecodeType(r *Reader, names *Names) *TaskType {
+// ReadType reads the record.
+func ReadType(f *Fields) *TaskType {
 	t := &TaskType{}
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			t.Name = names.intern(r.Single())
-		case 2:
-			in := ReaderOf(r.Single())
-			t.Settings = DecodeTypeSettings(&in)
-			r.Within(in.Err)
-		case 3:
-			t.Bucket = r.Int64()
-		case 4:
-			t.BucketT = r.Int64()
-		default:
-			r.Unknown()
-		}
-	}
+	f.taskType(t)
+	_ = f.End() // the caller looks at f.Err
 	return t
+}
+
+func (f *Fields) taskType(t *TaskType) {
+	f.known(1, &t.Name)
+	t.Settings.Code(f, 2)
+	f.Int(3, &t.Bucket)
+	f.Int(4, &t.BucketT)
 }
 
 // AppendGone appends the record of the removed task with that id.
 func AppendGone(b []byte, id uint64, g *Gone) []byte {
-	b = wire.PutID(b, 1, id)
-	b = wire.PutString(b, 2, g.Key)
-	b = wire.PutUint(b, 3, uint64(g.Status))
-	b = wire.PutString(b, 4, g.WorkerID)
-	b = wire.PutID(b, 5, g.Token)
-	b = wire.PutUint(b, 6, uint64(g.Outcome))
-	b = wire.PutUint(b, 7, g.Same)
-	b = wire.PutInt(b, 8, g.ForgetU)
-	b = appendThen(b, 9, g.Then)
-	b = wire.PutString(b, 10, g.Type)
-	return wire.PutBool(b, 11, g.KeyOfType)
+	f := To(b)
+	f.gone(&id, g)
+	return f.Out
 }
 
-// DecodeGone reads the record.
-func DecodeGone(r *Reader, names *Names) (id uint64, _ *Gone) {
+// ReadGone reads the record.
+func ReadGone(f *Fields) (id uint64, _ *Gone) {
 	g := &Gone{}
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			id = r.ID()
-		case 2:
-			g.Key = r.Text()
-		case 3:
-			g.Status = Status(r.Enum(uint64(StatusCancelled)))
-		case 4:
-			g.WorkerID = names.intern(r.Single())
-		case 5:
-			g.Token = r.ID()
-		case 6:
-			g.Outcome = Outcome(r.Enum(uint64(OutcomeCancelled)))
-		case 7:
-			g.Same = r.Uint(math.MaxUint64)
-		case 8:
-			g.ForgetU = r.Int64()
-		case 9:
-			g.Then = r.then()
-		case 10:
-			g.Type = names.intern(r.Single())
-		case 11:
-			g.KeyOfType = r.Bool()
-		default:
-			r.Unknown()
-		}
-	}
+	f.gone(&id, g)
+	_ = f.End() // the caller looks at f.Err
 	return id, g
+}
+
+func (f *Fields) gone(id *uint64, g *Gone) {
+	f.ID(1, id)
+	f.Text(2, &g.Key)
+	f.Enum(3, (*uint8)(&g.Status), uint8(StatusCancelled))
+	f.known(4, &g.WorkerID)
+	f.ID(5, &g.Token)
+	f.Enum(6, (*uint8)(&g.Outcome), uint8(OutcomeCancelled))
+	f.Uint(7, &g.Same)
+	f.Int(8, &g.ForgetU)
+	f.then(9, &g.Then)
+	f.known(10, &g.Type)
+	f.Bool(11, &g.KeyOfType)
 }
 
 // AppendEnd appends what a snapshot ends with.
 func AppendEnd(b []byte, n Counts, hash [16]byte) []byte {
-	b = wire.PutUint(b, 1, n.Tasks)
-	b = wire.PutUint(b, 2, n.Requests)
-	b = wire.PutUint(b, 3, n.Nodes)
-	b = wire.PutBytes(b, 4, hash[:])
-	b = wire.PutUint(b, 5, n.Types)
-	b = wire.PutUint(b, 6, n.Gone)
-	b = wire.PutUint(b, 7, n.Trail)
-	return wire.PutUint(b, 8, n.Schedules)
+	f := To(b)
+	sum := hash[:]
+	f.end(&n, &sum)
+	return f.Out
 }
 
-// DecodeEnd reads what AppendEnd writes.
-func DecodeEnd(r *Reader) (n Counts, hash [16]byte) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			n.Tasks = r.Uint(math.MaxUint64)
-		case 2:
-			n.Requests = r.Uint(math.MaxUint64)
-		case 3:
-			n.Nodes = r.Uint(math.MaxUint64)
-		case 4:
-			if copy(hash[:], r.Single()) != len(hash) {
-				r.Fail("it is no hash")
-			}
-		case 5:
-			n.Types = r.Uint(math.MaxUint64)
-		case 6:
-			n.Gone = r.Uint(math.MaxUint64)
-		case 7:
-			n.Trail = r.Uint(math.MaxUint64)
-		case 8:
-			n.Schedules = r.Uint(math.MaxUint64)
-		default:
-			r.Unknown()
-		}
+// ReadEnd reads what AppendEnd writes.
+func ReadEnd(f *Fields) (n Counts, hash [16]byte) {
+	var sum []byte
+	f.end(&n, &sum)
+	_ = f.End() // the caller looks at f.Err
+	if sum != nil && copy(hash[:], sum) != len(hash) {
+		f.Fail("it is no hash")
 	}
 	return n, hash
+}
+
+func (f *Fields) end(n *Counts, hash *[]byte) {
+	f.Uint(1, &n.Tasks)
+	f.Uint(2, &n.Requests)
+	f.Uint(3, &n.Nodes)
+	f.Bytes(4, hash)
+	f.Uint(5, &n.Types)
+	f.Uint(6, &n.Gone)
+	f.Uint(7, &n.Trail)
+	f.Uint(8, &n.Schedules)
 }

@@ -31,9 +31,9 @@ func (RestingRequests) Pack(b []byte, seq uint64, r *Request) []byte {
 
 // Unpack reads the record.
 func (RestingRequests) Unpack(b []byte, _ bool) *Request {
-	r := ReaderOf(b)
-	_, q := DecodeRequest(&r, nil)
-	mustUnpack(KindRequest, r.Err)
+	f := From(b, nil)
+	_, q := ReadRequest(&f)
+	mustUnpack(KindRequest, f.Err)
 	return q
 }
 

@@ -160,11 +160,9 @@ func (w RestingTasks) read(b []byte, t *Task) {
 
 // unpackRest reads what is left of a task's record, which is not its type.
 func unpackRest(b []byte, t *Task) {
-	r := ReaderOf(b)
-	for r.Next() {
-		DecodeTaskField(&r, t, nil)
-	}
-	mustUnpack(KindTask, r.Err)
+	f := From(b, nil)
+	f.task(t)
+	mustUnpack(KindTask, f.End())
 }
 
 // mustUnpack panics if a record cannot be read back that rested: then memory is faulty,

@@ -19,7 +19,7 @@ const (
 )
 
 // Scanner walks the fields of a record that this machine wrote itself, to look
-// at some of them. Nothing is checked as in wire.Reader: what it does not
+// at some of them. Nothing is checked as in wire.Fields: what it does not
 // understand ends the walk.
 type Scanner struct {
 	Rest  []byte

@@ -1,12 +1,6 @@
 package record
 
-import (
-	"math"
-
-	"google.golang.org/protobuf/encoding/protowire"
-
-	"github.com/claimq/claimq/fsm/wire"
-)
+import "google.golang.org/protobuf/encoding/protowire"
 
 // SchedulesMax bounds the schedules: a change copies the list of them.
 const SchedulesMax = 10_000
@@ -63,90 +57,45 @@ func BytesOfSchedule(v *ScheduleView) int64 {
 
 // AppendSchedule appends the record of the schedule.
 func AppendSchedule(b []byte, v *ScheduleView) []byte {
-	b = AppendScheduleField(b, 1, &v.Schedule)
-	b = wire.PutUint(b, 2, v.Version)
-	b = wire.PutID(b, 3, v.LastTaskID)
-	b = wire.PutInt(b, 4, v.LastRunAt)
-	b = wire.PutUint(b, 5, v.Skipped)
-	b = wire.PutInt(b, 6, v.CreatedAt)
-	return wire.PutInt(b, 7, v.UpdatedAt)
+	f := To(b)
+	f.schedule(v)
+	return f.Out
 }
 
-// DecodeSchedule reads the record.
-func DecodeSchedule(r *Reader) *ScheduleView {
+// ReadSchedule reads the record.
+func ReadSchedule(f *Fields) *ScheduleView {
 	v := &ScheduleView{}
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			v.Schedule = r.Schedule()
-		case 2:
-			v.Version = r.Uint(math.MaxUint64)
-		case 3:
-			v.LastTaskID = r.ID()
-		case 4:
-			v.LastRunAt = r.Int64()
-		case 5:
-			v.Skipped = r.Uint(math.MaxUint64)
-		case 6:
-			v.CreatedAt = r.Int64()
-		case 7:
-			v.UpdatedAt = r.Int64()
-		default:
-			r.Unknown()
-		}
-	}
+	f.schedule(v)
+	_ = f.End() // the caller looks at f.Err
 	return v
 }
 
-// AppendScheduleField appends the field num, a message.
-func AppendScheduleField(b []byte, num protowire.Number, s *Schedule) []byte {
-	mark := len(b)
-	b, outer := wire.BeginMessage(b, num)
-	b = wire.PutString(b, 1, s.Name)
-	inner := len(b)
-	b, start := wire.BeginMessage(b, 2)
-	b = wire.EndOptional(appendNewTask(b, &s.Task), inner, start)
-	b = wire.PutString(b, 3, s.Cron)
-	b = wire.PutString(b, 4, s.Timezone)
-	b = wire.PutInt(b, 5, s.EveryMS)
-	b = wire.PutBool(b, 6, s.OverlapAllow)
-	b = wire.PutBool(b, 7, s.CatchUpSkip)
-	b = wire.PutBool(b, 8, s.Paused)
-	return wire.EndOptional(wire.PutInt(b, 9, s.NextRunAt), mark, outer)
+func (f *Fields) schedule(v *ScheduleView) {
+	v.Schedule.Code(f, 1)
+	f.Uint(2, &v.Version)
+	f.ID(3, &v.LastTaskID)
+	f.Int(4, &v.LastRunAt)
+	f.Uint(5, &v.Skipped)
+	f.Int(6, &v.CreatedAt)
+	f.Int(7, &v.UpdatedAt)
 }
 
-// Schedule reads the field, a message Schedule.
-func (r *Reader) Schedule() (s Schedule) {
-	in := ReaderOf(r.Single())
-	for in.Next() {
-		switch in.Num {
-		case 1:
-			s.Name = in.Text()
-		case 2:
-			task := ReaderOf(in.Single())
-			task.plain = true
-			s.Task = decodeNewTask(&task)
-			in.Within(task.Err)
-		case 3:
-			s.Cron = in.Text()
-		case 4:
-			s.Timezone = in.Text()
-		case 5:
-			s.EveryMS = in.Int64()
-		case 6:
-			s.OverlapAllow = in.Bool()
-		case 7:
-			s.CatchUpSkip = in.Bool()
-		case 8:
-			s.Paused = in.Bool()
-		case 9:
-			s.NextRunAt = in.Int64()
-		default:
-			in.Unknown()
-		}
+// Code is the field num, a message.
+func (s *Schedule) Code(f *Fields, num protowire.Number) {
+	m, ok := f.Message(num, true)
+	if !ok {
+		return
 	}
-	r.Within(in.Err)
-	return s
+	f.Text(1, &s.Name)
+	s.Task.plain(f, 2)
+	f.Text(3, &s.Cron)
+	f.Text(4, &s.Timezone)
+	f.Int(5, &s.EveryMS)
+	f.Bool(6, &s.OverlapAllow)
+	f.Bool(7, &s.CatchUpSkip)
+	f.Bool(8, &s.Paused)
+	f.Int(9, &s.NextRunAt)
+	f.EndMessage(m)
 }
 
 // KeepDone keeps a schedule that replaces was from going back to a slot that is

@@ -6,170 +6,74 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// appendStepsRecord appends the fields of a task's record that are of parents and
-// steps. The plan is in the parent's record alone.
-func appendStepsRecord(b []byte, o *Options) []byte {
+// steps goes through the fields of a task's record that are of parents and steps. The
+// plan is in the parent's record alone; a step gets it later.
+func (f *Fields) steps(o *Options) {
+	if f.Num == 36 {
+		o.Step = &Step{}
+	}
 	if o.Step != nil {
-		b = wire.PutID(b, 36, o.Step.ParentID)
+		f.ID(36, &o.Step.ParentID)
 	}
-	if o.Parent == nil {
-		return b
+	if f.Num == 37 {
+		o.Parent = &Parent{Plan: &Plan{}}
 	}
-	b = appendPlan(b, 37, o.Parent.Plan)
-	return appendFinalization(b, 38, o.Parent.Finalization)
+	switch {
+	case o.Parent != nil:
+		f.plan(37, o.Parent.Plan)
+		f.finalization(38, &o.Parent.Finalization)
+	case f.Num == 38:
+		f.Fail("the finalization of a task without steps")
+	}
 }
 
-// appendPlan appends the field num, a message.
-func appendPlan(b []byte, num protowire.Number, p *Plan) []byte {
-	b, outer := wire.BeginMessage(b, num)
-	for i := range p.Steps {
-		var start int
-		b, start = wire.BeginMessage(b, 1)
-		b = wire.PutString(b, 1, p.Steps[i].Name)
-		b = wire.EndLength(appendPlaces(b, 2, p.Steps[i].DependsOn), start)
+// plan is the field num, a message.
+func (f *Fields) plan(num protowire.Number, p *Plan) {
+	m, ok := f.Message(num, true)
+	if !ok {
+		return
 	}
-	b = wire.PutBool(b, 2, p.ByClaim)
-	return wire.EndLength(wire.PutBool(b, 3, p.Continue), outer)
-}
-
-// appendFinalization appends the field num, a message; nothing if v is nil.
-func appendFinalization(b []byte, num protowire.Number, v *Finalization) []byte {
-	if v == nil {
-		return b
+	for e := wire.Each(); wire.Next(&e, &f.Fields, 1, &p.Steps, StepsMax); {
+		f.known(1, &p.Steps[e.At].Name)
+		f.places(2, &p.Steps[e.At].DependsOn)
 	}
-	mark := len(b)
-	b, outer := wire.BeginMessage(b, num)
-	b = wire.PutString(b, 1, v.ProcessorID)
-	b = wire.PutID(b, 2, v.Token)
-	b = wire.PutInt(b, 3, v.TimeoutMS)
-	b = wire.PutInt(b, 4, v.EndU)
-	for i := range v.Attempts {
-		a := &v.Attempts[i]
-		var start int
-		b, start = wire.BeginMessage(b, 5)
-		b = wire.PutString(b, 1, a.ProcessorID)
-		b = wire.PutUint(b, 2, uint64(a.Outcome))
-		b = wire.PutString(b, 3, a.Holder)
-		b = wire.PutUint(b, 4, uint64(a.State))
-		b = wire.EndLength(wire.PutInt(b, 5, a.At), start)
-	}
-	return wire.EndOptional(b, mark, outer)
-}
-
-// decodeStepsRecord reads the field, one of appendStepsRecord's. A step gets its
-// plan from its parent later.
-func decodeStepsRecord(r *Reader, o *Options, names *Names) {
-	switch r.Num {
-	case 36:
-		o.Step = &Step{ParentID: r.ID()}
-	case 37:
-		o.Parent = &Parent{Plan: r.plan(names)}
-	case 38:
-		if o.Parent == nil {
-			r.Fail("the finalization of a task without steps")
-			return
+	f.Bool(2, &p.ByClaim)
+	f.Bool(3, &p.Continue)
+	if f.Reading {
+		if len(p.Steps) == 0 {
+			f.Fail("a plan without steps")
 		}
-		o.Parent.Finalization = r.finalization(names)
-	default:
-		r.Unknown()
+		for place := range p.Steps {
+			f.checkPlaces(p.Steps[place].DependsOn, place, len(p.Steps))
+		}
+		p.Link()
 	}
+	f.EndMessage(m)
 }
 
-// plan reads the field, a message Plan.
-func (r *Reader) plan(names *Names) *Plan {
-	in := ReaderOf(r.Single())
-	p := &Plan{}
-	for in.Next() {
-		switch in.Num {
-		case 1:
-			if p.Steps == nil {
-				p.Steps = make([]PlannedStep, 0, min(in.Run(), StepsMax))
-			}
-			in.Bound(len(p.Steps), StepsMax)
-			one := ReaderOf(in.Raw())
-			p.Steps = append(p.Steps, decodePlannedStep(&one, names))
-			in.Within(one.Err)
-		case 2:
-			p.ByClaim = in.Bool()
-		case 3:
-			p.Continue = in.Bool()
-		default:
-			in.Unknown()
-		}
+// finalization is the field num, a message; nil is not written.
+func (f *Fields) finalization(num protowire.Number, v **Finalization) {
+	m, ok := f.Message(num, *v != nil)
+	if !ok {
+		return
 	}
-	if in.Err == nil && len(p.Steps) == 0 {
-		in.Fail("a plan without steps")
+	if *v == nil {
+		*v = &Finalization{}
 	}
-	for place := range p.Steps {
-		in.checkPlaces(p.Steps[place].DependsOn, place, len(p.Steps))
+	n := *v
+	f.known(1, &n.ProcessorID)
+	f.ID(2, &n.Token)
+	f.Int(3, &n.TimeoutMS)
+	f.Int(4, &n.EndU)
+	for e := wire.Each(); wire.Next(&e, &f.Fields, 5, &n.Attempts, FinalizationAttemptsMax); {
+		a := &n.Attempts[e.At]
+		f.known(1, &a.ProcessorID)
+		f.Enum(2, (*uint8)(&a.Outcome), uint8(FinalizationNotReady))
+		f.known(3, &a.Holder)
+		f.Enum(4, (*uint8)(&a.State), uint8(StateCancelled))
+		f.Int(5, &a.At)
 	}
-	r.Within(in.Err)
-	p.Link()
-	return p
-}
-
-func decodePlannedStep(r *Reader, names *Names) (s PlannedStep) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			s.Name = names.intern(r.Single())
-		case 2:
-			s.DependsOn = r.place(s.DependsOn)
-		default:
-			r.Unknown()
-		}
-	}
-	return s
-}
-
-// finalization reads the field, a message Finalization.
-func (r *Reader) finalization(names *Names) *Finalization {
-	in := ReaderOf(r.Single())
-	v := &Finalization{}
-	for in.Next() {
-		switch in.Num {
-		case 1:
-			v.ProcessorID = names.intern(in.Single())
-		case 2:
-			v.Token = in.ID()
-		case 3:
-			v.TimeoutMS = in.Int64()
-		case 4:
-			v.EndU = in.Int64()
-		case 5:
-			if v.Attempts == nil {
-				v.Attempts = make([]FinalizationAttempt, 0, min(in.Run(), FinalizationAttemptsMax))
-			}
-			in.Bound(len(v.Attempts), FinalizationAttemptsMax)
-			one := ReaderOf(in.Raw())
-			v.Attempts = append(v.Attempts, decodeFinalizationAttempt(&one, names))
-			in.Within(one.Err)
-		default:
-			in.Unknown()
-		}
-	}
-	r.Within(in.Err)
-	return v
-}
-
-func decodeFinalizationAttempt(r *Reader, names *Names) (a FinalizationAttempt) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			a.ProcessorID = names.intern(r.Single())
-		case 2:
-			a.Outcome = FinalizationOutcome(r.Enum(uint64(FinalizationNotReady)))
-		case 3:
-			a.Holder = names.intern(r.Single())
-		case 4:
-			a.State = FinalizationState(r.Enum(uint64(StateCancelled)))
-		case 5:
-			a.At = r.Int64()
-		default:
-			r.Unknown()
-		}
-	}
-	return a
+	f.EndMessage(m)
 }
 
 // StepsProblem returns what is wrong with the saved task as a parent, as a step or

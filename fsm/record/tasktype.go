@@ -1,10 +1,6 @@
 package record
 
-import (
-	"google.golang.org/protobuf/encoding/protowire"
-
-	"github.com/claimq/claimq/fsm/wire"
-)
+import "google.golang.org/protobuf/encoding/protowire"
 
 // The fields. The numbers are in the log and never change.
 const (
@@ -97,43 +93,19 @@ func (s *TypeSettings) Change(set TypeFields, with *TypeSettings) {
 	}
 }
 
-// AppendTypeSettings appends the field num, a message.
-func AppendTypeSettings(b []byte, num protowire.Number, s *TypeSettings) []byte {
-	mark := len(b)
-	b, start := wire.BeginMessage(b, num)
-	b = wire.PutBool(b, 1, s.Paused)
-	b = wire.PutInt(b, 2, int64(s.MaxClaimed))
-	b = wire.PutInt(b, 3, s.RateLimit)
-	b = wire.PutInt(b, 4, s.LeaseMS)
-	b = wire.PutBool(b, 5, s.LimitSet)
-	b = wire.PutInt(b, 6, int64(s.MaxAttempts))
-	b = appendBackoff(b, 7, s.Backoff)
-	return wire.EndOptional(wire.PutSint64(b, 8, s.RetentionMS), mark, start)
-}
-
-// DecodeTypeSettings reads the message.
-func DecodeTypeSettings(r *Reader) (s TypeSettings) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			s.Paused = r.Bool()
-		case 2:
-			s.MaxClaimed = r.Int32()
-		case 3:
-			s.RateLimit = r.Int64()
-		case 4:
-			s.LeaseMS = r.Int64()
-		case 5:
-			s.LimitSet = r.Bool()
-		case 6:
-			s.MaxAttempts = r.Int32()
-		case 7:
-			s.Backoff = r.backoff()
-		case 8:
-			s.RetentionMS = r.Sint64()
-		default:
-			r.Unknown()
-		}
+// Code is the field num, a message.
+func (s *TypeSettings) Code(f *Fields, num protowire.Number) {
+	m, ok := f.Message(num, true)
+	if !ok {
+		return
 	}
-	return s
+	f.Bool(1, &s.Paused)
+	f.Int32(2, &s.MaxClaimed)
+	f.Int(3, &s.RateLimit)
+	f.Int(4, &s.LeaseMS)
+	f.Bool(5, &s.LimitSet)
+	f.Int32(6, &s.MaxAttempts)
+	f.backoff(7, &s.Backoff)
+	f.Sint64(8, &s.RetentionMS)
+	f.EndMessage(m)
 }

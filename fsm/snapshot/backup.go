@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"math"
 
-	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -97,33 +95,19 @@ func (s *summer) Write(b []byte) (int, error) {
 // AppendBackupHead appends what comes in front of the snapshot.
 func AppendBackupHead(b []byte, info *BackupInfo) []byte {
 	b = append(append(b, BackupMagic...), backupVersion, 0, 0, 0, 0)
-	b = wire.PutString(b, 1, info.ClusterID)
-	b = wire.PutUint(b, 2, info.Index)
-	b = wire.PutUint(b, 3, uint64(info.Level))
-	b = wire.PutInt(b, 4, info.CreatedAt)
-	b = wire.PutString(b, 5, info.Version)
+	f := wire.To(b)
+	info.code(&f)
+	b = f.Out
 	binary.LittleEndian.PutUint32(b[backupHead-4:], uint32(len(b)-backupHead))
 	return binary.LittleEndian.AppendUint32(b, ChunkSum(b))
 }
 
-func decodeBackupInfo(r *record.Reader) (info BackupInfo) {
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			info.ClusterID = r.Text()
-		case 2:
-			info.Index = r.Uint(math.MaxUint64)
-		case 3:
-			info.Level = r.Uint32()
-		case 4:
-			info.CreatedAt = r.Int64()
-		case 5:
-			info.Version = r.Text()
-		default:
-			r.Unknown()
-		}
-	}
-	return info
+func (info *BackupInfo) code(f *wire.Fields) {
+	f.Text(1, &info.ClusterID)
+	f.Uint(2, &info.Index)
+	f.Uint32(3, &info.Level)
+	f.Int(4, &info.CreatedAt)
+	f.Text(5, &info.Version)
 }
 
 // ReadBackupInfo reads what the backup of size bytes in r says of itself, and
@@ -159,10 +143,10 @@ func ReadBackupInfo(r io.ReaderAt, size int64) (info BackupInfo, start int64, er
 	if ChunkSum(body) != binary.LittleEndian.Uint32(whole[len(body):]) {
 		return info, 0, fmt.Errorf("%w: the checksum of its header differs", wire.ErrCorrupt)
 	}
-	fields := record.ReaderOf(body[backupHead:])
-	info = decodeBackupInfo(&fields)
-	if fields.Err != nil {
-		return info, 0, fmt.Errorf("its header: %w", fields.Err)
+	fields := wire.From(body[backupHead:], nil)
+	info.code(&fields)
+	if err := fields.End(); err != nil {
+		return info, 0, fmt.Errorf("its header: %w", err)
 	}
 	return info, start, nil
 }

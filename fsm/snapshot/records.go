@@ -92,7 +92,7 @@ func (s *snapshotReader) record(kind record.Kind, packed []byte) error {
 		return fmt.Errorf("%w: it is out of order, behind a %v", wire.ErrCorrupt, s.last)
 	}
 	s.last = kind
-	r := record.ReaderOf(packed)
+	r := record.From(packed, &s.names)
 	var err error
 	switch kind {
 	case record.KindHeader:
@@ -120,9 +120,9 @@ func (s *snapshotReader) record(kind record.Kind, packed []byte) error {
 	return err
 }
 
-func (s *snapshotReader) head(r *record.Reader) error {
+func (s *snapshotReader) head(r *record.Fields) error {
 	var of trail.Header
-	s.header, of, s.want = record.DecodeHeader(r)
+	s.header, of, s.want = record.ReadHeader(r)
 	h := &s.header
 	switch {
 	case r.Err != nil:
@@ -137,10 +137,10 @@ func (s *snapshotReader) head(r *record.Reader) error {
 }
 
 // task takes a task, whose record r reads.
-func (s *snapshotReader) task(r *record.Reader, packed []byte) error {
+func (s *snapshotReader) task(r *record.Fields, packed []byte) error {
 	t := &s.read1
 	*t = record.Task{}
-	decodeSharedTask(r, t, &s.names)
+	record.ReadSharedTask(r, t)
 	h := &s.header
 	switch {
 	case r.Err != nil:
@@ -160,22 +160,8 @@ func (s *snapshotReader) task(r *record.Reader, packed []byte) error {
 	return s.build.Task(t, packed)
 }
 
-// decodeSharedTask reads a task's record. Parameters and payload are parts of it.
-func decodeSharedTask(r *record.Reader, t *record.Task, names *record.Names) {
-	for r.Next() {
-		switch r.Num {
-		case 3:
-			t.Params = r.Single()
-		case 4:
-			t.Payload = r.Single()
-		default:
-			record.DecodeTaskField(r, t, names)
-		}
-	}
-}
-
-func (s *snapshotReader) request(r *record.Reader) error {
-	seq, q := record.DecodeRequest(r, &s.names)
+func (s *snapshotReader) request(r *record.Fields) error {
+	seq, q := record.ReadRequest(r)
 	switch {
 	case r.Err != nil:
 		return r.Err
@@ -188,8 +174,8 @@ func (s *snapshotReader) request(r *record.Reader) error {
 	return nil
 }
 
-func (s *snapshotReader) node(r *record.Reader) error {
-	n := record.DecodeNode(r)
+func (s *snapshotReader) node(r *record.Fields) error {
+	n := record.ReadNode(r)
 	if r.Err != nil {
 		return r.Err
 	}
@@ -201,8 +187,8 @@ func (s *snapshotReader) node(r *record.Reader) error {
 	return nil
 }
 
-func (s *snapshotReader) taskType(r *record.Reader) error {
-	t := record.DecodeType(r, &s.names)
+func (s *snapshotReader) taskType(r *record.Fields) error {
+	t := record.ReadType(r)
 	if r.Err != nil {
 		return r.Err
 	}
@@ -220,8 +206,8 @@ func (s *snapshotReader) taskType(r *record.Reader) error {
 	return nil
 }
 
-func (s *snapshotReader) gone(r *record.Reader) error {
-	id, g := record.DecodeGone(r, &s.names)
+func (s *snapshotReader) gone(r *record.Fields) error {
+	id, g := record.ReadGone(r)
 	switch {
 	case r.Err != nil:
 		return r.Err
@@ -238,8 +224,8 @@ func (s *snapshotReader) gone(r *record.Reader) error {
 }
 
 // trail takes a chunk of the trail. What is in it the builder looks at.
-func (s *snapshotReader) trail(r *record.Reader) error {
-	c, err := trail.ReadChunk(&r.Reader)
+func (s *snapshotReader) trail(r *record.Fields) error {
+	c, err := trail.ReadChunk(&r.Fields)
 	switch {
 	case err != nil:
 		return err
@@ -252,8 +238,8 @@ func (s *snapshotReader) trail(r *record.Reader) error {
 	return nil
 }
 
-func (s *snapshotReader) end(r *record.Reader) error {
-	counts, hash := record.DecodeEnd(r)
+func (s *snapshotReader) end(r *record.Fields) error {
+	counts, hash := record.ReadEnd(r)
 	got := s.got
 	switch {
 	case r.Err != nil:
@@ -268,8 +254,8 @@ func (s *snapshotReader) end(r *record.Reader) error {
 	return nil
 }
 
-func (s *snapshotReader) schedule(r *record.Reader) error {
-	v := record.DecodeSchedule(r)
+func (s *snapshotReader) schedule(r *record.Fields) error {
+	v := record.ReadSchedule(r)
 	if r.Err != nil {
 		return r.Err
 	}

@@ -98,80 +98,39 @@ func (v *View) AddTo(hash Hashing) (rotten int) {
 
 // AppendRecord appends the record of a chunk.
 func AppendRecord(b []byte, c *Saved) []byte {
-	b = wire.PutUint(b, 1, c.Start)
-	b = wire.PutUint(b, 2, c.Base.Index)
-	b = wire.PutUint(b, 3, uint64(c.Base.Sub))
-	b = wire.PutInt(b, 4, c.Base.T)
-	b = wire.PutID(b, 5, c.Base.Task)
-	b = wire.PutID(b, 6, c.Base.Token)
-	return wire.PutBytes(b, 7, c.Events)
+	f := wire.To(b)
+	c.code(&f)
+	return f.Out
 }
 
-func decodeRecord(r *wire.Reader) *Chunk {
-	c := &Chunk{}
-	for r.Next() {
-		switch r.Num {
-		case 1:
-			c.Start = r.Uint(math.MaxUint64)
-		case 2:
-			c.Base.Index = r.Uint(math.MaxUint64)
-		case 3:
-			c.Base.Sub = r.Uint32()
-		case 4:
-			c.Base.T = r.Int64()
-		case 5:
-			c.Base.Task = r.ID()
-		case 6:
-			c.Base.Token = r.ID()
-		case 7:
-			c.Events = r.Bytes()
-		default:
-			r.Unknown()
-		}
-	}
-	return c
+func (c *Saved) code(f *wire.Fields) {
+	f.Uint(1, &c.Start)
+	f.Uint(2, &c.Base.Index)
+	f.Uint32(3, &c.Base.Sub)
+	f.Int(4, &c.Base.T)
+	f.ID(5, &c.Base.Task)
+	f.ID(6, &c.Base.Token)
+	f.Bytes(7, &c.Events)
 }
 
-// AppendHeader appends the fields of the header's record that are of the
-// trail.
-func AppendHeader(b []byte, h *Header) []byte {
-	b = wire.PutInt(b, 15, h.Bounds.Bytes)
-	b = wire.PutInt(b, 16, h.Bounds.AgeMS)
-	b = wire.PutUint(b, 17, h.End)
-	b = wire.PutUint(b, 18, h.Newest.Index)
-	b = wire.PutUint(b, 19, uint64(h.Newest.Sub))
-	b = wire.PutUint(b, 20, h.Gone.Index)
-	return wire.PutUint(b, 21, uint64(h.Gone.Sub))
-}
-
-// DecodeHeader reads the field, one of AppendHeader's.
-func DecodeHeader(r *wire.Reader, h *Header) {
-	switch r.Num {
-	case 15:
-		h.Bounds.Bytes = r.Int64()
-	case 16:
-		h.Bounds.AgeMS = r.Int64()
-	case 17:
-		h.End = r.Uint(math.MaxUint64)
-	case 18:
-		h.Newest.Index = r.Uint(math.MaxUint64)
-	case 19:
-		h.Newest.Sub = r.Uint32()
-	case 20:
-		h.Gone.Index = r.Uint(math.MaxUint64)
-	case 21:
-		h.Gone.Sub = r.Uint32()
-	default:
-		r.Unknown()
-	}
+// Code goes through the fields of the header's record that are of the trail.
+func (h *Header) Code(f *wire.Fields) {
+	f.Int(15, &h.Bounds.Bytes)
+	f.Int(16, &h.Bounds.AgeMS)
+	f.Uint(17, &h.End)
+	f.Uint(18, &h.Newest.Index)
+	f.Uint32(19, &h.Newest.Sub)
+	f.Uint(20, &h.Gone.Index)
+	f.Uint32(21, &h.Gone.Sub)
 }
 
 // ReadChunk reads a chunk's record. What is in it is looked at by Index.
-func ReadChunk(r *wire.Reader) (*Chunk, error) {
-	c := decodeRecord(r)
-	switch {
-	case r.Err != nil:
-		return nil, r.Err
+func ReadChunk(f *wire.Fields) (*Chunk, error) {
+	c := &Chunk{}
+	c.code(f)
+	switch err := f.End(); {
+	case err != nil:
+		return nil, err
 	case len(c.Events) == 0 || len(c.Events) > ChunkBytes || c.Start > math.MaxUint64-ChunkBytes:
 		return nil, fmt.Errorf("%w: %d bytes of events at %d", wire.ErrCorrupt, len(c.Events), c.Start)
 	}

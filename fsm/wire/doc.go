@@ -7,7 +7,7 @@
 //
 // What holds: fields come in ascending order; a scalar at its zero value, an empty
 // string and a message without fields are not written unless they are elements of a
-// list; a varint takes as few bytes as it can. The Reader refuses everything else, so what
-// was decoded encodes to the bytes that it came from. What a Reader returns shares no memory
+// list; a varint takes as few bytes as it can. What reads refuses everything else, so what
+// was decoded encodes to the bytes that it came from. What is read shares no memory
 // with the message but where it says so.
 package wire

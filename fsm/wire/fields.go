@@ -1,0 +1,424 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+var (
+	// ErrUnknown is that of a message with what this binary does not know: a field,
+	// or a value of an enumeration.
+	ErrUnknown = errors.New("the data was written by a newer version of claimq")
+	// ErrCorrupt is that of bytes which are not what was written.
+	ErrCorrupt = errors.New("the data is corrupt")
+)
+
+// IDMax is the bound of ids and tokens on the wire, inclusive. Ids and tokens
+// that are given out are below it, so IDMax itself names nothing.
+const IDMax = 1 << 53
+
+// Fields goes through the fields of one message, each by one call, and either appends
+// them to Out or reads them: so what is written and what is read cannot differ.
+//
+//	func (l *Label) code(f *wire.Fields) {
+//		f.Text(1, &l.Name)
+//		f.Text(2, &l.Value)
+//	}
+//
+// Calls come in ascending order of the fields. A value is zero before it is read, and
+// nothing is stored in one that is written. The first error ends the reading: Err says
+// what is wrong, once End was called. (A field that is not there, as most, costs no call:
+// what is behind the look at it is not inlined.)
+type Fields struct {
+	Out []byte // what was written
+
+	Num     protowire.Number // of the field that comes next; 0 at the end, and when writing
+	typ     protowire.Type   // of that field
+	again   bool             // the field before had the same number
+	Reading bool
+	Rest    []byte // behind that field's tag or, once it is read, its value
+	Err     error  // ErrCorrupt or ErrUnknown, wrapped
+	Names   *Names // what names are made of; nil: of memory of their own
+}
+
+// To returns what appends fields to b.
+func To(b []byte) Fields { return Fields{Out: b} }
+
+// From returns what reads the fields of the message.
+func From(message []byte, names *Names) Fields {
+	f := Fields{Reading: true, Rest: message, Names: names}
+	f.next()
+	return f
+}
+
+// End ends the reading and returns Err: also if a field is left that nobody has read.
+func (f *Fields) End() error {
+	switch {
+	case f.Num == 0 || f.Err != nil:
+	case f.again:
+		f.Fail("twice")
+	default:
+		f.Err = fmt.Errorf("%w: field %d is unknown", ErrUnknown, f.Num)
+	}
+	return f.Err
+}
+
+// Fail ends the reading at the current field with ErrCorrupt.
+func (f *Fields) Fail(reason string) {
+	f.Refuse(fmt.Errorf("%w: field %d: %s", ErrCorrupt, f.Num, reason))
+}
+
+// Refuse ends the reading with the error, if there is one.
+func (f *Fields) Refuse(err error) {
+	if f.Err == nil {
+		f.Err = err
+	}
+}
+
+// next moves on to the next field.
+func (f *Fields) next() {
+	if f.Err != nil || len(f.Rest) == 0 {
+		f.Num = 0
+		return
+	}
+	tag, n := Varint(f.Rest)
+	num, typ := protowire.DecodeTag(tag)
+	switch {
+	case n == 0:
+		f.Fail("bad tag after it")
+	case !num.IsValid():
+		f.Fail("field number out of range after it")
+	case num < f.Num:
+		f.Fail(fmt.Sprintf("field %d after it", num))
+	}
+	if f.Err != nil {
+		num = 0
+	}
+	f.again = num == f.Num
+	f.Num, f.typ, f.Rest = num, typ, f.Rest[n:]
+}
+
+// varint writes the field num, which is not 0, or reads one that is at most limit. That
+// there is none, which most often is so, its callers see without a call.
+func (f *Fields) varint(num protowire.Number, v *uint64, limit uint64) {
+	if !f.Reading {
+		f.Out = protowire.AppendVarint(protowire.AppendTag(f.Out, num, protowire.VarintType), min(*v, limit))
+		return
+	}
+	if f.Num != num {
+		return
+	}
+	if *v = f.number(limit); *v == 0 {
+		f.Fail("zero is not written")
+	}
+	f.next()
+}
+
+// number reads the current field, a number that is at most limit.
+func (f *Fields) number(limit uint64) uint64 {
+	if f.typ != protowire.VarintType {
+		f.Fail("not a varint")
+		return 0
+	}
+	v, n := Varint(f.Rest)
+	switch {
+	case n == 0:
+		f.Fail("bad varint")
+	case v > limit:
+		f.Fail(fmt.Sprintf("%d is above %d", v, limit))
+	}
+	f.Rest = f.Rest[n:]
+	return v
+}
+
+// Uint is the field num, of type uint64.
+func (f *Fields) Uint(num protowire.Number, v *uint64) {
+	if *v != 0 || f.Num == num {
+		f.varint(num, v, math.MaxUint64)
+	}
+}
+
+// Uint32 is the field num, of type uint32.
+func (f *Fields) Uint32(num protowire.Number, v *uint32) {
+	wide := uint64(*v)
+	if wide == 0 && f.Num != num {
+		return
+	}
+	if f.varint(num, &wide, math.MaxUint32); f.Reading {
+		*v = uint32(wide)
+	}
+}
+
+// ID is the field num, an id or a token. What is out of range names nothing, and
+// neither does IDMax: written as that, it cannot make an entry that no node can read.
+func (f *Fields) ID(num protowire.Number, v *uint64) {
+	if *v != 0 || f.Num == num {
+		f.varint(num, v, IDMax)
+	}
+}
+
+// Int is the field num, of type int64.
+func (f *Fields) Int(num protowire.Number, v *int64) {
+	if *v != 0 || f.Num == num {
+		f.int(num, v)
+	}
+}
+
+func (f *Fields) int(num protowire.Number, v *int64) {
+	wide := uint64(*v)
+	if f.varint(num, &wide, math.MaxUint64); f.Reading {
+		*v = int64(wide)
+	}
+}
+
+// IDs is the field num, repeated ids that are not packed. Unlike a field of its own,
+// one may be 0.
+func (f *Fields) IDs(num protowire.Number, list *[]uint64) {
+	if !f.Reading {
+		for _, id := range *list {
+			f.PutElementID(num, id)
+		}
+	}
+	for f.Num == num {
+		*list = append(*list, f.ElementID())
+	}
+}
+
+// PutElementID writes one element of the field num, repeated ids.
+func (f *Fields) PutElementID(num protowire.Number, id uint64) {
+	f.Out = protowire.AppendVarint(protowire.AppendTag(f.Out, num, protowire.VarintType), min(id, IDMax))
+}
+
+// ElementID reads the current field, one element of repeated ids.
+func (f *Fields) ElementID() uint64 {
+	id := f.number(IDMax)
+	f.next()
+	return id
+}
+
+// Bool is the field num, of type bool.
+func (f *Fields) Bool(num protowire.Number, v *bool) {
+	if *v || f.Num == num {
+		f.flag(num, v)
+	}
+}
+
+func (f *Fields) flag(num protowire.Number, v *bool) {
+	if f.Num == num {
+		*v = true
+	}
+	one := uint64(1)
+	f.varint(num, &one, 1)
+}
+
+// Enum is the field num, of an enumeration whose last known value is last.
+func (f *Fields) Enum(num protowire.Number, v *uint8, last uint8) {
+	wide := uint64(*v)
+	if wide == 0 && f.Num != num {
+		return
+	}
+	if f.varint(num, &wide, math.MaxInt32); f.Reading {
+		if *v = uint8(wide); wide > uint64(last) {
+			f.Refuse(fmt.Errorf("%w: field %d: value %d", ErrUnknown, num, wide))
+		}
+	}
+}
+
+// Int32 is the field num, of type int32: a negative value is sign-extended.
+func (f *Fields) Int32(num protowire.Number, v *int32) {
+	wide := int64(*v)
+	if f.Int(num, &wide); f.Reading {
+		if *v = int32(wide); int64(*v) != wide {
+			f.Fail(fmt.Sprintf("%d is no int32", wide))
+		}
+	}
+}
+
+// Sint is the field num, of type sint32: small negative values, as DefaultAttempts,
+// take one byte.
+func (f *Fields) Sint(num protowire.Number, v *int32) {
+	if *v != 0 || f.Num == num {
+		wide := protowire.EncodeZigZag(int64(*v))
+		if f.varint(num, &wide, math.MaxUint32); f.Reading {
+			*v = int32(protowire.DecodeZigZag(wide))
+		}
+	}
+}
+
+// Sint64 is the field num, of type sint64.
+func (f *Fields) Sint64(num protowire.Number, v *int64) {
+	wide := protowire.EncodeZigZag(*v)
+	if f.Uint(num, &wide); f.Reading {
+		*v = protowire.DecodeZigZag(wide)
+	}
+}
+
+// Text is the field num, of type string.
+func (f *Fields) Text(num protowire.Number, v *string) {
+	if *v != "" || f.Num == num {
+		f.text(num, v, nil)
+	}
+}
+
+// Name is Text for a name that many commands have.
+func (f *Fields) Name(num protowire.Number, v *string) {
+	if *v != "" || f.Num == num {
+		f.text(num, v, f.Names)
+	}
+}
+
+func (f *Fields) text(num protowire.Number, v *string, names *Names) {
+	raw, read := Part(f, num, *v)
+	switch {
+	case !read:
+	case names != nil:
+		*v = names.Of(raw)
+	default:
+		*v = string(raw)
+	}
+}
+
+// Bytes is the field num, of type bytes.
+func (f *Fields) Bytes(num protowire.Number, v *[]byte) {
+	if len(*v) > 0 || f.Num == num {
+		f.bytes(num, v)
+	}
+}
+
+func (f *Fields) bytes(num protowire.Number, v *[]byte) {
+	if raw, read := Part(f, num, *v); read {
+		*v = append([]byte(nil), raw...)
+	}
+}
+
+// Part writes the field num, a string or bytes, if v is not empty, or reads one without
+// copying it.
+func Part[V string | []byte](f *Fields, num protowire.Number, v V) (_ []byte, read bool) {
+	if !f.Reading {
+		if len(v) > 0 {
+			f.Out = protowire.AppendVarint(protowire.AppendTag(f.Out, num, protowire.BytesType), uint64(len(v)))
+			f.Out = append(f.Out, v...)
+		}
+		return nil, false
+	}
+	if f.Num != num {
+		return nil, false
+	}
+	raw := f.single()
+	f.next()
+	return raw, true
+}
+
+// raw reads the bytes of the current field, one with a length, without copying them.
+func (f *Fields) raw() []byte {
+	if f.typ != protowire.BytesType {
+		f.Fail("it has no length")
+		return nil
+	}
+	size, n := Varint(f.Rest)
+	switch {
+	case n == 0:
+		f.Fail("bad length")
+		return nil
+	case size > uint64(len(f.Rest)-n):
+		f.Fail(fmt.Sprintf("length %d of %d bytes", size, len(f.Rest)-n))
+		return nil
+	}
+	v := f.Rest[n : n+int(size)]
+	f.Rest = f.Rest[n+int(size):]
+	return v
+}
+
+// single is raw of a field that is not repeated, so not empty.
+func (f *Fields) single() []byte {
+	v := f.raw()
+	if len(v) == 0 {
+		f.Fail("empty is not written")
+	}
+	return v
+}
+
+// nameOf returns b as a string.
+func (f *Fields) nameOf(b []byte) string {
+	if f.Names == nil {
+		return string(b)
+	}
+	return f.Names.Of(b)
+}
+
+// Run counts the current field and those of the same number that follow it, so
+// that a list is allocated once.
+func (f *Fields) Run() int {
+	ahead := *f
+	for count := 1; ; count++ {
+		ahead.raw()
+		if ahead.next(); ahead.Num != f.Num {
+			return count
+		}
+	}
+}
+
+// Strings is the field num, repeated names. An empty one is written, too.
+func (f *Fields) Strings(num protowire.Number, list *[]string) {
+	if !f.Reading {
+		for _, s := range *list {
+			f.Out = protowire.AppendString(protowire.AppendTag(f.Out, num, protowire.BytesType), s)
+		}
+		return
+	}
+	if f.Num == num {
+		*list = f.ReadStrings(*list)
+		f.next()
+	}
+}
+
+// ReadStrings reads the current field, a list of names, and all of the same number that
+// follow it. It appends them to list.
+func (f *Fields) ReadStrings(list []string) []string {
+	if n := f.Run(); n > cap(list) {
+		list = make([]string, 0, n)
+	}
+	for {
+		list = append(list, f.nameOf(f.raw()))
+		ahead := *f
+		if ahead.next(); ahead.Num != f.Num || f.Err != nil {
+			return list
+		}
+		*f = ahead
+	}
+}
+
+// BeginElement writes the tag of an element of the field num, repeated bytes. Its bytes
+// follow, then EndLength.
+func (f *Fields) BeginElement(num protowire.Number) (b []byte, start int) {
+	return BeginLength(protowire.AppendTag(f.Out, num, protowire.BytesType))
+}
+
+// Element reads the current field, an element of repeated bytes, without copying it.
+func (f *Fields) Element() []byte {
+	b := f.raw()
+	f.next()
+	return b
+}
+
+// HasLength reports whether the current field is a string, bytes or a message.
+func (f *Fields) HasLength() bool { return f.typ == protowire.BytesType }
+
+// Skip moves on to the field behind n bytes: the rest of the current one.
+func (f *Fields) Skip(n int) {
+	f.Rest = f.Rest[n:]
+	f.next()
+}
+
+// Varint reads a varint at the start of b. n is its size, 0 if b does
+// not start with a varint in its shortest form.
+func Varint(b []byte) (v uint64, n int) {
+	v, n = protowire.ConsumeVarint(b)
+	if n < 0 || n > 1 && b[n-1] == 0 {
+		return 0, 0
+	}
+	return v, n
+}
