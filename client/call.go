@@ -122,7 +122,9 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 	}
 	ctx, end := c.bound(ctx, r.Wait)
 	defer end()
-	var before error // of the try before
+	var before error  // of the try before
+	var refused error // of the newest try that a node answered
+	var refusedAt int // which that was
 	for {
 		if r.prepare != nil {
 			if r.Body, r.Wait, err = r.prepare(); err != nil {
@@ -155,7 +157,13 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 			o.err = before // that this try was cut off says nothing of the server
 		}
 		before = o.err
+		if said := (*Error)(nil); errors.As(o.err, &said) {
+			refused, refusedAt = o.err, a.repeats.Tries
+		}
 		if err := pause(ctx, &a.repeats, o.wait); err != nil {
+			if refused != nil && a.repeats.Tries-refusedAt < len(c.nodes.Endpoints()) {
+				o.err = refused // it says more than that another node is not there
+			}
 			return a, giveUp(a, o.err, err)
 		}
 		c.counts.repeats.Add(1)

@@ -1,7 +1,9 @@
 package client
 
 import (
+	"errors"
 	"net/http"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,4 +138,38 @@ func TestClient_doesNotChaseRedirectsForEver(t *testing.T) {
 	if n := len(a.requests()) + len(b.requests()); n != repeat.RedirectsMax+2 {
 		t.Errorf("got %d requests, want %d", n, repeat.RedirectsMax+2)
 	}
+}
+
+// A call that is given up tells what a node said, not that the last one asked is not there.
+func TestClient_tellsWhatANodeSaid(t *testing.T) {
+	t.Parallel()
+	for _, endpoints := range [][]string{
+		{"http://up", "http://down1", "http://down2"},
+		{"http://down1", "http://up", "http://down2"},
+		{"http://down1", "http://down2", "http://up"},
+	} {
+		for _, timeout := range []time.Duration{1500 * time.Millisecond, 2 * time.Second, 5 * time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				transport := oneIsUp{memoryTransport{&script{replies: []reply{refuses(wire.CodeNoLeader)}}}}
+				c, err := newClient(Config{Endpoints: endpoints, Timeout: timeout}, transport, transport)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				if _, err = c.Get(t.Context(), "17"); !errors.Is(err, ErrNoLeader) {
+					t.Errorf("%v in %v: %v", endpoints, timeout, err)
+				}
+			})
+		}
+	}
+}
+
+// oneIsUp reaches one node of several.
+type oneIsUp struct{ up http.RoundTripper }
+
+func (o oneIsUp) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Host != "up" {
+		return nil, syscall.ECONNREFUSED
+	}
+	return o.up.RoundTrip(r)
 }
