@@ -30,7 +30,7 @@ func healthOf(t *testing.T, addr string, args ...string) (stdout, stderr string,
 func wellAndUnready(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("X-API-Key") != "" || r.URL.Path != "/healthz" {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write([]byte(`{"code":"no_leader"}`))
+		_, _ = w.Write([]byte(`{"error":"Not ready","code":"no_leader","message":"Wait"}`))
 		return
 	}
 	_, _ = w.Write([]byte(`{"status":"alive","node_id":"n1"}`))
@@ -55,7 +55,7 @@ func TestHealth(t *testing.T) {
 			t.Errorf("at %s: %d, %s%s", at, code, stdout, stderr)
 		}
 	}
-	if stdout, stderr, code := healthOf(t, addr, "--ready"); code != term.ExitRefused || !strings.Contains(stderr, `503 Service Unavailable: {"code":"no_leader"}`) {
+	if stdout, stderr, code := healthOf(t, addr, "--ready"); code != term.ExitRefused || !strings.Contains(stderr, "/readyz answered: Not ready (no_leader): Wait\n") {
 		t.Errorf("not ready: %d, %s%s", code, stdout, stderr)
 	}
 	if _, stderr, code := healthOf(t, addr, "--node-id", "no/id"); code != term.ExitUsage || !strings.Contains(stderr, "node_id") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -103,12 +104,12 @@ func askHealth(ctx context.Context, server *config.Server, ready bool) (health, 
 		return health{}, err
 	}
 	defer func() { _ = resp.Body.Close() }() // nothing is left unread that matters
+	if resp.StatusCode != http.StatusOK {
+		return health{}, errors.New(term.Printable(url + " answered: " + readRefusal(resp).Error()))
+	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, healthBytesMax))
 	if err != nil {
 		return health{}, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return health{}, fmt.Errorf("%s answered %s: %s", url, resp.Status, term.Printable(string(body)))
 	}
 	var said health
 	if err := json.Unmarshal(body, &said); err != nil || said.Status == "" {

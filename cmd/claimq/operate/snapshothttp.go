@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,17 +78,24 @@ type transferBody struct {
 // After a body was sent and no answer came, sent is true: the outcome is unknown.
 func (t *transfer) try(ctx context.Context, method, path string, body *transferBody) (resp *http.Response, sent bool, err error) {
 	deadline := time.Now().Add(t.f.Timeout)
+	var refused error // it says more than that another node is not there
 	for {
 		for _, endpoint := range t.f.Endpoints {
 			if endpoint = strings.TrimRight(strings.TrimSpace(endpoint), "/"); endpoint == "" {
 				continue
+			}
+			if err != nil && time.Now().After(deadline) {
+				return nil, false, cmp.Or(refused, err)
 			}
 			var again bool
 			resp, sent, again, err = t.follow(ctx, method, endpoint+path, body, deadline)
 			if err == nil || !again || sent {
 				return resp, sent, err
 			}
-			if time.Now().After(deadline) || ctx.Err() != nil {
+			if said := (*client.Error)(nil); errors.As(err, &said) {
+				refused = err
+			}
+			if ctx.Err() != nil {
 				return nil, false, err
 			}
 		}

@@ -105,6 +105,22 @@ func (zero) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// When the time is over, what a node said is told, not that another is not there.
+func TestTransfer_noLeader(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		io.WriteString(w, `{"success":false,"error":"No","code":"no_leader"}`)
+	}))
+	defer server.Close()
+	down := httptest.NewServer(nil)
+	down.Close()
+	_, _, err := newTestTransfer(t, time.Hour, 50*time.Millisecond, server.URL, down.URL).try(t.Context(), http.MethodGet, "/", nil)
+	if !errors.Is(err, client.ErrNoLeader) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Nodes that are all silent are asked for as long as the flag says.
 func TestTransfer_silentNodes(t *testing.T) {
 	t.Parallel()
