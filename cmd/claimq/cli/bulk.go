@@ -108,7 +108,11 @@ func bulk(s session.Talk, cmd *cobra.Command, w *wire.Action) error {
 		if w.DryRun {
 			return showForetold(s.App, &acted)
 		}
-		return s.App.Sayf("%s matched, %s done", term.Count(matched, "task"), term.Number(done))
+		text := term.Count(matched, "task") + " matched, " + term.Number(done) + " done"
+		if done < matched {
+			text += "; --dry-run says why of the rest"
+		}
+		return s.App.Sayf("%s", text)
 	}
 }
 

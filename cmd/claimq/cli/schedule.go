@@ -29,7 +29,7 @@ func (p *planFlags) addPlanFlags(f *pflag.FlagSet) {
 // everyMS returns --every, and an error unless that or --cron is given.
 func (p *planFlags) everyMS() (int64, error) {
 	if (p.cron == "") == (p.every == 0) {
-		return 0, term.UsageErrorf("say when: --cron or --every")
+		return 0, term.UsageErrorf("say when: --cron or --every, and one of them")
 	}
 	return wholeMS("--every", p.every)
 }
