@@ -95,12 +95,24 @@ func TestCheck_badHistories(t *testing.T) {
 		{
 			name:    "a task is shown with the params of another",
 			history: run(but(made, params("1")), but(get(2, 3, 1, "pending", 0, 0), func(o *history.Op) { o.Seen.Key, o.Seen.Params = "a", "2" })),
-			rule:    RuleParams, says: `task 1 has the params 2, and was submitted with 1`,
+			rule:    RuleSent, says: `task 1 is another one than was submitted: {"id":1,"key":"a","status":"pending","attempts":0,"params":"2"}`,
 		},
 		{
 			name:    "a task has the params of another at the end",
 			history: endsWith(run(but(made, params("1"))), history.Task{ID: 1, Key: "a", Status: "pending", Params: "2"}),
-			rule:    RuleParams, says: `task 1 has the params 2`,
+			rule:    RuleSent, says: `task 1 is another one`,
+		},
+		{
+			name: "a list shows a task with another priority",
+			history: run(but(made, typed), op(history.List, 2, 3, func(o *history.Op) {
+				o.Listed = []history.Task{{ID: 1, Key: "a", Status: "pending", Type: "t", Priority: 1}}
+			})),
+			rule: RuleSent, says: `task 1 is another one`,
+		},
+		{
+			name:    "a read is answered with another task",
+			history: run(made, submitted(0, 1, 2, "b"), but(get(2, 3, 1, "pending", 0, 0), func(o *history.Op) { o.Seen.ID = 2 })),
+			rule:    RuleSent, says: `task 1 was asked for, and the answer is about 2`,
 		},
 		{
 			name:    "a token that goes back",

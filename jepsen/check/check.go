@@ -32,7 +32,7 @@ func checkAnswers(h *history.History, x *index, drained bool) *checker {
 	c.Name = "history"
 	c.checkKeys()
 	c.checkUnsubmitted()
-	c.checkParams()
+	c.checkSent()
 	c.checkRepeats()
 	for _, id := range c.ids {
 		t := c.tasks[id]

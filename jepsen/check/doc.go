@@ -11,24 +11,14 @@
 // about time (leases.go, late.go, times.go).
 //
 // The calls are ordered by the log indexes that their answers carry, which are the claim to be
-// proven (log.go): if the answers are those of one log that was applied in order, then
-// ordering the calls by index must explain all of them.
-//
-//   - An answer has an index, and indexes keep real time: an answer that came
-//     before another call was made has no higher index than that call's answer,
-//     and a lower one if that call was a command in the log.
-//   - For each task, an order of its calls that keeps to the indexes explains all
-//     its answers, reads that were allowed to be stale among them: a state that
-//     is labelled with an index is the state at that index.
+// proven (log.go). What each rule says is in jepsen/README.md.
 //
 // If there is the trail that the nodes keep, it is held against the answers (trail*.go). It
 // tells what changed, and when, also what no answer names: ends of leases, and
 // commands of unknown outcome. So it is known at each event what the state is, and that
-// is held against what the answers show of it. What each rule says is in jepsen/README.md.
+// is held against what the answers show of it.
 //
-// Of a run under faults it also says what only the whole run can: that the cluster recovers in
-// time once a fault is over (recovery.go), that all nodes hold the same state and tell the same
-// trail at the end, that no process ended by itself, and that none grew without bound
-// (state.go). All that Judge needs is in the history, so a stored one gets the same verdict
+// Of a run under faults it also says what only the whole run can (late.go, recovery.go,
+// state.go). All that Judge needs is in the history, so a stored one gets the same verdict
 // whenever it is judged again.
 package check

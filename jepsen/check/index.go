@@ -87,7 +87,7 @@ type claim struct {
 // key is all the calls that submitted with one idempotency key.
 type key struct {
 	call    int64          // of the earliest that may have had an effect
-	params  string         // sent by it, as JSON
+	sent    history.Op     // one of them: all say the same of the task
 	answers []int          // ops that named a task
 	seen    map[uint64]int // task → first op whose answer shows it with this key
 }
@@ -235,7 +235,7 @@ func (x *index) addSubmit(i int, op *history.Op) {
 	x.hiddenParents = x.hiddenParents || op.Plan != nil && op.Outcome == history.Unknown
 	if op.Key != "" {
 		k := x.key(op.Key)
-		k.call, k.params = min(k.call, op.Call), op.Params
+		k.call, k.sent = min(k.call, op.Call), *op
 		if op.Outcome == history.OK {
 			k.answers = append(k.answers, i)
 		}

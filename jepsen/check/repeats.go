@@ -37,16 +37,27 @@ func (c *checker) checkKeys() {
 	}
 }
 
-// checkParams checks that answers and the state at the end show each task with the params that
-// it was submitted with.
-func (c *checker) checkParams() {
+// checkSent checks that answers and the state at the end show each task with what it was
+// submitted with, and that an answer is about the task that was asked for.
+func (c *checker) checkSent() {
 	look := func(seen *history.Task, op int) {
-		if k := c.keys[seen.Key]; k != nil && k.params != "" && seen.Params != "" && seen.Params != k.params {
-			c.Violate(RuleParams, seen.ID, []int{op}, "task %d has the params %s, and was submitted with %s", seen.ID, seen.Params, k.params)
+		sent := cmp.Or(c.keys[seen.Key], &key{}).sent
+		if sent.TaskType != "" && seen.Type != "" && (seen.Type != sent.TaskType || seen.Group != sent.Group || seen.Priority != sent.Priority) ||
+			sent.Params != "" && seen.Params != "" && seen.Params != sent.Params {
+			c.Violate(RuleSent, seen.ID, []int{op}, "task %d is another one than was submitted: %s and %s", seen.ID, asJSON(seen), asJSON(sent))
 		}
 	}
 	for i := range c.ops {
-		look(cmp.Or(c.ops[i].Seen, &history.Task{}), i)
+		op := &c.ops[i]
+		if op.Seen != nil {
+			look(op.Seen, i)
+			if op.Seen.ID != op.TaskID {
+				c.Violate(RuleSent, op.TaskID, []int{i}, "task %d was asked for, and the answer is about %d", op.TaskID, op.Seen.ID)
+			}
+		}
+		for n := range op.Listed {
+			look(&op.Listed[n], i)
+		}
 	}
 	for i := range cmp.Or(c.final, &history.Final{}).Tasks {
 		look(&c.final.Tasks[i], -1)

@@ -17,7 +17,7 @@ type Rule string
 const (
 	RuleKey         Rule = "key"         // one key, one task
 	RuleUnsubmitted Rule = "unsubmitted" // a task that nobody submitted
-	RuleParams      Rule = "params"      // a task has what it was submitted with
+	RuleSent        Rule = "sent"        // a task is what was submitted
 	RuleRepeat      Rule = "repeat"      // a repeat gets the first answer
 	RuleOverlap     Rule = "overlap"     // claims of one task do not overlap
 	RuleLeaseEarly  Rule = "lease-early" // a lease never ends early

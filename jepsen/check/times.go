@@ -10,11 +10,9 @@ import (
 // be apart while nobody sets a clock.
 const delayMargin = 100 * int64(time.Millisecond)
 
-// checkDelays checks that no claim was answered before the delay of the submit, since
-// the first call that may have made it, or of a release that was answered as done by that
-// very call, can have passed. It goes by the calendar, so it says
-// nothing of a run in which clocks were set, nor of tasks that somebody may have
-// retried: that ends a delay.
+// checkDelays checks that no claim was answered before the delay of the submit, since the first
+// call that may have made it, or of a release that was answered as done by that very call, can
+// have passed. It says nothing where clocks were set, nor of tasks that were perhaps retried.
 func (c *checker) checkDelays(t *task) {
 	if c.clocksSet || t.parent || c.mayHave(t, history.Retry) {
 		return

@@ -20,6 +20,8 @@ type trailChecker struct {
 	id    uint64                // the last that was given to a task
 
 	sights  []int                  // ops that show the state after an entry, by index
+	shows   map[end]int            // ops that show the state behind their own event
+	done    int                    // the op of these whose event was the last one, -1 = none
 	pending map[uint64]*life       // tasks that claims may take for certain
 	claims  map[end]int            // ops that took what comes first
 	limited map[string]bool        // types that were paused, or got a limit, at any time
@@ -80,7 +82,7 @@ func checkTrail(x *index) *trailChecker {
 	c := &trailChecker{
 		index: x, lives: map[uint64]*life{}, told: map[end]*history.Told{}, pending: map[uint64]*life{},
 		claims: map[end]int{}, limited: map[string]bool{}, changes: map[uint64]*history.Op{}, types: map[string]settings{}, crowds: map[crowd]int{},
-		delays: map[uint64]int64{},
+		delays: map[uint64]int64{}, shows: map[end]int{}, done: -1,
 	}
 	c.Name = "trail"
 	c.findSights()
@@ -94,6 +96,7 @@ func checkTrail(x *index) *trailChecker {
 		c.take(e)
 	}
 	c.look(never)
+	c.showDone(&history.Told{})
 	if c.final != nil && len(c.trail) > 0 {
 		c.checkList(-1, &history.Op{Index: c.trail[len(c.trail)-1].Index, Listed: c.final.Tasks})
 	}
@@ -136,7 +139,6 @@ func (c *trailChecker) takeSlot(before, e *history.Told) {
 		c.idle = 0
 	case c.ticking && c.idle > idleMax:
 		c.fails(RuleSlots, e, "the schedule %s had no slot for long", history.Tick)
-		c.idle = 0
 	}
 }
 
@@ -150,6 +152,7 @@ func (c *trailChecker) grow(last *uint64, n uint64, what string, e *history.Told
 
 // take takes an event into the life of its task.
 func (c *trailChecker) take(e *history.Told) {
+	c.showDone(e)
 	if e.TaskID == 0 {
 		c.takeAct(e)
 		return
@@ -195,6 +198,11 @@ func (c *trailChecker) take(e *history.Told) {
 	if status, ok := becomes[e.Kind]; ok {
 		t.status, t.since, t.waits = status, e.Index, e.Kind == "scheduled"
 		c.follow(t)
+	}
+	for _, k := range [...]end{{e.Kind, e.TaskID, e.Token}, {e.Kind + " at", e.TaskID, e.Index}} {
+		if i, ok := c.shows[k]; ok && !t.parent {
+			c.done = i
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ func TestTrail_cancels(t *testing.T) {
 		{"a claimed one ends as its claim does", []history.Op{cancel(22, 6)}, []history.Told{tell(22, 0, "cancel_requested", 6, 9), tell(23, 0, "lease_expired", 6, 9), tell(23, 1, "cancelled", 6, 0)}, ""},
 		{
 			"a claimed one ends by a retry",
-			[]history.Op{cancel(22, 6), {Kind: history.Retry, Outcome: history.OK, TaskID: 6, Index: 23, Seen: &history.Task{ID: 6, Status: "cancelled"}}},
+			[]history.Op{cancel(22, 6), {Kind: history.Retry, Outcome: history.OK, TaskID: 6, Index: 23, Seen: &history.Task{ID: 6, Status: "cancelled", Attempts: 1}}},
 			[]history.Told{tell(22, 0, "cancel_requested", 6, 9), tell(23, 0, "cancelled", 6, 9)},
 			"",
 		},

@@ -118,12 +118,12 @@ func TestTrail_passesGoodFamilies(t *testing.T) {
 	// Nobody was answered about one of them, and no answer has its key.
 	h = families()
 	for i := range h.Ops {
-		switch op := &h.Ops[i]; {
-		case op.Kind == history.Submit && op.TaskID == 4:
+		if op := &h.Ops[i]; op.Kind == history.Submit && op.TaskID == 4 {
 			op.TaskID, op.Key, op.Outcome, op.Created = 0, "b", history.Unknown, false
-		case op.TaskID == 5 || op.TaskID == 6:
-			op.Seen = &history.Task{ID: op.TaskID, ParentID: 4}
 		}
+	}
+	for id := uint64(5); id <= 6; id++ {
+		h.Ops = append(h.Ops, but(get(0, 1, id, "", 0, 0), func(o *history.Op) { o.Seen.ParentID = 4 }))
 	}
 	if r := trailOf(h); !r.OK() || r.plans() != 1 {
 		t.Errorf("one of which nothing is known: %+v", r.Part)

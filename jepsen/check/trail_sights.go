@@ -28,6 +28,14 @@ func (c *trailChecker) findSights() {
 		if op.Outcome != history.OK || op.Index == 0 {
 			continue
 		}
+		if k, ok := eventOf(op); op.Seen != nil && did(op) {
+			if ok {
+				c.shows[k] = i
+			}
+			for _, kind := range shownBy[op.Kind] {
+				c.shows[end{kind, op.TaskID, op.Index}] = i
+			}
+		}
 		switch {
 		case op.Kind == history.Get || op.Kind == history.List:
 			c.sights = append(c.sights, i)
@@ -43,6 +51,23 @@ func (c *trailChecker) findSights() {
 		}
 	}
 	slices.SortStableFunc(c.sights, func(a, b int) int { return cmp.Compare(c.ops[a].Index, c.ops[b].Index) })
+}
+
+// shownBy are the events, with " at" behind them, of calls that no claim's token names.
+var shownBy = map[history.Kind][]string{history.Cancel: {"cancelled at", "cancel_requested at"}, history.Retry: {"retried at", "cancelled at"}}
+
+// showDone holds what the answer to the call shows whose event was the last one against the
+// state, unless next is told of the same call.
+func (c *trailChecker) showDone(next *history.Told) {
+	if c.done < 0 {
+		return
+	}
+	op := &c.ops[c.done]
+	if next.Index == op.Index && next.TaskID == op.TaskID && slices.Contains([]string{"requeued", "scheduled", "cancelled"}, next.Kind) {
+		return
+	}
+	c.checkShown(c.done, op, op.TaskID, op.Seen)
+	c.done = -1
 }
 
 // noteChange notes which entry makes a change of a type, if one alone says so.
@@ -81,9 +106,11 @@ func (c *trailChecker) checkShown(i int, op *history.Op, id uint64, seen *histor
 	if t.orphan() && seen.Status == statusBlocked && status == statusPending { // nobody knows what it depends on
 		return
 	}
-	if seen.Status != status || status == statusClaimed && seen.Token != t.live || !t.parent && seen.Attempts != t.attempts {
-		c.Violate(RuleShown, id, []int{i}, "task %d is shown as %s, token %d, %d attempts at index %d; by the trail it is %q, token %d, %d attempts",
-			id, seen.Status, seen.Token, seen.Attempts, op.Index, status, t.live, t.attempts)
+	worker := cmp.Or(c.told[end{"claimed", id, t.live}], &history.Told{}).Worker
+	claim := seen.Token == t.live && (seen.Worker == worker || seen.Worker == "") && (seen.Cancelling == t.cancelling || t.isStep())
+	if seen.Status != status || status == statusClaimed && !claim || !t.parent && seen.Attempts != t.attempts {
+		c.Violate(RuleShown, id, []int{i}, "task %d is shown as %s, token %d of %s, %d attempts, cancelled %v at index %d; by the trail it is %q, token %d of %s, %d attempts, %v",
+			id, seen.Status, seen.Token, seen.Worker, seen.Attempts, seen.Cancelling, op.Index, status, t.live, worker, t.attempts, t.cancelling)
 	}
 	for place, shown := range seen.Steps {
 		if shown == "scheduled" { // as it is called here, too

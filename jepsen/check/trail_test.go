@@ -72,12 +72,19 @@ func trailOf(h *history.History) *trailChecker { return checkTrail(newIndex(h)) 
 
 func TestTrail_passesAGoodTrail(t *testing.T) {
 	t.Parallel()
-	r := trailOf(good())
-	if !r.OK() || r.answers != 13 {
+	h := good()
+	for kind, seen := range map[history.Kind]*history.Task{
+		history.Release: {ID: 1, Status: "pending"}, history.ClaimTask: {ID: 1, Status: "claimed", Token: 2, Attempts: 1, Worker: "w"},
+		history.Retry: {ID: 1, Status: "pending", Attempts: 2}, history.Complete: {ID: 1, Status: "completed", Token: 5, Attempts: 3},
+	} {
+		h.Ops[placeOf(h, kind)].Seen = seen
+	}
+	r := trailOf(h)
+	if !r.OK() || r.answers != 13 || r.shown != 4 {
 		t.Errorf("%+v", r.Part)
 	}
 	// What nobody knows may be in the trail, or not.
-	h := good()
+	h = good()
 	for i := range h.Ops {
 		h.Ops[i].Outcome = history.Unknown
 		if k := h.Ops[i].Kind; k == history.Claim || k == history.ClaimTask {
@@ -92,6 +99,11 @@ func TestTrail_passesAGoodTrail(t *testing.T) {
 // placeIn returns where the event of the kind about the task is.
 func placeIn(h *history.History, kind string, task uint64) int {
 	return slices.IndexFunc(h.Trail, func(e history.Told) bool { return e.Kind == kind && e.TaskID == task })
+}
+
+// placeOf returns where the first op of the kind is.
+func placeOf(h *history.History, kind history.Kind) int {
+	return slices.IndexFunc(h.Ops, func(op history.Op) bool { return op.Kind == kind })
 }
 
 // insert adds the event behind all others of the same entry or earlier ones.
@@ -165,6 +177,21 @@ func TestTrail_notices(t *testing.T) {
 		{"no slot any more", RuleSlots, func(h *history.History) {
 			leaveOut(h, placeIn(h, "schedule_deleted", 0))
 			idles(h)
+		}},
+		{"a completion is shown with another count", RuleShown, func(h *history.History) {
+			h.Ops[placeOf(h, history.Complete)].Seen = &history.Task{ID: 1, Status: "completed", Token: 5, Attempts: 4}
+		}},
+		{"a release is shown as a claim", RuleShown, func(h *history.History) {
+			h.Ops[placeOf(h, history.Release)].Seen = &history.Task{ID: 1, Status: "claimed", Token: 1, Attempts: 1}
+		}},
+		{"a retry is shown as failed", RuleShown, func(h *history.History) {
+			h.Ops[placeOf(h, history.Retry)].Seen = &history.Task{ID: 1, Status: "failed", Attempts: 2}
+		}},
+		{"a claim is shown as another worker's", RuleShown, func(h *history.History) {
+			h.Ops[placeOf(h, history.ClaimTask)].Seen = &history.Task{ID: 1, Status: "claimed", Token: 2, Attempts: 1, Worker: "v"}
+		}},
+		{"a claim is shown as to be cancelled", RuleShown, func(h *history.History) {
+			h.Ops[placeOf(h, history.ClaimTask)].Seen = &history.Task{ID: 1, Status: "claimed", Token: 2, Attempts: 1, Worker: "w", Cancelling: true}
 		}},
 		{"something after the completion", RuleTrailLife, func(h *history.History) {
 			insert(h, history.Told{Index: 16, Kind: "requeued", TaskID: 1})

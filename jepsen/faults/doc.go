@@ -1,14 +1,6 @@
 // Package faults does to a cluster of real processes what machines, disks and
 // networks do to it.
 //
-//	list, err := faults.ByName("partition-leader")
-//	ownHosts, ownDisks := faults.Ground(list...)
-//	c, err := faults.New(ctx, faults.Config{Nodes: 3, Hosts: ownHosts, Disks: ownDisks, ...})
-//	err = c.StartAll(ctx)
-//	recover, err := list[0].Inject(ctx, c, rand.New(rand.NewSource(seed)))
-//	...
-//	err = recover(ctx)
-//
 // There are, by the beginning of their names:
 //
 //   - kill, pause, rolling-restart: of processes, with SIGKILL, SIGSTOP, SIGTERM.

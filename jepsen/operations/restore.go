@@ -196,7 +196,11 @@ func (r *Report) surviving(h *history.History) *history.History {
 		op := h.Ops[i]
 		switch {
 		case op.Call >= r.restoredAt:
-			op.Index, op.MinIndex = behind(op.Index, ahead), behind(op.MinIndex, ahead)
+			for _, index := range []*uint64{&op.Index, &op.MinIndex} {
+				if *index > 0 {
+					*index += ahead
+				}
+			}
 		case op.Index > r.backupIndex: // 0: whoever answered knew of no index
 			if r.lost++; r.lost == 1 {
 				lostFrom = op.Return
@@ -225,12 +229,4 @@ func (r *Report) ahead(h *history.History) uint64 {
 		return r.backupIndex // other rules say what the trail lacks
 	}
 	return h.Trail[told].Index - h.Ops[first].Index
-}
-
-// behind returns an index of a log as one of a log that goes on behind another: 0 is none.
-func behind(index, end uint64) uint64 {
-	if index == 0 {
-		return 0
-	}
-	return end + index
 }
