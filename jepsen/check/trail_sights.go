@@ -106,11 +106,11 @@ func (c *trailChecker) checkShown(i int, op *history.Op, id uint64, seen *histor
 	if t.orphan() && seen.Status == statusBlocked && status == statusPending { // nobody knows what it depends on
 		return
 	}
-	worker := cmp.Or(c.told[end{"claimed", id, t.live}], &history.Told{}).Worker
-	claim := seen.Token == t.live && (seen.Worker == worker || seen.Worker == "") && (seen.Cancelling == t.cancelling || t.isStep())
-	if seen.Status != status || status == statusClaimed && !claim || !t.parent && seen.Attempts != t.attempts {
+	worker := cmp.Or(c.told[end{"claimed", id, t.last}], &history.Told{}).Worker
+	claim := seen.Token == t.last && (seen.Worker == worker || seen.Worker == "") && (seen.Cancelling == t.cancelling || t.isStep() || status == statusCompleted)
+	if seen.Status != status || !t.parent && ((status == statusClaimed || status == statusCompleted) && !claim || seen.Attempts != t.attempts) {
 		c.Violate(RuleShown, id, []int{i}, "task %d is shown as %s, token %d of %s, %d attempts, cancelled %v at index %d; by the trail it is %q, token %d of %s, %d attempts, %v",
-			id, seen.Status, seen.Token, seen.Worker, seen.Attempts, seen.Cancelling, op.Index, status, t.live, worker, t.attempts, t.cancelling)
+			id, seen.Status, seen.Token, seen.Worker, seen.Attempts, seen.Cancelling, op.Index, status, t.last, worker, t.attempts, t.cancelling)
 	}
 	for place, shown := range seen.Steps {
 		if shown == "scheduled" { // as it is called here, too

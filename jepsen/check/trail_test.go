@@ -181,6 +181,12 @@ func TestTrail_notices(t *testing.T) {
 		{"a completion is shown with another count", RuleShown, func(h *history.History) {
 			h.Ops[placeOf(h, history.Complete)].Seen = &history.Task{ID: 1, Status: "completed", Token: 5, Attempts: 4}
 		}},
+		{"a completion is shown as another worker's", RuleShown, func(h *history.History) {
+			h.Ops[placeOf(h, history.Complete)].Seen = &history.Task{ID: 1, Status: "completed", Token: 5, Attempts: 3, Worker: "w"}
+		}},
+		{"a completion is shown with an old token", RuleShown, func(h *history.History) {
+			h.Ops[placeOf(h, history.Complete)].Seen = &history.Task{ID: 1, Status: "completed", Token: 4, Attempts: 3, Worker: "v"}
+		}},
 		{"a release is shown as a claim", RuleShown, func(h *history.History) {
 			h.Ops[placeOf(h, history.Release)].Seen = &history.Task{ID: 1, Status: "claimed", Token: 1, Attempts: 1}
 		}},
