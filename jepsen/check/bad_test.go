@@ -52,6 +52,8 @@ func refused(code string) step {
 
 func lease(ms int64) step { return func(o *history.Op) { o.LeaseMS = ms } }
 
+func planned(o *history.Op) { o.Plan = &history.Plan{Steps: []history.Step{{Name: "a"}}} }
+
 func params(json string) step { return func(o *history.Op) { o.Params = json } }
 
 func result(json string) step { return func(o *history.Op) { o.Result = json } }
@@ -92,6 +94,13 @@ func TestCheck_badHistories(t *testing.T) {
 		rule    Rule
 		says    string
 	}{
+		{
+			name: "a parent whose submit was refused is there, and the outcome of another's is unknown",
+			history: run(submitted(0, 1, 0, "p", planned, refused("overloaded")), submitted(0, 1, 0, "q", planned, unknown),
+				but(get(2, 3, 1, "running", 0, 0), func(o *history.Op) { o.Seen.Key = "p" }),
+				but(get(2, 3, 2, "pending", 0, 0), func(o *history.Op) { o.Seen.ParentID = 1 })),
+			rule: RuleUnsubmitted, says: `task 1 (key "p") exists, and no submit can have made it`,
+		},
 		{
 			name:    "a task is shown with the params of another",
 			history: run(but(made, params("1")), but(get(2, 3, 1, "pending", 0, 0), func(o *history.Op) { o.Seen.Key, o.Seen.Params = "a", "2" })),

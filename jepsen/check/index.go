@@ -308,7 +308,7 @@ func (x *index) addSteps() {
 	for _, id := range slices.Sorted(maps.Keys(x.tasks)) {
 		if t := x.tasks[id]; t.orphan() && x.hiddenParents {
 			p := x.task(t.shownOf)
-			p.hidden = p.submit == nil
+			p.hidden = p.submit == nil && p.key == ""
 			p.parent = p.parent || p.hidden
 		}
 	}

@@ -76,12 +76,17 @@ func (c *trailChecker) checkActs() {
 		least, most := int64(0), int64(0)
 		for _, d := range c.deeds {
 			t := c.known(d.task)
-			if d.index <= before || d.index > op.Index || string(d.action) != op.Action || t.kind != "" && t.kind != op.TaskType || t.isStep() {
+			if d.index <= before || d.index > op.Index || t.kind != "" && t.kind != op.TaskType || t.isStep() {
 				continue
 			}
-			most++
-			if t.kind != "" && !unknown[op.Action] && !alone[deed{action: d.action, task: d.task}] {
-				least++
+			sure := t.kind != "" && !unknown[string(d.action)] && !alone[deed{action: d.action, task: d.task}]
+			switch {
+			case string(d.action) == op.Action && sure:
+				least, most = least+1, most+1
+			case string(d.action) == op.Action:
+				most++
+			case sure:
+				c.fails(RuleTrailActs, d.told, "no action on many was under way that does so")
 			}
 		}
 		if op.Count < least || op.Count > most {

@@ -72,6 +72,7 @@ func did(op *history.Op) bool {
 func (c *trailChecker) checkUnasked() {
 	asked := map[end]bool{}
 	unknown := map[string]bool{} // kinds of which an outcome is unknown, with the worker
+	deleted := map[string]bool{} // types whose tasks somebody may have deleted all at once
 	for _, op := range c.took() {
 		if k, ok := eventOf(op); ok {
 			asked[k] = true
@@ -81,11 +82,13 @@ func (c *trailChecker) checkUnasked() {
 				}
 			}
 		}
+		if op.Kind == history.Act && op.Action == string(history.Delete) {
+			deleted[op.TaskType] = true
+		}
 		if op.Outcome == history.Unknown {
 			unknown[toldAs[op.Kind]+" "+op.Worker] = true
 		}
 	}
-	deleted, cancelled := c.actedTypes(history.Delete), c.actedTypes(history.Cancel)
 	for i := range c.trail {
 		e := &c.trail[i]
 		k, t := end{e.Kind, e.TaskID, e.Token}, c.known(e.TaskID)
@@ -114,22 +117,10 @@ func (c *trailChecker) checkUnasked() {
 		}
 	}
 	for _, d := range c.deeds {
-		if t := c.known(d.task); d.action == history.Cancel && !t.isStep() && t.kind != "" && !cancelled[t.kind] && !c.mayHave(t, history.Cancel) {
+		if t := c.known(d.task); d.action != history.Delete && !t.isStep() && t.kind != "" && !c.mayHave(t, d.action) {
 			c.fails(RuleTrailUnasked, d.told, "nobody asked for it, or it was refused")
 		}
 	}
-}
-
-// actedTypes returns the types with whose tasks somebody may have done the action, all at
-// once.
-func (x *index) actedTypes(action history.Kind) map[string]bool {
-	types := map[string]bool{}
-	for _, op := range x.took(history.Act) {
-		if op.Action == string(action) {
-			types[op.TaskType] = true
-		}
-	}
-	return types
 }
 
 // checkWhole checks that the parts of a call that is one step were done in one entry, or

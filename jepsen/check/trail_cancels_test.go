@@ -68,6 +68,8 @@ func TestTrail_cancels(t *testing.T) {
 			[]history.Told{tell(22, 0, "cancelled", 5, 0), tell(23, 0, "retried", 5, 0), tell(24, 0, "cancelled", 5, 0), tell(25, 0, "deleted", 5, 0)},
 			"",
 		},
+		{"by an action that was refused, before one of another kind", []history.Op{act(22, history.Cancel, 1), act(24, history.Retry, 0)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(23, 0, "cancel_requested", 6, 9)}, RuleTrailActs},
+		{"retried by nobody", []history.Op{cancel(22, 5)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(23, 0, "retried", 5, 0)}, RuleTrailUnasked},
 		{"deleted by a retry", []history.Op{act(22, history.Cancel, 1), act(23, history.Retry, 1)}, []history.Told{tell(22, 0, "cancelled", 5, 0), tell(23, 0, "deleted", 5, 0)}, RuleTrailUnasked},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -49,7 +49,7 @@ func TestTrail_choice(t *testing.T) {
 		{"it was cancelled", []history.Op{old, urgent, took(1, ""), {Kind: history.Cancel, Outcome: history.Unknown, TaskID: 2}}, []history.Told{told(4, 0, "cancelled", 2, 0), told(5, 0, "claimed", 1, 1)}, ""},
 		{
 			"it was cancelled, and retried in the entry",
-			[]history.Op{old, urgent, took(1, ""), {Kind: history.Cancel, Outcome: history.Unknown, TaskID: 2}},
+			[]history.Op{old, urgent, took(1, ""), {Kind: history.Cancel, Outcome: history.Unknown, TaskID: 2}, {Kind: history.Retry, Outcome: history.Unknown, TaskID: 2}},
 			[]history.Told{told(4, 0, "cancelled", 2, 0), told(5, 0, "retried", 2, 0), told(5, 1, "claimed", 1, 1)},
 			RuleChoice,
 		},
@@ -60,7 +60,7 @@ func TestTrail_choice(t *testing.T) {
 		{"none, to one that waited", []history.Op{old, with(none, func(op *history.Op) { op.WaitMS = 10 })}, nil, ""},
 		{"none, when it was first asked", []history.Op{old, with(took(0, ""), func(op *history.Op) { op.Repeated = true })}, nil, ""},
 		{"none, before the submit", []history.Op{old, with(none, func(op *history.Op) { op.Index = 1 })}, nil, ""},
-		{"none, before the retry in its entry", []history.Op{old, none, {Kind: history.Cancel, Outcome: history.Unknown, TaskID: 1}}, []history.Told{told(4, 0, "cancelled", 1, 0), told(5, 0, "retried", 1, 0)}, ""},
+		{"none, before the retry in its entry", []history.Op{old, none, {Kind: history.Cancel, Outcome: history.Unknown, TaskID: 1}, {Kind: history.Retry, Outcome: history.Unknown, TaskID: 1}}, []history.Told{told(4, 0, "cancelled", 1, 0), told(5, 0, "retried", 1, 0)}, ""},
 		{"one of two", []history.Op{old, urgent, with(took(2, ""), two)}, []history.Told{told(5, 0, "claimed", 2, 2)}, RuleNone},
 		{"one of one that asked for two", []history.Op{old, with(took(1, ""), two)}, []history.Told{told(5, 0, "claimed", 1, 1)}, ""},
 	} {
