@@ -5,6 +5,7 @@ type Run struct {
 	Nodes    int      `json:"nodes"`
 	Faults   []string `json:"faults,omitempty"`
 	Seconds  int      `json:"seconds"`            // of load
+	Started  string   `json:"started,omitempty"`  // RFC 3339
 	Revision string   `json:"revision,omitempty"` // of the binary's source
 	Plant    string   `json:"plant,omitempty"`    // the bug that was planted, if any
 	Drained  bool     `json:"drained,omitempty"`  // every task was to have ended

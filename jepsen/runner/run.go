@@ -21,6 +21,7 @@ type run struct {
 	faults  []faults.Fault
 	cluster *faults.Cluster
 	rec     *recorder.Recorder
+	started time.Time
 }
 
 // Run starts a cluster, lets callers at it while faults come and go, heals it,
@@ -33,7 +34,7 @@ func Run(ctx context.Context, cfg Config) (*history.History, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{cfg: cfg, faults: all}
+	r := &run{cfg: cfg, faults: all, started: time.Now()}
 	hosts, disks := faults.Ground(all...)
 	r.cluster, err = faults.New(ctx, faults.Config{
 		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Seed: cfg.Seed, Hosts: hosts, Disks: disks,
@@ -50,7 +51,8 @@ func Run(ctx context.Context, cfg Config) (*history.History, error) {
 	}
 	h := r.rec.History()
 	h.Run = &history.Run{
-		Nodes: cfg.Nodes, Faults: cfg.Faults, Seconds: int(cfg.Time.Seconds()), Revision: cfg.Revision, Plant: cfg.Plant, Drained: true,
+		Nodes: cfg.Nodes, Faults: cfg.Faults, Seconds: int(cfg.Time.Seconds()), Started: r.started.UTC().Format(time.RFC3339),
+		Revision: cfg.Revision, Plant: cfg.Plant, Drained: true,
 	}
 	return h, err
 }
