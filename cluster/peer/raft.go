@@ -79,10 +79,14 @@ func (l *raftLayer) dial(addr string, timeout time.Duration, want string) (net.C
 	return c, nil
 }
 
-// raftStallMax bounds how long whoever sends a message may stop in the middle of it.
-// Lower, and a leader whose disk stalls begins to send its snapshot again; higher,
-// and a follower to which a leader was sending one takes longer to elect another.
-const raftStallMax = 5 * time.Second
+// raftStallMax bounds how long whoever sends a message may have this node wait for the
+// next raftStallBytes of it. Lower, and a leader whose disk stalls begins to send its
+// snapshot again; higher, and a follower to which a leader was sending one takes longer
+// to elect another.
+const (
+	raftStallMax   = 5 * time.Second
+	raftStallBytes = 64 << 10
+)
 
 // Accept returns the next Raft connection that somebody opened, hands shaken.
 // net.ErrClosed once the layer or the port is closed.
@@ -161,15 +165,17 @@ func (a hostPort) String() string { return string(a) }
 
 // raftInbound is a connection on which somebody asks this node's Raft, one message
 // after the other, each answered before the next is read. It closes itself when a
-// message stops in the middle for raftStallMax. Raft reads a snapshot in its main loop
-// and without a deadline: a leader that is stopped, or cut off, while it sends one
-// would leave a follower that neither votes nor stands for election.
+// message stops in the middle, or crawls: for raftStallMax. Raft reads a snapshot in its
+// main loop and without a deadline: a leader that is stopped, or cut off, while it sends
+// one would leave a follower that neither votes nor stands for election.
 //
 // Its reads and writes must follow each other, as Raft's do.
 type raftInbound struct {
 	net.Conn
-	inside  bool // bytes of a message were read that is not answered yet
-	bounded bool // the connection has a deadline for reading
+	inside  bool          // bytes of a message were read that is not answered yet
+	bounded bool          // the connection has a deadline for reading
+	left    time.Duration // inside: for how long the next raftStallBytes may be waited for yet
+	got     int           // of these
 
 	// taken says why messages are not taken any more from who sends them; nil = they are.
 	taken   func() error
@@ -182,7 +188,8 @@ const raftTakenInterval = 100 * time.Millisecond
 
 // Read reads from the connection: without a bound while no message has begun.
 func (c *raftInbound) Read(b []byte) (int, error) {
-	if err := c.bound(); err != nil {
+	begun := time.Now()
+	if err := c.bound(begun); err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Read(b)
@@ -192,6 +199,10 @@ func (c *raftInbound) Read(b []byte) (int, error) {
 	if err != nil {
 		// What is left of the message must not be taken for the next one.
 		_ = c.Close()
+	}
+	c.left -= time.Since(begun)
+	if c.got += n; !c.inside || c.got >= raftStallBytes {
+		c.left, c.got = raftStallMax, 0
 	}
 	c.inside = c.inside || n > 0
 	return n, err
@@ -210,11 +221,11 @@ func (c *raftInbound) check() error {
 	return c.taken()
 }
 
-// bound gives the next read its deadline, or takes that of the last one away.
-func (c *raftInbound) bound() error {
+// bound gives the read that begins now its deadline, or takes that of the last one away.
+func (c *raftInbound) bound(now time.Time) error {
 	var deadline time.Time
 	if c.inside {
-		deadline = time.Now().Add(raftStallMax)
+		deadline = now.Add(c.left)
 	} else if !c.bounded {
 		return nil
 	}

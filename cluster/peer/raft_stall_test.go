@@ -95,6 +95,33 @@ func TestRaftInbound_snapshotThatStops(t *testing.T) {
 	})
 }
 
+// Nor may the leader send a byte now and then: it would hold this node up for hours.
+func TestRaftInbound_messageThatCrawls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		there, here := net.Pipe()
+		c := &raftInbound{Conn: here}
+		const rest = raftStallMax / 3
+		sent := make(chan error)
+		go func() {
+			_, err := there.Write(make([]byte, 4*raftStallBytes)) // each of these bytes in time
+			for i := 0; i < 100 && err == nil && pause.For(t.Context(), rest); i++ {
+				_, err = there.Write([]byte("s"))
+			}
+			_ = there.Close()
+			sent <- err
+		}()
+		begin := time.Now()
+		read, err := io.Copy(io.Discard, c)
+		if took := time.Since(begin); err == nil || took != raftStallMax {
+			t.Errorf("given up after %s and %d bytes with error %v, want %s", took, read, err, raftStallMax)
+		}
+		if err := <-sent; err == nil {
+			t.Error("the leader goes on")
+		}
+	})
+}
+
 // A connection that is kept for the next message may be silent for as long as it likes,
 // and so may this node be before it answers.
 func TestRaftInbound_silenceBetweenMessages(t *testing.T) {
