@@ -275,6 +275,23 @@ func (n *Node) whoAt(ctx context.Context, addr string) (fsm.NodeRecord, error) {
 	return who.Record, err
 }
 
+// staysAt reports whether the node of that identity answers at a peer address, as its own.
+func (n *Node) staysAt(ctx context.Context, uuid, addr string) bool {
+	who, err := n.whoAt(ctx, addr)
+	return err == nil && who.UUID == uuid && who.PeerAddr == addr
+}
+
+// other returns where another process answers as this node, at the address that the
+// configuration has for it, "" for nowhere.
+func (n *Node) other(ctx context.Context) (addr string) {
+	for _, s := range n.servers() {
+		if at := string(s.Address); string(s.ID) == n.uuid && at != n.record.PeerAddr && n.staysAt(ctx, n.uuid, at) {
+			return at
+		}
+	}
+	return ""
+}
+
 // moveLocked gives a member another address in the configuration, once the node
 // of that identity answers there, and none that stays at the one before. The
 // caller has locked the membership.
@@ -290,10 +307,10 @@ func (l *leadership) moveLocked(ctx context.Context, s raft.Server, addr string)
 		if who, err := n.whoAt(ctx, addr); err != nil || who.UUID != string(s.ID) {
 			return
 		}
-		if who, err := n.whoAt(ctx, string(s.Address)); err == nil && who.UUID == string(s.ID) && who.PeerAddr == string(s.Address) {
+		if n.staysAt(ctx, string(s.ID), string(s.Address)) {
 			n.logger.Error("two nodes run with the identity of one member: the data folder of one is a copy of the other's. "+
 				"Stop the one that is not at the member's address; to use it, start it with an empty data folder",
-				"node_id", who.NodeID, "uuid", s.ID, "peer_addr", s.Address, "copy_peer_addr", addr)
+				"node_id", n.nameOfMember(string(s.ID)), "uuid", s.ID, "peer_addr", s.Address, "copy_peer_addr", addr)
 			return
 		}
 	}

@@ -50,6 +50,8 @@ type startMembers interface {
 	electorate() []raft.Server
 	isServer(uuid string) bool
 	nameOfMember(uuid string) string
+	// other returns where another process answers as this node, "" for nowhere.
+	other(ctx context.Context) (addr string)
 }
 
 // run lets this node vote once a majority of the voters, itself counted, has
@@ -61,12 +63,18 @@ type startMembers interface {
 // member that has voted and acknowledged since.
 //
 // The folder's own start goes up only after nobody knew better of the last one: an old
-// copy that is started again and again stays an old copy.
+// copy that is started again and again stays an old copy. Nor does it while another process
+// runs as this node, whose start that would rule: this one ends.
 //
 // Until ctx ends it goes on telling those that did not answer, and who joins later:
 // whoever was not told could not tell an old copy. One of them may know better, too.
 func (p *startProof) run(ctx context.Context) {
 	if !p.tell(ctx, p.dir.Identity().Start) {
+		return
+	}
+	if addr := p.members.other(ctx); addr != "" {
+		p.fatal(fmt.Errorf("%w: it answers at %s, where the cluster has this node: go on with that one, or start this one as a new node, over an empty data folder",
+			ErrCopyBeside, addr))
 		return
 	}
 	if err := p.dir.BeginStart(); err != nil {
@@ -201,6 +209,10 @@ const callStart = "start" // start → startAnswer
 // ErrOldCopy is returned when another node knows a later start of this node than its
 // data folder does.
 var ErrOldCopy = errors.New("the data folder is an old copy")
+
+// ErrCopyBeside is returned when a node runs already, and this one over a copy of its data
+// folder, or the other way round.
+var ErrCopyBeside = errors.New("another process runs over a copy of the data folder")
 
 // startAnswer is what a node makes of what it was told.
 type startAnswer struct {

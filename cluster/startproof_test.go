@@ -200,6 +200,47 @@ func TestOpen_oldCopyIsFoundOutLater(t *testing.T) {
 	}
 }
 
+// A copy of a running node's folder that is started beside it, at another address, ends
+// before it votes, and what it told hurts the node in nothing.
+func TestOpen_copyBesideTheNode(t *testing.T) {
+	t.Parallel()
+	c := newBackupCluster(t, storage.KindWAL)
+	at := slices.Index(c.nodes, c.follower())
+	cfg := c.cfgs[at]
+	closeNode(t, c.nodes[at])
+	copied := copiedFolder(t, cfg.DataDir)
+	again, ended := over(t, cfg, cfg.DataDir)
+	original := openNode(t, again)
+	eventually(t, "the node to vote after its restart", original.gate.IsOpen)
+	identity, err := os.ReadFile(filepath.Join(cfg.DataDir, storage.IdentityFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// So it is as one that was copied while the node runs.
+	if err := os.WriteFile(filepath.Join(copied, storage.IdentityFile), identity, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	beside, besideEnded := over(t, cfg, copied)
+	beside.PeerAddr = freeAddrs(t, 1)[0]
+	n := openNode(t, beside)
+	if err := endOf(t, besideEnded); !errors.Is(err, ErrCopyBeside) || !strings.Contains(err.Error(), cfg.PeerAddr) {
+		t.Errorf("%v, want an ErrCopyBeside", err)
+	}
+	if n.gate.IsOpen() {
+		t.Error("a copy votes beside the node that it is of")
+	}
+	closeNode(t, n)
+	closeNode(t, original)
+	again, _ = over(t, cfg, cfg.DataDir)
+	eventually(t, "the node to vote once more", openNode(t, again).gate.IsOpen)
+	select {
+	case err := <-ended:
+		t.Errorf("the node itself ended: %v", err)
+	default:
+	}
+}
+
 // A node whose majority is away follows and tells, but does not vote; with one other
 // that starts, too, both do.
 func TestOpen_votesOnceAMajorityHasAnswered(t *testing.T) {
