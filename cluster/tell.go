@@ -50,9 +50,8 @@ func (n *Node) Tell(ctx context.Context, cmd command.Tell, key string) error {
 	cmd.By, cmd.What = cutTold(cmd.By), cutTold(cmd.What)
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	if l := n.leader.Load(); l != nil {
-		_, err := n.Propose(ctx, cmd)
-		return err
+	if n.leader.Load() != nil {
+		return n.tellHere(ctx, cmd)
 	}
 	if n.raft == nil {
 		return nodes.ErrNoLeader
@@ -86,11 +85,6 @@ func (n *Node) answerTell(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for !n.IsLeader() {
-		if n.raft == nil || n.raft.State() != raft.Leader || !pause.For(ctx, tellPause) {
-			return nil, nodes.ErrNotLeader
-		}
-	}
 	cmd := command.Tell{Kind: t.Kind, What: t.What}
 	if t.Key != "" {
 		by, known := n.operator(t.Key)
@@ -99,10 +93,22 @@ func (n *Node) answerTell(ctx context.Context, body []byte) ([]byte, error) {
 		}
 	}
 	cmd.What = cutTold(cmd.What)
-	if _, err := n.Propose(ctx, cmd); err != nil {
+	if err := n.tellHere(ctx, cmd); err != nil {
 		return nil, err
 	}
 	return []byte("{}"), nil
+}
+
+// tellHere tells, once this node serves, which leads.
+func (n *Node) tellHere(ctx context.Context, cmd command.Command) error {
+	for !n.IsLeader() && !n.closing.Load() {
+		leads := n.leader.Load() != nil || n.raft != nil && n.raft.State() == raft.Leader
+		if !leads || !pause.For(ctx, tellPause) {
+			return nodes.ErrNotLeader
+		}
+	}
+	_, err := n.Propose(ctx, cmd)
+	return err
 }
 
 // operator returns the name of the operator whose API key it is, "" if it is none's.

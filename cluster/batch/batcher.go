@@ -72,6 +72,7 @@ type pending struct {
 	state pendingState
 
 	ctx    context.Context // the caller's
+	needs  Gate            // that takes it
 	toEnd  bool            // once it is in an entry, its outcome is waited for
 	done   chan struct{}   // capacity 1; one element says that result and err are set
 	result nodes.Proposed
@@ -169,19 +170,24 @@ func New(cfg Config) *Batcher {
 // a command that is in an entry already goes on, its outcome is unknown to the
 // caller.
 func (b *Batcher) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
-	return b.await(ctx, cmd, false)
+	return b.await(ctx, cmd, GateOpen, false)
+}
+
+// ProposeOwn is Propose of what the leader itself does, also before it serves.
+func (b *Batcher) ProposeOwn(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
+	return b.await(ctx, cmd, GateInternal, false)
 }
 
 // ProposeToEnd is Propose, but waits for the outcome of a command that is in an
 // entry, also when ctx has ended. Errors: Propose's, ctx's cause in place of
 // fsm.ErrOverloaded when it was in none.
 func (b *Batcher) ProposeToEnd(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
-	return b.await(ctx, cmd, true)
+	return b.await(ctx, cmd, GateOpen, true)
 }
 
-func (b *Batcher) await(ctx context.Context, cmd command.Command, toEnd bool) (nodes.Proposed, error) {
+func (b *Batcher) await(ctx context.Context, cmd command.Command, needs Gate, toEnd bool) (nodes.Proposed, error) {
 	p := b.pool.Get().(*pending)
-	p.ctx, p.toEnd = ctx, toEnd
+	p.ctx, p.needs, p.toEnd = ctx, needs, toEnd
 	p.lane, p.tasks = laneOf(cmd)
 	if b.cfg.Reach != nil && reaches(cmd) {
 		// Not more than an entry takes: nothing is refused for what it may reach.
@@ -249,7 +255,7 @@ func (b *Batcher) enqueue(p *pending) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.gate == gateClosed || b.gate == GateInternal && p.lane != command.LaneInternal && p.lane != command.LaneExpire {
+	if b.gate < p.needs {
 		return b.cfg.Refuse()
 	}
 	if err := b.fullLocked(p); err != nil {

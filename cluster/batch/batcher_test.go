@@ -436,11 +436,13 @@ func TestBatcher_close(t *testing.T) {
 			t.Errorf("after close: %v", err)
 		}
 		b.Open(GateInternal, func() fsm.Stamp { return fsm.Stamp{} })
-		if _, err := b.Propose(t.Context(), submitOf("early", 1)); !errors.Is(err, errClosedGate) {
-			t.Errorf("before the barrier is done: %v", err)
+		for _, early := range []command.Command{submitOf("early", 1), command.Tell{}, command.SetJoinToken{}} {
+			if _, err := b.Propose(t.Context(), early); !errors.Is(err, errClosedGate) {
+				t.Errorf("%T before the leader serves: %v", early, err)
+			}
 		}
 		r.answer <- nil
-		if err := <-proposeAll(b, t.Context(), command.Tick{})[0]; err != nil {
+		if _, err := b.ProposeOwn(t.Context(), command.Tick{}); err != nil {
 			t.Errorf("the leader's own: %v", err)
 		}
 	})
