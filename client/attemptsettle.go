@@ -122,11 +122,8 @@ func (a *attempt) withSlot(next *Claim, free *slots.Room) *Claim {
 // isRefusal reports whether the server refuses the body of a complete, not the
 // claim.
 func isRefusal(err error) bool {
-	if err == nil {
-		return false
-	}
 	var refusal *Error
-	if !errors.As(err, &refusal) {
+	if !errors.As(err, &refusal) || errors.Is(err, ErrOutcomeUnknown) {
 		return false
 	}
 	switch refusal.Status {

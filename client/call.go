@@ -144,6 +144,9 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 		}
 		switch action {
 		case repeat.Take:
+			if refusal := (*Error)(nil); errors.As(o.err, &refusal) && !repeat.Decides(refusal.Status, wire.Code(refusal.Code)) {
+				return a, giveUp(a, o.err, nil)
+			}
 			return a, o.err
 		case repeat.Follow:
 			c.logger.DebugContext(ctx, "claimq: following the leader", "leader", o.location)

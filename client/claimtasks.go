@@ -198,16 +198,22 @@ func (k *claimCall) call(ctx context.Context, w wire.Claim) (decoded wire.Answer
 	defer giveUp()
 	end := k.endWait(ctx, w, giveUp)
 	a, err = k.c.call(waits, r)
-	if e := end(); e != nil && len(decoded.Tasks) == 0 && decoded.Task == nil {
+	switch e := end(); {
+	case e == nil || len(decoded.Tasks) > 0 || decoded.Task != nil:
+	case e.err == nil:
 		return e.decoded, e.a, nil
+	case err == nil || errors.Is(err, ErrNoTasks):
+		err = e.err
 	}
 	return decoded, a, err
 }
 
-// waitEnd is the answer to a request that ended a wait, and had claimed something.
+// waitEnd is the outcome of a request that ended a wait: it had claimed something, or, with an
+// err, nobody knows.
 type waitEnd struct {
 	decoded wire.Answer
 	a       answer
+	err     error
 }
 
 // endWait ends the wait of the request w on the leader once waiting has ended: the same
@@ -217,7 +223,7 @@ type waitEnd struct {
 // nil: there are none.
 func (k *claimCall) endWait(ctx context.Context, w wire.Claim, giveUp func()) (end func() *waitEnd) {
 	over, ended := make(chan struct{}), make(chan struct{})
-	var claimed *waitEnd
+	var outcome *waitEnd
 	unhook := context.AfterFunc(k.waiting, func() {
 		defer close(ended)
 		w.WaitMS = 0
@@ -225,9 +231,15 @@ func (k *claimCall) endWait(ctx context.Context, w wire.Claim, giveUp func()) (e
 		for pause := endWaitPause; err == nil; pause *= 2 {
 			var e waitEnd
 			r := Request{Method: http.MethodPost, Path: k.path, Body: body, Repeatable: repeat.OpClaim.Safe(true), take: takeAnswer(&e.decoded, true)}
-			if e.a, err = k.c.call(ctx, r); err == nil && (len(e.decoded.Tasks) > 0 || e.decoded.Task != nil) {
-				claimed = &e
+			e.a, e.err = k.c.call(ctx, r)
+			switch {
+			case e.err == nil && (len(e.decoded.Tasks) > 0 || e.decoded.Task != nil):
 				giveUp()
+				fallthrough
+			case errors.Is(e.err, ErrOutcomeUnknown):
+				outcome = &e
+				return
+			case e.err != nil:
 				return
 			}
 			select {
@@ -243,7 +255,7 @@ func (k *claimCall) endWait(ctx context.Context, w wire.Claim, giveUp func()) (e
 			return nil
 		}
 		<-ended
-		return claimed
+		return outcome
 	}
 }
 

@@ -151,6 +151,29 @@ func TestClaimNext_endsAfterItsWait(t *testing.T) {
 	})
 }
 
+// That the request which waited took nothing says nothing of the one that was to end its
+// wait, and was not answered.
+func TestClaimNext_unknownEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice()
+		o.fault = func(r request, before bool) reply {
+			if before && !strings.Contains(r.body, "wait_ms") {
+				return func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+			}
+			return nil
+		}
+		c := o.client(t)
+		defer c.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(2900*time.Millisecond, cancel)
+		_, err := c.ClaimNext(ctx, ClaimRequest{WorkerID: "w1", Wait: 3 * time.Second})
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, ErrOutcomeUnknown) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 // When ctx ends, what a claim gets all the same is released: the claim comes to the leader
 // only after ctx has ended, and before or after there are tasks.
 func TestClaimMany_releasesWhatNobodyWaitsFor(t *testing.T) {

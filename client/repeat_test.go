@@ -257,6 +257,38 @@ func TestCall_givesUpInTime(t *testing.T) {
 	}
 }
 
+// What a repeat is refused for before anybody looks whether it is one says nothing of the
+// try before, whose answer was lost.
+func TestCall_refusedInDoubt(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		refusal reply
+		want    error
+		unknown bool
+	}{
+		"a key that is known no more": {refuses(wire.CodeUnauthorized), ErrUnauthorized, true},
+		"a role that it has no more":  {refuses(wire.CodeForbidden), ErrForbidden, true},
+		"a proxy's page":              {says(404, "<html>"), nil, true},
+		"the server's own fault":      {refuses(wire.CodeInternal), nil, true},
+		"the task itself":             {refuses(wire.CodeInvalidTask), ErrInvalidTask, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, doubted := range []bool{true, false} {
+				replies := []reply{test.refusal}
+				if doubted {
+					replies = []reply{breaks, test.refusal}
+				}
+				_, c := talk(t, replies...)
+				_, err := c.Submit(t.Context(), Task{Payload: []byte("1")})
+				if got := errors.Is(err, ErrOutcomeUnknown); err == nil || test.want != nil && !errors.Is(err, test.want) || got != (test.unknown && doubted) {
+					t.Errorf("after a lost answer %v: %v", doubted, err)
+				}
+			}
+		})
+	}
+}
+
 func TestCall_endsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

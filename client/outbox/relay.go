@@ -189,7 +189,7 @@ func (r *Relay) submit(ctx context.Context, rows []row) (done []int64, refused m
 			done = append(done, rows[i].id)
 		case isRefusal(one):
 			refused[rows[i].id] = reasonOf(one)
-		case errors.Is(one, client.ErrForbidden):
+		case errors.Is(one, client.ErrForbidden) && !errors.Is(one, client.ErrOutcomeUnknown):
 			forbidden[rows[i].id] = one
 		default:
 			err = one

@@ -46,6 +46,13 @@ func Judge(status int, code wire.Code) Verdict {
 	return Unwritten // 429, and what a node of ours answers with 503
 }
 
+// Decides reports whether a refusal by which a call is settled says what earlier tries of it
+// did, too: it comes of what the request asks for, or of the state. Others come before that
+// is looked at, or after.
+func Decides(status int, code wire.Code) bool {
+	return code != "" && status != http.StatusUnauthorized && status != http.StatusForbidden && status != http.StatusInternalServerError
+}
+
 // Broken returns the verdict on a try without a whole answer. sent says whether
 // bytes of the request may have left.
 func Broken(sent bool) Verdict {
