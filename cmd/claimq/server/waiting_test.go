@@ -353,7 +353,13 @@ func TestWaiting_closedJustNow(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		id := leader.post(t, "/api/tasks", `{"params":1}`).Task.ID
+		// The key makes it safe to repeat: on a busy machine the outcome can be unknown.
+		body := fmt.Sprintf(`{"params":1,"idempotency_key":"round-%d"}`, round)
+		var id uint64
+		within(t, "a known outcome", func() bool {
+			id = leader.post(t, "/api/tasks", body).Task.ID
+			return id != 0
+		})
 		got := follower.post(t, "/api/tasks/claim", waitClaim)
 		if got.Task.ID != id || got.Task.Attempts != 1 {
 			t.Fatalf("round %d: got %+v, want task %d at its first attempt", round, got, id)
