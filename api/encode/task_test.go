@@ -64,7 +64,7 @@ func wireTask(task *fsm.Task, now fsm.Stamp) wire.Task {
 	if task.WorkerID != "" {
 		w.WorkerID = &task.WorkerID
 	}
-	if task.Token != 0 {
+	if task.Token != 0 && task.Status != fsm.StatusRunning {
 		w.ClaimToken = &task.Token
 	}
 	if task.Status == fsm.StatusClaimed {
