@@ -167,6 +167,7 @@ func (f *Fields) Int(num protowire.Number, v *int64) {
 	}
 }
 
+//go:noinline
 func (f *Fields) int(num protowire.Number, v *int64) {
 	wide := uint64(*v)
 	if f.varint(num, &wide, math.MaxUint64); f.Reading {
@@ -206,6 +207,7 @@ func (f *Fields) Bool(num protowire.Number, v *bool) {
 	}
 }
 
+//go:noinline
 func (f *Fields) flag(num protowire.Number, v *bool) {
 	if f.Num == num {
 		*v = true
@@ -288,6 +290,7 @@ func (f *Fields) Bytes(num protowire.Number, v *[]byte) {
 	}
 }
 
+//go:noinline
 func (f *Fields) bytes(num protowire.Number, v *[]byte) {
 	if raw, read := Part(f, num, *v); read {
 		*v = append([]byte(nil), raw...)
