@@ -55,7 +55,7 @@ func (c Complete) needs() uint32 {
 //	  ClaimNext claim = 7;
 //	}
 func (c Complete) code(f fields) (Command, []byte, error) {
-	c.Hold.fields(&f)
+	c.fields(&f)
 	f.Bytes(4, &c.Result)
 	f.Bytes(5, &c.ResultPayload)
 	f.NewTasks(6, &c.Submit)

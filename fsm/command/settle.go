@@ -90,7 +90,7 @@ func (h *Hold) fields(f *fields) {
 //	  bool permanent = 7;
 //	}
 func (c Fail) code(f fields) (Command, []byte, error) {
-	c.Hold.fields(&f)
+	c.fields(&f)
 	f.Text(4, &c.Error)
 	f.Bool(5, &c.RetryIn)
 	f.Int(6, &c.RetryInMS)
@@ -108,7 +108,7 @@ func (c Fail) code(f fields) (Command, []byte, error) {
 //	  bytes progress = 5;  // JSON as given
 //	}
 func (c Extend) code(f fields) (Command, []byte, error) {
-	c.Hold.fields(&f)
+	c.fields(&f)
 	f.Int(4, &c.LeaseMS)
 	f.Bytes(5, &c.Progress)
 	return done(c, &f)
@@ -123,7 +123,7 @@ func (c Extend) code(f fields) (Command, []byte, error) {
 //	  int64 delay_ms = 4;
 //	}
 func (c Release) code(f fields) (Command, []byte, error) {
-	c.Hold.fields(&f)
+	c.fields(&f)
 	f.Int(4, &c.DelayMS)
 	return done(c, &f)
 }

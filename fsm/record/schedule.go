@@ -71,7 +71,7 @@ func ReadSchedule(f *Fields) *ScheduleView {
 }
 
 func (f *Fields) schedule(v *ScheduleView) {
-	v.Schedule.Code(f, 1)
+	v.Code(f, 1)
 	f.Uint(2, &v.Version)
 	f.ID(3, &v.LastTaskID)
 	f.Int(4, &v.LastRunAt)
