@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -128,7 +129,7 @@ func TestTell_belowItsLevel(t *testing.T) {
 		if got := toldOf(t, c.Leader(), event.Restored); len(got) != 0 {
 			t.Errorf("told below the level: %q", got)
 		}
-		if got := toldOf(t, c.Leader(), event.LevelRaised); len(got) != 1 || got[0] != "5 by ann" {
+		if got := toldOf(t, c.Leader(), event.LevelRaised); len(got) != 1 || got[0] != fmt.Sprintf("%d by ann", fsm.FeatureLevel) {
 			t.Errorf("the trail tells of the upgrade %q", got)
 		}
 	})

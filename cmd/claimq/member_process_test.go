@@ -288,7 +288,7 @@ func TestClusterRecover_refused(t *testing.T) {
 		dir, want string
 		code      int
 	}{
-		{"", "--data-dir is missing", term.ExitUsage},
+		{"", "--data-dir is empty", term.ExitUsage},
 		{empty, "no node's data folder", term.ExitRefused},
 		{filepath.Join(empty, "not there"), "no node's data folder", term.ExitRefused},
 		{c.Nodes[0].DataDir, "just start it", term.ExitRefused},

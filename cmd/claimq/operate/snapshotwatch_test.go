@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -81,7 +82,9 @@ func TestTransfer_takerStandsStill(t *testing.T) {
 		if err != nil {
 			return
 		}
-		_, _ = io.WriteString(conn, "HTTP/1.1 100 Continue\r\n\r\n")
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			_, _ = io.WriteString(conn, "HTTP/1.1 100 Continue\r\n\r\n")
+		}
 		<-t.Context().Done()
 		conn.Close()
 	}()
