@@ -210,7 +210,7 @@ func TestStreamLayer_Close(t *testing.T) {
 // A Raft connection that nobody takes is given up.
 func TestStreamLayer_nobodyAccepts(t *testing.T) {
 	t.Parallel()
-	a, b := openTestPort(t, "n1"), openTestPort(t, "n2", func(c *Config) { c.HandshakeTimeout = 50 * time.Millisecond })
+	a, b := openTestPort(t, "n1"), openTestPort(t, "n2", func(c *Config) { c.HandshakeTimeout = time.Second })
 	conn, err := a.StreamLayer().Dial(raft.ServerAddress(b.Addr()), testWait)
 	if err != nil {
 		t.Fatal(err)
