@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,14 +100,18 @@ func leaderOf(t *testing.T, nodes ...*Node) *Node {
 	return leader
 }
 
-// submitOne submits a task to whichever of nodes leads, again while nothing was
-// written: the leader may change at any time.
+// submittedKeys counts the keys of submitOne.
+var submittedKeys atomic.Int64
+
+// submitOne submits a task to whichever of nodes leads, again until its outcome is known:
+// the leader may change at any time, and the task has a key.
 func submitOne(t *testing.T, all ...*Node) (p nodes.Proposed) {
 	t.Helper()
+	key := fmt.Sprint("one-", submittedKeys.Add(1))
 	eventually(t, "a submit to be taken", func() bool {
 		var err error
-		p, err = leaderOf(t, all...).Propose(context.Background(), command.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}})
-		if err != nil && !errors.Is(err, nodes.ErrNotLeader) && !errors.Is(err, nodes.ErrNoLeader) {
+		p, err = leaderOf(t, all...).Propose(context.Background(), submitKeyed(key))
+		if err != nil && !errors.Is(err, nodes.ErrNotLeader) && !errors.Is(err, nodes.ErrNoLeader) && !errors.Is(err, nodes.ErrOutcomeUnknown) {
 			t.Fatalf("submit: %v", err)
 		}
 		return err == nil
