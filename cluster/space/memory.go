@@ -93,6 +93,9 @@ func (s *Space) Shorten(cmd command.Command) command.Command {
 			return c
 		}
 	case command.Batch:
+		if s.memoryFull(false) == nil {
+			return cmd
+		}
 		c.Ops = slices.Clone(c.Ops)
 		for i, op := range c.Ops {
 			c.Ops[i] = s.Shorten(op)

@@ -12,18 +12,27 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// A node that finds no others counts as started after a while, or whoever starts
-// several one after the other would wait for ever.
-func TestNotices_Late(t *testing.T) {
-	t.Parallel()
+// noticesTo returns notices and the socket of the manager that gets them.
+func noticesTo(t *testing.T) (*notices, *net.UnixConn) {
+	t.Helper()
 	socket := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer manager.Close()
 	n := newNotices(&term.App{Environ: []string{"NOTIFY_SOCKET=" + socket}}, hclog.NewNullLogger())
-	defer n.stop()
+	t.Cleanup(func() {
+		n.stop()
+		_ = manager.Close()
+	})
+	return n, manager
+}
+
+// A node that finds no others counts as started after a while, or whoever starts
+// several one after the other would wait for ever.
+func TestNotices_Late(t *testing.T) {
+	t.Parallel()
+	n, manager := noticesTo(t)
 	n.reloading(func() {}) // not yet told: or it would be taken for started
 	n.late.Reset(0)
 	if got := claimqtest.NextNotice(t, manager); !strings.HasPrefix(got, "READY=1\nSTATUS=not ready yet") {
@@ -38,14 +47,7 @@ func TestNotices_Late(t *testing.T) {
 // A node that was ready in time is not called late after that.
 func TestNotices_inTime(t *testing.T) {
 	t.Parallel()
-	socket := filepath.Join(t.TempDir(), "notify")
-	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer manager.Close()
-	n := newNotices(&term.App{Environ: []string{"NOTIFY_SOCKET=" + socket}}, hclog.NewNullLogger())
-	defer n.stop()
+	n, manager := noticesTo(t)
 	n.await(func() error { return nil })
 	if got := claimqtest.NextNotice(t, manager); got != "READY=1\nSTATUS=ready" {
 		t.Errorf("first it told %q", got)
