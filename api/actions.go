@@ -105,10 +105,13 @@ func (found *actionMatches) match(r *exchange.Request) (ok bool) {
 	if q.ErrorGroup != 0 {
 		q.Look = groupLook
 	}
-	index := uint64(0)
+	index, sight := uint64(0), r.Sight()
 	look := func(m *fsm.Machine, _ fsm.Stamp) {
 		page := m.List(q)
 		for _, t := range page.Tasks {
+			if !sight.Matches(m, &q.Filter, t) {
+				continue
+			}
 			found.matched++
 			switch mayChange := r.MaySeeSteps(m, t); {
 			case found.req.DryRun:

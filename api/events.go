@@ -43,7 +43,10 @@ func (s *Streams) Answer(r *exchange.Request) {
 		return
 	}
 	var page event.Page
-	if !r.Read(func(m *fsm.Machine, _ fsm.Stamp) { page = m.Events(q) }) {
+	if !r.Read(func(m *fsm.Machine, _ fsm.Stamp) {
+		page = m.Events(q)
+		page.Events = r.Sight().Events(m, &q, page.Events)
+	}) {
 		return
 	}
 	if page.Gone {
@@ -71,7 +74,9 @@ func TaskEvents(r *exchange.Request) {
 		if t == nil && len(events) > 0 { // it is told of longer than it is there
 			t = &fsm.Task{ID: id, Type: events[0].Type}
 		}
-		bad = r.RefuseTask(m, t)
+		if bad = r.RefuseTask(m, t); bad == nil {
+			events = r.Sight().Events(m, new(event.Query), events)
+		}
 	})
 	if !ok {
 		return

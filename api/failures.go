@@ -43,8 +43,10 @@ func Failures(r *exchange.Request) {
 		index  uint64
 		more   bool
 	)
+	sight := r.Sight()
 	look := func(m *fsm.Machine, _ fsm.Stamp) {
 		q := req.query
+		q.See = func(id uint64) bool { return sight.Failure(m, id) }
 		q.Limit = min(failuresPage, groupedMax-groups.Looked)
 		req.query.From, more = m.Failures(&groups, q)
 		failed, index = m.Failed(q.Type), m.Index()
@@ -72,6 +74,9 @@ func Failures(r *exchange.Request) {
 	if more {
 		cursor = formatEnd(req.query.From)
 	}
+	if cursor, ok = sealCursor(r, cursor); !ok {
+		return
+	}
 	b = jsonout.StringOrNull(b, `,"next_cursor":`, cursor)
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
@@ -80,10 +85,17 @@ func Failures(r *exchange.Request) {
 func parseFailures(r *exchange.Request) (failuresRequest, *refuse.Refusal) {
 	limitMax := r.Server.Cfg.Limits.Items
 	req := failuresRequest{limit: min(bound.PageDefault, limitMax)}
+	const allowed = "a next_cursor of GET /api/failures"
 	bad := r.ReadParams(exchange.Params{
 		"task_type": typeParam(&req.query.Type),
 		"limit":     countParam(&req.limit, limitMax),
-		"cursor":    parsedParam(&req.query.From, "a next_cursor of GET /api/failures", parseEnd),
+		"cursor": func(p exchange.Param) *refuse.Refusal {
+			cursor, bad := openCursor(r, p.Value, allowed)
+			if bad != nil {
+				return bad
+			}
+			return parsedParam(&req.query.From, allowed, parseEnd)(exchange.Param{Name: p.Name, Value: cursor})
+		},
 	})
 	return req, bad
 }

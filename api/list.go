@@ -66,6 +66,9 @@ func List(r *exchange.Request) {
 	if next.ID != 0 {
 		cursor = formatCursor(next, &req.query)
 	}
+	if cursor, ok = sealCursor(r, cursor); !ok {
+		return
+	}
 	b = jsonout.StringOrNull(b, `],"next_cursor":`, cursor)
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
@@ -82,11 +85,15 @@ func (req *listRequest) find(r *exchange.Request) (tasks []fsm.Task, next fsm.En
 	if q.ErrorGroup != 0 {
 		q.Look = groupLook
 	}
+	sight := r.Sight()
 	look := func(m *fsm.Machine, stamp fsm.Stamp) {
 		page := m.List(q)
 		tasks = slices.Grow(tasks, len(page.Tasks))
 		for _, t := range page.Tasks {
-			tasks = append(tasks, *t)
+			if sight.Matches(m, &q.Filter, t) {
+				tasks = append(tasks, *t)
+				sight.Task(m, &tasks[len(tasks)-1])
+			}
 		}
 		q.From, q.FromAt, q.Limit, q.Looked, q.Bytes = page.Next, page.NextAt, q.Limit-len(page.Tasks), page.Looked, page.Bytes
 		full, index, now = page.Full, m.Index(), stamp
@@ -112,15 +119,18 @@ func parseList(r *exchange.Request) (listRequest, *refuse.Refusal) {
 	if req.query.ByEnd && !req.query.Status.Ended() {
 		return req, badParam("order", "ended with status completed, failed or cancelled")
 	}
-	if req.cursor != "" && !parseCursor(req.cursor, &req.query) {
-		return req, badParam("cursor", "a next_cursor of a page in the same order")
+	cursor, bad := openCursor(r, req.cursor, cursorAllowed)
+	if bad == nil && cursor != "" && !parseCursor(cursor, &req.query) {
+		bad = badParam("cursor", cursorAllowed)
 	}
-	return req, nil
+	return req, bad
 }
+
+// cursorAllowed says what a list's cursor may be.
+const cursorAllowed = "a next_cursor of a page in the same order"
 
 // known are the parameters of a list.
 func (req *listRequest) known(limitMax int) exchange.Params {
-	const cursorAllowed = "a next_cursor of a page in the same order"
 	q := &req.query
 	return exchange.Params{
 		"status":            parsedParam(&q.Status, bound.StatusAllowed, fsm.ParseStatus),

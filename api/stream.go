@@ -46,7 +46,7 @@ func (s *Streams) stream(r *exchange.Request, q event.Query, given bool) {
 		r.Refuse(refuseUnready(err)) // what is new to this node happened long ago
 		return
 	}
-	st := &stream{server: h, feed: s.feed, conn: r.HTTP.Conn(), query: q, id: append([]byte(nil), r.ID...)}
+	st := &stream{server: h, feed: s.feed, conn: r.HTTP.Conn(), sight: r.Sight(), query: q, id: append([]byte(nil), r.ID...)}
 	key, end := context.WithCancelCause(context.Background())
 	st.key = key
 	leave, bad := h.Shares.Hold(lasting.Stream, r.Who, r.Source(), end)
@@ -111,6 +111,7 @@ type stream struct {
 	server *exchange.Host
 	feed   *trail.Feed
 	conn   net.Conn
+	sight  *exchange.Sight
 	query  event.Query     // After is the place that the stream has come to
 	id     []byte          // request id
 	sum    *trail.Gzip     // of what was sent; nil: it is not compressed
@@ -216,8 +217,23 @@ func (st *stream) send(ctx context.Context, p *trail.Packet) error {
 	if p.After == after && !trail.Filtered(&st.query) {
 		return st.sendWhole(ctx, p)
 	}
-	st.buf = p.Part(st.buf[:0], after, &st.query)
+	return st.sendPart(ctx, p, after)
+}
+
+// sendPart sends what the stream's client wants of the packet behind a place, and may see.
+func (st *stream) sendPart(ctx context.Context, p *trail.Packet, after event.Pos) error {
+	st.buf = p.Part(st.buf[:0], after, &st.query, func(e *event.Event) bool { return st.hides(ctx, e) })
 	return st.sendOwn(ctx)
+}
+
+// hides reports whether the event tells of steps that the stream's key may not see. Few
+// events may, so the state is asked for each of them.
+func (st *stream) hides(ctx context.Context, e *event.Event) bool {
+	hides := !st.sight.All() && exchange.Ends(e)
+	if hides {
+		_, _ = st.server.Node.ReadStale(ctx, 0, func(m *fsm.Machine, _ fsm.Stamp) { hides = st.sight.Hides(m, e) })
+	}
+	return hides
 }
 
 // sendWhole sends a whole packet.
@@ -276,7 +292,11 @@ func (st *stream) catchUp(ctx context.Context) (over bool, err error) {
 	case read.Gone:
 		return true, st.fail(ctx, refuseEventsGone(read.Oldest))
 	}
+	after := st.query.After
 	st.query.After = read.Packet.Next
+	if !st.sight.All() {
+		return false, st.sendPart(ctx, read.Packet, after)
+	}
 	return false, st.sendWhole(ctx, read.Packet)
 }
 

@@ -115,6 +115,7 @@ func look(r *exchange.Request, find func(m *fsm.Machine) (*fsm.Task, *refuse.Ref
 		}
 		if bad == nil {
 			task, view.Now, view.Steps, view.InForce = *t, stamp, m.Steps(t.ID), new(m.InForce(t))
+			r.Sight().Task(m, &task)
 		}
 	})
 	if ok && bad != nil {

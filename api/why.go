@@ -33,6 +33,7 @@ func Why(r *exchange.Request) {
 		t := m.Get(r.Target.ID)
 		if bad = r.RefuseTask(m, t); bad == nil {
 			a.Why, _ = m.Why(t.ID, now)
+			r.Sight().Why(m, t, &a.Why)
 			a.taskType, a.now = t.Type, now
 		}
 	})
@@ -125,6 +126,8 @@ func until(at int64) string {
 func blockedWords(steps []string) string {
 	const most = 100
 	switch n := len(steps); {
+	case n == 0: // of types that the key does not have
+		return "It waits until other steps are completed"
 	case n == 1:
 		return "It waits until the step " + steps[0] + " is completed"
 	case n < most:

@@ -195,6 +195,19 @@ type FailuresQuery struct {
 	Type  string // "" = all
 	From  End    // the first one; the zero value = the latest
 	Limit int    // how many to look at, those of other types too
+	// See reports whether the error of a task of the type is shown; else it counts as none. nil: all.
+	See func(id uint64) bool
+}
+
+// add adds a failed task to groups, if it is of the type that is asked for.
+func (q *FailuresQuery) add(groups *errorgroup.Groups, taskType, failure []byte, end End) {
+	if q.Type != "" && string(taskType) != q.Type {
+		return
+	}
+	if q.See != nil && !q.See(end.ID) {
+		failure = nil
+	}
+	groups.Add(taskType, failure, end.ID, end.At)
 }
 
 // Failures adds to groups the failed tasks that q asks for, the latest end first. next is
@@ -211,9 +224,7 @@ func (m *Machine) Failures(groups *errorgroup.Groups, q FailuresQuery) (next End
 		looked++
 		kept := m.tasks.Look(end.ID)
 		if t := kept.Record; t != nil {
-			if q.Type == "" || t.Type == q.Type {
-				groups.Add([]byte(t.Type), []byte(t.Error), end.ID, end.At)
-			}
+			q.add(groups, []byte(t.Type), []byte(t.Error), end)
 			continue
 		}
 		var name, failure []byte
@@ -225,9 +236,7 @@ func (m *Machine) Failures(groups *errorgroup.Groups, q FailuresQuery) (next End
 				failure = r.Text
 			}
 		}
-		if q.Type == "" || string(name) == q.Type {
-			groups.Add(name, failure, end.ID, end.At)
-		}
+		q.add(groups, name, failure, end)
 	}
 	return End{}, false
 }

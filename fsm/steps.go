@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"iter"
+
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/record"
@@ -20,6 +22,36 @@ func (m *Machine) Steps(id uint64) []StepView {
 		}
 	}
 	return views
+}
+
+// StepTypes yields the task types of the parent's steps by their places; none if the task is
+// not there or has none. It unpacks none of them.
+func (m *Machine) StepTypes(id uint64) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		t := m.Get(id)
+		if t == nil || t.Parent() == nil {
+			return
+		}
+		for place := range t.Parent().Plan.Steps {
+			if !yield(place, m.typeOfTask(id+1+uint64(place))) {
+				return
+			}
+		}
+	}
+}
+
+// typeOfTask returns the type of a task that is there.
+func (m *saved) typeOfTask(id uint64) string {
+	kept := m.tasks.Look(id)
+	if kept.Record != nil {
+		return kept.Record.Type
+	}
+	for r := (record.Scanner{Rest: kept.Packed}); r.NextUntil(record.FieldType); {
+		if r.Num == record.FieldType {
+			return string(r.Text)
+		}
+	}
+	return ""
 }
 
 // withSteps adds to the answer about one task the steps of that task, if it is a

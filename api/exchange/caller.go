@@ -108,6 +108,7 @@ func (r *Request) ProposeWaiting(cmd command.ClaimNext, wait time.Duration) (p n
 	r.release = p.Release
 	r.SetIndex(p.Index)
 	r.holdUntilSent(cmd, &p.Result)
+	r.narrow(&p)
 	if !r.roomForResult(&p.Result) {
 		return p, gone, false
 	}

@@ -23,9 +23,7 @@ import (
 func (r *Request) Narrowed() bool { return len(r.onlyTypes) > 0 }
 
 // MaySee reports whether the request may see tasks of that type.
-func (r *Request) MaySee(taskType string) bool {
-	return len(r.onlyTypes) == 0 || slices.Contains(r.onlyTypes, taskType)
-}
+func (r *Request) MaySee(taskType string) bool { return r.Sight().Type(taskType) }
 
 // refuseType is the refusal of a task type that the key does not have.
 func (r *Request) refuseType(taskType string) *refuse.Refusal {
@@ -63,12 +61,10 @@ func (r *Request) RefuseTask(m *fsm.Machine, t *fsm.Task) *refuse.Refusal {
 	return nil
 }
 
-// MaySeeSteps reports whether the key has the types of all steps of the task.
+// MaySeeSteps reports whether the key has the types of all steps of the task, which is there
+// or was removed.
 func (r *Request) MaySeeSteps(m *fsm.Machine, t *fsm.Task) bool {
-	if len(r.onlyTypes) == 0 || t.Parent() == nil {
-		return true
-	}
-	return !slices.ContainsFunc(m.Steps(t.ID), func(s fsm.StepView) bool { return !r.MaySee(s.Type) })
+	return t.Parent() == nil || r.Sight().Steps(m, t.ID)
 }
 
 // maySeeThen reports whether the key has the types of all that the completion of the

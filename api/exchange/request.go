@@ -290,6 +290,7 @@ func (r *Request) Propose(cmd command.Command) (p nodes.Proposed, ok bool) {
 		r.release = p.Release
 		r.SetIndex(p.Index)
 		r.holdUntilSent(cmd, &p.Result)
+		r.narrow(&p)
 		return p, r.roomForResult(&p.Result)
 	}
 	r.RefuseError(err)

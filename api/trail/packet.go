@@ -43,12 +43,15 @@ type Packet struct {
 // add appends an event.
 func (p *Packet) add(e *event.Event) {
 	p.Events = append(p.Events, *e)
-	p.chunk = append(p.chunk, "data: "...)
-	p.chunk = AppendEvent(p.chunk, e)
-	p.chunk = append(p.chunk, "\nid: "...)
-	p.chunk = AppendPlace(p.chunk, e.Pos)
-	p.chunk = append(p.chunk, "\n\n"...)
+	p.chunk = appendSent(p.chunk, e)
 	p.ends = append(p.ends, len(p.chunk))
+}
+
+// appendSent appends an event as a stream sends it.
+func appendSent(b []byte, e *event.Event) []byte {
+	b = AppendEvent(append(b, "data: "...), e)
+	b = AppendPlace(append(b, "\nid: "...), e.Pos)
+	return append(b, "\n\n"...)
 }
 
 // Whole returns all events as a chunk, empty if there are none.
@@ -65,11 +68,19 @@ func (p *Packet) Zip() *zipped {
 	return &p.zipped
 }
 
-// Part appends the events behind a place that q selects to b.
-func (p *Packet) Part(b []byte, after event.Pos, q *event.Query) []byte {
+// Part appends the events behind a place that q selects to b, those that are hidden bare.
+func (p *Packet) Part(b []byte, after event.Pos, q *event.Query, hidden func(e *event.Event) bool) []byte {
 	from := ChunkHead
 	for i := range p.Events {
-		if e := &p.Events[i]; Behind(e.Pos, after) && selects(q, e) {
+		switch e := &p.Events[i]; {
+		case !Behind(e.Pos, after) || !selects(q, e):
+		case hidden(e):
+			if q.WorkerID != "" {
+				break // a part of what is hidden
+			}
+			bare := e.Bare()
+			b = appendSent(b, &bare)
+		default:
 			b = append(b, p.chunk[from:p.ends[i]]...)
 		}
 		from = p.ends[i]

@@ -15,6 +15,13 @@ type Event struct {
 	Message  string // at most MessageMax bytes
 }
 
+// Bare returns the event without who it is about, and its message.
+func (e *Event) Bare() Event {
+	bare := *e
+	bare.WorkerID, bare.Token, bare.Message = "", 0, ""
+	return bare
+}
+
 const (
 	// MessageMax bounds a message; a longer one is cut at a whole character.
 	MessageMax = 1024

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+
+	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/nodes"
+)
+
+// A cursor names the task to go on with and, in the order of ends, when that one ended: it
+// may be of any type. So a key with task_types gets it sealed, by what all nodes derive of
+// the secret of logins: any of them goes on with it, until a restore takes the secret.
+
+// cursorBytes is how long a cursor is made before it is sealed: its length tells nothing.
+// The longest is e, 13 digits of a time, a point and 11 of an id.
+const cursorBytes = 32
+
+// sealCursor returns the cursor as the request's key gets it. ok is false if there is an
+// answer already.
+func sealCursor(r *exchange.Request, cursor string) (_ string, ok bool) {
+	if cursor == "" || !r.Narrowed() {
+		return cursor, true
+	}
+	secret, err := r.Server.PageSecret()
+	if err == nil && secret == nil {
+		secret, err = makeCursorSecret(r)
+	}
+	if err != nil {
+		r.RefuseError(err)
+		return "", false
+	}
+	var plain [cursorBytes]byte
+	copy(plain[:], cursor)
+	return base64.RawURLEncoding.EncodeToString(cursorSeal(secret).Seal(nil, nil, plain[:], nil)), true
+}
+
+// makeCursorSecret has the state have a secret. The leader does that.
+func makeCursorSecret(r *exchange.Request) (secret []byte, err error) {
+	var random [command.PageSecretBytes]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	if _, err = r.Server.Node.Propose(r.Wait(), command.SetPageSecret{Secret: random[:]}); err == nil {
+		secret, err = r.Server.PageSecret() // another may have made one before
+	}
+	if err == nil && secret == nil {
+		err = nodes.ErrOverloaded // a restore has taken it
+	}
+	return secret, err
+}
+
+// openCursor returns what the request's cursor stands for.
+func openCursor(r *exchange.Request, text, allowed string) (string, *refuse.Refusal) {
+	if text == "" || !r.Narrowed() {
+		return text, nil
+	}
+	secret, err := r.Server.PageSecret()
+	switch {
+	case err != nil:
+		return "", refuse.Because(refuse.CodeOf(err, false))
+	case secret == nil && !r.Server.Node.IsLeader():
+		return "", refuse.Because(wire.CodeNoLeader) // it may not know it yet
+	case secret == nil:
+		return "", badParam("cursor", allowed)
+	}
+	box, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return "", badParam("cursor", allowed)
+	}
+	plain, err := cursorSeal(secret).Open(nil, nil, box, nil)
+	if err != nil {
+		return "", badParam("cursor", allowed)
+	}
+	return string(bytes.TrimRight(plain, "\x00")), nil
+}
+
+// cursorSeal returns the cipher of cursors.
+func cursorSeal(secret []byte) cipher.AEAD {
+	key := hmac.New(sha256.New, secret)
+	key.Write([]byte("cursor"))
+	block, err := aes.NewCipher(key.Sum(nil))
+	if err != nil {
+		panic(err) // the key has the right length
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err) // AES has the right block
+	}
+	return aead
+}

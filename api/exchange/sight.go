@@ -1,0 +1,187 @@
+package exchange
+
+import (
+	"slices"
+
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/nodes"
+)
+
+// Sight is what a key may see of tasks: all, or those of some types alone. Each task, result
+// and event that an answer shows passes through it, whichever call it is: a task is more
+// than its type, for a parent has the errors and results of its steps, and a step the names of others.
+type Sight struct {
+	types []string             // nil = all
+	plans map[uint64]*fsm.Plan // by parent: with no dependency that is not seen
+}
+
+// Sight returns that of the request's key. It may outlive the request, in one goroutine.
+func (r *Request) Sight() *Sight { return &Sight{types: r.onlyTypes} }
+
+// All reports whether nothing is hidden.
+func (s *Sight) All() bool { return s == nil || len(s.types) == 0 }
+
+// Type reports whether tasks of that type are seen.
+func (s *Sight) Type(taskType string) bool {
+	return s.All() || slices.Contains(s.types, taskType)
+}
+
+// Steps reports whether the task has no step of a type that is not seen. A task that
+// is not there may have had some.
+func (s *Sight) Steps(m *fsm.Machine, id uint64) bool {
+	if s.All() {
+		return true
+	}
+	if m.Get(id) == nil {
+		return false
+	}
+	for _, taskType := range m.StepTypes(id) {
+		if !s.Type(taskType) {
+			return false
+		}
+	}
+	return true
+}
+
+// hides reports whether the task is a parent with steps that are not seen.
+func (s *Sight) hides(m *fsm.Machine, t *fsm.Task) bool {
+	return !s.All() && t.Parent() != nil && !s.Steps(m, t.ID)
+}
+
+// Matches reports whether a task that a filter has matched did so by what is seen of it:
+// how a parent ended is not to be found out by asking for it.
+func (s *Sight) Matches(m *fsm.Machine, f *fsm.Filter, t *fsm.Task) bool {
+	return f.WorkerID == "" && f.ErrorGroup == 0 || !s.hides(m, t)
+}
+
+// Failure reports whether the error of a failed task is seen.
+func (s *Sight) Failure(m *fsm.Machine, id uint64) bool {
+	return s.All() || !s.hides(m, m.Get(id))
+}
+
+// Task takes out of the copy of a task of a type that is seen what comes from tasks that are
+// not: of a parent how it ended, of a step the names of those that it depends on.
+func (s *Sight) Task(m *fsm.Machine, t *fsm.Task) {
+	switch {
+	case s.All() || t.Options == nil: // a plain task is as its type
+	case s.hides(m, t):
+		t.Error, t.Result, t.ResultPayload, t.WorkerID, t.Token = "", nil, nil, "", 0
+	case t.Step() != nil:
+		o := *t.Options
+		o.Step = &fsm.Step{ParentID: o.Step.ParentID, Plan: s.plan(m, o.Step)}
+		t.Options = &o
+	}
+}
+
+// plan returns the plan of a step in which none depends on another that is not seen. It is
+// made once for all steps of a parent.
+func (s *Sight) plan(m *fsm.Machine, step *fsm.Step) *fsm.Plan {
+	if plan := s.plans[step.ParentID]; plan != nil {
+		return plan
+	}
+	plan := *step.Plan
+	seen := make([]bool, len(plan.Steps))
+	for place, taskType := range m.StepTypes(step.ParentID) {
+		seen[place] = s.Type(taskType)
+	}
+	plan.Steps = slices.Clone(plan.Steps)
+	for i := range plan.Steps {
+		plan.Steps[i].DependsOn = slices.DeleteFunc(slices.Clone(plan.Steps[i].DependsOn), func(on uint16) bool { return !seen[on] })
+	}
+	if s.plans == nil {
+		s.plans = make(map[uint64]*fsm.Plan)
+	}
+	s.plans[step.ParentID] = &plan
+	return &plan
+}
+
+// Why takes out of the reasons of a step the names of steps that are not seen.
+func (s *Sight) Why(m *fsm.Machine, t *fsm.Task, why *fsm.Why) {
+	if s.All() || t.Step() == nil {
+		return
+	}
+	step := t.Step()
+	plan := s.plan(m, step)
+	for i := range why.Reasons {
+		why.Reasons[i].Steps = slices.DeleteFunc(why.Reasons[i].Steps, func(name string) bool {
+			return !slices.ContainsFunc(plan.Steps[t.StepPlace()].DependsOn, func(on uint16) bool { return plan.Steps[on].Name == name })
+		})
+	}
+}
+
+// Ends reports whether the event may tell how a parent ended, or who finalizes it: it is
+// about no claim of the task itself.
+func Ends(e *event.Event) bool {
+	return e.TaskID != 0 && e.Attempt == 0 && (e.WorkerID != "" || e.Kind == event.Failed)
+}
+
+// Hides reports whether the event tells of steps that are not seen.
+func (s *Sight) Hides(m *fsm.Machine, e *event.Event) bool {
+	return !s.All() && Ends(e) && !s.Steps(m, e.TaskID)
+}
+
+// Events takes that out of the events. Those that were asked for by a worker's id, which
+// it is a part of, go.
+func (s *Sight) Events(m *fsm.Machine, q *event.Query, events []event.Event) []event.Event {
+	seen := events[:0]
+	for i := range events {
+		e := events[i]
+		if s.Hides(m, &e) {
+			if q.WorkerID != "" {
+				continue
+			}
+			e = e.Bare()
+		}
+		seen = append(seen, e)
+	}
+	return seen
+}
+
+// result is Task for each task that the answer to a command shows.
+func (s *Sight) result(m *fsm.Machine, res *fsm.Result) {
+	tasks := make([]*fsm.Task, 0, 1+len(res.Submitted)+len(res.Claims))
+	if res.Task != nil {
+		tasks = append(tasks, res.Task)
+	}
+	for i := range res.Submitted {
+		if t := res.Submitted[i].Task; t != nil {
+			tasks = append(tasks, t)
+		}
+	}
+	for i := range res.Claims {
+		tasks = append(tasks, &res.Claims[i].Task)
+	}
+	for _, t := range tasks {
+		s.Task(m, t)
+		if res.Parent != nil && s.hides(m, t) {
+			p := *res.Parent
+			p.Steps = nil
+			res.Parent = &p
+		}
+	}
+	for i := range res.Results {
+		s.result(m, &res.Results[i])
+	}
+}
+
+// hasKin reports whether the answer to a command shows a parent or a step.
+func hasKin(res *fsm.Result) bool {
+	kin := func(t *fsm.Task) bool { return t != nil && (t.Parent() != nil || t.Step() != nil) }
+	return kin(res.Task) ||
+		slices.ContainsFunc(res.Submitted, func(s fsm.Submitted) bool { return kin(s.Task) }) ||
+		slices.ContainsFunc(res.Claims, func(c fsm.Claim) bool { return kin(&c.Task) }) ||
+		slices.ContainsFunc(res.Results, func(r fsm.Result) bool { return hasKin(&r) })
+}
+
+// narrow takes out of what a command did what the key may not see. If the state cannot be
+// read for it nothing of other tasks is shown.
+func (r *Request) narrow(p *nodes.Proposed) {
+	if !r.Narrowed() || !hasKin(&p.Result) {
+		return
+	}
+	s := r.Sight()
+	if _, err := r.Server.Node.ReadStale(r.Wait(), p.Index, func(m *fsm.Machine, _ fsm.Stamp) { s.result(m, &p.Result) }); err != nil {
+		s.result(fsm.New(), &p.Result)
+	}
+}
