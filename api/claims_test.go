@@ -289,10 +289,11 @@ func TestServer_Cluster(t *testing.T) {
 	node.View = nodes.ClusterView{Leader: "n1", Term: 3, FeatureLevel: 1, Nodes: []nodes.NodeView{{
 		NodeRecord: fsm.NodeRecord{UUID: "u", NodeID: "n1", PeerAddr: "p:1", HTTPAddr: "http://h:2", Version: "v"},
 		Suffrage:   "voter", State: "leader", LastContactMS: 0, ClockAheadMS: &ahead, AppliedIndex: 9, Healthy: true,
-		Room: &nodes.NodeRoom{State: 10, StateMax: 40, DiskFree: 20, DiskMin: 5},
+		Room:  &nodes.NodeRoom{State: 10, StateMax: 40, DiskFree: 20, DiskMin: 5},
+		Zones: &nodes.Zones{Version: "2026f", Sum: "0a"},
 	}}}
 	want := `{"success":true,"leader":"n1","term":3,"feature_level":1,"nodes":[{"node_id":"n1","uuid":"u","peer_addr":"p:1","http_addr":"http://h:2",` +
-		`"suffrage":"voter","state":"leader","last_contact_ms":0,"clock_ahead_ms":-4,"applied_index":9,"version":"v","healthy":true,"problem":"","room":{"state_bytes":10,"state_limit_bytes":40,"disk_free_bytes":20,"disk_free_min_bytes":5}}]}`
+		`"suffrage":"voter","state":"leader","last_contact_ms":0,"clock_ahead_ms":-4,"applied_index":9,"version":"v","healthy":true,"problem":"","room":{"state_bytes":10,"state_limit_bytes":40,"disk_free_bytes":20,"disk_free_min_bytes":5},"time_zones":{"version":"2026f","sum":"0a"}}]}`
 	if got := s.call(t, "GET /api/cluster", ""); got.status != 200 || got.body != want {
 		t.Errorf("%d\n got %s\nwant %s", got.status, got.body, want)
 	}

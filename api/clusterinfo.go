@@ -37,6 +37,9 @@ func wireNode(n nodes.NodeView) wire.Node {
 	if r := n.Room; r != nil {
 		node.Room = &wire.Room{StateBytes: r.State, StateLimitBytes: r.StateMax, DiskFreeBytes: r.DiskFree, DiskFreeMinBytes: r.DiskMin}
 	}
+	if z := n.Zones; z != nil {
+		node.TimeZones = &wire.Zones{Version: z.Version, Sum: z.Sum}
+	}
 	return node
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/internal/zones"
 )
 
 // Node is what the API needs of a node: see exchange.Node.
@@ -56,6 +57,8 @@ type Config struct {
 	Page exchange.Page
 	// Version is the binary's, shown by /healthz.
 	Version string
+	// Zones are the time zones of schedules; nil: those in the binary.
+	Zones *zones.Source
 	// Limits bound what a request may ask for.
 	Limits bound.Limits
 	// Wait bounds how long a request waits for the node: a mutation then

@@ -86,7 +86,7 @@ func parseSlots(r *exchange.Request, after *int64, limit *int) (*cron.Times, *re
 	if bad != nil {
 		return nil, bad
 	}
-	return callbody.ReadPlan(plan)
+	return callbody.ReadPlan(plan, r.Server.Cfg.Zones.Current())
 }
 
 // SetSchedule answers PUT /api/schedules/{name}.
@@ -95,7 +95,7 @@ func SetSchedule(r *exchange.Request) {
 	if !ok {
 		return
 	}
-	c, bad := callbody.DecodeSchedule(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
+	c, bad := callbody.DecodeSchedule(r.HTTP.Request.Body(), &r.Server.Cfg.Limits, r.Server.Cfg.Zones.Current())
 	if bad != nil {
 		r.Refuse(bad)
 		return

@@ -59,7 +59,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	h, err := exchange.New(exchange.Config{
 		Node: cfg.Node, Logger: cfg.Logger, Limits: cfg.Limits, Wait: cfg.Wait,
-		Insecure: cfg.Insecure, AdvertisedHosts: cfg.AdvertisedHosts, AllowedOrigins: cfg.AllowedOrigins, Page: cfg.Page, Audit: cfg.Audit,
+		Insecure: cfg.Insecure, AdvertisedHosts: cfg.AdvertisedHosts, AllowedOrigins: cfg.AllowedOrigins, Page: cfg.Page, Audit: cfg.Audit, Zones: cfg.Zones,
 		Most: lasting.Most{lasting.Connection: max(cfg.Connections/2, 1), lasting.Wait: cfg.WaitsPerKey, lasting.Stream: trail.StreamsMax / 2},
 	})
 	if err != nil {
@@ -91,7 +91,7 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) newMetrics(p *port.Port) (*meter.Metrics, error) {
 	h := s.host
 	return meter.New(s.cfg.Registry, &meter.Sources{
-		NodeID: s.cfg.Node.NodeID(), Version: s.cfg.Version,
+		NodeID: s.cfg.Node.NodeID(), Version: s.cfg.Version, Zones: s.cfg.Zones.Current,
 		Connections: p.Open, Strangers: p.Strangers, BodyBytes: p.BodyBytes, AnswerBytes: p.Answers.Taken, Streams: s.feed.Count,
 		Keys: h.Keys.Load,
 		Read: func(fn func(m *fsm.Machine, now fsm.Stamp)) error {

@@ -46,7 +46,8 @@ type peerStatus struct {
 	LastContactMS int64           `json:"last_contact_ms"`
 	WallNS        int64           `json:"wall_ns,omitempty"` // its wall clock, since the Unix epoch; older versions do not say
 	DiskLow       bool            `json:"disk_low,omitempty"`
-	Room          *nodes.NodeRoom `json:"room,omitempty"` // older versions do not say
+	Room          *nodes.NodeRoom `json:"room,omitempty"`  // older versions do not say
+	Zones         *nodes.Zones    `json:"zones,omitempty"` // older versions do not say
 	Removed       bool            `json:"removed,omitempty"`
 	// Chain is its chain at the index that it was asked for, "" if it cannot say (yet).
 	Chain string `json:"chain,omitempty"`
@@ -105,7 +106,7 @@ func (n *Node) answerHint(_ context.Context, body []byte) ([]byte, error) {
 func (n *Node) status(q statusQuestion) peerStatus {
 	s := peerStatus{
 		Record: n.record, State: "leader", Term: n.currentTerm(), AppliedIndex: n.fsm.AppliedIndex(), WallNS: n.clock.Wall(), DiskLow: n.space.Disk.Low(),
-		Room: n.space.Left(), Removed: n.removed.Load(), Chain: n.fsm.ChainAt(q.ChainAt), Hint: n.hints.get(),
+		Zones: n.zones(), Room: n.space.Left(), Removed: n.removed.Load(), Chain: n.fsm.ChainAt(q.ChainAt), Hint: n.hints.get(),
 	}
 	if n.raft == nil {
 		return s
@@ -124,6 +125,12 @@ func (n *Node) status(q statusQuestion) peerStatus {
 		s.LastContactMS = n.lastContactMS()
 	}
 	return s
+}
+
+// zones returns the release of the time zones that this node goes by.
+func (n *Node) zones() *nodes.Zones {
+	data := n.cfg.Zones.Current()
+	return &nodes.Zones{Version: data.Version(), Sum: data.Sum()}
 }
 
 var errCannotAsk = errors.New("this node cannot ask others")

@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/internal/memory"
+	"github.com/claimq/claimq/internal/zones"
 )
 
 // Config is what a node is opened with. Fill DefaultConfig's value and Open
@@ -102,6 +103,10 @@ type Config struct {
 	// leaves that alone.
 	TrailBytes int64
 	TrailAge   time.Duration
+
+	// Zones are the time zones by which the slots of schedules are computed; nil: those in
+	// the binary.
+	Zones *zones.Source
 
 	// NoRaft runs the state machine without log, peers and disk: for measuring
 	// what replication costs, and for nothing else. Everything is lost at exit.

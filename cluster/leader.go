@@ -310,7 +310,7 @@ func (l *leadership) startDuties() *duty.Duties {
 	n := l.node
 	d := duty.New(duty.Config{
 		Source: n.clock, Clock: l.clock, Timers: l.timers, Read: l.read, Claims: n.fsm.Claims,
-		Propose: n.batcher.ProposeOwn, Knows: n.checkLevel, Space: n.space, Waiters: l.waiters,
+		Propose: n.batcher.ProposeOwn, Knows: n.checkLevel, Space: n.space, Waiters: l.waiters, Zones: n.cfg.Zones,
 		TrailBytes: n.cfg.TrailBytes, TrailAge: n.cfg.TrailAge, Logger: n.logger,
 	})
 	if !n.fsm.Lead(l.ctx, d.Applied, func(m *fsm.Machine) { l.timers.Start(m) }) {

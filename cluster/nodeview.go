@@ -43,6 +43,7 @@ func (o *viewer) viewOf(s raft.Server, record fsm.NodeRecord, status peerStatus,
 		return v
 	}
 	v.State, v.LastContactMS, v.AppliedIndex, v.Room = status.State, status.LastContactMS, status.AppliedIndex, status.Room
+	v.Zones = status.Zones
 	v.Problem = o.problemOf(status)
 	v.TakesPart = v.Problem == ""
 	if v.TakesPart && status.DiskLow {
@@ -84,6 +85,16 @@ func (o *viewer) warningOf(s raft.Server, status peerStatus, newest uint32) stri
 		}
 	}
 	return ""
+}
+
+// zonesOf returns what is to be done about the time zones of a node, "" if nothing; leads are
+// those of the leader, nil if they are not known.
+func zonesOf(status peerStatus, leads *nodes.Zones) string {
+	if status.Zones == nil || leads == nil || *status.Zones == *leads {
+		return ""
+	}
+	return fmt.Sprintf("its time zones are those of %s (%s), the leader's of %s (%s), so slots of schedules move when it leads: run one version and one zone_data_file on all nodes",
+		status.Zones.Version, status.Zones.Sum, leads.Version, leads.Sum)
 }
 
 // majorityWallOf returns what a majority of the voters' wall clocks show, nil if too few

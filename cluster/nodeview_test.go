@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/nodes"
 )
 
 // What a member needs is said in words, and what only needs attention does not
@@ -73,6 +74,27 @@ func TestNode_viewOf(t *testing.T) {
 	l.laggards.note("u-new", false, clock.mono)
 	if text := n.viewer().catchingUp("u-new"); text != "" {
 		t.Errorf("one that has caught up %s", text)
+	}
+}
+
+// A node whose time zones are not the leader's is told of, one that does not say is not.
+func TestZonesOf(t *testing.T) {
+	t.Parallel()
+	leads := &nodes.Zones{Version: "2026f", Sum: "0a"}
+	for _, tc := range []struct {
+		name        string
+		node, leads *nodes.Zones
+		want        string // "" = nothing
+	}{
+		{"the same", &nodes.Zones{Version: "2026f", Sum: "0a"}, leads, ""},
+		{"another release", &nodes.Zones{Version: "2026e", Sum: "0b"}, leads, "its time zones are those of 2026e (0b), the leader's of 2026f (0a)"},
+		{"another file of the release", &nodes.Zones{Version: "2026f", Sum: "0c"}, leads, "those of 2026f (0c), the leader's of 2026f (0a)"},
+		{"an old version", nil, leads, ""},
+		{"no leader", leads, nil, ""},
+	} {
+		if got := zonesOf(peerStatus{Zones: tc.node}, tc.leads); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
 	}
 }
 

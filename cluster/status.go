@@ -94,8 +94,12 @@ func (n *Node) Cluster(ctx context.Context) nodes.ClusterView {
 	leader := n.leaderID()
 	statuses, errs := n.askStatuses(ctx, servers, statusQuestion{})
 	newest := n.record.Level
+	var zones *nodes.Zones // the leader's
 	for i := range statuses {
 		newest = max(newest, statuses[i].Record.Level)
+		if string(servers[i].ID) == leader {
+			zones = statuses[i].Zones
+		}
 	}
 	majority, by := majorityWallOf(servers, statuses), n.viewer()
 	for i, s := range servers {
@@ -112,7 +116,7 @@ func (n *Node) Cluster(ctx context.Context) nodes.ClusterView {
 		v := by.viewOf(s, record, statuses[i], errs[i])
 		clock := ""
 		if v.ClockAheadMS, clock = clockOf(statuses[i].wall, majority); v.Problem == "" {
-			v.Problem = cmp.Or(clock, by.warningOf(s, statuses[i], newest))
+			v.Problem = cmp.Or(clock, by.warningOf(s, statuses[i], newest), zonesOf(statuses[i], zones))
 		}
 		view.Nodes = append(view.Nodes, v)
 	}

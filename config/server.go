@@ -80,6 +80,10 @@ type Server struct {
 	// denied request with a known key, as a line of JSON. SIGHUP closes and reopens
 	// it. Empty: none.
 	AuditFile string
+	// ZoneDataFile is a file of time zones that stands in for those in the binary, a ZIP
+	// archive of a folder as /usr/share/zoneinfo; it is read again when it changes. Empty:
+	// none.
+	ZoneDataFile string
 	// LogLevel is trace, debug, info, warn or error; LogFormat text or json.
 	LogLevel  string
 	LogFormat string

@@ -55,6 +55,7 @@ func nodeSettings() []setting {
 		{name: "join", usage: "peer addresses of a running cluster to join", value: func(s *Server) value { return &list{p: &s.Join} }},
 		{name: "join_token_file", usage: "file with a join token, by which a node that joins needs no operator's call: one line", value: func(s *Server) value { return &text{p: &s.JoinTokenFile} }},
 		{name: "initial_cluster", usage: "all nodes of a new cluster, as n1=HOST:PEERPORT,n2=...; the same list on all", value: func(s *Server) value { return &list{p: &s.InitialCluster} }},
+		{name: "zone_data_file", usage: "ZIP archive of /usr/share/zoneinfo whose time zones stand in for those of the binary; the same on all nodes; read again when it changes", value: func(s *Server) value { return &text{p: &s.ZoneDataFile} }},
 		{name: "log_level", usage: "trace, debug, info, warn or error", value: func(s *Server) value { return &text{&s.LogLevel, []string{"trace", "debug", "info", "warn", "error"}} }},
 		{name: "log_format", usage: "text or json: a line of JSON each", value: func(s *Server) value { return &text{&s.LogFormat, []string{"text", "json"}} }},
 		{name: "no_raft", usage: "serve from memory alone: for comparisons, never for data", value: func(s *Server) value { return &toggle{&s.NoRaft} }, hidden: true},

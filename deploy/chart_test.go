@@ -151,7 +151,7 @@ func (p packages) chart(t *testing.T) {
 		p.checkChart(t, 3, "keys.existingSecret=keys", "tls.http.existingSecret=http", "tls.http.clientCertificates=true", "tls.peer.existingSecret=peer")
 	})
 	t.Run("more settings", func(t *testing.T) {
-		p.checkChart(t, 3, append(secrets[:], "settings.memory_limit=1GiB", "settings.limits.items=10", "persistence.storageClass=fast", "nameOverride=tasks", "service.type=LoadBalancer")...)
+		p.checkChart(t, 3, append(secrets[:], "settings.memory_limit=1GiB", "settings.limits.items=10", "persistence.storageClass=fast", "nameOverride=tasks", "zoneData.existingSecret=zones", "service.type=LoadBalancer")...)
 	})
 	t.Run("image by digest", func(t *testing.T) {
 		digest := "sha256:" + strings.Repeat("0a", 32)

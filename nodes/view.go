@@ -21,6 +21,9 @@ type NodeView struct {
 	AppliedIndex  uint64 // 0 = unknown
 	// Room is what it has left; nil: it does not answer, or its version does not say.
 	Room *NodeRoom
+	// Zones are the time zones that it goes by; nil: it does not answer, or its version does
+	// not say.
+	Zones *Zones
 	// TakesPart: it answers, hears a leader and has caught up, so it counts towards
 	// a majority.
 	TakesPart bool
@@ -36,6 +39,13 @@ type NodeView struct {
 type NodeRoom struct {
 	State, StateMax   int64
 	DiskFree, DiskMin int64 // both 0: it does not know
+}
+
+// Zones are a release of the time zones: its name, as 2026f, and the beginning of the hash of
+// all of them.
+type Zones struct {
+	Version string `json:"version"`
+	Sum     string `json:"sum"`
 }
 
 // HashView is what the nodes' states hash to, at one index of the log.

@@ -58,7 +58,7 @@ func TestSuggestions(t *testing.T) {
 	submit := func(text []byte) (bad *refuse.Refusal) { _, bad = DecodeSubmit(text, &limits); return bad }
 	batch := func(text []byte) (bad *refuse.Refusal) { _, bad = DecodeBatch(text, &limits); return bad }
 	action := func(text []byte) (bad *refuse.Refusal) { _, bad = DecodeAction(text, &limits); return bad }
-	schedule := func(text []byte) (bad *refuse.Refusal) { _, bad = DecodeSchedule(text, &limits); return bad }
+	schedule := func(text []byte) (bad *refuse.Refusal) { _, bad = DecodeSchedule(text, &limits, nil); return bad }
 	bodies := []reflect.Type{
 		reflect.TypeFor[wire.NewStep](), reflect.TypeFor[wire.Claim](), reflect.TypeFor[wire.Settle](), reflect.TypeFor[wire.Retry](), reflect.TypeFor[wire.Finalize](),
 		reflect.TypeFor[wire.FinalizationClaim](), reflect.TypeFor[wire.Action](), reflect.TypeFor[wire.Filter](), reflect.TypeFor[wire.NewSchedule](), reflect.TypeFor[wire.Backoff](),

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/cron"
+	"github.com/claimq/claimq/internal/zones"
 )
 
 // The bounds of a schedule's fields.
@@ -30,13 +31,15 @@ const (
 // Schedule is the body of PUT /api/schedules/{name}.
 type Schedule struct {
 	fsm.Schedule
-	task draft
-	some bool // task was given
+	task  draft
+	some  bool // task was given
+	zones *zones.Data
+	times *cron.Times // of its plan
 }
 
-// DecodeSchedule reads the body of PUT /api/schedules/{name}.
-func DecodeSchedule(body []byte, limits *bound.Limits) (Schedule, *refuse.Refusal) {
-	c := Schedule{task: newDraft()}
+// DecodeSchedule reads the body of PUT /api/schedules/{name} by these time zones.
+func DecodeSchedule(body []byte, limits *bound.Limits, data *zones.Data) (Schedule, *refuse.Refusal) {
+	c := Schedule{task: newDraft(), zones: data}
 	c.task.names = scheduledNames
 	d := NewDecoder(body, limits)
 	defer d.Free()
@@ -111,7 +114,8 @@ func (c *Schedule) check(d *Decoder) *refuse.Refusal {
 	if bad := c.checkTask(d); bad != nil {
 		return bad
 	}
-	if _, bad := ReadPlan(c.plan()); bad != nil {
+	var bad *refuse.Refusal
+	if c.times, bad = ReadPlan(c.plan(), c.zones); bad != nil {
 		return bad
 	}
 	if c.Timezone == "UTC" {
@@ -120,8 +124,9 @@ func (c *Schedule) check(d *Decoder) *refuse.Refusal {
 	return nil
 }
 
-// ReadPlan reads the plan of a schedule; each of its fields has the form of a schedule's.
-func ReadPlan(p cron.Plan) (*cron.Times, *refuse.Refusal) {
+// ReadPlan reads the plan of a schedule by these time zones; each of its fields has the form
+// of a schedule's.
+func ReadPlan(p cron.Plan, data *zones.Data) (*cron.Times, *refuse.Refusal) {
 	wrong := func(field, text, advice string) *refuse.Refusal {
 		return &refuse.Refusal{Code: wire.CodeInvalidRequest, Field: field, Text: text, Advice: advice}
 	}
@@ -133,7 +138,7 @@ func ReadPlan(p cron.Plan) (*cron.Times, *refuse.Refusal) {
 	case p.Timezone != "" && p.Cron == "":
 		return nil, wrong("timezone", "timezone is given without cron", "Send timezone only with cron: every_ms counts from one slot to the next")
 	}
-	times, err := p.Read()
+	times, err := p.Read(data)
 	switch {
 	case err == nil:
 		return times, nil
@@ -181,7 +186,7 @@ func (c *Schedule) plan() cron.Plan {
 // goes on as it did before keeps the slot that it waits for: so one that is set
 // again and again still runs.
 func (c *Schedule) SetNext(now fsm.Stamp, before *fsm.ScheduleView) *refuse.Refusal {
-	next, ok := c.plan().Next(now.T)
+	next, ok := c.times.Next(now.T)
 	switch {
 	case !ok:
 		return refuse.New(wire.CodeInvalidRequest, "Invalid cron: its time never comes", refuse.AdviceField).At("cron")

@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/api/meter"
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/presence"
+	"github.com/claimq/claimq/internal/zones"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -31,6 +32,7 @@ type Config struct {
 	Page            Page          // what is served of it
 	Audit           *audit.Writer // nil: nobody is told of denials
 	Most            lasting.Most  // of what lasts, for one key
+	Zones           *zones.Source // nil: those in the binary
 }
 
 // Host is what all requests of a server share. It is safe for concurrent use.

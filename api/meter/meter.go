@@ -12,6 +12,7 @@ import (
 
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/zones"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -40,11 +41,12 @@ type Metrics struct {
 type Sources struct {
 	NodeID, Version string
 
-	Connections func() int64 // that are open
-	Strangers   func() int   // of them, those without a valid key
-	BodyBytes   func() int64 // of large requests
-	AnswerBytes func() int64 // of large answers
-	Streams     func() int   // of events
+	Zones       func() *zones.Data // the time zones in use
+	Connections func() int64       // that are open
+	Strangers   func() int         // of them, those without a valid key
+	BodyBytes   func() int64       // of large requests
+	AnswerBytes func() int64       // of large answers
+	Streams     func() int         // of events
 	// Keys returns the keys of now, nil if there are none.
 	Keys func() *keyring.Ring
 	// Read reads this node's state.
@@ -81,7 +83,7 @@ func New(registry *prometheus.Registry, of *Sources) (*Metrics, error) {
 	})
 	build.Set(1)
 	state := newStateCollector(of)
-	collectors := append(m.Finalizations.collectors(), durations, m.InFlight, m.Panics, m.requests, overloads, m.StrangersEnded, build, state, m.AuthFailures.total, keyCollector{of})
+	collectors := append(m.Finalizations.collectors(), durations, m.InFlight, m.Panics, m.requests, overloads, m.StrangersEnded, build, zonesCollector{of}, state, m.AuthFailures.total, keyCollector{of})
 	collectors = append(collectors, of.gauges()...)
 	for _, c := range collectors {
 		if err := registry.Register(c); err != nil {
@@ -103,6 +105,18 @@ func (of *Sources) gauges() []prometheus.Collector {
 		gauge("claimq_http_connections_without_key", "Open connections to the HTTP port that have shown no valid key; without keys, that have asked nothing.", of.Strangers),
 		gauge("claimq_event_streams", "Open streams of events.", of.Streams),
 	}
+}
+
+// zonesCollector tells which time zones the node goes by, which may change while it runs.
+type zonesCollector struct{ of *Sources }
+
+var zonesInfo = prometheus.NewDesc("claimq_time_zones_info", "Always 1: the release of the time zones that the node goes by, and the hash of all of them, are in the labels.", []string{"version", "sum"}, nil)
+
+func (c zonesCollector) Describe(ch chan<- *prometheus.Desc) { ch <- zonesInfo }
+
+func (c zonesCollector) Collect(ch chan<- prometheus.Metric) {
+	data := c.of.Zones()
+	ch <- prometheus.MustNewConstMetric(zonesInfo, prometheus.GaugeValue, 1, data.Version(), data.Sum())
 }
 
 func gauge[N int | int64](name, help string, of func() N) prometheus.Collector {

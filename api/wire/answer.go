@@ -103,7 +103,14 @@ type Node struct {
 	Version       string `json:"version"`
 	Healthy       bool   `json:"healthy"`
 	Problem       string `json:"problem"`
-	Room          *Room  `json:"room"` // nil = not known
+	Room          *Room  `json:"room"`       // nil = not known
+	TimeZones     *Zones `json:"time_zones"` // nil = not known
+}
+
+// Zones are a release of the time zones.
+type Zones struct {
+	Version string `json:"version"` // as 2026f
+	Sum     string `json:"sum"`     // the beginning of the hash of all of them
 }
 
 // Room is what a node's state takes, and what is free on its disk, each with its bound.

@@ -164,7 +164,7 @@ func (n *node) due() command.Command {
 // slotOf returns what is to be done of the slot that has come.
 func (n *node) slotOf(v *fsm.ScheduleView) command.ScheduleRun {
 	run := command.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
-	times, err := cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}.Read()
+	times, err := cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}.Read(nil)
 	if err != nil { // the API let it in, so this machine knew the time zone
 		run.Skip, run.Next = true, n.stamp.T+unreadableAfter.Milliseconds()
 		return run

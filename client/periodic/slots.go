@@ -35,7 +35,7 @@ func Every(d time.Duration) (Slots, error) {
 // the time zone, an IANA name; "" is UTC. Where the clocks there jump, what is set to certain
 // hours runs once a day, as schedules of the cluster do.
 func Cron(expression, timezone string) (Slots, error) {
-	times, err := cron.Plan{Cron: expression, Timezone: timezone}.Read()
+	times, err := cron.Plan{Cron: expression, Timezone: timezone}.Read(nil)
 	if err != nil {
 		return nil, fmt.Errorf("periodic: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/cluster/space"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/internal/zones"
 	"github.com/claimq/claimq/nodes"
 )
 
@@ -38,6 +39,7 @@ type Config struct {
 	Knows   func(cmd command.Command) error
 	Space   *space.Space
 	Waiters *batch.Waiters
+	Zones   *zones.Source // by which slots are computed; nil: those in the binary
 	// TrailBytes and TrailAge bound the trail; 0 leaves it as it is.
 	TrailBytes int64
 	TrailAge   time.Duration

@@ -107,7 +107,7 @@ func fewBytes(due []*fsm.ScheduleView) []*fsm.ScheduleView {
 // slot that has come, unless it is too late as well.
 func (d *Duties) slotOf(v *fsm.ScheduleView, now int64) command.ScheduleRun {
 	run := command.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
-	times, err := cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}.Read()
+	times, err := cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}.Read(d.cfg.Zones.Current())
 	if err != nil {
 		// The leader that let it in knew the time zone; perhaps the next one does.
 		d.cfg.Logger.Error("a schedule cannot be read: its slot is passed over", "schedule", v.Name, "error", err)

@@ -285,6 +285,9 @@ func cliCases() []cliCase {
 			`{"node_id":"n2","peer_addr":"127.0.0.1:7411","http_addr":"http://127.0.0.1:7410","suffrage":"voter","state":"unknown","last_contact_ms":-1,"applied_index":0,"version":"v1","healthy":false,"problem":"not reached for 12 s"}]}`)},
 		{name: "cluster status well", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"n1","term":7,"feature_level":5,"nodes":[`+
 			cliNode("n1", "voter", "leader", true, "")+","+cliNode("n2", "voter", "follower", true, "")+","+cliNode("n3", "voter", "follower", true, "")+`]}`)},
+		{name: "cluster status zones", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"n1","term":7,"feature_level":5,"nodes":[`+
+			strings.ReplaceAll(cliNode("n1", "voter", "leader", true, ""), `"version"`, `"time_zones":{"version":"2026f","sum":"0a"},"version"`)+","+cliNode("n2", "voter", "unknown", false, "it does not answer")+","+
+			strings.ReplaceAll(cliNode("n3", "voter", "follower", true, "its time zones are those of 2026e"), `"version"`, `"time_zones":{"version":"2026e","sum":"0b"},"version"`)+`]}`)},
 		{name: "cluster status warnings", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"n1","term":7,"feature_level":5,"nodes":[`+
 			cliNode("n1", "voter", "leader", true, "")+","+cliNode("n2", "voter", "follower", true, "its wall clock is 2s ahead of that of n1")+","+
 			strings.ReplaceAll(cliNode("n3", "voter", "follower", true, ""), `"v1"`, `"v2"`)+","+cliNode("n4", "voter", "follower", true, "")+","+cliNode("n5", "nonvoter", "follower", true, "it is catching up")+`]}`)},

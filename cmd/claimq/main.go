@@ -135,6 +135,7 @@ outcome is unknown, 4 nothing to claim or not found.`,
 			cmd.Args = term.Arguments
 		}
 	})
-	root.SetVersionTemplate("claimq {{.Version}}\n") // as the command has it
+	cobra.AddTemplateFunc("zones", zonesVersion)
+	root.SetVersionTemplate("claimq {{.Version}}\ntime zones {{zones}}\n") // as the command has it
 	return root
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/internal/zones"
 )
 
 func newVersionCommand(a *term.App) *cobra.Command {
@@ -16,9 +17,9 @@ func newVersionCommand(a *term.App) *cobra.Command {
 		Example: "  claimq version\n  claimq version --output json",
 		RunE: func(*cobra.Command, []string) error {
 			if o.Output == "json" {
-				return term.ShowJSON(a.Stdout, builtAs{Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH})
+				return term.ShowJSON(a.Stdout, builtAs{Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, TimeZones: zonesVersion()})
 			}
-			return a.Sayf("%s", "claimq "+version)
+			return a.Sayf("claimq %s\ntime zones %s", version, zonesVersion())
 		},
 	}
 	o.Add(cmd)
@@ -27,8 +28,12 @@ func newVersionCommand(a *term.App) *cobra.Command {
 
 // builtAs is what version prints as JSON.
 type builtAs struct {
-	Version string `json:"version"`
-	Go      string `json:"go"`
-	OS      string `json:"os"`
-	Arch    string `json:"arch"`
+	Version   string `json:"version"`
+	Go        string `json:"go"`
+	OS        string `json:"os"`
+	Arch      string `json:"arch"`
+	TimeZones string `json:"time_zones"`
 }
+
+// zonesVersion is the release of the time zones in the binary.
+func zonesVersion() string { return (*zones.Data)(nil).Version() }

@@ -115,7 +115,7 @@ func TestBuild(t *testing.T) {
 	if err := procs.WriteExecutable(binary, files[name+"/claimq"]); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), binary, "version").CombinedOutput(); err != nil || string(out) != "claimq v1.2.3\n" {
+	if out, err := exec.CommandContext(t.Context(), binary, "version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "claimq v1.2.3\ntime zones 20") {
 		t.Errorf("the binary says %q, %v", out, err)
 	}
 	checkNotices(t, string(files[name+"/THIRD_PARTY_NOTICES"]), files[name+"/claimq"])

@@ -26,7 +26,8 @@ import (
 	"fmt"
 	"math"
 	"time"
-	_ "time/tzdata" // a machine may have no time zones
+
+	"github.com/claimq/claimq/internal/zones"
 )
 
 // Plan is when a schedule runs: by Cron in Timezone, or every EveryMS.
@@ -51,16 +52,10 @@ type Times struct {
 	everyMS int64
 }
 
-// Check returns what is wrong with the plan, wrapped, nil if nothing is. A plan
-// whose time never comes, as on February 31st, is not wrong.
-func (p Plan) Check() error {
-	_, err := p.Read()
-	return err
-}
-
-// Read reads the plan. Errors: ErrCron, ErrTimezone, ErrEvery, wrapped, with what
-// is wrong.
-func (p Plan) Read() (*Times, error) {
+// Read reads the plan by these zones; nil: those in the binary. A plan whose time never
+// comes, as on February 31st, is not wrong. Errors: ErrCron, ErrTimezone, ErrEvery, wrapped,
+// with what is wrong.
+func (p Plan) Read(data *zones.Data) (*Times, error) {
 	switch {
 	case p.Cron == "" && p.EveryMS <= 0:
 		return nil, fmt.Errorf("%w: %d ms", ErrEvery, p.EveryMS)
@@ -73,26 +68,16 @@ func (p Plan) Read() (*Times, error) {
 	if err != nil {
 		return nil, err
 	}
-	// "Local" would differ from node to node.
-	zone, err := time.LoadLocation(p.Timezone)
-	if err != nil || p.Timezone == "Local" {
+	zone, err := data.Location(p.Timezone)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %q", ErrTimezone, p.Timezone)
 	}
 	return &Times{fields: f, zone: zone}, nil
 }
 
 // Next returns the first time after after at which the plan runs, both in
-// milliseconds since the Unix epoch; ok false if there is none, or the plan is
-// wrong. For EveryMS, after is the slot before.
-func (p Plan) Next(after int64) (next int64, ok bool) {
-	t, err := p.Read()
-	if err != nil {
-		return 0, false
-	}
-	return t.Next(after)
-}
-
-// Next is Plan.Next.
+// milliseconds since the Unix epoch; ok false if there is none. For EveryMS, after is the
+// slot before.
 func (t *Times) Next(after int64) (next int64, ok bool) {
 	if t.fields == nil {
 		return t.Following(after, after)
@@ -100,7 +85,8 @@ func (t *Times) Next(after int64) (next int64, ok bool) {
 	if after > lastMS {
 		return 0, false
 	}
-	return t.fields.next(after, t.zone)
+	next, _, ok = t.fields.next(after, t.zone)
+	return next, ok
 }
 
 // Latest returns the last slot that is not after now, of slot and at most limit that

@@ -9,13 +9,15 @@ import (
 
 	"github.com/adhocore/gronx"
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/internal/zones"
 )
 
 const layout = "2006-01-02 15:04:05 -0700"
 
 func at(t testing.TB, zone, text string) int64 {
 	t.Helper()
-	location, err := time.LoadLocation(zone)
+	location, err := (*zones.Data)(nil).Location(zone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +31,7 @@ func at(t testing.TB, zone, text string) int64 {
 // runs returns the next count times after after, as the zone's clocks show them.
 func runs(t testing.TB, p Plan, after int64, count int) string {
 	t.Helper()
-	times, err := p.Read()
+	times, err := p.Read(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +150,7 @@ func TestPlan_Next_fromWithinAJump(t *testing.T) {
 
 func TestPlan_Every(t *testing.T) {
 	t.Parallel()
-	times, err := Plan{EveryMS: 1000}.Read()
+	times, err := Plan{EveryMS: 1000}.Read(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +165,7 @@ func TestPlan_Every(t *testing.T) {
 			t.Errorf("slot %d, now %d: %d, %v, want %d", c.slot, c.now, got, ok, c.want)
 		}
 	}
-	if got, ok := (Plan{EveryMS: 1000}).Next(7); !ok || got != 1007 {
+	if got, ok := times.Next(7); !ok || got != 1007 {
 		t.Errorf("after 7: %d, %v", got, ok)
 	}
 	if got, ok := times.Next(math.MaxInt64 - 10); ok {
@@ -176,7 +178,7 @@ func TestPlan_Every(t *testing.T) {
 
 func TestTimes_Following_cron(t *testing.T) {
 	t.Parallel()
-	times, err := Plan{Cron: "0 * * * *"}.Read()
+	times, err := Plan{Cron: "0 * * * *"}.Read(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,16 +239,13 @@ func TestPlan_Check(t *testing.T) {
 		{Plan{Cron: "* * * * 1#6"}, ErrCron, `"1#6"`},
 		{Plan{Cron: strings.Repeat("1,", 300) + "1 * * * *"}, ErrCron, "at most 256"},
 	} {
-		err := c.plan.Check()
+		_, err := c.plan.Read(nil)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%+v: %v, want %v with %q", c.plan, err, c.want, c.text)
 		}
-		if next, ok := c.plan.Next(0); ok {
-			t.Errorf("%+v, which is wrong, runs at %d", c.plan, next)
-		}
 	}
 	for _, p := range []Plan{{Cron: "0 0 31 2 *"}, {Cron: "@daily", Timezone: "UTC"}, {Cron: "@daily", Timezone: "Asia/Kathmandu"}, {EveryMS: 1000}} {
-		if err := p.Check(); err != nil {
+		if _, err := p.Read(nil); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
@@ -267,7 +266,11 @@ func TestPlan_Next_matchesGronx(t *testing.T) {
 			weekdays.Draw(t, "weekday"),
 		}, " ")
 		after := rapid.Int64Range(0, 4_000_000_000).Draw(t, "after")
-		next, ok := Plan{Cron: expression}.Next(after * 1000)
+		times, err := Plan{Cron: expression}.Read(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, ok := times.Next(after * 1000)
 		if !ok {
 			t.Fatalf("%s never runs after %d", expression, after)
 		}
@@ -294,7 +297,7 @@ func TestPlan_Next_matchesGronx(t *testing.T) {
 func TestPlan_Next_overYears(t *testing.T) {
 	t.Parallel()
 	for _, zone := range []string{"Europe/Prague", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "America/Santiago"} {
-		nightly, err := Plan{Cron: "10 2 * * *", Timezone: zone}.Read()
+		nightly, err := Plan{Cron: "10 2 * * *", Timezone: zone}.Read(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -306,7 +309,7 @@ func TestPlan_Next_overYears(t *testing.T) {
 			}
 			after = next
 		}
-		quarters, err := Plan{Cron: "*/15 * * * *", Timezone: zone}.Read()
+		quarters, err := Plan{Cron: "*/15 * * * *", Timezone: zone}.Read(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -331,18 +334,26 @@ func FuzzPlan(f *testing.F) {
 	f.Add("", "", int64(5), int64(1000))
 	f.Fuzz(func(t *testing.T, expression, zone string, after, everyMS int64) {
 		p := Plan{Cron: expression, Timezone: zone, EveryMS: everyMS}
-		if p.Check() != nil {
+		times, err := p.Read(nil)
+		if err != nil {
 			p.EveryMS = 0
+			times, err = p.Read(nil)
 		}
-		next, ok := p.Next(after)
+		if err != nil {
+			return
+		}
+		next, ok := times.Next(after)
 		if !ok {
 			return
 		}
-		if p.Check() != nil || next <= after {
-			t.Fatalf("%+v after %d: %d, check %v", p, after, next, p.Check())
+		if next <= after {
+			t.Fatalf("%+v after %d: %d", p, after, next)
+		}
+		if again, ok := times.Again(next, times.Wall(next), after); !ok || again != next {
+			t.Fatalf("%+v: %d is at %d again, %v", p, next, again, ok)
 		}
 		if between := after + (next-after)/2; p.Cron != "" && between > after && between < next {
-			if again, ok := p.Next(between); !ok || again != next {
+			if again, ok := times.Next(between); !ok || again != next {
 				t.Fatalf("%+v after %d: %d, after %d: %d, %v", p, after, next, between, again, ok)
 			}
 		}

@@ -13,7 +13,7 @@ func TestTimes_Latest(t *testing.T) {
 		plan := rapid.SampledFrom([]Plan{
 			{EveryMS: 1000}, {EveryMS: 7777}, {Cron: "*/5 * * * *"}, {Cron: "0 3 * * 1-5", Timezone: "Europe/Vienna"},
 		}).Draw(t, "plan")
-		times, err := plan.Read()
+		times, err := plan.Read(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

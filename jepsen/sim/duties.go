@@ -107,7 +107,7 @@ func slotOf(v *fsm.ScheduleView, now int64) command.ScheduleRun {
 	if missed := now - slotMissedAfter; v.CatchUpSkip && run.Slot < missed {
 		run.Skip, latest = true, missed-1
 	}
-	times, err := planOf(&v.Schedule).Read()
+	times, err := planOf(&v.Schedule).Read(nil)
 	if err == nil {
 		run.Next, _ = times.Following(run.Slot, latest)
 	}
@@ -121,7 +121,9 @@ const setMax = 60 * millisecond
 // serveSchedule works out the first slot, and then proposes the schedule: a slot
 // may come in between.
 func (l *leader) serveSchedule(m *message, c command.SetSchedule) {
-	c.Schedule.NextRunAt, _ = planOf(&c.Schedule).Next(l.clock.Now().T)
+	if times, err := planOf(&c.Schedule).Read(nil); err == nil {
+		c.Schedule.NextRunAt, _ = times.Next(l.clock.Now().T)
+	}
 	d := newDice(l.w.seed, 1<<43+uint64(l.w.now))
 	wait := d.n(setMax)
 	if d.in(500) {

@@ -2,7 +2,9 @@ package operate
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,6 +44,21 @@ it, or without a leader the node that answers. Exit code 0: a node answered, wha
 	}, session.At("/api/cluster"), func(answer *wire.Cluster) error { return showCluster(a, answer) })
 }
 
+// zonesOf returns which time zones the nodes go by, "" if none says so.
+func zonesOf(c *wire.Cluster) string {
+	var versions []string
+	for i := range c.Nodes {
+		if z := c.Nodes[i].TimeZones; z != nil {
+			versions = append(versions, term.Cell(z.Version))
+		}
+	}
+	if len(versions) == 0 {
+		return ""
+	}
+	slices.Sort(versions)
+	return "   time zones: " + strings.Join(slices.Compact(versions), ", ")
+}
+
 func showCluster(a *term.App, c *wire.Cluster) error {
 	leader := cmp.Or(term.Printable(c.Leader), "none")
 	d := diagnose(c)
@@ -49,7 +66,7 @@ func showCluster(a *term.App, c *wire.Cluster) error {
 	for _, point := range d.points {
 		text += "  " + point + "\n"
 	}
-	if err := a.Sayf("%s\nleader: %s   term: %d   feature level: %d\n", text, leader, c.Term, c.FeatureLevel); err != nil {
+	if err := a.Sayf("%s\nleader: %s   term: %d   feature level: %d%s\n", text, leader, c.Term, c.FeatureLevel, zonesOf(c)); err != nil {
 		return err
 	}
 	rows := [][]string{{"NODE", "STATE", "SUFFRAGE", "HTTP", "PEER", "APPLIED", "CONTACT", "VERSION", "HEALTH"}}

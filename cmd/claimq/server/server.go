@@ -128,7 +128,7 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 		return err
 	}
 	// From here on, for the node may wait long for others, who refuse it perhaps.
-	defer watchFiles(s.certificates.look, joinKeys.look)()
+	defer watchFiles(s.certificates.look, joinKeys.look, s.lookAtZones)()
 	defer tuneGC(a, nodeConfig.MemoryLimit)()
 	node, err := cluster.Open(ctx, nodeConfig)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
@@ -159,7 +159,7 @@ func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Nod
 	// that there is no leader here.
 	node.SetForwardHandler(server.ForwardHandler())
 	node.SetOperators(server.Operator)
-	s.logger.Info("serving", "node_id", s.cfg.NodeID, "http", listener.Addr().String(), "peer", s.cfg.PeerAddr, "version", s.version)
+	s.logger.Info("serving", "node_id", s.cfg.NodeID, "http", listener.Addr().String(), "peer", s.cfg.PeerAddr, "version", s.version, "time_zones", s.zones.Current().Version())
 	warnOpen(server, s.cfg.Insecure, s.logger)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()

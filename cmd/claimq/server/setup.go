@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/config"
+	"github.com/claimq/claimq/internal/zones"
 )
 
 // setup is what a node and its API are made with.
@@ -26,6 +28,7 @@ type setup struct {
 	files        *secretFiles
 	registry     *prometheus.Registry
 	certificates *serverTLS
+	zones        *zones.Source
 }
 
 // newSetup begins the log, and reads the certificates.
@@ -38,7 +41,21 @@ func newSetup(a *term.App, loaded config.Loaded, load func() (config.Loaded, err
 	if s.certificates, err = openTLS(s.cfg, s.logger, func() { s.files.look(&loaded) }); err != nil {
 		return nil, err
 	}
+	if s.zones, err = zones.NewSource(s.cfg.ZoneDataFile); err != nil {
+		return nil, term.UsageErrorf("zone_data_file: %w", err)
+	}
 	return s, s.certificates.register(s.registry)
+}
+
+// lookAtZones takes the time zones of a file that has changed.
+func (s *setup) lookAtZones(time.Time) {
+	switch changed, err := s.zones.Reload(); {
+	case err != nil:
+		s.logger.Error("the new file of time zones is of no use: those before stay in use", "error", err)
+	case changed:
+		data := s.zones.Current()
+		s.logger.Info("new time zones", "version", data.Version(), "sum", data.Sum())
+	}
 }
 
 // newLogger returns the server's log, which begins with what the
@@ -84,6 +101,7 @@ func (s *setup) nodeConfig() (cluster.Config, *joinKeyFile, error) {
 	c.LogStore = cfg.LogStore
 	c.TrailBytes = cfg.TrailBytes
 	c.TrailAge = cfg.TrailAge
+	c.Zones = s.zones
 	c.NoRaft = cfg.NoRaft
 	boundNode(&c, cfg)
 	joinKeys.check = c.CheckJoinKeys
@@ -108,6 +126,7 @@ func (s *setup) newAPI(node api.Node, log *audit.Writer, memoryLimit int64) (*ap
 		Tokens:          apiTokens(s.load),
 		Audit:           log,
 		Version:         s.version,
+		Zones:           s.zones,
 		TLS:             s.certificates.httpConfig(),
 	}
 	if port := s.certificates.http; port != nil {

@@ -60,6 +60,9 @@ join_key_file: /etc/claimq/join/join.key
 {{- if $values.keys.existingSecret }}
 keys_file: /etc/claimq/keys/keys.yaml
 {{- end }}
+{{- if $values.zoneData.existingSecret }}
+zone_data_file: /etc/claimq/zones/zones.zip
+{{- end }}
 {{- if $values.insecure }}
 insecure: true
 {{- end }}
@@ -92,6 +95,9 @@ peer_tls:
 {{- end }}
 {{- with .Values.keys.existingSecret }}
 - {name: keys, secret: {{ . }}}
+{{- end }}
+{{- with .Values.zoneData.existingSecret }}
+- {name: zones, secret: {{ . }}}
 {{- end }}
 {{- with .Values.tls.http.existingSecret }}
 - {name: http-tls, secret: {{ . }}}
