@@ -84,6 +84,9 @@ func TestTypes_Refused(t *testing.T) {
 			if strings.Contains(got.body, "hidden") || !strings.Contains(f["error"].(string)+f["message"].(string), "type") {
 				t.Errorf("%s %s: %s", c.target, c.body, got.body)
 			}
+			if f["field"] != "task_type" && c.target == "POST /api/tasks" { // by which the outbox's relay knows it
+				t.Errorf("%s %s: the field is %v", c.target, c.body, f["field"])
+			}
 			if len(node.Proposed) > 0 {
 				t.Errorf("%s %s was proposed: %v", c.target, c.body, node.Proposed)
 			}

@@ -168,6 +168,7 @@ func (r *Request) ByKey(m *fsm.Machine, taskType, key string) (*fsm.Task, *refus
 // touched is what a command is about.
 type touched struct {
 	foreign string // a type that the key does not have, "" if there is none
+	field   string // by which it was named
 	tasks   []subject
 	op      int      // the op of a batch that is looked at
 	missing int      // the first op with a task that never was, or of another type; -1 = none
@@ -217,7 +218,7 @@ func (r *Request) Permit(cmd command.Command) *refuse.Refusal {
 	case t.unknown:
 		return r.RefuseFilter("task_type", "")
 	case t.foreign != "":
-		return r.refuseType(t.foreign)
+		return r.refuseType(t.foreign).At(t.field)
 	case t.parts != "":
 		return r.refuseParts(t.parts)
 	}
@@ -242,7 +243,7 @@ func (r *Request) touch(t *touched, cmd command.Command) {
 		r.touchClaim(t, about.Types)
 	}
 	if about.Type != "" {
-		r.touchType(t, about.Type)
+		r.touchType(t, about.Type, "task_type")
 	}
 	if about.Schedule != "" {
 		t.names = append(t.names, about.Schedule)
@@ -253,19 +254,19 @@ func (r *Request) touch(t *touched, cmd command.Command) {
 	}
 }
 
-func (r *Request) touchType(t *touched, taskType string) {
+func (r *Request) touchType(t *touched, taskType, field string) {
 	if !r.MaySee(taskType) {
-		t.foreign = taskType
+		t.foreign, t.field = taskType, field
 	}
 }
 
 // touchTasks notes the types of new tasks and of their steps.
 func (r *Request) touchTasks(t *touched, tasks []fsm.NewTask) {
 	for i := range tasks {
-		r.touchType(t, tasks[i].Type)
+		r.touchType(t, tasks[i].Type, "task_type")
 		if p := tasks[i].Parent; p != nil {
 			for j := range p.Steps {
-				r.touchType(t, p.Steps[j].Task.Type)
+				r.touchType(t, p.Steps[j].Task.Type, "task_type")
 			}
 		}
 	}
@@ -275,7 +276,7 @@ func (r *Request) touchTasks(t *touched, tasks []fsm.NewTask) {
 func (r *Request) touchClaim(t *touched, types []string) {
 	t.unknown = t.unknown || len(types) == 0
 	for _, taskType := range types {
-		r.touchType(t, taskType)
+		r.touchType(t, taskType, "task_types")
 	}
 }
 

@@ -30,8 +30,11 @@
 // order in which tasks are submitted is about that of the rows, but not exactly: a
 // transaction that commits late has lower ids.
 //
-// A task that the cluster refuses, for it is malformed or too large, does not hold up the
-// others: its row stays, with is_refused and the reason in ASCII, until somebody has looked:
+// A task that the cluster refuses, for it is malformed, too large, or of a type that the
+// relay's key may not submit, does not hold up the others: its row stays, with is_refused and
+// the reason in ASCII, until somebody has looked. What is refused with others is submitted
+// again by itself before that is said of it. A refusal of the key as a whole, for its role or
+// rate, is about no row: all are left as they are, and Run tries again.
 //
 //	SELECT id, reason FROM claimq_outbox WHERE is_refused;
 //	UPDATE claimq_outbox SET is_refused = false WHERE id = 17; -- try it again

@@ -1,16 +1,21 @@
 package outbox_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,6 +74,7 @@ func TestRelay(t *testing.T) {
 			t.Parallel()
 			d := start(t)
 			t.Run("refused", func(t *testing.T) { testRefused(t, d) })
+			t.Run("foreign", func(t *testing.T) { testForeign(t, d) })
 			t.Run("away", func(t *testing.T) { testAway(t, d) })
 			t.Run("run", func(t *testing.T) { testRun(t, d) })
 			t.Run("run again", func(t *testing.T) { testRunAgain(t, d) })
@@ -232,6 +238,106 @@ func testRefused(t *testing.T, d *database) {
 	mustExec(t.Context(), t, db, `UPDATE claimq_outbox SET task = '{"params":1}', is_refused = false WHERE is_refused`)
 	if moved, err := r.Pass(t.Context()); err != nil || moved.Submitted != 2 {
 		t.Errorf("got %+v, %v", moved, err)
+	}
+}
+
+// narrowed is a way to the cluster that answers as it does to a key that has not the task type
+// mail: a request with a task of it is refused as a whole. Of large says so a proxy that
+// takes no more than that many bytes.
+func narrowed(t *testing.T, cluster *clienttest.Server, large int) *client.Client {
+	t.Helper()
+	to, err := url.Parse(cluster.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		switch {
+		case err != nil:
+			w.WriteHeader(http.StatusBadRequest)
+		case large > 0 && len(body) > large:
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			_, _ = io.WriteString(w, `{"success":false,"error":"too large","code":"payload_too_large"}`)
+		case bytes.Contains(body, []byte(`"task_type":"mail"`)):
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"success":false,"error":"not for mail","code":"forbidden","field":"task_type"}`)
+		default:
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(s.Close)
+	c, err := client.New(client.Config{Endpoints: []string{s.URL}, APIKey: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Rows of a type that the relay's key may not touch hold up no others, also where there are
+// more of them than a pass takes; they are kept with their reason, and no other is.
+func testForeign(t *testing.T, d *database) {
+	big := strings.Repeat("x", 500_000)
+	for _, c := range []struct {
+		name    string
+		foreign []int // places of the rows
+		orders  int
+		payload string
+		batch   int
+		large   int
+	}{
+		{name: "one among few", foreign: []int{2}, orders: 5},
+		{name: "in the second request", foreign: []int{12}, orders: 20, payload: big},
+		{name: "in the first of two", foreign: []int{1}, orders: 20, payload: big},
+		{name: "each", foreign: []int{0, 1, 2}},
+		{name: "more than a pass takes", foreign: []int{0, 1, 2, 3}, orders: 2, batch: 2},
+		{name: "one a pass", foreign: []int{0}, orders: 1, batch: 1},
+		{name: "behind a proxy that takes little", foreign: []int{3}, orders: 5, payload: big[:1000], large: 4000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			box, db := setUp(t, d)
+			cluster := clienttest.New(t)
+			submit := func(task client.Task) {
+				if err := box.Submit(t.Context(), db, task); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for n := range c.orders + len(c.foreign) {
+				if slices.Contains(c.foreign, n) {
+					submit(client.Task{TaskType: "mail", Payload: []byte("mail")})
+				} else {
+					submit(client.Task{TaskType: "order", Payload: []byte(c.payload + strconv.Itoa(n))})
+				}
+			}
+			r, err := box.NewRelay(db, narrowed(t, cluster, c.large), outbox.RelayConfig{Batch: c.batch, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all outbox.Moved
+			for {
+				moved, err := r.Pass(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if moved == (outbox.Moved{}) {
+					break
+				}
+				all.Submitted, all.Refused = all.Submitted+moved.Submitted, all.Refused+moved.Refused
+			}
+			if want := (outbox.Moved{Submitted: c.orders, Refused: len(c.foreign)}); all != want {
+				t.Errorf("moved %+v, want %+v", all, want)
+			}
+			if pending, err := cluster.Client().List(t.Context(), client.StatusPending); err != nil || len(pending) != c.orders {
+				t.Errorf("%d tasks, want %d: %v", len(pending), c.orders, err)
+			}
+			for _, reason := range numbers(t, db, "SELECT reason FROM claimq_outbox WHERE is_refused") {
+				if !strings.Contains(reason, "not for mail") {
+					t.Errorf("the reason is %q", reason)
+				}
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -131,13 +132,14 @@ func (r *Relay) Pass(ctx context.Context) (moved Moved, err error) {
 	if err != nil || len(rows) == 0 {
 		return Moved{}, err
 	}
-	done, refused, submitErr := r.submit(ctx, rows)
-	if len(done) > 0 {
-		if _, err := tx.ExecContext(ctx, r.o.remove(done)); err != nil {
+	v := verdict{refused: map[int64]string{}}
+	submitErr := r.submit(ctx, rows, &v)
+	if len(v.done) > 0 {
+		if _, err := tx.ExecContext(ctx, r.o.remove(v.done)); err != nil {
 			return Moved{}, fmt.Errorf("outbox: delete from %s: %w", r.o.table, err)
 		}
 	}
-	for id, reason := range refused {
+	for id, reason := range v.refused {
 		if _, err := tx.ExecContext(ctx, r.o.refuse(), reason, id); err != nil {
 			return Moved{}, fmt.Errorf("outbox: update %s: %w", r.o.table, err)
 		}
@@ -146,7 +148,7 @@ func (r *Relay) Pass(ctx context.Context) (moved Moved, err error) {
 	if err := tx.Commit(); err != nil {
 		return Moved{}, fmt.Errorf("outbox: commit: %w", err)
 	}
-	return Moved{Submitted: len(done), Refused: len(refused)}, submitErr
+	return Moved{Submitted: len(v.done), Refused: len(v.refused)}, submitErr
 }
 
 // take locks the oldest rows and reads them.
@@ -169,39 +171,44 @@ func (r *Relay) take(ctx context.Context, tx *sql.Tx) (taken []row, err error) {
 	return taken, nil
 }
 
-// submit submits the tasks of the rows. It returns the ids of those that are in the
-// cluster, and why the cluster does not take others; err is about the rest.
-func (r *Relay) submit(ctx context.Context, rows []row) (done []int64, refused map[int64]string, err error) {
+// verdict is what the cluster said of rows; of those in neither it has said nothing.
+type verdict struct {
+	done    []int64          // whose tasks are in the cluster
+	refused map[int64]string // why the cluster does not take others
+}
+
+// submit submits the tasks of the rows. One that is refused may be for another's sake in
+// its request, and one behind that is not sent: they go again in halves, until each is
+// alone with what is said of it. err is about the rows that are left as they were.
+func (r *Relay) submit(ctx context.Context, rows []row, v *verdict) (err error) {
 	tasks := make([][]byte, len(rows))
 	for i := range rows {
 		tasks[i] = rows[i].task
 	}
 	results, _ := r.c.SubmitEncoded(ctx, tasks) // each result has its error
-	refused = map[int64]string{}
-	forbidden := map[int64]error{}
+	var again []row
 	for i := range results {
-		one := results[i].Err
-		if isRefusal(one) && len(rows) > 1 { // maybe of another task in its request
-			_, one = r.c.SubmitEncoded(ctx, tasks[i:i+1])
-		}
-		switch {
+		switch one := results[i].Err; {
 		case one == nil:
-			done = append(done, rows[i].id)
-		case isRefusal(one):
-			refused[rows[i].id] = reasonOf(one)
-		case errors.Is(one, client.ErrForbidden) && !errors.Is(one, client.ErrOutcomeUnknown):
-			forbidden[rows[i].id] = one
-		default:
+			v.done = append(v.done, rows[i].id)
+		case !isOfTask(one):
 			err = one
+		case len(rows) > 1:
+			again = append(again, rows[i])
+		case errors.Is(one, client.ErrOutcomeUnknown): // an earlier try may have been taken
+			err = one
+		default:
+			v.refused[rows[i].id] = reasonOf(one)
 		}
 	}
-	for id, why := range forbidden {
-		if len(done) == 0 {
-			return done, refused, why // of the key rather than of the task
-		}
-		refused[id] = reasonOf(why)
+	if err != nil || len(again) == 0 {
+		return err
 	}
-	return done, refused, err
+	half := (len(again) + 1) / 2
+	if err := r.submit(ctx, again[:half], v); err != nil || half == len(again) {
+		return err
+	}
+	return r.submit(ctx, again[half:], v)
 }
 
 // reasonOf returns the error's text in ASCII: a column takes it in whatever encoding it
@@ -216,12 +223,24 @@ func reasonOf(err error) string {
 	return text[:min(len(text), reasonMax)]
 }
 
-// isRefusal reports whether err says that the cluster does not take the task, whoever
-// sends it, rather than that it could not be sent.
-func isRefusal(err error) bool {
+// isOfTask reports whether err says that the cluster, or a proxy before it, does not take one
+// of the tasks, rather than that it takes none now, or none by this key.
+func isOfTask(err error) bool {
 	var refusal *client.Error
-	if !errors.As(err, &refusal) || errors.Is(err, client.ErrOutcomeUnknown) {
+	if !errors.As(err, &refusal) {
 		return false
 	}
-	return refusal.Status == http.StatusBadRequest || refusal.Status == http.StatusRequestEntityTooLarge
+	switch refusal.Status {
+	case http.StatusRequestEntityTooLarge: // a proxy says so, too, of the whole request
+		return true
+	case http.StatusBadRequest:
+		return !errors.Is(err, client.ErrOutcomeUnknown)
+	case http.StatusForbidden:
+		var what struct {
+			Field string `json:"field"`
+		}
+		_ = json.Unmarshal(refusal.Details, &what) // what is no JSON names no field
+		return what.Field == "task_type" && !errors.Is(err, client.ErrOutcomeUnknown)
+	}
+	return false
 }
