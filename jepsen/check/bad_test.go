@@ -360,7 +360,7 @@ func (v findings) wants(t *testing.T, rule Rule, says string) {
 
 // logged gives each answer of h an entry of its own, in the order of their returns.
 func logged(h *history.History) *history.History {
-	h = &history.History{Ops: slices.Clone(h.Ops), Final: h.Final, Events: h.Events}
+	h = &history.History{Ops: slices.Clone(h.Ops), Trail: h.Trail, Final: h.Final, Events: h.Events}
 	byReturn := make([]int, len(h.Ops))
 	for i := range byReturn {
 		byReturn[i] = i

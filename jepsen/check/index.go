@@ -31,6 +31,9 @@ type index struct {
 	// hiddenClaims is how many tasks may have been claimed by calls whose answer
 	// nobody ever got.
 	hiddenClaims int
+	// givenBack is how many claims of each task were released, by the trail, that nobody was
+	// answered with: their leader could not write the answer.
+	givenBack map[uint64]int
 	// hiddenParents says that some parent's submit has an unknown outcome.
 	hiddenParents bool
 }
@@ -123,6 +126,7 @@ func newIndex(h *history.History) *index {
 	x.addSubmits()
 	x.addSteps()
 	x.addClaims()
+	x.addGivenBack()
 	x.addActs()
 	x.ids = slices.Sorted(maps.Keys(x.tasks))
 	for _, t := range x.tasks {
@@ -248,7 +252,13 @@ func (x *index) addSubmit(i int, op *history.Op) {
 }
 
 func (x *index) addClaim(i int, op *history.Op) {
-	if op.RequestID == "" || op.Outcome == history.OK && op.TaskID == 0 {
+	switch {
+	case op.Outcome == history.OK && op.TaskID == 0:
+		return
+	case op.RequestID == "": // each is a claim of its own
+		if op.Outcome == history.Unknown && op.Kind == history.Claim {
+			x.hiddenClaims += max(op.Limit, 1)
+		}
 		return
 	}
 	r := x.requests[op.RequestID]
@@ -352,6 +362,16 @@ func (x *index) addClaims() {
 	for _, r := range x.requests {
 		if r.unknown && len(r.answers) == 0 {
 			x.hiddenClaims += r.width
+		}
+	}
+}
+
+// addGivenBack counts the claims that were given back.
+func (x *index) addGivenBack() {
+	x.givenBack = map[uint64]int{}
+	for i := range x.trail {
+		if e := &x.trail[i]; e.Kind == "released" && x.known(e.TaskID).claimOf(e.Token) == nil {
+			x.givenBack[e.TaskID]++
 		}
 	}
 }

@@ -124,9 +124,9 @@ func (x *index) limits(t *task) limits {
 	}
 	hidden := min(x.hiddenClaims, hiddenMax)
 	if t.final != nil {
-		// Each unseen claim is in the count of attempts, which the state at the
-		// end tells. Without this the search of every task would try them all.
-		hidden = min(hidden, int(t.final.Attempts)-x.attempts(t))
+		// Each unseen claim that was not given back is in the count of attempts, which the
+		// state at the end tells. Without this the search of every task would try them all.
+		hidden = min(hidden, int(t.final.Attempts)-x.attempts(t)+x.givenBack[t.id])
 	}
 	l.hiddenMax = int32(hidden)
 	return l

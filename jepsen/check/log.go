@@ -131,7 +131,7 @@ const (
 // byIndex returns the history with the log's order in place of time. The ops keep their
 // places.
 func (w *logChecker) byIndex() *history.History {
-	ordered := &history.History{Ops: slices.Clone(w.ops)}
+	ordered := &history.History{Ops: slices.Clone(w.ops), Trail: w.trail}
 	for i := range ordered.Ops {
 		op := &ordered.Ops[i]
 		lowest := w.highest(w.before[i]) // a command takes effect after it

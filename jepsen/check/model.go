@@ -44,6 +44,8 @@ type state struct {
 	// unseen says that whoever holds the claim never got its answer: the token
 	// is higher than token, and no call can carry it.
 	unseen bool
+	// untold says that nobody got the claim's answer, though a read may have shown its token.
+	untold bool
 	cancel bool  // the claimed task is to be cancelled when its claim ends without a complete
 	hidden int32 // claims of that kind so far
 
@@ -180,12 +182,12 @@ func (l limits) unaskedOfTask(s state) []state {
 	switch {
 	case s.status == statusClaimed:
 		next := l.attemptOver(s, expired)
-		if s.unseen { // the leader may also give back what it could not answer
+		if s.untold { // the leader may also give back what it could not answer
 			next = append(next, l.letGo(s, history.Release)...)
 		}
 		return next
 	case s.status == statusPending && s.hidden < l.hiddenMax:
-		s.status, s.unseen = statusClaimed, true
+		s.status, s.unseen, s.untold = statusClaimed, true, true
 		s.attempts++
 		s.hidden++
 		return []state{s}
@@ -223,7 +225,7 @@ func (s state) end(how history.Kind, to string) state {
 	if s.unseen {
 		s.lastToken = 0
 	}
-	s.unseen, s.cancel = false, false
+	s.unseen, s.untold, s.cancel = false, false, false
 	return s
 }
 
@@ -400,7 +402,7 @@ func (s state) claimed(c *call) []state {
 	s.status = statusClaimed
 	s.attempts++
 	if c.token == 0 { // of unknown outcome: nobody was told the token
-		s.unseen = true
+		s.unseen, s.untold = true, true
 		return []state{s}
 	}
 	if c.token <= s.token || c.attempts >= 0 && c.attempts != s.attempts {

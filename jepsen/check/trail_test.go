@@ -288,3 +288,32 @@ func TestTrail_missesEach(t *testing.T) {
 		}
 	}
 }
+
+// A claim without a request id that nobody was answered with may be given back; one that was
+// answered may not.
+func TestCheck_givenBack(t *testing.T) {
+	t.Parallel()
+	made := func(answered bool) *history.History {
+		lost := claimed(2, 3, 1, 1, "w", "")
+		if !answered {
+			unknown(&lost)
+			lost.TaskID, lost.Token = 0, 0
+		}
+		h := run(submitted(0, 1, 1, "k"), lost, get(4, 5, 1, "claimed", 1, 1), claimed(6, 7, 1, 2, "v", "r"), settle(history.Complete, 8, 9, 1, 2, "v"))
+		h.Trail = []history.Told{
+			{Index: 1, Kind: "submitted", TaskID: 1},
+			{Index: 2, Kind: "claimed", TaskID: 1, Token: 1, Worker: "w"},
+			{Index: 4, Kind: "released", TaskID: 1, Token: 1, Worker: "w"},
+			{Index: 4, Sub: 1, Kind: "requeued", TaskID: 1, Token: 1, Worker: "w"},
+			{Index: 4, Sub: 2, Kind: "claimed", TaskID: 1, Token: 2, Worker: "v"},
+			{Index: 5, Kind: "completed", TaskID: 1, Token: 2, Worker: "v"},
+		}
+		h.Final = &history.Final{Call: 10e6, Return: 11e6, Tasks: []history.Task{{ID: 1, Key: "k", Status: "completed", Token: 2, Attempts: 1, Worker: "v"}}}
+		return h
+	}
+	for _, answered := range []bool{false, true} {
+		if report := judged(made(answered), true); report.OK() == answered {
+			t.Errorf("answered %v:\n%s", answered, report)
+		}
+	}
+}

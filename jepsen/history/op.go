@@ -68,8 +68,10 @@ type Op struct {
 	// none is known.
 	TaskID uint64 `json:"task,omitempty"`
 	// Token is the claim token sent, or, of a claim, the answer's.
-	Token     uint64 `json:"tok,omitempty"`
-	RequestID string `json:"req,omitempty"` // claim_request_id
+	Token uint64 `json:"tok,omitempty"`
+	// RequestID is the claim_request_id, or that of a claim in a complete without one: it is
+	// the same claim whenever the complete is repeated.
+	RequestID string `json:"req,omitempty"`
 	Worker    string `json:"w,omitempty"`
 	Key       string `json:"key,omitempty"`    // idempotency key sent
 	Params    string `json:"params,omitempty"` // sent by a submit, as JSON

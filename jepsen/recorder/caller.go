@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"time"
@@ -35,6 +36,7 @@ type Caller struct {
 	Sent func()
 
 	rec     *Recorder
+	http    *http.Client
 	process int
 	nodes   []string // base URLs
 	at      int      // index of the node it calls
@@ -46,8 +48,11 @@ func (r *Recorder) Caller(nodes []string, first int) *Caller {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.callers++
-	return &Caller{Timeout: DefaultTimeout, rec: r, process: r.callers, nodes: nodes, at: first % len(nodes)}
+	return &Caller{Timeout: DefaultTimeout, rec: r, http: r.http, process: r.callers, nodes: nodes, at: first % len(nodes)}
 }
+
+// By has the caller's requests made by rt, which follows no redirect.
+func (c *Caller) By(rt http.RoundTripper) { c.http = &http.Client{Transport: rt} }
 
 // seen is what an answer shows of a task. One that waits for its time is pending
 // for the checkers, which know of times otherwise.
@@ -93,7 +98,7 @@ func (c *Caller) exchange(ctx context.Context, op history.Op, method, path strin
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { c.Sent() }})
 	}
 	op.Call = c.rec.Now()
-	status, index, raw, err := c.rec.fetch(ctx, method, op.Node+path, op.MinIndex, body)
+	status, index, raw, err := fetch(ctx, c.http, method, op.Node+path, op.MinIndex, body)
 	op.Return, op.Index = c.rec.Now(), index
 	op.Outcome, op.Code = judge(status, raw, err)
 	if op.Outcome == history.OK && !take(&op, raw) {

@@ -47,3 +47,19 @@ func TestCaller_Complete(t *testing.T) {
 		})
 	}
 }
+
+// The claim of a complete has a name also without a claim_request_id: its repeat is the same one.
+func TestCaller_Settle_anonymousClaim(t *testing.T) {
+	t.Parallel()
+	rec := New(1)
+	t.Cleanup(rec.Close)
+	c := rec.Caller([]string{serve(t, hangUp)}, 0)
+	var names []string
+	for _, token := range []uint64{1, 1, 2} {
+		ops := c.Settle(t.Context(), history.Complete, 7, wire.Settle{WorkerID: "w", ClaimToken: token, Claim: &wire.Claim{WorkerID: "w"}})
+		names = append(names, ops[1].RequestID)
+	}
+	if names[0] == "" || names[0] != names[1] || names[1] == names[2] {
+		t.Errorf("got %q, want a name that only the repeat has as well", names)
+	}
+}

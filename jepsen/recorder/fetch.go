@@ -27,7 +27,7 @@ var errNotDone = errors.New("not done")
 
 // fetch makes one request and returns what was answered, and the answer's index, 0 if it
 // has none. The transport repeats none that changes anything: only what was never written.
-func (r *Recorder) fetch(ctx context.Context, method, target string, minIndex uint64, body any) (status int, index uint64, raw []byte, err error) {
+func fetch(ctx context.Context, by *http.Client, method, target string, minIndex uint64, body any) (status int, index uint64, raw []byte, err error) {
 	var reader io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -43,7 +43,7 @@ func (r *Recorder) fetch(ctx context.Context, method, target string, minIndex ui
 	if minIndex > 0 {
 		req.Header.Set("X-Claimq-Min-Index", strconv.FormatUint(minIndex, 10))
 	}
-	resp, err := r.http.Do(req)
+	resp, err := by.Do(req)
 	if err != nil {
 		return 0, 0, nil, err
 	}
@@ -58,7 +58,7 @@ func (r *Recorder) fetch(ctx context.Context, method, target string, minIndex ui
 func (r *Recorder) ask(ctx context.Context, method, target string, body, answer any) (index uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	status, index, raw, err := r.fetch(ctx, method, target, 0, body)
+	status, index, raw, err := fetch(ctx, r.http, method, target, 0, body)
 	switch {
 	case err != nil:
 		return 0, err

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -146,7 +147,9 @@ func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *
 		if a.Claimed != nil {
 			next.Task = a.Claimed.Task
 		}
-		ops = append(ops, taken(claimOf(whole, s.Claim), tasksOf(&next))...)
+		op := claimOf(whole, s.Claim)
+		op.RequestID = cmp.Or(op.RequestID, fmt.Sprintf("complete %d by %d", id, s.ClaimToken)) // that names it as well
+		ops = append(ops, taken(op, tasksOf(&next))...)
 	}
 	return ops
 }

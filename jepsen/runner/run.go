@@ -11,7 +11,9 @@ import (
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/hosts"
 	"github.com/claimq/claimq/jepsen/recorder"
+	"github.com/claimq/claimq/jepsen/strangers"
 	"github.com/claimq/claimq/jepsen/workload"
 )
 
@@ -57,7 +59,20 @@ func Run(ctx context.Context, cfg Config) (*history.History, error) {
 	return h, err
 }
 
-func (r *run) run(ctx context.Context) error {
+// ground is where callers are that are not ours: beside the nodes' files, and on the callers'
+// host where there is one.
+func (r *run) ground() *strangers.Ground {
+	g := &strangers.Ground{Dir: r.cfg.Dir, Dial: r.cluster.Dial}
+	for _, n := range r.cluster.Nodes {
+		g.Nodes = append(g.Nodes, n.HTTPAddr)
+	}
+	if r.cluster.Net != nil {
+		g.Start = r.cluster.Net.Host(hosts.Clients).Start
+	}
+	return g
+}
+
+func (r *run) run(ctx context.Context) (err error) {
 	if err := pause.Within(ctx, startTimeout, r.cluster.StartAll); err != nil {
 		return fmt.Errorf("start the cluster: %w", err)
 	}
@@ -65,9 +80,15 @@ func (r *run) run(ctx context.Context) error {
 
 	loading, stop := context.WithTimeout(ctx, r.cfg.Time)
 	defer stop()
+	ground := r.ground()
+	defer func() { err = errors.Join(err, ground.Close()) }()
+	callers, err := ground.Callers(r.cfg.Seed)
+	if err != nil {
+		return err
+	}
 	load := workload.Start(loading, r.rec, workload.Config{
 		Nodes: r.cluster.URLs(), Clients: r.cfg.Clients, Rate: r.cfg.Rate, Seed: r.cfg.Seed,
-		Parents: r.cfg.Parents, Steps: r.cfg.Steps, Busy: r.cfg.Tasks > 0,
+		Parents: r.cfg.Parents, Steps: r.cfg.Steps, Busy: r.cfg.Tasks > 0, Strangers: callers,
 	})
 	defer load.Stop()
 	n := &nemesis{run: r, rng: rand.New(rand.NewSource(r.cfg.Seed))}

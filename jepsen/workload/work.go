@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
@@ -22,7 +21,10 @@ var heldTypes = []string{groupedType, limitedType, pausedType, delayedType, acte
 
 func (c *client) newClaim() wire.Claim {
 	req := wire.Claim{
-		WorkerID: c.worker(), LeaseMS: leases[c.rng.Intn(len(leases))], ClaimRequestID: c.w.name("r"),
+		WorkerID: c.worker(), LeaseMS: leases[c.rng.Intn(len(leases))],
+	}
+	if !c.anonymous {
+		req.ClaimRequestID = c.w.name("r")
 	}
 	if c.w.drain.Load() {
 		return req // of any type
@@ -63,15 +65,16 @@ func (c *client) claim(ctx context.Context) {
 			return
 		}
 		req.TaskTypes, req.SortBy, req.WaitMS = nil, "", 0
-		c.handle(ctx, c.again(ctx, func() history.Op { return c.ClaimTask(ctx, id, req) }))
-	case n < 31: // the same request from two sides at once
-		var both sync.WaitGroup
-		both.Go(func() { c.twin.Claim(ctx, req) })
-		op := c.again(ctx, func() history.Op { return c.Claim(ctx, req) })
-		both.Wait()
+		var op history.Op
+		c.hedged(c.hedges, func() { op = c.again(ctx, func() history.Op { return c.ClaimTask(ctx, id, req) }) }, func() { c.twin.ClaimTask(ctx, id, req) })
 		c.handle(ctx, op)
 	default:
-		op := c.again(ctx, func() history.Op { return c.Claim(ctx, req) })
+		hedges := c.hedges
+		if n < 31 { // ours do it now and then
+			hedges = 100
+		}
+		var op history.Op
+		c.hedged(hedges, func() { op = c.again(ctx, func() history.Op { return c.Claim(ctx, req) }) }, func() { c.twin.Claim(ctx, req) })
 		if op.Outcome == history.OK && c.percent(4) { // it was not sure
 			c.note(c.Claim(ctx, req))
 		}
@@ -230,7 +233,9 @@ func (h *hold) said(kind history.Kind) wire.Settle {
 // settle settles the claim, and takes what follows.
 func (h *hold) settle(ctx context.Context, kind history.Kind) {
 	s := h.said(kind)
-	ops := h.againAll(ctx, func() []history.Op { return h.Settle(ctx, kind, h.id, s) })
+	var ops []history.Op
+	h.hedged(h.hedges, func() { ops = h.againAll(ctx, func() []history.Op { return h.Settle(ctx, kind, h.id, s) }) },
+		func() { h.twin.Settle(ctx, kind, h.id, s) })
 	for _, part := range ops[1:] {
 		if part.Kind == history.Submit {
 			h.submitted(part)

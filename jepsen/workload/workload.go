@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/recorder"
+	"github.com/claimq/claimq/jepsen/strangers"
 )
 
 // Config says how many callers there are and how busy they are.
@@ -27,6 +28,8 @@ type Config struct {
 	Parents, Steps int
 	// Busy says that there is always much to claim, not now much and now little.
 	Busy bool
+	// Strangers work beside Clients.
+	Strangers []strangers.Caller
 }
 
 const (
@@ -113,6 +116,19 @@ func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Workload {
 	w.start(&w.asking, max((cfg.Clients-w.started)/4, 2), cfg.Nodes, until((*client).produce))
 	w.start(&w.working, max(cfg.Clients/processorShare, cfg.Clients*cfg.Parents/contendedShare, 2), cfg.Nodes, func(c *client) { c.untilDrained(c.process) })
 	w.start(&w.working, cfg.Clients-w.started, cfg.Nodes, func(c *client) { c.untilDrained(c.claim) })
+	for i := range cfg.Strangers {
+		s := &cfg.Strangers[i]
+		nodes := cfg.Nodes
+		if s.URL != "" {
+			nodes = []string{s.URL}
+		}
+		w.start(&w.working, 1, nodes, func(c *client) {
+			c.anonymous, c.hedges = s.Anonymous, s.Hedges
+			c.By(s.First)
+			c.twin.By(s.Second)
+			c.untilDrained(c.claim)
+		})
+	}
 	return w
 }
 
@@ -220,6 +236,19 @@ type client struct {
 	died   int              // how often it did, as a processor
 	// givenUp is the last claim that a worker released.
 	givenUp hold
+	// anonymous and hedges are as in strangers.Stranger.
+	anonymous bool
+	hedges    int
+}
+
+// hedged makes a call, and percent times in a hundred at once the same by the twin.
+func (c *client) hedged(percent int, call, twin func()) {
+	var both sync.WaitGroup
+	if c.percent(percent) {
+		both.Go(twin)
+	}
+	call()
+	both.Wait()
 }
 
 // percent is true n times in a hundred.
