@@ -87,6 +87,9 @@ type Config struct {
 	InFlightMax int
 	// WaitingClaimsMax bounds the claims that wait on the leader. 0 means 32,768.
 	WaitingClaimsMax int
+	// PeerConnections bounds the connections of the peer port, in both directions. 0 means
+	// PeerConnectionsMax.
+	PeerConnections int
 
 	// SnapshotLogBytes and SnapshotLogCommands are how much log since the last
 	// snapshot makes the next one due. Lower ones cost more writing, higher
@@ -132,8 +135,8 @@ const (
 	joinKeyBytesMin = 32
 )
 
-// exitFatal is the exit code of a node that stopped itself (EX_SOFTWARE).
-const exitFatal = 70
+// ExitFatal is the exit code of a node that stopped itself (EX_SOFTWARE).
+const ExitFatal = 70
 
 // DefaultConfig returns the defaults. NodeID, DataDir and PeerAddr have none.
 func DefaultConfig() Config {
@@ -143,6 +146,10 @@ func DefaultConfig() Config {
 		Version:             "dev",
 	}
 }
+
+// PeerConnectionsMax is how many connections the peer port may have where the process may open
+// files enough.
+const PeerConnectionsMax = peer.ConnsMax
 
 // What the peer port is told of its certificates and of TLS.
 type (
@@ -274,7 +281,7 @@ func (c Config) withDefaults() Config {
 		logger := c.Logger
 		c.Fatal = func(err error) {
 			logger.Error("stopping this node: going on would do damage", "error", err)
-			os.Exit(exitFatal)
+			os.Exit(ExitFatal)
 		}
 	}
 	return c

@@ -208,6 +208,7 @@ func (o *opening) peerConfig(n *Node) peer.Config {
 		Self:        o.self,
 		Signer:      o.dir.Key(),
 		Logger:      o.cfg.Logger.Named("peers"),
+		Connections: o.cfg.PeerConnections,
 		Admit: func(ctx context.Context, why peer.Purpose, other peer.Hello) error {
 			if level := n.fsm.Level(); other.FeatureLevel < level {
 				return fmt.Errorf("node %q knows feature level %d, the cluster is at %d: run a newer version on it", other.NodeID, other.FeatureLevel, level)

@@ -7,8 +7,12 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/internal/descriptors"
 	"github.com/claimq/claimq/nodes"
 )
+
+// acceptFailureInterval is how often the log tells that nothing can be accepted.
+const acceptFailureInterval = 10 * time.Second
 
 // listener closes a stranger for a connection over the bound or, if there is
 // none, answers it with overloaded, in JSON, and closes it.
@@ -18,7 +22,25 @@ type listener struct {
 }
 
 // Listen returns what accepts the connections of ln, each of them a *Conn.
-func (p *Port) Listen(ln net.Listener) net.Listener { return &listener{ln, p} }
+func (p *Port) Listen(ln net.Listener) net.Listener {
+	return &listener{&descriptors.Listener{
+		Listener: ln,
+		MakeRoom: p.strangers.makeRoom,
+		Refuse: func(conn net.Conn) {
+			p.turnAway(conn, "The server has no file descriptor left for another connection")
+		},
+		Failed: p.acceptFailed,
+	}, p}
+}
+
+// acceptFailed logs it, once in acceptFailureInterval at most: it may be so for each connection
+// that comes.
+func (p *Port) acceptFailed(err error) {
+	if now := time.Now(); now.Sub(p.acceptLogged) >= acceptFailureInterval {
+		p.acceptLogged = now
+		p.cfg.Logger.Error("a connection cannot be accepted; others go on", "error", err)
+	}
+}
 
 // Accept returns the next connection within the bound.
 func (l *listener) Accept() (net.Conn, error) {
@@ -32,7 +54,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return p.accept(conn), nil
 		}
 		p.open.Add(-1)
-		p.turnAway(conn)
+		p.turnAway(conn, "The server has "+strconv.Itoa(p.cfg.Connections)+" connections open, its limit")
 	}
 }
 
@@ -52,8 +74,8 @@ func (p *Port) accept(conn net.Conn) *Conn {
 // turnAway answers overloaded without reading a request, or just closes a
 // connection that is to be TLS. The answer fits into the socket's buffer, so this
 // does not wait.
-func (p *Port) turnAway(conn net.Conn) {
-	f := refuse.Overloaded(nodes.BoundConnections, "The server has "+strconv.Itoa(p.cfg.Connections)+" connections open, its limit")
+func (p *Port) turnAway(conn net.Conn, why string) {
+	f := refuse.Overloaded(nodes.BoundConnections, why)
 	id := p.cfg.Answered(f)
 	// Within TLS it could only be told after a handshake.
 	if p.cfg.TLS == nil && conn.SetWriteDeadline(time.Now().Add(100*time.Millisecond)) == nil {

@@ -63,6 +63,8 @@ type Port struct {
 	handshakes handshakes // of TLS
 	shown      shownConns // with certificates of clients
 
+	acceptLogged time.Time // when a failure was; of the goroutine that accepts
+
 	Answers Room    // the memory for answers
 	Buffers Buffers // of large answers and bodies
 }

@@ -32,6 +32,9 @@ const (
 	// inboundConnsMax bounds the connections that others opened to this node:
 	// seven peers with all of their connsPerPeerMax, and Raft's own.
 	inboundConnsMax = 4096
+	// ConnsMax are those and the ones that this node opens, connsPerPeerMax of them to the
+	// leader.
+	ConnsMax = 5 * inboundConnsMax / 4
 	// meetsMax bounds the connections on which others, who need not be members, make
 	// the calls of joining. One more cuts the oldest off.
 	meetsMax = 64
@@ -99,6 +102,9 @@ type Config struct {
 	TLSMode     TLSMode
 	// HandshakeTimeout bounds connecting and shaking hands; 0 = 5 s.
 	HandshakeTimeout time.Duration
+	// Connections bounds those in both directions, of which others may open
+	// four fifths; Raft's are never refused. 0 = ConnsMax.
+	Connections int
 }
 
 // Port is the one port for everything that nodes say to each other: Raft,
@@ -150,6 +156,9 @@ func Listen(cfg Config) (*Port, error) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
+	}
+	if cfg.Connections <= 0 {
+		cfg.Connections = ConnsMax
 	}
 	if cfg.Listen == nil {
 		cfg.Listen = listenTCP
@@ -280,7 +289,7 @@ func (p *Port) start(fn func()) bool {
 func (p *Port) track(conn net.Conn, inbound bool) *peerConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || (inbound && p.inbound >= inboundConnsMax) {
+	if p.closed || (inbound && p.inbound >= p.inboundMax()) {
 		_ = conn.Close()
 		return nil
 	}
@@ -290,6 +299,16 @@ func (p *Port) track(conn net.Conn, inbound bool) *peerConn {
 		p.inbound++
 	}
 	return c
+}
+
+// inboundMax returns how many connections others may have opened: four fifths of all.
+func (p *Port) inboundMax() int { return p.cfg.Connections * 4 / 5 }
+
+// outboundFull reports whether this node has opened as many as it may.
+func (p *Port) outboundFull() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)-p.inbound >= p.cfg.Connections-p.inboundMax()
 }
 
 // forget is track's other end.
@@ -316,6 +335,7 @@ func (p *Port) runAccept() {
 				return
 			}
 			p.log.Error("accept on the peer port", "error", err)
+			p.cutOldest() // its descriptor may be the one that is missing
 			select {
 			case <-time.After(pause):
 			case <-p.ctx.Done():
@@ -572,6 +592,9 @@ func (p *Port) dial(ctx context.Context, addr string, why Purpose, want string) 
 	stopOnClose := context.AfterFunc(p.ctx, cancel)
 	defer stopOnClose()
 
+	if why != PurposeRaft && p.outboundFull() {
+		return nil, fmt.Errorf("dial peer %s: this node has %d connections to others open, its limit", addr, p.cfg.Connections-p.inboundMax())
+	}
 	conn, err := p.dialTCP(ctx, addr)
 	if err != nil {
 		return nil, fmt.Errorf("dial peer %s: %w", addr, err)

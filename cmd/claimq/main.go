@@ -42,6 +42,7 @@ func main() {
 // run executes the command line args, prints an error once and returns the
 // process's exit code.
 func run(ctx context.Context, a *term.App, args []string) int {
+	defer a.FlushStderr()
 	root := newRootCommand(a)
 	root.SetArgs(args)
 	suggestTopics(root)

@@ -5,6 +5,7 @@ import (
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/config"
+	"github.com/claimq/claimq/internal/descriptors"
 )
 
 // boundNode gives the node its bounds of memory, disk and what waits.
@@ -16,6 +17,25 @@ func boundNode(c *cluster.Config, cfg *config.Server) {
 	c.DiskFreeMin = uint64(cfg.DiskFreeMin)
 	c.InFlightMax = cfg.Limits.InFlight
 	c.WaitingClaimsMax = cfg.Limits.WaitingClaims
+}
+
+// boundConnections holds limits.connections, and what the peer port may have, against the files
+// that the process may open: with more connections none would be left for the log.
+func (s *setup) boundConnections() error {
+	limit, err := descriptors.Limit()
+	if err != nil {
+		return err
+	}
+	wanted := s.cfg.Limits.Connections
+	s.cfg.Limits.Connections, s.peerConnections, err = descriptors.Divide(limit, wanted, cluster.PeerConnectionsMax)
+	if err != nil {
+		return err
+	}
+	if s.cfg.Limits.Connections < wanted {
+		s.logger.Warn("limits.connections does not fit into the files that this process may open: fewer connections are taken; raise RLIMIT_NOFILE (LimitNOFILE=, ulimit -n)",
+			"limits.connections", wanted, "rlimit_nofile", limit, "connections", s.cfg.Limits.Connections, "peer_connections", s.peerConnections)
+	}
+	return nil
 }
 
 // What the bodies of requests that are received may take together: this part of

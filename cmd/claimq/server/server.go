@@ -109,6 +109,7 @@ func startProfile(path string) (stop func(), err error) {
 func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (config.Loaded, error)) error {
 	hangups := newHangups()
 	defer hangups.stop()
+	defer a.FlushStderr()
 	s, err := newSetup(a, loaded, load)
 	if err != nil {
 		return err
@@ -182,7 +183,14 @@ func stopServer(server *api.Server, node *cluster.Node, served <-chan error, log
 	defer cancel()
 	shutdown := make(chan error, 1)
 	go func() { shutdown <- server.Shutdown(ctx) }()
-	err := errors.Join(closeNode(node), <-shutdown, <-served)
+	err := closeNode(node)
+	unanswered := <-shutdown
+	if errors.Is(unanswered, context.DeadlineExceeded) {
+		// A client that is in the midst of a request may take as long as it likes.
+		logger.Warn("requests that were under way are not answered", "waited", stopTimeout)
+		unanswered = nil
+	}
+	err = errors.Join(err, unanswered, <-served)
 	logger.Info("stopped")
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
+	"os"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -25,19 +26,30 @@ type setup struct {
 	version      string
 	load         func() (config.Loaded, error) // reads the configuration again
 	logger       hclog.Logger
+	flushLog     func()
 	files        *secretFiles
 	registry     *prometheus.Registry
 	certificates *serverTLS
 	zones        *zones.Source
+
+	peerConnections int // that the peer port may have
 }
 
 // newSetup begins the log, and reads the certificates.
 func newSetup(a *term.App, loaded config.Loaded, load func() (config.Loaded, error)) (*setup, error) {
-	s := &setup{cfg: loaded.Server, version: a.Version, load: load, logger: newLogger(a, loaded), registry: prometheus.NewRegistry()}
+	s := &setup{cfg: loaded.Server, version: a.Version, load: load, flushLog: a.FlushStderr, registry: prometheus.NewRegistry()}
+	var dropped func() uint64
+	s.logger, dropped = newLogger(a, loaded)
 	s.files = newSecretFiles(s.logger)
 	s.files.look(&loaded)
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	var err error
+	s.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "claimq_log_lines_dropped_total", Help: "Lines of the log that were dropped, because it was not read or is broken.",
+	}, func() float64 { return float64(dropped()) }))
+	err := s.boundConnections()
+	if err != nil {
+		return nil, err
+	}
 	if s.certificates, err = openTLS(s.cfg, s.logger, func() { s.files.look(&loaded) }); err != nil {
 		return nil, err
 	}
@@ -58,16 +70,26 @@ func (s *setup) lookAtZones(time.Time) {
 	}
 }
 
-// newLogger returns the server's log, which begins with what the
-// configuration warns of.
-func newLogger(a *term.App, loaded config.Loaded) hclog.Logger {
-	logger := hclog.New(&hclog.LoggerOptions{
+// newLogger returns the server's log, which begins with what the configuration warns of, and how
+// many of its lines were dropped because it was not read.
+func newLogger(a *term.App, loaded config.Loaded) (logger hclog.Logger, dropped func() uint64) {
+	dropped = a.DetachStderr(func(lines uint64) {
+		logger.Warn("lines of the log were dropped, as it was not read", "lines", lines)
+	})
+	logger = hclog.New(&hclog.LoggerOptions{
 		Name: "claimq", Level: hclog.LevelFromString(loaded.LogLevel), JSONFormat: loaded.LogFormat == "json", Output: a.Stderr,
 	})
 	for _, warning := range loaded.Warnings {
 		logger.Warn(warning)
 	}
-	return logger
+	return logger, dropped
+}
+
+// fatal ends the process for an error that going on would make worse, once the log tells it.
+func (s *setup) fatal(err error) {
+	s.logger.Error("stopping this node: going on would do damage", "error", err)
+	s.flushLog()
+	os.Exit(cluster.ExitFatal)
 }
 
 // nodeConfig returns the node's configuration, and the file of its join keys, which it reads.
@@ -95,6 +117,7 @@ func (s *setup) nodeConfig() (cluster.Config, *joinKeyFile, error) {
 	c.InitialCluster = initial
 	c.Insecure = cfg.Insecure
 	c.Logger = s.logger
+	c.Fatal = s.fatal
 	c.Registerer = s.registry
 	c.Version = s.version
 	c.SnapshotLogBytes = cfg.SnapshotLogBytes
@@ -104,6 +127,7 @@ func (s *setup) nodeConfig() (cluster.Config, *joinKeyFile, error) {
 	c.Zones = s.zones
 	c.NoRaft = cfg.NoRaft
 	boundNode(&c, cfg)
+	c.PeerConnections = s.peerConnections
 	joinKeys.check = c.CheckJoinKeys
 	return c, joinKeys, nil
 }

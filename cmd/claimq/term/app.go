@@ -2,8 +2,13 @@ package term
 
 import (
 	"io"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/claimq/claimq/internal/logpipe"
 )
 
 // UntilStdinEnds is the flag of `claimq server` for a node that another process has started and keeps a pipe
@@ -22,6 +27,27 @@ type App struct {
 	Version        string           // of the program: what the node records say
 	Stopped        <-chan struct{}  // closed when the process is told to stop; nil: it never is
 	RelaxTimers    func()           // called before anything is started, by a server and by a bench with nodes of its own; nil in tests
+
+	log *logpipe.Writer // in front of Stderr; nil: none
+}
+
+// DetachStderr is for commands that run on: from here on no write to Stderr waits for one that
+// reads it, and none ends the process, though the pipe is broken. tell hears how many lines were
+// dropped once others are taken again. It returns how many have been dropped.
+//
+// SIGPIPE is caught and not ignored, so that commands that this process starts have its default.
+func (a *App) DetachStderr(tell func(lines uint64)) (dropped func() uint64) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	a.log = logpipe.New(a.Stderr, tell)
+	a.Stderr = a.log
+	return a.log.Dropped
+}
+
+// FlushStderr waits a moment for what was written to a detached Stderr.
+func (a *App) FlushStderr() {
+	if a.log != nil {
+		a.log.Flush()
+	}
 }
 
 // Clock returns the time that what is shown is told by.
