@@ -30,6 +30,7 @@ type attempt struct {
 	result    []byte
 	resultErr error // of making it
 	then      []Task
+	onSettled func(error)
 }
 
 // begin starts the line of each claim.

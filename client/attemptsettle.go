@@ -27,6 +27,7 @@ func (a *attempt) settle(ctx context.Context, err error) (next *Claim) {
 	cause := context.Cause(ctx)
 	a.cancel(context.Canceled) // the handler has returned
 	if a.leaseLost.Load() || a.cl.toldLost() || !time.Now().Before(a.cl.LeaseEndsAt()) {
+		a.tellSettled(ErrLeaseLost)
 		a.r.lost(a.cl, errors.Join(ErrLeaseLost, err))
 		return nil
 	}
@@ -85,6 +86,7 @@ func (a *attempt) complete() (next *Claim) {
 	}
 	if resultErr != nil {
 		a.r.w.slots.Narrow(&free, a.cl.Task.TaskType)
+		a.tellSettled(resultErr)
 		a.fail(Permanent(fmt.Errorf("the handler succeeded, but its result or follow-up tasks are no good: %w", resultErr)))
 		return nil
 	}
@@ -98,6 +100,7 @@ func (a *attempt) complete() (next *Claim) {
 		w.slots.Narrow(&free, a.cl.Task.TaskType)
 	}
 	if isRefusal(err) {
+		a.tellSettled(err)
 		a.fail(Permanent(fmt.Errorf("the handler succeeded, but completing was refused: %w", err)))
 		return nil
 	}
@@ -183,8 +186,20 @@ func isFinal(err error) bool {
 	return errors.Is(err, ErrClosed) || errors.As(err, &refusal) && refusal.Status < http.StatusInternalServerError && refusal.Status != http.StatusTooManyRequests
 }
 
+// tellSettled calls once what the handler gave to OnSettled.
+func (a *attempt) tellSettled(err error) {
+	a.mu.Lock()
+	tell := a.onSettled
+	a.onSettled = nil
+	a.mu.Unlock()
+	if tell != nil {
+		tell(err)
+	}
+}
+
 // report counts the claim as settled, or what else its outcome is.
 func (a *attempt) report(settled *atomic.Int64, err error) {
+	a.tellSettled(err)
 	if err == nil {
 		settled.Add(1)
 		return

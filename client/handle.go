@@ -186,6 +186,15 @@ func (j *Job[P]) SetResult(result any) {
 	j.a.result, j.a.resultErr = b, err
 }
 
+// OnSettled has fn called once, in place of an earlier one, when the attempt is settled by
+// what the handler returned: with nil, or with why what it did may not count, as its
+// claim was lost or nobody answered. So what is told of a task is told after it is so.
+func (j *Job[P]) OnSettled(fn func(err error)) {
+	j.a.mu.Lock()
+	defer j.a.mu.Unlock()
+	j.a.onSettled = fn
+}
+
 // Then adds tasks that are submitted in the very step that completes this one:
 // either both is done or none. They are submitted only if the handler returns nil.
 // One without an idempotency key gets a random one. Up to 1,000. If one is

@@ -96,19 +96,52 @@ func (p packages) systemd(t *testing.T) {
 		t.Error("the server may dump its memory")
 	}
 
-	path := filepath.Join(t.TempDir(), "claimq.service")
+	p.verifyUnit(t, "claimq.service", unit)
+	p.analyze(t, "security", "--offline=true", "--threshold=15", p.unitFile(t, "claimq.service", unit))
+	p.workUnit(t)
+}
+
+// workUnit checks the unit of workers: systemd signals the worker first, and waits for longer than
+// that lets its commands finish.
+func (p packages) workUnit(t *testing.T) {
+	unit := read(t, "systemd/claimq-work@.service")
+	for _, line := range []string{"KillMode=mixed", "TimeoutStopSec=45", "ExecStart=/usr/bin/claimq work --type %i $WORK_FLAGS -- $WORK_COMMAND"} {
+		if !strings.Contains(unit, "\n"+line+"\n") {
+			t.Errorf("the worker's unit does not say %s", line)
+		}
+	}
+	p.verifyUnit(t, "claimq-work@mail.service", unit)
+}
+
+// verifyUnit has systemd take the unit.
+func (p packages) verifyUnit(t *testing.T, name, unit string) {
+	t.Helper()
+	path := p.unitFile(t, name, unit)
+	// verify goes on after what it does not know, and only warns.
+	if out := p.analyze(t, "verify", "--man=no", path); strings.Contains(out, path) {
+		t.Errorf("systemd-analyze says of %s:\n%s", name, out)
+	}
+}
+
+// unitFile writes a unit that starts the binary under test, and returns its path.
+func (p packages) unitFile(t *testing.T, name, unit string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(strings.ReplaceAll(unit, "/usr/bin/claimq", p.binary)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"verify", "--man=no", path}, {"security", "--offline=true", "--threshold=15", path}} {
-		cmd := exec.CommandContext(t.Context(), "systemd-analyze", args...)
-		cmd.Env = append(os.Environ(), "SYSTEMD_COLORS=0", "SYSTEMD_PAGER=")
-		out, err := cmd.CombinedOutput()
-		// verify goes on after what it does not know, and only warns.
-		if err != nil || args[0] == "verify" && strings.Contains(string(out), path) {
-			t.Errorf("systemd-analyze %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
+	return path
+}
+
+func (p packages) analyze(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "systemd-analyze", args...)
+	cmd.Env = append(os.Environ(), "SYSTEMD_COLORS=0", "SYSTEMD_PAGER=")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("systemd-analyze %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
+	return string(out)
 }
 
 // readDockerfile returns what a Dockerfile says, line by line, continued lines joined.

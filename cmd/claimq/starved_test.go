@@ -221,3 +221,127 @@ func TestServer_stopsAmidARequest(t *testing.T) {
 	}
 	n.stops(t)
 }
+
+// worker starts claimq work for the node with stderr; it is killed when the test ends.
+func (n *loneNode) worker(t *testing.T, stderr *os.File, wrap []string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := claimq(t.Context(), append([]string{"work", "--type", "a", "--endpoint", "http://" + n.addr}, args...)...)
+	if len(wrap) > 0 {
+		path, err := exec.LookPath(wrap[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Path, cmd.Args = path, append(wrap, cmd.Args...)
+	}
+	cmd.Dir, cmd.Stderr = n.dir, stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+// task returns the task as JSON.
+func (n *loneNode) task(id int) string {
+	_, answer := n.call("GET", fmt.Sprintf("/api/tasks/%d", id), "")
+	return answer
+}
+
+// A worker goes on whose lines are not read, or whose reader has gone. Its commands get SIGPIPE as by
+// default.
+func TestWork_brokenLog(t *testing.T) {
+	t.Parallel()
+	n := startLone(t, nil, nil)
+	for i, stderr := range []*os.File{broken(t), unread(t)} {
+		if status, answer := n.call("POST", "/api/tasks", aTask); status != http.StatusCreated {
+			t.Fatalf("%d %s", status, answer)
+		}
+		id := i + 1
+		w := n.worker(t, stderr, nil, "--", "sh", "-c", `echo said >&2; echo "\"$(grep SigIgn /proc/self/status | cut -f 2)\""`)
+		n.until(t, "the task is completed", func() bool { return strings.Contains(n.task(id), `"status":"completed"`) })
+		if got := n.task(id); !strings.Contains(got, `"result":"0000000000000000"`) {
+			t.Errorf("the command ignores signals: %s", got)
+		}
+		_ = w.Process.Signal(syscall.SIGTERM)
+		if err := w.Wait(); err != nil {
+			t.Errorf("the worker ended with %v", err)
+		}
+	}
+}
+
+// A service manager that signals all processes of a service fails no attempt: the worker gives
+// the task back.
+func TestWork_commandIsSignalledFirst(t *testing.T) {
+	t.Parallel()
+	n := startLone(t, nil, nil)
+	for i, line := range []string{"echo $$ >pid; exec sleep 1000", "sleep 1000 & echo $! >pid; wait $!"} {
+		if status, answer := n.call("POST", "/api/tasks", `{"task_type":"a","params":1,"max_attempts":1}`); status != http.StatusCreated {
+			t.Fatalf("%d %s", status, answer)
+		}
+		file := filepath.Join(n.dir, "pid")
+		_ = os.Remove(file)
+		w := n.worker(t, nil, nil, "--", "sh", "-c", line)
+		var pid int
+		n.until(t, "the command runs", func() bool {
+			b, _ := os.ReadFile(file)
+			_, err := fmt.Sscanf(string(b), "%d\n", &pid)
+			return err == nil
+		})
+		_ = syscall.Kill(pid, syscall.SIGTERM)
+		_ = w.Process.Signal(syscall.SIGTERM)
+		if err := w.Wait(); err != nil {
+			t.Errorf("the worker ended with %v", err)
+		}
+		if got := n.task(i + 1); !strings.Contains(got, `"status":"pending"`) || !strings.Contains(got, `"attempts":0`) {
+			t.Errorf("the task is %s", got)
+		}
+		if status, answer := n.call("POST", fmt.Sprintf("/api/tasks/%d/cancel", i+1), "{}"); status != http.StatusOK {
+			t.Fatalf("%d %s", status, answer)
+		}
+	}
+}
+
+// As the first process of a container a worker reaps what its commands leave behind. It needs root.
+func TestWork_processOne(t *testing.T) {
+	t.Parallel()
+	n := startLone(t, nil, nil)
+	const tasks = 5
+	for range tasks {
+		if status, answer := n.call("POST", "/api/tasks", aTask); status != http.StatusCreated {
+			t.Fatalf("%d %s", status, answer)
+		}
+	}
+	w := n.worker(t, nil, []string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"}, "--", "sh", "-c", `
+left=left-$CLAIMQ_TASK_ID
+setsid sh -c "echo >$left; sleep 0.1; echo >>ended" >/dev/null 2>&1 &
+until [ -e $left ]; do sleep 0.01; done`)
+	lines := func(name string) int {
+		b, _ := os.ReadFile(filepath.Join(n.dir, name))
+		return bytes.Count(b, []byte("\n"))
+	}
+	n.until(t, "all that was left behind has ended", func() bool { return lines("ended") == tasks })
+	n.until(t, "nothing is below the worker", func() bool {
+		worker := children(t, fmt.Sprint(w.Process.Pid))
+		return len(worker) == 1 && len(children(t, worker[0])) == 0
+	})
+}
+
+// children returns the ids of the process's children, zombies too.
+func children(t *testing.T, parent string) (ids []string) {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[1-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range stats {
+		b, _ := os.ReadFile(name) // empty: it has ended
+		_, rest, _ := strings.Cut(string(b), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == parent {
+			ids = append(ids, filepath.Base(filepath.Dir(name)))
+		}
+	}
+	return ids
+}

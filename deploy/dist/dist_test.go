@@ -99,7 +99,7 @@ func TestBuild(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	want := []string{"CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md", "THIRD_PARTY_NOTICES", "claimq", "systemd/claimq.service", "systemd/claimq.sysusers", "systemd/claimq.yaml"}
+	want := []string{"CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md", "THIRD_PARTY_NOTICES", "claimq", "systemd/claimq-work@.service", "systemd/claimq.service", "systemd/claimq.sysusers", "systemd/claimq.yaml"}
 	if d := cmp.Diff(want, names); d != "" {
 		t.Errorf("files (-want +got):\n%s", d)
 	}

@@ -130,6 +130,7 @@ var packed = [...][2]string{
 	{"README.md", "README.md"},
 	{"CHANGELOG.md", "CHANGELOG.md"},
 	{"SECURITY.md", "SECURITY.md"},
+	{"systemd/claimq-work@.service", "deploy/systemd/claimq-work@.service"},
 	{"systemd/claimq.service", "deploy/systemd/claimq.service"},
 	{"systemd/claimq.sysusers", "deploy/systemd/claimq.sysusers"},
 	{"systemd/claimq.yaml", "deploy/systemd/claimq.yaml"},

@@ -19,6 +19,7 @@ import (
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/internal/descriptors"
 )
 
 // workConcurrencyMax bounds how many commands run at a time: each has a thread and
@@ -116,11 +117,34 @@ func (o *workOptions) check() error {
 	return err
 }
 
+// commandFiles are the descriptors that a command takes while it runs: its three pipes, the process, and
+// a connection for its claim.
+const commandFiles = 5
+
+// checkFiles holds --concurrency against the files that the process may open.
+func (o *workOptions) checkFiles() error {
+	limit, err := descriptors.Limit()
+	if err != nil {
+		return err
+	}
+	if most := (limit - min(limit, descriptors.Files)) / commandFiles; uint64(o.concurrency) > most {
+		return term.UsageErrorf("--concurrency is %d: it must be at most %d, as this process may open %d files (ulimit -n) and each command takes %d", o.concurrency, most, limit, commandFiles)
+	}
+	return nil
+}
+
 // work runs the worker until ctx ends. Only a mistake of the options, a key that is
 // refused, or commands that did not stop, is an error: a cluster that does not answer
 // is asked again.
 func work(ctx context.Context, s session.Talk, o *workOptions, path string, args []string) error {
-	out := &lockedWriter{w: s.App.Stderr}
+	if err := o.checkFiles(); err != nil {
+		return err
+	}
+	app := s.App
+	app.DetachStderr(func(lines uint64) {
+		fmt.Fprintf(app.Stderr, "claimq: %d lines were dropped, as they were not read\n", lines)
+	})
+	out := &lockedWriter{w: app.Stderr}
 	stopWait := o.stopWait
 	if stopWait == 0 {
 		stopWait = client.NoStopWait
@@ -135,7 +159,10 @@ func work(ctx context.Context, s session.Talk, o *workOptions, path string, args
 	}
 	ctx, end := watchSignals(ctx, w.StopNow)
 	defer end()
-	r := &runner{path: path, args: args, out: out, environ: commandEnviron(s.App.Environ, o.Endpoints, w.ID())}
+	r := &runner{path: path, args: args, out: out, environ: commandEnviron(s.App.Environ, o.Endpoints, w.ID()), stopping: ctx.Done()}
+	adopting, endAdopting := context.WithCancel(context.Background())
+	defer endAdopting()
+	go r.children.Adopt(adopting)
 	for _, name := range o.types {
 		client.Handle(w, name, r.handle)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/internal/reap"
 )
 
 const (
@@ -40,6 +41,11 @@ const (
 	// pipeGrace is how long the output of a command that has ended is still read: what
 	// it left running may hold it open.
 	pipeGrace = time.Second
+	// stopSignalWait is how long after a command was ended by SIGTERM the worker's own is still
+	// waited for: a service manager signals all processes of a service, in any order.
+	stopSignalWait = time.Second
+	// shellSignalled is what a shell adds to the signal that ended what it ran.
+	shellSignalled = 128
 )
 
 // runner runs the command of claimq work for tasks. It is safe for concurrent use.
@@ -48,6 +54,9 @@ type runner struct {
 	args    []string // the first is the command's name
 	environ []string // without what is of one task
 	out     *lockedWriter
+
+	children reap.Children
+	stopping <-chan struct{} // closed when the worker is told to stop
 }
 
 // commandEnviron is environ without the API key, whatever a task brings about, and
@@ -76,6 +85,10 @@ func (r *runner) handle(ctx context.Context, job *client.Job[[]byte]) error {
 	result, err := r.run(ctx, job)
 	took := time.Since(begun).Round(time.Millisecond)
 	about := fmt.Sprintf("task %s (%s, attempt %d)", job.Task.ID, job.Task.TaskType, job.Attempt)
+	if isTerminated(err) && r.stops() {
+		fmt.Fprintf(r.out, "%s: after %v: given back, as its command was stopped with the worker\n", about, took)
+		return client.Snooze(0)
+	}
 	if err != nil {
 		what, _, _ := strings.Cut(err.Error(), "\n")
 		fmt.Fprintf(r.out, "%s: after %v: %s\n", about, took, term.Printable(what))
@@ -85,9 +98,38 @@ func (r *runner) handle(ctx context.Context, job *client.Job[[]byte]) error {
 		}
 		return err
 	}
-	fmt.Fprintf(r.out, "%s: done in %v\n", about, took)
 	job.SetResult(result)
+	job.OnSettled(func(err error) {
+		if err != nil {
+			fmt.Fprintf(r.out, "%s: done in %v, but that may not count: %s\n", about, took, term.Printable(err.Error()))
+			return
+		}
+		fmt.Fprintf(r.out, "%s: done in %v\n", about, took)
+	})
 	return nil
+}
+
+// stops reports whether the worker is told to stop, or is so within stopSignalWait.
+func (r *runner) stops() bool {
+	timer := time.NewTimer(stopSignalWait)
+	defer timer.Stop()
+	select {
+	case <-r.stopping:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// isTerminated reports whether a command ended by SIGTERM, or a shell did that says so of what it
+// ran.
+func isTerminated(err error) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && (status.Signaled() && status.Signal() == syscall.SIGTERM || status.ExitStatus() == shellSignalled+int(syscall.SIGTERM))
 }
 
 // run runs the command and returns what it printed, or why that does not count.
@@ -101,9 +143,10 @@ func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, erro
 	// commandAttr may tie the command's life to the thread that starts it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := cmd.Start(); err != nil {
+	if err := r.children.Start(cmd); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotStarted, err)
 	}
+	defer r.children.Ended(cmd)
 	stopped, err := r.await(ctx, cmd)
 	stderr.flush()
 	switch {
@@ -184,13 +227,22 @@ func withoutDelay(err error) error {
 
 // failureOf is what a handler returns whose command has failed.
 func failureOf(err error, stderr *taskLines) error {
-	failure := errors.New(failureText(err, stderr))
+	failure := &commandError{failureText(err, stderr), err}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == permanentCode {
 		return client.Permanent(failure)
 	}
 	return failure
 }
+
+// commandError says how a command failed, in more words than err.
+type commandError struct {
+	text string
+	err  error
+}
+
+func (e *commandError) Error() string { return e.text }
+func (e *commandError) Unwrap() error { return e.err }
 
 // failureText is how the command ended, and the end of what it wrote to standard
 // error.
