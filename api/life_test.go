@@ -296,7 +296,7 @@ func TestServer_Upgrade(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	for _, body := range []string{"", "{}"} {
-		if got := s.call(t, "POST /api/cluster/upgrade", body); got.status != 200 || got.body != `{"success":true,"feature_level":6}` {
+		if got := s.call(t, "POST /api/cluster/upgrade", body); got.status != 200 || got.body != `{"success":true,"feature_level":7}` {
 			t.Errorf("%q: %d %s", body, got.status, got.body)
 		}
 	}

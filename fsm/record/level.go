@@ -22,6 +22,11 @@ const LevelActs = 5
 // token of its end, by which a repeat of that retry is known.
 const LevelRepeats = 6
 
+// LevelAnswers is the feature level from which the log knows which answer about a claim
+// was the latest: a release of claims whose answer could not be written ends none that
+// a later one told of.
+const LevelAnswers = 7
+
 // FeatureLevel is the highest feature level that this binary knows. A new
 // command type, or a field that changes what Apply does, raises it.
-const FeatureLevel uint32 = 6
+const FeatureLevel uint32 = 7
