@@ -104,6 +104,10 @@ func (a *attempt) complete() (next *Claim) {
 		a.fail(Permanent(fmt.Errorf("the handler succeeded, but completing was refused: %w", err)))
 		return nil
 	}
+	if err != nil && !isFinal(err) && a.r.life.Err() == nil && time.Now().Before(a.cl.LeaseEndsAt()) {
+		a.fail(fmt.Errorf("the handler succeeded, but completing got no answer of a node for %v: %w", settleMax, err))
+		return nil
+	}
 	a.report(&w.counts.completed, err)
 	return next
 }
@@ -126,7 +130,7 @@ func (a *attempt) withSlot(next *Claim, free *slots.Room) *Claim {
 // claim.
 func isRefusal(err error) bool {
 	var refusal *Error
-	if !errors.As(err, &refusal) || errors.Is(err, ErrOutcomeUnknown) {
+	if !errors.As(err, &refusal) || refusal.Code == "" || errors.Is(err, ErrOutcomeUnknown) {
 		return false
 	}
 	switch refusal.Status {
@@ -161,29 +165,39 @@ func (a *attempt) release(delay time.Duration) error {
 	return err
 }
 
+// settleMax bounds how long an attempt is settled whose claim can be extended meanwhile: something
+// between lets extends through, and not this.
+const settleMax = 5 * time.Minute
+
 // send makes a settling call and repeats it, with the same body, until it is
-// answered, the lease has ended, or the worker has to stop. The claim is extended
+// answered, the lease has ended, the worker has to stop, or settleMax is over. The claim is extended
 // meanwhile, so that the lease may end later than at first.
 func (a *attempt) send(s settling) (decoded wire.Answer, ans answer, err error) {
 	ctx := withTraceOf(a.r.life, a.cl)
-	for {
+	begun := time.Now()
+	for pause := extendPauseMin; ; pause = min(2*pause, extendPauseMax) {
 		s.until = a.cl.LeaseEndsAt()
 		decoded, ans, err = a.cl.settle(ctx, s, nil)
 		switch {
 		case err == nil:
 			a.r.w.health.settles.answered()
 			return decoded, ans, nil
-		case isFinal(err) || a.r.life.Err() != nil || !a.cl.LeaseEndsAt().After(s.until):
+		case isFinal(err) || a.r.life.Err() != nil || !time.Now().Before(a.cl.LeaseEndsAt()) || time.Since(begun) > settleMax:
 			return decoded, ans, err
 		}
 		a.r.w.health.settles.failed(err)
+		if left := time.Until(a.cl.LeaseEndsAt()); waitFor(ctx, min(pause, left)) != nil {
+			return decoded, ans, err
+		}
 	}
 }
 
-// isFinal reports whether the server has decided.
+// isFinal reports whether the server has decided: a proxy has not, nor a node that does not know
+// the key yet.
 func isFinal(err error) bool {
 	var refusal *Error
-	return errors.Is(err, ErrClosed) || errors.As(err, &refusal) && refusal.Status < http.StatusInternalServerError && refusal.Status != http.StatusTooManyRequests
+	return errors.Is(err, ErrClosed) || errors.As(err, &refusal) && refusal.Code != "" && refusal.Status < http.StatusInternalServerError &&
+		refusal.Status != http.StatusTooManyRequests && refusal.Status != http.StatusUnauthorized
 }
 
 // tellSettled calls once what the handler gave to OnSettled.

@@ -10,7 +10,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +29,7 @@ const (
 	tryTimeoutMax = 30 * time.Second
 	// waitGrace is how much longer than the server may hold it back a whole
 	// answer takes at most: past that the node hangs.
-	waitGrace = 10 * time.Second
+	waitGrace = 3 * time.Second
 )
 
 // Request is a call of the HTTP API, for Client.Do.
@@ -40,9 +42,9 @@ type Request struct {
 	// always repeatable.
 	Repeatable bool
 	// Wait is for how long the request lets the server hold its answer back
-	// (wait_ms): that long is no sign of a node that hangs. Proxies cut what
-	// takes longer than 60 s, so ask for at most 25 s. 0: the server answers at
-	// once.
+	// (wait_ms): that long is no sign of a node that hangs. A connection that is dead
+	// without a word is found out 3 s after it, so ask for few seconds. 0: the server
+	// answers at once.
 	Wait time.Duration
 
 	// acts is how many things the request is for; 0: one.
@@ -105,6 +107,7 @@ type outcome struct {
 	err      error         // nil only for a success or a redirect
 	wait     time.Duration // what the server asks to wait for
 	location string        // where redirected to
+	heard    bool          // a whole answer came
 }
 
 // call makes the request until it is settled or its time is over. The answer
@@ -125,6 +128,7 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 	var before error  // of the try before
 	var refused error // of the newest try that a node answered
 	var refusedAt int // which that was
+	var way route
 	for {
 		if r.prepare != nil {
 			if r.Body, r.Wait, err = r.prepare(); err != nil {
@@ -132,14 +136,23 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 			}
 		}
 		now := time.Now()
-		base, redirect := c.nodes.Pick(now)
+		base, redirect, followed := way.next(c.nodes, now)
 		a.sentAt = now
 		if a.repeats.Tries == 0 {
 			a.firstSentAt = now
 		}
 		o := c.try(ctx, base, r, redirect, &a)
+		if o.heard {
+			c.nodes.Answered(base, followed)
+		}
+		if errors.Is(o.err, ErrUnauthorized) {
+			c.distrust() // behind one address there may be several nodes
+			if way.isNews(c.nodes, base) {
+				o.verdict = repeat.Unwritten // another may know the key already
+			}
+		}
 		action := a.repeats.Next(o.verdict)
-		if action == repeat.Follow && !c.nodes.Follow(base, o.location) {
+		if action == repeat.Follow && !way.follow(c.nodes, base, o.location) {
 			action = a.repeats.Lost()
 		}
 		switch action {
@@ -154,7 +167,7 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 		case repeat.GiveUp:
 			return a, giveUp(a, o.err, nil)
 		case repeat.Wait:
-			c.leave(base, &o, a.repeats.Tries)
+			c.leave(base, &o)
 		}
 		if ctx.Err() != nil && before != nil {
 			o.err = before // that this try was cut off says nothing of the server
@@ -174,26 +187,61 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 	}
 }
 
-// leave notes what a try that is to be repeated says of its node: tries is how many there have
-// been. What a node asks to wait for counts once all have been asked: another may know the
-// leader, or not be about to stop.
-func (c *Client) leave(base string, o *outcome, tries int) {
-	switch o.verdict {
-	case repeat.Redirected:
-		c.nodes.Shun(time.Now())
+// leave notes what a try that is to be repeated says of its node. What that asks to wait for is
+// waited for where no other can be asked: another may know the leader, or not be about to stop.
+func (c *Client) leave(base string, o *outcome) {
+	now := time.Now()
+	switch {
+	case o.verdict == repeat.Redirected:
+		c.nodes.Shun(now)
 		o.err = fmt.Errorf("%s redirects to %q", base, o.location)
-	case repeat.Unwritten:
-		// Another node would count alike, or pass it on to the same leader.
-		if errors.Is(o.err, ErrRateLimited) || errors.Is(o.err, ErrOverloaded) && !lacksIssuer(o.err) {
-			return
-		}
-		if tries < len(c.nodes.Endpoints()) {
-			o.wait = 0
-		}
-		c.nodes.Failed(base, time.Now())
-	case repeat.Unknown, repeat.Settled:
-		c.nodes.Failed(base, time.Now())
+		return
+	case errors.Is(o.err, ErrRateLimited), errors.Is(o.err, ErrOverloaded) && !lacksIssuer(o.err):
+		return // another node would count alike, or pass it on to the same leader
+	case !o.heard:
+		c.nodes.Silent(base, now)
+	default:
+		c.nodes.Failed(base, now)
 	}
+	if o.wait > 0 {
+		c.nodes.Hold(base, o.wait, now)
+	}
+	o.wait = c.nodes.Wait(now)
+}
+
+// route is where the tries of one call go.
+type route struct {
+	to       string   // the leader that a node named, for the next try; "": what Nodes says
+	passOn   bool     // the next try is not to ask for the leader
+	unknowns []string // endpoints that do not know the key
+}
+
+// next returns where the next try goes.
+func (w *route) next(n *nodes.Nodes, now time.Time) (base string, redirect, followed bool) {
+	if w.to != "" {
+		base, w.to = w.to, ""
+		return base, true, true
+	}
+	base, redirect = n.Pick(now)
+	redirect = redirect && !w.passOn
+	w.passOn = false
+	return base, redirect, false
+}
+
+// follow takes the leader that the node at base named. It returns false if that is of no use.
+func (w *route) follow(n *nodes.Nodes, base, location string) (ok bool) {
+	w.to, ok = n.Follow(base, location, time.Now())
+	w.passOn = w.to == ""
+	return ok
+}
+
+// isNews notes that the node at base does not know the key. It returns false once every
+// endpoint has said so.
+func (w *route) isNews(n *nodes.Nodes, base string) bool {
+	if slices.Contains(n.Endpoints(), base) && !slices.Contains(w.unknowns, base) {
+		w.unknowns = append(w.unknowns, base)
+	}
+	return len(w.unknowns) < len(n.Endpoints())
 }
 
 // lacksIssuer reports whether a node could not check a token because the issuer's keys are
@@ -222,15 +270,23 @@ func giveUp(a answer, last, ended error) error {
 // errNoTime is returned when the pause that is due would outlast the call.
 var errNoTime = fmt.Errorf("no time is left for another try: %w", context.DeadlineExceeded)
 
-// pause waits before the next try, at least as long as the server asks. It
-// returns at once why there will be no next try.
+// pause waits before the next try, as long as the server asks where there is time for that,
+// else for half of what is left: it may have asked for more than it takes. It returns at once
+// why there will be no next try.
 func pause(ctx context.Context, call *repeat.Call, asked time.Duration) error {
-	d := call.Pause(asked, rand.N[time.Duration])
 	if ctx.Err() != nil {
 		return ended(ctx)
 	}
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
-		return errNoTime
+	least := call.Pause(0, rand.N[time.Duration])
+	d := least + asked
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		if left < least {
+			return errNoTime
+		}
+		if left < d {
+			d = max(left/2, least)
+		}
 	}
 	return waitFor(ctx, d)
 }
@@ -264,9 +320,9 @@ func readAnswer(resp *http.Response, lent bool) ([]byte, error) {
 func (c *Client) try(ctx context.Context, base string, r Request, redirect bool, a *answer) outcome {
 	tryCtx, cancel := context.WithTimeout(ctx, tryTimeout(ctx, r.Wait))
 	defer cancel()
-	var sent atomic.Bool // a connection was there, so bytes may have left
+	var sent, reused atomic.Bool // a connection was there, so bytes may have left
 	tryCtx = httptrace.WithClientTrace(tryCtx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },
+		GotConn: func(info httptrace.GotConnInfo) { sent.Store(true); reused.Store(info.Reused) },
 	})
 	req, err := c.newRequest(tryCtx, base, r, redirect)
 	if err != nil {
@@ -279,12 +335,12 @@ func (c *Client) try(ctx context.Context, base string, r Request, redirect bool,
 	c.counts.requests.Add(1)
 	resp, err := hc.Do(req)
 	if err != nil {
-		return broken(ctx, sent.Load(), err)
+		return c.broken(ctx, sent.Load(), reused.Load(), err)
 	}
 	defer resp.Body.Close()
 	body, err := readAnswer(resp, r.joined != nil)
 	if err != nil {
-		return broken(ctx, true, fmt.Errorf("read answer: %w", err))
+		return c.broken(ctx, true, reused.Load(), fmt.Errorf("read answer: %w", err))
 	}
 	if len(body) > answerBytesMax {
 		// A repeat would have the same answer.
@@ -292,7 +348,7 @@ func (c *Client) try(ctx context.Context, base string, r Request, redirect bool,
 		if r.Method != http.MethodGet {
 			err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 		}
-		return outcome{verdict: repeat.Settled, err: err}
+		return outcome{verdict: repeat.Settled, err: err, heard: true}
 	}
 	o := judge(&r, resp, body, a)
 	if c.isOutdated(req, o.err) {
@@ -366,8 +422,12 @@ func (c *Client) newRequest(ctx context.Context, base string, r Request, redirec
 	return req, nil
 }
 
-// broken is the outcome of a try without a whole answer.
-func broken(ctx context.Context, sent bool, err error) outcome {
+// broken is the outcome of a try without a whole answer. reused says that its connection had
+// been used before.
+func (c *Client) broken(ctx context.Context, sent, reused bool, err error) outcome {
+	if reused && ctx.Err() == nil && isSilence(err) {
+		c.distrust()
+	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err) // ErrClosed, say
 	}
@@ -381,20 +441,24 @@ func judge(r *Request, resp *http.Response, body []byte, a *answer) outcome {
 		a.body = body
 		a.index, _ = strconv.ParseUint(resp.Header.Get("X-Claimq-Index"), 10, 64)
 		a.requestID = resp.Header.Get("X-Request-Id")
-		return outcome{verdict: repeat.Settled}
+		return outcome{verdict: repeat.Settled, heard: true}
+	}
+	location := resp.Header.Get("Location")
+	if status == http.StatusTemporaryRedirect && strings.HasSuffix(location, r.Path) {
+		return outcome{verdict: repeat.Redirected, location: location, heard: true}
 	}
 	var head wire.Refusal
 	isJSON := json.Unmarshal(body, &head) == nil
-	o := outcome{verdict: repeat.Judge(status, head.Code)}
+	if !isJSON || !isOurs(&head) {
+		head = wire.Refusal{} // a proxy's: what it has in its fields is not what we mean by them
+	}
+	o := outcome{verdict: repeat.Judge(status, head.Code), heard: true}
 	switch {
 	case status < 300:
 		o.err = fmt.Errorf("the answer is not claimq's: status %d", status)
 		return o
-	case o.verdict == repeat.Redirected:
-		o.location = resp.Header.Get("Location")
-		return o
 	case status < 400:
-		o.err = fmt.Errorf("the answer is not claimq's: status %d to %q", status, resp.Header.Get("Location"))
+		o.err = fmt.Errorf("the answer is not claimq's: status %d to %q", status, location)
 		return o
 	}
 	refusal := &Error{
@@ -409,6 +473,12 @@ func judge(r *Request, resp *http.Response, body []byte, a *answer) outcome {
 	}
 	o.err, o.wait = refusal, refusal.RetryAfter
 	return o
+}
+
+// isOurs reports whether a refusal is a node's: it has a code that is known here, or, of a later
+// version, all that a refusal has.
+func isOurs(head *wire.Refusal) bool {
+	return head.Code.Status() != 0 || head.Code != "" && head.Error != "" && head.RequestID != ""
 }
 
 // retryAfter parses the header's seconds; the form with a date is not ours.

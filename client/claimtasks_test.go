@@ -39,7 +39,7 @@ func waits(start time.Time, after time.Duration, r reply) reply {
 	}
 }
 
-// Each request waits at most 25 s, and less for a short lease: it is counted
+// Each request waits at most 6 s, and less for a short lease: it is counted
 // from before the request.
 func TestClaimNext_waitsInRequests(t *testing.T) {
 	t.Parallel()
@@ -47,9 +47,9 @@ func TestClaimNext_waitsInRequests(t *testing.T) {
 		lease, wait, due time.Duration
 		waits            []float64 // ms that each request asks for
 	}{
-		{time.Hour, time.Minute, 40 * time.Second, []float64{25_000, 25_000}},
+		{time.Hour, time.Minute, 10 * time.Second, []float64{6_000, 6_000}},
 		{time.Hour, 3 * time.Second, 2 * time.Second, []float64{3000}},
-		{0, time.Minute, 20 * time.Second, []float64{15_000, 15_000}},
+		{0, time.Minute, 8 * time.Second, []float64{6_000, 6_000}},
 		{4 * time.Second, time.Minute, 5 * time.Second, []float64{2000, 2000, 2000}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -268,8 +268,8 @@ func TestClaimNext_extendsWhatIsNearlyOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		s, c := talkInMemory(t,
-			waits(begun, 10*time.Second, says(200, leased(4000, ""))), refuses(wire.CodeStaleClaim),
-			waits(begun, 20*time.Second, says(200, leased(4000, ""))), says(200, extended(4000)))
+			waits(begun, 5*time.Second, says(200, leased(4000, ""))), refuses(wire.CodeStaleClaim),
+			waits(begun, 10*time.Second, says(200, leased(4000, ""))), says(200, extended(4000)))
 		defer c.Close()
 		cl, err := c.ClaimNext(t.Context(), ClaimRequest{WorkerID: "w1", Wait: time.Minute})
 		if err != nil {

@@ -51,7 +51,7 @@
 //
 // # Waiting
 //
-// A claim that waits asks in requests of at most 25 s, shorter ones for a short
+// A claim that waits asks in requests of at most 6 s, shorter ones for a short
 // lease: a lease is counted from before the request that got it. These requests
 // have connections of their own, so that however many claims wait, extends are
 // not held up.

@@ -2,7 +2,9 @@ package client
 
 import (
 	"errors"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -75,9 +77,12 @@ func TestError_withoutASentinel(t *testing.T) {
 
 func TestError_ofAProxy(t *testing.T) {
 	t.Parallel()
-	_, c := talk(t, says(413, "<html>"))
-	_, err := c.Get(t.Context(), "17")
-	if want := "get task 17: Request Entity Too Large (HTTP status 413)"; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		_, c := talkInMemory(t, says(413, "<html>"))
+		defer c.Close()
+		_, err := c.Get(t.Context(), "17")
+		if want := "get task 17: Request Entity Too Large (HTTP status 413), given up after"; err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
 }

@@ -196,7 +196,7 @@ func refusedStream(data string) (repeat.Verdict, error) {
 }
 
 // Wait waits until the task has ended, and returns it as it is then. It waits
-// for as long as ctx lets it, in requests of at most 25 s, and without a deadline
+// for as long as ctx lets it, in requests of at most 6 s, and without a deadline
 // for as long as it takes; ctx's end is its error. Errors: ErrTaskNotFound, also
 // when the task is removed meanwhile; ErrNoLeader, ... when the cluster does not
 // answer for as long as a call may take.

@@ -16,6 +16,13 @@ const keepAliveMarginMax = time.Second
 // extended in a tight loop; a third of the shortest lease is longer.
 const keepAliveWaitMin = 20 * time.Millisecond
 
+// The pause before an extend is sent again that was refused for something else than the claim:
+// doubled for each.
+const (
+	extendPauseMin = 100 * time.Millisecond
+	extendPauseMax = time.Second
+)
+
 // KeepAlive extends the claim whenever a third of its lease has passed, until
 // the claim is settled with one of its methods, the returned function is called
 // or ctx ends. The returned context ends with ctx, with that function, with
@@ -57,11 +64,17 @@ func (cl *Claim) KeepAlive(ctx context.Context) (context.Context, context.Cancel
 // cannot, and then returns why. It calls cancelWork when cancelling was asked
 // for.
 func (cl *Claim) keepAlive(ctx context.Context, cancelWork context.CancelCauseFunc) error {
+	var refused error // of the last extend, for something else than the claim
+	pause := extendPauseMin
 	for {
 		if cl.hasLapsed() { // the process was stopped, and the answer waited for it
-			return errLapsed
+			return lapsed(refused)
 		}
 		giveUpAt, wait := cl.nextExtend()
+		if refused != nil {
+			wait = min(pause, time.Until(giveUpAt))
+			pause = min(2*pause, extendPauseMax)
+		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -83,9 +96,13 @@ func (cl *Claim) keepAlive(ctx context.Context, cancelWork context.CancelCauseFu
 			if cancelRequested {
 				cancelWork(ErrCancelRequested)
 			}
+			refused, pause = nil, extendPauseMin
 			continue
 		case ctx.Err() != nil:
 			return nil
+		case !endsClaim(err) && time.Now().Before(giveUpAt):
+			refused = err
+			continue
 		}
 		// If the claim is being settled at the same time, that may be why.
 		cl.waitSettled(ctx)
@@ -94,6 +111,19 @@ func (cl *Claim) keepAlive(ctx context.Context, cancelWork context.CancelCauseFu
 		}
 		return fmt.Errorf("%w: %w", ErrLeaseLost, err)
 	}
+}
+
+// endsClaim reports whether a call was refused for its claim, which is over. Any other answer, of a
+// node that does not know the key yet or of a proxy, says nothing of the claim.
+func endsClaim(err error) bool {
+	for _, of := range []error{
+		ErrStaleClaim, ErrWrongWorker, ErrTaskNotClaimed, ErrTaskNotFound, ErrTaskCompleted, ErrTaskFailed, ErrTaskCancelled,
+	} {
+		if errors.Is(err, of) {
+			return true
+		}
+	}
+	return false
 }
 
 // nextExtend returns how long to wait before the next extend, and until when
@@ -144,6 +174,14 @@ func (h *holding) look() {
 
 // errLapsed is why a context ends whose claim was not extended in time.
 var errLapsed = fmt.Errorf("%w: it was not extended in time", ErrLeaseLost)
+
+// lapsed is errLapsed with why the last extend was refused, if it was.
+func lapsed(refused error) error {
+	if refused == nil {
+		return errLapsed
+	}
+	return fmt.Errorf("%w: %w", ErrLeaseLost, refused)
+}
 
 // hasLapsed reports whether the lease has ended, or is about to, so that no extend
 // comes in time any more. Once it has, it stays so. A claim that is being settled,

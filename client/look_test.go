@@ -27,8 +27,8 @@ func TestClient_Wait(t *testing.T) {
 		t.Errorf("got %+v", task)
 	}
 	for _, r := range s.requests() {
-		if r.path != "/api/tasks/17?wait_ms=25000" {
-			t.Errorf("asked %s, want a wait of 25 s", r.path)
+		if r.path != "/api/tasks/17?wait_ms=6000" {
+			t.Errorf("asked %s, want a wait of 6 s", r.path)
 		}
 	}
 	if got := len(s.requests()); got != 3 {

@@ -19,8 +19,23 @@ var losses = map[string]reply{
 	"a proxy's 502":            says(502, "<html>bad gateway</html>"),
 	"a proxy's 503":            says(503, "try later"),
 	"a proxy's 504":            says(504, ""),
+	"a proxy's 400":            says(400, "<html>bad request</html>"),
+	"a proxy's 403":            says(403, `{"code":"blocked","message":"by the rules"}`),
+	"a proxy's 404":            says(404, `{"success":false,"error":"no such route"}`),
+	"a proxy's 408":            says(408, ""),
+	"a proxy's 429":            says(429, ""),
+	"a proxy's redirect":       movesTo(302, "https://login.example/?next=/"),
+	"a proxy's 307":            movesTo(307, "https://login.example/?next=/"),
 	"outcome_unknown":          refuses(wire.CodeOutcomeUnknown),
 	"not our answer":           says(200, "<html>log in first</html>"),
+}
+
+// movesTo redirects as something between does.
+func movesTo(status int, location string) reply {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", location)
+		w.WriteHeader(status)
+	}
 }
 
 func TestSubmit_repeatsWithTheSameKey(t *testing.T) {
@@ -268,7 +283,6 @@ func TestCall_refusedInDoubt(t *testing.T) {
 	}{
 		"a key that is known no more": {refuses(wire.CodeUnauthorized), ErrUnauthorized, true},
 		"a role that it has no more":  {refuses(wire.CodeForbidden), ErrForbidden, true},
-		"a proxy's page":              {says(404, "<html>"), nil, true},
 		"the server's own fault":      {refuses(wire.CodeInternal), nil, true},
 		"the task itself":             {refuses(wire.CodeInvalidTask), ErrInvalidTask, false},
 	} {

@@ -126,7 +126,7 @@ func (c *Client) callMany(ctx context.Context, r Request) (results [][]byte, a a
 // is: nothing was done, and each is refused, or not, by itself.
 func refusedWhole(err error) bool {
 	var refusal *Error
-	return errors.As(err, &refusal) && !errors.Is(err, ErrOutcomeUnknown) && refusal.Status >= 400 && refusal.Status < 500 &&
+	return errors.As(err, &refusal) && refusal.Code != "" && !errors.Is(err, ErrOutcomeUnknown) && refusal.Status >= 400 && refusal.Status < 500 &&
 		refusal.Status != http.StatusUnauthorized && refusal.Status != http.StatusTooManyRequests
 }
 

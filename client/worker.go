@@ -87,8 +87,8 @@ func (w *Worker) StopNow() { w.endNow() }
 // were left behind. A Worker runs once. The error is nil after ctx's end, or
 // names the tasks whose handlers were left behind and those that could not be
 // settled. Before that Run ends as at ctx's end when the client was closed, with
-// ErrClosed, and when a claim is refused for the API key, with ErrUnauthorized or
-// ErrForbidden: asking on would not help. It also says what is wrong with the handlers.
+// ErrClosed, and when claims are refused for the API key, with ErrUnauthorized after
+// 10 s of nothing else or ErrForbidden: asking on would not help. It also says what is wrong with the handlers.
 // That the cluster does not answer, or has enough, ends nothing: see Health.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.begin(); err != nil {
@@ -148,7 +148,9 @@ type shift struct {
 
 	lines lines.Lines[*attempt]
 
-	failures int // of claims, since the last that was answered; the claim loop's own
+	// The claim loop's own.
+	failures     int       // of claims, since the last that was answered
+	unknownSince time.Time // when the first of them was refused as of a key that is not known
 
 	mu        sync.Mutex // guards what follows
 	left      []string   // tasks whose handlers did not return

@@ -276,11 +276,11 @@ func TestWorker_asksForTypesItHasRoomFor(t *testing.T) {
 	}
 }
 
-// A waiting claim asks for at most 25 s, less with a short lease, and is one
+// A waiting claim asks for at most 6 s, less with a short lease, and is one
 // request at a time.
 func TestWorker_waitsInLongPolls(t *testing.T) {
 	t.Parallel()
-	for lease, want := range map[time.Duration]float64{0: 15_000, 10 * time.Second: 5_000, time.Hour: 25_000} {
+	for lease, want := range map[time.Duration]float64{0: 6_000, 10 * time.Second: 5_000, time.Hour: 6_000} {
 		o := newOffice()
 		runWorker(t, o, WorkerConfig{Lease: lease, Concurrency: 7}, func(w *Worker) {
 			Handle(w, "mail", func(context.Context, *Job[mail]) error { return nil })

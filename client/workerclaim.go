@@ -19,6 +19,8 @@ const (
 	// Config.Timeout already, if the cluster did not answer.
 	claimPauseMin = 200 * time.Millisecond
 	claimPauseMax = 10 * time.Second
+	// keyUnknownMax is for how long a worker asks on whose key no node that it asks knows.
+	keyUnknownMax = 10 * time.Second
 	// giveBackTimeout bounds giving back what a claim may have got whose answer the
 	// worker did not wait for.
 	giveBackTimeout = 5 * time.Second
@@ -82,7 +84,7 @@ func (r *shift) fill(free *slots.Room) error {
 			return nil
 		case errors.Is(err, ErrClosed):
 			return err
-		case refusesKey(err) && r.claiming.Err() == nil:
+		case r.refusesKey(err):
 			return fmt.Errorf("the API key is refused: %w", err)
 		}
 		doubted = doubted || errors.Is(err, ErrOutcomeUnknown)
@@ -153,7 +155,7 @@ func (r *shift) answered() {
 	if r.failures > 0 {
 		r.w.cfg.Logger.InfoContext(r.claiming, "claimq: claims are answered again", "worker_id", r.w.cfg.ID)
 	}
-	r.failures = 0
+	r.failures, r.unknownSince = 0, time.Time{}
 }
 
 // refused notes that a claim got no answer, or a refusal.
@@ -166,9 +168,18 @@ func (r *shift) refused(err error) {
 	r.tell(r.claiming, slog.LevelWarn, "claim failed", nil, err, "failures", r.failures, "err", err)
 }
 
-// refusesKey reports whether a claim was refused for who asks.
-func refusesKey(err error) bool {
-	return errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrForbidden)
+// refusesKey reports whether a claim was refused for who asks, and it would not help to ask again. A
+// key that is not known may be known to another node behind the same address, or here in a moment.
+func (r *shift) refusesKey(err error) bool {
+	switch {
+	case r.claiming.Err() != nil:
+		return false
+	case !errors.Is(err, ErrUnauthorized):
+		return errors.Is(err, ErrForbidden)
+	case r.unknownSince.IsZero():
+		r.unknownSince = time.Now()
+	}
+	return time.Since(r.unknownSince) >= keyUnknownMax
 }
 
 // claimPause is how long to wait after claims have failed.

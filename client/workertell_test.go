@@ -40,7 +40,8 @@ func TestWorker_refusedKey(t *testing.T) {
 				if !errors.Is(err, want) || err.Error() != fmt.Sprintf("run worker w1: the API key is refused: claim tasks: E (%s): M", code) {
 					t.Errorf("Run: %v", err)
 				}
-				if took := time.Since(start); took != 20*time.Second {
+				// The handler takes 20 s, and one more node may know the key for 10 s.
+				if took := time.Since(start); took < 20*time.Second || took > 20*time.Second+keyUnknownMax {
 					t.Errorf("it took %v", took)
 				}
 			})

@@ -28,20 +28,17 @@ const (
 	Unknown                   // it may have been done
 )
 
-// Judge returns the verdict on a whole answer that is not a success: by its
-// status, and its code if it is one of ours ("" if not).
+// Judge returns the verdict on a whole answer that is neither a success nor a redirect to the
+// leader: by its status, and its code if it is one of ours ("" if not). Without a code it is
+// of something between, which says nothing of the node behind it, whatever its status is.
 func Judge(status int, code wire.Code) Verdict {
 	switch {
-	case status < 300:
-		return Unknown // a success that is not claimq's
-	case status == http.StatusTemporaryRedirect:
-		return Redirected
-	case status < 500 && status != http.StatusTooManyRequests:
-		return Settled
+	case code == "", code == wire.CodeOutcomeUnknown, status < 300:
+		return Unknown
 	case code == wire.CodeInternal: // final: the server logged it
 		return Settled
-	case code == wire.CodeOutcomeUnknown, code == "" && status >= 500:
-		return Unknown
+	case status < 500 && status != http.StatusTooManyRequests:
+		return Settled
 	}
 	return Unwritten // 429, and what a node of ours answers with 503
 }

@@ -15,13 +15,14 @@ func TestJudge(t *testing.T) {
 		want   Verdict
 	}{
 		{200, "", Unknown}, // a proxy's page
-		{307, "", Redirected},
-		{302, "", Settled},
+		{307, "", Unknown},
+		{302, "", Unknown},
 		{400, wire.CodeInvalidRequest, Settled},
-		{404, "", Settled},
+		{404, "", Unknown},
+		{404, wire.CodeTaskNotFound, Settled},
 		{409, wire.CodeStaleClaim, Settled},
 		{429, wire.CodeRateLimited, Unwritten},
-		{429, "", Unwritten},
+		{429, "", Unknown},
 		{500, wire.CodeInternal, Settled},
 		{500, "", Unknown},
 		{502, "", Unknown},

@@ -3,9 +3,9 @@ package repeat
 import "time"
 
 const (
-	// PollMax is how long one request of a long poll waits at most: a proxy may
-	// cut at 60 s.
-	PollMax = 25 * time.Second
+	// PollMax is how long one request of a long poll waits at most: with what package client
+	// gives an answer to come in, a connection that is dead without a word is left within 10 s.
+	PollMax = 6 * time.Second
 	// pollMin is how long one request waits at least, if there is time.
 	pollMin = time.Second
 	// leaseDefault is the server's own length of a lease.

@@ -7,22 +7,42 @@ import (
 	"time"
 )
 
-// leaderShunned is for how long the client lets the nodes pass calls on after
-// the leader that they named could not be reached: it has just died, or its
-// advertised address means nothing here.
-const leaderShunned = 3 * time.Second
+const (
+	// shunMin is for how long an address that gave no answer is not asked while another
+	// can be: the node has just died, or its advertised address means nothing here. It
+	// is doubled for each time in a row, up to shunMax.
+	shunMin = 3 * time.Second
+	shunMax = 2 * time.Minute
+	// probeMax is for how long the one call that tries such an address keeps the others
+	// from it, if it does not say how it went.
+	probeMax = 10 * time.Second
+	// addressesMax bounds the addresses that something is known of.
+	addressesMax = 256
+)
 
 // Nodes decides which node gets a request. It is safe for concurrent use.
 type Nodes struct {
 	mu        sync.Mutex // guards all below
 	endpoints []string   // as configured; at least one
 	current   int        // index of the endpoint to ask: the last that answered
-	leader    string     // base URL that a node named, "" = none
+	leader    string     // base URL that a node named, and that has answered; "" = none
 	shunUntil time.Time  // no leader is followed before
+	known     map[string]*address
+}
+
+// address is what is known of one.
+type address struct {
+	answered bool      // since it last gave no answer
+	failures int       // how often in a row it gave none
+	probing  bool      // one call tries it
+	shunned  time.Time // it is not asked before while another can be
+	held     time.Time // the same, as it asked for it
 }
 
 // New returns the nodes of endpoints: at least one, each a base URL. It keeps the slice.
-func New(endpoints []string) *Nodes { return &Nodes{endpoints: endpoints} }
+func New(endpoints []string) *Nodes {
+	return &Nodes{endpoints: endpoints, known: map[string]*address{}}
+}
 
 // Endpoints returns the base URLs as configured.
 func (n *Nodes) Endpoints() []string { return n.endpoints }
@@ -34,30 +54,129 @@ func (n *Nodes) Pick(now time.Time) (base string, redirect bool) {
 	defer n.mu.Unlock()
 	redirect = !now.Before(n.shunUntil)
 	if n.leader != "" && redirect {
-		return n.leader, true
+		if l := n.known[n.leader]; l == nil || !now.Before(l.held) {
+			return n.leader, true
+		}
+		redirect = false // it would be named again
 	}
-	return n.endpoints[n.current], redirect
+	n.current = n.nextLocked(now)
+	base = n.endpoints[n.current]
+	if a := n.known[base]; a != nil && a.failures > 0 {
+		a.probe(now)
+	}
+	return base, redirect
 }
 
-// Follow notes that the node at from named another as the leader. It reports
-// false if that address is of no use.
-func (n *Nodes) Follow(from, location string) bool {
+// nextLocked returns the index of the first endpoint from the current one on that can be
+// asked, else of the one that can be soonest. The caller holds the lock.
+func (n *Nodes) nextLocked(now time.Time) int {
+	best, soonest := n.current, time.Time{}
+	for i := range n.endpoints {
+		i = (n.current + i) % len(n.endpoints)
+		from := n.freeLocked(n.endpoints[i])
+		if !now.Before(from) {
+			return i
+		}
+		if soonest.IsZero() || from.Before(soonest) {
+			best, soonest = i, from
+		}
+	}
+	return best
+}
+
+// freeLocked returns from when on the address can be asked.
+func (n *Nodes) freeLocked(base string) time.Time {
+	a := n.known[base]
+	switch {
+	case a == nil:
+		return time.Time{}
+	case a.held.After(a.shunned):
+		return a.held
+	}
+	return a.shunned
+}
+
+// probe notes that one call tries the address, so that others leave it alone meanwhile.
+func (a *address) probe(now time.Time) {
+	if !now.Before(a.shunned) {
+		a.probing, a.shunned = true, now.Add(probeMax)
+	}
+}
+
+// Follow takes the leader's address as the node at from named it. It returns the base URL
+// to ask, or "" if another call finds out at this time whether it can be reached, or has
+// just found that it cannot: then the call is better passed on. ok is false if the address is
+// of no use.
+func (n *Nodes) Follow(from, location string, now time.Time) (to string, ok bool) {
 	u, err := url.Parse(location)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return false
+		return "", false
 	}
 	// An API key that was sent encrypted must not be sent in the clear.
 	if strings.HasPrefix(from, "https://") && u.Scheme != "https" {
-		return false
+		return "", false
 	}
-	leader := u.Scheme + "://" + u.Host
-	if leader == from {
-		return false
+	to = u.Scheme + "://" + u.Host
+	if to == from {
+		return "", false
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.leader = leader
-	return true
+	a := n.addressLocked(to)
+	switch {
+	case a.answered:
+	case now.Before(a.shunned):
+		if !a.probing && a.shunned.After(n.shunUntil) {
+			n.shunUntil = a.shunned
+		}
+		return "", true
+	default:
+		a.probe(now)
+	}
+	return to, true
+}
+
+// addressLocked returns what is known of an address. The caller holds the lock.
+func (n *Nodes) addressLocked(base string) *address {
+	a := n.known[base]
+	if a == nil {
+		if len(n.known) >= addressesMax {
+			clear(n.known) // it is all learned again
+		}
+		a = &address{}
+		n.known[base] = a
+	}
+	return a
+}
+
+// Answered notes that the node at base gave an answer, whatever it says. followed says that
+// another named it as the leader.
+func (n *Nodes) Answered(base string, followed bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if followed {
+		n.leader = base
+	}
+	a := n.addressLocked(base)
+	if !a.answered {
+		*a = address{answered: true, held: a.held}
+	}
+}
+
+// Silent notes that the node at base gave no answer: it is left alone for a while, longer each time
+// in a row.
+func (n *Nodes) Silent(base string, now time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	a := n.addressLocked(base)
+	if a.probing || !now.Before(a.shunned) { // else another call of the same time has told
+		d := shunMax
+		if a.failures < 6 {
+			d = min(shunMin<<a.failures, shunMax)
+		}
+		*a = address{failures: a.failures + 1, shunned: now.Add(d), held: a.held}
+	}
+	n.leaveLocked(base, a.shunned)
 }
 
 // Shun stops following leaders for a while.
@@ -65,7 +184,7 @@ func (n *Nodes) Shun(now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.leader = ""
-	n.shunUntil = now.Add(leaderShunned)
+	n.shunUntil = now.Add(shunMin)
 }
 
 // Failed notes that the node at base gave no useful answer: a leader is not
@@ -73,12 +192,54 @@ func (n *Nodes) Shun(now time.Time) {
 func (n *Nodes) Failed(base string, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if base == n.leader {
-		n.leader = ""
-		n.shunUntil = now.Add(leaderShunned)
+	n.leaveLocked(base, now.Add(shunMin))
+}
+
+// leaveLocked has the next calls go elsewhere than to base. The caller holds the lock.
+func (n *Nodes) leaveLocked(base string, until time.Time) {
+	if base == n.leader || !n.isEndpoint(base) {
+		if base == n.leader {
+			n.leader = ""
+		}
+		if until.After(n.shunUntil) {
+			n.shunUntil = until
+		}
 	}
 	// Many calls may fail on one node at once: they move on by one in all.
 	if base == n.endpoints[n.current] {
 		n.current = (n.current + 1) % len(n.endpoints)
 	}
+}
+
+func (n *Nodes) isEndpoint(base string) bool {
+	for _, e := range n.endpoints {
+		if e == base {
+			return true
+		}
+	}
+	return false
+}
+
+// Hold notes that the node at base asks to be left alone for d. It holds for no other.
+func (n *Nodes) Hold(base string, d time.Duration, now time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.addressLocked(base).held = now.Add(d)
+}
+
+// Wait returns how long it is until there is an endpoint that does not ask to be left alone.
+func (n *Nodes) Wait(now time.Time) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	least := time.Duration(-1)
+	for _, e := range n.endpoints {
+		var d time.Duration
+		if a := n.known[e]; a != nil {
+			d = max(a.held.Sub(now), 0)
+		}
+		if least < 0 || d < least {
+			least = d
+		}
+	}
+	return least
 }
