@@ -145,7 +145,7 @@ func (a *attempt) fail(cause error) {
 	t := a.cl.Task
 	lastAttempt := t.MaxAttempts > 0 && t.Attempts >= t.MaxAttempts
 	if !saysWhatNext(cause) && !lastAttempt && t.Backoff == nil && !a.r.w.backoffs.has(a.r.life, t.TaskType) {
-		cause = RetryAfter(a.r.w.cfg.Retry(t, cause), cause)
+		cause = RetryAfter(a.r.retryOf(a.cl, cause), cause)
 	}
 	body, err := failure(a.cl.hold(), cause)
 	if err == nil {

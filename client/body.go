@@ -35,9 +35,6 @@ func withRaw(name string, raw []byte, v any) ([]byte, error) {
 	return hotjson.WithField(name, raw, object), nil
 }
 
-// errorBytesMax is where the server cuts the text of a failure.
-const errorBytesMax = 16 << 10
-
 // completion is the body of a complete by s, with follow-ups.
 func completion(s wire.Settle, result []byte, then []Task) ([]byte, error) {
 	if hotjson.Travels(result) {
@@ -78,6 +75,7 @@ func encodeAll(tasks []Task) ([]byte, error) {
 
 // failure is the body of a fail by s.
 func failure(s wire.Settle, cause error) ([]byte, error) {
+	cause = sound(cause)
 	s.Error = "no reason given"
 	if cause != nil && cause.Error() != "" {
 		s.Error = failureText(cause.Error())
@@ -87,7 +85,7 @@ func failure(s wire.Settle, cause error) ([]byte, error) {
 	if errors.As(cause, &permanent) {
 		s.Permanent = true
 	} else if errors.As(cause, &later) {
-		ms := milliseconds(max(later.after, 0))
+		ms := milliseconds(min(max(later.after, 0), delayMax))
 		s.RetryInMS = &ms
 	}
 	return hotwire.Settle(&s)
@@ -113,7 +111,7 @@ func releasing(s wire.Settle, delay time.Duration) ([]byte, error) {
 	if delay < 0 {
 		return nil, fmt.Errorf("delay is %v, it must not be negative", delay)
 	}
-	s.DelayMS = milliseconds(delay)
+	s.DelayMS = milliseconds(min(delay, delayMax))
 	return hotwire.Settle(&s)
 }
 
@@ -123,5 +121,5 @@ func extension(s wire.Settle, progress json.RawMessage) ([]byte, error) {
 	if err != nil || progress == nil {
 		return body, err
 	}
-	return hotjson.WithField("progress", progress, body), nil
+	return hotjson.WithField("progress", cutProgress(progress), body), nil
 }

@@ -216,7 +216,7 @@ func (e *TaskError) Unwrap() error { return e.Err }
 
 // wrap returns err as one about the claim's task, if it is not one yet.
 func (cl *Claim) wrap(act string, err error) error {
-	if of := (*TaskError)(nil); errors.As(err, &of) && of.TaskID == cl.Task.ID {
+	if of, ok := find[*TaskError](err); ok && of.TaskID == cl.Task.ID {
 		return err
 	}
 	return &TaskError{Act: act, TaskID: cl.Task.ID, TaskType: cl.Task.TaskType, Attempt: cl.Task.Attempts, Err: err}
@@ -247,7 +247,7 @@ func (e *retryError) Unwrap() error { return e.error }
 
 // RetryAfter marks a cause of Fail with how long the task waits before it can be
 // claimed again, if it has attempts left, in place of its backoff. A negative d
-// is 0. The text is err's. RetryAfter of nil is nil.
+// is 0, one of over 365 days is 365 days. The text is err's. RetryAfter of nil is nil.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -272,6 +272,6 @@ func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %v", e.de
 
 // Snooze is what a handler of a Worker returns to give its task back: nobody can
 // claim it before d has passed, and the attempt is not counted. A negative d is
-// 0. What the handler said with SetResult and Then is dropped. It means nothing to
+// 0, one of over 365 days is 365 days. What the handler said with SetResult and Then is dropped. It means nothing to
 // Claim.Fail; there is Claim.Release.
 func Snooze(d time.Duration) error { return &snoozeError{delay: max(d, 0)} }

@@ -205,8 +205,8 @@ func (j *Job[P]) Then(tasks ...Task) {
 	j.a.then = append(j.a.then, tasks...)
 }
 
-// Progress keeps progress with the task, as JSON of up to 4 KiB, in place of the
-// last one, for those who look at the task; it extends the claim too. If somebody
+// Progress keeps progress with the task, as JSON, in place of the last one (of what is over
+// 4 KiB the beginning, as a string), for those who look at the task; it extends the claim too. If somebody
 // asked for the task to be cancelled, the handler's context ends with
 // ErrCancelRequested. Errors: as of Claim.Extend; ErrLeaseLost if the attempt is over,
 // its claim was lost, or the worker has let go of it.

@@ -41,7 +41,17 @@ func (a *attempt) invoke(ctx context.Context) error {
 	for i := len(middleware) - 1; i >= 0; i-- {
 		m, inner := middleware[i], next
 		next = func(ctx context.Context) error {
-			return guard(func() error { return m(ctx, job, inner) })
+			var of error // the handler's, which a middleware that panics does not make undone
+			err := guard(func() error {
+				return m(ctx, job, func(ctx context.Context) error {
+					of = inner(ctx)
+					return of
+				})
+			})
+			if panicked, ok := err.(*PanicError); ok && of != nil && !errors.Is(of, panicked) { //nolint:errorlint // of this middleware
+				return errors.Join(of, panicked)
+			}
+			return err
 		}
 	}
 	return next(ctx)
@@ -69,13 +79,13 @@ func (e *PanicError) Unwrap() error {
 // errNoReturn is the outcome of a handler that ended its goroutine.
 var errNoReturn = errors.New("the handler did not return: it ended its goroutine (runtime.Goexit)")
 
-// guard calls fn and makes a panic an error.
+// guard calls fn and makes a panic an error. The error is sound.
 func guard(fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			stack := debug.Stack()
-			err = &PanicError{Value: v, Stack: stack[:min(len(stack), stackBytesMax)]}
+			err = sound(&PanicError{Value: v, Stack: stack[:min(len(stack), stackBytesMax)]})
 		}
 	}()
-	return fn()
+	return sound(fn())
 }

@@ -82,7 +82,7 @@ func (cl *Claim) Fail(ctx context.Context, cause error) error {
 }
 
 // Release gives the task back; the attempt is not counted. Nobody can claim it
-// before delay has passed. Releasing twice with the same claim is nil. Errors:
+// before delay has passed, 365 days at most. Releasing twice with the same claim is nil. Errors:
 // as of Complete.
 func (cl *Claim) Release(ctx context.Context, delay time.Duration) error {
 	_, _, err := cl.settle(ctx, settling{kind: repeat.OpRelease}, func() ([]byte, error) { return releasing(cl.hold(), delay) })
@@ -183,7 +183,7 @@ func (cl *Claim) waitSettled(ctx context.Context) {
 
 // Extend moves the end of the lease to d from now, never to an earlier time;
 // 0 is the claim's own length. If progress is not nil, it is kept with the task
-// as JSON, in place of the last one: up to 4 KiB. Extend returns whether somebody
+// as JSON, in place of the last one; of what is over 4 KiB the beginning, as a string. Extend returns whether somebody
 // asked for the task to be cancelled: then the work should stop, and Complete
 // still counts, while Fail and Release end the task as cancelled. Errors: as of
 // Complete.

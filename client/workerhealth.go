@@ -11,8 +11,8 @@ import (
 )
 
 // deafAfter is how long a worker may have had no successful answer before it is
-// not healthy: a claim waits up to 25 s for a task, and a call gets up to 10 s
-// more.
+// not healthy: a claim waits up to 6 s for a task, and a call is repeated for
+// 30 s.
 const deafAfter = 60 * time.Second
 
 var errNotRunning = errors.New("the worker is not running")
@@ -145,9 +145,15 @@ var (
 func (r *shift) tell(ctx context.Context, level slog.Level, what string, task *Task, err error, args ...any) {
 	cfg := &r.w.cfg
 	cfg.Logger.Log(ctx, level, "claimq: "+what, append([]any{"worker_id", cfg.ID}, args...)...)
-	if cfg.OnError != nil {
-		cfg.OnError(ctx, task, err)
+	if cfg.OnError == nil {
+		return
 	}
+	defer func() {
+		if v := recover(); v != nil {
+			cfg.Logger.ErrorContext(ctx, "claimq: WorkerConfig.OnError panicked", "worker_id", cfg.ID, "panic", fmt.Sprint(v))
+		}
+	}()
+	cfg.OnError(ctx, task, err)
 }
 
 // tellOf is tell of a claim. Without args the log has err.
