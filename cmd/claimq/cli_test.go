@@ -134,6 +134,18 @@ func cliCases() []cliCase {
 			name: "submit file refused", args: []string{"submit", "--file", "-"}, stdin: "\n{\"params\":1}\n{\"params\":{\"a\":1,\"a\":2}}\n",
 			answers: one(submit, `400 {"success":false,"error":"Duplicate field: tasks[1].params.a","code":"invalid_request","message":"Send each field once","field":"tasks[1].params.a"}`), want: 1,
 		},
+		{
+			name: "submit file with a byte order mark", args: []string{"submit", "mail", "--file", "-"}, stdin: "\ufeff{\"params\":1}\n{\"params\":\"\ufeff\"}\n",
+			answers: one(submit, `200 {"success":true,"failed":0,"results":[{"id":1,"created":true},{"id":2,"created":true}]}`),
+		},
+		{
+			name: "list JSON with controls", args: []string{"list", "--output", "json"},
+			answers: one("GET /api/tasks?limit=100", "200 {\"success\":true,\"tasks\":[{\"id\":1,\"labels\":{\"l\":\"a\u009b2J\u202eb é\"}}],\"next_cursor\":null}"),
+		},
+		{
+			name: "get refused JSON with controls", args: []string{"get", "1", "--output", "json"},
+			answers: one("GET /api/tasks/1", "404 {\"success\":false,\"error\":\"a\u009b2J\",\"code\":\"task_not_found\"}"), want: 4,
+		},
 		{name: "submit file with params", args: []string{"submit", "mail", "{}", "--file", "-"}, want: 2},
 		{name: "claim", args: []string{"claim", "--worker", "w1", "--type", "mail", "--type", "sms", "--lease", "2m"}, answers: one("POST /api/tasks/claim", `200 {"success":true,"task":`+cliTask+`}`)},
 		{name: "claim env", args: []string{"claim", "--output", "env"}, environ: []string{"CLAIMQ_WORKER=w1"}, answers: one("POST /api/tasks/claim", `200 {"success":true,"task":`+strings.Replace(cliTask, "ada", "o'hara", 1)+`}`)},

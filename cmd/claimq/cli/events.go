@@ -92,11 +92,7 @@ func events(ctx context.Context, s session.Talk, o *eventsOptions) error {
 
 func showEvent(s session.Talk, e *client.Event) error {
 	if s.Flags.Output == "json" {
-		line, err := json.Marshal(lineOf(e))
-		if err != nil {
-			return err
-		}
-		return s.App.Sayf("%s", line)
+		return term.ShowJSON(s.App.Stdout, lineOf(e))
 	}
 	about := ""
 	if e.TaskID != "" {

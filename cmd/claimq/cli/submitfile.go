@@ -94,8 +94,11 @@ func (fs *fileSubmit) run(ctx context.Context, input io.Reader) error {
 	scanner.Buffer(make([]byte, 0, 64<<10), lineBytesMax)
 	number := 0
 	for scanner.Scan() {
-		number++
-		line := bytes.TrimSpace(scanner.Bytes())
+		line := scanner.Bytes()
+		if number++; number == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff")) // some editors write it
+		}
+		line = bytes.TrimSpace(line)
 		if len(line) == 0 {
 			continue
 		}

@@ -1,7 +1,6 @@
 package operate
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -51,7 +50,7 @@ func createToken(a *term.App, cmd *cobra.Command, expires time.Duration, uses in
 			return err
 		}
 		if s.Flags.Output == "json" {
-			return json.NewEncoder(a.Stdout).Encode(madeToken{Success: true, Secret: token, Token: answer.Token})
+			return term.ShowJSON(a.Stdout, madeToken{Success: true, Secret: token, Token: answer.Token})
 		}
 		if err := a.Sayf("%s", token); err != nil {
 			return err

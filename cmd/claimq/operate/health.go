@@ -54,7 +54,7 @@ is, 1 it is not, or gave no answer in 5 s.`,
 				return err
 			}
 			if o.Output == "json" {
-				return json.NewEncoder(a.Stdout).Encode(said)
+				return term.ShowJSON(a.Stdout, said)
 			}
 			return a.Sayf("%s is %s", term.Printable(said.NodeID), term.Printable(said.Status))
 		},

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -102,7 +101,7 @@ unless --rate says otherwise.`,
 				return err
 			}
 			if o.Output == "json" {
-				return json.NewEncoder(a.Stdout).Encode(k)
+				return term.ShowJSON(a.Stdout, k)
 			}
 			_, err = fmt.Fprint(a.Stdout, k.Text())
 			return err

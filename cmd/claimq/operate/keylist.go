@@ -88,7 +88,7 @@ func listKeys(ctx context.Context, s session.Talk, now time.Time) error {
 		errs = append(errs, n.err)
 	}
 	if s.Flags.Output == "json" {
-		return errors.Join(append(errs, json.NewEncoder(s.App.Stdout).Encode(list))...)
+		return errors.Join(append(errs, term.ShowJSON(s.App.Stdout, list))...)
 	}
 	return errors.Join(append(errs, showKeys(s.App, list, now))...)
 }

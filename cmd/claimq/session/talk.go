@@ -73,12 +73,12 @@ func (s Talk) ShowJSON(body []byte, err error) (shown bool, showErr error) {
 		return false, nil
 	}
 	if body != nil {
-		_, showErr := fmt.Fprintf(s.App.Stdout, "%s\n", body)
+		_, showErr := fmt.Fprintf(s.App.Stdout, "%s\n", term.SafeJSON(body))
 		return showErr == nil, showErr
 	}
 	var refusal *client.Error
 	if errors.As(err, &refusal) && refusal.Details != nil {
-		_, showErr = fmt.Fprintf(s.App.Stdout, "%s\n", refusal.Details)
+		_, showErr = fmt.Fprintf(s.App.Stdout, "%s\n", term.SafeJSON(refusal.Details))
 	}
 	return false, showErr
 }

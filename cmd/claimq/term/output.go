@@ -1,9 +1,12 @@
 package term
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -14,9 +17,30 @@ func ShowJSON(w io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%s\n", text)
+	_, err = fmt.Fprintf(w, "%s\n", SafeJSON(text))
 	return err
 }
+
+// SafeJSON is the same JSON without characters that act on a terminal: what others wrote may
+// have control characters of 8 bits, and such as turn the direction of what follows. They
+// stand in strings alone, so each becomes its escape.
+func SafeJSON(text []byte) []byte {
+	if utf8.Valid(text) && bytes.IndexFunc(text, acts) < 0 {
+		return text
+	}
+	safe := make([]byte, 0, len(text)+64)
+	for _, r := range string(text) {
+		if acts(r) {
+			safe = fmt.Appendf(safe, `\u%04x`, r)
+		} else {
+			safe = utf8.AppendRune(safe, r)
+		}
+	}
+	return safe
+}
+
+// acts reports whether a character of JSON does more on a terminal than show itself.
+func acts(r rune) bool { return 0x7f <= r && r <= 0x9f || unicode.Is(unicode.Bidi_Control, r) }
 
 // Sayf prints a line.
 func (a *App) Sayf(format string, values ...any) error {

@@ -306,7 +306,7 @@ func ShowValue(asJSON json.RawMessage, asBytes []byte) string {
 	if err := json.Compact(&b, asJSON); err != nil {
 		return err.Error()
 	}
-	return b.String()
+	return string(SafeJSON(b.Bytes()))
 }
 
 // ShellQuote makes one word of s for any POSIX shell.

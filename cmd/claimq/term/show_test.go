@@ -1,6 +1,7 @@
 package term
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 )
@@ -16,6 +17,24 @@ func TestPrintable(t *testing.T) {
 		if got := Printable(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
+	}
+}
+
+// JSON is the same to a program, and acts on no terminal.
+func TestSafeJSON(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`{"a":"plain é 大"}`:              `{"a":"plain é 大"}`,
+		"{\"a\u009b\":\"\u007f\u0085\"}": `{"a\u009b":"\u007f\u0085"}`,
+		"\"\u202e\u2066\u061c é\"":       `"\u202e\u2066\u061c é"`,
+		"\"bad \x9b\"":                   "\"bad \ufffd\"",
+	} {
+		if got := string(SafeJSON([]byte(in))); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+	if got := ShowValue(json.RawMessage("\"\u009b\""), nil); got != `"\u009b"` {
+		t.Errorf("a value: %q", got)
 	}
 }
 

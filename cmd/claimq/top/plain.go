@@ -2,11 +2,11 @@ package top
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"time"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // Print writes one frame, all rows of it: of a second look an interval after first,
@@ -36,11 +36,7 @@ func Stream(ctx context.Context, w io.Writer, source *Source, first Look, once b
 		if !ok {
 			return nil
 		}
-		line, err := json.Marshal(view)
-		if err != nil {
-			return fmt.Errorf("encode a look: %w", err)
-		}
-		if _, err := fmt.Fprintf(w, "%s\n", line); err != nil || once {
+		if err := term.ShowJSON(w, view); err != nil || once {
 			return err
 		}
 	}
