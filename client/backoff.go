@@ -86,36 +86,48 @@ type typeBackoffs struct {
 	// server: the server's counts, too. WorkerConfig.Retry wins over it.
 	server bool
 
-	mu    sync.Mutex // held while asking: who comes meanwhile waits for the answer
-	known map[string]typeBackoff
+	mu    sync.Mutex // guards the map
+	known map[string]*typeBackoff
 }
 
 // typeBackoff is what is known of a type.
 type typeBackoff struct {
+	mu      sync.Mutex // held while asking: attempts of the type wait for the answer, no others
 	askedAt time.Time
 	is      bool
+}
+
+// of returns what is known of a type.
+func (b *typeBackoffs) of(taskType string) *typeBackoff {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	of := b.known[taskType]
+	if of == nil {
+		of = &typeBackoff{}
+		b.known[taskType] = of
+	}
+	return of
 }
 
 // has reports whether tasks of the type have a backoff, as of a minute ago at most. If the
 // server does not say, it is taken to have none, or what it was known to have: the
 // worker's own is kinder than none.
 func (b *typeBackoffs) has(ctx context.Context, taskType string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	of := b.known[taskType]
+	of := b.of(taskType)
+	of.mu.Lock()
+	defer of.mu.Unlock()
 	if of.askedAt.IsZero() || time.Since(of.askedAt) >= backoffsAge {
 		is, err := b.ask(ctx, taskType)
 		if err != nil {
 			is = of.is
 			b.c.logger.DebugContext(ctx, "claimq: the type's backoff is not known", "task_type", taskType, "err", err)
 		}
-		of = typeBackoff{askedAt: time.Now(), is: is}
-		b.known[taskType] = of
+		of.askedAt, of.is = time.Now(), is
 	}
 	return of.is
 }
 
-// ask asks the server. The caller holds mu.
+// ask asks the server.
 func (b *typeBackoffs) ask(ctx context.Context, taskType string) (is bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, backoffsTimeout)
 	defer cancel()

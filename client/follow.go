@@ -30,16 +30,26 @@ const (
 // connections and changes of leader too, for it goes on at another node where it
 // was. It ends with ctx, whose error it yields, or with another error:
 // ErrEventsGone if it fell so far behind that what comes next is not kept any
-// more; a refusal.
+// more; a refusal. Close may be called within the loop, which then ends.
 func (c *Client) Follow(ctx context.Context, f EventFilter) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err := c.begin(); err != nil {
 			yield(Event{}, fmt.Errorf("follow events: %w", err))
 			return
 		}
-		defer c.running.Done()
-		s := stream{c: c, filter: f, after: f.After, yield: yield}
+		s := stream{c: c, filter: f, after: f.After, counted: true}
+		defer s.uncount()
+		s.yield = func(e Event) error {
+			s.uncount() // the loop may call Close, which waits for what is counted
+			if !yield(e, nil) {
+				return errStopped
+			}
+			err := c.begin()
+			s.counted = err == nil
+			return err
+		}
 		if err := s.run(ctx); err != nil {
+			s.uncount()
 			yield(Event{}, fmt.Errorf("follow events: %w", err))
 		}
 	}
@@ -53,8 +63,19 @@ type stream struct {
 	c      *Client
 	filter EventFilter
 	after  string // the place of the last event that was yielded, or where to begin
-	yield  func(Event, error) bool
+	yield  func(Event) error
 	tries  repeat.Call // since the last event
+	// counted says that Close waits for the stream.
+	counted bool
+	way     route // of which only the endpoints that do not know the key are used
+}
+
+// uncount lets Close return.
+func (s *stream) uncount() {
+	if s.counted {
+		s.counted = false
+		s.c.running.Done()
+	}
 }
 
 // run opens one connection after the other. It returns nil when it was stopped.
@@ -66,6 +87,9 @@ func (s *stream) run(ctx context.Context) error {
 	for {
 		base, _ := s.c.nodes.Pick(time.Now())
 		verdict, err := s.connect(ctx, base)
+		if errors.Is(err, ErrUnauthorized) && s.way.isNews(s.c.nodes, base) {
+			verdict = repeat.Unwritten // another may know the key already
+		}
 		switch {
 		case errors.Is(err, errStopped):
 			return nil
@@ -177,10 +201,7 @@ func (s *stream) deliver(data string) error {
 	}
 	e := eventFromWire(&w)
 	s.after, s.tries = e.Place, repeat.Call{}
-	if !s.yield(e, nil) {
-		return errStopped
-	}
-	return nil
+	return s.yield(e)
 }
 
 // refusedStream is why the node ended a stream.

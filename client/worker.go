@@ -62,7 +62,7 @@ func NewWorker(c *Client, cfg WorkerConfig) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
-	w := &Worker{c: c, cfg: cfg, jobLogger: logger, handlers: map[string]*handler{}, backoffs: typeBackoffs{c: c, server: noRetry, known: map[string]typeBackoff{}}}
+	w := &Worker{c: c, cfg: cfg, jobLogger: logger, handlers: map[string]*handler{}, backoffs: typeBackoffs{c: c, server: noRetry, known: map[string]*typeBackoff{}}}
 	w.now, w.endNow = context.WithCancel(context.Background())
 	return w, nil
 }

@@ -142,6 +142,32 @@ func TestWorker_failsWithoutKnowingTheTypes(t *testing.T) {
 	}
 }
 
+// What is asked of one type holds up its own fails, and no others.
+func TestWorker_typesThatHang(t *testing.T) {
+	t.Parallel()
+	types := strings.Split("a b c d e f g h", " ")
+	o := newOffice()
+	for _, of := range types {
+		o.add(wire.Task{TaskType: of})
+	}
+	o.fault = func(r request, before bool) reply {
+		if before && strings.HasPrefix(r.path, typesPath) {
+			return func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+		}
+		return nil
+	}
+	runWorker(t, o, WorkerConfig{Concurrency: len(types)}, func(w *Worker) {
+		for _, of := range types {
+			Handle(w, of, func(context.Context, *Job[mail]) error { return errors.New("no") })
+		}
+	}, func(t *testing.T, r *running) {
+		<-time.After(backoffsTimeout + 100*time.Millisecond)
+		if got := len(o.sent("/fail")); got != len(types) {
+			t.Errorf("%d of %d fails are sent", got, len(types))
+		}
+	})
+}
+
 func TestDefaultRetry(t *testing.T) {
 	t.Parallel()
 	for attempt, want := range map[int]time.Duration{-1: time.Second, 0: time.Second, 1: time.Second, 2: 2 * time.Second, 10: 512 * time.Second, 11: 10 * time.Minute, 1 << 40: 10 * time.Minute} {
