@@ -43,17 +43,21 @@ func (s *Streams) Answer(r *exchange.Request) {
 		return
 	}
 	var page event.Page
+	var at event.Pos
 	if !r.Read(func(m *fsm.Machine, _ fsm.Stamp) {
-		page = m.Events(q)
+		page, at = m.Events(q), m.Place()
 		page.Events = r.Sight().Events(m, &q, page.Events)
 	}) {
 		return
 	}
-	if page.Gone {
+	switch {
+	case page.Gone:
 		r.Refuse(refuseEventsGone(page.Oldest))
-		return
+	case trail.Behind(q.After, at) && !r.Stale: // else the node may just be behind
+		r.Refuse(refusePlaceAhead(at))
+	default:
+		r.Send(fasthttp.StatusOK, appendEvents(r.Body(), page.Events, page.Next, at))
 	}
-	r.Send(fasthttp.StatusOK, appendEvents(r.Body(), page.Events, page.Next))
 }
 
 // Streamed reports whether the request asks for a stream. Any node answers it.
@@ -66,10 +70,10 @@ func Streamed(r *exchange.Request) bool {
 func TaskEvents(r *exchange.Request) {
 	id := r.Target.ID
 	var events []event.Event
-	var newest event.Pos
+	var newest, at event.Pos
 	var bad *refuse.Refusal
 	ok := r.Read(func(m *fsm.Machine, _ fsm.Stamp) {
-		events, newest = m.TaskEvents(id), m.NewestEvent()
+		events, newest, at = m.TaskEvents(id), m.NewestEvent(), m.Place()
 		t := m.Get(id)
 		if t == nil && len(events) > 0 { // it is told of longer than it is there
 			t = &fsm.Task{ID: id, Type: events[0].Type}
@@ -85,14 +89,24 @@ func TaskEvents(r *exchange.Request) {
 		r.Refuse(bad)
 		return
 	}
-	r.Send(fasthttp.StatusOK, appendEvents(r.Body(), events, newest))
+	r.Send(fasthttp.StatusOK, appendEvents(r.Body(), events, newest, at))
 }
 
-// appendEvents appends the answer that is a part of the trail.
-func appendEvents(b []byte, events []event.Event, next event.Pos) []byte {
+// appendEvents appends the answer that is a part of the trail, which is at a place.
+func appendEvents(b []byte, events []event.Event, next, at event.Pos) []byte {
 	b = jsonout.List(b, `{"success":true,"events":`, len(events), func(b []byte, i int) []byte { return trail.AppendEvent(b, &events[i]) })
 	b = append(b, `,"next":"`...)
-	return append(trail.AppendPlace(b, next), `"}`...)
+	b = append(trail.AppendPlace(b, next), `","place":"`...)
+	return append(trail.AppendPlace(b, at), `"}`...)
+}
+
+// refusePlaceAhead is the refusal of a place that the trail, which is at a place, has not come
+// to.
+func refusePlaceAhead(at event.Pos) *refuse.Refusal {
+	f := refuse.Because(wire.CodePlaceAhead)
+	f.Text += ": it is at " + string(trail.AppendPlace(nil, at))
+	f.Details = string(append(trail.AppendPlace([]byte(`,"place":"`), at), '"'))
+	return f
 }
 
 // refuseEventsGone is the refusal of a place of the trail that is kept no more.

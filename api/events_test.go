@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/nodes"
 )
 
 // eventsOf returns the answer to a call for events.
@@ -38,7 +40,8 @@ func TestServer_Events(t *testing.T) {
 		{"?after=3.0", "3.1 requeued", "3.1"},
 		{"?after=3", "", "3"},
 		{"?after=3.1", "", "3.1"},
-		{"?after=900.7", "", "900.7"},
+		{"?after=3.9", "", "3.9"},
+		{"?after=900.7&consistency=stale", "", "900.7"}, // the node may be behind
 		{"?after=0", "1.0 level_raised, 1.1 submitted, 1.2 submitted, 2.0 claimed, 3.0 failed, 3.1 requeued", "3.1"},
 		{"?limit=2&after=1.0", "1.1 submitted, 1.2 submitted", "1.2"},
 		{"?task_type=b", "1.2 submitted", "3.1"},
@@ -49,8 +52,8 @@ func TestServer_Events(t *testing.T) {
 		{"?event=claimed&event=claimed&task_type=a", "2.0 claimed", "3.1"},
 	} {
 		got := eventsOf(t, s.call(t, "GET /api/events"+c.query, ""))
-		if brief(got.Events) != c.want || got.Next != c.next {
-			t.Errorf("%s:\n got %s, next %s\nwant %s, next %s", c.query, brief(got.Events), got.Next, c.want, c.next)
+		if brief(got.Events) != c.want || got.Next != c.next || got.Place != "3" {
+			t.Errorf("%s:\n got %s, next %s, place %s\nwant %s, next %s, place 3", c.query, brief(got.Events), got.Next, got.Place, c.want, c.next)
 		}
 		if c.query == "" {
 			if d := cmp.Diff(got, eventsOf(t, follower.call(t, "GET /api/events", ""))); d != "" {
@@ -59,7 +62,7 @@ func TestServer_Events(t *testing.T) {
 		}
 	}
 	one := s.call(t, "GET /api/events?after=2.0&limit=1", "").body
-	want := `{"success":true,"events":[{"index":3,"sub":0,"time":"2026-03-01T12:00:00.000Z","task_id":1,"event":"failed","worker_id":"w","claim_token":1,"attempt":1,"message":"no \"luck\""}],"next":"3.0"}`
+	want := `{"success":true,"events":[{"index":3,"sub":0,"time":"2026-03-01T12:00:00.000Z","task_id":1,"event":"failed","worker_id":"w","claim_token":1,"attempt":1,"message":"no \"luck\""}],"next":"3.0","place":"3"}`
 	if one != want {
 		t.Errorf("got  %s\nwant %s", one, want)
 	}
@@ -92,6 +95,37 @@ func TestServer_EventsRefused(t *testing.T) {
 	}
 	if n := s.feed.Count(); n != 0 {
 		t.Errorf("%d streams are counted", n)
+	}
+}
+
+// A place that the trail has not come to is refused by name: by pages, and at the beginning
+// of a stream, which at a node that is behind first waits for what the others have.
+func TestServer_EventsAhead(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	submitOne(t, s, `{"params":1}`)
+	for _, header := range []string{"X: y", "Accept: text/event-stream"} {
+		for _, after := range []string{"2", "2.0", "1795902074663014.0"} {
+			f := s.call(t, "GET /api/events?after="+after, "", header).refused(t, wire.CodePlaceAhead)
+			if text := f["error"].(string); f["place"] != "1" || !strings.HasSuffix(text, "it is at 1") {
+				t.Errorf("after=%s, %s: place is %v: %s", after, header, f["place"], text)
+			}
+		}
+	}
+	s.call(t, "GET /api/events", "", "Accept: text/event-stream", "Last-Event-ID: 2.0").refused(t, wire.CodePlaceAhead)
+	if n := s.feed.Count(); n != 0 {
+		t.Errorf("%d streams are counted", n)
+	}
+
+	node.OnCatchUp = func(context.Context) error { return nodes.ErrNoLeader }
+	s.call(t, "GET /api/events?after=2.0", "", "Accept: text/event-stream").refused(t, wire.CodeNoLeader)
+	node.OnCatchUp = func(context.Context) error {
+		nodetest.SubmitTo(t, node, 1)
+		return nil
+	}
+	stream := openStream(t, listen(t, s), "/api/events?after=2.0")
+	if at := stream.begin(); at != "2.0" {
+		t.Errorf("a stream that goes on at a node that was behind begins at %s", at)
 	}
 }
 

@@ -46,6 +46,17 @@ func (s *Streams) stream(r *exchange.Request, q event.Query, given bool) {
 		r.Refuse(refuseUnready(err)) // what is new to this node happened long ago
 		return
 	}
+	if given {
+		ahead, at, err := trail.IsAhead(r.Wait(), h.Node, q.After)
+		switch {
+		case err != nil:
+			r.RefuseCode(err)
+			return
+		case ahead:
+			r.Refuse(refusePlaceAhead(at))
+			return
+		}
+	}
 	st := &stream{server: h, feed: s.feed, conn: r.HTTP.Conn(), sight: r.Sight(), query: q, id: append([]byte(nil), r.ID...)}
 	key, end := context.WithCancelCause(context.Background())
 	st.key = key

@@ -54,6 +54,9 @@ var (
 	// retried while another has its idempotency key, or one that was removed is
 	// remembered with it.
 	ErrKeyTaken = errors.New("idempotency key is taken")
+	// ErrPlaceAhead is returned for a place that the cluster's trail has not come to: it is
+	// another cluster's, or of a state that was lost.
+	ErrPlaceAhead = errors.New("the trail has not come to this place")
 	// ErrEventsGone is returned when the trail asked for is not kept any more.
 	ErrEventsGone = errors.New("events are gone")
 	// ErrScheduleNotFound is returned when there is no such schedule.
@@ -168,6 +171,8 @@ func sentinel(code wire.Code) error {
 		return ErrCountMismatch
 	case wire.CodeKeyTaken:
 		return ErrKeyTaken
+	case wire.CodePlaceAhead:
+		return ErrPlaceAhead
 	case wire.CodeEventsGone:
 		return ErrEventsGone
 	case wire.CodeScheduleNotFound:

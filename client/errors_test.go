@@ -23,7 +23,7 @@ func TestError_isTheSentinelOfItsCode(t *testing.T) {
 		wire.CodeMaxAttemptsReached: ErrMaxAttemptsReached, wire.CodeInvalidTask: ErrInvalidTask,
 		wire.CodeInvalidWorkerID: ErrInvalidWorkerID, wire.CodeWrongWorker: ErrWrongWorker,
 		wire.CodeStaleClaim: ErrStaleClaim, wire.CodeStepsUnfinished: ErrStepsUnfinished,
-		wire.CodeCountMismatch: ErrCountMismatch, wire.CodeEventsGone: ErrEventsGone,
+		wire.CodeCountMismatch: ErrCountMismatch, wire.CodeEventsGone: ErrEventsGone, wire.CodePlaceAhead: ErrPlaceAhead,
 		wire.CodePayloadTooLarge: ErrTooLarge, wire.CodeNoPendingTasks: ErrNoTasks,
 		wire.CodeRateLimited: ErrRateLimited, wire.CodeOverloaded: ErrOverloaded,
 		wire.CodeUnauthorized: ErrUnauthorized, wire.CodeForbidden: ErrForbidden,

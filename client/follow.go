@@ -30,7 +30,8 @@ const (
 // connections and changes of leader too, for it goes on at another node where it
 // was. It ends with ctx, whose error it yields, or with another error:
 // ErrEventsGone if it fell so far behind that what comes next is not kept any
-// more; a refusal. Close may be called within the loop, which then ends.
+// more; ErrPlaceAhead if the trail has not come to f.After; a refusal. Close may be called
+// within the loop, which then ends.
 func (c *Client) Follow(ctx context.Context, f EventFilter) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err := c.begin(); err != nil {

@@ -197,17 +197,17 @@ func TestClient_Act_isNotRepeated(t *testing.T) {
 	}
 }
 
-// A walk ends with what was the newest event when it began: with all of that entry,
-// whatever a page ends within, and with nothing that a page would bring later.
+// A walk ends where the trail was when it began: with all of that entry, whatever a page ends
+// within, with nothing that a page would bring later, and whatever the index of the log is.
 func TestClient_Events(t *testing.T) {
 	t.Parallel()
-	page := func(sub, next string) reply {
+	page := func(sub, next, place string) reply {
 		return func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("X-Claimq-Index", "9")
-			says(200, `{"success":true,"events":[{"index":9,"sub":`+sub+`,"time":"2026-01-02T03:04:05.006Z","task_id":3,"event":"claimed","worker_id":"w1","claim_token":5,"attempt":1,"message":"m"}],"next":"`+next+`"}`)(w, r)
+			w.Header().Set("X-Claimq-Index", "2") // of another cluster's log
+			says(200, `{"success":true,"events":[{"index":9,"sub":`+sub+`,"time":"2026-01-02T03:04:05.006Z","task_id":3,"event":"claimed","worker_id":"w1","claim_token":5,"attempt":1,"message":"m"}],"next":"`+next+`","place":"`+place+`"}`)(w, r)
 		}
 	}
-	empty := says(200, `{"success":true,"events":[],"next":"9.2"}`)
+	empty := says(200, `{"success":true,"events":[],"next":"9.2","place":"9"}`)
 	walk := func(replies ...reply) (got []Event, sent []request) {
 		s, c := talk(t, replies...)
 		for e, err := range c.Events(t.Context(), EventFilter{TaskType: "mail", WorkerID: "w1", Events: []string{"claimed", "failed"}}) {
@@ -221,14 +221,18 @@ func TestClient_Events(t *testing.T) {
 	event := func(place string) Event {
 		return Event{Place: place, Time: time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC), TaskID: "3", Event: "claimed", WorkerID: "w1", Token: 5, Attempt: 1, Message: "m"}
 	}
-	got, sent := walk(page("1", "9.1"), page("2", "9.2"), empty)
+	got, sent := walk(page("1", "9.1", "9"), page("2", "9.2", "9"), empty)
 	if diff := cmp.Diff([]Event{event("9.1"), event("9.2")}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if len(sent) != 3 || sent[1].path != "/api/events?after=9.1&event=claimed&event=failed&limit=1000&task_type=mail&worker_id=w1" {
 		t.Errorf("sent %+v", sent)
 	}
-	got, sent = walk(page("1", "9.1"), page("2", "10.0"))
+	got, sent = walk(page("1", "9.1", ""), page("2", "9.2", ""), empty) // of a node that does not say where its trail is
+	if len(got) != 2 || len(sent) != 3 {
+		t.Errorf("of an older node it sent %+v and got %+v", sent, got)
+	}
+	got, sent = walk(page("1", "9.1", "9"), page("2", "10.0", "12"))
 	if len(got) != 2 || len(sent) != 2 {
 		t.Errorf("behind the newest event it sent %+v and got %+v", sent, got)
 	}

@@ -2,13 +2,10 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
-	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
@@ -62,15 +59,15 @@ func (f *EventFilter) query(after string, limit int) string {
 	return withQuery("", q)
 }
 
-// Events walks the trail, oldest first, up to what was its newest event when the
-// walk began, or a little further. An error ends the walk: ErrEventsGone if what
-// comes after f.After is not kept any more.
+// Events walks the trail, oldest first, up to where it was when the walk began, or a little
+// further. An error ends the walk: ErrEventsGone if what comes after f.After is not kept any
+// more, ErrPlaceAhead if the trail has not come to it.
 func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		newest := uint64(0)
+		end, hasEnd := wire.Place{}, false
 		for after := f.After; ; {
-			page, index, err := c.eventsPage(ctx, &f, after)
-			if err != nil {
+			var page wire.Events
+			if err := c.get(ctx, "/api/events"+f.query(after, eventsLimit), &page); err != nil {
 				yield(Event{}, fmt.Errorf("list events: %w", err))
 				return
 			}
@@ -79,34 +76,16 @@ func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, err
 					return
 				}
 			}
-			if newest == 0 {
-				newest = index
+			if !hasEnd { // an older node does not say where its trail is
+				end, hasEnd = wire.ParsePlace(page.Place)
 			}
-			if page.Next == after || indexOf(page.Next) > newest {
+			next, _ := wire.ParsePlace(page.Next)
+			if page.Next == after || hasEnd && next.Compare(end) >= 0 {
 				return
 			}
 			after = page.Next
 		}
 	}
-}
-
-// eventsPage returns a page of the trail, and the index that it reflects.
-func (c *Client) eventsPage(ctx context.Context, f *EventFilter, after string) (page wire.Events, index uint64, err error) {
-	a, err := c.call(ctx, Request{Method: http.MethodGet, Path: "/api/events" + f.query(after, eventsLimit)})
-	if err != nil {
-		return page, 0, err
-	}
-	if err := json.Unmarshal(a.body, &page); err != nil {
-		return page, 0, fmt.Errorf("decode answer: %w", err)
-	}
-	return page, a.index, nil
-}
-
-// indexOf returns the index of a place.
-func indexOf(place string) uint64 {
-	index, _, _ := strings.Cut(place, ".")
-	n, _ := strconv.ParseUint(index, 10, 64) // 0 if it is none
-	return n
 }
 
 // TaskEvents returns the last 100 events of the task, oldest first. Errors:
@@ -129,8 +108,7 @@ func (c *Client) TaskEvents(ctx context.Context, id string) ([]Event, error) {
 
 func eventFromWire(w *wire.Event) Event {
 	e := Event{
-		Place: strconv.FormatUint(w.Index, 10) + "." + strconv.FormatUint(uint64(w.Sub), 10),
-		Time:  w.Time, Event: w.Event, Message: w.Message,
+		Place: w.Place().String(), Time: w.Time, Event: w.Event, Message: w.Message,
 	}
 	if w.TaskID != nil {
 		e.TaskID = formatID(*w.TaskID)

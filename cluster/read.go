@@ -120,6 +120,15 @@ func (n *Node) lastApplicable(max uint64) uint64 {
 	return max
 }
 
+// CatchUp waits until the state here holds every mutation that was acknowledged before the
+// call. Errors: fsm.ErrNoLeader, fsm.ErrShuttingDown; ctx's cause.
+func (n *Node) CatchUp(ctx context.Context) error {
+	if n.closing.Load() {
+		return nodes.ErrShuttingDown
+	}
+	return n.catchUp(ctx)
+}
+
 // WaitEnded waits until the task has ended, or is there no more, by this node's
 // state; wait at most. Errors: replica.Replica.WaitEnded's.
 func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {

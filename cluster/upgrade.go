@@ -58,7 +58,7 @@ func (l *leadership) startLevel() error {
 			return context.Cause(l.ctx)
 		}
 	}
-	return l.propose(command.SetLevel{Level: level, Defaults: fsm.FirstDefaults(level)})
+	return l.propose(command.SetLevel{Level: level, Defaults: fsm.FirstDefaults(level), Place: fsm.FirstPlace(level, time.Now().UnixMilli())})
 }
 
 // Upgrade raises the cluster's feature level to the highest that every member
@@ -92,7 +92,7 @@ func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error)
 		}
 		return has, nil
 	}
-	cmd := command.SetLevel{Level: known, By: by}
+	cmd := command.SetLevel{Level: known, By: by, Place: fsm.FirstPlace(known, time.Now().UnixMilli())}
 	if command.LevelOf(cmd) > known {
 		cmd.By = ""
 	}

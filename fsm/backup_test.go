@@ -158,6 +158,7 @@ func TestGraft(t *testing.T) {
 	m := smallMachine(t)
 	nodes := []record.NodeRecord{{UUID: "u", NodeID: "new"}}
 	old := m.header
+	aheadTo := func(place uint64) uint64 { return place - old.Index }
 	for _, test := range []struct {
 		name string
 		g    Ground
@@ -171,7 +172,7 @@ func TestGraft(t *testing.T) {
 		{
 			"onto an old cluster",
 			Ground{Stamp: record.Stamp{U: old.Stamp.U + 1e6, T: 1_790_000_000_000}, Level: record.FeatureLevel, NextID: 1 << 50, NextToken: 5},
-			record.Header{Stamp: record.Stamp{U: old.Stamp.U + 1e6, T: 1_790_000_000_000}, Level: record.FeatureLevel, NextID: 1_790_000_000_000_000, NextToken: 1_790_000_000_000_000},
+			record.Header{Ahead: aheadTo(1_790_000_000_000_000), Stamp: record.Stamp{U: old.Stamp.U + 1e6, T: 1_790_000_000_000}, Level: record.FeatureLevel, NextID: 1_790_000_000_000_000, NextToken: 1_790_000_000_000_000},
 		},
 		{
 			"onto one whose clock is far off",
@@ -200,13 +201,15 @@ func TestGraft(t *testing.T) {
 func TestGraft_againAndAgain(t *testing.T) {
 	t.Parallel()
 	m := smallMachine(t)
-	young := func(t int64) Ground { return Ground{Stamp: record.Stamp{U: 1, T: t}, NextID: 1, NextToken: 1} }
+	young := func(t int64) Ground {
+		return Ground{Stamp: record.Stamp{U: 1, T: t}, Level: record.FeatureLevel, NextID: 1, NextToken: 1}
+	}
 	restored := grafted(t, m, young(1_790_000_000_000))
 	const hour = 3_600_000
 	next := restored.header
 	for i := range int64(5) {
 		got := grafted(t, restored, young(1_790_000_000_000+(i+1)*hour)).header
-		for what, pair := range map[string][2]uint64{"id": {got.NextID, next.NextID}, "token": {got.NextToken, next.NextToken}} {
+		for what, pair := range map[string][2]uint64{"id": {got.NextID, next.NextID}, "token": {got.NextToken, next.NextToken}, "place": {got.Moment(), next.Moment()}} {
 			// What was restored before gave out less than one in a microsecond.
 			if pair[0] < pair[1]+hour*1000 {
 				t.Errorf("restore %d: the next %s is %d, after %d an hour before", i, what, pair[0], pair[1])
@@ -219,8 +222,8 @@ func TestGraft_againAndAgain(t *testing.T) {
 		if err := again.JumpCounters(1_790_000_000_000 + (i+10)*hour); err != nil {
 			t.Fatal(err)
 		}
-		if h := again.header; h.NextID < next.NextID+hour*1000 || h.NextToken < next.NextToken+hour*1000 {
-			t.Errorf("recovery %d: %d and %d, after %d and %d", i, h.NextID, h.NextToken, next.NextID, next.NextToken)
+		if h := again.header; h.NextID < next.NextID+hour*1000 || h.NextToken < next.NextToken+hour*1000 || h.Moment() < next.Moment()+hour*1000 {
+			t.Errorf("recovery %d: %d, %d and %d, after %d, %d and %d", i, h.NextID, h.NextToken, h.Moment(), next.NextID, next.NextToken, next.Moment())
 		}
 		next = again.header
 	}

@@ -107,7 +107,7 @@ func lifeCommands() []command.Command {
 // fullCommands has no field at its zero value; there is one command of each
 // type.
 func fullCommands() []command.Command {
-	all := append(keyCommands(), command.SetLevel{Level: record.LevelActs, By: "deploy", Defaults: fullDefaults().Defaults})
+	all := append(keyCommands(), command.SetLevel{Level: record.LevelPlaces, By: "deploy", Defaults: fullDefaults().Defaults, Place: 1 << 50})
 	for _, c := range slices.Concat(actsCommands(), stepsCommands(), sightCommands(), lifeCommands(), firstCommands()) {
 		if !slices.ContainsFunc(all, func(other command.Command) bool { return command.KindOf(other) == command.KindOf(c) }) {
 			all = append(all, c)
@@ -190,7 +190,7 @@ func drawOf(t *rapid.T, k command.Kind) command.Command {
 	case command.KindRemoveNode:
 		return command.RemoveNode{UUID: str.Draw(t, "uuid")}
 	case command.KindSetLevel:
-		return command.SetLevel{Level: rapid.Uint32Range(0, record.FeatureLevel).Draw(t, "level"), By: str.Draw(t, "by"), Defaults: drawSetDefaults(t).Defaults}
+		return command.SetLevel{Level: rapid.Uint32Range(0, record.FeatureLevel).Draw(t, "level"), By: str.Draw(t, "by"), Defaults: drawSetDefaults(t).Defaults, Place: rapid.Uint64Range(0, 1<<52).Draw(t, "place")}
 	case command.KindTick:
 		return command.Tick{}
 	case command.KindCheckpoint:

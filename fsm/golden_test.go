@@ -84,6 +84,10 @@ func goldenEntries() []goldenEntry {
 		comment: "command type 132, set level, every field of feature level 5 set, with the server's defaults",
 	})
 	all = append(all, goldenEntry{
+		name: "set-level-level-7", stamp: fullStamp, commands: []command.Command{command.SetLevel{Level: record.LevelPlaces, By: "deploy", Defaults: fullDefaults().Defaults, Place: 1 << 50}},
+		comment: "command type 132, set level, every field of feature level 7 set",
+	})
+	all = append(all, goldenEntry{
 		name: "keys-of-types", stamp: fullStamp, commands: keyCommands(),
 		comment: "command types 1, submit, 4, complete, 15, batch, and 133, set schedule, with key_of_type",
 	})

@@ -47,6 +47,7 @@ func (m *Machine) setLevel(c command.SetLevel) Result {
 			m.header.Defaults = c.Defaults
 		}
 		m.header.Level = c.Level
+		m.header.MoveOn(c.Place)
 		m.tellBy(event.LevelRaised, strconv.FormatUint(uint64(c.Level), 10), c.By)
 	}
 	return Result{}

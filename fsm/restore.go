@@ -90,8 +90,8 @@ func (m *Machine) endRestore(c command.RestoreEnd) Result {
 
 // become makes the machine the state, which nobody uses after it. What belongs to
 // the cluster and to its log stays: nodes and join tokens, the index, the chain, and that moments
-// grow beyond those of both. There is no page's secret behind it: whoever has logged in must
-// do so again.
+// grow beyond those of both. So does what its trail tells of operators' acts, behind what the
+// backup's does. There is no page's secret behind it: a user who has logged in must do so again.
 func (m *Machine) become(state *Machine) {
 	h := &state.header
 	last := max(h.Moment()+1, m.moment())
@@ -103,6 +103,9 @@ func (m *Machine) become(state *Machine) {
 	state.begun, state.ended, state.dice, state.told, state.checkpoint = m.begun, m.ended, m.dice, m.told, m.checkpoint
 	state.types.Succeed(&m.types)
 	state.rememberedMax, state.goneMax, state.trail.ChunkBytes = m.rememberedMax, m.goneMax, m.trail.ChunkBytes
+	if h.Level >= record.LevelPlaces {
+		state.trail.TakeActs(&m.trail, h.NextID, h.NextToken)
+	}
 	*m = *state
 	m.tasks.SetPacking(record.RestingTasks{Names: m})
 }
@@ -216,6 +219,7 @@ func (m *Machine) Contents() string {
 //     microseconds since it by T, and not below those since the Unix epoch, nor
 //     below the cluster's: a backup can be restored again and again, and none is
 //     given out twice;
+//   - places of the trail, and versions of schedules, jump in the same way;
 //   - the nodes and the join tokens are the cluster's;
 //   - the feature level is the higher of both;
 //   - T is the later of both. U is, too: what the backup's claims, and all else
@@ -235,10 +239,11 @@ func (b *SavedBackup) Graft(g Ground) (*snapshot.Snapshot, error) {
 	h.Stamp.T = max(was, g.Stamp.T)
 	h.NextID = jump(h.NextID, g.NextID, was, h.Stamp.T)
 	h.NextToken = jump(h.NextToken, g.NextToken, was, h.Stamp.T)
-	if max(h.NextID, h.NextToken) > counterMax {
-		return nil, fmt.Errorf("%w: the next id would be %d, the next token %d", ErrCountersUsedUp, h.NextID, h.NextToken)
-	}
 	h.Level = max(h.Level, g.Level)
+	h.MoveOn(nextMoment(h, was, h.Stamp.T))
+	if max(h.NextID, h.NextToken, h.Moment()) > counterMax {
+		return nil, fmt.Errorf("%w: the next id would be %d, the next token %d, the next place %d", ErrCountersUsedUp, h.NextID, h.NextToken, h.Moment())
+	}
 	m.nodes, h.JoinTokens = slices.Clone(g.Nodes), g.JoinTokens
 	return m.Snapshot(), nil
 }
@@ -252,6 +257,24 @@ func jump(next, ground uint64, was, now int64) uint64 {
 		to = max(to+uint64(max(now-max(was, 0), 0))*1000, uint64(now)*1000)
 	}
 	return max(to, ground)
+}
+
+// nextMoment is jump of the moment, from the feature level on that knows it.
+func nextMoment(h *record.Header, was, now int64) uint64 {
+	if h.Level < record.LevelPlaces {
+		return 0
+	}
+	return jump(h.Moment()+1, 0, was, now)
+}
+
+// FirstPlace is where the places of a cluster begin that is raised to the level: above those
+// that another one, whose backup it may get, had given out by now, in milliseconds since the Unix
+// epoch. Below the level that knows it, it is 0.
+func FirstPlace(level uint32, now int64) uint64 {
+	if level < record.LevelPlaces {
+		return 0
+	}
+	return jump(0, 0, now, now)
 }
 
 // shiftU moves the lease clock by d, and with it all saved times that go by it.
@@ -281,7 +304,7 @@ func (m *saved) shiftU(d int64) {
 	}
 }
 
-// JumpCounters makes the next id and claim token jump as Graft does, now being
+// JumpCounters makes the next id, claim token and place jump as Graft does, now being
 // the calendar in milliseconds since the Unix epoch. It is for the state of a
 // cluster that may have lost its newest entries: what those gave out must not be
 // given out again. A restore that is under way is given up: the rest of it may be
@@ -291,10 +314,12 @@ func (m *Machine) JumpCounters(now int64) error {
 	h := &m.header
 	now = max(now, h.Stamp.T)
 	id, token := jump(h.NextID, 0, h.Stamp.T, now), jump(h.NextToken, 0, h.Stamp.T, now)
-	if max(id, token) > counterMax {
-		return fmt.Errorf("%w: the next id would be %d, the next token %d", ErrCountersUsedUp, id, token)
+	moment := nextMoment(h, h.Stamp.T, now)
+	if max(id, token, moment) > counterMax {
+		return fmt.Errorf("%w: the next id would be %d, the next token %d, the next place %d", ErrCountersUsedUp, id, token, moment)
 	}
 	h.NextID, h.NextToken = id, token
+	h.MoveOn(moment)
 	m.partial, h.JoinTokens, h.PageSecret = nil, nil, nil
 	return nil
 }

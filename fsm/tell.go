@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/claimq/claimq/fsm/command"
@@ -35,6 +36,10 @@ func (m *Machine) trailLimits() trail.Limits {
 func (m *Machine) Events(q event.Query) event.Page {
 	return m.trail.Query(q, event.Pos{Index: m.moment() + 1})
 }
+
+// Place returns where the trail is: all events so far are up to it, and those of the next
+// entry behind it.
+func (m *Machine) Place() event.Pos { return event.Pos{Index: m.moment(), Sub: math.MaxUint32} }
 
 // NewestEvent returns the place of the newest event, whether or not it is still
 // kept; the zero place if there was none yet.

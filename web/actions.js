@@ -1,9 +1,10 @@
 // Whatever changes something: who may, what is asked before, what is told after.
-import { Refusal, send } from "./api.js";
+import { get, Refusal, send } from "./api.js";
 import { reloadNow } from "./live.js";
 import { nextId, set, state } from "./store.js";
 import { Button, Component, html, Refused } from "./parts/bits.js";
 import { openDialog } from "./parts/dialog.js";
+import { placeOf } from "./places.js";
 import { hint, needs } from "./text.js";
 
 /** @import { Acting, Closing, Field, Form } from "./types/model" */
@@ -59,7 +60,8 @@ export class Act extends Component {
 /** Does one call, says what was done and shows it. @param {string} text @param {string} method @param {string} path @param {any} [body] */
 export async function act(text, method, path, body) {
 	const answer = await send(method, path, body);
-	const place = answer.index && state.me?.task_types == null ? { href: `#/trail?after=${answer.index - 1}`, label: "in the trail" } : {};
+	const before = answer.index && state.me?.task_types == null ? await placeOf(get, answer.index - 1) : "";
+	const place = before ? { href: `#/trail?after=${before}`, label: "in the trail" } : {};
 	done(answer.body.repeated ? text + " (it was so already)" : text, place);
 	await reloadNow();
 	return answer;

@@ -25,7 +25,6 @@ async function follow() {
 	busy = true;
 	under = new AbortController();
 	const { signal } = under;
-	last ||= `${index}.0`;
 	try {
 		await stream("/events", { event: kinds }, {
 			signal, lastId: last,
@@ -36,7 +35,7 @@ async function follow() {
 			},
 		});
 	} catch (/** @type {any} */ error) {
-		if (error?.code === "events_gone") last = "";
+		if (error?.code === "events_gone" || error?.code === "place_ahead") last = "";
 	}
 	if (!signal.aborted) await new Promise((later) => setTimeout(later, againMS));
 	busy = false;

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/trail"
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
 )
@@ -68,7 +69,7 @@ func Open(cfg Config) (*Writer, error) {
 		cfg.Logger = hclog.NewNullLogger()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &Writer{cfg: cfg, stop: cancel, denials: denials{wake: make(chan struct{}, 1)}, at: event.Pos{Sub: trail.WholeEntry}}
+	a := &Writer{cfg: cfg, stop: cancel, denials: denials{wake: make(chan struct{}, 1)}, at: event.Pos{Sub: wire.WholeEntry}}
 	if err := a.openLocked(); err != nil {
 		cancel()
 		return nil, fmt.Errorf("open audit file: %w", err)
@@ -174,7 +175,7 @@ func (a *Writer) step(ctx context.Context) (more bool, err error) {
 	err = a.cfg.Node.WaitEvent(wait, after)
 	cancel()
 	if err != nil { // nothing new, or a node that stops
-		return false, a.sync()
+		return false, errors.Join(a.sync(), a.beyond(ctx, after))
 	}
 	var page event.Page
 	var now fsm.Stamp
@@ -193,6 +194,19 @@ func (a *Writer) step(ctx context.Context) (more bool, err error) {
 		lines = append(trail.AppendEvent(lines, &page.Events[i]), '\n')
 	}
 	return page.More || page.Gone, a.append(after, lines, page.Next)
+}
+
+// beyond returns an error if the file ends with a place that the trail has not come to: what
+// happens would be missing from it until the trail has.
+func (a *Writer) beyond(ctx context.Context, after event.Pos) error {
+	ctx, cancel := context.WithTimeout(ctx, syncInterval)
+	defer cancel()
+	ahead, at, err := trail.IsAhead(ctx, a.cfg.Node, after)
+	if err != nil || !ahead { // a node that cannot tell yet is asked again
+		return nil
+	}
+	return fmt.Errorf("it ends with the place %s, which the trail has not come to (%s): it is another cluster's, or of a state that was lost; move it away, then send SIGHUP",
+		trail.AppendPlace(nil, after), trail.AppendPlace(nil, at))
 }
 
 // place returns where to go on, once the file is open.

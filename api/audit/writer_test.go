@@ -8,9 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/trail"
@@ -216,6 +220,38 @@ func TestAudit_Gone(t *testing.T) {
 	if got := brief(t, audited(t, fresh, node)); got != "3.4294967295 events_gone, 4.0 trail_changed" {
 		t.Errorf("a new file has %s", got)
 	}
+}
+
+// A file that ends with a place which the trail has not come to, as one from a cluster that was
+// lost, would lack what happens: the node's log says so, until the trail has come there.
+func TestAudit_Ahead(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit")
+	lost := nodetest.New()
+	for range 3 {
+		nodetest.SubmitTo(t, lost, 1)
+	}
+	a := openFor(t, path, lost)
+	audited(t, path, lost)
+	a.Close()
+	synctest.Test(t, func(t *testing.T) {
+		node := nodetest.New()
+		nodetest.SubmitTo(t, node, 1)
+		var log bytes.Buffer
+		a, err := Open(Config{Path: path, Node: node, Logger: hclog.New(&hclog.LoggerOptions{Output: &log, Mutex: &sync.Mutex{}})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(syncInterval + retryMin) // the writer's own, in the test's time
+		for range 3 {
+			nodetest.SubmitTo(t, node, 1)
+		}
+		audited(t, path, node)
+		a.Close()
+		if want := "it ends with the place 3.0, which the trail has not come to (1)"; !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not say %q:\n%s", want, &log)
+		}
+	})
 }
 
 // TestAudit_Refuses checks what is no audit file is left alone.

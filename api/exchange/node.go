@@ -50,6 +50,10 @@ type Node interface {
 	// it. Errors: fsm.ErrOverloaded, ErrShuttingDown; ctx's cause.
 	WaitEvent(ctx context.Context, after event.Pos) error
 
+	// CatchUp waits until this node's state holds every mutation that was acknowledged
+	// before the call. Errors: fsm.ErrNoLeader, ErrShuttingDown; ctx's cause.
+	CatchUp(ctx context.Context) error
+
 	// IsLeader reports whether this node leads and serves: its barrier is done.
 	IsLeader() bool
 

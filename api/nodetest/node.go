@@ -38,6 +38,7 @@ type Node struct {
 	OnClaim          func(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error)
 	OnForwardWaiting func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error
 	OnWaitEnded      func(caller context.Context, id uint64, wait time.Duration) error // nil: does not wait
+	OnCatchUp        func(ctx context.Context) error                                   // nil: it is not behind
 
 	OnRestore func(ctx context.Context, r io.Reader) (uint64, error) // nil: no leader
 
@@ -177,6 +178,14 @@ func (n *Node) WaitEvent(ctx context.Context, after event.Pos) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// CatchUp is that of package api's Node.
+func (n *Node) CatchUp(ctx context.Context) error {
+	if n.OnCatchUp != nil {
+		return n.OnCatchUp(ctx)
+	}
+	return nil
 }
 
 // IsLeader is that of package api's Node.

@@ -67,6 +67,7 @@ var Phrases = map[wire.Code]phrase{
 	wire.CodeKeyTaken:           {"The idempotency_key is taken by another task", "Retry this one once the task in task_id no longer has the key"},
 	wire.CodeCountMismatch:      {"The filter does not match as many tasks as expected", "Nothing was done: check the filter, then send matched as expect"},
 	wire.CodeEventsGone:         {"The events asked for are kept no more", "Go on without a place: oldest is the first that is kept"},
+	wire.CodePlaceAhead:         {"The trail has not come to this place", "Go on behind a place of this cluster: place is where its trail is. Yours is another cluster's, or of a state that was lost"},
 	wire.CodeMaxAttemptsReached: {"Maximum attempts reached", "Send add_attempts to raise max_attempts"},
 	wire.CodeInternal:           {"Internal server error", "Report this with its request_id: the server's log has the reason"},
 	wire.CodeOverloaded:         {"The server is overloaded", "Nothing was written: repeat the request after the time in Retry-After"},

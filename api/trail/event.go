@@ -1,47 +1,22 @@
 package trail
 
 import (
-	"math"
-	"strconv"
-	"strings"
-
 	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm/event"
 )
 
-// WholeEntry as the number of a place stands for the end of its entry.
-const WholeEntry = math.MaxUint32
-
-// ParsePlace reads a place of the trail: INDEX.SUB, or INDEX, which is behind
-// all events of that entry.
+// ParsePlace reads a place of the trail.
 func ParsePlace(text string) (at event.Pos, ok bool) {
-	at.Sub = WholeEntry
-	indexText, subText, hasSub := strings.Cut(text, ".")
-	if hasSub {
-		sub, err := strconv.ParseUint(subText, 10, 32)
-		if err != nil {
-			return at, false
-		}
-		at.Sub = uint32(sub)
-	}
-	index, err := strconv.ParseUint(indexText, 10, 64)
-	at.Index = index
-	return at, err == nil && string(AppendPlace(nil, at)) == text
+	p, ok := wire.ParsePlace(text)
+	return event.Pos(p), ok
 }
 
-// AppendPlace appends a place as parsePlace reads it.
-func AppendPlace(b []byte, at event.Pos) []byte {
-	b = strconv.AppendUint(b, at.Index, 10)
-	if at.Sub == WholeEntry {
-		return b
-	}
-	return strconv.AppendUint(append(b, '.'), uint64(at.Sub), 10)
-}
+// AppendPlace appends a place as ParsePlace reads it.
+func AppendPlace(b []byte, at event.Pos) []byte { return wire.Place(at).Append(b) }
 
 // Behind reports whether the place a comes after b.
-func Behind(a, b event.Pos) bool {
-	return a.Index > b.Index || a.Index == b.Index && a.Sub > b.Sub
-}
+func Behind(a, b event.Pos) bool { return a.Compare(b) > 0 }
 
 // Before returns a place that has everything before at behind it, and not at.
 func Before(at event.Pos) event.Pos {
@@ -49,7 +24,7 @@ func Before(at event.Pos) event.Pos {
 	case at.Sub > 0:
 		return event.Pos{Index: at.Index, Sub: at.Sub - 1}
 	case at.Index > 0:
-		return event.Pos{Index: at.Index - 1, Sub: WholeEntry}
+		return event.Pos{Index: at.Index - 1, Sub: wire.WholeEntry}
 	}
 	return event.Pos{}
 }

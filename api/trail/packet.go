@@ -123,6 +123,25 @@ type Found struct {
 type Source interface {
 	ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (index uint64, err error)
 	WaitEvent(ctx context.Context, after event.Pos) error
+	CatchUp(ctx context.Context) error
+}
+
+// IsAhead reports whether the place is one that the cluster's trail has not come to, and where
+// the trail is then. A node that is behind the others first waits until it is not: a reader may
+// come from one of those.
+func IsAhead(ctx context.Context, node Source, place event.Pos) (ahead bool, at event.Pos, err error) {
+	look := func() error {
+		_, err := node.ReadStale(ctx, 0, func(m *fsm.Machine, _ fsm.Stamp) { at = m.Place() })
+		return err
+	}
+	if err := look(); err != nil || !Behind(place, at) {
+		return false, at, err
+	}
+	if err := node.CatchUp(ctx); err != nil {
+		return false, at, err
+	}
+	err = look()
+	return err == nil && Behind(place, at), at, err
 }
 
 // Read reads on behind q.After, about packetBytes at most, in pages that

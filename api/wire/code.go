@@ -30,6 +30,7 @@ const (
 	CodeKeyTaken            Code = "key_taken"
 	CodeClusterNotEmpty     Code = "cluster_not_empty"
 	CodeMembershipRefused   Code = "membership_refused"
+	CodePlaceAhead          Code = "place_ahead"
 	CodeEventsGone          Code = "events_gone"
 	CodePayloadTooLarge     Code = "payload_too_large"
 	CodeUnsupportedEncoding Code = "unsupported_encoding"
@@ -50,7 +51,7 @@ var statuses = map[Code]int{
 	CodeTaskAlreadyClaimed: 409, CodeTaskNotClaimed: 409, CodeTaskNotClaimable: 409, CodeWrongWorker: 409,
 	CodeStaleClaim: 409, CodeTaskCompleted: 409, CodeTaskFailed: 409, CodeTaskCancelled: 409,
 	CodeTaskNotTerminal: 409, CodeMaxAttemptsReached: 409, CodeStepsUnfinished: 409, CodeCountMismatch: 409,
-	CodeKeyTaken: 409, CodeClusterNotEmpty: 409, CodeMembershipRefused: 409,
+	CodeKeyTaken: 409, CodeClusterNotEmpty: 409, CodeMembershipRefused: 409, CodePlaceAhead: 409,
 	CodeEventsGone: 410, CodePayloadTooLarge: 413, CodeUnsupportedEncoding: 415, CodeRateLimited: 429, CodeInternal: 500,
 	CodeOverloaded: 503, CodeNoLeader: 503, CodeShuttingDown: 503,
 	CodeOutcomeUnknown: 504,

@@ -4,7 +4,7 @@ import "time"
 
 // Event is one thing that happened, as the trail tells it.
 type Event struct {
-	Index      uint64    `json:"index"` // of the log entry
+	Index      uint64    `json:"index"` // of its place
 	Sub        uint32    `json:"sub"`   // its number within the entry, from 0
 	Time       time.Time `json:"time"`
 	TaskID     *uint64   `json:"task_id"` // null: it is about no task
@@ -15,10 +15,16 @@ type Event struct {
 	Message    string    `json:"message"` // "" = none
 }
 
+// Place returns the event's place.
+func (e *Event) Place() Place { return Place{Index: e.Index, Sub: e.Sub} }
+
 // Events is the answer of GET /api/events and of GET /api/tasks/{id}/events.
 type Events struct {
 	Success bool    `json:"success"`
 	Events  []Event `json:"events"`
-	// Next is the place to go on after, as INDEX.SUB.
+	// Next is the place to go on after.
 	Next string `json:"next"`
+	// Place is where the trail was: all events until the answer are up to it. "" of a
+	// node that is older than this field.
+	Place string `json:"place"`
 }

@@ -109,6 +109,9 @@ func (n *node) WaitEvent(ctx context.Context, after event.Pos) error {
 	})
 }
 
+// CatchUp has nothing to wait for: there is one node.
+func (n *node) CatchUp(context.Context) error { return nil }
+
 // wait waits until done returns true; it is asked under mu, at first and after
 // every entry. Whatever comes from over ends the wait too. Errors: ctx's cause.
 func (n *node) wait(ctx context.Context, over <-chan time.Time, done func() bool) error {

@@ -36,6 +36,10 @@ type SetLevel struct {
 	// Defaults are the server's of a cluster that has no level yet, else nothing: one that
 	// has data keeps its own. Of a Level that knows them.
 	Defaults record.Defaults
+	// Place is the least that places of the trail and versions of schedules are from
+	// this entry on, 0 for no least: with it a new cluster's are above those that another
+	// one has given out, whose backup it may get. Of a Level that knows it.
+	Place uint64
 }
 
 func (SetLevel) kind() Kind { return KindSetLevel }
@@ -45,6 +49,9 @@ func (SetLevel) about() About { return About{} }
 // needs asks for nothing of who raises to the level that knows the fields: who does not know
 // them stops at it anyway.
 func (c SetLevel) needs() uint32 {
+	if c.Level < record.LevelPlaces && c.Place != 0 {
+		return record.LevelPlaces
+	}
 	if c.Level < record.LevelActs && (c.By != "" || c.Defaults != record.Defaults{}) {
 		return record.LevelActs
 	}
@@ -80,6 +87,7 @@ func (c RemoveNode) code(f fields) (Command, []byte, error) {
 //	  uint32 level = 1;
 //	  string by = 2;              // name of the operator's key
 //	  TypeSettings defaults = 3;  // the server's, if there is no level yet; without pause and limits
+//	  uint64 place = 4;           // the least of the trail's places from then on
 //	}
 func (c SetLevel) code(f fields) (Command, []byte, error) {
 	f.Uint32(1, &c.Level)
@@ -88,5 +96,6 @@ func (c SetLevel) code(f fields) (Command, []byte, error) {
 	}
 	f.Text(2, &c.By)
 	c.Defaults.Code(&f.Fields, 3)
+	f.ID(4, &c.Place)
 	return done(c, &f)
 }

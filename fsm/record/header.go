@@ -13,8 +13,9 @@ type Stamp struct {
 // Header is the part of the saved state that is not a record.
 type Header struct {
 	Index uint64 // of the last entry applied
-	// Ahead is how far moments are ahead of indexes of the log: a state that was
-	// restored goes on behind its backup's, whatever the log's index is.
+	// Ahead is how far moments are ahead of indexes of the log: they jump where a
+	// cluster begins and where a backup is restored, so that none is given out twice,
+	// whatever the log's index is.
 	Ahead uint64
 	Stamp Stamp
 	Level uint32 // replicated feature level
@@ -35,6 +36,13 @@ type Header struct {
 // Moment is what the newest entry is known by in the trail: it grows with each entry,
 // also where a state was restored that had come to a higher index elsewhere.
 func (h *Header) Moment() uint64 { return h.Index + h.Ahead }
+
+// MoveOn moves moments on so that this one is not below least.
+func (h *Header) MoveOn(least uint64) {
+	if least > h.Moment() {
+		h.Ahead = least - h.Index
+	}
+}
 
 // Follows reports whether a state with this header may take the place of one with
 // the header before: neither clock, nor what was given out, nor the level goes back.

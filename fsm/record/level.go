@@ -27,6 +27,10 @@ const LevelRepeats = 6
 // a later one told of.
 const LevelAnswers = 7
 
+// LevelPlaces is the feature level from which on places of the trail jump where a
+// cluster begins and where a backup is restored.
+const LevelPlaces = 7
+
 // FeatureLevel is the highest feature level that this binary knows. A new
 // command type, or a field that changes what Apply does, raises it.
 const FeatureLevel uint32 = 7

@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -100,6 +101,25 @@ func (t *Log) Append(e *event.Event, until int64, nextID, nextToken uint64) {
 	c.newest, c.newestT = e.Pos, e.T
 	t.Header.End = c.End()
 	t.Header.Newest = e.Pos
+}
+
+// TakeActs appends the operators' acts of another trail that are behind all events of this
+// one. Its tasks are other ones: what it tells of those is left.
+func (t *Log) TakeActs(from *Log, nextID, nextToken uint64) {
+	newestT := int64(math.MinInt64)
+	if n := len(t.chunks); n > 0 {
+		newestT = t.chunks[n-1].newestT
+	}
+	for _, c := range from.chunks[from.chunkBehind(t.Header.Newest):] {
+		var e rawEvent
+		for offset := c.offsetBehind(t.Header.Newest); c.read(offset, &e); offset += e.size {
+			if e.kind.IsAct() {
+				act := e.event()
+				act.T = max(act.T, newestT)
+				t.Append(&act, 0, nextID, nextToken)
+			}
+		}
+	}
 }
 
 // roomyChunk returns a chunk that has room for the event: the last, or a new

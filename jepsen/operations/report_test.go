@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -108,13 +110,16 @@ func TestReport_surviving(t *testing.T) {
 	unknown.Outcome = history.Unknown
 	act := history.Op{Kind: history.Act, Outcome: history.OK, Call: 1, Return: 3, Index: 23}
 	h := &history.History{
-		Ops:   []history.Op{submit(1, 1, 10), submit(2, 2, 21), act, unknown, submit(10*second, 30, 3)},
-		Trail: []history.Told{{Index: 10, Kind: "submitted", TaskID: 1}, {Index: 25, Kind: "submitted", TaskID: 30}},
+		Ops:   []history.Op{submit(1, 1, 10), submit(2, 2, 21), act, unknown, submit(10*second, 30, 5)},
+		Trail: []history.Told{{Index: 1010, Kind: "submitted", TaskID: 1}, {Index: 2001, Kind: "restore_begun"}, {Index: 2, Kind: "restored"}, {Index: 5, Kind: "submitted", TaskID: 30}},
 	}
 	r := Report{backupIndex: 20, backupFrom: 2, restoredAt: 5 * second}
 	s := r.surviving(h)
 	if len(s.Ops) != 4 || s.Ops[2].TaskID != 9 || s.Ops[0].Index != 10 || s.Ops[1].Outcome != history.Unknown || s.Ops[2].Index != 0 || s.Ops[3].Index != 25 || r.lost != 2 || len(r.Violations) != 0 {
 		t.Errorf("left %v, lost %d, violations %v", s.Ops, r.lost, r.Violations)
+	}
+	if diff := cmp.Diff([]history.Told{{Index: 10, Kind: "submitted", TaskID: 1}, {Index: 22, Kind: "restored"}, {Index: 25, Kind: "submitted", TaskID: 30}}, s.Trail); diff != "" {
+		t.Errorf("the trail: -want +got\n%s", diff)
 	}
 	r = Report{backupIndex: 20, backupFrom: second, restoredAt: 5 * second}
 	if r.surviving(h); len(r.Violations) != 2 {

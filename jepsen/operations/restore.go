@@ -185,13 +185,14 @@ func (r *run) others(leader *procs.Node, do func(*procs.Node) error) error {
 }
 
 // surviving is the history of what is there after the restore: what the backup
-// holds, what nobody knows whether it does, and all that came after the restore, at the
-// places that it has in the trail, which goes on there where the backup's ends. An action on
-// many that was answered behind the backup may have begun before.
+// holds, what nobody knows whether it does, and all that came after the restore, as if the
+// new cluster's log went on where the backup's ends. An action on many that was answered behind
+// the backup may have begun before.
 func (r *Report) surviving(h *history.History) *history.History {
 	s := *h
 	s.Ops = nil
-	ahead, lostFrom := r.ahead(h), int64(0)
+	ahead, lostFrom := r.backupIndex, int64(0)
+	s.Trail = r.survivingTrail(h, ahead)
 	for i := range h.Ops {
 		op := h.Ops[i]
 		switch {
@@ -218,15 +219,36 @@ func (r *Report) surviving(h *history.History) *history.History {
 	return &s
 }
 
-// ahead returns how far places in the trail are ahead of the new cluster's log, which its first
-// submit tells.
-func (r *Report) ahead(h *history.History) uint64 {
-	first := slices.IndexFunc(h.Ops, func(op history.Op) bool { return op.Call >= r.restoredAt && op.Created })
-	told := slices.IndexFunc(h.Trail, func(e history.Told) bool {
-		return first >= 0 && e.Kind == "submitted" && e.TaskID == h.Ops[first].TaskID
-	})
-	if told < 0 {
-		return r.backupIndex // other rules say what the trail lacks
+// survivingTrail is the trail behind the restore, with the new cluster's events ahead of their
+// index there: its log is shorter, so they begin where indexes fall. What its own trail tells of
+// before it was restored is left.
+func (r *Report) survivingTrail(h *history.History, ahead uint64) []history.Told {
+	restored := len(h.Trail)
+	for i := 1; i < restored; i++ {
+		if h.Trail[i].Index < h.Trail[i-1].Index {
+			restored = i
+		}
 	}
-	return h.Trail[told].Index - h.Ops[first].Index
+	before, trail := r.aheadBefore(h), []history.Told{}
+	for i, e := range h.Trail {
+		if i >= restored {
+			e.Index += ahead
+		} else if e.Index -= before; e.Index > r.backupIndex {
+			continue
+		}
+		trail = append(trail, e)
+	}
+	return trail
+}
+
+// aheadBefore returns how far places were ahead of the first cluster's log, which its first
+// submit in the backup tells.
+func (r *Report) aheadBefore(h *history.History) uint64 {
+	for _, op := range h.Ops {
+		told := slices.IndexFunc(h.Trail, func(e history.Told) bool { return e.Kind == "submitted" && e.TaskID == op.TaskID })
+		if op.Call < r.restoredAt && op.Created && op.Index > 0 && op.Index <= r.backupIndex && told >= 0 {
+			return h.Trail[told].Index - op.Index
+		}
+	}
+	return 0 // other rules say what the trail lacks
 }

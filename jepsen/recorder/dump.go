@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
 )
@@ -43,6 +44,8 @@ func (r *Recorder) DumpAll(ctx context.Context, nodes, names []string) error {
 func (r *Recorder) dumpOnce(ctx context.Context, nodes, names []string) ([]history.Dump, []history.Told, error) {
 	var dumps []history.Dump
 	var first, firstEvents []string
+	var firstPlace wire.Events
+	var firstIndex uint64
 	var errs []error
 	for i, node := range nodes {
 		tasks, index, err := r.dump(ctx, node)
@@ -53,6 +56,11 @@ func (r *Recorder) dumpOnce(ctx context.Context, nodes, names []string) ([]histo
 				return err
 			}, true)
 		}
+		var page wire.Events
+		var at uint64
+		if err == nil && len(dumps) == 0 {
+			at, err = r.ask(ctx, http.MethodGet, node+newestPage+"&consistency=stale", nil, &page)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", names[i], err))
 			continue
@@ -61,13 +69,13 @@ func (r *Recorder) dumpOnce(ctx context.Context, nodes, names []string) ([]histo
 			Node: names[i], Index: index, Tasks: len(tasks), Hash: hashOf(tasks), Events: len(events), TrailHash: hashOf(events),
 		}
 		if len(dumps) == 0 {
-			first, firstEvents = tasks, events
+			first, firstEvents, firstPlace, firstIndex = tasks, events, page, at
 		} else {
 			d.Differs, d.TrailDiffers = differs(first, tasks), differs(firstEvents, events)
 		}
 		dumps = append(dumps, d)
 	}
-	trail, err := ParseTrail(firstEvents)
+	trail, err := inLog(firstEvents, firstPlace.Place, firstIndex)
 	return dumps, trail, errors.Join(append(errs, err)...)
 }
 

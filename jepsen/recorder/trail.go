@@ -56,7 +56,33 @@ func (r *Recorder) Trail(ctx context.Context, nodes []string) ([]history.Told, e
 	if err != nil {
 		return nil, err
 	}
-	return ParseTrail(events)
+	var page wire.Events
+	index, err := r.askAny(ctx, nodes, http.MethodGet, newestPage, nil, &page)
+	if err != nil {
+		return nil, fmt.Errorf("ask where the trail is: %w", err)
+	}
+	return inLog(events, page.Place, index)
+}
+
+// newestPage is asked for where the trail is.
+const newestPage = "/api/events?limit=1"
+
+// inLog reads events as they were answered, with the indexes of the log in the place of those
+// of the trail, which was at place when the log was at index. What was told before places last
+// jumped stays where it was.
+func inLog(events []string, place string, index uint64) ([]history.Told, error) {
+	trail, err := ParseTrail(events)
+	at, ok := wire.ParsePlace(place)
+	if err != nil || !ok || at.Index < index { // a node of before it said so: its places are the log's
+		return trail, err
+	}
+	ahead := at.Index - index
+	for i := range trail {
+		if trail[i].Index > ahead {
+			trail[i].Index -= ahead
+		}
+	}
+	return trail, nil
 }
 
 // ParseTrail reads events as they were answered.

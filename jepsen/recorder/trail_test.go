@@ -52,6 +52,18 @@ func TestReadTrail(t *testing.T) {
 	}
 }
 
+// The checkers compare with indexes of the log, of which places are ahead.
+func TestInLog(t *testing.T) {
+	t.Parallel()
+	events := []string{event("7.1"), event("5000000000001.0"), event("5000000000002.3")}
+	for place, want := range map[string][]uint64{"5000000000009": {7, 1, 2}, "": {7, 5000000000001, 5000000000002}} {
+		got, err := inLog(events, place, 9)
+		if err != nil || len(got) != 3 || got[0].Index != want[0] || got[1].Index != want[1] || got[2].Index != want[2] || got[2].Sub != 3 {
+			t.Errorf("of a trail at %q: %+v, %v", place, got, err)
+		}
+	}
+}
+
 func TestParseTrail(t *testing.T) {
 	t.Parallel()
 	got, err := ParseTrail([]string{event("9.1"), `{"index":10,"sub":0,"time":"1970-01-01T00:00:00.001Z","task_id":null,"event":"node_set","worker_id":null,"claim_token":null,"attempt":null,"message":""}`})

@@ -1,13 +1,9 @@
 // Events of the trail: the newest of some kind, and how each is shown.
 import { html, Link, Long, TaskLink, Time } from "./bits.js";
-import { Refusal } from "../api.js";
+import { place } from "../places.js";
 import { path } from "../routes.js";
 
 /** @import { Event as EventOf } from "../types/model" */
-
-/** How far back the first look goes, in entries of the log; each further one goes four times as far. */
-const firstLook = 1000;
-const looks = 6, pagesOfLook = 4;
 
 /** Kinds of events that are about no task. */
 export const acts = ("type_changed schedule_set schedule_deleted node_set node_removed level_raised trail_changed member_added member_removed member_promoted member_demoted " +
@@ -16,36 +12,6 @@ export const acts = ("type_changed schedule_set schedule_deleted node_set node_r
 
 /** Kinds of events of tasks. */
 export const ofTasks = "submitted scheduled claimed released failed requeued lease_expired completed retried cancel_requested cancelled deleted expired finalization_claimed finalized".split(" ");
-
-/** The place of an event in the trail. @param {Pick<EventOf, "index"|"sub">} event */
-export const place = (event) => `${event.index}.${event.sub}`;
-
-/**
- * The newest events up to entry index, oldest first: the trail is read from the front, so it looks back further and further.
- * @param {typeof import("../api.js").get} get @param {Query} query @param {number} index @param {number} want
- */
-export async function newest(get, query, index, want) {
-	/** @type {EventOf[]} */
-	let found = [];
-	for (let look = 0, back = firstLook; look < looks; look++, back *= 4) {
-		found = [];
-		let after = String(Math.max(0, index - back)), whole = index <= back;
-		for (let page = 0, at = ""; page < pagesOfLook && at !== after; page++) {
-			at = after;
-			try {
-				const { body } = await get("/events", { ...query, after, limit: 1000 });
-				found.push(...body.events);
-				after = body.next;
-			} catch (error) {
-				if (!(error instanceof Refusal) || error.code !== "events_gone") throw error;
-				whole = true;
-				after = String(Math.max(0, Number(error.body.oldest.split(".")[0]) - 1));
-			}
-		}
-		if (found.length >= want || whole) break;
-	}
-	return found.slice(-want);
-}
 
 /** One event in a line; own: of the task whose view it is in. @param {{event: any, own?: boolean}} props */
 const Event = ({ event, own }) => html`<li>

@@ -1,11 +1,12 @@
 // The cluster: its members, whether they hold the same, what operators did.
 import { Button, Card, Code, Component, Empty, Facts, html, Link, Note, Stat, Time, Tone } from "../parts/bits.js";
-import { acts, EventList, newest } from "../parts/events.js";
+import { acts, EventList } from "../parts/events.js";
 import { Table } from "../parts/table.js";
 import { Act, act, confirm, done, form } from "../actions.js";
 import { get, save, send } from "../api.js";
 import { reloadNow } from "../live.js";
 import { openDialog } from "../parts/dialog.js";
+import { newest } from "../places.js";
 import { noteMembers, state } from "../store.js";
 import { bytes, dur, num, plural } from "../text.js";
 
@@ -137,9 +138,8 @@ export default {
 		const cluster = await ask("/cluster");
 		noteMembers(cluster);
 		if (fresh) return { ...data, cluster };
-		const { index } = await get("/stats");
-		const [events, keys, tokens] = await Promise.all([
-			newest(get, { event: acts }, index, eventsShown), ask("/keys").then(({ keys }) => keys), ask("/cluster/tokens").then(({ tokens }) => tokens),
+		const [{ events }, keys, tokens] = await Promise.all([
+			newest(get, { event: acts }, eventsShown), ask("/keys").then(({ keys }) => keys), ask("/cluster/tokens").then(({ tokens }) => tokens),
 		]);
 		return { cluster, events: events.reverse(), keys, tokens };
 	},

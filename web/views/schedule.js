@@ -1,10 +1,10 @@
 // One schedule: its plan, its next slots, its task, what it submitted last.
 import { Card, Component, Empty, Facts, html, Labels, Link, Stat, Status, Time } from "../parts/bits.js";
-import { newest } from "../parts/events.js";
 import { Payload } from "../parts/payload.js";
 import { Table } from "../parts/table.js";
 import { Act, act, confirm, done, form } from "../actions.js";
 import { get, Refusal, send } from "../api.js";
+import { newest } from "../places.js";
 import { planWords } from "../plan.js";
 import { rawField } from "../raw.js";
 import { go, path } from "../routes.js";
@@ -169,7 +169,7 @@ export default {
 		const [next, task, last] = await Promise.all([
 			!first ? [] : data?.next?.[0] === first && !anew ? data.next : ask("/slots", { cron, timezone, every_ms, after: first, limit: slotsShown - 1 }).then(({ slots }) => [first, ...slots]),
 			id && ask("/tasks" + path(id)).then((body) => body.task, () => null),
-			fresh || state.me?.task_types ? (data?.last ?? []) : newest(get, { task_type: schedule.task.task_type ?? "default", event: "submitted" }, answer.index, 1000).then((events) => events.filter((event) => event.message === `schedule ${name}`).slice(-lastShown).reverse()),
+			fresh || state.me?.task_types ? (data?.last ?? []) : newest(get, { task_type: schedule.task.task_type ?? "default", event: "submitted" }, 1000).then(({ events }) => events.filter((event) => event.message === `schedule ${name}`).slice(-lastShown).reverse()),
 		]);
 		return { next, schedule, params: rawField(answer.text, "schedule", "task", "params"), task, last };
 	},

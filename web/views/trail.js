@@ -1,8 +1,9 @@
 // The trail: what happened, as it happens.
 import { Button, Card, Component, Empty, Facts, html, Link, Note } from "../parts/bits.js";
-import { acts, EventList, newest, ofTasks, place } from "../parts/events.js";
+import { acts, EventList, ofTasks } from "../parts/events.js";
 import { Filter } from "../parts/filter.js";
 import { Refusal, stream } from "../api.js";
+import { newest, place } from "../places.js";
 import { go, setQuery } from "../routes.js";
 import { set, state } from "../store.js";
 import { num, short } from "../text.js";
@@ -92,6 +93,9 @@ class Body extends Component {
 		if (error.code === "events_gone") {
 			this.last = error.body.oldest;
 			this.setState({ gap: true });
+		} else if (error.code === "place_ahead") {
+			this.last = ""; // of a state that was lost: whatever comes from now on
+			this.setState({ gap: true });
 		} else this.setState({ problem: error });
 	}
 
@@ -104,7 +108,7 @@ class Body extends Component {
 		if (flooded) for (const { event } of come) counts.set(event, (counts.get(event) ?? 0) + 1);
 		const atEnd = this.atEnd();
 		this.setState({ events: flooded ? come.slice(-1) : [...this.state.events, ...come].slice(-kept), counts, rate, flooded, unseen: atEnd ? 0 : this.state.unseen + come.length }, () => atEnd && this.toEnd());
-		set({ view: { ...state.view, at: now, index: come.at(-1)?.index ?? state.view.index } });
+		set({ view: { ...state.view, at: now } });
 	}
 
 	atEnd() {
@@ -147,11 +151,11 @@ export default {
 		if (!anew && data && !query.after) return data;
 		if (query.after) {
 			const from = async (/** @type {string} */ after) => (await get("/events", { ...asked(query), after, limit: shownAtFirst })).body;
-			const body = await (query.after === oldest ? from("") : from(query.after).catch((error) => (error.code === "events_gone" ? from("") : Promise.reject(error))));
+			const body = await (query.after === oldest ? from("") : from(query.after).catch((error) => (["events_gone", "place_ahead"].includes(error.code) ? from("") : Promise.reject(error))));
 			return { events: body.events, last: "", more: body.events.length > 0 };
 		}
-		const { index } = await get("/stats"), events = await newest(get, asked(query), index, shownAtFirst), last = events.at(-1);
-		return { events, last: last && last.index >= index ? place(last) : `${index}.0` };
+		const { events, at } = await newest(get, asked(query), shownAtFirst), last = events.at(-1);
+		return { events, last: last && last.index > Number(at) ? place(last) : at };
 	},
 	tools,
 	Body,

@@ -1,9 +1,9 @@
 // One task type: its numbers, its settings, what holds it up.
 import { Age, Card, Counts, Empty, Facts, html, Link, Rates, Stat, TaskLink, Time, Tone } from "../parts/bits.js";
-import { newest } from "../parts/events.js";
 import { History } from "../parts/history.js";
 import { Table } from "../parts/table.js";
 import { Act, act, form } from "../actions.js";
+import { newest } from "../places.js";
 import { path } from "../routes.js";
 import { state } from "../store.js";
 import { unfit } from "../submitbody.js";
@@ -105,14 +105,14 @@ export default {
 	every: 2000,
 	seldom: 10000,
 	async load({ ask, get, params: { name }, data, fresh }) {
-		const { body, index } = await get("/types" + path(name)), type = isKnown(body.type) ? body.type : undefined;
+		const { body } = await get("/types" + path(name)), type = isKnown(body.type) ? body.type : undefined;
 		if (fresh) return { ...data, type };
 		const [held, first, failed, seen, changes] = await Promise.all([
 			ask("/tasks", { task_type: name, status: "claimed", limit: claims }).then(({ tasks }) => tasks),
 			ask("/tasks", { task_type: name, status: "pending", limit: 1 }).then((body) => body.tasks[0]),
 			ask("/failures", { task_type: name, limit: errors }),
 			ask("/history", { task_type: name }),
-			state.me?.task_types ? [] : newest(get, { event: "type_changed" }, index, 1000),
+			state.me?.task_types ? [] : newest(get, { event: "type_changed" }, 1000).then(({ events }) => events),
 		]);
 		const why = first ? await ask("/tasks" + path(first.id) + "/why") : null;
 		return {

@@ -1,7 +1,8 @@
 // One worker: what it holds, and what it did last.
 import { Age, Card, Empty, html, Link, Stat, Time, Tone } from "../parts/bits.js";
-import { EventList, newest } from "../parts/events.js";
+import { EventList } from "../parts/events.js";
 import { Table } from "../parts/table.js";
+import { newest } from "../places.js";
 import { path } from "../routes.js";
 import { byClaim, num } from "../text.js";
 
@@ -40,7 +41,7 @@ export default {
 	seldom: 10000,
 	async load({ get, params: { name }, data, fresh }) {
 		const [all, held] = await Promise.all([get("/workers"), get("/tasks", { status: "claimed", worker_id: name, limit: claimsShown })]);
-		const events = fresh ? data.events : (await newest(get, { worker_id: name }, held.index, eventsShown)).reverse();
+		const events = fresh ? data.events : (await newest(get, { worker_id: name }, eventsShown)).events.reverse();
 		return {
 			worker: all.body.workers.find((/** @type {Worker} */ worker) => worker.worker_id === name), claims: held.body.tasks.sort(byClaim),
 			more: held.body.next_cursor !== null, events,
