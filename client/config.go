@@ -63,6 +63,11 @@ type Config struct {
 	APIKeyFile string
 	// TLS is for https endpoints; NextProtos of it is not used. nil: the system's roots.
 	TLS *tls.Config
+	// CAFile has the authorities, PEM, that sign the certificates of https endpoints, in place of
+	// the system's roots, CertFile this client's certificate and KeyFile its private key. They
+	// count over what TLS has, and are read again every second that there is a call: connections
+	// made after that use what is new. What is not in order leaves what was there before.
+	CAFile, CertFile, KeyFile string
 	// Dial makes the connections to nodes; one that takes over 8 s has failed. nil: a
 	// net.Dialer, or the proxy that the environment names.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -85,9 +90,17 @@ func New(cfg Config) (*Client, error) {
 			cfg.APIKeyFile = os.Getenv("CLAIMQ_API_KEY_FILE")
 		}
 	}
-	transport := newTransport(cfg, connsMax)
-	transport.ResponseHeaderTimeout = headerTimeout
-	return newClient(cfg, transport, newTransport(cfg, waitingConnsMax))
+	files, err := openTLSFiles(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	transport := func(conns int, header time.Duration) http.RoundTripper {
+		if files == nil {
+			return newTransport(cfg, cfg.TLS, conns, header)
+		}
+		return &renewing{files: files, make: func(t *tls.Config) *http.Transport { return newTransport(cfg, t, conns, header) }}
+	}
+	return newClient(cfg, transport(connsMax, headerTimeout), transport(waitingConnsMax, 0))
 }
 
 // newClient is New over any transports: waiting is for requests that the server

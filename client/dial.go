@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -30,15 +31,17 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interva
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-func newTransport(cfg Config, conns int) *http.Transport {
+// newTransport makes a transport. header is how long an answer may take to begin, 0: the try's time.
+func newTransport(cfg Config, secure *tls.Config, conns int, header time.Duration) *http.Transport {
 	t := &http.Transport{
-		Proxy:               http.ProxyFromEnvironment, // never for loopback
-		DialContext:         dialNode,
-		TLSHandshakeTimeout: connectTimeout,
-		MaxConnsPerHost:     conns,
-		MaxIdleConnsPerHost: conns,
-		IdleConnTimeout:     connIdle,
-		TLSClientConfig:     cfg.TLS.Clone(),
+		Proxy:                 http.ProxyFromEnvironment, // never for loopback
+		DialContext:           dialNode,
+		TLSHandshakeTimeout:   connectTimeout,
+		MaxConnsPerHost:       conns,
+		MaxIdleConnsPerHost:   conns,
+		IdleConnTimeout:       connIdle,
+		ResponseHeaderTimeout: header,
+		TLSClientConfig:       secure.Clone(),
 	}
 	if t.TLSClientConfig != nil {
 		// One that offers h2, as one that served others does, would be answered in it.

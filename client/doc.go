@@ -58,15 +58,13 @@
 //
 // # TLS
 //
-// For https endpoints Config.TLS says whose signature on the nodes' certificates
-// to trust, and has the client's own certificate where the nodes want one:
+// For https endpoints Config names the files of the authorities whose signature on the nodes'
+// certificates to trust, and of the client's own certificate where the nodes want one. They are
+// read again when somebody renews them; Config.TLS is for what else there is to say:
 //
-//	pool := x509.NewCertPool()
-//	pool.AppendCertsFromPEM(ca)
-//	own, err := tls.LoadX509KeyPair("worker.crt", "worker.key")
 //	c, err := client.New(client.Config{
 //		Endpoints: []string{"https://10.0.0.1:7400", "https://10.0.0.2:7400"},
-//		TLS:       &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{own}},
+//		CAFile:    "ca.crt", CertFile: "worker.crt", KeyFile: "worker.key",
 //	})
 //
 // A node's certificate is checked for the host of its endpoint, and of the URL that

@@ -120,7 +120,7 @@ func (s *Store) read() (set *Set, sum [sha256.Size]byte, err error) {
 		if path == "" {
 			continue
 		}
-		text, readErr := readFile(path)
+		text, readErr := ReadFile(path)
 		if readErr != nil {
 			err = errors.Join(err, readErr)
 			text = []byte(readErr.Error())
@@ -140,7 +140,8 @@ func (s *Store) read() (set *Set, sum [sha256.Size]byte, err error) {
 	return set, sum, nil
 }
 
-func readFile(path string) ([]byte, error) {
+// ReadFile reads a PEM file of certificates or a key, up to a bound.
+func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

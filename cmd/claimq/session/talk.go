@@ -29,11 +29,13 @@ func With(a *term.App, f *Flags, fn func(s Talk) error) error {
 	if len(endpoints) == 0 {
 		return term.UsageErrorf("--endpoint is empty")
 	}
-	tlsConfig, err := f.TLS.Config()
-	if err != nil {
-		return term.UsageErrorf("%w", err)
+	if _, err := f.TLS.Config(); err != nil {
+		return term.UsageErrorf("%w", err) // it names the flags
 	}
-	c, err := client.New(client.Config{Endpoints: endpoints, APIKey: f.APIKey, APIKeyFile: f.KeyFile, TLS: tlsConfig, Timeout: f.Timeout, Logger: newSilence(a, f.Timeout)})
+	c, err := client.New(client.Config{
+		Endpoints: endpoints, APIKey: f.APIKey, APIKeyFile: f.KeyFile, Timeout: f.Timeout, Logger: newSilence(a, f.Timeout),
+		CAFile: f.TLS.caFile, CertFile: f.TLS.certFile, KeyFile: f.TLS.keyFile,
+	})
 	if err != nil {
 		return term.UsageErrorf("%w", err)
 	}
