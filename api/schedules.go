@@ -101,11 +101,11 @@ func SetSchedule(r *exchange.Request) {
 		return
 	}
 	c.Name = name
-	now, before, ok := readSchedule(r, name)
+	now, before, level, ok := readSchedule(r, name)
 	if !ok {
 		return
 	}
-	if bad := c.SetNext(now, before); bad != nil {
+	if bad := c.SetNext(now, before, level); bad != nil {
 		r.Refuse(bad)
 		return
 	}
@@ -131,11 +131,11 @@ func DeleteSchedule(r *exchange.Request) {
 	}
 }
 
-// readSchedule returns the leader's clocks and what the schedule was, nil if it
-// was not there. ok is false if there is an answer already: nothing was written.
-func readSchedule(r *exchange.Request, name string) (now fsm.Stamp, before *fsm.ScheduleView, ok bool) {
+// readSchedule returns the leader's clocks, what the schedule was, nil if it was not there,
+// and the feature level. ok is false if there is an answer already: nothing was written.
+func readSchedule(r *exchange.Request, name string) (now fsm.Stamp, before *fsm.ScheduleView, level uint32, ok bool) {
 	_, err := r.Server.Node.ReadLinearizable(r.Wait(), 0, func(m *fsm.Machine, stamp fsm.Stamp) {
-		now, before = stamp, m.Schedule(name)
+		now, before, level = stamp, m.Schedule(name), m.Level()
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -143,5 +143,5 @@ func readSchedule(r *exchange.Request, name string) (now fsm.Stamp, before *fsm.
 	case err != nil:
 		r.RefuseError(err)
 	}
-	return now, before, err == nil
+	return now, before, level, err == nil
 }

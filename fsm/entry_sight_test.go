@@ -57,7 +57,7 @@ func drawSight(t *rapid.T, k command.Kind) command.Command {
 		return command.SetSchedule{Schedule: record.Schedule{
 			Name: str.Draw(t, "name"), Task: drawNewTask(t), Cron: str.Draw(t, "cron"), Timezone: str.Draw(t, "zone"),
 			EveryMS: i64.Draw(t, "every"), OverlapAllow: yes.Draw(t, "overlap"), CatchUpSkip: yes.Draw(t, "catch up"),
-			Paused: yes.Draw(t, "paused"), NextRunAt: i64.Draw(t, "next"),
+			Paused: yes.Draw(t, "paused"), NextRunAt: i64.Draw(t, "next"), NextWall: i64.Draw(t, "next wall"),
 		}, By: str.Draw(t, "by")}
 	case command.KindDeleteSchedule:
 		return command.DeleteSchedule{Name: str.Draw(t, "name"), By: str.Draw(t, "by")}
@@ -66,6 +66,7 @@ func drawSight(t *rapid.T, k command.Kind) command.Command {
 			return command.ScheduleRun{
 				Name: str.Draw(t, "name"), Version: rapid.Uint64().Draw(t, "version"), Slot: i64.Draw(t, "slot"),
 				Next: i64.Draw(t, "next"), Skip: yes.Draw(t, "skip"), Passed: i64.Draw(t, "passed"),
+				NextWall: i64.Draw(t, "next wall"), Move: yes.Draw(t, "move"),
 			}
 		})}
 	case command.KindSetTrail:

@@ -107,8 +107,8 @@ func lifeCommands() []command.Command {
 // fullCommands has no field at its zero value; there is one command of each
 // type.
 func fullCommands() []command.Command {
-	all := append(keyCommands(), command.SetLevel{Level: record.LevelPlaces, By: "deploy", Defaults: fullDefaults().Defaults, Place: 1 << 50})
-	for _, c := range slices.Concat(actsCommands(), stepsCommands(), sightCommands(), lifeCommands(), firstCommands()) {
+	all := append(zonesCommands(), command.SetLevel{Level: record.LevelPlaces, By: "deploy", Defaults: fullDefaults().Defaults, Place: 1 << 50})
+	for _, c := range slices.Concat(keyCommands(), actsCommands(), stepsCommands(), sightCommands(), lifeCommands(), firstCommands()) {
 		if !slices.ContainsFunc(all, func(other command.Command) bool { return command.KindOf(other) == command.KindOf(c) }) {
 			all = append(all, c)
 		}
@@ -462,10 +462,10 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"a default of the future", entryOf(command.KindSetDefaults, 8, 1), ErrUnknownCommand, "default in 1"},
 		{"a field of the future in an action", entryOf(command.KindAct, 0x28, 1), ErrUnknownCommand, "field 5"},
 		{"a field of the future in a filter", entryOf(command.KindAct, 0x1a, 2, 0x50, 1), ErrUnknownCommand, "field 10"},
-		{"a field of the future in a schedule", entryOf(command.KindSetSchedule, 10, 2, 0x50, 1), ErrUnknownCommand, "field 10"},
+		{"a field of the future in a schedule", entryOf(command.KindSetSchedule, 10, 2, 0x58, 1), ErrUnknownCommand, "field 11"},
 		{"a field of the future in a schedule's task", entryOf(command.KindSetSchedule, 10, 5, 0x12, 3, 0x88, 1, 1), ErrUnknownCommand, "field 17"},
 		{"another field of the future in a schedule's task", entryOf(command.KindSetSchedule, 10, 5, 0x12, 3, 0x98, 1, 1), ErrUnknownCommand, "field 19"},
-		{"a field of the future in a slot", entryOf(command.KindRunSchedules, 10, 2, 0x38, 1), ErrUnknownCommand, "field 7"},
+		{"a field of the future in a slot", entryOf(command.KindRunSchedules, 10, 2, 0x48, 1), ErrUnknownCommand, "field 9"},
 		{"a field of the future in the bounds of the trail", entryOf(command.KindSetTrail, 0x18, 1), ErrUnknownCommand, "field 3"},
 		{"an action of the future", entryOf(command.KindAct, 8, 4), ErrUnknownCommand, "value 4"},
 		{"a status of the future in a filter", entryOf(command.KindAct, 0x1a, 2, 8, 9), ErrUnknownCommand, "value 9"},

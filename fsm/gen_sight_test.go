@@ -42,6 +42,7 @@ func (g *generator) setSchedule(m *Machine) command.SetSchedule {
 	if g.dice(8) == 1 {
 		s.NextRunAt = 0
 	}
+	s.NextWall = pick(g, s.NextRunAt+3_600_000, 0)
 	return command.SetSchedule{Schedule: s, By: g.operator()}
 }
 
@@ -68,6 +69,10 @@ func (g *generator) runSchedules(m *Machine) command.RunSchedules {
 		case 2:
 			item.Slot--
 		}
+		if g.dice(6) == 1 {
+			item.Move = true
+		}
+		item.NextWall = pick(g, item.Slot+7000, 0)
 		item.Next = item.Slot + pick[int64](g, 1000, 1, 3000, 3000, 0, -1)
 		if g.dice(8) == 1 {
 			item.Next = 0

@@ -88,6 +88,10 @@ func goldenEntries() []goldenEntry {
 		comment: "command type 132, set level, every field of feature level 7 set",
 	})
 	all = append(all, goldenEntry{
+		name: "schedules-level-7", stamp: fullStamp, commands: zonesCommands(),
+		comment: "command types 133, set schedule, and 135, run schedules, every field of feature level 7 set",
+	})
+	all = append(all, goldenEntry{
 		name: "keys-of-types", stamp: fullStamp, commands: keyCommands(),
 		comment: "command types 1, submit, 4, complete, 15, batch, and 133, set schedule, with key_of_type",
 	})
@@ -207,6 +211,7 @@ func goldenLog() []testEntry {
 	entries = append(entries, goldenActs()...)
 	entries = append(entries, goldenKeys()...)
 	entries = append(entries, goldenRepeats()...)
+	entries = append(entries, goldenZones()...)
 	log := make([]testEntry, len(entries))
 	for i, commands := range entries {
 		log[i] = testEntry{
@@ -359,6 +364,14 @@ func goldenRepeats() [][]command.Command {
 	}}
 }
 
+// goldenZones is the part of goldenLog that needs feature level 7.
+func goldenZones() [][]command.Command {
+	return [][]command.Command{{
+		command.SetLevel{Level: record.LevelZones, By: "deploy"},
+		command.SetSchedule{Schedule: record.Schedule{Name: "nightly-in-vienna", Task: record.NewTask{Type: "mail", Params: []byte("1")}, Cron: "30 2 * * *", Timezone: "Europe/Vienna", NextRunAt: 1_790_000_000_000, NextWall: 1_790_007_200_000}},
+	}}
+}
+
 // Golden snapshots must restore for ever, and be written again as they are. None
 // is compared with what goldenLog leads to: that may change.
 func TestGolden_Snapshots(t *testing.T) {
@@ -369,7 +382,7 @@ func TestGolden_Snapshots(t *testing.T) {
 	addMissing(t, filepath.Join(goldenDir, "snapshot-join-tokens.bin"), snapshotOf(t, goldenMachine(t)))
 	addMissing(t, filepath.Join(goldenDir, "snapshot-page-secret.bin"), snapshotOf(t, goldenMachine(t)))
 	addMissing(t, filepath.Join(goldenDir, "snapshot-defaults.bin"), snapshotOf(t, goldenMachine(t)))
-	addMissing(t, filepath.Join(goldenDir, "snapshot-level-6.bin"), snapshotOf(t, goldenMachine(t)))
+	addMissing(t, filepath.Join(goldenDir, "snapshot-zones.bin"), snapshotOf(t, goldenMachine(t)))
 	for _, want := range []struct {
 		name      string
 		index     uint64
@@ -452,6 +465,12 @@ func TestGolden_Snapshots(t *testing.T) {
 			[...]int64{record.StatusPending: 8, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 2, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
 			3, 2, 2, 2, 3,
 			"01499c7037d615a8755d762e7fe5f4b5",
+		},
+		{
+			"snapshot-zones.bin", 60,
+			[...]int64{record.StatusPending: 8, record.StatusScheduled: 1, record.StatusBlocked: 1, record.StatusClaimed: 5, record.StatusRunning: 2, record.StatusCompleted: 6, record.StatusFailed: 3, record.StatusCancelled: 2},
+			3, 2, 2, 2, 4,
+			"376f4ade7d1eb7d538bd32f4221e50ec",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))

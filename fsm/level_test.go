@@ -32,6 +32,15 @@ func TestLevelOf_KnowsEveryCommand(t *testing.T) {
 			t.Errorf("level of %v with every field is %d, want %d", command.KindOf(c), got, record.LevelSteps)
 		}
 	}
+	for _, c := range zonesCommands() {
+		if got := command.LevelOf(c); got != record.LevelZones {
+			t.Errorf("level of %v with every field is %d, want %d", command.KindOf(c), got, record.LevelZones)
+		}
+	}
+	for field, run := range oneFieldEach(command.ScheduleRun{NextWall: 1, Move: true}, "NextWall", "Move") {
+		wantLevel(t, field, command.RunSchedules{Items: []command.ScheduleRun{run}}, record.LevelZones)
+	}
+	wantLevel(t, "NextWall", command.SetSchedule{Schedule: record.Schedule{NextWall: 1}}, record.LevelZones)
 	for _, c := range actsCommands() {
 		if got := command.LevelOf(c); got != record.LevelActs {
 			t.Errorf("level of %v with every field is %d, want %d", command.KindOf(c), got, record.LevelActs)

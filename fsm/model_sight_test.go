@@ -21,7 +21,7 @@ func (s *model) schedule(name string) int {
 func (s *model) setSchedule(c command.SetSchedule) Result {
 	v := record.ScheduleView{Schedule: c.Schedule, Version: s.index, CreatedAt: s.t, UpdatedAt: s.t}
 	if v.Paused {
-		v.NextRunAt = 0
+		v.NextRunAt, v.NextWall = 0, 0
 	}
 	s.tell(event.ScheduleSet, nil, nil, by(v.Name, c.By))
 	at := s.schedule(v.Name)
@@ -36,7 +36,7 @@ func (s *model) setSchedule(c command.SetSchedule) Result {
 	v.CreatedAt, v.LastTaskID, v.LastRunAt = was.CreatedAt, was.LastTaskID, was.LastRunAt
 	same := v.Cron == was.Cron && v.Timezone == was.Timezone && v.EveryMS == was.EveryMS
 	if same && v.NextRunAt > 0 && v.NextRunAt < was.NextRunAt {
-		v.NextRunAt = was.NextRunAt
+		v.NextRunAt, v.NextWall = was.NextRunAt, was.NextWall
 	}
 	s.schedules[at] = v
 	return Result{Schedule: &v}
@@ -56,14 +56,17 @@ func (s *model) runSchedules(c command.RunSchedules) Result {
 	var r Result
 	for _, item := range c.Items {
 		at := s.schedule(item.Name)
-		if at < 0 || item.Slot == 0 || item.Slot > s.t || item.Next != 0 && item.Next <= item.Slot {
+		if at < 0 || item.Slot == 0 || !item.Move && (item.Slot > s.t || item.Next != 0 && item.Next <= item.Slot) {
 			continue
 		}
 		v := &s.schedules[at]
 		if v.Version != item.Version || v.NextRunAt != item.Slot {
 			continue
 		}
-		v.NextRunAt = item.Next
+		v.NextRunAt, v.NextWall = item.Next, item.NextWall
+		if item.Move {
+			continue
+		}
 		last := s.find(v.LastTaskID)
 		if item.Skip || !v.OverlapAllow && last != nil && last.Status < record.StatusCompleted {
 			v.Skipped += uint64(max(1, item.Passed))

@@ -222,7 +222,7 @@ var (
 		Base: trail.Base{Pos: event.Pos{Index: 501, Sub: math.MaxUint32}, T: 1_780_000_000_000, Task: 1<<53 - 1, Token: 1<<53 - 2},
 	}
 	fullSchedule = record.ScheduleView{
-		Schedule: keyCommands()[3].(command.SetSchedule).Schedule, Version: math.MaxUint64, LastTaskID: 1<<53 - 1,
+		Schedule: zonesCommands()[0].(command.SetSchedule).Schedule, Version: math.MaxUint64, LastTaskID: 1<<53 - 1,
 		LastRunAt: 1_780_000_000_001, Skipped: math.MaxUint64, CreatedAt: 1_780_000_000_002, UpdatedAt: 1_780_000_000_003,
 	}
 	fullHash = [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}

@@ -65,7 +65,7 @@ func (m *Machine) setSchedule(c command.SetSchedule) Result {
 	now := m.Stamp().T
 	v := &record.ScheduleView{Schedule: c.Schedule, Version: m.moment(), CreatedAt: now, UpdatedAt: now}
 	if v.Paused {
-		v.NextRunAt = 0
+		v.NextRunAt, v.NextWall = 0, 0
 	}
 	at, known := m.findSchedule(v.Name)
 	all := slices.Clone(m.schedules)
@@ -127,17 +127,22 @@ func (m *Machine) runSchedules(c command.RunSchedules) Result {
 }
 
 // waitsFor reports whether the item is of the slot that the schedule waits for,
-// and that has come.
+// and that has come or moves.
 func (m *saved) waitsFor(v *record.ScheduleView, item *command.ScheduleRun) bool {
-	return v.Version == item.Version && v.NextRunAt == item.Slot && item.Slot != 0 && item.Slot <= m.Stamp().T &&
-		(item.Next == 0 || item.Next > item.Slot)
+	if v.Version != item.Version || v.NextRunAt != item.Slot || item.Slot == 0 {
+		return false
+	}
+	return item.Move || item.Slot <= m.Stamp().T && (item.Next == 0 || item.Next > item.Slot)
 }
 
 // runSlot submits the task of the slot, unless the slot is passed over, and
 // returns the schedule as it is from then on, and what it submitted.
 func (m *Machine) runSlot(was *record.ScheduleView, item *command.ScheduleRun) (*record.ScheduleView, Submitted) {
 	v := *was
-	v.NextRunAt = item.Next
+	v.NextRunAt, v.NextWall = item.Next, item.NextWall
+	if item.Move {
+		return &v, Submitted{}
+	}
 	if item.Skip || !v.OverlapAllow && m.lives(v.LastTaskID) {
 		passed := max(1, item.Passed)
 		v.Skipped += uint64(passed)

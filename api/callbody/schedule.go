@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/internal/cron"
 	"github.com/claimq/claimq/internal/zones"
 )
@@ -185,16 +186,21 @@ func (c *Schedule) plan() cron.Plan {
 // SetNext sets the slot to wait for, by the leader's clocks. A schedule that
 // goes on as it did before keeps the slot that it waits for: so one that is set
 // again and again still runs.
-func (c *Schedule) SetNext(now fsm.Stamp, before *fsm.ScheduleView) *refuse.Refusal {
+// level is the cluster's feature level.
+func (c *Schedule) SetNext(now fsm.Stamp, before *fsm.ScheduleView, level uint32) *refuse.Refusal {
 	next, ok := c.times.Next(now.T)
+	wall := c.times.Wall(next)
 	switch {
 	case !ok:
 		return refuse.New(wire.CodeInvalidRequest, "Invalid cron: its time never comes", refuse.AdviceField).At("cron")
 	case c.Paused:
 		next = 0
 	case before != nil && before.NextRunAt != 0 && before.Cron == c.Cron && before.Timezone == c.Timezone && before.EveryMS == c.EveryMS:
-		next = before.NextRunAt
+		next, wall = before.NextRunAt, before.NextWall
 	}
-	c.NextRunAt = next
+	if level < record.LevelZones || next == 0 {
+		wall = 0
+	}
+	c.NextRunAt, c.NextWall = next, wall
 	return nil
 }

@@ -2,6 +2,7 @@ package duty
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -53,6 +54,8 @@ type Duties struct {
 	due      *agenda       // of the ticks
 	openings *agenda       // of the types that their rate limit closed
 	slots    *agenda       // of the schedules
+	restored atomic.Uint64 // how many states took the place of another
+	placedBy placing       // RunSchedules' own: by what the slots are where they are
 	ticked   time.Duration // RunTicks' own: monotonic time of its last tick
 }
 
@@ -63,6 +66,9 @@ func New(cfg Config) *Duties {
 
 // Applied is told of every entry, under the state's lock.
 func (d *Duties) Applied(m *fsm.Machine, a *fsm.Applied) {
+	if a.Restored {
+		d.restored.Add(1)
+	}
 	if len(a.Leases) > 0 {
 		d.cfg.Timers.Add(a.Leases)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/cron"
+	"github.com/claimq/claimq/internal/zones"
 )
 
 const (
@@ -46,6 +47,10 @@ func (d *Duties) RunSchedules(ctx context.Context) {
 // runDueSlots logs slots while some are due. It returns how long none is. While
 // memory or disk is short nothing is submitted: the slots are late then.
 func (d *Duties) runDueSlots(ctx context.Context) time.Duration {
+	if err := d.moveSlots(ctx); err != nil {
+		d.tryAgain(ctx, "slots of schedules not moved to where the time zones have them", err)
+		return RetryInterval
+	}
 	for range inRow {
 		due, now, sleep := d.dueSchedules()
 		if len(due) == 0 {
@@ -58,9 +63,16 @@ func (d *Duties) runDueSlots(ctx context.Context) time.Duration {
 		for i, v := range due {
 			run.Items[i] = d.slotOf(v, now)
 		}
-		if d.cfg.Knows(run) != nil { // a node may not know how many are passed over
+		// A node may not know what the clocks show, or how many are passed over.
+		for _, unknown := range []func(*command.ScheduleRun){
+			func(r *command.ScheduleRun) { r.NextWall = 0 },
+			func(r *command.ScheduleRun) { r.Passed = 0 },
+		} {
+			if d.cfg.Knows(run) == nil {
+				break
+			}
 			for i := range run.Items {
-				run.Items[i].Passed = 0
+				unknown(&run.Items[i])
 			}
 		}
 		if err := d.propose(ctx, run); err != nil {
@@ -69,6 +81,63 @@ func (d *Duties) runDueSlots(ctx context.Context) time.Duration {
 		}
 	}
 	return RetryInterval
+}
+
+// placing is by what slots are where they are: a leadership begins with none.
+type placing struct {
+	zones    *zones.Data
+	restored uint64
+	done     bool
+}
+
+// moveSlots puts the slots that wait where the time zones of this node have them: once in a
+// leadership, as the leader before may have had others, and when the zones or the state are
+// others.
+func (d *Duties) moveSlots(ctx context.Context) error {
+	by := placing{zones: d.cfg.Zones.Current(), restored: d.restored.Load(), done: true}
+	if d.placedBy == by {
+		return nil
+	}
+	var all []*fsm.ScheduleView
+	d.cfg.Read(func(m *fsm.Machine) { all = m.Schedules() })
+	run := command.RunSchedules{}
+	for i, v := range all {
+		if item, moved := d.moveOf(v); moved {
+			run.Items = append(run.Items, item)
+		}
+		if len(run.Items) < scheduleRunsMax && i < len(all)-1 || len(run.Items) == 0 {
+			continue
+		}
+		if d.cfg.Knows(run) != nil {
+			return nil // until the feature level is raised, which is looked at again
+		}
+		if err := d.propose(ctx, run); err != nil {
+			return err
+		}
+		run.Items = nil
+	}
+	d.placedBy = by
+	return nil
+}
+
+// moveOf returns what moves the slot of the schedule to where the time zones have it; moved
+// is false if it is there.
+func (d *Duties) moveOf(v *fsm.ScheduleView) (_ command.ScheduleRun, moved bool) {
+	times, err := planOf(v).Read(d.cfg.Zones.Current())
+	if err != nil {
+		return command.ScheduleRun{}, false // its slot is passed over when it comes
+	}
+	next, _ := times.Again(v.NextRunAt, v.NextWall, v.LastRunAt)
+	if next == v.NextRunAt {
+		return command.ScheduleRun{}, false
+	}
+	d.cfg.Logger.Info("the time zones have a slot elsewhere", "schedule", v.Name, "timezone", v.Timezone,
+		"slot", time.UnixMilli(v.NextRunAt).UTC(), "moved_to", time.UnixMilli(next).UTC())
+	return command.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt, Next: next, NextWall: times.Wall(next), Move: true}, true
+}
+
+func planOf(v *fsm.ScheduleView) cron.Plan {
+	return cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}
 }
 
 // dueSchedules returns the schedules whose slot has come by now, a bounded
@@ -105,15 +174,19 @@ func fewBytes(due []*fsm.ScheduleView) []*fsm.ScheduleView {
 // for. What was missed is one task, whatever the number of slots, and the next
 // slot is one to come; or, if nothing is to be made up, no task but that of the last
 // slot that has come, unless it is too late as well.
-func (d *Duties) slotOf(v *fsm.ScheduleView, now int64) command.ScheduleRun {
-	run := command.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
-	times, err := cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}.Read(d.cfg.Zones.Current())
+func (d *Duties) slotOf(v *fsm.ScheduleView, now int64) (run command.ScheduleRun) {
+	run = command.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
+	times, err := planOf(v).Read(d.cfg.Zones.Current())
 	if err != nil {
 		// The leader that let it in knew the time zone; perhaps the next one does.
 		d.cfg.Logger.Error("a schedule cannot be read: its slot is passed over", "schedule", v.Name, "error", err)
 		run.Skip, run.Next = true, now+scheduleRetryAfter.Milliseconds()
 		return run
 	}
+	defer func() { run.NextWall = times.Wall(run.Next) }()
+	// Below the feature level at which slots move this one is run where it was put. What it
+	// stands for by the zones of now is done with it.
+	stands, _ := times.Again(run.Slot, v.NextWall, v.LastRunAt)
 	if v.CatchUpSkip {
 		latest, passed := times.Latest(run.Slot, now, slotsPassedMax)
 		switch late := now-latest > slotMissedAfter.Milliseconds(); {
@@ -126,6 +199,6 @@ func (d *Duties) slotOf(v *fsm.ScheduleView, now int64) command.ScheduleRun {
 			return run
 		}
 	}
-	run.Next, _ = times.Following(run.Slot, now)
+	run.Next, _ = times.Following(max(run.Slot, stands), now)
 	return run
 }

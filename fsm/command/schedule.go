@@ -22,7 +22,12 @@ func (c SetSchedule) about() About {
 	return About{Known: true, Schedule: c.Schedule.Name, Submits: []record.NewTask{c.Schedule.Task}}
 }
 
-func (c SetSchedule) needs() uint32 { return needsBy(c.By) }
+func (c SetSchedule) needs() uint32 {
+	if c.Schedule.NextWall != 0 {
+		return record.LevelZones
+	}
+	return needsBy(c.By)
+}
 
 // DeleteSchedule removes the schedule. CodeScheduleNotFound if there is none.
 type DeleteSchedule struct {
@@ -46,6 +51,9 @@ type RunSchedules struct{ Items []ScheduleRun }
 func (RunSchedules) kind() Kind { return KindRunSchedules }
 
 func (c RunSchedules) needs() uint32 {
+	if slices.ContainsFunc(c.Items, func(i ScheduleRun) bool { return i.NextWall != 0 || i.Move }) {
+		return record.LevelZones
+	}
 	if slices.ContainsFunc(c.Items, func(i ScheduleRun) bool { return i.Passed != 0 }) {
 		return record.LevelActs
 	}
@@ -65,6 +73,12 @@ type ScheduleRun struct {
 	// before Next. Passed is how many these are together; less than 1 is 1.
 	Skip   bool
 	Passed int64
+	// NextWall is the schedule's from then on.
+	NextWall int64
+	// Move moves on to Next, which may be any time, with neither a task nor a slot that is
+	// passed over, and whether or not Slot has come: the data of the time zone are others
+	// than those by which Slot was computed.
+	Move bool
 }
 
 // code goes through the fields of
@@ -104,6 +118,8 @@ func (c DeleteSchedule) code(f fields) (Command, []byte, error) {
 //	  int64 next = 4;  // 0 never again
 //	  bool skip = 5;
 //	  int64 passed = 6;  // slots that are skipped; 0 = 1
+//	  int64 next_wall = 7;  // what the clocks show then, as if in UTC
+//	  bool move = 8;        // the slot is at next, by newer data of the zone
 //	}
 func (c RunSchedules) code(f fields) (Command, []byte, error) {
 	for e := wire.Each(); wire.Next(&e, &f.Fields.Fields, 1, &c.Items, math.MaxInt); {
@@ -114,6 +130,8 @@ func (c RunSchedules) code(f fields) (Command, []byte, error) {
 		f.Int(4, &run.Next)
 		f.Bool(5, &run.Skip)
 		f.Int(6, &run.Passed)
+		f.Int(7, &run.NextWall)
+		f.Bool(8, &run.Move)
 	}
 	return done(c, &f)
 }

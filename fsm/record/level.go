@@ -31,6 +31,10 @@ const LevelAnswers = 7
 // cluster begins and where a backup is restored.
 const LevelPlaces = 7
 
+// LevelZones is the feature level from which on a schedule remembers what the clocks show at
+// the slot that it waits for, and newer data of its time zone move that slot.
+const LevelZones = 7
+
 // FeatureLevel is the highest feature level that this binary knows. A new
 // command type, or a field that changes what Apply does, raises it.
 const FeatureLevel uint32 = 7

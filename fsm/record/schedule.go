@@ -24,6 +24,9 @@ type Schedule struct {
 	// NextRunAt is the slot that it waits for, by T; 0 = none: it is paused, or
 	// its time never comes again.
 	NextRunAt int64
+	// NextWall is the time on the wall that this slot is for, in ms as if it were in UTC; a
+	// release of the time zones that moves the slot leaves it. 0: it is not known.
+	NextWall int64
 }
 
 // ScheduleView is what is saved of a schedule. A *ScheduleView that a Machine
@@ -95,6 +98,7 @@ func (s *Schedule) Code(f *Fields, num protowire.Number) {
 	f.Bool(7, &s.CatchUpSkip)
 	f.Bool(8, &s.Paused)
 	f.Int(9, &s.NextRunAt)
+	f.Int(10, &s.NextWall)
 	f.EndMessage(m)
 }
 
@@ -102,7 +106,7 @@ func (s *Schedule) Code(f *Fields, num protowire.Number) {
 // done: who set it may have looked at the clock before that slot ran.
 func (v *ScheduleView) KeepDone(was *ScheduleView) {
 	samePlan := v.Cron == was.Cron && v.Timezone == was.Timezone && v.EveryMS == was.EveryMS
-	if samePlan && v.NextRunAt != 0 {
-		v.NextRunAt = max(v.NextRunAt, was.NextRunAt)
+	if samePlan && v.NextRunAt != 0 && v.NextRunAt < was.NextRunAt {
+		v.NextRunAt, v.NextWall = was.NextRunAt, was.NextWall
 	}
 }

@@ -1,11 +1,7 @@
 package cron
 
 import (
-	"archive/zip"
-	"bytes"
-	"encoding/binary"
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,59 +9,25 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/internal/zones"
+	"github.com/claimq/claimq/internal/zones/zonestest"
 )
 
-// jump is one of a zone's clocks: from then on they are so far ahead of UTC.
-type jump struct {
-	at    time.Time
-	ahead time.Duration
-}
-
-// always is before all times of these tests.
-var always = time.Unix(0, 0)
-
-// release returns zones of which one, Here, has these jumps.
-func release(t testing.TB, jumps ...jump) *zones.Data {
+// release returns zones of which one has these jumps.
+func release(t testing.TB, jumps ...zonestest.Jump) *zones.Data {
 	t.Helper()
-	var b bytes.Buffer
-	b.WriteString("TZif\x00")
-	b.Write(make([]byte, 15))
-	for _, n := range []int{0, 0, 0, len(jumps), len(jumps), 4} {
-		binary.Write(&b, binary.BigEndian, int32(n))
-	}
-	for _, j := range jumps {
-		binary.Write(&b, binary.BigEndian, int32(j.at.Unix()))
-	}
-	for i := range jumps {
-		b.WriteByte(byte(i))
-	}
-	for _, j := range jumps {
-		binary.Write(&b, binary.BigEndian, int32(j.ahead/time.Second))
-		b.WriteString("\x00\x00")
-	}
-	b.WriteString("XXX\x00")
-	var archive bytes.Buffer
-	w := zip.NewWriter(&archive)
-	for name, text := range map[string]string{"+VERSION": "2027a", "Here": b.String()} {
-		f, err := w.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.Write([]byte(text))
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "zones.zip")
-	if err := os.WriteFile(file, archive.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d, err := zones.Open(file)
+	d, err := zones.Open(zonestest.Write(t, filepath.Join(t.TempDir(), "zones.zip"), "2027a", jumps))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
+
+func jump(at time.Time, ahead time.Duration) zonestest.Jump {
+	return zonestest.Jump{At: at, Ahead: ahead}
+}
+
+// always is before all times of these tests.
+var always = time.Unix(0, 0)
 
 func utc(t testing.TB, text string) int64 {
 	t.Helper()
@@ -80,13 +42,13 @@ func utc(t testing.TB, text string) int64 {
 // wall comes again.
 func TestTimes_Again(t *testing.T) {
 	t.Parallel()
-	summer := jump{time.UnixMilli(utc(t, "2026-03-29 01:00")), 2 * time.Hour}
-	winter := jump{time.UnixMilli(utc(t, "2026-10-25 01:00")), time.Hour}
-	none := []jump{{always, 0}}
-	back, ahead := []jump{{always, -2 * time.Minute}}, []jump{{always, time.Hour}}
+	summer := jump(time.UnixMilli(utc(t, "2026-03-29 01:00")), 2*time.Hour)
+	winter := jump(time.UnixMilli(utc(t, "2026-10-25 01:00")), time.Hour)
+	none := []zonestest.Jump{jump(always, 0)}
+	back, ahead := []zonestest.Jump{jump(always, -2*time.Minute)}, []zonestest.Jump{jump(always, time.Hour)}
 	for _, c := range []struct {
 		name, cron string
-		old, new   []jump
+		old, new   []zonestest.Jump
 		after      string // the slot before, which is done
 		slot, want string // by the old data and by the new; "" = never
 		blind      bool   // what the clocks show is not known
@@ -102,14 +64,14 @@ func TestTimes_Again(t *testing.T) {
 		{"each hour", "20 * * * *", none, back, "2026-05-01 12:20", "2026-05-01 13:20", "2026-05-01 13:22", false},
 		{"each minute", "* * * * *", none, back, "2026-05-01 12:20", "2026-05-01 12:21", "2026-05-01 12:23", false},
 		{"once a year", "0 0 1 1 *", none, ahead, "2026-01-01 00:00", "2027-01-01 00:00", "2026-12-31 23:00", false},
-		{"summer time is given up", "30 2 * * *", []jump{{always, time.Hour}, summer}, []jump{{always, time.Hour}}, "2026-03-28 01:30", "2026-03-29 01:00", "2026-03-29 01:30", false},
-		{"summer time begins", "30 2 * * *", []jump{{always, time.Hour}}, []jump{{always, time.Hour}, summer}, "2026-03-28 01:30", "2026-03-29 01:30", "2026-03-29 01:00", false},
-		{"the hour that came twice comes once", "30 2 * * *", []jump{{always, 2 * time.Hour}, winter}, []jump{{always, 2 * time.Hour}}, "2026-10-25 00:30", "2026-10-26 01:30", "2026-10-26 00:30", false},
-		{"within the hour that comes twice", "*/30 * * * *", []jump{{always, 2 * time.Hour}, winter}, []jump{{always, 2 * time.Hour}, winter}, "2026-10-25 00:30", "2026-10-25 01:00", "2026-10-25 01:00", false},
+		{"summer time is given up", "30 2 * * *", []zonestest.Jump{jump(always, time.Hour), summer}, []zonestest.Jump{jump(always, time.Hour)}, "2026-03-28 01:30", "2026-03-29 01:00", "2026-03-29 01:30", false},
+		{"summer time begins", "30 2 * * *", []zonestest.Jump{jump(always, time.Hour)}, []zonestest.Jump{jump(always, time.Hour), summer}, "2026-03-28 01:30", "2026-03-29 01:30", "2026-03-29 01:00", false},
+		{"the hour that came twice comes once", "30 2 * * *", []zonestest.Jump{jump(always, 2*time.Hour), winter}, []zonestest.Jump{jump(always, 2*time.Hour)}, "2026-10-25 00:30", "2026-10-26 01:30", "2026-10-26 00:30", false},
+		{"within the hour that comes twice", "*/30 * * * *", []zonestest.Jump{jump(always, 2*time.Hour), winter}, []zonestest.Jump{jump(always, 2*time.Hour), winter}, "2026-10-25 00:30", "2026-10-25 01:00", "2026-10-25 01:00", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			plan := Plan{Cron: c.cron, Timezone: "Here"}
+			plan := Plan{Cron: c.cron, Timezone: zonestest.Zone}
 			before, err := plan.Read(release(t, c.old...))
 			if err != nil {
 				t.Fatal(err)
@@ -143,11 +105,11 @@ func TestTimes_Again(t *testing.T) {
 func TestTimes_Again_anyData(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
-		plan := Plan{Timezone: "Here", Cron: rapid.SampledFrom([]string{"0 3 * * *", "30 1,2 * * *", "*/20 1-4 * * *", "0 0 * * 1", "15 2 1 * *"}).Draw(r, "cron")}
+		plan := Plan{Timezone: zonestest.Zone, Cron: rapid.SampledFrom([]string{"0 3 * * *", "30 1,2 * * *", "*/20 1-4 * * *", "0 0 * * 1", "15 2 1 * *"}).Draw(r, "cron")}
 		offset := rapid.IntRange(-3, 3)
 		var releases []*Times
 		for range 2 {
-			times, err := plan.Read(release(t, jump{always, time.Duration(offset.Draw(r, "ahead")) * time.Hour / 2}))
+			times, err := plan.Read(release(t, jump(always, time.Duration(offset.Draw(r, "ahead"))*time.Hour/2)))
 			if err != nil {
 				r.Fatal(err)
 			}
