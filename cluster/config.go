@@ -82,6 +82,8 @@ type Config struct {
 	// DiskSpace tells how many bytes are free for this process on the disk, and how
 	// many that has. nil asks the data folder's file system; tests give their own.
 	DiskSpace func() (free, size uint64, err error)
+	// DiskInodes tells the same of inodes; a size of 0 is no bound.
+	DiskInodes func() (free, size uint64, err error)
 	// InFlightMax bounds the commands that wait to be written on the leader; the
 	// last quarter of it is not for submits. 0 means 16,384.
 	InFlightMax int

@@ -319,7 +319,18 @@ func (c *nodeCollector) addDisk() {
 	add("claimq_disk_size_bytes", "Size of the data folder's file system.", func(_, size, _ uint64) float64 { return float64(size) })
 	add("claimq_disk_free_min_bytes", "Free bytes of the data folder's file system below which submits are refused.",
 		func(_, _, mark uint64) float64 { return float64(mark) })
-	add("claimq_disk_low", "1 if the data folder's file system has less free than that, else 0.",
+	inodes := func(name, help string, read func(free, mark uint64) uint64) {
+		c.add(name, help, func() (float64, error) {
+			free, mark, ok := n.space.Disk.Inodes()
+			if !ok {
+				return 0, errNoDisk
+			}
+			return float64(read(free, mark)), nil
+		})
+	}
+	inodes("claimq_disk_inodes_free", "Files that may still be made on the data folder's file system.", func(free, _ uint64) uint64 { return free })
+	inodes("claimq_disk_inodes_free_min", "Free inodes of the data folder's file system below which submits are refused.", func(_, mark uint64) uint64 { return mark })
+	add("claimq_disk_low", "1 if the data folder's file system has less free than one of these, else 0.",
 		func(_, _, _ uint64) float64 { return float64(oneIf(n.space.Disk.Low())) })
 }
 

@@ -259,8 +259,11 @@ func (n *Node) run() {
 	if n.cfg.DiskSpace == nil && n.dir != nil {
 		n.cfg.DiskSpace = func() (free, size uint64, err error) { return storage.FreeSpace(n.dir.Path()) }
 	}
-	if n.cfg.DiskSpace != nil {
-		n.start(func() { n.space.Watch(n.ctx, n.cfg.DiskSpace) })
+	if n.cfg.DiskInodes == nil && n.dir != nil {
+		n.cfg.DiskInodes = func() (free, size uint64, err error) { return storage.FreeInodes(n.dir.Path()) }
+	}
+	if n.cfg.DiskSpace != nil && n.cfg.DiskInodes != nil {
+		n.start(func() { n.space.Watch(n.ctx, n.cfg.DiskSpace, n.cfg.DiskInodes) })
 	}
 }
 
@@ -466,6 +469,14 @@ func (n *Node) close(ctx context.Context) error {
 	}
 	n.stats.unregister()
 	return errors.Join(append(errs, n.closeOwn())...)
+}
+
+// HandOver gives the leadership, if this node has it, to another voter, for the time
+// that Close would take at most.
+func (n *Node) HandOver(ctx context.Context) {
+	if n.raft != nil && n.leader.Load() != nil {
+		n.handOver(ctx)
+	}
 }
 
 // handOver gives the leadership to another voter, if there is one: to the one

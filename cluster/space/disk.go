@@ -19,10 +19,31 @@ type Disk struct {
 	// at yet.
 	free, size, mark atomic.Uint64
 	low              atomic.Bool
+	// inodes are those that are free, of inodesSize. Below inodesMark the disk is low, too.
+	inodes, inodesSize, inodesMark atomic.Uint64
+	inodesLow                      atomic.Bool
 }
 
 // Low reports whether so little is free that submits are refused.
-func (d *Disk) Low() bool { return d.low.Load() }
+func (d *Disk) Low() bool { return d.low.Load() || d.inodesLow.Load() }
+
+// Inodes returns how many inodes are free, and below which mark the disk is low; ok is false if
+// nobody has looked yet, or the file system does not bound them.
+func (d *Disk) Inodes() (free, mark uint64, ok bool) {
+	return d.inodes.Load(), d.inodesMark.Load(), d.inodesSize.Load() != 0
+}
+
+// noteInodes takes what was found of inodes.
+func (d *Disk) noteInodes(free, size uint64) (low, changed bool) {
+	mark := storage.FreeInodesMin(size)
+	was := d.inodesLow.Load()
+	low = free < mark || was && free < mark+mark/diskSlackPart
+	d.inodes.Store(free)
+	d.inodesMark.Store(mark)
+	d.inodesSize.Store(size)
+	d.inodesLow.Store(low)
+	return low, low != was
+}
 
 // Look returns how many bytes of how many are free, and below which mark the disk is low;
 // ok is false if nobody has looked at it yet.
@@ -46,6 +67,12 @@ func (d *Disk) note(free, size, configured uint64) (low, changed bool) {
 // full returns a *nodes.Overload if less is free than the mark; strained asks for
 // what goes on until half of that is left.
 func (d *Disk) full(strained bool) error {
+	if d.inodesLow.Load() && (!strained || d.inodes.Load() < d.inodesMark.Load()/2) {
+		return &nodes.Overload{
+			Bound: nodes.BoundDisk,
+			Text:  fmt.Sprintf("the data folder's file system has %d inodes free, it must have %d: it holds too many files", d.inodes.Load(), d.inodesMark.Load()),
+		}
+	}
 	if !d.low.Load() || strained && d.free.Load() >= d.mark.Load()/2 {
 		return nil
 	}
@@ -58,6 +85,9 @@ func (d *Disk) full(strained bool) error {
 // fits returns an error if a snapshot of so many bytes would leave less than half of the
 // mark free.
 func (d *Disk) fits(bytes int64) error {
+	if free, mark, ok := d.Inodes(); ok && free < mark/2 {
+		return fmt.Errorf("the data folder's file system has %d inodes free, of %d that must be", free, mark)
+	}
 	if d.size.Load() == 0 || d.free.Load() >= uint64(bytes)+d.mark.Load()/2 {
 		return nil
 	}

@@ -42,3 +42,29 @@ func TestDisk(t *testing.T) {
 		t.Error("half of what is kept free is used up, and more goes on")
 	}
 }
+
+// Inodes count as bytes do, where the file system bounds them.
+func TestDisk_inodes(t *testing.T) {
+	t.Parallel()
+	var d Disk
+	d.note(1<<40, 1<<40, 0)
+	for i, c := range []struct {
+		free, size uint64
+		low        bool
+		strained   bool // what goes on is refused, too
+	}{
+		{0, 0, false, false}, // no bound
+		{10, 200, false, false},
+		{9, 200, true, false},
+		{10, 200, true, false}, // an eighth more
+		{4, 200, true, true},
+		{11, 200, false, false},
+		{1_000, 1 << 30, false, false}, // 1,000 at most
+		{999, 1 << 30, true, false},
+	} {
+		low, _ := d.noteInodes(c.free, c.size)
+		if low != c.low || d.Low() != c.low || overloaded(d.full(false), nodes.BoundDisk) != c.low || (d.full(true) != nil) != c.strained || (d.fits(1) != nil) != c.strained {
+			t.Errorf("%d: low %v; %v, %v, %v", i, low, d.full(false), d.full(true), d.fits(1))
+		}
+	}
+}

@@ -87,11 +87,12 @@ func (s *Space) Left() *nodes.NodeRoom {
 	return r
 }
 
-// Watch looks at the disk again and again until ctx ends. ask tells how many bytes of how
+// Watch looks at the disk again and again until ctx ends. bytes and inodes tell how many of how
 // many are free.
-func (s *Space) Watch(ctx context.Context, ask func() (free, size uint64, err error)) {
+func (s *Space) Watch(ctx context.Context, bytes, inodes func() (free, size uint64, err error)) {
 	for ok := true; ok; ok = pause.For(ctx, diskCheckInterval) {
-		free, size, err := ask()
+		s.lookAtInodes(inodes)
+		free, size, err := bytes()
 		if err != nil {
 			continue // the stores say so, if it matters
 		}
@@ -102,5 +103,19 @@ func (s *Space) Watch(ctx context.Context, ask func() (free, size uint64, err er
 		case changed:
 			s.cfg.Logger.Info("the data folder's disk has room again", "free", bytesize.Text(int64(free)), "disk_free_min", bytesize.Text(int64(s.Disk.mark.Load())))
 		}
+	}
+}
+
+func (s *Space) lookAtInodes(ask func() (free, size uint64, err error)) {
+	free, size, err := ask()
+	if err != nil {
+		return
+	}
+	switch low, changed := s.Disk.noteInodes(free, size); {
+	case changed && low:
+		s.cfg.Logger.Warn("the data folder's file system runs out of inodes: submits are refused while this node leads; remove files, but none in the folder",
+			"free", free, "free_min", s.Disk.inodesMark.Load())
+	case changed:
+		s.cfg.Logger.Info("the data folder's file system has inodes again", "free", free, "free_min", s.Disk.inodesMark.Load())
 	}
 }

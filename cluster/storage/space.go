@@ -10,6 +10,8 @@ import (
 const (
 	freePart = 20
 	freeMax  = 1 << 30
+	// inodesMax are more than the log and snapshots take in any case.
+	inodesMax = 1_000
 )
 
 // FreeSpace returns how many bytes this process may still write on the file system
@@ -21,6 +23,19 @@ func FreeSpace(path string) (freeBytes, sizeBytes uint64, err error) {
 	}
 	return st.Bavail * uint64(st.Bsize), st.Blocks * uint64(st.Bsize), nil
 }
+
+// FreeInodes returns how many files this process may still make on the file system that holds path,
+// and how many that may have in all; 0 of 0 where there is no such bound.
+func FreeInodes(path string) (free, size uint64, err error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(path, &st); err != nil {
+		return 0, 0, fmt.Errorf("free inodes of %s: %w", path, err)
+	}
+	return st.Ffree, st.Files, nil
+}
+
+// FreeInodesMin returns how many inodes of so many are to be free: a twentieth, inodesMax at most.
+func FreeInodesMin(size uint64) uint64 { return min(size/freePart, inodesMax) }
 
 // FreeMin returns how many bytes of a file system of that size are to be free: as many
 // as are configured, and for 0 a twentieth of it, 1 GiB at most.
