@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -14,6 +15,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -25,6 +27,12 @@ const (
 	// the file's end. It costs nothing but time: the trail still has it.
 	syncInterval = 5 * time.Second
 	syncBytes    = 8 << 20
+	// closeMax bounds how long a stop waits for the disk.
+	closeMax = 5 * time.Second
+	// hungAfter is how long the disk may take before the log tells of it; hungLook how often
+	// that is looked at.
+	hungAfter = 10 * time.Second
+	hungLook  = time.Second
 )
 
 // The lines of an audit file that are no events of the trail.
@@ -54,6 +62,9 @@ type Writer struct {
 	ended   sync.Once
 	denials denials
 
+	closeWait time.Duration // closeMax, but in tests
+	busySince atomic.Int64  // Unix time in ns since when the disk has not answered; 0: it is not asked
+
 	mu       sync.Mutex // guards what follows
 	file     *file      // nil: it could not be written, and is opened again
 	at       event.Pos
@@ -69,13 +80,14 @@ func Open(cfg Config) (*Writer, error) {
 		cfg.Logger = hclog.NewNullLogger()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &Writer{cfg: cfg, stop: cancel, denials: denials{wake: make(chan struct{}, 1)}, at: event.Pos{Sub: wire.WholeEntry}}
+	a := &Writer{cfg: cfg, stop: cancel, denials: denials{wake: make(chan struct{}, 1)}, closeWait: closeMax, at: event.Pos{Sub: wire.WholeEntry}}
 	if err := a.openLocked(); err != nil {
 		cancel()
 		return nil, fmt.Errorf("open audit file: %w", err)
 	}
 	a.running.Go(func() { a.run(ctx) })
 	a.running.Go(func() { a.runDenials(ctx) })
+	a.running.Go(func() { a.watch(ctx) })
 	return a, nil
 }
 
@@ -92,19 +104,51 @@ func (a *Writer) Reopen() {
 	a.cfg.Logger.Info("reopened the audit file", "path", a.cfg.Path)
 }
 
-// Close ends the writing and closes the file. It is safe twice.
+// Close ends the writing and closes the file. It is safe twice. Where the disk does not answer
+// it gives up after closeMax: what is missing is written after the next start.
 func (a *Writer) Close() {
 	a.stop()
-	a.running.Wait()
-	a.ended.Do(func() { a.writeDenials(time.Now(), true) })
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.closeLocked()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.running.Wait()
+		a.ended.Do(func() { a.writeDenials(time.Now(), true) })
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.closeLocked()
+	}()
+	timer := time.NewTimer(a.closeWait)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		a.cfg.Logger.Error("the disk under the audit file does not answer: the file is left as it is", "path", a.cfg.Path)
+	}
+}
+
+// watch tells, until ctx ends, of a disk that does not answer.
+func (a *Writer) watch(ctx context.Context) {
+	var told int64
+	for pause.For(ctx, hungLook) {
+		since := a.busySince.Load()
+		if since == 0 || since == told || time.Since(time.Unix(0, since)) < hungAfter {
+			continue
+		}
+		told = since
+		a.cfg.Logger.Error("the disk under the audit file does not answer: events wait in the trail", "path", a.cfg.Path, "since", time.Unix(0, since))
+	}
+}
+
+// busy notes that the disk is asked, until answered is called.
+func (a *Writer) busy() (answered func()) {
+	a.busySince.Store(time.Now().UnixNano())
+	return func() { a.busySince.Store(0) }
 }
 
 // openLocked opens the file and takes its end for where to go on. A new file
 // begins where the last one ended, if there was one, and says so.
 func (a *Writer) openLocked() error {
+	defer a.busy()()
 	f, err := openFile(a.cfg.Path)
 	if err != nil {
 		return err
@@ -238,6 +282,7 @@ func (a *Writer) append(after event.Pos, lines []byte, next event.Pos) error {
 // writeLocked writes lines. On an error the file is closed: what of them is in it shows
 // when it is opened.
 func (a *Writer) writeLocked(lines []byte) error {
+	defer a.busy()()
 	if err := a.file.write(lines); err != nil {
 		a.closeLocked()
 		return err
@@ -270,6 +315,7 @@ func (a *Writer) syncLocked() error {
 		return nil
 	}
 	a.unsynced = 0
+	defer a.busy()()
 	if err := a.file.sync(); err != nil {
 		a.closeLocked()
 		return err

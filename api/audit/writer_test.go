@@ -356,3 +356,38 @@ func TestAudit_Syncs(t *testing.T) {
 		t.Errorf("%d bytes are not synced after %s", a.unsynced, syncInterval)
 	}
 }
+
+// A disk that hangs is told, and ends no stop.
+func TestAudit_diskHangs(t *testing.T) {
+	t.Parallel()
+	said := make(lines, 16)
+	a, err := Open(Config{Path: filepath.Join(t.TempDir(), "audit.jsonl"), Node: nodetest.New(), Logger: hclog.New(&hclog.LoggerOptions{Output: said})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.mu.Lock() // as one that writes has it
+	a.busySince.Store(time.Now().Add(-time.Minute).UnixNano())
+	if line := <-said; !strings.Contains(line, "does not answer: events wait") {
+		t.Errorf("it says %q", line)
+	}
+	a.closeWait = time.Millisecond
+	a.Close()
+	if line := <-said; !strings.Contains(line, "the file is left as it is") {
+		t.Errorf("it says %q", line)
+	}
+	a.busySince.Store(0)
+	a.mu.Unlock()
+	a.closeWait = closeMax
+	a.Close()
+	if a.file != nil {
+		t.Error("the file is not closed once the disk answers")
+	}
+}
+
+// lines gets what is logged.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}

@@ -20,7 +20,7 @@ func startAudit(path string, node api.Node, logger hclog.Logger) (log *audit.Wri
 	}
 	stopListening := newHangups().call(log.Reopen, nil)
 	return log, func() {
-		stopListening()
+		go stopListening() // it waits for a SIGHUP under way, and so for the disk
 		log.Close()
 	}, nil
 }
