@@ -14,7 +14,7 @@ func (s *Server) health(r *exchange.Request) { s.sendState(r, "alive") }
 
 // ready answers GET /readyz: the node knows a leader and has caught up.
 func (s *Server) ready(r *exchange.Request) {
-	if s.host.Draining.Load() {
+	if s.host.Leaving.Load() || s.host.Draining.Load() {
 		r.Refuse(refuse.Because(wire.CodeShuttingDown))
 		return
 	}

@@ -179,6 +179,10 @@ func (s *Server) remember() (end func()) {
 	}
 }
 
+// Leave makes readiness say no, and each answer end its connection, so that clients go elsewhere
+// before Drain.
+func (s *Server) Leave() { s.host.Leaving.Store(true) }
+
 // Drain makes the server refuse new requests with shutting_down, so that what
 // is in flight can finish, and tells the same to those that wait for something
 // to happen. Liveness is still answered. It is safe twice.

@@ -105,7 +105,7 @@ func TestLoadServer_EverySetting(t *testing.T) {
 	delete(rows, "oidc.roles")
 	values := map[string]string{
 		"bootstrap": "true", "insecure": "true", "log_level": "warn", "log_format": "json", "log_store": "boltdb",
-		"http_addr": "127.0.0.2:1", "peer_addr": "127.0.0.2:2", "http_advertise": "a:3", "peer_advertise": "a:4",
+		"http_addr": "127.0.0.2:1", "peer_addr": "127.0.0.2:2", "http_advertise": "a:3", "peer_advertise": "a:4", "health_addr": "127.0.0.2:5", "drain_time": "21s",
 		"join": "", "initial_cluster": "", "allowed_origins": "https://a,http://b:1", "memory_limit": "5", "disk_free_min": "6KiB",
 		"snapshot_log_bytes": "7MiB", "trail_bytes": "8MiB", "trail_age": "9m", "limits.body_bytes": "10KiB", "limits.value_bytes": "11KiB",
 		"limits.error_bytes": "120", "limits.depth": "13", "limits.items": "14", "limits.connections": "15", "limits.waiting_claims": "16",

@@ -84,6 +84,12 @@ type Server struct {
 	// archive of a folder as /usr/share/zoneinfo; it is read again when it changes. Empty:
 	// none.
 	ZoneDataFile string
+	// DrainTime is how long a node that is told to stop still serves, while /readyz says that
+	// it is not ready: those that send it clients take as long to notice.
+	DrainTime time.Duration
+	// HealthAddr is the host:port of a port that answers /healthz and /readyz alone,
+	// over plain HTTP. Empty: none.
+	HealthAddr string
 	// LogLevel is trace, debug, info, warn or error; LogFormat text or json.
 	LogLevel  string
 	LogFormat string
@@ -169,6 +175,7 @@ func DefaultServer() Server {
 		HTTPAddr:         "127.0.0.1:7400",
 		PeerAddr:         "127.0.0.1:7401",
 		SnapshotLogBytes: 256 << 20,
+		DrainTime:        3 * time.Second,
 		LogLevel:         "info",
 		LogFormat:        "text",
 		PeerTLS:          PeerTLS{Mode: peerTLSRequired},

@@ -38,6 +38,9 @@ const rolesName = "oidc.roles"
 // variablePrefix begins the names of all our environment variables.
 const variablePrefix = "CLAIMQ_"
 
+// drainTimeMax bounds drain_time: a supervisor waits for longer.
+const drainTimeMax = 5 * time.Minute
+
 // settings returns all settings but keys and oidc.roles, in the order in which they are told.
 func settings() []setting {
 	return slices.Concat(nodeSettings(), accessSettings(), storageSettings(), limitSettings())
@@ -51,6 +54,10 @@ func nodeSettings() []setting {
 		{name: "peer_addr", usage: "host:port for the other nodes", value: func(s *Server) value { return &text{p: &s.PeerAddr} }},
 		{name: "http_advertise", usage: "host:port of the API that others are told (default: --http-addr)", value: func(s *Server) value { return &text{p: &s.HTTPAdvertise} }},
 		{name: "peer_advertise", usage: "host:port that other nodes dial (default: --peer-addr)", value: func(s *Server) value { return &text{p: &s.PeerAdvertise} }},
+		{name: "health_addr", usage: "host:port that answers /healthz and /readyz alone, over plain HTTP, for probes without a certificate (default: none)", value: func(s *Server) value { return &text{p: &s.HealthAddr} }},
+		{name: "drain_time", usage: "how long a node that is told to stop still serves, while /readyz says that it is not ready", value: func(s *Server) value {
+			return &duration{p: &s.DrainTime, min: 0, max: drainTimeMax}
+		}},
 		{name: "bootstrap", usage: "be the first node of a new cluster", value: func(s *Server) value { return &toggle{&s.Bootstrap} }},
 		{name: "join", usage: "peer addresses of a running cluster to join", value: func(s *Server) value { return &list{p: &s.Join} }},
 		{name: "join_token_file", usage: "file with a join token, by which a node that joins needs no operator's call: one line", value: func(s *Server) value { return &text{p: &s.JoinTokenFile} }},

@@ -58,6 +58,7 @@ func (s *Server) validateAddresses(add func(string, ...any)) {
 	}{
 		{"http_addr", s.HTTPAddr, false, s.Insecure || s.Asks(), "without API keys a node serves on loopback only: set keys, keys_file or oidc; --insecure serves everybody, on a network that you trust"},
 		{"peer_addr", s.PeerAddr, false, s.Insecure || s.meets(), "without a secret a node meets others on loopback only: set join_key_file, or peer_tls; --insecure meets everybody, on a network that you trust"},
+		{"health_addr", s.HealthAddr, true, true, ""},
 		{"http_advertise", s.HTTPAdvertise, true, true, ""},
 		{"peer_advertise", s.PeerAdvertise, true, true, ""},
 	} {

@@ -55,6 +55,7 @@ type Host struct {
 	Serving  context.Context
 	Leave    context.CancelCauseFunc
 	Draining atomic.Bool
+	Leaving  atomic.Bool // soon; until then everything is served
 
 	denials  port.Sampled // answers of 401 and 403, in the log
 	requests sync.Pool    // of *request

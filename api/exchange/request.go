@@ -217,6 +217,9 @@ func (r *Request) serve() {
 // it reaches, or for who made it, which every node looks at.
 func (r *Request) admit() *refuse.Refusal {
 	if !r.Forwarded {
+		if r.Server.Leaving.Load() {
+			r.HTTP.Response.SetConnectionClose() // the next connection is to go to another node
+		}
 		if conn, ok := r.HTTP.Conn().(*port.Conn); ok && conn.Head.Crowded {
 			r.HTTP.Response.SetConnectionClose()
 			return lasting.Refuse(lasting.Connection)

@@ -345,3 +345,71 @@ func children(t *testing.T, parent string) (ids []string) {
 	}
 	return ids
 }
+
+// A node that stops serves on for a while, new connections too, and says that it is not ready.
+func TestServer_drains(t *testing.T) {
+	t.Parallel()
+	n := startLone(t, nil, nil, "--drain-time", "3s")
+	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	n.until(t, "it is not ready", func() bool { return n.status("GET", "/readyz", "") == http.StatusServiceUnavailable })
+	if status, answer := n.call("POST", "/api/tasks", aTask); status != http.StatusCreated {
+		t.Errorf("a submit to a node that is to stop: %d %s", status, answer)
+	}
+	if status, answer := n.call("GET", "/healthz", ""); status != http.StatusOK {
+		t.Errorf("it is not alive: %d %s", status, answer)
+	}
+	if err := n.cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// A node that waits for others is alive and not ready, at the API's port and at that of probes.
+func TestServer_probesWhileItWaits(t *testing.T) {
+	t.Parallel()
+	ports := claimqtest.TakePorts(t, 4)
+	dir := t.TempDir()
+	key := filepath.Join(dir, "join.key")
+	if err := os.WriteFile(key, []byte(strings.Repeat("k", 32)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", ports[i]) }
+	list := "n1=" + at(2) + ",n2=" + at(3)
+	server := func(id string, flags ...string) *loneNode {
+		n := &loneNode{cmd: claimq(t.Context(), append([]string{
+			"server", "--node-id", id, "--data-dir", filepath.Join(dir, id), "--join-key-file", key, "--initial-cluster", list, "--drain-time", "0s",
+		}, flags...)...)}
+		if err := n.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = n.cmd.Process.Kill()
+			_ = n.cmd.Wait()
+		})
+		return n
+	}
+	first := server("n1", "--http-addr", at(0), "--peer-addr", at(2), "--health-addr", at(1))
+	for _, addr := range []string{at(0), at(1)} {
+		n := &loneNode{addr: addr}
+		n.until(t, "it is alive", func() bool { return n.status("GET", "/healthz", "") == http.StatusOK })
+		for _, path := range []string{"/readyz", "/api/stats"} {
+			if status, answer := n.call("GET", path, ""); status != http.StatusServiceUnavailable || !strings.Contains(answer, `"code":"no_leader"`) {
+				t.Errorf("%s at %s: %d %s", path, addr, status, answer)
+			}
+		}
+	}
+	other := claimqtest.TakePorts(t, 1)
+	second := server("n2", "--http-addr", fmt.Sprintf("127.0.0.1:%d", other[0]), "--peer-addr", at(3))
+	for _, addr := range []string{at(0), at(1)} {
+		n := &loneNode{addr: addr}
+		n.until(t, "it is ready", func() bool { return n.status("GET", "/readyz", "") == http.StatusOK })
+	}
+	n := &loneNode{addr: at(0)}
+	n.until(t, "it takes tasks", func() bool { return n.status("POST", "/api/tasks", aTask) == http.StatusCreated })
+	if n.addr = at(1); n.status("POST", "/api/tasks", aTask) == http.StatusCreated {
+		t.Error("the port of probes takes tasks")
+	}
+	second.stops(t)
+	first.stops(t)
+}

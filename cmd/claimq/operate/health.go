@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -34,9 +35,10 @@ func NewHealthCommand(a *term.App) *cobra.Command {
 		Short: "Ask the server on this machine whether it is alive, as containers do",
 		Long: `Ask the server on this machine whether it is alive, or with --ready whether it knows
 a leader and has caught up. It finds the server by the server's own file, variables and
-flags, shows no key, and does not check the certificate. Where the server wants clients
-to have certificates it looks only whether its port takes connections. Exit codes: 0 it
-is, 1 it is not, or gave no answer in 5 s.`,
+flags, at health_addr if that is set, shows no key, and does not check the certificate.
+Where the server wants clients to have certificates, and has no health_addr, it looks
+only whether its port takes connections. Exit codes: 0 it is, 1 it is not, or gave no
+answer in 5 s.`,
 		Example: `  claimq health --config /etc/claimq/claimq.yaml
   claimq health --ready --output json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -76,7 +78,7 @@ type health struct {
 // askHealth returns what the server of that configuration says of itself, and an
 // error if it is not well.
 func askHealth(ctx context.Context, server *config.Server, ready bool) (health, error) {
-	if server.HTTPTLS.ClientCAFile != "" {
+	if server.HTTPTLS.ClientCAFile != "" && server.HealthAddr == "" {
 		var d net.Dialer
 		c, err := d.DialContext(ctx, "tcp", server.HTTPAddr)
 		if err != nil {
@@ -84,12 +86,14 @@ func askHealth(ctx context.Context, server *config.Server, ready bool) (health, 
 		}
 		return health{Status: "taking connections", NodeID: server.NodeID}, c.Close()
 	}
-	url := "http://" + server.HTTPAddr + "/healthz"
+	url := "http://" + cmp.Or(server.HealthAddr, server.HTTPAddr)
 	if ready {
-		url = "http://" + server.HTTPAddr + "/readyz"
+		url += "/readyz"
+	} else {
+		url += "/healthz"
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
-	if server.HTTPTLS.CertFile != "" {
+	if server.HTTPTLS.CertFile != "" && server.HealthAddr == "" {
 		url = "https" + url[len("http"):]
 		// The certificate is for the names that clients use. Nothing secret is
 		// sent, and no more than this machine's word is wanted.

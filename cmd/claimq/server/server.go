@@ -18,6 +18,8 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/config"
+	"github.com/claimq/claimq/internal/pause"
+	"github.com/claimq/claimq/nodes"
 )
 
 // The node and the API know each other by this interface alone.
@@ -78,6 +80,9 @@ variable beats the file.`,
 			if untilStdinEnds {
 				ctx = untilEnd(ctx, a.Stdin)
 			}
+			if untilStdinEnds {
+				cfg.DrainTime = 0 // the one that started it knows when it stops
+			}
 			return run(ctx, a, cfg, load)
 		},
 	}
@@ -123,6 +128,12 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 		return listenError("--http-addr", s.cfg.HTTPAddr, err)
 	}
 	defer listener.Close()
+	probes := newProbes(s.cfg.NodeID, s.version, s.logger)
+	stopProbes, err := probes.listen(s.cfg.HealthAddr)
+	if err != nil {
+		return err
+	}
+	defer stopProbes()
 
 	nodeConfig, joinKeys, err := s.nodeConfig()
 	if err != nil {
@@ -131,7 +142,9 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 	// From here on, for the node may wait long for others, who refuse it perhaps.
 	defer watchFiles(s.certificates.look, joinKeys.look, s.lookAtZones)()
 	defer tuneGC(a, nodeConfig.MemoryLimit)()
+	started := probes.meanwhile(listener, s.certificates.httpConfig())
 	node, err := cluster.Open(ctx, nodeConfig)
+	started()
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		s.logger.Info("stopped before the node had started", "error", err)
 		return nil
@@ -151,11 +164,11 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 		return errors.Join(err, closeNode(node))
 	}
 	defer hangups.call(func() { told.reloading(server.HangUp) }, nil)()
-	return s.serve(ctx, server, node, listener, told)
+	return s.serve(ctx, server, node, listener, probes, told)
 }
 
 // serve serves the API of the node until ctx ends, and then stops both.
-func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Node, listener net.Listener, told *notices) error {
+func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Node, listener net.Listener, probes *probes, told *notices) error {
 	// What other nodes pass on is served from here on; before, they are told
 	// that there is no leader here.
 	node.SetForwardHandler(server.ForwardHandler())
@@ -165,13 +178,28 @@ func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Nod
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	told.await(node.Ready)
+	probes.readyAs(node.Ready)
 	select {
 	case err := <-served: // it never ends by itself but for an error
 		return errors.Join(fmt.Errorf("serve HTTP: %w", err), closeNode(node))
 	case <-ctx.Done():
 	}
 	told.stopping()
+	probes.readyAs(func() error { return nodes.ErrShuttingDown })
+	s.leave(server, node)
 	return stopServer(server, node, served, s.logger)
+}
+
+// leave serves for drain_time, as a node that is not ready, so that clients are sent to others,
+// and hands the leadership over.
+func (s *setup) leave(server *api.Server, node *cluster.Node) {
+	if s.cfg.DrainTime == 0 {
+		return
+	}
+	s.logger.Info("not ready any more, serving on until clients have gone elsewhere", "drain_time", s.cfg.DrainTime)
+	server.Leave()
+	pause.For(context.Background(), s.cfg.DrainTime)
+	node.HandOver(context.Background())
 }
 
 // stopServer stops listening, while the node hands leadership over and
