@@ -103,7 +103,7 @@ const notAllowed = fsm.Code(wire.CodeForbidden)
 func (found *actionMatches) match(r *exchange.Request) (ok bool) {
 	q := fsm.ListQuery{Filter: found.req.Filter, Limit: actionStep}
 	if q.ErrorGroup != 0 {
-		q.Look = groupLook
+		q.Look = listLook
 	}
 	index, sight := uint64(0), r.Sight()
 	look := func(m *fsm.Machine, _ fsm.Stamp) {

@@ -42,22 +42,49 @@ func (s *Streams) Answer(r *exchange.Request) {
 		s.stream(r, q, given)
 		return
 	}
-	var page event.Page
-	var at event.Pos
-	if !r.Read(func(m *fsm.Machine, _ fsm.Stamp) {
-		page, at = m.Events(q), m.Place()
-		page.Events = r.Sight().Events(m, &q, page.Events)
-	}) {
-		return
-	}
+	page, at, ok := readEvents(r, q)
 	switch {
+	case !ok:
 	case page.Gone:
 		r.Refuse(refuseEventsGone(page.Oldest))
 	case trail.Behind(q.After, at) && !r.Stale: // else the node may just be behind
 		r.Refuse(refusePlaceAhead(at))
-	default:
+	case r.RoomFor(len(page.Events) * eventBytes):
 		r.Send(fasthttp.StatusOK, appendEvents(r.Body(), page.Events, page.Next, at))
 	}
+}
+
+const (
+	// eventsLook is how many events are looked at under one lock: each takes some 0.5 µs.
+	eventsLook = 2_000
+	// eventsLooks is how many looks make a page.
+	eventsLooks = 5
+	// eventBytes is about what an event takes in an answer.
+	eventBytes = 256
+)
+
+// readEvents reads a page of the trail, and at which place that is. What a later look finds is
+// as of a later index. ok is false if there is an answer already.
+func readEvents(r *exchange.Request, q event.Query) (page event.Page, at event.Pos, ok bool) {
+	q.Look = eventsLook
+	index := uint64(0)
+	look := func(m *fsm.Machine, _ fsm.Stamp) {
+		found := m.Events(q)
+		found.Events = r.Sight().Events(m, &q, found.Events)
+		index, at = m.Index(), m.Place()
+		if found.Gone && len(page.Events) > 0 { // they go on beside: what was found is whole up to there
+			page.More = false
+			return
+		}
+		found.Events = append(page.Events, found.Events...)
+		q.Limit -= len(found.Events) - len(page.Events)
+		page, q.After = found, found.Next
+	}
+	ok = r.Read(look)
+	for n := 1; ok && page.More && q.Limit > 0 && n < eventsLooks; n++ {
+		ok = r.ReadOn(index, look)
+	}
+	return page, at, ok
 }
 
 // Streamed reports whether the request asks for a stream. Any node answers it.

@@ -53,7 +53,7 @@ func Failures(r *exchange.Request) {
 	}
 	ok := r.Read(look)
 	for looked := failuresPage; ok && more && groups.Looked < groupedMax && looked < failuresMax; looked += failuresPage {
-		ok = r.ReadOn(index, look)
+		ok = r.RoomFor(groups.Bytes()) && r.ReadOn(index, look)
 	}
 	if !ok {
 		return

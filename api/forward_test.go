@@ -61,7 +61,7 @@ func TestServer_Forward(t *testing.T) {
 		t.Errorf("a refusal: %v", f)
 	}
 	minIndex := uint64(0)
-	leaderNode.OnRead = func(_ context.Context, index uint64) error { minIndex = index; return nil }
+	leaderNode.OnRead = func(_ context.Context, index uint64) error { minIndex = max(minIndex, index); return nil }
 	follower.call(t, "GET /api/stats", "", "X-Claimq-Min-Index: 18446744073709551615")
 	if minIndex != 1<<64-1 {
 		t.Errorf("X-Claimq-Min-Index arrived as %d", minIndex)

@@ -30,6 +30,9 @@ func (s *Server) showHistory(r *exchange.Request) {
 		r.Refuse(bad)
 		return
 	}
+	if !r.TakeTurn() {
+		return
+	}
 	v := s.history.View(taskType, minutes*historyPointsInMinute)
 	if !r.RoomFor(len(v.Points) * len(historyColumns) * historyNumberBytes) {
 		return

@@ -21,6 +21,9 @@ func (s *Server) keyList(r *exchange.Request) {
 		r.Refuse(bad)
 		return
 	}
+	if !r.TakeTurn() {
+		return
+	}
 	var keys []*keyring.Caller
 	if t := s.host.Keys.Load(); t != nil {
 		from, found := slices.BinarySearchFunc(t.Sorted, after, func(k *keyring.Caller, name string) int { return strings.Compare(k.Name, name) })

@@ -29,6 +29,14 @@ type listRequest struct {
 // what it depends on, which the state has once for all steps of a parent.
 const listBytes = 16 << 20
 
+// What steps take in answers: each of a parent beside its error, the name of one that another
+// depends on, and all those of one step.
+const (
+	stepBytes     = 256
+	stepNameBytes = bound.NameMax + 4
+	dependsBytes  = 1_000 * stepNameBytes
+)
+
 // List answers GET /api/tasks.
 func List(r *exchange.Request) {
 	req, bad := parseList(r)
@@ -57,6 +65,9 @@ func List(r *exchange.Request) {
 			next = fsm.End{At: tasks[i].CompletedAt, ID: tasks[i].ID}
 			break
 		}
+		if tasks[i].Step() != nil && !r.RoomFor(len(b)+dependsBytes) {
+			return
+		}
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -73,19 +84,17 @@ func List(r *exchange.Request) {
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// groupLook is how many records are looked at under one lock for the tasks of an error group:
-// each error is read and hashed.
-const groupLook = 500
+// listLook is how many records are looked at under one lock: each takes some 2 µs, if its error
+// is hashed or many of its labels are compared.
+const listLook = 500
 
 // find returns the tasks of the page, and with which one the next begins: one with id 0 if
 // there is none. What a later look finds is as of a later index. ok is false if there is an
 // answer already.
 func (req *listRequest) find(r *exchange.Request) (tasks []fsm.Task, next fsm.End, now fsm.Stamp, ok bool) {
 	q, full, index := req.query, false, uint64(0)
-	if q.ErrorGroup != 0 {
-		q.Look = groupLook
-	}
 	sight := r.Sight()
+	q.Look = listLook
 	look := func(m *fsm.Machine, stamp fsm.Stamp) {
 		page := m.List(q)
 		tasks = slices.Grow(tasks, len(page.Tasks))

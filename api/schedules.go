@@ -19,11 +19,21 @@ import (
 	"github.com/claimq/claimq/internal/cron"
 )
 
+// scheduleBytes is about what a schedule takes in an answer beside its users' own data.
+const scheduleBytes = 1 << 10
+
 // Schedules answers GET /api/schedules.
 func Schedules(r *exchange.Request) {
 	var views []*fsm.ScheduleView
 	if r.Read(func(m *fsm.Machine, _ fsm.Stamp) { views = slices.Clone(m.Schedules()) }) {
 		views = slices.DeleteFunc(views, func(v *fsm.ScheduleView) bool { return !r.MaySee(v.Task.Type) })
+		size := 0
+		for _, v := range views {
+			size += scheduleBytes + len(v.Task.Params) + len(v.Task.Payload)/3*4
+		}
+		if !r.RoomFor(size) {
+			return
+		}
 		r.Send(fasthttp.StatusOK, encode.Schedules(r.Body(), views))
 	}
 }
@@ -59,6 +69,9 @@ func Slots(r *exchange.Request) {
 	times, bad := parseSlots(r, &after, &limit)
 	if bad != nil {
 		r.Refuse(bad)
+		return
+	}
+	if !r.TakeTurn() {
 		return
 	}
 	b := append(r.Body(), `{"success":true,"slots":[`...)

@@ -19,16 +19,13 @@ func Stats(r *exchange.Request) {
 	if r.Narrowed() {
 		q.See = r.MaySee
 	}
-	var found fsm.TypesFound
-	var index uint64
-	var bytes int64
-	if r.Read(func(m *fsm.Machine, now fsm.Stamp) { found, index, bytes = m.FindTypes(q, now), m.Index(), m.Bytes() }) {
-		r.Send(fasthttp.StatusOK, appendStats(r.Body(), &found, index, bytes))
+	if found, at, ok := findTypes(r, q); ok {
+		r.Send(fasthttp.StatusOK, appendStats(r.Body(), &found, at))
 	}
 }
 
-func appendStats(b []byte, found *fsm.TypesFound, index uint64, bytes int64) []byte {
-	b = jsonout.UintField(b, `{"success":true,"index":`, index)
+func appendStats(b []byte, found *fsm.TypesFound, at typesAt) []byte {
+	b = jsonout.UintField(b, `{"success":true,"index":`, at.index)
 	b = encode.Counts(b, `,"counts":`, &found.All.Counts)
 	b = append(b, `,"types":{`...)
 	start := len(b)
@@ -38,8 +35,8 @@ func appendStats(b []byte, found *fsm.TypesFound, index uint64, bytes int64) []b
 			b = encode.Counts(b, ":", &t.Counts)
 		}
 	}
-	b = jsonout.IntField(b, `},"types_left_out":`, int64(found.Matched-len(found.Types)))
-	b = jsonout.IntField(b, `,"bytes":`, bytes)
+	b = jsonout.IntField(b, `},"types_left_out":`, int64(max(found.Matched-len(found.Types), 0)))
+	b = jsonout.IntField(b, `,"bytes":`, at.bytes)
 	b = jsonout.IntField(b, `,"oldest_pending_age_ms":`, found.All.OldestPendingAgeMS)
 	return append(b, '}')
 }

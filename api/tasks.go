@@ -86,12 +86,25 @@ func answerTask(r *exchange.Request, waitMS int64, find func(m *fsm.Machine) (*f
 			task, view, ok = look(r, func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return m.Get(id), nil })
 		}
 	}
-	if !ok {
+	if !ok || !r.RoomFor(exchange.DataBytes(&task, true, true)+familyBytes(&task, view.Steps)) {
 		return
 	}
 	b := append(r.Body(), `{"success":true,"task":`...)
 	b = encode.Task(b, &task, view)
 	r.Send(fasthttp.StatusOK, append(b, '}'))
+}
+
+// familyBytes is what the steps of a task take in the answer about it.
+func familyBytes(t *fsm.Task, steps []fsm.StepView) (n int) {
+	if p := t.Parent(); p != nil {
+		for i := range p.Plan.Steps {
+			n += stepBytes + len(p.Plan.Steps[i].DependsOn)*stepNameBytes
+		}
+		for i := range steps {
+			n += len(steps[i].Error)
+		}
+	}
+	return n
 }
 
 // HeldGet returns for how long a GET of a task may be held.

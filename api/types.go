@@ -21,8 +21,8 @@ func Types(r *exchange.Request) {
 	if r.Narrowed() {
 		q.See = r.MaySee
 	}
-	var found fsm.TypesFound
-	if !r.Read(func(m *fsm.Machine, now fsm.Stamp) { found = m.FindTypes(q, now) }) {
+	found, _, ok := findTypes(r, q)
+	if !ok {
 		return
 	}
 	b := jsonout.List(r.Body(), `{"success":true,"types":`, len(found.Types), func(b []byte, i int) []byte {
@@ -31,12 +31,42 @@ func Types(r *exchange.Request) {
 	b = jsonout.IntField(b, `,"total":`, int64(found.Total))
 	b = jsonout.IntField(b, `,"matched":`, int64(found.Matched))
 	next := ""
-	if n := len(found.Types); n < found.Matched && q.Order.ByName() {
+	if n := len(found.Types); n > 0 && n < found.Matched && q.Order.ByName() {
 		next = found.Types[n-1].Type
 	}
 	b = jsonout.StringOrNull(b, `,"next":`, next)
 	b = callbody.AppendTallies(append(b, `,"all":{`...), &found.All)
 	r.Send(fasthttp.StatusOK, append(b, "}}"...))
+}
+
+// typesLook is how many types are gone through, and read, under one lock: each takes some 1 µs.
+const typesLook = 500
+
+// typeBytes is what a type takes at most while it is found and in an answer, beside its name.
+const typeBytes = 1 << 10
+
+// typesAt is of which state an answer is that tells of types: of the first look.
+type typesAt struct {
+	index uint64
+	bytes int64 // of the state
+}
+
+// findTypes finds what q asks for. Of more than typesLook types the later ones are as of a
+// later index. ok is false if there is an answer already.
+func findTypes(r *exchange.Request, q fsm.TypesQuery) (found fsm.TypesFound, at typesAt, ok bool) {
+	q.Look = typesLook
+	index, more := uint64(0), false
+	look := func(m *fsm.Machine, now fsm.Stamp) {
+		more, index = m.FindTypes(&found, q, now), m.Index()
+		if at.index == 0 {
+			at = typesAt{index, m.Bytes()}
+		}
+	}
+	ok = r.Read(look)
+	for ok && more {
+		ok = r.RoomFor(min(found.Matched, q.Limit)*typeBytes) && r.ReadOn(index, look)
+	}
+	return found, at, ok
 }
 
 // parseTypes reads the query of GET /api/types.

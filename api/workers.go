@@ -17,6 +17,9 @@ const (
 	workersMax = 10_000
 	// workersPage is how many are read under one lock.
 	workersPage = 1_000
+	// workerBytes is what one takes at most while it is found, and in an answer: its name and
+	// the ids of 100 tasks.
+	workerBytes = 3 << 10
 )
 
 // Workers answers GET /api/workers.
@@ -37,7 +40,7 @@ func holders(r *exchange.Request) (holders []fsm.WorkerView, now fsm.Stamp, ok b
 		page = m.Workers(after, min(workersPage, workersMax-len(holders)))
 		now, index = stamp, m.Index()
 	}
-	for ok = r.Read(look); ok && len(page) > 0 && len(holders) < workersMax; ok = r.ReadOn(index, look) {
+	for ok = r.Read(look); ok && len(page) > 0 && len(holders) < workersMax; ok = r.RoomFor(len(holders)*workerBytes) && r.ReadOn(index, look) {
 		holders = append(holders, page...)
 		after = holders[len(holders)-1].WorkerID
 	}

@@ -122,14 +122,23 @@ type TypesQuery struct {
 	Order     TypeOrder
 	Limit     int                    // how many at most; 0 = all
 	See       func(name string) bool // there are no others; nil = there are
+	// Look is how many types one look goes through, and how many it reads for the answer; 0 = all.
+	Look int
 }
 
-// TypesFound is what a TypesQuery finds.
+// TypesFound is what a TypesQuery has found by the looks so far, of which each goes on where
+// the one before ended. The zero value has found nothing.
 type TypesFound struct {
 	Types   []TypeView
 	Total   int      // how many types there are
 	Matched int      // how many there would be without Limit
 	All     TypeView // of all types together; their rates have those of types that went, too
+
+	first  firstTypes
+	behind string // the type that was looked at last
+	walked bool   // all were looked at; those of first are read now
+	read   int    // of these
+	oldest uint64 // the task that has been pending longest
 }
 
 // TypeOrder is what types are sorted by: "" or name, or what they have most of: a status,
@@ -172,31 +181,61 @@ func (o TypeOrder) key(t int64) (key func(*typeState) int64, ok bool) {
 	return func(ts *typeState) int64 { return ts.counts[status] }, ok
 }
 
-// FindTypes returns the types that q asks for. Of those that it leaves out it looks at no
-// task. now is the time by which ages are told.
-func (m *Machine) FindTypes(q TypesQuery, now record.Stamp) TypesFound {
+// FindTypes adds to f what q asks for, and reports whether another look has to go on: what it
+// finds is as of then. Of the types that are left out it looks at no task. now is the time by
+// which ages are told.
+func (m *Machine) FindTypes(f *TypesFound, q TypesQuery, now record.Stamp) (more bool) {
+	left := q.Look
+	if left == 0 {
+		left = math.MaxInt
+	}
+	if !f.walked && !m.walkTypes(f, q, now, &left) {
+		return true
+	}
+	types := f.first.types
+	f.Types = slices.Grow(f.Types, min(len(types)-f.read, left))
+	for ; f.read < len(types) && left > 0; left-- {
+		if ts := m.typeNamed(types[f.read].name); ts != nil {
+			f.Types = append(f.Types, m.viewOf(ts, now))
+		} else { // it went between two looks
+			f.Total--
+			f.Matched--
+		}
+		f.read++
+	}
+	return f.read < len(types)
+}
+
+// walkTypes goes through the next types, up to left of them, and reports whether it came to
+// the end.
+func (m *Machine) walkTypes(f *TypesFound, q TypesQuery, now record.Stamp, left *int) (all bool) {
 	t := max(now.T, m.Stamp().T)
 	key, _ := q.Order.key(t)
-	found := TypesFound{All: TypeView{Counts: m.counts}}
-	first := firstTypes{limit: q.Limit}
-	name, waits := strings.ToLower(q.Name), waitsLong{m: m, before: now.T - attentionWaitMS}
-	oldest, perS := uint64(0), m.rates.at(t)
-	if q.See != nil {
-		found.All.Counts, perS = [record.StatusCancelled + 1]int64{}, [rateKinds]int64{}
+	f.first.limit = q.Limit
+	if f.behind == "" && q.See == nil {
+		perS := m.rates.at(t)
+		f.All.Counts = m.counts
+		f.All.SubmittedPerS, f.All.CompletedPerS, f.All.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]
 	}
-	for ts := range m.typesFrom("") {
+	name, waits := strings.ToLower(q.Name), waitsLong{m: m, before: now.T - attentionWaitMS}
+	oldest := f.oldest
+	for ts := range m.typesFrom(f.behind) {
+		if ts.Name() == f.behind {
+			continue
+		}
+		if *left == 0 {
+			f.setOldest(oldest, m, now)
+			return false
+		}
+		*left--
+		f.behind = ts.Name()
 		if q.See != nil {
 			if !q.See(ts.Name()) {
 				continue
 			}
-			for status, n := range ts.counts {
-				found.All.Counts[status] += n
-			}
-			for kind, n := range ts.rates.at(t) {
-				perS[kind] += n
-			}
+			f.addCounts(ts, t)
 		}
-		found.Total++
+		f.Total++
 		if ts.Oldest() != 0 && (oldest == 0 || ts.Oldest() < oldest) {
 			oldest = ts.Oldest()
 		}
@@ -206,17 +245,32 @@ func (m *Machine) FindTypes(q TypesQuery, now record.Stamp) TypesFound {
 		if name != "" && !strings.Contains(strings.ToLower(ts.Name()), name) || q.Attention && !ts.needsAttention(t, &waits) {
 			continue
 		}
-		found.Matched++
-		first.add(key(ts), ts)
+		f.Matched++
+		f.first.add(key(ts), ts.Name())
 	}
-	found.All.OldestPendingAgeMS = m.ageOf(oldest, now)
-	found.All.SubmittedPerS, found.All.CompletedPerS, found.All.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]
-	types := first.sorted()
-	found.Types = make([]TypeView, len(types))
-	for i := range types {
-		found.Types[i] = m.viewOf(types[i].ts, now)
+	f.setOldest(oldest, m, now)
+	f.first.sort()
+	f.walked = true
+	return true
+}
+
+// setOldest notes the task that has been pending longest, which a later look may not find any
+// more.
+func (f *TypesFound) setOldest(id uint64, m *Machine, now record.Stamp) {
+	if id != f.oldest {
+		f.oldest, f.All.OldestPendingAgeMS = id, m.ageOf(id, now)
 	}
-	return found
+}
+
+// addCounts adds what a type has to what all have together.
+func (f *TypesFound) addCounts(ts *typeState, t int64) {
+	for status, n := range ts.counts {
+		f.All.Counts[status] += n
+	}
+	perS := ts.rates.at(t)
+	f.All.SubmittedPerS += perS[rateSubmitted]
+	f.All.CompletedPerS += perS[rateCompleted]
+	f.All.FailedPerS += perS[rateFailed]
 }
 
 // firstTypes are the first of the types that are added, which come by name: those of the
@@ -228,11 +282,11 @@ type firstTypes struct {
 
 // keyedType is a type and what it is sorted by.
 type keyedType struct {
-	key int64
-	ts  *typeState
+	key  int64
+	name string
 }
 
-func (f *firstTypes) add(key int64, ts *typeState) {
+func (f *firstTypes) add(key int64, name string) {
 	at := len(f.types)
 	if f.limit > 0 {
 		// Behind all that are as large.
@@ -242,15 +296,14 @@ func (f *firstTypes) add(key int64, ts *typeState) {
 		}
 		f.types = f.types[:min(len(f.types), f.limit-1)]
 	}
-	f.types = slices.Insert(f.types, at, keyedType{key, ts})
+	f.types = slices.Insert(f.types, at, keyedType{key, name})
 }
 
-// sorted returns them in order.
-func (f *firstTypes) sorted() []keyedType {
+// sort puts them in order.
+func (f *firstTypes) sort() {
 	if f.limit == 0 {
 		slices.SortStableFunc(f.types, func(a, b keyedType) int { return cmp.Compare(b.key, a.key) })
 	}
-	return f.types
 }
 
 // attentionWaitMS is how long a task may be pending while nobody is at work on its type.

@@ -37,7 +37,7 @@ func typesFor(t *testing.T) *harness {
 	h.set("roomy", record.TypeMaxClaimed, record.TypeSettings{MaxClaimed: 1})
 	h.claims("roomy", 1, 1)
 	h.stamp.T++
-	if got := h.m.FindTypes(TypesQuery{Attention: true}, h.stamp); strings.Contains(namesOf(got.Types), "Asleep") {
+	if got := findTypes(h.m, TypesQuery{Attention: true}, h.stamp); strings.Contains(namesOf(got.Types), "Asleep") {
 		t.Errorf("a type needs attention whose task has been pending for 60 s: %s", namesOf(got.Types))
 	}
 	h.stamp.T++
@@ -77,11 +77,11 @@ func TestFindTypes(t *testing.T) {
 		{TypesQuery{Attention: true}, "Asleep failing full halted", 4},
 		{TypesQuery{Attention: true, Order: "oldest", Limit: 1}, "Asleep", 4},
 	} {
-		if got := h.m.FindTypes(test.q, h.stamp); namesOf(got.Types) != test.want || got.Matched != test.matched || got.Total != 7 {
+		if got := findTypes(h.m, test.q, h.stamp); namesOf(got.Types) != test.want || got.Matched != test.matched || got.Total != 7 {
 			t.Errorf("%+v: %s, %d of %d match", test.q, namesOf(got.Types), got.Matched, got.Total)
 		}
 	}
-	all := h.m.FindTypes(TypesQuery{Limit: 1, Name: "none"}, h.stamp).All
+	all := findTypes(h.m, TypesQuery{Limit: 1, Name: "none"}, h.stamp).All
 	if all.Counts != h.m.Stats(h.stamp).Counts || all.OldestPendingAgeMS != attentionWaitMS+1 {
 		t.Errorf("all types: %+v", all)
 	}
@@ -89,7 +89,7 @@ func TestFindTypes(t *testing.T) {
 		t.Errorf("the rates of all, 8 of now and 3 of which almost all are in the last minute: %+v", all)
 	}
 	// As if there were no others.
-	some := h.m.FindTypes(TypesQuery{See: func(name string) bool { return name == "busy" || name == "done" }}, h.stamp)
+	some := findTypes(h.m, TypesQuery{See: func(name string) bool { return name == "busy" || name == "done" }}, h.stamp)
 	if namesOf(some.Types) != "busy done" || some.Total != 2 || some.All.OldestPendingAgeMS != 2 || some.All.SubmittedPerS != 33_333+16_666 {
 		t.Errorf("of two types: %+v", some)
 	}
@@ -98,16 +98,16 @@ func TestFindTypes(t *testing.T) {
 	}
 	// Who completes one task after the other may have none claimed.
 	h.do(command.Complete{Hold: command.Hold{ID: h.claims("Asleep", 1, 1)[0].Task.ID, WorkerID: "w1"}})
-	if got := h.m.FindTypes(TypesQuery{Attention: true}, h.stamp); namesOf(got.Types) != "failing full halted" {
+	if got := findTypes(h.m, TypesQuery{Attention: true}, h.stamp); namesOf(got.Types) != "failing full halted" {
 		t.Errorf("at work: %s", namesOf(got.Types))
 	}
 	// A minute later nothing has failed of late.
 	h.stamp.T += rateWindowMS + rateSlotMS
-	if got := h.m.FindTypes(TypesQuery{Attention: true}, h.stamp); namesOf(got.Types) != "Asleep failing full halted" {
+	if got := findTypes(h.m, TypesQuery{Attention: true}, h.stamp); namesOf(got.Types) != "Asleep failing full halted" {
 		t.Errorf("a minute later: %s", namesOf(got.Types))
 	}
 	h.claims("failing", 1, 1)
-	if got := h.m.FindTypes(TypesQuery{Attention: true}, h.stamp); namesOf(got.Types) != "Asleep full halted" {
+	if got := findTypes(h.m, TypesQuery{Attention: true}, h.stamp); namesOf(got.Types) != "Asleep full halted" {
 		t.Errorf("a minute later, with a worker: %s", namesOf(got.Types))
 	}
 }
@@ -153,7 +153,7 @@ func compareFound(t rapid.TB, g *generator, m *Machine, now record.Stamp) {
 		return v.Counts[status]
 	}
 	slices.SortStableFunc(types, func(a, b TypeView) int { return cmp.Compare(key(b), key(a)) })
-	found := m.FindTypes(q, now)
+	found := findTypes(m, q, now)
 	want := types
 	if q.Limit > 0 {
 		want = types[:min(len(types), q.Limit)]
@@ -170,4 +170,10 @@ func compareFound(t rapid.TB, g *generator, m *Machine, now record.Stamp) {
 			t.Fatalf("%+v at %d, place %d (-want +got):\n%s", q, t0, i, diff)
 		}
 	}
+}
+
+// findTypes finds in one look.
+func findTypes(m *Machine, q TypesQuery, now record.Stamp) (f TypesFound) {
+	m.FindTypes(&f, q, now)
+	return f
 }

@@ -89,7 +89,7 @@ func BenchmarkStats(b *testing.B) {
 		b.Run(fmt.Sprintf("types by %s, %d, attention %v, name %s", q.Order, q.Limit, q.Attention, q.Name), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if f := m.FindTypes(q, record.Stamp{T: m.Stamp().T + 90_000}); f.Total != 5000 || len(f.Types) == 0 {
+				if f := findTypes(m, q, record.Stamp{T: m.Stamp().T + 90_000}); f.Total != 5000 || len(f.Types) == 0 {
 					b.Fatal(f.Total)
 				}
 			}

@@ -43,6 +43,7 @@ const (
 	BoundConnections   Bound = "connections"    // of the API, kept there
 	BoundBodies        Bound = "bodies"         // of requests that are received, kept there
 	BoundAnswers       Bound = "answers"        // that are not written yet, kept there
+	BoundReads         Bound = "reads"          // that wait for their turn, kept there
 
 	// Of one API key, kept there.
 	BoundKeyConnections Bound = "key_connections"

@@ -88,6 +88,7 @@ func (r *Request) roomForLeaders(ctx context.Context, n int) error {
 func (r *Request) countAnswer() {
 	resp := &r.HTTP.Response
 	if !resp.IsBodyStream() && !r.shared {
+		r.giveSurplus(len(resp.Body()))
 		more := r.more(len(resp.Body()))
 		if more > 0 && !r.Server.Port.Answers.Take(more) {
 			more = 0
@@ -112,6 +113,17 @@ func (r *Request) countAnswer() {
 		conn.OnWritten(func() { s.Port.Answers.Give(room) })
 	default:
 		s.Port.Answers.Give(room)
+	}
+}
+
+// giveSurplus gives back the room that was for what an answer of n bytes was made of.
+func (r *Request) giveSurplus(n int) {
+	if n <= AnswerFreeBytes {
+		n = 0
+	}
+	if surplus := r.room - int64(n); surplus > 0 {
+		r.room -= surplus
+		r.Server.Port.Answers.Give(surplus)
 	}
 }
 

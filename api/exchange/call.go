@@ -66,6 +66,8 @@ const (
 	Unkept
 	// Bare says that it has no parameters of its own.
 	Bare
+	// Long says that it may look at much more than it shows, so that few go on at a time.
+	Long
 )
 
 // SlowTime is for how long the leader goes on with a call that is slow; then it answers

@@ -122,6 +122,7 @@ func (r *Request) ProposeWaiting(cmd command.ClaimNext, wait time.Duration) (p n
 // WaitEnded waits until the task has ended by this node's state, wait at most.
 // ok is false if there is an answer already.
 func (r *Request) WaitEnded(id uint64, wait time.Duration) (ok bool) {
+	r.endTurn()
 	caller, end, ok := r.caller()
 	if !ok {
 		return false

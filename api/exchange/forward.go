@@ -17,6 +17,7 @@ import (
 // Elsewhere answers a request that only the leader can answer: by passing it
 // on, once, or by saying where the leader is.
 func (r *Request) Elsewhere() {
+	r.endTurn() // it is the leader's to give
 	r.Server.AtWork.NoteElsewhere(r.Start)
 	switch {
 	case r.Forwarded:

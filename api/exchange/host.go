@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/api/meter"
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/presence"
+	"github.com/claimq/claimq/api/turn"
 	"github.com/claimq/claimq/internal/zones"
 	"github.com/claimq/claimq/nodes"
 )
@@ -57,6 +58,9 @@ type Host struct {
 	Draining atomic.Bool
 	Leaving  atomic.Bool // soon; until then everything is served
 
+	// The turns of reads: of those that may look at much, and of the others.
+	Long, Short *turn.Line
+
 	denials  port.Sampled // answers of 401 and 403, in the log
 	requests sync.Pool    // of *request
 
@@ -78,6 +82,7 @@ func New(cfg Config) (*Host, error) {
 	h := &Host{
 		Cfg: cfg, Node: cfg.Node, Logger: cfg.Logger, hosts: make(map[string]bool), Origins: origins,
 		Waits: newDeadlines(ctx, cfg.Wait), Stop: stop, Begun: begun, AtWork: presence.New(begun),
+		Long: newLong(), Short: newShort(),
 	}
 	for _, name := range cfg.AdvertisedHosts {
 		h.hosts[hostName(name)] = true

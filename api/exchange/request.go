@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/api/login"
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/turn"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
@@ -91,6 +92,10 @@ type Request struct {
 	// release, if not nil, gives back the memory of the result that the answer was
 	// made of.
 	release func()
+	// turn is the request's among the reads, nil: it has none.
+	turn *turn.Turn
+	// turned says that it has had one.
+	turned bool
 }
 
 // Handle answers one request. Whatever it does, there is an answer.
@@ -116,6 +121,7 @@ func (r *Request) finish() {
 		r.Refuse(refuse.Because(wire.CodeInternal))
 	}
 	r.countAnswer()
+	r.endTurn()
 	r.guardAnswer()
 	if conn, ok := r.HTTP.Conn().(*port.Conn); ok && conn.Uncovered() {
 		r.HTTP.SetConnectionClose()
@@ -311,14 +317,27 @@ func (r *Request) ProposeTask(cmd command.Command) (p nodes.Proposed, ok bool) {
 	return p, ok
 }
 
-// Read reads the state as the request's consistency asks for it. ok is false
-// if there is an answer already.
+// Read reads the state as the request's consistency asks for it, once it has its turn. ok is
+// false if there is an answer already.
 func (r *Request) Read(fn func(m *fsm.Machine, now fsm.Stamp)) (ok bool) {
 	read := r.Server.Node.ReadLinearizable
 	if r.Stale {
 		read = r.Server.Node.ReadStale
 	}
-	index, err := read(r.Wait(), r.minIndex, fn)
+	if r.turned || r.Target.call.Has(Mutation) {
+		return r.readDone(read(r.Wait(), r.minIndex, fn))
+	}
+	// What waits for the other nodes takes no core, and so no turn.
+	index, err := read(r.Wait(), r.minIndex, func(*fsm.Machine, fsm.Stamp) {})
+	if err != nil {
+		r.RefuseError(err)
+		return false
+	}
+	return r.TakeTurn() && r.readDone(r.Server.Node.ReadStale(r.Wait(), index, fn))
+}
+
+// readDone tells of the state that was read.
+func (r *Request) readDone(index uint64, err error) (ok bool) {
 	if err != nil {
 		r.RefuseError(err)
 		return false
@@ -328,13 +347,43 @@ func (r *Request) Read(fn func(m *fsm.Machine, now fsm.Stamp)) (ok bool) {
 }
 
 // ReadOn reads this node's state for what comes after what was read at index: it
-// is no older. ok is false if there is an answer already.
+// is no older. A read that has a turn rests before. ok is false if there is an answer already.
 func (r *Request) ReadOn(index uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (ok bool) {
+	if r.turn != nil {
+		r.turn.Rest()
+	}
 	if _, err := r.Server.Node.ReadStale(r.Wait(), index, fn); err != nil {
 		r.RefuseError(err)
 		return false
 	}
 	return true
+}
+
+// TakeTurn waits for the request's turn to look at the state, or at what else takes a core's
+// time; it has one until its answer is made. ok is false if there is an answer already.
+func (r *Request) TakeTurn() (ok bool) {
+	if r.turned { // it need not wait again, if it was held meanwhile
+		return true
+	}
+	line := r.Server.Short
+	if r.Target.call.Has(Long) {
+		line = r.Server.Long
+	}
+	turn, err := line.Take(r.Wait(), r.key)
+	if err != nil {
+		r.RefuseError(err)
+		return false
+	}
+	r.turn, r.turned = turn, true
+	return true
+}
+
+// endTurn gives the turn back, if the request has one.
+func (r *Request) endTurn() {
+	if r.turn != nil {
+		r.turn.End()
+		r.turn = nil
+	}
 }
 
 // RefuseError answers an error of the node. A leader that is no more passes

@@ -130,7 +130,7 @@ func (m *Metrics) makeOverloads() *prometheus.CounterVec {
 	}, []string{"bound"})
 	m.overloads = map[nodes.Bound]prometheus.Counter{"": vec.WithLabelValues("other")}
 	for _, b := range []nodes.Bound{
-		nodes.BoundMemory, nodes.BoundDisk, nodes.BoundInFlight, nodes.BoundWaitingClaims, nodes.BoundWaitingReads, nodes.BoundConnections, nodes.BoundBodies, nodes.BoundAnswers,
+		nodes.BoundMemory, nodes.BoundDisk, nodes.BoundInFlight, nodes.BoundWaitingClaims, nodes.BoundWaitingReads, nodes.BoundConnections, nodes.BoundBodies, nodes.BoundAnswers, nodes.BoundReads,
 		nodes.BoundKeyConnections, nodes.BoundKeyWaits, nodes.BoundKeyStreams, nodes.BoundIssuer,
 	} {
 		m.overloads[b] = vec.WithLabelValues(string(b))

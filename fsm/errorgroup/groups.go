@@ -13,6 +13,9 @@ const (
 	ExampleMax = 1024
 	// IDsMax is how many tasks a group names.
 	IDsMax = 5
+	// groupBytes is what one takes at most: its type, its signature and its example, and what
+	// stands beside them.
+	groupBytes = 128 + SignatureMax + ExampleMax + 512
 )
 
 // Group is the failed tasks of one type whose errors have one signature.
@@ -26,7 +29,7 @@ type Group struct {
 }
 
 // Groups adds failed tasks up. The zero value has none. It keeps no memory that it is
-// given, and takes up to 2 KiB for each group.
+// given, and takes up to groupBytes for each group.
 type Groups struct {
 	Looked int // how many tasks were added
 
@@ -56,6 +59,9 @@ func (g *Groups) Add(taskType, err []byte, id uint64, at int64) {
 		group.IDs = append(group.IDs, id)
 	}
 }
+
+// Bytes is what the groups take at most.
+func (g *Groups) Bytes() int { return len(g.groups) * groupBytes }
 
 // Len returns how many groups there are.
 func (g *Groups) Len() int { return len(g.groups) }

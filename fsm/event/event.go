@@ -57,6 +57,7 @@ type Query struct {
 	WorkerID string
 	Kinds    Kinds
 	Limit    int // 1 to 1,000
+	Look     int // how many events one look goes through, 0 = as many as it may
 }
 
 // Page is a part of the trail.

@@ -30,12 +30,15 @@ func (t *Log) Query(q event.Query, none event.Pos) event.Page {
 	if q.After.Compare(h.Newest) >= 0 {
 		return page
 	}
-	limit, looked := min(max(q.Limit, 1), LimitMax), 0
+	limit, looked, most := min(max(q.Limit, 1), LimitMax), 0, LookedMax
+	if q.Look > 0 {
+		most = min(q.Look, LookedMax)
+	}
 	for i := t.chunkBehind(q.After); i < len(t.chunks); i++ {
 		c := t.chunks[i]
 		var e rawEvent
 		for offset := c.offsetBehind(q.After); c.read(offset, &e); offset += e.size {
-			if looked == LookedMax || len(page.Events) == limit {
+			if looked == most || len(page.Events) == limit {
 				page.More = true
 				return page
 			}
