@@ -142,6 +142,7 @@ func mixes() []mix {
 		{3, "clock*,kill-leader"},
 		{3, "member*,kill-one"},
 		{3, "cpu*,snapshot*,partition-flap*"},
+		{3, "log*,files*,kill-one"},
 		{3, ""},
 		{5, "kill*,partition*,pause*"},
 		{3, "power*,partition*,kill*"},

@@ -25,6 +25,11 @@ func rows() []row {
 		{"cpu-*", "one leader majority", beating(stopped, 90*time.Millisecond, 15*time.Millisecond, "little of a processor"), 0},
 		{"snapshot-kill-*", "one leader all", snapshotKilled, 0},
 
+		{"log-unread-*", "one leader majority all", unread, ownLogs},
+		{"log-unread-election", "leader", electing(unread), ownLogs | alone},
+		{"log-broken-election", "leader", electing(broken), ownLogs | alone},
+		{"files-few-*", "one leader", fewFiles, 0},
+
 		{"clock-far-*", "one leader", jumped(far, 1), ownClocks},
 		{"clock-back-*", "one leader", jumped(far, -1), ownClocks},
 		{"clock-near-*", "one leader all", jumped(near, 1), ownClocks},

@@ -25,6 +25,8 @@ type Config struct {
 	// Disks gives each node a FUSE file system that can lose what was not synced.
 	// It needs root.
 	Disks bool
+	// Logs has each node print to a pipe.
+	Logs bool
 	// Note, if not nil, is told what a fault does to which node, in words. It is
 	// called from the goroutine that injects or recovers.
 	Note func(format string, args ...any)
@@ -64,7 +66,7 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 // there to be closed when it fails.
 func (c *Cluster) prepare(ctx context.Context, cfg Config) (err error) {
 	p := procs.Config{
-		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes,
+		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Pipes: cfg.Logs,
 		EnvOf: func(i int) []string { return []string{clockEnv + "=" + clockPath(cfg.Dir, i)} },
 	}
 	if cfg.Disks {

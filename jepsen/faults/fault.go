@@ -40,9 +40,11 @@ type trait int
 const (
 	ownHosts  trait = 1 << iota // the nodes must have hosts of their own
 	ownDisks                    // the nodes must have disks of their own
+	ownLogs                     // the nodes must print to pipes
 	ownClocks                   // the binary must be built with BuildTag
 	powerless                   // a disk comes back only when nothing else holds it
 	operated                    // it is ended by operators' calls: the cluster must work
+	alone                       // it fails where anything else is in the way
 	takesNode                   // it takes a node's folder, vote or address
 )
 
@@ -76,10 +78,10 @@ func (f Fault) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (recover 
 
 // Ground says what the nodes should stand on for these faults, as in Config:
 // hosts of their own where there are faults of the network or of members, disks of
-// their own where disks are full, slow, fail or lose power.
-func Ground(faults ...Fault) (hosts, disks bool) {
+// their own where disks are full, slow, fail or lose power, pipes to print to where logs are not read.
+func Ground(faults ...Fault) (hosts, disks, logs bool) {
 	all := Together(faults...).traits
-	return all.has(ownHosts), all.has(ownDisks)
+	return all.has(ownHosts), all.has(ownDisks), all.has(ownLogs)
 }
 
 // Together returns a fault that injects all of these and recovers from the last one first.
@@ -121,9 +123,12 @@ func Together(faults ...Fault) Fault {
 	return all
 }
 
-// Clash reports whether both faults take a node's folder, vote or address: at once they
-// may leave no majority that has what was acknowledged, which nothing promises to survive.
-func Clash(a, b Fault) bool { return (a.traits & b.traits).has(takesNode) }
+// Clash reports whether one of the faults must come alone, or both take a node's folder, vote
+// or address: at once they may leave no majority that has what was acknowledged, which nothing
+// promises to survive.
+func Clash(a, b Fault) bool {
+	return (a.traits | b.traits).has(alone) || (a.traits & b.traits).has(takesNode)
+}
 
 // Pairs draws so many pairs of different faults of the catalog that do not clash.
 func Pairs(count int, rng *rand.Rand) []Fault {

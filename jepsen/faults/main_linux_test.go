@@ -60,7 +60,7 @@ func start(t *testing.T, root bool, cfg Config) *rig {
 	if cfg.Nodes == 0 {
 		cfg.Nodes = 3
 	}
-	cfg.Binary, cfg.Dir, cfg.Seed, cfg.Hosts, cfg.Disks = binary(), t.TempDir(), 1, root, root
+	cfg.Binary, cfg.Dir, cfg.Seed, cfg.Hosts, cfg.Disks, cfg.Logs = binary(), t.TempDir(), 1, root, root, true
 	cfg.Note = t.Logf
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -37,6 +37,9 @@ type Config struct {
 	// EnvOf, if not nil, returns what is added for the i-th node alone.
 	EnvOf func(i int) []string
 
+	// Pipes has the nodes print to pipes, which are read into their files.
+	Pipes bool
+
 	// TLS, if any, is how the nodes' APIs are spoken to, which Flags tell to speak
 	// TLS. APIKey is the key that they are asked with, which Flags tell them of.
 	TLS    *tls.Config
@@ -106,7 +109,7 @@ func New(cfg Config) (*Cluster, error) {
 		n := &Node{
 			ID: id, DataDir: filepath.Join(cfg.Dir, id), LogPath: filepath.Join(cfg.Dir, id+".log"),
 			tokenFile: filepath.Join(cfg.Dir, id+".token"),
-			binary:    binary, env: cfg.Env, dial: cfg.Dial, tls: cfg.TLS, key: cfg.APIKey,
+			binary:    binary, env: cfg.Env, pipes: cfg.Pipes, dial: cfg.Dial, tls: cfg.TLS, key: cfg.APIKey,
 		}
 		if cfg.DataDirs != nil {
 			n.DataDir = cfg.DataDirs[i]

@@ -51,11 +51,14 @@ type Node struct {
 	dial   DialFunc    // nil: an ordinary dialer
 	tls    *tls.Config // nil: the API speaks plain HTTP
 	key    string      // API key, "" if the node is open
+	pipes  bool        // it prints to a pipe
 	joins  bool        // it does not belong to the initial cluster
 
 	tokenFile string // of the join token that it may join by
 
 	mu     sync.Mutex // guards what follows
+	files  int        // that a process may open, 0 = as many as this one
+	pipe   *pipe      // of the last start, nil: it prints to a file
 	cmd    *exec.Cmd  // nil before the first start
 	exited chan struct{}
 	code   int // exit code, once exited is closed; 128 + signal if a signal ended it
@@ -109,6 +112,14 @@ func (n *Node) SetBinary(path string) {
 	n.binary = path
 }
 
+// SetFiles bounds the files that the node may open from the next start on; 0 is no bound of
+// its own.
+func (n *Node) SetFiles(most int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.files = most
+}
+
 // Wipe empties the node's folder, as a new disk is, while it does not run.
 func (n *Node) Wipe() error {
 	entries, err := os.ReadDir(n.DataDir)
@@ -131,7 +142,17 @@ func (n *Node) Start() error {
 		return fmt.Errorf("start %s: %w", n.ID, err)
 	}
 	cmd := exec.Command(n.binary, n.Args...)
+	if n.files > 0 {
+		cmd = exec.Command("prlimit", append([]string{fmt.Sprintf("--nofile=%d:%[1]d", n.files), n.binary}, n.Args...)...)
+	}
 	cmd.Stdout, cmd.Stderr = log, log
+	var out *pipe
+	if n.pipes {
+		if out, err = openPipe(log); err != nil {
+			return errors.Join(fmt.Errorf("start %s: %w", n.ID, err), log.Close())
+		}
+		cmd.Stdout, cmd.Stderr = out.write, out.write
+	}
 	// Not as seldom as who starts it collects garbage: as a server does.
 	cmd.Env = append(append(os.Environ(), "GOGC="), n.env...)
 	cmd.SysProcAttr = ChildAttr()
@@ -140,11 +161,14 @@ func (n *Node) Start() error {
 		start = func() error { return n.host.Start(cmd) }
 	}
 	if err := start(); err != nil {
+		if out != nil {
+			out.end()
+		}
 		return errors.Join(fmt.Errorf("start %s: %w", n.ID, err), log.Close())
 	}
 	exited := make(chan struct{})
-	n.cmd, n.exited = cmd, exited
-	go n.await(cmd, log, exited)
+	n.cmd, n.exited, n.pipe = cmd, exited, out
+	go n.await(cmd, out, log, exited)
 	return nil
 }
 
@@ -158,8 +182,11 @@ func (n *Node) StartReady(ctx context.Context) error {
 
 // await collects the exit code. It ends when the process does, and whoever
 // ends the process waits for exited.
-func (n *Node) await(cmd *exec.Cmd, log *os.File, exited chan struct{}) {
+func (n *Node) await(cmd *exec.Cmd, out *pipe, log *os.File, exited chan struct{}) {
 	_ = cmd.Wait() // the code is in ProcessState
+	if out != nil {
+		out.end()
+	}
 	_ = log.Close()
 	code := cmd.ProcessState.ExitCode()
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {

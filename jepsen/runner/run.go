@@ -37,9 +37,9 @@ func Run(ctx context.Context, cfg Config) (*history.History, error) {
 		return nil, err
 	}
 	r := &run{cfg: cfg, faults: all, started: time.Now()}
-	hosts, disks := faults.Ground(all...)
+	hosts, disks, logs := faults.Ground(all...)
 	r.cluster, err = faults.New(ctx, faults.Config{
-		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Seed: cfg.Seed, Hosts: hosts, Disks: disks,
+		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Seed: cfg.Seed, Hosts: hosts, Disks: disks, Logs: logs,
 		Note: func(format string, args ...any) { r.rec.Event(format, args...) },
 	})
 	if err != nil {

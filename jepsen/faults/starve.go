@@ -1,0 +1,107 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"math/rand"
+	"net"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+const (
+	// fewestFiles is how many files a node may open that has few, and crowdMax how many idle
+	// connections come to it then.
+	fewestFiles, crowdMax = 256, 300
+	// crowdTimeout bounds the dial of one of them.
+	crowdTimeout = time.Second
+	// electMax is how long a majority may be without a leader though nothing stands in its way.
+	electMax = 15 * time.Second
+)
+
+// unread has nobody read the nodes' logs.
+func unread(_ context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
+	c.notef("nobody reads the log of %s", names(nodes))
+	resume := func(context.Context) error { return each(nodes, (*procs.Node).GoOnReading) }
+	if err := each(nodes, (*procs.Node).StopReading); err != nil {
+		return nil, errors.Join(err, resume(context.Background()))
+	}
+	return resume, nil
+}
+
+// electing does something to all nodes, and kills the leader: the others must have one all the
+// same, and write of that in their logs.
+func electing(do act) act {
+	return func(ctx context.Context, c *Cluster, nodes []*procs.Node, rng *rand.Rand) (undo, error) {
+		over, err := do(ctx, c, c.Nodes, rng)
+		if err != nil {
+			return nil, err
+		}
+		done := undos{over}
+		start, err := killed(ctx, c, nodes, rng)
+		if err == nil {
+			done = append(done, start)
+			electing, cancel := context.WithTimeout(ctx, electMax)
+			defer cancel()
+			_, err = c.WaitLeader(electing, nodes...)
+		}
+		if err != nil {
+			return nil, errors.Join(err, done.all(context.WithoutCancel(ctx)))
+		}
+		return done.all, nil
+	}
+}
+
+// broken closes the pipes that the nodes print to: they go on, without a log.
+func broken(_ context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
+	c.notef("the log of %s breaks", names(nodes))
+	err := each(nodes, (*procs.Node).BreakLog)
+	return func(context.Context) error { return nil }, err
+}
+
+// fewFiles starts a node that may open few files, and takes them all by connections.
+func fewFiles(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
+	n := nodes[0]
+	again := func(ctx context.Context, files int) error {
+		if err := end(ctx, n); err != nil {
+			return err
+		}
+		n.SetFiles(files)
+		return c.startNodes(n)
+	}
+	if err := again(ctx, fewestFiles); err != nil {
+		return nil, err
+	}
+	starting, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	if err := n.WaitReady(starting); err != nil {
+		c.notef("%s is not ready yet", n.ID)
+	}
+	crowd := c.crowd(ctx, n.HTTPAddr)
+	c.notef("%s may open %d files, and has %d connections", n.ID, fewestFiles, len(crowd))
+	return func(ctx context.Context) error {
+		for _, conn := range crowd {
+			_ = conn.Close() // the node may have been first
+		}
+		return again(ctx, 0)
+	}, nil
+}
+
+// crowd connects to the node as often as it takes it, crowdMax times at most.
+func (c *Cluster) crowd(ctx context.Context, addr string) (crowd []net.Conn) {
+	dial := c.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	for range crowdMax {
+		dialing, cancel := context.WithTimeout(ctx, crowdTimeout)
+		conn, err := dial(dialing, "tcp", addr)
+		cancel()
+		if err != nil {
+			break
+		}
+		crowd = append(crowd, conn)
+	}
+	return crowd
+}
