@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/api/probe"
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/config"
@@ -128,12 +129,14 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 		return listenError("--http-addr", s.cfg.HTTPAddr, err)
 	}
 	defer listener.Close()
-	probes := newProbes(s.cfg.NodeID, s.version, s.logger)
-	stopProbes, err := probes.listen(s.cfg.HealthAddr)
-	if err != nil {
-		return err
+	probes := probe.New(s.cfg.NodeID, s.version, s.logger)
+	if s.cfg.HealthAddr != "" {
+		ln, err := net.Listen("tcp", s.cfg.HealthAddr)
+		if err != nil {
+			return listenError("--health-addr", s.cfg.HealthAddr, err)
+		}
+		defer probes.Serve(ln)()
 	}
-	defer stopProbes()
 
 	nodeConfig, joinKeys, err := s.nodeConfig()
 	if err != nil {
@@ -142,7 +145,7 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 	// From here on, for the node may wait long for others, who refuse it perhaps.
 	defer watchFiles(s.certificates.look, joinKeys.look, s.lookAtZones)()
 	defer tuneGC(a, nodeConfig.MemoryLimit)()
-	started := probes.meanwhile(listener, s.certificates.httpConfig())
+	started := probes.Meanwhile(listener, s.certificates.httpConfig())
 	node, err := cluster.Open(ctx, nodeConfig)
 	started()
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
@@ -168,7 +171,7 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 }
 
 // serve serves the API of the node until ctx ends, and then stops both.
-func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Node, listener net.Listener, probes *probes, told *notices) error {
+func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Node, listener net.Listener, probes *probe.Answers, told *notices) error {
 	// What other nodes pass on is served from here on; before, they are told
 	// that there is no leader here.
 	node.SetForwardHandler(server.ForwardHandler())
@@ -178,14 +181,14 @@ func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Nod
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	told.await(node.Ready)
-	probes.readyAs(node.Ready)
+	probes.ReadyAs(node.Ready)
 	select {
 	case err := <-served: // it never ends by itself but for an error
 		return errors.Join(fmt.Errorf("serve HTTP: %w", err), closeNode(node))
 	case <-ctx.Done():
 	}
 	told.stopping()
-	probes.readyAs(func() error { return nodes.ErrShuttingDown })
+	probes.ReadyAs(func() error { return nodes.ErrShuttingDown })
 	s.leave(server, node)
 	return stopServer(server, node, served, s.logger)
 }

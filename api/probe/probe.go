@@ -1,4 +1,6 @@
-package server
+// Package probe answers GET /healthz and GET /readyz where the API does not: while a node starts,
+// and at a port of their own, where those that ask need neither certificate nor key.
+package probe
 
 import (
 	"context"
@@ -19,76 +21,64 @@ import (
 )
 
 const (
-	// probeConnsMax bounds the connections of probes; one more waits for its turn.
-	probeConnsMax = 64
-	// probeTimeout bounds a request of a probe, and its handshake.
-	probeTimeout = 5 * time.Second
-	// probesEndTimeout is how long those under way are waited for at the end.
-	probesEndTimeout = 250 * time.Millisecond
+	// connsMax bounds the connections of probes; one more waits for its turn.
+	connsMax = 64
+	// timeout bounds a request of a probe, and its handshake.
+	timeout = 5 * time.Second
+	// endTimeout is how long those under way are waited for at the end.
+	endTimeout = 250 * time.Millisecond
 )
 
 // errStarting is why a node is not ready that does not serve yet.
 var errStarting = errors.New("it is starting, or waits for other nodes or to be let in")
 
-// probes answers /healthz and /readyz where the API does not: while the node starts, and at
-// health_addr, where those that ask need neither certificate nor key.
-type probes struct {
+// Answers are those of one node. Its methods are safe for concurrent use.
+type Answers struct {
 	nodeID, version string
 	logger          hclog.Logger
 	ready           atomic.Pointer[func() error]
 }
 
-func newProbes(nodeID, version string, logger hclog.Logger) *probes {
-	p := &probes{nodeID: nodeID, version: version, logger: logger}
-	p.readyAs(func() error { return errStarting })
+// New returns the answers of a node that starts.
+func New(nodeID, version string, logger hclog.Logger) *Answers {
+	p := &Answers{nodeID: nodeID, version: version, logger: logger}
+	p.ReadyAs(func() error { return errStarting })
 	return p
 }
 
-// readyAs has ready say from here on why the node is not ready, nil if it is.
-func (p *probes) readyAs(ready func() error) { p.ready.Store(&ready) }
+// ReadyAs has ready say from here on why the node is not ready, nil if it is.
+func (p *Answers) ReadyAs(ready func() error) { p.ready.Store(&ready) }
 
-// listen answers at addr until stop is called; "" is nowhere.
-func (p *probes) listen(addr string) (stop func(), err error) {
-	if addr == "" {
-		return func() {}, nil
-	}
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, listenError("--health-addr", addr, err)
-	}
-	return p.serve(ln), nil
-}
-
-// meanwhile answers at the API's listener until over is called, which leaves it open.
-func (p *probes) meanwhile(ln net.Listener, cfg *tls.Config) (over func()) {
+// Meanwhile answers at the API's listener until over is called, which leaves it open.
+func (p *Answers) Meanwhile(ln net.Listener, cfg *tls.Config) (over func()) {
 	lent := &lentListener{Listener: ln}
 	var shown net.Listener = lent
 	if cfg != nil {
 		shown = tls.NewListener(lent, cfg)
 	}
-	stop := p.serve(shown)
+	stop := p.Serve(shown)
 	return func() {
 		stop()
 		lent.setDeadline(time.Time{})
 	}
 }
 
-// serve answers the connections of ln until stop is called.
-func (p *probes) serve(ln net.Listener) (stop func()) {
+// Serve answers the connections of ln until stop is called.
+func (p *Answers) Serve(ln net.Listener) (stop func()) {
 	server := &http.Server{
-		Handler: p, ReadTimeout: probeTimeout, WriteTimeout: probeTimeout, MaxHeaderBytes: 16 << 10,
+		Handler: p, ReadTimeout: timeout, WriteTimeout: timeout, MaxHeaderBytes: 16 << 10,
 		ErrorLog: hclog.NewNullLogger().StandardLogger(nil), // what ends a connection is no news
 	}
 	server.SetKeepAlivesEnabled(false)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := server.Serve(&boundedListener{ln, make(chan struct{}, probeConnsMax)}); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(&boundedListener{ln, make(chan struct{}, connsMax)}); !errors.Is(err, http.ErrServerClosed) {
 			p.logger.Error("probes are not answered any more", "error", err)
 		}
 	}()
 	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), probesEndTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
 		if server.Shutdown(ctx) != nil {
 			_ = server.Close() // connections without a request, or in the midst of one
@@ -98,7 +88,7 @@ func (p *probes) serve(ln net.Listener) (stop func()) {
 }
 
 // ServeHTTP answers as the API does.
-func (p *probes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *Answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	state, unready := "alive", error(nil)
