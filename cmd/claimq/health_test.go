@@ -96,6 +96,13 @@ func TestHealth_TLS(t *testing.T) {
 	if stdout, stderr, code := healthOf(t, addr, args...); code != term.ExitDone || stdout != "n1 is taking connections\n" {
 		t.Errorf("with certificates of clients: %d, %s%s", code, stdout, stderr)
 	}
+	plain := httptest.NewServer(http.HandlerFunc(wellAndUnready))
+	defer plain.Close()
+	for want, at := range map[string][]string{"/readyz answered: Not ready (no_leader)": args, "n1 is alive\n": append([]string{"--http-tls-client-ca-file", file}, args[:4]...)} {
+		if stdout, stderr, _ := healthOf(t, addr, append(at, "--health-addr", plain.Listener.Addr().String())...); !strings.Contains(stdout+stderr, want) {
+			t.Errorf("at the port for probes it says %q, want %q", stdout+stderr, want)
+		}
+	}
 	secure.Close()
 	if _, stderr, code := healthOf(t, addr, args...); code != term.ExitRefused || !strings.Contains(stderr, "refused") {
 		t.Errorf("no server: %d, %s", code, stderr)

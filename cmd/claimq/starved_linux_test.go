@@ -17,7 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/claimq/claimq/cmd/claimq/claimqtest"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // loneNode is a server process that is a cluster by itself.
@@ -197,6 +200,41 @@ func TestServer_fewDescriptors(t *testing.T) {
 	said, err := os.ReadFile(log.Name())
 	if err != nil || !bytes.Contains(said, []byte("limits.connections=16384")) || !bytes.Contains(said, []byte("rlimit_nofile=256")) {
 		t.Errorf("the log does not tell what does not fit (%v):\n%s", err, said)
+	}
+}
+
+// When descriptors run out all the same, connections that wait make room for others, and the node
+// goes on.
+func TestServer_noDescriptorLeft(t *testing.T) {
+	t.Parallel()
+	n := startLone(t, nil, nil)
+	least := &unix.Rlimit{Cur: 64, Max: 64}
+	if err := unix.Prlimit(n.cmd.Process.Pid, unix.RLIMIT_NOFILE, least, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		conn, err := net.Dial("tcp", n.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	n.until(t, "a submit is taken", func() bool { return n.status("POST", "/api/tasks", aTask) == http.StatusCreated })
+	n.stops(t)
+}
+
+// A worker that could not start so many commands says so, and takes no task.
+func TestWork_fewDescriptors(t *testing.T) {
+	t.Parallel()
+	cmd := claimq(t.Context(), "work", "--type", "a", "--concurrency", "100", "--", "true")
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Path, cmd.Args = sh, append([]string{"sh", "-c", `ulimit -n 256; exec "$0" "$@"`}, cmd.Args...)
+	out, err := cmd.CombinedOutput()
+	if want := "--concurrency is 100: it must be at most 38, as this process may open 256 files"; cmd.ProcessState.ExitCode() != term.ExitUsage || !strings.Contains(string(out), want) {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
