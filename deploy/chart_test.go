@@ -34,12 +34,18 @@ type manifest struct {
 		Template            struct {
 			Metadata struct{ Annotations map[string]string }
 			Spec     struct {
+				Grace      int `yaml:"terminationGracePeriodSeconds"`
 				Containers []struct {
 					Image          string
 					Args           []string
 					ReadinessProbe map[string]any `yaml:"readinessProbe"`
 					LivenessProbe  map[string]any `yaml:"livenessProbe"`
-					VolumeMounts   []struct {
+					StartupProbe   map[string]any `yaml:"startupProbe"`
+					Ports          []struct {
+						Name          string
+						ContainerPort int `yaml:"containerPort"`
+					}
+					VolumeMounts []struct {
 						MountPath string `yaml:"mountPath"`
 					} `yaml:"volumeMounts"`
 				}
@@ -148,7 +154,16 @@ func (p packages) chart(t *testing.T) {
 		if probe := fmt.Sprint(objects["StatefulSet q-claimq"].Spec.Template.Spec.Containers[0].ReadinessProbe); !strings.Contains(probe, "HTTPS") {
 			t.Errorf("the probe is %s", probe)
 		}
-		p.checkChart(t, 3, "keys.existingSecret=keys", "tls.http.existingSecret=http", "tls.http.clientCertificates=true", "tls.peer.existingSecret=peer")
+		objects = p.checkChart(t, 3, "keys.existingSecret=keys", "tls.http.existingSecret=http", "tls.http.clientCertificates=true", "tls.peer.existingSecret=peer")
+		pod := objects["StatefulSet q-claimq"].Spec.Template.Spec.Containers[0]
+		for _, probe := range []map[string]any{pod.StartupProbe, pod.LivenessProbe, pod.ReadinessProbe} {
+			if text := fmt.Sprint(probe["httpGet"]); !strings.Contains(text, "port:health") || !strings.Contains(text, "scheme:HTTP ") && !strings.HasSuffix(text, "scheme:HTTP]") {
+				t.Errorf("where clients need certificates a probe is %v", probe)
+			}
+		}
+		if file := objects["ConfigMap q-claimq"].Data["q-claimq-0.yaml"]; !strings.Contains(file, "health_addr: 0.0.0.0:7402\n") || !strings.Contains(fmt.Sprint(pod.Ports), "{health 7402}") {
+			t.Errorf("probes without a certificate have no port: %v\n%s", pod.Ports, file)
+		}
 	})
 	t.Run("more settings", func(t *testing.T) {
 		p.checkChart(t, 3, append(secrets[:], "settings.memory_limit=1GiB", "settings.limits.items=10", "persistence.storageClass=fast", "nameOverride=tasks", "zoneData.existingSecret=zones", "service.type=LoadBalancer")...)
@@ -160,11 +175,25 @@ func (p packages) chart(t *testing.T) {
 			t.Errorf("the image is %s", image)
 		}
 	})
+	t.Run("drain", func(t *testing.T) {
+		for _, seconds := range []int{0, 10, 60} {
+			objects := p.checkChart(t, 3, append(secrets[:], fmt.Sprintf("drainSeconds=%d", seconds))...)
+			if file := objects["ConfigMap q-claimq"].Data["q-claimq-0.yaml"]; !strings.Contains(file, fmt.Sprintf("drain_time: %ds\n", seconds)) {
+				t.Errorf("nodes drain otherwise than %d s:\n%s", seconds, file)
+			}
+			// A stop takes up to 10 s twice, and 5 s for what is not waited for.
+			if grace := objects["StatefulSet q-claimq"].Spec.Template.Spec.Grace; grace < seconds+25 {
+				t.Errorf("pods that drain for %d s are killed after %d s", seconds, grace)
+			}
+		}
+	})
 	t.Run("network policy", p.networkPolicy)
 	for _, refused := range [][]string{
 		{"keys.existingSecret=keys"},    // no secret between nodes
 		{"joinKey.existingSecret=join"}, // no keys
 		append(secrets[:], "replicas=0"),
+		append(secrets[:], "drainSeconds=-1"),
+		append(secrets[:], "drainSeconds=301"),
 		append(secrets[:], "replica=3"),
 		append(secrets[:], "settings.node_id=n1"),
 		append(secrets[:], "podDisruptionBudget.maxUnavailable=0"),

@@ -36,6 +36,10 @@ http_addr: 0.0.0.0:7400
 http_advertise: {{ $host }}:7400
 peer_addr: 0.0.0.0:7401
 peer_advertise: {{ $host }}:7401
+drain_time: {{ int $values.drainSeconds }}s
+{{- if include "claimq.asksClients" $root }}
+health_addr: 0.0.0.0:7402
+{{- end }}
 {{- $joins := ge $ordinal $initial }}
 {{- range $values.joinOrdinals }}{{ if eq (int .) $ordinal }}{{ $joins = true }}{{ end }}{{ end }}
 {{- if $joins }}
@@ -107,7 +111,12 @@ peer_tls:
 {{- end }}
 {{- end }}
 
-{{/* Kubernetes has no certificate to show: with client certificates it only connects. */}}
+{{/* Whether clients need certificates. Kubernetes has none to show: probes have a port of their own then. */}}
+{{- define "claimq.asksClients" -}}
+{{- $tls := .Values.tls.http -}}
+{{- if and $tls.existingSecret $tls.clientCertificates }}true{{ end -}}
+{{- end }}
+
 {{- define "claimq.alive" -}}
 {{ include "claimq.probe" (list . "/healthz") }}
 {{- end }}
@@ -117,14 +126,9 @@ peer_tls:
 {{- end }}
 
 {{- define "claimq.probe" -}}
-{{- $tls := (index . 0).Values.tls.http -}}
-{{- if and $tls.existingSecret $tls.clientCertificates -}}
-tcpSocket:
-  port: api
-{{- else -}}
+{{- $asks := include "claimq.asksClients" (index . 0) -}}
 httpGet:
   path: {{ index . 1 }}
-  port: api
-  scheme: {{ if $tls.existingSecret }}HTTPS{{ else }}HTTP{{ end }}
-{{- end }}
+  port: {{ if $asks }}health{{ else }}api{{ end }}
+  scheme: {{ if and (index . 0).Values.tls.http.existingSecret (not $asks) }}HTTPS{{ else }}HTTP{{ end }}
 {{- end }}
