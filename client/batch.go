@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -188,6 +189,9 @@ func (c *Client) batch(ctx context.Context, ops []Op, atomic bool) ([]OpResult, 
 	}
 	for n, i := range sent {
 		results[i] = c.opResult(&ops[i], bodies[n], &a)
+		if ops[i].fallsShort(&results[i], len(a.body), atomic) {
+			c.claimAgain(ctx, &ops[i], &results[i])
+		}
 	}
 	return results, a.repeats, nil
 }
@@ -209,6 +213,28 @@ func encodeBatch(ops []Op, atomic bool) (body []byte, sent []int, safe bool) {
 		safe = safe && ops[i].kind.BatchSafe(true)
 	}
 	return append(body, "]}"...), sent, safe
+}
+
+// fallsShort reports whether a claim was answered with less than there is: nothing, for want of
+// room, or tasks without their payloads, in an answer of that size. Of an atomic batch what found
+// nothing was refused.
+func (o *Op) fallsShort(r *OpResult, size int, atomic bool) bool {
+	if o.request == nil || r.Err != nil || size < fullAnswerMin {
+		return false
+	}
+	return len(r.Claims) == 0 && !atomic || slices.ContainsFunc(r.Claims, func(cl *Claim) bool { return len(cl.Task.Payload) == 0 })
+}
+
+// claimAgain makes a claim of a batch by itself: with its request id it gets the tasks that it has
+// claimed, or claims some.
+func (c *Client) claimAgain(ctx context.Context, o *Op, r *OpResult) {
+	decoded, a, err := c.post(ctx, claimPath, o.fields)
+	switch {
+	case err == nil:
+		r.Claims = c.claimsOf(o.request, decoded.Tasks, decoded.Repeated, &a)
+	case !errors.Is(err, ErrNoTasks):
+		r.Err = fmt.Errorf("the batch's answer had no room for what it claimed: %w", err)
+	}
 }
 
 // settles reports whether the op ends the claim of its holder.

@@ -43,8 +43,9 @@ type Patch struct {
 }
 
 // Patch changes a task that is not claimed and has not ended, and returns it as
-// it is then. When its answer is lost it is repeated with the same values.
-// Errors: ErrTaskNotFound, ErrTaskAlreadyClaimed, what the task has ended as, ...
+// it is then. When its answer is lost it is repeated with the same values. Errors:
+// ErrTaskNotFound, ErrTaskAlreadyClaimed, what the task has ended as, ...; after a lost
+// answer these are ErrOutcomeUnknown, too.
 func (c *Client) Patch(ctx context.Context, taskID string, p Patch) (*Task, error) {
 	id, err := parseID(taskID)
 	if err != nil {
@@ -88,7 +89,7 @@ func (p *Patch) encode() ([]byte, error) {
 func (c *Client) taskCall(ctx context.Context, r Request) (*Task, error) {
 	a, err := c.call(ctx, r)
 	if err != nil {
-		return nil, err
+		return nil, inDoubt(&a, err)
 	}
 	decoded, err := decodeAnswer(a.body)
 	if err != nil {
@@ -98,6 +99,17 @@ func (c *Client) taskCall(ctx context.Context, r Request) (*Task, error) {
 		return nil, errors.New("the answer has no task")
 	}
 	return fromWire(decoded.Task), nil
+}
+
+// inDoubt returns the error of a call whose repeats the server does not know as such. What stands
+// in its way may have come after a try that was done, whose answer was lost.
+func inDoubt(a *answer, err error) error {
+	var refusal *Error
+	if a.repeats.Doubted && errors.As(err, &refusal) && !errors.Is(err, ErrOutcomeUnknown) &&
+		(refusal.Status == http.StatusNotFound || refusal.Status == http.StatusConflict) {
+		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	return err
 }
 
 // The actions that Act does with many tasks.
@@ -132,12 +144,17 @@ type Acted struct {
 	Cannot map[string]int64
 }
 
+// idleStepsMax bounds the steps of an Act in a row that did nothing: a node may have lost the
+// leadership at once.
+const idleStepsMax = 4
+
 // NothingToDo is why an Action would leave a task that is as it would make it.
 const NothingToDo = "nothing_to_do"
 
 // Act does something with many tasks, in steps: it is not atomic. A task that the
 // filter selects no more when its step comes is left alone. It goes on until all
-// are done, or ctx ends. Errors: ErrCountMismatch; ErrOutcomeUnknown when an
+// are done, or ctx ends; Acted is what was done by then. Errors: ErrCountMismatch; that
+// several steps in a row did nothing, with more to do; ErrOutcomeUnknown when an
 // answer is lost, for then some may be done: doing it again without Expect does
 // the rest.
 func (c *Client) Act(ctx context.Context, a Action) (Acted, error) {
@@ -147,7 +164,7 @@ func (c *Client) Act(ctx context.Context, a Action) (Acted, error) {
 	}
 	w := wire.Action{Action: a.Action, Filter: filter, All: a.All, AddAttempts: int32(a.AddAttempts), DryRun: a.DryRun, Expect: a.Expect}
 	var acted Acted
-	for {
+	for idle := 0; ; {
 		body, err := json.Marshal(w)
 		if err != nil {
 			return acted, fmt.Errorf("%s tasks: encode request: %w", a.Action, err)
@@ -167,10 +184,21 @@ func (c *Client) Act(ctx context.Context, a Action) (Acted, error) {
 		if step.Can != nil {
 			acted.Can, acted.Cannot = *step.Can, step.Cannot
 		}
-		if !step.More || step.Done == 0 {
+		if !step.More {
 			return acted, nil
 		}
 		w.Expect = nil // it was met
+		if idle++; step.Done > 0 {
+			idle = 0
+		}
+		if idle == idleStepsMax {
+			return acted, fmt.Errorf("%s tasks: %d requests in a row did nothing, and there is more to do", a.Action, idle)
+		}
+		if idle > 0 {
+			if err := waitFor(ctx, emptyPause<<idle); err != nil {
+				return acted, fmt.Errorf("%s tasks: %w", a.Action, err)
+			}
+		}
 	}
 }
 

@@ -61,6 +61,25 @@ func TestClient_changesAreRepeated(t *testing.T) {
 	}
 }
 
+// What a repeat is refused for may have come after a try that was done.
+func TestClient_changesInDoubt(t *testing.T) {
+	t.Parallel()
+	for _, code := range []wire.Code{wire.CodeTaskAlreadyClaimed, wire.CodeTaskCompleted, wire.CodeTaskNotFound, wire.CodeInvalidRequest} {
+		for _, lost := range []bool{true, false} {
+			replies := []reply{refuses(code)}
+			if lost {
+				replies = []reply{breaks, refuses(code)}
+			}
+			_, c := talk(t, replies...)
+			_, err := c.Patch(t.Context(), "17", Patch{Priority: new(1)})
+			var refusal *Error
+			if got := errors.Is(err, ErrOutcomeUnknown); !errors.As(err, &refusal) || got != (lost && code != wire.CodeInvalidRequest) {
+				t.Errorf("%s after a lost answer %v: %v", code, lost, err)
+			}
+		}
+	}
+}
+
 func TestClient_changesAreRefused(t *testing.T) {
 	t.Parallel()
 	s, c := talk(t, refuses(wire.CodeTaskCompleted))

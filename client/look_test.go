@@ -171,6 +171,21 @@ func TestClient_Act(t *testing.T) {
 	}
 }
 
+// A step that did nothing is made again, and not for ever.
+func TestClient_Act_idleSteps(t *testing.T) {
+	t.Parallel()
+	const idle = `{"success":true,"matched":5,"done":0,"more":true}`
+	_, c := talk(t, says(200, `{"success":true,"matched":5,"done":2,"more":true}`), says(200, idle), says(200, idle), says(200, `{"success":true,"matched":3,"done":3}`))
+	if got, err := c.Act(t.Context(), Action{Action: ActionDelete, All: true}); err != nil || got.Done != 5 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	s, c := talk(t, says(200, `{"success":true,"matched":5,"done":2,"more":true}`), says(200, idle))
+	got, err := c.Act(t.Context(), Action{Action: ActionDelete, All: true})
+	if err == nil || !strings.Contains(err.Error(), "there is more to do") || got.Done != 2 || len(s.requests()) != 1+idleStepsMax {
+		t.Errorf("got %+v, %v after %d requests", got, err, len(s.requests()))
+	}
+}
+
 // A dry run says what could be done, and why not with the others.
 func TestClient_Act_dryRun(t *testing.T) {
 	t.Parallel()

@@ -129,4 +129,3 @@ func (r *renewing) current() *http.Transport {
 	}
 	return r.now
 }
-

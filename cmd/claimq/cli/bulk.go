@@ -102,6 +102,9 @@ func bulk(s session.Talk, cmd *cobra.Command, w *wire.Action) error {
 			w.Expect = nil // it was met
 			continue
 		}
+		if acted.More && !w.DryRun {
+			return fmt.Errorf("%s matched, %s done: the last request did nothing, and there is more to do. Repeat the command without --expect", term.Count(matched, "task"), term.Number(done))
+		}
 		if shown {
 			return nil
 		}
