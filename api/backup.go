@@ -100,7 +100,7 @@ func (b *Backups) Save(r *exchange.Request) {
 	resp.SetConnectionClose()
 	resp.SetBodyStream(&backupStream{
 		server: s, saving: b.saving, conn: r.HTTP.Conn(), backup: backup,
-		by: r.Operator(), index: index, to: r.HTTP.RemoteIP().String(),
+		by: r.Operator(), index: index, to: r.HTTP.RemoteIP().String(), plain: plain(r),
 	}, -1)
 	resp.ImmediateHeaderFlush = true
 }
@@ -115,6 +115,7 @@ type backupStream struct {
 	by     nodes.Operator
 	index  string // of the log
 	to     string // the address that it is sent to
+	plain  bool   // it goes without chunks
 	once   sync.Once
 
 	ctx   context.Context // ends with the server's serving and after saveTimeMax
@@ -161,7 +162,7 @@ func (b *backupStream) Close() error {
 	return nil
 }
 
-// Write sends p as chunks of HTTP, at a bounded rate.
+// Write sends p, as chunks of HTTP but to a client of HTTP/1.0, at a bounded rate.
 func (b *backupStream) Write(p []byte) (int, error) {
 	total := 0
 	for len(p) > 0 {
@@ -174,6 +175,9 @@ func (b *backupStream) Write(p []byte) (int, error) {
 			return total, err
 		}
 		buffers := net.Buffers{head, piece, []byte("\r\n")}
+		if b.plain {
+			buffers = net.Buffers{piece}
+		}
 		if _, err := buffers.WriteTo(b.conn); err != nil {
 			return total, err
 		}

@@ -127,6 +127,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		Handler:            func(ctx *fasthttp.RequestCtx) { s.host.Handle(ctx, false) },
 		ErrorHandler:       s.host.Malformed,
 		HeaderReceived:     s.headRead,
+		ExpectHandler:      s.host.Expected,
 		Logger:             httplog.Logger{Log: s.cfg.Logger, Message: "http connection"},
 		ReadTimeout:        port.ReadTimeout,
 		WriteTimeout:       port.WriteTimeout,

@@ -110,8 +110,19 @@ func startStream(r *exchange.Request, st *stream) {
 		resp.Header.SetContentEncoding("gzip")
 	}
 	resp.SetConnectionClose()
+	st.plain = plain(r)
 	resp.SetBodyStream(st, -1)
 	resp.ImmediateHeaderFlush = true
+}
+
+// plain reports whether the request is one of HTTP/1.0, to which an answer has no chunks (RFC
+// 9112, 6.1): it ends with the connection.
+func plain(r *exchange.Request) bool {
+	conn, ok := r.HTTP.Conn().(*port.Conn)
+	if ok = ok && !r.HTTP.Request.Header.IsHTTP11(); ok {
+		conn.Plain()
+	}
+	return ok
 }
 
 // stream is the body of an answer that does not end. The HTTP server reads it on
@@ -128,6 +139,7 @@ type stream struct {
 	sum    *trail.Gzip     // of what was sent; nil: it is not compressed
 	key    context.Context // ends with a *lasting.Ended when its key is of no use any more
 	buf    []byte          // for what it says by itself
+	plain  bool            // it goes without chunks
 	leave  func()          // counts it out
 	once   sync.Once
 }
@@ -320,6 +332,9 @@ func (st *stream) fail(ctx context.Context, f *refuse.Refusal) error {
 
 // write writes a chunk.
 func (st *stream) write(ctx context.Context, chunk []byte) error {
+	if st.plain {
+		chunk = trail.Content(chunk)
+	}
 	if room := int64(len(chunk)); room > exchange.AnswerFreeBytes {
 		// Packets are shared, but not by those who are slow.
 		if !st.server.Port.Answers.Take(room) {

@@ -20,6 +20,7 @@ import (
 // HeadRead is called with the head of each request before its body is read.
 func (s *Host) HeadRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfig) {
 	closeAmbiguous(h)
+	closeIfTold(h)
 	conn, ok := ctxOf(h).Conn().(*port.Conn)
 	if !ok {
 		return config

@@ -100,6 +100,7 @@ type Request struct {
 
 // Handle answers one request. Whatever it does, there is an answer.
 func (s *Host) Handle(ctx *fasthttp.RequestCtx, forwarded bool) {
+	dropTrailers(&ctx.Request.Header)
 	r := s.requests.Get().(*Request)
 	*r = Request{Server: s, HTTP: ctx, Forwarded: forwarded, Start: time.Now(), ID: r.ID[:0], Target: target{call: s.Calls.none}}
 	r.Asks = r.Start

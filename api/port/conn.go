@@ -1,6 +1,7 @@
 package port
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -34,6 +35,7 @@ type Conn struct {
 	body             bodyShare
 	answer           atomic.Int64 // what answers have taken of the port's room; anybody may close
 	written          []byte       // the buffer of the answer under way, nil: not for another answer
+	plain            plainness    // of an answer that ends with the connection
 	heard            bool         // anything was read
 	known            bool         // this is no stranger
 	place            strangerPlace
@@ -114,6 +116,37 @@ func (c *Conn) Answered() {
 // Lend returns the connection itself, to one who sets its deadlines from other
 // goroutines. Return must follow.
 func (c *Conn) Lend() net.Conn { return c.Conn }
+
+// Plain says that the answer whose head comes next is to a client of HTTP/1.0, which knows no
+// chunks: the head goes without Transfer-Encoding, the body is written to what Lend returns, and
+// what the HTTP server writes at its end goes nowhere. The connection must be closed then.
+func (c *Conn) Plain() { c.plain = plainHead }
+
+// plainness is how far an answer without chunks has come.
+type plainness int
+
+const (
+	plainHead plainness = iota + 1 // its head comes next
+	plainBody                      // and then nothing from the HTTP server
+)
+
+// chunkedField is how the HTTP server says that a body has chunks.
+const chunkedField = "Transfer-Encoding: chunked\r\n"
+
+// writePlain is Write of an answer that is plain.
+func (c *Conn) writePlain(b []byte) (int, error) {
+	if c.plain == plainHead {
+		c.plain = plainBody
+		head := append([]byte(nil), b...)
+		if at := bytes.LastIndex(head, []byte(chunkedField)); at >= 0 {
+			head = append(head[:at], head[at+len(chunkedField):]...)
+		}
+		if _, err := c.writePieces(head); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
+}
 
 // Return says that the connection's deadlines are its own again, and gives the end of an
 // answer within to be written.
@@ -246,6 +279,9 @@ func (c *Conn) endUnasked() (stop func()) {
 // that the answer was about, and they are released before Write returns.
 func (c *Conn) Write(b []byte) (int, error) {
 	c.body.answered()
+	if c.plain != 0 {
+		return c.writePlain(b)
+	}
 	n, err := c.writePieces(b)
 	if err != nil && len(c.unsent.Holds) > 0 {
 		c.port.cfg.Release(&c.unsent)

@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strconv"
@@ -109,6 +110,12 @@ func EndChunk(b []byte) (chunk []byte, start int) {
 	start = ChunkHead - len(head)
 	copy(b[start:], head)
 	return append(b, "\r\n"...), start
+}
+
+// Content returns what is in a chunk that EndChunk has ended.
+func Content(chunk []byte) []byte {
+	at := bytes.IndexByte(chunk, '\n') + 1
+	return chunk[at : len(chunk)-chunkTail]
 }
 
 // Found is what a look at the trail found.

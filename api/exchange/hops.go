@@ -1,0 +1,78 @@
+package exchange
+
+import (
+	"bufio"
+	"bytes"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/port"
+)
+
+// Rules of HTTP between two hops that the HTTP server does not keep.
+
+// closeIfTold has the connection closed behind the answer if Connection says so, in any case
+// and in any place of a list (RFC 9110, 7.6.1): the HTTP server knows it alone and in small
+// letters only.
+func closeIfTold(h *fasthttp.RequestHeader) {
+	if h.ConnectionClose() || len(h.Peek(fasthttp.HeaderConnection)) == 0 {
+		return
+	}
+	for line := range bytes.SplitSeq(h.RawHeaders(), []byte{'\n'}) {
+		name, value, _ := bytes.Cut(line, []byte{':'})
+		if !bytes.EqualFold(name, []byte(fasthttp.HeaderConnection)) {
+			continue
+		}
+		for word := range bytes.SplitSeq(value, []byte{','}) {
+			if bytes.EqualFold(bytes.TrimSpace(word), []byte("close")) {
+				h.SetConnectionClose()
+				return
+			}
+		}
+	}
+}
+
+// dropTrailers takes off what stands behind a chunked body: the HTTP server adds it to the
+// headers, and a field there may be a credential, or one that a proxy would have checked (RFC
+// 9110, 6.5.1). The head is read again from what came before the body.
+func dropTrailers(h *fasthttp.RequestHeader) {
+	if h.ContentLength() != -1 {
+		return
+	}
+	b := append(append([]byte(nil), h.Method()...), ' ')
+	b = append(append(append(b, h.RequestURI()...), ' '), h.Protocol()...)
+	b = append(append(b, "\r\n"...), bytes.TrimRight(h.RawHeaders(), "\r\n")...)
+	b = append(b, "\r\n\r\n"...)
+	var head fasthttp.RequestHeader
+	if err := head.Read(bufio.NewReaderSize(bytes.NewReader(b), len(b))); err != nil {
+		head.SetMethodBytes(h.Method()) // it was read once: nothing of it is believed
+		head.SetRequestURIBytes(h.RequestURI())
+		head.SetConnectionClose()
+	}
+	if h.ConnectionClose() {
+		head.SetConnectionClose()
+	}
+	head.CopyTo(h)
+}
+
+// Expected is asked for a request with Expect: 100-continue, before its body is asked for. One
+// that is refused for its length or its key is refused at once (RFC 9110, 10.1.1).
+func (s *Host) Expected(ctx *fasthttp.RequestCtx) (status int) {
+	conn, ok := ctx.Conn().(*port.Conn)
+	if !ok {
+		return fasthttp.StatusContinue
+	}
+	h, head := &ctx.Request.Header, &conn.Head
+	if keys := s.Keys.Load(); keys != nil && head.Refusal == nil {
+		if who, why, bad := s.sentWith(keys, h, time.Now(), keyring.SourceOf(conn.RemoteAddr())); bad != nil {
+			head.Refusal, head.Why, head.Barred = bad, why, who
+		}
+	}
+	if head.Refusal == nil && h.ContentLength() <= s.Cfg.Limits.BodyBytes {
+		return fasthttp.StatusContinue
+	}
+	s.Malformed(ctx, fasthttp.ErrBodyTooLarge)
+	return ctx.Response.StatusCode()
+}
