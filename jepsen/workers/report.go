@@ -29,6 +29,7 @@ type Report struct {
 	kinds   map[string]int // calls of workers
 	late    int            // calls that arrived after their caller had given up
 	dropped int            // answers that did not get to who asked
+	strayed int            // answers of the proxies' own
 
 	tasks    int
 	outcomes map[string]int // how claims ended, by the trail
@@ -69,7 +70,7 @@ func (r *Report) String() string {
 	var b strings.Builder
 	for _, line := range []struct{ name, text string }{
 		{"calls of workers", counts(r.kinds)},
-		{"  arrived late", fmt.Sprintf("%d, after their callers had given up; %d answers dropped", r.late, r.dropped)},
+		{"  arrived late", fmt.Sprintf("%d, after their callers had given up; %d answers dropped, %d made by the proxies", r.late, r.dropped, r.strayed)},
 		{"tasks", fmt.Sprint(r.tasks)},
 		{"claims", counts(r.outcomes)},
 		{"handlers", fmt.Sprintf("%d, which found %d times that they hold their claim, and %d times that they have lost it", r.handlers, r.looks, r.lost)},

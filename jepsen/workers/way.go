@@ -2,6 +2,7 @@ package workers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -32,7 +35,17 @@ const (
 	// lateShare is one in how many requests is passed on after a cut although its
 	// caller has gone meanwhile.
 	lateShare = 2
+	// strayShare is one in how many calls the proxy answers by itself, strayMax how long its
+	// answer says to wait, in seconds.
+	strayShare, strayMax = 50, 60
 )
+
+// strays are the statuses of what the proxy answers by itself, without a code of claimq's. It says so in
+// place of a node, or over what the node has answered.
+var strays = [...]int{
+	http.StatusFound, http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout,
+	http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
+}
 
 // errCut is returned for a call that the network does not carry.
 var errCut = errors.New("the network is cut")
@@ -42,6 +55,7 @@ var errCut = errors.New("the network is cut")
 type way struct {
 	slot    int
 	strikes *strikes
+	strays  int // one in how many calls the proxy answers by itself, 0 = none
 	proxy   *httptest.Server
 	http    *http.Transport
 
@@ -51,6 +65,7 @@ type way struct {
 	rng     *rand.Rand
 	late    int // requests that were passed on late
 	dropped int // answers that were not passed on
+	strayed int // answers that are the proxy's own
 	counts  map[call]int
 }
 
@@ -126,6 +141,10 @@ func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		ctx = context.WithoutCancel(ctx)
 	}
+	early, over := w.stray(r)
+	if early != nil {
+		return early, nil
+	}
 	k := w.strikes.take(kind, w.slot)
 	k.at(before)
 	resp, err := w.ask(r.Clone(ctx), body, k)
@@ -138,7 +157,26 @@ func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 		w.locked(func() { w.dropped++ })
 		return nil, errCut
 	}
-	return resp, nil
+	return cmp.Or(over, resp), nil
+}
+
+// stray draws whether the proxy answers by itself: before the node is asked, or over its answer.
+func (w *way) stray(r *http.Request) (early, late *http.Response) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.strays == 0 || w.rng.Intn(w.strays) > 0 {
+		return nil, nil
+	}
+	w.strayed++
+	resp := &http.Response{
+		StatusCode: strays[w.rng.Intn(len(strays))], Proto: r.Proto, ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"text/html"}, "Location": {"/sign-in"}, "Retry-After": {strconv.Itoa(w.rng.Intn(strayMax))}},
+		Body:   io.NopCloser(strings.NewReader("<html>The proxy says no.</html>")),
+	}
+	if w.rng.Intn(2) == 0 {
+		return resp, nil
+	}
+	return nil, resp
 }
 
 // ask makes the request of the node, and returns the answer with all of its body.
@@ -180,6 +218,7 @@ func (w *way) add(r *Report) {
 	defer w.mu.Unlock()
 	r.late += w.late
 	r.dropped += w.dropped
+	r.strayed += w.strayed
 	for kind, n := range w.counts {
 		r.kinds[string(kind)] += n
 	}

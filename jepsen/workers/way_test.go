@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -149,5 +150,34 @@ func TestStrikes_takenBack(t *testing.T) {
 	s.arm(other)
 	if s.take(claim, 3) != other || s.take(claim, 3) != nil {
 		t.Error("it is for any worker's claim, once")
+	}
+}
+
+// A proxy answers by itself in place of the node, or over what the node has answered.
+func TestWay_strays(t *testing.T) {
+	t.Parallel()
+	w, _ := testWay(t)
+	w.strays = 1
+	node, asked := counting(t)
+	early := 0
+	for range 40 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, node+"/api/tasks/claim", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := asked.Load()
+		resp, err := w.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(strays[:], resp.StatusCode) || resp.Header.Get("X-Claimq-Index") != "" {
+			t.Fatalf("got %d %v, want an answer of the proxy's own", resp.StatusCode, resp.Header)
+		}
+		if asked.Load() == before {
+			early++
+		}
+	}
+	if early == 0 || early == 40 {
+		t.Errorf("the node was not asked %d times of 40", early)
 	}
 }
