@@ -132,6 +132,43 @@ func TestServer_MetricsOfManyTypes(t *testing.T) {
 	}
 }
 
+// Types with settings have their series whatever else there is, before and after a restart.
+func TestServer_MetricsOfTypesWithSettings(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	own := func(name string) bool {
+		return strings.Contains(s.call(t, "GET /metrics", "").body, `claimq_tasks_by_type{status="pending",task_type="`+name+`"} 1`)
+	}
+	tasks := make([]fsm.NewTask, 130)
+	for i := range tasks {
+		tasks[i] = fsm.NewTask{Type: fmt.Sprintf("t%03d", i), Params: []byte("1")}
+	}
+	apply(t, node, command.Submit{Tasks: tasks})
+	if !own("t099") || own("t129") {
+		t.Fatal("the first 100 types have no series of their own, or more have")
+	}
+	apply(t, node, command.SetType{Type: "t129", Set: 127, Settings: fsm.TypeSettings{MaxClaimed: 5}})
+	if !own("t129") || own("t099") || !own("t098") {
+		t.Error("a type that got settings has no series, or the one before the last lost its own")
+	}
+}
+
+// OpenMetrics is spoken to those that ask for it.
+func TestServer_MetricsOpen(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	for accept, want := range map[string]string{
+		"":           "text/plain",
+		"text/plain": "text/plain",
+		"application/openmetrics-text;version=1.0.0,text/plain;q=0.5": "application/openmetrics-text",
+	} {
+		got := s.call(t, "GET /metrics", "", "Accept: "+accept)
+		if !strings.HasPrefix(got.header["Content-Type"], want) || strings.HasSuffix(got.body, "# EOF\n") != (want != "text/plain") {
+			t.Errorf("Accept %q: %s, %q", accept, got.header["Content-Type"], got.body[max(0, len(got.body)-20):])
+		}
+	}
+}
+
 func TestNew_Refuses(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()

@@ -48,26 +48,27 @@ func readScaledObject(t *testing.T) scaledObject {
 func TestKEDA_query(t *testing.T) {
 	t.Parallel()
 	tests := "tests:\n"
-	add := func(name, leader, series, want string) {
+	add := func(name, leader, other, series, want string) {
 		tests += fmt.Sprintf(`
   - name: %s
     interval: 1m
     input_series:
       - {series: 'claimq_raft_leader{job="claimq", instance="n1"}', values: '%s'}
-      - {series: 'claimq_raft_leader{job="claimq", instance="n2"}', values: '0'}
+      - {series: 'claimq_raft_leader{job="claimq", instance="n2"}', values: '%s'}
 %s    promql_expr_test:
       - expr: %q
         eval_time: 0m
         exp_samples: %s
-`, name, leader, series, readScaledObject(t).Spec.Triggers[0].Metadata.Query, want)
+`, name, leader, other, series, readScaledObject(t).Spec.Triggers[0].Metadata.Query, want)
 	}
 	tasks := ""
-	for _, s := range []string{`n1", status="pending`, `n1", status="claimed`, `n1", status="failed`, `n2", status="pending`} {
+	for _, s := range []string{`n1", status="pending`, `n1", status="claimed`, `n1", status="failed`, `n2", status="pending`, `n2", status="claimed`} {
 		tasks += fmt.Sprintf("      - {series: 'claimq_tasks_by_type{job=\"claimq\", task_type=\"mail\", instance=\"%s\"}', values: '7'}\n", s)
 	}
-	add("backlog", "1", tasks, "[{labels: '{}', value: 14}]")
-	add("no tasks", "1", "", "[{labels: '{}', value: 0}]")
-	add("no leader", "0", tasks, "[]")
+	add("backlog", "1", "0", tasks, "[{labels: '{}', value: 14}]")
+	add("no tasks", "1", "0", "", "[{labels: '{}', value: 0}]")
+	add("no leader", "0", "0", tasks, "[]")
+	add("after a transfer", "1", "1", tasks, "[{labels: '{}', value: 14}]")
 	path := filepath.Join(t.TempDir(), "keda_test.yml")
 	if err := os.WriteFile(path, []byte(tests), 0o600); err != nil {
 		t.Fatal(err)

@@ -91,7 +91,7 @@ func New(registry *prometheus.Registry, of *Sources) (*Metrics, error) {
 		}
 	}
 	m.Handler = outlive(promhttp.HandlerFor(registry, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapesMax, Timeout: scrapeTimeout,
+		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapesMax, Timeout: scrapeTimeout, EnableOpenMetrics: true,
 	}))
 	return m, nil
 }

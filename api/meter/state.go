@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,8 +11,9 @@ import (
 )
 
 const (
-	// typeLabelsMax bounds the task types that have metrics of their own; the
-	// first ones seen keep theirs, all others count as otherType.
+	// typeLabelsMax bounds the task types that have metrics of their own: those with settings
+	// come first, by name, so that they have them after a restart, too; then the first ones
+	// seen. All others count as otherType.
 	typeLabelsMax = 100
 	otherType     = "other"
 )
@@ -21,7 +23,7 @@ const (
 var (
 	tasksDesc = prometheus.NewDesc("claimq_tasks", "Tasks that this node holds, by status.", []string{"status"}, nil)
 	typesDesc = prometheus.NewDesc("claimq_tasks_by_type",
-		"Tasks that this node holds, by type and status; types past the first 100 count as other.", []string{"task_type", "status"}, nil)
+		"Tasks that this node holds, by type and status; types past 100 count as other, those with settings last.", []string{"task_type", "status"}, nil)
 	waitDesc = prometheus.NewDesc("claimq_type_oldest_wait_seconds",
 		"How long the type's oldest pending task has waited, since its submit or its run_at; 0 if none is pending.", []string{"task_type"}, nil)
 	rateDesc = prometheus.NewDesc("claimq_type_per_second",
@@ -44,11 +46,11 @@ var (
 type stateCollector struct {
 	of     *Sources
 	mu     sync.Mutex
-	labels map[string]bool // the types that have a label; guarded by mu
+	labels []string // the types without settings that have a label, as they were seen; guarded by mu
 }
 
 func newStateCollector(of *Sources) *stateCollector {
-	return &stateCollector{of: of, labels: make(map[string]bool)}
+	return &stateCollector{of: of}
 }
 
 // typesPage is how many types are read under one lock: each takes about a microsecond.
@@ -162,6 +164,7 @@ func (g gauges) setType(t *fsm.TypeView) {
 func (c *stateCollector) bounded(types []fsm.TypeView) []fsm.TypeView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	labels := c.labelled(types)
 	others := fsm.TypeView{Type: otherType}
 	var out []fsm.TypeView
 	seen := false
@@ -169,10 +172,7 @@ func (c *stateCollector) bounded(types []fsm.TypeView) []fsm.TypeView {
 		if t.Counts == (fsm.TypeView{}).Counts {
 			continue
 		}
-		if t.Type != otherType && !c.labels[t.Type] && len(c.labels) < typeLabelsMax {
-			c.labels[t.Type] = true
-		}
-		if c.labels[t.Type] {
+		if labels[t.Type] {
 			out = append(out, t)
 			continue
 		}
@@ -191,4 +191,26 @@ func (c *stateCollector) bounded(types []fsm.TypeView) []fsm.TypeView {
 		out = append(out, others)
 	}
 	return out
+}
+
+// labelled returns the types that have metrics of their own. The caller holds mu.
+func (c *stateCollector) labelled(types []fsm.TypeView) map[string]bool {
+	labels := make(map[string]bool, typeLabelsMax)
+	for _, t := range types {
+		if t.Settings != (fsm.TypeSettings{}) && t.Type != otherType && len(labels) < typeLabelsMax {
+			labels[t.Type] = true
+		}
+	}
+	c.labels = slices.DeleteFunc(c.labels, func(name string) bool { return labels[name] })
+	c.labels = c.labels[:min(len(c.labels), typeLabelsMax-len(labels))]
+	for _, name := range c.labels {
+		labels[name] = true
+	}
+	for _, t := range types {
+		if t.Counts != (fsm.TypeView{}).Counts && t.Type != otherType && !labels[t.Type] && len(labels) < typeLabelsMax {
+			labels[t.Type] = true
+			c.labels = append(c.labels, t.Type)
+		}
+	}
+	return labels
 }
