@@ -49,6 +49,7 @@ const (
 	ruleReuse  check.Rule = "reuse"  // a restored cluster gives no id and no token again
 	ruleBackup check.Rule = "backup" // what was answered before a backup began is in it
 	ruleAgree  check.Rule = "agree"  // all nodes have the same state after a restore
+	ruleReader check.Rule = "reader" // who read the trail before a restore misses nothing, and sees nothing twice, or is told
 )
 
 // steady are the stages during which writes may pause for PauseMax at most.

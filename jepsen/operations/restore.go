@@ -25,7 +25,7 @@ const restoreMoment = 2 * time.Millisecond
 // load, restores the backup into a new one, and checks what is there.
 func (r *run) loseAndRestore(ctx context.Context) error {
 	r.startLoad(ctx)
-	if err := r.acts(ctx, []act{{"back up", r.backUp}, {"lose all disks", r.lose}}); err != nil {
+	if err := r.acts(ctx, []act{{"back up", r.backUp}, {"read the trail", r.readOn}, {"lose all disks", r.lose}}); err != nil {
 		return err
 	}
 	r.stopLoad()
@@ -43,6 +43,9 @@ func (r *run) loseAndRestore(ctx context.Context) error {
 		return err
 	}
 	if err := r.agree(ctx); err != nil {
+		return err
+	}
+	if err := r.judgeReaders(ctx); err != nil {
 		return err
 	}
 	r.report.judgeReuse(h)

@@ -62,7 +62,8 @@ type run struct {
 	endLoad context.CancelFunc
 	loads   int // begun
 	report  *Report
-	old     string // of an upgrade: the binary that knows the feature level it begins with
+	readers []*reader // of the trail, since before the loss
+	old     string    // of an upgrade: the binary that knows the feature level it begins with
 }
 
 // Run does all of it. The report is returned beside an error, too. An error says

@@ -20,8 +20,12 @@ type Ask func(ctx context.Context, method, path string, body, answer any) error
 // last page was read: nothing may be written meanwhile if that is to be one moment. The
 // context bounds it. (It must not come through the client library, which is judged, too.)
 func ReadTrail(ctx context.Context, ask Ask, stale bool) ([]string, error) {
+	return ReadTrailAfter(ctx, ask, "", stale) // which begins with the oldest that is kept
+}
+
+// ReadTrailAfter is ReadTrail of what comes after a place.
+func ReadTrailAfter(ctx context.Context, ask Ask, after string, stale bool) ([]string, error) {
 	var events []string
-	after := "" // begins with the oldest that is kept
 	for {
 		query := url.Values{"limit": {pageLimit}}
 		if stale {
