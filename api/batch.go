@@ -22,6 +22,9 @@ func Batch(r *exchange.Request) {
 		return
 	}
 	r.TraceOps(&req)
+	if r.Forwarded && len(r.HTTP.Request.Header.Peek(exchange.HeaderUnsent)) > 0 {
+		req.Unsent()
+	}
 	p, ok := r.Propose(req.Command())
 	if !ok {
 		return

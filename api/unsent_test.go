@@ -235,6 +235,84 @@ func TestServer_UnsentPeer(t *testing.T) {
 	}
 }
 
+// TestServer_UnsentRepeated checks that a claim stays with the worker that was told of it
+// by the answer to a repeat, whatever comes of the first answer: at the leader, at the
+// leader for a follower, and at a follower that has the leader release it.
+func TestServer_UnsentRepeated(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		path, body string
+		claimed    uint64
+	}{
+		{"/api/tasks/1/complete", `{"worker_id":"w","claim_token":1,"claim":{}}`, 2},
+		{"/api/tasks/2/claim", `{"worker_id":"w"}`, 2},
+		{"/api/batch", `{"ops":[{"op":"complete","id":1,"worker_id":"w","claim_token":1,"claim":{"limit":2}}]}`, 3},
+	} {
+		for _, at := range []string{"leader", "peer port", "follower"} {
+			follower, leader, followerNode, leaderNode := setupPair(t)
+			for range 3 {
+				submitOne(t, leader, `{"params":0}`)
+			}
+			leader.call(t, "POST /api/tasks/1/claim", `{"worker_id":"w"}`).good(t, 200)
+			repeat := func() { leader.call(t, "POST "+c.path, c.body).good(t, 200) }
+			switch at {
+			case "leader":
+				resetAtAnswer(t, leader, c.path, c.body, func(answer func()) {
+					leaderNode.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
+						leaderNode.OnPropose = nil
+						p, err := leaderNode.Apply(cmd)
+						repeat()
+						answer()
+						return p, err
+					}
+				})
+			case "peer port":
+				var req fasthttp.Request
+				var resp fasthttp.Response
+				exchange.SetForward(&req, []byte("POST"), []byte(c.path))
+				req.SetBodyString(c.body)
+				conn := passOn(leader, context.Background(), &req, &resp)
+				repeat()
+				conn.unsent()
+			case "follower":
+				resetAtAnswer(t, follower, c.path, c.body, func(answer func()) {
+					pass := followerNode.OnForward
+					followerNode.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
+						followerNode.OnForward = pass
+						err := pass(req, resp)
+						repeat()
+						answer()
+						return err
+					}
+				})
+			}
+			if got := leaderNode.Machine.Get(c.claimed); got.Status != fsm.StatusClaimed || got.WorkerID != "w" {
+				t.Errorf("%s %s at the %s: a repeat was told of a claim, and the task is %s", c.path, c.body, at, got.Status)
+			}
+		}
+	}
+}
+
+// resetAtAnswer sends a request whose connection is reset before its answer is written, and
+// waits until the server is done with it. Prepare is given what resets the connection, to be
+// called before the answer.
+func resetAtAnswer(t *testing.T, s *Server, path, body string, prepare func(answer func())) {
+	t.Helper()
+	conn := dialServer(t, listen(t, s))
+	answering := make(chan struct{})
+	prepare(func() {
+		defer close(answering)
+		if err := errors.Join(conn.SetLinger(0), conn.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body); err != nil {
+		t.Fatal(err)
+	}
+	<-answering
+	waitFor(t, func() bool { return s.host.Port.Open() == 0 })
+}
+
 // TestHolds checks that the header says what was held, and that it fits.
 func TestHolds(t *testing.T) {
 	t.Parallel()

@@ -146,7 +146,7 @@ func (m *Machine) begin(t *record.Task, workerID string, leaseMS int64, request 
 	t.WorkerID = workerID
 	t.Token = m.header.NextToken
 	m.header.NextToken++
-	t.LeaseSeq = 1
+	t.LeaseSeq = command.FirstAnswer
 	t.ClaimLeaseMS = leaseMS
 	t.LeaseEndU = m.Stamp().U + leaseMS
 	t.ClaimedAt = m.Stamp().T

@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"slices"
+
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/record"
 )
@@ -12,6 +14,7 @@ func (m *Machine) complete(c command.Complete) Result {
 	result, ok := m.held(c.Hold, record.OutcomeCompleted)
 	switch {
 	case result.Repeated:
+		m.tellAgain(result.Task.Then)
 		return m.repeatThen(result)
 	case !ok:
 		return result
@@ -104,6 +107,32 @@ func (m *Machine) keepThen(id uint64, then *record.Then) {
 	t.Then = then // no index goes by it
 	m.grown(t, record.HeldBytes(t)-before)
 	m.tasks.Rest(id)
+}
+
+// tellAgain notes that another answer tells of the claims that live: the first one, if
+// it cannot be written, releases them no more. The tasks stay as they are.
+func (m *Machine) tellAgain(then *record.Then) {
+	if !m.tellsAgain(then) {
+		return
+	}
+	for _, c := range then.Claims {
+		if m.toldOnce(c) {
+			m.changed++
+			m.tasks.Edit(c.TaskID).LeaseSeq++ // no index goes by it
+			m.tasks.Rest(c.TaskID)
+		}
+	}
+}
+
+// tellsAgain reports whether tellAgain has something to note.
+func (m *saved) tellsAgain(then *record.Then) bool {
+	return then != nil && m.Level() >= record.LevelAnswers && slices.ContainsFunc(then.Claims, m.toldOnce)
+}
+
+// toldOnce reports whether the claim lives, and no answer but the first has told of it.
+func (m *saved) toldOnce(c record.ClaimRef) bool {
+	t := m.Get(c.TaskID)
+	return t != nil && t.Token == c.Token && t.LeaseSeq == command.FirstAnswer
 }
 
 // repeatThen adds the follow-ups and claims of the first answer to a repeated

@@ -104,10 +104,15 @@ func lifeCommands() []command.Command {
 	}
 }
 
+// fullRelease has every field of feature level 7.
+func fullRelease() command.Command {
+	return command.Release{Hold: command.Hold{ID: 3, WorkerID: "worker-1", Token: 7}, DelayMS: 5000, Answer: command.FirstAnswer}
+}
+
 // fullCommands has no field at its zero value; there is one command of each
 // type.
 func fullCommands() []command.Command {
-	all := append(zonesCommands(), command.SetLevel{Level: record.LevelPlaces, By: "deploy", Defaults: fullDefaults().Defaults, Place: 1 << 50})
+	all := append(zonesCommands(), command.SetLevel{Level: record.LevelPlaces, By: "deploy", Defaults: fullDefaults().Defaults, Place: 1 << 50}, fullRelease())
 	for _, c := range slices.Concat(keyCommands(), actsCommands(), stepsCommands(), sightCommands(), lifeCommands(), firstCommands()) {
 		if !slices.ContainsFunc(all, func(other command.Command) bool { return command.KindOf(other) == command.KindOf(c) }) {
 			all = append(all, c)
@@ -172,7 +177,7 @@ func drawOf(t *rapid.T, k command.Kind) command.Command {
 	case command.KindExtend:
 		return command.Extend{Hold: drawHold(t), LeaseMS: i64.Draw(t, "lease"), Progress: drawBytes(t, "progress")}
 	case command.KindRelease:
-		return command.Release{Hold: drawHold(t), DelayMS: i64.Draw(t, "delay")}
+		return command.Release{Hold: drawHold(t), DelayMS: i64.Draw(t, "delay"), Answer: rapid.Uint32().Draw(t, "answer")}
 	case command.KindRetry:
 		return command.Retry{ID: drawID(t, "id"), Token: drawID(t, "token"), AddAttempts: i32.Draw(t, "attempts")}
 	case command.KindDelete:

@@ -193,7 +193,7 @@ func (g *generator) command(m *Machine) command.Command {
 	case 21:
 		return command.Extend{Hold: g.hold(m), LeaseMS: g.lease(), Progress: pick(g, nil, []byte(`1`), []byte(`"half"`))}
 	case 22, 23:
-		return command.Release{Hold: g.hold(m), DelayMS: g.delay()}
+		return command.Release{Hold: g.hold(m), DelayMS: g.delay(), Answer: uint32(g.dice(3))}
 	case 24, 25:
 		return g.retry(m)
 	case 26:
@@ -567,7 +567,7 @@ func (g *generator) op(m *Machine, atomic bool) command.Command {
 	case 8:
 		return command.Extend{Hold: g.hold(m), LeaseMS: g.lease()}
 	case 9:
-		return command.Release{Hold: g.hold(m), DelayMS: g.delay()}
+		return command.Release{Hold: g.hold(m), DelayMS: g.delay(), Answer: uint32(g.dice(3))}
 	case 10:
 		return command.Cancel{ID: g.id(m)}
 	}

@@ -92,6 +92,10 @@ func goldenEntries() []goldenEntry {
 		comment: "command types 133, set schedule, and 135, run schedules, every field of feature level 7 set",
 	})
 	all = append(all, goldenEntry{
+		name: "release-level-7", stamp: fullStamp, commands: []command.Command{fullRelease()},
+		comment: "command type 7, release, every field of feature level 7 set",
+	})
+	all = append(all, goldenEntry{
 		name: "keys-of-types", stamp: fullStamp, commands: keyCommands(),
 		comment: "command types 1, submit, 4, complete, 15, batch, and 133, set schedule, with key_of_type",
 	})

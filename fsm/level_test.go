@@ -46,6 +46,7 @@ func TestLevelOf_KnowsEveryCommand(t *testing.T) {
 			t.Errorf("level of %v with every field is %d, want %d", command.KindOf(c), got, record.LevelActs)
 		}
 	}
+	wantLevel(t, "every field", fullRelease(), record.LevelAnswers)
 }
 
 // TestLevelOf_EveryNewFieldNeedsItsLevel ensures that no field of a later level

@@ -54,6 +54,7 @@ func (s *model) settle(h command.Hold, how record.Outcome, do func(*record.Task)
 	if how != record.OutcomeNone && how == last.Outcome && (byToken || byWorker) {
 		again := answer(Result{Repeated: true})
 		if how == record.OutcomeCompleted && t.Then != nil {
+			s.toldAgain(t.Then.Claims)
 			again.Submitted, again.Claims = s.submittedAgain(t.Then.Submitted), s.claimsAgain(t.Then.Claims)
 		}
 		return again
@@ -77,6 +78,15 @@ func (s *model) settle(h command.Hold, how record.Outcome, do func(*record.Task)
 		s.follow(t)
 	}
 	return Result{Task: s.answer(t)}
+}
+
+// toldAgain counts a second answer that tells of the claims; more of them change nothing.
+func (s *model) toldAgain(refs []record.ClaimRef) {
+	for _, c := range refs {
+		if t := s.find(c.TaskID); s.level >= 7 && s.lives(c) && t.LeaseSeq == 1 {
+			t.LeaseSeq = 2
+		}
+	}
 }
 
 // submittedAgain is a repeated answer: the tasks as they are now, of those that
@@ -170,6 +180,11 @@ func (s *model) fail(c command.Fail, seen *Result) Result {
 }
 
 func (s *model) release(c command.Release) Result {
+	t := s.find(c.ID)
+	mine := t != nil && t.Status == record.StatusClaimed && t.WorkerID == c.WorkerID && (c.Token == 0 || c.Token == t.Token)
+	if mine && c.Answer != 0 && t.LeaseSeq != c.Answer { // there was another answer since
+		return s.refuse(CodeStaleClaim, t)
+	}
 	return s.settling(c.Hold, record.OutcomeReleased, func(t *record.Task) {
 		t.Attempts--
 		if t.CancelRequested {

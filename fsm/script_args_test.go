@@ -104,11 +104,13 @@ func (a *args) command() command.Command {
 		"extend": func() command.Command {
 			return command.Extend{Hold: a.hold(), LeaseMS: a.option("lease", 0), Progress: a.optional("progress")}
 		},
-		"release": func() command.Command { return command.Release{Hold: a.hold(), DelayMS: a.option("delay", 0)} },
-		"delete":  func() command.Command { return command.Delete{ID: a.id()} },
-		"cancel":  func() command.Command { return command.Cancel{ID: a.id()} },
-		"patch":   func() command.Command { return a.patch() },
-		"type":    func() command.Command { return a.setType() },
+		"release": func() command.Command {
+			return command.Release{Hold: a.hold(), DelayMS: a.option("delay", 0), Answer: uint32(a.option("answer", 0))}
+		},
+		"delete": func() command.Command { return command.Delete{ID: a.id()} },
+		"cancel": func() command.Command { return command.Cancel{ID: a.id()} },
+		"patch":  func() command.Command { return a.patch() },
+		"type":   func() command.Command { return a.setType() },
 		"defaults": func() command.Command {
 			c := a.settings()
 			return command.SetDefaults{Set: c.Set, Defaults: record.DefaultsOf(&c.Settings), By: a.text("by", "")}

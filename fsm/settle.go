@@ -29,15 +29,27 @@ func (m *Machine) fail(c command.Fail) Result {
 
 // release gives the task back, as if it had not been claimed.
 func (m *Machine) release(c command.Release) Result {
-	result, ok := m.held(c.Hold, record.OutcomeReleased)
+	result, ok := m.releasable(c)
 	if !ok {
-		return result
+		return m.withCopy(result)
 	}
 	t := m.edit(c.ID)
 	t.Attempts = max(t.Attempts-1, 0)
 	m.giveBack(t, record.OutcomeReleased, "", c.DelayMS)
 	m.edited(t)
 	return Result{Task: m.copyOf(t)}
+}
+
+// releasable is holdOf of a release. A claim that its worker was told of again, or has
+// extended, since the answer that could not be written is not let go.
+func (m *saved) releasable(c command.Release) (result Result, ok bool) {
+	if result, ok = m.holdOf(c.Hold, record.OutcomeReleased); !ok || c.Answer == 0 {
+		return result, ok
+	}
+	if t := m.Get(c.ID); t.LeaseSeq != c.Answer {
+		return Result{Code: CodeStaleClaim, Task: t}, false
+	}
+	return Result{}, true
 }
 
 // extend moves the end of the lease and notes the progress.
@@ -220,6 +232,7 @@ func (m *Machine) judge(cmd command.Command, now record.Stamp) (result Result, a
 	switch c := cmd.(type) {
 	case command.Complete:
 		if result, acts = m.holdOf(c.Hold, record.OutcomeCompleted); result.Repeated {
+			acts = m.tellsAgain(result.Task.Then)
 			result = m.repeatThen(result)
 		}
 		return result, acts
@@ -228,7 +241,7 @@ func (m *Machine) judge(cmd command.Command, now record.Stamp) (result Result, a
 	case command.Extend:
 		return m.holdOf(c.Hold, record.OutcomeNone)
 	case command.Release:
-		return m.holdOf(c.Hold, record.OutcomeReleased)
+		return m.releasable(c)
 	case command.Finalize:
 		return m.finalizable(c, max(now.U, m.Stamp().U))
 	}

@@ -36,6 +36,15 @@ func (req *Batch) Command() command.Batch {
 	return cmd
 }
 
+// Unsent makes the releases those of claims whose first answer could not be written.
+func (req *Batch) Unsent() {
+	for _, op := range req.Ops {
+		if c, ok := op.(*Release); ok {
+			c.Cmd.Answer = command.FirstAnswer
+		}
+	}
+}
+
 // ClaimOf returns the claim that an op makes, nil if it makes none.
 func ClaimOf(body Body) *Claim {
 	switch c := body.(type) {

@@ -43,6 +43,9 @@ const (
 	// HeaderOpRefused is of the leader's answer to a batch, for the node that counts
 	// it: an op was refused. No client sees it.
 	HeaderOpRefused = "X-Claimq-Op-Refused"
+	// HeaderUnsent is of a node's batch to the leader: what it releases are claims
+	// whose answer could not be written.
+	HeaderUnsent = "X-Claimq-Unsent"
 )
 
 // The headers of every answer, ready for SetCanonical: normalizing a name costs

@@ -19,10 +19,14 @@ import (
 )
 
 // A claim whose answer cannot be written would lie idle until its lease ends.
-// If the worker sent no claim_request_id it cannot ask for the answer again
-// either, so the claim is released at once: by the node that has the worker's
-// connection. The leader's answer to another node names such claims in a header;
-// if it cannot be written to that node, the leader releases them.
+// If the worker sent no claim_request_id, the claim is released at once: by the node
+// that has the worker's connection. The leader's answer to another node names such
+// claims in a header; if it cannot be written to that node, the leader releases them.
+//
+// The worker may have been told of the claim by another answer meanwhile, to the
+// same request sent twice. Only the log knows which came first: so the release is of
+// the first answer, and does nothing once there was another. Below the feature level
+// that knows of it, nothing is released: the lease's end does it.
 
 // HoldsHeaderMax bounds the header that names the claims of an answer, in bytes.
 // A thousand claims of one worker fit; what does not is left to its leases.
@@ -131,7 +135,7 @@ func (s *Host) ReleaseUnsent(u *port.Unsent) {
 func releaseOf(holds []command.Hold) command.Command {
 	ops := make([]command.Command, len(holds))
 	for i, h := range holds {
-		ops[i] = command.Release{Hold: h}
+		ops[i] = command.Release{Hold: h, Answer: command.FirstAnswer}
 	}
 	if len(ops) == 1 {
 		return ops[0]
@@ -147,6 +151,7 @@ func (s *Host) releaseThere(ctx context.Context, u *port.Unsent, holds []command
 	SetForward(req, []byte(fasthttp.MethodPost), []byte(batchPath))
 	passKey(req, u.Key, u.Known)
 	passSource(req, u.From)
+	req.Header.Set(HeaderUnsent, "1")
 	req.SetBodyRaw(appendReleases(nil, holds))
 	if err := s.Node.Forward(ctx, req, resp, nil); err != nil {
 		return err

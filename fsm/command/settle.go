@@ -60,12 +60,22 @@ func (c Extend) needs() uint32 {
 type Release struct {
 	Hold
 	DelayMS int64
+	// Answer, if not 0, is the LeaseSeq of the answer that could not be written: the
+	// claim stays if there was another one since. It goes with a token.
+	Answer uint32
 }
+
+// FirstAnswer is the LeaseSeq of the answer that a claim begins with. Only that one is
+// released: who is told of a claim again may have been told before.
+const FirstAnswer = 1
 
 func (Release) kind() Kind { return KindRelease }
 
 func (c Release) needs() uint32 {
-	if c.DelayMS != 0 {
+	switch {
+	case c.Answer != 0:
+		return record.LevelAnswers
+	case c.DelayMS != 0:
 		return record.LevelLife
 	}
 	return 0
@@ -121,9 +131,11 @@ func (c Extend) code(f fields) (Command, []byte, error) {
 //	  string worker_id = 2;
 //	  uint64 token = 3;
 //	  int64 delay_ms = 4;
+//	  uint32 answer = 5;  // the claim stays if there was another answer since
 //	}
 func (c Release) code(f fields) (Command, []byte, error) {
 	c.fields(&f)
 	f.Int(4, &c.DelayMS)
+	f.Uint32(5, &c.Answer)
 	return done(c, &f)
 }

@@ -78,7 +78,8 @@ type Task struct {
 	// 0 while pending; of a running parent that of the end that it was retried from.
 	// Invariant: Status == StatusClaimed implies Token > 0.
 	Token uint64
-	// LeaseSeq counts the extends of the current claim from 1; 0 if not claimed.
+	// LeaseSeq counts the answers about the current claim from 1, by its extends and, once,
+	// a repeat of the complete that began it; 0 if not claimed.
 	LeaseSeq uint32
 	// ClaimLeaseMS is the length of the current claim's lease; 0 if not claimed.
 	ClaimLeaseMS int64

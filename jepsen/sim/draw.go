@@ -144,7 +144,9 @@ func (w *world) settle(d *dice, h command.Hold, name string) command.Command {
 		return c
 	case 6, 7:
 		c := command.Release{Hold: h}
-		w.some(d, func() { c.DelayMS = pick[int64](d, 1, 500, 5000) })
+		w.some(d,
+			func() { c.DelayMS = pick[int64](d, 1, 500, 5000) },
+			func() { c.Answer = command.FirstAnswer })
 		return c
 	}
 	c := command.Complete{Hold: h}
