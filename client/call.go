@@ -271,7 +271,7 @@ func giveUp(a answer, last, ended error) error {
 var errNoTime = fmt.Errorf("no time is left for another try: %w", context.DeadlineExceeded)
 
 // pause waits before the next try, as long as the server asks where there is time for that,
-// else for half of what is left: it may have asked for more than it takes. It returns at once
+// else for a quarter of what is left: it may have asked for more than it takes. It returns at once
 // why there will be no next try.
 func pause(ctx context.Context, call *repeat.Call, asked time.Duration) error {
 	if ctx.Err() != nil {
@@ -285,7 +285,7 @@ func pause(ctx context.Context, call *repeat.Call, asked time.Duration) error {
 			return errNoTime
 		}
 		if left < d {
-			d = max(left/2, least)
+			d = max(left/4, least)
 		}
 	}
 	return waitFor(ctx, d)
