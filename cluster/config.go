@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/internal/memory"
@@ -129,6 +130,18 @@ const (
 	defaultInFlight      = 16_384
 	defaultWaitingClaims = 32_768
 )
+
+// What claims that wait may take together: this part of the memory limit, up to this bound.
+const (
+	waitingPart = 8
+	waitingMax  = 256 << 20
+)
+
+// waitingBytes bounds what claims that wait take together. As many as may wait have room if they
+// list a type or two.
+func (c *Config) waitingBytes() int64 {
+	return max(min(c.MemoryLimit/waitingPart, waitingMax), int64(c.WaitingClaimsMax)*batch.WaiterBytes)
+}
 
 const (
 	// joinKeysMax bounds the keys that a node has at once: an exchange needs two.

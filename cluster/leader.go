@@ -112,7 +112,7 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 	l.timers = lease.NewTimers()
 	l.wallClocks = clocks.NewWalls(n.logger)
 	l.waiters = batch.NewWaiters(batch.WaitersConfig{
-		Batcher: n.batcher, Read: l.read, Claimable: l.claimable, Woken: n.stats.fsm.woken, Max: n.cfg.WaitingClaimsMax,
+		Batcher: n.batcher, Read: l.read, Claimable: l.claimable, Woken: n.stats.fsm.woken, Max: n.cfg.WaitingClaimsMax, MaxBytes: n.cfg.waitingBytes(),
 	})
 	if n.raft != nil {
 		l.confirmer = n.raft.confirmer()

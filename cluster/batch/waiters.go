@@ -28,8 +28,9 @@ type WaitersConfig struct {
 	// Woken counts how often somebody is proposed.
 	Woken func(count int)
 	// Max bounds the claims that wait. Each takes a goroutine and its request's
-	// memory.
-	Max int
+	// memory. MaxBytes bounds what they take together, by waiter.bytes.
+	Max      int
+	MaxBytes int64
 }
 
 // Waiters are the claims that wait on one leadership, in order of arrival.
@@ -53,6 +54,7 @@ type Waiters struct {
 	mu       sync.Mutex // guards all below, and the waiters
 	ended    error      // why nobody waits here any more; nil = they may
 	count    int
+	bytes    int64
 	seq      uint64
 	queues   map[string]*typeQueue
 	requests map[string][]*waiter // by claim_request_id
@@ -100,6 +102,25 @@ type waiter struct {
 	done    chan struct{} // closed when the two below are set
 	result  nodes.Proposed
 	err     error
+}
+
+const (
+	// WaiterBytes is about what a claim takes while it waits, with a type or two.
+	WaiterBytes = 1 << 10
+	// waiterTypeBytes is what each type takes that a longer list has: its queue may be for one
+	// claim alone.
+	waiterTypeBytes = 512
+)
+
+// bytes is about what w takes while it waits.
+func (w *waiter) bytes() int64 {
+	n := int64(WaiterBytes)
+	if len(w.claim.Types) > 2 {
+		for _, t := range w.claim.Types {
+			n += waiterTypeBytes + int64(len(t))
+		}
+	}
+	return n
 }
 
 // NewWaiters returns the waiters of a leadership, none yet.
@@ -162,8 +183,12 @@ func (s *Waiters) admit(c command.ClaimNext) (w *waiter, err error) {
 		case s.count >= s.cfg.Max:
 			err = &nodes.Overload{Bound: nodes.BoundWaitingClaims, Text: fmt.Sprintf("%d claims wait (limits.waiting_claims)", s.cfg.Max)}
 			return
+		case s.count > 0 && s.bytes+w.bytes() > s.cfg.MaxBytes:
+			err = &nodes.Overload{Bound: nodes.BoundWaitingClaims, Text: fmt.Sprintf("claims that wait take %d bytes, with the types that they list", s.bytes)}
+			return
 		}
 		s.count++
+		s.bytes += w.bytes()
 		s.seq++
 		w.seq = s.seq
 		s.parkLocked(w)
@@ -213,6 +238,7 @@ func (s *Waiters) End(err error) {
 				if w.state == waiterParked {
 					w.state, w.err = waiterDone, s.ended
 					s.count--
+					s.bytes -= w.bytes()
 					close(w.done)
 				}
 			}
@@ -528,6 +554,7 @@ func (s *Waiters) drop(w *waiter, err error) {
 func (s *Waiters) doneLocked(w *waiter) {
 	w.state = waiterDone
 	s.count--
+	s.bytes -= w.bytes()
 	close(w.done)
 }
 

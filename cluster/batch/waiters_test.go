@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/nodes"
 )
 
 // leading is a state with a batcher and those who wait, without a node.
@@ -28,7 +30,7 @@ func startLeading(t *testing.T) *leading {
 	t.Helper()
 	l := &leading{m: fsm.New()}
 	l.batcher = New(Config{Apply: l.apply, Refuse: func() error { return errClosedGate }, Waiters: func() *Waiters { return l.waiters }, QueueMax: testQueueMax})
-	l.waiters = NewWaiters(WaitersConfig{Batcher: l.batcher, Read: l.read, Claimable: l.claimable, Woken: func(int) {}, Max: 20_000})
+	l.waiters = NewWaiters(WaitersConfig{Batcher: l.batcher, Read: l.read, Claimable: l.claimable, Woken: func(int) {}, Max: 20_000, MaxBytes: 20 << 20})
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -110,4 +112,40 @@ func TestWaiters_othersAreNotLookedAt(t *testing.T) {
 			t.Errorf("%d queues and %d claims are left", len(set.queues), set.Len())
 		}
 	})
+}
+
+// TestWaiters_ByteBound checks that claims count with the types that they list, and give that
+// back when their wait is over.
+func TestWaiters_ByteBound(t *testing.T) {
+	t.Parallel()
+	set := NewWaiters(WaitersConfig{
+		Batcher: New(Config{QueueMax: testQueueMax}), Read: func(fn func(*fsm.Machine)) { fn(fsm.New()) },
+		Claimable: func(*fsm.Machine, command.ClaimNext) bool { return false }, Woken: func(int) {}, Max: 10, MaxBytes: 5 << 18,
+	})
+	long := command.ClaimNext{WorkerID: "w1", Limit: 1}
+	for i := range 1_000 {
+		long.Types = append(long.Types, fmt.Sprintf("type-%04d", i))
+	}
+	first, err := set.admit(long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = set.admit(command.ClaimNext{WorkerID: "w2", Limit: 1, Types: []string{"mail"}}); err != nil {
+		t.Errorf("one with a single type: %v", err)
+	}
+	full := (*nodes.Overload)(nil)
+	if _, err = set.admit(long); err != nil {
+		t.Errorf("the second with 1,000 types, of 1 MiB: %v", err)
+	}
+	if _, err = set.admit(long); !errors.As(err, &full) || full.Bound != nodes.BoundWaitingClaims {
+		t.Errorf("one that there is no room for: %v", err)
+	}
+	set.leave(first, true)
+	if _, err = set.admit(long); err != nil {
+		t.Errorf("after one has left: %v", err)
+	}
+	set.End(errors.New("over"))
+	if set.bytes != 0 || set.count != 0 {
+		t.Errorf("at the end there are %d claims of %d bytes", set.count, set.bytes)
+	}
 }
