@@ -35,6 +35,7 @@ const (
 	CodePayloadTooLarge     Code = "payload_too_large"
 	CodeUnsupportedEncoding Code = "unsupported_encoding"
 	CodeRateLimited         Code = "rate_limited"
+	CodeHeadersTooLarge     Code = "headers_too_large"
 	CodeInternal            Code = "internal"
 	CodeOverloaded          Code = "overloaded"
 	CodeNoLeader            Code = "no_leader"
@@ -52,7 +53,7 @@ var statuses = map[Code]int{
 	CodeStaleClaim: 409, CodeTaskCompleted: 409, CodeTaskFailed: 409, CodeTaskCancelled: 409,
 	CodeTaskNotTerminal: 409, CodeMaxAttemptsReached: 409, CodeStepsUnfinished: 409, CodeCountMismatch: 409,
 	CodeKeyTaken: 409, CodeClusterNotEmpty: 409, CodeMembershipRefused: 409, CodePlaceAhead: 409,
-	CodeEventsGone: 410, CodePayloadTooLarge: 413, CodeUnsupportedEncoding: 415, CodeRateLimited: 429, CodeInternal: 500,
+	CodeEventsGone: 410, CodePayloadTooLarge: 413, CodeUnsupportedEncoding: 415, CodeRateLimited: 429, CodeHeadersTooLarge: 431, CodeInternal: 500,
 	CodeOverloaded: 503, CodeNoLeader: 503, CodeShuttingDown: 503,
 	CodeOutcomeUnknown: 504,
 }
