@@ -296,3 +296,31 @@ func TestServer_ListIncludes(t *testing.T) {
 		}
 	}
 }
+
+// TestInForce_ended ensures that a task that has ended says for how long it is kept, whatever
+// the settings of its type say since.
+func TestInForce_ended(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	set := func(body string) { s.call(t, "PATCH /api/types/a", body).good(t, 200) }
+	kept := func(id string) string {
+		t.Helper()
+		_, rest, _ := strings.Cut(s.call(t, "GET /api/tasks/"+id, "").body, `"in_force":{`)
+		_, rest, _ = strings.Cut(rest, `"retention_ms":`)
+		ms, _, _ := strings.Cut(rest, "}")
+		return ms
+	}
+	for range 3 {
+		submitOne(t, s, `{"task_type":"a","params":1}`)
+	}
+	set(`{"retention_ms":3600000}`)
+	s.call(t, "POST /api/tasks/1/cancel", "").good(t, 200)
+	set(`{"retention_ms":-1}`)
+	s.call(t, "POST /api/tasks/2/cancel", "").good(t, 200)
+	set(`{"retention_ms":60000}`)
+	for id, want := range map[string]string{"1": "3600000", "2": "-1", "3": "60000"} {
+		if got := kept(id); got != want {
+			t.Errorf("task %s is kept for %s ms, want %s", id, got, want)
+		}
+	}
+}

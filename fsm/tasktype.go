@@ -174,12 +174,21 @@ func (m *Machine) DefaultsInForce() InForce {
 	return m.InForce(&record.Task{MaxAttempts: m.maxAttemptsOf("")}) // no type has that name
 }
 
-// InForce returns what counts for the task.
+// InForce returns what counts for the task: of one that has ended, for how long it is kept
+// since then, whatever settings say by now.
 func (m *Machine) InForce(t *record.Task) InForce {
-	return InForce{
+	f := InForce{
 		MaxAttempts: t.MaxAttempts, LeaseMS: m.leaseOfTask(t), Backoff: m.backoffOf(t),
 		RetentionMS: m.retentionAs(t, record.StatusCompleted), FailedRetentionMS: m.retentionAs(t, record.StatusFailed),
 	}
+	if t.Status.Ended() && t.Step() == nil {
+		keep := int64(record.KeepForever)
+		if t.RemoveAt != 0 {
+			keep = t.RemoveAt - t.CompletedAt
+		}
+		f.RetentionMS, f.FailedRetentionMS = keep, keep
+	}
+	return f
 }
 
 // setDefaults changes the defaults. What a task was given at its submit stays.
