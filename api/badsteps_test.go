@@ -19,7 +19,7 @@ func badSteps() []badInput {
 				badInput{"POST /api/batch", `{"ops":[{"op":"cancel","id":1},{"op":"submit",` + task + `}]}`, it, "ops[1]." + field, text})
 		}
 	}
-	const name = "must be a string of 1 to 128 of A-Z a-z 0-9 _ . : -"
+	const name = "must be a string of 1 to 128 of A-Z a-z 0-9 _ . : -, but not . or .."
 	long := strings.Repeat("x", 129)
 	add("steps", "must be an array of 1 to 1000 steps", `"steps":[]`, `"steps":{}`, `"steps":"a"`, `"steps":7`, `"steps":true`, `"steps":[],"params":1`, steps(1001))
 	add("steps[0]", "must be an object", `"steps":[1]`, `"steps":[null]`, `"steps":["a"]`, `"steps":[[]]`)

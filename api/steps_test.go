@@ -197,8 +197,8 @@ func TestServer_SubmitManySteps(t *testing.T) {
 	got := s.call(t, "POST /api/tasks", `{"tasks":[{"params":1},{`+one+`"priority":2},{"params":1},{"steps":[{"step":"a","depends_on":["x"],"params":1},{"step":5}],"run_at":{"a":[1]}},`+
 		`{"steps":[{"step":"a","params":1,"depends_on":["b",{"a":1}]}],"finalize":"claim"},{"steps":[{"step":"a","params":1,"depends_on":["b"]},{"step":"b","params":1,"depends_on":["a"]}]},{`+one+`"delay_ms":1},{"params":2}]}`)
 	want := `{"success":true,"results":[{"id":1,"created":true},{"id":2,"created":true},{"id":4,"created":true},` +
-		`{"error":"Invalid tasks[3].steps[1].step: must be a string of 1 to 128 of A-Z a-z 0-9 _ . : -","code":"invalid_task","message":"Correct the field and send the request again","field":"tasks[3].steps[1].step"},` +
-		`{"error":"Invalid tasks[4].steps[0].depends_on[1]: must be a string of 1 to 128 of A-Z a-z 0-9 _ . : -","code":"invalid_task","message":"Correct the field and send the request again","field":"tasks[4].steps[0].depends_on[1]"},` +
+		`{"error":"Invalid tasks[3].steps[1].step: must be a string of 1 to 128 of A-Z a-z 0-9 _ . : -, but not . or ..","code":"invalid_task","message":"Correct the field and send the request again","field":"tasks[3].steps[1].step"},` +
+		`{"error":"Invalid tasks[4].steps[0].depends_on[1]: must be a string of 1 to 128 of A-Z a-z 0-9 _ . : -, but not . or ..","code":"invalid_task","message":"Correct the field and send the request again","field":"tasks[4].steps[0].depends_on[1]"},` +
 		`{"error":"Invalid tasks[5].steps[0].depends_on: the steps wait for each other: a -> b -> a","code":"invalid_task","message":"Correct the field and send the request again","field":"tasks[5].steps[0].depends_on"},` +
 		`{"error":"Invalid tasks[6].delay_ms: a task with steps cannot have it","code":"invalid_task","message":"Remove it, and set it for its steps","field":"tasks[6].delay_ms"},` +
 		`{"id":5,"created":true}],"failed":4}`

@@ -107,8 +107,8 @@ func (w *Worker) handle(taskType string, opts []HandlerOption, run func(context.
 			mistake(err)
 		}
 	}
-	if !isName(taskType, "_.:-") {
-		mistake(fmt.Errorf("a type is 1 to %d of A-Z a-z 0-9 _ . : -", nameBytesMax))
+	if !isName(taskType, "_.:-") || taskType == "." || taskType == ".." {
+		mistake(fmt.Errorf("a type is 1 to %d of A-Z a-z 0-9 _ . : -, but not . or ..", nameBytesMax))
 	}
 	if w.handlers[taskType] != nil {
 		mistake(fmt.Errorf("there is one already"))

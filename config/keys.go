@@ -206,8 +206,8 @@ func validateKeyTypes(add func(string, ...any), which string, types []string) {
 		return
 	}
 	for _, t := range types {
-		if !taskTypePattern.MatchString(t) {
-			add("%s: its task_types have %q: a type is 1 to 128 of A-Z a-z 0-9 _ . : -", which, t)
+		if !taskTypePattern.MatchString(t) || t == "." || t == ".." {
+			add("%s: its task_types have %q: a type is 1 to 128 of A-Z a-z 0-9 _ . : -, but not . or ..", which, t)
 		}
 	}
 }

@@ -22,9 +22,9 @@ func ValidWorkerID[T ~string | ~[]byte](b T) bool {
 	return true
 }
 
-// ValidTaskType reports whether b is 1 to 128 of A-Z a-z 0-9 _ . : -.
+// ValidTaskType reports whether b is 1 to 128 of A-Z a-z 0-9 _ . : -, but not . or .. .
 func ValidTaskType[T ~string | ~[]byte](b T) bool {
-	if len(b) == 0 || len(b) > NameMax {
+	if len(b) == 0 || len(b) > NameMax || IsDots(b) {
 		return false
 	}
 	for i := range len(b) {
@@ -34,6 +34,10 @@ func ValidTaskType[T ~string | ~[]byte](b T) bool {
 	}
 	return true
 }
+
+// IsDots reports whether b is . or .., which stand for other places in a path: clients take
+// them out, so what has such a name could not be asked for.
+func IsDots[T ~string | ~[]byte](b T) bool { return string(b) == "." || string(b) == ".." }
 
 // ValidStepName reports whether b is the name of a step.
 func ValidStepName[T ~string | ~[]byte](b T) bool { return ValidTaskType(b) }

@@ -406,14 +406,14 @@ func (d *Decoder) holderID() (string, *refuse.Refusal) {
 // processorID reads a processor_id, "" if it is null.
 func (d *Decoder) processorID() (string, *refuse.Refusal) {
 	return d.id("processor_id", bound.ValidProcessorID[[]byte], func(field string) *refuse.Refusal {
-		return &refuse.Refusal{Code: d.code, Field: field, Text: "Invalid processor_id format", Advice: "Send a processor_id of 1 to 128 of A-Z a-z 0-9 _ . : -"}
+		return &refuse.Refusal{Code: d.code, Field: field, Text: "Invalid processor_id format", Advice: "Send a processor_id of 1 to 128 of A-Z a-z 0-9 _ . : -, but not . or .."}
 	})
 }
 
 // RefuseHolderID refuses a parameter or field that names a worker or a processor.
 func RefuseHolderID(field string) *refuse.Refusal {
 	f := refuseWorkerID(field)
-	f.Advice = "Send the worker_id of a worker, or the processor_id of a processor: 1 to 128 of A-Z a-z 0-9 _ . : -"
+	f.Advice = "Send the worker_id of a worker, or the processor_id of a processor: 1 to 128 of A-Z a-z 0-9 _ . : -, but not . or .."
 	return f
 }
 

@@ -184,7 +184,9 @@ func (d *Decoder) taskField(name []byte, t *draft) (bad *refuse.Refusal) {
 			t.MaxAttempts = int32(n)
 		}
 	case "idempotency_key":
-		t.Key, _, bad = d.key("idempotency_key", bound.KeyMax)
+		if t.Key, _, bad = d.key("idempotency_key", bound.KeyMax); bound.IsDots(t.Key) {
+			bad = d.Invalid("idempotency_key", "other than . and .., which no path can have")
+		}
 	case "lease_ms":
 		t.LeaseMS, _, bad = d.Integer("lease_ms", bound.LeaseMSMin, bound.LeaseMSMax)
 	default:

@@ -106,8 +106,8 @@ func (o *workOptions) check() error {
 		return term.UsageErrorf("--stop-wait is %v: it must not be negative", o.stopWait)
 	}
 	for _, name := range o.types {
-		if !workTypePattern.MatchString(name) {
-			return term.UsageErrorf("--type is %q: it must be 1 to 128 of A-Z a-z 0-9 _ . : -", name)
+		if !workTypePattern.MatchString(name) || name == "." || name == ".." {
+			return term.UsageErrorf("--type is %q: it must be 1 to 128 of A-Z a-z 0-9 _ . : -, but not . or ..", name)
 		}
 	}
 	if _, err := wholeMS("--timeout", o.attempt); err != nil {
