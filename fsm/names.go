@@ -83,6 +83,7 @@ const (
 // Bounds and special values of what is submitted.
 const (
 	FeatureLevel     = record.FeatureLevel
+	LevelZones       = record.LevelZones
 	StepsMax         = record.StepsMax
 	DefaultAttempts  = record.DefaultAttempts
 	KeepForever      = record.KeepForever

@@ -11,7 +11,6 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
-	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/internal/cron"
 	"github.com/claimq/claimq/internal/zones"
 )
@@ -198,7 +197,7 @@ func (c *Schedule) SetNext(now fsm.Stamp, before *fsm.ScheduleView, level uint32
 	case before != nil && before.NextRunAt != 0 && before.Cron == c.Cron && before.Timezone == c.Timezone && before.EveryMS == c.EveryMS:
 		next, wall = before.NextRunAt, before.NextWall
 	}
-	if level < record.LevelZones || next == 0 {
+	if level < fsm.LevelZones || next == 0 {
 		wall = 0
 	}
 	c.NextRunAt, c.NextWall = next, wall
