@@ -23,7 +23,9 @@ func (s *Server) openAPI(r *exchange.Request) {
 		r.RefuseCode(err)
 		return
 	}
-	r.SendShared("application/json", description)
+	if r.TakeTurn() {
+		r.SendShared("application/json", description)
+	}
 }
 
 // describe returns the API's description in JSON, with the version of the

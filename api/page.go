@@ -21,6 +21,9 @@ func (s *Server) root(r *exchange.Request) {
 		r.ToPage(exchange.PageAddress)
 		return
 	}
+	if !r.TakeTurn() {
+		return
+	}
 	b := jsonout.StringField(r.Body(), `{"success":true,"name":"claimq","version":`, s.cfg.Version)
 	b = append(b, `,"links":{`...)
 	if !s.cfg.Page.Off {
@@ -60,6 +63,9 @@ func (s *Server) page(r *exchange.Request) {
 	f, ok := site.Find(string(r.Target.Rest))
 	if !ok {
 		r.Refuse(refuse.Because(wire.CodeNotFound))
+		return
+	}
+	if !r.TakeTurn() {
 		return
 	}
 	h := &r.HTTP.Response.Header

@@ -97,7 +97,7 @@ func (s *Server) newMetrics(p *port.Port) (*meter.Metrics, error) {
 		Read: func(fn func(m *fsm.Machine, now fsm.Stamp)) error {
 			began := time.Now()
 			_, err := s.cfg.Node.ReadStale(h.Waits.At(began), 0, fn)
-			time.Sleep(time.Since(began)) // Raft is to have the cores for as long
+			<-time.After(time.Since(began)) // Raft is to have the cores for as long
 			return err
 		},
 	})

@@ -36,6 +36,7 @@ func (d disks) set(free uint64, nodeIDs ...string) {
 func (d disks) option(cfg *cluster.Config) {
 	free := d[cfg.NodeID]
 	cfg.DiskSpace = func() (uint64, uint64, error) { return free.Load(), diskSize, nil }
+	cfg.DiskInodes = func() (uint64, uint64, error) { return 0, 0, nil } // of the disks of tests none runs out
 }
 
 // checkFull checks that submits are refused for the disk, and claims and settles

@@ -167,7 +167,7 @@ func TestGraft(t *testing.T) {
 		{
 			"onto a young cluster",
 			Ground{Stamp: record.Stamp{U: 1, T: 1}, Level: 1, NextID: 1, NextToken: 1},
-			record.Header{Stamp: old.Stamp, Level: old.Level, NextID: uint64(old.Stamp.T) * 1000, NextToken: uint64(old.Stamp.T) * 1000},
+			record.Header{Ahead: aheadTo(uint64(old.Stamp.T) * 1000), Stamp: old.Stamp, Level: old.Level, NextID: uint64(old.Stamp.T) * 1000, NextToken: uint64(old.Stamp.T) * 1000},
 		},
 		{
 			"onto an old cluster",
@@ -177,7 +177,7 @@ func TestGraft(t *testing.T) {
 		{
 			"onto one whose clock is far off",
 			Ground{Stamp: record.Stamp{T: 1 << 52}, NextID: 1 << 51, NextToken: 1},
-			record.Header{Stamp: record.Stamp{U: old.Stamp.U, T: 1 << 52}, Level: old.Level, NextID: 1 << 51, NextToken: old.NextToken + CounterJump},
+			record.Header{Ahead: CounterJump + 1, Stamp: record.Stamp{U: old.Stamp.U, T: 1 << 52}, Level: old.Level, NextID: 1 << 51, NextToken: old.NextToken + CounterJump},
 		},
 	} {
 		test.g.Nodes = nodes

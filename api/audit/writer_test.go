@@ -242,7 +242,7 @@ func TestAudit_Ahead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(syncInterval + retryMin) // the writer's own, in the test's time
+		<-time.After(syncInterval + retryMin) // the writer's own, in the test's time
 		for range 3 {
 			nodetest.SubmitTo(t, node, 1)
 		}

@@ -41,7 +41,7 @@ func (s *Host) Malformed(ctx *fasthttp.RequestCtx, err error) {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		f = s.bodyTooLarge()
 	case errors.As(err, &small):
-		f.Code, f.Text = wire.CodeHeadersTooLarge, "The request's line and headers are larger than " + strconv.Itoa(HeaderBytes) + " bytes"
+		f.Code, f.Text = wire.CodeHeadersTooLarge, "The request's line and headers are larger than "+strconv.Itoa(HeaderBytes)+" bytes"
 		f.Advice = "Send shorter headers and a shorter query"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		within := port.ReadTimeout

@@ -179,7 +179,7 @@ func (t *Turn) Rest() {
 	if t.until.After(since) {
 		since = t.until
 	}
-	time.Sleep(min(began.Sub(since), t.line.cfg.Rest))
+	<-time.After(min(began.Sub(since), t.line.cfg.Rest))
 	t.until = time.Now()
 	t.rests += t.until.Sub(began)
 }

@@ -83,7 +83,7 @@ func TestLine_Rests(t *testing.T) {
 				cfg.Cost = c.cost
 				l := turn.New(cfg)
 				got := take(t, l, "a")
-				time.Sleep(c.work)
+				<-time.After(c.work)
 				if c.rests {
 					got.Rest()
 				}
@@ -108,13 +108,13 @@ func TestLine_ShortReadsAddUp(t *testing.T) {
 		began := time.Now()
 		for range 100 {
 			got := take(t, l, "a")
-			time.Sleep(100 * time.Microsecond)
+			<-time.After(100 * time.Microsecond)
 			got.End()
 		}
 		if took := time.Since(began); took < 18*time.Millisecond {
 			t.Errorf("10 ms of work took %s", took)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 	})
 }
 

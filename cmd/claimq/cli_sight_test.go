@@ -20,12 +20,12 @@ func sightCases() []cliCase {
 		{
 			name: "submit and wait", args: []string{"submit", "mail", "--key", "k", "--wait", "1h"},
 			answers: map[string]string{
-				"POST /api/tasks": `201 {"success":true,"created":true,"task":` + cliTask + `}`, "GET /api/tasks/17?wait_ms=25000": `200 {"success":true,"task":` + strings.Replace(cliTask, "claimed", "completed", 1) + `}`,
+				"POST /api/tasks": `201 {"success":true,"created":true,"task":` + cliTask + `}`, "GET /api/tasks/17?wait_ms=6000": `200 {"success":true,"task":` + strings.Replace(cliTask, "claimed", "completed", 1) + `}`,
 			},
 		},
 		{
 			name: "submit and wait for a failure", args: []string{"submit", "mail", "--key", "k", "--wait", "1h"}, want: 1,
-			answers: map[string]string{"POST /api/tasks": `201 {"success":true,"created":true,"task":` + cliTask + `}`, "GET /api/tasks/17?wait_ms=25000": `200 {"success":true,"task":` + cliDone + `}`},
+			answers: map[string]string{"POST /api/tasks": `201 {"success":true,"created":true,"task":` + cliTask + `}`, "GET /api/tasks/17?wait_ms=6000": `200 {"success":true,"task":` + cliDone + `}`},
 		},
 		{name: "submit a file and wait", args: []string{"submit", "--file", "-", "--wait", "1s"}, want: 2},
 		{name: "list by all", args: []string{"list", "--worker", "w1", "--parent", "3", "--label", "tier=gold", "--label", "a=b:c", "--created-after", "90m", "--created-before", "2026-01-02T03:04:05.5+01:00", "--newest-first"}, answers: one(
@@ -70,14 +70,12 @@ func sightCases() []cliCase {
 			"GET /api/tasks?limit=1000&status=claimed&task_type=mail":           `200 {"success":true,"tasks":[],"next_cursor":"ah"}`,
 			"GET /api/tasks?cursor=ah&limit=1000&status=claimed&task_type=mail": `200 {"success":true,"tasks":[` + cliTask + `],"next_cursor":null}`,
 		}},
-		{name: "events of a task", args: []string{"events", "17"}, answers: one("GET /api/tasks/17/events", `200 {"success":true,"events":[`+cliEvents+`],"next":"43.0"}`)},
+		{name: "events of a task", args: []string{"events", "17"}, answers: one("GET /api/tasks/17/events", `200 {"success":true,"events":[`+cliEvents+`],"next":"43.0","place":"43.0"}`)},
 		{name: "events", args: []string{"events", "--type", "mail", "--event", "failed", "--event", "expired", "--worker", "w1", "--after", "7.1"}, answers: map[string]string{
-			"GET /api/events?after=7.1&event=failed&event=expired&limit=1000&task_type=mail&worker_id=w1":  `200 {"success":true,"events":[` + cliEvents + `],"next":"43.0"}`,
-			"GET /api/events?after=43.0&event=failed&event=expired&limit=1000&task_type=mail&worker_id=w1": `200 {"success":true,"events":[],"next":"43.0"}`,
+			"GET /api/events?after=7.1&event=failed&event=expired&limit=1000&task_type=mail&worker_id=w1": `200 {"success":true,"events":[` + cliEvents + `],"next":"43.0","place":"43.0"}`,
 		}},
 		{name: "events json", args: []string{"events", "--output", "json"}, answers: map[string]string{
-			"GET /api/events?limit=1000":            `200 {"success":true,"events":[` + cliEvents + `],"next":"43.0"}`,
-			"GET /api/events?after=43.0&limit=1000": `200 {"success":true,"events":[],"next":"43.0"}`,
+			"GET /api/events?limit=1000": `200 {"success":true,"events":[` + cliEvents + `],"next":"43.0","place":"43.0"}`,
 		}},
 		{name: "events gone", args: []string{"events", "--after", "1.0"}, want: 1, answers: one("GET /api/events?after=1.0&limit=1000", `410 {"success":false,"error":"Events are gone","code":"events_gone","message":"Begin at the oldest","oldest":"17.0","request_id":"r1"}`)},
 		{name: "events of a task filtered", args: []string{"events", "17", "--follow"}, want: 2},

@@ -51,7 +51,7 @@ func stepsCases() []cliCase {
 		},
 		{
 			name: "submit steps and wait", args: []string{"submit", "report", "--steps", "-", "--wait", "1h"}, stdin: steps, want: 1,
-			answers: map[string]string{"POST /api/tasks": `201 {"success":true,"created":true,"task":` + cliParent + `}`, "GET /api/tasks/30?wait_ms=25000": `200 {"success":true,"task":` + cliFailedParent + `}`},
+			answers: map[string]string{"POST /api/tasks": `201 {"success":true,"created":true,"task":` + cliParent + `}`, "GET /api/tasks/30?wait_ms=6000": `200 {"success":true,"task":` + cliFailedParent + `}`},
 		},
 		{
 			name: "submit steps refused", args: []string{"submit", "report", "--steps", "-"}, stdin: `[{"step":"a","params":1,"depends_on":["a"]}]`, want: 1,

@@ -521,7 +521,7 @@ func TestRun_waitsForATask(t *testing.T) {
 	if code := run(t.Context(), a, []string{"claim", "--worker", "w1", "--wait", "1h", "--lease", "20s", "--output", "json", "--endpoint", server.URL}); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
-	if len(bodies) != 3 || bodies[0].WaitMS != 10_000 || bodies[0].ClaimRequestID == bodies[1].ClaimRequestID || bodies[1] != bodies[2] {
+	if len(bodies) != 3 || bodies[0].WaitMS != 6_000 || bodies[0].ClaimRequestID == bodies[1].ClaimRequestID || bodies[1] != bodies[2] {
 		t.Errorf("sent %+v", bodies)
 	}
 	if want := `{"success":true,"task":` + cliTask + "}\n"; stdout.String() != want {

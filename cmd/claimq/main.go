@@ -136,7 +136,6 @@ outcome is unknown, 4 nothing to claim or not found.`,
 			cmd.Args = term.Arguments
 		}
 	})
-	cobra.AddTemplateFunc("zones", zonesVersion)
-	root.SetVersionTemplate("claimq {{.Version}}\ntime zones {{zones}}\n") // as the command has it
+	root.SetVersionTemplate("claimq {{.Version}}\ntime zones " + zonesVersion() + "\n") // as the command has it
 	return root
 }
