@@ -97,6 +97,8 @@ func (s *slot) troubles() []trouble {
 		{"stopped past its lease", 2, 3, func(context.Context) error { return s.process().Pause() }, false, func() error { return s.process().Continue() }},
 		{"cut off past its lease, silent", 1, 1, cut(silent), false, repair},
 		{"cut off past its lease, closed", 1, 1, cut(closed), false, repair},
+		{"without its open connections past its lease", 1, 1, cut(frozen), false, repair},
+		{"without new connections past its lease", 1, 1, cut(shut), false, repair},
 		{"killed", 1, 1, func(context.Context) error { return s.process().Kill() }, true, s.start},
 		{"asked to end", 1, 0, s.stop, true, s.start},
 	}

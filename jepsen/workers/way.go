@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math/rand"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -24,6 +25,8 @@ const (
 	whole  cut = "whole"
 	silent cut = "silent" // nothing passes; connections stay
 	closed cut = "closed" // connections are closed, also new ones
+	frozen cut = "frozen" // nothing passes on connections that are open, and they stay; new ones are good
+	shut   cut = "shut"   // new connections are accepted and get no answer; those that are open are good
 )
 
 const (
@@ -62,6 +65,8 @@ type way struct {
 	mu      sync.Mutex // guards what follows
 	changed *sync.Cond // of cut
 	cut     cut
+	opened  int // connections
+	before  int // of them, when the network was cut
 	rng     *rand.Rand
 	late    int // requests that were passed on late
 	dropped int // answers that were not passed on
@@ -76,14 +81,23 @@ func openWay(slot int, k *strikes, seed int64) *way {
 		http: &http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true},
 	}
 	w.changed = sync.NewCond(&w.mu)
-	w.proxy = httptest.NewServer(&httputil.ReverseProxy{
+	w.proxy = httptest.NewUnstartedServer(&httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", r.In.Host },
 		Transport: w,
 		// The connection breaks of a call that is not carried.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	})
+	w.proxy.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		number := 0
+		w.locked(func() { w.opened++; number = w.opened })
+		return context.WithValue(ctx, connNumber{}, number)
+	}
+	w.proxy.Start()
 	return w
 }
+
+// connNumber is the key of which connection of the way a request came by: 1, 2, ...
+type connNumber struct{}
 
 // addr is what the worker dials.
 func (w *way) addr() string { return w.proxy.Listener.Addr().String() }
@@ -103,20 +117,21 @@ func (w *way) locked(do func()) {
 
 // set cuts the network, or makes it whole.
 func (w *way) set(c cut) {
-	w.locked(func() { w.cut = c })
+	w.locked(func() { w.cut, w.before = c, w.opened })
 	w.changed.Broadcast()
 }
 
-// pass waits until the network is not silent. ok is false if nothing gets
-// through: it is closed, or the caller has gone meanwhile.
+// pass waits until the network is not silent for the caller's connection. ok is false if
+// nothing gets through: it is closed, or the caller has gone meanwhile.
 func (w *way) pass(caller context.Context) (held, ok bool) {
+	number, _ := caller.Value(connNumber{}).(int)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for w.cut == silent {
+	for w.cut == silent || w.cut == frozen && number <= w.before || w.cut == shut && number > w.before {
 		held = true
 		w.changed.Wait()
 	}
-	return held, w.cut == whole && caller.Err() == nil
+	return held, w.cut != closed && caller.Err() == nil
 }
 
 // RoundTrip passes a request on to its node, and its answer back: the proxy is the only
@@ -132,7 +147,7 @@ func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 		// What was sent before its caller gave up may arrive all the same.
 		late := false
 		w.locked(func() {
-			if late = held && w.rng.Intn(lateShare) == 0 && w.cut == whole; late {
+			if late = held && w.rng.Intn(lateShare) == 0 && w.cut != closed; late {
 				w.late++
 			}
 		})

@@ -34,12 +34,18 @@ func testWay(t *testing.T) (w *way, post func(ctx context.Context, url, body str
 	t.Helper()
 	w = openWay(0, &strikes{}, 1)
 	t.Cleanup(w.close)
+	return w, dialing(t, w)
+}
+
+// dialing is a caller with connections of its own to a way.
+func dialing(t *testing.T, w *way) (post func(ctx context.Context, url, body string) error) {
+	t.Helper()
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, w.addr())
 	}
 	client := &http.Client{Transport: &http.Transport{DialContext: dial}}
 	t.Cleanup(client.CloseIdleConnections)
-	return w, func(ctx context.Context, url, body string) error {
+	return func(ctx context.Context, url, body string) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 		if err != nil {
 			return err
@@ -132,6 +138,32 @@ func TestWay_cut(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Error("the cut is over, and there is no answer")
+	}
+}
+
+// Only connections from before the cut are frozen; only those from after it are shut out.
+func TestWay_cutOfSome(t *testing.T) {
+	t.Parallel()
+	for how, want := range map[cut][]bool{frozen: {false, true}, shut: {true, false}} {
+		w, before := testWay(t)
+		after := dialing(t, w)
+		node, asked := counting(t)
+		if err := before(t.Context(), node+"/api/tasks/claim", "{}"); err != nil {
+			t.Fatal(err)
+		}
+		w.set(how)
+		for i, post := range []func(context.Context, string, string) error{before, after} {
+			waits, was := patience, asked.Load()
+			if !want[i] {
+				waits = 50 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), waits)
+			err := post(ctx, node+"/api/tasks/claim", "{}")
+			cancel()
+			if (err == nil) != want[i] || (asked.Load() > was) != want[i] {
+				t.Errorf("%s, connection %d: %v", how, i+1, err)
+			}
+		}
 	}
 }
 
