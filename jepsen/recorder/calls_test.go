@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -61,5 +62,27 @@ func TestCaller_Settle_anonymousClaim(t *testing.T) {
 	}
 	if names[0] == "" || names[0] != names[1] || names[1] == names[2] {
 		t.Errorf("got %q, want a name that only the repeat has as well", names)
+	}
+}
+
+// A claim of a complete that was over when the repeat told of it was nobody's, unless it has a
+// claim_request_id.
+func TestCaller_Settle_claimOver(t *testing.T) {
+	t.Parallel()
+	const task = `{"success":true,"repeated":true,"task":{"id":7,"status":"completed","claim_token":1},"claimed":{"task":{"id":8,"status":"pending","claim_token":2,"claim_state":"%s"}}}`
+	for _, c := range []struct {
+		state, request string
+		outcome        history.Outcome
+		task           uint64
+	}{
+		{"ended", "", history.Unknown, 0}, {"live", "", history.OK, 8}, {"ended", "r", history.OK, 8},
+	} {
+		rec := New(1)
+		t.Cleanup(rec.Close)
+		caller := rec.Caller([]string{serve(t, answer(http.StatusOK, fmt.Sprintf(task, c.state)))}, 0)
+		ops := caller.Settle(t.Context(), history.Complete, 7, wire.Settle{WorkerID: "w", ClaimToken: 1, Claim: &wire.Claim{WorkerID: "w", ClaimRequestID: c.request}})
+		if ops[1].Outcome != c.outcome || ops[1].TaskID != c.task {
+			t.Errorf("%s, request %q: got %+v", c.state, c.request, ops[1])
+		}
 	}
 }

@@ -126,6 +126,9 @@ func submitted(whole history.Op, asked *wire.NewTask, a *wire.Answer) history.Op
 	return op
 }
 
+// claimEnded is the claim_state of a claim that is over, in a repeated answer.
+const claimEnded = "ended"
+
 // settled are the ops of a settling call: its own, a submit for each task that
 // follows, and a claim.
 func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *wire.Answer) []history.Op {
@@ -148,6 +151,11 @@ func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *
 			next.Task = a.Claimed.Task
 		}
 		op := claimOf(whole, s.Claim)
+		if t := next.Task; op.RequestID == "" && t != nil && t.ClaimState == claimEnded {
+			// A repeat that tells of a claim which is over: it was given back, as its first answer could
+			// not be written. Nobody has had it.
+			op.Outcome, next.Task = history.Unknown, nil
+		}
 		op.RequestID = cmp.Or(op.RequestID, fmt.Sprintf("complete %d by %d", id, s.ClaimToken)) // that names it as well
 		ops = append(ops, taken(op, tasksOf(&next))...)
 	}
