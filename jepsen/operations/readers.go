@@ -5,11 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
 )
@@ -26,26 +34,181 @@ type reader struct {
 
 	place string         // of the last event that it has read
 	seen  map[string]int // by text
+	// kept is what it has been told by now, also while nobody asks; nil if it is told what it asks for.
+	kept func() ([]told, error)
 }
 
-// readOn has each reader read all that there is.
+// readOn has each reader read all that there is. Those that are told without asking must have what was
+// told by pages.
 func (r *run) readOn(ctx context.Context) error {
 	r.readers = []*reader{{name: "by pages", read: (*run).pages}, {name: "the client's walk", read: (*run).walk}}
+	for _, n := range r.cluster.Nodes[:firstNodes] { // the restored cluster has these, by name
+		if file := r.auditFile(n); n.Running() {
+			r.readers = append(r.readers, telling("of the audit file of "+n.ID, func() ([]told, error) { return audited(file) }))
+		}
+	}
+	kept, err := r.follow()
+	if err != nil {
+		return err
+	}
+	r.readers = append(r.readers, telling("that follows by the client", kept))
 	for _, one := range r.readers {
 		events, err := one.read(r, ctx, "")
 		if err != nil {
 			return err
 		}
-		one.seen = counted(events)
-		for _, e := range events {
-			one.place = e.place
+		one.has(events)
+		if missed := missing(r.readers[0].seen, one.seen); one.kept != nil && missed > 0 {
+			r.report.found(ruleReader, nil, "a reader %s was not told %d of the events that were told by pages", one.name, missed)
 		}
 	}
 	return nil
 }
 
+// has notes all that the reader has read.
+func (one *reader) has(events []told) {
+	one.seen = counted(events)
+	for _, e := range events {
+		one.place = e.place
+	}
+}
+
+// lastWords has readers that are told without asking take what they were told until all disks were
+// lost.
+func (r *run) lastWords() error {
+	for _, one := range r.readers {
+		if one.kept == nil {
+			continue
+		}
+		events, err := one.kept()
+		if err != nil {
+			return err
+		}
+		one.has(events)
+	}
+	return nil
+}
+
+// auditFile is the audit file of the node. It is not on the disk that is lost: the node of the same
+// name in the restored cluster goes on with it.
+func (r *run) auditFile(n *procs.Node) string { return filepath.Join(r.cfg.Dir, n.ID+".audit") }
+
+// tellTimeout bounds the wait until a reader has been told what is in the trail.
+const tellTimeout = 15 * time.Second
+
+// telling is a reader that is told without asking. It is read once it has what is in the trail, or
+// after a while all the same: what is missing then is missing.
+func telling(name string, kept func() ([]told, error)) *reader {
+	return &reader{name: name, kept: kept, read: func(r *run, ctx context.Context, after string) (events []told, err error) {
+		all, err := r.pages(ctx, "")
+		if err != nil || len(all) == 0 {
+			return nil, err
+		}
+		newest := all[len(all)-1].place
+		ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+		defer cancel()
+		_ = pause.Until(ctx, pollPause, func() error {
+			if events, err = kept(); err == nil && at(events, newest) < 0 {
+				return fmt.Errorf("a reader %s has not come to %s", name, newest)
+			}
+			return nil
+		})
+		if back := goesBack(events); back != "" {
+			r.report.found(ruleReader, nil, "a reader %s is told %s", name, back)
+		}
+		return events[at(events, after)+1:], err
+	}}
+}
+
+// beginning is a place before all events.
+const beginning = "0.0"
+
+// follow has the Go client follow the trail until the run ends, at whichever cluster there is, and
+// returns what tells of it.
+func (r *run) follow() (kept func() ([]told, error), err error) {
+	var dialer net.Dialer
+	var dials atomic.Uint64
+	c, err := client.New(client.Config{Endpoints: r.cluster.URLs(), Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		nodes := slices.DeleteFunc(slices.Clone(r.now.Load().Nodes), func(n *procs.Node) bool { return !n.Running() })
+		if len(nodes) == 0 {
+			return nil, procs.ErrNotRunning
+		}
+		return dialer.DialContext(ctx, network, nodes[dials.Add(1)%uint64(len(nodes))].HTTPAddr)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	var events []told
+	var ended error
+	ctx, cancel := context.WithCancel(context.Background())
+	var following sync.WaitGroup
+	following.Go(func() {
+		for e, err := range c.Follow(ctx, client.EventFilter{After: beginning}) {
+			mu.Lock()
+			if ended = err; err == nil {
+				events = append(events, tell(e.Place, e.Event, e.TaskID, e.Token, e.Time, e.Message))
+			}
+			mu.Unlock()
+		}
+	})
+	r.endFollowing = func() {
+		cancel()
+		following.Wait()
+		_ = c.Close() // nothing is asked any more
+	}
+	return func() ([]told, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(events), ended
+	}, nil
+}
+
+// goesBack says where places do not go up, "" if they do.
+func goesBack(events []told) string {
+	var last [2]uint64
+	for i, e := range events {
+		var next [2]uint64 // INDEX.SUB
+		if _, err := fmt.Sscanf(e.place, "%d.%d", &next[0], &next[1]); err != nil {
+			return fmt.Sprintf("the place %q", e.place)
+		}
+		if i > 0 && slices.Compare(next[:], last[:]) <= 0 {
+			return fmt.Sprintf("%s behind %s", e.place, events[i-1].place)
+		}
+		last = next
+	}
+	return ""
+}
+
+// at returns which of the events has the place, -1 if none does.
+func at(events []told, place string) int {
+	return slices.IndexFunc(events, func(e told) bool { return e.place == place })
+}
+
+// audited reads an audit file.
+func audited(file string) ([]told, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var events []told
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasSuffix(line, "\n") { // cut by a kill, or being written
+			break
+		}
+		e, err := read(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
 // judgeReaders has each reader go on in the restored cluster.
 func (r *run) judgeReaders(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, actTimeout)
+	defer cancel()
 	all, err := r.pages(ctx, "")
 	if err != nil {
 		return err
@@ -72,10 +235,8 @@ func (r *run) judgeReader(ctx context.Context, one *reader, all []told) error {
 	if err != nil {
 		return err
 	}
-	missed, twice, got := 0, 0, counted(events)
-	for text, n := range want {
-		missed += max(n-got[text], 0)
-	}
+	got := counted(events)
+	missed, twice := missing(want, got), 0
 	for text, n := range got {
 		twice += max(n-max(want[text], 0), 0)
 	}
@@ -93,32 +254,60 @@ func counted(events []told) map[string]int {
 	return count
 }
 
+// missing returns how many of the events that are wanted were not told.
+func missing(want, got map[string]int) (missed int) {
+	for text, n := range want {
+		missed += max(n-got[text], 0)
+	}
+	return missed
+}
+
 // pages reads the trail page by page.
 func (r *run) pages(ctx context.Context, after string) ([]told, error) {
-	leader, err := r.cluster.WaitLeader(ctx)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := recorder.ReadTrailAfter(ctx, leader.Ask, after, false)
+	raw, err := recorder.ReadTrailAfter(ctx, r.askLeader, after, false)
 	if err != nil {
 		return nil, err
 	}
 	var events []told
 	for _, text := range raw {
-		var e wire.Event
-		if err := json.Unmarshal([]byte(text), &e); err != nil {
+		one, err := read(text)
+		if err != nil {
 			return nil, err
 		}
-		id, token := "", int64(0)
-		if e.TaskID != nil {
-			id = strconv.FormatUint(*e.TaskID, 10)
-		}
-		if e.ClaimToken != nil {
-			token = int64(*e.ClaimToken)
-		}
-		events = append(events, tell(fmt.Sprintf("%d.%d", e.Index, e.Sub), e.Event, id, token, e.Time, e.Message))
+		events = append(events, one)
 	}
 	return events, nil
+}
+
+// askLeader asks whichever node leads, and again while none does.
+func (r *run) askLeader(ctx context.Context, method, path string, body, answer any) (err error) {
+	again := pause.Until(ctx, pollPause, func() error {
+		leader, errNone := r.cluster.WaitLeader(ctx)
+		if errNone != nil {
+			return errNone
+		}
+		if err = leader.Ask(ctx, method, path, body, answer); err != nil && strings.Contains(err.Error(), "status 503") {
+			return err
+		}
+		return nil
+	})
+	return errors.Join(again, err)
+}
+
+// read reads an event as the API shows it.
+func read(text string) (told, error) {
+	var e wire.Event
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		return told{}, err
+	}
+	id, token := "", int64(0)
+	if e.TaskID != nil {
+		id = strconv.FormatUint(*e.TaskID, 10)
+	}
+	if e.ClaimToken != nil {
+		token = int64(*e.ClaimToken)
+	}
+	return tell(fmt.Sprintf("%d.%d", e.Index, e.Sub), e.Event, id, token, e.Time, e.Message), nil
 }
 
 // walk reads the trail by the Go client.

@@ -60,6 +60,19 @@ func (r *Report) OK() bool {
 	return r.Part.OK() && len(r.verdicts) > 0 && !slices.ContainsFunc(r.verdicts, func(v verdict) bool { return !v.OK() })
 }
 
+// First returns the first rule that was broken, those of this package before the verdicts'; "" if none was.
+func (r *Report) First() check.Rule {
+	if len(r.Violations) > 0 {
+		return r.Violations[0].Rule
+	}
+	for _, v := range r.verdicts {
+		if _, rule, _, found := v.First(); found {
+			return rule
+		}
+	}
+	return ""
+}
+
 // judge has what was answered until the end of all tasks judged.
 func (r *Report) judge(what string, h *history.History) {
 	r.verdicts = append(r.verdicts, verdict{check.Judge(h), what})

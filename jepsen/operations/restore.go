@@ -111,8 +111,11 @@ func (r *run) restore(ctx context.Context) error {
 	}
 	r.cluster.Close()
 	var err error
-	r.cluster, err = procs.Start(ctx, procs.Config{Binary: r.cfg.Binary, Dir: dir, Nodes: firstNodes, Flags: nodeFlags()})
+	r.cluster, err = procs.New(procs.Config{Binary: r.cfg.Binary, Dir: dir, Nodes: firstNodes, Flags: nodeFlags()})
 	if err != nil {
+		return err
+	}
+	if err := errors.Join(r.lastWords(), r.startAll(ctx)); err != nil {
 		return err
 	}
 	if err := pause.Until(ctx, pollPause, func() error { return r.killInside(ctx) }); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -55,15 +56,17 @@ const PauseMax = 3 * time.Second
 
 // run is a Run under way.
 type run struct {
-	cfg     Config
-	cluster *procs.Cluster // the one that load and operator work with
-	rec     *recorder.Recorder
-	load    *workload.Workload
-	endLoad context.CancelFunc
-	loads   int // begun
-	report  *Report
-	readers []*reader // of the trail, since before the loss
-	old     string    // of an upgrade: the binary that knows the feature level it begins with
+	cfg          Config
+	cluster      *procs.Cluster // the one that load and operator work with
+	rec          *recorder.Recorder
+	load         *workload.Workload
+	endLoad      context.CancelFunc
+	loads        int // begun
+	report       *Report
+	readers      []*reader                     // of the trail, since before the loss
+	now          atomic.Pointer[procs.Cluster] // that the follower of the trail reaches
+	endFollowing func()
+	old          string // of an upgrade: the binary that knows the feature level it begins with
 }
 
 // Run does all of it. The report is returned beside an error, too. An error says
@@ -74,11 +77,12 @@ func Run(ctx context.Context, cfg Config) (*Report, error) { return conduct(ctx,
 func conduct(ctx context.Context, cfg Config, all func(*run, context.Context) error) (*Report, error) {
 	r := &run{
 		cfg: cfg, rec: recorder.New(cfg.Seed),
-		report: &Report{Part: check.Part{Name: "operations"}}, endLoad: func() {},
+		report: &Report{Part: check.Part{Name: "operations"}}, endLoad: func() {}, endFollowing: func() {},
 	}
 	defer r.rec.Close()
 	err := all(r, ctx)
 	r.stopLoad()
+	r.endFollowing()
 	if r.cluster != nil {
 		r.cluster.Close()
 	}
@@ -206,11 +210,20 @@ func (r *run) form(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.cluster.StartAll(ctx); err != nil {
+	if err := r.startAll(ctx); err != nil {
 		return err
 	}
 	_, err = r.claimq(ctx, "cluster", "status")
 	return err
+}
+
+// startAll starts the nodes of a cluster, which write audit files.
+func (r *run) startAll(ctx context.Context) error {
+	for _, n := range r.cluster.Nodes {
+		n.SetFlag("--audit-file", r.auditFile(n))
+	}
+	r.now.Store(r.cluster)
+	return r.cluster.StartAll(ctx)
 }
 
 func nodeFlags() []string { return []string{"--log-level", "info"} }
