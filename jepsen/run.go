@@ -134,7 +134,7 @@ func (m mix) names(seed int64) []string {
 // mixes are what a suite goes through, again and again.
 func mixes() []mix {
 	return []mix{
-		{3, "kill*,pause*,rolling*"},
+		{3, "kill*,pause*,rolling*,stop*"},
 		{3, "partition*"},
 		{3, "power*"},
 		{3, "net*"},

@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/claimq/claimq/jepsen/operations"
 	"github.com/claimq/claimq/jepsen/plants"
 	"github.com/claimq/claimq/jepsen/runner"
 )
@@ -147,19 +148,52 @@ func (c *catching) byRuns(ctx context.Context) error {
 	}
 	for i := range c.tries {
 		seed := c.seed + int64(i)
+		dir := filepath.Join(c.dir, fmt.Sprintf("seed-%d", seed))
+		c.runs = i + 1
+		if p.Operations {
+			if err := c.byOperations(ctx, binary, dir, seed); err != nil || c.by != "" {
+				return err
+			}
+			continue
+		}
 		verdict, err := oneRun(ctx, runner.Config{
 			Binary: binary, Nodes: plants.Nodes, Time: c.length, Faults: faultNames(p.Faults), Seed: seed, Plant: p.Name,
 			Clients: p.Clients, Rate: p.Rate, Out: io.Discard,
-		}, filepath.Join(c.dir, fmt.Sprintf("seed-%d", seed)))
+		}, dir)
 		if err != nil {
 			return err
 		}
-		c.runs = i + 1
 		if part, rule, shown, found := verdict.First(); found {
 			c.after, c.by = shown, fmt.Sprintf("%s: %s, run %d, seed %d", part, rule, c.runs, seed)
 			return nil
 		}
 		fmt.Fprintf(c.out, "%s: not caught with seed %d\n", p.Name, seed)
 	}
+	return nil
+}
+
+// What byOperations runs: as much as the short form of make test-operations.
+const (
+	operationsClients, operationsRate = 36, 200
+	operationsPause                   = 500 * time.Millisecond
+)
+
+// byOperations makes a run of operations.
+func (c *catching) byOperations(ctx context.Context, binary, dir string, seed int64) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	started := time.Now()
+	report, err := operations.Run(ctx, operations.Config{
+		Binary: binary, Dir: dir, Seed: seed, Clients: operationsClients, Rate: operationsRate, Pause: operationsPause, Patient: true, Out: io.Discard,
+	})
+	if err != nil {
+		return err
+	}
+	if rule := report.First(); rule != "" {
+		c.after, c.by = time.Since(started), fmt.Sprintf("operations: %s, run %d, seed %d", rule, c.runs, seed)
+		return nil
+	}
+	fmt.Fprintf(c.out, "%s: not caught with seed %d\n", c.plant.Name, seed)
 	return nil
 }

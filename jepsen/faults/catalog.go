@@ -22,6 +22,7 @@ func rows() []row {
 		{"kill-*", "one leader majority all", killed, 0},
 		{"pause-*", "one leader majority all", paused, 0},
 		{"rolling-restart", "shuffled", restarted, 0},
+		{"stop-amid-*", "one", amid, alone},
 		{"cpu-*", "one leader majority", beating(stopped, 90*time.Millisecond, 15*time.Millisecond, "little of a processor"), 0},
 		{"snapshot-kill-*", "one leader all", snapshotKilled, 0},
 

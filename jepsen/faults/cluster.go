@@ -30,6 +30,8 @@ type Config struct {
 	// Note, if not nil, is told what a fault does to which node, in words. It is
 	// called from the goroutine that injects or recovers.
 	Note func(format string, args ...any)
+	// Exited, if not nil, is told of each node that has ended as it was asked to, as Note is.
+	Exited func(n *procs.Node)
 }
 
 // Cluster is a cluster of real nodes, with all that its faults act on.
@@ -48,6 +50,7 @@ type Cluster struct {
 	dir    string
 	clocks bool // the nodes' wall clocks can be set
 	note   func(format string, args ...any)
+	exits  func(n *procs.Node)
 }
 
 // New prepares a cluster and starts no node. The caller closes it.
@@ -55,7 +58,7 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	if (cfg.Hosts || cfg.Disks) && os.Geteuid() != 0 {
 		return nil, fmt.Errorf("hosts and disks of the nodes' own: %w: they need root", ErrNeeds)
 	}
-	c := &Cluster{dir: cfg.Dir, clocks: canSetClocks(cfg.Binary), note: cfg.Note}
+	c := &Cluster{dir: cfg.Dir, clocks: canSetClocks(cfg.Binary), note: cfg.Note, exits: cfg.Exited}
 	if err := c.prepare(ctx, cfg); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -112,5 +115,12 @@ func (c *Cluster) Close() error {
 func (c *Cluster) notef(format string, args ...any) {
 	if c.note != nil {
 		c.note(format, args...)
+	}
+}
+
+// exited tells that a node has ended as it was asked to.
+func (c *Cluster) exited(n *procs.Node) {
+	if c.exits != nil {
+		c.exits(n)
 	}
 }

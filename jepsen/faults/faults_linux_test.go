@@ -16,10 +16,15 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// After each fault of the catalog the cluster is whole again, by itself.
+// After each fault of the catalog the cluster is whole again, by itself. What is asked to end does so
+// without a failure.
 func TestCatalog(t *testing.T) {
 	t.Parallel()
-	r := start(t, true, Config{})
+	r := start(t, true, Config{Exited: func(n *procs.Node) {
+		if code := n.ExitCode(); code != 0 {
+			t.Errorf("%s has ended with exit code %d:\n%s", n.ID, code, n.LogTail(5))
+		}
+	}})
 	for _, f := range Catalog() {
 		began := time.Now()
 		recover := r.inject(f.Name())

@@ -161,7 +161,7 @@ func transferred(ctx context.Context, c *Cluster, _ []*procs.Node, _ *rand.Rand)
 // moved lets a node come back at another peer port.
 func moved(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	n := nodes[0]
-	if err := end(ctx, n); err != nil {
+	if err := c.end(ctx, n); err != nil {
 		return nil, err
 	}
 	n.PeerAddr = otherPort(n.PeerAddr)

@@ -3,8 +3,10 @@ package faults
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/procs"
@@ -80,7 +82,7 @@ func restarted(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Ran
 
 // restart ends the node, starts it, and waits a while for it to be ready.
 func restart(ctx context.Context, c *Cluster, n *procs.Node) error {
-	if err := errors.Join(end(ctx, n), c.startNodes(n)); err != nil {
+	if err := errors.Join(c.end(ctx, n), c.startNodes(n)); err != nil {
 		return err
 	}
 	starting, cancel := context.WithTimeout(ctx, readyTimeout)
@@ -92,13 +94,45 @@ func restart(ctx context.Context, c *Cluster, n *procs.Node) error {
 }
 
 // end ends the node in an orderly way, or by SIGKILL if it does not end.
-func end(ctx context.Context, n *procs.Node) error {
+func (c *Cluster) end(ctx context.Context, n *procs.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	if err := n.Stop(ctx); err != nil {
 		return procs.KillAll(n)
 	}
+	c.exited(n)
 	return nil
+}
+
+// amid asks a node to end while a client is in the midst of a request, and stays there. The
+// node must end all the same, in time, and as one whose stop is no failure.
+func amid(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
+	n := nodes[0]
+	client, err := c.connect(ctx, n.HTTPAddr)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = fmt.Fprintf(client, "POST /api/tasks HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n\r\n{", n.HTTPAddr); err == nil {
+		c.notef("%s is asked to stop amid a request", n.ID)
+		err = n.Signal(syscall.SIGTERM)
+	}
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return func(ctx context.Context) error {
+		defer func() { _ = client.Close() }() // the node may have been first
+		patient, cancel := context.WithTimeout(ctx, stopTimeout)
+		defer cancel()
+		if err := n.WaitExit(patient); err != nil {
+			c.notef("%s does not stop", n.ID)
+			// Its exit code tells it, its log what it did.
+			if err := errors.Join(n.Signal(syscall.SIGQUIT), n.WaitExit(ctx)); err != nil {
+				return err
+			}
+		}
+		c.exited(n)
+		return c.startNodes(n)
+	}, nil
 }
 
 // each does something with all the nodes. It forgives that one does not run: another fault

@@ -64,7 +64,7 @@ func broken(_ context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (u
 func fewFiles(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (undo, error) {
 	n := nodes[0]
 	again := func(ctx context.Context, files int) error {
-		if err := end(ctx, n); err != nil {
+		if err := c.end(ctx, n); err != nil {
 			return err
 		}
 		n.SetFiles(files)
@@ -90,18 +90,23 @@ func fewFiles(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand
 
 // crowd connects to the node as often as it takes it, crowdMax times at most.
 func (c *Cluster) crowd(ctx context.Context, addr string) (crowd []net.Conn) {
-	dial := c.Dial
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
 	for range crowdMax {
-		dialing, cancel := context.WithTimeout(ctx, crowdTimeout)
-		conn, err := dial(dialing, "tcp", addr)
-		cancel()
+		conn, err := c.connect(ctx, addr)
 		if err != nil {
 			break
 		}
 		crowd = append(crowd, conn)
 	}
 	return crowd
+}
+
+// connect connects to a node's API as its callers do.
+func (c *Cluster) connect(ctx context.Context, addr string) (net.Conn, error) {
+	dial := c.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	ctx, cancel := context.WithTimeout(ctx, crowdTimeout)
+	defer cancel()
+	return dial(ctx, "tcp", addr)
 }

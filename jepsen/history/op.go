@@ -192,7 +192,7 @@ type EventKind string
 const (
 	Injected EventKind = "injected" // a fault begins
 	Healed   EventKind = "healed"   // it was undone: what it ended was started again
-	// Exited is a process that ended although no fault and no stop asked for it.
+	// Exited is a process that ended although no fault and no stop asked for it, or not as a stop ends.
 	Exited EventKind = "exited"
 	// LoadEnded is when the last caller of the workload had returned.
 	LoadEnded EventKind = "load-ended"

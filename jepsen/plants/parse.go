@@ -48,6 +48,8 @@ func (p *Plant) add(line string) (ok bool) {
 	switch word {
 	case "faults":
 		p.Faults = rest
+	case "operations":
+		p.Operations = true
 	case "load":
 		_, err := fmt.Sscanf(rest, "%d clients, %d calls a second", &p.Clients, &p.Rate)
 		return err == nil

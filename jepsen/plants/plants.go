@@ -19,6 +19,8 @@ type Plant struct {
 	Faults string
 	// Clients and Rate are more than usual where it takes many; 0 = as usual.
 	Clients, Rate int
+	// Operations says that a run of package operations brings it to light.
+	Operations bool
 	// Rows is a row of the contract that shows the bug, of Rules.
 	Rows string
 	// Test, if not "", are tests of Package that find it, too: of what happens within too

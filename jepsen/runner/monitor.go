@@ -54,7 +54,7 @@ func watchNode(ctx context.Context, n *procs.Node, rec *recorder.Recorder) {
 	}
 }
 
-// noteExit notes a process that ended by itself. Those that were asked to end
+// noteExit notes a process that ended by itself, or not well. Those that were asked to end
 // do so with exit code 0; only faults kill.
 func noteExit(n *procs.Node, rec *recorder.Recorder) {
 	switch code := n.ExitCode(); code {

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/hosts"
+	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
 	"github.com/claimq/claimq/jepsen/strangers"
 	"github.com/claimq/claimq/jepsen/workload"
@@ -40,7 +41,8 @@ func Run(ctx context.Context, cfg Config) (*history.History, error) {
 	hosts, disks, logs := faults.Ground(all...)
 	r.cluster, err = faults.New(ctx, faults.Config{
 		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Seed: cfg.Seed, Hosts: hosts, Disks: disks, Logs: logs,
-		Note: func(format string, args ...any) { r.rec.Event(format, args...) },
+		Note:   func(format string, args ...any) { r.rec.Event(format, args...) },
+		Exited: func(n *procs.Node) { noteExit(n, r.rec) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the cluster: %w", err)
