@@ -13,7 +13,7 @@ type testFolder struct {
 }
 
 // openFolder opens the folder at path and its stores. What would end the process fails
-// the test.
+// the test, unless cfg says otherwise.
 func openFolder(t *testing.T, path, logStore string, cfg storage.Config) testFolder {
 	t.Helper()
 	dir, err := storage.OpenDir(path, "n1", logStore)
@@ -21,7 +21,9 @@ func openFolder(t *testing.T, path, logStore string, cfg storage.Config) testFol
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = dir.Close() })
-	cfg.Fatal = func(err error) { t.Errorf("fatal: %v", err) }
+	if cfg.Fatal == nil {
+		cfg.Fatal = func(err error) { t.Errorf("fatal: %v", err) }
+	}
 	s, err := storage.Open(dir, cfg)
 	if err != nil {
 		t.Fatal(err)

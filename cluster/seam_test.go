@@ -24,6 +24,7 @@ type seamBench struct {
 	raft   *raft.Raft
 	leader *raft.InmemTransport
 	to     raft.ServerAddress
+	term   uint64 // in which b leads
 	state  *appliedState
 }
 
@@ -59,7 +60,7 @@ func newSeamBench(t *testing.T, stores testFolder) *seamBench {
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.Logger = "a", hclog.NewNullLogger()
 	conf.HeartbeatTimeout, conf.ElectionTimeout = time.Minute, time.Minute
-	b := &seamBench{t: t, stores: stores, leader: leader, to: addr, state: &appliedState{}}
+	b := &seamBench{t: t, stores: stores, leader: leader, to: addr, term: 9, state: &appliedState{}}
 	c := confirm.New(own, confirm.Config{})
 	c.Start()
 	r, err := raft.NewRaft(conf, b.state, stores.Log, stores.Stable, stores.Snapshots, c)
@@ -90,7 +91,7 @@ func (b *seamBench) install(index, term uint64) bool {
 	servers := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}, {ID: "b", Address: "b"}}}
 	var resp raft.InstallSnapshotResponse
 	err := b.leader.InstallSnapshot("a", b.to, &raft.InstallSnapshotRequest{
-		RPCHeader: b.header(), SnapshotVersion: 1, Term: 9, Leader: []byte("b"), LastLogIndex: index, LastLogTerm: term,
+		RPCHeader: b.header(), SnapshotVersion: 1, Term: b.term, Leader: []byte("b"), LastLogIndex: index, LastLogTerm: term,
 		Configuration: raft.EncodeConfiguration(servers), ConfigurationIndex: 1, Size: 1,
 	}, &resp, bytes.NewReader([]byte("s")))
 	return err == nil && resp.Success
@@ -100,7 +101,7 @@ func (b *seamBench) install(index, term uint64) bool {
 func (b *seamBench) append(prev, prevTerm, commit, term uint64, indexes ...uint64) bool {
 	b.t.Helper()
 	args := &raft.AppendEntriesRequest{
-		RPCHeader: b.header(), Term: 9, PrevLogEntry: prev, PrevLogTerm: prevTerm, LeaderCommitIndex: commit,
+		RPCHeader: b.header(), Term: b.term, PrevLogEntry: prev, PrevLogTerm: prevTerm, LeaderCommitIndex: commit,
 	}
 	for _, index := range indexes {
 		args.Entries = append(args.Entries, &raft.Log{Index: index, Term: term, Type: raft.LogCommand, Data: []byte("x")})
@@ -227,6 +228,61 @@ func TestSeam_commitAboveWhatIsShown(t *testing.T) {
 			t.Errorf("applied entries of the terms %v, want the leader's", terms)
 		}
 	})
+}
+
+// A newcomer that has taken a snapshot over goes on when the entries come that its leader had
+// sent before, and gave up waiting for: they are not of another history.
+func TestSeam_entriesFromBeforeTheSnapshot(t *testing.T) {
+	t.Parallel()
+	onBothStores(t, func(t *testing.T, b *seamBench) {
+		b.stores.Log.AppliedTo(b.raft.AppliedIndex)
+		if !b.install(10, 3) {
+			t.Fatal("a snapshot is refused")
+		}
+		for _, last := range []uint64{2, 12} {
+			var indexes []uint64
+			for index := uint64(1); index <= last; index++ {
+				indexes = append(indexes, index)
+			}
+			if b.append(0, 0, 2, 3, indexes...) {
+				t.Errorf("entries 1 to %d are taken on top of the snapshot", last)
+			}
+		}
+		b.want(1, 0, 0)
+		if !b.append(10, 3, 11, 3, 11) {
+			t.Error("what follows the snapshot is refused")
+		}
+		b.want(1, 11, 11, 11)
+	})
+}
+
+// A leader of a later term that sends entries from the first one on ends a node all the same: it
+// knows nothing of the snapshot that this node has.
+func TestSeam_entriesOfALaterLeader(t *testing.T) {
+	t.Parallel()
+	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
+		t.Run(logStore, func(t *testing.T) {
+			t.Parallel()
+			fatal := make(chan error, 1)
+			b := newSeamBench(t, openFolder(t, t.TempDir(), logStore, storage.Config{Fatal: func(err error) { fatal <- err }}))
+			b.stores.Log.AppliedTo(b.raft.AppliedIndex)
+			if !b.install(10, 3) {
+				t.Fatal("a snapshot is refused")
+			}
+			b.term++
+			if b.append(0, 0, 2, 3, 1, 2) {
+				t.Error("entries of another history are taken")
+			}
+			select {
+			case err := <-fatal:
+				if !errors.Is(err, storage.ErrOtherHistory) {
+					t.Errorf("it ended by %v", err)
+				}
+			default:
+				t.Error("it goes on")
+			}
+		})
+	}
 }
 
 // An offer that Raft refuses for its protocol is refused, also where the state covers it.

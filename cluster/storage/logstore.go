@@ -122,6 +122,10 @@ type Log struct {
 	snapshot atomic.Pointer[func() uint64]
 	// replaced: a snapshot was taken over, and Raft is about to delete the log for it.
 	replaced atomic.Bool
+	// term returns Raft's term; takenOverIn is the one in which a snapshot was last taken over,
+	// 0 for none.
+	term        func() (uint64, error)
+	takenOverIn atomic.Uint64
 
 	mu    sync.RWMutex // guards the rest
 	first uint64       // lowest index, 0 = empty
@@ -180,6 +184,9 @@ func (l *Log) SnapshotAt(index func() uint64) { l.snapshot.Store(&index) }
 // (hashicorp/raft#697): they stay (DeleteRange).
 func (l *Log) IsMonotonic() bool {
 	l.replaced.Store(true)
+	if term, err := l.term(); err == nil { // else the process ends
+		l.takenOverIn.Store(term)
+	}
 	return true
 }
 
@@ -240,7 +247,7 @@ func (l *Log) StoreLogs(logs []*raft.Log) error {
 	}
 	l.replaced.Store(false)
 	if err := l.checkFollows(logs[0].Index); err != nil {
-		return l.guard.fail(err)
+		return err
 	}
 	if err := l.append(logs); err != nil {
 		return err
@@ -254,20 +261,30 @@ func (l *Log) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// checkFollows returns an ErrOtherHistory for an entry whose index the state reflects
-// already. Raft never gives such a one to a sound node: what is applied is in the
-// log of every leader to come. But it does not look whether an empty log goes on
-// behind the snapshot: a node with a state that no majority had would take the
+// checkFollows ends the process with an ErrOtherHistory for an entry whose index the state
+// reflects already. Raft never gives such a one to a sound node whose log has entries: what is
+// applied is in the log of every leader to come. But it does not look whether an empty log
+// goes on behind the snapshot: a node with a state that no majority had would take the
 // leader's log from its first entry on for the rest of its own, and apply what is
 // above its snapshot on top of another state.
+//
+// A leader whose snapshot was taken over in this term knows that state. Such an entry of
+// its own was sent before the snapshot and came late: it is refused, which changes nothing.
 func (l *Log) checkFollows(index uint64) error {
 	applied := l.applied.Load()
 	if applied == nil || index > (*applied)() {
 		return nil
 	}
-	return fmt.Errorf("%w: %s: the leader sends entry %d, and the state of this node goes up to entry %d of another log: "+
+	term, err := l.term()
+	if err != nil {
+		return err
+	}
+	if takenOver := l.takenOverIn.Load(); takenOver != 0 && takenOver == term {
+		return fmt.Errorf("entry %d was sent before the snapshot that this node has taken over since", index)
+	}
+	return l.guard.fail(fmt.Errorf("%w: %s: the leader sends entry %d, and the state of this node goes up to entry %d of another log: "+
 		"its newest snapshot is of what no majority had, or its disk has lost the end of its log: %s",
-		ErrOtherHistory, l.path, index, (*applied)(), RejoinAdvice(filepath.Dir(l.path)))
+		ErrOtherHistory, l.path, index, (*applied)(), RejoinAdvice(filepath.Dir(l.path))))
 }
 
 // append writes logs, or has them written if they are commands of a leader's. Raft

@@ -121,6 +121,15 @@ func (s *stableStore) GetUint64(key []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(val), nil
 }
 
+// currentTerm returns Raft's term, 0 before it has one.
+func (s *stableStore) currentTerm() (uint64, error) {
+	term, err := s.GetUint64([]byte(currentTermKey))
+	if isKeyNotFound(err) {
+		return 0, nil
+	}
+	return term, err
+}
+
 func isKeyNotFound(err error) bool {
 	//nolint:errorlint // raft-boltdb returns it bare, and Raft compares its text.
 	return err == raftboltdb.ErrKeyNotFound

@@ -185,6 +185,7 @@ func openBesideSnapshots(d *Dir, cfg Config, guard *failStop, snapshots *Snapsho
 		log:       l.log,
 		tail:      tail,
 	}
+	s.Log.term = stable.currentTerm
 	if d.Identity().LogStore == KindBoltDB {
 		s.Log.deleteStep = boltDeleteStep
 	}
@@ -343,7 +344,7 @@ const bootstrapTerm = 1
 // and could not be bootstrapped any more; it cannot have voted or heard of a
 // leader.
 func (s *Stores) undoBootstrap() (bool, error) {
-	term := []byte("CurrentTerm")
+	term := []byte(currentTermKey)
 	current, err := s.Stable.GetUint64(term)
 	if isKeyNotFound(err) {
 		return false, nil

@@ -5,6 +5,9 @@ import (
 	"fmt"
 )
 
+// currentTermKey is the key under which Raft knows its term.
+const currentTermKey = "CurrentTerm"
+
 // Under these keys Raft knows its vote. It writes the term first, and then, in a
 // write of its own, the candidate.
 const (
