@@ -8,9 +8,9 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// Bounds of a node under this load: many times what it needs.
+// Bounds of a node under this load: many times what it needs, of memory twice its limit.
 const (
-	bytesMax      = 1 << 30
+	bytesMax      = 2 * history.MemoryLimit
 	filesMax      = 1000
 	goroutinesMax = 2000
 	// Once nobody calls any more.

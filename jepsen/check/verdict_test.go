@@ -105,7 +105,7 @@ func TestJudge_findsWhatIsBroken(t *testing.T) {
 		{"a disk that failed without a fault", RuleExit, func(h *history.History) {
 			h.Events = append(h.Events, history.Event{At: 30 * sec, Kind: history.Exited, Node: "n1", Code: 70})
 		}},
-		{"too much memory", RuleBounds, func(h *history.History) { h.Samples[3].Bytes = 2 << 30 }},
+		{"too much memory", RuleBounds, func(h *history.History) { h.Samples[3].Bytes = 513 << 20 }},
 		{"goroutines that stay", RuleBounds, func(h *history.History) { h.Samples[len(h.Samples)-1].Goroutines = 900 }},
 		{"a panic", RuleInternal, func(h *history.History) { h.Samples[3].Panics = 1 }},
 		{"an answer that is a bug", RuleInternal, func(h *history.History) {

@@ -27,6 +27,8 @@ type Config struct {
 	Disks bool
 	// Logs has each node print to a pipe.
 	Logs bool
+	// Flags are given to each node beside its own.
+	Flags []string
 	// Note, if not nil, is told what a fault does to which node, in words. It is
 	// called from the goroutine that injects or recovers.
 	Note func(format string, args ...any)
@@ -69,7 +71,7 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 // there to be closed when it fails.
 func (c *Cluster) prepare(ctx context.Context, cfg Config) (err error) {
 	p := procs.Config{
-		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Pipes: cfg.Logs,
+		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Pipes: cfg.Logs, Flags: cfg.Flags,
 		EnvOf: func(i int) []string { return []string{clockEnv + "=" + clockPath(cfg.Dir, i)} },
 	}
 	if cfg.Disks {

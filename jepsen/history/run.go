@@ -1,5 +1,8 @@
 package history
 
+// MemoryLimit is the memory_limit of the nodes of a run: their processes may have twice that.
+const MemoryLimit = 256 << 20
+
 // Run says how a history was made.
 type Run struct {
 	Nodes    int      `json:"nodes"`
@@ -22,7 +25,7 @@ type Sample struct {
 	Leads      bool   `json:"leads,omitempty"`  // and says that it leads and serves
 	Term       uint64 `json:"term,omitempty"`   // Raft's
 	Index      uint64 `json:"index,omitempty"`  // that its state reflects
-	Bytes      int64  `json:"bytes,omitempty"`  // of resident memory
+	Bytes      int64  `json:"bytes,omitempty"`  // of resident memory, the most that the process had where the system tells
 	Files      int    `json:"files,omitempty"`  // open ones
 	Goroutines int    `json:"gorout,omitempty"` // running ones
 	Panics     int    `json:"panics,omitempty"` // while answering requests

@@ -54,7 +54,7 @@ func watchNode(ctx context.Context, n *procs.Node, rec *recorder.Recorder) {
 	}
 }
 
-// noteExit notes a process that ended by itself, or not well. Those that were asked to end
+// noteExit notes a process that ended by itself. Those that were asked to end
 // do so with exit code 0; only faults kill.
 func noteExit(n *procs.Node, rec *recorder.Recorder) {
 	switch code := n.ExitCode(); code {
@@ -77,7 +77,7 @@ func ask(ctx context.Context, n *procs.Node, s *history.Sample) {
 	s.Leads = values["claimq_raft_leader"] == 1
 	s.Term = uint64(values["claimq_raft_term"])
 	s.Index = uint64(values["claimq_raft_applied_index"])
-	s.Bytes = int64(values["process_resident_memory_bytes"])
+	s.Bytes = max(int64(values["process_resident_memory_bytes"]), n.PeakBytes())
 	s.Files = int(values["process_open_fds"])
 	s.Goroutines = int(values["go_goroutines"])
 	s.Panics = int(values["claimq_http_panics_total"])

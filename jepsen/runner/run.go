@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"strconv"
 	"time"
 
 	"github.com/claimq/claimq/internal/pause"
@@ -41,6 +42,7 @@ func Run(ctx context.Context, cfg Config) (*history.History, error) {
 	hosts, disks, logs := faults.Ground(all...)
 	r.cluster, err = faults.New(ctx, faults.Config{
 		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Seed: cfg.Seed, Hosts: hosts, Disks: disks, Logs: logs,
+		Flags:  []string{"--memory-limit", strconv.Itoa(history.MemoryLimit)},
 		Note:   func(format string, args ...any) { r.rec.Event(format, args...) },
 		Exited: func(n *procs.Node) { noteExit(n, r.rec) },
 	})

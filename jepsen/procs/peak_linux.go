@@ -1,0 +1,22 @@
+package procs
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// PeakBytes returns the most resident memory that the process of the last start has had, 0
+// where that is not known.
+func (n *Node) PeakBytes() (bytes int64) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.PID()))
+	if err != nil {
+		return 0 // it has ended
+	}
+	for line := range strings.Lines(string(status)) {
+		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &bytes); err == nil {
+			return bytes << 10
+		}
+	}
+	return 0
+}
