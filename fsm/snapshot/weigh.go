@@ -1,13 +1,16 @@
 package snapshot
 
 import (
+	"math"
+
 	"github.com/claimq/claimq/fsm/record"
 	"github.com/claimq/claimq/fsm/table"
 	"github.com/claimq/claimq/fsm/trail"
 )
 
 // stateScale adds up the memory that the records of a snapshot would take as a
-// state. It keeps none, but the names of types.
+// state. It keeps none, but the names of types, and in which queues and levels their pending
+// tasks will stand.
 type stateScale struct {
 	held     int64  // bytes of tasks, their types, claim requests and removed tasks
 	tasks    uint64 // how many there are
@@ -15,8 +18,17 @@ type stateScale struct {
 	pages    uint64 // with tasks
 	chunks   int64  // of the trail
 	few      int64  // bytes of schedules
-	types    map[string]struct{}
+	types    map[string]*typeScale
 }
+
+// typeScale is which attempts left the pending tasks of a type have, and with these which
+// priorities.
+type typeScale struct {
+	queues map[int32]struct{}
+	levels map[level]struct{}
+}
+
+type level struct{ left, priority int32 }
 
 // Header passes over the header.
 func (w *stateScale) Header(record.Header, trail.Header) {}
@@ -31,20 +43,46 @@ func (w *stateScale) Task(t *record.Task, _ []byte) error {
 		w.pages++
 	}
 	w.tasks, w.lastTask = w.tasks+1, t.ID
-	w.addType(t.Type)
+	ts := w.addType(t.Type)
+	if t.Status == record.StatusPending {
+		w.held -= ts.bytes(t.Type)
+		ts.add(t)
+		w.held += ts.bytes(t.Type)
+	}
 	return nil
 }
 
-// addType adds the type, unless it has been: as if all its tasks had one priority.
-func (w *stateScale) addType(name string) {
-	if _, known := w.types[name]; known {
-		return
+// addType adds the type, unless it has been, and returns it.
+func (w *stateScale) addType(name string) *typeScale {
+	ts := w.types[name]
+	if ts != nil {
+		return ts
 	}
 	if w.types == nil {
-		w.types = make(map[string]struct{})
+		w.types = make(map[string]*typeScale)
 	}
-	w.types[name] = struct{}{}
-	w.held += record.BytesOfType(name, 1, 1)
+	ts = new(typeScale)
+	w.types[name] = ts
+	w.held += ts.bytes(name)
+	return ts
+}
+
+// add adds a pending task, as if it were the first of its group: others of a group stand in
+// no queue yet.
+func (ts *typeScale) add(t *record.Task) {
+	if ts.queues == nil {
+		ts.queues, ts.levels = make(map[int32]struct{}), make(map[level]struct{})
+	}
+	l := level{left: t.MaxAttempts - t.Attempts, priority: t.Priority}
+	if t.MaxAttempts == 0 {
+		l.left = math.MaxInt32
+	}
+	ts.queues[l.left] = struct{}{}
+	ts.levels[l] = struct{}{}
+}
+
+func (ts *typeScale) bytes(name string) int64 {
+	return record.BytesOfType(name, len(ts.queues), len(ts.levels))
 }
 
 // Request adds the claim request.
