@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claimq/claimq/internal/certs"
 	"github.com/claimq/claimq/internal/keyfile"
 )
 
@@ -90,15 +91,12 @@ func New(cfg Config) (*Client, error) {
 			cfg.APIKeyFile = os.Getenv("CLAIMQ_API_KEY_FILE")
 		}
 	}
-	files, err := openTLSFiles(&cfg)
+	files, err := certs.OpenRenewed(cfg.TLS, cfg.CAFile, cfg.CertFile, cfg.KeyFile)
 	if err != nil {
 		return nil, err
 	}
 	transport := func(conns int, header time.Duration) http.RoundTripper {
-		if files == nil {
-			return newTransport(cfg, cfg.TLS, conns, header)
-		}
-		return &renewing{files: files, make: func(t *tls.Config) *http.Transport { return newTransport(cfg, t, conns, header) }}
+		return files.Transport(func(t *tls.Config) *http.Transport { return newTransport(cfg, t, conns, header) })
 	}
 	return newClient(cfg, transport(connsMax, headerTimeout), transport(waitingConnsMax, 0))
 }

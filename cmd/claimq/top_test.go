@@ -1,16 +1,23 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"io"
+	"log"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/cmd/claimq/top"
+	"github.com/claimq/claimq/internal/certs/certstest"
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // runTop runs claimq top and returns what it printed.
@@ -118,5 +125,68 @@ func TestTop_refused(t *testing.T) {
 				t.Errorf("exit code %d, want %d: %s", code, test.code, stderr)
 			}
 		})
+	}
+}
+
+// It goes on with the certificates that its files have by now: they expire while it runs.
+func TestTop_certificatesAgain(t *testing.T) {
+	t.Parallel()
+	before, after := certstest.NewAuthority(t, "before"), certstest.NewAuthority(t, "after")
+	var now atomic.Pointer[tls.Config]
+	by := func(a *certstest.Authority) *tls.Config {
+		return &tls.Config{
+			Certificates: []tls.Certificate{a.Issue([]string{"127.0.0.1"}).TLS(t)},
+			ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: a.Pool(),
+		}
+	}
+	now.Store(by(before))
+	server := httptest.NewUnstartedServer(&fakeAPI{answers: map[string]string{
+		"GET /api/cluster": `200 {"success":true,"leader":"n1","term":1,"nodes":[]}`, "GET /api/types": `200 {"success":true,"types":[]}`,
+		"GET /api/workers": `200 {"success":true,"workers":[]}`, "GET /metrics": "200 ",
+	}})
+	server.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return now.Load(), nil }}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) //nolint:forbidigo // net/http takes no other
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	files := certstest.Write(t, dir, before.Issue([]string{"operator"}), before)
+
+	ctx, stop := context.WithTimeout(t.Context(), testwait.Patience)
+	reads, writes := io.Pipe()
+	var failures bytes.Buffer
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		a := &term.App{Stdin: strings.NewReader(""), Stdout: writes, Stderr: &failures}
+		if code := run(ctx, a, []string{
+			"top", "--output", "json", "--interval", "200ms", "--endpoint", server.URL,
+			"--ca-file", files.CA, "--cert-file", files.Cert, "--key-file", files.Key,
+		}); code != 0 && ctx.Err() == nil {
+			t.Errorf("exit code %d: %s", code, failures.String())
+		}
+		writes.Close()
+	})
+	defer wg.Wait()
+	defer reads.Close()
+	defer stop()
+	lines := bufio.NewScanner(reads)
+	well := func() bool { // as the next line has it
+		var v top.View
+		if !lines.Scan() {
+			t.Fatal("it has ended")
+		}
+		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
+			t.Fatal(err)
+		}
+		return !strings.Contains(strings.Join(v.Problems, "\n"), "the cluster: ")
+	}
+	if !well() {
+		t.Fatalf("with the files of the start: %s", lines.Text())
+	}
+	now.Store(by(after))
+	server.CloseClientConnections()
+	for well() { // it may have looked just before
+	}
+	certstest.Write(t, dir, after.Issue([]string{"operator"}), after)
+	for !well() {
 	}
 }

@@ -3,6 +3,7 @@ package operate
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -45,7 +46,7 @@ type transfer struct {
 }
 
 func newTransfer(f *session.Flags) (*transfer, error) {
-	tlsConfig, err := f.TLS.Config()
+	files, err := f.TLS.Renewed()
 	if err != nil {
 		return nil, term.UsageErrorf("%w", err)
 	}
@@ -54,15 +55,17 @@ func newTransfer(f *session.Flags) (*transfer, error) {
 		return nil, err
 	}
 	return &transfer{f: f, key: key, silence: transferSilence, http: &http.Client{
-		Transport: &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           (&net.Dialer{Timeout: transferDial}).DialContext,
-			TLSHandshakeTimeout:   transferDial,
-			TLSClientConfig:       tlsConfig,
-			ExpectContinueTimeout: transferAnswer, // the silence is shorter
-			DisableKeepAlives:     true,
-			DisableCompression:    true,
-		},
+		Transport: files.Transport(func(c *tls.Config) *http.Transport {
+			return &http.Transport{
+				Proxy:                 http.ProxyFromEnvironment,
+				DialContext:           (&net.Dialer{Timeout: transferDial}).DialContext,
+				TLSHandshakeTimeout:   transferDial,
+				TLSClientConfig:       c,
+				ExpectContinueTimeout: transferAnswer, // the silence is shorter
+				DisableKeepAlives:     true,
+				DisableCompression:    true,
+			}
+		}),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }

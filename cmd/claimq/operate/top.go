@@ -101,14 +101,14 @@ func (o *topOptions) topConfig() (top.Config, error) {
 		return cfg, term.UsageErrorf("--endpoint is empty")
 	}
 	var err error
-	if cfg.TLS, err = o.TLS.Config(); err != nil {
+	if cfg.TLS, err = o.TLS.Renewed(); err != nil {
 		return cfg, term.UsageErrorf("%w", err)
 	}
 	if cfg.APIKey, err = o.KeySource(); err != nil {
 		return cfg, err
 	}
 	// The client knows what an endpoint and a key look like.
-	c, err := client.New(client.Config{Endpoints: cfg.Endpoints, APIKey: o.APIKey, APIKeyFile: o.KeyFile, TLS: cfg.TLS})
+	c, err := client.New(client.Config{Endpoints: cfg.Endpoints, APIKey: o.APIKey, APIKeyFile: o.KeyFile})
 	if err != nil {
 		return cfg, term.UsageErrorf("%w", err)
 	}

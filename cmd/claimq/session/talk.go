@@ -29,7 +29,7 @@ func With(a *term.App, f *Flags, fn func(s Talk) error) error {
 	if len(endpoints) == 0 {
 		return term.UsageErrorf("--endpoint is empty")
 	}
-	if _, err := f.TLS.Config(); err != nil {
+	if _, err := f.TLS.Renewed(); err != nil {
 		return term.UsageErrorf("%w", err) // it names the flags
 	}
 	c, err := client.New(client.Config{

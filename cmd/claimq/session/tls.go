@@ -1,10 +1,8 @@
 package session
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/pflag"
 
@@ -20,30 +18,16 @@ func (f *TLSFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.keyFile, "key-file", "", "PEM file of that certificate's private key (CLAIMQ_KEY_FILE)")
 }
 
-// Config reads the files; nil: none are named.
-func (f *TLSFlags) Config() (*tls.Config, error) {
-	if *f == (TLSFlags{}) {
-		return nil, nil
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.caFile != "" {
-		text, err := os.ReadFile(f.caFile)
-		if err != nil {
-			return nil, fmt.Errorf("--ca-file: %w", err)
-		}
-		if c.RootCAs, err = certs.ParseAuthorities(f.caFile, text); err != nil {
-			return nil, fmt.Errorf("--ca-file: %w", err)
-		}
+// Renewed reads the files, which are read again while the command goes on.
+func (f *TLSFlags) Renewed() (*certs.Renewed, error) {
+	if _, err := certs.OpenRenewed(nil, f.caFile, "", ""); err != nil {
+		return nil, fmt.Errorf("--ca-file: %w", err)
 	}
 	if (f.certFile == "") != (f.keyFile == "") {
 		return nil, errors.New("--cert-file and --key-file go together: give both or none")
 	}
-	if f.certFile != "" {
-		own, err := certs.Open(certs.Files{Cert: f.certFile, Key: f.keyFile})
-		if err != nil {
-			return nil, fmt.Errorf("--cert-file and --key-file: %w", err)
-		}
-		c.Certificates = []tls.Certificate{own.Current().Certificate}
+	if _, err := certs.OpenRenewed(nil, "", f.certFile, f.keyFile); err != nil {
+		return nil, fmt.Errorf("--cert-file and --key-file: %w", err)
 	}
-	return c, nil
+	return certs.OpenRenewed(nil, f.caFile, f.certFile, f.keyFile)
 }

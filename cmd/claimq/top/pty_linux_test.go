@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/claimq/claimq/internal/certs"
 )
 
 // beTop in the environment makes the test binary show the view of the node whose
@@ -33,7 +35,7 @@ func TestMain(m *testing.M) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	source := NewSource(Config{Endpoints: []string{url}, Timeout: patience})
+	source := NewSource(Config{TLS: &certs.Renewed{}, Endpoints: []string{url}, Timeout: patience})
 	defer source.Close()
 	if err := Run(ctx, source, source.Look(ctx), os.Stdin, os.Stdout, Options{Interval: 200 * time.Millisecond}); err != nil {
 		fmt.Fprintln(os.Stderr, err)

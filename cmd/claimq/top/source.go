@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/certs"
 )
 
 const (
@@ -29,10 +30,10 @@ const (
 
 // Config says whom to ask.
 type Config struct {
-	Endpoints []string      // base URLs without a slash at the end; at least one
-	APIKey    func() string // what it returns is sent; nil, or "": none
-	TLS       *tls.Config   // nil: the system's
-	Timeout   time.Duration // of one request; positive
+	Endpoints []string       // base URLs without a slash at the end; at least one
+	APIKey    func() string  // what it returns is sent; nil, or "": none
+	TLS       *certs.Renewed // the zero value: the system's
+	Timeout   time.Duration  // of one request; positive
 }
 
 // Source asks the nodes. It is for one goroutine.
@@ -59,15 +60,17 @@ func NewSource(cfg Config) *Source {
 	return &Source{
 		cfg: cfg, current: cfg.Endpoints[0], bases: map[string]string{}, unwell: map[string]time.Time{},
 		http: &http.Client{
-			Transport: &http.Transport{
-				Proxy:               http.ProxyFromEnvironment, // never for loopback
-				DialContext:         (&net.Dialer{Timeout: cfg.Timeout}).DialContext,
-				TLSHandshakeTimeout: cfg.Timeout,
-				TLSClientConfig:     cfg.TLS.Clone(),
-				MaxConnsPerHost:     1,
-				IdleConnTimeout:     30 * time.Second,
-				DisableCompression:  true, // the node's processor is dearer than its network
-			},
+			Transport: cfg.TLS.Transport(func(c *tls.Config) *http.Transport {
+				return &http.Transport{
+					Proxy:               http.ProxyFromEnvironment, // never for loopback
+					DialContext:         (&net.Dialer{Timeout: cfg.Timeout}).DialContext,
+					TLSHandshakeTimeout: cfg.Timeout,
+					TLSClientConfig:     c.Clone(),
+					MaxConnsPerHost:     1,
+					IdleConnTimeout:     30 * time.Second,
+					DisableCompression:  true, // the node's processor is dearer than its network
+				}
+			}),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}

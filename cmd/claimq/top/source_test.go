@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/certs"
 	"github.com/claimq/claimq/internal/testwait"
 )
 
@@ -103,7 +104,7 @@ func (c *nodes) answer(w http.ResponseWriter, r *http.Request, id string) {
 
 func newTestSource(t *testing.T, timeout time.Duration, endpoints ...string) *Source {
 	t.Helper()
-	s := NewSource(Config{Endpoints: endpoints, APIKey: func() string { return "key" }, Timeout: timeout})
+	s := NewSource(Config{TLS: &certs.Renewed{}, Endpoints: endpoints, APIKey: func() string { return "key" }, Timeout: timeout})
 	t.Cleanup(s.Close)
 	return s
 }
@@ -187,7 +188,7 @@ func TestSource_hangingNode(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := &nodes{leader: "n1", urls: map[string]string{"n1": "http://n1"}, refusal: map[string]string{}}
-				s := NewSource(Config{Endpoints: test.endpoints, Timeout: time.Second})
+				s := NewSource(Config{TLS: &certs.Renewed{}, Endpoints: test.endpoints, Timeout: time.Second})
 				s.http.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 					if r.URL.Hostname() == "hangs" {
 						<-r.Context().Done()

@@ -1,4 +1,4 @@
-package client
+package certs
 
 import (
 	"crypto/sha256"
@@ -8,16 +8,14 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/claimq/claimq/internal/certs"
 )
 
-// tlsFilesAge is for how long what was read of the files of Config stays in use unlooked at.
-const tlsFilesAge = time.Second
+// renewedAge is for how long what was read of the files of a Renewed stays in use unlooked at.
+const renewedAge = time.Second
 
-// tlsFiles is a TLS configuration whose certificates are in files that somebody else writes again: they
-// expire. It is safe for concurrent use.
-type tlsFiles struct {
+// Renewed is a client's TLS configuration whose certificates are in files that somebody else writes
+// again: they expire. It is safe for concurrent use. Its zero value is the defaults, without files.
+type Renewed struct {
 	base          *tls.Config // the rest; nil: the defaults
 	ca, cert, key string      // "": none
 
@@ -27,27 +25,31 @@ type tlsFiles struct {
 	current *tls.Config
 }
 
-// openTLSFiles reads the files of the configuration; nil: it has none.
-func openTLSFiles(cfg *Config) (*tlsFiles, error) {
-	if cfg.CAFile == "" && cfg.CertFile == "" && cfg.KeyFile == "" {
-		return nil, nil
-	}
-	if (cfg.CertFile == "") != (cfg.KeyFile == "") {
+// OpenRenewed reads the files, "" = none, of authorities, certificate and key, which count over what
+// base has.
+func OpenRenewed(base *tls.Config, ca, cert, key string) (*Renewed, error) {
+	if (cert == "") != (key == "") {
 		return nil, errors.New("the certificate's file and its key's go together: give both or none")
 	}
-	f := &tlsFiles{base: cfg.TLS, ca: cfg.CAFile, cert: cfg.CertFile, key: cfg.KeyFile}
+	f := &Renewed{base: base, ca: ca, cert: cert, key: key}
+	if !f.named() {
+		return f, nil
+	}
 	if err := f.read(time.Now()); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
+// named reports whether there are files.
+func (f *Renewed) named() bool { return f.ca != "" || f.cert != "" }
+
 // config returns what the files have, or had a second ago; what they had before, if they are not in
 // order. It is another one only if they have changed.
-func (f *tlsFiles) config() *tls.Config {
+func (f *Renewed) config() *tls.Config {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now := time.Now(); now.Sub(f.looked) >= tlsFilesAge {
+	if now := time.Now(); now.Sub(f.looked) >= renewedAge {
 		_ = f.read(now) // in the midst of being written they are read again
 	}
 	return f.current
@@ -55,7 +57,7 @@ func (f *tlsFiles) config() *tls.Config {
 
 // read reads the files and takes what is new and in order. The caller holds the lock, or has the only
 // reference.
-func (f *tlsFiles) read(now time.Time) error {
+func (f *Renewed) read(now time.Time) error {
 	f.looked = now
 	sum := sha256.New()
 	var ca []byte
@@ -63,7 +65,7 @@ func (f *tlsFiles) read(now time.Time) error {
 		if path == "" {
 			continue
 		}
-		text, err := certs.ReadFile(path)
+		text, err := ReadFile(path)
 		if err != nil {
 			return err
 		}
@@ -81,14 +83,14 @@ func (f *tlsFiles) read(now time.Time) error {
 		c = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	if f.ca != "" {
-		pool, err := certs.ParseAuthorities(f.ca, ca)
+		pool, err := ParseAuthorities(f.ca, ca)
 		if err != nil {
 			return err
 		}
 		c.RootCAs = pool
 	}
 	if f.cert != "" {
-		own, err := certs.Open(certs.Files{Cert: f.cert, Key: f.key})
+		own, err := Open(Files{Cert: f.cert, Key: f.key})
 		if err != nil {
 			return err
 		}
@@ -98,10 +100,18 @@ func (f *tlsFiles) read(now time.Time) error {
 	return nil
 }
 
-// renewing is a transport that is made again when the files of its TLS configuration have
-// changed. Requests that are out end on the one before.
+// Transport returns a transport that is made again, by a function, when the files have changed.
+// Requests that are out end on the one before.
+func (f *Renewed) Transport(make func(*tls.Config) *http.Transport) http.RoundTripper {
+	if !f.named() {
+		return make(f.base)
+	}
+	return &renewing{files: f, make: make}
+}
+
+// renewing is the transport of a Renewed.
 type renewing struct {
-	files *tlsFiles
+	files *Renewed
 	make  func(*tls.Config) *http.Transport
 
 	mu  sync.Mutex // guards what follows
