@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// streamSilence is the longest time that a stream sends nothing.
-	streamSilence = 15 * time.Second
+	// streamSilence is the longest time that a stream sends nothing. Clients take one that is
+	// silent for three times as long for dead.
+	streamSilence = 3 * time.Second
 	// streamWriteTimeout is how long a client may take to read one packet.
 	streamWriteTimeout = 30 * time.Second
 	// streamEndTimeout is how long it may take once the server drains.

@@ -20,8 +20,8 @@ import (
 
 const (
 	// streamSilence is how long a node may say nothing on a stream: it sends a
-	// comment every 15 s.
-	streamSilence = 45 * time.Second
+	// comment every 3 s.
+	streamSilence = 9 * time.Second
 	// streamLineMax bounds one line of a stream; an event is far smaller.
 	streamLineMax = 1 << 20
 )

@@ -1,8 +1,13 @@
 package client
 
 import (
+	"context"
 	"errors"
+	"io"
+	"net/http"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/claimq/claimq/api/wire"
 )
@@ -56,4 +61,56 @@ func TestClient_Follow_unknownKey(t *testing.T) {
 			t.Errorf("no node knows the key: %v", err)
 		}
 	}
+}
+
+// silentOnce answers with streams: the first says nothing after its head, the others every 3 s that they are
+// still there.
+type silentOnce struct{ begun []time.Time }
+
+func (f *silentOnce) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.begun = append(f.begun, time.Now())
+	silent := len(f.begun) == 1
+	body, w := io.Pipe()
+	context.AfterFunc(r.Context(), func() { w.CloseWithError(r.Context().Err()) })
+	go func() {
+		_, err := io.WriteString(w, "retry: 1000\nid: 4.0\n\n")
+		for err == nil && !silent {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(3 * time.Second):
+				_, err = io.WriteString(w, ": still here\nid: 4.1\n\n")
+			}
+		}
+	}()
+	return &http.Response{
+		StatusCode: http.StatusOK, Body: body, Request: r, Header: http.Header{"Content-Type": {"text/event-stream"}},
+	}, nil
+}
+
+// A stream on which nothing comes, as behind a proxy that froze, is left within 10 s for another; one whose
+// node says every 3 s that it is there is not.
+func TestClient_Follow_silence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer stop()
+		transport := new(silentOnce)
+		c, err := newClient(Config{Endpoints: []string{"http://memory"}}, transport, transport)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for e, err := range c.Follow(ctx, EventFilter{}) {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("it yielded %+v, %v", e, err)
+			}
+		}
+		if len(transport.begun) != 2 {
+			t.Fatalf("%d streams, want 2", len(transport.begun))
+		}
+		if took := transport.begun[1].Sub(transport.begun[0]); took > 10*time.Second {
+			t.Errorf("the stream that is silent was left after %v", took)
+		}
+	})
 }
