@@ -13,22 +13,30 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4/json"
+
+	"github.com/claimq/claimq/internal/certs"
 )
 
 // redirectsMax bounds the redirects of one answer.
 const redirectsMax = 3
 
-func newHTTPClient(cfg *Config) *http.Client {
+func newHTTPClient(cfg *Config) (*http.Client, error) {
+	files, err := certs.OpenRenewed(&tls.Config{MinVersion: tls.VersionTLS12}, cfg.CAFile, "", "")
+	if err != nil {
+		return nil, err
+	}
 	return &http.Client{
 		Timeout: fetchTimeout,
-		Transport: &http.Transport{
-			Proxy:                  http.ProxyFromEnvironment, // never for loopback
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cfg.Authorities},
-			TLSHandshakeTimeout:    fetchTimeout,
-			MaxResponseHeaderBytes: discoveryBytes,
-			DisableKeepAlives:      true, // minutes pass between two
-			ForceAttemptHTTP2:      true,
-		},
+		Transport: files.Transport(func(c *tls.Config) *http.Transport {
+			return &http.Transport{
+				Proxy:                  http.ProxyFromEnvironment, // never for loopback
+				TLSClientConfig:        c,
+				TLSHandshakeTimeout:    fetchTimeout,
+				MaxResponseHeaderBytes: discoveryBytes,
+				DisableKeepAlives:      true, // minutes pass between two
+				ForceAttemptHTTP2:      true,
+			}
+		}),
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			if len(via) > redirectsMax {
 				return fmt.Errorf("there are over %d redirects", redirectsMax)
@@ -38,7 +46,7 @@ func newHTTPClient(cfg *Config) *http.Client {
 			}
 			return checkScheme(req.URL)
 		},
-	}
+	}, nil
 }
 
 // fetch finds the issuer's keys by discovery.

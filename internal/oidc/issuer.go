@@ -2,7 +2,6 @@ package oidc
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -86,8 +85,9 @@ type Config struct {
 	Leeway time.Duration
 	// LifetimeMax bounds the time for which a token is good. 0: no bound.
 	LifetimeMax time.Duration
-	// Authorities sign the issuer's certificate. nil: the system's.
-	Authorities *x509.CertPool
+	// CAFile has the authorities, PEM, that sign the issuer's certificate. It is read again
+	// before each fetch; what is not in order leaves those from before. "": the system's.
+	CAFile string
 	// Logger hears when the keys can be fetched no more, and again. nil: none.
 	Logger hclog.Logger
 }
@@ -95,7 +95,7 @@ type Config struct {
 // same reports whether the two are of the same issuer, for the same tokens.
 func (c *Config) same(other *Config) bool {
 	return c.URL == other.URL && c.Audience == other.Audience && slices.Equal(c.Algorithms, other.Algorithms) && c.Leeway == other.Leeway &&
-		c.LifetimeMax == other.LifetimeMax && c.Authorities.Equal(other.Authorities)
+		c.LifetimeMax == other.LifetimeMax && c.CAFile == other.CAFile
 }
 
 func (c *Config) validate() error {
@@ -145,7 +145,11 @@ func Open(cfg Config) (*Issuer, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	i := &Issuer{cfg: cfg, client: newHTTPClient(&cfg), ask: make(chan struct{}, 1)}
+	client, err := newHTTPClient(&cfg)
+	if err != nil {
+		return nil, fmt.Errorf("oidc: %w", err)
+	}
+	i := &Issuer{cfg: cfg, client: client, ask: make(chan struct{}, 1)}
 	for _, a := range cfg.Algorithms {
 		i.algorithms = append(i.algorithms, jose.SignatureAlgorithm(a))
 	}

@@ -7,13 +7,18 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +26,7 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 
+	"github.com/claimq/claimq/internal/certs/certstest"
 	"github.com/claimq/claimq/internal/oidc"
 	"github.com/claimq/claimq/internal/oidc/oidctest"
 	"github.com/claimq/claimq/internal/testwait"
@@ -382,9 +388,9 @@ func TestIssuer_Redirect(t *testing.T) {
 		http.Redirect(w, r, plain.URL+r.URL.Path, http.StatusFound)
 	}))
 	t.Cleanup(secure.Close)
-	authorities := x509.NewCertPool()
-	authorities.AddCert(secure.Certificate())
-	i, err := oidc.Open(oidc.Config{URL: secure.URL, Audience: oidctest.Audience, Algorithms: oidc.Algorithms(), Authorities: authorities})
+	caFile := filepath.Join(t.TempDir(), "ca.crt")
+	certstest.Put(t, caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}))
+	i, err := oidc.Open(oidc.Config{URL: secure.URL, Audience: oidctest.Audience, Algorithms: oidc.Algorithms(), CAFile: caFile})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,6 +399,40 @@ func TestIssuer_Redirect(t *testing.T) {
 	if s := i.Stats(time.Now()); s.Fetched > 0 {
 		t.Errorf("keys were taken that came by http: %+v", s)
 	}
+}
+
+// The authorities of the issuer's certificate count again as soon as their file has others.
+func TestIssuer_authoritiesAgain(t *testing.T) {
+	t.Parallel()
+	before, after := certstest.NewAuthority(t, "before"), certstest.NewAuthority(t, "after")
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var server *httptest.Server
+	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/jwks" {
+			_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &key.PublicKey, KeyID: "k1"}}})
+			return
+		}
+		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, server.URL, server.URL+"/jwks")
+	}))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{after.Issue([]string{"127.0.0.1"}).TLS(t)}}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) //nolint:forbidigo // net/http takes no other
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	caFile := filepath.Join(t.TempDir(), "ca.crt")
+	certstest.Put(t, caFile, before.PEM())
+	i, err := oidc.Open(oidc.Config{URL: server.URL, Audience: oidctest.Audience, Algorithms: oidc.Algorithms(), CAFile: caFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(i.Close)
+	waitFor(t, func() bool { return i.Stats(time.Now()).Failed > 0 })
+	certstest.Put(t, caFile, []byte("in the midst of being written"))
+	waitFor(t, func() bool { return i.Stats(time.Now()).Failed > 1 })
+	certstest.Put(t, caFile, after.PEM())
+	waitFor(t, func() bool { return i.Stats(time.Now()).Fetched > 0 })
 }
 
 func TestClaims_Texts(t *testing.T) {

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"crypto/x509"
 	"fmt"
-	"os"
 
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/config"
@@ -20,13 +18,12 @@ func apiTokens(load func() (config.Loaded, error)) func() (*keyring.Tokens, erro
 			return nil, err
 		}
 		o := &loaded.OIDC
-		authorities, err := readAuthorities(o.CAFile)
-		if err != nil {
+		if _, err := certs.OpenRenewed(nil, o.CAFile, "", ""); err != nil {
 			return nil, fmt.Errorf("oidc.ca_file: %w", err)
 		}
 		tokens := &keyring.Tokens{
 			Issuer: oidc.Config{
-				URL: o.Issuer, Audience: o.Audience, Algorithms: o.Algorithms, Leeway: o.Leeway, LifetimeMax: o.LifetimeMax, Authorities: authorities,
+				URL: o.Issuer, Audience: o.Audience, Algorithms: o.Algorithms, Leeway: o.Leeway, LifetimeMax: o.LifetimeMax, CAFile: o.CAFile,
 			},
 			GroupsClaim: o.GroupsClaim, NameClaim: o.NameClaim,
 		}
@@ -35,16 +32,4 @@ func apiTokens(load func() (config.Loaded, error)) func() (*keyring.Tokens, erro
 		}
 		return tokens, nil
 	}
-}
-
-// readAuthorities reads a PEM file of authorities; nil: there is none.
-func readAuthorities(path string) (*x509.CertPool, error) {
-	if path == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return certs.ParseAuthorities(path, text)
 }
