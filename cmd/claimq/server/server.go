@@ -30,6 +30,10 @@ var _ api.Node = (*cluster.Node)(nil)
 // under way is finished; then the rest is dropped.
 const stopTimeout = 10 * time.Second
 
+// stopMax bounds a whole stop, without drain_time: a disk that hangs holds up what closes
+// files for as long as it hangs.
+const stopMax = 30 * time.Second
+
 // untilEnd returns a context that ends with ctx, and when in ends. Its goroutine ends
 // with in.
 func untilEnd(ctx context.Context, in io.Reader) context.Context {
@@ -120,6 +124,8 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 	if err != nil {
 		return err
 	}
+	ctx, s.stops = context.WithCancel(ctx)
+	defer boundStop(ctx, s.cfg.DrainTime+stopMax, s.abandonStop)()
 	told := newNotices(a, s.logger)
 	defer told.stop()
 	// The API's address first: a port in use must be known before the node
@@ -157,6 +163,7 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 	}
 	audit, stopAudit, err := startAudit(s.cfg.AuditFile, node, s.logger)
 	if err != nil {
+		s.stops()
 		return errors.Join(err, closeNode(node))
 	}
 	// It goes on until the node has stopped, and finds what is missing then when
@@ -164,6 +171,7 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 	defer stopAudit()
 	server, err := s.newAPI(node, audit, nodeConfig.MemoryLimit)
 	if err != nil {
+		s.stops()
 		return errors.Join(err, closeNode(node))
 	}
 	defer hangups.call(func() { told.reloading(server.HangUp) }, nil)()
@@ -184,6 +192,7 @@ func (s *setup) serve(ctx context.Context, server *api.Server, node *cluster.Nod
 	probes.ReadyAs(node.Ready)
 	select {
 	case err := <-served: // it never ends by itself but for an error
+		s.stops()
 		return errors.Join(fmt.Errorf("serve HTTP: %w", err), closeNode(node))
 	case <-ctx.Done():
 	}
@@ -230,6 +239,25 @@ func closeNode(node *cluster.Node) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	return node.Close(ctx)
+}
+
+// boundStop calls abandon if the returned function is not called within most from the end of
+// ctx.
+func boundStop(ctx context.Context, most time.Duration, abandon func(most time.Duration)) (stopped func()) {
+	done := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(most)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C:
+			abandon(most)
+		}
+	})
+	return func() {
+		unhook()
+		close(done)
+	}
 }
 
 // listenError says what to do about a port that cannot be had.

@@ -32,7 +32,8 @@ type setup struct {
 	certificates *serverTLS
 	zones        *zones.Source
 
-	peerConnections int // that the peer port may have
+	peerConnections int    // that the peer port may have
+	stops           func() // says that the process stops from now on
 }
 
 // newSetup begins the log, and reads the certificates.
@@ -88,6 +89,13 @@ func newLogger(a *term.App, loaded config.Loaded) (logger hclog.Logger, dropped 
 // fatal ends the process for an error that going on would make worse, once the log tells it.
 func (s *setup) fatal(err error) {
 	s.logger.Error("stopping this node: going on would do damage", "error", err)
+	s.flushLog()
+	os.Exit(cluster.ExitFatal)
+}
+
+// abandonStop ends the process in the midst of a stop that takes too long.
+func (s *setup) abandonStop(after time.Duration) {
+	s.logger.Error("ending with the stop unfinished, as after a kill: a disk, of the data folder or of another file of this node, gives no answer", "after", after)
 	s.flushLog()
 	os.Exit(cluster.ExitFatal)
 }
