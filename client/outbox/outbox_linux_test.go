@@ -75,6 +75,7 @@ func TestRelay(t *testing.T) {
 			d := start(t)
 			t.Run("refused", func(t *testing.T) { testRefused(t, d) })
 			t.Run("foreign", func(t *testing.T) { testForeign(t, d) })
+			t.Run("not ours", func(t *testing.T) { testNotOurs(t, d) })
 			t.Run("away", func(t *testing.T) { testAway(t, d) })
 			t.Run("run", func(t *testing.T) { testRun(t, d) })
 			t.Run("run again", func(t *testing.T) { testRunAgain(t, d) })
@@ -274,6 +275,51 @@ func narrowed(t *testing.T, cluster *clienttest.Server, large int) *client.Clien
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// A row that a proxy finds too large, in an answer without a code of claimq's, is not put aside: it is the
+// proxy's bound, and goes once that is another.
+func testNotOurs(t *testing.T, d *database) {
+	box, db := setUp(t, d)
+	cluster := clienttest.New(t)
+	to, err := url.Parse(cluster.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var most atomic.Int64
+	most.Store(1_000)
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength > most.Load() {
+			http.Error(w, "<h1>413 Request Entity Too Large</h1>", http.StatusRequestEntityTooLarge)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	c, err := client.New(client.Config{Endpoints: []string{s.URL}, Timeout: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	for _, payload := range []string{"1", strings.Repeat("2", 5_000), "3"} {
+		if err := box.Submit(t.Context(), db, client.Task{TaskType: "order", Payload: []byte(payload)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := box.NewRelay(db, c, outbox.RelayConfig{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, err := r.Pass(t.Context())
+	if left := numbers(t, db, "SELECT id FROM claimq_outbox WHERE NOT is_refused"); err == nil || moved.Refused > 0 || len(left) != 3-moved.Submitted {
+		t.Errorf("moved %+v, %v; %d are left", moved, err, len(left))
+	}
+	most.Store(1 << 20)
+	testwait.Until(t, "an empty outbox", func() bool {
+		_, err := r.Pass(t.Context())
+		return err == nil && len(numbers(t, db, "SELECT id FROM claimq_outbox")) == 0
+	})
 }
 
 // Rows of a type that the relay's key may not touch hold up no others, also where there are
