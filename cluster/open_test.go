@@ -12,7 +12,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claimq/claimq/cluster/joining"
 	"github.com/claimq/claimq/cluster/peer"
+	"github.com/claimq/claimq/cluster/peer/porttest"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
@@ -246,6 +248,115 @@ func TestOpen_initialCluster(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// A node of --initial-cluster that has heard of the cluster from one node only, and nothing from
+// its leader, elects a leader with the others when that one is gone.
+func TestOpen_initialClusterLosesItsFirst(t *testing.T) {
+	t.Parallel()
+	b := newFirstSecond(t)
+	third := b.play("n3", nil)
+	var members []*Node
+	for n := range b.openAll("n1", "n2") {
+		members = append(members, n)
+	}
+	for _, n := range members {
+		eventually(t, "both to have the cluster", func() bool { return len(n.servers()) == 3 })
+	}
+	if err := third.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var state joining.MeetState
+	for _, s := range members[0].servers() {
+		state.MemberUUIDs = append(state.MemberUUIDs, string(s.ID))
+	}
+	state.HasData = true
+	for _, n := range members {
+		closeNode(t, n)
+	}
+
+	// All that n3 meets is n1, which says who is in the cluster, and goes.
+	first := b.play("n1", &state)
+	n3 := <-b.openAll("n3")
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n2 := <-b.openAll("n2")
+	submitOne(t, n2, n3)
+}
+
+// firstSecond is a cluster of n1, n2 and n3 that is started with --initial-cluster.
+type firstSecond struct {
+	t    *testing.T
+	list map[string]string
+	cfgs map[string]Config
+}
+
+func newFirstSecond(t *testing.T) *firstSecond {
+	t.Helper()
+	b := &firstSecond{t: t, list: make(map[string]string), cfgs: make(map[string]Config)}
+	for i, addr := range freeAddrs(t, 3) {
+		id := fmt.Sprintf("n%d", i+1)
+		b.list[id] = addr
+		cfg := testConfig(t, id, t.TempDir(), addr)
+		cfg.InitialCluster = b.list
+		b.cfgs[id] = cfg
+	}
+	return b
+}
+
+// openAll opens nodes at once and returns those that are open, as they come to be.
+func (b *firstSecond) openAll(ids ...string) <-chan *Node {
+	b.t.Helper()
+	opened := make(chan *Node, len(ids))
+	var wg sync.WaitGroup
+	for _, id := range ids {
+		wg.Go(func() {
+			cfg := b.cfgs[id]
+			cfg.Registerer = prometheus.NewRegistry()
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			n, err := Open(ctx, cfg)
+			if err != nil {
+				b.t.Errorf("open %s: %v", id, err)
+				return
+			}
+			b.t.Cleanup(func() { closeNode(b.t, n) })
+			opened <- n
+		})
+	}
+	wg.Wait()
+	close(opened)
+	if b.t.Failed() {
+		b.t.FailNow()
+	}
+	return opened
+}
+
+// play opens the port of a node over its folder, which answers those that meet, and nothing
+// else. state is what it says that it has, nil for nothing.
+func (b *firstSecond) play(id string, state *joining.MeetState) *peer.Port {
+	b.t.Helper()
+	cfg := b.cfgs[id]
+	dir, err := storage.OpenDir(cfg.DataDir, id, "")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { _ = dir.Close() }()
+	identity := dir.Identity()
+	self := func() peer.Hello {
+		return peer.Hello{ClusterID: identity.ClusterID, UUID: identity.UUID, NodeID: id, FeatureLevel: fsm.FeatureLevel}
+	}
+	port := porttest.Open(b.t, id, func(c *peer.Config) {
+		c.ListenAddr, c.Signer, c.JoinKeys, c.Self = cfg.PeerAddr, dir.Key(), nil, self
+	})
+	joining.ServeMeetings(port, joining.MeetConfig{Self: self, List: b.list, State: func() joining.MeetState {
+		if state == nil {
+			return joining.MeetState{}
+		}
+		return *state
+	}})
+	return port
 }
 
 func TestOpen_refuses(t *testing.T) {

@@ -90,8 +90,8 @@ type Meeting struct {
 	ClusterID string
 	// Bootstrap: all listed nodes are empty and agree, and each of them writes
 	// the same Configuration. Otherwise this node is already a member of the
-	// cluster, starts with nothing and waits to be contacted; Configuration has those
-	// who said so.
+	// cluster, starts with nothing and waits to be contacted; Configuration has the
+	// others, by the members who said so. One that did not answer has no address there.
 	Bootstrap     bool
 	Configuration raft.Configuration
 }
@@ -224,7 +224,7 @@ func askOne(ctx context.Context, port peerCaller, addr string) (meetAnswer, erro
 func decideMeeting(list map[string]string, self peer.Hello, answers map[string]meetAnswer) (result Meeting, decided bool, err error) {
 	uuids := map[string]string{self.NodeID: self.UUID}
 	owners := map[string]string{self.UUID: self.NodeID}
-	var withData []raft.Server
+	members := make(map[string]bool) // by UUID
 	clusterID := ""
 	for _, nodeID := range slices.Sorted(maps.Keys(answers)) {
 		a := answers[nodeID]
@@ -242,10 +242,14 @@ func decideMeeting(list map[string]string, self peer.Hello, answers map[string]m
 			return Meeting{}, false, fmt.Errorf("%w: the listed nodes belong to different clusters, %s and %s (node %q)", ErrInitialCluster, clusterID, a.ClusterID, nodeID)
 		}
 		clusterID = a.ClusterID
-		withData = append(withData, raft.Server{ID: raft.ServerID(a.UUID), Address: raft.ServerAddress(list[nodeID])})
+		members[a.UUID] = true
+		for _, uuid := range a.MemberUUIDs {
+			members[uuid] = true
+		}
 	}
 	if clusterID != "" {
-		return Meeting{ClusterID: clusterID, Configuration: raft.Configuration{Servers: withData}}, true, nil
+		delete(members, self.UUID)
+		return Meeting{ClusterID: clusterID, Configuration: configurationOf(list, uuids, members)}, true, nil
 	}
 	if len(uuids) < len(list) {
 		return Meeting{}, false, nil
@@ -255,6 +259,22 @@ func decideMeeting(list map[string]string, self peer.Hello, answers map[string]m
 		return Meeting{}, false, err
 	}
 	return result, true, nil
+}
+
+// configurationOf returns members, by UUID, as this node can tell them: those that answered, by their
+// listed address, then the others. All of them count: with the one alone that has data, a node
+// could neither vote nor take a vote's request of another, should that one be gone.
+func configurationOf(list, uuids map[string]string, members map[string]bool) (c raft.Configuration) {
+	for _, nodeID := range slices.Sorted(maps.Keys(uuids)) {
+		if uuid := uuids[nodeID]; members[uuid] {
+			c.Servers = append(c.Servers, raft.Server{ID: raft.ServerID(uuid), Address: raft.ServerAddress(list[nodeID])})
+			delete(members, uuid)
+		}
+	}
+	for _, uuid := range slices.Sorted(maps.Keys(members)) {
+		c.Servers = append(c.Servers, raft.Server{ID: raft.ServerID(uuid)})
+	}
+	return c
 }
 
 // checkUnclaimed refuses to bootstrap a cluster of nodes of which one was in

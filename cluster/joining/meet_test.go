@@ -192,6 +192,11 @@ func TestMeet_afterOthersBootstrapped(t *testing.T) {
 		if err != nil || second.Bootstrap || second.ClusterID != first.ClusterID {
 			t.Fatalf("n3: %+v, %v; n1 is in %s", second, err, first.ClusterID)
 		}
+		// Else it would take no vote's request from n2, should n1 be gone.
+		want := []raft.Server{{ID: "u1", Address: "host1:7401"}, {ID: "u2"}}
+		if diff := cmp.Diff(want, second.Configuration.Servers); diff != "" {
+			t.Errorf("n3 knows of other members (-want +got):\n%s", diff)
+		}
 	})
 }
 
