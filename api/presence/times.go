@@ -1,8 +1,8 @@
 package presence
 
 import (
+	"container/list"
 	"hash/maphash"
-	"maps"
 	"sync"
 )
 
@@ -22,14 +22,21 @@ type times struct {
 
 type shard struct {
 	mu sync.Mutex
-	at map[string]int64 // guarded by mu
-	_  [48]byte         // shards do not share a cache line
+	at map[string]*list.Element // guarded by mu
+	// order has a *seen for each name, the one that was noted longest ago first. Guarded by mu.
+	order list.List
+}
+
+// seen is when a name was last seen.
+type seen struct {
+	name string
+	at   int64
 }
 
 func newTimes() *times {
 	l := &times{seed: maphash.MakeSeed()}
 	for i := range l.shards {
-		l.shards[i].at = make(map[string]int64)
+		l.shards[i].at = make(map[string]*list.Element)
 	}
 	return l
 }
@@ -38,29 +45,28 @@ func (l *times) shard(name string) *shard {
 	return &l.shards[maphash.String(l.seed, name)%shards]
 }
 
-// note says that name was seen at that time. It keeps name, if it is new.
+// note says that name was seen at that time. It keeps name, if it is new. It takes as long
+// however many names are remembered: one claim may list 1,000 that are new.
 func (l *times) note(name string, at int64) {
 	s := l.shard(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last, known := s.at[name]
-	if known && last >= at {
-		return
+	e := s.at[name]
+	switch {
+	case e != nil:
+		last := e.Value.(*seen)
+		last.at = max(last.at, at)
+	case s.order.Len() < shardMax:
+		e = s.order.PushBack(&seen{name, at})
+		s.at[name] = e
+	default: // the oldest makes room
+		e = s.order.Front()
+		oldest := e.Value.(*seen)
+		delete(s.at, oldest.name)
+		*oldest = seen{name, at}
+		s.at[name] = e
 	}
-	if !known && len(s.at) >= shardMax {
-		s.forgetOldest()
-	}
-	s.at[name] = at
-}
-
-func (s *shard) forgetOldest() {
-	oldest, since := "", int64(0)
-	for name, at := range s.at {
-		if since == 0 || at < since {
-			oldest, since = name, at
-		}
-	}
-	delete(s.at, oldest)
+	s.order.MoveToBack(e)
 }
 
 // last returns when name was last seen, 0 if it was not or is forgotten.
@@ -68,17 +74,22 @@ func (l *times) last(name string) int64 {
 	s := l.shard(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.at[name]
+	if e := s.at[name]; e != nil {
+		return e.Value.(*seen).at
+	}
+	return 0
 }
 
 // all returns all names that are remembered, and when each was last seen.
 func (l *times) all() map[string]int64 {
-	seen := make(map[string]int64)
+	all := make(map[string]int64)
 	for i := range l.shards {
 		s := &l.shards[i]
 		s.mu.Lock()
-		maps.Copy(seen, s.at)
+		for name, e := range s.at {
+			all[name] = e.Value.(*seen).at
+		}
 		s.mu.Unlock()
 	}
-	return seen
+	return all
 }

@@ -50,3 +50,17 @@ func TestTimes_bound(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkTimes_newNames notes names that were never seen before, when as many are remembered as
+// may be.
+func BenchmarkTimes_newNames(b *testing.B) {
+	l := newTimes()
+	names := make([]string, 1<<16)
+	for i := range names {
+		names[i] = fmt.Sprint("name ", i)
+		l.note(names[i], 1)
+	}
+	for i := 0; b.Loop(); i++ {
+		l.note(names[i%len(names)], int64(i))
+	}
+}
