@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -99,26 +100,59 @@ func TestServer_NoChunksForHTTP10(t *testing.T) {
 	}
 }
 
-// No 100 Continue comes before a refusal that the head alone decides.
+// No 100 Continue comes before a refusal that the head alone decides, and nothing of the body is
+// taken for a request behind it.
 func TestServer_NoContinueBeforeARefusal(t *testing.T) {
 	t.Parallel()
-	leader, _, _ := setupKeys(t, allRoles()...)
+	leader, _, _ := setupKeys(t, append(allRoles(), ofTypes(testKey("operator", "typed"), "a"))...)
 	addr := listen(t, leader)
-	for _, c := range []struct{ fields, want string }{
-		{with("producer") + "\r\nContent-Length: 99999999", "HTTP/1.1 413 "},
-		{"Content-Length: 29", "HTTP/1.1 401 "},
-		{"X-API-Key: claimq_nobody\r\nContent-Length: 29", "HTTP/1.1 401 "},
-		{"X-API-Key: claimq_nobody\r\nTransfer-Encoding: chunked", "HTTP/1.1 401 "},
-	} {
-		got := untilClosed(t, addr, "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"+c.fields+"\r\n\r\n")
-		if !strings.HasPrefix(got, c.want) || strings.Count(got, "HTTP/1.1 ") != 1 {
-			t.Errorf("%q: %s", c.fields, got)
+	const submit = "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\n"
+	refuses := func(name, request, want, code string) {
+		t.Helper()
+		for _, length := range []string{"Content-Length: 29", "Transfer-Encoding: chunked"} {
+			got := untilClosed(t, addr, request+"Expect: 100-continue\r\n"+length+"\r\n\r\n")
+			if !strings.HasPrefix(got, "HTTP/1.1 "+want) || strings.Count(got, "HTTP/1.1 ") != 1 || !strings.Contains(got, `"code":"`+code+`"`) || !strings.Contains(got, "\r\nConnection: close") {
+				t.Errorf("%s, %s: %s", name, length, got)
+			}
 		}
 	}
+	refuses("no key", submit, "401", "unauthorized")
+	refuses("an unknown key", submit+"X-API-Key: claimq_nobody\r\n", "401", "unauthorized")
+	key := with("producer") + "\r\n"
+	refuses("a path", "POST /api/nothing HTTP/1.1\r\nHost: localhost\r\n"+key, "404", "not_found")
+	refuses("a method", "PUT /api/tasks HTTP/1.1\r\nHost: localhost\r\n"+key, "405", "method_not_allowed")
+	refuses("an id", "POST /api/tasks/0/cancel HTTP/1.1\r\nHost: localhost\r\n"+key, "400", "invalid_request")
+	refuses("a parameter", "POST /api/tasks?x=1 HTTP/1.1\r\nHost: localhost\r\n"+key, "400", "invalid_request")
+	refuses("a role", submit+with("reader")+"\r\n", "403", "forbidden")
+	refuses("a key of some types", "POST /api/snapshots HTTP/1.1\r\nHost: localhost\r\n"+with("typed")+"\r\n", "403", "forbidden")
+	refuses("an origin", submit+"Origin: http://elsewhere\r\n"+key, "403", "forbidden")
+	refuses("a page of another site", submit+"Sec-Fetch-Site: cross-site\r\n"+key, "403", "forbidden")
+	got := untilClosed(t, addr, submit+"Expect: 100-continue\r\nContent-Length: 99999999\r\n"+key+"\r\n")
+	if !strings.HasPrefix(got, "HTTP/1.1 413 ") || strings.Count(got, "HTTP/1.1 ") != 1 {
+		t.Errorf("a length: %s", got)
+	}
+	open, _ := setup(t)
+	addr = listen(t, open)
+	refuses("a host", "POST /api/tasks HTTP/1.1\r\nHost: evil.example\r\n", "403", "forbidden")
+	addr = listen(t, leader)
 	const body = `{"task_type":"t","params":{}}`
-	got := untilClosed(t, addr, fmt.Sprintf("POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\n%s\r\nContent-Length: %d\r\n\r\n%s", with("producer"), len(body), body))
+	got = untilClosed(t, addr, fmt.Sprintf("POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\n%s\r\nContent-Length: %d\r\n\r\n%s", with("producer"), len(body), body))
 	if !strings.HasPrefix(got, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 ") {
 		t.Errorf("one that is answered: %s", got)
+	}
+	if got := untilClosed(t, addr, "POST /ui/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{}"); !strings.HasPrefix(got, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 ") {
+		t.Errorf("one that needs no key: %s", got)
+	}
+	conn := dial(t, addr, stats(with("operator")))
+	from := bufio.NewReader(conn)
+	receive(t, from)
+	leader.Drain()
+	if _, err := io.WriteString(conn, submit+"Expect: 100-continue\r\nContent-Length: 29\r\n"+key+"\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(from)
+	if err != nil || !strings.HasPrefix(string(rest), "HTTP/1.1 503 ") || strings.Count(string(rest), "HTTP/1.1 ") != 1 {
+		t.Errorf("a node that drains: %v, %s", err, rest)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
@@ -17,28 +16,28 @@ import (
 // name that somebody made point here is no name of this server (Host): with keys
 // that is no matter, as such a page has none. Liveness and readiness are told
 // under any Host: probes use whatever address they have. What tells the same to everybody may be
-// linked from anywhere.
-func (s *Host) guard(h *fasthttp.RequestHeader, c *Call) *refuse.Refusal {
+// linked from anywhere. crossOrigin says that a page of another origin is refused.
+func (s *Host) guard(h *fasthttp.RequestHeader, c *Call) (crossOrigin bool, bad *refuse.Refusal) {
 	host := h.Host()
 	if !c.Has(AnyHost) {
 		if len(host) == 0 {
-			return refuse.Param("Host", "Missing required header: Host")
+			return false, refuse.Param("Host", "Missing required header: Host")
 		}
 		if s.Open() && !s.knowsHost(host) {
-			return refuse.New(wire.CodeForbidden, "The Host header names an address that is not this server's",
+			return false, refuse.New(wire.CodeForbidden, "The Host header names an address that is not this server's",
 				"Use a loopback address, or start the server with --http-advertise set to the address that clients use").At("Host")
 		}
 	}
 	if c.Has(Linked) || s.allowedOrigin(h) != nil {
-		return nil
+		return false, nil
 	}
 	if site := h.Peek("Sec-Fetch-Site"); len(site) > 0 && string(site) != "same-origin" && string(site) != "none" {
-		return s.Metrics.AuthFailures.Refuse(keyring.FailOrigin, RefuseOrigin("Sec-Fetch-Site"))
+		return true, RefuseOrigin("Sec-Fetch-Site")
 	}
 	if origin := h.Peek("Origin"); len(origin) > 0 && !sameOrigin(origin, host) {
-		return s.Metrics.AuthFailures.Refuse(keyring.FailOrigin, RefuseOrigin("Origin"))
+		return true, RefuseOrigin("Origin")
 	}
-	return nil
+	return false, nil
 }
 
 // RefuseOrigin refuses a request for where it comes from.

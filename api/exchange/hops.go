@@ -3,6 +3,7 @@ package exchange
 import (
 	"bufio"
 	"bytes"
+	"net/netip"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -58,21 +59,47 @@ func dropTrailers(h *fasthttp.RequestHeader) {
 }
 
 // Expected is asked for a request with Expect: 100-continue, before its body is asked for. One
-// that is refused for its length or its key is refused at once (RFC 9110, 10.1.1).
+// that is refused whatever its body is, is refused at once (RFC 9110, 10.1.1).
 func (s *Host) Expected(ctx *fasthttp.RequestCtx) (status int) {
 	conn, ok := ctx.Conn().(*port.Conn)
 	if !ok {
 		return fasthttp.StatusContinue
 	}
-	h, head := &ctx.Request.Header, &conn.Head
-	if keys := s.Keys.Load(); keys != nil && head.Refusal == nil {
-		if who, why, bad := s.sentWith(keys, h, time.Now(), keyring.SourceOf(conn.RemoteAddr())); bad != nil {
-			head.Refusal, head.Why, head.Barred = bad, why, who
-		}
-	}
-	if head.Refusal == nil && h.ContentLength() <= s.Cfg.Limits.BodyBytes {
+	h := &ctx.Request.Header
+	switch {
+	case conn.Head.Refusal != nil:
+		s.Malformed(ctx, fasthttp.ErrBodyTooLarge)
+	case s.refusesHead(h, keyring.SourceOf(conn.RemoteAddr())):
+		s.Handle(ctx, false)
+		answerSender(ctx)
+	case h.ContentLength() > s.Cfg.Limits.BodyBytes:
+		s.Malformed(ctx, fasthttp.ErrBodyTooLarge)
+	default:
 		return fasthttp.StatusContinue
 	}
-	s.Malformed(ctx, fasthttp.ErrBodyTooLarge)
 	return ctx.Response.StatusCode()
+}
+
+// refusesHead reports whether a request of the public port from that address is refused whatever
+// its body is: Handle then says why without a look at it. It counts nothing, as what it lets
+// through is looked at again.
+func (s *Host) refusesHead(h *fasthttp.RequestHeader, from netip.Addr) bool {
+	uri := h.RequestURI()
+	path, query := SplitURI(uri)
+	t, bad := s.Calls.paths.find(h.Method(), path)
+	if bad != nil || !printable(uri) || s.Draining.Load() && !t.call.Has(Always) {
+		return true
+	}
+	if _, bad := s.guard(h, t.call); bad != nil {
+		return true
+	}
+	if params, bad := parseQuery(query); !t.call.Has(Probe) && (bad != nil || t.call.Has(Mutation) && len(params) > 0) {
+		return true
+	}
+	keys := s.Keys.Load()
+	if keys == nil || t.call.Roles.Has(keyring.RoleNone) {
+		return false
+	}
+	who, _, bad := s.sentWith(keys, h, time.Now(), from)
+	return bad != nil || t.call.Roles&who.Roles == 0 || t.call.Has(Whole) && len(who.Types) > 0
 }

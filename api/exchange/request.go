@@ -234,7 +234,10 @@ func (r *Request) admit() *refuse.Refusal {
 			r.HTTP.Response.SetConnectionClose()
 			return lasting.Refuse(lasting.Connection)
 		}
-		if bad := r.Server.guard(&r.HTTP.Request.Header, r.Target.call); bad != nil {
+		switch crossOrigin, bad := r.Server.guard(&r.HTTP.Request.Header, r.Target.call); {
+		case crossOrigin:
+			return r.Server.Metrics.AuthFailures.Refuse(keyring.FailOrigin, bad)
+		case bad != nil:
 			return bad
 		}
 	}
