@@ -23,6 +23,10 @@ func TestServer_FamilyRefusals(t *testing.T) {
 	failed := []string{claimed, `POST /api/tasks/2/fail {"worker_id":"w","error":"e"}`}
 	const retryParent = "Retry the parent, in task_id: its failed and cancelled steps are retried with it"
 	const retryDependency = "Retry that step first, in task_id, or the parent: then all of them are retried"
+	asked := []string{claimed, "POST /api/tasks/3/cancel {}"} // for one that is cancelled all are
+	const stopping = "A claimed step is being cancelled, and would cancel again what is retried"
+	const retryLater = "Retry once that step, in task_id, has ended: it does when its worker obeys, at its lease's end, or by a retry of its own"
+	const stoppingA = `"task_id":2,"status":"claimed","worker_id":"w","reason":"cancel_requested"`
 	const running = `"task_id":1,"status":"running","worker_id":null`
 	for _, c := range []struct {
 		name         string
@@ -61,6 +65,8 @@ func TestServer_FamilyRefusals(t *testing.T) {
 		{"retrying a completed task with steps", `,"finalize":"claim"`, append(failed, `POST /api/tasks/1/finalize {"processor_id":"p","outcome":"completed"}`), "POST /api/tasks/1/retry", "", wire.CodeTaskCompleted, "Task is already completed", "Nothing is left to do: the task has its result", `"task_id":1,"status":"completed","worker_id":"p"`},
 		{"retrying a task that is being cancelled", "", []string{claimed, "POST /api/tasks/1/cancel {}"}, "POST /api/tasks/1/retry", "", wire.CodeTaskCancelled, "Task is being cancelled", "Wait until its claimed steps have ended, then retry it", running},
 		{"retrying a step of a task that is being cancelled", "", []string{claimed, "POST /api/tasks/1/cancel {}"}, "POST /api/tasks/3/retry", "", wire.CodeTaskCancelled, "Task is being cancelled", "Wait until its claimed steps have ended, then retry it", running},
+		{"retrying a task of which a claimed step is being cancelled", "", asked, "POST /api/tasks/1/retry", "", wire.CodeTaskCancelled, stopping, retryLater, stoppingA},
+		{"retrying a step beside a claimed one that is being cancelled", "", asked, "POST /api/tasks/3/retry", "", wire.CodeTaskCancelled, stopping, retryLater, stoppingA},
 		{"cancelling a failed task with steps", "", failed, "POST /api/tasks/1/cancel", "", wire.CodeTaskFailed, "Task has already failed", "Retry the task if it is to run again", `"task_id":1,"status":"failed","worker_id":null`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -22,6 +22,7 @@ var reachedOfParents = []string{
 	"a follow-up with steps", "claimed a step that its complete unblocked", "a parent patched", "refused a time for a parent",
 	"batch undone after ops of parents", "an evicted parent", "a removed parent", "a removed step", "deleted a parent with its steps", "refused to delete a step",
 	"refused as parent_ended", "refused a retry as the parent is being cancelled", "refused a parent's retry for a step",
+	"refused a retry that would be undone",
 	"event submitted of a step", "event cancelled of a step", "event cancel_requested of a step", "event scheduled of a step",
 	"event expired of a step", "event finalized of a parent", "event cancelled of a parent", "event retried of a parent",
 	"event deleted of a step", "event finalization_claimed of a parent", "event cancel_requested of a parent",
@@ -137,6 +138,8 @@ func (n reached) seeRetry(r Result) {
 	}
 	o := r.Task.Opts()
 	n.count(r.Code == CodeTaskCancelled && r.Reason == "" && o.Parent != nil, "refused a retry as the parent is being cancelled")
+	n.count(r.Reason == ReasonCancelRequested && !o.Step.Plan.Continue, "refused a retry that would be undone")
+	n.count(r.Reason == ReasonCancelRequested && o.Step.Plan.Continue, "refused one as it waits for a step that was asked")
 	n.count(r.Code == CodeMaxAttemptsReached && o.Step != nil, "refused a parent's retry for a step")
 	n.count(r.Code == "" && !r.Repeated && o.Step != nil, "a step retried")
 	n.count(r.Code == "" && !r.Repeated && o.Parent != nil, "a parent retried")

@@ -146,8 +146,10 @@ func TestRandomLog_ReachesEveryRule(t *testing.T) {
 	} {
 		n.enough(t, what)
 	}
-	if rare := "refused as a removed task has the key"; n[rare] == 0 { // as most keys are taken within types
-		t.Errorf("%s: never", rare)
+	for _, rare := range []string{"refused as a removed task has the key", "refused one as it waits for a step that was asked"} {
+		if n[rare] == 0 { // as most keys are taken within types, and few steps are asked to stop alone
+			t.Errorf("%s: never", rare)
+		}
 	}
 	for _, what := range reachedOfParents {
 		n.enough(t, what)

@@ -270,7 +270,29 @@ func (s *model) cannotRetryStep(t *record.Task) Result {
 			return r
 		}
 	}
-	return Result{}
+	return s.undoneLater(t)
+}
+
+// undoneLater is the refusal to retry a step that another one, claimed and asked to stop, would
+// cancel again by its end.
+func (s *model) undoneLater(t *record.Task) Result {
+	asked := func(t *record.Task) bool { return t.Status == record.StatusClaimed && t.CancelRequested }
+	parent, own := s.find(t.Opts().Step.ParentID), t.Opts().Step.Plan.Steps[t.StepPlace()]
+	steps := s.stepsOf(parent)
+	first := slices.IndexFunc(steps, asked)
+	if first < 0 || s.level < 7 {
+		return Result{}
+	}
+	behind := !parent.Opts().Parent.Plan.Continue
+	for _, on := range own.DependsOn {
+		behind = behind || asked(steps[on]) || steps[on].Status == record.StatusBlocked
+	}
+	if !behind {
+		return Result{}
+	}
+	r := s.refuse(CodeTaskCancelled, steps[first])
+	r.Reason = "cancel_requested"
+	return r
 }
 
 // retryParent is retry of a parent that has not completed: all of its steps that
@@ -298,6 +320,9 @@ func (s *model) retryParent(p *record.Task, c command.Retry) Result {
 	for _, t := range again {
 		if most := t.MaxAttempts; most != 0 && t.Attempts >= most+c.AddAttempts {
 			return s.refuse(CodeMaxAttemptsReached, t)
+		}
+		if refusal := s.undoneLater(t); refusal.Code != "" {
+			return refusal
 		}
 	}
 	if p.Status != record.StatusRunning {

@@ -53,6 +53,9 @@ const (
 	// ReasonDependencyEnded is of a retry of a step, with the code of the end of the
 	// step that it depends on and that has not completed.
 	ReasonDependencyEnded Reason = "dependency_ended"
+	// ReasonCancelRequested is of a retry of steps, with CodeTaskCancelled and the claimed
+	// step that was asked to stop, whose end would cancel them again.
+	ReasonCancelRequested Reason = "cancel_requested"
 )
 
 // ReasonReach is of an op, with CodeInvalidRequest: with what it reaches, its batch

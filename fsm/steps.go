@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/fsm/event"
@@ -240,19 +241,50 @@ func (m *Machine) retryParent(t *record.Task, c command.Retry) Result {
 }
 
 // cannotRetrySteps returns why the parent cannot be retried: another task has its
-// key, or one of the steps no attempts left. The refusal has the state's own task.
+// key, one of the steps has no attempts left, or it would be undone. The refusal has the
+// state's own task.
 func (m *Machine) cannotRetrySteps(t *record.Task, c command.Retry, find goneFinder) (refusal Result, refused bool) {
 	if refusal, refused := m.keyTaken(t, find); refused {
 		return refusal, true
 	}
 	for place := range t.Parent().Plan.Steps {
 		s := m.Get(t.ID + 1 + uint64(place))
-		if retriable(s) && !mayRetry(s, c) {
+		if !retriable(s) {
+			continue
+		}
+		if !mayRetry(s, c) {
 			return Result{Code: CodeMaxAttemptsReached, Task: s}, true
+		}
+		if refusal, refused := m.wouldBeUndone(s); refused {
+			return refusal, true
 		}
 	}
 	return Result{}, false
 }
+
+// wouldBeUndone refuses the retry of the step, which failed or was cancelled, if a claimed one was
+// asked to stop whose end as cancelled would cancel this one again. Where the others go on after a
+// failure that is only one that this one waits for: itself, or behind a blocked step.
+func (m *Machine) wouldBeUndone(t *record.Task) (refusal Result, refused bool) {
+	s := t.Step()
+	if m.parents[s.ParentID].asked == 0 || m.Level() < record.LevelAsked {
+		return Result{}, false
+	}
+	if s.Plan.Continue && !slices.ContainsFunc(s.Plan.Steps[t.StepPlace()].DependsOn, func(place uint16) bool {
+		on := m.Get(s.ParentID + 1 + uint64(place))
+		return on.Status == record.StatusBlocked || askedToStop(on)
+	}) {
+		return Result{}, false
+	}
+	asked := s.ParentID + 1
+	for !askedToStop(m.Get(asked)) {
+		asked++
+	}
+	return Result{Code: CodeTaskCancelled, Reason: ReasonCancelRequested, Task: m.Get(asked)}, true
+}
+
+// askedToStop reports whether the step is claimed, and to be cancelled.
+func askedToStop(s *record.Task) bool { return s.Status == record.StatusClaimed && s.CancelRequested }
 
 // retriable reports whether a retry of its parent retries the step.
 func retriable(s *record.Task) bool {
@@ -276,8 +308,8 @@ func (m *Machine) retrySteps(c command.Retry, ps *parentState) {
 
 // cannotRetryStep returns why the step, which failed or was cancelled, cannot be
 // retried by itself: its parent has ended, or is being cancelled, or it depends on
-// one that failed or was cancelled, and would stay blocked. The refusal has the state's
-// own task.
+// one that failed or was cancelled, and would stay blocked, or it would be undone. The
+// refusal has the state's own task.
 func (m *Machine) cannotRetryStep(t *record.Task) (refusal Result, refused bool) {
 	if t.Step() == nil || !retriable(t) {
 		return Result{}, false
@@ -294,7 +326,7 @@ func (m *Machine) cannotRetryStep(t *record.Task) (refusal Result, refused bool)
 			return Result{Code: endedCode(on.Status), Reason: ReasonDependencyEnded, Task: on}, true
 		}
 	}
-	return Result{}, false
+	return m.wouldBeUndone(t)
 }
 
 // deleteSteps removes the steps of an ended parent that was just deleted.

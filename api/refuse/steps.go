@@ -23,6 +23,9 @@ func family(r *Refusal, cmd command.Command) {
 			r.Text = "A step that this one depends on is cancelled"
 		}
 		r.Advice = "Retry that step first, in task_id, or the parent: then all of them are retried"
+	case r.Reason == fsm.ReasonCancelRequested:
+		r.Text = "A claimed step is being cancelled, and would cancel again what is retried"
+		r.Advice = "Retry once that step, in task_id, has ended: it does when its worker obeys, at its lease's end, or by a retry of its own"
 	case r.Code == wire.CodeTaskNotClaimable && running && patches:
 		r.Text, r.Advice = "A task with steps has no run_at", "Change the run_at of its steps"
 	case r.Code == wire.CodeTaskNotClaimable && running:

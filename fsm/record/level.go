@@ -35,6 +35,10 @@ const LevelPlaces = 7
 // the slot that it waits for, and newer data of its time zone move that slot.
 const LevelZones = 7
 
+// LevelAsked is the feature level from which on steps are not retried that the end of a claimed
+// one, which was asked to stop, would cancel again.
+const LevelAsked = 7
+
 // FeatureLevel is the highest feature level that this binary knows. A new
 // command type, or a field that changes what Apply does, raises it.
 const FeatureLevel uint32 = 7
