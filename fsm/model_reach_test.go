@@ -88,7 +88,12 @@ func (n reached) seeResult(m *Machine, c command.Command, r Result) {
 		n.count(slices.ContainsFunc(r.Claims, func(c Claim) bool {
 			return slices.ContainsFunc(r.Submitted, func(s Submitted) bool { return s.Created && s.Task.ID == c.Task.ID })
 		}), "claimed a follow-up")
+		n.count(m.Level() >= record.LevelAnswers && r.Repeated && slices.ContainsFunc(r.Claims, func(c Claim) bool { return c.Live }), "told again of a claim by a repeated complete")
 		n.seeComplete(c, r)
+	case command.Release:
+		n.count(c.Answer > 0 && r.Code == "" && !r.Repeated, "released the latest answer's claim")
+		held := r.Task != nil && r.Task.Status == record.StatusClaimed && r.Task.WorkerID == c.WorkerID && (c.Token == 0 || r.Task.Token == c.Token)
+		n.count(held && r.Code == CodeStaleClaim, "kept a claim that a later answer told of")
 	case command.Patch:
 		n.count(r.Code == "" && r.Parent != nil, "a parent patched")
 		n.count(r.Reason == "running", "refused a time for a parent")
@@ -137,6 +142,7 @@ func TestRandomLog_ReachesEveryRule(t *testing.T) {
 		"repeated of a removed task", "refused for a removed task", "claims repeated", "follow-ups repeated", "retry repeated",
 		"submitted with the key of a removed task", "submitted with a key that is taken",
 		"random claims", "claims by attempts left", "completed with follow-ups and a claim", "claimed a follow-up",
+		"told again of a claim by a repeated complete", "released the latest answer's claim", "kept a claim that a later answer told of",
 		"batch undone after ops that were done", "atomic batch done",
 		"completed with a follow-up that is refused", "a slot done", "slots of several schedules done", "no slot done", "a slot passed over", "a schedule replaced after its first task",
 		"retried some of many", "cancelled some of many", "deleted some of many", "acted by labels", "code schedule_not_found",
