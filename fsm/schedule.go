@@ -140,7 +140,7 @@ func (m *saved) waitsFor(v *record.ScheduleView, item *command.ScheduleRun) bool
 func (m *Machine) runSlot(was *record.ScheduleView, item *command.ScheduleRun) (*record.ScheduleView, Submitted) {
 	v := *was
 	v.NextRunAt, v.NextWall = item.Next, item.NextWall
-	if item.Move {
+	if item.Move || m.ranBefore(was, item.Slot) {
 		return &v, Submitted{}
 	}
 	if item.Skip || !v.OverlapAllow && m.lives(v.LastTaskID) {
@@ -153,6 +153,12 @@ func (m *Machine) runSlot(was *record.ScheduleView, item *command.ScheduleRun) (
 	v.LastTaskID, v.LastRunAt = submitted.Task.ID, item.Slot
 	m.tally.SlotsRun++
 	return &v, submitted
+}
+
+// ranBefore reports whether the schedule has had a task of that slot, or of a later one: who
+// went back to an earlier plan had looked at the clock before that task.
+func (m *saved) ranBefore(v *record.ScheduleView, slot int64) bool {
+	return m.Level() >= record.LevelSlots && slot <= v.LastRunAt
 }
 
 // lives reports whether the task is there and has not ended.

@@ -126,6 +126,29 @@ func TestSchedules_ReplacedDoNotGoBack(t *testing.T) {
 	}
 }
 
+// TestSchedules_PlansThatCross ensures that a plan that was put before another one, and is applied
+// after it, does a slot again only below the level that knows better.
+func TestSchedules_PlansThatCross(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[uint32]int{record.LevelSlots - 1: 2, record.LevelSlots: 1} {
+		m := New()
+		first, other := everySecond("s", 1000), everySecond("s", 1700)
+		other.Schedule.EveryMS = 700
+		first.Schedule.OverlapAllow = true
+		run := func(version uint64) command.Command {
+			return command.RunSchedules{Items: []command.ScheduleRun{{Name: "s", Version: version, Slot: 1000, Next: 2000}}}
+		}
+		mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: level}, first}})
+		mustApplyTo(t, m, testEntry{2, record.Stamp{T: 1000}, []command.Command{run(1)}})
+		mustApplyTo(t, m, testEntry{3, record.Stamp{T: 1100}, []command.Command{other}})
+		mustApplyTo(t, m, testEntry{4, record.Stamp{T: 1200}, []command.Command{first}})
+		mustApplyTo(t, m, testEntry{5, record.Stamp{T: 1300}, []command.Command{run(4)}})
+		if v := m.Schedule("s"); m.tasks.Len() != want || v.NextRunAt != 2000 || v.Skipped != 0 {
+			t.Errorf("level %d: %d tasks of slot 1000, want %d; it waits for %d, skipped %d", level, m.tasks.Len(), want, v.NextRunAt, v.Skipped)
+		}
+	}
+}
+
 // TestRestoreEqualsReplay_Sight restores at every step of logs about schedules
 // and actions.
 func TestRestoreEqualsReplay_Sight(t *testing.T) {

@@ -39,6 +39,10 @@ const LevelZones = 7
 // one, which was asked to stop, would cancel again.
 const LevelAsked = 7
 
+// LevelSlots is the feature level from which on a slot is passed over that a schedule has come to
+// before, by whichever plan.
+const LevelSlots = 7
+
 // FeatureLevel is the highest feature level that this binary knows. A new
 // command type, or a field that changes what Apply does, raises it.
 const FeatureLevel uint32 = 7
