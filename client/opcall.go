@@ -67,6 +67,9 @@ func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (wire.An
 	}
 	item := o.item()
 	r := &ride{Item: item, Weight: len(item) + o.weight, Until: o.until}
+	if o.kind == repeat.OpClaim {
+		r.Unread = func() { c.running.Go(func() { c.giveBack(r, o.body) }) }
+	}
 	shared, err := c.together(ctx, l, r)
 	o.until = r.Until
 	switch {
@@ -84,6 +87,25 @@ func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (wire.An
 	c.counts.ended(ctx, 1, err)
 	a.body = nil // it may be another's by now
 	return decoded, a, err
+}
+
+// giveBack releases what a shared request has claimed for a caller that had left by then: nobody
+// else knows of it. claim is the body of its claim.
+func (c *Client) giveBack(r *ride, claim []byte) {
+	if r.Result.err != nil {
+		return
+	}
+	decoded, err := opAnswer(r.Result.body, true, nil)
+	r.Result.ans.lent.Read()
+	var asked wire.Claim
+	if err != nil || json.Unmarshal(claim, &asked) != nil {
+		return
+	}
+	if decoded.Task != nil {
+		decoded.Tasks = []wire.Task{*decoded.Task}
+	}
+	// What cannot be released is another's once its lease ends.
+	_ = releaseAll(context.Background(), c.claimsOf(&ClaimRequest{WorkerID: asked.WorkerID}, decoded.Tasks, false, &r.Result.ans.answer))
 }
 
 // opAlone makes a call by itself.

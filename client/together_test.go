@@ -379,6 +379,41 @@ func TestTogether_callersLeave(t *testing.T) {
 	})
 }
 
+// What a shared request has claimed for a caller that left meanwhile is released, as the
+// server does with a claim by itself whose connection is gone.
+func TestTogether_claimOfWhoLeft(t *testing.T) {
+	t.Parallel()
+	crowd(t, func(t *testing.T, c *crowded) {
+		claimed := func(id int) string {
+			return fmt.Sprintf(`{"success":true,"task":{"id":%d,"params":1,"status":"claimed","worker_id":"w1","claim_token":%d,"lease_remaining_ms":30000}}`, id, id)
+		}
+		claim := func(ctx context.Context) []chan error {
+			return begin(func() error { _, err := c.ClaimNext(ctx, ClaimRequest{WorkerID: "w1"}); return err })
+		}
+		first := claim(t.Context())
+		h := c.request(0, "/api/batch")
+		why := errors.New("why")
+		ctx, leave := context.WithCancelCause(t.Context())
+		left := claim(ctx)
+		synctest.Wait()
+		stays := claim(t.Context())
+		h.say(200, `{"success":true,"results":[`+claimed(1)+`],"failed":0}`)
+		wantErrors(t, first, nil)
+		h = c.request(1, "/api/batch")
+		leave(why)
+		if err := <-left[0]; !errors.Is(err, context.Canceled) || !errors.Is(err, why) || !errors.Is(err, ErrOutcomeUnknown) {
+			t.Errorf("the one that left: %v", err)
+		}
+		h.say(200, `{"success":true,"results":[`+claimed(2)+`,`+claimed(3)+`],"failed":0}`)
+		wantErrors(t, stays, nil)
+		h = c.request(2, "/api/batch")
+		if !strings.Contains(h.body, `"op":"release","id":2,`) || !strings.Contains(h.body, `"claim_token":2`) {
+			t.Errorf("after the answer was sent %s", h.body)
+		}
+		h.say(200, `{"success":true,"results":[{"success":true}],"failed":0}`)
+	})
+}
+
 // A caller leaves at its own deadline, the request goes on until the latest.
 func TestTogether_deadlines(t *testing.T) {
 	t.Parallel()

@@ -27,6 +27,9 @@ type Call[R any] struct {
 	// Until is when its caller leaves, if no context has ended before; zero: it does not.
 	Until  time.Time
 	Result R
+	// Unread, if not nil, is called once there is a Result that its caller has not waited
+	// for. It returns at once.
+	Unread func()
 
 	alarmAt time.Time // Until; zero: never, or its context ends by then and says why
 	done    chan struct{}

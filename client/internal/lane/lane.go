@@ -233,6 +233,11 @@ func (l *Lane[R]) carry(g *group[R]) {
 	for _, c := range l.over(g, time.Since(begun), tooMuch) {
 		close(c.done)
 	}
+	for _, c := range g.calls {
+		if c.err != nil && c.Unread != nil {
+			c.Unread()
+		}
+	}
 }
 
 // over takes note of how a shared request ended, which took d. It returns the calls whose
