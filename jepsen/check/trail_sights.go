@@ -33,7 +33,9 @@ func (c *trailChecker) findSights() {
 				c.shows[k] = i
 			}
 			for _, kind := range shownBy[op.Kind] {
-				c.shows[end{kind, op.TaskID, op.Index}] = i
+				if kind != "cancelled at" || !asksOnly(op) {
+					c.shows[end{kind, op.TaskID, op.Index}] = i
+				}
 			}
 		}
 		switch {
@@ -56,6 +58,12 @@ func (c *trailChecker) findSights() {
 // shownBy are the events, with " at" behind them, of calls that no claim's token names.
 var shownBy = map[history.Kind][]string{history.Cancel: {"cancelled at", "cancel_requested at"}, history.Retry: {"retried at", "cancelled at"}}
 
+// asksOnly reports whether a cancel asked the holder of a claim: what ends the task in the same
+// entry is the end of that claim.
+func asksOnly(op *history.Op) bool {
+	return op.Kind == history.Cancel && op.Seen != nil && op.Seen.Status == statusClaimed
+}
+
 // showDone holds what the answer to the call shows whose event was the last one against the
 // state, unless next is told of the same call.
 func (c *trailChecker) showDone(next *history.Told) {
@@ -63,7 +71,7 @@ func (c *trailChecker) showDone(next *history.Told) {
 		return
 	}
 	op := &c.ops[c.done]
-	if next.Index == op.Index && next.TaskID == op.TaskID && slices.Contains([]string{"requeued", "scheduled", "cancelled"}, next.Kind) {
+	if next.Index == op.Index && next.TaskID == op.TaskID && !asksOnly(op) && slices.Contains([]string{"requeued", "scheduled", "cancelled"}, next.Kind) {
 		return
 	}
 	c.checkShown(c.done, op, op.TaskID, op.Seen)
