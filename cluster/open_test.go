@@ -157,22 +157,20 @@ func TestOpen_bootstrapRestartAndJoin(t *testing.T) {
 		}
 		return healthy == 2 && view.Leader == "n1" && second.Ready() == nil
 	})
-	families, err := cfg.Registerer.(*prometheus.Registry).Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	metrics := make(map[string]float64)
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			metrics[f.GetName()] = m.GetGauge().GetValue()
+	eventually(t, "the leader to tell of its follower in its metrics", func() bool {
+		families, err := cfg.Registerer.(*prometheus.Registry).Gather()
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if metrics["claimq_raft_leader"] != 1 || metrics["claimq_raft_applied_index"] == 0 {
-		t.Errorf("the leader's metrics: %v", metrics)
-	}
-	if _, ok := metrics["claimq_raft_follower_lag_entries"]; !ok {
-		t.Error("the leader reports no follower")
-	}
+		metrics := make(map[string]float64)
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				metrics[f.GetName()] = m.GetGauge().GetValue()
+			}
+		}
+		_, lags := metrics["claimq_raft_follower_lag_entries"]
+		return metrics["claimq_raft_leader"] == 1 && metrics["claimq_raft_applied_index"] != 0 && lags
+	})
 	if got := second.LeaderHTTPAddr(); got != "http://127.0.0.1:1" {
 		t.Errorf("leader's URL by the follower: %q", got)
 	}
