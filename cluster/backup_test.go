@@ -181,7 +181,7 @@ func restoreInto(t *testing.T, logStore string, backup []byte) (c *backupCluster
 			t.Errorf("restore at a follower: %v, want ErrNotLeader", err)
 		}
 		index, err := leader.RestoreBackup(context.Background(), bytes.NewReader(backup))
-		if tries < 4 && errors.Is(err, nodes.ErrOutcomeUnknown) {
+		if tries < 4 && (errors.Is(err, nodes.ErrOutcomeUnknown) || errors.Is(err, nodes.ErrNotLeader)) {
 			t.Logf("again, the leadership was lost: %v", err)
 			continue
 		}
