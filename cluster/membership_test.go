@@ -67,7 +67,7 @@ func TestLeadership_movesNobodyToACopy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		leader := leaderOf(t, leader)
+		leader := leaderOf(t, c.nodes...)
 		if _, err := leader.answerStanding(context.Background(), body); err != nil {
 			t.Fatal(err)
 		}
@@ -92,6 +92,7 @@ func TestLeadership_movesNobodyToACopy(t *testing.T) {
 	copied.Fatal = func(error) {} // it is found out, and would end
 	c.cfgs[at].Registerer = testConfig(t, "", "", "").Registerer
 	original := openNode(t, c.cfgs[at])
+	c.nodes[at] = original
 	other := openNode(t, copied)
 	if has := moved(other, addrs[0]); string(has) != original.record.PeerAddr {
 		t.Errorf("the member is at %s now, where a copy of its folder runs", has)
@@ -102,6 +103,7 @@ func TestLeadership_movesNobodyToACopy(t *testing.T) {
 	again := c.cfgs[at]
 	again.PeerAddr, again.Registerer = addrs[1], testConfig(t, "", "", "").Registerer
 	here := openNode(t, again)
+	c.nodes[at] = here
 	eventually(t, "the member to be known where it has moved", func() bool { return string(moved(here, addrs[1])) == addrs[1] })
 }
 
