@@ -30,7 +30,7 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			c.cfg.Binary, c.cfg.Nodes, c.cfg.Out = binary(), 3, t.Output()
+			c.cfg.Binary, c.cfg.Nodes, c.cfg.Out, c.cfg.Shared = binary(), 3, t.Output(), true
 			verdict, err := oneRun(t.Context(), c.cfg, dir)
 			if err != nil {
 				t.Fatal(err)

@@ -130,6 +130,23 @@ func TestJudge_findsWhatIsBroken(t *testing.T) {
 	}
 }
 
+// On a machine that does other work a cluster has three times as long to recover, and no longer.
+func TestJudge_ofASharedMachine(t *testing.T) {
+	t.Parallel()
+	for leaderAt, ok := range map[int64]bool{21 * sec: true, 31 * sec: false} {
+		h := goodRun()
+		h.Run.Shared = true
+		for i := range h.Samples {
+			if s := &h.Samples[i]; s.At > 10*sec && s.At < leaderAt {
+				s.Leads = false
+			}
+		}
+		if v := Judge(h); v.OK() != ok {
+			t.Errorf("a leader %d s after the fault: %v", (leaderAt-15*sec)/sec, v)
+		}
+	}
+}
+
 // A disk that a fault let fail ends its node, and that is right.
 func TestJudge_forgivesAFailedDisk(t *testing.T) {
 	t.Parallel()

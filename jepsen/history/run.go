@@ -13,6 +13,8 @@ type Run struct {
 	Plant    string   `json:"plant,omitempty"`    // the bug that was planted, if any
 	Drained  bool     `json:"drained,omitempty"`  // every task was to have ended
 	Failed   string   `json:"failed,omitempty"`   // why the run could not be finished, if so
+	// Shared says that the machine did other work meanwhile: recoveries have three times as long.
+	Shared bool `json:"shared,omitempty"`
 }
 
 // Sample is what a node said of itself when it was asked. A node that did not

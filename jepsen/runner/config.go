@@ -21,8 +21,9 @@ type Config struct {
 	// begin so. None: the cluster is left alone.
 	Faults  []string
 	Seed    int64
-	Clients int // 0 = 24
-	Rate    int // calls per second in all, about; 0 = 500
+	Clients int  // 0 = 24
+	Rate    int  // calls per second in all, about; 0 = 500
+	Shared  bool // as in history.Run
 	// Plant is the bug that the binary was built with, for the record.
 	Plant    string
 	Revision string // of the source, for the record

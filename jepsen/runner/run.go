@@ -58,7 +58,7 @@ func Run(ctx context.Context, cfg Config) (*history.History, error) {
 	h := r.rec.History()
 	h.Run = &history.Run{
 		Nodes: cfg.Nodes, Faults: cfg.Faults, Seconds: int(cfg.Time.Seconds()), Started: r.started.UTC().Format(time.RFC3339),
-		Revision: cfg.Revision, Plant: cfg.Plant, Drained: true,
+		Revision: cfg.Revision, Plant: cfg.Plant, Shared: cfg.Shared, Drained: true,
 	}
 	return h, err
 }
