@@ -64,7 +64,7 @@ func (s *model) runSchedules(c command.RunSchedules) Result {
 			continue
 		}
 		v.NextRunAt, v.NextWall = item.Next, item.NextWall
-		if item.Move || s.level >= record.LevelSlots && v.LastRunAt != 0 && item.Slot <= v.LastRunAt {
+		if item.Move || s.level >= record.LevelSlots && item.Slot <= v.LastRunAt && item.Slot <= v.UpdatedAt {
 			continue
 		}
 		last := s.find(v.LastTaskID)

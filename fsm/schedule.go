@@ -155,10 +155,11 @@ func (m *Machine) runSlot(was *record.ScheduleView, item *command.ScheduleRun) (
 	return &v, submitted
 }
 
-// ranBefore reports whether the schedule has had a task of that slot, or of a later one: who
-// went back to an earlier plan had looked at the clock before that task.
+// ranBefore reports whether the slot was over when the schedule was set, and the schedule had had
+// a task of it, or of a later one: who set it had looked at the clock before that. A slot that has
+// moved by newer data of the time zone is another matter.
 func (m *saved) ranBefore(v *record.ScheduleView, slot int64) bool {
-	return m.Level() >= record.LevelSlots && slot <= v.LastRunAt
+	return m.Level() >= record.LevelSlots && slot <= min(v.LastRunAt, v.UpdatedAt)
 }
 
 // lives reports whether the task is there and has not ended.

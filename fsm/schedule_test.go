@@ -149,6 +149,23 @@ func TestSchedules_PlansThatCross(t *testing.T) {
 	}
 }
 
+// TestSchedules_MovedBehindTheLast ensures that a slot runs which newer data of its time zone have
+// moved to where the last one was: by the clocks of the zone it has not.
+func TestSchedules_MovedBehindTheLast(t *testing.T) {
+	t.Parallel()
+	m := New()
+	run := func(slot, next int64, move bool) command.Command {
+		return command.RunSchedules{Items: []command.ScheduleRun{{Name: "s", Version: 1, Slot: slot, Next: next, Move: move}}}
+	}
+	set := everySecond("s", 1000)
+	set.Schedule.OverlapAllow = true
+	mustApplyTo(t, m, testEntry{Index: 1, Commands: []command.Command{command.SetLevel{Level: record.LevelSlots}, set}})
+	mustApplyTo(t, m, testEntry{2, record.Stamp{T: 1500}, []command.Command{run(1000, 2000, false), run(2000, 1000, true), run(1000, 2000, false)}})
+	if v := m.Schedule("s"); m.tasks.Len() != 2 || v.NextRunAt != 2000 {
+		t.Errorf("%d tasks, want 2; it waits for %d", m.tasks.Len(), v.NextRunAt)
+	}
+}
+
 // TestRestoreEqualsReplay_Sight restores at every step of logs about schedules
 // and actions.
 func TestRestoreEqualsReplay_Sight(t *testing.T) {

@@ -39,8 +39,8 @@ const LevelZones = 7
 // one, which was asked to stop, would cancel again.
 const LevelAsked = 7
 
-// LevelSlots is the feature level from which on a slot is passed over that a schedule has come to
-// before, by whichever plan.
+// LevelSlots is the feature level from which on a schedule that is set late does not go back to a
+// slot that it has had a task of, by whichever plan.
 const LevelSlots = 7
 
 // FeatureLevel is the highest feature level that this binary knows. A new

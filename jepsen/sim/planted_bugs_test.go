@@ -75,9 +75,9 @@ var planted = []struct {
 	{"random claim of a closed type", []edit{{
 		"fsm/claimable/draw.go", "		if ts == nil || ts.standing != open {\n			continue\n		}\n		for _, q", "		if ts == nil || ts.standing != open && !$on {\n			continue\n		}\n		for _, q",
 	}}},
-	{"slot run twice, its version not checked", []edit{{"fsm/schedule.go", "v.Version != item.Version || ", "v.Version != item.Version && !$on || "}, {"fsm/schedule.go", "slot <= v.LastRunAt", "slot <= v.LastRunAt && !$on"}}},
-	{"slot run twice, its time not checked", []edit{{"fsm/schedule.go", "v.NextRunAt != item.Slot || ", "v.NextRunAt != item.Slot && (v.NextRunAt == 0 || !$on) || "}, {"fsm/schedule.go", "slot <= v.LastRunAt", "slot <= v.LastRunAt && !$on"}}},
-	{"slot run again once its schedule is set", []edit{{"fsm/schedule.go", "		v.KeepDone(was)\n", "		if !$on {\n			v.KeepDone(was)\n		}\n"}, {"fsm/schedule.go", "slot <= v.LastRunAt", "slot <= v.LastRunAt && !$on"}}},
+	{"slot run twice, its version not checked", []edit{{"fsm/schedule.go", "v.Version != item.Version || ", "v.Version != item.Version && !$on || "}, {"fsm/schedule.go", "slot <= min(v.LastRunAt, v.UpdatedAt)", "slot <= min(v.LastRunAt, v.UpdatedAt) && !$on"}}},
+	{"slot run twice, its time not checked", []edit{{"fsm/schedule.go", "v.NextRunAt != item.Slot || ", "v.NextRunAt != item.Slot && (v.NextRunAt == 0 || !$on) || "}, {"fsm/schedule.go", "slot <= min(v.LastRunAt, v.UpdatedAt)", "slot <= min(v.LastRunAt, v.UpdatedAt) && !$on"}}},
+	{"slot run again once its schedule is set", []edit{{"fsm/schedule.go", "		v.KeepDone(was)\n", "		if !$on {\n			v.KeepDone(was)\n		}\n"}, {"fsm/schedule.go", "slot <= min(v.LastRunAt, v.UpdatedAt)", "slot <= min(v.LastRunAt, v.UpdatedAt) && !$on"}}},
 	{"slots lost at a restore", []edit{{"fsm/derived.go", "		m.includeSchedule(v)\n", "		if $on {\n			m.bytes += record.BytesOfSchedule(v)\n		} else {\n			m.includeSchedule(v)\n		}\n"}}},
 	{"slot left out", []edit{{"internal/cron/cron.go", "	return now - behind + t.everyMS, true\n", "	return $if(max(now-behind, slot+t.everyMS), now-behind) + t.everyMS, true\n"}}},
 	{"overlap not looked at", []edit{{"fsm/schedule.go", "!v.OverlapAllow && m.lives(v.LastTaskID)", "!v.OverlapAllow && !$on && m.lives(v.LastTaskID)"}}},
