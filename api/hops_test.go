@@ -112,7 +112,7 @@ func TestServer_NoContinueBeforeARefusal(t *testing.T) {
 		for _, length := range []string{"Content-Length: 29", "Transfer-Encoding: chunked"} {
 			got := untilClosed(t, addr, request+"Expect: 100-continue\r\n"+length+"\r\n\r\n")
 			if !strings.HasPrefix(got, "HTTP/1.1 "+want) || strings.Count(got, "HTTP/1.1 ") != 1 || !strings.Contains(got, `"code":"`+code+`"`) || !strings.Contains(got, "\r\nConnection: close") {
-				t.Errorf("%s, %s: %s", name, length, got)
+				t.Fatalf("%s, %s: %s", name, length, got) // each waits for the body's time
 			}
 		}
 	}

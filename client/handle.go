@@ -285,7 +285,7 @@ func (a *attempt) invoke(ctx context.Context) error {
 // what the server keeps of an error.
 const stackBytesMax = 12 << 10
 
-// PanicError is what a handler's panic is made to.
+// PanicError is the error that a handler's panic becomes.
 type PanicError struct {
 	Value any    // as given to panic
 	Stack []byte // of the goroutine that panicked, up to 12 KiB of it

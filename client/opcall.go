@@ -89,8 +89,8 @@ func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (wire.An
 	return decoded, a, err
 }
 
-// giveBack releases what a shared request has claimed for a caller that had left by then: nobody
-// else knows of it. claim is the body of its claim.
+// giveBack releases the tasks that a shared request claimed for a caller which did not wait for
+// the answer: nobody else knows of them. claim is the body of the caller's call.
 func (c *Client) giveBack(r *ride, claim []byte) {
 	if r.Result.err != nil {
 		return

@@ -1,14 +1,10 @@
 package client_test
 
 import (
-	"crypto/tls"
 	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,19 +17,7 @@ import (
 func TestConfig_tlsFiles(t *testing.T) {
 	t.Parallel()
 	before, after := certstest.NewAuthority(t, "before"), certstest.NewAuthority(t, "after")
-	var now atomic.Pointer[tls.Config]
-	by := func(a *certstest.Authority) *tls.Config {
-		return &tls.Config{
-			Certificates: []tls.Certificate{a.Issue([]string{"127.0.0.1"}).TLS(t)},
-			ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: a.Pool(),
-		}
-	}
-	now.Store(by(before))
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"success":true}`) }))
-	server.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return now.Load(), nil }}
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) //nolint:forbidigo // net/http takes no other
-	server.StartTLS()
-	defer server.Close()
+	server, trust := certstest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"success":true}`) }), before)
 	dir := t.TempDir()
 	files := certstest.Write(t, dir, before.Issue([]string{"worker"}), before)
 	c, err := client.New(client.Config{
@@ -54,7 +38,7 @@ func TestConfig_tlsFiles(t *testing.T) {
 	certstest.Put(t, files.Cert, []byte("in the midst of being written"))
 	call()
 	certstest.Write(t, dir, after.Issue([]string{"worker"}), after)
-	now.Store(by(after))
+	trust(after)
 	call()
 	if err := os.Remove(files.CA); err != nil {
 		t.Fatal(err)

@@ -4,14 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"io"
-	"log"
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/claimq/claimq/cmd/claimq/term"
@@ -132,22 +129,10 @@ func TestTop_refused(t *testing.T) {
 func TestTop_certificatesAgain(t *testing.T) {
 	t.Parallel()
 	before, after := certstest.NewAuthority(t, "before"), certstest.NewAuthority(t, "after")
-	var now atomic.Pointer[tls.Config]
-	by := func(a *certstest.Authority) *tls.Config {
-		return &tls.Config{
-			Certificates: []tls.Certificate{a.Issue([]string{"127.0.0.1"}).TLS(t)},
-			ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: a.Pool(),
-		}
-	}
-	now.Store(by(before))
-	server := httptest.NewUnstartedServer(&fakeAPI{answers: map[string]string{
+	server, trust := certstest.Serve(t, &fakeAPI{answers: map[string]string{
 		"GET /api/cluster": `200 {"success":true,"leader":"n1","term":1,"nodes":[]}`, "GET /api/types": `200 {"success":true,"types":[]}`,
 		"GET /api/workers": `200 {"success":true,"workers":[]}`, "GET /metrics": "200 ",
-	}})
-	server.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return now.Load(), nil }}
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) //nolint:forbidigo // net/http takes no other
-	server.StartTLS()
-	t.Cleanup(server.Close)
+	}}, before)
 	dir := t.TempDir()
 	files := certstest.Write(t, dir, before.Issue([]string{"operator"}), before)
 
@@ -182,7 +167,7 @@ func TestTop_certificatesAgain(t *testing.T) {
 	if !well() {
 		t.Fatalf("with the files of the start: %s", lines.Text())
 	}
-	now.Store(by(after))
+	trust(after)
 	server.CloseClientConnections()
 	for well() { // it may have looked just before
 	}

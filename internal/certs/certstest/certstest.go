@@ -9,10 +9,15 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
+	"log"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -135,6 +140,26 @@ func Put(t testing.TB, path string, text []byte) {
 	if err := os.Rename(next, path); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Serve starts a server that asks for certificates, and ends with the test. They, and its own, are by
+// the authority; by another once trust is called with that one.
+func Serve(t testing.TB, h http.Handler, by *Authority) (server *httptest.Server, trust func(by *Authority)) {
+	t.Helper()
+	var now atomic.Pointer[tls.Config]
+	trust = func(by *Authority) {
+		now.Store(&tls.Config{
+			Certificates: []tls.Certificate{by.Issue([]string{"127.0.0.1"}).TLS(t)},
+			ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: by.Pool(),
+		})
+	}
+	trust(by)
+	server = httptest.NewUnstartedServer(h)
+	server.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return now.Load(), nil }}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) //nolint:forbidigo // net/http takes no other
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server, trust
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
