@@ -5,9 +5,11 @@ import (
 	"time"
 )
 
-func TestPollWait(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ left, lease, want time.Duration }{
+// polled is a row of the table of PollWait.
+type polled struct{ left, lease, want time.Duration }
+
+func polledRows() []polled {
+	return []polled{
 		{5 * time.Second, time.Hour, 5 * time.Second},
 		{time.Hour, time.Hour, PollMax},
 		{time.Hour, 0, PollMax},
@@ -15,7 +17,12 @@ func TestPollWait(t *testing.T) {
 		{time.Hour, 100 * time.Millisecond, time.Second},
 		{300 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond},
 		{-time.Second, 0, 0},
-	} {
+	}
+}
+
+func TestPollWait(t *testing.T) {
+	t.Parallel()
+	for _, c := range polledRows() {
 		if got := PollWait(c.left, c.lease); got != c.want {
 			t.Errorf("with %v left and a lease of %v: %v, want %v", c.left, c.lease, got, c.want)
 		}

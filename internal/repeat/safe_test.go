@@ -2,14 +2,14 @@ package repeat
 
 import "testing"
 
-// What the server recognizes when it is repeated, and what asks for a state, may
-// be repeated; a retry may not.
-func TestOp_Safe(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		op                      Op
-		marked, unmarked, batch bool
-	}{
+// safe is a row of the table of Op.Safe and Op.BatchSafe.
+type safe struct {
+	op                      Op
+	marked, unmarked, batch bool
+}
+
+func safeRows() []safe {
+	return []safe{
 		{OpSubmit, true, false, true},
 		{OpClaim, true, false, true},
 		{OpComplete, true, false, true},
@@ -26,7 +26,14 @@ func TestOp_Safe(t *testing.T) {
 		{OpFinalize, true, true, true},
 		{OpRetry, false, false, false},
 		{"burn", false, false, false},
-	} {
+	}
+}
+
+// What the server recognizes when it is repeated, and what asks for a state, may
+// be repeated; a retry may not.
+func TestOp_Safe(t *testing.T) {
+	t.Parallel()
+	for _, c := range safeRows() {
 		if c.op.Safe(true) != c.marked || c.op.Safe(false) != c.unmarked || c.op.BatchSafe(true) != c.batch {
 			t.Errorf("%s: marked %v, unmarked %v, in a batch %v", c.op, c.op.Safe(true), c.op.Safe(false), c.op.BatchSafe(true))
 		}
