@@ -14,6 +14,7 @@ import (
 
 	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/faults"
+	"github.com/claimq/claimq/jepsen/neighbours"
 	"github.com/claimq/claimq/jepsen/report"
 	"github.com/claimq/claimq/jepsen/runner"
 )
@@ -40,6 +41,7 @@ func running(cfg runner.Config, names string, kills int) func(context.Context, *
 		c.IntVar(&cfg.Steps, "steps", cfg.Steps, "steps of each parent; 0 = 2 to 5")
 		c.IntVar(&cfg.Rate, "rate", cfg.Rate, "calls per second in all, about; 0 = 500")
 		c.IntVar(&cfg.Clients, "clients", cfg.Clients, "callers; 0 = 24")
+		c.IntVar(&cfg.Readers, "readers", neighbours.Readers, "connections of heavy reads beside the callers")
 		c.StringVar(&names, "faults", names, "names of faults, separated by commas; a * at the end stands for all that begin so; none = no faults; list = say which there are")
 		c.IntVar(&kills, "kills", kills, "with --tasks: how many times the leader is killed, and all nodes in the middle, in place of --faults")
 		if err := c.parse(func() bool { return kills == 0 || cfg.Tasks > 0 }); err != nil {
@@ -160,6 +162,7 @@ func runSuite(ctx context.Context, c *call) error {
 	c.leaving()
 	runs := c.Int("runs", 30, "how many runs")
 	length := c.Duration("time", time.Minute, "how long the load of each lasts")
+	readers := c.Int("readers", neighbours.Readers, "connections of heavy reads beside the callers of each")
 	keep := c.Bool("keep", false, "keep the nodes' data of runs that pass, too")
 	if err := c.begin(ctx, nil); err != nil {
 		return err
@@ -167,7 +170,7 @@ func runSuite(ctx context.Context, c *call) error {
 	all, failed := mixes(), 0
 	for i := range *runs {
 		m, seed := all[i%len(all)], c.seed+int64(i)
-		cfg := runner.Config{Binary: c.binary, Nodes: m.nodes, Time: *length, Faults: m.names(seed), Seed: seed, Out: c.out}
+		cfg := runner.Config{Binary: c.binary, Nodes: m.nodes, Time: *length, Faults: m.names(seed), Seed: seed, Readers: *readers, Out: c.out}
 		folder := filepath.Join(c.dir, fmt.Sprintf("seed-%d", seed))
 		verdict, err := oneRun(ctx, cfg, folder)
 		if ctx.Err() != nil {

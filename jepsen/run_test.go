@@ -15,6 +15,9 @@ import (
 // runTimeMax bounds the load of a run that ends with its tasks, on a slow machine.
 const runTimeMax = 5 * time.Minute
 
+// shortReaders are the connections of heavy reads: other tests want the machine, too.
+const shortReaders = 8
+
 // Short runs of what `go run ./jepsen run`, `make test-kill` and `make test-steps` do at
 // length: such as any user can make, and one with networks and disks of the nodes' own,
 // which needs root. Each passes, and its stored history gets the same verdict.
@@ -30,7 +33,7 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			c.cfg.Binary, c.cfg.Nodes, c.cfg.Out, c.cfg.Shared = binary(), 3, t.Output(), true
+			c.cfg.Binary, c.cfg.Nodes, c.cfg.Out, c.cfg.Shared, c.cfg.Readers = binary(), 3, t.Output(), true, shortReaders
 			verdict, err := oneRun(t.Context(), c.cfg, dir)
 			if err != nil {
 				t.Fatal(err)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -11,7 +9,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
+
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // secrets are API keys and a certificate for nodes on this machine.
@@ -23,22 +22,15 @@ type secrets struct {
 
 // newSecrets makes them, in files in dir.
 func newSecrets(dir string) (*secrets, error) {
-	s := &secrets{keys: map[string]string{}}
-	var entries strings.Builder
-	entries.WriteString("keys:\n")
-	for name, may := range map[string]string{
+	keysFile := filepath.Join(dir, "keys.yaml")
+	keys, err := procs.WriteKeys(keysFile, map[string]string{
 		"reader": "role: reader", "producer": "role: producer", "worker": "role: worker", "operator": "role: operator",
 		"narrow": "role: worker, task_types: [mail]",
-	} {
-		key := "claimq_" + strings.ToLower(rand.Text()+rand.Text())
-		s.keys[name] = key
-		fmt.Fprintf(&entries, "  - {name: %s, key_sha256: %x, rate_limit_per_minute: 0, %s}\n", name, sha256.Sum256([]byte(key)), may)
-	}
-	keysFile := filepath.Join(dir, "keys.yaml")
-	err := os.WriteFile(keysFile, []byte(entries.String()), 0o600)
+	})
 	if err != nil {
 		return nil, err
 	}
+	s := &secrets{keys: keys}
 	certFile, keyFile := filepath.Join(dir, "node.crt"), filepath.Join(dir, "node.key")
 	s.flags = []string{"--keys-file", keysFile, "--http-tls-cert-file", certFile, "--http-tls-key-file", keyFile}
 	if s.tls, err = certificate(certFile, keyFile); err != nil {

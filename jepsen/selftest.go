@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/claimq/claimq/jepsen/neighbours"
 	"github.com/claimq/claimq/jepsen/operations"
 	"github.com/claimq/claimq/jepsen/plants"
 	"github.com/claimq/claimq/jepsen/runner"
@@ -158,7 +159,7 @@ func (c *catching) byRuns(ctx context.Context) error {
 		}
 		verdict, err := oneRun(ctx, runner.Config{
 			Binary: binary, Nodes: plants.Nodes, Time: c.length, Faults: faultNames(p.Faults), Seed: seed, Plant: p.Name,
-			Clients: p.Clients, Rate: p.Rate, Out: io.Discard,
+			Clients: p.Clients, Rate: p.Rate, Readers: neighbours.Readers, Out: io.Discard,
 		}, dir)
 		if err != nil {
 			return err

@@ -22,6 +22,9 @@ func Parts(h *history.History, drained bool) []Part {
 	}
 	if h.Run != nil {
 		parts = append(parts, checkLate(h, x), recovery(h), equality(h), processes(h))
+		if h.Run.Neighbours != nil {
+			parts = append(parts, readers(h), tenants(h))
+		}
 	}
 	return parts
 }

@@ -62,6 +62,9 @@ const (
 	RuleExit       Rule = "exit"        // no process ends by itself
 	RuleBounds     Rule = "bounds"      // memory, files and goroutines are bounded
 	RuleInternal   Rule = "internal"    // no answer is a bug's
+	RuleReads      Rule = "reads"       // heavy reads are answered, or refused by name
+	RuleKeeps      Rule = "keeps"       // the leader stays while nothing is done to the nodes
+	RuleBeside     Rule = "beside"      // no answer to a tenant has a mark of another caller
 )
 
 // Violation is one thing that a correct queue would not have answered.
@@ -70,6 +73,7 @@ type Violation struct {
 	Task uint64 // 0 = none in particular
 	Text string
 	Ops  []int // indexes into the history's ops
+	At   int64 // when it was seen, ns of the recorder's clock; 0: Ops tell
 }
 
 // Part is what one of the checks found.
@@ -96,6 +100,14 @@ func (p *Part) Violate(rule Rule, taskID uint64, ops []int, format string, args 
 		ops = slices.DeleteFunc(slices.Clone(ops), func(i int) bool { return i < 0 })
 		slices.Sort(ops)
 		p.Violations = append(p.Violations, Violation{Rule: rule, Task: taskID, Text: fmt.Sprintf(format, args...), Ops: slices.Compact(ops)})
+	}
+}
+
+// ViolateAt notes a violation that was seen at a time, by no op.
+func (p *Part) ViolateAt(at int64, rule Rule, format string, args ...any) {
+	p.Violate(rule, 0, nil, "%s: %s", clock(at), fmt.Sprintf(format, args...))
+	if p.ViolationCount == len(p.Violations) {
+		p.Violations[len(p.Violations)-1].At = at
 	}
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/claimq/claimq/jepsen/history"
 )
 
-// Bounds of a node under this load: many times what it needs, of memory twice its limit.
+// Bounds of a node under this load: many times what it needs, of memory twice its limit. Each heavy
+// reader may have a few of each more: a connection, and one by which it is passed on.
 const (
 	bytesMax      = 2 * history.MemoryLimit
 	filesMax      = 1000
@@ -16,6 +17,7 @@ const (
 	// Once nobody calls any more.
 	filesIdleMax      = 300
 	goroutinesIdleMax = 500
+	ofReader          = 4
 )
 
 // equality checks that all nodes hold the same tasks, and tell the same trail, at the end.
@@ -75,6 +77,10 @@ func processes(h *history.History) Part {
 		if s.Panics > 0 {
 			p.Violate(RuleInternal, 0, nil, "%s has panicked %d times while answering", s.Node, s.Panics)
 		}
+	}
+	filesMax, goroutinesMax := filesMax, goroutinesMax
+	if n := h.Run.Neighbours; n != nil {
+		filesMax, goroutinesMax = filesMax+ofReader*n.Readers, goroutinesMax+ofReader*n.Readers
 	}
 	if most.Bytes > bytesMax || most.Files > filesMax || most.Goroutines > goroutinesMax {
 		p.Violate(RuleBounds, 0, nil, "a node had %d MiB, %d files, %d goroutines; %d MiB, %d, %d are the most allowed",

@@ -63,6 +63,7 @@ func (v Verdict) First() (part string, rule Rule, shown time.Duration, ok bool) 
 			continue
 		}
 		found := p.Violations[0]
+		shown = time.Duration(found.At)
 		for _, i := range found.Ops {
 			shown = max(shown, time.Duration(v.history.Ops[i].Return))
 		}

@@ -17,7 +17,7 @@ const (
 // goodRun is a run of two nodes for a minute, in which one fault comes and goes
 // and one worker dies.
 func goodRun() *history.History {
-	h := &history.History{Run: &history.Run{Nodes: 2, Seconds: 60, Drained: true}}
+	h := &history.History{Run: &history.Run{Nodes: 2, Seconds: 60, Drained: true, Neighbours: &history.Neighbours{Readers: 40, Tenants: 2}}}
 	for at := int64(0); at < 60*sec; at += 200 * ms {
 		id := uint64(at/(200*ms)) + 1
 		name := fmt.Sprint(id)
@@ -110,6 +110,22 @@ func TestJudge_findsWhatIsBroken(t *testing.T) {
 		{"a panic", RuleInternal, func(h *history.History) { h.Samples[3].Panics = 1 }},
 		{"an answer that is a bug", RuleInternal, func(h *history.History) {
 			h.Ops = append(h.Ops, history.Op{Process: 9, Kind: history.Get, TaskID: 1, Call: sec, Return: 2 * sec, Outcome: history.Unknown, Code: "internal"})
+		}},
+		{"an answer to a heavy read that is cut", RuleReads, func(h *history.History) {
+			h.Events = append(h.Events, history.Event{At: 30 * sec, Kind: history.Garbled})
+		}},
+		{"no answer to a heavy read before any fault", RuleReads, func(h *history.History) {
+			h.Events = append(h.Events, history.Event{At: 9 * sec, Kind: history.Unanswered})
+		}},
+		{"another leader before any fault", RuleKeeps, func(h *history.History) {
+			for i := range h.Samples {
+				if s := &h.Samples[i]; s.At > 9*sec {
+					s.Leads, s.Term = s.Node == "n2", 3
+				}
+			}
+		}},
+		{"a tenant sees what is another's", RuleBeside, func(h *history.History) {
+			h.Events = append(h.Events, history.Event{At: 30 * sec, Kind: history.Leaked})
 		}},
 		{"a run that could not be finished", RuleRecovery, func(h *history.History) { h.Run.Failed = "drain: no" }},
 	} {

@@ -29,6 +29,8 @@ type Config struct {
 	Logs bool
 	// Flags are given to each node beside its own.
 	Flags []string
+	// APIKey is the operator's key that the nodes are asked with, "" if they have no keys.
+	APIKey string
 	// Note, if not nil, is told what a fault does to which node, in words. It is
 	// called from the goroutine that injects or recovers.
 	Note func(format string, args ...any)
@@ -50,6 +52,7 @@ type Cluster struct {
 	Disks []*lossyfs.FS
 
 	dir    string
+	key    string
 	clocks bool // the nodes' wall clocks can be set
 	note   func(format string, args ...any)
 	exits  func(n *procs.Node)
@@ -60,7 +63,7 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	if (cfg.Hosts || cfg.Disks) && os.Geteuid() != 0 {
 		return nil, fmt.Errorf("hosts and disks of the nodes' own: %w: they need root", ErrNeeds)
 	}
-	c := &Cluster{dir: cfg.Dir, clocks: canSetClocks(cfg.Binary), note: cfg.Note, exits: cfg.Exited}
+	c := &Cluster{dir: cfg.Dir, key: cfg.APIKey, clocks: canSetClocks(cfg.Binary), note: cfg.Note, exits: cfg.Exited}
 	if err := c.prepare(ctx, cfg); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -71,7 +74,7 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 // there to be closed when it fails.
 func (c *Cluster) prepare(ctx context.Context, cfg Config) (err error) {
 	p := procs.Config{
-		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Pipes: cfg.Logs, Flags: cfg.Flags,
+		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Pipes: cfg.Logs, Flags: cfg.Flags, APIKey: cfg.APIKey,
 		EnvOf: func(i int) []string { return []string{clockEnv + "=" + clockPath(cfg.Dir, i)} },
 	}
 	if cfg.Disks {

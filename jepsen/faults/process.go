@@ -112,7 +112,7 @@ func amid(ctx context.Context, c *Cluster, nodes []*procs.Node, _ *rand.Rand) (u
 	if err != nil {
 		return nil, err
 	}
-	if _, err = fmt.Fprintf(client, "POST /api/tasks HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n\r\n{", n.HTTPAddr); err == nil {
+	if _, err = fmt.Fprintf(client, "POST /api/tasks HTTP/1.1\r\nHost: %s\r\nX-API-Key: %s\r\nContent-Length: 100\r\n\r\n{", n.HTTPAddr, c.key); err == nil {
 		c.notef("%s is asked to stop amid a request", n.ID)
 		err = n.Signal(syscall.SIGTERM)
 	}

@@ -196,6 +196,12 @@ const (
 	Exited EventKind = "exited"
 	// LoadEnded is when the last caller of the workload had returned.
 	LoadEnded EventKind = "load-ended"
+	// Garbled is an answer to a heavy read that was neither what was asked for nor a refusal
+	// that says to ask later, Unanswered a heavy read without an answer.
+	Garbled    EventKind = "garbled"
+	Unanswered EventKind = "unanswered"
+	// Leaked is an answer to a tenant that has a mark of another caller in it.
+	Leaked EventKind = "leaked"
 )
 
 // Final is the state read after all calls had returned.

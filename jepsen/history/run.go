@@ -15,6 +15,20 @@ type Run struct {
 	Failed   string   `json:"failed,omitempty"`   // why the run could not be finished, if so
 	// Shared says that the machine did other work meanwhile: recoveries have three times as long.
 	Shared bool `json:"shared,omitempty"`
+	// Neighbours is what those did who live beside the callers, nil if there were none. What was
+	// wrong with it are events.
+	Neighbours *Neighbours `json:"neighbours,omitempty"`
+}
+
+// Neighbours counts what those did who live beside the callers of a run.
+type Neighbours struct {
+	Readers    int   `json:"readers"`              // connections of heavy reads
+	Answered   int64 `json:"answered"`             // of the reads, with what was asked for
+	Refused    int64 `json:"refused,omitempty"`    // with a refusal that says to ask later
+	Unanswered int64 `json:"unanswered,omitempty"` // or not at all
+	Tenants    int   `json:"tenants"`              // keys of some task types alone
+	Looked     int64 `json:"looked"`               // answers to them that were searched for others' marks
+	Bytes      int64 `json:"bytes"`                // of these
 }
 
 // Sample is what a node said of itself when it was asked. A node that did not

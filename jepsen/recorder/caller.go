@@ -32,6 +32,8 @@ const (
 type Caller struct {
 	// Timeout bounds each call, beside what the call asks to wait for a task.
 	Timeout time.Duration
+	// Key is its API key, at first the recorder's.
+	Key string
 	// Sent, if set, is called when a request has been written.
 	Sent func()
 
@@ -48,7 +50,7 @@ func (r *Recorder) Caller(nodes []string, first int) *Caller {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.callers++
-	return &Caller{Timeout: DefaultTimeout, rec: r, http: r.http, process: r.callers, nodes: nodes, at: first % len(nodes)}
+	return &Caller{Timeout: DefaultTimeout, Key: r.Key, rec: r, http: r.http, process: r.callers, nodes: nodes, at: first % len(nodes)}
 }
 
 // By has the caller's requests made by rt, which follows no redirect.
@@ -98,7 +100,7 @@ func (c *Caller) exchange(ctx context.Context, op history.Op, method, path strin
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { c.Sent() }})
 	}
 	op.Call = c.rec.Now()
-	status, index, raw, err := fetch(ctx, c.http, method, op.Node+path, op.MinIndex, body)
+	status, index, raw, err := fetch(ctx, c.http, c.Key, method, op.Node+path, op.MinIndex, body)
 	op.Return, op.Index = c.rec.Now(), index
 	op.Outcome, op.Code = judge(status, raw, err)
 	if op.Outcome == history.OK && !take(&op, raw) {

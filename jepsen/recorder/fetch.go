@@ -27,7 +27,7 @@ var errNotDone = errors.New("not done")
 
 // fetch makes one request and returns what was answered, and the answer's index, 0 if it
 // has none. The transport repeats none that changes anything: only what was never written.
-func fetch(ctx context.Context, by *http.Client, method, target string, minIndex uint64, body any) (status int, index uint64, raw []byte, err error) {
+func fetch(ctx context.Context, by *http.Client, key, method, target string, minIndex uint64, body any) (status int, index uint64, raw []byte, err error) {
 	var reader io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -39,6 +39,9 @@ func fetch(ctx context.Context, by *http.Client, method, target string, minIndex
 	req, err := http.NewRequestWithContext(ctx, method, target, reader)
 	if err != nil {
 		return 0, 0, nil, err
+	}
+	if key != "" {
+		req.Header.Set("X-API-Key", key)
 	}
 	if minIndex > 0 {
 		req.Header.Set("X-Claimq-Min-Index", strconv.FormatUint(minIndex, 10))
@@ -58,7 +61,7 @@ func fetch(ctx context.Context, by *http.Client, method, target string, minIndex
 func (r *Recorder) ask(ctx context.Context, method, target string, body, answer any) (index uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	status, index, raw, err := fetch(ctx, r.http, method, target, 0, body)
+	status, index, raw, err := fetch(ctx, r.http, r.Key, method, target, 0, body)
 	switch {
 	case err != nil:
 		return 0, err

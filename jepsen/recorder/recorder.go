@@ -13,6 +13,9 @@ import (
 
 // Recorder collects the ops of all callers. It is safe for concurrent use.
 type Recorder struct {
+	// Key is the API key of all requests, "" = none. Set it before the first.
+	Key string
+
 	seed    int64
 	started time.Time
 	http    *http.Client

@@ -23,6 +23,7 @@ type Config struct {
 	Seed    int64
 	Clients int  // 0 = 24
 	Rate    int  // calls per second in all, about; 0 = 500
+	Readers int  // connections of heavy reads beside them
 	Shared  bool // as in history.Run
 	// Plant is the bug that the binary was built with, for the record.
 	Plant    string

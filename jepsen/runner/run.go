@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/hosts"
+	"github.com/claimq/claimq/jepsen/neighbours"
 	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
 	"github.com/claimq/claimq/jepsen/strangers"
@@ -26,6 +27,8 @@ type run struct {
 	cluster *faults.Cluster
 	rec     *recorder.Recorder
 	started time.Time
+	keys    neighbours.Keys
+	beside  *neighbours.Neighbours // nil before there are any
 }
 
 // Run starts a cluster, lets callers at it while faults come and go, heals it,
@@ -39,10 +42,14 @@ func Run(ctx context.Context, cfg Config) (*history.History, error) {
 		return nil, err
 	}
 	r := &run{cfg: cfg, faults: all, started: time.Now()}
+	var keysFile string
+	if r.keys, keysFile, err = neighbours.NewKeys(cfg.Dir); err != nil {
+		return nil, fmt.Errorf("make API keys: %w", err)
+	}
 	hosts, disks, logs := faults.Ground(all...)
 	r.cluster, err = faults.New(ctx, faults.Config{
 		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Seed: cfg.Seed, Hosts: hosts, Disks: disks, Logs: logs,
-		Flags:  []string{"--memory-limit", strconv.Itoa(history.MemoryLimit)},
+		Flags: []string{"--memory-limit", strconv.Itoa(history.MemoryLimit), "--keys-file", keysFile}, APIKey: r.keys.Operator,
 		Note:   func(format string, args ...any) { r.rec.Event(format, args...) },
 		Exited: func(n *procs.Node) { noteExit(n, r.rec) },
 	})
@@ -50,6 +57,7 @@ func Run(ctx context.Context, cfg Config) (*history.History, error) {
 		return nil, fmt.Errorf("prepare the cluster: %w", err)
 	}
 	r.rec = recorder.NewDialing(cfg.Seed, r.cluster.Dial)
+	r.rec.Key = r.keys.Operator
 	defer r.rec.Close()
 	err = r.run(ctx)
 	if errClose := r.cluster.Close(); errClose != nil {
@@ -59,6 +67,9 @@ func Run(ctx context.Context, cfg Config) (*history.History, error) {
 	h.Run = &history.Run{
 		Nodes: cfg.Nodes, Faults: cfg.Faults, Seconds: int(cfg.Time.Seconds()), Started: r.started.UTC().Format(time.RFC3339),
 		Revision: cfg.Revision, Plant: cfg.Plant, Shared: cfg.Shared, Drained: true,
+	}
+	if r.beside != nil {
+		h.Run.Neighbours = r.beside.Did()
 	}
 	return h, err
 }
@@ -95,6 +106,13 @@ func (r *run) run(ctx context.Context) (err error) {
 		Parents: r.cfg.Parents, Steps: r.cfg.Steps, Busy: r.cfg.Tasks > 0, Strangers: callers,
 	})
 	defer load.Stop()
+	r.beside = neighbours.Start(loading, r.rec, neighbours.Config{
+		Nodes: r.cluster.URLs(), Dial: r.cluster.Dial, Keys: r.keys, Readers: r.cfg.Readers, Seed: r.cfg.Seed,
+	})
+	defer func() {
+		stop()
+		r.beside.Wait()
+	}()
 	n := &nemesis{run: r, rng: rand.New(rand.NewSource(r.cfg.Seed))}
 	if r.cfg.Tasks > 0 {
 		if err := n.spread(loading, load); err != nil {
@@ -109,7 +127,7 @@ func (r *run) run(ctx context.Context) (err error) {
 		return err
 	}
 	r.say("load ends, draining")
-	drained := pause.Within(ctx, drainTimeout, load.Drain)
+	drained := pause.Within(ctx, drainTimeout, func(ctx context.Context) error { return errors.Join(r.beside.Close(ctx), load.Drain(ctx)) })
 	if drained != nil { // what there is instead is worth knowing
 		drained = fmt.Errorf("drain: %w", drained)
 	} else {
