@@ -23,7 +23,7 @@ var commandGroups = [...]struct {
 	{"Steps", []string{"steps", "finalization", "finalize"}},
 	{"Types and schedules", []string{"type", "types", "defaults", "schedule"}},
 	{"See what goes on", []string{"stats", "history", "workers", "top"}},
-	{"Nodes", []string{"dev", "server", "cluster", "snapshot", "key", "config", "doctor", "health", "bench"}},
+	{"Nodes", []string{"dev", "server", "cluster", "snapshot", "key", "config", "doctor", "health", "bench", "testserver"}},
 	{"Other", []string{"completion", "man", "version", "help"}},
 }
 

@@ -93,6 +93,7 @@ func TestMistakes(t *testing.T) {
 		"a shell that is none":          {[]string{"completion", "tcsh"}, nil, term.ExitUsage, "bash, zsh, fish or powershell"},
 		"a role that is none":           {[]string{"key", "generate", "--name", "shop", "--role", "boss"}, nil, term.ExitUsage, `--role is "boss": it must be reader`},
 		"a key for nobody":              {[]string{"key", "generate", "--role", "worker"}, nil, term.ExitUsage, "--name is missing: say what"},
+		"a time that is none":           {[]string{"testserver", "--at", "noon"}, nil, term.ExitUsage, "it must be a time as"},
 		"too many nodes":                {[]string{"dev", "--nodes", "9"}, nil, term.ExitUsage, "it must be 1 to 7"},
 	} {
 		t.Run(name, func(t *testing.T) {

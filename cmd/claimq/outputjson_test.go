@@ -128,7 +128,7 @@ func TestOutputJSON(t *testing.T) {
 	term.EachCommand(newTree(), func(cmd *cobra.Command, path string) {
 		has := cmd.Flags().Lookup("output") != nil
 		switch path {
-		case "server", "dev", "work", "completion", "man", "":
+		case "server", "dev", "testserver", "work", "completion", "man", "":
 			if has {
 				t.Errorf("claimq %s has --output after all: put it into this test", path)
 			}

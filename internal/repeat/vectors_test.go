@@ -128,13 +128,11 @@ func makeVectors() vectors {
 	}
 	var redirected Call
 	for _, lost := range []bool{false, false, false, false, true, false, false, false} {
-		action := Wait
+		step := func() Action { return redirected.Next(Redirected) }
 		if lost {
-			action = redirected.Lost()
-		} else {
-			action = redirected.Next(Redirected)
+			step = redirected.Lost
 		}
-		v.Redirects = append(v.Redirects, redirectVector{lost, actionName(action)})
+		v.Redirects = append(v.Redirects, redirectVector{lost, actionName(step())})
 	}
 	for _, c := range pausedRows() {
 		for _, asked := range []time.Duration{0, 3 * time.Second} {
