@@ -308,9 +308,10 @@ const (
 	heartbeatTimeout   = 500 * time.Millisecond
 	electionTimeout    = 500 * time.Millisecond
 	leaderLeaseTimeout = 250 * time.Millisecond
-	// commitTimeout is how soon followers learn the commit index when nothing
-	// else is sent. Far below heartbeatTimeout/10.
-	commitTimeout = 10 * time.Millisecond
+	// commitTimeout is how soon Raft sends something to a follower when there is nothing to
+	// send, and tries again what failed. Most of what an idle leader does is that; followers
+	// learn sooner of what is committed (package confirm).
+	commitTimeout = 200 * time.Millisecond
 	// appendEntriesMax bounds a call to a follower: 16 entries, which are at most
 	// 1 MiB each unless a single command was larger. One entry in flight needs no
 	// more.

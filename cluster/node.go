@@ -112,9 +112,6 @@ type Parts struct {
 	// means that nobody can be asked: then a new leader does not compare what it has
 	// applied with the others either.
 	Call func(ctx context.Context, addr, name string, body []byte) ([]byte, error)
-	// CommitTimeout is how soon followers learn the commit index when nothing else is
-	// sent; 0 = commitTimeout.
-	CommitTimeout time.Duration
 }
 
 // OpenParts starts a node over parts. The caller keeps what the parts hold and

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,7 +195,6 @@ func (m *raftMaker) start(parts Parts, transport raft.Transport, before *raftRun
 	}
 	m.fsm.BeginRun(ctx, stored, again)
 	conf := m.conf()
-	conf.CommitTimeout = cmp.Or(parts.CommitTimeout, commitTimeout)
 	conf.NoSnapshotRestoreOnStart = !restores
 	c := confirm.New(transport, wrapped)
 	c.Start()
@@ -241,6 +239,7 @@ func raftConfig(uuid string, logger hclog.Logger) *raft.Config {
 	c.HeartbeatTimeout = heartbeatTimeout
 	c.ElectionTimeout = electionTimeout
 	c.LeaderLeaseTimeout = leaderLeaseTimeout
+	c.CommitTimeout = commitTimeout
 	c.MaxAppendEntries = appendEntriesMax
 	c.TrailingLogs = trailingLogsMax
 	c.SnapshotInterval = time.Hour

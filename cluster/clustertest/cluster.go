@@ -23,9 +23,6 @@ const (
 	pollInterval = 10 * time.Millisecond
 	closeTimeout = 10 * time.Second
 	rpcTimeout   = 500 * time.Millisecond
-	// commitTimeout is ten times that of nodes: most of what an idle cluster does is to
-	// tell followers the commit index.
-	commitTimeout = 100 * time.Millisecond
 )
 
 // Option changes a node's config before it is opened, also at a restart.
@@ -99,7 +96,6 @@ func (c *Cluster) Start(i int) {
 	node, err := cluster.OpenParts(cfg, cluster.Parts{
 		UUID: "uuid-" + m.name, Logs: m.logs, Stable: m.logs, Snapshots: m.snaps,
 		Transport: first, NewTransport: transport, Servers: c.servers, Clock: m.clock, Call: c.caller(m.name),
-		CommitTimeout: commitTimeout,
 	})
 	if err != nil {
 		c.t.Fatalf("start %s: %v", m.name, err)

@@ -18,8 +18,8 @@ const comebackLook = time.Second
 // follower that was away for half a minute is heard of at once and sent nothing
 // for ten seconds; if the other one goes meanwhile, there is a leader that
 // cannot commit. Therefore such a call's error is held back until the peer has
-// answered a heartbeat again: Raft then counts one failure, and tries again
-// after its shortest wait.
+// answered a heartbeat again. Entries are then sent once more; a snapshot is not, and Raft
+// counts one failure and tries again after its shortest wait.
 type comebacks struct {
 	// leads reports whether this node still leads in term, with the peer among
 	// the members. nil = nothing is held back.
@@ -41,11 +41,11 @@ func (c *comebacks) heard(id raft.ServerID) {
 	}
 }
 
-// wait waits until the peer answers a heartbeat, or nobody needs the call any
-// more.
-func (c *comebacks) wait(id raft.ServerID, term uint64) {
+// wait waits until the peer answers a heartbeat, and reports false when nobody needs the
+// call any more.
+func (c *comebacks) wait(id raft.ServerID, term uint64) bool {
 	if c.leads == nil {
-		return
+		return false
 	}
 	c.mu.Lock()
 	answered, ok := c.waiting[id]
@@ -62,12 +62,12 @@ func (c *comebacks) wait(id raft.ServerID, term uint64) {
 	for {
 		select {
 		case <-answered:
-			return
+			return true
 		case <-c.done:
-			return
+			return false
 		case <-ticker.C:
 			if !c.leads(term, id) {
-				return
+				return false
 			}
 		}
 	}

@@ -51,6 +51,13 @@ type Confirmer struct {
 	answered map[raft.ServerID]answer // guarded by mu
 	heard    map[raft.ServerID]Heard  // guarded by mu; for metrics and the cluster's status
 	scope    *Scope                   // guarded by mu; nil while not leading
+	raft     leader                   // guarded by mu; nil until Raft runs
+}
+
+// leader is what Raft says of itself, on any goroutine.
+type leader interface {
+	CommitIndex() uint64
+	CurrentTerm() uint64
 }
 
 // answer is the latest message of term that a peer accepted.
@@ -95,8 +102,12 @@ func New(t raft.Transport, cfg Config) *Confirmer {
 // Start begins to pass on to Raft what comes in; before Raft runs.
 func (c *Confirmer) Start() { c.heartbeats.start(c.Transport.Consumer()) }
 
-// Follow answers heartbeats by what r, which has these logs, says from now on.
+// Follow answers heartbeats, and tells peers what is committed, by what r, which has these
+// logs, says from now on.
 func (c *Confirmer) Follow(r *raft.Raft, logs raft.LogStore) {
+	c.mu.Lock()
+	c.raft = r
+	c.mu.Unlock()
 	c.heartbeats.follow(r, &seam{logs: logs, raft: r})
 }
 
@@ -106,8 +117,23 @@ func (c *Confirmer) Stop() { c.heartbeats.close() }
 // LastAnswered returns when a heartbeat was last answered beside Raft, zero for never.
 func (c *Confirmer) LastAnswered() time.Time { return c.heartbeats.lastAnswered() }
 
-// AppendEntries numbers the message before it is sent and notes the answer.
+// AppendEntries numbers the message before it is sent and notes the answer. What failed is
+// sent once more when the peer is back: Raft would wait for its CommitTimeout first.
 func (c *Confirmer) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	err := c.send(id, target, args, resp)
+	if err == nil {
+		if IsHeartbeat(args) {
+			c.comebacks.heard(id)
+		}
+		return nil
+	}
+	if IsHeartbeat(args) || !c.comebacks.wait(id, args.Term) {
+		return err
+	}
+	return c.send(id, target, args, resp)
+}
+
+func (c *Confirmer) send(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	number := c.sent.Add(1)
 	c.holdCommit(args)
 	// Raft reuses resp from call to call.
@@ -115,12 +141,6 @@ func (c *Confirmer) AppendEntries(id raft.ServerID, target raft.ServerAddress, a
 	err := c.Transport.AppendEntries(id, target, args, resp)
 	if err == nil {
 		c.note(id, number, args.Term, resp)
-	}
-	switch {
-	case err == nil && IsHeartbeat(args):
-		c.comebacks.heard(id)
-	case err != nil && !IsHeartbeat(args):
-		c.comebacks.wait(id, args.Term)
 	}
 	return err
 }
@@ -137,7 +157,21 @@ func (c *Confirmer) holdCommit(args *raft.AppendEntriesRequest) {
 	}
 }
 
-// InstallSnapshot passes on, and holds an error back as AppendEntries does.
+// committed returns up to where Raft's log is committed, false if this node leads in term no
+// more. A follower may know of more than it led to, which its messages of term must not tell:
+// the term is read last, as Raft turns to the next one before it learns of anything in it.
+func (c *Confirmer) committed(term uint64) (index uint64, leads bool) {
+	c.mu.Lock()
+	r := c.raft
+	c.mu.Unlock()
+	if r == nil {
+		return 0, true
+	}
+	index = r.CommitIndex()
+	return index, r.CurrentTerm() == term
+}
+
+// InstallSnapshot passes on, and holds an error back until the peer is back.
 func (c *Confirmer) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	err := c.Transport.InstallSnapshot(id, target, args, resp, data)
 	if err != nil {
@@ -340,97 +374,11 @@ func (c *Confirmer) majorityLocked(term uint64, others []raft.ServerID, self boo
 }
 
 // AppendEntriesPipeline wraps the pipeline so that its messages are numbered
-// and its answers noted.
+// and its answers noted, and the peer learns soon what is committed.
 func (c *Confirmer) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
 	inner, err := c.Transport.AppendEntriesPipeline(id, target)
 	if err != nil {
 		return nil, err
 	}
-	p := &pipeline{
-		AppendPipeline: inner,
-		confirmer:      c,
-		id:             id,
-		numbers:        make(map[*raft.AppendEntriesRequest]uint64),
-		answers:        make(chan raft.AppendFuture),
-		stop:           make(chan struct{}),
-		stopped:        make(chan struct{}),
-	}
-	go p.run()
-	return p, nil
-}
-
-// pipeline is a raft.AppendPipeline. Its goroutine passes answers on
-// and ends with Close.
-//
-// Raft reads no more answers after one that refuses, but may send some more
-// messages before it closes the pipeline. Raft's own would then wait for ever for
-// somebody to take an answer, and so would all replication to that peer while its
-// heartbeats went on (docs/engine/612.md). Therefore the answers after a refusal are
-// taken here, noted, and passed to nobody.
-type pipeline struct {
-	raft.AppendPipeline
-	confirmer *Confirmer
-	id        raft.ServerID
-	answers   chan raft.AppendFuture
-	stop      chan struct{}
-	stopped   chan struct{}
-	stopOnce  sync.Once
-
-	mu      sync.Mutex
-	numbers map[*raft.AppendEntriesRequest]uint64 // guarded by mu; unanswered
-}
-
-func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
-	p.confirmer.holdCommit(args)
-	p.mu.Lock()
-	// The number is taken before the message is sent: its answer can come
-	// before the call below returns.
-	p.numbers[args] = p.confirmer.sent.Add(1)
-	p.mu.Unlock()
-	return p.AppendPipeline.AppendEntries(args, resp)
-}
-
-func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
-
-func (p *pipeline) Close() error {
-	p.stopOnce.Do(func() { close(p.stop) })
-	err := p.AppendPipeline.Close()
-	<-p.stopped
-	return err
-}
-
-func (p *pipeline) run() {
-	defer close(p.stopped)
-	in := p.AppendPipeline.Consumer()
-	out := p.answers // nil once nobody reads it any more
-	for {
-		select {
-		case <-p.stop:
-			return
-		case f := <-in:
-			p.note(f)
-			if out == nil {
-				continue
-			}
-			select {
-			case out <- f:
-			case <-p.stop:
-				return
-			}
-			if resp := f.Response(); !resp.Success || resp.Term > f.Request().Term {
-				out = nil
-			}
-		}
-	}
-}
-
-func (p *pipeline) note(f raft.AppendFuture) {
-	args := f.Request()
-	p.mu.Lock()
-	number := p.numbers[args]
-	delete(p.numbers, args)
-	p.mu.Unlock()
-	if f.Error() == nil {
-		p.confirmer.note(p.id, number, args.Term, f.Response())
-	}
+	return newPipeline(c, id, inner), nil
 }

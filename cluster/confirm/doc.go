@@ -5,6 +5,7 @@
 // each of them with its reason.
 //
 //	confirmer.go    the transport; reads that wait for a majority's answers
+//	pipeline.go     entries to a peer, and what tells it soon that they are committed
 //	comeback.go     failed calls, held back until the peer is heard again
 //	heartbeats.go   heartbeats answered beside the main loop, by reading alone
 //	votegate.go     no vote before a majority has said that the data folder is no old copy

@@ -25,6 +25,9 @@ type commitPipe struct {
 	wire *commitWire
 }
 
+func (p commitPipe) Consumer() <-chan raft.AppendFuture { return nil }
+func (p commitPipe) Close() error                       { return nil }
+
 func (p commitPipe) AppendEntries(args *raft.AppendEntriesRequest, _ *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
 	p.wire.told = append(p.wire.told, args.LeaderCommitIndex)
 	return nil, nil
@@ -35,7 +38,7 @@ func TestConfirmer_tellsWhatIsStored(t *testing.T) {
 	t.Parallel()
 	wire := &commitWire{}
 	c := New(wire, Config{Stored: func(index uint64) uint64 { return min(index, 7) }})
-	pipe := &pipeline{AppendPipeline: commitPipe{wire: wire}, confirmer: c, numbers: map[*raft.AppendEntriesRequest]uint64{}}
+	pipe := newPipeline(c, "b", commitPipe{wire: wire})
 	for _, commit := range []uint64{6, 9} {
 		if err := c.AppendEntries("b", "", &raft.AppendEntriesRequest{LeaderCommitIndex: commit}, &raft.AppendEntriesResponse{}); err != nil {
 			t.Fatal(err)
@@ -43,6 +46,9 @@ func TestConfirmer_tellsWhatIsStored(t *testing.T) {
 		if _, err := pipe.AppendEntries(&raft.AppendEntriesRequest{LeaderCommitIndex: commit}, &raft.AppendEntriesResponse{}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := pipe.Close(); err != nil {
+		t.Error(err)
 	}
 	if want := []uint64{6, 6, 7, 7}; !slices.Equal(wire.told, want) {
 		t.Errorf("told %d, want %d", wire.told, want)
