@@ -45,7 +45,7 @@ type diskWatch struct {
 // When the leader's is low, the leadership goes to one whose disk is not.
 func (d *diskWatch) run(ctx context.Context, majorityLow func(bool)) {
 	d.low, d.misses = make(map[raft.ServerID]bool), make(map[raft.ServerID]int)
-	for ok := true; ok; ok = pause.For(ctx, voterDiskInterval) {
+	for ok := true; ok; ok = pause.For(ctx, pause.Beat(voterDiskInterval)) {
 		voters := d.voters()
 		statuses, errs := d.ask(ctx, voters)
 		if ctx.Err() != nil {

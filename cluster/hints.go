@@ -70,7 +70,7 @@ func (t *hintTeller) run(ctx context.Context) {
 	telling := make(map[raft.ServerID]chan struct{}) // holds an element while the node is being told
 	for {
 		begun := t.clock.Mono()
-		if !pause.For(ctx, lease.HintInterval) {
+		if !pause.For(ctx, pause.Beat(lease.HintInterval)) {
 			return
 		}
 		if lease.Late(t.clock.Mono()-begun, lease.HintInterval) && !pause.For(ctx, lease.LatePause) {

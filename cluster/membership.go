@@ -56,7 +56,7 @@ func (l *leadership) runMembers() {
 		newest := l.node.fsm.NewestChain()
 		l.lookAfterMembers(looks, ask)
 		looks.at = newest
-		if !pause.For(l.ctx, memberInterval) {
+		if !pause.For(l.ctx, pause.Beat(memberInterval)) {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/cluster/space"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -47,14 +48,7 @@ type snapshots struct {
 // the last one. Raft counts entries, and an entry holds up to a thousand
 // commands, so Raft's own count is switched off.
 func (s *snapshots) monitor(ctx context.Context) {
-	ticker := time.NewTicker(snapshotCheckInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for pause.For(ctx, pause.Beat(snapshotCheckInterval)) {
 		if !s.due() {
 			continue
 		}

@@ -150,7 +150,7 @@ const levelNoteInterval = time.Second
 // else find the entry that it cannot apply when it is told that it is committed.
 func (n *Node) noteLevels(ctx context.Context) {
 	for ok := true; ok; {
-		ok = pause.For(ctx, levelNoteInterval)
+		ok = pause.For(ctx, pause.Beat(levelNoteInterval))
 		if err := n.dir.SetLevel(n.fsm.Level()); err != nil {
 			n.logger.Warn("the data folder's format is behind the feature level, trying again", "error", err)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 // RunOpenings wakes those who wait for a type when its rate limit lets tasks be
@@ -25,7 +26,7 @@ func (d *Duties) RunOpenings(ctx context.Context) {
 			d.cfg.Waiters.NoteOpened(due)
 		})
 		d.cfg.Waiters.Wake()
-		timer.Reset(sleep)
+		timer.Reset(min(sleep, pause.Beat(Interval)))
 		select {
 		case <-ctx.Done():
 			return

@@ -7,6 +7,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
 	"github.com/claimq/claimq/internal/cron"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/internal/zones"
 )
 
@@ -34,7 +35,7 @@ func (d *Duties) RunSchedules(ctx context.Context) {
 	timer := time.NewTimer(Interval)
 	defer timer.Stop()
 	for {
-		timer.Reset(d.runDueSlots(ctx))
+		timer.Reset(min(d.runDueSlots(ctx), pause.Beat(Interval)))
 		select {
 		case <-ctx.Done():
 			return

@@ -8,6 +8,7 @@ import (
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 // tickInterval is the least time between two ticks that have little to do: a
@@ -24,7 +25,7 @@ func (d *Duties) RunTicks(ctx context.Context) {
 		d.evictWhileOver(ctx)
 		d.forgetWhileOver(ctx)
 		d.boundTrail(ctx)
-		timer.Reset(sleep)
+		timer.Reset(min(sleep, pause.Beat(Interval)))
 		select {
 		case <-ctx.Done():
 			return

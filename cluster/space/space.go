@@ -90,7 +90,7 @@ func (s *Space) Left() *nodes.NodeRoom {
 // Watch looks at the disk again and again until ctx ends. bytes and inodes tell how many of how
 // many are free.
 func (s *Space) Watch(ctx context.Context, bytes, inodes func() (free, size uint64, err error)) {
-	for ok := true; ok; ok = pause.For(ctx, diskCheckInterval) {
+	for ok := true; ok; ok = pause.For(ctx, pause.Beat(diskCheckInterval)) {
 		s.lookAtInodes(inodes)
 		free, size, err := bytes()
 		if err != nil {

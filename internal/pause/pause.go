@@ -17,3 +17,7 @@ func For(ctx context.Context, d time.Duration) bool {
 		return true
 	}
 }
+
+// Beat returns how long it is until the wall clock shows a multiple of d, d at most. Looks
+// that wait for it wake an idle process together, not each by itself.
+func Beat(d time.Duration) time.Duration { return d - time.Duration(time.Now().UnixNano())%d }

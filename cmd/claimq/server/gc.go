@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 // How large the heap may grow until the next collection. A collection costs by what is
@@ -65,17 +66,10 @@ func gcPercent(live uint64) int {
 // the node is idle, until ctx ends.
 func followLive(ctx context.Context) {
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
-	ticker := time.NewTicker(gcLook)
-	defer ticker.Stop()
 	percent := gcSmallPercent
 	var allocated [gcIdleLooks]uint64 // by the look, in turn
 	idle := false
-	for look := 0; ; look++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for look := 0; pause.For(ctx, pause.Beat(gcLook)); look++ {
 		metrics.Read(samples)
 		live, allocs := samples[0].Value.Uint64(), samples[1].Value.Uint64()
 		if want := gcPercent(live); differs(percent, want) {
