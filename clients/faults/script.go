@@ -1,0 +1,53 @@
+package main
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+)
+
+//go:embed scripts.json
+var scriptsJSON []byte
+
+// script is what a client does, what it is answered, and what has to come of it.
+type script struct {
+	Name  string `json:"name"`
+	Nodes int    `json:"nodes"`
+	// Endpoints is how many of the nodes, the first ones, the client is told of; 0: all.
+	Endpoints int `json:"endpoints"`
+	// Call is submit of {"task_type": "mail", "params": {"to": "ada"}}, or get, retry or delete
+	// of the task 1. It is made Calls times, one after the other; 0: once.
+	Call  string `json:"call"`
+	Calls int    `json:"calls"`
+	// TimeoutMS is how long a call may take.
+	TimeoutMS int `json:"timeout_ms"`
+	// Answers are the answers to the requests, in the order in which they come, whichever node
+	// they come to. The last one is given to all that follow.
+	Answers []string `json:"answers"`
+	// Asked are the nodes that the requests come to; nil: any.
+	Asked []int `json:"asked"`
+	// Outcome is how the last call ends: done, or the family of its error, whose code is Code.
+	Outcome string `json:"outcome"`
+	Code    string `json:"code"`
+}
+
+// answer returns the answer to the i-th request, from 0.
+func (s *script) answer(i int) string { return s.Answers[min(i, len(s.Answers)-1)] }
+
+func readScripts() ([]script, error) {
+	var all []script
+	if err := json.Unmarshal(scriptsJSON, &all); err != nil {
+		return nil, fmt.Errorf("read scripts: %w", err)
+	}
+	return all, nil
+}
+
+// plan is the line that a client reads.
+type plan struct {
+	Endpoints []string `json:"endpoints"`
+	Call      string   `json:"call"`
+	Calls     int      `json:"calls"`
+	TimeoutMS int      `json:"timeout_ms"`
+	Outcome   string   `json:"outcome"`
+	Code      string   `json:"code"`
+}
