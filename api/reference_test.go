@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-var update = flag.Bool("update", false, "write docs/api.md")
+var update = flag.Bool("update", false, "write docs/api.md and the types of the Python client")
 
 const referenceFile = "../docs/api.md"
 

@@ -1,0 +1,141 @@
+"""What a handler knows of its task, and what it can say beside returning."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+from . import types
+from ._task import Seconds
+
+Reason = Literal["cancel_requested", "lease_lost", "timeout", "shutdown"]
+"""Why a handler is told to stop: docs/protocol.md has what each means."""
+
+SUBMIT_MAX = 1_000
+"""Bounds the follow-ups of a task."""
+
+
+class Permanent(Exception):
+    """Raised by a handler: the task fails, whatever attempts it has left."""
+
+
+class RetryAfter(Exception):
+    """Raised by a handler: the attempt fails, and the next is so much later, in place of
+    the backoff."""
+
+    def __init__(self, after: Seconds, message: str = "") -> None:
+        """Take seconds, or a timedelta, and why."""
+        super().__init__(message or f"to be tried again in {after}")
+        self.after = after
+
+
+class Snooze(Exception):
+    """Raised by a handler: the task is given back, to be claimed again so much later. The
+    attempt is not counted."""
+
+    def __init__(self, after: Seconds = 0) -> None:
+        """Take seconds, or a timedelta; 0: at once."""
+        super().__init__(f"snoozed for {after}")
+        self.after = after
+
+
+class Cancelled(Exception):
+    """Raised by raise_if_cancelled: the handler was told to stop. Let it pass."""
+
+    reason: Reason
+
+    def __init__(self, reason: Reason) -> None:
+        """Take why."""
+        super().__init__(f"told to stop: {reason}")
+        self.reason = reason
+
+
+@dataclass
+class Context:
+    """The attempt that a handler works on; current() returns it."""
+
+    id: int
+    """The task's id."""
+    token: int
+    """The claim token. Hand it to what the handler writes to, and let that refuse older ones:
+    then a worker that was cut off can do no harm."""
+    type: str
+    """The task's type."""
+    attempt: int
+    """The number of the attempt, from 1."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """The task's labels."""
+    payload: bytes | None = None
+    """The task's payload, if it has one in place of params."""
+    traceparent: str | None = None
+    """The W3C trace context of the submit."""
+    parent_id: int | None = None
+    """Of a step: the task that it belongs to."""
+    step: str | None = None
+    """Of a step: its name."""
+    dependencies: Mapping[str, Any] = field(default_factory=dict)
+    """Of a step: the results of the steps that it depends on, by name; None of one without.
+    A result that is no JSON is bytes."""
+    dependencies_left_out: bool = False
+    """The results are too many: read them by Client.tasks(parent_id=..., include=["result"])."""
+    deadline: float | None = None
+    """When the handler is told to stop, by time.monotonic(); None: there is no limit."""
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    """Set when the handler is to stop. A thread can wait for it."""
+    reason: Reason | None = None
+    """Why it is to stop; None: it is not."""
+    follow_ups: list[types.NewTask] = field(default_factory=list)
+    """What then() was given."""
+    _report: Callable[[Any], None] = field(default=lambda value: None, repr=False)
+
+    def progress(self, value: types.JSON) -> None:
+        """Keep how far the work is with the task: any JSON but None, up to 4 KiB. Of what
+        comes faster than it can be sent the last is."""
+        self._report(value)
+
+    def raise_if_cancelled(self) -> None:
+        """Raise Cancelled if the handler is to stop."""
+        if self.reason is not None:
+            raise Cancelled(self.reason)
+
+    def left(self) -> float | None:
+        """Return how many seconds are left until the deadline; None if there is none."""
+        return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
+
+    def then(self, *tasks: types.NewTask) -> None:
+        """Have tasks submitted in the same step in which this one is completed: all of it is
+        done, or nothing. Task.new and new_task make them. If the handler raises, they are
+        not submitted.
+
+        Raises:
+            ValueError: They are more than 1,000.
+        """
+        if len(self.follow_ups) + len(tasks) > SUBMIT_MAX:
+            raise ValueError(f"a task has at most {SUBMIT_MAX} follow-ups")
+        self.follow_ups.extend(tasks)
+
+
+_current: contextvars.ContextVar[Context] = contextvars.ContextVar("claimq_current")
+
+
+def current() -> Context:
+    """Return the attempt that the caller works on: within a handler, also in what it awaits.
+
+    Raises:
+        RuntimeError: It is called outside of a handler; in a unit test use
+            claimq.testing.run.
+    """
+    context = _current.get(None)
+    if context is None:
+        raise RuntimeError("current() is called outside of a handler")
+    return context
+
+
+def seconds(length: Seconds) -> float:
+    """Return a length of time as seconds."""
+    return length.total_seconds() if isinstance(length, timedelta) else float(length)

@@ -1,0 +1,218 @@
+"""Typed handlers, the helpers for tests, and the pytest plugin."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from claimq import (
+    App,
+    AsyncClient,
+    Client,
+    NotFound,
+    Permanent,
+    RetryAfter,
+    Snooze,
+    SubmitManyError,
+    current,
+    new_step,
+    new_task,
+)
+from claimq.pytest_plugin import Server, Time
+from claimq.testing import Done, Failed, Outcome, Snoozed, recorder, run, run_async
+
+app = App()
+RunWorker = Callable[[App], list[Outcome]]
+
+
+@app.task("mail")
+def send_mail(to: str, subject: str = "") -> dict[str, str]:
+    """Send a mail."""
+    current().progress({"sent": 0})
+    return {"to": to}
+
+
+@app.task("report")
+async def report(month: int) -> int:
+    await send_mail.submit_async(f"{month}@example.org")
+    current().then(send_mail.new("after@example.org"))
+    return month
+
+
+def test_plain_call() -> None:
+    with pytest.raises(RuntimeError, match="outside of a handler"):
+        send_mail("ada@example.org")
+
+
+def test_run() -> None:
+    assert run(send_mail, "ada") == Done({"to": "ada"})
+    with recorder(app) as r:
+        assert run(report, month=11) == Done(11, (send_mail.new("after@example.org"),))
+    r.assert_submitted(send_mail, to="11@example.org")
+    r.assert_not_submitted(report)
+    with pytest.raises(AssertionError, match="was submitted 0 times"):
+        r.assert_submitted(send_mail, to="12@example.org")
+    with pytest.raises(TypeError, match="missing a required argument"):
+        send_mail.new()  # type: ignore[call-arg]
+
+
+def test_run_async() -> None:
+    import asyncio
+
+    async def main() -> None:
+        with recorder(app):
+            assert isinstance(await run_async(report, 1), Done)
+
+    asyncio.run(main())
+
+
+def test_options_are_of_one_submit() -> None:
+    task = send_mail.options(key="k", delay=60).options(priority=3).new("ada", subject="s")
+    assert task == {
+        "task_type": "mail",
+        "params": {"to": "ada", "subject": "s"},
+        "idempotency_key": "k",
+        "delay_ms": 60_000,
+        "priority": 3,
+    }
+    assert send_mail.new("ada") == {"task_type": "mail", "params": {"to": "ada"}}
+
+
+def test_decode_and_encode() -> None:
+    own = App()
+
+    def encode(arguments: Any) -> Any:
+        return {"v": list(arguments.values())}
+
+    def decode(params: bytes) -> Any:
+        import json
+
+        a, b = json.loads(params)["v"]
+        return {"a": a, "b": b}
+
+    @own.task("t", encode=encode, decode=decode)
+    def t(a: int, b: int) -> int:
+        return a * b
+
+    assert t.new(2, 3).get("params") == {"v": [2, 3]}
+    assert run(t, 2, 3) == Done(6)
+
+
+def test_bad_handlers() -> None:
+    own = App()
+    own.task("t")(lambda: None)
+    with pytest.raises(ValueError, match="has a handler already"):
+        own.task("t")(lambda: None)
+    with pytest.raises(TypeError, match="no name in params"):
+        own.task("u")(lambda *a: None)
+    with pytest.raises(ValueError, match="concurrency is 0"):
+        own.task("u", concurrency=0)
+    with pytest.raises(ValueError, match="timeout is -1"):
+        own.task("u", timeout=-1)
+    with pytest.raises(ValueError, match="concurrency is 1001"):
+        App(concurrency=1001)
+
+
+def test_both_clients_have_the_same_calls() -> None:
+    def calls(kind: type) -> dict[str, list[tuple[str, Any]]]:
+        return {
+            name: [(p.name, p.default) for p in inspect.signature(f).parameters.values()]
+            for name, f in vars(kind).items()
+            if inspect.isfunction(f) and (not name.startswith("_") or name == "__init__")
+        }
+
+    assert calls(Client) == calls(AsyncClient)
+
+
+def test_worker_and_time(
+    claimq_client: Client, claimq_time: Time, run_worker: RunWorker
+) -> None:
+    own = App(client=claimq_client)
+    tries: list[int] = []
+
+    @own.task("t")
+    def t(what: str) -> str:
+        tries.append(current().attempt)
+        if len(tries) == 1:
+            raise ValueError("once")
+        if len(tries) == 2:
+            raise RetryAfter(30, "busy")
+        if len(tries) == 3:
+            raise Snooze(10)
+        current().progress("half")
+        current().then(last.new())
+        return what
+
+    @own.task("last")
+    def last() -> None:
+        raise Permanent("for good")
+
+    id = t.submit(what="x").id
+    (failed,) = run_worker(own)
+    assert isinstance(failed, Failed) and failed.error.startswith("ValueError: once\n")
+    assert run_worker(own) == []  # it waits for its backoff
+    claimq_time.advance(60)
+    assert isinstance(run_worker(own)[0], Failed)
+    claimq_time.advance(29)
+    assert run_worker(own) == []
+    claimq_time.advance(1)
+    assert run_worker(own) == [Snoozed(10)]
+    claimq_time.advance(10)
+    done, gone = run_worker(own)
+    assert isinstance(done, Done) and done.result == "x"
+    assert isinstance(gone, Failed) and gone.permanent
+    assert tries == [1, 2, 3, 3]  # one that is given back is not counted
+    task = claimq_client.wait(id, timeout=5)
+    assert (task["status"], task["result"], task["progress"]) == ("completed", "x", "half")
+
+
+def test_each_test_has_an_empty_server(claimq_client: Client, claimq_server: Server) -> None:
+    with pytest.raises(NotFound):
+        claimq_client.get(1)
+    assert claimq_client.submit("t").id == 1
+
+
+def test_steps(claimq_client: Client, run_worker: RunWorker) -> None:
+    own = App(client=claimq_client)
+
+    @own.task("fetch")
+    def fetch(n: int) -> int:
+        return n
+
+    @own.task("sum")
+    def total() -> int:
+        return sum(current().dependencies.values())
+
+    steps = [
+        new_step("a", fetch.new(1)),
+        new_step("b", fetch.new(2)),
+        new_step("sum", total.new(), depends_on=["a", "b"]),
+    ]
+    id = claimq_client.submit("report", steps=steps).id
+    run_worker(own)
+    assert claimq_client.get(id)["result"] == {"a": 1, "b": 2, "sum": 3}
+    with pytest.raises(ValueError, match="step a: a step has no idempotency_key"):
+        new_step("a", new_task("t", key="k"))
+
+
+def test_submit_many(claimq_client: Client) -> None:
+    tasks = [new_task("t", {"i": i}) for i in range(2_100)]
+    assert [s.id for s in claimq_client.submit_many(tasks)] == list(range(1, 2_101))
+    with pytest.raises(SubmitManyError) as e:
+        claimq_client.submit_many([new_task("t", 1), new_task("bad type", 1), new_task("t", 1)])
+    good, bad, also_good = e.value.results
+    assert (getattr(good, "id"), getattr(also_good, "id")) == (2_101, 2_102)
+    assert getattr(bad, "field") == "tasks[1].task_type"
+    large = [new_task("t", "x" * 1_000_000) for _ in range(10)]
+    assert len(claimq_client.submit_many(large)) == 10
+
+
+def test_pytest_plugin_without_claimq(pytester: pytest.Pytester, monkeypatch: Any) -> None:
+    monkeypatch.setenv("CLAIMQ_BIN", "")
+    monkeypatch.setenv("PATH", "")
+    pytester.makepyfile("def test(claimq_client): pass")
+    result = pytester.runpytest_subprocess("-p", "claimq.pytest_plugin")
+    result.stdout.fnmatch_lines(["*the program claimq is not in PATH*CLAIMQ_BIN*"])

@@ -1,0 +1,95 @@
+"""Both clients against clients/faults: redirects in a ring, cut connections, proxies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from typing import Any
+
+import pytest
+
+from claimq import (
+    AsyncClient,
+    ClaimqError,
+    Client,
+    Invalid,
+    NotAuthorized,
+    NotAvailable,
+    NotFound,
+    OutcomeUnknown,
+)
+
+FAULTS = os.environ["CLAIMQ_FAULTS"]
+SCRIPTS = subprocess.run([FAULTS], capture_output=True, text=True, check=True).stdout.splitlines()
+FAMILIES: dict[str, type[ClaimqError]] = {
+    "invalid": Invalid,
+    "not_authorized": NotAuthorized,
+    "not_available": NotAvailable,
+    "not_found": NotFound,
+    "outcome_unknown": OutcomeUnknown,
+}
+
+
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_script(name: str, kind: str) -> None:
+    server = subprocess.Popen(
+        [FAULTS, name],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    plan = json.loads(server.stdout.readline())
+    error: ClaimqError | None = None
+    try:
+        if kind == "threads":
+            with Client(plan["endpoints"], api_key="k") as client:
+                for _ in range(plan["calls"]):
+                    call(client, plan)
+        else:
+            asyncio.run(acall(plan))
+    except ClaimqError as e:
+        error = e
+    _, wrong = server.communicate()
+    assert wrong == ""
+    assert server.returncode == 0
+    if plan["outcome"] == "done":
+        assert error is None
+    else:
+        assert type(error) is FAMILIES[plan["outcome"]], error
+        assert error.code == plan["code"]
+        assert error.request_id
+
+
+def call(client: Client, plan: dict[str, Any]) -> None:
+    timeout = plan["timeout_ms"] / 1000
+    if plan["call"] == "submit":
+        assert client.submit("mail", {"to": "ada"}, timeout=timeout).id == 1
+    elif plan["call"] == "get":
+        assert client.get(1, timeout=timeout)["id"] == 1
+    elif plan["call"] == "retry":
+        assert client.retry(1, timeout=timeout)["id"] == 1
+    elif plan["call"] == "delete":
+        client.delete(1, timeout=timeout)
+    else:
+        raise AssertionError(plan)
+
+
+async def acall(plan: dict[str, Any]) -> None:
+    timeout = plan["timeout_ms"] / 1000
+    async with AsyncClient(plan["endpoints"], api_key="k") as client:
+        for _ in range(plan["calls"]):
+            if plan["call"] == "submit":
+                assert (await client.submit("mail", {"to": "ada"}, timeout=timeout)).id == 1
+            elif plan["call"] == "get":
+                assert (await client.get(1, timeout=timeout))["id"] == 1
+            elif plan["call"] == "retry":
+                assert (await client.retry(1, timeout=timeout))["id"] == 1
+            elif plan["call"] == "delete":
+                await client.delete(1, timeout=timeout)
+            else:
+                raise AssertionError(plan)
