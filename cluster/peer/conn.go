@@ -17,7 +17,8 @@ type peerConn struct {
 	net.Conn
 	port *Port
 
-	// Set once, before the connection is handed on.
+	// Set once, before the connection is handed on; why and other with port.mu held, as
+	// Recheck reads those of all.
 	why     Purpose
 	other   Hello // who is on the other side
 	inbound bool  // the other side opened it

@@ -109,6 +109,10 @@ type Hello struct {
 	Version      string `json:"version"`              // of the binary
 	PeerAddr     string `json:"peer_addr,omitempty"`  // that it advertises
 	Key          string `json:"key"`                  // public key that UUID is of; see nodekey.Encode
+	// StartNumber and StartNonce are the start of the node that this process is, or will
+	// be once the others know of it. 0 = the binary is from before it was said.
+	StartNumber uint64 `json:"start_number,omitempty"`
+	StartNonce  string `json:"start_nonce,omitempty"`
 }
 
 // helloMessage is a hello as it travels.
@@ -454,7 +458,7 @@ func parseHello(frame []byte) (msg helloMessage, hasKey bool, err error) {
 	if err := json.Unmarshal(payload[nonceSize+1:], &msg); err != nil {
 		return helloMessage{}, false, fmt.Errorf("%w: decode hello: %w", errHandshake, err)
 	}
-	for _, text := range []string{msg.ClusterID, msg.UUID, msg.NodeID, msg.Version, msg.PeerAddr, msg.Key, msg.WantUUID} {
+	for _, text := range []string{msg.ClusterID, msg.UUID, msg.NodeID, msg.Version, msg.PeerAddr, msg.Key, msg.StartNonce, msg.WantUUID} {
 		if len(text) > helloFieldMax || text != Printable(text) {
 			return helloMessage{}, false, refuse("a text in the hello is over %d bytes or not printable", helloFieldMax)
 		}

@@ -79,6 +79,10 @@ type Config struct {
 	// It is asked when that node opens a connection, and then again and again. host is
 	// where it dialed from. nil = they are taken from all.
 	RaftPeer func(ctx context.Context, from Hello, host string) error
+	// Superseded says why no Raft messages pass between this node and a process that shows
+	// the identity of another one: nil if they do. It is asked when hands are shaken, in
+	// either direction, and by Recheck. It must not wait. nil = all pass.
+	Superseded func(Hello) error
 	// Recorded returns by which name and peer address the cluster knows the node with
 	// an identity, "" for what it has not recorded. nil = nothing is.
 	Recorded func(uuid string) (nodeID, peerAddr string)
@@ -464,19 +468,20 @@ func (p *Port) greet(conn net.Conn) (*peerConn, error) {
 		_ = c.Close()
 		return nil, err
 	}
+	var other Hello
 	h, err := p.newHandshake(c)
 	if err == nil {
 		h.admit = p.admitOn(c)
-		c.why, c.other, err = h.accept(c)
+		_, other, err = h.accept(c)
 	}
 	if err == nil {
-		p.met(c.other)
+		p.met(other)
 		err = c.SetDeadline(time.Time{})
 	}
 	if err != nil {
 		var r *refusal
-		if errors.As(err, &r) && r.missed && c.other.ClusterID != "" && p.cfg.Missed != nil {
-			p.cfg.Missed(c.other)
+		if errors.As(err, &r) && r.missed && other.ClusterID != "" && p.cfg.Missed != nil {
+			p.cfg.Missed(other)
 		}
 		p.lingerClose(c)
 		return nil, err
@@ -533,7 +538,45 @@ func (p *Port) admitOn(c *peerConn) func(Purpose, Hello) error {
 		if err := p.checkCertificate(c, from); err != nil {
 			return err
 		}
-		return p.mayOpen(ctx, why, from, hostOf(c))
+		if err := p.mayOpen(ctx, why, from, hostOf(c)); err != nil {
+			return err
+		}
+		return p.know(c, why, from)
+	}
+}
+
+// know sets what c is for and who is on the other side. Errors: why Raft's messages do not
+// pass between the two. From here on Recheck finds c: what is known of the other side
+// later than now is not missed.
+func (p *Port) know(c *peerConn, why Purpose, other Hello) error {
+	p.mu.Lock()
+	c.why, c.other = why, other
+	p.mu.Unlock()
+	if why != PurposeRaft {
+		return nil
+	}
+	return p.superseded(other)
+}
+
+func (p *Port) superseded(other Hello) error {
+	if p.cfg.Superseded == nil {
+		return nil
+	}
+	return p.cfg.Superseded(other)
+}
+
+// Recheck closes the connections of Raft with processes of the node that are superseded.
+func (p *Port) Recheck(uuid string) {
+	p.mu.Lock()
+	var over []*peerConn
+	for c := range p.conns {
+		if c.why == PurposeRaft && c.other.UUID == uuid && p.superseded(c.other) != nil {
+			over = append(over, c)
+		}
+	}
+	p.mu.Unlock()
+	for _, c := range over {
+		_ = c.Close()
 	}
 }
 
@@ -575,7 +618,7 @@ func NotMember(from Hello) error {
 
 // met notes where a node is that has shaken hands: nobody else's word counts.
 func (p *Port) met(other Hello) {
-	if p.isMember(other) {
+	if p.isMember(other) && p.superseded(other) == nil {
 		p.whereabouts.met(other.UUID, other.PeerAddr)
 	}
 }
@@ -606,20 +649,23 @@ func (p *Port) dial(ctx context.Context, addr string, why Purpose, want string) 
 	}
 	// A context that ends early ends the handshake early.
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(aLongTimeAgo()) })
-	c.why = why
 	var h handshake
+	var other Hello
 	err = c.SetDeadline(deadline)
 	if err == nil {
 		h, err = p.newHandshake(c)
 	}
 	if err == nil {
-		c.other, err = h.dial(c, why, want)
+		other, err = h.dial(c, why, want)
 	}
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
 	if err == nil {
-		p.met(c.other)
+		err = p.know(c, why, other)
+	}
+	if err == nil {
+		p.met(other)
 	}
 	if err == nil {
 		err = c.SetDeadline(time.Time{})

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,6 +168,81 @@ func TestStreamLayer_Dial_refusals(t *testing.T) {
 		if _, err := dialer.StreamLayer().Dial(raft.ServerAddress(acceptor.Addr()), testWait); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+}
+
+// No Raft messages pass between a node and a process of which it knows that a later start of
+// its node has begun, in either direction: open connections end, and no new ones are made.
+// Calls do pass.
+func TestStreamLayer_superseded(t *testing.T) {
+	t.Parallel()
+	var latest atomic.Uint64
+	starts := func(number uint64) func(*Config) {
+		return func(c *Config) {
+			self := c.Self
+			c.Self = func() Hello { h := self(); h.StartNumber = number; return h }
+		}
+	}
+	knows := openTestPort(t, "n2", starts(9), func(c *Config) {
+		c.Superseded = func(other Hello) error {
+			if other.StartNumber < latest.Load() {
+				return fmt.Errorf("start %d of node %q is known", latest.Load(), other.NodeID)
+			}
+			return nil
+		}
+	})
+	knows.Handle("ping", func(context.Context, Hello, []byte) ([]byte, error) { return []byte("pong"), nil })
+	process := openTestPort(t, "n1", starts(1))
+	other := openTestPort(t, "n3", starts(3))
+	layer, layers := knows.StreamLayer(), map[*Port]raft.StreamLayer{process: process.StreamLayer(), other: other.StreamLayer()}
+	accepted := func(l raft.StreamLayer, conn net.Conn) net.Conn {
+		t.Helper()
+		_, err := conn.Write([]byte("?"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	dialed := func(from raft.StreamLayer, to *Port) net.Conn {
+		t.Helper()
+		c, err := from.Dial(raft.ServerAddress(to.Addr()), testWait)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	inbound := dialed(layers[process], knows)
+	accepted(layer, inbound)
+	outbound := dialed(layer, process)
+	accepted(layers[process], outbound)
+	others := dialed(layers[other], knows)
+	theirs := accepted(layer, others)
+
+	latest.Store(2)
+	knows.Recheck(peertest.UUID("n1"))
+	for name, c := range map[string]net.Conn{"that it opened": inbound, "to it": outbound} {
+		if err := c.SetReadDeadline(time.Now().Add(testWait)); err == nil {
+			_, err = c.Read(make([]byte, 1))
+			if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the connection %s goes on: %v", name, err)
+			}
+		}
+	}
+	if _, err := theirs.Read(make([]byte, 1)); err != nil {
+		t.Errorf("the connection of another node: %v", err)
+	}
+	if _, err := layers[process].Dial(raft.ServerAddress(knows.Addr()), testWait); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), `start 2 of node "n1" is known`) {
+		t.Errorf("dialed by the process: %v", err)
+	}
+	if _, err := layer.Dial(raft.ServerAddress(process.Addr()), testWait); err == nil || !strings.Contains(err.Error(), `start 2 of node "n1" is known`) {
+		t.Errorf("the process was dialed: %v", err)
+	}
+	if answer, err := process.Call(t.Context(), knows.Addr(), "ping", nil); err != nil || string(answer) != "pong" {
+		t.Errorf("a call of the process: %q, %v", answer, err)
 	}
 }
 
