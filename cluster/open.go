@@ -55,6 +55,7 @@ type opening struct {
 	stores *storage.Stores
 	peers  *peer.Port
 	gate   *confirm.VoteGate
+	starts *storage.Starts // of the others
 	// admitted takes the word that an operator has made this node, which waits for
 	// that, a member; capacity 1.
 	admitted chan joining.Admission
@@ -116,8 +117,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	starts, err := storage.OpenStarts(o.dir.Path())
-	if err != nil {
+	if o.starts, err = storage.OpenStarts(o.dir.Path()); err != nil {
 		return nil, err
 	}
 	if has {
@@ -130,7 +130,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	n.record.PeerAddr = o.peers.Addr()
 	meeting := o.meetConfig()
 	joining.ServeMeetings(o.peers, meeting)
-	serveStarts(o.peers, starts, n.uuid)
+	serveStarts(o.peers, o.starts, n.uuid)
 	gated := func() raft.Transport {
 		return confirm.Gated(peer.NewRaftTransport(o.peers.StreamLayer(), o.cfg.Logger), o.gate)
 	}
@@ -180,8 +180,11 @@ func (n *Node) proveStart(ctx context.Context) {
 
 // self is what this node says of itself when a connection opens.
 func (o *opening) self() peer.Hello {
-	id := o.dir.Identity()
-	return peer.Hello{ClusterID: id.ClusterID, UUID: id.UUID, NodeID: id.NodeID, FeatureLevel: fsm.FeatureLevel, Version: o.cfg.Version}
+	id, start := o.dir.Identity(), o.dir.NextStart()
+	return peer.Hello{
+		ClusterID: id.ClusterID, UUID: id.UUID, NodeID: id.NodeID, FeatureLevel: fsm.FeatureLevel, Version: o.cfg.Version,
+		StartNumber: start.Number, StartNonce: start.Nonce,
+	}
 }
 
 func (o *opening) running() *Node {
@@ -237,6 +240,7 @@ func (o *opening) peerConfig(n *Node) peer.Config {
 		RaftPeer: func(ctx context.Context, other peer.Hello, host string) error {
 			return o.running().raftPeer(ctx, other, host)
 		},
+		Superseded: func(other peer.Hello) error { return superseded(o.starts, other) },
 		Recorded: func(uuid string) (nodeID, peerAddr string) {
 			if n := o.running(); n != nil {
 				return n.recordedOf(uuid)

@@ -54,17 +54,17 @@ func (c *soakCluster) openNode(m *soakMember, f *soakFolder, host *simnet.Host, 
 	cfg.NodeID, cfg.HTTPAdvertise, cfg.Logger, cfg.Fatal = m.name, "http://"+m.name, logger, fatal
 	cfg.JoinKeys = func() [][]byte { return [][]byte{[]byte(soakJoinKey)} }
 	cfg.SnapshotLogCommands, cfg.Join = c.plan.snapshotEvery, m.told
-	o := &opening{cfg: cfg.withDefaults(), dir: f.dir, stores: f.stores, ran: make(chan struct{}), gate: confirm.NewVoteGate()}
+	starts, err := storage.OpenStarts(f.dir.Path())
+	if err != nil {
+		return nil, err
+	}
+	o := &opening{cfg: cfg.withDefaults(), dir: f.dir, stores: f.stores, starts: starts, ran: make(chan struct{}), gate: confirm.NewVoteGate()}
 	n, err := newNode(o.cfg, Parts{UUID: f.dir.Identity().UUID, Clock: m.clock})
 	if err != nil {
 		return nil, err
 	}
 	if c.plan.trailing > 0 {
 		n.snapshots.trailing = func(int64, int64) uint64 { return c.plan.trailing }
-	}
-	starts, err := storage.OpenStarts(f.dir.Path())
-	if err != nil {
-		return nil, err
 	}
 	peers := o.peerConfig(n)
 	peers.Listen, peers.Dial = host.Listen, host.Dial

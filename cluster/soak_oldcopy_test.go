@@ -9,6 +9,7 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/internal/simnet"
 )
 
 // checkOldCopy starts a node from an old copy of its data folder, when its vote decides
@@ -40,6 +41,54 @@ func (c *soakCluster) checkOldCopy() {
 	c.log.event("%s is put back from an old copy", m.name)
 	c.start(m)
 	<-time.After(time.Duration(c.random.IntN(2000)) * time.Millisecond)
+	c.checkEnds(m, lacking, "was put back from an old copy")
+	c.checkReadable(m, with)
+}
+
+// checkCopyBeside starts a copy of a node's data folder at another address while the node
+// is paused. The copy goes on in its place, and acknowledges what the paused node lacks.
+// When that one goes on, and its vote decides whether others are elected that lack it, too,
+// it has to end itself without having voted.
+func (c *soakCluster) checkCopyBeside() {
+	m, with, lacking := c.divideForCopy()
+	place := c.place(m)
+	copied := &soakMember{
+		name: m.name, host: m.host + "-copy", clock: m.clock,
+		disk: &soakDisk{path: m.disk.path + "-copy", nodeID: m.name, wal: m.disk.wal, entries: m.disk.entries},
+	}
+	// By then it has told all of its own start, and asks no more.
+	<-time.After(2 * startTellInterval)
+	links := append(c.linksOf(m), simnet.Link{From: m.host, To: copied.host}, simnet.Link{From: copied.host, To: m.host})
+	c.network.Hold(links...)
+	<-time.After(time.Duration(c.random.IntN(5000)) * time.Millisecond)
+	if err := copyFolder(copied.disk.path, m.disk.path); err != nil {
+		c.fail("copy %s: %v", m.name, err)
+	}
+	c.log.event("%s is paused, and a copy of it is started at %s", m.name, copied.host)
+	c.members[place] = copied
+	c.start(copied)
+	if took, ok := c.soakWait(soakLevelMax, func() bool { return copied.running().gate.IsOpen() }); !ok {
+		c.fail("a copy of %s, which is paused, does not vote after %s", m.name, took)
+	}
+	for _, other := range lacking {
+		c.stop(other, 0)
+	}
+	c.acknowledgeIt()
+	for _, other := range append(with, copied) {
+		c.stop(other, 0)
+	}
+	c.members[place] = m
+	m.oldCopy.Store(true)
+	c.log.event("%s goes on", m.name)
+	c.network.Release(links...)
+	c.checkEnds(m, lacking, "was paused while a copy of it was started")
+	c.members[place] = copied
+	c.checkReadable(m, append(with, copied))
+}
+
+// checkEnds starts the nodes that lack what is acknowledged while m runs, which lacks it as
+// well: m has to end itself before its vote helps any of them to serve.
+func (c *soakCluster) checkEnds(m *soakMember, lacking []*soakMember, why string) {
 	for _, other := range lacking {
 		c.start(other)
 	}
@@ -50,16 +99,20 @@ func (c *soakCluster) checkOldCopy() {
 	})
 	switch {
 	case served:
-		c.fail("somebody serves by the vote of %s, which was put back from an old copy, and lacks what is acknowledged", m.name)
+		c.fail("somebody serves by the vote of %s, which %s, and lacks what is acknowledged", m.name, why)
 	case !m.ended.Load():
-		c.fail("%s was put back from an old copy, and has not ended itself after %s", m.name, took)
+		c.fail("%s %s, and has not ended itself after %s", m.name, why, took)
 	}
 	c.stop(m, 0)
+}
+
+// checkReadable starts the nodes that have what is acknowledged, which has to be there then.
+func (c *soakCluster) checkReadable(m *soakMember, with []*soakMember) {
 	for _, other := range with {
 		c.start(other)
 	}
 	if took, ok := c.soakWait(soakProgressMax, func() bool { return c.readIt() == soakRight }); !ok {
-		c.fail("what was acknowledged before %s was put back from an old copy is not there after %s", m.name, took)
+		c.fail("what was acknowledged without %s is not there after %s", m.name, took)
 	}
 }
 

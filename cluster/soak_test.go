@@ -37,7 +37,8 @@ const soakOver = time.Hour
 // lost, that no claims overlap, that no lease ends early or late, that the
 // cluster serves soon after everything is healed, that all nodes end up in the same state,
 // and that they get by with one more thing then: a node that comes to differ, one put back
-// from an old copy, addresses that change at once; and synctest checks that no goroutine
+// from an old copy, one that was paused while a copy of it took its place, addresses that
+// change at once; and synctest checks that no goroutine
 // is left.
 func TestSoak(t *testing.T) {
 	t.Parallel()
@@ -191,7 +192,7 @@ func (c *soakCluster) soak(seed uint64) soakResult {
 	c.checkRecovery(l)
 	c.checkSame()
 	c.checkAcknowledged(l)
-	switch c.random.IntN(6) {
+	switch c.random.IntN(7) {
 	case 0, 1:
 		c.checkDiffering()
 	case 2, 3:
@@ -200,6 +201,8 @@ func (c *soakCluster) soak(seed uint64) soakResult {
 		c.checkOldCopy()
 	case 5:
 		c.checkMoved()
+	case 6:
+		c.checkCopyBeside()
 	}
 	for _, m := range c.members {
 		c.stop(m, 0) // which counts

@@ -52,6 +52,8 @@ type startMembers interface {
 	nameOfMember(uuid string) string
 	// other returns where another process answers as this node, "" for nowhere.
 	other(ctx context.Context) (addr string)
+	// inDoubt reports whether the node hears no leader, or is not where the cluster has it.
+	inDoubt() bool
 }
 
 // run lets this node vote once a majority of the voters, itself counted, has
@@ -67,7 +69,9 @@ type startMembers interface {
 // runs as this node, whose start that would rule: this one ends.
 //
 // Until ctx ends it goes on telling those that did not answer, and who joins later:
-// whoever was not told could not tell an old copy. One of them may know better, too.
+// whoever was not told could not tell an old copy. One of them may know better, too. And it
+// asks all again while this node hears no leader: it may have been stopped while a copy of
+// its folder was started, and those who were told of that do not let its Raft in any more.
 func (p *startProof) run(ctx context.Context) {
 	if !p.tell(ctx, p.dir.Identity().Start) {
 		return
@@ -87,7 +91,7 @@ func (p *startProof) run(ctx context.Context) {
 	p.gate.Open()
 	noted := make(map[string]bool)
 	for pause.For(ctx, startTellInterval) {
-		if !p.unnoted(noted) {
+		if !p.unnoted(noted) && !p.members.inDoubt() {
 			continue
 		}
 		if err := p.askAll(ctx, p.dir.Identity().Start, noted); err != nil && ctx.Err() == nil {
@@ -225,8 +229,21 @@ type startAnswer struct {
 	Whereabouts map[string]string `json:"whereabouts,omitempty"`
 }
 
+// superseded says why a process of a member is not heard by Raft, and not asked: a later
+// start of that node is known, whose promises it does not know. nil = it may be the latest.
+// So its votes and what it acknowledges count for nothing, also before it has heard of the
+// other one.
+func superseded(s *storage.Starts, process peer.Hello) error {
+	of := storage.Start{Number: process.StartNumber, Nonce: process.StartNonce}
+	latest := s.Latest(process.UUID)
+	if of.Number == 0 || !latest.Rules(of) {
+		return nil
+	}
+	return fmt.Errorf("node %q is of start %d, and this node was told of a later one over a copy of its data folder, start %d", process.NodeID, of.Number, latest.Number)
+}
+
 // serveStarts answers the calls of nodes that start, as the node self, whose port it
-// is.
+// is. Before it answers it has parted Raft from the processes of earlier starts.
 func serveStarts(port *peer.Port, s *storage.Starts, self string) {
 	port.Handle(callStart, func(_ context.Context, from peer.Hello, body []byte) ([]byte, error) {
 		told, err := peer.ReadQuestion[storage.Start](body)
@@ -237,6 +254,7 @@ func serveStarts(port *peer.Port, s *storage.Starts, self string) {
 		if err != nil {
 			return nil, err
 		}
+		port.Recheck(from.UUID)
 		return json.Marshal(startAnswer{UUID: self, Latest: latest, Whereabouts: port.Whereabouts().All()})
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/hashicorp/raft"
 
@@ -238,6 +239,29 @@ func TestOpen_copyBesideTheNode(t *testing.T) {
 	case err := <-ended:
 		t.Errorf("the node itself ended: %v", err)
 	default:
+	}
+}
+
+// A node that is paused while a copy of its folder starts elsewhere ends itself when it goes
+// on. Its vote elects nobody before, as those who would ask for it know of the copy.
+func TestNode_pausedWhileACopyStarts(t *testing.T) {
+	t.Parallel()
+	for name, segment := range map[string]int{storage.KindWAL: 4 << 10, storage.KindBoltDB: 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := soakDir(t)
+			synctest.Test(t, func(t *testing.T) {
+				c := newSoakCluster(t, 1, dir, &soakPlan{nodes: 3, wal: []int{segment, segment, segment}, snapshotEvery: 1 << 40})
+				defer func() {
+					c.close()
+					if t.Failed() {
+						t.Logf("everything that happened:\n%s", c.log.text())
+					}
+					c.closeLog()
+				}()
+				c.checkCopyBeside()
+			})
+		})
 	}
 }
 

@@ -28,6 +28,7 @@ type Dir struct {
 	path string
 	key  ed25519.PrivateKey // that the UUID of id is of
 	lock *os.File           // flock held while open; nil after Close
+	next Start              // that of this process
 
 	mu sync.Mutex // guards id and lock
 	id Identity
@@ -53,7 +54,7 @@ func OpenDir(path, nodeID, logStore string) (*Dir, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	return &Dir{path: path, key: key, lock: lock, id: id}, nil
+	return &Dir{path: path, key: key, lock: lock, next: id.Start.Next(), id: id}, nil
 }
 
 // makeDir creates the folder at path unless it is there, with those above it that are
@@ -206,12 +207,16 @@ func (d *Dir) setStoresCreated() error {
 	return d.replaceLocked(changed)
 }
 
+// NextStart returns the start that BeginStart notes: that of the process that holds the
+// folder, whether it has been noted yet or not.
+func (d *Dir) NextStart() Start { return d.next }
+
 // BeginStart notes durably that the node was started once more.
 func (d *Dir) BeginStart() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	changed := d.id
-	changed.Start = d.id.Start.Next()
+	changed.Start = d.next
 	return d.replaceLocked(changed)
 }
 

@@ -41,8 +41,10 @@ func (s Start) Rules(other Start) bool {
 type Starts struct {
 	dir string
 
+	noting sync.Mutex // held by Note, so that mu is not held while the disk writes
+
 	mu   sync.Mutex
-	told []toldStart // guarded by mu; the one told of longest ago first
+	told []toldStart // guarded by mu, set with noting held, too; the one told of longest ago first
 }
 
 type toldStart struct {
@@ -87,8 +89,8 @@ func OpenStarts(dir string) (*Starts, error) {
 // Note keeps a start of the node of that identity, unless it knows one that rules it,
 // and returns the latest that it knows then.
 func (s *Starts) Note(uuid string, told Start) (latest Start, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.noting.Lock()
+	defer s.noting.Unlock()
 	kept := make([]toldStart, 0, len(s.told)+1)
 	for _, t := range s.told {
 		if t.UUID != uuid {
@@ -101,14 +103,29 @@ func (s *Starts) Note(uuid string, told Start) (latest Start, err error) {
 	}
 	kept = append(kept, toldStart{UUID: uuid, Start: told})
 	kept = kept[max(0, len(kept)-startsMax):]
-	if err := s.writeLocked(kept); err != nil {
+	if err := s.write(kept); err != nil {
 		return Start{}, err
 	}
+	s.mu.Lock()
 	s.told = slices.Clip(kept)
+	s.mu.Unlock()
 	return told, nil
 }
 
-func (s *Starts) writeLocked(told []toldStart) error {
+// Latest returns the latest start of the node of that identity that is noted, the zero
+// value if there is none.
+func (s *Starts) Latest(uuid string) Start {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.told {
+		if t.UUID == uuid {
+			return t.Start
+		}
+	}
+	return Start{}
+}
+
+func (s *Starts) write(told []toldStart) error {
 	f := startsFile{Told: told}
 	var err error
 	if f.CRC, err = f.checksum(); err != nil {

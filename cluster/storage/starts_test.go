@@ -33,6 +33,9 @@ func TestStarts(t *testing.T) {
 		if got, err := s.Note("n1", c.told); err != nil || got != c.want {
 			t.Errorf("told %v: %v, %v, want %v", c.told, got, err, c.want)
 		}
+		if latest := s.Latest("n1"); latest != c.want || s.Latest("n2") != (Start{}) {
+			t.Errorf("told %v: the latest is %v, want %v", c.told, latest, c.want)
+		}
 		if s, err = OpenStarts(dir); err != nil {
 			t.Fatal(err)
 		}
