@@ -169,6 +169,9 @@ func (s *Waiters) Len() int {
 // before it waits for. Errors: fsm.ErrOverloaded; what end was given.
 func (s *Waiters) admit(c command.ClaimNext) (w *waiter, err error) {
 	w = &waiter{set: s, claim: c, done: make(chan struct{})}
+	if err := s.enter(w); err != nil {
+		return nil, err
+	}
 	w.pending.waiter = w
 	w.pending.lane, w.pending.tasks = laneOf(c)
 	w.pending.buf = command.AppendCommand(nil, c)
@@ -176,25 +179,39 @@ func (s *Waiters) admit(c command.ClaimNext) (w *waiter, err error) {
 	s.cfg.Read(func(m *fsm.Machine) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		switch {
-		case s.ended != nil:
-			err = s.ended
-			return
-		case s.count >= s.cfg.Max:
-			err = &nodes.Overload{Bound: nodes.BoundWaitingClaims, Text: fmt.Sprintf("%d claims wait (limits.waiting_claims)", s.cfg.Max)}
-			return
-		case s.count > 0 && s.bytes+w.bytes() > s.cfg.MaxBytes:
-			err = &nodes.Overload{Bound: nodes.BoundWaitingClaims, Text: fmt.Sprintf("claims that wait take %d bytes, with the types that they list", s.bytes)}
+		if err = s.ended; err != nil {
+			s.exitLocked(w)
 			return
 		}
-		s.count++
-		s.bytes += w.bytes()
 		s.seq++
 		w.seq = s.seq
 		s.parkLocked(w)
 		s.lookLocked(m, w)
 	})
 	return w, err
+}
+
+// enter counts w, of which nothing is made before there is room for it. Errors: as admit.
+func (s *Waiters) enter(w *waiter) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended != nil:
+		return s.ended
+	case s.count >= s.cfg.Max:
+		return &nodes.Overload{Bound: nodes.BoundWaitingClaims, Text: fmt.Sprintf("%d claims wait (limits.waiting_claims)", s.cfg.Max)}
+	case s.count > 0 && s.bytes+w.bytes() > s.cfg.MaxBytes:
+		return &nodes.Overload{Bound: nodes.BoundWaitingClaims, Text: fmt.Sprintf("claims that wait take %d bytes, with the types that they list", s.bytes)}
+	}
+	s.count++
+	s.bytes += w.bytes()
+	return nil
+}
+
+// exitLocked counts w off.
+func (s *Waiters) exitLocked(w *waiter) {
+	s.count--
+	s.bytes -= w.bytes()
 }
 
 // leave ends the wait of w. It returns true if w took nothing and never will;
@@ -237,8 +254,7 @@ func (s *Waiters) End(err error) {
 			for _, w := range class.waiting.Values() {
 				if w.state == waiterParked {
 					w.state, w.err = waiterDone, s.ended
-					s.count--
-					s.bytes -= w.bytes()
+					s.exitLocked(w)
 					close(w.done)
 				}
 			}
@@ -553,8 +569,7 @@ func (s *Waiters) drop(w *waiter, err error) {
 
 func (s *Waiters) doneLocked(w *waiter) {
 	w.state = waiterDone
-	s.count--
-	s.bytes -= w.bytes()
+	s.exitLocked(w)
 	close(w.done)
 }
 

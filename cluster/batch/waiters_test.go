@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -147,5 +148,32 @@ func TestWaiters_ByteBound(t *testing.T) {
 	set.End(errors.New("over"))
 	if set.bytes != 0 || set.count != 0 {
 		t.Errorf("at the end there are %d claims of %d bytes", set.count, set.bytes)
+	}
+}
+
+// TestWaiters_RefusedAtOnce ensures that a claim for which there is no room has taken none: its
+// command, with all its types, is made afterwards. It is not parallel: it counts what the
+// process allocates.
+func TestWaiters_RefusedAtOnce(t *testing.T) {
+	l := startLeading(t)
+	claim := command.ClaimNext{WorkerID: "w", Limit: 1}
+	for i := range 1000 {
+		claim.Types = append(claim.Types, fmt.Sprintf("%0100d", i))
+	}
+	var err error
+	for err == nil {
+		_, err = l.waiters.admit(claim)
+	}
+	const count = 100
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range count {
+		if _, err := l.waiters.admit(claim); !errors.Is(err, nodes.ErrOverloaded) {
+			t.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / count; each > 10_000 {
+		t.Errorf("a refused claim took %d bytes", each)
 	}
 }
