@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net"
 	"runtime"
 	"strconv"
 	"strings"
@@ -99,6 +100,35 @@ func TestServer_idleKeepsNoBodies(t *testing.T) {
 			t.Errorf("6 idle connections keep %d bytes after %.20q", more, request)
 		}
 	}
+}
+
+// TestServer_idleKeepsSmallBodies ensures that a connection does not keep the body of its last
+// request for more than most need: as many connections may wait as there may be. It is not
+// parallel: it looks at the process's heap.
+func TestServer_idleKeepsSmallBodies(t *testing.T) {
+	s, _ := setup(t)
+	addr := listen(t, s)
+	const count, length = 300, 30_000
+	submit := "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+	conns := make([]net.Conn, count)
+	for i := range conns {
+		conns[i] = dial(t, addr, submit+"2\r\n\r\n{}")
+		receive(t, bufio.NewReader(conns[i]))
+	}
+	before := heap()
+	large := submit + strconv.Itoa(length) + "\r\n\r\n" + strings.Repeat("x", length)
+	for _, conn := range conns {
+		if _, err := io.WriteString(conn, large); err != nil {
+			t.Fatal(err)
+		}
+		if got := receive(t, bufio.NewReader(conn)); got.status != 400 {
+			t.Fatalf("%d %.200s", got.status, got.body)
+		}
+	}
+	if more := (heap() - before) / count; more > 2*exchange.KeptBodyBytes {
+		t.Errorf("an idle connection keeps %d bytes of its last body", more)
+	}
+	runtime.KeepAlive(s)
 }
 
 // TestServer_buffersGoRound ensures that the buffers of large answers are used again, and

@@ -74,7 +74,7 @@ func New(cfg Config) (*Server, error) {
 	s.feed = trail.NewFeed(h.Serving, cfg.Node, cfg.Logger)
 	s.streams = NewStreams(s.feed)
 	s.description = sync.OnceValues(func() ([]byte, error) { return describe(openAPISource, cfg.Version) })
-	fasthttp.SetBodySizePoolLimit(exchange.KeptBytes, exchange.KeptBytes)
+	fasthttp.SetBodySizePoolLimit(exchange.KeptBodyBytes, exchange.KeptBytes)
 	s.http = s.newHTTP()
 	p := s.newPort()
 	metrics, err := s.newMetrics(p)

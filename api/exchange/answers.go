@@ -23,9 +23,12 @@ const (
 	// resultRoom is what a result takes in an answer of many that tells of no task but its
 	// id and status.
 	resultRoom = 128
-	// KeptBytes bounds the buffers, one for bodies and one for answers, that a
-	// connection keeps while it waits for its next request.
+	// KeptBytes bounds the buffer for answers that a connection keeps while it waits for its
+	// next request.
 	KeptBytes = 32 << 10
+	// KeptBodyBytes is KeptBytes of bodies: most are smaller, and who sends a larger one now and
+	// then is to hold no memory in between.
+	KeptBodyBytes = 4 << 10
 )
 
 // writtenConn is a connection of the peer port, which tells when an answer is out
