@@ -3,6 +3,7 @@ package api
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"runtime"
@@ -227,6 +228,61 @@ func TestServer_AnswerOfWhatWasDone(t *testing.T) {
 	if n := s.host.Port.Answers.Taken(); n != 0 {
 		t.Errorf("%d bytes are taken", n)
 	}
+}
+
+// TestServer_LabelsTakeRoom ensures that an answer about tasks with many labels waits for all the
+// room that it takes before it is made.
+func TestServer_LabelsTakeRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := setup(t, func(c *Config) { c.AnswersBytes = 1 << 20 })
+		labels := make([]string, 16)
+		for i := range labels {
+			labels[i] = fmt.Sprintf(`"%064d":"%064d"`, i, i)
+		}
+		task := `{"params":1,"labels":{` + strings.Join(labels, ",") + `}}`
+		s.call(t, "POST /api/tasks", `{"tasks":[`+strings.Repeat(task+",", 99)+task+`]}`).good(t, 200)
+		most := s.cfg.AnswersBytes
+		s.host.Port.Answers.Take(most - 100_000)
+		time.AfterFunc(time.Second, func() { s.host.Port.Answers.Give(most - 100_000) })
+		a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","limit":100}`).good(t, 200)
+		if len(a.Tasks) != 100 || s.host.Port.Answers.Taken() != 0 {
+			t.Errorf("%d tasks, and %d bytes are taken", len(a.Tasks), s.host.Port.Answers.Taken())
+		}
+	})
+}
+
+// TestServer_RoomAhead ensures that what may have a large result waits for room for it before
+// it is done, and is refused if there is none: so nothing is written, and what waits for the
+// room of its answer is bounded. Small ones go on.
+func TestServer_RoomAhead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, node := setup(t)
+		s.call(t, "POST /api/tasks", `{"tasks":[`+strings.Repeat(`{"params":1},`, 199)+`{"params":1}]}`).good(t, 200)
+		results := &s.host.Port.Results
+		results.Take(s.cfg.AnswersBytes)
+		claims := strings.Repeat(`{"op":"claim","worker_id":"w"},`, 99) + `{"op":"claim","worker_id":"w"}`
+		for target, body := range map[string]string{
+			"POST /api/tasks/claim": `{"worker_id":"w","limit":100}`,
+			"POST /api/batch":       `{"ops":[` + claims + `]}`,
+		} {
+			if f := s.call(t, target, body).refused(t, wire.CodeOverloaded); f["reason"] != "answers" {
+				t.Errorf("%s: %v", target, f)
+			}
+		}
+		if n := node.Machine.ClaimCount(); n != 0 {
+			t.Errorf("%d tasks are claimed", n)
+		}
+		s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","limit":10}`).good(t, 200)
+		time.AfterFunc(time.Second, func() { results.Give(s.cfg.AnswersBytes) })
+		if a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","limit":100}`).good(t, 200); len(a.Tasks) != 100 {
+			t.Errorf("%d tasks", len(a.Tasks))
+		}
+		if n := results.Taken(); n != 0 {
+			t.Errorf("%d bytes are taken", n)
+		}
+	})
 }
 
 // TestServer_AnswerAfterAWait ensures that the answer to a claim that waited for long waits

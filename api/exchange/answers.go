@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/command"
 )
 
 const (
@@ -55,6 +56,27 @@ func (r *Request) RoomFor(n int) bool {
 		return false
 	}
 	r.room += more
+	return true
+}
+
+// roomAhead waits for room for the result of cmd before that is proposed: afterwards it cannot
+// be refused, and keeps its memory for as long as the answer waits for its own room. false:
+// there was none, nothing was done, and it is refused.
+func (r *Request) roomAhead(cmd command.Command) bool {
+	if _, submits := cmd.(command.Submit); submits {
+		return true // its result has no tasks of its own
+	}
+	n := int64(command.AboutOf(cmd).Changes) * taskRoom
+	if n <= AnswerFreeBytes {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(r.Wait(), r.Server.Cfg.Wait/2) // the rest is for the log
+	defer cancel()
+	if !r.Server.Port.Results.Wait(ctx, n) {
+		r.Refuse(r.Server.Port.Answers.Full())
+		return false
+	}
+	r.ahead = n
 	return true
 }
 
@@ -132,7 +154,10 @@ func (r *Request) giveSurplus(n int) {
 
 // DataBytes is what the users' own data of a task takes in an answer.
 func DataBytes(t *fsm.Task, params, result bool) int {
-	n := taskRoom + len(t.Error) + len(t.Progress)
+	n := taskRoom + len(t.Error) + len(t.Progress) + len(t.Key) + len(t.Opts().Group)
+	for _, l := range t.Opts().Labels {
+		n += len(l.Name) + len(l.Value) + len(`"":"",`)
+	}
 	if params {
 		n += len(t.Params) + len(t.Payload)/3*4
 	}

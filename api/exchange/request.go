@@ -88,6 +88,7 @@ type Request struct {
 	settles   bool            // it is counted only if it is refused
 	OpRefused bool            // of a batch that was answered: an op of it was
 	room      int64           // that is taken for the answer
+	ahead     int64           // that is taken for the result that it is made of
 	shared    bool            // the answer's body is that of all such answers, and takes no room
 	Ops       *callbody.Batch // of a batch that was looked at, nil: it was not
 	// Holds are the claims to release if the answer cannot be written.
@@ -153,6 +154,7 @@ func (r *Request) finish() {
 	if r.release != nil {
 		r.release()
 	}
+	r.Server.Port.Results.Give(r.ahead)
 	r.giveBody()
 	r.HTTP, r.query, r.Holds, r.release, r.Target = nil, nil, nil, nil, target{}
 	r.onlyTypes, r.Who, r.in, r.Barred, r.Ops = nil, nil, nil, nil, nil
@@ -292,6 +294,9 @@ func (r *Request) Decoder() *callbody.Decoder {
 func (r *Request) Propose(cmd command.Command) (p nodes.Proposed, ok bool) {
 	if bad := r.Permit(cmd); bad != nil {
 		r.Refuse(bad)
+		return p, false
+	}
+	if !r.roomAhead(cmd) {
 		return p, false
 	}
 	r.Server.AtWork.Note(cmd, r.Start)

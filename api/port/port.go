@@ -66,13 +66,14 @@ type Port struct {
 	acceptLogged time.Time // when a failure was; of the goroutine that accepts
 
 	Answers Room    // the memory for answers
+	Results Room    // of what answers are made of, as large; taken before it is there
 	Buffers Buffers // of large answers and bodies
 }
 
 // New returns a port without connections.
 func New(cfg Config) *Port {
 	p := &Port{cfg: cfg}
-	p.strangers.perAddress, p.Answers.most = cfg.PerAddress, cfg.AnswersBytes
+	p.strangers.perAddress, p.Answers.most, p.Results.most = cfg.PerAddress, cfg.AnswersBytes, cfg.AnswersBytes
 	return p
 }
 
