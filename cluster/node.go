@@ -257,7 +257,10 @@ func (n *Node) run() {
 		n.cfg.DiskSpace = func() (free, size uint64, err error) { return storage.FreeSpace(n.dir.Path()) }
 	}
 	if n.cfg.DiskInodes == nil && n.dir != nil {
-		n.cfg.DiskInodes = func() (free, size uint64, err error) { return storage.FreeInodes(n.dir.Path()) }
+		n.cfg.DiskInodes = func() (free, size uint64, err error) {
+			storage.FillReserve(n.dir.Path()) // first: what is free is what others may take
+			return storage.FreeInodes(n.dir.Path())
+		}
 	}
 	if n.cfg.DiskSpace != nil && n.cfg.DiskInodes != nil {
 		n.start(func() { n.space.Watch(n.ctx, n.cfg.DiskSpace, n.cfg.DiskInodes) })

@@ -3,11 +3,16 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -148,5 +153,111 @@ func grow(t *testing.T, dir string) {
 	t.Helper()
 	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT, fmt.Sprintf("size=%d", 20*smallDiskBytes)); err != nil {
 		t.Fatalf("grow the small disk: %v", err)
+	}
+}
+
+const (
+	fewInodes      = 300
+	settledTasks   = 200
+	settledBytes   = 300_000 // of each result: all of them take three more segments of the log
+	oftenSnapshots = "1048576"
+)
+
+// Other programs' files take every inode of the disk, and each that comes free. Submits are refused for that; the
+// node takes claims and settles on, with its log and its snapshots, and starts again. With inodes it takes submits.
+func TestSurroundings_noInode(t *testing.T) {
+	needRoot(t)
+	c := notStarted(t, 1, "--snapshot-log-bytes", oftenSnapshots)
+	n := c.Nodes[0]
+	if err := os.Mkdir(n.DataDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", n.DataDir, "tmpfs", 0, fmt.Sprintf("size=1g,nr_inodes=%d", fewInodes)); err != nil {
+		t.Fatalf("mount a disk of few inodes: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(n.DataDir, syscall.MNT_DETACH) }) // its own end is next
+	starts(t, c)
+	u := newUser(t, c)
+	u.submit(settledTasks, 10)
+	others := filepath.Join(n.DataDir, "others")
+	if err := os.Mkdir(others, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	takeInodes(t, others)
+	refusesSubmits(t, n)
+	half := settledTasks / 2
+	u.completes(half, settledBytes, func() { takeInodes(t, others) })
+	stop(t, n)
+	takeInodes(t, others)
+	starts(t, c)
+	refusesSubmits(t, n)
+	u.completes(settledTasks-half, settledBytes, func() { takeInodes(t, others) })
+	if !hasSnapshot(t, n.DataDir) {
+		t.Error("no snapshot was taken")
+	}
+	if err := os.RemoveAll(others); err != nil {
+		t.Fatal(err)
+	}
+	u.submit(5, 100)
+	stop(t, n)
+	starts(t, c)
+	u.findsAll()
+}
+
+// takeInodes makes empty files in the folder until no inode is left.
+func takeInodes(t *testing.T, dir string) {
+	t.Helper()
+	for {
+		f, err := os.CreateTemp(dir, "")
+		if errors.Is(err, syscall.ENOSPC) {
+			return
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// refusesSubmits waits until the node refuses a submit for want of inodes, and says that.
+func refusesSubmits(t *testing.T, n *procs.Node) {
+	t.Helper()
+	last := ""
+	for ctx := deadline(t); ; {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.URL()+"/api/tasks", strings.NewReader(`{"task_type":"other","params":1}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatalf("%v; the last answer was %s", err, last)
+		}
+		answer, err := io.ReadAll(resp.Body)
+		if err = errors.Join(err, resp.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode == http.StatusServiceUnavailable && strings.Contains(string(answer), `"reason":"disk"`) && strings.Contains(n.Output(), "runs out of inodes") {
+			return
+		}
+		last = string(answer)
+	}
+}
+
+// completes claims count tasks, one after the other, and completes each with a result of about so many
+// bytes; then is called after each.
+func (u *user) completes(count, bytes int, then func()) {
+	u.t.Helper()
+	ctx := deadline(u.t)
+	for range count {
+		claim := u.caller.Claim(ctx, wire.Claim{WorkerID: "w", TaskTypes: []string{"t"}})
+		if claim.Outcome != history.OK || claim.TaskID == 0 {
+			u.t.Fatalf("claim: got %s %s", claim.Outcome, claim.Code)
+		}
+		done := u.caller.Settle(ctx, history.Complete, claim.TaskID, wire.Settle{
+			WorkerID: "w", ClaimToken: claim.Token, Result: params(0, bytes),
+		})[0]
+		if done.Outcome != history.OK {
+			u.t.Fatalf("complete: got %s %s", done.Outcome, done.Code)
+		}
+		then()
 	}
 }

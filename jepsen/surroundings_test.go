@@ -297,9 +297,9 @@ func TestSurroundings_wipedFolder(t *testing.T) {
 }
 
 // notStarted is newCluster without the start.
-func notStarted(t *testing.T, nodes int) *procs.Cluster {
+func notStarted(t *testing.T, nodes int, flags ...string) *procs.Cluster {
 	t.Helper()
-	c, err := procs.New(procs.Config{Binary: binary(), Dir: t.TempDir(), Nodes: nodes})
+	c, err := procs.New(procs.Config{Binary: binary(), Dir: t.TempDir(), Nodes: nodes, Flags: flags})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,11 +83,8 @@ func (d *Disk) full(strained bool) error {
 }
 
 // fits returns an error if a snapshot of so many bytes would leave less than half of the
-// mark free.
+// mark free. Of inodes it has its own, in the reserve of package storage.
 func (d *Disk) fits(bytes int64) error {
-	if free, mark, ok := d.Inodes(); ok && free < mark/2 {
-		return fmt.Errorf("the data folder's file system has %d inodes free, of %d that must be", free, mark)
-	}
 	if d.size.Load() == 0 || d.free.Load() >= uint64(bytes)+d.mark.Load()/2 {
 		return nil
 	}

@@ -63,7 +63,7 @@ func TestDisk_inodes(t *testing.T) {
 		{999, 1 << 30, true, false},
 	} {
 		low, _ := d.noteInodes(c.free, c.size)
-		if low != c.low || d.Low() != c.low || overloaded(d.full(false), nodes.BoundDisk) != c.low || (d.full(true) != nil) != c.strained || (d.fits(1) != nil) != c.strained {
+		if low != c.low || d.Low() != c.low || overloaded(d.full(false), nodes.BoundDisk) != c.low || (d.full(true) != nil) != c.strained || d.fits(1) != nil {
 			t.Errorf("%d: low %v; %v, %v, %v", i, low, d.full(false), d.full(true), d.fits(1))
 		}
 	}

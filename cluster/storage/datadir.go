@@ -20,6 +20,8 @@ const (
 	lockFileName = "LOCK"
 	dataDirMode  = 0o700
 	dataFileMode = 0o600
+	// replacingTmp is behind the name of a file that is about to replace another one.
+	replacingTmp = ".tmp"
 )
 
 // Dir is a data folder that this process holds. Its methods are safe for
@@ -262,8 +264,8 @@ func (d *Dir) Close() error {
 func DirError(path string, err error) error {
 	advice := "check --data-dir"
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("%w: %w: free some space on the disk of %s, then start this node again", ErrDiskFull, err, path)
+	case noRoom(err):
+		return fmt.Errorf("%w: %w: %s, then start this node again", ErrDiskFull, err, roomAdvice(path))
 	case errors.Is(err, syscall.EROFS):
 		advice = "its file system is mounted read-only: mount it writable (it may have been remounted after a disk error), or give another --data-dir"
 	case errors.Is(err, os.ErrPermission):
@@ -277,7 +279,7 @@ func DirError(path string, err error) error {
 // writeFileDurably replaces the file at path: once it returns nil the content
 // and the name are on disk, and a crash before leaves what was there.
 func writeFileDurably(path string, content []byte) error {
-	tmp := path + ".tmp"
+	tmp := path + replacingTmp
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, dataFileMode)
 	if err != nil {
 		return err

@@ -133,7 +133,7 @@ func writeIdentity(dir string, id Identity) error {
 		return fmt.Errorf("encode identity: %w", err)
 	}
 	path := filepath.Join(dir, IdentityFile)
-	if err := writeFileDurably(path, append(b, '\n')); err != nil {
+	if err := reserveOf(dir).replace(path, append(b, '\n')); err != nil {
 		return storageError(dir, "write "+IdentityFile, err)
 	}
 	return nil

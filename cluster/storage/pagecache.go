@@ -27,8 +27,8 @@ func readFromDisk(dir string) error {
 		switch {
 		case err != nil:
 			return DirError(dir, err)
-		case entry.IsDir() && strings.HasSuffix(path, snapshotTmp):
-			return fs.SkipDir // unfinished; nobody reads it
+		case entry.IsDir() && (strings.HasSuffix(path, snapshotTmp) || entry.Name() == reserveFolder):
+			return fs.SkipDir // unfinished, or empty: nobody reads it
 		case entry.IsDir():
 			if err := syncDir(path); err != nil {
 				return storageError(dir, "sync "+path, err)

@@ -29,17 +29,18 @@ const (
 // left of it for more than that, also after a crash, and that a start removes it. It is
 // safe for concurrent use.
 type remover struct {
+	last    func(path string) error // removes what is left of one
 	logger  hclog.Logger
 	waiting chan string
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when the goroutine has ended
 }
 
-// newRemover starts a remover for which at most waitingMax files wait. The caller
-// closes it.
-func newRemover(waitingMax int, logger hclog.Logger) *remover {
+// newRemover starts a remover for which at most waitingMax files wait; last removes
+// what is left of each. The caller closes it.
+func newRemover(waitingMax int, last func(path string) error, logger hclog.Logger) *remover {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &remover{logger: logger, waiting: make(chan string, waitingMax), cancel: cancel, done: make(chan struct{})}
+	r := &remover{last: last, logger: logger, waiting: make(chan string, waitingMax), cancel: cancel, done: make(chan struct{})}
 	go r.run(ctx)
 	return r
 }
@@ -50,7 +51,7 @@ func (r *remover) remove(path string) {
 	select {
 	case r.waiting <- path:
 	default:
-		r.note(path, os.RemoveAll(path))
+		r.note(path, r.last(path))
 	}
 }
 
@@ -69,7 +70,7 @@ func (r *remover) run(ctx context.Context) {
 		case path := <-r.waiting:
 			shorten(ctx, path)
 			if ctx.Err() == nil {
-				r.note(path, os.RemoveAll(path))
+				r.note(path, r.last(path))
 			}
 			pause.For(ctx, removePause)
 		}

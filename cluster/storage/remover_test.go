@@ -55,7 +55,7 @@ func TestRemover_goesInSteps(t *testing.T) {
 		first, second := filepath.Join(folder, "first"), filepath.Join(dir, "second")
 		largeFile(t, first, 3*removeStep+1)
 		largeFile(t, second, 2*removeStep)
-		r := newRemover(1, hclog.NewNullLogger())
+		r := newRemover(1, os.RemoveAll, hclog.NewNullLogger())
 		defer r.close()
 		r.remove(folder)
 		synctest.Wait()
@@ -86,7 +86,7 @@ func TestRemover_isBounded(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var paths [3]string
-		r := newRemover(1, hclog.NewNullLogger())
+		r := newRemover(1, os.RemoveAll, hclog.NewNullLogger())
 		defer r.close()
 		for i := range paths {
 			paths[i] = filepath.Join(dir, string(rune('a'+i)))
@@ -110,7 +110,7 @@ func TestRemover_ends(t *testing.T) {
 		large, small := filepath.Join(dir, "large"), filepath.Join(dir, "small")
 		largeFile(t, large, 1000*removeStep)
 		largeFile(t, small, 1)
-		r := newRemover(2, hclog.NewNullLogger())
+		r := newRemover(2, os.RemoveAll, hclog.NewNullLogger())
 		r.remove(filepath.Join(dir, "missing"))
 		r.remove(small)
 		synctest.Wait()
@@ -149,7 +149,7 @@ func TestRemover_removesWhatItCannotCut(t *testing.T) {
 	if err := os.Truncate(path, removeStep); !errors.Is(err, syscall.ETXTBSY) {
 		t.Fatalf("it can be cut: %v", err)
 	}
-	r := newRemover(1, hclog.NewNullLogger())
+	r := newRemover(1, os.RemoveAll, hclog.NewNullLogger())
 	defer r.close()
 	r.remove(path)
 	testwait.Until(t, "it to go", func() bool { return sizeOf(t, path) == -1 })

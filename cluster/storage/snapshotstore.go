@@ -29,6 +29,9 @@ const (
 	// snapshotsGoneMax bounds the snapshots that wait to be removed. One is written in
 	// four times the time that it takes to remove it.
 	snapshotsGoneMax = 1
+	// snapshotTriesMax bounds how often a snapshot is begun with inodes of the reserve: others, and
+	// the reserve itself, which is filled meanwhile, may be quicker.
+	snapshotTriesMax = 10
 	// snapshotBuffered is how many bytes at the end of an unfinished state Raft may
 	// still have in memory: a bufio.Writer's, at its default size.
 	snapshotBuffered = 4096
@@ -73,6 +76,10 @@ func openSnapshots(dir string, logger hclog.Logger, guard *failStop) (*Snapshots
 		return nil, storageError(dir, "open snapshots", err)
 	}
 	inner, err := raft.NewFileSnapshotStoreWithLogger(dir, math.MaxInt, logger) // it removes none
+	if err != nil && reserveOf(dir).free(1) {
+		// It tries whether it can make a file, and needs an inode for that.
+		inner, err = raft.NewFileSnapshotStoreWithLogger(dir, math.MaxInt, logger)
+	}
 	if err != nil {
 		return nil, storageError(dir, "open snapshots", err)
 	}
@@ -80,9 +87,19 @@ func openSnapshots(dir string, logger hclog.Logger, guard *failStop) (*Snapshots
 		return nil, storageError(dir, "open snapshots", err)
 	}
 	return &Snapshots{
-		inner: inner, path: path, guard: guard, gone: newRemover(snapshotsGoneMax, logger),
+		inner: inner, path: path, guard: guard, gone: newRemover(snapshotsGoneMax, removeIntoReserve(dir), logger),
 		readers: make(map[string]int),
 	}, nil
+}
+
+// removeIntoReserve returns what removes a file or a folder and has the reserve of the
+// data folder dir, if it lacks any, take the inodes before others do.
+func removeIntoReserve(dir string) func(path string) error {
+	return func(path string) error {
+		err := os.RemoveAll(path)
+		FillReserve(dir)
+		return err
+	}
 }
 
 // close ends the removal of old snapshots. What is left of them stays.
@@ -401,11 +418,21 @@ func (s *Snapshots) setOldAside() (old []string, err error) {
 func (s *Snapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
 	configurationIndex uint64, trans raft.Transport,
 ) (raft.SnapshotSink, error) {
-	inner, err := s.inner.Create(version, index, term, configuration, configurationIndex, trans)
+	create := func() (raft.SnapshotSink, error) {
+		inner, err := s.inner.Create(version, index, term, configuration, configurationIndex, trans)
+		if err != nil {
+			// Another one, that was sent or is taken, may be on its way beside it.
+			own := fmt.Sprintf("%d-%d-", term, index)
+			err = errors.Join(err, removeUnfinishedSnapshots(s.path, own))
+		}
+		return inner, err
+	}
+	inner, err := create()
+	for try := 1; noRoom(err) && try < snapshotTriesMax && reserveOf(filepath.Dir(s.path)).free(snapshotInodes); try++ {
+		inner, err = create()
+	}
 	if err != nil {
-		// Another one, that was sent or is taken, may be on its way beside it.
-		own := fmt.Sprintf("%d-%d-", term, index)
-		return nil, errors.Join(s.writeError("create a snapshot", err), removeUnfinishedSnapshots(s.path, own))
+		return nil, s.writeError("create a snapshot", err)
 	}
 	sink := &snapshotSink{SnapshotSink: inner, store: s}
 	sink.file, err = os.Open(filepath.Join(s.path, inner.ID()+snapshotTmp, snapshotDataFile))

@@ -10,7 +10,7 @@ import (
 const (
 	freePart = 20
 	freeMax  = 1 << 30
-	// inodesMax are more than the log and snapshots take in any case.
+	// inodesMax is the most that 0 stands for where inodes are counted.
 	inodesMax = 1_000
 )
 
@@ -32,6 +32,14 @@ func FreeInodes(path string) (free, size uint64, err error) {
 		return 0, 0, fmt.Errorf("free inodes of %s: %w", path, err)
 	}
 	return st.Ffree, st.Files, nil
+}
+
+// roomAdvice says what to do when the disk of the data folder dir has no room.
+func roomAdvice(dir string) string {
+	if free, size, err := FreeInodes(dir); err == nil && free == 0 && size > 0 {
+		return "no inode is left: remove files, which need not be large, from the disk of " + dir
+	}
+	return "free some space on the disk of " + dir
 }
 
 // FreeInodesMin returns how many inodes of so many are to be free: a twentieth, inodesMax at most.

@@ -34,6 +34,9 @@ type Spool struct {
 // stay free, as FreeMin says. The caller closes it.
 func NewSpool(dir string, freeMin uint64) (*Spool, error) {
 	f, err := os.CreateTemp(dir, spoolPattern)
+	if noRoom(err) {
+		return nil, &nodes.Overload{Bound: nodes.BoundDisk, Text: "the disk of the data folder has no room for one more file"}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("make a file to restore from: %w", err)
 	}

@@ -135,7 +135,7 @@ func (s *Starts) write(told []toldStart) error {
 	if err != nil {
 		return fmt.Errorf("encode starts: %w", err)
 	}
-	if err := writeFileDurably(filepath.Join(s.dir, startsFileName), append(b, '\n')); err != nil {
+	if err := reserveOf(s.dir).replace(filepath.Join(s.dir, startsFileName), append(b, '\n')); err != nil {
 		return storageError(s.dir, "write "+startsFileName, err)
 	}
 	return nil

@@ -401,9 +401,9 @@ func RejoinAdvice(dir string) string {
 // disk is full, and what to do.
 func storageError(dir, step string, err error) error {
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("%w: %s: %w: free some space on the disk of %s, then start this node again; nothing acknowledged is lost",
-			ErrDiskFull, step, err, dir)
+	case noRoom(err):
+		return fmt.Errorf("%w: %s: %w: %s, then start this node again; nothing acknowledged is lost",
+			ErrDiskFull, step, err, roomAdvice(dir))
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return DirError(dir, fmt.Errorf("%s: %w", step, err))
 	default:

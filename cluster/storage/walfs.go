@@ -52,6 +52,7 @@ func (f *walFailure) first() error {
 type walFS struct {
 	dir     string
 	size    int64
+	reserve reserve
 	failure *walFailure
 	dropped *remover
 	spare   chan error // gets one element when the spare is ready, or is not; nil = none is being made
@@ -60,10 +61,11 @@ type walFS struct {
 // newWALFS takes the folder, without what a crash left of a spare. The caller closes
 // it.
 func newWALFS(dir string, size int64, failure *walFailure, logger hclog.Logger) (*walFS, error) {
-	if err := os.RemoveAll(filepath.Join(dir, walSpareFileName)); err != nil {
+	r := reserveOf(filepath.Dir(dir))
+	if err := r.give(filepath.Join(dir, walSpareFileName)); err != nil {
 		return nil, err
 	}
-	return &walFS{dir: dir, size: size, failure: failure, dropped: newRemover(walDroppedMax, logger)}, nil
+	return &walFS{dir: dir, size: size, reserve: r, failure: failure, dropped: newRemover(walDroppedMax, r.give, logger)}, nil
 }
 
 // ListDir implements types.VFS.
@@ -94,7 +96,7 @@ func (v *walFS) create(path string, size int64) (*walFile, error) {
 	}
 	spare := filepath.Join(v.dir, walSpareFileName)
 	if v.takeSpare() != nil || size != v.size {
-		if err := fillFile(spare, size); err != nil {
+		if err := v.fillSpare(size); err != nil {
 			return nil, err
 		}
 	}
@@ -130,14 +132,19 @@ func (v *walFS) takeSpare() error {
 func (v *walFS) makeSpare() {
 	made := make(chan error, 1)
 	v.spare = made
-	go func() { made <- fillFile(filepath.Join(v.dir, walSpareFileName), v.size) }()
+	go func() { made <- v.fillSpare(v.size) }()
+}
+
+func (v *walFS) fillSpare(size int64) error {
+	spare := filepath.Join(v.dir, walSpareFileName)
+	return v.reserve.at(spare, func() error { return fillFile(spare, size) })
 }
 
 // close waits for the spare and removes it. Dropped segments may be left.
 func (v *walFS) close() error {
 	v.dropped.close()
 	_ = v.takeSpare() // whatever became of it is not needed any more
-	return os.RemoveAll(filepath.Join(v.dir, walSpareFileName))
+	return v.reserve.give(filepath.Join(v.dir, walSpareFileName))
 }
 
 // fillFile makes a file of size zero bytes, on disk when it returns nil. After

@@ -125,7 +125,7 @@ func (m *walMeta) CommitState(state types.PersistentState) error {
 	if err != nil {
 		return err
 	}
-	return m.failure.note(writeFileDurably(filepath.Join(m.dir, walMetaFileName), append(b, '\n')))
+	return m.failure.note(reserveOf(filepath.Dir(m.dir)).replace(filepath.Join(m.dir, walMetaFileName), append(b, '\n')))
 }
 
 // errNoStable says that raft-wal is asked for what raft.db keeps.
