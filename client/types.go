@@ -67,7 +67,7 @@ type TaskTypes struct {
 	All     TypeTallies
 }
 
-// Types returns the task types that have tasks or settings.
+// Types returns the task types that have tasks, settings or rates.
 func (c *Client) Types(ctx context.Context, q TypesQuery) (*TaskTypes, error) {
 	values := url.Values{}
 	if q.Order != "" {

@@ -80,16 +80,21 @@ func TestLatencies_Room(t *testing.T) {
 	if all := h.m.Activity(h.stamp); a.Latencies != (Latencies{}) || all.Latencies[Waited].Quantile(500) != latency.Of(7) {
 		t.Errorf("there are latencies of %v, of all %v", a.Latencies, all.Latencies)
 	}
-	if types := h.m.FollowedTypes(); len(types) != FollowedMax || slices.Contains(types, last) || h.m.TypeCount() != FollowedMax+1 {
-		t.Errorf("%d of %d types are followed: %v", len(types), h.m.TypeCount(), types)
+	if types := h.m.FollowedTypes(h.stamp); len(types) != FollowedMax || slices.Contains(types, last) || h.m.TypeCount(h.stamp) != FollowedMax+1 {
+		t.Errorf("%d of %d types are followed: %v", len(types), h.m.TypeCount(h.stamp), types)
 	}
 	h.do(command.Cancel{ID: 3})
 	h.do(command.Delete{ID: 3})
 	h.submit(1, record.NewTask{Type: "new"})
-	if types := h.m.FollowedTypes(); len(types) != FollowedMax || !slices.Contains(types, "new") || slices.Contains(types, name(2)) {
-		t.Errorf("one that came when another had gone: %v", types)
+	types := h.m.FollowedTypes(h.stamp)
+	if n := len(types) - 1; n != FollowedMax || !slices.Contains(types[:n], "new") || types[n] != name(2) || h.m.TypeCount(h.stamp) != FollowedMax+2 {
+		t.Errorf("one that came when another had gone, which has rates: %v", types)
 	}
-	if types := restore(t, snapshotOf(t, h.m)).FollowedTypes(); len(types) != FollowedMax {
+	h.stamp.T += rateWindowMS + rateSlotMS
+	if types := h.m.FollowedTypes(h.stamp); len(types) != FollowedMax || slices.Contains(types, name(2)) || h.m.TypeCount(h.stamp) != FollowedMax+1 {
+		t.Errorf("once that has none: %v", types)
+	}
+	if types := restore(t, snapshotOf(t, h.m)).FollowedTypes(h.stamp); len(types) != FollowedMax {
 		t.Errorf("restored, %d are followed: %v", len(types), types)
 	}
 }

@@ -72,6 +72,7 @@ func (m *Machine) beginEntry(index uint64, stamp record.Stamp, count int) Applie
 	m.header.Stamp.U = max(m.header.Stamp.U, stamp.U)
 	m.header.Stamp.T = max(m.header.Stamp.T, stamp.T)
 	m.types.OpenDue(m.header.Stamp.T)
+	m.went.forget(m.header.Stamp.T)
 	m.told = 0
 	return Applied{Index: index, Stamp: m.header.Stamp, Results: m.answers.results.take(count)}
 }

@@ -158,7 +158,22 @@ func (m *Machine) checkCounts() error {
 	if n := m.followed.Len(); n > min(len(types), FollowedMax) {
 		return fmt.Errorf("%d of %d types are followed", n, len(types))
 	}
-	return nil
+	return m.checkWent()
+}
+
+// checkWent: a type that went has nothing, and is found by its name and its place.
+func (m *Machine) checkWent() (err error) {
+	m.went.byName.Scan(func(name string, ts *typeState) bool {
+		at, _ := m.went.inOrder.Get(ts.went)
+		if m.typeNamed(name) != nil || at != ts || ts.Name() != name || ts.tasks != 0 || ts.counts != (typeState{}).counts || ts.Oldest() != 0 {
+			err = fmt.Errorf("type %q, which went, has something, or another place", name)
+		}
+		return err == nil
+	})
+	if err == nil && m.went.inOrder.Len() != m.went.byName.Len() {
+		err = fmt.Errorf("%d types that went have places, want %d", m.went.inOrder.Len(), m.went.byName.Len())
+	}
+	return err
 }
 
 // checkKeys: a key leads to the task that has it: for good, or, if it is taken

@@ -29,7 +29,8 @@ type derived struct {
 	// Of all tasks, those of types that went, too.
 	rates     typeRates
 	latencies Latencies
-	followed  sorted.Map[string, *typeState] // types whose latencies are counted
+	followed  sorted.Map[string, *typeState] // types with tasks or settings whose latencies are counted
+	went      wentTypes
 }
 
 // claimRef is what the index of live claims knows of one.
@@ -44,6 +45,7 @@ func (m *derived) resetIndexes() {
 	m.counts = [record.StatusCancelled + 1]int64{}
 	m.types.Reset()
 	m.followed = sorted.NewMap[string, *typeState]()
+	m.went = newWentTypes()
 	m.keys = index.NewNames()
 	m.parents = map[uint64]*parentState{}
 	m.claims = sorted.NewMap[uint64, claimRef]()

@@ -33,7 +33,7 @@ func (c *Compared) Entry(index uint64, entry []byte) {
 	compareEntry(c.t, c.m, c.s, testEntry{index, stamp, commands})
 	switch c.rng.IntN(32) {
 	case 0:
-		c.m = restoredLike(c.t, c.m)
+		c.m, c.s.counted = restoredLike(c.t, c.m), nil
 	case 1, 2:
 		compareReads(c.t, newGenerator(c.rng.IntN), c.m, c.s)
 	}

@@ -82,7 +82,7 @@ func matchModel(t *testing.T, draw func(t *rapid.T) []testEntry) {
 			compareReads(rt, newGenerator(func(n int) int { return int(die.Draw(rt, "die") % uint32(n)) }), m, s)
 			entries, commands = entries+1, commands+len(e.Commands)
 			if rapid.IntRange(0, 15).Draw(rt, "restore") == 1 {
-				m = restoredLike(rt, m)
+				m, s.counted = restoredLike(rt, m), nil
 			}
 		}
 	})
@@ -234,11 +234,7 @@ func compareReads(t rapid.TB, g *generator, m *Machine, s *model) {
 		t.Fatalf("level %d, want %d; nodes (-model +machine):\n%s", m.Level(), s.level, diff)
 	}
 	compareDue(t, m, s)
-	types := m.Types("", 0, record.Stamp{U: s.u, T: s.t})
-	for i := range types {
-		types[i].SubmittedPerS, types[i].CompletedPerS, types[i].FailedPerS = 0, 0, 0
-	}
-	if diff := diffOf(s.typeViews(), types); diff != "" {
+	if diff := diffOf(s.typeViews(), m.Types("", 0, record.Stamp{U: s.u, T: s.t})); diff != "" {
 		t.Fatalf("types (-model +machine):\n%s", diff)
 	}
 	compareTypePages(t, m)
@@ -331,7 +327,7 @@ func ceilQuo(n *big.Int, by int64) int64 {
 	return q.Int64()
 }
 
-// typeViews shows every type that has tasks or settings, by name.
+// typeViews shows every type that has tasks, settings or rates, by name.
 func (s *model) typeViews() []TypeView {
 	var names []string
 	for _, t := range s.tasks {
@@ -340,10 +336,19 @@ func (s *model) typeViews() []TypeView {
 	for _, x := range s.types {
 		names = append(names, x.name)
 	}
+	for _, c := range s.counted {
+		names = append(names, c.of)
+	}
 	slices.Sort(names)
 	var views []TypeView
 	for _, name := range slices.Compact(names) {
-		views = append(views, s.typeView(name))
+		v, rates := s.typeView(name), TypeView{Type: name}
+		rates.SubmittedPerS, rates.CompletedPerS, rates.FailedPerS = s.perS(name, record.StatusPending), s.perS(name, record.StatusCompleted), s.perS(name, record.StatusFailed)
+		if v == (TypeView{Type: name}) && rates == v {
+			continue
+		}
+		v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = rates.SubmittedPerS, rates.CompletedPerS, rates.FailedPerS
+		views = append(views, v)
 	}
 	return views
 }

@@ -13,9 +13,33 @@ const (
 	tenMinutes = 600_000
 )
 
+// modelCount is a task of the type that was submitted, for which stands pending, or that ended.
+type modelCount struct {
+	of   string
+	what record.Status
+	at   int64
+}
+
+// perS is how many of the type there were a second in the last minute: of those 60 to 65 s ago
+// as much as if all in 5 s had come evenly.
+func (s *model) perS(name string, what record.Status) (rate int64) {
+	for _, c := range s.counted {
+		slots := s.t/5000 - c.at/5000
+		switch {
+		case c.of != name || c.what != what || slots > 12:
+		case slots == 12:
+			rate += 5000 - s.t%5000
+		default:
+			rate += 5000
+		}
+	}
+	return rate * 1_000_000 / 60 / 5000
+}
+
 // ended notes when an ended task is to be removed, and what it remembers.
 func (s *model) ended(t *record.Task) {
 	t.CompletedAt = s.t
+	s.counted = append(s.counted, modelCount{t.Type, t.Status, s.t})
 	s.endedNow = append(s.endedNow, t.ID)
 	*map[record.Status]*int{
 		record.StatusCompleted: &s.tally.Completed, record.StatusFailed: &s.tally.Failed, record.StatusCancelled: &s.tally.Cancelled,

@@ -36,6 +36,7 @@ type model struct {
 	leaving   []*record.Task // ended by the command, and not to be kept after it
 	endedNow  []uint64       // by the entry, and those that it removed
 	tally     Tally          // of the entry
+	counted   []modelCount   // what rates are of
 	requeued  int            // tasks that came back in this entry
 	removed   int            // and those that were removed
 
@@ -82,7 +83,7 @@ func (s *model) copy() *model {
 	}
 	c.schedules = slices.Clone(s.schedules)
 	c.gone, c.nodes, c.begun = slices.Clone(s.gone), slices.Clone(s.nodes), slices.Clone(s.begun)
-	c.leaving, c.endedNow = nil, slices.Clone(s.endedNow)
+	c.leaving, c.endedNow, c.counted = nil, slices.Clone(s.endedNow), slices.Clone(s.counted)
 	c.trail = s.trail.copy()
 	return &c
 }
@@ -393,6 +394,7 @@ func (s *model) newTask(n record.NewTask) *record.Task {
 	}
 	s.tasks = append(s.tasks, t)
 	s.tally.Submitted++
+	s.counted = append(s.counted, modelCount{t.Type, record.StatusPending, s.t})
 	return t
 }
 

@@ -70,6 +70,11 @@ func (r *typeRates) of(kind rateKind, t int64) (perS int64) {
 	return perS * millionths / (rateSlotMS * rateWindowMS / record.MSInSecond)
 }
 
+// none reports whether all rates are 0 at t.
+func (r *typeRates) none(t int64) bool {
+	return t/rateSlotMS-r.slot >= rateSlots || r.at(t) == [rateKinds]int64{}
+}
+
 // takeBack undoes the last add of the kind, in the same slot.
 func (r *typeRates) takeBack(kind rateKind) {
 	r.counts[r.slot%rateSlots][kind]--
@@ -97,8 +102,8 @@ func (m *Machine) count(ts *typeState, kind rateKind) {
 	}
 }
 
-// FollowedMax is how many types' latencies are counted at most: a type that begins takes the
-// place of one that went, if there is one.
+// FollowedMax is of how many types with tasks or settings latencies are counted at most: a type
+// that begins takes the place of one that went, if there is one.
 const FollowedMax = 100
 
 // Latencies are how long things took, in milliseconds by T.
@@ -143,15 +148,19 @@ func (m *Machine) time(ts *typeState, span Span, ms int64) {
 
 // followType gives a type that begins a place among those whose latencies are counted.
 func (m *derived) followType(ts *typeState) {
-	if m.followed.Len() < FollowedMax {
-		ts.latencies = &Latencies{}
-		m.followed.Set(ts.Name(), ts)
+	if m.followed.Len() == FollowedMax {
+		ts.latencies = nil
+		return
 	}
+	if ts.latencies == nil {
+		ts.latencies = &Latencies{}
+	}
+	m.followed.Set(ts.Name(), ts)
 }
 
 // Activity is how many tasks were submitted and ended, and their latencies. These and Submitted,
 // Completed and Failed only grow, but start from 0 when the state was restored, and of a type
-// when it had neither tasks nor settings for a while: they are no part of the state.
+// when it had neither tasks, settings nor rates: they are no part of the state.
 type Activity struct {
 	Submitted, Completed, Failed uint64
 	Pending, Claimed             int64
@@ -164,9 +173,9 @@ func (m *Machine) Activity(now record.Stamp) Activity {
 	return m.activityOf(now, &m.rates, &m.counts, m.types.Oldest(), &m.latencies)
 }
 
-// TypeActivity returns that of the type, ok false if it has neither tasks nor settings.
+// TypeActivity returns that of the type, ok false if it has neither tasks, settings nor rates.
 func (m *Machine) TypeActivity(name string, now record.Stamp) (a Activity, ok bool) {
-	ts := m.typeNamed(name)
+	ts := m.typeShown(name, m.ratesAt(now))
 	if ts == nil {
 		return Activity{}, false
 	}
@@ -185,9 +194,23 @@ func (m *saved) activityOf(now record.Stamp, rates *typeRates, counts *[record.S
 	return a
 }
 
-// FollowedTypes returns the types whose latencies are counted, sorted: all that there are,
-// but for those that began when FollowedMax were there.
-func (m *Machine) FollowedTypes() []string { return m.followed.Keys() }
+// FollowedTypes returns the types whose latencies are counted: those with tasks or settings,
+// sorted, all but those that began when FollowedMax were there; then those that went and have
+// rates, sorted.
+func (m *Machine) FollowedTypes(now record.Stamp) []string {
+	names := m.followed.Keys()
+	for _, ts := range m.went.from("", m.ratesAt(now)) {
+		if ts.latencies != nil {
+			names = append(names, ts.Name())
+		}
+	}
+	return names
+}
 
-// TypeCount returns how many types have tasks or settings.
-func (m *Machine) TypeCount() int { return m.types.Len() }
+// TypeCount returns how many types have tasks, settings or rates.
+func (m *Machine) TypeCount(now record.Stamp) int {
+	return m.types.Len() + len(m.went.from("", m.ratesAt(now)))
+}
+
+// ratesAt returns the time by which rates are told.
+func (m *saved) ratesAt(now record.Stamp) int64 { return max(now.T, m.Stamp().T) }

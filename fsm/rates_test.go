@@ -106,6 +106,9 @@ func TestRates(t *testing.T) {
 	want("when it is half outside", 500_000, 50_000, 25_000)
 	h.stamp.T += 2_500
 	want("after the minute", 0, 0, 0)
+	if v, ok := h.m.Type("scan", h.stamp); ok {
+		t.Errorf("after the minute the type that went is %+v", v)
+	}
 	restored := restore(t, snapshotOf(t, h.m))
 	if v, _ := restored.Type("mail", begun); v.SubmittedPerS != 0 {
 		t.Errorf("restored, the rate is %d", v.SubmittedPerS)

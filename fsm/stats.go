@@ -64,21 +64,21 @@ type TypeView struct {
 	// How many of its tasks were submitted, completed and failed for good, in
 	// millionths per second over the last minute, by T. They are no part of the
 	// state, and so not in results: they are counted again after a restart or a
-	// restore, and when the type had neither tasks nor settings for a while.
+	// restore.
 	SubmittedPerS, CompletedPerS, FailedPerS int64
 }
 
 // Counts returns how many tasks there are, by Status.
 func (m *Machine) Counts() [record.StatusCancelled + 1]int64 { return m.counts }
 
-// Types returns what can be seen of the types that have tasks or settings, sorted by name:
+// Types returns what can be seen of the types that have tasks, settings or rates, sorted by name:
 // those behind after, limit of them at most, 0 = all. now is the time by which ages are told.
 func (m *Machine) Types(after string, limit int, now record.Stamp) []TypeView {
 	if limit == 0 {
-		limit = m.types.Len()
+		limit = math.MaxInt
 	}
 	views := make([]TypeView, 0, min(m.types.Len(), limit))
-	for ts := range m.typesFrom(after) {
+	for ts := range m.shownFrom(after, m.ratesAt(now)) {
 		if len(views) == limit {
 			break
 		}
@@ -89,10 +89,10 @@ func (m *Machine) Types(after string, limit int, now record.Stamp) []TypeView {
 	return views
 }
 
-// Type returns what can be seen of the type, ok false if it has neither tasks
-// nor settings.
+// Type returns what can be seen of the type, ok false if it has neither tasks,
+// settings nor rates.
 func (m *Machine) Type(name string, now record.Stamp) (v TypeView, ok bool) {
-	ts := m.typeNamed(name)
+	ts := m.typeShown(name, m.ratesAt(now))
 	if ts == nil {
 		return TypeView{Type: name}, false
 	}
@@ -104,7 +104,7 @@ func (m *saved) viewOf(ts *typeState, now record.Stamp) TypeView {
 	if r := ts.Record(); r != nil {
 		v.Settings = r.Settings
 	}
-	perS := ts.rates.at(max(now.T, m.Stamp().T))
+	perS := ts.rates.at(m.ratesAt(now))
 	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]
 	if id := ts.Oldest(); id != 0 {
 		t := m.Get(id)
@@ -114,7 +114,8 @@ func (m *saved) viewOf(ts *typeState, now record.Stamp) TypeView {
 	return v
 }
 
-// TypesQuery says which types are asked for. The zero value: all, by name.
+// TypesQuery says which types are asked for, of those that have tasks, settings or rates. The
+// zero value: all, by name.
 type TypesQuery struct {
 	Name      string // only those with this in their names, in whichever case
 	Attention bool   // only those that need attention
@@ -192,10 +193,10 @@ func (m *Machine) FindTypes(f *TypesFound, q TypesQuery, now record.Stamp) (more
 	if !f.walked && !m.walkTypes(f, q, now, &left) {
 		return true
 	}
-	types := f.first.types
+	types, t := f.first.types, m.ratesAt(now)
 	f.Types = slices.Grow(f.Types, min(len(types)-f.read, left))
 	for ; f.read < len(types) && left > 0; left-- {
-		if ts := m.typeNamed(types[f.read].name); ts != nil {
+		if ts := m.typeShown(types[f.read].name, t); ts != nil {
 			f.Types = append(f.Types, m.viewOf(ts, now))
 		} else { // it went between two looks
 			f.Total--
@@ -209,7 +210,7 @@ func (m *Machine) FindTypes(f *TypesFound, q TypesQuery, now record.Stamp) (more
 // walkTypes goes through the next types, up to left of them, and reports whether it came to
 // the end.
 func (m *Machine) walkTypes(f *TypesFound, q TypesQuery, now record.Stamp, left *int) (all bool) {
-	t := max(now.T, m.Stamp().T)
+	t := m.ratesAt(now)
 	key, _ := q.Order.key(t)
 	f.first.limit = q.Limit
 	if f.behind == "" && q.See == nil {
@@ -219,7 +220,7 @@ func (m *Machine) walkTypes(f *TypesFound, q TypesQuery, now record.Stamp, left 
 	}
 	name, waits := strings.ToLower(q.Name), waitsLong{m: m, before: now.T - attentionWaitMS}
 	oldest := f.oldest
-	for ts := range m.typesFrom(f.behind) {
+	for ts := range m.shownFrom(f.behind, t) {
 		if ts.Name() == f.behind {
 			continue
 		}

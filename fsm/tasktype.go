@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// typeState is what is kept of a task type while it has tasks or settings.
+// typeState is what is kept of a task type while it has tasks or settings, or went and has rates.
 type typeState struct {
 	claimable.Type
 	tasks     int64                             // of any status
@@ -20,9 +20,10 @@ type typeState struct {
 	held      index.Claims                      // claims
 	rates     typeRates
 	latencies *Latencies // nil if they are not counted
+	went      uint64     // its place among wentTypes, while it is there
 }
 
-// typeNamed returns what is kept of the type, nil if nothing is.
+// typeNamed returns what is kept of the type, nil if it has neither tasks nor settings.
 func (m *derived) typeNamed(name string) *typeState {
 	if ts := m.types.Named(name); ts != nil {
 		return ts.Of.(*typeState)
@@ -30,8 +31,16 @@ func (m *derived) typeNamed(name string) *typeState {
 	return nil
 }
 
-// typesFrom yields what is kept of the types, sorted by name, from the first one whose name
-// is not below that one.
+// typeShown is typeNamed also of a type that went, if it has rates at t.
+func (m *derived) typeShown(name string, t int64) *typeState {
+	if ts := m.typeNamed(name); ts != nil {
+		return ts
+	}
+	return m.went.named(name, t)
+}
+
+// typesFrom yields what is kept of the types that have tasks or settings, sorted by name, from
+// the first one whose name is not below that one.
 func (m *derived) typesFrom(name string) iter.Seq[*typeState] {
 	return func(yield func(*typeState) bool) {
 		for ts := range m.types.From(name) {
@@ -42,11 +51,37 @@ func (m *derived) typesFrom(name string) iter.Seq[*typeState] {
 	}
 }
 
+// shownFrom is typesFrom with those that went and have rates at t.
+func (m *derived) shownFrom(name string, t int64) iter.Seq[*typeState] {
+	return func(yield func(*typeState) bool) {
+		went := m.went.from(name, t)
+		for ts := range m.typesFrom(name) {
+			for len(went) > 0 && went[0].Name() < ts.Name() {
+				if !yield(went[0]) {
+					return
+				}
+				went = went[1:]
+			}
+			if !yield(ts) {
+				return
+			}
+		}
+		for _, ts := range went {
+			if !yield(ts) {
+				return
+			}
+		}
+	}
+}
+
 // typeOf returns what is kept of the type; it begins it.
-func (m *derived) typeOf(name string) *typeState {
+func (m *Machine) typeOf(name string) *typeState {
 	ts := m.typeNamed(name)
 	if ts == nil {
-		ts = &typeState{}
+		// What has no rates any more was nothing to those who asked: it starts from 0.
+		if ts = m.went.take(name); ts == nil || ts.rates.none(m.Stamp().T) {
+			ts = &typeState{}
+		}
 		m.types.Begin(&ts.Type, name, ts)
 		m.followType(ts)
 	}
@@ -122,16 +157,20 @@ func (m *derived) settingsOf(name string) *record.TypeSettings {
 // noSettings is what settingsOf returns of most types. It is never changed.
 var noSettings record.TypeSettings
 
-// dropType forgets a type that has neither tasks nor settings.
+// dropType takes a type that has neither tasks nor settings from the others. It is forgotten once
+// it has no rates.
 func (m *Machine) dropType(ts *typeState) {
 	if ts.tasks > 0 || ts.Record() != nil {
 		return
 	}
 	if m.undo != nil {
-		m.undo.dropped = append(m.undo.dropped, ts)
+		m.undo.dropped = append(m.undo.dropped, droppedType{ts, ts.latencies})
 	}
 	m.types.Forget(&ts.Type)
 	m.followed.Delete(ts.Name())
+	if !ts.rates.none(m.Stamp().T) {
+		m.went.add(ts)
+	}
 }
 
 // typeResult is the result that shows the type. It has no rates: results are the

@@ -24,7 +24,7 @@ type undo struct {
 	types    []formerType
 	counted  []counted // newest last
 	timed    []timed
-	dropped  []*typeState // types that were forgotten, the first state of each first
+	dropped  []droppedType // the first of each type first
 
 	// What the entry had done for its caller to know.
 	begun    []command.Lease
@@ -34,6 +34,12 @@ type undo struct {
 	ended    []uint64
 	trail    trail.Mark
 	told     uint32
+}
+
+// droppedType is a type that lost its last task, and what was counted of its latencies.
+type droppedType struct {
+	was       *typeState
+	latencies *Latencies
 }
 
 // formerType is a type's record as it was before a change.
@@ -100,8 +106,8 @@ func (m *Machine) undoAll() error {
 		return fmt.Errorf("undo a batch: %w", err)
 	}
 	for _, gone := range slices.Backward(u.dropped) {
-		if ts := m.typeNamed(gone.Name()); ts != nil {
-			ts.rates = gone.rates
+		if ts := m.typeNamed(gone.was.Name()); ts != nil {
+			ts.rates = gone.was.rates
 			if ts.latencies != nil && gone.latencies != nil {
 				*ts.latencies = *gone.latencies
 			}

@@ -96,7 +96,7 @@ func (h *History) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readMax)
 	defer cancel()
 	_, err := h.node.ReadStale(ctx, 0, func(m *fsm.Machine, now fsm.Stamp) {
-		all, there = m.Activity(now), m.TypeCount()
+		all, there = m.Activity(now), m.TypeCount(now)
 		types = h.typesOf(m, now)
 	})
 	if err != nil {
@@ -153,7 +153,7 @@ func (h *History) typesOf(m *fsm.Machine, now fsm.Stamp) []typeActivity {
 	for name := range h.byType {
 		look(name)
 	}
-	for _, name := range m.FollowedTypes() {
+	for _, name := range m.FollowedTypes(now) {
 		if h.byType[name] == nil && len(types) < h.types {
 			look(name)
 		}

@@ -153,6 +153,43 @@ func TestHistory_Gaps(t *testing.T) {
 	})
 }
 
+// A type whose tasks go as they end has points, too.
+func TestHistory_NotKept(t *testing.T) {
+	t.Parallel()
+	run(t, 8<<20, func(t *testing.T, h *History, node *nodetest.Node) {
+		do(t, node, command.SetDefaults{Set: fsm.TypeRetention, Defaults: fsm.Defaults{RetentionMS: fsm.KeepNone}})
+		id := uint64(0)
+		through := func() {
+			id++
+			submit(t, node, "a")
+			do(t, node, command.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: 60_000})
+			node.Advance(500)
+			do(t, node, command.Complete{Hold: command.Hold{ID: id, WorkerID: "w"}})
+		}
+		ran := Quantiles{P50: latency.Of(500), P99: latency.Of(500)}
+		waited := Quantiles{P50: latency.Of(0), P99: latency.Of(0)}
+		through()
+		through()
+		pass(1)
+		h.want(t, "a", 1, Point{Submitted: 2, Completed: 2, Waited: waited, Ran: ran, Known: true})
+		pass(1)
+		h.want(t, "a", 1, Point{Known: true})
+		through()
+		pass(1)
+		h.want(t, "a", 1, Point{Submitted: 1, Completed: 1, Waited: waited, Ran: ran, Known: true})
+		// Once it has no rates it starts from 0.
+		node.Advance(65_000)
+		pass(1)
+		h.want(t, "a", 1, Point{Known: true})
+		through()
+		through()
+		through()
+		through()
+		pass(1)
+		h.want(t, "a", 1, Point{Submitted: 4, Completed: 4, Waited: waited, Ran: ran, Known: true})
+	})
+}
+
 // There are points of as many types as there is room for, and of all tasks always.
 func TestHistory_Room(t *testing.T) {
 	t.Parallel()
@@ -190,6 +227,7 @@ func TestHistory_Full(t *testing.T) {
 		submit(t, node, "b", "b")
 		pass(1)
 		do(t, node, command.Cancel{ID: 1}, command.Delete{ID: 1})
+		node.Advance(65_000) // and it has no rates
 		pass(Points - 1)
 		if !h.View("a", 1).Kept || h.View("b", 1).Kept {
 			t.Errorf("within 6 h after the one went: %+v, %+v", h.View("a", 1), h.View("b", 1))
@@ -200,6 +238,7 @@ func TestHistory_Full(t *testing.T) {
 		}
 		submit(t, node, "b")
 		pass(1)
-		h.want(t, "b", 3, Point{}, Point{Submitted: 2, Pending: 2}, Point{Submitted: 1, Pending: 3, Known: true})
+		const age = 65_000
+		h.want(t, "b", 3, Point{}, Point{Submitted: 2, Pending: 2, OldestPendingAgeMS: age}, Point{Submitted: 1, Pending: 3, OldestPendingAgeMS: age, Known: true})
 	})
 }

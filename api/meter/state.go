@@ -159,7 +159,12 @@ func (g gauges) setType(t *fsm.TypeView) {
 	g.set(pausedDesc, paused, t.Type)
 }
 
-// bounded returns the types that have tasks and a label, and all others as one,
+// isIdle reports whether the type has neither tasks nor rates.
+func isIdle(t *fsm.TypeView) bool {
+	return t.Counts == (fsm.TypeView{}).Counts && t.SubmittedPerS == 0 && t.CompletedPerS == 0 && t.FailedPerS == 0
+}
+
+// bounded returns the types that are not idle and have a label, and all others as one,
 // otherType, which is never paused.
 func (c *stateCollector) bounded(types []fsm.TypeView) []fsm.TypeView {
 	c.mu.Lock()
@@ -169,7 +174,7 @@ func (c *stateCollector) bounded(types []fsm.TypeView) []fsm.TypeView {
 	var out []fsm.TypeView
 	seen := false
 	for _, t := range types {
-		if t.Counts == (fsm.TypeView{}).Counts {
+		if isIdle(&t) {
 			continue
 		}
 		if labels[t.Type] {
@@ -207,7 +212,7 @@ func (c *stateCollector) labelled(types []fsm.TypeView) map[string]bool {
 		labels[name] = true
 	}
 	for _, t := range types {
-		if t.Counts != (fsm.TypeView{}).Counts && t.Type != otherType && !labels[t.Type] && len(labels) < typeLabelsMax {
+		if !isIdle(&t) && t.Type != otherType && !labels[t.Type] && len(labels) < typeLabelsMax {
 			labels[t.Type] = true
 			c.labels = append(c.labels, t.Type)
 		}

@@ -64,7 +64,8 @@ func (s *Types) Begin(ts *Type, name string, of any) {
 	s.weigh(ts)
 }
 
-// Forget forgets a type that has no tasks. What it has just had to claim stays noted.
+// Forget forgets a type that has no tasks, all but its name and what is kept of it beside. What
+// it has just had to claim stays noted.
 func (s *Types) Forget(ts *Type) {
 	delete(s.byName, ts.name)
 	s.sorted.Delete(ts.name)
@@ -79,6 +80,7 @@ func (s *Types) Forget(ts *Type) {
 		}
 		s.notedAt[ts.name] = ts.noted
 	}
+	*ts = Type{Of: ts.Of, name: ts.name}
 }
 
 // Named returns the type, nil if there is none of that name.

@@ -22,7 +22,7 @@ func NewTypesCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "types",
 		Short: "Show the task types with their rates and settings",
-		Long: `Show the task types that have tasks or settings: how many of their tasks are pending
+		Long: `Show the task types that have tasks, settings or rates: how many of their tasks are pending
 and claimed, and if there are any scheduled, blocked (steps) and running (tasks with
 steps), how many came, were completed and failed a second over the last minute,
 whether they are paused, their limits, and the defaults of their tasks. A - is a

@@ -1,0 +1,137 @@
+package fsm
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/claimq/claimq/fsm/command"
+	"github.com/claimq/claimq/fsm/latency"
+	"github.com/claimq/claimq/fsm/record"
+)
+
+// newWentHarness is a harness of a cluster that keeps no task that has ended.
+func newWentHarness(t *testing.T) *harness {
+	h := newLifeHarness(t)
+	h.stamp.T += rateSlotMS - h.stamp.T%rateSlotMS
+	h.do(command.SetDefaults{Set: record.TypeRetention, Defaults: record.Defaults{RetentionMS: record.KeepNone}})
+	return h
+}
+
+// through submits a task of the type, and completes it after ms.
+func (h *harness) through(name string, ms int64) {
+	h.t.Helper()
+	h.submit(1, record.NewTask{Type: name})
+	c := h.claims(name, 1, 1)
+	h.stamp.T += ms
+	h.wantCode(command.Complete{Hold: command.Hold{ID: c[0].Task.ID, WorkerID: c[0].Task.WorkerID}}, "")
+}
+
+// A type whose tasks go as they end has rates and counts all the same.
+func TestWentTypes(t *testing.T) {
+	t.Parallel()
+	h := newWentHarness(t)
+	h.do(command.SetType{Type: "set", Set: record.TypePaused, Settings: record.TypeSettings{Paused: true}})
+	for range 3 {
+		h.through("mail", 100)
+		h.through("ads", 50)
+	}
+	h.through("zip", 0)
+	if n := h.m.tasks.Len(); n != 0 {
+		t.Fatalf("%d tasks are left", n)
+	}
+	mail := TypeView{Type: "mail", SubmittedPerS: 50_000, CompletedPerS: 50_000}
+	if v, ok := h.m.Type("mail", h.stamp); !ok || v != mail {
+		t.Errorf("the type: %+v, want %+v", v, mail)
+	}
+	a, ok := h.m.TypeActivity("mail", h.stamp)
+	if !ok || a.Submitted != 3 || a.Completed != 3 || a.Latencies[Ran].Quantile(500) != latency.Of(100) {
+		t.Errorf("its activity: %+v", a)
+	}
+	if all := h.m.Types("", 0, h.stamp); namesOf(all) != "ads mail set zip" || all[1] != mail {
+		t.Errorf("all types: %+v", all)
+	}
+	if page := h.m.Types("ads", 2, h.stamp); namesOf(page) != "mail set" {
+		t.Errorf("two behind the first: %s", namesOf(page))
+	}
+	for look := range 5 {
+		q, f, looks := TypesQuery{Look: look, Order: "completed_per_s"}, TypesFound{}, 1
+		for h.m.FindTypes(&f, q, h.stamp) {
+			looks++
+		}
+		if namesOf(f.Types) != "ads mail zip set" || f.Total != 4 || look == 1 && looks != 8 {
+			t.Errorf("found by %d looks of %d: %s, of %d", looks, look, namesOf(f.Types), f.Total)
+		}
+	}
+	// It comes again, and goes on.
+	h.through("mail", 100)
+	if a, _ := h.m.TypeActivity("mail", h.stamp); a.Submitted != 4 || a.Completed != 4 {
+		t.Errorf("once it came again: %+v", a)
+	}
+	mustCheck(t, h.m)
+	// A minute later there is nothing to tell, and what comes then starts from 0.
+	h.stamp.T += rateWindowMS + rateSlotMS
+	if all := h.m.Types("", 0, h.stamp); namesOf(all) != "set" || h.m.TypeCount(h.stamp) != 1 {
+		t.Errorf("a minute later: %+v", all)
+	}
+	h.through("mail", 0)
+	if a, _ := h.m.TypeActivity("mail", h.stamp); a.Submitted != 1 || h.m.went.byName.Len() != 1 {
+		t.Errorf("from 0: %+v; %d went", a, h.m.went.byName.Len())
+	}
+	mustCheck(t, h.m)
+}
+
+// A batch that is undone takes nothing from a type that went, nor gives it anything.
+func TestWentTypes_Undone(t *testing.T) {
+	t.Parallel()
+	h := newWentHarness(t)
+	h.through("mail", 100)
+	h.submit(1, record.NewTask{Type: "live"})
+	live := h.m.header.NextID - 1
+	want := map[string]Activity{}
+	for _, name := range []string{"mail", "live"} {
+		want[name], _ = h.m.TypeActivity(name, h.stamp)
+	}
+	submit := func(name string) command.Command { return command.Submit{Tasks: []record.NewTask{{Type: name}}} }
+	cancel := func(id uint64) command.Command { return command.Cancel{ID: id} }
+	remove := func(id uint64) command.Command { return command.Delete{ID: id} }
+	for _, ops := range [][]command.Command{
+		{submit("mail")},
+		{submit("mail"), cancel(live + 1), remove(live + 1)},
+		{submit("mail"), cancel(live + 1), remove(live + 1), submit("mail")},
+		{submit("new"), cancel(live + 1), remove(live + 1)},
+		{cancel(live), remove(live)},
+		{cancel(live), remove(live), submit("live")},
+		{cancel(live), remove(live), submit("live"), cancel(live + 1), remove(live + 1)},
+	} {
+		h.wantCode(command.Batch{Atomic: true, Ops: append(ops, remove(999))}, CodeTaskNotFound)
+		for name, want := range want {
+			if got, ok := h.m.TypeActivity(name, h.stamp); !ok || got != want {
+				t.Errorf("%+v undone: of %s %+v, want %+v", ops, name, got, want)
+			}
+		}
+		if v, ok := h.m.Type("new", h.stamp); ok {
+			t.Errorf("%+v undone: %+v", ops, v)
+		}
+	}
+}
+
+// Those that went first are forgotten first.
+func TestWentTypes_Bound(t *testing.T) {
+	t.Parallel()
+	h := newWentHarness(t)
+	name := func(i int) string { return fmt.Sprintf("t%04d", wentMax-i) } // not in the order in which they go
+	for i := range wentMax + 1 {
+		h.through(name(i), 0)
+	}
+	h.through("last", 0)
+	h.do(command.Tick{})
+	for i, want := range []bool{false, false, true} {
+		if _, ok := h.m.Type(name(i), h.stamp); ok != want {
+			t.Errorf("type %d that went is known: %v", i, ok)
+		}
+	}
+	if n := h.m.went.byName.Len(); n != wentMax {
+		t.Errorf("%d types that went are known", n)
+	}
+	mustCheck(t, h.m)
+}
