@@ -85,6 +85,7 @@ type claim struct {
 	request   string
 	leaseMS   int64
 	attempts  int32 // as answered, -1 = not said
+	extended  bool  // of a claim by id: no answer but that its worker holds it already
 }
 
 // key is all the calls that submitted with one idempotency key.
@@ -338,6 +339,7 @@ func (x *index) addClaims() {
 		t.parent = t.parent || op.Kind == history.ClaimFinalization
 		c := claim{
 			task: t.id, token: op.Token, call: op.Call, ret: op.Return, op: i, worker: op.Worker, request: op.RequestID, leaseMS: op.LeaseMS, attempts: -1,
+			extended: op.Kind == history.ClaimTask && op.Repeated,
 		}
 		// A repeat shows its own token with the task as it is now, which may be
 		// claimed again.
@@ -351,8 +353,11 @@ func (x *index) addClaims() {
 		switch {
 		case first == nil:
 			t.claims = append(t.claims, c)
-		case op.Kind == history.ClaimFinalization, op.Kind == history.ClaimTask && op.Repeated:
+		case op.Kind == history.ClaimFinalization, c.extended:
 			first.ret = min(first.ret, op.Return) // by the worker that holds it: its claim goes on
+		case first.extended && first.worker == c.worker: // sent twice at once: this one took it
+			c.ret = min(c.ret, first.ret)
+			*first = c
 		case c.request == "" || c.request != first.request:
 			t.claims = append(t.claims, c)
 		case c.ret < first.ret:

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/claimq/claimq/jepsen/history"
@@ -79,5 +80,45 @@ func TestLog_judgedAfterItsEntry(t *testing.T) {
 				t.Errorf("got %+v", r.Violations)
 			}
 		})
+	}
+}
+
+// A claim by id that is sent twice at once takes the task once, and the one that was called
+// first may be the one that is repeated.
+func TestLog_claimedTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name            string
+		repeated, taken uint64 // indexes
+		again           bool   // both take the task
+		worker          string // of the first one
+		ok              bool
+	}{
+		{"in one entry", 2, 2, false, "w", true},
+		{"in two entries", 3, 2, false, "w", true},
+		{"repeated in an entry before", 2, 3, false, "w", false},
+		{"taken twice", 2, 2, true, "w", false},
+		{"taken by two", 2, 2, true, "v", false},
+	} {
+		for _, order := range [2][2]int{{0, 1}, {1, 0}} {
+			t.Run(fmt.Sprint(tt.name, order), func(t *testing.T) {
+				t.Parallel()
+				claims := [2]history.Op{
+					{Kind: history.ClaimTask, Outcome: history.OK, Token: 1, Index: tt.repeated, Repeated: !tt.again, Worker: tt.worker, Call: 10, Return: 20},
+					{Kind: history.ClaimTask, Outcome: history.OK, Token: 1, Index: tt.taken, Worker: "w", Call: 11, Return: 21},
+				}
+				h := &history.History{Ops: []history.Op{
+					{Kind: history.Submit, Outcome: history.OK, Created: true, Key: "1", Index: 1, Call: 0, Return: 5},
+					claims[order[0]], claims[order[1]],
+					{Kind: history.Complete, Outcome: history.OK, Token: 1, Index: 4, Worker: "w", Call: 30, Return: 40},
+				}}
+				for i := range h.Ops {
+					h.Ops[i].TaskID, h.Ops[i].Process = 1, i
+				}
+				if r := logOf(h); r.OK() != tt.ok || !tt.ok && r.Violations[0].Rule != RuleOrder {
+					t.Errorf("got %+v", r.Violations)
+				}
+			})
+		}
 	}
 }
