@@ -1,6 +1,9 @@
 package check
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -148,7 +151,7 @@ func (c *trailChecker) checkWhole() {
 // checkParts checks the ops of such a call.
 func (c *trailChecker) checkParts(ops []int, alone map[end]bool) {
 	var first *history.Told
-	missing := -1
+	missing, unnamed := -1, 0 // one of the parts that the trail lacks; how many of them are submits
 	for _, i := range ops {
 		asked := c.ops[i]
 		if k := c.keys[asked.Key]; asked.TaskID == 0 && k != nil {
@@ -163,6 +166,9 @@ func (c *trailChecker) checkParts(ops []int, alone map[end]bool) {
 		case !ok && asked.Kind != history.Submit, (unsure || asked.Repeated) && alone[k]: // it may be of another call that asked for the same by itself
 		case e == nil && unsure && c.final != nil:
 			missing = i
+			if asked.TaskID == 0 {
+				unnamed++
+			}
 		case e == nil: // other rules say what is missing
 		case first == nil:
 			first = e
@@ -170,7 +176,23 @@ func (c *trailChecker) checkParts(ops []int, alone map[end]bool) {
 			c.Violate(RuleTrailWhole, e.TaskID, []int{i}, "one step, and the trail has it in two entries: %s and %s", tell(first), tell(e))
 		}
 	}
-	if first != nil && missing >= 0 {
+	if first != nil && missing >= 0 && (c.ops[missing].TaskID != 0 || c.submittedUnnamed(first.Index) < unnamed) {
 		c.Violate(RuleTrailWhole, first.TaskID, ops, "one step, and the trail has it in part: %s, but not the %s", tell(first), c.ops[missing].Kind)
 	}
+}
+
+// submittedUnnamed returns how many tasks the entry submitted whose keys no answer has
+// shown, because they were deleted soon: each can be of any submit of unknown outcome.
+func (c *trailChecker) submittedUnnamed(index uint64) int {
+	count := 0
+	from, _ := slices.BinarySearchFunc(c.trail, index, func(e history.Told, index uint64) int { return cmp.Compare(e.Index, index) })
+	for _, e := range c.trail[from:] {
+		if e.Index != index {
+			break
+		}
+		if e.Kind == "submitted" && c.known(e.TaskID).key == "" {
+			count++
+		}
+	}
+	return count
 }

@@ -18,19 +18,23 @@ func TestTrail_whole(t *testing.T) {
 		also    uint64 // of one more
 		undone  bool   // the complete is not told
 		alone   bool   // the complete was asked for by itself, too
+		unseen  bool   // no answer shows the submitted tasks, as they are deleted at once
 		ok      bool
 	}{
-		{"in one entry", history.Unknown, 15, 15, false, false, true},
-		{"nothing", history.Unknown, 0, 0, true, false, true},
-		{"in a later one", history.Unknown, 16, 16, false, false, false},
-		{"before", history.Unknown, 14, 14, false, false, false},
-		{"the complete alone", history.Unknown, 0, 0, false, false, false},
-		{"one of them is missing", history.Unknown, 15, 0, false, false, false},
-		{"the other is missing", history.Unknown, 0, 15, false, false, false},
-		{"what follows alone", history.Unknown, 15, 15, true, false, false},
-		{"refused", history.Failed, 16, 16, false, false, true}, // another rule's
-		{"in a later one, by another call", history.Unknown, 16, 16, false, true, true},
-		{"another call may have completed it", history.Unknown, 0, 0, false, true, true},
+		{"in one entry", history.Unknown, 15, 15, false, false, false, true},
+		{"nothing", history.Unknown, 0, 0, true, false, false, true},
+		{"in a later one", history.Unknown, 16, 16, false, false, false, false},
+		{"before", history.Unknown, 14, 14, false, false, false, false},
+		{"the complete alone", history.Unknown, 0, 0, false, false, false, false},
+		{"one of them is missing", history.Unknown, 15, 0, false, false, false, false},
+		{"the other is missing", history.Unknown, 0, 15, false, false, false, false},
+		{"what follows alone", history.Unknown, 15, 15, true, false, false, false},
+		{"refused", history.Failed, 16, 16, false, false, false, true}, // another rule's
+		{"in a later one, by another call", history.Unknown, 16, 16, false, true, false, true},
+		{"another call may have completed it", history.Unknown, 0, 0, false, true, false, true},
+		{"in one entry, and deleted before anybody saw them", history.Unknown, 15, 15, false, false, true, true},
+		{"one of two that nobody saw", history.Unknown, 15, 0, false, false, true, false},
+		{"in a later one, and deleted before anybody saw them", history.Unknown, 16, 16, false, false, true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +57,9 @@ func TestTrail_whole(t *testing.T) {
 				key       string
 			}{{tt.index, 9, "next"}, {tt.also, 10, "also"}} {
 				if made.index != 0 {
-					h.Final.Tasks = append(h.Final.Tasks, history.Task{ID: made.id, Key: made.key, Status: "pending"})
+					if !tt.unseen {
+						h.Final.Tasks = append(h.Final.Tasks, history.Task{ID: made.id, Key: made.key, Status: "pending"})
+					}
 					insert(h, history.Told{Index: made.index, Kind: "submitted", TaskID: made.id})
 				}
 			}
