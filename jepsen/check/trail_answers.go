@@ -104,7 +104,7 @@ func (c *trailChecker) checkUnasked() {
 		case "finalized":
 			excused = c.finalizedBy(e)
 		case "failed":
-			excused = t.parent || c.told[end{"lease_expired", e.TaskID, e.Token}] != nil
+			excused = t.parent || c.expired(e)
 		case "released": // a claim whose caller has gone is given back
 			excused = !asked[end{"claimed", e.TaskID, e.Token}]
 		case "deleted":
@@ -124,6 +124,11 @@ func (c *trailChecker) checkUnasked() {
 			c.fails(RuleTrailUnasked, d.told, "nobody asked for it, or it was refused")
 		}
 	}
+}
+
+// expired reports whether the event tells of a task that failed as its lease expired.
+func (c *trailChecker) expired(e *history.Told) bool {
+	return e.Kind == "failed" && c.told[end{"lease_expired", e.TaskID, e.Token}] != nil
 }
 
 // checkWhole checks that the parts of a call that is one step were done in one entry, or
@@ -161,6 +166,9 @@ func (c *trailChecker) checkParts(ops []int, alone map[end]bool) {
 		}
 		k, ok := eventOf(&asked)
 		e := c.told[k]
+		if e != nil && c.expired(e) {
+			e = nil // not of this call
+		}
 		unsure := asked.Outcome == history.Unknown
 		switch {
 		case !ok && asked.Kind != history.Submit, (unsure || asked.Repeated) && alone[k]: // it may be of another call that asked for the same by itself

@@ -70,3 +70,17 @@ func TestTrail_whole(t *testing.T) {
 		})
 	}
 }
+
+// A task that failed as its lease expired was not failed by a call on many.
+func TestTrail_wholeExpired(t *testing.T) {
+	t.Parallel()
+	h := good()
+	h.Final = &history.Final{}
+	for i, op := range []history.Op{{Kind: history.Fail, TaskID: 2, Token: 3}, {Kind: history.Release, TaskID: 1, Token: 2}} {
+		op.Process, op.Call, op.Outcome, op.Worker, op.Whole = 3, 1, history.Unknown, "w", true
+		h.Ops = slices.Insert(h.Ops, i, op)
+	}
+	if r := trailOf(h); !r.OK() {
+		t.Errorf("got %+v", r.Violations)
+	}
+}
