@@ -303,11 +303,13 @@ func (c Config) withDefaults() Config {
 }
 
 // Raft's times. A leader that is cut off stops leading after its leader lease;
-// the others elect a new one in about a second (docs/architecture.md).
+// the others elect a new one in about a second (docs/architecture.md). The lease is
+// four heartbeats long, which are up to 100 ms apart and all that an idle leader hears
+// of its followers, so that a processor that is held up for 300 ms costs no leadership.
 const (
 	heartbeatTimeout   = 500 * time.Millisecond
 	electionTimeout    = 500 * time.Millisecond
-	leaderLeaseTimeout = 250 * time.Millisecond
+	leaderLeaseTimeout = 400 * time.Millisecond
 	// commitTimeout is how soon Raft sends something to a follower when there is nothing to
 	// send, and tries again what failed. Most of what an idle leader does is that; followers
 	// learn sooner of what is committed (package confirm).
