@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
@@ -47,11 +44,11 @@ func (r *run) readOn(ctx context.Context) error {
 			r.readers = append(r.readers, telling("of the audit file of "+n.ID, func() ([]told, error) { return audited(file) }))
 		}
 	}
-	kept, err := r.follow()
+	live, err := r.follow()
 	if err != nil {
 		return err
 	}
-	r.readers = append(r.readers, telling("that follows by the client", kept))
+	r.readers = append(r.readers, live...)
 	for _, one := range r.readers {
 		events, err := one.read(r, ctx, "")
 		if err != nil {
@@ -89,6 +86,16 @@ func (r *run) lastWords() error {
 	return nil
 }
 
+// attend has readers that are told without asking come to where the trail of the empty cluster is. So
+// they stand at its nodes, with places of its trail, when the backup is restored.
+func (r *run) attend(ctx context.Context) {
+	for _, one := range r.readers {
+		if one.kept != nil {
+			_, _ = one.read(r, ctx, one.place) // what is wrong with them shows when they are judged
+		}
+	}
+}
+
 // auditFile is the audit file of the node. It is not on the disk that is lost: the node of the same
 // name in the restored cluster goes on with it.
 func (r *run) auditFile(n *procs.Node) string { return filepath.Join(r.cfg.Dir, n.ID+".audit") }
@@ -118,50 +125,6 @@ func telling(name string, kept func() ([]told, error)) *reader {
 		}
 		return events[at(events, after)+1:], err
 	}}
-}
-
-// beginning is a place before all events.
-const beginning = "0.0"
-
-// follow has the Go client follow the trail until the run ends, at whichever cluster there is, and
-// returns what tells of it.
-func (r *run) follow() (kept func() ([]told, error), err error) {
-	var dialer net.Dialer
-	var dials atomic.Uint64
-	c, err := client.New(client.Config{Endpoints: r.cluster.URLs(), Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		nodes := slices.DeleteFunc(slices.Clone(r.now.Load().Nodes), func(n *procs.Node) bool { return !n.Running() })
-		if len(nodes) == 0 {
-			return nil, procs.ErrNotRunning
-		}
-		return dialer.DialContext(ctx, network, nodes[dials.Add(1)%uint64(len(nodes))].HTTPAddr)
-	}})
-	if err != nil {
-		return nil, err
-	}
-	var mu sync.Mutex
-	var events []told
-	var ended error
-	ctx, cancel := context.WithCancel(context.Background())
-	var following sync.WaitGroup
-	following.Go(func() {
-		for e, err := range c.Follow(ctx, client.EventFilter{After: beginning}) {
-			mu.Lock()
-			if ended = err; err == nil {
-				events = append(events, tell(e.Place, e.Event, e.TaskID, e.Token, e.Time, e.Message))
-			}
-			mu.Unlock()
-		}
-	})
-	r.endFollowing = func() {
-		cancel()
-		following.Wait()
-		_ = c.Close() // nothing is asked any more
-	}
-	return func() ([]told, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(events), ended
-	}, nil
 }
 
 // goesBack says where places do not go up, "" if they do.

@@ -118,6 +118,7 @@ func (r *run) restore(ctx context.Context) error {
 	if err := errors.Join(r.lastWords(), r.startAll(ctx)); err != nil {
 		return err
 	}
+	r.attend(ctx)
 	if err := pause.Until(ctx, pollPause, func() error { return r.killInside(ctx) }); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -64,7 +65,8 @@ type run struct {
 	loads        int // begun
 	report       *Report
 	readers      []*reader                     // of the trail, since before the loss
-	now          atomic.Pointer[procs.Cluster] // that the follower of the trail reaches
+	now          atomic.Pointer[procs.Cluster] // that those who follow the trail reach
+	following    sync.WaitGroup
 	endFollowing func()
 	old          string // of an upgrade: the binary that knows the feature level it begins with
 }
