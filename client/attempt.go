@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,6 +31,7 @@ type attempt struct {
 	result    []byte
 	resultErr error // of making it
 	then      []Task
+	submit    json.RawMessage // in place of then
 	onSettled func(error)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/hotjson"
 	"github.com/claimq/claimq/client/internal/hotwire"
 	"github.com/claimq/claimq/client/internal/slots"
 	"github.com/claimq/claimq/internal/repeat"
@@ -71,18 +72,23 @@ func (a *attempt) complete() (next *Claim) {
 	w := a.r.w
 	a.mu.Lock()
 	result, resultErr, then := a.result, a.resultErr, a.then
+	submit := a.submit
 	a.mu.Unlock()
 	s := a.cl.hold()
 	var free slots.Room
 	var req ClaimRequest
 	if a.r.claiming.Err() == nil {
-		free = w.slots.Widen(a.cl.Task.TaskType)
-		req = a.r.request(free.Types)
-		s.Claim = new(req.wire())
+		if free = w.slots.Widen(a.cl.Task.TaskType); free.N > 0 {
+			req = a.r.request(free.Types)
+			s.Claim = new(req.wire())
+		}
 	}
 	var body []byte
 	if resultErr == nil {
 		body, resultErr = completion(s, result, then)
+	}
+	if resultErr == nil && submit != nil {
+		body = hotjson.WithField("submit", submit, body)
 	}
 	if resultErr != nil {
 		a.r.w.slots.Narrow(&free, a.cl.Task.TaskType)
@@ -92,7 +98,7 @@ func (a *attempt) complete() (next *Claim) {
 	}
 	room := rooms.Get().(*hotwire.Room)
 	defer rooms.Put(room)
-	decoded, ans, err := a.send(settling{kind: repeat.OpComplete, submits: len(then) > 0, body: body, room: room})
+	decoded, ans, err := a.send(settling{kind: repeat.OpComplete, submits: len(then) > 0 || submit != nil, body: body, room: room})
 	if err == nil && decoded.Claimed != nil {
 		next = a.withSlot(w.c.claimOf(&req, decoded.Claimed.Task, decoded.Repeated, &ans), &free)
 	}

@@ -207,6 +207,14 @@ func (j *Job[P]) Then(tasks ...Task) {
 	j.a.then = append(j.a.then, tasks...)
 }
 
+// ThenJSON is Then of an array of tasks as POST /api/tasks takes them, in place of all that Then was
+// given: for handlers that pass on what another program submits. The server reads it.
+func (j *Job[P]) ThenJSON(tasks json.RawMessage) {
+	j.a.mu.Lock()
+	defer j.a.mu.Unlock()
+	j.a.then, j.a.submit = nil, tasks
+}
+
 // Progress keeps progress with the task, as JSON, in place of the last one (of what is over
 // 4 KiB the beginning, as a string), for those who look at the task; it extends the claim too. If somebody
 // asked for the task to be cancelled, the handler's context ends with

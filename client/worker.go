@@ -44,6 +44,7 @@ type Worker struct {
 	handlers   map[string]*handler
 	middleware []Middleware
 	mistakes   []error // of Handle, for Run to return
+	atOnce     int     // how many handlers may run now; it changes later, too
 
 	now    context.Context // ends with StopNow
 	endNow context.CancelFunc
@@ -67,8 +68,22 @@ func NewWorker(c *Client, cfg WorkerConfig) (*Worker, error) {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
 	w := &Worker{c: c, cfg: cfg, jobLogger: logger, handlers: map[string]*handler{}, backoffs: typeBackoffs{c: c, server: noRetry, known: map[string]*typeBackoff{}}}
+	w.atOnce = cfg.Concurrency
 	w.now, w.endNow = context.WithCancel(context.Background())
 	return w, nil
+}
+
+// SetConcurrency changes how many handlers run at a time, from 0 to WorkerConfig.Concurrency, which
+// it was until then. A worker that runs more of them claims nothing until enough have
+// returned; with 0 it claims nothing until it is called again. It may be called at any time.
+func (w *Worker) SetConcurrency(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n = min(max(n, 0), w.cfg.Concurrency)
+	if w.begun {
+		w.slots.Resize(n - w.atOnce)
+	}
+	w.atOnce = n
 }
 
 // ID returns the worker's id: WorkerConfig.ID or the one that was made up.
@@ -129,6 +144,7 @@ func (w *Worker) begin() error {
 		atOnce[name] = h.concurrency
 	}
 	w.slots = slots.New(w.cfg.Concurrency, atOnce)
+	w.slots.Resize(w.atOnce - w.cfg.Concurrency)
 	w.health.begun()
 	return nil
 }

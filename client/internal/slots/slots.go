@@ -23,7 +23,7 @@ type Slots struct {
 	names []string // of all types, sorted
 
 	mu      sync.Mutex
-	free    int // in all
+	free    int // in all; below 0 after a Resize, until enough tasks are done
 	types   []*typeSlots
 	byName  map[string]*typeSlots
 	changed chan struct{} // has an element if something became free
@@ -84,7 +84,7 @@ func (s *Slots) Take() (r Room, ok bool) {
 	for _, t := range r.limited {
 		r.N = min(r.N, t.free)
 	}
-	if r.N == 0 || len(r.Types) == 0 {
+	if r.N <= 0 || len(r.Types) == 0 {
 		return Room{}, false
 	}
 	s.free -= r.N
@@ -94,11 +94,22 @@ func (s *Slots) Take() (r Room, ok bool) {
 	return r, true
 }
 
+// Resize adds by slots, or takes away as many if it is below 0: those of tasks once they are done.
+func (s *Slots) Resize(by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += by
+	s.freed()
+}
+
 // Widen makes the slot of a task the room for one task of any type that has a
-// slot left, or of the same type.
+// slot left, or of the same type; for none if the slot is to go.
 func (s *Slots) Widen(taskType string) Room {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.free < 0 {
+		return Room{}
+	}
 	r := s.typesWithRoom(taskType)
 	r.N = 1
 	for _, t := range r.limited {
