@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
@@ -32,13 +31,27 @@ type workOptions struct {
 	types                    []string
 	concurrency              int
 	lease, attempt, stopWait time.Duration
+
+	serve                      bool
+	processes, tasksPerProcess int
+	memoryPerProcess           int // MiB
+	listen                     string
 }
+
+// servedTimeout is the --timeout of --serve: a program that hangs is found by it.
+const servedTimeout = time.Hour
 
 // NewWorkCommand returns the command `claimq work`.
 func NewWorkCommand(a *term.App) *cobra.Command {
 	var o workOptions
 	cmd := &cobra.Command{
-		Use:   "work --type TYPE [flags] -- COMMAND [ARG...]",
+		Use: "work --type TYPE [flags] -- COMMAND [ARG...] | --serve [flags] -- COMMAND [ARG...]",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("listen") { // there is no COMMAND
+				return nil
+			}
+			return term.Arguments(cmd, args)
+		},
 		Short: "Run a command for every task of a type: a worker without code",
 		Long: `Run a command for every task of a type: claim it, run COMMAND, extend the claim
 meanwhile, and settle the task by how COMMAND ends. It goes on until it is stopped.
@@ -56,25 +69,39 @@ COMMAND and all of its process group get SIGTERM, and 5 s later SIGKILL, when it
 is over, somebody cancels the task or the claim is lost (then after 250 ms). It may
 run again for the same task: docs/workers.md says what that means for it.
 
+With --serve COMMAND stays: it is started --processes times, says itself which types it
+handles and how many at once, and takes task after task over a socket of its own
+(docs/protocol.md). A process that dies fails what it had at once and is begun again; one
+that goes on for 5 s after a task's time is over is killed. With --listen there is no
+COMMAND: programs that you start yourself, under a debugger say, connect to the socket.
+
 SIGTERM, SIGHUP and Ctrl-C end the claiming. Commands have --stop-wait to finish;
 after that, or at a second signal, they are stopped and their tasks given back. A key
 that is refused ends it in the same way, with exit code 1; a cluster that does not
 answer is asked until it does.`,
 		Example: `  claimq work --type mail -- ./send-mail
   claimq work --type thumbnail --concurrency 4 --timeout 1m -- python3 resize.py
-  claimq work --type report --type invoice --lease 5m -- sh -c 'jq .month | xargs ./report'`,
+  claimq work --type report --type invoice --lease 5m -- sh -c 'jq .month | xargs ./report'
+  claimq work --serve --processes 4 -- python3 worker.py
+  claimq work --serve --listen unix:/tmp/worker.sock`,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			return o.SetFromVariables(a, cmd.Flags())
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
+			if err := o.check(cmd.Flags()); err != nil {
 				return err
 			}
-			path, err := exec.LookPath(args[0])
-			if err != nil {
-				return term.UsageErrorf("the command cannot be started: %w", err)
+			var path string
+			if o.listen == "" {
+				var err error
+				if path, err = exec.LookPath(args[0]); err != nil {
+					return term.UsageErrorf("the command cannot be started: %w", err)
+				}
 			}
 			o.Timeout = session.CallTimeout
+			if o.serve {
+				return session.With(a, &o.Flags, func(s session.Talk) error { return serveTasks(cmd.Context(), s, &o, path, args) })
+			}
 			return session.With(a, &o.Flags, func(s session.Talk) error { return work(cmd.Context(), s, &o, path, args) })
 		},
 	}
@@ -82,11 +109,16 @@ answer is asked until it does.`,
 	f.SetInterspersed(false) // what follows COMMAND is its own
 	o.AddNodeFlags(f)
 	f.StringVar(&o.worker, "worker", "", "the worker's name: letters, digits, _ and -; none: made of the host's and something random")
-	f.StringSliceVar(&o.types, "type", nil, "task type to take; repeatable (required)")
+	f.StringSliceVar(&o.types, "type", nil, "task type to take; repeatable; not with --serve, whose program says it")
 	f.IntVar(&o.concurrency, "concurrency", 1, "how many commands run at a time, up to 1000")
 	f.DurationVar(&o.lease, "lease", 0, "how long a claim lasts unless it is extended; 0: the task's own, else its type's, else the server's default")
-	f.DurationVar(&o.attempt, "timeout", 0, "how long a command may run; 0: no limit (no variable)")
+	f.DurationVar(&o.attempt, "timeout", 0, "how long a command may run; 0: no limit; with --serve of types for which the program says none, and 1h by default (no variable)")
 	f.DurationVar(&o.stopWait, "stop-wait", 30*time.Second, "how long commands have to finish after SIGTERM")
+	f.BoolVar(&o.serve, "serve", false, "COMMAND stays and takes task after task")
+	f.IntVar(&o.processes, "processes", 1, "of --serve: how many processes of COMMAND, up to 1000; with --listen how many programs may connect")
+	f.IntVar(&o.tasksPerProcess, "tasks-per-process", 0, "of --serve: after how many tasks a process is asked to end and begun again; 0: never")
+	f.IntVar(&o.memoryPerProcess, "memory-per-process", 0, "of --serve: from how many MiB of memory on a process is asked to end and begun again (Linux); 0: never")
+	f.StringVar(&o.listen, "listen", "", "of --serve: unix:PATH, a socket to which programs connect that you start yourself, in place of COMMAND")
 	// CLAIMQ_TIMEOUT is for how long calls are tried: it must not end commands.
 	f.Lookup("timeout").Annotations = map[string][]string{term.ExplicitOnly: {}}
 	return cmd
@@ -94,10 +126,14 @@ answer is asked until it does.`,
 
 var workTypePattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
 
-func (o *workOptions) check() error {
+func (o *workOptions) check(flags *pflag.FlagSet) error {
 	slices.Sort(o.types)
 	o.types = slices.Compact(o.types)
+	if err := o.checkServe(flags); err != nil {
+		return err
+	}
 	switch {
+	case o.serve:
 	case len(o.types) == 0:
 		return term.UsageErrorf("--type is missing: say which tasks to take")
 	case o.concurrency < 1 || o.concurrency > workConcurrencyMax:
@@ -140,20 +176,10 @@ func work(ctx context.Context, s session.Talk, o *workOptions, path string, args
 	if err := o.checkFiles(); err != nil {
 		return err
 	}
-	app := s.App
-	app.DetachStderr(func(lines uint64) {
-		fmt.Fprintf(app.Stderr, "claimq: %d lines were dropped, as they were not read\n", lines)
-	})
-	out := &lockedWriter{w: app.Stderr}
-	stopWait := o.stopWait
-	if stopWait == 0 {
-		stopWait = client.NoStopWait
-	}
-	w, err := client.NewWorker(s.Client, client.WorkerConfig{
-		ID: o.worker, Concurrency: o.concurrency, Lease: o.lease, Timeout: o.attempt,
-		StopWait: stopWait,
-		Logger:   slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
+	out := detachedOutput(s.App)
+	cfg := o.config(out)
+	cfg.Concurrency = o.concurrency
+	w, err := client.NewWorker(s.Client, cfg)
 	if err != nil {
 		return term.UsageErrorf("%w", err)
 	}
@@ -167,17 +193,7 @@ func work(ctx context.Context, s session.Talk, o *workOptions, path string, args
 		client.Handle(w, name, r.handle)
 	}
 	fmt.Fprintf(out, "worker %s takes %s, %d at a time\n", w.ID(), strings.Join(o.types, ", "), o.concurrency)
-	err = w.Run(ctx)
-	refused := errors.Is(err, client.ErrUnauthorized) || errors.Is(err, client.ErrForbidden)
-	if err != nil && !refused {
-		return err
-	}
-	stats := w.Stats()
-	fmt.Fprintf(out, "worker %s has stopped: %d completed, %d failed, %d given back, %d lost\n", w.ID(), stats.Completed, stats.Failed, stats.Released, stats.Lost)
-	if refused {
-		return &term.CallError{About: "the worker's key was refused: ", Err: err}
-	}
-	return nil
+	return stopped(out, w, w.Run(ctx))
 }
 
 // watchSignals returns ctx, which then ends at the first signal to stop; at the second

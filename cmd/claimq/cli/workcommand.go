@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/child"
 	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/internal/bytesize"
 	"github.com/claimq/claimq/internal/pause"
@@ -26,26 +27,9 @@ const (
 	permanentCode = 100
 	// resultBytesMax bounds what a command prints; the server takes as much.
 	resultBytesMax = 1 << 20
-	// termGrace is how long a command has between SIGTERM and SIGKILL; a worker that
-	// stops waits for twice as long.
-	termGrace = 5 * time.Second
-	// lostGrace is the same after its claim was lost: somebody else may begin with the
-	// task within a second.
-	lostGrace = 250 * time.Millisecond
 	// startPause is how long a command that could not be started is not tried again, and its
 	// task not claimed.
 	startPause = time.Second
-	// groupLook is how often it is looked whether something is left of the process group
-	// of a command that was stopped.
-	groupLook = 10 * time.Millisecond
-	// pipeGrace is how long the output of a command that has ended is still read: what
-	// it left running may hold it open.
-	pipeGrace = time.Second
-	// stopSignalWait is how long after a command was ended by SIGTERM the worker's own is still
-	// waited for: a service manager signals all processes of a service, in any order.
-	stopSignalWait = time.Second
-	// shellSignalled is what a shell adds to the signal that ended what it ran.
-	shellSignalled = 128
 )
 
 // runner runs the command of claimq work for tasks. It is safe for concurrent use.
@@ -53,7 +37,7 @@ type runner struct {
 	path    string   // of the executable
 	args    []string // the first is the command's name
 	environ []string // without what is of one task
-	out     *lockedWriter
+	out     *child.Output
 
 	children reap.Children
 	stopping <-chan struct{} // closed when the worker is told to stop
@@ -85,7 +69,7 @@ func (r *runner) handle(ctx context.Context, job *client.Job[[]byte]) error {
 	result, err := r.run(ctx, job)
 	took := time.Since(begun).Round(time.Millisecond)
 	about := fmt.Sprintf("task %s (%s, attempt %d)", job.Task.ID, job.Task.TaskType, job.Attempt)
-	if isTerminated(err) && r.stops() {
+	if child.Terminated(err) && child.Stops(r.stopping) {
 		fmt.Fprintf(r.out, "%s: after %v: given back, as its command was stopped with the worker\n", about, took)
 		return client.Snooze(0)
 	}
@@ -109,38 +93,15 @@ func (r *runner) handle(ctx context.Context, job *client.Job[[]byte]) error {
 	return nil
 }
 
-// stops reports whether the worker is told to stop, or is so within stopSignalWait.
-func (r *runner) stops() bool {
-	timer := time.NewTimer(stopSignalWait)
-	defer timer.Stop()
-	select {
-	case <-r.stopping:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-// isTerminated reports whether a command ended by SIGTERM, or a shell did that says so of what it
-// ran.
-func isTerminated(err error) bool {
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		return false
-	}
-	status, ok := exit.Sys().(syscall.WaitStatus)
-	return ok && (status.Signaled() && status.Signal() == syscall.SIGTERM || status.ExitStatus() == shellSignalled+int(syscall.SIGTERM))
-}
-
 // run runs the command and returns what it printed, or why that does not count.
 func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, error) {
 	var result boundedBuffer
-	stderr := taskLines{prefix: "task " + job.Task.ID + ": ", out: r.out}
+	stderr := child.NewLines(func() string { return "task " + job.Task.ID + ": " }, r.out)
 	cmd := &exec.Cmd{
-		Path: r.path, Args: r.args, Env: r.environOf(job), SysProcAttr: commandAttr(),
-		Stdin: bytes.NewReader(job.Params), Stdout: &result, Stderr: &stderr, WaitDelay: pipeGrace,
+		Path: r.path, Args: r.args, Env: r.environOf(job), SysProcAttr: child.Attr(),
+		Stdin: bytes.NewReader(job.Params), Stdout: &result, Stderr: stderr, WaitDelay: child.PipeGrace,
 	}
-	// commandAttr may tie the command's life to the thread that starts it.
+	// child.Attr may tie the command's life to the thread that starts it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := r.children.Start(cmd); err != nil {
@@ -148,14 +109,14 @@ func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, erro
 	}
 	defer r.children.Ended(cmd)
 	stopped, err := r.await(ctx, cmd)
-	stderr.flush()
+	stderr.Flush()
 	switch {
 	case stopped != nil:
 		// Many programs exit with 0 at SIGTERM: that does not mean that the work is done.
 		// The worker knows itself why.
-		return nil, errors.New("stopped: " + failureText(err, &stderr))
+		return nil, errors.New("stopped: " + child.Failure(err, stderr))
 	case err != nil:
-		return nil, failureOf(err, &stderr)
+		return nil, failureOf(err, stderr)
 	case result.over:
 		return nil, client.Permanent(fmt.Errorf("the command succeeded, but it printed more than %s", bytesize.Text(resultBytesMax)))
 	}
@@ -179,55 +140,30 @@ func (r *runner) await(ctx context.Context, cmd *exec.Cmd) (stopped, err error) 
 	defer func() { _ = syscall.Kill(-group, syscall.SIGKILL) }()
 	select {
 	case err := <-ended:
-		return nil, withoutDelay(err)
+		return nil, child.WithoutDelay(err)
 	case <-ctx.Done():
 		stopped = context.Cause(ctx)
 	}
-	grace := termGrace
+	grace := child.Grace
 	if errors.Is(stopped, client.ErrLeaseLost) {
-		grace = lostGrace
+		grace = child.LostGrace
 	}
 	_ = syscall.Kill(-group, syscall.SIGTERM)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case err = <-ended:
-		awaitGroup(group, timer.C)
+		child.AwaitGroup(group, timer.C)
 	case <-timer.C:
 		_ = syscall.Kill(-group, syscall.SIGKILL)
 		err = <-ended
 	}
-	return stopped, withoutDelay(err)
-}
-
-// awaitGroup waits until nothing is left of the process group of a command that has ended,
-// or until over.
-func awaitGroup(group int, over <-chan time.Time) {
-	look := time.NewTicker(groupLook)
-	defer look.Stop()
-	for syscall.Kill(-group, 0) == nil {
-		// In a container without an init what lost its parent is ours to ask for.
-		_, _ = syscall.Wait4(-group, nil, syscall.WNOHANG, nil)
-		select {
-		case <-look.C:
-		case <-over:
-			return
-		}
-	}
-}
-
-// withoutDelay takes a command as ended that left something behind which holds its
-// output open.
-func withoutDelay(err error) error {
-	if errors.Is(err, exec.ErrWaitDelay) {
-		return nil
-	}
-	return err
+	return stopped, child.WithoutDelay(err)
 }
 
 // failureOf is what a handler returns whose command has failed.
-func failureOf(err error, stderr *taskLines) error {
-	failure := &commandError{failureText(err, stderr), err}
+func failureOf(err error, stderr *child.Lines) error {
+	failure := &commandError{child.Failure(err, stderr), err}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == permanentCode {
 		return client.Permanent(failure)
@@ -243,23 +179,6 @@ type commandError struct {
 
 func (e *commandError) Error() string { return e.text }
 func (e *commandError) Unwrap() error { return e.err }
-
-// failureText is how the command ended, and the end of what it wrote to standard
-// error.
-func failureText(err error, stderr *taskLines) string {
-	text := "exit code 0"
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit) && exit.ExitCode() >= 0:
-		text = fmt.Sprintf("exit code %d", exit.ExitCode())
-	case err != nil:
-		text = err.Error()
-	}
-	if end := stderr.end(); end != "" {
-		text += "\n" + end
-	}
-	return text
-}
 
 // resultOf is a result as it is sent: JSON without the line's end after it, other
 // bytes as they are, nothing if there is nothing but white space.

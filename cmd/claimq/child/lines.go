@@ -1,4 +1,4 @@
-package cli
+package child
 
 import (
 	"bytes"
@@ -10,37 +10,43 @@ import (
 )
 
 const (
-	// stderrKept is how many bytes of the end of a command's standard error are kept
+	// stderrKept is how many bytes of the end of a child's standard error are kept
 	// with its failure.
 	stderrKept = 4 << 10
 	// passedLineMax is where a line that is passed on is broken.
 	passedLineMax = 8 << 10
 )
 
-// lockedWriter writes one thing at a time. It is safe for concurrent use.
-type lockedWriter struct {
+// Output writes one thing at a time. It is safe for concurrent use.
+type Output struct {
 	mu sync.Mutex
 	w  io.Writer
 }
 
-func (l *lockedWriter) Write(p []byte) (int, error) {
+// NewOutput returns an Output that writes to w.
+func NewOutput(w io.Writer) *Output { return &Output{w: w} }
+
+func (l *Output) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.w.Write(p)
 }
 
-// taskLines passes lines on, each behind a prefix, and keeps the end of what was
+// Lines passes lines on, each behind a prefix, and keeps the end of what was
 // written.
-type taskLines struct {
-	prefix string
-	out    *lockedWriter
+type Lines struct {
+	prefix func() string
+	out    *Output
 	line   []byte // that has not ended; up to passedLineMax
 	last   []byte // up to twice stderrKept
 	cut    bool   // something was written before last
 }
 
+// NewLines returns Lines that pass on to out, each line behind what prefix returns then.
+func NewLines(prefix func() string, out *Output) *Lines { return &Lines{prefix: prefix, out: out} }
+
 // Write never fails: a worker whose terminal is gone works on.
-func (t *taskLines) Write(p []byte) (int, error) {
+func (t *Lines) Write(p []byte) (int, error) {
 	t.keep(p)
 	for rest := p; len(rest) > 0; {
 		n := min(len(rest), passedLineMax-len(t.line))
@@ -62,19 +68,19 @@ func (t *taskLines) Write(p []byte) (int, error) {
 }
 
 // pass passes the line on.
-func (t *taskLines) pass() {
-	_, _ = fmt.Fprintf(t.out, "%s%s\n", t.prefix, t.line)
+func (t *Lines) pass() {
+	_, _ = fmt.Fprintf(t.out, "%s%s\n", t.prefix(), t.line)
 	t.line = t.line[:0]
 }
 
-// flush passes on a last line without an end.
-func (t *taskLines) flush() {
+// Flush passes on a last line without an end.
+func (t *Lines) Flush() {
 	if len(t.line) > 0 {
 		t.pass()
 	}
 }
 
-func (t *taskLines) keep(p []byte) {
+func (t *Lines) keep(p []byte) {
 	if len(p) > stderrKept {
 		p, t.cut, t.last = p[len(p)-stderrKept:], true, t.last[:0]
 	}
@@ -84,8 +90,8 @@ func (t *taskLines) keep(p []byte) {
 	}
 }
 
-// end is the end of what was written, as text that begins with a whole character.
-func (t *taskLines) end() string {
+// End is the end of what was written, as text that begins with a whole character.
+func (t *Lines) End() string {
 	last, cut := t.last, t.cut
 	if n := len(last) - stderrKept; n > 0 {
 		last, cut = last[n:], true

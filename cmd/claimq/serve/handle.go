@@ -1,0 +1,217 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/child"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// handle has a program do a task. What it returns settles the claim.
+func (p *pool) handle(ctx context.Context, job *client.Job[[]byte], timeout time.Duration) error {
+	begun := time.Now()
+	line, id, err := p.lineOf(ctx, job, timeout)
+	if err != nil {
+		return err
+	}
+	h := &handling{key: key{id, job.Token}, taskType: job.Task.TaskType, answer: make(chan *said, 1)}
+	if err := p.place(ctx, h, line); err != nil {
+		return client.Snooze(0) // whatever it is, it is not the task's fault
+	}
+	reports, endReports := context.WithCancel(ctx)
+	defer endReports()
+	h.begin(reports, job)
+	select {
+	case a := <-h.answer:
+		return settle(job, a)
+	case <-h.p.over:
+		return p.died(h)
+	case <-ctx.Done():
+	}
+	return p.cancel(ctx, h, job, timeout-time.Since(begun))
+}
+
+// cancel has the program end a task whose context has ended; left is what there was of its time.
+func (p *pool) cancel(ctx context.Context, h *handling, job *client.Job[[]byte], left time.Duration) error {
+	cause := context.Cause(ctx)
+	why, grace := "shutdown", child.Grace
+	switch {
+	case errors.Is(cause, client.ErrLeaseLost):
+		why, grace = "lease_lost", child.LostGrace
+	case errors.Is(cause, client.ErrCancelRequested):
+		why, grace = "cancel_requested", max(left, 0)+child.Grace
+	case errors.Is(cause, context.DeadlineExceeded):
+		why = "timeout"
+	}
+	h.p.tell(cancelMessage{kindCancel, h.key.id, h.key.token, why})
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case a := <-h.answer:
+		return settle(job, a)
+	case <-h.p.over:
+		return p.died(h)
+	case <-timer.C:
+	}
+	h.p.mu.Lock()
+	_, has := h.p.tasks[h.key]
+	h.p.mu.Unlock()
+	if !has { // it has answered just now
+		return settle(job, <-h.answer)
+	}
+	text := fmt.Sprintf("task %s (%s, attempt %d) went on for %v after it was cancelled (%s)", job.Task.ID, job.Task.TaskType, job.Attempt, grace, why)
+	p.log("%s: %s: it is killed", h.p.name, text)
+	h.p.kill(errors.New(text), true)
+	<-h.p.over
+	return errors.New(text + ", and its program was killed")
+}
+
+// died is what comes of a task whose program has ended without an answer.
+func (p *pool) died(h *handling) error {
+	select {
+	case a := <-h.answer: // it was the last that it said
+		return errorOf(a)
+	default:
+	}
+	var f *failure
+	h.p.mu.Lock()
+	err := h.p.failure
+	h.p.mu.Unlock()
+	if errors.As(err, &f) && (f.innocent || f.terminated && child.Stops(p.stopping)) {
+		return client.Snooze(0)
+	}
+	return err
+}
+
+// settle hands on what a program answered.
+func settle(job *client.Job[[]byte], a *said) error {
+	if a.Kind != kindDone {
+		return errorOf(a)
+	}
+	switch {
+	case len(a.ResultPayload) > 0:
+		job.SetResult(a.ResultPayload)
+	case len(a.Result) > 0 && string(a.Result) != "null":
+		job.SetResult(a.Result)
+	}
+	if len(a.Submit) > 0 {
+		job.ThenJSON(a.Submit)
+	}
+	return nil
+}
+
+// errorOf is an answer that is no done as the error of a handler.
+func errorOf(a *said) error {
+	if a.Kind == kindSnooze {
+		return client.Snooze(time.Duration(a.MS) * time.Millisecond)
+	}
+	text := a.Error
+	if text == "" {
+		text = "no reason given"
+	}
+	err := errors.New(text)
+	switch {
+	case a.Permanent:
+		return client.Permanent(err)
+	case a.RetryInMS != nil:
+		return client.RetryAfter(time.Duration(*a.RetryInMS)*time.Millisecond, err)
+	}
+	return err
+}
+
+// lineOf is the line by which a program gets a task.
+func (p *pool) lineOf(ctx context.Context, job *client.Job[[]byte], timeout time.Duration) (line []byte, id uint64, err error) {
+	t := job.Task
+	if id, err = strconv.ParseUint(t.ID, 10, 64); err != nil {
+		return nil, 0, fmt.Errorf("the task's id: %w", err)
+	}
+	m := taskMessage{
+		Kind: kindTask, ID: id, Token: job.Token, Type: t.TaskType, Attempt: job.Attempt, Labels: t.Labels,
+		Traceparent: t.Traceparent, TimeoutMS: timeout.Milliseconds(), ParentID: json.RawMessage(t.ParentID), Step: t.StepName,
+	}
+	of := valueOf(job.Params)
+	m.Params, m.Payload = of.Result, of.ResultPayload
+	if len(t.DependsOn) > 0 {
+		if err := p.dependencies(ctx, t, &m); err != nil {
+			return nil, 0, err
+		}
+	}
+	if line, err = lineOf(m); err != nil {
+		return nil, 0, client.Permanent(fmt.Errorf("the task does not fit into a message: %w", err))
+	}
+	return line, id, nil
+}
+
+func (p *pool) dependencies(ctx context.Context, t *client.Task, m *taskMessage) error {
+	results, err := p.c.DependencyResults(ctx, t)
+	if err != nil {
+		p.log("task %s (%s): given back for %v: %s", t.ID, t.TaskType, roomWait, err)
+		return client.Snooze(roomWait)
+	}
+	size := 0
+	m.Dependencies = make(map[string]value, len(results))
+	for name, result := range results {
+		size += len(result)
+		m.Dependencies[name] = valueOf(result)
+	}
+	if size > dependenciesMax {
+		m.Dependencies, m.DependenciesLeftOut = nil, true
+	}
+	return nil
+}
+
+// valueOf is JSON as it is, and other bytes as such.
+func valueOf(b []byte) value {
+	switch {
+	case len(b) == 0:
+		return value{}
+	case json.Valid(b):
+		return value{Result: b}
+	}
+	return value{ResultPayload: b}
+}
+
+// begin lets the program report progress.
+func (h *handling) begin(ctx context.Context, job *client.Job[[]byte]) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.send = func() {
+		for {
+			h.mu.Lock()
+			progress := h.progress
+			h.progress = nil
+			if progress == nil || ctx.Err() != nil {
+				h.reporting = false
+				h.mu.Unlock()
+				return
+			}
+			h.mu.Unlock()
+			if err := job.Progress(ctx, progress); err != nil && ctx.Err() == nil {
+				h.p.pool.log("task %s: its progress was not kept: %s", job.Task.ID, term.Printable(err.Error()))
+			}
+		}
+	}
+	h.startReport()
+}
+
+// report keeps progress with the task, in place of what waits.
+func (h *handling) report(progress json.RawMessage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.progress = progress
+	h.startReport()
+}
+
+// startReport sends what waits, if nothing is under way. The caller holds the lock.
+func (h *handling) startReport() {
+	if h.progress != nil && h.send != nil && !h.reporting {
+		h.reporting = true
+		go h.send()
+	}
+}
