@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Generic, Literal, ParamSpec, TypeVar
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
 
 from . import types
 from ._async_client import AsyncClient
@@ -129,10 +129,10 @@ class Task(Generic[P, R]):
             TypeError: They are no object.
             Exception: What decode raises.
         """
-        decoded = params if self.decode is None else self.decode(to_json(params))
+        decoded: Any = params if self.decode is None else self.decode(to_json(params))
         if not isinstance(decoded, Mapping):
             raise TypeError(f"params of {self.type} are a {type(decoded).__name__}, no object")
-        return {str(name): value for name, value in decoded.items()}
+        return dict(cast("Mapping[str, Any]", decoded))
 
 
 def _by_name(bound: inspect.BoundArguments) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal, Union, cast
 from urllib.parse import quote, urlencode
 
 from . import _repeat, types
@@ -23,6 +23,8 @@ SUBMIT_BYTES_MAX = 7 << 20
 
 WAIT_PAUSE = 0.05
 """Seconds between two requests of a wait, at least."""
+
+_Parameter = Union[str, int, datetime, list[str], None]
 
 ENDED = ("completed", "failed", "cancelled")
 
@@ -58,14 +60,17 @@ def task_id(given: int) -> int:
     return number
 
 
-def _query(path: str, fields: Mapping[str, Any]) -> str:
+def _query(path: str, fields: Mapping[str, _Parameter]) -> str:
     """Add those of the fields to the path that are not None."""
     pairs: list[tuple[str, str]] = []
     for name, value in fields.items():
         if value is None:
             continue
-        values = value if isinstance(value, list) else [value]
-        pairs += [(name, timestamp(v) if isinstance(v, datetime) else str(v)) for v in values]
+        if isinstance(value, list):
+            pairs += [(name, item) for item in value]
+        else:
+            text = timestamp(value) if isinstance(value, datetime) else str(value)
+            pairs.append((name, text))
     return path + ("?" + urlencode(pairs) if pairs else "")
 
 

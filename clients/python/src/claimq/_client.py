@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, cast
 from . import types as api
 from ._calls import Calls, Submitted, is_end
 from ._config import configure
-from ._core import Emit, Open, ReadLine, Sleep, Steps, StreamOutcome
+from ._core import Open, ReadLine, Sleep, Steps, StreamOutcome
 from ._http import Lines, Transport
 from ._task import Backoff, Seconds, new_task
 from .errors import Closed
@@ -450,7 +450,7 @@ class Client:
                     outcome = lines.read(command.timeout)
                 elif isinstance(command, Sleep):
                     time.sleep(command.seconds)
-                elif isinstance(command, Emit):
+                else:
                     yield cast(api.Event, command.event)
             raise Closed("the client was closed")
         finally:

@@ -68,7 +68,7 @@ class Context:
     """The task's type."""
     attempt: int
     """The number of the attempt, from 1."""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
     """The task's labels."""
     payload: bytes | None = None
     """The task's payload, if it has one in place of params."""
@@ -78,7 +78,7 @@ class Context:
     """Of a step: the task that it belongs to."""
     step: str | None = None
     """Of a step: its name."""
-    dependencies: Mapping[str, Any] = field(default_factory=dict)
+    dependencies: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Of a step: the results of the steps that it depends on, by name; None of one without.
     A result that is no JSON is bytes."""
     dependencies_left_out: bool = False
@@ -89,7 +89,7 @@ class Context:
     """Set when the handler is to stop. A thread can wait for it."""
     reason: Reason | None = None
     """Why it is to stop; None: it is not."""
-    follow_ups: list[types.NewTask] = field(default_factory=list)
+    follow_ups: list[types.NewTask] = field(default_factory=list[types.NewTask])
     """What then() was given."""
     _report: Callable[[Any], None] = field(default=lambda value: None, repr=False)
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, TypeVar, Union
+from typing import Any, TypeVar, Union, cast
 from urllib.parse import urlsplit
 
 from . import _repeat
@@ -166,7 +166,7 @@ class _Route:
 
     to: str = ""  # the leader that a node named, for the next try
     pass_on: bool = False  # the next try is not to ask for the leader
-    unknown: set[str] = field(default_factory=set)  # endpoints that do not know the key
+    unknown: set[str] = field(default_factory=set[str])  # endpoints that do not know the key
 
     def next(self, nodes: Nodes, now: float) -> tuple[str, bool, bool]:
         """Return the base URL, whether to ask for the leader, and whether it was named."""
@@ -444,7 +444,7 @@ def _object(body: bytes) -> dict[str, Any] | None:
         data = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    return data if isinstance(data, dict) else None
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else None
 
 
 def _is_ours(data: Mapping[str, Any]) -> bool:

@@ -46,7 +46,7 @@ class Renewed(Generic[T]):
             return self._value
 
     def _look(self) -> list[tuple[int, int, int]]:
-        stamps = []
+        stamps: list[tuple[int, int, int]] = []
         for file in self._files:
             try:
                 s = os.stat(file)

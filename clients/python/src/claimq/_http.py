@@ -11,7 +11,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from ._core import ANSWER_MAX, LINE_MAX, Failure, Open, Opened, Reply, Send
@@ -101,9 +101,11 @@ class _Response(http.client.HTTPResponse):
 
     def _read_status(self) -> tuple[str, int, str]:
         while True:
-            version, status, reason = super()._read_status()  # type: ignore[misc]
+            read = super()._read_status  # type: ignore[misc]
+            line = cast("tuple[str, int, str]", read())
+            _, status, _ = line
             if not 101 < status < 200:
-                return version, status, reason
+                return line
             while self.fp.readline(LINE_MAX) not in (b"\r\n", b"\n", b""):
                 pass
 

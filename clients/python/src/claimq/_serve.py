@@ -137,7 +137,7 @@ class _Server(asyncio.Protocol):
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _hello(self) -> dict[str, Any]:
-        served = []
+        served: list[dict[str, Any]] = []
         for task in self._app.tasks.values():
             one: dict[str, Any] = {"type": task.type}
             if task.concurrency is not None:
@@ -209,6 +209,7 @@ class _Server(asyncio.Protocol):
     def _begin(self, m: dict[str, Any]) -> None:
         key = (m["id"], m["token"])
         task = self._app.tasks[m["type"]]
+        dependencies: dict[str, dict[str, Any]] = m.get("dependencies") or {}
         payload = base64.b64decode(m["payload"]) if "payload" in m else None
         timeout = m.get("timeout_ms")
         context = Context(
@@ -221,7 +222,7 @@ class _Server(asyncio.Protocol):
             traceparent=m.get("traceparent"),
             parent_id=m.get("parent_id"),
             step=m.get("step"),
-            dependencies={k: _result(v) for k, v in (m.get("dependencies") or {}).items()},
+            dependencies={name: _result(value) for name, value in dependencies.items()},
             dependencies_left_out=m.get("dependencies_left_out", False),
             deadline=time.monotonic() + timeout / 1000 if timeout else None,
         )

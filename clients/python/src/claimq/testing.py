@@ -9,7 +9,7 @@ import asyncio
 import base64
 import contextvars
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
@@ -101,7 +101,8 @@ def _work(app: App, client: Client, claimed: Mapping[str, Any]) -> Outcome:
     if claimed.get("depends_on"):
         steps = client.tasks(parent_id=claimed["parent_id"], include=["result"])
         names = claimed["depends_on"]
-        context.dependencies = {s["step"]: s.get("result") for s in steps if s["step"] in names}
+        results = {s.get("step", ""): s.get("result") for s in steps}
+        context.dependencies = {name: results[name] for name in names}
 
     def report(value: Any) -> None:
         client.request("POST", path + "extend", claim | {"progress": value})
@@ -188,7 +189,7 @@ class _AsyncRecorder:
 
 
 @contextmanager
-def recorder(app: App) -> Iterator[Recorder]:
+def recorder(app: App) -> Generator[Recorder, None, None]:
     """Keep what the handlers of an app submit, while the context lasts.
 
     with recorder(app) as r:
