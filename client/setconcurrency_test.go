@@ -37,7 +37,7 @@ func TestWorker_SetConcurrency(t *testing.T) {
 		go func() { over <- w.Run(ctx) }()
 		running := func(when string, want int64) {
 			t.Helper()
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second) // of the bubble
 			synctest.Wait()
 			if got := w.Stats().Running; got != want {
 				t.Errorf("%s: %d handlers run, want %d", when, got, want)

@@ -195,7 +195,7 @@ func (s *said) checkHello() error {
 	for i, t := range s.Types {
 		switch {
 		case !typePattern.MatchString(t.Type) || t.Type == "." || t.Type == "..":
-			return fmt.Errorf("types[%d].type is %q: it must be 1 to 128 of A-Z a-z 0-9 _ . : -, but not . or ..", i, t.Type)
+			return fmt.Errorf("types[%d].type is %q: it must be 1 to 128 of A-Z a-z 0-9 _ . : -, and neither . nor .. alone", i, t.Type)
 		case there[t.Type]:
 			return fmt.Errorf("types[%d].type is %q, as another is", i, t.Type)
 		case t.Concurrency < 0 || t.Concurrency > concurrencyMax:
