@@ -56,6 +56,15 @@ func TestTrail_cancels(t *testing.T) {
 			[]history.Told{tell(22, 0, "cancel_requested", 6, 9), tell(22, 1, "lease_expired", 6, 9), tell(22, 2, "cancelled", 6, 0)},
 			"",
 		},
+		{
+			"a failed one is cancelled in the entry in which it is given back",
+			[]history.Op{
+				{Kind: history.Fail, Outcome: history.OK, TaskID: 6, Token: 9, Worker: "w", Index: 22, Seen: &history.Task{ID: 6, Status: "pending", Attempts: 1}},
+				act(22, history.Cancel, 1),
+			},
+			[]history.Told{tell(22, 0, "failed", 6, 9), tell(22, 1, "requeued", 6, 9), tell(22, 2, "cancelled", 6, 0)},
+			"",
+		},
 		{"a claimed one ends at once", []history.Op{cancel(22, 6)}, []history.Told{tell(22, 0, "cancelled", 6, 0)}, RuleTrailLife},
 		{"a claimed one is pending after its claim", []history.Op{cancel(22, 6)}, []history.Told{tell(22, 0, "cancel_requested", 6, 9), tell(23, 0, "lease_expired", 6, 9), tell(23, 1, "requeued", 6, 0)}, RuleTrailLife},
 		{"a claimed one fails", []history.Op{cancel(22, 6)}, []history.Told{tell(22, 0, "cancel_requested", 6, 9), tell(23, 0, "lease_expired", 6, 9), tell(23, 1, "failed", 6, 9)}, RuleTrailLife},

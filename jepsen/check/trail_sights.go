@@ -65,13 +65,15 @@ func asksOnly(op *history.Op) bool {
 }
 
 // showDone holds what the answer to the call shows whose event was the last one against the
-// state, unless next is told of the same call.
+// state, unless next is told of the same call. Once that has given its task back, a cancel is
+// another's.
 func (c *trailChecker) showDone(next *history.Told) {
 	if c.done < 0 {
 		return
 	}
 	op := &c.ops[c.done]
-	if next.Index == op.Index && next.TaskID == op.TaskID && !asksOnly(op) && slices.Contains([]string{"requeued", "scheduled", "cancelled"}, next.Kind) {
+	given := next.Kind == "cancelled" && c.lives[op.TaskID] != nil && c.lives[op.TaskID].status == statusPending
+	if !given && next.Index == op.Index && next.TaskID == op.TaskID && !asksOnly(op) && slices.Contains([]string{"requeued", "scheduled", "cancelled"}, next.Kind) {
 		return
 	}
 	c.checkShown(c.done, op, op.TaskID, op.Seen)
