@@ -19,6 +19,10 @@ const (
 	// often, at the price of some fsyncs; a node has one in use and a spare at
 	// least.
 	walSegmentBytes = 16 << 20
+	// walAppendBytes bounds the entries of one append, unless it is one alone. raft-wal keeps a
+	// buffer of twice the largest append of each segment for as long as the segment is there: 16
+	// entries of 1 MiB, which a follower gets in one call, left 32 MiB.
+	walAppendBytes = 2<<20 - 64<<10
 	// walReadTriesMax bounds how often an entry is read again whose segment was
 	// dropped meanwhile. Each time takes another DeleteRange, or the file is damaged.
 	walReadTriesMax = 100
@@ -93,11 +97,18 @@ func (s *walStore) GetLog(index uint64, log *raft.Log) error {
 	}
 }
 
-// StoreLogs implements raft.LogStore.
+// StoreLogs implements raft.LogStore. Large entries go in several appends: after an error the
+// first of them may be there.
 func (s *walStore) StoreLogs(logs []*raft.Log) error {
-	err := s.WAL.StoreLogs(logs)
-	if err != nil {
-		return errors.Join(s.failure.first(), err)
+	for len(logs) > 0 {
+		count, bytes := 1, logEntryBytes(logs[0])
+		for ; count < len(logs) && bytes+logEntryBytes(logs[count]) <= walAppendBytes; count++ {
+			bytes += logEntryBytes(logs[count])
+		}
+		if err := s.WAL.StoreLogs(logs[:count]); err != nil {
+			return errors.Join(s.failure.first(), err)
+		}
+		logs = logs[count:]
 	}
 	return nil
 }

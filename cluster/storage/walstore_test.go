@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -34,6 +35,45 @@ func smallWAL(t *testing.T) (path string, open func() *walStore) {
 		}
 		return w
 	}
+}
+
+// What many large entries that come together leave in memory is little: raft-wal keeps twice the
+// largest append for as long as their segment is there.
+func TestWAL_LargeEntriesTogether(t *testing.T) {
+	path := t.TempDir()
+	if err := createWAL(path); err != nil {
+		t.Fatal(err)
+	}
+	w, err := openWAL(path, walSegmentBytes, 0, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	before := liveBytes()
+	logs := testEntries(1, 15)
+	for _, log := range logs {
+		log.Data = bytes.Repeat(log.Data[:1], 1<<20)
+	}
+	if err := w.StoreLogs(logs); err != nil {
+		t.Fatal(err)
+	}
+	last := logs[14]
+	logs = nil
+	if more := liveBytes() - before; more > 8<<20 {
+		t.Errorf("%d MiB are left in memory", more>>20)
+	}
+	var log raft.Log
+	if err := w.GetLog(15, &log); err != nil || !equalLogs(&log, last) {
+		t.Errorf("the last entry: %v", err)
+	}
+}
+
+// liveBytes returns how much of the heap lives.
+func liveBytes() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // raft-wal that is closed right after any append goes on where it was.
