@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/api/exchange"
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -17,7 +18,9 @@ import (
 func TestServer_Bodies(t *testing.T) {
 	t.Parallel()
 	const half = 600 << 10
-	s, _ := setup(t, func(c *Config) { c.Limits.BodyBytes, c.BodiesBytes = 1<<20, 1<<20+exchange.HeaderBytes })
+	s, _ := setup(t, func(c *Config) {
+		c.Limits.BodyBytes, c.BodiesBytes = 1<<20, port.BodyCopies*(1<<20+exchange.HeaderBytes)
+	})
 	addr := listen(t, s)
 	head := func(size int) string {
 		return fmt.Sprintf("POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", size)
@@ -65,6 +68,30 @@ func TestServer_Bodies(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
+}
+
+// TestServer_BodiesPassedOn ensures that the large requests that other nodes pass on count, too,
+// until they are answered.
+func TestServer_BodiesPassedOn(t *testing.T) {
+	t.Parallel()
+	const length = 1 << 20
+	s, _ := setup(t, func(c *Config) {
+		c.Limits.BodyBytes, c.BodiesBytes = length, port.BodyCopies*(length+exchange.HeaderBytes)
+	})
+	first := dial(t, listen(t, s), fmt.Sprintf("POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", length/2))
+	waitFor(t, func() bool { return s.host.Port.BodyBytes() > 0 })
+	body := `{"params":"` + strings.Repeat("x", length*3/4) + `"}`
+	if f := do(t, s.ForwardHandler(), "POST /api/tasks", body).refused(t, wire.CodeOverloaded); f["reason"] != "bodies" {
+		t.Errorf("beside a large one: %v", f)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 0 })
+	do(t, s.ForwardHandler(), "POST /api/tasks", body).good(t, 201)
+	if n := s.host.Port.BodyBytes(); n != 0 {
+		t.Errorf("%d bytes are counted after the answer", n)
+	}
 }
 
 // The memory of a large body is that of one before, and there for the next once the request

@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/exchange"
 	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/internal/zones"
 )
 
@@ -84,8 +85,9 @@ type Config struct {
 	// overloaded. 0: 16,384.
 	WaitsPerKey int
 	// BodiesBytes bounds what the bodies of the requests that are received and
-	// answered take together, those of up to 32 KiB left out; one more is answered
-	// overloaded. At least one body of Limits.BodyBytes. 0: 256 MiB.
+	// answered take together, each three times, for what is made of it, those of up to 32 KiB
+	// left out; one more is answered overloaded. At least one body of Limits.BodyBytes.
+	// 0: 768 MiB.
 	BodiesBytes int64
 	// AnswersBytes bounds what answers take together that are made and not written
 	// yet, those of up to 32 KiB left out. One more is answered overloaded; one about
@@ -101,7 +103,7 @@ const (
 	defaultConnections = 16_384
 	defaultPerAddress  = 1_024
 	defaultKeyWaits    = 16_384
-	defaultBodiesBytes = 256 << 20
+	defaultBodiesBytes = 768 << 20
 	defaultAnswerBytes = 256 << 20
 )
 
@@ -128,8 +130,8 @@ func (c *Config) validate() error {
 	if !c.Limits.Valid() {
 		return fmt.Errorf("api: Config.Limits out of range: %+v", c.Limits)
 	}
-	if least := int64(c.Limits.BodyBytes + exchange.HeaderBytes); c.BodiesBytes < least {
-		return fmt.Errorf("api: Config.BodiesBytes is %d, less than one body and its headers, %d", c.BodiesBytes, least)
+	if least := port.BodyCopies * int64(c.Limits.BodyBytes+exchange.HeaderBytes); c.BodiesBytes < least {
+		return fmt.Errorf("api: Config.BodiesBytes is %d, less than what one body and its headers take, %d", c.BodiesBytes, least)
 	}
 	if c.WaitsPerKey < 1 {
 		return fmt.Errorf("api: Config.WaitsPerKey is %d", c.WaitsPerKey)

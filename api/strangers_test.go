@@ -143,11 +143,13 @@ func TestServer_StrangersBody(t *testing.T) {
 // for it: a body counts by the length that its head says.
 func TestServer_ExpectedBody(t *testing.T) {
 	t.Parallel()
-	s, _ := setup(t, func(c *Config) { c.Limits.BodyBytes, c.BodiesBytes = 1<<20, 1<<20+exchange.HeaderBytes })
+	s, _ := setup(t, func(c *Config) {
+		c.Limits.BodyBytes, c.BodiesBytes = 1<<20, port.BodyCopies*(1<<20+exchange.HeaderBytes)
+	})
 	addr := listen(t, s)
 	head := "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n"
 	first := dial(t, addr, head)
-	waitFor(t, func() bool { return s.host.Port.BodyBytes() == 1<<20 })
+	waitFor(t, func() bool { return s.host.Port.BodyBytes() == port.BodyCopies<<20 })
 	if f := raw(t, addr, head).refused(t, wire.CodeOverloaded); f["reason"] != "bodies" {
 		t.Errorf("another: %v", f)
 	}
@@ -162,7 +164,9 @@ func TestServer_ExpectedBody(t *testing.T) {
 func TestServer_ExpectedBodyAskedFor(t *testing.T) {
 	t.Parallel()
 	const length = 1 << 20
-	s, _ := setup(t, func(c *Config) { c.Limits.BodyBytes, c.BodiesBytes = length, length+exchange.HeaderBytes })
+	s, _ := setup(t, func(c *Config) {
+		c.Limits.BodyBytes, c.BodiesBytes = length, port.BodyCopies*(length+exchange.HeaderBytes)
+	})
 	addr := listen(t, s)
 	head := func(more string) string {
 		return "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\n" + more + "Content-Length: " + strconv.Itoa(length) + "\r\n\r\n"
@@ -172,8 +176,8 @@ func TestServer_ExpectedBodyAskedFor(t *testing.T) {
 	if got := receive(t, from); got.status != 100 {
 		t.Fatalf("%+v", got)
 	}
-	if n := s.host.Port.BodyBytes(); n < length {
-		t.Errorf("%d bytes of bodies are counted, want %d", n, length)
+	if n := s.host.Port.BodyBytes(); n < port.BodyCopies*length {
+		t.Errorf("%d bytes of bodies are counted, want %d", n, port.BodyCopies*length)
 	}
 	if f := raw(t, addr, head("")).refused(t, wire.CodeOverloaded); f["reason"] != "bodies" {
 		t.Errorf("another: %v", f)
@@ -193,7 +197,9 @@ func TestServer_ExpectedBodyAskedFor(t *testing.T) {
 func TestServer_ExpectedChunk(t *testing.T) {
 	t.Parallel()
 	const length = 1 << 20
-	s, _ := setup(t, func(c *Config) { c.Limits.BodyBytes, c.BodiesBytes = length, length+exchange.HeaderBytes })
+	s, _ := setup(t, func(c *Config) {
+		c.Limits.BodyBytes, c.BodiesBytes = length, port.BodyCopies*(length+exchange.HeaderBytes)
+	})
 	addr := listen(t, s)
 	head := "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + strconv.FormatInt(length, 16) + "\r\n"
 	conn := dial(t, addr, head)
@@ -202,7 +208,7 @@ func TestServer_ExpectedChunk(t *testing.T) {
 	if f := receive(t, bufio.NewReader(another)).refused(t, wire.CodeOverloaded); f["reason"] != "bodies" {
 		t.Errorf("another: %v", f)
 	}
-	if n := s.host.Port.BodyBytes(); n >= 2*length { // it is still there, and may go on
+	if n := s.host.Port.BodyBytes(); n >= 2*port.BodyCopies*length { // it is still there, and may go on
 		t.Errorf("%d bytes of bodies are counted, those of the refused one too", n)
 	}
 	body := `{"params":"` + strings.Repeat("x", 1<<19) + `"}`

@@ -89,6 +89,7 @@ type Request struct {
 	OpRefused bool            // of a batch that was answered: an op of it was
 	room      int64           // that is taken for the answer
 	ahead     int64           // that is taken for the result that it is made of
+	passedOn  int64           // that is counted for the body that another node has passed on
 	shared    bool            // the answer's body is that of all such answers, and takes no room
 	Ops       *callbody.Batch // of a batch that was looked at, nil: it was not
 	// Holds are the claims to release if the answer cannot be written.
@@ -155,6 +156,7 @@ func (r *Request) finish() {
 		r.release()
 	}
 	r.Server.Port.Results.Give(r.ahead)
+	r.Server.Port.GiveBody(r.passedOn)
 	r.giveBody()
 	r.HTTP, r.query, r.Holds, r.release, r.Target = nil, nil, nil, nil, target{}
 	r.onlyTypes, r.Who, r.in, r.Barred, r.Ops = nil, nil, nil, nil, nil
@@ -211,6 +213,13 @@ func (r *Request) serve() {
 	if len(r.HTTP.Request.Body()) > s.Cfg.Limits.BodyBytes {
 		r.Refuse(s.bodyTooLarge())
 		return
+	}
+	if r.Forwarded {
+		var ok bool
+		if r.passedOn, ok = s.Port.TakePassedOn(len(r.HTTP.Request.Body())); !ok {
+			r.Refuse(s.Port.BodiesFull())
+			return
+		}
 	}
 	if t.call.Has(Batched) && r.roles != 0 {
 		if bad := r.mayBatch(); bad != nil {

@@ -19,6 +19,10 @@ import (
 // settles and most submits are smaller, and go on when large bodies are refused.
 const BodyFreeBytes = 32 << 10
 
+// BodyCopies is how many times a large body counts: until it is answered there are its values,
+// read out of it, and the command made of these, which waits for the log.
+const BodyCopies = 3
+
 // ErrBodiesFull is what a Read returns when there is no room for a body.
 var ErrBodiesFull = errors.New("the requests that are being received take too much memory")
 
@@ -29,7 +33,7 @@ type bodyShare struct {
 	read int // bytes since the last answer
 	// expected is how long the body is by its request's head, 0: not known.
 	expected int
-	counted  atomic.Int64 // of them, those in all's count
+	counted  atomic.Int64 // what of all's count is for it: BodyCopies for each byte
 	all      *atomic.Int64
 	most     int64
 	// streamed says that what is read is not kept.
@@ -62,13 +66,21 @@ func (b *bodyShare) hold(n int) bool {
 // is counted already might be refused for it. Who closes between the two sums gives less
 // than was counted; the connection's goroutine closes it last.
 func (b *bodyShare) count(n int) bool {
-	more := int64(max(n, b.expected)) - b.counted.Load()
+	more := BodyCopies*int64(max(n, b.expected)) - b.counted.Load()
 	if n <= BodyFreeBytes || b.streamed || b.all == nil || more <= 0 {
 		return true
 	}
-	for held := b.all.Load(); held+more <= b.most; held = b.all.Load() {
-		if b.all.CompareAndSwap(held, held+more) {
-			b.counted.Add(more)
+	if !takeBody(b.all, more, b.most) {
+		return false
+	}
+	b.counted.Add(more)
+	return true
+}
+
+// takeBody adds n to all unless that would be more than most.
+func takeBody(all *atomic.Int64, n, most int64) bool {
+	for held := all.Load(); held+n <= most; held = all.Load() {
+		if all.CompareAndSwap(held, held+n) {
 			return true
 		}
 	}
@@ -93,7 +105,22 @@ func (b *bodyShare) answered() {
 	b.read, b.expected = 0, 0
 }
 
+// TakePassedOn counts a body of n bytes that another node has passed on, and returns what
+// GiveBody is to be given once it is answered. ok is false if there is no room for it.
+func (p *Port) TakePassedOn(n int) (counted int64, ok bool) {
+	if n <= BodyFreeBytes {
+		return 0, true
+	}
+	if counted = BodyCopies * int64(n); !takeBody(&p.bodies, counted, p.cfg.BodiesBytes) {
+		return 0, false
+	}
+	return counted, true
+}
+
+// GiveBody counts off what TakePassedOn has counted.
+func (p *Port) GiveBody(counted int64) { p.bodies.Add(-counted) }
+
 // BodiesFull is the refusal of a body that there is no room for.
 func (p *Port) BodiesFull() *refuse.Refusal {
-	return refuse.Overloaded(nodes.BoundBodies, "The server is receiving as many large requests as it may, of "+strconv.FormatInt(p.cfg.BodiesBytes, 10)+" bytes")
+	return refuse.Overloaded(nodes.BoundBodies, "The server is receiving as many large requests as it may, of "+strconv.FormatInt(p.cfg.BodiesBytes, 10)+" bytes with what is made of them")
 }

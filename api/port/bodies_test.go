@@ -8,7 +8,7 @@ import (
 // A body that there is room for must go on whatever others ask for meanwhile.
 func TestBodyShare_othersThatAreRefused(t *testing.T) {
 	t.Parallel()
-	const most = 1 << 20
+	const most = BodyCopies << 20
 	var all atomic.Int64
 	first, second := bodyShare{all: &all, most: most}, bodyShare{all: &all, most: most}
 	if !first.expect(600<<10) || second.expect(600<<10) {
@@ -17,7 +17,7 @@ func TestBodyShare_othersThatAreRefused(t *testing.T) {
 	if !first.take(600<<10 + 100) { // its head is read, too
 		t.Error("refused for want of the room that another one has not got")
 	}
-	if got := all.Load(); got != 600<<10+100 {
+	if got := all.Load(); got != BodyCopies*(600<<10+100) {
 		t.Errorf("%d bytes are counted", got)
 	}
 	first.give()

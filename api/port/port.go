@@ -34,7 +34,7 @@ const (
 type Config struct {
 	Connections  int   // at once
 	PerAddress   int   // of them strangers from one address
-	BodiesBytes  int64 // of all bodies that are received
+	BodiesBytes  int64 // of all bodies that are received, each BodyCopies times
 	AnswersBytes int64 // of all answers that are not written yet
 
 	TLS               *tls.Config           // nil: plain HTTP
@@ -58,7 +58,7 @@ type Config struct {
 type Port struct {
 	cfg        Config
 	open       atomic.Int64 // connections
-	bodies     atomic.Int64 // bytes of the bodies that they have read and not answered
+	bodies     atomic.Int64 // bytes of the bodies that were read and not answered, BodyCopies times
 	strangers  strangers
 	handshakes handshakes // of TLS
 	shown      shownConns // with certificates of clients
@@ -83,5 +83,5 @@ func (p *Port) Open() int64 { return p.open.Load() }
 // Strangers returns how many of them have shown no valid key.
 func (p *Port) Strangers() int { return p.strangers.count() }
 
-// BodyBytes returns how much large requests take that are not answered.
+// BodyBytes returns how much large requests take that are not answered, with what is made of them.
 func (p *Port) BodyBytes() int64 { return p.bodies.Load() }

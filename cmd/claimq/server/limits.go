@@ -38,12 +38,12 @@ func (s *setup) boundConnections() error {
 	return nil
 }
 
-// What the bodies of requests that are received may take together: this part of
-// the memory limit, within these bounds.
+// What the bodies of requests that are received may take together, with what is made of
+// them: this part of the memory limit, within these bounds. The longest body fits.
 const (
 	bodiesPart = 4
 	bodiesMin  = 32 << 20
-	bodiesMax  = 256 << 20
+	bodiesMax  = 768 << 20
 )
 
 // What the answers that are not written yet may take together: this part of the
