@@ -58,7 +58,6 @@ func TestWAL_LargeEntriesTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := logs[14]
-	logs = nil
 	if more := liveBytes() - before; more > 8<<20 {
 		t.Errorf("%d MiB are left in memory", more>>20)
 	}
