@@ -173,7 +173,7 @@ func (p *pythonTypes) plain(owner, field string, n *yaml.Node) string {
 		if arms := p.items(p.get(n, choice)); arms != nil {
 			var kinds []string
 			for _, arm := range arms {
-				kinds = append(kinds, p.typeOf(owner+camel(field), p.distinct(arm), arm))
+				kinds = append(kinds, p.typeOf(owner, field, arm))
 			}
 			return "Union[" + strings.Join(kinds, ", ") + "]"
 		}
@@ -204,16 +204,6 @@ func (p *pythonTypes) plain(owner, field string, n *yaml.Node) string {
 		return name
 	}
 	return "JSON"
-}
-
-// distinct returns the field by which one of several objects is told from the others.
-func (p *pythonTypes) distinct(n *yaml.Node) string {
-	for _, field := range p.items(p.get(n, "required")) {
-		if field.Value != "success" {
-			return field.Value
-		}
-	}
-	return ""
 }
 
 func literal(enum []*yaml.Node) string {

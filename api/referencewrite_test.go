@@ -395,7 +395,7 @@ func (r *reference) objectSection(b *strings.Builder, name string, schema *yaml.
 		b.WriteString("\n" + asProse(says) + "\n")
 	}
 	sent := strings.HasPrefix(name, "New") || strings.HasSuffix(name, "Op") || slices.Contains([]string{"Claim", "NextClaim", "NextStep", "Backoff", "BackoffOrNull", "Filter", "FinalizationClaim", "NextClaim", "ScheduledTask"}, name)
-	some := r.items(r.get(schema, "oneOf"))
+	some := append(r.items(r.get(schema, "oneOf")), r.items(r.get(schema, "anyOf"))...)
 	if some == nil {
 		b.WriteString("\n")
 		r.table(b, schema, sent)

@@ -141,6 +141,13 @@ class NewTask(TypedDict):
     directly or through others, are cancelled. Only with steps"""
 
 
+class NewTasks(TypedDict):
+    """Many tasks to submit"""
+
+    tasks: list[JSON]
+    """A NewTask each; one that is none is refused in its place, the others are submitted"""
+
+
 class NewStep(TypedDict):
     """A task with a name, as a NewTask, without what is for the task that has the steps:
     `idempotency_key`, `unique`, `traceparent`, `retention_ms`, `steps`, `finalize`,
@@ -343,24 +350,14 @@ class SubmitAnswer(TypedDict):
     """Its type or its params differ from this request's"""
 
 
-class Submitted(TypedDict):
+class SubmitManyAnswer(TypedDict):
     """An object of the API."""
 
-    id: int
-    """A task's id: it grows and is never used again"""
-    created: bool
-    """false: the task has had the key before"""
-    same_request: NotRequired[Literal[False]]
-    """Its type or its params differ from this request's"""
-
-
-class NotSubmitted(TypedDict):
-    """An object of the API."""
-
-    error: str
-    code: Literal["invalid_task", "payload_too_large"]
-    message: str
-    field: str
+    success: Literal[True]
+    results: list[SubmitResult]
+    """The result of each, in order"""
+    failed: int
+    """How many of them were refused"""
 
 
 class TaskAnswer(TypedDict):
@@ -373,23 +370,26 @@ class TaskAnswer(TypedDict):
 
 
 class ClaimAnswer(TypedDict):
-    """`task`, or with `limit` `tasks`"""
+    """Of a claim without `limit`"""
 
     success: Literal[True]
-    task: NotRequired[ClaimedTask]
-    tasks: NotRequired[list[ClaimedTask]]
-    message: Literal["Task claimed successfully", "No pending tasks available"]
+    task: ClaimedTask
+    message: Literal["Task claimed successfully"]
     """The same in words"""
     repeated: NotRequired[Literal[True]]
     """The same claim, or the same request, had done the same before"""
 
 
-class CompleteAnswerClaimed(TypedDict):
-    """With `claim`: `task`, or with `limit` `tasks`"""
+class ClaimManyAnswer(TypedDict):
+    """Of a claim with `limit`"""
 
-    task: NotRequired[Union[Task, EndedClaim] | None]
-    """null: there was nothing to claim"""
-    tasks: NotRequired[list[ClaimedTask]]
+    success: Literal[True]
+    tasks: list[ClaimedTask]
+    """Empty if there was nothing to claim"""
+    message: Literal["Task claimed successfully", "No pending tasks available"]
+    """The same in words"""
+    repeated: NotRequired[Literal[True]]
+    """The same claim, or the same request, had done the same before"""
 
 
 class CompleteAnswer(TypedDict):
@@ -399,8 +399,7 @@ class CompleteAnswer(TypedDict):
     task: KnownTask
     submitted: NotRequired[list[Submitted]]
     """With `submit`: the result of each, in order"""
-    claimed: NotRequired[CompleteAnswerClaimed]
-    """With `claim`: `task`, or with `limit` `tasks`"""
+    claimed: NotRequired[NextClaimed]
     repeated: NotRequired[Literal[True]]
     """The same claim, or the same request, had done the same before"""
 
@@ -414,45 +413,6 @@ class ExtendAnswer(TypedDict):
     """What the lease has left; count from before the request was sent"""
     cancel_requested: bool
     """Somebody asked for the task to be cancelled: stop, then fail or release it"""
-    repeated: NotRequired[Literal[True]]
-    """The same claim, or the same request, had done the same before"""
-
-
-class MinimalAnswerTask(TypedDict):
-    """An object of the API."""
-
-    id: int
-    """A task's id: it grows and is never used again"""
-    status: Status
-    """blocked: a step whose dependencies have not completed; running: a task with steps"""
-
-
-class MinimalAnswerClaimed(TypedDict):
-    """Of a complete with `claim`: `task`, or with `limit` `tasks`"""
-
-    task: NotRequired[Union[Task, EndedClaim] | None]
-    """null: there was nothing to claim"""
-    tasks: NotRequired[list[ClaimedTask]]
-
-
-class MinimalAnswer(TypedDict):
-    """Of an op of a batch with `return: minimal`: what its own call answers, but of the
-    task that it is about the id and the status alone"""
-
-    success: Literal[True]
-    task: MinimalAnswerTask
-    created: NotRequired[bool]
-    """Of a submit; false: the key was taken"""
-    same_request: NotRequired[Literal[False]]
-    """Of a submit whose key was taken: the task has another type or other params"""
-    submitted: NotRequired[list[Submitted]]
-    """Of a complete with `submit`: the result of each, in order"""
-    claimed: NotRequired[MinimalAnswerClaimed]
-    """Of a complete with `claim`: `task`, or with `limit` `tasks`"""
-    lease_remaining_ms: NotRequired[int]
-    """Of an extend: what the lease has left; count from before the request was sent"""
-    cancel_requested: NotRequired[bool]
-    """Of an extend: somebody asked for the task to be cancelled"""
     repeated: NotRequired[Literal[True]]
     """The same claim, or the same request, had done the same before"""
 
@@ -1012,15 +972,62 @@ class RemovedTask(TypedDict):
     claim_token: int | None
 
 
-class EndedClaim(TypedDict):
-    """What a repeated claim knows of a task that was removed since"""
+class Submitted(TypedDict):
+    """An object of the API."""
 
     id: int
     """A task's id: it grows and is never used again"""
-    claim_token: int
-    """A claim's fencing token: it grows with every claim in the cluster. Without it only
-    the worker is checked"""
-    claim_state: Literal["ended"]
+    created: bool
+    """false: the task has had the key before"""
+    same_request: NotRequired[Literal[False]]
+    """Its type or its params differ from this request's"""
+
+
+class NotSubmitted(TypedDict):
+    """An object of the API."""
+
+    error: str
+    code: Literal["invalid_task", "payload_too_large"]
+    message: str
+    field: str
+
+
+class NextClaimed(TypedDict):
+    """What the `claim` of a complete got: `task`, or with `limit` `tasks`"""
+
+    task: NotRequired[Union[Task, EndedClaim] | None]
+    """null: there was nothing to claim"""
+    tasks: NotRequired[list[ClaimedTask]]
+
+
+class MinimalAnswerTask(TypedDict):
+    """An object of the API."""
+
+    id: int
+    """A task's id: it grows and is never used again"""
+    status: Status
+    """blocked: a step whose dependencies have not completed; running: a task with steps"""
+
+
+class MinimalAnswer(TypedDict):
+    """Of an op of a batch with `return: minimal`: what its own call answers, but of the
+    task that it is about the id and the status alone"""
+
+    success: Literal[True]
+    task: MinimalAnswerTask
+    created: NotRequired[bool]
+    """Of a submit; false: the key was taken"""
+    same_request: NotRequired[Literal[False]]
+    """Of a submit whose key was taken: the task has another type or other params"""
+    submitted: NotRequired[list[Submitted]]
+    """Of a complete with `submit`: the result of each, in order"""
+    claimed: NotRequired[NextClaimed]
+    lease_remaining_ms: NotRequired[int]
+    """Of an extend: what the lease has left; count from before the request was sent"""
+    cancel_requested: NotRequired[bool]
+    """Of an extend: somebody asked for the task to be cancelled"""
+    repeated: NotRequired[Literal[True]]
+    """The same claim, or the same request, had done the same before"""
 
 
 class Event(TypedDict):
@@ -1048,6 +1055,17 @@ class Event(TypedDict):
     """What more there is to say; "" if nothing"""
 
 
+class EndedClaim(TypedDict):
+    """What a repeated claim knows of a task that was removed since"""
+
+    id: int
+    """A task's id: it grows and is never used again"""
+    claim_token: int
+    """A claim's fencing token: it grows with every claim in the cluster. Without it only
+    the worker is checked"""
+    claim_state: Literal["ended"]
+
+
 class ListTasksAnswer(TypedDict):
     """An object of the API."""
 
@@ -1057,22 +1075,6 @@ class ListTasksAnswer(TypedDict):
     unless asked for"""
     next_cursor: str | None
     """Where the next page begins; null: there is no more"""
-
-
-class SubmitTasksBodyTasks(TypedDict):
-    """An object of the API."""
-
-    tasks: list[JSON]
-    """A NewTask each; one that is none is refused in its place, the others are submitted"""
-
-
-class SubmitTasksAnswerResults(TypedDict):
-    """An object of the API."""
-
-    success: Literal[True]
-    results: list[Union[Submitted, NotSubmitted]]
-    failed: int
-    """How many of them were refused"""
 
 
 class ActOnTasksBody(TypedDict):
@@ -1346,7 +1348,7 @@ class RunBatchAnswer(TypedDict):
     """An object of the API."""
 
     success: Literal[True]
-    results: list[Union[SubmitAnswer, ClaimAnswer, CompleteAnswer, TaskAnswer, ExtendAnswer, DeleteAnswer, MinimalAnswer, Refusal]]
+    results: list[OpResult]
     failed: int
     """How many were refused"""
 
@@ -1545,6 +1547,9 @@ KnownTask = Union[Task, RemovedTask]
 Op = Union[SubmitOp, ClaimOp, CompleteOp, FailOp, ExtendOp, ReleaseOp, RetryOp, CancelOp, DeleteOp]
 """An op with the fields of its own call and, but for submit and claim, `id`, the task"""
 
+OpResult = Union[SubmitAnswer, ClaimAnswer, ClaimManyAnswer, CompleteAnswer, TaskAnswer, ExtendAnswer, DeleteAnswer, MinimalAnswer, Refusal]
+"""What the op's own call answers, a refusal too"""
+
 Status = Literal["pending", "scheduled", "blocked", "claimed", "running", "completed", "failed", "cancelled"]
 """blocked: a step whose dependencies have not completed; running: a task with steps"""
 
@@ -1554,6 +1559,9 @@ Code = Literal["invalid_request", "invalid_task", "invalid_worker_id", "unauthor
 ClaimedTask = Union[Task, EndedClaim]
 """The task with its claim, in `claim_token`; of a repeated claim whose task was removed
 since, what is still known"""
+
+SubmitResult = Union[Submitted, NotSubmitted]
+"""The result of one of many submits"""
 
 EventName = Literal["submitted", "scheduled", "claimed", "released", "failed", "requeued", "lease_expired", "completed", "retried", "cancel_requested", "cancelled", "deleted", "expired", "finalization_claimed", "finalized", "type_changed", "schedule_set", "schedule_deleted", "node_set", "node_removed", "level_raised", "trail_changed", "member_added", "member_removed", "member_promoted", "member_demoted", "leadership_transferred", "snapshot_taken", "backup_saved", "restored", "keys_reloaded", "join_token_made", "join_token_used", "join_token_revoked", "join_token_expired", "backup_begun", "backup_broken_off", "restore_begun", "restore_broken_off", "defaults_changed"]
 """What happened; GET /api/events says when each comes. There may come others"""
