@@ -1,0 +1,157 @@
+package typescript
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// scratch is a folder that is removed behind all tests.
+var scratch string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "claimq-typescript")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	scratch = dir
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// run runs a command in dir, and returns what it printed.
+func run(t *testing.T, dir string, env []string, command ...string) string {
+	t.Helper()
+	out, err := output(t.Context(), dir, env, command...)
+	if err != nil {
+		t.Error(err)
+	}
+	return out
+}
+
+func output(ctx context.Context, dir string, env []string, command ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, out)
+	}
+	return string(out), nil
+}
+
+// install is npm ci of a folder, without scripts of packages and from the cache if that has them.
+func install(ctx context.Context, dir string) error {
+	for _, name := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return fmt.Errorf("%s is not there: install nodejs (20 or later) and npm, or run .ci/tools as root: %w", name, err)
+		}
+	}
+	_, err := output(ctx, dir, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--silent")
+	return err
+}
+
+// built returns a copy of this folder in which the package and its tests are compiled. The
+// other files that tests read lie beside it as they do here.
+func built(t *testing.T) string {
+	t.Helper()
+	dir, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+var build = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(scratch, "clients", "typescript")
+	if err := copyPackage(dir); err != nil {
+		return "", err
+	}
+	if err := copyFile("../vectors.json", filepath.Join(scratch, "clients", "vectors.json")); err != nil {
+		return "", err
+	}
+	ctx := context.Background() // it is for all tests
+	if err := install(ctx, dir); err != nil {
+		return "", err
+	}
+	if _, err := output(ctx, dir, nil, "npm", "run", "--silent", "build"); err != nil {
+		return "", err
+	}
+	_, err := output(ctx, dir, nil, "npm", "exec", "--offline", "--", "tsc", "--project", "tests")
+	return dir, err
+})
+
+// copyPackage copies the files of this folder, without what is made of them.
+func copyPackage(to string) error {
+	return filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case !d.IsDir():
+			return copyFile(path, filepath.Join(to, path))
+		case d.Name() == "node_modules" || path == "dist" || path == "build":
+			return fs.SkipDir
+		}
+		return nil
+	})
+}
+
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o600)
+}
+
+var binaries = sync.OnceValues(func() ([]string, error) {
+	ctx := context.Background() // as above
+	claimq, err := procs.Build(ctx, scratch)
+	if err != nil {
+		return nil, err
+	}
+	faults := filepath.Join(scratch, "faults")
+	_, err = output(ctx, "../faults", []string{"CGO_ENABLED=0"}, "go", "build", "-o", faults, ".")
+	return []string{"CLAIMQ_BIN=" + claimq, "CLAIMQ_FAULTS=" + faults}, err
+})
+
+// environment returns what names the binaries that tests of the package start.
+func environment(t *testing.T) []string {
+	t.Helper()
+	env, err := binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return env
+}
+
+// The package's own tests, in node's runner. That they compile is a test, too: each line of
+// tests/typing_wrong.ts that says so is refused.
+func TestNode(t *testing.T) {
+	t.Parallel()
+	dir := built(t)
+	tests, err := filepath.Glob(filepath.Join(dir, "build", "*.test.js"))
+	if err != nil || len(tests) == 0 {
+		t.Fatalf("the tests are %v, %v", tests, err)
+	}
+	run(t, dir, environment(t), append([]string{"node", "--test"}, tests...)...)
+}
