@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
+import runpy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from claimq import (
     App,
-    AsyncClient,
     Client,
     NotFound,
     Permanent,
@@ -116,15 +116,10 @@ def test_bad_handlers() -> None:
         App(concurrency=1001)
 
 
-def test_both_clients_have_the_same_calls() -> None:
-    def calls(kind: type) -> dict[str, list[tuple[str, Any]]]:
-        return {
-            name: [(p.name, p.default) for p in inspect.signature(f).parameters.values()]
-            for name, f in vars(kind).items()
-            if inspect.isfunction(f) and (not name.startswith("_") or name == "__init__")
-        }
-
-    assert calls(Client) == calls(AsyncClient)
+def test_client_is_made_from_the_async_one() -> None:
+    script = Path(__file__).parents[1] / "make_client.py"
+    made = runpy.run_path(str(script))
+    assert made["TARGET"].read_text() == made["make"](), f"run {script}"
 
 
 def test_worker_and_time(

@@ -1,4 +1,4 @@
-"""The client of a program with asyncio. It has the calls of Client."""
+"""The client of a program with asyncio."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Any, Literal, TypeVar, cast
 
 from . import types as api
+from ._aio import Lines, Transport
 from ._calls import Calls, Submitted, is_end
 from ._config import configure
 from ._core import Open, ReadLine, Sleep, Steps, StreamOutcome
-from ._aio import Lines, Transport
 from ._task import Backoff, Seconds, new_task
 from .errors import Closed
 

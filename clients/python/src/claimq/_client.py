@@ -1,4 +1,7 @@
-"""The client of a program without asyncio."""
+"""The client of a program without asyncio.
+
+Made from _async_client.py by make_client.py; do not edit.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ from types import TracebackType
 from typing import Any, Literal, TypeVar, cast
 
 from . import types as api
+from ._http import Lines, Transport
 from ._calls import Calls, Submitted, is_end
 from ._config import configure
 from ._core import Open, ReadLine, Sleep, Steps, StreamOutcome
-from ._http import Lines, Transport
 from ._task import Backoff, Seconds, new_task
 from .errors import Closed
 
@@ -286,7 +289,8 @@ class Client:
         }
         while True:
             page = self._run(self._calls.tasks_page(fields))
-            yield from page["tasks"]
+            for item in page["tasks"]:
+                yield item
             if page["next_cursor"] is None:
                 return
             fields["cursor"] = page["next_cursor"]
@@ -411,7 +415,8 @@ class Client:
         while True:
             page = self._run(self._calls.events_page(filters, after))
             end = end or page["place"]
-            yield from page["events"]
+            for item in page["events"]:
+                yield item
             if is_end(page, after, end):
                 return
             after = page["next"]
