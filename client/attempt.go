@@ -14,28 +14,28 @@ import (
 	"github.com/claimq/claimq/client/internal/slots"
 )
 
-// attempt is the handling of one claim.
+// attempt handles one claim.
 type attempt struct {
 	r       *shift
 	handler *handler
 	cl      *Claim
-	work    context.Context // the handler's, but for its timeout
+	work    context.Context // the handler's context, without its timeout
 	cancel  context.CancelCauseFunc
 
 	state     lines.State
 	extends   extends
-	leaseLost atomic.Bool // an extend found that the claim is over, or none got through
-	letGo     atomic.Bool // nothing is to extend the claim any more
+	leaseLost atomic.Bool // an extend was refused for the claim, or none got through in time
+	letGo     atomic.Bool // the claim must not be extended any more
 
-	mu        sync.Mutex // guards what the handler says, which may go on when it was left behind
+	mu        sync.Mutex // guards the fields below; a handler that was left behind may still set them
 	result    []byte
-	resultErr error // of making it
+	resultErr error // from encoding result
 	then      []Task
-	submit    json.RawMessage // in place of then
+	submit    json.RawMessage // replaces then
 	onSettled func(error)
 }
 
-// begin starts the line of each claim.
+// begin starts a goroutine for each claim. A claim of a type that has no free slot is released.
 func (r *shift) begin(claims []*Claim, free *slots.Room) {
 	r.w.counts.claimed.Add(int64(len(claims)))
 	for _, cl := range claims {
@@ -48,7 +48,7 @@ func (r *shift) begin(claims []*Claim, free *slots.Room) {
 	}
 }
 
-// work is a line: it handles a claim and those that came of completing it.
+// work handles a claim, and then each next claim that comes with the completion of the last one.
 func (r *shift) work(cl *Claim) {
 	last := cl
 	for cl != nil {
@@ -59,20 +59,20 @@ func (r *shift) work(cl *Claim) {
 		}
 		err, there := a.run()
 		if !there {
-			return // the line was ended
+			return // leaveBehind has ended the line
 		}
 		cl = a.finish(err)
 	}
 	r.endLine(last)
 }
 
-// endLine frees the slot of the last claim of a line.
+// endLine frees the slot that the line's last claim holds.
 func (r *shift) endLine(last *Claim) {
 	r.w.slots.Done(last.Task.TaskType)
 	r.lines.Done()
 }
 
-// attempt begins the attempt of a claim; nil: the claim was given back, or lost.
+// attempt begins the attempt of a claim. It returns nil if the claim was given back or lost.
 func (r *shift) attempt(cl *Claim) *attempt {
 	if r.claiming.Err() != nil {
 		r.giveBack(cl)
@@ -96,30 +96,30 @@ func (r *shift) attempt(cl *Claim) *attempt {
 	return a
 }
 
-// State is that of lines.Attempt, as Hurry, Extend and LetGo are.
+// State implements lines.Attempt.
 func (a *attempt) State() *lines.State { return &a.state }
 
-// Hurry ends the handler's context.
+// Hurry cancels the handler's context with ErrShutdown.
 func (a *attempt) Hurry() { a.cancel(ErrShutdown) }
 
-// Extend begins to extend the claim, in a goroutine that is waited for as a line is.
+// Extend starts extending the claim, in a goroutine that stop waits for.
 func (a *attempt) Extend() { a.r.lines.Go(a.extend) }
 
-// LetGo has nothing extend the claim any more.
+// LetGo stops extending the claim.
 func (a *attempt) LetGo() {
 	a.letGo.Store(true)
 	a.extends.stop()
 }
 
-// finish settles the claim by what the handler returned, and ends the attempt. It returns the
-// next claim, for which it has given up the slot of this one, or nil.
+// finish settles the claim according to the handler's error and ends the attempt. It returns the claim that came with
+// the completion, which takes over this one's slot, or nil.
 func (a *attempt) finish(err error) (next *Claim) {
 	next = a.settle(a.work, err)
 	a.end()
 	return next
 }
 
-// end ends the attempt: nothing extends its claim any more.
+// end ends the attempt and waits until nothing extends its claim.
 func (a *attempt) end() {
 	a.r.lines.End(a)
 	a.LetGo()
@@ -127,7 +127,7 @@ func (a *attempt) end() {
 	a.cancel(context.Canceled)
 }
 
-// leaveBehind ends the attempts whose handlers have not returned, and their lines.
+// leaveBehind gives up on the handlers that have not returned, and ends their lines.
 func (r *shift) leaveBehind() {
 	for _, a := range r.lines.Leave() {
 		r.w.counts.running.Add(-1)
@@ -140,7 +140,7 @@ func (r *shift) leaveBehind() {
 	}
 }
 
-// withTraceOf is ctx with the trace context of the claim's task.
+// withTraceOf adds the trace context of the claim's task to ctx.
 func withTraceOf(ctx context.Context, cl *Claim) context.Context {
 	if trace := cl.Task.Traceparent; trace != "" {
 		return WithTraceparent(ctx, trace)
@@ -148,14 +148,13 @@ func withTraceOf(ctx context.Context, cl *Claim) context.Context {
 	return ctx
 }
 
-// nameOf is how Run's error names a claim's task.
+// nameOf describes the claim's task in the error of Run.
 func nameOf(cl *Claim) string {
 	return fmt.Sprintf("%s (%s, attempt %d)", cl.Task.ID, cl.Task.TaskType, cl.Task.Attempts)
 }
 
-// run runs the handler in the calling goroutine. there is false if it was left behind, and
-// somebody else has ended the attempt and its line. If the handler ends the goroutine, the line
-// goes on in another.
+// run calls the handler in this goroutine. there is false if the attempt was left behind meanwhile; then leaveBehind
+// has ended it and its line. If the handler ends the goroutine, the line continues in a new one.
 func (a *attempt) run() (err error, there bool) {
 	ctx := a.work
 	if timeout := a.handler.timeout; timeout > 0 {
@@ -175,7 +174,7 @@ func (a *attempt) run() (err error, there bool) {
 	return timedOut(ctx, err), a.returned()
 }
 
-// returned is Returned of the attempt's lines.
+// returned reports whether the attempt still belongs to its line, that is, was not left behind.
 func (a *attempt) returned() bool {
 	if !a.r.lines.Returned(a) {
 		return false
@@ -184,7 +183,7 @@ func (a *attempt) returned() bool {
 	return true
 }
 
-// goOn is the rest of a line whose handler has ended its goroutine.
+// goOn continues the line of a handler that has ended its goroutine.
 func (a *attempt) goOn(err error) {
 	if next := a.finish(err); next != nil {
 		a.r.work(next)
@@ -193,7 +192,7 @@ func (a *attempt) goOn(err error) {
 	a.r.endLine(a.cl)
 }
 
-// goesOn lets go of the claim of a handler that goes on though its time was over long ago.
+// goesOn stops extending the claim of a handler that is still running long after its timeout.
 func (a *attempt) goesOn() {
 	if a.r.lines.LetGo(a) {
 		defer a.r.lines.Done()
@@ -201,7 +200,7 @@ func (a *attempt) goesOn() {
 	}
 }
 
-// timeoutError is the cause of a context whose handler's time is over.
+// timeoutError is the cause of a handler's context that has timed out.
 type timeoutError time.Duration
 
 func (e timeoutError) Error() string {
@@ -209,7 +208,7 @@ func (e timeoutError) Error() string {
 }
 func (e timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// timedOut adds to the handler's error that its time was over.
+// timedOut adds to the handler's error that its time was over, if it was.
 func timedOut(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -221,19 +220,19 @@ func timedOut(ctx context.Context, err error) error {
 	return err
 }
 
-// giveBack releases a claim that no handler has begun with.
+// giveBack releases a claim whose handler has not started.
 func (r *shift) giveBack(cl *Claim) {
 	a := &attempt{r: r, cl: cl}
 	a.report(&r.w.counts.released, a.release(0))
 }
 
-// giveBackUnasked releases a claim that the worker has no handler or no slot for.
+// giveBackUnasked releases a claim that the worker has no handler or no free slot for.
 func (r *shift) giveBackUnasked(cl *Claim) {
 	r.tellOf(cl, slog.LevelWarn, "task given back", errUnasked)
 	r.giveBack(cl)
 }
 
-// lost notes that a claim is over, and what its handler did does not count.
+// lost counts and reports a claim that is over; what its handler did does not count.
 func (r *shift) lost(cl *Claim, why error) {
 	r.w.counts.lost.Add(1)
 	r.tellOf(cl, slog.LevelWarn, "claim lost", why)

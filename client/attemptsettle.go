@@ -17,8 +17,8 @@ import (
 	"github.com/claimq/claimq/internal/repeat"
 )
 
-// settle settles the claim by what the handler returned. It returns the next
-// claim, or nil.
+// settle settles the claim according to the handler's error. It returns the claim that came with the completion, or
+// nil.
 func (a *attempt) settle(ctx context.Context, err error) (next *Claim) {
 	a.r.w.health.settles.asking()
 	defer a.r.w.health.settles.stopped()
@@ -47,7 +47,7 @@ func (a *attempt) settle(ctx context.Context, err error) (next *Claim) {
 	return nil
 }
 
-// tellPanic tells of a panic of the handler: it is a mistake in the program.
+// tellPanic reports that the handler panicked.
 func (a *attempt) tellPanic(err error) {
 	if p := (*PanicError)(nil); errors.As(err, &p) {
 		a.r.w.counts.panics.Add(1)
@@ -62,12 +62,12 @@ func saysWhatNext(err error) bool {
 	return errors.As(err, &permanent) || errors.As(err, &later)
 }
 
-// rooms has memory for claimed tasks: each is copied into a Claim at once.
+// rooms reuses memory for decoding claimed tasks, because each is copied into a Claim at once.
 var rooms = sync.Pool{New: func() any { return &hotwire.Room{} }}
 
-// complete completes the task, and in the same request claims the next one for
-// the slot. What the server does not take fails the task for good: another attempt
-// would do the work again to the same end.
+// complete completes the task, and in the same request claims the next one for the slot. If the server refuses the
+// result or the follow-ups, the task fails for good, because another attempt would do the work again and be refused
+// again.
 func (a *attempt) complete() (next *Claim) {
 	w := a.r.w
 	a.mu.Lock()
@@ -118,8 +118,8 @@ func (a *attempt) complete() (next *Claim) {
 	return next
 }
 
-// withSlot returns the claim that a complete got, with the slot for it; nil if it got none that
-// is live, or one that there is no slot for.
+// withSlot returns the claim that came with a completion, with a slot filled for it. It returns nil if the completion
+// claimed nothing, or if no slot is free for it; then the claim is released.
 func (a *attempt) withSlot(next *Claim, free *slots.Room) *Claim {
 	if next == nil {
 		return nil
@@ -132,8 +132,7 @@ func (a *attempt) withSlot(next *Claim, free *slots.Room) *Claim {
 	return next
 }
 
-// isRefusal reports whether the server refuses the body of a complete, not the
-// claim.
+// isRefusal reports whether the server refused the body of a complete, rather than the claim.
 func isRefusal(err error) bool {
 	var refusal *Error
 	if !errors.As(err, &refusal) || refusal.Code == "" || errors.Is(err, ErrOutcomeUnknown) {
@@ -146,7 +145,7 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// fail fails the attempt, with a time to wait if nobody else says one.
+// fail fails the attempt, with WorkerConfig.Retry if neither the error, the task nor its type says how long to wait.
 func (a *attempt) fail(cause error) {
 	t := a.cl.Task
 	lastAttempt := t.MaxAttempts > 0 && t.Attempts >= t.MaxAttempts
@@ -171,13 +170,13 @@ func (a *attempt) release(delay time.Duration) error {
 	return err
 }
 
-// settleMax bounds how long an attempt is settled whose claim can be extended meanwhile: something
-// between lets extends through, and not this.
+// settleMax bounds how long the worker tries to settle a claim that can still be extended. Otherwise a proxy that
+// passes extends but not this call would hold the slot for ever.
 const settleMax = 5 * time.Minute
 
-// send makes a settling call and repeats it, with the same body, until it is
-// answered, the lease has ended, the worker has to stop, or settleMax is over. The claim is extended
-// meanwhile, so that the lease may end later than at first.
+// send makes a settling call and repeats it with the same body until it is answered, the lease has ended, the worker
+// must stop, or settleMax has passed. The claim is extended meanwhile, so the lease may end later than it would have
+// at first.
 func (a *attempt) send(s settling) (decoded wire.Answer, ans answer, err error) {
 	ctx := withTraceOf(a.r.life, a.cl)
 	begun := time.Now()
@@ -198,15 +197,15 @@ func (a *attempt) send(s settling) (decoded wire.Answer, ans answer, err error) 
 	}
 }
 
-// isFinal reports whether the server has decided: a proxy has not, nor a node that does not know
-// the key yet.
+// isFinal reports whether a node has decided. An answer of a proxy, or of a node that does not know the key yet, does
+// not count.
 func isFinal(err error) bool {
 	var refusal *Error
 	return errors.Is(err, ErrClosed) || errors.As(err, &refusal) && refusal.Code != "" && refusal.Status < http.StatusInternalServerError &&
 		refusal.Status != http.StatusTooManyRequests && refusal.Status != http.StatusUnauthorized
 }
 
-// tellSettled calls once what the handler gave to OnSettled.
+// tellSettled calls the function given to OnSettled, once.
 func (a *attempt) tellSettled(err error) {
 	a.mu.Lock()
 	tell := a.onSettled
@@ -217,7 +216,7 @@ func (a *attempt) tellSettled(err error) {
 	}
 }
 
-// report counts the claim as settled, or what else its outcome is.
+// report counts the claim as settled, or else as lost or unsettled.
 func (a *attempt) report(settled *atomic.Int64, err error) {
 	a.tellSettled(err)
 	if err == nil {

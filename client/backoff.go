@@ -12,17 +12,17 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Backoff says how long a task waits after an attempt that failed or expired:
-// Initial after the first, Factor times as long after each further one, at most
-// Max; less a share of up to Jitter, drawn from a hash of task and attempt.
+// Backoff sets how long a task waits after an attempt that failed or expired: Initial after the first, then Factor
+// times as long after each further one, up to Max. Jitter shortens each wait by up to that share, derived from a hash
+// of task and attempt.
 type Backoff struct {
-	Initial time.Duration // required, 1 ms to 365 days, but in NoBackoff
+	Initial time.Duration // required, 1 ms to 365 days; 0 only in NoBackoff
 	Max     time.Duration // 0: 24 h, or Initial if that is longer
 	Factor  float64       // 1 to 1,000, six decimals. 0: 2
 	Jitter  float64       // 0 to 1, six decimals
 }
 
-// NoBackoff lets a task be claimed again at once, whatever its type and the server say.
+// NoBackoff makes a task claimable again at once, whatever its type and the server's defaults say.
 var NoBackoff = Backoff{Factor: 1}
 
 func (b *Backoff) check() error {
@@ -33,13 +33,13 @@ func (b *Backoff) check() error {
 		return errors.New("the backoff has no Initial: NoBackoff lets the task be claimed again at once")
 	case b.Initial < 0 || b.Max < 0:
 		return fmt.Errorf("backoff waits from %v to %v", b.Initial, b.Max)
-	case !(b.Factor >= 0 && b.Factor <= math.MaxInt32 && b.Jitter >= 0 && b.Jitter <= math.MaxInt32): // not a number neither
+	case !(b.Factor >= 0 && b.Factor <= math.MaxInt32 && b.Jitter >= 0 && b.Jitter <= math.MaxInt32): // NaN is refused, too
 		return fmt.Errorf("backoff has factor %v and jitter %v", b.Factor, b.Jitter)
 	}
 	return nil
 }
 
-// wire is the backoff as it travels, with the six decimals that the server has.
+// wire returns the backoff for a request, rounded to the six decimals that the server keeps.
 func (b *Backoff) wire() *wire.Backoff {
 	if b == nil {
 		return nil
@@ -59,18 +59,16 @@ func backoffFromWire(w *wire.Backoff) *Backoff {
 }
 
 const (
-	// Bounds of the Worker's own backoff, before the 20 % that it gives or takes.
+	// Bounds of the default of WorkerConfig.Retry, before the 20 % of jitter.
 	retryMin = time.Second
 	retryMax = 10 * time.Minute
-	// backoffsAge is for how long a worker goes by what it knows of a type's
-	// backoff, also when it could not be told.
+	// backoffsAge limits how long a worker trusts what it knows of a type's backoff, or that asking for it failed.
 	backoffsAge = time.Minute
-	// backoffsTimeout bounds asking for it: an attempt has failed, and waits to be
-	// settled.
+	// backoffsTimeout bounds asking for it, because a failed attempt waits meanwhile to be settled.
 	backoffsTimeout = 3 * time.Second
 )
 
-// defaultRetry is WorkerConfig.Retry where there is none.
+// defaultRetry is the default of WorkerConfig.Retry.
 func defaultRetry(task *Task, _ error) time.Duration {
 	d := retryMax
 	if shift := task.Attempts - 1; shift < 10 {
@@ -79,25 +77,25 @@ func defaultRetry(task *Task, _ error) time.Duration {
 	return d*4/5 + rand.N(d*2/5+1)
 }
 
-// typeBackoffs knows which types have a backoff, their own or the server's. The task as
-// it is claimed does not say it. It is safe for concurrent use.
+// typeBackoffs caches which types have a backoff, of their own or by the server's defaults, because a claimed task
+// does not tell. It is safe for concurrent use.
 type typeBackoffs struct {
 	c *Client
-	// server: the server's counts, too. WorkerConfig.Retry wins over it.
+	// server says that the server's default counts, too. It does not if WorkerConfig.Retry is set.
 	server bool
 
 	mu    sync.Mutex // guards the map
 	known map[string]*typeBackoff
 }
 
-// typeBackoff is what is known of a type.
+// typeBackoff is the cached answer for one type.
 type typeBackoff struct {
-	mu      sync.Mutex // held while asking: attempts of the type wait for the answer, no others
+	mu      sync.Mutex // held while asking, so that only attempts of this type wait for the answer
 	askedAt time.Time
 	is      bool
 }
 
-// of returns what is known of a type.
+// of returns the entry of a type.
 func (b *typeBackoffs) of(taskType string) *typeBackoff {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,9 +107,8 @@ func (b *typeBackoffs) of(taskType string) *typeBackoff {
 	return of
 }
 
-// has reports whether tasks of the type have a backoff, as of a minute ago at most. If the
-// server does not say, it is taken to have none, or what it was known to have: the
-// worker's own is kinder than none.
+// has reports whether tasks of the type have a backoff, as of a minute ago at most. If the server does not answer,
+// the last known answer holds, at first false: a wait chosen by the worker is better than none.
 func (b *typeBackoffs) has(ctx context.Context, taskType string) bool {
 	of := b.of(taskType)
 	of.mu.Lock()

@@ -14,38 +14,37 @@ import (
 	"github.com/claimq/claimq/internal/repeat"
 )
 
-// Op is one operation of Batch and Atomically. SubmitOp, ClaimOp, RetryOp,
-// CancelOp, DeleteOp and methods of Claim make it; it is for one call.
+// Op is one operation of Batch and Atomically. It is made by SubmitOp, ClaimOp, RetryOp, CancelOp, DeleteOp or a
+// method of Claim, and is used in one call only.
 type Op struct {
 	kind   repeat.Op
 	fields []byte // JSON object: the body of the op's own call, with its id
-	err    error  // of making it
+	err    error  // from making the op
 
-	ownedKey bool          // of a submit: its key is random, so nobody else has it
+	ownedKey bool          // of a submit: its key is random, so no other task can have it
 	request  *ClaimRequest // of a claim
-	claim    *Claim        // whose holder makes the op
+	claim    *Claim        // the claim that the op settles or extends
 }
 
-// OpResult is the outcome of one Op: what its own call returns.
+// OpResult is the outcome of one Op, as its own call would return it.
 type OpResult struct {
-	// Task is the one that the op is about, as it is after it; of a submit whose
-	// key was taken, the task that has it. nil of a claim and a delete.
+	// Task is the task after the op; for a submit whose key was taken, the task that has it. It is nil for a claim
+	// and a delete.
 	Task             *Task
-	Created, Differs bool     // of a submit, as of Submitted
-	Claims           []*Claim // of a claim; none: there was nothing to claim
-	CancelRequested  bool     // of an extend, and of a cancel
+	Created, Differs bool     // of a submit, as in Submitted
+	Claims           []*Claim // of a claim; empty if there was nothing to claim
+	CancelRequested  bool     // of an extend or a cancel
 	Err              error
 }
 
-// SubmitOp submits a task. One without an idempotency key gets a random one.
+// SubmitOp submits a task, with a random idempotency key if it has none.
 func SubmitOp(task Task) Op {
 	fields, err := task.encode(rand.Text())
 	return Op{kind: repeat.OpSubmit, fields: fields, err: err, ownedKey: task.IdempotencyKey == ""}
 }
 
-// ClaimOp claims up to limit tasks, 1 to 1,000, and may get what ops before it
-// submitted. Wait is not used. In Atomically it is refused if there is nothing
-// to claim.
+// ClaimOp claims up to limit tasks, 1 to 1,000. It can get tasks that earlier ops of the batch submitted. Wait is
+// ignored. In Atomically it is refused if there is nothing to claim.
 func ClaimOp(req ClaimRequest, limit int) Op {
 	req.Wait = 0
 	if err := errors.Join(req.check(), checkLimit(limit)); err != nil {
@@ -109,7 +108,7 @@ func CancelOp(taskID string) Op { return opOf(repeat.OpCancel, taskID, []byte("{
 // DeleteOp is Client.Delete as an op.
 func DeleteOp(taskID string) Op { return opOf(repeat.OpDelete, taskID, []byte("{}")) }
 
-// opOf is an op about a task.
+// opOf makes an op about a task.
 func opOf(kind repeat.Op, taskID string, fields []byte) Op {
 	id, err := parseID(taskID)
 	if err != nil {
@@ -118,13 +117,12 @@ func opOf(kind repeat.Op, taskID string, fields []byte) Op {
 	return Op{kind: kind, fields: hotjson.WithField("id", strconv.AppendUint(nil, id, 10), fields)}
 }
 
-// Batch does up to 1,000 ops in order, in one request and one step: each is done
-// or refused by itself, and the results say which. One that is malformed as far as the
-// client can tell is not sent, and does not hold up the others. err joins the refusals. If
-// the call itself did not succeed there are no results.
+// Batch performs up to 1,000 ops in order, in one request and one entry of the log. Each is done or refused by
+// itself, and the results say which. An op that the client can tell is malformed is not sent and does not hold up the
+// others. err joins the refusals; if the call itself failed, there are no results.
 //
-// A batch whose answer was lost is repeated, unless it has a retry or a delete:
-// then the error is ErrOutcomeUnknown.
+// If the answer is lost, the batch is repeated, unless it contains a retry or a delete. Then the error is
+// ErrOutcomeUnknown.
 func (c *Client) Batch(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	results, _, err := c.batch(ctx, ops, false)
 	if err != nil {
@@ -139,8 +137,8 @@ func (c *Client) Batch(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	return results, errors.Join(errs...)
 }
 
-// Atomically is Batch that does all ops or, if one is malformed or refused, none; then the
-// error says which. A submit whose key is taken is not refused.
+// Atomically is like Batch, but performs all ops or, if one is malformed or refused, none. The error then says which
+// one. A submit whose key is taken is not refused.
 func (c *Client) Atomically(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	results, repeats, err := c.batch(ctx, ops, true)
 	var refusal *Error
@@ -148,7 +146,7 @@ func (c *Client) Atomically(ctx context.Context, ops ...Op) ([]OpResult, error) 
 	case err == nil:
 		return results, nil
 	case errors.As(err, &refusal) && repeats.Doubted && !errors.Is(err, ErrOutcomeUnknown):
-		// What stands in the way now may have come after all of it was done.
+		// What is refused now may be so because an earlier try was done.
 		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	if refusal != nil {
@@ -162,7 +160,6 @@ func (c *Client) Atomically(ctx context.Context, ops ...Op) ([]OpResult, error) 
 	return nil, fmt.Errorf("atomic batch: %w", err)
 }
 
-// batch makes the call.
 func (c *Client) batch(ctx context.Context, ops []Op, atomic bool) ([]OpResult, repeat.Call, error) {
 	if len(ops) == 0 {
 		return nil, repeat.Call{}, nil
@@ -196,8 +193,8 @@ func (c *Client) batch(ctx context.Context, ops []Op, atomic bool) ([]OpResult, 
 	return results, a.repeats, nil
 }
 
-// encodeBatch returns the request's body, the indexes of the ops in it, those that could
-// be made, and whether it may be repeated.
+// encodeBatch returns the request's body, the indexes of the ops in it (those without an error), and whether it may
+// be repeated.
 func encodeBatch(ops []Op, atomic bool) (body []byte, sent []int, safe bool) {
 	safe = true
 	body = fmt.Appendf(nil, `{"atomic":%t,"ops":[`, atomic)
@@ -215,9 +212,8 @@ func encodeBatch(ops []Op, atomic bool) (body []byte, sent []int, safe bool) {
 	return append(body, "]}"...), sent, safe
 }
 
-// fallsShort reports whether a claim was answered with less than there is: nothing, for want of
-// room, or tasks without their payloads, in an answer of that size. Of an atomic batch what found
-// nothing was refused.
+// fallsShort reports whether a claim may have got less than it claimed, because the answer had no room: no tasks, or
+// tasks without their payloads, in an answer of this size. An atomic batch refuses a claim that finds nothing.
 func (o *Op) fallsShort(r *OpResult, size int, atomic bool) bool {
 	if o.request == nil || r.Err != nil || size < fullAnswerMin {
 		return false
@@ -225,8 +221,8 @@ func (o *Op) fallsShort(r *OpResult, size int, atomic bool) bool {
 	return len(r.Claims) == 0 && !atomic || slices.ContainsFunc(r.Claims, func(cl *Claim) bool { return len(cl.Task.Payload) == 0 })
 }
 
-// claimAgain makes a claim of a batch by itself: with its request id it gets the tasks that it has
-// claimed, or claims some.
+// claimAgain makes a claim of a batch by itself. Because it has the same request id, it gets the tasks that it
+// claimed before, if any.
 func (c *Client) claimAgain(ctx context.Context, o *Op, r *OpResult) {
 	decoded, a, err := c.post(ctx, claimPath, o.fields)
 	switch {
@@ -237,10 +233,10 @@ func (c *Client) claimAgain(ctx context.Context, o *Op, r *OpResult) {
 	}
 }
 
-// settles reports whether the op ends the claim of its holder.
+// settles reports whether the op ends its claim.
 func (o *Op) settles() bool { return o.claim != nil && o.kind != repeat.OpExtend }
 
-// opResult makes the server's result of an op ours. a is the call that it came with.
+// opResult converts the server's result of an op. a is the call that it came with.
 func (c *Client) opResult(o *Op, body []byte, a *answer) OpResult {
 	w, err := opAnswer(body, true, nil)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/client/internal/hotwire"
 )
 
-// marshal is json.Marshal that leaves <, > and & as they are.
+// marshal is json.Marshal without the escaping of <, > and &.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -26,7 +26,7 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// withRaw encodes v, a struct, with raw as one more field in front.
+// withRaw encodes v, a struct, with raw added as its first field.
 func withRaw(name string, raw []byte, v any) ([]byte, error) {
 	object, err := json.Marshal(v)
 	if err != nil {
@@ -35,7 +35,7 @@ func withRaw(name string, raw []byte, v any) ([]byte, error) {
 	return hotjson.WithField(name, raw, object), nil
 }
 
-// completion is the body of a complete by s, with follow-ups.
+// completion returns the body of a complete.
 func completion(s wire.Settle, result []byte, then []Task) ([]byte, error) {
 	if hotjson.Travels(result) {
 		s.Result = result
@@ -56,8 +56,7 @@ func completion(s wire.Settle, result []byte, then []Task) ([]byte, error) {
 	return body, nil
 }
 
-// encodeAll encodes tasks as an array; those without an idempotency key get a
-// random one.
+// encodeAll encodes tasks as an array, each with a random idempotency key if it has none.
 func encodeAll(tasks []Task) ([]byte, error) {
 	all := []byte{'['}
 	for i := range tasks {
@@ -73,7 +72,7 @@ func encodeAll(tasks []Task) ([]byte, error) {
 	return append(all, ']'), nil
 }
 
-// failure is the body of a fail by s.
+// failure returns the body of a fail.
 func failure(s wire.Settle, cause error) ([]byte, error) {
 	cause = sound(cause)
 	s.Error = "no reason given"
@@ -91,9 +90,8 @@ func failure(s wire.Settle, cause error) ([]byte, error) {
 	return hotwire.Settle(&s)
 }
 
-// failureText is a failure's text, cut at a whole character. What the server
-// refuses in it, a zero byte and bytes that are not UTF-8, is replaced: a failure
-// must not be lost for the words it is told in.
+// failureText cuts a failure's text to what the server takes, at a whole character. Zero bytes and invalid UTF-8,
+// which the server refuses, are replaced so that the failure itself is not lost.
 func failureText(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) <= errorBytesMax {
@@ -106,7 +104,7 @@ func failureText(text string) string {
 	return text[:end]
 }
 
-// releasing is the body of a release by s.
+// releasing returns the body of a release.
 func releasing(s wire.Settle, delay time.Duration) ([]byte, error) {
 	if delay < 0 {
 		return nil, fmt.Errorf("delay is %v, it must not be negative", delay)
@@ -115,7 +113,7 @@ func releasing(s wire.Settle, delay time.Duration) ([]byte, error) {
 	return hotwire.Settle(&s)
 }
 
-// extension is the body of an extend by s, with progress unless it is nil.
+// extension returns the body of an extend, with progress unless it is nil.
 func extension(s wire.Settle, progress json.RawMessage) ([]byte, error) {
 	body, err := hotwire.Settle(&s)
 	if err != nil || progress == nil {

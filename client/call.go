@@ -23,12 +23,11 @@ import (
 )
 
 const (
-	// tryTimeoutMin is the least that one try gets. Otherwise it gets half of
-	// what the call has left, so that a node that hangs leaves time for another.
+	// tryTimeoutMin is the least time that one try gets. Otherwise it gets half of what is left of the call, so that
+	// there is time for another node if this one hangs.
 	tryTimeoutMin = 100 * time.Millisecond
 	tryTimeoutMax = 30 * time.Second
-	// waitGrace is how much longer than the server may hold it back a whole
-	// answer takes at most: past that the node hangs.
+	// waitGrace is added to a request's wait for the whole answer to arrive. A node that takes longer hangs.
 	waitGrace = 3 * time.Second
 )
 
@@ -37,33 +36,31 @@ type Request struct {
 	Method string // GET, POST, ...
 	Path   string // as /api/tasks?limit=10, percent-encoded
 	Body   []byte // JSON; nil: none. It must not change until Do has returned
-	// Repeatable says that the server recognizes a repeat (by idempotency key,
-	// claim request id or claim token), or that a repeat does no harm. GETs are
-	// always repeatable.
+	// Repeatable says that the call may be sent again when its answer is lost: the server recognizes a repeat (by
+	// idempotency key, claim request id or claim token), or a repeat does no harm. GETs are always repeatable.
 	Repeatable bool
-	// Wait is for how long the request lets the server hold its answer back
-	// (wait_ms): that long is no sign of a node that hangs. A connection that is dead
-	// without a word is found out 3 s after it, so ask for few seconds. 0: the server
-	// answers at once.
+	// Wait says how long the server may hold its answer back (wait_ms); until then its silence does not count as a
+	// hang. Keep it to a few seconds, because a connection that died silently is noticed only 3 s after it. 0: the
+	// server answers at once.
 	Wait time.Duration
 
-	// acts is how many things the request is for; 0: one.
+	// acts is the number of operations in the request; 0: one.
 	acts int
-	// joined, if not nil, is the body of a request that calls share, in place of Body. Each of
-	// them counts what it came to, and reads its part of the answer, whose body is lent.
+	// joined, if not nil, replaces Body in a request that several calls share. Each of these calls counts its own
+	// outcome and reads its part of the answer, whose body is lent.
 	joined *bodies.Joined
 	// prepare, if not nil, makes Body and Wait again for each try.
 	prepare func() (body []byte, wait time.Duration, err error)
-	// take, if not nil, reads the body of a successful answer, and reports whether that
-	// is whole and says that it is a success. It may be called again, for another try.
+	// take, if not nil, decodes the body of a successful answer, and reports whether it is whole and says success. It
+	// may be called again for another try.
 	take func(body []byte) bool
 }
 
-// successFirst is how the server's successful answers begin.
+// successFirst is the beginning of the server's successful answers.
 var successFirst = []byte(`{"success":true`)
 
-// isSuccess reports whether body, of an answer with a status of success, says so too and
-// is whole: a proxy's page is not.
+// isSuccess reports whether the body of an answer with a status of success is whole and says so too. A proxy's page
+// does not.
 func (r *Request) isSuccess(body []byte) bool {
 	if r.take != nil {
 		return r.take(body)
@@ -77,10 +74,8 @@ func (r *Request) isSuccess(body []byte) bool {
 	return json.Unmarshal(body, &head) == nil && head.Success
 }
 
-// Do makes a call that has no method of its own, or whose JSON is wanted as
-// the server sent it, and returns the body of the successful answer. The call
-// is repeated like any other. Errors: as of every call, an *Error for a
-// refusal.
+// Do makes a call that has no method of its own, or whose JSON is wanted as the server sent it. It returns the body
+// of the successful answer. The call is repeated like any other. Like every call it returns an *Error for a refusal.
 func (c *Client) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 	a, err := c.call(ctx, r)
 	if err != nil {
@@ -89,29 +84,29 @@ func (c *Client) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 	return a.body, nil
 }
 
-// answer is what a call came to.
+// answer is the outcome of a call.
 type answer struct {
 	body  []byte // of the successful answer
-	index uint64 // of the log, that it reflects; 0: it does not say
-	// requestID is what the server calls the request of the successful answer.
+	index uint64 // the log index that the answer reflects; 0: unknown
+	// requestID is the server's id of the request that succeeded.
 	requestID string
-	// firstSentAt and sentAt are when the first and the last try began, before
-	// anything was sent, with monotonic readings.
+	// firstSentAt and sentAt are when the first and the last try began, taken before anything was sent, with
+	// monotonic readings.
 	firstSentAt, sentAt time.Time
 	repeats             repeat.Call
 }
 
-// outcome is what one try came to, with its details.
+// outcome is the outcome of one try.
 type outcome struct {
 	verdict  repeat.Verdict
 	err      error         // nil only for a success or a redirect
-	wait     time.Duration // what the server asks to wait for
+	wait     time.Duration // how long the server asks to wait
 	location string        // where redirected to
 	heard    bool          // a whole answer came
 }
 
-// call makes the request until it is settled or its time is over. The answer
-// is set on errors too, but for its body.
+// call makes the request, again and again if need be, until it is settled or its time is over. On errors the answer
+// has everything but its body.
 func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 	a.repeats = repeat.Call{Mutation: r.Method != http.MethodGet, Repeatable: r.Repeatable}
 	if err := c.begin(); err != nil {
@@ -125,9 +120,9 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 	}
 	ctx, end := c.bound(ctx, r.Wait)
 	defer end()
-	var before error  // of the try before
+	var before error  // of the last try
 	var refused error // of the newest try that a node answered
-	var refusedAt int // which that was
+	var refusedAt int // the try that it is of
 	var way route
 	for {
 		if r.prepare != nil {
@@ -146,9 +141,9 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 			c.nodes.Answered(base, followed)
 		}
 		if errors.Is(o.err, ErrUnauthorized) {
-			c.distrust() // behind one address there may be several nodes
+			c.distrust() // there may be several nodes behind one address
 			if way.isNews(c.nodes, base) {
-				o.verdict = repeat.Unwritten // another may know the key already
+				o.verdict = repeat.Unwritten // another node may know the key already
 			}
 		}
 		action := a.repeats.Next(o.verdict)
@@ -170,7 +165,7 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 			c.leave(base, &o)
 		}
 		if ctx.Err() != nil && before != nil {
-			o.err = before // that this try was cut off says nothing of the server
+			o.err = before // that this try was cut off tells nothing about the server
 		}
 		before = o.err
 		if said := (*Error)(nil); errors.As(o.err, &said) {
@@ -178,7 +173,7 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 		}
 		if err := pause(ctx, &a.repeats, o.wait); err != nil {
 			if refused != nil && a.repeats.Tries-refusedAt < len(c.nodes.Endpoints()) {
-				o.err = refused // it says more than that another node is not there
+				o.err = refused // it tells more than that another node is down
 			}
 			return a, giveUp(a, o.err, err)
 		}
@@ -187,8 +182,8 @@ func (c *Client) call(ctx context.Context, r Request) (a answer, err error) {
 	}
 }
 
-// leave notes what a try that is to be repeated says of its node. What that asks to wait for is
-// waited for where no other can be asked: another may know the leader, or not be about to stop.
+// leave notes what a failed try says about its node. If another node can be asked, the wait that this one asks for is
+// skipped, because the other may know the leader, or not be shutting down.
 func (c *Client) leave(base string, o *outcome) {
 	now := time.Now()
 	switch {
@@ -197,7 +192,7 @@ func (c *Client) leave(base string, o *outcome) {
 		o.err = fmt.Errorf("%s redirects to %q", base, o.location)
 		return
 	case errors.Is(o.err, ErrRateLimited), errors.Is(o.err, ErrOverloaded) && !lacksIssuer(o.err):
-		return // another node would count alike, or pass it on to the same leader
+		return // another node would count the same, or forward to the same leader
 	case !o.heard:
 		c.nodes.Silent(base, now)
 	default:
@@ -209,14 +204,14 @@ func (c *Client) leave(base string, o *outcome) {
 	o.wait = c.nodes.Wait(now)
 }
 
-// route is where the tries of one call go.
+// route says where the tries of one call go.
 type route struct {
-	to       string   // the leader that a node named, for the next try; "": what Nodes says
-	passOn   bool     // the next try is not to ask for the leader
+	to       string   // the leader that a node named, for the next try; "": Nodes decides
+	passOn   bool     // the next try lets the node forward the call instead of asking for the leader
 	unknowns []string // endpoints that do not know the key
 }
 
-// next returns where the next try goes.
+// next returns the node for the next try.
 func (w *route) next(n *nodes.Nodes, now time.Time) (base string, redirect, followed bool) {
 	if w.to != "" {
 		base, w.to = w.to, ""
@@ -228,15 +223,14 @@ func (w *route) next(n *nodes.Nodes, now time.Time) (base string, redirect, foll
 	return base, redirect, false
 }
 
-// follow takes the leader that the node at base named. It returns false if that is of no use.
+// follow takes the leader that the node at base named. It returns false if the address is of no use.
 func (w *route) follow(n *nodes.Nodes, base, location string) (ok bool) {
 	w.to, ok = n.Follow(base, location, time.Now())
 	w.passOn = w.to == ""
 	return ok
 }
 
-// isNews notes that the node at base does not know the key. It returns false once every
-// endpoint has said so.
+// isNews notes that the node at base does not know the key. It returns false once every endpoint has said so.
 func (w *route) isNews(n *nodes.Nodes, base string) bool {
 	if slices.Contains(n.Endpoints(), base) && !slices.Contains(w.unknowns, base) {
 		w.unknowns = append(w.unknowns, base)
@@ -244,8 +238,8 @@ func (w *route) isNews(n *nodes.Nodes, base string) bool {
 	return len(w.unknowns) < len(n.Endpoints())
 }
 
-// lacksIssuer reports whether a node could not check a token because the issuer's keys are
-// not there: each node fetches them by itself, and it may be long until this one can.
+// lacksIssuer reports whether a node could not check a token because it does not have the issuer's keys. Each node
+// fetches them by itself, so another node may have them.
 func lacksIssuer(err error) bool {
 	var refusal *Error
 	var details struct {
@@ -254,8 +248,8 @@ func lacksIssuer(err error) bool {
 	return errors.As(err, &refusal) && json.Unmarshal(refusal.Details, &details) == nil && details.Reason == "issuer"
 }
 
-// giveUp makes the error of a call that was not settled: last is that of its
-// last try, ended why there is no other, nil if there may be none.
+// giveUp makes the error of a call that was not settled. last is the error of its last try; ended says why there is
+// no further one, nil if none is possible.
 func giveUp(a answer, last, ended error) error {
 	err := last
 	if ended != nil {
@@ -267,12 +261,12 @@ func giveUp(a answer, last, ended error) error {
 	return err
 }
 
-// errNoTime is returned when the pause that is due would outlast the call.
+// errNoTime is returned when the next pause would outlast the call.
 var errNoTime = fmt.Errorf("no time is left for another try: %w", context.DeadlineExceeded)
 
-// pause waits before the next try, as long as the server asks where there is time for that,
-// else for a quarter of what is left: it may have asked for more than it takes. It returns at once
-// why there will be no next try.
+// pause waits before the next try: as long as the server asks if there is time for that, else for a quarter of what
+// is left, because the server may have asked for more than it needs. If there will be no next try, it returns at once
+// with the reason.
 func pause(ctx context.Context, call *repeat.Call, asked time.Duration) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
@@ -291,7 +285,7 @@ func pause(ctx context.Context, call *repeat.Call, asked time.Duration) error {
 	return waitFor(ctx, d)
 }
 
-// ended returns why ctx has ended: its error, and its cause if that is another.
+// ended returns why ctx has ended: its error, with its cause if that differs.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
@@ -300,8 +294,8 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// readAnswer reads the body, or as much of it as shows that it is over answerBytesMax. One
-// whose length is known is read into memory that has it at once, which may be lent.
+// readAnswer reads the body, or enough of it to show that it is larger than answerBytesMax. A body of known length is
+// read into memory of that size, which may be lent.
 func readAnswer(resp *http.Response, lent bool) ([]byte, error) {
 	if n := resp.ContentLength; n >= 0 && n <= answerBytesMax {
 		var body []byte
@@ -320,7 +314,7 @@ func readAnswer(resp *http.Response, lent bool) ([]byte, error) {
 func (c *Client) try(ctx context.Context, base string, r Request, redirect bool, a *answer) outcome {
 	tryCtx, cancel := context.WithTimeout(ctx, tryTimeout(ctx, r.Wait))
 	defer cancel()
-	var sent, reused atomic.Bool // a connection was there, so bytes may have left
+	var sent, reused atomic.Bool // a connection existed, so bytes may have been sent
 	tryCtx = httptrace.WithClientTrace(tryCtx, &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) { sent.Store(true); reused.Store(info.Reused) },
 	})
@@ -343,7 +337,7 @@ func (c *Client) try(ctx context.Context, base string, r Request, redirect bool,
 		return c.broken(ctx, true, reused.Load(), fmt.Errorf("read answer: %w", err))
 	}
 	if len(body) > answerBytesMax {
-		// A repeat would have the same answer.
+		// A repeat would get the same answer.
 		err := fmt.Errorf("the answer has more than %d bytes", answerBytesMax)
 		if r.Method != http.MethodGet {
 			err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
@@ -357,14 +351,13 @@ func (c *Client) try(ctx context.Context, base string, r Request, redirect bool,
 	return o
 }
 
-// isOutdated reports whether a request was refused for its key, a token that expired, and the
-// file has another one.
+// isOutdated reports whether a request was refused because of its key, an expired token for example, and the key file
+// has another one by now.
 func (c *Client) isOutdated(req *http.Request, err error) bool {
 	return errors.Is(err, ErrUnauthorized) && c.keyFile != nil && c.keyFile.Changed(req.Header.Get(headerAPIKey))
 }
 
-// tryTimeout returns how long a try may take whose answer may be held back for
-// wait.
+// tryTimeout returns how long a try may take whose answer may be held back for wait.
 func tryTimeout(ctx context.Context, wait time.Duration) time.Duration {
 	most := tryTimeoutMax
 	if wait > 0 {
@@ -377,10 +370,10 @@ func tryTimeout(ctx context.Context, wait time.Duration) time.Duration {
 	return wait + min(max((time.Until(deadline)-wait)/2, tryTimeoutMin), most)
 }
 
-// headerAPIKey is what the key is sent in.
+// headerAPIKey is the header that carries the key.
 const headerAPIKey = "X-API-Key"
 
-// key returns the key to send, "": none.
+// key returns the key to send, or "".
 func (c *Client) key() string {
 	if c.keyFile != nil {
 		return c.keyFile.Key()
@@ -415,21 +408,20 @@ func (c *Client) newRequest(ctx context.Context, base string, r Request, redirec
 	if redirect {
 		req.Header.Set("X-Claimq-Redirect", "1")
 	}
-	// With a malformed one, which the server ignores, the request might not be one at all.
+	// The server ignores a malformed one, but it might make the request itself invalid.
 	if trace, ok := ctx.Value(traceparentKey{}).(string); ok && wire.ValidTraceparent([]byte(trace)) {
 		req.Header.Set("Traceparent", trace)
 	}
 	return req, nil
 }
 
-// broken is the outcome of a try without a whole answer. reused says that its connection had
-// been used before.
+// broken is the outcome of a try without a whole answer. reused says that its connection had been used before.
 func (c *Client) broken(ctx context.Context, sent, reused bool, err error) outcome {
 	if reused && ctx.Err() == nil && isSilence(err) {
 		c.distrust()
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-		err = fmt.Errorf("%w: %w", cause, err) // ErrClosed, say
+		err = fmt.Errorf("%w: %w", cause, err) // such as ErrClosed
 	}
 	return outcome{verdict: repeat.Broken(sent && !nodes.Untrusted(err)), err: err}
 }
@@ -450,7 +442,7 @@ func judge(r *Request, resp *http.Response, body []byte, a *answer) outcome {
 	var head wire.Refusal
 	isJSON := json.Unmarshal(body, &head) == nil
 	if !isJSON || !isOurs(&head) {
-		head = wire.Refusal{} // a proxy's: what it has in its fields is not what we mean by them
+		head = wire.Refusal{} // a proxy's answer: its fields are not ours
 	}
 	o := outcome{verdict: repeat.Judge(status, head.Code), heard: true}
 	switch {
@@ -475,13 +467,13 @@ func judge(r *Request, resp *http.Response, body []byte, a *answer) outcome {
 	return o
 }
 
-// isOurs reports whether a refusal is a node's: it has a code that is known here, or, of a later
-// version, all that a refusal has.
+// isOurs reports whether a refusal comes from a node: its code is known here or, if a newer node sent it, it has all
+// fields of a refusal.
 func isOurs(head *wire.Refusal) bool {
 	return head.Code.Status() != 0 || head.Code != "" && head.Error != "" && head.RequestID != ""
 }
 
-// retryAfter parses the header's seconds; the form with a date is not ours.
+// retryAfter parses the header's seconds. The server never sends the form with a date.
 func retryAfter(header string) time.Duration {
 	seconds, err := strconv.Atoi(header)
 	if err != nil || seconds < 0 || seconds > 86_400 {

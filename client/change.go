@@ -14,12 +14,10 @@ import (
 	"github.com/claimq/claimq/internal/repeat"
 )
 
-// Cancel ends a task that is not claimed as cancelled. Of a claimed one it asks
-// the worker to stop, which learns of it at its next extend; its Complete still
-// counts. A task with steps is cancelled with all of its steps, and ends when none
-// of them is claimed any more. Cancel returns the task as it is then: StatusCancelled, or with
-// CancelRequested. Cancelling twice is no error. Errors: ErrTaskNotFound,
-// ErrTaskCompleted, ErrTaskFailed, ...
+// Cancel cancels a task. A task that is not claimed ends at once. For a claimed task the worker is asked to stop and
+// learns of it at its next extend; its Complete still counts. A task with steps is cancelled with all of its steps
+// and ends when none of them is claimed. Cancel returns the task as it is then: with StatusCancelled, or with
+// CancelRequested. Cancelling twice is not an error. Errors: ErrTaskNotFound, ErrTaskCompleted, ErrTaskFailed, ...
 func (c *Client) Cancel(ctx context.Context, taskID string) (*Task, error) {
 	id, err := parseID(taskID)
 	if err != nil {
@@ -34,18 +32,17 @@ func (c *Client) Cancel(ctx context.Context, taskID string) (*Task, error) {
 	return t, nil
 }
 
-// Patch says what of a task to change. nil leaves a field as it is.
+// Patch says which fields of a task to change. nil leaves a field as it is.
 type Patch struct {
 	Priority *int       // int32
 	RunAt    *time.Time // the zero time: claimable at once
-	// Labels replace all that the task has. An empty map removes them.
+	// Labels replaces all labels of the task. An empty map removes them.
 	Labels map[string]string
 }
 
-// Patch changes a task that is not claimed and has not ended, and returns it as
-// it is then. When its answer is lost it is repeated with the same values. Errors:
-// ErrTaskNotFound, ErrTaskAlreadyClaimed, what the task has ended as, ...; after a lost
-// answer these are ErrOutcomeUnknown, too.
+// Patch changes a task that is not claimed and has not ended, and returns it as it is then. If its answer is lost, it
+// is repeated with the same values. Errors: ErrTaskNotFound, ErrTaskAlreadyClaimed, the error of the task's end, ...;
+// after a lost answer these also are ErrOutcomeUnknown.
 func (c *Client) Patch(ctx context.Context, taskID string, p Patch) (*Task, error) {
 	id, err := parseID(taskID)
 	if err != nil {
@@ -64,7 +61,7 @@ func (c *Client) Patch(ctx context.Context, taskID string, p Patch) (*Task, erro
 	return t, nil
 }
 
-// encode is a map: what is not there stays as it is, and null clears.
+// encode uses a map so that absent fields stay as they are, and null clears one.
 func (p *Patch) encode() ([]byte, error) {
 	fields := map[string]any{}
 	if p.Priority != nil {
@@ -85,7 +82,7 @@ func (p *Patch) encode() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// taskCall makes a call that answers with the task.
+// taskCall makes a call that is answered with the task.
 func (c *Client) taskCall(ctx context.Context, r Request) (*Task, error) {
 	a, err := c.call(ctx, r)
 	if err != nil {
@@ -101,8 +98,8 @@ func (c *Client) taskCall(ctx context.Context, r Request) (*Task, error) {
 	return fromWire(decoded.Task), nil
 }
 
-// inDoubt returns the error of a call whose repeats the server does not know as such. What stands
-// in its way may have come after a try that was done, whose answer was lost.
+// inDoubt returns the error of a call whose repeats the server does not recognize. A refusal of the repeat is marked
+// with ErrOutcomeUnknown because an earlier try, whose answer was lost, may be its cause.
 func inDoubt(a *answer, err error) error {
 	var refusal *Error
 	if a.repeats.Doubted && errors.As(err, &refusal) && !errors.Is(err, ErrOutcomeUnknown) &&
@@ -112,7 +109,7 @@ func inDoubt(a *answer, err error) error {
 	return err
 }
 
-// The actions that Act does with many tasks.
+// Actions for Act.
 const (
 	ActionRetry  = "retry"
 	ActionCancel = "cancel"
@@ -122,41 +119,38 @@ const (
 // Action is something to do with all tasks that a filter selects.
 type Action struct {
 	Action string // ActionRetry, ActionCancel or ActionDelete
-	// Filter selects the tasks; NewestFirst and LastEndedFirst are not used. The zero
-	// Filter is refused without All.
+	// Filter selects the tasks; NewestFirst and LastEndedFirst are ignored. The zero Filter is refused unless All is
+	// set.
 	Filter      Filter
 	All         bool // all tasks, without a Filter
-	AddAttempts int  // with ActionRetry: added to a limited MaxAttempts first
-	DryRun      bool // only say what could be done
-	// Expect, if not nil, is how many tasks the filter has to select: else nothing
-	// is done, and the error is ErrCountMismatch.
+	AddAttempts int  // for ActionRetry: added to a limited MaxAttempts first
+	DryRun      bool // only report what could be done
+	// Expect, if not nil, is the number of tasks that the filter must select. If it selects another number, nothing
+	// is done and the error is ErrCountMismatch.
 	Expect *int64
 }
 
 // Acted is the outcome of an Action.
 type Acted struct {
 	Matched int64 // tasks that the filter selected
-	Done    int64 // tasks that it was done with; the others refused it
-	// Of a DryRun: with how many it could be done now, and how many it would leave as
-	// they are, by why: the Code of the error with which one of them would be refused,
-	// or NothingToDo.
+	Done    int64 // tasks that were changed; the others refused it
+	// For a DryRun: how many tasks the action could change now, and how many it would leave as they are, by reason. A
+	// reason is the Code of the error that a task would be refused with, or NothingToDo.
 	Can    int64
 	Cannot map[string]int64
 }
 
-// idleStepsMax bounds the steps of an Act in a row that did nothing: a node may have lost the
-// leadership at once.
+// idleStepsMax bounds the consecutive steps of an Act that did nothing. A few are normal, because a node may have
+// lost the leadership at once.
 const idleStepsMax = 4
 
-// NothingToDo is why an Action would leave a task that is as it would make it.
+// NothingToDo is the reason in Acted.Cannot for tasks that already are as the Action would make them.
 const NothingToDo = "nothing_to_do"
 
-// Act does something with many tasks, in steps: it is not atomic. A task that the
-// filter selects no more when its step comes is left alone. It goes on until all
-// are done, or ctx ends; Acted is what was done by then. Errors: ErrCountMismatch; that
-// several steps in a row did nothing, with more to do; ErrOutcomeUnknown when an
-// answer is lost, for then some may be done: doing it again without Expect does
-// the rest.
+// Act performs an action on many tasks, in steps, so it is not atomic: a task that the filter no longer selects when
+// its step comes is left alone. It continues until all are done or ctx ends; Acted says what was done by then.
+// Errors: ErrCountMismatch; an error if several steps in a row did nothing though more was to do; ErrOutcomeUnknown
+// if an answer is lost, because some tasks may have been changed. Calling it again without Expect does the rest.
 func (c *Client) Act(ctx context.Context, a Action) (Acted, error) {
 	filter, err := a.Filter.wire()
 	if err != nil {
@@ -187,7 +181,7 @@ func (c *Client) Act(ctx context.Context, a Action) (Acted, error) {
 		if !step.More {
 			return acted, nil
 		}
-		w.Expect = nil // it was met
+		w.Expect = nil // it was met by the first step
 		if idle++; step.Done > 0 {
 			idle = 0
 		}
@@ -218,7 +212,7 @@ func (f Filter) wire() (wire.Filter, error) {
 	return w, nil
 }
 
-// exactTime is nil for the zero time.
+// exactTime returns nil for the zero time.
 func exactTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

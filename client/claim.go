@@ -17,28 +17,23 @@ import (
 type ClaimRequest struct {
 	WorkerID string   // required; 1 to 128 of A-Z a-z 0-9 _ -
 	Types    []string // empty: any
-	// MaxAttemptsRemaining takes only tasks that have more attempts left than
-	// this, 0 to 1,000; tasks without a limit always have. 0: any.
+	// MaxAttemptsRemaining, 0 to 1,000, restricts the claim to tasks that have more attempts left than this, or no
+	// limit. 0: any task.
 	MaxAttemptsRemaining int
-	// SortBy is "priority", the default, "created_at" or "random". SortOrder is "asc"
-	// or "desc"; the default is desc for priority (higher first, equal ones oldest
-	// first) and asc for created_at (oldest first).
+	// SortBy is "priority" (the default), "created_at" or "random". SortOrder is "asc" or "desc"; it defaults to desc
+	// for priority (highest first, the oldest first among equals) and to asc for created_at (oldest first).
 	SortBy, SortOrder string
-	// Lease is how long the claim lasts. 0: the task's own, else its type's, else
-	// the server's default.
+	// Lease sets how long the claim lasts. 0: the task's own lease, else its type's, else the server's default.
 	Lease time.Duration
-	// Wait is for how long to wait for a task when there is none, or until ctx's
-	// deadline if that is earlier. It comes on top of Config.Timeout. 0: do not
-	// wait.
+	// Wait says how long to wait for a task if none can be claimed, or until ctx's deadline if that is earlier. It
+	// comes on top of Config.Timeout. 0: do not wait.
 	Wait time.Duration
-	// RequestID lets the server recognize a repeat: a request with the id of an
-	// earlier one gets that one's tasks again, and takes none. 1 to 128 bytes.
-	// "": made per call, kept over its repeats.
+	// RequestID lets the server recognize a repeat: a request with the id of an earlier one gets the same tasks
+	// again, and claims no others. 1 to 128 bytes. "": each call makes its own and keeps it over its repeats.
 	RequestID string
 }
 
-// wire is the request's body. A worker id, a request id and the wait are the
-// caller's to set.
+// wire returns the request's body. The caller sets the wait and makes sure that there are ids.
 func (r *ClaimRequest) wire() wire.Claim {
 	return wire.Claim{
 		WorkerID: r.WorkerID, TaskTypes: r.Types, MaxAttemptsRemaining: r.MaxAttemptsRemaining,
@@ -46,7 +41,7 @@ func (r *ClaimRequest) wire() wire.Claim {
 	}
 }
 
-// check refuses what the server would not see as it was meant.
+// check refuses values that would not reach the server as they are meant.
 func (r *ClaimRequest) check() error {
 	switch {
 	case r.WorkerID == "":
@@ -59,7 +54,7 @@ func (r *ClaimRequest) check() error {
 	return nil
 }
 
-// checkLimit refuses what is no number of tasks to claim.
+// checkLimit refuses an invalid number of tasks to claim.
 func checkLimit(limit int) error {
 	if limit < 1 || limit > slots.ClaimMax {
 		return fmt.Errorf("limit is %d, it must be 1 to %d", limit, slots.ClaimMax)
@@ -67,43 +62,40 @@ func checkLimit(limit int) error {
 	return nil
 }
 
-// Claim is one hold of one task: it carries the token, so a late one cannot
-// touch a later claim. Its methods are safe for concurrent use.
+// Claim is a worker's hold of a task. Its token makes sure that a late call for an old claim cannot affect a newer
+// one. Its methods are safe for concurrent use.
 type Claim struct {
 	Task  *Task
-	Token int64 // grows with every claim; give it to whatever the work writes to
-	// Deadline is when the lease ends if it is not extended, by this process's
-	// monotonic clock: counted from before the request was sent, less 0.1 % for
-	// clocks that run unlike. Of a claim that was waited for, that is the request
-	// which got the task, one of several. It does not move when the claim is
-	// extended; LeaseEndsAt does.
+	Token int64 // grows with every claim of the task; pass it to the systems that the work writes to
+	// Deadline is when the lease ends unless it is extended, by this process's monotonic clock. It is counted from
+	// before the request was sent, less 0.1 % because clocks differ. If the claim waited, that is the request that
+	// got the task, one of several. It does not move when the claim is extended; LeaseEndsAt does.
 	Deadline time.Time
-	// Repeated is true if the server had answered the request before: the
-	// answer was lost on its way, or RequestID was used again.
+	// Repeated is true if the server had answered the request before, because that answer was lost or RequestID was
+	// used again.
 	Repeated bool
 
 	c        *Client
 	taskID   uint64
 	workerID string
 
-	mu       sync.Mutex    // guards what follows
-	endsAt   time.Time     // when the lease ends, as of the last answer
-	lease    time.Duration // its length, as of the last answer
+	mu       sync.Mutex    // guards the fields below
+	endsAt   time.Time     // as of the last answer
+	lease    time.Duration // as of the last answer
 	settling int           // settling calls under way
-	settled  chan struct{} // closed when settling is 0 again; nil: nobody waits for that
-	ended    bool          // the claim has been settled here
-	over     chan struct{} // closed when it has; nil: nobody waits for that
-	lapsed   bool          // who does the work was told that the claim is lost
+	settled  chan struct{} // closed when settling is 0 again; nil: no goroutine waits for that
+	ended    bool          // the claim was settled by this client
+	over     chan struct{} // closed when ended becomes true; nil: no goroutine waits for that
+	lapsed   bool          // the code that does the work was told that the claim is lost
 }
 
-// ClaimNext claims the next task; if there is none it waits for one as long as
-// req.Wait says. Errors: ErrNoTasks, ErrInvalidWorkerID, ...; ErrStaleClaim if
-// req.RequestID has been used and its claim is over.
+// ClaimNext claims the next task. If no task can be claimed, it waits for one for up to req.Wait. Errors: ErrNoTasks,
+// ErrInvalidWorkerID, ...; ErrStaleClaim if req.RequestID has been used before and its claim is over.
 //
-// When ctx ends while it waits, it has the server end the wait, releases what that has
-// claimed, and returns why ctx ended: in milliseconds, or if the server does not answer
-// after 2 s at most with ErrOutcomeUnknown, as any claim that was cut off. What that claimed
-// is claimable again when the lease has ended.
+// If ctx ends during the wait, ClaimNext makes the server end the wait, releases what was claimed, and returns ctx's
+// error. That takes milliseconds. If the server does not answer, it takes up to 2 s, and the error is
+// ErrOutcomeUnknown as for any claim that was cut off; a task that it claimed can be claimed again when its lease has
+// ended.
 func (c *Client) ClaimNext(ctx context.Context, req ClaimRequest) (*Claim, error) {
 	claims, err := c.claimNext(ctx, req, 0)
 	if err != nil {
@@ -115,10 +107,9 @@ func (c *Client) ClaimNext(ctx context.Context, req ClaimRequest) (*Claim, error
 	return claims[0], nil
 }
 
-// ClaimMany claims up to limit tasks, 1 to 1,000, in one step; if there are none, it
-// returns none and no error, after waiting as long as req.Wait says. It may
-// return fewer than there are: an answer stops at 8 MiB. Errors: as of
-// ClaimNext, without ErrNoTasks.
+// ClaimMany claims up to limit tasks, 1 to 1,000, at once. If there are none, it waits for up to req.Wait, and then
+// returns no tasks and no error. It may return fewer tasks than there are, because an answer stops at 8 MiB. Errors:
+// as ClaimNext, without ErrNoTasks.
 func (c *Client) ClaimMany(ctx context.Context, req ClaimRequest, limit int) ([]*Claim, error) {
 	err := checkLimit(limit)
 	var claims []*Claim
@@ -131,8 +122,7 @@ func (c *Client) ClaimMany(ctx context.Context, req ClaimRequest, limit int) ([]
 	return claims, nil
 }
 
-// claimsOf returns the claims of an answer's tasks that are live, and remembers
-// them. a is the call that got them.
+// claimsOf returns the live claims among an answer's tasks and remembers them. a is the call that got them.
 func (c *Client) claimsOf(req *ClaimRequest, tasks []wire.Task, repeated bool, a *answer) []*Claim {
 	claims := make([]*Claim, 0, len(tasks))
 	for i := range tasks {
@@ -143,12 +133,12 @@ func (c *Client) claimsOf(req *ClaimRequest, tasks []wire.Task, repeated bool, a
 	return claims
 }
 
-// claimOf is claimsOf of one task; nil: t is nil, or the claim is not live.
+// claimOf is claimsOf for one task. It returns nil if t is nil or the claim is not live.
 func (c *Client) claimOf(req *ClaimRequest, t *wire.Task, repeated bool, a *answer) *Claim {
 	if t == nil || t.ClaimState == "ended" || t.ClaimToken == nil {
 		return nil
 	}
-	repeated = repeated || t.ClaimState != "" // by a complete that is no repeat itself
+	repeated = repeated || t.ClaimState != "" // by a complete that is not a repeat itself
 	cl := &Claim{
 		Task: fromWire(t), Token: int64(*t.ClaimToken), Repeated: repeated,
 		c: c, taskID: t.ID, workerID: req.WorkerID,
@@ -166,13 +156,12 @@ func (c *Client) claimOf(req *ClaimRequest, t *wire.Task, repeated bool, a *answ
 	return cl
 }
 
-// LogValue is the claim in a log, with the keys by which a Worker logs: task_id, task_type,
-// attempt and claim_token.
+// LogValue implements slog.LogValuer, with the keys that a Worker logs: task_id, task_type, attempt and claim_token.
 func (cl *Claim) LogValue() slog.Value {
 	return slog.GroupValue(append(cl.Task.LogValue().Group(), slog.Int64("claim_token", cl.Token))...)
 }
 
-// logArgs is LogValue as slog.Logger.With takes it.
+// logArgs returns LogValue as arguments for slog.Logger.With.
 func (cl *Claim) logArgs() []any {
 	group := cl.LogValue().Group()
 	args := make([]any, len(group))
@@ -182,8 +171,7 @@ func (cl *Claim) logArgs() []any {
 	return args
 }
 
-// LeaseEndsAt returns when the lease ends by the last answer of the server, as
-// Deadline counts.
+// LeaseEndsAt returns when the lease ends according to the server's last answer, counted as Deadline is.
 func (cl *Claim) LeaseEndsAt() time.Time {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()

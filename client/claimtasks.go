@@ -15,46 +15,41 @@ import (
 )
 
 const (
-	// waitMargin is how long before ctx's deadline a waiting request is to be
-	// answered, so that it is known that it took nothing; a tenth of what is left
-	// if that is less.
+	// waitMargin is the time before ctx's deadline by which a waiting request should be answered, so that it is known
+	// to have claimed nothing; a tenth of what is left if that is less.
 	waitMargin = 500 * time.Millisecond
-	// endWaitPause is how long after a request that ended a wait it is sent again, if the
-	// wait goes on: then it had come to the leader before the claim. Doubled each time.
+	// endWaitPause is the pause before a request to end a wait is sent again, doubled each time. If the wait goes on,
+	// the first one reached the leader before the claim did.
 	endWaitPause = 20 * time.Millisecond
-	// endedClaimMax is for how long a claim may go on whose wait was ended, before it is cut
-	// off: a cluster that works answers in milliseconds. It bounds giving back what it got, too.
+	// endedClaimMax limits how long a claim may still take after its wait was ended; a working cluster answers in
+	// milliseconds. It also bounds releasing what the claim got.
 	endedClaimMax = time.Second
-	// emptyPause keeps a claim from asking in a tight loop a server that does not
-	// wait as long as it was asked to.
+	// emptyPause prevents a tight loop of claims with a server that does not wait as long as it was asked to.
 	emptyPause = 100 * time.Millisecond
 )
 
-// claimPath is that of a claim of the next task.
 const claimPath = "/api/tasks/claim"
 
-// claimCall is a claim under way, over its requests: each waits for a part of
-// the time, and each has a request id of its own, which it keeps until an answer
-// to it has been received.
+// claimCall is a claim under way. It may take several requests, each of which waits for a part of the time. Each has
+// its own request id and keeps it until it is answered.
 type claimCall struct {
 	c         *Client
 	path      string
 	req       ClaimRequest
-	limit     int       // 0: one task, as an answer without a list
-	waitUntil time.Time // before which a request may wait
-	// waiting: after its end no request waits, and the wait of one that does is ended.
+	limit     int       // 0: one task, in an answer without a list
+	waitUntil time.Time // until when a request may wait
+	// waiting, when it ends, stops requests from waiting, including the one under way.
 	waiting context.Context
 }
 
-// claimTasks claims by the request, waiting as long as it says. With a request
-// id of its own making it asks again if what an earlier try claimed is over by
-// the time of the answer.
+// claimTasks makes the claim and waits as long as it says. If it makes the request ids itself, it asks again if the
+// lease of what an earlier try claimed had ended before the answer came.
 func (c *Client) claimTasks(ctx context.Context, path string, req ClaimRequest, limit int) ([]*Claim, error) {
 	return c.claimWhile(ctx, context.Background(), path, req, limit)
 }
 
-// claimNext is claimTasks of the next tasks, which leaves none claimed for nobody when ctx ends
-// while it waits: it has the leader answer, and releases what there is.
+// claimNext claims the next tasks. If ctx ends during the wait, it has the leader answer and releases what was
+// claimed, so that no task stays claimed without a worker.
 func (c *Client) claimNext(ctx context.Context, req ClaimRequest, limit int) ([]*Claim, error) {
 	if req.Wait <= 0 || ctx.Err() != nil {
 		return c.claimTasks(ctx, claimPath, req, limit)
@@ -71,8 +66,8 @@ func (c *Client) claimNext(ctx context.Context, req ClaimRequest, limit int) ([]
 	return nil, ended(ctx)
 }
 
-// outlasting returns ctx that does not end by a cancel, and later than by its deadline, for
-// claimWhile to end.
+// outlasting returns a copy of ctx that a cancel does not end and whose deadline is later, so that claimWhile can end
+// it.
 func outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer := context.WithoutCancel(ctx)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -81,8 +76,7 @@ func outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(longer)
 }
 
-// releaseAll releases the claims, as far as it can in a while. The error is the first of those
-// that may still hold.
+// releaseAll tries for a while to release the claims. It returns the first error of a claim that may still be held.
 func releaseAll(ctx context.Context, claims []*Claim) error {
 	ctx, cancel := context.WithTimeout(ctx, endedClaimMax)
 	defer cancel()
@@ -100,9 +94,8 @@ func releaseAll(ctx context.Context, claims []*Claim) error {
 	return nil
 }
 
-// claimWhile is claimTasks that waits no longer than waiting lasts, and goes on for
-// endedClaimMax after that at most. To end ctx instead would leave it unknown what was
-// claimed: this has the leader answer.
+// claimWhile is claimTasks that stops waiting when waiting ends, and then takes up to endedClaimMax more. This way
+// the leader answers; ending ctx instead would leave it unknown what was claimed.
 func (c *Client) claimWhile(ctx, waiting context.Context, path string, req ClaimRequest, limit int) ([]*Claim, error) {
 	if err := req.check(); err != nil {
 		return nil, err
@@ -134,7 +127,7 @@ func (c *Client) claimWhile(ctx, waiting context.Context, path string, req Claim
 	}
 }
 
-// waitUntil returns until when a claim waits, for as long as ctx lasts.
+// waitUntil returns until when a claim waits under ctx.
 func waitUntil(ctx context.Context, d time.Duration) time.Time {
 	now := time.Now()
 	until := now.Add(min(d, waitMax))
@@ -147,7 +140,7 @@ func waitUntil(ctx context.Context, d time.Duration) time.Time {
 	return until
 }
 
-// left is how long a request may wait.
+// left returns how long a request may wait.
 func (k *claimCall) left() time.Duration {
 	if k.waiting.Err() != nil {
 		return 0
@@ -155,8 +148,8 @@ func (k *claimCall) left() time.Duration {
 	return time.Until(k.waitUntil)
 }
 
-// ask makes one request with one request id, until it is answered. over says
-// that it had claimed something that has ended since.
+// ask makes one request with one request id, until it is answered. over says that it had claimed something whose
+// lease has ended since.
 func (k *claimCall) ask(ctx context.Context) (claims []*Claim, over bool, err error) {
 	w := k.req.wire()
 	w.Limit = k.limit
@@ -177,8 +170,7 @@ func (k *claimCall) ask(ctx context.Context) (claims []*Claim, over bool, err er
 	return claims, len(claims) == 0 && len(decoded.Tasks) > 0, nil
 }
 
-// call makes the request. One for one task at once goes with others that are asked for
-// meanwhile.
+// call makes the request. A claim of one task that does not wait may share its request with others.
 func (k *claimCall) call(ctx context.Context, w wire.Claim) (decoded wire.Answer, a answer, err error) {
 	if k.path == claimPath && k.req.Wait == 0 && k.limit <= 1 {
 		body, err := hotwire.Claim(&w)
@@ -208,19 +200,17 @@ func (k *claimCall) call(ctx context.Context, w wire.Claim) (decoded wire.Answer
 	return decoded, a, err
 }
 
-// waitEnd is the outcome of a request that ended a wait: it had claimed something, or, with an
-// err, nobody knows.
+// waitEnd is the outcome of a request that ended a wait: it claimed something, or its outcome is unknown (err).
 type waitEnd struct {
 	decoded wire.Answer
 	a       answer
 	err     error
 }
 
-// endWait ends the wait of the request w on the leader once waiting has ended: the same
-// request without a wait does, unless it comes there first; then it is sent again. If it is
-// answered with claims, giveUp is called, as w has the same or none. end waits for the
-// answer to what was sent, which may be all that tells of these claims, and returns it;
-// nil: there are none.
+// endWait ends the wait of request w on the leader once waiting has ended, by sending the same request without a
+// wait. If that arrives before w, it is sent again. If it is answered with claims, giveUp is called, because w gets
+// the same claims or none. end waits for the answers and returns the claims, which may be told nowhere else; nil:
+// there are none.
 func (k *claimCall) endWait(ctx context.Context, w wire.Claim, giveUp func()) (end func() *waitEnd) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	var outcome *waitEnd
@@ -259,8 +249,8 @@ func (k *claimCall) endWait(ctx context.Context, w wire.Claim, giveUp func()) (e
 	}
 }
 
-// refresh extends the claims that were waited for so long that too little of
-// their lease is left for sure, and leaves out those that are over.
+// refresh extends claims whose lease was used up in part by waiting for the answer, and leaves out those that are
+// over.
 func refresh(ctx context.Context, claims []*Claim) []*Claim {
 	live := claims[:0]
 	for _, cl := range claims {

@@ -14,24 +14,22 @@ import (
 	"github.com/claimq/claimq/internal/keyfile"
 )
 
-// waitMax bounds what a call waits: beyond it nobody can tell the difference.
+// waitMax bounds what a call waits: 10 years, so that sums of durations do not overflow.
 const waitMax = 10 * 365 * 24 * time.Hour
 
-// TaskManager is the whole of what a program needs that knows its tasks by id.
-// *Client is one. An id is the decimal digits of the task's number.
+// TaskManager is the minimal interface for programs that address tasks by id, the decimal digits of a task's number.
+// *Client implements it.
 type TaskManager interface {
-	// Submit adds a task and returns its id. If the task's IdempotencyKey is
-	// taken, it returns the id of the task that has it.
+	// Submit adds a task and returns its id. If the task's IdempotencyKey is taken, it returns the id of the task
+	// that has it.
 	Submit(ctx context.Context, task Task) (string, error)
-	// Claim takes the pending task for the worker, or extends the claim that
-	// the worker has on it. The manager remembers the claim for Complete and
-	// Fail. Nothing extends it by itself.
+	// Claim claims the task for the worker, or extends the claim that the worker has on it. The manager remembers the
+	// claim for Complete and Fail. It is not extended automatically.
 	Claim(ctx context.Context, taskID, workerID string) error
-	// Complete ends the task as completed, with the claim made here. Doing it
-	// twice is nil, so that a repeat is safe.
+	// Complete completes the task, using the claim made here. Repeating it is safe and returns nil.
 	Complete(ctx context.Context, taskID string, result []byte) error
-	// Fail ends the attempt, with the claim made here: the task is pending
-	// again if it has attempts left, else failed.
+	// Fail ends the attempt, using the claim made here. The task becomes pending again if it has attempts left;
+	// otherwise it has failed.
 	Fail(ctx context.Context, taskID string, err error) error
 	// Retry makes a failed, cancelled or claimed task pending.
 	Retry(ctx context.Context, taskID string) error
@@ -39,11 +37,11 @@ type TaskManager interface {
 	Get(ctx context.Context, taskID string) (*Task, error)
 	// GetByIdempotencyKey returns the task that has the key.
 	GetByIdempotencyKey(ctx context.Context, key string) (*Task, error)
-	// List returns all tasks with the status, "" = all, oldest first.
+	// List returns all tasks with the status, oldest first; "" selects all.
 	List(ctx context.Context, status TaskStatus) ([]*Task, error)
 	// Delete removes a task that has ended, and frees its key.
 	Delete(ctx context.Context, taskID string) error
-	// Close ends what is under way. Every later call is ErrClosed.
+	// Close ends the calls under way. Every later call returns ErrClosed.
 	Close() error
 }
 
@@ -52,15 +50,15 @@ var _ TaskManager = (*Client)(nil)
 // Client makes calls to a cluster. It is safe for concurrent use.
 type Client struct {
 	apiKey  string
-	keyFile *keyfile.File // in place of apiKey; nil: none
-	timeout time.Duration // of a call whose context has no deadline
+	keyFile *keyfile.File // replaces apiKey; nil: none
+	timeout time.Duration // for calls whose context has no deadline
 	logger  *slog.Logger
 	http    *http.Client
 	waiting *http.Client // for requests that the server may hold
 	nodes   *nodes.Nodes
 	claims  remember.Claims
 	lanes   lanes
-	// wholeAnswers is true once a server refused to answer a batch with less.
+	// wholeAnswers is set once a server has refused to shorten the answer to a batch.
 	wholeAnswers atomic.Bool
 
 	counts clientCounts
@@ -71,13 +69,12 @@ type Client struct {
 
 	mu     sync.Mutex // guards closed and orders running.Add before Close's Wait
 	closed bool
-	// running counts calls under way, the goroutines that make shared requests, and
-	// KeepAlive's.
+	// running counts calls under way, the goroutines that send shared requests, and those of KeepAlive.
 	running sync.WaitGroup
 }
 
 func newClosable(cfg Config, transport, waiting http.RoundTripper, endpoints []string) *Client {
-	// A redirect names the leader; call decides what to make of it.
+	// Redirects name the leader; call decides whether to follow.
 	asIs := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c := &Client{
 		apiKey:  cfg.APIKey,
@@ -92,14 +89,13 @@ func newClosable(cfg Config, transport, waiting http.RoundTripper, endpoints []s
 	return c
 }
 
-// Close ends the calls that are under way, waits for them and for what
-// KeepAlive started, and closes the connections. It may be called twice. The
-// error is nil.
+// Close ends the calls under way, waits for them and for the goroutines of KeepAlive, and closes the connections. It
+// may be called twice. The error is always nil.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.lanes.close() // first: what ends a request would let the next begin
+	c.lanes.close() // first, because an ended request would let the next one begin
 	c.endLife(ErrClosed)
 	c.running.Wait()
 	c.http.CloseIdleConnections()
@@ -107,8 +103,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// begin counts something that Close has to wait for; the caller calls
-// c.running.Done. It fails with ErrClosed.
+// begin counts something that Close waits for; the caller must call c.running.Done. It returns ErrClosed after Close.
 func (c *Client) begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,9 +114,8 @@ func (c *Client) begin() error {
 	return nil
 }
 
-// bound returns a context that ends with ctx, with Close, and, if ctx has no
-// deadline of its own, after the configured timeout and what the call is to wait
-// beside.
+// bound returns a context that ends with ctx, with Close and, if ctx has no deadline, after the configured timeout
+// plus wait.
 func (c *Client) bound(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.life, func() { cancel(ErrClosed) })
@@ -133,35 +127,33 @@ func (c *Client) bound(ctx context.Context, wait time.Duration) (context.Context
 	return timed, func() { stopTimer(); end() }
 }
 
-// Stats are a client's counts since New, for metrics. Their JSON has a name for each, for
-// package expvar.
+// Stats are a client's counters since New, for metrics. They have JSON names so that package expvar can publish them.
 type Stats struct {
-	// Requests are those that were sent, of HTTP, claims that waited and repeats too.
+	// Requests counts HTTP requests, including waiting claims and repeats.
 	Requests int64 `json:"requests"`
-	// Repeats are those of Requests that were sent again, for the node could not do it then
-	// or nobody knows whether it was done.
+	// Repeats counts the requests that were sent again, because the node could not do it then or the outcome was
+	// unknown.
 	Repeats int64 `json:"repeats"`
-	// Acts are what the requests were for: of one that many calls share, or that is a batch,
-	// each. Repeats do not count; what had to be made by itself after all counts again. So Acts
-	// by Requests is how many go together.
+	// Acts counts logical operations: each call, and each op of a batch. Repeats do not count, but a call that could
+	// not be done in a shared request counts again. Acts/Requests is the mean batch size.
 	Acts int64 `json:"acts"`
-	// Unknown are the acts that ended with ErrOutcomeUnknown, but for those whose context was
-	// cancelled: a worker that stops, or has room for more types, does so to its claims.
+	// Unknown counts operations that ended with ErrOutcomeUnknown. Those whose context was cancelled do not count,
+	// because a worker cancels claims when it stops or more types have room.
 	Unknown int64 `json:"unknown"`
 }
 
-// Stats returns the client's counts. They are read one after the other.
+// Stats returns the client's counters. They are not read at one instant.
 func (c *Client) Stats() Stats {
 	n := &c.counts
 	return Stats{Requests: n.requests.Load(), Repeats: n.repeats.Load(), Acts: n.acts.Load(), Unknown: n.unknown.Load()}
 }
 
-// clientCounts are those of Stats.
+// clientCounts holds the counters of Stats.
 type clientCounts struct {
 	requests, repeats, acts, unknown atomic.Int64
 }
 
-// ended counts what acts came to. ctx is the caller's.
+// ended counts the outcome of acts. ctx is the caller's.
 func (n *clientCounts) ended(ctx context.Context, acts int, err error) {
 	if errors.Is(err, ErrOutcomeUnknown) && !errors.Is(ctx.Err(), context.Canceled) {
 		n.unknown.Add(int64(acts))

@@ -17,71 +17,63 @@ import (
 	"github.com/claimq/claimq/internal/keyfile"
 )
 
-// Bounds of what a client holds and waits for.
+// Limits and timeouts of a client.
 const (
 	// callTimeout is the default of Config.Timeout.
 	callTimeout = 30 * time.Second
-	// headerTimeout is how long a node that got a request may stay silent, unless
-	// the request lets it: a paused process keeps its connections, and another
-	// node may lead by now.
+	// headerTimeout limits how long a node may take to begin its answer, unless the request allows a wait. A paused
+	// process keeps its connections, and another node may lead by now.
 	headerTimeout = 5 * time.Second
-	// connsMax bounds the connections to one node; calls past it wait for one.
+	// connsMax bounds the connections to one node; further calls wait for one.
 	connsMax = 256
-	// waitingConnsMax is connsMax for requests that the server may hold. They have
-	// connections of their own: however many wait, an extend is not held up.
+	// waitingConnsMax bounds the connections for requests that the server may hold. They are separate so that waiting
+	// claims never hold up an extend.
 	waitingConnsMax = 1024
-	// connIdle is below the server's own bound, so that the client seldom sends
-	// a request on a connection which the server is just closing.
+	// connIdle is below the server's own timeout, so that the client seldom sends a request on a connection that the
+	// server is about to close.
 	connIdle = 30 * time.Second
-	// answerBytesMax bounds the body of an answer. The server stops at 8 MiB of
-	// payloads, which base64 makes longer, and with what else there is of steps at
-	// 16 MiB and one task more.
+	// answerBytesMax bounds the body of an answer. The server stops at 8 MiB of payloads, which base64 makes longer,
+	// and with steps at 16 MiB plus one task.
 	answerBytesMax = 24 << 20
 	// endpointsMax bounds Config.Endpoints.
 	endpointsMax = 100
 )
 
-// LogRepeating is the message by which Config.Logger hears that a call is made again; its
-// attribute err is why.
+// LogRepeating is the message that Config.Logger gets when a call is sent again. Its attribute err says why.
 const LogRepeating = "claimq: repeating"
 
-// defaultEndpoint is where a node listens that was not told otherwise.
+// defaultEndpoint is where a node listens by default.
 const defaultEndpoint = "http://127.0.0.1:7400"
 
-// Config says how to reach a cluster. The zero value reaches a node on this
-// machine that listens on the default port.
+// Config says how to reach a cluster. The zero value reaches a node on this machine that listens on the default port.
 type Config struct {
-	// Endpoints are the base URLs of nodes, in the order to try them: a path is
-	// kept (a proxy's prefix), a query is refused. Empty: CLAIMQ_ENDPOINTS,
-	// separated by commas, else http://127.0.0.1:7400.
+	// Endpoints are the base URLs of nodes, in the order to try them. A path (a proxy's prefix) is kept; a query is
+	// refused. Empty: CLAIMQ_ENDPOINTS, separated by commas, else http://127.0.0.1:7400.
 	Endpoints []string
-	// APIKey is sent with every request; a token of the servers' issuer may stand for it.
-	// Empty: APIKeyFile, else CLAIMQ_API_KEY, else CLAIMQ_API_KEY_FILE, else none.
+	// APIKey is sent with every request; it may be a token of the servers' issuer. Empty: APIKeyFile, else
+	// CLAIMQ_API_KEY, else CLAIMQ_API_KEY_FILE, else none.
 	APIKey string
-	// APIKeyFile is a file with one line, the key or a token, in place of APIKey. It is
-	// read again every second that there is a call, and before a call is given up for
-	// whose key was refused: tokens expire. What cannot be read leaves the one from before.
+	// APIKeyFile is a file with the key or token on one line, as an alternative to APIKey. Because tokens expire, it
+	// is read again at most once a second while calls are made, and before a call fails because its key was refused.
+	// If it cannot be read, the previous key stays in use.
 	APIKeyFile string
-	// TLS is for https endpoints; NextProtos of it is not used. nil: the system's roots.
+	// TLS configures https endpoints; its NextProtos is ignored. nil: the system's roots.
 	TLS *tls.Config
-	// CAFile has the authorities, PEM, that sign the certificates of https endpoints, in place of
-	// the system's roots, CertFile this client's certificate and KeyFile its private key. They
-	// count over what TLS has, and are read again every second that there is a call: connections
-	// made after that use what is new. What is not in order leaves what was there before.
+	// CAFile holds the authorities (PEM) that sign the certificates of https endpoints, replacing the system's roots.
+	// CertFile and KeyFile are this client's certificate and private key. They take precedence over TLS and are read
+	// again at most once a second while calls are made; new connections use the new ones. Files that are invalid are
+	// ignored until they are valid again.
 	CAFile, CertFile, KeyFile string
-	// Dial makes the connections to nodes; one that takes over 8 s has failed. nil: a
-	// net.Dialer, or the proxy that the environment names.
+	// Dial makes the connections to nodes; it fails if it takes over 8 s. nil: a net.Dialer, or the proxy that the
+	// environment names.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Timeout is how long a call may take with its repeats when its context has
-	// no deadline. 0 = 30 s. Negative: refused.
+	// Timeout bounds a call with its repeats if its context has no deadline. 0: 30 s. Negative values are refused.
 	Timeout time.Duration
-	// Logger hears of repeats (LogRepeating) and of changes of leader, at debug level.
-	// nil: none.
+	// Logger receives repeats (LogRepeating) and changes of leader, at debug level. nil: none.
 	Logger *slog.Logger
 }
 
-// New checks the configuration and returns a client. It dials nothing. The
-// caller calls Close.
+// New checks the configuration and returns a client. It does not connect. The caller must call Close.
 func New(cfg Config) (*Client, error) {
 	if len(cfg.Endpoints) == 0 {
 		cfg.Endpoints = endpointsFromEnv(os.Getenv("CLAIMQ_ENDPOINTS"))
@@ -101,8 +93,7 @@ func New(cfg Config) (*Client, error) {
 	return newClient(cfg, transport(connsMax, headerTimeout), transport(waitingConnsMax, 0))
 }
 
-// newClient is New over any transports: waiting is for requests that the server
-// may hold.
+// newClient is New with given transports; waiting is for requests that the server may hold.
 func newClient(cfg Config, transport, waiting http.RoundTripper) (*Client, error) {
 	if len(cfg.Endpoints) > endpointsMax {
 		return nil, fmt.Errorf("%d endpoints, at most %d", len(cfg.Endpoints), endpointsMax)
@@ -155,7 +146,7 @@ func endpointsFromEnv(value string) []string {
 	return endpoints
 }
 
-// parseEndpoint returns the base URL without a slash at its end.
+// parseEndpoint returns the base URL without a trailing slash.
 func parseEndpoint(s string) (string, error) {
 	scheme, host, ok := strings.Cut(s, "://")
 	if !ok {

@@ -11,27 +11,26 @@ import (
 )
 
 const (
-	// lookupTimeout bounds finding the addresses of a node's name: a name server that does
-	// not answer is left after 5 s, for each domain that the name is looked for in.
+	// lookupTimeout bounds resolving a node's name. A name server that does not answer takes 5 s for each search
+	// domain.
 	lookupTimeout = 20 * time.Second
-	// connectTimeout bounds making a connection to the addresses of a node, and separately
-	// its TLS handshake.
+	// connectTimeout bounds connecting to a node's addresses and, separately, its TLS handshake.
 	connectTimeout = 3 * time.Second
-	// connectNext is how much later the next address of a name is tried as well.
+	// connectNext is the delay before the next address of a name is tried in parallel.
 	connectNext = 250 * time.Millisecond
 	// addressesMax bounds how many addresses of a name are tried.
 	addressesMax = 8
-	// ownDialTimeout bounds Config.Dial, which does both.
+	// ownDialTimeout bounds Config.Dial, which both resolves and connects.
 	ownDialTimeout = 8 * time.Second
 )
 
-// keepAlive finds a machine that is gone, without power or behind a cable that was pulled, within
-// 8 s where nothing is sent to it: on connections that wait, and on idle ones.
+// keepAlive detects within 8 s that a machine is gone, without power or unplugged, on connections that are idle or
+// wait for an answer.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 2}
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// newTransport makes a transport. header is how long an answer may take to begin, 0: the try's time.
+// newTransport makes a transport. header bounds how long an answer may take to begin; 0: only the try's time does.
 func newTransport(cfg Config, secure *tls.Config, conns int, header time.Duration) *http.Transport {
 	t := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment, // never for loopback
@@ -44,7 +43,7 @@ func newTransport(cfg Config, secure *tls.Config, conns int, header time.Duratio
 		TLSClientConfig:       secure.Clone(),
 	}
 	if t.TLSClientConfig != nil {
-		// One that offers h2, as one that served others does, would be answered in it.
+		// A config that was used elsewhere may offer h2, and the server would then choose it.
 		t.TLSClientConfig.NextProtos = []string{"http/1.1"}
 	}
 	if cfg.Dial != nil {
@@ -53,8 +52,8 @@ func newTransport(cfg Config, secure *tls.Config, conns int, header time.Duratio
 	return t
 }
 
-// bounded is a program's own dial, left alone when it takes too long. A connection that it makes
-// after that is closed.
+// bounded wraps Config.Dial so that it is abandoned when it takes too long. A connection that it makes later is
+// closed.
 func bounded(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, ownDialTimeout, fmt.Errorf("Config.Dial took over %v", ownDialTimeout))
@@ -74,13 +73,13 @@ func bounded(dial dialFunc) dialFunc {
 	}
 }
 
-// dialed is what came of making a connection.
+// dialed is the result of a dial.
 type dialed struct {
 	conn net.Conn
 	err  error
 }
 
-// closeLate closes what comes of n dials that nobody waits for any more.
+// closeLate closes the connections of n dials that are no longer waited for.
 func closeLate(made <-chan dialed, n int) {
 	for range n {
 		if d := <-made; d.conn != nil {
@@ -89,15 +88,15 @@ func closeLate(made <-chan dialed, n int) {
 	}
 }
 
-// dialNode makes a connection to the first address of a node that takes one. Finding the addresses
-// has a time of its own, so that a name server that does not answer leaves some to connect in.
+// dialNode connects to the first address of a node that accepts. Resolving has its own timeout, so that a slow name
+// server leaves time to connect.
 func dialNode(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
 	found, cancel := context.WithTimeout(ctx, lookupTimeout)
-	addresses, err := net.DefaultResolver.LookupHost(found, host) // an IP address is its own
+	addresses, err := net.DefaultResolver.LookupHost(found, host) // an IP address resolves to itself
 	cancel()
 	if err != nil {
 		return nil, err
@@ -111,8 +110,7 @@ func dialNode(ctx context.Context, network, address string) (net.Conn, error) {
 	})
 }
 
-// dialFirst makes n dials, each when the one before has failed or is slow, until one succeeds. It
-// ends when all have failed.
+// dialFirst makes n dials, each when the previous one has failed or is slow, until one succeeds or all have failed.
 func dialFirst(ctx context.Context, n int, dial func(i int) (net.Conn, error)) (net.Conn, error) {
 	made := make(chan dialed, n)
 	var errs []error
@@ -145,14 +143,14 @@ func dialFirst(ctx context.Context, n int, dial func(i int) (net.Conn, error)) (
 	}
 }
 
-// distrust closes the connections that are not in use. One that was used before gave no answer: the
-// machine behind it may be gone without a word, and then so are the others.
+// distrust closes idle connections. It is called when a reused connection gave no answer, because the machine may be
+// gone and the other connections dead, too.
 func (c *Client) distrust() {
 	c.http.CloseIdleConnections()
 	c.waiting.CloseIdleConnections()
 }
 
-// isSilence reports whether err, of a try on a connection, is that nothing came in its time.
+// isSilence reports whether err is a timeout.
 func isSilence(err error) bool {
 	var late interface{ Timeout() bool }
 	return errors.As(err, &late) && late.Timeout()

@@ -9,110 +9,100 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// The errors of the server's refusals, for errors.Is; an *Error has the
-// details. The client itself returns some of them too where it knows the
-// answer, or that there is none.
+// Errors for the server's refusals, for errors.Is; an *Error has the details. The client itself returns some of them
+// when no call to the server is needed.
 var (
-	// ErrTaskNotFound is returned when there is no such task.
+	// ErrTaskNotFound is returned when the task does not exist.
 	ErrTaskNotFound = errors.New("task not found")
 	// ErrTaskAlreadyClaimed is returned when another worker holds the task.
 	ErrTaskAlreadyClaimed = errors.New("task already claimed")
-	// ErrTaskNotClaimed is returned when a call without a token needs a claim
-	// and nobody has one.
+	// ErrTaskNotClaimed is returned when a call without a token needs a claim and the task is not claimed.
 	ErrTaskNotClaimed = errors.New("task not claimed")
-	// ErrTaskNotClaimable is returned when the task cannot be claimed now: it waits
-	// for its time, for steps before it or for its group, its type has reached its
-	// limit, or it has steps, which are claimed in its place.
+	// ErrTaskNotClaimable is returned when the task cannot be claimed now: it waits for its time, for other steps or
+	// for its group, its type has reached its limit, or it has steps, which are claimed instead.
 	ErrTaskNotClaimable = errors.New("task not claimable")
-	// ErrTaskNotTerminal is returned when a task that has not ended is deleted.
+	// ErrTaskNotTerminal is returned when a task to delete has not ended.
 	ErrTaskNotTerminal = errors.New("task has not ended")
-	// ErrTaskCompleted is returned when the task has been completed, by another
-	// claim than the one that asks.
+	// ErrTaskCompleted is returned when the task has been completed with another claim.
 	ErrTaskCompleted = errors.New("task is completed")
 	// ErrTaskFailed is returned when the task has failed for good.
 	ErrTaskFailed = errors.New("task has failed")
 	// ErrTaskCancelled is returned when the task has been cancelled.
 	ErrTaskCancelled = errors.New("task is cancelled")
-	// ErrMaxAttemptsReached is returned when a retry finds no attempt left.
+	// ErrMaxAttemptsReached is returned when a task to retry has no attempts left.
 	ErrMaxAttemptsReached = errors.New("no attempts left")
-	// ErrInvalidTask is returned for a task that the server or the client
-	// refuses as malformed.
+	// ErrInvalidTask is returned when the server or the client refuses a task as malformed.
 	ErrInvalidTask = errors.New("invalid task")
-	// ErrInvalidWorkerID is returned for a worker id that is not one.
+	// ErrInvalidWorkerID is returned for a malformed worker id.
 	ErrInvalidWorkerID = errors.New("invalid worker id")
 	// ErrWrongWorker is returned when another worker holds the claim.
 	ErrWrongWorker = errors.New("claimed by another worker")
-	// ErrStaleClaim is returned when the claim is over: its lease ended, or the
-	// task was taken from it. What it would have done was not done.
+	// ErrStaleClaim is returned when the claim is over, because its lease ended or the task was taken from it.
+	// Nothing was done.
 	ErrStaleClaim = errors.New("the claim is over")
 	// ErrStepsUnfinished is returned when a parent's steps have not all ended.
 	ErrStepsUnfinished = errors.New("steps have not all ended")
-	// ErrCountMismatch is returned when the filter of an Action does not select as
-	// many tasks as it expects. Nothing was done.
+	// ErrCountMismatch is returned when the filter of an Action does not select the expected number of tasks. Nothing
+	// was done.
 	ErrCountMismatch = errors.New("count mismatch")
-	// ErrKeyTaken is returned when a task that is unique while it is active is
-	// retried while another has its idempotency key, or one that was removed is
-	// remembered with it.
+	// ErrKeyTaken is returned when a task that is unique while active is to be retried, and another active task or a
+	// remembered removed one has its idempotency key.
 	ErrKeyTaken = errors.New("idempotency key is taken")
-	// ErrPlaceAhead is returned for a place that the cluster's trail has not come to: it is
-	// another cluster's, or of a state that was lost.
+	// ErrPlaceAhead is returned for a place that the cluster's trail has not reached. The place belongs to another
+	// cluster, or to a state that was lost.
 	ErrPlaceAhead = errors.New("the trail has not come to this place")
-	// ErrEventsGone is returned when the trail asked for is not kept any more.
+	// ErrEventsGone is returned when the requested part of the trail is no longer kept.
 	ErrEventsGone = errors.New("events are gone")
-	// ErrScheduleNotFound is returned when there is no such schedule.
+	// ErrScheduleNotFound is returned when the schedule does not exist.
 	ErrScheduleNotFound = errors.New("schedule not found")
-	// ErrTooLarge is returned when a payload, a result or the whole request is
-	// larger than the server takes; the text says how large it may be.
+	// ErrTooLarge is returned when a payload, a result or the whole request is larger than the server accepts; the
+	// text names the limit.
 	ErrTooLarge = errors.New("too large")
 	// ErrNoTasks is returned when there is nothing to claim.
 	ErrNoTasks = errors.New("no tasks to claim")
-	// ErrRateLimited is returned when the API key's rate is used up.
+	// ErrRateLimited is returned when the API key has used up its rate.
 	ErrRateLimited = errors.New("rate limited")
-	// ErrOverloaded is returned when the server cannot take more now. Nothing
-	// was written.
+	// ErrOverloaded is returned when the server cannot accept more now. Nothing was written.
 	ErrOverloaded = errors.New("server overloaded")
-	// ErrUnauthorized is returned when there is no or no known API key.
+	// ErrUnauthorized is returned when the API key is missing or unknown.
 	ErrUnauthorized = errors.New("unauthorized")
-	// ErrForbidden is returned when the API key's role or task types do not allow
-	// the call, or the server does not know itself by the host of the endpoint.
+	// ErrForbidden is returned when the API key's role or task types do not permit the call, or the server does not
+	// accept the host name of the endpoint.
 	ErrForbidden = errors.New("forbidden")
-	// ErrOutcomeUnknown is returned when the call may or may not have been done,
-	// or may still be done. A repeat that the server recognizes settles it: a
-	// submit with the same key, a claim with the same request id, a settling
+	// ErrOutcomeUnknown is returned when the call may have been done, or may still be. To find out, repeat it in a
+	// way that the server recognizes: a submit with the same key, a claim with the same request id, a settling call
 	// with the same claim.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
-	// ErrNoLeader is returned when the cluster had no leader. Nothing was
-	// written.
+	// ErrNoLeader is returned when the cluster had no leader. Nothing was written.
 	ErrNoLeader = errors.New("no leader")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("client is closed")
 )
 
-// ErrLeaseLost is the context.Cause of the context of Claim.KeepAlive when the
-// claim's lease could not be extended, or was taken away.
+// ErrLeaseLost is the context.Cause of the context of Claim.KeepAlive when the lease could not be extended or the
+// claim was taken away.
 var ErrLeaseLost = errors.New("lease lost")
 
-// ErrCancelRequested is the context.Cause of the context of Claim.KeepAlive when
-// somebody asked for the task to be cancelled. The claim still holds.
+// ErrCancelRequested is the context.Cause of the context of Claim.KeepAlive when a cancel of the task was requested.
+// The claim still holds.
 var ErrCancelRequested = errors.New("cancel requested")
 
-// ErrShutdown is the context.Cause of a handler's context when its Worker is
-// stopping and WorkerConfig.StopWait is over. A handler that then returns an error
-// gives its task back: the attempt is not counted.
+// ErrShutdown is the context.Cause of a handler's context when its Worker stops and WorkerConfig.StopWait is over. A
+// handler that then returns an error gives its task back, and the attempt is not counted.
 var ErrShutdown = errors.New("worker is shutting down")
 
-// Error is a refusal by the server, or by a proxy before it (then Code is
-// empty). errors.Is finds the sentinel of its Code.
+// Error is a refusal by the server, or by a proxy in front of it (then Code is empty). errors.Is finds the sentinel
+// of its Code.
 type Error struct {
-	Status    int    // of HTTP
-	Code      string // stable; docs/api.md lists them
+	Status    int    // HTTP status
+	Code      string // stable; listed in docs/api.md
 	Text      string // what happened
 	Advice    string // what to do
-	RequestID string // for the server's log
-	// RetryAfter is what the server asks to wait for; 0: it does not say.
+	RequestID string // as in the server's log
+	// RetryAfter is the wait that the server asks for; 0: it does not say.
 	RetryAfter time.Duration
-	// Details is the whole JSON body, with what differs by code (worker_id,
-	// status, field, ...). nil if the body was not JSON.
+	// Details is the whole JSON body, with fields that depend on the code (worker_id, status, field, ...). nil if the
+	// body was not JSON.
 	Details json.RawMessage
 }
 
@@ -130,13 +120,13 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Is reports whether target is the sentinel of e's code.
+// Is reports whether target is the sentinel of e.Code.
 func (e *Error) Is(target error) bool {
 	s := sentinel(wire.Code(e.Code))
 	return s != nil && s == target
 }
 
-// sentinel is the one table from code to error. nil: the code has none.
+// sentinel maps a code to its error; nil: it has none.
 func sentinel(code wire.Code) error {
 	switch code {
 	case wire.CodeTaskNotFound:
@@ -197,17 +187,16 @@ func sentinel(code wire.Code) error {
 	return nil
 }
 
-// TaskError is an error about one attempt of a task: of each method of Claim, and of a
-// Worker where it is about a task. errors.Is and errors.As see through it.
+// TaskError is an error about one attempt of a task. The methods of Claim return it, and a Worker does where a task
+// is concerned. errors.Is and errors.As see through it.
 type TaskError struct {
-	Act      string // what was tried: complete, fail, release, extend, ...; "": it is of no call
+	Act      string // the call that failed: complete, fail, release, extend, ...; "": none
 	TaskID   string
 	TaskType string
 	Attempt  int // its number, from 1
 	Err      error
 }
 
-// Error returns what was tried, the task, and why it was not done.
 func (e *TaskError) Error() string {
 	act := e.Act
 	if act != "" {
@@ -216,10 +205,9 @@ func (e *TaskError) Error() string {
 	return fmt.Sprintf("%stask %s (%s, attempt %d): %v", act, e.TaskID, e.TaskType, e.Attempt, e.Err)
 }
 
-// Unwrap returns Err.
 func (e *TaskError) Unwrap() error { return e.Err }
 
-// wrap returns err as one about the claim's task, if it is not one yet.
+// wrap adds the claim's task to err, unless it already names it.
 func (cl *Claim) wrap(act string, err error) error {
 	if of, ok := find[*TaskError](err); ok && of.TaskID == cl.Task.ID {
 		return err
@@ -227,14 +215,12 @@ func (cl *Claim) wrap(act string, err error) error {
 	return &TaskError{Act: act, TaskID: cl.Task.ID, TaskType: cl.Task.TaskType, Attempt: cl.Task.Attempts, Err: err}
 }
 
-// permanentError is what Permanent returns.
 type permanentError struct{ error }
 
 func (e *permanentError) Unwrap() error { return e.error }
 
-// Permanent marks a cause of Fail as one that no further attempt can help: the
-// task is failed, whatever attempts it has left. The text is err's. Permanent of
-// nil is nil.
+// Permanent marks a cause of Fail as one that another attempt cannot fix: the task fails at once, even if it has
+// attempts left. The text is err's. Permanent of nil is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -242,7 +228,6 @@ func Permanent(err error) error {
 	return &permanentError{err}
 }
 
-// retryError is what RetryAfter returns.
 type retryError struct {
 	error
 	after time.Duration
@@ -250,9 +235,8 @@ type retryError struct {
 
 func (e *retryError) Unwrap() error { return e.error }
 
-// RetryAfter marks a cause of Fail with how long the task waits before it can be
-// claimed again, if it has attempts left, in place of its backoff. A negative d
-// is 0, one of over 365 days is 365 days. The text is err's. RetryAfter of nil is nil.
+// RetryAfter marks a cause of Fail with how long the task waits, in place of its backoff, before it can be claimed
+// again if it has attempts left. d is limited to 0 to 365 days. The text is err's. RetryAfter of nil is nil.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -260,8 +244,7 @@ func RetryAfter(d time.Duration, err error) error {
 	return &retryError{error: err, after: d}
 }
 
-// Snoozed returns for how long err, what a handler returned, gives its task back; ok is false
-// if it is not of Snooze.
+// Snoozed reports whether a handler's error is one of Snooze, and for how long it gives the task back.
 func Snoozed(err error) (d time.Duration, ok bool) {
 	var snooze *snoozeError
 	if !errors.As(err, &snooze) {
@@ -270,13 +253,11 @@ func Snoozed(err error) (d time.Duration, ok bool) {
 	return snooze.delay, true
 }
 
-// snoozeError is what Snooze returns.
 type snoozeError struct{ delay time.Duration }
 
 func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %v", e.delay) }
 
-// Snooze is what a handler of a Worker returns to give its task back: nobody can
-// claim it before d has passed, and the attempt is not counted. A negative d is
-// 0, one of over 365 days is 365 days. What the handler said with SetResult and Then is dropped. It means nothing to
-// Claim.Fail; there is Claim.Release.
+// Snooze gives the task back when a handler of a Worker returns it: the task can be claimed again after d, and the
+// attempt is not counted. d is limited to 0 to 365 days. Results and follow-ups that the handler set with SetResult
+// and Then are dropped. Claim.Fail does not understand it; use Claim.Release instead.
 func Snooze(d time.Duration) error { return &snoozeError{delay: max(d, 0)} }

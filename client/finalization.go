@@ -14,8 +14,8 @@ import (
 	"github.com/claimq/claimq/internal/repeat"
 )
 
-// FinalizationState is how far a task is, seen by who would finalize it. Of a
-// task without steps it is the task's status.
+// FinalizationState is the state of a task as the processors that finalize it see it. For a task without steps it is
+// the task's status.
 type FinalizationState string
 
 // The states of a parent.
@@ -28,28 +28,28 @@ const (
 	FinalizationCancelled         FinalizationState = "cancelled"
 )
 
-// Finalization is who has tried to finalize a task, and who may.
+// Finalization says which processors tried to finalize a task, and which one has the claim.
 type Finalization struct {
 	Attempts       []FinalizationAttempt // the last 100 claims, oldest first
-	ClaimedBy      string                // the processor that has the claim; "": nobody
-	ClaimExpiresAt time.Time             // an estimate by the server's clock; zero: nobody has it
+	ClaimedBy      string                // the processor that has the claim; "": none
+	ClaimExpiresAt time.Time             // an estimate by the server's clock; zero: there is no claim
 }
 
-// FinalizationAttempt is one claim that was tried.
+// FinalizationAttempt is one attempt to claim.
 type FinalizationAttempt struct {
 	ProcessorID      string
 	Claimed          bool
-	AlreadyClaimedBy string // who had the claim then; "": nobody
-	// Reason is why it was not claimed: already_claimed, already_complete, not_ready
-	// or other; "" if it was.
+	AlreadyClaimedBy string // the processor that had the claim; "": none
+	// Reason is why it was not claimed: already_claimed, already_complete, not_ready or another; "" if it was
+	// claimed.
 	Reason      string
 	State       FinalizationState
 	Message     string
 	AttemptedAt time.Time
 }
 
-// Finalization returns the claims of the task's finalization that were tried. A
-// task without steps has none. Errors: ErrTaskNotFound, ...
+// Finalization returns the attempts to claim the task's finalization. A task without steps has none. Errors:
+// ErrTaskNotFound, ...
 func (c *Client) Finalization(ctx context.Context, taskID string) (*Finalization, error) {
 	id, err := parseID(taskID)
 	if err != nil {
@@ -82,35 +82,31 @@ func finalizationAttemptFromWire(w *wire.FinalizationAttempt) FinalizationAttemp
 	return a
 }
 
-// FinalizeRequest says how a task ends.
+// FinalizeRequest says how to end a task.
 type FinalizeRequest struct {
 	Outcome TaskStatus // StatusCompleted or StatusFailed
-	Result  []byte     // JSON, up to 1 MiB; of a completed task. Empty: none
-	Error   string     // up to 16 KiB; of a failed task
-	// Token is that of a claim of the finalization: the call is refused if that is
-	// over. 0: that of the claim which this claimer made last, if it has not released
-	// it; else none is sent, and only another processor's claim stands against the
-	// call.
+	Result  []byte     // JSON, up to 1 MiB; for a completed task. Empty: none
+	Error   string     // up to 16 KiB; for a failed task
+	// Token names a claim of the finalization; the call is refused if that claim is over. 0: the claim that this
+	// claimer made last, unless it was released; without such a claim no token is sent and the call is refused only
+	// if another processor has the claim.
 	Token int64
 }
 
 // Finalized is the outcome of a task's finalization.
 type Finalized struct {
-	// Action is what was done: StatusCompleted, StatusFailed or StatusCancelled.
+	// Action is the outcome: StatusCompleted, StatusFailed or StatusCancelled.
 	Action TaskStatus
-	// AlreadyFinalized is true if it had been done before: then the request's outcome
-	// did not count. If an answer was lost, an earlier try of this very call may have
-	// done it; Task.ClaimedBy is the processor that did.
+	// AlreadyFinalized is true if the task had ended before, so that the request had no effect. After a lost answer,
+	// an earlier try of this call may have ended it; Task.ClaimedBy is the processor that did.
 	AlreadyFinalized bool
-	// Task is the task as it is now; of one that has ended and been removed since,
-	// ID and Status alone.
+	// Task is the task as it is now. If it has ended and been removed since, only ID and Status are set.
 	Task *Task
 }
 
-// Finalize ends the task. If it has ended, the answer says how, and that is no
-// error: of several processors all succeed, and one does it. Errors:
-// ErrStepsUnfinished if not all of its steps have ended; ErrTaskAlreadyClaimed if
-// another processor has the claim; ErrStaleClaim if the token's claim is over;
+// Finalize ends the task. If the task has ended already, that is not an error, and the answer says how: of several
+// processors all succeed, and one does it. Errors: ErrStepsUnfinished if not all steps have ended;
+// ErrTaskAlreadyClaimed if another processor has the claim; ErrStaleClaim if the token's claim is over;
 // ErrTaskNotClaimable if the task has no steps; ErrTaskNotFound, ...
 func (f *FinalizationClaimer) Finalize(ctx context.Context, taskID string, r FinalizeRequest) (*Finalized, error) {
 	id, err := parseID(taskID)
@@ -149,21 +145,18 @@ func (r *FinalizeRequest) encode(processorID string) ([]byte, error) {
 	return withRaw("result", r.Result, w)
 }
 
-// FinalizationClaimer finalizes tasks with steps on behalf of one processor: a
-// process that looks at the steps' results and decides how their parent ends.
-// It is for parents with FinalizeClaim; others end by themselves.
+// FinalizationClaimer finalizes tasks with steps on behalf of one processor: a process that looks at the results of
+// the steps and decides how their parent ends. It is for parents with FinalizeClaim; others end automatically.
 //
-// A claim keeps other processors from doing the same work; that the parent ends
-// once is the server's doing, with or without one. Of any number of processors
-// that finalize a parent one does it and all succeed. A processor that dies frees
-// its claim at the claim's timeout.
+// A claim keeps other processors from doing the same work. The server makes sure, with or without a claim, that the
+// parent ends only once: of several processors that finalize it, one does it and all succeed. If a processor dies,
+// its claim is free after the claim's timeout.
 //
-// Every call is repeated when its answer was lost. The server knows the claim by
-// its processor: claiming again is an extend, and finalizing again tells what was
-// done. A lost try may also be done late, after the repeat: at worst it takes,
-// lengthens or lets go of a claim of this processor once more, until the claim's
-// timeout at most, or finalizes what the repeat was still refused. Neither changes
-// anything that another processor holds: Finalize sends the claim's token.
+// Every call is repeated if its answer is lost. The server recognizes the processor: claiming again extends the
+// claim, and finalizing again reports what was done. A try whose answer was lost may also take effect after its
+// repeat. At worst it takes, extends or releases a claim of this processor once more, until the claim's timeout at
+// most, or it finalizes a task although the repeat was refused. It never affects another processor's claim, because
+// Finalize sends the claim's token.
 //
 // It is safe for concurrent use.
 type FinalizationClaimer struct {
@@ -172,33 +165,30 @@ type FinalizationClaimer struct {
 	claims      remember.Claims
 }
 
-// NewFinalizationClaimer returns a claimer for the processor: 1 to 128 of A-Z a-z
-// 0-9 _ . : -. No two processors may have the same id: they would take each
-// other's claims for their own. One that has the same id when it is started again
-// finds its claim, and the metrics have a place for it.
+// NewFinalizationClaimer returns a claimer for the processor with this id: 1 to 128 of A-Z a-z 0-9 _ . : -. Each
+// processor must have its own id, because processors with the same id would share their claims. A processor should
+// keep its id when it restarts, so that it finds its claim again.
 func NewFinalizationClaimer(c *Client, processorID string) *FinalizationClaimer {
 	return &FinalizationClaimer{c: c, processorID: processorID}
 }
 
-// FinalizationClaim is the answer to a claim of a finalization.
+// FinalizationClaim is the outcome of claiming a finalization.
 type FinalizationClaim struct {
 	Claimed bool
-	HeldBy  string // the processor that has the claim now; "": nobody
+	HeldBy  string // the processor that has the claim now; "": none
 	State   FinalizationState
-	Message string // the server's words for what it came to
-	// Token is the claim's, 0 unless Claimed. It grows with every claim; give it to
-	// whatever the processor writes to.
+	Message string // the server's description of the outcome
+	// Token is the claim's token, 0 unless Claimed. It grows with every claim; pass it to the systems that the
+	// processor writes to.
 	Token int64
-	// Deadline is until when the claim lasts unless it is extended, as
-	// Claim.Deadline counts; zero unless Claimed.
+	// Deadline is when the claim ends unless it is extended, counted as Claim.Deadline; zero unless Claimed.
 	Deadline time.Time
 }
 
-// ClaimTask claims the finalization of the task, for timeout: 1 s to an hour, in
-// whole seconds, rounded up; 0 is the server's default, 30 s. It is granted once
-// a step has completed or failed, if no other processor has it. The same
-// processor's claim is extended by it, never shortened. What stands against it is
-// no error but in the answer. The claimer remembers the claim for Finalize.
+// ClaimTask claims the finalization of the task for timeout: 1 s to an hour, rounded up to whole seconds; 0: the
+// server's default, 30 s. The claim is granted once a step has completed or failed, if no other processor has it. If
+// this processor already has it, it is extended, never shortened. If it is not granted, that is not an error; the
+// result says why. The claimer remembers the claim for Finalize.
 func (f *FinalizationClaimer) ClaimTask(ctx context.Context, taskID string, timeout time.Duration) (*FinalizationClaim, error) {
 	var w wire.FinalizationClaimed
 	id, a, err := f.post(ctx, taskID, "finalization/claim", repeat.OpFinalizationClaim, timeout, &w)
@@ -226,10 +216,9 @@ func (f *FinalizationClaimer) ClaimTask(ctx context.Context, taskID string, time
 // finalizationTimeout is the server's default.
 const finalizationTimeout = 30 * time.Second
 
-// ExtendClaim moves the end of the processor's claim to timeout from now, never to
-// an earlier time; 0 is the timeout it was claimed with. extended is false if the
-// processor does not have the claim, or not any more. ClaimTask does the same and
-// says until when the claim lasts.
+// ExtendClaim moves the end of the processor's claim to timeout from now, never to an earlier time; 0 uses the
+// timeout of the claim. extended is false if the processor does not have the claim. ClaimTask does the same and also
+// returns the new deadline.
 func (f *FinalizationClaimer) ExtendClaim(ctx context.Context, taskID string, timeout time.Duration) (extended bool, err error) {
 	var w wire.FinalizationExtended
 	if _, _, err := f.post(ctx, taskID, "finalization/extend", repeat.OpFinalizationExtend, timeout, &w); err != nil {
@@ -238,11 +227,9 @@ func (f *FinalizationClaimer) ExtendClaim(ctx context.Context, taskID string, ti
 	return w.Extended, nil
 }
 
-// ReleaseClaim gives the processor's claim up. released is false if the processor
-// does not have it, unless it is the one that has finalized the task. When an
-// answer was lost the claim may have been released by the earlier try: then the
-// repeat finds none, and released is false too. In any case the processor has no
-// claim afterwards.
+// ReleaseClaim releases the processor's claim. released is false if the processor does not have it, unless it has
+// finalized the task. After a lost answer the repeat may find the claim already released; then released is false,
+// too. In any case the processor has no claim afterwards.
 func (f *FinalizationClaimer) ReleaseClaim(ctx context.Context, taskID string) (released bool, err error) {
 	var w wire.FinalizationReleased
 	id, _, err := f.post(ctx, taskID, "finalization/release", repeat.OpFinalizationRelease, 0, &w)
@@ -253,7 +240,7 @@ func (f *FinalizationClaimer) ReleaseClaim(ctx context.Context, taskID string) (
 	return w.Released, nil
 }
 
-// post makes a call about the processor's claim of the task's finalization.
+// post makes a call of the processor about the task's finalization.
 func (f *FinalizationClaimer) post(ctx context.Context, taskID, verb string, op repeat.Op, timeout time.Duration, into any) (uint64, answer, error) {
 	id, err := parseID(taskID)
 	if err != nil {

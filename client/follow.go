@@ -19,19 +19,16 @@ import (
 )
 
 const (
-	// streamSilence is how long a node may say nothing on a stream: it sends a
-	// comment every 3 s.
+	// streamSilence limits how long a node may be silent on a stream; it sends a comment every 3 s.
 	streamSilence = 9 * time.Second
-	// streamLineMax bounds one line of a stream; an event is far smaller.
+	// streamLineMax bounds one line of a stream. Events are far smaller.
 	streamLineMax = 1 << 20
 )
 
-// Follow walks the trail as it grows, in order, each event once: over lost
-// connections and changes of leader too, for it goes on at another node where it
-// was. It ends with ctx, whose error it yields, or with another error:
-// ErrEventsGone if it fell so far behind that what comes next is not kept any
-// more; ErrPlaceAhead if the trail has not come to f.After; a refusal. Close may be called
-// within the loop, which then ends.
+// Follow returns the events of the trail as they happen, in order and each once. After a lost connection or a change
+// of leader it continues at another node from the last event. It ends with ctx's error when ctx ends, or with another
+// error: ErrEventsGone if it fell so far behind that the next events are no longer kept; ErrPlaceAhead if the trail
+// has not reached f.After; a refusal. The loop may call Close, which ends it.
 func (c *Client) Follow(ctx context.Context, f EventFilter) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err := c.begin(); err != nil {
@@ -41,7 +38,7 @@ func (c *Client) Follow(ctx context.Context, f EventFilter) iter.Seq2[Event, err
 		s := stream{c: c, filter: f, after: f.After, counted: true}
 		defer s.uncount()
 		s.yield = func(e Event) error {
-			s.uncount() // the loop may call Close, which waits for what is counted
+			s.uncount() // the loop may call Close, which waits for counted streams
 			if !yield(e, nil) {
 				return errStopped
 			}
@@ -56,19 +53,19 @@ func (c *Client) Follow(ctx context.Context, f EventFilter) iter.Seq2[Event, err
 	}
 }
 
-// errStopped is returned when the one who iterates wants no more.
+// errStopped is returned when the iteration was stopped by its caller.
 var errStopped = errors.New("stopped")
 
-// stream is a walk along the trail, over its connections.
+// stream is a walk along the trail, over several connections if need be.
 type stream struct {
 	c      *Client
 	filter EventFilter
-	after  string // the place of the last event that was yielded, or where to begin
+	after  string // the place of the last event, or where to begin
 	yield  func(Event) error
 	tries  repeat.Call // since the last event
 	// counted says that Close waits for the stream.
 	counted bool
-	way     route // of which only the endpoints that do not know the key are used
+	way     route // only for the endpoints that do not know the key
 }
 
 // uncount lets Close return.
@@ -79,7 +76,7 @@ func (s *stream) uncount() {
 	}
 }
 
-// run opens one connection after the other. It returns nil when it was stopped.
+// run opens one connection after another. It returns nil when it was stopped.
 func (s *stream) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -89,7 +86,7 @@ func (s *stream) run(ctx context.Context) error {
 		base, _ := s.c.nodes.Pick(time.Now())
 		verdict, err := s.connect(ctx, base)
 		if errors.Is(err, ErrUnauthorized) && s.way.isNews(s.c.nodes, base) {
-			verdict = repeat.Unwritten // another may know the key already
+			verdict = repeat.Unwritten // another node may know the key already
 		}
 		switch {
 		case errors.Is(err, errStopped):
@@ -108,8 +105,8 @@ func (s *stream) run(ctx context.Context) error {
 	}
 }
 
-// connect follows the trail at one node until that ends. Settled: no other node
-// would say anything else.
+// connect follows the trail at one node until the connection ends. Settled means that every node would answer the
+// same.
 func (s *stream) connect(ctx context.Context, base string) (repeat.Verdict, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -132,7 +129,7 @@ func (s *stream) connect(ctx context.Context, base string) (repeat.Verdict, erro
 	return verdict, err
 }
 
-// walk reads what a node answers. heard is called for each line of a stream.
+// walk reads a node's answer. heard is called for each line of a stream.
 func (s *stream) walk(resp *http.Response, heard func()) (repeat.Verdict, error) {
 	if resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		body, err := io.ReadAll(io.LimitReader(resp.Body, streamLineMax))
@@ -148,11 +145,11 @@ func (s *stream) walk(resp *http.Response, heard func()) (repeat.Verdict, error)
 	return s.read(resp.Body, heard)
 }
 
-// message is one message of a stream: what came before an empty line.
+// message is one message of a stream: the lines before an empty one.
 type message struct{ id, event, data string }
 
-// read yields the events of a connection. heard is called for each line. What the
-// connection breaks off within was not received.
+// read yields the events of a connection. heard is called for each line. A message cut off by the connection's end
+// does not count.
 func (s *stream) read(body io.Reader, heard func()) (repeat.Verdict, error) {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, streamLineMax)
@@ -181,8 +178,8 @@ func (s *stream) read(body io.Reader, heard func()) (repeat.Verdict, error) {
 	return repeat.Unwritten, io.ErrUnexpectedEOF
 }
 
-// take takes a whole message: an event, why the node ends the stream, or a place
-// without an event, up to which nothing is missed.
+// take handles a whole message: an event, the reason why the node ends the stream, or a place up to which no event is
+// missing.
 func (s *stream) take(m message) (repeat.Verdict, error) {
 	switch {
 	case m.event == "error":
@@ -205,7 +202,7 @@ func (s *stream) deliver(data string) error {
 	return s.yield(e)
 }
 
-// refusedStream is why the node ended a stream.
+// refusedStream returns why the node ended a stream.
 func refusedStream(data string) (repeat.Verdict, error) {
 	var head wire.Refusal
 	if err := json.Unmarshal([]byte(data), &head); err != nil {
@@ -217,11 +214,9 @@ func refusedStream(data string) (repeat.Verdict, error) {
 	}
 }
 
-// Wait waits until the task has ended, and returns it as it is then. It waits
-// for as long as ctx lets it, in requests of at most 6 s, and without a deadline
-// for as long as it takes; ctx's end is its error. Errors: ErrTaskNotFound, also
-// when the task is removed meanwhile; ErrNoLeader, ... when the cluster does not
-// answer for as long as a call may take.
+// Wait waits until the task has ended, and returns it. It waits as long as ctx permits, without a deadline for ever,
+// in requests of at most 6 s. If ctx ends, its error is returned. Errors: ErrTaskNotFound, also if the task is
+// removed meanwhile; ErrNoLeader, ... if the cluster does not answer for Config.Timeout.
 func (c *Client) Wait(ctx context.Context, id string) (*Task, error) {
 	number, err := parseID(id)
 	if err != nil {

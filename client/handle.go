@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// handlersMax is how many task types one claim can name.
+// handlersMax bounds the task types that one claim can name.
 const handlersMax = 1_000
 
-// handler is what a worker has for one task type.
+// handler is the handler of one task type.
 type handler struct {
 	taskType    string
 	concurrency int           // 0: the worker's
@@ -21,12 +21,12 @@ type handler struct {
 	run         func(context.Context, *attempt) error
 }
 
-// A HandlerOption is a setting of one task type's handler.
+// A HandlerOption configures the handler of one task type.
 type HandlerOption func(*handler) error
 
-// WithConcurrency bounds how many handlers of the task type run at a time in this
-// worker, within WorkerConfig.Concurrency. The worker claims no more than it can
-// run at once. (The type's max_claimed bounds all workers together.)
+// WithConcurrency bounds how many handlers of the task type run at a time in this worker, within
+// WorkerConfig.Concurrency. The worker claims no more tasks than it can run at once. To bound all workers together,
+// set the type's max_claimed.
 func WithConcurrency(n int) HandlerOption {
 	return func(h *handler) error {
 		if n < 1 {
@@ -37,7 +37,7 @@ func WithConcurrency(n int) HandlerOption {
 	}
 }
 
-// WithTimeout is WorkerConfig.Timeout for one task type; 0 is no limit.
+// WithTimeout overrides WorkerConfig.Timeout for one task type; 0 is no limit.
 func WithTimeout(d time.Duration) HandlerOption {
 	return func(h *handler) error {
 		if d < 0 {
@@ -48,41 +48,39 @@ func WithTimeout(d time.Duration) HandlerOption {
 	}
 }
 
-// Handle makes fn the worker's handler of a task type; "" is "default". It comes
-// before Run, which returns what is wrong with the type, the options, or a second
-// handler of the same type; after Run has begun Handle panics.
+// Handle registers fn as the worker's handler of a task type; "" is "default". Call it before Run, which returns an
+// error for an invalid type or option, or a second handler of the same type. After Run has begun, Handle panics.
 //
-// The task's parameters are decoded as JSON into P; if P is []byte or
-// json.RawMessage they are handed over as they are. Parameters that do not decode
-// fail the task for good, without a call of fn.
+// The task's parameters are decoded as JSON into P, or passed unchanged if P is []byte or json.RawMessage. If they do
+// not decode, the task fails for good without a call of fn.
 //
-// Up to WorkerConfig.Concurrency handlers run at a time, each in a goroutine that the next one
-// runs in when it has returned: a thread that it locked (runtime.LockOSThread), or labels that
-// it gave the goroutine, it takes back. What fn returns settles the claim:
+// Up to WorkerConfig.Concurrency handlers run at a time. Goroutines are reused, so a handler must undo what it did to
+// its goroutine: unlock a locked thread (runtime.LockOSThread), reset profiler labels. What fn returns settles the
+// claim:
 //
 //   - nil completes the task, with Job.SetResult and Job.Then;
 //   - Snooze gives it back, and the attempt is not counted;
 //   - Permanent fails it for good;
 //   - RetryAfter fails the attempt and says how long the task waits;
-//   - any other error fails the attempt: the task waits for its backoff, its
-//     type's, or WorkerConfig.Retry, if it has attempts left, else it has failed;
+//   - any other error fails the attempt. If attempts are left, the task waits for its backoff, its type's, or
+//     WorkerConfig.Retry; otherwise it has failed;
 //   - a panic does the same, with the stack in the error.
 //
 // The context of fn ends with one of these as its context.Cause:
 //
-//   - ErrLeaseLost: the claim is over or about to end, and somebody else may get
-//     the task. What fn returns is not sent any more.
-//   - ErrCancelRequested: somebody asked for the task to be cancelled. An error
-//     that fn returns ends the task as cancelled; nil still completes it.
+//   - ErrLeaseLost: the claim is over or about to end, and another worker may get the task. What fn returns is not
+//     sent.
+//   - ErrCancelRequested: a cancel of the task was requested. If fn returns an error, the task is cancelled; nil
+//     still completes it.
 //   - ErrShutdown: see Run.
 //   - ErrClosed: the client was closed.
 //   - an error that is context.DeadlineExceeded: see WorkerConfig.Timeout.
 //
-// It ends once. A handler that goes on after another of these, to finish or to clean
-// up, is not told by it that the claim is lost then: Job.Progress tells.
+// It ends only once. If a handler continues after one of the others, to finish or clean up, the context cannot tell
+// it that the claim is lost; Job.Progress can.
 //
-// It carries the task's trace context for calls of this client (WithTraceparent),
-// and the values of Run's context.
+// The context carries the task's trace context for calls of this client (WithTraceparent) and the values of Run's
+// context.
 func Handle[P any](w *Worker, taskType string, fn func(context.Context, *Job[P]) error, opts ...HandlerOption) {
 	w.handle(taskType, opts, func(ctx context.Context, a *attempt) error {
 		job := jobOf[P](a)
@@ -118,8 +116,7 @@ func (w *Worker) handle(taskType string, opts []HandlerOption, run func(context.
 	w.handlers[taskType] = h
 }
 
-// decodeParams decodes a payload into what params points to. An empty one leaves
-// it as it is.
+// decodeParams decodes a payload into the value that params points to. An empty payload leaves it unchanged.
 func decodeParams(payload []byte, params any) error {
 	switch p := params.(type) {
 	case *[]byte:
@@ -134,16 +131,14 @@ func decodeParams(payload []byte, params any) error {
 	return nil
 }
 
-// Job is one attempt of a task, as its handler sees it. Its methods are safe for
-// concurrent use.
+// Job is one attempt of a task, passed to its handler. Its methods are safe for concurrent use.
 type Job[P any] struct {
 	Params P // the task's parameters, decoded
 	// Task is the task as it was when it was claimed.
 	Task *Task
-	// Token is the claim's. It grows with every claim: give it to whatever the work
-	// writes to, so that it can refuse the late write of an older one.
-	Token int64
-	// Attempt is the number of this attempt, from 1.
+	// Token is the claim's token. It grows with every claim; pass it to the systems that the work writes to, so that
+	// they can refuse a late write of an older claim.
+	Token   int64
 	Attempt int
 
 	a *attempt
@@ -153,8 +148,7 @@ func jobOf[P any](a *attempt) *Job[P] {
 	return &Job[P]{Task: a.cl.Task, Token: a.cl.Token, Attempt: a.cl.Task.Attempts, a: a}
 }
 
-// Log returns a logger whose lines say which worker, task, attempt and claim they are of. It is
-// WorkerConfig.Logger with these, or if there is none, slog.Default.
+// Log returns WorkerConfig.Logger, by default slog.Default, with attributes for worker, task, attempt and claim.
 func (j *Job[P]) Log() *slog.Logger {
 	w := j.a.r.w
 	logger := w.jobLogger
@@ -164,10 +158,9 @@ func (j *Job[P]) Log() *slog.Logger {
 	return logger.With("worker_id", w.cfg.ID).With(j.a.cl.logArgs()...)
 }
 
-// SetResult sets what the task is completed with, if the handler returns nil, in
-// place of an earlier call: a []byte or a json.RawMessage as it is, which must not
-// change any more, anything else as JSON; nil is no result. Up to 1 MiB. A value
-// that JSON cannot hold, or that the server refuses, fails the task for good.
+// SetResult sets the result that the task is completed with if the handler returns nil. It replaces an earlier
+// result. A []byte or json.RawMessage is sent unchanged and must not be modified afterwards; anything else is encoded
+// as JSON; nil is no result. Up to 1 MiB. If it cannot be encoded, or the server refuses it, the task fails for good.
 func (j *Job[P]) SetResult(result any) {
 	var b []byte
 	var err error
@@ -188,46 +181,44 @@ func (j *Job[P]) SetResult(result any) {
 	j.a.result, j.a.resultErr = b, err
 }
 
-// OnSettled has fn called once, in place of an earlier one, when the attempt is settled by
-// what the handler returned: with nil, or with why what it did may not count, as its
-// claim was lost or nobody answered. So what is told of a task is told after it is so.
+// OnSettled registers fn to be called once, when the attempt has been settled: with nil, or with an error if the
+// outcome may not count because the claim was lost or no node answered. Use it to report a result only once it holds.
+// It replaces an earlier function.
 func (j *Job[P]) OnSettled(fn func(err error)) {
 	j.a.mu.Lock()
 	defer j.a.mu.Unlock()
 	j.a.onSettled = fn
 }
 
-// Then adds tasks that are submitted in the very step that completes this one:
-// either both is done or none. They are submitted only if the handler returns nil.
-// One without an idempotency key gets a random one. Up to 1,000. If one is
-// malformed the task fails for good.
+// Then adds follow-up tasks, up to 1,000. They are submitted when the handler returns nil, atomically with the
+// completion: both are done or neither. A task without an idempotency key gets a random one. If one is malformed, the
+// task fails for good.
 func (j *Job[P]) Then(tasks ...Task) {
 	j.a.mu.Lock()
 	defer j.a.mu.Unlock()
 	j.a.then = append(j.a.then, tasks...)
 }
 
-// ThenJSON is Then of an array of tasks as POST /api/tasks takes them, in place of all that Then was
-// given: for handlers that pass on what another program submits. The server reads it.
+// ThenJSON is like Then, but takes a JSON array of tasks in the form of POST /api/tasks, and replaces all that was
+// given to Then. It is for handlers that pass on another program's tasks. The server checks them.
 func (j *Job[P]) ThenJSON(tasks json.RawMessage) {
 	j.a.mu.Lock()
 	defer j.a.mu.Unlock()
 	j.a.then, j.a.submit = nil, tasks
 }
 
-// Progress keeps progress with the task, as JSON, in place of the last one (of what is over
-// 4 KiB the beginning, as a string), for those who look at the task; it extends the claim too. If somebody
-// asked for the task to be cancelled, the handler's context ends with
-// ErrCancelRequested. Errors: as of Claim.Extend; ErrLeaseLost if the attempt is over,
-// its claim was lost, or the worker has let go of it.
+// Progress stores progress as JSON with the task, replacing the last one, and extends the claim. If it is larger than
+// 4 KiB, only its beginning is stored, as a string. If a cancel of the task was requested, the handler's context ends
+// with ErrCancelRequested. Errors: as Claim.Extend; ErrLeaseLost if the attempt is over, its claim was lost, or the
+// worker no longer extends it.
 func (j *Job[P]) Progress(ctx context.Context, progress any) error {
-	// After ErrLeaseLost nothing of this attempt counts any more, though the server may
-	// still take an extend: it would only keep the task from others.
+	// After ErrLeaseLost this attempt does not count, though the server may still accept an extend; that would only
+	// keep the task from other workers.
 	if j.a.letGo.Load() || j.a.leaseLost.Load() || j.a.cl.hasLapsed() {
 		return fmt.Errorf("report progress: %w", j.a.cl.wrap("", ErrLeaseLost))
 	}
 	if progress == nil {
-		progress = json.RawMessage("{}") // the server takes null for none
+		progress = json.RawMessage("{}") // the server takes null as no progress
 	}
 	cancelRequested, err := j.a.cl.Extend(ctx, 0, progress)
 	if err != nil {
@@ -239,17 +230,15 @@ func (j *Job[P]) Progress(ctx context.Context, progress any) error {
 	return nil
 }
 
-// A Middleware is called in place of a handler, and calls it with next: to log,
-// measure, trace, or refuse. The job's Params are the task's payload as it is;
-// what it says with the job's methods counts as the handler's. What it returns
-// settles the claim; what next returns is the handler's error, a *PanicError if
-// it or a middleware in between panicked, or why the parameters did not decode. next takes the context that
-// the handler gets; to start a span where the task was submitted, there is
-// job.Task.Traceparent.
+// A Middleware is called in place of a handler and calls the handler with next: to log, measure, trace, or refuse.
+// The job's Params are the task's raw payload; calls of the job's methods count as the handler's. What the middleware
+// returns settles the claim. next returns the handler's error: a *PanicError if the handler or an inner middleware
+// panicked, or a decoding error of the parameters. The context given to next becomes the handler's.
+// job.Task.Traceparent has the trace context of the submit, to start a span in.
 type Middleware func(ctx context.Context, job *Job[[]byte], next func(context.Context) error) error
 
-// Use adds middleware for all handlers, around those that come later: the first
-// is called first. It comes before Run; after Run has begun it panics.
+// Use adds middleware for all handlers. The first one added is the outermost. Call it before Run; after Run has begun
+// it panics.
 func (w *Worker) Use(middleware ...Middleware) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -273,7 +262,7 @@ func (a *attempt) invoke(ctx context.Context) error {
 	for i := len(middleware) - 1; i >= 0; i-- {
 		m, inner := middleware[i], next
 		next = func(ctx context.Context) error {
-			var of error // the handler's, which a middleware that panics does not make undone
+			var of error // the handler's error, which a panic of a middleware must not hide
 			err := guard(func() error {
 				return m(ctx, job, func(ctx context.Context) error {
 					of = inner(ctx)
@@ -289,29 +278,27 @@ func (a *attempt) invoke(ctx context.Context) error {
 	return next(ctx)
 }
 
-// stackBytesMax is where the stack of a panic is cut: with its message it fits
-// what the server keeps of an error.
+// stackBytesMax is where the stack of a panic is cut, so that with its message it fits into the error that the server
+// keeps.
 const stackBytesMax = 12 << 10
 
-// PanicError is the error that a handler's panic becomes.
+// PanicError is the error of a handler that panicked.
 type PanicError struct {
 	Value any    // as given to panic
-	Stack []byte // of the goroutine that panicked, up to 12 KiB of it
+	Stack []byte // of the goroutine that panicked, up to 12 KiB
 }
 
-// Error returns the value and the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack) }
 
-// Unwrap returns the value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// errNoReturn is the outcome of a handler that ended its goroutine.
+// errNoReturn is the error of a handler that ended its goroutine.
 var errNoReturn = errors.New("the handler did not return: it ended its goroutine (runtime.Goexit)")
 
-// guard calls fn and makes a panic an error. The error is sound.
+// guard calls fn and turns a panic into an error. The error is sound.
 func guard(fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

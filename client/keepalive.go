@@ -8,45 +8,39 @@ import (
 	"time"
 )
 
-// keepAliveMarginMax bounds how long before the lease's end KeepAlive gives up:
-// a twentieth of the lease, for the work to stop in.
+// keepAliveMarginMax bounds how long before the lease's end KeepAlive gives up, so that the work has time to stop: a
+// twentieth of the lease.
 const keepAliveMarginMax = time.Second
 
-// keepAliveWaitMin keeps a claim that says nothing of its lease from being
-// extended in a tight loop; a third of the shortest lease is longer.
+// keepAliveWaitMin prevents a tight loop of extends for a claim whose lease is unknown. A third of the shortest lease
+// is longer.
 const keepAliveWaitMin = 20 * time.Millisecond
 
-// The pause before an extend is sent again that was refused for something else than the claim:
-// doubled for each.
+// The pause before an extend that was refused for another reason than the claim is sent again, doubled each time.
 const (
 	extendPauseMin = 100 * time.Millisecond
 	extendPauseMax = time.Second
 )
 
-// KeepAlive extends the claim whenever a third of its lease has passed, until
-// the claim is settled with one of its methods, the returned function is called
-// or ctx ends. The returned context ends with ctx, with that function, with
-// ErrClosed when the client is closed, and with one of these as its
-// context.Cause, upon which whoever does the work stops:
+// KeepAlive extends the claim whenever a third of its lease has passed, until the claim is settled with one of its
+// methods, the returned function is called or ctx ends. The caller must call the function in any case. The returned
+// context ends with ctx, with that function, with ErrClosed when the client is closed, and with one of these as its
+// context.Cause; the work should stop then:
 //
-// ErrLeaseLost: the claim is over, or no extend got through and the lease is
-// about to end. While the claim is being settled the context does not end for
-// that; the settling call says how it went. The context looks at the clock when it
-// is asked: after the process was stopped for longer than the lease, already the
-// first Err that it is asked for tells.
+// ErrLeaseLost: the claim is over, or it could not be extended and the lease is about to end. While a settling call
+// is under way, the context does not end for this reason; that call says how it went. The context checks the clock
+// whenever it is used, so that a process that was paused for longer than the lease learns of it from its first call
+// of Err.
 //
-// ErrCancelRequested: somebody asked for the task to be cancelled. The claim
-// still holds, and is extended on, so that it can be settled: Complete still
-// counts, Fail and Release end the task as cancelled.
-//
-// The caller calls the function in any case.
+// ErrCancelRequested: a cancel of the task was requested. The claim still holds and is still extended so that it can
+// be settled: Complete still counts, Fail and Release end the task as cancelled.
 func (cl *Claim) KeepAlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	work, cancelWork := context.WithCancelCause(ctx)
 	if err := cl.c.begin(); err != nil {
 		cancelWork(err)
 		return work, func() { cancelWork(context.Canceled) }
 	}
-	ctx, cancel := context.WithCancel(ctx) // of the extends, which go on after a request to cancel
+	ctx, cancel := context.WithCancel(ctx) // of the extends, which continue after a cancel request
 	go func() {
 		defer cl.c.running.Done()
 		defer cancel()
@@ -60,14 +54,13 @@ func (cl *Claim) KeepAlive(ctx context.Context) (context.Context, context.Cancel
 	}
 }
 
-// keepAlive extends until it is not to any more, and then returns nil, or
-// cannot, and then returns why. It calls cancelWork when cancelling was asked
-// for.
+// keepAlive extends the claim until it should no longer be extended (then it returns nil), or cannot be (then it
+// returns why). It calls cancelWork when a cancel was requested.
 func (cl *Claim) keepAlive(ctx context.Context, cancelWork context.CancelCauseFunc) error {
-	var refused error // of the last extend, for something else than the claim
+	var refused error // of the last extend, for another reason than the claim
 	pause := extendPauseMin
 	for {
-		if cl.hasLapsed() { // the process was stopped, and the answer waited for it
+		if cl.hasLapsed() { // the process was paused
 			return lapsed(refused)
 		}
 		giveUpAt, wait := cl.nextExtend()
@@ -104,7 +97,7 @@ func (cl *Claim) keepAlive(ctx context.Context, cancelWork context.CancelCauseFu
 			refused = err
 			continue
 		}
-		// If the claim is being settled at the same time, that may be why.
+		// A settling call under way may be the reason.
 		cl.waitSettled(ctx)
 		if cl.isOver() || ctx.Err() != nil {
 			return nil
@@ -113,8 +106,8 @@ func (cl *Claim) keepAlive(ctx context.Context, cancelWork context.CancelCauseFu
 	}
 }
 
-// endsClaim reports whether a call was refused for its claim, which is over. Any other answer, of a
-// node that does not know the key yet or of a proxy, says nothing of the claim.
+// endsClaim reports whether a call was refused because the claim is over. Other answers, of a node that does not know
+// the key yet or of a proxy, say nothing about the claim.
 func endsClaim(err error) bool {
 	for _, of := range []error{
 		ErrStaleClaim, ErrWrongWorker, ErrTaskNotClaimed, ErrTaskNotFound, ErrTaskCompleted, ErrTaskFailed, ErrTaskCancelled,
@@ -126,56 +119,50 @@ func endsClaim(err error) bool {
 	return false
 }
 
-// nextExtend returns how long to wait before the next extend, and until when
-// that one makes sense.
+// nextExtend returns how long to wait before the next extend, and until when that extend makes sense.
 func (cl *Claim) nextExtend() (giveUpAt time.Time, wait time.Duration) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	return cl.giveUpAtLocked(), max(time.Until(cl.endsAt)-cl.lease*2/3, keepAliveWaitMin)
 }
 
-// holding is the context of who does the work of a claim. Its methods look at the
-// clock themselves: a process that was stopped for longer than its lease, or did
-// not get to run, finds its claim lost the moment it asks, although the timer that
-// ends the context has had no time yet to do so. What is derived of it with a
-// cancel or a timeout of its own learns of it then, or when the timer does.
+// holding is the context for the work of a claim. Its methods check the clock themselves, so that a process that was
+// paused for longer than its lease finds the claim lost at once, although the timer that ends the context has not
+// fired yet. Contexts derived with a cancel or timeout learn of it then, or when the timer fires.
 type holding struct {
-	context.Context // ends by cancel
+	context.Context // ended by cancel
 	cl              *Claim
 	cancel          context.CancelCauseFunc
 }
 
-// Done returns the channel of the context that is underneath, closed if the lease
-// is over.
+// Done returns the channel of the underlying context, closed if the lease is over.
 func (h *holding) Done() <-chan struct{} {
 	h.look()
 	return h.Context.Done()
 }
 
-// Err returns why the context has ended.
 func (h *holding) Err() error {
 	h.look()
 	return h.Context.Err()
 }
 
-// Value returns the value for the key. context.Cause asks so for the context that
-// has the cause.
+// Value returns the value for the key. context.Cause finds the context with the cause this way.
 func (h *holding) Value(key any) any {
 	h.look()
 	return h.Context.Value(key)
 }
 
-// look ends the context if the claim does not hold any more.
+// look ends the context if the claim no longer holds.
 func (h *holding) look() {
 	if h.cl.hasLapsed() {
 		h.cancel(errLapsed)
 	}
 }
 
-// errLapsed is why a context ends whose claim was not extended in time.
+// errLapsed is the cause of a context whose claim was not extended in time.
 var errLapsed = fmt.Errorf("%w: it was not extended in time", ErrLeaseLost)
 
-// lapsed is errLapsed with why the last extend was refused, if it was.
+// lapsed is errLapsed, or why the last extend was refused.
 func lapsed(refused error) error {
 	if refused == nil {
 		return errLapsed
@@ -183,9 +170,8 @@ func lapsed(refused error) error {
 	return fmt.Errorf("%w: %w", ErrLeaseLost, refused)
 }
 
-// hasLapsed reports whether the lease has ended, or is about to, so that no extend
-// comes in time any more. Once it has, it stays so. A claim that is being settled,
-// or was, does not lapse: the settling call says how it went.
+// hasLapsed reports whether the lease has ended, or is about to so that no extend can be in time. Once true it stays
+// true. A claim that is being settled, or was, does not lapse; its settling call says how it went.
 func (cl *Claim) hasLapsed() bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -195,29 +181,29 @@ func (cl *Claim) hasLapsed() bool {
 	return cl.lapsed
 }
 
-// toldLost reports whether hasLapsed has said so to anybody.
+// toldLost reports whether hasLapsed has returned true before.
 func (cl *Claim) toldLost() bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	return cl.lapsed
 }
 
-// giveUpAtLocked is when the work has to stop. The caller holds the lock.
+// giveUpAtLocked returns when the work has to stop. The caller holds the lock.
 func (cl *Claim) giveUpAtLocked() time.Time {
 	return cl.endsAt.Add(-min(cl.lease/20, keepAliveMarginMax))
 }
 
-// extends is what extends the claim of an attempt. Its goroutine begins when the first extend
-// is almost due: most handlers have returned by then. It goes on until it is
-// stopped, also when the handler's context has ended, for the claim has to be settled.
+// extends extends the claim of an attempt. Its goroutine starts only when the first extend is almost due, because
+// most handlers have returned by then. It continues until it is stopped, even after the handler's context has ended,
+// because the claim still has to be settled.
 type extends struct {
 	mu      sync.Mutex // guards what follows
 	stopped bool
 	cutOff  context.CancelFunc // nil: there is no goroutine
-	ended   chan struct{}      // closed when the goroutine ends; nil: there is none
+	ended   chan struct{}      // closed when the goroutine ends; nil: it was never started
 }
 
-// extend is the goroutine.
+// extend runs in that goroutine.
 func (a *attempt) extend() {
 	ctx, ended := a.extends.start(a.r.life)
 	if ctx == nil {
@@ -235,8 +221,7 @@ func (a *attempt) extend() {
 	}
 }
 
-// start returns the context of the goroutine, and what it closes at its end; nil: it is not
-// to begin.
+// start returns the context of the goroutine and the channel that it closes at its end; nil if it must not start.
 func (e *extends) start(life context.Context) (ctx context.Context, ended chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -248,7 +233,7 @@ func (e *extends) start(life context.Context) (ctx context.Context, ended chan s
 	return ctx, e.ended
 }
 
-// stop lets no extend begin any more, and ends one that is under way. It may be called again.
+// stop prevents further extends and aborts one that is under way. It may be called again.
 func (e *extends) stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -258,7 +243,7 @@ func (e *extends) stop() {
 	}
 }
 
-// wait waits, after stop, for the end of an extend that was under way.
+// wait waits, after stop, until the goroutine has ended.
 func (e *extends) wait() {
 	e.mu.Lock()
 	ended := e.ended

@@ -14,21 +14,21 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// listLimit is how many tasks a page has at most. The server stops at 8 MiB of
-// payloads, results and errors, which stay below answerBytesMax in base64.
+// listLimit bounds the tasks of a page. The server stops at 8 MiB of payloads, results and errors, which in base64 is
+// less than answerBytesMax.
 const listLimit = 200
 
 // Filter selects tasks. Zero fields do not filter.
 type Filter struct {
 	Status                       TaskStatus
 	TaskType, WorkerID, ParentID string
-	Labels                       map[string]string // each of them must match
+	Labels                       map[string]string // all must match
 	// CreatedAfter and CreatedBefore are exclusive, to the millisecond.
 	CreatedAfter, CreatedBefore time.Time
-	// ErrorGroup is a FailureGroup.Group: of the failed tasks only those of it.
+	// ErrorGroup is a FailureGroup.Group; it selects the failed tasks of that group.
 	ErrorGroup  string
 	NewestFirst bool
-	// LastEndedFirst is for a Status that is an end, and comes before NewestFirst.
+	// LastEndedFirst requires a Status that is an end, and overrides NewestFirst.
 	LastEndedFirst bool
 }
 
@@ -63,9 +63,9 @@ func (f Filter) query() url.Values {
 	return q
 }
 
-// Tasks walks all tasks that the filter selects, oldest first unless it says otherwise, page by page:
-// each page is linearizable, the whole is not one moment. An error ends the
-// walk. The tasks have their payloads and results, but no AttemptsLog.
+// Tasks returns all tasks that the filter selects, by default oldest first, page by page. Each page is linearizable,
+// but pages may show different moments. An error ends the iteration. The tasks have their payloads and results, but
+// no AttemptsLog.
 func (c *Client) Tasks(ctx context.Context, f Filter) iter.Seq2[*Task, error] {
 	return func(yield func(*Task, error) bool) {
 		q := f.query()
@@ -93,8 +93,8 @@ func (c *Client) Tasks(ctx context.Context, f Filter) iter.Seq2[*Task, error] {
 	}
 }
 
-// List returns all tasks with the status, "" = all, oldest first. It holds them
-// all in memory; Tasks does not.
+// List returns all tasks with the status, oldest first; "" selects all. It holds all of them in memory; Tasks does
+// not.
 func (c *Client) List(ctx context.Context, status TaskStatus) ([]*Task, error) {
 	var tasks []*Task
 	for t, err := range c.Tasks(ctx, Filter{Status: status}) {
@@ -106,34 +106,34 @@ func (c *Client) List(ctx context.Context, status TaskStatus) ([]*Task, error) {
 	return tasks, nil
 }
 
-// FailuresQuery says which failed tasks to group. The zero value: the latest of all types.
+// FailuresQuery selects failed tasks to group. The zero value selects the latest of all types.
 type FailuresQuery struct {
 	TaskType string
 	Limit    int    // how many groups, the largest first; 0: 100
 	After    string // Failures.Next of the page before
 }
 
-// Failures are failed tasks, by type and error: the 10,000 that failed last, or last before
-// those of the page before.
+// Failures groups failed tasks by type and error: the 10,000 that failed last or, on later pages, the 10,000 before
+// those of the previous page.
 type Failures struct {
 	Groups []FailureGroup // the largest first
-	Count  int            // how many groups there are, those left out too
-	Looked int            // how many tasks were grouped
-	Failed int64          // how many there are that have failed
-	Next   string         // FailuresQuery.After of the next page; "": there is none
+	Count  int            // all groups, including those beyond Limit
+	Looked int            // tasks that were grouped
+	Failed int64          // all failed tasks
+	Next   string         // for FailuresQuery.After of the next page; "": this is the last page
 }
 
-// FailureGroup is the failed tasks of one type whose errors differ in nothing but numbers,
-// ids and quoted parts of their first line.
+// FailureGroup is a group of failed tasks of one type whose errors differ only in numbers, ids and quoted parts of
+// their first line.
 type FailureGroup struct {
-	Group     string // what Filter.ErrorGroup takes
+	Group     string // for Filter.ErrorGroup
 	TaskType  string
 	Signature string // the first line, with placeholders
 	Example   string // the error of the latest task
-	Count     int    // of the tasks that were looked at
+	Count     int    // among Failures.Looked tasks
 	FirstAt   time.Time
 	LastAt    time.Time
-	TaskIDs   []string // the latest five, the latest first
+	TaskIDs   []string // the latest five, latest first
 }
 
 // Failures groups failed tasks by their errors.
@@ -165,16 +165,15 @@ func (c *Client) Failures(ctx context.Context, q FailuresQuery) (*Failures, erro
 	return f, nil
 }
 
-// WorkerInfo is a worker that holds claims, or was heard from in the last
-// minutes.
+// WorkerInfo is a worker that holds claims or made a call in the last minutes.
 type WorkerInfo struct {
 	ID         string
-	Claimed    int       // how many claims it holds
-	TaskIDs    []string  // of the first 100 of them
+	Claimed    int       // number of claims
+	TaskIDs    []string  // of its first 100 claims
 	LastSeenAt time.Time // its last call, as far as this leader knows; zero: unknown
 }
 
-// Workers returns who holds claims and who was heard from, by id.
+// Workers returns the workers that hold claims or made a call in the last minutes, by id.
 func (c *Client) Workers(ctx context.Context) ([]WorkerInfo, error) {
 	var w wire.Workers
 	if err := c.get(ctx, "/api/workers", &w); err != nil {

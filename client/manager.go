@@ -42,11 +42,9 @@ func (c *Client) GetByIdempotencyKey(ctx context.Context, key string) (*Task, er
 	return t, nil
 }
 
-// Claim takes the task for the worker, or extends the claim that the worker has
-// on it, and remembers the claim for Complete and Fail; nothing extends it by
-// itself. The client remembers its last 65,536 claims. Errors:
-// ErrTaskNotFound, ErrTaskAlreadyClaimed, ErrTaskNotClaimable,
-// ErrInvalidWorkerID, what the task has ended as, ...
+// Claim claims the task for the worker, or extends the claim that the worker has on it, and remembers the claim for
+// Complete and Fail. It is not extended automatically. The client remembers its last 65,536 claims. Errors:
+// ErrTaskNotFound, ErrTaskAlreadyClaimed, ErrTaskNotClaimable, ErrInvalidWorkerID, the error of the task's end, ...
 func (c *Client) Claim(ctx context.Context, taskID, workerID string) error {
 	id, err := parseID(taskID)
 	if err != nil {
@@ -58,20 +56,18 @@ func (c *Client) Claim(ctx context.Context, taskID, workerID string) error {
 	return nil
 }
 
-// Complete ends the task as completed, with the last claim of it that this
-// client made. Completing twice with the same claim is nil. Errors:
-// ErrTaskNotFound; what the task has ended as by another claim; ErrTaskNotClaimed
-// or ErrWrongWorker if this client has no claim; ErrStaleClaim if that is over.
+// Complete completes the task with the last claim of it that this client made. Completing twice with the same claim
+// returns nil. Errors: ErrTaskNotFound; the error of the task's end if another claim ended it; ErrTaskNotClaimed or
+// ErrWrongWorker if this client has no claim; ErrStaleClaim if its claim is over.
 func (c *Client) Complete(ctx context.Context, taskID string, result []byte) error {
 	return c.settleByID(ctx, taskID, repeat.OpComplete, func(s wire.Settle) ([]byte, error) {
 		return completion(s, result, nil)
 	})
 }
 
-// Fail ends the attempt, with the last claim of the task that this client made:
-// the task is pending again if it has attempts left, after its backoff if it has
-// one, else failed. It understands Permanent and RetryAfter. Errors: as of
-// Complete.
+// Fail ends the attempt with the last claim of the task that this client made. If attempts are left, the task becomes
+// pending again, after its backoff if it has one; otherwise it has failed. Permanent and RetryAfter work as with
+// Claim.Fail. Errors: as Complete.
 func (c *Client) Fail(ctx context.Context, taskID string, err error) error {
 	return c.settleByID(ctx, taskID, repeat.OpFail, func(s wire.Settle) ([]byte, error) { return failure(s, err) })
 }
@@ -83,8 +79,7 @@ func (c *Client) settleByID(ctx context.Context, taskID string, kind repeat.Op, 
 	}
 	claim, ok := c.claims.Get(id)
 	if !ok {
-		// The server says what stands against it. A worker of this name holds
-		// nothing, so nothing can be changed.
+		// The server says why this is not possible. No worker has this name, so the call cannot change anything.
 		claim = remember.Claim{WorkerID: "nobody-" + rand.Text()}
 	}
 	b, err := body(wire.Settle{WorkerID: claim.WorkerID, ClaimToken: claim.Token})
@@ -97,18 +92,17 @@ func (c *Client) settleByID(ctx context.Context, taskID string, kind repeat.Op, 
 	return nil
 }
 
-// Retry makes a failed, cancelled, scheduled or claimed task pending, if it has
-// attempts left; of a task with steps all those that failed or were cancelled, or
-// none if one of them has no attempt left. It is not repeated when its answer is lost: the task may have
-// been claimed in between, and the repeat would take it from that worker. Errors:
-// ErrTaskNotFound, ErrTaskCompleted, ErrMaxAttemptsReached, ErrOutcomeUnknown;
-// ErrKeyTaken if the task is unique while it is active, and another has its key.
+// Retry makes a failed, cancelled, scheduled or claimed task pending if it has attempts left. For a task with steps
+// it retries all steps that failed or were cancelled, or none if one of them has no attempt left. It is not repeated
+// when its answer is lost, because the repeat could take the task from a worker that has claimed it meanwhile.
+// Errors: ErrTaskNotFound, ErrTaskCompleted, ErrMaxAttemptsReached, ErrOutcomeUnknown; ErrKeyTaken if the task is
+// unique while active and another has its key.
 func (c *Client) Retry(ctx context.Context, taskID string) error {
 	return c.RetryAdding(ctx, taskID, 0)
 }
 
-// RetryAdding is Retry that raises the task's limit of attempts first, if it has
-// one; of a task with steps, that of each step which it retries.
+// RetryAdding is Retry, but first adds attempts to the task's limit if it has one; for a task with steps, to the
+// limit of each step that it retries.
 func (c *Client) RetryAdding(ctx context.Context, taskID string, attempts int) error {
 	id, err := parseID(taskID)
 	if err != nil {
@@ -129,16 +123,15 @@ func (c *Client) RetryAdding(ctx context.Context, taskID string, attempts int) e
 	return nil
 }
 
-// Delete removes a task that has ended, and frees its key; a task with steps goes
-// with them, and none of them without it. If an answer was
-// lost and the repeat finds no task, Delete has done its work. Errors:
+// Delete removes a task that has ended, and frees its key. A task with steps is removed together with them; a step
+// cannot be removed alone. If an answer was lost and the repeat finds no task, Delete has succeeded. Errors:
 // ErrTaskNotFound, ErrTaskNotTerminal, ...
 func (c *Client) Delete(ctx context.Context, taskID string) error {
 	id, err := parseID(taskID)
 	if err != nil {
 		return fmt.Errorf("delete task: %w", err)
 	}
-	// Ids are never used again, so a repeat cannot hit another task.
+	// Ids are never reused, so a repeat cannot hit another task.
 	a, err := c.call(ctx, Request{Method: http.MethodDelete, Path: "/api/tasks/" + strconv.FormatUint(id, 10), Repeatable: true})
 	if err != nil && !(a.repeats.Doubted && errors.Is(err, ErrTaskNotFound)) {
 		return fmt.Errorf("delete task %d: %w", id, err)

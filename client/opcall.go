@@ -17,31 +17,30 @@ import (
 	"github.com/claimq/claimq/internal/repeat"
 )
 
-// fullAnswerMin is how long the answer of a batch is at least in which claims may have
-// taken nothing for want of room: the server stops at 8 MiB of tasks, one of which may
-// have had no room any more.
+// fullAnswerMin is the size from which the answer to a batch may have been too full for a claim's tasks. The server
+// stops at 8 MiB of tasks, one of which may have been too large to fit.
 const fullAnswerMin = 4 << 20
 
-// opCall is a call that a batch has an op for.
+// opCall is a call that can also be an op of a batch.
 type opCall struct {
 	kind   repeat.Op
-	id     uint64        // of the task, 0: the call is about none
+	id     uint64        // of the task; 0: none
 	body   []byte        // of the call by itself
 	weight int           // how much longer than the body the answer is likely to be
-	room   *hotwire.Room // for the task that a complete claims; nil: new memory
-	lonely bool          // it goes by itself in any case
-	until  time.Time     // when it is over, if no context has ended before; zero: as any call
+	room   *hotwire.Room // memory for the task that a complete claims; nil: new memory
+	lonely bool          // never share a request
+	until  time.Time     // the deadline, if no context has an earlier one; zero: as for any call
 }
 
-// path is that of the call by itself.
+// path is the URL path of the call by itself.
 func (o *opCall) path() string {
 	if o.id == 0 {
-		return claimPath // submits have a lane without ops
+		return claimPath // submits have their own lane, without ops
 	}
 	return taskPath(o.id, string(o.kind))
 }
 
-// item is the call as an op of a batch.
+// item returns the call as an op of a batch.
 func (o *opCall) item() []byte {
 	b := append(make([]byte, 0, len(o.body)+len(`{"op":"complete","id":9007199254740991,`)), `{"op":"`...)
 	b = append(b, o.kind...)
@@ -56,7 +55,7 @@ func (o *opCall) item() []byte {
 	return append(b, o.body[1:]...)
 }
 
-// op makes a call by itself, or with others of its lane.
+// op makes a call by itself, or in a request shared with others of its lane.
 func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (wire.Answer, answer, error) {
 	if o.lonely || len(o.body) > lane.CallBytesMax {
 		return c.opAlone(ctx, &o)
@@ -85,12 +84,12 @@ func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (wire.An
 		return c.opAlone(ctx, &o)
 	}
 	c.counts.ended(ctx, 1, err)
-	a.body = nil // it may be another's by now
+	a.body = nil // the memory may be reused by now
 	return decoded, a, err
 }
 
-// giveBack releases the tasks that a shared request claimed for a caller which did not wait for
-// the answer: nobody else knows of them. claim is the body of the caller's call.
+// giveBack releases the tasks that a shared request claimed for a caller that did not wait for the answer, because no
+// other code knows of them. claim is the body of the caller's call.
 func (c *Client) giveBack(r *ride, claim []byte) {
 	if r.Result.err != nil {
 		return
@@ -104,18 +103,18 @@ func (c *Client) giveBack(r *ride, claim []byte) {
 	if decoded.Task != nil {
 		decoded.Tasks = []wire.Task{*decoded.Task}
 	}
-	// What cannot be released is another's once its lease ends.
+	// If a release fails, the claim ends with its lease.
 	_ = releaseAll(context.Background(), c.claimsOf(&ClaimRequest{WorkerID: asked.WorkerID}, decoded.Tasks, false, &r.Result.ans.answer))
 }
 
-// opAlone makes a call by itself.
+// opAlone makes a call in its own request.
 func (c *Client) opAlone(ctx context.Context, o *opCall) (wire.Answer, answer, error) {
 	ctx, end := until(ctx, o.until)
 	defer end()
 	return c.post(ctx, o.path(), o.body)
 }
 
-// opAnswer reads what the call of an op is answered with, as takeAnswer.
+// opAnswer decodes the answer to an op's call, like takeAnswer.
 func opAnswer(body []byte, tasks bool, room *hotwire.Room) (wire.Answer, error) {
 	if !bytes.HasPrefix(body, refusalFirst) {
 		if decoded, ok := hotwire.Answer(body, tasks, room); ok && decoded.Success {
@@ -125,13 +124,13 @@ func opAnswer(body []byte, tasks bool, room *hotwire.Room) (wire.Answer, error) 
 	return wire.Answer{}, opRefusal(body)
 }
 
-// refusalFirst is how the server's refusals of an op begin.
+// refusalFirst is the beginning of the server's refusals of an op.
 var refusalFirst = []byte(`{"success":false`)
 
-// errOpAnswer is returned when what a shared request says of a call cannot be read.
+// errOpAnswer is returned when the part of a shared answer for a call cannot be decoded.
 var errOpAnswer = fmt.Errorf("%w: the answer is not claimq's", ErrOutcomeUnknown)
 
-// opRefusal is why an op was refused.
+// opRefusal returns why an op was refused.
 func opRefusal(body []byte) error {
 	var head wire.Refusal
 	if json.Unmarshal(body, &head) != nil || head.Code.Status() == 0 {
@@ -143,10 +142,9 @@ func opRefusal(body []byte) error {
 	}
 }
 
-// fallsShort reports whether the call by itself may be answered otherwise than as one of
-// many: it is refused as malformed, which an op may be for what the ops before it change;
-// a claim took nothing in an answer that may have been full; or what it took comes
-// without its payload, as the answer was. size is the whole answer's.
+// fallsShort reports whether the call by itself might be answered differently than in a batch of size bytes of
+// answer: it was refused as malformed, which may be due to earlier ops; a claim found nothing in an answer that may
+// have been full; or a claimed task comes without its payload for the same reason.
 func (o *opCall) fallsShort(decoded *wire.Answer, err error, size int) bool {
 	if err != nil {
 		var refusal *Error
@@ -172,13 +170,12 @@ func (o *opCall) fallsShort(decoded *wire.Answer, err error, size int) bool {
 	return isBare(decoded.Task)
 }
 
-// isBare reports whether a claimed task comes without its payload: each has one.
+// isBare reports whether a claimed task comes without its payload, which every task has.
 func isBare(t *wire.Task) bool {
 	return t != nil && t.ClaimState != "ended" && len(t.Params) == 0 && len(t.Payload) == 0
 }
 
-// traced returns the encoded task with the trace context of ctx, if that has one which the
-// server takes.
+// traced adds the trace context of ctx, if it has a valid one, to the encoded task.
 func traced(ctx context.Context, task []byte) []byte {
 	trace, ok := ctx.Value(traceparentKey{}).(string)
 	if !ok || !wire.ValidTraceparent([]byte(trace)) {
@@ -189,10 +186,9 @@ func traced(ctx context.Context, task []byte) []byte {
 
 type traceparentKey struct{}
 
-// WithTraceparent returns a context whose calls carry traceparent, a W3C trace
-// context (https://www.w3.org/TR/trace-context/). The tasks that they submit keep
-// it, as Task.Traceparent: so what traces the work can go on where its producer
-// was. The server ignores one that is malformed.
+// WithTraceparent returns a context whose calls carry traceparent, a W3C trace context
+// (https://www.w3.org/TR/trace-context/). Tasks submitted with it keep it as Task.Traceparent, so that a trace can
+// continue from producer to worker. The server ignores a malformed one.
 func WithTraceparent(ctx context.Context, traceparent string) context.Context {
 	return context.WithValue(ctx, traceparentKey{}, traceparent)
 }

@@ -13,36 +13,31 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Schedule submits a task again and again. The fields from NextRunAt on are the
-// server's; SetSchedule ignores them.
+// Schedule submits a task again and again. The server sets the fields from NextRunAt on; SetSchedule ignores them.
 type Schedule struct {
 	Name string // 1 to 128 of A-Z a-z 0-9 _ . : -
-	// Task is what is submitted for each slot, without IdempotencyKey, RunAt,
-	// ExpiresAt and Steps.
+	// Task is submitted for each slot. IdempotencyKey, RunAt, ExpiresAt and Steps must be empty.
 	Task Task
-	// Exactly one of Cron (five fields, or @hourly, @daily, ...) and Every (a
-	// second or more) is set.
+	// Cron has five fields, or is @hourly, @daily, ...; Every is at least a second. Set exactly one of them.
 	Cron     string
-	Timezone string // of Cron: an IANA name; "" is UTC
+	Timezone string // for Cron: an IANA name; "" is UTC
 	Every    time.Duration
-	// OverlapAllow submits also while the last task has not ended; else the slot
-	// is passed over.
+	// OverlapAllow submits a task even if the last one has not ended; otherwise the slot is skipped.
 	OverlapAllow bool
-	// CatchUpSkip passes over slots that were missed while no leader was there;
-	// else one task is made up for all of them.
+	// CatchUpSkip skips slots that were missed while there was no leader; otherwise one task is submitted for all of
+	// them.
 	CatchUpSkip bool
 	Paused      bool
 
-	NextRunAt  time.Time // zero: it is paused, or never runs again
+	NextRunAt  time.Time // zero: paused, or never runs again
 	LastTaskID string    // "": none yet
 	LastRunAt  time.Time // the slot of that task
-	Skipped    int64     // slots passed over since it was set
+	Skipped    int64     // slots skipped since it was set
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 }
 
-// SetSchedule makes the schedule, or replaces the one of its name, and returns
-// it as it is then. When its answer is lost it is repeated: that sets it again.
+// SetSchedule creates or replaces the schedule of that name, and returns it. If its answer is lost, it is repeated.
 // Errors: ErrInvalidTask, ...
 func (c *Client) SetSchedule(ctx context.Context, s Schedule) (*Schedule, error) {
 	body, err := s.encode()
@@ -78,9 +73,8 @@ func (c *Client) Schedules(ctx context.Context) ([]Schedule, error) {
 	return schedules, nil
 }
 
-// DeleteSchedule removes the schedule; what it has submitted stays. When its
-// answer is lost it is repeated, and one that is not there any more is then no
-// error. Errors: ErrScheduleNotFound, ...
+// DeleteSchedule removes the schedule; tasks that it has submitted stay. If its answer is lost it is repeated, and
+// then a missing schedule is not an error. Errors: ErrScheduleNotFound, ...
 func (c *Client) DeleteSchedule(ctx context.Context, name string) error {
 	a, err := c.call(ctx, Request{Method: http.MethodDelete, Path: schedulePath(name), Repeatable: true})
 	if a.repeats.Doubted && errors.Is(err, ErrScheduleNotFound) {
@@ -92,19 +86,18 @@ func (c *Client) DeleteSchedule(ctx context.Context, name string) error {
 	return nil
 }
 
-// SlotsQuery is a plan, and which of its times are asked for.
+// SlotsQuery is a plan and the range of its times to return.
 type SlotsQuery struct {
-	// Exactly one of Cron and Every is set, as of a Schedule.
+	// Set exactly one of Cron and Every, as in Schedule.
 	Cron     string
-	Timezone string // of Cron: an IANA name; "" is UTC
+	Timezone string // for Cron: an IANA name; "" is UTC
 	Every    time.Duration
 
-	After time.Time // times after this one; of Every, the slot before. Zero: now, by the node's clock
-	Limit int       // how many at most; 0: 10
+	After time.Time // return times after this one; with Every it is the previous slot. Zero: now, by the node's clock
+	Limit int       // at most this many; 0: 10
 }
 
-// Slots returns the next times of a plan, whether a schedule has it or not; none if it
-// never runs.
+// Slots returns the next times of a plan, whether or not a schedule has it; none if it never runs.
 func (c *Client) Slots(ctx context.Context, q SlotsQuery) ([]time.Time, error) {
 	values := url.Values{}
 	for name, value := range map[string]string{"cron": q.Cron, "timezone": q.Timezone} {
@@ -188,7 +181,7 @@ func scheduleFromWire(w *wire.Schedule) Schedule {
 	return s
 }
 
-// newTaskOf is a task as it would be read that was submitted as n.
+// newTaskOf converts a task to submit into the form in which it would be read.
 func newTaskOf(n *wire.NewTask) *wire.Task {
 	t := &wire.Task{
 		TaskType: n.TaskType, Params: n.Params, Payload: n.Payload, Priority: n.Priority,

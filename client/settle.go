@@ -17,18 +17,16 @@ func taskPath(taskID uint64, verb string) string {
 	return "/api/tasks/" + strconv.FormatUint(taskID, 10) + "/" + verb
 }
 
-// hold names the claim in the body of a call that its holder makes.
+// hold names the claim in the body of a call of its holder.
 func (cl *Claim) hold() wire.Settle {
 	return wire.Settle{WorkerID: cl.workerID, ClaimToken: uint64(cl.Token)}
 }
 
-// Complete ends the task as completed, with the result: JSON travels as JSON,
-// other bytes as they are, none if it is empty. In the same step it submits the
-// tasks of then; one without an idempotency key gets a random one. Completing
-// twice with the same claim is nil, and the first result stands. Errors:
-// ErrStaleClaim if the claim is over, ErrTaskCompleted if another claim
-// completed the task, ErrInvalidTask if one of then is malformed, ...; then
-// nothing was done.
+// Complete completes the task with the result: JSON is sent as JSON, other bytes as they are, an empty result not at
+// all. The tasks in then are submitted atomically with it; one without an idempotency key gets a random one.
+// Completing twice with the same claim returns nil, and the first result stands. Errors: ErrStaleClaim if the claim
+// is over, ErrTaskCompleted if another claim completed the task, ErrInvalidTask if one of then is malformed, ...;
+// then nothing was done.
 func (cl *Claim) Complete(ctx context.Context, result []byte, then ...Task) error {
 	_, _, err := cl.settle(ctx, settling{kind: repeat.OpComplete, submits: len(then) > 0}, func() ([]byte, error) {
 		return completion(cl.hold(), result, then)
@@ -36,14 +34,12 @@ func (cl *Claim) Complete(ctx context.Context, result []byte, then ...Task) erro
 	return err
 }
 
-// CompleteAndClaim is Complete, and in the same step and request the claim of
-// the next task. Of next, Wait is not used: the server answers at
-// once with one task or none; an empty WorkerID is this claim's.
+// CompleteAndClaim is Complete, and claims the next task atomically in the same request. next.Wait is ignored: the
+// server answers at once with one task or none. An empty next.WorkerID is replaced by this claim's.
 //
-// If there was nothing to claim, the error is ErrNoTasks: the task is completed
-// all the same, and the worker goes on with ClaimNext, which can wait. Any other
-// error means that the task was not completed, or, with ErrOutcomeUnknown, that
-// nobody knows; repeating the call or Complete settles it.
+// If there was nothing to claim, the error is ErrNoTasks although the task was completed; continue with ClaimNext,
+// which can wait. Any other error means that the task was not completed or, with ErrOutcomeUnknown, that this is
+// unknown; repeat the call, or call Complete, to find out.
 func (cl *Claim) CompleteAndClaim(ctx context.Context, result []byte, next ClaimRequest) (*Claim, error) {
 	next.Wait = 0
 	if next.WorkerID == "" {
@@ -72,35 +68,32 @@ func (cl *Claim) CompleteAndClaim(ctx context.Context, result []byte, next Claim
 	return nil, cl.wrap("claim the next after", ErrNoTasks)
 }
 
-// Fail ends the attempt with the cause's text: the task is pending again if it
-// has attempts left, after its backoff if it has one, else failed. A cause that
-// is or wraps Permanent makes it failed at once; one of RetryAfter says how long
-// it waits. Failing twice with the same claim is nil. Errors: as of Complete.
+// Fail ends the attempt with the cause's text. If attempts are left, the task becomes pending again, after its
+// backoff if it has one; otherwise it has failed. A cause that is or wraps Permanent makes it fail at once;
+// RetryAfter says how long it waits. Failing twice with the same claim returns nil. Errors: as Complete.
 func (cl *Claim) Fail(ctx context.Context, cause error) error {
 	_, _, err := cl.settle(ctx, settling{kind: repeat.OpFail}, func() ([]byte, error) { return failure(cl.hold(), cause) })
 	return err
 }
 
-// Release gives the task back; the attempt is not counted. Nobody can claim it
-// before delay has passed, 365 days at most. Releasing twice with the same claim is nil. Errors:
-// as of Complete.
+// Release gives the task back without counting the attempt. The task can be claimed again after delay, 365 days at
+// most. Releasing twice with the same claim returns nil. Errors: as Complete.
 func (cl *Claim) Release(ctx context.Context, delay time.Duration) error {
 	_, _, err := cl.settle(ctx, settling{kind: repeat.OpRelease}, func() ([]byte, error) { return releasing(cl.hold(), delay) })
 	return err
 }
 
-// settling is a call that ends a claim.
 type settling struct {
 	kind repeat.Op
 	body []byte
-	// submits says that it submits tasks, too: these keep the trace context of their request,
-	// so it goes alone.
+	// submits says that the call submits tasks. It does not share a request then, because the tasks keep their
+	// request's trace context.
 	submits bool
-	room    *hotwire.Room // for the task that it claims; nil: new memory
-	until   time.Time     // when it is over, if it is not before; zero: as any call
+	room    *hotwire.Room // memory for a task that it claims; nil: new memory
+	until   time.Time     // the deadline, if no earlier one applies; zero: as for any call
 }
 
-// settle makes the call. body makes what s does not have yet.
+// settle makes the call. body makes its body if s has none.
 func (cl *Claim) settle(ctx context.Context, s settling, body func() ([]byte, error)) (decoded wire.Answer, a answer, err error) {
 	cl.beginSettling()
 	defer cl.endSettling()
@@ -108,7 +101,7 @@ func (cl *Claim) settle(ctx context.Context, s settling, body func() ([]byte, er
 		s.body, err = body()
 	}
 	if err == nil {
-		// The answer shows this task, and with a claim another that may be like it.
+		// The answer shows this task and, with a claim, possibly another like it.
 		o := opCall{kind: s.kind, id: cl.taskID, body: s.body, weight: 2 * len(cl.Task.Payload), room: s.room, lonely: s.submits, until: s.until}
 		decoded, a, err = cl.c.op(ctx, cl.c.lanes.settles, o)
 	}
@@ -119,7 +112,7 @@ func (cl *Claim) settle(ctx context.Context, s settling, body func() ([]byte, er
 	return decoded, a, nil
 }
 
-// settledHere notes that the claim is over.
+// settledHere notes that the claim was settled.
 func (cl *Claim) settledHere() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -129,14 +122,14 @@ func (cl *Claim) settledHere() {
 	cl.ended = true
 }
 
-// isOver reports whether the claim has been settled here.
+// isOver reports whether settledHere was called.
 func (cl *Claim) isOver() bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	return cl.ended
 }
 
-// end returns what is closed when the claim has been settled here.
+// end returns a channel that is closed when the claim has been settled by this client.
 func (cl *Claim) end() <-chan struct{} {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -164,7 +157,7 @@ func (cl *Claim) endSettling() {
 	}
 }
 
-// waitSettled waits for the settling calls that are under way, or for ctx.
+// waitSettled waits until no settling call is under way, or ctx ends.
 func (cl *Claim) waitSettled(ctx context.Context) {
 	cl.mu.Lock()
 	if cl.settling > 0 && cl.settled == nil {
@@ -181,12 +174,10 @@ func (cl *Claim) waitSettled(ctx context.Context) {
 	}
 }
 
-// Extend moves the end of the lease to d from now, never to an earlier time;
-// 0 is the claim's own length. If progress is not nil, it is kept with the task
-// as JSON, in place of the last one; of what is over 4 KiB the beginning, as a string. Extend returns whether somebody
-// asked for the task to be cancelled: then the work should stop, and Complete
-// still counts, while Fail and Release end the task as cancelled. Errors: as of
-// Complete.
+// Extend moves the end of the lease to d from now, never to an earlier time; 0 uses the claim's own length. If
+// progress is not nil, it is stored as JSON with the task, replacing the last one; if it is larger than 4 KiB, only
+// its beginning is stored, as a string. Extend returns whether a cancel of the task was requested. Then the work
+// should stop; Complete still counts, while Fail and Release end the task as cancelled. Errors: as Complete.
 func (cl *Claim) Extend(ctx context.Context, d time.Duration, progress any) (cancelRequested bool, err error) {
 	var raw json.RawMessage
 	if d < 0 {
@@ -203,7 +194,7 @@ func (cl *Claim) Extend(ctx context.Context, d time.Duration, progress any) (can
 	return cancelRequested, nil
 }
 
-// extend is Extend with the progress as JSON, nil for none.
+// extend is Extend with encoded progress; nil: none.
 func (cl *Claim) extend(ctx context.Context, d time.Duration, progress json.RawMessage) (cancelRequested bool, err error) {
 	s := cl.hold()
 	s.LeaseMS = milliseconds(d)
@@ -220,7 +211,7 @@ func (cl *Claim) extend(ctx context.Context, d time.Duration, progress json.RawM
 	return decoded.CancelRequested, nil
 }
 
-// extended takes the answer to an extend.
+// extended notes the new lease from the answer to an extend.
 func (cl *Claim) extended(decoded *wire.Answer, a *answer) {
 	left := time.Duration(decoded.LeaseRemainingMS) * time.Millisecond
 	cl.mu.Lock()

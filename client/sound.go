@@ -10,24 +10,21 @@ import (
 	"time"
 )
 
-// Where what a handler says is cut, as the server has the bounds.
+// Limits for what a handler returns, as the server has them.
 const (
-	// errorBytesMax is of the text of a failure.
-	errorBytesMax = 16 << 10
-	// progressBytesMax is of the JSON of a progress.
+	errorBytesMax    = 16 << 10
 	progressBytesMax = 4 << 10
-	// delayMax is of how long a task waits.
-	delayMax = 365 * 24 * time.Hour
+	delayMax         = 365 * 24 * time.Hour
 )
 
-// probe is an error that no program has.
+// probe is a type of error that no program has.
 type probe struct{ error }
 
-// errProbe is one that is in no program's error.
+// errProbe is an error that no program's error wraps.
 var errProbe = errors.New("probe")
 
-// sound returns err, or if one of its methods panics, as those of a nil pointer in an error do,
-// one that says the same, as far as it can be told.
+// sound returns err. If one of its methods panics, as those of a nil pointer may, it returns a replacement that says
+// the same as far as possible.
 func sound(err error) (safe error) {
 	if err == nil {
 		return nil
@@ -38,13 +35,13 @@ func sound(err error) (safe error) {
 		}
 	}()
 	_ = err.Error()
-	if of := (*probe)(nil); errors.As(err, &of) || errors.Is(err, errProbe) { // all that it wraps is asked
+	if of := (*probe)(nil); errors.As(err, &of) || errors.Is(err, errProbe) { // this calls the methods of all wrapped errors
 		return of
 	}
 	return err
 }
 
-// soundOf makes an error of what can be told of err.
+// soundOf makes an error of what can be read from err.
 func soundOf(err error) error {
 	if p, ok := find[*PanicError](err); ok {
 		return &PanicError{Value: fmt.Sprint(p.Value), Stack: p.Stack} // fmt catches panics
@@ -61,7 +58,7 @@ func soundOf(err error) error {
 	return errors.New(textOf(err))
 }
 
-// find is errors.As of an error whose methods may panic.
+// find is errors.As for an error whose methods may panic.
 func find[T error](err error) (found T, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -72,7 +69,7 @@ func find[T error](err error) (found T, ok bool) {
 	return found, ok
 }
 
-// textOf is the text of an error whose methods may panic.
+// textOf returns the text of an error whose methods may panic.
 func textOf(err error) (text string) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -85,7 +82,7 @@ func textOf(err error) (text string) {
 	return err.Error()
 }
 
-// retryOf is what WorkerConfig.Retry says, or the default if it panics.
+// retryOf calls WorkerConfig.Retry, and uses the default if it panics.
 func (r *shift) retryOf(cl *Claim, cause error) (d time.Duration) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -96,8 +93,7 @@ func (r *shift) retryOf(cl *Claim, cause error) (d time.Duration) {
 	return r.w.cfg.Retry(cl.Task, cause)
 }
 
-// cutProgress is the JSON of a progress, or if that is too long a string with as much of its
-// beginning as there is room for.
+// cutProgress returns a progress as it is or, if it is too large, as a string with its beginning.
 func cutProgress(raw json.RawMessage) json.RawMessage {
 	if len(raw) <= progressBytesMax {
 		return raw

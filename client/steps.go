@@ -13,58 +13,53 @@ import (
 	"github.com/claimq/claimq/client/internal/hotjson"
 )
 
-// How a task with steps ends: values of Task.Finalize.
+// Values of Task.Finalize, for how a task with steps ends.
 const (
-	// FinalizeAuto: the step that ends last ends its parent with it, in the same
-	// entry of the log.
+	// FinalizeAuto ends the parent together with its last step, in the same entry of the log.
 	FinalizeAuto = "auto"
-	// FinalizeClaim: a processor ends it (FinalizationClaimer).
+	// FinalizeClaim leaves it to a processor to end the parent (FinalizationClaimer).
 	FinalizeClaim = "claim"
 )
 
-// What a step that failed or was cancelled means for the others: values of
-// Task.OnStepFailure.
+// Values of Task.OnStepFailure, for what happens to the other steps when one fails or is cancelled.
 const (
-	// FailOnStepFailure cancels the steps that nobody has claimed, asks the workers
-	// of the claimed ones to stop, and fails the parent.
+	// FailOnStepFailure cancels the steps that are not claimed, asks the workers of claimed ones to stop, and fails
+	// the parent.
 	FailOnStepFailure = "fail"
-	// ContinueOnStepFailure cancels only the steps that depend on it, directly or
-	// through others. The parent completes if one of its steps did.
+	// ContinueOnStepFailure cancels only the steps that depend on it, directly or indirectly. The parent completes if
+	// at least one of its steps did.
 	ContinueOnStepFailure = "continue"
 )
 
 // Step is one step of a task.
 type Step struct {
-	Name string // 1 to 128 of A-Z a-z 0-9 _ . : -; unlike the other steps' names
-	// DependsOn are the names of the steps that have to complete before this one
-	// can be claimed. Empty: none.
+	Name string // 1 to 128 of A-Z a-z 0-9 _ . : -; unique among the steps
+	// DependsOn names the steps that have to complete before this one can be claimed.
 	DependsOn []string
-	// Task is what is to be done. On submit it has neither an IdempotencyKey, Unique
-	// and Retention, which are its parent's, nor steps of its own. As read it has ID,
-	// TaskType, Status and Error, of that 1 KiB, alone: Get of the ID, or Tasks with
-	// the parent's in Filter.ParentID, has the rest.
+	// Task is the work. When submitted it must have no steps of its own, and no IdempotencyKey, Unique and Retention,
+	// which the parent sets. When read as part of its parent it has only ID, TaskType, Status and the first KiB of
+	// Error; use Get with its ID, or Tasks with Filter.ParentID, for the rest.
 	Task Task
 }
 
-// AddStep adds a step that can be claimed once the steps named by after have
-// completed. Steps may be added in any order.
+// AddStep adds a step that can be claimed once the steps named in after have completed. Steps may be added in any
+// order.
 func (t *Task) AddStep(name string, step Task, after ...string) {
 	t.Steps = append(t.Steps, Step{Name: name, DependsOn: after, Task: step})
 }
 
-// Workflow is a task with steps that has been submitted.
+// Workflow is a submitted task with steps.
 type Workflow struct {
-	ID    string            // of the task, the parent
-	Steps map[string]string // the ids of its steps, by their names
-	// Created is false if the task's own idempotency key was taken: then ID and
-	// Steps are of the task that has it.
+	ID    string            // of the parent
+	Steps map[string]string // step ids by step name
+	// Created is false if the parent's idempotency key was taken; then ID and Steps are those of the task that has
+	// it.
 	Created bool
 }
 
-// SubmitWorkflow is Submit of a task with steps that returns the ids of the
-// steps too. If the task's key is taken by one without steps, the workflow has
-// none. Errors: as of Submit; ErrInvalidTask names the step that stands against
-// it: an unknown name in DependsOn, two steps with one name, a cycle.
+// SubmitWorkflow is Submit for a task with steps, and also returns the ids of the steps. If the key is taken by a
+// task without steps, the workflow has none. Errors: as Submit; ErrInvalidTask names the offending step: an unknown
+// name in DependsOn, a duplicate name, a cycle.
 func (c *Client) SubmitWorkflow(ctx context.Context, task Task) (*Workflow, error) {
 	if len(task.Steps) == 0 {
 		return nil, fmt.Errorf("submit workflow: %w: it has no steps", ErrInvalidTask)
@@ -83,11 +78,9 @@ func (c *Client) SubmitWorkflow(ctx context.Context, task Task) (*Workflow, erro
 	return w, nil
 }
 
-// DependencyResults returns the results of the steps that the step depends on,
-// by name: what a step that puts others together has to read. step is a task as
-// read, as a Claim has it. They cannot change any more while the step is claimed.
-// A task that depends on none has none. Errors: ErrTaskNotFound if one of them is
-// not there any more, ...
+// DependencyResults returns the results of the steps that step depends on, by name. step must have been read from the
+// server, as in a Claim. The results do not change while the step is claimed. Without dependencies it returns an
+// empty map. Errors: ErrTaskNotFound if one of them no longer exists, ...
 func (c *Client) DependencyResults(ctx context.Context, step *Task) (map[string][]byte, error) {
 	results := make(map[string][]byte, len(step.DependsOn))
 	missing := make(map[string]bool, len(step.DependsOn))
@@ -123,7 +116,7 @@ func (c *Client) DependencyResults(ctx context.Context, step *Task) (map[string]
 	return results, nil
 }
 
-// encodeSteps returns the steps as the array that the server reads.
+// encodeSteps encodes the steps as the array that the server reads.
 func encodeSteps(steps []Step) ([]byte, error) {
 	all := []byte{'['}
 	for i := range steps {
@@ -161,7 +154,7 @@ func (s *Step) encode() ([]byte, error) {
 	return hotjson.WithField("step", name, body), nil
 }
 
-// check refuses what a step cannot have beside what no task can.
+// check refuses fields that a step must not have.
 func (s *Step) check() error {
 	t := &s.Task
 	switch {

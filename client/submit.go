@@ -14,8 +14,7 @@ import (
 	"github.com/claimq/claimq/client/internal/hotwire"
 )
 
-// Bounds of one request of SubmitMany, below the server's 1,000 items, 10,000
-// tasks with their steps and 8 MiB.
+// Limits for one request of SubmitMany, below the server's 1,000 items, 10,000 tasks with their steps and 8 MiB.
 const (
 	submitItemsMax = 1_000
 	submitTasksMax = 10_000
@@ -25,28 +24,24 @@ const (
 // Submitted is the outcome of one submit: an ID, or an Err.
 type Submitted struct {
 	ID string
-	// Created is false if the task's own idempotency key was taken; ID is then
-	// the task that has it. A repeat after a lost answer may find the task that
-	// this very call created; then it is false too.
+	// Created is false if the idempotency key of the task was taken; ID is then the task that has it. After a lost
+	// answer it may also be false although this call created the task, because the repeat finds it.
 	Created bool
-	// Differs is true if the task that has the key has another type or payload than the
-	// one that was submitted: a mistake in how the keys are made.
+	// Differs is true if the task that has the key has another type or payload than the submitted one. This usually
+	// means that keys are made wrongly.
 	Differs bool
-	Err     error // of one of SubmitMany
+	Err     error // only from SubmitMany
 }
 
-// Submit adds a task and returns its id. A task without an idempotency key
-// gets a random one, so that the call can be repeated. If the key is taken,
-// Submit returns the id of the task that has it, whatever that task looks like:
-// SubmitTask tells. Errors: ErrInvalidTask, ErrTooLarge, ErrOverloaded,
-// ErrOutcomeUnknown, ...
+// Submit adds a task and returns its id. A task without an idempotency key gets a random one, so that the call can be
+// repeated. If the key is taken, Submit returns the id of the task that has it, whatever that task looks like; use
+// SubmitTask to find out. Errors: ErrInvalidTask, ErrTooLarge, ErrOverloaded, ErrOutcomeUnknown, ...
 func (c *Client) Submit(ctx context.Context, task Task) (string, error) {
 	s, err := c.SubmitTask(ctx, task)
 	return s.ID, err
 }
 
-// SubmitTask is Submit that tells whether the task is new, and if its key was taken,
-// whether by another task.
+// SubmitTask is Submit, and also tells whether the task is new and, if its key was taken, whether that task differs.
 func (c *Client) SubmitTask(ctx context.Context, task Task) (Submitted, error) {
 	result, err := c.submitResult(ctx, &task)
 	if err != nil {
@@ -55,14 +50,13 @@ func (c *Client) SubmitTask(ctx context.Context, task Task) (Submitted, error) {
 	return submittedAs(result, task.IdempotencyKey == ""), nil
 }
 
-// submittedAs is the result of a submit that was not refused. ownedKey says that its key is
-// random, so nobody else has it.
+// submittedAs converts the result of a successful submit. ownedKey says that its key is random, so that no other task
+// can have it.
 func submittedAs(r wire.SubmitResult, ownedKey bool) Submitted {
 	return Submitted{ID: strconv.FormatUint(r.ID, 10), Created: r.Created || ownedKey, Differs: differs(r.SameRequest)}
 }
 
-// differs reports whether the answer to a submit says that the task that has its key is
-// another.
+// differs reports whether the answer to a submit says that another task has its key.
 func differs(same *bool) bool { return same != nil && !*same }
 
 func (c *Client) submitResult(ctx context.Context, task *Task) (wire.SubmitResult, error) {
@@ -80,12 +74,11 @@ func (c *Client) submitResult(ctx context.Context, task *Task) (wire.SubmitResul
 	return c.submitOne(ctx, body)
 }
 
-// resultOfOne is what the answer to a submit of one task says, as one of many says it.
+// resultOfOne converts the answer to a submit of one task into an element of an answer to many.
 func resultOfOne(answer *wire.Answer) wire.SubmitResult {
 	return wire.SubmitResult{ID: answer.Task.ID, Created: answer.Created, SameRequest: answer.SameRequest}
 }
 
-// submit returns an answer that has a task.
 func (c *Client) submit(ctx context.Context, task *Task) (wire.Answer, error) {
 	body, err := task.encode(rand.Text())
 	if err != nil {
@@ -98,11 +91,9 @@ func (c *Client) submit(ctx context.Context, task *Task) (wire.Answer, error) {
 	return answer, err
 }
 
-// SubmitMany adds tasks and returns the outcome of each, in order; err joins
-// the elements' errors. It sends up to 1,000 tasks, 10,000 with their steps, or
-// 7 MiB a request: of the
-// tasks of one request all valid ones are on a quorum's disks, or none. After a
-// request that failed nothing further is sent, and the rest has its error.
+// SubmitMany adds tasks and returns the outcome of each, in order; err joins the errors. It sends requests of up to
+// 1,000 tasks, 10,000 with their steps, and 7 MiB. Of each request either all valid tasks are stored, or none. After
+// a request fails nothing further is sent, and the remaining tasks get its error.
 func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]Submitted, error) {
 	s := submission{c: c, results: make([]Submitted, len(tasks))}
 	for i := range tasks {
@@ -116,9 +107,9 @@ func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]Submitted, err
 	return s.end(ctx)
 }
 
-// EncodeTask returns the task as SubmitEncoded takes it: a JSON object with an idempotency
-// key, a random one if the task has none, and with the trace context of ctx, if it has one
-// (WithTraceparent). It is kept where a task is to be submitted later, and maybe twice.
+// EncodeTask encodes a task for SubmitEncoded, as a JSON object with an idempotency key (a random one if it has none)
+// and with the trace context of ctx, if any (WithTraceparent). Use it to store a task that is to be submitted later,
+// possibly more than once.
 func EncodeTask(ctx context.Context, task Task) ([]byte, error) {
 	body, err := task.encode(rand.Text())
 	if err != nil {
@@ -127,8 +118,8 @@ func EncodeTask(ctx context.Context, task Task) ([]byte, error) {
 	return traced(ctx, body), nil
 }
 
-// SubmitEncoded is SubmitMany of tasks that EncodeTask returned. Created tells only what
-// the server knows: of one that was submitted before it is false.
+// SubmitEncoded is SubmitMany for tasks encoded by EncodeTask. Created is false for a task that was submitted before,
+// even if by the same program.
 func (c *Client) SubmitEncoded(ctx context.Context, tasks [][]byte) ([]Submitted, error) {
 	s := submission{c: c, results: make([]Submitted, len(tasks))}
 	for i, item := range tasks {
@@ -137,17 +128,17 @@ func (c *Client) SubmitEncoded(ctx context.Context, tasks [][]byte) ([]Submitted
 	return s.end(ctx)
 }
 
-// submission is a SubmitMany under way.
+// submission is the state of a SubmitMany.
 type submission struct {
 	c       *Client
 	results []Submitted
-	failed  error // of a request; the rest is not sent
+	failed  error // why a request failed; the rest is not sent
 
-	// The request that is being put together.
+	// The next request.
 	body     []byte
 	members  []int  // indexes into results
-	tasks    int    // members and their steps
-	ownedKey []bool // per member: the key is random, so nobody else has it
+	tasks    int    // members including their steps
+	ownedKey []bool // per member: the key is random, so that no other task can have it
 }
 
 // end sends the last request, and returns the results and their errors.
@@ -162,8 +153,8 @@ func (s *submission) end(ctx context.Context) ([]Submitted, error) {
 	return s.results, errors.Join(errs...)
 }
 
-// add puts a task into the next request, and sends the one before if it is full. item is
-// the encoded task, size how many tasks it is with its steps.
+// add adds a task to the next request, and first sends that request if it is full. item is the encoded task, size the
+// number of tasks including its steps.
 func (s *submission) add(ctx context.Context, i int, item []byte, size int, ownedKey bool) {
 	if len(s.members) == submitItemsMax || len(s.members) > 0 && (s.tasks+size > submitTasksMax || len(s.body)+len(item) > submitBytesMax) {
 		s.send(ctx)
@@ -183,7 +174,7 @@ func (s *submission) add(ctx context.Context, i int, item []byte, size int, owne
 	s.ownedKey = append(s.ownedKey, ownedKey)
 }
 
-// send makes the request, if there is one, and takes its results.
+// send makes the request, if it has any members, and stores its results.
 func (s *submission) send(ctx context.Context) {
 	if len(s.members) == 0 {
 		return
@@ -205,15 +196,14 @@ func (s *submission) send(ctx context.Context) {
 	s.body, s.members, s.tasks, s.ownedKey = nil, nil, 0, nil
 }
 
-// post makes a call that the server recognizes when it is repeated.
+// post makes a call whose repeats the server recognizes.
 func (c *Client) post(ctx context.Context, path string, body []byte) (decoded wire.Answer, a answer, err error) {
 	r := Request{Method: http.MethodPost, Path: path, Body: body, Repeatable: true, take: takeAnswer(&decoded, true)}
 	a, err = c.call(ctx, r)
 	return decoded, a, err
 }
 
-// takeAnswer has the answer's body decoded as it is judged, once. Without tasks the task
-// that the call is about is left out.
+// takeAnswer returns a Request.take that decodes the answer. Without tasks it skips the task that the call is about.
 func takeAnswer(decoded *wire.Answer, tasks bool) func(body []byte) bool {
 	return func(body []byte) (ok bool) {
 		*decoded, ok = hotwire.Answer(body, tasks, nil)

@@ -18,95 +18,83 @@ import (
 // Special values of Task.Retention.
 const (
 	KeepForever = time.Duration(-1) // until it is deleted
-	KeepNone    = time.Duration(-2) // gone as soon as it ends
+	KeepNone    = time.Duration(-2) // removed as soon as it ends
 )
 
-// UniqueActive in Task.Unique frees the idempotency key as soon as the task
-// ends.
+// UniqueActive in Task.Unique frees the idempotency key as soon as the task ends.
 const UniqueActive = "active"
 
-// Task is a task, as it is submitted and as it is read. The fields from Status
-// on are the server's; Submit ignores them, and ID.
+// Task is a task, as submitted and as read. The server sets ID and the fields from Status on; Submit ignores them.
 type Task struct {
 	ID string // decimal digits
-	// IdempotencyKey lets the server recognize a repeated submit. 1 to 256
-	// bytes; "": Submit makes a random one.
+	// IdempotencyKey lets the server recognize a repeated submit. 1 to 256 bytes; "": Submit makes a random one.
 	IdempotencyKey string
 	TaskType       string // "" is "default"
-	// Payload is the work's parameters, at least one byte; a task with Steps may
-	// have none. JSON travels as params, so that others can read it, other bytes as
-	// payload; the same bytes come back.
+	// Payload holds the parameters of the work, at least one byte; a task with Steps may have none. JSON is sent as
+	// params, so that it stays readable in the API; other bytes are sent as payload. Reading returns the same bytes.
 	Payload  []byte
-	Priority int // int32; higher is claimed first
-	// MaxAttempts is how many claims are counted before the task fails for
-	// good. 0: the type's, else the server's, 10 in a new cluster; as read it is what came of that.
-	// UnlimitedAttempts: no limit.
+	Priority int // int32; tasks with a higher one are claimed first
+	// MaxAttempts limits the counted claims of a task before it fails for good. 0: the type's setting, else the
+	// server's, 10 in a new cluster; a task that is read has the resulting value. UnlimitedAttempts: no limit.
 	MaxAttempts int
-	// RunAt is before when nobody can claim the task. Zero: at once. As read it
-	// is what the task waits for, or last waited for.
+	// RunAt is the earliest time the task can be claimed. Zero: at once. In a task that is read it is the time that
+	// the task waits for or last waited for.
 	RunAt time.Time
-	// ExpiresAt is by when the task has to be claimed first: else it fails. Zero:
-	// never.
+	// ExpiresAt is the deadline for the first claim; after it the task fails. Zero: none.
 	ExpiresAt time.Time
-	// Lease is how long claims of this task last that do not ask for another
-	// length: 100 ms to 24 h. 0: the type's, else the server's default, 30 s.
+	// Lease sets how long a claim of this task lasts unless it asks for another length: 100 ms to 24 h. 0: the type's
+	// setting, else the server's default, 30 s.
 	Lease time.Duration
-	// Retention is how long the task is kept after its end. 0: the type's, else
-	// the server's, 24 h, and 14 days if it failed. KeepForever, KeepNone.
+	// Retention sets how long the task is kept after its end, or KeepForever or KeepNone. 0: the type's setting, else
+	// the server's default, 24 h, and 14 days if it failed.
 	Retention time.Duration
-	// Backoff is how long the task waits after an attempt that failed or expired.
-	// nil: the type's, else the server's: 1 s, doubled up to 1 h, in a new cluster.
+	// Backoff sets how long the task waits after an attempt that failed or expired. nil: the type's setting, else the
+	// server's default, in a new cluster 1 s, doubled up to 1 h.
 	Backoff *Backoff
-	// Labels are up to 16 names with values, up to 64 bytes each; no colon in a
-	// name. Lists can select by them.
+	// Labels are up to 16 names with values, up to 64 bytes each; names must not contain a colon. Filter.Labels
+	// selects tasks by them.
 	Labels map[string]string
-	// Group makes the tasks of one type that have it run one at a time, in the
-	// order of their submits. Up to 128 bytes; "": none.
+	// Group makes the tasks of one type and group run one at a time, in the order of their submits. Up to 128 bytes;
+	// "": none.
 	Group string
-	// Unique is for how long the idempotency key is taken: "": while the task
-	// exists; UniqueActive: only until it ends.
+	// Unique says how long the idempotency key stays taken: while the task exists (""), or until it ends
+	// (UniqueActive).
 	Unique string
-	// Steps make the task a parent: nobody claims it, its steps are claimed as tasks
-	// of their own, and it ends with them. Up to 1,000, without cycles. A parent may
-	// have no Payload; it has no RunAt, ExpiresAt and Group, which are its steps'.
-	// As read only Get, GetByIdempotencyKey and what changes one task have them.
+	// Steps make the task a parent: it is not claimed itself, its steps are claimed as tasks of their own, and it
+	// ends with them. Up to 1,000, without cycles. A parent may have no Payload. It cannot have RunAt, ExpiresAt or
+	// Group; its steps can. Only Get, GetByIdempotencyKey and calls that change one task return them.
 	Steps []Step
-	// Finalize is how a parent ends: FinalizeAuto, which "" stands for, or
-	// FinalizeClaim.
+	// Finalize says how a parent ends: FinalizeAuto (the same as "") or FinalizeClaim.
 	Finalize string
-	// OnStepFailure is what a step of the parent that failed or was cancelled means
-	// for the others: FailOnStepFailure, which "" stands for, or
-	// ContinueOnStepFailure.
+	// OnStepFailure says what happens to the other steps if one fails or is cancelled: FailOnStepFailure (the same as
+	// "") or ContinueOnStepFailure.
 	OnStepFailure string
 
 	Status   TaskStatus
 	Attempts int // counted claims so far
-	// ClaimedBy is the worker that holds the claim; of a completed or failed
-	// task the one that ended it; else "".
+	// ClaimedBy is the worker that holds the claim, or that completed or failed the task; else "".
 	ClaimedBy string
 	Error     string // of the last failure; kept after a later success
 	Result    []byte // as given to Complete
-	Progress  []byte // JSON: the last that was given to Extend
-	// CancelRequested is true of a claimed task of which somebody asked that it be
-	// cancelled.
+	Progress  []byte // JSON, as last given to Extend
+	// CancelRequested is true for a claimed task after a cancel was requested.
 	CancelRequested bool
 	CreatedAt       time.Time
-	ClaimedAt       *time.Time // of the last claim
-	CompletedAt     *time.Time // of the end, whatever it was
-	// AttemptsLog is the last 20 claims, oldest first; only Get has it.
+	ClaimedAt       *time.Time // time of the last claim
+	CompletedAt     *time.Time // time of the end, whatever the outcome
+	// AttemptsLog lists the last 20 claims, oldest first; only Get returns it.
 	AttemptsLog []Attempt
-	// InForce is what counts for the task; only Get has it, else it is nil.
+	// InForce are the settings that apply to the task; only Get returns them.
 	InForce *InForce
-	// Traceparent is the W3C trace context of the submit, "" = none: hand it to
-	// what traces the work.
+	// Traceparent is the W3C trace context of the submit; "": none. Start the spans of the work in it.
 	Traceparent string
-	// ParentID is the id of the task whose step this one is, StepName its name there
-	// and DependsOn the names of those that it depends on. "" if it is no step.
+	// ParentID is the task that this step belongs to, StepName its name there, and DependsOn names the steps that it
+	// depends on. Empty if it is not a step.
 	ParentID, StepName string
 	DependsOn          []string
 }
 
-// LogValue is the task in a log: task_id, task_type and attempt, the number of its claims.
+// LogValue implements slog.LogValuer: task_id, task_type and attempt, the number of its claims.
 func (t *Task) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("task_id", t.ID), slog.String("task_type", t.TaskType), slog.Int("attempt", t.Attempts))
 }
@@ -117,21 +105,20 @@ type Attempt struct {
 	Token     int64
 	ClaimedAt time.Time
 	EndedAt   *time.Time // nil while it lasts
-	// Outcome is completed, failed, released, expired, retried or cancelled;
-	// "" while it lasts.
+	// Outcome is completed, failed, released, expired, retried or cancelled; "" while it lasts.
 	Outcome string
 	Error   string
 }
 
-// InForce is what counts for a task: its own value, else its type's, else the server's.
+// InForce holds the settings that apply to a task: its own, else its type's, else the server's.
 type InForce struct {
-	Lease     time.Duration // of a claim that asks for none; 0: nobody claims a parent
+	Lease     time.Duration // of a claim that does not ask for one; 0 for a parent, which is never claimed
 	Backoff   *Backoff      // nil: none
-	Retention time.Duration // as Task.Retention; 0: a step is kept as long as its parent
+	Retention time.Duration // as Task.Retention; 0 for a step, which is kept as long as its parent
 }
 
-// NewTask returns a task with params as JSON; a []byte or a json.RawMessage is its payload as
-// it is, as Handle hands it over. Errors: what json.Marshal returns.
+// NewTask returns a task with params encoded as JSON. A []byte or json.RawMessage becomes the payload unchanged, as
+// Handle passes it. Errors: as json.Marshal.
 func NewTask[P any](taskType string, params P) (Task, error) {
 	t := Task{TaskType: taskType}
 	var err error
@@ -148,8 +135,7 @@ func NewTask[P any](taskType string, params P) (Task, error) {
 	return t, nil
 }
 
-// encode returns the task's JSON as submitted, with key in place of its own
-// idempotency key if that is empty.
+// encode returns the task's JSON for a submit. key is used if the task has no idempotency key.
 func (t *Task) encode(key string) ([]byte, error) {
 	if err := t.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidTask, err)
@@ -165,7 +151,7 @@ func (t *Task) encode(key string) ([]byte, error) {
 	return hotjson.WithField("steps", steps, body), nil
 }
 
-// encodeFields is encode of what was checked, without the steps.
+// encodeFields encodes a checked task without its steps.
 func (t *Task) encodeFields(key string) ([]byte, error) {
 	if t.IdempotencyKey != "" {
 		key = t.IdempotencyKey
@@ -184,8 +170,7 @@ func (t *Task) encodeFields(key string) ([]byte, error) {
 	return hotwire.Task(&n)
 }
 
-// check refuses what would not reach the server as it is meant; the rest is the
-// server's to refuse.
+// check refuses values that would not reach the server as they are meant. The server checks the rest.
 func (t *Task) check() error {
 	switch {
 	case t.Steps != nil && len(t.Steps) == 0:
@@ -198,7 +183,7 @@ func (t *Task) check() error {
 		return fmt.Errorf("lease %v is negative", t.Lease)
 	case t.Retention < KeepNone:
 		return fmt.Errorf("retention %v is negative", t.Retention)
-	// The encoder would replace bytes that are not UTF-8, and make two keys one.
+	// The encoder would replace invalid UTF-8, and two keys could become one.
 	case !utf8.ValidString(t.IdempotencyKey) || !utf8.ValidString(t.TaskType) || !utf8.ValidString(t.Group):
 		return errors.New("key, type or group is not UTF-8")
 	}
@@ -214,8 +199,7 @@ func checkLabels(labels map[string]string) error {
 	return nil
 }
 
-// wireTime is t to the millisecond, rounded up: a task does not run early. nil
-// for the zero time.
+// wireTime rounds t up to the millisecond, so that a task does not run early. It returns nil for the zero time.
 func wireTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -227,7 +211,7 @@ func wireTime(t time.Time) *time.Time {
 	return &at
 }
 
-// wireRetention is d as it travels, nil for the default.
+// wireRetention returns d for a request, nil for the default.
 func wireRetention(d time.Duration) *int64 {
 	switch d {
 	case 0:
@@ -261,7 +245,7 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// fromWire makes the server's task ours. Of w's memory it keeps the byte slices and maps alone.
+// fromWire converts the server's task. The result shares only byte slices and maps with w.
 func fromWire(w *wire.Task) *Task {
 	t := &Task{
 		ID: strconv.FormatUint(w.ID, 10), IdempotencyKey: w.IdempotencyKey, TaskType: w.TaskType,
@@ -307,7 +291,7 @@ func fromWire(w *wire.Task) *Task {
 	return t
 }
 
-// copied returns a pointer of its own to what t points to, nil if t is.
+// copied returns a pointer to a copy of *t, or nil.
 func copied(t *time.Time) *time.Time {
 	if t == nil {
 		return nil
@@ -315,7 +299,7 @@ func copied(t *time.Time) *time.Time {
 	return new(*t)
 }
 
-// either returns the one that was sent. A JSON null is as absent.
+// either returns the field that is set. A JSON null counts as absent.
 func either(asJSON json.RawMessage, asBytes []byte) []byte {
 	if len(asBytes) > 0 {
 		return asBytes
@@ -326,11 +310,10 @@ func either(asJSON json.RawMessage, asBytes []byte) []byte {
 	return asJSON
 }
 
-// idMax is the greatest id that there can be: JSON readers that know only
-// floating point have to be able to hold it.
+// idMax is the largest possible id. JSON readers that use floating point represent it exactly.
 const idMax = 1<<53 - 1
 
-// parseID returns the number of a task id. What is none names no task.
+// parseID returns the number of a task id. A malformed id is ErrTaskNotFound.
 func parseID(taskID string) (uint64, error) {
 	id, err := strconv.ParseUint(taskID, 10, 64)
 	if err != nil || id == 0 || id > idMax || strconv.FormatUint(id, 10) != taskID {
@@ -339,30 +322,30 @@ func parseID(taskID string) (uint64, error) {
 	return id, nil
 }
 
-// TaskStatus is where a task is in its life.
+// TaskStatus is a task's state.
 type TaskStatus string
 
-// The statuses. The last three are ends.
+// The statuses. The last three are final.
 const (
 	StatusPending   TaskStatus = "pending"   // can be claimed
 	StatusScheduled TaskStatus = "scheduled" // waits for its time
 	StatusBlocked   TaskStatus = "blocked"   // a step that waits for others
-	StatusClaimed   TaskStatus = "claimed"   // a worker holds it
-	StatusRunning   TaskStatus = "running"   // a parent whose steps go on
+	StatusClaimed   TaskStatus = "claimed"   // held by a worker
+	StatusRunning   TaskStatus = "running"   // a parent with unfinished steps
 	StatusCompleted TaskStatus = "completed"
 	StatusFailed    TaskStatus = "failed"
 	StatusCancelled TaskStatus = "cancelled"
 )
 
-// Ended reports whether the status is an end.
+// Ended reports whether the status is final.
 func (s TaskStatus) Ended() bool {
 	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled
 }
 
-// UnlimitedAttempts in Task.MaxAttempts and TypeSettings.MaxAttempts is no limit.
+// UnlimitedAttempts in Task.MaxAttempts and TypeSettings.MaxAttempts means no limit.
 const UnlimitedAttempts = -1
 
-// checkAttempts refuses what is no limit of attempts.
+// checkAttempts refuses an invalid limit of attempts.
 func checkAttempts(n int) error {
 	if n < UnlimitedAttempts || n > math.MaxInt32 {
 		return fmt.Errorf("max attempts is %d: it must be 1 to %d, 0 for the default or %d for no limit", n, math.MaxInt32, UnlimitedAttempts)
@@ -370,8 +353,7 @@ func checkAttempts(n int) error {
 	return nil
 }
 
-// wireAttempts is a limit of attempts as it travels: nil is the default, and 0 no
-// limit.
+// wireAttempts returns a limit of attempts for a request: nil is the default, 0 no limit.
 func wireAttempts(n int) *int32 {
 	switch n {
 	case 0:
@@ -382,7 +364,7 @@ func wireAttempts(n int) *int32 {
 	return new(int32(n))
 }
 
-// attemptsFromWire is the limit of a task or a type that is read.
+// attemptsFromWire converts the limit of a task or type that is read.
 func attemptsFromWire(n int32) int {
 	if n == 0 {
 		return UnlimitedAttempts

@@ -18,20 +18,20 @@ import (
 	"github.com/claimq/claimq/client/internal/lane"
 )
 
-// lanes are where calls wait that are made together, by kind: of one request all are
-// refused if the key may not do one, and only settles and extends are not counted for
-// its rate. Extends have a lane of their own, so that no lease waits behind completes.
+// lanes are the queues of calls that share requests, one per kind. Kinds are not mixed because a request is refused
+// as a whole if the key may not make one of its calls, and because settles and extends do not count for the key's
+// rate. Extends have their own lane so that no lease waits behind completes.
 type lanes struct{ submits, claims, settles, extends *lane.Lane[share] }
 
 type ride = lane.Call[share]
 
-// share is what a shared request says of one of its calls.
+// share is the part of a shared request's answer that belongs to one call.
 type share struct {
-	// alone says that nothing was done for the call, or nothing that it would not be
-	// answered with again, and that it has to be made by itself.
+	// alone says that the call must be made by itself. Nothing was done for it, or only something that the call will
+	// be answered with again.
 	alone bool
 	err   error
-	body  []byte // what the call's own answer would be; of a submit, its element of the answer
+	body  []byte // the answer that the call by itself would get; for a submit, its element of the answer
 	ans   *sharedAnswer
 }
 
@@ -48,8 +48,8 @@ func (c *Client) newLanes() lanes {
 	}
 }
 
-// close lets no shared request begin any more. The calls that wait for one end with their
-// contexts, and know that nothing was sent.
+// close prevents further shared requests. Calls that wait for one end with their contexts, knowing that nothing was
+// sent.
 func (l lanes) close() {
 	for _, each := range []*lane.Lane[share]{l.submits, l.claims, l.settles, l.extends} {
 		each.Close()
@@ -64,8 +64,8 @@ func (c *Client) sendClaims(ctx context.Context, rides []*ride) (tooMuch bool) {
 	return c.sendTogether(ctx, "/api/batch", `{"ops":[`, rides)
 }
 
-// sendHolds sends settles or extends. Their callers know their tasks, so the answer does
-// without them, but with a server that does not know how.
+// sendHolds sends settles or extends. It asks for an answer without the tasks, because the callers know them; a
+// server that does not support this gets the request without that option.
 func (c *Client) sendHolds(ctx context.Context, rides []*ride) (tooMuch bool) {
 	if !c.wholeAnswers.Load() {
 		tooMuch = c.sendTogether(ctx, "/api/batch", `{"return":"minimal","ops":[`, rides)
@@ -77,7 +77,7 @@ func (c *Client) sendHolds(ctx context.Context, rides []*ride) (tooMuch bool) {
 	return c.sendTogether(ctx, "/api/batch", `{"ops":[`, rides)
 }
 
-// fieldOf returns the field that a refusal is about.
+// fieldOf returns the field that a refusal names.
 func fieldOf(err error) string {
 	var refusal *Error
 	var details struct {
@@ -89,9 +89,9 @@ func fieldOf(err error) string {
 	return ""
 }
 
-// sendTogether makes a shared request: open and the items, with commas between them. Each
-// item has what the server recognizes its repeat by, so the request is repeated as it is.
-// refused says that it was refused for what its calls are.
+// sendTogether makes a shared request that begins with open, followed by the items, separated by commas. It is
+// repeated unchanged, because the server recognizes a repeat of each item. refused says that it was refused because
+// of its calls.
 func (c *Client) sendTogether(ctx context.Context, path, open string, rides []*ride) (refused bool) {
 	body := &bodies.Joined{Open: open, Items: make([][]byte, len(rides))}
 	for i, r := range rides {
@@ -110,8 +110,7 @@ func (c *Client) sendTogether(ctx context.Context, path, open string, rides []*r
 	return refused
 }
 
-// callMany makes a call about many things, by POST, and returns what the answer has for each, as
-// it stands there.
+// callMany makes a POST for several operations, and returns the raw results of each.
 func (c *Client) callMany(ctx context.Context, r Request) (results [][]byte, a answer, err error) {
 	r.Method = http.MethodPost
 	r.take = func(body []byte) (ok bool) {
@@ -122,16 +121,15 @@ func (c *Client) callMany(ctx context.Context, r Request) (results [][]byte, a a
 	return results, a, err
 }
 
-// refusedWhole reports whether a shared request was refused for what one of its calls
-// is: nothing was done, and each is refused, or not, by itself.
+// refusedWhole reports whether a shared request was refused because of one of its calls. Nothing was done then, and
+// each call can be tried by itself.
 func refusedWhole(err error) bool {
 	var refusal *Error
 	return errors.As(err, &refusal) && refusal.Code != "" && !errors.Is(err, ErrOutcomeUnknown) && refusal.Status >= 400 && refusal.Status < 500 &&
 		refusal.Status != http.StatusUnauthorized && refusal.Status != http.StatusTooManyRequests
 }
 
-// ofEach returns the error for one of several callers, none of whom shares what it may
-// change.
+// ofEach returns the error for one of several callers. Each gets its own copy of an *Error, because it may change it.
 func ofEach(err error) error {
 	if refusal, ok := err.(*Error); ok { //nolint:errorlint // one that is wrapped is not the caller's
 		own := *refusal
@@ -140,10 +138,9 @@ func ofEach(err error) error {
 	return err
 }
 
-// together makes a call in a shared request. shared is false if the call has to be made by itself,
-// and nothing was done for it; else err is the call's, or r.Result what the request says of it.
-// Its time is what bound says, or ends at r.Until, which together sets, without a context for it:
-// that would be a tenth of what a shared call costs.
+// together makes a call in a shared request. shared is false if the call has to be made by itself, and nothing was
+// done for it. Otherwise the outcome is err or r.Result. The call's time is bounded as by bound, or by r.Until, which
+// together sets instead of making a context, because a context would be a tenth of the cost of a shared call.
 func (c *Client) together(ctx context.Context, l *lane.Lane[share], r *ride) (shared bool, err error) {
 	if err := c.begin(); err != nil {
 		return true, err
@@ -181,7 +178,7 @@ func overOrEnded(ctx context.Context) error {
 	return context.DeadlineExceeded
 }
 
-// until returns ctx that ends at that time, if it is not zero.
+// until returns a context that ends at t, unless t is zero.
 func until(ctx context.Context, t time.Time) (context.Context, context.CancelFunc) {
 	if t.IsZero() {
 		return ctx, func() {}
@@ -189,8 +186,7 @@ func until(ctx context.Context, t time.Time) (context.Context, context.CancelFun
 	return context.WithDeadline(ctx, t)
 }
 
-// submitOne submits a task, by itself or with others, and returns the outcome. body
-// is the task with its idempotency key.
+// submitOne submits a task, by itself or with others. body is the task with its idempotency key.
 func (c *Client) submitOne(ctx context.Context, body []byte) (wire.SubmitResult, error) {
 	if len(body) > lane.CallBytesMax {
 		return c.submitAlone(ctx, body, time.Time{})
@@ -200,7 +196,7 @@ func (c *Client) submitOne(ctx context.Context, body []byte) (wire.SubmitResult,
 		defer l.Left()
 		return c.submitAlone(ctx, body, time.Time{})
 	}
-	item := traced(ctx, body) // alone, a header has it
+	item := traced(ctx, body) // a call by itself has it in a header
 	r := &ride{Item: item, Weight: len(item)}
 	shared, err := c.together(ctx, l, r)
 	switch {
@@ -215,7 +211,7 @@ func (c *Client) submitOne(ctx context.Context, body []byte) (wire.SubmitResult,
 	return result, err
 }
 
-// submitAlone submits a task by itself, until then if that is not zero.
+// submitAlone submits a task in its own request, bounded by then unless that is zero.
 func (c *Client) submitAlone(ctx context.Context, body []byte, then time.Time) (wire.SubmitResult, error) {
 	ctx, end := until(ctx, then)
 	defer end()
@@ -229,8 +225,8 @@ func (c *Client) submitAlone(ctx context.Context, body []byte, then time.Time) (
 	return resultOfOne(&decoded), nil
 }
 
-// submitResultOf reads the element that an answer to a submit of many has for a task, and keeps
-// nothing of it. requestID is the answer's.
+// submitResultOf decodes a task's element of the answer to a submit of many, and does not retain it. requestID is the
+// answer's.
 func submitResultOf(element []byte, requestID string) (wire.SubmitResult, error) {
 	result, ok := hotwire.SubmitResult(element)
 	if !ok || result.ID == 0 && result.Code.Status() == 0 {
@@ -242,8 +238,8 @@ func submitResultOf(element []byte, requestID string) (wire.SubmitResult, error)
 	return result, submitRefusal(result, element, requestID)
 }
 
-// submitRefusal is why one of many tasks was refused: element is what the answer has for
-// it. Its caller knows nothing of its place in the request, so that is cut out.
+// submitRefusal returns why one of many tasks was refused. element is its part of the answer. Its index in the
+// request is removed from it, because the caller does not know the request.
 func submitRefusal(result wire.SubmitResult, element []byte, requestID string) *Error {
 	details := bytes.Clone(element)
 	if place := placeOf(result.Field); place != "" {
@@ -255,8 +251,8 @@ func submitRefusal(result wire.SubmitResult, element []byte, requestID string) *
 	}
 }
 
-// placeOf returns the beginning of a field's path that says which task of many it is
-// of, as "tasks[17].", "" if it does not say.
+// placeOf returns the beginning of a field's path that says which task of many it belongs to, such as "tasks[17].",
+// or "".
 func placeOf(field string) string {
 	number, _, ok := strings.Cut(strings.TrimPrefix(field, "tasks["), "].")
 	if _, err := strconv.Atoi(number); !ok || err != nil {

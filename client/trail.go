@@ -11,32 +11,30 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// eventsLimit is how many events a page of the trail has at most.
+// eventsLimit bounds the events of a page of the trail.
 const eventsLimit = 1000
 
-// Event is one thing that happened, as the cluster's trail tells it.
+// Event is one event of the cluster's trail.
 type Event struct {
-	// Place is where it is in the trail, as INDEX.SUB: what EventFilter.After
-	// takes. Places grow.
+	// Place is the event's position in the trail, as INDEX.SUB, for EventFilter.After. Places increase.
 	Place  string
 	Time   time.Time
-	TaskID string // "": it is about no task
-	// Event is submitted, scheduled, claimed, released, failed, requeued,
-	// lease_expired, completed, retried, cancel_requested, cancelled, deleted,
-	// expired, or an operator's act. There may come others.
+	TaskID string // "": not about a task
+	// Event is submitted, scheduled, claimed, released, failed, requeued, lease_expired, completed, retried,
+	// cancel_requested, cancelled, deleted, expired, or an operator's action. Later versions may add others.
 	Event    string
 	WorkerID string // "": none
 	Token    int64  // of the claim; 0: none
-	Attempt  int    // the task's counted claims then; 0: none
+	Attempt  int    // the task's counted claims at that time; 0: none
 	Message  string
 }
 
 // EventFilter selects events. Zero fields do not filter.
 type EventFilter struct {
 	TaskType, WorkerID string
-	Events             []string // any of them, as Event.Event
-	// After is the place to go on after. "": Events begins with the oldest that is
-	// kept, Follow with what happens from then on.
+	Events             []string // any of these, as in Event.Event
+	// After is the place after which to begin. "": Events begins with the oldest event, Follow with the next one to
+	// happen.
 	After string
 }
 
@@ -59,9 +57,9 @@ func (f *EventFilter) query(after string, limit int) string {
 	return withQuery("", q)
 }
 
-// Events walks the trail, oldest first, up to where it was when the walk began, or a little
-// further. An error ends the walk: ErrEventsGone if what comes after f.After is not kept any
-// more, ErrPlaceAhead if the trail has not come to it.
+// Events returns the events of the trail, oldest first, up to its end when the iteration began, or slightly further.
+// An error ends the iteration: ErrEventsGone if the events after f.After are no longer kept, ErrPlaceAhead if the
+// trail has not reached f.After.
 func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		end, hasEnd := wire.Place{}, false
@@ -76,7 +74,7 @@ func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, err
 					return
 				}
 			}
-			if !hasEnd { // an older node does not say where its trail is
+			if !hasEnd { // an older node does not tell its trail's end
 				end, hasEnd = wire.ParsePlace(page.Place)
 			}
 			next, _ := wire.ParsePlace(page.Next)
@@ -88,8 +86,7 @@ func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, err
 	}
 }
 
-// TaskEvents returns the last 100 events of the task, oldest first. Errors:
-// ErrTaskNotFound, ...
+// TaskEvents returns the last 100 events of the task, oldest first. Errors: ErrTaskNotFound, ...
 func (c *Client) TaskEvents(ctx context.Context, id string) ([]Event, error) {
 	number, err := parseID(id)
 	if err != nil {

@@ -15,55 +15,52 @@ import (
 	"github.com/claimq/claimq/internal/repeat"
 )
 
-// TypeSettings are the settings of a task type. Pause and limits concern claims
-// only: what is claimed goes on. As read nil is what is not set; in SetType nil
-// leaves a setting as it is, and each says what clears it.
+// TypeSettings are the settings of a task type. Pause and limits affect only new claims. When read, nil means not
+// set. In SetType nil leaves a setting unchanged, and each field says how to clear it.
 type TypeSettings struct {
-	Paused     *bool    // nothing is claimed, but by id
+	Paused     *bool    // tasks can be claimed only by id
 	MaxClaimed *int     // claims at a time; 0 clears it
 	RateLimit  *float64 // claims per second, six decimals; 0 clears it
-	// The defaults of the type's tasks.
+	// Defaults for the type's tasks.
 	Lease       *time.Duration // 0 clears it
-	MaxAttempts *int           // UnlimitedAttempts is no limit; 0 clears it
+	MaxAttempts *int           // UnlimitedAttempts: no limit; 0 clears it
 	Backoff     *Backoff       // the zero Backoff clears it
 	Retention   *time.Duration // as Task.Retention; 0 clears it
 }
 
-// TaskType is a task type as the server sees it.
+// TaskType is a task type with its numbers and settings.
 type TaskType struct {
 	Name string
 	TypeTallies
 	Settings TypeSettings
 }
 
-// TypeTallies are what is counted of a task type, or of all.
+// TypeTallies are numbers of one task type, or of all.
 type TypeTallies struct {
 	Counts map[TaskStatus]int64
-	// OldestPendingAge is the age of the pending task that was submitted first, 0
-	// if none is pending.
+	// OldestPendingAge is the age of the pending task that was submitted first, 0 if none is pending.
 	OldestPendingAge time.Duration
-	// SubmittedPerSecond and its like are rates of the last while, as the server
-	// measures them.
+	// SubmittedPerSecond, CompletedPerSecond and FailedPerSecond are recent rates, as the server measures them.
 	SubmittedPerSecond, CompletedPerSecond, FailedPerSecond float64
 }
 
-// TypesQuery says which task types are asked for. The zero value: all, by name.
+// TypesQuery selects task types. The zero value selects all, by name.
 type TypesQuery struct {
-	// Order is name (the default), a status, oldest, submitted_per_s, completed_per_s or
-	// failed_per_s: what has most comes first.
+	// Order is name (the default), a status, oldest, submitted_per_s, completed_per_s or failed_per_s. All but name
+	// put the largest first.
 	Order     string
-	Limit     int    // how many, up to 1,000; 0: 1,000
-	After     string // TaskTypes.Next of the page before, in the order name
-	Name      string // only those with this in their names, in upper or lower case
-	Attention bool   // only those to look at: paused, at their limit, with nobody at work, or failing
+	Limit     int    // up to 1,000; 0: 1,000
+	After     string // TaskTypes.Next of the previous page, in the order name
+	Name      string // a part of the name, ignoring case
+	Attention bool   // only those that need attention: paused, at their limit, without workers, or failing
 }
 
-// TaskTypes are task types that were asked for.
+// TaskTypes is a page of task types.
 type TaskTypes struct {
 	Types   []TaskType
-	Total   int    // how many types there are
-	Matched int    // how many of them Name, Attention and After leave
-	Next    string // TypesQuery.After of the next page in the order name; "": there is none
+	Total   int    // all types
+	Matched int    // the types that match Name, Attention and After
+	Next    string // for TypesQuery.After of the next page in the order name; "": this is the last page
 	All     TypeTallies
 }
 
@@ -99,7 +96,7 @@ func (c *Client) Types(ctx context.Context, q TypesQuery) (*TaskTypes, error) {
 	return types, nil
 }
 
-// Type returns one task type, also one that has neither tasks nor settings.
+// Type returns one task type, even if it has neither tasks nor settings.
 func (c *Client) Type(ctx context.Context, taskType string) (*TaskType, error) {
 	var w wire.Types
 	err := c.get(ctx, "/api/types/"+url.PathEscape(taskType), &w)
@@ -113,9 +110,8 @@ func (c *Client) Type(ctx context.Context, taskType string) (*TaskType, error) {
 	return &t, nil
 }
 
-// SetType changes the settings of a task type, which need not have tasks yet, and
-// returns the type as it is then. When its answer is lost it is repeated with
-// the same values.
+// SetType changes the settings of a task type, which need not have tasks yet, and returns the type. If its answer is
+// lost, it is repeated with the same values.
 func (c *Client) SetType(ctx context.Context, taskType string, s TypeSettings) (*TaskType, error) {
 	body, err := s.encode()
 	if err != nil {
@@ -138,14 +134,13 @@ func (c *Client) SetType(ctx context.Context, taskType string, s TypeSettings) (
 	return &t, nil
 }
 
-// ServerDefaults are what a task gets that neither says it itself nor has it from its
-// type.
+// ServerDefaults are the settings for tasks that get them neither from themselves nor from their type.
 type ServerDefaults struct {
 	Lease           time.Duration
-	MaxAttempts     int           // UnlimitedAttempts is no limit
+	MaxAttempts     int           // UnlimitedAttempts: no limit
 	Backoff         *Backoff      // nil: none
 	Retention       time.Duration // as Task.Retention
-	FailedRetention time.Duration // that of tasks that failed
+	FailedRetention time.Duration // for failed tasks
 }
 
 // Defaults returns the server's defaults.
@@ -157,10 +152,9 @@ func (c *Client) Defaults(ctx context.Context) (*ServerDefaults, error) {
 	return d, nil
 }
 
-// SetDefaults changes the server's defaults, for tasks of all types, and returns what they
-// are then. Of the settings it takes Lease, MaxAttempts, Backoff and Retention, which say
-// what clears them: then what is built in counts. When its answer is lost it is repeated
-// with the same values.
+// SetDefaults changes the server's defaults for tasks of all types, and returns them. It uses the fields Lease,
+// MaxAttempts, Backoff and Retention of s; a cleared one returns to its built-in value. If its answer is lost, it is
+// repeated with the same values.
 func (c *Client) SetDefaults(ctx context.Context, s TypeSettings) (*ServerDefaults, error) {
 	body, err := s.encode()
 	var d *ServerDefaults
@@ -189,7 +183,7 @@ func (c *Client) defaultsCall(ctx context.Context, r Request) (*ServerDefaults, 
 	}, nil
 }
 
-// encode is a map: what is not there stays as it is, and null clears.
+// encode uses a map so that absent fields stay as they are, and null clears one.
 func (s *TypeSettings) encode() ([]byte, error) {
 	fields := map[string]any{}
 	set := func(name string, cleared bool, value any) {
@@ -267,41 +261,39 @@ func typeFromWire(w *wire.Type) TaskType {
 	return t
 }
 
-// HistoryQuery says of what the history is asked for. The zero value: of all tasks, the last
-// hour.
+// HistoryQuery selects a history. The zero value selects the last hour of all tasks.
 type HistoryQuery struct {
 	TaskType string
-	Last     time.Duration // how far back, in whole minutes up to 6 h; 0: an hour
+	Last     time.Duration // in whole minutes up to 6 h; 0: an hour
 }
 
-// History is what a node remembers of the last hours. Each node looks at its own state, in
-// memory, and answers for itself.
+// History holds numbers of the last hours as one node has seen them. Each node keeps its own, in memory.
 type History struct {
 	NodeID   string
 	Interval time.Duration
-	Since    time.Time // when the node began to look; zero: it has not
-	Kept     bool      // false: the node keeps no numbers of the type, or has not seen it
+	Since    time.Time // when the node began to record; zero: it has not
+	Kept     bool      // false: the node has no numbers of the type
 	Points   []HistoryPoint
 }
 
-// HistoryPoint is an interval.
+// HistoryPoint covers one interval.
 type HistoryPoint struct {
 	From  time.Time
-	Known bool // false: the node did not see the interval whole, and the numbers are 0
-	// Submitted and its like are how many tasks were in the interval, Pending and its like
-	// what there was at its end.
+	Known bool // false: the node did not see the whole interval, and the numbers are 0
+	// Submitted, Completed and Failed count tasks during the interval; Pending and Claimed are the numbers at its
+	// end.
 	Submitted, Completed, Failed int64
 	Pending, Claimed             int64
 	OldestPendingAge             time.Duration // 0 if none was pending
-	// Waited is how long the tasks claimed in the interval had been pending, Ran how long
-	// those completed in it had been claimed; nil if there were none.
+	// Waited is the time that the tasks claimed in the interval had been pending, Ran the time that those completed
+	// in it had been claimed; nil if there were none.
 	Waited, Ran *Quantiles
 }
 
-// Quantiles are the times that a half, and 99 of 100, did not exceed, right to about an eighth.
+// Quantiles are the median and the 99th percentile, accurate to about an eighth.
 type Quantiles struct{ P50, P99 time.Duration }
 
-// History returns what the node that is asked remembers of the last hours.
+// History returns what the node that answers has recorded of the last hours.
 func (c *Client) History(ctx context.Context, q HistoryQuery) (*History, error) {
 	values := url.Values{}
 	if q.TaskType != "" {

@@ -12,36 +12,32 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Why is why a task is not running. A task that is claimed, running or has ended
-// has no reasons.
+// Why explains why a task is not running. A task that is claimed, running or has ended has no reasons.
 type Why struct {
 	Reasons []Reason
-	// Ahead is how many claimable tasks of its type are claimed before it; -1 if
-	// it is not claimable itself.
+	// Ahead is the number of claimable tasks of its type that will be claimed before it; -1 if it cannot be claimed
+	// itself.
 	Ahead int64
 }
 
-// Reason is one reason. Which fields beside the first two are set depends on the
-// code.
+// Reason is one reason. Code and Message are always set; the other fields depend on Code.
 type Reason struct {
-	// Code is type_paused, limit_reached, rate_limited, scheduled, blocked,
-	// group_behind, no_worker or queued. There may come others.
+	// Code is type_paused, limit_reached, rate_limited, scheduled, blocked, group_behind, no_worker or queued. Later
+	// versions may add others.
 	Code    string
 	Message string
 	Holders []Holder  // limit_reached: the first 100 claims of the type
 	At      time.Time // rate_limited, scheduled: when that ends
-	Steps   []string  // blocked: the names of the steps that it waits for, at most 100
+	Steps   []string  // blocked: the names of at most 100 steps that it waits for
 	TaskID  string    // group_behind: the head of its group
-	// LastAskedAt is of no_worker: when a worker last asked for such a task; zero:
-	// not as long as this leader leads.
+	// LastAskedAt is for no_worker: when a worker last asked for such a task; zero: not since this leader took over.
 	LastAskedAt time.Time
 }
 
-// Holder is one claim.
+// Holder is a claim of a task.
 type Holder struct{ TaskID, WorkerID string }
 
-// Why says why the task is not running, at one index of the log. Errors:
-// ErrTaskNotFound, ...
+// Why explains why the task is not running, as of one index of the log. Errors: ErrTaskNotFound, ...
 func (c *Client) Why(ctx context.Context, id string) (*Why, error) {
 	number, err := parseID(id)
 	if err != nil {
@@ -88,7 +84,7 @@ func (c *Client) get(ctx context.Context, path string, v any) error {
 	return nil
 }
 
-// withQuery returns the path with the query behind it, if there is one.
+// withQuery appends the query to the path, if there is one.
 func withQuery(path string, query url.Values) string {
 	if len(query) == 0 {
 		return path
@@ -96,7 +92,7 @@ func withQuery(path string, query url.Values) string {
 	return path + "?" + query.Encode()
 }
 
-// timeOf returns the zero time for nil.
+// timeOf returns *t, or the zero time for nil.
 func timeOf(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}

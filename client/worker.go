@@ -16,35 +16,34 @@ import (
 	"github.com/claimq/claimq/client/internal/slots"
 )
 
-// stopGrace is how long after their contexts have ended with ErrShutdown the
-// handlers have to return and be settled, before Run leaves them behind.
+// stopGrace is the time that the handlers have to return and be settled after their contexts have ended with
+// ErrShutdown, before Run leaves them behind.
 const stopGrace = 10 * time.Second
 
-// A Worker claims tasks of the types that it has handlers for, runs the handlers,
-// extends the claims meanwhile, and settles them by what the handlers return:
+// A Worker claims tasks of the types that it has handlers for, runs the handlers, extends the claims meanwhile, and
+// settles them according to what the handlers return:
 //
 //	w, err := client.NewWorker(c, client.WorkerConfig{Concurrency: 20})
 //	client.Handle(w, "mail", func(ctx context.Context, job *client.Job[Mail]) error {
-//		return send(ctx, job.Params, job.Token)
+//	return send(ctx, job.Params, job.Token)
 //	})
 //	err = w.Run(ctx) // until ctx ends
 //
-// A handler may run twice for one task, at worst at the same time: a claim whose
-// lease could not be extended is given to somebody else. Its context ends before
-// that with ErrLeaseLost, and whatever the work writes to can refuse the older
-// Token. docs/workers.md tells what a handler must do.
+// A task may be handled twice, at worst at the same time: if the lease cannot be extended, another worker gets the
+// task. The handler's context ends before that with ErrLeaseLost, and the systems that the work writes to can refuse
+// the older Token. docs/workers.md says what a handler must do.
 type Worker struct {
 	c   *Client
-	cfg WorkerConfig // with its defaults filled in
-	// jobLogger is WorkerConfig.Logger as it was given: Job.Log passes on what is below Warn, too.
+	cfg WorkerConfig // with defaults filled in
+	// jobLogger is WorkerConfig.Logger as given, because Job.Log also passes on levels below Warn.
 	jobLogger *slog.Logger
 
-	mu         sync.Mutex // guards what follows, until Run has begun: then it does not change
+	mu         sync.Mutex // guards the fields below until Run has begun; then they do not change
 	begun      bool
 	handlers   map[string]*handler
 	middleware []Middleware
 	mistakes   []error // of Handle, for Run to return
-	atOnce     int     // how many handlers may run now; it changes later, too
+	atOnce     int     // how many handlers may run now; it may change during Run
 
 	now    context.Context // ends with StopNow
 	endNow context.CancelFunc
@@ -55,9 +54,8 @@ type Worker struct {
 	counts   workerCounts
 }
 
-// NewWorker checks the configuration and returns a worker without handlers. It
-// makes no call. The client may be used for other things too, and is the
-// caller's to close, after Run has returned.
+// NewWorker checks the configuration and returns a worker without handlers. It makes no call. The client may be used
+// for other purposes too; the caller closes it after Run has returned.
 func NewWorker(c *Client, cfg WorkerConfig) (*Worker, error) {
 	if c == nil {
 		return nil, errors.New("new worker: there is no client")
@@ -73,9 +71,9 @@ func NewWorker(c *Client, cfg WorkerConfig) (*Worker, error) {
 	return w, nil
 }
 
-// SetConcurrency changes how many handlers run at a time, from 0 to WorkerConfig.Concurrency, which
-// it was until then. A worker that runs more of them claims nothing until enough have
-// returned; with 0 it claims nothing until it is called again. It may be called at any time.
+// SetConcurrency changes how many handlers run at a time, from 0 to WorkerConfig.Concurrency, the initial value. If
+// more are running, the worker claims nothing until enough have returned; with 0 it claims nothing. It may be called
+// at any time.
 func (w *Worker) SetConcurrency(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,29 +84,24 @@ func (w *Worker) SetConcurrency(n int) {
 	w.atOnce = n
 }
 
-// ID returns the worker's id: WorkerConfig.ID or the one that was made up.
+// ID returns the worker's id: WorkerConfig.ID or the generated one.
 func (w *Worker) ID() string { return w.cfg.ID }
 
-// StopNow ends Run without WorkerConfig.StopWait: it claims nothing more, and the
-// contexts of the handlers end. It is for who has ended Run's context and does not want
-// to wait any more, at a second signal to stop, say. It does not wait for Run, may be
-// called at any time and again, and before Run it has Run return at once.
+// StopNow makes Run stop without WorkerConfig.StopWait: it claims nothing more, and the handlers' contexts end. Use
+// it after Run's context has ended, at a second stop signal for example. It does not wait for Run and may be called
+// at any time, repeatedly; before Run it makes Run return at once.
 func (w *Worker) StopNow() { w.endNow() }
 
-// Run claims and handles tasks until ctx ends. Then it claims nothing more and
-// gives the running handlers WorkerConfig.StopWait to finish, or until StopNow. After that their
-// contexts end with ErrShutdown: what they return then counts, but an error that is
-// neither Permanent nor RetryAfter gives the task back, without a counted attempt.
-// A handler that has not returned 10 s later is left behind, and its claim
-// expires.
+// Run claims and handles tasks until ctx ends. Then it claims nothing more and waits for the running handlers, up to
+// WorkerConfig.StopWait or until StopNow. After that their contexts end with ErrShutdown: an error that is neither
+// Permanent nor RetryAfter then gives the task back, without a counted attempt; other results count as usual. A
+// handler that has not returned 10 s later is left behind, and its claim expires.
 //
-// No goroutine of the worker is left when Run returns, but those of handlers that
-// were left behind. A Worker runs once. The error is nil after ctx's end, or
-// names the tasks whose handlers were left behind and those that could not be
-// settled. Before that Run ends as at ctx's end when the client was closed, with
-// ErrClosed, and when claims are refused for the API key, with ErrUnauthorized after
-// 10 s of nothing else or ErrForbidden: asking on would not help. It also says what is wrong with the handlers.
-// That the cluster does not answer, or has enough, ends nothing: see Health.
+// When Run returns, no goroutine of the worker is left except those of handlers left behind. A Worker runs once.
+// After ctx's end the error is nil, or names the tasks whose handlers were left behind or that could not be settled.
+// Run returns early if the handlers are invalid; with ErrClosed if the client was closed; and, because asking on
+// would not help, if claims are refused for the API key: with ErrForbidden at once, with ErrUnauthorized after 10 s.
+// A cluster that does not answer or is overloaded does not end Run; see Health.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.begin(); err != nil {
 		return fmt.Errorf("run worker: %w", err)
@@ -152,27 +145,26 @@ func (w *Worker) begin() error {
 // shift is one Run of a worker.
 type shift struct {
 	w *Worker
-	// claiming ends when nothing more is to be claimed.
+	// claiming ends when nothing more may be claimed.
 	claiming    context.Context
 	endClaiming context.CancelFunc
-	// life is that of the extends and the settling calls; it ends when Run has to
-	// return.
+	// life is the context of the extends and settling calls; it ends when Run has to return.
 	life    context.Context
 	endLife context.CancelFunc
-	// handling is what the handlers' contexts are of: it ends with life, and with the
-	// client, with ErrClosed as its cause.
+	// handling is the parent of the handlers' contexts. It ends with life, and with ErrClosed when the client is
+	// closed.
 	handling    context.Context
 	endHandling context.CancelCauseFunc
-	// unhook ends that StopNow ends claiming, and the client's end handling.
+	// unhook removes the callbacks of StopNow and of the client's end.
 	unhook func()
 
 	lines lines.Lines[*attempt]
 
-	// The claim loop's own.
-	failures     int       // of claims, since the last that was answered
-	unknownSince time.Time // when the first of them was refused as of a key that is not known
+	// Only used by the claim loop.
+	failures     int       // failed claims since the last answer
+	unknownSince time.Time // when the first of them was refused for an unknown key
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	left      []string   // tasks whose handlers did not return
 	unsettled []string   // tasks that could not be settled while stopping
 }
@@ -198,8 +190,7 @@ func (r *shift) end() {
 	r.endHandling(nil)
 }
 
-// stop waits for the handlers that run, as Run says, and returns the outcome of
-// those that it did not end well for.
+// stop waits for the running handlers as Run documents, and returns an error that names those that did not end well.
 func (r *shift) stop() error {
 	r.endClaiming()
 	idle := make(chan struct{})
@@ -226,8 +217,7 @@ func (r *shift) stop() error {
 	return errors.Join(errs...)
 }
 
-// waitIdle waits for idle to be closed, for d at most and until ctx ends, and reports
-// whether it is.
+// waitIdle waits for idle to be closed, at most for d and until ctx ends, and reports whether it is.
 func waitIdle(ctx context.Context, idle <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -240,7 +230,7 @@ func waitIdle(ctx context.Context, idle <-chan struct{}, d time.Duration) bool {
 	return false
 }
 
-// count is a number of things, as 1 task or 2 tasks.
+// count formats a number of things, such as 1 task or 2 tasks.
 func count(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -270,55 +260,48 @@ const (
 	workerConcurrency    = 10 // default of WorkerConfig.Concurrency
 	workerConcurrencyMax = 10_000
 	stopWaitDefault      = 30 * time.Second
-	// The bounds of a lease, as the server has them.
+	// Bounds of a lease, as the server has them.
 	leaseMin = 100 * time.Millisecond
 	leaseMax = 24 * time.Hour
 	// nameBytesMax bounds a worker's id and a task type.
 	nameBytesMax = 128
 )
 
-// NoStopWait in WorkerConfig.StopWait is no wait.
+// NoStopWait in WorkerConfig.StopWait makes Run cancel handlers immediately.
 const NoStopWait = time.Duration(-1)
 
-// WorkerConfig says how a Worker works. The zero value is good.
+// WorkerConfig configures a Worker. The zero value is valid.
 type WorkerConfig struct {
-	// ID is the worker's name: 1 to 128 of A-Z a-z 0-9 _ -. No two workers that
-	// run at the same time should have the same. "": the host's name, the process's
-	// number and something random.
+	// ID is the worker's name: 1 to 128 of A-Z a-z 0-9 _ -. It should be unique among running workers. "": the host's
+	// name, the process id and a random part.
 	ID string
-	// Concurrency is how many handlers run at a time, up to 10,000; the worker
-	// never holds more tasks than that. 0 = 10.
+	// Concurrency limits how many handlers run at a time, up to 10,000; the worker never holds more tasks than that.
+	// 0: 10.
 	Concurrency int
-	// Lease is how long the claims last unless they are extended, 100 ms to 24 h:
-	// so long nobody else gets the task of a worker that died. The worker extends
-	// at a third of it. 0: the task's own, else its type's, else the server's
-	// default, 30 s.
+	// Lease sets how long claims last unless they are extended, 100 ms to 24 h. If a worker dies, another gets its
+	// tasks after that time. The worker extends at a third of it. 0: the task's own lease, else its type's, else the
+	// server's default, 30 s.
 	Lease time.Duration
-	// Timeout is how long a handler may take: then its context ends with
-	// context.DeadlineExceeded, and the attempt fails unless it returns nil. A
-	// handler that goes on for StopWait after that keeps its slot, but its claim is
-	// not extended any more. 0: no limit. WithTimeout is for one type.
+	// Timeout bounds a handler's run. Then its context ends with context.DeadlineExceeded, and the attempt fails
+	// unless the handler returns nil. If it is still running StopWait after that, it keeps its slot, but its claim is
+	// no longer extended. 0: no limit. WithTimeout sets it for one type.
 	Timeout time.Duration
-	// StopWait is for how long Run waits, when its context has ended, before it
-	// ends the contexts of the handlers. 0 = 30 s; NoStopWait: it ends them at once.
+	// StopWait sets how long Run waits after its context has ended before it ends the handlers' contexts. 0: 30 s;
+	// NoStopWait: they end at once.
 	StopWait time.Duration
-	// Retry is how long a task waits after an attempt, the Task.Attempts-th, has failed
-	// with err, where neither the task nor its type has a backoff, and err is not
-	// RetryAfter; below 0 is 0. Whether the type has one is asked of the server at most
-	// once a minute. It must be safe for concurrent use. nil: the server's default says it,
-	// or if it has none 1 s, doubled for each attempt up to 10 min, give or take 20 %.
+	// Retry returns how long a task waits after attempt number Task.Attempts failed with err, if err is not
+	// RetryAfter and neither the task nor its type has a backoff. Negative values count as 0. The worker asks the
+	// server for the type's backoff at most once a minute. Retry must be safe for concurrent use. nil: the server's
+	// default applies, or without one 1 s, doubled for each attempt up to 10 min, with 20 % jitter.
 	Retry func(task *Task, err error) time.Duration
-	// OnError is called with what goes wrong, and neither a handler nor the error of Run
-	// tells: all that Logger hears at Warn and Error. Of a task, those are a *PanicError
-	// and what is ErrLeaseLost or an error of its settling call: the claim was lost, and
-	// what the handler did may not count; without a task, nil, it is a claim that failed.
-	// ctx has the values of Run's, and the task's trace context. It is called in the
-	// goroutine that is to go on, so it should not take long; it must be safe for
-	// concurrent use. nil: nobody is called.
+	// OnError is called for problems that neither a handler nor the error of Run reports: everything that Logger gets
+	// at Warn and Error. With a task, err is a *PanicError, or it is ErrLeaseLost or an error of the settling call,
+	// which means that the claim was lost and the handler's work may not count. Without a task (nil), a claim failed.
+	// ctx has the values of Run's context and the task's trace context. OnError must be safe for concurrent use, and
+	// should be quick because the worker waits for it.
 	OnError func(ctx context.Context, task *Task, err error)
-	// Logger hears at level Info when the worker begins, ends, and is answered
-	// again; at Warn what goes wrong; at Error of panics. nil: what is at Warn and above
-	// goes to slog.Default; slog.New(slog.DiscardHandler) hears nothing.
+	// Logger receives at level Info when the worker begins, ends, and is answered again; at Warn problems; at Error
+	// panics. nil: Warn and above go to slog.Default. Use slog.New(slog.DiscardHandler) to disable logging.
 	Logger *slog.Logger
 }
 
@@ -358,8 +341,7 @@ func (cfg WorkerConfig) withDefaults() (WorkerConfig, error) {
 	return cfg, nil
 }
 
-// isName reports whether s is 1 to 128 ASCII letters, digits and characters of
-// others.
+// isName reports whether s consists of 1 to 128 ASCII letters, digits and characters in others.
 func isName(s, others string) bool {
 	if len(s) == 0 || len(s) > nameBytesMax {
 		return false
@@ -376,7 +358,7 @@ func isNameByte(b byte, others string) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte(others, b) >= 0
 }
 
-// madeUpID is host-pid-random, made to fit what the server takes.
+// madeUpID returns host-pid-random, adapted to what the server accepts.
 func madeUpID(host string, pid int) string {
 	const randomLen = 10
 	rest := "-" + strconv.Itoa(pid) + "-" + strings.ToLower(rand.Text()[:randomLen])

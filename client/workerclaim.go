@@ -14,27 +14,24 @@ import (
 )
 
 const (
-	// The pause of a worker whose claims fail: doubled from the first on, less a
-	// random share of up to a half. Each of its calls has been repeated for
-	// Config.Timeout already, if the cluster did not answer.
+	// The pause of a worker whose claims fail, doubled each time, less a random share of up to a half. If the cluster
+	// does not answer, each claim has already been repeated for Config.Timeout.
 	claimPauseMin = 200 * time.Millisecond
 	claimPauseMax = 10 * time.Second
-	// keyUnknownMax is for how long a worker asks on whose key no node that it asks knows.
+	// keyUnknownMax limits how long a worker keeps asking when no node knows its key.
 	keyUnknownMax = 10 * time.Second
-	// giveBackTimeout bounds giving back what a claim may have got whose answer the
-	// worker did not wait for.
+	// giveBackTimeout bounds releasing what a claim may have got whose answer the worker did not wait for.
 	giveBackTimeout = 5 * time.Second
 )
 
-// errMoreRoom is why a claim waits no longer: there is a new one then.
+// errMoreRoom ends a claim's wait because more types have room, so that a new claim can ask for them.
 var errMoreRoom = errors.New("more types have room")
 
-// claimTasks is the claim loop: it takes all slots that are free and claims that
-// many tasks at most, waiting for the first. It returns when claiming has ended,
-// or why it cannot go on.
+// claimTasks is the claim loop: it takes all free slots, waits for a first task, and claims as many tasks as there
+// are slots at most. It returns when claiming has ended, or why it cannot continue.
 //
-// One claim waits at a time. A worker that is busy seldom gets here: a handler's
-// slot goes on to the next task in the request that completes the last one.
+// Only one claim waits at a time. A busy worker seldom gets here, because a completion claims the next task for the
+// same slot.
 func (r *shift) claimTasks() error {
 	s := r.w.slots
 	for r.claiming.Err() == nil {
@@ -57,9 +54,8 @@ func (r *shift) claimTasks() error {
 	return nil
 }
 
-// fill claims tasks for the room and begins with them, until one request was
-// answered or it is certain that it took nothing. The error is why there is nothing more to
-// ask for: the client was closed, or the key is refused.
+// fill claims tasks for the room and begins handling them, until a request was answered or certainly claimed nothing.
+// It returns an error if no further claim makes sense: the client was closed, or the key is refused.
 func (r *shift) fill(free *slots.Room) error {
 	r.w.health.claims.asking()
 	defer r.w.health.claims.stopped()
@@ -79,7 +75,7 @@ func (r *shift) fill(free *slots.Room) error {
 			return nil
 		}
 		switch {
-		case errors.Is(err, ErrStaleClaim): // what it got is over by now
+		case errors.Is(err, ErrStaleClaim): // what it claimed is over by now
 			r.answered()
 			return nil
 		case errors.Is(err, ErrClosed):
@@ -89,7 +85,7 @@ func (r *shift) fill(free *slots.Room) error {
 		}
 		doubted = doubted || errors.Is(err, ErrOutcomeUnknown)
 		r.refused(err)
-		_ = waitFor(r.claiming, r.claimPause()) // the end of claiming is seen below
+		_ = waitFor(r.claiming, r.claimPause()) // the loop sees the end of claiming
 		switch {
 		case r.claiming.Err() != nil:
 			if doubted {
@@ -99,21 +95,19 @@ func (r *shift) fill(free *slots.Room) error {
 		case !doubted:
 			return nil
 		}
-		// What it may have claimed is asked for by the same request, and not waited for:
-		// then there is a new one.
+		// The same request asks for what an earlier try may have claimed. It does not wait, because a new claim can
+		// do that.
 		req.Wait = 0
 	}
 }
 
-// request is what the worker asks for, with an id that is kept until an answer
-// was received.
+// request returns a claim request, with an id that is kept until it is answered.
 func (r *shift) request(types []string) ClaimRequest {
 	return ClaimRequest{WorkerID: r.w.cfg.ID, Types: types, Lease: r.w.cfg.Lease, RequestID: rand.Text()}
 }
 
-// ask makes one claim. When claiming has ended or more types have room its wait is ended,
-// and the answer says what it took: if it were cut off, that could come to the leader after
-// all that asks for it, and hold a task that nobody works on.
+// ask makes one claim. When claiming has ended or more types have room, its wait is ended and the answer tells what
+// it claimed. Cutting it off instead could leave a task claimed that no handler works on.
 func (r *shift) ask(free *slots.Room, req ClaimRequest, limit int) ([]*Claim, error) {
 	waiting, endWait := context.WithCancelCause(r.claiming)
 	defer endWait(nil)
@@ -128,8 +122,8 @@ func (r *shift) ask(free *slots.Room, req ClaimRequest, limit int) ([]*Claim, er
 	return claims, nil
 }
 
-// giveBackLost gives back what a claim got whose answer did not come before the
-// end of claiming: repeating the request tells.
+// giveBackLost releases what a claim got whose answer did not come before the end of claiming. Repeating the request
+// tells what that was.
 func (r *shift) giveBackLost(req ClaimRequest, limit int) {
 	ctx, cancel := context.WithTimeout(r.life, giveBackTimeout)
 	defer cancel()
@@ -158,7 +152,7 @@ func (r *shift) answered() {
 	r.failures, r.unknownSince = 0, time.Time{}
 }
 
-// refused notes that a claim got no answer, or a refusal.
+// refused notes that a claim failed.
 func (r *shift) refused(err error) {
 	if r.claiming.Err() != nil {
 		return
@@ -168,8 +162,8 @@ func (r *shift) refused(err error) {
 	r.tell(r.claiming, slog.LevelWarn, "claim failed", nil, err, "failures", r.failures, "err", err)
 }
 
-// refusesKey reports whether a claim was refused for who asks, and it would not help to ask again. A
-// key that is not known may be known to another node behind the same address, or here in a moment.
+// refusesKey reports whether claims are refused because of the API key and asking again would not help. An unknown
+// key gets some time, because another node behind the same address may know it, or this one in a moment.
 func (r *shift) refusesKey(err error) bool {
 	switch {
 	case r.claiming.Err() != nil:
@@ -182,7 +176,7 @@ func (r *shift) refusesKey(err error) bool {
 	return time.Since(r.unknownSince) >= keyUnknownMax
 }
 
-// claimPause is how long to wait after claims have failed.
+// claimPause returns how long to wait after claims have failed.
 func (r *shift) claimPause() time.Duration {
 	d := claimPauseMax
 	if shift := r.failures - 1; shift < 10 {

@@ -10,21 +10,18 @@ import (
 	"time"
 )
 
-// deafAfter is how long a worker may have had no successful answer before it is
-// not healthy: a claim waits up to 6 s for a task, and a call is repeated for
-// 30 s.
+// deafAfter limits how long a worker may go without a successful answer before it is unhealthy. A claim waits up to 6
+// s for a task, and a call is repeated for 30 s.
 const deafAfter = 60 * time.Second
 
 var errNotRunning = errors.New("the worker is not running")
 
-// Health returns nil while Run runs and the cluster answers. It is an error
-// before and after, and if the worker has been claiming, or settling what it
-// holds, for more than 60 s without one successful answer: then it says what
-// failed last. A worker that is busy in all its slots, or that waits for tasks
-// that do not come, is healthy.
+// Health returns nil while Run is running and the cluster answers. It returns an error before and after Run, and if
+// the worker has been claiming or settling for more than 60 s without a successful answer; the error then includes
+// the last failure. A worker whose slots are all busy, or that waits for tasks, is healthy.
 func (w *Worker) Health() error { return w.health.check() }
 
-// health is what Health goes by. It is safe for concurrent use.
+// health is the state behind Health. It is safe for concurrent use.
 type health struct {
 	claims, settles ear
 
@@ -51,16 +48,16 @@ func (h *health) check() error {
 	return errors.Join(h.claims.check("claiming"), h.settles.check("settling"))
 }
 
-// ear notes how long calls of one kind have got no successful answer.
+// ear tracks how long calls of one kind have had no successful answer.
 type ear struct {
 	mu    sync.Mutex
-	calls int       // under way, their repeats and pauses included
-	since time.Time // the last answer, or the begin of the first call after a while without any
-	last  error     // of a call, since then
-	ended time.Time // of the last call
+	calls int       // under way, including repeats and pauses
+	since time.Time // the last answer, or the beginning of the first call after a while without calls
+	last  error     // the last error since then
+	ended time.Time // when the last call ended
 }
 
-// asking notes that a call begins; stopped that it is over.
+// asking notes that a call begins; stopped notes that it has ended.
 func (e *ear) asking() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -102,25 +99,24 @@ func (e *ear) check(what string) error {
 	return fmt.Errorf("%s for %v without success: %w", what, silence.Round(time.Second), e.last)
 }
 
-// WorkerStats are a worker's counts since its Run has begun, for metrics. Their JSON has a name
-// for each, for package expvar. What one attempt does is seen by Middleware.
+// WorkerStats are a worker's counters since its Run began, for metrics. They have JSON names so that package expvar
+// can publish them. To observe single attempts, use Middleware.
 type WorkerStats struct {
 	Slots   int64 `json:"slots"`   // WorkerConfig.Concurrency
-	Running int64 `json:"running"` // handlers that run now
+	Running int64 `json:"running"` // running handlers
 	Claimed int64 `json:"claimed"` // claims that the worker got
-	// Completed, Failed and Released are how claims were settled.
+	// Completed, Failed and Released count settled claims by outcome.
 	Completed int64 `json:"completed"`
 	Failed    int64 `json:"failed"`
 	Released  int64 `json:"released"`
-	// Retries are those of Failed that left their tasks another attempt.
+	// Retries counts those of Failed whose tasks had attempts left.
 	Retries int64 `json:"retries"`
-	// Lost are claims that were over before they could be settled, or of which it
-	// is not known whether they were settled.
+	// Lost counts claims that were over before they were settled, or whose settling has an unknown outcome.
 	Lost   int64 `json:"lost"`
-	Panics int64 `json:"panics"` // of handlers; their attempts are counted as failed too
+	Panics int64 `json:"panics"` // of handlers; their attempts also count as Failed
 }
 
-// Stats returns the worker's counts. They are read one after the other.
+// Stats returns the worker's counters. They are not read at one instant.
 func (w *Worker) Stats() WorkerStats {
 	n := &w.counts
 	return WorkerStats{
@@ -129,19 +125,18 @@ func (w *Worker) Stats() WorkerStats {
 	}
 }
 
-// workerCounts are those of WorkerStats.
+// workerCounts holds the counters of WorkerStats.
 type workerCounts struct {
 	running, claimed, completed, failed, released, retries, lost, panics atomic.Int64
 }
 
-// What else is told of a task than its errors.
+// Errors reported about a task that are not errors of a call.
 var (
 	errLeftBehind = errors.New("the handler ignores that its context has ended; its claim expires")
 	errUnasked    = errors.New("the worker did not ask for it")
 )
 
-// tell tells what went wrong, the Logger, with args, and OnError, with err. task is nil if
-// it is about none.
+// tell reports a problem to Logger, with args, and to OnError, with err. task may be nil.
 func (r *shift) tell(ctx context.Context, level slog.Level, what string, task *Task, err error, args ...any) {
 	cfg := &r.w.cfg
 	cfg.Logger.Log(ctx, level, "claimq: "+what, append([]any{"worker_id", cfg.ID}, args...)...)
@@ -156,7 +151,7 @@ func (r *shift) tell(ctx context.Context, level slog.Level, what string, task *T
 	cfg.OnError(ctx, task, err)
 }
 
-// tellOf is tell of a claim. Without args the log has err.
+// tellOf is tell for a claim. Without args, err is logged.
 func (r *shift) tellOf(cl *Claim, level slog.Level, what string, err error, args ...any) {
 	if len(args) == 0 {
 		args = []any{"err", err}
@@ -164,18 +159,18 @@ func (r *shift) tellOf(cl *Claim, level slog.Level, what string, err error, args
 	r.tell(withTraceOf(r.life, cl), level, what, cl.Task, cl.wrap("", err), append(cl.logArgs(), args...)...)
 }
 
-// warnings is a handler that passes on what is at level Warn and above.
+// warnings is a slog.Handler that drops levels below Warn.
 type warnings struct{ slog.Handler }
 
-// Enabled is that of slog.Handler.
+// Enabled implements slog.Handler.
 func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
-// WithAttrs is that of slog.Handler.
+// WithAttrs implements slog.Handler.
 func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return warnings{w.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup is that of slog.Handler.
+// WithGroup implements slog.Handler.
 func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
