@@ -86,6 +86,9 @@ var build = sync.OnceValues(func() (string, error) {
 	if err := copyFile("../vectors.json", filepath.Join(scratch, "clients", "vectors.json")); err != nil {
 		return "", err
 	}
+	if err := copyFile("../../docs/protocol.md", filepath.Join(scratch, "docs", "protocol.md")); err != nil {
+		return "", err
+	}
 	ctx := context.Background() // it is for all tests
 	if err := install(ctx, dir); err != nil {
 		return "", err

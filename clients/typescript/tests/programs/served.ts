@@ -1,0 +1,146 @@
+// The program that serve.test.ts runs as claimq would.
+import { EventEmitter } from "node:events";
+import process from "node:process";
+import { setTimeout as wait } from "node:timers/promises";
+import { newTask, task } from "claimq";
+import { type Context, handle, Permanent, RetryAfter, serve, Snooze } from "claimq/worker";
+
+const add = task<{ a: number; b?: number }, number>("add");
+const throws = task<{ what: string }, unknown>("throw");
+const returns = task<{ what: string; size: number }, unknown>("return");
+const strays = task<{ what: string }, string>("stray");
+
+const hostile = new Proxy(new Error("hidden"), {
+  get() {
+    throw new Error("do not look");
+  },
+});
+
+const thrown: Record<string, () => unknown> = {
+  permanent: () => new Permanent("never", { cause: new Error("the disk is full") }),
+  retry: () => new RetryAfter(2500.5, "busy"),
+  snooze: () => new Snooze(60_000),
+  far: () => new Snooze(Infinity),
+  error: () => new TypeError("bad luck", { cause: Object.assign(new Error("refused"), { code: "ECONNREFUSED", key: "secret" }) }),
+  changed: () => Object.assign(new Error("first"), { message: "second" }),
+  loop: () => {
+    const e = new Error("round");
+    e.cause = e;
+    return e;
+  },
+  undefined: () => undefined,
+  null: () => null,
+  string: () => "a string",
+  object: () => ({ code: 5 }),
+  symbol: () => Symbol("s"),
+  getter: () => ({
+    get message() {
+      throw new Error("do not look");
+    },
+  }),
+  hostile: () => hostile,
+};
+
+const returned: Record<string, (size: number) => unknown> = {
+  text: (size) => "x".repeat(size),
+  nothing: () => undefined,
+  null: () => null,
+  bytes: (size) => new Uint8Array(size).fill(255),
+  function: () => () => 1,
+  bigint: () => 1n,
+  circle: () => {
+    const o: { o?: unknown } = {};
+    o.o = o;
+    return o;
+  },
+  toJSON: () => ({
+    toJSON() {
+      throw "a string";
+    },
+  }),
+  thenable: () => ({
+    get then() {
+      throw new Error("do not wait");
+    },
+  }),
+};
+
+const began: Record<string, (signal: AbortSignal) => Promise<string>> = {
+  rejection: async (signal) => {
+    void Promise.reject(new Error("nobody waits"));
+    await wait(60_000, undefined, { signal });
+    return "done";
+  },
+  timer: () => new Promise(() => setTimeout(() => { throw new Error("in a timer"); })),
+  event: () => new Promise(() => setImmediate(() => new EventEmitter().emit("error", new Permanent("an event")))),
+  late: async () => {
+    setTimeout(() => { throw new Error("too late"); }, 20);
+    return "answered";
+  },
+};
+
+const stopped = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+
+if (process.argv.includes("--nobody")) {
+  setTimeout(() => { throw new Error("of nobody"); }, 100);
+}
+
+await serve(
+  [
+    handle(add, { concurrency: 2, timeoutMs: 1_500 }, ({ a, b = 1 }) => a + b),
+    handle(task<{ text: string }, string>("echo"), {}, async ({ text }) => {
+      await wait(1);
+      console.log("to stdout:", text);
+      console.error("to stderr:", text);
+      return text + (process.env["CLAIMQ_FD"] ?? "") + (process.env["CLAIMQ_SOCKET"] ?? "");
+    }),
+    handle(throws, {}, ({ what }) => {
+      throw thrown[what]?.();
+    }),
+    handle(returns, {}, ({ what, size }) => returned[what]?.(size)),
+    handle(strays, {}, ({ what }, { signal }) => began[what]?.(signal) ?? what),
+    handle(task("bytes"), {}, (params, { payload }) => (params === undefined ? payload : "it has params")),
+    handle(task<{ a: number }>("follow"), {}, ({ a }, { progress, followUp }) => {
+      progress({ a: 0 });
+      progress({ a });
+      followUp(add, { a }, { key: "k" });
+      followUp("mail", { to: "ada" });
+    }),
+    handle(task<{ value: unknown }>("progress"), {}, ({ value }, { progress }) => progress(value)),
+    handle(task<{ n: number }>("flood"), {}, async ({ n }, { progress }) => {
+      for (let i = 1; i <= n; i++) {
+        progress({ i, padding: "x".repeat(70) });
+        if (i % 10 === 0) await new Promise(setImmediate);
+      }
+      console.log("flooded");
+    }),
+    handle(task<{ n: number; size: number }>("many"), {}, ({ n, size }, { followUp }) => {
+      for (let i = 0; i < n; i++) followUp("mail", "x".repeat(size));
+    }),
+    handle(task("wait"), {}, async (_, { signal, progress }) => {
+      progress("begun");
+      await wait(60_000, undefined, { signal });
+    }),
+    handle(task("look"), {}, async (_, { signal, progress }) => {
+      progress("begun");
+      await stopped(signal);
+      signal.throwIfAborted();
+    }),
+    handle(task("late"), {}, async (_, { signal, progress }) => {
+      progress("begun");
+      await stopped(signal);
+      return "done all the same";
+    }),
+    handle(task("deaf"), {}, async (_, { progress }) => {
+      progress("begun");
+      await wait(60_000);
+    }),
+    handle(task("context"), {}, (params, c: Context) => [
+      params, c.id, c.token, c.type, c.attempt, c.labels, c.traceparent, c.parentId, c.step, c.dependencies["a"],
+      c.dependencies["b"] instanceof Uint8Array, "c" in c.dependencies && c.dependencies["c"] === undefined,
+      c.dependenciesLeftOut, c.left() > 50_000 && c.left() <= 60_000, newTask(add, { a: 1 }).task_type,
+    ]),
+  ],
+  { concurrency: 3 },
+);
