@@ -48,7 +48,7 @@ func TestClient_Batch(t *testing.T) {
 	}
 }
 
-// A batch is repeated if each of its ops may be.
+// A batch may be repeated only if each of its ops may be.
 func TestClient_Batch_repeats(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -84,7 +84,7 @@ func TestClient_Atomically(t *testing.T) {
 			t.Errorf("the claim is over: %v; sent %s", cl.isOver(), s.requests()[1].body)
 		}
 	})
-	// What stands in the way of the repeat may have come after all was done.
+	// The refusal of a repeat may be due to a first try that was done.
 	t.Run("refused after a lost answer", func(t *testing.T) {
 		t.Parallel()
 		_, cl := claimFor(t, breaks, refused)
@@ -124,8 +124,7 @@ func TestClient_Batch_sendsNothingMalformed(t *testing.T) {
 	}
 }
 
-// An op that cannot be made is refused in its place: the others are sent, unless all of
-// them are to be done.
+// An op that cannot be encoded fails by itself. The others are sent, except in an atomic batch.
 func TestClient_Batch_refusesTheMalformedInTheirPlaces(t *testing.T) {
 	t.Parallel()
 	s, cl := claimFor(t, says(200, `{"success":true,"results":[{"success":true,"task":{"id":17,"status":"completed"}},{"success":true,"task":{"id":3,"status":"cancelled"}}],"failed":0}`))

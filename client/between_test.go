@@ -12,8 +12,8 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// notOurs are answers to one call that say nothing of it: something between gave them, or a node
-// that does not know the key yet, or one that failed.
+// notOurs are answers that say nothing about the call: from a proxy, a node that does not know the key yet, or one
+// that failed.
 func notOurs() map[string]reply {
 	all := map[string]reply{}
 	for _, status := range []int{302, 400, 401, 403, 404, 408, 409, 410, 413, 429, 500, 503} {
@@ -27,7 +27,7 @@ func notOurs() map[string]reply {
 	return all
 }
 
-// once has the office's node answer the first call of a path so.
+// once makes the office answer the first call of a path with r.
 func once(o *office, path string, r reply) {
 	done := false
 	o.fault = func(got request, before bool) reply {
@@ -39,8 +39,7 @@ func once(o *office, path string, r reply) {
 	}
 }
 
-// One answer of something between settles, fails, drops and stops nothing: neither to a claim nor to an
-// extend or a settling call, and however long it asks to wait.
+// One answer of a proxy never ends a claim, an extend or a settling call, however long it asks to wait.
 func TestWorker_answersThatAreNotOurs(t *testing.T) {
 	t.Parallel()
 	for name, r := range notOurs() {
@@ -80,7 +79,7 @@ func TestWorker_answersThatAreNotOurs(t *testing.T) {
 	}
 }
 
-// A claim is lost by an answer about the claim alone; until its lease ends an extend is asked again.
+// Only an answer about the claim itself loses it; otherwise the extend is repeated until the lease ends.
 func TestClaim_KeepAlive_untilTheLeaseEnds(t *testing.T) {
 	t.Parallel()
 	for name, r := range notOurs() {
@@ -119,7 +118,7 @@ func TestClaim_KeepAlive_untilTheLeaseEnds(t *testing.T) {
 	}
 }
 
-// A wait that is asked for holds for that endpoint, and is cut to what is left of the call.
+// A wait that an answer asks for applies to that endpoint, and is cut to what is left of the call.
 func TestCall_waitsThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]reply{
@@ -154,8 +153,8 @@ func TestCall_waitsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// A settling call that something between refuses for ever, and not the extends, ends as a failed attempt that
-// says so: the slot is not lost with it.
+// A proxy that always refuses the settling call but passes extends must not hold the slot for ever: the attempt fails
+// and says why.
 func TestWorker_neverAnsweredSettle(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{MaxAttempts: 5})

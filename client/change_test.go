@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// What asks for a state is repeated when its answer is lost.
+// Calls that set a state are repeated when their answer is lost.
 func TestClient_changesAreRepeated(t *testing.T) {
 	t.Parallel()
 	calls := map[string]func(context.Context, *Client) error{
@@ -61,7 +61,7 @@ func TestClient_changesAreRepeated(t *testing.T) {
 	}
 }
 
-// What a repeat is refused for may have come after a try that was done.
+// The refusal of a repeat may be due to a first try that was done.
 func TestClient_changesInDoubt(t *testing.T) {
 	t.Parallel()
 	for _, code := range []wire.Code{wire.CodeTaskAlreadyClaimed, wire.CodeTaskCompleted, wire.CodeTaskNotFound, wire.CodeInvalidRequest} {

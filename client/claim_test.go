@@ -13,7 +13,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// leased is the answer to a claim with so much of its lease left.
+// leased is the answer to a claim with ms left of its lease.
 func leased(ms int64, extra string) string {
 	return fmt.Sprintf(`{"success":true,"task":{"id":17,"claim_token":5,"worker_id":"w1","lease_remaining_ms":%d}%s}`, ms, extra)
 }
@@ -46,7 +46,7 @@ func TestClaim_deadlineCountsFromBeforeTheRequest(t *testing.T) {
 			lease: 10 * time.Second,
 			replies: []reply{
 				slowly(2*time.Second, says(502, "")),
-				says(200, leased(10_000, `,"repeated":true`)), // a server that counts badly
+				says(200, leased(10_000, `,"repeated":true`)), // a server that counts wrongly
 			},
 			want: 10 * time.Second,
 		},
@@ -293,8 +293,7 @@ func TestClaim_KeepAlive_endsWithTheClient(t *testing.T) {
 	})
 }
 
-// An extend that meets our own complete is refused. That must not end the
-// context which the complete may be using.
+// An extend during our own complete is refused, which must not end the context that the complete may be using.
 func TestClaim_KeepAlive_letsTheSettlingCallSpeak(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -337,8 +336,7 @@ func TestClaim_KeepAlive_letsTheSettlingCallSpeak(t *testing.T) {
 	}
 }
 
-// A request to cancel ends the work, not the claim: it is extended on, so that it
-// can be settled.
+// A cancel request ends the work, not the claim, which is still extended so that it can be settled.
 func TestClaim_KeepAlive_endsTheWorkWhenCancellingIsAskedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,8 +20,7 @@ import (
 	"github.com/claimq/claimq/internal/repeat"
 )
 
-// waits answers as the server does to a claim that waits: with r, or with an
-// empty answer when the wait is over before after has passed since start.
+// waits answers like the server to a waiting claim: with r, or empty if the wait ends earlier than after from start.
 func waits(start time.Time, after time.Duration, r reply) reply {
 	return func(w http.ResponseWriter, req *http.Request) {
 		var body wire.Claim
@@ -39,8 +38,7 @@ func waits(start time.Time, after time.Duration, r reply) reply {
 	}
 }
 
-// Each request waits at most 6 s, and less for a short lease: it is counted
-// from before the request.
+// Each request waits at most 6 s, and less for a short lease, because the lease is counted from before the request.
 func TestClaimNext_waitsInRequests(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -115,7 +113,7 @@ func TestClaimNext_endsAfterItsWait(t *testing.T) {
 			}
 		})
 	})
-	// The last request is answered before ctx ends, so that nothing is unknown.
+	// The last request is answered before ctx ends, so that no outcome is unknown.
 	t.Run("before the deadline of ctx", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			_, c := talkInMemory(t, waits(time.Now(), time.Hour, breaks))
@@ -128,7 +126,7 @@ func TestClaimNext_endsAfterItsWait(t *testing.T) {
 			}
 		})
 	})
-	// Also when nobody answers any more.
+	// The same if no answer comes any more.
 	t.Run("with ctx", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			o := newOffice()
@@ -151,8 +149,8 @@ func TestClaimNext_endsAfterItsWait(t *testing.T) {
 	})
 }
 
-// That the request which waited took nothing says nothing of the one that was to end its
-// wait, and was not answered.
+// If the request that was to end the wait is not answered, the outcome is unknown even though the waiting request
+// took nothing.
 func TestClaimNext_unknownEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,8 +172,8 @@ func TestClaimNext_unknownEnd(t *testing.T) {
 	})
 }
 
-// When ctx ends, what a claim gets all the same is released: the claim comes to the leader
-// only after ctx has ended, and before or after there are tasks.
+// A task that the claim still gets after ctx has ended is released, whether the claim reaches the leader before or
+// after there are tasks.
 func TestClaimMany_releasesWhatNobodyWaitsFor(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]time.Duration{"before the tasks": 1100 * time.Millisecond, "after the tasks": 1500 * time.Millisecond} {
@@ -218,8 +216,7 @@ func TestClaimMany_releasesWhatNobodyWaitsFor(t *testing.T) {
 	}
 }
 
-// A request that was lost may have claimed something: only an empty answer lets
-// the next one have a new id.
+// A lost request may have claimed something, so that only an empty answer lets the next request use a new id.
 func TestClaimNext_keepsTheIDOfALostRequest(t *testing.T) {
 	t.Parallel()
 	for name, lost := range losses {
@@ -242,7 +239,7 @@ func TestClaimNext_keepsTheIDOfALostRequest(t *testing.T) {
 	}
 }
 
-// The repeats of a request wait only for what is left.
+// The repeats of a request wait only for the remaining time.
 func TestClaimNext_repeatsWithWhatIsLeftToWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -261,8 +258,8 @@ func TestClaimNext_repeatsWithWhatIsLeftToWait(t *testing.T) {
 	})
 }
 
-// A task may have a shorter lease than the request waited: then the claim is
-// extended before anybody works on it, or left alone if it is over.
+// If the task's lease is shorter than the request waited, the claim is extended before the work begins, or dropped if
+// it is over.
 func TestClaimNext_extendsWhatIsNearlyOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -286,8 +283,7 @@ func TestClaimNext_extendsWhatIsNearlyOver(t *testing.T) {
 	})
 }
 
-// The lease of a claim that was waited for began when there was a task, not when
-// the request was first sent that got it.
+// The lease of a claim that waited began when there was a task, not when its request was first sent.
 func TestClaimNext_countsTheLeaseOfARepeatFromItsRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -303,8 +299,7 @@ func TestClaimNext_countsTheLeaseOfARepeatFromItsRequest(t *testing.T) {
 	})
 }
 
-// A node that answers no more when the time to wait is over hangs: another one is
-// asked, with the same id.
+// A node that has not answered at the end of the wait hangs, so another one is asked with the same id.
 func TestClaimNext_leavesANodeThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -349,14 +344,14 @@ func TestClaimNext_refusesANegativeWait(t *testing.T) {
 	}
 }
 
-// Claims that wait have connections of their own: a process that has more of
-// them than connections for the rest still extends its claims.
+// Waiting claims have their own connections: even more of them than the client has other connections do not hold up
+// extends.
 func TestClaimNext_leavesOthersTheirConnections(t *testing.T) {
 	t.Parallel()
 	waiting := make(chan struct{}, connsMax)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/tasks/claim" {
-			io.Copy(io.Discard, r.Body) // else the server does not see the client go
+			io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client is gone
 			select {
 			case waiting <- struct{}{}:
 			default:
@@ -376,7 +371,7 @@ func TestClaimNext_leavesOthersTheirConnections(t *testing.T) {
 	for range connsMax {
 		<-waiting
 	}
-	// Connections that stay silent for longer than this are given up.
+	// The client gives up connections that are silent for longer than this.
 	getCtx, stop := context.WithTimeout(t.Context(), headerTimeout-time.Second)
 	defer stop()
 	if _, err := c.Get(getCtx, "17"); err != nil {
@@ -386,7 +381,7 @@ func TestClaimNext_leavesOthersTheirConnections(t *testing.T) {
 	claims.Wait()
 }
 
-// A client whose calls may take for ever waits for tasks all the same.
+// A client with an endless Timeout can still wait for tasks.
 func TestClaimNext_endlessTimeout(t *testing.T) {
 	t.Parallel()
 	s := &script{replies: []reply{says(200, claimedTask)}}

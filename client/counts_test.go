@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// A shared request counts its calls as acts, and each for itself as unknown.
+// A shared request counts each of its calls in Acts and, if it is lost, in Unknown.
 func TestClient_Stats(t *testing.T) {
 	t.Parallel()
 	crowd(t, func(t *testing.T, c *crowded) {
@@ -43,7 +43,7 @@ func TestClient_Stats(t *testing.T) {
 		wantErrors(t, stays, nil)
 		want("a repeat", Stats{Requests: 3, Repeats: 1, Acts: 5, Unknown: 1})
 
-		// All of a shared request, and of a batch of one caller.
+		// The same for a whole shared request, and for a batch of one caller.
 		first = c.hold(3)
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -55,7 +55,7 @@ func TestClient_Stats(t *testing.T) {
 			return err
 		})
 		c.request(5, "/api/tasks").say(504, `{"success":false,"error":"E","code":"outcome_unknown","message":"M"}`)
-		<-time.After(2 * time.Minute) // what is sent again is not answered
+		<-time.After(2 * time.Minute) // the repeat is not answered
 		wantErrors(t, many, ErrOutcomeUnknown)
 		wantErrors(t, lost, ErrOutcomeUnknown)
 		if got := c.Stats(); got.Acts != 5+1+2+2 || got.Unknown != 1+2+2 || got.Requests != int64(c.requests()) {

@@ -21,8 +21,8 @@ import (
 	"github.com/claimq/claimq/internal/repeat"
 )
 
-// wires is a network in a bubble, with one server. What is connected when it freezes stays
-// connected, and carries nothing any more, as of a machine without power; new connections work.
+// wires is a network with one server in a bubble. When it freezes, its connections stay open but carry nothing, as
+// with a machine that has lost power; new connections work.
 type wires struct {
 	accept chan net.Conn
 	epoch  atomic.Int64
@@ -91,7 +91,7 @@ func (f *frail) Close() error {
 	return f.Conn.Close()
 }
 
-// connected is a client of a bubble's network. Its caller closes it.
+// connected returns a client of a bubble's network. The caller closes it.
 func connected(t *testing.T, w *wires, endpoints ...string) *Client {
 	t.Helper()
 	c, err := New(Config{Endpoints: endpoints, Dial: w.dial})
@@ -101,8 +101,8 @@ func connected(t *testing.T, w *wires, endpoints ...string) *Client {
 	return c
 }
 
-// After one call that got no answer on a connection that had been used the others are not
-// trusted: the call does not go through all of them.
+// After one call without an answer on a reused connection, the client does not trust the others and does not try each
+// of them.
 func TestClient_connectionsThatAreDead(t *testing.T) {
 	t.Parallel()
 	for _, idle := range []int{1, 4, 60} {
@@ -136,7 +136,7 @@ func TestClient_connectionsThatAreDead(t *testing.T) {
 	}
 }
 
-// A claim and a wait that wait on a dead connection are begun again within 10 s.
+// A claim and a Wait on a dead connection start again within 10 s.
 func TestClient_waitsThatAreDead(t *testing.T) {
 	t.Parallel()
 	const most = 10 * time.Second
@@ -179,7 +179,7 @@ func TestClient_waitsThatAreDead(t *testing.T) {
 	}
 }
 
-// Nodes advertise an address whose packets are dropped where the client is: few calls find that out.
+// If the advertised address cannot be reached from the client, only a few calls lose time with it.
 func TestClient_advertisedAddressThatIsAHole(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -215,8 +215,8 @@ func TestClient_advertisedAddressThatIsAHole(t *testing.T) {
 	})
 }
 
-// A Config.Dial that hangs, whatever it makes of its context, holds up no call for long, and a
-// connection that it makes too late is closed.
+// A Config.Dial that hangs and ignores its context does not hold calls up for long, and a connection that it makes
+// too late is closed.
 func TestConfig_Dial_hangs(t *testing.T) {
 	t.Parallel()
 	for _, deaf := range []bool{false, true} {
@@ -253,7 +253,7 @@ func TestConfig_Dial_hangs(t *testing.T) {
 	}
 }
 
-// A name server that does not answer leaves time to connect in.
+// A name server that does not answer leaves enough time to connect.
 func TestClient_nameServerThatIsDead(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(says(201, pendingTask)))
 	defer server.Close()
@@ -278,14 +278,13 @@ func TestClient_nameServerThatIsDead(t *testing.T) {
 	}
 }
 
-// names are two name servers, of which the first does not answer. By the other every name is
-// 127.0.0.1.
+// names are two name servers. The first does not answer; the second resolves every name to 127.0.0.1.
 type names struct {
 	mu    sync.Mutex
 	asked map[question]bool
 }
 
-// question is what a request asks a name server for: A or AAAA.
+// question is a lookup by a request, of A or AAAA records.
 type question struct {
 	of   *httptrace.ClientTrace
 	kind uint16
@@ -301,14 +300,14 @@ func (n *names) answer(c net.Conn, of *httptrace.ClientTrace) {
 	if _, err := io.ReadFull(c, q); err != nil {
 		return
 	}
-	end := 12 + slices.Index(q[12:], 0) + 5 // behind the name, its type and class
+	end := 12 + slices.Index(q[12:], 0) + 5 // after the name, its type and class
 	kind := binary.BigEndian.Uint16(q[end-4:])
 	n.mu.Lock()
 	first := !n.asked[question{of, kind}]
 	n.asked[question{of, kind}] = true
 	n.mu.Unlock()
 	if first {
-		io.Copy(io.Discard, c) // until the other side has enough
+		io.Copy(io.Discard, c) // until the other side closes
 		return
 	}
 	a := append(slices.Clone(q[:2]), 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0)
@@ -320,7 +319,7 @@ func (n *names) answer(c net.Conn, of *httptrace.ClientTrace) {
 	c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(a))), a...))
 }
 
-// Of several addresses of a name one that is slow, or that refuses, holds up the next for a moment.
+// A slow or refusing address of a name delays the next one only for a moment.
 func TestDialFirst(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
@@ -355,7 +354,7 @@ func TestDialFirst(t *testing.T) {
 			if took := time.Since(begun); took != c.after || (err == nil) != (c.want >= 0) || err == nil && conn != conns[c.want] {
 				t.Errorf("%v: %v after %v", c.takes, err, took)
 			}
-			for i, f := range conns { // what comes later is closed
+			for i, f := range conns { // late ones are closed
 				if i != c.want && c.takes[i] > 0 && time.Duration(i)*connectNext <= c.after {
 					<-f.closed
 				}
@@ -364,7 +363,7 @@ func TestDialFirst(t *testing.T) {
 	}
 }
 
-// A tls.Config that offers h2, as one that another client has used, speaks HTTP/1.1 here.
+// A tls.Config that offers h2, for example because another client has used it, speaks HTTP/1.1 here.
 func TestConfig_TLS_h2(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(says(201, pendingTask)))

@@ -12,7 +12,6 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Every sentinel of the contract, by its code.
 func TestError_isTheSentinelOfItsCode(t *testing.T) {
 	t.Parallel()
 	sentinels := map[wire.Code]error{

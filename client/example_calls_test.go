@@ -10,7 +10,7 @@ import (
 	"github.com/claimq/claimq/client/clienttest"
 )
 
-// inMemory runs an example with a client of a server in memory.
+// inMemory runs an example with a client of an in-memory server.
 func inMemory(run func(context.Context, *client.Client, *clienttest.Server) error) {
 	var t inMemoryTest
 	err := run(context.Background(), clientOf(&t), t.server)
@@ -27,7 +27,7 @@ func clientOf(t *inMemoryTest) *client.Client {
 	return t.server.Client()
 }
 
-// inMemoryTest is what a server wants of a test.
+// inMemoryTest is the part of a testing.TB that the server needs.
 type inMemoryTest struct {
 	server   *clienttest.Server
 	cleanups []func()
@@ -59,7 +59,7 @@ func ExampleClient_Wait() {
 	// Output: completed 3
 }
 
-// A claim is kept while the work goes on, and the work stops when it is lost.
+// The claim is extended while the work continues, and the work stops when the claim is lost.
 func ExampleClaim_KeepAlive() {
 	inMemory(func(ctx context.Context, c *client.Client, _ *clienttest.Server) error {
 		if _, err := c.Submit(ctx, client.Task{Payload: []byte(`1`)}); err != nil {
@@ -73,7 +73,7 @@ func ExampleClaim_KeepAlive() {
 		defer stop()
 		err = slowly(working, claim.Task.Payload, claim.Token)
 		if errors.Is(context.Cause(working), client.ErrLeaseLost) {
-			return nil // somebody else may have the task: write nothing more
+			return nil // another worker may have the task: write nothing more
 		}
 		if err != nil {
 			return claim.Fail(ctx, err)
@@ -111,7 +111,8 @@ func ExampleClaim_Release() {
 	// Output: scheduled for 1m0s after 0 attempts
 }
 
-// What no further attempt can help, and what waits for longer than its backoff.
+// Permanent for errors that another attempt cannot fix, RetryAfter for those that need a longer wait than the
+// backoff.
 func ExamplePermanent() {
 	inMemory(func(ctx context.Context, c *client.Client, s *clienttest.Server) error {
 		for _, cause := range []error{
@@ -168,7 +169,7 @@ func ExampleClient_ClaimMany() {
 	// 2 completed
 }
 
-// Everything of a type that has failed gets three more attempts.
+// All failed tasks of a type get three more attempts.
 func ExampleClient_Act() {
 	inMemory(func(ctx context.Context, c *client.Client, _ *clienttest.Server) error {
 		if _, err := c.Submit(ctx, client.Task{TaskType: "mail", Payload: []byte(`1`), MaxAttempts: 1}); err != nil {
@@ -225,7 +226,7 @@ func ExampleClient_Why() {
 	// Output: type_paused
 }
 
-// The trail up to now; Follow goes on as it grows.
+// Events ends at the present end of the trail; Follow continues as it grows.
 func ExampleClient_Events() {
 	inMemory(func(ctx context.Context, c *client.Client, _ *clienttest.Server) error {
 		id, err := c.Submit(ctx, client.Task{TaskType: "mail", Payload: []byte(`1`)})
@@ -248,7 +249,7 @@ func ExampleClient_Events() {
 	// 1 cancelled
 }
 
-// A refusal is one of the sentinels, and has the details as an Error.
+// A refusal matches a sentinel, and is an Error with the details.
 func ExampleError() {
 	inMemory(func(ctx context.Context, c *client.Client, _ *clienttest.Server) error {
 		_, err := c.Get(ctx, "4711")

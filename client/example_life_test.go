@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/client/clienttest"
 )
 
-// lifeServer answers the calls of these examples, for want of a cluster.
+// lifeServer stands in for a cluster and answers the calls of these examples.
 func lifeServer() *httptest.Server {
 	mux := http.NewServeMux()
 	answer := func(body string) http.HandlerFunc {
@@ -34,7 +34,7 @@ func lifeServer() *httptest.Server {
 	return httptest.NewServer(mux)
 }
 
-// lifeClient returns a client of a lifeServer. The caller calls the function.
+// lifeClient returns a client of a lifeServer. The caller calls the returned function.
 func lifeClient() (*client.Client, func()) {
 	server := lifeServer()
 	c, err := client.New(client.Config{Endpoints: []string{server.URL}})
@@ -55,7 +55,7 @@ func claim17(c *client.Client) *client.Claim {
 	return claim
 }
 
-// A task with everything that can be said of it.
+// All settings of a task.
 func ExampleTask() {
 	c, done := lifeClient()
 	defer done()
@@ -66,20 +66,19 @@ func ExampleTask() {
 		return
 	}
 	task.IdempotencyKey = "report-2029-12"
-	task.Unique = client.UniqueActive // the key is free again when it has ended
+	task.Unique = client.UniqueActive // the key is free again when the task has ended
 	task.RunAt = time.Date(2030, 1, 2, 8, 0, 0, 0, time.UTC)
-	task.ExpiresAt = task.RunAt.Add(24 * time.Hour) // failed if nobody has begun by then
+	task.ExpiresAt = task.RunAt.Add(24 * time.Hour) // it fails if it has not been claimed by then
 	task.Lease = 10 * time.Minute
 	task.Backoff = &client.Backoff{Initial: time.Second, Max: time.Hour, Jitter: 0.2}
 	task.Retention = 90 * 24 * time.Hour
 	task.Labels = map[string]string{"customer": "7"}
-	task.Group = "customer-7" // one report of the customer at a time
+	task.Group = "customer-7" // one report per customer at a time
 	fmt.Println(c.Submit(context.Background(), task))
 	// Output: 17 <nil>
 }
 
-// A worker that waits for a task, and then goes from task to task with one
-// request each.
+// A worker waits for its first task, and then gets each next one with a single request.
 func ExampleClaim_CompleteAndClaim() {
 	c, done := lifeClient()
 	defer done()
@@ -91,7 +90,7 @@ func ExampleClaim_CompleteAndClaim() {
 		fmt.Println("working on", claim.Task.ID)
 		claim, err = claim.CompleteAndClaim(ctx, []byte(`"sent"`), next)
 	}
-	if errors.Is(err, client.ErrNoTasks) { // the last one is completed all the same
+	if errors.Is(err, client.ErrNoTasks) { // the last task was completed all the same
 		fmt.Println("wait again")
 	}
 	// Output:
@@ -100,8 +99,7 @@ func ExampleClaim_CompleteAndClaim() {
 	// wait again
 }
 
-// What follows from a task is submitted in the step that completes it: both are
-// done, or neither.
+// Follow-ups are submitted together with the completion: both are done, or neither.
 func ExampleClaim_Complete() {
 	c, done := lifeClient()
 	defer done()
@@ -123,8 +121,8 @@ func ExampleClaim_Fail() {
 
 	deliver := func() error { return client.Permanent(errors.New("no such address")) }
 	if err := deliver(); err != nil {
-		// Permanent: no further attempt. client.RetryAfter(time.Hour, err) would say
-		// when to try again, and any other error leaves that to the backoff.
+		// Permanent means no further attempt. client.RetryAfter(time.Hour, err) would set the time of the next one;
+		// with any other error the backoff does.
 		fmt.Println(claim.Fail(context.Background(), err))
 	}
 	// Output: <nil>
@@ -149,7 +147,7 @@ func ExampleClient_Cancel() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(task.Status, task.CancelRequested) // its worker learns of it
+	fmt.Println(task.Status, task.CancelRequested) // the worker learns of it at its next extend
 	// Output: claimed true
 }
 
@@ -166,7 +164,7 @@ func ExampleClient_Patch() {
 	// Output: pending 100
 }
 
-// A type that is paused is claimed by no worker; submits go on. The key needs the role operator.
+// Workers get no tasks of a paused type; submits continue. The key needs the role operator.
 func ExampleClient_SetType_pause() {
 	inMemory(func(ctx context.Context, c *client.Client, _ *clienttest.Server) error {
 		if _, err := c.SetType(ctx, "mail", client.TypeSettings{Paused: new(true)}); err != nil {
@@ -206,7 +204,7 @@ func ExampleClient_SetType() {
 	// Output: 10 2.5 3
 }
 
-// Several things in one step: all of them are done, or none.
+// Several operations at once: all are done, or none.
 func ExampleClient_Atomically() {
 	c, done := lifeClient()
 	defer done()

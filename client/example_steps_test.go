@@ -11,8 +11,8 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// stepsClient returns a client of a server that knows one task with steps, for
-// want of a cluster. The caller calls the function.
+// stepsClient returns a client of a server that stands in for a cluster and knows one task with steps. The caller
+// calls the returned function.
 func stepsClient() (*client.Client, func()) {
 	mux := http.NewServeMux()
 	answer := func(body string) http.HandlerFunc {
@@ -40,7 +40,7 @@ func stepsClient() (*client.Client, func()) {
 	}
 }
 
-// newTask is client.NewTask of parameters that can be encoded.
+// newTask is client.NewTask for parameters that can always be encoded.
 func newTask(taskType string, params any) client.Task {
 	task, err := client.NewTask(taskType, params)
 	if err != nil {
@@ -49,7 +49,7 @@ func newTask(taskType string, params any) client.Task {
 	return task
 }
 
-// One step, two side by side, and one that puts their results together.
+// One step, then two in parallel, and one that combines their results.
 func ExampleClient_SubmitWorkflow() {
 	c, done := stepsClient()
 	defer done()
@@ -68,7 +68,7 @@ func ExampleClient_SubmitWorkflow() {
 	// Output: task 17 ends with step 21
 }
 
-// A step that puts others together reads what they came to.
+// A step reads the results of the steps that it depends on.
 func ExampleClient_DependencyResults() {
 	c, done := stepsClient()
 	defer done()

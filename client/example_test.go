@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// The examples run against a server that knows one task, for want of a cluster.
+// exampleServer stands in for a cluster and knows one task.
 func exampleServer() *httptest.Server {
 	mux := http.NewServeMux()
 	answer := func(status int, body string) http.HandlerFunc {
@@ -68,7 +68,7 @@ func ExampleClient_Submit() {
 		fmt.Println(err)
 		return
 	}
-	task.IdempotencyKey = "welcome-ada" // submitting it again makes no second task
+	task.IdempotencyKey = "welcome-ada" // a repeated submit makes no second task
 	id, err := c.Submit(ctx, task)
 	fmt.Println(id, err)
 	// Output: 17 <nil>
@@ -160,7 +160,7 @@ func ExampleClient_Tasks() {
 	// Output: 17 completed {"to":"ada"}
 }
 
-// A program that knows its tasks by id needs no more than a TaskManager.
+// TaskManager is all that a program needs if it addresses tasks by id.
 func ExampleTaskManager() {
 	server := exampleServer()
 	defer server.Close()

@@ -14,7 +14,7 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// workServer has one mail to be sent, for want of a cluster, and then nothing.
+// workServer stands in for a cluster; it has a single mail to send.
 func workServer() *httptest.Server {
 	mux := http.NewServeMux()
 	first := make(chan struct{}, 1)
@@ -54,7 +54,7 @@ func ExampleWorker() {
 	if err != nil {
 		panic(err)
 	}
-	ctx, stop := context.WithCancel(context.Background()) // signal.NotifyContext, in a program
+	ctx, stop := context.WithCancel(context.Background()) // in a program: signal.NotifyContext
 	client.Handle(w, "mail", func(ctx context.Context, job *client.Job[Mail]) error {
 		fmt.Printf("task %s, attempt %d: mail to %s, fenced by token %d\n", job.Task.ID, job.Attempt, job.Params.To, job.Token)
 		job.SetResult(map[string]bool{"sent": true})
@@ -69,7 +69,7 @@ func ExampleWorker() {
 	// the server is told: complete
 }
 
-// What a handler returns settles its task.
+// The handler's error settles the task.
 func ExampleHandle() {
 	server := workServer()
 	defer server.Close()
@@ -91,17 +91,17 @@ func ExampleHandle() {
 		err := send(ctx, job.Params)
 		switch {
 		case errors.Is(err, errNoSuchAddress):
-			return client.Permanent(err) // no attempt can help
+			return client.Permanent(err) // another attempt cannot help
 		case errors.Is(err, errBusy):
-			return client.Snooze(5 * time.Minute) // later, without a counted attempt
+			return client.Snooze(5 * time.Minute) // later, without counting the attempt
 		case err != nil:
-			return err // the attempt has failed
+			return err // the attempt fails
 		}
 		receipt, err := client.NewTask("receipt", job.Params)
 		if err != nil {
 			return err
 		}
-		job.Then(receipt) // submitted in the step that completes this one
+		job.Then(receipt) // submitted together with the completion
 		return nil
 	}, client.WithConcurrency(5), client.WithTimeout(10*time.Second))
 	if err := w.Run(ctx); err != nil {
@@ -144,7 +144,7 @@ func ExampleWorker_Use() {
 	// the server is told: complete
 }
 
-// What a handler logs says which task and attempt it is about.
+// Lines logged by a handler name their task and attempt.
 func ExampleJob_Log() {
 	server := workServer()
 	defer server.Close()
@@ -179,7 +179,7 @@ func ExampleJob_Log() {
 	// the server is told: complete
 }
 
-// A program with package expvar publishes the counts as they are, at /debug/vars.
+// With package expvar a program publishes the counters at /debug/vars.
 func ExampleWorker_Stats() {
 	server := workServer()
 	defer server.Close()

@@ -42,7 +42,7 @@ func TestClient_Failures(t *testing.T) {
 	}
 }
 
-// The filters of a group reach lists and actions.
+// The filter of a group works in lists and actions.
 func TestFilter_ErrorGroup(t *testing.T) {
 	t.Parallel()
 	s, c := talk(t, says(200, `{"success":true,"tasks":[],"next_cursor":null}`), says(200, `{"success":true,"matched":2,"done":2}`))

@@ -15,10 +15,10 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// request is a request as a fake node got it.
+// request is a request that a fake node received.
 type request struct {
-	method, path, key string // path with its query
-	redirect          bool   // the client asked to be told the leader
+	method, path, key string // including the query
+	redirect          bool   // the client asked for the leader's address
 	body              string
 }
 
@@ -32,7 +32,7 @@ func (r request) field(t *testing.T, name string) any {
 	return m[name]
 }
 
-// reply is how a fake node answers one request.
+// reply answers one request to a fake node.
 type reply func(w http.ResponseWriter, r *http.Request)
 
 // says answers with a status and a body.
@@ -49,7 +49,7 @@ func refuses(code wire.Code) reply {
 		`{"success":false,"error":"E","code":%q,"message":"M","request_id":"R","extra":7}`, code))
 }
 
-// breaks closes the connection in place of an answer.
+// breaks closes the connection instead of answering.
 func breaks(w http.ResponseWriter, _ *http.Request) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {
@@ -58,7 +58,7 @@ func breaks(w http.ResponseWriter, _ *http.Request) {
 	conn.Close()
 }
 
-// breaksMidway closes the connection within the answer's body.
+// breaksMidway closes the connection in the middle of the answer's body.
 func breaksMidway(w http.ResponseWriter, _ *http.Request) {
 	conn, buf, err := w.(http.Hijacker).Hijack()
 	if err != nil {
@@ -77,7 +77,7 @@ func redirects(base string) reply {
 	}
 }
 
-// script answers requests in order, the last reply again and again.
+// script answers requests in order, and repeats the last reply.
 type script struct {
 	mu      sync.Mutex
 	replies []reply
@@ -96,7 +96,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r.WithContext(context.WithValue(r.Context(), bodyKey{}, string(body))))
 }
 
-// bodyKey is where a reply finds the request's body, which has been read.
+// bodyKey is the context key of the request's body, which has been read.
 type bodyKey struct{}
 
 func (s *script) requests() []request {
@@ -114,8 +114,7 @@ func node(t *testing.T, replies ...reply) (*script, *httptest.Server) {
 	return s, server
 }
 
-// clientOf returns a client of the endpoints. Its calls have more time than they take
-// on any machine.
+// clientOf returns a client of the endpoints, with a Timeout that is long enough on any machine.
 func clientOf(t *testing.T, endpoints ...string) *Client {
 	t.Helper()
 	c, err := New(Config{Endpoints: endpoints, APIKey: "secret", Timeout: 2 * time.Minute})
@@ -133,8 +132,7 @@ func talk(t *testing.T, replies ...reply) (*script, *Client) {
 	return s, clientOf(t, server.URL)
 }
 
-// memoryTransport hands requests to a handler in the same goroutine, so that a
-// synctest bubble has no network in it.
+// memoryTransport calls a handler in the same goroutine, because a synctest bubble cannot use the network.
 type memoryTransport struct{ http.Handler }
 
 func (m memoryTransport) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -51,8 +51,8 @@ func TestFinalizationClaimer_ClaimTask(t *testing.T) {
 	}
 }
 
-// The claim counts from before the try that was answered, in whole seconds: an
-// earlier try is extended by it.
+// The deadline is counted in whole seconds from before the try that was answered, because that try extends the claim
+// of an earlier one.
 func TestFinalizationClaimer_Deadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,8 +104,7 @@ func TestFinalizationClaimer_ExtendAndRelease(t *testing.T) {
 	}
 }
 
-// Finalize sends the token of the claim that was made here, as long as it was
-// not released.
+// Finalize sends the token of the claimer's own claim, unless that was released.
 func TestFinalizationClaimer_Finalize_token(t *testing.T) {
 	t.Parallel()
 	s, c := talk(t, says(200, finalizedAnswer), says(200, finalizationClaimed), says(200, finalizedAnswer), says(200, finalizedAnswer),
@@ -155,7 +154,7 @@ func TestFinalizationClaimer_Finalize_answer(t *testing.T) {
 	}
 }
 
-// All four calls are made again when their answer was lost.
+// All four calls are repeated when their answer is lost.
 func TestFinalizationClaimer_repeats(t *testing.T) {
 	t.Parallel()
 	calls := map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Close within the loop returns, whether the loop goes on after it or not, and also when the loop panics.
+// Close called within the loop returns, whether the loop continues, ends or panics.
 func TestClient_Follow_close(t *testing.T) {
 	t.Parallel()
 	for _, goesOn := range []bool{false, true} {
@@ -43,7 +43,7 @@ func TestClient_Follow_close(t *testing.T) {
 	c.Close() // it waits for nothing
 }
 
-// A node that does not know the key yet is left for one that does.
+// If a node does not know the key yet, another is asked.
 func TestClient_Follow_unknownKey(t *testing.T) {
 	t.Parallel()
 	_, one := node(t, refuses(wire.CodeUnauthorized))
@@ -63,8 +63,7 @@ func TestClient_Follow_unknownKey(t *testing.T) {
 	}
 }
 
-// silentOnce answers with streams: the first says nothing after its head, the others every 3 s that they are
-// still there.
+// silentOnce answers with streams. The first is silent after its headers, the others send a comment every 3 s.
 type silentOnce struct{ begun []time.Time }
 
 func (f *silentOnce) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -88,8 +87,8 @@ func (f *silentOnce) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A stream on which nothing comes, as behind a proxy that froze, is left within 10 s for another; one whose
-// node says every 3 s that it is there is not.
+// A stream that is silent, for example behind a frozen proxy, is replaced within 10 s. One that gets a comment every
+// 3 s is kept.
 func TestClient_Follow_silence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

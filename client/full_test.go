@@ -8,7 +8,7 @@ import (
 	"github.com/claimq/claimq/client/clienttest"
 )
 
-// Claims of a batch that have no room in one answer are all made, and come with their payloads.
+// Claims of a batch that do not fit into one answer are all made, and come with their payloads.
 func TestClient_Batch_fullAnswer(t *testing.T) {
 	t.Parallel()
 	const each, claims = 8, 3

@@ -80,7 +80,7 @@ func TestHandle_mistakes(t *testing.T) {
 	}
 }
 
-// A worker runs once, and its handlers are final then.
+// A worker runs only once, and then its handlers are final.
 func TestWorker_Run_once(t *testing.T) {
 	t.Parallel()
 	handle := func(context.Context, *Job[mail]) error { return nil }

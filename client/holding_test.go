@@ -9,9 +9,8 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// A process that was stopped for longer than its lease must not find its context
-// alive when it goes on, although no timer has fired and no goroutine run yet: here
-// the lease's end is moved, behind the back of whoever waits for it.
+// A process that was paused for longer than its lease must find its context ended at once, although no timer has
+// fired and no goroutine has run yet. The test moves the lease's end instead of pausing.
 func TestClaim_KeepAlive_afterAStop(t *testing.T) {
 	t.Parallel()
 	stop := func(cl *Claim) {
@@ -67,7 +66,7 @@ func TestClaim_KeepAlive_afterAStop(t *testing.T) {
 		if ctx.Err() == nil {
 			t.Fatal("the lease has ended, and the context has not")
 		}
-		// In the same step: a goroutine that waited for it would be late here.
+		// At once: a goroutine that waits for it would be late here.
 		if derived.Err() == nil || !errors.Is(context.Cause(derived), ErrLeaseLost) {
 			t.Errorf("what is derived of it goes on: %v, %v", derived.Err(), context.Cause(derived))
 		}
@@ -90,7 +89,7 @@ func TestClaim_KeepAlive_afterAStop(t *testing.T) {
 	})
 }
 
-// heldClaim is a claim of a minute that nobody answers for.
+// heldClaim returns a claim of a minute whose server does not exist.
 func heldClaim() *Claim {
 	c, err := New(Config{Endpoints: []string{"http://127.0.0.1:1"}})
 	if err != nil {
@@ -102,8 +101,7 @@ func heldClaim() *Claim {
 	}
 }
 
-// The same for the handlers of a worker, with and without a timeout. What such a
-// handler returns is not sent, whatever it is.
+// The same for the handlers of a worker, with and without a timeout. The result of such a handler is never sent.
 func TestWorker_afterAStop(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]HandlerOption{"plain": nil, "timeout": {WithTimeout(time.Hour)}, "told to stop before": nil} {

@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// A key of a file is sent; once it is refused and the file has another one, that is sent.
+// The key in the file is sent. When it is refused and the file has another one, that is sent.
 func TestClient_KeyFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")
@@ -58,8 +58,7 @@ func TestClient_KeyFile(t *testing.T) {
 	}
 }
 
-// A walk of the trail goes on with another key of the file, whether its own is refused at the
-// beginning or while it lasts.
+// Follow continues with a new key from the file, whether the old one is refused at the beginning or later.
 func TestClient_Follow_keyFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")

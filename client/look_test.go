@@ -13,7 +13,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Wait asks again until the task has ended.
+// Wait repeats its request until the task has ended.
 func TestClient_Wait(t *testing.T) {
 	t.Parallel()
 	s, c := talk(t,
@@ -138,7 +138,7 @@ func TestClient_Schedules(t *testing.T) {
 	}
 }
 
-// A schedule whose deletion is repeated is gone by then.
+// If the repeat of a deletion finds no schedule, that is not an error.
 func TestClient_DeleteSchedule(t *testing.T) {
 	t.Parallel()
 	_, c := talk(t, breaks, refuses(wire.CodeScheduleNotFound))
@@ -151,7 +151,7 @@ func TestClient_DeleteSchedule(t *testing.T) {
 	}
 }
 
-// An action goes on while the server says that there is more.
+// Act continues while the server says that there is more.
 func TestClient_Act(t *testing.T) {
 	t.Parallel()
 	s, c := talk(t, says(200, `{"success":true,"matched":5,"done":3,"more":true}`), says(200, `{"success":true,"matched":2,"done":1}`))
@@ -171,7 +171,7 @@ func TestClient_Act(t *testing.T) {
 	}
 }
 
-// A step that did nothing is made again, and not for ever.
+// A step that did nothing is repeated, but only a few times.
 func TestClient_Act_idleSteps(t *testing.T) {
 	t.Parallel()
 	const idle = `{"success":true,"matched":5,"done":0,"more":true}`
@@ -186,7 +186,7 @@ func TestClient_Act_idleSteps(t *testing.T) {
 	}
 }
 
-// A dry run says what could be done, and why not with the others.
+// A dry run tells how many tasks could be changed, and why the others could not.
 func TestClient_Act_dryRun(t *testing.T) {
 	t.Parallel()
 	s, c := talk(t, says(200, `{"success":true,"matched":5,"done":0,"can":2,"cannot":{"max_attempts_reached":2,"nothing_to_do":1}}`))
@@ -212,13 +212,13 @@ func TestClient_Act_isNotRepeated(t *testing.T) {
 	}
 }
 
-// A walk ends where the trail was when it began: with all of that entry, whatever a page ends
-// within, with nothing that a page would bring later, and whatever the index of the log is.
+// Events ends where the trail ended when it began, including all events of that entry. Neither page boundaries, nor
+// later events, nor the index of the log change that.
 func TestClient_Events(t *testing.T) {
 	t.Parallel()
 	page := func(sub, next, place string) reply {
 		return func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("X-Claimq-Index", "2") // of another cluster's log
+			w.Header().Set("X-Claimq-Index", "2") // from another cluster's log
 			says(200, `{"success":true,"events":[{"index":9,"sub":`+sub+`,"time":"2026-01-02T03:04:05.006Z","task_id":3,"event":"claimed","worker_id":"w1","claim_token":5,"attempt":1,"message":"m"}],"next":"`+next+`","place":"`+place+`"}`)(w, r)
 		}
 	}
@@ -243,7 +243,7 @@ func TestClient_Events(t *testing.T) {
 	if len(sent) != 3 || sent[1].path != "/api/events?after=9.1&event=claimed&event=failed&limit=1000&task_type=mail&worker_id=w1" {
 		t.Errorf("sent %+v", sent)
 	}
-	got, sent = walk(page("1", "9.1", ""), page("2", "9.2", ""), empty) // of a node that does not say where its trail is
+	got, sent = walk(page("1", "9.1", ""), page("2", "9.2", ""), empty) // from a node that does not tell where its trail ends
 	if len(got) != 2 || len(sent) != 3 {
 		t.Errorf("of an older node it sent %+v and got %+v", sent, got)
 	}
@@ -253,7 +253,7 @@ func TestClient_Events(t *testing.T) {
 	}
 }
 
-// streams answers with a stream that then breaks off.
+// streams answers with a stream and then closes the connection.
 func streams(lines ...string) reply {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -261,13 +261,13 @@ func streams(lines ...string) reply {
 	}
 }
 
-// event is one event of a stream.
+// event formats one event of a stream.
 func event(place string) string {
 	index, sub, _ := strings.Cut(place, ".")
 	return "id: " + place + "\ndata: {\"index\":" + index + ",\"sub\":" + sub + ",\"event\":\"claimed\",\"time\":\"2026-01-02T03:04:05.006Z\"}\n"
 }
 
-// A walk goes on at another node where it was, each event once.
+// Follow continues at another node, and yields each event once.
 func TestClient_Follow(t *testing.T) {
 	t.Parallel()
 	first, one := node(t, streams(": hello", "id: 4.0", "", event("5.0"), event("5.1")), breaks)
@@ -296,7 +296,7 @@ func TestClient_Follow(t *testing.T) {
 	}
 }
 
-// What a connection breaks off within comes again.
+// An event that was cut off by the end of its connection is read again.
 func TestClient_Follow_midway(t *testing.T) {
 	t.Parallel()
 	s, c := talk(t, streams(event("5.0"), "id: 5.1"), streams(event("5.1")))
@@ -317,8 +317,8 @@ func TestClient_Follow_midway(t *testing.T) {
 	}
 }
 
-// A stream that begins with what is new says where that is, so that nothing is
-// missed when it breaks before the first event.
+// A stream that begins at the trail's end names that place, so that nothing is missed if it breaks before the first
+// event.
 func TestClient_Follow_fromItsPlace(t *testing.T) {
 	t.Parallel()
 	s, c := talk(t, streams("id: 4.0", ""), refuses(wire.CodeEventsGone))
@@ -373,7 +373,7 @@ func TestWithTraceparent(t *testing.T) {
 	}
 }
 
-// A malformed one is as good as none, also one with which there would be no request.
+// A malformed one is ignored, even if it would make the request invalid.
 func TestWithTraceparent_malformed(t *testing.T) {
 	t.Parallel()
 	for _, trace := range []string{"00-x", "a\r\nb", ""} {

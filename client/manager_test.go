@@ -20,7 +20,7 @@ func TestTaskManager_settlesWithTheClaimItMade(t *testing.T) {
 	if got := s.requests()[0]; got.path != "/api/tasks/17/claim" || got.field(t, "worker_id") != "w1" || got.field(t, "claim_request_id") == nil {
 		t.Errorf("claim sent %s %s", got.path, got.body)
 	}
-	for range 2 { // completing twice is nil
+	for range 2 { // completing twice returns nil
 		if err := c.Complete(t.Context(), "17", []byte(`"done"`)); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestTaskManager_settlesWithAClaimOfClaimNext(t *testing.T) {
 	}
 }
 
-// Without a claim the server's order of checks decides, and nothing can change.
+// Without a claim the server decides which error is returned, and nothing changes.
 func TestTaskManager_withoutAClaimAsksAsNobody(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[wire.Code]error{
@@ -144,7 +144,7 @@ func TestClient_Tasks(t *testing.T) {
 		if task.ID != "1" {
 			t.Errorf("got %v", task)
 		}
-		break // and nothing more is asked for
+		break // no further page is asked for
 	}
 	if got := s.requests(); len(got) != 1 || got[0].path != "/api/tasks?created_after=2026-01-02T02%3A04%3A05.006Z"+
 		"&created_before=2026-01-03T00%3A00%3A00.000Z&include=params%2Cresult&limit=200&order=desc&task_type=mail&worker_id=w" {

@@ -74,8 +74,8 @@ func TestClient_findsTheNextLeader(t *testing.T) {
 	})
 }
 
-// A node without a leader, or one that stops, says for how long to wait: that is waited for
-// once every node has said so.
+// A node without a leader, or one that is shutting down, asks for a wait. The client waits only after every node has
+// done so.
 func TestClient_asksTheOthersBeforeItWaits(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -86,7 +86,7 @@ func TestClient_asksTheOthersBeforeItWaits(t *testing.T) {
 		{3, []reply{refuses(wire.CodeNoLeader), refuses(wire.CodeShuttingDown)}, 0},
 		{3, []reply{refuses(wire.CodeNoLeader), refuses(wire.CodeNoLeader), refuses(wire.CodeNoLeader)}, time.Second},
 		{1, []reply{refuses(wire.CodeNoLeader)}, time.Second},
-		{3, []reply{refuses(wire.CodeOverloaded)}, time.Second}, // they pass it on to the same leader
+		{3, []reply{refuses(wire.CodeOverloaded)}, time.Second}, // they forward to the same leader
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{replies: []reply{}}
@@ -117,7 +117,7 @@ func submit(t *testing.T, c *Client) {
 
 func TestClient_doesNotChaseRedirectsForEver(t *testing.T) {
 	t.Parallel()
-	// Two nodes take each other for the leader, until asked to pass it on.
+	// Two nodes name each other as the leader, until they are asked to forward.
 	var urls [2]string
 	reply := func(other int) reply {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -140,7 +140,7 @@ func TestClient_doesNotChaseRedirectsForEver(t *testing.T) {
 	}
 }
 
-// A call that is given up tells what a node said, not that the last one asked is not there.
+// The error of a call that was given up tells what a node said, rather than that the last one was down.
 func TestClient_tellsWhatANodeSaid(t *testing.T) {
 	t.Parallel()
 	for _, endpoints := range [][]string{
@@ -164,7 +164,7 @@ func TestClient_tellsWhatANodeSaid(t *testing.T) {
 	}
 }
 
-// oneIsUp reaches one node of several.
+// oneIsUp reaches only one of several nodes.
 type oneIsUp struct{ up http.RoundTripper }
 
 func (o oneIsUp) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// What a lost answer looks like to the client.
+// losses are the ways in which an answer is lost.
 var losses = map[string]reply{
 	"connection closed":        breaks,
 	"closed within the answer": breaksMidway,
@@ -30,7 +30,7 @@ var losses = map[string]reply{
 	"not our answer":           says(200, "<html>log in first</html>"),
 }
 
-// movesTo redirects as something between does.
+// movesTo redirects like a proxy.
 func movesTo(status int, location string) reply {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", location)
@@ -220,7 +220,7 @@ func TestCall_waitsAsLongAsTheServerAsks(t *testing.T) {
 	}
 }
 
-// A node that is cut off from the issuer of tokens is left for one that is not.
+// If a node cannot reach the issuer of tokens, another one is asked.
 func TestCall_leavesANodeThatCannotCheckTokens(t *testing.T) {
 	t.Parallel()
 	cannot := says(503, `{"success":false,"error":"E","code":"overloaded","message":"M","request_id":"R","reason":"issuer"}`)
@@ -272,8 +272,8 @@ func TestCall_givesUpInTime(t *testing.T) {
 	}
 }
 
-// What a repeat is refused for before anybody looks whether it is one says nothing of the
-// try before, whose answer was lost.
+// A refusal of the repeat that came before the server could recognize it says nothing about the first try, whose
+// answer was lost.
 func TestCall_refusedInDoubt(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -348,8 +348,7 @@ func TestCall_boundsTheAnswer(t *testing.T) {
 	}
 }
 
-// An answer that begins as a success and is not whole is none: nobody knows the outcome
-// of the call, and it is repeated.
+// A truncated answer that begins as a success leaves the outcome unknown, and the call is repeated.
 func TestClient_aSuccessThatIsNotWhole(t *testing.T) {
 	t.Parallel()
 	half := says(200, `{"success":true,"task":{"id":17,"status":"pending"}`)

@@ -10,7 +10,7 @@ import (
 	"github.com/claimq/claimq/client/clienttest"
 )
 
-// A worker runs as many handlers as it was told last, and with none it claims nothing.
+// A worker runs as many handlers as it was last told, and claims nothing when that is 0.
 func TestWorker_SetConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := clienttest.New(t, clienttest.Ticking())
@@ -46,7 +46,7 @@ func TestWorker_SetConcurrency(t *testing.T) {
 		running("with none", 0)
 		w.SetConcurrency(2)
 		running("with two", 2)
-		w.SetConcurrency(9) // as many as WorkerConfig.Concurrency
+		w.SetConcurrency(9) // WorkerConfig.Concurrency is the limit
 		running("with too many", 4)
 		w.SetConcurrency(1)
 		running("with fewer than run", 4)

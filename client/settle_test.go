@@ -45,7 +45,7 @@ func TestClaim_Complete_sendsNoMalformedFollowUp(t *testing.T) {
 	}
 }
 
-// nextAnswer is the answer to a complete that claimed.
+// nextAnswer is the answer to a complete that claimed another task.
 func nextAnswer(extra, task string) string {
 	return `{"success":true,"task":{"id":17,"status":"completed"}` + extra + `,"claimed":{"task":` + task + `}}`
 }
@@ -80,7 +80,7 @@ func TestClaim_CompleteAndClaim(t *testing.T) {
 			if len(id) != 26 || got[0].body != want {
 				t.Errorf("sent %s\nwant %s", got[0].body, want)
 			}
-			// The next one is remembered, and settled with its own token.
+			// The next claim is remembered, and settled with its own token.
 			if err := next.Complete(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
@@ -91,8 +91,8 @@ func TestClaim_CompleteAndClaim(t *testing.T) {
 	}
 }
 
-// A request id that was used before gets that request's claim, by a complete
-// that is no repeat itself: the state of the claim tells.
+// A request id that was used before gets the same claim again, even by a complete that is not a repeat; the state of
+// the claim shows it.
 func TestClaim_CompleteAndClaim_knowsARepeatedClaim(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]bool{"": false, `,"claim_state":"live"`: true} {
@@ -104,7 +104,7 @@ func TestClaim_CompleteAndClaim_knowsARepeatedClaim(t *testing.T) {
 	}
 }
 
-// ErrNoTasks says that the task is completed; no other error does.
+// Only ErrNoTasks says that the task was completed.
 func TestClaim_CompleteAndClaim_tellsWhatWasDone(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

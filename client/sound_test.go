@@ -16,7 +16,7 @@ import (
 type badError struct{ in string }
 
 func (e *badError) Error() string {
-	if e.in == "Error" { // of a nil pointer, too
+	if e.in == "Error" { // as a nil pointer does
 		panic("in Error")
 	}
 	return "the disk is full"
@@ -47,8 +47,7 @@ type badJSON struct{}
 
 func (badJSON) MarshalJSON() ([]byte, error) { panic("in MarshalJSON") }
 
-// Whatever a handler returns, and what of its program panics on the way, is one failed attempt whose
-// reason is kept.
+// Whatever a handler returns, and whatever panics in its error, the attempt fails once and its reason is kept.
 func TestWorker_outlivesWhatAHandlerReturns(t *testing.T) {
 	t.Parallel()
 	var none *badError
@@ -58,7 +57,7 @@ func TestWorker_outlivesWhatAHandlerReturns(t *testing.T) {
 		handler    func(*job) error
 		middleware Middleware
 		retry      func(*Task, error) time.Duration
-		status     string // failed, if it is empty
+		status     string // "": failed
 		errors     []string
 		delay      int64 // ms; 0: any
 		permanent  bool
@@ -127,7 +126,7 @@ func panicsAfter(ctx context.Context, _ *Job[[]byte], next func(context.Context)
 	panic("in middleware")
 }
 
-// What is sound stays the value that it is.
+// sound returns a sound error unchanged.
 func TestSound(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{nil, errors.New("x"), Permanent(context.Canceled), errors.Join(ErrStaleClaim, Snooze(1))} {
@@ -137,7 +136,7 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// Of a progress that is too long its beginning is kept.
+// If a progress is too long, its beginning is kept.
 func TestCutProgress(t *testing.T) {
 	t.Parallel()
 	quotes, _ := json.Marshal(strings.Repeat(`"é`, 4000))

@@ -37,7 +37,7 @@ func TestSubmitWorkflow(t *testing.T) {
 	}
 }
 
-// A random key that is found taken was taken by an earlier try.
+// If a random key is taken, an earlier try has taken it.
 func TestSubmitWorkflow_created(t *testing.T) {
 	t.Parallel()
 	found := strings.Replace(submittedParent, `"created":true`, `"created":false`, 1)
@@ -115,7 +115,7 @@ func TestFromWire_steps(t *testing.T) {
 	}
 }
 
-// Steps count as tasks: a request changes no more than the server takes.
+// Steps count as tasks in the limit of one request.
 func TestSubmitMany_countsSteps(t *testing.T) {
 	t.Parallel()
 	var sizes []int
@@ -147,7 +147,7 @@ func TestDependencyResults(t *testing.T) {
 	if diff := cmp.Diff(map[string][]byte{"left": []byte(`{ "n": 1 }`), "right": {0, 255}, "none": nil}, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	// The rest of the pages is not asked for.
+	// It does not ask for the remaining pages.
 	var paths []string
 	for _, r := range s.requests() {
 		paths = append(paths, r.path)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// acceptAll answers a submit of many as a node that takes all.
+// acceptAll accepts all tasks of a submit.
 func acceptAll(sizes *[]int) reply {
 	next := 1
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,7 @@ func TestSubmitMany_staysBelowTheServersBounds(t *testing.T) {
 	t.Run("bytes", func(t *testing.T) {
 		t.Parallel()
 		var sizes []int
-		s, c := talkInMemory(t, acceptAll(&sizes)) // a node would be late on a machine that is busy
+		s, c := talkInMemory(t, acceptAll(&sizes)) // over a network a busy machine could be too slow
 		defer c.Close()
 		tasks := make([]Task, 10)
 		for i := range tasks {
@@ -77,7 +77,7 @@ func TestSubmitMany_errorsOfItems(t *testing.T) {
 	s, c := talk(t, says(200, `{"success":true,"failed":1,"results":[{"id":1,"created":false},{"error":"bad type","code":"invalid_task"},{"id":3,"created":false}]}`))
 	got, err := c.SubmitMany(t.Context(), []Task{
 		{Payload: []byte("1")},
-		{}, // refused here, not sent
+		{}, // refused by the client, not sent
 		{Payload: []byte("1"), TaskType: "no spaces"},
 		{Payload: []byte("1"), IdempotencyKey: "taken"},
 	})
@@ -112,8 +112,8 @@ func TestSubmitMany_stopsAtARequestThatFails(t *testing.T) {
 	}
 }
 
-// A refused task of many has the whole of its refusal, without its place in the request;
-// one whose key is another task's is told from a repeat.
+// The refusal of one of many tasks is complete, without its index in the request, and a taken key is told from a
+// repeat.
 func TestSubmitMany_saysWhatTheServerSays(t *testing.T) {
 	t.Parallel()
 	_, c := talk(t, func(w http.ResponseWriter, r *http.Request) {
@@ -132,8 +132,7 @@ func TestSubmitMany_saysWhatTheServerSays(t *testing.T) {
 	}
 }
 
-// A submit tells whether its task is new, and whether its key is another task's, by itself
-// and as an op.
+// A submit tells whether its task is new and whether its key belongs to another task, both as a call and as an op.
 func TestSubmitTask_tellsWhatTheServerSays(t *testing.T) {
 	t.Parallel()
 	const task = `"task":{"id":17,"status":"pending"}`
@@ -153,7 +152,7 @@ func TestSubmitTask_tellsWhatTheServerSays(t *testing.T) {
 			t.Errorf("%s as an op: got %+v, %v", answer, got, err)
 		}
 	}
-	// A random key is nobody else's, so what has it is new.
+	// A random key belongs to no other task, so that its task is new.
 	_, c := talk(t, says(200, `{"success":true,`+task+`,"created":false}`))
 	if got, err := c.SubmitTask(t.Context(), Task{Payload: []byte("1")}); err != nil || !got.Created {
 		t.Errorf("without a key: got %+v, %v", got, err)

@@ -107,7 +107,7 @@ func TestFromWire(t *testing.T) {
 	if diff := cmp.Diff(want, fromWire(&w)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	// A task that is read and submitted again is limited as it was.
+	// A task that is read and submitted again keeps its limit.
 	if w.MaxAttempts = 0; fromWire(&w).MaxAttempts != UnlimitedAttempts {
 		t.Errorf("no limit is read as %d", fromWire(&w).MaxAttempts)
 	}
@@ -129,7 +129,7 @@ func TestNewTask(t *testing.T) {
 	}
 }
 
-// What NewTask takes as bytes, Handle gives as these bytes.
+// Handle passes the same bytes that were given to NewTask.
 func TestNewTask_bytesAsTheyAre(t *testing.T) {
 	t.Parallel()
 	for _, given := range []string{`{"to": "ada"}`, "\x00\xff"} {

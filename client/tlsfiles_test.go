@@ -12,8 +12,7 @@ import (
 	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
-// The files of a client's certificate and authorities count again while it runs; what is not in order
-// leaves what was there before.
+// The files with certificates are read again at run time; invalid ones are ignored.
 func TestConfig_tlsFiles(t *testing.T) {
 	t.Parallel()
 	before, after := certstest.NewAuthority(t, "before"), certstest.NewAuthority(t, "after")
@@ -46,7 +45,7 @@ func TestConfig_tlsFiles(t *testing.T) {
 	call()
 }
 
-// Files that cannot be read, or that do not go together, are refused at the start.
+// Unreadable or mismatching files are refused by New.
 func TestConfig_tlsFiles_refused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -21,8 +21,8 @@ import (
 	"github.com/claimq/claimq/client/internal/lane"
 )
 
-// crowded is a client whose lanes are full of calls that go alone, so that all others
-// share requests, and a server whose requests the test answers one by one.
+// crowded is a client whose lanes are full of single calls, so that all others share requests. The test answers its
+// requests one by one.
 type crowded struct {
 	*Client
 	t *testing.T
@@ -31,7 +31,7 @@ type crowded struct {
 	got []*held
 }
 
-// held is a request that the server has got.
+// held is a request that the server has received.
 type held struct {
 	path, body string
 	answered   chan struct{}
@@ -58,7 +58,7 @@ func (c *crowded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, h.answer)
 }
 
-// RoundTrip is that of memoryTransport; a status of 0 is a connection that broke.
+// RoundTrip is memoryTransport's; status 0 is a broken connection.
 func (c *crowded) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := memoryTransport{c}.RoundTrip(r)
 	if err == nil && r.Context().Err() != nil {
@@ -88,7 +88,7 @@ func crowd(t *testing.T, test func(t *testing.T, c *crowded)) {
 	})
 }
 
-// request returns the n-th request once all that can be has been sent, and checks its path.
+// request returns the n-th request, once everything possible has been sent, and checks its path.
 func (c *crowded) request(n int, path string) *held {
 	c.t.Helper()
 	synctest.Wait()
@@ -115,7 +115,7 @@ func (h *held) say(status int, answer string) {
 	close(h.answered)
 }
 
-// submits has tasks with these keys submitted at once, and returns once the calls wait.
+// submits begins submits of tasks with these keys, and returns once the calls wait.
 func (c *crowded) submits(ctx context.Context, keys ...string) []chan error {
 	var calls []func() error
 	for _, key := range keys {
@@ -130,7 +130,7 @@ func (c *crowded) submits(ctx context.Context, keys ...string) []chan error {
 	return begin(calls...)
 }
 
-// begin begins calls one after the other and returns their errors to come.
+// begin begins calls one after the other and returns channels for their errors.
 func begin(calls ...func() error) (errs []chan error) {
 	for _, call := range calls {
 		err := make(chan error, 1)
@@ -141,14 +141,14 @@ func begin(calls ...func() error) (errs []chan error) {
 	return errs
 }
 
-// hold has a submit go out, behind which others queue; it returns the request.
+// hold sends a submit behind which others queue, and returns its request.
 func (c *crowded) hold(n int) *held {
 	c.t.Helper()
 	c.submits(context.Background(), "1000")
 	return c.request(n, "/api/tasks")
 }
 
-// ids answers a submit of many: each key is an id.
+// ids answers a submit of many, using the keys as ids.
 func ids(keys ...string) string {
 	results := make([]string, len(keys))
 	for i, key := range keys {
@@ -174,7 +174,7 @@ func wantErrors(t *testing.T, errs []chan error, want error) {
 	}
 }
 
-// sentTransport tells the client that it has a connection, as a real one does.
+// sentTransport tells the client that it has a connection, as a real transport does.
 type sentTransport struct{ next http.RoundTripper }
 
 func (s sentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -184,8 +184,7 @@ func (s sentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(r)
 }
 
-// A lost answer has the request repeated byte for byte: the keys are those of the first
-// try, also where the client made them.
+// If the answer is lost, the request is repeated byte for byte, with the same keys even if the client made them.
 func TestTogether_repeatedAsOne(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]func(h *held){
@@ -223,8 +222,7 @@ func TestTogether_repeatedAsOne(t *testing.T) {
 	}
 }
 
-// What waits while a request is out goes together, in order, and each caller has its own
-// result.
+// Calls that wait while a request is out go together, in order, and each caller gets its own result.
 func TestTogether_ownResults(t *testing.T) {
 	t.Parallel()
 	crowd(t, func(t *testing.T, c *crowded) {
@@ -240,7 +238,7 @@ func TestTogether_ownResults(t *testing.T) {
 	})
 }
 
-// Each task keeps the trace context of its own caller, if the server takes it for one.
+// Each task keeps its own caller's trace context, if that is valid.
 func TestTogether_traces(t *testing.T) {
 	t.Parallel()
 	crowd(t, func(t *testing.T, c *crowded) {
@@ -260,8 +258,7 @@ func TestTogether_traces(t *testing.T) {
 	})
 }
 
-// A request that is refused as a whole has done nothing: each call is made by itself, as
-// it is, and refused by itself.
+// If a request is refused as a whole, nothing was done, and each call is made by itself.
 func TestTogether_refusedAsAWhole(t *testing.T) {
 	t.Parallel()
 	for code, status := range map[wire.Code]int{wire.CodeInvalidRequest: 400, wire.CodeForbidden: 403, wire.CodeTaskNotFound: 404, wire.CodePayloadTooLarge: 413} {
@@ -287,7 +284,7 @@ func TestTogether_refusedAsAWhole(t *testing.T) {
 			if err := <-errs[1]; !errors.As(err, &e) || e.Status != status || errors.Is(err, ErrOutcomeUnknown) {
 				t.Errorf("%d: %v", status, err)
 			}
-			// What is refused may be one of them, or how many there are.
+			// The reason may be one of the calls, or their number.
 			c.hold(4)
 			c.submits(t.Context(), "3", "4", "5")
 			c.request(4, "/api/tasks").say(200, ids("1000"))
@@ -298,7 +295,7 @@ func TestTogether_refusedAsAWhole(t *testing.T) {
 	}
 }
 
-// A refusal that is everybody's, of the key or by a fault of the server, is told to all.
+// A refusal that does not depend on the calls, because of the key or a fault of the server, goes to all callers.
 func TestTogether_refusedForAll(t *testing.T) {
 	t.Parallel()
 	for code, status := range map[wire.Code]int{wire.CodeUnauthorized: 401, wire.CodeInternal: 500} {
@@ -318,8 +315,7 @@ func TestTogether_refusedForAll(t *testing.T) {
 	}
 }
 
-// One of many that is refused has an error of its own, with what its own call would say:
-// no place among others that its caller knows nothing of.
+// A refused call gets its own error, as if it had been made by itself, without its index in the request.
 func TestTogether_oneRefused(t *testing.T) {
 	t.Parallel()
 	crowd(t, func(t *testing.T, c *crowded) {
@@ -344,8 +340,8 @@ func TestTogether_oneRefused(t *testing.T) {
 	})
 }
 
-// A caller that leaves the queue has written nothing; one whose request is out does not
-// know, and the request goes on for the others.
+// A caller that leaves the queue knows that nothing was written. If its request is out, its outcome is unknown and
+// the request continues for the others.
 func TestTogether_callersLeave(t *testing.T) {
 	t.Parallel()
 	crowd(t, func(t *testing.T, c *crowded) {
@@ -379,8 +375,8 @@ func TestTogether_callersLeave(t *testing.T) {
 	})
 }
 
-// What a shared request has claimed for a caller that left meanwhile is released, as the
-// server does with a claim by itself whose connection is gone.
+// A task that a shared request claimed for a caller that left is released, as the server does for a single claim
+// whose connection is gone.
 func TestTogether_claimOfWhoLeft(t *testing.T) {
 	t.Parallel()
 	crowd(t, func(t *testing.T, c *crowded) {
@@ -414,7 +410,7 @@ func TestTogether_claimOfWhoLeft(t *testing.T) {
 	})
 }
 
-// A caller leaves at its own deadline, the request goes on until the latest.
+// Each caller leaves at its own deadline; the request continues until the latest one.
 func TestTogether_deadlines(t *testing.T) {
 	t.Parallel()
 	crowd(t, func(t *testing.T, c *crowded) {
@@ -436,7 +432,7 @@ func TestTogether_deadlines(t *testing.T) {
 	})
 }
 
-// Close ends what waits and what is out, with its sentinel, and waits for all of it.
+// Close ends waiting and sent calls with ErrClosed, and waits for them.
 func TestTogether_close(t *testing.T) {
 	t.Parallel()
 	crowd(t, func(t *testing.T, c *crowded) {
@@ -457,7 +453,7 @@ func TestTogether_close(t *testing.T) {
 	})
 }
 
-// What has steps or follow-ups, and what is large, goes alone.
+// Tasks with steps or follow-ups, and large ones, do not share requests.
 func TestTogether_goesAlone(t *testing.T) {
 	t.Parallel()
 	crowd(t, func(t *testing.T, c *crowded) {
@@ -485,7 +481,7 @@ func TestTogether_goesAlone(t *testing.T) {
 	})
 }
 
-// someClaims returns claims of the tasks with these ids, made by one call of their own.
+// someClaims claims the tasks with these ids in a single call.
 func (c *crowded) someClaims(ids ...string) []*Claim {
 	tasks := make([]string, len(ids))
 	for i, id := range ids {
@@ -515,7 +511,7 @@ func TestTogether_settlesAndExtends(t *testing.T) {
 			func() error { return cl[3].Release(t.Context(), time.Second) },
 		)
 		extend := begin(func() error { _, err := cl[4].Extend(t.Context(), time.Minute, nil); return err })
-		h := c.request(2, "/api/batch") // while the settle is out, and others wait
+		h := c.request(2, "/api/batch") // while the settle is out and others wait
 		if want := `{"return":"minimal","ops":[{"op":"extend","id":5,"worker_id":"w1","claim_token":5,"lease_ms":60000}]}`; h.body != want {
 			t.Errorf("the extend is %s", h.body)
 		}
@@ -543,8 +539,8 @@ func TestTogether_settlesAndExtends(t *testing.T) {
 	})
 }
 
-// Of a claim the lease counts from before the request was sent that got it, however long
-// it waited in the queue and was repeated.
+// The lease of a claim is counted from before its request was sent, however long the call waited in the queue or was
+// repeated.
 func TestTogether_leases(t *testing.T) {
 	t.Parallel()
 	crowd(t, func(t *testing.T, c *crowded) {
@@ -578,9 +574,8 @@ func TestTogether_leases(t *testing.T) {
 	})
 }
 
-// What an answer to many may not say as the call's own would is asked for alone: a claimed
-// task that comes without its payload, nothing to claim in an answer that is full, and an
-// op that is refused as malformed.
+// Calls that may be answered differently in a batch are repeated by themselves: a claimed task without its payload,
+// nothing to claim in a full answer, and an op that is refused as malformed.
 func TestTogether_fallsShort(t *testing.T) {
 	t.Parallel()
 	bare := `{"success":true,"task":{"id":2,"status":"claimed","worker_id":"w1","claim_token":2,"lease_remaining_ms":30000}`
@@ -630,7 +625,7 @@ func TestTogether_fallsShort(t *testing.T) {
 	})
 }
 
-// An answer whose results cannot be read leaves open the outcome of the calls.
+// If an answer's results cannot be read, the outcome of the calls is unknown.
 func TestTogether_unreadable(t *testing.T) {
 	t.Parallel()
 	crowd(t, func(t *testing.T, c *crowded) {
@@ -650,8 +645,7 @@ func TestTogether_unreadable(t *testing.T) {
 	})
 }
 
-// A server that does not know that answers can do without tasks is asked for whole ones,
-// with the same ops, and from then on.
+// A server that cannot leave tasks out of its answers is asked for whole answers, now and from then on.
 func TestTogether_earlierServer(t *testing.T) {
 	t.Parallel()
 	crowd(t, func(t *testing.T, c *crowded) {
@@ -683,7 +677,7 @@ func TestPlaceOf(t *testing.T) {
 	}
 }
 
-// A request that calls share says how long it is, and can be sent again by the transport.
+// A shared request knows its length, and the transport can send it again.
 func TestTogether_request(t *testing.T) {
 	t.Parallel()
 	c, err := New(Config{Endpoints: []string{"http://127.0.0.1:1"}})

@@ -16,8 +16,7 @@ import (
 	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
-// A server that refuses the client's certificate has done nothing, also where a
-// repeat would not be safe; with a good one all is well.
+// A server that refuses the client's certificate has done nothing, even if a repeat would not be safe.
 func TestClient_untrusted(t *testing.T) {
 	t.Parallel()
 	ours, others := certstest.NewAuthority(t, "ours"), certstest.NewAuthority(t, "others'")
@@ -38,7 +37,7 @@ func TestClient_untrusted(t *testing.T) {
 			own := c.by.Issue([]string{"worker"}).TLS(t)
 			cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }
 		}
-		// It is tried until the timeout, which a busy machine may spend on handshakes.
+		// Repeats end at the timeout, which a busy machine may spend on handshakes.
 		for timeout := time.Second; ; timeout *= 2 {
 			err := callOnce(t, server.URL, cfg, timeout)
 			ok := err == nil
@@ -56,7 +55,7 @@ func TestClient_untrusted(t *testing.T) {
 	}
 }
 
-// callOnce makes a call that changes something, by a client of its own.
+// callOnce makes a call that changes something, with a new client.
 func callOnce(t *testing.T, url string, cfg *tls.Config, timeout time.Duration) error {
 	t.Helper()
 	cl, err := client.New(client.Config{Endpoints: []string{url}, TLS: cfg, Timeout: timeout})

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A worker without a logger tells the default one what goes wrong, and no more.
+// Without a Logger the worker logs warnings, and only those, to slog.Default.
 func TestWorkerConfig_warnsByDefault(t *testing.T) {
 	t.Parallel()
 	cfg, err := WorkerConfig{}.withDefaults()

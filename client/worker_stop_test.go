@@ -15,7 +15,7 @@ import (
 
 func goexit() { runtime.Goexit() }
 
-// After ctx's end nothing is claimed, and what runs has StopWait to finish.
+// After ctx's end nothing is claimed, and running handlers have StopWait to finish.
 func TestWorker_stops(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{}, wire.Task{}, wire.Task{}, wire.Task{}, wire.Task{}, wire.Task{})
@@ -75,8 +75,7 @@ func TestWorker_stops(t *testing.T) {
 	}
 }
 
-// StopNow ends the handlers' contexts without StopWait, as NoStopWait does; before Run it
-// has Run return.
+// StopNow ends the handlers' contexts without StopWait, as NoStopWait does; before Run it makes Run return.
 func TestWorker_StopNow(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -124,8 +123,7 @@ func TestWorker_StopNow(t *testing.T) {
 	})
 }
 
-// A handler that ignores its context is left behind: Run says so, and the claim
-// is extended no more.
+// A handler that ignores its context is left behind: Run says so, and the claim is no longer extended.
 func TestWorker_leavesBehind(t *testing.T) {
 	t.Parallel()
 	t.Run("returns late", func(t *testing.T) {
@@ -183,8 +181,7 @@ func testLeavesBehind(t *testing.T, atLast func()) {
 	})
 }
 
-// What a claim got whose answer was under way when the worker was stopped is
-// given back.
+// A claim whose answer was under way when the worker was stopped is released.
 func TestWorker_givesBackWhatItDidNotHearOf(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{}, wire.Task{}, wire.Task{})
@@ -214,8 +211,8 @@ func TestWorker_givesBackWhatItDidNotHearOf(t *testing.T) {
 	}
 }
 
-// What a claim gets that comes to the leader after the worker was stopped, and after
-// what was to end its wait, is given back.
+// The same for a claim that reaches the leader after the worker was stopped and after the request that was to end its
+// wait.
 func TestWorker_givesBackWhatALateClaimGets(t *testing.T) {
 	t.Parallel()
 	o := newOffice()
@@ -242,7 +239,7 @@ func TestWorker_givesBackWhatALateClaimGets(t *testing.T) {
 	}
 }
 
-// What a complete claimed whose answer comes after the end is given back.
+// The same for a claim of a complete that is answered after the end.
 func TestWorker_givesBackWhatACompleteClaimed(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{}, wire.Task{})
@@ -265,7 +262,7 @@ func TestWorker_givesBackWhatACompleteClaimed(t *testing.T) {
 	}
 }
 
-// A cluster that is gone does not hold Run up.
+// Run returns even if the cluster is gone.
 func TestWorker_stopsWithoutACluster(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{})

@@ -15,13 +15,12 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// mail is the parameters of the tests' tasks.
+// mail holds the parameters of the tests' tasks.
 type mail struct {
 	To string `json:"to"`
 }
 
-// handled runs a worker with one handler of mail until it has nothing more to
-// do, and returns the task with id 1 as it is then.
+// handled runs a worker with one handler of mail until it is idle, and returns the task with id 1.
 func handled(t *testing.T, o *office, fn func(context.Context, *Job[mail]) error, opts ...HandlerOption) officeTask {
 	t.Helper()
 	runWorker(t, o, WorkerConfig{}, func(w *Worker) { Handle(w, "mail", fn, opts...) }, func(t *testing.T, r *running) {})
@@ -43,7 +42,7 @@ func TestWorker_completes(t *testing.T) {
 	if got.Status != "completed" || string(got.Result) != `{"sent":true}` || fmt.Sprint(got.submitted) != `["first" "second"]` {
 		t.Errorf("the task is %s, %s, %v %s", got.Status, got.Result, got.submitted, got.Error)
 	}
-	// It was completed by the call that asks for the next.
+	// The call that asks for the next task completed it.
 	if next := o.sent("/complete")[0].field(t, "claim"); next == nil {
 		t.Error("the complete does not claim")
 	}
@@ -158,8 +157,7 @@ func TestWorker_refusedCompletesFailForGood(t *testing.T) {
 	}
 }
 
-// A handler that ends its goroutine, as a test's FailNow does, does not take the
-// worker with it.
+// A handler that ends its goroutine, as FailNow of a test does, does not stop the worker.
 func TestWorker_outlivesGoexit(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{}, wire.Task{})
@@ -176,7 +174,7 @@ func TestWorker_outlivesGoexit(t *testing.T) {
 	}
 }
 
-// gauge counts what runs at the same time.
+// gauge counts handlers that run at the same time.
 type gauge struct {
 	mu          sync.Mutex
 	now, most   map[string]int
@@ -201,7 +199,7 @@ func (g *gauge) enter(what string) (leave func()) {
 	}
 }
 
-// The worker never holds more than it has slots for: in all, and of each type.
+// The worker never holds more tasks than it has slots, in total and per type.
 func TestWorker_claimsWhatItHasSlotsFor(t *testing.T) {
 	t.Parallel()
 	o := newOffice()
@@ -251,7 +249,7 @@ func TestWorker_claimsWhatItHasSlotsFor(t *testing.T) {
 	}
 }
 
-// A type without a handler is not asked for, nor one that has no slot.
+// The worker does not ask for types without a handler or a free slot.
 func TestWorker_asksForTypesItHasRoomFor(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{TaskType: "slow"}, wire.Task{TaskType: "slow"}, wire.Task{TaskType: "other"})
@@ -263,8 +261,8 @@ func TestWorker_asksForTypesItHasRoomFor(t *testing.T) {
 		if a, b := fmt.Sprint(calls[0].field(t, "task_types")), fmt.Sprint(calls[1].field(t, "task_types")); a != "[fast slow]" || b != "[fast]" {
 			t.Errorf("asked for %s, then %s", a, b)
 		}
-		// The second slow task is claimed when the first has failed, although a claim
-		// waits that does not name the type.
+		// The second slow task is claimed when the first has failed, although the waiting claim does not name its
+		// type.
 		<-time.After(4*time.Second + 200*time.Millisecond)
 		if got := o.task(2); got.Status != "claimed" {
 			t.Errorf("the second is %s", got.Status)
@@ -276,8 +274,7 @@ func TestWorker_asksForTypesItHasRoomFor(t *testing.T) {
 	}
 }
 
-// A waiting claim asks for at most 6 s, less with a short lease, and is one
-// request at a time.
+// A waiting claim asks for at most 6 s, or less with a short lease, in one request at a time.
 func TestWorker_waitsInLongPolls(t *testing.T) {
 	t.Parallel()
 	for lease, want := range map[time.Duration]float64{0: 6_000, 10 * time.Second: 5_000, time.Hour: 6_000} {
@@ -303,8 +300,7 @@ func TestWorker_waitsInLongPolls(t *testing.T) {
 	}
 }
 
-// Lost answers are asked for again by the same request id, so no task is taken
-// twice or left to expire.
+// Claims with lost answers are repeated with the same request id, so that no task is claimed twice or left to expire.
 func TestWorker_repeatsLostClaims(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{}, wire.Task{}, wire.Task{})
@@ -333,8 +329,7 @@ func TestWorker_repeatsLostClaims(t *testing.T) {
 	}
 }
 
-// What a claim got that could not be asked for again before its lease ended is
-// claimed again.
+// If a lost claim could not be repeated before its lease ended, its task is claimed again.
 func TestWorker_forgetsClaimsThatAreOver(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{})
@@ -361,8 +356,7 @@ func TestWorker_forgetsClaimsThatAreOver(t *testing.T) {
 	}
 }
 
-// A task is completed once, and its next claimed once, whatever becomes of the
-// answers.
+// A task is completed once, and the next one claimed once, even if answers are lost.
 func TestWorker_repeatsLostSettles(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{"/complete", "/fail", "/release"} {
@@ -413,8 +407,7 @@ func TestWorker_extendsAndGoesOnWithProgress(t *testing.T) {
 	}
 }
 
-// When no extend gets through, the context ends before the lease, and nothing is
-// sent after it.
+// If extends fail, the context ends before the lease, and nothing is sent after it.
 func TestWorker_lostLease(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{})
@@ -451,7 +444,7 @@ func TestWorker_lostLease(t *testing.T) {
 	})
 }
 
-// A claim that is taken away ends the work at the next extend.
+// If the claim is taken away, the next extend ends the work.
 func TestWorker_takenAway(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{})
@@ -482,8 +475,8 @@ func TestWorker_takenAway(t *testing.T) {
 	})
 }
 
-// A handler does not begin with a claim whose lease is about to end: the process
-// may have been stopped since the claim.
+// A handler does not start with a claim whose lease is about to end, because the process may have been paused since
+// the claim.
 func TestWorker_beginsNothingAfterTheLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -567,7 +560,7 @@ func TestWorker_timeout(t *testing.T) {
 	}
 }
 
-// A handler that ignores its timeout keeps its slot, but not its claim.
+// A handler that ignores its timeout keeps its slot, but loses its claim.
 func TestWorker_ignoredTimeout(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{})
@@ -590,7 +583,7 @@ func TestWorker_ignoredTimeout(t *testing.T) {
 	})
 }
 
-// A Timeout or a StopWait that is for ever lets no claim go.
+// An endless Timeout or StopWait keeps the claim.
 func TestWorker_endlessTimes(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]WorkerConfig{

@@ -20,25 +20,24 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// typesPath is before a type's name.
+// typesPath is the path before a type's name.
 const typesPath = "/api/types/"
 
-// office is a fake cluster with tasks, leases and tokens, enough of one to run a
-// worker against. Time is the bubble's.
+// office is a fake cluster with tasks, leases and tokens, just enough to run a worker. It uses the bubble's time.
 type office struct {
 	mu       sync.Mutex
 	tasks    []*officeTask
 	token    uint64
 	lease    time.Duration          // default
-	types    map[string]string      // of GET /api/types/TYPE: more fields, by type
-	defaults string                 // of GET /api/defaults
+	types    map[string]string      // further fields of GET /api/types/TYPE, by type
+	defaults string                 // fields of GET /api/defaults
 	requests map[string]wire.Answer // by claim_request_id
-	underWay sync.WaitGroup         // requests, also those that nobody waits for any more
-	over     map[string]bool        // claim_request_ids that were asked for without a wait: none waits any more
-	changed  chan struct{}          // closed and made again when a task becomes pending
-	calls    []request              // all that came, in order
-	// fault, if not nil, may answer a call in place of the office. before is false if
-	// the call was done and its answer is in question.
+	underWay sync.WaitGroup         // requests, including those whose caller has left
+	over     map[string]bool        // claim_request_ids that were asked for without a wait, which ends their waits
+	changed  chan struct{}          // closed and replaced when a task becomes pending
+	calls    []request              // all calls, in order
+	// fault, if not nil, may answer a call instead of the office. before is false if the call was done and only its
+	// answer is in question.
 	fault func(r request, before bool) reply
 }
 
@@ -93,7 +92,7 @@ func (o *office) task(id int) officeTask {
 	return *o.tasks[id-1]
 }
 
-// paths returns the paths of the calls so far, but those to the path.
+// paths returns the paths of the calls so far, except those in but.
 func (o *office) paths(but ...string) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,7 +105,7 @@ func (o *office) paths(but ...string) []string {
 	return paths
 }
 
-// sent returns the calls of a path that end with what.
+// sent returns the calls whose path ends with what.
 func (o *office) sent(what string) []request {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -317,7 +316,7 @@ func (o *office) settle(id uint64, verb string, body []byte) (any, wire.Code) {
 	return wire.Answer{Success: true, Task: &t.Task}, ""
 }
 
-// batch takes releases.
+// batch performs a batch of releases.
 func (o *office) batch(w http.ResponseWriter, r *http.Request, body []byte) {
 	var b struct {
 		Ops []struct {
@@ -342,12 +341,12 @@ func (o *office) batch(w http.ResponseWriter, r *http.Request, body []byte) {
 	answerWith(w, r, func() (any, wire.Code) { return wire.BatchAnswer{Success: true, Results: results}, "" })
 }
 
-// officeTransport is memoryTransport that ends with the request's context, as a network
-// does: the request may come to the office all the same, and its answer is lost.
+// officeTransport is like memoryTransport but ends with the request's context, as a network does: the request may
+// still reach the office, and its answer is lost.
 type officeTransport struct{ *office }
 
 func (o officeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{}) // so the client takes it for sent
+	httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{}) // so that the client counts it as sent
 	type answer struct {
 		resp *http.Response
 		err  error
@@ -382,9 +381,8 @@ type running struct {
 	done chan error
 }
 
-// runWorker runs a worker against the office in a bubble, calls test when the
-// worker has nothing more to do at once, then stops the worker, waits for it, and
-// looks whether it left goroutines.
+// runWorker runs a worker against the office in a bubble, calls test when the worker is idle, then stops the worker,
+// waits for it, and checks that it left no goroutines.
 func runWorker(t *testing.T, o *office, cfg WorkerConfig, set func(*Worker), test func(*testing.T, *running)) {
 	t.Helper()
 	runWorkerIn(t, context.Background(), o, cfg, set, test)
@@ -414,7 +412,7 @@ func runWorkerIn(t *testing.T, values context.Context, o *office, cfg WorkerConf
 			t.Errorf("Run: %v", err)
 		}
 		o.underWay.Wait()
-		synctest.Wait() // what has answered is about to end
+		synctest.Wait() // answers under way are about to end
 		if stacks := workerStacks(); stacks != "" {
 			t.Errorf("goroutines are left:\n%s", stacks)
 		}
@@ -422,15 +420,14 @@ func runWorkerIn(t *testing.T, values context.Context, o *office, cfg WorkerConf
 	})
 }
 
-// wait waits for Run's end and returns its error.
+// wait waits for the end of Run and returns its error.
 func (r *running) wait() error {
 	err := <-r.done
 	close(r.done)
 	return err
 }
 
-// workerStacks returns the stacks of this bubble's goroutines that are the
-// worker's.
+// workerStacks returns the stacks of the worker's goroutines in this bubble.
 func workerStacks() string {
 	all := make([]byte, 1<<20)
 	stacks := strings.Split(string(all[:runtime.Stack(all, true)]), "\n\n") // this goroutine comes first

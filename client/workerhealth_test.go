@@ -14,9 +14,9 @@ import (
 func TestWorker_Health(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		fault reply  // to claims and settling calls; nil: none
+		fault reply  // for claims and settling calls; nil: none
 		path  string // "": all calls
-		bad   string // a part of what is wrong; "": nothing
+		bad   string // a part of the error; "": healthy
 	}{
 		"no tasks":           {},
 		"no leader":          {fault: refuses(wire.CodeNoLeader), bad: "claiming for 2m0s without success: claim tasks: E (no_leader)"},
@@ -67,8 +67,7 @@ func TestWorker_Health(t *testing.T) {
 	}
 }
 
-// Where neither the task nor its type has a backoff the worker sends its own; a
-// type is asked for once a minute.
+// If neither the task nor its type has a backoff, the worker sends its own. It asks for a type once a minute.
 func TestWorker_sendsItsOwnBackoff(t *testing.T) {
 	t.Parallel()
 	o := newOffice(
@@ -80,7 +79,7 @@ func TestWorker_sendsItsOwnBackoff(t *testing.T) {
 		Handle(w, "mail", fail)
 		Handle(w, "patient", fail)
 	}, func(t *testing.T, r *running) {
-		// Each by its name: a list of all types has no more than 1,000.
+		// It asks for each type by name, because a list of types stops at 1,000.
 		if mail, patient, all := len(o.sent(typesPath+"mail")), len(o.sent(typesPath+"patient")), len(o.sent("/api/types")); mail != 1 || patient != 1 || all != 0 {
 			t.Errorf("the types were asked for %d and %d times, all of them %d times", mail, patient, all)
 		}
@@ -98,8 +97,7 @@ func TestWorker_sendsItsOwnBackoff(t *testing.T) {
 	}
 }
 
-// A worker without Retry leaves it to the server that has a default; one that has Retry
-// asks it.
+// A worker without Retry relies on the server's default, if there is a default; one with Retry calls it.
 func TestWorker_backoffOfTheServer(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -123,8 +121,7 @@ func TestWorker_backoffOfTheServer(t *testing.T) {
 	}
 }
 
-// A server that does not say what backoffs there are does not hold a failure up
-// for long.
+// A server that does not tell the backoffs does not delay a failure for long.
 func TestWorker_failsWithoutKnowingTheTypes(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{}, wire.Task{})
@@ -142,7 +139,7 @@ func TestWorker_failsWithoutKnowingTheTypes(t *testing.T) {
 	}
 }
 
-// What is asked of one type holds up its own fails, and no others.
+// Asking about a type delays only failures of that type.
 func TestWorker_typesThatHang(t *testing.T) {
 	t.Parallel()
 	types := strings.Split("a b c d e f g h", " ")

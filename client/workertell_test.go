@@ -14,7 +14,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// A key that is refused ends Run as its context's end does: what runs finishes.
+// A refused key ends Run like the end of its context: running handlers finish.
 func TestWorker_refusedKey(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[wire.Code]error{wire.CodeUnauthorized: ErrUnauthorized, wire.CodeForbidden: ErrForbidden} {
@@ -40,7 +40,7 @@ func TestWorker_refusedKey(t *testing.T) {
 				if !errors.Is(err, want) || err.Error() != fmt.Sprintf("run worker w1: the API key is refused: claim tasks: E (%s): M", code) {
 					t.Errorf("Run: %v", err)
 				}
-				// The handler takes 20 s, and one more node may know the key for 10 s.
+				// The handler takes 20 s; for 10 s another node might know the key.
 				if took := time.Since(start); took < 20*time.Second || took > 20*time.Second+keyUnknownMax {
 					t.Errorf("it took %v", took)
 				}
@@ -54,7 +54,7 @@ func TestWorker_refusedKey(t *testing.T) {
 
 type runKey struct{}
 
-// told are what a worker tells, with a word for what is in the context.
+// told records what a worker reports, with a word for what is in the context.
 type told struct {
 	mu    sync.Mutex
 	lines []string
@@ -67,7 +67,7 @@ func (o *told) add(ctx context.Context, line string) {
 	o.lines = append(o.lines, fmt.Sprint(line, " ", ctx.Value(runKey{}), trace))
 }
 
-// logOf is a handler that adds what it hears.
+// logOf is a slog.Handler that records messages.
 type logOf struct {
 	slog.Handler
 	told *told
@@ -87,11 +87,11 @@ func (l logOf) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// OnError hears what only the log has, and both have Run's context.
+// OnError gets what otherwise only the log has, and both get Run's context.
 func TestWorker_OnError(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		fault        string // a path that finds no leader
+		fault        string // calls to this path find no leader
 		handle       func(context.Context) error
 		what         error // that there is
 		hook, logged string
@@ -136,7 +136,7 @@ func TestWorker_OnError(t *testing.T) {
 	}
 }
 
-// Each error of a method of Claim says once of which attempt it is.
+// An error of a method of Claim names its attempt exactly once.
 func TestTaskError(t *testing.T) {
 	t.Parallel()
 	o := newOffice(wire.Task{})
@@ -173,7 +173,7 @@ func TestTaskError(t *testing.T) {
 	}
 }
 
-// Lines of Job.Log say what they are about, at every level.
+// Lines of Job.Log name their task at every level.
 func TestJob_Log(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -194,7 +194,7 @@ func TestJob_Log(t *testing.T) {
 	if !strings.Contains(out.String(), want) {
 		t.Errorf("%s, want %s", out.String(), want)
 	}
-	// Without a Logger the worker's own lines are of slog.Default at Warn and above, but not the handler's.
+	// Without a Logger the worker's own lines go to slog.Default at Warn and above; the handler's at every level.
 	runWorker(t, newOffice(wire.Task{}), WorkerConfig{}, func(w *Worker) {
 		Handle(w, "mail", func(ctx context.Context, job *Job[mail]) error {
 			if !job.Log().Enabled(ctx, slog.LevelInfo) {
@@ -205,7 +205,7 @@ func TestJob_Log(t *testing.T) {
 	}, func(*testing.T, *running) {})
 }
 
-// Run does not return while OnError is told that a handler goes on after its time.
+// Run waits for a call of OnError about a handler that goes on after its timeout.
 func TestWorker_OnError_isWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, takes := range map[string]time.Duration{"the handler returns": 3 * time.Second, "it is left behind": time.Minute} {

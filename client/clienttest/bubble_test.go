@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/client/clienttest"
 )
 
-// runIn runs a worker whose handler is told of each attempt, until the test ends.
+// runIn runs a worker until the test ends; handler is called for each attempt.
 func runIn(t *testing.T, c *client.Client, handler func(context.Context, *client.Job[Mail]) error) {
 	t.Helper()
 	w, err := client.NewWorker(c, client.WorkerConfig{ID: "w1", Lease: 30 * time.Second})
@@ -31,9 +31,8 @@ func runIn(t *testing.T, c *client.Client, handler func(context.Context, *client
 	})
 }
 
-// In a bubble time is virtual for all: a handler takes longer than its lease, which is
-// extended, and the backoff after it passes while the test sleeps. Several bubbles, one after
-// the other and beside a server in none, share nothing.
+// In a bubble all time is virtual: a handler takes longer than its lease, which is extended, and the backoff after it
+// passes while the test sleeps. Consecutive bubbles, and a server outside of any bubble, share nothing.
 func TestTicking_inABubble(t *testing.T) {
 	t.Parallel()
 	outside := clienttest.New(t)
@@ -84,7 +83,7 @@ func TestTicking_inABubble(t *testing.T) {
 	submit(t, outside, mail())
 }
 
-// A clock that stands still does so in a bubble, too; another client connects by Dial.
+// A clock that stands still works in a bubble, too; another client connects with Dial.
 func TestNew_inABubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +106,7 @@ func TestNew_inABubble(t *testing.T) {
 	})
 }
 
-// A clock that goes on by itself does so outside of bubbles as well.
+// A ticking clock also works outside of bubbles.
 func TestTicking_byRealTime(t *testing.T) {
 	t.Parallel()
 	s := clienttest.New(t, clienttest.Ticking())
@@ -119,7 +118,7 @@ func TestTicking_byRealTime(t *testing.T) {
 	}
 }
 
-// What is asked of a server over connections within the process is told by its URL, too.
+// The server gives the same answers through its URL as through connections within the process.
 func TestServer_URL(t *testing.T) {
 	t.Parallel()
 	s := clienttest.New(t)

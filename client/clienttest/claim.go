@@ -9,17 +9,17 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// waiter is one claim that waits.
+// waiter is a waiting claim.
 type waiter struct {
 	claim  command.ClaimNext
-	done   chan struct{} // closed when what is below is set
+	done   chan struct{} // closed when the fields below are set
 	result nodes.Proposed
 	err    error
-	over   bool // the same request without a wait has ended its wait
+	over   bool // the same request without a wait has ended this wait
 }
 
-// Claim is Propose of a claim that waits, in order of arrival, until there is
-// something to claim. wait is the program's time.
+// Claim is Propose for a claim that waits, in order of arrival, until there is something to claim. wait is in the
+// program's time.
 func (n *node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 	n.mu.Lock()
 	if err := n.catchUp(); err != nil || wait <= 0 || n.machine.Claimable(cmd, n.stamp) {
@@ -49,8 +49,7 @@ func (n *node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Du
 	return w.result, w.err
 }
 
-// endWaits ends the waits of the claims with that request id, as a cluster does. The
-// caller holds mu.
+// endWaits ends the waits of the claims with that request id, as a cluster does. The caller holds mu.
 func (n *node) endWaits(requestID string) {
 	n.waiters = slices.DeleteFunc(n.waiters, func(w *waiter) bool {
 		if requestID == "" || w.claim.RequestID != requestID {
@@ -73,9 +72,8 @@ func (n *node) leave(w *waiter) bool {
 	return at >= 0
 }
 
-// serve gives those who wait what there is, in order of arrival, until nobody
-// finds anything: an answer to one may be that of another who sent the same
-// request. The caller holds mu.
+// serve answers waiting claims in order of arrival until no further one finds a task. One answer may end several
+// waits, if they sent the same request. The caller holds mu.
 func (n *node) serve() {
 	for again := true; again; {
 		again = false

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// memoryHost is the server's host for connections within the process.
+// memoryHost is the server's host name for connections within the process.
 const memoryHost = "clienttest"
 
-// entrance is where the server's connections come from: within the process, so that none
-// waits for a network, and by a port once one is asked for.
+// entrance is the server's net.Listener. Its connections are made within the process, so that none waits for a
+// network, and through a port once one is requested.
 type entrance struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	port     net.Listener
 	accepted sync.WaitGroup // the goroutine that accepts at the port
 }
@@ -38,7 +38,7 @@ func (e *entrance) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// listen opens a loopback port, the first time, and returns its address.
+// listen opens a loopback port on its first call, and returns its address.
 func (e *entrance) listen() (addr string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -76,7 +76,7 @@ func (e *entrance) Accept() (net.Conn, error) {
 	}
 }
 
-// Close lets no more connections in. It is safe twice.
+// Close stops accepting connections. It may be called twice.
 func (e *entrance) Close() error {
 	e.once.Do(func() { close(e.closed) })
 	e.mu.Lock()
@@ -90,5 +90,5 @@ func (e *entrance) Close() error {
 	return err
 }
 
-// Addr returns no address: there may be no port.
+// Addr returns an empty address, because there may be no port.
 func (e *entrance) Addr() net.Addr { return &net.TCPAddr{} }

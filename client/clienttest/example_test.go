@@ -37,8 +37,8 @@ func (m *mailer) worker(c *client.Client) (*client.Worker, error) {
 	return w, nil
 }
 
-// A test of a worker, end to end: the first attempt fails, and the second comes when
-// the test has let the backoff pass. In a test, t is its *testing.T.
+// An end-to-end test of a worker: the first attempt fails, and the second follows once the test has advanced past the
+// backoff. In a test, t is its *testing.T.
 func Example() {
 	var t example
 	defer t.end()
@@ -86,7 +86,7 @@ func Example() {
 	// completed: {"attempt":2}
 }
 
-// example stands in for a test, which an example does not have.
+// example stands in for a testing.T, which an example does not have.
 type example struct{ cleanups []func() }
 
 func (e *example) Helper()                           {}
@@ -100,7 +100,7 @@ func (e *example) end() {
 	}
 }
 
-// The lease of a Worker's claim is advanced past while its handler runs.
+// The test advances past the lease of a Worker's claim while its handler runs.
 func TestWorker_losesItsLease(t *testing.T) {
 	t.Parallel()
 	s := clienttest.New(t)
@@ -114,7 +114,7 @@ func TestWorker_losesItsLease(t *testing.T) {
 	client.Handle(w, "mail", func(ctx context.Context, job *client.Job[Mail]) error {
 		began <- job.Task.ID
 		<-ctx.Done() // at the next extend, a second later
-		stop()       // else the worker would claim it again
+		stop()       // otherwise the worker would claim it again
 		cause <- context.Cause(ctx)
 		return nil
 	})
@@ -129,6 +129,6 @@ func TestWorker_losesItsLease(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	// What the handler returned was not sent.
+	// The handler's result was not sent.
 	wantStatus(t, s, id, client.StatusScheduled)
 }

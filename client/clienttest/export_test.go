@@ -2,14 +2,14 @@ package clienttest
 
 import "time"
 
-// AwaitWaiting returns when so many claims wait.
+// AwaitWaiting waits until count claims are waiting.
 func (s *Server) AwaitWaiting(count int) {
 	for s.Waiting() != count {
 		<-time.After(time.Millisecond)
 	}
 }
 
-// Waiting returns how many claims wait.
+// Waiting returns the number of waiting claims.
 func (s *Server) Waiting() int {
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()

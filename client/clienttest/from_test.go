@@ -26,7 +26,7 @@ func resize(_ context.Context, r Resize, token int64) error {
 	return nil
 }
 
-// What docs/from-faktory.md shows: a producer and a worker.
+// The code of docs/from-faktory.md: a producer and a worker.
 func Example_fromFaktory() {
 	var t example
 	defer t.end()
@@ -65,7 +65,7 @@ func Example_fromFaktory() {
 	// <nil>
 }
 
-// What docs/from-river.md shows of a worker.
+// The worker of docs/from-river.md.
 func Example_fromRiver() {
 	var t example
 	defer t.end()
@@ -103,8 +103,7 @@ func Example_fromRiver() {
 	// <nil>
 }
 
-// The Go of claimq in the guides for those who come from elsewhere stands in the
-// examples above, which are run.
+// The Go code of claimq in the guides docs/from-*.md must be that of the examples above, which are run.
 func TestGuide_From(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("from_test.go")

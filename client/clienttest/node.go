@@ -17,19 +17,18 @@ import (
 
 const nodeID = "clienttest"
 
-// node is the one node of a cluster without replication: a command is an entry
-// that is applied at once. What waits for an entry is bounded by the connections
-// that package api lets in.
+// node is a cluster of one node without replication: each command is an entry that is applied at once. Package api
+// bounds the waiting calls by its bound of connections.
 type node struct {
 	url   string
-	begun time.Time // from when on the clocks go on as time.Now; zero: they stand still
+	begun time.Time // since when the clocks follow time.Now; zero: they stand still
 
 	mu      sync.Mutex // guards what follows
 	machine *fsm.Machine
-	stamp   fsm.Stamp     // the clocks, which move by advance, and catchUp
-	ticked  int64         // how many milliseconds since begun they have moved on
+	stamp   fsm.Stamp     // the clocks; advance and catchUp move them
+	ticked  int64         // milliseconds that they have moved since begun
 	waiters []*waiter     // claims, in order of arrival
-	news    chan struct{} // closed, and replaced, with every entry
+	news    chan struct{} // closed and replaced with every entry
 }
 
 var _ api.Node = (*node)(nil)
@@ -40,8 +39,7 @@ func newNode(start time.Time) (*node, error) {
 	return n, err
 }
 
-// apply applies an entry of one command. The caller holds mu, and calls follow
-// when it has applied what belongs together.
+// apply applies an entry with one command. The caller holds mu and calls follow after the last of several.
 func (n *node) apply(cmd command.Command) (nodes.Proposed, error) {
 	applied, err := n.machine.Apply(n.machine.Index()+1, command.AppendEntry(nil, n.stamp, cmd))
 	if err != nil {
@@ -52,15 +50,15 @@ func (n *node) apply(cmd command.Command) (nodes.Proposed, error) {
 	return nodes.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: applied.Results[0]}, nil
 }
 
-// Propose applies cmd and what follows of it.
+// Propose applies cmd and whatever becomes due.
 func (n *node) Propose(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.propose(cmd)
 }
 
-// propose is Propose by a caller who holds mu. A claim that finds nothing writes
-// nothing, and ends the waits of the same request.
+// propose is Propose; the caller holds mu. A claim that finds nothing writes nothing, and ends the waits of the same
+// request.
 func (n *node) propose(cmd command.Command) (nodes.Proposed, error) {
 	if c, ok := cmd.(command.ClaimNext); ok && !n.machine.Claimable(c, n.stamp) {
 		n.endWaits(c.RequestID)
@@ -73,7 +71,7 @@ func (n *node) propose(cmd command.Command) (nodes.Proposed, error) {
 	return p, n.follow()
 }
 
-// ReadLinearizable calls fn with the state as it is.
+// ReadLinearizable calls fn with the current state.
 func (n *node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(*fsm.Machine, fsm.Stamp)) (uint64, error) {
 	return n.ReadStale(ctx, minIndex, fn)
 }
@@ -91,7 +89,7 @@ func (n *node) ReadStale(ctx context.Context, minIndex uint64, fn func(*fsm.Mach
 	return index, err
 }
 
-// WaitEnded waits until the task has ended, or is there no more, wait at most.
+// WaitEnded waits until the task has ended or was removed, but at most for wait.
 func (n *node) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -101,7 +99,7 @@ func (n *node) WaitEnded(caller context.Context, id uint64, wait time.Duration) 
 	})
 }
 
-// WaitEvent waits until the trail has an event behind after.
+// WaitEvent waits until the trail has an event after after.
 func (n *node) WaitEvent(ctx context.Context, after event.Pos) error {
 	return n.wait(ctx, nil, func() bool {
 		newest := n.machine.NewestEvent()
@@ -109,11 +107,11 @@ func (n *node) WaitEvent(ctx context.Context, after event.Pos) error {
 	})
 }
 
-// CatchUp has nothing to wait for: there is one node.
+// CatchUp returns at once, because there is only one node.
 func (n *node) CatchUp(context.Context) error { return nil }
 
-// wait waits until done returns true; it is asked under mu, at first and after
-// every entry. Whatever comes from over ends the wait too. Errors: ctx's cause.
+// wait waits until done returns true or over receives. done is called under mu, first at once and then after every
+// entry. Errors: ctx's cause.
 func (n *node) wait(ctx context.Context, over <-chan time.Time, done func() bool) error {
 	for {
 		n.mu.Lock()
@@ -133,7 +131,7 @@ func (n *node) wait(ctx context.Context, over <-chan time.Time, done func() bool
 	}
 }
 
-// nextEntry returns what is closed with the next entry.
+// nextEntry returns a channel that is closed with the next entry.
 func (n *node) nextEntry() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -145,17 +143,17 @@ func (n *node) LeaderHTTPAddr() string { return n.url }
 func (n *node) Ready() error           { return nil }
 func (n *node) NodeID() string         { return nodeID }
 
-// Forward is never asked for: this node leads.
+// Forward always fails, because this node leads.
 func (n *node) Forward(context.Context, *fasthttp.Request, *fasthttp.Response, func(int) error) error {
 	return nodes.ErrNoLeader
 }
 
-// ForwardWaiting is Forward.
+// ForwardWaiting always fails, because this node leads.
 func (n *node) ForwardWaiting(context.Context, *fasthttp.Request, *fasthttp.Response) error {
 	return nodes.ErrNoLeader
 }
 
-// Cluster returns a cluster of this node.
+// Cluster describes a cluster of this node.
 func (n *node) Cluster(context.Context) nodes.ClusterView {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -166,7 +164,7 @@ func (n *node) Cluster(context.Context) nodes.ClusterView {
 	return nodes.ClusterView{Leader: nodeID, Term: 1, FeatureLevel: n.machine.Level(), Nodes: []nodes.NodeView{self}}
 }
 
-// refused is the answer to what only a cluster can do.
+// refused is the error for calls that need a real cluster.
 func refused() error {
 	return &nodes.MembershipRefused{
 		Reason: "This is a server of package clienttest: one node in memory",
@@ -181,14 +179,14 @@ func (n *node) RemoveNode(context.Context, string, nodes.Operator) error  { retu
 func (n *node) Transfer(context.Context, string) (string, error)          { return "", refused() }
 func (n *node) RestoreBackup(context.Context, io.Reader) (uint64, error)  { return 0, refused() }
 
-// TakeSnapshot has nothing to do: there is no log to compact.
+// TakeSnapshot does nothing, because there is no log to compact.
 func (n *node) TakeSnapshot(context.Context) (uint64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.machine.Index(), nil
 }
 
-// Hashes returns that there is no checkpoint yet.
+// Hashes reports that there is no checkpoint yet.
 func (n *node) Hashes(context.Context) (nodes.HashView, error) {
 	return nodes.HashView{Agree: true}, nil
 }
@@ -200,10 +198,10 @@ func (n *node) SaveBackup(context.Context, bool) (*fsm.Backup, error) {
 	return fsm.NewBackup(n.machine.Snapshot(), fsm.BackupInfo{ClusterID: nodeID}), nil
 }
 
-// Upgrade has nothing to do: the level is the highest from the start.
+// Upgrade does nothing, because the level is the highest from the start.
 func (n *node) Upgrade(context.Context, string) (uint32, error) { return fsm.FeatureLevel, nil }
 
-// Tell tells of an operator's act.
+// Tell records an operator's action in the trail.
 func (n *node) Tell(ctx context.Context, cmd command.Tell, _ string) error {
 	_, err := n.Propose(ctx, cmd)
 	return err

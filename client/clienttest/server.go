@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// awaitMax is how long Await waits, by the program's time, before it fails the test.
+	// awaitMax limits, in the program's time, how long Await waits before it fails the test.
 	awaitMax = 30 * time.Second
-	// closeMax is how long Close waits for the requests that are being answered.
+	// closeMax limits how long Close waits for requests that are being answered.
 	closeMax = 30 * time.Second
-	// sleepMax is for how long a goroutine of fasthttp sleeps that looks after idle ones.
+	// sleepMax covers the sleep of the fasthttp goroutine that closes idle workers.
 	sleepMax = 10*time.Second + time.Millisecond
 )
 
-// TB is what a Server needs of a test. *testing.T and *testing.B have it.
+// TB is the part of *testing.T and *testing.B that a Server needs.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -32,11 +32,11 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// What keeps the Date of answers is a goroutine of the whole process, begun by the first answer:
-// here, so that it is in no bubble of testing/synctest, which would wait for its end.
+// The first answer of a process starts a goroutine that keeps the Date header. Start it here, outside of any bubble
+// of testing/synctest, which would wait for its end.
 var _ = new(fasthttp.ResponseHeader).Header()
 
-// Server is a claimq server in memory. Its methods are safe for concurrent use.
+// Server is an in-memory claimq server. Its methods are safe for concurrent use.
 type Server struct {
 	t        TB
 	node     *node
@@ -50,23 +50,22 @@ type Server struct {
 	close   sync.Once
 }
 
-// Option changes how New makes a server.
+// Option is a setting for New.
 type Option func(*options)
 
 type options struct {
 	start   time.Time
-	ticking bool // from start on, which is then now
+	ticking bool // the clock follows time.Now
 }
 
-// Start is where the clock of a server begins: 2026-01-01T00:00:00Z.
+// Start is the initial time of a server: 2026-01-01T00:00:00Z.
 func Start() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// StartAt lets the clock begin at t, to the millisecond, in place of Start. It is
-// not before 1970.
+// StartAt sets the initial time to t, to the millisecond, instead of Start. It must not be before 1970.
 func StartAt(t time.Time) Option { return func(o *options) { o.start, o.ticking = t, false } }
 
-// Ticking lets the clock begin at time.Now and go on as that does, by itself: in a bubble of
-// testing/synctest what comes due does so while the test sleeps. Advance moves it on beside.
+// Ticking lets the clock begin at time.Now and follow it, so that in a bubble of testing/synctest everything due
+// happens while the test sleeps. Advance moves it further.
 func Ticking() Option { return func(o *options) { o.start, o.ticking = time.Now(), true } }
 
 // New starts a server. It is closed when the test ends.
@@ -98,7 +97,7 @@ func start(t TB, o options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{t: t, node: n, api: server, entrance: newEntrance(), served: make(chan error, 1)}
-	// A key, lest the program's environment has one: the server takes any.
+	// The server accepts any key. Setting one keeps the program's environment out of the test.
 	s.client, err = client.New(client.Config{Endpoints: []string{n.url}, APIKey: "clienttest", Dial: s.entrance.dial})
 	if err != nil {
 		return nil, err
@@ -112,14 +111,12 @@ func start(t TB, o options) (*Server, error) {
 	return s, nil
 }
 
-// Client returns a client of the server, the same each time, over connections within the
-// process. Close closes it; a program that closes its client gets one of its own, by client.New
-// with URL, or with Dial.
+// Client returns a client of the server, always the same, over connections within the process. Close closes it. A
+// program that closes its client should make its own, by client.New with URL or Dial.
 func (s *Server) Client() *client.Client { return s.client }
 
-// URL returns where the server listens, as http://127.0.0.1:port: an endpoint for
-// client.Config, for CLAIMQ_ENDPOINTS, for any other client. The first call opens the port;
-// when it cannot, the test fails at once: URL is called by the test's own goroutine.
+// URL returns the server's base URL, as http://127.0.0.1:port, for client.Config, CLAIMQ_ENDPOINTS or any other
+// client. The first call opens the port. If it fails, the test fails at once, so call URL from the test's goroutine.
 func (s *Server) URL() string {
 	s.t.Helper()
 	addr, err := s.entrance.listen()
@@ -129,13 +126,13 @@ func (s *Server) URL() string {
 	return "http://" + addr
 }
 
-// Dial connects to the server within the process, whatever the address: it is for
-// client.Config, with any endpoint whose host is clienttest or localhost.
+// Dial connects to the server within the process, whatever the address. Use it in client.Config, with an endpoint
+// whose host is clienttest or localhost.
 func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return s.entrance.dial(ctx, network, address)
 }
 
-// Now returns what the server's clock says, in UTC.
+// Now returns the server's time, in UTC.
 func (s *Server) Now() time.Time {
 	s.t.Helper()
 	now, err := s.node.now()
@@ -145,10 +142,9 @@ func (s *Server) Now() time.Time {
 	return now
 }
 
-// Advance moves the server's clock on by d, rounded up to a millisecond, and does what
-// comes due on the way, in order, before it returns. Waiting claims are given what
-// they waited for. Of more than 100,000 moments at which something is due it takes
-// so many one by one, and the rest at once. A negative d fails the test and moves nothing.
+// Advance moves the server's clock forward by d, rounded up to a millisecond. Everything that becomes due happens in
+// order before it returns, and waiting claims get their tasks. After 100,000 moments at which something is due, it
+// handles the remaining ones at once. A negative d fails the test.
 func (s *Server) Advance(d time.Duration) {
 	s.t.Helper()
 	if d < 0 {
@@ -160,10 +156,9 @@ func (s *Server) Advance(d time.Duration) {
 	}
 }
 
-// Await waits until the task has the status, and returns it as it was read then. What
-// a worker does comes some time, as ever, after the handler returned: a test awaits it
-// before it advances. When it has not come after 30 seconds, or the task is not there,
-// the test fails at once: Await is called by the test's own goroutine.
+// Await waits until the task has the status, and returns the task. Because a worker's calls come some time after its
+// handler has returned, a test should await their effect before it advances the clock. If the status is not reached
+// within 30 seconds, or the task does not exist, the test fails at once, so call Await from the test's goroutine.
 func (s *Server) Await(taskID string, status client.TaskStatus) *client.Task {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), awaitMax)
@@ -190,11 +185,10 @@ func (s *Server) await(ctx context.Context, taskID string, status client.TaskSta
 	}
 }
 
-// Close closes the client, answers the requests that wait with shutting_down, and
-// returns when all requests have been answered and nothing serves any more. One
-// goroutine of fasthttp, which sleeps, ends within ten seconds: a test that looks for
-// leaks has to allow it. In a bubble of testing/synctest, where it costs no time, Close waits
-// for that, too. Close may be called twice; the end of the test calls it.
+// Close closes the client, answers waiting requests with shutting_down, and returns when all requests have been
+// answered and the server has stopped. A sleeping goroutine of fasthttp ends within ten seconds after that; tests
+// that look for leaked goroutines should ignore it. In a bubble of testing/synctest, where it costs no time, Close
+// waits for it, too. Close may be called twice; the end of the test calls it.
 func (s *Server) Close() {
 	s.t.Helper()
 	s.close.Do(func() {
@@ -216,8 +210,7 @@ func (s *Server) Close() {
 	})
 }
 
-// inBubble reports whether the calling goroutine is in a bubble of testing/synctest, which only
-// its stack says.
+// inBubble reports whether the calling goroutine is in a bubble of testing/synctest. Only its stack tells.
 func inBubble() bool {
 	stack := make([]byte, 256)
 	first, _, _ := bytes.Cut(stack[:runtime.Stack(stack, false)], []byte("\n"))

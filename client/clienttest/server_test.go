@@ -159,7 +159,7 @@ func TestServer_parallelUse(t *testing.T) {
 	}
 }
 
-// The same request without a wait ends the wait of one, as with a cluster.
+// A request with the same id but without a wait ends a waiting claim, as in a cluster.
 func TestServer_endsAWait(t *testing.T) {
 	t.Parallel()
 	s := clienttest.New(t)
@@ -180,7 +180,7 @@ func TestServer_endsAWait(t *testing.T) {
 	}
 }
 
-// Not parallel: it looks at the goroutines of the process.
+// Not parallel, because it looks at all goroutines of the process.
 func TestServer_Close(t *testing.T) {
 	s := clienttest.New(t)
 	other, err := client.New(client.Config{Endpoints: []string{s.URL()}})
@@ -221,8 +221,7 @@ func TestServer_Close(t *testing.T) {
 	}
 }
 
-// ours returns the stacks of the goroutines of servers and clients, without the one
-// of fasthttp that sleeps for ten seconds before it looks whether to end.
+// ours returns the stacks of the goroutines of servers and clients, except the sleeping one of fasthttp.
 func ours() []string {
 	all := make([]byte, 1<<20)
 	var left []string
@@ -259,7 +258,7 @@ func TestServer_refusesWhatNeedsACluster(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// recorder is a test that notes how it fails.
+// recorder is a testing.TB that records failures.
 type recorder struct {
 	testing.TB
 	said []string

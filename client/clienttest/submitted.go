@@ -10,9 +10,8 @@ import (
 	"github.com/claimq/claimq/client/kind"
 )
 
-// Tasks returns the tasks of the type that are there, whatever they have come to, in the
-// order of their submits; steps too. An ended task is there for its retention, which is a day
-// of the server's clock unless somebody says otherwise. When they cannot be read, the test
+// Tasks returns all tasks of the type, whatever their status and including steps, in the order of their submits. An
+// ended task is kept for its retention, by default a day of the server's clock. If the tasks cannot be read, the test
 // fails at once.
 func (s *Server) Tasks(taskType string) []*client.Task {
 	s.t.Helper()
@@ -29,8 +28,8 @@ func (s *Server) Tasks(taskType string) []*client.Task {
 	return tasks
 }
 
-// Submitted returns the params of the tasks of the kind, as Tasks has them. When one does not
-// decode, the test fails at once.
+// Submitted returns the params of the tasks of the kind, in the order of Tasks. If one does not decode, the test
+// fails at once.
 func Submitted[P, R any](s *Server, k *kind.Kind[P, R]) []P {
 	s.t.Helper()
 	var all []P
@@ -45,8 +44,8 @@ func Submitted[P, R any](s *Server, k *kind.Kind[P, R]) []P {
 	return all
 }
 
-// WantSubmitted fails the test if the tasks of the kind do not have these params, in this order,
-// no fewer and no more. Params are equal if their JSON is. The test goes on.
+// WantSubmitted fails the test, without stopping it, unless the tasks of the kind have exactly these params, in this
+// order. Params are compared as JSON.
 func WantSubmitted[P, R any](s *Server, k *kind.Kind[P, R], want ...P) {
 	s.t.Helper()
 	got, wanted := lines(s, Submitted(s, k)), lines(s, want)

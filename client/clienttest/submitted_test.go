@@ -13,7 +13,7 @@ import (
 
 var mails = kind.New[Mail, kind.None]("mail")
 
-// signUp is the program under test: it welcomes each guest by mail.
+// signUp is the program under test: it sends a welcome mail to each guest.
 func signUp(ctx context.Context, c *client.Client, guests ...string) error {
 	for _, guest := range guests {
 		if _, err := mails.Submit(ctx, c, Mail{To: guest}); err != nil {
@@ -23,7 +23,7 @@ func signUp(ctx context.Context, c *client.Client, guests ...string) error {
 	return nil
 }
 
-// A test of what a program submits, without a worker.
+// A test of what a program submits needs no worker.
 func ExampleWantSubmitted() {
 	var t example
 	defer t.end()
@@ -43,7 +43,7 @@ func ExampleWantSubmitted() {
 	// bob
 }
 
-// told is a test that keeps what it is told.
+// told is a testing.TB that records messages.
 type told struct {
 	testing.TB
 	lines []string
@@ -70,7 +70,7 @@ func TestWantSubmitted(t *testing.T) {
 	}
 	test.lines = nil
 
-	// What was claimed and has ended counts too; other types do not.
+	// Claimed and ended tasks count, too; other types do not.
 	if err := signUp(ctx, s.Client(), "ada", "bob"); err != nil {
 		t.Fatal(err)
 	}

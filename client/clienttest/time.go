@@ -11,14 +11,13 @@ import (
 )
 
 const (
-	// momentsMax bounds the moments that one advance takes one by one.
+	// momentsMax bounds the moments that one advance handles one by one.
 	momentsMax = 100_000
 	// dueMax bounds the leases, and the slots of schedules, of one entry.
 	dueMax = 1_000
-	// unreadableAfter is when a schedule is looked at again that cannot be read.
+	// unreadableAfter is the delay before a schedule that cannot be read is tried again.
 	unreadableAfter = time.Hour
-	// tickMax is how long a clock that goes on by itself waits at most for the next time that
-	// something is due.
+	// tickMax bounds the sleep of a ticking clock.
 	tickMax = time.Hour
 )
 
@@ -29,8 +28,7 @@ func (n *node) now() (time.Time, error) {
 	return time.UnixMilli(n.stamp.T).UTC(), err
 }
 
-// catchUp moves both clocks on to where the program's is, if they go as that does. The caller
-// holds mu.
+// catchUp moves both clocks to the program's time, if they follow it. The caller holds mu.
 func (n *node) catchUp() error {
 	if n.begun.IsZero() {
 		return nil
@@ -43,7 +41,7 @@ func (n *node) catchUp() error {
 	return n.run(ms)
 }
 
-// tick does what comes due while nobody calls, until ctx ends.
+// tick handles what becomes due without a call, until ctx ends.
 func (n *node) tick(ctx context.Context) {
 	for ctx.Err() == nil {
 		n.mu.Lock()
@@ -51,7 +49,7 @@ func (n *node) tick(ctx context.Context) {
 		due, news := time.Duration(min(n.untilDue(), tickMax.Milliseconds()))*time.Millisecond, n.news
 		n.mu.Unlock()
 		if err != nil {
-			return // the next call says it
+			return // the next call returns it
 		}
 		timer := time.NewTimer(due)
 		select {
@@ -63,7 +61,7 @@ func (n *node) tick(ctx context.Context) {
 	}
 }
 
-// advance moves both clocks on by d.
+// advance moves both clocks forward by d.
 func (n *node) advance(d time.Duration) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -77,8 +75,8 @@ func (n *node) advance(d time.Duration) error {
 	return n.run(ms)
 }
 
-// run moves both clocks on by rest milliseconds, from one moment at which something is due to
-// the next. The caller holds mu.
+// run moves both clocks forward by rest milliseconds, from one moment at which something is due to the next. The
+// caller holds mu.
 func (n *node) run(rest int64) error {
 	for range momentsMax {
 		step := n.untilDue()
@@ -93,19 +91,18 @@ func (n *node) run(rest int64) error {
 	return n.move(rest)
 }
 
-// move moves the clocks and does what is due then.
+// move moves the clocks and handles what is due then.
 func (n *node) move(ms int64) error {
 	n.stamp.U += ms
 	n.stamp.T += ms
-	// Also if no task is due: the state learns the time by it, and forgets what is
-	// kept by the lease clock.
+	// Needed even if no task is due, because the state learns the time from it and forgets what the lease clock ends.
 	if _, err := n.apply(command.Tick{}); err != nil {
 		return err
 	}
 	return n.follow()
 }
 
-// untilDue returns after how many milliseconds, at least 1, something is due.
+// untilDue returns the milliseconds, at least 1, until something is due.
 func (n *node) untilDue() int64 {
 	at := int64(math.MaxInt64) // by T
 	for _, next := range []func() (int64, bool){n.machine.NextDue, n.machine.NextSlot, n.machine.NextOpening} {
@@ -120,8 +117,8 @@ func (n *node) untilDue() int64 {
 	return max(step, 1)
 }
 
-// follow does what is due now, as a leader does, and then serves those who wait.
-// The caller holds mu.
+// follow does what a leader does about everything that is due now, and then serves waiting claims. The caller holds
+// mu.
 func (n *node) follow() error {
 	for {
 		cmd := n.due()
@@ -136,8 +133,7 @@ func (n *node) follow() error {
 	return nil
 }
 
-// due returns the command that does what is due, nil if nothing is. Each takes it
-// from what is due.
+// due returns a command for what is due, or nil. Applying it makes that no longer due.
 func (n *node) due() command.Command {
 	var expired []command.Lease
 	for l := range n.machine.Leases() {
@@ -161,11 +157,11 @@ func (n *node) due() command.Command {
 	return nil
 }
 
-// slotOf returns what is to be done of the slot that has come.
+// slotOf returns the command for a schedule's slot that has come.
 func (n *node) slotOf(v *fsm.ScheduleView) command.ScheduleRun {
 	run := command.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
 	times, err := cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}.Read(nil)
-	if err != nil { // the API let it in, so this machine knew the time zone
+	if err != nil { // the API accepted it, so this machine knew the time zone
 		run.Skip, run.Next = true, n.stamp.T+unreadableAfter.Milliseconds()
 		return run
 	}

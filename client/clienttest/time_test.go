@@ -58,7 +58,7 @@ func TestServer_Advance_startsAndExpiresTasks(t *testing.T) {
 	}
 }
 
-// waiting starts a claim that waits, and returns when it does.
+// waiting starts a claim that waits, and returns once it does.
 func waiting(t *testing.T, s *clienttest.Server, worker string) <-chan *client.Claim {
 	t.Helper()
 	got := make(chan *client.Claim, 1)
@@ -141,7 +141,7 @@ func TestServer_Advance_runsEverySlot(t *testing.T) {
 	}
 }
 
-// What tasks do not say, the server's defaults say, as in a cluster.
+// Settings that tasks do not have come from the server's defaults, as in a cluster.
 func TestServer_hasDefaults(t *testing.T) {
 	t.Parallel()
 	s := clienttest.New(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/client/kind"
 )
 
-// Invoice are the parameters of the kind Invoices.
+// Invoice holds the parameters of the kind Invoices.
 type Invoice struct {
 	Order string `json:"order" claimq:"unique"`
 	Lang  string `json:"lang"`
@@ -23,7 +23,7 @@ type Receipt struct {
 	File string `json:"file"`
 }
 
-// Invoices is a kind, as a package that producers and workers share has it.
+// Invoices is declared in a package that producers and workers share.
 var Invoices = kind.New[Invoice, Receipt]("invoice", func(t *client.Task) {
 	t.MaxAttempts = 5
 	t.Retention = 30 * 24 * time.Hour
@@ -35,7 +35,7 @@ func Example() {
 	c := server.Client()
 	ctx, stop := context.WithCancel(context.Background())
 
-	// A producer.
+	// The producer.
 	first, err := Invoices.Submit(ctx, c, Invoice{Order: "17", Lang: "en"})
 	if err != nil {
 		panic(err)
@@ -46,7 +46,7 @@ func Example() {
 	}
 	fmt.Println("the same task:", again.ID == first.ID, "new:", again.Created)
 
-	// A worker.
+	// The worker.
 	w, err := client.NewWorker(c, client.WorkerConfig{})
 	if err != nil {
 		panic(err)
@@ -57,7 +57,7 @@ func Example() {
 	stopped := make(chan error)
 	go func() { stopped <- w.Run(ctx) }()
 
-	// One that waits for the result.
+	// A program that waits for the result.
 	receipt, err := Invoices.Result(ctx, c, first.ID)
 	fmt.Println(receipt.File, err)
 	stop()
@@ -69,7 +69,7 @@ func Example() {
 	// 17.en.pdf <nil>
 }
 
-// The tasks of a kind go where others go: together, after another, or as steps.
+// Tasks of a kind can be submitted together, as follow-ups, or as steps.
 func ExampleKind_Task() {
 	var tasks []client.Task
 	for _, order := range []string{"17", "18"} {
@@ -79,7 +79,7 @@ func ExampleKind_Task() {
 		}
 		tasks = append(tasks, t)
 	}
-	for _, t := range tasks { // for Client.SubmitMany, say
+	for _, t := range tasks { // for example for Client.SubmitMany
 		fmt.Println(t.TaskType, t.IdempotencyKey, t.MaxAttempts, string(t.Payload))
 	}
 	// Output:
@@ -87,7 +87,7 @@ func ExampleKind_Task() {
 	// invoice invoice{"order":"18"} 5 {"order":"18","lang":""}
 }
 
-// At most one at a time: the key is free again when the task has ended.
+// At most one task at a time: the key is free again when the task has ended.
 func ExampleNew_uniqueWhileActive() {
 	type Rebuild struct {
 		Index string `json:"index" claimq:"unique"`
@@ -114,7 +114,7 @@ func ExampleNew_uniqueWhileActive() {
 	// true
 }
 
-// example stands in for a test, which an example does not have.
+// example stands in for a testing.T, which an example does not have.
 type example struct{ testing.TB }
 
 func (example) Helper()                           {}

@@ -9,29 +9,26 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// None is the result of a kind whose tasks have none.
+// None is the result type of a kind whose tasks have no result.
 type None struct{}
 
-// An Option sets fields of a task that is to be submitted: of all tasks of a kind (New), or of
-// one (Kind.Task, Kind.Submit), which comes later. Its type and its payload are the kind's,
-// whatever it makes of them.
+// An Option sets fields of tasks to submit: for all tasks of a kind (New), or for one (Kind.Task, Kind.Submit), which
+// overrides the former. It cannot change the type and the payload, which the kind sets.
 type Option func(*client.Task)
 
-// Kind is a task type whose parameters are a P and whose result is an R. It is safe for
-// concurrent use.
+// Kind is a task type with parameters of type P and results of type R. It is safe for concurrent use.
 type Kind[P, R any] struct {
 	taskType string
 	options  []Option
 	unique   []field
 }
 
-// New returns the kind of the task type. Its options are the defaults of its tasks; what they
-// leave is that of the type in the cluster, else of the server. P is anything that
-// encoding/json encodes and decodes; a P or an R of []byte or json.RawMessage travels as it
-// is.
+// New returns the kind of the task type. The options set defaults for its tasks; for other fields the type's settings
+// in the cluster apply, else the server's. P and R can be anything that encoding/json encodes and decodes; []byte and
+// json.RawMessage are sent unchanged.
 //
-// It is for variables of a package, so it panics if a tag of P is wrong: one other than
-// claimq:"unique", or on a field that has no name in the JSON.
+// New is meant for package variables, so it panics if a claimq tag of P is invalid: if it is not claimq:"unique", or
+// the field has no name in JSON.
 func New[P, R any](taskType string, options ...Option) *Kind[P, R] {
 	unique, err := uniqueFields[P]()
 	if err != nil {
@@ -46,9 +43,9 @@ func New[P, R any](taskType string, options ...Option) *Kind[P, R] {
 // Type returns the task type.
 func (k *Kind[P, R]) Type() string { return k.taskType }
 
-// Task returns a task of the kind, to be submitted with others (Client.SubmitMany), as a
-// step, after another (Job.Then) or from a transaction (package outbox). It has the key of its
-// unique fields, unless an option gives it another. Errors: what json.Marshal returns.
+// Task returns a task of the kind, to be submitted with others (Client.SubmitMany), as a step, as a follow-up
+// (Job.Then) or in a transaction (package outbox). Its idempotency key is made from its unique fields unless an
+// option sets another. Errors: as json.Marshal.
 func (k *Kind[P, R]) Task(params P, options ...Option) (client.Task, error) {
 	made, err := client.NewTask(k.taskType, params)
 	if err != nil {
@@ -70,12 +67,12 @@ func (k *Kind[P, R]) Task(params P, options ...Option) (client.Task, error) {
 	return t, nil
 }
 
-// Submitter is what Submit needs of a client. *client.Client is one.
+// Submitter is the part of a client that Submit needs. *client.Client implements it.
 type Submitter interface {
 	SubmitTask(ctx context.Context, task client.Task) (client.Submitted, error)
 }
 
-// Submit adds a task of the kind. Errors: as of Task and of Client.SubmitTask.
+// Submit adds a task of the kind. Errors: as Task and Client.SubmitTask.
 func (k *Kind[P, R]) Submit(ctx context.Context, c Submitter, params P, options ...Option) (client.Submitted, error) {
 	t, err := k.Task(params, options...)
 	if err != nil {
@@ -84,9 +81,8 @@ func (k *Kind[P, R]) Submit(ctx context.Context, c Submitter, params P, options 
 	return c.SubmitTask(ctx, t)
 }
 
-// Handle makes fn the worker's handler of the kind, as client.Handle does: what fn returns
-// completes the task, or its error settles the attempt; its result is then dropped. fn does
-// not call Job.SetResult.
+// Handle makes fn the worker's handler of the kind, as client.Handle does. The task is completed with the result of
+// fn; if fn returns an error, that settles the attempt and the result is dropped. fn must not call Job.SetResult.
 func (k *Kind[P, R]) Handle(w *client.Worker, fn func(context.Context, *client.Job[P]) (R, error), options ...client.HandlerOption) {
 	client.Handle(w, k.taskType, func(ctx context.Context, job *client.Job[P]) error {
 		result, err := fn(ctx, job)
@@ -98,13 +94,12 @@ func (k *Kind[P, R]) Handle(w *client.Worker, fn func(context.Context, *client.J
 	}, options...)
 }
 
-// Waiter is what Result needs of a client. *client.Client is one.
+// Waiter is the part of a client that Result needs. *client.Client implements it.
 type Waiter interface {
 	Wait(ctx context.Context, id string) (*client.Task, error)
 }
 
-// Result waits until the task has ended, and returns its result. Errors: as of ResultOf and
-// of Client.Wait.
+// Result waits until the task has ended, and returns its result. Errors: as ResultOf and Client.Wait.
 func (k *Kind[P, R]) Result(ctx context.Context, c Waiter, id string) (R, error) {
 	t, err := c.Wait(ctx, id)
 	if err != nil {
@@ -114,12 +109,12 @@ func (k *Kind[P, R]) Result(ctx context.Context, c Waiter, id string) (R, error)
 	return k.ResultOf(t)
 }
 
-// errNotEnded is returned by ResultOf of a task that goes on.
+// errNotEnded is returned by ResultOf for a task that has not ended.
 var errNotEnded = errors.New("it has not ended yet")
 
-// ResultOf returns the result of a task that was read. A task without one has the zero
-// value. Errors: client.ErrTaskFailed, client.ErrTaskCancelled; that the task has not ended, is
-// of another type, or has a result that does not decode.
+// ResultOf returns the result of a task, or the zero value if it has none. Errors: client.ErrTaskFailed,
+// client.ErrTaskCancelled; another error if the task has not ended, has another type, or has a result that does not
+// decode.
 func (k *Kind[P, R]) ResultOf(t *client.Task) (R, error) {
 	var result R
 	err := k.check(t)
@@ -140,7 +135,7 @@ func (k *Kind[P, R]) ResultOf(t *client.Task) (R, error) {
 	return result, nil
 }
 
-// ended is how a task ended that has no result.
+// ended returns the error for a task that ended without a result.
 func ended(how error, t *client.Task) error {
 	if t.Error == "" {
 		return how
@@ -148,8 +143,7 @@ func ended(how error, t *client.Task) error {
 	return fmt.Errorf("%w: %s", how, t.Error)
 }
 
-// ParamsOf returns the parameters of a task that was read. Errors: that the task is of another
-// type, or does not decode.
+// ParamsOf returns the parameters of a task. It fails if the task has another type or does not decode.
 func (k *Kind[P, R]) ParamsOf(t *client.Task) (P, error) {
 	var params P
 	err := k.check(t)
@@ -169,7 +163,7 @@ func (k *Kind[P, R]) check(t *client.Task) error {
 	return nil
 }
 
-// decode is the inverse of how client.NewTask and Job.SetResult encode. Nothing is the zero value.
+// decode reverses the encoding of client.NewTask and Job.SetResult. Empty input is the zero value.
 func decode[T any](b []byte) (v T, err error) {
 	switch p := any(&v).(type) {
 	case *None:

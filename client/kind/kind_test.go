@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/client/kind"
 )
 
-// Region is embedded in the params of others.
+// Region is embedded in other params.
 type Region struct {
 	Land string `json:"land" claimq:"unique"`
 }
@@ -126,7 +126,7 @@ func TestNew_panics(t *testing.T) {
 	}
 }
 
-// What goes through a worker comes back, of every way to travel.
+// Parameters and results of every encoding survive the round trip through a worker.
 func TestKind_roundTrip(t *testing.T) {
 	t.Parallel()
 	s := clienttest.New(t)
@@ -179,7 +179,7 @@ func TestKind_roundTrip(t *testing.T) {
 		t.Errorf("one that failed: %v", err)
 	}
 
-	// Parameters of another program.
+	// Parameters from another program.
 	id, err := c.Submit(ctx, client.Task{TaskType: "double", Payload: []byte(`"two"`)})
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +198,6 @@ func result[P, R any](t *testing.T, c *client.Client, k *kind.Kind[P, R], params
 	return k.Result(t.Context(), c, s.ID)
 }
 
-// Tasks that were read.
 func TestKind_readTask(t *testing.T) {
 	t.Parallel()
 	k := kind.New[int, int]("double")

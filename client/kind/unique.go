@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// keyBytesMax is the longest idempotency key that the server takes.
+// keyBytesMax is the longest idempotency key that the server accepts.
 const keyBytesMax = 256
 
-// field is one of those that make the key.
+// field is a field that is part of the key.
 type field struct {
-	name  string // in the JSON
-	index []int  // as reflect.Value.FieldByIndex takes it
+	name  string // in JSON
+	index []int  // for reflect.Value.FieldByIndex
 }
 
-// uniqueFields returns the fields of P that are tagged as unique, in their order: of a
-// struct or of what it points to, with those of the structs that are embedded in it.
+// uniqueFields returns the fields of P that are tagged as unique, in order. P may be a struct or a pointer to one;
+// fields of embedded structs are included.
 func uniqueFields[P any]() ([]field, error) {
 	t := reflect.TypeFor[P]()
 	if t.Kind() == reflect.Pointer {
@@ -50,12 +50,12 @@ func uniqueFields[P any]() ([]field, error) {
 	return fields, nil
 }
 
-// errNilParams is returned when there is nothing to make a key of.
+// errNilParams is returned for a nil pointer, from which no key can be made.
 var errNilParams = errors.New("the params are nil")
 
-// uniqueKey returns the idempotency key of params: the type and the JSON of the fields, so
-// that a reader sees what it is about, or where that is too long its hash. A type has neither a
-// brace nor a hash sign in it, so no two kinds have a key in common.
+// uniqueKey returns the idempotency key of params: the type and the JSON of the fields, so that the key is readable,
+// or a hash of these if that is too long. Types contain neither a brace nor a hash sign, so that keys of different
+// kinds never collide.
 func uniqueKey(taskType string, fields []field, params any) (string, error) {
 	v := reflect.ValueOf(params)
 	if v.Kind() == reflect.Pointer {
@@ -72,7 +72,7 @@ func uniqueKey(taskType string, fields []field, params any) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		value := []byte("null") // of a field in an embedded struct that is not there
+		value := []byte("null") // a field in an embedded struct that is nil
 		if at, err := v.FieldByIndexErr(f.index); err == nil {
 			if value, err = json.Marshal(at.Interface()); err != nil {
 				return "", fmt.Errorf("field %s: %w", f.name, err)

@@ -26,16 +26,16 @@ const (
 	keySnoozed   = attribute.Key("claimq.snoozed_ms")
 )
 
-// headerName is what the trace context travels by.
+// headerName is the header of the trace context.
 const headerName = "traceparent"
 
-// Client is a client whose submits are traced. All else is the client's own.
+// Client is a client whose submits are traced. Its other methods are those of the wrapped client.
 type Client struct {
 	*client.Client
 	tracer trace.Tracer
 }
 
-// Wrap returns c with traced submits. provider nil is the global one.
+// Wrap returns c with traced submits. If provider is nil, the global one is used.
 func Wrap(c *client.Client, provider trace.TracerProvider) *Client {
 	return &Client{Client: c, tracer: tracerOf(provider)}
 }
@@ -47,8 +47,8 @@ func tracerOf(provider trace.TracerProvider) trace.Tracer {
 	return provider.Tracer(scope)
 }
 
-// Inject returns a context whose calls, of any client, carry the trace context of ctx's span:
-// what Submit of a Client does, without a span of its own. For package outbox, say.
+// Inject returns a context whose calls, of any client, carry the trace context of ctx's span. Submits of a Client do
+// this themselves; use Inject for other calls, such as those of package outbox.
 func Inject(ctx context.Context) context.Context {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
@@ -58,13 +58,13 @@ func Inject(ctx context.Context) context.Context {
 	return client.WithTraceparent(ctx, carrier[headerName])
 }
 
-// Submit is that of client.Client, in a span.
+// Submit is client.Client.Submit in a span.
 func (c *Client) Submit(ctx context.Context, task client.Task) (string, error) {
 	s, err := c.SubmitTask(ctx, task)
 	return s.ID, err
 }
 
-// SubmitTask is that of client.Client, in a span.
+// SubmitTask is client.Client.SubmitTask in a span.
 func (c *Client) SubmitTask(ctx context.Context, task client.Task) (client.Submitted, error) {
 	ctx, span := c.begin(ctx, "submit "+typeOf(&task), keyType.String(typeOf(&task)))
 	defer span.End()
@@ -75,7 +75,7 @@ func (c *Client) SubmitTask(ctx context.Context, task client.Task) (client.Submi
 	return s, told(span, err)
 }
 
-// SubmitMany is that of client.Client, in a span for all of them.
+// SubmitMany is client.Client.SubmitMany in one span for all tasks.
 func (c *Client) SubmitMany(ctx context.Context, tasks []client.Task) ([]client.Submitted, error) {
 	ctx, span := c.begin(ctx, "submit many", keyCount.Int(len(tasks)))
 	defer span.End()
@@ -88,7 +88,7 @@ func (c *Client) begin(ctx context.Context, name string, of attribute.KeyValue) 
 		trace.WithAttributes(keySystem.String("claimq"), keyOperation.String("send"), of))
 }
 
-// typeOf is the task's type as the server has it.
+// typeOf returns the task's type as the server stores it.
 func typeOf(t *client.Task) string {
 	if t.TaskType == "" {
 		return "default"
@@ -96,7 +96,7 @@ func typeOf(t *client.Task) string {
 	return t.TaskType
 }
 
-// told tells the span of an error, and returns it.
+// told records an error in the span, and returns it.
 func told(span trace.Span, err error) error {
 	if err != nil {
 		span.RecordError(err)
@@ -105,9 +105,8 @@ func told(span trace.Span, err error) error {
 	return err
 }
 
-// Middleware has each attempt of a worker be a span, linked to that of the submit. An error of
-// the handler is the span's, but a Snooze is none: it has the attribute claimq.snoozed_ms.
-// provider nil is the global one.
+// Middleware makes each attempt of a worker a span that is linked to the submit's. It records the handler's error,
+// except a Snooze, which sets the attribute claimq.snoozed_ms instead. If provider is nil, the global one is used.
 func Middleware(provider trace.TracerProvider) client.Middleware {
 	tracer := tracerOf(provider)
 	return func(ctx context.Context, job *client.Job[[]byte], next func(context.Context) error) error {

@@ -18,13 +18,13 @@ import (
 	claimqotel "github.com/claimq/claimq/client/otel"
 )
 
-// recorded returns a provider, and what it records.
+// recorded returns a provider and the recorder of its spans.
 func recorded() (*sdk.TracerProvider, *tracetest.SpanRecorder) {
 	recorder := tracetest.NewSpanRecorder()
 	return sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder)), recorder
 }
 
-// byName returns the span of the name, nil if there is none.
+// byName returns the span with the name, or nil.
 func byName(recorder *tracetest.SpanRecorder, name string) sdk.ReadOnlySpan {
 	for _, span := range recorder.Ended() {
 		if span.Name() == name {
@@ -51,7 +51,7 @@ func work(t *testing.T, s *clienttest.Server, provider trace.TracerProvider, han
 	}
 	w.Use(claimqotel.Middleware(provider))
 	client.Handle(w, "mail", handle)
-	ctx, span := provider.Tracer("test").Start(t.Context(), "run") // attempts are no part of it
+	ctx, span := provider.Tracer("test").Start(t.Context(), "run") // attempts are not part of it
 	defer span.End()
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error)
@@ -65,8 +65,8 @@ func work(t *testing.T, s *clienttest.Server, provider trace.TracerProvider, han
 	}
 }
 
-// An attempt is a trace of its own that is linked to the submit, and what its handler
-// submits is linked to the attempt.
+// An attempt begins a new trace that is linked to the submit, and tasks that its handler submits are linked to the
+// attempt.
 func TestTrace_fromSubmitToWork(t *testing.T) {
 	t.Parallel()
 	s := clienttest.New(t)
@@ -121,7 +121,7 @@ func TestTrace_errors(t *testing.T) {
 	if span := byName(recorder, "submit default"); span == nil || span.Status().Code != codes.Error || len(span.Events()) != 1 {
 		t.Errorf("the span of a refused submit is %v", span)
 	}
-	// One that was submitted without a trace.
+	// A task that was submitted without a trace.
 	id, err := s.Client().Submit(t.Context(), client.Task{TaskType: "mail", Payload: []byte(`"ada"`)})
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestTrace_errors(t *testing.T) {
 	}
 }
 
-// A task that is given back for a while has not gone wrong.
+// A snoozed task is not an error.
 func TestTrace_snooze(t *testing.T) {
 	t.Parallel()
 	s := clienttest.New(t)

@@ -15,7 +15,7 @@ import (
 func Example() {
 	s := clienttest.New(example{})
 	defer s.Close()
-	spans := tracetest.NewSpanRecorder() // an exporter, in a program
+	spans := tracetest.NewSpanRecorder() // in a program: an exporter
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(spans))
 
 	c := claimqotel.Wrap(s.Client(), provider)
@@ -45,7 +45,7 @@ func Example() {
 	// process mail links: 1
 }
 
-// example stands in for a test, which an example does not have.
+// example stands in for a testing.T, which an example does not have.
 type example struct{}
 
 func (example) Helper()                           {}

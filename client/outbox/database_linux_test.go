@@ -19,12 +19,12 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// database is a real server of its own, which listens on a socket in its folder alone.
+// database is a real database server that listens only on a socket in its folder.
 type database struct {
 	dialect      outbox.Dialect
-	driver, name string // of sql.Open
+	driver, name string // for sql.Open
 	server       []string
-	owner        *syscall.Credential // nil: as the test
+	owner        *syscall.Credential // nil: the test's user
 	process      *os.Process
 	ended        chan struct{}
 }
@@ -43,7 +43,7 @@ func newPostgres(t *testing.T) *database {
 	return d
 }
 
-// newMariaDB starts a MariaDB, which has to be installed, too.
+// newMariaDB starts a MariaDB, which has to be installed (.ci/tools does it).
 func newMariaDB(t *testing.T) *database {
 	t.Helper()
 	bin := program(t, "mariadb-server", "mariadbd", "/usr/sbin/mariadbd")
@@ -60,7 +60,7 @@ func newMariaDB(t *testing.T) *database {
 	return d
 }
 
-// program returns the path of a program by the first name or pattern that is there.
+// program returns the path of an installed program: the first of the names or patterns that exists.
 func program(t *testing.T, debian string, names ...string) string {
 	t.Helper()
 	for _, name := range names {
@@ -75,8 +75,8 @@ func program(t *testing.T, debian string, names ...string) string {
 	return ""
 }
 
-// folder makes the server's folder; its path is short, as a socket's has to be. A server
-// that refuses to be root's runs as its own user.
+// folder makes the server's folder, with a path short enough for a socket. A server that refuses to run as root runs
+// as its own user.
 func (d *database) folder(t *testing.T, owner string) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "box")
@@ -109,8 +109,8 @@ func (d *database) run(t *testing.T, name string, args ...string) {
 	}
 }
 
-// start starts the server and waits until it answers. It ends with the test. PostgreSQL
-// refuses to start beside the processes of one that was killed: then it is started again.
+// start starts the server and waits until it answers. It ends with the test. PostgreSQL refuses to start while
+// processes of a killed server exist; then it is started again.
 func (d *database) start(t *testing.T) {
 	t.Helper()
 	d.launch(t)
@@ -134,12 +134,12 @@ func (d *database) launch(t *testing.T) {
 	cmd.Dir = "/"
 	go func() {
 		defer close(ended)
-		runtime.LockOSThread() // Pdeathsig ties its life to the thread that starts it
+		runtime.LockOSThread() // Pdeathsig ties the process to the thread that starts it
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // it is killed
+			_ = cmd.Wait() // it was killed
 		}
 	}()
 	if err := <-started; err != nil {
@@ -149,7 +149,7 @@ func (d *database) launch(t *testing.T) {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
 }
 
-// kill ends the server at once, as a crash does.
+// kill ends the server at once, like a crash.
 func (d *database) kill(t *testing.T) {
 	t.Helper()
 	if err := d.process.Kill(); err != nil {

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// Dialect is how a database writes its SQL.
+// Dialect is a dialect of SQL.
 type Dialect int
 
-// The dialects.
 const (
 	Postgres Dialect = iota + 1
-	MySQL            // MariaDB, too
+	MySQL            // and MariaDB
 )
 
 // String returns the name of the database.
@@ -26,8 +25,8 @@ func (d Dialect) String() string {
 	return "Dialect(" + strconv.Itoa(int(d)) + ")"
 }
 
-// Schema returns the statement that makes the table unless it exists, for the
-// application's migrations. Columns may be added to the table, with defaults.
+// Schema returns the statement that creates the table if it does not exist, for the application's migrations. The
+// application may add columns with defaults.
 func (o *Outbox) Schema() string {
 	if o.dialect == Postgres {
 		return `CREATE TABLE IF NOT EXISTS ` + o.table + ` (
@@ -50,7 +49,7 @@ func (o *Outbox) Schema() string {
 )`
 }
 
-// insert returns the statement for so many tasks, which are its arguments.
+// insert returns the statement that inserts this number of tasks, given as its arguments.
 func (o *Outbox) insert(tasks int) string {
 	var b strings.Builder
 	b.WriteString("INSERT INTO " + o.table + " (task) VALUES ")
@@ -63,8 +62,7 @@ func (o *Outbox) insert(tasks int) string {
 	return b.String()
 }
 
-// oldest returns the statement that takes the oldest rows which no other transaction has
-// taken.
+// oldest returns the statement that locks and reads the oldest rows that no other transaction has locked.
 func (o *Outbox) oldest(limit int) string {
 	return fmt.Sprintf("SELECT id, task FROM %s WHERE is_refused = false ORDER BY id LIMIT %d FOR UPDATE SKIP LOCKED", o.table, limit)
 }
@@ -78,12 +76,12 @@ func (o *Outbox) remove(ids []int64) string {
 	return "DELETE FROM " + o.table + " WHERE is_refused = false AND id IN (" + strings.Join(list, ",") + ")"
 }
 
-// refuse returns the statement that marks a row; its arguments are the reason and the id.
+// refuse returns the statement that marks a row as refused; its arguments are the reason and the id.
 func (o *Outbox) refuse() string {
 	return "UPDATE " + o.table + " SET is_refused = true, reason = " + o.parameter(1) + " WHERE is_refused = false AND id = " + o.parameter(2)
 }
 
-// parameter returns the n-th placeholder, from 1 on.
+// parameter returns the n-th placeholder, counted from 1.
 func (o *Outbox) parameter(n int) string {
 	if o.dialect == Postgres {
 		return "$" + strconv.Itoa(n)

@@ -1,7 +1,6 @@
-// Package outbox submits tasks in the transaction of an application's own database: the
-// task is a row of a table there, which is committed with the rest or not at all, and a
-// Relay moves the rows to claimq. It goes over database/sql, with any driver of
-// PostgreSQL (9.5 or later), MySQL (8.0.1) or MariaDB (10.6).
+// Package outbox submits tasks within a transaction of an application's own database: the task is stored as a row in
+// that database, which is committed with the transaction or not at all, and a Relay moves the rows to claimq. It uses
+// database/sql, with any driver for PostgreSQL (9.5 or later), MySQL (8.0.1) or MariaDB (10.6).
 //
 //	box, err := outbox.New(outbox.Postgres, "claimq_outbox")
 //	...
@@ -15,26 +14,22 @@
 //	relay, err := box.NewRelay(db, c, outbox.RelayConfig{})
 //	err = relay.Run(ctx)
 //
-// # What it promises
+// # Guarantees
 //
-// Every task of a transaction that was committed is submitted, and none of one that was
-// rolled back. A row is removed once its task is on the disks of a majority of the
-// cluster; a relay that dies before it has removed it leaves it for the next, which
-// submits it again with the same idempotency key. So there is one task a row, as long as
-// the cluster knows the key: until the task is removed, a day after its end unless its
-// retention says otherwise, and ten minutes more; of a task that is client.UniqueActive
-// until it ends. A relay that finds rows that old, after a restore of the database from a
-// backup say, makes second tasks of them.
+// Every task of a committed transaction is submitted, and none of a transaction that was rolled back. A row is
+// removed once its task is on the disks of a majority of the cluster. If a relay dies before it has removed the row,
+// the next one submits the task again with the same idempotency key. There is therefore one task per row, as long as
+// the cluster knows the key: until ten minutes after the task is removed, which by default is a day after its end, or
+// for client.UniqueActive until the task ends. If a relay finds older rows, for example after the database was
+// restored from a backup, they are submitted a second time.
 //
-// Any number of relays may run beside each other: each takes rows that no other has. The
-// order in which tasks are submitted is about that of the rows, but not exactly: a
-// transaction that commits late has lower ids.
+// Any number of relays may run in parallel; each locks the rows that it takes. Tasks are submitted roughly in the
+// order of the rows, but not exactly, because a transaction that commits late has lower ids.
 //
-// A task that the cluster refuses, for it is malformed, too large, or of a type that the
-// relay's key may not submit, does not hold up the others: its row stays, with is_refused and
-// the reason in ASCII, until somebody has looked. What is refused with others is submitted
-// again by itself before that is said of it. A refusal of the key as a whole, for its role or
-// rate, is about no row: all are left as they are, and Run tries again.
+// If the cluster refuses a task because it is malformed, too large, or of a type that the relay's key may not submit,
+// the others are not held up: its row is kept, with is_refused set and the reason in ASCII, for an operator to
+// decide. A task that was refused together with others is submitted by itself before its row is marked. If the key is
+// refused for its role or rate, no row is marked, and Run tries again.
 //
 //	SELECT id, reason FROM claimq_outbox WHERE is_refused;
 //	UPDATE claimq_outbox SET is_refused = false WHERE id = 17; -- try it again

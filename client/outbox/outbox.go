@@ -9,29 +9,28 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// DefaultTable is the table's name unless another is given.
+// DefaultTable is the default name of the table.
 const DefaultTable = "claimq_outbox"
 
-// submitMax bounds the tasks of one Submit, as each is a parameter of its statement.
+// submitMax bounds the tasks of one Submit, because each is a parameter of its statement.
 const submitMax = 1_000
 
-// tableName is what a table may be called: the name goes into statements as it is.
+// tableName restricts the names of tables, because they become part of statements.
 var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$`)
 
-// Outbox is a table of tasks that are to be submitted. It is safe for concurrent use.
+// Outbox is a table of tasks to submit. It is safe for concurrent use.
 type Outbox struct {
 	dialect Dialect
 	table   string
 }
 
-// Executor is what Submit needs of a transaction: a *sql.Tx, or what wraps one.
+// Executor is the part of a transaction that Submit needs: a *sql.Tx, or a wrapper of one.
 type Executor interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// New returns the outbox in the table, which need not exist yet (Schema). An empty name
-// is DefaultTable; others are of letters, digits and underscores, with a schema before a
-// dot if need be.
+// New returns the outbox in the table, which need not exist yet (see Schema). An empty name means DefaultTable;
+// others consist of letters, digits and underscores, optionally with a schema and a dot in front.
 func New(d Dialect, table string) (*Outbox, error) {
 	if table == "" {
 		table = DefaultTable
@@ -45,13 +44,11 @@ func New(d Dialect, table string) (*Outbox, error) {
 	return &Outbox{dialect: d, table: table}, nil
 }
 
-// Submit has tasks submitted once tx is committed: it inserts them into the table, up to
-// 1,000. A task without an idempotency key gets a random one. The tasks carry the trace
-// context of ctx. A task that the client can see to be malformed is refused here, and
-// nothing is inserted.
+// Submit inserts tasks, up to 1,000, into the table, so that they are submitted once tx is committed. A task without
+// an idempotency key gets a random one. The tasks carry the trace context of ctx. If the client can tell that a task
+// is malformed, nothing is inserted and an error is returned.
 //
-// Once the commit has returned, Relay.Wake shortens the wait until a relay in this process
-// looks.
+// After the commit, call Relay.Wake to submit them without waiting for the interval of a relay in this process.
 func (o *Outbox) Submit(ctx context.Context, tx Executor, tasks ...client.Task) error {
 	if len(tasks) == 0 {
 		return nil

@@ -29,8 +29,8 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// relayOf, in the environment, makes the test binary a relay: the dialect, the driver, the
-// database's name and the cluster's URL, with tabs between them.
+// relayOf is an environment variable that makes the test binary a relay. Its value has the dialect, the driver, the
+// database's name and the cluster's URL, separated by tabs.
 const relayOf = "CLAIMQ_TEST_RELAY"
 
 func TestMain(m *testing.M) {
@@ -65,8 +65,7 @@ func runRelay(of []string) error {
 	return relay.Run(context.Background())
 }
 
-// TestRelay has each database do all of it, one after the other, as it takes seconds to
-// start.
+// TestRelay runs all tests on one database after the other, because starting them takes seconds.
 func TestRelay(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T) *database{"postgres": newPostgres, "mariadb": newMariaDB} {
@@ -79,7 +78,7 @@ func TestRelay(t *testing.T) {
 			t.Run("away", func(t *testing.T) { testAway(t, d) })
 			t.Run("run", func(t *testing.T) { testRun(t, d) })
 			t.Run("run again", func(t *testing.T) { testRunAgain(t, d) })
-			t.Run("killed", func(t *testing.T) { testKilled(t, d) }) // the last: what it starts again ends with it
+			t.Run("killed", func(t *testing.T) { testKilled(t, d) }) // last, because a database that it starts ends with it
 		})
 	}
 }
@@ -94,13 +93,12 @@ func setUp(t *testing.T, d *database) (*outbox.Outbox, *sql.DB) {
 	db := d.open(t)
 	mustExec(t.Context(), t, db, "DROP TABLE IF EXISTS claimq_outbox, orders")
 	mustExec(t.Context(), t, db, box.Schema())
-	mustExec(t.Context(), t, db, box.Schema()) // it is there by now
+	mustExec(t.Context(), t, db, box.Schema()) // again, when it exists
 	mustExec(t.Context(), t, db, "CREATE TABLE orders (id bigint PRIMARY KEY)")
 	return box, db
 }
 
-// order makes the order n and submits a task for it in one transaction, which may be
-// rolled back.
+// order makes order n and submits a task for it in one transaction, which may be rolled back.
 func order(ctx context.Context, box *outbox.Outbox, db *sql.DB, n int, rollBack bool) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -116,7 +114,7 @@ func order(ctx context.Context, box *outbox.Outbox, db *sql.DB, n int, rollBack 
 	return tx.Commit()
 }
 
-// numbers returns the numbers that a query has, in order.
+// numbers returns the numbers that a query yields, in order.
 func numbers(t *testing.T, db *sql.DB, query string) (all []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query)
@@ -137,8 +135,8 @@ func numbers(t *testing.T, db *sql.DB, query string) (all []string) {
 	return all
 }
 
-// While relays are killed at any moment, and the database once, every order that was
-// committed gets one task, and no other has one.
+// Although relays are killed at any moment, and the database once, every committed order gets exactly one task, and
+// no other order gets one.
 func testKilled(t *testing.T, d *database) {
 	box, db := setUp(t, d)
 	cluster := clienttest.New(t)
@@ -148,7 +146,7 @@ func testKilled(t *testing.T, d *database) {
 	for p := range 4 {
 		producers.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				// One that fails may be committed or not: the table of orders says it.
+				// If it fails, it may have been committed or not; the table of orders shows it.
 				if order(ctx, box, db, p*1_000_000+i, i%4 == 3) == nil {
 					made.Add(1)
 				}
@@ -162,7 +160,7 @@ func testKilled(t *testing.T, d *database) {
 	for range 2 {
 		relays.Go(func() {
 			for ctx.Err() == nil {
-				cmd := exec.CommandContext(ctx, exe) // it is killed when ctx ends
+				cmd := exec.CommandContext(ctx, exe) // killed when ctx ends
 				cmd.Env = append(os.Environ(), strings.Join([]string{relayOf + "=" + strconv.Itoa(int(d.dialect)), d.driver, d.name, cluster.URL()}, "\t"))
 				if err := cmd.Start(); err != nil {
 					t.Error(err)
@@ -216,8 +214,8 @@ func newRelay(t *testing.T, box *outbox.Outbox, db *sql.DB, cluster *clienttest.
 	return r
 }
 
-// A row that the cluster refuses is kept with the reason and holds up no other, whether it
-// spoils its whole request or only itself; it goes once it was put right.
+// A refused row is kept with the reason and does not hold up others, whether its task makes the whole request fail or
+// only itself. It is submitted once it is corrected.
 func testRefused(t *testing.T, d *database) {
 	box, db := setUp(t, d)
 	cluster := clienttest.New(t)
@@ -242,9 +240,8 @@ func testRefused(t *testing.T, d *database) {
 	}
 }
 
-// narrowed is a way to the cluster that answers as it does to a key that has not the task type
-// mail: a request with a task of it is refused as a whole. Of large says so a proxy that
-// takes no more than that many bytes.
+// narrowed returns a client whose key may not submit type mail: a request with such a task is refused as a whole. If
+// large is set, a proxy refuses requests with more bytes instead.
 func narrowed(t *testing.T, cluster *clienttest.Server, large int) *client.Client {
 	t.Helper()
 	to, err := url.Parse(cluster.URL())
@@ -277,8 +274,8 @@ func narrowed(t *testing.T, cluster *clienttest.Server, large int) *client.Clien
 	return c
 }
 
-// A row that a proxy finds too large, in an answer without a code of claimq's, is not put aside: it is the
-// proxy's bound, and goes once that is another.
+// A row that a proxy refuses as too large, without a code of claimq, is not marked: the limit is the proxy's, and the
+// row goes once that is higher.
 func testNotOurs(t *testing.T, d *database) {
 	box, db := setUp(t, d)
 	cluster := clienttest.New(t)
@@ -322,13 +319,13 @@ func testNotOurs(t *testing.T, d *database) {
 	})
 }
 
-// Rows of a type that the relay's key may not touch hold up no others, also where there are
-// more of them than a pass takes; they are kept with their reason, and no other is.
+// Rows of a type that the relay's key may not submit do not hold up others, even if there are more than one pass
+// takes. They, and only they, are kept with their reason.
 func testForeign(t *testing.T, d *database) {
 	big := strings.Repeat("x", 500_000)
 	for _, c := range []struct {
 		name    string
-		foreign []int // places of the rows
+		foreign []int // indexes of the rows
 		orders  int
 		payload string
 		batch   int
@@ -387,7 +384,7 @@ func testForeign(t *testing.T, d *database) {
 	}
 }
 
-// A cluster that does not answer, or does not take the key, refuses no row.
+// A cluster that does not answer, or refuses the key, refuses no rows.
 func testAway(t *testing.T, d *database) {
 	box, db := setUp(t, d)
 	cluster := clienttest.New(t)
@@ -417,7 +414,7 @@ func testAway(t *testing.T, d *database) {
 	}
 }
 
-// Run does not wait while there is a full batch, is woken, and ends with its context.
+// Run does not pause while batches are full, can be woken, and ends with its context.
 func testRun(t *testing.T, d *database) {
 	box, db := setUp(t, d)
 	cluster := clienttest.New(t)
@@ -438,7 +435,7 @@ func testRun(t *testing.T, d *database) {
 	}
 }
 
-// Run goes on after a pass that failed, and tells of it.
+// Run continues after a failed pass, and logs it.
 func testRunAgain(t *testing.T, d *database) {
 	box, db := setUp(t, d)
 	cluster := clienttest.New(t)
@@ -461,7 +458,7 @@ func testRunAgain(t *testing.T, d *database) {
 	<-ended
 }
 
-// awaitTasks waits until so many tasks are pending.
+// awaitTasks waits until n tasks are pending.
 func awaitTasks(t *testing.T, cluster *clienttest.Server, n int) {
 	t.Helper()
 	testwait.Until(t, "the tasks", func() bool {
@@ -470,7 +467,7 @@ func awaitTasks(t *testing.T, cluster *clienttest.Server, n int) {
 	})
 }
 
-// telling is a handler that says when it was given something.
+// telling is a handler that signals each record.
 type telling struct {
 	slog.Handler
 	told chan<- struct{}

@@ -32,7 +32,7 @@ func TestNew_refuses(t *testing.T) {
 	}
 }
 
-// statements takes down what is executed.
+// statements records executed statements.
 type statements struct {
 	queries []string
 	args    []any
@@ -44,7 +44,7 @@ func (s *statements) ExecContext(_ context.Context, query string, args ...any) (
 	return nil, nil
 }
 
-// Submit inserts tasks with a key of their own and the trace context, all or none.
+// Submit inserts tasks, each with its own key and the trace context, all or none.
 func TestOutbox_Submit(t *testing.T) {
 	t.Parallel()
 	box, err := outbox.New(outbox.Postgres, "")

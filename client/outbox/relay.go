@@ -18,22 +18,20 @@ const (
 	batchByDefault    = 500
 	batchMax          = 1_000
 	intervalByDefault = time.Second
-	// pauseMax bounds the wait after a pass that failed, doubled from the interval on.
+	// pauseMax bounds the pause after a failed pass, which starts at the interval and doubles.
 	pauseMax = 30 * time.Second
-	// reasonMax is how many bytes of a refusal are kept.
+	// reasonMax bounds the stored reason of a refusal, in bytes.
 	reasonMax = 2_000
 )
 
-// RelayConfig is how a Relay works. The zero value is good.
+// RelayConfig configures a Relay. The zero value is valid.
 type RelayConfig struct {
-	// Batch is how many rows a pass takes at most, 1 to 1,000. They are locked until their
-	// tasks are on the disks of a majority. Default: 500.
+	// Batch limits the rows of a pass, 1 to 1,000. They are locked until their tasks are on the disks of a majority.
+	// Default: 500.
 	Batch int
-	// Interval is how long a relay waits that has found few rows or none, above 0.
-	// Default: 1 s.
+	// Interval is the pause of a relay after it found fewer rows than Batch. Default: 1 s.
 	Interval time.Duration
-	// Logger gets a warning for each pass that failed and each row that was refused.
-	// Default: slog.Default().
+	// Logger gets a warning for each failed pass and each refused row. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -46,14 +44,13 @@ type Relay struct {
 	wake chan struct{}
 }
 
-// Moved is what a pass did.
+// Moved is the outcome of a pass.
 type Moved struct {
-	Submitted int // rows whose tasks are in the cluster, and which are gone
+	Submitted int // rows whose tasks are in the cluster, and which were deleted
 	Refused   int // rows that were marked as refused
 }
 
-// NewRelay returns a relay between db and the cluster of c, both of which stay its
-// caller's.
+// NewRelay returns a relay between db and the cluster of c. The caller keeps and closes both.
 func (o *Outbox) NewRelay(db *sql.DB, c *client.Client, cfg RelayConfig) (*Relay, error) {
 	switch {
 	case cfg.Batch < 0 || cfg.Batch > batchMax:
@@ -73,7 +70,7 @@ func (o *Outbox) NewRelay(db *sql.DB, c *client.Client, cfg RelayConfig) (*Relay
 	return &Relay{o: o, db: db, c: c, cfg: cfg, wake: make(chan struct{}, 1)}, nil
 }
 
-// Wake ends the wait of Run, if it waits for its interval. It does not block.
+// Wake makes Run look for rows at once if it is waiting for its interval. It does not block.
 func (r *Relay) Wake() {
 	select {
 	case r.wake <- struct{}{}:
@@ -81,9 +78,8 @@ func (r *Relay) Wake() {
 	}
 }
 
-// Run moves rows until ctx ends, and returns why that did. A pass that fails, as the
-// database or the cluster is away, is logged and tried again after the interval, doubled
-// each time up to 30 s.
+// Run moves rows until ctx ends, and returns ctx's cause. If a pass fails, because the database or the cluster is
+// away, it is logged and tried again after the interval, doubled each time up to 30 s.
 func (r *Relay) Run(ctx context.Context) error {
 	pause := r.cfg.Interval
 	for {
@@ -114,20 +110,20 @@ func (r *Relay) wait(ctx context.Context, d time.Duration, wake <-chan struct{})
 	}
 }
 
-// row is one task of the outbox.
+// row is a task in the outbox.
 type row struct {
 	id   int64
 	task []byte
 }
 
-// Pass moves up to RelayConfig.Batch rows, in a transaction of its own: for programs that
-// have their own loop. Rows of an error were left as they are.
+// Pass moves up to RelayConfig.Batch rows in one transaction, for programs with their own loop. On an error, the rows
+// that it concerns stay as they are.
 func (r *Relay) Pass(ctx context.Context) (moved Moved, err error) {
 	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return Moved{}, fmt.Errorf("outbox: begin: %w", err)
 	}
-	defer func() { _ = tx.Rollback() }() // does nothing after a commit
+	defer func() { _ = tx.Rollback() }() // no effect after a commit
 	rows, err := r.take(ctx, tx)
 	if err != nil || len(rows) == 0 {
 		return Moved{}, err
@@ -151,7 +147,7 @@ func (r *Relay) Pass(ctx context.Context) (moved Moved, err error) {
 	return Moved{Submitted: len(v.done), Refused: len(v.refused)}, submitErr
 }
 
-// take locks the oldest rows and reads them.
+// take locks and reads the oldest rows.
 func (r *Relay) take(ctx context.Context, tx *sql.Tx) (taken []row, err error) {
 	rows, err := tx.QueryContext(ctx, r.o.oldest(r.cfg.Batch))
 	if err != nil {
@@ -171,15 +167,15 @@ func (r *Relay) take(ctx context.Context, tx *sql.Tx) (taken []row, err error) {
 	return taken, nil
 }
 
-// verdict is what the cluster said of rows; of those in neither it has said nothing.
+// verdict is the cluster's answer for each row; rows in neither field have none.
 type verdict struct {
-	done    []int64          // whose tasks are in the cluster
-	refused map[int64]string // why the cluster does not take others
+	done    []int64          // rows whose tasks are in the cluster
+	refused map[int64]string // why the cluster refused the others
 }
 
-// submit submits the tasks of the rows. One that is refused may be for another's sake in
-// its request, and one behind that is not sent: they go again in halves, until each is
-// alone with what is said of it. err is about the rows that are left as they were.
+// submit submits the tasks of the rows. Because a refusal may be due to another task of the same request, and later
+// ones are then not sent, these are tried again in halves, until each refused task is alone. err concerns the rows
+// that stay as they are.
 func (r *Relay) submit(ctx context.Context, rows []row, v *verdict) (err error) {
 	tasks := make([][]byte, len(rows))
 	for i := range rows {
@@ -195,7 +191,7 @@ func (r *Relay) submit(ctx context.Context, rows []row, v *verdict) (err error) 
 			err = one
 		case len(rows) > 1:
 			again = append(again, rows[i])
-		case errors.Is(one, client.ErrOutcomeUnknown): // an earlier try may have been taken
+		case errors.Is(one, client.ErrOutcomeUnknown): // an earlier try may have succeeded
 			err = one
 		default:
 			v.refused[rows[i].id] = reasonOf(one)
@@ -211,8 +207,8 @@ func (r *Relay) submit(ctx context.Context, rows []row, v *verdict) (err error) 
 	return r.submit(ctx, again[half:], v)
 }
 
-// reasonOf returns the error's text in ASCII: a column takes it in whatever encoding it
-// has, and a row that could not be put aside would hold up the others.
+// reasonOf returns the error's text in ASCII, so that it can be stored in a column of any encoding; a row that could
+// not be marked would hold up the others.
 func reasonOf(err error) string {
 	text := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -223,15 +219,15 @@ func reasonOf(err error) string {
 	return text[:min(len(text), reasonMax)]
 }
 
-// isOfTask reports whether err says that the cluster, or a proxy before it, does not take one
-// of the tasks, rather than that it takes none now, or none by this key.
+// isOfTask reports whether err says that the cluster, or a proxy in front of it, refuses one of the tasks, rather
+// than all tasks for now or with this key.
 func isOfTask(err error) bool {
 	var refusal *client.Error
 	if !errors.As(err, &refusal) {
 		return false
 	}
 	switch refusal.Status {
-	case http.StatusRequestEntityTooLarge: // a proxy says so, too, of the whole request
+	case http.StatusRequestEntityTooLarge: // a proxy returns this too, for the whole request
 		return true
 	case http.StatusBadRequest:
 		return !errors.Is(err, client.ErrOutcomeUnknown)
@@ -239,7 +235,7 @@ func isOfTask(err error) bool {
 		var what struct {
 			Field string `json:"field"`
 		}
-		_ = json.Unmarshal(refusal.Details, &what) // what is no JSON names no field
+		_ = json.Unmarshal(refusal.Details, &what) // a body that is not JSON names no field
 		return what.Field == "task_type" && !errors.Is(err, client.ErrOutcomeUnknown)
 	}
 	return false

@@ -34,7 +34,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	ctx, stop := context.WithCancel(context.Background()) // signal.NotifyContext, in a program
+	ctx, stop := context.WithCancel(context.Background()) // in a program: signal.NotifyContext
 	stop()
 	fmt.Println(p.Run(ctx)) // in a goroutine of each replica
 	// Output: <nil>

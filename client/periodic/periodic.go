@@ -14,15 +14,13 @@ import (
 const (
 	catchUpDefault = 10 * time.Minute
 	catchUpMax     = 12 * time.Hour
-	// catchUpSlots bounds how many slots of a schedule are made up for.
+	// catchUpSlots bounds how many slots of a schedule are caught up on.
 	catchUpSlots = 100
 	// keptLonger is how much longer than Config.CatchUp a task has to be kept.
 	keptLonger = 10 * time.Minute
-	// waitMax is for how long Run waits at most before it looks at the clock again, which
-	// may have been set.
+	// waitMax bounds the sleep of Run before it reads the clock again, because the clock may have been set.
 	waitMax = time.Minute
-	// The pause after a submit that failed, doubled each time. The client has repeated it for
-	// Config.Timeout already.
+	// The pause after a failed submit, doubled each time. The client has already repeated it for Config.Timeout.
 	pauseMin = time.Second
 	pauseMax = time.Minute
 	// The labels of a task.
@@ -30,36 +28,33 @@ const (
 	labelSlot     = "slot"
 )
 
-// Schedule is what is submitted when.
+// Schedule says which tasks to submit, and when.
 type Schedule struct {
-	// Name is part of the tasks' keys: 1 to 64 of A-Z a-z 0-9 _ . -. Another name is another
-	// schedule.
+	// Name is part of the tasks' keys, so a new name makes a new schedule: 1 to 64 of A-Z a-z 0-9 _ . -.
 	Name string
-	// Slots says when: Every, Cron, or a function of the program's own.
+	// Slots returns the times: Every, Cron, or the program's own function.
 	Slots Slots
-	// Since is when the schedule begins: what Slots says before is no slot. Zero: it has
-	// always been there.
+	// Since is when the schedule begins; earlier slots do not count. Zero: it always existed.
 	Since time.Time
-	// Task returns the task for a slot. Its IdempotencyKey, Unique and two labels are set by
-	// the schedule, and its RunAt if it is zero. An error is told, and passes over the slot.
+	// Task returns the task for a slot. The schedule sets its IdempotencyKey, Unique and two labels, and its RunAt if
+	// it is zero. If Task returns an error, it is reported and the slot is skipped.
 	Task func(slot time.Time) (client.Task, error)
 }
 
-// Config says how the schedules are run. The zero value is good.
+// Config says how to run the schedules. The zero value is valid.
 type Config struct {
-	// CatchUp is how old a slot may be to be submitted still, when Run begins or the cluster
-	// answers again. 0 = 10 minutes; up to 12 h.
+	// CatchUp is the age up to which a slot is still submitted when Run begins or the cluster answers again. 0: 10
+	// minutes; up to 12 h.
 	CatchUp time.Duration
-	// OnError is called with a slot that was not submitted, and why: each try that failed, and
-	// with ErrMissed when it is passed over. It must be safe for concurrent use. nil: nobody is
-	// called.
+	// OnError is called for each failed try of a slot and, with ErrMissed, when a slot is skipped. It must be safe
+	// for concurrent use. It may be nil.
 	OnError func(schedule string, slot time.Time, err error)
 }
 
-// ErrMissed is told of a slot that is older than Config.CatchUp and was not submitted.
+// ErrMissed is reported for a slot that became older than Config.CatchUp before it was submitted.
 var ErrMissed = errors.New("the slot was missed")
 
-// Submitter is what Periodic needs of a client. *client.Client is one.
+// Submitter is the part of a client that Periodic needs. *client.Client implements it.
 type Submitter interface {
 	SubmitTask(ctx context.Context, task client.Task) (client.Submitted, error)
 }
@@ -71,7 +66,7 @@ type Periodic struct {
 	schedules []Schedule
 }
 
-// scheduleName is what a schedule may be called: a label holds 64 bytes.
+// scheduleName restricts names so that they fit into a label.
 var scheduleName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // New checks the configuration and the schedules. It makes no call.
@@ -100,8 +95,8 @@ func New(c Submitter, cfg Config, schedules ...Schedule) (*Periodic, error) {
 	return &Periodic{c: c, cfg: cfg, schedules: schedules}, nil
 }
 
-// Run submits a task for each slot until ctx ends or no schedule has another slot. It waits for
-// what it began. The error names the schedules whose Slots do not go on in whole seconds.
+// Run submits a task for each slot until ctx ends or no schedule has further slots. It waits for submits under way.
+// The error names the schedules whose Slots do not return later whole seconds.
 func (p *Periodic) Run(ctx context.Context) error {
 	errs := make([]error, len(p.schedules))
 	var all sync.WaitGroup
@@ -124,8 +119,7 @@ func (p *Periodic) run(ctx context.Context, s *Schedule) error {
 	return err
 }
 
-// first returns the slot to begin with: the first of those of the last CatchUp that are made
-// up for.
+// first returns the first slot to submit, going back up to CatchUp and catchUpSlots.
 func (p *Periodic) first(s *Schedule, now time.Time) (time.Time, error) {
 	var latest []time.Time // a ring
 	from := now.Add(-p.cfg.CatchUp)
@@ -148,7 +142,7 @@ func (p *Periodic) first(s *Schedule, now time.Time) (time.Time, error) {
 	return latest[max(n-catchUpSlots, 0)%catchUpSlots], nil
 }
 
-// next is Slots, checked.
+// next calls Slots and checks the result.
 func (s *Schedule) next(after time.Time) (time.Time, error) {
 	slot := s.Slots(after)
 	if !slot.IsZero() && (!slot.After(after) || slot.Nanosecond() != 0) {
@@ -157,7 +151,7 @@ func (s *Schedule) next(after time.Time) (time.Time, error) {
 	return slot, nil
 }
 
-// submit submits the task of a slot, and tries until it is refused for what it is, or too late.
+// submit submits the task of a slot, and repeats that until it succeeds, is refused for good, or is too late.
 func (p *Periodic) submit(ctx context.Context, s *Schedule, slot time.Time) {
 	tell := func(err error) { p.cfg.OnError(s.Name, slot, err) }
 	if p.isMissed(slot) {
@@ -190,7 +184,7 @@ func (p *Periodic) submit(ctx context.Context, s *Schedule, slot time.Time) {
 
 func (p *Periodic) isMissed(slot time.Time) bool { return time.Since(slot) > p.cfg.CatchUp }
 
-// task returns what is submitted for a slot.
+// task returns the task to submit for a slot.
 func (p *Periodic) task(s *Schedule, slot time.Time) (client.Task, error) {
 	t, err := s.Task(slot)
 	if err != nil {
@@ -213,15 +207,15 @@ func (p *Periodic) task(s *Schedule, slot time.Time) (client.Task, error) {
 	return t, nil
 }
 
-// SlotOf returns which schedule, and which slot of it, a task was submitted for; ok is false of
-// one that is of none.
+// SlotOf returns the schedule and the slot that a task was submitted for. ok is false for a task that no schedule
+// submitted.
 func SlotOf(t *client.Task) (schedule string, slot time.Time, ok bool) {
 	slot, err := time.Parse(time.RFC3339, t.Labels[labelSlot])
 	schedule = t.Labels[labelSchedule]
 	return schedule, slot, err == nil && schedule != ""
 }
 
-// waitUntil waits until the clock says at; false: ctx ended.
+// waitUntil waits until the clock reaches at. It returns false if ctx ended.
 func waitUntil(ctx context.Context, at time.Time) bool {
 	for {
 		d := time.Until(at)

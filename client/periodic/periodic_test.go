@@ -16,13 +16,13 @@ import (
 	"github.com/claimq/claimq/client/periodic"
 )
 
-// queue keeps the tasks that are submitted, by key, and when.
+// queue records submitted tasks by key, and when they came.
 type queue struct {
 	mu    sync.Mutex
 	tasks map[string]client.Task
-	order []string // "SLOT at TIME" of those that were new
+	order []string // "SLOT at TIME" of new ones
 	calls int
-	fault func() error // nil: none
+	fault func() error // nil: no fault
 }
 
 func (q *queue) SubmitTask(_ context.Context, t client.Task) (client.Submitted, error) {
@@ -54,7 +54,7 @@ func every(t *testing.T, d time.Duration) periodic.Slots {
 	return slots
 }
 
-// report is a schedule with a task that has a label of its own.
+// report is a schedule whose task has its own label.
 func report(slots periodic.Slots) periodic.Schedule {
 	return periodic.Schedule{Name: "report", Slots: slots, Task: func(slot time.Time) (client.Task, error) {
 		return client.Task{TaskType: "report", Payload: []byte("1"), Unique: client.UniqueActive, Labels: map[string]string{"team": "a", "slot": "mine"}}, nil
@@ -86,7 +86,7 @@ func replica(t *testing.T, q periodic.Submitter, cfg periodic.Config, s ...perio
 	return p
 }
 
-// Three replicas, one of which begins late: each slot is one task, at its time.
+// With three replicas, one of which begins late, each slot is one task, at its time.
 func TestRun_onceForEachSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,11 +109,11 @@ func TestRun_onceForEachSlot(t *testing.T) {
 	})
 }
 
-// A schedule has no slot before it begins, whether that is past or yet to come.
+// A schedule has no slots before Since, whether that is in the past or the future.
 func TestRun_since(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		since time.Duration // of midnight; it begins at 03:10
+		since time.Duration // after midnight; the replica begins at 03:10
 		want  string
 	}{
 		"not said": {want: "[02:30:00Z at 03:10:00 03:00:00Z at 03:10:00 03:30:00Z at 03:30:00 04:00:00Z at 04:00:00]"},
@@ -137,7 +137,7 @@ func TestRun_since(t *testing.T) {
 	}
 }
 
-// Slots that were missed are made up for as far back as CatchUp, the latest 100.
+// Missed slots are caught up on as far back as CatchUp, at most the latest 100.
 func TestRun_catchesUp(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -193,7 +193,7 @@ func TestRun_outage(t *testing.T) {
 	})
 }
 
-// What cannot be submitted at all is told once, and the next slot is tried.
+// A task that can never be submitted is reported once, and the next slot follows.
 func TestRun_refused(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -225,7 +225,7 @@ func TestRun_refused(t *testing.T) {
 	}
 }
 
-// Slots that end, or do not go on, end Run.
+// Slots that end, or do not increase, end Run.
 func TestRun_slotsOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -316,7 +316,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// Against the API of a server: two replicas, of which one is a restart of the other.
+// With a real server: two replicas, one of which is a restart of the other.
 func TestRun_server(t *testing.T) {
 	t.Parallel()
 	s := clienttest.New(t)

@@ -10,13 +10,12 @@ import (
 // slotMin is the least time between two slots.
 const slotMin = time.Second
 
-// Slots says when a schedule is due: it returns the first time after the one that it is
-// given, or the zero time if there is none. It has to be the same in every replica, and whole
-// seconds.
+// Slots returns the first slot after the given time, or the zero time if there is none left. It must return the same
+// in every replica, in whole seconds.
 type Slots func(after time.Time) time.Time
 
-// Every returns the slots that are d apart, whole seconds, from the beginning of 1970 in UTC
-// on: every 24 h is at midnight there.
+// Every returns slots at intervals of d, in whole seconds, counted from the beginning of 1970 in UTC: with 24 h they
+// are at midnight UTC.
 func Every(d time.Duration) (Slots, error) {
 	if d < slotMin || d%time.Second != 0 {
 		return nil, fmt.Errorf("periodic: every %v, it must be a second or more, in whole seconds", d)
@@ -31,9 +30,9 @@ func Every(d time.Duration) (Slots, error) {
 	}, nil
 }
 
-// Cron returns the slots of an expression of five fields, or @hourly, @daily and the like, in
-// the time zone, an IANA name; "" is UTC. Where the clocks there jump, what is set to certain
-// hours runs once a day, as schedules of the cluster do.
+// Cron returns the slots of an expression with five fields, or @hourly, @daily and the like, in the time zone, an
+// IANA name; "" is UTC. When clocks change, an expression with certain hours still runs once a day, like a schedule
+// of the cluster.
 func Cron(expression, timezone string) (Slots, error) {
 	times, err := cron.Plan{Cron: expression, Timezone: timezone}.Read(nil)
 	if err != nil {

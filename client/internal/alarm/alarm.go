@@ -1,18 +1,18 @@
-// Package alarm is one timer for many that wait.
+// Package alarm provides one timer for many waiting calls.
 package alarm
 
 import "time"
 
-// Alarm rings at the first of the times that it is set for: who is woken sets it again for the
-// rest. A timer for each would be a tenth of what a call of the client costs, and nearly all are
-// over long before their time. Whoever has it guards it by a lock, which ring takes, too.
+// Alarm rings at the earliest time that it is set for; the callback then sets it again for the others. One timer for
+// each call would be a tenth of the client's cost per call, and nearly all calls end long before their time. The
+// owner guards it with a lock, which the callback takes, too.
 type Alarm struct {
 	timer *time.Timer
 	at    time.Time // when it rings; zero: it is not set
 }
 
-// Set has ring called at t, in a goroutine of its own, unless it rings before that. The zero
-// time is never. ring is always the same.
+// Set makes the alarm call ring at t, in a new goroutine, unless it is already set for an earlier time. The zero time
+// means never. ring must always be the same function.
 func (a *Alarm) Set(t time.Time, ring func()) {
 	if t.IsZero() || a.IsSet() && !t.Before(a.at) {
 		return
@@ -25,13 +25,13 @@ func (a *Alarm) Set(t time.Time, ring func()) {
 	a.timer.Reset(time.Until(t))
 }
 
-// IsSet reports whether it will ring.
+// IsSet reports whether the alarm will ring.
 func (a *Alarm) IsSet() bool { return !a.at.IsZero() }
 
-// Rang says that it has rung.
+// Rang notes that the alarm has rung.
 func (a *Alarm) Rang() { a.at = time.Time{} }
 
-// Stop has it not ring any more until it is set again, but for a ring that has begun.
+// Stop keeps the alarm from ringing until it is set again. A ring that has begun continues.
 func (a *Alarm) Stop() {
 	a.at = time.Time{}
 	if a.timer != nil {

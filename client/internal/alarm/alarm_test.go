@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// clock is an alarm that remembers when it rang, in milliseconds.
+// clock is an alarm that records when it rang, in milliseconds.
 type clock struct {
 	mu    sync.Mutex
 	alarm Alarm
@@ -30,7 +30,7 @@ func (c *clock) set(ms ...int) {
 	}
 }
 
-// It rings once, at the first of the times since it rang last, and not after it was stopped.
+// An alarm rings once, at the earliest time since it last rang, and not after it was stopped.
 func TestAlarm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

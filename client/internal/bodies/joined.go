@@ -1,20 +1,19 @@
-// Package bodies has the bodies of requests that calls share, and of the answers to them.
+// Package bodies holds the bodies of shared requests and of their answers.
 package bodies
 
 import "io"
 
-// Joined is the body of a shared request: Open, the items of its calls with commas between them,
-// and the end. The items do not change, so it is read as often as the request is sent, and is
-// never in memory as a whole.
+// Joined is the body of a shared request: Open, the items separated by commas, and the end. It is never in memory as
+// a whole, and can be read again for each repeat because the items do not change.
 type Joined struct {
-	Open  string // begins an object and a list in it
+	Open  string // the beginning of an object and of a list in it
 	Items [][]byte
 }
 
 // joinedEnd ends the list that Open begins, and its object.
 const joinedEnd = "]}"
 
-// Size is how many bytes it has.
+// Size returns the length in bytes.
 func (j *Joined) Size() (n int64) {
 	n = int64(len(j.Open) + len(joinedEnd) + len(j.Items) - 1)
 	for _, item := range j.Items {
@@ -23,8 +22,8 @@ func (j *Joined) Size() (n int64) {
 	return n
 }
 
-// part returns part n of it: an item and what is between it and the next by turns. ok is false
-// past the last one.
+// part returns part n of the body: Open, then items and commas in turn, then the end. ok is false after the last
+// part.
 func (j *Joined) part(n int) (part []byte, ok bool) {
 	switch {
 	case n == 0:
@@ -37,16 +36,16 @@ func (j *Joined) part(n int) (part []byte, ok bool) {
 	return []byte(joinedEnd), n == 2*len(j.Items)
 }
 
-// Reader returns one that begins at the beginning.
+// Reader returns a new reader of the body.
 func (j *Joined) Reader() io.Reader { return &joinedReader{body: j} }
 
 type joinedReader struct {
 	body *Joined
 	at   int    // the part after rest
-	rest []byte // of the part before
+	rest []byte // the unread rest of the previous part
 }
 
-// Read is that of io.Reader.
+// Read implements io.Reader.
 func (r *joinedReader) Read(p []byte) (n int, err error) {
 	for n < len(p) {
 		if len(r.rest) == 0 {

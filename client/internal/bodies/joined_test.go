@@ -7,8 +7,7 @@ import (
 	"testing/iotest"
 )
 
-// The body of a shared request is its items with commas between them, however it is read, and
-// again from the beginning.
+// The body of a shared request is its items separated by commas, however it is read, and can be read again.
 func TestJoined(t *testing.T) {
 	t.Parallel()
 	for _, items := range [][]string{{`{"a":1}`}, {`{"a":1}`, `{}`}, {"x", strings.Repeat("y", 5000), "", "z"}} {

@@ -2,10 +2,10 @@ package bodies
 
 import "testing"
 
-// The memory of an answer goes on only when all of its callers have read it.
+// The memory of an answer is reused only after all callers have read it.
 func TestLent(t *testing.T) {
 	t.Parallel()
-	// Nobody else's memory is as long, so what is lent of this length is this or new.
+	// No other test lends this length, so lent memory is either this or new.
 	const n = lentBytesMax*3/4 - 3
 	body := Lend(n)
 	body[0] = 'a'
@@ -17,7 +17,7 @@ func TestLent(t *testing.T) {
 			t.Fatal("the memory was lent while a caller has not read")
 		}
 	}
-	// The pool may drop what it is given, now and then.
+	// The pool may drop memory now and then.
 	for range 1000 {
 		s.readers.Store(1)
 		if s.Read(); isLent() {
@@ -27,7 +27,7 @@ func TestLent(t *testing.T) {
 	t.Error("the memory is never lent again")
 }
 
-// What is too large to keep is not lent again.
+// Too large memory is not lent again.
 func TestLent_large(t *testing.T) {
 	t.Parallel()
 	body := Lend(lentBytesMax + 1)

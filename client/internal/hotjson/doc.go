@@ -1,5 +1,5 @@
-// Package hotjson has what the Go client needs to write and read JSON without reflection:
-// whether a document travels as it is, and the text of the hot requests.
+// Package hotjson reads and writes JSON for the Go client without reflection, and decides whether a document can be
+// sent as JSON unchanged.
 //
 // It knows no call of the API and makes none.
 package hotjson

@@ -1,8 +1,7 @@
 package hotjson
 
-// WithField returns the object with raw as one more field in front.
-// json.RawMessage would not do: Marshal strips its spaces and changes its
-// escapes, and the bytes are to be kept as given.
+// WithField returns the object with raw added as its first field. json.RawMessage would not do, because Marshal
+// removes its spaces and changes its escapes, and the bytes must stay as they are.
 func WithField(name string, raw, object []byte) []byte {
 	b := make([]byte, 0, len(name)+len(raw)+len(object)+4)
 	b = append(b, '{', '"')

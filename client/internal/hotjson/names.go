@@ -2,26 +2,25 @@ package hotjson
 
 import "bytes"
 
-// namesMax bounds the names of one document that flatNames compares, and levelsMax its
-// levels; others are walked by tokens.
+// namesMax bounds the names, and levelsMax the nesting, of documents that distinctNames compares; others are walked
+// token by token.
 const (
 	namesMax  = 64
 	levelsMax = 16
 )
 
-// nameWalk goes along a valid document without escapes and remembers the names of the
-// objects that are open. It allocates nothing.
+// nameWalk walks a valid document without escapes and keeps the names of the open objects. It allocates nothing.
 type nameWalk struct {
 	names [namesMax][]byte
 	n     int
-	// starts are where in names those of each open level begin; inArray says what it is.
+	// starts are the indexes in names where the names of each open level begin; inArray says which levels are arrays.
 	starts  [levelsMax]int
 	inArray [levelsMax]bool
 	depth   int
 }
 
-// distinctNames reports whether no object of a valid document has a name twice. known
-// is false if it cannot tell: there are escapes, or more names or levels than it takes.
+// distinctNames reports whether every object of a valid document has distinct names. known is false if it cannot
+// tell, because there are escapes or too many names or levels.
 func distinctNames(b []byte) (distinct, known bool) {
 	if bytes.IndexByte(b, '\\') >= 0 {
 		return false, false

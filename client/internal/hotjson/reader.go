@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// Reader reads a document in one pass. The caller says what it expects; after something
-// else OK is false, and what was read since means nothing. Values that it does not look
-// into need to have brackets and strings that match, and no more.
+// Reader reads a document in one pass. The caller says what it expects; once something else comes, OK is false and
+// the values read since are meaningless. Values that the caller skips are only checked for matching brackets and
+// quotes.
 type Reader struct {
 	b   []byte
 	at  int
@@ -18,13 +18,13 @@ type Reader struct {
 // NewReader returns a reader of b, which it does not change.
 func NewReader(b []byte) *Reader { return &Reader{b: b} }
 
-// OK reports whether all was as expected, and the document is read to its end.
+// OK reports whether everything was as expected and the document was read to its end.
 func (r *Reader) OK() bool {
 	r.space()
 	return !r.bad && r.at == len(r.b)
 }
 
-// Fail says that what was read is not as expected.
+// Fail marks the document as not as expected.
 func (r *Reader) Fail() { r.bad = true }
 
 // Failed reports whether something was not as expected so far.
@@ -36,7 +36,7 @@ func (r *Reader) space() {
 	}
 }
 
-// takes goes past c if that is next.
+// takes skips c if it comes next.
 func (r *Reader) takes(c byte) bool {
 	r.space()
 	if r.at < len(r.b) && r.b[r.at] == c {
@@ -46,11 +46,11 @@ func (r *Reader) takes(c byte) bool {
 	return false
 }
 
-// want goes past c, which has to be next.
+// want skips c, which has to come next.
 func (r *Reader) want(c byte) { r.bad = !r.takes(c) || r.bad }
 
-// Fields reads an object: field is called with each name, and reads the value. A name is
-// valid until field returns; one with escapes is not expected.
+// Fields reads an object. It calls field with each name, and field reads the value. The name is valid until field
+// returns. Names with escapes fail.
 func (r *Reader) Fields(field func(name []byte)) {
 	r.want('{')
 	if r.takes('}') {
@@ -70,7 +70,7 @@ func (r *Reader) Fields(field func(name []byte)) {
 	}
 }
 
-// Items reads an array, or null: item is called for each element, and reads it.
+// Items reads an array, or null. It calls item for each element, and item reads it.
 func (r *Reader) Items(item func()) {
 	if r.Null() {
 		return
@@ -88,7 +88,7 @@ func (r *Reader) Items(item func()) {
 	}
 }
 
-// Null reads null, if that is next.
+// Null reads null, if that comes next.
 func (r *Reader) Null() bool {
 	r.space()
 	if !bytes.HasPrefix(r.b[r.at:], []byte("null")) {
@@ -98,7 +98,7 @@ func (r *Reader) Null() bool {
 	return true
 }
 
-// quoted reads a string and returns what is between its quotes.
+// quoted reads a string and returns the bytes between its quotes.
 func (r *Reader) quoted() (s []byte, escaped bool) {
 	r.want('"')
 	if r.bad {
@@ -124,7 +124,7 @@ func (r *Reader) Text() string {
 	return text
 }
 
-// TextLike is Text, and does not allocate if that is the same as before.
+// TextLike is Text, but does not allocate if the text equals before.
 func (r *Reader) TextLike(before string) string {
 	begin := *r
 	if s, escaped := r.quoted(); !escaped && string(s) == before {
@@ -134,7 +134,7 @@ func (r *Reader) TextLike(before string) string {
 	return r.Text()
 }
 
-// Plain reads a string without escapes, which is valid as long as the document is.
+// Plain reads a string without escapes. The result shares the document's memory.
 func (r *Reader) Plain() []byte {
 	s, escaped := r.quoted()
 	r.bad = r.bad || escaped
@@ -168,7 +168,7 @@ func (r *Reader) Bool() bool {
 	return raw == "true"
 }
 
-// Raw reads any value and returns it as it stands in the document.
+// Raw reads any value and returns its bytes in the document.
 func (r *Reader) Raw() []byte {
 	r.space()
 	begin := r.at
@@ -192,7 +192,7 @@ func (r *Reader) Raw() []byte {
 	return r.b[begin:r.at]
 }
 
-// isOfWord reports whether c may be in a number, or in true, false and null.
+// isOfWord reports whether c may occur in a number, or in true, false and null.
 func isOfWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '-' || c == '+' || c == '.' || c == 'E'
 }

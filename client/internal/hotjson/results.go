@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 )
 
-// Results returns the elements of the array "results" of an object whose "success" is
-// true, as they stand in b, which has to have n of them. ok is false if b is no such
-// object, or not whole. Of an object that begins with both, as the server's do, the
-// elements are brackets and strings that match; whoever decodes one finds what else is
-// wrong with it.
+// Results returns the raw elements of the array "results", which must have n of them, of an object whose "success" is
+// true. ok is false if b is not such an object, or not whole. In an object that begins with both, as the server's do,
+// elements are only checked for matching brackets and quotes; decoding them finds other errors.
 func Results(b []byte, n int) (results [][]byte, ok bool) {
 	if results, ok = resultsFirst(b, n); ok {
 		return results, true
@@ -28,7 +26,7 @@ func Results(b []byte, n int) (results [][]byte, ok bool) {
 	return results, true
 }
 
-// resultsFirst does what Results does for an object that begins with success and results.
+// resultsFirst is Results for an object that begins with success and results.
 func resultsFirst(b []byte, n int) (results [][]byte, ok bool) {
 	const begin = `{"success":true,"results":[`
 	if !bytes.HasPrefix(b, []byte(begin)) {
@@ -53,7 +51,7 @@ func resultsFirst(b []byte, n int) (results [][]byte, ok bool) {
 	return results, isRest(b[at+1:])
 }
 
-// isRest reports whether b is what may follow results: further fields, and the end.
+// isRest reports whether b can follow the results: further fields, and the end of the object.
 func isRest(b []byte) bool {
 	if len(b) == 0 {
 		return false
@@ -62,8 +60,8 @@ func isRest(b []byte) bool {
 	return b[len(b)-1] == '}' && skip(append(object, ']'), 0) == len(b)+1
 }
 
-// skip returns the end of the object, array or string that begins at b[at], -1 if it has
-// none, or something else begins there.
+// skip returns the end of the object, array or string that begins at b[at], or -1 if it does not end or something
+// else begins there.
 func skip(b []byte, at int) int {
 	depth := 0
 	for i := at; i < len(b); i++ {
@@ -87,7 +85,7 @@ func skip(b []byte, at int) int {
 	return -1
 }
 
-// endOfString returns where the quote is that ends the string at b[at], -1 if none does.
+// endOfString returns the index of the quote that ends the string at b[at], or -1.
 func endOfString(b []byte, at int) int {
 	for i := at + 1; ; {
 		n := bytes.IndexByte(b[i:], '"')

@@ -23,7 +23,7 @@ func TestResults(t *testing.T) {
 		{begin + `{"id":1}`, 1, false},
 		{begin + `{"id":1`, 1, false},
 		{begin + `{"id":"1`, 1, false},
-		{begin + `1]}`, 1, true}, // left to whoever decodes it
+		{begin + `1]}`, 1, true}, // found when it is decoded
 		{`{"failed":0, "results": [ {"id":1} ], "success": true}`, 1, true},
 		{`{"failed":0,"results":[{"id":1}]}`, 1, false},
 		{begin + `}]}`, 1, false},
@@ -45,7 +45,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// FuzzResults checks that what is JSON is split as encoding/json does it.
+// FuzzResults checks that valid JSON is split as encoding/json does it.
 func FuzzResults(f *testing.F) {
 	f.Add([]byte(`{"id":1},{"a":"]}\"","b":[{}]}`))
 	f.Add([]byte(`{"a":"\\\\\""},["x"],"y"`))

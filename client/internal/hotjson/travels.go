@@ -8,15 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// depthMax is how deep parameters may be nested to travel as JSON, less one:
-// the server allows 64, seven of which the request around them takes at most, a
-// batch with a complete whose follow-up has steps.
+// depthMax bounds, less one, the nesting of parameters that are sent as JSON. The server permits 64 levels, and the
+// request around the parameters takes up to seven: a batch with a complete whose follow-up has steps.
 const depthMax = 58
 
-// Travels reports whether the server takes b as JSON and gives the same
-// bytes back. It is stricter than json.Valid: the server refuses bad UTF-8,
-// names that occur twice in an object and halves of surrogate pairs, takes
-// null for absent, and drops the space around a value.
+// Travels reports whether the server accepts b as JSON and returns the same bytes. It is stricter than json.Valid,
+// because the server refuses invalid UTF-8, duplicate names in an object and unpaired surrogates, treats null as
+// absent, and drops the space around a value.
 func Travels(b []byte) bool {
 	if len(b) == 0 || len(bytes.TrimSpace(b)) != len(b) || string(b) == "null" || !utf8.Valid(b) || !json.Valid(b) {
 		return false
@@ -24,15 +22,15 @@ func Travels(b []byte) bool {
 	if distinct, known := distinctNames(b); known {
 		return distinct
 	}
-	// A half of a surrogate pair is decoded as U+FFFD. b may have an honest
-	// U+FFFD beside an honest pair; then it travels as bytes, which does no harm.
+	// An unpaired surrogate is decoded as U+FFFD. If b contains both a real U+FFFD and a valid pair, it is sent as
+	// bytes, which does no harm.
 	surrogates := bytes.Contains(b, []byte(`\ud`)) || bytes.Contains(b, []byte(`\uD`))
 	w := walk{dec: json.NewDecoder(bytes.NewReader(b)), refuseFFFD: surrogates}
 	w.dec.UseNumber()
 	return w.ok()
 }
 
-// walk looks at each token of a valid document.
+// walk checks each token of a valid document.
 type walk struct {
 	dec        *json.Decoder
 	refuseFFFD bool
@@ -42,7 +40,7 @@ type walk struct {
 // level is one open array or object.
 type level struct {
 	names  map[string]struct{} // seen so far; nil in an array
-	inName bool                // an object's next token is a name
+	inName bool                // the next token of the object is a name
 }
 
 func (w *walk) ok() bool {
@@ -88,7 +86,7 @@ func (w *walk) takeDelim(d json.Delim) bool {
 		w.open = w.open[:len(w.open)-1]
 		w.valueEnded()
 	}
-	return len(w.open) < depthMax // one less for a value inside
+	return len(w.open) < depthMax // one less, for a value inside
 }
 
 func (w *walk) top() *level {
@@ -98,7 +96,7 @@ func (w *walk) top() *level {
 	return &w.open[len(w.open)-1]
 }
 
-// valueEnded makes a name due in an object.
+// valueEnded notes that an object's next token is a name.
 func (w *walk) valueEnded() {
 	if top := w.top(); top != nil && top.names != nil {
 		top.inName = true

@@ -54,7 +54,7 @@ func TestTravels(t *testing.T) {
 	}
 }
 
-// FuzzTravels checks that what is told without tokens is what the walk by tokens tells.
+// FuzzTravels compares the fast check with the walk token by token.
 func FuzzTravels(f *testing.F) {
 	for _, s := range []string{`{"a":1,"b":[{"a":2},{"a":3}]}`, `{"a":1,"a":2}`, `[{"b":{"a":1,"c":{},"b":2}}]`, `["a","a"]`, `{"":{"":[]}}`} {
 		f.Add([]byte(s))

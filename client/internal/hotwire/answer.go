@@ -10,16 +10,15 @@ import (
 	"github.com/claimq/claimq/client/internal/hotjson"
 )
 
-// Room is memory for one claimed task of an answer. What is read into it is valid until the next
-// is, but for its strings and slices, which share nothing with it.
+// Room is reusable memory for the claimed task of an answer. Its content is valid until the next answer is read into
+// it, except its strings and slices, which stay valid.
 type Room struct {
 	claimed wire.Claimed
 	task    held
 }
 
-// Answer decodes body, which shares no memory with it then. Without tasks it leaves out
-// Answer.Task, the task that the call was about. room, if not nil, is where the task of
-// Answer.Claimed is. ok is false if body is no answer.
+// Answer decodes body without sharing its memory. Without tasks it leaves out Answer.Task, the task that the call was
+// about. room, if not nil, holds the task of Answer.Claimed. ok is false if body is not an answer.
 func Answer(body []byte, tasks bool, room *Room) (a wire.Answer, ok bool) {
 	r := hotjson.NewReader(body)
 	known := true
@@ -30,8 +29,8 @@ func Answer(body []byte, tasks bool, room *Room) (a wire.Answer, ok bool) {
 	return unmarshal[wire.Answer](body)
 }
 
-// unmarshal decodes by encoding/json what is not hot. It is a function of its own because
-// what encoding/json decodes into is allocated.
+// unmarshal decodes with encoding/json. It is a separate function so that only this case allocates the value on the
+// heap.
 func unmarshal[T any](body []byte) (v T, ok bool) {
 	if json.Unmarshal(body, &v) != nil {
 		var zero T
@@ -40,8 +39,7 @@ func unmarshal[T any](body []byte) (v T, ok bool) {
 	return v, true
 }
 
-// answerField reads a field of an answer. It returns false for one that hot answers do
-// not have.
+// answerField reads a field of an answer. It returns false for fields that frequent answers do not have.
 func answerField(r *hotjson.Reader, name []byte, a *wire.Answer, tasks bool, room *Room) bool {
 	switch string(name) {
 	case "success":
@@ -86,7 +84,7 @@ func appendTask(all []wire.Task, t *wire.Task) []wire.Task {
 	return append(all, *t)
 }
 
-// read reads what a complete claimed. known is false if it has fields that are not read here.
+// read reads the result of a claim in a complete. known is false if it has unexpected fields.
 func (o *Room) read(r *hotjson.Reader) (known bool) {
 	o.claimed, known = wire.Claimed{}, true
 	r.Fields(func(name []byte) {
@@ -103,7 +101,7 @@ func (o *Room) read(r *hotjson.Reader) (known bool) {
 	return known
 }
 
-// held is a task with what its pointers point to.
+// held is a task together with the values of its pointers.
 type held struct {
 	wire.Task
 	workerID  string
@@ -111,12 +109,12 @@ type held struct {
 	lease     int64
 	claimedAt time.Time
 	leaseEnds time.Time
-	// typeBefore and workerBefore are those of the task that was here before: most are alike.
+	// typeBefore and workerBefore are the strings of the previous task here, which is usually alike, so that they
+	// need not be allocated again.
 	typeBefore, workerBefore string
 }
 
-// task reads a task into h, nil if it is null. One with fields that few tasks have is left to
-// encoding/json.
+// task reads a task into h; it returns nil for null. A task with rare fields is decoded by encoding/json.
 func task(r *hotjson.Reader, h *held) *wire.Task {
 	if r.Null() {
 		return nil
@@ -136,8 +134,7 @@ func task(r *hotjson.Reader, h *held) *wire.Task {
 	return t
 }
 
-// field reads a field of a task. It returns false for one that is not read here, or not
-// as it is.
+// field reads a field of a task. It returns false for a field or form that it does not handle.
 func (h *held) field(r *hotjson.Reader, name []byte) bool {
 	switch string(name) {
 	case "id":
@@ -168,7 +165,7 @@ func (h *held) field(r *hotjson.Reader, name []byte) bool {
 	return true
 }
 
-// claimField reads what a task has while it is claimed.
+// claimField reads a field that only claimed tasks have.
 func (h *held) claimField(r *hotjson.Reader, name []byte) bool {
 	if r.Null() {
 		return true
@@ -196,7 +193,7 @@ func (h *held) claimField(r *hotjson.Reader, name []byte) bool {
 	return true
 }
 
-// statuses are those of hot answers, so that none is made again. It is never changed.
+// statuses are the frequent ones, so that they are not allocated again. It is never changed.
 var statuses = [...]string{"pending", "claimed", "completed", "scheduled", "failed"}
 
 func status(b []byte) string {
@@ -230,8 +227,7 @@ func int32Of(r *hotjson.Reader) int32 {
 	return int32(n)
 }
 
-// SubmitResult decodes an element of the answer to a submit of many. ok is false if it is
-// none.
+// SubmitResult decodes an element of the answer to a submit of many. ok is false if it is malformed.
 func SubmitResult(body []byte) (s wire.SubmitResult, ok bool) {
 	r := hotjson.NewReader(body)
 	known := true

@@ -12,12 +12,12 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// hotTask is a task as a claim answers it.
+// hotTask is a claimed task in an answer.
 const hotTask = `{"id":17,"task_type":"mail","params":{ "to" : "ada\"}" },"priority":-2,"max_attempts":3,"attempts":1,"idempotency_key":"k\u00e9",` +
 	`"status":"claimed","worker_id":"w1","claim_token":5,"claimed_at":"2026-01-02T03:04:05.678Z","lease_expires_at":"2026-01-02T03:04:35.678Z",` +
 	`"lease_remaining_ms":30000,"created_at":"2026-01-02T03:04:00.000Z","updated_at":"2026-01-02T03:04:06.000Z","completed_at":null,"cancel_requested":false}`
 
-// answers are bodies of answers, and whether they are any.
+// answers are bodies, and whether they are valid answers.
 var answers = map[string]bool{
 	`{"success":true,"task":` + hotTask + `,"message":"Task claimed successfully"}`: true,
 	`{"success":true,"tasks":[` + hotTask + `,` + hotTask + `],"repeated":true}`:    true,
@@ -51,7 +51,7 @@ var answers = map[string]bool{
 	`[]`: false,
 }
 
-// What is read without reflection is what encoding/json reads.
+// Answer decodes like encoding/json.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	room := &Room{}
@@ -74,7 +74,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// Without tasks the one that the call is about is left out, and only it.
+// Without tasks only the task that the call is about is left out.
 func TestAnswer_withoutTheTask(t *testing.T) {
 	t.Parallel()
 	got, ok := Answer([]byte(`{"success":true,"task":`+hotTask+`,"claimed":{"task":`+hotTask+`}}`), false, nil)
@@ -86,7 +86,7 @@ func TestAnswer_withoutTheTask(t *testing.T) {
 	}
 }
 
-// An answer lives as long as whoever has it; the body of a thousand does not live for one.
+// A decoded task does not keep the body of a large answer in memory.
 func TestAnswer_sharesNothing(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"success":true,"task":` + hotTask + `}`)
@@ -99,8 +99,7 @@ func TestAnswer_sharesNothing(t *testing.T) {
 	}
 }
 
-// What is read into a room that had another task before has nothing of that one, and leaves the
-// strings and slices that were read before.
+// A reused Room keeps nothing of its previous task, and leaves that task's strings and slices intact.
 func TestRoom(t *testing.T) {
 	room := &Room{}
 	first, ok := Answer([]byte(`{"success":true,"claimed":{"task":`+hotTask+`}}`), true, room)
@@ -126,7 +125,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// A hot task is read by hand: what there is of it is no field that only encoding/json knows.
+// A frequent task is decoded without encoding/json, so none of its fields may need that.
 func TestTask_isHot(t *testing.T) {
 	allocs := testing.AllocsPerRun(100, func() {
 		Answer([]byte(`{"success":true,"tasks":[`+strings.Replace(hotTask, `\u00e9`, "e", 1)+`]}`), true, nil)
@@ -151,12 +150,12 @@ func TestSubmitResult(t *testing.T) {
 	}
 }
 
-// FuzzAnswer checks that whatever encoding/json takes is read as it reads it.
+// FuzzAnswer checks that every body that encoding/json accepts is decoded alike.
 func FuzzAnswer(f *testing.F) {
 	for body := range answers {
 		f.Add([]byte(body))
 	}
-	room := &Room{} // which has what was read before
+	room := &Room{} // reused, with the content of the last answer
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var want wire.Answer
 		if !json.Valid(body) || json.Unmarshal(body, &want) != nil {

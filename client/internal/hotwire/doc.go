@@ -1,4 +1,3 @@
-// Package hotwire reads the answers and writes the requests of package api/wire that a
-// client has by the thousand, without reflection. What it does not expect is left to
-// encoding/json, so that nothing depends on it but time.
+// Package hotwire encodes and decodes the most frequent requests and answers of package api/wire without reflection.
+// Anything unexpected goes through encoding/json, so that only speed depends on this package.
 package hotwire

@@ -9,18 +9,18 @@ import (
 	"github.com/claimq/claimq/client/internal/hotjson"
 )
 
-// Room for the object of a request with short values: of a task, and of any other.
+// Initial capacity for a request with short values: for a task, and for any other object.
 const (
 	taskBytes   = 128
 	objectBytes = 256
 )
 
-// Task is json.Marshal of a task that is submitted, but that the params stand in front, as
-// they are: Marshal strips the spaces of a json.RawMessage and changes its escapes.
+// Task is json.Marshal of a task to submit, except that the params come first and unchanged, because Marshal would
+// remove spaces from a json.RawMessage and change its escapes.
 func Task(n *wire.NewTask) ([]byte, error) {
 	if n.RunAt != nil || n.ExpiresAt != nil || n.Backoff != nil || n.RetentionMS != nil || len(n.Labels) > 0 || len(n.Steps) > 0 ||
 		n.DelayMS != 0 || n.Finalize != "" || n.OnStepFailure != "" {
-		rest := *n // what Marshal is given is allocated
+		rest := *n // a value given to Marshal is allocated
 		rest.Params = nil
 		b, err := json.Marshal(&rest)
 		if err != nil || n.Params == nil {
@@ -45,8 +45,8 @@ func Task(n *wire.NewTask) ([]byte, error) {
 	return o.close()
 }
 
-// Settle is json.Marshal of a settling call, or an extend, but that the result stays as it is,
-// if there are neither follow-ups nor progress.
+// Settle is json.Marshal of a settling call or an extend, except that the result stays unchanged if there are neither
+// follow-ups nor progress.
 func Settle(s *wire.Settle) ([]byte, error) {
 	if len(s.Submit) > 0 || s.Progress != nil {
 		return json.Marshal(s)
@@ -113,15 +113,14 @@ func (o *object) claim(c *wire.Claim) {
 	o.b, o.some = append(o.b, '}'), outer
 }
 
-// object is a JSON object that is being written. Fields that are empty are left out by
-// text, bytes and number.
+// object is a JSON object that is being written. text, bytes and number leave out empty fields.
 type object struct {
 	b    []byte
-	some bool  // it has a field
-	err  error // the first
+	some bool  // it has at least one field
+	err  error // the first error
 }
 
-// open begins an object in memory of so many bytes, which grows if need be.
+// open begins an object with an initial capacity in bytes.
 func open(bytes int) object {
 	return object{b: append(make([]byte, 0, bytes), '{')}
 }
@@ -138,7 +137,7 @@ func (o *object) name(name string) {
 	o.b = append(o.b, '"', ':')
 }
 
-// raw writes JSON as it is; nil is left out.
+// raw writes JSON unchanged; nil is left out.
 func (o *object) raw(name string, value json.RawMessage) {
 	if value != nil {
 		o.name(name)
@@ -169,7 +168,7 @@ func (o *object) number(name string, value int64) {
 	}
 }
 
-// string appends a string as encoding/json does.
+// string appends a string encoded as by encoding/json.
 func (o *object) string(s string) {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {

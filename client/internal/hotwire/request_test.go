@@ -9,8 +9,8 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// each calls test with values of a type that have one field set, and with one that has
-// all but those that fallback names.
+// each calls test with values of a type that have one field set, and with one that has all set except those in
+// fallback.
 func each(t *testing.T, zero any, fallback map[string]bool, test func(v any)) {
 	t.Helper()
 	of := reflect.TypeOf(zero)
@@ -29,7 +29,7 @@ func each(t *testing.T, zero any, fallback map[string]bool, test func(v any)) {
 	test(all.Interface())
 }
 
-// valuesOf returns values of a type of the wire.
+// valuesOf returns values of a type in package wire.
 func valuesOf(t *testing.T, of reflect.Type) []reflect.Value {
 	t.Helper()
 	var values []any
@@ -72,8 +72,7 @@ func valuesOf(t *testing.T, of reflect.Type) []reflect.Value {
 	return all
 }
 
-// What is written without reflection is what encoding/json writes, field by field: a field
-// that is added to package wire is noticed.
+// Requests are encoded as by encoding/json, field by field, so that a field added to package wire is noticed.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	same := func(v any, got []byte, err error) {

@@ -1,6 +1,6 @@
-// Package lane puts many calls into few requests, as a group commit does: while a
-// request is out, calls queue, and the next request takes all of them. Few calls go
-// alone, each in its caller's goroutine, as if there were no lane.
+// Package lane puts many calls into few requests, as a group commit does: while a request is out, calls queue, and
+// the next request takes all of them. As long as there are few calls, each goes alone in its caller's goroutine, as
+// if there were no lane.
 //
-// It knows neither HTTP nor JSON: who makes a Lane says how a group is sent.
+// It knows neither HTTP nor JSON; the creator of a Lane says how a group is sent.
 package lane

@@ -5,39 +5,35 @@ import (
 	"time"
 )
 
-// Bounds of one shared request, at or below the server's.
+// Limits of one shared request, at or below the server's.
 const (
-	// CallsMax is how many calls one has at most.
+	// CallsMax bounds its calls.
 	CallsMax = 1_000
-	// BytesMax bounds what its calls weigh together, and CallBytesMax the item of a call
-	// that may be in one: larger ones go alone, as nothing is saved with them.
+	// BytesMax bounds the total weight of its calls, and CallBytesMax the item of each. Larger calls go alone,
+	// because sharing would save nothing.
 	BytesMax     = 7 << 20
 	CallBytesMax = 256 << 10
 )
 
-// Call is one call that waits for its place in a shared request. Item, Weight and
-// Result are its caller's, but that Result is set by Send.
+// Call is a call that waits for its place in a shared request. The caller sets Item and Weight; Send sets Result.
 type Call[R any] struct {
-	// Item is what stands for the call in the request. It does not change: the request
-	// is repeated byte for byte.
+	// Item is the call's part of the request. It must not change, because the request is repeated byte for byte.
 	Item []byte
-	// Weight is how many bytes it counts for: of the request, and of the answer if that
-	// is likely to be longer.
+	// Weight is the call's size in bytes: of its item, or of its answer if that is likely to be longer.
 	Weight int
-	// Until is when its caller leaves, if no context has ended before; zero: it does not.
+	// Until is when the caller leaves, if no context has ended before; zero: never.
 	Until  time.Time
 	Result R
-	// Unread, if not nil, is called once there is a Result that its caller has not waited
-	// for. It returns at once.
+	// Unread, if not nil, is called once there is a Result that the caller did not wait for. It must return at once.
 	Unread func()
 
-	alarmAt time.Time // Until; zero: never, or its context ends by then and says why
+	alarmAt time.Time // Until; zero: never, or the caller's context ends first and says why
 	done    chan struct{}
 	err     error // why there is no Result, once done is closed
 
 	// The lane's lock guards these.
-	group *group[R] // nil: it is in the queue, or never was in a request
-	ended bool      // done is closed, or will be at once
+	group *group[R] // nil: in the queue, or never sent
+	ended bool      // done is closed, or is about to be
 }
 
 // end ends a call without a Result. The caller holds the lock.
@@ -46,10 +42,10 @@ func (c *Call[R]) end(why error) {
 	close(c.done)
 }
 
-// isOver reports whether the time of the call is over, and no context ends it.
+// isOver reports whether the time of the call is over and no context will end it.
 func (c *Call[R]) isOver(now time.Time) bool { return !c.alarmAt.IsZero() && !now.Before(c.alarmAt) }
 
-// group is the calls of one shared request.
+// group holds the calls of one shared request.
 type group[R any] struct {
 	calls  []*Call[R]
 	ctx    context.Context
@@ -58,12 +54,11 @@ type group[R any] struct {
 	// The lane's lock guards these.
 	waiting int  // callers that have not left
 	over    bool // it has been answered
-	overdue bool // another may go beside it
+	overdue bool // another request may be sent in parallel
 }
 
-// newGroup makes a group of calls of the queue. Its context carries nothing of any
-// caller's but the latest deadline; the calls of those without one wait for as long as
-// Send does.
+// newGroup makes a group of queued calls. Its context has the latest deadline of its callers and nothing else from
+// them. If a call has no deadline, the group waits as long as Send does.
 func newGroup[R any](calls []*Call[R]) *group[R] {
 	g := &group[R]{calls: calls, waiting: len(calls)}
 	latest, bounded := time.Time{}, true
@@ -82,8 +77,7 @@ func newGroup[R any](calls []*Call[R]) *group[R] {
 	return g
 }
 
-// leave ends one of the calls whose caller waits no longer, and the request if none does. The
-// caller holds the lock.
+// leave ends a call whose caller no longer waits, and the request if no caller is left. The caller holds the lock.
 func (g *group[R]) leave(c *Call[R]) {
 	c.end(ErrSent)
 	if g.waiting--; g.waiting == 0 {
@@ -91,8 +85,7 @@ func (g *group[R]) leave(c *Call[R]) {
 	}
 }
 
-// answered ends the calls that have a Result, but for closing done, and returns them. The
-// caller holds the lock.
+// answered returns the calls that now have a Result. It ends them except for closing done. The caller holds the lock.
 func (g *group[R]) answered() []*Call[R] {
 	if g.waiting == len(g.calls) {
 		for _, c := range g.calls {
@@ -110,8 +103,8 @@ func (g *group[R]) answered() []*Call[R] {
 	return waiting
 }
 
-// fit returns how many calls of the queue one request takes that has no more than most: at
-// least one, if there is any.
+// fit returns how many calls from the head of the queue go into one request of at most most calls; at least one, if
+// there is any.
 func fit[R any](queue []*Call[R], most int) int {
 	bytes := 0
 	for n, c := range queue {

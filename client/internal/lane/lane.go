@@ -11,62 +11,58 @@ import (
 )
 
 const (
-	// AloneMax is how many calls of a lane may be under way by themselves.
+	// AloneMax bounds the calls of a lane that are under way by themselves.
 	AloneMax = 8
-	// outMax bounds the shared requests of a lane that are out: one, and another beside
-	// one that is out for unusually long, so that a node that hangs does not hold all.
+	// outMax bounds the shared requests of a lane that are out: one, and another in parallel to an overdue one, so
+	// that a node that hangs does not hold up all calls.
 	outMax = 2
-	// A shared request is out for unusually long after overdueFactor times what is usual,
-	// and overdueMin.
+	// A shared request is overdue after overdueFactor times the usual time, and at least overdueMin.
 	overdueFactor = 4
 	overdueMin    = 50 * time.Millisecond
-	// growth is of how many calls of the largest request the next may have one more.
+	// growth says how fast requests grow: after a full one, the limit rises by one call per growth calls.
 	growth = 16
-	// usualShare is the weight of all before in what is usual, against the last one's 1.
+	// usualShare is the weight of the previous average in the usual time, against 1 for the last request.
 	usualShare = 7
 )
 
 var (
-	// ErrQueued is returned for a call whose time was over while it was in the queue:
-	// nothing of it was sent.
+	// ErrQueued is returned for a call that was still in the queue when its time was over; it was not sent.
 	ErrQueued = errors.New("not sent")
-	// ErrSent is returned for a call whose time was over while its request was out. The
-	// request goes on.
+	// ErrSent is returned for a call whose request was out when its time was over. The request goes on.
 	ErrSent = errors.New("sent and not answered")
-	// ErrClosed is returned for a call of which nothing was sent before Close.
+	// ErrClosed is returned for a call that was not sent before Close.
 	ErrClosed = errors.New("not sent: the lane is closed")
 )
 
-// Send makes the shared request of a group and sets the Result of each of its calls.
-// ctx ends when all callers have left, and at the latest of their deadlines. tooMuch says
-// that the request was refused for what is in it, or for how much.
+// Send makes the shared request of a group and sets the Result of each call. ctx ends when all callers have left, at
+// the latest at the last of their deadlines. tooMuch says that the request was refused because of its content or
+// size.
 type Send[R any] func(ctx context.Context, calls []*Call[R]) (tooMuch bool)
 
-// Lane is the queue of calls of one kind. It is safe for concurrent use. The queue is
-// as long as there are callers in Share.
+// Lane is the queue of calls of one kind. It is safe for concurrent use. The queue is as long as there are callers in
+// Share.
 type Lane[R any] struct {
 	send  Send[R]
-	begin func(func()) // begins a goroutine that somebody waits for
+	begin func(func()) // starts a goroutine that is waited for elsewhere
 
-	mu      sync.Mutex // guards what follows, and the groups
+	mu      sync.Mutex // guards the fields below, and the groups
 	alone   int        // calls under way by themselves
 	out     int        // shared requests under way
-	overdue int        // of them, those that are out for unusually long
-	closed  bool       // none begins any more
+	overdue int        // those of them that are overdue
+	closed  bool       // no further request may begin
 	queue   []*Call[R]
-	groups  []*group[R]   // of the shared requests that are out, outMax at most
-	most    int           // how many calls a request has at most
-	usual   time.Duration // how long a shared request is out; 0: there was none
-	clock   alarm.Alarm   // of the callers that wait, and leave before their contexts end
+	groups  []*group[R]   // of the shared requests that are out, at most outMax
+	most    int           // maximum number of calls in a request
+	usual   time.Duration // how long a shared request usually takes; 0: there was none yet
+	clock   alarm.Alarm   // for callers that leave before their contexts end
 }
 
-// New returns a lane. begin begins a goroutine; the lane begins them in Share alone.
+// New returns a lane. begin starts a goroutine; only Share calls it.
 func New[R any](send Send[R], begin func(func())) *Lane[R] {
 	return &Lane[R]{send: send, begin: begin, most: CallsMax}
 }
 
-// Alone reports whether the caller is to make its call by itself; it then calls Left
-// after it.
+// Alone reports whether the caller should make its call by itself. If so, it must call Left afterwards.
 func (l *Lane[R]) Alone() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,9 +80,8 @@ func (l *Lane[R]) Left() {
 	l.alone--
 }
 
-// Share has the call made with others, and waits for its Result, for the end of ctx or
-// until c.Until, which it sets to ctx's deadline if that is earlier. Errors: ErrQueued,
-// ErrSent, ErrClosed.
+// Share makes the call together with others, and waits for its Result, for the end of ctx or until c.Until, which it
+// sets to ctx's deadline if that is earlier. Errors: ErrQueued, ErrSent, ErrClosed.
 func (l *Lane[R]) Share(ctx context.Context, c *Call[R]) error {
 	if ctx.Err() != nil {
 		return ErrQueued
@@ -107,7 +102,7 @@ func (l *Lane[R]) Share(ctx context.Context, c *Call[R]) error {
 	}
 }
 
-// join puts the call into the queue, if the lane is not closed.
+// join adds the call to the queue, unless the lane is closed.
 func (l *Lane[R]) join(c *Call[R]) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +115,7 @@ func (l *Lane[R]) join(c *Call[R]) bool {
 	return true
 }
 
-// Close lets no shared request begin any more, and ends the calls in the queue.
+// Close prevents further shared requests, and ends the calls in the queue.
 func (l *Lane[R]) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,11 +126,11 @@ func (l *Lane[R]) Close() {
 	l.queue = nil
 }
 
-// leave takes a call back whose caller waits no longer, as far as it can be.
+// leave withdraws a call whose caller no longer waits, as far as possible.
 func (l *Lane[R]) leave(c *Call[R]) error {
 	l.mu.Lock()
 	switch {
-	case c.ended: // or will be as soon as the lock is free
+	case c.ended: // or it is about to be, once the lock is free
 	case c.group == nil:
 		l.queue = slices.DeleteFunc(l.queue, func(other *Call[R]) bool { return other == c })
 		c.end(ErrQueued)
@@ -147,7 +142,7 @@ func (l *Lane[R]) leave(c *Call[R]) error {
 	return c.err
 }
 
-// expire takes back the calls whose time is over, and sets the clock for the others.
+// expire withdraws the calls whose time is over, and sets the clock for the others.
 func (l *Lane[R]) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,8 +169,7 @@ func (l *Lane[R]) expire() {
 	}
 }
 
-// start begins a shared request if there are calls for it, and it may be. The caller
-// holds the lock.
+// start begins a shared request if there are calls for it and it may begin. The caller holds the lock.
 func (l *Lane[R]) start() {
 	if len(l.queue) > 0 && l.mayBegin() {
 		l.out++
@@ -185,7 +179,7 @@ func (l *Lane[R]) start() {
 
 func (l *Lane[R]) mayBegin() bool { return !l.closed && l.out < min(1+l.overdue, outMax) }
 
-// run sends one group after the other, until the queue is empty.
+// run sends group after group until the queue is empty.
 func (l *Lane[R]) run() {
 	l.mu.Lock()
 	for {
@@ -197,15 +191,15 @@ func (l *Lane[R]) run() {
 		l.carry(g)
 		l.mu.Lock()
 		if l.out > 1+l.overdue {
-			break // the one beside which it was begun goes on
+			break // the request that was overdue goes on
 		}
 	}
 	l.out--
 	l.mu.Unlock()
 }
 
-// take makes a group of the calls at the head of the queue; nil: there are none, or the
-// lane is closed. The caller holds the lock.
+// take makes a group of the calls at the head of the queue. It returns nil if there are none, or the lane is closed.
+// The caller holds the lock.
 func (l *Lane[R]) take() *group[R] {
 	if l.closed {
 		return nil
@@ -240,8 +234,7 @@ func (l *Lane[R]) carry(g *group[R]) {
 	}
 }
 
-// over takes note of how a shared request ended, which took d. It returns the calls whose
-// callers are to be woken.
+// over records the end of a shared request that took d. It returns the calls whose callers must be woken.
 func (l *Lane[R]) over(g *group[R], d time.Duration, tooMuch bool) (answered []*Call[R]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -258,7 +251,7 @@ func (l *Lane[R]) over(g *group[R], d time.Duration, tooMuch bool) (answered []*
 	return g.answered()
 }
 
-// late lets another request go beside one that is out for unusually long.
+// late permits another request in parallel to an overdue one.
 func (l *Lane[R]) late(g *group[R]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -269,8 +262,8 @@ func (l *Lane[R]) late(g *group[R]) {
 	}
 }
 
-// learn takes how long a shared request was out into what is usual. One that was out
-// for unusually long counts as one that just was not. The caller holds the lock.
+// learn adds the duration of a shared request to the average. An overdue one counts as just below overdue. The caller
+// holds the lock.
 func (l *Lane[R]) learn(d time.Duration) {
 	if l.usual == 0 {
 		l.usual = min(d, overdueMin)
@@ -280,10 +273,9 @@ func (l *Lane[R]) learn(d time.Duration) {
 	l.usual = (usualShare*l.usual + d) / (usualShare + 1)
 }
 
-// resize takes into account how a request of n calls went. One that was refused is
-// followed by such of half its size, and those that are not grow again: so a server that
-// takes less, or callers that are refused, cost the others little. The caller holds the
-// lock.
+// resize adapts the maximum size to the outcome of a request of n calls. After a refusal requests have half its size,
+// and then grow again, so that a server with lower limits, or callers that are refused, cost the others little. The
+// caller holds the lock.
 func (l *Lane[R]) resize(n int, tooMuch bool) {
 	switch {
 	case tooMuch:

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// road is a lane whose requests the test answers.
+// road is a lane whose requests are answered by the test.
 type road struct {
 	*Lane[string]
 	begun sync.WaitGroup
-	deaf  bool // a request goes on though its ctx has ended
+	deaf  bool // a request continues after its ctx has ended
 
 	mu   sync.Mutex
 	sent []*request
 }
 
-// request is a shared request that is out, or was.
+// request is a shared request.
 type request struct {
 	ctx     context.Context
 	calls   []*Call[string]
@@ -54,7 +54,7 @@ func (r *road) send(ctx context.Context, calls []*Call[string]) (tooMuch bool) {
 	return q.tooMuch
 }
 
-// items returns those of the n-th request.
+// items returns the items of the n-th request.
 func (r *road) items(n int) (items []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,8 +66,7 @@ func (r *road) items(n int) (items []string) {
 	return items
 }
 
-// share has calls of these items made, each in a goroutine of its own, and returns once
-// they wait.
+// share begins calls with these items, each in its own goroutine, and returns once they wait.
 func (r *road) share(ctx context.Context, items ...string) (errs []chan error) {
 	for _, item := range items {
 		err := make(chan error, 1)
@@ -93,7 +92,7 @@ func (r *road) want(t *testing.T, n int, items ...string) {
 	}
 }
 
-// bubble runs a test with a road whose requests are all answered at its end.
+// bubble runs a test with a road, and answers all requests at its end.
 func bubble(t *testing.T, test func(t *testing.T, r *road)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +130,7 @@ func check(t *testing.T, errs []chan error, want error) {
 	}
 }
 
-// Few calls go alone, and none while a shared request is out.
+// A few calls go alone, but none while a shared request is out.
 func TestLane_Alone(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *road) {
@@ -163,7 +162,7 @@ func TestLane_Alone(t *testing.T) {
 	})
 }
 
-// While a request is out calls queue, and the next takes all of them, in order.
+// While a request is out calls queue, and the next request takes all of them in order.
 func TestLane_takesTheQueue(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *road) {
@@ -179,8 +178,7 @@ func TestLane_takesTheQueue(t *testing.T) {
 	})
 }
 
-// A call whose caller leaves the queue is not sent; nor is one whose context has ended
-// before.
+// A call whose caller leaves the queue is not sent, and neither is one whose context had ended before.
 func TestLane_leavesTheQueue(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *road) {
@@ -200,7 +198,7 @@ func TestLane_leavesTheQueue(t *testing.T) {
 	})
 }
 
-// Close ends what is in the queue, and what comes then; what is out goes on.
+// Close ends the calls in the queue and later ones; the request that is out continues.
 func TestLane_Close(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *road) {
@@ -215,11 +213,11 @@ func TestLane_Close(t *testing.T) {
 	})
 }
 
-// A caller leaves at its own time, in the queue and when the call was sent.
+// A caller leaves at its own time, whether its call is in the queue or sent.
 func TestLane_Until(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *road) {
-		r.deaf = true // or its request may end before the call that was sent leaves it
+		r.deaf = true // otherwise its request may end before the call leaves it
 		until := func(d time.Duration) chan error {
 			left := make(chan error, 1)
 			go func() { left <- r.Share(t.Context(), &Call[string]{Item: []byte("x"), Until: time.Now().Add(d)}) }()
@@ -241,11 +239,11 @@ func TestLane_Until(t *testing.T) {
 	})
 }
 
-// A caller whose context has the deadline leaves when that has ended: it says why.
+// A caller whose context has a deadline leaves when the context has ended, because that says why.
 func TestLane_deadlineOfTheContext(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *road) {
-		r.deaf = true // or its request may end before the calls that were sent leave it
+		r.deaf = true // otherwise their request may end before the calls leave it
 		why := errors.New("why")
 		var left sync.WaitGroup
 		for range 100 {
@@ -262,8 +260,8 @@ func TestLane_deadlineOfTheContext(t *testing.T) {
 	})
 }
 
-// One alarm rings for all callers: each leaves at its own time, whatever the order in which
-// they came, and those without one stay.
+// One alarm serves all callers: each leaves at its own time, in whatever order they came, and those without a time
+// stay.
 func TestLane_alarm(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *road) {
@@ -281,7 +279,7 @@ func TestLane_alarm(t *testing.T) {
 			synctest.Wait()
 			return at
 		}
-		first := until(0) // the request that is out: those behind it are sent at 50 ms, as it is overdue
+		first := until(0) // the request that is out; it is overdue at 50 ms, and then the next is sent
 		times := []int{30, 10, 50, 20, 0, 90, 80, 40, 85}
 		left := make([]chan int, len(times))
 		for i, ms := range times {
@@ -303,7 +301,7 @@ func TestLane_alarm(t *testing.T) {
 	})
 }
 
-// A request that is out goes on when a caller leaves, and ends when all have left.
+// A request continues when a caller leaves, and ends when all have left.
 func TestLane_allHaveLeft(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *road) {
@@ -328,8 +326,7 @@ func TestLane_allHaveLeft(t *testing.T) {
 	})
 }
 
-// The deadline of a request is the latest of its calls; with one that has none it has
-// none.
+// The deadline of a request is the latest of its calls; if one call has no deadline, the request has none.
 func TestLane_latestDeadline(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *road) {
@@ -353,12 +350,11 @@ func TestLane_latestDeadline(t *testing.T) {
 		if r.sent[1].ctx.Err() != nil {
 			t.Error("the request ended at the earlier deadline")
 		}
-		<-b[0] // the request and its caller end at once
+		<-b[0] // the request and its caller end at the same time
 	})
 }
 
-// A request that is out for long lets another go, but no third; when it is over there is
-// one again.
+// An overdue request lets a second one go in parallel, but no third. When it is over, there is one again.
 func TestLane_overdue(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *road) {
@@ -371,12 +367,12 @@ func TestLane_overdue(t *testing.T) {
 		c := r.share(t.Context(), "c")
 		<-time.After(10 * overdueMin)
 		r.want(t, 2)
-		close(r.sent[1].answer) // the second takes the queue, for the first is out still
+		close(r.sent[1].answer) // the second takes the queue, because the first is still out
 		check(t, b, nil)
 		r.want(t, 2, "c")
 		d := r.share(t.Context(), "d")
 		close(r.sent[0].answer)
-		r.want(t, 3) // one is out, and not for long
+		r.want(t, 3) // one is out, and not overdue yet
 		close(r.sent[2].answer)
 		check(t, c, nil)
 		r.want(t, 3, "d")
@@ -385,7 +381,7 @@ func TestLane_overdue(t *testing.T) {
 	})
 }
 
-// What takes long as a rule is overdue later.
+// If requests usually take long, they are overdue later.
 func TestLane_usual(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *road) {
@@ -404,13 +400,13 @@ func TestLane_usual(t *testing.T) {
 	})
 }
 
-// After a request that was too much the next ones are smaller, and grow again.
+// After a request that was too large the next ones are smaller, and grow again.
 func TestLane_tooMuch(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *road) {
 		r.share(t.Context(), "a")
 		r.share(t.Context(), "b", "c", "d", "e")
-		r.sent[0].tooMuch = true // of one call: smaller there is none
+		r.sent[0].tooMuch = true // it has a single call, so it cannot become smaller
 		close(r.sent[0].answer)
 		r.want(t, 1, "b")
 		close(r.sent[1].answer)
@@ -426,7 +422,7 @@ func TestLane_tooMuch(t *testing.T) {
 	})
 }
 
-// A request has no more calls and bytes than it may, but one call of any size.
+// A request is limited in calls and bytes, but can always hold one call.
 func TestFit(t *testing.T) {
 	t.Parallel()
 	queue := func(n, weight int) []*Call[int] {

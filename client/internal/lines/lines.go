@@ -1,9 +1,8 @@
-// Package lines knows the attempts of a worker that are under way: which handlers run, whose
-// claims are to be extended, and which are not waited for any more.
+// Package lines tracks a worker's attempts: which handlers run, whose claims are to be extended, and which are no
+// longer waited for.
 //
-// A line is a goroutine that handles tasks, one after the other: a handler runs in that of its
-// line, and what its complete claims is the next of the line. What comes to an attempt from
-// outside finds it here.
+// A line is a goroutine that handles tasks one after the other: it runs the handler, and continues with the task that
+// the completion has claimed. Other goroutines reach the attempts of lines through this package.
 package lines
 
 import (
@@ -13,36 +12,36 @@ import (
 	"github.com/claimq/claimq/client/internal/alarm"
 )
 
-// Attempt is the handling of one claim. Its methods are called with a lock held, and call
-// nothing of Lines but its WaitGroup.
+// Attempt handles one claim. Its methods are called with a lock held, and must not call methods of Lines except those
+// of its WaitGroup.
 type Attempt interface {
 	State() *State // always the same
-	Hurry()        // has the handler come to its end
-	Extend()       // begins to extend the claim
-	LetGo()        // has nothing extend the claim any more
+	Hurry()        // tells the handler to end
+	Extend()       // starts extending the claim
+	LetGo()        // stops extending the claim
 }
 
-// State is what Lines keeps of an attempt. The zero value is of one that has not begun.
+// State is the bookkeeping of Lines for an attempt. The zero value is for one that has not begun.
 type State struct {
-	place    int       // in Lines.attempts
+	place    int       // index in Lines.attempts
 	running  bool      // the handler runs, and is waited for
 	extendAt time.Time // when Extend is due; zero: it was called
 }
 
-// Lines is all attempts of a worker. It is safe for concurrent use; the zero value is ready. Its
-// WaitGroup is for who begins lines and ends them, and for what goes on beside one.
+// Lines holds all attempts of a worker. It is safe for concurrent use; the zero value is ready. Its WaitGroup counts
+// lines, and goroutines that belong to one.
 type Lines[A Attempt] struct {
 	sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows, and the attempts' states
+	mu       sync.Mutex // guards the fields below, and the attempts' states
 	attempts []A        // under way, in no order
-	hurried  bool       // handlers are to come to their ends
-	closed   bool       // none is waited for any more
+	hurried  bool       // handlers are to end
+	closed   bool       // handlers are no longer waited for
 	clock    alarm.Alarm
 }
 
-// Begin takes in an attempt whose handler is about to run, and calls its Extend then, if it has
-// not ended before. It returns false if the handler must not run any more.
+// Begin adds an attempt whose handler is about to run. It calls its Extend at extendAt, unless the attempt ends
+// before. It returns false if the handler must not run any more.
 func (l *Lines[A]) Begin(a A, extendAt time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,8 +57,7 @@ func (l *Lines[A]) Begin(a A, extendAt time.Time) bool {
 	return true
 }
 
-// Returned says that the handler of an attempt has returned. It returns false if that was left
-// before.
+// Returned notes that the handler of an attempt has returned. It returns false if the attempt was left behind before.
 func (l *Lines[A]) Returned(a A) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,8 +66,8 @@ func (l *Lines[A]) Returned(a A) bool {
 	return was
 }
 
-// LetGo lets go of the claim of an attempt whose handler runs and is waited for. It returns false
-// if that is not so; else the caller is waited for as a line is, until it calls Done.
+// LetGo calls the LetGo of an attempt whose handler still runs. It returns false if that is not so; otherwise the
+// caller must call Done.
 func (l *Lines[A]) LetGo(a A) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +79,7 @@ func (l *Lines[A]) LetGo(a A) bool {
 	return true
 }
 
-// End takes out an attempt that has begun.
+// End removes an attempt that has begun.
 func (l *Lines[A]) End(a A) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +94,7 @@ func (l *Lines[A]) End(a A) {
 	}
 }
 
-// ring begins the extends that are due.
+// ring starts the extends that are due.
 func (l *Lines[A]) ring() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +110,7 @@ func (l *Lines[A]) ring() {
 	}
 }
 
-// Hurry has the handlers come to their ends, and those that begin later.
+// Hurry tells the handlers to end, including those that begin later.
 func (l *Lines[A]) Hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,8 +122,8 @@ func (l *Lines[A]) Hurry() {
 	}
 }
 
-// Leave gives up the handlers that have not returned, and returns their attempts, which have not
-// ended. None begins any more.
+// Leave gives up waiting for the handlers that have not returned, and returns their attempts, which the caller ends.
+// No further attempt can begin.
 func (l *Lines[A]) Leave() (left []A) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// attempt counts what it is told.
+// attempt counts calls of its methods.
 type attempt struct {
 	state                    State
 	hurried, extended, letGo atomic.Int32
@@ -19,7 +19,7 @@ func (a *attempt) Hurry()        { a.hurried.Add(1) }
 func (a *attempt) Extend()       { a.extended.Add(1) }
 func (a *attempt) LetGo()        { a.letGo.Add(1) }
 
-// A handler has returned once, or was left once, and never both.
+// A handler either returns or is left behind, never both.
 func TestLines_Leave(t *testing.T) {
 	t.Parallel()
 	var l Lines[*attempt]
@@ -49,7 +49,7 @@ func TestLines_Leave(t *testing.T) {
 	}
 }
 
-// The claim is let go of whose handler runs, and who does so is waited for.
+// LetGo works while the handler runs, and its caller is waited for.
 func TestLines_LetGo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestLines_LetGo(t *testing.T) {
 	})
 }
 
-// Who runs is hurried, and who begins after that; not who has returned.
+// Hurry affects running handlers and those that begin later, but not those that have returned.
 func TestLines_Hurry(t *testing.T) {
 	t.Parallel()
 	var l Lines[*attempt]
@@ -96,8 +96,8 @@ func TestLines_Hurry(t *testing.T) {
 	}
 }
 
-// Each claim is extended from its time on, once, also when its handler has returned, and not
-// after its attempt has ended.
+// Each claim is extended once its time has come, even if its handler has returned, but not after its attempt has
+// ended.
 func TestLines_extends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

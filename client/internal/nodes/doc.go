@@ -1,5 +1,5 @@
-// Package nodes decides which node of a cluster gets a client's next request: the leader
-// that a node named, or one of the configured endpoints, the last that answered.
+// Package nodes decides which node of a cluster gets a client's next request: the leader that a node named, or the
+// configured endpoint that answered last.
 //
-// It sends nothing itself; its caller tells it what came of a request.
+// It sends nothing itself; the caller reports the outcome of each request.
 package nodes

@@ -8,35 +8,35 @@ import (
 )
 
 const (
-	// shunMin is for how long an address that gave no answer is not asked while another
-	// can be: the node has just died, or its advertised address means nothing here. It
-	// is doubled for each time in a row, up to shunMax.
+	// shunMin is the time for which an address that gave no answer is avoided while another can be asked: the node
+	// may have just died, or its advertised address cannot be reached from here. It doubles with each failure in a
+	// row, up to shunMax.
 	shunMin = 3 * time.Second
 	shunMax = 2 * time.Minute
-	// probeMax is for how long the one call that tries such an address keeps the others
-	// from it, if it does not say how it went.
+	// probeMax limits how long the one call that tries such an address keeps the others from it, if it does not
+	// report its outcome.
 	probeMax = 10 * time.Second
-	// addressesMax bounds the addresses that something is known of.
+	// addressesMax bounds the known addresses.
 	addressesMax = 256
 )
 
 // Nodes decides which node gets a request. It is safe for concurrent use.
 type Nodes struct {
-	mu        sync.Mutex // guards all below
+	mu        sync.Mutex // guards the fields below
 	endpoints []string   // as configured; at least one
-	current   int        // index of the endpoint to ask: the last that answered
-	leader    string     // base URL that a node named, and that has answered; "" = none
-	shunUntil time.Time  // no leader is followed before
+	current   int        // index of the endpoint that answered last
+	leader    string     // base URL that a node named and that has answered; "": none
+	shunUntil time.Time  // leaders are not followed before
 	known     map[string]*address
 }
 
-// address is what is known of one.
+// address is the state of one address.
 type address struct {
 	answered bool      // since it last gave no answer
-	failures int       // how often in a row it gave none
-	probing  bool      // one call tries it
-	shunned  time.Time // it is not asked before while another can be
-	held     time.Time // the same, as it asked for it
+	failures int       // in a row
+	probing  bool      // one call is trying it
+	shunned  time.Time // it is avoided until then while another can be asked
+	held     time.Time // the same, because the node asked for it
 }
 
 // New returns the nodes of endpoints: at least one, each a base URL. It keeps the slice.
@@ -44,11 +44,10 @@ func New(endpoints []string) *Nodes {
 	return &Nodes{endpoints: endpoints, known: map[string]*address{}}
 }
 
-// Endpoints returns the base URLs as configured.
 func (n *Nodes) Endpoints() []string { return n.endpoints }
 
-// Pick returns the base URL to send to, and whether to ask there for the
-// leader's address in place of having the call passed on.
+// Pick returns the base URL for a request, and whether to ask that node for the leader's address instead of having
+// the call forwarded.
 func (n *Nodes) Pick(now time.Time) (base string, redirect bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -57,7 +56,7 @@ func (n *Nodes) Pick(now time.Time) (base string, redirect bool) {
 		if l := n.known[n.leader]; l == nil || !now.Before(l.held) {
 			return n.leader, true
 		}
-		redirect = false // it would be named again
+		redirect = false // the node would name it again
 	}
 	n.current = n.nextLocked(now)
 	base = n.endpoints[n.current]
@@ -67,8 +66,8 @@ func (n *Nodes) Pick(now time.Time) (base string, redirect bool) {
 	return base, redirect
 }
 
-// nextLocked returns the index of the first endpoint from the current one on that can be
-// asked, else of the one that can be soonest. The caller holds the lock.
+// nextLocked returns the index of the first endpoint, starting with the current one, that can be asked, or else of
+// the one that can be asked soonest. The caller holds the lock.
 func (n *Nodes) nextLocked(now time.Time) int {
 	best, soonest := n.current, time.Time{}
 	for i := range n.endpoints {
@@ -84,7 +83,7 @@ func (n *Nodes) nextLocked(now time.Time) int {
 	return best
 }
 
-// freeLocked returns from when on the address can be asked.
+// freeLocked returns the time from which the address can be asked.
 func (n *Nodes) freeLocked(base string) time.Time {
 	a := n.known[base]
 	switch {
@@ -96,17 +95,16 @@ func (n *Nodes) freeLocked(base string) time.Time {
 	return a.shunned
 }
 
-// probe notes that one call tries the address, so that others leave it alone meanwhile.
+// probe notes that a call tries the address, so that others avoid it meanwhile.
 func (a *address) probe(now time.Time) {
 	if !now.Before(a.shunned) {
 		a.probing, a.shunned = true, now.Add(probeMax)
 	}
 }
 
-// Follow takes the leader's address as the node at from named it. It returns the base URL
-// to ask, or "" if another call finds out at this time whether it can be reached, or has
-// just found that it cannot: then the call is better passed on. ok is false if the address is
-// of no use.
+// Follow takes the leader's address that the node at from named. It returns the base URL to ask, or "" if the call
+// should rather be forwarded, because another call is finding out whether the address can be reached, or has just
+// found that it cannot. ok is false if the address is of no use.
 func (n *Nodes) Follow(from, location string, now time.Time) (to string, ok bool) {
 	u, err := url.Parse(location)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -136,12 +134,12 @@ func (n *Nodes) Follow(from, location string, now time.Time) (to string, ok bool
 	return to, true
 }
 
-// addressLocked returns what is known of an address. The caller holds the lock.
+// addressLocked returns the state of an address. The caller holds the lock.
 func (n *Nodes) addressLocked(base string) *address {
 	a := n.known[base]
 	if a == nil {
 		if len(n.known) >= addressesMax {
-			clear(n.known) // it is all learned again
+			clear(n.known) // it is learned again
 		}
 		a = &address{}
 		n.known[base] = a
@@ -149,8 +147,7 @@ func (n *Nodes) addressLocked(base string) *address {
 	return a
 }
 
-// Answered notes that the node at base gave an answer, whatever it says. followed says that
-// another named it as the leader.
+// Answered notes that the node at base gave any answer. followed says that another node had named it as the leader.
 func (n *Nodes) Answered(base string, followed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -163,13 +160,12 @@ func (n *Nodes) Answered(base string, followed bool) {
 	}
 }
 
-// Silent notes that the node at base gave no answer: it is left alone for a while, longer each time
-// in a row.
+// Silent notes that the node at base gave no answer. It is avoided for a while, longer with each failure in a row.
 func (n *Nodes) Silent(base string, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	a := n.addressLocked(base)
-	if a.probing || !now.Before(a.shunned) { // else another call of the same time has told
+	if a.probing || !now.Before(a.shunned) { // otherwise a concurrent call has reported it
 		d := shunMax
 		if a.failures < 6 {
 			d = min(shunMin<<a.failures, shunMax)
@@ -187,15 +183,15 @@ func (n *Nodes) Shun(now time.Time) {
 	n.shunUntil = now.Add(shunMin)
 }
 
-// Failed notes that the node at base gave no useful answer: a leader is not
-// followed for a while, an endpoint makes way for the next.
+// Failed notes that the node at base gave no useful answer. A leader is not followed for a while; an endpoint is
+// replaced by the next one.
 func (n *Nodes) Failed(base string, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.leaveLocked(base, now.Add(shunMin))
 }
 
-// leaveLocked has the next calls go elsewhere than to base. The caller holds the lock.
+// leaveLocked sends the next calls elsewhere than to base. The caller holds the lock.
 func (n *Nodes) leaveLocked(base string, until time.Time) {
 	if base == n.leader || !n.isEndpoint(base) {
 		if base == n.leader {
@@ -205,7 +201,7 @@ func (n *Nodes) leaveLocked(base string, until time.Time) {
 			n.shunUntil = until
 		}
 	}
-	// Many calls may fail on one node at once: they move on by one in all.
+	// Many calls may fail on one node at once; together they move on by one.
 	if base == n.endpoints[n.current] {
 		n.current = (n.current + 1) % len(n.endpoints)
 	}
@@ -220,14 +216,14 @@ func (n *Nodes) isEndpoint(base string) bool {
 	return false
 }
 
-// Hold notes that the node at base asks to be left alone for d. It holds for no other.
+// Hold notes that the node at base asks to be avoided for d. It does not affect other nodes.
 func (n *Nodes) Hold(base string, d time.Duration, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.addressLocked(base).held = now.Add(d)
 }
 
-// Wait returns how long it is until there is an endpoint that does not ask to be left alone.
+// Wait returns the time until some endpoint does not ask to be avoided.
 func (n *Nodes) Wait(now time.Time) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -27,7 +27,7 @@ func TestNodes_follow(t *testing.T) {
 	}
 }
 
-// followed is Nodes of one endpoint whose leader has answered.
+// followed returns Nodes of one endpoint whose leader has answered.
 func followed(now time.Time) *Nodes {
 	n := New([]string{"http://a:1"})
 	n.Follow("http://a:1", "http://b:1/", now)
@@ -51,8 +51,8 @@ func TestNodes_shunsALeaderForAWhile(t *testing.T) {
 	}
 }
 
-// An address that was never reached is tried by one call at a time, and shunned for longer each
-// time; one that answers is as good as any.
+// An address that was never reached is tried by one call at a time, and avoided longer after each failure; once it
+// has answered it is like any other.
 func TestNodes_probesByOneCall(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -68,9 +68,9 @@ func TestNodes_probesByOneCall(t *testing.T) {
 			t.Fatalf("before a shun of %d s: no redirect is asked for", shunned)
 		}
 		follow("http://b:1")
-		follow("") // the first finds out
+		follow("") // the first one tries it
 		n.Silent("http://b:1", now)
-		n.Silent("http://b:1", now) // another call of the same time
+		n.Silent("http://b:1", now) // a concurrent call
 		follow("")
 		now = now.Add(shunned*time.Second - 1)
 		if base, redirect := n.Pick(now); base != "http://a:1" || redirect {
@@ -89,7 +89,7 @@ func TestNodes_probesByOneCall(t *testing.T) {
 	}
 }
 
-// A call that tries an address and never says how it went keeps the others from it for a while only.
+// If a call that tries an address never reports its outcome, the others avoid the address only for a while.
 func TestNodes_probeThatIsNotHeardOf(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -100,7 +100,7 @@ func TestNodes_probeThatIsNotHeardOf(t *testing.T) {
 	}
 }
 
-// What a node asks for holds for that node, and for the call where all have asked.
+// A wait that a node asks for affects only that node, and a call only when all nodes have asked.
 func TestNodes_hold(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -137,7 +137,7 @@ func TestNodes_moveOnByOneWhenManyCallsFail(t *testing.T) {
 	}
 }
 
-// An endpoint that gave no answer is passed over, while there is another.
+// An endpoint that gave no answer is skipped while there is another.
 func TestNodes_passesOverWhatIsSilent(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -153,7 +153,7 @@ func TestNodes_passesOverWhatIsSilent(t *testing.T) {
 	}
 }
 
-// What is known of addresses is bounded.
+// The number of known addresses is bounded.
 func TestNodes_addressesMax(t *testing.T) {
 	t.Parallel()
 	n := New([]string{"http://a:1"})

@@ -5,10 +5,9 @@ import (
 	"net"
 )
 
-// Untrusted reports whether err is the server's word in TLS that it does not
-// take this client's certificate, or wants one. In TLS 1.3 it comes when the
-// client believes to be connected, in place of an answer; but whoever says it has
-// read nothing of the request.
+// Untrusted reports whether err is a TLS alert by which the server refuses this client's certificate, or requires
+// one. In TLS 1.3 it comes after the client's handshake, in place of an answer, but the server has not read the
+// request.
 func Untrusted(err error) bool {
 	var alert *net.OpError
 	if !errors.As(err, &alert) || alert.Op != "remote error" {

@@ -2,21 +2,19 @@ package remember
 
 import "sync"
 
-// claimsMax bounds the claims that a client remembers; past it the oldest
-// is forgotten.
+// claimsMax bounds the claims that a client remembers; beyond it the oldest is forgotten.
 const claimsMax = 65_536
 
-// Claims remembers the last claim that this client made of each task,
-// also after the claim has ended: completing twice must be recognized. It is
-// safe for concurrent use, and its zero value is empty.
+// Claims remembers the last claim that this client made of each task, even after it has ended, because a second
+// completion must be recognized. It is safe for concurrent use, and its zero value is empty.
 //
-// What it holds has no pointers but the workers' ids, of which there are few: the collector
-// of the program would else look at each claim again and again.
+// It holds no pointers except the workers' ids, of which there are few, so that the garbage collector need not scan
+// every claim.
 type Claims struct {
 	mu      sync.Mutex
-	byTask  map[uint64]uint32 // place in ring
+	byTask  map[uint64]uint32 // index in ring
 	ring    []claim           // at most claimsMax
-	next    uint32            // place in ring that comes next, once it is full
+	next    uint32            // index in ring to use next, once it is full
 	workers workers
 }
 
@@ -27,14 +25,13 @@ type Claim struct {
 	Token    uint64
 }
 
-// claim is a Claim in the ring, of task 0 if it is over.
+// claim is a Claim in the ring; task is 0 if it was dropped.
 type claim struct {
 	task, token uint64
-	worker      uint32 // in workers
+	worker      uint32 // index in workers
 }
 
-// Add notes a claim. A claim of the same task with a lower token is
-// forgotten; one with a higher token stays, this one is over.
+// Add remembers a claim. Of two claims of a task the one with the higher token is kept.
 func (m *Claims) Add(r Claim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +56,7 @@ func (m *Claims) Add(r Claim) {
 	m.byTask[r.TaskID], m.ring[at] = at, c
 }
 
-// drop forgets the claim at a place of the ring, unless it is over.
+// drop forgets the claim at an index of the ring, if there is one.
 func (m *Claims) drop(at uint32) {
 	c := &m.ring[at]
 	if c.task == 0 {
@@ -70,7 +67,7 @@ func (m *Claims) drop(at uint32) {
 	*c = claim{}
 }
 
-// Get returns the claim of the task, ok false if none is remembered.
+// Get returns the remembered claim of the task.
 func (m *Claims) Get(taskID uint64) (r Claim, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +79,7 @@ func (m *Claims) Get(taskID uint64) (r Claim, ok bool) {
 	return Claim{TaskID: taskID, WorkerID: m.workers.ids[c.worker], Token: c.token}, true
 }
 
-// Forget drops what is remembered of the task.
+// Forget forgets the claim of the task.
 func (m *Claims) Forget(taskID uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

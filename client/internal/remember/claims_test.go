@@ -40,7 +40,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// A worker's id is kept once, and as long as a claim names it.
+// A worker's id is kept once, for as long as a claim has it.
 func TestClaims_workers(t *testing.T) {
 	t.Parallel()
 	var m Claims

@@ -1,5 +1,5 @@
-// Package remember keeps the last claim that a client made of each task, so that a
-// handler may name a task alone when it completes it.
+// Package remember keeps the last claim that a client made of each task, so that a program can complete a task by its
+// id alone.
 //
-// It owns its list and its bound; it knows neither calls nor leases.
+// It bounds its list itself, and knows neither calls nor leases.
 package remember

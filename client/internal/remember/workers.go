@@ -1,14 +1,14 @@
 package remember
 
-// workers are the ids of workers that claims name, each once.
+// workers holds the ids of the workers in claims, each once.
 type workers struct {
 	ids    []string
-	claims []int             // of each, how many name it
-	places map[string]uint32 // in ids
-	free   []uint32          // places that no claim names
+	claims []int             // number of claims per id
+	places map[string]uint32 // index in ids
+	free   []uint32          // unused indexes
 }
 
-// add returns the place of the id, which one claim more names.
+// add returns the index of the id and counts one more claim for it.
 func (w *workers) add(id string) uint32 {
 	at, ok := w.places[id]
 	if !ok {
@@ -18,7 +18,7 @@ func (w *workers) add(id string) uint32 {
 	return at
 }
 
-// place gives the id a place.
+// place assigns an index to the id.
 func (w *workers) place(id string) (at uint32) {
 	if w.places == nil {
 		w.places = make(map[string]uint32)
@@ -34,7 +34,7 @@ func (w *workers) place(id string) (at uint32) {
 	return at
 }
 
-// remove is called when a claim is forgotten that names the id at that place.
+// remove counts one claim less for the id at that index.
 func (w *workers) remove(at uint32) {
 	if w.claims[at]--; w.claims[at] > 0 {
 		return

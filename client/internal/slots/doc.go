@@ -1,4 +1,2 @@
-// Package slots counts how many more tasks a worker may claim, in all and of each type.
-//
-// It owns the counts; it claims nothing itself, and knows no tasks but by their types.
+// Package slots counts how many more tasks a worker may claim, in total and of each type. It claims nothing itself.
 package slots

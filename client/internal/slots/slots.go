@@ -7,52 +7,49 @@ import (
 	"time"
 )
 
-// ClaimMax is how many tasks the server gives out in one claim.
+// ClaimMax bounds the tasks of one claim, as the server does.
 const ClaimMax = 1_000
 
-// interruptPause is how long a type that could not be asked for before must have
-// room until a claim that waits is begun again with it: a claim within a complete
-// takes the room of several types for a moment.
+// interruptPause is the time for which a type must have room before a waiting claim is restarted to ask for it,
+// because a claim within a complete takes the room of several types for a moment.
 const interruptPause = 100 * time.Millisecond
 
-// Slots says how many more tasks a worker may claim, in all and of each type. A
-// slot is taken before a claim is sent, one for each task that the claim may
-// bring, of each type that it names: so the worker never holds more than it can
-// run. It is safe for concurrent use.
+// Slots counts how many more tasks a worker may claim, in total and of each type. Before a claim is sent it takes a
+// slot for each task that the claim may return, of each type that it names, so that the worker never holds more tasks
+// than it can run. It is safe for concurrent use.
 type Slots struct {
 	names []string // of all types, sorted
 
 	mu      sync.Mutex
-	free    int // in all; below 0 after a Resize, until enough tasks are done
+	free    int // in total; negative after a Resize, until enough tasks are done
 	types   []*typeSlots
 	byName  map[string]*typeSlots
-	changed chan struct{} // has an element if something became free
-	waiting *interrupt    // of the claim that waits; nil: there is none, or it names all types
+	changed chan struct{} // has an element if a slot became free
+	waiting *interrupt    // of the waiting claim; nil: no claim waits, or it names all types
 }
 
-// typeSlots are those of a type with a limit of its own.
+// typeSlots counts the slots of a type with its own limit.
 type typeSlots struct {
 	name string
 	free int
 }
 
-// Room is a number of slots that were taken for a claim: N in all, and N of each
-// of the limited types.
+// Room is a number of slots taken for a claim: N in total, and N of each of the limited types.
 type Room struct {
 	N       int
-	Types   []string // to ask for
+	Types   []string // the types to ask for
 	limited []*typeSlots
 }
 
-// interrupt is how a claim that waits, and does not name all types, is ended.
+// interrupt can end a waiting claim that does not name all types.
 type interrupt struct {
 	asked  *Room
 	cancel func()
 	timer  *time.Timer
 }
 
-// New returns concurrency slots for tasks of the types; a type's number, unless
-// it is 0, is how many of its tasks there may be at once.
+// New returns concurrency slots for tasks of the types. A type's number, unless it is 0, limits how many of its tasks
+// there may be at once.
 func New(concurrency int, types map[string]int) *Slots {
 	s := &Slots{
 		names: slices.Sorted(maps.Keys(types)), free: concurrency,
@@ -68,14 +65,14 @@ func New(concurrency int, types map[string]int) *Slots {
 	return s
 }
 
-// Names returns the names of all types, sorted. They must not be changed.
+// Names returns the names of all types, sorted. The caller must not change them.
 func (s *Slots) Names() []string { return s.names }
 
-// Changed has an element when something became free.
+// Changed returns a channel that has an element when a slot became free.
 func (s *Slots) Changed() <-chan struct{} { return s.changed }
 
-// Take takes room for as many tasks as there are slots for, each of which may be
-// of any type that it names. ok is false if there is none.
+// Take takes room for as many tasks as there are slots, whichever of the named types they will have. ok is false if
+// there is no free slot.
 func (s *Slots) Take() (r Room, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +91,7 @@ func (s *Slots) Take() (r Room, ok bool) {
 	return r, true
 }
 
-// Resize adds by slots, or takes away as many if it is below 0: those of tasks once they are done.
+// Resize adds slots, or removes them if by is negative; those in use are removed once their tasks are done.
 func (s *Slots) Resize(by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +99,8 @@ func (s *Slots) Resize(by int) {
 	s.freed()
 }
 
-// Widen makes the slot of a task the room for one task of any type that has a
-// slot left, or of the same type; for none if the slot is to go.
+// Widen turns the slot of a task into room for one task of any type that has a free slot, or of the same type. The
+// room is empty if the slot has to be removed.
 func (s *Slots) Widen(taskType string) Room {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +132,7 @@ func (s *Slots) typesWithRoom(mine string) Room {
 	return r
 }
 
-// Fill makes one of the room's slots that of a task. It returns false if the room
-// has none left, or not for the type.
+// Fill uses one of the room's slots for a task. It returns false if the room has no slot left for the type.
 func (s *Slots) Fill(r *Room, taskType string) bool {
 	if r.N == 0 || !slices.Contains(r.Types, taskType) {
 		return false
@@ -153,12 +149,12 @@ func (s *Slots) Fill(r *Room, taskType string) bool {
 	return true
 }
 
-// Narrow takes back widen: the slot is that of the task again.
+// Narrow undoes Widen: the slot belongs to the task again.
 func (s *Slots) Narrow(r *Room, taskType string) {
 	s.Fill(r, taskType)
 }
 
-// GiveBack frees what is left of the room.
+// GiveBack frees the remaining slots of the room.
 func (s *Slots) GiveBack(r *Room) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +177,7 @@ func (s *Slots) Done(taskType string) {
 	s.freed()
 }
 
-// freed tells the claim loop. The caller holds the lock.
+// freed tells the claim loop that a slot is free. The caller holds the lock.
 func (s *Slots) freed() {
 	select {
 	case s.changed <- struct{}{}:
@@ -192,16 +188,14 @@ func (s *Slots) freed() {
 	}
 }
 
-// unasked reports whether a type has room that i does not ask for. The caller
-// holds the lock.
+// unasked reports whether a type has room that i does not ask for. The caller holds the lock.
 func (s *Slots) unasked(i *interrupt) bool {
 	return slices.ContainsFunc(s.types, func(t *typeSlots) bool {
 		return t.free > 0 && !slices.Contains(i.asked.limited, t)
 	})
 }
 
-// interrupt ends a claim that waits, if it still does and there is more to ask
-// for.
+// interrupt ends the waiting claim if it still waits and there is more to ask for.
 func (s *Slots) interrupt(i *interrupt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,8 +205,8 @@ func (s *Slots) interrupt(i *interrupt) {
 	}
 }
 
-// Watch has cancel called when a type that asked does not name gets room, until
-// the returned function is called. At most one watch at a time.
+// Watch calls cancel when a type that asked does not name gets room, until the returned function is called. There is
+// at most one watch at a time.
 func (s *Slots) Watch(asked *Room, cancel func()) (end func()) {
 	if len(asked.limited) == len(s.types) {
 		return func() {}
@@ -221,7 +215,7 @@ func (s *Slots) Watch(asked *Room, cancel func()) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = i
-	s.freed() // it may have room by now
+	s.freed() // there may be room already
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -7,14 +7,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is taken and given back, no slot is used twice and none is lost.
+// However slots are taken and given back, none is used twice or lost.
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		limits := map[string]int{"a": 0, "b": rapid.IntRange(1, 4).Draw(t, "b"), "c": rapid.IntRange(1, 9).Draw(t, "c")}
 		concurrency := rapid.IntRange(1, 8).Draw(t, "concurrency")
 		s := New(concurrency, limits)
-		var tasks []string // that are held
+		var tasks []string // held tasks
 		var rooms []Room   // of claims under way
 		check := func() {
 			most := map[string]int{}
@@ -25,7 +25,7 @@ func TestSlots(t *testing.T) {
 			for _, r := range rooms {
 				all += r.N
 				for _, name := range r.Types {
-					most[name] += r.N // if all of what it gets were of the type
+					most[name] += r.N // if all tasks that it gets were of the type
 				}
 			}
 			if all+s.free != concurrency {
@@ -52,7 +52,7 @@ func TestSlots(t *testing.T) {
 				if r, ok := s.Take(); ok {
 					rooms = append(rooms, r)
 				} else if len(rooms) == 0 && len(tasks) < concurrency {
-					// Some type must have had room, for a has no limit of its own.
+					// Some type must have had room, because type a has no limit.
 					t.Fatal("nothing to take")
 				}
 			},
