@@ -94,7 +94,7 @@ func parseTypes(r *exchange.Request) (q fsm.TypesQuery, bad *refuse.Refusal) {
 func Defaults(r *exchange.Request) {
 	var v fsm.InForce
 	if r.Read(func(m *fsm.Machine, _ fsm.Stamp) { v = m.DefaultsInForce() }) {
-		r.Send(fasthttp.StatusOK, callbody.AppendDefaults(r.Body(), &v))
+		r.Send(fasthttp.StatusOK, callbody.AppendDefaultsWithLimits(r.Body(), &v, &r.Server.Cfg.Limits))
 	}
 }
 

@@ -141,6 +141,18 @@ type ServerDefaults struct {
 	Backoff         *Backoff      // nil: none
 	Retention       time.Duration // as Task.Retention
 	FailedRetention time.Duration // for failed tasks
+	// Limits are what the nodes take. nil: they are of an earlier version, or it is the
+	// answer of SetDefaults.
+	Limits *Limits
+}
+
+// Limits bound what a request may carry; the nodes' configuration has them, as limits.*.
+type Limits struct {
+	BodyBytes  int // of a request's body
+	ValueBytes int // of a payload and of a result, each
+	ErrorBytes int // of an attempt's error, which is cut there
+	Depth      int // levels of nested JSON, those of the request counted
+	Items      int // tasks or operations of one request
 }
 
 // Defaults returns the server's defaults.
@@ -180,7 +192,15 @@ func (c *Client) defaultsCall(ctx context.Context, r Request) (*ServerDefaults, 
 	return &ServerDefaults{
 		Lease: time.Duration(w.LeaseMS) * time.Millisecond, MaxAttempts: attemptsFromWire(w.MaxAttempts), Backoff: backoffFromWire(w.Backoff),
 		Retention: retentionFromWire(&w.RetentionMS), FailedRetention: retentionFromWire(&w.FailedRetentionMS),
+		Limits: limitsFromWire(decoded.Limits),
 	}, nil
+}
+
+func limitsFromWire(w *wire.Limits) *Limits {
+	if w == nil {
+		return nil
+	}
+	return &Limits{BodyBytes: w.BodyBytes, ValueBytes: w.ValueBytes, ErrorBytes: w.ErrorBytes, Depth: w.Depth, Items: w.Items}
 }
 
 // encode uses a map so that absent fields stay as they are, and null clears one.

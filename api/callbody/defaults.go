@@ -79,3 +79,14 @@ func AppendDefaults(b []byte, v *fsm.InForce) []byte {
 	b = encode.Retention(b, `,"failed_retention_ms":`, v.FailedRetentionMS)
 	return append(b, "}}"...)
 }
+
+// AppendDefaultsWithLimits appends the answer that the server's defaults are, with what it takes.
+func AppendDefaultsWithLimits(b []byte, v *fsm.InForce, l *bound.Limits) []byte {
+	b = AppendDefaults(b, v)
+	b = jsonout.IntField(b[:len(b)-1], `,"limits":{"body_bytes":`, int64(l.BodyBytes))
+	b = jsonout.IntField(b, `,"value_bytes":`, int64(l.ValueBytes))
+	b = jsonout.IntField(b, `,"error_bytes":`, int64(l.ErrorBytes))
+	b = jsonout.IntField(b, `,"depth":`, int64(l.Depth))
+	b = jsonout.IntField(b, `,"items":`, int64(l.Items))
+	return append(b, "}}"...)
+}

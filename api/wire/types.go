@@ -44,6 +44,16 @@ type Types struct {
 type Defaults struct {
 	Success  bool           `json:"success"`
 	Defaults ServerDefaults `json:"defaults"`
+	Limits   *Limits        `json:"limits,omitempty"` // of GET
+}
+
+// Limits are what the nodes take: limits.* of their configuration.
+type Limits struct {
+	BodyBytes  int `json:"body_bytes"`
+	ValueBytes int `json:"value_bytes"` // of params, payload, result and result_payload each
+	ErrorBytes int `json:"error_bytes"` // a fail's error is cut there
+	Depth      int `json:"depth"`       // of nested JSON
+	Items      int `json:"items"`       // tasks or ops of a request
 }
 
 // ServerDefaults are what tasks get that neither say it themselves nor have it from their

@@ -762,11 +762,30 @@ class DefaultsAnswerDefaults(TypedDict):
     """Of tasks that failed"""
 
 
+class DefaultsAnswerLimits(TypedDict):
+    """Of GET alone: what the node takes that answers, the leader. All nodes should have the
+    same `limits`"""
+
+    body_bytes: int
+    """Of a request's body"""
+    value_bytes: int
+    """Of `params`, `payload`, `result` and `result_payload` each"""
+    error_bytes: int
+    """Of a fail's `error`, which is cut there"""
+    depth: int
+    """Levels of nested JSON"""
+    items: int
+    """Tasks or operations of one request"""
+
+
 class DefaultsAnswer(TypedDict):
     """An object of the API."""
 
     success: Literal[True]
     defaults: DefaultsAnswerDefaults
+    limits: NotRequired[DefaultsAnswerLimits]
+    """Of GET alone: what the node takes that answers, the leader. All nodes should have the
+    same `limits`"""
 
 
 class Events(TypedDict):
