@@ -158,6 +158,11 @@ func (j *Job[P]) Log() *slog.Logger {
 	return logger.With("worker_id", w.cfg.ID).With(j.a.cl.logArgs()...)
 }
 
+// LeaseEndsAt returns when the lease ends unless it is extended again, at the latest, by this process's monotonic
+// clock: whatever works on the task must have stopped by then. The context ends with ErrLeaseLost a twentieth of the
+// lease before that, at most a second.
+func (j *Job[P]) LeaseEndsAt() time.Time { return j.a.cl.LeaseEndsAt() }
+
 // SetResult sets the result that the task is completed with if the handler returns nil. It replaces an earlier
 // result. A []byte or json.RawMessage is sent unchanged and must not be modified afterwards; anything else is encoded
 // as JSON; nil is no result. Up to 1 MiB. If it cannot be encoded, or the server refuses it, the task fails for good.

@@ -12,14 +12,15 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// startNodes starts three nodes, and returns them with what a program needs to reach them.
-func startNodes(t *testing.T) (c *procs.Cluster, binary string, env []string) {
+// startNodes starts three nodes with the flags, and returns them with what a program needs to reach
+// them.
+func startNodes(t *testing.T, flags ...string) (c *procs.Cluster, binary string, env []string) {
 	t.Helper()
 	binary, err := procs.Build(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err = procs.Start(t.Context(), procs.Config{Binary: binary, Dir: t.TempDir(), Nodes: 3})
+	c, err = procs.Start(t.Context(), procs.Config{Binary: binary, Dir: t.TempDir(), Nodes: 3, Flags: flags})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,9 @@ const (
 	// Grace is how long a command has between SIGTERM and SIGKILL; a worker that
 	// stops waits for twice as long.
 	Grace = 5 * time.Second
-	// LostGrace is the same after its claim was lost: somebody else may begin with the
+	// lostGrace is the same after its claim was lost: somebody else may begin with the
 	// task within a second.
-	LostGrace = 250 * time.Millisecond
+	lostGrace = 250 * time.Millisecond
 	// groupLook is how often it is looked whether something is left of the process group
 	// of a command that was stopped.
 	groupLook = 10 * time.Millisecond
@@ -27,6 +27,15 @@ const (
 	// shellSignalled is what a shell adds to the signal that ended what it ran.
 	shellSignalled = 128
 )
+
+// LostGrace is how long a command goes on after its claim was lost, whose lease ends then: not
+// beyond that, as somebody else may have the task from then on, unless that is over already.
+func LostGrace(leaseEnd time.Time) time.Duration {
+	if left := time.Until(leaseEnd); left > 0 {
+		return min(left, lostGrace)
+	}
+	return lostGrace
+}
 
 // Stops reports whether stopping is closed, or is so within stopSignalWait.
 func Stops(stopping <-chan struct{}) bool {

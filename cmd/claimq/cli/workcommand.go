@@ -108,7 +108,7 @@ func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, erro
 		return nil, fmt.Errorf("%w: %w", errNotStarted, err)
 	}
 	defer r.children.Ended(cmd)
-	stopped, err := r.await(ctx, cmd)
+	stopped, err := r.await(ctx, cmd, job)
 	stderr.Flush()
 	switch {
 	case stopped != nil:
@@ -131,7 +131,7 @@ func (r *runner) environOf(job *client.Job[[]byte]) []string {
 
 // await waits for the command and returns how it ended, and why it was stopped if
 // it was. Nothing of its process group is left then.
-func (r *runner) await(ctx context.Context, cmd *exec.Cmd) (stopped, err error) {
+func (r *runner) await(ctx context.Context, cmd *exec.Cmd, job *client.Job[[]byte]) (stopped, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	group := cmd.Process.Pid
@@ -146,7 +146,7 @@ func (r *runner) await(ctx context.Context, cmd *exec.Cmd) (stopped, err error) 
 	}
 	grace := child.Grace
 	if errors.Is(stopped, client.ErrLeaseLost) {
-		grace = child.LostGrace
+		grace = child.LostGrace(job.LeaseEndsAt())
 	}
 	_ = syscall.Kill(-group, syscall.SIGTERM)
 	timer := time.NewTimer(grace)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/child"
@@ -43,7 +44,7 @@ func (p *pool) cancel(ctx context.Context, h *handling, job *client.Job[[]byte],
 	why, grace := "shutdown", child.Grace
 	switch {
 	case errors.Is(cause, client.ErrLeaseLost):
-		why, grace = "lease_lost", child.LostGrace
+		why, grace = "lease_lost", child.LostGrace(job.LeaseEndsAt())
 	case errors.Is(cause, client.ErrCancelRequested):
 		why, grace = "cancel_requested", max(left, 0)+child.Grace
 	case errors.Is(cause, context.DeadlineExceeded):
@@ -150,6 +151,9 @@ func (p *pool) lineOf(ctx context.Context, job *client.Job[[]byte], timeout time
 
 func (p *pool) dependencies(ctx context.Context, t *client.Task, m *taskMessage) error {
 	results, err := p.c.DependencyResults(ctx, t)
+	if errors.Is(err, client.ErrTaskNotFound) || errors.Is(err, client.ErrForbidden) {
+		return err // the key may not see them, say: it will be so again
+	}
 	if err != nil {
 		p.log("task %s (%s): given back for %v: %s", t.ID, t.TaskType, roomWait, err)
 		return client.Snooze(roomWait)
@@ -171,7 +175,7 @@ func valueOf(b []byte) value {
 	switch {
 	case len(b) == 0:
 		return value{}
-	case json.Valid(b):
+	case utf8.Valid(b) && json.Valid(b):
 		return value{Result: b}
 	}
 	return value{ResultPayload: b}

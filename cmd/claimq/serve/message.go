@@ -7,20 +7,24 @@ import (
 	"fmt"
 	"regexp"
 	"unicode/utf8"
+
+	"github.com/claimq/claimq/client"
 )
 
 const (
 	// protocol is the version that is spoken.
 	protocol = 1
-	// lineBytesMax bounds a line in both directions: a complete of the API is as long at most.
+	// lineBytesMax bounds a line in both directions: a complete of the API is as long at most. A
+	// cluster that takes less has programs say less.
 	lineBytesMax = 8 << 20
 	// dependenciesMax bounds the results of dependencies that are handed over.
 	dependenciesMax = 4 << 20
-	// What a server takes at most.
-	valueBytesMax    = 1 << 20
-	errorBytesMax    = 16 << 10
+	// What a cluster takes at most, of results, errors and follow-ups: it may take less.
+	valueBytesMax = 1 << 20
+	errorBytesMax = 16 << 10
+	submitMax     = 1_000
+	// progressBytesMax is what every cluster takes of progress.
 	progressBytesMax = 4 << 10
-	submitMax        = 1_000
 	// Bounds of a hello.
 	typesMax       = 1_000
 	concurrencyMax = 1_000
@@ -85,6 +89,16 @@ type limits struct {
 	ErrorBytes    int `json:"error_bytes"`
 	ProgressBytes int `json:"progress_bytes"`
 	Submit        int `json:"submit"`
+}
+
+// limitsOf are what a program may say where the cluster takes what it says; nil: it does not say.
+func limitsOf(of *client.Limits) limits {
+	l := limits{lineBytesMax, valueBytesMax, errorBytesMax, progressBytesMax, submitMax}
+	if of != nil {
+		l.LineBytes, l.ValueBytes = min(l.LineBytes, of.BodyBytes), min(l.ValueBytes, of.ValueBytes)
+		l.ErrorBytes, l.Submit = min(l.ErrorBytes, of.ErrorBytes), min(l.Submit, of.Items)
+	}
+	return l
 }
 
 type taskMessage struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -23,8 +24,11 @@ const (
 	// doubled for each in a row.
 	againMin = 200 * time.Millisecond
 	againMax = 30 * time.Second
-	// roomWait is how long a claimed task waits for a program while there is none.
+	// roomWait is how long a claimed task waits for a program that has room, before it is given
+	// back: the one that it was claimed for may have ended.
 	roomWait = time.Second
+	// limitsPause is how long it is waited before the cluster is asked for its limits again.
+	limitsPause = time.Second
 	// unaskedLook is how often it is told at most that answers were dropped.
 	unaskedLook = time.Second
 )
@@ -61,6 +65,9 @@ type pool struct {
 
 	first chan *said // has the hello of the first program
 
+	known  chan struct{} // closed when limits are
+	limits limits        // what programs may say
+
 	mu       sync.Mutex // guards what follows
 	programs []*program
 	hello    *said // of the first
@@ -86,8 +93,30 @@ func (p *pool) changedLocked() {
 	p.news = make(chan struct{})
 }
 
+// askLimits asks the cluster what it takes, until it answers or ctx ends: before that no program
+// works, as nothing could be claimed. One that refuses to say is taken to have the limits of a
+// new one.
+func (p *pool) askLimits(ctx context.Context) {
+	defer close(p.known)
+	for {
+		d, err := p.c.Defaults(ctx)
+		refusal := (*client.Error)(nil)
+		switch {
+		case err == nil:
+			p.limits = limitsOf(d.Limits)
+			return
+		case ctx.Err() != nil, errors.As(err, &refusal) && refusal.Code != "" && refusal.Status < http.StatusInternalServerError && refusal.Status != http.StatusTooManyRequests:
+			p.limits = limitsOf(nil)
+			return
+		}
+		p.log("asking the cluster for its limits: %v", err)
+		pause.For(ctx, limitsPause)
+	}
+}
+
 // greeted takes the hello of a program.
 func (p *pool) greeted(of *program, s *said) error {
+	<-p.known
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.hello != nil && (p.hello.Concurrency != s.Concurrency || !slices.Equal(p.hello.Types, s.Types)) {
@@ -101,7 +130,7 @@ func (p *pool) greeted(of *program, s *said) error {
 	of.hello = s
 	of.tell(helloMessage{
 		Kind: kindHello, Protocol: protocol, WorkerID: p.o.ID, GraceMS: child.Grace.Milliseconds(),
-		Limits: limits{lineBytesMax, valueBytesMax, errorBytesMax, progressBytesMax, submitMax},
+		Limits: p.limits,
 	})
 	of.mu.Unlock()
 	if p.hello == nil {
@@ -159,7 +188,7 @@ func (p *pool) unasked(of *program, s *said) {
 }
 
 // errNoProgram is returned when there is none for a task.
-var errNoProgram = errors.New("no program runs")
+var errNoProgram = errors.New("no program has room")
 
 // place hands a task to the program that has fewest, once one has room.
 func (p *pool) place(ctx context.Context, h *handling, line []byte) error {
@@ -194,12 +223,7 @@ func (p *pool) place(ctx context.Context, h *handling, line []byte) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-timer.C:
-			p.mu.Lock()
-			live := p.liveLocked()
-			p.mu.Unlock()
-			if live == 0 {
-				return errNoProgram
-			}
+			return errNoProgram
 		}
 	}
 }
@@ -243,47 +267,62 @@ func (p *pool) kill() {
 	}
 }
 
-// keep keeps one process running until ctx ends: it is begun again when it ends.
-func (p *pool) keep(ctx context.Context, number int) {
-	bad := 0
+// keep has one process run after the other until ctx ends. run runs one, and returns false if it
+// was of no use: the next is begun after a pause.
+func keep(ctx context.Context, run func() (ok bool)) {
+	wait := againMin
 	for ctx.Err() == nil {
-		ok, err := p.process(ctx, number)
-		if err != nil {
-			p.log("process %d: %v", number, err)
-		}
-		if ok {
-			bad = 0
+		if run() {
+			wait = againMin
 			continue
 		}
-		d := againMax
-		if bad < 10 {
-			d = min(againMin<<bad, againMax)
-		}
-		bad++
-		pause.For(ctx, d)
+		pause.For(ctx, wait)
+		wait = min(2*wait, againMax)
 	}
 }
 
 // Run serves until ctx ends, and then stops. hurry is called at once with what ends the stop's
 // wait, when there is a worker.
 func Run(ctx context.Context, c *client.Client, o Options, hurry func(now func())) (*client.Worker, error) {
-	p := &pool{o: o, c: c, children: &reap.Children{}, stopping: ctx.Done(), greetingMax: greetingMax, first: make(chan *said, 1), news: make(chan struct{})}
-	adopting, endAdopting := context.WithCancel(context.Background())
-	defer endAdopting()
-	go p.children.Adopt(adopting)
-	var keepers sync.WaitGroup
-	end := context.AfterFunc(ctx, p.stop)
-	defer end()
+	p := newPool(ctx, c, o)
 	if o.Listen != "" {
 		l, err := p.listen()
 		if err != nil {
 			return nil, err
 		}
-		keepers.Go(func() { p.accept(ctx, l) })
-	} else {
-		for i := range o.Processes {
-			keepers.Go(func() { p.keep(ctx, i+1) })
+		return p.run(ctx, hurry, func() { p.accept(ctx, l) })
+	}
+	adopting, endAdopting := context.WithCancel(context.Background())
+	defer endAdopting()
+	go p.children.Adopt(adopting)
+	keepers := make([]func(), o.Processes)
+	for i := range keepers {
+		keepers[i] = func() {
+			keep(ctx, func() bool {
+				ok, err := p.process(ctx, i+1)
+				if err != nil {
+					p.log("process %d: %v", i+1, err)
+				}
+				return ok
+			})
 		}
+	}
+	return p.run(ctx, hurry, keepers...)
+}
+
+// newPool returns a pool without programs, which gets no more tasks when ctx has ended.
+func newPool(ctx context.Context, c *client.Client, o Options) *pool {
+	return &pool{o: o, c: c, children: &reap.Children{}, stopping: ctx.Done(), greetingMax: greetingMax, first: make(chan *said, 1), known: make(chan struct{}), news: make(chan struct{})}
+}
+
+// run serves by the programs that the keepers bring, which end some time after ctx.
+func (p *pool) run(ctx context.Context, hurry func(now func()), keep ...func()) (*client.Worker, error) {
+	var keepers sync.WaitGroup
+	end := context.AfterFunc(ctx, p.stop)
+	defer end()
+	keepers.Go(func() { p.askLimits(ctx) })
+	for _, k := range keep {
+		keepers.Go(k)
 	}
 	w, err := p.work(ctx, hurry)
 	ended := make(chan struct{})

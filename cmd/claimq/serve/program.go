@@ -24,7 +24,8 @@ type program struct {
 	over chan struct{} // closed when it has ended, and failure is set
 
 	mu       sync.Mutex // guards what follows
-	hello    *said      // nil: it has said none
+	hello    *said      // nil: it has said none, or was not answered yet
+	spoke    bool       // it has said hello
 	tasks    map[key]*handling
 	ofType   map[string]int
 	taken    int   // tasks, from the start
@@ -87,7 +88,7 @@ func (p *program) listen() error {
 	for s.Scan() {
 		message, err := read(s.Bytes())
 		if err == nil {
-			err = p.hear(message)
+			err = p.hear(message, len(s.Bytes())+1)
 		}
 		if err != nil {
 			return fmt.Errorf("it broke the protocol: %w: %s", err, shown(s.Bytes()))
@@ -103,15 +104,20 @@ func (p *program) listen() error {
 	return nil // whatever else ended the connection, it is over
 }
 
-// hear takes a message.
-func (p *program) hear(s *said) error {
+// hear takes a message, whose line has size bytes.
+func (p *program) hear(s *said, size int) error {
 	p.mu.Lock()
 	greeted := p.hello != nil
 	p.mu.Unlock()
 	switch {
+	case greeted && size > p.pool.limits.LineBytes:
+		return fmt.Errorf("a line of more than %d bytes", p.pool.limits.LineBytes)
 	case s.Kind == kindHello && greeted:
 		return errors.New("it is a second hello")
 	case s.Kind == kindHello:
+		p.mu.Lock()
+		p.spoke = true
+		p.mu.Unlock()
 		return p.pool.greeted(p, s)
 	case !greeted:
 		return errors.New("it comes before hello")
@@ -252,7 +258,7 @@ func (p *program) run(how func() (status string, err error)) (ok bool) {
 	go p.write()
 	greeting := time.AfterFunc(p.pool.greetingMax, func() {
 		p.mu.Lock()
-		silent := p.hello == nil
+		silent := !p.spoke
 		p.mu.Unlock()
 		if silent {
 			p.kill(fmt.Errorf("it said no hello in %v", p.pool.greetingMax), false)

@@ -87,6 +87,9 @@ func be(how string) {
 	}
 }
 
+// eaten is memory that a program has taken.
+var eaten []byte
+
 func (s *speaker) do(m *taskMessage) {
 	var what string
 	_ = json.Unmarshal(m.Params, &what)
@@ -130,6 +133,9 @@ func (s *speaker) do(m *taskMessage) {
 	case "last": // is told, and then it ends
 		s.say(`{"kind":"done",` + of + `,"result":"last"}`)
 		os.Exit(0)
+	case "eats":
+		eaten = bytes.Repeat([]byte{1}, 256<<20)
+		s.say(fmt.Sprintf(`{"kind":"done",%s,"result":%d}`, of, os.Getpid()))
 	case "fails":
 		s.say(`{"kind":"fail",` + of + `,"error":"no such address","permanent":true}`)
 	case "follows":
@@ -313,6 +319,21 @@ func TestRun_tasksPerProcess(t *testing.T) {
 		if n > 2 {
 			t.Errorf("process %s had %d tasks", pid, n)
 		}
+	}
+}
+
+// A process that has more memory than it may have ends when it has answered, and another goes on.
+func TestRun_memoryPerProcess(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "1", func(o *Options) { o.MemoryPerProcess = 192 << 20 })
+	done := func(what string) string {
+		t.Helper()
+		return string(l.s.Await(l.submit("job", what, 1), client.StatusCompleted).Result)
+	}
+	first, large := done("works"), done("eats")
+	l.until("bytes of memory: it is asked to end, and begun again")
+	if next := done("works"); first != large || next == large {
+		t.Errorf("the tasks were done by %s, %s and %s", first, large, next)
 	}
 }
 
