@@ -20,26 +20,25 @@ import (
 )
 
 const (
-	// actionsMax bounds the actions on many tasks that a leader does at a time.
+	// actionsMax bounds the actions on many tasks that a leader performs at a time.
 	actionsMax = 2
-	// actionStep is with how many tasks one entry of the log does it at most; what
-	// changes with them because of steps is bounded by changesMax, but for one
-	// task with its steps, which may be more than what is left of that.
+	// actionStep bounds the tasks that one entry of the log acts on. The tasks that change with them because of steps
+	// are bounded by ChangesMax, but one task with its steps always fits, even if it has more.
 	actionStep = 1_000
-	// actionIDsMax bounds the ids that one notes, in bytes: a dense id takes one.
+	// actionIDsMax bounds the ids that one action keeps, in bytes; ids that follow each other take one byte each.
 	actionIDsMax = 32 << 20
 )
 
-// Actions are the actions on many tasks that a leader does.
+// Actions runs a leader's actions on many tasks.
 type Actions struct {
-	under chan struct{} // one element for each under way
+	under chan struct{} // one element for each action under way
 }
 
-// NewActions returns no action.
+// NewActions returns Actions with none under way.
 func NewActions() *Actions { return &Actions{under: make(chan struct{}, actionsMax)} }
 
-// Answer answers POST /api/tasks/actions: it counts what the filter matches,
-// page by page, and then proposes the action on those tasks, step by step.
+// Answer answers POST /api/tasks/actions: it collects the tasks that the filter matches, page by page, and then
+// proposes the action on them, step by step.
 func (a *Actions) Answer(r *exchange.Request) {
 	req, bad := callbody.DecodeAction(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
 	if bad != nil {
@@ -86,20 +85,20 @@ func (a *Actions) Answer(r *exchange.Request) {
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// actionMatches are the tasks that a filter matched, in order of their ids.
+// actionMatches are the tasks that a filter matched, by id.
 type actionMatches struct {
 	req     *callbody.Action
 	matched int64
-	ids     idList             // of those with which there is something to do; of a dry run none
-	more    bool               // ids has no room for the rest
-	cannot  map[fsm.Code]int64 // of a dry run: how many it would leave alone, by why
+	ids     idList             // of tasks that the action may change; empty for a dry run
+	more    bool               // more tasks match than ids has room for
+	cannot  map[fsm.Code]int64 // for a dry run: how many tasks it would leave unchanged, by reason
 }
 
-// notAllowed is why an action leaves a task alone that the caller may not change.
+// notAllowed is the reason for tasks that the caller may not change.
 const notAllowed = fsm.Code(wire.CodeForbidden)
 
-// match finds the tasks that the filter matches. The first page is linearizable; what
-// comes after it is no older. ok is false if there is an answer already.
+// match finds the tasks that the filter matches. The first page is linearizable, and later ones are not older. ok is
+// false if the request was already answered.
 func (found *actionMatches) match(r *exchange.Request) (ok bool) {
 	q := fsm.ListQuery{Filter: found.req.Filter, Limit: actionStep}
 	if q.ErrorGroup != 0 {
@@ -139,7 +138,7 @@ func (found *actionMatches) match(r *exchange.Request) (ok bool) {
 	return true
 }
 
-// foretell counts what a dry run would leave alone, by why.
+// foretell counts the tasks that a dry run would leave unchanged, by reason.
 func (found *actionMatches) foretell(m *fsm.Machine, t *fsm.Task, mayChange bool) {
 	why := notAllowed
 	if mayChange {
@@ -154,8 +153,7 @@ func (found *actionMatches) foretell(m *fsm.Machine, t *fsm.Task, mayChange bool
 	found.cannot[why]++
 }
 
-// appendForetold appends with how many tasks the action could be done now, and why not
-// with the others.
+// appendForetold appends how many tasks the action could change now, and how many not, by reason.
 func (found *actionMatches) appendForetold(b []byte) []byte {
 	can := found.matched
 	for _, n := range found.cannot {
@@ -170,7 +168,7 @@ func (found *actionMatches) appendForetold(b []byte) []byte {
 	return append(b, '}')
 }
 
-// add adds a task, unless the action is certain to leave it as it is.
+// add adds a task, unless the action certainly leaves it unchanged.
 func (found *actionMatches) add(t *fsm.Task) {
 	useless := false
 	switch found.req.Action {
@@ -191,10 +189,9 @@ func (found *actionMatches) add(t *fsm.Task) {
 	}
 }
 
-// actOn does the action with the tasks found and returns with how many it was
-// done, and whether there are more for which there was no time. ok is false if
-// there is an answer already. Once something is done, an error of which is known
-// that it left the rest undone only ends it.
+// actOn performs the action on the tasks found. It returns how many it changed, and whether it ran out of time before
+// the last. ok is false if the request was already answered. Once something is done, an error after which the rest is
+// certainly undone only ends the action.
 func actOn(r *exchange.Request, req *callbody.Action, found *actionMatches) (done int, more, ok bool) {
 	began := false
 	for ids := found.ids.next(actionStep, bound.ChangesMax); len(ids) > 0; ids = found.ids.next(actionStep, bound.ChangesMax) {
@@ -217,20 +214,19 @@ func actOn(r *exchange.Request, req *callbody.Action, found *actionMatches) (don
 	return done, found.more, true
 }
 
-// idList is a list of ascending ids, each as the difference from the one before.
-// A task with steps and its steps have ids that follow each other: they are a
-// family, and what is done with one of them may change them all.
+// idList is a list of ascending ids, each stored as the difference from the previous one. A task with steps and its
+// steps have consecutive ids. They form a family: changing one of them may change all.
 //
 //	diff<<1                    a task of the same family as the one before, or of none
 //	diff<<1|1  steps  offset   the first of a family, offset ids behind its parent
 type idList struct {
 	diffs  []byte
-	last   uint64 // that was added
-	family uint64 // the last id of the last family that was added
+	last   uint64 // the last one added
+	family uint64 // the last id of the last family added
 
-	read      int // how much of diffs was read
+	read      int // bytes of diffs that were read
 	lastTaken uint64
-	taken     family // of lastTaken, if it has one
+	taken     family // the family of lastTaken, if it has one
 }
 
 // family is a task with steps and its steps.
@@ -239,8 +235,8 @@ type family struct {
 	steps int
 }
 
-// add adds a task: parentID is that of its family, which has so many steps, 0 if
-// it has none.
+// add adds a task. If it belongs to a family, parentID is the parent's id and steps the number of steps; otherwise
+// steps is 0.
 func (l *idList) add(id, parentID uint64, steps int) {
 	diff := (id - l.last) << 1
 	l.last = id
@@ -256,8 +252,7 @@ func (l *idList) add(id, parentID uint64, steps int) {
 
 func (l *idList) size() int { return len(l.diffs) }
 
-// next takes up to n ids, and no more than change up to most tasks together, but
-// for the first.
+// next takes up to n ids, but no more than can change most tasks together; the first is always taken.
 func (l *idList) next(n, most int) []uint64 {
 	var ids []uint64
 	changes := 0
@@ -284,8 +279,7 @@ func (l *idList) next(n, most int) []uint64 {
 	return ids
 }
 
-// peek returns the next id with its family, if it has one, and how many bytes it
-// takes.
+// peek returns the next id, its family if it has one, and the bytes it takes.
 func (l *idList) peek() (id uint64, of family, size int) {
 	diff, size := binary.Uvarint(l.diffs[l.read:])
 	id, of = l.lastTaken+diff>>1, l.taken

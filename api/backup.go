@@ -25,14 +25,14 @@ import (
 )
 
 const (
-	// savesMax bounds the backups that a node sends at the same moment.
+	// savesMax bounds the backups that a node sends at the same time.
 	savesMax = 2
-	// saveTimeMax bounds how long a backup may take to be sent: until then, what
-	// changes of the state that it is of is kept twice.
+	// saveTimeMax bounds how long sending a backup may take, because until then what changes of its state is kept
+	// twice.
 	saveTimeMax = 10 * time.Minute
-	// saveRateMax bounds the sending of one, in bytes per second.
+	// saveRateMax bounds the rate of sending a backup, in bytes per second.
 	saveRateMax = 100 << 20
-	// savePiece bounds what is sent in one piece.
+	// savePiece bounds the bytes of one write.
 	savePiece = 1 << 20
 )
 
@@ -63,17 +63,17 @@ func sendIndexed(r *exchange.Request, index uint64) {
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// Backups are the backups that a node sends and receives.
+// Backups tracks the backups that a node sends and receives.
 type Backups struct {
-	saving chan struct{} // one element for each that is sent
+	saving chan struct{} // one element for each backup being sent
 	// uploading counts the requests whose connection was taken over.
 	uploading sync.WaitGroup
 }
 
-// NewBackups returns none.
+// NewBackups returns Backups with none under way.
 func NewBackups() *Backups { return &Backups{saving: make(chan struct{}, savesMax)} }
 
-// Wait waits until the requests have their answers whose connection was taken over.
+// Wait waits until the requests whose connection was taken over have been answered.
 func (b *Backups) Wait() { b.uploading.Wait() }
 
 // Save answers GET /api/snapshots/latest.
@@ -105,8 +105,8 @@ func (b *Backups) Save(r *exchange.Request) {
 	resp.ImmediateHeaderFlush = true
 }
 
-// backupStream is a backup as the body of an answer. Like a stream of events it
-// writes to the connection itself, on the connection's goroutine.
+// backupStream is the body of an answer that is a backup. Like a stream of events it writes to the connection itself,
+// in the connection's goroutine.
 type backupStream struct {
 	server *exchange.Host
 	saving chan struct{}
@@ -114,22 +114,22 @@ type backupStream struct {
 	backup *fsm.Backup
 	by     nodes.Operator
 	index  string // of the log
-	to     string // the address that it is sent to
-	plain  bool   // it goes without chunks
+	to     string // the receiver's address
+	plain  bool   // sent without chunks
 	once   sync.Once
 
-	ctx   context.Context // ends with the server's serving and after saveTimeMax
+	ctx   context.Context // ends with the server's serving, or after saveTimeMax
 	start time.Time
 	sent  int64
 }
 
-// Read sends the backup. io.EOF: all of it was sent.
+// Read sends the backup. It returns io.EOF once all of it was sent.
 func (b *backupStream) Read([]byte) (int, error) {
 	ctx, cancel := context.WithTimeout(b.server.Serving, saveTimeMax)
 	defer cancel()
 	if conn, ok := b.conn.(*port.Conn); ok {
 		b.conn = conn.Lend()
-		defer conn.Return(streamEndTimeout) // of the body's end
+		defer conn.Return(streamEndTimeout) // for the end of the body
 	}
 	b.tell(event.BackupBegun, "at index "+b.index)
 	b.ctx, b.start = ctx, time.Now()
@@ -138,7 +138,7 @@ func (b *backupStream) Read([]byte) (int, error) {
 	if err != nil {
 		err = errors.Join(err, context.Cause(ctx))
 	}
-	b.backup.Release() // before the trail is told: that may take a while
+	b.backup.Release() // before telling the trail, which may take a while
 	sent := strconv.FormatInt(b.sent, 10) + " bytes"
 	if err != nil {
 		b.tell(event.BackupBroken, "at index "+b.index+", after "+sent)
@@ -148,12 +148,12 @@ func (b *backupStream) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// tell tells the trail how it ended.
+// tell records in the trail how it ended.
 func (b *backupStream) tell(kind event.Kind, what string) {
 	b.server.Tell(command.Tell{Kind: kind, By: b.by.Name, What: what + ", to " + b.to}, b.by.Key)
 }
 
-// Close ends the capture, sent or not.
+// Close releases the captured state, sent or not.
 func (b *backupStream) Close() error {
 	b.once.Do(func() {
 		b.backup.Release()
@@ -162,7 +162,7 @@ func (b *backupStream) Close() error {
 	return nil
 }
 
-// Write sends p, as chunks of HTTP but to a client of HTTP/1.0, at a bounded rate.
+// Write sends p at a bounded rate, in HTTP chunks unless the client speaks HTTP/1.0.
 func (b *backupStream) Write(p []byte) (int, error) {
 	total := 0
 	for len(p) > 0 {
@@ -171,7 +171,7 @@ func (b *backupStream) Write(p []byte) (int, error) {
 		if err := b.conn.SetWriteDeadline(time.Now().Add(streamWriteTimeout)); err != nil {
 			return total, err
 		}
-		if err := b.ctx.Err(); err != nil { // perhaps just before the deadline was set
+		if err := b.ctx.Err(); err != nil { // it may have ended just before the deadline was set
 			return total, err
 		}
 		buffers := net.Buffers{head, piece, []byte("\r\n")}
@@ -191,7 +191,7 @@ func (b *backupStream) Write(p []byte) (int, error) {
 	return total, nil
 }
 
-// pace waits until what was sent is no longer ahead of the rate.
+// pace waits while the bytes sent are ahead of the rate.
 func (b *backupStream) pace() error {
 	ahead := time.Duration(b.sent)*time.Second/saveRateMax - time.Since(b.start)
 	if ahead < time.Millisecond {
@@ -207,8 +207,7 @@ func (b *backupStream) pace() error {
 	}
 }
 
-// Restore answers POST /api/restore. A backup that is still to come is not
-// waited for here: see takeOver.
+// Restore answers POST /api/restore with a body in memory. TakeOver handles a backup that is still being received.
 func Restore(r *exchange.Request) {
 	if uploads(r) {
 		return
@@ -218,7 +217,7 @@ func Restore(r *exchange.Request) {
 	restoreFrom(ctx, r, bytes.NewReader(r.HTTP.Request.Body()))
 }
 
-// restoreFrom restores the backup that body has.
+// restoreFrom restores the backup in body.
 func restoreFrom(ctx context.Context, r *exchange.Request, body io.Reader) {
 	s := r.Server
 	if !s.Node.IsLeader() {
@@ -244,7 +243,7 @@ func restoreFrom(ctx context.Context, r *exchange.Request, body io.Reader) {
 	sendIndexed(r, index)
 }
 
-// redirectRestore says where the leader is: what is sent here it cannot take.
+// redirectRestore names the leader, because this node cannot restore or forward the backup.
 func redirectRestore(r *exchange.Request) {
 	leader := r.Server.Node.LeaderHTTPAddr()
 	if leader == "" {
@@ -259,7 +258,7 @@ func redirectRestore(r *exchange.Request) {
 	r.HTTP.SetStatusCode(fasthttp.StatusTemporaryRedirect)
 }
 
-// refuseRestore answers what the node said of a backup.
+// refuseRestore answers with the node's error about a backup.
 func refuseRestore(r *exchange.Request, err error) {
 	var refused *nodes.MembershipRefused
 	f := &refuse.Refusal{Code: wire.CodeInvalidRequest}
@@ -294,7 +293,7 @@ func refuseRestore(r *exchange.Request, err error) {
 	r.Refuse(f)
 }
 
-// sentence is an error's text as a sentence.
+// sentence capitalizes an error's text.
 func sentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:]

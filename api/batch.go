@@ -51,9 +51,8 @@ func Batch(r *exchange.Request) {
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// readBatch reads the body, unless that was done when it was looked at, and
-// keeps its claims and idempotency keys to the
-// key's task types.
+// readBatch decodes the body, unless that was done before, and restricts its claims and idempotency keys to the key's
+// task types.
 func readBatch(r *exchange.Request) (req callbody.Batch, bad *refuse.Refusal) {
 	if r.Ops != nil {
 		req = *r.Ops
@@ -74,7 +73,7 @@ func readBatch(r *exchange.Request) (req callbody.Batch, bad *refuse.Refusal) {
 	return req, nil
 }
 
-// batchBody is the buffer for the answer.
+// batchBody returns the buffer for the answer.
 func batchBody(r *exchange.Request, req *callbody.Batch, res *fsm.Result) []byte {
 	if req.Minimal {
 		return r.BodyOf(res)
@@ -82,7 +81,7 @@ func batchBody(r *exchange.Request, req *callbody.Batch, res *fsm.Result) []byte
 	return r.BodyOfAll(res)
 }
 
-// appendOpRefusal appends what an op's own call answers when it is refused.
+// appendOpRefusal appends the answer that the op's own call would get when it is refused.
 func appendOpRefusal(r *exchange.Request, b []byte, body callbody.Body, code wire.Code, res *fsm.Result) []byte {
 	if claim, ok := body.(*callbody.Claim); ok && code == wire.CodeNoPendingTasks {
 		return callbody.AppendNoTasks(b, claim, r.ID)
@@ -90,8 +89,7 @@ func appendOpRefusal(r *exchange.Request, b []byte, body callbody.Body, code wir
 	return refuse.Append(b, r.RefuseResult(body.Command(), *res), r.ID)
 }
 
-// refuseBatch answers an atomic batch of which an op was refused: as the op's
-// own call, with the op's place.
+// refuseBatch answers an atomic batch with the refusal of one op, as its own call would be, plus its index.
 func refuseBatch(r *exchange.Request, req *callbody.Batch, p *nodes.Proposed) {
 	r.Code = wire.Code(p.Result.Code)
 	b := appendOpRefusal(r, r.Body(), req.Ops[p.Result.FailedOp], r.Code, &p.Result)

@@ -6,8 +6,7 @@ import (
 	"github.com/claimq/claimq/api/keyring"
 )
 
-// calls returns the one table of calls: a call is one row, and no row's place means
-// anything.
+// calls returns the table of all calls, one row each, in any order.
 func (s *Server) calls() []exchange.Call {
 	return []exchange.Call{
 		{Name: "submit_tasks", Pattern: "POST /api/tasks", Roles: keyring.Producers, Is: exchange.Mutation, Answer: Submit},

@@ -39,13 +39,13 @@ func Claim(r *exchange.Request) {
 	}
 }
 
-// waitName is the field that makes the leader hold a claim. It is never changed.
+// waitName is the field that makes the leader hold a claim.
 var waitName = []byte("wait_ms")
 
-// HeldClaim returns for how long a claim may be held.
+// HeldClaim returns how long a claim may be held.
 func HeldClaim(r *exchange.Request) time.Duration {
 	body := r.HTTP.Request.Body()
-	// The name may be spelled with escapes.
+	// The name may be written with escapes.
 	if !bytes.Contains(body, waitName) && bytes.IndexByte(body, '\\') < 0 {
 		return 0
 	}
@@ -56,8 +56,7 @@ func HeldClaim(r *exchange.Request) time.Duration {
 	return r.WaitLeft(req.WaitMS)
 }
 
-// proposeClaim is proposeTask of a claim that waits for as long as wait. gone
-// says that meanwhile the client has gone.
+// proposeClaim proposes a claim that may wait for up to wait. gone says that the client disconnected meanwhile.
 func proposeClaim(r *exchange.Request, cmd command.ClaimNext, wait time.Duration) (p nodes.Proposed, gone, ok bool) {
 	if wait > 0 {
 		if bad := r.Permit(cmd); bad != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// Cluster answers GET /api/cluster with what this node sees.
+// Cluster answers GET /api/cluster with this node's view.
 func Cluster(r *exchange.Request) {
 	view := r.Server.Node.Cluster(r.Wait())
 	answer := wire.Cluster{
@@ -73,7 +73,7 @@ func Upgrade(r *exchange.Request) {
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// planUpgrade says what an upgrade would do.
+// planUpgrade describes what an upgrade would do.
 func planUpgrade(view nodes.ClusterView) wire.Upgraded {
 	plan := wire.Upgraded{Success: true, FeatureLevel: view.FeatureLevel, WouldBe: fsm.FeatureLevel, Nodes: []wire.UpgradeMember{}}
 	for _, n := range view.Nodes {

@@ -19,82 +19,70 @@ import (
 	"github.com/claimq/claimq/internal/zones"
 )
 
-// Node is what the API needs of a node: see exchange.Node.
+// Node is the node that the API calls; see exchange.Node.
 type Node = exchange.Node
 
-// Page is what is served of the page.
+// Page configures the page for browsers.
 type Page = exchange.Page
 
-// Config is what New needs. Only Node is required; zero fields have the
-// defaults that they name.
+// Config configures a server. Only Node is required; each zero field has the default that it names.
 type Config struct {
-	// Node does the work.
+	// Node performs the calls.
 	Node exchange.Node
-	// Logger gets one line per internal error and per change of state, never
-	// one per request. nil: none.
+	// Logger gets a line for each internal error and change of state, never for each request. nil: none.
 	Logger hclog.Logger
-	// Registry is what /metrics shows; the server registers its own metrics
-	// there. nil: a registry with only those.
+	// Registry is shown by /metrics; the server registers its own metrics in it. nil: a registry with only those.
 	Registry *prometheus.Registry
-	// Insecure says that the server listens beyond loopback without keys. Then
-	// a Host header that is any IP address is let in as well: a name that an
-	// attacker points at the server is what the check is about.
+	// Insecure says that the server listens beyond loopback without keys. Then any IP address is accepted as the
+	// Host, because the check of Host is only against names that an attacker points at the server.
 	Insecure bool
-	// AdvertisedHosts are the names and addresses, with or without scheme and
-	// port, that clients may use in the Host header beside the loopback ones.
+	// AdvertisedHosts are the names and addresses, optionally with scheme and port, that clients may use as the Host
+	// in addition to loopback.
 	AdvertisedHosts []string
-	// Keys reads the API keys as they are configured: New calls it, and every
-	// reload. nil, or none, and no Tokens: the server is open.
+	// Keys returns the configured API keys; New and every reload call it. If it is nil or returns none, and there are
+	// no Tokens, the server is open to everyone.
 	Keys func() ([]keyring.Key, error)
-	// Tokens reads whose tokens are taken beside the keys, when Keys are read. nil, or nil
-	// of it: nobody's.
+	// Tokens returns how tokens are checked, which are accepted in addition to keys; it is called together with Keys.
+	// If it is nil or returns nil, no tokens are accepted.
 	Tokens func() (*keyring.Tokens, error)
-	// Audit gets every request with a known key that is denied. nil: nobody does.
+	// Audit records every denied request with a known key. nil: none are recorded.
 	Audit *audit.Writer
-	// AllowedOrigins are the origins, as https://host[:port], whose pages may
-	// call the API from a browser.
+	// AllowedOrigins are the origins, as https://host[:port], whose pages may call the API from a browser.
 	AllowedOrigins []string
-	// Page is what is served of the page below /ui/.
+	// Page configures the page below /ui/.
 	Page exchange.Page
-	// Version is the binary's, shown by /healthz.
+	// Version is the binary's version, shown by /healthz.
 	Version string
-	// Zones are the time zones of schedules; nil: those in the binary.
+	// Zones are the time zones for schedules; nil: those built into the binary.
 	Zones *zones.Source
 	// Limits bound what a request may ask for.
 	Limits bound.Limits
-	// Wait bounds how long a request waits for the node: a mutation then
-	// answers outcome_unknown, a read overloaded. 0: 10 s. It may be up to half
-	// a second less.
+	// Wait bounds how long a request waits for the node. After that a mutation answers outcome_unknown, and a read
+	// overloaded. 0: 10 s. The actual wait may be up to half a second shorter.
 	Wait time.Duration
-	// TLS makes the server speak HTTPS; its certificates are asked for by a
-	// function of it, so that they can change. nil: plain HTTP.
+	// TLS makes the server use HTTPS. Its certificates should come from one of its functions, so that they can be
+	// renewed. nil: plain HTTP.
 	TLS *tls.Config
-	// ClientAuthorities returns the authorities by which TLS checks the certificates
-	// of clients now, nil for none: a connection is closed soon after none of them
-	// vouches for its client. It may be called by several goroutines. nil: none.
+	// ClientAuthorities returns the current authorities for client certificates, or nil. A connection is closed soon
+	// after its client's certificate is no longer signed by one of them. It may be called concurrently. nil: none.
 	ClientAuthorities func() *x509.CertPool
-	// Connections bounds the open connections; one more is answered overloaded
-	// and closed. 0: 16,384.
+	// Connections bounds the open connections; further ones are answered overloaded and closed. 0: 16,384.
 	Connections int
-	// ConnectionsPerAddress bounds those of them, from one address, that have shown
-	// no valid key yet; of one more, the longest that has waited is closed. An IPv6
-	// address counts for its /64. 0: 1,024.
+	// ConnectionsPerAddress bounds the connections from one address that have not shown a valid key yet. If there is
+	// one more, the one that has waited longest is closed. An IPv6 address counts as its /64. 0: 1,024.
 	ConnectionsPerAddress int
-	// WaitsPerKey bounds the claims and GETs with wait_ms of one key that wait at the
-	// same time, on the leader those that other nodes passed on, too. One more is answered
-	// overloaded. 0: 16,384.
+	// WaitsPerKey bounds the waiting claims and GETs (wait_ms) of one key, including those that other nodes forwarded
+	// to this one as leader. Further ones are answered overloaded. 0: 16,384.
 	WaitsPerKey int
-	// BodiesBytes bounds what the bodies of the requests that are received and
-	// answered take together, each three times, for what is made of it, those of up to 32 KiB
-	// left out; one more is answered overloaded. At least one body of Limits.BodyBytes.
-	// 0: 768 MiB.
+	// BodiesBytes bounds the memory for the bodies of requests that are being received and answered; further ones are
+	// answered overloaded. Each counts three times, because of what is made of it; bodies of up to 32 KiB do not
+	// count. It must permit at least one body of Limits.BodyBytes. 0: 768 MiB.
 	BodiesBytes int64
-	// AnswersBytes bounds what answers take together that are made and not written
-	// yet, those of up to 32 KiB left out. One more is answered overloaded; one about
-	// what was done waits. 0: 256 MiB.
+	// AnswersBytes bounds the memory for answers that are not written yet, except those of up to 32 KiB. Further
+	// requests are answered overloaded; an answer about something that was done waits instead. 0: 256 MiB.
 	AnswersBytes int64
-	// HistoryBytes is about what the history of counts of types and of all tasks may take,
-	// which GET /api/history shows. 0: none is kept.
+	// HistoryBytes bounds, approximately, the memory for the history that GET /api/history shows. 0: no history is
+	// kept.
 	HistoryBytes int64
 }
 

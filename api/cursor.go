@@ -16,16 +16,16 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// A cursor names the task to go on with and, in the order of ends, when that one ended: it
-// may be of any type. So a key with task_types gets it sealed, by what all nodes derive of
-// the secret of logins: any of them goes on with it, until a restore takes the secret.
+// A cursor names the next task and, if the list is ordered by end, when that task ended. The task may be of any type.
+// A key with task_types therefore gets the cursor encrypted, with a key that all nodes derive from the secret of
+// logins, so that any node can continue until a restore removes the secret.
 
-// cursorBytes is how long a cursor is made before it is sealed: its length tells nothing.
+// cursorBytes is the length to which a cursor is padded before it is encrypted, so that its length reveals nothing.
 // The longest is e, 13 digits of a time, a point and 11 of an id.
 const cursorBytes = 32
 
-// sealCursor returns the cursor as the request's key gets it. ok is false if there is an
-// answer already.
+// sealCursor returns the cursor in the form that the request's key gets. ok is false if the request was already
+// answered.
 func sealCursor(r *exchange.Request, cursor string) (_ string, ok bool) {
 	if cursor == "" || !r.Narrowed() {
 		return cursor, true
@@ -43,20 +43,20 @@ func sealCursor(r *exchange.Request, cursor string) (_ string, ok bool) {
 	return base64.RawURLEncoding.EncodeToString(cursorSeal(secret).Seal(nil, nil, plain[:], nil)), true
 }
 
-// makeCursorSecret has the state have a secret. The leader does that.
+// makeCursorSecret lets the leader create a secret in the state.
 func makeCursorSecret(r *exchange.Request) (secret []byte, err error) {
 	var random [command.PageSecretBytes]byte
 	_, _ = rand.Read(random[:]) // it never fails
 	if _, err = r.Server.Node.Propose(r.Wait(), command.SetPageSecret{Secret: random[:]}); err == nil {
-		secret, err = r.Server.PageSecret() // another may have made one before
+		secret, err = r.Server.PageSecret() // another request may have made one before
 	}
 	if err == nil && secret == nil {
-		err = nodes.ErrOverloaded // a restore has taken it
+		err = nodes.ErrOverloaded // a restore has removed it
 	}
 	return secret, err
 }
 
-// openCursor returns what the request's cursor stands for.
+// openCursor decodes the request's cursor.
 func openCursor(r *exchange.Request, text, allowed string) (string, *refuse.Refusal) {
 	if text == "" || !r.Narrowed() {
 		return text, nil
@@ -66,7 +66,7 @@ func openCursor(r *exchange.Request, text, allowed string) (string, *refuse.Refu
 	case err != nil:
 		return "", refuse.Because(refuse.CodeOf(err, false))
 	case secret == nil && !r.Server.Node.IsLeader():
-		return "", refuse.Because(wire.CodeNoLeader) // it may not know it yet
+		return "", refuse.Because(wire.CodeNoLeader) // this node may not know the secret yet
 	case secret == nil:
 		return "", badParam("cursor", allowed)
 	}
@@ -81,7 +81,7 @@ func openCursor(r *exchange.Request, text, allowed string) (string, *refuse.Refu
 	return string(bytes.TrimRight(plain, "\x00")), nil
 }
 
-// cursorSeal returns the cipher of cursors.
+// cursorSeal returns the cipher for cursors.
 func cursorSeal(secret []byte) cipher.AEAD {
 	key := hmac.New(sha256.New, secret)
 	key.Write([]byte("cursor"))
@@ -91,7 +91,7 @@ func cursorSeal(secret []byte) cipher.AEAD {
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		panic(err) // AES has the right block
+		panic(err) // AES has the right block size
 	}
 	return aead
 }

@@ -15,19 +15,18 @@ import (
 	"github.com/claimq/claimq/fsm/event"
 )
 
-// eventStream is the type of a stream of events.
+// eventStream is the content type of a stream of events.
 const eventStream = "text/event-stream"
 
-// Streams are a node's streams of events.
+// Streams serves a node's streams of events.
 type Streams struct {
-	feed *trail.Feed // the end of the trail, for all of them
+	feed *trail.Feed // the end of the trail, shared by all streams
 }
 
-// NewStreams returns none of them yet; they read the trail by feed.
+// NewStreams returns Streams that read the trail from feed.
 func NewStreams(feed *trail.Feed) *Streams { return &Streams{feed} }
 
-// Answer answers GET /api/events with a page of the trail, or with a stream of
-// it.
+// Answer answers GET /api/events with a page or a stream of the trail.
 func (s *Streams) Answer(r *exchange.Request) {
 	streams := Streamed(r)
 	q, given, bad := parseEvents(r, streams)
@@ -47,7 +46,7 @@ func (s *Streams) Answer(r *exchange.Request) {
 	case !ok:
 	case page.Gone:
 		r.Refuse(refuseEventsGone(page.Oldest))
-	case trail.Behind(q.After, at) && !r.Stale: // else the node may just be behind
+	case trail.Behind(q.After, at) && !r.Stale: // otherwise this node may just be behind
 		r.Refuse(refusePlaceAhead(at))
 	case r.RoomFor(len(page.Events) * eventBytes):
 		r.Send(fasthttp.StatusOK, appendEvents(r.Body(), page.Events, page.Next, at))
@@ -55,16 +54,16 @@ func (s *Streams) Answer(r *exchange.Request) {
 }
 
 const (
-	// eventsLook is how many events are looked at under one lock: each takes some 0.5 µs.
+	// eventsLook is the number of events examined under one lock; each takes about 0.5 µs.
 	eventsLook = 2_000
-	// eventsLooks is how many looks make a page.
+	// eventsLooks is the number of looks for a page.
 	eventsLooks = 5
-	// eventBytes is about what an event takes in an answer.
+	// eventBytes is the approximate size of an event in an answer.
 	eventBytes = 256
 )
 
-// readEvents reads a page of the trail, and at which place that is. What a later look finds is
-// as of a later index. ok is false if there is an answer already.
+// readEvents reads a page of the trail, and returns the trail's place. Later looks are as of a later index. ok is
+// false if the request was already answered.
 func readEvents(r *exchange.Request, q event.Query) (page event.Page, at event.Pos, ok bool) {
 	q.Look = eventsLook
 	index := uint64(0)
@@ -72,7 +71,7 @@ func readEvents(r *exchange.Request, q event.Query) (page event.Page, at event.P
 		found := m.Events(q)
 		found.Events = r.Sight().Events(m, &q, found.Events)
 		index, at = m.Index(), m.Place()
-		if found.Gone && len(page.Events) > 0 { // they go on beside: what was found is whole up to there
+		if found.Gone && len(page.Events) > 0 { // they were dropped meanwhile; the page is complete up to there
 			page.More = false
 			return
 		}
@@ -92,8 +91,8 @@ func Streamed(r *exchange.Request) bool {
 	return bytes.Contains(r.HTTP.Request.Header.Peek("Accept"), []byte(eventStream))
 }
 
-// TaskEvents answers GET /api/tasks/{id}/events. next is the place of the
-// trail's newest event: whoever goes on there misses nothing of the task.
+// TaskEvents answers GET /api/tasks/{id}/events. next is the place of the trail's newest event, so that a client that
+// continues there misses no event of the task.
 func TaskEvents(r *exchange.Request) {
 	id := r.Target.ID
 	var events []event.Event
@@ -102,7 +101,7 @@ func TaskEvents(r *exchange.Request) {
 	ok := r.Read(func(m *fsm.Machine, _ fsm.Stamp) {
 		events, newest, at = m.TaskEvents(id), m.NewestEvent(), m.Place()
 		t := m.Get(id)
-		if t == nil && len(events) > 0 { // it is told of longer than it is there
+		if t == nil && len(events) > 0 { // events are kept longer than the task
 			t = &fsm.Task{ID: id, Type: events[0].Type}
 		}
 		if bad = r.RefuseTask(m, t); bad == nil {
@@ -119,7 +118,7 @@ func TaskEvents(r *exchange.Request) {
 	r.Send(fasthttp.StatusOK, appendEvents(r.Body(), events, newest, at))
 }
 
-// appendEvents appends the answer that is a part of the trail, which is at a place.
+// appendEvents appends a page of the trail. at is the place of the trail's end.
 func appendEvents(b []byte, events []event.Event, next, at event.Pos) []byte {
 	b = jsonout.List(b, `{"success":true,"events":`, len(events), func(b []byte, i int) []byte { return trail.AppendEvent(b, &events[i]) })
 	b = append(b, `,"next":"`...)
@@ -127,8 +126,7 @@ func appendEvents(b []byte, events []event.Event, next, at event.Pos) []byte {
 	return append(trail.AppendPlace(b, at), `"}`...)
 }
 
-// refusePlaceAhead is the refusal of a place that the trail, which is at a place, has not come
-// to.
+// refusePlaceAhead refuses a place that the trail, which is at at, has not reached.
 func refusePlaceAhead(at event.Pos) *refuse.Refusal {
 	f := refuse.Because(wire.CodePlaceAhead)
 	f.Text += ": it is at " + string(trail.AppendPlace(nil, at))
@@ -136,7 +134,7 @@ func refusePlaceAhead(at event.Pos) *refuse.Refusal {
 	return f
 }
 
-// refuseEventsGone is the refusal of a place of the trail that is kept no more.
+// refuseEventsGone refuses a place whose following events are no longer kept.
 func refuseEventsGone(oldest event.Pos) *refuse.Refusal {
 	f := refuse.Because(wire.CodeEventsGone)
 	f.Text = "The events asked for are kept no more: the oldest is " + string(trail.AppendPlace(nil, oldest))
@@ -144,8 +142,7 @@ func refuseEventsGone(oldest event.Pos) *refuse.Refusal {
 	return f
 }
 
-// parseEvents reads the parameters of GET /api/events. given says that there was
-// a place to begin after.
+// parseEvents reads the parameters of GET /api/events. given says that after was given.
 func parseEvents(r *exchange.Request, streams bool) (q event.Query, given bool, bad *refuse.Refusal) {
 	limitMax := r.Server.Cfg.Limits.Items
 	q.Limit = min(bound.PageDefault, limitMax)

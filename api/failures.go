@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// groupedMax is how many failed tasks an answer groups.
+	// groupedMax bounds the failed tasks that an answer groups.
 	groupedMax = 10_000
-	// failuresMax is how many it looks at for that, those of other types too.
+	// failuresMax bounds the tasks examined for an answer, including those of other types.
 	failuresMax = 100_000
-	// failuresPage is how many are looked at under one lock: each takes some 1 to 2 µs.
+	// failuresPage is the number examined under one lock; each takes about 1 to 2 µs.
 	failuresPage = 200
 )
 
 // failuresRequest is the query of GET /api/failures.
 type failuresRequest struct {
 	query fsm.FailuresQuery
-	limit int // groups
+	limit int // limit of groups
 }
 
-// Failures answers GET /api/failures. What is on a later page is as of a later index.
+// Failures answers GET /api/failures. Later pages are as of a later index.
 func Failures(r *exchange.Request) {
 	req, bad := parseFailures(r)
 	if bad == nil {

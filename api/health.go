@@ -9,7 +9,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// health answers GET /healthz: the process is up.
+// health answers GET /healthz: the process is running.
 func (s *Server) health(r *exchange.Request) { s.sendState(r, "alive") }
 
 // ready answers GET /readyz: the node knows a leader and has caught up.

@@ -15,12 +15,12 @@ import (
 const (
 	historyMinutes    = 60
 	historyMinutesMax = int(time.Duration(history.Points) * history.Interval / time.Minute)
-	// historyNumberBytes is about what a number takes in an answer.
+	// historyNumberBytes is the approximate size of a number in an answer.
 	historyNumberBytes    = 8
 	historyPointsInMinute = int(time.Minute / history.Interval)
 )
 
-// showHistory answers GET /api/history with what this node remembers.
+// showHistory answers GET /api/history with this node's record.
 func (s *Server) showHistory(r *exchange.Request) {
 	taskType, minutes, bad := parseHistory(r)
 	if bad == nil {
@@ -56,7 +56,7 @@ func appendHistory(b []byte, nodeID, taskType string, v *history.View) []byte {
 	return append(b, '}')
 }
 
-// historyColumns are what an answer has of each point; some is false if there was nothing of it.
+// historyColumns are the values of each point in an answer; some is false if the point has no such value.
 var historyColumns = []struct {
 	name string
 	of   func(p *history.Point) (value int64, some bool)

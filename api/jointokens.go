@@ -17,8 +17,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// SetJoinToken answers POST /api/cluster/tokens. The token itself is never sent: who
-// makes it sends its hash.
+// SetJoinToken answers POST /api/cluster/tokens. The client makes the token and sends only its hash.
 func SetJoinToken(r *exchange.Request) {
 	cmd, bad := decodeJoinToken(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
 	if bad != nil {
@@ -37,7 +36,7 @@ func SetJoinToken(r *exchange.Request) {
 	}
 }
 
-// decodeJoinToken reads the body of a call that makes a join token.
+// decodeJoinToken decodes the body of a call that creates a join token.
 func decodeJoinToken(body []byte, limits *bound.Limits) (cmd command.SetJoinToken, bad *refuse.Refusal) {
 	const hashAllowed = "the SHA-256 of the token, 64 digits of hex"
 	cmd.Uses = 1
@@ -115,7 +114,7 @@ func RevokeJoinToken(r *exchange.Request) {
 	}
 }
 
-// appendJoinToken appends what is known of a token.
+// appendJoinToken appends a join token.
 func appendJoinToken(b []byte, t *fsm.JoinToken) []byte {
 	b = append(append(b, `{"id":"`...), t.ID()...)
 	b = jsonout.IntField(b, `","uses":`, int64(t.Uses))

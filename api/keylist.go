@@ -13,8 +13,8 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 )
 
-// keyList answers GET /api/keys: the keys of this node, by name, and when each was last
-// used here. What they hash to is told to nobody.
+// keyList answers GET /api/keys: the keys of this node, by name, and when each was last used here. Hashes are not
+// shown.
 func (s *Server) keyList(r *exchange.Request) {
 	after, limit, bad := parseKeyList(r)
 	if bad != nil {
@@ -60,7 +60,7 @@ func parseKeyList(r *exchange.Request) (after string, limit int, bad *refuse.Ref
 // keyPageMax bounds the keys of an answer, so that it stays below 8 MiB.
 const keyPageMax = 1_000
 
-// appendKey appends the key as operators see it.
+// appendKey appends a key as operators see it.
 func appendKey(b []byte, k *keyring.Caller) []byte {
 	b = jsonout.StringField(b, `{"name":`, k.Name)
 	b = jsonout.Strings(b, `,"roles":`, k.Roles.Names())

@@ -24,13 +24,12 @@ type listRequest struct {
 	cursor         string
 }
 
-// listBytes is how long the answer to a list gets before it is cut: more than
-// what the state bounds a page by, but not by all that is shown. Each step names
-// what it depends on, which the state has once for all steps of a parent.
+// listBytes is the length at which the answer to a list is cut. It is more than the state's bound of a page, because
+// the answer shows more: each step names its dependencies, which the state stores once for all steps of a parent.
 const listBytes = 16 << 20
 
-// What steps take in answers: each of a parent beside its error, the name of one that another
-// depends on, and all those of one step.
+// Approximate sizes in answers: of each step of a parent besides its error, of the name of a dependency, and of all
+// dependencies of one step.
 const (
 	stepBytes     = 256
 	stepNameBytes = bound.NameMax + 4
@@ -84,13 +83,12 @@ func List(r *exchange.Request) {
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// listLook is how many records are looked at under one lock: each takes some 2 µs, if its error
-// is hashed or many of its labels are compared.
+// listLook is the number of records examined under one lock; each takes about 2 µs if its error is hashed or many of
+// its labels are compared.
 const listLook = 500
 
-// find returns the tasks of the page, and with which one the next begins: one with id 0 if
-// there is none. What a later look finds is as of a later index. ok is false if there is an
-// answer already.
+// find returns the tasks of the page, and the first of the next page, with id 0 if this is the last page. Later looks
+// are as of a later index. ok is false if the request was already answered.
 func (req *listRequest) find(r *exchange.Request) (tasks []fsm.Task, next fsm.End, now fsm.Stamp, ok bool) {
 	q, full, index := req.query, false, uint64(0)
 	sight := r.Sight()
@@ -135,10 +133,10 @@ func parseList(r *exchange.Request) (listRequest, *refuse.Refusal) {
 	return req, bad
 }
 
-// cursorAllowed says what a list's cursor may be.
+// cursorAllowed describes the valid cursors of a list.
 const cursorAllowed = "a next_cursor of a page in the same order"
 
-// known are the parameters of a list.
+// known returns the parameters of a list.
 func (req *listRequest) known(limitMax int) exchange.Params {
 	q := &req.query
 	return exchange.Params{
@@ -197,8 +195,8 @@ func (req *listRequest) setInclude(p exchange.Param) *refuse.Refusal {
 	return nil
 }
 
-// A cursor is the order, a, d or e, and the id to go on with, in base 36; of the order of
-// ends the time of that task's end comes first. Clients must not read anything into it.
+// formatCursor returns a cursor: the order (a, d or e) and the next id in base 36; if ordered by end, the time of
+// that task's end precedes the id. Clients must not interpret it.
 func formatCursor(next fsm.End, q *fsm.ListQuery) string {
 	id := strconv.FormatUint(next.ID, 36)
 	switch {
@@ -225,12 +223,12 @@ func parseCursor(cursor string, q *fsm.ListQuery) (ok bool) {
 	return cursor == formatCursor(fsm.End{ID: from}, q)
 }
 
-// formatEnd is the cursor of what goes on with that end.
+// formatEnd returns the cursor for a page in the order of ends.
 func formatEnd(next fsm.End) string {
 	return "e" + strconv.FormatInt(next.At, 36) + "." + strconv.FormatUint(next.ID, 36)
 }
 
-// parseEnd is the inverse of formatEnd.
+// parseEnd parses what formatEnd returns.
 func parseEnd(cursor string) (end fsm.End, ok bool) {
 	at, id, _ := strings.Cut(strings.TrimPrefix(cursor, "e"), ".")
 	var err error

@@ -19,15 +19,15 @@ import (
 // peerAddrMax bounds a peer address, in bytes.
 const peerAddrMax = 256
 
-// memberRequest is the body of a call that is about one member, or one to be.
+// memberRequest is the body of a call about one member, present or future.
 type memberRequest struct {
 	nodeID   string
 	peerAddr string
 	voter    bool
 }
 
-// decodeMember reads the body of a call about a member. join allows the fields
-// of a join; optional, that no node is named.
+// decodeMember decodes the body of a call about a member. join permits the fields of a join; optional permits leaving
+// out the node.
 func decodeMember(body []byte, limits *bound.Limits, join, optional bool) (req memberRequest, bad *refuse.Refusal) {
 	req.voter = true
 	d := callbody.NewDecoder(body, limits)
@@ -62,7 +62,7 @@ func decodeMember(body []byte, limits *bound.Limits, join, optional bool) (req m
 	return req, bad
 }
 
-// isHostPort reports whether text is host:port, as a node advertises.
+// isHostPort reports whether text is host:port, as a node advertises it.
 func isHostPort(text string) bool {
 	host, port, err := net.SplitHostPort(text)
 	return err == nil && len(text) <= peerAddrMax && host != "" && port != "" && port != "0"
@@ -143,7 +143,7 @@ func Hashes(r *exchange.Request) {
 	r.SendJSON(answer)
 }
 
-// member reads the body of a call about a member. ok is false if it is refused.
+// member decodes the body of a call about a member. ok is false if it was refused.
 func member(r *exchange.Request, join, optional bool) (req memberRequest, ok bool) {
 	req, bad := decodeMember(r.HTTP.Request.Body(), &r.Server.Cfg.Limits, join, optional)
 	if bad != nil {
@@ -163,8 +163,7 @@ func refuseMembership(r *exchange.Request, err error) {
 	r.RefuseError(err)
 }
 
-// answerMember answers with the member as it is seen now. What was asked for is
-// done, however long that took.
+// answerMember answers with the member as this node sees it now. It does not time out, because the change is done.
 func answerMember(r *exchange.Request, nodeID string) {
 	answer := wire.Member{Success: true, Node: wire.Node{NodeID: nodeID, Suffrage: "nonvoter", State: "unknown", LastContactMS: -1}}
 	for _, n := range r.Server.Node.Cluster(context.Background()).Nodes {

@@ -9,7 +9,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// ofTask answers a call about the task in the path, whose body is a B.
+// ofTask answers a call about the task in the path, with a body of type B.
 func ofTask[B any, P interface {
 	*B
 	callbody.OfTask
@@ -17,7 +17,7 @@ func ofTask[B any, P interface {
 	act(r, callbody.About(P(new(B)), r.Target.ID))
 }
 
-// finalizes is ofTask of a call about the finalization of a task.
+// finalizes is ofTask for calls about the finalization of a task.
 func finalizes[B any, P interface {
 	*B
 	callbody.OfTask
@@ -27,8 +27,8 @@ func finalizes[B any, P interface {
 	}
 }
 
-// act answers a call whose answer is 200: it reads the body, proposes the
-// command and says how it went. ok is false if that was refused.
+// act answers a call with status 200: it decodes the body, proposes the command and answers with its result. ok is
+// false if it was refused.
 func act(r *exchange.Request, c callbody.Body) (cmd command.Command, p nodes.Proposed, ok bool) {
 	if bad := callbody.Decode(c, r.HTTP.Request.Body(), &r.Server.Cfg.Limits); bad != nil {
 		r.Refuse(bad)

@@ -11,7 +11,7 @@ import (
 	"github.com/claimq/claimq/api/exchange"
 )
 
-// openAPISource is the API's description as it is written.
+// openAPISource is the source of the API's description.
 //
 //go:embed openapi.yaml
 var openAPISource []byte
@@ -28,8 +28,7 @@ func (s *Server) openAPI(r *exchange.Request) {
 	}
 }
 
-// describe returns the API's description in JSON, with the version of the
-// binary that serves it.
+// describe returns the API's description in JSON, with the version of this binary.
 func describe(source []byte, version string) ([]byte, error) {
 	var document map[string]any
 	if err := yaml.Unmarshal(source, &document); err != nil {

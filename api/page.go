@@ -12,8 +12,8 @@ import (
 	"github.com/claimq/claimq/web"
 )
 
-// root answers GET /: a browser is sent to the page, all else is told what there is.
-// Addresses are relative, so that they lead there behind a proxy that adds a path, too.
+// root answers GET /: browsers are redirected to the page, other clients get a list of addresses. Addresses are
+// relative, so that they also work behind a proxy that adds a path.
 func (s *Server) root(r *exchange.Request) {
 	h := &r.HTTP.Response.Header
 	h.Set(fasthttp.HeaderVary, fasthttp.HeaderAccept)
@@ -41,7 +41,7 @@ func (s *Server) withoutSlash(r *exchange.Request) {
 	r.ToPage(exchange.PageAddress)
 }
 
-// site returns the page of this binary. ok is false if there is an answer already.
+// site returns this binary's page. ok is false if the request was already answered.
 func (s *Server) site(r *exchange.Request) (site *web.Site, ok bool) {
 	site, err := web.Built()
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Server) site(r *exchange.Request) (site *web.Site, ok bool) {
 	return site, err == nil
 }
 
-// page answers GET /ui/ and below: the files of the page.
+// page answers GET /ui/ and below with the files of the page.
 func (s *Server) page(r *exchange.Request) {
 	if s.cfg.Page.Off {
 		r.Refuse(refuse.Because(wire.CodeNotFound))

@@ -21,12 +21,11 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// wrongKeyWait is how long a wrong key is answered after it came: how long it took to find
-// out says nothing then.
+// wrongKeyWait is the time after which a wrong key is answered, so that the time of the check reveals nothing.
 const wrongKeyWait = 200 * time.Millisecond
 
-// ofPage refuses a call about a login, and then ok is false, if there is no page, or if it is
-// another origin's, which may call what allowed_origins lets it, but neither log in nor out.
+// ofPage refuses a call about a login, and returns false, if there is no page or the request comes from another
+// origin. allowed_origins permits other origins to call the API, but not to log in or out.
 func (s *Server) ofPage(r *exchange.Request) (ok bool) {
 	switch {
 	case s.cfg.Page.Off:
@@ -39,9 +38,9 @@ func (s *Server) ofPage(r *exchange.Request) (ok bool) {
 	return false
 }
 
-// login answers POST /ui/login. The first of all has the leader make the secret.
+// login answers POST /ui/login. For the very first login the leader creates the secret.
 func (s *Server) login(r *exchange.Request) {
-	if r.Forwarded { // by a node that has no secret, without the key
+	if r.Forwarded { // by a node without the secret; the key is not included
 		s.makeSecret(r)
 		return
 	}
@@ -86,7 +85,7 @@ func (s *Server) login(r *exchange.Request) {
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// decodeLogin reads the key out of a login's body.
+// decodeLogin decodes the key from a login's body.
 func decodeLogin(r *exchange.Request) (key []byte, bad *refuse.Refusal) {
 	d := r.Decoder()
 	defer d.Free()
@@ -105,8 +104,8 @@ func decodeLogin(r *exchange.Request) (key []byte, bad *refuse.Refusal) {
 	return key, bad
 }
 
-// keyOfLogin returns the key that somebody logs in with. A token is none: it ends before
-// anybody could renew it here.
+// keyOfLogin returns the API key that the user logs in with. Tokens are not accepted, because they could not be
+// renewed here before they end.
 func keyOfLogin(keys *keyring.Ring, text []byte, r *exchange.Request) (k *keyring.Caller, why keyring.Failure, bad *refuse.Refusal) {
 	if k = keys.FindText(text); k == nil {
 		bad = keyring.Unauthorized("Unknown API key")
@@ -124,8 +123,8 @@ func (s *Server) waitWrong(r *exchange.Request) {
 	<-wait.Done()
 }
 
-// secretOf returns the secret of logins; the first one is made by the leader. ok is false if
-// there is an answer already.
+// secretOf returns the secret of logins; the leader creates the first one. ok is false if the request was already
+// answered.
 func (s *Server) secretOf(r *exchange.Request) (secret []byte, ok bool) {
 	secret, err := s.host.PageSecret()
 	if err != nil {
@@ -135,7 +134,7 @@ func (s *Server) secretOf(r *exchange.Request) (secret []byte, ok bool) {
 	if secret != nil {
 		return secret, true
 	}
-	r.HTTP.Request.ResetBody() // the key goes no further
+	r.HTTP.Request.ResetBody() // do not forward the key
 	if s.makeSecret(r); r.HTTP.Response.StatusCode() != fasthttp.StatusOK {
 		return nil, false
 	}
@@ -148,7 +147,7 @@ func (s *Server) secretOf(r *exchange.Request) (secret []byte, ok bool) {
 	return secret, r.ReadOn(index, func(m *fsm.Machine, _ fsm.Stamp) { secret = m.PageSecret() }) && s.there(r, secret)
 }
 
-// there reports whether there is a secret, and answers if not: a restore has taken it.
+// there reports whether the secret exists, and refuses the request if a restore has removed it.
 func (s *Server) there(r *exchange.Request, secret []byte) bool {
 	if secret == nil {
 		r.Refuse(refuse.Because(wire.CodeOverloaded))
@@ -156,8 +155,7 @@ func (s *Server) there(r *exchange.Request, secret []byte) bool {
 	return secret != nil
 }
 
-// makeSecret has the state have a secret of logins, and answers with the index of it; if
-// this node does not lead, the leader does.
+// makeSecret creates a secret of logins in the state, and answers with its index. A follower leaves it to the leader.
 func (s *Server) makeSecret(r *exchange.Request) {
 	var random [command.PageSecretBytes]byte
 	_, _ = rand.Read(random[:]) // it never fails
@@ -173,7 +171,7 @@ func (s *Server) makeSecret(r *exchange.Request) {
 	}
 }
 
-// logout answers POST /ui/logout: the browser forgets its half.
+// logout answers POST /ui/logout: the browser drops its cookie.
 func (s *Server) logout(r *exchange.Request) {
 	if !s.ofPage(r) {
 		return
@@ -182,7 +180,7 @@ func (s *Server) logout(r *exchange.Request) {
 	r.Send(fasthttp.StatusOK, append(r.Body(), `{"success":true}`...))
 }
 
-// session answers GET /ui/session: what the page must know before its first call.
+// session answers GET /ui/session with what the page must know before its first call.
 func (s *Server) session(r *exchange.Request) {
 	if !s.ofPage(r) {
 		return
@@ -218,8 +216,7 @@ func (s *Server) session(r *exchange.Request) {
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// visitor returns who has logged in, nil if nobody has. It is refused while the node does
-// not know yet.
+// visitor returns the key that is logged in, or nil. The request is refused while this node cannot know yet.
 func (s *Server) visitor(r *exchange.Request, keys *keyring.Ring) (*keyring.Caller, *login.Login, *refuse.Refusal) {
 	text := s.host.PageKey(&r.HTTP.Request.Header)
 	if len(text) == 0 {
@@ -238,7 +235,7 @@ func (s *Server) visitor(r *exchange.Request, keys *keyring.Ring) (*keyring.Call
 	return nil, nil, nil
 }
 
-// appendMe appends what a key may do by this node's page.
+// appendMe appends what a key may do on this node's page.
 func (s *Server) appendMe(b []byte, k *keyring.Caller, expires time.Time) []byte {
 	roles := k.Roles
 	if s.cfg.Page.ReadOnly {

@@ -16,7 +16,7 @@ func badParam(name, allowed string) *refuse.Refusal {
 	return refuse.Param(name, "Invalid "+name+": must be "+allowed)
 }
 
-// parsedParam sets v to what parse makes of a parameter; allowed says what it may be.
+// parsedParam sets v to the parsed parameter; allowed describes the valid values.
 func parsedParam[T any](v *T, allowed string, parse func(text string) (T, bool)) readParam {
 	return func(p exchange.Param) *refuse.Refusal {
 		var ok bool
@@ -27,7 +27,7 @@ func parsedParam[T any](v *T, allowed string, parse func(text string) (T, bool))
 	}
 }
 
-// textParam sets text to a parameter that is valid.
+// textParam sets text to the parameter if it is valid.
 func textParam(text *string, allowed string, valid func(text string) bool) readParam {
 	return parsedParam(text, allowed, func(s string) (string, bool) { return s, valid(s) })
 }
@@ -47,7 +47,7 @@ func holderParam(id *string) readParam {
 	}
 }
 
-// createdParam sets ms to a parameter that is a time; before says that it is an end.
+// createdParam sets ms to a time; before says that it is an upper bound.
 func createdParam(ms *int64, before bool) readParam {
 	return parsedParam(ms, bound.CreatedAllowed, func(text string) (int64, bool) { return callbody.ParseCreated(text, before) })
 }

@@ -18,13 +18,12 @@ import (
 	"github.com/claimq/claimq/fsm/event"
 )
 
-// errNoKeys is returned by readKeys when a server that has keys would have
-// none any more: that would open it to everybody.
+// errNoKeys is returned by readKeys if a server that has keys would have none afterwards, because that would open it
+// to everyone.
 var errNoKeys = errors.New("there is no key any more, which would open the server to everybody: keep one, or restart it without keys")
 
-// readKeys reads the keys again and returns how many there are, and whether there
-// is any change. On an error the keys from before stay in force. A server that
-// was open has keys from then on; one that has keys never becomes open.
+// readKeys reads the keys again, and returns their number and whether anything changed. On an error the previous keys
+// stay in force. A server that was open may get keys this way, but one with keys never becomes open.
 func (s *Server) readKeys() (count int, changed bool, err error) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -57,7 +56,7 @@ func (s *Server) readKeys() (count int, changed bool, err error) {
 	return len(list), !table.Same(before), nil
 }
 
-// readAccess reads the keys, and whose tokens are taken, nil: nobody's.
+// readAccess reads the keys and how tokens are checked; nil: no tokens are accepted.
 func (s *Server) readAccess() (keys []keyring.Key, tokens *keyring.Tokens, err error) {
 	if s.cfg.Keys != nil {
 		if keys, err = s.cfg.Keys(); err != nil {
@@ -75,7 +74,7 @@ func (s *Server) readAccess() (keys []keyring.Key, tokens *keyring.Tokens, err e
 	return keys, tokens, nil
 }
 
-// closeTokens ends the fetching of the keys of tokens. Those that are there stay of use.
+// closeTokens stops fetching the keys of tokens. Fetched ones remain usable.
 func (s *Server) closeTokens() {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -84,8 +83,7 @@ func (s *Server) closeTokens() {
 	}
 }
 
-// HangUp is what SIGHUP does: the keys are read again, as by POST /api/reload. A
-// change is told in the trail.
+// HangUp handles SIGHUP: it reads the keys again, as POST /api/reload does. A change is recorded in the trail.
 func (s *Server) HangUp() {
 	count, changed, err := s.readKeys()
 	if err != nil {
@@ -98,15 +96,15 @@ func (s *Server) HangUp() {
 	}
 }
 
-// notReloaded is what the log says of a reload that failed.
+// notReloaded is logged when a reload failed.
 const notReloaded = "the API keys were not reloaded: those from before stay in force"
 
-// keysWords are the words for the trail.
+// keysWords returns the text for the trail.
 func (s *Server) keysWords(count int) string {
 	return s.cfg.Node.NodeID() + ": " + strconv.Itoa(count) + " keys"
 }
 
-// loadKeys is readKeys of a server that is being made.
+// loadKeys calls readKeys for a new server.
 func (s *Server) loadKeys() error {
 	if _, _, err := s.readKeys(); err != nil {
 		return fmt.Errorf("api keys: %w", err)
@@ -114,12 +112,12 @@ func (s *Server) loadKeys() error {
 	return nil
 }
 
-// Open reports whether the server has no keys and takes no tokens, so that whoever reaches it may
-// do everything.
+// Open reports whether the server has no keys and accepts no tokens, so that everyone who reaches it may do
+// everything.
 func (s *Server) Open() bool { return s.host.Open() }
 
-// Operator returns the name of the operator's key that text is; ok is false if it
-// is none, or has expired. Where there are no keys, no key is an operator's.
+// Operator returns the name of the operator's key whose text is given. ok is false if it is not such a key or has
+// expired. On an open server only the empty text is an operator's.
 func (s *Server) Operator(text string) (name string, ok bool) {
 	keys := s.host.Keys.Load()
 	if keys == nil {
@@ -136,7 +134,7 @@ func (s *Server) Operator(text string) (name string, ok bool) {
 	return k.Name, !k.Expired(now)
 }
 
-// reload answers POST /api/reload: this node reads its keys again, and no other.
+// reload answers POST /api/reload: only this node reads its keys again.
 func (s *Server) reload(r *exchange.Request) {
 	d := r.Decoder()
 	defer d.Free()

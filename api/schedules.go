@@ -19,7 +19,7 @@ import (
 	"github.com/claimq/claimq/internal/cron"
 )
 
-// scheduleBytes is about what a schedule takes in an answer beside its users' own data.
+// scheduleBytes is the approximate size of a schedule in an answer, without its users' own data.
 const scheduleBytes = 1 << 10
 
 // Schedules answers GET /api/schedules.
@@ -57,13 +57,13 @@ func Schedule(r *exchange.Request) {
 	}
 }
 
-// The bounds of GET /api/slots.
+// Bounds of GET /api/slots.
 const (
 	slotsLimit    = 10
 	slotsLimitMax = 100
 )
 
-// Slots answers GET /api/slots: the next times of a plan, which need not be a schedule's.
+// Slots answers GET /api/slots with the next times of a plan, which need not belong to a schedule.
 func Slots(r *exchange.Request) {
 	after, limit := time.Now().UnixMilli(), slotsLimit
 	times, bad := parseSlots(r, &after, &limit)
@@ -144,8 +144,8 @@ func DeleteSchedule(r *exchange.Request) {
 	}
 }
 
-// readSchedule returns the leader's clocks, what the schedule was, nil if it was not there,
-// and the feature level. ok is false if there is an answer already: nothing was written.
+// readSchedule returns the leader's clocks, the schedule before the change (nil if there was none), and the feature
+// level. ok is false if the request was already answered; then nothing was written.
 func readSchedule(r *exchange.Request, name string) (now fsm.Stamp, before *fsm.ScheduleView, level uint32, ok bool) {
 	_, err := r.Server.Node.ReadLinearizable(r.Wait(), 0, func(m *fsm.Machine, stamp fsm.Stamp) {
 		now, before, level = stamp, m.Schedule(name), m.Level()

@@ -22,11 +22,11 @@ import (
 	"github.com/claimq/claimq/internal/httplog"
 )
 
-// The bounds of the HTTP protocol itself.
+// Bounds of HTTP itself.
 const (
-	// idleTimeout is how long a connection may wait between requests.
+	// idleTimeout limits how long a connection may wait between requests.
 	idleTimeout = 2 * time.Minute
-	// answerBuffer is a connection's buffer for answers.
+	// answerBuffer is the size of a connection's buffer for answers.
 	answerBuffer = 8 << 10
 )
 
@@ -40,18 +40,17 @@ type Server struct {
 	backups *Backups
 	streams *Streams
 	feed    *trail.Feed    // the end of the trail, for streams
-	tries   *keyring.Tries // of logins
+	tries   *keyring.Tries // attempts to log in
 	history *history.History
 
-	reloading sync.Mutex // held by whoever changes the keys
+	reloading sync.Mutex // held while the keys change
 	scrape    fasthttp.RequestHandler
-	// description returns what /openapi.json answers; the first call makes it.
+	// description returns the answer of /openapi.json; the first call makes it.
 	description func() ([]byte, error)
 }
 
-// New returns a server that does not listen yet. It fails for a Config that is
-// out of range, and when Registry holds metrics of its names already. It bounds what
-// fasthttp keeps of bodies, for the whole process.
+// New returns a server that does not listen yet. It fails if the Config is out of range, or if Registry already holds
+// metrics of its names. It sets fasthttp's process-wide limit for pooled bodies.
 func New(cfg Config) (*Server, error) {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
@@ -97,7 +96,7 @@ func (s *Server) newMetrics(p *port.Port) (*meter.Metrics, error) {
 		Read: func(fn func(m *fsm.Machine, now fsm.Stamp)) error {
 			began := time.Now()
 			_, err := s.cfg.Node.ReadStale(h.Waits.At(began), 0, fn)
-			<-time.After(time.Since(began)) // Raft is to have the cores for as long
+			<-time.After(time.Since(began)) // leave the cores to Raft for as long
 			return err
 		},
 	})
@@ -135,27 +134,25 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		ReadBufferSize:     exchange.HeaderBytes,
 		WriteBufferSize:    answerBuffer,
 		MaxRequestBodySize: s.cfg.Limits.BodyBytes,
-		// The listener refuses what is over Connections in JSON; this is the
-		// bound behind it. One that was closed to make room may still be served
-		// for a moment.
+		// The listener refuses connections beyond Connections in JSON; this bound is behind that. A connection that
+		// was closed to make room may still be served for a moment.
 		Concurrency:                  2*s.cfg.Connections + 1,
 		TCPKeepalive:                 true,
 		CloseOnShutdown:              true,
-		DisablePreParseMultipartForm: true, // a body is JSON whatever its type
+		DisablePreParseMultipartForm: true, // a body is JSON, whatever its content type
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
 		SecureErrorLogMessage:        true,
 	}
 }
 
-// headRead is called with the head of each request before its body is read.
+// headRead is called with the header of each request before its body is read.
 func (s *Server) headRead(head *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	HideUpload(head)
 	return s.host.HeadRead(head)
 }
 
-// Serve answers the connections of ln until Shutdown, then returns nil. It
-// closes ln. It may be called once.
+// Serve answers the connections of ln until Shutdown, then returns nil. It closes ln. It may be called only once.
 func (s *Server) Serve(ln net.Listener) error {
 	defer s.host.Port.CloseUncovered()()
 	defer s.remember()()
@@ -169,7 +166,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	return nil
 }
 
-// remember makes the history until the server drains, or end is called, which waits.
+// remember records the history until the server drains, or end is called, which waits.
 func (s *Server) remember() (end func()) {
 	if s.cfg.HistoryBytes == 0 {
 		return func() {}
@@ -186,20 +183,18 @@ func (s *Server) remember() (end func()) {
 	}
 }
 
-// Leave makes readiness say no, and each answer end its connection, so that clients go elsewhere
-// before Drain.
+// Leave makes readiness fail and closes each connection after its answer, so that clients move to other nodes before
+// Drain.
 func (s *Server) Leave() { s.host.Leaving.Store(true) }
 
-// Drain makes the server refuse new requests with shutting_down, so that what
-// is in flight can finish, and tells the same to those that wait for something
-// to happen. Liveness is still answered. It is safe twice.
+// Drain makes the server refuse new requests with shutting_down and ends waiting requests the same way, so that those
+// in flight can finish. Liveness is still answered. It may be called twice.
 func (s *Server) Drain() {
 	s.host.Drain()
 }
 
-// Shutdown drains, stops listening and returns when every request has been
-// answered; when ctx ends first, it ends their waiting and returns ctx's
-// error. It is safe twice, and without Serve.
+// Shutdown drains, stops listening and returns when every request has been answered. If ctx ends first, it aborts
+// waiting requests and returns ctx's error. It may be called twice, and without Serve.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	err := s.http.ShutdownWithContext(ctx)
@@ -213,9 +208,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// ForwardHandler answers requests that another node passed on. They come over
-// the authenticated peer port, were guarded where they arrived, and are never
-// passed on again: if this node does not lead, the answer is no_leader.
+// ForwardHandler answers requests that another node forwarded. They come over the authenticated peer port, were
+// checked by that node, and are never forwarded again: if this node does not lead, the answer is no_leader.
 func (s *Server) ForwardHandler() fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) { s.host.Handle(ctx, true) }
 }

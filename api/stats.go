@@ -9,11 +9,11 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// statsTypesMax bounds the types in the answer of GET /api/stats: 1.4 MB, where the
-// leader's answer to a follower is bounded.
+// statsTypesMax bounds the types in the answer of GET /api/stats to 1.4 MB, because answers from the leader to a
+// follower are bounded.
 const statsTypesMax = 10_000
 
-// Stats answers GET /api/stats. The bytes are the cluster's, all else of the key's types.
+// Stats answers GET /api/stats. The bytes are the whole cluster's; everything else covers only the key's types.
 func Stats(r *exchange.Request) {
 	q := fsm.TypesQuery{Limit: statsTypesMax}
 	if r.Narrowed() {

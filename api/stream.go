@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// streamSilence is the longest time that a stream sends nothing. Clients take one that is
-	// silent for three times as long for dead.
+	// streamSilence is the longest time without data on a stream. Clients consider a stream dead after three times as
+	// long.
 	streamSilence = 3 * time.Second
-	// streamWriteTimeout is how long a client may take to read one packet.
+	// streamWriteTimeout limits how long a client may take to read one packet.
 	streamWriteTimeout = 30 * time.Second
-	// streamEndTimeout is how long it may take once the server drains.
+	// streamEndTimeout replaces it once the server drains.
 	streamEndTimeout = time.Second
-	// streamRetryMS is how long a browser waits before it connects again.
+	// streamRetryMS tells browsers how long to wait before they reconnect.
 	streamRetryMS = "1000"
 )
 
 const headerLastEventID = "Last-Event-Id" // as fasthttp spells it
 
-// stream answers GET /api/events with server-sent events from this node's own
-// state. It begins behind q.After if that was given, else with what is new. The
-// place that a browser sends when it connects again beats the one in its URL.
+// stream answers GET /api/events with server-sent events from this node's own state. It begins after q.After if that
+// was given, otherwise with new events. The place that a browser sends when it reconnects takes precedence over the
+// one in its URL.
 func (s *Streams) stream(r *exchange.Request, q event.Query, given bool) {
 	if id := r.HTTP.Request.Header.Peek(headerLastEventID); len(id) > 0 {
 		if q.After, given = trail.ParsePlace(string(id)); !given {
@@ -44,7 +44,7 @@ func (s *Streams) stream(r *exchange.Request, q event.Query, given bool) {
 	}
 	h := r.Server
 	if err := h.Node.Ready(); err != nil && !given {
-		r.Refuse(refuseUnready(err)) // what is new to this node happened long ago
+		r.Refuse(refuseUnready(err)) // this node would send old events as new
 		return
 	}
 	if given {
@@ -81,7 +81,7 @@ func (s *Streams) stream(r *exchange.Request, q event.Query, given bool) {
 	if !trail.Filtered(&q) && r.HTTP.Request.Header.HasAcceptEncoding("gzip") {
 		st.sum = new(trail.Gzip)
 	}
-	r.Stale = true // whatever was asked for: any node may answer
+	r.Stale = true // whatever was asked for, because any node may answer
 	var page event.Page
 	ok := r.Read(func(m *fsm.Machine, _ fsm.Stamp) {
 		if !given {
@@ -101,12 +101,12 @@ func (s *Streams) stream(r *exchange.Request, q event.Query, given bool) {
 	st.leave()
 }
 
-// startStream answers with the head of a stream, whose body is st.
+// startStream answers with the header of a stream, whose body is st.
 func startStream(r *exchange.Request, st *stream) {
 	resp := &r.HTTP.Response
 	resp.Header.SetContentType(eventStream)
 	resp.Header.Set("Cache-Control", "no-store")
-	resp.Header.Set("X-Accel-Buffering", "no") // a proxy must not hold it back
+	resp.Header.Set("X-Accel-Buffering", "no") // a proxy must not buffer it
 	if st.sum != nil {
 		resp.Header.SetContentEncoding("gzip")
 	}
@@ -116,8 +116,8 @@ func startStream(r *exchange.Request, st *stream) {
 	resp.ImmediateHeaderFlush = true
 }
 
-// plain reports whether the request is one of HTTP/1.0, to which an answer has no chunks (RFC
-// 9112, 6.1): it ends with the connection.
+// plain reports whether the request uses HTTP/1.0. An answer to it cannot have chunks (RFC 9112, 6.1); it ends with
+// the connection.
 func plain(r *exchange.Request) bool {
 	conn, ok := r.HTTP.Conn().(*port.Conn)
 	if ok = ok && !r.HTTP.Request.Header.IsHTTP11(); ok {
@@ -126,35 +126,34 @@ func plain(r *exchange.Request) bool {
 	return ok
 }
 
-// stream is the body of an answer that does not end. The HTTP server reads it on
-// the connection's own goroutine once the head is sent, so it may write to the
-// connection itself: whole packets, which other streams send too, each with a
-// deadline of its own.
+// stream is the body of an answer that does not end. The HTTP server reads it in the connection's goroutine after the
+// header was sent, so that it can write to the connection itself: whole packets, shared with other streams, each with
+// its own deadline.
 type stream struct {
 	server *exchange.Host
 	feed   *trail.Feed
 	conn   net.Conn
 	sight  *exchange.Sight
-	query  event.Query     // After is the place that the stream has come to
+	query  event.Query     // After is the place that the stream has reached
 	id     []byte          // request id
-	sum    *trail.Gzip     // of what was sent; nil: it is not compressed
-	key    context.Context // ends with a *lasting.Ended when its key is of no use any more
-	buf    []byte          // for what it says by itself
-	plain  bool            // it goes without chunks
-	leave  func()          // counts it out
+	sum    *trail.Gzip     // over the sent bytes; nil: not compressed
+	key    context.Context // ends with a *lasting.Ended when the key is no longer valid
+	buf    []byte          // for what only this stream sends
+	plain  bool            // without chunks
+	leave  func()          // uncounts it
 	once   sync.Once
 }
 
 // errStreamCut is returned when a stream could not be written.
 var errStreamCut = errors.New("the stream of events was cut")
 
-// Read sends the stream until it ends. io.EOF: the client is told so.
+// Read sends the stream until it ends. It returns io.EOF if the client was told that it ends.
 func (st *stream) Read([]byte) (int, error) {
 	ctx, cancel := context.WithCancelCause(st.server.Serving)
 	defer cancel(nil)
 	if conn, ok := st.conn.(*port.Conn); ok {
 		st.conn = conn.Lend()
-		defer conn.Return(streamEndTimeout) // of the body's end
+		defer conn.Return(streamEndTimeout) // for the end of the body
 		if end := conn.Watch(cancel); end != nil {
 			defer end()
 		}
@@ -171,13 +170,13 @@ func (st *stream) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Close counts the stream out, sent or not.
+// Close uncounts the stream, whether or not it was sent.
 func (st *stream) Close() error {
 	st.once.Do(st.leave)
 	return nil
 }
 
-// run sends until ctx ends or the trail has lost what comes next: nil.
+// run sends until ctx ends, or until the next events are no longer kept; then it returns nil.
 func (st *stream) run(ctx context.Context) error {
 	if err := st.say(ctx, "retry: "+streamRetryMS+"\n"); err != nil {
 		return err
@@ -219,14 +218,14 @@ func (st *stream) run(ctx context.Context) error {
 	}
 }
 
-// ended returns why the stream's key is of no use any more, nil if it is.
+// ended returns why the stream's key is no longer valid, or nil.
 func (st *stream) ended() (ended *lasting.Ended) {
 	errors.As(context.Cause(st.key), &ended)
 	return ended
 }
 
-// say sends lines, and the place that the stream has come to: a client that has
-// seen no event for long goes on there.
+// say sends lines and the place that the stream has reached, so that a client that has seen no event for long
+// continues there.
 func (st *stream) say(ctx context.Context, lines string) error {
 	b := append(st.buf[:0], lines...)
 	b = trail.AppendPlace(append(b, "id: "...), st.query.After)
@@ -234,7 +233,7 @@ func (st *stream) say(ctx context.Context, lines string) error {
 	return st.sendOwn(ctx)
 }
 
-// send sends what the stream's client wants of a packet.
+// send sends the events of a packet that the stream's client wants.
 func (st *stream) send(ctx context.Context, p *trail.Packet) error {
 	after := st.query.After
 	st.query.After = p.Next
@@ -244,14 +243,14 @@ func (st *stream) send(ctx context.Context, p *trail.Packet) error {
 	return st.sendPart(ctx, p, after)
 }
 
-// sendPart sends what the stream's client wants of the packet behind a place, and may see.
+// sendPart sends the events of the packet after a place that the client wants and may see.
 func (st *stream) sendPart(ctx context.Context, p *trail.Packet, after event.Pos) error {
 	st.buf = p.Part(st.buf[:0], after, &st.query, func(e *event.Event) bool { return st.hides(ctx, e) })
 	return st.sendOwn(ctx)
 }
 
-// hides reports whether the event tells of steps that the stream's key may not see. Few
-// events may, so the state is asked for each of them.
+// hides reports whether the event reveals steps that the stream's key may not see. Few events can, so the state is
+// read for each of them.
 func (st *stream) hides(ctx context.Context, e *event.Event) bool {
 	hides := !st.sight.All() && exchange.Ends(e)
 	if hides {
@@ -300,8 +299,7 @@ func (st *stream) finish(ctx context.Context) error {
 	return st.write(ctx, b[start:])
 }
 
-// catchUp sends what the feed does not have. over says that the stream
-// ends.
+// catchUp sends events that the feed no longer has. over says that the stream ends.
 func (st *stream) catchUp(ctx context.Context) (over bool, err error) {
 	select {
 	case st.feed.CatchUps <- struct{}{}:
@@ -337,7 +335,7 @@ func (st *stream) write(ctx context.Context, chunk []byte) error {
 		chunk = trail.Content(chunk)
 	}
 	if room := int64(len(chunk)); room > exchange.AnswerFreeBytes {
-		// Packets are shared, but not by those who are slow.
+		// Packets are shared, but slow clients hold theirs longer.
 		if !st.server.Port.Answers.Take(room) {
 			return errStreamCut
 		}
@@ -345,7 +343,7 @@ func (st *stream) write(ctx context.Context, chunk []byte) error {
 	}
 	err := st.setDeadline(streamWriteTimeout)
 	if err == nil && ctx.Err() != nil {
-		err = st.setDeadline(streamEndTimeout) // it may have ended before
+		err = st.setDeadline(streamEndTimeout) // ctx may have ended before the deadline was set
 	}
 	if err == nil {
 		_, err = st.conn.Write(chunk)

@@ -76,11 +76,11 @@ func GetByKey(r *exchange.Request) {
 	answerTask(r, q.waitMS, func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return r.ByKey(m, q.taskType, key) })
 }
 
-// answerTask answers with the task that find finds, once it has ended or waitMS is over.
+// answerTask answers with the task that find returns, once it has ended or waitMS has passed.
 func answerTask(r *exchange.Request, waitMS int64, find func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal)) {
 	task, view, ok := look(r, find)
 	if wait := r.WaitLeft(waitMS); ok && wait > 0 && !task.Status.Ended() {
-		// The key may be another task's by then.
+		// The idempotency key may belong to another task by then.
 		id := task.ID
 		if ok = r.WaitEnded(id, wait); ok {
 			task, view, ok = look(r, func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return m.Get(id), nil })
@@ -94,7 +94,7 @@ func answerTask(r *exchange.Request, waitMS int64, find func(m *fsm.Machine) (*f
 	r.Send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// familyBytes is what the steps of a task take in the answer about it.
+// familyBytes is the approximate size of a task's steps in the answer about it.
 func familyBytes(t *fsm.Task, steps []fsm.StepView) (n int) {
 	if p := t.Parent(); p != nil {
 		for i := range p.Plan.Steps {
@@ -107,7 +107,7 @@ func familyBytes(t *fsm.Task, steps []fsm.StepView) (n int) {
 	return n
 }
 
-// HeldGet returns for how long a GET of a task may be held.
+// HeldGet returns how long a GET of a task may be held.
 func HeldGet(r *exchange.Request) time.Duration {
 	q, bad := parseGet(r, true)
 	if bad != nil {
@@ -116,8 +116,8 @@ func HeldGet(r *exchange.Request) time.Duration {
 	return r.WaitLeft(q.waitMS)
 }
 
-// look reads the task that find finds, and all that is shown of it. ok is false if
-// there is an answer already.
+// look reads the task that find returns, with all that is shown of it. ok is false if the request was already
+// answered.
 func look(r *exchange.Request, find func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal)) (task fsm.Task, view encode.View, ok bool) {
 	view = encode.View{Params: true, Result: true, Log: true}
 	var bad *refuse.Refusal
@@ -139,11 +139,11 @@ func look(r *exchange.Request, find func(m *fsm.Machine) (*fsm.Task, *refuse.Ref
 
 // getQuery is the query of a call that gets one task.
 type getQuery struct {
-	waitMS   int64  // 0 if it is not given
-	taskType string // of the idempotency key; "" if it is not given
+	waitMS   int64  // 0 if not given
+	taskType string // of the idempotency key; "" if not given
 }
 
-// parseGet reads it. byKey allows what goes with an idempotency key.
+// parseGet parses the query. byKey permits the parameters for an idempotency key.
 func parseGet(r *exchange.Request, byKey bool) (q getQuery, bad *refuse.Refusal) {
 	known := exchange.Params{
 		"wait_ms": parsedParam(&q.waitMS, "an integer from 0 to "+strconv.Itoa(bound.WaitMSMax), func(text string) (int64, bool) { return bound.ParseInteger(text, 0, bound.WaitMSMax) }),

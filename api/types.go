@@ -39,20 +39,20 @@ func Types(r *exchange.Request) {
 	r.Send(fasthttp.StatusOK, append(b, "}}"...))
 }
 
-// typesLook is how many types are gone through, and read, under one lock: each takes some 1 µs.
+// typesLook is the number of types examined and read under one lock; each takes about 1 µs.
 const typesLook = 500
 
-// typeBytes is what a type takes at most while it is found and in an answer, beside its name.
+// typeBytes bounds the memory for a type while it is found and in an answer, besides its name.
 const typeBytes = 1 << 10
 
-// typesAt is of which state an answer is that tells of types: of the first look.
+// typesAt describes the state, as of the first look, that an answer about types is based on.
 type typesAt struct {
 	index uint64
 	bytes int64 // of the state
 }
 
-// findTypes finds what q asks for. Of more than typesLook types the later ones are as of a
-// later index. ok is false if there is an answer already.
+// findTypes finds the types that q asks for. If there are more than typesLook, later ones are as of a later index. ok
+// is false if the request was already answered.
 func findTypes(r *exchange.Request, q fsm.TypesQuery) (found fsm.TypesFound, at typesAt, ok bool) {
 	q.Look = typesLook
 	index, more := uint64(0), false
@@ -101,7 +101,7 @@ func Defaults(r *exchange.Request) {
 // SetDefaults answers PATCH /api/defaults.
 func SetDefaults(r *exchange.Request) { act(r, callbody.NewDefaults(r.By())) }
 
-// Type answers GET /api/types/{type}: also of a type that has neither tasks nor settings.
+// Type answers GET /api/types/{type}, even for a type with neither tasks nor settings.
 func Type(r *exchange.Request) {
 	name, ok := pathType(r, "task_type")
 	if !ok {
@@ -133,8 +133,8 @@ func SetType(r *exchange.Request) {
 	}
 }
 
-// pathType returns the name in the path, which has the form of a task type. ok is false if
-// there is an answer already, which calls it so.
+// pathType returns the name in the path, which must have the form of a task type. If it is invalid, the request is
+// refused, naming the parameter called, and ok is false.
 func pathType(r *exchange.Request, called string) (name string, ok bool) {
 	name, ok = exchange.Unescape(r.Target.Rest, false)
 	if !ok || !bound.ValidTaskType(name) {

@@ -23,22 +23,20 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// The HTTP server reads a request's body into memory before anybody answers it.
-// A backup may be larger than memory. So the body of POST /api/restore, and of
-// that alone, is hidden from it: once the headers are there they are made those
-// of a request without a body, and when that has been looked at, the connection
-// is taken over from the server, with the body still in it. Other requests pay a
-// look at their path for that.
+// The HTTP server reads a request's body into memory before its handler runs, but a backup may be larger than memory.
+// The body of POST /api/restore, and only that, is therefore hidden from it: when the header has been read, it is
+// changed into that of a request without a body. After the usual checks the connection is taken over from the server,
+// with the body still unread. Other requests pay only for a check of their path.
 
 const (
 	restorePath = "/api/restore"
-	// uploadTimeMax bounds how long a backup may take to arrive and be restored.
+	// uploadTimeMax bounds how long receiving and restoring a backup may take.
 	uploadTimeMax = time.Hour
-	// uploadSilenceMax is how long its sender may send nothing.
+	// uploadSilenceMax limits how long its sender may pause.
 	uploadSilenceMax = 30 * time.Second
 
-	// headerUpload says how long the hidden body is: its length in bytes, or
-	// "chunked"; and behind a space whether the client waits to be asked for it.
+	// headerUpload holds the length of the hidden body, in bytes or as "chunked", followed by a space and "expected"
+	// if the client waits to be asked for it.
 	headerUpload   = "X-Claimq-Upload"
 	uploadChunked  = "chunked"
 	uploadExpected = " expected"
@@ -47,7 +45,7 @@ const (
 // errUpload is returned when a body did not arrive whole.
 var errUpload = errors.New("the backup did not arrive whole")
 
-// HideUpload is told of each request's headers before its body is read.
+// HideUpload hides the body of a restore. It is called with each request's header before its body is read.
 func HideUpload(h *fasthttp.RequestHeader) {
 	uri := h.RequestURI()
 	if len(uri) < len(restorePath) || uri[0] == '/' && string(uri[:len(restorePath)]) != restorePath || !h.IsPost() {
@@ -73,9 +71,8 @@ func uploads(r *exchange.Request) bool {
 	return !r.Forwarded && len(r.HTTP.Request.Header.Peek(headerUpload)) > 0
 }
 
-// TakeOver answers a request whose body was hidden, refused or not, in a
-// goroutine of its own, and reports whether it is one. It counts the request
-// when that has its answer.
+// TakeOver answers a request whose body was hidden, even if it was refused, in a new goroutine, and returns true. For
+// other requests it returns false. The request is counted once it has been answered.
 func (b *Backups) TakeOver(r *exchange.Request) bool {
 	if !uploads(r) {
 		return false
@@ -86,7 +83,7 @@ func (b *Backups) TakeOver(r *exchange.Request) bool {
 	u := &upload{request: &own, uploading: &b.uploading, left: -1}
 	length, u.expected = strings.CutSuffix(length, uploadExpected)
 	if length != uploadChunked {
-		u.left, _ = strconv.ParseInt(length, 10, 64) // it was made of a number
+		u.left, _ = strconv.ParseInt(length, 10, 64) // HideUpload formatted it
 	}
 	b.uploading.Add(1)
 	r.HTTP.HijackSetNoResponse(true)
@@ -94,17 +91,17 @@ func (b *Backups) TakeOver(r *exchange.Request) bool {
 	return true
 }
 
-// upload is a request whose body is still in its connection.
+// upload is a request whose body is still unread in its connection.
 type upload struct {
-	request   *exchange.Request // a copy that no pool knows
+	request   *exchange.Request // a copy that is in no pool
 	uploading *sync.WaitGroup
 	expected  bool  // the client waits to be asked for the body
-	left      int64 // bytes of the body that are still to come; -1: it is chunked
+	left      int64 // bytes of the body that are still to be read; -1: chunked
 	conn      net.Conn
-	raw       *port.Conn // conn without what the HTTP server has read already
+	raw       *port.Conn // conn without the bytes that the HTTP server has read already
 }
 
-// run answers the request. The connection is closed after it.
+// run answers the request, and then closes the connection.
 func (u *upload) run(conn net.Conn) {
 	s := u.request.Server
 	defer u.uploading.Done()
@@ -138,16 +135,16 @@ func (u *upload) restore() {
 	}()
 	ctx, cancel := context.WithTimeout(r.Server.Serving, uploadTimeMax)
 	defer cancel()
-	// A sender that is silent must not hold up a server that drains.
+	// A sender that pauses must not hold up a server that drains.
 	defer context.AfterFunc(ctx, func() { _ = u.raw.Conn.SetReadDeadline(time.Now()) })()
 	body := &uploadBody{ctx: ctx, upload: u}
 	restoreFrom(ctx, r, body)
 }
 
-// answer sends the answer, and reads on for a moment: closing a connection with
-// unread bytes in it would reset it, and the client might not see the answer.
+// answer sends the answer, and reads on for a moment, because closing a connection with unread bytes would reset it
+// and the client might not get the answer.
 func (u *upload) answer() {
-	u.raw.ReadingMoved() // a read may have been ended
+	u.raw.ReadingMoved() // a read may have been aborted
 	if u.raw.SetDeadline(time.Now().Add(port.LingerTime)) != nil {
 		return
 	}
@@ -161,7 +158,7 @@ func (u *upload) answer() {
 	}
 }
 
-// uploadBody reads the body of an upload: exactly that.
+// uploadBody reads exactly the body of an upload.
 type uploadBody struct {
 	ctx     context.Context
 	upload  *upload
@@ -169,8 +166,7 @@ type uploadBody struct {
 	chunked io.Reader // nil: the body has a length
 }
 
-// Read asks the client for the body when it is first called. Errors: errUpload,
-// wrapped; ctx's cause.
+// Read asks the client for the body on its first call. Errors: errUpload, wrapped; ctx's cause.
 func (b *uploadBody) Read(p []byte) (int, error) {
 	u := b.upload
 	if !b.begun {
@@ -219,8 +215,7 @@ func (u *upload) ask() error {
 	return err
 }
 
-// timedReader reads from an upload's connection, and waits uploadSilenceMax at
-// most.
+// timedReader reads from an upload's connection, with uploadSilenceMax as its timeout.
 type timedReader struct{ upload *upload }
 
 func (t timedReader) Read(p []byte) (int, error) {

@@ -11,16 +11,16 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// whyNoWorker is the reason that this node's own table knows, not the state.
+// whyNoWorker is the only reason that comes from this node's own table instead of the state.
 const whyNoWorker = "no_worker"
 
-// whyAnswer is why a task is not running.
+// whyAnswer explains why a task is not running.
 type whyAnswer struct {
 	fsm.Why
 	taskType string
 	now      fsm.Stamp
-	// noWorker says that nobody asks for its type; lastAskedAt is when somebody
-	// did, by T, 0 = not since this node leads.
+	// noWorker says that no worker is asking for its type; lastAskedAt is when one last did, by T, 0 = not since this
+	// node leads.
 	noWorker    bool
 	lastAskedAt int64
 }
@@ -47,8 +47,7 @@ func Why(r *exchange.Request) {
 	}
 }
 
-// askedFor says whether a worker asks for the type. Only the leader is asked, so
-// no other node knows.
+// askedFor sets whether a worker asks for the type. Only the leader knows, because all claims go there.
 func askedFor(r *exchange.Request, a *whyAnswer) {
 	if a.Status != fsm.StatusPending || !r.Server.Node.IsLeader() {
 		return
@@ -60,8 +59,8 @@ func askedFor(r *exchange.Request, a *whyAnswer) {
 	a.noWorker = !lately
 }
 
-// append appends the answer. That nobody asks for the type comes before the
-// task's own turn.
+// append appends the answer. The reason that no worker asks for the type comes before the task's own place in the
+// queue.
 func (a *whyAnswer) append(b []byte) []byte {
 	b = append(b, `{"success":true,"reasons":[`...)
 	start := len(b)
@@ -82,8 +81,7 @@ func (a *whyAnswer) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendReason appends a reason of the state without its end, then what it has
-// beside code and message.
+// appendReason appends a reason of the state, without its closing brace, followed by the fields of its code.
 func (a *whyAnswer) appendReason(b []byte, reason *fsm.WhyReason) []byte {
 	words := func(text string) {
 		b = jsonout.StringField(b, `{"code":`, string(reason.Code))
@@ -113,7 +111,7 @@ func (a *whyAnswer) appendReason(b []byte, reason *fsm.WhyReason) []byte {
 	return append(b, '}')
 }
 
-// until words a time, of which there may be none.
+// until formats a time as " until ...", or "" for none.
 func until(at int64) string {
 	if at == 0 {
 		return ""
@@ -122,11 +120,11 @@ func until(at int64) string {
 	return " until " + string(quoted[1:len(quoted)-1])
 }
 
-// blockedWords words that a step waits for others; the state names 100 at most.
+// blockedWords describes a step that waits for others; the state names at most 100.
 func blockedWords(steps []string) string {
 	const most = 100
 	switch n := len(steps); {
-	case n == 0: // of types that the key does not have
+	case n == 0: // they are of types that the key does not have
 		return "It waits until other steps are completed"
 	case n == 1:
 		return "It waits until the step " + steps[0] + " is completed"

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// workersMax bounds the workers of an answer: the first ones by id.
+	// workersMax bounds the workers of an answer to the first ones by id.
 	workersMax = 10_000
-	// workersPage is how many are read under one lock.
+	// workersPage is the number read under one lock.
 	workersPage = 1_000
-	// workerBytes is what one takes at most while it is found, and in an answer: its name and
-	// the ids of 100 tasks.
+	// workerBytes bounds the memory for a worker while it is found and in an answer: its name and the ids of 100
+	// tasks.
 	workerBytes = 3 << 10
 )
 
@@ -31,8 +31,8 @@ func Workers(r *exchange.Request) {
 	r.Send(fasthttp.StatusOK, appendWorkers(r.Body(), atWork(r, holders, now)))
 }
 
-// holders returns those who hold claims, at most workersMax. Who is on a later
-// page is as of a later index. ok is false if there is an answer already.
+// holders returns the workers that hold claims, at most workersMax. Later pages are as of a later index. ok is false
+// if the request was already answered.
 func holders(r *exchange.Request) (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
 	var page []fsm.WorkerView
 	after, index := "", uint64(0)
@@ -47,9 +47,8 @@ func holders(r *exchange.Request) (holders []fsm.WorkerView, now fsm.Stamp, ok b
 	return holders, now, ok
 }
 
-// atWork returns those who hold claims and those who were heard from lately, sorted
-// by id, at most workersMax. SeenT is the later of what the state and this node
-// know.
+// atWork returns the workers that hold claims or made a call lately, sorted by id, at most workersMax. SeenT is the
+// later of the times that the state and this node know.
 func atWork(r *exchange.Request, holders []fsm.WorkerView, now fsm.Stamp) []fsm.WorkerView {
 	heard := r.Server.AtWork.Workers(r.Asks)
 	for i := range holders {
