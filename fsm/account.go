@@ -5,9 +5,9 @@ import (
 	"github.com/claimq/claimq/fsm/table"
 )
 
-// bytesOfGaps estimates the memory of pages where there is no task: each task is
-// charged with its own place in one, and one that is left alone holds a whole page.
-// It goes by which ids there are, so it is the same on all nodes.
+// bytesOfGaps estimates the memory of pages without tasks. Each task is charged for its own
+// place, but a page with a single task still takes its full size. The estimate depends only
+// on the ids, so it is the same on all nodes.
 func bytesOfGaps(tasks *table.Table[record.Task]) int64 {
 	return int64(tasks.Gaps()) * record.PlaceBytes
 }
@@ -17,31 +17,30 @@ func (m *Machine) Bytes() int64 {
 	return m.bytes + m.types.Bytes() + m.trail.Bytes() + bytesOfGaps(&m.tasks)
 }
 
-// addRemembered adds to the estimates the bytes of a claim request or of what is
-// remembered of a removed task.
+// addRemembered adds bytes to the estimates for claim requests and removed tasks.
 func (m *derived) addRemembered(bytes int64) {
 	m.bytes += bytes
 	m.rememberedBytes += bytes
 }
 
-// edit returns the task for writing, out of every index that its fields place
-// it in. It must be there. Each edit is followed by one call of edited, after
-// the last change; in between no other task is looked for or changed.
+// edit returns the task for writing and takes it out of the indexes. The task must exist.
+// Every edit must be followed by one call of edited after the last change; until then no
+// other task may be read or changed.
 func (m *Machine) edit(id uint64) *record.Task {
 	t := m.tasks.Edit(id)
 	m.change(t)
 	return t
 }
 
-// change is edit of a task that the table has returned for writing.
+// change does the work of edit for a task that the table has already returned for writing.
 func (m *Machine) change(t *record.Task) {
 	m.changed++
 	m.leave(t)
 	t.UpdatedAt = m.header.Stamp.T
 }
 
-// edited ends what edit began. If the task is a step that has ended, what follows
-// of it for others of its parent is done, too: the task stays as it is.
+// edited ends an edit and puts the task back into the indexes. If the task is a step that
+// has ended, edited also applies the consequences for the other steps of its parent.
 func (m *Machine) edited(t *record.Task) {
 	m.enter(t)
 	m.tasks.Rest(t.ID)
@@ -50,9 +49,8 @@ func (m *Machine) edited(t *record.Task) {
 	}
 }
 
-// enter puts a task where its fields say it belongs: into the counts, and the
-// index of its status. Keys and live claims are looked after by those who give
-// them.
+// enter adds a task to the counts and to the index of its status. Keys and live claims are
+// not entered here, but where they are given.
 func (m *Machine) enter(t *record.Task) {
 	ts := m.typeNamed(t.Type)
 	ts.counts[t.Status]++
@@ -81,8 +79,7 @@ func (m *Machine) leave(t *record.Task) {
 	m.types.Leave(&ts.Type, t)
 }
 
-// grown counts the bytes by which the task, which is in every index, has grown since it was
-// put there.
+// grown adds to the counts the bytes by which an indexed task has grown since enter.
 func (m *Machine) grown(t *record.Task, bytes int64) {
 	m.bytes += bytes
 	switch s := t.Step(); {
@@ -97,11 +94,11 @@ func (m *Machine) grown(t *record.Task, bytes int64) {
 	}
 }
 
-// include adds a task to everything derived but the index of claims. It returns
-// the task's type.
+// include adds a task to everything derived except the index of claims. It returns the
+// task's type.
 func (m *Machine) include(t *record.Task) *typeState {
 	ts := m.typeOf(t.Type)
-	t.Type = ts.Name() // one string for all
+	t.Type = ts.Name() // all tasks of the type share one string
 	ts.tasks++
 	if record.HoldsKey(t) {
 		m.keys.Add(t.KeyName(), t.ID)
@@ -111,7 +108,7 @@ func (m *Machine) include(t *record.Task) *typeState {
 	return ts
 }
 
-// exclude takes an ended task out of everything derived.
+// exclude removes an ended task from everything derived.
 func (m *Machine) exclude(t *record.Task) {
 	m.leave(t)
 	ts := m.typeNamed(t.Type)

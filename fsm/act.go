@@ -6,7 +6,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// act does the action with each task that still matches.
+// act applies the action to each listed task that still matches the filter.
 func (m *Machine) act(c command.Act) Result {
 	var result Result
 	for _, id := range c.IDs {
@@ -17,8 +17,7 @@ func (m *Machine) act(c command.Act) Result {
 	return result
 }
 
-// actOn does the action with one task, which is there. It reports whether that
-// changed the task.
+// actOn applies the action to one existing task. It reports whether the task changed.
 func (m *Machine) actOn(id uint64, c *command.Act) bool {
 	var result Result
 	switch c.Action {
@@ -37,12 +36,13 @@ func (m *Machine) actOn(id uint64, c *command.Act) bool {
 	return result.Code == "" && !result.Repeated
 }
 
-// NothingToDo is what LeftAlone says of a task that is as the action would make it. No
-// command is refused with it.
+// NothingToDo means that the task already is as the action would leave it. LeftAlone returns it;
+// no command is refused with it.
 const NothingToDo Code = "nothing_to_do"
 
-// LeftAlone returns why the action, done now, would leave the task as it is: with which code
-// its own command would be refused, or NothingToDo; "" if it would change the task. It reads only.
+// LeftAlone returns why the action would not change the task now: the code with which its own
+// command would be refused, or NothingToDo. It returns "" if the action would change the task. It
+// changes nothing itself.
 func (m *Machine) LeftAlone(t *record.Task, action command.Action, addAttempts int32) Code {
 	switch action {
 	case command.ActionRetry:
@@ -62,7 +62,7 @@ func (m *Machine) LeftAlone(t *record.Task, action command.Action, addAttempts i
 	return ""
 }
 
-// notRetried is LeftAlone of a retry without a token.
+// notRetried is LeftAlone for a retry without a token.
 func (m *Machine) notRetried(t *record.Task, c command.Retry) Code {
 	switch {
 	case t.Status == record.StatusCompleted:
@@ -87,7 +87,7 @@ func (m *Machine) notRetried(t *record.Task, c command.Retry) Code {
 	return refusal.Code
 }
 
-// parentNotRetried is notRetried of a task with steps.
+// parentNotRetried is notRetried for a task with steps.
 func (m *Machine) parentNotRetried(t *record.Task, c command.Retry) Code {
 	if t.Status == record.StatusRunning {
 		counts := &m.parents[t.ID].counts
@@ -102,10 +102,9 @@ func (m *Machine) parentNotRetried(t *record.Task, c command.Retry) Code {
 	return refusal.Code
 }
 
-// cancel ends a task that is not claimed. Of a claimed one it notes that this
-// was asked: its worker learns it at the next extend, its complete still counts,
-// and whatever else ends the claim ends the task as cancelled. A running parent
-// is cancelled with its steps.
+// cancel ends a task that is not claimed. For a claimed task it only records the request: the
+// worker learns of it at its next extend, its complete still counts, and any other end of the
+// claim cancels the task. A running parent is cancelled with its steps.
 func (m *Machine) cancel(c command.Cancel) Result {
 	t := m.Get(c.ID)
 	switch {
@@ -126,7 +125,8 @@ func (m *Machine) cancel(c command.Cancel) Result {
 	return Result{Task: m.copyOf(m.stop(c.ID))}
 }
 
-// stop cancels the task if it is not claimed, else asks for it, and returns it.
+// stop cancels a task that is not claimed, or records the request on a claimed one. It returns the
+// task.
 func (m *Machine) stop(id uint64) *record.Task {
 	t := m.edit(id)
 	if t.Status == record.StatusClaimed {
@@ -139,7 +139,7 @@ func (m *Machine) stop(id uint64) *record.Task {
 	return t
 }
 
-// patch changes fields of a task that is not claimed and has not ended.
+// patch changes fields of a task that is neither claimed nor ended.
 func (m *Machine) patch(c command.Patch) Result {
 	t := m.Get(c.ID)
 	switch {
@@ -177,8 +177,8 @@ func (m *Machine) patch(c command.Patch) Result {
 	return Result{Task: m.copyOf(t)}
 }
 
-// setRunAt lets the task that is being edited, and that is not claimed, wait
-// until then: it is scheduled, or pending if that is not in the future.
+// setRunAt sets when the unclaimed task that is being edited may run: it becomes scheduled, or
+// pending if the time is not in the future.
 func (m *saved) setRunAt(t *record.Task, at int64) {
 	t.RunAt, t.Status = at, record.StatusPending
 	if at > m.Stamp().T {

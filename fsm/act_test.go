@@ -9,7 +9,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// What LeftAlone says of a task is what the command about it does then.
+// LeftAlone predicts the outcome of the command about the task.
 func TestMachine_LeftAlone(t *testing.T) {
 	t.Parallel()
 	want := []Code{"", CodeKeyTaken, CodeMaxAttemptsReached, NothingToDo, CodeTaskCancelled, CodeTaskCompleted, CodeTaskFailed, CodeTaskNotTerminal}

@@ -65,7 +65,7 @@ func TestLatencies(t *testing.T) {
 	want("of a batch in which the type went, undone")
 }
 
-// There are latencies of as many types as there is room for, and of all tasks always.
+// Latencies are counted for a bounded number of types, and always for all tasks together.
 func TestLatencies_Room(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)

@@ -8,9 +8,9 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Apply applies the entry of the log at index, in the order of its commands.
-// Errors: ErrUnknownCommand and ErrCorrupt, wrapped; then the state may be
-// half changed and the caller must end the process.
+// Apply applies the entry of the log at index, in the order of its commands. Errors:
+// ErrUnknownCommand and ErrCorrupt, wrapped; then the state may be half changed and the
+// caller must end the process because the state can no longer be trusted.
 func (m *Machine) Apply(index uint64, entry []byte) (Applied, error) {
 	stamp, count, rest, err := command.DecodeHeader(entry)
 	if err != nil {
@@ -30,8 +30,8 @@ func (m *Machine) Apply(index uint64, entry []byte) (Applied, error) {
 	return applied, nil
 }
 
-// ApplyInto is Apply, but what it returns is good until the next call with the
-// same memory: it is used again. That saves much garbage.
+// ApplyInto is Apply with reused memory, which saves much garbage. The result is valid
+// until the next call with the same memory.
 func (m *Machine) ApplyInto(memory Answers, index uint64, entry []byte) (Applied, error) {
 	kept, a := m.answers, memory.memory
 	a.reset()
@@ -43,8 +43,8 @@ func (m *Machine) ApplyInto(memory Answers, index uint64, entry []byte) (Applied
 	return applied, err
 }
 
-// Replay is ApplyInto where nobody waits for the results, as on followers: what it
-// returns is good until the next Replay.
+// Replay is ApplyInto for callers that need no results, such as followers. The result is
+// valid until the next Replay.
 func (m *Machine) Replay(index uint64, entry []byte) (Applied, error) {
 	if m.reused == nil {
 		m.reused = newAnswers(slabReused, slabSpares)
@@ -52,7 +52,7 @@ func (m *Machine) Replay(index uint64, entry []byte) (Applied, error) {
 	return m.ApplyInto(Answers{m.reused}, index, entry)
 }
 
-// apply is Apply of a decoded entry.
+// apply is Apply for a decoded entry.
 func (m *Machine) apply(index uint64, stamp record.Stamp, commands []command.Command) (Applied, error) {
 	applied := m.beginEntry(index, stamp, len(commands))
 	for i, c := range commands {
@@ -66,7 +66,7 @@ func (m *Machine) apply(index uint64, stamp record.Stamp, commands []command.Com
 
 // beginEntry begins an entry of count commands.
 func (m *Machine) beginEntry(index uint64, stamp record.Stamp, count int) Applied {
-	// The clocks move before the first command, and never back: a new leader's
+	// The clocks move before the first command and never go back, because a new leader's
 	// calendar may be behind the old one's.
 	m.header.Index = index
 	m.header.Stamp.U = max(m.header.Stamp.U, stamp.U)
@@ -77,7 +77,7 @@ func (m *Machine) beginEntry(index uint64, stamp record.Stamp, count int) Applie
 	return Applied{Index: index, Stamp: m.header.Stamp, Results: m.answers.results.take(count)}
 }
 
-// applyAt applies the entry's command at place i.
+// applyAt applies the command at index i of the entry.
 func (m *Machine) applyAt(applied *Applied, i int, c command.Command) error {
 	row := command.RowOf(c)
 	if m.partial != nil && !row.Restore {
@@ -96,7 +96,7 @@ func (m *Machine) applyAt(applied *Applied, i int, c command.Command) error {
 	return nil
 }
 
-// endEntry ends the entry and says what it did.
+// endEntry ends the entry and moves its effects into applied.
 func (m *Machine) endEntry(applied *Applied) {
 	applied.Stamp = m.header.Stamp
 	applied.Leases, m.begun = m.begun, nil
@@ -111,10 +111,10 @@ func (m *Machine) endEntry(applied *Applied) {
 	m.trail.Trim(m.header.Stamp.T)
 }
 
-// do applies a command by the rule for it. Errors: as undoAll's.
+// do applies one command. Errors: those of undoAll.
 func (m *Machine) do(c command.Command) (Result, error) {
 	switch c := c.(type) {
-	case *command.Submit: // these three are decoded into memory that is used again
+	case *command.Submit: // these three are decoded into reused memory
 		return m.submit(*c), nil
 	case *command.ClaimNext:
 		return m.claimNext(*c), nil
@@ -152,7 +152,7 @@ func (m *Machine) do(c command.Command) (Result, error) {
 	return m.doRarely(c), nil
 }
 
-// doRarely is do of what tasks live without, most of the time.
+// doRarely applies the less frequent commands.
 func (m *Machine) doRarely(c command.Command) Result {
 	switch c := c.(type) {
 	case command.Act:
@@ -181,7 +181,7 @@ func (m *Machine) doRarely(c command.Command) Result {
 	return m.operate(c)
 }
 
-// operate is do of what changes the cluster's own records.
+// operate applies the commands that change the cluster's own records.
 func (m *Machine) operate(c command.Command) Result {
 	switch c := c.(type) {
 	case command.Checkpoint:
@@ -213,40 +213,38 @@ func (m *Machine) operate(c command.Command) Result {
 	case command.RestoreEnd:
 		return m.endRestore(c)
 	default:
-		panic(fmt.Sprintf("fsm: no rule for %T", c)) // a row without one: a test finds it
+		panic(fmt.Sprintf("fsm: no rule for %T", c)) // a table row without a rule; a test finds it
 	}
 	return Result{}
 }
 
-// Answers is memory that the results of one entry at a time are made of, again
-// and again.
+// Answers is reusable memory for the results of one entry at a time.
 type Answers struct{ memory *answers }
 
 // NewAnswers returns memory for the results of an entry.
 func NewAnswers() Answers { return Answers{newAnswers(slabReused, slabSpares)} }
 
-// answers is the memory that the results of entries are made of, and what their
-// commands are decoded into.
+// answers holds the memory for the results of entries and for their decoded commands.
 type answers struct {
-	commands  *command.Scratch // the machine's
+	commands  *command.Scratch // owned by the machine
 	results   slab[Result]
 	submitted slab[Submitted]
 	tasks     slab[record.Task]
 	claims    slab[Claim]
-	leases    []command.Lease // what an entry began, empty
-	ended     []uint64        // what an entry ended, empty
+	leases    []command.Lease // leases begun by the entry; emptied after it
+	ended     []uint64        // tasks ended by the entry; emptied after it
 }
 
-// How many elements a slab allocates at a time: few where callers keep them, for
-// one that is kept keeps its neighbours; those of most entries where they are
-// used again and again. Every slab begins with few and doubles.
+// The number of elements that a slab allocates at a time. It is small where callers keep
+// elements, because keeping one keeps the whole allocation alive, and large enough for most
+// entries where memory is reused. Every slab starts small and doubles.
 const (
 	slabKept   = 16
 	slabReused = 1024
 )
 
-// slabSpares bounds the allocations that a slab keeps beside its newest to use them
-// again: with it there are elements for 8,192 tasks of one entry, of at most 10,000.
+// slabSpares bounds the allocations that a slab keeps for reuse in addition to its newest.
+// They hold 8,192 tasks; an entry has at most 10,000.
 const slabSpares = 7
 
 func newAnswers(size, spares int) *answers {
@@ -259,7 +257,7 @@ func newAnswers(size, spares int) *answers {
 	}
 }
 
-// reset takes back all that was handed out.
+// reset takes back everything handed out.
 func (a *answers) reset() {
 	a.results.reset()
 	a.submitted.reset()
@@ -269,15 +267,15 @@ func (a *answers) reset() {
 
 // slab hands out elements of larger allocations.
 type slab[T any] struct {
-	size   int   // of an allocation
-	spares int   // how many are kept beside the newest one for after a reset
-	all    []T   // the newest one
-	used   int   // of it
-	full   [][]T // those before it that are kept
-	spare  [][]T // those that come next, at their zero values
+	size   int   // elements of a full allocation
+	spares int   // how many older allocations are kept for reuse
+	all    []T   // the newest allocation
+	used   int   // elements of all that are handed out
+	full   [][]T // older full allocations that are kept
+	spare  [][]T // cleared allocations to use next
 }
 
-// take returns n elements at their zero values.
+// take returns n zeroed elements.
 func (s *slab[T]) take(n int) []T {
 	if n > s.size {
 		return make([]T, n)
@@ -290,8 +288,8 @@ func (s *slab[T]) take(n int) []T {
 	return taken
 }
 
-// grow goes on with another allocation, of n elements at least. Those that are not of
-// the full size yet are not kept.
+// grow continues with another allocation of at least n elements. Allocations below the full
+// size are not kept.
 func (s *slab[T]) grow(n int) {
 	last := len(s.spare) - 1
 	if len(s.all) == s.size && (last >= 0 || len(s.full) < s.spares) {
@@ -305,9 +303,9 @@ func (s *slab[T]) grow(n int) {
 	s.all, s.spare = s.spare[last], s.spare[:last]
 }
 
-// reset takes back what was handed out. It must not be read any more.
+// reset takes back what was handed out. Callers must not read it any more.
 func (s *slab[T]) reset() {
-	clear(s.all[:s.used]) // they hold on to what users sent
+	clear(s.all[:s.used]) // so that they do not keep user data alive
 	s.used = 0
 	for _, used := range s.full {
 		clear(used)
@@ -316,15 +314,15 @@ func (s *slab[T]) reset() {
 	s.full = s.full[:0]
 }
 
-// copyOf returns a copy for a result. It shares byte slices and the log, which
-// are never changed in place.
+// copyOf copies the task for a result. The copy shares byte slices and the attempts log,
+// which are never changed in place.
 func (m *Machine) copyOf(t *record.Task) *record.Task {
 	c := &m.answers.tasks.take(1)[0]
 	*c = *t
 	return c
 }
 
-// withCopy gives a result that has the state's own task a copy of it.
+// withCopy replaces the state's own task in a result by a copy.
 func (m *Machine) withCopy(result Result) Result {
 	if result.Task != nil && !result.Gone {
 		result.Task = m.copyOf(result.Task)
@@ -332,7 +330,7 @@ func (m *Machine) withCopy(result Result) Result {
 	return result
 }
 
-// refused returns the refusal that the task stands for.
+// refused returns a refusal with a copy of the task.
 func (m *Machine) refused(code Code, t *record.Task) Result {
 	return Result{Code: code, Task: m.copyOf(t)}
 }

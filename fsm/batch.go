@@ -5,8 +5,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// batch applies the ops in order. An atomic one whose op is refused changes
-// nothing. Errors: as undoAll's.
+// batch applies the ops in order. An atomic batch changes nothing if one of its ops is
+// refused. Errors: those of undoAll.
 func (m *Machine) batch(c command.Batch) (Result, error) {
 	if c.Atomic {
 		return m.atomicBatch(c.Ops)
@@ -34,8 +34,8 @@ func (m *Machine) atomicBatch(ops []command.Command) (Result, error) {
 	return Result{Results: results}, nil
 }
 
-// refusalOf returns the refusal that the result of an op of an atomic batch
-// stands for: that of the op, or that it claimed nothing.
+// refusalOf returns the refusal of an op of an atomic batch. A claim that finds nothing
+// counts as refused.
 func refusalOf(op command.Command, result Result) (refusal Result, refused bool) {
 	if _, claims := op.(command.ClaimNext); claims && result.Code == "" && len(result.Claims) == 0 {
 		return Result{Code: CodeNoPendingTasks}, true
@@ -43,18 +43,18 @@ func refusalOf(op command.Command, result Result) (refusal Result, refused bool)
 	return Result{Code: result.Code, Reason: result.Reason, Task: result.Task, Gone: result.Gone, Submitted: result.Submitted}, result.Code != ""
 }
 
-// applyOp applies an op of a batch. The answer to the batch is bounded as a
-// whole: when it is full, claims take nothing more, and other tasks come bare.
-// So is what it changes, which began when Machine.changed was start.
+// applyOp applies one op of a batch. The batch bounds its answer as a whole: once it is
+// full, claims take nothing more and other tasks come without their data. It also bounds
+// the changes; start is Machine.changed at the beginning of the batch.
 func (m *Machine) applyOp(op command.Command, start int) Result {
 	if m.Level() >= record.LevelSteps && m.changed-start+m.ReachOf(op) > changesMax {
 		return Result{Code: CodeInvalidRequest, Reason: ReasonReach}
 	}
-	result, _ := m.do(op) // but for a batch, which is no op, none errs
+	result, _ := m.do(op) // only a batch returns an error, and a batch is no op
 	if result.Task != nil {
 		result.Task = m.shown(result.Task)
 	}
-	if _, ok := op.(command.Submit); ok { // of follow-ups, answers show the ids alone
+	if _, ok := op.(command.Submit); ok { // answers show only the ids of follow-ups
 		for i := range result.Submitted {
 			result.Submitted[i].Task = m.shown(result.Submitted[i].Task)
 		}
@@ -65,11 +65,10 @@ func (m *Machine) applyOp(op command.Command, start int) Result {
 	return result
 }
 
-// shown counts the task as part of the answer. It returns a bare copy if the
-// answer is full.
+// shown adds the task to the answer's size. It returns a bare copy if the answer is full.
 func (m *effects) shown(t *record.Task) *record.Task { return shownIn(&m.answered, t) }
 
-// shownIn is shown of an answer that holds so much already.
+// shownIn is shown for an answer whose size is *answered.
 func shownIn(answered *int, t *record.Task) *record.Task {
 	*answered += record.AnswerBytes(t)
 	if *answered <= answerBytesMax {
@@ -80,12 +79,12 @@ func shownIn(answered *int, t *record.Task) *record.Task {
 	return &short
 }
 
-// ReachOf returns how many tasks a command may change, of those that a batch may
-// hold and of a batch, which is the sum of its ops: each as often as an op names it.
-// Of any other it is 1. What a batch and an entry change is bounded by it.
+// ReachOf returns how many tasks an op or a batch may change. A batch is the sum of its
+// ops, and a task counts as often as an op names it. Every other command counts as 1. This
+// bounds the changes of a batch and of an entry.
 func (m *Machine) ReachOf(c command.Command) int {
 	if c, ok := c.(command.Complete); ok && len(c.Submit) == 0 && c.Claim == nil {
-		return m.Reach(c.ID) // as below, at once: most ops are this
+		return m.Reach(c.ID) // short cut for most ops
 	}
 	row, about := command.RowOf(c), command.AboutOf(c)
 	switch {

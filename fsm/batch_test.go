@@ -83,7 +83,7 @@ func TestBatch_AtomicRefusals(t *testing.T) {
 		if r.Results != nil || r.Task == nil != (r.Code == CodeNoPendingTasks || r.Code == CodeTaskNotFound) {
 			t.Errorf("%T: got %+v", test.op, r)
 		}
-		h.m.header.Index = index // all that may differ
+		h.m.header.Index = index // the only thing that may differ
 		if !bytes.Equal(snapshotOf(t, h.m), before) {
 			t.Errorf("%T: the batch was refused, the state changed", test.op)
 		}

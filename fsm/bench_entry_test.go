@@ -62,8 +62,8 @@ func appendDecimal(b []byte, v uint64) []byte {
 	return append(b, byte('0'+v%10))
 }
 
-// BenchmarkBacklog is how a follower works off a long queue, by entries of one batch of 256
-// completes, each of which claims the next task with a request id; what has ended stays.
+// BenchmarkBacklog measures a follower that works off a long queue, by entries of one batch
+// of 256 completes, each of which claims the next task with a request id. Ended tasks stay.
 func BenchmarkBacklog(b *testing.B) {
 	const n = 256
 	m := New()

@@ -18,9 +18,9 @@ import (
 // have key=value parts, by which benchstat compares. 10,000,000 tasks take 4 GB.
 var benchTasks = flag.String("bench.tasks", "1000,1000000", "how many tasks are pending while commands are measured")
 
-// benchRound is how many commands of a kind are measured in a row: so many tasks are
-// submitted, claimed, settled and deleted in each round, so that the state stays as
-// large as it is.
+// benchRound is the number of commands of a kind measured in a row. Each round submits,
+// claims, settles and deletes that many tasks, so that the size of the state does not
+// change.
 const benchRound = 256
 
 // eachSize runs the benchmark with each number of tasks.
@@ -41,8 +41,7 @@ type benchState struct {
 	entry []byte
 }
 
-// newBenchState returns a state with so many pending tasks of 256 bytes, of so many
-// types.
+// newBenchState returns a state with pending tasks of 256 bytes, spread over the types.
 func newBenchState(b *testing.B, tasks, types int) *benchState {
 	s := &benchState{m: New()}
 	s.apply(b, command.SetLevel{Level: record.FeatureLevel})
@@ -88,8 +87,8 @@ type benchHeld struct {
 	seq  uint32
 }
 
-// BenchmarkApply is what a command costs, in an entry of its own, which is decoded.
-// What is submitted is of a type of its own, which 100 others precede.
+// BenchmarkApply measures a command in an entry of its own, including decoding. Submitted
+// tasks have a type of their own, which comes after 100 others.
 func BenchmarkApply(b *testing.B) {
 	eachSize(b, func(b *testing.B, tasks int) {
 		s := newBenchState(b, tasks, 100)
@@ -168,7 +167,7 @@ func (s *benchState) round(b *testing.B, name string, n int) {
 func BenchmarkClaim(b *testing.B) {
 	b.Run("tasks=256/types=1", func(b *testing.B) { newBenchState(b, benchRound, 1).claims(b, typeName(0)) })
 	eachSize(b, func(b *testing.B, tasks int) {
-		types := min(1000, tasks/benchRound) // of which each has a round
+		types := min(1000, tasks/benchRound) // each has a round
 		s := newBenchState(b, tasks, types)
 		listed := func(n int) (names []string) {
 			for i := range min(n, types) {
@@ -220,8 +219,8 @@ func (s *benchState) claims(b *testing.B, types ...string) {
 	}
 }
 
-// BenchmarkState is what the state costs as a whole: its memory, a collection of
-// garbage, the capture of a snapshot, its hash, and a page of a list.
+// BenchmarkState measures the state as a whole: its memory, a garbage collection, the
+// capture of a snapshot, its hash, and a page of a list.
 func BenchmarkState(b *testing.B) {
 	eachSize(b, func(b *testing.B, tasks int) {
 		start := liveHeap()

@@ -8,7 +8,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// perSecond is so many claims a second as TypeSettings has it.
+// perSecond converts claims a second to the unit of TypeSettings.
 func perSecond(claims int64) int64 { return claims * 1_000_000 }
 
 // TestTypeRecord_Bucket ensures that the bucket fills exactly: one second's
@@ -169,8 +169,8 @@ func TestRateLimit_OpensInTheOrderOfTime(t *testing.T) {
 	}
 }
 
-// TestNextOpening_IsOnlyOfTypesThatTimeOpens ensures that nobody is woken for a
-// type that has nothing to claim, is paused or has claims enough.
+// TestNextOpening_IsOnlyOfTypesThatTimeOpens ensures that no claim is woken for a type that
+// has nothing to claim, is paused or has enough claims.
 func TestNextOpening_IsOnlyOfTypesThatTimeOpens(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)

@@ -105,8 +105,7 @@ func (m *Machine) problemOf(t *record.Task) string {
 	return ""
 }
 
-// finalizationToken returns the token of the claim by which the parent is to be
-// finalized, or was; 0 if there is none.
+// finalizationToken returns the token of the claim that finalizes the parent, or did, or 0.
 func finalizationToken(t *record.Task) uint64 {
 	switch p := t.Opts().Parent; {
 	case p == nil:
@@ -357,7 +356,7 @@ func (m *Machine) checkBytes() error {
 	return nil
 }
 
-// bytesOfTypes returns what the estimate has for the types beside their tasks.
+// bytesOfTypes returns the estimate for the types without their tasks.
 func (m *Machine) bytesOfTypes() (bytes int64) {
 	type queue struct {
 		taskType string

@@ -190,10 +190,10 @@ func TestChoices_AreWhatClaimableSays(t *testing.T) {
 	}
 }
 
-// TestChoices_AreTold ensures that an entry after which claims of a type would
-// take more than before names the type, so that nobody waits for what is there:
-// all of what is new if the type has no limits, else one at least, unless it is
-// time alone that made room where there was some.
+// TestChoices_AreTold ensures that an entry after which claims of a type would take more
+// than before names the type, so that no claim waits in front of claimable tasks. It counts
+// all new ones if the type has no limits, otherwise at least one, unless time alone made
+// more room where there was some.
 func TestChoices_AreTold(t *testing.T) {
 	t.Parallel()
 	room := func(m *Machine, name string) int64 {

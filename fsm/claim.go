@@ -9,17 +9,17 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// answerBytesMax bounds the tasks' own bytes in one answer: params, payload,
-// results and errors. An answer has at least one task all the same; that of a
-// batch is one answer.
+// answerBytesMax bounds the tasks' own bytes in one answer: params, payload, results and
+// errors. An answer always has room for one task. A batch is one answer.
 const answerBytesMax = 8 << 20
 
-// claimNext claims the first pending tasks of the types asked for.
+// claimNext claims the first pending tasks of the requested types.
 func (m *Machine) claimNext(c command.ClaimNext) Result { return m.claimNextOf(c, false) }
 
-// claimNextOf is claimNext. fresh says that nothing is remembered under its request id.
+// claimNextOf is claimNext. fresh means that its request id is not remembered, so it need
+// not be looked up.
 func (m *Machine) claimNextOf(c command.ClaimNext, fresh bool) Result {
-	choice := uint64(0) // of requests that are not remembered
+	choice := uint64(0) // not computed for requests that are not remembered
 	if c.RequestID != "" {
 		choice = m.choiceOfNext(c)
 	}
@@ -39,7 +39,7 @@ func (m *Machine) claimNextOf(c command.ClaimNext, fresh bool) Result {
 		if !ok {
 			break
 		}
-		// To be claimed it is edited in any case.
+		// Edit at once, because claiming edits the task in any case.
 		t := m.tasks.Edit(id)
 		size += record.AnswerBytes(t)
 		if size > answerBytesMax && (len(claims) > 0 || m.answered > 0) {
@@ -58,16 +58,16 @@ func (m *Machine) claimNextOf(c command.ClaimNext, fresh bool) Result {
 	return Result{Claims: claims}
 }
 
-// oneClaim is the answer that holds the claimed task.
+// oneClaim returns the result of claiming one task.
 func (m *Machine) oneClaim(t *record.Task) Result {
 	claims := m.answers.claims.take(1)
 	claims[0] = Claim{Task: *t, Token: t.Token, Live: true}
 	return Result{Task: &claims[0].Task, Claims: claims}
 }
 
-// Claimable reports whether applying c at now would take a task or repeat an
-// earlier answer. It goes by the clocks of now: a limit that was reached by the
-// state's may let tasks be claimed again.
+// Claimable reports whether applying c at now would claim a task or repeat an earlier
+// answer. It uses now instead of the state's clocks, because a rate limit that was reached
+// then may allow claims now.
 func (m *Machine) Claimable(c command.ClaimNext, now record.Stamp) bool {
 	if r, _ := m.findRequest(c.RequestID); r != nil && (r.Live > 0 || r.ForgetU > now.U) {
 		return true
@@ -88,7 +88,7 @@ func (m *Machine) claimTask(c command.ClaimTask) Result {
 	case t.Status.Ended():
 		return m.refused(endedCode(t.Status), t)
 	case t.Status == record.StatusClaimed && t.WorkerID == c.WorkerID:
-		// It takes nothing, so the request is not remembered.
+		// Nothing is claimed, so the request is not remembered.
 		result := m.oneClaim(m.extendLease(c.ID, c.LeaseMS))
 		result.Repeated = true
 		return result
@@ -108,8 +108,8 @@ func (m *Machine) claimTask(c command.ClaimTask) Result {
 	return result
 }
 
-// notClaimable returns why the task, which is neither claimed nor ended, cannot
-// be claimed by its id now; "" if it can.
+// notClaimable returns why a task that is neither claimed nor ended cannot be claimed by
+// its id now, or "" if it can.
 func (m *Machine) notClaimable(t *record.Task) Reason {
 	ts := m.typeNamed(t.Type)
 	switch {
@@ -125,8 +125,8 @@ func (m *Machine) notClaimable(t *record.Task) Reason {
 	return ""
 }
 
-// begin begins a claim of the pending task, which the table has returned for writing. The
-// claim request with that sequence number, if not 0, is told when the claim ends.
+// begin claims the pending task, which the table has returned for writing. request is the
+// sequence number of the claim request to inform when the claim ends, or 0.
 func (m *Machine) begin(t *record.Task, workerID string, leaseMS int64, request uint64) {
 	since := t.UpdatedAt
 	m.change(t)
@@ -158,13 +158,13 @@ func (m *Machine) begin(t *record.Task, workerID string, leaseMS int64, request 
 	m.tellClaim(event.Claimed, t)
 }
 
-// leaseOfTask returns how long a claim of the task lasts that asks for nothing.
+// leaseOfTask returns the lease of a claim that names none.
 func (m *Machine) leaseOfTask(t *record.Task) int64 {
 	return cmp.Or(t.LeaseMS, m.settingsOf(t.Type).LeaseMS, m.header.Defaults.LeaseMS, record.DefaultLeaseMS)
 }
 
-// logBegun returns the attempts log with one more attempt, without the oldest
-// one if it is full.
+// logBegun returns a copy of the attempts log with one more attempt. A full log drops its
+// oldest.
 func logBegun(log []record.Attempt, a record.Attempt) []record.Attempt {
 	if len(log) >= record.AttemptsLogMax {
 		log = log[len(log)-record.AttemptsLogMax+1:]
@@ -180,5 +180,5 @@ func leaseOf(t *record.Task) command.Lease {
 	return command.Lease{TaskID: t.ID, Token: t.Token, Seq: t.LeaseSeq, EndU: t.LeaseEndU}
 }
 
-// ClaimCount returns how many claims are live.
+// ClaimCount returns the number of live claims.
 func (m *Machine) ClaimCount() int { return m.claims.Len() }

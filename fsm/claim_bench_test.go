@@ -9,13 +9,13 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// BenchmarkClaimRatio compares a claim among many tasks of 1,000 types with one on
-// an empty system, which has a round of tasks of one type: of any type there ("ratio"),
-// and of the same types, of which it knows one ("same-ratio"). Rounds of all take
-// turns, so that a machine with other work is slow for each; what it reports are
-// medians of the rounds, and ns/op means nothing. A claim is what a node does with an
-// entry of the log, from bytes to answer. "cold" is what finding a task costs by itself
-// to change it, one of all that are there against one of 256: what no index can save.
+// BenchmarkClaimRatio compares a claim among many tasks of 1,000 types with one on an empty
+// system that has a round of tasks of one type: of any type ("ratio"), and of the same
+// types, one of which exists there ("same-ratio"). The rounds alternate, so that other load
+// on the machine slows all of them; it reports medians of the rounds, and ns/op means
+// nothing. A claim is a node's work on a log entry, from bytes to answer. "cold" is the
+// cost of finding a task for a change, one of all against one of 256, which no index can
+// save.
 func BenchmarkClaimRatio(b *testing.B) {
 	small := newBenchState(b, benchRound, 1)
 	eachSize(b, func(b *testing.B, tasks int) {
@@ -54,9 +54,9 @@ func BenchmarkClaimRatio(b *testing.B) {
 	})
 }
 
-// BenchmarkClaimAny compares claims of any type, of 1,000, with those of 100 listed ones of
-// the same: at random, by attempts left, the lowest priority first. Rounds of both take
-// turns; "ratio" is that of their medians.
+// BenchmarkClaimAny compares claims of any type, of 1,000, with claims of 100 listed ones:
+// at random, by attempts left, and the lowest priority first. The rounds alternate; "ratio"
+// compares their medians.
 func BenchmarkClaimAny(b *testing.B) {
 	eachSize(b, func(b *testing.B, tasks int) {
 		types := min(1000, tasks/benchRound)

@@ -7,9 +7,9 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// complete ends the task as completed, then submits the follow-ups in order,
-// then claims. It is refused as a whole, and changes nothing, when the claim's
-// request id is known of another request, or a follow-up could never be claimed.
+// complete ends the task as completed, then submits the follow-ups in order, then claims.
+// It is refused as a whole, and changes nothing, if the claim's request id belongs to
+// another request or a follow-up could never be claimed.
 func (m *Machine) complete(c command.Complete) Result {
 	result, ok := m.held(c.Hold, record.OutcomeCompleted)
 	switch {
@@ -19,7 +19,7 @@ func (m *Machine) complete(c command.Complete) Result {
 	case !ok:
 		return result
 	}
-	fresh := false // nothing is remembered of the claim's request, and nothing will be until it claims
+	fresh := false // the claim's request id is unknown, and stays so until it claims
 	if c.Claim != nil {
 		r, seq := m.findRequest(c.Claim.RequestID)
 		if r != nil && m.isOther(r, c.Claim) {
@@ -46,8 +46,8 @@ func (m *Machine) complete(c command.Complete) Result {
 	return result
 }
 
-// refuseFollowUps returns the outcomes of the follow-ups, with those Refused that could
-// never be claimed; nil if there are none.
+// refuseFollowUps returns the outcomes of the follow-ups if some could never be claimed:
+// those are Refused. It returns nil if all are fine.
 func (m *Machine) refuseFollowUps(c command.Complete) (refused []Submitted) {
 	for i := range c.Submit {
 		step, never := m.neverClaimable(&c.Submit[i], c.ID)
@@ -65,13 +65,13 @@ func (m *Machine) refuseFollowUps(c command.Complete) (refused []Submitted) {
 	return refused
 }
 
-// isOther reports whether c, which has the id of the request r, is not that request again.
+// isOther reports whether c, which has the id of the request r, differs from that request.
 func (m *Machine) isOther(r *record.Request, c *command.ClaimNext) bool {
 	return r.WorkerID != c.WorkerID || r.Choice != m.choiceOfNext(*c)
 }
 
-// thenOf returns what a repeat needs of the answer, nil if there is nothing
-// beside the completed task.
+// thenOf returns what a repeat needs of the answer in addition to the completed task, or
+// nil.
 func thenOf(result Result) *record.Then {
 	if len(result.Submitted) == 0 && len(result.Claims) == 0 {
 		return nil
@@ -84,7 +84,7 @@ func thenOf(result Result) *record.Then {
 	return then
 }
 
-// refsOf returns the claims by their ids and tokens, nil if there are none.
+// refsOf returns the ids and tokens of the claims, or nil.
 func refsOf(claims []Claim) []record.ClaimRef {
 	if len(claims) == 0 {
 		return nil
@@ -96,21 +96,20 @@ func refsOf(claims []Claim) []record.ClaimRef {
 	return refs
 }
 
-// keepThen notes, for repeats, what the step that completed the task did
-// beside.
+// keepThen stores, for repeats, what completing the task did in addition.
 func (m *Machine) keepThen(id uint64, then *record.Then) {
 	if then == nil {
 		return
 	}
 	t := m.tasks.Edit(id)
 	before := record.HeldBytes(t)
-	t.Then = then // no index goes by it
+	t.Then = then // no index depends on it
 	m.grown(t, record.HeldBytes(t)-before)
 	m.tasks.Rest(id)
 }
 
-// tellAgain notes that another answer tells of the claims that live: the first one, if
-// it cannot be written, releases them no more. The tasks stay as they are.
+// tellAgain records that another answer reports the live claims, so that failing to send
+// the first one no longer releases them. Nothing else of the tasks changes.
 func (m *Machine) tellAgain(then *record.Then) {
 	if !m.tellsAgain(then) {
 		return
@@ -118,26 +117,25 @@ func (m *Machine) tellAgain(then *record.Then) {
 	for _, c := range then.Claims {
 		if m.toldOnce(c) {
 			m.changed++
-			m.tasks.Edit(c.TaskID).LeaseSeq++ // no index goes by it
+			m.tasks.Edit(c.TaskID).LeaseSeq++ // no index depends on it
 			m.tasks.Rest(c.TaskID)
 		}
 	}
 }
 
-// tellsAgain reports whether tellAgain has something to note.
+// tellsAgain reports whether tellAgain would record anything.
 func (m *saved) tellsAgain(then *record.Then) bool {
 	return then != nil && m.Level() >= record.LevelAnswers && slices.ContainsFunc(then.Claims, m.toldOnce)
 }
 
-// toldOnce reports whether the claim lives, and no answer but the first has told of it.
+// toldOnce reports whether the claim is live and only its first answer has reported it.
 func (m *saved) toldOnce(c record.ClaimRef) bool {
 	t := m.Get(c.TaskID)
 	return t != nil && t.Token == c.Token && t.LeaseSeq == command.FirstAnswer
 }
 
-// repeatThen adds the follow-ups and claims of the first answer to a repeated
-// one, as they are now. Of a task that was removed there is only the id, and
-// the token of its claim.
+// repeatThen adds the follow-ups and claims of the first answer to a repeated one, in their
+// current state. A task that was removed has only its id, and the token of its claim.
 func (m *saved) repeatThen(result Result) Result {
 	then := result.Task.Then
 	if then == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// outcome shows what a Complete did beside: follow-ups as id and whether they
-// are new, claims as task, token and whether they live.
+// outcome shows the further effects of a Complete: follow-ups as id and whether they are
+// new, claims as task, token and whether they are live.
 func outcome(r Result) string {
 	s := string(r.Code)
 	if r.Repeated {

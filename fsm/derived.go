@@ -9,38 +9,38 @@ import (
 	"github.com/claimq/claimq/fsm/sorted"
 )
 
-// derived is what is known of the saved state beside: Machine.rebuild makes it again of
-// that alone, and it comes out as it was.
+// derived is everything computed from the saved state. Machine.rebuild computes it again
+// from that alone, with the same result.
 type derived struct {
 	parents         map[uint64]*parentState           // by the parent's id
 	counts          [record.StatusCancelled + 1]int64 // by Status
-	types           claimable.Types                   // those that have tasks or settings; of each is a typeState
+	types           claimable.Types                   // with tasks or settings; Type.Of is a typeState
 	keys            *index.Names                      // name of an idempotency key to task id
 	claims          sorted.Map[uint64, claimRef]      // live claims by token
-	holdings        index.Holdings                    // the same, by worker and by type
-	slots           sorted.List[*record.ScheduleView] // schedules that wait for their next one
+	holdings        index.Holdings                    // live claims by worker and by type
+	slots           sorted.List[*record.ScheduleView] // schedules by their next slot
 	requestIDs      *index.Names                      // claim_request_id to sequence number
 	forgetting      index.Timeline                    // requests without a live claim, by ForgetU
 	remembered      int                               // claims in all requests
-	bytes           int64                             // the estimate that Bytes returns
-	rememberedBytes int64                             // what of it is of requests and of removed tasks
+	bytes           int64                             // the estimate of Bytes
+	rememberedBytes int64                             // the part of it for requests and removed tasks
 	times
 
-	// Of all tasks, those of types that went, too.
+	// These count the tasks of all types, also of types that are gone.
 	rates     typeRates
 	latencies Latencies
-	followed  sorted.Map[string, *typeState] // types with tasks or settings whose latencies are counted
+	followed  sorted.Map[string, *typeState] // types whose latencies are counted
 	went      wentTypes
 }
 
-// claimRef is what the index of live claims knows of one.
+// claimRef is the entry of a claim in the index of live claims.
 type claimRef struct {
 	task    uint64 // id
-	request uint64 // sequence number, 0 if none remembers it
+	request uint64 // sequence number of its claim request, 0 if none is remembered
 	place   uint32 // in Machine.holdings
 }
 
-// resetIndexes empties everything that is derived.
+// resetIndexes empties everything derived.
 func (m *derived) resetIndexes() {
 	m.counts = [record.StatusCancelled + 1]int64{}
 	m.types.Reset()
@@ -58,8 +58,8 @@ func (m *derived) resetIndexes() {
 	m.bytes, m.rememberedBytes = 0, 0
 }
 
-// rebuild builds everything that is derived from what is saved. Errors:
-// ErrCorrupt, wrapped, when the saved records contradict each other.
+// rebuild computes everything derived from what is saved. Errors: ErrCorrupt, wrapped, if
+// the saved records contradict each other.
 func (m *Machine) rebuild() error {
 	m.resetIndexes()
 	for id, t := range m.tasks.All() {
@@ -70,7 +70,7 @@ func (m *Machine) rebuild() error {
 	return m.rebuildRest()
 }
 
-// rebuildRest is rebuild when what is derived of the tasks is there.
+// rebuildRest does the part of rebuild that follows the tasks.
 func (m *Machine) rebuildRest() error {
 	for _, r := range m.settings {
 		m.types.Limit(&m.typeOf(r.Name).Type, r, m.Stamp().T)
@@ -91,12 +91,12 @@ func (m *Machine) rebuildRest() error {
 	if problem := m.trail.Index(m.trailLimits()); problem != "" {
 		return fmt.Errorf("trail: %s: %w", problem, ErrCorrupt)
 	}
-	m.types.TakeNoted() // nobody waits for what was there
+	m.types.TakeNoted() // no claim waited for what was there
 	return nil
 }
 
-// indexTask adds a saved task to what is derived. It returns what is wrong
-// with the task, "" if nothing is.
+// indexTask adds a saved task to everything derived. It returns what is wrong with the
+// task, or "".
 func (m *Machine) indexTask(id uint64, t *record.Task) (problem string) {
 	switch {
 	case t.ID != id || id == 0 || id >= m.header.NextID:
@@ -126,8 +126,8 @@ func (m *Machine) indexTask(id uint64, t *record.Task) (problem string) {
 	return ""
 }
 
-// unindexTask is the opposite of indexTask. It returns what the task's claim was to a claim
-// request, request 0 if there is none.
+// unindexTask undoes indexTask. It returns the token of the task's claim with its claim
+// request, whose number is 0 if there is none.
 func (m *Machine) unindexTask(t *record.Task) (h holder) {
 	if t.Status == record.StatusClaimed {
 		ref, _ := m.claims.Delete(t.Token)
@@ -138,8 +138,8 @@ func (m *Machine) unindexTask(t *record.Task) (h holder) {
 	return h
 }
 
-// indexRequest adds a saved claim request to what is derived, after all tasks.
-// It returns what is wrong with it, "" if nothing is.
+// indexRequest adds a saved claim request to everything derived, after all tasks. It
+// returns what is wrong with the request, or "".
 func (m *Machine) indexRequest(seq uint64, r *record.Request) (problem string) {
 	if seq == 0 || seq >= m.header.NextRequest {
 		return "its number was never given out"

@@ -9,42 +9,41 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// dueTickMax bounds how many tasks of each kind one tick changes: some
-// milliseconds of work. What the last one takes along, the steps of one parent,
-// may come on top. When there is more, the next tick is due at once.
+// dueTickMax bounds how many tasks of each kind one tick changes, which takes some
+// milliseconds. The steps of the last task's parent may come on top. If there is more to
+// do, the next tick is due at once.
 const dueTickMax = 1024
 
-// changesMax bounds how many tasks one command changes, steps counted: about, as
-// the last thing that is done may reach a parent and all its steps.
+// changesMax bounds how many tasks one command changes, including steps. It may be exceeded
+// by the steps of one parent, because the last change may reach all of them.
 const changesMax = 10_000
 
 // expiredUnclaimed is the error of a task that expired before its first claim.
 const expiredUnclaimed = "expired before it was claimed"
 
-// mayExpire reports whether the task fails at its ExpiresAt: not if it was
-// started once. One that was released was not.
+// mayExpire reports whether the task fails at its ExpiresAt: only if it has never been
+// started. A released attempt does not count as a start.
 func mayExpire(t *record.Task) bool {
 	return t.Attempts == 0 && (t.Status == record.StatusPending || t.Status == record.StatusScheduled || t.Status == record.StatusBlocked) && t.Opts().ExpiresAt != 0
 }
 
-// times is what the machine derives of the times of its tasks.
+// times holds the indexes of tasks by time.
 type times struct {
-	scheduled index.Timeline // tasks that wait, by RunAt
+	scheduled index.Timeline // scheduled tasks, by RunAt
 	expiring  index.Timeline // tasks that were never started, by ExpiresAt
 	removing  index.Timeline // ended tasks, by RemoveAt
 	// All ended tasks, by CompletedAt. Steps are removed with their parents.
 	completed, failed, cancelled index.Ends
-	endedBytes                   int64    // what the ended tasks take
-	leaving                      []uint64 // tasks that the command being applied ended and that are not kept
+	endedBytes                   int64    // memory of the ended tasks
+	leaving                      []uint64 // tasks that the current command ended and that are not kept
 
-	finalizing index.Timeline // parents whose finalization is claimed, by when that is over by U
+	finalizing index.Timeline // parents whose finalization is claimed, by its end by U
 
 	forgettingGone index.Timeline // removed tasks, by ForgetU
-	goneKeys       *index.Names   // name of an idempotency key to the id of a removed task
+	goneKeys       *index.Names   // idempotency keys of removed tasks, with their ids
 }
 
-// enterTimes puts a task that takes so many bytes into the indexes by time
-// where its fields place it.
+// enterTimes adds a task to the indexes by time. bytes is its size in memory.
 func (m *derived) enterTimes(t *record.Task, bytes int64) {
 	if t.Status.Ended() {
 		m.enterEnded(t, bytes)
@@ -86,9 +85,9 @@ func (m *derived) resetTimes() {
 	m.resetGone()
 }
 
-// NextDue returns the earliest calendar time at which a Tick has something to
-// do, ok false if there is none. What lives by the lease clock is not in it:
-// nothing but memory depends on when a tick finds that.
+// NextDue returns the earliest calendar time at which a Tick has something to do; ok is
+// false if there is none. It ignores whatever ends by the lease clock, because doing that later
+// only costs memory.
 func (m *Machine) NextDue() (t int64, ok bool) {
 	for _, line := range [...]index.Timeline{m.scheduled, m.expiring, m.removing} {
 		if next, some := line.First(); some && (!ok || next.At < t) {
@@ -101,8 +100,8 @@ func (m *Machine) NextDue() (t int64, ok bool) {
 	return t, ok
 }
 
-// tick does what the clocks made due, in a fixed order and a bounded amount of
-// each kind. A task that is to be promoted and to expire does both.
+// tick does what is due, in a fixed order and a bounded amount of each kind. A task that is
+// due both to be promoted and to expire does both.
 func (m *Machine) tick() Result {
 	m.promoteDue()
 	m.expireDue()
@@ -127,8 +126,8 @@ func (m *Machine) promoteDue() {
 	}
 }
 
-// expireDue fails tasks that were to be started by now. With one that is a step
-// others may end: all count.
+// expireDue fails tasks that should have been started by now. This may end other steps of
+// the same parent, and all of these count.
 func (m *Machine) expireDue() {
 	for start, n := m.changed, 0; n < dueTickMax && m.changed-start < changesMax; n++ {
 		id, ok := m.expiring.Due(m.Stamp().T)
@@ -142,8 +141,7 @@ func (m *Machine) expireDue() {
 	}
 }
 
-// fromNow returns the time by T that is ms from now. There is no later one than
-// the last that an int64 holds.
+// fromNow returns the time by T that is ms from now, at most the maximum of int64.
 func (m *saved) fromNow(ms int64) int64 {
 	now := m.Stamp().T
 	if ms > math.MaxInt64-now {
@@ -155,7 +153,7 @@ func (m *saved) fromNow(ms int64) int64 {
 // leaseExpired is the error of a task that failed because its last lease ended.
 const leaseExpired = "lease expired"
 
-// expire ends the claims whose lease, as the leader saw it, is still the same.
+// expire ends the claims whose lease is still the one that the leader saw.
 func (m *Machine) expire(c command.Expire) Result {
 	var result Result
 	for _, l := range c.Items {
@@ -178,7 +176,7 @@ func (m *Machine) expire(c command.Expire) Result {
 	return result
 }
 
-// Lease returns the lease of the task's claim, ok false if it is not claimed.
+// Lease returns the lease of the task's claim; ok is false if the task is not claimed.
 func (m *Machine) Lease(taskID uint64) (l command.Lease, ok bool) {
 	t := m.Get(taskID)
 	if t == nil || t.Status != record.StatusClaimed {

@@ -9,19 +9,18 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// How long ended tasks are kept when neither they, their type nor the server say it, in
-// milliseconds. They are part of the feature level.
+// How long ended tasks are kept, in milliseconds, if neither they, their type nor the
+// server say. They are part of the feature level.
 const (
 	defaultRetentionMS = 24 * 60 * 60 * 1000
 	failedRetentionMS  = 14 * defaultRetentionMS
 )
 
-// evictMax bounds how many tasks one Evict removes, beside the steps of the last
-// one.
+// evictMax bounds how many tasks one Evict removes. The steps of the last one come on top.
 const evictMax = 1024
 
-// finish brings the task that is being edited to an end. No claim of it lives.
-// What follows of a step's end is done by edited.
+// finish ends the task that is being edited. It has no live claim. edited applies the
+// consequences of a step's end.
 func (m *Machine) finish(t *record.Task, to record.Status) {
 	t.Status = to
 	t.CompletedAt = m.Stamp().T
@@ -59,9 +58,8 @@ func (m *Machine) finish(t *record.Task, to record.Status) {
 	}
 }
 
-// endUnclaimed is finish of a task that is not claimed, and that was cancelled or
-// not started in time. Its token is from then on that of its last claim, if it
-// ever had one.
+// endUnclaimed is finish for a task that is not claimed: it was cancelled, or not started
+// in time. From then on it has the token of its last claim, if any.
 func (m *Machine) endUnclaimed(t *record.Task, to record.Status) {
 	if n := len(t.Log); n > 0 {
 		t.Token = t.Log[n-1].Token
@@ -74,9 +72,9 @@ func (m *Machine) endUnclaimed(t *record.Task, to record.Status) {
 	}
 }
 
-// revive makes the ended task that is being edited pending. An expiry that has
-// passed does not count any more: it would end the task again at once. A step
-// that has to wait for others is blocked.
+// revive makes the ended task that is being edited pending. An expiry that has passed is
+// cleared, because it would end the task again at once. A step that has to wait for others
+// becomes blocked.
 func (m *Machine) revive(t *record.Task) {
 	m.unend(t)
 	t.Status = record.StatusPending
@@ -91,7 +89,7 @@ func (m *Machine) revive(t *record.Task) {
 	m.requeued++
 }
 
-// unend takes from the ended task that is being edited what its end left.
+// unend clears the fields that the end of the task being edited has set.
 func (m *derived) unend(t *record.Task) {
 	t.WorkerID, t.Token = "", 0
 	t.CompletedAt, t.RemoveAt = 0, 0
@@ -102,13 +100,13 @@ func (m *derived) unend(t *record.Task) {
 	}
 }
 
-// retentionOf returns how long the task that has ended is kept: milliseconds
-// above 0, KeepForever or KeepNone.
+// retentionOf returns how long the ended task is kept: milliseconds above 0, KeepForever or
+// KeepNone.
 func (m *Machine) retentionOf(t *record.Task) int64 {
 	return m.retentionAs(t, t.Status)
 }
 
-// retentionAs is retentionOf of the task if it had that status.
+// retentionAs is retentionOf as if the task had that status.
 func (m *Machine) retentionAs(t *record.Task, status record.Status) int64 {
 	builtIn := int64(defaultRetentionMS)
 	if status == record.StatusFailed {
@@ -117,7 +115,7 @@ func (m *Machine) retentionAs(t *record.Task, status record.Status) int64 {
 	return cmp.Or(t.Opts().RetentionMS, m.settingsOf(t.Type).RetentionMS, m.header.Defaults.RetentionMS, builtIn)
 }
 
-// ends returns the index of the tasks that came to that end.
+// ends returns the index of the tasks that ended with that status.
 func (m *derived) ends(s record.Status) index.Ends {
 	switch s {
 	case record.StatusCompleted:
@@ -132,7 +130,7 @@ func (m *derived) enterEnded(t *record.Task, bytes int64) {
 	ends := m.ends(t.Status)
 	if t.Step() != nil {
 		ends.Others.Add(t.CompletedAt, t.ID)
-		return // it goes with its parent
+		return // removed with its parent
 	}
 	ends.Own.Add(t.CompletedAt, t.ID)
 	m.endedBytes += bytes
@@ -164,7 +162,7 @@ func (m *derived) resetEnded() {
 // EndedBytes estimates the memory that the ended tasks hold.
 func (m *Machine) EndedBytes() int64 { return m.endedBytes }
 
-// removeDue removes ended tasks that were kept for long enough.
+// removeDue removes ended tasks whose retention is over.
 func (m *Machine) removeDue() {
 	for start := m.removed; m.removed-start < dueTickMax; {
 		id, ok := m.removing.Due(m.Stamp().T)
@@ -175,8 +173,8 @@ func (m *Machine) removeDue() {
 	}
 }
 
-// removeLeaving removes the tasks that are not kept after the command that
-// ended them. One that lives again, as that command was undone, stays.
+// removeLeaving removes the tasks that the command ended and that are not kept. A task that
+// is live again, because the command was undone, stays.
 func (m *Machine) removeLeaving() {
 	if len(m.leaving) == 0 {
 		return
@@ -190,8 +188,8 @@ func (m *Machine) removeLeaving() {
 	}
 }
 
-// removeEnded removes an ended task, a parent with its steps, and remembers that
-// they were there.
+// removeEnded removes an ended task, a parent with its steps, and remembers that they
+// existed.
 func (m *Machine) removeEnded(id uint64) {
 	t := m.Get(id)
 	m.removeOne(t)
@@ -209,8 +207,8 @@ func (m *Machine) removeOne(t *record.Task) {
 	m.removed++
 }
 
-// evict removes the oldest ended tasks, a bounded number, until the others take
-// no more than c.Bytes.
+// evict removes a bounded number of the oldest ended tasks until the rest take no more than
+// c.Bytes.
 func (m *Machine) evict(c command.Evict) Result {
 	start := m.removed
 	for m.removed-start < evictMax && m.endedBytes > c.Bytes {
@@ -223,7 +221,7 @@ func (m *Machine) evict(c command.Evict) Result {
 	return Result{Evicted: m.removed - start}
 }
 
-// evictable returns the task to evict next: the oldest end, but those that failed come
+// evictable returns the next task to evict: the one that ended first, but failed tasks
 // after all others.
 func (m *derived) evictable() (id uint64, ok bool) {
 	first, ok := m.completed.Own.First()

@@ -71,8 +71,8 @@ func drawMaybeParent(t *rapid.T) record.NewTask {
 	return task
 }
 
-// drawNewParent draws steps as the wire can carry them. All of them depend on steps
-// in front of them only, or all on steps behind them, so there is no circle.
+// drawNewParent draws steps as the wire can carry them. Either all steps depend only on
+// earlier ones, or all only on later ones, so there is no cycle.
 func drawNewParent(t *rapid.T) *record.NewParent {
 	p := &record.NewParent{ByClaim: rapid.Bool().Draw(t, "by claim"), Continue: rapid.Bool().Draw(t, "continue")}
 	n := rapid.IntRange(1, 6).Draw(t, "steps")
@@ -176,7 +176,7 @@ func TestDecodeEntry_NestedStepsAreNotRead(t *testing.T) {
 	}
 }
 
-// fullParent is what a parent has, with every field set.
+// fullParent returns a parent with every field set.
 func fullParent() *record.Parent {
 	return &record.Parent{
 		Plan: record.NewPlan(stepsCommands()[0].(command.Submit).Tasks[0].Parent),

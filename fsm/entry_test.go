@@ -362,8 +362,8 @@ func TestAppendCommand_IDsOutOfRangeNameNothing(t *testing.T) {
 	}
 }
 
-// A message of which no field is set says nothing, wherever it stands: it is
-// not written, rather than to make an entry that no node can read.
+// A message without fields is not written in any place, because it would make an entry that
+// no node can read.
 func TestAppendCommand_MessagesWithoutFieldsAreNotWritten(t *testing.T) {
 	t.Parallel()
 	empty := &record.Backoff{}

@@ -22,8 +22,8 @@ func NewCompared(t rapid.TB, seed uint64) *Compared {
 	return &Compared{t: t, m: newRestful(), s: newModel(), rng: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// Entry applies an entry to both: every result is the same, at intervals all that can be
-// read is, and then what a restore makes of the machine goes on.
+// Entry applies an entry to both machines. All results must be the same and, at intervals,
+// everything that can be read; then the machine is replaced by its restored snapshot.
 func (c *Compared) Entry(index uint64, entry []byte) {
 	c.t.Helper()
 	stamp, commands, err := command.DecodeEntry(entry)

@@ -9,7 +9,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// newFailed returns a state with so many tasks, of which each of every is failed with one of
+// newFailed returns a state with n tasks. One in every has failed with one of
 // 40 kinds of errors, and the others completed.
 func newFailed(tb testing.TB, tasks, every int) *Machine {
 	tb.Helper()

@@ -6,44 +6,44 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// ParentAnswer is what an answer tells of a parent beside its task. Each field
-// is of some commands only.
+// ParentAnswer is the part of an answer about a parent that is not in its task. Each
+// command sets only some of the fields.
 type ParentAnswer struct {
-	// Steps are the steps as they are after the command, in the plan's order: of
-	// a Submit of one task, and of the commands about one task, if it has steps.
+	// Steps are the steps after the command, in the plan's order: for a Submit of one task
+	// and for commands about one task, if it has steps.
 	Steps []StepView
 
-	// Of ClaimFinalization, ExtendFinalization and ReleaseFinalization.
+	// For ClaimFinalization, ExtendFinalization and ReleaseFinalization:
 
 	Outcome record.FinalizationOutcome // of a claim
 	Done    bool                       // extended, or released
-	Holder  string                     // who holds the claim now, "" = nobody
-	Token   uint64                     // of a claim that was got, else 0
+	Holder  string                     // who holds the claim now, or ""
+	Token   uint64                     // of a new or extended claim, else 0
 	State   record.FinalizationState
 
-	// AlreadyFinalized is true of a Finalize of a parent that had ended before:
-	// Result.Task says how.
+	// AlreadyFinalized is true if a Finalize came after the parent had ended; Result.Task
+	// says how.
 	AlreadyFinalized bool
 }
 
-// StepView is how one step is. What never changes is in its parent's plan.
+// StepView is the current state of a step. Its fixed properties are in the parent's plan.
 type StepView struct {
 	Type   string
 	Status record.Status
-	Error  string // of its last failure
+	Error  string // its last failure
 }
 
-// FinalizationView is what is known of a task's finalization, at one index.
+// FinalizationView is the state of a task's finalization at one index.
 type FinalizationView struct {
 	Attempts  []record.FinalizationAttempt // read-only
-	ClaimedBy string                       // "" = nobody
-	// LeftMS is what the claim has left, 0 if nobody has it.
+	ClaimedBy string                       // "" = unclaimed
+	// LeftMS is the remaining time of the claim, or 0.
 	LeftMS int64
 }
 
-// Finalization returns what is known of the task's finalization, ok false if
-// there is no such task. One without steps has none: an empty view. A claim whose
-// time is over by now is nobody's.
+// Finalization returns the state of the task's finalization; ok is false if the task does
+// not exist. For a task without steps it is empty. A claim that is over at now is not
+// shown.
 func (m *Machine) Finalization(id uint64, now record.Stamp) (v FinalizationView, ok bool) {
 	t := m.Get(id)
 	if t == nil || t.Parent() == nil || t.Parent().Finalization == nil {
@@ -57,12 +57,12 @@ func (m *Machine) Finalization(id uint64, now record.Stamp) (v FinalizationView,
 	return v, true
 }
 
-// FinalizationCount returns how many claims of finalizations there are. Like those
-// of tasks, they end by the lease clock.
+// FinalizationCount returns the number of claimed finalizations. Like claims of tasks, they
+// end by the lease clock.
 func (m *Machine) FinalizationCount() int { return m.finalizing.Len() }
 
-// clearFinalizations takes away claims that are over, a bounded number. Which
-// ones a tick reaches changes no answer: who looks at one goes by the time alone.
+// clearFinalizations removes a bounded number of claims that are over. How far it gets
+// affects no answer, because every reader checks the time itself.
 func (m *Machine) clearFinalizations() {
 	for range dueTickMax {
 		id, ok := m.finalizing.Due(m.Stamp().U)
@@ -73,8 +73,7 @@ func (m *Machine) clearFinalizations() {
 	}
 }
 
-// claimFinalization claims the finalization of a parent. Of a parent it is
-// remembered who tried.
+// claimFinalization claims the finalization of a parent. The parent remembers the attempt.
 func (m *Machine) claimFinalization(c command.ClaimFinalization) Result {
 	t := m.Get(c.ID)
 	answer := &ParentAnswer{State: m.finalizationState(c.ID)}
@@ -91,7 +90,7 @@ func (m *Machine) claimFinalization(c command.ClaimFinalization) Result {
 	return Result{Parent: answer}
 }
 
-// tryFinalization is claimFinalization of a parent that is there.
+// tryFinalization is claimFinalization for an existing parent.
 func (m *Machine) tryFinalization(t *record.Task, c command.ClaimFinalization, answer *ParentAnswer) {
 	f := record.Finalization{}
 	if had := t.Parent().Finalization; had != nil {
@@ -129,14 +128,13 @@ func (m *Machine) tryFinalization(t *record.Task, c command.ClaimFinalization, a
 	}
 }
 
-// attempted returns the last 100 attempts with one more. That may be written behind
-// the end of a slice that others have, who do not see it: only the newest slice is
-// ever added to, so nothing is there yet.
+// attempted returns the last 100 attempts including a. It may append in place behind slices
+// that others hold; they do not see it, and only the newest slice is ever appended to.
 func attempted(attempts []record.FinalizationAttempt, a record.FinalizationAttempt) []record.FinalizationAttempt {
 	return append(attempts[max(len(attempts)+1-record.FinalizationAttemptsMax, 0):], a)
 }
 
-// extendFinalization lets the claim last longer.
+// extendFinalization prolongs the claim.
 func (m *Machine) extendFinalization(c command.ExtendFinalization) Result {
 	t, f, answer := m.askFinalization(c.ID, m.Stamp().U)
 	if f != nil && answer.Holder == c.ProcessorID {
@@ -151,8 +149,8 @@ func (m *Machine) extendFinalization(c command.ExtendFinalization) Result {
 	return Result{Parent: answer}
 }
 
-// releaseFinalization gives the claim back. That of the one who finalized the
-// parent has been given back with that.
+// releaseFinalization gives the claim back. A processor that has finalized the parent gets
+// the answer that it is done, because that ended its claim.
 func (m *Machine) releaseFinalization(c command.ReleaseFinalization) Result {
 	t, f, answer := m.askFinalization(c.ID, m.Stamp().U)
 	switch {
@@ -169,8 +167,8 @@ func (m *Machine) releaseFinalization(c command.ReleaseFinalization) Result {
 	return Result{Parent: answer}
 }
 
-// askFinalization returns the task and what it has of its finalization, nil if it
-// has none, and an answer that says how it is at u by the lease clock.
+// askFinalization returns the task, its finalization or nil, and an answer with its state
+// at time u by the lease clock.
 func (m *Machine) askFinalization(id uint64, u int64) (*record.Task, *record.Finalization, *ParentAnswer) {
 	answer := &ParentAnswer{State: m.finalizationState(id)}
 	t := m.Get(id)
@@ -194,8 +192,9 @@ func (m *Machine) finalize(c command.Finalize) Result {
 	return m.withCopy(result)
 }
 
-// finalizable returns ends true if the processor may end the parent at u by the lease
-// clock, else the answer. It changes nothing, and the result has the state's own task.
+// finalizable returns ends true if the processor may end the parent at time u by the lease
+// clock, and the answer otherwise. It changes nothing; the result contains the state's own
+// task.
 func (m *Machine) finalizable(c command.Finalize, u int64) (result Result, ends bool) {
 	t, f, answer := m.askFinalization(c.ID, u)
 	switch {
@@ -221,8 +220,8 @@ func (m *Machine) finalizable(c command.Finalize, u int64) (result Result, ends 
 	return result, false
 }
 
-// endByProcessor ends the parent as the processor says, which has the claim if
-// claimed.
+// endByProcessor ends the parent as c says. claimed is true if the processor holds the
+// claim.
 func (m *Machine) endByProcessor(t *record.Task, c *command.Finalize, claimed bool) {
 	end := parentEnd{To: record.StatusCompleted, ProcessorID: c.ProcessorID, Result: c.Result}
 	if c.Failed {
@@ -234,8 +233,8 @@ func (m *Machine) endByProcessor(t *record.Task, c *command.Finalize, claimed bo
 	m.endParent(t.ID, end)
 }
 
-// finalizeGone answers the finalization of a task that is not there: one that was
-// removed had ended.
+// finalizeGone answers a Finalize for a task that does not exist. One that was removed had
+// ended.
 func (m *Machine) finalizeGone(id uint64) Result {
 	result := m.goneResult(id)
 	if result.Gone {
@@ -245,8 +244,8 @@ func (m *Machine) finalizeGone(id uint64) Result {
 	return result
 }
 
-// replaceFinalization gives the parent another finalization. The task itself is
-// not changed by it: UpdatedAt stays.
+// replaceFinalization replaces the parent's finalization. UpdatedAt stays, because the task
+// itself does not change.
 func (m *Machine) replaceFinalization(id uint64, f *record.Finalization) {
 	updatedAt := m.Get(id).UpdatedAt
 	t := m.edit(id)
@@ -255,8 +254,8 @@ func (m *Machine) replaceFinalization(id uint64, f *record.Finalization) {
 	m.edited(t)
 }
 
-// finalizationState returns how far the task is on the way to its finalization;
-// of one that was removed, how it ended.
+// finalizationState returns the state of the task's finalization. For a removed task, it
+// tells how the task ended.
 func (m *Machine) finalizationState(id uint64) record.FinalizationState {
 	t := m.Get(id)
 	switch {
@@ -275,7 +274,7 @@ func (m *Machine) finalizationState(id uint64) record.FinalizationState {
 	return record.StateWaitingForSteps
 }
 
-// endedState returns the state of a parent that ended so.
+// endedState returns the state of a parent that ended with the status.
 func endedState(s record.Status) record.FinalizationState {
 	switch s {
 	case record.StatusCompleted:

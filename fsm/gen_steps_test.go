@@ -81,7 +81,7 @@ func (g *generator) parent(m *Machine) uint64 {
 	return g.parentThat(m, func(*record.Task) bool { return true })
 }
 
-// parentThat is mostly the id of one of the last parents of which that is true.
+// parentThat returns, mostly, the id of one of the last parents for which is returns true.
 func (g *generator) parentThat(m *Machine, is func(t *record.Task) bool) uint64 {
 	var parents []uint64
 	for id, t := range m.tasks.All() {

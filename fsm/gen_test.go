@@ -70,8 +70,7 @@ type generator struct {
 	dice  func(n int) int
 	index uint64
 	stamp record.Stamp
-	// theme is what the log is mostly about: so that what belongs together
-	// meets in it.
+	// theme is the main subject of the log, so that related commands meet in it.
 	theme int
 	// past are some commands of before: clients repeat what they heard no
 	// answer to, at once or late.
@@ -223,8 +222,8 @@ func (g *generator) command(m *Machine) command.Command {
 	return g.other(m)
 }
 
-// again is a command of before. Of what the leader proposes, and of what the
-// model cannot follow twice, there is none.
+// again returns an earlier command. It leaves out the leader's own and those that the model
+// cannot follow twice.
 func (g *generator) again() command.Command {
 	if len(g.past) > 0 {
 		switch c := g.past[g.dice(len(g.past))].(type) {
@@ -258,7 +257,7 @@ func (g *generator) themed(m *Machine) command.Command {
 	return pick[command.Command](g, plain, g.complete(m), g.batch(m))
 }
 
-// keyless returns a task whose key became free when it ended, 0 if there is none.
+// keyless returns a task whose key became free when it ended, or 0.
 func (g *generator) keyless(m *Machine) uint64 {
 	var ids []uint64
 	for id, t := range m.tasks.All() {
@@ -528,7 +527,7 @@ func (g *generator) batch(m *Machine) command.Batch {
 	for range 1 + g.dice(4) {
 		b.Ops = append(b.Ops, g.op(m, b.Atomic))
 	}
-	if b.Atomic && g.dice(3) == 1 { // all that went well is undone
+	if b.Atomic && g.dice(3) == 1 { // everything that went well is undone
 		b.Ops = append(b.Ops, command.Cancel{ID: 1 << 40})
 	}
 	return b

@@ -222,7 +222,7 @@ func goldenLog() []testEntry {
 			Index: uint64(10 + 2*i), Commands: commands,
 			Stamp: record.Stamp{U: int64(1000 * i), T: 1_780_000_000_000 + int64(1000*i)},
 		}
-		if i > 12 { // later, what the trail has told is kept no more
+		if i > 12 { // later, the trail's first events are dropped
 			log[i].Stamp.T += 45_000 * int64(i-12)
 		}
 	}

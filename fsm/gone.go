@@ -8,21 +8,21 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Bounds of what is remembered of removed tasks.
+// Bounds for remembered removed tasks.
 const (
 	goneMS      = 10 * 60 * 1000 // by the lease clock, after the removal
-	goneMax     = 1_000_000      // tasks; the oldest make room
-	goneTickMax = 1024           // tasks that one tick forgets
-	// goneForgottenMax is how many are forgotten for one that is remembered:
-	// more than one, so that no heap of them builds up between ticks.
+	goneMax     = 1_000_000      // beyond it the oldest are forgotten
+	goneTickMax = 1024           // tasks forgotten per tick
+	// goneForgottenMax bounds the records forgotten for each new one. It is above 1, so that
+	// no backlog builds up between ticks.
 	goneForgottenMax = 2
 )
 
-// busyGone is how many pages at the end have none that rests: tasks go about in the
-// order of their ids, and a page that is full rests at once.
+// busyGone is the number of pages at the end that are never packed. One suffices: tasks are removed
+// roughly in order of their ids, and a full page is packed at once.
 const busyGone = 1
 
-// rememberGone remembers the ended task, which was just removed.
+// rememberGone remembers a task that was just removed.
 func (m *Machine) rememberGone(t *record.Task) {
 	g := &record.Gone{
 		Type:    t.Type,
@@ -39,7 +39,7 @@ func (m *Machine) rememberGone(t *record.Task) {
 			g.WorkerID = last.WorkerID
 		}
 	}
-	if t.Parent() != nil { // no claim of its own ended it
+	if t.Parent() != nil { // it was not ended by a claim of its own
 		g.WorkerID, g.Token = t.WorkerID, t.Token
 	}
 	m.gone.Put(t.ID, g)
@@ -58,8 +58,8 @@ func (m *Machine) rememberGone(t *record.Task) {
 	}
 }
 
-// indexGone adds a record to what is derived. It returns what is wrong with it,
-// "" if nothing is.
+// indexGone adds a record to everything derived. It returns what is wrong with the record,
+// or "".
 func (m *Machine) indexGone(id uint64, g *record.Gone) (problem string) {
 	if m.Get(id) != nil {
 		return "it is there all the same"
@@ -75,13 +75,13 @@ func (m *Machine) indexGone(id uint64, g *record.Gone) (problem string) {
 	return ""
 }
 
-// forgetGone forgets a removed task.
+// forgetGone drops the record of a removed task.
 func (m *Machine) forgetGone(id uint64) {
 	m.excludeGone(id, m.gone.Get(id))
 	m.gone.Remove(id)
 }
 
-// excludeGone takes a record out of everything derived.
+// excludeGone removes a record from everything derived.
 func (m *derived) excludeGone(id uint64, g *record.Gone) {
 	if g.Key != "" {
 		m.goneKeys.Remove(g.KeyName(), id)
@@ -90,9 +90,8 @@ func (m *derived) excludeGone(id uint64, g *record.Gone) {
 	m.addRemembered(-record.BytesOfGone(g))
 }
 
-// forgetGoneDue forgets the removed tasks whose time has come, a bounded
-// number. Which ones a tick reaches changes no answer: who looks one up goes by
-// the time alone.
+// forgetGoneDue drops a bounded number of records whose time has come. How far it gets
+// affects no answer, because every lookup checks the time itself.
 func (m *Machine) forgetGoneDue() {
 	for range goneTickMax {
 		id, ok := m.forgettingGone.Due(m.Stamp().U)
@@ -108,7 +107,7 @@ func (m *derived) resetGone() {
 	m.goneKeys = index.NewNames()
 }
 
-// findGone returns what is remembered of the removed task, nil if nothing is.
+// findGone returns the record of the removed task, or nil.
 func (m *saved) findGone(id uint64) *record.Gone {
 	g := m.gone.Get(id)
 	if g == nil || m.overGone(g) {
@@ -117,11 +116,11 @@ func (m *saved) findGone(id uint64) *record.Gone {
 	return g
 }
 
-// overGone reports whether the time has come to forget it.
+// overGone reports whether the record's time is over.
 func (m *saved) overGone(g *record.Gone) bool { return g.ForgetU <= m.Stamp().U }
 
-// Removed returns what is remembered of a task that was removed since it ended, nil if
-// nothing is: its id, type, key, status and last claim, and what it did beside.
+// Removed returns what is remembered of a removed task, or nil: its id, type, key, status
+// and last claim, and the follow-ups and claims of its completion.
 func (m *Machine) Removed(id uint64) *record.Task {
 	g := m.findGone(id)
 	if g == nil {
@@ -130,8 +129,8 @@ func (m *Machine) Removed(id uint64) *record.Task {
 	return g.Task(id)
 }
 
-// goneResult answers a call for a task that is not there: why nothing more can
-// happen to it if it was removed, else that there is none.
+// goneResult answers a call for a task that does not exist: how it ended if it was removed
+// recently, else that it was not found.
 func (m *saved) goneResult(id uint64) Result {
 	g := m.findGone(id)
 	if g == nil {
@@ -140,8 +139,8 @@ func (m *saved) goneResult(id uint64) Result {
 	return Result{Code: endedCode(g.Status), Task: g.Task(id), Gone: true}
 }
 
-// heldGone is held of a task that is not there: a call that ended its last claim
-// is repeated.
+// heldGone is held for a task that does not exist. It recognizes the repeat of the call
+// that ended the last claim.
 func (m *saved) heldGone(h command.Hold, outcome record.Outcome) Result {
 	result := m.goneResult(h.ID)
 	if !result.Gone || outcome == record.OutcomeNone {
@@ -158,9 +157,9 @@ func (m *saved) heldGone(h command.Hold, outcome record.Outcome) Result {
 	return result
 }
 
-// sameHash returns a hash of type and parameters. It is saved, so it never
-// changes. A CRC of the parameters is enough, and quick: it only tells a
-// mistaken submit from a repeat.
+// sameHash returns a hash of type and parameters. It is saved, so it must never change. A
+// fast CRC of the parameters suffices, because it only tells a mistaken submit from a
+// repeat.
 func sameHash(taskType string, params, payload []byte) uint64 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	h := record.HashStart.Text(taskType).Byte(0)
@@ -169,11 +168,10 @@ func sameHash(taskType string, params, payload []byte) uint64 {
 	return uint64(h)
 }
 
-// forgetMax bounds how many removed tasks and claim requests one Forget forgets.
+// forgetMax bounds how many records one Forget drops.
 const forgetMax = 2048
 
-// RememberedBytes estimates the memory of what is remembered of removed tasks and of
-// claim requests.
+// RememberedBytes estimates the memory of remembered removed tasks and claim requests.
 func (m *Machine) RememberedBytes() int64 { return m.rememberedBytes }
 
 func (m *Machine) forgetOldest(c command.Forget) Result {

@@ -104,8 +104,8 @@ func TestGroup_HeadThatWaitsHoldsTheOthersBack(t *testing.T) {
 	}
 }
 
-// TestGroup_RetriedTaskIsItsHeadAgain ensures that an old task that is pending
-// again comes before the younger ones, but not beside one that is claimed.
+// TestGroup_RetriedTaskIsItsHeadAgain ensures that an old task that is pending again comes
+// before the younger ones, but not while another one is claimed.
 func TestGroup_RetriedTaskIsItsHeadAgain(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)

@@ -119,9 +119,8 @@ func TestHasher_HashesBesideApply(t *testing.T) {
 	hashing.Wait()
 }
 
-// newRotten returns a state of 32 pages of tasks, of which the first two are
-// claimed and the others rest, with claim requests, removed tasks and a trail. It
-// is for hashing alone.
+// newRotten returns a state with 32 pages of tasks, two of them claimed and the others
+// packed, and with claim requests, removed tasks and a trail. It is only for hashing.
 func newRotten(t *testing.T) *Machine {
 	t.Helper()
 	h := newHarness(t)
@@ -191,8 +190,8 @@ func TestHasher_FindsRot(t *testing.T) {
 	}
 }
 
-// TestHasher_ReadsASixteenth ensures that a hash reads no more of what did not
-// change than its part.
+// TestHasher_ReadsASixteenth ensures that a hash rereads only its share of what has not
+// changed.
 func TestHasher_ReadsASixteenth(t *testing.T) {
 	t.Parallel()
 	m, h := newRotten(t), snapshot.NewHasher(nil)
@@ -211,7 +210,7 @@ func TestHasher_ReadsASixteenth(t *testing.T) {
 	mustHash(t, h, s)
 }
 
-// A hasher rests as often as it has read so many pages, and goes on where it was.
+// A hasher rests after each HashRun pages and then continues.
 func TestHasher_Rests(t *testing.T) {
 	t.Parallel()
 	m := New()

@@ -124,8 +124,8 @@ func TestJoinToken_IsBounded(t *testing.T) {
 	h.do(good, CodeMembershipRefused)
 }
 
-// Who has a backup cannot put back a token that was revoked since, and what a
-// restored snapshot has is what was captured.
+// A backup cannot bring back a token that was revoked since, and a restored snapshot has
+// the tokens that were captured.
 func TestJoinToken_IsSavedAndNotRestoredOfABackup(t *testing.T) {
 	t.Parallel()
 	h := newTokenMachine(t)

@@ -10,10 +10,10 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// TestMachine_Judge judges each command before it is applied. What was judged is what
-// applying it answers, and a machine that is given nothing in its place comes to the same
-// state; every refusal of a settle, and every repeat but the first that tells of a claim, is
-// judged.
+// TestMachine_Judge judges each command before it is applied. A judgement must equal the
+// result of applying the command, and a machine that skips judged commands must reach the
+// same state. Every refusal of a settle is judged, and every repeat except the first that
+// reports a claim again.
 func TestMachine_Judge(t *testing.T) {
 	t.Parallel()
 	judged := map[command.Kind]int{}

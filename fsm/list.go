@@ -13,40 +13,40 @@ import (
 // Bounds of one page of a list.
 const (
 	pageTasksMax   = 1000
-	pageRecordsMax = 10_000  // looked at
-	pageBytesMax   = 8 << 20 // of the tasks on it; it has at least one task
+	pageRecordsMax = 10_000  // records looked at
+	pageBytesMax   = 8 << 20 // size of its tasks; one task is always allowed
 )
 
 // ListQuery selects and orders the tasks of a page.
 type ListQuery struct {
 	record.Filter
 	Descending bool // by id
-	// ByEnd asks for what ended last first, by an index of it: Status must be an end.
+	// ByEnd lists the latest end first, using an index of ends. Status must be an end.
 	ByEnd bool
 	Limit int // 1 to 1,000
-	// From is the cursor: the first id to look at, 0 = the start. FromAt is when that
-	// task ended, if the list is ByEnd.
+	// From is the cursor: the id to start at, 0 = the beginning. If ByEnd, FromAt is when that task
+	// ended.
 	From   uint64
 	FromAt int64
-	// A page may be made by several looks, so that none holds the lock for long: each looks
-	// at up to Look records, 0 = as many as a page may, behind those that earlier ones
-	// Looked at, and whose tasks take so many Bytes. Limit is what they left of it.
+	// A page may be built by several calls so that none holds the lock for long. Each looks at up to
+	// Look records, 0 = as many as a page may. Looked and Bytes are the sums from earlier calls, and
+	// Limit is the rest of it.
 	Look, Looked int
 	Bytes        int64
 }
 
-// End is which task ended, and when: a place in the order of ends.
+// End is a place in the order of ends: which task ended, and when.
 type End = index.Moment
 
 // ListPage is one page of a list.
 type ListPage struct {
 	Tasks []*record.Task // read-only, valid under the lock
-	// Next is the cursor of the next page, 0 if there is no more. A page looks
-	// at 10,000 records or 8 MiB at most, so it may be short with Next set.
+	// Next is the cursor of the next page, or 0. Next may be set on a short page, because a page
+	// looks at no more than 10,000 records and 8 MiB.
 	Next   uint64
-	NextAt int64 // of a list ByEnd: when that task ended
+	NextAt int64 // if ByEnd: when that task ended
 	Full   bool  // with Next: another look would add nothing to this page
-	// What this look and earlier ones looked at, and found.
+	// Sums over this look and earlier ones.
 	Looked int
 	Bytes  int64
 }
@@ -92,7 +92,7 @@ func (m *Machine) List(q ListQuery) ListPage {
 	return page
 }
 
-// endPage lets the next page begin with the task.
+// endPage sets the cursor so that the next page begins with the task.
 func (m *saved) endPage(page *ListPage, q *ListQuery, id uint64) {
 	page.Next = id
 	if q.ByEnd {
@@ -100,8 +100,7 @@ func (m *saved) endPage(page *ListPage, q *ListQuery, id uint64) {
 	}
 }
 
-// listByKey is the list of at most one task, the one that has the key: of the type,
-// if one is asked for, else among all tasks.
+// listByKey lists the one task with the key, if any: of the type, if one is given, else of all tasks.
 func (m *Machine) listByKey(q ListQuery) ListPage {
 	t := m.ByKey(q.Key)
 	if q.Type != "" {
@@ -110,7 +109,7 @@ func (m *Machine) listByKey(q ListQuery) ListPage {
 	switch {
 	case t == nil || !q.Matches(t):
 		return ListPage{}
-	case q.From != 0 && q.ByEnd: // no page by key goes on
+	case q.From != 0 && q.ByEnd: // a page by key has no next page
 		return ListPage{}
 	case q.From != 0 && !q.Descending && t.ID < q.From:
 		return ListPage{}
@@ -120,8 +119,8 @@ func (m *Machine) listByKey(q ListQuery) ListPage {
 	return ListPage{Tasks: []*record.Task{t}}
 }
 
-// walk yields the tasks from the cursor on; if those of one parent are asked for, or
-// those that came to one end, no others.
+// walk yields the tasks from the cursor on, restricted to one parent's steps or to one kind of end if
+// q asks for that.
 func (m *Machine) walk(q ListQuery) iter.Seq[table.Kept[record.Task]] {
 	if q.ByEnd {
 		from := latestEnd
@@ -145,10 +144,10 @@ func (m *Machine) walk(q ListQuery) iter.Seq[table.Kept[record.Task]] {
 	}
 }
 
-// latestEnd is behind all ends.
+// latestEnd is after all ends.
 var latestEnd = End{At: math.MaxInt64, ID: math.MaxUint64}
 
-// walkEnds yields the tasks that came to that end, from one on, the latest first.
+// walkEnds yields the tasks that ended with the status, from from backwards, latest first.
 func (m *Machine) walkEnds(s record.Status, from End) iter.Seq[table.Kept[record.Task]] {
 	return func(yield func(table.Kept[record.Task]) bool) {
 		if !s.Ended() {
@@ -162,8 +161,7 @@ func (m *Machine) walkEnds(s record.Status, from End) iter.Seq[table.Kept[record
 	}
 }
 
-// walkSteps yields the steps of the parent from the cursor on, nothing if there is
-// no such parent.
+// walkSteps yields the steps of the parent from the cursor on, or nothing if it does not exist.
 func (m *saved) walkSteps(q ListQuery) iter.Seq[table.Kept[record.Task]] {
 	return func(yield func(table.Kept[record.Task]) bool) {
 		t := m.Get(q.ParentID)
@@ -190,16 +188,17 @@ func (m *saved) walkSteps(q ListQuery) iter.Seq[table.Kept[record.Task]] {
 	}
 }
 
-// FailuresQuery says which failed tasks to look at.
+// FailuresQuery selects failed tasks.
 type FailuresQuery struct {
 	Type  string // "" = all
-	From  End    // the first one; the zero value = the latest
-	Limit int    // how many to look at, those of other types too
-	// See reports whether the error of a task of the type is shown; else it counts as none. nil: all.
+	From  End    // where to start; zero value = the latest
+	Limit int    // how many tasks to look at, including those of other types
+	// See reports whether the task's error may be shown; otherwise it counts as empty. nil allows
+	// all.
 	See func(id uint64) bool
 }
 
-// add adds a failed task to groups, if it is of the type that is asked for.
+// add adds a failed task to groups if its type matches.
 func (q *FailuresQuery) add(groups *errorgroup.Groups, taskType, failure []byte, end End) {
 	if q.Type != "" && string(taskType) != q.Type {
 		return
@@ -210,8 +209,8 @@ func (q *FailuresQuery) add(groups *errorgroup.Groups, taskType, failure []byte,
 	groups.Add(taskType, failure, end.ID, end.At)
 }
 
-// Failures adds to groups the failed tasks that q asks for, the latest end first. next is
-// the one to go on with, ok false if there is none.
+// Failures adds the failed tasks that q selects to groups, the latest end first. next is where to
+// continue; ok is false at the end.
 func (m *Machine) Failures(groups *errorgroup.Groups, q FailuresQuery) (next End, ok bool) {
 	if q.From == (End{}) {
 		q.From = latestEnd
@@ -241,7 +240,7 @@ func (m *Machine) Failures(groups *errorgroup.Groups, q FailuresQuery) (next End
 	return End{}, false
 }
 
-// Failed returns how many tasks of the type have failed, "" = of all types.
+// Failed returns how many tasks of the type have failed; "" = of all types.
 func (m *Machine) Failed(taskType string) int64 {
 	if taskType == "" {
 		return m.counts[record.StatusFailed]
@@ -252,28 +251,27 @@ func (m *Machine) Failed(taskType string) int64 {
 	return 0
 }
 
-// WorkerView is what the state knows of a worker that holds claims.
+// WorkerView is the state's view of a worker that holds claims.
 type WorkerView struct {
 	WorkerID string
-	Claimed  int      // how many
+	Claimed  int      // number of claims
 	TaskIDs  []uint64 // the first workerTasksMax, ascending
-	SeenT    int64    // the newest change of a task that it holds, by T
+	SeenT    int64    // the latest change of a claimed task, by T
 }
 
 const (
 	// workerTasksMax bounds WorkerView.TaskIDs.
 	workerTasksMax = 100
-	// workerClaimsMax is how many claims of one worker are looked at: of one that
-	// holds more, TaskIDs and SeenT tell the newest so many.
+	// workerClaimsMax bounds how many claims of one worker are looked at: the newest ones. TaskIDs
+	// and SeenT are based on those.
 	workerClaimsMax = 10_000
-	// workersLookMax is after how many claims Workers stops.
+	// workersLookMax is the number of claims after which Workers stops.
 	workersLookMax = 20_000
 )
 
-// Workers returns those who hold claims, sorted by id, at most limit of them
-// from the first whose id is above after. It looks at a bounded number of
-// claims, so it may return fewer: only an empty answer means that there are no
-// more.
+// Workers returns at most limit workers that hold claims, in the order of their ids, starting above
+// after. It may return fewer, because it looks at a bounded number of claims; only an empty result
+// means the end.
 func (m *Machine) Workers(after string, limit int) []WorkerView {
 	var views []WorkerView
 	looked := 0

@@ -8,73 +8,71 @@ import (
 	"github.com/claimq/claimq/fsm/trail"
 )
 
-// Machine is the state. It is not safe for concurrent use: package cluster's
-// adapter holds the one lock around it. Apply wants it exclusively, and so
-// does Snapshot; every other method only reads.
+// Machine is the state. It is not safe for concurrent use: package cluster holds the one
+// lock around it. Apply and Snapshot need exclusive access; every other method only reads.
 //
-// What its parts need of each other goes through it: a method that is a part's own
-// reads and changes nothing but that part.
+// A method of a part, such as saved or derived, reads and changes only that part. What
+// concerns several parts is a method of Machine.
 type Machine struct {
-	saved   // what a snapshot holds, and all that decides
-	derived // bookkeeping of it, in memory only
-	effects // what the entry that is being applied did so far
+	saved   // what a snapshot contains; nothing else affects results
+	derived // computed from it, in memory only
+	effects // what the current entry did so far
 
-	// answers is what results are made of: of memory that is theirs, or while
-	// Replay runs of reused.
+	// answers is the memory for results. During Replay it is reused; otherwise results own
+	// theirs.
 	answers, reused *answers
-	// choosing is memory of choiceOfNext, chose what it hashed last, and choice the hash.
+	// choosing is scratch memory for choiceOfNext; chose was hashed last, with the
+	// result choice.
 	choosing, chose []byte
 	choice          uint64
 
-	// rememberedMax is the bound of remembered, goneMax that of gone; only tests
-	// change them.
+	// rememberedMax bounds remembered and goneMax bounds gone. Only tests change them.
 	rememberedMax int
 	goneMax       int
 
-	// partial is the restore that is under way, nil if none is. It is derived of the
-	// log alone: no snapshot has it, so none may replace the log that it is of.
+	// partial is the current restore, or nil. It is derived from the log and not in
+	// snapshots, so none may replace the log that it comes from.
 	partial *partial
 }
 
-// saved is what a snapshot holds. Tasks are changed by Machine.edit and Machine.edited
-// alone, which keep derived in step.
+// saved holds the data that a snapshot contains. Only Machine.edit and Machine.edited change tasks,
+// which keeps derived in step.
 type saved struct {
 	header   record.Header
 	tasks    table.Table[record.Task]
 	requests table.Table[record.Request] // by sequence number
-	nodes    []record.NodeRecord         // sorted by UUID; replaced, never changed in place
+	nodes    []record.NodeRecord         // sorted by UUID; copy on write
 	settings []*record.TaskType          // sorted by name, at most record.TaskTypesMax; a snapshot has copies
 	gone     table.Table[record.Gone]    // removed tasks that are remembered, by id
 
 	trail     trail.Log
-	schedules []*record.ScheduleView // sorted by name, at most record.SchedulesMax; neither slice nor views change in place
+	schedules []*record.ScheduleView // sorted by name, at most record.SchedulesMax; slice and views are copy on write
 }
 
-// newSaved returns what the empty state saves: index 0, both clocks 0.
+// newSaved returns the saved part of the empty state.
 func newSaved() saved {
 	return saved{header: record.Header{NextID: 1, NextToken: 1, NextRequest: 1}, trail: trail.New()}
 }
 
-// effects is what the entry that is being applied did so far: for its Applied, and for
-// what follows of it in the same entry.
+// effects collects what the current entry did so far, for its Applied and for later steps of the
+// same entry.
 type effects struct {
 	begun             []command.Lease // claims begun
-	requeued, removed int             // for Applied
-	tally             Tally           // the same
-	ended             []uint64        // what it ended or removed
-	told              uint32          // events of it in the trail
-	checkpoint        bool            // it held a Checkpoint
-	restored          bool            // a RestoreEnd of it replaced the state
+	requeued, removed int             // claims begun
+	tally             Tally           // ends by status
+	ended             []uint64        // tasks ended or removed
+	told              uint32          // events added to the trail
+	checkpoint        bool            // whether it held a Checkpoint
+	restored          bool            // whether a RestoreEnd replaced the state
 
-	dice       claimable.Dice // of the command being applied
-	changed    int            // how often a task was changed, added or removed, ever
-	stepsEnded []uint64       // steps that ended, of which nothing has followed yet
-	following  bool           // that is being done
+	dice       claimable.Dice // of the current command
+	changed    int            // counts all changes, additions and removals of tasks, ever
+	stepsEnded []uint64       // ended steps whose consequences are still to be applied
+	following  bool           // whether they are being applied
 
 	// undo is the journal while an atomic batch is applied, else nil.
 	undo *undo
-	// answered is how many bytes of tasks the answer of the batch that is being
-	// applied holds already.
+	// answered is the size of the tasks in the answer of the current batch so far.
 	answered int
 }
 
@@ -93,12 +91,11 @@ func New() *Machine {
 	return m
 }
 
-// Index returns the index of the last entry applied, 0 if none.
+// Index returns the index of the last entry applied, or 0.
 func (m *saved) Index() uint64 { return m.header.Index }
 
-// moment returns what the entry being applied is known by in the trail and as a
-// schedule's version: it grows with each entry, also where a state was restored that
-// had come to a higher index elsewhere.
+// moment identifies the current entry in the trail and in schedule versions. It grows with
+// each entry, even after restoring a state that had a higher index elsewhere.
 func (m *saved) moment() uint64 { return m.header.Moment() }
 
 // Stamp returns the clocks as of the last entry applied.
@@ -107,23 +104,22 @@ func (m *saved) Stamp() record.Stamp { return m.header.Stamp }
 // Level returns the replicated feature level.
 func (m *saved) Level() uint32 { return m.header.Level }
 
-// Chain returns the checksum of all that was applied which SetChain has set last, 0
-// if it never was.
+// Chain returns the checksum set by the last SetChain, or 0.
 func (m *saved) Chain() uint64 { return m.header.Chain }
 
-// SetChain is called after Apply with the checksum of all entries up to that one: it
-// is part of the state, and decides nothing in it.
+// SetChain sets the checksum of all entries applied so far; call it after Apply. It is part
+// of the state but affects nothing in it.
 func (m *Machine) SetChain(chain uint64) { m.header.Chain = chain }
 
-// Get returns the task, nil if there is none.
+// Get returns the task, or nil.
 func (m *saved) Get(id uint64) *record.Task { return m.tasks.Get(id) }
 
-// Assigned reports whether a task was ever given that id.
+// Assigned reports whether the id was ever given to a task.
 func (m *saved) Assigned(id uint64) bool { return id < m.header.NextID }
 
-// Remnant returns a state of the same index, clocks, level and nodes, and of
-// nothing that grows with the tasks. It stands in for a state that is dropped before
-// another takes its place, and is not to be applied to, saved or shown.
+// Remnant returns a state with the same index, clocks, level and nodes, and nothing that
+// grows with the tasks. It replaces a state that is dropped before a new one arrives, to
+// free memory early; it must not be applied to, saved or shown.
 func (m *Machine) Remnant() *Machine {
 	left := New()
 	left.header.Index, left.header.Stamp, left.header.Level = m.header.Index, m.header.Stamp, m.header.Level

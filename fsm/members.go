@@ -12,8 +12,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// setNode records a node. The slice is replaced, never changed: a snapshot may
-// share it.
+// setNode records a node. It copies the slice, because a snapshot may share it.
 func (m *Machine) setNode(c command.SetNode) Result {
 	at, known := m.findNode(c.Node.UUID)
 	if known && m.nodes[at] == c.Node {
@@ -30,7 +29,7 @@ func (m *Machine) setNode(c command.SetNode) Result {
 	return Result{}
 }
 
-// removeNode forgets a node. An unknown one changes nothing.
+// removeNode forgets a node, if it is known.
 func (m *Machine) removeNode(c command.RemoveNode) Result {
 	if at, known := m.findNode(c.UUID); known {
 		nodeID := m.nodes[at].NodeID
@@ -40,7 +39,8 @@ func (m *Machine) removeNode(c command.RemoveNode) Result {
 	return Result{}
 }
 
-// setLevel raises the feature level, never lowers it. The first one sets the defaults, too.
+// setLevel raises the feature level and never lowers it. The first level also sets the
+// defaults.
 func (m *Machine) setLevel(c command.SetLevel) Result {
 	if c.Level > m.header.Level {
 		if m.header.Level == 0 {
@@ -53,7 +53,7 @@ func (m *Machine) setLevel(c command.SetLevel) Result {
 	return Result{}
 }
 
-// Node returns what is recorded of the node, ok false if nothing is.
+// Node returns the record of the node; ok is false if it is unknown.
 func (m *Machine) Node(uuid string) (n record.NodeRecord, ok bool) {
 	at, known := m.findNode(uuid)
 	if !known {
@@ -71,11 +71,11 @@ func (m *saved) findNode(uuid string) (at int, known bool) {
 	})
 }
 
-// JoinTokens returns those that have not expired, the oldest first. The slice is
-// never changed.
+// JoinTokens returns the tokens that have not expired, oldest first. The slice is never
+// changed.
 func (m *Machine) JoinTokens() []*record.JoinToken { return m.header.JoinTokens }
 
-// setJoinToken makes a token. A repeat changes nothing.
+// setJoinToken creates a token. A repeat changes nothing.
 func (m *Machine) setJoinToken(c command.SetJoinToken) Result {
 	now, tokens := m.header.Stamp.T, m.header.JoinTokens
 	if at := m.findJoinToken(c.Hash); at >= 0 {
@@ -90,7 +90,7 @@ func (m *Machine) setJoinToken(c command.SetJoinToken) Result {
 	return Result{JoinToken: t}
 }
 
-// deleteJoinToken revokes a token. Nodes that came by it stay members.
+// deleteJoinToken revokes a token. Nodes that have used it stay members.
 func (m *Machine) deleteJoinToken(c command.DeleteJoinToken) Result {
 	at := slices.IndexFunc(m.header.JoinTokens, func(t *record.JoinToken) bool { return t.ID() == c.ID })
 	if at < 0 {
@@ -101,8 +101,7 @@ func (m *Machine) deleteJoinToken(c command.DeleteJoinToken) Result {
 	return Result{}
 }
 
-// useJoinToken counts that a node comes by the token. A repeat of the same node
-// counts once.
+// useJoinToken counts a node that joins with the token. The same node counts once.
 func (m *Machine) useJoinToken(c command.UseJoinToken) Result {
 	at := m.findJoinToken(c.Hash)
 	if at < 0 || c.UUID == "" {
@@ -125,7 +124,7 @@ func (m *Machine) useJoinToken(c command.UseJoinToken) Result {
 	return Result{}
 }
 
-// expireJoinTokens forgets the tokens whose time has come.
+// expireJoinTokens removes the tokens whose time has come.
 func (m *Machine) expireJoinTokens() {
 	for at := len(m.header.JoinTokens) - 1; at >= 0; at-- {
 		if t := m.header.JoinTokens[at]; t.ExpiresAt <= m.header.Stamp.T {
@@ -135,8 +134,8 @@ func (m *Machine) expireJoinTokens() {
 	}
 }
 
-// nextJoinTokenEnd returns when the first token expires, by T; ok false if there is
-// none.
+// nextJoinTokenEnd returns when the first token expires, by T; ok is false if there are no
+// tokens.
 func (m *saved) nextJoinTokenEnd() (t int64, ok bool) {
 	for _, token := range m.header.JoinTokens {
 		if !ok || token.ExpiresAt < t {
@@ -150,13 +149,13 @@ func (m *saved) dropJoinToken(at int) {
 	m.header.JoinTokens = slices.Delete(slices.Clone(m.header.JoinTokens), at, at+1)
 }
 
-// findJoinToken returns the place of the token with that hash, -1 if there is none.
+// findJoinToken returns the index of the token with the hash, or -1.
 func (m *saved) findJoinToken(hash []byte) int {
 	return slices.IndexFunc(m.header.JoinTokens, func(t *record.JoinToken) bool { return bytes.Equal(t.Hash, hash) })
 }
 
-// PageSecret returns the secret by which nodes know who has logged in by the page, nil if
-// there is none yet. No backup has it, and a restore leaves none. It is never changed.
+// PageSecret returns the secret with which nodes verify logins to the page, or nil before
+// it is set. Backups do not contain it, and a restore clears it. It never changes.
 func (m *Machine) PageSecret() []byte { return m.header.PageSecret }
 
 func (m *Machine) setPageSecret(c command.SetPageSecret) Result {

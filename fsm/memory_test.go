@@ -16,10 +16,10 @@ import (
 // memoryTasks is of how many tasks the memory is measured.
 var memoryTasks = flag.Int("memory.tasks", 10_000, "tasks of which the memory is measured")
 
-// stateBytes is what an empty state takes, which no task is charged with.
+// stateBytes is the memory of an empty state, which is not charged to tasks.
 const stateBytes = 512 << 10
 
-// memoryEach is how many tasks a command submits or claims.
+// memoryEach is the number of tasks that a command submits or claims.
 const memoryEach = 100
 
 // The estimate of the memory that the state takes is within a tenth of what it
@@ -155,7 +155,7 @@ func TestMachine_BytesOfLonelyTasks(t *testing.T) {
 // claims claims all tasks and does with each what act says.
 func (h *measured) claims(act func(c *Claim) command.Command) { h.claimsEach(memoryEach, act) }
 
-// claimsEach is claims, so many with one request.
+// claimsEach claims all tasks, each of them with one request.
 func (h *measured) claimsEach(each int, act func(c *Claim) command.Command) {
 	for i := range *memoryTasks / each {
 		claims := h.apply(command.ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: int32(each), Ascending: true, SortBy: command.SortCreatedAt, RequestID: fmt.Sprintf("request-%014d", i)}).Claims
@@ -197,7 +197,7 @@ func (h *measured) apply(cmd command.Command) Result {
 	return applied.Results[0]
 }
 
-// compare checks the estimate against the heap, of which start was there before.
+// compare checks the estimate against the heap, which had start bytes before.
 func (h *measured) compare(start int64) {
 	h.t.Helper()
 	heap, estimate := liveHeap()-start, h.m.Bytes()

@@ -182,8 +182,8 @@ func (s *model) typeRecord(name string) *modelType {
 	return nil
 }
 
-// full is what a full bucket of the rate holds: one second's worth, and one
-// claim at least.
+// full returns the capacity of the rate's bucket: one second's worth, and at least one
+// claim.
 func full(rate int64) *big.Int {
 	second := new(big.Int).Mul(big.NewInt(rate), big.NewInt(1000)) // millionths in a second are billionths in a millisecond
 	if one := big.NewInt(oneClaim9); second.Cmp(one) < 0 {
@@ -391,7 +391,7 @@ func (s *model) setDefaults(c command.SetDefaults) Result {
 	return Result{Defaults: new(s.defaultsInForce())}
 }
 
-// defaultsInForce is what a task gets of whose type nothing is known.
+// defaultsInForce returns the values for a task of an unknown type.
 func (s *model) defaultsInForce() InForce {
 	d := s.defaults
 	f := InForce{MaxAttempts: 3, LeaseMS: 30_000, Backoff: d.Backoff, RetentionMS: dayMS, FailedRetentionMS: 14 * dayMS}
@@ -407,8 +407,7 @@ func (s *model) defaultsInForce() InForce {
 	return f
 }
 
-// inForce is what the type's settings are, with the server's defaults where they say
-// nothing.
+// inForce returns the type's settings, with the server's defaults where they are not set.
 func (s *model) inForce(name string) record.TypeSettings {
 	x := s.settings(name)
 	if x.LeaseMS == 0 {

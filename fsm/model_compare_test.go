@@ -18,9 +18,9 @@ import (
 	"github.com/claimq/claimq/fsm/trail"
 )
 
-// alike compares results: an absent list equals an empty one. What becomes
-// claimable is compared on its own: it is an upper bound. So are rates. What a
-// tick ends comes in any order.
+// alike compares results: an absent list equals an empty one. Ready is compared separately,
+// because it is an upper bound. Rates are left out, and the ends of a tick come in any
+// order.
 var alike = cmp.Options{
 	cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Applied{}, "Ready"), ratesAside,
 	cmpopts.SortSlices(func(a, b uint64) bool { return a < b }), plansToo,
@@ -142,7 +142,7 @@ func newlyClaimable(s *model, now record.Stamp, before map[string]int) map[strin
 	return n
 }
 
-// room is how many claims of the type its settings allow at that time.
+// room returns how many claims of the type its settings allow at that time.
 func (s *model) room(name string, now int64) int {
 	x := s.typeRecord(name)
 	if x == nil {
@@ -163,7 +163,7 @@ func (s *model) room(name string, now int64) int {
 	return room
 }
 
-// compareWakes ensures that whoever waits is told of all that became claimable.
+// compareWakes ensures that waiting claims are woken for everything that became claimable.
 func compareWakes(t rapid.TB, s *model, e testEntry, got Applied, before map[string]int) {
 	listed := map[string]int{}
 	for _, r := range got.Ready {

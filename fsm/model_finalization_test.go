@@ -11,9 +11,9 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// finalizer is who holds the finalization of the parent now, "" if nobody does. A
-// claim is over some time after its end: a clock may be slower than the leader's
-// by half a thousandth.
+// finalizer returns the current holder of the parent's finalization, or "". A claim is over
+// some time after its end, because a clock may be slower than the leader's by half a
+// thousandth.
 func (s *model) finalizer(p *record.Task) string { return finalizerAt(p, s.u) }
 
 func finalizerAt(p *record.Task, u int64) string {
@@ -53,7 +53,7 @@ func (s *model) dropFinalizersDue() {
 	}
 }
 
-// finalizationState is how far a task is on the way to its finalization.
+// finalizationState returns the state of the task's finalization.
 func (s *model) finalizationState(t *record.Task) record.FinalizationState {
 	switch {
 	case t.Opts().Parent == nil:

@@ -20,8 +20,8 @@ type modelCount struct {
 	at   int64
 }
 
-// perS is how many of the type there were a second in the last minute: of those 60 to 65 s ago
-// as much as if all in 5 s had come evenly.
+// perS returns the rate of the type over the last minute. For events 60 to 65 s ago it assumes
+// that those of 5 s were spread evenly.
 func (s *model) perS(name string, what record.Status) (rate int64) {
 	for _, c := range s.counted {
 		slots := s.t/5000 - c.at/5000
@@ -55,8 +55,8 @@ func (s *model) ended(t *record.Task) {
 	}
 }
 
-// retention is how long an ended task is kept: its own, else its type's or the
-// server's, else what is built in.
+// retention returns how long an ended task is kept: its own, else its type's or the server's,
+// else the built-in retention.
 func (s *model) retention(t *record.Task) int64 {
 	for _, keep := range []int64{t.Opts().RetentionMS, s.inForce(t.Type).RetentionMS} {
 		if keep != 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// reachedOfParents is what random logs have to reach of parents, their steps and
-// their finalization.
+// reachedOfParents lists the cases of parents, steps and finalization that random logs must
+// reach.
 var reachedOfParents = []string{
 	"a blocked step", "a blocked step in a group", "a blocked step that waits for its time", "a step expired before its claim", "a parent of 50 steps",
 	"a step with a dependency behind it", "a scheduled step", "a step retried", "a parent retried", "a cancelled step of a running parent",

@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// lastClaimEnded is how the task remembers that its last claim ended.
+// lastClaimEnded returns the last attempt of the task that has ended.
 func lastClaimEnded(t *record.Task) record.Attempt {
 	var last record.Attempt
 	for _, a := range t.Log {
@@ -23,8 +23,8 @@ func lastClaimEnded(t *record.Task) record.Attempt {
 	return last
 }
 
-// endWasOfClaim tells whether the end of the task was the end of a claim: else
-// nobody had it when it was cancelled, or when it expired.
+// endWasOfClaim tells whether the task ended with a claim. Otherwise it was unclaimed when
+// it was cancelled or expired.
 func endWasOfClaim(t *record.Task) bool {
 	if t.Status == record.StatusCancelled {
 		return t.CancelRequested
@@ -367,8 +367,8 @@ func (s *model) retry(c command.Retry) Result {
 	return Result{Task: s.answer(t)}
 }
 
-// keyTaken is the refusal of a retry of a task that has its key no more, if another
-// task has it now, or had it as long as it was there, and is remembered.
+// keyTaken returns the refusal of a retry if the task has lost its key and another task has
+// it now, or had it until it was removed and is remembered.
 func (s *model) keyTaken(t *record.Task) Result {
 	if other := s.holder(t.Type, t.Key, t.Opts().KeyOfType); other != nil {
 		return s.refuse(CodeKeyTaken, other)

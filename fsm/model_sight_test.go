@@ -13,7 +13,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// schedule returns the place of the schedule, -1 if there is none.
+// schedule returns the place of the schedule, or -1.
 func (s *model) schedule(name string) int {
 	return slices.IndexFunc(s.schedules, func(v record.ScheduleView) bool { return v.Name == name })
 }

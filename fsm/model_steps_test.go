@@ -60,7 +60,7 @@ func (s *model) stepsOf(p *record.Task) []*record.Task {
 	return steps
 }
 
-// stepViews are what answers tell of the steps, nil of a task without steps.
+// stepViews returns the steps as answers show them, or nil for a task without steps.
 func (s *model) stepViews(p *record.Task) []StepView {
 	var views []StepView
 	for _, t := range s.stepsOf(p) {

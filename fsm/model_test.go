@@ -88,7 +88,7 @@ func (s *model) copy() *model {
 	return &c
 }
 
-// apply applies an entry. seen is what the machine made of it.
+// apply applies an entry. seen is the machine's result.
 func (s *model) apply(e testEntry, seen Applied) Applied {
 	s.index, s.u, s.t = e.Index, max(s.u, e.Stamp.U), max(s.t, e.Stamp.T)
 	s.begun, s.endedNow, s.requeued, s.removed, s.trail.sub = nil, nil, 0, 0, 0
@@ -262,7 +262,7 @@ func (s *model) answer(t *record.Task) *record.Task {
 	return &c
 }
 
-// goneAnswer is all that is known of a removed task.
+// goneAnswer returns the remembered part of a removed task.
 func goneAnswer(t *record.Task) *record.Task {
 	return &record.Task{ID: t.ID, Type: t.Type, Key: keyKept(t), Status: t.Status, WorkerID: t.WorkerID, Token: t.Token, Then: t.Then}
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// modelTrail is all that ever happened.
+// modelTrail has everything that ever happened.
 type modelTrail struct {
 	events []event.Event
 	sub    uint32           // events of this entry
-	bounds command.SetTrail // zero: as nobody has set them
+	bounds command.SetTrail // zero: never set
 }
 
 // tell adds what happened to the task, nil if it is about none, in the claim,
@@ -101,8 +101,8 @@ func (s *model) trailBounds() command.SetTrail {
 	return s.trail.bounds
 }
 
-// compareTrail compares what the machine keeps of the trail with all that
-// happened: it is the newest part of it, of the right age and size.
+// compareTrail compares the machine's trail with everything that happened: it must be the
+// newest part, of the right age and size.
 func compareTrail(t rapid.TB, g *generator, m *Machine, s *model) {
 	all := s.trail.events
 	newest := event.Pos{}

@@ -8,8 +8,8 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// Task and the names below are what others know of records: they import no room of package
-// fsm, so what is not named here is the state machine's own.
+// Task and the other names below are the part of package record that other packages use, so
+// that they need not import it.
 type (
 	Task                = record.Task
 	Options             = record.Options
@@ -58,7 +58,7 @@ const (
 	StatusCancelled = record.StatusCancelled
 )
 
-// The outcomes of a claim of a finalization, and that of a claim that has not ended.
+// The outcomes of claiming a finalization, and the outcome of a claim that has not ended.
 const (
 	FinalizationClaimed        = record.FinalizationClaimed
 	FinalizationExtended       = record.FinalizationExtended
@@ -80,7 +80,7 @@ const (
 	TypeRetention   = record.TypeRetention
 )
 
-// Bounds and special values of what is submitted.
+// Bounds and special values of submitted fields.
 const (
 	FeatureLevel     = record.FeatureLevel
 	LevelZones       = record.LevelZones
@@ -95,42 +95,41 @@ const (
 // ParseStatus is the inverse of Status.String. ok is false for any other name.
 func ParseStatus(name string) (s Status, ok bool) { return record.ParseStatus(name) }
 
-// CountTasks returns how many tasks a submit of these adds at most, steps counted.
+// CountTasks returns how many tasks submitting these adds at most, including steps.
 func CountTasks(tasks []NewTask) int { return record.CountTasks(tasks) }
 
-// DefaultsOf returns those of the settings that the server has, too.
+// DefaultsOf returns the settings that also have a server default.
 func DefaultsOf(s *TypeSettings) Defaults { return record.DefaultsOf(s) }
 
-// FindCycle returns the places of steps that depend on each other in a circle, nil if
-// none do: see record.FindCycle.
+// FindCycle returns the places of steps that depend on each other in a cycle, or nil; see
+// record.FindCycle.
 func FindCycle(n int, dependsOn func(place uint16) []uint16) []uint16 {
 	return record.FindCycle(n, dependsOn)
 }
 
-// NewHasher returns one that remembers nothing: see snapshot.NewHasher.
+// NewHasher returns an empty hasher; see snapshot.NewHasher.
 func NewHasher(rest func()) *Hasher { return snapshot.NewHasher(rest) }
 
-// NewBackup makes a backup of s, which it takes over: see snapshot.NewBackup.
+// NewBackup makes a backup of s and takes over s; see snapshot.NewBackup.
 func NewBackup(s *Snapshot, info BackupInfo) *Backup { return snapshot.NewBackup(s, info) }
 
-// CheckBackup verifies the checksum of the backup of size bytes in r, without
-// building its state: see snapshot.CheckBackup.
+// CheckBackup verifies the checksum of the backup of size bytes in r without building its
+// state; see snapshot.CheckBackup.
 func CheckBackup(r io.ReaderAt, size int64) (BackupInfo, error) { return snapshot.CheckBackup(r, size) }
 
-// ReadBackupInfo reads what a backup says of itself, and where its snapshot begins: see
+// ReadBackupInfo reads a backup's description of itself, and where its snapshot begins; see
 // snapshot.ReadBackupInfo.
 func ReadBackupInfo(r io.ReaderAt, size int64) (info BackupInfo, start int64, err error) {
 	return snapshot.ReadBackupInfo(r, size)
 }
 
-// Errors of formats: those of wire.
+// Errors for log entries and snapshots, from package wire.
 var (
-	// ErrUnknownCommand is returned for an entry or a snapshot that holds what
-	// this binary does not know: a version, a command type, a field, a feature
-	// level. The node must stop: skipping it would make its state differ from
-	// the others'.
+	// ErrUnknownCommand is returned for an entry or snapshot with something that this
+	// binary does not know: a version, command type, field or feature level. The node must
+	// stop, because skipping it would make its state differ from the other nodes'.
 	ErrUnknownCommand = wire.ErrUnknown
-	// ErrCorrupt is returned for an entry or a snapshot whose bytes are not
-	// what was written.
+	// ErrCorrupt is returned for an entry or snapshot whose bytes are not as they were
+	// written.
 	ErrCorrupt = wire.ErrCorrupt
 )

@@ -22,8 +22,8 @@ func (h *harness) wantReady(name string, commands []command.Command, want ...Rea
 	mustCheck(h.t, h.m)
 }
 
-// TestApplied_Ready names each type once of which tasks became claimable, in
-// the order in which they did, whatever made them so.
+// TestApplied_Ready names each type with newly claimable tasks once, in the order in which
+// they became claimable, whatever the reason.
 func TestApplied_Ready(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
@@ -73,9 +73,8 @@ func TestApplied_Ready(t *testing.T) {
 	h.wantReady("the bucket has a claim", []command.Command{command.Checkpoint{}}, ReadyTasks{Type: "group", Count: 1})
 }
 
-// TestApplied_ReadyWakesOneByOne ensures that while a type with limits has
-// tasks and room, whoever takes one tells of the next: the room that time makes
-// meanwhile comes with no event of its own.
+// TestApplied_ReadyWakesOneByOne ensures that while a type with limits has tasks and room,
+// each claim reports the next: room that time makes has no event of its own.
 func TestApplied_ReadyWakesOneByOne(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
@@ -92,9 +91,8 @@ func TestApplied_ReadyWakesOneByOne(t *testing.T) {
 	h.wantReady("the other is taken", []command.Command{claim})
 }
 
-// TestApplied_ReadyTellsOfLimitsThatChange ensures that whoever waits hears of
-// all that new limits let be claimed, although the type was open before: nobody
-// would tell of it later.
+// TestApplied_ReadyTellsOfLimitsThatChange ensures that new limits report everything that
+// they make claimable, even if the type was open before, because no later entry would.
 func TestApplied_ReadyTellsOfLimitsThatChange(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)

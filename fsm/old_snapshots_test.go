@@ -17,10 +17,10 @@ import (
 
 const oldSnapshotsDir = "testdata/snapshots"
 
-// TestRestore_OldSnapshots restores what servers of each feature level wrote: one
-// node of that level took some tasks through their lives, and its snapshot was
-// kept. What is in it was compared with what that server answered then; it stands
-// beside, with the state hash, as text. Both are only ever added to.
+// TestRestore_OldSnapshots restores snapshots written by servers of each feature level,
+// after a node of that level took some tasks through their lives. The text file next to
+// each has its contents, checked against that server's answers, and the state hash. Both
+// are only ever added to.
 func TestRestore_OldSnapshots(t *testing.T) {
 	t.Parallel()
 	for level := uint32(1); level < record.FeatureLevel; level++ {
@@ -53,7 +53,7 @@ func TestRestore_OldSnapshots(t *testing.T) {
 	}
 }
 
-// describeMachine tells all that is in a state, and its hash.
+// describeMachine describes everything in a state, and its hash.
 func describeMachine(m *Machine) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -7,7 +7,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// The first secret stays; one of another length is none.
+// The first secret stays. A secret of another length is refused.
 func TestSetPageSecret(t *testing.T) {
 	t.Parallel()
 	m := New()

@@ -113,8 +113,8 @@ func TestAutoEnd_LongError(t *testing.T) {
 	}
 }
 
-// TestEndParent_Cancelled ensures that a cancelled parent is told of as such and
-// nothing else, and that nobody has its finalization any more.
+// TestEndParent_Cancelled ensures that a cancelled parent is recorded only as such, and
+// that its finalization is no longer claimed.
 func TestEndParent_Cancelled(t *testing.T) {
 	t.Parallel()
 	s := newParentStory(t, 2)

@@ -8,19 +8,18 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// parentState is what is derived of a parent and its steps. It is there while
-// one of them is.
+// parentState is derived of a parent and its steps. It exists as long as any of them does.
 type parentState struct {
-	tasks  int32                             // the parent and its steps, those that are included
+	tasks  int32                             // the parent and its included steps
 	counts [record.StatusCancelled + 1]int32 // of the steps, by Status
-	asked  int32                             // claimed steps that were asked to be cancelled
-	ended  bool                              // the parent has ended: Machine.endedBytes counts bytes
-	bytes  int64                             // what the steps take
-	// waiting says by place how many of the step's dependencies have not completed.
+	asked  int32                             // claimed steps that were asked to stop
+	ended  bool                              // the parent has ended, so Machine.endedBytes includes bytes
+	bytes  int64                             // memory of the steps
+	// waiting counts for each place the step's dependencies that have not completed.
 	waiting []uint16
 }
 
-// newParentState returns what is derived of a parent none of whose steps is there.
+// newParentState returns the state of a parent before any step is included.
 func newParentState(p *record.Plan) *parentState {
 	ps := &parentState{waiting: make([]uint16, len(p.Steps))}
 	for place := range p.Steps {
@@ -44,11 +43,11 @@ func (ps *parentState) unclaimed() int32 {
 	return ps.counts[record.StatusPending] + ps.counts[record.StatusScheduled] + ps.counts[record.StatusBlocked]
 }
 
-// unasked returns how many steps are claimed and were not asked to be cancelled.
+// unasked returns how many steps are claimed and were not asked to stop.
 func (ps *parentState) unasked() int32 { return ps.counts[record.StatusClaimed] - ps.asked }
 
-// joinParent begins what is derived of the task's parent, or of the task if it is
-// one. A task that is neither has no part in it.
+// joinParent adds the task to the parentState of its parent, or its own if it is a parent.
+// Other tasks are ignored.
 func (m *derived) joinParent(t *record.Task) {
 	id, plan := record.ParentOf(t)
 	if plan == nil {
@@ -74,8 +73,7 @@ func (m *derived) quitParent(t *record.Task) {
 	}
 }
 
-// enterSteps puts a parent or step that takes so many bytes where its fields
-// place it.
+// enterSteps adds a parent or step to the counts. bytes is its size in memory.
 func (m *derived) enterSteps(t *record.Task, o *record.Options, bytes int64) {
 	switch {
 	case o.Step != nil:
@@ -99,7 +97,7 @@ func (m *derived) leaveSteps(t *record.Task, o *record.Options, bytes int64) {
 	}
 }
 
-// countStep adds by, 1 or -1, steps like t, and their bytes.
+// countStep adds by steps like t, which is 1 or -1, and their bytes.
 func (m *derived) countStep(t *record.Task, s *record.Step, by int32, bytes int64) {
 	ps := m.parents[s.ParentID]
 	ps.counts[t.Status] += by
@@ -112,28 +110,28 @@ func (m *derived) countStep(t *record.Task, s *record.Step, by int32, bytes int6
 	}
 	if t.Status == record.StatusCompleted {
 		for _, place := range s.Plan.Steps[t.StepPlace()].Dependents {
-			ps.waiting[place] -= uint16(by) // wraps round for -1, as it should
+			ps.waiting[place] -= uint16(by) // wraps around for -1, as intended
 		}
 	}
 }
 
-// Bounds of what an automatic end writes.
+// Bounds for the result and error of a parent that ends automatically.
 const (
-	parentResultMax = 1 << 20  // past it the result names the steps' ids
-	parentErrorMax  = 16 << 10 // the error is cut there, at a whole character
+	parentResultMax = 1 << 20  // beyond it the result has the steps' ids instead
+	parentErrorMax  = 16 << 10 // the error is cut here, at a whole character
 )
 
-// parentEnd is how a parent ends.
+// parentEnd describes how a parent ends.
 type parentEnd struct {
 	To          record.Status // completed, failed or cancelled
-	ProcessorID string        // who ended it, "" = nobody: it ended by itself
-	Token       uint64        // of the claim that ended it, 0 = none
-	Result      []byte        // JSON, of a completed one; nil = none
-	Error       string        // of a failed one
+	ProcessorID string        // who ended it; "" if it ended automatically
+	Token       uint64        // of the claim that ended it, or 0
+	Result      []byte        // JSON, if completed; or nil
+	Error       string        // if failed
 }
 
-// endParent ends the running parent, whose steps have all ended, and tells so.
-// Nobody holds its finalization from then on; who tried to get it is kept.
+// endParent ends the running parent, whose steps have all ended, and records it in the
+// trail. It drops the claim of the finalization but keeps the attempts.
 func (m *Machine) endParent(id uint64, end parentEnd) {
 	t := m.edit(id)
 	t.DropFinalizationClaim()
@@ -149,7 +147,7 @@ func (m *Machine) endParent(id uint64, end parentEnd) {
 	m.edited(t)
 }
 
-// tellParentEnd tells how the parent ended: who finalized it, and the end.
+// tellParentEnd records in the trail who finalized the parent, and its end.
 func (m *Machine) tellParentEnd(t *record.Task) {
 	e := eventOf(event.Cancelled, t)
 	if t.Status == record.StatusCancelled {
@@ -166,11 +164,11 @@ func (m *Machine) tellParentEnd(t *record.Task) {
 	m.tell(&e, 0)
 }
 
-// autoEnd returns how a parent ends by itself, once all its steps have ended.
+// autoEnd returns how a parent ends automatically once all its steps have ended.
 func (m *saved) autoEnd(t *record.Task) parentEnd {
 	plan := t.Parent().Plan
 	var completed int
-	var culprit *record.Task // the first that failed, else the first that was cancelled
+	var culprit *record.Task // the first failed step, else the first cancelled one
 	for place := range plan.Steps {
 		switch s := m.Get(t.ID + 1 + uint64(place)); {
 		case s.Status == record.StatusCompleted:
@@ -194,9 +192,9 @@ func autoError(plan *record.Plan, s *record.Task) string {
 	return event.Cut(text+" failed: "+s.Error, parentErrorMax)
 }
 
-// autoResult returns the JSON object of the results of the steps that completed,
-// in the plan's order; of their ids if that is too large. A step's name needs no
-// escaping: the API takes only letters, digits and _ . : - in it.
+// autoResult returns a JSON object with the results of the completed steps, in the plan's
+// order, or with their ids if that is too large. Step names need no escaping, because the
+// API accepts only letters, digits and _ . : - in them.
 func (m *saved) autoResult(t *record.Task) []byte {
 	size, fits := m.autoResultSize(t)
 	b := append(make([]byte, 0, size), '{')
@@ -220,8 +218,8 @@ func (m *saved) autoResult(t *record.Task) []byte {
 	return append(b, '}')
 }
 
-// autoResultSize returns how long the object of results is, or if that is too
-// large, a bound of how long that of the ids is.
+// autoResultSize returns the length of the object of results or, if that is too large, an
+// upper bound for the object of ids.
 func (m *saved) autoResultSize(t *record.Task) (size int, fits bool) {
 	results, ids := len(`{}`), len(`{}`)
 	for place := range t.Parent().Plan.Steps {
@@ -233,17 +231,17 @@ func (m *saved) autoResultSize(t *record.Task) (size int, fits bool) {
 		results += name + stepResultLen(s)
 		ids += name + decimalMax
 	}
-	results = max(results-1, len(`{}`)) // no comma behind the last one
+	results = max(results-1, len(`{}`)) // no comma after the last one
 	if results > parentResultMax {
 		return ids, false
 	}
 	return results, true
 }
 
-// decimalMax is how many digits an id has at most: it is below 2^53.
+// decimalMax is the maximum number of digits of an id, which is below 2^53.
 const decimalMax = 16
 
-// stepResultLen returns how long appendStepResult's is.
+// stepResultLen returns how many bytes appendStepResult appends.
 func stepResultLen(s *record.Task) int {
 	switch {
 	case s.ResultPayload != nil:
@@ -254,8 +252,7 @@ func stepResultLen(s *record.Task) int {
 	return len("null")
 }
 
-// appendStepResult appends the step's result as JSON: opaque bytes as their
-// base64.
+// appendStepResult appends the step's result as JSON; opaque bytes are encoded as base64.
 func appendStepResult(b []byte, s *record.Task) []byte {
 	switch {
 	case s.ResultPayload != nil:

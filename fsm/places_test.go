@@ -12,8 +12,8 @@ import (
 // placesT is the calendar of a cluster that was made after that of smallMachine.
 const placesT = 1_790_000_000_000
 
-// newPlaced is newRestorer of a cluster that a leader has made so many milliseconds after
-// placesT: its places do not begin at 1.
+// newPlaced is newRestorer for a cluster that a leader created the given milliseconds after
+// placesT, so its places do not begin at 1.
 func newPlaced(t *testing.T, after int64) *restorer {
 	r := &restorer{t: t, m: New(), stamp: record.Stamp{U: 5000, T: placesT + after}}
 	r.apply(command.SetLevel{Level: record.FeatureLevel, Place: FirstPlace(record.FeatureLevel, r.stamp.T)})
@@ -46,7 +46,7 @@ func (r *restorer) submit() {
 	r.want(command.Submit{Tasks: []record.NewTask{{Type: "mail", Params: []byte("1"), MaxAttempts: record.DefaultAttempts}}}, "")
 }
 
-// kindsBehind returns what a reader at the place gets, who goes on until there is no more.
+// kindsBehind returns the events for a reader at the place, up to the end of the trail.
 func kindsBehind(t *testing.T, m *Machine, at event.Pos) (kinds []string) {
 	t.Helper()
 	for {
@@ -66,9 +66,9 @@ func kindsBehind(t *testing.T, m *Machine, at event.Pos) (kinds []string) {
 	}
 }
 
-// Readers of a cluster that was lost may have seen places far behind its last backup, and
-// readers of the new one some of its own: both are told all that happens from the restore
-// on, however often it is restored.
+// Readers of a lost cluster may have seen places far beyond its last backup, and readers of
+// the new one some of its own. Both must see everything from the restore on, even after
+// several restores.
 func TestRestore_readersGoOn(t *testing.T) {
 	t.Parallel()
 	lost := newPlaced(t, 0)

@@ -25,14 +25,14 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// schema is what fsm.proto declares.
+// schema holds the declarations of fsm.proto.
 type schema struct {
 	messages map[string]*schemaMessage
 	enums    map[string]map[string]int // name to value
 }
 
 type schemaMessage struct {
-	number int // of "Type N." or "Kind N." above it, -1 if there is none
+	number int // from "Type N." or "Kind N." above it, or -1
 	fields map[protowire.Number]schemaField
 }
 
@@ -254,7 +254,7 @@ const (
 	protoShared   = "// ---- What commands and records share.\n"
 )
 
-// What fsm.proto says of commands is what stands above the codec of each: -update writes it.
+// The commands in fsm.proto equal the comments above their codecs; -update writes them.
 func TestProto_SaysWhatTheCodecsSay(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("fsm.proto")

@@ -58,8 +58,8 @@ func (m *Machine) randomPlainly(c command.ClaimNext, index uint64, place int) []
 	return ids
 }
 
-// TestRandom_TakesTheKth ensures that random claims take what the rule says,
-// which is a function of the tasks alone, beside groups, priorities, attempts.
+// TestRandom_TakesTheKth ensures that random claims follow the rule, which depends only on
+// the tasks, with groups, priorities and attempts.
 func TestRandom_TakesTheKth(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)
@@ -170,8 +170,8 @@ func TestMoreAttempts(t *testing.T) {
 	}
 }
 
-// TestChoiceOfNext_StaysWhatItIs ensures that the hash of requests that were saved is
-// the same, that it is of SHA-256, and that all that chooses counts and nothing else.
+// TestChoiceOfNext_StaysWhatItIs ensures that the hash in saved requests does not change,
+// that it comes from SHA-256, and that it covers exactly the fields that decide the choice.
 func TestChoiceOfNext_StaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	m := New()

@@ -5,10 +5,10 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Rates are counted in slots of rateSlotMS by T; of the oldest one that the
-// window reaches into, the part inside counts as if its tasks had come evenly.
+// Rates are counted in slots of rateSlotMS by T. If the window covers the oldest slot only in part,
+// that share of its tasks is counted.
 const (
-	// rateWindowMS is the time over which rates are told.
+	// rateWindowMS is the time over which rates are averaged.
 	rateWindowMS = 60_000
 	rateSlotMS   = 5_000
 	rateSlots    = rateWindowMS/rateSlotMS + 1
@@ -16,7 +16,7 @@ const (
 	millionths = 1_000_000
 )
 
-// rateKind is what is counted of a type's tasks.
+// rateKind is an event of a type's tasks that is counted.
 type rateKind uint8
 
 const (
@@ -26,14 +26,14 @@ const (
 	rateKinds
 )
 
-// typeRates counts the submits and ends of a type's tasks of late.
+// typeRates counts the recent submits and ends of a type's tasks.
 type typeRates struct {
-	slot   int64 // the newest one, T in rateSlotMS
+	slot   int64 // the newest one, T / rateSlotMS
 	counts [rateSlots][rateKinds]uint32
 	ever   [rateKinds]uint64
 }
 
-// add counts one at t, which never goes back.
+// add counts one event at time t, which must not go back.
 func (r *typeRates) add(kind rateKind, t int64) {
 	if slot := t / rateSlotMS; slot != r.slot {
 		for s := max(r.slot+1, slot-rateSlots+1); s <= slot; s++ {
@@ -45,8 +45,7 @@ func (r *typeRates) add(kind rateKind, t int64) {
 	r.ever[kind]++
 }
 
-// at returns how many there were of each kind in the window before t, in millionths per
-// second.
+// at returns the rate of each kind over the window before t, in millionths per second.
 func (r *typeRates) at(t int64) (perS [rateKinds]int64) {
 	for kind := range rateKinds {
 		perS[kind] = r.of(kind, t)
@@ -54,7 +53,7 @@ func (r *typeRates) at(t int64) (perS [rateKinds]int64) {
 	return perS
 }
 
-// of is at of one kind.
+// of is at for one kind.
 func (r *typeRates) of(kind rateKind, t int64) (perS int64) {
 	if r.ever[kind] == 0 {
 		return 0
@@ -81,19 +80,19 @@ func (r *typeRates) takeBack(kind rateKind) {
 	r.ever[kind]--
 }
 
-// counted is what was counted, so that an atomic batch can take it back.
+// counted is an event that was counted, so that an atomic batch can take it back.
 type counted struct {
 	rates *typeRates
 	kind  rateKind
 }
 
-// takeBack undoes the last count of it, in the same entry.
+// takeBack undoes the last count of c in the same entry.
 func (m *Machine) takeBack(c counted) {
 	c.rates.takeBack(c.kind)
 	m.rates.takeBack(c.kind)
 }
 
-// count counts what just became of a task of the type.
+// count counts an event of a task of the type.
 func (m *Machine) count(ts *typeState, kind rateKind) {
 	ts.rates.add(kind, m.Stamp().T)
 	m.rates.add(kind, m.Stamp().T)
@@ -102,32 +101,33 @@ func (m *Machine) count(ts *typeState, kind rateKind) {
 	}
 }
 
-// FollowedMax is of how many types with tasks or settings latencies are counted at most: a type
-// that begins takes the place of one that went, if there is one.
+// FollowedMax bounds the types with tasks or settings whose latencies are counted. A new type takes
+// a place that another type has left.
 const FollowedMax = 100
 
-// Latencies are how long things took, in milliseconds by T.
+// Latencies are histograms of durations, in milliseconds by T.
 type Latencies [spans]latency.Histogram
 
-// Span is what takes time.
+// Span is a duration that is measured.
 type Span uint8
 
 const (
-	// Waited is the time from when a task became pending, or was changed while it was, to its claim.
+	// Waited is the time until a task is claimed, from when it became pending or was last changed
+	// while pending.
 	Waited Span = iota
 	// Ran is the time from a claim to the completion by it.
 	Ran
 	spans
 )
 
-// timed is a time that was counted, so that an atomic batch can take it back.
+// timed is a duration that was counted, so that an atomic batch can take it back.
 type timed struct {
-	of   *Latencies // nil: of all types alone
+	of   *Latencies // nil: counted only in the total of all types
 	span Span
 	ms   int64
 }
 
-// takeBackTime undoes that the time was counted, in the same entry.
+// takeBackTime undoes the count of t in the same entry.
 func (m *Machine) takeBackTime(t timed) {
 	m.latencies[t.span].Remove(t.ms)
 	if t.of != nil {
@@ -135,7 +135,7 @@ func (m *Machine) takeBackTime(t timed) {
 	}
 }
 
-// time counts how long something took that became of a task of the type.
+// time counts a duration of a task of the type.
 func (m *Machine) time(ts *typeState, span Span, ms int64) {
 	m.latencies[span].Add(ms)
 	if ts.latencies != nil {
@@ -146,7 +146,7 @@ func (m *Machine) time(ts *typeState, span Span, ms int64) {
 	}
 }
 
-// followType gives a type that begins a place among those whose latencies are counted.
+// followType starts counting the latencies of a new type, if there is room.
 func (m *derived) followType(ts *typeState) {
 	if m.followed.Len() == FollowedMax {
 		ts.latencies = nil
@@ -158,22 +158,23 @@ func (m *derived) followType(ts *typeState) {
 	m.followed.Set(ts.Name(), ts)
 }
 
-// Activity is how many tasks were submitted and ended, and their latencies. These and Submitted,
-// Completed and Failed only grow, but start from 0 when the state was restored, and of a type
-// when it had neither tasks, settings nor rates: they are no part of the state.
+// Activity has counts of tasks submitted and ended, and their latencies. These counters are not part
+// of the state: they only grow, but restart from 0 when the state is restored, and those of a type
+// when it had neither tasks, settings nor rates.
 type Activity struct {
 	Submitted, Completed, Failed uint64
 	Pending, Claimed             int64
-	OldestPendingAgeMS           int64     // 0 if nothing is pending
-	Latencies                    Latencies // empty of a type that is not followed
+	OldestPendingAgeMS           int64     // 0 if no task is pending
+	Latencies                    Latencies // empty for a type that is not followed
 }
 
-// Activity returns that of all tasks, also of those whose types went.
+// Activity returns the activity of all tasks, including types that are gone.
 func (m *Machine) Activity(now record.Stamp) Activity {
 	return m.activityOf(now, &m.rates, &m.counts, m.types.Oldest(), &m.latencies)
 }
 
-// TypeActivity returns that of the type, ok false if it has neither tasks, settings nor rates.
+// TypeActivity returns the activity of the type; ok is false if it has neither tasks, settings nor
+// rates.
 func (m *Machine) TypeActivity(name string, now record.Stamp) (a Activity, ok bool) {
 	ts := m.typeShown(name, m.ratesAt(now))
 	if ts == nil {
@@ -194,9 +195,8 @@ func (m *saved) activityOf(now record.Stamp, rates *typeRates, counts *[record.S
 	return a
 }
 
-// FollowedTypes returns the types whose latencies are counted: those with tasks or settings,
-// sorted, all but those that began when FollowedMax were there; then those that went and have
-// rates, sorted.
+// FollowedTypes returns the types whose latencies are counted: first those with tasks or settings,
+// then those that are gone but still have rates, each part sorted.
 func (m *Machine) FollowedTypes(now record.Stamp) []string {
 	names := m.followed.Keys()
 	for _, ts := range m.went.from("", m.ratesAt(now)) {
@@ -207,10 +207,10 @@ func (m *Machine) FollowedTypes(now record.Stamp) []string {
 	return names
 }
 
-// TypeCount returns how many types have tasks, settings or rates.
+// TypeCount returns the number of types with tasks, settings or rates.
 func (m *Machine) TypeCount(now record.Stamp) int {
 	return m.types.Len() + len(m.went.from("", m.ratesAt(now)))
 }
 
-// ratesAt returns the time by which rates are told.
+// ratesAt returns the time for which rates are computed.
 func (m *saved) ratesAt(now record.Stamp) int64 { return max(now.T, m.Stamp().T) }

@@ -62,7 +62,7 @@ func TestRates(t *testing.T) {
 	}
 	h.do(command.Release{Hold: command.Hold{ID: c[9].Task.ID, WorkerID: c[9].Task.WorkerID}})
 	want("ended", 1_000_000, 100_000, 50_000)
-	// An attempt that is not the last is no failure, nor is what was cancelled.
+	// Neither an attempt that is not the last nor a cancelled task counts as a failure.
 	h.do(command.Cancel{ID: 60})
 	h.do(command.Retry{ID: c[6].Task.ID, AddAttempts: 1})
 	want("retried", 1_000_000, 100_000, 50_000)

@@ -12,8 +12,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Reads change nothing at all: they go on beside each other under the read lock, on some
-// nodes and not on others.
+// Reads change nothing at all, because they run concurrently under the read lock, and not
+// on all nodes.
 func TestMachine_ReadsChangeNothing(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds(20) {
@@ -35,8 +35,8 @@ func TestMachine_ReadsChangeNothing(t *testing.T) {
 	}
 }
 
-// Whoever asks what a retry would do forgets no removed task: that is for the log, or
-// nodes would differ.
+// Asking what a retry would do forgets no removed task: only the log may do that, or nodes
+// would differ.
 func TestMachine_LeftAloneForgetsNothing(t *testing.T) {
 	t.Parallel()
 	steps := &record.NewParent{Steps: []record.NewStep{{Name: "a", Task: record.NewTask{Type: "mail"}}}}
@@ -108,7 +108,7 @@ func printOf(m *Machine) uint64 {
 	return p.sum
 }
 
-// memory is what a pointer, slice or map leads to.
+// memory is an object that a pointer, slice or map leads to.
 type memory struct {
 	at  unsafe.Pointer
 	len int

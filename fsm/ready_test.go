@@ -76,8 +76,7 @@ func (m *Machine) checkChoices(types []string, open []*record.Task) error {
 	return nil
 }
 
-// firstFor returns the id of the task that the claim takes first, unless it takes any; 0 if
-// there is none.
+// firstFor returns the id of the task that the claim takes first, unless it may take any; or 0.
 func firstFor(c command.ClaimNext, tasks []*record.Task) uint64 {
 	if len(tasks) == 0 {
 		return 0
@@ -156,8 +155,8 @@ func (m *Machine) claimablePlainly() (ready, behind map[string][]*record.Task) {
 	return ready, behind
 }
 
-// claimableAtPlainly returns when, by the records alone, tasks of the type may be claimed of
-// which so many are ready: T if they may be now; ever is false if time alone does not let them.
+// claimableAtPlainly returns when, by the records alone, tasks of a type with that many ready
+// ones can be claimed: T if they can be now. ever is false if time alone does not allow it.
 func (m *Machine) claimableAtPlainly(name string, ready int) (at int64, ever bool) {
 	claimed := int32(0)
 	for _, t := range m.tasks.All() {

@@ -15,8 +15,8 @@ import (
 	"github.com/claimq/claimq/fsm/trail"
 )
 
-// stepsRecords are a parent with two steps, of which the second waits for the
-// first, which has completed, as a snapshot may have them.
+// stepsRecords returns the saved records of a parent with two steps; the second waits for
+// the first, which has completed.
 func stepsRecords() (parent, first, second record.Task) {
 	plan := &record.Plan{Steps: []record.PlannedStep{{Name: "a"}, {Name: "b", DependsOn: []uint16{0}}}, ByClaim: true}
 	parent = record.Task{ID: 1, Type: "whole", Status: record.StatusRunning, Options: &record.Options{Parent: &record.Parent{Plan: plan, Finalization: &record.Finalization{

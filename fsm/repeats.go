@@ -9,20 +9,20 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Bounds of what is remembered of claim requests.
+// Bounds for remembered claim requests.
 const (
 	rememberMS    = 10 * 60 * 1000 // by the lease clock, after the last claim ended
-	rememberedMax = 1_000_000      // claims in all requests
-	forgetTickMax = 1024           // requests that one tick forgets
+	rememberedMax = 1_000_000      // in all requests
+	forgetTickMax = 1024           // requests forgotten per tick
 )
 
-// busyRequests is how many pages at the end have none that rests: most of them have
-// claims that live.
+// busyRequests is the number of pages at the end that are not packed, because most of their requests
+// have live claims.
 const busyRequests = 16
 
-// findRequest returns the request that is remembered under the id, and its
-// sequence number. One whose time has come counts as forgotten, whether or not
-// a tick has been there.
+// findRequest returns the request remembered under the id, and its sequence number. A
+// request whose time has come counts as forgotten, even before a tick drops it; then only
+// seq is returned.
 func (m *Machine) findRequest(id string) (r *record.Request, seq uint64) {
 	if id == "" {
 		return nil, 0
@@ -37,8 +37,7 @@ func (m *Machine) findRequest(id string) (r *record.Request, seq uint64) {
 	return r, seq
 }
 
-// requestOf returns the request that is remembered under the id, nil if none is, and its
-// sequence number.
+// requestOf returns the request remembered under the id, or nil, and its sequence number.
 func (m *Machine) requestOf(id string) (r *record.Request, seq uint64) {
 	seq = m.requestIDs.Get(id, func(seq uint64) bool {
 		r = m.requests.Get(seq)
@@ -50,8 +49,8 @@ func (m *Machine) requestOf(id string) (r *record.Request, seq uint64) {
 	return r, seq
 }
 
-// repeatRequest answers a claim whose request id is known: with the first
-// answer, or with a refusal if it is another request. It takes nothing.
+// repeatRequest answers a claim whose request id is known: with the first answer, or with a
+// refusal if the request differs. It claims nothing.
 func (m *Machine) repeatRequest(id, workerID string, choice uint64) (result Result, known bool) {
 	r, seq := m.findRequest(id)
 	if r == nil {
@@ -71,11 +70,11 @@ func (m *Machine) repeatRequest(id, workerID string, choice uint64) (result Resu
 	return result, true
 }
 
-// repeatClaim returns a claim of an earlier answer as it is now. Of a task that
-// was deleted there is only the id, the token, and no status. An ended claim
-// comes bare once the answer's size is used up: tasks may have grown since the
-// first answer. One that lives comes bare past twice the size, which only a
-// batch reaches that repeats one request many times.
+// repeatClaim returns a claim of an earlier answer in its current state. If the task was
+// removed there are only its id and the token, and no status. An ended claim comes without
+// its data once the answer's size is used up, because tasks may have grown since the first
+// answer. A live claim comes without its data beyond twice that size, which only a batch
+// with many repeats of one request reaches.
 func (m *saved) repeatClaim(c record.ClaimRef, size *int) Claim {
 	t := m.Get(c.TaskID)
 	if t == nil {
@@ -89,8 +88,8 @@ func (m *saved) repeatClaim(c record.ClaimRef, size *int) Claim {
 	return claim
 }
 
-// nextRequest takes a sequence number for a request that is to be remembered:
-// 0 if it has no id.
+// nextRequest assigns a sequence number to a request, or returns 0 if it has no id and is
+// not remembered.
 func (m *saved) nextRequest(id string) uint64 {
 	if id == "" {
 		return 0
@@ -100,8 +99,8 @@ func (m *saved) nextRequest(id string) uint64 {
 	return seq
 }
 
-// remember keeps the answer of a request under its sequence number, if not 0.
-// The oldest requests make room.
+// remember stores the answer of a request under its sequence number, unless that is 0. It
+// drops the oldest requests if there are too many.
 func (m *Machine) remember(seq uint64, id, workerID string, choice uint64, claims []Claim) {
 	if seq == 0 {
 		return
@@ -117,7 +116,7 @@ func (m *Machine) remember(seq uint64, id, workerID string, choice uint64, claim
 	}
 }
 
-// claimEnded tells the request that one of its claims has ended.
+// claimEnded counts that a claim of the request has ended.
 func (m *Machine) claimEnded(seq uint64) {
 	r := m.requests.Edit(seq)
 	r.Live--
@@ -129,13 +128,13 @@ func (m *Machine) claimEnded(seq uint64) {
 	}
 }
 
-// forget forgets a request, whether or not claims of it are live.
+// forget drops a request, even one with live claims.
 func (m *Machine) forget(seq uint64) {
 	m.excludeRequest(seq, m.requests.Get(seq))
 	m.requests.Remove(seq)
 }
 
-// excludeRequest takes a request out of everything derived.
+// excludeRequest removes a request from everything derived.
 func (m *derived) excludeRequest(seq uint64, r *record.Request) {
 	if r.Live == 0 {
 		m.forgetting.Remove(r.ForgetU, seq)
@@ -152,8 +151,8 @@ func (m *derived) excludeRequest(seq uint64, r *record.Request) {
 	m.addRemembered(-record.BytesOfRequest(r))
 }
 
-// forgetDue forgets the requests whose time has come, a bounded number. Which
-// ones a tick reaches changes no answer: findRequest goes by the time alone.
+// forgetDue drops a bounded number of requests whose time has come. How far it gets affects
+// no answer, because findRequest checks the time itself.
 func (m *Machine) forgetDue() {
 	for range forgetTickMax {
 		seq, due := m.forgetting.Due(m.Stamp().U)
@@ -164,7 +163,8 @@ func (m *Machine) forgetDue() {
 	}
 }
 
-// choiceOfNext hashes what chooses the tasks of c. Most claims choose as the one before.
+// choiceOfNext hashes the fields that decide which tasks c claims. It caches the last hash,
+// because most claims are like the one before.
 func (m *Machine) choiceOfNext(c command.ClaimNext) uint64 {
 	m.choosing = c.AppendChoice(m.choosing[:0])
 	if !bytes.Equal(m.choosing, m.chose) {
@@ -180,19 +180,19 @@ func (m *Machine) choiceOfTask(c command.ClaimTask) uint64 {
 	return choiceHash(m.choosing)
 }
 
-// choiceHash returns the first 64 bits of the SHA-256 of a command's kind and what it
-// chooses by, as the log has it. Requests are saved with it, so it never changes:
-// nobody finds another choice with the hash of a request that is not theirs.
+// choiceHash returns the first 64 bits of the SHA-256 of a command's kind and choice,
+// encoded as in the log. Saved requests contain it, so it must never change. It is
+// cryptographic so that a client cannot find another choice with the hash of someone else's
+// request.
 func choiceHash(choice []byte) uint64 {
 	sum := sha256.Sum256(choice)
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// An idempotency key is taken among all tasks, or, if its task has KeyOfType, among
-// those of its type alone. The indexes know it by a name that tells the two apart.
+// An idempotency key is unique among all tasks or, if its task has KeyOfType, among those
+// of its type. The indexes use a name that tells the two apart.
 
-// ByKey returns the task that has the key among all tasks, nil if none has. None
-// has "".
+// ByKey returns the task that has the key among all tasks, or nil. No task has "".
 func (m *Machine) ByKey(key string) *record.Task {
 	if key == "" {
 		return nil
@@ -200,11 +200,11 @@ func (m *Machine) ByKey(key string) *record.Task {
 	return m.byKeyName(key)
 }
 
-// ByTypeKey returns the task of the type that has the key, among all tasks or among
-// those of the type; nil if none has.
+// ByTypeKey returns the task of the type that has the key, among all tasks or among those
+// of the type, or nil.
 func (m *Machine) ByTypeKey(taskType, key string) *record.Task { return m.holder(taskType, key, true) }
 
-// byKeyName returns the task whose key is known by the name, nil if none has it.
+// byKeyName returns the task whose key has this name in the indexes, or nil.
 func (m *Machine) byKeyName(name string) (t *record.Task) {
 	id := m.keys.Get(name, func(id uint64) bool {
 		t = m.Get(id)
@@ -216,9 +216,9 @@ func (m *Machine) byKeyName(name string) (t *record.Task) {
 	return t
 }
 
-// holder returns the task because of which no other one of that type can have the
-// key, nil if there is none. A key that is to be taken among those of the type alone
-// (ofType) does not meet tasks of other types.
+// holder returns the task that keeps another task of the type from having the key, or nil.
+// If ofType, the key is wanted only among the tasks of that type and does not conflict with
+// other types.
 func (m *Machine) holder(taskType, key string, ofType bool) *record.Task {
 	if key == "" {
 		return nil
@@ -229,8 +229,8 @@ func (m *Machine) holder(taskType, key string, ofType bool) *record.Task {
 	return m.byKeyName(record.KeyName(taskType, key, true))
 }
 
-// goneHolder is holder of removed tasks that are remembered, each of which find finds by
-// the name of its key: goneByKeyName, or forgettingGoneByKeyName in Apply.
+// goneHolder is holder for remembered removed tasks. find looks one up by the name of its
+// key: goneByKeyName, or forgettingGoneByKeyName in Apply.
 func goneHolder(taskType, key string, ofType bool, find goneFinder) (id uint64, g *record.Gone) {
 	if key == "" {
 		return 0, nil
@@ -241,8 +241,7 @@ func goneHolder(taskType, key string, ofType bool, find goneFinder) (id uint64, 
 	return find(record.KeyName(taskType, key, true))
 }
 
-// goneFinder returns what is remembered of a removed task whose key is known by the name,
-// nil if nothing is.
+// goneFinder returns the remembered removed task whose key has this name, or nil.
 type goneFinder func(name string) (id uint64, g *record.Gone)
 
 // goneByKeyName is a goneFinder that changes nothing.
@@ -253,8 +252,8 @@ func (m *Machine) goneByKeyName(name string) (id uint64, g *record.Gone) {
 	return id, g
 }
 
-// forgettingGoneByKeyName is a goneFinder for Apply: it forgets a task whose time has come,
-// as the key is about to be given to another.
+// forgettingGoneByKeyName is a goneFinder for Apply. It forgets a task whose time is over,
+// so that its key can be given to another.
 func (m *Machine) forgettingGoneByKeyName(name string) (id uint64, g *record.Gone) {
 	if id, g = m.goneOf(name); g != nil && m.overGone(g) {
 		m.forgetGone(id)
@@ -263,8 +262,8 @@ func (m *Machine) forgettingGoneByKeyName(name string) (id uint64, g *record.Gon
 	return id, g
 }
 
-// goneOf returns what is remembered of a removed task whose key is known by the name,
-// also if its time has come, nil if nothing is.
+// goneOf returns the remembered removed task whose key has this name, or nil. It does not
+// check the time.
 func (m *Machine) goneOf(name string) (id uint64, g *record.Gone) {
 	id = m.goneKeys.Get(name, func(id uint64) bool {
 		g = m.gone.Get(id)

@@ -133,8 +133,8 @@ func TestSnapshot_ReadsBesideApply(t *testing.T) {
 	readers.Wait()
 }
 
-// TestMachine_RebuildsWhatIsDerived ensures that what rebuild makes of the
-// saved records is what the commands had led to.
+// TestMachine_RebuildsWhatIsDerived ensures that rebuild computes from the saved records
+// the same derived data as the commands did.
 func TestMachine_RebuildsWhatIsDerived(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds(10) {

@@ -8,9 +8,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Readers under the read lock, and a snapshot that is written beside, change
-// nothing that another of them or a later entry uses. Only the race detector sees
-// all of it.
+// Readers under the read lock, and a snapshot that is written meanwhile, change nothing
+// that another reader or a later entry uses. Only the race detector can check all of it.
 func TestTable_RestingTasksAreReadBesideEachOther(t *testing.T) {
 	t.Parallel()
 	const entries = 400

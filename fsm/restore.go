@@ -12,26 +12,25 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// partial is a restore that is under way: the new state, as far as its snapshot has
-// come. It grows with the chunks; beside the records it holds one chunk of the
-// snapshot, which may be cut anywhere.
+// partial is a restore in progress: the new state, as far as its snapshot has arrived. In addition to the records
+// it holds at most one chunk of the snapshot, because pieces may be cut anywhere.
 type partial struct {
 	begin uint64 // index of the entry that began it
-	bytes uint64 // of the snapshot
-	taken uint64 // how many of them have come
+	bytes uint64 // size of the snapshot
+	taken uint64 // bytes received so far
 	feed  *snapshot.Feed
 	build *stateBuilder
 }
 
-// Restoring is how far a restore is that is under way.
+// Restoring is the progress of a restore.
 type Restoring struct {
 	Begin uint64 // index of the entry that began it
-	Taken uint64 // bytes of the snapshot that have come
-	Bytes uint64 // of all of it
+	Taken uint64 // bytes received so far
+	Bytes uint64 // size of the snapshot
 }
 
-// Restoring returns how far the restore is that is under way, ok false if none is.
-// Until it has ended the state is the empty one that it had before.
+// Restoring returns the progress of the current restore; ok is false if there is none. Until the restore ends, the
+// state stays empty as it was before.
 func (m *Machine) Restoring() (r Restoring, ok bool) {
 	if m.partial == nil {
 		return r, false
@@ -58,14 +57,13 @@ func (m *Machine) takeChunk(c command.RestoreChunk) Result {
 	return Result{}
 }
 
-// take reads the next bytes of the snapshot. It reports whether they are part of one.
+// take reads the next bytes of the snapshot. It reports whether they are valid.
 func (p *partial) take(data []byte) bool {
 	p.taken += uint64(len(data))
 	return p.feed.Take(data) == nil
 }
 
-// finish returns the new state, nil if the snapshot is not whole or its records
-// contradict each other.
+// finish returns the new state, or nil if the snapshot is incomplete or its records contradict each other.
 func (p *partial) finish() *Machine {
 	if p.taken != p.bytes || p.feed.Finish() != nil {
 		return nil
@@ -88,17 +86,17 @@ func (m *Machine) endRestore(c command.RestoreEnd) Result {
 	return Result{}
 }
 
-// become makes the machine the state, which nobody uses after it. What belongs to
-// the cluster and to its log stays: nodes and join tokens, the index, the chain, and that moments
-// grow beyond those of both. So does what its trail tells of operators' acts, behind what the
-// backup's does. There is no page's secret behind it: a user who has logged in must do so again.
+// become replaces the machine's state by state, which must not be used afterwards. What belongs to the cluster and
+// its log stays: nodes, join tokens, the index and the chain. Moments continue above those of both states, and the
+// operators' actions in the old trail follow the events of the backup. The page's secret is dropped, so users have
+// to log in again.
 func (m *Machine) become(state *Machine) {
 	h := &state.header
 	last := max(h.Moment()+1, m.moment())
 	h.Index, h.Chain = m.header.Index, m.header.Chain
 	h.Ahead = last - h.Index
 	state.nodes, h.JoinTokens, h.PageSecret = m.nodes, m.header.JoinTokens, nil
-	// What the entry, and those who have called the machine, know of it.
+	// What the current entry, and callers of the machine, depend on.
 	state.answers, state.reused = m.answers, m.reused
 	state.begun, state.ended, state.dice, state.told, state.checkpoint = m.begun, m.ended, m.dice, m.told, m.checkpoint
 	state.types.Succeed(&m.types)
@@ -116,10 +114,9 @@ type SavedBackup struct {
 	machine *Machine
 }
 
-// ReadBackup reads the backup of size bytes in r, and verifies all of it: its
-// checksum first, then everything that ReadSnapshot does. Errors, wrapped with
-// what is wrong: ErrCorrupt, ErrUnknownCommand for what a newer version wrote,
-// r's own.
+// ReadBackup reads and verifies the backup of size bytes in r: first its checksum, then everything that
+// ReadSnapshot checks. Errors, wrapped with the cause: ErrCorrupt, ErrUnknownCommand if a newer version wrote it,
+// and errors of r.
 func ReadBackup(r io.ReaderAt, size int64) (*SavedBackup, error) {
 	b, err := readBackup(r, size)
 	if err != nil {
@@ -149,47 +146,44 @@ func readBackup(r io.ReaderAt, size int64) (*SavedBackup, error) {
 // Stats returns the counts of the backup's state, as of its last entry.
 func (b *SavedBackup) Stats() Stats { return b.machine.Stats(b.machine.Stamp()) }
 
-// Bytes estimates the memory that the backup's state takes.
+// Bytes estimates the memory of the backup's state.
 func (b *SavedBackup) Bytes() int64 { return b.machine.Bytes() }
 
 // Stamp returns the clocks of the backup's state.
 func (b *SavedBackup) Stamp() record.Stamp { return b.machine.Stamp() }
 
-// CounterJump is how far above those of a backup the ids and claim tokens of the
-// cluster are that it was restored into: more than the old cluster can have
-// given out since.
+// CounterJump is the least by which a restore raises the ids and claim tokens above those of the backup: further than the old
+// cluster can have counted since.
 const CounterJump = 1 << 40
 
 const (
-	// counterUSMax is how late in time, in microseconds since the Unix epoch,
-	// counters still go by it: the year 2112. A wall clock past that is wrong, and
-	// would use the counters up.
+	// counterUSMax bounds the time, in microseconds since the Unix epoch, up to which counters follow it: the year
+	// 2112. A clock beyond that is wrong and would use up the counters.
 	counterUSMax = 1 << 52
-	// counterMax is the highest that a counter may jump to.
+	// counterMax bounds the values that a counter may jump to.
 	counterMax = wire.IDMax - CounterJump
 )
 
-// ErrCountersUsedUp is returned for a backup whose ids or tokens could not jump
-// without reaching 2^53.
+// ErrCountersUsedUp is returned if ids or tokens of a backup could not jump without reaching 2^53.
 var ErrCountersUsedUp = errors.New("no ids are left to jump to")
 
-// Ground is what of a cluster outlives a restore into it.
+// Ground is the part of a cluster's state that outlives a restore.
 type Ground struct {
-	Stamp             record.Stamp // neither clock goes back
+	Stamp             record.Stamp // neither clock may go back
 	Level             uint32
 	NextID, NextToken uint64
 	Nodes             []record.NodeRecord
 	JoinTokens        []*record.JoinToken
 }
 
-// Ground returns what of the state outlives a restore. The caller owns it.
+// Ground returns the part of the state that outlives a restore. The caller owns it.
 func (m *Machine) Ground() Ground {
 	h := &m.header
 	return Ground{Stamp: h.Stamp, Level: h.Level, NextID: h.NextID, NextToken: h.NextToken, Nodes: m.Nodes(), JoinTokens: h.JoinTokens}
 }
 
-// Contents says in words what the state holds that a restore would destroy, ""
-// if nothing: then the state is empty. Nodes and the trail do not count.
+// Contents describes what the state holds that a restore would destroy, or "" if it is empty. Nodes and the trail
+// do not count.
 func (m *Machine) Contents() string {
 	for _, c := range []struct {
 		count     int
@@ -212,22 +206,20 @@ func (m *Machine) Contents() string {
 	return ""
 }
 
-// Graft makes the backup's state that of the cluster g, and captures it, to be
-// restored there through the log:
+// Graft adapts the backup's state to the cluster g and captures it, so that it can be restored there through the
+// log:
 //
-//   - the next id and token are CounterJump above the backup's at least, and the
-//     microseconds since it by T, and not below those since the Unix epoch, nor
-//     below the cluster's: a backup can be restored again and again, and none is
-//     given out twice;
-//   - places of the trail, and versions of schedules, jump in the same way;
-//   - the nodes and the join tokens are the cluster's;
-//   - the feature level is the higher of both;
-//   - T is the later of both. U is, too: what the backup's claims, and all else
-//     that lives by U, had left when it was taken is left to them.
+//   - The next id and token are at least CounterJump above the backup's, plus the microseconds since then by
+//     T, and not below the microseconds since the Unix epoch or the cluster's own counters. So a backup can
+//     be restored repeatedly without assigning an id twice.
+//   - Trail places and schedule versions jump in the same way.
+//   - The nodes and join tokens are the cluster's.
+//   - The feature level is the higher of both.
+//   - T is the later of both, and so is U. The backup's claims, and everything else that lives by U, keep the
+//     time that they had left when it was taken.
 //
-// The index is still the backup's: it is known when the restore ends. Graft may be
-// called once; the backup has no state after it, and takes no memory. Errors:
-// ErrCountersUsedUp.
+// The index stays the backup's, because the new one is known only when the restore ends. Graft may be called once;
+// it empties the backup. Errors: ErrCountersUsedUp.
 func (b *SavedBackup) Graft(g Ground) (*snapshot.Snapshot, error) {
 	m := b.machine
 	b.machine = nil
@@ -248,9 +240,8 @@ func (b *SavedBackup) Graft(g Ground) (*snapshot.Snapshot, error) {
 	return m.Snapshot(), nil
 }
 
-// jump returns what follows the counter next of a backup, whose T is at was, in a
-// cluster whose own counter is at ground, at the time now by T. It grows by one
-// with each microsecond of now, whatever next is.
+// jump returns the next value for a counter whose value is next in a backup taken at time was, and ground in the
+// cluster, at time now by T. It follows the microseconds of now, so that later restores jump further.
 func jump(next, ground uint64, was, now int64) uint64 {
 	to := next + CounterJump
 	if now > 0 && now < counterUSMax/1000 {
@@ -259,7 +250,7 @@ func jump(next, ground uint64, was, now int64) uint64 {
 	return max(to, ground)
 }
 
-// nextMoment is jump of the moment, from the feature level on that knows it.
+// nextMoment is jump for the moment, from the feature level that knows it.
 func nextMoment(h *record.Header, was, now int64) uint64 {
 	if h.Level < record.LevelPlaces {
 		return 0
@@ -267,9 +258,9 @@ func nextMoment(h *record.Header, was, now int64) uint64 {
 	return jump(h.Moment()+1, 0, was, now)
 }
 
-// FirstPlace is where the places of a cluster begin that is raised to the level: above those
-// that another one, whose backup it may get, had given out by now, in milliseconds since the Unix
-// epoch. Below the level that knows it, it is 0.
+// FirstPlace returns the first trail place of a new cluster that is raised to the level, at time now in
+// milliseconds since the Unix epoch. It is above the places of another cluster whose backup may be restored. Below
+// the level that knows it, it is 0.
 func FirstPlace(level uint32, now int64) uint64 {
 	if level < record.LevelPlaces {
 		return 0
@@ -277,8 +268,8 @@ func FirstPlace(level uint32, now int64) uint64 {
 	return jump(0, 0, now, now)
 }
 
-// shiftU moves the lease clock by d, and with it all saved times that go by it.
-// What is derived of them is out of date then: only a capture may follow.
+// shiftU advances the lease clock by d, and all saved times that depend on it. Derived data is then out of date, so
+// only a capture may follow.
 func (m *saved) shiftU(d int64) {
 	m.header.Stamp.U += d
 	for _, t := range m.tasks.All() {
@@ -304,12 +295,11 @@ func (m *saved) shiftU(d int64) {
 	}
 }
 
-// JumpCounters makes the next id, claim token and place jump as Graft does, now being
-// the calendar in milliseconds since the Unix epoch. It is for the state of a
-// cluster that may have lost its newest entries: what those gave out must not be
-// given out again. A restore that is under way is given up: the rest of it may be
-// lost. So are the join tokens: one may have been revoked or used up; and the page's
-// secret, which the disks of the nodes have that are left behind. It returns ErrCountersUsedUp, and changes nothing, if there is no room.
+// JumpCounters raises the next id, claim token and place as Graft does, at time now in milliseconds since the Unix
+// epoch. It is for a cluster that may have lost its newest entries, so that what those assigned is not assigned
+// again. It also drops a restore in progress, because the rest of it may be lost; join tokens, because one may have
+// been revoked or used up; and the page's secret, because disks of removed nodes contain it. If there is no room it
+// changes nothing and returns ErrCountersUsedUp.
 func (m *Machine) JumpCounters(now int64) error {
 	h := &m.header
 	now = max(now, h.Stamp.T)

@@ -12,8 +12,8 @@ import (
 
 var benchRestored = flag.Int("bench.restored", 200_000, "how many tasks the snapshots have that are restored")
 
-// BenchmarkReadSnapshot is what a restore costs, by what the tasks of the snapshot
-// are: they wait, they wait and have keys, or they have ended.
+// BenchmarkReadSnapshot measures a restore of tasks that wait, that wait and have keys, or
+// that have ended.
 func BenchmarkReadSnapshot(b *testing.B) {
 	for _, kind := range []string{"waiting", "keyed", "completed"} {
 		b.Run("tasks="+kind, func(b *testing.B) {
@@ -29,7 +29,7 @@ func BenchmarkReadSnapshot(b *testing.B) {
 	}
 }
 
-// benchSnapshot returns a snapshot with so many tasks of a kind.
+// benchSnapshot returns a snapshot with tasks of one kind.
 func benchSnapshot(b *testing.B, tasks int, kind string) []byte {
 	s := &benchState{m: New()}
 	s.apply(b, command.SetLevel{Level: record.FeatureLevel})

@@ -81,14 +81,14 @@ func (r *restorer) graft(m *Machine) []byte {
 	return written(r.t, s)
 }
 
-// beginOf begins the restore of so many bytes.
+// beginOf begins a restore of that size.
 func (r *restorer) beginOf(bytes int) {
 	r.t.Helper()
 	r.want(command.RestoreBegin{Bytes: uint64(bytes)}, "")
 	r.begin = r.m.Index()
 }
 
-// send sends the bytes in chunks of so many.
+// send sends the bytes in chunks of that size.
 func (r *restorer) send(saved []byte, size int) {
 	r.t.Helper()
 	for offset := 0; offset < len(saved); offset += size {
@@ -308,8 +308,8 @@ func TestRestore_refused(t *testing.T) {
 	}
 }
 
-// A capture of a machine in the midst of a restore has nothing of it, and one of
-// before is what it was when the restore has ended.
+// A capture during a restore contains nothing of it, and an earlier one does not change
+// when the restore ends.
 func TestRestore_captures(t *testing.T) {
 	t.Parallel()
 	r := newRestorer(t)

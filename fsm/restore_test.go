@@ -77,7 +77,7 @@ func restore(t rapid.TB, saved []byte) *Machine {
 	return m
 }
 
-// replay is what came of applying a whole log.
+// replay is the result of applying a whole log.
 type replay struct {
 	log     []testEntry
 	results []Applied
@@ -92,8 +92,8 @@ func newReplay(t rapid.TB, log []testEntry) replay {
 	return replay{log: log, results: results, final: snapshotOf(t, m), hash: hashOf(m)}
 }
 
-// checkRestore checks that whoever restores m's snapshot, m having applied the
-// first prefix entries, and applies the rest gets what the replay got.
+// checkRestore checks that restoring m's snapshot, after m applied the first prefix
+// entries, and applying the rest gives the same as the replay.
 func (r replay) checkRestore(t rapid.TB, m *Machine, prefix int) {
 	t.Helper()
 	saved := snapshotOf(t, m)
@@ -154,7 +154,7 @@ func TestSnapshot_IsWrittenBesideApply(t *testing.T) {
 		})
 		applyLog(t, m, log[150:225])
 		writing.Wait()
-		later := m.Snapshot() // now there is nobody beside it
+		later := m.Snapshot() // now without a concurrent snapshot
 		first := snapshotOf(t, m)
 		applyLog(t, m, log[225:])
 		if !bytes.Equal(late, atOnce) || lateHash != hash {

@@ -6,14 +6,14 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Code says why a command was refused. "" means that it was not. The values
-// are the contract's stable codes.
+// Code says why a command was refused, or is "" if it was accepted. The values are stable
+// codes of the API.
 type Code string
 
-// The refusals. They are results, equal on every node, never errors.
+// The codes of refusals. A refusal is a result, the same on every node, and never an error.
 const (
-	CodeInvalidRequest     Code = "invalid_request" // a claim_request_id used again for another request; a batch that would change too many tasks
-	CodeInvalidTask        Code = "invalid_task"    // Submitted has it, Refused
+	CodeInvalidRequest     Code = "invalid_request" // a claim_request_id reused for another request; a batch that changes too much
+	CodeInvalidTask        Code = "invalid_task"    // the elements of Submitted that are Refused
 	CodeTaskNotFound       Code = "task_not_found"
 	CodeNoPendingTasks     Code = "no_pending_tasks" // a claim in an atomic batch found nothing
 	CodeTaskAlreadyClaimed Code = "task_already_claimed"
@@ -27,150 +27,146 @@ const (
 	CodeTaskNotTerminal    Code = "task_not_terminal"
 	CodeMaxAttemptsReached Code = "max_attempts_reached"
 	CodeScheduleNotFound   Code = "schedule_not_found"
-	CodeKeyTaken           Code = "key_taken" // by another task, or by one that was removed
+	CodeKeyTaken           Code = "key_taken" // by another task, or one that was removed recently
 	CodeStepsUnfinished    Code = "steps_unfinished"
 	CodeNotEmpty           Code = "cluster_not_empty"
 	CodeMembershipRefused  Code = "membership_refused"
 )
 
-// Reason says more of a refusal, above all why a task is task_not_claimable: its
-// status, if that is not pending, or what else holds it back. The values are the
-// contract's.
+// Reason details a refusal, mostly why a task is task_not_claimable: its status if that is
+// not pending, or what else holds it back. The values are part of the API.
 type Reason string
 
-// The reasons for which a pending task cannot be claimed by its id.
+// The reasons why a pending task cannot be claimed by its id.
 const (
-	ReasonGroupBehind  Reason = "group_behind"  // behind its group's head
+	ReasonGroupBehind  Reason = "group_behind"  // its group's head comes first
 	ReasonLimitReached Reason = "limit_reached" // its type's max_claimed
 	ReasonRateLimited  Reason = "rate_limited"  // its type's rate_limit
 )
 
-// More reasons for which a call about a parent or a step is refused.
+// The reasons why calls about parents and steps are refused.
 const (
-	ReasonNoSteps     Reason = "no_steps"     // task_not_claimable: only a parent is finalized
-	ReasonStep        Reason = "step"         // task_not_terminal: a step is deleted with its parent
-	ReasonParentEnded Reason = "parent_ended" // of a retry of a step, with the code of the parent's end
-	// ReasonDependencyEnded is of a retry of a step, with the code of the end of the
-	// step that it depends on and that has not completed.
+	ReasonNoSteps     Reason = "no_steps"     // task_not_claimable: only parents can be finalized
+	ReasonStep        Reason = "step"         // task_not_terminal: steps are deleted with their parent
+	ReasonParentEnded Reason = "parent_ended" // retry of a step, with the code of the parent's end
+	// ReasonDependencyEnded refuses the retry of a step, with the code of the end of a step
+	// that it depends on and that did not complete.
 	ReasonDependencyEnded Reason = "dependency_ended"
-	// ReasonCancelRequested is of a retry of steps, with CodeTaskCancelled and the claimed
-	// step that was asked to stop, whose end would cancel them again.
+	// ReasonCancelRequested refuses the retry of steps with CodeTaskCancelled and a claimed
+	// step that was asked to stop, because its end would cancel them again.
 	ReasonCancelRequested Reason = "cancel_requested"
 )
 
-// ReasonReach is of an op, with CodeInvalidRequest: with what it reaches, its batch
-// could change more than 10,000 tasks. Answers do not show it.
+// ReasonReach refuses an op with CodeInvalidRequest, because its batch could change more
+// than 10,000 tasks. Answers do not show it.
 const ReasonReach Reason = "reach"
 
 // Result is the outcome of one command. It is the same on every node.
 type Result struct {
-	// Code is "" if the command was accepted; then the fields below say what
-	// it did.
+	// Code is "" if the command was accepted. Then the fields below describe what it did.
 	Code Code
-	// Reason says more of some codes; the values name them.
+	// Reason details some codes; the Reason constants name them.
 	Reason Reason
-	// Repeated is true if an earlier command had done the same already.
+	// Repeated is true if an earlier command had already done the same.
 	Repeated bool
-	// Task is a copy of the one task that the command is about, as it is
-	// after the command; of a refusal, the task that stood against it. nil if
-	// there is none.
+	// Task is a copy of the one task that the command is about, in its state after the
+	// command. For a refusal it is the task that caused it. nil if it concerns no task.
 	Task *record.Task
-	// Gone is true if the task was removed since it ended: then Task has its
-	// id, key, status, worker and token, and nothing else is known.
+	// Gone is true if the task was removed after its end. Then Task has only its id, key,
+	// status, worker and token.
 	Gone bool
-	// Submitted has one element per task of a Submit, of a Complete with
-	// follow-ups, also of one that was refused for them, and of a RunSchedules, whose
-	// slots may be passed over.
+	// Submitted has one element per task of a Submit or a Complete with follow-ups, even if
+	// these caused a refusal. A RunSchedules has elements only for the slots that were not
+	// skipped.
 	Submitted []Submitted
-	// Claims has what a ClaimNext, ClaimTask or Complete took, or took the
-	// first time if Repeated.
+	// Claims has the claims of a ClaimNext, ClaimTask or Complete, or those of the first
+	// time if Repeated.
 	Claims []Claim
-	// ClaimsRepeated is true of a Complete, itself no repeat, whose claim had
-	// been answered before: some of Claims may have ended.
+	// ClaimsRepeated is true if a Complete is no repeat but its claim is. Then some of
+	// Claims may have ended.
 	ClaimsRepeated bool
-	// Type is what a SetType made of the type.
+	// Type is the type after a SetType.
 	Type *TypeView
-	// Defaults are what counts after a SetDefaults.
+	// Defaults are the values in force after a SetDefaults.
 	Defaults *InForce
-	// Results has one element per op of a Batch, nil if it was atomic and
-	// refused; then FailedOp is the place of the op that was.
+	// Results has one element per op of a Batch. It is nil if an atomic batch was refused;
+	// then FailedOp is the index of the refused op.
 	Results  []Result
 	FailedOp int
-	// Parent is what a command about a parent, or about its finalization, answers
-	// beside; else nil.
+	// Parent has further results of a command about a parent or its finalization, else nil.
 	Parent *ParentAnswer
-	// Schedule is what a SetSchedule made, Created whether it was new.
+	// Schedule is the schedule after a SetSchedule, and Created whether it is new.
 	Schedule *record.ScheduleView
 	Created  bool
-	// JoinToken is what a SetJoinToken made.
+	// JoinToken is the token of a SetJoinToken.
 	JoinToken *record.JoinToken
-	// Acted is how many tasks an Act changed.
+	// Acted counts the tasks changed by an Act.
 	Acted int
-	// Evicted is how many tasks an Evict removed.
+	// Evicted counts the tasks removed by an Evict.
 	Evicted int
-	// Forgotten is how many removed tasks and claim requests a Forget forgot before
+	// Forgotten counts the removed tasks and claim requests that a Forget forgot before
 	// their time.
 	Forgotten int
-	// Expired is how many claims an Expire ended.
+	// Expired counts the claims ended by an Expire.
 	Expired int
 }
 
 // Submitted is the outcome of one task of a Submit.
 type Submitted struct {
-	Task        *record.Task // a copy; the task that has the key if not Created; empty if Refused
+	Task        *record.Task // a copy; if not Created, the task that has the key; if Refused, empty
 	Created     bool
-	SameRequest bool // not Created: whether type and parameters are the same
+	SameRequest bool // if not Created: type and parameters are the same
 	Gone        bool // as in Result
-	// Refused says that the task was not added: it, or the step in Step, would expire
+	// Refused says that the task was not added, because it or the step in Step would expire
 	// before its delay is over.
 	Refused bool
-	Step    int // the step's place among the task's, -1 = the task itself
+	Step    int // index of the task's step, -1 = the task itself
 }
 
-// Claim is one task of a claim's answer.
+// Claim is one claimed task in an answer.
 type Claim struct {
-	Task record.Task // a copy, as it is now
-	// Token is the token that this claim got: Task.Token may be a later one.
+	Task record.Task // a copy of its current state
+	// Token is the token of this claim; Task.Token may be a later one.
 	Token uint64
-	// Live is false if the claim has ended since (a repeated answer).
+	// Live is false if the claim has ended since, in a repeated answer.
 	Live bool
 }
 
-// Applied is what one entry did.
+// Applied describes what one entry did.
 type Applied struct {
 	Index   uint64
 	Stamp   record.Stamp // the state's clocks after the entry
 	Results []Result     // one per command, in order
-	// Leases are the claims that the entry began, for the leader's timers.
-	// Extends are not listed: a timer that runs out looks the lease up.
+	// Leases are the claims that the entry began, for the leader's timers. Extends are not
+	// included, because a timer that fires looks up the lease.
 	Leases []command.Lease
-	// Ready are the types of which the entry made tasks claimable, each once,
-	// for those who wait for one.
+	// Ready lists the types whose tasks the entry made claimable, each once, so that
+	// waiting claims can be woken.
 	Ready []ReadyTasks
-	// Requeued is how many tasks came back to pending, or to scheduled, and
-	// Removed how many were removed by retention or eviction: for metrics.
+	// Requeued counts the tasks that became pending or scheduled again, and Removed those
+	// removed by retention or eviction, for metrics.
 	Requeued, Removed int
 	Tally             Tally
-	// Ended are the tasks that the entry ended or removed, in that order, for
-	// those who wait for it. One may be there twice.
+	// Ended are the tasks that the entry ended or removed, in order and possibly twice, so
+	// that callers waiting for them can be woken.
 	Ended []uint64
 	// Events is true if the entry added to the trail.
 	Events bool
-	// Checkpoint is true if the entry held a Checkpoint.
+	// Checkpoint is true if the entry contained a Checkpoint.
 	Checkpoint bool
-	// Restored is true if a RestoreEnd of the entry replaced the state: nothing that
-	// was known of tasks before holds.
+	// Restored is true if a RestoreEnd in the entry replaced the state. Anything remembered
+	// about tasks is then out of date.
 	Restored bool
-	// Release gives back the memory of the results. Apply leaves it nil.
+	// Release gives the memory of the results back. Apply leaves it nil.
 	Release func()
 }
 
-// Tally counts what an entry did to tasks, for metrics. What an atomic batch took
-// back is not in it.
+// Tally counts what an entry did to tasks, for metrics, without what an atomic batch took
+// back.
 type Tally struct {
-	Submitted                    int // new tasks, those of schedules too
-	Completed, Failed, Cancelled int // tasks that ended so; Failed: for good
-	SlotsRun, SlotsSkipped       int // slots of schedules that gave a task, that were passed over
+	Submitted                    int // new tasks, including those of schedules
+	Completed, Failed, Cancelled int // tasks that ended with this status
+	SlotsRun, SlotsSkipped       int // slots that submitted a task; slots that were skipped
 }
 
 // ReadyTasks says how many tasks of a type became claimable.

@@ -8,8 +8,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// retry makes a task pending that has failed, was cancelled, is claimed or waits
-// for its time. One that is claimed and was to be cancelled is cancelled.
+// retry makes a failed, cancelled, claimed or scheduled task pending. A claimed task that
+// was asked to stop is cancelled instead.
 func (m *Machine) retry(c command.Retry) Result {
 	t := m.Get(c.ID)
 	switch {
@@ -18,7 +18,7 @@ func (m *Machine) retry(c command.Retry) Result {
 	case t.Status == record.StatusCompleted:
 		return m.refused(CodeTaskCompleted, t)
 	case t.Status == record.StatusPending, t.Status == record.StatusBlocked:
-		// Whatever the token: it may be of the claim that the first try ended.
+		// With any token: the first try may have ended its claim.
 		return Result{Repeated: true, Task: m.copyOf(t)}
 	case t.Status == record.StatusScheduled:
 		t = m.edit(c.ID)
@@ -29,7 +29,7 @@ func (m *Machine) retry(c command.Retry) Result {
 	case t.Parent() != nil:
 		return m.retryParent(t, c)
 	case c.Token != 0 && endedByRetry(t, c.Token):
-		// The first try ended the claim that this one names.
+		// The first try ended the claim with this token.
 		return Result{Repeated: true, Task: m.copyOf(t)}
 	}
 	if refusal, refused := m.cannotRetryStep(t); refused {
@@ -47,7 +47,7 @@ func (m *Machine) retry(c command.Retry) Result {
 	return m.retryAnew(t, c)
 }
 
-// retryAnew makes the task pending that is claimed, has failed or was cancelled.
+// retryAnew makes a claimed, failed or cancelled task pending.
 func (m *Machine) retryAnew(t *record.Task, c command.Retry) Result {
 	if !mayRetry(t, c) {
 		return m.refused(CodeMaxAttemptsReached, t)
@@ -67,9 +67,9 @@ func (m *Machine) retryAnew(t *record.Task, c command.Retry) Result {
 	return Result{Task: m.copyOf(t)}
 }
 
-// keyTaken returns why the task, which is to be retried, cannot have its key: another
-// task has it, or had it until it was removed, and is remembered with it for those
-// who repeat its submit. The refusal has the state's own task, as those that follow from it.
+// keyTaken returns the refusal if the task to retry cannot have its key: another task has
+// it, or a removed one that is remembered so that its submit can be repeated. The refusal
+// contains the state's own task.
 func (m *Machine) keyTaken(t *record.Task, find goneFinder) (refusal Result, refused bool) {
 	ofType := t.Opts().KeyOfType
 	if holder := m.holder(t.Type, t.Key, ofType); holder != nil {
@@ -84,15 +84,15 @@ func (m *Machine) keyTaken(t *record.Task, find goneFinder) (refusal Result, ref
 	return Result{}, false
 }
 
-// mayRetry reports whether the retry leaves the task attempts.
+// mayRetry reports whether the task has attempts left after the retry.
 func mayRetry(t *record.Task, c command.Retry) bool {
 	most := raisedMax(t.MaxAttempts, c.AddAttempts)
 	return most == 0 || t.Attempts < most
 }
 
-// endedByRetry reports whether the task's last claim that ended had the token,
-// and a retry ended it: the task is claimed again, or that retry cancelled it, as
-// this had been asked for. One that was cancelled later may be retried.
+// endedByRetry reports whether the task's last ended claim had the token and a retry ended
+// it: the task is claimed again, or the retry cancelled it because that had been requested.
+// A task that was cancelled later may be retried.
 func endedByRetry(t *record.Task, token uint64) bool {
 	last := record.LastEnded(t.Log)
 	if last == nil || last.Token != token {
@@ -107,8 +107,8 @@ func endedByRetry(t *record.Task, token uint64) bool {
 	return false
 }
 
-// retryGone answers a retry of a task that is not there: it is a repeat if it
-// had cancelled the task, which was removed since. Else nothing is left to retry.
+// retryGone answers a retry of a task that does not exist. It is a repeat if the retry had
+// cancelled the task before it was removed; otherwise the task is not found.
 func (m *saved) retryGone(c command.Retry) Result {
 	g := m.findGone(c.ID)
 	if g == nil || c.Token == 0 || g.Token != c.Token || g.Outcome != record.OutcomeCancelled {
@@ -117,7 +117,7 @@ func (m *saved) retryGone(c command.Retry) Result {
 	return Result{Repeated: true, Gone: true, Task: g.Task(c.ID)}
 }
 
-// raisedMax returns a limit of attempts raised by add. No limit stays none.
+// raisedMax returns a limit of attempts raised by add. No limit stays no limit.
 func raisedMax(limit, add int32) int32 {
 	if limit == 0 || add <= 0 {
 		return limit
@@ -125,8 +125,8 @@ func raisedMax(limit, add int32) int32 {
 	return int32(min(int64(limit)+int64(add), math.MaxInt32))
 }
 
-// delete removes an ended task and frees its key. A parent takes its steps along;
-// none of them goes alone.
+// delete removes an ended task and frees its key. A parent is removed with its steps; a step
+// cannot be removed alone.
 func (m *Machine) delete(c command.Delete) Result {
 	t := m.Get(c.ID)
 	switch {
@@ -144,10 +144,10 @@ func (m *Machine) delete(c command.Delete) Result {
 	if t.Parent() != nil {
 		m.deleteSteps(t)
 	}
-	return Result{Task: t} // nobody has it any more but a snapshot
+	return Result{Task: t} // only snapshots still share it
 }
 
-// drop takes an ended task out of the state.
+// drop removes an ended task from the state.
 func (m *Machine) drop(t *record.Task) {
 	m.changed++
 	m.exclude(t)

@@ -10,10 +10,10 @@ import (
 	"github.com/claimq/claimq/fsm/sorted"
 )
 
-// Schedules returns all of them, sorted by name. The slice is never changed.
+// Schedules returns all schedules, sorted by name. The slice is never changed.
 func (m *Machine) Schedules() []*record.ScheduleView { return m.schedules }
 
-// Schedule returns the schedule of that name, nil if there is none.
+// Schedule returns the schedule of that name, or nil.
 func (m *Machine) Schedule(name string) *record.ScheduleView {
 	at, known := m.findSchedule(name)
 	if !known {
@@ -22,8 +22,8 @@ func (m *Machine) Schedule(name string) *record.ScheduleView {
 	return m.schedules[at]
 }
 
-// DueSchedules returns up to limit schedules whose slot is at t or before, the
-// earliest first, equal ones by name.
+// DueSchedules returns up to limit schedules whose slot is at t or before, earliest first, then by
+// name.
 func (m *Machine) DueSchedules(t int64, limit int) []*record.ScheduleView {
 	var due []*record.ScheduleView
 	m.slots.Scan(func(v *record.ScheduleView) bool {
@@ -36,8 +36,7 @@ func (m *Machine) DueSchedules(t int64, limit int) []*record.ScheduleView {
 	return due
 }
 
-// NextSlot returns the earliest slot that a schedule waits for, by T; ok false
-// if none does.
+// NextSlot returns the earliest slot of all schedules, by T; ok is false without one.
 func (m *Machine) NextSlot() (t int64, ok bool) {
 	first, ok := m.slots.Min()
 	if !ok {
@@ -46,8 +45,7 @@ func (m *Machine) NextSlot() (t int64, ok bool) {
 	return first.NextRunAt, true
 }
 
-// newSlots returns an empty index of the schedules that wait for a slot: by its
-// time, then by name.
+// newSlots returns an empty index of schedules, ordered by slot and name.
 func newSlots() sorted.List[*record.ScheduleView] {
 	return sorted.NewList(func(a, b *record.ScheduleView) bool {
 		return a.NextRunAt < b.NextRunAt || a.NextRunAt == b.NextRunAt && a.Name < b.Name
@@ -60,7 +58,7 @@ func (m *saved) findSchedule(name string) (at int, known bool) {
 	})
 }
 
-// setSchedule makes or replaces a schedule.
+// setSchedule creates or replaces a schedule.
 func (m *Machine) setSchedule(c command.SetSchedule) Result {
 	now := m.Stamp().T
 	v := &record.ScheduleView{Schedule: c.Schedule, Version: m.moment(), CreatedAt: now, UpdatedAt: now}
@@ -100,8 +98,7 @@ func (m *Machine) deleteSchedule(c command.DeleteSchedule) Result {
 	return Result{}
 }
 
-// runSchedules does the slots that are still to be done. The list is copied
-// once, whatever their number.
+// runSchedules runs the slots that are still due. It copies the list only once.
 func (m *Machine) runSchedules(c command.RunSchedules) Result {
 	var result Result
 	var all []*record.ScheduleView
@@ -126,8 +123,7 @@ func (m *Machine) runSchedules(c command.RunSchedules) Result {
 	return result
 }
 
-// waitsFor reports whether the item is of the slot that the schedule waits for,
-// and that has come or moves.
+// waitsFor reports whether the schedule waits for the item's slot, and the slot has come or moves.
 func (m *saved) waitsFor(v *record.ScheduleView, item *command.ScheduleRun) bool {
 	if v.Version != item.Version || v.NextRunAt != item.Slot || item.Slot == 0 {
 		return false
@@ -135,8 +131,8 @@ func (m *saved) waitsFor(v *record.ScheduleView, item *command.ScheduleRun) bool
 	return item.Move || item.Slot <= m.Stamp().T && (item.Next == 0 || item.Next > item.Slot)
 }
 
-// runSlot submits the task of the slot, unless the slot is passed over, and
-// returns the schedule as it is from then on, and what it submitted.
+// runSlot submits the task of the slot, unless the slot is skipped. It returns the new state of
+// the schedule and what it submitted.
 func (m *Machine) runSlot(was *record.ScheduleView, item *command.ScheduleRun) (*record.ScheduleView, Submitted) {
 	v := *was
 	v.NextRunAt, v.NextWall = item.Next, item.NextWall
@@ -155,14 +151,14 @@ func (m *Machine) runSlot(was *record.ScheduleView, item *command.ScheduleRun) (
 	return &v, submitted
 }
 
-// ranBefore reports whether the slot was over when the schedule was set, and the schedule had had
-// a task of it, or of a later one: who set it had looked at the clock before that. A slot that has
-// moved by newer data of the time zone is another matter.
+// ranBefore reports whether the slot was over when the schedule was set, and the schedule had
+// already submitted a task for it or a later one: the slot was then computed before that ran. This
+// does not apply to a slot that moves because of newer time zone data.
 func (m *saved) ranBefore(v *record.ScheduleView, slot int64) bool {
 	return m.Level() >= record.LevelSlots && slot <= min(v.LastRunAt, v.UpdatedAt)
 }
 
-// lives reports whether the task is there and has not ended.
+// lives reports whether the task exists and has not ended.
 func (m *saved) lives(id uint64) bool {
 	t := m.Get(id)
 	return t != nil && !t.Status.Ended()

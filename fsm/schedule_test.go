@@ -47,8 +47,8 @@ func TestSchedules_AreBounded(t *testing.T) {
 	}
 }
 
-// TestSchedules_NeverChangeInPlace ensures that whoever was handed schedules,
-// as a snapshot that is being written, keeps what he saw.
+// TestSchedules_NeverChangeInPlace ensures that schedules which were handed out, for instance to a
+// snapshot being written, do not change.
 func TestSchedules_NeverChangeInPlace(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {

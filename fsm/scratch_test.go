@@ -11,9 +11,9 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// TestApply_KeepsNothingOfItsScratch applies the same log encoded, and decoded
-// to commands that are nobody else's. The memory that the encoded ones were
-// decoded into is overwritten after each entry: neither results nor state notice.
+// TestApply_KeepsNothingOfItsScratch applies the same log encoded, and decoded to commands
+// with their own memory. The memory that the encoded ones were decoded into is overwritten
+// after each entry, which must affect neither results nor state.
 func TestApply_KeepsNothingOfItsScratch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -150,7 +150,7 @@ func (a *args) command() command.Command {
 	return build()
 }
 
-// newTasks are what is to be submitted: one task of each type, else alike.
+// newTasks returns tasks to submit: one of each type, otherwise alike.
 func (a *args) newTasks() []record.NewTask {
 	n := record.NewTask{
 		Params:      a.optional("params"),

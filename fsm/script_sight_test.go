@@ -37,8 +37,8 @@ func (a *args) slots() []command.ScheduleRun {
 	return items
 }
 
-// dueSlots returns the slots that the leader would run: one of each schedule
-// for all that were missed.
+// dueSlots returns the slots that the leader would run: one per schedule, for all missed
+// ones.
 func (s *script) dueSlots() []command.ScheduleRun {
 	items := []command.ScheduleRun{}
 	for _, v := range s.m.DueSchedules(s.stamp.T, record.SchedulesMax) {

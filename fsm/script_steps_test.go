@@ -14,8 +14,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// parent is what "finalize=claim" and "failure=continue" of a submit say; the
-// lines behind it that begin with "step" have the steps.
+// parent returns the parent that "finalize=claim" and "failure=continue" of a submit ask
+// for; the following lines that begin with "step" add its steps.
 func (a *args) parent() *record.NewParent {
 	p := record.NewParent{ByClaim: a.text("finalize", "auto") == "claim", Continue: a.text("failure", "fail") == "continue"}
 	if p.ByClaim || p.Continue {
@@ -97,7 +97,7 @@ func describeAnswer(r Result) string {
 	return "[" + strings.Join(words, ", ") + "]"
 }
 
-// placeOf says which step of which parent the task is, "" if of none.
+// placeOf says which step of which parent the task is, or "".
 func placeOf(t *record.Task) string {
 	s := t.Step()
 	if s == nil {
@@ -144,8 +144,8 @@ func (s *script) finalization(id uint64) {
 	}
 }
 
-// TestScripts_Restored plays each script on machines that are restored from a
-// snapshot before every entry: all that is derived is built again each time.
+// TestScripts_Restored plays each script on machines that are restored from a snapshot
+// before every entry, so that all derived data is rebuilt each time.
 func TestScripts_Restored(t *testing.T) {
 	t.Parallel()
 	replayScripts(t, "", func(s *script, _ []command.Command) {

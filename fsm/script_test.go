@@ -271,7 +271,7 @@ func outcomeOf(r Result) string {
 			add("refused")
 		case b.Refused:
 			add("refused for step %d", b.Step)
-		case b.Task.ID == 0: // beside one that is refused
+		case b.Task.ID == 0: // next to one that is refused
 			add("left")
 		case b.Created:
 			add("created %d", b.Task.ID)

@@ -2,7 +2,7 @@ package fsm
 
 import "testing"
 
-// seeds is how many of so many seeds a test tries: with -short, a quarter.
+// seeds returns how many of all seeds a test tries: a quarter with -short.
 func seeds(all uint64) uint64 {
 	if testing.Short() {
 		return (all + 3) / 4

@@ -40,8 +40,9 @@ func (m *Machine) release(c command.Release) Result {
 	return Result{Task: m.copyOf(t)}
 }
 
-// releasable is holdOf of a release. A claim that its worker was told of again, or has
-// extended, since the answer that could not be written is not let go.
+// releasable is holdOf for a release. It refuses to release a claim that a later answer has
+// reported to the worker, or that the worker has extended, since the answer that could not
+// be sent.
 func (m *saved) releasable(c command.Release) (result Result, ok bool) {
 	if result, ok = m.holdOf(c.Hold, record.OutcomeReleased); !ok || c.Answer == 0 {
 		return result, ok
@@ -52,9 +53,9 @@ func (m *saved) releasable(c command.Release) (result Result, ok bool) {
 	return Result{}, true
 }
 
-// extend moves the end of the lease and notes the progress.
+// extend moves the end of the lease and stores the progress.
 func (m *Machine) extend(c command.Extend) Result {
-	// No claim ends by an extend: so none is repeated.
+	// An extend ends no claim, so it cannot be a repeat.
 	result, ok := m.held(c.Hold, record.OutcomeNone)
 	if !ok {
 		return result
@@ -68,8 +69,8 @@ func (m *Machine) extend(c command.Extend) Result {
 	return Result{Task: m.copyOf(t)}
 }
 
-// extendLease lets the claim of a claimed task last leaseMS (0: its own
-// length) from now, or longer if it does already, and returns the task.
+// extendLease lets the claim last leaseMS from now (0: its own length), but never shortens
+// it. It returns the task.
 func (m *Machine) extendLease(id uint64, leaseMS int64) *record.Task {
 	t := m.edit(id)
 	m.lengthen(t, leaseMS)
@@ -77,7 +78,7 @@ func (m *Machine) extendLease(id uint64, leaseMS int64) *record.Task {
 	return t
 }
 
-// lengthen is extendLease of the task that is being edited.
+// lengthen is extendLease for the task that is being edited.
 func (m *saved) lengthen(t *record.Task, leaseMS int64) {
 	asked := leaseMS != 0
 	if !asked {
@@ -89,18 +90,18 @@ func (m *saved) lengthen(t *record.Task, leaseMS int64) {
 			t.ClaimLeaseMS = leaseMS
 		}
 	}
-	t.LeaseSeq++ // also if the end stays: an expiry on its way is for the old state
+	t.LeaseSeq++ // even if the end stays, so that an expiry under way no longer matches
 }
 
-// held returns ok true if the task is claimed by h, whose call ends the claim with
-// the outcome (OutcomeNone: does not end it), else the answer.
+// held returns ok true if h has claimed the task, else the answer. outcome says how the call
+// ends the claim, OutcomeNone if it does not.
 func (m *Machine) held(h command.Hold, outcome record.Outcome) (result Result, ok bool) {
 	result, ok = m.holdOf(h, outcome)
 	return m.withCopy(result), ok
 }
 
-// holdOf is held, by the contract's order of checks. It changes nothing, and the
-// result has the state's own task.
+// holdOf does the checks of held, in the documented order. It changes nothing, and the
+// result contains the state's own task.
 func (m *saved) holdOf(h command.Hold, outcome record.Outcome) (result Result, ok bool) {
 	t := m.Get(h.ID)
 	switch {
@@ -122,9 +123,8 @@ func (m *saved) holdOf(h command.Hold, outcome record.Outcome) (result Result, o
 	return Result{}, true
 }
 
-// repeats reports whether the last claim that ended was ended by the same
-// call. Without a token that can only be told of a task that ended with its
-// last claim.
+// repeats reports whether the same call ended the task's last ended claim. Without a token
+// this is known only if the task ended with that claim.
 func repeats(t *record.Task, h command.Hold, outcome record.Outcome) bool {
 	if outcome == record.OutcomeNone {
 		return false
@@ -139,8 +139,8 @@ func repeats(t *record.Task, h command.Hold, outcome record.Outcome) bool {
 	return record.EndedByClaim(t) && last.WorkerID == h.WorkerID
 }
 
-// giveBack ends the claim of the claimed task that is being edited; the task
-// waits for delayMS until it is pending again.
+// giveBack ends the claim of the task that is being edited. The task becomes pending after
+// delayMS.
 func (m *Machine) giveBack(t *record.Task, outcome record.Outcome, failure string, delayMS int64) {
 	switch {
 	case t.CancelRequested:
@@ -153,8 +153,8 @@ func (m *Machine) giveBack(t *record.Task, outcome record.Outcome, failure strin
 	}
 }
 
-// giveUp ends the claim of the claimed task that is being edited; the task has
-// failed, or was cancelled if that was asked.
+// giveUp ends the claim of the task that is being edited. The task fails, or is cancelled
+// if that was requested.
 func (m *Machine) giveUp(t *record.Task, outcome record.Outcome, failure string) {
 	to := record.StatusFailed
 	if t.CancelRequested {
@@ -163,8 +163,8 @@ func (m *Machine) giveUp(t *record.Task, outcome record.Outcome, failure string)
 	m.end(t, outcome, failure, to)
 }
 
-// end ends the claim of the claimed task that is being edited, and moves the
-// task to where it goes: pending, scheduled, or an end.
+// end ends the claim of the task that is being edited and moves the task to its next
+// status: pending, scheduled, or an end.
 func (m *Machine) end(t *record.Task, outcome record.Outcome, failure string, to record.Status) {
 	claim := claimEventOf(0, t)
 	ref, _ := m.claims.Delete(t.Token)
@@ -196,18 +196,18 @@ func logEnded(log []record.Attempt, at int64, outcome record.Outcome, failure st
 	return log
 }
 
-// attemptsLeft reports whether the task may be claimed once more.
+// attemptsLeft reports whether the task may be claimed again.
 func attemptsLeft(t *record.Task) bool {
 	return t.MaxAttempts == 0 || t.Attempts < t.MaxAttempts
 }
 
-// Judge returns what applying cmd at now would answer, if that changes nothing but
-// index and clocks: the refusal of a Complete, Fail, Extend, Release or Finalize, or the
-// answer to one that is repeated; of a Batch, if each of its ops is refused so, or if it
-// is atomic and its first op is. Else, and of every other command, ok is false.
+// Judge returns the result of applying cmd at now if that would change nothing but index
+// and clocks: for a Complete, Fail, Extend, Release or Finalize that would be refused or is
+// a repeat, and for a Batch whose ops would all be refused, or the first one if it is
+// atomic. Otherwise ok is false.
 //
-// It reads only. The result is made of memory of its own, but for byte slices, which are
-// never changed in place.
+// It only reads. The result has its own memory, except for byte slices, which are never
+// changed in place.
 func (m *Machine) Judge(cmd command.Command, now record.Stamp) (result Result, ok bool) {
 	if batch, ok := cmd.(command.Batch); ok {
 		return m.judgeBatch(batch, now)
@@ -226,8 +226,8 @@ func (m *Machine) Judge(cmd command.Command, now record.Stamp) (result Result, o
 	return result, true
 }
 
-// judge returns acts true if the command, applied at now, would change anything, else
-// its answer, which has the state's own task.
+// judge returns acts true if the command, applied at now, would change anything, else its
+// result, which contains the state's own task.
 func (m *Machine) judge(cmd command.Command, now record.Stamp) (result Result, acts bool) {
 	switch c := cmd.(type) {
 	case command.Complete:
@@ -248,7 +248,7 @@ func (m *Machine) judge(cmd command.Command, now record.Stamp) (result Result, a
 	return Result{}, true
 }
 
-// IsJudged reports whether Judge may know the answer to such a command.
+// IsJudged reports whether Judge may answer such a command.
 func IsJudged(cmd command.Command) bool {
 	switch cmd.(type) {
 	case command.Complete, command.Fail, command.Extend, command.Release, command.Finalize, command.Batch:
@@ -257,8 +257,7 @@ func IsJudged(cmd command.Command) bool {
 	return false
 }
 
-// judgeBatch is Judge of a batch. An op that is refused changes nothing for those
-// behind it.
+// judgeBatch is Judge for a batch. A refused op does not affect the ops after it.
 func (m *Machine) judgeBatch(c command.Batch, now record.Stamp) (result Result, ok bool) {
 	var results []Result
 	answered := 0

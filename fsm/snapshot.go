@@ -11,11 +11,11 @@ import (
 	"github.com/claimq/claimq/fsm/trail"
 )
 
-// stateBuilder fills a machine with the records of a snapshot, and with what is
-// derived of the tasks as they come.
+// stateBuilder fills a machine with the records of a snapshot and indexes most tasks on the
+// way.
 type stateBuilder struct {
 	m     *Machine
-	steps []uint64 // parents and steps: they are indexed when all tasks are there
+	steps []uint64 // parents and steps, which are indexed after all tasks
 }
 
 // Header sets the header.
@@ -23,9 +23,8 @@ func (b *stateBuilder) Header(h record.Header, of trail.Header) {
 	b.m.header, b.m.trail.Header = h, of
 }
 
-// Task adds a task. Most tasks of a long queue wait, and the machine keeps the
-// record of such a one as it is: so nothing is made of it that outlives this call
-// but its places in the indexes.
+// Task adds a task. Waiting and ended tasks are kept packed, as the record is, so that only
+// their index entries are allocated.
 func (b *stateBuilder) Task(t *record.Task, packed []byte) error {
 	if record.IsResting(t) && len(packed) <= math.MaxUint16 {
 		b.m.tasks.Load(t.ID, nil, packed)
@@ -60,8 +59,7 @@ func (b *stateBuilder) Gone(id uint64, g *record.Gone) error {
 // Trail adds a chunk of the trail.
 func (b *stateBuilder) Trail(c *trail.Chunk) { b.m.trail.Load(c) }
 
-// Finish builds what is derived of all records but those of most tasks, which is
-// there.
+// Finish indexes everything that is not indexed yet.
 func (b *stateBuilder) Finish(few snapshot.Few) error {
 	b.m.nodes, b.m.settings, b.m.schedules = few.Nodes, few.Types, few.Schedules
 	b.m.tasks.Loaded()
@@ -73,8 +71,8 @@ func (b *stateBuilder) Finish(few snapshot.Few) error {
 	return b.m.rebuildRest()
 }
 
-// Snapshot captures the state as it is, in microseconds: records are copied
-// only when they change while the snapshot lives. The caller releases it.
+// Snapshot captures the state within microseconds. Records are copied only when they change
+// while the snapshot lives. The caller must release it.
 func (m *Machine) Snapshot() *snapshot.Snapshot {
 	return snapshot.Of(snapshot.Parts{
 		Header:    m.header,
@@ -88,13 +86,12 @@ func (m *Machine) Snapshot() *snapshot.Snapshot {
 	})
 }
 
-// ReadSnapshot builds the state that a snapshot holds. It reads r to its end
-// and verifies every checksum, count and order and the state hash before there
-// is a machine; beside the machine it holds one chunk in memory.
+// ReadSnapshot builds the state from a snapshot. It reads r to its end and verifies all
+// checksums, counts, orders and the state hash before it returns a machine. In addition to
+// the machine it holds one chunk in memory.
 //
-// Errors, wrapped with where: ErrCorrupt when the bytes are not what WriteTo
-// wrote, a snapshot that is cut off included; ErrUnknownCommand when a newer
-// version wrote it; r's own.
+// Errors, wrapped with the place: ErrCorrupt if the bytes are not as WriteTo wrote them,
+// even if only cut off; ErrUnknownCommand if a newer version wrote them; errors of r.
 func ReadSnapshot(r io.Reader) (*Machine, error) {
 	b := &stateBuilder{m: New()}
 	if err := snapshot.Read(r, b); err != nil {
@@ -103,11 +100,10 @@ func ReadSnapshot(r io.Reader) (*Machine, error) {
 	return b.m, nil
 }
 
-// VerifySnapshot verifies a snapshot as ReadSnapshot does, but for what records
-// say of each other: whether a key or a token is given twice, a step has its
-// parent, an event leads to the one before. It returns about how many bytes of
-// memory the state takes, as Machine.Bytes estimates them. It holds one chunk in
-// memory, not the state. Errors: ReadSnapshot's.
+// VerifySnapshot verifies a snapshot as ReadSnapshot does, except for relations between
+// records, such as duplicate keys and tokens, parents of steps, and links between events.
+// It returns an estimate of the state's memory, as Machine.Bytes does. It holds one chunk
+// in memory instead of the state. Errors: those of ReadSnapshot.
 func VerifySnapshot(r io.Reader) (bytes int64, err error) {
 	if bytes, err = snapshot.Weigh(r); err != nil {
 		return 0, fmt.Errorf("verify snapshot: %w", err)

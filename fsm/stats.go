@@ -10,24 +10,24 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Stats are the counts of the state.
+// Stats has the counts of the state.
 type Stats struct {
 	Index              uint64
 	Counts             [record.StatusCancelled + 1]int64 // by Status
 	Types              []TypeStats                       // sorted by type
 	Bytes              int64
-	OldestPendingAgeMS int64 // 0 if nothing is pending
+	OldestPendingAgeMS int64 // 0 if no task is pending
 }
 
-// TypeStats are the counts of one type.
+// TypeStats has the counts of one type.
 type TypeStats struct {
 	Type   string
 	Counts [record.StatusCancelled + 1]int64
 }
 
-// Stats returns the counts, exact at Index. The types are those that have
-// tasks, ended ones too. The oldest pending task is the one that was submitted
-// first; its age counts from then, also after a requeue.
+// Stats returns the counts at Index. It lists the types that have tasks, including ended ones. The
+// oldest pending task is the one submitted first; its age counts from its submit even after a
+// requeue.
 func (m *Machine) Stats(now record.Stamp) Stats {
 	s := Stats{Index: m.Index(), Counts: m.counts, Bytes: m.Bytes()}
 	if n := m.types.Len(); n > 0 {
@@ -50,29 +50,26 @@ func (m *saved) ageOf(id uint64, now record.Stamp) int64 {
 	return max(now.T-m.Get(id).CreatedAt, 0)
 }
 
-// TypeView is what can be seen of a task type.
+// TypeView is the public view of a task type.
 type TypeView struct {
 	Type     string
 	Counts   [record.StatusCancelled + 1]int64 // by Status
 	Settings record.TypeSettings
-	// OldestPendingAgeMS is the age of the pending task that was submitted
-	// first; 0 if none is pending.
+	// OldestPendingAgeMS is the age of the oldest pending task, or 0.
 	OldestPendingAgeMS int64
-	// OldestWaitMS is how long that task has waited to be claimed: since its
-	// submit, or since its RunAt.
+	// OldestWaitMS is the time that this task has waited to be claimed, since its submit or its RunAt.
 	OldestWaitMS int64
-	// How many of its tasks were submitted, completed and failed for good, in
-	// millionths per second over the last minute, by T. They are no part of the
-	// state, and so not in results: they are counted again after a restart or a
-	// restore.
+	// Tasks submitted, completed and failed, in millionths per second over the last minute, by T.
+	// They are not part of the state, and so not in results: counting restarts after a restart or
+	// a restore.
 	SubmittedPerS, CompletedPerS, FailedPerS int64
 }
 
-// Counts returns how many tasks there are, by Status.
+// Counts returns the number of tasks by Status.
 func (m *Machine) Counts() [record.StatusCancelled + 1]int64 { return m.counts }
 
-// Types returns what can be seen of the types that have tasks, settings or rates, sorted by name:
-// those behind after, limit of them at most, 0 = all. now is the time by which ages are told.
+// Types returns the types with tasks, settings or rates, sorted by name, starting after after. It
+// returns at most limit, 0 = all. Ages are relative to now.
 func (m *Machine) Types(after string, limit int, now record.Stamp) []TypeView {
 	if limit == 0 {
 		limit = math.MaxInt
@@ -89,8 +86,7 @@ func (m *Machine) Types(after string, limit int, now record.Stamp) []TypeView {
 	return views
 }
 
-// Type returns what can be seen of the type, ok false if it has neither tasks,
-// settings nor rates.
+// Type returns the view of the type; ok is false if it has neither tasks, settings nor rates.
 func (m *Machine) Type(name string, now record.Stamp) (v TypeView, ok bool) {
 	ts := m.typeShown(name, m.ratesAt(now))
 	if ts == nil {
@@ -114,48 +110,48 @@ func (m *saved) viewOf(ts *typeState, now record.Stamp) TypeView {
 	return v
 }
 
-// TypesQuery says which types are asked for, of those that have tasks, settings or rates. The
-// zero value: all, by name.
+// TypesQuery selects types among those with tasks, settings or rates. The zero value selects all,
+// by name.
 type TypesQuery struct {
-	Name      string // only those with this in their names, in whichever case
+	Name      string // only names containing this, ignoring case
 	Attention bool   // only those that need attention
-	After     string // only those behind this one, by name
+	After     string // only names after this one
 	Order     TypeOrder
-	Limit     int                    // how many at most; 0 = all
-	See       func(name string) bool // there are no others; nil = there are
-	// Look is how many types one look goes through, and how many it reads for the answer; 0 = all.
+	Limit     int                    // 0 = all
+	See       func(name string) bool // reports whether a type is visible; nil = all are
+	// Look bounds the types that one look scans, and those that it reads for the answer; 0 = all.
 	Look int
 }
 
-// TypesFound is what a TypesQuery has found by the looks so far, of which each goes on where
-// the one before ended. The zero value has found nothing.
+// TypesFound collects the results of a TypesQuery over several looks, each of which continues
+// where the last one ended. The zero value is empty.
 type TypesFound struct {
 	Types   []TypeView
-	Total   int      // how many types there are
-	Matched int      // how many there would be without Limit
-	All     TypeView // of all types together; their rates have those of types that went, too
+	Total   int      // number of types
+	Matched int      // number of matching types, regardless of Limit
+	All     TypeView // totals of all types; rates include types that are gone
 
 	first  firstTypes
-	behind string // the type that was looked at last
-	walked bool   // all were looked at; those of first are read now
-	read   int    // of these
-	oldest uint64 // the task that has been pending longest
+	behind string // the type scanned last
+	walked bool   // all are scanned; now those of first are read
+	read   int    // how many of these are read
+	oldest uint64 // the oldest pending task
 }
 
-// TypeOrder is what types are sorted by: "" or name, or what they have most of: a status,
-// oldest (the task that has been pending longest), or a rate, as submitted_per_s.
+// TypeOrder is the order of types: "" or name; or descending by the count of a status, by oldest
+// (the age of the oldest pending task), or by a rate, such as submitted_per_s.
 type TypeOrder string
 
-// Valid reports whether there is such an order.
+// Valid reports whether the order exists.
 func (o TypeOrder) Valid() bool {
 	_, ok := o.key(0)
 	return ok
 }
 
-// ByName reports whether types are sorted by their names.
+// ByName reports whether types are sorted by name.
 func (o TypeOrder) ByName() bool { return o == "" || o == "name" }
 
-// key returns what types are sorted by at t, the largest first, equal ones by name.
+// key returns the sort key of types at time t: the largest first, equal ones by name.
 func (o TypeOrder) key(t int64) (key func(*typeState) int64, ok bool) {
 	rate := func(kind rateKind) func(*typeState) int64 {
 		return func(ts *typeState) int64 { return ts.rates.of(kind, t) }
@@ -164,7 +160,7 @@ func (o TypeOrder) key(t int64) (key func(*typeState) int64, ok bool) {
 	case "", "name":
 		return func(*typeState) int64 { return 0 }, true
 	case "oldest":
-		// No task is older than one with a smaller id.
+		// Ids grow with time, so the smallest id is the oldest task.
 		return func(ts *typeState) int64 {
 			if ts.Oldest() == 0 {
 				return math.MinInt64
@@ -182,9 +178,9 @@ func (o TypeOrder) key(t int64) (key func(*typeState) int64, ok bool) {
 	return func(ts *typeState) int64 { return ts.counts[status] }, ok
 }
 
-// FindTypes adds to f what q asks for, and reports whether another look has to go on: what it
-// finds is as of then. Of the types that are left out it looks at no task. now is the time by
-// which ages are told.
+// FindTypes continues the query and adds its results to f. It reports whether another look is
+// needed; each look sees the state of its own time. It reads no tasks of types that are left out.
+// Ages are relative to now.
 func (m *Machine) FindTypes(f *TypesFound, q TypesQuery, now record.Stamp) (more bool) {
 	left := q.Look
 	if left == 0 {
@@ -198,7 +194,7 @@ func (m *Machine) FindTypes(f *TypesFound, q TypesQuery, now record.Stamp) (more
 	for ; f.read < len(types) && left > 0; left-- {
 		if ts := m.typeShown(types[f.read].name, t); ts != nil {
 			f.Types = append(f.Types, m.viewOf(ts, now))
-		} else { // it went between two looks
+		} else { // it was removed between two looks
 			f.Total--
 			f.Matched--
 		}
@@ -207,8 +203,7 @@ func (m *Machine) FindTypes(f *TypesFound, q TypesQuery, now record.Stamp) (more
 	return f.read < len(types)
 }
 
-// walkTypes goes through the next types, up to left of them, and reports whether it came to
-// the end.
+// walkTypes scans the next types, up to left of them, and reports whether it reached the end.
 func (m *Machine) walkTypes(f *TypesFound, q TypesQuery, now record.Stamp, left *int) (all bool) {
 	t := m.ratesAt(now)
 	key, _ := q.Order.key(t)
@@ -255,15 +250,14 @@ func (m *Machine) walkTypes(f *TypesFound, q TypesQuery, now record.Stamp, left 
 	return true
 }
 
-// setOldest notes the task that has been pending longest, which a later look may not find any
-// more.
+// setOldest stores the age of the oldest pending task, which may no longer exist at a later look.
 func (f *TypesFound) setOldest(id uint64, m *Machine, now record.Stamp) {
 	if id != f.oldest {
 		f.oldest, f.All.OldestPendingAgeMS = id, m.ageOf(id, now)
 	}
 }
 
-// addCounts adds what a type has to what all have together.
+// addCounts adds a type's counts to the totals.
 func (f *TypesFound) addCounts(ts *typeState, t int64) {
 	for status, n := range ts.counts {
 		f.All.Counts[status] += n
@@ -274,14 +268,14 @@ func (f *TypesFound) addCounts(ts *typeState, t int64) {
 	f.All.FailedPerS += perS[rateFailed]
 }
 
-// firstTypes are the first of the types that are added, which come by name: those of the
-// largest keys, of equal ones those that came first.
+// firstTypes keeps the first types by key, largest first. Equal ones stay in the order in which
+// they were added.
 type firstTypes struct {
-	limit int // 0: all, which are sorted in the end
+	limit int // 0: all, which are sorted at the end
 	types []keyedType
 }
 
-// keyedType is a type and what it is sorted by.
+// keyedType is a type with its sort key.
 type keyedType struct {
 	key  int64
 	name string
@@ -290,7 +284,7 @@ type keyedType struct {
 func (f *firstTypes) add(key int64, name string) {
 	at := len(f.types)
 	if f.limit > 0 {
-		// Behind all that are as large.
+		// After all types with an equal key.
 		at = sort.Search(at, func(i int) bool { return f.types[i].key < key })
 		if at == f.limit {
 			return
@@ -307,12 +301,12 @@ func (f *firstTypes) sort() {
 	}
 }
 
-// attentionWaitMS is how long a task may be pending while nobody is at work on its type.
+// attentionWaitMS is the time that a task may be pending while no worker works on its type.
 const attentionWaitMS = 60_000
 
-// needsAttention reports whether somebody should look at the type: it is paused, has as
-// many claims as it may while tasks are pending, has tasks that nobody comes for, or
-// tasks have failed for good of late. t is the time by which rates are told.
+// needsAttention reports whether an operator should look at the type: it is paused, is at its
+// limit of claims while tasks are pending, has tasks that no worker claims, or has recently failed
+// tasks. Rates are as of time t.
 func (ts *typeState) needsAttention(t int64, waits *waitsLong) bool {
 	if r := ts.Record(); r != nil {
 		s := &r.Settings
@@ -324,13 +318,13 @@ func (ts *typeState) needsAttention(t int64, waits *waitsLong) bool {
 		ts.Oldest() != 0 && ts.counts[record.StatusClaimed] == 0 && waits.has(ts.Oldest()) && ts.rates.of(rateCompleted, t) == 0
 }
 
-// waitsLong tells which tasks were created before a time, and looks at few of them: no
-// task is older than one with a smaller id.
+// waitsLong reports which tasks were created before a time. It looks at few of them, because ids
+// grow with time.
 type waitsLong struct {
 	m      *Machine
 	before int64
-	old    uint64 // the largest id that is known to be of an old one
-	young  uint64 // the smallest that is known to be of one that is not; 0: none is
+	old    uint64 // the largest id known to be created before
+	young  uint64 // the smallest id known not to be; 0 = unknown
 }
 
 func (w *waitsLong) has(id uint64) bool {

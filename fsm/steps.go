@@ -9,8 +9,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Steps returns how the steps of the parent are, in the plan's order; nil if the
-// task is not there or has none.
+// Steps returns the state of the parent's steps, in the plan's order; nil if the task does not
+// exist or has none.
 func (m *Machine) Steps(id uint64) []StepView {
 	t := m.Get(id)
 	if t == nil || t.Parent() == nil {
@@ -25,8 +25,8 @@ func (m *Machine) Steps(id uint64) []StepView {
 	return views
 }
 
-// StepTypes yields the task types of the parent's steps by their places; none if the task is
-// not there or has none. It unpacks none of them.
+// StepTypes yields the task types of the parent's steps by their places, without unpacking the
+// steps. It yields nothing if the task does not exist or has no steps.
 func (m *Machine) StepTypes(id uint64) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		t := m.Get(id)
@@ -41,7 +41,7 @@ func (m *Machine) StepTypes(id uint64) iter.Seq2[int, string] {
 	}
 }
 
-// typeOfTask returns the type of a task that is there.
+// typeOfTask returns the type of an existing task.
 func (m *saved) typeOfTask(id uint64) string {
 	kept := m.tasks.Look(id)
 	if kept.Record != nil {
@@ -55,8 +55,7 @@ func (m *saved) typeOfTask(id uint64) string {
 	return ""
 }
 
-// withSteps adds to the answer about one task the steps of that task, if it is a
-// parent.
+// withSteps adds the steps to the result about a parent.
 func (m *Machine) withSteps(result Result) Result {
 	t := result.Task
 	if len(result.Submitted) == 1 {
@@ -68,14 +67,13 @@ func (m *Machine) withSteps(result Result) Result {
 	return result
 }
 
-// addParent adds a parent, and its steps behind it, and returns it. The trail
-// tells the message with the parent.
+// addParent adds a parent and then its steps, and returns the parent. message goes with its event.
 func (m *Machine) addParent(n *record.NewTask, message string) *record.Task {
 	plan := record.NewPlan(n.Parent)
 	t := m.newTask(n)
 	t.Status = record.StatusRunning
 	o := optionsOf(n)
-	o.ExpiresAt, o.Group = 0, "" // it is never claimed
+	o.ExpiresAt, o.Group = 0, "" // a parent is never claimed
 	o.Parent = &record.Parent{Plan: plan}
 	t.SetOptions(o)
 	m.add(t, message)
@@ -86,7 +84,7 @@ func (m *Machine) addParent(n *record.NewTask, message string) *record.Task {
 	return t
 }
 
-// addStep adds a step: blocked if it depends on others.
+// addStep adds a step. blocked is true if it depends on others.
 func (m *Machine) addStep(n *record.NewTask, step *record.Step, blocked bool) {
 	t := m.newTask(n)
 	m.setRunAt(t, m.runAtOf(n))
@@ -99,9 +97,8 @@ func (m *Machine) addStep(n *record.NewTask, step *record.Step, blocked bool) {
 	m.add(t, "")
 }
 
-// Reach returns how many tasks a command that ends, retries or deletes the task
-// may change: 1, and with the steps of its parent, or its own, these too. 0 if
-// there is no such task.
+// Reach returns how many tasks may change if the task ends, is retried or deleted: 1, plus all
+// steps of its parent or of its own. 0 if the task does not exist.
 func (m *Machine) Reach(id uint64) int {
 	t := m.Get(id)
 	if t == nil {
@@ -111,8 +108,8 @@ func (m *Machine) Reach(id uint64) int {
 	return 1 + steps
 }
 
-// waitsForSteps returns the names of the steps that the step depends on and that
-// have not completed: at most whyStepsMax, in the plan's order.
+// waitsForSteps returns the names of the step's dependencies that have not completed: at most
+// whyStepsMax, in the plan's order.
 func (m *saved) waitsForSteps(t *record.Task) []string {
 	var names []string
 	s := t.Step()
@@ -127,9 +124,9 @@ func (m *saved) waitsForSteps(t *record.Task) []string {
 	return names
 }
 
-// attachSteps looks at what a saved task has to do with its parent or its steps,
-// and gives the steps of a parent its plan. It returns what is wrong, "" if
-// nothing is. Parents come before their steps, and all records are there.
+// attachSteps checks how a saved task relates to its parent or steps, and gives a parent's plan to
+// its steps. It returns what is wrong, or "". All records must be loaded, and parents must come
+// before their steps.
 func (m *saved) attachSteps(t *record.Task) (problem string) {
 	switch o := t.Opts(); {
 	case o.Parent != nil:
@@ -140,8 +137,8 @@ func (m *saved) attachSteps(t *record.Task) (problem string) {
 	return ""
 }
 
-// problemOfStep returns what is wrong with a saved step, "" if nothing is. Its
-// parent has looked at the rest.
+// problemOfStep returns what is wrong with a saved step, or "". The rest is checked with its
+// parent.
 func (m *saved) problemOfStep(t *record.Task, s *record.Step) string {
 	parent := m.Get(s.ParentID)
 	switch {
@@ -155,8 +152,8 @@ func (m *saved) problemOfStep(t *record.Task, s *record.Step) string {
 	return ""
 }
 
-// attachPlan gives the plan of a saved parent to its steps. It returns what is
-// wrong with them, "" if nothing is.
+// attachPlan gives the plan of a saved parent to its steps. It returns what is wrong with them, or
+// "".
 func (m *saved) attachPlan(t *record.Task, p *record.Plan) (problem string) {
 	if !p.Sound() {
 		return "its steps depend on each other, or on what is not there"
@@ -171,7 +168,7 @@ func (m *saved) attachPlan(t *record.Task, p *record.Plan) (problem string) {
 		case t.Status.Ended() && !s.Status.Ended():
 			return "it has ended before a step of it"
 		case s.Step().Plan == nil:
-			s.Options.Step = step // nobody has seen it yet
+			s.Options.Step = step // safe in place, because nothing has read it yet
 		}
 		completed[place] = s.Status == record.StatusCompleted
 	}
@@ -184,8 +181,8 @@ func (m *saved) attachPlan(t *record.Task, p *record.Plan) (problem string) {
 	return ""
 }
 
-// cancelParent cancels the steps of the running parent, and the parent with the
-// last of them: at once if none is claimed.
+// cancelParent cancels the steps of a running parent. The parent ends with the last of them, at
+// once if none is claimed.
 func (m *Machine) cancelParent(t *record.Task) Result {
 	if t.CancelRequested {
 		return Result{Repeated: true, Task: m.copyOf(t)}
@@ -197,7 +194,7 @@ func (m *Machine) cancelParent(t *record.Task) Result {
 		m.edited(t)
 		m.tellOf(event.CancelRequested, t, "")
 	}
-	m.following = true // the parent ends here, and not as its steps would have it
+	m.following = true // so that the parent ends here, and not as its steps would end it
 	m.stopSteps(id, ps)
 	if ps.open() == 0 {
 		m.endParent(id, parentEnd{To: record.StatusCancelled})
@@ -206,15 +203,15 @@ func (m *Machine) cancelParent(t *record.Task) Result {
 	return Result{Task: m.copyOf(m.Get(id))}
 }
 
-// retryParent retries the steps of the parent that failed or were cancelled, all
-// of them or none. A parent that had ended runs again.
+// retryParent retries all steps that failed or were cancelled, or none. A parent that had ended
+// runs again.
 func (m *Machine) retryParent(t *record.Task, c command.Retry) Result {
 	running, ps := t.Status == record.StatusRunning, m.parents[c.ID]
 	switch {
 	case running && t.CancelRequested:
 		return m.refused(CodeTaskCancelled, t)
 	case running && ps.counts[record.StatusFailed]+ps.counts[record.StatusCancelled] == 0,
-		running && c.Token != 0 && c.Token == t.Token: // its steps may have failed again since
+		running && c.Token != 0 && c.Token == t.Token: // a repeat, even if its steps have failed again since
 		return Result{Repeated: true, Task: m.copyOf(t)}
 	case c.Token != 0 && c.Token != t.Token && (!running || m.Level() >= record.LevelRepeats):
 		return m.refused(CodeStaleClaim, t)
@@ -235,14 +232,14 @@ func (m *Machine) retryParent(t *record.Task, c command.Retry) Result {
 	}
 	m.retrySteps(c, ps)
 	if ps.open() == 0 {
-		m.endWithSteps(c.ID) // it was cancelled when its steps had completed
+		m.endWithSteps(c.ID) // it was cancelled after its steps had completed
 	}
 	return Result{Task: m.copyOf(m.Get(c.ID))}
 }
 
-// cannotRetrySteps returns why the parent cannot be retried: another task has its
-// key, one of the steps has no attempts left, or it would be undone. The refusal has the
-// state's own task.
+// cannotRetrySteps returns the refusal if the parent cannot be retried: another task has its key,
+// a step has no attempts left, or the retry would be undone. The refusal contains the state's own
+// task.
 func (m *Machine) cannotRetrySteps(t *record.Task, c command.Retry, find goneFinder) (refusal Result, refused bool) {
 	if refusal, refused := m.keyTaken(t, find); refused {
 		return refusal, true
@@ -262,9 +259,9 @@ func (m *Machine) cannotRetrySteps(t *record.Task, c command.Retry, find goneFin
 	return Result{}, false
 }
 
-// wouldBeUndone refuses the retry of the step, which failed or was cancelled, if a claimed one was
-// asked to stop whose end as cancelled would cancel this one again. Where the others go on after a
-// failure that is only one that this one waits for: itself, or behind a blocked step.
+// wouldBeUndone refuses the retry of a failed or cancelled step if a claimed step was asked to
+// stop, because the end of that step would cancel this one again. With Plan.Continue this applies
+// only if this step depends on it, directly or through a blocked step.
 func (m *Machine) wouldBeUndone(t *record.Task) (refusal Result, refused bool) {
 	s := t.Step()
 	if m.parents[s.ParentID].asked == 0 || m.Level() < record.LevelAsked {
@@ -283,15 +280,15 @@ func (m *Machine) wouldBeUndone(t *record.Task) (refusal Result, refused bool) {
 	return Result{Code: CodeTaskCancelled, Reason: ReasonCancelRequested, Task: m.Get(asked)}, true
 }
 
-// askedToStop reports whether the step is claimed, and to be cancelled.
+// askedToStop reports whether the step is claimed and was asked to stop.
 func askedToStop(s *record.Task) bool { return s.Status == record.StatusClaimed && s.CancelRequested }
 
-// retriable reports whether a retry of its parent retries the step.
+// retriable reports whether a retry of the parent includes the step.
 func retriable(s *record.Task) bool {
 	return s.Status == record.StatusFailed || s.Status == record.StatusCancelled
 }
 
-// retrySteps retries the steps of the parent that failed or were cancelled.
+// retrySteps retries the parent's steps that failed or were cancelled.
 func (m *Machine) retrySteps(c command.Retry, ps *parentState) {
 	for place := range ps.waiting {
 		id := c.ID + 1 + uint64(place)
@@ -306,10 +303,9 @@ func (m *Machine) retrySteps(c command.Retry, ps *parentState) {
 	}
 }
 
-// cannotRetryStep returns why the step, which failed or was cancelled, cannot be
-// retried by itself: its parent has ended, or is being cancelled, or it depends on
-// one that failed or was cancelled, and would stay blocked, or it would be undone. The
-// refusal has the state's own task.
+// cannotRetryStep returns the refusal if the failed or cancelled step cannot be retried by itself:
+// its parent has ended or is being cancelled, it depends on a step that did not complete and would
+// stay blocked, or the retry would be undone. The refusal contains the state's own task.
 func (m *Machine) cannotRetryStep(t *record.Task) (refusal Result, refused bool) {
 	if t.Step() == nil || !retriable(t) {
 		return Result{}, false
@@ -338,20 +334,18 @@ func (m *Machine) deleteSteps(parent *record.Task) {
 	}
 }
 
-// followSteps does what follows from the steps that have ended, first come first
-// served: what it ends itself comes last. It is over when nothing follows any
-// more: each step ends once.
+// followSteps applies the consequences of steps that have ended, in order. Steps that end because
+// of that are added to the end of the queue; it terminates because each step ends once.
 func (m *Machine) followSteps() {
 	m.following = true
 	for i := 0; i < len(m.stepsEnded); i++ {
 		m.followStep(m.stepsEnded[i])
 	}
-	m.stepsEnded, m.following = m.stepsEnded[:0], false // at most some thousands
+	m.stepsEnded, m.following = m.stepsEnded[:0], false // some thousands at most
 }
 
-// followStep does what follows from the end of the step: it frees those that wait
-// for it, or cancels them, or all of its parent; and if it was the last one, it
-// ends the parent.
+// followStep applies the consequences of the end of a step: it unblocks or cancels the steps that
+// wait for it, or cancels all of its parent; and after the last step, it ends the parent.
 func (m *Machine) followStep(id uint64) {
 	t := m.Get(id)
 	s := t.Step()
@@ -367,8 +361,8 @@ func (m *Machine) followStep(id uint64) {
 	}
 }
 
-// followDependents frees the blocked steps that waited for this one alone, which
-// has completed, or cancels those that waited for it and never can begin.
+// followDependents unblocks the steps that waited only for this one if it has completed, or else
+// cancels those that depend on it, as they can never begin.
 func (m *Machine) followDependents(t *record.Task, ps *parentState) {
 	s := t.Step()
 	for _, place := range s.Plan.Steps[t.StepPlace()].Dependents {
@@ -383,7 +377,7 @@ func (m *Machine) followDependents(t *record.Task, ps *parentState) {
 	}
 }
 
-// unblock lets a blocked step be claimed, once its time has come.
+// unblock makes a blocked step claimable, once its time has come.
 func (m *Machine) unblock(id uint64) {
 	t := m.edit(id)
 	m.setRunAt(t, t.RunAt)
@@ -393,8 +387,8 @@ func (m *Machine) unblock(id uint64) {
 	}
 }
 
-// stopSteps cancels the parent's steps that are not claimed, in the plan's order,
-// and asks those that are. It looks at them only if there is one of these.
+// stopSteps cancels the parent's unclaimed steps in the plan's order and asks the claimed ones to
+// stop. It scans the steps only if there are any.
 func (m *Machine) stopSteps(parentID uint64, ps *parentState) {
 	if ps.unclaimed() == 0 && ps.unasked() == 0 {
 		return
@@ -407,7 +401,7 @@ func (m *Machine) stopSteps(parentID uint64, ps *parentState) {
 	}
 }
 
-// endWithSteps ends the parent, whose steps have all ended, if it ends by itself.
+// endWithSteps ends a parent whose steps have all ended, if it ends automatically.
 func (m *Machine) endWithSteps(id uint64) {
 	t := m.Get(id)
 	switch {

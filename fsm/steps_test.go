@@ -10,7 +10,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// manySteps returns a parent with so many steps, each with the task.
+// manySteps returns a parent with n steps, each with the task.
 func manySteps(n int, step record.NewTask) record.NewTask {
 	p := &record.NewParent{Steps: make([]record.NewStep, n)}
 	for i := range p.Steps {

@@ -9,7 +9,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// submit adds the tasks in order, so that a key given twice goes to the first.
+// submit adds the tasks in order, so that the first of several with the same key gets it.
 func (m *Machine) submit(c command.Submit) Result {
 	submitted := m.answers.submitted.take(len(c.Tasks))
 	copies := m.answers.tasks.take(len(c.Tasks))
@@ -27,10 +27,10 @@ func (m *Machine) submit(c command.Submit) Result {
 	return Result{Submitted: submitted}
 }
 
-// neverClaimable reports whether the task would be added and it, or the step at that
-// place, would expire before its delay is over, so that nothing could claim it. A task
-// whose key is taken would not be added: so the repeat of a submit is answered at any
-// time. The task whose id is ends is about to end: a key that it frees is not taken.
+// neverClaimable reports whether the task would be added but it, or the step at that place,
+// would expire before its delay is over. If its key is taken the task would not be added,
+// so that a submit can be repeated at any time. A key held by the task with the id ends,
+// which is about to end, does not count if that frees it.
 func (m *Machine) neverClaimable(n *record.NewTask, ends uint64) (step int, never bool) {
 	step, never = m.lapsesFirst(n)
 	if !never {
@@ -44,8 +44,8 @@ func (m *Machine) neverClaimable(n *record.NewTask, ends uint64) (step int, neve
 	return step, gone == nil
 }
 
-// lapsesFirst reports whether the task, or the step at that place, would expire before
-// its delay is over; -1 is the task itself. The delay of a step counts from now on, too.
+// lapsesFirst reports whether the task, or the step at that place, would expire before its
+// delay is over; -1 is the task itself. A step's delay counts from now, too.
 func (m *saved) lapsesFirst(n *record.NewTask) (step int, lapses bool) {
 	if m.Level() < record.LevelActs {
 		return -1, false
@@ -61,8 +61,8 @@ func (m *saved) lapses(n *record.NewTask) bool {
 	return n.DelayMS != 0 && n.ExpiresAt != 0 && n.ExpiresAt <= m.fromNow(n.DelayMS)
 }
 
-// submitOne adds the task unless its key is taken. It fills in the copy of the
-// task that the answer shows. The trail tells the message with it.
+// submitOne adds the task unless its key is taken. It fills copied for the answer. message
+// goes with the task's event.
 func (m *Machine) submitOne(n *record.NewTask, copied *record.Task, message string) Submitted {
 	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {
 		*copied = *t
@@ -76,8 +76,8 @@ func (m *Machine) submitOne(n *record.NewTask, copied *record.Task, message stri
 	return Submitted{Task: copied, Created: true}
 }
 
-// addTask adds a task, pending or scheduled, or a parent and its steps, and
-// returns it. The trail tells the message with it.
+// addTask adds a task, or a parent with its steps, and returns it. message goes with its
+// event.
 func (m *Machine) addTask(n *record.NewTask, message string) *record.Task {
 	if n.Parent != nil && m.Level() >= record.LevelSteps {
 		return m.addParent(n, message)
@@ -91,8 +91,8 @@ func (m *Machine) addTask(n *record.NewTask, message string) *record.Task {
 	return t
 }
 
-// newTask returns the pending task with the next id. What it was submitted with of
-// its life is not set.
+// newTask returns a pending task with the next id. The caller sets the options and when it
+// may run.
 func (m *Machine) newTask(n *record.NewTask) *record.Task {
 	now := m.Stamp().T
 	t := &record.Task{
@@ -114,7 +114,7 @@ func (m *Machine) newTask(n *record.NewTask) *record.Task {
 	return t
 }
 
-// add adds the new task to the state. The trail tells the message with it.
+// add adds the new task to the state. message goes with its event.
 func (m *Machine) add(t *record.Task, message string) {
 	m.header.NextID++
 	m.changed++
@@ -128,7 +128,7 @@ func (m *Machine) add(t *record.Task, message string) {
 	m.tasks.Rest(t.ID)
 }
 
-// runAtOf returns when the task may be claimed by T, 0 = at once.
+// runAtOf returns when the task may be claimed, by T; 0 = at once.
 func (m *saved) runAtOf(n *record.NewTask) int64 {
 	if n.DelayMS != 0 {
 		return m.fromNow(n.DelayMS)
@@ -136,8 +136,7 @@ func (m *saved) runAtOf(n *record.NewTask) int64 {
 	return n.RunAt
 }
 
-// optionsOf returns the options that the task was submitted with, but of parents
-// and steps.
+// optionsOf returns the submitted options without those of parents and steps.
 func optionsOf(n *record.NewTask) record.Options {
 	return record.Options{
 		ExpiresAt:    n.ExpiresAt,
@@ -151,7 +150,7 @@ func optionsOf(n *record.NewTask) record.Options {
 	}
 }
 
-// maxAttemptsOf returns the default of the type's tasks.
+// maxAttemptsOf returns the default for tasks of the type.
 func (m *Machine) maxAttemptsOf(taskType string) int32 {
 	if s := m.settingsOf(taskType); s.LimitSet {
 		return s.MaxAttempts
@@ -162,8 +161,8 @@ func (m *Machine) maxAttemptsOf(taskType string) int32 {
 	return record.DefaultMaxAttempts
 }
 
-// sameRequest reports whether the task was submitted with the type and the
-// parameters of n. Only the bytes count: equal JSON written otherwise differs.
+// sameRequest reports whether the task was submitted with the same type and parameters as
+// n. It compares bytes: equivalent JSON in another form differs.
 func sameRequest(t *record.Task, n *record.NewTask) bool {
 	return t.Type == n.Type && bytes.Equal(t.Params, n.Params) && bytes.Equal(t.Payload, n.Payload)
 }

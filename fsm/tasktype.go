@@ -12,18 +12,19 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// typeState is what is kept of a task type while it has tasks or settings, or went and has rates.
+// typeState holds what is derived of a task type while it has tasks or settings, or still has
+// rates.
 type typeState struct {
 	claimable.Type
 	tasks     int64                             // of any status
 	counts    [record.StatusCancelled + 1]int64 // by Status
-	held      index.Claims                      // claims
+	held      index.Claims                      // its claims
 	rates     typeRates
-	latencies *Latencies // nil if they are not counted
-	went      uint64     // its place among wentTypes, while it is there
+	latencies *Latencies // nil if not counted
+	went      uint64     // its number in wentTypes, while it is there
 }
 
-// typeNamed returns what is kept of the type, nil if it has neither tasks nor settings.
+// typeNamed returns the type, or nil if it has neither tasks nor settings.
 func (m *derived) typeNamed(name string) *typeState {
 	if ts := m.types.Named(name); ts != nil {
 		return ts.Of.(*typeState)
@@ -31,7 +32,7 @@ func (m *derived) typeNamed(name string) *typeState {
 	return nil
 }
 
-// typeShown is typeNamed also of a type that went, if it has rates at t.
+// typeShown is typeNamed, but includes a type that is gone if it has rates at t.
 func (m *derived) typeShown(name string, t int64) *typeState {
 	if ts := m.typeNamed(name); ts != nil {
 		return ts
@@ -39,8 +40,8 @@ func (m *derived) typeShown(name string, t int64) *typeState {
 	return m.went.named(name, t)
 }
 
-// typesFrom yields what is kept of the types that have tasks or settings, sorted by name, from
-// the first one whose name is not below that one.
+// typesFrom yields the types with tasks or settings in the order of their names, starting at
+// name.
 func (m *derived) typesFrom(name string) iter.Seq[*typeState] {
 	return func(yield func(*typeState) bool) {
 		for ts := range m.types.From(name) {
@@ -51,7 +52,7 @@ func (m *derived) typesFrom(name string) iter.Seq[*typeState] {
 	}
 }
 
-// shownFrom is typesFrom with those that went and have rates at t.
+// shownFrom is typesFrom, but includes types that are gone and have rates at t.
 func (m *derived) shownFrom(name string, t int64) iter.Seq[*typeState] {
 	return func(yield func(*typeState) bool) {
 		went := m.went.from(name, t)
@@ -74,11 +75,11 @@ func (m *derived) shownFrom(name string, t int64) iter.Seq[*typeState] {
 	}
 }
 
-// typeOf returns what is kept of the type; it begins it.
+// typeOf returns the type, and creates it if needed.
 func (m *Machine) typeOf(name string) *typeState {
 	ts := m.typeNamed(name)
 	if ts == nil {
-		// What has no rates any more was nothing to those who asked: it starts from 0.
+		// A gone type without rates is no longer visible, so its counters restart from 0.
 		if ts = m.went.take(name); ts == nil || ts.rates.none(m.Stamp().T) {
 			ts = &typeState{}
 		}
@@ -88,25 +89,23 @@ func (m *Machine) typeOf(name string) *typeState {
 	return ts
 }
 
-// NameOfType returns the type's name, the string that all its tasks share if there
-// are any.
+// NameOfType returns the name as a string. If the type exists, it is the one that its tasks
+// share.
 func (m *derived) NameOfType(name []byte) string { return m.types.NameOf(name) }
 
-// NextOpening returns the earliest time, by T, at which a type of which only
-// its rate limit forbids claims may be claimed from; ok is false if there is
-// none.
+// NextOpening returns the earliest time, by T, at which a type opens that only its rate limit
+// keeps closed; ok is false if there is no such type.
 func (m *derived) NextOpening() (t int64, ok bool) { return m.types.NextOpening() }
 
-// Openings returns the types of which only the rate limit forbids claims by the
-// state's clock, and not any more at t, with how many of their tasks may be
-// claimed then; and when the next one opens, ok false if none does. The next
-// entry opens those that are due: until then nobody else is told of them.
+// Openings returns the types whose rate limit opens them by time t, with the number of tasks that
+// can be claimed from each then. next is when the next type opens; ok is false if none does.
+// Entries open the types that are due at their own time; until the next entry only this call
+// reports them.
 func (m *derived) Openings(t int64) (due []ReadyTasks, next int64, ok bool) {
 	return m.types.Openings(t)
 }
 
-// setType changes the settings of a type. A type whose settings are all cleared
-// has no record.
+// setType changes the settings of a type. If they are all cleared, the type's record is removed.
 func (m *Machine) setType(c command.SetType) Result {
 	settings := *m.settingsOf(c.Type)
 	settings.Change(c.Set, &c.Settings)
@@ -136,16 +135,14 @@ func (m *Machine) setType(c command.SetType) Result {
 	return m.typeResult(c.Type)
 }
 
-// findRecord returns the place of the type's record, or where it would have to
-// be.
+// findRecord returns the index of the type's record, or where to insert it.
 func (m *saved) findRecord(name string) (at int, known bool) {
 	return slices.BinarySearchFunc(m.settings, name, func(r *record.TaskType, name string) int {
 		return strings.Compare(r.Name, name)
 	})
 }
 
-// settingsOf returns the settings of the type, read-only; the zero value if it
-// has none.
+// settingsOf returns the settings of the type, or the zero value. They are read-only.
 func (m *derived) settingsOf(name string) *record.TypeSettings {
 	ts := m.typeNamed(name)
 	if ts == nil || ts.Record() == nil {
@@ -154,11 +151,11 @@ func (m *derived) settingsOf(name string) *record.TypeSettings {
 	return &ts.Record().Settings
 }
 
-// noSettings is what settingsOf returns of most types. It is never changed.
+// noSettings is returned by settingsOf for most types. It is never changed.
 var noSettings record.TypeSettings
 
-// dropType takes a type that has neither tasks nor settings from the others. It is forgotten once
-// it has no rates.
+// dropType removes a type that has neither tasks nor settings. It is remembered among wentTypes
+// as long as it has rates.
 func (m *Machine) dropType(ts *typeState) {
 	if ts.tasks > 0 || ts.Record() != nil {
 		return
@@ -173,7 +170,7 @@ func (m *Machine) dropType(ts *typeState) {
 	}
 }
 
-// typeResult is the result that shows the type. It has no rates: results are the
+// typeResult returns the view of the type as a result, without rates, because results are the
 // same on all nodes.
 func (m *Machine) typeResult(name string) Result {
 	v, _ := m.Type(name, m.Stamp())
@@ -181,9 +178,9 @@ func (m *Machine) typeResult(name string) Result {
 	return Result{Type: &v}
 }
 
-// FirstDefaults returns those of a new cluster of that feature level: attempts enough to
-// outlast a fault of minutes, with waits between them that grow. Below the level that knows
-// defaults there are none.
+// FirstDefaults returns the defaults of a new cluster at the feature level: enough attempts with
+// growing delays to outlast a failure of some minutes. Below the level that knows defaults there
+// are none.
 func FirstDefaults(level uint32) record.Defaults {
 	if level < record.LevelActs {
 		return record.Defaults{}
@@ -194,27 +191,27 @@ func FirstDefaults(level uint32) record.Defaults {
 	}
 }
 
-// InForce is what a task gets: its own value, else its type's, else the server's, else
-// what the feature level has built in.
+// InForce has the values that apply to a task: its own, else its type's, else the server's, else
+// those built into the feature level.
 type InForce struct {
 	MaxAttempts int32           // 0 = no limit. A task has its own from its submit on
-	LeaseMS     int64           // of a claim that asks for none
-	Backoff     *record.Backoff // nil: none
-	// How long it is kept once it has ended, and once it has failed: above 0, KeepForever
-	// or KeepNone.
+	LeaseMS     int64           // of a claim that names none
+	Backoff     *record.Backoff // nil = none
+	// How long the task is kept after completing and after failing: above 0, KeepForever or
+	// KeepNone.
 	RetentionMS, FailedRetentionMS int64
 }
 
-// Defaults returns what the server's defaults are set to; what is not set is zero.
+// Defaults returns the server's defaults; values that are not set are zero.
 func (m *Machine) Defaults() record.Defaults { return m.header.Defaults }
 
-// DefaultsInForce returns what a task gets if neither it nor its type says otherwise.
+// DefaultsInForce returns the values for a task if neither it nor its type sets any.
 func (m *Machine) DefaultsInForce() InForce {
-	return m.InForce(&record.Task{MaxAttempts: m.maxAttemptsOf("")}) // no type has that name
+	return m.InForce(&record.Task{MaxAttempts: m.maxAttemptsOf("")}) // a name that no type has
 }
 
-// InForce returns what counts for the task: of one that has ended, for how long it is kept
-// since then, whatever settings say by now.
+// InForce returns the values for the task. For an ended task, retention is the one fixed at its
+// end, whatever the settings are now.
 func (m *Machine) InForce(t *record.Task) InForce {
 	f := InForce{
 		MaxAttempts: t.MaxAttempts, LeaseMS: m.leaseOfTask(t), Backoff: m.backoffOf(t),
@@ -230,7 +227,7 @@ func (m *Machine) InForce(t *record.Task) InForce {
 	return f
 }
 
-// setDefaults changes the defaults. What a task was given at its submit stays.
+// setDefaults changes the defaults. It does not affect what a task got at its submit.
 func (m *Machine) setDefaults(c command.SetDefaults) Result {
 	was := m.header.Defaults.Settings()
 	is := was
@@ -242,8 +239,7 @@ func (m *Machine) setDefaults(c command.SetDefaults) Result {
 	return Result{Defaults: new(m.DefaultsInForce())}
 }
 
-// backoffOf returns the task's backoff, else its type's, else the server's; nil if there
-// is none.
+// backoffOf returns the task's backoff, else its type's, else the server's, else nil.
 func (m *Machine) backoffOf(t *record.Task) *record.Backoff {
 	if b := t.Opts().Backoff; b != nil {
 		return b
@@ -254,8 +250,7 @@ func (m *Machine) backoffOf(t *record.Task) *record.Backoff {
 	return m.header.Defaults.Backoff
 }
 
-// backoffDelay returns how long a task waits whose attempt is over, 0 = not at
-// all.
+// backoffDelay returns how long the task waits after its attempt, or 0.
 func (m *Machine) backoffDelay(t *record.Task) int64 {
 	b := m.backoffOf(t)
 	if b == nil {

@@ -28,7 +28,7 @@ func (h *harness) set(name string, fields record.TypeFields, s record.TypeSettin
 	return *r.Type
 }
 
-// claims claims up to limit tasks of the type, and wants so many.
+// claims claims up to limit tasks of the type and expects want of them.
 func (h *harness) claims(name string, limit int32, want int) []Claim {
 	h.t.Helper()
 	c := command.ClaimNext{WorkerID: "w1", Types: []string{name}, Limit: limit}
@@ -90,8 +90,8 @@ func TestSetType_ChangesWhatIsSet(t *testing.T) {
 	}
 }
 
-// TestSetType_IsBounded ensures that the number of types with settings is,
-// because a snapshot copies them while nobody is served.
+// TestSetType_IsBounded ensures that the number of types with settings is bounded, because
+// a snapshot copies them while requests wait.
 func TestSetType_IsBounded(t *testing.T) {
 	t.Parallel()
 	h := newLifeHarness(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/fsm/trail"
 )
 
-// tell adds an event to the trail; until is when the wait of a Scheduled
-// ends. Place and time are filled in here.
+// tell adds an event to the trail and sets its place and time. until is the end of the wait
+// for a Scheduled.
 func (m *Machine) tell(e *event.Event, until int64) {
 	h := &m.header
 	if h.Level < record.LevelSight {
@@ -23,76 +23,74 @@ func (m *Machine) tell(e *event.Event, until int64) {
 	m.trail.Append(e, until, h.NextID, h.NextToken)
 }
 
-// trailLimits returns what no event of the trail can be past.
+// trailLimits returns upper bounds for the events of the trail.
 func (m *Machine) trailLimits() trail.Limits {
 	h := &m.header
 	return trail.Limits{Moment: h.Moment(), T: h.Stamp.T, NextID: h.NextID, NextToken: h.NextToken}
 }
 
-// Events returns a part of the trail, oldest first. It looks at a bounded
-// number of events, so it may have few with More set. It finds its first one in
-// O(log chunks) and one chunk. Without After it begins with the oldest that is
-// kept; an After past the newest event finds nothing.
+// Events returns a part of the trail, oldest first. It looks at a bounded number of events,
+// so it may return few with More set. It finds the first event in O(log chunks) plus one
+// chunk. Without After it begins with the oldest event that is kept; an After beyond the
+// newest event finds nothing.
 func (m *Machine) Events(q event.Query) event.Page {
 	return m.trail.Query(q, event.Pos{Index: m.moment() + 1})
 }
 
-// Place returns where the trail is: all events so far are up to it, and those of the next
-// entry behind it.
+// Place returns the current end of the trail: later events come after it, all others at or
+// before it.
 func (m *Machine) Place() event.Pos { return event.Pos{Index: m.moment(), Sub: math.MaxUint32} }
 
-// NewestEvent returns the place of the newest event, whether or not it is still
-// kept; the zero place if there was none yet.
+// NewestEvent returns the place of the newest event, even if that is no longer kept; the
+// zero place if there was none.
 func (m *Machine) NewestEvent() event.Pos { return m.trail.Header.Newest }
 
-// TrailStats returns how many bytes of events are kept, and the time of the oldest
-// of them, by T; both are 0 if none is.
+// TrailStats returns the size of the events that are kept, and the time of the oldest, by
+// T; 0 if there are none.
 func (m *Machine) TrailStats() (bytes, oldestT int64) { return m.trail.Stats() }
 
-// TaskEvents returns the last 100 events of the task that are kept, oldest
-// first; of a removed task too. Each is found in O(log chunks), whatever else is in the
-// trail.
+// TaskEvents returns the last 100 events of the task that are kept, oldest first, even if
+// the task was removed. It finds each in O(log chunks), regardless of other events.
 func (m *Machine) TaskEvents(id uint64) []event.Event { return m.trail.OfTask(id) }
 
-// TrailBounds returns what bounds the trail: 64 MiB and 24 hours until a
-// SetTrail says otherwise.
+// TrailBounds returns the bounds of the trail: by default 64 MiB and 24 hours.
 func (m *Machine) TrailBounds() command.SetTrail { return command.SetTrail(m.trail.Bounds()) }
 
-// eventOf returns the event of the kind about the task, and about no claim.
+// eventOf returns an event about the task, but not about a claim.
 func eventOf(kind event.Kind, t *record.Task) event.Event {
 	return event.Event{Kind: kind, TaskID: t.ID, Type: t.Type}
 }
 
-// claimEventOf returns the event of the kind about the task and its current claim.
+// claimEventOf returns an event about the task and its current claim.
 func claimEventOf(kind event.Kind, t *record.Task) event.Event {
 	return event.Event{Kind: kind, TaskID: t.ID, Type: t.Type, WorkerID: t.WorkerID, Token: t.Token, Attempt: t.Attempts}
 }
 
-// tellOf tells of the task, and of no claim.
+// tellOf records an event about the task, but not about a claim.
 func (m *Machine) tellOf(kind event.Kind, t *record.Task, message string) {
 	e := eventOf(kind, t)
 	e.Message = message
 	m.tell(&e, 0)
 }
 
-// tellClaim tells of the task's current claim.
+// tellClaim records an event about the task's current claim.
 func (m *Machine) tellClaim(kind event.Kind, t *record.Task) {
 	e := claimEventOf(kind, t)
 	m.tell(&e, 0)
 }
 
-// tellWait tells that the task, of which no claim lives, waits for its time.
+// tellWait records that the unclaimed task waits for its time.
 func (m *Machine) tellWait(t *record.Task) {
 	e := eventOf(event.Scheduled, t)
 	m.tell(&e, t.RunAt)
 }
 
-// tellAct tells of an operator's act; the message says what of.
+// tellAct records an operator's action; message names the object.
 func (m *Machine) tellAct(kind event.Kind, message string) {
 	m.tell(&event.Event{Kind: kind, Message: message}, 0)
 }
 
-// tellBy is tellAct of who did it, if that is known.
+// tellBy is tellAct with the operator's name, if it is known.
 func (m *Machine) tellBy(kind event.Kind, message, by string) {
 	switch {
 	case by == "":
@@ -104,7 +102,7 @@ func (m *Machine) tellBy(kind event.Kind, message, by string) {
 	m.tellAct(kind, event.Cut(message, event.MessageMax-len(by))+by)
 }
 
-// tellOperator tells of an act that changes nothing in the state.
+// tellOperator records an action that changes nothing in the state.
 func (m *Machine) tellOperator(c command.Tell) Result {
 	if c.Kind.IsTold() {
 		m.tellBy(c.Kind, c.What, c.By)
@@ -112,8 +110,8 @@ func (m *Machine) tellOperator(c command.Tell) Result {
 	return Result{}
 }
 
-// outcomeEvents are the events that the outcomes are told as. The cancellation
-// of a claim is told by what the task is then.
+// outcomeEvents maps outcomes to events. For a cancelled claim, the task's new status
+// decides instead.
 var outcomeEvents = [...]event.Kind{
 	record.OutcomeCompleted: event.Completed,
 	record.OutcomeFailed:    event.Failed,
@@ -123,10 +121,10 @@ var outcomeEvents = [...]event.Kind{
 	record.OutcomeCancelled: 0,
 }
 
-// tellEnd tells how the claim e ended, and what the task is then.
+// tellEnd records how the claim e ended, and the task's new status.
 func (m *Machine) tellEnd(e *event.Event, t *record.Task, outcome record.Outcome, failure string) {
 	if outcome == record.OutcomeReleased {
-		e.Attempt++ // it is not counted any more, but it was this one
+		e.Attempt++ // it was this attempt, although it no longer counts
 	}
 	if e.Kind = outcomeEvents[outcome]; e.Kind != 0 {
 		e.Message = failure
@@ -148,7 +146,7 @@ func (m *Machine) tellEnd(e *event.Event, t *record.Task, outcome record.Outcome
 	m.tell(e, t.RunAt)
 }
 
-// setTrail bounds the trail.
+// setTrail changes the bounds of the trail.
 func (m *Machine) setTrail(c command.SetTrail) Result {
 	if m.TrailBounds() != c {
 		m.trail.Header.Bounds = trail.Bounds(c)

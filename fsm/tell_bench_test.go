@@ -7,7 +7,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// BenchmarkTrail_Tell is what an event costs: of tasks in turn, each with a
+// BenchmarkTrail_Tell measures recording an event about alternating tasks, each with a
 // claim.
 func BenchmarkTrail_Tell(b *testing.B) {
 	m := New()
@@ -27,7 +27,8 @@ func BenchmarkTrail_Tell(b *testing.B) {
 	b.ReportMetric(float64(m.trail.Header.End)/float64(i), "bytes/event")
 }
 
-// BenchmarkTrail_Newest is what a follower's look costs that finds one event.
+// BenchmarkTrail_Newest measures a query by a reader that follows the trail and finds one
+// event.
 func BenchmarkTrail_Newest(b *testing.B) {
 	m := New()
 	m.header.Level = record.FeatureLevel

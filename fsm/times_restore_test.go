@@ -142,8 +142,8 @@ func (g *generator) lifeBackoff() *record.Backoff {
 // lifeTime returns a time by T in the past or the future.
 func (g *generator) lifeTime() int64 { return g.stamp.T + int64(pick(g, -5, 100, 500, 100_000)) }
 
-// Whoever restores a snapshot, taken after any entry, makes the same choices as
-// whoever has applied all entries: retention, eviction, keys and backoff too.
+// A machine restored from a snapshot taken after any entry makes the same choices as one
+// that applied all entries, including retention, eviction, keys and backoff.
 func TestTimes_RestoreEqualsReplay(t *testing.T) {
 	t.Parallel()
 	total := map[string]int{}

@@ -14,7 +14,7 @@ import (
 	"github.com/claimq/claimq/fsm/trail"
 )
 
-// checkTrail: the trail is what it would be if it were read.
+// checkTrail checks that loading the trail would give the same.
 func (m *Machine) checkTrail() error {
 	if problem := m.trail.Check(m.trailLimits()); problem != "" {
 		return fmt.Errorf("trail: %s", problem)
@@ -30,8 +30,8 @@ func trailSize(m *Machine) (n int64) {
 	return n
 }
 
-// tellMany lets so many events be told, each in an entry of its own, the
-// calendar going on by step before each.
+// tellMany records n events, each in an entry of its own, advancing the calendar by step
+// before each.
 func (h *trailHarness) tellMany(n int, step int64) {
 	for range n {
 		h.stamp.T += step
@@ -69,8 +69,8 @@ func (h *trailHarness) kept() uint64 {
 	return page.Events[0].Index
 }
 
-// TestTrail_IsBoundedByBytes ensures that the newest events are kept, up to so
-// many bytes, and no more than a chunk less.
+// TestTrail_IsBoundedByBytes ensures that the newest events are kept up to the bound, less
+// at most one chunk.
 func TestTrail_IsBoundedByBytes(t *testing.T) {
 	t.Parallel()
 	h := newTrailHarness(t)

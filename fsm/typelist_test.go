@@ -8,8 +8,7 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// A list of which the server has forgotten types, and got to know others, since it
-// came last.
+// A cached list after types were forgotten and new ones added.
 func TestTypeLists_Located(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

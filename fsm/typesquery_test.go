@@ -21,7 +21,7 @@ func typesFor(t *testing.T) *harness {
 			h.submit(1, record.NewTask{Type: name, Payload: []byte("p"), MaxAttempts: 1})
 		}
 	}
-	pending("Asleep", 3) // nobody comes
+	pending("Asleep", 3) // no worker claims it
 	h.stamp.T += attentionWaitMS - 1
 	pending("busy", 2)
 	h.claims("busy", 1, 1)

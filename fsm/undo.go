@@ -11,11 +11,10 @@ import (
 	"github.com/claimq/claimq/fsm/trail"
 )
 
-// undo is the journal of an atomic batch: what its ops replaced, so that all of
-// it can be put back. Only what is saved is in it, and what the entry tells its
-// caller. All that is derived is taken off record by record and built again from
-// the records that were put back, by the same code that builds it when a
-// snapshot is restored: so it cannot remember that there was a batch.
+// undo is the journal of an atomic batch: what its ops replaced, so that all of it can be
+// restored. It contains only saved data, and what the entry reports to its caller. Derived
+// data of the changed records is removed and then rebuilt from the restored records by the
+// code that loads snapshots, so that it comes out as if there had been no batch.
 type undo struct {
 	header   record.Header
 	tasks    table.Journal[record.Task]
@@ -24,9 +23,9 @@ type undo struct {
 	types    []formerType
 	counted  []counted // newest last
 	timed    []timed
-	dropped  []droppedType // the first of each type first
+	dropped  []droppedType // a type's first drop comes first
 
-	// What the entry had done for its caller to know.
+	// What the entry had done so far, to report to its caller.
 	begun    []command.Lease
 	noted    []claimable.Ready
 	requeued int
@@ -36,19 +35,19 @@ type undo struct {
 	told     uint32
 }
 
-// droppedType is a type that lost its last task, and what was counted of its latencies.
+// droppedType is a type that lost its last task, with its latencies.
 type droppedType struct {
 	was       *typeState
 	latencies *Latencies
 }
 
-// formerType is a type's record as it was before a change.
+// formerType is a type's record before a change.
 type formerType struct {
 	record *record.TaskType
 	was    record.TaskType
 }
 
-// beginUndo begins the journal. Then exactly one of keepAll and undoAll follows.
+// beginUndo begins the journal. Exactly one of keepAll and undoAll must follow.
 func (m *Machine) beginUndo() {
 	u := &undo{
 		header: m.header, begun: m.begun, noted: m.types.Noted(), requeued: m.requeued, tally: m.tally,
@@ -60,7 +59,7 @@ func (m *Machine) beginUndo() {
 	m.gone.SetJournal(&u.gone)
 }
 
-// keepAll ends the journal, and keeps what was done.
+// keepAll ends the journal and keeps the changes.
 func (m *Machine) keepAll() *undo {
 	u := m.undo
 	m.undo = nil
@@ -70,15 +69,15 @@ func (m *Machine) keepAll() *undo {
 	return u
 }
 
-// noteType notes that the record of the type is about to change.
+// noteType records that the type's record is about to change.
 func (m *effects) noteType(r *record.TaskType) {
 	if m.undo != nil {
 		m.undo.types = append(m.undo.types, formerType{r, *r})
 	}
 }
 
-// undoAll ends the journal and undoes all that was done since it began. The
-// only error is our own bug: then the state is half changed.
+// undoAll ends the journal and undoes everything since it began. An error means a bug, and
+// a state that is half changed.
 func (m *Machine) undoAll() error {
 	u := m.keepAll()
 	tasks, requests, removed := u.tasks.IDs(), u.requests.IDs(), u.gone.IDs()
@@ -88,7 +87,7 @@ func (m *Machine) undoAll() error {
 	for _, t := range u.timed {
 		m.takeBackTime(t)
 	}
-	m.undo = u // for the types that go
+	m.undo = u // to record types that are dropped
 	holders := m.takeOff(tasks, requests, removed)
 	m.undo = nil
 
@@ -122,10 +121,10 @@ func (m *Machine) undoAll() error {
 	return nil
 }
 
-// holder is a claim request that did not change, by a claim of it that lives.
+// holder is a claim request that did not change, with the token of one of its live claims.
 type holder struct{ token, request uint64 }
 
-// takeOff takes the records, as they are now, out of everything derived.
+// takeOff removes the records, in their current form, from everything derived.
 func (m *Machine) takeOff(tasks, requests, removed []uint64) []holder {
 	for _, seq := range requests {
 		if r := m.requests.Get(seq); r != nil {
@@ -148,7 +147,7 @@ func (m *Machine) takeOff(tasks, requests, removed []uint64) []holder {
 	return holders
 }
 
-// putBack is the opposite of takeOff, once the records are what they were.
+// putBack is the opposite of takeOff, after the records were restored.
 func (m *Machine) putBack(tasks, requests, removed []uint64, holders []holder) error {
 	for _, id := range removed {
 		if g := m.gone.Get(id); g != nil {
@@ -181,7 +180,7 @@ func (m *Machine) putBack(tasks, requests, removed []uint64, holders []holder) e
 	return nil
 }
 
-// contradiction says what is wrong with a record.
+// contradiction returns an error for an inconsistent record.
 func contradiction(kind record.Kind, id uint64, problem string) error {
 	return fmt.Errorf("%v %d: %s: %w", kind, id, problem, ErrCorrupt)
 }

@@ -141,9 +141,9 @@ func (g lifeGenerator) pass() {
 	g.stamp.T += step
 }
 
-// TestBatch_UndoneLeavesNothing ensures that a machine that undid a batch is,
-// in all that can be told, one that never saw it: the entry's other answers, the
-// state, its hash, everything derived, and whatever comes later.
+// TestBatch_UndoneLeavesNothing ensures that a machine that undid a batch cannot be told
+// from one that never saw it: in the entry's other results, the state, its hash, everything
+// derived, and whatever comes later.
 func TestBatch_UndoneLeavesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -207,7 +207,7 @@ func (p *twins) undone(opsMax int) {
 	p.same()
 }
 
-// accepted returns ops of which each is accepted after those before it.
+// accepted returns ops that are all accepted in this order.
 func (p *twins) accepted(most int) []command.Command {
 	ahead := restore(p.t, snapshotOf(p.t, p.plain))
 	ahead.goneMax = p.plain.goneMax

@@ -21,8 +21,8 @@ func newRestful() *Machine {
 	return m
 }
 
-// Tasks that have long waited are kept as bytes, and are the same as the others for
-// whoever looks; when the queue is worked off, nothing is left of that.
+// Tasks that have waited long are packed and still read the same; when the queue has been
+// worked off, nothing of them is left.
 func TestWaitingTasks_rest(t *testing.T) {
 	t.Parallel()
 	h := &harness{t: t, m: New(), stamp: record.Stamp{T: 1_700_000_000_000}}
@@ -55,8 +55,7 @@ func TestWaitingTasks_rest(t *testing.T) {
 	mustCheck(t, h.m)
 }
 
-// checkResting ensures that of so many tasks that wait all rest but those of the last
-// pages.
+// checkResting ensures that all of the waiting tasks are packed, except for the last pages.
 func checkResting(t *testing.T, m *Machine, tasks int) {
 	t.Helper()
 	busy := table.PageOf(uint64(tasks)) + 1 - record.BusyPages
@@ -73,8 +72,8 @@ func checkResting(t *testing.T, m *Machine, tasks int) {
 	}
 }
 
-// A task that waited has memory of its own for its params once it is claimed, whatever
-// room there is beside it.
+// A task that waited has its own memory for its params once it is claimed, whatever their
+// size.
 func TestWaitingTasks_params(t *testing.T) {
 	t.Parallel()
 	w := record.RestingTasks{Names: New()}

@@ -5,17 +5,17 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Why says why a task is not running, at one index.
+// Why explains why a task is not running, at one index.
 type Why struct {
 	Status  record.Status
 	Reasons []WhyReason
-	// Ahead is how many claimable tasks of its type a claim by priority takes
-	// before it, as far as the type's pause and limits let it take any; -1 if the
-	// task is not claimable by its own status and group.
+	// Ahead counts the claimable tasks of its type that a claim by priority takes before it,
+	// regardless of the type's pause and limits; -1 if its own status or group keeps the
+	// task from being claimed.
 	Ahead int64
 }
 
-// WhyCode is one reason. The values are the contract's.
+// WhyCode names a reason. The values are part of the API.
 type WhyCode string
 
 // The reasons that the state knows. The API adds no_worker.
@@ -32,11 +32,11 @@ const (
 // WhyReason is one reason with its details.
 type WhyReason struct {
 	Code    WhyCode
-	At      int64    // by T: when the reason ends if nothing else changes
-	TaskID  uint64   // the task of its group that has to end first
+	At      int64    // by T: when the reason ends, if nothing else changes
+	TaskID  uint64   // the task of its group that must end first
 	Holders []Holder // at most whyHoldersMax, by task id
-	// Steps are the names of those that the step depends on and that have not
-	// completed: at most whyStepsMax, in the plan's order.
+	// Steps are the names of the dependencies that have not completed: at most whyStepsMax,
+	// in the plan's order.
 	Steps []string
 }
 
@@ -46,8 +46,8 @@ const whyStepsMax = 100
 const (
 	// whyHoldersMax bounds WhyReason.Holders.
 	whyHoldersMax = 100
-	// whyClaimsMax is among how many claims of the type, the newest, the holders
-	// are looked for.
+	// whyClaimsMax bounds the claims of the type, newest first, among which holders are
+	// looked for.
 	whyClaimsMax = 2000
 )
 
@@ -57,11 +57,10 @@ type Holder struct {
 	WorkerID string
 }
 
-// Why says why the task is not running, ok false if there is none. A task that
-// is claimed or has ended has no reasons, a running parent neither. Each reason
-// would keep a claim from taking the task even if all others were gone, in this
-// order: what the task itself waits for, its group, its type. One that only has to
-// wait its turn is queued, also if it is the next.
+// Why explains why the task is not running; ok is false if it does not exist. A claimed or
+// ended task, or a running parent, has no reasons. Each reason would prevent a claim even
+// without the others. They are ordered: what the task itself waits for, its group, its
+// type. A task that only has to wait its turn is queued, even if it is next.
 func (m *Machine) Why(id uint64, now record.Stamp) (w Why, ok bool) {
 	t := m.Get(id)
 	if t == nil {
@@ -93,7 +92,7 @@ func (m *Machine) Why(id uint64, now record.Stamp) (w Why, ok bool) {
 
 func (w *Why) add(r WhyReason) { w.Reasons = append(w.Reasons, r) }
 
-// whyOfType adds the reasons for which nothing of the type is claimed at t.
+// whyOfType adds the reasons why nothing of the type is claimed at t.
 func (m *Machine) whyOfType(w *Why, ts *typeState, t int64) {
 	r := ts.Record()
 	if r == nil {
@@ -110,7 +109,7 @@ func (m *Machine) whyOfType(w *Why, ts *typeState, t int64) {
 	}
 }
 
-// holders returns who holds claims of the type.
+// holders returns the holders of the type's claims.
 func (m *Machine) holders(ts *typeState) []Holder {
 	ids := index.Smallest{Most: whyHoldersMax}
 	m.holdings.Tasks(ts.held, index.ByType, whyClaimsMax, ids.Add)

@@ -8,8 +8,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// newMillion returns a state with 1,000,000 pending tasks of so many types, of
-// priorities from 0 up to priorities and in eight queues by attempts left.
+// newMillion returns a state with 1,000,000 pending tasks of that many types, with that
+// many priorities and in eight queues by attempts left.
 func newMillion(b *testing.B, types, priorities int) *Machine {
 	m := New()
 	m.header.Level = record.FeatureLevel
@@ -30,8 +30,8 @@ func newMillion(b *testing.B, types, priorities int) *Machine {
 	return m
 }
 
-// BenchmarkWhy asks why a task waits, with 1,000,000 pending tasks of its type
-// of few priorities, and of almost as many.
+// BenchmarkWhy asks why a task waits, with 1,000,000 pending tasks of its type, of few
+// priorities and of almost as many.
 func BenchmarkWhy(b *testing.B) {
 	for _, priorities := range []int{1, 10, 1 << 24} {
 		b.Run(fmt.Sprint(priorities, " priorities"), func(b *testing.B) {

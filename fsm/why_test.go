@@ -115,7 +115,7 @@ func compareWhy(t rapid.TB, g *generator, m *Machine, s *model) {
 	}
 }
 
-// What is ahead is what claims by priority take before the task.
+// Ahead counts the tasks that claims by priority take before the task.
 func TestWhy_ahead(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

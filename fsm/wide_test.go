@@ -191,10 +191,9 @@ func (g *wide) command(m *Machine) command.Command {
 	}
 }
 
-// TestMachine_RemembersNothing holds machines that differ in all that is only
-// remembered against each other: one that decodes entries, one that is given
-// commands, one that answers into memory that is used again and has views of it,
-// and one that is restored now and then.
+// TestMachine_RemembersNothing compares machines that differ only in caches: one that
+// decodes entries, one that gets commands, one that answers into reused memory and has
+// views, and one that is restored now and then.
 func TestMachine_RemembersNothing(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {

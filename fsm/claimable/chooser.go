@@ -7,37 +7,37 @@ import (
 	"github.com/claimq/claimq/fsm/index"
 )
 
-// Chooser finds the tasks that one ClaimNext takes, first to last.
+// Chooser finds the tasks for one ClaimNext, one after the other.
 type Chooser struct {
 	types   *Types
 	order   index.Order
-	any     *index.Tournament // of the types, if every type will do
-	climber *climber          // the same, if they need attempts left or are taken at random
-	draw    *draw             // of listed types, if tasks are taken at random
-	// listed are the slots of the listed types, if one task is all there is to take:
-	// to look at each once is cheapest then.
+	any     *index.Tournament // all types, if any type may be claimed
+	climber *climber          // the same for claims that need attempts left or are random
+	draw    *draw             // the listed types of a random claim
+	// listed are the slots of the listed types if one task is wanted: then looking at each
+	// type once is cheapest.
 	listed []int32
-	ready  []index.Rank // of all types
-	// sources are what the listed types have to take, none of them empty: a
-	// binary heap, the one with the first task on top.
+	ready  []index.Rank // the first ranks of all types
+	// sources are the listed types that have tasks, as a binary heap with the first task on
+	// top.
 	sources []source
 }
 
-// source is an open type, or one of its queues.
+// source is an open type or one of its queues.
 type source struct {
 	*index.Ranks
 	of    *Type
-	queue *index.Queue // nil: all of the type's
+	queue *index.Queue // nil for all queues of the type
 }
 
-// empty reports whether nothing is left to take.
+// empty reports whether the source has no tasks left.
 func (s *source) empty() bool {
 	return s.of.standing != open || s.queue != nil && s.queue.Len() == 0
 }
 
-// Choose returns the chooser of c. It looks at the first tasks of the types
-// asked for, at nothing else. There is one at a time. List is where the listed types are
-// remembered, nil if nowhere.
+// Choose returns the chooser for c. It looks only at the first tasks of the requested
+// types. Only one Chooser may be in use at a time. list, if not nil, caches the slots of
+// the listed types.
 func (s *Types) Choose(c command.ClaimNext, list *command.TypeList, dice *Dice) Chooser {
 	n := Chooser{types: s, order: orderOf(c)}
 	switch {
@@ -63,7 +63,7 @@ func (s *Types) Choose(c command.ClaimNext, list *command.TypeList, dice *Dice) 
 	return n
 }
 
-// orderOf returns the order that a ClaimNext asks for.
+// orderOf returns the order in which a ClaimNext takes tasks.
 func orderOf(c command.ClaimNext) index.Order {
 	switch {
 	case c.SortBy == command.SortCreatedAt && c.Ascending:
@@ -76,7 +76,7 @@ func orderOf(c command.ClaimNext) index.Order {
 	return index.Highest
 }
 
-// sourcesOf appends what the listed types have to take.
+// sourcesOf appends the listed types that can be claimed from.
 func (s *Types) sourcesOf(c command.ClaimNext, sources []source) []source {
 	for _, name := range c.Types {
 		ts := s.byName[name]
@@ -94,7 +94,7 @@ func (s *Types) sourcesOf(c command.ClaimNext, sources []source) []source {
 	return sources
 }
 
-// First returns the id of the next task to take, ok false if there is none.
+// First returns the id of the next task to claim. ok is false if there are none left.
 func (n *Chooser) First() (id uint64, ok bool) {
 	switch {
 	case n.any != nil:
@@ -123,11 +123,11 @@ func (n *Chooser) First() (id uint64, ok bool) {
 	return n.sources[0].Ranks[n.order].Task(n.order)
 }
 
-// Taken is called when the task that First named has been claimed.
+// Taken must be called when the task from First has been claimed.
 func (n *Chooser) Taken() {
 	switch {
 	case n.any != nil, n.ready != nil:
-		return // kept up to date by the types themselves
+		return // the types themselves keep these up to date
 	case n.climber != nil:
 		n.climber.taken()
 		return
@@ -136,13 +136,13 @@ func (n *Chooser) Taken() {
 		return
 	}
 	n.refit()
-	// A type that its limits closed may have more sources than the first.
+	// A type that its limits have just closed may have several sources.
 	for len(n.sources) > 0 && n.sources[0].empty() {
 		n.refit()
 	}
 }
 
-// refit restores the order after the first source changed.
+// refit restores the heap after the first source changed.
 func (n *Chooser) refit() {
 	if n.sources[0].empty() {
 		last := len(n.sources) - 1
@@ -173,7 +173,7 @@ func (n *Chooser) before(a, b int) bool {
 	return n.sources[a].Ranks[n.order].Before(n.sources[b].Ranks[n.order]) == 1
 }
 
-// locate returns the slots in ready of the listed types that there are.
+// locate returns the slots in ready of the listed types that exist.
 func (s *Types) locate(names []string, list *command.TypeList) []int32 {
 	if list == nil {
 		return s.appendSlots(nil, names)
@@ -194,7 +194,7 @@ func (s *Types) appendSlots(slots []int32, names []string) []int32 {
 	return slots
 }
 
-// Claimable reports whether c would take a task at t, by T. It changes nothing.
+// Claimable reports whether c would claim a task at time t, by T. It changes nothing.
 func (s *Types) Claimable(c command.ClaimNext, t int64) bool {
 	if c.Types == nil {
 		opensAt, waits := s.NextOpening()

@@ -6,8 +6,8 @@ import (
 	"github.com/claimq/claimq/fsm/index"
 )
 
-// climb brings the ladder up to date. Few claims ask for it, so what changes is left to
-// the next one that does: a type costs it once, however often it changed.
+// climb brings the ladder up to date. It is called only by claims that need the ladder,
+// which are rare, so that a type that changed many times in between is updated once.
 func (s *Types) climb() {
 	for _, ts := range s.stale {
 		ts.stale = 0
@@ -17,7 +17,7 @@ func (s *Types) climb() {
 	s.stale = s.stale[:0]
 }
 
-// climb puts the type's queues into the ladder, none if claims do not find it.
+// climb updates the type's queues in the ladder. A closed type has none there.
 func (ts *Type) climb(l *index.Ladder) {
 	var queues []*index.Queue
 	if ts.standing == open {
@@ -31,8 +31,7 @@ func (ts *Type) climb(l *index.Ladder) {
 	}
 }
 
-// rerung returns a rung for each queue, those that there were where they fit, and removes
-// the others.
+// rerung returns one rung for each queue, reusing those that fit and removing the others.
 func (ts *Type) rerung(l *index.Ladder, queues []*index.Queue) []*index.Rung {
 	rungs, old := make([]*index.Rung, len(queues)), ts.rungs
 	for i, q := range queues {
@@ -52,7 +51,7 @@ func (ts *Type) rerung(l *index.Ladder, queues []*index.Queue) []*index.Rung {
 	return rungs
 }
 
-// fall takes a type that is forgotten out of the ladder.
+// fall removes a forgotten type from the ladder.
 func (s *Types) fall(ts *Type) {
 	for _, r := range ts.rungs {
 		s.ladder.Remove(r)
@@ -67,8 +66,8 @@ func (s *Types) fall(ts *Type) {
 	}
 }
 
-// anyAbove reports whether at t, by T, a type may be claimed from that has tasks with more
-// than so many attempts left. It changes nothing, so it looks at what is stale.
+// anyAbove reports whether some type has claimable tasks with more than left attempts left
+// at time t, by T. It changes nothing, so it checks the stale types one by one.
 func (s *Types) anyAbove(left int32, t int64) bool {
 	synced := s.ladder.Count(left)
 	for _, ts := range s.stale {
@@ -89,17 +88,16 @@ func (s *Types) anyAbove(left int32, t int64) bool {
 	return found
 }
 
-// climber finds the tasks that one claim of any type takes that wants attempts left, or
-// takes them at random. Then each is the k-th of all that it may take, by attempts left,
-// type and id.
+// climber finds tasks of any type for one claim that wants attempts left or random tasks. A
+// random task is the k-th of all candidates, ordered by attempts left, type and id.
 type climber struct {
 	types *Types
 	more  int32
 	order index.Order
-	dice  *Dice // nil: not at random
+	dice  *Dice // nil if tasks are not taken at random
 }
 
-// next returns the id of the next task to take.
+// next returns the id of the next task to claim.
 func (c *climber) next() (id uint64, ok bool) {
 	c.types.climb()
 	if c.dice == nil {
@@ -120,7 +118,7 @@ func (c *climber) next() (id uint64, ok bool) {
 	return ts.queues[at].At(k), true
 }
 
-// taken is called when the task that next named has been claimed.
+// taken must be called when the task from next has been claimed.
 func (c *climber) taken() {
 	if c.dice != nil {
 		c.dice.picks++

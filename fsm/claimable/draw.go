@@ -7,20 +7,20 @@ import (
 	"github.com/claimq/claimq/fsm/index"
 )
 
-// draw finds the tasks that one random claim of listed types takes: each is the k-th of
-// all that it may take, by type, attempts left and id.
+// draw finds tasks of listed types for one random claim. Each is the k-th of all
+// candidates, ordered by type, attempts left and id.
 type draw struct {
 	dice   *Dice
 	queues []*index.Queue
-	types  []*Type // of each queue
-	// counts is a Fenwick tree over the queues' numbers of tasks: element i,
-	// from 1, is the sum of the queues (i - lowest bit of i, i].
+	types  []*Type // types[i] is the type of queues[i]
+	// counts is a Fenwick tree over the queue lengths: element i, counted from 1, is the
+	// sum of the queues (i - lowest bit of i, i].
 	counts []int
 	total  int
-	at     int // the queue of the task that first named
+	at     int // the queue of the task from first
 }
 
-// newDraw returns the draw of c.
+// newDraw returns the draw for c.
 func (s *Types) newDraw(c command.ClaimNext, dice *Dice) *draw {
 	d := &draw{dice: dice}
 	for _, name := range c.Types {
@@ -39,7 +39,7 @@ func (s *Types) newDraw(c command.ClaimNext, dice *Dice) *draw {
 	return d
 }
 
-// change adds n to the number of tasks of a queue.
+// change adds n to the length of a queue.
 func (d *draw) change(at, n int) {
 	d.total += n
 	for i := at + 1; i < len(d.counts); i += i & -i {
@@ -47,7 +47,7 @@ func (d *draw) change(at, n int) {
 	}
 }
 
-// first returns the id of the next task to take.
+// first returns the id of the next task to claim.
 func (d *draw) first() (id uint64, ok bool) {
 	if d.total == 0 {
 		return 0, false
@@ -62,7 +62,7 @@ func (d *draw) first() (id uint64, ok bool) {
 	return d.queues[d.at].At(k), true
 }
 
-// taken is called when the task that first named has been claimed.
+// taken must be called when the task from first has been claimed.
 func (d *draw) taken() {
 	d.dice.picks++
 	ts := d.types[d.at]
@@ -70,7 +70,7 @@ func (d *draw) taken() {
 	if ts.standing == open {
 		return
 	}
-	// Its limits are reached: none of its queues is left.
+	// The type has reached its limits, so remove all its queues.
 	for at := d.at; at >= 0 && d.types[at] == ts; at-- {
 		d.change(at, -d.queues[at].Len())
 	}

@@ -5,14 +5,14 @@ import (
 	"github.com/claimq/claimq/fsm/sorted"
 )
 
-// group is the tasks of one type and group that have not ended. They are
-// claimed one at a time, in order of submission: the head, the oldest of them,
-// is claimable if it is pending and none of the group is claimed.
+// group holds the tasks of one type and group that have not ended. They are claimed one at
+// a time in order of submission: only the head, the oldest one, is claimable, and only if
+// it is pending and no task of the group is claimed.
 type group struct {
 	ids     sorted.IDs
 	claimed int
-	holder  uint64 // id of the task that is claimed, while one is
-	// ready is the id of its task that is in a queue of the type, 0 if none is.
+	holder  uint64 // id of the claimed task while claimed > 0
+	// ready is the id of the group's task that is in a queue of the type, or 0.
 	ready uint64
 }
 
@@ -38,8 +38,8 @@ func (s *Types) enterGroup(ts *Type, t *record.Task) {
 	}
 }
 
-// leaveGroup undoes enterGroup. Until follow is called, the group may have no
-// task, and none is claimable that was not.
+// leaveGroup undoes enterGroup. Until follow is called, the group may be empty and makes no
+// other task claimable.
 func (s *Types) leaveGroup(ts *Type, t *record.Task) {
 	g := ts.groups[t.Options.Group]
 	g.ids.Delete(t.ID)
@@ -54,7 +54,7 @@ func (s *Types) leaveGroup(ts *Type, t *record.Task) {
 	}
 }
 
-// follow lets the group's head be claimable, if it is, and no other.
+// follow makes the group's head claimable if it may be claimed, and no other task.
 func (s *Types) follow(ts *Type, name string, tasks Tasks) {
 	g := ts.groups[name]
 	if g == nil {
@@ -83,16 +83,16 @@ func (s *Types) follow(ts *Type, name string, tasks Tasks) {
 	g.ready = head
 }
 
-// Leads reports whether the group of the pending task, if it has one, lets it
-// be claimed.
+// Leads reports whether the task's group, if it has one, allows the pending task to be
+// claimed.
 func (ts *Type) Leads(t *record.Task) bool {
 	name := record.GroupOf(t)
 	return name == "" || ts.groups[name].ready == t.ID
 }
 
-// BehindWhom returns the id of the task of its group that keeps the task, which
-// has not ended and is not claimed, from being claimed; 0 if none does. A blocked
-// step is not in its group yet: the task would keep it, too, were it free now.
+// BehindWhom returns the id of the task in the same group that must end first before this
+// unclaimed task can be claimed, or 0. For a blocked step, which is not in its group yet,
+// it answers as if the step were unblocked now.
 func (ts *Type) BehindWhom(t *record.Task) uint64 {
 	name := t.Opts().Group
 	if name == "" {

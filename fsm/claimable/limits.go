@@ -6,29 +6,29 @@ import (
 	"github.com/claimq/claimq/fsm/sorted"
 )
 
-// standing says whether claims find a type.
+// standing says whether a type can be claimed from.
 type standing uint8
 
 const (
-	closed standing = iota // it has no claimable task, is paused, or has claims enough
-	waits                  // only its rate limit forbids claims, until opensAt
-	open                   // its tasks are in the tournament of the types
+	closed standing = iota // no claimable task, paused, or at its limit of claims
+	waits                  // only the rate limit forbids claims, until opensAt
+	open                   // its tasks are in the tournament of types
 )
 
-// opening is when a type that waits for its rate limit opens, by T.
+// opening is the time, by T, at which a rate-limited type opens.
 type opening struct {
 	t    int64
 	name string
 }
 
-// newOpenings returns an empty set of types in the order in which they open.
+// newOpenings returns an empty set of types, ordered by when they open.
 func newOpenings() sorted.List[opening] {
 	return sorted.NewList(func(a, b opening) bool {
 		return a.t < b.t || a.t == b.t && a.name < b.name
 	})
 }
 
-// standingAt returns where the type stands at t, and when it opens if it waits.
+// standingAt returns the type's standing at t, and when it opens if it waits.
 func (ts *Type) standingAt(t int64) (s standing, opensAt int64) {
 	switch {
 	case ts.ready == 0:
@@ -44,7 +44,7 @@ func (ts *Type) standingAt(t int64) (s standing, opensAt int64) {
 	return open, 0
 }
 
-// Slots returns how many more claims the type may have at a time.
+// Slots returns how many more claims the type may have at the same time.
 func (ts *Type) Slots() int64 {
 	if ts.record == nil || ts.record.Settings.MaxClaimed <= 0 {
 		return record.NoLimit
@@ -52,7 +52,7 @@ func (ts *Type) Slots() int64 {
 	return int64(ts.record.Settings.MaxClaimed) - ts.claimed
 }
 
-// Room returns how many tasks claims could take at t, by T.
+// Room returns how many tasks claims could take at time t, by T.
 func (ts *Type) Room(t int64) int64 {
 	if standing, _ := ts.standingAt(t); standing != open {
 		return 0
@@ -64,23 +64,23 @@ func (ts *Type) Room(t int64) int64 {
 	return n
 }
 
-// hasLimits reports whether the type has a limit of claims.
+// hasLimits reports whether the type limits claims.
 func (ts *Type) hasLimits() bool {
 	return ts.record != nil && (ts.record.Settings.MaxClaimed > 0 || ts.record.Settings.RateLimit > 0)
 }
 
-// Limit says what the type's settings are from now on, by T: those of r, which may be the
-// ones that it has and that changed; nil if it has none. All that they let be claimed is
-// noted: nobody would tell of it later.
+// Limit sets the type's settings, at time now by T: those of r, which may be its current
+// record after a change, or nil for none. It notes all tasks that the settings make
+// claimable, because no later change would report them.
 func (s *Types) Limit(ts *Type, r *record.TaskType, now int64) {
 	ts.record = r
 	ts.added = ts.ready
 	s.place(ts, now)
 }
 
-// place moves the type to where its tasks, its settings and the time say it
-// stands, and notes what became claimable. What changes one of these calls
-// it afterwards. It costs O(log types), however many tasks the type has.
+// place updates the type's standing from its tasks, its settings and the time, and notes
+// what became claimable. Call it after any of these change. It costs O(log types), however
+// many tasks there are.
 func (s *Types) place(ts *Type, now int64) {
 	ts.oldest = ts.findOldest()
 	was, opened := ts.standing, ts.opensAt
@@ -106,12 +106,11 @@ func (s *Types) place(ts *Type, now int64) {
 	s.weigh(ts)
 }
 
-// note notes the tasks that became claimable when the type was placed. An
-// open type that was open before gained what was added; one that has just
-// opened, all it has. What its limits let be claimed bounds both. A type with
-// limits is noted with one task at least whenever it is placed and open: those that
-// wait are woken one by one as long as there is room, since room grows with
-// time, of which nobody tells.
+// note records how many tasks became claimable when the type was placed: those added if the
+// type was open before, all if it has just opened, at most what its limits allow. A type
+// with limits is noted with at least one task whenever it is placed while open, because the
+// room of a rate limit grows with time and no entry reports that: waiting claims are then
+// woken one by one while there is room.
 func (s *Types) note(ts *Type, before bool, now int64) {
 	if ts.standing != open {
 		return
@@ -144,17 +143,16 @@ func (s *Types) OpenDue(now int64) {
 	}
 }
 
-// NextOpening returns the earliest time, by T, at which a type of which only
-// its rate limit forbids claims may be claimed from; ok is false if there is
-// none.
+// NextOpening returns the earliest time, by T, at which a type opens that only its rate
+// limit keeps closed. ok is false if there is no such type.
 func (s *Types) NextOpening() (t int64, ok bool) {
 	next, ok := s.openings.Min()
 	return next.t, ok
 }
 
-// Openings returns the types of which only the rate limit forbade claims when they were
-// placed, and not any more at t, with how many of their tasks may be claimed then; and when
-// the next one opens, ok false if none does.
+// Openings returns the types whose rate limit opens them by time t, with the number of
+// tasks that can be claimed from each then. next is when the next type opens; ok is false
+// if none does.
 func (s *Types) Openings(t int64) (due []Ready, next int64, ok bool) {
 	s.openings.Scan(func(o opening) bool {
 		if o.t > t {

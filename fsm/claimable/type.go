@@ -10,55 +10,53 @@ import (
 	"github.com/claimq/claimq/fsm/sorted"
 )
 
-// Type is what can be claimed of one task type, and what keeps claims from it.
+// Type holds what can be claimed of one task type, and what holds claims back.
 type Type struct {
-	Of any // what is kept of the type beside, for whoever asks; nothing here looks at it
+	Of any // the caller's own data of the type; not used here
 
-	seat    index.Contender   // among the types
+	seat    index.Contender   // in the tournament of types
 	name    string            // shared by all its tasks
-	oldest  uint64            // what Oldest returns; set by place
-	claimed int64             // its tasks that are claimed
+	oldest  uint64            // result of Oldest; set by place
+	claimed int64             // number of claimed tasks
 	record  *record.TaskType  // nil if it has no settings
-	groups  map[string]*group // those with tasks that have not ended; nil if there never was one
-	behind  sorted.IDs        // pending tasks that their group holds back
+	groups  map[string]*group // groups with tasks that have not ended; nil until there is one
+	behind  sorted.IDs        // pending tasks held back by their group
 
-	// Its claimable tasks, as far as the type does not forbid it.
-	queues []*index.Queue   // by attempts left, ascending; none is empty
+	// The claimable tasks, regardless of the type's own limits.
+	queues []*index.Queue   // by attempts left, ascending; never empty queues
 	first  index.Tournament // of the queues
-	spare  *index.Queue     // an empty one, for the next number of attempts left
+	spare  *index.Queue     // an empty queue to use next
 	levels int              // of all queues
 	ready  int              // tasks in all queues
-	census index.Census     // the same, by priority
+	census index.Census     // the same tasks by priority
 
 	rungs []*index.Rung // its queues in Types.ladder, by attempts left
-	stale int           // its place in Types.stale, from 1; 0 = it is not there
+	stale int           // 1-based index in Types.stale; 0 if not in it
 
 	standing standing
-	opensAt  int64 // while it waits
-	added    int   // tasks added to the queues since the type was placed
-	noted    int   // where in Types.noted it is, if it is there
-	bytes    int64 // what of Types.bytes is of it, but for its groups
+	opensAt  int64 // while standing is waits
+	added    int   // tasks queued since the type was last placed
+	noted    int   // index in Types.noted, if it is there
+	bytes    int64 // its part of Types.bytes, without its groups
 }
 
-// Name returns the type's name, the one string that all its tasks share.
+// Name returns the type's name. All its tasks share this string.
 func (ts *Type) Name() string { return ts.name }
 
-// Record returns the type's settings and what is saved with them, nil if it has none.
+// Record returns the type's settings and what is saved with them, or nil.
 func (ts *Type) Record() *record.TaskType { return ts.record }
 
-// Oldest returns the id of the pending task that was submitted first, 0 if none is
-// pending.
+// Oldest returns the id of the oldest pending task, or 0.
 func (ts *Type) Oldest() uint64 { return ts.oldest }
 
-// Ready returns how many tasks could be claimed, did the type not forbid it.
+// Ready returns how many tasks could be claimed if the type itself had no limits.
 func (ts *Type) Ready() int { return ts.ready }
 
-// attemptsLeftNone is the number of attempts left that stands for more than
-// AttemptsLeftMax, and for no limit: no claim tells these apart.
+// attemptsLeftNone stands for more attempts left than AttemptsLeftMax, or no limit. No
+// claim can tell the two apart.
 const attemptsLeftNone = command.AttemptsLeftMax + 1
 
-// attemptsLeftOf returns how many attempts the task has left, at most
-// attemptsLeftNone.
+// attemptsLeftOf returns how many attempts the task has left, at most attemptsLeftNone.
 func attemptsLeftOf(t *record.Task) int32 {
 	if t.MaxAttempts == 0 {
 		return attemptsLeftNone
@@ -66,8 +64,7 @@ func attemptsLeftOf(t *record.Task) int32 {
 	return max(min(t.MaxAttempts-t.Attempts, attemptsLeftNone), 0)
 }
 
-// add adds a claimable task that is not there yet. The type must be placed
-// afterwards.
+// add queues a claimable task. The type must be placed afterwards.
 func (ts *Type) add(t *record.Task) {
 	left := attemptsLeftOf(t)
 	at, known := ts.findQueue(left)
@@ -90,8 +87,7 @@ func (ts *Type) add(t *record.Task) {
 	ts.added++
 }
 
-// remove removes a claimable task that is there. The type must be placed
-// afterwards.
+// remove takes a queued task out. The type must be placed afterwards.
 func (ts *Type) remove(t *record.Task) {
 	at, _ := ts.findQueue(attemptsLeftOf(t))
 	q := ts.queues[at]
@@ -109,23 +105,22 @@ func (ts *Type) remove(t *record.Task) {
 	ts.spare = q
 }
 
-// findQueue returns the place of the queue of the tasks with that many
-// attempts left, or where it would have to be.
+// findQueue returns the index of the queue for this number of attempts left, or where to
+// insert it.
 func (ts *Type) findQueue(left int32) (at int, known bool) {
 	if len(ts.queues) == 1 && ts.queues[0].Left == left {
-		return 0, true // most types have one
+		return 0, true // most types have one queue
 	}
 	return slices.BinarySearchFunc(ts.queues, left, func(q *index.Queue, left int32) int { return cmp.Compare(q.Left, left) })
 }
 
-// queuesAbove returns the queues of the tasks with more than that many
-// attempts left.
+// queuesAbove returns the queues whose tasks have more than left attempts left.
 func (ts *Type) queuesAbove(left int32) []*index.Queue {
 	at, _ := ts.findQueue(left + 1)
 	return ts.queues[at:]
 }
 
-// findOldest returns what Oldest does.
+// findOldest computes the result of Oldest.
 func (ts *Type) findOldest() uint64 {
 	id, _ := ts.first.First(index.Oldest)
 	if held, ok := ts.behind.Min(); ok && (id == 0 || held < id) {
@@ -134,8 +129,8 @@ func (ts *Type) findOldest() uint64 {
 	return id
 }
 
-// Ahead returns how many tasks that could be claimed, did the type not forbid it, a claim
-// by priority takes before the task, which is one of them.
+// Ahead returns how many ready tasks a claim by priority takes before t, which is one of
+// them.
 func (ts *Type) Ahead(t *record.Task) int64 {
 	count := ts.census.Above(t.Priority)
 	for _, q := range ts.queues {

@@ -9,38 +9,37 @@ import (
 	"github.com/claimq/claimq/fsm/sorted"
 )
 
-// Types are the task types that have tasks or settings, and what of them can be claimed
-// next. Reset makes them empty before their first use.
+// Types holds the task types that have tasks or settings. Call Reset before the first use.
 type Types struct {
 	byName   map[string]*Type
-	sorted   sorted.Map[string, *Type] // the same
-	ready    index.Tournament          // all of them; those that cannot be claimed from have no rank in it
-	ladder   index.Ladder              // the queues of all open types, but for what is stale
-	stale    []*Type                   // types that are not in ladder as they are, each once
+	sorted   sorted.Map[string, *Type] // byName, sorted
+	ready    index.Tournament          // all types; closed ones have no rank in it
+	ladder   index.Ladder              // the queues of all open types, except for stale ones
+	stale    []*Type                   // types whose queues in ladder are out of date, each once
 	openings sorted.List[opening]      // types that only their rate limit closes
-	bytes    int64                     // what Bytes returns
-	changes  uint64                    // how often a type began or was forgotten; never goes back
-	recent   *Type                     // of the task that changed last or changes next, nil if unknown; found without its name
+	bytes    int64                     // result of Bytes
+	changes  uint64                    // grows when a type is added or forgotten
+	recent   *Type                     // cache: the type of the last task changed, or nil
 	noted    []Ready                   // what became claimable since TakeNoted
-	notedAt  map[string]int            // of types that were forgotten since: where they are in noted
-	sources  []source                  // memory of Chooser
+	notedAt  map[string]int            // where forgotten types are in noted
+	sources  []source                  // memory for Chooser
 }
 
-// Tasks is where tasks are found by their ids.
+// Tasks finds tasks by their ids.
 type Tasks interface {
 	Get(id uint64) *record.Task
 }
 
-// Ready says how many tasks of a type became claimable, at most: some may
-// have been claimed again by the same entry. A type with limits is named with
-// one at least by every entry that leaves it claimable after touching it: the
-// room that time makes comes without an entry of its own.
+// Ready says how many tasks of a type became claimable, at most: the same entry may have
+// claimed some again. A type with limits is reported with at least one task by every entry that
+// touches it and leaves it claimable, because time alone makes room under a rate limit, without
+// an entry.
 type Ready struct {
 	Type  string
 	Count int
 }
 
-// Reset forgets all types.
+// Reset removes all types.
 func (s *Types) Reset() {
 	*s = Types{
 		byName: map[string]*Type{}, sorted: sorted.NewMap[string, *Type](), ready: index.NewLazyTournament(), openings: newOpenings(),
@@ -48,11 +47,11 @@ func (s *Types) Reset() {
 	}
 }
 
-// Succeed is called when these types take the place of others: what was found by name
-// among those is to be found again.
+// Succeed must be called when these types replace others, so that slots cached for those are
+// looked up again.
 func (s *Types) Succeed(others *Types) { s.changes += others.changes + 1 }
 
-// Begin begins the type, which is not there yet. What is kept of it beside is of.
+// Begin adds a new type. of is the caller's own data of it.
 func (s *Types) Begin(ts *Type, name string, of any) {
 	ts.name, ts.Of, ts.behind, ts.first = name, of, sorted.NewIDs(), index.NewTournament()
 	ts.seat.Of = ts
@@ -64,8 +63,8 @@ func (s *Types) Begin(ts *Type, name string, of any) {
 	s.weigh(ts)
 }
 
-// Forget forgets a type that has no tasks, all but its name and what is kept of it beside. What
-// it has just had to claim stays noted.
+// Forget removes a type that has no tasks. The value keeps only its name and the caller's data.
+// What the type has just made claimable stays noted.
 func (s *Types) Forget(ts *Type) {
 	delete(s.byName, ts.name)
 	s.sorted.Delete(ts.name)
@@ -83,7 +82,7 @@ func (s *Types) Forget(ts *Type) {
 	*ts = Type{Of: ts.Of, name: ts.name}
 }
 
-// Named returns the type, nil if there is none of that name.
+// Named returns the type, or nil.
 func (s *Types) Named(name string) *Type {
 	if ts := s.recent; ts != nil && ts.name == name {
 		return ts
@@ -91,7 +90,7 @@ func (s *Types) Named(name string) *Type {
 	return s.byName[name]
 }
 
-// NameOf returns the type's name, the string that all its tasks share if there are any.
+// NameOf returns the name as a string. If the type exists, it is the one that its tasks share.
 func (s *Types) NameOf(name []byte) string {
 	if ts := s.recent; ts != nil && ts.name == string(name) {
 		return ts.name
@@ -102,17 +101,17 @@ func (s *Types) NameOf(name []byte) string {
 	return string(name)
 }
 
-// Len returns how many types there are.
+// Len returns the number of types.
 func (s *Types) Len() int { return len(s.byName) }
 
-// From yields the types by name, from the first one whose name is not below that one.
+// From yields the types in order of their names, starting at name.
 func (s *Types) From(name string) iter.Seq[*Type] {
 	return func(yield func(*Type) bool) {
 		s.sorted.Ascend(name, func(_ string, ts *Type) bool { return yield(ts) })
 	}
 }
 
-// Oldest returns the id of the pending task that was submitted first, 0 if none is pending.
+// Oldest returns the id of the oldest pending task of all types, or 0.
 func (s *Types) Oldest() (id uint64) {
 	s.sorted.Scan(func(_ string, ts *Type) bool {
 		if ts.oldest != 0 && (id == 0 || ts.oldest < id) {
@@ -123,17 +122,18 @@ func (s *Types) Oldest() (id uint64) {
 	return id
 }
 
-// Bytes estimates the memory of types and groups. Tasks are charged with their places there.
+// Bytes estimates the memory of types and groups. The queues' places of tasks are part of the
+// tasks' estimates.
 func (s *Types) Bytes() int64 { return s.bytes }
 
-// weigh has Bytes follow what the type is now.
+// weigh updates Bytes after the type changed.
 func (s *Types) weigh(ts *Type) {
 	bytes := record.BytesOfType(ts.name, len(ts.queues), ts.levels)
 	s.bytes += bytes - ts.bytes
 	ts.bytes = bytes
 }
 
-// Enter adds a task that has just come to be what it is.
+// Enter adds a task in its current status.
 func (s *Types) Enter(ts *Type, t *record.Task) {
 	if t.Status == record.StatusClaimed {
 		ts.claimed++
@@ -146,8 +146,8 @@ func (s *Types) Enter(ts *Type, t *record.Task) {
 	}
 }
 
-// Leave undoes Enter, before the task changes or goes. Then its type is the one that is
-// found without its name.
+// Leave undoes Enter; call it before the task changes or goes. It also makes the task's type
+// the cached one.
 func (s *Types) Leave(ts *Type, t *record.Task) {
 	s.recent = ts
 	if t.Status == record.StatusClaimed {
@@ -161,8 +161,8 @@ func (s *Types) Leave(ts *Type, t *record.Task) {
 	}
 }
 
-// Arrange lets the rest of the task's group and its type follow the change, at now by T. It
-// ends every change of a task: after Leave alone, claims do not see the state as it is.
+// Arrange updates the task's group and type after a change, at time now by T. It must end every
+// change of a task, because Leave alone leaves the view of claims incomplete.
 func (s *Types) Arrange(ts *Type, t *record.Task, tasks Tasks, now int64) {
 	if t.Options != nil && t.Options.Group != "" {
 		s.follow(ts, t.Options.Group, tasks)
@@ -170,18 +170,17 @@ func (s *Types) Arrange(ts *Type, t *record.Task, tasks Tasks, now int64) {
 	s.place(ts, now)
 }
 
-// Noted returns what became claimable since TakeNoted, each type once, in the order in
-// which they did.
+// Noted returns what became claimable since TakeNoted, each type once, in order.
 func (s *Types) Noted() []Ready { return slices.Clone(s.noted) }
 
-// TakeNoted is Noted, and forgets it.
+// TakeNoted returns what Noted does and clears it.
 func (s *Types) TakeNoted() []Ready {
 	noted := s.noted
 	s.noted, s.notedAt = nil, nil
 	return noted
 }
 
-// PutNoted undoes what was noted since Noted returned that.
+// PutNoted restores what Noted returned earlier, undoing what was noted since.
 func (s *Types) PutNoted(noted []Ready) { s.noted = noted }
 
 // isNoted reports whether the type is in noted.

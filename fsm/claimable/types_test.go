@@ -62,7 +62,7 @@ func (w *world) typeOf(name string) *Type {
 	return ts
 }
 
-// one returns one of the tasks, nil if there are none.
+// one returns one of the tasks, or nil.
 func (w *world) one() *record.Task {
 	if len(w.tasks) == 0 {
 		return nil
@@ -124,8 +124,8 @@ func (w *world) claim() {
 	}
 }
 
-// next returns the id of the task that the claim takes next, 0 if there is none: the first
-// in the order, or at random the k-th by type, attempts left and id; of any type by attempts
+// next returns the id of the task that the claim takes next, or 0: the first in the order,
+// or at random the k-th by type, attempts left and id; if any type will do, by attempts
 // left, type and id.
 func (w *world) next(c command.ClaimNext, dice Dice) uint64 {
 	var all []*record.Task
@@ -339,7 +339,7 @@ func (w *world) checkFirst(all []*record.Task) error {
 	return nil
 }
 
-// firstIn returns the id of the task that comes first, 0 if there is none.
+// firstIn returns the id of the first task in the order, or 0.
 func firstIn(o index.Order, tasks []*record.Task) uint64 {
 	if len(tasks) == 0 {
 		return 0

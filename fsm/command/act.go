@@ -4,9 +4,9 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Act does Action with those of the tasks that still match Filter when it is
-// applied, in the order of IDs, each as the command of its own would. What that
-// refuses is left alone. Result.Acted is how many it was done with.
+// Act applies Action to those of the tasks that still match Filter, in the order of IDs,
+// each like its own command. It skips the tasks for which that command would be refused.
+// Result.Acted counts the tasks that changed.
 type Act struct {
 	Action      Action
 	IDs         []uint64 // 1 to 1,000; ascending
@@ -20,7 +20,7 @@ func (c Act) needs() uint32 { return c.Filter.Needs() }
 
 func (c Act) about() About { return About{Changes: len(c.IDs)} }
 
-// Action is what an Act does with each task.
+// Action says what an Act does to each task.
 type Action uint8
 
 // The actions. The numbers are in the log and never change.

@@ -6,12 +6,12 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// Batch applies Ops in order, in one step; if Atomic, all of them or none. Ops
-// are Submit of one task, ClaimNext, Complete, Fail, Extend, Release, Retry,
-// Cancel and Delete. Result.Results has one element per op; of an atomic batch
-// that was refused, Result.Code and FailedOp say why. A claim that finds nothing
-// is such a refusal. All ops share the bound of one answer: a claim that finds
-// it full takes nothing, and other tasks come without their data.
+// Batch applies Ops in order, in one step; if Atomic, all of them or none. An op is a
+// Submit of one task, ClaimNext, Complete, Fail, Extend, Release, Retry, Cancel or Delete.
+// Result.Results has one element per op; if an atomic batch was refused, Result.Code and
+// FailedOp say why. In an atomic batch, a claim that finds nothing is a refusal. All ops
+// share the bound of one answer: once it is full, claims take nothing and other tasks come
+// without their data.
 type Batch struct {
 	Atomic bool
 	Ops    []Command // 1 to 1,000
@@ -22,7 +22,7 @@ func (Batch) kind() Kind { return KindBatch }
 func (c Batch) about() About {
 	about := About{Known: true, Ops: c.Ops}
 	for _, op := range c.Ops {
-		if complete, ok := op.(Complete); ok { // most are, and need not say all that they are about
+		if complete, ok := op.(Complete); ok { // most ops are Complete; skip the rest of its About
 			about.Changes += complete.changes()
 			continue
 		}
@@ -38,7 +38,7 @@ func (c Batch) needs() (level uint32) {
 	return level
 }
 
-// IsOp reports whether a batch may hold c: a Submit only of one task.
+// IsOp reports whether a batch may hold c. A Submit must have exactly one task.
 func IsOp(c Command) bool {
 	if s, ok := c.(Submit); ok {
 		return len(s.Tasks) == 1
@@ -55,7 +55,7 @@ func IsOp(c Command) bool {
 //	}
 func (c Batch) code(f fields) (Command, []byte, error) {
 	f.Bool(1, &c.Atomic)
-	for _, op := range c.Ops { // none if they are read
+	for _, op := range c.Ops { // none while reading
 		if !IsOp(op) {
 			panic(fmt.Sprintf("command: %T is no op of a batch", op))
 		}
@@ -73,8 +73,8 @@ func (c Batch) code(f fields) (Command, []byte, error) {
 	return done(c, &f)
 }
 
-// decodeOp decodes one op of a batch: its kind, then its body. A batch holds
-// no batch, so no command is deeper than an op's own messages.
+// decodeOp decodes one op of a batch: its kind, then its body. A batch cannot hold a batch,
+// which bounds the nesting.
 func decodeOp(b []byte) (Command, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("%w: an op without a kind", wire.ErrCorrupt)

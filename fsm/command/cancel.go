@@ -1,8 +1,7 @@
 package command
 
-// Cancel ends a task that is not claimed as cancelled; of a claimed one it is
-// noted that this was asked. Of a parent it does so with each step, and ends the
-// parent with the last.
+// Cancel ends an unclaimed task as cancelled; on a claimed one it records the request.
+// Cancelling a parent does so with each step, and the parent ends with the last of them.
 type Cancel struct{ ID uint64 }
 
 func (Cancel) kind() Kind { return KindCancel }

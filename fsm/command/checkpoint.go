@@ -1,7 +1,7 @@
 package command
 
-// Checkpoint changes nothing: each node notes the hash of its state at the
-// entry's index, and the leader compares them.
+// Checkpoint changes nothing. Each node records the hash of its state at the entry's index,
+// so that the leader can compare them.
 type Checkpoint struct{}
 
 func (Checkpoint) kind() Kind { return KindCheckpoint }

@@ -5,18 +5,18 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// ClaimNext claims up to Limit ready tasks. Result.Claims has them, possibly
-// none, in which case nothing is remembered of the request.
+// ClaimNext claims up to Limit ready tasks. They are in Result.Claims. If there are none,
+// the request is not remembered.
 type ClaimNext struct {
 	WorkerID  string
 	Types     []string // nil = any; sorted, without duplicates
 	SortBy    SortBy
 	Ascending bool
 	Limit     int32  // 1 to 1,000
-	LeaseMS   int64  // 0: the task's own, else the type's, else the server's
+	LeaseMS   int64  // 0 = the task's, else the type's, else the server's
 	RequestID string // claim_request_id, "" = none
-	// MoreAttempts takes only tasks with more attempts left than this; tasks
-	// without a limit always have. 0 = any; 0 to AttemptsLeftMax.
+	// MoreAttempts takes only tasks with more attempts left than this, 0 to
+	// AttemptsLeftMax; 0 = any. Tasks without a limit always qualify.
 	MoreAttempts int32
 }
 
@@ -30,19 +30,18 @@ func (c ClaimNext) needs() uint32 {
 	switch {
 	case c.SortBy != SortRandom && c.MoreAttempts == 0:
 		return 0
-	case c.Types == nil: // a version below took nothing
+	case c.Types == nil: // older versions would claim nothing
 		return record.LevelActs
 	}
 	return record.LevelLife
 }
 
-// SortBy is what a ClaimNext goes by.
+// SortBy is the order of a ClaimNext.
 type SortBy uint8
 
-// The orders of ClaimNext. SortPriority takes the highest priority first (the
-// lowest if Ascending), equal ones oldest first. SortCreatedAt takes the
-// newest first, or the oldest if Ascending. Oldest means lowest id. SortRandom
-// takes any.
+// The orders of ClaimNext. SortPriority takes the highest priority first (the lowest if
+// Ascending), and the oldest first among equals. SortCreatedAt takes the newest first, or
+// the oldest if Ascending. The oldest has the lowest id. SortRandom takes tasks at random.
 const (
 	SortPriority SortBy = iota
 	SortCreatedAt
@@ -52,8 +51,8 @@ const (
 // AttemptsLeftMax bounds ClaimNext.MoreAttempts.
 const AttemptsLeftMax = 1000
 
-// ClaimTask claims the task ID for WorkerID, or extends the claim that
-// WorkerID has on it.
+// ClaimTask claims the task ID for WorkerID, or extends the claim if WorkerID already has
+// it.
 type ClaimTask struct {
 	ID        uint64
 	WorkerID  string
@@ -105,8 +104,9 @@ func (c *ClaimNext) fields(f *fields) {
 	f.Int32(8, &c.MoreAttempts)
 }
 
-// AppendChoice appends what chooses the tasks of c, as the log has it. The lease is not
-// part of it: a repeat may ask for another. Nor is who claims, which is compared itself.
+// AppendChoice appends the fields that decide which tasks c claims, encoded as in the log.
+// The lease is left out because a repeat may ask for another one, the worker because it is
+// compared separately.
 func (c ClaimNext) AppendChoice(b []byte) []byte {
 	c.WorkerID, c.RequestID, c.LeaseMS = "", "", 0
 	f := fields{Fields: record.To(append(b, byte(KindClaimNext)))}
@@ -114,7 +114,8 @@ func (c ClaimNext) AppendChoice(b []byte) []byte {
 	return f.Out
 }
 
-// AppendChoice is that of ClaimNext for a claim by id.
+// AppendChoice appends the fields that decide which task c claims, as
+// ClaimNext.AppendChoice does.
 func (c ClaimTask) AppendChoice(b []byte) []byte {
 	f := wire.To(append(b, byte(KindClaimTask)))
 	f.ID(1, &c.ID)

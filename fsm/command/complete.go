@@ -4,10 +4,10 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Complete ends the task as completed. At most one of Result (JSON as given)
-// and ResultPayload (opaque) is set. In the same step it submits Submit and then
-// claims Claim, which may get one of them. Result.Submitted and Result.Claims
-// have the outcome. With a follow-up that Submit would refuse it is refused as a whole.
+// Complete ends the task as completed. At most one of Result (JSON as given) and
+// ResultPayload (opaque) is set. In the same step it submits Submit and then claims Claim,
+// which may get one of the new tasks; Result.Submitted and Result.Claims have the outcome.
+// It is refused as a whole if Submit would refuse a follow-up.
 type Complete struct {
 	Hold
 	Result        []byte

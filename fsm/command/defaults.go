@@ -4,8 +4,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// SetDefaults changes the server's defaults: those whose bit is in Set. The zero value
-// of one clears it. Result.Defaults is what they are then.
+// SetDefaults changes the server's defaults whose bit is in Set. A zero value clears a
+// default. Result.Defaults has the defaults afterwards.
 type SetDefaults struct {
 	Set      record.TypeFields // of DefaultFields
 	Defaults record.Defaults
@@ -16,7 +16,7 @@ func (SetDefaults) kind() Kind { return KindSetDefaults }
 
 func (SetDefaults) about() About { return About{} }
 
-// DefaultFields are those settings of a type that the server has defaults of, too.
+// DefaultFields are the settings of a type that also have a server default.
 const DefaultFields = record.TypeLease | record.TypeMaxAttempts | record.TypeBackoff | record.TypeRetention
 
 // code goes through the fields of

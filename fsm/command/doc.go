@@ -1,20 +1,19 @@
-// Package command is the commands: what one change of the state is, before it is applied.
-// It owns the types, the table of what all need to know of each kind (table.go), how a
-// command is written into an entry of the log and read again (entry.go), and what a
-// command says of itself to those who pass it on: what it names, how much it may change,
-// in which lane it waits, which feature level it needs.
+// Package command defines the commands: each is one change of the state before it is
+// applied. It has their types, the table of what all code needs to know of each kind
+// (table.go), their encoding in a log entry (entry.go), and what a command says about
+// itself to code that passes it on: what it names, how much it may change, in which lane it
+// waits, which feature level it needs.
 //
-// A command is a value. What it does to a state package fsm knows, and there alone; no
-// command knows the state, its indexes, or how it ended.
+// A command is a value. Only package fsm knows what it does to a state; no command knows
+// the state, its indexes or its own outcome.
 //
-// Who adds a command writes its type, its message and its codec into a file here, its kind
-// and row into table.go, and in package fsm the rule that applies it and the line of
-// apply.go that calls it. fsm.proto and the table in docs/formats.md are made of these.
+// To add a command, write its type, message and codec into a file here, add its kind and
+// row to table.go, and add to package fsm the rule that applies it and the line of apply.go
+// that calls the rule. fsm.proto and the table in docs/formats.md are generated from these.
 //
 // Invariants:
-//   - Kinds, and numbers of fields, are never used again.
-//   - One value has one encoding; what is decoded is what was encoded, and nothing else is
-//     accepted.
-//   - A command owns its byte slices: nobody changes them after it was proposed or decoded.
-//     Only one that is decoded into a Scratch shares memory, until Scratch.Reset.
+//   - Kinds and field numbers are never reused.
+//   - A value has exactly one encoding. Decoding returns what was encoded and accepts nothing else.
+//   - A command owns its byte slices: they must not change after it was proposed or decoded. Only a
+//     command decoded into a Scratch shares memory, until Scratch.Reset.
 package command

@@ -30,8 +30,8 @@ import (
 // read, for ever.
 const entryVersion = 1
 
-// AppendEntryHeader appends the header of an entry of count commands. The
-// commands follow, each by AppendCommand.
+// AppendEntryHeader appends the header of an entry of count commands. The commands follow,
+// each written by AppendCommand.
 func AppendEntryHeader(b []byte, s record.Stamp, count int) []byte {
 	b = append(b, entryVersion)
 	b = protowire.AppendVarint(b, uint64(s.U))
@@ -39,15 +39,15 @@ func AppendEntryHeader(b []byte, s record.Stamp, count int) []byte {
 	return protowire.AppendVarint(b, uint64(count))
 }
 
-// AppendCommand appends one command of an entry. It writes nothing that
-// DecodeEntry refuses: an id or a token above 2^53 names nothing and becomes
-// 2^53, which names nothing either. It does not keep c's byte slices.
+// AppendCommand appends one command of an entry. It writes nothing that DecodeEntry
+// refuses: ids and tokens above 2^53, which never exist, become 2^53. It does not keep c's
+// byte slices.
 func AppendCommand(b []byte, c Command) []byte {
 	b, start := wire.BeginLength(append(b, byte(c.kind())))
 	return wire.EndLength(appendBody(b, c), start)
 }
 
-// appendBody appends the command's body: the message of fsm.proto that has its name.
+// appendBody appends the command's body: the message of the same name in fsm.proto.
 func appendBody(b []byte, c Command) []byte {
 	_, b, _ = c.code(fields{Fields: record.To(b)})
 	return b
@@ -62,13 +62,12 @@ func AppendEntry(b []byte, s record.Stamp, commands ...Command) []byte {
 	return b
 }
 
-// DecodeEntry decodes an entry. The commands share no memory with entry.
-// Absent lists, strings and bytes decode as nil and "". The same entry, and no
-// other, is what AppendEntry makes of the answer.
+// DecodeEntry decodes an entry. The commands share no memory with entry. Absent lists,
+// strings and bytes decode as nil and "". AppendEntry turns the result back into the same
+// bytes.
 //
-// Errors: wire.ErrCorrupt; wire.ErrUnknown for a version, a command type, a field
-// or a value of an enumeration that this binary does not know. Both are
-// wrapped with where and what.
+// Errors, wrapped with the place and the cause: wire.ErrCorrupt; wire.ErrUnknown for a
+// version, a command type, a field or an enum value that this binary does not know.
 func DecodeEntry(entry []byte) (record.Stamp, []Command, error) {
 	stamp, count, rest, err := DecodeHeader(entry)
 	if err != nil {
@@ -85,8 +84,8 @@ func DecodeEntry(entry []byte) (record.Stamp, []Command, error) {
 	return stamp, commands, nil
 }
 
-// DecodeHeader decodes the header of an entry; rest is what follows. There are
-// not more than count commands in it.
+// DecodeHeader decodes the header of an entry; rest follows it, with at most count
+// commands.
 func DecodeHeader(entry []byte) (s record.Stamp, count int, rest []byte, err error) {
 	if len(entry) == 0 {
 		return record.Stamp{}, 0, nil, fmt.Errorf("%w: the entry is empty", wire.ErrCorrupt)
@@ -112,9 +111,9 @@ func DecodeHeader(entry []byte) (s record.Stamp, count int, rest []byte, err err
 // commandMin is the size of the smallest command: a type and a length of 0.
 const commandMin = 2
 
-// Each decodes the count commands that are all of b, and calls do with
-// each before it decodes the next one. A command is do's to keep if s is nil,
-// else it shares memory with s.
+// Each decodes count commands, which must be all of b, and calls do with each before it
+// decodes the next. If s is nil, do may keep the command; otherwise the command shares
+// memory with s.
 func Each(b []byte, count int, s *Scratch, do func(i int, c Command) error) error {
 	for i := range count {
 		c, size, err := decodeCommand(b, s)
@@ -132,8 +131,8 @@ func Each(b []byte, count int, s *Scratch, do func(i int, c Command) error) erro
 	return nil
 }
 
-// decodeCommand decodes the command at the start of b, into s unless that is nil.
-// size is what it takes.
+// decodeCommand decodes the command at the start of b, into s unless that is nil. size is
+// its length in b.
 func decodeCommand(b []byte, s *Scratch) (c Command, size int, err error) {
 	if len(b) < commandMin {
 		return nil, 0, fmt.Errorf("%w: it is cut off", wire.ErrCorrupt)

@@ -1,8 +1,8 @@
 package command
 
-// Evict removes ended tasks, a bounded number: the oldest completed and
-// cancelled ones, then the oldest failed ones, until the ended tasks take no
-// more than Bytes by the machine's estimate.
+// Evict removes a bounded number of ended tasks until the rest take no more than Bytes by
+// the machine's estimate: the oldest completed and cancelled ones first, then the oldest
+// failed ones.
 type Evict struct{ Bytes int64 }
 
 func (Evict) kind() Kind { return KindEvict }

@@ -6,10 +6,9 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// Expire ends the claims whose lease has run out. An item changes nothing
-// unless its task is still claimed with that token and that sequence number:
-// so duplicates, items of a deposed leader and items that crossed an extend
-// are harmless.
+// Expire ends claims whose lease has run out. An item takes effect only if its task is
+// still claimed with that token and sequence number, so duplicates, items of a deposed
+// leader and items that crossed an extend are harmless.
 type Expire struct{ Items []Lease }
 
 func (Expire) kind() Kind { return KindExpire }
@@ -22,8 +21,8 @@ type Lease struct {
 	Token  uint64
 	// Seq grows with every extend of the claim, from 1.
 	Seq uint32
-	// EndU is when the lease ends by the lease clock. It is not part of the
-	// command; Apply and Machine.Leases fill it in for the leader's timers.
+	// EndU is when the lease ends by the lease clock. It is not encoded; Apply and
+	// Machine.Leases set it for the leader's timers.
 	EndU int64
 }
 

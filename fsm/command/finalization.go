@@ -1,8 +1,7 @@
 package command
 
-// ClaimFinalization claims the finalization of the parent ID for ProcessorID, or
-// extends the claim that it has. It is accepted whatever the outcome, which is in
-// Result.Parent.
+// ClaimFinalization claims the finalization of the parent ID for ProcessorID, or extends
+// its claim. It always succeeds as a command; Result.Parent says how it went.
 type ClaimFinalization struct {
 	ID          uint64
 	ProcessorID string
@@ -13,8 +12,8 @@ func (ClaimFinalization) kind() Kind { return KindClaimFinalization }
 
 func (c ClaimFinalization) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
-// ExtendFinalization lets the claim of ProcessorID last TimeoutMS (0: its own
-// length) from now, or longer if it does already.
+// ExtendFinalization lets the claim of ProcessorID last TimeoutMS from now (0: the length
+// it was claimed with). It never shortens the claim.
 type ExtendFinalization struct {
 	ID          uint64
 	ProcessorID string
@@ -35,9 +34,9 @@ func (ReleaseFinalization) kind() Kind { return KindReleaseFinalization }
 
 func (c ReleaseFinalization) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
-// Finalize ends the parent whose steps have ended, as completed or, if Failed, as
-// failed. A claim is not needed, but another's stands against it. Token 0 means
-// that none was sent.
+// Finalize ends a parent whose steps have ended: as completed, or as failed if Failed. It
+// needs no claim of its own, but it is refused while another processor has one. Token 0
+// means that none was sent.
 type Finalize struct {
 	ID          uint64
 	ProcessorID string

@@ -1,9 +1,8 @@
 package command
 
-// Forget forgets what is remembered of removed tasks and of claim requests before its
-// time, a bounded number: those whose time would come first, until all that is
-// remembered takes no more than Bytes by the machine's estimate. A claim request that
-// has a claim which lives stays.
+// Forget drops remembered claim requests and removed tasks before their time until they
+// take no more than Bytes by the machine's estimate. It drops a bounded number, those due
+// first. A request with a live claim stays.
 type Forget struct{ Bytes int64 }
 
 func (Forget) kind() Kind { return KindForget }

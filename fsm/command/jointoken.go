@@ -1,8 +1,8 @@
 package command
 
-// SetJoinToken makes a join token that lives LifeMS from now, by T. Result.JoinToken
-// is that token. One of the same hash that is there stays as it is: Repeated.
-// CodeMembershipRefused if there are too many, or it is out of bounds.
+// SetJoinToken makes a join token that lives LifeMS from now, by T. Result.JoinToken is the
+// token. If one with the same hash exists, it stays as it is and the result is Repeated.
+// CodeMembershipRefused if there are too many tokens or a field is out of bounds.
 type SetJoinToken struct {
 	Hash   []byte // SHA-256 of the token
 	LifeMS int64  // 1 to JoinTokenLifeMax
@@ -14,8 +14,7 @@ func (SetJoinToken) kind() Kind { return KindSetJoinToken }
 
 func (SetJoinToken) about() About { return About{} }
 
-// DeleteJoinToken revokes a join token. CodeMembershipRefused if there is none of
-// that id.
+// DeleteJoinToken revokes a join token. CodeMembershipRefused if the id is unknown.
 type DeleteJoinToken struct {
 	ID string // as JoinToken.ID
 	By string // as in SetType
@@ -25,8 +24,8 @@ func (DeleteJoinToken) kind() Kind { return KindDeleteJoinToken }
 
 func (DeleteJoinToken) about() About { return About{} }
 
-// UseJoinToken counts that the node comes by the token, once for each UUID.
-// CodeMembershipRefused if no such token lives, or others have used it up.
+// UseJoinToken counts that a node joins with the token, once for each UUID.
+// CodeMembershipRefused if the token does not exist, has expired or is used up.
 type UseJoinToken struct {
 	Hash   []byte // SHA-256 of the token
 	UUID   string

@@ -28,17 +28,16 @@ func (RemoveNode) kind() Kind { return KindRemoveNode }
 
 func (RemoveNode) about() About { return About{} }
 
-// SetLevel raises the feature level. A lower level than the current changes
-// nothing.
+// SetLevel raises the feature level. A level that is not higher changes nothing.
 type SetLevel struct {
 	Level uint32
-	By    string // as in SetType; of a Level that knows it
-	// Defaults are the server's of a cluster that has no level yet, else nothing: one that
-	// has data keeps its own. Of a Level that knows them.
+	By    string // as in SetType; needs a level that knows the field
+	// Defaults are the server's defaults. They apply only to a cluster without a level,
+	// because one that has data keeps its own. Needs a level that knows the field.
 	Defaults record.Defaults
-	// Place is the least that places of the trail and versions of schedules are from
-	// this entry on, 0 for no least: with it a new cluster's are above those that another
-	// one has given out, whose backup it may get. Of a Level that knows it.
+	// Place is a lower bound for trail places and schedule versions from this entry on; 0
+	// means none. A new cluster uses it to stay above the numbers of another cluster whose
+	// backup it may restore. Needs a level that knows the field.
 	Place uint64
 }
 
@@ -46,8 +45,8 @@ func (SetLevel) kind() Kind { return KindSetLevel }
 
 func (SetLevel) about() About { return About{} }
 
-// needs asks for nothing of who raises to the level that knows the fields: who does not know
-// them stops at it anyway.
+// needs returns 0 when the new level itself knows the fields, because nodes that do not know
+// them stop at that level anyway.
 func (c SetLevel) needs() uint32 {
 	if c.Level < record.LevelPlaces && c.Place != 0 {
 		return record.LevelPlaces
@@ -91,7 +90,7 @@ func (c RemoveNode) code(f fields) (Command, []byte, error) {
 //	}
 func (c SetLevel) code(f fields) (Command, []byte, error) {
 	f.Uint32(1, &c.Level)
-	if f.Reading && c.Level > record.FeatureLevel { // from there on the log may hold what it cannot apply
+	if f.Reading && c.Level > record.FeatureLevel { // beyond it the log may hold what this node cannot apply
 		f.Refuse(fmt.Errorf("%w: feature level %d, this one knows %d", wire.ErrUnknown, c.Level, record.FeatureLevel))
 	}
 	f.Text(2, &c.By)

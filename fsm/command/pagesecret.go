@@ -1,7 +1,7 @@
 package command
 
-// SetPageSecret gives the cluster the secret by which its nodes know who has logged in by
-// the page. One that is there stays: Repeated. CodeInvalidRequest if it is of another length.
+// SetPageSecret sets the secret with which all nodes verify logins to the page. An existing
+// secret stays and the result is Repeated. CodeInvalidRequest if the length is wrong.
 type SetPageSecret struct {
 	Secret []byte // PageSecretBytes, random
 }

@@ -4,8 +4,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Patch changes fields of a task that is not claimed and has not ended: those
-// whose Set flag is true.
+// Patch changes the fields whose Set flag is true, of a task that is neither claimed nor
+// ended.
 type Patch struct {
 	ID          uint64
 	SetPriority bool

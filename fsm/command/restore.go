@@ -1,9 +1,9 @@
 package command
 
-// RestoreBegin begins a restore: the chunks that follow are a snapshot, as Graft
-// gives it, that RestoreEnd makes the state. Any command but these three gives up
-// what has been taken, so that nothing is left of a restore whose leader died.
-// CodeNotEmpty if the state holds anything that a restore would destroy.
+// RestoreBegin begins a restore: the chunks that follow form a snapshot as Graft gives it,
+// and RestoreEnd makes it the state. Any other command abandons the restore, so that
+// nothing is left over if the leader died during it. CodeNotEmpty if the state holds
+// anything that a restore would destroy.
 type RestoreBegin struct {
 	Bytes uint64 // of the whole snapshot
 }
@@ -12,8 +12,8 @@ func (RestoreBegin) kind() Kind { return KindRestoreBegin }
 
 func (RestoreBegin) about() About { return About{} }
 
-// RestoreChunk takes the next bytes of the snapshot. CodeInvalidRequest, and the
-// restore is given up, if they are not the next ones, or no part of a snapshot.
+// RestoreChunk adds the next bytes of the snapshot. CodeInvalidRequest, and the restore is
+// abandoned, if they are not the next bytes or not part of a valid snapshot.
 type RestoreChunk struct {
 	Begin  uint64 // index of the entry of the RestoreBegin
 	Offset uint64 // of Data in the snapshot
@@ -24,9 +24,9 @@ func (RestoreChunk) kind() Kind { return KindRestoreChunk }
 
 func (RestoreChunk) about() About { return About{} }
 
-// RestoreEnd makes the snapshot that was taken the state, if all of it is there, is
-// verified as ReadSnapshot does, and follows the state's clocks, counters and level.
-// Else it changes nothing: CodeInvalidRequest.
+// RestoreEnd makes the received snapshot the state. The snapshot must be complete, pass the
+// checks of ReadSnapshot, and not be behind the state's clocks, counters and level. If it
+// is, nothing changes: CodeInvalidRequest.
 type RestoreEnd struct {
 	Begin uint64 // as in RestoreChunk
 }

@@ -1,8 +1,8 @@
 package command
 
-// Retry makes a failed, cancelled or claimed task pending. AddAttempts is
-// added to a limited MaxAttempts first. Token 0 means none was sent. Of a parent
-// it retries the steps that failed or were cancelled, all of them or none.
+// Retry makes a failed, cancelled or claimed task pending. AddAttempts is added to a
+// limited MaxAttempts first. Token 0 means none was sent. For a parent it retries all steps
+// that failed or were cancelled, or none of them.
 type Retry struct {
 	ID          uint64
 	Token       uint64
@@ -13,7 +13,7 @@ func (Retry) kind() Kind { return KindRetry }
 
 func (c Retry) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
 
-// Delete removes an ended task and frees its key. A parent takes its steps along.
+// Delete removes an ended task and frees its key. A parent is removed with its steps.
 type Delete struct{ ID uint64 }
 
 func (Delete) kind() Kind { return KindDelete }

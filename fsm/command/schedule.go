@@ -8,9 +8,9 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// SetSchedule makes the schedule, or replaces the one of its name. Result.Created
-// says which; Result.Schedule is the outcome. CodeInvalidRequest if there
-// would be more than 10,000.
+// SetSchedule creates the schedule, or replaces the one of that name; Result.Created tells
+// which. Result.Schedule is the outcome. CodeInvalidRequest if there would be more than
+// 10,000.
 type SetSchedule struct {
 	Schedule record.Schedule
 	By       string // as in SetType
@@ -29,7 +29,7 @@ func (c SetSchedule) needs() uint32 {
 	return needsBy(c.By)
 }
 
-// DeleteSchedule removes the schedule. CodeScheduleNotFound if there is none.
+// DeleteSchedule removes the schedule. CodeScheduleNotFound if it does not exist.
 type DeleteSchedule struct {
 	Name string
 	By   string // as in SetType
@@ -41,11 +41,10 @@ func (c DeleteSchedule) about() About { return About{Known: true, Schedule: c.Na
 
 func (c DeleteSchedule) needs() uint32 { return needsBy(c.By) }
 
-// RunSchedules does what slots of schedules are due. An item changes nothing
-// unless its schedule still has that version and waits for that slot, which has
-// come by T: so duplicates and items of a deposed leader are harmless, and each
-// slot is done once. Result.Submitted has the tasks that it made, in the order
-// of their items.
+// RunSchedules runs the slots of schedules that are due. An item takes effect only if its
+// schedule still has that version and waits for that slot, and the slot has come by T. So
+// duplicates and items of a deposed leader are harmless, and each slot runs once.
+// Result.Submitted has the new tasks in the order of their items.
 type RunSchedules struct{ Items []ScheduleRun }
 
 func (RunSchedules) kind() Kind { return KindRunSchedules }
@@ -62,22 +61,22 @@ func (c RunSchedules) needs() uint32 {
 
 func (c RunSchedules) about() About { return About{Changes: len(c.Items)} }
 
-// ScheduleRun is one slot of one schedule. The leader has computed Next: time
-// zones are no matter of the state.
+// ScheduleRun is one slot of one schedule. The leader computes Next, because the state
+// machine knows no time zones.
 type ScheduleRun struct {
 	Name    string
 	Version uint64
 	Slot    int64 // by T: the schedule's NextRunAt
-	Next    int64 // by T, after Slot, else the item changes nothing; 0 = never again
-	// Skip moves on to Next without a task: the slot was missed, and with it all others
-	// before Next. Passed is how many these are together; less than 1 is 1.
+	Next    int64 // by T, later than Slot, or the item has no effect; 0 = never again
+	// Skip moves on to Next without a task, because the slot was missed, and with it all
+	// others before Next. Passed counts the missed slots together; below 1 means 1.
 	Skip   bool
 	Passed int64
-	// NextWall is the schedule's from then on.
+	// NextWall becomes the schedule's NextWall.
 	NextWall int64
-	// Move moves on to Next, which may be any time, with neither a task nor a slot that is
-	// passed over, and whether or not Slot has come: the data of the time zone are others
-	// than those by which Slot was computed.
+	// Move moves on to Next, at any time, without a task and without counting a missed
+	// slot, even before Slot has come. It is used when Slot was computed with other time
+	// zone data.
 	Move bool
 }
 

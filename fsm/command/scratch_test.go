@@ -57,7 +57,7 @@ func TestScratch_DecodesWhatWasEncoded(t *testing.T) {
 	}
 }
 
-// Names are what they were made of, also when many share a place.
+// Names stay correct when many share a place.
 func TestNames_Of(t *testing.T) { // not parallel: it counts allocations
 	var n wire.Names
 	for i := range 4 * len(n) {
@@ -73,8 +73,8 @@ func TestNames_Of(t *testing.T) { // not parallel: it counts allocations
 	}
 }
 
-// Lists of types are what they were made of, whatever was in their place before and
-// however long they are, and a known one allocates nothing.
+// Lists of types stay correct whatever the cache held before and however long they are.
+// Reading a cached list allocates nothing.
 func TestTypeLists(t *testing.T) { // not parallel: it counts allocations
 	var s Scratch
 	decode := func(types []string) *ClaimNext {

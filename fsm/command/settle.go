@@ -4,29 +4,28 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Hold names a claim as its worker does. Token 0 means that the worker sent
-// none: then only WorkerID is checked.
+// Hold identifies a claim as its worker does. Token 0 means that the worker sent none; then
+// only WorkerID is checked.
 type Hold struct {
 	ID       uint64
 	WorkerID string
 	Token    uint64
 }
 
-// about is what the commands of a claim's worker are about.
+// about is shared by the commands of a claim's worker.
 func (h Hold) about() About {
 	return About{Known: true, ID: h.ID, WorkerID: h.WorkerID, Changes: 1}
 }
 
-// Fail ends the attempt: the task becomes pending when it has attempts left,
-// else failed.
+// Fail ends the attempt: the task becomes pending if it has attempts left, otherwise
+// failed.
 type Fail struct {
 	Hold
-	Error string // at most 16 KiB, cut by the caller
-	// RetryInMS, if RetryIn is set, is how long the task waits in place of its
-	// backoff.
+	Error string // at most 16 KiB; the caller cuts it
+	// RetryInMS replaces the backoff if RetryIn is set.
 	RetryIn   bool
 	RetryInMS int64
-	Permanent bool // failed, whatever attempts are left
+	Permanent bool // fail the task even if attempts are left
 }
 
 func (Fail) kind() Kind { return KindFail }
@@ -38,12 +37,12 @@ func (c Fail) needs() uint32 {
 	return 0
 }
 
-// Extend moves the lease's end to LeaseMS (0: the claim's own length) from
-// now, never to an earlier time.
+// Extend moves the end of the lease to LeaseMS from now (0: the claim's own length), but
+// never to an earlier time.
 type Extend struct {
 	Hold
 	LeaseMS  int64
-	Progress []byte // JSON as given; nil leaves the last one
+	Progress []byte // JSON as given; nil keeps the last one
 }
 
 func (Extend) kind() Kind { return KindExtend }
@@ -55,18 +54,19 @@ func (c Extend) needs() uint32 {
 	return 0
 }
 
-// Release gives the task back; the attempt is not counted. It is not claimable
-// for DelayMS.
+// Release gives the task back without counting the attempt. It cannot be claimed for
+// DelayMS.
 type Release struct {
 	Hold
 	DelayMS int64
-	// Answer, if not 0, is the LeaseSeq of the answer that could not be written: the
-	// claim stays if there was another one since. It goes with a token.
+	// Answer, if not 0, is the LeaseSeq of the answer that could not be sent: the claim
+	// stays if a later answer reported it. It needs a token.
 	Answer uint32
 }
 
-// FirstAnswer is the LeaseSeq of the answer that a claim begins with. Only that one is
-// released: who is told of a claim again may have been told before.
+// FirstAnswer is the LeaseSeq of a new claim. Only a claim with it is released for an
+// unsent answer, because a worker that is told of a claim again may have received an
+// earlier answer.
 const FirstAnswer = 1
 
 func (Release) kind() Kind { return KindRelease }
@@ -81,7 +81,7 @@ func (c Release) needs() uint32 {
 	return 0
 }
 
-// fields goes through what the commands of a claim's worker begin with.
+// fields reads or writes the fields that all commands of a claim's worker begin with.
 func (h *Hold) fields(f *fields) {
 	f.ID(1, &h.ID)
 	f.Name(2, &h.WorkerID)

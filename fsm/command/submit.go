@@ -4,10 +4,10 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Submit adds tasks, in order, all in one step. Result.Submitted has one
-// element per task. A task whose key is taken is not added; the result names
-// the task that has the key. Nor is one that would expire before its delay is over:
-// it is Refused, and with it a Submit of that one task.
+// Submit adds tasks in order, in one step. Result.Submitted has one element per task. A
+// task whose key is taken is not added; its element names the task that has the key. A task
+// that would expire before its delay is over is not added either: it is Refused, and a
+// Submit of that task alone is refused.
 type Submit struct {
 	Tasks []record.NewTask // 1 to 10,000
 }

@@ -6,26 +6,25 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// Command is one mutation as the log holds it. Exactly the types of the table below
-// implement it, each in a file of its own noun: what it means, what it names, and how
-// it is written. A command owns its byte slices: nobody changes them after it was
-// proposed or decoded.
+// Command is one mutation as the log holds it. Only the types in the table below implement
+// it, each in the file of its noun: its meaning, what it names, and its encoding. A command
+// owns its byte slices: they must not change after it was proposed or decoded.
 type Command interface {
-	// kind is the command's type number in the log. Numbers are never reused.
+	// kind returns the command's type number in the log. Numbers are never reused.
 	kind() Kind
 	// about says what the command names and how much it may change. Its slices are the
 	// command's own.
 	about() About
-	// code goes through the fields of the command's body: the message of fsm.proto that
-	// has its name. It returns what was written of the command, or the one that was read,
-	// which shares no memory with the body.
+	// code reads or writes the fields of the command's body: the message of the same name
+	// in fsm.proto. It returns the bytes written or the command read, which shares no
+	// memory with the body.
 	code(f fields) (Command, []byte, error)
 }
 
-// A command with fields that appeared later than it did.
+// later is a command with fields that are newer than the command.
 type later interface {
-	// needs returns the feature level that knows all fields that are set; 0 if the
-	// command's own does.
+	// needs returns the feature level that knows all fields that are set, or 0 if the
+	// command's own level does.
 	needs() uint32
 }
 
@@ -81,23 +80,24 @@ const (
 	KindSetDefaults   Kind = 146
 )
 
-// Row is what is known of all commands of one kind.
+// Row describes all commands of one kind.
 type Row struct {
 	of    Command // the type's zero value
 	Name  string  // in messages
-	Level uint32  // the feature level at which the kind appears
+	Level uint32  // the feature level that introduced the kind
 	Lane  Lane
 	// Op: a batch may hold it.
 	Op bool
-	// Family: with its task it may change those that are steps with it, or of it.
+	// Family: it may also change steps of its task, or of its task's parent.
 	Family bool
-	// Steps: its answer also has the steps of the one task that it is about.
+	// Steps: its answer includes the steps of its task.
 	Steps bool
-	// Restore: it may come between the chunks of a restore; any other ends that.
+	// Restore: it may come between the chunks of a restore; any other command abandons the
+	// restore.
 	Restore bool
 }
 
-// table is the one table of commands, by kind. A kind that is not in it is unknown.
+// table lists the commands by kind. A kind that is not in it is unknown.
 var table = [...]Row{
 	KindSubmit:    {of: Submit{}, Name: "submit", Level: 1, Lane: LaneSubmit, Op: true, Steps: true},
 	KindClaimNext: {of: ClaimNext{}, Name: "claim next", Level: 1, Lane: LaneClaim, Op: true},
@@ -113,7 +113,7 @@ var table = [...]Row{
 	KindPatch:     {of: Patch{}, Name: "patch", Level: record.LevelLife, Lane: LaneSettle, Steps: true},
 	KindSetType:   {of: SetType{}, Name: "set type", Level: record.LevelLife, Lane: LaneSettle},
 	KindEvict:     {of: Evict{}, Name: "evict", Level: record.LevelLife, Lane: LaneInternal},
-	KindBatch:     {of: Batch{}, Name: "batch", Level: record.LevelLife, Lane: LaneSettle, Family: true}, // it may settle
+	KindBatch:     {of: Batch{}, Name: "batch", Level: record.LevelLife, Lane: LaneSettle, Family: true}, // its ops may be Family
 	KindAct:       {of: Act{}, Name: "act", Level: record.LevelSight, Lane: LaneSettle},
 
 	KindClaimFinalization:   {of: ClaimFinalization{}, Name: "claim finalization", Level: record.LevelSteps, Lane: LaneSettle},
@@ -147,7 +147,7 @@ var table = [...]Row{
 	KindSetPageSecret: {of: SetPageSecret{}, Name: "set page secret", Level: record.LevelActs, Lane: LaneInternal},
 }
 
-// Row returns the kind's row, nil if there is none.
+// Row returns the kind's row, or nil if the kind is unknown.
 func (k Kind) Row() *Row {
 	if int(k) >= len(table) || table[k].of == nil {
 		return nil
@@ -158,10 +158,10 @@ func (k Kind) Row() *Row {
 // KindOf returns the command's kind.
 func KindOf(c Command) Kind { return c.kind() }
 
-// RowOf returns what is known of the command's kind.
+// RowOf returns the row of the command's kind.
 func RowOf(c Command) *Row { return c.kind().Row() }
 
-// String returns the kind's name in messages, its number if it has none.
+// String returns the kind's name for messages, or its number if it is unknown.
 func (k Kind) String() string {
 	if row := k.Row(); row != nil {
 		return row.Name
@@ -175,9 +175,9 @@ func (k Kind) isOp() bool {
 	return row != nil && row.Op
 }
 
-// LevelOf returns the feature level that the cluster must have reached before
-// the command may be proposed: below it, there may be a node that does not
-// know the command, or a field of it, and would stop at it.
+// LevelOf returns the feature level that the cluster must have reached before the command
+// may be proposed. Below it, a node may not know the command or one of its fields, and
+// would stop at it.
 func LevelOf(c Command) uint32 {
 	level := RowOf(c).Level
 	if l, ok := c.(later); ok {
@@ -186,8 +186,7 @@ func LevelOf(c Command) uint32 {
 	return level
 }
 
-// needsBy returns the feature level that knows who gave the command, 0 if nobody is
-// named.
+// needsBy returns the feature level that knows the field By, or 0 if it is empty.
 func needsBy(by string) uint32 {
 	if by != "" {
 		return record.LevelActs

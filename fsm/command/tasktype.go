@@ -4,8 +4,8 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// SetType changes the settings of a task type: those whose bit is in Set. The
-// zero value of a setting clears it.
+// SetType changes the settings of a task type whose bit is in Set. A zero value clears a
+// setting.
 type SetType struct {
 	Type     string
 	Set      record.TypeFields

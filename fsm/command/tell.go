@@ -4,8 +4,8 @@ import (
 	"github.com/claimq/claimq/fsm/event"
 )
 
-// SetTrail bounds what is kept of the trail; what is over it goes by whole
-// chunks, with this entry and, if that is very much, those that follow.
+// SetTrail bounds the trail. Older chunks beyond the bound are dropped with this entry and, if
+// there are many, with the entries that follow.
 type SetTrail struct {
 	Bytes int64 // 1 MiB to 64 GiB
 	AgeMS int64 // 1 minute or more
@@ -15,12 +15,12 @@ func (SetTrail) kind() Kind { return KindSetTrail }
 
 func (SetTrail) about() About { return About{} }
 
-// Tell tells of an operator's act in the trail and changes nothing else. A Kind
-// that is not one of event.MemberAdded to KeysReloaded or BackupBegun to RestoreBroken is not told.
+// Tell records an operator's action in the trail and changes nothing else. Only kinds from
+// event.MemberAdded to KeysReloaded and from BackupBegun to RestoreBroken are recorded.
 type Tell struct {
 	Kind event.Kind
 	By   string // as in SetType
-	What string // what was done with what, in a few words
+	What string // what was done, in a few words
 }
 
 func (Tell) kind() Kind { return KindTell }
@@ -47,7 +47,7 @@ func (c SetTrail) code(f fields) (Command, []byte, error) {
 //	  string what = 3;
 //	}
 func (c Tell) code(f fields) (Command, []byte, error) {
-	if c.Kind > event.Last { // another would make an entry that no node can read
+	if c.Kind > event.Last { // another value would make an entry that no node can read
 		c.Kind = 0
 	}
 	f.Enum(1, (*uint8)(&c.Kind), uint8(event.Last))

@@ -1,6 +1,6 @@
 package command
 
-// Tick moves the clocks on and does what is due, a bounded amount of it.
+// Tick advances the clocks and does a bounded amount of what is due.
 type Tick struct{}
 
 func (Tick) kind() Kind { return KindTick }

@@ -8,40 +8,39 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// typeLists remembers lists of types that claims came with: workers ask for the same
-// ones again and again. A list takes the place of another with its hash. Nothing
-// that a claim does depends on what is remembered.
+// typeLists caches lists of types, because workers send the same ones again and again. A
+// list replaces another one with its hash. The cache never affects what a claim does.
 type typeLists [16]TypeList
 
-// TypeList is a list of types.
+// TypeList is a cached list of types.
 type TypeList struct {
-	encoded []byte // as the command has it, from behind the first tag
+	encoded []byte // as in the command, without the first tag
 	names   []string
 
-	// Slots is what the state machine has found by the names, if Located: as of so many
-	// changes of what types there are. Here nothing looks at it.
+	// Slots caches what the state machine found by the names, if Located. It is valid as of
+	// AsOf changes to the set of types. This package does not use it.
 	Slots   []int32
 	AsOf    uint64
 	Located bool
 }
 
-// typeListMax is how many bytes a list may have that is remembered.
+// typeListMax is the size in bytes of the longest list that is cached.
 const typeListMax = 8 << 10
 
-// place returns the place of the list at the start of rest, a part of a command.
+// place returns the cache's place for the list at the start of rest, a part of a command.
 func (l *typeLists) place(rest []byte) *TypeList {
 	first := rest[:min(len(rest), 1+int(rest[0]))]
 	return &l[(int(wire.HashEnd(first))+len(rest))%len(l)]
 }
 
-// isAt reports whether the list, and no longer one, is at the start of rest, where
-// another type would have that tag.
+// isAt reports whether exactly this list is at the start of rest. A longer list would go on
+// with another tag.
 func (l *TypeList) isAt(rest []byte, tag byte) bool {
 	n := len(l.encoded)
 	return n > 0 && bytes.HasPrefix(rest, l.encoded) && (len(rest) == n || rest[n] != tag)
 }
 
-// types is the field num, a list of types.
+// types reads or writes field num, a list of types.
 func (f *fields) types(num protowire.Number, types *[]string) {
 	if f.scratch == nil || f.Num != num || !f.HasLength() || len(f.Rest) == 0 {
 		f.Strings(num, types)
@@ -66,8 +65,7 @@ func (f *fields) types(num protowire.Number, types *[]string) {
 	f.Skip(0)
 }
 
-// ListOf returns the list whose names are the types, nil if they are those of no list
-// that the command being applied came with.
+// ListOf returns the cached list of the command being applied that has these types, or nil.
 func (s *Scratch) ListOf(types []string) *TypeList {
 	list := s.list
 	if list == nil || len(list.names) != len(types) || &list.names[0] != &types[0] {

@@ -1,7 +1,7 @@
-// Package errorgroup puts the errors of failed tasks into groups: those of one task type
-// that differ in nothing but numbers, ids and quoted parts.
+// Package errorgroup groups failed tasks of one type whose errors differ only in numbers,
+// ids and quoted parts.
 //
-// What a group is decides in Apply, where an action looks at its filter once more, and
-// people keep the ids of groups. So it depends on type and error alone, and a change of it
-// is a matter of the feature level.
+// Apply decides by these groups when an action checks its filter again, and users keep
+// group ids. So a group depends on type and error alone, and changing the rules needs a new
+// feature level.
 package errorgroup

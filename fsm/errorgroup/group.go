@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// ID is a group of failed tasks, 0 is none: a hash of the task type and the signature. So
-// groups have the same ids on every node and at every time.
+// ID identifies a group of failed tasks: a hash of the task type and the signature, so that
+// it is the same on every node and at every time. 0 means no group.
 type ID uint64
 
-// IDAllowed says what ParseID reads.
+// IDAllowed describes what ParseID accepts.
 const IDAllowed = "16 hexadecimal digits in lower case, as GET /api/failures shows a group,"
 
 const idDigits = 16
@@ -28,13 +28,13 @@ func idOf(of []byte) ID {
 	return max(ID(binary.BigEndian.Uint64(sum[:])), 1)
 }
 
-// String returns the id as the contract shows it.
+// String returns the id as the API shows it.
 func (id ID) String() string {
 	digits := strconv.FormatUint(uint64(id), 16)
 	return strings.Repeat("0", idDigits-len(digits)) + digits
 }
 
-// ParseID is the inverse of ID.String. ok is false for anything else.
+// ParseID is the inverse of ID.String. ok is false for any other text.
 func ParseID(text string) (id ID, ok bool) {
 	n, err := strconv.ParseUint(text, 16, 64)
 	return ID(n), err == nil && n != 0 && ID(n).String() == text

@@ -11,10 +11,10 @@ import (
 const (
 	// ExampleMax bounds a group's example, in bytes.
 	ExampleMax = 1024
-	// IDsMax is how many tasks a group names.
+	// IDsMax is the number of tasks that a group names.
 	IDsMax = 5
-	// groupBytes is what one takes at most: its type, its signature and its example, and what
-	// stands beside them.
+	// groupBytes is the maximum size of a group: its type, signature, example and other
+	// fields.
 	groupBytes = 128 + SignatureMax + ExampleMax + 512
 )
 
@@ -22,19 +22,19 @@ const (
 type Group struct {
 	ID              ID
 	Type, Signature string
-	Example         string   // the error of the first one added, cut at ExampleMax
-	Count           int      // of the tasks added
+	Example         string   // error of the first task added, cut at ExampleMax
+	Count           int      // number of tasks added
 	FirstAt, LastAt int64    // when the earliest and the latest of them ended
-	IDs             []uint64 // of the first ones added
+	IDs             []uint64 // ids of the first tasks added
 }
 
-// Groups adds failed tasks up. The zero value has none. It keeps no memory that it is
-// given, and takes up to groupBytes for each group.
+// Groups collects failed tasks by group. The zero value is empty. It keeps no memory of its
+// arguments and takes up to groupBytes for each group.
 type Groups struct {
-	Looked int // how many tasks were added
+	Looked int // number of tasks added
 
 	groups map[string]*Group // by type, a zero byte, and signature
-	name   []byte            // memory of Add
+	name   []byte            // scratch memory of Add
 }
 
 // Add adds a task that failed with that error and ended at that time.
@@ -60,14 +60,14 @@ func (g *Groups) Add(taskType, err []byte, id uint64, at int64) {
 	}
 }
 
-// Bytes is what the groups take at most.
+// Bytes returns an upper bound for the memory of the groups.
 func (g *Groups) Bytes() int { return len(g.groups) * groupBytes }
 
-// Len returns how many groups there are.
+// Len returns the number of groups.
 func (g *Groups) Len() int { return len(g.groups) }
 
-// Largest returns the n largest groups, the largest first; of equal ones that which has
-// the latest task, then by type and signature.
+// Largest returns the n largest groups, largest first. Equal ones are ordered by their latest
+// task, then by type and signature.
 func (g *Groups) Largest(n int) []*Group {
 	all := make([]*Group, 0, len(g.groups))
 	for _, group := range g.groups {

@@ -13,7 +13,7 @@ const (
 	readMax = 1024
 )
 
-// What stands in a signature for the parts that differ from task to task.
+// Placeholders in a signature for the parts that differ from task to task.
 const (
 	anyNumber = "<n>"
 	anyHex    = "<hex>"
@@ -21,12 +21,11 @@ const (
 	anyText   = "<text>"
 )
 
-// Signature returns what errors of one kind have in common: the first line that is not
-// blank, with a placeholder for each number, hexadecimal id, UUID and quoted part, cut at
-// 200 bytes.
+// Signature returns what errors of one kind have in common: the first non-blank line, cut at
+// 200 bytes, with a placeholder for each number, hexadecimal id, UUID and quoted part.
 func Signature(err string) string { return string(appendSignature(nil, err)) }
 
-// appendSignature appends the signature of err, as kept or as a part of a record.
+// appendSignature appends the signature of err.
 func appendSignature[T string | []byte](b []byte, err T) []byte {
 	var room [readMax]byte
 	line := firstLine(append(room[:0], trimmed(err)...))
@@ -50,8 +49,8 @@ func appendSignature[T string | []byte](b []byte, err T) []byte {
 	return b
 }
 
-// trimmed returns the beginning of err that is looked at, without white space in front,
-// and cut at a whole character.
+// trimmed returns the part of err that is read: without leading white space and cut at a
+// whole character.
 func trimmed[T string | []byte](err T) T {
 	at := 0
 	for at < len(err) && isSpace(err[at]) {
@@ -67,7 +66,7 @@ func trimmed[T string | []byte](err T) T {
 	return err[at:end]
 }
 
-// firstLine returns the line without white space at its end.
+// firstLine returns the first line without trailing white space.
 func firstLine(text []byte) []byte {
 	end := 0
 	for at, c := range text {
@@ -81,8 +80,7 @@ func firstLine(text []byte) []byte {
 	return text[:end]
 }
 
-// variable returns how many bytes at that place differ from task to task, 0 if none do,
-// and what stands for them.
+// variable returns the length of the variable part at this place, or 0, and its placeholder.
 func variable(line []byte, at int) (stands string, size int) {
 	if size = quoted(line, at); size > 0 {
 		return anyText, size
@@ -98,12 +96,12 @@ func variable(line []byte, at int) (stands string, size int) {
 	return anyNumber, number(line[at:])
 }
 
-// goesOn reports whether nothing variable can begin with c behind a part of a word: so it is
-// with most of an error.
+// goesOn reports whether no variable part can begin with c inside a word, as is the case for
+// most of an error.
 func goesOn(c byte) bool { return !isDigit(c) && c != '"' && c != '`' }
 
-// quoted returns the length of the part in quotation marks at that place, 0 if there is
-// none. An apostrophe inside a word is none.
+// quoted returns the length of the quoted part at this place, or 0. An apostrophe inside a
+// word does not count as a quotation mark.
 func quoted(line []byte, at int) int {
 	mark := line[at]
 	switch {
@@ -123,7 +121,7 @@ func quoted(line []byte, at int) int {
 	return 0
 }
 
-// uuid returns the length of the UUID that the text begins with, 0 if it does not.
+// uuid returns the length of the UUID at the start of text, or 0.
 func uuid(text []byte) int {
 	const size = 36
 	if len(text) < size || len(text) > size && isWord(text[size]) {
@@ -138,9 +136,8 @@ func uuid(text []byte) int {
 	return size
 }
 
-// hexadecimal returns the length of the hexadecimal word that the text begins with, 0 if
-// it does not: one that begins with 0x, or of at least eight digits, some of them letters
-// and some not.
+// hexadecimal returns the length of the hexadecimal word at the start of text, or 0. The
+// word begins with 0x, or has at least eight digits, some of them letters and some not.
 func hexadecimal(text []byte) int {
 	const prefix, digitsMin = 2, 8
 	if len(text) > prefix && text[0] == '0' && text[1] == 'x' && isHex(text[prefix]) {
@@ -163,8 +160,8 @@ func hexadecimal(text []byte) int {
 	return size
 }
 
-// number returns the length of the number that the text begins with, 0 if it does not.
-// Numbers with nothing but a point or the like between them are one: times, addresses.
+// number returns the length of the number at the start of text, or 0. Numbers joined by a
+// point or the like, as in times and addresses, count as one.
 func number(text []byte) int {
 	size := 0
 	for size < len(text) && (isDigit(text[size]) || size > 0 && joins(text[size]) && size+1 < len(text) && isDigit(text[size+1])) {

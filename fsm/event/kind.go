@@ -6,7 +6,7 @@ type Kind uint8
 // The events. The numbers are in snapshots and never change.
 const (
 	Submitted           Kind = 1
-	Scheduled           Kind = 2 // it waits until a time: the message says until when
+	Scheduled           Kind = 2 // the message is the time until which it waits
 	Claimed             Kind = 3
 	Released            Kind = 4
 	Failed              Kind = 5 // the attempt; the message is the error
@@ -17,11 +17,11 @@ const (
 	CancelRequested     Kind = 10
 	Cancelled           Kind = 11
 	Deleted             Kind = 12
-	Expired             Kind = 13 // its expires_at came before a claim
+	Expired             Kind = 13 // its expires_at passed before a claim
 	FinalizationClaimed Kind = 14
-	Finalized           Kind = 15 // the parent has its end; the event of that end follows
+	Finalized           Kind = 15 // the event of the parent's end follows
 
-	// Operators' acts; the message says what of.
+	// Operators' actions; the message names the object.
 	TypeChanged     Kind = 32
 	ScheduleSet     Kind = 33
 	ScheduleDeleted Kind = 34
@@ -30,7 +30,7 @@ const (
 	LevelRaised     Kind = 37
 	TrailChanged    Kind = 38
 
-	// These change nothing in the state: a Tell brings them.
+	// Actions that change nothing in the state; a Tell records them.
 	MemberAdded           Kind = 39
 	MemberRemoved         Kind = 40
 	MemberPromoted        Kind = 41
@@ -41,13 +41,13 @@ const (
 	Restored              Kind = 46
 	KeysReloaded          Kind = 47
 
-	// Of join tokens; the message says which, and who came by it.
+	// Join tokens; the message says which one, and which node used it.
 	JoinTokenMade    Kind = 48
 	JoinTokenUsed    Kind = 49
 	JoinTokenRevoked Kind = 50
 	JoinTokenExpired Kind = 51
 
-	// Of backups: BackupSaved and Restored tell of those that came to their end.
+	// Backups and restores; BackupSaved and Restored are their successful ends.
 	BackupBegun   Kind = 52
 	BackupBroken  Kind = 53
 	RestoreBegun  Kind = 54
@@ -58,19 +58,19 @@ const (
 	Last = DefaultsChanged
 )
 
-// Kinds is a set of kinds. The zero value stands for all.
+// Kinds is a set of kinds. The zero value means all.
 type Kinds uint64
 
-// With returns the set with k in it.
+// With returns the set with k added.
 func (s Kinds) With(k Kind) Kinds { return s | 1<<k }
 
-// Has reports whether k is one of them.
+// Has reports whether k is in the set.
 func (s Kinds) Has(k Kind) bool { return s == 0 || s>>k&1 != 0 }
 
-// IsAct reports whether it is an operator's act, which is about no task.
+// IsAct reports whether it is an operator's action, which concerns no task.
 func (k Kind) IsAct() bool { return k >= TypeChanged }
 
-// IsTold reports whether a Tell brings it.
+// IsTold reports whether a Tell records it.
 func (k Kind) IsTold() bool {
 	return k >= MemberAdded && k <= KeysReloaded || k >= BackupBegun && k <= RestoreBroken
 }
@@ -123,7 +123,7 @@ var names = [...]string{
 	DefaultsChanged: "defaults_changed",
 }
 
-// String returns the contract's name of the kind, "" for an unknown one.
+// String returns the API's name of the kind, or "" if it is unknown.
 func (k Kind) String() string {
 	if int(k) >= len(names) {
 		return ""

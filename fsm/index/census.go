@@ -2,24 +2,24 @@ package index
 
 import "math/bits"
 
-// Census counts tasks by priority, and tells how many have a higher one. It is
-// a binary trie over the bits of those priorities that there are: so how it
-// looks depends on them alone, and nothing costs more than 32 steps.
+// Census counts tasks by priority, and how many have a higher one. It is a binary trie over
+// the bits of the priorities present, so its shape depends on them alone and every
+// operation takes at most 32 steps.
 type Census struct {
 	root *censusNode
-	// spare are nodes for the next new priority: one comes and goes with each task
-	// of a type that is mostly empty.
+	// spare are nodes for the next new priority, because in a type that is mostly empty a
+	// priority comes and goes with each task.
 	spare      *censusNode
 	spareCount int
 }
 
-// censusNode is one priority, or several that are equal down to some bit.
+// censusNode stands for one priority, or for several that are equal down to some bit.
 type censusNode struct {
 	key   uint32 // one of its priorities
-	low   uint8  // how many low bits its priorities may differ in, the highest of these does; 0 = one priority
-	count int64  // tasks
-	// child has its priorities by the highest bit in which they differ. Of spare
-	// ones the first is the next.
+	low   uint8  // how many low bits its priorities may differ in, the highest of them does; 0 = one priority
+	count int64  // number of tasks
+	// child splits its priorities by the highest bit in which they differ. Spare nodes are
+	// linked by child[0].
 	child [2]*censusNode
 }
 
@@ -29,8 +29,7 @@ const censusSparesMax = 2
 // censusKey orders priorities as unsigned numbers.
 func censusKey(priority int32) uint32 { return uint32(priority) ^ 1<<31 }
 
-// side returns the place of the child that the key belongs to. The node has
-// children.
+// side returns the index of the child that the key belongs to. The node must have children.
 func (n *censusNode) side(key uint32) uint32 { return key >> (n.low - 1) & 1 }
 
 // Add counts one more task of the priority.
@@ -55,7 +54,7 @@ func (c *Census) Add(priority int32) {
 	*at = c.node(censusNode{key: key, count: 1})
 }
 
-// Remove counts one task of the priority less. There is one.
+// Remove counts one task less. There must be one of this priority.
 func (c *Census) Remove(priority int32) {
 	key := censusKey(priority)
 	var above **censusNode
@@ -98,7 +97,7 @@ func (c *Census) Above(priority int32) (count int64) {
 	return count
 }
 
-// node returns a node like n.
+// node returns a node with the contents of n.
 func (c *Census) node(n censusNode) *censusNode {
 	got := c.spare
 	if got == nil {
@@ -110,7 +109,7 @@ func (c *Census) node(n censusNode) *censusNode {
 	return got
 }
 
-// free takes a node that is not needed any more.
+// free keeps the node for reuse if there is room.
 func (c *Census) free(n *censusNode) {
 	if c.spareCount >= censusSparesMax {
 		return

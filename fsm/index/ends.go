@@ -2,16 +2,16 @@ package index
 
 import "iter"
 
-// Ends is an index of the records that came to one kind of end, by when.
+// Ends orders the records with one kind of end by time.
 type Ends struct {
-	Own    Timeline // those that are removed each by itself
-	Others Timeline // those that are removed with another
+	Own    Timeline // removed on their own
+	Others Timeline // removed together with another record
 }
 
-// NewEnds returns an empty one.
+// NewEnds returns an empty index.
 func NewEnds() Ends { return Ends{NewTimeline(), NewTimeline()} }
 
-// Latest yields the moments of both that are not behind from, the latest first.
+// Latest yields the moments of both, from from backwards, latest first.
 func (e Ends) Latest(from Moment) iter.Seq[Moment] {
 	return func(yield func(Moment) bool) {
 		own, others := e.Own.Descend(from), e.Others.Descend(from)

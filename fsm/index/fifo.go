@@ -7,26 +7,25 @@ import (
 	"github.com/claimq/claimq/fsm/sorted"
 )
 
-// fifo is a set of ids that mostly come in ascending order and mostly leave in it,
-// too. Those that came in order stand in chunks of plain numbers, one behind the
-// other: to add one and to take the first touches one piece of memory, however many
-// there are. Only what came out of order is in a tree, and what is left of a chunk
-// of which one from the midst was taken: a change costs O(log n), amortized, and
-// to look one up by its place O(log² n) at most.
+// fifo is a set of ids that are mostly added and removed in ascending order. Ids added in
+// order are in chunks of plain numbers, so that adding one and taking the first touch one
+// piece of memory, however many there are. Ids added out of order, and the rest of a chunk
+// that lost an id from its middle, are in a tree. A change costs amortized O(log n), a
+// lookup by position at most O(log² n).
 //
 // The zero value is an empty set.
 type fifo struct {
 	count int
-	front []uint64 // the first in order; empty only if no chunk is full. A part of a chunk
-	back  []uint64 // the last in order, fewer than a chunk, behind what has left
-	left  int      // how many of back have left
-	// full has the chunks between the two by their first ids. No chunk ever changes.
-	full sorted.Map[uint64, *fifoChunk] // nil: none was ever needed
-	// loose has the ids that are in no chunk: any.
-	loose sorted.IDs // nil: there was never one
+	front []uint64 // the first in order, (part of) a chunk; empty only if full is
+	back  []uint64 // the last in order, fewer than a chunk, after left removed ones
+	left  int      // how many ids at the start of back are removed
+	// full has the chunks in between by their first ids. Chunks never change.
+	full sorted.Map[uint64, *fifoChunk] // nil until needed
+	// loose has the ids that are in no chunk.
+	loose sorted.IDs // nil until needed
 }
 
-// fifoChunk is so many ids, ascending: 8 bytes each.
+// fifoChunk is a chunk of ascending ids.
 type fifoChunk [64]uint64
 
 // loosely returns how many ids are loose.
@@ -40,7 +39,7 @@ func (f *fifo) loosely() int {
 // inOrder returns how many ids are not loose.
 func (f *fifo) inOrder() int { return f.count - f.loosely() }
 
-// add adds an id that is not there.
+// add adds an id that is not in the set.
 func (f *fifo) add(id uint64) {
 	f.count++
 	if f.inOrder() > 1 && id < f.lastInOrder() {
@@ -51,7 +50,7 @@ func (f *fifo) add(id uint64) {
 		f.back = slices.Delete(f.back, 0, f.left)
 		f.left = 0
 	}
-	if f.back == nil && len(f.front) > 0 { // there was a chunk, so this will be one
+	if f.back == nil && len(f.front) > 0 { // there was a chunk before, so this one will be full, too
 		f.back = make([]uint64, 0, len(fifoChunk{}))
 	}
 	f.back = append(f.back, id)
@@ -69,7 +68,7 @@ func (f *fifo) add(id uint64) {
 	}
 }
 
-// loosen adds an id to those that are in no chunk.
+// loosen adds an id to the loose ones.
 func (f *fifo) loosen(id uint64) {
 	if f.loose == nil {
 		f.loose = sorted.NewIDs()
@@ -77,7 +76,7 @@ func (f *fifo) loosen(id uint64) {
 	f.loose.Insert(id)
 }
 
-// lastInOrder returns the last id that is not loose. There is one.
+// lastInOrder returns the last id that is not loose. There must be one.
 func (f *fifo) lastInOrder() uint64 {
 	if n := len(f.back); n > f.left {
 		return f.back[n-1]
@@ -90,7 +89,7 @@ func (f *fifo) lastInOrder() uint64 {
 	return f.front[len(f.front)-1]
 }
 
-// remove removes an id that is there.
+// remove removes an id that is in the set.
 func (f *fifo) remove(id uint64) {
 	f.count--
 	back := f.back[f.left:]
@@ -107,7 +106,7 @@ func (f *fifo) remove(id uint64) {
 	}
 }
 
-// refill takes the next chunk to the front if that is empty.
+// refill makes the next chunk the front if the front is empty.
 func (f *fifo) refill() {
 	if len(f.front) > 0 {
 		return
@@ -121,7 +120,7 @@ func (f *fifo) refill() {
 	}
 }
 
-// emptied lets the back be filled from its start if it is empty.
+// emptied resets the back if it is empty.
 func (f *fifo) emptied() {
 	if f.left == len(f.back) {
 		f.back, f.left = f.back[:0], 0
@@ -160,8 +159,8 @@ func (f *fifo) removeLoose(id uint64) bool {
 	return f.loose.Len() < n
 }
 
-// removeFromFull takes the chunk apart that has the id. The last one becomes the
-// back if that is empty: so the newest can be taken one after the other, too.
+// removeFromFull dissolves the chunk that has the id. The last chunk becomes the back if
+// that is empty, so that taking the newest ids one by one is cheap, too.
 func (f *fifo) removeFromFull(id uint64) {
 	var chunk *fifoChunk
 	f.full.Descend(id, func(_ uint64, c *fifoChunk) bool {
@@ -182,7 +181,7 @@ func (f *fifo) removeFromFull(id uint64) {
 	}
 }
 
-// min returns the lowest id. There is one.
+// min returns the lowest id. The set must not be empty.
 func (f *fifo) min() uint64 {
 	switch {
 	case f.inOrder() == 0:
@@ -193,7 +192,7 @@ func (f *fifo) min() uint64 {
 	return min(f.inOrderAt(0), f.looseAt(0))
 }
 
-// max returns the highest id. There is one.
+// max returns the highest id. The set must not be empty.
 func (f *fifo) max() uint64 {
 	switch n := f.loosely(); {
 	case f.inOrder() == 0:
@@ -205,11 +204,11 @@ func (f *fifo) max() uint64 {
 	}
 }
 
-// at returns the id that comes k-th, from 0; k is below count.
+// at returns the k-th id, from 0; k must be below count.
 func (f *fifo) at(k int) uint64 {
 	ordered, loose := f.inOrder(), f.loosely()
-	// So many of the first k are loose: the fewest of which the next one comes
-	// behind the last of the others.
+	// n of the first k ids are loose: the smallest n for which the next loose id comes
+	// after the last of the k-n others.
 	first := max(0, k-ordered)
 	n := first + sort.Search(min(k, loose)-first, func(i int) bool {
 		return f.looseAt(first+i) > f.inOrderAt(k-1-first-i)
@@ -223,13 +222,13 @@ func (f *fifo) at(k int) uint64 {
 	return min(f.looseAt(n), f.inOrderAt(k-n))
 }
 
-// below returns how many ids are below id.
+// below returns how many ids are lower than id.
 func (f *fifo) below(id uint64) int {
 	return sort.Search(f.inOrder(), func(k int) bool { return f.inOrderAt(k) >= id }) +
 		sort.Search(f.loosely(), func(k int) bool { return f.looseAt(k) >= id })
 }
 
-// inOrderAt is at of the ids that are not loose.
+// inOrderAt is at for the ids that are not loose.
 func (f *fifo) inOrderAt(k int) uint64 {
 	if k < len(f.front) {
 		return f.front[k]
@@ -243,14 +242,14 @@ func (f *fifo) inOrderAt(k int) uint64 {
 	return f.back[f.left+k%len(fifoChunk{})]
 }
 
-// looseAt is at of the loose ids.
+// looseAt is at for the loose ids.
 func (f *fifo) looseAt(k int) uint64 {
 	id, _ := f.loose.GetAt(k)
 	return id
 }
 
-// copy returns a copy. It costs next to nothing until one of the two changes: then
-// parts of the trees are copied one by one.
+// copy returns a copy. It is almost free until one of the two changes; then parts of the
+// trees are copied one by one.
 func (f *fifo) copy() *fifo {
 	c := *f
 	c.back, c.left = slices.Clone(f.back[f.left:]), 0

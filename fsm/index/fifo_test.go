@@ -76,7 +76,7 @@ func TestFifo(t *testing.T) {
 	})
 }
 
-// next is an id behind all that are there.
+// next returns an id above all others.
 func (f *fifo) next() uint64 {
 	if f.count == 0 {
 		return 1

@@ -6,20 +6,19 @@ import (
 	"github.com/claimq/claimq/fsm/sorted"
 )
 
-// idleWorkersMax bounds the workers without a claim that are kept: one that
-// claims a task after the other comes and goes with each.
+// idleWorkersMax bounds the workers without a claim that are kept: a worker that claims one
+// task at a time goes idle after each.
 const idleWorkersMax = 1024
 
-// Holdings is who holds which claims. The claims are in lists of those of one
-// worker and those of one type, linked by their places, so that a claim that
-// begins or ends costs one look for its worker.
+// Holdings keeps who holds which claims. Each claim is in two linked lists, those of its
+// worker and its type, so that beginning or ending it takes one lookup of the worker.
 type Holdings struct {
-	places  []holding // 0 is none; the free ones are linked by their next by worker
+	places  []holding // places[0] is unused; free places are linked by next of ByWorker
 	free    uint32
 	workers map[string]*Worker
-	// sorted has the same workers: it changes only when one is new or forgotten.
+	// sorted has the same workers. It changes only when one is added or forgotten.
 	sorted    sorted.Map[string, *Worker]
-	idle      workerList // those without a claim, longest first
+	idle      workerList // workers without a claim, longest idle first
 	idleCount int
 }
 
@@ -30,7 +29,7 @@ type holding struct {
 	links  [heldLists]link
 }
 
-// link is a claim's neighbours in a list, 0 = none.
+// link holds a claim's neighbours in a list; 0 = none.
 type link struct{ next, prev uint32 }
 
 // The lists that a claim is in.
@@ -40,30 +39,29 @@ const (
 	heldLists = 2
 )
 
-// Claims is a list of claims: the newest one, whose neighbour is the one
-// before, and how many there are.
+// Claims is a list of claims, newest first.
 type Claims struct {
 	first uint32
 	count int
 }
 
-// Worker is one who holds claims, or lately did.
+// Worker is a worker that holds claims or recently did.
 type Worker struct {
 	ID         string
 	Held       Claims
-	next, prev *Worker // in the list of those without a claim
+	next, prev *Worker // in the list of idle workers
 }
 
 // workerList is a list of workers.
 type workerList struct{ first, last *Worker }
 
-// NewHoldings returns those of a state without claims.
+// NewHoldings returns an empty index.
 func NewHoldings() Holdings {
 	return Holdings{places: make([]holding, 1), workers: map[string]*Worker{}, sorted: sorted.NewMap[string, *Worker]()}
 }
 
-// Hold adds a live claim of the task by the worker, also to the list of its type, and
-// returns its place.
+// Hold adds a claim of the task by the worker, also to the list of its type, and returns
+// its place.
 func (h *Holdings) Hold(ofType *Claims, workerID string, task uint64) (place uint32) {
 	if place = h.free; place != 0 {
 		h.free = h.places[place].links[ByWorker].next
@@ -78,7 +76,7 @@ func (h *Holdings) Hold(ofType *Claims, workerID string, task uint64) (place uin
 	return place
 }
 
-// LetGo removes a claim, which is also in the list of its type.
+// LetGo removes a claim, also from the list of its type.
 func (h *Holdings) LetGo(ofType *Claims, place uint32) {
 	w := h.places[place].worker
 	h.unlink(&w.Held, ByWorker, place)
@@ -90,7 +88,7 @@ func (h *Holdings) LetGo(ofType *Claims, place uint32) {
 	}
 }
 
-// push puts the claim in front of the list.
+// push puts the claim at the front of the list.
 func (h *Holdings) push(l *Claims, which int, place uint32) {
 	h.places[place].links[which] = link{next: l.first}
 	if l.first != 0 {
@@ -113,7 +111,7 @@ func (h *Holdings) unlink(l *Claims, which int, place uint32) {
 	l.count--
 }
 
-// workerOf returns the worker, who is about to hold a claim.
+// workerOf returns the worker, which is about to hold a claim.
 func (h *Holdings) workerOf(id string) *Worker {
 	w := h.workers[id]
 	switch {
@@ -128,8 +126,8 @@ func (h *Holdings) workerOf(id string) *Worker {
 	return w
 }
 
-// rest notes that the worker holds nothing any more, and forgets the one of whom
-// that is true for longest if there are too many.
+// rest marks the worker as idle, and forgets the one that is idle longest if there are too
+// many.
 func (h *Holdings) rest(w *Worker) {
 	h.idle.add(w)
 	h.idleCount++
@@ -167,16 +165,16 @@ func (l *workerList) remove(w *Worker) {
 	w.next, w.prev = nil, nil
 }
 
-// Workers yields the workers that hold claims or lately did, by their ids from
-// that one on, until yield returns false.
+// Workers yields the workers that hold claims or recently did, in the order of their ids
+// starting at id, until yield returns false.
 func (h *Holdings) Workers(id string, yield func(w *Worker) bool) {
 	h.sorted.Ascend(id, func(_ string, w *Worker) bool { return yield(w) })
 }
 
-// Len returns how many claims are in the list.
+// Len returns the number of claims in the list.
 func (l *Claims) Len() int { return l.count }
 
-// Tasks calls fn with the tasks of the newest claims in the list, most at most.
+// Tasks calls fn with the tasks of the newest claims in the list, at most most of them.
 func (h *Holdings) Tasks(l Claims, which int, most int, fn func(id uint64)) {
 	for place := l.first; place != 0 && most > 0; most-- {
 		fn(h.places[place].task)
@@ -184,13 +182,13 @@ func (h *Holdings) Tasks(l Claims, which int, most int, fn func(id uint64)) {
 	}
 }
 
-// Smallest keeps the smallest of the ids that it is given.
+// Smallest collects the smallest of the ids added to it.
 type Smallest struct {
 	IDs  []uint64 // ascending
 	Most int
 }
 
-// Add adds an id that was not given before.
+// Add adds an id that was not added before.
 func (s *Smallest) Add(id uint64) {
 	if len(s.IDs) == s.Most {
 		if s.IDs[s.Most-1] < id {

@@ -5,48 +5,48 @@ import (
 	"math/bits"
 )
 
-// Ladder finds, of the tasks of all types that have more than so many attempts left, the
-// first in every order, and the k-th. It is a binary trie over the bits of attempts left
-// and name: so it looks as its rungs do, however they came, and nothing costs more steps
-// than there are bits in which rungs differ.
+// Ladder finds the first task in every order, and the k-th, among the tasks of all types
+// with more than a given number of attempts left. It is a binary trie over the bits of
+// attempts left and name, so its shape depends only on its rungs, and an operation takes at
+// most as many steps as there are bits in which rungs differ.
 type Ladder struct{ root *fork }
 
-// Rung is the claimable tasks of one type that have equally many attempts left.
+// Rung holds the claimable tasks of one type with the same number of attempts left.
 type Rung struct {
-	Of   any    // whose tasks they are, for whoever asks; nothing here looks at it
-	Left int32  // attempts, not below 0
-	Name string // with Left it tells rungs apart
+	Of   any    // the caller's own; not used here
+	Left int32  // attempts left, not negative
+	Name string // identifies the rung together with Left
 	sum
 	stands bool
 }
 
-// sum is what a part of the ladder has to take.
+// sum is the number of tasks in a part of the ladder, and the first of them.
 type sum struct {
 	count int
 	first Ranks
 }
 
-// fork is a part of the ladder: one rung, or two parts, the rungs of the first in front
-// of those of the second.
+// fork is a part of the ladder: one rung, or two parts, with the rungs of the first before
+// those of the second.
 type fork struct {
 	sum
 	least, most int32    // attempts left of its first rung and of its last
-	bit         int      // the first in which its parts differ; aRung: it is one rung
-	parts       [2]*fork // of one rung nil
+	bit         int      // the first bit in which its parts differ; aRung if it is one rung
+	parts       [2]*fork // nil for one rung
 	rung        *Rung
 }
 
-// aRung is behind every bit.
+// aRung is greater than every bit.
 const aRung = math.MaxInt
 
-// Len returns how many tasks the rung had when it was put.
+// Len returns the number of tasks at the last Put.
 func (r *Rung) Len() int { return r.count }
 
-// symbolBits is how many bits of a rung's key there are for a byte of its name: one is 0
-// behind the name's end. Those of Left come before them.
+// symbolBits is the number of bits of a rung's key for each byte of its name; a 0 bit
+// follows the name's end. The bits of Left come first.
 const symbolBits, leftBits = 9, 32
 
-// symbol returns the bits of the name's byte.
+// symbol returns the bits for one byte of the name.
 func (r *Rung) symbol(at int) uint32 {
 	if at < len(r.Name) {
 		return 1<<(symbolBits-1) | uint32(r.Name[at])
@@ -54,7 +54,7 @@ func (r *Rung) symbol(at int) uint32 {
 	return 0
 }
 
-// side returns the bit of the rung's key.
+// side returns one bit of the rung's key.
 func (r *Rung) side(bit int) uint32 {
 	if bit < leftBits {
 		return uint32(r.Left) >> (leftBits - 1 - bit) & 1
@@ -63,7 +63,7 @@ func (r *Rung) side(bit int) uint32 {
 	return r.symbol(bit/symbolBits) >> (symbolBits - 1 - bit%symbolBits) & 1
 }
 
-// apart returns the first bit in which the keys of two rungs differ, aRung if in none.
+// apart returns the first bit in which the keys of two rungs differ, or aRung.
 func (r *Rung) apart(other *Rung) int {
 	if apart := uint32(r.Left ^ other.Left); apart != 0 {
 		return bits.LeadingZeros32(apart)
@@ -76,7 +76,7 @@ func (r *Rung) apart(other *Rung) int {
 	return aRung
 }
 
-// Put says how many tasks the rung has, and the ranks of its first ones.
+// Put sets the number of tasks of the rung and the ranks of its first ones.
 func (l *Ladder) Put(r *Rung, count int, first *Ranks) {
 	if r.stands && r.count == count && r.first == *first {
 		return
@@ -94,8 +94,8 @@ func (l *Ladder) Put(r *Rung, count int, first *Ranks) {
 	l.root = l.root.put(r, bit)
 }
 
-// put returns the fork with the rung, which is in it already or differs from the nearest
-// of it in the bit.
+// put returns the fork with the rung added. The rung is in it already, or differs from the
+// nearest one in the given bit.
 func (f *fork) put(r *Rung, bit int) *fork {
 	switch {
 	case f == nil:
@@ -115,7 +115,7 @@ func (f *fork) put(r *Rung, bit int) *fork {
 	return f
 }
 
-// add makes the fork what its parts are.
+// add recomputes the fork from its parts.
 func (f *fork) add() {
 	a, b := f.parts[0], f.parts[1]
 	f.count, f.least, f.most = a.count+b.count, a.least, b.most
@@ -142,8 +142,8 @@ func (f *fork) remove(r *Rung) *fork {
 	return f
 }
 
-// above calls take with the parts in which all rungs have more than so many attempts
-// left, and no others have: at most one for each bit of Left.
+// above calls take for the largest parts whose rungs all have more than left attempts left.
+// There is at most one for each bit of Left.
 func (l *Ladder) above(left int32, take func(*fork)) {
 	for f := l.root; f != nil && f.most > left; {
 		if f.least > left {
@@ -159,14 +159,14 @@ func (l *Ladder) above(left int32, take func(*fork)) {
 	}
 }
 
-// Count returns how many tasks have more than so many attempts left.
+// Count returns how many tasks have more than left attempts left.
 func (l *Ladder) Count(left int32) (count int) {
 	l.above(left, func(f *fork) { count += f.count })
 	return count
 }
 
-// First returns the id of the first task that has more than so many attempts left, and
-// its rung; nil if there is none.
+// First returns the id and the rung of the first task with more than left attempts left. r
+// is nil if no task qualifies.
 func (l *Ladder) First(left int32, o Order) (id uint64, r *Rung) {
 	first, in := NoRank, (*fork)(nil)
 	l.above(left, func(f *fork) {
@@ -188,11 +188,11 @@ func (l *Ladder) First(left int32, o Order) (id uint64, r *Rung) {
 	return id, in.rung
 }
 
-// At finds the task that comes k-th, from 0, of those that have more than so many attempts
-// left, by attempts left, name and what the rung goes by: it is the rung's at-th.
+// At finds the k-th task, from 0, of those with more than left attempts left, ordered by
+// attempts left, name and the rung's own order: it is the at-th task of r.
 func (l *Ladder) At(left int32, k int) (r *Rung, at int) {
 	f := l.root
-	at = k + f.count - l.Count(left) // those with fewer left are in front
+	at = k + f.count - l.Count(left) // those with fewer attempts left come first
 	for f.rung == nil {
 		if before := f.parts[0].count; at < before {
 			f = f.parts[0]

@@ -2,46 +2,46 @@ package index
 
 import "hash/maphash"
 
-// Names leads from names to the ids of the records that have them. It holds a hash of
-// each name in place of the name, which the record has: some 17 bytes a name, however
-// long it is, and nothing for the collector to look at. Whoever looks for a name says
-// of which record it is, so names of one hash are told apart.
+// Names maps names to the ids of the records that have them. It stores a hash of each name
+// instead of the name, which is in the record: about 17 bytes for a name of any length, and
+// no pointers for the garbage collector. Lookups compare the record's name, so names with
+// equal hashes do not get mixed up.
 //
-// The hash's seed is another in each process: it decides where a name lies and nothing
-// that anybody sees, and nobody can choose names that lie in one place.
+// The hash has a new seed in each process. It affects only where a name is stored, so that
+// no client can choose names that collide.
 type Names struct {
 	seed  maphash.Seed
 	parts [nameParts]namePart
 	count int
 }
 
-// nameParts is how many parts there are, by the first byte of the hash: so that no more
-// than a part is moved at once when there is no room, 4,000 of 1,000,000 names.
+// nameParts is the number of parts, chosen by the first byte of the hash. When a part has
+// to grow, only that part is moved: 4,000 of 1,000,000 names.
 const nameParts = 256
 
-// namePart holds names in the order of their hashes as far as there is room, each at
-// the place of its hash or behind it. A place is free whose hash is 0, which none has: so
-// most looks for a name that is not there read hashes alone, which are close together.
+// namePart is a hash table with linear probing, ordered by hash. A hash of 0, which no name
+// has, marks a free place, so most unsuccessful lookups read only the hashes, which are
+// close together.
 type namePart struct {
 	hashes []uint32
-	ids    []uint64 // as long
+	ids    []uint64 // parallel to hashes
 	count  int
 }
 
 // NewNames returns an empty index.
 func NewNames() *Names { return &Names{seed: maphash.MakeSeed()} }
 
-// Len returns how many names there are.
+// Len returns the number of names.
 func (n *Names) Len() int { return n.count }
 
-// part returns where the name belongs: the part, and its hash there.
+// part returns the part that the name belongs to, and its hash there.
 func (n *Names) part(name string) (*namePart, uint32) {
 	h := maphash.String(n.seed, name)
 	return &n.parts[h>>56], uint32(h) | 1
 }
 
-// Get returns the id of the record that has the name, 0 if none has. has reports
-// whether the record of that id has it: it is asked of those that may.
+// Get returns the id of the record with the name, or 0. has reports whether the record with
+// that id has the name; it is called for each candidate.
 func (n *Names) Get(name string, has func(id uint64) bool) uint64 {
 	p, h := n.part(name)
 	if p.count == 0 {
@@ -55,8 +55,8 @@ func (n *Names) Get(name string, has func(id uint64) bool) uint64 {
 	return 0
 }
 
-// Add adds the name of the record with the id, above 0. No other record in the index
-// may have it.
+// Add adds the name of the record with the id, which must not be 0. No other record in the
+// index may have the name.
 func (n *Names) Add(name string, id uint64) {
 	p, h := n.part(name)
 	if p.count+1 > len(p.ids)*4/5 {
@@ -66,7 +66,7 @@ func (n *Names) Add(name string, id uint64) {
 	n.count++
 }
 
-// Remove removes the name of the record with the id, if it is there.
+// Remove removes the name of the record with the id, if it is in the index.
 func (n *Names) Remove(name string, id uint64) {
 	p, h := n.part(name)
 	if p.count == 0 {
@@ -85,10 +85,10 @@ func (n *Names) Remove(name string, id uint64) {
 	}
 }
 
-// home returns the place of the hash: places grow with hashes.
+// home returns the place of the hash. Places are in the order of hashes.
 func (p *namePart) home(h uint32) int { return int(uint64(h) * uint64(len(p.ids)) >> 32) }
 
-// next returns the place behind at; the first is behind the last.
+// next returns the place after at; after the last comes the first.
 func (p *namePart) next(at int) int {
 	if at++; at == len(p.ids) {
 		return 0
@@ -105,11 +105,11 @@ func (p *namePart) put(h uint32, id uint64) {
 	p.count++
 }
 
-// free frees the place, and moves what stands behind it for want of room.
+// free frees the place and moves back the entries that it had displaced.
 func (p *namePart) free(hole int) {
 	p.count--
 	for at := p.next(hole); p.hashes[at] != 0; at = p.next(at) {
-		// One stays that would come before its home.
+		// An entry stays if it would otherwise come before its home.
 		if home := p.home(p.hashes[at]); p.behind(home, at) < p.behind(hole, at) {
 			continue
 		}
@@ -119,7 +119,7 @@ func (p *namePart) free(hole int) {
 	p.hashes[hole], p.ids[hole] = 0, 0
 }
 
-// behind returns how many places at is behind from.
+// behind returns the distance from from to at.
 func (p *namePart) behind(from, at int) int {
 	if at < from {
 		at += len(p.ids)
@@ -130,8 +130,8 @@ func (p *namePart) behind(from, at int) int {
 // grow makes room for more names.
 func (p *namePart) grow() { p.move(p.count + p.count/8 + 4) }
 
-// move moves the names to memory with room for so many: three fifths of it to five
-// eighths are used then.
+// move moves the names into memory with room for that many names, of which three fifths to
+// five eighths are then used.
 func (p *namePart) move(names int) {
 	old := *p
 	*p = namePart{}

@@ -1,27 +1,27 @@
 package index
 
-// Queue holds the claimable tasks of one type that have equally many attempts
-// left, in levels of equal priority.
+// Queue holds the claimable tasks of one type with the same number of attempts left, in
+// levels of equal priority.
 type Queue struct {
 	Contender       // among the queues of its type
-	Left      int32 // for whoever asks; nothing here looks at it
+	Left      int32 // the caller's own; not used here
 	levels    map[int32]*level
-	recent    *level     // the one that changed last, if it is still there
+	recent    *level     // cache: the last level changed, or nil
 	first     Tournament // of the levels
-	spare     *level     // an empty one, for the next new priority
-	count     int        // of tasks
-	// all has the ids of all levels while there are several. With one level its
-	// ids are all there are, and a copy that shares them costs nothing until one
-	// of the two changes.
+	spare     *level     // an empty level for the next new priority
+	count     int        // number of tasks
+	// all has the ids of all levels while there are several. With one level its ids are
+	// used directly, and the copy that shares them costs nothing until one of the two
+	// changes.
 	all *fifo
 }
 
-// level holds the claimable tasks of one queue that have one priority.
+// level holds the claimable tasks of a queue with one priority.
 type level struct {
 	Contender
 	priority int32
 	ids      fifo
-	min, max uint64 // of ids, which is not empty
+	min, max uint64 // of ids, if it is not empty
 }
 
 // NewQueue returns an empty queue.
@@ -29,7 +29,7 @@ func NewQueue() *Queue {
 	return &Queue{levels: map[int32]*level{}, first: NewTournament()}
 }
 
-// Add adds a task that is not there yet.
+// Add adds a task that is not in the queue.
 func (q *Queue) Add(priority int32, id uint64) {
 	q.count++
 	l := q.level(priority)
@@ -46,7 +46,7 @@ func (q *Queue) Add(priority int32, id uint64) {
 	q.place(l)
 }
 
-// open begins the level of the priority with its first task.
+// open creates the level of the priority with its first task.
 func (q *Queue) open(priority int32, id uint64) {
 	if len(q.levels) == 1 {
 		q.all = q.only().ids.copy()
@@ -66,7 +66,7 @@ func (q *Queue) open(priority int32, id uint64) {
 	q.place(l)
 }
 
-// place moves the level to where its first tasks put it.
+// place updates the level's ranks in the tournament.
 func (q *Queue) place(l *level) {
 	q.first.Put(&l.Contender, &Ranks{
 		Highest: rankOf(Highest, l.priority, l.min),
@@ -76,7 +76,7 @@ func (q *Queue) place(l *level) {
 	})
 }
 
-// Remove removes a task that is there.
+// Remove removes a task that is in the queue.
 func (q *Queue) Remove(priority int32, id uint64) {
 	q.count--
 	l := q.level(priority)
@@ -104,7 +104,7 @@ func (q *Queue) Remove(priority int32, id uint64) {
 	q.place(l)
 }
 
-// At returns the id that comes k-th by id, from 0; k is below count.
+// At returns the k-th id in ascending order, from 0; k must be below Len.
 func (q *Queue) At(k int) uint64 {
 	ids := q.all
 	if ids == nil {
@@ -113,22 +113,21 @@ func (q *Queue) At(k int) uint64 {
 	return ids.at(k)
 }
 
-// level returns the level of the priority, nil if there is none.
+// level returns the level of the priority, or nil.
 func (q *Queue) level(priority int32) *level {
-	if l := q.recent; l != nil && l.priority == priority { // most queues have no other
+	if l := q.recent; l != nil && l.priority == priority { // most queues have only one level
 		return l
 	}
 	return q.levels[priority]
 }
 
-// Len returns how many tasks there are.
+// Len returns the number of tasks.
 func (q *Queue) Len() int { return q.count }
 
-// Levels returns how many priorities its tasks have.
+// Levels returns the number of different priorities.
 func (q *Queue) Levels() int { return len(q.levels) }
 
-// First returns the ranks of the first tasks. It is read-only, and follows what
-// happens.
+// First returns the ranks of the first tasks. The result is read-only and stays up to date.
 func (q *Queue) First() *Ranks { return &q.first.top }
 
 // Below returns how many tasks of the priority have a lower id.
@@ -139,7 +138,7 @@ func (q *Queue) Below(priority int32, id uint64) int {
 	return 0
 }
 
-// only returns the one level of a queue that has one.
+// only returns the level of a queue with exactly one.
 func (q *Queue) only() *level {
 	return q.levels[q.first.top[Lowest].priority()]
 }

@@ -49,7 +49,7 @@ func TestQueue(t *testing.T) {
 				task := queued{next, rapid.Int32Range(-1, 1).Draw(rt, "priority")}
 				next += 2
 				if task.id > 20 && rapid.IntRange(0, 3).Draw(rt, "comes back") == 0 {
-					task.id -= 19 // even, so nobody else has it
+					task.id -= 19 // even, so no other task has it
 				}
 				at, _ := slices.BinarySearchFunc(tasks, task.id, func(t queued, id uint64) int { return cmp.Compare(t.id, id) })
 				tasks = slices.Insert(tasks, at, task)

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// Moment is a record's place in an order by time: which one, and when. Equal
-// times go by id.
+// Moment is a record's place in an order by time. Equal times are ordered by id.
 type Moment struct {
 	At int64
 	ID uint64
@@ -18,26 +17,26 @@ func (m Moment) Compare(other Moment) int {
 	return cmp.Or(cmp.Compare(m.At, other.At), cmp.Compare(m.ID, other.ID))
 }
 
-// blockMax is how many moments a block holds. To add one in the middle moves half of
-// them, 4 KiB, and to begin one moves the list of blocks: with 512 both are cheap up to
-// tens of millions of moments.
+// blockMax is the size of a block. Adding in the middle of a block moves half of it, 4 KiB,
+// and starting a block moves the list of blocks; with 512 both are cheap up to tens of
+// millions of moments.
 const blockMax = 512
 
-// Timeline is an index of records by time. It takes little more than the 16 bytes of
-// each moment while most come at the end and go at the beginning, as those of tasks
-// do that are all kept equally long.
+// Timeline is an index of records by time. It needs little more than the 16 bytes of each
+// moment while most are added at the end and removed at the beginning, as happens for tasks
+// with equal retention.
 type Timeline struct{ *blocks }
 
-// blocks are the moments in their order: none is empty, and each is sorted.
+// blocks holds the moments in order. Blocks are sorted and never empty.
 type blocks struct {
 	list  [][]Moment
 	count int
 }
 
-// NewTimeline returns an empty one.
+// NewTimeline returns an empty index.
 func NewTimeline() Timeline { return Timeline{&blocks{}} }
 
-// Add adds a record that is not there yet. It is cheapest at the end.
+// Add adds a record that is not in the index. Adding at the end is cheapest.
 func (b *blocks) Add(at int64, id uint64) {
 	b.count++
 	m, last := Moment{at, id}, len(b.list)-1
@@ -61,8 +60,8 @@ func (b *blocks) Add(at int64, id uint64) {
 	b.list[i] = slices.Insert(block, place, m)
 }
 
-// roomOf returns for how many moments the block behind the last has room at first: a
-// timeline of one block is often one of few moments, and grows as it needs.
+// roomOf returns the initial capacity of the block after last. The first block starts
+// small, because many timelines stay short.
 func roomOf(last int) int {
 	if last < 0 {
 		return 4
@@ -70,11 +69,11 @@ func roomOf(last int) int {
 	return blockMax
 }
 
-// find returns the place of the block that m belongs to: the last that does not begin
-// behind it, or the first one. There must be one.
+// find returns the index of the block for m: the last one that does not begin after m, or
+// the first. There must be a block.
 func (b *blocks) find(m Moment) int {
 	last := len(b.list) - 1
-	if b.list[last][0].Compare(m) <= 0 { // the usual case for what is added
+	if b.list[last][0].Compare(m) <= 0 { // the usual case when adding
 		return last
 	}
 	i, found := slices.BinarySearchFunc(b.list, m, func(block []Moment, m Moment) int { return block[0].Compare(m) })
@@ -84,7 +83,7 @@ func (b *blocks) find(m Moment) int {
 	return max(i-1, 0)
 }
 
-// Remove removes a record that is there.
+// Remove removes a record that is in the index.
 func (b *blocks) Remove(at int64, id uint64) {
 	b.count--
 	m := Moment{at, id}
@@ -94,7 +93,7 @@ func (b *blocks) Remove(at int64, id uint64) {
 	switch {
 	case len(block) == 1:
 		b.drop(i)
-	case i == 0 && place == 0: // the usual case: the earliest go first
+	case i == 0 && place == 0: // the usual case: the earliest is removed first
 		b.list[0] = block[1:]
 	default:
 		b.list[i] = slices.Delete(block, place, place+1)
@@ -106,7 +105,7 @@ func (b *blocks) Remove(at int64, id uint64) {
 	}
 }
 
-// drop takes the block out of the list.
+// drop removes a block from the list.
 func (b *blocks) drop(i int) {
 	if i == 0 {
 		b.list[0] = nil
@@ -116,8 +115,8 @@ func (b *blocks) drop(i int) {
 	b.list = slices.Delete(b.list, i, i+1)
 }
 
-// join makes one block of this one and the next if both together fill half of one: so
-// what is left of many here and there does not hold the memory of all.
+// join merges the block with the next one if both together fill at most half a block, so
+// that sparsely filled blocks do not waste memory.
 func (b *blocks) join(i int) {
 	if i+1 == len(b.list) || len(b.list[i])+len(b.list[i+1]) > blockMax/2 {
 		return
@@ -134,16 +133,16 @@ func (b *blocks) First() (first Moment, ok bool) {
 	return b.list[0][0], true
 }
 
-// Due returns the earliest record if its time has come.
+// Due returns the earliest record if its time has come by now.
 func (b *blocks) Due(now int64) (id uint64, ok bool) {
 	next, ok := b.First()
 	return next.ID, ok && next.At <= now
 }
 
-// Len returns how many records there are.
+// Len returns the number of records.
 func (b *blocks) Len() int { return b.count }
 
-// All yields the records in their order.
+// All yields the records in order.
 func (b *blocks) All() iter.Seq[Moment] {
 	return func(yield func(Moment) bool) {
 		for _, block := range b.list {
@@ -156,13 +155,13 @@ func (b *blocks) All() iter.Seq[Moment] {
 	}
 }
 
-// Descending walks a timeline backwards. The timeline must not change meanwhile.
+// Descending walks a timeline backwards. The timeline must not change during the walk.
 type Descending struct {
 	of           *blocks
-	block, place int // of the moment to come; block -1: there is none
+	block, place int // of the next moment; block is -1 at the end
 }
 
-// Descend returns a walk that begins with the latest moment that is not behind from.
+// Descend returns a walk that begins with the latest moment not after from.
 func (b *blocks) Descend(from Moment) Descending {
 	d := Descending{of: b, block: -1}
 	if b.count == 0 || from.Compare(b.list[0][0]) < 0 {
@@ -177,7 +176,7 @@ func (b *blocks) Descend(from Moment) Descending {
 	return d
 }
 
-// Peek returns the moment that Next goes behind, ok false at the end.
+// Peek returns the next moment without moving; ok is false at the end.
 func (d *Descending) Peek() (m Moment, ok bool) {
 	if d.block < 0 {
 		return Moment{}, false
@@ -185,7 +184,7 @@ func (d *Descending) Peek() (m Moment, ok bool) {
 	return d.of.list[d.block][d.place], true
 }
 
-// Next goes on.
+// Next moves to the next moment.
 func (d *Descending) Next() {
 	if d.place--; d.place >= 0 {
 		return

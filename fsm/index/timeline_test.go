@@ -86,8 +86,9 @@ func checkTimeline(t *testing.T, line Timeline, want []Moment) {
 	}
 }
 
-// What comes at the end and goes at the beginning takes little beside its own bytes;
-// what is left here and there of many does not hold their memory.
+// A timeline to which moments are added at the end and removed at the beginning takes
+// little more than their own bytes, and a sparse one does not keep the memory of those that
+// were removed.
 func TestTimeline_memory(t *testing.T) {
 	t.Parallel()
 	const moments = 100_000

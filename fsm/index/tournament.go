@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Order is one of the orders in which claims take tasks.
+// Order is an order in which claims take tasks.
 type Order uint8
 
 // The orders. Equal priorities go oldest first in both orders of priority.
@@ -15,21 +15,20 @@ const (
 	Lowest               // priority, lowest first
 	Oldest               // id, ascending
 	Newest               // id, descending
-	Orders               // how many there are
+	Orders               // number of orders
 )
 
-// Rank is the place of a task in an order: by first, then by second, smaller
-// ones earlier. Second is the task's id, or its complement in Newest, so
-// no two tasks rank the same.
+// Rank is the place of a task in an order: by first, then by second, smaller ones earlier.
+// second is the task's id, or its complement in Newest, so no two tasks have the same rank.
 type Rank struct{ first, second uint64 }
 
 // Ranks has a rank in every order.
 type Ranks [Orders]Rank
 
-// NoRank is behind the rank of every task. It never changes.
+// NoRank ranks after every task. It never changes.
 var NoRank = Rank{math.MaxUint64, math.MaxUint64}
 
-// NoRanks is of what has no task. It never changes.
+// NoRanks is for contenders without a task. It never changes.
 var NoRanks = Ranks{NoRank, NoRank, NoRank, NoRank}
 
 // rankOf returns the rank of the task in the order.
@@ -45,7 +44,7 @@ func rankOf(o Order, priority int32, id uint64) Rank {
 	return Rank{0, id}
 }
 
-// Task returns the id of the task that has the rank, ok false if none has.
+// Task returns the id of the task with the rank; ok is false for NoRank.
 func (r Rank) Task(o Order) (id uint64, ok bool) {
 	switch {
 	case r == NoRank:
@@ -56,82 +55,82 @@ func (r Rank) Task(o Order) (id uint64, ok bool) {
 	return r.second, true
 }
 
-// priority returns the priority of the task that has the rank in Lowest.
+// priority returns the priority of the task, from its rank in Lowest.
 func (r Rank) priority() int32 { return int32(int64(r.first) + math.MinInt32) }
 
-// Before reports whether r is in front of other: 1 if so, else 0. Which one is, is
-// as good as random, so there is no branch to guess wrong.
+// Before returns 1 if r comes before other, else 0. It has no branch, because the result is
+// unpredictable.
 func (r Rank) Before(other Rank) uint64 {
 	_, less := bits.Sub64(r.second, other.second, 0)
 	_, less = bits.Sub64(r.first, other.first, less)
 	return less
 }
 
-// or returns the one of the two that is in front.
+// or returns the earlier of the two ranks.
 func (r Rank) or(other Rank) Rank {
 	mask := -other.Before(r)
 	return Rank{r.first ^ (r.first^other.first)&mask, r.second ^ (r.second^other.second)&mask}
 }
 
-// Contender is something whose first task competes with those of others, in
-// every order. Embed it.
+// Contender is something whose first task competes with those of others in every order.
+// Embed it.
 type Contender struct {
-	Of   any // whose first task it is, for whoever asks; nothing here looks at it
+	Of   any // the caller's own; not used here
 	slot int32
 }
 
-// Slot returns its place among the contenders, from 0: another one once one of them
-// was removed.
+// Slot returns its index among the contenders. It may change when a contender is removed.
 func (c *Contender) Slot() int32 { return c.slot }
 
-// Tournament finds, in every order, the first of the first tasks of its
-// contenders. Their ranks stand next to each other, in fours of a cache line:
-// the first of each four goes on to the next round. What wins depends on the
-// ranks alone, never on how the tournament came to look.
+// Tournament finds, in every order, the first of the first tasks of its contenders. Their
+// ranks are stored next to each other in groups of four, one cache line; the first of each
+// four goes on to the next round. The winner depends on the ranks alone, not on the order
+// of changes.
 type Tournament struct {
-	top        Ranks // the first of all, in orders in which nothing is left to play
-	ranked     int   // contenders that have a task, if there are rounds
+	top        Ranks // the first of all, in orders that are up to date
+	ranked     int   // contenders with a task, if there are rounds
 	contenders []*Contender
-	unplayed   *unplayed // nil: what changes is played at once
-	// rounds has the ranks of each round, in the first one those of the contenders by
-	// their slots, NoRank where there is none. With one contender there are no rounds.
+	unplayed   *unplayed // nil: changes are played at once
+	// rounds has the ranks of each round. The first has those of the contenders by slot,
+	// NoRank for empty slots. With one contender there are no rounds.
 	rounds []round
 }
 
-// round has so many ranks in every order, a multiple of roundOf.
+// round has the ranks of one round in every order; their number is a multiple of roundOf.
 type round [Orders][]Rank
 
-// roundOf is of how many ranks one goes on.
+// roundOf is the number of ranks from which one goes on.
 const roundOf = 4
 
-// unplayed is what a tournament has left to play until somebody asks: most changes of
-// many contenders are of orders that nobody asks for, or of one contender again.
+// unplayed lists what a lazy tournament plays only when it is asked, because most changes
+// concern orders that are not asked for, or the same contender again.
 type unplayed [Orders]struct {
-	fours []int32 // of the first round, that have another rank
-	all   bool    // too many to tell
+	fours []int32 // groups of four in the first round that have changed
+	all   bool    // too many changed; play them all
 }
 
-// unplayedShare is one in how many ranks is noted as unplayed at most. Then playing
-// all costs as much as a few rounds for each.
+// unplayedShare limits the noted groups to one in this many ranks. Beyond that, playing
+// everything costs no more than playing each.
 const unplayedShare = 16
 
-// NewTournament returns an empty one that plays at once: its top is always good.
+// NewTournament returns an empty tournament that plays at once, so that Top is always
+// valid.
 func NewTournament() Tournament { return Tournament{top: NoRanks} }
 
-// NewLazyTournament returns an empty one that plays when it is asked.
+// NewLazyTournament returns an empty tournament that plays when it is asked.
 func NewLazyTournament() Tournament { return Tournament{top: NoRanks, unplayed: &unplayed{}} }
 
-// Top returns the ranks of the first tasks, in a tournament that plays at once. It
-// is read-only, and follows what happens.
+// Top returns the ranks of the first tasks of a tournament that plays at once. The result
+// is read-only and stays up to date.
 func (t *Tournament) Top() *Ranks { return &t.top }
 
-// Len returns how many contenders there are.
+// Len returns the number of contenders.
 func (t *Tournament) Len() int { return len(t.contenders) }
 
 // At returns the contender with that slot.
 func (t *Tournament) At(slot int32) *Contender { return t.contenders[slot] }
 
-// First returns the id of the first task, ok false if there is none.
+// First returns the id of the first task; ok is false if no contender has a task.
 func (t *Tournament) First(o Order) (id uint64, ok bool) {
 	if t.unplayed != nil {
 		t.catchUp(o)
@@ -139,7 +138,7 @@ func (t *Tournament) First(o Order) (id uint64, ok bool) {
 	return t.top[o].Task(o)
 }
 
-// Add adds a contender that is not there yet. It has no task.
+// Add adds a contender that is not in the tournament. It starts without a task.
 func (t *Tournament) Add(c *Contender) {
 	c.slot = int32(len(t.contenders))
 	t.contenders = append(t.contenders, c)
@@ -147,7 +146,7 @@ func (t *Tournament) Add(c *Contender) {
 		if at == len(t.rounds) {
 			t.rounds = append(t.rounds, round{})
 			t.rounds[at].grow()
-			t.rounds[at].set(0, &t.top) // of the only four before, or the only contender
+			t.rounds[at].set(0, &t.top) // of the first four, or of the only contender
 			if at == 0 && t.top != NoRanks {
 				t.ranked = 1
 			}
@@ -158,22 +157,21 @@ func (t *Tournament) Add(c *Contender) {
 	}
 }
 
-// grow makes room for another four.
+// grow adds room for four ranks.
 func (r *round) grow() {
 	for o := range Orders {
 		r[o] = append(r[o], NoRank, NoRank, NoRank, NoRank)
 	}
 }
 
-// set sets the ranks at a place.
+// set sets the ranks at one index.
 func (r *round) set(at int, to *Ranks) {
 	for o := range Orders {
 		r[o][at] = to[o]
 	}
 }
 
-// Put says what the ranks of the contender's first tasks are, NoRanks if it has no
-// task.
+// Put sets the ranks of the contender's first tasks, NoRanks if it has none.
 func (t *Tournament) Put(c *Contender, to *Ranks) {
 	if len(t.rounds) == 0 {
 		t.top = *to
@@ -199,7 +197,8 @@ func (t *Tournament) Put(c *Contender, to *Ranks) {
 	}
 }
 
-// note notes a four that is to be played, if there are no more than max.
+// note notes a group of four to play, or that all must be played if there are more than
+// max.
 func (u *unplayed) note(o Order, four int32, max int) {
 	switch order := &u[o]; {
 	case order.all || len(order.fours) > 0 && order.fours[len(order.fours)-1] == four:
@@ -225,7 +224,8 @@ func (t *Tournament) catchUp(o Order) {
 	left.fours = left.fours[:0]
 }
 
-// play plays a four of the first round, and the later rounds as far as it matters.
+// play plays one group of four in the first round, and later rounds while the winner
+// changes.
 func (t *Tournament) play(o Order, at int) {
 	for i := range t.rounds {
 		four := (*[roundOf]Rank)(t.rounds[i][o][at*roundOf:])
@@ -251,7 +251,7 @@ func (t *Tournament) Any() bool {
 	return t.ranked > 0
 }
 
-// BySlot returns the ranks of the contenders' first tasks. It is read-only.
+// BySlot returns the ranks of the contenders' first tasks, by slot. It is read-only.
 func (t *Tournament) BySlot(o Order) []Rank {
 	if len(t.rounds) == 0 {
 		return t.top[o : o+1]
@@ -259,7 +259,7 @@ func (t *Tournament) BySlot(o Order) []Rank {
 	return t.rounds[0][o]
 }
 
-// Winner returns the contender with the first task, when first has named it.
+// Winner returns the contender that has the task from First. Call First before.
 func (t *Tournament) Winner(o Order) *Contender {
 	at := 0
 	for i := len(t.rounds) - 1; i >= 0; i-- {
@@ -269,7 +269,7 @@ func (t *Tournament) Winner(o Order) *Contender {
 	return t.contenders[at]
 }
 
-// Remove removes a contender that is there. The last one takes its slot.
+// Remove removes a contender. The last one takes over its slot.
 func (t *Tournament) Remove(c *Contender) {
 	last := t.contenders[len(t.contenders)-1]
 	var its Ranks
@@ -287,11 +287,11 @@ func (t *Tournament) Remove(c *Contender) {
 	t.shrink()
 }
 
-// tournamentKept is for how many contenders a tournament keeps room, once it had so
-// many.
+// tournamentKept is the number of contenders for which a tournament keeps room once it had
+// it.
 const tournamentKept = 64
 
-// shrink gives back what was needed for many more contenders.
+// shrink releases memory if there were many more contenders before.
 func (t *Tournament) shrink() {
 	if len(t.rounds) == 0 || len(t.rounds[0][0]) <= max(tournamentKept, 4*len(t.contenders)) {
 		return

@@ -67,7 +67,7 @@ func TestTournament(t *testing.T) {
 			}
 			for o := range Orders {
 				if tour.unplayed != nil && next(3) == 0 {
-					continue // this time nobody asks
+					continue // do not ask this time
 				}
 				if tour.First(o); tour.top[o] != want[o] {
 					rt.Fatalf("first of %d is %v in order %d, want %v", len(all), tour.top[o], o, want[o])

@@ -2,20 +2,20 @@ package latency
 
 import "math/bits"
 
-// Bucket is a span of times: 0 is none, the others are in the order of their times.
+// Bucket is a range of times. Bucket 0 means none; the others are in ascending order.
 type Bucket uint8
 
 const (
-	// Buckets is how many there are beside none.
+	// Buckets is the number of buckets, without 0.
 	Buckets = 120
-	// Times of an octave, from a power of two to the next, are in so many of them.
+	// inOctave is the number of buckets for each octave, from one power of two to the next.
 	inOctave     = 1 << inOctaveBits
 	inOctaveBits = 2
-	// msMax is the longest time that is told from longer ones: some 25 days.
+	// msMax is the longest time that is distinguished, about 25 days.
 	msMax = 1<<31 - 1
 )
 
-// Of returns the bucket of a time in milliseconds, of 0 for one below.
+// Of returns the bucket for a time in milliseconds; negative ones count as 0.
 func Of(ms int64) Bucket {
 	ms = min(max(ms, 0), msMax)
 	if ms < inOctave {
@@ -25,7 +25,7 @@ func Of(ms int64) Bucket {
 	return Bucket(below*inOctave + int(ms>>below) + 1)
 }
 
-// MS returns the middle of the bucket, in milliseconds, 0 of none.
+// MS returns the middle of the bucket in milliseconds, 0 for bucket 0.
 func (b Bucket) MS() int64 {
 	at := max(int64(b)-1, 0)
 	if at < inOctave {

@@ -1,5 +1,5 @@
-// Package latency counts how long things took: in buckets of which each is at most a quarter
-// wider than it begins at, so what is read of them is right to about an eighth.
+// Package latency counts how long things took. Each bucket is at most a quarter wider than
+// its lower bound, so results are accurate to about an eighth.
 //
-// What holds: a histogram takes the same memory however much is counted in it.
+// A histogram has a fixed size in memory.
 package latency

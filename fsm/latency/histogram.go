@@ -1,6 +1,6 @@
 package latency
 
-// Histogram is how many there were of each bucket, the first one at 0. The zero value is
+// Histogram counts times by bucket, starting with bucket 1 at index 0. The zero value is
 // empty.
 type Histogram [Buckets]uint64
 
@@ -10,7 +10,8 @@ func (h *Histogram) Add(ms int64) { h[Of(ms)-1]++ }
 // Remove undoes an Add.
 func (h *Histogram) Remove(ms int64) { h[Of(ms)-1]-- }
 
-// Since returns what was counted after before; all, if the histogram began again from empty.
+// Since returns what was counted after before. If the histogram was reset in between, it
+// returns everything.
 func (h *Histogram) Since(before *Histogram) Histogram {
 	since := *h
 	for i, n := range before {
@@ -22,7 +23,7 @@ func (h *Histogram) Since(before *Histogram) Histogram {
 	return since
 }
 
-// Quantile returns the bucket of the time that so many of a thousand do not exceed, none if
+// Quantile returns the bucket that perMille of a thousand times do not exceed, or 0 if
 // nothing is counted.
 func (h *Histogram) Quantile(perMille uint64) Bucket {
 	all := uint64(0)

@@ -30,7 +30,8 @@ func TestOf(t *testing.T) {
 	})
 }
 
-// A quantile is that of the sorted times, and what was taken back or came before counts not.
+// Quantiles equal those of the sorted times. Times that were taken back or came before do
+// not count.
 func TestHistogram(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

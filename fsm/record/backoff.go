@@ -6,10 +6,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Backoff says how long a task waits after its attempt failed or expired:
-// min(MaxMS, InitialMS * factor^(attempts-1)), less a share of up to jitter.
-// Factor and Jitter are in millionths: floating point is not the same on every
-// machine. A *Backoff is never changed.
+// Backoff says how long a task waits after its attempt failed or expired: min(MaxMS,
+// InitialMS * factor^(attempts-1)), less a share of up to jitter. Factor and Jitter are in
+// millionths, because floating point results may differ between machines. A *Backoff is
+// never changed.
 type Backoff struct {
 	InitialMS int64 // 1 or more
 	MaxMS     int64 // InitialMS or more
@@ -34,27 +34,27 @@ func (f *Fields) backoff(num protowire.Number, v **Backoff) {
 	f.EndMessage(m)
 }
 
-// Million is one, in the units of factors, jitters and rates.
+// Million is 1 in the units of factors, jitters and rates.
 const Million = 1_000_000
 
-// backoffStepsMax bounds how often a delay is multiplied: a factor close to 1
-// takes many attempts to reach its maximum, and no command may take long.
+// backoffStepsMax bounds the multiplications for one delay, because a factor close to 1
+// needs many attempts to reach the maximum and no command may take long.
 const backoffStepsMax = 10_000
 
-// Delay returns how long the task waits before its next attempt, in
-// milliseconds. The jitter is a hash of the task and its attempt: the same on
-// every node, another one for every attempt.
+// Delay returns how long the task waits before its next attempt, in milliseconds. The
+// jitter is a hash of task and attempt: the same on every node, but different for every
+// attempt.
 func (b *Backoff) Delay(taskID uint64, attempts int32) int64 {
 	d := b.grown(attempts)
 	high, low := bits.Mul64(uint64(d), uint64(min(max(b.Jitter, 0), Million)))
 	most, _ := bits.Div64(high, low, Million)
-	// A share of [0, most], from the hash as a fraction of 2^64.
+	// The hash, as a fraction of 2^64, selects a share of [0, most].
 	share, _ := bits.Mul64(most+1, jitterOf(taskID, attempts))
 	return d - int64(share)
 }
 
-// grown returns min(MaxMS, InitialMS * factor^(attempts-1)), rounded down. In
-// between it has 64 bits of fraction, so that a small delay grows as it should.
+// grown returns min(MaxMS, InitialMS * factor^(attempts-1)), rounded down. It calculates
+// with 64 bits of fraction so that small delays grow, too.
 func (b *Backoff) grown(attempts int32) int64 {
 	if b.InitialMS == 0 || b.InitialMS >= b.MaxMS || b.Factor <= Million {
 		return min(b.InitialMS, b.MaxMS)
@@ -76,8 +76,8 @@ func (b *Backoff) grown(attempts int32) int64 {
 	return int64(whole)
 }
 
-// jitterOf returns the hash from which the jitter of an attempt is drawn. It
-// never changes: what it gives is in the state.
+// jitterOf returns the hash that decides an attempt's jitter. It affects the state, so it
+// must never change.
 func jitterOf(taskID uint64, attempts int32) uint64 {
 	return uint64(HashStart.Number(taskID).Number(uint64(attempts)).Mixed())
 }

@@ -5,19 +5,18 @@ import (
 	"math/bits"
 )
 
-// A rate limit is a token bucket on the calendar clock. It is counted in
-// billionths of a claim: so many a millisecond are the millionths a second of
-// the limit, and everything is exact.
+// A rate limit is a token bucket on the calendar clock. It counts in billionths of a claim:
+// a limit of n millionths a second adds n of them each millisecond, so everything is exact.
 const (
 	ClaimUnit  = 1_000_000_000
 	MSInSecond = 1000
 
-	// NoLimit is what there is of something that has no limit.
+	// NoLimit stands for unlimited.
 	NoLimit = math.MaxInt64
 )
 
-// burst returns what the bucket of a limit holds: one second's worth, and at
-// least one claim.
+// burst returns the capacity of the bucket: the limit of one second, and at least one
+// claim.
 func burst(rateLimit int64) int64 {
 	if rateLimit > math.MaxInt64/MSInSecond {
 		return math.MaxInt64
@@ -25,7 +24,7 @@ func burst(rateLimit int64) int64 {
 	return max(rateLimit*MSInSecond, ClaimUnit)
 }
 
-// BucketAt returns what is in the bucket at t. Time that ran back adds nothing.
+// BucketAt returns the contents of the bucket at t. Time that goes back adds nothing.
 func (r *TaskType) BucketAt(t int64) int64 {
 	rate, most := r.Settings.RateLimit, burst(r.Settings.RateLimit)
 	hi, grown := bits.Mul64(uint64(rate), uint64(max(t-r.BucketT, 0)))
@@ -35,8 +34,7 @@ func (r *TaskType) BucketAt(t int64) int64 {
 	return r.Bucket + int64(grown)
 }
 
-// ClaimableAt returns when the bucket holds a claim: t, or the first
-// millisecond after t.
+// ClaimableAt returns when the bucket holds a whole claim: t or later.
 func (r *TaskType) ClaimableAt(t int64) int64 {
 	rate := r.Settings.RateLimit
 	if rate <= 0 {
@@ -61,15 +59,15 @@ func (r *TaskType) ClaimsAt(t int64) int64 {
 	return r.BucketAt(t) / ClaimUnit
 }
 
-// Spend takes one claim out of the bucket, which holds it.
+// Spend takes one claim out of the bucket, which must hold one.
 func (r *TaskType) Spend(t int64) {
 	if r.Settings.RateLimit > 0 {
 		r.Bucket, r.BucketT = r.BucketAt(t)-ClaimUnit, max(t, r.BucketT)
 	}
 }
 
-// SetRate changes the limit. A new one starts with a full bucket; one that
-// replaces another keeps what was in it, as far as it holds it.
+// SetRate changes the limit. A first limit starts with a full bucket; a changed limit keeps
+// the contents, up to the new capacity.
 func (r *TaskType) SetRate(rateLimit, t int64) {
 	was := r.Settings.RateLimit
 	switch {

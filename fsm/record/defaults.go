@@ -2,7 +2,7 @@ package record
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// Defaults are what tasks get that neither say it themselves nor have it from their type,
+// Defaults apply to tasks for which neither the task nor its type sets a value. Fields are
 // as in TypeSettings.
 type Defaults struct {
 	LeaseMS     int64
@@ -12,7 +12,7 @@ type Defaults struct {
 	RetentionMS int64
 }
 
-// DefaultsOf returns those of the settings that the server has, too.
+// DefaultsOf returns the settings that also have a server default.
 func DefaultsOf(s *TypeSettings) Defaults {
 	return Defaults{LeaseMS: s.LeaseMS, LimitSet: s.LimitSet, MaxAttempts: s.MaxAttempts, Backoff: s.Backoff, RetentionMS: s.RetentionMS}
 }

@@ -1,16 +1,15 @@
-// Package record holds what the state of package fsm is made of: tasks, claim requests,
-// removed tasks, task types with settings, nodes, join tokens, schedules and the header,
-// and the bytes of each.
+// Package record defines the records of the state in package fsm: tasks, claim requests,
+// removed tasks, task types with settings, nodes, join tokens, schedules and the header.
 //
-// It owns the one canonical form in which a record is saved, hashed and kept at rest
-// (messages of fsm.proto), and the estimate of what a record takes in memory. Both
-// depend on the saved fields alone, so they are the same on all nodes: another form or
-// another estimate is a matter of the feature level.
+// It owns the one canonical encoding in which records are saved, hashed and kept packed
+// (messages of fsm.proto), and the estimate of a record's memory. Both depend on the saved
+// fields alone, so they are the same on all nodes; changing either requires a new feature
+// level.
 //
-// A record knows itself and no other: nothing here looks at a table, an index or a
-// clock. What a method says of a record follows from its own fields and its arguments.
-// Plans, options, finalizations, byte slices and logs of attempts are shared by copies
-// of a task, so they are never changed in place.
+// A record knows only itself: nothing here uses a table, an index or a clock, and the
+// result of a method depends only on its record and its arguments. Copies of a task share
+// plans, options, finalizations, byte slices and attempts logs, so these are never changed
+// in place.
 //
-// Package fsm alone uses it, and gives its names to all others.
+// Only package fsm uses it; other packages use the names in fsm/names.go.
 package record

@@ -6,25 +6,25 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// Fields goes through the fields of a record, or of a part of a command that records
-// have, too: beside the fields it knows what new tasks are read into.
+// Fields reads or writes the fields of a record, or of the parts that commands share with
+// records.
 type Fields struct {
 	wire.Fields
 	names  *Names    // of records
-	room   *TaskRoom // nil: memory of their own
-	shared bool      // params and payloads of tasks are parts of what is read
+	room   *TaskRoom // memory for new tasks; nil allocates
+	shared bool      // params and payloads of tasks share memory with the message
 }
 
-// To returns what appends fields to b.
+// To returns Fields that append to b.
 func To(b []byte) Fields { return Fields{Fields: wire.To(b)} }
 
-// From returns what reads the fields of the message, which makes memory of its own for
-// all but the names, of which nil has none.
+// From returns Fields that read the message. They allocate everything but strings in names,
+// which may be nil.
 func From(message []byte, names *Names) Fields {
 	return Fields{Fields: wire.From(message, nil), names: names}
 }
 
-// known is Text for a name that many records have.
+// known is Text for names that many records share.
 func (f *Fields) known(num protowire.Number, v *string) {
 	if *v != "" || f.Num == num {
 		if raw, ok := wire.Part(&f.Fields, num, *v); ok {
@@ -33,7 +33,7 @@ func (f *Fields) known(num protowire.Number, v *string) {
 	}
 }
 
-// data is Bytes for the params or the payload of a task.
+// data is Bytes for the params or payload of a task.
 func (f *Fields) data(num protowire.Number, v *[]byte) {
 	if f.shared && f.Num == num {
 		*v, _ = wire.Part(&f.Fields, num, *v)
@@ -42,17 +42,16 @@ func (f *Fields) data(num protowire.Number, v *[]byte) {
 	f.Bytes(num, v)
 }
 
-// TaskRoom is memory that new tasks are read into again and again: those of one
-// message at a time.
+// TaskRoom is reusable memory for the new tasks of one message at a time.
 type TaskRoom struct {
 	Tasks []NewTask // at most TaskRoomMax
 	names wire.Names
 }
 
-// TaskRoomMax is how many tasks a TaskRoom keeps room for.
+// TaskRoomMax is the number of tasks for which a TaskRoom keeps memory.
 const TaskRoomMax = 1024
 
-// From is From, but reads into the room unless that is nil.
+// From is like the function From, but reads into the room unless that is nil.
 func (room *TaskRoom) From(message []byte) Fields {
 	if room == nil {
 		return From(message, nil)

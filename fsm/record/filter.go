@@ -13,7 +13,7 @@ type Filter struct {
 	WorkerID      string
 	Key           string
 	ParentID      uint64
-	Labels        []Label // each of them, sorted by name
+	Labels        []Label // all of these, sorted by name
 	CreatedAfter  int64   // ms, exclusive
 	CreatedBefore int64   // ms, exclusive
 	ErrorGroup    errorgroup.ID
@@ -40,8 +40,8 @@ func (q *Filter) Needs() uint32 {
 	return 0
 }
 
-// hasLabels reports whether each of want is among all. Both are sorted by name;
-// one that want has twice counts as one, and no task has two values of a name.
+// hasLabels reports whether all contains each of want. Both are sorted by name. A label
+// that is twice in want counts once; a task has only one value for each name.
 func hasLabels(all, want []Label) bool {
 	for _, w := range want {
 		for len(all) > 0 && all[0].Name < w.Name {
@@ -54,15 +54,14 @@ func hasLabels(all, want []Label) bool {
 	return true
 }
 
-// RecordFilter is a filter of tasks by their records, as resting tasks are kept: a
-// record that does not match is not decoded, and of one that does no more is read
-// than what the filter asks for.
+// RecordFilter filters tasks by their packed records. It decodes no record that does not
+// match, and reads no further than the filter needs.
 type RecordFilter struct {
 	*Filter
-	last protowire.Number // the last field that it asks for, 0 if none
+	last protowire.Number // the last field needed, or 0
 }
 
-// NewRecordFilter returns the filter of records that selects what q does.
+// NewRecordFilter returns the RecordFilter equivalent to q.
 func NewRecordFilter(q *Filter) RecordFilter {
 	f := RecordFilter{Filter: q}
 	for _, asks := range [...]struct {
@@ -85,17 +84,17 @@ func NewRecordFilter(q *Filter) RecordFilter {
 	return f
 }
 
-// Matches is Filter.matches of a resting task. It is no step.
+// Matches is Filter.Matches for a packed task, which is never a step.
 func (f *RecordFilter) Matches(record []byte) bool {
 	var (
 		status  Status
 		created int64
 		unique  bool
-		name    []byte // of the type
+		name    []byte // the type's name
 		worker  []byte
 		key     []byte
 		failure []byte
-		labels  = f.Labels // those that were not found yet
+		labels  = f.Labels // labels still to be found
 	)
 	for r := (Scanner{Rest: record}); r.NextUntil(f.last); {
 		switch r.Num {
@@ -133,7 +132,7 @@ func (f *RecordFilter) Matches(record []byte) bool {
 		(f.ErrorGroup == 0 || errorgroup.Of(name, failure) == f.ErrorGroup)
 }
 
-// readLabel reads the message of a label. The name and the value are parts of it.
+// readLabel reads a label's message. name and value share its memory.
 func readLabel(message []byte) (name, value []byte) {
 	for r := (Scanner{Rest: message}); r.NextUntil(2); {
 		if r.Num == 1 {

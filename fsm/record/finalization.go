@@ -3,29 +3,29 @@ package record
 // FinalizationAttemptsMax bounds the attempts that a parent remembers.
 const FinalizationAttemptsMax = 100
 
-// Finalization is the claim of a parent's finalization, and who tried to get
-// it. It is never changed in place.
+// Finalization is the claim of a parent's finalization and the attempts to get it. It is
+// never changed in place.
 type Finalization struct {
-	// ProcessorID holds the claim, "" if nobody does; then the next three are 0.
-	// One whose time is over may still be here: see holder.
+	// ProcessorID holds the claim; if it is "", the next three fields are 0. The claim may
+	// be over already: see Holder.
 	ProcessorID string
 	Token       uint64 // of that claim
 	TimeoutMS   int64  // its length
-	EndU        int64  // when it ends by the lease clock; it is over later: see OverU
-	// Attempts are the last 100 claims that were tried, oldest first.
+	EndU        int64  // when it ends by the lease clock; others may claim it later: see OverU
+	// Attempts are the last 100 attempts to claim it, oldest first.
 	Attempts []FinalizationAttempt
 }
 
-// FinalizationAttempt is one claim of a finalization that was tried.
+// FinalizationAttempt is one attempt to claim a finalization.
 type FinalizationAttempt struct {
 	ProcessorID string
 	Outcome     FinalizationOutcome
-	Holder      string // who held it afterwards, "" = nobody
+	Holder      string // who held it afterwards, or ""
 	State       FinalizationState
 	At          int64 // by T
 }
 
-// FinalizationOutcome is the outcome of a claim of a finalization.
+// FinalizationOutcome is the outcome of an attempt to claim a finalization.
 type FinalizationOutcome uint8
 
 // The outcomes. The numbers are in snapshots and never change.
@@ -38,17 +38,17 @@ const (
 	FinalizationNotFound       FinalizationOutcome = 6 // never in a record
 )
 
-// Claimed reports whether the processor has the claim.
+// Claimed reports whether the processor got or kept the claim.
 func (o FinalizationOutcome) Claimed() bool {
 	return o == FinalizationClaimed || o == FinalizationExtended
 }
 
-// FinalizationState is how far a task is on the way to its finalization: that of
-// a parent, or the status of a task that is none.
+// FinalizationState is the state of a parent on its way to its finalization, or the status
+// of another task.
 type FinalizationState uint8
 
-// The states of a parent. The numbers are in snapshots and never change. That of
-// a task without steps is PlainState + its status.
+// The states of a parent. The numbers are in snapshots and never change. A task without
+// steps has PlainState + its status.
 const (
 	StateNotFound          FinalizationState = 1
 	StateWaitingForSteps   FinalizationState = 2
@@ -64,7 +64,7 @@ var finalizationStateNames = [...]string{
 	"", "not_found", "waiting_for_steps", "evaluating_results", "complete", "failed", "cancelled",
 }
 
-// String returns the contract's name, "" for an unknown state.
+// String returns the API's name, or "" if the state is unknown.
 func (s FinalizationState) String() string {
 	switch {
 	case s >= PlainState:
@@ -75,15 +75,15 @@ func (s FinalizationState) String() string {
 	return ""
 }
 
-// SetFinalization gives the parent that is being edited another finalization;
-// nil = none. What it shared with copies of it stays as it was.
+// SetFinalization replaces the finalization of the parent that is being edited; f may be
+// nil. Copies of the task keep the old one.
 func (t *Task) SetFinalization(f *Finalization) {
 	o := *t.Options
 	o.Parent = &Parent{Plan: o.Parent.Plan, Finalization: f}
 	t.Options = &o
 }
 
-// DropFinalizationClaim takes the claim from who has it, if anyone does.
+// DropFinalizationClaim ends the claim, if there is one.
 func (t *Task) DropFinalizationClaim() {
 	f := t.Parent().Finalization
 	if f != nil && f.ProcessorID != "" {
@@ -91,17 +91,16 @@ func (t *Task) DropFinalizationClaim() {
 	}
 }
 
-// OverU returns when the claim is over for others, by the lease clock: after its
-// end as much longer as two clocks may differ in a claim of that length
-// (docs/guarantees.md), and 2 ms, as the clocks are whole milliseconds. So a
-// processor that counts from before it sent its claim never has company.
+// OverU returns when others may claim it, by the lease clock: after EndU plus the most by
+// which two clocks may differ in a claim of that length (docs/guarantees.md), plus 2 ms
+// because clocks are in whole milliseconds. So a processor that measures from before it
+// sent its claim never overlaps with another.
 func (f *Finalization) OverU() int64 { return f.EndU + overtime(f.TimeoutMS) }
 
-// overtime is what OverU adds for a claim of that length: 0.05 % and 2 ms.
+// overtime returns the time that OverU adds for a claim of that length: 0.05 % and 2 ms.
 func overtime(timeoutMS int64) int64 { return timeoutMS/2000 + 2 }
 
-// Holder returns who holds the claim at that time by the lease clock, "" if nobody
-// does. f may be nil.
+// Holder returns who holds the claim at time u by the lease clock, or "". f may be nil.
 func (f *Finalization) Holder(u int64) string {
 	if f == nil || u >= f.OverU() {
 		return ""
@@ -109,9 +108,8 @@ func (f *Finalization) Holder(u int64) string {
 	return f.ProcessorID
 }
 
-// Lasting returns the finalization as it is when its claim is to last
-// timeoutMS from now. That is the claim's length from then on; but it is over no
-// earlier than it was.
+// Lasting returns a copy whose claim lasts timeoutMS from u. That becomes the claim's
+// length, but the claim never ends earlier than before.
 func (f *Finalization) Lasting(timeoutMS, u int64) *Finalization {
 	longer := *f
 	longer.TimeoutMS = timeoutMS
@@ -119,7 +117,7 @@ func (f *Finalization) Lasting(timeoutMS, u int64) *Finalization {
 	return &longer
 }
 
-// IsFinalizing reports whether the task is a parent that has a claim, over or not.
+// IsFinalizing reports whether the task is a parent with a claim, over or not.
 func IsFinalizing(t *Task) bool {
 	return t.Status == StatusRunning && t.Parent() != nil && t.Parent().Finalization != nil && t.Parent().Finalization.ProcessorID != ""
 }

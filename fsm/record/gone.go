@@ -1,18 +1,18 @@
 package record
 
-// Gone is what is remembered of a task that retention or eviction removed, so
-// that repeats still get their answer. It is saved under the task's id.
+// Gone is the record of a task removed by retention or eviction, so that repeated
+// calls still get their answer. It is saved under the task's id.
 type Gone struct {
-	// Key is the task's idempotency key, which stays taken for as long; "" if it
-	// was free again when the task ended.
+	// Key is the task's idempotency key, which stays taken as long as the record exists. It
+	// is "" if the key was freed when the task ended.
 	Key string
-	// KeyOfType says that it is taken among the tasks of the type alone.
+	// KeyOfType says that the key is taken only among the tasks of the type.
 	KeyOfType bool
-	Type      string // "" of one that was removed before this was remembered
+	Type      string // "" if it was removed by an older version
 	Status    Status // completed, failed or cancelled
-	// Token and Outcome are of the last claim, zero if there was none. WorkerID
-	// is who had it, "" if the task did not end with it. Of a parent, which has no
-	// Outcome, WorkerID and Token are of the processor that ended it.
+	// Token and Outcome are from the last claim, or zero. WorkerID had that claim, but is
+	// "" if the task ended otherwise. A parent has no Outcome; its WorkerID and Token are
+	// from the processor that ended it.
 	WorkerID string
 	Token    uint64
 	Outcome  Outcome
@@ -21,11 +21,11 @@ type Gone struct {
 	ForgetU  int64 // when it is forgotten, by the lease clock
 }
 
-// RestingGone is how all that is remembered of removed tasks is kept: as the bytes of
-// their records. Hardly ever anybody asks for one.
+// RestingGone packs removed tasks into the bytes of their records, because they are hardly
+// ever looked up.
 type RestingGone struct{}
 
-// Rests reports whether it is not too large.
+// Rests reports whether the record is small enough to be packed.
 func (RestingGone) Rests(g *Gone) bool {
 	return len(g.Key)+len(g.Type)+len(g.WorkerID)+bytesOfThen(g.Then) <= restingMax
 }

@@ -2,17 +2,17 @@ package record
 
 import "encoding/binary"
 
-// Hash is a 64-bit FNV-1a hash, where nobody gains by a collision. What is saved is
-// hashed with it, so it never changes.
+// Hash is a 64-bit FNV-1a hash, for uses where a collision gains an attacker nothing. Saved
+// data depends on it, so it must never change.
 type Hash uint64
 
-// The hash of nothing, and what each byte multiplies it by.
+// The initial value, and the factor for each byte.
 const (
 	HashStart Hash = 14695981039346656037
 	hashPrime Hash = 1099511628211
 )
 
-// Byte returns the hash with a byte added.
+// Byte returns the hash with b added.
 func (h Hash) Byte(b byte) Hash { return (h ^ Hash(b)) * hashPrime }
 
 // Text returns the hash with the bytes of s added.
@@ -23,7 +23,7 @@ func (h Hash) Text(s string) Hash {
 	return h
 }
 
-// Number returns the hash with the eight bytes of v added, the low one first.
+// Number returns the hash with the eight bytes of v added, low byte first.
 func (h Hash) Number(v uint64) Hash {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], v)
@@ -33,8 +33,8 @@ func (h Hash) Number(v uint64) Hash {
 	return h
 }
 
-// Mixed spreads every bit of the hash over all of them: FNV alone leaves
-// neighbours alike.
+// Mixed spreads every bit over the whole hash, because FNV gives similar hashes to
+// neighbours.
 func (h Hash) Mixed() Hash {
 	h ^= h >> 32
 	h *= 0xd6e8feb86659fd93

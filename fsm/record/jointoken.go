@@ -12,28 +12,28 @@ import (
 
 // Bounds of join tokens.
 const (
-	// JoinTokensMax bounds those that have not expired.
+	// JoinTokensMax bounds the tokens that have not expired.
 	JoinTokensMax = 16
-	// JoinTokenUsesMax bounds the nodes that may come by one.
+	// JoinTokenUsesMax bounds the nodes that may join with one.
 	JoinTokenUsesMax = 32
-	// JoinTokenLifeMax is how long one lives at most, in milliseconds: 30 days.
+	// JoinTokenLifeMax is the maximum lifetime in milliseconds: 30 days.
 	JoinTokenLifeMax = 30 * 24 * 3_600_000
 
-	// joinTokenIDBytes is how much of the hash names a token.
+	// joinTokenIDBytes is the number of bytes of the hash in the id.
 	joinTokenIDBytes = 6
 )
 
-// JoinToken lets nodes that show it join without an operator's call for each. A
-// *JoinToken that a Machine hands out is read-only, and never changed.
+// JoinToken lets nodes that present it join without a separate call by an operator. A
+// *JoinToken from a Machine is read-only and never changes.
 type JoinToken struct {
-	Hash      []byte   // SHA-256 of the token, which no node keeps
+	Hash      []byte   // SHA-256 of the token, which itself is not stored
 	CreatedAt int64    // by T
-	ExpiresAt int64    // by T; it is forgotten then
-	Uses      int32    // nodes that may come by it, 1 to JoinTokenUsesMax
-	UsedBy    []string // UUIDs of those that came, the first one first; at most Uses
+	ExpiresAt int64    // by T; then it is removed
+	Uses      int32    // how many nodes may join, 1 to JoinTokenUsesMax
+	UsedBy    []string // UUIDs of the nodes that joined, in order; at most Uses
 }
 
-// ID returns what the token is called: the first 12 digits of its hash, in hex.
+// ID returns the token's id: the first 12 hex digits of its hash.
 func (t *JoinToken) ID() string { return fmt.Sprintf("%x", t.Hash[:joinTokenIDBytes]) }
 
 // joinTokens is the repeated field num.

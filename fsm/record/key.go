@@ -1,6 +1,6 @@
 package record
 
-// KeyName returns the name by which the indexes know the key.
+// KeyName returns the name of the key in the indexes.
 func KeyName(taskType, key string, ofType bool) string {
 	if !ofType {
 		return key
@@ -8,11 +8,11 @@ func KeyName(taskType, key string, ofType bool) string {
 	return taskType + keyMark + key
 }
 
-// keyMark parts type and key in the name of a key of a type. No key has it, as it is
-// a control character.
+// keyMark separates type and key in the name of a type's own key. No key contains it, as it
+// is a control character.
 const keyMark = "\x00"
 
-// KeyName returns the name by which the task's key is known, "" if it has none.
+// KeyName returns the name of the task's key in the indexes, or "".
 func (t *Task) KeyName() string {
 	if t.Key == "" {
 		return ""
@@ -20,7 +20,7 @@ func (t *Task) KeyName() string {
 	return KeyName(t.Type, t.Key, t.Opts().KeyOfType)
 }
 
-// KeyName is that of the key as long as what is remembered keeps it taken.
+// KeyName returns the name of the key that stays taken, or "".
 func (g *Gone) KeyName() string {
 	if g.Key == "" {
 		return ""
@@ -28,7 +28,7 @@ func (g *Gone) KeyName() string {
 	return KeyName(g.Type, g.Key, g.KeyOfType)
 }
 
-// HoldsKey reports whether the task's key is taken by it.
+// HoldsKey reports whether the task keeps its key taken.
 func HoldsKey(t *Task) bool {
 	return t.Key != "" && !(t.Opts().UniqueActive && t.Status.Ended())
 }

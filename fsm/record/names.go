@@ -1,11 +1,10 @@
 package record
 
-// internMax bounds how many different names Names keep.
+// internMax bounds how many different names are kept.
 const internMax = 10_000
 
-// Names gives equal names one string, as type names and worker ids come
-// again and again. Names past the bound get a string of their own, and so do all
-// with nil Names.
+// Names interns strings, because type names and worker ids repeat a lot. Names beyond the
+// bound are not shared; nil Names share none.
 type Names struct{ names map[string]string }
 
 func (in *Names) intern(name []byte) string {

@@ -8,23 +8,23 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// NewTask is a task as submitted. The caller has validated every field against
-// the contract; Apply only resolves defaults.
+// NewTask is a task as submitted. The caller has validated every field; Apply only resolves
+// defaults.
 type NewTask struct {
 	Type        string // never empty
 	Params      []byte // JSON as given; nil when Payload is set
 	Payload     []byte // opaque; nil when Params is set
 	Priority    int32
-	MaxAttempts int32  // 0: no limit. DefaultAttempts: the default
+	MaxAttempts int32  // 0: no limit; DefaultAttempts: the default
 	Key         string // idempotency key, "" = none
 	LeaseMS     int64  // 0: the type's, else the server's
 
-	// Not claimable before RunAt, by T, or DelayMS after the submit; 0 = at
-	// once. At most one of them is set.
+	// Not claimable before RunAt, by T, or until DelayMS after the submit; 0 = at once. At
+	// most one of them is set.
 	RunAt   int64
 	DelayMS int64
 
-	ExpiresAt    int64    // by T: not started by then, it fails; 0 = never
+	ExpiresAt    int64    // by T: it fails if not started by then; 0 = never
 	Backoff      *Backoff // nil: the type's, else the server's
 	RetentionMS  int64    // 0: the type's, else the server's; KeepForever; KeepNone
 	Labels       []Label  // sorted by name, each name once, at most 16
@@ -32,45 +32,44 @@ type NewTask struct {
 	UniqueActive bool     // the key is taken only until the task ends
 	KeyOfType    bool     // the key is taken among the tasks of the type alone
 
-	// Traceparent is the W3C trace context of the submit, "" = none. It is kept
-	// with the task and handed to its workers; the state does nothing with it.
+	// Traceparent is the W3C trace context of the submit, "" = none. It is stored and
+	// passed to workers but has no effect on the state.
 	Traceparent string
 
-	// Parent makes it a parent, with its steps; nil = it has none. Then it has no
-	// RunAt, DelayMS, ExpiresAt and Group, and may have neither Params nor
-	// Payload.
+	// Parent gives the task steps; nil = none. A task with steps has no RunAt, DelayMS,
+	// ExpiresAt or Group, and may have neither Params nor Payload.
 	Parent *NewParent
 }
 
-// DefaultAttempts in NewTask.MaxAttempts stands for the default, which Apply
-// resolves to the type's, else the server's.
+// DefaultAttempts in NewTask.MaxAttempts selects the default: the type's, else the
+// server's.
 const DefaultAttempts = -1
 
 // Special values of RetentionMS.
 const (
-	KeepForever = -1 // until it is deleted
-	KeepNone    = -2 // gone as soon as it ends
+	KeepForever = -1 // until it is deleted explicitly
+	KeepNone    = -2 // removed as soon as it ends
 )
 
 // Label is one label of a task.
 type Label struct{ Name, Value string }
 
-// NewParent is what a task with steps is submitted with. The caller has seen
-// that the names differ and that the dependencies have no cycle.
+// NewParent describes the steps of a submitted task. The caller has checked that the names
+// are unique and the dependencies have no cycle.
 type NewParent struct {
 	Steps    []NewStep // 1 to 1,000
 	ByClaim  bool      // as in Plan
 	Continue bool      // as in Plan
 }
 
-// NewStep is one step as submitted. Its task has no Key, RetentionMS and Parent.
+// NewStep is a submitted step. Its task has no Key, RetentionMS and Parent.
 type NewStep struct {
 	Name      string
-	DependsOn []uint16 // places in NewParent.Steps, ascending, each once; nil = none
+	DependsOn []uint16 // indexes in NewParent.Steps, ascending, unique; nil = none
 	Task      NewTask
 }
 
-// CountTasks returns how many tasks a submit of these adds at most, steps counted.
+// CountTasks returns how many tasks submitting these adds at most, including steps.
 func CountTasks(tasks []NewTask) int {
 	n := len(tasks)
 	for i := range tasks {
@@ -81,8 +80,7 @@ func CountTasks(tasks []NewTask) int {
 	return n
 }
 
-// NeedsOf returns the feature level that has all fields that the tasks set, 0 if
-// any has.
+// NeedsOf returns the feature level that knows all fields set in the tasks, or 0.
 func NeedsOf(tasks []NewTask) (level uint32) {
 	for i := range tasks {
 		level = max(level, tasks[i].needs())
@@ -113,7 +111,7 @@ func (f *Fields) NewTasks(num protowire.Number, tasks *[]NewTask) {
 	}
 }
 
-// plain is the field num, a task that has no steps: none are read, so that nothing nests.
+// plain is field num, a task without steps. Steps are not read, so messages do not nest.
 func (t *NewTask) plain(f *Fields, num protowire.Number) {
 	if m, ok := f.Message(num, true); ok {
 		t.code(f, false)
@@ -152,8 +150,8 @@ func (f *Fields) Labels(num protowire.Number, labels *[]Label) {
 	}
 }
 
-// newParent is the field num, a message; nil is not written. What the API refuses is
-// refused here, too, as far as Apply relies on it.
+// newParent is field num, a message; nil is not written. It checks again what Apply relies
+// on and the API has checked.
 func (f *Fields) newParent(num protowire.Number, v **NewParent) {
 	m, ok := f.Message(num, *v != nil)
 	if !ok {
@@ -185,7 +183,7 @@ func (f *Fields) newParent(num protowire.Number, v **NewParent) {
 	f.EndMessage(m)
 }
 
-// places is the field num, ascending places in a plan.
+// places is field num, ascending places in a plan.
 func (f *Fields) places(num protowire.Number, places *[]uint16) {
 	if !f.Reading {
 		for _, place := range *places {
@@ -204,8 +202,8 @@ func (f *Fields) places(num protowire.Number, places *[]uint16) {
 	}
 }
 
-// checkPlaces fails if the step at place, of n, depends on itself or on one that
-// is not there.
+// checkPlaces fails if one of the n steps, at place, depends on itself or on a missing
+// step.
 func (f *Fields) checkPlaces(dependsOn []uint16, place, n int) {
 	for _, on := range dependsOn {
 		if int(on) >= n || int(on) == place {

@@ -1,16 +1,16 @@
 package record
 
-// NodeRecord is what the cluster knows of one of its nodes. It is replicated,
-// so that every node can tell where another one is.
+// NodeRecord describes a node of the cluster. It is replicated so that every
+// node can find the others.
 type NodeRecord struct {
-	UUID     string // identity; the ServerID of Raft
-	NodeID   string // the operator's name for it
+	UUID     string // its identity, and its ServerID in Raft
+	NodeID   string // the name given by the operator
 	PeerAddr string // advertised host:port of the peer port
 	HTTPAddr string // advertised URL of the API, as http://host:port
 	Version  string // of the binary
 	Level    uint32 // highest feature level that the binary knows
-	// Nonvoter says that an operator wants it to stay without a vote. It is set
-	// from level 5 on.
+	// Nonvoter says that an operator wants the node to stay without a vote. It is set from
+	// level 5 on.
 	Nonvoter bool
 }
 
@@ -24,11 +24,11 @@ func AppendNode(b []byte, n NodeRecord) []byte {
 // ReadNode reads the record.
 func ReadNode(f *Fields) (n NodeRecord) {
 	n.Code(f)
-	_ = f.End() // the caller looks at f.Err
+	_ = f.End() // the caller checks f.Err
 	return n
 }
 
-// Code goes through the fields.
+// Code reads or writes the fields.
 func (n *NodeRecord) Code(f *Fields) {
 	f.Text(1, &n.UUID)
 	f.Text(2, &n.NodeID)

@@ -5,32 +5,30 @@ import "slices"
 // StepsMax bounds the steps of a parent.
 const StepsMax = 1000
 
-// Plan is the steps of a parent as they were submitted: a directed graph without
-// cycles. It is made once, shared by the parent, its steps and all copies of
-// them, and never changed. A step's place is its index in Steps; its id is the
-// parent's + 1 + its place.
+// Plan is the steps of a parent as submitted: a directed acyclic graph. The parent, its
+// steps and all their copies share it, and it never changes. A step's place is its index in
+// Steps; its id is the parent's id + 1 + its place.
 type Plan struct {
 	Steps []PlannedStep // 1 to 1,000
-	// ByClaim: a processor ends the parent, else the entry does that ends its last
+	// ByClaim: a processor ends the parent. Otherwise it ends automatically with its last
 	// step.
 	ByClaim bool
-	// Continue: a step that failed or was cancelled takes along only those that
-	// depend on it, else all.
+	// Continue: a step that failed or was cancelled takes only its dependents along.
+	// Otherwise all steps are.
 	Continue bool
 
-	Bytes int // derived: an estimate of what Steps takes
+	Bytes int // derived: estimate of the memory of Steps
 }
 
 // PlannedStep is one step of a plan.
 type PlannedStep struct {
 	Name      string
 	DependsOn []uint16 // places, ascending; nil = none
-	// Dependents are the places of the steps that depend on it, ascending. It is
-	// derived.
+	// Dependents are the places of the steps that depend on it, ascending. Derived.
 	Dependents []uint16
 }
 
-// NewPlan returns the plan of what was submitted.
+// NewPlan returns the plan of the submitted steps.
 func NewPlan(n *NewParent) *Plan {
 	p := &Plan{Steps: make([]PlannedStep, len(n.Steps)), ByClaim: n.ByClaim, Continue: n.Continue}
 	for i := range n.Steps {
@@ -40,7 +38,7 @@ func NewPlan(n *NewParent) *Plan {
 	return p
 }
 
-// Link builds what is derived. Places that no step has are passed over.
+// Link computes the derived fields. It skips places that no step has.
 func (p *Plan) Link() {
 	counts := make([]int, len(p.Steps))
 	edges := 0
@@ -55,7 +53,7 @@ func (p *Plan) Link() {
 			}
 		}
 	}
-	all := make([]uint16, 0, edges) // one piece of memory for all
+	all := make([]uint16, 0, edges) // one allocation for all
 	for place, n := range counts {
 		end := len(all) + n
 		p.Steps[place].Dependents = all[len(all):len(all):end]
@@ -70,8 +68,7 @@ func (p *Plan) Link() {
 	}
 }
 
-// Sound reports whether every step depends only on others of the plan, and no
-// step on itself through others.
+// Sound reports whether all dependencies exist and there is no cycle.
 func (p *Plan) Sound() bool {
 	for place := range p.Steps {
 		for _, on := range p.Steps[place].DependsOn {
@@ -83,14 +80,14 @@ func (p *Plan) Sound() bool {
 	return FindCycle(len(p.Steps), func(place uint16) []uint16 { return p.Steps[place].DependsOn }) == nil
 }
 
-// FindCycle returns the places of steps of which each depends on the next and the
-// last on the first, nil if there are none. There are n steps, at most StepsMax,
-// and dependsOn gives the places that one depends on, each below n. It goes along
-// the dependencies as deep as it can, and never twice from a step.
+// FindCycle returns the places of steps that form a dependency cycle, each depending on the
+// next and the last on the first, or nil. n is the number of steps, at most StepsMax, and
+// dependsOn returns the places that a step depends on, each below n. It is a depth-first
+// search that visits each step once.
 func FindCycle(n int, dependsOn func(place uint16) []uint16) []uint16 {
 	const open, done = 1, 2
 	var state [StepsMax]uint8
-	var path [StepsMax]struct{ place, next uint16 } // next: which of its dependencies
+	var path [StepsMax]struct{ place, next uint16 } // next is an index in dependsOn(place)
 	for root := range uint16(n) {
 		if state[root] == done {
 			continue
@@ -127,8 +124,7 @@ func FindCycle(n int, dependsOn func(place uint16) []uint16) []uint16 {
 	return nil
 }
 
-// Suits reports whether the step can have the status, given which steps have
-// completed.
+// Suits reports whether the step can have the status, given which steps have completed.
 func (p *Plan) Suits(place int, status Status, completed []bool) bool {
 	waits := false
 	for _, on := range p.Steps[place].DependsOn {
@@ -137,7 +133,7 @@ func (p *Plan) Suits(place int, status Status, completed []bool) bool {
 	switch status {
 	case StatusBlocked:
 		return waits
-	case StatusFailed, StatusCancelled: // before it could begin, or after
+	case StatusFailed, StatusCancelled: // possible before it could begin, and after
 		return true
 	}
 	return !waits

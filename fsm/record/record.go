@@ -10,12 +10,12 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// The records of a snapshot, as messages of fsm.proto. The state hash is made
-// of the same bytes, so every saved field must be in one of them, and a field
-// that is added raises FeatureLevel.
+// The records of a snapshot are messages of fsm.proto. The state hash is computed from the
+// same bytes, so every saved field must be in one of them, and a new field raises
+// FeatureLevel.
 
-// Kind says which message a record is. The numbers are in snapshots and
-// in the state hash and never change; sections come in their order.
+// Kind says which message a record is. The numbers are in snapshots and in the state hash and
+// never change; sections are in their order.
 type Kind uint8
 
 // The kinds.
@@ -31,7 +31,7 @@ const (
 	KindEnd      Kind = 255 // not part of the state
 )
 
-// String returns the kind's name in messages.
+// String returns the kind's name for messages.
 func (k Kind) String() string {
 	switch k {
 	case KindHeader:
@@ -56,10 +56,10 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Counts is how many records of each kind there are.
+// Counts has the number of records of each kind.
 type Counts struct{ Tasks, Requests, Nodes, Types, Gone, Trail, Schedules uint64 }
 
-// AppendHeader appends the record of the header, with what the trail and the counts add to it.
+// AppendHeader appends the header's record, including the trail's header and the counts.
 func AppendHeader(b []byte, h *Header, of *trail.Header, n Counts) []byte {
 	f := To(b)
 	f.header(h, of, &n)
@@ -69,7 +69,7 @@ func AppendHeader(b []byte, h *Header, of *trail.Header, n Counts) []byte {
 // ReadHeader reads what AppendHeader writes.
 func ReadHeader(f *Fields) (h Header, of trail.Header, n Counts) {
 	f.header(&h, &of, &n)
-	_ = f.End() // the caller looks at f.Err
+	_ = f.End() // the caller checks f.Err
 	return h, of, n
 }
 
@@ -107,15 +107,15 @@ func AppendTask(b []byte, t *Task) []byte {
 func ReadTask(f *Fields) *Task {
 	t := &Task{}
 	f.task(t)
-	_ = f.End() // the caller looks at f.Err
+	_ = f.End() // the caller checks f.Err
 	return t
 }
 
-// ReadSharedTask is ReadTask into t, whose params and payload become parts of the record.
+// ReadSharedTask is ReadTask into t; its params and payload share memory with the record.
 func ReadSharedTask(f *Fields, t *Task) {
 	f.shared = true
 	f.task(t)
-	_ = f.End() // the caller looks at f.Err
+	_ = f.End() // the caller checks f.Err
 }
 
 func (f *Fields) task(t *Task) {
@@ -145,7 +145,7 @@ func (f *Fields) task(t *Task) {
 		a := &t.Log[e.At]
 		f.attempt(a)
 		if f.Reading && a.Error == t.Error {
-			a.Error = t.Error // one string for both
+			a.Error = t.Error // share one string
 		}
 	}
 	f.Int(24, &t.RunAt)
@@ -168,7 +168,8 @@ func (f *Fields) task(t *Task) {
 	}
 }
 
-// options returns the task's options, new ones if a field of them comes next that is read.
+// options returns the task's options. It creates them if the next field to read belongs to
+// them.
 func (f *Fields) options(t *Task) *Options {
 	if t.Options == nil && f.Num != 0 && f.Num != fieldThen {
 		t.Options = &Options{}
@@ -176,9 +177,9 @@ func (f *Fields) options(t *Task) *Options {
 	return t.Options
 }
 
-const fieldThen = 34 // among the fields of options, and none of them
+const fieldThen = 34 // between the fields of options, but not one of them
 
-// then is the field num, a message.
+// then is field num, a message.
 func (f *Fields) then(num protowire.Number, v **Then) {
 	m, ok := f.Message(num, *v != nil)
 	if !ok {
@@ -224,7 +225,7 @@ func AppendRequest(b []byte, seq uint64, q *Request) []byte {
 func ReadRequest(f *Fields) (seq uint64, _ *Request) {
 	q := &Request{}
 	f.request(&seq, q)
-	_ = f.End() // the caller looks at f.Err
+	_ = f.End() // the caller checks f.Err
 	return seq, q
 }
 
@@ -249,7 +250,7 @@ func AppendType(b []byte, t *TaskType) []byte {
 func ReadType(f *Fields) *TaskType {
 	t := &TaskType{}
 	f.taskType(t)
-	_ = f.End() // the caller looks at f.Err
+	_ = f.End() // the caller checks f.Err
 	return t
 }
 
@@ -271,7 +272,7 @@ func AppendGone(b []byte, id uint64, g *Gone) []byte {
 func ReadGone(f *Fields) (id uint64, _ *Gone) {
 	g := &Gone{}
 	f.gone(&id, g)
-	_ = f.End() // the caller looks at f.Err
+	_ = f.End() // the caller checks f.Err
 	return id, g
 }
 
@@ -289,7 +290,7 @@ func (f *Fields) gone(id *uint64, g *Gone) {
 	f.Bool(11, &g.KeyOfType)
 }
 
-// AppendEnd appends what a snapshot ends with.
+// AppendEnd appends the end of a snapshot.
 func AppendEnd(b []byte, n Counts, hash [16]byte) []byte {
 	f := To(b)
 	sum := hash[:]
@@ -301,7 +302,7 @@ func AppendEnd(b []byte, n Counts, hash [16]byte) []byte {
 func ReadEnd(f *Fields) (n Counts, hash [16]byte) {
 	var sum []byte
 	f.end(&n, &sum)
-	_ = f.End() // the caller looks at f.Err
+	_ = f.End() // the caller checks f.Err
 	if sum != nil && copy(hash[:], sum) != len(hash) {
 		f.Fail("it is no hash")
 	}

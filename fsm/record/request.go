@@ -1,25 +1,25 @@
 package record
 
-// Request is a claim request that is remembered, so that its repeat gets the
-// first answer. It is saved under its sequence number.
+// Request is a remembered claim request, so that a repeat gets the first answer. It is
+// saved under its sequence number.
 type Request struct {
 	ID       string // claim_request_id
 	WorkerID string
-	// Choice is a hash of what chose the tasks: kind of command, task id or
-	// types, order and limit.
+	// Choice is a hash of what decided which tasks were claimed: the kind of command, the
+	// task id or types, order and limit.
 	Choice uint64
-	Claims []ClaimRef // in the order of the answer, never changed
+	Claims []ClaimRef // in the order of the answer; never changed
 	// Live counts the claims that have not ended.
 	Live int32
 	// ForgetU is when it is forgotten by the lease clock; 0 while Live > 0.
 	ForgetU int64
 }
 
-// RestingRequests is how claim requests are kept whose claims have all ended: as the
-// bytes of their records, for hardly ever anybody asks for one.
+// RestingRequests packs claim requests without live claims into the bytes of their records,
+// because they are hardly ever looked up.
 type RestingRequests struct{}
 
-// Rests reports whether all claims of it have ended, and it is not too large.
+// Rests reports whether all its claims have ended and it is small enough to be packed.
 func (RestingRequests) Rests(r *Request) bool {
 	return r.Live == 0 && len(r.ID)+len(r.WorkerID)+claimBytes*len(r.Claims) <= restingMax
 }
@@ -45,7 +45,7 @@ func BytesOfRequest(r *Request) int64 {
 	return int64(restingRequestBytes + len(r.ID) + len(r.WorkerID) + restingClaimBytes*len(r.Claims))
 }
 
-// BytesOfLiveRequest is BytesOfRequest of one that has a claim which lives.
+// BytesOfLiveRequest is BytesOfRequest for a request with a live claim.
 func BytesOfLiveRequest(r *Request) int64 {
 	return int64(requestBytes + len(r.ID) + len(r.WorkerID) + claimBytes*len(r.Claims))
 }

@@ -8,35 +8,33 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// RestingTasks is how tasks are kept that wait, pending or scheduled: as the bytes
-// of their records. Most tasks of a long queue wait, and nobody looks at them until
-// they are claimed. A parent and its steps share their plan, so they are kept as
-// they are.
+// RestingTasks packs waiting and ended tasks into the bytes of their records. Most tasks of a
+// long queue wait and are not looked at until they are claimed. Parents and steps are not packed,
+// because they share their plan.
 type RestingTasks struct{ Names TypeNames }
 
-// TypeNames has one string for each name of a type that tasks have.
+// TypeNames shares one string for each type name.
 type TypeNames interface {
 	// NameOfType returns the name: the string that all tasks of the type share, if there are any.
 	NameOfType(name []byte) string
 }
 
-// BusyPages is how many pages at the end of the tasks have none that rests: what
-// was added last is what changes next, unless a lot is added. 8,192 tasks are those
-// that 64 connections submit in batches of 100; they take some 3 MB more than bytes
-// would. With 1,024 a fifth of a busy node's memory was for packing and unpacking.
+// BusyPages is the number of pages at the end that are not packed, because the tasks added last usually
+// change next. 8,192 tasks are those that 64 connections submit in batches of 100; unpacked they
+// take some 3 MB more. With 1,024 tasks, a fifth of a busy node's memory went into packing and
+// unpacking.
 const BusyPages = 128
 
-// restingMax bounds what a record may have of its own to be kept as bytes. What an ended
-// task keeps for the repeat of its Complete (Then) is not counted: 33 KiB at most, for
-// 1,000 follow-ups and a next claim of 1,000. To count it would be another estimate of
-// memory, see HeldBytes.
+// restingMax bounds the size of a record that is packed. It ignores what an ended task keeps for
+// a repeat of its Complete (Then), at most 33 KiB for 1,000 follow-ups and a next claim of 1,000,
+// because counting it would change the estimate of memory; see HeldBytes.
 const restingMax = 4 << 10
 
-// Rests reports whether the task waits, and is no parent, no step and not too large.
+// Rests reports whether the task waits or has ended, and is no parent, no step and not too large.
 func (RestingTasks) Rests(t *Task) bool { return IsResting(t) }
 
-// IsResting reports whether the task is one of those that are kept as bytes. It
-// goes by what is saved of the task, so that the estimate of its memory does.
+// IsResting reports whether the task is kept packed. It depends only on saved fields, because the
+// estimate of memory depends on it.
 func IsResting(t *Task) bool {
 	if t.Status != StatusPending && t.Status != StatusScheduled && !t.Status.Ended() {
 		return false
@@ -47,8 +45,7 @@ func IsResting(t *Task) bool {
 	return restingSize(t) <= restingMax
 }
 
-// restingSize is about how many bytes the task's record has beside those of its
-// numbers and of its Then.
+// restingSize estimates the size of the task's record without its numbers and its Then.
 func restingSize(t *Task) int {
 	n := len(t.Type) + len(t.Key) + len(t.Error) + workBytes(t)
 	for i := range t.Log {
@@ -63,7 +60,7 @@ func restingSize(t *Task) int {
 	return n
 }
 
-// What parts of a task's record take, about.
+// Approximate sizes of parts of a task's record.
 const (
 	attemptRecordBytes = 24
 	optionsRecordBytes = 16
@@ -85,9 +82,9 @@ func (w RestingTasks) Unpack(b []byte, shared bool) *Task {
 	return withParams(&t)
 }
 
-// withParams returns a copy of the task that has its own params, in one piece of
-// memory for both if params fill the room there is for them: to ask for memory is a
-// good part of what waking a task costs.
+// withParams returns a copy of the task with its own params. If the params nearly fill one of the
+// fixed sizes, task and params share one allocation, because allocating is a large part of the
+// cost of unpacking.
 func withParams(t *Task) *Task {
 	switch n := len(t.Params); {
 	case n > 192 && n <= 256:
@@ -106,7 +103,7 @@ func withParams(t *Task) *Task {
 	return new(Task).wake(t, make([]byte, len(t.Params)))
 }
 
-// wake makes t a copy of from, with its params, if any, in room.
+// wake makes t a copy of from with its params in room.
 func (t *Task) wake(from *Task, room []byte) *Task {
 	*t = *from
 	if n := copy(room, from.Params); n > 0 {
@@ -115,7 +112,7 @@ func (t *Task) wake(from *Task, room []byte) *Task {
 	return t
 }
 
-// read reads the task, which shares memory with b.
+// read decodes the task, which shares memory with b.
 func (w RestingTasks) read(b []byte, t *Task) {
 	r := Scanner{Rest: b}
 	for {
@@ -148,7 +145,7 @@ func (w RestingTasks) read(b []byte, t *Task) {
 			t.CreatedAt = int64(r.value)
 		case 18:
 			t.UpdatedAt = int64(r.value)
-		default: // few tasks that wait have others
+		default: // rare in waiting tasks
 			unpackRest(before, t)
 			return
 		}
@@ -158,15 +155,15 @@ func (w RestingTasks) read(b []byte, t *Task) {
 	}
 }
 
-// unpackRest reads what is left of a task's record, which is not its type.
+// unpackRest reads the rest of a task's record, after its type.
 func unpackRest(b []byte, t *Task) {
 	f := From(b, nil)
 	f.task(t)
 	mustUnpack(KindTask, f.End())
 }
 
-// mustUnpack panics if a record cannot be read back that rested: then memory is faulty,
-// or it is our own bug.
+// mustUnpack panics if a packed record cannot be read, because then the memory is faulty or there
+// is a bug.
 func mustUnpack(kind Kind, err error) {
 	if err != nil {
 		panic(fmt.Sprintf("fsm: a %v cannot be read back that was packed: %v", kind, err))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What is kept of an ended task for the repeat of its Complete is outside the bound of what
-// rests, and has its own: as many follow-ups and claims as one Complete has.
+// What an ended task keeps for a repeat of its Complete does not count for restingMax. It
+// is bounded by the follow-ups and claims of one Complete.
 func TestRestingTasks_thenIsBesideTheBound(t *testing.T) {
 	t.Parallel()
 	const (

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The fields of a task's record that are read without the others.
+// The fields of a task's record that are read on their own.
 const (
 	FieldType    protowire.Number = 2
 	FieldKey     protowire.Number = 8
@@ -18,18 +18,16 @@ const (
 	FieldUnique  protowire.Number = 33
 )
 
-// Scanner walks the fields of a record that this machine wrote itself, to look
-// at some of them. Nothing is checked as in wire.Fields: what it does not
-// understand ends the walk.
+// Scanner reads some fields of a record that this process has encoded. It does not validate
+// as wire.Fields does, and stops at anything unexpected.
 type Scanner struct {
 	Rest  []byte
 	Num   protowire.Number // of the current field
 	value uint64           // of a number
-	Text  []byte           // of a field with a length, a part of the record
+	Text  []byte           // of a field with a length; shares memory with the record
 }
 
-// NextUntil moves on to the next field, if there is one up to the last. Fields
-// come in ascending order.
+// NextUntil moves to the next field, up to field last. Fields are in ascending order.
 func (r *Scanner) NextUntil(last protowire.Number) bool {
 	if r.Num > last || len(r.Rest) == 0 {
 		return false
@@ -51,7 +49,7 @@ func (r *Scanner) NextUntil(last protowire.Number) bool {
 	return ok
 }
 
-// varint reads a varint, mostly of one byte.
+// varint reads a varint. Most have one byte.
 func (r *Scanner) varint() (v uint64, ok bool) {
 	if len(r.Rest) > 0 && r.Rest[0] < 0x80 {
 		v, r.Rest = uint64(r.Rest[0]), r.Rest[1:]

@@ -2,49 +2,48 @@ package record
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// SchedulesMax bounds the schedules: a change copies the list of them.
+// SchedulesMax bounds the number of schedules, because a change copies their list.
 const SchedulesMax = 10_000
 
-// Schedule submits a task again and again. Exactly one of Cron and EveryMS is
-// set. It is never changed in place.
+// Schedule submits a task repeatedly. Exactly one of Cron and EveryMS is set. It is never
+// changed in place.
 type Schedule struct {
 	Name string // 1 to 128 of A-Z a-z 0-9 _ . : -
-	// Task is what is submitted for each slot. It has no Key, RunAt and ExpiresAt.
+	// Task is submitted for each slot. It has no Key, RunAt or ExpiresAt.
 	Task     NewTask
 	Cron     string // as given
 	Timezone string // IANA name; "" = UTC
 	EveryMS  int64
-	// OverlapAllow submits also while the last task has not ended; else the slot
-	// is passed over.
+	// OverlapAllow submits even while the last task has not ended; otherwise the slot is
+	// skipped.
 	OverlapAllow bool
-	// CatchUpSkip passes over slots that were missed; else one task is made up
-	// for all of them.
+	// CatchUpSkip skips missed slots; otherwise one task is submitted for all of them
+	// together.
 	CatchUpSkip bool
 	Paused      bool
-	// NextRunAt is the slot that it waits for, by T; 0 = none: it is paused, or
-	// its time never comes again.
+	// NextRunAt is the next slot, by T; 0 = none, because it is paused or there are no more
+	// slots.
 	NextRunAt int64
-	// NextWall is the time on the wall that this slot is for, in ms as if it were in UTC; a
-	// release of the time zones that moves the slot leaves it. 0: it is not known.
+	// NextWall is the wall clock time of that slot, in ms as if it were UTC, or 0 if
+	// unknown. It stays the same when new time zone data moves the slot.
 	NextWall int64
 }
 
-// ScheduleView is what is saved of a schedule. A *ScheduleView that a Machine
-// hands out is read-only, and never changed: a change makes a new one.
+// ScheduleView is the saved state of a schedule. A *ScheduleView from a Machine is read-only;
+// a change creates a new one.
 type ScheduleView struct {
 	Schedule
-	// Version is the index of the entry that set it last; higher if need be, so
-	// that it grows whenever the schedule is replaced.
+	// Version is the moment of the entry that set it last; higher if needed, so that it
+	// grows whenever the schedule is replaced.
 	Version    uint64
 	LastTaskID uint64 // 0 = none yet
-	LastRunAt  int64  // the slot of that task, by T; 0 = none yet
-	Skipped    uint64 // slots passed over since Version, as the last task had not ended or they were missed
+	LastRunAt  int64  // slot of that task, by T; 0 = none yet
+	Skipped    uint64 // slots skipped since Version, because they were missed or the last task had not ended
 	CreatedAt  int64
 	UpdatedAt  int64 // when it was set last
 }
 
-// BytesOfSchedule estimates the memory that a schedule takes. Its tasks share
-// the data of theirs with it.
+// BytesOfSchedule estimates the memory of a schedule. Its tasks share their data with it.
 func BytesOfSchedule(v *ScheduleView) int64 {
 	t := &v.Task
 	n := scheduleBytes + len(v.Name) + len(v.Cron) + len(v.Timezone) +
@@ -102,8 +101,8 @@ func (s *Schedule) Code(f *Fields, num protowire.Number) {
 	f.EndMessage(m)
 }
 
-// KeepDone keeps a schedule that replaces was from going back to a slot that is
-// done: who set it may have looked at the clock before that slot ran.
+// KeepDone keeps a schedule that replaces was from returning to a slot that is done,
+// because the caller may have computed NextRunAt before that slot ran.
 func (v *ScheduleView) KeepDone(was *ScheduleView) {
 	samePlan := v.Cron == was.Cron && v.Timezone == was.Timezone && v.EveryMS == was.EveryMS
 	if samePlan && v.NextRunAt != 0 && v.NextRunAt < was.NextRunAt {

@@ -1,20 +1,20 @@
 package record
 
-// What a record costs in memory beside its own bytes: the structure, its place
-// in a page, and its places in the indexes.
+// The memory of a record in addition to its variable-length data: the structure, its place
+// in a page, and its places in indexes.
 const (
 	taskBytes           = 430
-	restingBytes        = 70   // of a task that is kept as bytes and waits
-	endedBytes          = 135  // the same of one that has ended: it has more times, and is in two indexes
-	PlaceBytes          = 16   // of one place in a page, and of the list of what rests in it
-	groupBytes          = 180  // of a group that has tasks which have not ended
-	typeBytes           = 1580 // of a task type, with its first queue and level
-	queueBytes          = 320  // of another number of attempts that claimable tasks of a type have left
-	levelBytes          = 350  // of another priority of those in one queue
-	keyBytes            = 18   // of its place in the index
+	restingBytes        = 70   // of a packed task that waits
+	endedBytes          = 135  // of a packed task that has ended: more times, and in two indexes
+	PlaceBytes          = 16   // of a place in a page and in its list of packed records
+	groupBytes          = 180  // of a group with tasks that have not ended
+	typeBytes           = 1580 // of a task type with its first queue and level
+	queueBytes          = 320  // of each further queue of a type
+	levelBytes          = 350  // of each further level of a queue
+	keyBytes            = 18   // of a place in the index of keys
 	attemptBytes        = 64
 	requestBytes        = 240
-	claimBytes          = 16 // of one claim in a request, or of one follow-up
+	claimBytes          = 16 // of a claim in a request, or of a follow-up
 	restingRequestBytes = 60 // of a request without a live claim
 	restingClaimBytes   = 12
 	thenBytes           = 64
@@ -23,13 +23,13 @@ const (
 	labelBytes          = 32
 )
 
-// BytesOfType estimates the memory that a task type takes beside its tasks, of which those
-// that are claimable stand in so many queues, and these in so many levels together.
+// BytesOfType estimates the memory of a task type without its tasks. Its claimable tasks
+// are in that many queues, which have that many levels together.
 func BytesOfType(name string, queues, levels int) int64 {
 	return int64(typeBytes + len(name) + queueBytes*max(queues-1, 0) + levelBytes*max(levels-1, 0))
 }
 
-// BytesOf estimates the memory that the task takes that is not kept as bytes.
+// BytesOf estimates the memory of an unpacked task.
 func BytesOf(t *Task) int64 {
 	n := taskBytes + len(t.WorkerID) + len(t.Error) + workBytes(t) + bytesOfKey(t) + len(t.Key)
 	for i := range t.Log {
@@ -38,9 +38,9 @@ func BytesOf(t *Task) int64 {
 	return int64(n + bytesOfOptions(t.Options) + bytesOfThen(t.Then))
 }
 
-// HeldBytes estimates the memory that the task takes as it is kept. It depends on the
-// saved fields alone, so what is added for a task is exactly what is taken off. An
-// Evict goes by it, so another estimate is a matter of the feature level.
+// HeldBytes estimates the memory of the task as it is kept. It depends only on saved
+// fields, so that exactly what was added for a task is subtracted later. Evict depends on
+// it, so changing the estimate requires a new feature level.
 func HeldBytes(t *Task) int64 {
 	switch {
 	case !IsResting(t):
@@ -50,13 +50,13 @@ func HeldBytes(t *Task) int64 {
 		return int64(restingBytes + restingSize(t) + bytesOfKey(t))
 	}
 	bytes := BytesOf(t)
-	if n := len(t.Log); n > 0 && t.Log[n-1].Error == t.Error { // they share it
+	if n := len(t.Log); n > 0 && t.Log[n-1].Error == t.Error { // both share the string
 		bytes -= int64(len(t.Error))
 	}
 	return bytes
 }
 
-// bytesOfKey estimates the memory that the index of keys takes for the task's.
+// bytesOfKey estimates the task's share of the index of keys.
 func bytesOfKey(t *Task) int {
 	if t.Key == "" {
 		return 0
@@ -87,14 +87,14 @@ func bytesOfThen(then *Then) int {
 	return thenBytes + claimBytes*(len(then.Submitted)+len(then.Claims))
 }
 
-// workBytes is how much the users' own data of the task takes.
+// workBytes returns the size of the user's own data in the task.
 func workBytes(t *Task) int {
 	return len(t.Params) + len(t.Payload) + len(t.Result) + len(t.ResultPayload) + len(t.Progress)
 }
 
-// AnswerBytes is what the task's own bytes add to an answer that holds it, and the
-// names of the steps that it depends on: those are in the state once for all
-// steps of a parent, but each step shows them.
+// AnswerBytes returns what the task's own data adds to an answer, including the names of
+// the steps that it depends on. The state has these once per parent, but an answer repeats
+// them in each step.
 func AnswerBytes(t *Task) int {
 	n := workBytes(t) + QuotedBytes(t.Error)
 	if s := t.Step(); s != nil {
@@ -105,14 +105,15 @@ func AnswerBytes(t *Task) int {
 	return n
 }
 
-// Bare takes out what AnswerBytes counts, but the names: those the API leaves out.
+// Bare removes what AnswerBytes counts, except for the step names. These are the fields
+// that the API leaves out.
 func (t *Task) Bare() {
 	t.Params, t.Payload, t.Result, t.ResultPayload, t.Progress = nil, nil, nil, nil, nil
 	t.Error = ""
 }
 
-// QuotedBytes is how long a text is inside a JSON string: control characters
-// take up to six bytes there, so 1,000 errors of 16 KiB could take 96 MB.
+// QuotedBytes returns the length of a text inside a JSON string. Control characters take up
+// to six bytes there, so 1,000 errors of 16 KiB could take 96 MB.
 func QuotedBytes(text string) int {
 	n := len(text)
 	for i := range len(text) {
@@ -126,18 +127,18 @@ func QuotedBytes(text string) int {
 	return n
 }
 
-// What parents take in memory, beside what every task takes. A step has its place
-// in the plan, which it shares, and nothing of its own.
+// The memory of parents in addition to that of every task. A step adds its place in the
+// shared plan.
 const (
-	parentBytes       = 320 // the plan and what is derived of its steps, by themselves
+	parentBytes       = 320 // the plan and its parentState, without steps
 	PlannedStepBytes  = 68
-	DependencyBytes   = 4 // of one place in DependsOn and one in dependents
+	DependencyBytes   = 4 // of one place in DependsOn and in Dependents
 	finalizationBytes = 96
 	attemptedBytes    = 56 // of one attempt to claim a finalization
 )
 
-// goneBytes is what is remembered of a removed task takes beside its strings.
+// goneBytes is the memory of a removed task's record without its strings.
 const goneBytes = 75
 
-// scheduleBytes is what a schedule takes beside its strings and its task's data.
+// scheduleBytes is the memory of a schedule without its strings and its task's data.
 const scheduleBytes = 480

@@ -1,29 +1,28 @@
 package record
 
-// Parent is what a task with steps has beside. It is never changed in place.
+// Parent has the additional fields of a task with steps. It is never changed in place.
 type Parent struct {
 	Plan         *Plan
 	Finalization *Finalization // nil until the first claim of it
 }
 
-// Step is a task's place among the steps of its parent. It is never changed.
+// Step says which parent a step belongs to. It never changes.
 type Step struct {
 	ParentID uint64
 	Plan     *Plan // the parent's
 }
 
-// Parent returns what the task has as a parent, nil if it has no steps.
+// Parent returns the task's fields as a parent, or nil if it has no steps.
 func (t *Task) Parent() *Parent { return t.Opts().Parent }
 
-// Step returns the task's place among its parent's steps, nil if it has no
-// parent.
+// Step returns the task's fields as a step, or nil if it has no parent.
 func (t *Task) Step() *Step { return t.Opts().Step }
 
-// StepPlace returns the place in its parent's plan of a task that is a step.
+// StepPlace returns the place of a step in its parent's plan.
 func (t *Task) StepPlace() int { return int(t.ID - t.Options.Step.ParentID - 1) }
 
-// Family returns the id of the task that has the steps of which this is one, or
-// that it has itself, and how many these are; of any other task its own id, and 0.
+// Family returns the id of the parent that the task is, or is a step of, with the number of
+// its steps. For any other task it returns the task's own id and 0.
 func (t *Task) Family() (parentID uint64, steps int) {
 	id, plan := ParentOf(t)
 	if plan == nil {
@@ -32,8 +31,8 @@ func (t *Task) Family() (parentID uint64, steps int) {
 	return id, len(plan.Steps)
 }
 
-// ParentOf returns the id of the task's parent, or its own if it is one, and
-// their plan; nil if it is neither a parent nor a step.
+// ParentOf returns the id of the task's parent, or its own if it is one, and their plan,
+// which is nil if the task is neither a parent nor a step.
 func ParentOf(t *Task) (id uint64, plan *Plan) {
 	o := t.Opts()
 	switch {
@@ -45,7 +44,7 @@ func ParentOf(t *Task) (id uint64, plan *Plan) {
 	return 0, nil
 }
 
-// bytesOfSteps estimates what parents take beside.
+// bytesOfSteps estimates the additional memory of a parent.
 func bytesOfSteps(o *Options) int {
 	if o.Parent == nil {
 		return 0

@@ -6,8 +6,8 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// steps goes through the fields of a task's record that are of parents and steps. The
-// plan is in the parent's record alone; a step gets it later.
+// steps reads or writes the fields of a task's record that concern parents and steps. The
+// plan is only in the parent's record; its steps get it later.
 func (f *Fields) steps(o *Options) {
 	if f.Num == 36 {
 		o.Step = &Step{}
@@ -27,7 +27,7 @@ func (f *Fields) steps(o *Options) {
 	}
 }
 
-// plan is the field num, a message.
+// plan is field num, a message.
 func (f *Fields) plan(num protowire.Number, p *Plan) {
 	m, ok := f.Message(num, true)
 	if !ok {
@@ -51,7 +51,7 @@ func (f *Fields) plan(num protowire.Number, p *Plan) {
 	f.EndMessage(m)
 }
 
-// finalization is the field num, a message; nil is not written.
+// finalization is field num, a message; nil is not written.
 func (f *Fields) finalization(num protowire.Number, v **Finalization) {
 	m, ok := f.Message(num, *v != nil)
 	if !ok {
@@ -76,9 +76,8 @@ func (f *Fields) finalization(num protowire.Number, v **Finalization) {
 	f.EndMessage(m)
 }
 
-// StepsProblem returns what is wrong with the saved task as a parent, as a step or
-// as neither, "" if nothing is. What it has to do with other tasks is looked at
-// when all of them are there.
+// StepsProblem returns what is wrong with the saved task as a parent or step, or "". Its
+// relations to other tasks are checked once all tasks are loaded.
 func (t *Task) StepsProblem(h *Header) (problem string) {
 	parent, step := t.Parent(), t.Step()
 	switch {
@@ -100,8 +99,7 @@ func (t *Task) StepsProblem(h *Header) (problem string) {
 	return ""
 }
 
-// problem returns what is wrong with what a parent of that status has of its
-// finalization, "" if nothing is.
+// problem returns what is wrong with the finalization of a parent with status s, or "".
 func (f *Finalization) problem(s Status, h *Header) string {
 	claimed := f.ProcessorID != ""
 	switch {

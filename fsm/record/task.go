@@ -18,7 +18,7 @@ const (
 
 var statusNames = [...]string{"", "pending", "scheduled", "blocked", "claimed", "running", "completed", "failed", "cancelled"}
 
-// String returns the contract's name of the status, "" for an unknown one.
+// String returns the API's name of the status, or "" if it is unknown.
 func (s Status) String() string {
 	if int(s) >= len(statusNames) {
 		return ""
@@ -39,20 +39,18 @@ func ParseStatus(name string) (s Status, ok bool) {
 // Ended reports whether the status is an end.
 func (s Status) Ended() bool { return s >= StatusCompleted }
 
-// What Apply falls back on where the server's defaults are not set; part of the feature level.
+// The defaults if the server's are not set; part of the feature level.
 const (
 	DefaultMaxAttempts = 3
 	DefaultLeaseMS     = 30_000
 	AttemptsLogMax     = 20 // claims that a task remembers
 )
 
-// Task is one task. Every field is saved. Times ending in At are milliseconds
-// since the Unix epoch by the calendar clock T, 0 = never; EndU is by the
-// lease clock U.
+// Task is one task. Every field is saved. Times ending in At are milliseconds since the Unix
+// epoch by the calendar clock T, 0 = never; EndU is by the lease clock U.
 //
-// A *Task that a Machine hands out is read-only and valid while the caller
-// holds the machine's lock; results carry copies. Byte slices are never
-// changed in place and may be kept.
+// A *Task from a Machine is read-only and valid while the caller holds the machine's lock;
+// results carry copies. Byte slices are never changed in place and may be kept.
 type Task struct {
 	ID          uint64
 	Type        string
@@ -64,22 +62,21 @@ type Task struct {
 	Key         string
 	LeaseMS     int64 // as submitted; 0 = the type's, else the server's
 	Status      Status
-	// Options are the rarer fields, nil if all are at their defaults. They are
-	// never changed in place.
+	// Options are the less common fields, nil if all have their defaults. They are never
+	// changed in place.
 	Options *Options
-	// RunAt is when a scheduled task becomes pending; of others, what it last
-	// waited for, 0 if it never did.
+	// RunAt is when a scheduled task becomes pending; for others, when it last did, or 0.
 	RunAt int64
 
-	// WorkerID is who holds the claim; of a completed or failed task who ended
-	// it; else "".
+	// WorkerID holds the claim of a claimed task, and ended a completed or failed one;
+	// otherwise "".
 	WorkerID string
-	// Token is the token of the current or, after the end, of the last claim;
-	// 0 while pending; of a running parent that of the end that it was retried from.
+	// Token is the token of the current claim or, after the end, of the last one. It is 0
+	// while pending; in a running parent it is from the end that it was retried from.
 	// Invariant: Status == StatusClaimed implies Token > 0.
 	Token uint64
-	// LeaseSeq counts the answers about the current claim from 1, by its extends and, once,
-	// a repeat of the complete that began it; 0 if not claimed.
+	// LeaseSeq counts the answers about the current claim from 1: extends and, once, a repeat
+	// of the complete that began it. 0 if not claimed.
 	LeaseSeq uint32
 	// ClaimLeaseMS is the length of the current claim's lease; 0 if not claimed.
 	ClaimLeaseMS int64
@@ -89,8 +86,8 @@ type Task struct {
 
 	CreatedAt   int64
 	UpdatedAt   int64
-	CompletedAt int64 // when it ended, whatever the end
-	RemoveAt    int64 // when an ended task is removed; 0 = never, or not ended
+	CompletedAt int64 // when it ended, with any status
+	RemoveAt    int64 // when it is removed after its end; 0 = never, or not ended
 
 	CancelRequested bool
 	Progress        []byte // JSON as given, or nil
@@ -99,17 +96,15 @@ type Task struct {
 	ResultPayload []byte // opaque bytes, or nil
 	Error         string // of the last failure; kept after a later success
 
-	// Then is what its completion did beside, nil if nothing. It is never
-	// changed in place.
+	// Then has the further effects of its completion, or nil. It is never changed in place.
 	Then *Then
 
-	// Log is the last 20 claims, oldest first. Its elements are never changed
-	// in place: a change makes a new slice.
+	// Log has the last 20 claims, oldest first. Its elements are never changed in place: a
+	// change makes a new slice.
 	Log []Attempt
 }
 
-// Options are those fields of a task that most tasks leave alone, as NewTask
-// has them.
+// Options are the fields that most tasks leave at their defaults, as in NewTask.
 type Options struct {
 	ExpiresAt    int64
 	Backoff      *Backoff
@@ -119,12 +114,11 @@ type Options struct {
 	UniqueActive bool
 	KeyOfType    bool
 	Traceparent  string
-	Parent       *Parent // nil: it has no steps
-	Step         *Step   // nil: it has no parent
+	Parent       *Parent // nil: no steps
+	Step         *Step   // nil: no parent
 }
 
-// Then is what the step that completed a task did beside: a repeat gets the
-// same answer.
+// Then has the further effects of completing a task, so that a repeat gets the same answer.
 type Then struct {
 	Submitted []FollowUp
 	Claims    []ClaimRef
@@ -139,7 +133,7 @@ type FollowUp struct {
 // ClaimRef is one claim.
 type ClaimRef struct{ TaskID, Token uint64 }
 
-// Opts returns the task's options, the defaults if it has none.
+// Opts returns the task's options, or the defaults.
 func (t *Task) Opts() *Options {
 	if t.Options == nil {
 		return &noOptions
@@ -147,15 +141,15 @@ func (t *Task) Opts() *Options {
 	return t.Options
 }
 
-// noOptions is what options returns of most tasks. It is never changed.
+// noOptions is returned by Opts for most tasks. It is never changed.
 var noOptions Options
 
-// Outcome is how a claim ended.
+// Outcome says how a claim ended.
 type Outcome uint8
 
 // The outcomes. The numbers are in snapshots and never change.
 const (
-	OutcomeNone      Outcome = 0 // it has not ended
+	OutcomeNone      Outcome = 0 // the claim has not ended
 	OutcomeCompleted Outcome = 1
 	OutcomeFailed    Outcome = 2
 	OutcomeReleased  Outcome = 3
@@ -166,7 +160,7 @@ const (
 
 var outcomeNames = [...]string{"", "completed", "failed", "released", "expired", "retried", "cancelled"}
 
-// String returns the contract's name of the outcome, "" for OutcomeNone.
+// String returns the API's name of the outcome, or "" for OutcomeNone.
 func (o Outcome) String() string {
 	if int(o) >= len(outcomeNames) {
 		return ""
@@ -179,24 +173,24 @@ type Attempt struct {
 	WorkerID  string
 	Token     uint64
 	ClaimedAt int64
-	EndedAt   int64 // 0 = it has not ended
+	EndedAt   int64 // 0 = not ended
 	Outcome   Outcome
 	Error     string
 }
 
-// SetOptions gives the task those options: none if all are at their defaults.
+// SetOptions sets the task's options, to nil if all have their defaults.
 func (t *Task) SetOptions(o Options) {
 	if o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive &&
 		!o.KeyOfType && o.Traceparent == "" && o.Parent == nil && o.Step == nil {
 		t.Options = nil
 		return
 	}
-	kept := o // not o itself, which would be on the heap for those above, too
+	kept := o // a copy, so that o itself stays off the heap in the case above
 	t.Options = &kept
 }
 
-// GroupOf returns the group that the task is held back by as long as it has
-// not ended, "" if none. A blocked step has no part in it yet.
+// GroupOf returns the group in which the task waits or is claimed, or "". A task that has
+// ended or is blocked is in no group.
 func GroupOf(t *Task) string {
 	if t.Options == nil || t.Status.Ended() {
 		return ""
@@ -207,16 +201,16 @@ func GroupOf(t *Task) string {
 	return t.Options.Group
 }
 
-// BytesOfGroup estimates the memory that a group takes beside its tasks.
+// BytesOfGroup estimates the memory of a group without its tasks.
 func BytesOfGroup(name string) int64 { return groupBytes + int64(len(name)) }
 
-// EndedByClaim reports whether the task ended with its last claim: it did not
-// if it was cancelled, or expired, while it was waiting.
+// EndedByClaim reports whether the task ended with its last claim, as opposed to being
+// cancelled or expiring while it waited.
 func EndedByClaim(t *Task) bool {
 	return t.Status.Ended() && (t.WorkerID != "" || t.CancelRequested)
 }
 
-// LastEnded returns the newest attempt that has ended, nil if none has.
+// LastEnded returns the newest attempt that has ended, or nil.
 func LastEnded(log []Attempt) *Attempt {
 	for i := len(log) - 1; i >= 0; i-- {
 		if log[i].Outcome != OutcomeNone {

@@ -17,14 +17,13 @@ const (
 // TypeFields is a set of the fields of TypeSettings.
 type TypeFields uint32
 
-// TypeSettings are the settings of a task type. Pause and limits concern claims
-// only: what is claimed goes on.
+// TypeSettings are the settings of a task type. Pause and limits affect only new claims.
 type TypeSettings struct {
 	Paused     bool
-	MaxClaimed int32 // claims at a time; 0 = no limit
+	MaxClaimed int32 // simultaneous claims; 0 = no limit
 	// RateLimit is in millionths of a claim per second; 0 = no limit.
 	RateLimit int64
-	// Defaults of its tasks. What is not set, the server's defaults say.
+	// Defaults for its tasks. The server's defaults apply where these are not set.
 	LeaseMS     int64    // 0: not set
 	LimitSet    bool     // MaxAttempts is set
 	MaxAttempts int32    // 0 = no limit
@@ -32,16 +31,16 @@ type TypeSettings struct {
 	RetentionMS int64    // as in NewTask
 }
 
-// TaskTypesMax bounds how many types have settings: a snapshot copies them
-// while nobody is served.
+// TaskTypesMax bounds how many types have settings, because a snapshot copies them while
+// requests wait.
 const TaskTypesMax = 10_000
 
-// TaskType is what is saved of a task type that has settings.
+// TaskType is the saved state of a task type with settings.
 type TaskType struct {
 	Name     string
 	Settings TypeSettings
-	// Bucket holds what the rate limit lets be claimed, in billionths of a
-	// claim, as of BucketT by T. Both are 0 without a rate limit.
+	// Bucket has the claims that the rate limit allows, in billionths of a claim, as of
+	// BucketT by T. Both are 0 without a rate limit.
 	Bucket  int64
 	BucketT int64
 }
@@ -68,7 +67,7 @@ func (s *TypeSettings) Equal(other *TypeSettings) bool {
 	return same && a == b
 }
 
-// Change takes over those settings of with that are in set.
+// Change copies those settings of with that are in set.
 func (s *TypeSettings) Change(set TypeFields, with *TypeSettings) {
 	if set&TypePaused != 0 {
 		s.Paused = with.Paused

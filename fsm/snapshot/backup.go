@@ -12,8 +12,8 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// A backup, as docs/formats.md draws it: what it is of, a whole snapshot, and a
-// checksum of all that.
+// The format of a backup (docs/formats.md): a header, a whole snapshot, and a checksum of
+// everything.
 //
 //	0              8         9        13       13+length   17+length
 //	+--------------+---------+--------+--------+-----------+----------+--------+---------+
@@ -32,23 +32,23 @@ const (
 	backupInfoMax = 64 << 10
 )
 
-// BackupInfo is what a backup says of itself in front of the state.
+// BackupInfo is the header of a backup.
 type BackupInfo struct {
-	ClusterID string // of the cluster that it is of
-	Index     uint64 // of the log, which the state reflects
+	ClusterID string // of the cluster that was backed up
+	Index     uint64 // index in the log that the state reflects
 	Level     uint32 // the cluster's feature level
 	CreatedAt int64  // milliseconds since the Unix epoch, by the node that wrote it
 	Version   string // of that node's binary
 }
 
-// Backup is a captured state that is to be written as a backup.
+// Backup is a captured state to be written as a backup.
 type Backup struct {
 	Info     BackupInfo
 	snapshot *Snapshot
 }
 
-// NewBackup makes a backup of s, which it takes over. Index and level of info
-// are those of s. It does not have the page's secret.
+// NewBackup makes a backup of s and takes over s. It sets Index and Level of info. The
+// backup does not contain the page's secret.
 func NewBackup(s *Snapshot, info BackupInfo) *Backup {
 	s.of.Header.PageSecret = nil
 	info.Index, info.Level = s.of.Header.Index, s.of.Header.Level
@@ -58,8 +58,8 @@ func NewBackup(s *Snapshot, info BackupInfo) *Backup {
 // Release ends the capture, as Snapshot.Release does.
 func (b *Backup) Release() { b.snapshot.Release() }
 
-// WriteTo writes the backup in the format of docs/formats.md. Beside the capture
-// it holds one chunk of the snapshot in memory. Errors are w's, wrapped.
+// WriteTo writes the backup in the format of docs/formats.md. In addition to the capture it
+// holds one chunk of the snapshot in memory. Errors are those of w, wrapped.
 func (b *Backup) WriteTo(w io.Writer) (int64, error) {
 	sum := &summer{w: w, sum: sha256.New()}
 	if _, err := sum.Write(AppendBackupHead(nil, &b.Info)); err != nil {
@@ -78,7 +78,7 @@ func (b *Backup) WriteTo(w io.Writer) (int64, error) {
 	return sum.written, nil
 }
 
-// summer adds what it writes to a checksum.
+// summer writes through and computes a checksum.
 type summer struct {
 	w       io.Writer
 	sum     hash.Hash
@@ -88,11 +88,11 @@ type summer struct {
 func (s *summer) Write(b []byte) (int, error) {
 	n, err := s.w.Write(b)
 	s.written += int64(n)
-	_, _ = s.sum.Write(b[:n]) // a hash takes everything
+	_, _ = s.sum.Write(b[:n]) // a hash never fails
 	return n, err
 }
 
-// AppendBackupHead appends what comes in front of the snapshot.
+// AppendBackupHead appends what precedes the snapshot.
 func AppendBackupHead(b []byte, info *BackupInfo) []byte {
 	b = append(append(b, BackupMagic...), backupVersion, 0, 0, 0, 0)
 	f := wire.To(b)
@@ -110,9 +110,8 @@ func (info *BackupInfo) code(f *wire.Fields) {
 	f.Text(5, &info.Version)
 }
 
-// ReadBackupInfo reads what the backup of size bytes in r says of itself, and
-// where its snapshot begins. It verifies that much alone. Errors: ErrCorrupt,
-// ErrUnknownCommand, r's own.
+// ReadBackupInfo reads and verifies only the header of the backup of size bytes in r. start
+// is where its snapshot begins. Errors: ErrCorrupt, ErrUnknownCommand, and errors of r.
 func ReadBackupInfo(r io.ReaderAt, size int64) (info BackupInfo, start int64, err error) {
 	head := make([]byte, backupHead)
 	if n, err := r.ReadAt(head, 0); n < len(head) {
@@ -151,7 +150,7 @@ func ReadBackupInfo(r io.ReaderAt, size int64) (info BackupInfo, start int64, er
 	return info, start, nil
 }
 
-// notABackup says what a file is that begins with head.
+// notABackup describes a file that begins with head.
 func notABackup(head []byte) error {
 	if bytes.HasPrefix(head, []byte(Magic)) || bytes.HasPrefix(head, []byte("cqsnap1\n")) {
 		return fmt.Errorf("%w: it is a snapshot out of a node's data folder, not a backup: 'claimq snapshot save' writes backups", wire.ErrCorrupt)
@@ -159,15 +158,15 @@ func notABackup(head []byte) error {
 	return fmt.Errorf("%w: it is not a backup of claimq's", wire.ErrCorrupt)
 }
 
-// OpenBackup verifies the checksum of the backup of size bytes in r, and returns its
-// snapshot, to be read. Errors: ErrCorrupt, ErrUnknownCommand, r's own.
+// OpenBackup verifies the checksum of the backup of size bytes in r and returns a reader of
+// its snapshot. Errors: ErrCorrupt, ErrUnknownCommand, and errors of r.
 func OpenBackup(r io.ReaderAt, size int64) (info BackupInfo, snapshot io.Reader, err error) {
 	info, start, err := checkBackup(r, size)
 	return info, io.NewSectionReader(r, start, size-start-int64(backupTail)), err
 }
 
-// CheckBackup verifies the checksum of the backup of size bytes in r, without
-// building its state. Errors: OpenBackup's.
+// CheckBackup verifies the checksum of the backup of size bytes in r without building its
+// state. Errors: those of OpenBackup.
 func CheckBackup(r io.ReaderAt, size int64) (BackupInfo, error) {
 	info, _, err := checkBackup(r, size)
 	if err != nil {
@@ -176,7 +175,7 @@ func CheckBackup(r io.ReaderAt, size int64) (BackupInfo, error) {
 	return info, nil
 }
 
-// checkBackup is CheckBackup, and says where the snapshot begins.
+// checkBackup is CheckBackup that also returns where the snapshot begins.
 func checkBackup(r io.ReaderAt, size int64) (info BackupInfo, start int64, err error) {
 	if info, start, err = ReadBackupInfo(r, size); err != nil {
 		return info, start, err

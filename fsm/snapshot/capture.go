@@ -8,14 +8,15 @@ import (
 	"github.com/claimq/claimq/fsm/trail"
 )
 
-// Snapshot is a captured state. Its methods are safe beside the machine's
-// Apply, from one goroutine at a time.
+// Snapshot is a captured state. One goroutine at a time may use it, also during the
+// machine's Apply.
 type Snapshot struct {
 	of       Parts
 	released atomic.Bool
 }
 
-// Parts are what a snapshot is of. Slices, and what they point to, are never changed.
+// Parts are the contents of a snapshot. Slices, and what they point to, must never be
+// changed.
 type Parts struct {
 	Header    record.Header
 	Tasks     table.View[record.Task]
@@ -27,14 +28,14 @@ type Parts struct {
 	Schedules []*record.ScheduleView // sorted by name
 }
 
-// Of returns the snapshot of the parts, whose views it releases.
+// Of returns the snapshot of the parts. Releasing it releases their views.
 func Of(parts Parts) *Snapshot { return &Snapshot{of: parts} }
 
 // Index returns the index of the captured state.
 func (s *Snapshot) Index() uint64 { return s.of.Header.Index }
 
-// Release ends the capture. It is safe to call from any goroutine, twice too.
-// Nothing but Index may be called after it.
+// Release ends the capture. It may be called from any goroutine and more than once.
+// Afterwards only Index may be called.
 func (s *Snapshot) Release() {
 	if s.released.CompareAndSwap(false, true) {
 		s.of.Tasks.Release()

@@ -1,15 +1,15 @@
-// Package snapshot is a state of package fsm as bytes: captured beside the machine that
-// goes on, written, hashed, wrapped as a backup, and read and verified again.
+// Package snapshot encodes states of package fsm: it captures a state while the machine
+// goes on, writes it, hashes it, wraps it as a backup, and reads and verifies it again.
 //
-// A Snapshot owns the views that it was made of, until it is released; their records are
-// read here and never changed. The same state gives the same bytes and the same hash on
-// every node, for ever (docs/formats.md); golden files hold that.
+// A Snapshot owns its views until it is released, and never changes their records. The same
+// state gives the same bytes and the same hash on every node, forever (docs/formats.md);
+// golden files check that.
 //
-// Reading trusts nothing: every checksum, size, count and order, the state hash, and what
-// a record says by itself are verified before a Builder hears of them; and the Builder
-// looks at what records say of each other. Beside what the Builder keeps, reading and
-// writing hold one chunk in memory.
+// Reading trusts nothing: checksums, sizes, counts, orders, the state hash and each record
+// by itself are verified before the Builder gets them; the Builder verifies how records
+// relate to each other. In addition to what the Builder keeps, reading and writing hold one
+// chunk in memory.
 //
-// It knows records, tables and the trail, and no machine. Package fsm alone uses it, and
-// gives its names to all others.
+// It knows records, tables and the trail, but no machine. Only package fsm uses it; other
+// packages use the names in fsm/names.go.
 package snapshot

@@ -8,25 +8,25 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// Feed reads a snapshot that comes in pieces, which may be cut anywhere. It holds less
-// than one chunk of it.
+// Feed reads a snapshot that arrives in pieces, cut anywhere. It holds less than one chunk
+// of it.
 type Feed struct {
 	in      chunkReader
-	rest    bytes.Buffer // what has come and was not read
-	started bool         // magic and version were read
+	rest    bytes.Buffer // received but not read yet
+	started bool         // magic and version have been read
 	records snapshotReader
 }
 
-// NewFeed returns one that hands the records to build.
+// NewFeed returns a feed that hands the records to build.
 func NewFeed(build Builder) *Feed {
 	f := &Feed{records: snapshotReader{build: build}}
 	f.in.r = &f.rest
 	return f
 }
 
-// Take reads the next bytes of the snapshot, as far as its chunks are whole.
+// Take adds the next bytes of the snapshot and reads all complete chunks.
 func (f *Feed) Take(data []byte) error {
-	_, _ = f.rest.Write(data) // it takes everything
+	_, _ = f.rest.Write(data) // a buffer takes everything
 	if !f.started && f.rest.Len() > len(Magic) {
 		if err := f.in.magic(); err != nil {
 			return err
@@ -45,8 +45,8 @@ func (f *Feed) Take(data []byte) error {
 	return nil
 }
 
-// Finish lets the builder finish. Errors: ErrCorrupt, wrapped, if the snapshot is not
-// whole; the builder's.
+// Finish calls the builder's Finish. Errors: ErrCorrupt, wrapped, if the snapshot is
+// incomplete; those of the builder.
 func (f *Feed) Finish() error {
 	if !f.records.ended || f.rest.Len() > 0 {
 		return fmt.Errorf("%w: it is not whole", wire.ErrCorrupt)
@@ -54,8 +54,8 @@ func (f *Feed) Finish() error {
 	return f.records.build.Finish(f.records.few)
 }
 
-// hasChunk reports whether a whole chunk is at the start of b, or so much of what is
-// none that it can be told.
+// hasChunk reports whether b begins with a complete chunk, or with enough of an invalid one
+// to reject it.
 func hasChunk(b []byte) bool {
 	if len(b) < ChunkHead {
 		return false

@@ -5,30 +5,29 @@ import (
 	"github.com/claimq/claimq/fsm/table"
 )
 
-// HashTurns is after how many hashes of a Hasher every record has been read
-// again: each of them reads a part of what did not change, too.
+// HashTurns is the number of hashes after which a Hasher has read every record again,
+// because each hash also rereads a part of what has not changed.
 const HashTurns = 16
 
-// HashRun is how many pages, of up to 64 records, or chunks of the trail a Hasher
-// reads before it rests: some 0.3 ms.
+// HashRun is the number of pages, of up to 64 records, or trail chunks that a Hasher reads
+// before it rests: about 0.3 ms of work.
 const HashRun = 16
 
-// hashTurn says which of what did not change is read again, by numbers that
-// stay the same.
+// hashTurn selects the part of the unchanged pages and chunks that is read again, by their
+// fixed numbers.
 type hashTurn uint64
 
-// noTurn is that of nothing.
+// noTurn selects nothing.
 const noTurn hashTurn = HashTurns
 
 func (t hashTurn) has(number uint64) bool { return number%HashTurns == uint64(t) }
 
-// Hasher computes the state hashes of captures, one after the other, at the
-// cost of what changed in between. Of the captures of one machine it remembers
-// the sums of pages of records, 32 bytes for each page of the last capture: half
-// a byte a task as long as most are there.
+// Hasher computes the state hashes of successive captures of one machine at the cost of
+// what has changed. It remembers a sum for each page of the last capture: 32 bytes a page,
+// half a byte a task if pages are full.
 //
-// What no command has changed may still have: memory rots. So with each hash a
-// sixteenth of the other pages is read again, each of them with one in 16.
+// Memory can change without a command, through faulty hardware. So each hash also rereads a
+// sixteenth of the unchanged pages, and 16 hashes reread all.
 //
 // It is not safe for concurrent use.
 type Hasher struct {
@@ -39,9 +38,8 @@ type Hasher struct {
 	turn     hashTurn
 }
 
-// NewHasher returns one that remembers nothing: its first hash reads all. It calls
-// rest, if not nil, each time it has read for a moment, in which it held up whoever
-// waits for the processor.
+// NewHasher returns a Hasher whose first hash reads everything. It calls rest, if not nil,
+// after each short run of reading, so that other goroutines get the processor.
 func NewHasher(rest func()) *Hasher {
 	return &Hasher{
 		breaks: breaks{rest: rest},
@@ -53,10 +51,9 @@ func NewHasher(rest func()) *Hasher {
 	}
 }
 
-// Hash returns what s.Hash returns: of captures in any order, of other machines
-// too. Rotten counts the pages and the chunks of the trail that were read again
-// and are not what they were, though no command changed them: faulty memory, or
-// a bug. The hash is of what they are now.
+// Hash returns the same as s.Hash, for captures in any order and of any machine. rotten
+// counts the pages and trail chunks that changed without a command, because of faulty
+// memory or a bug. The hash is of their current contents.
 func (h *Hasher) Hash(s *Snapshot) (hash [16]byte, rotten int) {
 	h.turn = (h.turn + 1) % HashTurns
 	return h.hash(s, h.turn)
@@ -72,10 +69,10 @@ func (h *Hasher) hash(s *Snapshot, turn hashTurn) (hash [16]byte, rotten int) {
 	return sum.Sum(), rotten
 }
 
-// breaks are the rests between the readings of a Hasher.
+// breaks counts what a Hasher reads and lets it rest.
 type breaks struct {
 	rest func()
-	read int // pages and chunks, ever
+	read int // pages and chunks in total
 }
 
 // noted counts one that was read, and rests if it is time.
@@ -85,7 +82,7 @@ func (b *breaks) noted() {
 	}
 }
 
-// trailHash is how the chunks of a trail are hashed.
+// trailHash hashes the chunks of a trail.
 type trailHash struct {
 	stateHash *StateHash
 	turn      hashTurn
@@ -103,8 +100,8 @@ func (h trailHash) SumOf(packed []byte) [16]byte {
 func (h trailHash) IsDue(number uint64) bool { return h.turn.has(number) }
 func (h trailHash) Noted()                   { h.breaks.noted() }
 
-// addSmallTo adds the records to the hash that are neither in tables nor of the
-// trail: some thousands at most.
+// addSmallTo adds the records that are neither in tables nor in the trail: some thousands
+// at most.
 func (s *Snapshot) addSmallTo(hash *StateHash) {
 	b := record.AppendHeader(nil, &s.of.Header, &s.of.Trail.Header, s.counts())
 	hash.Add(record.KindHeader, b)
@@ -122,7 +119,7 @@ func (s *Snapshot) addSmallTo(hash *StateHash) {
 	}
 }
 
-// pageSums remembers what the pages of a table add to the state hash.
+// pageSums remembers what each page of a table contributes to the state hash.
 type pageSums[T any] struct {
 	kind         record.Kind
 	appendRecord func(b []byte, id uint64, packed *T) []byte
@@ -130,21 +127,20 @@ type pageSums[T any] struct {
 	table table.Origin // of the last view
 	sums  []pageSum    // of the last view, by number
 
-	page   StateHash // of the page that is read
+	page   StateHash // of the page being read
 	packed []byte
 }
 
-// pageSum is the sum of the hashes of a page's records, as of an epoch.
+// pageSum is the sum of the hashes of a page's records at an epoch.
 type pageSum struct {
 	number, epoch uint64
 	sum           [16]byte
 }
 
-// addTo adds the view's records to the hash. Pages are read that are not those
-// of the last view, and those whose turn it is; it returns how many of the latter
-// have another sum than they had.
+// addTo adds the view's records to the hash. It reads the pages that have changed since the
+// last view, and those whose turn it is. rotten counts the latter if their sum has changed.
 func (c *pageSums[T]) addTo(hash *StateHash, v *table.View[T], turn hashTurn, breaks *breaks) (rotten int) {
-	if of := v.Origin(); c.table != of { // other tables have other epochs
+	if of := v.Origin(); c.table != of { // epochs of different tables cannot be compared
 		c.table, c.sums = of, nil
 	}
 	known := c.sums
@@ -172,7 +168,7 @@ func (c *pageSums[T]) addTo(hash *StateHash, v *table.View[T], turn hashTurn, br
 	return rotten
 }
 
-// sumOf reads the page.
+// sumOf reads and hashes the page.
 func (c *pageSums[T]) sumOf(p *table.Page[T]) [16]byte {
 	c.page.hi, c.page.lo = 0, 0
 	for r := range p.All() {

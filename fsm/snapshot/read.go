@@ -11,13 +11,13 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// Read hands the records of a snapshot to build. It reads r to its end and verifies every
-// checksum, count and order and the state hash before it lets build finish; it holds one
+// Read hands the records of a snapshot to build. It reads r to its end and verifies all
+// checksums, counts, orders and the state hash before it calls build.Finish. It holds one
 // chunk in memory.
 //
-// Errors, wrapped with where: ErrCorrupt when the bytes are not what WriteTo
-// wrote, a snapshot that is cut off included; ErrUnknownCommand when a newer
-// version wrote it; r's own; build's.
+// Errors, wrapped with the place: ErrCorrupt if the bytes are not as WriteTo wrote them,
+// even if only cut off; ErrUnknownCommand if a newer version wrote them; errors of r;
+// errors of build.
 func Read(r io.Reader, build Builder) error {
 	in := &chunkReader{r: r}
 	records := snapshotReader{build: build}
@@ -31,8 +31,8 @@ func Read(r io.Reader, build Builder) error {
 	return nil
 }
 
-// Weigh verifies a snapshot as Read does, without a state, and returns about how many
-// bytes of memory the state takes. Errors: Read's.
+// Weigh verifies a snapshot as Read does, without building a state, and estimates the
+// state's memory. Errors: those of Read.
 func Weigh(r io.Reader) (bytes int64, err error) {
 	var scale stateScale
 	err = Read(r, &scale)
@@ -44,7 +44,7 @@ type chunkReader struct {
 	r      io.Reader
 	number int   // of the current chunk, from 1; 0 = magic and version
 	start  int64 // offset of the current chunk
-	offset int64 // of what comes next
+	offset int64 // offset of the next byte
 	buf    bytes.Buffer
 }
 
@@ -63,8 +63,8 @@ func (c *chunkReader) magic() error {
 	return nil
 }
 
-// next reads a chunk. The payload is valid until the next call. Memory grows
-// with what is there, not with what the length claims.
+// next reads a chunk. The payload is valid until the next call. The buffer grows with the
+// data that arrives, not with the claimed length.
 func (c *chunkReader) next() (record.Kind, []byte, error) {
 	c.number, c.start = c.number+1, c.offset
 	var head [ChunkHead]byte
@@ -91,7 +91,7 @@ func (c *chunkReader) next() (record.Kind, []byte, error) {
 	return record.Kind(head[ChunkHead-1]), c.buf.Bytes(), nil
 }
 
-// end makes sure that nothing follows.
+// end checks that nothing follows.
 func (c *chunkReader) end() error {
 	switch _, err := io.ReadFull(c.r, make([]byte, 1)); {
 	case err == nil:

@@ -8,42 +8,41 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// snapshotReader takes the records of a snapshot, in the one order that they have,
-// checks each, and hands those of which there may be many to build.
+// snapshotReader takes the records of a snapshot in their fixed order, checks each, and
+// hands them to build.
 type snapshotReader struct {
 	build  Builder
 	header record.Header
 	few    Few
-	want   record.Counts // as the header says
+	want   record.Counts // from the header
 	got    record.Counts
 	hash   StateHash
 	names  record.Names
 	last   record.Kind // 0 before the header
-	// lastTask, lastRequest and lastGone are the highest ids and sequence number
-	// yet.
+	// lastTask, lastRequest and lastGone are the highest ids and sequence number so far.
 	lastTask, lastRequest, lastGone uint64
-	trailEnd                        uint64 // where the last chunk of the trail ends
+	trailEnd                        uint64 // where the last trail chunk ends
 	ended                           bool
 
-	read1 record.Task // the one that was read last
+	read1 record.Task // memory for the task being read
 }
 
-// Builder is told of the records of a snapshot that are good by themselves, in their
-// order, and makes a state of them.
+// Builder makes a state of the records of a snapshot. It gets them in order, each verified
+// by itself.
 type Builder interface {
-	// Header comes first: the header, and what it says of the trail.
+	// Header comes first, with the header of the trail.
 	Header(h record.Header, of trail.Header)
-	// Task is told of a task and its record, packed, both good until it returns.
+	// Task gets a task and its encoded record. Both are valid only during the call.
 	Task(t *record.Task, packed []byte) error
 	Request(seq uint64, q *record.Request)
 	Gone(id uint64, g *record.Gone) error
 	Trail(c *trail.Chunk)
-	// Finish is told of the rest, once all records have come. Errors: ErrCorrupt, wrapped,
-	// if they contradict each other.
+	// Finish gets the remaining records, after all others. Errors: ErrCorrupt, wrapped, if
+	// records contradict each other.
 	Finish(few Few) error
 }
 
-// Few are the records of which there are few.
+// Few has the records of the kinds with few records.
 type Few struct {
 	Nodes     []record.NodeRecord    // sorted by UUID
 	Types     []*record.TaskType     // sorted by name
@@ -86,7 +85,7 @@ func (s *snapshotReader) chunk(kind record.Kind, payload []byte) error {
 	return nil
 }
 
-// record takes one record. Nothing of it is kept without being copied.
+// record takes one record. Whatever is kept of it is copied.
 func (s *snapshotReader) record(kind record.Kind, packed []byte) error {
 	if s.ended || kind < s.last || (s.last == 0) != (kind == record.KindHeader) {
 		return fmt.Errorf("%w: it is out of order, behind a %v", wire.ErrCorrupt, s.last)
@@ -136,7 +135,7 @@ func (s *snapshotReader) head(r *record.Fields) error {
 	return nil
 }
 
-// task takes a task, whose record r reads.
+// task takes a task, which r reads.
 func (s *snapshotReader) task(r *record.Fields, packed []byte) error {
 	t := &s.read1
 	*t = record.Task{}
@@ -223,7 +222,7 @@ func (s *snapshotReader) gone(r *record.Fields) error {
 	return s.build.Gone(id, g)
 }
 
-// trail takes a chunk of the trail. What is in it the builder looks at.
+// trail takes a trail chunk. The builder checks its contents.
 func (s *snapshotReader) trail(r *record.Fields) error {
 	c, err := trail.ReadChunk(&r.Fields)
 	switch {

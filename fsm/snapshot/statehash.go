@@ -8,13 +8,12 @@ import (
 	"github.com/claimq/claimq/fsm/record"
 )
 
-// StateHash is the hash of a set of records: the sum, modulo 2^128, of the
-// first 128 bits of SHA-256 over each record's kind and canonical bytes. So it
-// depends on what is in the state, not on the order in which it came there,
-// and one record can be added or taken out without reading the others.
+// StateHash is the hash of a set of records: the sum, modulo 2^128, of the first 128 bits
+// of the SHA-256 of each record's kind and canonical bytes. So it does not depend on the
+// order of the records, and one record can be added or removed without reading the others.
 //
-// SHA-256 is in the standard library and in the processors; a record of 400
-// bytes takes 0.3 µs.
+// SHA-256 is in the standard library and supported by processors; a record of 400 bytes
+// takes 0.3 µs.
 type StateHash struct {
 	hi, lo  uint64
 	scratch []byte
@@ -27,14 +26,14 @@ func (h *StateHash) Add(kind record.Kind, packed []byte) {
 	h.addSum([16]byte(sum[:16]))
 }
 
-// addSum adds a record by the sum of a hash of it alone.
+// addSum adds a record by its own hash.
 func (h *StateHash) addSum(sum [16]byte) {
 	var carry uint64
 	h.lo, carry = bits.Add64(h.lo, binary.BigEndian.Uint64(sum[8:]), 0)
 	h.hi, _ = bits.Add64(h.hi, binary.BigEndian.Uint64(sum[:8]), carry)
 }
 
-// Sum returns the hash of what was added, the high bytes first.
+// Sum returns the hash, high bytes first.
 func (h *StateHash) Sum() (b [16]byte) {
 	binary.BigEndian.PutUint64(b[:8], h.hi)
 	binary.BigEndian.PutUint64(b[8:], h.lo)

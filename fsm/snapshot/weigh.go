@@ -8,21 +8,20 @@ import (
 	"github.com/claimq/claimq/fsm/trail"
 )
 
-// stateScale adds up the memory that the records of a snapshot would take as a
-// state. It keeps none, but the names of types, and in which queues and levels their pending
-// tasks will stand.
+// stateScale adds up the memory of the state in a snapshot without building it. It keeps
+// only the names of types, and the queues and levels of their pending tasks.
 type stateScale struct {
 	held     int64  // bytes of tasks, their types, claim requests and removed tasks
-	tasks    uint64 // how many there are
+	tasks    uint64 // number of tasks
 	lastTask uint64
-	pages    uint64 // with tasks
+	pages    uint64 // pages that have tasks
 	chunks   int64  // of the trail
 	few      int64  // bytes of schedules
 	types    map[string]*typeScale
 }
 
-// typeScale is which attempts left the pending tasks of a type have, and with these which
-// priorities.
+// typeScale has the different attempts left of a type's pending tasks, and the priorities
+// with each of them.
 type typeScale struct {
 	queues map[int32]struct{}
 	levels map[level]struct{}
@@ -30,14 +29,14 @@ type typeScale struct {
 
 type level struct{ left, priority int32 }
 
-// Header passes over the header.
+// Header ignores the header.
 func (w *stateScale) Header(record.Header, trail.Header) {}
 
 // Task adds the task.
 func (w *stateScale) Task(t *record.Task, _ []byte) error {
 	w.held += record.HeldBytes(t)
 	if group := record.GroupOf(t); group != "" {
-		w.held += record.BytesOfGroup(group) // as if it were alone there
+		w.held += record.BytesOfGroup(group) // as if the task were alone in the group
 	}
 	if w.tasks == 0 || table.PageOf(t.ID) != table.PageOf(w.lastTask) {
 		w.pages++
@@ -52,7 +51,7 @@ func (w *stateScale) Task(t *record.Task, _ []byte) error {
 	return nil
 }
 
-// addType adds the type, unless it has been, and returns it.
+// addType returns the type; a new one is counted.
 func (w *stateScale) addType(name string) *typeScale {
 	ts := w.types[name]
 	if ts != nil {
@@ -67,8 +66,8 @@ func (w *stateScale) addType(name string) *typeScale {
 	return ts
 }
 
-// add adds a pending task, as if it were the first of its group: others of a group stand in
-// no queue yet.
+// add adds a pending task as if it were the first of its group, although later ones of a
+// group are in no queue.
 func (ts *typeScale) add(t *record.Task) {
 	if ts.queues == nil {
 		ts.queues, ts.levels = make(map[int32]struct{}), make(map[level]struct{})
@@ -97,7 +96,7 @@ func (w *stateScale) Gone(_ uint64, g *record.Gone) error {
 // Trail counts the chunk.
 func (w *stateScale) Trail(*trail.Chunk) { w.chunks++ }
 
-// Finish adds the records of which there are few.
+// Finish adds the remaining records.
 func (w *stateScale) Finish(few Few) error {
 	for _, t := range few.Types {
 		w.addType(t.Name)
@@ -108,7 +107,7 @@ func (w *stateScale) Finish(few Few) error {
 	return nil
 }
 
-// bytes estimates the memory that the state takes, once all records were read.
+// bytes estimates the memory of the state after all records were read.
 func (w *stateScale) bytes() int64 {
 	n := w.held + w.few + int64(w.pages*table.PageSize-w.tasks)*record.PlaceBytes
 	n += w.chunks * trail.ChunkBytes

@@ -37,17 +37,16 @@ const (
 	ChunkHead = 5 // length and kind
 	ChunkTail = 4 // CRC
 
-	// ChunkTarget bounds a chunk's payload, except that of a single record
-	// that is larger.
+	// ChunkTarget bounds the payload of a chunk with more than one record.
 	ChunkTarget = 1 << 20
-	// ChunkMax bounds a chunk's payload for good: several times what a task can
-	// take whose parameters and result each fill an entry of the log.
+	// ChunkMax bounds the payload of any chunk: several times the size of a task whose
+	// parameters and result each fill a log entry.
 	ChunkMax = 64 << 20
 )
 
-// WriteTo writes the snapshot in the format of docs/formats.md: the same bytes
-// for the same state, on every node. Beside the capture it holds one chunk in
-// memory. Errors are w's, wrapped.
+// WriteTo writes the snapshot in the format of docs/formats.md. The same state gives the
+// same bytes on every node. In addition to the capture it holds one chunk in memory. Errors
+// are those of w, wrapped.
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	cw := chunkWriter{w: w}
 	cw.write(append([]byte(Magic), Version))
@@ -66,8 +65,8 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	return cw.written, nil
 }
 
-// Hash returns the state hash: equal states have equal hashes on every node.
-// It reads the whole capture, about 0.5 µs a record; a Hasher reads less.
+// Hash returns the state hash, which is equal for equal states on all nodes. It reads the
+// whole capture, about 0.5 µs a record; a Hasher reads less.
 func (s *Snapshot) Hash() [16]byte {
 	hash, _ := NewHasher(nil).hash(s, noTurn)
 	return hash
@@ -85,8 +84,8 @@ func (s *Snapshot) counts() record.Counts {
 	}
 }
 
-// Records yields the state's records in the order of the file. A record is valid
-// until the next.
+// Records yields the state's records in the order of the file. A record is valid until the
+// next one.
 func (s *Snapshot) Records() iter.Seq2[record.Kind, []byte] {
 	return func(yield func(record.Kind, []byte) bool) {
 		b := record.AppendHeader(nil, &s.of.Header, &s.of.Trail.Header, s.counts())
@@ -144,17 +143,17 @@ func (s *Snapshot) Records() iter.Seq2[record.Kind, []byte] {
 	}
 }
 
-// chunkWriter packs records into chunks. After an error it does nothing more.
+// chunkWriter packs records into chunks. It does nothing after an error.
 type chunkWriter struct {
 	w       io.Writer
 	written int64
 	err     error
 	kind    record.Kind
-	chunk   []byte // head and payload of the open chunk; empty if none is open
+	chunk   []byte // head and payload of the open chunk, or empty
 }
 
-// Add adds the record to the open chunk, or opens a new one when that has
-// another kind or no room.
+// add adds the record to the open chunk, or starts a new one if the kind differs or the
+// chunk is full.
 func (c *chunkWriter) add(kind record.Kind, packed []byte) {
 	if c.err != nil {
 		return
@@ -194,7 +193,7 @@ func (c *chunkWriter) write(b []byte) {
 	c.written += int64(n)
 }
 
-// ChunkSum returns the CRC32C of a chunk's parts in front of the CRC.
+// ChunkSum returns the CRC32C of the parts of a chunk before the CRC.
 func ChunkSum(parts ...[]byte) uint32 {
 	table, sum := crc32.MakeTable(crc32.Castagnoli), uint32(0)
 	for _, b := range parts {

@@ -1,6 +1,6 @@
-// Package sorted holds what the state machine goes through in an order: by keys (Map), of
-// ids (IDs), and in an order of one's own (List). They are B-trees.
+// Package sorted provides the ordered collections of the state machine, as B-trees: maps by
+// key (Map), sets of ids (IDs), and lists in a custom order (List).
 //
-// They are interfaces for the compiler's sake: a package that has a Machine in sight would
-// compile all methods of each tree in it once more, some thousand functions.
+// They are interfaces to keep compilation fast: otherwise every package that uses a Machine
+// would compile all methods of each tree in it again, some thousand functions.
 package sorted

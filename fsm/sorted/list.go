@@ -2,21 +2,21 @@ package sorted
 
 import "github.com/tidwall/btree"
 
-// List is values in an order of their own. Of two that come neither before the other there
-// is one.
+// List holds values in a custom order. It holds only one of several values that are equal
+// in the order.
 type List[T any] interface {
 	Len() int
 
-	// Min returns the first one, if there is one.
+	// Min returns the first value; ok is false if the list is empty.
 	Min() (value T, ok bool)
 
-	// Set adds a value, and returns the one whose place it takes.
+	// Set adds a value. It returns the equal value that it replaces, if any.
 	Set(value T) (old T, had bool)
 
-	// Delete removes the value in this one's place, and returns it.
+	// Delete removes the value that is equal to this one and returns it.
 	Delete(value T) (old T, had bool)
 
-	// Scan calls fn with all of them until it returns false.
+	// Scan calls fn with each value in order until it returns false.
 	Scan(fn func(value T) bool)
 }
 

@@ -6,52 +6,52 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// Map is values by their keys, in the order of these.
+// Map holds values by key, in the order of the keys.
 type Map[K cmp.Ordered, V any] interface {
 	Len() int
 
-	// Get returns the key's value, if it has one.
+	// Get returns the key's value; ok is false if the key is not in the map.
 	Get(key K) (value V, ok bool)
 
-	// GetAt returns the one that comes i-th, from 0, if there are so many.
+	// GetAt returns the i-th entry, from 0; ok is false if there are fewer.
 	GetAt(i int) (key K, value V, ok bool)
 
-	// Max returns the last one, if there is one.
+	// Max returns the last entry; ok is false if the map is empty.
 	Max() (key K, value V, ok bool)
 
 	// Keys returns all keys.
 	Keys() []K
 
-	// Set gives the key a value, and returns the one that it had.
+	// Set sets the key's value and returns the one that it replaces, if any.
 	Set(key K, value V) (old V, had bool)
 
-	// Load is Set, and quickest behind all others.
+	// Load is Set, optimized for a key after all others.
 	Load(key K, value V) (old V, had bool)
 
-	// Delete removes the key, and returns its value.
+	// Delete removes the key and returns its value.
 	Delete(key K) (old V, had bool)
 
-	// PopMin removes the first one, if there is one.
+	// PopMin removes the first entry; ok is false if the map is empty.
 	PopMin() (key K, value V, ok bool)
 
-	// Scan calls fn with all of them until it returns false.
+	// Scan calls fn with each entry in order until it returns false.
 	Scan(fn func(key K, value V) bool)
 
-	// Ascend calls fn with those from the key on until it returns false.
+	// Ascend calls fn with each entry from the key on until it returns false.
 	Ascend(from K, fn func(key K, value V) bool)
 
-	// Descend calls fn with those up to the key, the last one first, until it returns false.
+	// Descend calls fn with each entry from the key backwards until it returns false.
 	Descend(from K, fn func(key K, value V) bool)
 
-	// Copy returns a copy. It costs next to nothing until one of the two changes: then
-	// parts are copied one by one.
+	// Copy returns a copy. It is almost free until one of the two changes; then parts are
+	// copied one by one.
 	Copy() Map[K, V]
 }
 
 // NewMap returns an empty map.
 func NewMap[K cmp.Ordered, V any]() Map[K, V] { return &tree[K, V]{} }
 
-// tree is a Map.
+// tree implements Map.
 type tree[K cmp.Ordered, V any] struct{ btree.Map[K, V] }
 
 func (t *tree[K, V]) Copy() Map[K, V] { return &tree[K, V]{*t.Map.Copy()} }

@@ -1,12 +1,12 @@
-// Package table holds the records of the state by their ids, in pages: tasks, claim
-// requests and removed tasks are each one Table.
+// Package table stores the records of the state by id, in pages. Tasks, claim requests and
+// removed tasks are each one Table.
 //
-// It owns how records lie in memory: which page they are on, which of them rest as
-// bytes, and what a captured View still sees. What a record is, when it changes and
-// what its bytes mean is package fsm's: that alone has tables, and gives this one a
-// Packing. A table tells nobody of a change but its Journal.
+// It owns the layout in memory: which page a record is on, which records are packed into
+// bytes, and what a captured View still sees. Only package fsm uses tables; it knows what a
+// record is and when it changes, and provides the Packing. A table reports changes only to
+// its Journal.
 //
-// What holds: no page is empty; a live view never changes; what a table yields comes
-// in the order of the ids. As in all of the state machine nothing here depends on a
-// clock, on chance or on the order of a map.
+// No page is empty, a live view never changes, and records are yielded in the order of
+// their ids. As everywhere in the state machine, nothing depends on a clock, on chance or
+// on map order.
 package table

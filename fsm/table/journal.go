@@ -2,18 +2,17 @@ package table
 
 import "slices"
 
-// former is a record as it was before a change, nil if there was none.
+// former is a record before a change, nil if it did not exist.
 type former[T any] struct {
 	id     uint64
 	record *T
 }
 
-// Journal holds what changes of a table replaced, oldest change first, from the
-// SetJournal on that gives it. A record that changed more than once is there more
-// than once.
+// Journal records what changes of a table replaced, oldest first, since SetJournal. A
+// record that changed several times is in it several times.
 type Journal[T any] []former[T]
 
-// note notes that the record, nil if there is none, is about to change.
+// note records that the record is about to change; nil if it does not exist.
 func (j *Journal[T]) note(id uint64, record *T) {
 	if record != nil {
 		clone := *record

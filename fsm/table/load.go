@@ -1,8 +1,8 @@
 package table
 
-// Load adds a record behind all that are there, while the table is filled and
-// nobody views it: as it is or, if it rests, as its bytes, which are copied. What
-// rests may be looked at meanwhile, but is not to be kept. Loaded ends it.
+// Load adds a record after all others while the table is being filled and has no views. It
+// adds the record itself or, if that is packed, a copy of its bytes. Packed records may be
+// read meanwhile but not kept. Call Loaded at the end.
 func (t *Table[T]) Load(id uint64, record *T, packed []byte) {
 	number, at := id>>pageBits, id&pageMask
 	if len(t.pages) == 0 || t.pages[len(t.pages)-1].number != number {
@@ -18,7 +18,7 @@ func (t *Table[T]) Load(id uint64, record *T, packed []byte) {
 		return
 	}
 	if p.resting == nil {
-		// Until the page is full nobody knows how much memory it will take.
+		// The size of the page's memory is unknown until the page is complete.
 		p.resting = &resting{bytes: t.scratch[:0]}
 	}
 	r := p.resting
@@ -28,7 +28,7 @@ func (t *Table[T]) Load(id uint64, record *T, packed []byte) {
 	r.count++
 }
 
-// closeLoaded gives what rests in the last page memory of its own.
+// closeLoaded copies the packed records of the last page into memory of their own.
 func (t *Table[T]) closeLoaded() {
 	if len(t.pages) == 0 {
 		return
@@ -39,7 +39,7 @@ func (t *Table[T]) closeLoaded() {
 	}
 }
 
-// Loaded ends what Load began: in the last pages no record rests.
+// Loaded ends the loading. It unpacks the records of the last pages.
 func (t *Table[T]) Loaded() {
 	t.closeLoaded()
 	for _, p := range t.pages[max(0, len(t.pages)-t.busy):] {

@@ -2,46 +2,46 @@ package table
 
 import "math/bits"
 
-// Packing says how the records of a table are kept that rest.
+// Packing says how a table packs records into bytes.
 type Packing[T any] interface {
-	// Rests reports whether the record is one to keep as bytes, of which Pack
-	// appends at least one and at most 65,535 then.
+	// Rests reports whether the record should be packed. Then Pack must append between 1
+	// and 65,535 bytes.
 	Rests(record *T) bool
-	// Pack appends the record that has the id.
+	// Pack appends the encoded record with this id.
 	Pack(b []byte, id uint64, record *T) []byte
-	// Unpack is the inverse of Pack. Only if shared is true may the record share
-	// memory with b, which then lives on with it and is never changed.
+	// Unpack is the inverse of Pack. The record may share memory with b only if shared is
+	// true; b then lives as long as the record and is never changed.
 	Unpack(b []byte, shared bool) *T
 }
 
-// resting holds the records of one page that rest, one behind the other in one
-// piece of memory without pointers: so a table of ten million has few pieces for
-// the collector to look at, and a record takes little more than its own bytes.
+// resting holds the packed records of one page, in one piece of memory without pointers. So
+// even a table of ten million has few objects for the garbage collector, and a record takes
+// little more than its own bytes.
 //
-// Bytes are only added: a copy shares them with the original. What records leave
-// behind goes when it is more than half, but not at once (draining).
+// Bytes are only appended, so that a copy can share them with the original. The space of
+// removed records is reclaimed when it exceeds half, but with a delay (see draining).
 type resting struct {
 	bytes  []byte
-	live   int // bytes of records that rest
+	live   int // bytes of packed records
 	count  int
 	places [PageSize]place // by position in the page
 }
 
-// place is where a record rests. Start and size stand side by side: a record that
-// nobody looked at for long costs one line of the processor's cache for both.
+// place is where a packed record is. Start and size are adjacent so that a lookup touches
+// only one cache line for both.
 type place struct {
 	start uint32 // in bytes
-	size  uint16 // 0: no record rests there
+	size  uint16 // 0: no packed record here
 }
 
-// record returns the bytes of the record at that position of the page.
+// record returns the bytes of the packed record at this position.
 func (r *resting) record(at uint64) []byte {
 	p := r.places[at]
 	end := p.start + uint32(p.size)
 	return r.bytes[p.start:end:end]
 }
 
-// clone returns a copy that can be changed, nil of nil. The original must not be
+// clone returns a copy that can be changed, or nil for nil. The original must not be
 // changed any more.
 func (r *resting) clone() *resting {
 	if r == nil {
@@ -51,11 +51,11 @@ func (r *resting) clone() *resting {
 	return &own
 }
 
-// add adds the record at a position where none rests.
+// add adds a record at a position without one.
 func (r *resting) add(at uint64, record []byte) {
 	if len(r.bytes)+len(record) > cap(r.bytes) {
-		// Room is made for some more, or tasks that come and go would move all others
-		// each time.
+		// Make room for several, so that tasks that come and go do not move all others each
+		// time.
 		more := max(1, r.count/8, min(r.count, PageSize-r.count))
 		r.move(r.live + more*len(record))
 	}
@@ -65,14 +65,14 @@ func (r *resting) add(at uint64, record []byte) {
 	r.count++
 }
 
-// remove removes the record at that position.
+// remove removes the record at this position.
 func (r *resting) remove(at uint64) {
 	r.live -= int(r.places[at].size)
 	r.count--
 	r.places[at] = place{}
 }
 
-// sparse reports whether what records left behind is more than half.
+// sparse reports whether more than half of the memory is unused.
 func (r *resting) sparse() bool { return r.live < cap(r.bytes)/2 }
 
 // move moves the records into memory of that size.
@@ -89,9 +89,9 @@ func (r *resting) move(size int) {
 	r.bytes = b
 }
 
-// Rest lets the record be kept as bytes, if it is one for that and not in one of
-// the last pages. That is done when its page has settled: pointers to it stay what they
-// are, but what is changed through them is lost by then.
+// Rest allows the record to be packed, unless it is on one of the last pages or not
+// suitable. It is packed only when its page has settled. Pointers to it stay valid, but
+// changes through them are lost from then on.
 func (t *Table[T]) Rest(id uint64) {
 	i, ok := findPage(t.pages, id>>pageBits)
 	if !ok || t.packing == nil || i >= len(t.pages)-t.busy {
@@ -111,20 +111,19 @@ func (t *Table[T]) Rest(id uint64) {
 	}
 }
 
-// settling has the numbers of pages that have records which are to rest. A queue that is
-// worked off leaves them one after the other in a page: to add each to those that rest
-// would move these again and again, and one that is looked at once more would be packed
-// twice. So that waits until another page takes the place here.
+// settling has the numbers of pages with records to pack. A queue that is worked off leaves
+// them one by one in the same page: packing each at once would move the packed ones again
+// and again, and would pack a record twice if it is looked at once more. So a page is
+// packed when another page takes its place here.
 type settling [16]uint64
 
-// settle lets the records of the page be kept as bytes that are for that, if there still
-// is one.
+// settle packs the suitable records of the page, if it still exists.
 func (t *Table[T]) settle(number uint64) {
 	i, ok := findPage(t.pages, number)
 	if !ok || i >= len(t.pages)-t.busy {
 		return
 	}
-	var which uint64 // a bit of each position
+	var which uint64 // one bit per position
 	for at, record := range t.pages[i].records {
 		if record != nil && t.packing.Rests(record) {
 			which |= 1 << at
@@ -141,7 +140,7 @@ func (t *Table[T]) settle(number uint64) {
 	}
 }
 
-// rest adds the record at the position of the page at i to those that rest there.
+// rest packs one record of the page at i.
 func (t *Table[T]) rest(i int, at uint64) {
 	p := t.ownPage(i)
 	t.scratch = t.packing.Pack(t.scratch[:0], p.number<<pageBits|at, p.records[at])
@@ -150,8 +149,7 @@ func (t *Table[T]) rest(i int, at uint64) {
 	p.fresh &^= 1 << at
 }
 
-// restPage lets all records of a page be kept as bytes that are for that, if there
-// is a page at i.
+// restPage packs all suitable records of the page at i, if it exists.
 func (t *Table[T]) restPage(i int) {
 	if i < 0 || t.packing == nil {
 		return
@@ -178,7 +176,7 @@ func (t *Table[T]) restPage(i int) {
 		return
 	}
 	all.live = len(all.bytes)
-	own := make([]byte, all.live) // at once with what follows: it need not be cleared
+	own := make([]byte, all.live) // allocated right before it is filled, so it need not be cleared
 	copy(own, all.bytes)
 	all.bytes = own
 	p = t.ownPage(i)
@@ -191,14 +189,13 @@ func (t *Table[T]) restPage(i int) {
 	}
 }
 
-// draining has the numbers of pages that records left of late. A queue that is worked
-// off takes all that rest in a page one after the other: to give back what they leave
-// behind each time it is more than half would move every record once more. So that
-// waits until another page takes the place here; no more pages than there are places
-// have more than half to give back.
+// draining has the numbers of pages that records have recently left. A queue that is worked
+// off takes all packed records of a page one by one: reclaiming space each time it exceeds
+// half would move every record once more. So a page is tidied when another page takes its
+// place here, and at most 16 pages have more than half to reclaim.
 type draining [16]uint64
 
-// wake forgets the bytes of a record, if it rests.
+// wake drops the bytes of a record, if it is packed.
 func (t *Table[T]) wake(p *Page[T], at uint64) {
 	r := p.resting
 	switch {
@@ -215,8 +212,8 @@ func (t *Table[T]) wake(p *Page[T], at uint64) {
 	}
 }
 
-// tidy gives back what records left behind in the page, if there still is one and
-// that is more than half.
+// tidy reclaims the unused memory of the page if it still exists and that is more than
+// half.
 func (t *Table[T]) tidy(number uint64) {
 	i, ok := findPage(t.pages, number)
 	if !ok {

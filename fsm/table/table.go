@@ -8,77 +8,75 @@ import (
 	"sync/atomic"
 )
 
-// PageSize is how many neighbouring ids share a page. Small pages make the
-// copy before a first write cheap, keep few bytes alive for a lonely old
-// record, and let one word say which records are there.
+// PageSize is the number of neighbouring ids on a page. Small pages make the copy before a
+// first write cheap, keep little memory alive for a single old record, and let one word
+// record which positions are used.
 const (
 	pageBits = 6
 	PageSize = 1 << pageBits
 	pageMask = PageSize - 1
 )
 
-// Table holds records by growing ids, in pages. Looking one up is O(1) while
-// ids are dense, else O(log pages).
+// Table holds records by ascending ids, in pages. A lookup is O(1) while ids are dense,
+// else O(log pages).
 //
-// It is copy-on-write: View captures it by copying the list of pages alone.
-// While a view lives, Edit, Put and Remove copy a page, and Edit a record,
-// before they first change what a view may see. Everything else changes in
-// place. Records must be changed through the pointer that Edit returns, never
-// through one of Get.
+// It is copy-on-write: View copies only the list of pages. While a view is live, Edit, Put
+// and Remove copy a page, and Edit a record, before they first change what the view sees.
+// Everything else changes in place. Records must be changed only through the pointer from
+// Edit, never through one from Get.
 //
-// With a packing, records that rest are kept as bytes, but those of the last
-// pages, which are likely to change soon. Each Get of one makes it again.
+// With a packing, records are kept as bytes, except on the last pages, whose records are
+// likely to change soon. Each Get of a packed record decodes it again.
 //
-// The zero value is an empty table without a packing. It is not safe for concurrent
-// use, but its views are safe beside everything.
+// The zero value is an empty table without a packing. It is not safe for concurrent use,
+// but its views may be used concurrently with it.
 type Table[T any] struct {
 	pages []*Page[T] // by number; none is empty
 	count int
-	// epoch grows with each view. No live view has seen a page of this epoch.
+	// epoch grows with each view. No live view has seen a page of the current epoch.
 	epoch uint64
-	views *atomic.Int32 // live ones; nil before the first
-	// journal, if not nil, is told of every record before it changes.
+	views *atomic.Int32 // number of live views; nil before the first
+	// journal, if not nil, gets every record before it changes.
 	journal  *Journal[T]
-	packing  Packing[T] // nil: no record rests
-	busy     int        // how many pages at the end have no record that rests
-	scratch  []byte     // of rest
-	settling settling   // pages with records that are to rest
-	draining draining   // pages that may have memory to give back
+	packing  Packing[T] // nil: records are never packed
+	busy     int        // how many of the last pages are never packed
+	scratch  []byte     // reusable buffer
+	settling settling   // pages with records to pack
+	draining draining   // pages that may have memory to reclaim
 }
 
-// Page holds the records whose id is number*PageSize + position.
+// Page holds the records whose ids are number*PageSize + position.
 type Page[T any] struct {
 	number uint64
-	// epoch is the table's when this page last changed. So pages of one number and
-	// one epoch in two views of a table have the same records.
+	// epoch is the table's epoch when this page last changed. So pages with the same number
+	// and epoch in two views of a table have the same records.
 	epoch   uint64
 	used    uint64   // bit i: there is a record at position i
-	fresh   uint64   // bit i: no live view has seen that record, if this is the table's epoch
-	resting *resting // the records that are there, but not in records; nil if none is
+	fresh   uint64   // bit i: no live view has seen the record, if epoch is the table's
+	resting *resting // the packed records, or nil
 	records [PageSize]*T
 }
 
-// New returns an empty table with the packing. In the last busy pages no record
-// rests; with 0 busy ones records rest at once.
+// New returns an empty table with the packing. The last busy pages are never packed; with
+// 0, records are packed at once.
 func New[T any](p Packing[T], busy int) Table[T] { return Table[T]{packing: p, busy: busy} }
 
-// SetPacking puts another packing, which reads what the one before wrote, in its place.
+// SetPacking replaces the packing. The new one must be able to read what the old one wrote.
 func (t *Table[T]) SetPacking(p Packing[T]) { t.packing = p }
 
-// SetJournal lets the journal be told of every record before it changes; nil ends
-// that.
+// SetJournal lets j record every record before it changes; nil ends that.
 func (t *Table[T]) SetJournal(j *Journal[T]) { t.journal = j }
 
-// PageOf returns the number of the page that the id is on.
+// PageOf returns the number of the page for the id.
 func PageOf(id uint64) uint64 { return id >> pageBits }
 
-// Gaps returns how many places its pages have without a record.
+// Gaps returns how many places in its pages are empty.
 func (t *Table[T]) Gaps() int { return len(t.pages)*PageSize - t.count }
 
-// Len returns how many records there are.
+// Len returns the number of records.
 func (t *Table[T]) Len() int { return t.count }
 
-// Get returns the record, nil if there is none. It is read-only.
+// Get returns the record, or nil. It is read-only.
 func (t *Table[T]) Get(id uint64) *T {
 	i, ok := findPage(t.pages, id>>pageBits)
 	if !ok {
@@ -87,7 +85,7 @@ func (t *Table[T]) Get(id uint64) *T {
 	return t.at(t.pages[i], id&pageMask)
 }
 
-// Look returns the record as it is kept. It must be there.
+// Look returns an existing record as it is kept.
 func (t *Table[T]) Look(id uint64) Kept[T] {
 	i, _ := findPage(t.pages, id>>pageBits)
 	p, at := t.pages[i], id&pageMask
@@ -98,7 +96,7 @@ func (t *Table[T]) Look(id uint64) Kept[T] {
 	return k
 }
 
-// at returns the record at the position of the page, nil if there is none.
+// at returns the record at the position, or nil.
 func (t *Table[T]) at(p *Page[T], at uint64) *T {
 	if r := p.records[at]; r != nil || p.resting == nil || p.used>>at&1 == 0 {
 		return r
@@ -106,7 +104,7 @@ func (t *Table[T]) at(p *Page[T], at uint64) *T {
 	return t.packing.Unpack(p.resting.record(at), true)
 }
 
-// First returns the lowest id, ok false if there is no record.
+// First returns the lowest id; ok is false if the table is empty.
 func (t *Table[T]) First() (id uint64, ok bool) {
 	if len(t.pages) == 0 {
 		return 0, false
@@ -115,7 +113,7 @@ func (t *Table[T]) First() (id uint64, ok bool) {
 	return p.number<<pageBits | uint64(bits.TrailingZeros64(p.used)), true
 }
 
-// Put adds the record under id, in place of one that is there.
+// Put adds the record under id, replacing an existing one.
 func (t *Table[T]) Put(id uint64, record *T) {
 	p := t.writablePage(id >> pageBits)
 	at, bit := id&pageMask, uint64(1)<<(id&pageMask)
@@ -131,8 +129,7 @@ func (t *Table[T]) Put(id uint64, record *T) {
 	p.fresh |= bit
 }
 
-// Edit returns the record for writing, nil if there is none. The pointer is
-// good until the next view.
+// Edit returns the record for writing, or nil. The pointer is valid until the next view.
 func (t *Table[T]) Edit(id uint64) *T {
 	i, ok := findPage(t.pages, id>>pageBits)
 	if !ok {
@@ -160,7 +157,7 @@ func (t *Table[T]) Edit(id uint64) *T {
 	return p.records[at]
 }
 
-// Remove removes the record. It reports whether there was one.
+// Remove removes the record and reports whether it existed.
 func (t *Table[T]) Remove(id uint64) bool {
 	i, ok := findPage(t.pages, id>>pageBits)
 	if !ok {
@@ -181,7 +178,7 @@ func (t *Table[T]) Remove(id uint64) bool {
 		p.records[at] = nil
 		p.used &^= bit
 		p.fresh &^= bit
-	case i == 0: // the usual case: the oldest go first
+	case i == 0: // the usual case: the oldest are removed first
 		t.pages[0] = nil
 		t.pages = t.pages[1:]
 	default:
@@ -190,8 +187,7 @@ func (t *Table[T]) Remove(id uint64) bool {
 	return true
 }
 
-// writablePage returns the page with that number for writing; it makes a
-// missing one.
+// writablePage returns the page with that number for writing, and creates it if needed.
 func (t *Table[T]) writablePage(number uint64) *Page[T] {
 	i, ok := findPage(t.pages, number)
 	if ok {
@@ -207,8 +203,8 @@ func (t *Table[T]) writablePage(number uint64) *Page[T] {
 	return p
 }
 
-// ownPage returns the page at i for writing, after copying it if a live view may
-// see it. It is of the table's epoch then.
+// ownPage returns the page at i for writing, copied if a live view may see it. Its epoch is
+// then the table's.
 func (t *Table[T]) ownPage(i int) *Page[T] {
 	p := t.pages[i]
 	if p.epoch == t.epoch {
@@ -247,27 +243,25 @@ func (t *Table[T]) IDs() []uint64 {
 	return ids
 }
 
-// Kept is a record as a table keeps it. Neither it nor its bytes are to be changed.
+// Kept is a record as a table keeps it. Neither the record nor its bytes may be changed.
 type Kept[T any] struct {
 	ID uint64
-	// Record is the record itself, nil if it rests: then packed is what it is kept
-	// as.
+	// Record is the record, or nil if it is packed; then Packed has its bytes.
 	Record *T
 	Packed []byte
 }
 
-// Ascend yields the records as they are kept, from that id upwards, until yield
-// returns false.
+// Ascend yields the records as they are kept, from id from upwards, until yield returns
+// false.
 func (t *Table[T]) Ascend(from uint64, yield func(Kept[T]) bool) { ascend(t.pages, from, yield) }
 
-// Descend is Ascend, downwards.
+// Descend is Ascend downwards.
 func (t *Table[T]) Descend(from uint64, yield func(Kept[T]) bool) { descend(t.pages, from, yield) }
 
-// Unpack returns the record that rests as those bytes, with which it shares memory.
+// Unpack decodes packed bytes. The record shares memory with them.
 func (t *Table[T]) Unpack(packed []byte) *T { return t.packing.Unpack(packed, true) }
 
-// findPage returns the place of the page with that number, or where it would
-// have to be.
+// findPage returns the index of the page with that number, or where to insert it.
 func findPage[T any](pages []*Page[T], number uint64) (int, bool) {
 	last := len(pages) - 1
 	switch {
@@ -276,8 +270,8 @@ func findPage[T any](pages []*Page[T], number uint64) (int, bool) {
 	case number > pages[last].number:
 		return len(pages), false
 	}
-	// As far behind the first as the numbers say it is without gaps before it, as far
-	// before the last without gaps behind it. With gaps it is between the two.
+	// Without gaps the index follows from the distance to the first page, or to the last.
+	// With gaps it is between the two.
 	high := int(min(number-pages[0].number, uint64(last)))
 	if pages[high].number == number {
 		return high, true
@@ -307,8 +301,7 @@ func ascend[T any](pages []*Page[T], from uint64, yield func(Kept[T]) bool) {
 	}
 }
 
-// ascend yields those of the page's records that used has a bit of, and reports
-// whether yield did not end it.
+// ascend yields the page's records at the positions in used. It returns false if yield did.
 func (p *Page[T]) ascend(used uint64, yield func(Kept[T]) bool) bool {
 	for ; used != 0; used &= used - 1 {
 		at := uint64(bits.TrailingZeros64(used))
@@ -323,7 +316,7 @@ func (p *Page[T]) ascend(used uint64, yield func(Kept[T]) bool) bool {
 	return true
 }
 
-// descend is ascend, downwards.
+// descend is ascend downwards.
 func descend[T any](pages []*Page[T], from uint64, yield func(Kept[T]) bool) {
 	i, exact := findPage(pages, from>>pageBits)
 	below := ^uint64(0)

@@ -1,8 +1,8 @@
 package trail
 
-// Check returns what is wrong with the trail, "" if nothing is: what is saved of it is what
-// entries could have told, and what is derived is as Index would make it. It is for tests,
-// as it goes through all events.
+// Check returns what is wrong with the trail, or "": it verifies that entries could have
+// produced the saved events, and that the derived data is as Index would compute it. It is for
+// tests, because it reads all events.
 func (t *Log) Check(most Limits) (problem string) {
 	read := Log{Header: t.Header, ChunkBytes: t.ChunkBytes}
 	for i, c := range t.chunks {
@@ -30,5 +30,5 @@ func (t *Log) Check(most Limits) (problem string) {
 	return ""
 }
 
-// Chunks returns the chunks, the oldest first. They are the log's own: only tests change them.
+// Chunks returns the log's own chunks, oldest first. Only tests change them.
 func (t *Log) Chunks() []*Chunk { return t.chunks }

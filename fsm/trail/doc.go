@@ -1,13 +1,11 @@
-// Package trail keeps the events that were told: in order, as bytes in chunks, as long as
-// the bounds let it.
+// Package trail stores events in order, encoded in chunks, within the bounds that are set.
 //
-// It owns how an event lies in bytes, which events are kept, where each task's newest one
-// is, and the records of the trail in snapshots. What is told when, at which place and
-// time, is package fsm's, which alone has a Log; what an event is, package event says.
+// It owns the encoding of events, which of them are kept, the index of each task's newest event, and the
+// trail's records in snapshots. Package fsm, the only user of Log, decides what is recorded, with which place
+// and time; package event defines the events.
 //
-// What holds: bytes are only ever added to a chunk, so that a View shares them; only Cut,
-// which undoes, takes some off again. The places of events rise, and their times never fall. Each event leads
-// to the one before of its task, and Index makes of the chunks alone what is derived.
-// As in all of the state machine nothing here depends on a clock, on chance or on the
-// order of a map.
+// Bytes are only appended to a chunk, so that a View can share them; only Cut, which undoes, removes some.
+// Places of events rise and their times never fall. Each event links to the previous one of its task, and
+// Index recomputes all derived data from the chunks. As everywhere in the state machine, nothing depends on a
+// clock, on chance or on map order.
 package trail

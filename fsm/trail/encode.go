@@ -10,8 +10,8 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// An event in a chunk of the trail. Everything is told against the chunk's base,
-// so that one event can be read without those before it.
+// The format of an event in a chunk of the trail. Everything is relative to the chunk's
+// base, so that one event can be read without those before it.
 //
 //	0        2                   3
 //	+--------+-------------------+------------------------------------------+
@@ -21,48 +21,48 @@ import (
 //	|        |                   | until, or the message                    |
 //	+--------+-------------------+------------------------------------------+
 //
-// The size, little-endian, is of what follows it. Numbers are varints: index
-// and t count from the base's, task and token are zigzag differences to the
-// base's, and before is how many bytes back the task's event before is, 0 if
-// there is none. Of a Scheduled the rest is until when the task waits, a
-// zigzag difference to the event's own t; of others it is the message.
+// The little-endian size counts the bytes that follow it. Numbers are varints: index and t are
+// relative to the base's, task and token are zigzag differences to the base's, and before
+// is the distance in bytes to the task's previous event, or 0. A Scheduled ends with the
+// time until which the task waits, as a zigzag difference to the event's t; others end with
+// the message.
 const (
 	sizeBytes     = 2
 	eventHasTask  = 0x40
 	eventHasClaim = 0x80
 	eventKindMask = 0x3f
 
-	// EventRoom is what an event takes at most beside its texts.
+	// EventRoom is the maximum size of an event without its texts.
 	EventRoom = sizeBytes + 1 + 10*varintBytesMax
 	// varintBytesMax is the size of the longest varint.
 	varintBytesMax = 10
 )
 
-// Base is what the events of a chunk are told against.
+// Base holds the values to which the events of a chunk are relative.
 type Base struct {
 	event.Pos        // of the first event
 	T         int64  // of the first event
-	Task      uint64 // the next id and token when the chunk was begun
+	Task      uint64 // the next id and token when the chunk was started
 	Token     uint64
 }
 
-// rawEvent is an event as it was read. The texts are parts of the chunk.
+// rawEvent is a decoded event. Its texts share memory with the chunk.
 type rawEvent struct {
 	event.Pos
 	kind     event.Kind
 	t        int64
 	task     uint64
-	before   uint64 // bytes back to the task's event before, 0 = none
+	before   uint64 // bytes back to the task's previous event, 0 = none
 	token    uint64
 	attempt  int32
 	until    int64
 	taskType []byte
 	worker   []byte
 	message  []byte
-	size     int // bytes that it takes
+	size     int // its encoded size
 }
 
-// roomFor returns a bound of what the event takes.
+// roomFor returns an upper bound for the event's encoded size.
 func roomFor(e *event.Event) int {
 	return EventRoom + min(len(e.Type), event.NameMax) + min(len(e.WorkerID), event.NameMax) + min(len(e.Message), event.MessageMax)
 }
@@ -101,8 +101,7 @@ func appendEvent(b []byte, base *Base, e *event.Event, before uint64, until int6
 	return b
 }
 
-// eventSize returns how many bytes the event at the start of b takes, 0 if
-// there is none.
+// eventSize returns the size of the event at the start of b, or 0 if b is too short.
 func eventSize(b []byte) int {
 	if len(b) < sizeBytes {
 		return 0
@@ -114,8 +113,7 @@ func eventSize(b []byte) int {
 	return size
 }
 
-// peekPlace returns the place of the event at the start of b, which was read
-// before.
+// peekPlace returns the place of the event at the start of b, which must be valid.
 func peekPlace(b []byte, base *Base) event.Pos {
 	b = b[min(sizeBytes+1, len(b)):]
 	index, n := binary.Uvarint(b)
@@ -123,8 +121,7 @@ func peekPlace(b []byte, base *Base) event.Pos {
 	return event.Pos{Index: base.Index + index, Sub: uint32(sub)}
 }
 
-// readEvent reads the event at the start of b into e. It reports whether it is
-// one.
+// readEvent decodes the event at the start of b into e. It reports whether it is valid.
 func readEvent(b []byte, base *Base, e *rawEvent) bool {
 	*e = rawEvent{size: eventSize(b)}
 	if e.size <= sizeBytes {
@@ -159,10 +156,10 @@ func readEvent(b []byte, base *Base, e *rawEvent) bool {
 	return !r.bad
 }
 
-// eventReader reads the parts of an event.
+// eventReader decodes the parts of an event.
 type eventReader struct {
 	rest []byte
-	bad  bool // something was no such part
+	bad  bool // a part was invalid
 }
 
 func (r *eventReader) varint() uint64 {
@@ -202,7 +199,7 @@ func (r *eventReader) text(most int) []byte {
 	return text
 }
 
-// event returns the event with texts of its own.
+// event returns the event with its own copies of texts.
 func (e *rawEvent) event() event.Event {
 	out := event.Event{
 		Pos:      e.Pos,
@@ -224,8 +221,7 @@ func (e *rawEvent) event() event.Event {
 	return out
 }
 
-// changedType returns the type of a TypeChanged: what its message begins
-// with.
+// changedType returns the type of a TypeChanged: the first word of its message.
 func (e *rawEvent) changedType() []byte {
 	name, _, _ := bytes.Cut(e.message, []byte{' '})
 	return name
@@ -243,9 +239,8 @@ func (e *rawEvent) matches(q *event.Query) bool {
 		(q.WorkerID == "" || string(e.worker) == q.WorkerID)
 }
 
-// calendarText returns the time t, in milliseconds since the Unix epoch, as RFC
-// 3339 in UTC with milliseconds. Years before 0 and past 9999 have as many
-// digits as they need.
+// calendarText returns the time t, in milliseconds since the Unix epoch, as RFC 3339 in UTC
+// with milliseconds. Years before 0 and after 9999 have as many digits as needed.
 func calendarText(t int64) string {
 	const day = 24 * 60 * 60 * 1000
 	days, ms := t/day, t%day
@@ -263,12 +258,12 @@ func calendarText(t int64) string {
 	return string(append(appendPadded(b, ms%1000, 3), 'Z'))
 }
 
-// civil returns the date that is so many days after 1970-01-01, by the Gregorian
-// calendar. It counts in years that begin in March, so that the leap day is the
-// last, and in the 400 years after which the calendar repeats.
+// civil returns the Gregorian date that is days after 1970-01-01. It counts years from
+// March, so that the leap day comes last, within the period of 400 years after which the
+// calendar repeats.
 func civil(days int64) (year, month, date int64) {
 	const era, century, leap, common = 146_097, 36_524, 1_461, 365
-	days += 719_468 // since 0000-03-01
+	days += 719_468 // now since 0000-03-01
 	eras := days / era
 	if days %= era; days < 0 {
 		days, eras = days+era, eras-1
@@ -280,7 +275,7 @@ func civil(days int64) (year, month, date int64) {
 	years := min(days/common, 3)
 	days -= years * common
 	year = eras*400 + centuries*100 + leaps*4 + years
-	month = (5*days + 2) / 153 // 0 = March; five months have 153 days
+	month = (5*days + 2) / 153 // 0 = March; every five months have 153 days
 	date = days - (153*month+2)/5 + 1
 	if month < 10 {
 		return year, month + 3, date
@@ -288,7 +283,7 @@ func civil(days int64) (year, month, date int64) {
 	return year + 1, month - 9, date
 }
 
-// appendPadded appends v with at least so many digits.
+// appendPadded appends v with at least that many digits.
 func appendPadded(b []byte, v int64, digits int) []byte {
 	if v < 0 {
 		b, v = append(b, '-'), -v

@@ -50,8 +50,8 @@ func drawEvent(t *rapid.T, base *Base) (e event.Event, before uint64, until int6
 	return e, before, until
 }
 
-// TestEvent_RoundTrip ensures that what was told is read, and that an event takes
-// no more room than was made for it.
+// TestEvent_RoundTrip ensures that events are read as they were written and take no more than
+// the room reserved for them.
 func TestEvent_RoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,36 +1,35 @@
 package trail
 
-// lastEvents knows where each task's newest event is, of all tasks that the
-// trail still tells of, removed ones too. It is derived: 8 bytes a task, in
-// pages of neighbouring ids.
+// lastEvents has the place of each task's newest event, for all tasks with events in the
+// trail, including removed tasks. It is derived and takes 8 bytes a task, in pages of
+// neighbouring ids.
 type lastEvents struct {
-	pages map[uint64]*lastPage // by id / lastPageSize; none is empty
-	// recent is the page that was used last, nil if none: neighbours come
+	pages map[uint64]*lastPage // by id / lastPageSize; never empty pages
+	// recent is the page used last, or nil, because neighbouring tasks are often used
 	// together.
 	recent       *lastPage
 	recentNumber uint64
 }
 
-// lastPageSize is how many neighbouring ids share a page.
+// lastPageSize is the number of neighbouring ids on a page.
 const (
 	lastPageBits = 6
 	lastPageSize = 1 << lastPageBits
 	lastPageMask = lastPageSize - 1
 )
 
-// lastPage is a page. An event is named by one more than its place in bytes, 0
-// is none.
+// lastPage is a page. ends has one more than the place of an event in bytes, or 0.
 type lastPage struct {
 	used int
 	ends [lastPageSize]uint64
 }
 
-// LastPageBytes is what a page takes.
+// LastPageBytes is the memory of a page.
 const LastPageBytes = 8*lastPageSize + 64
 
 func newLastEvents() lastEvents { return lastEvents{pages: map[uint64]*lastPage{}} }
 
-// page returns the page with that number, nil if there is none, for a change.
+// page returns the page with that number for a change, or nil.
 func (l *lastEvents) page(number uint64) *lastPage {
 	if l.recent != nil && l.recentNumber == number {
 		return l.recent
@@ -42,8 +41,8 @@ func (l *lastEvents) page(number uint64) *lastPage {
 	return p
 }
 
-// get returns the task's newest event, 0 if there is none. Readers call it beside each
-// other: it changes nothing, not even which page was used last.
+// get returns the task's newest event, or 0. Concurrent readers call it, so it must not
+// change anything, not even recent.
 func (l *lastEvents) get(id uint64) uint64 {
 	if p := l.pages[id>>lastPageBits]; p != nil {
 		return p.ends[id&lastPageMask]
@@ -51,7 +50,7 @@ func (l *lastEvents) get(id uint64) uint64 {
 	return 0
 }
 
-// swap sets the task's newest event, which is not 0, and returns the one before.
+// swap sets the task's newest event, which must not be 0, and returns the previous one.
 func (l *lastEvents) swap(id, end uint64) (before uint64) {
 	p := l.page(id >> lastPageBits)
 	if p == nil {
@@ -67,7 +66,7 @@ func (l *lastEvents) swap(id, end uint64) (before uint64) {
 	return before
 }
 
-// clear forgets the task's newest event if it is that one.
+// clear removes the task's newest event if it is that one.
 func (l *lastEvents) clear(id, end uint64) {
 	p := l.page(id >> lastPageBits)
 	if p == nil || end == 0 || p.ends[id&lastPageMask] != end {

@@ -8,68 +8,68 @@ import (
 	"github.com/claimq/claimq/fsm/event"
 )
 
-// Bounds of the trail. All but TrimMax decide what is in the saved state:
-// they are part of the feature level.
+// Bounds of the trail. All except TrimMax affect the saved state, so they are part of the
+// feature level.
 const (
 	// ChunkBytes bounds a chunk of the trail.
 	ChunkBytes = 32 << 10
-	// ageParts is how many chunks at least share the age that the trail may
-	// have: a chunk is not begun again only when it is full, as events leave by
+	// ageParts is the minimum number of chunks over the maximum age. A chunk is closed
+	// after that share of the age even if it is not full, because events are dropped by
 	// whole chunks.
 	ageParts = 8
-	// TrimMax bounds how many chunks one entry lets go: some milliseconds.
+	// TrimMax bounds how many chunks one entry drops, which takes some milliseconds.
 	TrimMax = 512
 
 	defaultBytes = 64 << 20
 	defaultAgeMS = 24 * 60 * 60 * 1000
 )
 
-// Log is the events that are kept, encoded, in chunks without pointers that
-// are only added to. Its methods read, but for Append, Trim, Cut, Load and Index.
+// Log holds the events that are kept, encoded in append-only chunks without pointers. All
+// methods only read, except Append, Trim, Cut, Load and Index.
 type Log struct {
-	// Header is the log's own but for its Bounds, and until the chunks of a snapshot
-	// are loaded.
+	// Header is maintained by the log. Others may set its Bounds, and all of it before the
+	// chunks of a snapshot are loaded.
 	Header Header
-	chunks []*Chunk   // the oldest first; only the last is added to
+	chunks []*Chunk   // oldest first; only the last one grows
 	last   lastEvents // derived
-	// ChunkBytes is the constant of that name; only tests change it.
+	// ChunkBytes is the constant of the same name; only tests change it.
 	ChunkBytes int
 }
 
-// Bounds bounds what is kept.
+// Bounds bounds the events that are kept.
 type Bounds struct {
 	Bytes int64
 	AgeMS int64
 }
 
-// Header is what is saved of the trail beside its chunks.
+// Header is saved with the chunks of the trail.
 type Header struct {
-	Bounds Bounds    // zero: the defaults
+	Bounds Bounds    // zero = the defaults
 	Newest event.Pos // of all events ever
-	Gone   event.Pos // the newest that is kept no more
-	// End is where the next event will be, in bytes of all events ever.
+	Gone   event.Pos // the newest event that was dropped
+	// End is where the next event goes, in bytes of all events ever.
 	End uint64
 }
 
 // Chunk is a part of the trail.
 type Chunk struct {
 	Saved
-	// Of its newest event; derived.
+	// The place and time of its newest event; derived.
 	newest  event.Pos
 	newestT int64
-	// sum caches the hash of its record once it is full.
+	// sum caches the hash of its record once the chunk is full.
 	sum atomic.Pointer[[16]byte]
 }
 
-// Saved is what is saved of a chunk. Only bytes are added to events, so
-// that whoever has a copy of the slice keeps what he saw.
+// Saved is the saved part of a chunk. Events is only appended to, so that copies of the
+// slice stay valid.
 type Saved struct {
 	Start  uint64 // where its first event is, in bytes of all events ever
-	Base   Base   // what its events are told against
+	Base   Base   // the values to which its events are relative
 	Events []byte
 }
 
-// Bounds returns what bounds the trail: 64 MiB and 24 hours until others are set.
+// Bounds returns the bounds of the trail: by default 64 MiB and 24 hours.
 func (t *Log) Bounds() Bounds {
 	if t.Header.Bounds == (Bounds{}) {
 		return Bounds{Bytes: defaultBytes, AgeMS: defaultAgeMS}
@@ -80,14 +80,14 @@ func (t *Log) Bounds() Bounds {
 // New returns an empty trail.
 func New() Log { return Log{last: newLastEvents(), ChunkBytes: ChunkBytes} }
 
-// Bytes estimates the memory that the trail takes.
+// Bytes estimates the memory of the trail.
 func (t *Log) Bytes() int64 {
 	return int64(len(t.chunks))*ChunkBytes + int64(len(t.last.pages))*LastPageBytes
 }
 
-// Append adds an event, whose place is behind all others and whose time is not before
-// theirs; until is when the wait of a Scheduled ends. The next id and token are
-// those that the state will give out.
+// Append adds an event whose place is after all others and whose time is not earlier. until
+// is the end of the wait for a Scheduled. nextID and nextToken are the next ones that the
+// state will assign.
 func (t *Log) Append(e *event.Event, until int64, nextID, nextToken uint64) {
 	c := t.roomyChunk(e, nextID, nextToken)
 	at := t.Header.End
@@ -103,8 +103,8 @@ func (t *Log) Append(e *event.Event, until int64, nextID, nextToken uint64) {
 	t.Header.Newest = e.Pos
 }
 
-// TakeActs appends the operators' acts of another trail that are behind all events of this
-// one. Its tasks are other ones: what it tells of those is left.
+// TakeActs appends the operators' actions of another trail that are after all events of
+// this one. It leaves out events about tasks, because those are other tasks.
 func (t *Log) TakeActs(from *Log, nextID, nextToken uint64) {
 	newestT := int64(math.MinInt64)
 	if n := len(t.chunks); n > 0 {
@@ -122,14 +122,13 @@ func (t *Log) TakeActs(from *Log, nextID, nextToken uint64) {
 	}
 }
 
-// roomyChunk returns a chunk that has room for the event: the last, or a new
-// one.
+// roomyChunk returns the last chunk if it has room for the event, else a new one.
 func (t *Log) roomyChunk(e *event.Event, nextID, nextToken uint64) *Chunk {
 	room := roomFor(e)
 	if n := len(t.chunks); n > 0 {
 		c := t.chunks[n-1]
 		if len(c.Events)+room <= t.ChunkBytes && e.T-c.Base.T < t.Bounds().AgeMS/ageParts {
-			if cap(c.Events) < t.ChunkBytes { // it was restored
+			if cap(c.Events) < t.ChunkBytes { // after a restore
 				c.Events = append(make([]byte, 0, t.ChunkBytes), c.Events...)
 			}
 			return c
@@ -147,7 +146,7 @@ func (t *Log) roomyChunk(e *event.Event, nextID, nextToken uint64) *Chunk {
 // End returns where the events end, in bytes of all events ever.
 func (c *Saved) End() uint64 { return c.Start + uint64(len(c.Events)) }
 
-// Trim lets chunks go that are over the bounds now, a bounded number.
+// Trim drops a bounded number of chunks that exceed the bounds at now.
 func (t *Log) Trim(now int64) {
 	bounds := t.Bounds()
 	for range TrimMax {
@@ -171,12 +170,12 @@ func (t *Log) Trim(now int64) {
 	}
 }
 
-// read reads the event at the offset. ok is false at the end.
+// read decodes the event at the offset. ok is false at the end.
 func (c *Saved) read(offset int, e *rawEvent) (ok bool) {
 	return offset < len(c.Events) && readEvent(c.Events[offset:], &c.Base, e)
 }
 
-// offsetBehind returns where the first event behind the place is.
+// offsetBehind returns the offset of the first event after the place.
 func (c *Saved) offsetBehind(after event.Pos) (offset int) {
 	for offset < len(c.Events) {
 		if peekPlace(c.Events[offset:], &c.Base).Compare(after) > 0 {
@@ -187,7 +186,7 @@ func (c *Saved) offsetBehind(after event.Pos) (offset int) {
 	return offset
 }
 
-// chunkOf returns the chunk that has the byte at that place, nil if none has.
+// chunkOf returns the chunk with the byte at that place, or nil.
 func (t *Log) chunkOf(at uint64) *Chunk {
 	i, exact := slices.BinarySearchFunc(t.chunks, at, func(c *Chunk, at uint64) int {
 		switch {
@@ -207,7 +206,7 @@ func (t *Log) chunkOf(at uint64) *Chunk {
 	return t.chunks[i]
 }
 
-// Mark is how long the trail was, for an undo.
+// Mark records the length of the trail for an undo.
 type Mark struct {
 	header  Header
 	chunks  int
@@ -216,7 +215,7 @@ type Mark struct {
 	newestT int64
 }
 
-// Mark returns how long the trail is.
+// Mark returns the current length of the trail.
 func (t *Log) Mark() Mark {
 	mark := Mark{header: t.Header, chunks: len(t.chunks)}
 	if mark.chunks > 0 {
@@ -226,12 +225,12 @@ func (t *Log) Mark() Mark {
 	return mark
 }
 
-// Cut takes off what was told since the mark, and sets the bounds to what they were.
-// Meanwhile nothing was trimmed.
+// Cut removes everything added since the mark and restores the bounds. There must have been
+// no Trim since.
 func (t *Log) Cut(mark Mark) {
 	t.Header = mark.header
 	var c *Chunk
-	end := uint64(0) // of what stays
+	end := uint64(0) // of what remains
 	if mark.chunks > 0 {
 		c = t.chunks[mark.chunks-1]
 		end = c.Start + uint64(mark.bytes)
@@ -249,8 +248,8 @@ func (t *Log) Cut(mark Mark) {
 	t.chunks = t.chunks[:mark.chunks]
 }
 
-// forgetBehind lets the tasks of the events from the offset on have those of
-// their events as their newest that end stays in front of.
+// forgetBehind restores the newest events of tasks: for each event from the offset on, the
+// task's previous one that is before end.
 func (t *Log) forgetBehind(c *Saved, offset int, end uint64) {
 	var e rawEvent
 	for ; c.read(offset, &e); offset += e.size {

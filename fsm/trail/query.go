@@ -6,18 +6,18 @@ import (
 	"github.com/claimq/claimq/fsm/event"
 )
 
-// Bounds of what one look at the trail reads.
+// Bounds of one query.
 const (
-	LimitMax  = 1000   // events of a page
-	LookedMax = 10_000 // events that a Query looks at
+	LimitMax  = 1000   // events in a page
+	LookedMax = 10_000 // events that Query looks at
 	TaskMax   = 100    // events that OfTask returns
 )
 
-// Query returns a part of the trail, oldest first. It looks at a bounded
-// number of events, so it may have few with More set. It finds its first one in
-// O(log chunks) and one chunk. Without After it begins with the oldest that is
-// kept; an After past the newest event finds nothing. none
-// is where the first event of the next entry will be.
+// Query returns a part of the trail, oldest first. It looks at a bounded number of events,
+// so it may return few with More set. It finds the first event in O(log chunks) plus one
+// chunk. Without After it begins with the oldest event that is kept; an After beyond the
+// newest event finds nothing. none is the place of the next entry's first event, which
+// stands for the oldest event if no event is kept.
 func (t *Log) Query(q event.Query, none event.Pos) event.Page {
 	h := &t.Header
 	page := event.Page{Next: q.After}
@@ -52,8 +52,7 @@ func (t *Log) Query(q event.Query, none event.Pos) event.Page {
 	return page
 }
 
-// chunkBehind returns the number of the first chunk that may have an event
-// behind the place.
+// chunkBehind returns the index of the first chunk that may have an event after the place.
 func (t *Log) chunkBehind(after event.Pos) int {
 	i, _ := slices.BinarySearchFunc(t.chunks, after, func(c *Chunk, after event.Pos) int {
 		if c.newest.Compare(after) <= 0 {
@@ -64,7 +63,7 @@ func (t *Log) chunkBehind(after event.Pos) int {
 	return i
 }
 
-// oldest returns the place of the oldest event that is kept, none if there is none.
+// oldest returns the place of the oldest event that is kept, or none.
 func (t *Log) oldest(none event.Pos) event.Pos {
 	if len(t.chunks) == 0 {
 		return none
@@ -72,8 +71,8 @@ func (t *Log) oldest(none event.Pos) event.Pos {
 	return t.chunks[0].Base.Pos
 }
 
-// Stats returns how many bytes of events are kept, and the time of the oldest
-// of them, by T; both are 0 if none is.
+// Stats returns the size of the events that are kept, and the time of the oldest, by T; 0
+// if there are none.
 func (t *Log) Stats() (bytes, oldestT int64) {
 	if len(t.chunks) == 0 {
 		return 0, 0
@@ -82,15 +81,15 @@ func (t *Log) Stats() (bytes, oldestT int64) {
 	return int64(t.Header.End - oldest.Start), oldest.Base.T
 }
 
-// OfTask returns the last 100 events of the task that are kept, oldest
-// first; of a removed task too. It follows the task's events from its newest
-// one back: O(log chunks) each, whatever else is in the trail.
+// OfTask returns the last 100 events of the task that are kept, oldest first, even if the
+// task was removed. It follows the links back from the newest event: O(log chunks) each,
+// regardless of other events.
 func (t *Log) OfTask(id uint64) []event.Event {
 	var events []event.Event
 	end := t.last.get(id)
 	for end != 0 && len(events) < TaskMax {
 		c := t.chunkOf(end - 1)
-		if c == nil { // it is kept no more
+		if c == nil { // no longer kept
 			break
 		}
 		var e rawEvent

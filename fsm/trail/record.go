@@ -8,15 +8,14 @@ import (
 	"github.com/claimq/claimq/fsm/wire"
 )
 
-// View is the trail as it was captured: what its chunks hold by then. The
-// last one may be added to since.
+// View is a captured trail. Later appends to the last chunk are not visible in it.
 type View struct {
 	Header Header
 	full   []*Chunk
-	open   Saved // the last one; without events if there is none
+	open   Saved // the last chunk; empty if there are no chunks
 }
 
-// View captures the trail in O(chunks): no events are copied.
+// View captures the trail in O(chunks), without copying events.
 func (t *Log) View() View {
 	if len(t.chunks) == 0 {
 		return View{Header: t.Header}
@@ -25,7 +24,7 @@ func (t *Log) View() View {
 	return View{Header: t.Header, full: slices.Clone(t.chunks[:last]), open: t.chunks[last].Saved}
 }
 
-// Len returns how many chunks there are.
+// Len returns the number of chunks.
 func (v *View) Len() int {
 	if len(v.open.Events) == 0 {
 		return 0
@@ -33,7 +32,7 @@ func (v *View) Len() int {
 	return len(v.full) + 1
 }
 
-// all yields every chunk, the oldest first.
+// all yields every chunk, oldest first.
 func (v *View) all() func(yield func(*Saved) bool) {
 	return func(yield func(*Saved) bool) {
 		for _, c := range v.full {
@@ -47,8 +46,8 @@ func (v *View) all() func(yield func(*Saved) bool) {
 	}
 }
 
-// Records yields the record of every chunk until yield returns false; then it
-// does, too. It writes them to b.
+// Records yields the record of every chunk. It returns false if yield did. b is reusable
+// memory for the records.
 func (v *View) Records(b []byte, yield func(record []byte) bool) bool {
 	for c := range v.all() {
 		if b = AppendRecord(b[:0], c); !yield(b) {
@@ -58,22 +57,20 @@ func (v *View) Records(b []byte, yield func(record []byte) bool) bool {
 	return true
 }
 
-// Hashing is how a view's records are hashed.
+// Hashing hashes the records of a view.
 type Hashing interface {
 	// SumOf returns the sum of the record.
 	SumOf(record []byte) [16]byte
 	// AddSum adds it to the hash.
 	AddSum(sum [16]byte)
-	// IsDue reports whether the chunk of that number is hashed again, which has not
-	// changed.
+	// IsDue reports whether the unchanged chunk with that number should be hashed again.
 	IsDue(number uint64) bool
-	// Noted is told of a full chunk that was hashed.
+	// Noted is called for each full chunk that was hashed.
 	Noted()
 }
 
-// AddTo adds the trail's records to the hash. Chunks that are full are hashed
-// once, and when it is their turn, by where they start; it returns how many of
-// the latter have another hash than they had.
+// AddTo adds the trail's records to the hash. Full chunks are hashed once, and again when
+// it is their turn, by where they start. rotten counts those whose hash has changed.
 func (v *View) AddTo(hash Hashing) (rotten int) {
 	var b []byte
 	for _, c := range v.full {
@@ -113,7 +110,7 @@ func (c *Saved) code(f *wire.Fields) {
 	f.Bytes(7, &c.Events)
 }
 
-// Code goes through the fields of the header's record that are of the trail.
+// Code reads or writes the trail's fields in the header's record.
 func (h *Header) Code(f *wire.Fields) {
 	f.Int(15, &h.Bounds.Bytes)
 	f.Int(16, &h.Bounds.AgeMS)
@@ -124,7 +121,7 @@ func (h *Header) Code(f *wire.Fields) {
 	f.Uint32(21, &h.Gone.Sub)
 }
 
-// ReadChunk reads a chunk's record. What is in it is looked at by Index.
+// ReadChunk reads a chunk's record. Index checks its events.
 func ReadChunk(f *wire.Fields) (*Chunk, error) {
 	c := &Chunk{}
 	c.code(f)
@@ -137,19 +134,19 @@ func ReadChunk(f *wire.Fields) (*Chunk, error) {
 	return c, nil
 }
 
-// Load adds a chunk that was read, behind the others.
+// Load adds a chunk that was read, after the others.
 func (t *Log) Load(c *Chunk) { t.chunks = append(t.chunks, c) }
 
-// Limits are what no event of a state can be past.
+// Limits are upper bounds for the events of a state.
 type Limits struct {
-	Moment    uint64 // where its newest entry's events are
+	Moment    uint64 // of the newest entry
 	T         int64
 	NextID    uint64
 	NextToken uint64
 }
 
-// Index builds what is derived of the header and the chunks. It returns what is wrong with
-// it, "" if nothing is: each event must be one that Apply could have told.
+// Index computes the derived data from the header and the chunks. It returns what is wrong
+// with them, or "": each event must be one that Apply could have recorded.
 func (t *Log) Index(most Limits) (problem string) {
 	h := &t.Header
 	t.last = newLastEvents()
@@ -186,8 +183,8 @@ func (t *Log) Index(most Limits) (problem string) {
 	return ""
 }
 
-// followsLast notes that the event is its task's newest, and reports whether it
-// leads to the one before.
+// followsLast makes the event its task's newest and reports whether it links to the
+// previous one.
 func (t *Log) followsLast(e *rawEvent, at uint64) bool {
 	if e.task == 0 {
 		return e.before == 0

@@ -1,13 +1,13 @@
-// Package wire writes and reads messages in protobuf wire format, in a canonical form:
-// one value has one encoding. Commands in the log and records in snapshots are such
+// Package wire reads and writes messages in protobuf wire format, in a canonical form: a
+// value has exactly one encoding. Commands in the log and records in snapshots are such
 // messages.
 //
-// It owns how fields lie in bytes, and nothing of what they mean: the messages
-// are package fsm's, as fsm.proto describes them.
+// It knows the encoding of fields but not their meaning: the messages belong to package
+// fsm, as fsm.proto describes them.
 //
-// What holds: fields come in ascending order; a scalar at its zero value, an empty
-// string and a message without fields are not written unless they are elements of a
-// list; a varint takes as few bytes as it can. What reads refuses everything else, so what
-// was decoded encodes to the bytes that it came from. What is read shares no memory
-// with the message but where it says so.
+// Fields are in ascending order. Scalars with the zero value, empty strings and messages
+// without fields are not written, except as elements of lists. Varints are as short as
+// possible. Reading refuses everything else, so that whatever was decoded encodes to the
+// same bytes again. Values that were read share no memory with the message, unless
+// documented.
 package wire

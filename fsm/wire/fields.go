@@ -9,52 +9,52 @@ import (
 )
 
 var (
-	// ErrUnknown is that of a message with what this binary does not know: a field,
-	// or a value of an enumeration.
+	// ErrUnknown is returned for a message with something that this binary does not know: a
+	// field, or a value of an enumeration.
 	ErrUnknown = errors.New("the data was written by a newer version of claimq")
-	// ErrCorrupt is that of bytes which are not what was written.
+	// ErrCorrupt is returned for bytes that are not as they were written.
 	ErrCorrupt = errors.New("the data is corrupt")
 )
 
-// IDMax is the bound of ids and tokens on the wire, inclusive. Ids and tokens
-// that are given out are below it, so IDMax itself names nothing.
+// IDMax bounds ids and tokens on the wire, inclusive. Assigned ids and tokens are below it,
+// so IDMax itself never exists.
 const IDMax = 1 << 53
 
-// Fields goes through the fields of one message, each by one call, and either appends
-// them to Out or reads them: so what is written and what is read cannot differ.
+// Fields reads or writes the fields of one message, with one call for each field, so that
+// reading and writing cannot differ.
 //
 //	func (l *Label) code(f *wire.Fields) {
 //		f.Text(1, &l.Name)
 //		f.Text(2, &l.Value)
 //	}
 //
-// Calls come in ascending order of the fields. A value is zero before it is read, and
-// nothing is stored in one that is written. The first error ends the reading: Err says
-// what is wrong, once End was called. (A field that is not there, as most, costs no call:
-// what is behind the look at it is not inlined.)
+// The calls must be in ascending order of the fields. Values must be zero before they are
+// read, and are not changed when they are written. The first error ends the reading; End
+// returns it. (Methods are split so that the check for an absent field, the usual case, is
+// inlined.)
 type Fields struct {
-	Out []byte // what was written
+	Out []byte // the bytes written
 
-	Num     protowire.Number // of the field that comes next; 0 at the end, and when writing
+	Num     protowire.Number // of the next field; 0 at the end, and when writing
 	typ     protowire.Type   // of that field
-	again   bool             // the field before had the same number
+	again   bool             // the previous field had the same number
 	Reading bool
-	Rest    []byte // behind that field's tag or, once it is read, its value
+	Rest    []byte // after that field's tag or, once it is read, its value
 	Err     error  // ErrCorrupt or ErrUnknown, wrapped
-	Names   *Names // what names are made of; nil: of memory of their own
+	Names   *Names // shares names; nil shares none
 }
 
-// To returns what appends fields to b.
+// To returns Fields that append to b.
 func To(b []byte) Fields { return Fields{Out: b} }
 
-// From returns what reads the fields of the message.
+// From returns Fields that read the message.
 func From(message []byte, names *Names) Fields {
 	f := Fields{Reading: true, Rest: message, Names: names}
 	f.next()
 	return f
 }
 
-// End ends the reading and returns Err: also if a field is left that nobody has read.
+// End ends the reading and returns Err. It is an error if fields were not read.
 func (f *Fields) End() error {
 	switch {
 	case f.Num == 0 || f.Err != nil:
@@ -101,8 +101,8 @@ func (f *Fields) next() {
 	f.Num, f.typ, f.Rest = num, typ, f.Rest[n:]
 }
 
-// varint writes the field num, which is not 0, or reads one that is at most limit. That
-// there is none, which most often is so, its callers see without a call.
+// varint writes field num, which must not be 0, or reads one of at most limit. Callers
+// check inline whether there is anything to do, because mostly there is not.
 func (f *Fields) varint(num protowire.Number, v *uint64, limit uint64) {
 	if !f.Reading {
 		f.Out = protowire.AppendVarint(protowire.AppendTag(f.Out, num, protowire.VarintType), min(*v, limit))
@@ -117,7 +117,7 @@ func (f *Fields) varint(num protowire.Number, v *uint64, limit uint64) {
 	f.next()
 }
 
-// number reads the current field, a number that is at most limit.
+// number reads the current field, a number of at most limit.
 func (f *Fields) number(limit uint64) uint64 {
 	if f.typ != protowire.VarintType {
 		f.Fail("not a varint")
@@ -134,14 +134,14 @@ func (f *Fields) number(limit uint64) uint64 {
 	return v
 }
 
-// Uint is the field num, of type uint64.
+// Uint is field num, a uint64.
 func (f *Fields) Uint(num protowire.Number, v *uint64) {
 	if *v != 0 || f.Num == num {
 		f.varint(num, v, math.MaxUint64)
 	}
 }
 
-// Uint32 is the field num, of type uint32.
+// Uint32 is field num, a uint32.
 func (f *Fields) Uint32(num protowire.Number, v *uint32) {
 	wide := uint64(*v)
 	if wide == 0 && f.Num != num {
@@ -152,15 +152,16 @@ func (f *Fields) Uint32(num protowire.Number, v *uint32) {
 	}
 }
 
-// ID is the field num, an id or a token. What is out of range names nothing, and
-// neither does IDMax: written as that, it cannot make an entry that no node can read.
+// ID is field num, an id or a token. Values out of range never exist, so they are written
+// as IDMax, which does not exist either: so they cannot make an entry that no node can
+// read.
 func (f *Fields) ID(num protowire.Number, v *uint64) {
 	if *v != 0 || f.Num == num {
 		f.varint(num, v, IDMax)
 	}
 }
 
-// Int is the field num, of type int64.
+// Int is field num, an int64.
 func (f *Fields) Int(num protowire.Number, v *int64) {
 	if *v != 0 || f.Num == num {
 		f.int(num, v)
@@ -175,8 +176,8 @@ func (f *Fields) int(num protowire.Number, v *int64) {
 	}
 }
 
-// IDs is the field num, repeated ids that are not packed. Unlike a field of its own,
-// one may be 0.
+// IDs is field num, repeated ids that are not packed. Unlike other fields, an element may
+// be 0.
 func (f *Fields) IDs(num protowire.Number, list *[]uint64) {
 	if !f.Reading {
 		for _, id := range *list {
@@ -188,7 +189,7 @@ func (f *Fields) IDs(num protowire.Number, list *[]uint64) {
 	}
 }
 
-// PutElementID writes one element of the field num, repeated ids.
+// PutElementID writes one element of field num, repeated ids.
 func (f *Fields) PutElementID(num protowire.Number, id uint64) {
 	f.Out = protowire.AppendVarint(protowire.AppendTag(f.Out, num, protowire.VarintType), min(id, IDMax))
 }
@@ -200,7 +201,7 @@ func (f *Fields) ElementID() uint64 {
 	return id
 }
 
-// Bool is the field num, of type bool.
+// Bool is field num, a bool.
 func (f *Fields) Bool(num protowire.Number, v *bool) {
 	if *v || f.Num == num {
 		f.flag(num, v)
@@ -216,7 +217,7 @@ func (f *Fields) flag(num protowire.Number, v *bool) {
 	f.varint(num, &one, 1)
 }
 
-// Enum is the field num, of an enumeration whose last known value is last.
+// Enum is field num, an enumeration whose last known value is last.
 func (f *Fields) Enum(num protowire.Number, v *uint8, last uint8) {
 	wide := uint64(*v)
 	if wide == 0 && f.Num != num {
@@ -229,7 +230,7 @@ func (f *Fields) Enum(num protowire.Number, v *uint8, last uint8) {
 	}
 }
 
-// Int32 is the field num, of type int32: a negative value is sign-extended.
+// Int32 is field num, an int32. Negative values are sign-extended.
 func (f *Fields) Int32(num protowire.Number, v *int32) {
 	wide := int64(*v)
 	if f.Int(num, &wide); f.Reading {
@@ -239,8 +240,8 @@ func (f *Fields) Int32(num protowire.Number, v *int32) {
 	}
 }
 
-// Sint is the field num, of type sint32: small negative values, as DefaultAttempts,
-// take one byte.
+// Sint is field num, a sint32: small negative values, such as DefaultAttempts, take one
+// byte.
 func (f *Fields) Sint(num protowire.Number, v *int32) {
 	if *v != 0 || f.Num == num {
 		wide := protowire.EncodeZigZag(int64(*v))
@@ -250,7 +251,7 @@ func (f *Fields) Sint(num protowire.Number, v *int32) {
 	}
 }
 
-// Sint64 is the field num, of type sint64.
+// Sint64 is field num, a sint64.
 func (f *Fields) Sint64(num protowire.Number, v *int64) {
 	wide := protowire.EncodeZigZag(*v)
 	if f.Uint(num, &wide); f.Reading {
@@ -258,14 +259,14 @@ func (f *Fields) Sint64(num protowire.Number, v *int64) {
 	}
 }
 
-// Text is the field num, of type string.
+// Text is field num, a string.
 func (f *Fields) Text(num protowire.Number, v *string) {
 	if *v != "" || f.Num == num {
 		f.text(num, v, nil)
 	}
 }
 
-// Name is Text for a name that many commands have.
+// Name is Text for a name that many commands share.
 func (f *Fields) Name(num protowire.Number, v *string) {
 	if *v != "" || f.Num == num {
 		f.text(num, v, f.Names)
@@ -283,7 +284,7 @@ func (f *Fields) text(num protowire.Number, v *string, names *Names) {
 	}
 }
 
-// Bytes is the field num, of type bytes.
+// Bytes is field num, of type bytes.
 func (f *Fields) Bytes(num protowire.Number, v *[]byte) {
 	if len(*v) > 0 || f.Num == num {
 		f.bytes(num, v)
@@ -297,8 +298,7 @@ func (f *Fields) bytes(num protowire.Number, v *[]byte) {
 	}
 }
 
-// Part writes the field num, a string or bytes, if v is not empty, or reads one without
-// copying it.
+// Part writes field num, a string or bytes, if v is not empty, or reads it without copying.
 func Part[V string | []byte](f *Fields, num protowire.Number, v V) (_ []byte, read bool) {
 	if !f.Reading {
 		if len(v) > 0 {
@@ -315,7 +315,7 @@ func Part[V string | []byte](f *Fields, num protowire.Number, v V) (_ []byte, re
 	return raw, true
 }
 
-// raw reads the bytes of the current field, one with a length, without copying them.
+// raw reads the current field, which must have a length, without copying.
 func (f *Fields) raw() []byte {
 	if f.typ != protowire.BytesType {
 		f.Fail("it has no length")
@@ -335,7 +335,7 @@ func (f *Fields) raw() []byte {
 	return v
 }
 
-// single is raw of a field that is not repeated, so not empty.
+// single is raw for a field that is not repeated, which must not be empty.
 func (f *Fields) single() []byte {
 	v := f.raw()
 	if len(v) == 0 {
@@ -352,8 +352,8 @@ func (f *Fields) nameOf(b []byte) string {
 	return f.Names.Of(b)
 }
 
-// Run counts the current field and those of the same number that follow it, so
-// that a list is allocated once.
+// Run counts the current field and the following ones with the same number, so that a list
+// is allocated once.
 func (f *Fields) Run() int {
 	ahead := *f
 	for count := 1; ; count++ {
@@ -364,7 +364,7 @@ func (f *Fields) Run() int {
 	}
 }
 
-// Strings is the field num, repeated names. An empty one is written, too.
+// Strings is field num, repeated names. Empty ones are written, too.
 func (f *Fields) Strings(num protowire.Number, list *[]string) {
 	if !f.Reading {
 		for _, s := range *list {
@@ -378,8 +378,8 @@ func (f *Fields) Strings(num protowire.Number, list *[]string) {
 	}
 }
 
-// ReadStrings reads the current field, a list of names, and all of the same number that
-// follow it. It appends them to list.
+// ReadStrings reads the current field, a name, and the following ones with the same number.
+// It appends them to list.
 func (f *Fields) ReadStrings(list []string) []string {
 	if n := f.Run(); n > cap(list) {
 		list = make([]string, 0, n)
@@ -394,13 +394,13 @@ func (f *Fields) ReadStrings(list []string) []string {
 	}
 }
 
-// BeginElement writes the tag of an element of the field num, repeated bytes. Its bytes
-// follow, then EndLength.
+// BeginElement writes the tag of an element of field num, repeated bytes. The caller
+// appends the bytes and calls EndLength.
 func (f *Fields) BeginElement(num protowire.Number) (b []byte, start int) {
 	return BeginLength(protowire.AppendTag(f.Out, num, protowire.BytesType))
 }
 
-// Element reads the current field, an element of repeated bytes, without copying it.
+// Element reads the current field, an element of repeated bytes, without copying.
 func (f *Fields) Element() []byte {
 	b := f.raw()
 	f.next()
@@ -410,14 +410,14 @@ func (f *Fields) Element() []byte {
 // HasLength reports whether the current field is a string, bytes or a message.
 func (f *Fields) HasLength() bool { return f.typ == protowire.BytesType }
 
-// Skip moves on to the field behind n bytes: the rest of the current one.
+// Skip moves to the field after n bytes, the rest of the current one.
 func (f *Fields) Skip(n int) {
 	f.Rest = f.Rest[n:]
 	f.next()
 }
 
-// Varint reads a varint at the start of b. n is its size, 0 if b does
-// not start with a varint in its shortest form.
+// Varint reads a varint at the start of b. n is its size, or 0 if b does not start with a
+// varint in its shortest form.
 func Varint(b []byte) (v uint64, n int) {
 	v, n = protowire.ConsumeVarint(b)
 	if n < 0 || n > 1 && b[n-1] == 0 {

@@ -6,15 +6,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Message is one message inside another, from the call that begins it to EndMessage.
+// Message is a message inside another, between the call that begins it and EndMessage.
 type Message struct {
 	num         protowire.Number
-	rest        []byte // behind the message, of what is read
-	mark, start int    // where it begins in what is written: its tag, its fields
+	rest        []byte // what follows the message, when reading
+	mark, start int    // where it begins, when writing: its tag, its fields
 }
 
-// Message begins the field num, a message, if one is to be read or, when writing, is
-// present. Without fields it is not written at all.
+// Message begins field num, a message, if there is one to read or, when writing, if present.
+// A message without fields is not written at all.
 func (f *Fields) Message(num protowire.Number, present bool) (m Message, ok bool) {
 	switch {
 	case f.Num == num:
@@ -34,14 +34,14 @@ func (f *Fields) EndMessage(m Message) {
 	f.endElement(m)
 }
 
-// begin begins a message that is written.
+// begin begins writing a message.
 func (f *Fields) begin(num protowire.Number) Message {
 	m := Message{mark: len(f.Out)}
 	f.Out, m.start = f.BeginElement(num)
 	return m
 }
 
-// enter begins a message that is read: the value of the current field.
+// enter begins reading a message: the value of the current field.
 func (f *Fields) enter(message []byte) (m Message, ok bool) {
 	if f.Err != nil {
 		f.Num = 0
@@ -53,7 +53,8 @@ func (f *Fields) enter(message []byte) (m Message, ok bool) {
 	return m, true
 }
 
-// endElement ends a message that is an element of a list: it is written without fields, too.
+// endElement ends a message that is an element of a list, which is written even without
+// fields.
 func (f *Fields) endElement(m Message) {
 	if !f.Reading {
 		f.Out = EndLength(f.Out, m.start)
@@ -66,21 +67,21 @@ func (f *Fields) endElement(m Message) {
 	f.next()
 }
 
-// Elements goes through a list of messages:
+// Elements iterates over a list of messages:
 //
 //	for e := wire.Each(); wire.Next(&e, f, 1, &c.Items, max); {
 //		c.Items[e.At].code(f)
 //	}
 type Elements struct {
-	At int // which element it is
+	At int // index of the element
 	in Message
 }
 
 // Each begins a list.
 func Each() Elements { return Elements{At: -1} }
 
-// Next ends the current element and begins the next one, if there is one. The list is the
-// field num, of at most so many messages.
+// Next ends the current element and begins the next one, if there is one. The list is field
+// num, with at most most messages.
 func Next[T any](e *Elements, f *Fields, num protowire.Number, list *[]T, most int) (ok bool) {
 	if e.At >= 0 {
 		f.endElement(e.in)
@@ -105,15 +106,15 @@ func Next[T any](e *Elements, f *Fields, num protowire.Number, list *[]T, most i
 	return ok
 }
 
-// BeginLength leaves room for a length of one byte.
+// BeginLength reserves one byte for a length.
 func BeginLength(b []byte) (_ []byte, start int) {
 	b = append(b, 0)
 	return b, len(b)
 }
 
-// EndLength writes the length of b[start:] in front of it. A length of more
-// than one byte moves what it counts: cheaper than to compute every size
-// before writing, and nothing that the two could disagree about.
+// EndLength writes the length of b[start:] before it. A length of more than one byte moves
+// the contents, which is cheaper than computing every size in advance, and cannot get out of
+// step with the writing.
 func EndLength(b []byte, start int) []byte {
 	n := len(b) - start
 	if n < 0x80 {

@@ -2,9 +2,8 @@ package wire
 
 import "encoding/binary"
 
-// Names are strings that come again and again, as those of workers and of types:
-// they are shared and not made again. A name takes the place of another
-// with its hash.
+// Names caches strings that repeat often, such as worker ids and type names, so that they
+// are not allocated again. A name replaces another one with its hash.
 type Names [256]string
 
 // Of returns b as a string.
@@ -16,11 +15,10 @@ func (n *Names) Of(b []byte) string {
 	return *slot
 }
 
-// prime is that of FNV-1a of 64 bits.
+// prime is the 64-bit FNV prime.
 const prime = uint64(1099511628211)
 
-// HashEnd hashes the last 8 bytes of a name: there is where names of one kind
-// differ.
+// HashEnd hashes the last 8 bytes of a name, because names of one kind mostly differ there.
 func HashEnd(b []byte) uint8 {
 	var end [8]byte
 	copy(end[:], b[max(0, len(b)-len(end)):])
