@@ -14,7 +14,7 @@ import (
 
 // Action is the body of POST /api/tasks/actions.
 type Action struct {
-	Action      command.Action // 0 = none was given
+	Action      command.Action // 0 = not given
 	Filter      fsm.Filter
 	All         bool // all tasks, without a filter
 	AddAttempts int32
@@ -54,7 +54,7 @@ func DecodeAction(body []byte, limits *bound.Limits) (req Action, bad *refuse.Re
 	return req, bad
 }
 
-// field reads one field; filtered becomes true if it is a filter.
+// field reads one field. It sets filtered if that is a filter.
 func (req *Action) field(d *Decoder, name []byte, filtered *bool) (bad *refuse.Refusal) {
 	switch string(name) {
 	case "action":
@@ -89,7 +89,7 @@ func parseAction(s string) (a command.Action, ok bool) {
 	return a, false
 }
 
-// filterField reads one field of a filter: they are a list's parameters.
+// filterField reads one field of a filter, which has the parameters of a list.
 func (d *Decoder) filterField(name []byte, f *fsm.Filter) (bad *refuse.Refusal) {
 	var n int64
 	switch string(name) {

@@ -10,8 +10,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// OpCode returns the code with which an op's own call is refused, "" if it is
-// not.
+// OpCode returns the code with which the op's own call would be refused, or "".
 func OpCode(body Body, res *fsm.Result) wire.Code {
 	if claim, ok := body.(*Claim); ok && res.Code == "" && !claim.Many && len(res.Claims) == 0 {
 		return wire.CodeNoPendingTasks
@@ -22,12 +21,12 @@ func OpCode(body Body, res *fsm.Result) wire.Code {
 // Batch is the body of POST /api/batch.
 type Batch struct {
 	atomic bool
-	// Minimal says that of the tasks that ops are about ids and statuses are enough.
+	// Minimal says that the answer needs only ids and statuses of the tasks that ops are about.
 	Minimal bool
 	Ops     []Body
 }
 
-// Command is that of Body.
+// Command returns the command of the whole batch.
 func (req *Batch) Command() command.Batch {
 	cmd := command.Batch{Atomic: req.atomic, Ops: make([]command.Command, len(req.Ops))}
 	for i, body := range req.Ops {
@@ -36,7 +35,7 @@ func (req *Batch) Command() command.Batch {
 	return cmd
 }
 
-// Unsent makes the releases those of claims whose first answer could not be written.
+// Unsent marks the batch's releases as those of claims whose first answer could not be written.
 func (req *Batch) Unsent() {
 	for _, op := range req.Ops {
 		if c, ok := op.(*Release); ok {
@@ -45,7 +44,7 @@ func (req *Batch) Unsent() {
 	}
 }
 
-// ClaimOf returns the claim that an op makes, nil if it makes none.
+// ClaimOf returns the claim that an op makes, or nil.
 func ClaimOf(body Body) *Claim {
 	switch c := body.(type) {
 	case *Claim:
@@ -56,8 +55,7 @@ func ClaimOf(body Body) *Claim {
 	return nil
 }
 
-// DecodeBatch reads the body of POST /api/batch. What is wrong with one op is
-// wrong with all.
+// DecodeBatch decodes the body of POST /api/batch. An invalid op makes the whole batch invalid.
 func DecodeBatch(body []byte, limits *bound.Limits) (Batch, *refuse.Refusal) {
 	var req Batch
 	d := NewDecoder(body, limits)
@@ -93,7 +91,7 @@ func DecodeBatch(body []byte, limits *bound.Limits) (Batch, *refuse.Refusal) {
 	return req, bad
 }
 
-// changesOf returns how many tasks an op changes at most.
+// changesOf returns how many tasks an op can change.
 func changesOf(op Body) int {
 	n := 1
 	switch op := op.(type) {
@@ -110,8 +108,8 @@ func changesOf(op Body) int {
 	return n
 }
 
-// newOp returns the body of an op of that name; setID takes its id, nil if it
-// has none. The body is nil if there is no such op.
+// newOp returns an empty body for an op of that name, or nil if there is no such op. setID takes its id; nil if it
+// has none.
 func newOp(name string) (body Body, setID func(id uint64)) {
 	switch name {
 	case "submit":
@@ -172,8 +170,7 @@ func (d *Decoder) op() (Body, *refuse.Refusal) {
 	return body, body.check(d)
 }
 
-// opFields reads the fields of an op: those of its own call, and id if that has
-// one in its path.
+// opFields reads the fields of an op: those of its own call, and id if that call has one in its path.
 func (d *Decoder) opFields(body Body, setID func(id uint64)) *refuse.Refusal {
 	given := setID == nil
 	for {

@@ -19,12 +19,11 @@ import (
 type Claim struct {
 	about[command.ClaimNext]
 	Many bool // limit was given
-	// What was sent of the filters, as sent, inside the body; nil if it was
-	// not. The 404 repeats them.
+	// The filters as sent, pointing into the body; nil if not sent. The 404 repeats them.
 	rawTypes, rawMoreAttempts, rawSortBy, rawSortOrder []byte
 	sortOrder                                          string // "", "asc" or "desc"
 	WaitMS                                             int64  // how long to wait for a task, 0 = not at all
-	noWait                                             bool   // wait_ms is unknown: the claim stands in another request
+	noWait                                             bool   // wait_ms is an unknown field, because the claim is part of another request
 }
 
 func newClaimRequest() (c Claim) {
@@ -32,8 +31,7 @@ func newClaimRequest() (c Claim) {
 	return c
 }
 
-// DecodeClaim reads the body of a claim of the next tasks. What the request
-// keeps as sent is valid as long as body is.
+// DecodeClaim decodes the body of a claim of the next tasks. The raw filters are valid as long as body is.
 func DecodeClaim(body []byte, limits *bound.Limits) (Claim, *refuse.Refusal) {
 	req := newClaimRequest()
 	d := NewDecoder(body, limits)
@@ -86,7 +84,7 @@ func (req *Claim) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 	return bad
 }
 
-// unknown is Unknown of a field of the claim.
+// unknown is Decoder.Unknown for a field of the claim.
 func (req *Claim) unknown(d *Decoder, name []byte) *refuse.Refusal {
 	if req.noWait {
 		return d.unknownAmong(name, namesBut(reflect.TypeFor[wire.Claim](), "wait_ms")...)
@@ -116,7 +114,7 @@ func (d *Decoder) moreAttempts(n *int32) (raw []byte, bad *refuse.Refusal) {
 	return strconv.AppendInt(nil, more, 10), nil
 }
 
-// taskTypes reads the types to claim from, sorted and without duplicates.
+// taskTypes reads the types to claim, sorted and without duplicates.
 func (d *Decoder) taskTypes(types *[]string) (raw []byte, bad *refuse.Refusal) {
 	const field = "task_types"
 	start := d.dec.InputOffset()
@@ -199,7 +197,7 @@ func AppendClaims(b []byte, p *nodes.Proposed) []byte {
 	return appendRepeated(b, p.Result.Repeated)
 }
 
-// appendRepeated ends an answer that may be a repeated one.
+// appendRepeated ends an answer, noting if it is repeated.
 func appendRepeated(b []byte, repeated bool) []byte {
 	if repeated {
 		b = append(b, `,"repeated":true`...)
@@ -207,8 +205,7 @@ func appendRepeated(b []byte, repeated bool) []byte {
 	return append(b, '}')
 }
 
-// AppendNoTasks appends the answer to a claim that found nothing, with the
-// filters that were sent, as they were sent.
+// AppendNoTasks appends the answer to a claim that found nothing, with the filters as they were sent.
 func AppendNoTasks(b []byte, req *Claim, requestID []byte) []byte {
 	b = refuse.AppendOpen(b, refuse.Because(wire.CodeNoPendingTasks), requestID)
 	b = append(b, `,"filters":{`...)

@@ -20,8 +20,8 @@ type Complete struct {
 
 func (c *Complete) setID(id uint64) { c.Cmd.ID = id }
 
-// DecodeComplete is decodeCall of a complete: through the interface, each of
-// them would cost an allocation more.
+// DecodeComplete is Decode for a complete. It is separate because each call through the interface would cost an
+// allocation.
 func DecodeComplete(id uint64, body []byte, limits *bound.Limits) (c Complete, bad *refuse.Refusal) {
 	c.setID(id)
 	d := NewDecoder(body, limits)
@@ -42,7 +42,7 @@ func (c *Complete) field(d *Decoder, name []byte) *refuse.Refusal {
 		c.Cmd.Result, bad = d.raw("result", d.limits.ValueBytes)
 	case "result_payload":
 		if c.Cmd.ResultPayload, bad = d.base64("result_payload"); len(c.Cmd.ResultPayload) == 0 {
-			c.Cmd.ResultPayload = nil // no bytes are no result
+			c.Cmd.ResultPayload = nil // no bytes mean no result
 		}
 	case "submit":
 		_, bad = d.taskArray("submit", func(t *draft, bad *refuse.Refusal) *refuse.Refusal {
@@ -57,7 +57,7 @@ func (c *Complete) field(d *Decoder, name []byte) *refuse.Refusal {
 	return bad
 }
 
-// readClaim reads the claim that follows, which does not wait.
+// readClaim reads the claim of a complete, which cannot wait.
 func (c *Complete) readClaim(d *Decoder) *refuse.Refusal {
 	claim := newClaimRequest()
 	claim.noWait = true
@@ -88,7 +88,7 @@ func (c *Complete) check(d *Decoder) *refuse.Refusal {
 	return c.Claim.check(d)
 }
 
-// Command is that of Body.
+// Command implements Body.
 func (c *Complete) Command() command.Command {
 	cmd := c.Cmd
 	if c.Claim != nil {
@@ -97,12 +97,12 @@ func (c *Complete) Command() command.Command {
 	return cmd
 }
 
-// Answer is that of Body.
+// Answer implements Body.
 func (c *Complete) Answer(b []byte, p *nodes.Proposed) []byte {
 	return c.rest(appendTaskAnswer(b, p), p)
 }
 
-// rest appends what the answer has after the task.
+// rest appends the answer's fields after the task.
 func (c *Complete) rest(b []byte, p *nodes.Proposed) []byte {
 	if len(c.Cmd.Submit) > 0 {
 		b = appendSubmitted(b, p.Result.Submitted, p.Result.Repeated)
@@ -113,8 +113,8 @@ func (c *Complete) rest(b []byte, p *nodes.Proposed) []byte {
 	return appendRepeated(b, p.Result.Repeated)
 }
 
-// appendSubmitted appends the outcome of the follow-up tasks. A repeated answer
-// does not know any more what a task was compared with.
+// appendSubmitted appends the outcome of the follow-up tasks. A repeated answer no longer knows which task a
+// submitted one was compared with.
 func appendSubmitted(b []byte, done []fsm.Submitted, repeated bool) []byte {
 	return jsonout.List(b, `,"submitted":`, len(done), func(b []byte, i int) []byte {
 		b = jsonout.UintField(b, `{"id":`, done[i].Task.ID)
@@ -123,8 +123,7 @@ func appendSubmitted(b []byte, done []fsm.Submitted, repeated bool) []byte {
 	})
 }
 
-// appendClaimed appends what the claim took: a task or null, or with limit the
-// tasks.
+// appendClaimed appends what the claim took: a task or null, or with a limit the tasks.
 func (c *Complete) appendClaimed(b []byte, p *nodes.Proposed) []byte {
 	claims := p.Result.Claims
 	if c.Claim.Many {
@@ -137,7 +136,7 @@ func (c *Complete) appendClaimed(b []byte, p *nodes.Proposed) []byte {
 	return append(encode.Claimed(b, &claims[0], claimsRepeated(&p.Result), p.Stamp), '}')
 }
 
-// appendClaimedTasks appends a field with the tasks that were claimed.
+// appendClaimedTasks appends a field with the claimed tasks.
 func appendClaimedTasks(b []byte, name string, p *nodes.Proposed, repeated bool) []byte {
 	claims := p.Result.Claims
 	return jsonout.List(b, name, len(claims), func(b []byte, i int) []byte {
@@ -145,6 +144,6 @@ func appendClaimedTasks(b []byte, name string, p *nodes.Proposed, repeated bool)
 	})
 }
 
-// claimsRepeated reports whether the claims in a complete's answer were answered
-// before: to the complete, or to another request with their claim_request_id.
+// claimsRepeated reports whether the claims in a complete's answer were answered before, to the complete itself or to
+// another request with their claim_request_id.
 func claimsRepeated(res *fsm.Result) bool { return res.Repeated || res.ClaimsRepeated }

@@ -17,50 +17,46 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Decoder reads one request body: a JSON object whose fields the caller takes
-// one by one with next and one of the readers. It is strict: names are
-// case-sensitive and appear once at every level, text is UTF-8, nothing
-// follows the object. null counts as absent, so readers return a zero value
-// and false for it.
+// Decoder reads one request body: a JSON object whose fields the caller reads one by one with next and one of the
+// readers. It is strict: names are case-sensitive and unique in each object, text is UTF-8, and nothing follows the
+// object. null counts as absent, so that readers return a zero value and false for it.
 //
-// A refusal of a field is made after its value was read, so that the rest of
-// the body can still be skipped, unless the refusal says syntax. What readers
-// return shares no memory with the body, but for raw and bytes that say so.
+// A refusal of a field is returned after its value was read, so that the rest of the body can still be skipped,
+// unless the refusal is about syntax. What readers return shares no memory with the body, except raw and bytes where
+// they say so.
 type Decoder struct {
 	dec     jsontext.Decoder
 	buf     bytes.Buffer
-	scout   jsontext.Decoder // looks ahead in the body, through rest
+	scout   jsontext.Decoder // reads ahead in the body, through rest
 	rest    bytes.Buffer
 	body    []byte
 	scratch []byte
 	limits  *bound.Limits
-	code    wire.Code // of a field's refusal
-	at      []place   // where the object that is being read stands in the body
-	submits int       // tasks that the body submits, steps counted, so far
+	code    wire.Code // for the refusal of a field
+	at      []place   // the path of the current object in the body
+	submits int       // tasks that the body submits so far, including steps
 
-	// Of a body of many names it was found out before whether an object has a name twice: then
-	// twice is its refusal. Of any other the JSON decoder does.
+	// A body with many names is checked in advance for duplicate names; twice is then its refusal. Otherwise the JSON
+	// decoder checks that.
 	twice   *refuse.Refusal
 	options []jsontext.Options
 }
 
-// anyNames are the options of a decoder that does not look for names that are there
-// twice. They are never changed.
+// anyNames are the options of a decoder that does not check for duplicate names.
 var anyNames = []jsontext.Options{jsontext.AllowDuplicateNames(true)}
 
-// place is one step on the way to an object: a field's name and, if the field
-// is an array, the index in it, else -1.
+// place is one step of the path to an object: a field's name and, if the field is an array, the index in it, else -1.
 type place struct {
 	name  string
 	index int
 }
 
-// kindString is for the readers in other files.
+// kindString saves other files an import.
 const kindString = jsontext.KindString
 
 var decoders = sync.Pool{New: func() any { return new(Decoder) }}
 
-// NewDecoder returns a decoder of body; the caller calls free when it is done.
+// NewDecoder returns a decoder of body. The caller must call Free.
 func NewDecoder(body []byte, limits *bound.Limits) *Decoder {
 	d := decoders.Get().(*Decoder)
 	d.body, d.limits, d.code, d.at, d.submits = body, limits, wire.CodeInvalidRequest, d.at[:0], 0
@@ -76,7 +72,7 @@ func NewDecoder(body []byte, limits *bound.Limits) *Decoder {
 	return d
 }
 
-// Free gives the decoder back; nothing of it is used afterwards.
+// Free returns the decoder to the pool; it must not be used afterwards.
 func (d *Decoder) Free() {
 	const scratchMax = 64 << 10
 	d.body, d.limits, d.buf, d.rest = nil, nil, bytes.Buffer{}, bytes.Buffer{}
@@ -86,11 +82,10 @@ func (d *Decoder) Free() {
 	decoders.Put(d)
 }
 
-// isBlank reports whether a body holds nothing. It then has no fields.
+// isBlank reports whether a body is empty or only space. It then has no fields.
 func isBlank(body []byte) bool { return len(bytes.Trim(body, " \t\r\n")) == 0 }
 
-// begin reads the start of the object that the body must be. some is false if
-// the body is blank: then there is nothing to read.
+// begin reads the start of the object that the body must be. some is false if the body is blank.
 func (d *Decoder) begin() (some bool, bad *refuse.Refusal) {
 	switch {
 	case isBlank(d.body):
@@ -99,7 +94,7 @@ func (d *Decoder) begin() (some bool, bad *refuse.Refusal) {
 		return false, d.twice
 	}
 	if kind := d.dec.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
-		// The kind goes by the first byte: task_type=x is no boolean.
+		// PeekKind goes by the first byte: task_type=x is not a boolean.
 		if bad := d.skip(); bad != nil {
 			return false, bad
 		}
@@ -111,8 +106,8 @@ func (d *Decoder) begin() (some bool, bad *refuse.Refusal) {
 	return true, nil
 }
 
-// Fields reads a whole body: it calls field with each name, and field reads the
-// value. The first refusal ends it. A blank body has no fields.
+// Fields reads a whole body: it calls field with each name, and field reads the value. It stops at the first refusal.
+// A blank body has no fields.
 func (d *Decoder) Fields(field func(name []byte) *refuse.Refusal) *refuse.Refusal {
 	some, bad := d.begin()
 	if bad != nil || !some {
@@ -132,8 +127,8 @@ func (d *Decoder) Fields(field func(name []byte) *refuse.Refusal) *refuse.Refusa
 	}
 }
 
-// next returns the name of the next field of the current object, valid until
-// the next call. more is false after the last one.
+// next returns the name of the next field of the current object, valid until the next call. more is false after the
+// last field.
 func (d *Decoder) next() (name []byte, more bool, bad *refuse.Refusal) {
 	if d.dec.PeekKind() == jsontext.KindEndObject {
 		_, err := d.dec.ReadToken()
@@ -161,11 +156,10 @@ func (d *Decoder) end() *refuse.Refusal {
 	return &refuse.Refusal{Code: wire.CodeInvalidRequest, Text: "The body goes on after the JSON object", Advice: refuse.AdviceSyntax, Syntax: true}
 }
 
-// skipObject skips what is left of the current object, its end too.
+// skipObject skips the rest of the current object, including its end.
 func (d *Decoder) skipObject() *refuse.Refusal { return d.skipOut(d.dec.StackDepth()) }
 
-// skipOut skips what is left of the object or array at that depth, its end too,
-// wherever in it the decoder is.
+// skipOut skips the rest of the object or array at that depth, including its end, however deep in it the decoder is.
 func (d *Decoder) skipOut(depth int) *refuse.Refusal {
 	for d.dec.StackDepth() >= depth {
 		switch d.dec.PeekKind() {
@@ -182,8 +176,8 @@ func (d *Decoder) skipOut(depth int) *refuse.Refusal {
 	return nil
 }
 
-// ahead looks for a field of the object that has just begun, and returns its
-// text, "" if it is no string. given is false if there is none that can be read.
+// ahead looks for a field of the object that has just begun, and returns its text, "" if it is not a string. given is
+// false if the field is missing or cannot be read.
 func (d *Decoder) ahead(field string) (text string, given bool) {
 	d.rest = *bytes.NewBuffer(d.body[d.dec.InputOffset()-1:])
 	d.scout.Reset(&d.rest, d.options...)
@@ -223,7 +217,7 @@ func (d *Decoder) skip() *refuse.Refusal {
 	return nil
 }
 
-// value returns the next value's bytes as sent, inside the body.
+// value returns the next value's bytes as sent, pointing into the body.
 func (d *Decoder) value() ([]byte, *refuse.Refusal) {
 	v, err := d.dec.ReadValue()
 	if err != nil {
@@ -233,8 +227,7 @@ func (d *Decoder) value() ([]byte, *refuse.Refusal) {
 	return d.body[end-len(v) : end], nil
 }
 
-// unquote returns the text of a valid JSON string: inside the body, or inside
-// the scratch buffer if it has escapes.
+// unquote returns the text of a valid JSON string: a part of the body, or of the scratch buffer if it has escapes.
 func (d *Decoder) unquote(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
@@ -243,13 +236,12 @@ func (d *Decoder) unquote(quoted []byte) []byte {
 	return d.scratch
 }
 
-// enter says that what is read next stands in that field of the current object,
-// leave that it has been read.
+// enter begins a field of the current object in the path, and leave ends it.
 func (d *Decoder) enter(name string, index int) { d.at = append(d.at, place{name, index}) }
 
 func (d *Decoder) leave() { d.at = d.at[:len(d.at)-1] }
 
-// path is where a field of the current object is, "" the object itself.
+// path returns the path of a field of the current object; "" means the object itself.
 func (d *Decoder) path(field string) string {
 	if len(d.at) == 0 {
 		return field
@@ -270,17 +262,17 @@ func (d *Decoder) path(field string) string {
 	return b.String()
 }
 
-// Invalid is the refusal of a field's value; allowed says what it may be.
+// Invalid returns the refusal of a field's value; allowed describes the valid ones.
 func (d *Decoder) Invalid(field, allowed string) *refuse.Refusal {
 	return d.wrong(field, "must be "+allowed)
 }
 
-// wrong is the refusal of a value that may not be there; why says why.
+// wrong returns the refusal of a value; why says what is wrong with it.
 func (d *Decoder) wrong(field, why string) *refuse.Refusal {
 	return d.refuse(field, "Invalid "+d.path(field)+": "+why, refuse.AdviceField)
 }
 
-// refuse is the refusal of a field, in these words.
+// refuse returns the refusal of a field.
 func (d *Decoder) refuse(field, text, advice string) *refuse.Refusal {
 	return &refuse.Refusal{Code: d.code, Field: d.path(field), Text: text, Advice: advice}
 }
@@ -293,7 +285,7 @@ func (d *Decoder) changes(some bool, fields string) *refuse.Refusal {
 	return d.refuse("", "The body changes nothing", "Send at least one of "+fields)
 }
 
-// needs refuses a body without the text of a field.
+// needs refuses a body if the text of a required field is empty.
 func (d *Decoder) needs(field, text string) *refuse.Refusal {
 	if text != "" {
 		return nil
@@ -301,12 +293,12 @@ func (d *Decoder) needs(field, text string) *refuse.Refusal {
 	return d.Missing(field)
 }
 
-// Missing is the refusal of an object without a field that it needs.
+// Missing returns the refusal of an object without a required field.
 func (d *Decoder) Missing(field string) *refuse.Refusal {
 	return d.refuse(field, "Missing required field: "+d.path(field), "Send "+field+" in the JSON body")
 }
 
-// Unknown is the refusal of a field that nobody knows. Its value is skipped.
+// Unknown skips the value of an unknown field and returns its refusal.
 func (d *Decoder) Unknown(name []byte) *refuse.Refusal {
 	field := jsonout.Shorten(string(name))
 	if bad := d.skip(); bad != nil {
@@ -315,8 +307,7 @@ func (d *Decoder) Unknown(name []byte) *refuse.Refusal {
 	return d.refuse(field, "Unknown field: "+d.path(field), "Remove it, or check its spelling: names are case-sensitive")
 }
 
-// takes reads a value of the wanted kind, as sent. ok is false for null. Any
-// other kind is skipped and refused.
+// takes reads a value of the given kind, as sent. ok is false for null. Any other kind is skipped and refused.
 func (d *Decoder) takes(kind jsontext.Kind, field, allowed string) (raw []byte, ok bool, bad *refuse.Refusal) {
 	switch got := d.dec.PeekKind(); got {
 	case kind, jsontext.KindInvalid:
@@ -332,8 +323,7 @@ func (d *Decoder) takes(kind jsontext.Kind, field, allowed string) (raw []byte, 
 	}
 }
 
-// Integer reads an integer of [lo, hi]. Fractions, exponents and strings are
-// no integers.
+// Integer reads an integer from lo to hi. Fractions, exponents and strings are refused.
 func (d *Decoder) Integer(field string, lo, hi int64) (n int64, ok bool, bad *refuse.Refusal) {
 	raw, ok, bad := d.takes(jsontext.KindNumber, field, "")
 	if bad == nil && !ok {
@@ -359,14 +349,13 @@ func (d *Decoder) Text(field, allowed string) (s []byte, ok bool, bad *refuse.Re
 	return d.unquote(raw), true, nil
 }
 
-// parsed reads a string as parse does, the zero value if it is null. allowed says what it
-// may be.
+// parsed reads a string with parse, the zero value if it is null. allowed describes the valid values.
 func parsed[T any](d *Decoder, field, allowed string, parse func(s string) (T, bool)) (T, *refuse.Refusal) {
 	v, _, bad := parsedRaw(d, field, allowed, parse)
 	return v, bad
 }
 
-// parsedRaw is parsed that returns the string as it was sent, too.
+// parsedRaw is parsed, but also returns the string as it was sent.
 func parsedRaw[T any](d *Decoder, field, allowed string, parse func(s string) (T, bool)) (v T, raw []byte, bad *refuse.Refusal) {
 	raw, ok, bad := d.takes(kindString, field, allowed)
 	if !ok || bad != nil {
@@ -379,8 +368,8 @@ func parsedRaw[T any](d *Decoder, field, allowed string, parse func(s string) (T
 	return v, raw, nil
 }
 
-// id reads the name of somebody who is at work, "" if it is null. Anything but a well-formed
-// one has the contract's own refusal.
+// id reads the name of a worker or processor, "" if it is null. A malformed one gets refusal, as the contract
+// requires.
 func (d *Decoder) id(field string, valid func(s []byte) bool, refusal func(field string) *refuse.Refusal) (string, *refuse.Refusal) {
 	s, ok, bad := d.Text(field, "")
 	switch {
@@ -397,8 +386,8 @@ func (d *Decoder) workerID() (string, *refuse.Refusal) {
 	return d.id("worker_id", bound.ValidWorkerID[[]byte], refuseWorkerID)
 }
 
-// holderID reads the worker_id of a filter, "" if it is null: a processor may
-// have ended a task, too.
+// holderID reads the worker_id of a filter, "" if it is null. It may also be a processor's id, because processors end
+// tasks, too.
 func (d *Decoder) holderID() (string, *refuse.Refusal) {
 	return d.id("worker_id", bound.ValidProcessorID[[]byte], RefuseHolderID)
 }
@@ -447,8 +436,7 @@ func (d *Decoder) key(field string, most int) (string, bool, *refuse.Refusal) {
 	return "", false, d.Invalid(field, allowed)
 }
 
-// raw reads any JSON value of at most so many bytes, as a copy of the bytes
-// sent.
+// raw reads any JSON value of up to most bytes, as a copy of the bytes sent.
 func (d *Decoder) raw(field string, most int) ([]byte, *refuse.Refusal) {
 	if d.IsNull() {
 		return nil, d.skip()
@@ -493,7 +481,7 @@ func (d *Decoder) oversized(field string, most int) *refuse.Refusal {
 	return refuse.TooLarge(path, path+" is larger than "+strconv.Itoa(most)+" bytes")
 }
 
-// open reads the start of the object or array that a field is. ok is false for null.
+// open reads the start of an object or array. ok is false for null.
 func (d *Decoder) open(kind jsontext.Kind, field, allowed string) (ok bool, bad *refuse.Refusal) {
 	switch d.dec.PeekKind() {
 	case kind, jsontext.KindInvalid:
@@ -510,7 +498,7 @@ func (d *Decoder) open(kind jsontext.Kind, field, allowed string) (ok bool, bad 
 	return false, d.Invalid(field, allowed)
 }
 
-// beginItem reads the start of an object in an array, where null is none either.
+// beginItem reads the start of an object in an array, where null is refused.
 func (d *Decoder) beginItem() *refuse.Refusal {
 	ok, bad := d.open(jsontext.KindBeginObject, "", "an object")
 	if bad == nil && !ok {
@@ -519,8 +507,8 @@ func (d *Decoder) beginItem() *refuse.Refusal {
 	return bad
 }
 
-// elements reads the array of up to most elements that a field is: element reads each of
-// them. n is how many there are, ok is false for null.
+// elements reads an array of up to most elements: element reads each of them. n is their number; ok is false for
+// null.
 func (d *Decoder) elements(field, allowed string, most int, element func(i int) *refuse.Refusal) (n int, ok bool, bad *refuse.Refusal) {
 	ok, bad = d.open(jsontext.KindBeginArray, field, allowed)
 	if bad != nil || !ok {
@@ -540,15 +528,14 @@ func (d *Decoder) elements(field, allowed string, most int, element func(i int) 
 	return n, true, nil
 }
 
-// arraySince returns the array that was read as it was sent, inside the body. start is
-// behind its name: between them stand only a colon and space.
+// arraySince returns the array just read as it was sent, pointing into the body. start is the offset after its name,
+// with only a colon and space in between.
 func (d *Decoder) arraySince(start int64) []byte {
 	raw := d.body[start:d.dec.InputOffset()]
 	return raw[bytes.IndexByte(raw, '['):]
 }
 
-// array reads the array of 1 to most things that a field is: element reads each
-// of them. ok is false for null.
+// array reads an array of 1 to most things: element reads each of them. ok is false for null.
 func (d *Decoder) array(field, things string, most int, element func() *refuse.Refusal) (ok bool, bad *refuse.Refusal) {
 	allowed := "an array of 1 to " + strconv.Itoa(most) + " " + things
 	n, ok, bad := d.elements(field, allowed, most, func(i int) *refuse.Refusal {
@@ -562,7 +549,7 @@ func (d *Decoder) array(field, things string, most int, element func() *refuse.R
 	return ok, bad
 }
 
-// syntax puts an error of the decoder into words.
+// syntax converts an error of the decoder into a refusal.
 func (d *Decoder) syntax(err error) *refuse.Refusal {
 	r := &refuse.Refusal{Code: wire.CodeInvalidRequest, Advice: refuse.AdviceSyntax, Syntax: true}
 	var syn *jsontext.SyntacticError
@@ -584,17 +571,16 @@ func (d *Decoder) syntax(err error) *refuse.Refusal {
 	return r
 }
 
-// refuseDuplicate is the refusal of a body that has a field twice.
+// refuseDuplicate returns the refusal of a body that has a field twice.
 func refuseDuplicate(at jsontext.Pointer) *refuse.Refusal {
 	field := pointerPath(at)
 	return &refuse.Refusal{Code: wire.CodeInvalidRequest, Text: "Duplicate field: " + field, Advice: refuse.AdviceSyntax, Field: field, Syntax: true}
 }
 
-// fieldBytes is about where a path that the client made up is cut.
+// fieldBytes limits, approximately, the length of a path that the client made up.
 const fieldBytes = 100
 
-// pointerPath writes a JSON pointer as the contract names fields:
-// tasks[3].params.x.
+// pointerPath formats a JSON pointer as the contract names fields: tasks[3].params.x.
 func pointerPath(p jsontext.Pointer) string {
 	var b strings.Builder
 	for token := range p.Tokens() {
@@ -629,14 +615,13 @@ func kindName(k jsontext.Kind) string {
 	return "something else"
 }
 
-// brackets returns how many brackets open in v, also within strings: no value nests deeper
-// than that, and to count them is much faster than nesting.
+// brackets counts the opening brackets in v, including those in strings. No value nests deeper than that, and
+// counting is much faster than nesting.
 func brackets(v []byte) int {
 	return bytes.Count(v, []byte{'{'}) + bytes.Count(v, []byte{'['})
 }
 
-// nesting returns how deep objects and arrays nest in a valid JSON value, 0
-// for a scalar.
+// nesting returns the nesting depth of a valid JSON value, 0 for a scalar.
 func nesting(v []byte) int {
 	depth, deepest, quoted := 0, 0, false
 	for i := 0; i < len(v); i++ {

@@ -58,19 +58,19 @@ func (c *Defaults) check(d *Decoder) *refuse.Refusal {
 	return d.changes(c.Cmd.Set != 0, "lease_ms, max_attempts, backoff and retention_ms")
 }
 
-// Command is that of Body.
+// Command implements Body.
 func (c *Defaults) Command() command.Command {
 	cmd := c.Cmd
 	cmd.Defaults = fsm.DefaultsOf(&c.settings)
 	return cmd
 }
 
-// Answer is that of Body.
+// Answer implements Body.
 func (c *Defaults) Answer(b []byte, p *nodes.Proposed) []byte {
 	return AppendDefaults(b, p.Result.Defaults)
 }
 
-// AppendDefaults appends the answer that the server's defaults are.
+// AppendDefaults appends the answer with the server's defaults.
 func AppendDefaults(b []byte, v *fsm.InForce) []byte {
 	b = jsonout.IntField(b, `{"success":true,"defaults":{"lease_ms":`, v.LeaseMS)
 	b = jsonout.IntField(b, `,"max_attempts":`, int64(v.MaxAttempts))
@@ -80,7 +80,7 @@ func AppendDefaults(b []byte, v *fsm.InForce) []byte {
 	return append(b, "}}"...)
 }
 
-// AppendDefaultsWithLimits appends the answer that the server's defaults are, with what it takes.
+// AppendDefaultsWithLimits appends the answer with the server's defaults and its limits.
 func AppendDefaultsWithLimits(b []byte, v *fsm.InForce, l *bound.Limits) []byte {
 	b = AppendDefaults(b, v)
 	b = jsonout.IntField(b[:len(b)-1], `,"limits":{"body_bytes":`, int64(l.BodyBytes))

@@ -10,14 +10,14 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// The bounds of timeout_seconds.
+// Bounds of timeout_seconds.
 const (
 	timeoutSecondsMin     = 1
 	timeoutSecondsMax     = 3_600
 	timeoutSecondsDefault = 30
 )
 
-// timeout reads a timeout_seconds, in milliseconds, 0 if it is null.
+// timeout reads timeout_seconds as milliseconds, 0 if it is null.
 func (d *Decoder) timeout() (ms int64, bad *refuse.Refusal) {
 	n, _, bad := d.Integer("timeout_seconds", timeoutSecondsMin, timeoutSecondsMax)
 	return n * 1_000, bad
@@ -49,7 +49,7 @@ func (c *ClaimFinalization) check(d *Decoder) *refuse.Refusal {
 	return d.needs("processor_id", c.Cmd.ProcessorID)
 }
 
-// Answer is that of Body.
+// Answer implements Body.
 func (c *ClaimFinalization) Answer(b []byte, p *nodes.Proposed) []byte {
 	done := p.Result.Parent
 	b = jsonout.BoolField(b, `{"success":true,"claimed":`, done.Outcome.Claimed())
@@ -59,7 +59,7 @@ func (c *ClaimFinalization) Answer(b []byte, p *nodes.Proposed) []byte {
 	return append(jsonout.UintOrNull(b, `,"claim_token":`, done.Token), '}')
 }
 
-// FinalizationReason says why a claim was not got, "" if it was.
+// FinalizationReason returns why a claim was not granted, "" if it was.
 func FinalizationReason(o fsm.FinalizationOutcome) string {
 	switch o {
 	case fsm.FinalizationClaimed, fsm.FinalizationExtended:
@@ -74,8 +74,8 @@ func FinalizationReason(o fsm.FinalizationOutcome) string {
 	return "other"
 }
 
-// ExtendFinalization is the body of POST .../finalization/extend. Without a
-// timeout_seconds the claim's own counts.
+// ExtendFinalization is the body of POST .../finalization/extend. Without timeout_seconds the claim's own timeout
+// applies.
 type ExtendFinalization struct {
 	about[command.ExtendFinalization]
 }
@@ -98,7 +98,7 @@ func (c *ExtendFinalization) check(d *Decoder) *refuse.Refusal {
 	return d.needs("processor_id", c.Cmd.ProcessorID)
 }
 
-// Answer is that of Body.
+// Answer implements Body.
 func (c *ExtendFinalization) Answer(b []byte, p *nodes.Proposed) []byte {
 	return append(jsonout.BoolField(b, `{"success":true,"extended":`, p.Result.Parent.Done), '}')
 }
@@ -122,7 +122,7 @@ func (c *ReleaseFinalization) check(d *Decoder) *refuse.Refusal {
 	return d.needs("processor_id", c.Cmd.ProcessorID)
 }
 
-// Answer is that of Body.
+// Answer implements Body.
 func (c *ReleaseFinalization) Answer(b []byte, p *nodes.Proposed) []byte {
 	return append(jsonout.BoolField(b, `{"success":true,"released":`, p.Result.Parent.Done), '}')
 }

@@ -11,11 +11,11 @@ import (
 // Finalize is the body of POST /api/tasks/{id}/finalize.
 type Finalize struct {
 	about[command.Finalize]
-	outcome string // "" = none was given
+	outcome string // "" = not given
 	failed  bool   // error was given
 }
 
-// The outcomes of a finalization.
+// Outcomes of a finalization.
 const (
 	outcomeCompleted = "completed"
 	outcomeFailed    = "failed"
@@ -62,7 +62,7 @@ func (c *Finalize) check(d *Decoder) *refuse.Refusal {
 	return nil
 }
 
-// Answer is that of Body.
+// Answer implements Body.
 func (c *Finalize) Answer(b []byte, p *nodes.Proposed) []byte {
 	b = jsonout.WordField(b, `{"success":true,"action":`, p.Result.Task.Status.String())
 	b = jsonout.BoolField(b, `,"already_finalized":`, p.Result.Parent != nil && p.Result.Parent.AlreadyFinalized)

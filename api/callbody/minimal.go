@@ -6,8 +6,8 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// AppendMinimal is the body's Answer for who knows the task that it is about: of that it
-// has the id and the status alone. What the call claims is whole.
+// AppendMinimal appends the body's answer with only the id and status of its task, for clients that know the task.
+// Tasks that the call claims are complete.
 func AppendMinimal(b []byte, body Body, p *nodes.Proposed) []byte {
 	switch c := body.(type) {
 	case *Claim, *Delete:

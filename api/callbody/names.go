@@ -9,23 +9,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The JSON decoder finds out by itself whether an object has a name twice, and keeps each
-// name in a map for that: up to seventeen times the bytes of the body. So it does only in
-// bodies up to namesFreeBytes, or with no more than namesFree names in objects that are
-// open at the same time. Of others the names are kept as hashes.
+// To find duplicate names, the JSON decoder keeps each name of an object in a map, which can take seventeen times the
+// size of the body. It therefore does so only for bodies up to namesFreeBytes, or with at most namesFree names in
+// open objects. For others hashes of the names are compared.
 const (
 	namesFreeBytes = 32 << 10
 	namesFree      = 4 << 10
 )
 
-// hasManyNames reports whether there are more than namesFree names in open objects
-// somewhere before the first mistake in the body's syntax.
+// hasManyNames reports whether, before the first syntax error, more than namesFree names are in open objects at the
+// same time.
 func hasManyNames(body []byte) bool {
 	if len(body) <= namesFreeBytes {
 		return false
 	}
-	var counts []int // of the objects that are open
-	open := 0        // all of them together
+	var counts []int // per open object
+	open := 0        // their sum
 	for i := 0; i < len(body); i++ {
 		switch body[i] {
 		case '"':
@@ -36,7 +35,7 @@ func hasManyNames(body []byte) bool {
 			counts = append(counts, 0)
 		case ':':
 			if len(counts) == 0 {
-				return false // no JSON
+				return false // not JSON
 			}
 			counts[len(counts)-1]++
 			if open++; open > namesFree {
@@ -56,11 +55,10 @@ func hasManyNames(body []byte) bool {
 	return false
 }
 
-// nestedMax is more than any depth that a body may have.
+// nestedMax is more than the depth of any accepted body.
 const nestedMax = 10_000
 
-// endOfString returns where the JSON string that begins at i ends, at its quote; -1: it
-// does not.
+// endOfString returns the index of the quote that ends the JSON string at i, or -1.
 func endOfString(body []byte, i int) int {
 	for i++; ; i++ {
 		quote := bytes.IndexByte(body[i:], '"')
@@ -71,25 +69,24 @@ func endOfString(body []byte, i int) int {
 		if escape < 0 {
 			return i + quote
 		}
-		if i += escape + 1; i >= len(body) { // and what it escapes
+		if i += escape + 1; i >= len(body) { // and the escaped character
 			return -1
 		}
 	}
 }
 
-// nameAt is a name of an object: a hash of it, and where in the body it begins.
+// nameAt is a name of an object: its hash, and its offset in the body.
 type nameAt struct{ hash, at uint32 }
 
-// nameSeed is new with each process: nobody can make names that have the same hash.
+// nameSeed is random for each process, so that clients cannot construct names with equal hashes.
 var nameSeed = maphash.MakeSeed()
 
-// findDuplicate returns where in the body an object has a name twice, as a JSON pointer;
-// found is false if there is none before the first mistake in its syntax. It takes
-// 8 bytes a name.
+// findDuplicate returns the JSON pointer of a duplicate name. found is false if there is none before the first syntax
+// error. It takes 8 bytes for each name.
 func findDuplicate(body []byte) (at jsontext.Pointer, found bool) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
-	var names []nameAt // of the objects that are open
-	var begins []int   // where in names those of each begin
+	var names []nameAt // of the open objects
+	var begins []int   // the index in names where each of them begins
 	var scratch []byte
 	for {
 		kind := dec.PeekKind()
@@ -131,7 +128,7 @@ func findDuplicate(body []byte) (at jsontext.Pointer, found bool) {
 	}
 }
 
-// sameName returns a name that is among names twice. It sorts them.
+// sameName returns a name that occurs twice in names. It sorts names.
 func sameName(body []byte, names []nameAt) (name string, twice bool) {
 	slices.SortFunc(names, func(a, b nameAt) int { return cmp.Compare(a.hash, b.hash) })
 	for i := range names {
@@ -144,7 +141,7 @@ func sameName(body []byte, names []nameAt) (name string, twice bool) {
 	return "", false
 }
 
-// textAt returns the text of the valid JSON string that begins there.
+// textAt returns the text of the valid JSON string at that offset.
 func textAt(body []byte, at uint32) string {
 	text, _ := jsontext.AppendUnquote(nil, body[at:endOfString(body, int(at))+1])
 	return string(text)

@@ -8,16 +8,15 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 )
 
-// slipMax is how many letters of a name may be wrong for the right one to be suggested.
+// slipMax bounds the wrong letters of a name for which the right one is suggested.
 const slipMax = 2
 
-// unknownOf is Unknown of a field of B, which has the names of the fields that there are:
-// it suggests the one that was meant.
+// unknownOf is Decoder.Unknown for a field of B, and suggests the field of B that was probably meant.
 func unknownOf[B any](d *Decoder, name []byte) *refuse.Refusal {
 	return d.unknownAmong(name, namesOf(reflect.TypeFor[B]())...)
 }
 
-// unknownAmong is Unknown where the names of the fields are these.
+// unknownAmong is Decoder.Unknown with the given valid names.
 func (d *Decoder) unknownAmong(name []byte, names ...string) *refuse.Refusal {
 	meant := nearest(string(name), names)
 	bad := d.Unknown(name)
@@ -27,7 +26,7 @@ func (d *Decoder) unknownAmong(name []byte, names ...string) *refuse.Refusal {
 	return bad
 }
 
-// namesOf returns the names that the fields of a body have in JSON.
+// namesOf returns the JSON names of a body's fields.
 func namesOf(body reflect.Type) []string {
 	var names []string
 	for f := range body.Fields() {
@@ -46,9 +45,9 @@ func namesBut(body reflect.Type, others ...string) []string {
 	return slices.DeleteFunc(namesOf(body), func(name string) bool { return slices.Contains(others, name) })
 }
 
-// nearest returns the name that somebody meant who wrote text, "" if none looks like it:
-// one of which text is a word, as type of task_type, or which text begins, or that differs
-// in up to slipMax letters. text itself is none: it is known, but not in its place.
+// nearest returns the name that text was probably meant to be, or "": one of which text is a word (type of
+// task_type), or which begins with text or the other way round, or which differs in up to slipMax letters. text
+// itself is excluded, because it is a known name in the wrong place.
 func nearest(text string, names []string) string {
 	if len(text) < slipMax || len(text) > 64 {
 		return ""
@@ -70,9 +69,9 @@ func nearest(text string, names []string) string {
 	return best
 }
 
-// distance is how many letters must be put in, left out or changed to make b of a.
+// distance returns how many letters must be inserted, removed or changed to turn a into b.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1) // of a's beginning to each of b's
+	row := make([]int, len(b)+1) // from the beginning of a so far to each beginning of b
 	for j := range row {
 		row[j] = j
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/internal/zones"
 )
 
-// The bounds of a schedule's fields.
+// Bounds of a schedule's fields.
 const (
 	everyMSMin    = 1_000
 	everyMSMax    = 31_536_000_000 // 365 days
@@ -37,7 +37,7 @@ type Schedule struct {
 	times *cron.Times // of its plan
 }
 
-// DecodeSchedule reads the body of PUT /api/schedules/{name} by these time zones.
+// DecodeSchedule decodes the body of PUT /api/schedules/{name} with these time zones.
 func DecodeSchedule(body []byte, limits *bound.Limits, data *zones.Data) (Schedule, *refuse.Refusal) {
 	c := Schedule{task: newDraft(), zones: data}
 	c.task.names = scheduledNames
@@ -75,8 +75,8 @@ func (c *Schedule) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 	return bad
 }
 
-// scheduledField reads one field of the task that a schedule submits: those of a
-// submit, but for what can only be said of one task.
+// scheduledField reads one field of the task that a schedule submits: those of a submit, except those that make sense
+// for a single task only.
 func (d *Decoder) scheduledField(name []byte, t *draft) *refuse.Refusal {
 	switch {
 	case slices.Contains(ofOneTask, string(name)):
@@ -87,22 +87,21 @@ func (d *Decoder) scheduledField(name []byte, t *draft) *refuse.Refusal {
 	return d.taskField(name, t)
 }
 
-// ofOneTask are the fields of a task that can be said of one task alone. It is never changed.
+// ofOneTask are the fields of a task that make sense for a single task only.
 var ofOneTask = []string{"idempotency_key", "unique", "traceparent", "run_at", "expires_at"}
 
-// scheduledNames are the fields of a schedule's task, which has no steps.
+// scheduledNames returns the fields of a schedule's task, which has no steps.
 func scheduledNames() []string {
 	return namesBut(reflect.TypeFor[wire.NewTask](), slices.Concat(ofOneTask, ofParents)...)
 }
 
-// planText reads a cron expression or the name of a time zone, "" if it is null.
-// Whether it is one is checked with the others.
+// planText reads a cron expression or the name of a time zone, "" if it is null. It is validated later, together with
+// the other fields.
 func (d *Decoder) planText(field, allowed string, most int) (string, *refuse.Refusal) {
 	return parsed(d, field, allowed, func(s string) (string, bool) { return s, bound.ValidKey(s, most) })
 }
 
-// choice reads one of two words; other says that it is the second. null is the
-// first.
+// choice reads one of two words; other says that it is the second. null is the first.
 func (d *Decoder) choice(field, first, second string) (other bool, bad *refuse.Refusal) {
 	return parsed(d, field, `"`+first+`" or "`+second+`"`, func(s string) (other, ok bool) { return s == second, s == second || s == first })
 }
@@ -119,13 +118,12 @@ func (c *Schedule) check(d *Decoder) *refuse.Refusal {
 		return bad
 	}
 	if c.Timezone == "UTC" {
-		c.Timezone = "" // one way to say it, so that it is no other plan
+		c.Timezone = "" // one representation, so that plans compare equal
 	}
 	return nil
 }
 
-// ReadPlan reads the plan of a schedule by these time zones; each of its fields has the form
-// of a schedule's.
+// ReadPlan parses the plan of a schedule with these time zones; its fields have been checked one by one.
 func ReadPlan(p cron.Plan, data *zones.Data) (*cron.Times, *refuse.Refusal) {
 	wrong := func(field, text, advice string) *refuse.Refusal {
 		return &refuse.Refusal{Code: wire.CodeInvalidRequest, Field: field, Text: text, Advice: advice}
@@ -168,7 +166,7 @@ func PlanField(p *cron.Plan, name, value string) *refuse.Refusal {
 	return nil
 }
 
-// checkTask checks what one field of the task alone does not show.
+// checkTask validates what depends on several fields of the task.
 func (c *Schedule) checkTask(d *Decoder) *refuse.Refusal {
 	d.enter("task", -1)
 	d.code = wire.CodeInvalidTask
@@ -182,10 +180,8 @@ func (c *Schedule) plan() cron.Plan {
 	return cron.Plan{Cron: c.Cron, Timezone: c.Timezone, EveryMS: c.EveryMS}
 }
 
-// SetNext sets the slot to wait for, by the leader's clocks. A schedule that
-// goes on as it did before keeps the slot that it waits for: so one that is set
-// again and again still runs.
-// level is the cluster's feature level.
+// SetNext sets the slot to wait for, by the leader's clocks. A schedule with an unchanged plan keeps its slot, so
+// that one that is set again and again still runs. level is the cluster's feature level.
 func (c *Schedule) SetNext(now fsm.Stamp, before *fsm.ScheduleView, level uint32) *refuse.Refusal {
 	next, ok := c.times.Next(now.T)
 	wall := c.times.Wall(next)

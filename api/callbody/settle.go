@@ -11,8 +11,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// holdField reads the fields that all settling calls have, worker_id and claim_token. ok
-// is false for any other name.
+// holdField reads the fields of all settling calls, worker_id and claim_token. ok is false for any other name.
 func (d *Decoder) holdField(name []byte, hold *command.Hold) (ok bool, bad *refuse.Refusal) {
 	switch string(name) {
 	case "worker_id":
@@ -73,10 +72,10 @@ func (c *Extend) field(d *Decoder, name []byte) *refuse.Refusal {
 
 func (c *Extend) check(d *Decoder) *refuse.Refusal { return d.needs("worker_id", c.Cmd.WorkerID) }
 
-// Answer is that of Body.
+// Answer implements Body.
 func (c *Extend) Answer(b []byte, p *nodes.Proposed) []byte { return c.rest(appendTaskAnswer(b, p), p) }
 
-// rest appends what the answer has after the task.
+// rest appends the answer's fields after the task.
 func (c *Extend) rest(b []byte, p *nodes.Proposed) []byte {
 	b = jsonout.IntField(b, `,"lease_remaining_ms":`, encode.LeaseLeft(p.Result.Task, p.Stamp))
 	b = jsonout.BoolField(b, `,"cancel_requested":`, p.Result.Task.CancelRequested)
@@ -86,7 +85,7 @@ func (c *Extend) rest(b []byte, p *nodes.Proposed) []byte {
 // Fail is the body of POST /api/tasks/{id}/fail.
 type Fail struct {
 	about[command.Fail]
-	given bool // error
+	given bool // error was given
 }
 
 func (c *Fail) setID(id uint64) { c.Cmd.ID = id }

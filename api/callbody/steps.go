@@ -15,20 +15,19 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// cycleNamesMax bounds the names by which a refusal tells a cycle.
+// cycleNamesMax bounds the names in the refusal of a cycle.
 const cycleNamesMax = 20
 
-// stepsDraft is the steps of a task while they are being read. A step may depend
-// on one that comes later, so what it depends on is looked up at the end.
+// stepsDraft holds the steps of a task while they are read. A step may depend on a later one, so dependencies are
+// resolved at the end.
 type stepsDraft struct {
 	steps []fsm.NewStep
-	named map[string]uint16 // the place of each step
-	// dependsOn has per step the names as sent, a JSON array inside the body; nil
-	// if there are none.
+	named map[string]uint16 // the index of each step
+	// dependsOn holds, per step, the names as sent, a JSON array in the body; nil if there are none.
 	dependsOn [][]byte
 }
 
-// parentField reads one of the fields that only a task with steps has.
+// parentField reads a field that only a task with steps can have.
 func (d *Decoder) parentField(name []byte, t *draft) (bad *refuse.Refusal) {
 	if d.IsNull() {
 		return d.skip()
@@ -65,9 +64,8 @@ func (d *Decoder) steps(t *draft) *refuse.Refusal {
 	return bad
 }
 
-// countTask counts a task that the body submits. A body with more than one
-// request may change is refused as a whole, at the first that is too many: what
-// is read of it is bounded by that, too.
+// countTask counts a task that the body submits. If there are more than one request may change, the whole body is
+// refused at the first one too many, so that no more than that is decoded.
 func (d *Decoder) countTask() *refuse.Refusal {
 	d.submits++
 	if d.submits <= bound.ChangesMax {
@@ -125,18 +123,16 @@ func (d *Decoder) step(s *stepsDraft) *refuse.Refusal {
 	return nil
 }
 
-// ofParents are the fields of a task that go with steps, notOfSteps all those that its steps
-// cannot have. They are never changed.
+// ofParents are the fields of a task that require steps; notOfSteps are all those that its steps cannot have.
 var (
 	ofParents  = []string{"steps", "finalize", "on_step_failure"}
 	notOfSteps = append([]string{"idempotency_key", "unique", "traceparent", "retention_ms"}, ofParents...)
 )
 
-// stepNames are the fields of a step.
+// stepNames returns the fields of a step.
 func stepNames() []string { return namesBut(reflect.TypeFor[wire.NewStep](), notOfSteps...) }
 
-// stepField reads one field that a step has as any task: not those that are of
-// its parent.
+// stepField reads a field that a step has like any task, and refuses those that belong to its parent.
 func (d *Decoder) stepField(name []byte, t *draft) *refuse.Refusal {
 	if slices.Contains(notOfSteps, string(name)) {
 		return d.forbidden(name, "a step cannot have "+string(name), "Remove it: it is for the task that has the steps")
@@ -144,8 +140,7 @@ func (d *Decoder) stepField(name []byte, t *draft) *refuse.Refusal {
 	return d.taskField(name, t)
 }
 
-// forbidden skips a field that the object cannot have, and refuses it unless it
-// is null.
+// forbidden skips a field that the object cannot have, and refuses it unless it is null.
 func (d *Decoder) forbidden(name []byte, why, advice string) *refuse.Refusal {
 	field, absent := string(name), d.IsNull()
 	if bad := d.skip(); bad != nil || absent {
@@ -154,8 +149,7 @@ func (d *Decoder) forbidden(name []byte, why, advice string) *refuse.Refusal {
 	return d.refuse(field, "Invalid "+d.path(field)+": "+why, advice)
 }
 
-// dependsOn reads the names in a depends_on and returns them as sent, nil if
-// there are none.
+// dependsOn reads the names in depends_on and returns them as sent, nil if there are none.
 func (d *Decoder) dependsOn() (raw []byte, bad *refuse.Refusal) {
 	const most = fsm.StepsMax - 1
 	start := d.dec.InputOffset()
@@ -174,8 +168,7 @@ func (d *Decoder) dependsOn() (raw []byte, bad *refuse.Refusal) {
 	return d.arraySince(start), nil
 }
 
-// resolve looks up what the steps depend on. It refuses names of no other step,
-// and cycles.
+// resolve looks up the dependencies of the steps. It refuses unknown names and cycles.
 func (d *Decoder) resolve(s *stepsDraft) *refuse.Refusal {
 	var places []uint16
 	seenBy := make([]int, len(s.steps)) // the last step, from 1, that depends on it
@@ -215,8 +208,7 @@ func (d *Decoder) resolve(s *stepsDraft) *refuse.Refusal {
 	return d.wrong("depends_on", "the steps wait for each other: "+nameCycle(s.steps, cycle))
 }
 
-// names calls each with the names in an array that dependsOn has read, as the
-// elements of depends_on.
+// names calls each with the names in an array that dependsOn has read, with the path of the elements of depends_on.
 func (d *Decoder) names(raw []byte, each func(name []byte) *refuse.Refusal) *refuse.Refusal {
 	d.rest = *bytes.NewBuffer(raw)
 	d.scout.Reset(&d.rest)
@@ -238,7 +230,7 @@ func (d *Decoder) names(raw []byte, each func(name []byte) *refuse.Refusal) *ref
 	return nil
 }
 
-// nameCycle writes a cycle as a -> b -> a; of a long one the first names.
+// nameCycle formats a cycle as a -> b -> a; of a long one only the first names.
 func nameCycle(steps []fsm.NewStep, cycle []uint16) string {
 	var names []string
 	for _, place := range cycle[:min(len(cycle), cycleNamesMax)] {
@@ -250,8 +242,7 @@ func nameCycle(steps []fsm.NewStep, cycle []uint16) string {
 	return strings.Join(append(names, steps[cycle[0]].Name), " -> ")
 }
 
-// checkParent checks what only tasks with steps have, and what they cannot
-// have.
+// checkParent validates the fields that require steps, and those that a task with steps cannot have.
 func (d *Decoder) checkParent(t *draft) *refuse.Refusal {
 	if t.Parent == nil {
 		return d.refuse(t.ofParents, d.path(t.ofParents)+" is only for a task with steps", "Send steps, or leave it out")

@@ -18,13 +18,12 @@ import (
 type Submit struct {
 	Many  bool
 	Tasks []fsm.NewTask // the valid ones, in order
-	// Items says per task of a submit of many what is wrong with it, nil for
-	// a valid one.
+	// Items has the refusal of each task of a submit of many, nil for a valid one.
 	Items []*refuse.Refusal
 }
 
-// DecodeSubmit reads the body of POST /api/tasks: one task, or many in tasks.
-// Of many, an invalid task is noted in its place; of one it is the refusal.
+// DecodeSubmit decodes the body of POST /api/tasks: one task, or many in tasks. Of many, an invalid task gets its
+// refusal in Items; a single invalid one is refused.
 func DecodeSubmit(body []byte, limits *bound.Limits) (Submit, *refuse.Refusal) {
 	var req Submit
 	d := NewDecoder(body, limits)
@@ -62,11 +61,10 @@ func DecodeSubmit(body []byte, limits *bound.Limits) (Submit, *refuse.Refusal) {
 type draft struct {
 	fsm.NewTask
 	delayed bool // delay_ms was given
-	// ofParents is the first field given of those that only a task with steps
-	// has beside them; byClaim and goesOn are what they say.
+	// ofParents is the first given field that requires steps; byClaim and goesOn are the values of such fields.
 	ofParents       string
 	byClaim, goesOn bool
-	// names returns the fields that it may have where that are not those of any task.
+	// names returns the valid fields, if they differ from those of any task.
 	names func() []string
 }
 
@@ -98,17 +96,17 @@ func (d *Decoder) tasks(req *Submit) *refuse.Refusal {
 	return bad
 }
 
-// likeThis returns how many things the body has if all are as long as its beginning
-// up to here, which is the first of them: at most as many as are allowed.
+// likeThis estimates how many elements the body has, from the length up to the end of the first one, limited to the
+// allowed number.
 func (d *Decoder) likeThis() int {
 	return min(len(d.body)/int(d.dec.InputOffset())+1, d.limits.Items)
 }
 
-// taskArray reads an array of 1 to 1,000 tasks. It calls each with every one
-// and with what is wrong with it; what each returns ends the array.
+// taskArray reads an array of 1 to 1,000 tasks. It calls each with every task and its refusal; a refusal returned by
+// each ends the array.
 func (d *Decoder) taskArray(field string, each func(t *draft, bad *refuse.Refusal) *refuse.Refusal) (ok bool, bad *refuse.Refusal) {
 	outer := d.code
-	var task draft // one for all of them
+	var task draft // reused for all of them
 	return d.array(field, "tasks", d.limits.Items, func() *refuse.Refusal {
 		d.code = wire.CodeInvalidTask
 		defer func() { d.code = outer }()
@@ -151,8 +149,8 @@ func (d *Decoder) task(t *draft) *refuse.Refusal {
 	}
 }
 
-// skipRest skips the rest of the object at that depth, a field of which was
-// refused. It returns what of that, or of the refusal, is about the syntax.
+// skipRest skips the rest of the object at that depth after a field was refused. It returns a refusal only if it is
+// about the syntax.
 func (d *Decoder) skipRest(bad *refuse.Refusal, depth int) *refuse.Refusal {
 	if bad.Syntax {
 		return bad
@@ -224,7 +222,7 @@ func (d *Decoder) taskOption(name []byte, t *draft) (bad *refuse.Refusal) {
 	return bad
 }
 
-// unknownOfTask is Unknown of a field of a task.
+// unknownOfTask is Decoder.Unknown for a field of a task.
 func (d *Decoder) unknownOfTask(name []byte, t *draft) *refuse.Refusal {
 	if t.names == nil {
 		return unknownOf[wire.NewTask](d, name)
@@ -234,7 +232,7 @@ func (d *Decoder) unknownOfTask(name []byte, t *draft) *refuse.Refusal {
 
 const traceparentAllowed = "a W3C trace context in lower case, 00-<32 hex digits>-<16>-<2>,"
 
-// checkTask checks what one field alone does not show.
+// checkTask validates what depends on several fields.
 func (d *Decoder) checkTask(t *draft) *refuse.Refusal {
 	if t.Parent != nil || t.ofParents != "" {
 		if bad := d.checkParent(t); bad != nil {
@@ -256,7 +254,7 @@ func (d *Decoder) checkTask(t *draft) *refuse.Refusal {
 	return nil
 }
 
-// One is a batch's op that submits a task.
+// One is the op of a batch that submits a task.
 type One struct{ draft }
 
 func (c *One) field(d *Decoder, name []byte) *refuse.Refusal {
@@ -265,10 +263,10 @@ func (c *One) field(d *Decoder, name []byte) *refuse.Refusal {
 
 func (c *One) check(d *Decoder) *refuse.Refusal { return d.checkTask(&c.draft) }
 
-// Command is that of Body.
+// Command implements Body.
 func (c *One) Command() command.Command { return command.Submit{Tasks: []fsm.NewTask{c.NewTask}} }
 
-// Answer is that of Body.
+// Answer implements Body.
 func (c *One) Answer(b []byte, p *nodes.Proposed) []byte {
 	return AppendSubmitOne(b, p)
 }
@@ -286,7 +284,7 @@ func AppendSubmitOne(b []byte, p *nodes.Proposed) []byte {
 	return append(b, '}')
 }
 
-// appendCreated appends created, and same_request where it says something.
+// appendCreated appends created, and same_request if it is false.
 func appendCreated(b []byte, created, same bool) []byte {
 	if created {
 		return append(b, `,"created":true`...)
@@ -298,8 +296,8 @@ func appendCreated(b []byte, created, same bool) []byte {
 	return b
 }
 
-// AppendSubmitMany appends the answer to a submit of many: items says what is
-// wrong with each, done has the outcome of the others, in order.
+// AppendSubmitMany appends the answer to a submit of many. items has the refusal of each or nil, done the outcome of
+// the others, in order.
 func AppendSubmitMany(b []byte, items []*refuse.Refusal, done []fsm.Submitted) []byte {
 	failed := 0
 	b = jsonout.List(b, `{"success":true,"results":`, len(items), func(b []byte, i int) []byte {

@@ -14,7 +14,7 @@ import (
 // Type is the body of PATCH /api/types/{type}. null clears a setting.
 type Type struct{ about[command.SetType] }
 
-// NewType returns an empty body that sets the type name, for the operator by.
+// NewType returns an empty body that changes the settings of the type name, for the operator by.
 func NewType(name, by string) *Type {
 	c := &Type{}
 	c.Cmd.Type, c.Cmd.By = name, by
@@ -47,13 +47,13 @@ func (c *Type) check(d *Decoder) *refuse.Refusal {
 	return d.changes(c.Cmd.Set != 0, "paused, max_claimed, rate_limit, lease_ms, max_attempts, backoff and retention_ms")
 }
 
-// Answer is that of Body.
+// Answer implements Body.
 func (c *Type) Answer(b []byte, p *nodes.Proposed) []byte {
 	b = append(b, `{"success":true,"type":`...)
 	return append(AppendType(b, p.Result.Type), '}')
 }
 
-// AppendType appends a task type; a setting that is not set is null.
+// AppendType appends a task type; settings that are not set are null.
 func AppendType(b []byte, v *fsm.TypeView) []byte {
 	s := &v.Settings
 	b = jsonout.StringField(b, `{"task_type":`, v.Type)
@@ -76,7 +76,7 @@ func AppendType(b []byte, v *fsm.TypeView) []byte {
 	return append(b, '}')
 }
 
-// AppendTallies appends what is counted of a type, or of all.
+// AppendTallies appends the numbers of a type, or of all.
 func AppendTallies(b []byte, v *fsm.TypeView) []byte {
 	b = encode.Counts(b, `"counts":`, &v.Counts)
 	b = jsonout.IntField(b, `,"oldest_pending_age_ms":`, v.OldestPendingAgeMS)
@@ -85,7 +85,7 @@ func AppendTallies(b []byte, v *fsm.TypeView) []byte {
 	return jsonout.DecimalField(b, `,"failed_per_s":`, v.FailedPerS)
 }
 
-// The bounds of a rate_limit, in millionths of a claim per second.
+// Bounds of rate_limit, in millionths of a claim per second.
 const (
 	rateLimitMin = 1
 	rateLimitMax = 1_000_000 * jsonout.Micro

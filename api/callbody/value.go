@@ -16,9 +16,8 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// object reads the object that a field is: it calls field with each name in it,
-// and field reads the value. ok is false for null. A refusal is made after the
-// object was read to its end.
+// object reads an object: it calls field with each name in it, and field reads the value. ok is false for null. A
+// refusal is returned after the object was read to its end.
 func (d *Decoder) object(name string, field func(name []byte) *refuse.Refusal) (ok bool, bad *refuse.Refusal) {
 	if ok, bad = d.open(jsontext.KindBeginObject, name, "an object"); !ok || bad != nil {
 		return false, bad
@@ -52,8 +51,8 @@ func (d *Decoder) Boolean(field string) (value bool, bad *refuse.Refusal) {
 	return false, d.Invalid(field, "true or false")
 }
 
-// instant reads a time as milliseconds since the Unix epoch. What is finer is
-// rounded up, and nothing is before the first millisecond: 0 stands for none.
+// instant reads a time as milliseconds since the Unix epoch, rounded up to a millisecond. The result is at least 1,
+// because 0 stands for none.
 func (d *Decoder) instant(field string) (ms int64, ok bool, bad *refuse.Refusal) {
 	const allowed = "a time in RFC 3339 of the years 1970 to 9999, as 2006-01-02T15:04:05.000Z"
 	const farMS = 253_402_300_800_000 // the year 10000
@@ -75,8 +74,7 @@ func (d *Decoder) instant(field string) (ms int64, ok bool, bad *refuse.Refusal)
 	return max(ms, 1), true, nil
 }
 
-// parseTime reads a time in RFC 3339. The library lets in 9:00, a comma and offsets of 24:00
-// and 00:60, too.
+// parseTime parses a time in RFC 3339. Package time would also accept 9:00, a comma, and offsets of 24:00 and 00:60.
 func parseTime(text string) (t time.Time, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || text[len("2006-01-02T15")] != ':' || strings.Contains(text, ",") {
@@ -86,8 +84,7 @@ func parseTime(text string) (t time.Time, ok bool) {
 	return t, strings.HasSuffix(text, "Z") || offset[:2] < "24" && offset[3:] < "60"
 }
 
-// decimal reads a number of [lo, hi], given in millionths as what it returns.
-// What is finer is rounded to the nearest.
+// decimal reads a number from lo to hi, both and the result in millionths, rounded to the nearest.
 func (d *Decoder) decimal(field string, lo, hi int64) (n int64, ok bool, bad *refuse.Refusal) {
 	raw, ok, bad := d.takes(jsontext.KindNumber, field, "")
 	switch {
@@ -104,7 +101,7 @@ func (d *Decoder) decimal(field string, lo, hi int64) (n int64, ok bool, bad *re
 	return 0, false, d.Invalid(field, "a number from "+string(jsonout.Decimal(nil, lo))+" to "+string(jsonout.Decimal(nil, hi)))
 }
 
-// backoff reads a backoff, nil if it is null. One whose initial_ms is 0 waits for nothing.
+// backoff reads a backoff, nil if it is null. With initial_ms 0 the task does not wait.
 func (d *Decoder) backoff() (*fsm.Backoff, *refuse.Refusal) {
 	b := fsm.Backoff{Factor: bound.BackoffFactor}
 	said := false
@@ -143,7 +140,7 @@ func (d *Decoder) backoff() (*fsm.Backoff, *refuse.Refusal) {
 	return &b, nil
 }
 
-// retention reads a retention_ms as the state machine has it.
+// retention reads a retention_ms as the state machine represents it.
 func (d *Decoder) retention() (ms int64, ok bool, bad *refuse.Refusal) {
 	ms, ok, bad = d.Integer("retention_ms", -1, bound.RetentionMSMax)
 	switch {
@@ -184,8 +181,8 @@ func (d *Decoder) labels() (labels []fsm.Label, bad *refuse.Refusal) {
 	return labels, bad
 }
 
-// ParseCreated reads created_before, or created_after. The state has
-// milliseconds: a finer time is rounded so that the comparison stays exact.
+// ParseCreated parses created_before or created_after. The state has milliseconds, so a finer time is rounded in the
+// direction that keeps the comparison exact.
 func ParseCreated(text string, before bool) (ms int64, ok bool) {
 	t, ok := parseTime(text)
 	if !ok {

@@ -5,7 +5,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// Counts appends a field that has a count for every status.
+// Counts appends a field with the count of every status.
 func Counts(b []byte, name string, counts *[fsm.StatusCancelled + 1]int64) []byte {
 	b = append(append(b, name...), '{')
 	start := len(b)

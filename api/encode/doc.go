@@ -1,5 +1,4 @@
-// Package encode appends what of the state is shown: tasks, steps, schedules and counts,
-// as docs/api.md has them, fields in its order. It owns no state and decides nothing;
-// it reads what package fsm gives, and keeps none of it. Its output is held against the
-// types of package wire by the tests.
+// Package encode appends tasks, steps, schedules and counts to answers, with the fields and their order of
+// docs/api.md. It has no state, decides nothing, and does not retain what package fsm gives it. Its output is checked
+// against the types of package wire by the tests.
 package encode

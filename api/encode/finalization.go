@@ -2,7 +2,7 @@ package encode
 
 import "github.com/claimq/claimq/fsm"
 
-// FinalizationMessage is the contract's message of the outcome of a claim.
+// FinalizationMessage returns the contract's message for the outcome of a claim.
 func FinalizationMessage(o fsm.FinalizationOutcome) string {
 	switch o {
 	case fsm.FinalizationClaimed:

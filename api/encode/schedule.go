@@ -8,11 +8,11 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// scheduleListBytes is how long a list of schedules gets with the params and
-// payloads of their tasks; further tasks are shown without, and without labels and group.
+// scheduleListBytes is the length of a list of schedules after which tasks are shown without params, payload, labels
+// and group.
 const scheduleListBytes = 8 << 20
 
-// Schedules appends the answer that lists schedules.
+// Schedules appends the answer with a list of schedules.
 func Schedules(b []byte, views []*fsm.ScheduleView) []byte {
 	b = jsonout.List(b, `{"success":true,"schedules":`, len(views), func(b []byte, i int) []byte {
 		task := &views[i].Task
@@ -21,14 +21,13 @@ func Schedules(b []byte, views []*fsm.ScheduleView) []byte {
 	return append(b, '}')
 }
 
-// ScheduleAnswer appends the answer that is one schedule.
+// ScheduleAnswer appends the answer with one schedule.
 func ScheduleAnswer(b []byte, v *fsm.ScheduleView) []byte {
 	b = append(b, `{"success":true,"schedule":`...)
 	return append(Schedule(b, v, true), '}')
 }
 
-// Schedule appends a schedule; whole says whether params, payload, labels and group of
-// its task are shown.
+// Schedule appends a schedule; whole says whether its task's params, payload, labels and group are shown.
 func Schedule(b []byte, v *fsm.ScheduleView, whole bool) []byte {
 	b = jsonout.StringField(b, `{"name":`, v.Name)
 	b = appendNewTask(append(b, `,"task":`...), &v.Task, whole)
@@ -51,8 +50,8 @@ func Schedule(b []byte, v *fsm.ScheduleView, whole bool) []byte {
 	return append(b, '}')
 }
 
-// appendNewTask appends a task as it was given in a request; what has its
-// default is left out. whole says whether params, payload, labels and group are shown.
+// appendNewTask appends a task as it was given in a request, without fields that have their defaults. whole says
+// whether params, payload, labels and group are shown.
 func appendNewTask(b []byte, t *fsm.NewTask, whole bool) []byte {
 	b = append(b, '{')
 	start := len(b)

@@ -6,16 +6,15 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// stepErrorBytes is where the error of a step is cut in the answer about its
-// parent, so that a thousand of them fit. The step itself has all of it.
+// stepErrorBytes is where the error of a step is cut in the answer about its parent, so that a thousand of them fit.
+// The answer about the step itself has all of it.
 const stepErrorBytes = 1 << 10
 
-// DependsOnBytes is how long an answer gets before the steps in it are shown
-// without what they depend on. Only that to a batch gets so long, of which each op
-// tells its task: the others are bounded by what they show.
+// DependsOnBytes is the length of an answer after which steps are shown without their dependencies. Only the answer
+// to a batch can become so long, because each op shows its task; other answers are bounded otherwise.
 const DependsOnBytes = 16 << 20
 
-// appendFamily appends what a task with steps has beside, or what a step has.
+// appendFamily appends the additional fields of a task with steps, or of a step.
 func appendFamily(b []byte, t *fsm.Task, steps []fsm.StepView) []byte {
 	if p := t.Parent(); p != nil {
 		if steps != nil {
@@ -51,8 +50,7 @@ func appendSteps(b []byte, id uint64, plan *fsm.Plan, steps []fsm.StepView) []by
 	})
 }
 
-// appendDependsOn appends the names of the steps that the one at place depends
-// on.
+// appendDependsOn appends the names of the steps that the one at place depends on.
 func appendDependsOn(b []byte, plan *fsm.Plan, place int) []byte {
 	on := plan.Steps[place].DependsOn
 	return jsonout.List(b, `,"depends_on":`, len(on), func(b []byte, i int) []byte { return jsonout.String(b, plan.Steps[on[i]].Name) })

@@ -5,37 +5,37 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// The functions of this file append JSON to a buffer by hand. A call's answers
-// are held against the types of package wire by the tests.
+// The functions of this file append JSON to a buffer without reflection. Tests check the answers against the types of
+// package wire.
 
-// View says what of a task is shown.
+// View says which parts of a task are shown.
 type View struct {
 	Now    fsm.Stamp
-	Params bool // params and payload
-	Result bool // result and result_payload
-	Log    bool // attempts_log
-	// InForce is what counts for the task; nil: it is not shown.
+	Params bool // show params and payload
+	Result bool // show result and result_payload
+	Log    bool // show attempts_log
+	// InForce are the settings that apply to the task; nil: not shown.
 	InForce *fsm.InForce
-	// Steps are how the steps of a parent are; nil: they are not shown.
+	// Steps describe the steps of a parent; nil: not shown.
 	Steps []fsm.StepView
 }
 
-// Task appends a task as the contract shows it, fields in its order.
+// Task appends a task with the contract's fields, in its order.
 func Task(b []byte, t *fsm.Task, v View) []byte {
 	token := t.Token
 	if t.Status == fsm.StatusRunning {
-		token = 0 // it is that of an end that a retry took back
+		token = 0 // it belongs to an end that a retry undid
 	}
 	b = appendTaskBody(b, t, token, t.Status == fsm.StatusClaimed, v)
 	return append(b, '}')
 }
 
-// Claimed appends a task in the answer to a claim: with the token that
-// this claim got and, of a repeated answer, whether the claim is still live.
+// Claimed appends a task in the answer to a claim: with the token of this claim and, in a repeated answer, whether
+// the claim is still live.
 func Claimed(b []byte, c *fsm.Claim, repeated bool, now fsm.Stamp) []byte {
 	live := c.Live && c.Task.Status == fsm.StatusClaimed
 	if c.Task.Status == 0 {
-		// It was deleted since. What is not known any more is left out.
+		// It was deleted since. Unknown fields are left out.
 		b = jsonout.UintField(b, `{"id":`, c.Task.ID)
 		b = jsonout.UintField(b, `,"claim_token":`, c.Token)
 		return append(b, `,"claim_state":"ended"}`...)
@@ -47,8 +47,7 @@ func Claimed(b []byte, c *fsm.Claim, repeated bool, now fsm.Stamp) []byte {
 	return append(b, '}')
 }
 
-// appendTaskBody appends a task without its closing brace. leased says whether
-// the lease that token stands for is running.
+// appendTaskBody appends a task without its closing brace. leased says whether the lease for token is running.
 func appendTaskBody(b []byte, t *fsm.Task, token uint64, leased bool, v View) []byte {
 	b = jsonout.UintField(b, `{"id":`, t.ID)
 	b = jsonout.StringField(b, `,"task_type":`, t.Type)
@@ -103,7 +102,7 @@ func appendTaskBody(b []byte, t *fsm.Task, token uint64, leased bool, v View) []
 	return b
 }
 
-// appendOptions appends those of the rarer fields that stand together.
+// appendOptions appends some of the rarer fields.
 func appendOptions(b []byte, o *fsm.Options) []byte {
 	if o.Backoff != nil {
 		b = Backoff(b, `,"backoff":`, o.Backoff)
@@ -123,8 +122,7 @@ func appendOptions(b []byte, o *fsm.Options) []byte {
 	return b
 }
 
-// Backoff appends a field that is a backoff, with its defaults filled in, null if there is
-// none.
+// Backoff appends a backoff with its defaults filled in, or null.
 func Backoff(b []byte, name string, o *fsm.Backoff) []byte {
 	if o == nil {
 		return jsonout.Null(b, name)
@@ -136,8 +134,8 @@ func Backoff(b []byte, name string, o *fsm.Backoff) []byte {
 	return append(b, '}')
 }
 
-// appendInForce appends of what counts for the task what the task is not shown to have
-// itself: a parent is never claimed, and a step goes with its parent.
+// appendInForce appends the settings that apply to the task, except those that cannot: a parent is never claimed, and
+// a step is kept as long as its parent.
 func appendInForce(b []byte, t *fsm.Task, f *fsm.InForce) []byte {
 	b = append(b, `,"in_force":{`...)
 	start := len(b)
@@ -155,7 +153,7 @@ func appendInForce(b []byte, t *fsm.Task, f *fsm.InForce) []byte {
 	return append(b, '}')
 }
 
-// Retention appends a field that is a retention_ms as the contract has it.
+// Retention appends a retention_ms as the contract represents it.
 func Retention(b []byte, name string, ms int64) []byte {
 	switch ms {
 	case fsm.KeepForever:
@@ -176,7 +174,7 @@ func appendLabels(b []byte, name string, labels []fsm.Label) []byte {
 	return append(b, '}')
 }
 
-// Gone appends what is left of a task that was removed since it ended.
+// Gone appends what is remembered of a task that was removed after its end.
 func Gone(b []byte, t *fsm.Task) []byte {
 	b = jsonout.UintField(b, `{"id":`, t.ID)
 	if t.Key != "" {
@@ -187,7 +185,7 @@ func Gone(b []byte, t *fsm.Task) []byte {
 	return append(jsonout.UintOrNull(b, `,"claim_token":`, t.Token), '}')
 }
 
-// appendHold appends who holds a task, and until when.
+// appendHold appends the worker that holds a task, and until when.
 func appendHold(b []byte, t *fsm.Task, token uint64, leased bool, now fsm.Stamp) []byte {
 	b = jsonout.StringOrNull(b, `,"worker_id":`, t.WorkerID)
 	b = jsonout.UintOrNull(b, `,"claim_token":`, token)
@@ -199,7 +197,7 @@ func appendHold(b []byte, t *fsm.Task, token uint64, leased bool, now fsm.Stamp)
 	return jsonout.IntField(b, `,"lease_remaining_ms":`, LeaseLeft(t, now))
 }
 
-// LeaseLeft is what the lease of a claimed task has left, in milliseconds.
+// LeaseLeft returns the remaining lease of a claimed task, in milliseconds.
 func LeaseLeft(t *fsm.Task, now fsm.Stamp) int64 { return max(0, t.LeaseEndU-now.U) }
 
 func appendLog(b []byte, log []fsm.Attempt) []byte {

@@ -16,30 +16,27 @@ import (
 )
 
 const (
-	// AnswerFreeBytes is what each answer may take without that: most are smaller,
-	// and go on when large ones are refused.
+	// AnswerFreeBytes is the size up to which an answer takes no room. Most answers are smaller, and so are still
+	// sent when large ones are refused.
 	AnswerFreeBytes = 32 << 10
-	// taskRoom is what a task takes in an answer beside its users' own data.
+	// taskRoom is the size of a task in an answer, without its users' own data.
 	taskRoom = 512
-	// resultRoom is what a result takes in an answer of many that tells of no task but its
-	// id and status.
+	// resultRoom is the size of a result in an answer about many that shows only a task's id and status.
 	resultRoom = 128
-	// KeptBytes bounds the buffer for answers that a connection keeps while it waits for its
-	// next request.
+	// KeptBytes bounds the answer buffer that a connection keeps while it waits for its next request.
 	KeptBytes = 32 << 10
-	// KeptBodyBytes is KeptBytes of bodies: most are smaller, and who sends a larger one now and
-	// then is to hold no memory in between.
+	// KeptBodyBytes is KeptBytes for bodies. It is smaller because most bodies are, and a client that sends a large
+	// one now and then should not hold memory in between.
 	KeptBodyBytes = 4 << 10
 )
 
-// writtenConn is a connection of the peer port, which tells when an answer is out
-// of memory.
+// writtenConn is a connection of the peer port, which tells when the memory of an answer is free.
 type writtenConn interface {
-	// OnWritten has fn called once the answer is written, or never will be.
+	// OnWritten calls fn once the answer is written, or will never be.
 	OnWritten(fn func())
 }
 
-// more returns how much an answer of n bytes takes beyond what its request has.
+// more returns how many bytes of room an answer of n bytes needs beyond what its request has.
 func (r *Request) more(n int) int64 {
 	if n <= AnswerFreeBytes {
 		return 0
@@ -47,8 +44,8 @@ func (r *Request) more(n int) int64 {
 	return max(int64(n)-r.room, 0)
 }
 
-// RoomFor takes room for an answer of n bytes before it is made; false: there is
-// none, and it is refused.
+// RoomFor takes room for an answer of n bytes before it is made. If there is no room, it refuses the request and
+// returns false.
 func (r *Request) RoomFor(n int) bool {
 	more := r.more(n)
 	if more > 0 && !r.Server.Port.Answers.Take(more) {
@@ -59,12 +56,12 @@ func (r *Request) RoomFor(n int) bool {
 	return true
 }
 
-// roomAhead waits for room for the result of cmd before that is proposed: afterwards it cannot
-// be refused, and keeps its memory for as long as the answer waits for its own room. false:
-// there was none, nothing was done, and it is refused.
+// roomAhead waits for room for the result of cmd before cmd is proposed, because afterwards the request cannot be
+// refused, and its result occupies memory while the answer waits for room. If there is no room, it refuses the
+// request and returns false; nothing was done.
 func (r *Request) roomAhead(cmd command.Command) bool {
 	if _, submits := cmd.(command.Submit); submits {
-		return true // its result has no tasks of its own
+		return true // its result has no tasks
 	}
 	n := int64(command.AboutOf(cmd).Changes) * taskRoom
 	if n <= AnswerFreeBytes {
@@ -80,9 +77,8 @@ func (r *Request) roomAhead(cmd command.Command) bool {
 	return true
 }
 
-// roomForResult waits for room for the answer about what was done: it can be
-// refused no more. false: there was none, and the answer says that the outcome is
-// unknown; what nobody can ask for again is released.
+// roomForResult waits for room for the answer about something that was done, and so cannot be refused. If there is no
+// room, it answers that the outcome is unknown, releases claims that no repeat could get, and returns false.
 func (r *Request) roomForResult(res *fsm.Result) bool {
 	more := r.more(resultBytes(res))
 	if more > 0 && !r.Server.Port.Answers.Take(more) && !r.Server.Port.Answers.Wait(r.Wait(), more) {
@@ -94,11 +90,11 @@ func (r *Request) roomForResult(res *fsm.Result) bool {
 	return true
 }
 
-// errAnswersFull is returned for a leader's answer that there is no room for.
+// errAnswersFull is returned when there is no room for a leader's answer.
 var errAnswersFull = errors.New("answers that were not read yet take as much memory as they may")
 
-// roomForLeaders takes room for a leader's answer of n bytes before it is read here.
-// That about what was done waits for room until ctx ends. Errors: errAnswersFull.
+// roomForLeaders takes room for a leader's answer of n bytes before this node reads it. If it is about a mutation, it
+// waits for room until ctx ends. Errors: errAnswersFull.
 func (r *Request) roomForLeaders(ctx context.Context, n int) error {
 	more := r.more(n)
 	if more > 0 && !r.Server.Port.Answers.Take(more) && (!r.Target.call.Has(Mutation) || !r.Server.Port.Answers.Wait(ctx, more)) {
@@ -108,8 +104,8 @@ func (r *Request) roomForLeaders(ctx context.Context, n int) error {
 	return nil
 }
 
-// countAnswer counts the whole answer, which is made, until it is written. One that
-// there is no room for is dropped, and says so.
+// countAnswer takes room for the whole answer until it is written. If there is no room, the answer is replaced by a
+// refusal.
 func (r *Request) countAnswer() {
 	resp := &r.HTTP.Response
 	if !resp.IsBodyStream() && !r.shared {
@@ -141,7 +137,7 @@ func (r *Request) countAnswer() {
 	}
 }
 
-// giveSurplus gives back the room that was for what an answer of n bytes was made of.
+// giveSurplus returns the room beyond an answer of n bytes, which was for the data it was made from.
 func (r *Request) giveSurplus(n int) {
 	if n <= AnswerFreeBytes {
 		n = 0
@@ -152,7 +148,7 @@ func (r *Request) giveSurplus(n int) {
 	}
 }
 
-// DataBytes is what the users' own data of a task takes in an answer.
+// DataBytes is the size of a task with its users' own data in an answer.
 func DataBytes(t *fsm.Task, params, result bool) int {
 	n := taskRoom + len(t.Error) + len(t.Progress) + len(t.Key) + len(t.Opts().Group)
 	for _, l := range t.Opts().Labels {
@@ -167,7 +163,7 @@ func DataBytes(t *fsm.Task, params, result bool) int {
 	return n
 }
 
-// resultBytes is about what the answer to a command takes.
+// resultBytes is the approximate size of the answer to a command.
 func resultBytes(res *fsm.Result) int {
 	n := 0
 	if res.Task != nil {
@@ -185,14 +181,14 @@ func resultBytes(res *fsm.Result) int {
 	return n
 }
 
-// BodyOf is Body with room for what a result has claimed, which is most of an answer that has
-// it: a buffer of many tasks that grew as they were appended would be copied several times.
+// BodyOf is Body with capacity for the tasks that a result has claimed, which are most of such an answer. Growing the
+// buffer while appending them would copy it several times.
 func (r *Request) BodyOf(res *fsm.Result) []byte { return r.roomy(claimedBytes(res)) }
 
-// BodyOfAll is BodyOf, with room for the tasks that the command changed, too.
+// BodyOfAll is BodyOf, but also with capacity for the tasks that the command changed.
 func (r *Request) BodyOfAll(res *fsm.Result) []byte { return r.roomy(resultBytes(res)) }
 
-// roomy is Body with room for n bytes.
+// roomy is Body with capacity for n bytes.
 func (r *Request) roomy(n int) []byte {
 	b := r.Body()
 	switch {
@@ -204,8 +200,8 @@ func (r *Request) roomy(n int) []byte {
 	return slices.Grow(b, n)
 }
 
-// claimedBytes is about what the tasks that a command claimed take in the answer, and a few
-// words of what else it did.
+// claimedBytes is the approximate size of the tasks that a command claimed in the answer, and of a short summary of
+// its other results.
 func claimedBytes(res *fsm.Result) int {
 	n := resultRoom
 	for i := range res.Claims {
@@ -217,7 +213,7 @@ func claimedBytes(res *fsm.Result) int {
 	return n
 }
 
-// SendJSON answers 200 with what nobody asks for often.
+// SendJSON answers 200 with answer encoded by reflection, for calls that are rare.
 func (r *Request) SendJSON(answer any) {
 	body, err := json.Marshal(answer)
 	if err != nil {

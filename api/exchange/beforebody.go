@@ -13,9 +13,8 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 )
 
-// The head of a request, its line and headers, is there before its body is read:
-// what can be decided by it is decided then. That a stranger holds little, and that
-// memory for a body is not asked for before there is room for it.
+// The head of a request, its line and headers, is read before its body. Whatever can be decided from it is decided
+// then, so that a stranger occupies little memory, and memory for a body is allocated only if there is room.
 
 // HeadRead is called with the head of each request before its body is read.
 func (s *Host) HeadRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfig) {
@@ -56,25 +55,23 @@ func (s *Host) HeadRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfi
 	return config
 }
 
-// giveBody gives a large body's memory back, once the request is answered.
+// giveBody returns the memory of a large body once the request is answered.
 func (r *Request) giveBody() {
 	if !r.Forwarded && cap(r.HTTP.Request.Body()) > KeptBytes {
 		r.Server.Port.Buffers.Put(r.HTTP.Request.SwapBody(nil))
 	}
 }
 
-// ctxOf returns the request that h is the head of. The HTTP server calls what
-// hears of heads with that of a RequestCtx and does not say whose; its connection
-// is found there only. TestServer_ctxOf fails should that change.
+// ctxOf returns the RequestCtx that h is part of. The HTTP server passes only the header, which is always that of a
+// RequestCtx; the connection can be found only there. TestServer_ctxOf fails if this changes.
 func ctxOf(h *fasthttp.RequestHeader) *fasthttp.RequestCtx {
 	const before = unsafe.Offsetof(fasthttp.RequestCtx{}.Request) + unsafe.Offsetof(fasthttp.Request{}.Header)
 	return (*fasthttp.RequestCtx)(unsafe.Add(unsafe.Pointer(h), -int(before)))
 }
 
-// closeAmbiguous has the connection closed behind the answer to a request with
-// both Transfer-Encoding and Content-Length. It is read as chunked; a proxy that
-// goes by the length would take what follows for another request, perhaps
-// somebody else's.
+// closeAmbiguous closes the connection after the answer to a request with both Transfer-Encoding and Content-Length.
+// This server reads it as chunked; a proxy that uses the length would take what follows for another request, possibly
+// of another client.
 func closeAmbiguous(h *fasthttp.RequestHeader) {
 	if h.ContentLength() != -1 {
 		return

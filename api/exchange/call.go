@@ -8,76 +8,75 @@ import (
 	"github.com/claimq/claimq/api/meter"
 )
 
-// Call is one call of the API: all that is known of it.
+// Call describes one call of the API.
 type Call struct {
 	Name string // the label of its metrics, and its operationId in openapi.yaml
-	// Pattern is its method and its path. GET is HEAD, too: the answer's body is left
-	// out when it is written. A path may have one variable, in braces: the id of a task,
-	// with more behind it or not, or the last part.
+	// Pattern is its method and path. GET includes HEAD, whose answer is written without a body. A path may have one
+	// variable, in braces: a task's id, possibly with more path after it, or the last part.
 	Pattern string
-	Roles   keyring.Roles // who may make it
+	Roles   keyring.Roles // the roles that may make it
 	Is      trait
-	// Answer answers it with this node's own means.
+	// Answer answers it on this node.
 	Answer func(*Request)
-	// Held returns for how long the leader may hold a request, 0: it answers at once.
-	// What is wrong with the request is the leader's to say. nil: it is never held.
+	// Held returns how long the leader may hold the request; 0: it answers at once. Held does not validate the
+	// request; the leader does. nil: it is never held.
 	Held func(*Request) time.Duration
-	// Here reports whether the node that a request reaches answers it, whichever that
-	// is. nil: as trait local says.
+	// Here reports whether the node that the request reaches answers it, even if it is not the leader. nil: the trait
+	// Local decides.
 	Here func(*Request) bool
-	// TakeOver, unless it is nil, is asked when a request has its answer, and reports
-	// whether it has taken the connection over, to answer there and to count that.
+	// TakeOver, unless it is nil, is called when the request has been answered. If it returns true, it has taken over
+	// the connection, and sends and counts the answer itself.
 	TakeOver func(*Request) bool
 
 	counts meter.Call
 }
 
-// trait is a set of what may be so of a call.
+// trait is a set of properties of a call.
 type trait uint16
 
 const (
-	// Mutation says that it may change the state.
+	// Mutation says that the call may change the state.
 	Mutation trait = 1 << iota
-	// Local says that the node that it reaches answers it, whichever that is.
+	// Local says that the node that the call reaches answers it, even if it is not the leader.
 	Local
-	// Uncounted says that it is not counted against a key's rate, for a worker that may not
-	// extend would lose its lease. That a batch is counted depends on its ops.
+	// Uncounted says that the call does not count for a key's rate, because a worker whose extends were refused would
+	// lose its leases. Whether a batch counts depends on its ops.
 	Uncounted
-	// Whole says that it is about all task types at once, so a key with task_types may not make
-	// it. What other calls touch is looked at when they are answered.
+	// Whole says that the call concerns all task types at once, so that a key with task_types must not make it. For
+	// other calls the types are checked when they are answered.
 	Whole
-	// Probe says that parameters that it does not have do not matter.
+	// Probe says that unknown parameters are ignored.
 	Probe
-	// Always says that it is answered while the server drains.
+	// Always says that the call is answered even while the server drains.
 	Always
-	// AnyHost says that it is answered under any Host.
+	// AnyHost says that the call is answered whatever its Host header is.
 	AnyHost
-	// Batched says that its body has ops, each of which stands for a call.
+	// Batched says that the body has ops, each of which stands for a call.
 	Batched
-	// Slow says that the leader takes its time, up to SlowTime.
+	// Slow says that the leader may take up to SlowTime.
 	Slow
-	// Leaderless says that the node that it reaches answers it if there is no leader.
+	// Leaderless says that, if there is no leader, the node that the call reaches answers it.
 	Leaderless
-	// Preflight says that it asks which methods a path has.
+	// Preflight says that the call asks which methods a path has.
 	Preflight
-	// Linked says that pages of other origins may lead a browser there, as it tells the same to everybody.
+	// Linked says that pages of other origins may link to the call, because every client gets the same answer.
 	Linked
-	// Unkept says that nobody on the way may keep its answer, whatever it is.
+	// Unkept says that the answer must not be cached anywhere, whatever it is.
 	Unkept
-	// Bare says that it has no parameters of its own.
+	// Bare says that the call has no parameters of its own.
 	Bare
-	// Long says that it may look at much more than it shows, so that few go on at a time.
+	// Long says that the call may read much more than it shows, so that only a few may run at a time.
 	Long
 )
 
-// SlowTime is for how long the leader goes on with a call that is slow; then it answers
-// what it has done. The entry that it is in takes up to Config.Wait more.
+// SlowTime bounds a slow call on the leader, which then answers with what it has done. The entry under way may take
+// up to Config.Wait longer.
 const SlowTime = 25 * time.Second
 
 // Has reports whether the call has one of the traits.
 func (c *Call) Has(t trait) bool { return c.Is&t != 0 }
 
-// answer answers the request with this node's own means.
+// answer answers the request on this node.
 func (c *Call) answer(r *Request) {
 	if !c.Has(Bare) || r.NoParams() {
 		c.Answer(r)
@@ -87,16 +86,16 @@ func (c *Call) answer(r *Request) {
 // String returns the name.
 func (c *Call) String() string { return c.Name }
 
-// table is the calls of a server. It is never changed.
+// table holds the calls of a server. It is never changed.
 type table struct {
 	All   []*Call
 	paths pathTable
-	none  *Call // no such path or method
-	// Ops are the calls that an op of a batch may stand for.
+	none  *Call // for an unknown path or method
+	// ops are the calls that an op of a batch may stand for.
 	ops struct{ submit, claim, complete, fail, extend, release, retry, cancel, delete, unknown *Call }
 }
 
-// newTable returns the table of calls, which are counted by metrics.
+// newTable returns the table of calls and registers them in metrics.
 func newTable(calls []Call, metrics *meter.Metrics) *table {
 	t := &table{none: &Call{Name: "none", Roles: keyring.EveryRole, Is: Local}}
 	t.none.counts = metrics.Call(t.none.Name)
@@ -115,7 +114,7 @@ func newTable(calls []Call, metrics *meter.Metrics) *table {
 	o.submit, o.claim, o.complete = byName["submit_tasks"], byName["claim_tasks"], byName["complete_task"]
 	o.fail, o.extend, o.release = byName["fail_task"], byName["extend_task"], byName["release_task"]
 	o.retry, o.cancel, o.delete = byName["retry_task"], byName["cancel_task"], byName["delete_task"]
-	o.unknown = &Call{Name: "unknown", Roles: keyring.Operators, Is: Mutation} // what nobody thought of is the operator's
+	o.unknown = &Call{Name: "unknown", Roles: keyring.Operators, Is: Mutation} // unknown ops require the operator role
 	return t
 }
 

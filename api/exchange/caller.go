@@ -15,19 +15,18 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// callerConn is a connection of the peer port over which the other node says
-// that the caller of a request has gone.
+// callerConn is a connection of the peer port through which the other node reports that the caller of a request has
+// gone.
 type callerConn interface {
-	// Caller returns a context that ends when nobody waits for the answer.
+	// Caller returns a context that ends when no caller waits for the answer.
 	Caller() context.Context
 }
 
-// caller returns the context of whoever waits for the answer to a request that
-// may be held for long. It ends with port.ErrGone when the client, or the node that
-// passed the request on, waits no more, and with fsm.ErrShuttingDown when this
-// server drains, with a *lasting.Ended when its key is of no use any more. end must be called before the
-// request is answered; it reports whether the caller has gone. ok is false if there is an
-// answer already: the key has too many that wait.
+// caller returns a context for a request that may be held for long. It ends with port.ErrGone when the client, or the
+// node that forwarded the request, no longer waits, with nodes.ErrShuttingDown when this server drains, and with a
+// *lasting.Ended when the request's key is no longer valid. end must be called before the request is answered; it
+// reports whether the caller has gone. ok is false if the request was already answered, because too many requests of
+// the key are waiting.
 func (r *Request) caller() (ctx context.Context, end func() (gone bool), ok bool) {
 	ctx, cancel := context.WithCancelCause(r.Server.Serving)
 	leave, bad := r.Server.Shares.Hold(lasting.Wait, r.Who, r.Source(), cancel)
@@ -54,13 +53,12 @@ func (r *Request) caller() (ctx context.Context, end func() (gone bool), ok bool
 			stop()
 		}
 		leave()
-		cancel(nil) // of no effect if it has ended
+		cancel(nil) // no effect if ctx has ended
 		return errors.Is(context.Cause(ctx), port.ErrGone)
 	}, true
 }
 
-// WaitLeft returns how much of wait_ms is left to a request that another node
-// may have held before.
+// WaitLeft returns how much of wait_ms is left, because another node may have held the request before.
 func (r *Request) WaitLeft(waitMS int64) time.Duration {
 	wait := time.Duration(waitMS) * time.Millisecond
 	if r.Forwarded {
@@ -72,8 +70,7 @@ func (r *Request) WaitLeft(waitMS int64) time.Duration {
 	return max(wait-time.Since(r.Start), 0)
 }
 
-// RefuseGone answers a caller that has gone. Only one that has closed nothing
-// but its sending side will read it.
+// RefuseGone answers a caller that has gone. Only a client that has closed just its sending side will read this.
 func (r *Request) RefuseGone() {
 	r.Refuse(refuse.New(wire.CodeInvalidRequest, "The connection was closed while the request waited",
 		"Nothing was done: keep the connection open in both directions until the answer has come"))
@@ -85,8 +82,7 @@ func (r *Request) RefuseGone() {
 	r.HTTP.Response.SetConnectionClose()
 }
 
-// ProposeWaiting is ProposeTask of a claim that waits. gone says that nobody
-// waits for its answer any more.
+// ProposeWaiting is ProposeTask for a claim that waits. gone says that the caller no longer waits for the answer.
 func (r *Request) ProposeWaiting(cmd command.ClaimNext, wait time.Duration) (p nodes.Proposed, gone, ok bool) {
 	r.Server.AtWork.NoteClaim(cmd.WorkerID, cmd.Types, r.Start)
 	caller, end, ok := r.caller()
@@ -96,7 +92,7 @@ func (r *Request) ProposeWaiting(cmd command.ClaimNext, wait time.Duration) (p n
 	p, err := r.Server.Node.Claim(caller, cmd, wait)
 	gone = end()
 	r.Asks = time.Now()
-	r.Server.AtWork.NoteAsked(cmd.Types, r.Asks) // it has asked until now
+	r.Server.AtWork.NoteAsked(cmd.Types, r.Asks) // the worker has been asking until now
 	switch {
 	case errors.Is(err, port.ErrGone):
 		r.RefuseGone()
@@ -119,8 +115,8 @@ func (r *Request) ProposeWaiting(cmd command.ClaimNext, wait time.Duration) (p n
 	return p, gone, true
 }
 
-// WaitEnded waits until the task has ended by this node's state, wait at most.
-// ok is false if there is an answer already.
+// WaitEnded waits until the task has ended in this node's state, but at most for wait. ok is false if the request was
+// already answered.
 func (r *Request) WaitEnded(id uint64, wait time.Duration) (ok bool) {
 	r.endTurn()
 	caller, end, ok := r.caller()

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// deadlines hands out contexts that end at most wait after they were asked
-// for. Requests that begin within the same slice of time share one context: a
-// timer and an allocation for each would cost more than decoding it.
+// deadlines hands out contexts that end at most wait later. Requests that begin in the same slice of time share a
+// context, because a timer and an allocation for each request would cost more than decoding it.
 type deadlines struct {
 	base  context.Context
 	wait  time.Duration
@@ -21,14 +20,14 @@ type deadlines struct {
 
 type deadline struct {
 	ctx   context.Context
-	until time.Time // handed out to requests that begin before
+	until time.Time // for requests that begin before
 }
 
 func newDeadlines(base context.Context, wait time.Duration) *deadlines {
 	return &deadlines{base: base, wait: wait, slice: min(wait/2, 500*time.Millisecond)}
 }
 
-// At returns the context of a request that began at now.
+// At returns the context for a request that began at now.
 func (d *deadlines) At(now time.Time) context.Context {
 	if c := d.current.Load(); c != nil && now.Before(c.until) {
 		return c.ctx
@@ -39,8 +38,7 @@ func (d *deadlines) At(now time.Time) context.Context {
 		return c.ctx
 	}
 	ctx, cancel := context.WithDeadline(d.base, now.Add(d.wait))
-	// The context outlives this call by design: its own deadline, or the end
-	// of base, frees it.
+	// The context is meant to outlive this call; it is freed by its own deadline or the end of base.
 	context.AfterFunc(ctx, cancel)
 	d.current.Store(&deadline{ctx: ctx, until: now.Add(d.slice)})
 	return ctx

@@ -10,9 +10,9 @@ import (
 	"github.com/claimq/claimq/api/keyring"
 )
 
-// tellDenied tells of a request from outside that was answered with 401 or 403: the log,
-// of some, and the audit file, of those with a known key. Both are told from where it
-// came and what it was after, but nothing that it sent, which may have a key in it.
+// tellDenied records a request from outside that was answered with 401 or 403: a sample of them in the log, and those
+// with a known key in the audit file. The record has the address and the call, but nothing that the client sent,
+// because that may include a key.
 func (r *Request) tellDenied() {
 	status := r.HTTP.Response.StatusCode()
 	if status != 401 && status != 403 || r.Forwarded {
@@ -25,8 +25,7 @@ func (r *Request) tellDenied() {
 	r.Server.denied(r.HTTP, k, r.Target.call, r.ID, r.Start)
 }
 
-// denied is tellDenied of a request of which no more is known than its answer, and by
-// which key it was made, nil: it is not known.
+// denied records a request of which only its answer and its key (nil: unknown) are known.
 func (s *Host) denied(ctx *fasthttp.RequestCtx, k *keyring.Caller, c *Call, id []byte, now time.Time) {
 	name, resp := "", &ctx.Response
 	if k != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// Elsewhere answers a request that only the leader can answer: by passing it
-// on, once, or by saying where the leader is.
+// Elsewhere answers a request that only the leader can answer: it forwards it, once, or tells the client the leader's
+// address.
 func (r *Request) Elsewhere() {
-	r.endTurn() // it is the leader's to give
+	r.endTurn() // the leader gives turns
 	r.Server.AtWork.NoteElsewhere(r.Start)
 	switch {
 	case r.Forwarded:
@@ -29,12 +29,12 @@ func (r *Request) Elsewhere() {
 	}
 }
 
-// redirect answers 307 with the leader's URL for the same target.
+// redirect answers 307 with the same target at the leader's URL.
 func (r *Request) redirect() {
 	leader := r.Server.Node.LeaderHTTPAddr()
 	switch {
 	case leader == "" && r.Target.call.Has(Leaderless):
-		r.Target.call.answer(r) // our own client asks for redirects, and an operator wants to see this of all
+		r.Target.call.answer(r) // our own client asks for redirects, and operators want this answer from every node
 		return
 	case leader == "":
 		r.Refuse(refuse.Because(wire.CodeNoLeader))
@@ -50,28 +50,28 @@ func (r *Request) redirect() {
 	r.HTTP.SetStatusCode(fasthttp.StatusTemporaryRedirect)
 }
 
-// forwardPath is the path of every request passed on.
+// forwardPath is the path of every forwarded request.
 const forwardPath = "/api/forward"
 
-// SetForward makes req one that is passed on.
+// SetForward sets the method and target of a request to forward.
 func SetForward(req *fasthttp.Request, method, target []byte) {
 	req.Header.SetMethodBytes(method)
-	// The client's target travels in a header only: as a path it would be
-	// normalized, perhaps into one that only nodes may call.
+	// The client's target is sent only in a header. As a path it would be normalized, possibly into one that only
+	// nodes may call.
 	req.SetRequestURI(forwardPath)
 	req.Header.SetHost("claimq")
 	req.Header.SetBytesV(HeaderTarget, target)
 	req.Header.SetContentType("application/json")
 }
 
-// forward passes the request on to the leader and answers what it answered.
+// forward forwards the request to the leader and passes on the answer.
 func (r *Request) forward() {
 	in := &r.HTTP.Request
 	out := fasthttp.AcquireRequest()
 	defer fasthttp.ReleaseRequest(out)
 	method := in.Header.Method()
 	if in.Header.IsHead() {
-		method = []byte(fasthttp.MethodGet) // our own answer leaves the body out
+		method = []byte(fasthttp.MethodGet) // this node leaves the body out itself
 	}
 	SetForward(out, method, in.Header.RequestURI())
 	out.Header.SetBytesV(HeaderRequestID, r.ID)
@@ -100,7 +100,7 @@ func (r *Request) forward() {
 		defer cancel()
 	}
 	room := func(n int) error {
-		r.Holds = ParseHolds(r.HTTP.Response.Header.Peek(HeaderHolds)) // should its body not come
+		r.Holds = ParseHolds(r.HTTP.Response.Header.Peek(HeaderHolds)) // in case the body does not arrive
 		return r.roomForLeaders(ctx, n)
 	}
 	if err := r.Server.Node.Forward(ctx, out, &r.HTTP.Response, room); err != nil {
@@ -112,7 +112,7 @@ func (r *Request) forward() {
 	r.forwardDone()
 }
 
-// forwardDone makes the leader's answer this node's.
+// forwardDone turns the leader's answer into this node's.
 func (r *Request) forwardDone() {
 	r.Label = "forwarded"
 	h := &r.HTTP.Response.Header
@@ -125,7 +125,7 @@ func (r *Request) forwardDone() {
 		h.Del(HeaderOpRefused)
 	}
 	h.ResetConnectionClose()
-	h.Del(fasthttp.HeaderServer) // the peer port's own
+	h.Del(fasthttp.HeaderServer) // of the peer port
 	h.SetCanonical(nameRequestID, r.ID)
 }
 
@@ -134,8 +134,8 @@ func (r *Request) setWaited(out *fasthttp.Request) {
 	out.Header.SetBytesV(HeaderWaited, strconv.AppendInt(nil, time.Since(r.Start).Milliseconds(), 10))
 }
 
-// forwardWaiting passes on a request that the leader may hold for wait. When
-// the client goes, or this server drains, the leader is told.
+// forwardWaiting forwards a request that the leader may hold for wait. If the client goes, or this server drains, the
+// leader is told.
 func (r *Request) forwardWaiting(wait time.Duration, out *fasthttp.Request) {
 	r.setWaited(out)
 	caller, end, ok := r.caller()
@@ -148,7 +148,7 @@ func (r *Request) forwardWaiting(wait time.Duration, out *fasthttp.Request) {
 	err := r.Server.Node.ForwardWaiting(ctx, out, resp)
 	cause := context.Cause(ctx)
 	if cause == nil {
-		cause = nodes.ErrShuttingDown // of the node, which had the wait given up
+		cause = nodes.ErrShuttingDown // the node is shutting down and has ended the wait
 	}
 	gone := end()
 	givenUp := err == nil && len(resp.Header.Peek(HeaderGivenUp)) > 0
@@ -170,8 +170,8 @@ func (r *Request) forwardWaiting(wait time.Duration, out *fasthttp.Request) {
 	}
 }
 
-// forwardFailed answers for a leader that could not be reached or did not
-// answer. What this node sees of the cluster it can always tell.
+// forwardFailed answers when the leader could not be reached or did not answer. Leaderless calls are answered by this
+// node.
 func (r *Request) forwardFailed(err error) {
 	call := r.Target.call
 	switch {
@@ -186,13 +186,13 @@ func (r *Request) forwardFailed(err error) {
 	}
 }
 
-// timedOut reports whether the wait for the leader's answer took all the time
-// that there was. The leader itself is then about to answer overloaded.
+// timedOut reports whether the wait for the leader's answer took all available time. Then the leader itself is about
+// to answer overloaded.
 func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// ActionWait returns the context of a call that is slow.
+// ActionWait returns the context for a slow call.
 func (r *Request) ActionWait() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Server.Waits.base, SlowTime+2*r.Server.Cfg.Wait)
 }

@@ -11,12 +11,11 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// guard keeps browsers from being used against the server. A page of another
-// origin may not call it (Sec-Fetch-Site, Origin) unless that is allowed, and a
-// name that somebody made point here is no name of this server (Host): with keys
-// that is no matter, as such a page has none. Liveness and readiness are told
-// under any Host: probes use whatever address they have. What tells the same to everybody may be
-// linked from anywhere. crossOrigin says that a page of another origin is refused.
+// guard prevents browsers from being used against the server. Pages of other origins may not call it (Sec-Fetch-Site,
+// Origin) unless they are allowed. On an open server the Host must be one of this server's names, because an attacker
+// can point another name here; with keys this does not matter, because such a page has none. Health is answered under
+// any Host, because probes use any address, and calls with the same answer for everyone may be linked from anywhere.
+// crossOrigin says that a page of another origin was refused.
 func (s *Host) guard(h *fasthttp.RequestHeader, c *Call) (crossOrigin bool, bad *refuse.Refusal) {
 	host := h.Host()
 	if !c.Has(AnyHost) {
@@ -40,7 +39,7 @@ func (s *Host) guard(h *fasthttp.RequestHeader, c *Call) (crossOrigin bool, bad 
 	return false, nil
 }
 
-// RefuseOrigin refuses a request for where it comes from.
+// RefuseOrigin refuses a request because of its origin.
 func RefuseOrigin(header string) *refuse.Refusal {
 	return refuse.New(wire.CodeForbidden, "A cross-origin request of a browser is refused",
 		"Call the API from a program, from a page of the same origin, or from one that allowed_origins names").At(header)
@@ -52,7 +51,7 @@ func sameOrigin(origin, host []byte) bool {
 	return ok && (string(scheme) == "http" || string(scheme) == "https") && bytes.EqualFold(rest, host)
 }
 
-// knowsHost reports whether a Host header names this server.
+// knowsHost reports whether a Host header is one of this server's names.
 func (s *Host) knowsHost(host []byte) bool {
 	name, port := splitPort(host)
 	if !validPort(port) {
@@ -91,8 +90,7 @@ func validPort(port []byte) bool {
 	return len(port) <= 5
 }
 
-// hostName returns the name or address in an advertised host, URL or not, in
-// the form that knowsHost looks for.
+// hostName returns the name or address of an advertised host or URL, in the form in which knowsHost looks it up.
 func hostName(advertised string) string {
 	text := strings.ToLower(advertised)
 	if _, after, ok := strings.Cut(text, "://"); ok {

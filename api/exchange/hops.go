@@ -12,11 +12,10 @@ import (
 	"github.com/claimq/claimq/api/port"
 )
 
-// Rules of HTTP between two hops that the HTTP server does not keep.
+// Rules of HTTP between two hops that the HTTP server does not implement.
 
-// closeIfTold has the connection closed behind the answer if Connection says so, in any case
-// and in any place of a list (RFC 9110, 7.6.1): the HTTP server knows it alone and in small
-// letters only.
+// closeIfTold closes the connection after the answer if the Connection header contains close in any case and position
+// (RFC 9110, 7.6.1). The HTTP server recognizes it only alone and in lower case.
 func closeIfTold(h *fasthttp.RequestHeader) {
 	if h.ConnectionClose() || len(h.Peek(fasthttp.HeaderConnection)) == 0 {
 		return
@@ -35,9 +34,9 @@ func closeIfTold(h *fasthttp.RequestHeader) {
 	}
 }
 
-// dropTrailers takes off what stands behind a chunked body: the HTTP server adds it to the
-// headers, and a field there may be a credential, or one that a proxy would have checked (RFC
-// 9110, 6.5.1). The head is read again from what came before the body.
+// dropTrailers removes the trailer of a chunked body. The HTTP server adds it to the headers, where a field may be a
+// credential, or one that a proxy should have checked (RFC 9110, 6.5.1). The head is parsed again from the bytes
+// before the body.
 func dropTrailers(h *fasthttp.RequestHeader) {
 	if h.ContentLength() != -1 {
 		return
@@ -48,7 +47,7 @@ func dropTrailers(h *fasthttp.RequestHeader) {
 	b = append(b, "\r\n\r\n"...)
 	var head fasthttp.RequestHeader
 	if err := head.Read(bufio.NewReaderSize(bytes.NewReader(b), len(b))); err != nil {
-		head.SetMethodBytes(h.Method()) // it was read once: nothing of it is believed
+		head.SetMethodBytes(h.Method()) // it was parsed once; trust nothing of it
 		head.SetRequestURIBytes(h.RequestURI())
 		head.SetConnectionClose()
 	}
@@ -58,8 +57,8 @@ func dropTrailers(h *fasthttp.RequestHeader) {
 	head.CopyTo(h)
 }
 
-// Expected is asked for a request with Expect: 100-continue, before its body is asked for. One
-// that is refused whatever its body is, is refused at once (RFC 9110, 10.1.1).
+// Expected is called for a request with Expect: 100-continue before its body is sent. If the request will be refused
+// whatever its body is, it is refused at once (RFC 9110, 10.1.1).
 func (s *Host) Expected(ctx *fasthttp.RequestCtx) (status int) {
 	conn, ok := ctx.Conn().(*port.Conn)
 	if !ok {
@@ -80,9 +79,8 @@ func (s *Host) Expected(ctx *fasthttp.RequestCtx) (status int) {
 	return ctx.Response.StatusCode()
 }
 
-// refusesHead reports whether a request of the public port from that address is refused whatever
-// its body is: Handle then says why without a look at it. It counts nothing, as what it lets
-// through is looked at again.
+// refusesHead reports whether a request of the public port from that address is refused whatever its body is; Handle
+// then gives the reason without reading it. It counts nothing, because Handle checks again.
 func (s *Host) refusesHead(h *fasthttp.RequestHeader, from netip.Addr) bool {
 	uri := h.RequestURI()
 	path, query := SplitURI(uri)

@@ -20,19 +20,18 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// Config is what a host is made of. All of it is needed but Audit, and what is
-// empty when there is none of it.
+// Config configures a host. Only Audit is optional; lists may be empty.
 type Config struct {
 	Node            Node
 	Logger          hclog.Logger
 	Limits          bound.Limits
 	Wait            time.Duration // bounds how long a request waits for the node
-	Insecure        bool          // a Host that is any IP address is let in
-	AdvertisedHosts []string      // that are let in, too
-	AllowedOrigins  []string      // whose pages may call
-	Page            Page          // what is served of it
-	Audit           *audit.Writer // nil: nobody is told of denials
-	Most            lasting.Most  // of what lasts, for one key
+	Insecure        bool          // accept any IP address as the Host
+	AdvertisedHosts []string      // accepted as the Host, too
+	AllowedOrigins  []string      // whose pages may call the API
+	Page            Page          // configures the page
+	Audit           *audit.Writer // nil: denials are not recorded
+	Most            lasting.Most  // limits per key for waits and streams
 	Zones           *zones.Source // nil: those in the binary
 }
 
@@ -42,8 +41,8 @@ type Host struct {
 	Node    Node
 	Logger  hclog.Logger
 	hosts   map[string]bool // advertised names and addresses, in lower case
-	Origins map[string]bool // whose pages may call
-	// Keys are the API keys, nil: there are none, and the server is open.
+	Origins map[string]bool // whose pages may call the API
+	// Keys are the API keys; nil: there are none, and the server is open.
 	Keys   atomic.Pointer[keyring.Ring]
 	Shares lasting.Shares // of the keys
 	AtWork *presence.Board
@@ -51,27 +50,25 @@ type Host struct {
 
 	Waits *deadlines
 	Stop  context.CancelFunc // ends the waiting of every request
-	// Serving ends with fsm.ErrShuttingDown when the server drains: then nobody
-	// is left waiting for something to happen.
+	// Serving ends with nodes.ErrShuttingDown when the server drains, so that no request keeps waiting.
 	Serving  context.Context
 	Leave    context.CancelCauseFunc
 	Draining atomic.Bool
-	Leaving  atomic.Bool // soon; until then everything is served
+	Leaving  atomic.Bool // set before Draining; until then everything is served
 
-	// The turns of reads: of those that may look at much, and of the others.
+	// Turns for reads: for those that may read much, and for the others.
 	Long, Short *turn.Line
 
-	denials  port.Sampled // answers of 401 and 403, in the log
-	requests sync.Pool    // of *request
+	denials  port.Sampled // samples answers of 401 and 403 for the log
+	requests sync.Pool    // of *Request
 
-	// What begin sets.
+	// Set by Begin.
 	Port    *port.Port
 	Metrics *meter.Metrics
 	Calls   *table
 }
 
-// New returns a host, which serves nothing before begin. It fails for an origin that
-// is none.
+// New returns a host, which serves nothing before Begin. It fails for an invalid origin.
 func New(cfg Config) (*Host, error) {
 	origins, err := parseOrigins(cfg.AllowedOrigins)
 	if err != nil {
@@ -93,13 +90,13 @@ func New(cfg Config) (*Host, error) {
 	return h, nil
 }
 
-// Begin gives the host its calls, the port that they come to, and what counts them.
+// Begin sets the host's calls, its port, and its metrics.
 func (s *Host) Begin(p *port.Port, metrics *meter.Metrics, calls []Call) {
 	s.Port, s.Metrics, s.Calls = p, metrics, newTable(calls, metrics)
 }
 
-// Drain makes the host refuse new requests with shutting_down, and tells the same to those
-// that wait for something to happen. It is safe twice.
+// Drain makes the host refuse new requests with shutting_down, and ends waiting ones the same way. It may be called
+// twice.
 func (s *Host) Drain() {
 	s.Draining.Store(true)
 	s.Leave(nodes.ErrShuttingDown)

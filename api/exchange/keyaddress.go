@@ -8,14 +8,12 @@ import (
 	"github.com/claimq/claimq/api/keyring"
 )
 
-// HeaderFrom has the address of the client of a request that is passed on, as the node
-// sees it that the client is connected to. It is read from the peer port alone, where
-// members tell it, and set for every request: what a client sends by that name goes
-// nowhere.
+// HeaderFrom holds the address of the client of a forwarded request, as seen by the node that the client is connected
+// to. It is set for every forwarded request, and read only on the peer port, where members send it, so that clients
+// cannot set it.
 const HeaderFrom = "X-Claimq-From"
 
-// Source returns the address that the request comes from, the zero value if it is
-// unknown.
+// Source returns the address of the client, or the zero value if it is unknown.
 func (r *Request) Source() netip.Addr {
 	if !r.Forwarded {
 		return keyring.SourceOf(r.HTTP.RemoteAddr())
@@ -27,7 +25,7 @@ func (r *Request) Source() netip.Addr {
 	return address
 }
 
-// passSource tells the leader where a request comes from.
+// passSource tells the leader the client's address.
 func passSource(out *fasthttp.Request, from netip.Addr) {
 	if from.IsValid() {
 		out.Header.Set(HeaderFrom, from.String())

@@ -16,19 +16,18 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// HeaderKey has the API key of a request that is passed on by a node that knows
-// the key, and has counted the request. It is read from the peer port alone: the
-// public port hears it from anybody.
+// HeaderKey holds the API key of a request that is forwarded by a node that knows the key and has counted the
+// request. It is read only on the peer port, because on the public port any client could send it.
 const HeaderKey = "X-Claimq-Key"
 
 // HeaderAPIKey is X-API-Key as fasthttp spells it.
 const HeaderAPIKey = "X-Api-Key"
 
-// bearer is what Authorization begins with. It is never changed.
+// bearer is the beginning of Authorization.
 var bearer = []byte("Bearer ")
 
-// authenticate finds out who makes a request, and whether they may, by this
-// node's own keys. Without keys everybody may do everything.
+// authenticate finds the key of a request in this node's own keys, and checks whether it may make the call. Without
+// keys every client may do everything.
 func (r *Request) authenticate() *refuse.Refusal {
 	keys := r.Server.Keys.Load()
 	c := r.Target.call
@@ -61,7 +60,7 @@ func (r *Request) authenticate() *refuse.Refusal {
 		r.Barred = k
 		return failures.Refuse(why, bad)
 	}
-	if !r.passed { // else the other node has noted it
+	if !r.passed { // otherwise the other node has noted it
 		k.Used(r.Start, from)
 	}
 	r.Who, r.key, r.roles, r.onlyTypes, r.in = k, k.Name, k.Roles, k.Types, in
@@ -83,8 +82,8 @@ func (r *Request) authenticate() *refuse.Refusal {
 	return r.limit()
 }
 
-// sentWith returns the key that a request of the public port was sent with, nil if it
-// is not known. A key that is of no use, or none, is refused.
+// sentWith returns the key that a request of the public port was sent with, nil if it is unknown. A missing or
+// invalid key is refused.
 func (s *Host) sentWith(t *keyring.Ring, h *fasthttp.RequestHeader, now time.Time, from netip.Addr) (k *keyring.Caller, why keyring.Failure, bad *refuse.Refusal) {
 	text, malformed := s.presentedKey(h)
 	switch {
@@ -102,9 +101,8 @@ func (s *Host) sentWith(t *keyring.Ring, h *fasthttp.RequestHeader, now time.Tim
 	return k, 0, nil
 }
 
-// sentKey returns the key that the request was made with, empty if there was
-// none. bad says that what was sent cannot be a key. It notes whether another node
-// knows the key.
+// sentKey returns the key that the request was made with, empty if there is none. bad says that it cannot be a key.
+// It also notes whether another node knows the key.
 func (r *Request) sentKey() (key []byte, bad bool) {
 	h := &r.HTTP.Request.Header
 	if r.Forwarded {
@@ -116,9 +114,8 @@ func (r *Request) sentKey() (key []byte, bad bool) {
 	return r.Server.presentedKey(h)
 }
 
-// passKey tells the leader who makes the request, who looks the key up by itself:
-// what a node says of a key does not count. A node without keys passes on what the
-// client sent.
+// passKey sends the key to the leader, which looks it up itself, because it does not trust what a node says about a
+// key. A node without keys forwards what the client sent.
 func (r *Request) passKey(out *fasthttp.Request) {
 	key, bad := r.Server.presentedKey(&r.HTTP.Request.Header)
 	if bad {
@@ -127,7 +124,7 @@ func (r *Request) passKey(out *fasthttp.Request) {
 	passKey(out, key, r.Who != nil)
 }
 
-// passKey is Request.passKey of a key, empty for none, that this node knows or not.
+// passKey sets the header for a key, which may be empty; known says whether this node knows it.
 func passKey(out *fasthttp.Request, key []byte, known bool) {
 	switch {
 	case known:
@@ -137,7 +134,7 @@ func passKey(out *fasthttp.Request, key []byte, known bool) {
 	}
 }
 
-// mayCall refuses a call that the key's role or its task types do not allow.
+// mayCall refuses a call that the key's role or task types do not permit.
 func (r *Request) mayCall(c *Call) *refuse.Refusal {
 	failures := &r.Server.Metrics.AuthFailures
 	if c.Roles&r.roles == 0 {
@@ -150,9 +147,8 @@ func (r *Request) mayCall(c *Call) *refuse.Refusal {
 	return nil
 }
 
-// mayBatch refuses a batch that has an op which the key's role does not allow,
-// and counts the batch, once, unless all its ops settle. It is for
-// requests that have a role.
+// mayBatch refuses a batch with an op that the key's role does not permit, and counts the batch, once, unless all its
+// ops settle. The request must have a role.
 func (r *Request) mayBatch() *refuse.Refusal {
 	req, bad := callbody.DecodeBatch(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
 	if bad != nil {
@@ -180,8 +176,8 @@ func (r *Request) mayBatch() *refuse.Refusal {
 	return nil
 }
 
-// presentedKey returns the key that a request was sent with, or what stands for it if the
-// page sent it; empty if there was none. bad says that what was sent cannot be a key.
+// presentedKey returns the key that a request was sent with, or its login if the page sent it; empty if there is
+// none. bad says that it cannot be a key.
 func (s *Host) presentedKey(h *fasthttp.RequestHeader) (key []byte, bad bool) {
 	key = h.Peek(HeaderAPIKey)
 	if len(key) == 0 {
@@ -198,7 +194,7 @@ func (s *Host) presentedKey(h *fasthttp.RequestHeader) (key []byte, bad bool) {
 	return key, !keyring.ValidText(key)
 }
 
-// RefuseEnded is the refusal of a request whose key was of no use any more while it waited.
+// RefuseEnded refuses a request whose key became invalid while it waited.
 func (s *Host) RefuseEnded(ended *lasting.Ended) *refuse.Refusal {
 	return s.Metrics.AuthFailures.Refuse(ended.Why, ended.Refusal)
 }

@@ -15,23 +15,22 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// A key with task_types submits, claims, changes and sees only tasks of those
-// types: of any other it does not learn that it is there. A task's type never
-// changes, so what this node knows of it is enough.
+// A key with task_types submits, claims, changes and sees only tasks of those types, and does not learn that others
+// exist. Because a task's type never changes, what this node knows of it is enough.
 
-// Narrowed reports whether the request's key may touch some task types alone.
+// Narrowed reports whether the request's key is restricted to some task types.
 func (r *Request) Narrowed() bool { return len(r.onlyTypes) > 0 }
 
 // MaySee reports whether the request may see tasks of that type.
 func (r *Request) MaySee(taskType string) bool { return r.Sight().Type(taskType) }
 
-// refuseType is the refusal of a task type that the key does not have.
+// refuseType refuses a task type that the key does not have.
 func (r *Request) refuseType(taskType string) *refuse.Refusal {
 	return r.Server.Metrics.AuthFailures.Refuse(keyring.FailType, refuse.New(wire.CodeForbidden, "This key is not for tasks of the type "+taskType,
 		"Use a key whose task_types have this type"))
 }
 
-// RefuseFilter refuses a list whose filter does not keep to the key's types.
+// RefuseFilter refuses a list whose filter is not restricted to the key's types.
 func (r *Request) RefuseFilter(field, taskType string) *refuse.Refusal {
 	switch {
 	case len(r.onlyTypes) == 0:
@@ -47,8 +46,8 @@ func (r *Request) RefuseFilter(field, taskType string) *refuse.Refusal {
 	return nil
 }
 
-// RefuseTask refuses a call about a task, nil if there is none: as if it had never
-// been there, if the key does not have its type.
+// RefuseTask refuses a call about a task that does not exist (nil) or has a type that the key does not have; both get
+// the same answer.
 func (r *Request) RefuseTask(m *fsm.Machine, t *fsm.Task) *refuse.Refusal {
 	switch {
 	case t == nil:
@@ -61,15 +60,13 @@ func (r *Request) RefuseTask(m *fsm.Machine, t *fsm.Task) *refuse.Refusal {
 	return nil
 }
 
-// MaySeeSteps reports whether the key has the types of all steps of the task, which is there
-// or was removed.
+// MaySeeSteps reports whether the key has the types of all steps of the task, which may have been removed.
 func (r *Request) MaySeeSteps(m *fsm.Machine, t *fsm.Task) bool {
 	return t.Parent() == nil || r.Sight().Steps(m, t.ID)
 }
 
-// maySeeThen reports whether the key has the types of all that the completion of the
-// task submitted and claimed, as far as these tasks are known. Who repeats that
-// complete is shown them.
+// maySeeThen reports whether the key has the types of all known tasks that the task's completion submitted and
+// claimed, because a repeat of that complete shows them.
 func (r *Request) maySeeThen(m *fsm.Machine, t *fsm.Task) bool {
 	if t.Then == nil {
 		return true
@@ -82,8 +79,7 @@ func (r *Request) maySeeThen(m *fsm.Machine, t *fsm.Task) bool {
 		!slices.ContainsFunc(t.Then.Claims, func(c fsm.ClaimRef) bool { return foreign(c.TaskID) })
 }
 
-// known returns the task, or what is remembered of it if it was removed, nil if
-// nothing is.
+// known returns the task, or what is remembered of it if it was removed, or nil.
 func known(m *fsm.Machine, id uint64) *fsm.Task {
 	if t := m.Get(id); t != nil {
 		return t
@@ -91,15 +87,14 @@ func known(m *fsm.Machine, id uint64) *fsm.Task {
 	return m.Removed(id)
 }
 
-// refuseParts is the refusal of a task that the key may see and that goes together
-// with others which it may not.
+// refuseParts refuses a task that the key may see but that belongs together with others which it may not.
 func (r *Request) refuseParts(what string) *refuse.Refusal {
 	return r.Server.Metrics.AuthFailures.Refuse(keyring.FailType, refuse.New(wire.CodeForbidden, what+" of task types that this key does not have",
 		"Use a key whose task_types have those of all of them"))
 }
 
-// RefuseResult is the refusal that the state machine found. It does not show a task
-// of another type, which stood against the command.
+// RefuseResult returns the refusal that the state machine decided. It leaves out a conflicting task of a type that
+// the key does not have.
 func (r *Request) RefuseResult(cmd command.Command, res fsm.Result) *refuse.Refusal {
 	f := refuse.Result(cmd, res)
 	if f.Task != nil && !r.MaySee(f.Task.Type) {
@@ -108,8 +103,7 @@ func (r *Request) RefuseResult(cmd command.Command, res fsm.Result) *refuse.Refu
 	return f
 }
 
-// Narrow makes a claim of any type one of the key's types, and its
-// claim_request_id one of theirs.
+// Narrow restricts a claim of any type to the key's types, and makes its claim_request_id distinct for these types.
 func (r *Request) Narrow(c *callbody.Claim) {
 	if c == nil || len(r.onlyTypes) == 0 {
 		return
@@ -120,9 +114,9 @@ func (r *Request) Narrow(c *callbody.Claim) {
 	c.Cmd.RequestID = r.NarrowRequestID(c.Cmd.RequestID)
 }
 
-// NarrowRequestID returns a claim_request_id as the state knows it: with the key's
-// task types, so that keys of other types may use the same. Those of keys for all
-// types are what was sent; none of them has the control character.
+// NarrowRequestID returns a claim_request_id as the state stores it: combined with the key's task types, so that keys
+// for other types may use the same id. For keys for all types it is what was sent, which never contains the control
+// character.
 func (r *Request) NarrowRequestID(id string) string {
 	if id == "" || len(r.onlyTypes) == 0 {
 		return id
@@ -131,8 +125,8 @@ func (r *Request) NarrowRequestID(id string) string {
 	return base64.RawStdEncoding.EncodeToString(types[:16]) + "\x00" + id
 }
 
-// NarrowKeys lets the idempotency keys of tasks that are to be submitted be taken
-// among those of the task's type alone, so that they meet no task of another one.
+// NarrowKeys makes the idempotency keys of submitted tasks unique only within the task's type, so that they cannot
+// collide with tasks of other types.
 func (r *Request) NarrowKeys(tasks []fsm.NewTask) {
 	if len(r.onlyTypes) == 0 {
 		return
@@ -142,8 +136,8 @@ func (r *Request) NarrowKeys(tasks []fsm.NewTask) {
 	}
 }
 
-// ByKey returns the task that has the idempotency key: of the type, if one is given;
-// else the one among those that the key may see, or a refusal if there are several.
+// ByKey returns the task with the idempotency key: of the type, if one is given; otherwise the one that the key may
+// see, or a refusal if there are several.
 func (r *Request) ByKey(m *fsm.Machine, taskType, key string) (*fsm.Task, *refuse.Refusal) {
 	switch {
 	case taskType != "":
@@ -165,31 +159,29 @@ func (r *Request) ByKey(m *fsm.Machine, taskType, key string) (*fsm.Task, *refus
 	return found, nil
 }
 
-// touched is what a command is about.
+// touched collects what a command is about.
 type touched struct {
-	foreign string // a type that the key does not have, "" if there is none
-	field   string // by which it was named
+	foreign string // a type that the key does not have, or ""
+	field   string // the field that named it
 	tasks   []subject
-	op      int      // the op of a batch that is looked at
-	missing int      // the first op with a task that never was, or of another type; -1 = none
-	parts   string   // what has parts of types that the key does not have, "" if nothing
+	op      int      // the op of a batch that is being examined
+	missing int      // the first op with a task that never existed or has another type; -1: none
+	parts   string   // what contains task types that the key does not have, or ""
 	names   []string // of schedules
-	hidden  bool     // one of these is of another type
-	unknown bool     // nobody thought of the command
+	hidden  bool     // one of these has another type
+	unknown bool     // the command is not known here
 }
 
 // subject is a task that a command is about.
 type subject struct {
 	id       uint64
-	op       int  // of a batch
-	complete bool // it is completed: a repeat is shown what that did beside
+	op       int  // index in a batch
+	complete bool // it is completed, and a repeat is shown what else that did
 }
 
-// Permit refuses a command about task types that the key does not have. A task
-// that this node, which leads, does not know was removed, or never was: the
-// command cannot reach one that is submitted after this. That it never was is
-// said only by a node that certainly still leads, and in the same way that a task
-// is of another type.
+// Permit refuses a command about task types that the key does not have. A task that this node, as leader, does not
+// know was removed or never existed; the command cannot reach one that is submitted later. That it never existed is
+// said only if this node certainly still leads, and in the same way as for a task of another type.
 func (r *Request) Permit(cmd command.Command) *refuse.Refusal {
 	if len(r.onlyTypes) == 0 {
 		return nil
@@ -272,7 +264,7 @@ func (r *Request) touchTasks(t *touched, tasks []fsm.NewTask) {
 	}
 }
 
-// touchClaim notes the types of a claim. One of any type was narrowed before.
+// touchClaim notes the types of a claim. A claim of any type was restricted before.
 func (r *Request) touchClaim(t *touched, types []string) {
 	t.unknown = t.unknown || len(types) == 0
 	for _, taskType := range types {
@@ -280,7 +272,7 @@ func (r *Request) touchClaim(t *touched, types []string) {
 	}
 }
 
-// resolve looks up what is named by an id or a name.
+// resolve looks up the tasks and schedules that the command names.
 func (r *Request) resolve(t *touched, m *fsm.Machine) {
 	for _, s := range t.tasks {
 		task := known(m, s.id)
@@ -304,8 +296,7 @@ func (r *Request) resolve(t *touched, m *fsm.Machine) {
 	}
 }
 
-// refuseMissing is the refusal of a task that there never was, or of another type
-// than the key's; of a batch, with the op that names it.
+// refuseMissing refuses a task that never existed or has another type than the key's; for a batch it names the op.
 func refuseMissing(cmd command.Command, op int) *refuse.Refusal {
 	f := refuse.Because(wire.CodeTaskNotFound)
 	if _, ok := cmd.(command.Batch); ok {

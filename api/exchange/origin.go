@@ -9,11 +9,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// What a page of an allowed origin may send and see.
+// The headers that a page of an allowed origin may send and see.
 const (
 	corsHeaders = "Authorization, Content-Type, Last-Event-ID, Traceparent, X-API-Key, X-Claimq-Min-Index, X-Claimq-Redirect, X-Request-ID"
 	corsExposed = "Location, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, WWW-Authenticate, X-Claimq-Index, X-Request-ID"
-	// corsMaxAgeS is for how long a browser need not ask again.
+	// corsMaxAgeS tells browsers how long they may cache the preflight.
 	corsMaxAgeS = "600"
 )
 
@@ -30,8 +30,7 @@ func parseOrigins(origins []string) (map[string]bool, error) {
 	return set, nil
 }
 
-// allowedOrigin returns the origin of a page that may call from elsewhere, nil
-// if the request comes from no such page.
+// allowedOrigin returns the origin of an allowed page that sent the request, or nil.
 func (s *Host) allowedOrigin(h *fasthttp.RequestHeader) []byte {
 	if len(s.Origins) == 0 {
 		return nil
@@ -43,12 +42,10 @@ func (s *Host) allowedOrigin(h *fasthttp.RequestHeader) []byte {
 	return origin
 }
 
-// shareAnswer lets the page of an allowed origin read the answer. Cookies are
-// not used, so they are not allowed either.
+// shareAnswer lets the page of an allowed origin read the answer. Cookies are not used, so they are not allowed.
 func (r *Request) shareAnswer() {
 	in, out := &r.HTTP.Request.Header, &r.HTTP.Response.Header
-	// Also to those who get none of what follows, or a cache in between would hand
-	// their answer to the page.
+	// Needed even if nothing below is set, because otherwise a cache could give the page another client's answer.
 	vary := fasthttp.HeaderOrigin
 	if others := out.Peek(fasthttp.HeaderVary); len(others) > 0 {
 		vary = string(others) + ", " + vary

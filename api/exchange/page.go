@@ -15,16 +15,15 @@ import (
 	"github.com/claimq/claimq/web"
 )
 
-// Page says what of the page a server serves.
+// Page configures the page that a server serves.
 type Page struct {
-	// Off: there is nothing below /ui/.
+	// Off disables everything below /ui/.
 	Off bool
-	// ReadOnly: whoever comes by the page may read alone.
+	// ReadOnly restricts every user of the page to reading.
 	ReadOnly bool
 }
 
-// tellPage tells the page, if the request is of it, which page this node has and which node
-// this is.
+// tellPage tells the page which version of it this node has and which node answered, if the request came from it.
 func (r *Request) tellPage() {
 	s := r.Server
 	if s.Cfg.Page.Off || len(r.HTTP.Request.Header.Peek(headerPage)) == 0 {
@@ -36,23 +35,23 @@ func (r *Request) tellPage() {
 	r.HTTP.Response.Header.Set(headerNode, s.Node.NodeID())
 }
 
-// The names of the cookie: a browser lets nobody set the second but a page of https.
+// Names of the cookie. A browser lets only pages over https set the second one.
 const (
 	cookieName       = "claimq"
 	secureCookieName = "__Host-claimq"
 )
 
-// CookiesMax bounds the cookies of a request that are taken for a login's: other ports of
-// the host can set some of that name, too.
+// CookiesMax bounds how many cookies of a request are tried as a login, because other ports of the host can set
+// cookies of that name, too.
 const CookiesMax = 4
 
-// PageKey returns what stands for the key of a request of the page, empty if it has not
-// logged in. A page of another origin, be it at another port of this host, is sent the cookie
-// along with, but cannot send the header. Of several cookies the first that is good counts.
+// PageKey returns the login that a request of the page has in place of a key, empty if there is none. A browser sends
+// the cookie also for a page of another origin, such as another port of this host, but such a page cannot send the
+// header. If there are several cookies, the first valid one is used.
 func (s *Host) PageKey(h *fasthttp.RequestHeader) []byte {
 	number := h.Peek(headerPage)
 	if s.Cfg.Page.Off || len(number) == 0 || Foreign(h) {
-		return nil // a page that allowed_origins has sends a key
+		return nil // a page in allowed_origins sends a key
 	}
 	var texts [][]byte
 	for _, name := range []string{secureCookieName, cookieName} {
@@ -75,13 +74,13 @@ func (s *Host) PageKey(h *fasthttp.RequestHeader) []byte {
 	return texts[0]
 }
 
-// Foreign reports whether a request says that a page of another origin sends it.
+// Foreign reports whether a page of another origin sent the request.
 func Foreign(h *fasthttp.RequestHeader) bool {
 	origin := h.Peek(fasthttp.HeaderOrigin)
 	return len(origin) > 0 && !sameOrigin(origin, h.Host())
 }
 
-// Who returns the key that a text is or stands for; of what stands for one the login, too.
+// Who returns the key for text, which is a key or a login; for a login it returns that, too.
 func (s *Host) Who(keys *keyring.Ring, text []byte, now time.Time) (k *keyring.Caller, in *login.Login, why keyring.Failure, bad *refuse.Refusal) {
 	if !login.IsText(text) {
 		k, why, bad = keys.Who(text, now)
@@ -97,7 +96,7 @@ func (s *Host) Who(keys *keyring.Ring, text []byte, now time.Time) (k *keyring.C
 	secret, err := s.PageSecret()
 	switch k = keys.Named(l.Name); {
 	case err != nil || secret == nil && (s.Node.Ready() != nil || l.Begun.After(now.Add(-SecretWait))):
-		// It does not know yet what it will.
+		// It does not know the secret yet.
 		return nil, nil, keyring.FailUnchecked, refuse.Because(wire.CodeNoLeader)
 	case k == nil || !l.Good(secret, &k.Sum):
 		return nil, nil, keyring.FailUnknown, ended("The login is over: its key is known no more or has changed, or the cluster was restored")
@@ -107,18 +106,17 @@ func (s *Host) Who(keys *keyring.Ring, text []byte, now time.Time) (k *keyring.C
 	return k, &l, 0, nil
 }
 
-// PageSecret returns the secret of logins that this node's state has, nil if it has none.
+// PageSecret returns the secret of logins in this node's state, or nil.
 func (s *Host) PageSecret() (secret []byte, err error) {
 	_, err = s.Node.ReadStale(s.Waits.At(time.Now()), 0, func(m *fsm.Machine, _ fsm.Stamp) { secret = m.PageSecret() })
 	return secret, err
 }
 
-// fromPage refuses what a request of the page may not do beside what its key may not: to
-// act without telling its origin, which every browser does, and to act at all where the
-// page may read alone.
+// fromPage refuses what a request of the page may not do even if its key may: changes without an Origin header, which
+// every browser sends, and all changes if the page is read-only.
 func (r *Request) fromPage() *refuse.Refusal {
 	if r.Forwarded {
-		return nil // the node that it reached has looked
+		return nil // the node that it reached has checked this
 	}
 	if r.Server.Cfg.Page.ReadOnly {
 		r.roles = keyring.Readers
@@ -130,7 +128,7 @@ func (r *Request) fromPage() *refuse.Refusal {
 	return nil
 }
 
-// readOnlyOpen refuses a request of the page of a server without keys that may read alone.
+// readOnlyOpen refuses changes by a read-only page of a server without keys.
 func (r *Request) readOnlyOpen() *refuse.Refusal {
 	if !r.Server.Cfg.Page.ReadOnly || r.Forwarded || len(r.HTTP.Request.Header.Peek(headerPage)) == 0 || r.Target.call.Roles&keyring.Readers != 0 {
 		return nil
@@ -138,20 +136,20 @@ func (r *Request) readOnlyOpen() *refuse.Refusal {
 	return r.Server.Metrics.AuthFailures.Refuse(keyring.FailRole, keyring.NoRole(keyring.Readers, r.Target.call.String(), r.Target.call.Roles))
 }
 
-// renewLogin gives the browser another cookie if its login is to go on.
+// renewLogin gives the browser a new cookie if its login should be prolonged.
 func (r *Request) renewLogin() {
 	to, ok := r.in.Renewed(r.Start)
 	if !ok {
 		return
 	}
-	r.SetCookie(to.Cookie(r.in.Secret(), &r.Who.Sum)) // the secret of now may be another cluster's
+	r.SetCookie(to.Cookie(r.in.Secret(), &r.Who.Sum)) // the current secret may be another cluster's
 }
 
-// SetCookie sets the login's cookie, for as long as the browser is open; "" takes it away.
+// SetCookie sets the login's cookie, for as long as the browser is open; "" removes it.
 func (r *Request) SetCookie(value string) {
 	var c fasthttp.Cookie
 	c.SetKey(cookieName)
-	// Behind a proxy that speaks TLS the node sees none; the browser says what it sees.
+	// Behind a proxy that terminates TLS this node sees none, but the browser's Origin tells.
 	if r.overTLS() || bytes.HasPrefix(r.HTTP.Request.Header.Peek(fasthttp.HeaderOrigin), []byte("https://")) || len(r.HTTP.Request.Header.Cookie(secureCookieName)) > 0 {
 		c.SetKey(secureCookieName)
 		c.SetSecure(true)
@@ -173,19 +171,19 @@ func (r *Request) overTLS() bool {
 }
 
 const (
-	// headerPage is sent by the page with all its calls. Answers to these say in it which
-	// page this node has, so that an older one notices, and in headerNode who answered.
+	// headerPage is sent by the page with all its calls. The answers tell in it the page's version on this node, so
+	// that an older page notices, and in headerNode which node answered.
 	headerPage = "X-Claimq-Page"
 	headerNode = "X-Claimq-Node"
-	// PageAddress is where the page is, from the root.
+	// PageAddress is the page's address, relative to the root.
 	PageAddress = "ui/"
 )
 
-// SecretWait is how long after a login a node may not have the secret yet that was made for
-// it at another one. Its answer is to be repeated then.
+// SecretWait bounds how long after a login at another node this node may not have the secret yet that was made for
+// it. Until then its answer should be repeated.
 const SecretWait = 10 * time.Second
 
-// ToPage sends the browser to the address.
+// ToPage redirects the browser to the address.
 func (r *Request) ToPage(address string) {
 	r.Label = "redirected"
 	r.HTTP.Response.Header.Set(fasthttp.HeaderLocation, address)

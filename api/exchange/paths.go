@@ -11,31 +11,31 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Target is what a request is about.
+// target is what a request is about.
 type target struct {
-	call  *Call // never nil once it is looked for
+	call  *Call // never nil after the lookup
 	ID    uint64
-	Rest  []byte // of get_by_key the key, of set_type the type, of a schedule its name, still percent-encoded
-	allow string // the path's methods, "" if there is no such path
+	Rest  []byte // still percent-encoded: the key of get_by_key, the type of set_type, the name of a schedule
+	allow string // the path's methods, "" if the path does not exist
 }
 
-// methods are the calls of a path's methods.
+// methods are the calls of a path, by method.
 type methods struct {
-	get, post, put, patch, del *Call // nil: it has none
+	get, post, put, patch, del *Call // nil: the path does not have it
 	options                    *Call
 	allow                      string // the value of Allow
 }
 
-// taskPath is what all paths of one task begin with.
+// taskPath is the beginning of all paths of one task.
 const taskPath = "/api/tasks/{id}"
 
-// pathTable finds the methods of a path.
+// pathTable finds the calls of a path.
 type pathTable struct {
-	fixed  map[string]*methods // by the path
-	task   map[string]*methods // by what follows taskPath
+	fixed  map[string]*methods // by path
+	task   map[string]*methods // by the part after taskPath
 	prefix []prefixPath
 
-	options, none *Call // of a path, of no path
+	options, none *Call // of a known path, of an unknown path
 }
 
 // prefixPath is a path whose last part is a variable.
@@ -44,7 +44,7 @@ type prefixPath struct {
 	methods *methods
 }
 
-// newPaths puts calls together by their paths.
+// newPaths groups calls by their paths.
 func newPaths(calls []*Call, options, none *Call) pathTable {
 	p := pathTable{fixed: make(map[string]*methods), task: make(map[string]*methods), options: options, none: none}
 	for _, c := range calls {
@@ -59,7 +59,7 @@ func newPaths(calls []*Call, options, none *Call) pathTable {
 	return p
 }
 
-// At returns the methods of the path of a route, and makes them if there are none.
+// at returns the methods of a route's path, creating them if necessary.
 func (p *pathTable) at(path string) *methods {
 	rest, ofTask := strings.CutPrefix(path, taskPath)
 	before, _, variable := strings.Cut(path, "{")
@@ -101,7 +101,7 @@ func (p *pathTable) all() []*methods {
 	return all
 }
 
-// of returns the place of a method's call, nil if no call has that method.
+// of returns a pointer to the call of a method, nil if no call can have that method.
 func (m *methods) of(method string) **Call {
 	switch method {
 	case fasthttp.MethodGet, fasthttp.MethodHead:
@@ -128,8 +128,8 @@ func (m *methods) setAllow() {
 	m.allow = strings.Join(append(allow, fasthttp.MethodOptions), ", ")
 }
 
-// find finds the call of a method and a path as sent. A refusal is one of
-// not_found, method_not_allowed, or an id that is none.
+// find finds the call of a method and a path as sent. The refusal is not_found, method_not_allowed, or that of an
+// invalid id.
 func (p *pathTable) find(method, path []byte) (target, *refuse.Refusal) {
 	if m, ok := p.fixed[string(path)]; ok {
 		return m.pick(method, p.none)
@@ -147,7 +147,7 @@ func (p *pathTable) find(method, path []byte) (target, *refuse.Refusal) {
 	return target{call: p.none}, refuse.Because(wire.CodeNotFound)
 }
 
-// findTask finds the call of what follows /api/tasks/: an id, and perhaps more.
+// findTask finds the call of the part after /api/tasks/: an id, and perhaps more.
 func (p *pathTable) findTask(method, rest []byte) (target, *refuse.Refusal) {
 	idText, more, _ := bytes.Cut(rest, []byte{'/'})
 	m, ok := p.task[string(more)]
@@ -164,7 +164,7 @@ func (p *pathTable) findTask(method, rest []byte) (target, *refuse.Refusal) {
 	return t, nil
 }
 
-// pick chooses the call by the method; none if there is none of it.
+// pick returns the call of the method, or none if the path does not have it.
 func (m *methods) pick(method []byte, none *Call) (target, *refuse.Refusal) {
 	t := target{call: none, allow: m.allow}
 	if string(method) == fasthttp.MethodOptions {
@@ -178,7 +178,7 @@ func (m *methods) pick(method []byte, none *Call) (target, *refuse.Refusal) {
 	return t, refuse.Because(wire.CodeMethodNotAllowed)
 }
 
-// options answers which methods a path has.
+// options answers with the methods of a path.
 func (r *Request) options() {
 	r.HTTP.Response.Header.Set(fasthttp.HeaderAllow, r.Target.allow)
 	r.HTTP.SetStatusCode(fasthttp.StatusNoContent)

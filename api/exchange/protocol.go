@@ -16,12 +16,11 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// HeaderBytes bounds a request's line and headers together. What is passed
-// on to the leader is a little longer and must fit the peer port's bound.
+// HeaderBytes bounds a request's line and headers together. A forwarded request is a little longer and must fit the
+// peer port's bound.
 const HeaderBytes = 12 << 10
 
-// Malformed answers what is no proper HTTP request. The connection is closed
-// after it.
+// Malformed answers a request that is not valid HTTP, and closes the connection.
 func (s *Host) Malformed(ctx *fasthttp.RequestCtx, err error) {
 	id := requestID(nil, ctx.Request.Header.Peek(HeaderRequestID), time.Now())
 	var small *fasthttp.ErrSmallBuffer
@@ -31,7 +30,7 @@ func (s *Host) Malformed(ctx *fasthttp.RequestCtx, err error) {
 	if conn != nil {
 		conn.Received()
 	}
-	denied := false // for want of a valid key
+	denied := false // because there is no valid key
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge) && conn != nil && conn.Head.Refusal != nil:
 		if f = conn.Head.Refusal; f.Code != wire.CodeOverloaded {
@@ -78,8 +77,7 @@ func (s *Host) Malformed(ctx *fasthttp.RequestCtx, err error) {
 	}
 }
 
-// refuseEncoding refuses a body that has to be decoded first: it would take another bound than
-// that of the bytes that were sent.
+// refuseEncoding refuses a body with a Content-Encoding, because its decoded size would need another bound.
 func refuseEncoding(req *fasthttp.Request) *refuse.Refusal {
 	coding := req.Header.ContentEncoding()
 	if len(coding) == 0 || len(req.Body()) == 0 || strings.EqualFold(string(coding), "identity") {
@@ -93,8 +91,7 @@ func (s *Host) bodyTooLarge() *refuse.Refusal {
 	return refuse.TooLarge("", "The body is larger than "+strconv.Itoa(s.Cfg.Limits.BodyBytes)+" bytes")
 }
 
-// answerSender answers a client that is still sending its body. What the HTTP server
-// writes after this goes nowhere.
+// answerSender answers a client that is still sending its body. Later writes of the HTTP server are discarded.
 func answerSender(ctx *fasthttp.RequestCtx) {
 	if conn, ok := ctx.Conn().(*port.Conn); ok {
 		ctx.Response.SetConnectionClose()
@@ -102,7 +99,7 @@ func answerSender(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// AnsweredAlone counts an answer of the port, to no request, and returns an id for it.
+// AnsweredAlone counts an answer of the port that belongs to no request, and returns an id for it.
 func (s *Host) AnsweredAlone(f *refuse.Refusal) (id []byte) {
 	s.Calls.none.counts.Count(string(f.Code))
 	if f.Code == wire.CodeOverloaded {

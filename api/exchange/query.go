@@ -9,8 +9,8 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 )
 
-// SplitURI splits a request's target as sent into path and query. An absolute
-// form (http://host/path) and a fragment are cut off.
+// SplitURI splits a request's target into path and query. The scheme and host of an absolute form, and a fragment,
+// are cut off.
 func SplitURI(uri []byte) (path, query []byte) {
 	if len(uri) > 0 && uri[0] != '/' {
 		if _, after, ok := bytes.Cut(uri, []byte("://")); ok {
@@ -22,8 +22,7 @@ func SplitURI(uri []byte) (path, query []byte) {
 	return path, query
 }
 
-// printable reports whether a target has no spaces and control characters, so
-// that it can travel in a header.
+// printable reports whether a target has no spaces or control characters, so that it can be sent in a header.
 func printable(uri []byte) bool {
 	for _, c := range uri {
 		if c <= ' ' || c == 0x7f {
@@ -36,14 +35,14 @@ func printable(uri []byte) bool {
 // Param is one query parameter, decoded.
 type Param struct{ Name, Value string }
 
-// The parameters that may be given several times, where there are any.
+// Parameters that may be given several times.
 const (
 	ParamLabel = "label"
 	ParamEvent = "event"
 )
 
-// parseQuery decodes a query strictly: each parameter once, but for label and event,
-// percent-encoding right, the result UTF-8. A name without = has the value "".
+// parseQuery decodes a query strictly: each parameter once, except label and event, with valid percent-encoding and
+// UTF-8. A name without = has the value "".
 func parseQuery(query []byte) ([]Param, *refuse.Refusal) {
 	var params []Param
 	for len(query) > 0 {
@@ -71,8 +70,8 @@ func parseQuery(query []byte) ([]Param, *refuse.Refusal) {
 	return params, nil
 }
 
-// Unescape undoes percent-encoding, and with plus also + for a space. ok is
-// false for a bad encoding or bytes that are not UTF-8.
+// Unescape decodes percent-encoding and, with plus, + as a space. ok is false for an invalid encoding or invalid
+// UTF-8.
 func Unescape(b []byte, plus bool) (s string, ok bool) {
 	unescape := url.PathUnescape
 	if plus {
@@ -82,8 +81,7 @@ func Unescape(b []byte, plus bool) (s string, ok bool) {
 	return s, err == nil && utf8.ValidString(s)
 }
 
-// NoParams refuses a request that has parameters, of a call that has none of its own. ok is
-// false if there is an answer already.
+// NoParams refuses a request with parameters if its call has none. ok is false if it was refused.
 func (r *Request) NoParams() (ok bool) {
 	bad := refuseQuery(r.query)
 	if bad != nil {
@@ -92,10 +90,10 @@ func (r *Request) NoParams() (ok bool) {
 	return bad == nil
 }
 
-// Params are the parameters that a call has, by their names, and what reads each of them.
+// Params are the parameters of a call, with the function that reads each of them.
 type Params map[string]func(p Param) *refuse.Refusal
 
-// ReadParams reads the call's own parameters, one after the other, until one is refused.
+// ReadParams reads the call's own parameters in turn, until one is refused.
 func (r *Request) ReadParams(known Params) *refuse.Refusal {
 	for _, p := range r.query {
 		read := known[p.Name]
@@ -109,7 +107,7 @@ func (r *Request) ReadParams(known Params) *refuse.Refusal {
 	return nil
 }
 
-// refuseQuery is the refusal of the first parameter, where none is known.
+// refuseQuery refuses the first parameter of a call that has none.
 func refuseQuery(params []Param) *refuse.Refusal {
 	if len(params) == 0 {
 		return nil

@@ -10,14 +10,14 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// The headers that tell a key what is left of its rate. They are never changed.
+// Headers that tell a key what is left of its rate.
 var (
 	nameRateLimit     = []byte("Ratelimit-Limit")
 	nameRateRemaining = []byte("Ratelimit-Remaining")
 	nameRateReset     = []byte("Ratelimit-Reset")
 )
 
-// limit counts a request against its key's rate, unless another node did.
+// limit counts a request for its key's rate, unless another node did.
 func (r *Request) limit() *refuse.Refusal {
 	if r.passed {
 		return nil
@@ -25,7 +25,7 @@ func (r *Request) limit() *refuse.Refusal {
 	return r.charge()
 }
 
-// charge counts a request against its key's rate.
+// charge counts a request for its key's rate.
 func (r *Request) charge() *refuse.Refusal {
 	k := r.Who
 	if k.Bucket == nil {
@@ -40,9 +40,8 @@ func (r *Request) charge() *refuse.Refusal {
 		"Nothing was done: repeat the request after the time in Retry-After, or have the key's rate_limit_per_minute raised")
 }
 
-// chargeRefused counts a settle, or a batch of such ops, that was refused: those that
-// are not are never counted. The answer stays what it is: a worker is to learn that its
-// claim is over, whatever its key has left.
+// chargeRefused counts a settling call, or a batch of such ops, that was refused; successful ones do not count. The
+// answer is not changed, because a worker must learn that its claim is over, even if its key's rate is used up.
 func (r *Request) chargeRefused() {
 	status := r.HTTP.Response.StatusCode()
 	refused := r.OpRefused || status >= fasthttp.StatusBadRequest && status < fasthttp.StatusInternalServerError
@@ -58,7 +57,7 @@ func (r *Request) chargeRefused() {
 	}
 }
 
-// setQuota tells of a request that was counted what is left.
+// setQuota sets the headers that tell what is left after a counted request.
 func setQuota(q *keyring.Quota, resp *fasthttp.Response) {
 	var buf [20]byte
 	h := &resp.Header

@@ -22,88 +22,82 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// The names of the headers that the contract defines.
+// Names of the headers in the contract.
 const (
 	HeaderRequestID = "X-Request-Id" // as fasthttp spells X-Request-ID
 	HeaderIndex     = "X-Claimq-Index"
 	headerMinIndex  = "X-Claimq-Min-Index"
 	headerRedirect  = "X-Claimq-Redirect"
-	// HeaderTarget carries the target as the client sent it to the leader: on
-	// its way through an HTTP client the path would be normalized. Only the
-	// peer port's requests are asked for it.
+	// HeaderTarget sends the client's original target to the leader, because an HTTP client would normalize it as a
+	// path. It is read only on the peer port.
 	HeaderTarget = "X-Claimq-Target"
-	// HeaderWaited tells the leader how long, in milliseconds, a request that
-	// waits has waited already. The leader's answer to another node names in
-	// headerHolds the claims to release if it cannot be written, and says in
-	// headerGivenUp that the caller had gone, and nothing was done. No client
-	// sees the two.
+	// HeaderWaited tells the leader how many milliseconds a waiting request has waited already. In its answer to
+	// another node, HeaderHolds names the claims to release if the answer cannot be written, and HeaderGivenUp says
+	// that the caller had gone and nothing was done. Clients do not see these two.
 	HeaderWaited  = "X-Claimq-Waited-Ms"
 	HeaderHolds   = "X-Claimq-Holds"
 	HeaderGivenUp = "X-Claimq-Given-Up"
-	// HeaderOpRefused is of the leader's answer to a batch, for the node that counts
-	// it: an op was refused. No client sees it.
+	// HeaderOpRefused, in the leader's answer to a batch, tells the node that counts it that an op was refused.
+	// Clients do not see it.
 	HeaderOpRefused = "X-Claimq-Op-Refused"
-	// HeaderUnsent is of a node's batch to the leader: what it releases are claims
-	// whose answer could not be written.
+	// HeaderUnsent, in a node's batch to the leader, says that the claims to release are ones whose answer could not
+	// be written.
 	HeaderUnsent = "X-Claimq-Unsent"
 )
 
-// The headers of every answer, ready for SetCanonical: normalizing a name costs
-// more than the rest of setting it. They are never changed.
+// Headers of every answer, ready for SetCanonical, because normalizing a name costs more than the rest of setting it.
 var (
 	nameRequestID = []byte(HeaderRequestID)
 	nameIndex     = []byte(HeaderIndex)
-	// A browser is not to take an answer for anything but what it says it is.
+	// Browsers must not guess another content type.
 	nameContentTypeOptions = []byte("X-Content-Type-Options")
 	valueNosniff           = []byte("nosniff")
 )
 
-// Request is one request on its way through the server. It is pooled: nothing
-// keeps it, or the body that it points into, after the answer.
+// Request is one request on its way through the server. It is pooled, so that nothing may keep it, or its body, after
+// the answer.
 type Request struct {
 	Server    *Host
 	HTTP      *fasthttp.RequestCtx
 	Target    target
-	query     []Param // the call's own
+	query     []Param // the call's own parameters
 	Stale     bool    // consistency=stale
-	Forwarded bool    // another node passed it on
+	Forwarded bool    // another node forwarded it
 	Start     time.Time
-	Asks      time.Time // since when the node is asked: later than start if the request has waited
+	Asks      time.Time // since when the node is asked; later than Start if the request has waited
 	ID        []byte    // request id
 	Code      wire.Code
 	Label     string // of the metrics; "" = by code
 	minIndex  uint64
-	// key is the name of the key that the request was made with, roles what it may do;
-	// "" and none in open mode. onlyTypes are the task types that it may touch,
-	// nil = all. who is the key itself, quota what it has left, if the request was
-	// counted. passed says that another node knows the key, and counted the request.
+	// key is the name of the request's key and roles are its roles; both are empty in open mode. onlyTypes are the
+	// task types that it may touch, nil = all. passed says that another node knows the key and counted the request.
+	// Who is the key itself; quota is what it has left, if the request was counted.
 	key       string
 	roles     keyring.Roles
 	onlyTypes []string
 	passed    bool
 	Who       *keyring.Caller
-	in        *login.Login    // by which the key is known, nil: it was sent
-	Barred    *keyring.Caller // that the request was made with, if it has expired or is for other addresses
+	in        *login.Login    // by which the key is known; nil: the key itself was sent
+	Barred    *keyring.Caller // the request's key, if it has expired or is for other addresses
 	quota     keyring.Quota
-	settles   bool            // it is counted only if it is refused
-	OpRefused bool            // of a batch that was answered: an op of it was
-	room      int64           // that is taken for the answer
-	ahead     int64           // that is taken for the result that it is made of
-	passedOn  int64           // that is counted for the body that another node has passed on
-	shared    bool            // the answer's body is that of all such answers, and takes no room
-	Ops       *callbody.Batch // of a batch that was looked at, nil: it was not
+	settles   bool            // counted only if refused
+	OpRefused bool            // an op of the answered batch was refused
+	room      int64           // taken for the answer
+	ahead     int64           // taken for the result that the answer is made from
+	passedOn  int64           // counted for the body that another node has forwarded
+	shared    bool            // the answer's body is shared by all such answers, and takes no room
+	Ops       *callbody.Batch // the decoded batch; nil: not decoded yet
 	// Holds are the claims to release if the answer cannot be written.
 	Holds []command.Hold
-	// release, if not nil, gives back the memory of the result that the answer was
-	// made of.
+	// release, if not nil, frees the memory of the result that the answer was made from.
 	release func()
-	// turn is the request's among the reads, nil: it has none.
+	// turn is the request's turn among the reads; nil: it has none now.
 	turn *turn.Turn
-	// turned says that it has had one.
+	// turned says that it has had a turn.
 	turned bool
 }
 
-// Handle answers one request. Whatever it does, there is an answer.
+// Handle answers one request. It always produces an answer, even after a panic.
 func (s *Host) Handle(ctx *fasthttp.RequestCtx, forwarded bool) {
 	dropTrailers(&ctx.Request.Header)
 	r := s.requests.Get().(*Request)
@@ -117,7 +111,7 @@ func (s *Host) Handle(ctx *fasthttp.RequestCtx, forwarded bool) {
 	r.serve()
 }
 
-// finish answers what a panic left, counts the request and gives it back.
+// finish answers after a panic, counts the request and returns it to the pool.
 func (r *Request) finish() {
 	s := r.Server
 	if p := recover(); p != nil {
@@ -172,7 +166,7 @@ func (r *Request) Count() {
 	r.Target.call.counts.Observe(code, r.Start)
 }
 
-// serve guards, routes, and answers here or through the leader.
+// serve checks and routes the request, and answers it here or through the leader.
 func (r *Request) serve() {
 	s := r.Server
 	uri := r.HTTP.Request.Header.RequestURI()
@@ -234,12 +228,12 @@ func (r *Request) serve() {
 	r.Elsewhere()
 }
 
-// admit refuses a request for where it comes from, which the node looks at that
-// it reaches, or for who made it, which every node looks at.
+// admit refuses a request because of its origin, which the node that it reaches checks, or because of its key, which
+// every node checks.
 func (r *Request) admit() *refuse.Refusal {
 	if !r.Forwarded {
 		if r.Server.Leaving.Load() {
-			r.HTTP.Response.SetConnectionClose() // the next connection is to go to another node
+			r.HTTP.Response.SetConnectionClose() // so that the client connects to another node
 		}
 		if conn, ok := r.HTTP.Conn().(*port.Conn); ok && conn.Head.Crowded {
 			r.HTTP.Response.SetConnectionClose()
@@ -255,8 +249,7 @@ func (r *Request) admit() *refuse.Refusal {
 	return r.authenticate()
 }
 
-// readQuery takes the parameters and headers that several calls have in
-// common; what is left is the call's own.
+// readQuery reads the parameters and headers that several calls have in common, and leaves the call's own.
 func (r *Request) readQuery(query []byte) *refuse.Refusal {
 	if r.Target.call.Has(Probe) {
 		return nil // probes and scrapers may add their own
@@ -293,13 +286,12 @@ func (r *Request) readQuery(query []byte) *refuse.Refusal {
 // Wait returns the context that bounds how long the node may take.
 func (r *Request) Wait() context.Context { return r.Server.Waits.At(r.Asks) }
 
-// Decoder returns a decoder of the request's body; the caller calls Free when it is done.
+// Decoder returns a decoder of the request's body. The caller must call Free.
 func (r *Request) Decoder() *callbody.Decoder {
 	return callbody.NewDecoder(r.HTTP.Request.Body(), &r.Server.Cfg.Limits)
 }
 
-// Propose proposes cmd. ok is false if there is an answer already: a refusal,
-// or the one of the leader.
+// Propose proposes cmd. ok is false if the request was already answered, with a refusal or the leader's answer.
 func (r *Request) Propose(cmd command.Command) (p nodes.Proposed, ok bool) {
 	if bad := r.Permit(cmd); bad != nil {
 		r.Refuse(bad)
@@ -327,8 +319,7 @@ func (r *Request) Propose(cmd command.Command) (p nodes.Proposed, ok bool) {
 	return p, false
 }
 
-// ProposeTask is propose for a command about one task whose refusal is an
-// answer too.
+// ProposeTask is Propose for a command about one task whose refusal is answered, too.
 func (r *Request) ProposeTask(cmd command.Command) (p nodes.Proposed, ok bool) {
 	p, ok = r.Propose(cmd)
 	if ok && p.Result.Code != "" {
@@ -338,8 +329,8 @@ func (r *Request) ProposeTask(cmd command.Command) (p nodes.Proposed, ok bool) {
 	return p, ok
 }
 
-// Read reads the state as the request's consistency asks for it, once it has its turn. ok is
-// false if there is an answer already.
+// Read reads the state with the request's consistency, once it has its turn. ok is false if the request was already
+// answered.
 func (r *Request) Read(fn func(m *fsm.Machine, now fsm.Stamp)) (ok bool) {
 	read := r.Server.Node.ReadLinearizable
 	if r.Stale {
@@ -348,7 +339,7 @@ func (r *Request) Read(fn func(m *fsm.Machine, now fsm.Stamp)) (ok bool) {
 	if r.turned || r.Target.call.Has(Mutation) {
 		return r.readDone(read(r.Wait(), r.minIndex, fn))
 	}
-	// What waits for the other nodes takes no core, and so no turn.
+	// Waiting for the other nodes takes no CPU, and so no turn.
 	index, err := read(r.Wait(), r.minIndex, func(*fsm.Machine, fsm.Stamp) {})
 	if err != nil {
 		r.RefuseError(err)
@@ -357,7 +348,7 @@ func (r *Request) Read(fn func(m *fsm.Machine, now fsm.Stamp)) (ok bool) {
 	return r.TakeTurn() && r.readDone(r.Server.Node.ReadStale(r.Wait(), index, fn))
 }
 
-// readDone tells of the state that was read.
+// readDone sets the index of the state that was read.
 func (r *Request) readDone(index uint64, err error) (ok bool) {
 	if err != nil {
 		r.RefuseError(err)
@@ -367,8 +358,8 @@ func (r *Request) readDone(index uint64, err error) (ok bool) {
 	return true
 }
 
-// ReadOn reads this node's state for what comes after what was read at index: it
-// is no older. A read that has a turn rests before. ok is false if there is an answer already.
+// ReadOn continues to read this node's state, at index or later. Between reads a request that has a turn rests. ok is
+// false if the request was already answered.
 func (r *Request) ReadOn(index uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (ok bool) {
 	if r.turn != nil {
 		r.turn.Rest()
@@ -380,10 +371,10 @@ func (r *Request) ReadOn(index uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (
 	return true
 }
 
-// TakeTurn waits for the request's turn to look at the state, or at what else takes a core's
-// time; it has one until its answer is made. ok is false if there is an answer already.
+// TakeTurn waits for the request's turn to read the state or to do other CPU-intensive work; the turn lasts until its
+// answer is made. ok is false if the request was already answered.
 func (r *Request) TakeTurn() (ok bool) {
-	if r.turned { // it need not wait again, if it was held meanwhile
+	if r.turned { // it need not wait again if it was held meanwhile
 		return true
 	}
 	line := r.Server.Short
@@ -399,7 +390,7 @@ func (r *Request) TakeTurn() (ok bool) {
 	return true
 }
 
-// endTurn gives the turn back, if the request has one.
+// endTurn ends the request's turn, if it has one.
 func (r *Request) endTurn() {
 	if r.turn != nil {
 		r.turn.End()
@@ -407,8 +398,7 @@ func (r *Request) endTurn() {
 	}
 }
 
-// RefuseError answers an error of the node. A leader that is no more passes
-// the request on, once.
+// RefuseError answers an error of the node. If this node no longer leads, it forwards the request, once.
 func (r *Request) RefuseError(err error) {
 	if errors.Is(err, nodes.ErrNotLeader) && !r.Forwarded {
 		r.Elsewhere()
@@ -420,7 +410,7 @@ func (r *Request) RefuseError(err error) {
 // RefuseCode answers an error with its code.
 func (r *Request) RefuseCode(err error) {
 	if ended := (*lasting.Ended)(nil); errors.As(err, &ended) && !errors.Is(err, nodes.ErrOutcomeUnknown) {
-		r.HTTP.Response.Header.Del(HeaderIndex) // of the look before the wait
+		r.HTTP.Response.Header.Del(HeaderIndex) // set by the read before the wait
 		r.Refuse(r.Server.RefuseEnded(ended))
 		return
 	}
@@ -442,17 +432,16 @@ func (r *Request) RefuseCode(err error) {
 	r.Refuse(f)
 }
 
-// SetIndex says which index of the log the answer reflects.
+// SetIndex sets the index of the log that the answer reflects.
 func (r *Request) SetIndex(index uint64) {
 	var buf [20]byte
 	r.HTTP.Response.Header.SetCanonical(nameIndex, strconv.AppendUint(buf[:0], index, 10))
 }
 
-// Body returns the response's own buffer, empty, to append an answer to;
-// send gives it back.
+// Body returns the response's own buffer, empty, to append an answer to; Send gives it back.
 func (r *Request) Body() []byte { return r.HTTP.Response.SwapBody(nil)[:0] }
 
-// Send answers with the status and the body, made of Body.
+// Send answers with the status and the body, which was made from Body.
 func (r *Request) Send(status int, b []byte) {
 	resp := &r.HTTP.Response
 	resp.SwapBody(b)
@@ -463,26 +452,26 @@ func (r *Request) Send(status int, b []byte) {
 	resp.Header.SetContentType("application/json")
 }
 
-// SendShared answers 200 with a body that never changes, and that all such answers share.
+// SendShared answers 200 with a constant body that all such answers share.
 func (r *Request) SendShared(contentType string, body []byte) {
 	r.HTTP.Response.SetBodyRaw(body)
 	r.HTTP.Response.Header.SetContentType(contentType)
 	r.shared = true
 }
 
-// ResetAnswer drops what was answered so far, but for the request's id.
+// ResetAnswer drops the answer so far, except the request id.
 func (r *Request) ResetAnswer() {
 	r.HTTP.Response.Reset()
 	r.shared = false
 	r.HTTP.Response.Header.SetCanonical(nameRequestID, r.ID)
 }
 
-// Refuse answers a refusal.
+// Refuse answers with a refusal.
 func (r *Request) Refuse(f *refuse.Refusal) {
 	r.Code = f.Code
 	status := f.Code.Status()
 	if status >= fasthttp.StatusInternalServerError {
-		r.HTTP.Response.Header.Del(HeaderIndex) // of a read before: this reflects nothing
+		r.HTTP.Response.Header.Del(HeaderIndex) // set by an earlier read; this answer reflects none
 	}
 	r.Send(status, refuse.Append(r.Body(), f, r.ID))
 	setRetryAfter(&r.HTTP.Response, f.Code)

@@ -11,8 +11,8 @@ import (
 	"github.com/claimq/claimq/internal/oidc"
 )
 
-// requestID appends the request's id to b: the given one if it is 1 to 128
-// bytes of printable ASCII, else a new UUID of version 7.
+// requestID appends the request's id to b: the given one if it is 1 to 128 bytes of printable ASCII, otherwise a new
+// UUID of version 7.
 func requestID(b, given []byte, now time.Time) []byte {
 	if validRequestID(given) {
 		return append(b, given...)
@@ -20,8 +20,8 @@ func requestID(b, given []byte, now time.Time) []byte {
 	return appendUUID(b, now.UnixMilli(), rand.Uint64(), rand.Uint64())
 }
 
-// LoggedID is a request's id for the log and the audit file. One that has a key in it,
-// sent in the wrong header, stays out of them.
+// LoggedID returns a request's id for the log and the audit file. An id that contains a key, sent in the wrong
+// header, is replaced.
 func (s *Host) LoggedID(id []byte) string {
 	keys := s.Keys.Load()
 	if bytes.Contains(id, []byte(keyring.Prefix)) || oidc.IsToken(id) || keys != nil && keys.FindText(id) != nil {
@@ -42,8 +42,8 @@ func validRequestID(id []byte) bool {
 	return true
 }
 
-// appendUUID appends a UUID of version 7: 48 bits of ms, then random bits. It
-// identifies, it is no secret, so the bits need not be.
+// appendUUID appends a UUID of version 7: 48 bits of ms, then random bits. It is not a secret, so the random bits
+// need not be cryptographic.
 func appendUUID(b []byte, ms int64, r1, r2 uint64) []byte {
 	var u [16]byte
 	for i := range 6 {

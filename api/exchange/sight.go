@@ -8,27 +8,27 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// Sight is what a key may see of tasks: all, or those of some types alone. Each task, result
-// and event that an answer shows passes through it, whichever call it is: a task is more
-// than its type, for a parent has the errors and results of its steps, and a step the names of others.
+// Sight says which tasks a key may see: all, or those of some types. Each task, result and event in an answer passes
+// through it, because a task shows more than its own type: a parent shows errors and results of its steps, and a step
+// the names of others.
 type Sight struct {
 	types []string             // nil = all
-	plans map[uint64]*fsm.Plan // by parent: with no dependency that is not seen
+	plans map[uint64]*fsm.Plan // by parent, without dependencies that must not be seen
 }
 
-// Sight returns that of the request's key. It may outlive the request, in one goroutine.
+// Sight returns the sight of the request's key. It may outlive the request, but must be used in one goroutine.
 func (r *Request) Sight() *Sight { return &Sight{types: r.onlyTypes} }
 
-// All reports whether nothing is hidden.
+// All reports whether everything may be seen.
 func (s *Sight) All() bool { return s == nil || len(s.types) == 0 }
 
-// Type reports whether tasks of that type are seen.
+// Type reports whether tasks of that type may be seen.
 func (s *Sight) Type(taskType string) bool {
 	return s.All() || slices.Contains(s.types, taskType)
 }
 
-// Steps reports whether the task has no step of a type that is not seen. A task that
-// is not there may have had some.
+// Steps reports whether all steps of the task may be seen. For a task that no longer exists it returns false, because
+// it may have had others.
 func (s *Sight) Steps(m *fsm.Machine, id uint64) bool {
 	if s.All() {
 		return true
@@ -44,24 +44,24 @@ func (s *Sight) Steps(m *fsm.Machine, id uint64) bool {
 	return true
 }
 
-// hides reports whether the task is a parent with steps that are not seen.
+// hides reports whether the task is a parent with steps that must not be seen.
 func (s *Sight) hides(m *fsm.Machine, t *fsm.Task) bool {
 	return !s.All() && t.Parent() != nil && !s.Steps(m, t.ID)
 }
 
-// Matches reports whether a task that a filter has matched did so by what is seen of it:
-// how a parent ended is not to be found out by asking for it.
+// Matches reports whether a task matches a filter by fields that may be seen, because filters must not reveal how a
+// parent ended.
 func (s *Sight) Matches(m *fsm.Machine, f *fsm.Filter, t *fsm.Task) bool {
 	return f.WorkerID == "" && f.ErrorGroup == 0 || !s.hides(m, t)
 }
 
-// Failure reports whether the error of a failed task is seen.
+// Failure reports whether the error of a failed task may be seen.
 func (s *Sight) Failure(m *fsm.Machine, id uint64) bool {
 	return s.All() || !s.hides(m, m.Get(id))
 }
 
-// Task takes out of the copy of a task of a type that is seen what comes from tasks that are
-// not: of a parent how it ended, of a step the names of those that it depends on.
+// Task removes from the copy of a visible task what comes from hidden tasks: how a parent ended, and the names of a
+// step's dependencies.
 func (s *Sight) Task(m *fsm.Machine, t *fsm.Task) {
 	switch {
 	case s.All() || t.Options == nil: // a plain task is as its type
@@ -74,8 +74,7 @@ func (s *Sight) Task(m *fsm.Machine, t *fsm.Task) {
 	}
 }
 
-// plan returns the plan of a step in which none depends on another that is not seen. It is
-// made once for all steps of a parent.
+// plan returns a step's plan without dependencies on hidden steps. It is made once for all steps of a parent.
 func (s *Sight) plan(m *fsm.Machine, step *fsm.Step) *fsm.Plan {
 	if plan := s.plans[step.ParentID]; plan != nil {
 		return plan
@@ -96,7 +95,7 @@ func (s *Sight) plan(m *fsm.Machine, step *fsm.Step) *fsm.Plan {
 	return &plan
 }
 
-// Why takes out of the reasons of a step the names of steps that are not seen.
+// Why removes the names of hidden steps from the reasons of a step.
 func (s *Sight) Why(m *fsm.Machine, t *fsm.Task, why *fsm.Why) {
 	if s.All() || t.Step() == nil {
 		return
@@ -110,19 +109,19 @@ func (s *Sight) Why(m *fsm.Machine, t *fsm.Task, why *fsm.Why) {
 	}
 }
 
-// Ends reports whether the event may tell how a parent ended, or who finalizes it: it is
-// about no claim of the task itself.
+// Ends reports whether the event may reveal how a parent ended, or who finalizes it, because it is not about a claim
+// of the task itself.
 func Ends(e *event.Event) bool {
 	return e.TaskID != 0 && e.Attempt == 0 && (e.WorkerID != "" || e.Kind == event.Failed)
 }
 
-// Hides reports whether the event tells of steps that are not seen.
+// Hides reports whether the event reveals hidden steps.
 func (s *Sight) Hides(m *fsm.Machine, e *event.Event) bool {
 	return !s.All() && Ends(e) && !s.Steps(m, e.TaskID)
 }
 
-// Events takes that out of the events. Those that were asked for by a worker's id, which
-// it is a part of, go.
+// Events removes from the events what reveals hidden steps. If they were filtered by a worker's id, which is part of
+// that, the whole event is removed.
 func (s *Sight) Events(m *fsm.Machine, q *event.Query, events []event.Event) []event.Event {
 	seen := events[:0]
 	for i := range events {
@@ -138,7 +137,7 @@ func (s *Sight) Events(m *fsm.Machine, q *event.Query, events []event.Event) []e
 	return seen
 }
 
-// result is Task for each task that the answer to a command shows.
+// result applies Task to each task that the answer to a command shows.
 func (s *Sight) result(m *fsm.Machine, res *fsm.Result) {
 	tasks := make([]*fsm.Task, 0, 1+len(res.Submitted)+len(res.Claims))
 	if res.Task != nil {

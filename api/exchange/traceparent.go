@@ -10,12 +10,11 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// headerTraceparent is the W3C trace context of a request that submits tasks,
-// as fasthttp spells it.
+// headerTraceparent is the W3C trace context of a request that submits tasks, as fasthttp spells it.
 const headerTraceparent = "Traceparent"
 
-// traceparent returns the request's trace context, "" if there is none or it is
-// ill-formed: that is no reason to refuse a task.
+// traceparent returns the request's trace context, or "" if it is missing or malformed, which is no reason to refuse
+// a task.
 func (r *Request) traceparent() string {
 	v := r.HTTP.Request.Header.Peek(headerTraceparent)
 	if len(v) == 0 || !wire.ValidTraceparent(v) {
@@ -24,8 +23,7 @@ func (r *Request) traceparent() string {
 	return string(v)
 }
 
-// Trace gives the request's trace context to the tasks that it submits, but to those
-// that name their own.
+// Trace gives the request's trace context to the tasks that it submits, except those that have their own.
 func (r *Request) Trace(tasks []fsm.NewTask) {
 	if len(tasks) > 0 {
 		setTrace(tasks, r.traceparent())
@@ -38,8 +36,7 @@ func setTrace(tasks []fsm.NewTask, traceparent string) {
 	}
 }
 
-// traceOne gives a trace context to a task that has none, and that of the task to its
-// steps.
+// traceOne sets the trace context of a task that has none, and copies the task's to its steps.
 func traceOne(t *fsm.NewTask, traceparent string) {
 	if t.Traceparent == "" {
 		t.Traceparent = traceparent
@@ -52,7 +49,7 @@ func traceOne(t *fsm.NewTask, traceparent string) {
 	}
 }
 
-// TraceOps does what trace does for the tasks that the ops submit.
+// TraceOps is Trace for the tasks that the ops submit.
 func (r *Request) TraceOps(req *callbody.Batch) {
 	traceparent := r.traceparent()
 	for _, body := range req.Ops {
@@ -65,10 +62,9 @@ func (r *Request) TraceOps(req *callbody.Batch) {
 	}
 }
 
-// untrace takes the trace contexts out of a command that err refused for the
-// cluster's feature level, and reports whether it had any: it is then to be
-// proposed again. Who sends the header is often a proxy, which knows nothing of
-// that level.
+// untrace removes the trace contexts from a command that err refused for the cluster's feature level, and reports
+// whether there were any; then the command should be proposed again. The header often comes from a proxy that knows
+// nothing of that level.
 func untrace(cmd command.Command, err error) (had bool) {
 	if !errors.Is(err, nodes.ErrLevel) {
 		return false

@@ -8,11 +8,11 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// turnWait is how long a read waits for its turn.
+// turnWait limits how long a read waits for its turn.
 const turnWait = 5 * time.Second
 
-// newLong returns the line of the reads that may look at much more than they show. Those that
-// wait take their request's memory, some 20 KiB each.
+// newLong returns the line for reads that may read much more than they show. Each waiting one occupies its request's
+// memory, about 20 KiB.
 func newLong() *turn.Line {
 	return turn.New(turn.Config{
 		AtATime: atATime(), Waiting: 1_024, Wait: turnWait, Rest: 50 * time.Millisecond,
@@ -20,8 +20,8 @@ func newLong() *turn.Line {
 	})
 }
 
-// newShort returns the line of the others: each takes less time than what carries it. Were they
-// not held back, Raft would wait for a core behind as many as there are connections.
+// newShort returns the line for the other reads. Each takes less CPU time than its transport, but without a limit
+// Raft would wait for a core behind as many of them as there are connections.
 func newShort() *turn.Line {
 	return turn.New(turn.Config{
 		AtATime: atATime(), Waiting: 8_192, Wait: turnWait, Rest: 2 * time.Millisecond, Cost: 150 * time.Microsecond,
@@ -29,5 +29,5 @@ func newShort() *turn.Line {
 	})
 }
 
-// atATime returns how many reads of a line go on: one for each two cores.
+// atATime returns how many reads of a line run at a time: one for each two cores.
 func atATime() int { return max(runtime.GOMAXPROCS(0)/2, 1) }

@@ -18,31 +18,29 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// A claim whose answer cannot be written would lie idle until its lease ends.
-// If the worker sent no claim_request_id, the claim is released at once: by the node
-// that has the worker's connection. The leader's answer to another node names such
-// claims in a header; if it cannot be written to that node, the leader releases them.
+// If the answer to a claim cannot be written, the task would stay claimed without a worker until its lease ends. If
+// the worker sent no claim_request_id, with which it could ask again, the claim is released at once by the node that
+// has the worker's connection. The leader's answer to another node names such claims in a header; if that answer
+// cannot be written, the leader releases them.
 //
-// The worker may have been told of the claim by another answer meanwhile, to the
-// same request sent twice. Only the log knows which came first: so the release is of
-// the first answer, and does nothing once there was another. Below the feature level
-// that knows of it, nothing is released: the lease's end does it.
+// The worker may have learned of the claim from another answer meanwhile, if it sent the same request twice. Only the
+// log knows which answer came first, so the release is for the first answer, and does nothing if there was another.
+// Below the feature level that has this, nothing is released, and the lease ends by itself.
 
-// HoldsHeaderMax bounds the header that names the claims of an answer, in bytes.
-// A thousand claims of one worker fit; what does not is left to its leases.
+// HoldsHeaderMax bounds, in bytes, the header that names the claims of an answer. A thousand claims of one worker
+// fit; further ones end with their leases.
 const HoldsHeaderMax = 15 << 10
 
 // releasesMax bounds the claims that one command releases.
 const releasesMax = 1_000
 
-// unsentConn is a connection of the peer port, which tells of an answer that
-// could not be written.
+// unsentConn is a connection of the peer port, which reports an answer that could not be written.
 type unsentConn interface {
-	// OnUnsent has fn called if the answer certainly does not arrive whole.
+	// OnUnsent calls fn if the answer certainly does not arrive whole.
 	OnUnsent(fn func())
 }
 
-// unsentBy makes to the claims of the request's answer.
+// unsentBy fills to with the claims of the request's answer.
 func (r *Request) unsentBy(to *port.Unsent) {
 	key, bad := r.sentKey()
 	if bad {
@@ -51,8 +49,8 @@ func (r *Request) unsentBy(to *port.Unsent) {
 	to.Holds, to.Key, to.Known, to.From = r.Holds, append(to.Key[:0], key...), r.Who != nil, r.Source()
 }
 
-// holdUntilSent notes what a command has claimed without a claim_request_id, to be
-// released if the answer cannot be written.
+// holdUntilSent notes the tasks that a command has claimed without a claim_request_id, so that they are released if
+// the answer cannot be written.
 func (r *Request) holdUntilSent(cmd command.Command, res *fsm.Result) {
 	requestID := ""
 	switch c := cmd.(type) {
@@ -78,8 +76,7 @@ func (r *Request) holdUntilSent(cmd command.Command, res *fsm.Result) {
 	}
 }
 
-// guardAnswer sees to it that the claims of the answer are released if the
-// answer cannot be written.
+// guardAnswer makes sure that the claims of the answer are released if the answer cannot be written.
 func (r *Request) guardAnswer() {
 	if len(r.Holds) == 0 {
 		return
@@ -100,7 +97,7 @@ func (r *Request) guardAnswer() {
 	}
 }
 
-// GiveBack releases the claims of an answer that nobody waits for.
+// GiveBack releases the claims of an answer that the caller no longer waits for.
 func (r *Request) GiveBack() {
 	var u port.Unsent
 	r.unsentBy(&u)
@@ -108,15 +105,14 @@ func (r *Request) GiveBack() {
 	r.Holds = nil
 }
 
-// sent says that the answer before has been written: a new request came.
+// sent notes that the previous answer has been written, because a new request came.
 func (r *Request) sent() {
 	if conn, ok := r.HTTP.Conn().(*port.Conn); ok {
 		conn.Answered()
 	}
 }
 
-// ReleaseUnsent releases claims, here or through the leader, in order. Where
-// that fails, the lease's end does it.
+// ReleaseUnsent releases claims, here or through the leader, in order. If that fails, they end with their leases.
 func (s *Host) ReleaseUnsent(u *port.Unsent) {
 	ctx := s.Waits.At(time.Now())
 	for part := range slices.Chunk(u.Holds, releasesMax) {
@@ -143,7 +139,7 @@ func releaseOf(holds []command.Hold) command.Command {
 	return command.Batch{Ops: ops}
 }
 
-// releaseThere has the leader release some of the claims of u.
+// releaseThere makes the leader release some of the claims of u.
 func (s *Host) releaseThere(ctx context.Context, u *port.Unsent, holds []command.Hold) error {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
@@ -165,8 +161,7 @@ func (s *Host) releaseThere(ctx context.Context, u *port.Unsent, holds []command
 // batchPath is the path of the call that releases several claims at once.
 const batchPath = "/api/batch"
 
-// appendReleases appends the body of a batch that releases claims. Nothing in a
-// worker id needs an escape.
+// appendReleases appends the body of a batch that releases claims. Worker ids need no escapes.
 func appendReleases(b []byte, holds []command.Hold) []byte {
 	b = jsonout.List(b, `{"ops":`, len(holds), func(b []byte, i int) []byte {
 		b = jsonout.UintField(b, `{"op":"release","id":`, holds[i].ID)
@@ -201,7 +196,7 @@ func AppendHolds(b []byte, holds []command.Hold) []byte {
 	return b
 }
 
-// ParseHolds reads what AppendHolds wrote; what it did not write ends it.
+// ParseHolds parses what AppendHolds wrote, up to the first error.
 func ParseHolds(text []byte) (holds []command.Hold) {
 	var last command.Hold
 	for group := range bytes.SplitSeq(text, []byte{';'}) {
