@@ -353,9 +353,13 @@ func (x *index) addClaims() {
 		switch {
 		case first == nil:
 			t.claims = append(t.claims, c)
-		case op.Kind == history.ClaimFinalization, c.extended:
+		case op.Kind == history.ClaimFinalization:
+			first.ret = min(first.ret, op.Return) // by the processor that holds it: its claim goes on
+		case c.worker != first.worker: // another was answered with the token: no order has a place for that
+			t.claims = append(t.claims, c)
+		case c.extended:
 			first.ret = min(first.ret, op.Return) // by the worker that holds it: its claim goes on
-		case first.extended && first.worker == c.worker: // sent twice at once: this one took it
+		case first.extended: // sent twice at once: this one took it
 			c.ret = min(c.ret, first.ret)
 			*first = c
 		case c.request == "" || c.request != first.request:

@@ -99,6 +99,8 @@ func TestLog_claimedTwiceAtOnce(t *testing.T) {
 		{"repeated in an entry before", 2, 3, false, "w", false},
 		{"taken twice", 2, 2, true, "w", false},
 		{"taken by two", 2, 2, true, "v", false},
+		{"repeated to another, in one entry", 2, 2, false, "v", false},
+		{"repeated to another, in two entries", 3, 2, false, "v", false},
 	} {
 		for _, order := range [2][2]int{{0, 1}, {1, 0}} {
 			t.Run(fmt.Sprint(tt.name, order), func(t *testing.T) {
