@@ -213,6 +213,16 @@ func TestCheck_badHistories(t *testing.T) {
 			rule: RuleUnfinished, says: "task 1 is pending at the end",
 		},
 		{
+			name:    "a task that was read before the queue was drained",
+			history: endsWith(run(submitted(0, 1, 0, "a", unknown), but(get(2, 3, 1, "pending", 0, 0), func(o *history.Op) { o.Seen.Key = "a" })), task1("pending", 0, 0)), drained: true,
+			rule: RuleUnfinished, says: "task 1 is pending at the end",
+		},
+		{
+			name:    "a task that was claimed before the queue was drained",
+			history: endsWith(run(submitted(0, 1, 0, "a", unknown), claimed(2, 3, 0, 0, "w1", "r1", unknown)), task1("pending", 0, 1)), drained: true,
+			rule: RuleUnfinished, says: "task 1 is pending at the end",
+		},
+		{
 			name:    "one key, two tasks",
 			history: run(made, submitted(2, 3, 2, "a")),
 			rule:    RuleKey, says: `key "a" has two tasks, 1 and 2`,
@@ -382,6 +392,7 @@ func TestCheck_oddHistories(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		history *history.History
+		drained bool
 	}{
 		{
 			name:    "a submit that was lost and repeated",
@@ -390,6 +401,14 @@ func TestCheck_oddHistories(t *testing.T) {
 		{
 			name:    "a submit that nobody was answered",
 			history: endsWith(run(submitted(0, 1, 0, "a", unknown)), task1("pending", 0, 0)),
+		},
+		{
+			name:    "a submit of unknown outcome that takes effect once the queue was drained",
+			history: endsWith(run(submitted(0, 1, 0, "a", unknown)), task1("pending", 0, 0)), drained: true,
+		},
+		{
+			name:    "a parent that comes once the queue was drained",
+			history: endsWith(run(submitted(0, 1, 0, "a", unknown, planned)), task1("running", 0, 0), history.Task{ID: 2, Status: "pending", ParentID: 1}), drained: true,
 		},
 		{
 			name:    "a submit that never happened",
@@ -443,7 +462,7 @@ func TestCheck_oddHistories(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			if report := judged(tc.history, false); !report.OK() {
+			if report := judged(tc.history, tc.drained); !report.OK() {
 				t.Errorf("got:\n%s", report)
 			}
 		})

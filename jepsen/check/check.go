@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/claimq/claimq/jepsen/history"
 )
@@ -42,10 +43,18 @@ func checkAnswers(h *history.History, x *index, drained bool) *checker {
 		c.checkLeases(t)
 		c.checkDelays(t)
 		c.checkWaits(t)
-		if f := t.final; drained && f != nil && !hasEnded(f.Status) {
+		if f := t.final; drained && f != nil && !hasEnded(f.Status) && !c.mayBeNew(t) {
 			c.Violate(RuleUnfinished, id, t.ops, "task %d is %s at the end, though the queue was drained", id, f.Status)
 		}
 	}
 	c.Summary = fmt.Sprintf("%d calls (%d of unknown outcome) on %d tasks", len(h.Ops), h.UnknownCount(), len(c.tasks))
 	return c
+}
+
+// mayBeNew reports whether the task, which is there at the end, may have come after it was seen
+// that none was left to do: the outcome of all calls that submit it is unknown, and nobody was
+// told of it. Had it come before, the drain would not have ended.
+func (c *checker) mayBeNew(t *task) bool {
+	return t.submit != nil && t.submit.acked < 0 && t.final.Attempts == 0 && t.final.Token == 0 &&
+		!slices.ContainsFunc(t.ops, func(i int) bool { return c.ops[i].Outcome == history.OK })
 }
