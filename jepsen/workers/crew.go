@@ -45,10 +45,13 @@ func newCrew(cfg Config, store string, nodes []string) *crew {
 	c := &crew{cfg: cfg, strikes: &strikes{}}
 	for i := range cfg.Workers {
 		w := openWay(i, c.strikes, cfg.Seed*1000+int64(i))
-		w.strays = strayShare
-		// Leases of 1 to 2 of the configured length; every third worker is bare.
+		bare := i%3 == 2
+		if w.strays = strayShare; bare {
+			w.strays = strayShareBare
+		}
+		// Leases of 1 to 2 of the configured length.
 		lease := cfg.Lease + time.Duration(i)*cfg.Lease/time.Duration(max(cfg.Workers-1, 1))
-		told := diary.Config{Nodes: nodes, Way: w.addr(), Store: store, Bare: i%3 == 2, Lease: lease, StopWait: stopWait, Concurrency: concurrency}
+		told := diary.Config{Nodes: nodes, Way: w.addr(), Store: store, Bare: bare, Lease: lease, StopWait: stopWait, Concurrency: concurrency}
 		c.slots = append(c.slots, &slot{number: i, way: w, told: told, crew: c})
 	}
 	return c

@@ -65,6 +65,20 @@ func (e *evidence) judge(r *Report) {
 		s.outcomes(r)
 	}
 	e.ends(r, stories)
+	e.answers(r)
+}
+
+// answers looks whether nodes alone decided over the calls of bare workers.
+func (e *evidence) answers(r *Report) {
+	for _, l := range e.lines {
+		if l.Event != diary.Answered {
+			continue
+		}
+		r.answers[l.Text]++
+		if diary.Answer(l.Text) == diary.OfOther {
+			r.found(ruleNodes, "%s has an answer without a code of claimq's decide over a call: %s", l.Worker, l.Why)
+		}
+	}
 }
 
 // story is all that is known of one task.

@@ -39,6 +39,8 @@ func good() evidence {
 			line("w1", 10, diary.Begin, 1, ""), line("w1", 20, diary.Held, 1, ""), line("w1", 60, diary.Ended, 1, "lost"),
 			line("w1", 60, diary.Return, 1, "lost"),
 			line("w2", 50, diary.Begin, 2, ""), line("w2", 70, diary.Return, 2, "completes"),
+			{Worker: "w2", Event: diary.Answered, Text: string(diary.Open), Why: "outcome unknown: Not Found (HTTP status 404)"},
+			{Worker: "w2", Event: diary.Answered, Text: string(diary.OfNode)},
 		},
 		tasks: []*client.Task{{ID: "7", IdempotencyKey: "t1", Status: client.StatusCompleted}},
 		store: s,
@@ -59,7 +61,7 @@ func judged(e evidence) *Report {
 func TestJudge_good(t *testing.T) {
 	t.Parallel()
 	r := judged(good())
-	if !r.OK() || r.outcomes["completed"] != 1 || r.outcomes["lease_expired"] != 1 || r.handlers != 2 || r.lost != 1 || r.looks != 3 {
+	if !r.OK() || r.outcomes["completed"] != 1 || r.outcomes["lease_expired"] != 1 || r.handlers != 2 || r.lost != 1 || r.looks != 3 || r.answers[string(diary.Open)] != 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -104,6 +106,9 @@ func TestJudge_bad(t *testing.T) {
 		{"a key with two tasks", "have the key t1", func(e *evidence) { e.tasks = append(e.tasks, &client.Task{ID: "8", IdempotencyKey: "t1"}) }},
 		{"a follow-up that is lost", "key t1-then-1 is lost", func(e *evidence) { e.submitted[0].params.Then = []string{"t1-then-1"} }},
 		{"a task that should have failed", "it should be failed", func(e *evidence) { e.submitted[0].params.Fails = true }},
+		{"something between decides", "w2 has an answer without a code of claimq's decide over a call: Not Found", func(e *evidence) {
+			e.lines[len(e.lines)-1].Text, e.lines[len(e.lines)-1].Why = string(diary.OfOther), "Not Found (HTTP status 404)"
+		}},
 		{"no effect", "the effect of token 0", func(e *evidence) { delete(e.store.effects, "7") }},
 		{"another's effect", "the effect of token 1", func(e *evidence) { e.store.effects["7"] = 1 }},
 	} {

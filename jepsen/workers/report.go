@@ -18,6 +18,7 @@ const (
 	ruleOnce     check.Rule = "once"                // every task ends once, as it was to
 	ruleEffect   check.Rule = "effect"              // the work wrote last by the claim that completed the task
 	ruleStop     check.Rule = "stop"                // a worker that is asked to end does
+	ruleNodes    check.Rule = "nodes decide"        // no call ends by what something between answers by itself
 )
 
 // Report is what a run found.
@@ -30,6 +31,7 @@ type Report struct {
 	late    int            // calls that arrived after their caller had given up
 	dropped int            // answers that did not get to who asked
 	strayed int            // answers of the proxies' own
+	answers map[string]int // who decided over the calls of bare workers, and how often
 
 	tasks    int
 	outcomes map[string]int // how claims ended, by the trail
@@ -43,7 +45,7 @@ type Report struct {
 }
 
 func newReport() *Report {
-	return &Report{Part: check.Part{Name: "workers"}, done: map[string]int{}, kinds: map[string]int{}, outcomes: map[string]int{}}
+	return &Report{Part: check.Part{Name: "workers"}, done: map[string]int{}, kinds: map[string]int{}, answers: map[string]int{}, outcomes: map[string]int{}}
 }
 
 // found notes what is wrong.
@@ -71,6 +73,7 @@ func (r *Report) String() string {
 	for _, line := range []struct{ name, text string }{
 		{"calls of workers", counts(r.kinds)},
 		{"  arrived late", fmt.Sprintf("%d, after their callers had given up; %d answers dropped, %d made by the proxies", r.late, r.dropped, r.strayed)},
+		{"bare workers' calls", counts(r.answers)},
 		{"tasks", fmt.Sprint(r.tasks)},
 		{"claims", counts(r.outcomes)},
 		{"handlers", fmt.Sprintf("%d, which found %d times that they hold their claim, and %d times that they have lost it", r.handlers, r.looks, r.lost)},

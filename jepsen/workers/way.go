@@ -38,9 +38,10 @@ const (
 	// lateShare is one in how many requests is passed on after a cut although its
 	// caller has gone meanwhile.
 	lateShare = 2
-	// strayShare is one in how many calls the proxy answers by itself, strayMax how long its
-	// answer says to wait, in seconds.
-	strayShare, strayMax = 50, 60
+	// strayShare is one in how many calls the proxy answers by itself, strayShareBare that of a
+	// bare worker, of whose calls all ends are seen; strayMax is how long its answer says to
+	// wait, in seconds.
+	strayShare, strayShareBare, strayMax = 50, 10, 60
 )
 
 // strays are the statuses of what the proxy answers by itself, without a code of claimq's. It says so in

@@ -21,6 +21,19 @@ const (
 	Ended Event = "ended"
 	// Return is what the handler is about to return; Text is an Outcome.
 	Return Event = "return"
+	// Answered is the end of a call of a bare worker, a claim or one that settles a claim; Text
+	// is an Answer.
+	Answered Event = "answered"
+)
+
+// Answer is who decided over a call, by what the library says of it.
+type Answer string
+
+// The answers.
+const (
+	OfNode  Answer = "decided by a node"
+	OfOther Answer = "decided by something between"
+	Open    Answer = "unknown or not sent"
 )
 
 // Line is one thing that happened in a worker.
@@ -37,6 +50,7 @@ type Line struct {
 	// 0: it does not say.
 	Deadline int64  `json:"deadline,omitempty"`
 	Text     string `json:"text,omitempty"`
+	Why      string `json:"why,omitempty"` // the error of a call, "" if it was done
 
 	Worker string `json:"-"` // of a line that was read
 }

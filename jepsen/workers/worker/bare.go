@@ -25,6 +25,7 @@ func (h *hand) runBare(ctx context.Context, c *client.Client, log *slog.Logger) 
 		lines.Go(func() {
 			for ctx.Err() == nil {
 				cl, err := c.ClaimNext(ctx, h.request(claimWait))
+				h.answered(err)
 				if err != nil {
 					log.Warn("claim", "err", err)
 					pause.For(ctx, retryDelay)
@@ -55,10 +56,35 @@ func (h *hand) handleClaim(ctx context.Context, cl *client.Claim, log *slog.Logg
 	defer stop()
 	outcome := h.perform(work, held)
 	next, err := h.settle(ctx, work, cl, held, outcome)
+	h.answered(err)
 	if err != nil && !errors.Is(err, client.ErrNoTasks) {
 		log.Warn("settle", "task", cl.Task.ID, "token", cl.Token, "outcome", outcome, "err", err)
 	}
 	return next
+}
+
+// answered writes down who decided over a call.
+func (h *hand) answered(err error) {
+	l := diary.Line{At: diary.Now(), Event: diary.Answered, Text: string(answerOf(err))}
+	if err != nil {
+		l.Why = err.Error()
+	}
+	h.diary.Write(l)
+}
+
+// answerOf is who decided over a call that ended with the error. Something between worker and
+// node answers without a code of claimq's.
+func answerOf(err error) diary.Answer {
+	var refusal *client.Error
+	switch {
+	case err == nil, errors.Is(err, client.ErrNoTasks):
+		return diary.OfNode
+	case errors.Is(err, client.ErrOutcomeUnknown), !errors.As(err, &refusal):
+		return diary.Open
+	case refusal.Code == "":
+		return diary.OfOther
+	}
+	return diary.OfNode
 }
 
 // settle makes the call that ends the claim.
