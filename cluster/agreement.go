@@ -16,29 +16,29 @@ import (
 )
 
 const (
-	// agreeAskMin and agreeAskMax bound how long a new leader waits for the voters'
-	// answers to one of its questions: longer from one to the next, so that one who
-	// is down holds it up little, and those far away answer in time.
+	// agreeAskMin and agreeAskMax bound how long a new leader waits for the voters' answers
+	// to a question. The wait grows from one question to the next, so that a voter that is
+	// down delays the leader little and distant voters still answer in time.
 	agreeAskMin = 50 * time.Millisecond
 	agreeAskMax = time.Second
-	// agreePausePart is the part of that for which it rests before the next.
+	// agreePausePart is the divisor of that wait for the pause before the next question.
 	agreePausePart = 5
 )
 
-// accord is what the voters' chains say of a leader's.
+// accord is the result of comparing the voters' chains with a leader's.
 type accord int
 
 const (
-	undecided accord = iota // too few have said theirs
-	agreed                  // a majority has the same, with the leader's own
-	outvoted                // a majority has another one
-	divided                 // some have another one, and none is a majority's
+	undecided accord = iota // too few have answered
+	agreed                  // a majority, including the leader, has the same chain
+	outvoted                // a majority has another chain
+	divided                 // some have another chain, but no majority has the same
 )
 
-// comparison holds the chains of members at one point of the leader's.
+// comparison holds the members' chains at one point of the leader's chain.
 type comparison struct {
 	at     replica.ChainPoint
-	chains map[string]string // by UUID, the leader's own too; none of who could not say
+	chains map[string]string // by UUID, including the leader's; without members that could not say
 }
 
 // compareAt begins a comparison of the members' chains at p.
@@ -46,15 +46,15 @@ func (n *Node) compareAt(p replica.ChainPoint) *comparison {
 	return &comparison{at: p, chains: map[string]string{n.uuid: p.String()}}
 }
 
-// note takes what a member has said.
+// note records a member's answer.
 func (c *comparison) note(uuid, chain string) {
 	if chain != "" {
 		c.chains[uuid] = chain
 	}
 }
 
-// accord judges by the voters' chains. majority is the chain that a majority of them
-// has, "" if none has.
+// accord judges by the voters' chains. majority is the chain that a majority of them has,
+// or "".
 func (c *comparison) accord(voters []raft.Server) (a accord, majority string) {
 	chains := make(map[string]string, len(voters))
 	for _, s := range voters {
@@ -75,7 +75,7 @@ func (c *comparison) accord(voters []raft.Server) (a accord, majority string) {
 	return undecided, ""
 }
 
-// differing returns the members that have another chain than the leader, sorted.
+// differing returns the members with another chain than the leader's, sorted.
 func (c *comparison) differing() []string {
 	var uuids []string
 	for _, uuid := range slices.Sorted(maps.Keys(c.chains)) {
@@ -100,16 +100,16 @@ func (c *comparison) describe(n *Node, members []raft.Server) string {
 	return strings.Join(said, ", ")
 }
 
-// doubt is why a leader does not serve.
+// doubt is the reason why a leader does not serve.
 type doubt struct {
-	text    string // what follows "this node"
-	divided bool   // not for want of answers
+	text    string // continues "this node"
+	divided bool   // because the voters differ, not because answers are missing
 }
 
-// agree returns true once a majority of the voters has said that it applied what this
-// node did, up to the point at or a later one. It returns false when the scope ended, or
-// a majority has applied something else: then this node stops. Until then nothing is
-// answered, for how long so ever.
+// agree returns true once a majority of the voters has confirmed that it applied the same
+// as this node up to the point at or a later one. It returns false when the scope ends, or
+// when a majority has applied something else: then this node stops. Until it returns true
+// this node must not answer anything, however long that takes.
 func (l *leadership) agree(at replica.ChainPoint) bool {
 	n := l.node
 	if n.raft == nil || n.call == nil {
@@ -136,13 +136,14 @@ func (l *leadership) agree(at replica.ChainPoint) bool {
 		if !pause.For(l.ctx, wait/agreePausePart) {
 			return false
 		}
-		// One that was sent a snapshot meanwhile knows no more of what is below it.
+		// Ask about the newest point, because a voter that got a snapshot in the meantime
+		// no longer knows older ones.
 		at = n.fsm.NewestChain()
 	}
 }
 
-// compareVoters asks the voters for their chains until these decide, and for wait at
-// most.
+// compareVoters asks the voters for their chains until the result is clear, at most for
+// wait.
 func (l *leadership) compareVoters(at replica.ChainPoint, wait time.Duration) (*comparison, []raft.Server) {
 	n := l.node
 	c, voters := n.compareAt(at), n.votersNow()
@@ -158,10 +159,10 @@ func (l *leadership) compareVoters(at replica.ChainPoint, wait time.Duration) (*
 	return c, voters
 }
 
-// votersNow returns the voters by Raft's latest configuration, this node among them if
-// it is one.
+// votersNow returns the voters of Raft's latest configuration, including this node if it is
+// one.
 func (n *Node) votersNow() []raft.Server {
-	var voters []raft.Server // another slice: that of servers is Raft's own
+	var voters []raft.Server // a new slice, because that of servers belongs to Raft
 	for _, s := range n.servers() {
 		if s.Suffrage == raft.Voter {
 			voters = append(voters, s)
@@ -170,7 +171,7 @@ func (n *Node) votersNow() []raft.Server {
 	return voters
 }
 
-// hold says why this leader does not serve, once.
+// hold records why this leader does not serve, and logs it once.
 func (l *leadership) hold(c *comparison, voters []raft.Server, a accord) {
 	n := l.node
 	d := &doubt{divided: a == divided, text: fmt.Sprintf("leads and waits until a majority of the voters says what it has applied up to log entry %d (%s)",
@@ -186,7 +187,7 @@ func (l *leadership) hold(c *comparison, voters []raft.Server, a accord) {
 	}
 }
 
-// judge acts on what the members said while this node serves.
+// judge acts on the members' answers while this node serves.
 func (l *leadership) judge(c *comparison) {
 	n := l.node
 	switch a, majority := c.accord(n.votersNow()); a {
@@ -195,7 +196,7 @@ func (l *leadership) judge(c *comparison) {
 	case outvoted:
 		l.yield(c, majority)
 	case divided:
-		// Another scope serves once a majority agrees.
+		// A new scope serves once a majority agrees.
 		n.logger.Error("voters have applied different things: serving only once a majority agrees",
 			"index", c.at.Index, "chains", c.describe(n, n.servers()))
 		l.refuse()
@@ -206,7 +207,7 @@ func (l *leadership) judge(c *comparison) {
 			}
 		})
 	case undecided:
-		// Raft itself sees whether a majority is there.
+		// Raft itself checks that there is a majority.
 	}
 }
 
@@ -236,8 +237,8 @@ func (l *leadership) tellMajority(uuid string, majority majorityState) {
 	}
 }
 
-// yield stops this node, which leads and has applied something else than the majority.
-// It answers nothing from here on.
+// yield stops this leader, which has applied something else than the majority. It answers
+// nothing from here on.
 func (l *leadership) yield(c *comparison, majority string) {
 	n := l.node
 	l.refuse()
@@ -246,16 +247,16 @@ func (l *leadership) yield(c *comparison, majority string) {
 	n.cfg.Fatal(chainDiffers(c.at.Index, c.at.String(), majority))
 }
 
-// majorityState is what a majority of the voters has at an index: the hash of the
-// state, or the chain, else "".
+// majorityState is the hash of the state, or the chain, that a majority of the voters has
+// at an index.
 type majorityState struct {
 	Index uint64 `json:"index"`
 	Hash  string `json:"hash,omitempty"`
 	Chain string `json:"chain,omitempty"`
 }
 
-// answerDiffer is told what a majority has. A node that knows of itself that it has
-// something else stops for good: it would serve, or come to lead with, a wrong state.
+// answerDiffer learns what a majority has. If this node finds that it differs, it stops for
+// good, because it would serve a wrong state or become leader with it.
 func (n *Node) answerDiffer(_ context.Context, body []byte) ([]byte, error) {
 	majority, err := peer.ReadQuestion[majorityState](body)
 	if err != nil {

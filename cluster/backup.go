@@ -16,22 +16,21 @@ import (
 
 // The calls of backups, between nodes.
 const (
-	callSnapshot  = "snapshot"   // {} → snapshotAnswer, once it is on disk
-	callReadIndex = "read_index" // {} → snapshotAnswer: an index that covers what was acknowledged before
+	callSnapshot  = "snapshot"   // {} → snapshotAnswer, once the snapshot is on disk
+	callReadIndex = "read_index" // {} → snapshotAnswer: an index that covers everything acknowledged before
 )
 
-// snapshotAnswer is an index of the log, and the chain of who answers there, "" if it is
-// not told.
+// snapshotAnswer is an index of the log with the answering node's chain there, "" if unknown.
 type snapshotAnswer struct {
 	Index uint64 `json:"index"`
 	Chain string `json:"chain,omitempty"`
 }
 
-// TakeSnapshot makes every node that answers write a snapshot now and compact
-// its log, and returns the index of this one's. It runs on the leader. Errors:
-// fsm.ErrNotLeader, fsm.ErrNoLeader, fsm.ErrShuttingDown; fsm.ErrOverloaded when
-// one cannot be taken now; fsm.ErrOutcomeUnknown when ctx ends first: it goes on, and
-// who asks again waits for the same.
+// TakeSnapshot makes every reachable node write a snapshot now and compact its log. It returns the
+// index of this node's snapshot. It runs on the leader. Errors: nodes.ErrNotLeader,
+// nodes.ErrNoLeader, nodes.ErrShuttingDown; nodes.ErrOverloaded if no snapshot can be taken now;
+// nodes.ErrOutcomeUnknown if ctx ends first. The snapshot then continues, and another call waits
+// for the same one.
 func (n *Node) TakeSnapshot(ctx context.Context) (index uint64, err error) {
 	if n.raft == nil {
 		return 0, errNoRaft
@@ -69,8 +68,8 @@ func (n *Node) TakeSnapshot(ctx context.Context) (index uint64, err error) {
 	return index, err
 }
 
-// snapshotNow writes a snapshot of this node, and returns its index once it is on
-// disk. Errors: TakeSnapshot's.
+// snapshotNow writes a snapshot of this node and returns its index once it is on disk. Errors:
+// those of TakeSnapshot.
 func (n *Node) snapshotNow(ctx context.Context) (uint64, error) {
 	if n.raft == nil {
 		return 0, errNoRaft
@@ -92,21 +91,20 @@ func (n *Node) snapshotNow(ctx context.Context) (uint64, error) {
 	}
 }
 
-// taking is a snapshot that is being taken because somebody asked for it.
+// taking is a requested snapshot that is being taken.
 type taking struct {
-	done chan struct{} // closed when it is over
-	err  error         // why it was not taken; set before done is closed
+	done chan struct{} // closed at the end
+	err  error         // why it failed; set before done is closed
 }
 
-// takings are the snapshots that are asked for: one at a time, and who asks
-// meanwhile waits for that one.
+// takings runs requested snapshots one at a time. Requests made meanwhile wait for the current one.
 type takings struct {
 	mu  sync.Mutex
-	now *taking // guarded by mu; nil if none is being taken
+	now *taking // guarded by mu; nil if none is under way
 }
 
-// join returns the snapshot that is being taken. If there is none it has begin
-// begin one, which must not block, and whose done is called once when it is over.
+// join returns the current snapshot. If there is none, it calls begin to start one; begin must not
+// block and must call done exactly once at the end.
 func (s *takings) join(begin func(done func(error))) *taking {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,10 +131,10 @@ func (n *Node) answerSnapshot(ctx context.Context, _ []byte) ([]byte, error) {
 	return json.Marshal(snapshotAnswer{Index: index, Chain: n.fsm.ChainAt(index)})
 }
 
-// SaveBackup captures this node's state as a backup, once it holds every
-// mutation acknowledged before the call; if stale is true, as it is. The caller
-// writes it out beside what goes on, and must release it. Errors: fsm.ErrNoLeader, fsm.ErrOverloaded,
-// fsm.ErrShuttingDown, ctx's cause.
+// SaveBackup captures this node's state as a backup, once it contains every mutation acknowledged
+// before the call, or immediately if stale is true. The caller can write the backup while the node
+// goes on, and must release it. Errors: nodes.ErrNoLeader, nodes.ErrOverloaded,
+// nodes.ErrShuttingDown, ctx's cause.
 func (n *Node) SaveBackup(ctx context.Context, stale bool) (*fsm.Backup, error) {
 	if n.closing.Load() {
 		return nil, nodes.ErrShuttingDown
@@ -163,8 +161,8 @@ func (n *Node) clusterID() string {
 	return n.dir.Identity().ClusterID
 }
 
-// catchUp waits until the state here holds every mutation that was acknowledged
-// before the call. A node that does not lead asks the leader how far that is.
+// catchUp waits until the local state contains every mutation acknowledged before the call. A node
+// that does not lead asks the leader up to which index.
 func (n *Node) catchUp(ctx context.Context) error {
 	if l := n.leader.Load(); l != nil && l.serves() {
 		return n.confirmRead(ctx, l, 0)
@@ -191,7 +189,7 @@ func (n *Node) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// answerReadIndex is asked of the leader.
+// answerReadIndex runs on the leader.
 func (n *Node) answerReadIndex(ctx context.Context, _ []byte) ([]byte, error) {
 	index, err := n.ReadLinearizable(ctx, 0, func(*fsm.Machine, fsm.Stamp) {})
 	if err != nil {

@@ -19,39 +19,38 @@ import (
 )
 
 const (
-	// restoreWaitMax bounds how long a restore takes that has been verified: until
-	// it is prepared, written to the log and applied here.
+	// restoreWaitMax bounds the time to prepare a verified restore, write it to the log and
+	// apply it here.
 	restoreWaitMax = 10 * time.Minute
-	// restoreChunkBytes is how much of the state an entry of the log has.
+	// restoreChunkBytes is the size of the state's part in one log entry.
 	restoreChunkBytes = storage.LargeEntryBytes
-	// restoreInFlightMax bounds the entries of a restore that are on their way.
+	// restoreInFlightMax bounds the entries of a restore that are in flight.
 	restoreInFlightMax = storage.LargeEntriesMax
-	// restoreServeMax bounds how long a restore waits until this node serves again.
+	// restoreServeMax bounds the wait until this node serves again after a restore.
 	restoreServeMax = 10 * time.Second
 )
 
-// errRestoreUnknown is returned for a restore whose last entry has no answer.
+// errRestoreUnknown is returned for a restore whose last entry got no answer.
 var errRestoreUnknown = errors.New("all of the backup was written to the log, and no majority has said that it has the end of it: " +
 	"once there is a leader the whole state is there, or nothing of it: look, and restore again if the cluster is empty")
 
-// RestoreBackup makes the backup that r reads the state of an empty cluster, and
-// returns the index that it has there. It runs on the leader.
+// RestoreBackup makes the backup in r the state of an empty cluster and returns its index
+// there. It runs on the leader.
 //
-//  1. The backup is written to disk here, whole, and verified.
-//  2. Every member is asked which feature level it knows: each has to take the
-//     state over.
-//  3. The leadership's scope ends, so that nobody proposes anything any more; a
-//     barrier, then the state is looked at: it is empty.
+//  1. The whole backup is written to the local disk and verified.
+//  2. Every member is asked for its feature level, because each has to take over the state.
+//  3. The leadership's scope ends, so that no commands are proposed. After a barrier, the
+//     state is checked to be empty.
 //  4. The backup's state is grafted onto the cluster.
-//  5. It goes through the log, in chunks, like every mutation: each node builds it
-//     beside its empty one, and takes it over at the last entry. Whatever comes
-//     between, as the first tick of another leader, gives it up on every node.
+//  5. It goes through the log in chunks, like any mutation. Each node builds it separately
+//     and takes it over at the last entry. Anything in between, such as the first tick of
+//     another leader, abandons it on every node.
 //  6. A new scope begins, with the clocks and claims of that state.
 //
-// Errors: fsm.ErrNotEmpty, fsm.ErrCorrupt, fsm.ErrUnknownCommand,
-// fsm.ErrCountersUsedUp, fsm.ErrLevel, *fsm.MembershipRefused, fsm.ErrNotLeader,
-// fsm.ErrNoLeader, fsm.ErrOverloaded, fsm.ErrShuttingDown, those of r and of the
-// disk (nothing was changed); fsm.ErrOutcomeUnknown.
+// Errors after which nothing has changed: nodes.ErrNotEmpty, fsm.ErrCorrupt,
+// fsm.ErrUnknownCommand, fsm.ErrCountersUsedUp, nodes.ErrLevel, *nodes.MembershipRefused,
+// nodes.ErrNotLeader, nodes.ErrNoLeader, nodes.ErrOverloaded, nodes.ErrShuttingDown, those
+// of r and of the disk. nodes.ErrOutcomeUnknown if that is unknown.
 func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, err error) {
 	if n.raft == nil {
 		return 0, errNoRaft
@@ -65,7 +64,7 @@ func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, er
 	default:
 		return 0, fmt.Errorf("%w: another backup is being restored", nodes.ErrOverloaded)
 	}
-	// Before anything is received that would be refused.
+	// Check this before receiving a backup that would be refused.
 	if _, err := n.ground(); err != nil {
 		return 0, err
 	}
@@ -93,7 +92,7 @@ func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, er
 	if err := received.Room(2 * uint64(received.Size())); err != nil {
 		return 0, err
 	}
-	// A node that joined meanwhile might not know the level.
+	// From here on no node may join, because it might not know the level.
 	unlock, err := n.lockMembers(ctx)
 	if err != nil {
 		return 0, err
@@ -105,7 +104,7 @@ func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, er
 	return n.between(ctx, func() (uint64, error) { return n.restore(backup) })
 }
 
-// admitBackup refuses a state that not every member can take over.
+// admitBackup refuses a state that some member cannot take over.
 func (n *Node) admitBackup(ctx context.Context, level uint32) error {
 	known, _, err := n.levelKnown(ctx)
 	if err != nil {
@@ -121,8 +120,9 @@ func (n *Node) admitBackup(ctx context.Context, level uint32) error {
 	return nil
 }
 
-// ground returns what of the cluster outlives a restore, fsm.ErrNotEmpty if the
-// state holds anything that does not, fsm.ErrNoLeader while there is no state.
+// ground returns the part of the cluster's state that outlives a restore. Errors:
+// nodes.ErrNotEmpty if the state holds anything else, nodes.ErrNoLeader while there is no
+// state.
 func (n *Node) ground() (fsm.Ground, error) {
 	var g fsm.Ground
 	var holds string
@@ -135,8 +135,8 @@ func (n *Node) ground() (fsm.Ground, error) {
 	return g, nil
 }
 
-// interlude is something that is done while this node leads and no scope of its
-// leadership runs.
+// interlude is an action to run while this node leads but no scope of its leadership is
+// active.
 type interlude struct {
 	do   func() (uint64, error)
 	done chan interludeResult // capacity 1
@@ -147,9 +147,9 @@ type interludeResult struct {
 	err   error
 }
 
-// between ends the scope of this node's leadership, calls do, and begins another
-// scope: in between nobody proposes. It returns what do returns, once this node
-// serves again. ctx ends the wait only for do to begin.
+// between ends the scope of this node's leadership, calls do, and begins another scope, so
+// that no commands are proposed meanwhile. It returns the result of do once this node
+// serves again. ctx only bounds the wait for do to begin.
 func (n *Node) between(ctx context.Context, do func() (uint64, error)) (uint64, error) {
 	i := &interlude{do: do, done: make(chan interludeResult, 1)}
 	select {
@@ -172,8 +172,7 @@ func (n *Node) between(ctx context.Context, do func() (uint64, error)) (uint64, 
 	return result.index, result.err
 }
 
-// run does what the interlude is for. end ends the leadership's scope, begin
-// begins another.
+// run performs the interlude. end ends the leadership's scope, begin begins another.
 func (i *interlude) run(end, begin func()) {
 	end()
 	index, err := i.do()
@@ -181,8 +180,8 @@ func (i *interlude) run(end, begin func()) {
 	i.done <- interludeResult{index, err}
 }
 
-// restore makes the backup the state of this cluster. Nobody else proposes
-// anything meanwhile, or changes the members.
+// restore makes the backup the state of this cluster. No commands are proposed meanwhile,
+// and the membership does not change.
 func (n *Node) restore(backup *fsm.SavedBackup) (uint64, error) {
 	ctx, cancel := context.WithTimeout(n.ctx, restoreWaitMax)
 	defer cancel()
@@ -202,15 +201,15 @@ func (n *Node) restore(backup *fsm.SavedBackup) (uint64, error) {
 
 // preparedRestore is a state that is ready to replace an empty one.
 type preparedRestore struct {
-	stamp   fsm.Stamp // of the empty one: time stands still while it is replaced
+	stamp   fsm.Stamp // of the empty state; time stands still during the restore
 	grafted *storage.Spool
 	info    fsm.BackupInfo
 }
 
-// prepareRestore looks whether the state is empty, and grafts the backup onto it.
-// The backup has no state after it. The caller closes what was grafted.
+// prepareRestore checks that the state is empty, and grafts the backup onto it, which
+// empties the backup. The caller must close grafted.
 func (n *Node) prepareRestore(ctx context.Context, backup *fsm.SavedBackup) (*preparedRestore, error) {
-	// What an earlier entry's caller was told is unknown may be committed yet.
+	// An earlier entry whose outcome is unknown may still be committed.
 	if err := n.await(ctx, func() raft.Future { return n.raft.Barrier(batch.EnqueueTimeout) }); err != nil {
 		return nil, fmt.Errorf("%w: %w", nodes.ErrNotLeader, err)
 	}
@@ -222,8 +221,8 @@ func (n *Node) prepareRestore(ctx context.Context, backup *fsm.SavedBackup) (*pr
 	return &preparedRestore{stamp: g.Stamp, grafted: grafted, info: backup.Info}, err
 }
 
-// graft writes the backup's state, as that of this cluster, to a spool. The caller
-// closes it.
+// graft writes the backup's state, adapted to this cluster, to a spool. The caller must
+// close it.
 func (n *Node) graft(backup *fsm.SavedBackup, g fsm.Ground) (*storage.Spool, error) {
 	s, err := backup.Graft(g)
 	if err != nil {
@@ -241,7 +240,7 @@ func (n *Node) graft(backup *fsm.SavedBackup, g fsm.Ground) (*storage.Spool, err
 	return to, nil
 }
 
-// newSpool makes an empty spool in the data folder. The caller closes it.
+// newSpool creates an empty spool in the data folder. The caller must close it.
 func (n *Node) newSpool() (*storage.Spool, error) {
 	dir := os.TempDir()
 	if n.dir != nil {
@@ -250,12 +249,11 @@ func (n *Node) newSpool() (*storage.Spool, error) {
 	return storage.NewSpool(dir, n.cfg.DiskFreeMin)
 }
 
-// restorePrepared has the state go through the log, and returns the index of the
-// entry with which all nodes take it over. Until that is proposed an error means
-// that nothing changes, whatever becomes of the entries before.
+// restorePrepared sends the state through the log and returns the index of the entry with
+// which all nodes take it over. An error before that entry is proposed means that nothing
+// changes.
 func (n *Node) restorePrepared(ctx context.Context, p *preparedRestore) (uint64, error) {
-	// The backup's own state, which was verified, is garbage by now, and the new one
-	// is to have its room.
+	// Free the memory of the backup's verified state to make room for the new one.
 	runtime.GC()
 	begin, err := n.awaitEntry(ctx, n.applyAlone(p.stamp, command.RestoreBegin{Bytes: uint64(p.grafted.Size())}))
 	if err != nil {
@@ -280,7 +278,7 @@ func (n *Node) restorePrepared(ctx context.Context, p *preparedRestore) (uint64,
 	return 0, err
 }
 
-// sendChunks proposes all of the state, behind the entry at index begin.
+// sendChunks proposes the whole state, after the entry at index begin.
 func (n *Node) sendChunks(ctx context.Context, p *preparedRestore, begin uint64) error {
 	from := p.grafted.Reader()
 	flight := make(chan raft.ApplyFuture, restoreInFlightMax)
@@ -305,7 +303,7 @@ func (n *Node) sendChunks(ctx context.Context, p *preparedRestore, begin uint64)
 	return nil
 }
 
-// applyAlone hands Raft an entry of one command.
+// applyAlone hands Raft an entry with one command.
 func (n *Node) applyAlone(stamp fsm.Stamp, cmd command.Command) raft.ApplyFuture {
 	return n.raft.Apply(command.AppendEntry(nil, stamp, cmd), batch.EnqueueTimeout)
 }
@@ -317,8 +315,8 @@ func (r *restoreRefused) Error() string {
 	return "the state machine refuses an entry of the restore: " + string(r.code)
 }
 
-// awaitEntry waits until the entry of one command is applied here, and returns its
-// index. Errors: Raft's, ctx's cause, *restoreRefused.
+// awaitEntry waits until the entry of one command is applied here, and returns its index.
+// Errors: Raft's, ctx's cause, *restoreRefused.
 func (n *Node) awaitEntry(ctx context.Context, f raft.ApplyFuture) (index uint64, err error) {
 	if err := n.await(ctx, func() raft.Future { return f }); err != nil {
 		return 0, err
@@ -333,8 +331,8 @@ func (n *Node) awaitEntry(ctx context.Context, f raft.ApplyFuture) (index uint64
 	return f.Index(), nil
 }
 
-// restoreFailed words why a restore did not come to its last entry, or why that was
-// refused: nothing was changed.
+// restoreFailed describes why a restore failed before its last entry, or why that was
+// refused. Nothing was changed.
 func restoreFailed(err error) error {
 	var refused *restoreRefused
 	switch {

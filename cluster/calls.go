@@ -15,50 +15,50 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// The node-to-node calls of a running node. Bodies are JSON. isOpenCall says which are
-// answered to who is not a member.
+// The calls between running nodes. Bodies are JSON. isOpenCall says which ones nodes that
+// are not members may make.
 const (
 	callStatus = "status" // statusQuestion → peerStatus
 	callHash   = "hash"   // hashQuestion → hashAnswer
 	callDiffer = "differ" // majorityState → {}
 	callMember = "member" // memberQuestion → memberAnswer; the leader makes the change
-	callNudge  = "nudge"  // → {}: ask for your standing
-	callTell   = "tell"   // told → {}; the leader answers it
-	callHint   = "hint"   // lease.Hint → {}; the leader tells it
+	callNudge  = "nudge"  // → {}: check your standing
+	callTell   = "tell"   // told → {}; only the leader answers
+	callHint   = "hint"   // lease.Hint → {}; sent by the leader
 	callVouch  = "vouch"  // vouchQuestion → vouchAnswer
 )
 
-// callTable holds what answers the calls, by name.
+// callTable holds the handlers of calls by name.
 type callTable map[string]func(ctx context.Context, body []byte) ([]byte, error)
 
-// statusQuestion asks a node what it says of itself.
+// statusQuestion asks a node for its status.
 type statusQuestion struct {
-	// ChainAt is the index at which it is to tell its chain.
+	// ChainAt is the index for which the node should report its chain.
 	ChainAt uint64 `json:"chain_at,omitempty"`
 }
 
-// peerStatus is what a node says of itself.
+// peerStatus is a node's description of itself.
 type peerStatus struct {
 	Record        fsm.NodeRecord  `json:"record"`
 	State         string          `json:"state"`
 	Term          uint64          `json:"term"`
 	AppliedIndex  uint64          `json:"applied_index"`
 	LastContactMS int64           `json:"last_contact_ms"`
-	WallNS        int64           `json:"wall_ns,omitempty"` // its wall clock, since the Unix epoch; older versions do not say
+	WallNS        int64           `json:"wall_ns,omitempty"` // wall clock in ns since the Unix epoch; missing from older versions
 	DiskLow       bool            `json:"disk_low,omitempty"`
-	Room          *nodes.NodeRoom `json:"room,omitempty"`  // older versions do not say
-	Zones         *nodes.Zones    `json:"zones,omitempty"` // older versions do not say
+	Room          *nodes.NodeRoom `json:"room,omitempty"`  // missing from older versions
+	Zones         *nodes.Zones    `json:"zones,omitempty"` // missing from older versions
 	Removed       bool            `json:"removed,omitempty"`
-	// Chain is its chain at the index that it was asked for, "" if it cannot say (yet).
+	// Chain is the chain at the requested index, "" if unknown (yet).
 	Chain string `json:"chain,omitempty"`
-	// Doubt is why it does not serve although it leads, Divided whether that is because
-	// the voters differ.
+	// Doubt says why it leads but does not serve; Divided says whether that is because the
+	// voters differ.
 	Doubt   string `json:"doubt,omitempty"`
 	Divided bool   `json:"divided,omitempty"`
-	// Hint is the latest of a leader's U that it was told.
+	// Hint is the latest hint of a leader's U that the node received.
 	Hint lease.Hint `json:"hint"`
 
-	// wall is what the asker makes of WallNS, against its own clock.
+	// wall is WallNS as read against the asker's clock.
 	wall clocks.Reading
 }
 
@@ -80,8 +80,8 @@ func (n *Node) registerCalls() {
 	}
 }
 
-// Answer answers another node's call. It is what Parts.Call of the other node
-// leads to; nodes with a peer port are asked there.
+// Answer answers another node's call. Parts.Call of the other node leads here; nodes with a
+// peer port use that.
 func (n *Node) Answer(ctx context.Context, name string, body []byte) ([]byte, error) {
 	answer := n.calls[name]
 	if answer == nil || n.closing.Load() {
@@ -102,7 +102,7 @@ func (n *Node) answerHint(_ context.Context, body []byte) ([]byte, error) {
 	return n.hints.answer(n.currentTerm(), body)
 }
 
-// status returns what this node says of itself.
+// status returns this node's description of itself.
 func (n *Node) status(q statusQuestion) peerStatus {
 	s := peerStatus{
 		Record: n.record, State: "leader", Term: n.currentTerm(), AppliedIndex: n.fsm.AppliedIndex(), WallNS: n.clock.Wall(), DiskLow: n.space.Disk.Low(),
@@ -127,7 +127,7 @@ func (n *Node) status(q statusQuestion) peerStatus {
 	return s
 }
 
-// zones returns the release of the time zones that this node goes by.
+// zones returns the version of the time zone data that this node uses.
 func (n *Node) zones() *nodes.Zones {
 	data := n.cfg.Zones.Current()
 	return &nodes.Zones{Version: data.Version(), Sum: data.Sum()}

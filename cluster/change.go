@@ -22,14 +22,14 @@ const (
 	suffrageVoter    = "voter"
 	suffrageNonvoter = "nonvoter"
 
-	// changeTriesMax bounds how often a change moves on with the leadership.
+	// changeTriesMax bounds how often a change follows the leadership to another node.
 	changeTriesMax = 3
-	// promoteWait is how long an operator's promotion waits for a nonvoter that
-	// is about to catch up.
+	// promoteWait bounds how long a promotion waits for a nonvoter that has almost caught
+	// up.
 	promoteWait = 5 * time.Second
 )
 
-// memberAct is what an operator does to a member.
+// memberAct is an operator's action on a member.
 type memberAct string
 
 const (
@@ -38,7 +38,7 @@ const (
 	actDemote  memberAct = "demote"
 )
 
-// event returns what the trail tells of the act.
+// event returns the trail event of the action.
 func (a memberAct) event() event.Kind {
 	switch a {
 	case actPromote:
@@ -50,52 +50,52 @@ func (a memberAct) event() event.Kind {
 	}
 }
 
-// memberQuestion asks the leader for a change of one member. The leader finds out by
-// Key whose act it is, and makes none that no operator asked for: no member removes
-// another by its own will.
+// memberQuestion asks the leader to change a member. The leader identifies the operator by
+// Key and refuses changes that no operator asked for, so that no member can remove another
+// on its own.
 type memberQuestion struct {
 	Act    memberAct `json:"act"`
 	NodeID string    `json:"node_id"`
-	Key    string    `json:"key,omitempty"` // "": there are no keys
+	Key    string    `json:"key,omitempty"` // "" if there are no keys
 }
 
-// memberAnswer is what came of it; nothing set: it is done.
+// memberAnswer is the outcome; the zero value means success.
 type memberAnswer struct {
-	Refused  *nodes.MembershipRefused `json:"refused,omitempty"` // for good
-	Retry    string                   `json:"retry,omitempty"`   // nothing was changed, because
+	Refused  *nodes.MembershipRefused `json:"refused,omitempty"` // permanently
+	Retry    string                   `json:"retry,omitempty"`   // why nothing was changed
 	Stranger bool                     `json:"stranger,omitempty"`
 }
 
-// errNoMember is why a change of somebody who is no member is refused.
+// errNoMember refuses a change of a node that is not a member.
 type errNoMember struct{ *nodes.MembershipRefused }
 
 // Unwrap returns the refusal.
 func (e errNoMember) Unwrap() error { return e.MembershipRefused }
 
-// RemoveNode takes the member named nodeID, alive or dead, out of the cluster.
-// Its data stays in its folder, but it can never come back under that identity.
-// A leader hands over first, and the next one removes it, if it knows by's key for an
-// operator's too. It is refused where the rest could not go on. Whoever does it tells
-// the trail. Errors: *fsm.MembershipRefused, fsm.ErrLevel,
-// fsm.ErrNotLeader, fsm.ErrNoLeader, fsm.ErrOverloaded, fsm.ErrShuttingDown
-// (nothing was changed); fsm.ErrOutcomeUnknown.
+// RemoveNode removes the member named nodeID, alive or dead, from the cluster. Its data
+// stays in its folder, but it can never come back under that identity. A leader that
+// removes itself first transfers leadership, and the next one removes it if it accepts by's
+// key as an operator's. The call is refused if the remaining nodes could not go on. The
+// node that makes the change records it in the trail. Errors after which nothing has
+// changed: *nodes.MembershipRefused, nodes.ErrLevel, nodes.ErrNotLeader, nodes.ErrNoLeader,
+// nodes.ErrOverloaded, nodes.ErrShuttingDown. nodes.ErrOutcomeUnknown if that is unknown.
 func (n *Node) RemoveNode(ctx context.Context, nodeID string, by nodes.Operator) error {
 	return n.changeMember(ctx, memberQuestion{Act: actRemove, NodeID: nodeID, Key: by.Key}, by)
 }
 
-// PromoteNode makes a nonvoter that has caught up a voter. Errors: RemoveNode's.
+// PromoteNode makes a nonvoter that has caught up a voter. Errors: those of RemoveNode.
 func (n *Node) PromoteNode(ctx context.Context, nodeID string, by nodes.Operator) error {
 	return n.changeMember(ctx, memberQuestion{Act: actPromote, NodeID: nodeID, Key: by.Key}, by)
 }
 
-// DemoteNode makes a voter a nonvoter that stays one until it is promoted. A
-// leader hands over first. Errors: RemoveNode's.
+// DemoteNode makes a voter a nonvoter until it is promoted again. A leader first transfers
+// leadership. Errors: those of RemoveNode.
 func (n *Node) DemoteNode(ctx context.Context, nodeID string, by nodes.Operator) error {
 	return n.changeMember(ctx, memberQuestion{Act: actDemote, NodeID: nodeID, Key: by.Key}, by)
 }
 
-// changeMember makes the change here, or has the next leader make it when it is
-// about this one.
+// changeMember makes the change here or, if it concerns this node, has the next leader make
+// it.
 func (n *Node) changeMember(ctx context.Context, q memberQuestion, by nodes.Operator) error {
 	for range changeTriesMax {
 		moved, err := n.changeHere(ctx, q, true)
@@ -113,8 +113,8 @@ func (n *Node) changeMember(ctx context.Context, q memberQuestion, by nodes.Oper
 	return fmt.Errorf("%w: the leadership came back %d times", nodes.ErrNoLeader, changeTriesMax)
 }
 
-// lockLeading locks the membership on the leader. Errors: notServing's,
-// fsm.ErrOverloaded.
+// lockLeading locks the membership on the leader. Errors: those of notServing,
+// nodes.ErrOverloaded.
 func (n *Node) lockLeading(ctx context.Context) (l *leadership, unlock func(), err error) {
 	if l, err = n.serving(); err != nil {
 		return nil, nil, err
@@ -129,8 +129,8 @@ func (n *Node) lockLeading(ctx context.Context) (l *leadership, unlock func(), e
 	return l, unlock, nil
 }
 
-// changeHere makes the change on the leader. If it is about this very node, and
-// mayMove, the leadership is handed over instead, and moved is true.
+// changeHere makes the change on the leader. If it concerns this node and mayMove is true,
+// it transfers leadership instead and returns moved true.
 func (n *Node) changeHere(ctx context.Context, q memberQuestion, mayMove bool) (moved bool, err error) {
 	l, unlock, err := n.lockLeading(ctx)
 	if err != nil {
@@ -165,7 +165,7 @@ func (n *Node) changeHere(ctx context.Context, q memberQuestion, mayMove bool) (
 	return false, err
 }
 
-// changeThere has the next leader make the change. leads is true if that is this
+// changeThere has the next leader make the change. It returns leads true if that is this
 // node again.
 func (n *Node) changeThere(ctx context.Context, q memberQuestion) (leads bool, err error) {
 	asked := false
@@ -196,8 +196,8 @@ func (n *Node) changeThere(ctx context.Context, q memberQuestion) (leads bool, e
 	}
 }
 
-// tellChange tells of a change that this node has made. Who asked for it may not be a
-// member any more, so it is told where it was made; it stands if it could not be told.
+// tellChange records a change made by this node in the trail. The node that asked for it
+// may not be a member any more. The change stands even if this fails.
 func (n *Node) tellChange(q memberQuestion, by string) {
 	ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
 	defer cancel()
@@ -206,8 +206,8 @@ func (n *Node) tellChange(q memberQuestion, by string) {
 	}
 }
 
-// actsFor returns the name of the operator for whom another node asks for a change. An
-// answer that is not nil is what it is told instead.
+// actsFor returns the name of the operator for whom another node asks for a change. If
+// answer is not nil, it is the reply instead.
 func (n *Node) actsFor(q memberQuestion) (by string, answer *memberAnswer) {
 	if n.operators.Load() == nil {
 		return "", &memberAnswer{Retry: "this node is starting"}
@@ -222,7 +222,7 @@ func (n *Node) actsFor(q memberQuestion) (by string, answer *memberAnswer) {
 	return by, nil
 }
 
-// answerMember makes a change for a node that led before.
+// answerMember makes a change for a former leader.
 func (n *Node) answerMember(ctx context.Context, body []byte) ([]byte, error) {
 	q, err := peer.ReadQuestion[memberQuestion](body)
 	if err != nil {
@@ -251,8 +251,8 @@ func (n *Node) answerMember(ctx context.Context, body []byte) ([]byte, error) {
 	return json.Marshal(answer)
 }
 
-// removeMember takes a member out of the configuration. The caller has locked
-// the membership, here and below.
+// removeMember removes a member from the configuration. This and the functions below expect
+// the membership to be locked.
 func (n *Node) removeMember(ctx context.Context, member nodes.NodeView) error {
 	err := n.change(ctx, func() raft.IndexFuture {
 		return n.raft.RemoveServer(raft.ServerID(member.UUID), 0, changeQueueMax)
@@ -265,8 +265,8 @@ func (n *Node) removeMember(ctx context.Context, member nodes.NodeView) error {
 	return nil
 }
 
-// demoteMember notes that the member is to have no vote, so that no leader gives
-// it one back, and then takes it away.
+// demoteMember records that the member should have no vote, so that no leader promotes it
+// again, and then demotes it.
 func (n *Node) demoteMember(ctx context.Context, l *leadership, member nodes.NodeView) error {
 	wished, err := n.wishNonvoter(ctx, member.NodeRecord, true)
 	if err != nil || member.Suffrage != suffrageVoter {
@@ -286,7 +286,7 @@ func (n *Node) demoteMember(ctx context.Context, l *leadership, member nodes.Nod
 	return fmt.Errorf("demote node %s: %w", member.NodeID, err)
 }
 
-// promoteMember gives a member that has caught up a vote.
+// promoteMember gives a vote to a member that has caught up.
 func (n *Node) promoteMember(ctx context.Context, l *leadership, member nodes.NodeView) error {
 	if member.Suffrage != suffrageVoter {
 		if err := n.awaitNear(ctx, member); err != nil {
@@ -296,7 +296,7 @@ func (n *Node) promoteMember(ctx context.Context, l *leadership, member nodes.No
 	if _, err := n.wishNonvoter(ctx, member.NodeRecord, false); err != nil || member.Suffrage == suffrageVoter {
 		return err
 	}
-	// Raft would add one again that another leader has removed meanwhile.
+	// Raft would add a node again that another leader has removed in the meantime.
 	servers := n.servers()
 	at := slices.IndexFunc(servers, func(s raft.Server) bool { return string(s.ID) == member.UUID })
 	if at < 0 {
@@ -314,8 +314,8 @@ func (n *Node) promoteMember(ctx context.Context, l *leadership, member nodes.No
 	return nil
 }
 
-// awaitNear waits until a nonvoter is near enough to the end of the log and has applied
-// what this node has, but not for long.
+// awaitNear waits, for a limited time, until a nonvoter is close to the end of the log and
+// has applied the same as this node.
 func (n *Node) awaitNear(ctx context.Context, member nodes.NodeView) error {
 	ctx, cancel := context.WithTimeout(ctx, promoteWait)
 	defer cancel()
@@ -346,8 +346,8 @@ func (n *Node) awaitNear(ctx context.Context, member nodes.NodeView) error {
 	}
 }
 
-// wishNonvoter notes in a node's record whether it is to stay without a vote.
-// changed is false if the record says so already.
+// wishNonvoter records whether a node should stay without a vote. changed is false if its
+// record says so already.
 func (n *Node) wishNonvoter(ctx context.Context, record fsm.NodeRecord, nonvoter bool) (changed bool, err error) {
 	n.fsm.Read(func(m *fsm.Machine) {
 		if have, ok := m.Node(record.UUID); ok {

@@ -20,22 +20,22 @@ import (
 )
 
 const (
-	// checkpointInterval is how often the leader has the states compared.
+	// checkpointInterval is the interval at which the leader has the states compared.
 	checkpointInterval = time.Minute
-	// hashNotesMax is how many checkpoints a node remembers.
+	// hashNotesMax is the number of checkpoints that a node remembers.
 	hashNotesMax = 16
-	// hashAskTimeout bounds one question for a hash, hashAskMax their number: a
-	// follower may lag, and hashing a large state takes seconds.
+	// hashAskTimeout bounds one question for a hash, hashAskMax their number, because a
+	// follower may lag and hashing a large state takes seconds.
 	hashAskTimeout = 2 * time.Second
 	hashAskMax     = 45
-	// hashRest is how long hashing rests after some 0.3 ms of it: 1,000,000 tasks take
-	// 2.5 s the first time. In one go the three nodes of a machine with two cores
-	// answered nothing for 0.3 s of it.
+	// hashRest is the pause after each 0.3 ms of hashing. Hashing 1,000,000 tasks for the
+	// first time takes 2.5 s; without pauses, three nodes on a machine with two cores
+	// answered nothing for 0.3 s.
 	hashRest = 2 * time.Millisecond
 )
 
-// hashNotes are the hashes of this node's state at the last checkpoints. The
-// command carries none: each node notes its own.
+// hashNotes holds the hashes of this node's state at the last checkpoints. The command does
+// not contain the hash; each node notes its own.
 type hashNotes struct {
 	mu    sync.Mutex
 	notes []hashAnswer // oldest first
@@ -45,7 +45,7 @@ type hashQuestion struct {
 	Index uint64 `json:"index"`
 }
 
-// hashAnswer is the hash of the state at index; Hash "" = not known (yet).
+// hashAnswer is the hash of the state at an index; Hash is "" if unknown (yet).
 type hashAnswer struct {
 	Index uint64 `json:"index"`
 	Hash  string `json:"hash"`
@@ -71,9 +71,9 @@ func (h *hashNotes) at(index uint64) hashAnswer {
 	return hashAnswer{Index: index}
 }
 
-// noteHashes hashes the states captured at checkpoints, beside Apply: what changed
-// since the one before, and a part of the rest. It takes no rests while it is hurried,
-// as another state is to replace the one that it keeps in memory.
+// noteHashes hashes the states captured at checkpoints, concurrently with Apply: what has
+// changed since the last one, and a part of the rest. It skips its pauses while hurried
+// returns true, because another state is waiting for the captured one's memory.
 func (n *Node) noteHashes(ctx context.Context, hurried func() bool) {
 	hasher := fsm.NewHasher(func() {
 		if !hurried() {
@@ -87,7 +87,7 @@ func (n *Node) noteHashes(ctx context.Context, hurried func() bool) {
 		case s := <-n.fsm.Captured:
 			hash, rotten := hasher.Hash(s)
 			if rotten > 0 {
-				// The comparison decides about it.
+				// The comparison of hashes decides what follows.
 				n.logger.Error("a part of the state changed, and no command changed it: the memory is faulty, or this is a bug",
 					"index", s.Index(), "pages", rotten)
 			}
@@ -105,21 +105,20 @@ func (n *Node) answerHash(_ context.Context, body []byte) ([]byte, error) {
 	return json.Marshal(n.notes.at(q.Index))
 }
 
-// runCheckpoints has the states compared again and again, until the scope ends.
+// runCheckpoints has the states compared periodically until the scope ends.
 func (l *leadership) runCheckpoints() {
 	for pause.For(l.ctx, checkpointInterval) {
 		l.start(l.checkpoint)
 	}
 }
 
-// checkpoint logs a Checkpoint and compares what the voters noted at it. A
-// minority that differs from a majority is told to stop; if no hash has a
-// majority, nobody stops: it is logged.
+// checkpoint logs a Checkpoint and compares the hashes of the voters. A minority that
+// differs from a majority is told to stop. If no hash has a majority, that is only logged.
 func (l *leadership) checkpoint() {
 	n := l.node
 	p, err := n.batcher.Propose(l.ctx, command.Checkpoint{})
 	if err != nil {
-		return // the next one comes
+		return // the next checkpoint will follow
 	}
 	voters := n.votersNow()
 	hashes := n.askHashes(l.ctx, voters, p.Index, time.Second)
@@ -146,8 +145,8 @@ func (l *leadership) checkpoint() {
 	}
 }
 
-// askHashes returns what the nodes noted at index, by UUID, as far as they have
-// it in time: they are asked every interval.
+// askHashes asks the nodes every interval for their hash at index, and returns those it
+// gets in time, by UUID.
 func (n *Node) askHashes(ctx context.Context, nodes []raft.Server, index uint64, interval time.Duration) map[string]string {
 	hashes := make(map[string]string)
 	for range hashAskMax {
@@ -176,7 +175,7 @@ func (n *Node) askHashes(ctx context.Context, nodes []raft.Server, index uint64,
 	return hashes
 }
 
-// known returns how many hashes there are.
+// known returns the number of known hashes.
 func known(hashes map[string]string) int {
 	count := 0
 	for _, h := range hashes {
@@ -187,7 +186,7 @@ func known(hashes map[string]string) int {
 	return count
 }
 
-// distinct returns how many different hashes there are.
+// distinct returns the number of different hashes.
 func distinct(hashes map[string]string) int {
 	seen := make(map[string]bool)
 	for _, h := range hashes {
@@ -198,7 +197,7 @@ func distinct(hashes map[string]string) int {
 	return len(seen)
 }
 
-// majorityOf returns the hash, or chain, that more than half of all voters have.
+// majorityOf returns the hash or chain of more than half of all voters.
 func majorityOf(hashes map[string]string, voters int) (string, bool) {
 	count := make(map[string]int)
 	for _, h := range hashes {
@@ -208,14 +207,14 @@ func majorityOf(hashes map[string]string, voters int) (string, bool) {
 	}
 	for h, c := range count {
 		if c > voters/2 {
-			return h, true // at most one can
+			return h, true // at most one can have a majority
 		}
 	}
 	return "", false
 }
 
-// StateHash returns the index of this node's state and the state's hash, both zero
-// while it has none. Nodes at the same index have the same hash.
+// StateHash returns the index of this node's state and the state's hash, or zeros while
+// there is none. It is equal on all nodes at the same index.
 func (n *Node) StateHash() (index uint64, hash [16]byte) {
 	s, err := n.fsm.Capture()
 	if err != nil {
@@ -229,15 +228,15 @@ func (n *Node) StateHash() (index uint64, hash [16]byte) {
 func (n *Node) AppliedIndex() uint64 { return n.fsm.AppliedIndex() }
 
 const (
-	// hashesTimeout bounds the wait for the nodes' hashes, which are asked for
-	// every hashesInterval.
+	// hashesTimeout bounds the wait for the nodes' hashes; hashesInterval is the polling
+	// interval.
 	hashesTimeout  = 4 * time.Second
 	hashesInterval = 200 * time.Millisecond
 )
 
-// Hashes has every node hash its state at one index of the log, a new one, and
-// returns what they say. Errors: fsm.ErrNotLeader, fsm.ErrNoLeader,
-// fsm.ErrOverloaded, fsm.ErrShuttingDown; fsm.ErrOutcomeUnknown.
+// Hashes has every node hash its state at a new index of the log and returns the results.
+// Errors: nodes.ErrNotLeader, nodes.ErrNoLeader, nodes.ErrOverloaded,
+// nodes.ErrShuttingDown; nodes.ErrOutcomeUnknown.
 func (n *Node) Hashes(ctx context.Context) (nodes.HashView, error) {
 	if _, err := n.serving(); err != nil {
 		return nodes.HashView{}, err

@@ -10,13 +10,13 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// ClockSource is where a node takes its time from. Tests inject one.
+// ClockSource provides a node's time. Tests inject their own.
 type ClockSource = lease.ClockSource
 
-// startClocks starts the leadership's clocks, once the barrier is done: from the state,
-// and from what the others of the voters were told of U and what their wall clocks show. It
-// goes on as soon as a majority of voters has answered, or after statusTimeout: then
-// U may go on from a little earlier, and T goes by monotonic time alone.
+// startClocks starts the leadership's clocks after the barrier, from the state, the hints
+// of U that the voters have received, and their wall clocks. It continues once a majority
+// of voters has answered, or after statusTimeout. In the latter case U may continue from
+// slightly earlier, and T goes by monotonic time alone.
 func (l *leadership) startClocks(voters []raft.ServerID, others []raft.Server) {
 	n := l.node
 	hints := []lease.Hint{n.hints.get()}
@@ -36,7 +36,7 @@ func (l *leadership) startClocks(voters []raft.ServerID, others []raft.Server) {
 	l.followWalls()
 }
 
-// termOf returns the term of the log's entry at index, 0 if it is not in the log.
+// termOf returns the term of the log entry at index, 0 if it is not in the log.
 func (n *Node) termOf(index uint64) uint64 {
 	if n.logs == nil || index == 0 {
 		return 0
@@ -48,15 +48,14 @@ func (n *Node) termOf(index uint64) uint64 {
 	return entry.Term
 }
 
-// noteWall notes the wall clock of a member that has answered.
+// noteWall records a member's wall clock from its status.
 func (l *leadership) noteWall(id raft.ServerID, status *peerStatus) {
 	if status.WallNS != 0 {
 		l.wallClocks.Note(id, status.wall)
 	}
 }
 
-// followWalls tells the clock what a majority of the voters' wall clocks show, by what
-// was read of them.
+// followWalls passes the majority of the voters' wall clocks to the leadership's clock.
 func (l *leadership) followWalls() {
 	n := l.node
 	now := n.clock.Mono()
@@ -69,8 +68,8 @@ func (l *leadership) followWalls() {
 	}
 }
 
-// clockVoters returns all voters, and those of them that are not this node. Without Raft
-// this node is the only one.
+// clockVoters returns all voters, and separately the other ones. Without Raft this node is
+// the only voter.
 func (n *Node) clockVoters() (ids []raft.ServerID, others []raft.Server) {
 	if n.raft == nil {
 		return []raft.ServerID{raft.ServerID(n.uuid)}, nil
@@ -87,7 +86,7 @@ func (n *Node) clockVoters() (ids []raft.ServerID, others []raft.Server) {
 	return ids, others
 }
 
-// runHints tells the other voters of U until the scope ends.
+// runHints sends hints of U to the other voters until the scope ends.
 func (l *leadership) runHints() {
 	n := l.node
 	t := &hintTeller{
@@ -104,7 +103,7 @@ func (l *leadership) runHints() {
 	t.run(l.ctx)
 }
 
-// hint returns U now, and whether it is to be told.
+// hint returns U now, and whether it should be sent.
 func (l *leadership) hint() (hint lease.Hint, due bool) {
 	l.read(func(m *fsm.Machine) {
 		now := l.clock.Now()

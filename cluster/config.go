@@ -18,133 +18,129 @@ import (
 	"github.com/claimq/claimq/internal/zones"
 )
 
-// Config is what a node is opened with. Fill DefaultConfig's value and Open
-// validates it.
+// Config is the configuration of a node. Start from DefaultConfig; Open validates it.
 type Config struct {
-	// NodeID is the operator's name for the node: 1 to 64 of A-Z a-z 0-9 _ . -
-	// It is recorded in the data folder; another one is refused there later.
+	// NodeID is the operator's name for the node: 1 to 64 of A-Z a-z 0-9 _ . - It is recorded in
+	// the data folder, which later refuses another one.
 	NodeID string
-	// DataDir is the folder that holds everything the node keeps. It is made
-	// if it is not there. Only one process may use it.
+	// DataDir is the folder for everything the node stores. It is created if it does not exist.
+	// Only one process may use it.
 	DataDir string
 	// PeerAddr is the host:port that the peer port listens on.
 	PeerAddr string
-	// PeerAdvertise is the host:port that other nodes reach the peer port at.
-	// "" means the address listened on.
+	// PeerAdvertise is the host:port at which other nodes reach the peer port. "" means the
+	// address listened on.
 	PeerAdvertise string
-	// HTTPAdvertise is the URL of the node's API, as http://host:port, told to
-	// clients that are redirected.
+	// HTTPAdvertise is the URL of the node's API, as http://host:port, to which clients are
+	// redirected.
 	HTTPAdvertise string
 
-	// Bootstrap, Join and InitialCluster say how an empty node finds its
-	// cluster; at most one is set. A node with data ignores all three.
+	// Bootstrap, Join and InitialCluster say how an empty node finds its cluster; at most one
+	// may be set. A node with data ignores all three.
 
 	// Bootstrap makes the node the first one of a new cluster.
 	Bootstrap bool
-	// Join names peer addresses of a running cluster that the node asks to be
-	// let in: by JoinToken, else it waits for an operator's JoinNode.
+	// Join lists peer addresses of a running cluster that the node asks to join: with JoinToken,
+	// or else it waits for an operator's JoinNode.
 	Join []string
-	// JoinToken returns a secret that the cluster lets new nodes in by, "" for none.
-	// It is asked when the node joins. nil = none.
+	// JoinToken returns the secret with which new nodes may join the cluster, "" for none. It is
+	// called when the node joins. nil = none.
 	JoinToken func() (string, error)
-	// InitialCluster maps the node ids of a new cluster, this one included, to
-	// their peer addresses. Every one of them is started with the same list.
+	// InitialCluster maps the node ids of a new cluster, including this one, to their peer
+	// addresses. Every node is started with the same list.
 	InitialCluster map[string]string
 
-	// JoinKeys returns the secrets that nodes prove to each other on the peer port:
-	// the first is what this node proves that with, all are taken from others, and
-	// an empty one stands for none. It is asked for each connection, by several
-	// goroutines; what it returns is not changed. nil, and no key, mean none: allowed
-	// with PeerCertificate and TLSRequired, on loopback, or by Insecure. See CheckJoinKeys.
+	// JoinKeys returns the secrets with which nodes authenticate to each other on the peer port.
+	// This node proves the first one and accepts all; an empty key allows peers without one. It
+	// is called for each connection, concurrently; the result is not changed. nil or no keys
+	// mean no authentication, which is allowed only with PeerCertificate and TLSRequired, on
+	// loopback, or with Insecure. See CheckJoinKeys.
 	JoinKeys func() [][]byte
-	// PeerCertificate makes the peer port speak mutual TLS. nil means none.
+	// PeerCertificate enables mutual TLS on the peer port. nil means none.
 	PeerCertificate PeerCertificate
-	// PeerTLSMode says on which connections, with a PeerCertificate.
+	// PeerTLSMode says which connections use TLS if there is a PeerCertificate.
 	PeerTLSMode TLSMode
-	// Insecure allows a peer port without a join key or TLS beyond loopback.
+	// Insecure allows a peer port beyond loopback without a join key or TLS.
 	Insecure bool
 
 	// Logger takes the log lines of the node and of Raft. nil discards them.
 	Logger hclog.Logger
-	// Registerer takes the node's metrics. nil keeps them unregistered.
+	// Registerer takes the node's metrics. nil leaves them unregistered.
 	Registerer prometheus.Registerer
-	// Version is the binary's version, shown to the other nodes.
+	// Version is the binary's version, shown to other nodes.
 	Version string
 
-	// MemoryLimit is how many bytes of state, by its own estimate, make the
-	// node refuse submits; claims and settles go on. 0 means half of what the
-	// machine or the cgroup has. Too low refuses work early, too high leaves no
-	// room to restore a snapshot.
+	// MemoryLimit is the size of the state in bytes, by its own estimate, above which the node
+	// refuses submits; claims and settles go on. 0 means half the memory of the machine or
+	// cgroup. Too low refuses work early, too high leaves no room to restore a snapshot.
 	MemoryLimit int64
-	// DiskFreeMin is how many bytes the data folder's file system keeps free
-	// before submits are refused. 0 means a twentieth of the file system, 1 GiB at
-	// most. Too low leaves no room for what goes on: claims, settles, a snapshot.
+	// DiskFreeMin is the free space in bytes on the file system of the data folder below which
+	// submits are refused. If it is 0, a twentieth of the file system is kept free, at most
+	// 1 GiB. Too low leaves no room for what goes on: claims, settles, a snapshot.
 	DiskFreeMin uint64
-	// DiskSpace tells how many bytes are free for this process on the disk, and how
-	// many that has. nil asks the data folder's file system; tests give their own.
+	// DiskSpace returns the bytes available to this process on the disk, and the disk's size.
+	// nil asks the data folder's file system; tests use their own.
 	DiskSpace func() (free, size uint64, err error)
-	// DiskInodes tells the same of inodes; a size of 0 is no bound.
+	// DiskInodes is DiskSpace for inodes; a size of 0 means no bound.
 	DiskInodes func() (free, size uint64, err error)
-	// InFlightMax bounds the commands that wait to be written on the leader; the
-	// last quarter of it is not for submits. 0 means 16,384.
+	// InFlightMax bounds the commands that wait to be written on the leader. Submits may not use
+	// the last quarter. 0 means 16,384.
 	InFlightMax int
-	// WaitingClaimsMax bounds the claims that wait on the leader. 0 means 32,768.
+	// WaitingClaimsMax bounds the waiting claims on the leader. 0 means 32,768.
 	WaitingClaimsMax int
-	// PeerConnections bounds the connections of the peer port, in both directions. 0 means
+	// PeerConnections bounds the connections of the peer port in both directions. 0 means
 	// PeerConnectionsMax.
 	PeerConnections int
 
-	// SnapshotLogBytes and SnapshotLogCommands are how much log since the last
-	// snapshot makes the next one due. Lower ones cost more writing, higher
-	// ones a longer replay at start and a larger log.
+	// SnapshotLogBytes and SnapshotLogCommands are the amounts of log since the last snapshot
+	// that trigger the next one. Lower values cost more writing, higher ones a longer replay at
+	// start and a larger log.
 	SnapshotLogBytes    int64
 	SnapshotLogCommands uint64
 
-	// LogStore is the kind of log store of a new data folder, wal or boltdb, and
-	// must be that of one that is there. "" is the one it has, or the default.
+	// LogStore is the kind of log store of a new data folder, wal or boltdb; it must match that
+	// of an existing one. "" means the existing kind, or the default.
 	LogStore string
 
-	// TrailBytes and TrailAge bound the trail of events that the cluster keeps. The
-	// node that leads sets them where they differ from what the cluster has. 0
-	// leaves that alone.
+	// TrailBytes and TrailAge bound the trail of events that the cluster keeps. The leader sets
+	// them if they differ from the cluster's. 0 keeps the cluster's.
 	TrailBytes int64
 	TrailAge   time.Duration
 
-	// Zones are the time zones by which the slots of schedules are computed; nil: those in
-	// the binary.
+	// Zones are the time zones for the slots of schedules; nil: those in the binary.
 	Zones *zones.Source
 
-	// NoRaft runs the state machine without log, peers and disk: for measuring
-	// what replication costs, and for nothing else. Everything is lost at exit.
+	// NoRaft runs the state machine without log, peers and disk, only to measure the cost of
+	// replication. Everything is lost at exit.
 	NoRaft bool
 
-	// Fatal ends the process because going on would do damage: the disk failed,
-	// the log holds what this binary does not know, or the state differs from
-	// the others'. It must not return; if it does, the goroutine that called it
-	// blocks for ever. nil logs the error and exits with code 70.
+	// Fatal ends the process because going on would do damage: the disk failed, the log holds
+	// something that this binary does not know, or the state differs from the others'. It must
+	// not return; if it does, the goroutine that called it blocks forever. nil logs the error
+	// and exits with code 70.
 	Fatal func(error)
 }
 
-// What 0 stands for in Config.
+// The defaults for fields of Config that are 0.
 const (
 	defaultInFlight      = 16_384
 	defaultWaitingClaims = 32_768
 )
 
-// What claims that wait may take together: this part of the memory limit, up to this bound.
+// The memory for waiting claims: this part of the memory limit, up to this bound.
 const (
 	waitingPart = 8
 	waitingMax  = 256 << 20
 )
 
-// waitingBytes bounds what claims that wait take together. As many as may wait have room if they
-// list a type or two.
+// waitingBytes bounds the memory of waiting claims. It is enough for WaitingClaimsMax claims
+// with a type or two.
 func (c *Config) waitingBytes() int64 {
 	return max(min(c.MemoryLimit/waitingPart, waitingMax), int64(c.WaitingClaimsMax)*batch.WaiterBytes)
 }
 
 const (
-	// joinKeysMax bounds the keys that a node has at once: an exchange needs two.
+	// joinKeysMax bounds the keys of a node; replacing a key needs two.
 	joinKeysMax = 4
 	// joinKeyBytesMin is the size of the shortest join key.
 	joinKeyBytesMin = 32
@@ -162,15 +158,15 @@ func DefaultConfig() Config {
 	}
 }
 
-// PeerConnectionsMax is how many connections the peer port may have where the process may open
-// files enough.
+// PeerConnectionsMax is the maximum number of peer connections if the process may open enough
+// files.
 const PeerConnectionsMax = peer.ConnsMax
 
-// What the peer port is told of its certificates and of TLS.
+// The types that configure the peer port's certificates and TLS.
 type (
 	// PeerCertificate returns this node's certificate and the authorities that it trusts.
 	PeerCertificate = peer.Certificate
-	// TLSMode says which connections of the peer port speak TLS.
+	// TLSMode says which connections of the peer port use TLS.
 	TLSMode = peer.TLSMode
 )
 
@@ -183,8 +179,7 @@ const (
 
 var nodeIDPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// Validate reports what is wrong with the config, naming the field and the
-// flag that sets it.
+// Validate returns an error that names the first invalid field and its flag.
 func (c *Config) Validate() error {
 	if !nodeIDPattern.MatchString(c.NodeID) {
 		return fmt.Errorf("node id %q: 1 to 64 of A-Z a-z 0-9 _ . - (--node-id)", c.NodeID)
@@ -231,7 +226,7 @@ func (c *Config) validateMeeting() error {
 	return c.CheckJoinKeys(c.joinKeys())
 }
 
-// joinKeys returns the keys of now.
+// joinKeys returns the current keys.
 func (c *Config) joinKeys() peer.JoinKeys {
 	if c.JoinKeys == nil {
 		return nil
@@ -239,9 +234,9 @@ func (c *Config) joinKeys() peer.JoinKeys {
 	return c.JoinKeys()
 }
 
-// CheckJoinKeys says why a node cannot have these join keys: there are too many, one is
-// too short or, beyond loopback, somebody without one is taken, and neither
-// a PeerCertificate that is required of all nor Insecure allows that.
+// CheckJoinKeys returns an error if a node cannot use these join keys: there are too many, one
+// is too short, or peers without a key would be accepted beyond loopback without a required
+// PeerCertificate or Insecure.
 func (c *Config) CheckJoinKeys(keys [][]byte) error {
 	if len(keys) > joinKeysMax {
 		return fmt.Errorf("there are %d join keys, %d are allowed", len(keys), joinKeysMax)
@@ -278,7 +273,7 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// withDefaults fills what may be left out.
+// withDefaults fills in the defaults.
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
@@ -302,25 +297,23 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Raft's times. A leader that is cut off stops leading after its leader lease;
-// the others elect a new one in about a second (docs/architecture.md). The lease is
-// four heartbeats long, which are up to 100 ms apart and all that an idle leader hears
-// of its followers, so that a processor that is held up for 300 ms costs no leadership.
+// Raft's timing. A leader that is cut off stops leading after its leader lease; the others elect
+// a new one in about a second (docs/architecture.md). The lease is four heartbeats long, because
+// heartbeats are up to 100 ms apart and are all that an idle leader hears of its followers; so a
+// process that is held up for 300 ms does not lose its leadership.
 const (
 	heartbeatTimeout   = 500 * time.Millisecond
 	electionTimeout    = 500 * time.Millisecond
 	leaderLeaseTimeout = 400 * time.Millisecond
-	// commitTimeout is how soon Raft sends something to a follower when there is nothing to
-	// send, and tries again what failed. Most of what an idle leader does is that; followers
-	// learn sooner of what is committed (package confirm).
+	// commitTimeout is the interval at which Raft contacts a follower when there is nothing to
+	// send, and retries what failed. It is most of an idle leader's work, so it is long;
+	// followers learn of commits sooner (package confirm).
 	commitTimeout = 200 * time.Millisecond
-	// appendEntriesMax bounds a call to a follower: 16 entries, which are at most
-	// 1 MiB each unless a single command was larger. One entry in flight needs no
-	// more.
+	// appendEntriesMax bounds a call to a follower: 16 entries of at most 1 MiB, or larger ones
+	// with a single command. As one entry is in flight, more is not needed.
 	appendEntriesMax = 16
 )
 
-// DefaultMemoryLimit returns the MemoryLimit that 0 stands for, in bytes: half
-// of what this process may use, for restoring a snapshot needs room beside the
-// state.
+// DefaultMemoryLimit returns the MemoryLimit for 0, in bytes: half of the memory that this
+// process may use, because restoring a snapshot needs room besides the state.
 func DefaultMemoryLimit() int64 { return int64(memory.Total() / 2) }

@@ -13,36 +13,36 @@ import (
 const (
 	// voterDiskInterval is how often a leader asks the voters about their disks.
 	voterDiskInterval = 2 * time.Second
-	// voterMissesMax is how often in a row a voter may not answer before the leader
-	// no longer counts on it.
+	// voterMissesMax is the number of unanswered questions in a row after which the leader
+	// no longer counts on a voter.
 	voterMissesMax = 3
-	// diskLooksMin is how many looks in a row a leader's disk must be low before it
-	// hands its leadership over; diskHandoverInterval the least time between two such
-	// tries of one node: two nodes whose disks fill up by turns do not pass it to and
-	// fro.
+	// diskLooksMin is the number of checks in a row for which a leader's disk must be low
+	// before it hands over its leadership. diskHandoverInterval is the least time between
+	// two such attempts of a node, so that two nodes whose disks fill up in turns do not
+	// pass it back and forth.
 	diskLooksMin         = 2
 	diskHandoverInterval = time.Minute
 )
 
-// diskWatch is a leader's look at the voters' disks. It belongs to its run.
+// diskWatch checks the voters' disks for a leader. Only run uses it.
 type diskWatch struct {
 	uuid   string // of the leader
 	voters func() []raft.Server
 	ask    func(ctx context.Context, voters []raft.Server) ([]peerStatus, []error)
-	// full reports whether the leader's own disk is low, applied how far its state is.
+	// full reports whether the leader's own disk is low, and applied how far its state is.
 	full    func() bool
 	applied func() uint64
-	// leave gives the leadership to the node of that name, unless that was tried of late.
+	// leave gives the leadership to the node of that name, unless that was tried recently.
 	leave func(nodeID string)
 
-	low    map[raft.ServerID]bool // that it said so when it last answered
-	misses map[raft.ServerID]int  // asked in a row without an answer
-	looks  int                    // in a row that the leader's own was low
+	low    map[raft.ServerID]bool // by its last answer
+	misses map[raft.ServerID]int  // unanswered questions in a row
+	looks  int                    // checks in a row for which the leader's own disk was low
 }
 
-// run watches the voters' disks until ctx ends, and says when those of so many
-// are low that no majority would be left if they stopped: submits are refused then.
-// When the leader's is low, the leadership goes to one whose disk is not.
+// run watches the voters' disks until ctx ends. It reports when so many are low that the
+// others are no majority; submits are then refused. When the leader's disk is low, the
+// leadership goes to a node whose disk is not.
 func (d *diskWatch) run(ctx context.Context, majorityLow func(bool)) {
 	d.low, d.misses = make(map[raft.ServerID]bool), make(map[raft.ServerID]int)
 	for ok := true; ok; ok = pause.For(ctx, pause.Beat(voterDiskInterval)) {
@@ -59,8 +59,8 @@ func (d *diskWatch) run(ctx context.Context, majorityLow func(bool)) {
 	}
 }
 
-// judge takes what the voters said, and returns the one to lead in this node's
-// place, nil if its own disk is not low or none is better.
+// judge evaluates the answers and returns the node to lead instead of this one, or nil if
+// its own disk is not low or no node is better.
 func (d *diskWatch) judge(voters []raft.Server, statuses []peerStatus, errs []error) (heir *fsm.NodeRecord) {
 	best := uint64(0)
 	for i, s := range voters {
@@ -82,8 +82,8 @@ func (d *diskWatch) judge(voters []raft.Server, statuses []peerStatus, errs []er
 	return heir
 }
 
-// majorityLow reports whether the voters that have room are no majority, because
-// of the disks of others.
+// majorityLow reports whether low disks are the reason that the voters with room are no
+// majority.
 func (d *diskWatch) majorityLow(voters []raft.Server) bool {
 	roomy, low := 0, false
 	for _, s := range voters {

@@ -14,11 +14,11 @@ import (
 	"github.com/claimq/claimq/internal/pause"
 )
 
-// hintTimeout bounds telling one node; until it answers it is told nothing else.
+// hintTimeout bounds sending a hint to one node, which gets no other until then.
 const hintTimeout = time.Second
 
-// hints holds the latest hint of a leader's U that this node was told, or gave
-// itself. It is in memory alone. The zero value is ready.
+// hints holds the latest hint of a leader's U that this node received or sent. It is only
+// in memory. The zero value is ready to use.
 type hints struct {
 	mu     sync.Mutex
 	latest lease.Hint // guarded by mu
@@ -30,15 +30,15 @@ func (h *hints) note(hint lease.Hint) {
 	h.latest = h.latest.Later(hint)
 }
 
-// get returns the latest hint, the zero Hint if there was none.
+// get returns the latest hint, or the zero Hint.
 func (h *hints) get() lease.Hint {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.latest
 }
 
-// answer takes the leader's hint, unless a newer term has begun here: then it
-// counts time in which nobody could extend.
+// answer accepts the leader's hint, unless a newer term has begun here: that leader's U
+// then counts time in which workers could not extend.
 func (h *hints) answer(term uint64, body []byte) ([]byte, error) {
 	hint, err := peer.ReadQuestion[lease.Hint](body)
 	if err != nil {
@@ -51,21 +51,21 @@ func (h *hints) answer(term uint64, body []byte) ([]byte, error) {
 	return []byte("{}"), nil
 }
 
-// hintTeller tells the other voters a leader's U.
+// hintTeller sends a leader's U to the other voters.
 type hintTeller struct {
 	clock ClockSource
 	own   *hints
-	// due returns U now, and whether it is to be told.
+	// due returns U now, and whether it should be sent.
 	due    func() (hint lease.Hint, due bool)
 	others func() []raft.Server // voters
 	tell   func(ctx context.Context, addr string, hint lease.Hint) error
-	start  func(func()) // in the leadership's scope
+	start  func(func()) // runs in the leadership's scope
 	logger hclog.Logger
 }
 
-// run tells the other voters U while claims live and no entry tells it,
-// until ctx ends. After the process stood still workers' extends go first, as in
-// duty.RunLeases: a successor would else not wait for them.
+// run sends U to the other voters while claims are live and no entry reports it, until ctx
+// ends. After the process stood still, workers' extends go first, as in duty.RunLeases,
+// because a successor would not wait for them.
 func (t *hintTeller) run(ctx context.Context) {
 	telling := make(map[raft.ServerID]chan struct{}) // holds an element while the node is being told
 	for {
@@ -99,7 +99,8 @@ func (t *hintTeller) run(ctx context.Context) {
 	}
 }
 
-// tellOne tells one node. It is told again soon, so an error is nobody's concern.
+// tellOne sends the hint to one node. An error only matters for the log, because another
+// hint follows soon.
 func (t *hintTeller) tellOne(ctx context.Context, addr string, hint lease.Hint) {
 	ctx, cancel := context.WithTimeout(ctx, hintTimeout)
 	defer cancel()

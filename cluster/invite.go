@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// inviteAskTimeout bounds the question to a node who it is.
+	// inviteAskTimeout bounds asking a node who it is.
 	inviteAskTimeout = 2 * time.Second
-	// waitLogInterval is how often a node says that it waits to be joined.
+	// waitLogInterval is how often a node logs that it waits to be joined.
 	waitLogInterval = 30 * time.Second
 )
 
-// whoAnswer is what a node says of itself to a leader that is to make it a
+// whoAnswer is a node's description of itself to a leader that is about to make it a
 // member.
 type whoAnswer struct {
 	Record fsm.NodeRecord `json:"record"`
-	// Waits: it has no data, and no cluster yet.
+	// Waits says that it has no data and no cluster yet.
 	Waits bool `json:"waits"`
 }
 
-// JoinNode makes the running node named nodeID, whose peer port is at peerAddr,
-// a member: it becomes a voter once it has caught up, unless voter is false. A
-// repeat for a member succeeds. Errors: RemoveNode's.
+// JoinNode makes the running node named nodeID, whose peer port is at peerAddr, a member.
+// It becomes a voter once it has caught up, unless voter is false. Repeating the call for a
+// member succeeds. Errors: those of RemoveNode.
 func (n *Node) JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool) error {
 	l, unlock, err := n.lockLeading(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (n *Node) JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool
 		return err
 	}
 	n.logger.Info("admitted a node", "node_id", nodeID, "uuid", record.UUID, "peer_addr", record.PeerAddr, "voter", voter)
-	n.tellAdmitted(ctx, record.UUID, record.PeerAddr) // else at the next look after the members
+	n.tellAdmitted(ctx, record.UUID, record.PeerAddr) // if this fails, the next check of the members tells it
 	return nil
 }
 
@@ -88,8 +88,8 @@ func (n *Node) joinAgain(ctx context.Context, s raft.Server, record fsm.NodeReco
 	return err
 }
 
-// askWho asks the node at peerAddr who it is. It must be the one of that name,
-// and be reached by the address that it advertises.
+// askWho asks the node at peerAddr who it is. It must have that name, and be reachable at
+// the address that it advertises.
 func (n *Node) askWho(ctx context.Context, nodeID, peerAddr string) (record fsm.NodeRecord, waits bool, err error) {
 	for {
 		asking, cancel := context.WithTimeout(ctx, inviteAskTimeout)
@@ -120,8 +120,8 @@ func (n *Node) askWho(ctx context.Context, nodeID, peerAddr string) (record fsm.
 	}
 }
 
-// askWhoIsAt asks the node at a peer address, whoever that is, who it is. It has proven
-// that its identity is the record's.
+// askWhoIsAt asks the node at a peer address who it is. The node has proven that it owns
+// the record's identity.
 func (n *Node) askWhoIsAt(ctx context.Context, addr string) (who whoAnswer, err error) {
 	if n.peers == nil {
 		return ask[whoAnswer](ctx, n, addr, peer.CallWho, struct{}{})
@@ -139,15 +139,15 @@ func (n *Node) askWhoIsAt(ctx context.Context, addr string) (who whoAnswer, err 
 	return who, nil
 }
 
-// admitLocked makes the node of record a nonvoter and writes the record. The
-// caller has locked the membership. A *joinRefusal is final.
+// admitLocked makes the node of record a nonvoter and writes the record. The caller has
+// locked the membership. A *joining.Refusal is final.
 func (n *Node) admitLocked(ctx context.Context, l *leadership, record fsm.NodeRecord) error {
 	members, level := n.memberRecords(record)
 	if err := joining.Check(record, members, level); err != nil {
 		return err
 	}
 	if record.Nonvoter {
-		// The wish first: else another leader might promote it before it reads that.
+		// Write the wish first, or another leader might promote it before reading that.
 		if _, err := n.batcher.Propose(ctx, command.SetNode{Node: record}); err != nil {
 			return err
 		}
@@ -162,9 +162,8 @@ func (n *Node) admitLocked(ctx context.Context, l *leadership, record fsm.NodeRe
 	return nil
 }
 
-// memberRecords returns the members' records, and the cluster's feature level.
-// Of a member that has none yet its address is known; joining's name, if it is
-// that one.
+// memberRecords returns the members' records and the cluster's feature level. A member
+// without a record has only its address, and the name in joining if it is that node.
 func (n *Node) memberRecords(joining fsm.NodeRecord) (members []fsm.NodeRecord, level uint32) {
 	servers := n.servers()
 	n.fsm.Read(func(m *fsm.Machine) {
@@ -183,8 +182,7 @@ func (n *Node) memberRecords(joining fsm.NodeRecord) (members []fsm.NodeRecord, 
 	return members, level
 }
 
-// tellAdmitted tells a node that waits that it is a member. One that does not
-// wait takes no notice.
+// tellAdmitted tells a waiting node that it is a member. Other nodes ignore it.
 func (n *Node) tellAdmitted(ctx context.Context, uuid, addr string) {
 	if n.dir == nil {
 		return
@@ -199,8 +197,7 @@ func (n *Node) answerWho(context.Context, []byte) ([]byte, error) {
 	return json.Marshal(whoAnswer{Record: n.record})
 }
 
-// serveInvitations answers, for a node without a cluster, the leader of one that
-// makes it a member.
+// serveInvitations lets a node without a cluster answer the leader that makes it a member.
 func (o *opening) serveInvitations(n *Node) {
 	o.peers.Handle(peer.CallWho, func(context.Context, peer.Hello, []byte) ([]byte, error) {
 		return json.Marshal(whoAnswer{Record: n.record, Waits: true})
@@ -216,14 +213,14 @@ func (o *opening) serveInvitations(n *Node) {
 		a.Members = joining.IntroducedBy(storage.Introducer{UUID: from.UUID, PeerAddr: from.PeerAddr}, a.Members)
 		select {
 		case o.admitted <- a:
-		default: // it has one
+		default: // it has one already
 		}
 		return []byte("{}"), nil
 	})
 }
 
-// awaitAdmission waits until an operator makes this node, which has no data and
-// was not told of any cluster, a member of one.
+// awaitAdmission waits until an operator makes this node a member, if it has no data and
+// was started without a cluster.
 func (o *opening) awaitAdmission(ctx context.Context, n *Node) (a joining.Admission, err error) {
 	ticker := time.NewTicker(waitLogInterval)
 	defer ticker.Stop()
@@ -243,9 +240,9 @@ func (o *opening) awaitAdmission(ctx context.Context, n *Node) (a joining.Admiss
 }
 
 // mayJoin returns nil if the node, which is no member yet, may become one without an
-// operator's call: it shows a join token, which is then used. It is called on the
-// leader, with the membership locked. A *joinRefusal is final; another error is tried
-// again by the node that joins.
+// operator's call: it presents a join token, which this uses. It runs on the leader with
+// the membership locked. A *joining.Refusal is final; the joining node retries after any
+// other error.
 func (n *Node) mayJoin(ctx context.Context, record fsm.NodeRecord, token string) error {
 	if token == "" {
 		return fmt.Errorf("an operator has to admit this node: run `claimq cluster join %s %s` against the cluster, or start the node with a join token (--join-token-file)",
@@ -256,7 +253,7 @@ func (n *Node) mayJoin(ctx context.Context, record fsm.NodeRecord, token string)
 	n.fsm.Read(func(m *fsm.Machine) {
 		known = slices.ContainsFunc(m.JoinTokens(), func(t *fsm.JoinToken) bool { return bytes.Equal(t.Hash, hash[:]) })
 	})
-	if !known { // nothing is written for whoever guesses
+	if !known { // write nothing for a node that guesses
 		return errTokenRefused()
 	}
 	p, err := n.batcher.Propose(ctx, command.UseJoinToken{Hash: hash[:], UUID: record.UUID, NodeID: record.NodeID})
@@ -273,7 +270,7 @@ func errTokenRefused() error {
 	return &joining.Refusal{Text: "its join token is unknown, used up, revoked or expired: make another one with `claimq cluster token create`"}
 }
 
-// joinToken returns the join token of a node that joins, "" if it has none.
+// joinToken returns the join token of a joining node, or "".
 func (c *Config) joinToken() (string, error) {
 	if c.JoinToken == nil {
 		return "", nil

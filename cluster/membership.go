@@ -255,8 +255,8 @@ func (n *Node) lockMembers(ctx context.Context) (unlock func(), err error) {
 // change makes a change of the membership, which the caller has locked, and waits
 // for it. ctx ends the wait once Raft has taken the change or refused it; a change
 // that still waited for Raft when the lock is gone would be made after those that
-// are decided later. Errors: *fsm.MembershipRefused, fsm.ErrNotLeader,
-// fsm.ErrOverloaded (nothing was changed); fsm.ErrOutcomeUnknown.
+// are decided later. Errors: *nodes.MembershipRefused, nodes.ErrNotLeader,
+// nodes.ErrOverloaded (nothing was changed); nodes.ErrOutcomeUnknown.
 func (n *Node) change(ctx context.Context, begin func() raft.IndexFuture) error {
 	ctx, cancel := context.WithTimeout(ctx, membershipTimeout)
 	defer cancel()

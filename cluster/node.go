@@ -348,9 +348,9 @@ func (n *Node) SetForwardHandler(h fasthttp.RequestHandler) {
 
 // Forward sends req to the leader over the peer port and fills resp with its
 // answer. room, if not nil, is told how many bytes the answer's body has before it is
-// read; an error of it drops the answer, and is in fsm.ErrOutcomeUnknown's chain.
-// Errors: fsm.ErrNoLeader, fsm.ErrShuttingDown (nothing was sent);
-// fsm.ErrOutcomeUnknown (it may have been).
+// read; an error of it drops the answer, and is in nodes.ErrOutcomeUnknown's chain.
+// Errors: nodes.ErrNoLeader, nodes.ErrShuttingDown (nothing was sent);
+// nodes.ErrOutcomeUnknown (it may have been).
 func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) error {
 	if n.closing.Load() {
 		return nodes.ErrShuttingDown

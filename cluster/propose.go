@@ -13,9 +13,9 @@ import (
 
 // Propose replicates cmd and returns the outcome once it is on a
 // quorum's disks and applied here. ctx ends the caller's wait, not the command.
-// Errors: fsm.ErrNotLeader, fsm.ErrNoLeader, fsm.ErrOverloaded,
-// fsm.ErrShuttingDown, fsm.ErrTooLarge, fsm.ErrLevel (nothing was written);
-// fsm.ErrOutcomeUnknown (it may be applied, now or later).
+// Errors: nodes.ErrNotLeader, nodes.ErrNoLeader, nodes.ErrOverloaded,
+// nodes.ErrShuttingDown, nodes.ErrTooLarge, nodes.ErrLevel (nothing was written);
+// nodes.ErrOutcomeUnknown (it may be applied, now or later).
 func (n *Node) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
 	if n.closing.Load() {
 		return nodes.Proposed{}, nodes.ErrShuttingDown
@@ -49,7 +49,7 @@ func (n *Node) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed
 // (RequestID) without a wait ends those that wait, if there is nothing for it. caller ends
 // when nobody wants the answer any more: a claim that waits then takes nothing;
 // one that is in an entry already is answered all the same, so that its tasks
-// can be given back. Errors: Propose's; fsm.ErrNotLeader and fsm.ErrNoLeader when
+// can be given back. Errors: Propose's; nodes.ErrNotLeader and nodes.ErrNoLeader when
 // the leadership ended meanwhile; caller's cause when it was given up.
 func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 	if n.closing.Load() {

@@ -16,8 +16,8 @@ import (
 // ReadLinearizable calls fn with a state that holds every mutation
 // acknowledged before the call, and at least minIndex, and with the clocks of
 // now. It returns the index of that state. fn runs under the state's read
-// lock: it is quick, and keeps only copies. Errors: fsm.ErrNotLeader,
-// fsm.ErrNoLeader, fsm.ErrShuttingDown, fsm.ErrOverloaded, or ctx's cause.
+// lock: it is quick, and keeps only copies. Errors: nodes.ErrNotLeader,
+// nodes.ErrNoLeader, nodes.ErrShuttingDown, nodes.ErrOverloaded, or ctx's cause.
 func (n *Node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (uint64, error) {
 	l, err := n.serving()
 	if err != nil {
@@ -70,7 +70,7 @@ func readError(err error) error {
 
 // ReadStale is ReadLinearizable of what this node happens to have, once it has
 // reached minIndex. On a node that does not lead the clocks are an estimate.
-// fsm.ErrNoLeader while it has no state, as it restores a snapshot.
+// nodes.ErrNoLeader while it has no state, as it restores a snapshot.
 func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (uint64, error) {
 	if n.closing.Load() {
 		return 0, nodes.ErrShuttingDown
@@ -121,7 +121,7 @@ func (n *Node) lastApplicable(max uint64) uint64 {
 }
 
 // CatchUp waits until the state here holds every mutation that was acknowledged before the
-// call. Errors: fsm.ErrNoLeader, fsm.ErrShuttingDown; ctx's cause.
+// call. Errors: nodes.ErrNoLeader, nodes.ErrShuttingDown; ctx's cause.
 func (n *Node) CatchUp(ctx context.Context) error {
 	if n.closing.Load() {
 		return nodes.ErrShuttingDown

@@ -38,8 +38,8 @@ type told struct {
 
 // Tell tells of an operator's act in the trail, through the leader. key is the API
 // key of cmd.By, "" if it is nobody's. Below the feature level that knows it, nothing
-// is told. The texts are cut at tellTextMax. Errors: fsm.ErrNoLeader,
-// fsm.ErrShuttingDown, fsm.ErrOverloaded (it was not told); else it may have been.
+// is told. The texts are cut at tellTextMax. Errors: nodes.ErrNoLeader,
+// nodes.ErrShuttingDown, nodes.ErrOverloaded (it was not told); else it may have been.
 func (n *Node) Tell(ctx context.Context, cmd command.Tell, key string) error {
 	if n.closing.Load() {
 		return nodes.ErrShuttingDown

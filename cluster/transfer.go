@@ -82,8 +82,8 @@ func transferTargets(view nodes.ClusterView, nodeID string) ([]nodes.NodeView, e
 
 // moveLeadership hands the leadership l to the first of the targets that takes
 // it, best first, and has Raft started again. The caller has locked the
-// membership. Errors: *fsm.MembershipRefused: nobody took it, this node leads
-// on; ctx's cause as fsm.ErrOutcomeUnknown.
+// membership. Errors: *nodes.MembershipRefused: nobody took it, this node leads
+// on; ctx's cause as nodes.ErrOutcomeUnknown.
 func (n *Node) moveLeadership(ctx context.Context, l *leadership, targets []nodes.NodeView) error {
 	names := make(map[raft.ServerID]string, len(targets))
 	ids := make([]raft.ServerID, 0, len(targets))
@@ -230,7 +230,7 @@ func (n *Node) restartRaft() error {
 }
 
 // awaitLeader waits until somebody is known to lead, and returns its name.
-// Errors: fsm.ErrOutcomeUnknown when ctx ends, fsm.ErrShuttingDown.
+// Errors: nodes.ErrOutcomeUnknown when ctx ends, nodes.ErrShuttingDown.
 func (n *Node) awaitLeader(ctx context.Context) (nodeID string, err error) {
 	for {
 		if n.closing.Load() {

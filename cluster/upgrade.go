@@ -63,10 +63,10 @@ func (l *leadership) startLevel() error {
 
 // Upgrade raises the cluster's feature level to the highest that every member
 // knows, and returns it; by is whose key it was, for the trail. From then on no
-// older version can take part. Errors: *fsm.MembershipRefused if a voter cannot be
-// asked, or a member knows no more than the level, fsm.ErrNotLeader,
-// fsm.ErrNoLeader, fsm.ErrOverloaded, fsm.ErrShuttingDown (nothing was changed);
-// fsm.ErrOutcomeUnknown.
+// older version can take part. Errors: *nodes.MembershipRefused if a voter cannot be
+// asked, or a member knows no more than the level, nodes.ErrNotLeader,
+// nodes.ErrNoLeader, nodes.ErrOverloaded, nodes.ErrShuttingDown (nothing was changed);
+// nodes.ErrOutcomeUnknown.
 func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error) {
 	if _, err := n.serving(); err != nil {
 		return 0, err

@@ -16,54 +16,54 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// The bounds of an entry and of the queue before it. They fit together: with
-// them a call to a follower stays below 16 MiB, and so does an answer.
+// The bounds of an entry and of the queue before it. Together they keep a call to a
+// follower, and its answer, below 16 MiB.
 const (
-	entryBytesMax    = 1 << 20 // an entry of several commands
+	entryBytesMax    = 1 << 20 // of an entry with several commands
 	entryCommandsMax = 1024
-	entryTasksMax    = 10_000 // tasks that one entry may change
+	entryTasksMax    = 10_000 // tasks that an entry may change
 	commandBytesMax  = 9 << 20
 
-	// A command larger than these is not packed by shares: it opens an entry,
-	// and at most every other entry is opened so.
+	// Larger commands are not packed by shares. They open an entry, but at most every other
+	// one.
 	largeCommandBytes = entryBytesMax / 4
 	largeCommandTasks = entryTasksMax / 4
 
-	// queueBytesMax bounds the bytes of the queue; Config.QueueMax its commands.
+	// queueBytesMax bounds the bytes of the queue; Config.QueueMax bounds its commands.
 	queueBytesMax = 64 << 20
 
-	// EnqueueTimeout bounds the wait for Raft's loop to take an entry; past it
-	// nothing was written.
+	// EnqueueTimeout bounds the wait for Raft's loop to take an entry. After it nothing was
+	// written.
 	EnqueueTimeout = 5 * time.Second
-	// OutcomeTimeout bounds the wait for an entry; past it the outcome is
-	// unknown. Raft's futures can hang.
+	// OutcomeTimeout bounds the wait for an entry, because Raft's futures can hang. After
+	// it the outcome is unknown.
 	OutcomeTimeout = 10 * time.Second
-	// endedInterval is how often, while an entry is in flight, the batcher looks
-	// for callers whose context has ended. A caller that watched it itself, by a
-	// select, would cost 5 % of a busy leader's CPU.
+	// endedInterval is the interval, while an entry is in flight, at which the batcher
+	// looks for callers whose context has ended. Having each caller select on its context
+	// would cost 5 % of a busy leader's CPU.
 	endedInterval = 50 * time.Millisecond
 )
 
-// laneShare is how much of an entry a lane takes, out of 64, before the others
-// had their share: so none starves. What is left over goes by lane order.
+// laneShare is the part of an entry, out of 64, that a lane may take before all lanes had
+// their share, so that none starves. The rest is filled in lane order.
 var laneShare = [command.LaneCount]int{8, 24, 8, 12, 12}
 
-// laneOf returns a command's lane and how many tasks it may change, steps of one
-// parent not counted.
+// laneOf returns a command's lane and the number of tasks that it may change, not counting
+// the steps of one parent.
 func laneOf(cmd command.Command) (command.Lane, int) {
 	return command.LaneOf(cmd), command.AboutOf(cmd).Changes
 }
 
-// reaches reports whether a command may change more than laneOf counts, the steps
-// of one parent. A complete does so, too, but is so frequent, and mostly does so
-// little, that nobody looks.
+// reaches reports whether a command may change more than laneOf counts: the steps of one
+// parent. A complete may, too, but it is so frequent and usually changes so little that it
+// is not counted.
 func reaches(cmd command.Command) bool {
 	_, completes := cmd.(command.Complete)
 	return !completes && command.TouchesSteps(cmd)
 }
 
-// pending is one command on its way. The goroutine that proposes owns it until
-// it is queued and again after done was received; in between the batcher does.
+// pending is one command under way. The proposing goroutine owns it before it is queued and
+// after done was received; in between the batcher owns it.
 type pending struct {
 	lane  command.Lane
 	tasks int
@@ -71,15 +71,15 @@ type pending struct {
 	seq   uint64 // order of arrival
 	state pendingState
 
-	ctx    context.Context // the caller's
-	needs  Gate            // that takes it
-	toEnd  bool            // once it is in an entry, its outcome is waited for
-	done   chan struct{}   // capacity 1; one element says that result and err are set
+	ctx    context.Context // of the caller
+	needs  Gate            // the gate that accepts it
+	toEnd  bool            // once it is in an entry, wait for the outcome
+	done   chan struct{}   // capacity 1; receives when result and err are set
 	result nodes.Proposed
 	err    error
 
-	// waiter, if not nil, is whose command it is. Then done, result and err are
-	// not used: settle tells it.
+	// waiter, if not nil, is the waiting claim of the command. Then settle delivers the
+	// outcome instead of done, result and err.
 	waiter *waiter
 }
 
@@ -88,77 +88,77 @@ type pendingState uint8
 
 const (
 	pendingQueued    pendingState = iota
-	pendingTaken                  // in an entry: from here on the outcome may be unknown
-	pendingAbandoned              // its caller has gone before it was taken
+	pendingTaken                  // in an entry; from here on the outcome may be unknown
+	pendingAbandoned              // the caller left before it was taken
 )
 
 func (p *pending) large() bool {
 	return len(p.buf) > largeCommandBytes || p.tasks > largeCommandTasks
 }
 
-// Future is the outcome of an entry; raft.ApplyFuture is one.
+// Future is the outcome of an entry, such as a raft.ApplyFuture.
 type Future interface {
 	Error() error
 	Response() any
 }
 
-// Gate says which proposals the batcher takes.
+// Gate says which proposals the batcher accepts.
 type Gate uint8
 
-// The gates. A batcher begins with the first.
+// The gates. A batcher starts with the first.
 const (
 	gateClosed   Gate = iota
-	GateInternal      // the leader's own: the barrier is done
+	GateInternal      // the leader's own, after the barrier
 	GateOpen
 )
 
-// Config is what a batcher has of its node.
+// Config connects a batcher to its node.
 type Config struct {
 	// Apply hands an entry to Raft. It may block up to EnqueueTimeout.
 	Apply func(entry []byte) Future
-	// Refuse says why the gate is closed.
+	// Refuse returns the error for proposals while the gate is closed.
 	Refuse func() error
-	// Observe, if not nil, is told what Raft answered to an entry, nil = written.
+	// Observe, if not nil, gets Raft's answer to each entry, nil = written.
 	Observe func(error)
-	// Packed, if not nil, is told of each entry how many commands and bytes it has.
+	// Packed, if not nil, gets the number of commands and bytes of each entry.
 	Packed func(commands, bytes int)
-	// Waiters, if not nil, returns the claims that wait now, nil for none: they learn
-	// the outcome of each entry before the next one is packed.
+	// Waiters, if not nil, returns the waiting claims, nil for none. They learn the outcome
+	// of each entry before the next one is packed.
 	Waiters func() *Waiters
-	// Reach, if not nil, says how many tasks a command may change.
+	// Reach, if not nil, returns how many tasks a command may change.
 	Reach func(command.Command) int
-	// QueueMax bounds the commands that wait, but for those of waiters, which have
-	// their own bound: they take no room from others.
+	// QueueMax bounds the queued commands. Those of waiting claims have a bound of their
+	// own and do not count.
 	QueueMax int
 }
 
-// Batcher packs commands into log entries: whatever has queued up while the
-// entry before was in flight becomes the next one. One entry is in flight. An
-// idle system has the latency of one write, a busy one large entries; there is
-// no timer. Its methods are safe for concurrent use.
+// Batcher packs commands into log entries: whatever has been queued while one entry was in
+// flight becomes the next one. Only one entry is in flight. So an idle system has the
+// latency of one write, and a busy one writes large entries, without any timer. Its methods
+// are safe for concurrent use.
 type Batcher struct {
 	cfg    Config
-	queued atomic.Int64 // commands that the last entry left in the queue
+	queued atomic.Int64 // commands left in the queue after the last entry
 
 	pool sync.Pool     // of *pending
-	wake chan struct{} // capacity 1; an element says that something was queued
+	wake chan struct{} // capacity 1; receives when something was queued
 	idle *sync.Cond    // on mu; signalled when busy becomes false
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards everything below
 	gate    Gate
-	ended   bool // run has returned, or is about to: the gate stays closed
+	ended   bool // run has returned or is about to; the gate stays closed
 	clock   func() fsm.Stamp
 	lanes   [command.LaneCount]laneQueue
 	count   int
-	waiting int // how many of count are of claims that waited
+	waiting int // how many of count are waiting claims
 	bytes   int
 	seq     uint64
-	busy    bool // an entry is in flight or undelivered
-	// lastLarge is true if the entry before was opened by a large command.
+	busy    bool // an entry is in flight or not delivered yet
+	// lastLarge is true if a large command opened the previous entry.
 	lastLarge bool
 }
 
-// New returns a batcher whose gate is closed, and which does nothing before Run.
+// New returns a batcher with a closed gate. It does nothing before Run.
 func New(cfg Config) *Batcher {
 	b := &Batcher{cfg: cfg, wake: make(chan struct{}, 1)}
 	b.idle = sync.NewCond(&b.mu)
@@ -166,21 +166,20 @@ func New(cfg Config) *Batcher {
 	return b
 }
 
-// Propose queues cmd and waits for the outcome. ctx ends the wait only:
-// a command that is in an entry already goes on, its outcome is unknown to the
-// caller.
+// Propose queues cmd and waits for the outcome. ctx only ends the wait: a command that is
+// in an entry goes on, and its outcome is unknown to the caller.
 func (b *Batcher) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
 	return b.await(ctx, cmd, GateOpen, false)
 }
 
-// ProposeOwn is Propose of what the leader itself does, also before it serves.
+// ProposeOwn is Propose for the leader's own commands, also before it serves.
 func (b *Batcher) ProposeOwn(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
 	return b.await(ctx, cmd, GateInternal, false)
 }
 
-// ProposeToEnd is Propose, but waits for the outcome of a command that is in an
-// entry, also when ctx has ended. Errors: Propose's, ctx's cause in place of
-// fsm.ErrOverloaded when it was in none.
+// ProposeToEnd is Propose, but waits for the outcome of a command in an entry even after
+// ctx has ended. Errors: those of Propose, but ctx's cause instead of nodes.ErrOverloaded
+// if the command was in no entry.
 func (b *Batcher) ProposeToEnd(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
 	return b.await(ctx, cmd, GateOpen, true)
 }
@@ -190,7 +189,8 @@ func (b *Batcher) await(ctx context.Context, cmd command.Command, needs Gate, to
 	p.ctx, p.needs, p.toEnd = ctx, needs, toEnd
 	p.lane, p.tasks = laneOf(cmd)
 	if b.cfg.Reach != nil && reaches(cmd) {
-		// Not more than an entry takes: nothing is refused for what it may reach.
+		// At most the size of an entry, so that no command is refused for what it may
+		// reach.
 		p.tasks = max(p.tasks, min(b.cfg.Reach(cmd), entryTasksMax))
 	}
 	p.buf = command.AppendCommand(p.buf[:0], cmd)
@@ -201,13 +201,13 @@ func (b *Batcher) await(ctx context.Context, cmd command.Command, needs Gate, to
 	b.poke()
 	<-p.done
 	result, err := p.result, p.err
-	if p.state != pendingAbandoned { // else its lane still has it
+	if p.state != pendingAbandoned { // else its lane still holds it
 		b.put(p)
 	}
 	return result, err
 }
 
-// put returns p to the pool. Buffers of large commands are left to the collector.
+// put returns p to the pool. Large buffers are left to the garbage collector.
 func (b *Batcher) put(p *pending) {
 	p.ctx, p.result, p.err, p.state = nil, nodes.Proposed{}, nil, pendingQueued
 	if cap(p.buf) > largeCommandBytes {
@@ -216,7 +216,7 @@ func (b *Batcher) put(p *pending) {
 	b.pool.Put(p)
 }
 
-// poke says that something was queued.
+// poke signals that something was queued.
 func (b *Batcher) poke() {
 	select {
 	case b.wake <- struct{}{}:
@@ -224,8 +224,8 @@ func (b *Batcher) poke() {
 	}
 }
 
-// enqueueWaiting queues the command of a waiter. The bounds of the queue are not
-// for it: waiters have theirs, and it had its place before.
+// enqueueWaiting queues the command of a waiter. The bounds of the queue do not apply,
+// because waiters have their own.
 func (b *Batcher) enqueueWaiting(p *pending) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -265,9 +265,9 @@ func (b *Batcher) enqueue(p *pending) error {
 	return nil
 }
 
-// fullLocked returns an *fsm.Overload if the queue has no room for p. The leader's
-// own duties are few and must not be refused for the load. The last quarter is not
-// for submits: a settle or an extend that is refused could cost a lease.
+// fullLocked returns a *nodes.Overload if the queue has no room for p. The leader's own
+// commands are few and must not be refused because of load. Submits may not use the last
+// quarter, because refusing a settle or an extend could cost a lease.
 func (b *Batcher) fullLocked(p *pending) error {
 	commands, bytes := b.cfg.QueueMax, queueBytesMax
 	switch p.lane {
@@ -292,7 +292,7 @@ func (b *Batcher) queueLocked(p *pending) {
 	b.lanes[p.lane].push(p)
 }
 
-// countLocked counts p, which comes (1) or goes (-1).
+// countLocked counts p, by 1 if it comes and by -1 if it goes.
 func (b *Batcher) countLocked(p *pending, by int) {
 	b.count += by
 	b.bytes += by * len(p.buf)
@@ -301,12 +301,12 @@ func (b *Batcher) countLocked(p *pending, by int) {
 	}
 }
 
-// release answers the callers whose context has ended, also those in e, which is
-// in flight: of theirs the outcome is unknown.
+// release answers the callers whose context has ended. Those whose command is in e, which
+// is in flight, get an unknown outcome.
 func (b *Batcher) release(e *entry) {
 	for i, p := range e.items {
 		if p != nil && p.waiter == nil && !p.toEnd && p.ctx.Err() != nil {
-			e.items[i] = nil // it is not delivered
+			e.items[i] = nil // so that it is not delivered
 			p.end(fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, context.Cause(p.ctx)))
 		}
 	}
@@ -333,14 +333,13 @@ func (p *pending) end(err error) {
 	p.done <- struct{}{}
 }
 
-// abandonLocked leaves p in its lane until the lane comes to it; it no longer
-// counts.
+// abandonLocked leaves p in its lane until its turn, but it no longer counts.
 func (b *Batcher) abandonLocked(p *pending) {
 	p.state = pendingAbandoned
 	b.countLocked(p, -1)
 }
 
-// Open lets proposals in, unless Run has ended; clock stamps their entries.
+// Open accepts proposals up to the gate, unless Run has ended. clock stamps their entries.
 func (b *Batcher) Open(g Gate, clock func() fsm.Stamp) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -349,7 +348,8 @@ func (b *Batcher) Open(g Gate, clock func() fsm.Stamp) {
 	}
 }
 
-// end closes the batcher for good: nobody would answer what is queued from here on.
+// end closes the batcher for good, because nothing would answer commands queued from here
+// on.
 func (b *Batcher) end() {
 	b.mu.Lock()
 	b.ended = true
@@ -357,8 +357,8 @@ func (b *Batcher) end() {
 	b.Close(b.cfg.Refuse())
 }
 
-// Close refuses proposals, answers what is queued with err (nothing of it was
-// written), and waits until the entry in flight is answered.
+// Close refuses proposals, answers queued ones with err (nothing of them was written), and
+// waits until the entry in flight is answered.
 func (b *Batcher) Close(err error) {
 	var waiting []*waiter
 	b.mu.Lock()
@@ -375,7 +375,7 @@ func (b *Batcher) Close(err error) {
 	}
 	b.count, b.waiting, b.bytes = 0, 0, 0
 	b.mu.Unlock()
-	for _, w := range waiting { // not under mu: theirs comes first
+	for _, w := range waiting { // without b.mu, because the waiters' lock comes first
 		w.set.drop(w, err)
 	}
 	b.mu.Lock()
@@ -393,8 +393,8 @@ type entry struct {
 	err     error
 }
 
-// Run is the batcher's goroutine. It returns when stop is closed and nothing
-// is in flight; what is queued then, or comes later, is refused.
+// Run is the batcher's goroutine. It returns when stop is closed and nothing is in flight.
+// Commands that are queued then, or come later, are refused.
 func (b *Batcher) Run(stop <-chan struct{}) {
 	defer b.end()
 	look := time.NewTimer(endedInterval)
@@ -406,7 +406,7 @@ func (b *Batcher) Run(stop <-chan struct{}) {
 			before.deliver()
 			if before != nil {
 				before = nil
-				continue // look again: busy is still set
+				continue // look again, because busy is still set
 			}
 			select {
 			case <-b.wake:
@@ -415,7 +415,7 @@ func (b *Batcher) Run(stop <-chan struct{}) {
 				return
 			}
 		}
-		// Callers of the entry before are woken while this one is written.
+		// Wake the callers of the previous entry while this one is written.
 		outcome := b.start(e)
 		before.deliver()
 		b.attend(e, outcome, look)
@@ -424,8 +424,8 @@ func (b *Batcher) Run(stop <-chan struct{}) {
 	}
 }
 
-// settle tells those who wait the outcome of e, and takes their commands out of it.
-// These are all of one leadership, which need not be that of now.
+// settle delivers the outcome of e to waiting claims and removes their commands from it.
+// They all belong to one leadership, but it need not be the current one.
 func (b *Batcher) settle(e *entry) {
 	for _, p := range e.items {
 		if p != nil && p.waiter != nil {
@@ -441,8 +441,8 @@ func (b *Batcher) settle(e *entry) {
 	}
 }
 
-// attend waits for the outcome of e, and meanwhile, as often as look says, for
-// callers who wait no more.
+// attend waits for the outcome of e. At the intervals of look it also releases callers that
+// have left.
 func (b *Batcher) attend(e *entry, done <-chan outcome, look *time.Timer) {
 	begun := time.Now()
 	for {
@@ -461,18 +461,18 @@ func (b *Batcher) attend(e *entry, done <-chan outcome, look *time.Timer) {
 	}
 }
 
-// LastQueued returns how many commands the last entry has left in the queue.
+// LastQueued returns how many commands were left in the queue after the last entry.
 func (b *Batcher) LastQueued() int64 { return b.queued.Load() }
 
-// Awaits reports whether an entry is in flight, or not yet delivered.
+// Awaits reports whether an entry is in flight or not delivered yet.
 func (b *Batcher) Awaits() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.busy
 }
 
-// take makes the next entry of what is queued, nil if nothing is. delivering
-// keeps the batcher busy although nothing is in flight any more.
+// take makes the next entry of the queued commands, or returns nil. delivering keeps the
+// batcher busy although nothing is in flight any more.
 func (b *Batcher) take(delivering bool) *entry {
 	b.mu.Lock()
 	items := b.packLocked()
@@ -497,13 +497,13 @@ type outcome struct {
 	err     error
 }
 
-// start encodes e and hands it over. The channel gets the outcome.
+// start encodes e and hands it to Raft. The channel receives the outcome.
 func (b *Batcher) start(e *entry) <-chan outcome {
 	size := 32
 	for _, p := range e.items {
 		size += len(p.buf)
 	}
-	// A fresh slice each time: Raft and its log cache keep it.
+	// A new slice each time, because Raft and its log cache keep it.
 	data := command.AppendEntryHeader(make([]byte, 0, size), e.stamp, len(e.items))
 	for _, p := range e.items {
 		data = append(data, p.buf...)
@@ -511,9 +511,9 @@ func (b *Batcher) start(e *entry) <-chan outcome {
 	if b.cfg.Packed != nil {
 		b.cfg.Packed(len(e.items), len(data))
 	}
-	// Its own goroutine, because a future of Raft can hang for ever.
+	// In its own goroutine, because a future of Raft can hang forever.
 	done := make(chan outcome, 1)
-	count := len(e.items) // e is no longer ours once the deadline has passed
+	count := len(e.items) // e may be modified once the deadline has passed
 	go func() {
 		f := b.cfg.Apply(data)
 		err := f.Error()
@@ -541,7 +541,7 @@ func (e *entry) deliver() {
 	}
 	for i, p := range e.items {
 		if p == nil {
-			continue // a waiter's, or its caller has gone
+			continue // a waiter's, or its caller has left
 		}
 		if e.err != nil {
 			p.err = e.err
@@ -553,14 +553,14 @@ func (e *entry) deliver() {
 	e.items = nil
 }
 
-// result returns the outcome of the command at place i of an applied entry.
+// result returns the outcome of the i-th command of an applied entry.
 func (e *entry) result(i int) nodes.Proposed {
 	return nodes.Proposed{Index: e.applied.Index, Stamp: e.applied.Stamp, Result: e.applied.Results[i], Release: e.applied.Release}
 }
 
-// ProposeError translates what Raft says of an entry. Raft answers the first
-// three before it gives the entry an index, so nothing of it was written; with
-// any other error it may be in some node's log and may still be committed.
+// ProposeError translates Raft's error about an entry. Raft returns the first three before
+// it assigns an index, so nothing was written; after any other error the entry may be in a
+// node's log and may still be committed.
 func ProposeError(err error) error {
 	switch {
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):

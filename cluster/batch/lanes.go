@@ -17,7 +17,7 @@ func (q *laneQueue) push(p *pending) {
 	q.items = append(q.items, p)
 }
 
-// peek returns the oldest command whose caller still waits, nil if none.
+// peek returns the oldest command whose caller still waits, or nil.
 func (q *laneQueue) peek() *pending {
 	for q.head < len(q.items) {
 		if p := q.items[q.head]; p.state != pendingAbandoned {
@@ -44,19 +44,18 @@ func (q *laneQueue) drop() {
 	}
 }
 
-// left returns what is in the queue, the oldest first. The queue keeps it.
+// left returns the queued commands, oldest first, without removing them.
 func (q *laneQueue) left() []*pending { return q.items[q.head:] }
 
 // packing is an entry while it is packed.
 type packing struct {
 	lanes               [command.LaneCount][]*pending
-	commands, size, all int // all: tasks that may change
+	commands, size, all int // all counts the tasks that may change
 }
 
-// packLocked takes the commands of the next entry off the lanes: first every
-// lane's share, then what is left in lane order. A large command opens an
-// entry of its own turn, every other entry at most, so that neither the large
-// nor the small ones starve.
+// packLocked takes the commands of the next entry off the lanes: first each lane's share,
+// then the rest in lane order. A large command may open every other entry, so that neither
+// large nor small ones starve.
 func (b *Batcher) packLocked() []*pending {
 	if b.count == 0 {
 		return nil
@@ -70,7 +69,7 @@ func (b *Batcher) packLocked() []*pending {
 		b.fillLocked(&k, l, 64)
 	}
 	if k.commands == 0 {
-		// Only large ones are there.
+		// There are only large ones.
 		b.lastLarge = b.openLargeLocked(&k)
 	}
 	items := make([]*pending, 0, k.commands)
@@ -80,8 +79,8 @@ func (b *Batcher) packLocked() []*pending {
 	return items
 }
 
-// openLargeLocked opens an entry with the large command that has waited
-// longest at the head of its lane. It reports whether there is one.
+// openLargeLocked opens an entry with the longest waiting large command at the head of a
+// lane. It reports whether there is one.
 func (b *Batcher) openLargeLocked(k *packing) bool {
 	oldest := command.LaneCount
 	for l := range command.LaneCount {
@@ -100,8 +99,8 @@ func (b *Batcher) openLargeLocked(k *packing) bool {
 	return true
 }
 
-// fillLocked takes commands of lane l while they fit and the lane has taken
-// less than share/64 of the entry.
+// fillLocked takes commands of lane l while they fit and the lane has less than share/64 of
+// the entry.
 func (b *Batcher) fillLocked(k *packing, l command.Lane, share int) {
 	count, size := len(k.lanes[l]), 0
 	for _, p := range k.lanes[l] {
@@ -123,8 +122,7 @@ func (b *Batcher) fillLocked(k *packing, l command.Lane, share int) {
 	}
 }
 
-// mayTakeLocked keeps an expiry behind every settle and extend that was
-// received before it.
+// mayTakeLocked keeps an expiry behind every settle and extend received before it.
 func (b *Batcher) mayTakeLocked(l command.Lane, p *pending) bool {
 	if l != command.LaneExpire {
 		return true

@@ -14,66 +14,64 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// anyType is the queue of the claims that take any type. No task has it.
+// anyType is the queue of claims of any type. No task has this type.
 const anyType = ""
 
-// WaitersConfig is what the waiters have of their leadership.
+// WaitersConfig connects the waiters to their leadership.
 type WaitersConfig struct {
 	// Batcher takes their commands.
 	Batcher *Batcher
 	// Read calls its argument with the state under its read lock.
 	Read func(func(*fsm.Machine))
-	// Claimable is the state's Claimable, by the clocks of now.
+	// Claimable is the state's Claimable at the current time.
 	Claimable func(*fsm.Machine, command.ClaimNext) bool
-	// Woken counts how often somebody is proposed.
+	// Woken counts the waiters that are proposed.
 	Woken func(count int)
-	// Max bounds the claims that wait. Each takes a goroutine and its request's
-	// memory. MaxBytes bounds what they take together, by waiter.bytes.
+	// Max bounds the waiting claims, each of which takes a goroutine and its request's memory.
+	// MaxBytes bounds their total of waiter.bytes.
 	Max      int
 	MaxBytes int64
 }
 
-// Waiters are the claims that wait on one leadership, in order of arrival.
+// Waiters holds the claims that wait during one leadership, in order of arrival.
 //
-// An entry that makes tasks claimable says of which types, and how many. So many
-// of the first waiters whom they suit are proposed again, at once: they are
-// promised these tasks. Whoever of them takes less than was promised gives the
-// rest back, and the next ones are promised it. So for every type of which there
-// are claimable tasks and waiters whom they suit,
+// An entry that makes tasks claimable reports their types and numbers. That many of the first
+// waiters that they suit are proposed again at once: the tasks are promised to them. If a
+// waiter takes less than was promised, the rest is promised to the next ones. So for every
+// type with claimable tasks and suitable waiters,
 //
-//	somebody who was promised them is in the log or on the way there,
+//	a waiter that they were promised to is in the log or on the way there,
 //	or they are in ready,
 //
-// and no waiter is forgotten. What tasks are claimable is never remembered: the
-// state is asked.
+// and no waiter is forgotten. The set of claimable tasks is never cached; the state is asked
+// for it.
 //
 // Locks are taken in this order: the state's, mu, the batcher's.
 type Waiters struct {
 	cfg WaitersConfig
 
-	mu       sync.Mutex // guards all below, and the waiters
-	ended    error      // why nobody waits here any more; nil = they may
+	mu       sync.Mutex // guards everything below, and the waiters
+	ended    error      // why claims can no longer wait here, or nil
 	count    int
 	bytes    int64
 	seq      uint64
 	queues   map[string]*typeQueue
 	requests map[string][]*waiter // by claim_request_id
 	ready    []fsm.ReadyTasks     // to be promised; each type once
-	promised map[string]int       // tasks of a type, to waiters that are on their way
+	promised map[string]int       // number of tasks by type, promised to waiters that are proposed
 }
 
-// typeQueue holds the waiters that list a type, by the attempts that a task has
-// to have left: few waiters ask for any.
+// typeQueue holds the waiters for a type, grouped by the attempts that a task must have left.
 type typeQueue struct {
-	classes []attemptsClass // ascending
+	classes []attemptsClass // ascending; mostly one, because few claims ask for attempts
 }
 
 type attemptsClass struct {
-	more    int32                       // MoreAttempts of these
+	more    int32                       // MoreAttempts of these claims
 	waiting *btree.Map[uint64, *waiter] // by seq
 }
 
-// waiterState says where a waiter is.
+// waiterState is the state of a waiter.
 type waiterState uint8
 
 const (
@@ -82,7 +80,7 @@ const (
 	waiterDone                        // result and err are set
 )
 
-// waiter is one claim that waits.
+// waiter is one waiting claim.
 type waiter struct {
 	set   *Waiters
 	claim command.ClaimNext
@@ -90,29 +88,29 @@ type waiter struct {
 
 	// Guarded by set.mu.
 	state waiterState
-	// last is true if the command that is under way is the last try.
+	// last is true if the command under way is the last try.
 	last bool
-	// over is true if its wait has ended before its time, and it took nothing.
+	// over is true if EndWaits ended its wait and it claimed nothing.
 	over bool
-	// It was promised count tasks of this type.
+	// promisedCount tasks of promisedType are promised to it.
 	promisedType  string
 	promisedCount int
 
-	pending pending       // its command; the batcher's while proposed
-	done    chan struct{} // closed when the two below are set
+	pending pending       // its command; owned by the batcher while proposed
+	done    chan struct{} // closed when result and err are set
 	result  nodes.Proposed
 	err     error
 }
 
 const (
-	// WaiterBytes is about what a claim takes while it waits, with a type or two.
+	// WaiterBytes is the approximate memory of a waiting claim with a type or two.
 	WaiterBytes = 1 << 10
-	// waiterTypeBytes is what each type takes that a longer list has: its queue may be for one
+	// waiterTypeBytes is the memory of each further type, because its queue may exist for one
 	// claim alone.
 	waiterTypeBytes = 512
 )
 
-// bytes is about what w takes while it waits.
+// bytes estimates the memory of w while it waits.
 func (w *waiter) bytes() int64 {
 	n := int64(WaiterBytes)
 	if len(w.claim.Types) > 2 {
@@ -123,7 +121,7 @@ func (w *waiter) bytes() int64 {
 	return n
 }
 
-// NewWaiters returns the waiters of a leadership, none yet.
+// NewWaiters returns the waiters of a leadership, initially none.
 func NewWaiters(cfg WaitersConfig) *Waiters {
 	return &Waiters{
 		cfg:    cfg,
@@ -131,11 +129,11 @@ func NewWaiters(cfg WaitersConfig) *Waiters {
 	}
 }
 
-// Wait is a claim that waits until it has something, in order of arrival. While it
-// waits nothing is written. timedOut: it had nothing after that time or at EndWaits, and
-// waits no more. When caller ends a claim that waits takes nothing; one that is in an entry
-// already is answered all the same. Errors: fsm.ErrOverloaded; what End was given;
-// caller's cause when it was given up; the batcher's.
+// Wait is a claim that waits until it gets something, in order of arrival. Nothing is written
+// while it waits. timedOut is true if it got nothing within wait or before EndWaits. When
+// caller ends, a waiting claim takes nothing, but a claim that is already in an entry is still
+// answered. Errors: nodes.ErrOverloaded; the error passed to End; caller's cause if the claim
+// was given up; those of the batcher.
 func (s *Waiters) Wait(caller context.Context, c command.ClaimNext, wait time.Duration) (p nodes.Proposed, timedOut bool, err error) {
 	w, err := s.admit(c)
 	if err != nil {
@@ -154,19 +152,19 @@ func (s *Waiters) Wait(caller context.Context, c command.ClaimNext, wait time.Du
 			return nodes.Proposed{}, false, context.Cause(caller)
 		}
 	}
-	<-w.done // the batcher answers in OutcomeTimeout
+	<-w.done // the batcher answers within OutcomeTimeout
 	return w.result, w.over, w.err
 }
 
-// Len returns how many claims wait.
+// Len returns the number of waiting claims.
 func (s *Waiters) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.count
 }
 
-// admit parks a claim, or proposes it if there is something for it that nobody
-// before it waits for. Errors: fsm.ErrOverloaded; what end was given.
+// admit parks a claim, or proposes it if there is something for it that no earlier claim waits
+// for. Errors: nodes.ErrOverloaded; the error passed to End.
 func (s *Waiters) admit(c command.ClaimNext) (w *waiter, err error) {
 	w = &waiter{set: s, claim: c, done: make(chan struct{})}
 	if err := s.enter(w); err != nil {
@@ -175,7 +173,7 @@ func (s *Waiters) admit(c command.ClaimNext) (w *waiter, err error) {
 	w.pending.waiter = w
 	w.pending.lane, w.pending.tasks = laneOf(c)
 	w.pending.buf = command.AppendCommand(nil, c)
-	// No entry is applied between the look and the place in the queue.
+	// Under the read lock, so that no entry is applied between the check and the parking.
 	s.cfg.Read(func(m *fsm.Machine) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -191,7 +189,7 @@ func (s *Waiters) admit(c command.ClaimNext) (w *waiter, err error) {
 	return w, err
 }
 
-// enter counts w, of which nothing is made before there is room for it. Errors: as admit.
+// enter counts w, before anything is allocated for it. Errors: those of admit.
 func (s *Waiters) enter(w *waiter) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,16 +206,15 @@ func (s *Waiters) enter(w *waiter) error {
 	return nil
 }
 
-// exitLocked counts w off.
+// exitLocked undoes enter.
 func (s *Waiters) exitLocked(w *waiter) {
 	s.count--
 	s.bytes -= w.bytes()
 }
 
-// leave ends the wait of w. It returns true if w took nothing and never will;
-// false if it is done, or will be by the command that is under way. gone says
-// that nobody wants the answer: then a command that is in no entry yet is taken
-// back.
+// leave ends the wait of w. It returns true if w took nothing and never will, false if it is
+// done or will be by the command under way. If gone, the caller needs no answer, so a command
+// that is in no entry yet is withdrawn.
 func (s *Waiters) leave(w *waiter, gone bool) bool {
 	s.mu.Lock()
 	left := false
@@ -236,12 +233,12 @@ func (s *Waiters) leave(w *waiter, gone bool) bool {
 		s.doneLocked(w)
 	}
 	s.mu.Unlock()
-	s.Wake() // what it was promised
+	s.Wake() // for the tasks promised to w
 	return left
 }
 
-// End answers those who are parked with err, and whoever comes later. What is
-// with the batcher is answered by it.
+// End answers parked claims, and later ones, with err. The batcher answers those that are
+// proposed.
 func (s *Waiters) End(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +247,7 @@ func (s *Waiters) End(err error) {
 	}
 	for _, q := range s.queues {
 		for _, class := range q.classes {
-			// Whoever waits in several queues is taken out of all.
+			// A claim may be in several queues; the first one answers it.
 			for _, w := range class.waiting.Values() {
 				if w.state == waiterParked {
 					w.state, w.err = waiterDone, s.ended
@@ -265,8 +262,8 @@ func (s *Waiters) End(err error) {
 	s.ready = nil
 }
 
-// NoteReady is told, under the state's lock, of what an entry made claimable.
-// Wake comes after it.
+// NoteReady is called, under the state's lock, with what an entry made claimable. Call Wake
+// afterwards.
 func (s *Waiters) NoteReady(types []fsm.ReadyTasks) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,8 +275,8 @@ func (s *Waiters) NoteReady(types []fsm.ReadyTasks) {
 	}
 }
 
-// NoteOpened is NoteReady of types that time has opened. Those who were promised
-// tasks of such a type already show what it has.
+// NoteOpened is NoteReady for types opened by time. It skips types with tasks promised to
+// waiters, because those will show what the type has.
 func (s *Waiters) NoteOpened(types []fsm.ReadyTasks) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -329,8 +326,8 @@ func (s *Waiters) wakeLocked(m *fsm.Machine) {
 	}
 }
 
-// settled is told the outcome of an entry, by the batcher, before the next one
-// is packed: whoever is proposed now is in that.
+// settled is called by the batcher with the outcome of an entry, before the next one is
+// packed, so that waiters proposed now are in the next entry.
 func (s *Waiters) settled(e *entry) {
 	s.mu.Lock()
 	idle := s.count == 0
@@ -347,7 +344,7 @@ func (s *Waiters) settled(e *entry) {
 			if p == nil || p.waiter == nil {
 				continue
 			}
-			e.items[i] = nil // it is not delivered
+			e.items[i] = nil // so that it is not delivered
 			var result nodes.Proposed
 			if e.err == nil {
 				result = e.result(i)
@@ -355,7 +352,7 @@ func (s *Waiters) settled(e *entry) {
 			if s.outcomeLocked(p.waiter, result, e.err, served) {
 				empty = append(empty, p.waiter)
 				if result.Release != nil {
-					result.Release() // else one that waits keeps what the whole entry's results are made of
+					result.Release() // a waiter must not keep the memory of the whole entry's results
 				}
 			}
 		}
@@ -369,9 +366,8 @@ func (s *Waiters) settled(e *entry) {
 	})
 }
 
-// outcomeLocked takes the outcome of w's command. It returns true if w took
-// nothing and is parked again, at its old place. served counts what was taken,
-// by the types that were promised.
+// outcomeLocked handles the outcome of w's command. It returns true if w took nothing and is
+// parked again at its old place. It adds to served what was taken, by promised type.
 func (s *Waiters) outcomeLocked(w *waiter, result nodes.Proposed, err error, served map[string]int) (again bool) {
 	taken := 0
 	for i := range result.Result.Claims {
@@ -399,24 +395,23 @@ func (s *Waiters) outcomeLocked(w *waiter, result nodes.Proposed, err error, ser
 	return false
 }
 
-// Answered is told that a claim with that request id was answered, which did not
-// wait here.
+// Answered is called when a claim with that request id was answered without waiting here.
 func (s *Waiters) Answered(requestID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answeredLocked(requestID)
 }
 
-// answeredLocked proposes those who sent the same request, before or after: it
-// has its answer now.
+// answeredLocked proposes the waiters with the same request id, because their answer is known
+// now.
 func (s *Waiters) answeredLocked(requestID string) {
 	for _, repeat := range slices.Clone(s.requests[requestID]) {
 		s.proposeLocked(repeat)
 	}
 }
 
-// EndWaits ends the waits of the claims with that request id that are parked. One that is
-// on its way goes on: it may be parked again.
+// EndWaits ends the waits of the parked claims with that request id. Proposed ones go on and
+// may be parked again.
 func (s *Waiters) EndWaits(requestID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -427,7 +422,7 @@ func (s *Waiters) EndWaits(requestID string) {
 	}
 }
 
-// unpromiseLocked ends what w was promised, of which it took so many.
+// unpromiseLocked ends the promise to w, which took that many tasks.
 func (s *Waiters) unpromiseLocked(w *waiter, taken int) {
 	if w.promisedCount == 0 {
 		return
@@ -441,10 +436,9 @@ func (s *Waiters) unpromiseLocked(w *waiter, taken int) {
 	w.promisedCount = 0
 }
 
-// moreLocked wakes more waiters of types that were served and of which there is
-// still something that nobody was promised: a type whose limits let through
-// more than was known. Twice as many as were served: a limit shows by what the
-// state says after these.
+// moreLocked wakes more waiters of types that were served and still have unpromised tasks,
+// because their limits may allow more than was known. It wakes twice as many as were served;
+// the state after those shows the limit.
 func (s *Waiters) moreLocked(m *fsm.Machine, served map[string]int) {
 	types := make([]string, 0, len(served))
 	for t := range served {
@@ -458,13 +452,14 @@ func (s *Waiters) moreLocked(m *fsm.Machine, served map[string]int) {
 	}
 }
 
-// lookLocked proposes the parked w if there is something for it that nobody
-// before it waits for.
+// lookLocked proposes the parked w if there is something for it that no earlier claim waits
+// for.
 func (s *Waiters) lookLocked(m *fsm.Machine, w *waiter) {
 	if !s.cfg.Claimable(m, w.claim) {
 		return
 	}
-	// A request that is known has its answer: no task has the type.
+	// A known request already has its answer. No task has anyType, so this only checks the
+	// request.
 	if w.claim.RequestID != "" && s.cfg.Claimable(m, command.ClaimNext{Types: []string{anyType}, RequestID: w.claim.RequestID, Limit: 1}) {
 		s.proposeLocked(w)
 		return
@@ -483,13 +478,12 @@ func (s *Waiters) lookLocked(m *fsm.Machine, w *waiter) {
 	}
 }
 
-// ofType is a claim of the type's tasks that have more attempts left than that.
+// ofType returns a claim of tasks of the type with more attempts left than more.
 func ofType(taskType string, more int32) command.ClaimNext {
 	return command.ClaimNext{Types: []string{taskType}, MoreAttempts: more, Limit: 1}
 }
 
-// firstLocked returns the first waiter whom a claimable task of the type suits,
-// nil if there is none.
+// firstLocked returns the first waiter that a claimable task of the type suits, or nil.
 func (s *Waiters) firstLocked(m *fsm.Machine, taskType string) *waiter {
 	if !s.cfg.Claimable(m, ofType(taskType, 0)) {
 		return nil
@@ -502,7 +496,7 @@ func (s *Waiters) firstLocked(m *fsm.Machine, taskType string) *waiter {
 		}
 		for _, class := range q.classes {
 			if class.more > 0 && !s.cfg.Claimable(m, ofType(taskType, class.more)) {
-				break // nor those who ask for more
+				break // claims that ask for more find none either
 			}
 			first = class.earlier(first)
 		}
@@ -510,8 +504,8 @@ func (s *Waiters) firstLocked(m *fsm.Machine, taskType string) *waiter {
 	return first
 }
 
-// firstAny returns the first waiter that takes any type and asks for no more attempts
-// left than that, nil if there is none.
+// firstAny returns the first waiter for any type that needs no more attempts than that, or
+// nil.
 func (s *Waiters) firstAny(more int32) (first *waiter) {
 	if q := s.queues[anyType]; q != nil {
 		for _, class := range q.classes {
@@ -524,7 +518,7 @@ func (s *Waiters) firstAny(more int32) (first *waiter) {
 	return first
 }
 
-// earlier returns the class' first waiter, or the other one if that came before it.
+// earlier returns the first waiter of the class, or other if that arrived before it.
 func (c *attemptsClass) earlier(other *waiter) *waiter {
 	if _, w, ok := c.waiting.Min(); ok && (other == nil || w.seq < other.seq) {
 		return w
@@ -532,7 +526,7 @@ func (c *attemptsClass) earlier(other *waiter) *waiter {
 	return other
 }
 
-// promiseLocked proposes the first waiters whom count tasks of the type suit.
+// promiseLocked proposes the first waiters that count tasks of the type suit.
 func (s *Waiters) promiseLocked(m *fsm.Machine, taskType string, count int) {
 	for count > 0 {
 		w := s.firstLocked(m, taskType)
@@ -546,19 +540,19 @@ func (s *Waiters) promiseLocked(m *fsm.Machine, taskType string, count int) {
 	}
 }
 
-// proposeLocked hands the parked w's command to the batcher.
+// proposeLocked hands the command of the parked w to the batcher.
 func (s *Waiters) proposeLocked(w *waiter) {
 	s.unparkLocked(w)
 	w.state = waiterProposed
 	s.cfg.Woken(1)
 	if err := s.cfg.Batcher.enqueueWaiting(&w.pending); err != nil {
-		s.unpromiseLocked(w, w.promisedCount) // nobody can be promised anything
+		s.unpromiseLocked(w, w.promisedCount) // nothing can be promised any more
 		w.err = err
 		s.doneLocked(w)
 	}
 }
 
-// drop is told that the batcher refused what it had queued of w.
+// drop is called when the batcher refuses the queued command of w.
 func (s *Waiters) drop(w *waiter, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -573,7 +567,7 @@ func (s *Waiters) doneLocked(w *waiter) {
 	close(w.done)
 }
 
-// parkLocked puts w where its order of arrival says.
+// parkLocked queues w by its order of arrival.
 func (s *Waiters) parkLocked(w *waiter) {
 	w.state = waiterParked
 	for _, t := range w.listed() {
@@ -625,7 +619,7 @@ func (w *waiter) listed() []string {
 	return []string{anyType}
 }
 
-// find returns the place of the class in q, and whether it is there.
+// find returns the index of the class in q and whether it exists.
 func (q *typeQueue) find(more int32) (at int, ok bool) {
 	return slices.BinarySearchFunc(q.classes, more, func(c attemptsClass, more int32) int { return int(c.more) - int(more) })
 }

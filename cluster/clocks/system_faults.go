@@ -12,21 +12,20 @@ import (
 	"github.com/claimq/claimq/cluster/lease"
 )
 
-// faultClockFile names, in the environment, the file with how far the wall clock is
-// ahead, in nanoseconds. No file: not at all.
+// faultClockFile is the environment variable with the path of a file that says how far the
+// wall clock is ahead, in nanoseconds. Without the file it is not ahead.
 const faultClockFile = "CLAIMQ_FAULT_CLOCK"
 
-// faultClockLook is how long what the file said is believed.
+// faultClockLook is how long the last reading of the file is used.
 const faultClockLook = 10 * time.Millisecond
 
-// faultClock is the machine's clocks, but for a wall clock that a test sets. A build
-// for fault tests has it; what users get has not.
+// faultClock has a wall clock that a test can set. Only builds for fault tests include it.
 type faultClock struct {
 	system
 	path string
 
 	mu     sync.Mutex
-	looked time.Duration // guarded by mu; by Mono
+	looked time.Duration // guarded by mu; time of the last reading, by Mono
 	ahead  int64         // guarded by mu; nanoseconds
 }
 

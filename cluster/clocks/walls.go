@@ -15,69 +15,66 @@ import (
 )
 
 const (
-	// ApartMax is how far the nodes' wall clocks may be apart before the
-	// leader says so. It says that it is over below apartFine.
+	// ApartMax is the difference between the nodes' wall clocks above which the leader
+	// raises an alarm. It ends the alarm below apartFine.
 	ApartMax  = time.Second
 	apartFine = ApartMax / 2
-	// readingMax is for how long a reading of a node's clock counts.
+	// readingMax is how long a reading of a node's clock is used.
 	readingMax = 30 * time.Second
 )
 
-// Walls are the wall clocks of the members, as the leader reads them, its own
-// among them. No lease depends on them; run_at, expires_at, retention and schedules
-// do, by the calendar, which the voters' clocks bound (lease.Clock). It is safe for
-// concurrent use.
+// Walls holds the wall clocks of the members as the leader reads them, including its own.
+// No lease depends on them, but run_at, expires_at, retention and schedules do, through the
+// calendar, which the voters' clocks bound (lease.Clock). It is safe for concurrent use.
 type Walls struct {
 	logger hclog.Logger
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards everything below
 	readings map[raft.ServerID]Reading
-	apart    bool // it was said that they are apart
-	refused  bool // it was said that the leader's own is not followed
+	apart    bool // the alarm that they are apart is on
+	refused  bool // the alarm that the leader's clock is not followed is on
 }
 
-// Reading is a node's wall clock as it was read, against the reader's monotonic
-// clock. The answer was on its way for some of the time that it took to ask: the
-// truth is at most slack off, either way. The zero value is that of a node that has
-// not answered.
+// Reading is a node's wall clock as read against the reader's monotonic clock. Because the
+// answer took some time, it can be off by up to slack either way. The zero value is for a
+// node that has not answered.
 type Reading struct {
-	NodeID string // of the node whose clock it is
+	NodeID string // of the node with this clock
 	Wall   lease.Wall
 	at     time.Duration // monotonic time
 	slack  time.Duration
 }
 
-// Read makes a reading of the wall clock that a node answered, in nanoseconds
-// since the Unix epoch, asked at that monotonic time, at which took so long.
+// Read returns the reading of a wall clock in nanoseconds since the Unix epoch, from a node
+// that was asked at a monotonic time and took that long to answer.
 func Read(nodeID string, wall int64, asked, took time.Duration) Reading {
 	at := asked + took/2
 	return Reading{NodeID: nodeID, Wall: lease.ReadWall(wall, at), at: at, slack: took / 2}
 }
 
-// Ahead returns how far the clock is ahead of what a majority's shows.
+// Ahead returns how far the clock is ahead of the majority's.
 func (r Reading) Ahead(majority lease.Wall) time.Duration {
 	return time.Duration(r.Wall - majority)
 }
 
-// Apart returns by how much the clock is off at least, either way; 0 if it need not
-// be.
+// Apart returns by how much the clock is certainly off, either way.
 func (r Reading) Apart(majority lease.Wall) time.Duration {
 	return max(r.Ahead(majority).Abs()-r.slack, 0)
 }
 
-// NewWalls returns the clocks of members none of which was read yet.
+// NewWalls returns an empty set of clocks.
 func NewWalls(logger hclog.Logger) *Walls {
 	return &Walls{logger: logger, readings: make(map[raft.ServerID]Reading)}
 }
 
-// Note takes a reading of a member's clock.
+// Note records a reading of a member's clock.
 func (c *Walls) Note(id raft.ServerID, r Reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.readings[id] = r
 }
 
-// NoteOwn takes a reading of the leader's own clock, and says when that has jumped.
+// NoteOwn records a reading of the leader's own clock, and logs if it has jumped.
 func (c *Walls) NoteOwn(id raft.ServerID, r Reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,8 +86,8 @@ func (c *Walls) NoteOwn(id raft.ServerID, r Reading) {
 	c.readings[id] = r
 }
 
-// Majority returns what lease.MajorityWall makes of the clocks of these voters. now
-// is the monotonic time; readings that are too old are forgotten.
+// Majority returns lease.MajorityWall of these voters' clocks. now is the monotonic time;
+// readings that are too old are dropped.
 func (c *Walls) Majority(now time.Duration, voters []raft.ServerID) (majority lease.Wall, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,15 +105,15 @@ func (c *Walls) Majority(now time.Duration, voters []raft.ServerID) (majority le
 	return lease.MajorityWall(walls, len(voters))
 }
 
-// Judge says, once, that clocks are apart, and that they are no longer; and the same
-// of the leader's own, which is so far ahead of the majority's, and its being
-// followed. Without a majority it says nothing.
+// Judge raises or ends the alarm that clocks are apart, and the alarm that the leader's own
+// clock, which is own ahead of the majority's, is not followed. Without a majority it must
+// not be called.
 func (c *Walls) Judge(majority lease.Wall, own time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	low, high := time.Duration(0), time.Duration(0)
 	for _, r := range c.readings {
-		// What they are apart at least: a slow answer is no reason for an alarm.
+		// Use the least difference that is certain, so that slow answers raise no alarm.
 		low, high = min(low, r.Ahead(majority)+r.slack), max(high, r.Ahead(majority)-r.slack)
 	}
 	switch apart := high - low; {
@@ -139,7 +136,7 @@ func (c *Walls) Judge(majority lease.Wall, own time.Duration) {
 	}
 }
 
-// describeLocked names the nodes with how far their clocks are ahead.
+// describeLocked lists the nodes with how far their clocks are ahead.
 func (c *Walls) describeLocked(majority lease.Wall) string {
 	items := make([]string, 0, len(c.readings))
 	for _, id := range slices.Sorted(maps.Keys(c.readings)) {

@@ -8,7 +8,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// Clock is a node's clock. Its wall can be made to jump.
+// Clock is a node's clock whose wall time can jump.
 type Clock struct {
 	start time.Time
 	skew  atomic.Int64
@@ -22,11 +22,10 @@ func (c *Clock) Wall() int64 { return time.Now().UnixNano() + c.skew.Load() }
 // Mono returns the monotonic clock.
 func (c *Clock) Mono() time.Duration { return time.Since(c.start) }
 
-// Jump moves the wall clock by d, either way.
+// Jump moves the wall clock by d, forwards or backwards.
 func (c *Clock) Jump(d time.Duration) { c.skew.Add(int64(d)) }
 
-// NothingWritten reports whether an error of Propose says that nothing was
-// written.
+// NothingWritten reports whether an error of Propose means that nothing was written.
 func NothingWritten(err error) bool {
 	return errors.Is(err, nodes.ErrNotLeader) || errors.Is(err, nodes.ErrNoLeader) ||
 		errors.Is(err, nodes.ErrOverloaded) || errors.Is(err, nodes.ErrShuttingDown)

@@ -38,10 +38,10 @@ type Cluster struct {
 
 	mu      sync.Mutex
 	members []*member
-	calls   map[string]int // guarded by mu; node-to-node calls that reached a node, by name
+	calls   map[string]int // guarded by mu; calls that reached a node, by name
 }
 
-// member is one place in the cluster: what outlives a restart, and the node.
+// member is one place in the cluster: the node, and what outlives its restart.
 type member struct {
 	name   string
 	logs   *tamperedLog
@@ -51,7 +51,7 @@ type member struct {
 	fatals atomic.Pointer[error]
 }
 
-// New starts a cluster of n voters. The test closes it by its Cleanup.
+// New starts a cluster of n voters. A Cleanup of the test closes it.
 func New(t testing.TB, n int, options ...Option) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, options: options, network: newNetwork(), calls: make(map[string]int)}
@@ -69,7 +69,7 @@ func New(t testing.TB, n int, options ...Option) *Cluster {
 	return c
 }
 
-// Start starts the node of place i, which is stopped.
+// Start starts the stopped node at place i.
 func (c *Cluster) Start(i int) {
 	c.t.Helper()
 	m := c.members[i]
@@ -106,7 +106,7 @@ func (c *Cluster) Start(i int) {
 	c.mu.Unlock()
 }
 
-// caller returns how the node at from asks others.
+// caller returns the function with which the node at from calls others.
 func (c *Cluster) caller(from string) func(ctx context.Context, addr, name string, body []byte) ([]byte, error) {
 	return func(ctx context.Context, addr, name string, body []byte) ([]byte, error) {
 		if err := c.network.reachable(from, addr); err != nil {
@@ -130,14 +130,14 @@ func (c *Cluster) caller(from string) func(ctx context.Context, addr, name strin
 	}
 }
 
-// Calls returns how many node-to-node calls of that name have reached a node.
+// Calls returns how many calls between nodes of that name have reached a node.
 func (c *Cluster) Calls(name string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls[name]
 }
 
-// Stop stops the node of place i without handing anything over.
+// Stop stops the node at place i without a handover.
 func (c *Cluster) Stop(i int) {
 	c.t.Helper()
 	m := c.members[i]
@@ -149,14 +149,14 @@ func (c *Cluster) Stop(i int) {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // no handover: others find out by themselves
+	cancel() // no handover: others must find out by themselves
 	if err := node.Close(ctx); err != nil {
 		c.t.Errorf("close %s: %v", m.name, err)
 	}
 	c.network.drop(m.name)
 }
 
-// Restart stops and starts the node of place i.
+// Restart stops and starts the node at place i.
 func (c *Cluster) Restart(i int) {
 	c.t.Helper()
 	c.Stop(i)
@@ -167,8 +167,8 @@ func (c *Cluster) close() {
 	for i := range c.members {
 		c.Stop(i)
 	}
-	// What is left are timers of Raft's goroutines that nobody waits for; in
-	// synctest the bubble ends when they have run out.
+	// Only timers of Raft's goroutines are left; in synctest the bubble ends when they have
+	// fired.
 	wait(c.t, "the last goroutines", afterward(2*rpcTimeout+5*time.Second))
 }
 
@@ -178,12 +178,12 @@ func afterward(d time.Duration) func() bool {
 	return func() bool { return !time.Now().Before(until) }
 }
 
-// Tamper has change change every entry that node i writes to its log from here on, as a
-// disk or a bug of Raft might. change gets a copy; nil ends it.
+// Tamper makes change modify a copy of every entry that node i writes to its log from now
+// on, as a faulty disk or a bug of Raft might. nil ends it.
 func (c *Cluster) Tamper(i int, change func(*raft.Log)) { c.members[i].logs.change.Store(&change) }
 
-// Stopped returns why node i has wanted to stop itself since it was started, nil if it
-// has not; the test stops it. With ExpectStops that is no failure of the test.
+// Stopped returns why node i has wanted to stop itself since it was started, or nil; the
+// test has to stop it. With ExpectStops this does not fail the test.
 func (c *Cluster) Stopped(i int) error {
 	if err := c.members[i].fatals.Load(); err != nil {
 		return *err
@@ -191,16 +191,16 @@ func (c *Cluster) Stopped(i int) error {
 	return nil
 }
 
-// ExpectStops lets nodes stop themselves.
+// ExpectStops allows nodes to stop themselves.
 func (c *Cluster) ExpectStops() { c.stops.Store(true) }
 
 // Len returns the number of places.
 func (c *Cluster) Len() int { return len(c.members) }
 
-// Node returns the node of place i, nil while it is stopped.
+// Node returns the node at place i, or nil while it is stopped.
 func (c *Cluster) Node(i int) *cluster.Node { return c.members[i].node }
 
-// Clock returns the clock of place i.
+// Clock returns the clock at place i.
 func (c *Cluster) Clock(i int) *Clock { return c.members[i].clock }
 
 // Place returns the place of a running node.
@@ -215,8 +215,8 @@ func (c *Cluster) Place(n *cluster.Node) int {
 	return -1
 }
 
-// Leader waits until a node that is not cut off from a majority serves as
-// leader, and returns it.
+// Leader waits until a node serves as leader that is not cut off from a majority, and
+// returns it.
 func (c *Cluster) Leader() *cluster.Node {
 	c.t.Helper()
 	var leader *cluster.Node
@@ -242,7 +242,7 @@ func (c *Cluster) inMajority(i int) bool {
 	return count > len(c.members)/2
 }
 
-// Followers returns the running nodes but the leader.
+// Followers returns the running nodes except the leader.
 func (c *Cluster) Followers() []*cluster.Node {
 	c.t.Helper()
 	leader := c.Leader()
@@ -255,8 +255,8 @@ func (c *Cluster) Followers() []*cluster.Node {
 	return followers
 }
 
-// Partition cuts nodes off from all others, those of an earlier Partition too.
-// They reach each other.
+// Partition cuts nodes off from all others, including those of an earlier Partition. They
+// can reach each other.
 func (c *Cluster) Partition(nodes ...*cluster.Node) {
 	c.t.Helper()
 	var names []string
@@ -269,14 +269,14 @@ func (c *Cluster) Partition(nodes ...*cluster.Node) {
 // Heal ends every partition.
 func (c *Cluster) Heal() { c.network.heal() }
 
-// EnsureSame waits until all running nodes have applied the same index, and
-// fails the test if their states differ there.
+// EnsureSame waits until all running nodes have applied the same index, and fails the test
+// if their states differ.
 func (c *Cluster) EnsureSame() {
 	c.t.Helper()
 	var indexes []uint64
 	var hashes [][16]byte
 	c.Wait("all nodes at one index", func() bool {
-		if !c.level() { // to hash a state takes long
+		if !c.level() { // checked first, because hashing a state is slow
 			return false
 		}
 		indexes, hashes = indexes[:0], hashes[:0]
@@ -328,8 +328,8 @@ func wait(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// Propose proposes cmd to whoever leads, again while nothing was written, and
-// fails the test at any other error.
+// Propose proposes cmd to the current leader, repeatedly while nothing was written. It
+// fails the test on any other error.
 func (c *Cluster) Propose(cmd command.Command) nodes.Proposed {
 	c.t.Helper()
 	var p nodes.Proposed

@@ -1,8 +1,8 @@
-// Package clustertest runs whole clusters in memory, for tests: real nodes and
-// real Raft over pipes, with stores that outlive a restart. It works inside
-// testing/synctest, where minutes of elections and leases take milliseconds.
+// Package clustertest runs whole clusters in memory for tests: real nodes and real Raft
+// over pipes, with stores that outlive a restart. Inside testing/synctest, minutes of
+// elections and leases take milliseconds.
 //
-// It tests no disk and no peer port: package cluster's own tests do.
+// It does not cover disks and the peer port, which package cluster tests itself.
 //
 //	c := clustertest.New(t, 3)
 //	leader := c.Leader()

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// tamperedLog is a log in memory that may write something else than it is given.
+// tamperedLog is a log in memory that can change what it writes.
 type tamperedLog struct {
 	*raft.InmemStore
 	change atomic.Pointer[func(*raft.Log)]

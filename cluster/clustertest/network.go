@@ -13,13 +13,13 @@ import (
 
 var errCut = errors.New("the network between the two is cut")
 
-// network connects nodes by pipes. A cut closes the connections across it and
-// refuses new ones.
+// network connects nodes by pipes. A cut closes the connections across it and refuses new
+// ones.
 type network struct {
 	mu     sync.Mutex
 	layers map[string]*layer
 	conns  map[*conn]struct{}
-	side   map[string]int // nodes of one side reach each other; 0 = never cut off
+	side   map[string]int // nodes on the same side can reach each other; 0 = never cut off
 	sides  int
 }
 
@@ -36,7 +36,7 @@ func (n *network) listen(addr string) *layer {
 	return l
 }
 
-// cut moves nodes to a side of their own; heal brings all together.
+// cut moves nodes to a side of their own; heal joins all again.
 func (n *network) cut(addrs []string) {
 	n.mu.Lock()
 	n.sides++
@@ -78,7 +78,7 @@ func closeAll(conns []*conn) {
 	}
 }
 
-// reachable reports whether from can talk to a running node at to.
+// reachable returns an error if from cannot reach to.
 func (n *network) reachable(from, to string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// snapshots keeps a node's newest snapshot in memory, once it is whole: Raft's own store would
-// have one that was cut off in the place of the one before.
+// snapshots keeps a node's newest complete snapshot in memory. Raft's own store would replace
+// it by one that was cut off.
 type snapshots struct {
 	mu     sync.Mutex
 	newest *raft.InmemSnapshotStore
@@ -17,7 +17,7 @@ type snapshots struct {
 
 func newSnapshots() *snapshots { return &snapshots{newest: raft.NewInmemSnapshotStore()} }
 
-// Create begins a snapshot, which is kept when its sink is closed.
+// Create begins a snapshot. It is kept when its sink is closed.
 func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration, configurationIndex uint64, trans raft.Transport) (raft.SnapshotSink, error) {
 	store := raft.NewInmemSnapshotStore()
 	sink, err := store.Create(version, index, term, configuration, configurationIndex, trans)
@@ -41,21 +41,21 @@ func (s *snapshots) store() *raft.InmemSnapshotStore {
 	return s.newest
 }
 
-// List returns the newest snapshot, none if there is none.
+// List returns the newest snapshot, if any.
 func (s *snapshots) List() ([]*raft.SnapshotMeta, error) { return s.store().List() }
 
-// Open returns the newest snapshot, if it is the one of that id.
+// Open returns the newest snapshot if it has that id.
 func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	return s.store().Open(id)
 }
 
-// snapshotSink is a sink that says when it is closed.
+// snapshotSink calls closed when it is closed.
 type snapshotSink struct {
 	raft.SnapshotSink
 	closed func()
 }
 
-// Close ends the snapshot: it is whole.
+// Close completes the snapshot.
 func (s *snapshotSink) Close() error {
 	err := s.SnapshotSink.Close()
 	if err == nil {

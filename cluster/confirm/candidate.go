@@ -6,16 +6,16 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Raft keeps a vote by the candidate's address alone: whoever asks from that address in
-// the same term has the vote, too, and without a look at its log. But an address may have
-// been another member's a moment ago. So Raft is told of a candidate's address with its
-// identity behind it, and keeps both. What it makes of a candidate's address else goes by
-// DecodePeer.
+// Raft identifies the candidate that it voted for by its address alone, and would grant the
+// vote again to any node that asks from that address in the same term, without comparing
+// logs. But the address may have belonged to another member before. So the candidate's
+// identity is appended to its address for Raft, which stores both. DecodePeer removes it
+// again for other uses.
 
-// behindAddr stands between an address and an identity. No address has it.
+// behindAddr separates address and identity. No address contains it.
 const behindAddr = 0
 
-// named returns args with the candidate's identity behind its address.
+// named returns args with the candidate's identity appended to its address.
 func named(args *raft.RequestVoteRequest) *raft.RequestVoteRequest {
 	if len(args.Addr) == 0 || len(args.ID) == 0 {
 		return args
@@ -25,7 +25,7 @@ func named(args *raft.RequestVoteRequest) *raft.RequestVoteRequest {
 	return &judged
 }
 
-// DecodePeer returns the address of a peer, which may have its identity behind it.
+// DecodePeer returns the address of a peer, without an appended identity.
 func (c *Confirmer) DecodePeer(peer []byte) raft.ServerAddress {
 	addr, _, _ := bytes.Cut(peer, []byte{behindAddr})
 	return c.Transport.DecodePeer(addr)

@@ -7,22 +7,20 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// comebackLook is how often a call that is held back looks whether anybody
-// still needs it.
+// comebackLook is the interval at which a held call checks whether it is still needed.
 const comebackLook = time.Second
 
 // comebacks let entries flow to a peer as soon as it is back.
 //
-// Raft waits longer after each failed call that carries entries or a snapshot,
-// up to ten seconds, while its heartbeats go on four times a second. So a
-// follower that was away for half a minute is heard of at once and sent nothing
-// for ten seconds; if the other one goes meanwhile, there is a leader that
-// cannot commit. Therefore such a call's error is held back until the peer has
-// answered a heartbeat again. Entries are then sent once more; a snapshot is not, and Raft
-// counts one failure and tries again after its shortest wait.
+// Raft waits longer after each failed call with entries or a snapshot, up to ten seconds,
+// although heartbeats go on four times a second. So a follower that was away for half a
+// minute is heard of at once but sent nothing for ten seconds; if another node fails
+// meanwhile, there is a leader that cannot commit. Therefore the error of such a call is
+// held back until the peer has answered a heartbeat again. Entries are then sent once more;
+// for a snapshot, Raft counts one failure and retries after its shortest wait.
 type comebacks struct {
-	// leads reports whether this node still leads in term, with the peer among
-	// the members. nil = nothing is held back.
+	// leads reports whether this node still leads in term and the peer is a member. If nil,
+	// no call is held back.
 	leads func(term uint64, id raft.ServerID) bool
 	// done ends every wait.
 	done <-chan struct{}
@@ -31,7 +29,7 @@ type comebacks struct {
 	waiting map[raft.ServerID]chan struct{} // guarded by mu; closed when the peer answers
 }
 
-// heard notes that a peer answered a heartbeat.
+// heard records that a peer answered a heartbeat.
 func (c *comebacks) heard(id raft.ServerID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,8 +39,8 @@ func (c *comebacks) heard(id raft.ServerID) {
 	}
 }
 
-// wait waits until the peer answers a heartbeat, and reports false when nobody needs the
-// call any more.
+// wait waits until the peer answers a heartbeat. It returns false if the call is no longer
+// needed.
 func (c *comebacks) wait(id raft.ServerID, term uint64) bool {
 	if c.leads == nil {
 		return false
@@ -73,8 +71,8 @@ func (c *comebacks) wait(id raft.ServerID, term uint64) bool {
 	}
 }
 
-// IsHeartbeat reports whether a call is one of Raft's heartbeats, by what
-// Raft's own transport goes by.
+// IsHeartbeat reports whether a call is one of Raft's heartbeats, by the same criteria as
+// Raft's own transport.
 func IsHeartbeat(args *raft.AppendEntriesRequest) bool {
 	return args.PrevLogEntry == 0 && args.PrevLogTerm == 0 && len(args.Entries) == 0 && args.LeaderCommitIndex == 0
 }

@@ -12,39 +12,39 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// retryInterval is how long a round of heartbeats may stay unanswered
-// before another is asked for.
+// retryInterval is how long a round of heartbeats may stay unanswered before another one is
+// started.
 const retryInterval = 100 * time.Millisecond
 
-// Config is what a confirmer has of its node.
+// Config connects a confirmer to its node.
 type Config struct {
 	// HeartbeatTimeout is Raft's.
 	HeartbeatTimeout time.Duration
-	// Leads reports whether this node still leads in term, with the peer among
-	// the members. nil = no failed call is held back.
+	// Leads reports whether this node still leads in term and the peer is a member. If nil,
+	// no failed call is held back.
 	Leads func(term uint64, id raft.ServerID) bool
-	// Done ends every wait of a call that is held back.
+	// Done ends every wait of a held call.
 	Done <-chan struct{}
-	// Stored, if not nil, returns an index, or the last one that this node's disk has
-	// if that is less: what it has not is not committed yet, whatever Raft takes it for.
+	// Stored, if not nil, returns the lower of index and the last index on this node's disk.
+	// What is not on disk is not committed yet, whatever Raft assumes.
 	Stored func(index uint64) uint64
 }
 
-// Confirmer wraps Raft's transport and knows, for every peer, the latest
-// message that it answered with success. A read is confirmed when a majority
-// of voters has done so, in our term, for messages sent after the read
-// arrived: then no later leader can have committed anything before it.
+// Confirmer wraps Raft's transport and tracks, for every peer, the latest message that it
+// accepted. A read is confirmed when a majority of voters has accepted, in the current term,
+// messages sent after the read arrived: then no later leader can have committed anything
+// before it.
 //
-// Raft's VerifyLeader alone does not show that: it counts any answer that is
-// read after the call, however long ago its message was sent, and nonvoters'
-// answers too. Here it only makes Raft send heartbeats.
+// Raft's VerifyLeader alone does not guarantee that, because it counts any answer that is
+// read after the call, even to much older messages, and also answers of nonvoters. Here it
+// only triggers heartbeats.
 type Confirmer struct {
 	raft.Transport
 	cfg        Config
 	comebacks  comebacks
 	heartbeats *heartbeats
 
-	// sent numbers the messages, in the order of being sent.
+	// sent numbers the messages in the order of sending.
 	sent atomic.Uint64
 
 	mu       sync.Mutex
@@ -54,7 +54,7 @@ type Confirmer struct {
 	raft     leader                   // guarded by mu; nil until Raft runs
 }
 
-// leader is what Raft says of itself, on any goroutine.
+// leader is the part of Raft's state that any goroutine may read.
 type leader interface {
 	CommitIndex() uint64
 	CurrentTerm() uint64
@@ -63,24 +63,24 @@ type leader interface {
 // answer is the latest message of term that a peer accepted.
 type answer struct{ term, number uint64 }
 
-// Heard is what a peer said last, whatever it was.
+// Heard is the last answer of a peer, of any kind.
 type Heard struct {
 	At      time.Time
-	LastLog uint64 // the highest index in its log
-	term    uint64 // of the message that it answered
+	LastLog uint64 // highest index in its log
+	term    uint64 // of the answered message
 }
 
-// Scope is one leadership's confirmations.
+// Scope holds the confirmations of one leadership.
 type Scope struct {
 	term uint64
-	// voters returns the voters now, and whether this node still leads in term.
-	// It is called with Confirmer.mu held and must not wait.
+	// voters returns the current voters, and whether this node still leads in term. It is
+	// called with Confirmer.mu held and must not block.
 	voters func() (others []raft.ServerID, self, leads bool)
 	// trigger makes Raft send a heartbeat to every peer.
 	trigger func()
 
-	wake    chan struct{} // capacity 1: somebody waits, or an answer came
-	waiters []*waiter     // guarded by Confirmer.mu; numbers ascend
+	wake    chan struct{} // capacity 1: a read waits, or an answer came
+	waiters []*waiter     // guarded by Confirmer.mu; ascending numbers
 }
 
 // waiter is a read that waits for answers to messages after number.
@@ -89,7 +89,7 @@ type waiter struct {
 	done   chan struct{}
 }
 
-// New returns what Raft uses in the place of t, once it is started.
+// New returns a transport for Raft to use instead of t. Start it before Raft runs.
 func New(t raft.Transport, cfg Config) *Confirmer {
 	return &Confirmer{
 		Transport: t, cfg: cfg,
@@ -99,11 +99,11 @@ func New(t raft.Transport, cfg Config) *Confirmer {
 	}
 }
 
-// Start begins to pass on to Raft what comes in; before Raft runs.
+// Start begins to pass incoming messages on to Raft. Call it before Raft runs.
 func (c *Confirmer) Start() { c.heartbeats.start(c.Transport.Consumer()) }
 
-// Follow answers heartbeats, and tells peers what is committed, by what r, which has these
-// logs, says from now on.
+// Follow makes the confirmer answer heartbeats and report commits to peers according to r,
+// which has these logs.
 func (c *Confirmer) Follow(r *raft.Raft, logs raft.LogStore) {
 	c.mu.Lock()
 	c.raft = r
@@ -114,11 +114,12 @@ func (c *Confirmer) Follow(r *raft.Raft, logs raft.LogStore) {
 // Stop is Close, but leaves the transport open.
 func (c *Confirmer) Stop() { c.heartbeats.close() }
 
-// LastAnswered returns when a heartbeat was last answered beside Raft, zero for never.
+// LastAnswered returns when a heartbeat was last answered outside Raft, or zero.
 func (c *Confirmer) LastAnswered() time.Time { return c.heartbeats.lastAnswered() }
 
-// AppendEntries numbers the message before it is sent and notes the answer. What failed is
-// sent once more when the peer is back: Raft would wait for its CommitTimeout first.
+// AppendEntries numbers the message before it is sent and records the answer. A failed
+// message is sent once more when the peer is back, because Raft would first wait for its
+// CommitTimeout.
 func (c *Confirmer) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	err := c.send(id, target, args, resp)
 	if err == nil {
@@ -136,7 +137,7 @@ func (c *Confirmer) AppendEntries(id raft.ServerID, target raft.ServerAddress, a
 func (c *Confirmer) send(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	number := c.sent.Add(1)
 	c.holdCommit(args)
-	// Raft reuses resp from call to call.
+	// Raft reuses resp between calls.
 	*resp = raft.AppendEntriesResponse{}
 	err := c.Transport.AppendEntries(id, target, args, resp)
 	if err == nil {
@@ -145,9 +146,9 @@ func (c *Confirmer) send(id raft.ServerID, target raft.ServerAddress, args *raft
 	return err
 }
 
-// holdCommit lowers the commit index that the message tells to what is on this node's
-// disk, too. A heartbeat tells of none and is not written to: Raft sends the same one again
-// and again, also while a peer in this process still reads the last.
+// holdCommit limits the commit index in the message to what is on this node's disk. It does
+// not write to heartbeats, which have none: Raft sends the same message repeatedly, even
+// while a peer in this process still reads it.
 func (c *Confirmer) holdCommit(args *raft.AppendEntriesRequest) {
 	if c.cfg.Stored == nil {
 		return
@@ -157,9 +158,9 @@ func (c *Confirmer) holdCommit(args *raft.AppendEntriesRequest) {
 	}
 }
 
-// committed returns up to where Raft's log is committed, false if this node leads in term no
-// more. A follower may know of more than it led to, which its messages of term must not tell:
-// the term is read last, as Raft turns to the next one before it learns of anything in it.
+// committed returns the commit index of Raft's log, and false if this node no longer leads in
+// term. A later leader may have committed more, which messages of term must not report. So
+// the term is read last: Raft changes it before it learns of anything in the new term.
 func (c *Confirmer) committed(term uint64) (index uint64, leads bool) {
 	c.mu.Lock()
 	r := c.raft
@@ -171,7 +172,7 @@ func (c *Confirmer) committed(term uint64) (index uint64, leads bool) {
 	return index, r.CurrentTerm() == term
 }
 
-// InstallSnapshot passes on, and holds an error back until the peer is back.
+// InstallSnapshot forwards the call and holds an error back until the peer is back.
 func (c *Confirmer) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	err := c.Transport.InstallSnapshot(id, target, args, resp, data)
 	if err != nil {
@@ -180,21 +181,21 @@ func (c *Confirmer) InstallSnapshot(id raft.ServerID, target raft.ServerAddress,
 	return err
 }
 
-// RequestPreVote passes on: without this method Raft would switch pre-vote off.
+// RequestPreVote forwards the call. Without this method Raft would disable pre-vote.
 func (c *Confirmer) RequestPreVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	return c.Transport.(raft.WithPreVote).RequestPreVote(id, target, args, resp)
 }
 
-// Consumer returns what Raft's main loop takes: what comes in, and heartbeats that are
-// not answered beside it.
+// Consumer returns the messages for Raft's main loop: everything except heartbeats that are
+// answered here.
 func (c *Confirmer) Consumer() <-chan raft.RPC { return c.heartbeats.loop }
 
-// SetHeartbeatHandler sets ours in the place of Raft's.
+// SetHeartbeatHandler installs our handler instead of Raft's.
 func (c *Confirmer) SetHeartbeatHandler(func(raft.RPC)) {
 	c.Transport.SetHeartbeatHandler(c.heartbeats.handle)
 }
 
-// Close closes the transport. Nothing is answered or reaches Raft after it.
+// Close closes the transport. Afterwards nothing is answered or reaches Raft.
 func (c *Confirmer) Close() error {
 	defer c.heartbeats.close()
 	return CloseTransport(c.Transport)
@@ -227,7 +228,8 @@ func (c *Confirmer) note(id raft.ServerID, number, term uint64, resp *raft.Appen
 	}
 }
 
-// LastHeard returns what the leader of term last heard of a peer, ok false if nothing.
+// LastHeard returns the last answer of a peer to the leader of term; ok is false if there was
+// none.
 func (c *Confirmer) LastHeard(id raft.ServerID, term uint64) (h Heard, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,8 +237,8 @@ func (c *Confirmer) LastHeard(id raft.ServerID, term uint64) (h Heard, ok bool) 
 	return h, ok && h.term == term
 }
 
-// ByContact sorts peers: those heard from within that time first, of these the one
-// with the most of the log first.
+// ByContact sorts peers: first those heard from within that time, the one with the most
+// complete log first.
 func (c *Confirmer) ByContact(ids []raft.ServerID, within time.Duration) []raft.ServerID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,9 +255,9 @@ func (c *Confirmer) ByContact(ids []raft.ServerID, within time.Duration) []raft.
 	return sorted
 }
 
-// NewScope returns the confirmations of a leadership in term. voters returns
-// the voters now, and whether this node still leads in term; it must not wait. trigger
-// makes Raft send a heartbeat to every peer.
+// NewScope returns the confirmations of a leadership in term. voters returns the current
+// voters and whether this node still leads in term; it must not block. trigger makes Raft
+// send a heartbeat to every peer.
 func NewScope(term uint64, voters func() (others []raft.ServerID, self, leads bool), trigger func()) *Scope {
 	return &Scope{term: term, voters: voters, trigger: trigger, wake: make(chan struct{}, 1)}
 }
@@ -267,8 +269,8 @@ func (s *Scope) poke() {
 	}
 }
 
-// Confirm waits until this node is known to have led in s's term after the
-// call. Errors: ctx's cause.
+// Confirm waits until this node is known to have led in s's term after the call. Errors:
+// ctx's cause.
 func (c *Confirmer) Confirm(ctx context.Context, s *Scope) error {
 	w := &waiter{done: make(chan struct{})}
 	c.mu.Lock()
@@ -289,8 +291,8 @@ func (c *Confirmer) Confirm(ctx context.Context, s *Scope) error {
 	}
 }
 
-// Serve serves s's waiting reads until ctx ends. All reads that wait
-// share a round; those that arrive during one share the next.
+// Serve serves s's waiting reads until ctx ends. All waiting reads share a round; those that
+// arrive during one share the next.
 func (c *Confirmer) Serve(ctx context.Context, s *Scope) {
 	c.mu.Lock()
 	c.scope = s
@@ -326,13 +328,13 @@ func (c *Confirmer) Serve(ctx context.Context, s *Scope) {
 	}
 }
 
-// release ends the waits that are confirmed. It returns the number that a
-// majority has reached, and whether reads still wait.
+// release ends the waits that are confirmed. It returns the number that a majority has
+// reached, and whether reads still wait.
 func (c *Confirmer) release(s *Scope) (reached uint64, waiting bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Under mu, so that this node is asked after each of the reads has arrived:
-	// its own yes is part of their majority.
+	// Under mu, so that this node is asked after each of the reads has arrived, because its
+	// own answer is part of the majority.
 	others, self, leads := s.voters()
 	if !leads {
 		return 0, len(s.waiters) > 0
@@ -350,9 +352,9 @@ func (c *Confirmer) release(s *Scope) (reached uint64, waiting bool) {
 	return reached, len(s.waiters) > 0
 }
 
-// majorityLocked returns the highest number such that a majority of voters
-// has accepted a message of term with at least that number. This node accepts
-// whatever was sent so far, and one more.
+// majorityLocked returns the highest number such that a majority of voters has accepted a
+// message of term with at least that number. This node counts as having accepted everything
+// sent so far, and one more.
 func (c *Confirmer) majorityLocked(term uint64, others []raft.ServerID, self bool) uint64 {
 	numbers := make([]uint64, 0, len(others)+1)
 	for _, id := range others {
@@ -369,12 +371,12 @@ func (c *Confirmer) majorityLocked(term uint64, others []raft.ServerID, self boo
 		return 0
 	}
 	slices.Sort(numbers)
-	// With n voters, n/2+1 of them are at or above the one at (n-1)/2.
+	// Of n voters, n/2+1 are at or above the one at index (n-1)/2.
 	return numbers[(len(numbers)-1)/2]
 }
 
-// AppendEntriesPipeline wraps the pipeline so that its messages are numbered
-// and its answers noted, and the peer learns soon what is committed.
+// AppendEntriesPipeline wraps the pipeline so that its messages are numbered, its answers are
+// recorded, and the peer soon learns of commits.
 func (c *Confirmer) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
 	inner, err := c.Transport.AppendEntriesPipeline(id, target)
 	if err != nil {

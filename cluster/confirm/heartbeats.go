@@ -7,39 +7,38 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// heartbeats sees to it that what peers send changes Raft in its main loop alone.
+// heartbeats ensures that messages of peers change Raft only in its main loop.
 //
-// Raft has heartbeats handled on the transport's goroutines, so that a follower whose
-// loop waits for its disk is not taken for dead. But its handler sets term and state
-// there, under the loop: a leader that hears of a later term in the middle of an
-// append writes the entry with that term, in which another one leads
-// (hashicorp/raft#695). So that handler is never called. A heartbeat that changes
-// nothing is answered here, by reading alone; all others go through the loop, as any
-// message does.
+// Raft handles heartbeats on the transport's goroutines, so that a follower whose loop
+// waits for its disk is not taken for dead. But its handler sets term and state
+// concurrently with the loop: a leader that hears of a later term in the middle of an
+// append writes the entry with that term, in which another node leads (hashicorp/raft#695).
+// So that handler is never called. A heartbeat that changes nothing is answered here, only
+// by reading; all others go through the loop like any message.
 type heartbeats struct {
 	loop chan raft.RPC // what Raft's main loop takes
-	// told has capacity 1: a heartbeat that was answered here, for the loop to note
-	// when it last heard from the leader. More need not wait: one is as good as many.
+	// told has capacity 1: a heartbeat answered here, so that the loop notes when it last
+	// heard from the leader. One is as good as many.
 	told   chan raft.RPC
 	done   chan struct{} // closed by close
 	passed chan struct{} // closed when pass has ended; nil if it never began
-	// covered are the offers of snapshots that are being answered here: one a peer that
-	// leads or led, as Raft sends one at a time.
+	// covered counts the offers of snapshots being answered here: one per leading or former
+	// leading peer, because Raft sends one at a time.
 	covered sync.WaitGroup
 
-	// toldEvery is how often at most the loop is told of heartbeats that were answered
-	// beside it: as often as an idle leader sends them.
+	// toldEvery is the shortest interval at which the loop is told of answered heartbeats:
+	// that of an idle leader's heartbeats.
 	toldEvery time.Duration
 
 	mu         sync.Mutex // held while a heartbeat is answered
 	closed     bool       // guarded by mu
 	seam       *seam      // guarded by mu; nil while no Raft runs
 	follower   follower   // guarded by mu; nil while no Raft runs
-	answeredAt time.Time  // guarded by mu; the last heartbeat that was answered here
-	toldAt     time.Time  // guarded by mu; the last one that went into told
+	answeredAt time.Time  // guarded by mu; when a heartbeat was last answered here
+	toldAt     time.Time  // guarded by mu; when told last received one
 }
 
-// follower is what Raft says of itself, on any goroutine.
+// follower is the part of Raft's state that any goroutine may read.
 type follower interface {
 	State() raft.RaftState
 	LeaderWithID() (raft.ServerAddress, raft.ServerID)
@@ -53,7 +52,7 @@ func newHeartbeats(toldEvery time.Duration) *heartbeats {
 	return &heartbeats{toldEvery: toldEvery, loop: make(chan raft.RPC), told: make(chan raft.RPC, 1), done: make(chan struct{})}
 }
 
-// start begins to pass on to the loop what comes in. Until close.
+// start begins to pass incoming messages on to the loop, until close.
 func (h *heartbeats) start(in <-chan raft.RPC) {
 	h.passed = make(chan struct{})
 	go h.pass(in)
@@ -73,7 +72,7 @@ func (h *heartbeats) pass(in <-chan raft.RPC) {
 	}
 }
 
-// meet passes rpc on as Raft can judge it, or answers it.
+// meet adapts rpc and passes it on, or answers it.
 func (h *heartbeats) meet(rpc raft.RPC) {
 	if args, ok := rpc.Command.(*raft.RequestVoteRequest); ok {
 		rpc.Command = named(args)
@@ -112,8 +111,8 @@ func (h *heartbeats) ask(args *raft.AppendEntriesRequest) (*raft.AppendEntriesRe
 	}
 }
 
-// toLoop waits until the loop takes the message, or for close: then it is dropped, as
-// Raft drops what comes after its shutdown.
+// toLoop waits until the loop takes the message. After close the message is dropped, as
+// Raft does after its shutdown.
 func (h *heartbeats) toLoop(rpc raft.RPC) {
 	select {
 	case h.loop <- rpc:
@@ -121,8 +120,8 @@ func (h *heartbeats) toLoop(rpc raft.RPC) {
 	}
 }
 
-// follow answers heartbeats by what f says from now on, and has what comes in pass
-// by s.
+// follow answers heartbeats by the state of f from now on, and passes incoming messages
+// through s.
 func (h *heartbeats) follow(f follower, s *seam) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,21 +130,20 @@ func (h *heartbeats) follow(f follower, s *seam) {
 	}
 }
 
-// handle takes a heartbeat on a goroutine of the transport, which waits for the
-// answer.
+// handle takes a heartbeat on a goroutine of the transport, which waits for the answer.
 func (h *heartbeats) handle(rpc raft.RPC) {
 	if !h.answer(rpc) {
 		h.toLoop(rpc)
 	}
 }
 
-// answer answers a heartbeat that changes nothing: of this node's term, from the leader
-// that it follows. It reports whether it has.
+// answer answers a heartbeat that changes nothing: one of this node's term, from the leader
+// that it follows. It reports whether it did.
 //
-// The answer says that this node has not voted in a later term: reads are confirmed
-// by that. It is so when the term is read, which is after the heartbeat came, since
-// Raft sets its term before it votes in it, for itself, too. Whatever Raft turns to
-// after that look, the answer is as good as one that was given just before it.
+// The answer means that this node has not voted in a later term, which confirms reads. That
+// is true when the term is read, after the heartbeat arrived, because Raft sets its term
+// before it votes in it, even for itself. If Raft moves on after that, the answer is as
+// good as one given just before.
 func (h *heartbeats) answer(rpc raft.RPC) bool {
 	args, ok := rpc.Command.(*raft.AppendEntriesRequest)
 	if !ok || !IsHeartbeat(args) {
@@ -167,13 +165,12 @@ func (h *heartbeats) answer(rpc raft.RPC) bool {
 	return true
 }
 
-// tellLocked lets the loop take a heartbeat that was answered, too. What it answers
-// nobody reads.
+// tellLocked passes an answered heartbeat to the loop, too. The loop's answer is ignored.
 //
-// A loop that hangs for longer than the timeout of heartbeats finds both the timer and
-// this one when it goes on. If it takes the timer first it forgets its leader and asks for
-// pre-votes, which change nobody's term, and takes this one next: before any answer can
-// come it follows again.
+// A loop that hangs for longer than the heartbeat timeout finds both the timer and this
+// heartbeat when it continues. If it takes the timer first, it forgets its leader and asks
+// for pre-votes, which change no term, and then takes this heartbeat: it follows again
+// before any answer can arrive.
 func (h *heartbeats) tellLocked(args *raft.AppendEntriesRequest) {
 	h.answeredAt = time.Now()
 	if h.answeredAt.Sub(h.toldAt) < h.toldEvery {
@@ -186,16 +183,16 @@ func (h *heartbeats) tellLocked(args *raft.AppendEntriesRequest) {
 	}
 }
 
-// lastAnswered returns when a heartbeat was last answered here, zero for never.
+// lastAnswered returns when a heartbeat was last answered here, or zero.
 func (h *heartbeats) lastAnswered() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.answeredAt
 }
 
-// close lets nothing through any more, and waits for what is under way: no heartbeat is
-// answered by what a Raft says that has been shut down, while the next one over the
-// same stores votes. A second call does nothing.
+// close lets nothing through any more and waits for what is under way, so that no heartbeat
+// is answered on behalf of a Raft that was shut down while the next one over the same
+// stores votes. A second call does nothing.
 func (h *heartbeats) close() {
 	h.mu.Lock()
 	if !h.closed {

@@ -7,23 +7,21 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// tellAfter is how soon after the last message a peer is told that its entries are
+// tellAfter is how long after the last message a peer is told that its entries are
 // committed. Under load the next entries tell it sooner.
 const tellAfter = 10 * time.Millisecond
 
-// pipeline is a raft.AppendPipeline. Its goroutine passes answers on
-// and ends with Close.
+// pipeline is a raft.AppendPipeline. Its goroutine forwards answers and ends with Close.
 //
-// Raft reads no more answers after one that refuses, but may send some more
-// messages before it closes the pipeline. Raft's own would then wait for ever for
-// somebody to take an answer, and so would all replication to that peer while its
-// heartbeats went on (docs/engine/612.md). Therefore the answers after a refusal are
-// taken here, noted, and passed to nobody.
+// Raft stops reading answers after one that refuses, but may send more messages before it
+// closes the pipeline. Its own pipeline would then wait forever for a reader, and so would
+// all replication to that peer, while heartbeats go on (docs/engine/612.md). Therefore the
+// answers after a refusal are read and recorded here but not forwarded.
 //
-// Raft tells a peer what is committed with the next entries or, when none come, after its
-// CommitTimeout, and goes on so for ever: if that is short an idle leader does little else.
-// So it is long, and the message that tells of a commit is sent from here, when there is one
-// to tell of.
+// Raft reports commits to a peer with the next entries or, when there are none, after its
+// CommitTimeout, repeatedly: if that is short, an idle leader does little else. So it is
+// long, and the message that reports a commit is sent from here, once there is one to
+// report.
 type pipeline struct {
 	raft.AppendPipeline
 	confirmer *Confirmer
@@ -33,17 +31,16 @@ type pipeline struct {
 	stopped   chan struct{}
 	stopOnce  sync.Once
 
-	// sending holds an element while a message is sent, by Raft or by tell. It guards as a
-	// mutex does; to send may take as long as the peer's machine or the network does.
+	// sending holds an element while a message is sent, by Raft or by tell. It acts as a
+	// mutex; sending may take as long as the peer's machine or the network does.
 	sending chan struct{}
-	// next is what follows the last message if there are no entries and nothing has been
-	// committed since.
+	// next is what would follow the last message without entries or new commits.
 	next   raft.AppendEntriesRequest // guarded by sending
 	tells  *time.Timer               // guarded by sending; calls tell
 	closed bool                      // guarded by sending
 
 	mu      sync.Mutex
-	numbers map[*raft.AppendEntriesRequest]uint64 // guarded by mu; unanswered
+	numbers map[*raft.AppendEntriesRequest]uint64 // guarded by mu; of unanswered messages
 }
 
 func newPipeline(c *Confirmer, id raft.ServerID, inner raft.AppendPipeline) *pipeline {
@@ -57,7 +54,7 @@ func newPipeline(c *Confirmer, id raft.ServerID, inner raft.AppendPipeline) *pip
 		stopped:        make(chan struct{}),
 		sending:        make(chan struct{}, 1),
 	}
-	p.tells = time.AfterFunc(tellAfter, p.tell) // which has nothing to tell yet
+	p.tells = time.AfterFunc(tellAfter, p.tell) // it has nothing to tell yet
 	go p.run()
 	return p
 }
@@ -71,8 +68,8 @@ func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.App
 
 func (p *pipeline) sendLocked(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
 	p.mu.Lock()
-	// The number is taken before the message is sent: its answer can come
-	// before the call below returns.
+	// Take the number before sending, because the answer can arrive before the call below
+	// returns.
 	p.numbers[args] = p.confirmer.sent.Add(1)
 	p.mu.Unlock()
 	p.next = *args
@@ -89,13 +86,15 @@ func (p *pipeline) sendLocked(args *raft.AppendEntriesRequest, resp *raft.Append
 	return f, err
 }
 
-// toldLocked reports whether the peer was told that all it was sent is committed.
+// toldLocked reports whether the peer was told that everything sent to it is committed.
 func (p *pipeline) toldLocked() bool { return p.next.LeaderCommitIndex >= p.next.PrevLogEntry }
 
-// tell tells the peer what has been committed since the last message, as Raft would: by one
-// that has no entries. While some of what was sent is not committed it looks again.
+// tell tells the peer what has been committed since the last message, as Raft would: with a
+// message without entries. While some of what was sent is not committed it tries again
+// later.
 //
-// An answer goes to Raft as any does. An error need not: Raft meets it when it sends next.
+// Raft gets the answer like any other. It does not get an error, because its next message
+// will fail, too.
 func (p *pipeline) tell() {
 	p.sending <- struct{}{}
 	defer func() { <-p.sending }()
@@ -120,7 +119,7 @@ func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
 
 func (p *pipeline) Close() error {
 	p.stopOnce.Do(func() { close(p.stop) })
-	err := p.AppendPipeline.Close() // which lets go who sends
+	err := p.AppendPipeline.Close() // releases a blocked sender
 	p.sending <- struct{}{}
 	p.closed = true
 	p.tells.Stop()
@@ -132,7 +131,7 @@ func (p *pipeline) Close() error {
 func (p *pipeline) run() {
 	defer close(p.stopped)
 	in := p.AppendPipeline.Consumer()
-	out := p.answers // nil once nobody reads it any more
+	out := p.answers // nil once Raft no longer reads it
 	for {
 		select {
 		case <-p.stop:

@@ -8,24 +8,24 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// seam is where a follower's log meets its newest snapshot. Raft looks for the entry
-// before those that it is sent in the log alone, and finds none if that entry is the
-// snapshot's last: it refuses what it could take, is sent the snapshot again, and
-// counts on entries that it deletes for it (hashicorp/raft#697, docs/engine/697.md).
-// So what comes in passes by here.
+// seam is where a follower's log meets its newest snapshot. Raft looks for the entry before
+// those that it receives only in the log. If that entry is the snapshot's last, it finds
+// none: it refuses entries that it could take, is sent the snapshot again, and counts on
+// entries that it deletes for it (hashicorp/raft#697, docs/engine/697.md). So incoming
+// messages pass through here.
 type seam struct {
 	logs raft.LogStore
 	raft engine
 }
 
-// engine is what Raft says of its log, on any goroutine.
+// engine is the part of Raft's state that any goroutine may read.
 type engine interface {
 	AppliedIndex() uint64
 	Stats() map[string]string
 }
 
-// LastSnapshot returns index and term of the last entry in Raft's newest snapshot, 0
-// for none. It costs some microseconds.
+// LastSnapshot returns index and term of the last entry in Raft's newest snapshot, 0 for
+// none. It takes some microseconds.
 func LastSnapshot(r interface{ Stats() map[string]string }) (index, term uint64) {
 	stats := r.Stats()
 	index, _ = strconv.ParseUint(stats["last_snapshot_index"], 10, 64)
@@ -33,12 +33,12 @@ func LastSnapshot(r interface{ Stats() map[string]string }) (index, term uint64)
 	return index, term
 }
 
-// follows returns args as Raft judges it rightly: entries that follow the snapshot
-// directly are sent as if they followed nothing. Raft compares them with those that
-// it has, and takes the others. And it is told of nothing committed that args do not show.
+// follows returns args in a form that Raft handles correctly: entries that directly follow
+// the snapshot are sent as if they followed nothing. Raft compares them with those that it
+// has and takes the others. The commit index is limited to the entries in args.
 //
-// It may be decided while Raft takes over a later snapshot. Then the log has
-// no entry to compare the first one with, and Raft refuses.
+// Raft may take over a later snapshot concurrently. Then the log has no entry to compare
+// the first one with, and Raft refuses.
 func (s *seam) follows(args *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	args = shown(args)
 	if args.PrevLogEntry == 0 {
@@ -56,11 +56,10 @@ func (s *seam) follows(args *raft.AppendEntriesRequest) *raft.AppendEntriesReque
 	return &judged
 }
 
-// shown returns args with a commit index that is not above the last entry that args show,
-// of their own or before these. Raft takes all of its log up to the index that it is told
-// for committed, also what args say nothing of: entries of an earlier leader's, perhaps,
-// that nobody else has. And a leader reads how far it has committed after it has read
-// where its log ends.
+// shown returns args with a commit index not above the last entry in args or before them.
+// Raft takes its whole log up to the reported index as committed, even entries that args do
+// not cover, which may come from an earlier leader and be nowhere else. And a leader reads
+// how far it has committed after it has read where its log ends.
 func shown(args *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	last := args.PrevLogEntry + uint64(len(args.Entries))
 	if args.LeaderCommitIndex <= last {
@@ -71,14 +70,14 @@ func shown(args *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	return &judged
 }
 
-// covers reports whether the state reflects all of the snapshot that args offers. Raft
-// would go back to it, and forget what it has acknowledged since.
+// covers reports whether the state already reflects all of the offered snapshot. Raft would
+// go back to it and forget what it has acknowledged since.
 func (s *seam) covers(args *raft.InstallSnapshotRequest) bool {
 	return args.LastLogIndex <= s.raft.AppliedIndex()
 }
 
-// has reports whether the last entry of the snapshot that args offers is this node's
-// own: its newest snapshot's, or in its log.
+// has reports whether the last entry of the offered snapshot is this node's own: its newest
+// snapshot's, or one in its log.
 func (s *seam) has(args *raft.InstallSnapshotRequest) bool {
 	if index, term := LastSnapshot(s.raft); args.LastLogIndex == index {
 		return args.LastLogTerm == term
@@ -87,13 +86,13 @@ func (s *seam) has(args *raft.InstallSnapshotRequest) bool {
 	return s.logs.GetLog(args.LastLogIndex, &log) == nil && log.Term == args.LastLogTerm
 }
 
-// answerCovered answers an offer of a snapshot that the state covers, without taking
-// it: "taken" if its last entry is this node's, else with an error. beat has Raft judge
-// the leader and its term by a heartbeat of the same; its error is the answer, too.
+// answerCovered answers an offer of a snapshot that the state covers without taking it:
+// with success if its last entry is this node's, else with an error. beat has Raft judge
+// the leader and its term by a heartbeat; an error of it is the answer, too.
 func (s *seam) answerCovered(rpc raft.RPC, args *raft.InstallSnapshotRequest, beat func(*raft.AppendEntriesRequest) (*raft.AppendEntriesResponse, error)) {
 	has := s.has(args)
 	judged, err := beat(&raft.AppendEntriesRequest{RPCHeader: args.RPCHeader, Term: args.Term})
-	_, _ = io.Copy(io.Discard, rpc.Reader) // what comes next on the connection lies behind it
+	_, _ = io.Copy(io.Discard, rpc.Reader) // skip it, because the next message follows on the connection
 	switch {
 	case err != nil:
 		rpc.Respond(nil, err)

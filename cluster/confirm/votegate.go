@@ -7,20 +7,20 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// errVoteGate is why a node takes no part in elections yet.
+// errVoteGate says why a node takes no part in elections yet.
 var errVoteGate = errors.New("this node does not vote until a majority has said that its data folder is no old copy")
 
-// VoteGate keeps a node out of elections until it is opened: it grants no vote, asks
-// for none, and takes no leadership that is handed to it. It follows meanwhile.
+// VoteGate keeps a node out of elections until it is opened: the node grants no vote, asks
+// for none, and accepts no leadership. It follows meanwhile.
 type VoteGate struct {
 	once   sync.Once
 	opened chan struct{} // closed by Open
 }
 
-// NewVoteGate returns a gate that is shut.
+// NewVoteGate returns a closed gate.
 func NewVoteGate() *VoteGate { return &VoteGate{opened: make(chan struct{})} }
 
-// Open lets the node vote from now on. A second time it does nothing.
+// Open lets the node vote from now on. Further calls do nothing.
 func (g *VoteGate) Open() { g.once.Do(func() { close(g.opened) }) }
 
 // IsOpen reports whether the node may vote.
@@ -33,7 +33,7 @@ func (g *VoteGate) IsOpen() bool {
 	}
 }
 
-// refuses reports whether what a peer sends has to wait for the gate.
+// refuses reports whether a peer's message has to wait for the gate.
 func (g *VoteGate) refuses(command any) bool {
 	switch command.(type) {
 	case *raft.RequestVoteRequest, *raft.RequestPreVoteRequest, *raft.TimeoutNowRequest:
@@ -42,8 +42,7 @@ func (g *VoteGate) refuses(command any) bool {
 	return false
 }
 
-// GatedTransport is Raft's transport behind a VoteGate. Its goroutine ends with
-// Close.
+// GatedTransport is Raft's transport behind a VoteGate. Its goroutine ends with Close.
 type GatedTransport struct {
 	raft.Transport
 	gate  *VoteGate
@@ -53,14 +52,14 @@ type GatedTransport struct {
 	once  sync.Once
 }
 
-// Gated puts the gate before a transport, which is its own from now on.
+// Gated puts the gate before a transport, which it takes over.
 func Gated(t raft.Transport, gate *VoteGate) *GatedTransport {
 	g := &GatedTransport{Transport: t, gate: gate, loop: make(chan raft.RPC), done: make(chan struct{}), ended: make(chan struct{})}
 	go g.pass()
 	return g
 }
 
-// pass hands on what comes in.
+// pass forwards incoming messages.
 func (g *GatedTransport) pass() {
 	defer close(g.ended)
 	in := g.Transport.Consumer()

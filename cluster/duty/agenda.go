@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// agenda is what a goroutine of the leader sleeps until. Entries may bring
-// something that comes earlier.
+// agenda holds the time until which a goroutine of the leader sleeps. Entries may add
+// something earlier.
 type agenda struct {
 	planned atomic.Int64  // by T; MaxInt64 = nothing
-	earlier chan struct{} // capacity 1: something comes before planned
+	earlier chan struct{} // capacity 1: something is due before planned
 }
 
 func newAgenda() *agenda {
@@ -19,8 +19,8 @@ func newAgenda() *agenda {
 	return a
 }
 
-// plan says until when the goroutine sleeps. It is called under the state's
-// read lock.
+// plan sets the time until which the goroutine sleeps. It is called under the state's read
+// lock.
 func (a *agenda) plan(t int64, ok bool) {
 	if !ok {
 		t = math.MaxInt64
@@ -28,7 +28,7 @@ func (a *agenda) plan(t int64, ok bool) {
 	a.planned.Store(t)
 }
 
-// note is told, under the state's lock, what comes first after an entry.
+// note is called, under the state's lock, with what is due first after an entry.
 func (a *agenda) note(t int64, ok bool) {
 	if ok && t < a.planned.Load() {
 		a.hurry()
@@ -43,7 +43,7 @@ func (a *agenda) hurry() {
 	}
 }
 
-// untilT returns how long to sleep until t by a calendar that says now.
+// untilT returns how long to sleep until t by a calendar that shows now.
 func untilT(t, now int64) time.Duration {
 	return time.Duration(min(max(t-now, 0), Interval.Milliseconds())) * time.Millisecond
 }

@@ -1,7 +1,7 @@
-// Package duty is what a leader does because the state has something for it to do: leases
-// that run out, ticks, evictions, types that their rate limit opens again, schedules, the
-// bounds of the trail. Each is a loop that sleeps until the state says when, and proposes.
+// Package duty contains what a leader does when the state has something due: expiring leases,
+// ticks, evictions, types that their rate limit opens again, schedules, the bounds of the
+// trail. Each is a loop that sleeps until the state says when, and then proposes.
 //
-// What it does not do: it looks after no member and asks no other node; package cluster does.
-// It decides nothing about tasks: what it proposes comes too late, or twice, without harm.
+// It does not look after members or ask other nodes; package cluster does. It decides nothing
+// about tasks: a proposal that comes too late or twice does no harm.
 package duty

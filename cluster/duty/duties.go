@@ -17,54 +17,55 @@ import (
 )
 
 const (
-	// Interval is how often the leader looks what there is to do when nothing wakes it.
+	// Interval is how often the leader checks for something to do when nothing wakes it.
 	Interval = 500 * time.Millisecond
-	// RetryInterval is the pause before a duty that failed is tried again.
+	// RetryInterval is the pause before a failed duty is retried.
 	RetryInterval = 100 * time.Millisecond
-	// inRow bounds the ticks, and the evictions, that one look proposes: each
-	// does a bounded amount of work.
+	// inRow bounds the ticks, and the evictions, that one check proposes; each does a
+	// bounded amount of work.
 	inRow = 64
 )
 
-// Config is what the duties of one leadership need of it.
+// Config connects the duties to their leadership.
 type Config struct {
 	Source lease.ClockSource
-	Clock  *lease.Clock  // the leadership's
-	Timers *lease.Timers // of the claims that live
-	// Read is the state under its read lock, Claims how many claims it has.
+	Clock  *lease.Clock  // of the leadership
+	Timers *lease.Timers // of live claims
+	// Read gives access to the state under its read lock; Claims returns its number of
+	// claims.
 	Read   lease.Reader
 	Claims func() int
 	// Propose proposes a command of the leader's own.
 	Propose func(ctx context.Context, cmd command.Command) (nodes.Proposed, error)
-	// Knows says why not every node of the cluster knows a command, nil if they do.
+	// Knows returns an error if some node of the cluster does not know a command.
 	Knows   func(cmd command.Command) error
 	Space   *space.Space
 	Waiters *batch.Waiters
-	Zones   *zones.Source // by which slots are computed; nil: those in the binary
-	// TrailBytes and TrailAge bound the trail; 0 leaves it as it is.
+	Zones   *zones.Source // for slots; nil: those in the binary
+	// TrailBytes and TrailAge bound the trail; 0 leaves it unchanged.
 	TrailBytes int64
 	TrailAge   time.Duration
 	Logger     hclog.Logger
 }
 
-// Duties are those of one leadership. Each Run ends with its ctx, which ends with the
-// leadership.
+// Duties are the duties of one leadership. Each Run method ends with its ctx, which ends
+// with the leadership.
 type Duties struct {
 	cfg      Config
-	due      *agenda       // of the ticks
-	openings *agenda       // of the types that their rate limit closed
-	slots    *agenda       // of the schedules
-	restored atomic.Uint64 // how many states took the place of another
-	placedBy placing       // RunSchedules' own: by what the slots are where they are
-	ticked   time.Duration // RunTicks' own: monotonic time of its last tick
+	due      *agenda       // of ticks
+	openings *agenda       // of types closed by their rate limit
+	slots    *agenda       // of schedules
+	restored atomic.Uint64 // how many states have replaced another
+	placedBy placing       // used by RunSchedules: what the slots were placed by
+	ticked   time.Duration // used by RunTicks: monotonic time of its last tick
 }
 
-// New returns the duties of a leadership, none of which has begun.
+// New returns the duties of a leadership, without starting them.
 func New(cfg Config) *Duties {
 	return &Duties{cfg: cfg, due: newAgenda(), openings: newAgenda(), slots: newAgenda()}
 }
 
-// Applied is told of every entry, under the state's lock.
+// Applied is called for every entry, under the state's lock.
 func (d *Duties) Applied(m *fsm.Machine, a *fsm.Applied) {
 	if a.Restored {
 		d.restored.Add(1)
@@ -83,17 +84,17 @@ func (d *Duties) Applied(m *fsm.Machine, a *fsm.Applied) {
 	d.slots.note(m.NextSlot())
 }
 
-// now returns the clocks, at least what the state has.
+// now returns the clocks, but not less than the state's.
 func (d *Duties) now(m *fsm.Machine) fsm.Stamp { return d.cfg.Clock.AtLeast(m.Stamp()) }
 
-// propose proposes a command whose result does not matter.
+// propose proposes a command and ignores its result.
 func (d *Duties) propose(ctx context.Context, cmd command.Command) error {
 	_, err := d.cfg.Propose(ctx, cmd)
 	return err
 }
 
-// tryAgain logs what a duty could not do and will do at its next look, unless the leadership
-// has ended, with what else there is to say of it.
+// tryAgain logs an error of a duty that its next check will retry, unless the leadership has
+// ended. about adds details.
 func (d *Duties) tryAgain(ctx context.Context, what string, err error, about ...any) {
 	if ctx.Err() == nil {
 		d.cfg.Logger.Warn(what+", trying again", append(about, "error", err)...)

@@ -9,10 +9,9 @@ import (
 	"github.com/claimq/claimq/internal/pause"
 )
 
-// RunLeases expires claims whose lease has run out, until ctx ends. It
-// sleeps until the earliest timer; if it wakes much too late, the process or
-// the machine stood still, and workers' extends are still waiting to be read:
-// then it lets them go first.
+// RunLeases expires claims whose lease has run out, until ctx ends. It sleeps until the
+// earliest timer. If it wakes much too late, the process or the machine stood still and
+// workers' extends may still be unread, so it lets them go first.
 func (d *Duties) RunLeases(ctx context.Context) {
 	timer := time.NewTimer(lease.Idle)
 	defer timer.Stop()
@@ -35,8 +34,8 @@ func (d *Duties) RunLeases(ctx context.Context) {
 	}
 }
 
-// expireDue proposes the expiry of what is due. What cannot be proposed is
-// tried again from the state.
+// expireDue proposes the expiry of what is due. What cannot be proposed is retried from the
+// state.
 func (d *Duties) expireDue(ctx context.Context) {
 	for ctx.Err() == nil {
 		expired, more := d.cfg.Timers.Due(d.cfg.Read, d.cfg.Clock.Now().U)

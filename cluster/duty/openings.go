@@ -8,9 +8,9 @@ import (
 	"github.com/claimq/claimq/internal/pause"
 )
 
-// RunOpenings wakes those who wait for a type when its rate limit lets tasks be
-// claimed again, until ctx ends: no entry tells of that. It also wakes for
-// an entry whose outcome took so long that nobody waited for it any more.
+// RunOpenings wakes the claims that wait for a type when its rate limit allows claims
+// again, until ctx ends, because no entry reports that. It also wakes claims after an entry
+// whose outcome took so long that the batcher gave up on it.
 func (d *Duties) RunOpenings(ctx context.Context) {
 	timer := time.NewTimer(Interval)
 	defer timer.Stop()

@@ -12,25 +12,24 @@ import (
 )
 
 const (
-	// scheduleRunsMax bounds the slots of one entry: each may submit a task.
+	// scheduleRunsMax bounds the slots in one entry, each of which may submit a task.
 	scheduleRunsMax = 1000
-	// scheduleRunBytes bounds the params and payloads of those tasks, unless there
-	// is only one: between two entries there is a look whether there is room.
+	// scheduleRunBytes bounds the params and payloads of those tasks, unless there is only
+	// one, because space is checked between entries.
 	scheduleRunBytes = 8 << 20
-	// slotMissedAfter is how late a slot may be done that is not to be made up: 60 s, as
-	// the contract has it.
+	// slotMissedAfter is how late a slot may run that is not made up later: 60 s, as
+	// documented.
 	slotMissedAfter = time.Minute
-	// slotsPassedMax bounds the missed slots that one item passes over: finding each of
-	// a cron line costs some microseconds.
+	// slotsPassedMax bounds the missed slots that one item skips, because finding each slot
+	// of a cron line takes some microseconds.
 	slotsPassedMax = 10_000
-	// scheduleRetryAfter is when a schedule is looked at again that this node
-	// cannot read.
+	// scheduleRetryAfter is when a schedule that this node cannot read is checked again.
 	scheduleRetryAfter = time.Hour
 )
 
-// RunSchedules logs the slots of schedules that are due, until ctx ends.
-// An item that comes twice, or too late, does nothing (fsm.RunSchedules): so a
-// new leader need not know what the old one did.
+// RunSchedules logs the slots of schedules that are due, until ctx ends. An item that comes
+// twice or too late has no effect (command.RunSchedules), so a new leader need not know
+// what the old one did.
 func (d *Duties) RunSchedules(ctx context.Context) {
 	timer := time.NewTimer(Interval)
 	defer timer.Stop()
@@ -45,8 +44,8 @@ func (d *Duties) RunSchedules(ctx context.Context) {
 	}
 }
 
-// runDueSlots logs slots while some are due. It returns how long none is. While
-// memory or disk is short nothing is submitted: the slots are late then.
+// runDueSlots logs slots while some are due, and returns how long none is. While memory or
+// disk is short nothing is submitted, so slots run late.
 func (d *Duties) runDueSlots(ctx context.Context) time.Duration {
 	if err := d.moveSlots(ctx); err != nil {
 		d.tryAgain(ctx, "slots of schedules not moved to where the time zones have them", err)
@@ -64,7 +63,7 @@ func (d *Duties) runDueSlots(ctx context.Context) time.Duration {
 		for i, v := range due {
 			run.Items[i] = d.slotOf(v, now)
 		}
-		// A node may not know what the clocks show, or how many are passed over.
+		// Some node may not know NextWall or Passed; leave them out then.
 		for _, unknown := range []func(*command.ScheduleRun){
 			func(r *command.ScheduleRun) { r.NextWall = 0 },
 			func(r *command.ScheduleRun) { r.Passed = 0 },
@@ -84,16 +83,16 @@ func (d *Duties) runDueSlots(ctx context.Context) time.Duration {
 	return RetryInterval
 }
 
-// placing is by what slots are where they are: a leadership begins with none.
+// placing identifies the data by which slots were computed. A leadership starts with none.
 type placing struct {
 	zones    *zones.Data
 	restored uint64
 	done     bool
 }
 
-// moveSlots puts the slots that wait where the time zones of this node have them: once in a
-// leadership, as the leader before may have had others, and when the zones or the state are
-// others.
+// moveSlots moves waiting slots to where this node's time zones have them: once per
+// leadership, as the previous leader may have had other data, and when the zones or the
+// state are replaced.
 func (d *Duties) moveSlots(ctx context.Context) error {
 	by := placing{zones: d.cfg.Zones.Current(), restored: d.restored.Load(), done: true}
 	if d.placedBy == by {
@@ -110,7 +109,7 @@ func (d *Duties) moveSlots(ctx context.Context) error {
 			continue
 		}
 		if d.cfg.Knows(run) != nil {
-			return nil // until the feature level is raised, which is looked at again
+			return nil // retried, until the feature level is raised
 		}
 		if err := d.propose(ctx, run); err != nil {
 			return err
@@ -121,12 +120,12 @@ func (d *Duties) moveSlots(ctx context.Context) error {
 	return nil
 }
 
-// moveOf returns what moves the slot of the schedule to where the time zones have it; moved
-// is false if it is there.
+// moveOf returns the item that moves the schedule's slot to where the time zones have it;
+// moved is false if it is there already.
 func (d *Duties) moveOf(v *fsm.ScheduleView) (_ command.ScheduleRun, moved bool) {
 	times, err := planOf(v).Read(d.cfg.Zones.Current())
 	if err != nil {
-		return command.ScheduleRun{}, false // its slot is passed over when it comes
+		return command.ScheduleRun{}, false // its slot is skipped when it comes
 	}
 	next, _ := times.Again(v.NextRunAt, v.NextWall, v.LastRunAt)
 	if next == v.NextRunAt {
@@ -141,8 +140,8 @@ func planOf(v *fsm.ScheduleView) cron.Plan {
 	return cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}
 }
 
-// dueSchedules returns the schedules whose slot has come by now, a bounded
-// number, or else how long none comes.
+// dueSchedules returns a bounded number of schedules whose slot has come by now, or else
+// how long none is due.
 func (d *Duties) dueSchedules() (due []*fsm.ScheduleView, now int64, sleep time.Duration) {
 	d.cfg.Read(func(m *fsm.Machine) {
 		now = d.now(m).T
@@ -160,7 +159,7 @@ func (d *Duties) dueSchedules() (due []*fsm.ScheduleView, now int64, sleep time.
 	return due, now, sleep
 }
 
-// fewBytes returns the first of the schedules, as many as scheduleRunBytes allows.
+// fewBytes returns as many of the schedules as scheduleRunBytes allows.
 func fewBytes(due []*fsm.ScheduleView) []*fsm.ScheduleView {
 	size := 0
 	for i, v := range due {
@@ -171,22 +170,22 @@ func fewBytes(due []*fsm.ScheduleView) []*fsm.ScheduleView {
 	return due
 }
 
-// slotOf returns what is to be done, at now, of the slot that the schedule waits
-// for. What was missed is one task, whatever the number of slots, and the next
-// slot is one to come; or, if nothing is to be made up, no task but that of the last
-// slot that has come, unless it is too late as well.
+// slotOf returns what to do at now about the slot that the schedule waits for. Missed slots
+// are made up by one task, whatever their number, and the next slot is in the future. If
+// they are not to be made up, only the last slot that has come submits a task, unless that
+// is too late as well.
 func (d *Duties) slotOf(v *fsm.ScheduleView, now int64) (run command.ScheduleRun) {
 	run = command.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
 	times, err := planOf(v).Read(d.cfg.Zones.Current())
 	if err != nil {
-		// The leader that let it in knew the time zone; perhaps the next one does.
+		// The leader that accepted it knew the time zone; the next one may, too.
 		d.cfg.Logger.Error("a schedule cannot be read: its slot is passed over", "schedule", v.Name, "error", err)
 		run.Skip, run.Next = true, now+scheduleRetryAfter.Milliseconds()
 		return run
 	}
 	defer func() { run.NextWall = times.Wall(run.Next) }()
-	// Below the feature level at which slots move this one is run where it was put. What it
-	// stands for by the zones of now is done with it.
+	// Below the feature level at which slots move, this one runs where it was put. The slot
+	// that it stands for in the current zones is then done, too.
 	stands, _ := times.Again(run.Slot, v.NextWall, v.LastRunAt)
 	if v.CatchUpSkip {
 		latest, passed := times.Latest(run.Slot, now, slotsPassedMax)
@@ -195,7 +194,7 @@ func (d *Duties) slotOf(v *fsm.ScheduleView, now int64) (run command.ScheduleRun
 			run.Skip, run.Passed = true, passed+1
 			run.Next, _ = times.Next(latest)
 			return run
-		case passed > 0: // the last one is done next
+		case passed > 0: // the last one follows next
 			run.Skip, run.Passed, run.Next = true, passed, latest
 			return run
 		}

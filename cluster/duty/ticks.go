@@ -11,12 +11,12 @@ import (
 	"github.com/claimq/claimq/internal/pause"
 )
 
-// tickInterval is the least time between two ticks that have little to do: a
-// steady trickle of due tasks must not become an entry for each.
+// tickInterval is the least time between two ticks with little to do, so that a steady trickle
+// of due tasks does not become an entry for each.
 const tickInterval = 10 * time.Millisecond
 
 // RunTicks logs ticks, evictions and the trail's bounds when they are due, until ctx ends. What
-// fails is done again at the next look.
+// fails is retried at the next check.
 func (d *Duties) RunTicks(ctx context.Context) {
 	timer := time.NewTimer(Interval)
 	defer timer.Stop()
@@ -35,8 +35,8 @@ func (d *Duties) RunTicks(ctx context.Context) {
 	}
 }
 
-// tickWhileDue logs ticks while there is something for them to do, or the
-// clocks in the state have become old. It returns how long nothing is due.
+// tickWhileDue logs ticks while there is something for them to do, or the state's clocks are
+// old. It returns how long nothing is due.
 func (d *Duties) tickWhileDue(ctx context.Context) time.Duration {
 	for range inRow {
 		if sleep := d.untilTick(); sleep > 0 {
@@ -51,8 +51,7 @@ func (d *Duties) tickWhileDue(ctx context.Context) time.Duration {
 	return tickInterval
 }
 
-// untilTick returns how long no tick is due: 0 if one is, and Interval at
-// most.
+// untilTick returns how long no tick is due: 0 if one is, at most Interval.
 func (d *Duties) untilTick() (sleep time.Duration) {
 	d.cfg.Read(func(m *fsm.Machine) {
 		now, state := d.cfg.Clock.Now(), m.Stamp()
@@ -60,7 +59,7 @@ func (d *Duties) untilTick() (sleep time.Duration) {
 		d.due.plan(t, some)
 		switch {
 		case lease.TickDue(now, state, m.ClaimCount()+m.FinalizationCount()), some && t <= state.T:
-			// The second: the last tick did not get to it.
+			// The second case: the last tick did not finish.
 		case some:
 			sleep = max(untilT(t, now.T), tickInterval-(d.cfg.Source.Mono()-d.ticked))
 		default:
@@ -70,7 +69,7 @@ func (d *Duties) untilTick() (sleep time.Duration) {
 	return sleep
 }
 
-// over reports whether something is to be evicted or forgotten.
+// over reports whether something should be evicted or forgotten.
 func (d *Duties) over(m *fsm.Machine) bool {
 	held := replica.HeldBy(m)
 	if _, evicts := d.cfg.Space.EvictTo(held); evicts {
@@ -80,8 +79,8 @@ func (d *Duties) over(m *fsm.Machine) bool {
 	return forgets
 }
 
-// evictWhileOver evicts ended tasks while they take more than their share of
-// the memory, or of what the rest of the state leaves of it.
+// evictWhileOver evicts ended tasks while they take more than their share of the memory, or of
+// what the rest of the state leaves.
 func (d *Duties) evictWhileOver(ctx context.Context) {
 	for range inRow {
 		bytes, due := d.cfg.Space.EvictTo(d.held())
@@ -99,8 +98,8 @@ func (d *Duties) evictWhileOver(ctx context.Context) {
 	}
 }
 
-// forgetWhileOver forgets what is remembered of removed tasks and of claim requests
-// while it takes more than its share of the memory, or of what lasts leaves of it.
+// forgetWhileOver forgets removed tasks and claim requests while they take more than their
+// share of the memory, or of what the lasting state leaves.
 func (d *Duties) forgetWhileOver(ctx context.Context) {
 	for range inRow {
 		held := d.held()
@@ -113,19 +112,19 @@ func (d *Duties) forgetWhileOver(ctx context.Context) {
 			return
 		}
 		if d.held().Remembered == held.Remembered {
-			return // claims that live keep the rest
+			return // requests with live claims keep the rest
 		}
 	}
 }
 
-// held returns what the state takes.
+// held returns the memory of the state by its parts.
 func (d *Duties) held() (held replica.Held) {
 	d.cfg.Read(func(m *fsm.Machine) { held = replica.HeldBy(m) })
 	return held
 }
 
-// boundTrail gives the trail the bounds that this node is configured with, where
-// the cluster has others. One that is not configured stays as it is.
+// boundTrail sets the configured bounds of the trail if the cluster has others. Bounds that are
+// not configured stay.
 func (d *Duties) boundTrail(ctx context.Context) {
 	cfg := &d.cfg
 	if cfg.TrailBytes == 0 && cfg.TrailAge == 0 {

@@ -20,80 +20,79 @@ const (
 	joinBackoffMin  = 250 * time.Millisecond
 	joinBackoffMax  = 5 * time.Second
 	joinLogInterval = 5 * time.Second
-	// joinCallTimeout bounds one question to one node: the leader writes to its
-	// log before it answers.
+	// joinCallTimeout bounds one question to one node. It is long because the leader writes
+	// to its log before it answers.
 	joinCallTimeout = 10 * time.Second
-	// joinHopsMax bounds how often one attempt is sent on to another leader.
+	// joinHopsMax bounds how often one attempt is redirected to another leader.
 	joinHopsMax = 3
 	// joinPeersMax bounds the peers of --join.
 	joinPeersMax = 32
 )
 
-// TokenBytesMax bounds the token that a node shows.
+// TokenBytesMax bounds a join token.
 const TokenBytesMax = 256
 
-// Request is the body of peer.CallJoin: who asks, and by what right.
+// Request is the body of peer.CallJoin.
 type Request struct {
 	fsm.NodeRecord
 	Token string `json:",omitempty"` // a join token; "": an operator admits the node
 }
 
-// ErrRefused is returned when the cluster will not have this node as it is.
-// Waiting does not help.
+// ErrRefused is returned when the cluster refuses this node as it is. Waiting does not
+// help.
 var ErrRefused = errors.New("the cluster refuses this node")
 
-// Refusal is a reason of the leader's not to admit a node, for good. It is
-// an ErrRefused. Any other error of admitJoin is tried again.
+// Refusal is the leader's permanent reason for not admitting a node. It is an ErrRefused.
+// Any other error of JoinConfig.Admit is retried.
 type Refusal struct{ Text string }
 
 // Error returns the reason.
 func (e *Refusal) Error() string { return ErrRefused.Error() + ": " + e.Text }
 
-// Is makes the refusal an ErrRefused.
+// Is makes a Refusal match ErrRefused.
 func (e *Refusal) Is(target error) bool { return target == ErrRefused }
 
-// Admission tells a node that it is a member now.
+// Admission tells a node that it is now a member.
 type Admission struct {
-	UUID      string `json:"uuid"` // whom it is for
+	UUID      string `json:"uuid"` // of the admitted node
 	ClusterID string `json:"cluster_id"`
-	// Members are the members, who tells of it first.
+	// Members are the members, the sender first.
 	Members []storage.Introducer `json:"members"`
 }
 
-// Joined is what a node learns when it was admitted.
+// Joined is what a node learns when it is admitted.
 type Joined struct {
 	ClusterID string
-	Members   []storage.Introducer // who admitted it first
+	Members   []storage.Introducer // the node that admitted it first
 }
 
-// JoinConfig is what a node needs to answer those who want to join.
+// JoinConfig is what a node needs to answer join requests.
 type JoinConfig struct {
-	// Leader returns the peer address of the leader, "" if none is known, and
-	// whether that is this node.
+	// Leader returns the peer address of the leader, "" if unknown, and whether this node
+	// is the leader.
 	Leader func() (addr string, self bool)
-	// Admit adds the node as a nonvoter, or finds it a member already, and
-	// returns the cluster's id. It is only called on the leader. A *Refusal
-	// is final; anything else is tried again by the node that joins. A repeat
-	// for a member with the same record succeeds.
+	// Admit adds the node as a nonvoter, unless it is a member already, and returns the
+	// cluster's id. It is only called on the leader. A *Refusal is final; the joining node
+	// retries after any other error. Repeating it for a member with the same record
+	// succeeds.
 	Admit func(ctx context.Context, req Request) (clusterID string, err error)
 	// Members returns the members, this node first.
 	Members func() []storage.Introducer
-	// Logger gets a line for each node that is admitted, and of those that are refused
-	// what a peer.RefusalLog says.
+	// Logger gets a line for each admitted node, and refusals as limited by a
+	// peer.RefusalLog.
 	Logger hclog.Logger
 }
 
-// joinAnswer is what goes back. Exactly one of the fields is set, but for Members.
+// joinAnswer is the reply. Exactly one field is set, apart from Members.
 type joinAnswer struct {
 	ClusterID  string               `json:"cluster_id,omitempty"`  // admitted
 	Members    []storage.Introducer `json:"members,omitempty"`     // with ClusterID
 	LeaderAddr string               `json:"leader_addr,omitempty"` // ask there
-	Refused    string               `json:"refused,omitempty"`     // for good
-	Retry      string               `json:"retry,omitempty"`       // not now, because
+	Refused    string               `json:"refused,omitempty"`     // permanently
+	Retry      string               `json:"retry,omitempty"`       // not now; the reason
 }
 
-// ServeJoins answers those who want to join: the leader decides, others say
-// where the leader is.
+// ServeJoins answers join requests: the leader decides, other nodes redirect to it.
 func ServeJoins(port peerHandler, cfg JoinConfig) {
 	var refusals peer.RefusalLog
 	port.Handle(peer.CallJoin, func(ctx context.Context, from peer.Hello, body []byte) ([]byte, error) {
@@ -106,7 +105,7 @@ func answerJoin(ctx context.Context, cfg JoinConfig, refusals *peer.RefusalLog, 
 	if err := json.Unmarshal(body, &req); err != nil || len(req.Token) > TokenBytesMax {
 		return joinAnswer{Refused: "the request to join is malformed"}
 	}
-	// The handshake has proven that the hello's node has its UUID, and the join key.
+	// The handshake has proven that the sender has the hello's UUID, and the join key.
 	record := req.NodeRecord
 	if record.UUID != from.UUID || record.NodeID != from.NodeID || record.PeerAddr == "" {
 		return joinAnswer{Refused: "the request to join is not about the node that sent it"}
@@ -132,9 +131,8 @@ func answerJoin(ctx context.Context, cfg JoinConfig, refusals *peer.RefusalLog, 
 	}
 }
 
-// Check says whether a node may become a member beside those that are, at
-// the cluster's feature level: nil, or a *Refusal. It is the part of Admit
-// that needs no Raft.
+// Check returns a *Refusal if a node may not join the members at the cluster's feature
+// level, or nil. It is the part of Admit that needs no Raft.
 func Check(record fsm.NodeRecord, members []fsm.NodeRecord, level uint32) error {
 	if record.Level < level {
 		return &Refusal{Text: fmt.Sprintf("node %q (version %s) knows feature level %d, the cluster is at %d: run a newer version on it", record.NodeID, record.Version, record.Level, level)}
@@ -153,11 +151,10 @@ func Check(record fsm.NodeRecord, members []fsm.NodeRecord, level uint32) error 
 	return nil
 }
 
-// Join asks the peers, in turn, to make the node of req a member, until one
-// of them has its leader do so, or finds that an operator has, or ctx ends. It asks
-// at once where admitted says that one has: whoever said so is not believed, the peers
-// are. ErrRefused is final. Asking again is safe: the record's UUID says that it is
-// the same node.
+// Join asks the peers in turn to make the node of req a member, until one has its leader do
+// so or reports that it is one already, or ctx ends. A message on admitted makes it ask at
+// once; the message itself is not trusted. ErrRefused is final. Asking again is safe,
+// because the record's UUID identifies the node.
 func Join(ctx context.Context, port peerCaller, peers []string, req Request, admitted <-chan Admission, logger hclog.Logger) (Joined, error) {
 	if len(peers) == 0 || len(peers) > joinPeersMax {
 		return Joined{}, fmt.Errorf("--join takes 1 to %d peer addresses, got %d", joinPeersMax, len(peers))
@@ -181,7 +178,7 @@ func Join(ctx context.Context, port peerCaller, peers []string, req Request, adm
 			logger.Info("not joined yet, trying again", "reasons", strings.Join(reasons, "; "))
 		}
 		select {
-		case <-admitted: // so it is said: who was asked knows
+		case <-admitted: // only a hint: the peers confirm it
 		case <-time.After(backoff):
 		case <-ctx.Done():
 			return Joined{}, fmt.Errorf("join through %s: %w", strings.Join(reasons, "; "), ctx.Err())
@@ -213,8 +210,8 @@ func requestJoinAt(ctx context.Context, port peerCaller, addr string, body []byt
 	return Joined{}, fmt.Errorf("sent on %d times without reaching the leader", joinHopsMax)
 }
 
-// IntroducedBy returns the members that who admitted this node told of, itself first, as
-// this node has met it.
+// IntroducedBy returns the members that the admitting node reported, with that node first,
+// as this node has reached it.
 func IntroducedBy(leader storage.Introducer, told []storage.Introducer) []storage.Introducer {
 	members := []storage.Introducer{leader}
 	for _, m := range told {

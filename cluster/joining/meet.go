@@ -27,22 +27,22 @@ const (
 	memberUUIDsReadMax = 1024
 )
 
-// Errors of meeting. None of them goes away by waiting.
+// Errors of meeting. Waiting resolves none of them.
 var (
-	// ErrInitialCluster is returned when the list of --initial-cluster makes no
-	// sense, or is not the one that the others were given.
+	// ErrInitialCluster is returned when the list of --initial-cluster is invalid or differs from
+	// the one that other nodes have.
 	ErrInitialCluster = errors.New("--initial-cluster")
-	// ErrNotAMember is returned when a listed node has data and does not know
-	// this node: this data folder is empty or was wiped.
+	// ErrNotAMember is returned when a listed node has data and does not know this node: this data
+	// folder is empty or was wiped.
 	ErrNotAMember = errors.New("this node is not a member of the cluster")
 )
 
-// peerCaller asks other nodes; *peer.Port is one.
+// peerCaller asks other nodes, like *peer.Port.
 type peerCaller interface {
 	Ask(ctx context.Context, addr, name string, body []byte) (answer []byte, by peer.Hello, err error)
 }
 
-// peerHandler lets other nodes ask; *peer.Port is one.
+// peerHandler lets other nodes ask, like *peer.Port.
 type peerHandler interface {
 	Handle(name string, h peer.CallHandler)
 }
@@ -52,31 +52,30 @@ var (
 	_ peerHandler = (*peer.Port)(nil)
 )
 
-// MeetConfig is what a node brings to a meeting.
+// MeetConfig is what a node needs for a meeting.
 type MeetConfig struct {
-	// Self returns this node's own words; NodeID and UUID never change, and are
-	// durable before the first call.
+	// Self returns this node's hello. NodeID and UUID never change, and are durable before the
+	// first call.
 	Self func() peer.Hello
-	// List is --initial-cluster: node ids and the peer addresses that the nodes
-	// advertise. nil on a node that was started without it.
+	// List is --initial-cluster: node ids and advertised peer addresses. nil if the node was
+	// started without it.
 	List map[string]string
-	// State says what this node has now. Safe for concurrent use.
+	// State returns what this node has now. It must be safe for concurrent use.
 	State func() MeetState
-	// Logger is told every few seconds who is missing.
+	// Logger gets a line every few seconds about missing nodes.
 	Logger hclog.Logger
 	// RetryInterval and LogInterval are for tests; 0 = half a second, 5 s.
 	RetryInterval, LogInterval time.Duration
 }
 
-// MeetState is what a node has when it is asked. It must be true from the
-// moment that a configuration is on disk: a node that has bootstrapped must
-// not call itself empty.
+// MeetState says what a node has. It must be correct from the moment that a configuration is on
+// disk: a node that has bootstrapped must not call itself empty.
 type MeetState struct {
 	HasData     bool     `json:"has_data"`
-	MemberUUIDs []string `json:"member_uuids,omitempty"` // of its configuration, nonvoters too
+	MemberUUIDs []string `json:"member_uuids,omitempty"` // of its configuration, including nonvoters
 }
 
-// meetAnswer is what a node says in a meeting, and no more than it has on disk.
+// meetAnswer is a node's answer in a meeting. It contains only what is on its disk.
 type meetAnswer struct {
 	MeetState
 	NodeID    string `json:"node_id"`
@@ -85,18 +84,18 @@ type meetAnswer struct {
 	ListHash  string `json:"list_hash,omitempty"`
 }
 
-// Meeting is what a meeting decided.
+// Meeting is the result of a meeting.
 type Meeting struct {
 	ClusterID string
-	// Bootstrap: all listed nodes are empty and agree, and each of them writes
-	// the same Configuration. Otherwise this node is already a member of the
-	// cluster, starts with nothing and waits to be contacted; Configuration has the
-	// others, by the members who said so. One that did not answer has no address there.
+	// Bootstrap: all listed nodes are empty and agree, and each of them writes the same
+	// Configuration. Otherwise this node is already a member of the cluster, starts with nothing
+	// and waits to be contacted; Configuration then has the other members as the answers list them,
+	// without addresses for those that did not answer.
 	Bootstrap     bool
 	Configuration raft.Configuration
 }
 
-// checkList says whether a list is one that self can meet by.
+// checkList returns an error if self cannot meet by the list.
 func checkList(list map[string]string, self string) error {
 	if _, ok := list[self]; !ok {
 		return fmt.Errorf("%w does not name this node, %q: it has %s", ErrInitialCluster, self, strings.Join(slices.Sorted(maps.Keys(list)), ", "))
@@ -115,13 +114,13 @@ func checkList(list map[string]string, self string) error {
 	return nil
 }
 
-// ServeMeetings answers the calls of nodes that meet, for as long as the port
-// is open: a late starter has to learn what was decided of its list.
+// ServeMeetings answers the calls of meeting nodes as long as the port is open, because a late
+// starter has to learn the result.
 func ServeMeetings(port peerHandler, cfg MeetConfig) {
 	hash := listHash(cfg.List)
 	port.Handle(peer.CallMeet, func(context.Context, peer.Hello, []byte) ([]byte, error) {
-		// State before Self: the cluster id is on disk before any data, so an
-		// answer with data has it, whatever happens in between.
+		// State before Self: the cluster id is on disk before any data, so an answer with data
+		// always has it.
 		state := cfg.State()
 		self := cfg.Self()
 		return json.Marshal(meetAnswer{
@@ -131,18 +130,14 @@ func ServeMeetings(port peerHandler, cfg MeetConfig) {
 	})
 }
 
-// Meet asks every listed node until all have answered in the same round, then
-// says what this node, which is empty, has to do. All nodes that meet by one
-// list come to the same end, whatever the order of their starts:
+// Meet asks every listed node until all have answered in the same round, then decides what this
+// node, which is empty, has to do. All nodes of a list get the same result, whatever the order of
+// their starts:
 //
-//   - All are empty, have the same list, and keep their UUIDs: bootstrap. The
-//     cluster's id and configuration follow from list and UUIDs alone, so
-//     every node that gets here writes the same.
-//   - One has data and its configuration contains our UUID: it has bootstrapped
-//     with us in it (or we joined once). Start without bootstrapping. Who is
-//     late does not matter any more, so this is not waited for.
-//   - One has data without us: ErrNotAMember. Our folder is new or was wiped; if
-//     it was, our old self may have voted, and must not do so twice.
+//   - All are empty, have the same list, and keep their UUIDs: bootstrap. The cluster's id and configuration follow from list and UUIDs alone, so every node writes the same.
+//   - One has data and its configuration contains our UUID: it has bootstrapped with us in it (or we joined once). Start without bootstrapping, and without waiting for further
+//     nodes, because they no longer matter.
+//   - One has data without us: ErrNotAMember. Our folder is new or was wiped; if it was wiped, this node may have voted before and must not vote twice.
 //
 // ServeMeetings must be running. It waits until ctx ends.
 func Meet(ctx context.Context, port peerCaller, cfg MeetConfig) (Meeting, error) {
@@ -172,8 +167,8 @@ func Meet(ctx context.Context, port peerCaller, cfg MeetConfig) (Meeting, error)
 	}
 }
 
-// askAll asks every listed node but self, at once, and returns the answers and
-// the reasons for the others, both by node id.
+// askAll asks every listed node except self, concurrently, and returns the answers and the reasons
+// for missing ones, both by node id.
 func askAll(ctx context.Context, port peerCaller, list map[string]string, self string) (answers map[string]meetAnswer, missing map[string]error) {
 	ctx, cancel := context.WithTimeout(ctx, meetCallTimeout)
 	defer cancel()
@@ -219,8 +214,8 @@ func askOne(ctx context.Context, port peerCaller, addr string) (meetAnswer, erro
 	return answer, nil
 }
 
-// decideMeeting is the rule of meet for the answers of one round. decided is
-// false while somebody is missing.
+// decideMeeting applies the rules of Meet to the answers of one round. decided is false while nodes
+// are missing.
 func decideMeeting(list map[string]string, self peer.Hello, answers map[string]meetAnswer) (result Meeting, decided bool, err error) {
 	uuids := map[string]string{self.NodeID: self.UUID}
 	owners := map[string]string{self.UUID: self.NodeID}
@@ -261,9 +256,9 @@ func decideMeeting(list map[string]string, self peer.Hello, answers map[string]m
 	return result, true, nil
 }
 
-// configurationOf returns members, by UUID, as this node can tell them: those that answered, by their
-// listed address, then the others. All of them count: with the one alone that has data, a node
-// could neither vote nor take a vote's request of another, should that one be gone.
+// configurationOf returns the members, by UUID, as this node knows them: those that answered, with
+// their listed address, then the others. All of them count: with only the one that has data, a node
+// could neither vote nor accept a vote request of another if that one is gone.
 func configurationOf(list, uuids map[string]string, members map[string]bool) (c raft.Configuration) {
 	for _, nodeID := range slices.Sorted(maps.Keys(uuids)) {
 		if uuid := uuids[nodeID]; members[uuid] {
@@ -277,8 +272,8 @@ func configurationOf(list, uuids map[string]string, members map[string]bool) (c 
 	return c
 }
 
-// checkUnclaimed refuses to bootstrap a cluster of nodes of which one was in
-// another cluster already: its folder, or that of the others, has lost data.
+// checkUnclaimed refuses to bootstrap if one of the nodes was in another cluster before, because
+// then its folder, or those of the others, has lost data.
 func checkUnclaimed(clusterID string, self peer.Hello, answers map[string]meetAnswer) error {
 	earlier := map[string]string{self.NodeID: self.ClusterID}
 	for nodeID, a := range answers {
@@ -292,7 +287,7 @@ func checkUnclaimed(clusterID string, self peer.Hello, answers map[string]meetAn
 	return nil
 }
 
-// checkAnswer says what in one answer waiting cannot put right.
+// checkAnswer returns an error for a problem in one answer that waiting cannot fix.
 func checkAnswer(list map[string]string, self peer.Hello, nodeID string, a meetAnswer) error {
 	addr := list[nodeID]
 	switch {
@@ -310,7 +305,7 @@ func checkAnswer(list map[string]string, self peer.Hello, nodeID string, a meetA
 	}
 }
 
-// notAMember says how a node without data gets into a cluster that has some.
+// notAMember explains how a node without data can get into a cluster that has some.
 func notAMember(list map[string]string, self peer.Hello, withData string) error {
 	var peers []string
 	for _, nodeID := range slices.Sorted(maps.Keys(list)) {
@@ -325,8 +320,7 @@ func notAMember(list map[string]string, self peer.Hello, withData string) error 
 		ErrNotAMember, withData, list[withData], self.NodeID, self.UUID, self.NodeID, self.NodeID, list[self.NodeID], join, self.NodeID, join)
 }
 
-// bootstrapMeeting returns what all nodes of the list write, from nothing but
-// the list and the UUIDs.
+// bootstrapMeeting returns what all nodes of the list write, from only the list and the UUIDs.
 func bootstrapMeeting(list, uuids map[string]string) Meeting {
 	m := Meeting{ClusterID: clusterIDOf(uuids), Bootstrap: true}
 	for _, nodeID := range slices.Sorted(maps.Keys(list)) {
@@ -339,13 +333,13 @@ func bootstrapMeeting(list, uuids map[string]string) Meeting {
 	return m
 }
 
-// clusterIDOf derives a cluster's id from its first nodes, node id to UUID: a
-// version 8 UUID of the SHA-256 of the sorted pairs.
+// clusterIDOf derives a cluster's id from its first nodes, a map of node id to UUID: a version 8
+// UUID of the SHA-256 of the sorted pairs.
 func clusterIDOf(uuids map[string]string) string {
 	h := sha256.New()
 	h.Write([]byte("claimq cluster 1\n"))
 	for _, nodeID := range slices.Sorted(maps.Keys(uuids)) {
-		// Quoted, so that no two lists are written alike.
+		// Quoted, so that different lists give different text.
 		fmt.Fprintf(h, "%q %q\n", nodeID, uuids[nodeID])
 	}
 	return nodekey.UUIDOfHash([sha256.Size]byte(h.Sum(nil)))

@@ -22,7 +22,7 @@
 //   - A membership that ends ends what its connections may do: it is asked again for each
 //     request, and of Raft's connections every 100 ms.
 //   - Nothing is sent twice. A request of which a byte may have left has
-//     fsm.ErrOutcomeUnknown for its error, any other one was not made.
+//     nodes.ErrOutcomeUnknown for its error, any other one was not made.
 //   - Handshakes, connections, streams, and what is read of each have bounds, and every
 //     wait ends with the port.
 package peer

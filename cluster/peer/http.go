@@ -138,9 +138,9 @@ func (p *Port) exchangeMeet(ctx context.Context, addr, name string, req *fasthtt
 // Forward sends req, an API request, to the node at addr and fills resp with
 // its answer. It sends at most once. room, if not nil, is told how many bytes the
 // answer's body has before it is read; an error of it is wrapped in Forward's, and
-// drops the answer. Errors: fsm.ErrNoLeader, or
-// fsm.ErrShuttingDown when this port is closed (nothing was sent);
-// fsm.ErrOutcomeUnknown (something may have been, and no whole answer came).
+// drops the answer. Errors: nodes.ErrNoLeader, or
+// nodes.ErrShuttingDown when this port is closed (nothing was sent);
+// nodes.ErrOutcomeUnknown (something may have been, and no whole answer came).
 // On an error resp is empty.
 func (p *Port) Forward(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) error {
 	// What another node runs is not a client's to call, whatever form its

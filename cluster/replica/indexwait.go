@@ -11,7 +11,7 @@ import (
 const indexWaitersMax = 16_384
 
 // Wait waits until the state reflects index. Errors: ctx's cause;
-// fsm.ErrOverloaded if too many wait.
+// nodes.ErrOverloaded if too many wait.
 func (r *Replica) Wait(ctx context.Context, index uint64) error {
 	if r.applied.Load() >= index {
 		return nil

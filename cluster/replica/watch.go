@@ -21,8 +21,8 @@ const (
 
 // WaitEnded waits until the task has ended, or is there no more, by this node's
 // state; wait at most. It returns at once if it is so already. caller ends when
-// nobody waits for the answer any more. Errors: fsm.ErrOverloaded,
-// fsm.ErrNoLeader while this node has no state; fsm.ErrShuttingDown; caller's cause.
+// nobody waits for the answer any more. Errors: nodes.ErrOverloaded,
+// nodes.ErrNoLeader while this node has no state; nodes.ErrShuttingDown; caller's cause.
 func (r *Replica) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

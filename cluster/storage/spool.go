@@ -46,7 +46,7 @@ func NewSpool(dir string, freeMin uint64) (*Spool, error) {
 	return &Spool{file: f, dir: dir, min: freeMin, back: newWriteBack(f)}, nil
 }
 
-// Write adds b. fsm.ErrOverloaded if that would not leave enough space free.
+// Write adds b. nodes.ErrOverloaded if that would not leave enough space free.
 func (s *Spool) Write(b []byte) (int, error) {
 	if s.size+int64(len(b)) > s.next {
 		if err := s.Room(spoolStep + uint64(len(b))); err != nil {
@@ -65,7 +65,7 @@ func (s *Spool) Write(b []byte) (int, error) {
 	return w, err
 }
 
-// Room returns fsm.ErrOverloaded unless so many bytes can be written.
+// Room returns nodes.ErrOverloaded unless so many bytes can be written.
 func (s *Spool) Room(bytes uint64) error {
 	free, size, err := FreeSpace(s.dir)
 	if err != nil {
