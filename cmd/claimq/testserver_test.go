@@ -77,6 +77,16 @@ func (s *testServer) want(path, body string, status int, part string) {
 	}
 }
 
+// Answers are whole, also large ones to requests with a large body.
+func TestTestServer_largeAnswers(t *testing.T) {
+	t.Parallel()
+	s := startTestServer(t)
+	params := strings.Repeat("x", 50_000)
+	for range 50 {
+		s.want("/api/tasks", `{"task_type":"mail","params":"`+params+`"}`, 201, params)
+	}
+}
+
 // The server's time stands still until a call moves it, and a reset forgets everything. It ends with its standard input.
 func TestTestServer(t *testing.T) {
 	t.Parallel()

@@ -126,7 +126,7 @@ func (s *testServer) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /test/advance", s.advance)
 	mux.HandleFunc("POST /test/reset", func(w http.ResponseWriter, _ *http.Request) { s.answer(w, s.begin()) })
-	mux.Handle("/", &httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "localhost", "localhost"
 			// A client may have it from before a reset. One node has no need of it.
@@ -145,6 +145,12 @@ func (s *testServer) handler() http.Handler {
 			w.Header().Set("Retry-After", "0")
 			fail(w, http.StatusServiceUnavailable, "shutting_down", "The server was reset: "+err.Error())
 		},
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		// The transport looks at the request's body again, for its end, while the answer comes. Without this the
+		// HTTP server may have closed that by then, and the transport would end the answer.
+		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 has it
+		proxy.ServeHTTP(w, r)
 	})
 	return mux
 }
