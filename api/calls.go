@@ -40,7 +40,7 @@ func (s *Server) calls() []exchange.Call {
 		{Name: "change_type", Pattern: "PATCH /api/types/{type}", Roles: keyring.Operators, Is: exchange.Mutation, Answer: SetType},
 		{Name: "get_defaults", Pattern: "GET /api/defaults", Roles: keyring.EveryRole, Is: exchange.Bare, Answer: Defaults},
 		{Name: "change_defaults", Pattern: "PATCH /api/defaults", Roles: keyring.Operators, Is: exchange.Mutation, Answer: SetDefaults},
-		{Name: "list_schedules", Pattern: "GET /api/schedules", Roles: keyring.EveryRole, Is: exchange.Bare | exchange.Long, Answer: Schedules},
+		{Name: "list_schedules", Pattern: "GET /api/schedules", Roles: keyring.EveryRole, Is: exchange.Long, Answer: Schedules},
 		{Name: "get_schedule", Pattern: "GET /api/schedules/{name}", Roles: keyring.EveryRole, Answer: Schedule},
 		{Name: "list_slots", Pattern: "GET /api/slots", Roles: keyring.EveryRole, Is: exchange.Local | exchange.Long, Answer: Slots},
 		{Name: "set_schedule", Pattern: "PUT /api/schedules/{name}", Roles: keyring.Operators, Is: exchange.Mutation, Answer: SetSchedule},

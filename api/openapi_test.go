@@ -221,7 +221,7 @@ func TestOpenAPI_Notices(t *testing.T) {
 		{"a method", openapitest.Exchange{Method: "PUT", Target: "/api/tasks", Status: 200, Header: header(), Body: []byte(deleted)}, "no such status"},
 		{"a body", openapitest.Exchange{Method: "GET", Target: "/api/stats", Status: 307, Header: http.Header{"X-Request-Id": {"r"}, "Location": {"http://a"}}, Body: []byte("x")}, "a body"},
 		{"a field of a request", openapitest.Exchange{Method: "POST", Target: "/api/cluster/remove", Sent: []byte(`{"node_id":"n1","force":true}`), Status: 200, Header: header("X-Claimq-Index", ""), Body: []byte(`{"success":true}`)}, "force"},
-		{"a parameter", openapitest.Exchange{Method: "GET", Target: "/api/schedules?limit=1", Status: 200, Header: header(), Body: []byte(`{"success":true,"schedules":[]}`)}, "limit"},
+		{"a parameter", openapitest.Exchange{Method: "GET", Target: "/api/schedules?order=name", Status: 200, Header: header(), Body: []byte(`{"success":true,"schedules":[],"next":null}`)}, "order"},
 		{"a field of an event", openapitest.Exchange{Method: "GET", Target: "/api/events", Status: 200, Header: header("Content-Type", "text/event-stream"), Body: []byte("id: 1.0\ndata: {\"index\":1}\n\n")}, "sub"},
 		{"an event", openapitest.Exchange{Method: "GET", Target: "/api/events", Status: 200, Header: header("Content-Type", "text/event-stream"), Body: []byte("event: more\ndata: {}\n\n")}, "the event more"},
 	} {

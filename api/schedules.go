@@ -19,23 +19,51 @@ import (
 	"github.com/claimq/claimq/internal/cron"
 )
 
+// schedulesBytes bounds the size of a page of schedules. A page has at least one.
+const schedulesBytes = 8 << 20
+
 // scheduleBytes is the approximate size of a schedule in an answer, without its users' own data.
 const scheduleBytes = 1 << 10
 
-// Schedules answers GET /api/schedules.
+// Schedules answers GET /api/schedules: a page of them, by name.
 func Schedules(r *exchange.Request) {
-	var views []*fsm.ScheduleView
-	if r.Read(func(m *fsm.Machine, _ fsm.Stamp) { views = slices.Clone(m.Schedules()) }) {
-		views = slices.DeleteFunc(views, func(v *fsm.ScheduleView) bool { return !r.MaySee(v.Task.Type) })
-		size := 0
-		for _, v := range views {
-			size += scheduleBytes + len(v.Task.Params) + len(v.Task.Payload)/3*4
-		}
-		if !r.RoomFor(size) {
-			return
-		}
-		r.Send(fasthttp.StatusOK, encode.Schedules(r.Body(), views))
+	after, limit := "", r.Server.Cfg.Limits.Items
+	bad := r.ReadParams(exchange.Params{
+		"after": typeParam(&after),
+		"limit": countParam(&limit, r.Server.Cfg.Limits.Items),
+	})
+	if bad != nil {
+		r.Refuse(bad)
+		return
 	}
+	var all []*fsm.ScheduleView
+	if !r.Read(func(m *fsm.Machine, _ fsm.Stamp) { all = slices.Clone(m.Schedules()) }) {
+		return
+	}
+	page, size, next := all[:0], 0, ""
+	for _, v := range all {
+		if v.Name <= after || !r.MaySee(v.Task.Type) {
+			continue
+		}
+		n := sizeOfSchedule(v)
+		if len(page) == limit || len(page) > 0 && size+n > schedulesBytes {
+			next = page[len(page)-1].Name
+			break
+		}
+		page, size = append(page, v), size+n
+	}
+	if r.RoomFor(size) {
+		r.Send(fasthttp.StatusOK, encode.Schedules(r.Body(), page, next))
+	}
+}
+
+// sizeOfSchedule returns the approximate size of a schedule in an answer.
+func sizeOfSchedule(v *fsm.ScheduleView) int {
+	n := scheduleBytes + len(v.Task.Params) + len(v.Task.Payload)/3*4 + len(v.Task.Group)
+	for _, l := range v.Task.Labels {
+		n += len(l.Name) + len(l.Value)
+	}
+	return n
 }
 
 // Schedule answers GET /api/schedules/{name}.

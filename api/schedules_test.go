@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -64,7 +65,10 @@ func TestSchedule_BadInput(t *testing.T) {
 		}
 	}
 	cases = append(cases,
-		badInput{"GET /api/schedules?limit=1", "", ir, "limit", "Unknown query parameter: limit"},
+		badInput{"GET /api/schedules?order=name", "", ir, "order", "Unknown query parameter: order"},
+		badInput{"GET /api/schedules?limit=0", "", ir, "limit", "must be an integer from 1 to 1000"},
+		badInput{"GET /api/schedules?limit=1001", "", ir, "limit", "must be an integer from 1 to 1000"},
+		badInput{"GET /api/schedules?after=a/b", "", ir, "after", "1 to 128 of A-Z"},
 		badInput{"GET /api/schedules/a?limit=1", "", ir, "limit", "Unknown query parameter: limit"},
 		badInput{"PUT /api/schedules/a?x=1", with(`"every_ms":1000`), ir, "x", "Unknown query parameter: x"},
 		badInput{"POST /api/schedules", `{}`, wire.CodeMethodNotAllowed, "", "Method not allowed"},
@@ -185,38 +189,69 @@ func TestSchedule_Answer(t *testing.T) {
 	const second = `{"name":"x","task":{"task_type":"mail","payload":"eA==","priority":-3,"max_attempts":0,"unique":"active","delay_ms":20,"lease_ms":1000,` +
 		`"backoff":{"initial_ms":10,"max_ms":20,"factor":2,"jitter":0},"retention_ms":0,"labels":{"a":"b"},"group":"g"},"cron":null,"every_ms":5000,"timezone":null,"overlap":"allow","catch_up":"skip","paused":true,` +
 		`"next_run_at":null,"last_task_id":12,"last_run_at":"2026-03-01T12:00:00.000Z","skipped":3,"created_at":"2026-03-01T12:00:00.000Z","updated_at":"2026-03-01T12:00:00.000Z"}`
-	if got := string(encode.Schedule(nil, &view, true)); got != second {
+	if got := string(encode.Schedule(nil, &view)); got != second {
 		t.Errorf("an old one:\n got %s\nwant %s", got, second)
-	}
-	if got := string(encode.Schedule(nil, &view, false)); got != strings.NewReplacer(`"payload":"eA==",`, "", `,"labels":{"a":"b"},"group":"g"`, "").Replace(second) {
-		t.Errorf("without what may be large: %s", got)
-	}
-	large := view
-	large.Task.Payload = make([]byte, 1<<20)
-	views := make([]*fsm.ScheduleView, 20)
-	for i := range views {
-		views[i] = &large
-	}
-	list := answer{status: 200, body: string(encode.Schedules(nil, views))}.schedules(t, 200).Schedules
-	if len(list) != 20 || len(list[0].Task.Payload) != 1<<20 || list[19].Task.Payload != nil || list[19].Name != "x" {
-		t.Errorf("a long list has %d schedules, the last with %d bytes", len(list), len(list[19].Task.Payload))
 	}
 }
 
-// As many schedules as there may be, each as large as it may be, are an answer that a
-// follower takes from the leader: up to 32 MiB.
-func TestSchedules_bound(t *testing.T) {
+// TestSchedules_Pages walks lists of schedules: each is shown whole and once, whatever bounds
+// the pages, and a page takes no more than it may.
+func TestSchedules_Pages(t *testing.T) {
 	t.Parallel()
-	const answerMax = 32 << 20
-	name, control := strings.Repeat("n", 128), strings.Repeat("\x01", 64)
-	task := fsm.NewTask{Type: name, Params: []byte("1"), Group: strings.Repeat("\x01", 256), Backoff: &fsm.Backoff{InitialMS: 1 << 40, MaxMS: 1 << 40, Factor: 1 << 40}}
-	for i := range 16 {
-		task.Labels = append(task.Labels, fsm.Label{Name: control[1:] + string(rune('a'+i)), Value: control})
+	for _, test := range []struct {
+		name    string
+		bytes   int // of each one's params
+		query   string
+		want    []int // schedules of each page
+		largest int   // bytes of a page
+	}{
+		{"all", 10, "limit=1000", []int{20}, 20 << 10},
+		{"by number", 10, "limit=7", []int{7, 7, 6}, 20 << 10},
+		{"by bytes", 1_000_000, "limit=1000", []int{8, 8, 4}, schedulesBytes},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := setup(t)
+			for i := range 20 {
+				s.call(t, fmt.Sprintf("PUT /api/schedules/s%02d", i), `{"task":{"params":"`+strings.Repeat("x", test.bytes)+`"},"every_ms":60000}`).good(t, 201)
+			}
+			var names []string
+			var sizes []int
+			for after := ""; ; {
+				got := s.call(t, "GET /api/schedules?"+test.query+after, "")
+				if len(got.body) > test.largest {
+					t.Errorf("a page of %d bytes", len(got.body))
+				}
+				page := got.schedules(t, 200)
+				sizes = append(sizes, len(page.Schedules))
+				for _, one := range page.Schedules {
+					if names = append(names, one.Name); len(one.Task.Params) < test.bytes {
+						t.Errorf("%s has %d bytes of params", one.Name, len(one.Task.Params))
+					}
+				}
+				if page.Next == "" {
+					break
+				}
+				after = "&after=" + page.Next
+			}
+			if !slices.Equal(sizes, test.want) || len(names) != 20 || !slices.IsSorted(names) || len(slices.Compact(names)) != 20 {
+				t.Errorf("pages of %v, want %v: %v", sizes, test.want, names)
+			}
+			if n := s.host.Port.Answers.Taken(); n != 0 {
+				t.Errorf("%d bytes are taken", n)
+			}
+		})
 	}
-	view := fsm.ScheduleView{Schedule: fsm.Schedule{Name: name, Cron: name + name, Timezone: name, Task: task, NextRunAt: 1}, LastTaskID: 1 << 53, Skipped: 1 << 53}
-	views := slices.Repeat([]*fsm.ScheduleView{&view}, 10_000)
-	if n := len(encode.Schedules(nil, views)); n > answerMax {
-		t.Errorf("%d bytes, more than %d", n, answerMax)
+}
+
+// TestSchedules_room ensures that a page asks for its room before it is made.
+func TestSchedules_room(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, func(c *Config) { c.AnswersBytes = 1 << 20 })
+	s.call(t, "PUT /api/schedules/a", `{"task":{"params":"`+strings.Repeat("x", 100_000)+`"},"every_ms":60000}`).good(t, 201)
+	s.host.Port.Answers.Take(1 << 20)
+	if f := s.call(t, "GET /api/schedules", "").refused(t, wire.CodeOverloaded); f["reason"] != "answers" {
+		t.Errorf("no room: %v", f)
 	}
 }
 
@@ -225,7 +260,7 @@ func TestSchedule_Life(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	at := func(ms int64) *time.Time { v := time.UnixMilli(nodetest.Start + ms).UTC(); return &v }
-	if list := s.call(t, "GET /api/schedules", ""); list.body != `{"success":true,"schedules":[]}` || list.status != 200 {
+	if list := s.call(t, "GET /api/schedules", ""); list.body != `{"success":true,"schedules":[],"next":null}` || list.status != 200 {
 		t.Errorf("an empty list: %d %s", list.status, list.body)
 	}
 	s.call(t, "GET /api/schedules/b", "").refused(t, wire.CodeScheduleNotFound)

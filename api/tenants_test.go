@@ -163,7 +163,7 @@ var tenantCalls = map[string][]string{
 	"change_type":            {`operator PATCH /api/types/a {"paused":true}`},
 	"get_defaults":           {`reader GET /api/defaults`},
 	"change_defaults":        {`operator PATCH /api/defaults {"lease_ms":5000}`},
-	"list_schedules":         {`reader GET /api/schedules`},
+	"list_schedules":         {`reader GET /api/schedules`, `reader GET /api/schedules?limit=1&after=m`},
 	"get_schedule":           {`reader GET /api/schedules/own`},
 	"list_slots":             {`reader GET /api/slots?every_ms=60000`},
 	"set_schedule":           {`operator PUT /api/schedules/own {"task":{"task_type":"b","params":1},"every_ms":60000}`},

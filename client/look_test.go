@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -135,6 +136,28 @@ func TestClient_Schedules(t *testing.T) {
 	if got.Name != "a/b" || got.Cron != "@daily" || got.LastTaskID != "7" || got.Skipped != 2 || got.Task.TaskType != "mail" || got.Task.MaxAttempts != 0 ||
 		string(got.Task.Payload) != `{ "x": 1 }` || got.NextRunAt.Day() != 3 || got.LastRunAt.Day() != 2 || !got.OverlapAllow || !got.CatchUpSkip {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// All pages of the list are asked for.
+func TestClient_SchedulesPages(t *testing.T) {
+	t.Parallel()
+	const one = `{"name":"%s","task":{"params":1},"cron":"@daily","every_ms":null,"timezone":"UTC","overlap":"skip","catch_up":"one","paused":false,"next_run_at":null,"last_task_id":null,` +
+		`"last_run_at":null,"skipped":0,"created_at":"2026-01-01T00:00:00.000Z","updated_at":"2026-01-01T00:00:00.000Z"}`
+	page := func(next string, names ...string) string {
+		list := make([]string, len(names))
+		for i, name := range names {
+			list[i] = fmt.Sprintf(one, name)
+		}
+		return `{"success":true,"schedules":[` + strings.Join(list, ",") + `],"next":` + next + `}`
+	}
+	s, c := talk(t, says(200, page(`"b:"`, "a", "b:")), says(200, page("null", "c")))
+	got, err := c.Schedules(t.Context())
+	if err != nil || len(got) != 3 || got[0].Name != "a" || got[1].Name != "b:" || got[2].Name != "c" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if sent := s.requests(); sent[0].path != "/api/schedules" || sent[1].path != "/api/schedules?after=b%3A" {
+		t.Errorf("asked %+v", sent)
 	}
 }
 

@@ -60,17 +60,23 @@ func (c *Client) GetSchedule(ctx context.Context, name string) (*Schedule, error
 	return s, nil
 }
 
-// Schedules returns all schedules, by name.
+// Schedules returns all schedules, by name. It asks for page after page, of 1,000 and about
+// 8 MiB at most; those of a later page are as of a later time.
 func (c *Client) Schedules(ctx context.Context) ([]Schedule, error) {
-	var w wire.Schedules
-	if err := c.get(ctx, "/api/schedules", &w); err != nil {
-		return nil, fmt.Errorf("list schedules: %w", err)
+	schedules := []Schedule{}
+	for query := (url.Values{}); ; {
+		var page wire.Schedules
+		if err := c.get(ctx, withQuery("/api/schedules", query), &page); err != nil {
+			return nil, fmt.Errorf("list schedules: %w", err)
+		}
+		for i := range page.Schedules {
+			schedules = append(schedules, scheduleFromWire(&page.Schedules[i]))
+		}
+		if page.Next == "" {
+			return schedules, nil
+		}
+		query.Set("after", page.Next)
 	}
-	schedules := make([]Schedule, len(w.Schedules))
-	for i := range w.Schedules {
-		schedules[i] = scheduleFromWire(&w.Schedules[i])
-	}
-	return schedules, nil
 }
 
 // DeleteSchedule removes the schedule; tasks that it has submitted stay. If its answer is lost it is repeated, and

@@ -8,29 +8,23 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// scheduleListBytes is the length of a list of schedules after which tasks are shown without params, payload, labels
-// and group.
-const scheduleListBytes = 8 << 20
-
-// Schedules appends the answer with a list of schedules.
-func Schedules(b []byte, views []*fsm.ScheduleView) []byte {
-	b = jsonout.List(b, `{"success":true,"schedules":`, len(views), func(b []byte, i int) []byte {
-		task := &views[i].Task
-		return Schedule(b, views[i], len(b)+len(task.Params)+len(task.Payload) <= scheduleListBytes)
-	})
-	return append(b, '}')
+// Schedules appends the answer with a page of schedules. next is the name after which the next page begins, "" if this is
+// the last one.
+func Schedules(b []byte, views []*fsm.ScheduleView, next string) []byte {
+	b = jsonout.List(b, `{"success":true,"schedules":`, len(views), func(b []byte, i int) []byte { return Schedule(b, views[i]) })
+	return append(jsonout.StringOrNull(b, `,"next":`, next), '}')
 }
 
 // ScheduleAnswer appends the answer with one schedule.
 func ScheduleAnswer(b []byte, v *fsm.ScheduleView) []byte {
 	b = append(b, `{"success":true,"schedule":`...)
-	return append(Schedule(b, v, true), '}')
+	return append(Schedule(b, v), '}')
 }
 
-// Schedule appends a schedule; whole says whether its task's params, payload, labels and group are shown.
-func Schedule(b []byte, v *fsm.ScheduleView, whole bool) []byte {
+// Schedule appends a schedule.
+func Schedule(b []byte, v *fsm.ScheduleView) []byte {
 	b = jsonout.StringField(b, `{"name":`, v.Name)
-	b = appendNewTask(append(b, `,"task":`...), &v.Task, whole)
+	b = appendNewTask(append(b, `,"task":`...), &v.Task)
 	if v.Cron != "" {
 		b = jsonout.StringField(b, `,"cron":`, v.Cron)
 		b = jsonout.StringField(b, `,"every_ms":null,"timezone":`, cmp.Or(v.Timezone, "UTC"))
@@ -50,9 +44,8 @@ func Schedule(b []byte, v *fsm.ScheduleView, whole bool) []byte {
 	return append(b, '}')
 }
 
-// appendNewTask appends a task as it was given in a request, without fields that have their defaults. whole says
-// whether params, payload, labels and group are shown.
-func appendNewTask(b []byte, t *fsm.NewTask, whole bool) []byte {
+// appendNewTask appends a task as it was given in a request, without fields that have their defaults.
+func appendNewTask(b []byte, t *fsm.NewTask) []byte {
 	b = append(b, '{')
 	start := len(b)
 	name := func(name string) {
@@ -62,11 +55,11 @@ func appendNewTask(b []byte, t *fsm.NewTask, whole bool) []byte {
 		name("task_type")
 		b = jsonout.String(b, t.Type)
 	}
-	if whole && t.Params != nil {
+	if t.Params != nil {
 		name("params")
 		b = append(b, t.Params...)
 	}
-	if whole && t.Payload != nil {
+	if t.Payload != nil {
 		name("payload")
 		b = jsonout.Base64(b, "", t.Payload)
 	}
@@ -92,11 +85,11 @@ func appendNewTask(b []byte, t *fsm.NewTask, whole bool) []byte {
 		name("retention_ms")
 		b = Retention(b, "", t.RetentionMS)
 	}
-	if whole && len(t.Labels) > 0 {
+	if len(t.Labels) > 0 {
 		name("labels")
 		b = appendLabels(b, "", t.Labels)
 	}
-	if whole && t.Group != "" {
+	if t.Group != "" {
 		name("group")
 		b = jsonout.String(b, t.Group)
 	}

@@ -36,6 +36,7 @@ type Schedule struct {
 type Schedules struct {
 	Success   bool       `json:"success"`
 	Schedules []Schedule `json:"schedules,omitempty"` // of GET /api/schedules
+	Next      string     `json:"next,omitempty"`      // after of the next page of these; "" or null: there is none
 	Schedule  *Schedule  `json:"schedule,omitempty"`  // of GET and PUT of one
 }
 

@@ -91,6 +91,9 @@ func sightCases() []cliCase {
 		{name: "schedule set never", args: []string{"schedule", "set", "poll", "fetch"}, want: 2},
 		{name: "schedule set refused", args: []string{"schedule", "set", "poll", "fetch", "--cron", "x"}, want: 1, answers: one("PUT /api/schedules/poll", `400 {"success":false,"error":"Invalid cron","code":"invalid_request","message":"Five fields are allowed","field":"cron","request_id":"r1"}`)},
 		{name: "schedule list", args: []string{"schedule", "list"}, answers: one("GET /api/schedules", `200 {"success":true,"schedules":[`+cliSchedule+`,`+cliPaused+`]}`)},
+		{name: "schedule list pages", args: []string{"schedule", "list"}, answers: map[string]string{
+			"GET /api/schedules": `200 {"success":true,"schedules":[` + cliSchedule + `],"next":"nightly"}`, "GET /api/schedules?after=nightly": `200 {"success":true,"schedules":[` + cliPaused + `],"next":null}`,
+		}},
 		{name: "schedule list none", args: []string{"schedule", "list"}, answers: one("GET /api/schedules", `200 {"success":true,"schedules":[]}`)},
 		{name: "schedule get", args: []string{"schedule", "get", "nightly"}, answers: one("GET /api/schedules/nightly", `200 {"success":true,"schedule":`+cliSchedule+`}`)},
 		{

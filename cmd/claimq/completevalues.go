@@ -216,7 +216,7 @@ func (c *completer) task(args []string) *wire.Task {
 	return answer.Task
 }
 
-// schedules offers the names of the schedules.
+// schedules offers the names of the schedules of a page, the first 1,000 by name.
 func schedules(c *completer, _ []string) []string {
 	var answer wire.Schedules
 	c.get("/api/schedules", &answer)

@@ -6,6 +6,7 @@ import { noteMembers, state } from "../store.js";
 import { bytes, dur, num, plural } from "../text.js";
 import { columns } from "./types.js";
 import { failures } from "../history.js";
+import { pagesOf } from "../schedulepages.js";
 import { History } from "../parts/history.js";
 import { Table } from "../parts/table.js";
 
@@ -13,6 +14,8 @@ import { Table } from "../parts/table.js";
 
 /** How many types are shown of those that wait, and of those that want to be looked at. */
 const topMax = 10;
+/** How many schedules a page of them has that is not cut for its size: behind one that is none is looked at here. */
+const fullPage = 1000;
 const shownStatuses = ["pending", "claimed", "scheduled", "blocked", "running", "failed"];
 
 /** @param {Members|null} cluster */
@@ -105,7 +108,7 @@ export default {
 			ask("/types", { order: "oldest", limit: topMax }),
 			fresh ? data : Promise.all([
 				has("operator") ? ask("/cluster").catch((error) => (error.code === "forbidden" ? null : Promise.reject(error))) : null, // the leader may be read-only, or have other keys
-				ask("/schedules").then(({ schedules }) => schedules),
+				pagesOf(ask, (page) => page.length === fullPage).then(({ schedules }) => schedules),
 				state.me?.task_types ? null : ask("/history"),
 				ask("/types", { attention: true, order: "oldest", limit: topMax }),
 			]).then(([cluster, schedules, seen, wanting]) => ({ cluster, schedules, seen, wanting })),

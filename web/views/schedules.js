@@ -1,9 +1,11 @@
 // All schedules: when each runs next, and what it submitted last.
-import { Card, Code, Empty, html, Time, Tone } from "../parts/bits.js";
+import { Button, Card, Code, Empty, html, Time, Tone } from "../parts/bits.js";
 import { Table } from "../parts/table.js";
 import { Act } from "../actions.js";
-import { path } from "../routes.js";
+import { changeQuery, path } from "../routes.js";
 import { planWords } from "../plan.js";
+import { pagesOf } from "../schedulepages.js";
+import { num } from "../text.js";
 import { edit } from "./schedule.js";
 
 /** @import { Column, Schedule, View } from "../types/model" */
@@ -26,19 +28,23 @@ const columns = [
 	{ key: "skipped", title: "Skipped", num: true, hint: "slots passed over since it was set", sort: true },
 ];
 
-/** @param {{data: {schedules: Schedule[]}}} props */
-function Body({ data: { schedules } }) {
+/** @param {{data: {schedules: Schedule[], more: boolean, pages: number}}} props */
+function Body({ data: { schedules, more, pages } }) {
 	if (!schedules.length) {
 		return html`<${Card}><${Empty} title="No schedules yet"><p>A schedule submits a task again and again. Make one with the button, or:</p><${Code}>${`claimq schedule set nightly report --cron '30 2 * * *' --timezone Europe/Paris`}<//><//><//>`;
 	}
-	return html`<${Card}><${Table} caption="Schedules" rows=${schedules} id="name" to="/schedules" cols=${columns} sort="name" /><//>`;
+	return html`<${Card}><${Table} caption="Schedules" rows=${schedules} id="name" to="/schedules" cols=${columns} sort="name" />
+		${more && html`<p class="row more"><span class="soft">The first ${num(schedules.length)} by name</span><${Button} onClick=${() => changeQuery({ pages: pages + 1 })}>Show the next page<//></p>`}<//>`;
 }
 
 /** @type {View} */
 export default {
 	title: () => "Schedules",
 	every: 5000,
-	load: async ({ ask }) => ({ schedules: (await ask("/schedules")).schedules }),
+	async load({ ask, query }) {
+		const pages = Number(query.pages) || 1;
+		return { ...await pagesOf(ask, (_, n) => n < pages), pages };
+	},
 	tools: () => html`<${Act} role="operator" kind="primary" onClick=${() => edit()}>New schedule<//>`,
 	Body,
 };

@@ -205,6 +205,23 @@ def test_submit_many(claimq_client: Client) -> None:
     assert len(claimq_client.submit_many(large)) == 10
 
 
+def test_schedules_of_all_pages(claimq_client: Client, claimq_server: Server) -> None:
+    import asyncio
+
+    names = [f"s{i:02}" for i in range(12)]  # a page has 8 MiB
+    for name in names:
+        task = {"task": {"params": "x" * 1_000_000}, "every_ms": 60_000}
+        claimq_client.request("PUT", "/api/schedules/" + name, task)
+    every = claimq_client.schedules()
+    assert [s["name"] for s in every] == names
+
+    async def walk() -> None:
+        async with AsyncClient(claimq_server.url, api_key="") as client:
+            assert await client.schedules() == every
+
+    asyncio.run(walk())
+
+
 def test_pytest_plugin_without_claimq(pytester: pytest.Pytester, monkeypatch: Any) -> None:
     monkeypatch.setenv("CLAIMQ_BIN", "")
     monkeypatch.setenv("PATH", "")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"net/url"
 	"strconv"
@@ -117,11 +118,40 @@ func (o *scheduleSetOptions) body(a *term.App, cmd *cobra.Command, args []string
 }
 
 func newScheduleListCommand(a *term.App) *cobra.Command {
-	return session.Look(a, &cobra.Command{
-		Use:     "list",
-		Short:   "List the schedules",
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the schedules",
+		Long: `List the schedules, by name. With --output json each page of the server's answer is one
+line: up to 1,000 schedules and about 8 MiB.`,
 		Example: "  claimq schedule list",
-	}, session.At("/api/schedules"), func(answer *wire.Schedules) error { return showSchedules(a, answer.Schedules) })
+	}
+	session.Acts(a, cmd, func(cmd *cobra.Command, _ []string) (session.Act, error) {
+		return func(s session.Talk) error { return listSchedules(cmd.Context(), s) }, nil
+	})
+	session.Within(cmd, session.LookTimeout)
+	return cmd
+}
+
+// listSchedules walks all pages.
+func listSchedules(ctx context.Context, s session.Talk) error {
+	var all []wire.Schedule
+	for path := "/api/schedules"; ; {
+		var page wire.Schedules
+		shown, err := s.Call(ctx, session.Get(path), &page)
+		if err != nil {
+			return err
+		}
+		if !shown {
+			all = append(all, page.Schedules...)
+		}
+		if page.Next == "" {
+			if shown {
+				return nil
+			}
+			return showSchedules(s.App, all)
+		}
+		path = "/api/schedules?after=" + url.QueryEscape(page.Next)
+	}
 }
 
 func newScheduleGetCommand(a *term.App) *cobra.Command {

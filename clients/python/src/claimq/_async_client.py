@@ -354,9 +354,19 @@ class AsyncClient:
         return await self._run(self._calls.set_type(name, settings, timeout))
 
     async def schedules(self, *, timeout: float | None = None) -> list[api.Schedule]:
-        """Return all schedules, by name."""
-        answer = await self._run(self._calls.look("/api/schedules", timeout))
-        return cast("list[api.Schedule]", answer["schedules"])
+        """Return all schedules, by name.
+
+        It asks for page after page, of 1,000 and about 8 MiB at most; timeout is of each.
+        """
+        schedules: list[api.Schedule] = []
+        after: str | None = None
+        while True:
+            path = "/api/schedules"
+            page = await self._run(self._calls.look(path, timeout, after=after))
+            schedules += cast("list[api.Schedule]", page["schedules"])
+            after = page.get("next")
+            if after is None:
+                return schedules
 
     async def set_schedule(
         self, name: str, schedule: api.NewSchedule, *, timeout: float | None = None

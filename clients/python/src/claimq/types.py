@@ -1474,6 +1474,8 @@ class ListSchedulesAnswer(TypedDict):
 
     success: Literal[True]
     schedules: list[Schedule]
+    next: JSON | None
+    """`after` of the next page; null: there is none"""
 
 
 class GetScheduleAnswer(TypedDict):
