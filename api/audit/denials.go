@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// denialsPerSecond bounds the denials that an audit file gets in a second, and those
-	// that wait for it while it cannot be written. The others are counted.
+	// denialsPerSecond bounds the denials per second that an audit file gets, and those that wait while it cannot be
+	// written. Further ones are only counted.
 	denialsPerSecond = 100
-	// denialErrorBytes bounds what is told of why.
+	// denialErrorBytes bounds the recorded reason.
 	denialErrorBytes = 512
 )
 
-// The lines of an audit file that are about requests that were denied.
+// Events of an audit file that are about denied requests.
 const (
 	lineDenied = "denied"
 	lineUntold = "denials_left_out"
@@ -32,7 +32,7 @@ const (
 // Denial is a request with a known key that was answered with 401 or 403.
 type Denial struct {
 	At        time.Time
-	Key       string // its name
+	Key       string // the key's name
 	From      netip.Addr
 	Call      string // the name of the call
 	Status    int
@@ -40,7 +40,7 @@ type Denial struct {
 	Answer    []byte // the body of the answer
 }
 
-// denials are those on their way to an audit file.
+// denials are those waiting to be written to an audit file.
 type denials struct {
 	wake chan struct{} // has one element if there is something to write
 
@@ -51,8 +51,8 @@ type denials struct {
 	leftOut int
 }
 
-// Denied notes a request that was denied, which made describes, unless there were too
-// many within the second. It waits for nothing.
+// Denied records a denied request, described by made, unless there were too many in the same second. It does not wait
+// for the disk.
 func (a *Writer) Denied(now time.Time, made func() Denial) {
 	d := &a.denials
 	d.mu.Lock()
@@ -81,7 +81,7 @@ func (a *Writer) runDenials(ctx context.Context) {
 		case <-a.denials.wake:
 		}
 		for a.writeDenials(time.Now(), false) {
-			select { // more later: some were left out, or the disk failed
+			select { // more follows later: some were left out, or the disk failed
 			case <-ctx.Done():
 				return
 			case <-a.denials.wake:
@@ -91,8 +91,8 @@ func (a *Writer) runDenials(ctx context.Context) {
 	}
 }
 
-// writeDenials writes what waits, and how many were left out once their second is over,
-// or at the end. It reports whether anything is left to be written.
+// writeDenials writes what waits and, once their second is over or at the end, how many were left out. It reports
+// whether anything remains to be written.
 func (a *Writer) writeDenials(now time.Time, end bool) (more bool) {
 	waiting, leftOut, more := a.denials.take(now, end)
 	if len(waiting) == 0 && leftOut == 0 {
@@ -100,7 +100,7 @@ func (a *Writer) writeDenials(now time.Time, end bool) (more bool) {
 	}
 	if err := a.appendDenials(waiting, leftOut, now); err != nil {
 		a.denials.putBack(waiting, leftOut)
-		return true // the goroutine of events says so
+		return true // the goroutine of events logs the error
 	}
 	return more
 }
@@ -148,10 +148,10 @@ func (a *Writer) appendDenials(waiting []Denial, leftOut int, now time.Time) err
 	return a.syncDueLocked()
 }
 
-// append appends the denial as a line of an audit file whose last event has a place.
+// append appends the denial as a line of an audit file. at is the place of the file's last event.
 func (d *Denial) append(b []byte, at event.Pos) []byte {
 	var answer struct{ Code, Error string }
-	_ = json.Unmarshal(d.Answer, &answer) // of our own making; else it says nothing
+	_ = json.Unmarshal(d.Answer, &answer) // our own answer; otherwise the fields stay empty
 	from := ""
 	if d.From.IsValid() {
 		from = d.From.String()
@@ -168,8 +168,7 @@ func (d *Denial) append(b []byte, at event.Pos) []byte {
 	return append(b, '}', '\n')
 }
 
-// isDenial reports whether a line of an audit file is about denials: it has the place of
-// the event before.
+// isDenial reports whether a line of an audit file is about denials. Such lines have the place of the event before.
 func isDenial(line []byte) bool {
 	return bytes.Contains(line, []byte(`,"event":"`+lineDenied+`",`)) || bytes.Contains(line, []byte(`,"event":"`+lineUntold+`",`))
 }

@@ -1,5 +1,4 @@
-// Package audit owns a node's audit file: each event of its trail as one line of JSON, in
-// order, each once, over crashes and files that are moved away; and the requests with
-// known keys that the node has denied. It reads the trail and knows no request. One
-// process at a time has the file.
+// Package audit writes a node's audit file: each event of its trail as one line of JSON, in order and exactly once,
+// even after crashes and when the file is moved away. It also writes the requests with known keys that the node has
+// denied. It reads the trail and knows no requests. Only one process at a time can use the file.
 package audit

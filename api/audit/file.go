@@ -14,23 +14,23 @@ import (
 	"github.com/claimq/claimq/fsm/event"
 )
 
-// tailMax is how much of an audit file's end is looked at when it is opened:
-// more than a loss of power can have damaged.
+// tailMax is how much of an audit file's end is examined when it is opened: more than a loss of power can have
+// damaged.
 const tailMax = 2 * syncBytes
 
-// fileMode is for files that are made: an audit tells who did what.
+// fileMode is restrictive because an audit file tells who did what.
 const fileMode = 0o640
 
-// file is an open audit file. One process at a time has it.
+// file is an open audit file, locked for this process.
 type file struct {
 	file  *os.File
 	empty bool
-	at    event.Pos // of the last line, if it is not empty
-	cut   int64     // bytes of a broken end that were taken off
+	at    event.Pos // of the last line, if the file is not empty
+	cut   int64     // bytes of an incomplete end that were cut off
 }
 
-// openFile opens the file at path, or makes it, and takes off what is
-// broken at its end. It refuses a file that is something else.
+// openFile opens or creates the file at path, and cuts off an incomplete end. It refuses a file that is not an audit
+// file.
 func openFile(path string) (*file, error) {
 	opened, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, fileMode)
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *file) begin() error {
 	if _, err := f.file.ReadAt(tail, from); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if from > 0 { // it begins within a line
+	if from > 0 { // the tail begins within a line
 		skip := bytes.IndexByte(tail, '\n') + 1
 		from, tail = from+int64(skip), tail[skip:]
 	}
@@ -76,9 +76,8 @@ func (f *file) begin() error {
 	return f.file.Truncate(from + int64(good))
 }
 
-// lastPlace returns how much of the end of an audit file is whole lines, in
-// order, and the place of the last one. ok is false if they are no lines of an
-// audit file.
+// lastPlace returns the length of the complete, ordered lines at the end of an audit file, and the place of the last
+// one. ok is false if they are not lines of an audit file.
 func lastPlace(tail []byte) (good int, at event.Pos, ok bool) {
 	for {
 		line, _, whole := bytes.Cut(tail[good:], []byte{'\n'})
@@ -95,10 +94,10 @@ func lastPlace(tail []byte) (good int, at event.Pos, ok bool) {
 	}
 }
 
-// lineHead is how every line begins.
+// lineHead is the beginning of every line.
 const lineHead = `{"index":`
 
-// linePlace reads the place in a line, without its end.
+// linePlace parses the place in a line, given without its newline.
 func linePlace(line []byte) (at event.Pos, ok bool) {
 	rest, ok := bytes.CutPrefix(line, []byte(lineHead))
 	index, rest, ok2 := bytes.Cut(rest, []byte(`,"sub":`))
@@ -118,5 +117,5 @@ func (f *file) write(lines []byte) error {
 
 func (f *file) sync() error { return f.file.Sync() }
 
-// close closes the file, synced.
+// close syncs and closes the file.
 func (f *file) close() error { return errors.Join(f.sync(), f.file.Close()) }

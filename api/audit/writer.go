@@ -19,42 +19,40 @@ import (
 )
 
 const (
-	// retryMin and retryMax bound the pause after an error of the disk;
-	// each error in a row doubles it.
+	// retryMin and retryMax bound the pause after an error of the disk, doubled for each error in a row.
 	retryMin = time.Second
 	retryMax = 30 * time.Second
-	// syncInterval and syncBytes bound what a loss of power takes from
-	// the file's end. It costs nothing but time: the trail still has it.
+	// syncInterval and syncBytes bound what a loss of power can remove from the file's end. Nothing is lost by that,
+	// because the trail still has it.
 	syncInterval = 5 * time.Second
 	syncBytes    = 8 << 20
-	// closeMax bounds how long a stop waits for the disk.
+	// closeMax bounds how long Close waits for the disk.
 	closeMax = 5 * time.Second
-	// hungAfter is how long the disk may take before the log tells of it; hungLook how often
-	// that is looked at.
+	// hungAfter is the time after which a disk that does not answer is logged; hungLook is the interval of that
+	// check.
 	hungAfter = 10 * time.Second
 	hungLook  = time.Second
 )
 
-// The lines of an audit file that are no events of the trail.
+// Events of an audit file that are not events of the trail.
 const (
 	lineGone      = "events_gone"
 	lineContinued = "continued"
 )
 
-// Config is what Open needs.
+// Config configures Open.
 type Config struct {
 	// Path names the file.
 	Path string
-	// Node is whose trail is written.
+	// Node is the node whose trail is written.
 	Node trail.Source
-	// Logger is told of errors of the disk. nil: nobody.
+	// Logger receives errors of the disk. nil: none.
 	Logger hclog.Logger
 }
 
-// Writer writes this node's trail to a file: each event as one line of JSON in
-// the shape of GET /api/events, in order, each once. It goes on where the file
-// ends. Between them it writes the requests with known keys that this node has
-// denied. Its methods are safe for concurrent use.
+// Writer writes this node's trail to a file: each event as one line of JSON in the form of GET /api/events, in order
+// and exactly once. It continues where the file ends. Requests with known keys that this node has denied are written
+// in between. Its methods are safe for concurrent use.
 type Writer struct {
 	cfg     Config
 	stop    context.CancelFunc
@@ -62,19 +60,18 @@ type Writer struct {
 	ended   sync.Once
 	denials denials
 
-	closeWait time.Duration // closeMax, but in tests
-	busySince atomic.Int64  // Unix time in ns since when the disk has not answered; 0: it is not asked
+	closeWait time.Duration // closeMax, except in tests
+	busySince atomic.Int64  // Unix time in ns since which the disk has not answered; 0: no request to it is under way
 
 	mu       sync.Mutex // guards what follows
-	file     *file      // nil: it could not be written, and is opened again
+	file     *file      // nil: it could not be written, and will be opened again
 	at       event.Pos
 	unsynced int       // bytes
-	synced   time.Time // when nothing was unsynced last
+	synced   time.Time // when everything was last synced
 }
 
-// Open opens the file, which it makes if there is none, takes off a line
-// that a crash cut, and writes what happens until Close. It fails if the file
-// cannot be used; later errors are logged and tried again.
+// Open opens or creates the file, cuts off a line that a crash left incomplete, and writes events until Close. It
+// fails if the file cannot be used; later errors are logged and retried.
 func Open(cfg Config) (*Writer, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
@@ -91,8 +88,8 @@ func Open(cfg Config) (*Writer, error) {
 	return a, nil
 }
 
-// Reopen closes the file and opens what has its name now: after the file was
-// moved away, a new one. Its first line then names the last event of the old one.
+// Reopen closes the file and opens the one that has its name now, which is a new one after the file was moved away.
+// The first line of a new file names the last event of the old one.
 func (a *Writer) Reopen() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,8 +101,8 @@ func (a *Writer) Reopen() {
 	a.cfg.Logger.Info("reopened the audit file", "path", a.cfg.Path)
 }
 
-// Close ends the writing and closes the file. It is safe twice. Where the disk does not answer
-// it gives up after closeMax: what is missing is written after the next start.
+// Close stops writing and closes the file. It may be called twice. If the disk does not answer, Close gives up after
+// closeMax; missing events are written after the next start.
 func (a *Writer) Close() {
 	a.stop()
 	done := make(chan struct{})
@@ -126,7 +123,7 @@ func (a *Writer) Close() {
 	}
 }
 
-// watch tells, until ctx ends, of a disk that does not answer.
+// watch logs, until ctx ends, when the disk does not answer.
 func (a *Writer) watch(ctx context.Context) {
 	var told int64
 	for pause.For(ctx, hungLook) {
@@ -139,14 +136,14 @@ func (a *Writer) watch(ctx context.Context) {
 	}
 }
 
-// busy notes that the disk is asked, until answered is called.
+// busy notes that a request to the disk is under way until answered is called.
 func (a *Writer) busy() (answered func()) {
 	a.busySince.Store(time.Now().UnixNano())
 	return func() { a.busySince.Store(0) }
 }
 
-// openLocked opens the file and takes its end for where to go on. A new file
-// begins where the last one ended, if there was one, and says so.
+// openLocked opens the file and continues at its end. A new file continues where the last one ended, if there was
+// one, and says so.
 func (a *Writer) openLocked() error {
 	defer a.busy()()
 	f, err := openFile(a.cfg.Path)
@@ -208,8 +205,8 @@ func (a *Writer) run(ctx context.Context) {
 	}
 }
 
-// step waits for events, for syncInterval at most, and writes some. more:
-// there are others. Errors are those of the disk.
+// step waits for events, at most for syncInterval, and writes some. more says that there are others. Errors are those
+// of the disk.
 func (a *Writer) step(ctx context.Context) (more bool, err error) {
 	after, err := a.place()
 	if err != nil {
@@ -218,7 +215,7 @@ func (a *Writer) step(ctx context.Context) (more bool, err error) {
 	wait, cancel := context.WithTimeout(ctx, syncInterval)
 	err = a.cfg.Node.WaitEvent(wait, after)
 	cancel()
-	if err != nil { // nothing new, or a node that stops
+	if err != nil { // no new events, or the node is stopping
 		return false, errors.Join(a.sync(), a.beyond(ctx, after))
 	}
 	var page event.Page
@@ -240,8 +237,8 @@ func (a *Writer) step(ctx context.Context) (more bool, err error) {
 	return page.More || page.Gone, a.append(after, lines, page.Next)
 }
 
-// beyond returns an error if the file ends with a place that the trail has not come to: what
-// happens would be missing from it until the trail has.
+// beyond returns an error if the file ends with a place that the trail has not reached, because events until that
+// place would be missing.
 func (a *Writer) beyond(ctx context.Context, after event.Pos) error {
 	ctx, cancel := context.WithTimeout(ctx, syncInterval)
 	defer cancel()
@@ -253,7 +250,7 @@ func (a *Writer) beyond(ctx context.Context, after event.Pos) error {
 		trail.AppendPlace(nil, after), trail.AppendPlace(nil, at))
 }
 
-// place returns where to go on, once the file is open.
+// place returns where to continue, once the file is open.
 func (a *Writer) place() (event.Pos, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -264,8 +261,8 @@ func (a *Writer) place() (event.Pos, error) {
 	return a.at, err
 }
 
-// append writes lines, which follow after, up to next. If the file is another
-// than the one that ended there, it does nothing.
+// append writes lines, which cover the trail from after to next. If the file does not end at after, because it was
+// replaced, it does nothing.
 func (a *Writer) append(after event.Pos, lines []byte, next event.Pos) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -279,8 +276,7 @@ func (a *Writer) append(after event.Pos, lines []byte, next event.Pos) error {
 	return a.syncDueLocked()
 }
 
-// writeLocked writes lines. On an error the file is closed: what of them is in it shows
-// when it is opened.
+// writeLocked writes lines. On an error it closes the file; opening it shows how much was written.
 func (a *Writer) writeLocked(lines []byte) error {
 	defer a.busy()()
 	if err := a.file.write(lines); err != nil {
@@ -291,7 +287,7 @@ func (a *Writer) writeLocked(lines []byte) error {
 	return nil
 }
 
-// syncDueLocked is syncLocked if so much or so long ago is unsynced.
+// syncDueLocked syncs if enough is unsynced, or for long enough.
 func (a *Writer) syncDueLocked() error {
 	if a.unsynced >= syncBytes || time.Since(a.synced) >= syncInterval {
 		return a.syncLocked()
@@ -299,7 +295,7 @@ func (a *Writer) syncDueLocked() error {
 	return nil
 }
 
-// sync makes what is written durable.
+// sync makes everything written durable.
 func (a *Writer) sync() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -323,7 +319,7 @@ func (a *Writer) syncLocked() error {
 	return nil
 }
 
-// appendNote appends a line that is no event of the trail.
+// appendNote appends a line that is not an event of the trail.
 func appendNote(b []byte, at event.Pos, t int64, kind, message string) []byte {
 	b = trail.AppendEventHead(b, &event.Event{Pos: at, T: t})
 	b = append(append(b, kind...), `","worker_id":null,"claim_token":null,"attempt":null,"message":`...)

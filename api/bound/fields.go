@@ -2,7 +2,7 @@ package bound
 
 import "github.com/claimq/claimq/api/jsonout"
 
-// The bounds of fields, as docs/limits.md names them.
+// Bounds of fields, as named in docs/limits.md.
 const (
 	IDMax      = 1<<53 - 1 // ids and tokens; JSON numbers are exact up to here
 	KeyMax     = 256       // bytes of an idempotency key
@@ -16,16 +16,16 @@ const (
 	// RetentionMSMax bounds retention_ms: 100 years of 365 days.
 	RetentionMSMax = 3_153_600_000_000
 	ProgressBytes  = 4 << 10 // of a progress
-	LabelsMax      = 16      // of a task
-	LabelBytes     = 64      // of a label's name, of its value
+	LabelsMax      = 16      // per task
+	LabelBytes     = 64      // of a label's name, and of its value
 	GroupMax       = 128     // bytes of a group
-	ChangesMax     = 10_000  // tasks that one request changes at most
+	ChangesMax     = 10_000  // tasks that one request may change
 	PageDefault    = 100     // tasks of a page without limit
 )
 
-// The defaults and bounds of a backoff.
+// Defaults and bounds of a backoff.
 const (
-	BackoffMaxMS  = 86_400_000        // of max_ms, or initial_ms if that is more
+	BackoffMaxMS  = 86_400_000        // of max_ms, or initial_ms if that is larger
 	BackoffFactor = 2 * jsonout.Micro // the default
 	FactorMax     = 1_000 * jsonout.Micro
 )

@@ -2,16 +2,16 @@ package bound
 
 import "cmp"
 
-// Limits bound a request. Zero fields have the contract's values.
+// Limits bound a request. Zero fields mean the contract's values.
 type Limits struct {
 	BodyBytes  int // of a whole body; 0: 8 MiB
 	ValueBytes int // of params, payload, result, result_payload each; 0: 1 MiB
-	ErrorBytes int // of a fail's error, cut there; 0: 16 KiB
-	Depth      int // of nested objects and arrays, the body itself being 1; 0: 64
-	Items      int // of tasks in a submit, a claim and a page, of ops in a batch; 0: 1,000
+	ErrorBytes int // where a fail's error is cut; 0: 16 KiB
+	Depth      int // of nested objects and arrays, including the body itself; 0: 64
+	Items      int // of tasks in a submit, a claim and a page, and of ops in a batch; 0: 1,000
 }
 
-// SetDefaults gives the fields that are zero the contract's values.
+// SetDefaults sets zero fields to the contract's values.
 func (l *Limits) SetDefaults() {
 	l.BodyBytes = cmp.Or(l.BodyBytes, 8<<20)
 	l.ValueBytes = cmp.Or(l.ValueBytes, 1<<20)

@@ -2,8 +2,8 @@ package bound
 
 import "strconv"
 
-// ParseInteger reads an integer of [lo, hi], which are not negative, in its one form: digits,
-// without sign and leading zeros.
+// ParseInteger parses an integer from lo to hi, which are not negative. Only digits are accepted, without leading
+// zeros.
 func ParseInteger(text string, lo, hi int64) (n int64, ok bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil && (text[0] > '0' || text == "0") && lo <= n && n <= hi
@@ -35,14 +35,14 @@ func ValidTaskType[T ~string | ~[]byte](b T) bool {
 	return true
 }
 
-// IsDots reports whether b is . or .., which stand for other places in a path: clients take
-// them out, so what has such a name could not be asked for.
+// IsDots reports whether b is . or .., which clients remove from a path, so that a thing of such a name could not be
+// requested.
 func IsDots[T ~string | ~[]byte](b T) bool { return string(b) == "." || string(b) == ".." }
 
 // ValidStepName reports whether b is the name of a step.
 func ValidStepName[T ~string | ~[]byte](b T) bool { return ValidTaskType(b) }
 
-// ValidProcessorID reports whether b names a processor. Every worker_id does.
+// ValidProcessorID reports whether b is a valid processor id. Every worker_id is one, too.
 func ValidProcessorID[T ~string | ~[]byte](b T) bool { return ValidTaskType(b) }
 
 // ValidKey reports whether b is 1 to most bytes without control characters

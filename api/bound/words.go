@@ -1,6 +1,6 @@
 package bound
 
-// What refusals say a value must be.
+// Descriptions of valid values, for refusals.
 const (
 	TaskTypeAllowed = "a string of 1 to 128 of A-Z a-z 0-9 _ . : -, but not . or .."
 	StepNameAllowed = TaskTypeAllowed

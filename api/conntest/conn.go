@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Nop is a connection that nobody is at the other end of.
+// Nop is a connection without a peer.
 type Nop struct{}
 
-// Read finds the end.
+// Read returns io.EOF.
 func (Nop) Read([]byte) (int, error) { return 0, io.EOF }
 
-// Write writes to nobody.
+// Write discards b.
 func (Nop) Write(b []byte) (int, error) { return len(b), nil }
 
 // Close does nothing.
 func (Nop) Close() error { return nil }
 
-// LocalAddr is nobody's.
+// LocalAddr returns an empty address.
 func (Nop) LocalAddr() net.Addr { return &net.TCPAddr{} }
 
-// RemoteAddr is nobody's.
+// RemoteAddr returns an empty address.
 func (Nop) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 
 // SetDeadline does nothing.
@@ -55,7 +55,7 @@ func Pair(t *testing.T) (ours, theirs *net.TCPConn) {
 	return in.(*net.TCPConn), out.(*net.TCPConn)
 }
 
-// HangUps are the ways in which a client goes. They are never changed.
+// HangUps are the ways in which a client can go.
 var HangUps = map[string]func(*net.TCPConn) error{
 	"closes":                  (*net.TCPConn).Close,
 	"resets":                  func(c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) },

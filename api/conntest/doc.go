@@ -1,2 +1,2 @@
-// Package conntest has connections for the tests of the API. Only tests import it.
+// Package conntest provides connections for the tests of the API.
 package conntest

@@ -12,64 +12,64 @@ import (
 const (
 	// Interval is the time between two points.
 	Interval = 10 * time.Second
-	// Points is how many are kept: 6 h.
+	// Points is the number of points kept: 6 h.
 	Points = int(6 * time.Hour / Interval)
-	// TypesMax is how many types have points of their own at most.
+	// TypesMax bounds the types that have their own points.
 	TypesMax = fsm.FollowedMax
-	// seriesBytes is about what the points of a type take.
+	// seriesBytes is the approximate memory for the points of a type.
 	seriesBytes = Points * 40
-	// readMax is how long a point may wait for the state.
+	// readMax limits how long a point may wait for the state.
 	readMax = Interval / 2
 )
 
-// Source is the node that is looked at; package api's Node has these.
+// Source is the part of package api's Node that is needed here.
 type Source interface {
 	ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (index uint64, err error)
 	Ready() error
 }
 
-// Point is an interval: how many tasks were submitted and ended in it, how long those took that
-// were claimed or completed in it, and what there was at its end.
+// Point covers one interval: tasks submitted and ended in it, how long the tasks claimed or completed in it took, and
+// the numbers at its end.
 type Point struct {
 	Submitted, Completed, Failed uint32
 	Pending, Claimed             uint32
 	Waited, Ran                  Quantiles
-	Known                        bool // false: the node did not look at its end, or not at its beginning
+	Known                        bool // false: the node did not read its state at the beginning or the end of the interval
 	OldestPendingAgeMS           int64
 }
 
-// Quantiles are the times that a half, and 99 of 100, did not exceed; none if there were none.
+// Quantiles are the median and the 99th percentile; empty if there were no values.
 type Quantiles struct{ P50, P99 latency.Bucket }
 
-// series is the points of a type, or of all tasks.
+// series holds the points of a type, or of all tasks.
 type series struct {
-	points []Point // the one of interval n is at n % Points
+	points []Point // that of interval n is at n % Points
 	last   fsm.Activity
-	seen   int64 // the last interval at whose end there was such a type
+	seen   int64 // the last interval at whose end the type existed
 }
 
-// History is the points of a node. Its methods are safe for concurrent use.
+// History holds the points of a node. Its methods are safe for concurrent use.
 type History struct {
 	node  Source
-	types int // that may have points
+	types int // limit of types with points
 
 	mu    sync.Mutex // guards what follows
-	since time.Time  // the beginning of the first interval; zero: it has not begun
+	since time.Time  // the beginning of the first interval; zero: recording has not begun
 	// newest is the last interval that has ended; the first one is 1.
 	newest int64
-	looked int64 // the last one at whose end the node looked
+	looked int64 // the last one at whose end the state was read
 	total  *series
 	byType map[string]*series
-	full   bool // when it looked, there were types without points
+	full   bool // when the state was last read, there were types without points
 }
 
-// New returns an empty history of the node, which takes about so many bytes.
+// New returns an empty history of the node, which takes about this many bytes.
 func New(node Source, bytes int64) *History {
 	return &History{node: node, types: int(min(max(bytes/int64(seriesBytes)-1, 0), TypesMax)), byType: make(map[string]*series)}
 }
 
-// Run makes the points until ctx ends. It begins once the node is ready: what it applies
-// before, it has applied earlier, or others have.
+// Run records points until ctx ends. It begins once the node is ready, because what the node applies before that
+// happened earlier.
 func (h *History) Run(ctx context.Context) {
 	ticker := time.NewTicker(Interval)
 	defer ticker.Stop()
@@ -100,7 +100,7 @@ func (h *History) look(ctx context.Context) {
 		types = h.typesOf(m, now)
 	})
 	if err != nil {
-		return // a gap tells of it
+		return // the gap shows it
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,7 +118,7 @@ func (h *History) look(ctx context.Context) {
 		if s == nil {
 			s = newSeries()
 			h.byType[t.name] = s
-			known = follows && !h.full // else it was there before
+			known = follows && !h.full // otherwise the type existed before
 		}
 		if t.there {
 			s.seen = end
@@ -134,16 +134,15 @@ func (h *History) look(ctx context.Context) {
 	h.looked = end
 }
 
-// typeActivity is the activity of a type, the zero value if it is not there.
+// typeActivity is the activity of a type, the zero value if the type does not exist.
 type typeActivity struct {
 	name  string
 	there bool
 	fsm.Activity
 }
 
-// typesOf returns the activity of each type that has points, and of those that get some: as
-// many of the types whose latencies are counted as there is room for. Run alone calls it, and
-// adds types.
+// typesOf returns the activity of each type that has points. If there is room, it adds types whose latencies are
+// counted. Only Run calls it.
 func (h *History) typesOf(m *fsm.Machine, now fsm.Stamp) []typeActivity {
 	types := make([]typeActivity, 0, h.types)
 	look := func(name string) {
@@ -174,7 +173,7 @@ func (h *History) advance(end int64) {
 	h.newest = end
 }
 
-// add makes the point of interval n. known says whether the last add was at its beginning.
+// add makes the point of interval n. known says whether the previous add was at its beginning.
 func (s *series) add(n int64, a fsm.Activity, known bool) {
 	s.points[n%int64(Points)] = Point{
 		Submitted: grown(s.last.Submitted, a.Submitted), Completed: grown(s.last.Completed, a.Completed), Failed: grown(s.last.Failed, a.Failed),
@@ -184,13 +183,13 @@ func (s *series) add(n int64, a fsm.Activity, known bool) {
 	s.last = a
 }
 
-// quantiles returns those of what was counted between before and now.
+// quantiles returns the quantiles of the values counted between before and now.
 func quantiles(before, now *fsm.Activity, span fsm.Span) Quantiles {
 	counted := now.Latencies[span].Since(&before.Latencies[span])
 	return Quantiles{P50: counted.Quantile(500), P99: counted.Quantile(990)}
 }
 
-// grown returns by how much a counter grew; one that is smaller has started from 0.
+// grown returns how much a counter grew; a smaller value means that it restarted from 0.
 func grown(before, now uint64) uint32 {
 	if now < before {
 		before = 0
@@ -200,13 +199,13 @@ func grown(before, now uint64) uint32 {
 
 // View is a part of a history.
 type View struct {
-	Since  time.Time // when the node began to look; zero: it has not
-	From   time.Time // the beginning of the first point; zero: there is none
+	Since  time.Time // when recording began; zero: it has not
+	From   time.Time // the beginning of the first point; zero: there are no points
 	Kept   bool      // false: there are no points of this type
-	Points []Point   // the oldest first
+	Points []Point   // oldest first
 }
 
-// View returns the last points of the type, of all tasks if it is "".
+// View returns the last points of the type, or of all tasks if it is "".
 func (h *History) View(taskType string, points int) View {
 	h.mu.Lock()
 	defer h.mu.Unlock()

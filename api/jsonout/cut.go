@@ -2,8 +2,7 @@ package jsonout
 
 import "unicode/utf8"
 
-// Cut returns the first bytes of text, at most as many as most, and only whole
-// characters.
+// Cut returns at most most bytes of the beginning of text, without cutting a character.
 func Cut[T ~string | ~[]byte](text T, most int) T {
 	if len(text) <= most {
 		return text

@@ -1,5 +1,4 @@
-// Package jsonout appends JSON to a buffer by hand, without reflection: strings, times,
-// numbers, and what bounds a text. It owns how a value is written, and knows no task and no
-// call. Every function returns the buffer that it was given, longer; it allocates nothing
-// else, and what it appends is valid JSON in UTF-8 whatever it is given.
+// Package jsonout appends JSON to a buffer without reflection: strings, times, numbers, and shortened texts. It knows
+// no tasks and no calls. Every function returns the extended buffer, allocates nothing else, and appends valid JSON
+// in UTF-8 whatever its input is.
 package jsonout

@@ -6,39 +6,39 @@ import (
 	"time"
 )
 
-// The functions of this file append a field: its name as it stands before the value, with
-// the comma, the quotes and the colon, as `,"id":`, and the value.
+// The functions of this file append a field: name, which includes the comma, the quotes and the colon, as `,"id":`,
+// and the value.
 
-// IntField appends a field that is an integer.
+// IntField appends an integer field.
 func IntField(b []byte, name string, n int64) []byte {
 	return strconv.AppendInt(append(b, name...), n, 10)
 }
 
-// UintField appends a field that is a number from 0 on.
+// UintField appends an unsigned integer field.
 func UintField(b []byte, name string, n uint64) []byte {
 	return strconv.AppendUint(append(b, name...), n, 10)
 }
 
-// BoolField appends a field that is true or false.
+// BoolField appends a boolean field.
 func BoolField(b []byte, name string, v bool) []byte {
 	return strconv.AppendBool(append(b, name...), v)
 }
 
-// StringField appends a field that is a String.
+// StringField appends a string field.
 func StringField[T ~string | ~[]byte](b []byte, name string, s T) []byte {
 	return String(append(b, name...), s)
 }
 
-// WordField appends a field that is a string without anything to escape.
+// WordField appends a string field without anything to escape.
 func WordField[T ~string](b []byte, name string, word T) []byte {
 	b = append(append(b, name...), '"')
 	return append(append(b, word...), '"')
 }
 
-// TimeField appends a field that is a Time.
+// TimeField appends a Time field.
 func TimeField(b []byte, name string, ms int64) []byte { return Time(append(b, name...), ms) }
 
-// Moment is TimeField of a time, null if it is zero.
+// Moment appends a time, null if it is zero.
 func Moment(b []byte, name string, t time.Time) []byte {
 	if t.IsZero() {
 		return Null(b, name)
@@ -46,13 +46,13 @@ func Moment(b []byte, name string, t time.Time) []byte {
 	return TimeField(b, name, t.UnixMilli())
 }
 
-// DecimalField appends a field that is a Decimal.
+// DecimalField appends a Decimal field.
 func DecimalField(b []byte, name string, n int64) []byte { return Decimal(append(b, name...), n) }
 
-// Null appends a field that is null.
+// Null appends a null field.
 func Null(b []byte, name string) []byte { return append(append(b, name...), "null"...) }
 
-// IntOrNull appends a field that is an integer, or null if it is not set.
+// IntOrNull appends an integer field, null if it is not set.
 func IntOrNull(b []byte, name string, set bool, n int64) []byte {
 	if !set {
 		return Null(b, name)
@@ -60,7 +60,7 @@ func IntOrNull(b []byte, name string, set bool, n int64) []byte {
 	return IntField(b, name, n)
 }
 
-// UintOrNull appends a field that is a number, null if it is 0.
+// UintOrNull appends an unsigned integer field, null if it is 0.
 func UintOrNull(b []byte, name string, n uint64) []byte {
 	if n == 0 {
 		return Null(b, name)
@@ -68,7 +68,7 @@ func UintOrNull(b []byte, name string, n uint64) []byte {
 	return UintField(b, name, n)
 }
 
-// StringOrNull appends a field that is a String, null if it is empty.
+// StringOrNull appends a string field, null if it is empty.
 func StringOrNull(b []byte, name, s string) []byte {
 	if s == "" {
 		return Null(b, name)
@@ -76,7 +76,7 @@ func StringOrNull(b []byte, name, s string) []byte {
 	return StringField(b, name, s)
 }
 
-// Choice appends a field that is first, or second if other is true.
+// Choice appends first, or second if other is true.
 func Choice(b []byte, name string, other bool, first, second string) []byte {
 	if other {
 		first = second
@@ -84,7 +84,7 @@ func Choice(b []byte, name string, other bool, first, second string) []byte {
 	return WordField(b, name, first)
 }
 
-// Raw appends a field that is JSON already, nothing if it is nil.
+// Raw appends a field whose value is JSON already, or nothing if it is nil.
 func Raw(b []byte, name string, raw []byte) []byte {
 	if raw == nil {
 		return b
@@ -92,7 +92,7 @@ func Raw(b []byte, name string, raw []byte) []byte {
 	return append(append(b, name...), raw...)
 }
 
-// Base64 appends a field of bytes, nothing if it is nil.
+// Base64 appends bytes in base64, or nothing if they are nil.
 func Base64(b []byte, name string, raw []byte) []byte {
 	if raw == nil {
 		return b
@@ -101,7 +101,7 @@ func Base64(b []byte, name string, raw []byte) []byte {
 	return append(b, '"')
 }
 
-// List appends a field that is an array of so many elements, each as element appends it.
+// List appends an array of n elements, each appended by element.
 func List(b []byte, name string, n int, element func(b []byte, i int) []byte) []byte {
 	b = append(append(b, name...), '[')
 	for i := range n {
@@ -113,12 +113,12 @@ func List(b []byte, name string, n int, element func(b []byte, i int) []byte) []
 	return append(b, ']')
 }
 
-// Strings appends a field that is an array of strings.
+// Strings appends an array of strings.
 func Strings(b []byte, name string, texts []string) []byte {
 	return List(b, name, len(texts), func(b []byte, i int) []byte { return String(b, texts[i]) })
 }
 
-// Uints appends a field that is an array of numbers.
+// Uints appends an array of integers.
 func Uints(b []byte, name string, ns []uint64) []byte {
 	return List(b, name, len(ns), func(b []byte, i int) []byte { return strconv.AppendUint(b, ns[i], 10) })
 }

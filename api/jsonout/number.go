@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Micro is how many millionths one is: the unit of Decimal.
+// Micro is the factor of Decimal's unit: a million.
 const Micro = 1_000_000
 
 // Decimal appends a number that is given in millionths.

@@ -2,7 +2,7 @@ package jsonout
 
 import "strings"
 
-// Shorten bounds what an answer repeats of a name that the client made up.
+// Shorten limits how much an answer repeats of a name that the client chose.
 func Shorten(name string) string {
 	const most = 128
 	if len(name) <= most {

@@ -48,7 +48,7 @@ func escaped(b []byte, c byte) []byte {
 	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// Comma separates the elements of an array that began at start.
+// Comma appends a comma unless the array or object that began at start is still empty.
 func Comma(b []byte, start int) []byte {
 	if len(b) > start {
 		return append(b, ',')

@@ -30,5 +30,5 @@ func Time(b []byte, ms int64) []byte {
 	return b
 }
 
-// digits returns the two digits of a number of [0, 100).
+// digits returns the two digits of a number below 100.
 func digits(n int) (tens, ones byte) { return byte('0' + n/10), byte('0' + n%10) }

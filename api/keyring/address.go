@@ -9,7 +9,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// SourceOf returns the address at the other end of a connection, one of IPv4 as such.
+// SourceOf returns the remote address of a connection; an IPv4 address is returned as such.
 func SourceOf(remote net.Addr) netip.Addr {
 	tcp, ok := remote.(*net.TCPAddr)
 	if !ok {
@@ -23,7 +23,7 @@ func (k *Caller) admits(from netip.Addr) bool {
 	return len(k.Addresses) == 0 || slices.ContainsFunc(k.Addresses, func(p netip.Prefix) bool { return p.Contains(from) })
 }
 
-// refuseSource is the refusal of a key that is not for the address.
+// refuseSource refuses a key that may not be used from the address.
 func refuseSource(k *Caller, from netip.Addr) *refuse.Refusal {
 	where := "from " + from.String()
 	if !from.IsValid() {

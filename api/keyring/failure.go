@@ -1,6 +1,6 @@
 package keyring
 
-// Failure is why a request was refused for who made it.
+// Failure is the reason why a caller was refused.
 type Failure uint8
 
 // The failures, in the order of FailureNames.
@@ -23,7 +23,7 @@ const (
 	FailCount
 )
 
-// FailureNames are the labels of the failures in metrics. It is never changed.
+// FailureNames are the labels of the failures in metrics.
 var FailureNames = [FailCount]string{
 	"missing", "malformed", "unknown", "differ", "expired", "role", "task_type", "address", "origin",
 	"issuer", "audience", "signature", "early", "lifetime", "unchecked",

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// recent keeps what was asked for last, by a hash: at most as many as it was made for, and
-// at least the last half of them. It is safe for concurrent use.
+// recent is a cache of recently used values by hash. It keeps at most as many as it was made for, and at least the
+// most recent half of them. It is safe for concurrent use.
 type recent[V any] struct {
 	half int
 
@@ -18,7 +18,7 @@ func newRecent[V any](most int) *recent[V] {
 	return &recent[V]{half: most / 2, young: make(map[[sha256.Size]byte]V)}
 }
 
-// get returns what is kept by that hash.
+// get returns the value for the hash.
 func (r *recent[V]) get(sum *[sha256.Size]byte) (v V, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -31,7 +31,7 @@ func (r *recent[V]) get(sum *[sha256.Size]byte) (v V, ok bool) {
 	return v, ok
 }
 
-// keep returns what is kept by that hash, made by made if nothing is.
+// keep returns the value for the hash, made with made if there is no value yet.
 func (r *recent[V]) keep(sum *[sha256.Size]byte, made func() V) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,7 +46,7 @@ func (r *recent[V]) keep(sum *[sha256.Size]byte, made func() V) V {
 	return v
 }
 
-// put keeps v in place of what was there.
+// put stores v, replacing an existing value.
 func (r *recent[V]) put(sum *[sha256.Size]byte, v V) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +60,7 @@ func (r *recent[V]) putLocked(sum *[sha256.Size]byte, v V) {
 	r.young[*sum] = v
 }
 
-// count returns how many are kept, some of them twice.
+// count returns the number of values; some may be counted twice.
 func (r *recent[V]) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

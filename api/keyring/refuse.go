@@ -7,22 +7,21 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Challenge is what a 401 says is wanted.
+// Challenge is the WWW-Authenticate header of a 401.
 const Challenge = `Bearer realm="claimq"`
 
-// Differ is the refusal of a request that one node lets in and another
-// does not.
+// Differ returns the refusal of a request that one node accepts and another does not.
 func Differ(text string) *refuse.Refusal {
 	return refuse.New(wire.CodeUnauthorized, text+": the keys of the nodes differ",
 		"Nothing was done: give all nodes the same keys and reload them, claimq key reload with each --endpoint")
 }
 
-// Unauthorized refuses who has shown no key that is known.
+// Unauthorized returns the refusal of a request without a known key.
 func Unauthorized(text string) *refuse.Refusal {
 	return refuse.New(wire.CodeUnauthorized, text, "Send a key that this server knows, as X-API-Key: KEY or Authorization: Bearer KEY")
 }
 
-// NoRole names the role that a call needs.
+// NoRole returns a refusal that names the role that the call needs.
 func NoRole(has Roles, call string, needs Roles) *refuse.Refusal {
 	least := needs.least()
 	names := has.Names()

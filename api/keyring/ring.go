@@ -22,88 +22,82 @@ import (
 	"github.com/claimq/claimq/internal/oidc"
 )
 
-// The bounds of the keys of a server.
+// Bounds of the keys of a server.
 const (
 	Max = 10_000 // keys at once
 	// BytesMax bounds a key as it is sent.
 	BytesMax = 256
-	// typesBytes bounds the task types of one key, with a comma after each:
-	// each call of the key goes through them.
+	// typesBytes bounds the task types of one key, with a comma after each, because each call of the key goes through
+	// them.
 	typesBytes = 2 << 10
 	// AddressesMax bounds the addresses of one key, for the same reason.
 	AddressesMax = 64
 	// RateMax bounds a rate_limit_per_minute.
 	RateMax = 1_000_000_000
-	// rateDefault is how many requests a minute a key may make that sets
-	// nothing.
+	// rateDefault is the rate per minute of a key without one.
 	rateDefault = 100
 )
 
-// Prefix is what keys begin with that claimq makes. Others may begin otherwise.
+// Prefix is the beginning of keys that claimq makes. Other keys may begin otherwise.
 const Prefix = "claimq_"
 
-// Key is an API key as it is configured: the key itself is nowhere.
+// Key is a configured API key; the key itself is not stored.
 type Key struct {
-	// Field says where it stands in the configuration, as keys[2]: errors begin
-	// with it.
+	// Field is its path in the configuration, such as keys[2]; errors begin with it.
 	Field string
-	// Name is told in the trail and in metrics: 1 to 64 of A-Z a-z 0-9 _ . -.
+	// Name is shown in the trail and in metrics: 1 to 64 of A-Z a-z 0-9 _ . -.
 	Name string
-	// Role is reader, producer, worker or operator. Roles are several of them, in its
-	// place: the key may do what any of them may.
+	// Role is reader, producer, worker or operator. Roles can be given instead: the key may do what any of them may.
 	Role  string
 	Roles []string
 	// SHA256 is the SHA-256 of the whole key in 64 hex digits.
 	SHA256 string
-	// RateLimitPerMinute bounds its requests, and is how many may come at once;
-	// nil: 100, 0: no bound.
+	// RateLimitPerMinute bounds its requests per minute, and also how many may come at once; nil: 100, 0: no bound.
 	RateLimitPerMinute *int64
-	// TaskTypes are those that it may submit, claim, change and see; none: all.
+	// TaskTypes are the types that it may submit, claim, change and see; empty: all.
 	TaskTypes []string
-	// ExpiresAt is from when on it is refused, by the clock of the node that it
-	// reaches and of the leader; zero: never.
+	// ExpiresAt is when the key expires, by the clock of the node that it reaches and of the leader; zero: never.
 	ExpiresAt time.Time
-	// Addresses are those that it may be used from; none: all.
+	// Addresses are those that it may be used from; empty: all.
 	Addresses []netip.Prefix
 }
 
-// Check returns every mistake in keys, each naming the field, nil if there
-// is none. No error repeats a hash: somebody may have put the key itself there.
+// Check returns all mistakes in keys, each naming the field, or nil. Errors never repeat a hash, because someone may
+// have put the key itself there.
 func Check(keys []Key) error {
 	_, err := New(keys, nil)
 	return err
 }
 
-// Caller is a key as the server uses it, or what a token stands for.
+// Caller is a key as the server uses it, or the rights of a token.
 type Caller struct {
 	Name      string
 	Roles     Roles
-	Sum       [sha256.Size]byte // of the key, or of whom the token is about
-	Types     []string          // sorted; none: all
+	Sum       [sha256.Size]byte // of the key, or of the token's subject
+	Types     []string          // sorted; empty: all
 	Expires   time.Time         // zero: never
-	Addresses []netip.Prefix    // none: all
+	Addresses []netip.Prefix    // empty: all
 	Bucket    *bucket           // nil: no bound
 	Refused   *atomic.Uint64
-	Last      atomic.Pointer[Use] // nil: not since the server began
+	Last      atomic.Pointer[Use] // nil: not since the server started
 	token     *tokenUse           // nil: it is a key
 }
 
-// Ring is the keys of a server. It is never changed: a reload makes a new
-// one.
+// Ring holds the keys of a server. It is never changed: a reload makes a new one.
 type Ring struct {
-	// byHash finds a key by a hash of its SHA-256 that nobody outside can compute,
-	// so that the time that a look-up takes tells nothing of the keys.
+	// byHash finds a key by a hash of its SHA-256 with a secret seed, so that the time of a lookup reveals nothing
+	// about the keys.
 	seed   maphash.Seed
 	byHash map[uint64]*Caller
 	Sorted []*Caller  // by name
-	Tokens *TokenRing // nil: none are taken
+	Tokens *TokenRing // nil: no tokens are accepted
 }
 
-// NamePattern is what names of keys are like.
+// NamePattern matches valid names of keys.
 var NamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// New makes the table of keys. A key that before has too goes on with
-// what it has used of its rate. All mistakes are returned at once.
+// New makes a Ring. Keys that also exist in before keep what they have used of their rate. All mistakes are returned
+// together.
 func New(keys []Key, before *Ring) (*Ring, error) {
 	if len(keys) > Max {
 		return nil, fmt.Errorf("there are %d keys: at most %d are allowed", len(keys), Max)
@@ -128,7 +122,7 @@ func New(keys []Key, before *Ring) (*Ring, error) {
 		}
 		names[k.Name], sums[k.Sum] = c.Field, c.Field
 		k.inherit(before)
-		for t.byHash[t.hash(&k.Sum)] != nil { // two of 2^64: another seed parts them
+		for t.byHash[t.hash(&k.Sum)] != nil { // a collision of 64-bit hashes; another seed avoids it
 			t.reseed()
 		}
 		t.byHash[t.hash(&k.Sum)] = k
@@ -159,7 +153,7 @@ func adder(c *Key, errs *[]error) func(field, format string, args ...any) {
 	}
 }
 
-// grant sets what the key may do, and how often.
+// grant sets the key's rights and rate.
 func (k *Caller) grant(c *Key, errs *[]error) {
 	add := adder(c, errs)
 	k.Addresses, k.Types = c.Addresses, slices.Compact(slices.Sorted(slices.Values(c.TaskTypes)))
@@ -188,7 +182,7 @@ func (k *Caller) grant(c *Key, errs *[]error) {
 	}
 }
 
-// setRoles sets what the key may do.
+// setRoles sets the key's roles.
 func (k *Caller) setRoles(c *Key, add func(field, format string, args ...any)) {
 	given, field := c.Roles, func(i int) string { return "roles[" + strconv.Itoa(i) + "]" }
 	switch {
@@ -211,8 +205,7 @@ func (k *Caller) setRoles(c *Key, add func(field, format string, args ...any)) {
 	}
 }
 
-// inherit takes over what the key with the same hash has used of its rate, how
-// often it was refused and when it was used.
+// inherit copies the used rate, the refusals and the last use of the key with the same hash.
 func (k *Caller) inherit(before *Ring) {
 	if before == nil {
 		return
@@ -230,10 +223,10 @@ func (k *Caller) inherit(before *Ring) {
 	}
 }
 
-// Expired reports whether the key's time is over.
+// Expired reports whether the key has expired.
 func (k *Caller) Expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
 
-// Bars refuses a key that is of no use now or from there, nil if it is.
+// Bars refuses a key that is not valid now or from that address; bad is nil if it is valid.
 func (k *Caller) Bars(now time.Time, from netip.Addr) (why Failure, bad *refuse.Refusal) {
 	switch {
 	case k.Expired(now) && k.token != nil:
@@ -250,14 +243,14 @@ func (k *Caller) Bars(now time.Time, from netip.Addr) (why Failure, bad *refuse.
 	return 0, nil
 }
 
-// Same reports whether two tables have the same keys.
+// Same reports whether two Rings have the same keys.
 func (t *Ring) Same(before *Ring) bool {
 	return before != nil && t.Tokens.same(before.Tokens) && slices.EqualFunc(t.Sorted, before.Sorted, func(a, b *Caller) bool {
 		return a.Name == b.Name && a.Roles == b.Roles && a.Sum == b.Sum && slices.Equal(a.Types, b.Types) && a.Rate() == b.Rate() && a.Expires.Equal(b.Expires) && slices.Equal(a.Addresses, b.Addresses)
 	})
 }
 
-// Rate returns how many requests a minute the key may make, 0 = any number.
+// Rate returns the key's requests per minute, 0 = unlimited.
 func (k *Caller) Rate() int64 {
 	if k.Bucket == nil {
 		return 0
@@ -275,8 +268,7 @@ func (t *Ring) reseed() {
 	}
 }
 
-// find returns the key with that SHA-256, nil if there is none. The comparison
-// takes the same time wherever two hashes differ.
+// find returns the key with that SHA-256, or nil. The comparison takes constant time.
 func (t *Ring) find(sum *[sha256.Size]byte) *Caller {
 	k := t.byHash[t.hash(sum)]
 	if k == nil || subtle.ConstantTimeCompare(k.Sum[:], sum[:]) != 1 {
@@ -291,8 +283,7 @@ func (t *Ring) FindText(text []byte) *Caller {
 	return t.find(&sum)
 }
 
-// Named returns the key of that name, nil if there is none. What a token stands for has no
-// name here.
+// Named returns the key of that name, or nil. Callers by token cannot be found by name.
 func (t *Ring) Named(name string) *Caller {
 	at, ok := slices.BinarySearchFunc(t.Sorted, name, func(k *Caller, name string) int { return strings.Compare(k.Name, name) })
 	if !ok {
@@ -301,8 +292,8 @@ func (t *Ring) Named(name string) *Caller {
 	return t.Sorted[at]
 }
 
-// ValidText reports whether what was sent can be a key, 1 to 256 bytes of ASCII that
-// is printed, without spaces, or a token, of the same and of up to 8 KiB.
+// ValidText reports whether text can be a key (1 to 256 bytes of printable ASCII without spaces) or a token (the
+// same, up to 8 KiB).
 func ValidText(key []byte) bool {
 	if len(key) == 0 || len(key) > BytesMax && (len(key) > oidc.TokenBytesMax || !oidc.IsToken(key)) {
 		return false
@@ -315,8 +306,8 @@ func ValidText(key []byte) bool {
 	return true
 }
 
-// Again looks up again who made a request that goes on. bad says why it does not, nil if it
-// does: then expires is until when, the zero value: for ever. t may be nil: nobody is known.
+// Again checks the caller of a long request again. bad is nil if it may continue, until expires (zero: without end).
+// t may be nil: then no key is known.
 func (t *Ring) Again(who *Caller, from netip.Addr, now time.Time) (expires time.Time, why Failure, bad *refuse.Refusal) {
 	var k *Caller
 	switch {

@@ -2,19 +2,19 @@ package keyring
 
 import "strings"
 
-// role is what an API key may do: it is the place of its bit in a set of roles.
+// role is a role of an API key: its bit in Roles.
 type role uint8
 
 // The roles.
 const (
-	RoleNone role = iota // of a request: the server is open, so it may do everything
+	RoleNone role = iota // of a request to an open server, which may do everything
 	RoleReader
 	roleProducer
 	roleWorker
 	RoleOperator
 )
 
-// RoleNames are the words for the roles. It is never changed.
+// RoleNames are the names of the roles.
 var RoleNames = [...]string{
 	RoleReader: "reader", roleProducer: "producer", roleWorker: "worker", RoleOperator: "operator",
 }
@@ -33,22 +33,22 @@ func parseRole(name string) (role, bool) {
 // Roles is a set of roles.
 type Roles uint8
 
-// Who may make which calls.
+// Sets of roles that may make calls.
 const (
-	// Anybody needs no key at all.
+	// Anybody means that no key is needed.
 	Anybody   Roles = 1 << RoleNone
 	Producers Roles = 1<<roleProducer | 1<<RoleOperator
 	Workers   Roles = 1<<roleWorker | 1<<RoleOperator
 	Operators Roles = 1 << RoleOperator
-	// Readers may only look.
+	// Readers may only read.
 	Readers   Roles = 1 << RoleReader
 	EveryRole Roles = 1<<RoleReader | Producers | Workers
 )
 
-// Has reports whether r is one of them.
+// Has reports whether the set contains r.
 func (rs Roles) Has(r role) bool { return rs&(1<<r) != 0 }
 
-// Names are those of the roles, from the least to the most.
+// Names returns the names of the roles, from the least to the most powerful.
 func (rs Roles) Names() []string {
 	var names []string
 	for r := RoleReader; r <= RoleOperator; r++ {
@@ -59,8 +59,7 @@ func (rs Roles) Names() []string {
 	return names
 }
 
-// least names the roles that a refusal says are needed: the operator, who may
-// do everything, only where nobody else may.
+// least names the roles for a refusal. Operators, who may do everything, are named only if no other role suffices.
 func (rs Roles) least() string {
 	if rs == Operators {
 		return RoleNames[RoleOperator]

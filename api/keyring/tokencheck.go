@@ -10,8 +10,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// Who returns the key that was sent as text or that a token which was sent stands for. A
-// key comes before a token.
+// Who returns the caller for text, which is a key or a token; keys take precedence.
 func (t *Ring) Who(text []byte, now time.Time) (k *Caller, why Failure, bad *refuse.Refusal) {
 	k = t.FindText(text)
 	switch {
@@ -29,7 +28,7 @@ func (t *Ring) Who(text []byte, now time.Time) (k *Caller, why Failure, bad *ref
 	return k, why, bad
 }
 
-// tokenFailures are why tokens are refused, and what is said of it. It is never changed.
+// tokenFailures maps errors of tokens to failures and their texts.
 var tokenFailures = []struct {
 	err  error
 	why  Failure
@@ -46,7 +45,7 @@ var tokenFailures = []struct {
 	{errNoName, FailMalformed, "The token does not have the claim that oidc.name_claim names"},
 }
 
-// BadToken is the refusal of a token. Nothing of it is told.
+// BadToken returns the refusal of a token. It repeats nothing of the token.
 func BadToken(err error) (Failure, *refuse.Refusal) {
 	for _, f := range tokenFailures {
 		if errors.Is(err, f.err) {

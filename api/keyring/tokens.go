@@ -14,67 +14,65 @@ import (
 	"github.com/claimq/claimq/internal/oidc"
 )
 
-// A token of the issuer stands for a key: what it may do comes from the groups that it
-// names, and from then on nothing tells the two apart. Whoever it is about is its subject:
-// rates and shares are a subject's, whatever tokens it comes with.
+// A token of the issuer is treated like a key with the rights of the groups that it names. Rates and shares belong to
+// the token's subject, whichever token it sends.
 
 const (
-	// tokenRolesMax bounds the roles that groups have.
+	// tokenRolesMax bounds the configured roles of groups.
 	tokenRolesMax = 1_000
 	// groupBytesMax bounds the name of a group.
 	groupBytesMax = 256
 	// tokensKept bounds the tokens that need not be checked again.
 	tokensKept = 4_096
-	// subjectsKept bounds the subjects whose rate is remembered. One more, and the one
-	// that was not seen for longest has all of its rate again.
+	// subjectsKept bounds the subjects whose used rate is remembered. Beyond that, the one that was not seen for
+	// longest gets its whole rate again.
 	subjectsKept = 20_000
-	// subjectPrefix is what the names of subjects begin with, and no key's does.
+	// subjectPrefix is the beginning of the names of subjects; names of keys cannot have it.
 	subjectPrefix = "oidc:"
 	// subjectNameMax bounds the rest of their names.
 	subjectNameMax = 64
 )
 
-// Tokens says of whom tokens are taken beside keys, and what they are good for.
+// Tokens says which tokens are accepted in addition to keys, and what they permit.
 type Tokens struct {
-	// Issuer is whose they are, and which are good. Its Logger is the server's.
+	// Issuer identifies the issuer and valid tokens. Its Logger is the server's.
 	Issuer oidc.Config
-	// GroupsClaim is the claim that has the groups, NameClaim the one that has the name
-	// for the trail; with dots through objects.
+	// GroupsClaim is the claim with the groups, NameClaim the one with the name for the trail; dots lead into
+	// objects.
 	GroupsClaim, NameClaim string
-	// Roles are what groups may do: the first one decides that a token has the group of,
-	// with the roles of those behind it that have the same task types and addresses.
+	// Roles are the rights of groups. The first role of one of the token's groups applies, plus the roles of later
+	// ones with the same task types and addresses.
 	Roles []TokenRole
 }
 
-// TokenRole is what the members of a group may do, as a Key does whose Field is as
-// oidc.roles[2]. Name, SHA256 and ExpiresAt are of no meaning.
+// TokenRole holds the rights of a group's members, as a Key whose Field is like oidc.roles[2]. Name, SHA256 and
+// ExpiresAt are ignored.
 type TokenRole struct {
 	// Group is a value of GroupsClaim: 1 to 256 bytes.
 	Group string
 	Key
 }
 
-// TokenRing is how tokens become keys. But for what it keeps it is never changed: a reload
-// makes a new one.
+// TokenRing maps tokens to callers. Except for its caches it is never changed: a reload makes a new one.
 type TokenRing struct {
 	cfg     *Tokens
 	Issuer  *oidc.Issuer
 	grants  []*Caller        // as cfg.Roles, without names
 	checked *recent[*Caller] // by the SHA-256 of the token
-	buckets *recent[*bucket] // by the subject and what its rate is
-	Refused *atomic.Uint64   // requests over a subject's rate, of all of them
+	buckets *recent[*bucket] // by subject and rate
+	Refused *atomic.Uint64   // requests over a subject's rate, of all subjects
 }
 
-// tokenUse is what a key that was made of a token has of it.
+// tokenUse is what a caller by token keeps of its token.
 type tokenUse struct {
-	issuer *oidc.Issuer // that found it good
-	claim  string       // that the groups are of
+	issuer *oidc.Issuer // that verified it
+	claim  string       // the claim of the groups
 	groups []string
 	signer oidc.SignerID
 }
 
-// NewTokens makes the table, and begins to fetch the issuer's keys unless before does.
-// All mistakes are returned at once.
+// NewTokens makes a TokenRing, and starts fetching the issuer's keys unless before does already. All mistakes are
+// returned together.
 func NewTokens(cfg *Tokens, before *TokenRing) (*TokenRing, error) {
 	if len(cfg.Roles) > tokenRolesMax {
 		return nil, fmt.Errorf("there are %d oidc.roles: at most %d are allowed", len(cfg.Roles), tokenRolesMax)
@@ -110,14 +108,14 @@ func NewTokens(cfg *Tokens, before *TokenRing) (*TokenRing, error) {
 	return t, nil
 }
 
-// Close ends the fetching of the issuer's keys unless then goes on with it.
+// Close stops fetching the issuer's keys, unless then continues with the same issuer.
 func (t *TokenRing) Close(then *TokenRing) {
 	if t != nil && (then == nil || then.Issuer != t.Issuer) {
 		t.Issuer.Close()
 	}
 }
 
-// same reports whether two tables make the same of each token.
+// same reports whether two TokenRings treat all tokens alike.
 func (t *TokenRing) same(other *TokenRing) bool {
 	if t == nil || other == nil {
 		return t == other
@@ -129,7 +127,7 @@ func (t *TokenRing) same(other *TokenRing) bool {
 		})
 }
 
-// Find returns the key that a token stands for, or why it stands for none.
+// Find returns the caller for a token, or why it is not valid.
 func (t *TokenRing) Find(token []byte, now time.Time) (*Caller, error) {
 	sum := sha256.Sum256(token)
 	if k, ok := t.checked.get(&sum); ok && t.Issuer.Trusts(k.token.signer, now) == nil {
@@ -155,10 +153,10 @@ func (t *TokenRing) Find(token []byte, now time.Time) (*Caller, error) {
 	return k, nil
 }
 
-// errNoName is returned for a token without the claim that its subject is named by.
+// errNoName is returned for a token without the claim with its subject's name.
 var errNoName = errors.New("the token has no name")
 
-// grantOf returns a key with what groups may do, without roles if that is nothing.
+// grantOf returns a caller with the rights of the groups, without roles if there are none.
 func (t *TokenRing) grantOf(groups []string) *Caller {
 	k := &Caller{token: &tokenUse{issuer: t.Issuer, claim: t.cfg.GroupsClaim, groups: groups}, Refused: t.Refused}
 	var first *Caller
@@ -175,16 +173,16 @@ func (t *TokenRing) grantOf(groups []string) *Caller {
 	return k
 }
 
-// alike reports whether two are for the same task types and addresses.
+// alike reports whether two callers have the same task types and addresses.
 func (k *Caller) alike(other *Caller) bool {
 	return slices.Equal(k.Types, other.Types) && slices.Equal(k.Addresses, other.Addresses)
 }
 
-// again returns what the key of a token is now: nil if its token is taken no more, or that
-// is not known.
+// again returns the current caller of a token: nil if the token is no longer accepted, or an error if that is
+// unknown.
 func (t *TokenRing) again(k *Caller, now time.Time) (*Caller, error) {
 	switch {
-	case k.token.issuer != t.Issuer: // other settings found it good: it has to be asked again
+	case k.token.issuer != t.Issuer: // verified with other settings; the token must be sent again
 		return nil, oidc.ErrNoKeys
 	case k.token.claim != t.cfg.GroupsClaim:
 		return nil, nil
@@ -197,9 +195,9 @@ func (t *TokenRing) again(k *Caller, now time.Time) (*Caller, error) {
 	return is, nil
 }
 
-// subjectName is the name of a subject in the trail, the log and answers. What no key's
-// name may have is replaced; such a name, and one that is too long, ends in a part of its
-// hash behind a ~, which no other name has: so two subjects have two names.
+// subjectName returns a subject's name for the trail, the log and answers. Characters that names of keys cannot have
+// are replaced. A name that was changed or cut ends in ~ and a part of its hash, so that different subjects have
+// different names.
 func subjectName(text string) string {
 	clean := strings.Map(func(c rune) rune {
 		if c < 0x80 && (NamePattern.MatchString(string(c)) || c == '@') {

@@ -7,24 +7,22 @@ import (
 )
 
 const (
-	// TriesPerMinute bounds the wrong keys that are tried from one address, at once and in
-	// each minute after that.
+	// TriesPerMinute bounds the wrong keys tried from one address, at once and in each minute after that.
 	TriesPerMinute = 10
-	// triesKept bounds the addresses of which that is remembered.
+	// triesKept bounds the addresses that are remembered.
 	triesKept = 4_096
-	// triesPrefix is how much of an IPv6 address counts: who has one has all behind it.
+	// triesPrefix is the counted part of an IPv6 address, because a client usually has all addresses behind it.
 	triesPrefix = 64
 )
 
-// Tries bounds how often keys are guessed where people give them. It is safe for
-// concurrent use.
+// Tries bounds attempts to guess a key at the login. It is safe for concurrent use.
 type Tries struct{ left *recent[*bucket] }
 
-// NewTries returns one in which nobody has tried anything.
+// NewTries returns Tries without any attempts.
 func NewTries() *Tries { return &Tries{left: newRecent[*bucket](triesKept)} }
 
-// Try takes one try with a wrong key from an address, at now on any clock of nanoseconds.
-// ok is false if there is none left: retry is how long until there is.
+// Try counts a wrong key from an address, at now in nanoseconds of any clock. ok is false if no attempt was left;
+// retry is the time until there is one.
 func (t *Tries) Try(from netip.Addr, now int64) (retry time.Duration, ok bool) {
 	if from.Is6() {
 		if p, err := from.Prefix(triesPrefix); err == nil {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Use is when and from where a key was used.
+// Use is the time and address of a key's use.
 type Use struct {
 	At   time.Time
-	From netip.Addr // the zero value: unknown
+	From netip.Addr // zero value: unknown
 }
 
-// Used notes that the key was used.
+// Used records that the key was used.
 func (k *Caller) Used(now time.Time, from netip.Addr) {
 	last := k.Last.Load()
 	if last == nil || now.Sub(last.At) >= UseInterval {
@@ -19,6 +19,5 @@ func (k *Caller) Used(now time.Time, from netip.Addr) {
 	}
 }
 
-// UseInterval is how exact the time of a key's last use is: noting each would cost
-// every request.
+// UseInterval is the precision of a key's last use, because recording every use would slow down every request.
 const UseInterval = time.Second

@@ -1,4 +1,4 @@
-// Package lasting owns what lasts of each key: its connections, waits and streams. It counts
-// them, gives one key at most half of what a node has, and ends what waits once the key is
-// not what it was. It knows keys, and of a connection and a request only that they are there.
+// Package lasting counts the connections, waits and streams of each key. It gives one key at most half of what a node
+// has, and ends waits and streams once their key has become invalid. Of connections and requests it knows only that
+// they exist.
 package lasting

@@ -9,8 +9,8 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 )
 
-// LookInterval is how often what lasts of a key that expires is looked at, at least:
-// the clock may be set.
+// LookInterval is the interval at which waits and streams of keys that expire are checked at least, because the clock
+// may be set.
 const LookInterval = time.Minute
 
 // held is a wait or a stream.
@@ -18,13 +18,12 @@ type held struct {
 	who  *keyring.Caller
 	from netip.Addr
 	end  context.CancelCauseFunc
-	look *time.Timer // until it is looked at again; nil: its key does not expire
+	look *time.Timer // until the next check; nil: its key does not expire
 	over bool
 }
 
-// Hold counts a wait or a stream in, from the address from, and has it ended with an
-// *Ended once its key is not what it was. The caller calls leave when it is over.
-// Without a key, nil, there is no bound.
+// Hold counts a wait or a stream from the given address, and ends it with an *Ended once its key becomes invalid. The
+// caller calls leave when it is over. Without a key (nil) there is no bound.
 func (s *Shares) Hold(what Kind, who *keyring.Caller, from netip.Addr, end context.CancelCauseFunc) (leave func(), bad *refuse.Refusal) {
 	if who == nil {
 		who = nobody
@@ -37,7 +36,7 @@ func (s *Shares) Hold(what Kind, who *keyring.Caller, from netip.Addr, end conte
 	}
 	h := &held{who: who, from: from, end: end}
 	share.held[h] = struct{}{}
-	s.lookLocked(h) // the keys may have been reloaded since the request was let in
+	s.lookLocked(h) // the keys may have been reloaded since the request was admitted
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -48,8 +47,7 @@ func (s *Shares) Hold(what Kind, who *keyring.Caller, from netip.Addr, end conte
 	}, nil
 }
 
-// lookLocked ends a request whose key is not what it was, and sees that it is looked at
-// again when the key expires.
+// lookLocked ends a request whose key has become invalid, and schedules the next check for when the key expires.
 func (s *Shares) lookLocked(h *held) {
 	h.rest()
 	now := time.Now()
@@ -76,8 +74,7 @@ func (h *held) rest() {
 	}
 }
 
-// Look ends what lasts of keys that are not what they were. It is called when the keys
-// have changed.
+// Look ends the waits and streams of keys that have become invalid. Call it when the keys have changed.
 func (s *Shares) Look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,8 +85,7 @@ func (s *Shares) Look() {
 	}
 }
 
-// ends returns why a request does not go on with its key, nil if it does: then expires is
-// until when, the zero value: for ever.
+// ends returns why a request's key is invalid, or nil; then expires is when it expires (zero: never).
 func (s *Shares) ends(h *held, now time.Time) (ended *Ended, expires time.Time) {
 	t := s.Keys.Load()
 	if t == nil && h.who == nobody {

@@ -6,7 +6,7 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// Kind is a kind of thing that lasts and that a key takes up.
+// Kind is a kind of long-lived thing that is counted per key.
 type Kind uint8
 
 // The kinds.
@@ -17,10 +17,10 @@ const (
 	kinds
 )
 
-// Most is how many of each kind one key may have.
+// Most holds the limit per key of each kind.
 type Most [kinds]int
 
-// named is how answers name what a key has too many of. It is never changed.
+// named has the names of the kinds in answers.
 var named = [kinds]struct {
 	words string
 	bound nodes.Bound
@@ -30,12 +30,12 @@ var named = [kinds]struct {
 	Stream:     {"streams", nodes.BoundKeyStreams},
 }
 
-// Refuse is the refusal of one more than a key may have.
+// Refuse returns the refusal of one more than a key may have.
 func Refuse(what Kind) *refuse.Refusal {
 	return refuse.Overloaded(named[what].bound, "The API key has as many "+named[what].words+" as one key may have")
 }
 
-// Ended is with what a wait or a stream ends whose key is of no use any more.
+// Ended is the cause with which a wait or a stream ends whose key has become invalid.
 type Ended struct {
 	Why     keyring.Failure
 	Refusal *refuse.Refusal

@@ -8,29 +8,29 @@ import (
 	"github.com/claimq/claimq/api/keyring"
 )
 
-// One key gets at most half of what a node has for all, of each thing that lasts: then
-// others always get something. Where there are no keys nobody is told from anybody.
+// One key gets at most half of what a node has in total of each kind, so that others always get something. Without
+// keys all clients count as one, without a bound.
 
-// nobody stands for the requests of a server without keys. They end when it has some.
+// nobody stands for the clients of a server without keys. Their requests end when the server gets keys.
 var nobody = &keyring.Caller{}
 
-// Shares counts what lasts of each key. Its zero value with Most and Keys set, which are
-// not changed then, is ready. It is safe for concurrent use.
+// Shares counts what each key holds. The zero value is ready once Most and Keys are set, which must not change
+// afterwards. It is safe for concurrent use.
 type Shares struct {
 	Most Most
-	Keys *atomic.Pointer[keyring.Ring] // of now, nil: there are none
+	Keys *atomic.Pointer[keyring.Ring] // the current ones, nil: there are none
 
 	mu     sync.Mutex // guards what follows, and every Conn
 	shares map[[sha256.Size]byte]*share
 }
 
-// share is what one key has.
+// share is what one key holds.
 type share struct {
 	count [kinds]int
 	held  map[*held]struct{} // its waits and streams
 }
 
-// Conn is what a connection counts for. Its zero value is one that has shown no key.
+// Conn is the key that a connection counts for. The zero value has shown none.
 type Conn struct {
 	who  *keyring.Caller
 	over bool // it is closed
@@ -60,20 +60,19 @@ func (s *Shares) leaveLocked(what Kind, who *keyring.Caller) {
 	}
 }
 
-// Callers returns how many have anything that lasts.
+// Callers returns the number of keys that hold anything.
 func (s *Shares) Callers() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.shares)
 }
 
-// Enter counts a connection for the key that it was the first to show. ok is false
-// if the key has too many.
+// Enter counts a connection for the first key that it has shown. ok is false if the key has too many.
 func (s *Shares) Enter(c *Conn, who *keyring.Caller) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.over {
-		return true // nobody will read the answer
+		return true // the answer cannot be read any more
 	}
 	if _, ok = s.enterLocked(Connection, who); ok {
 		c.who = who
@@ -81,7 +80,7 @@ func (s *Shares) Enter(c *Conn, who *keyring.Caller) (ok bool) {
 	return ok
 }
 
-// Leave counts a connection out that is closed. It is safe twice.
+// Leave uncounts a closed connection. It may be called twice.
 func (s *Shares) Leave(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// Life is how long a login is good that is not used.
+	// Life limits how long an unused login is valid.
 	Life = 12 * time.Hour
-	// lifeMax is how long one is good that is used all the time.
+	// lifeMax limits how long a login in use is valid.
 	lifeMax = 24 * time.Hour
-	// renewAfter is how old a cookie must be to be renewed.
+	// renewAfter is the age from which a cookie is renewed.
 	renewAfter = time.Hour
 
 	version     = "v1"
 	numberBytes = 16
 )
 
-// Login is that somebody has shown a key to the page.
+// Login says that a key was shown to the page.
 type Login struct {
-	Name  string    // the key's
-	Begun time.Time // to a second
-	// Expires is until when it is good, to a second.
+	Name  string    // the key's name
+	Begun time.Time // precise to a second
+	// Expires is when it ends, precise to a second.
 	Expires time.Time
-	// Number is the half that is not in the cookie: the page keeps it, and sends it in a header.
+	// Number is the half that is not in the cookie; the page keeps it and sends it in a header.
 	Number string
 
 	mac    []byte
-	secret []byte // with which it was found to be good
+	secret []byte // the secret that verified it
 }
 
-// New returns the login of a key at now, with a number of its own.
+// New returns a login of a key at now, with a new number.
 func New(name string, now time.Time) Login {
 	var n [numberBytes]byte
 	_, _ = rand.Read(n[:]) // it never fails
@@ -45,13 +45,13 @@ func New(name string, now time.Time) Login {
 	return l
 }
 
-// Read reads a login from its two halves. Whether it is one is Good's to say.
+// Read parses a login from its two halves. Use Good to verify it.
 func Read(cookie, number []byte) (l Login, ok bool) {
 	rest, ok := strings.CutPrefix(string(cookie), version+".")
 	if !ok || len(number) == 0 {
 		return l, false
 	}
-	// A name may have dots.
+	// The name may contain dots.
 	var fields [3]string // begun, expiry, MAC
 	for i := len(fields) - 1; i >= 0; i-- {
 		at := strings.LastIndexByte(rest, '.')
@@ -69,14 +69,13 @@ func Read(cookie, number []byte) (l Login, ok bool) {
 	return Login{Name: rest, Begun: time.Unix(begun, 0), Expires: time.Unix(expires, 0), Number: string(number), mac: mac}, true
 }
 
-// Cookie returns the half that goes into the cookie, for a key of that SHA-256.
+// Cookie returns the half for the cookie, for a key with that SHA-256.
 func (l *Login) Cookie(secret []byte, key *[sha256.Size]byte) string {
 	mac := base64.RawURLEncoding.EncodeToString(l.sum(secret, key))
 	return version + "." + l.Name + "." + strconv.FormatInt(l.Begun.Unix(), 10) + "." + strconv.FormatInt(l.Expires.Unix(), 10) + "." + mac
 }
 
-// Good reports whether the login was made with that secret for a key of that SHA-256. It
-// may have expired.
+// Good reports whether the login was made with that secret for a key with that SHA-256. It may have expired.
 func (l *Login) Good(secret []byte, key *[sha256.Size]byte) bool {
 	if len(secret) == 0 || !hmac.Equal(l.mac, l.sum(secret, key)) {
 		return false
@@ -85,14 +84,14 @@ func (l *Login) Good(secret []byte, key *[sha256.Size]byte) bool {
 	return true
 }
 
-// Secret returns the one with which the login was found to be good, nil if it was not.
+// Secret returns the secret that verified the login, or nil.
 func (l *Login) Secret() []byte { return l.secret }
 
-// Expired reports whether its time is over.
+// Expired reports whether the login has expired.
 func (l *Login) Expired(now time.Time) bool { return !now.Before(l.Expires) }
 
-// Renewed returns the login with a later end, the same but for that. ok is false if it is
-// too young for another cookie, or good for as long as it can be.
+// Renewed returns the login with a later end. ok is false if it is too young to be renewed, or cannot be prolonged
+// further.
 func (l *Login) Renewed(now time.Time) (_ Login, ok bool) {
 	to := *l
 	to.Expires = now.Truncate(time.Second).Add(Life)
@@ -102,8 +101,8 @@ func (l *Login) Renewed(now time.Time) (_ Login, ok bool) {
 	return to, now.After(l.Expires.Add(renewAfter-Life)) && to.Expires.After(l.Expires)
 }
 
-// sum returns the MAC of the login. No field can be taken for a part of another one: of
-// the first four none has a zero byte, and the last two have one length each.
+// sum returns the MAC of the login. Fields cannot be confused with parts of others, because the first four contain no
+// zero byte and the last two have a fixed length.
 func (l *Login) sum(secret []byte, key *[sha256.Size]byte) []byte {
 	h := hmac.New(sha256.New, secret)
 	for _, field := range []string{"claimq page", l.Name, strconv.FormatInt(l.Begun.Unix(), 10), strconv.FormatInt(l.Expires.Unix(), 10)} {
@@ -114,15 +113,14 @@ func (l *Login) sum(secret []byte, key *[sha256.Size]byte) []byte {
 	return h.Sum(nil)
 }
 
-// textPrefix begins what stands for a key where a login is passed on. It has a space, which
-// no key that is sent to a public port can have.
+// textPrefix is the beginning of the text that represents a login in place of a key when a request is forwarded. It
+// contains a space, which keys sent to a public port cannot have.
 const textPrefix = "page "
 
 // textMax bounds such a text.
 const textMax = 256
 
-// AppendText appends what stands for the key of a request with these two halves, nothing if
-// they cannot be those of a login.
+// AppendText appends the text for a login with these two halves, or nothing if they cannot be valid.
 func AppendText(b, cookie, number []byte) []byte {
 	if len(cookie) == 0 || len(number) == 0 || len(textPrefix)+len(cookie)+1+len(number) > textMax || !plain(cookie) || !plain(number) {
 		return b
@@ -131,7 +129,7 @@ func AppendText(b, cookie, number []byte) []byte {
 	return append(append(b, ' '), number...)
 }
 
-// plain reports whether a half is ASCII that is printed, without spaces.
+// plain reports whether a half consists of printable ASCII without spaces.
 func plain(half []byte) bool {
 	for _, c := range half {
 		if c <= ' ' || c > '~' {
@@ -141,12 +139,12 @@ func plain(half []byte) bool {
 	return true
 }
 
-// IsText reports whether a text is AppendText's, which stands for the key of a login.
+// IsText reports whether text was made by AppendText.
 func IsText(text []byte) bool {
 	return bytes.HasPrefix(text, []byte(textPrefix)) && len(text) <= textMax
 }
 
-// Halves returns the two halves of a text of AppendText.
+// Halves returns the two halves of a text made by AppendText.
 func Halves(text []byte) (cookie, number []byte) {
 	cookie, number, _ = bytes.Cut(text[len(textPrefix):], []byte{' '})
 	return cookie, number

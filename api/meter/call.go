@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// answered counts and times answers of one kind.
+// answered counts and times answers with one code.
 type answered struct {
 	count    prometheus.Counter
 	duration prometheus.Observer
@@ -21,10 +21,10 @@ func (a answered) observe(start time.Time) {
 type Call struct {
 	name    string
 	metrics *Metrics
-	ok      answered // code ok: the usual case
+	ok      answered // for code ok, the usual case
 }
 
-// Call returns what counts the call of that name.
+// Call returns the counter of the call of that name.
 func (m *Metrics) Call(name string) Call {
 	c := Call{name: name, metrics: m}
 	c.ok = c.answered("ok")
@@ -36,8 +36,7 @@ func (c *Call) answered(code string) answered {
 	return answered{m.requests.WithLabelValues(c.name, code), m.durations.WithLabelValues(c.name, code)}
 }
 
-// Observe counts and times an answer, to a request that is there since start. code is ""
-// for one that is as asked for.
+// Observe counts and times an answer to a request that began at start. code is "" for a success.
 func (c *Call) Observe(code string, start time.Time) {
 	if code == "" {
 		c.ok.observe(start)
@@ -46,5 +45,5 @@ func (c *Call) Observe(code string, start time.Time) {
 	c.answered(code).observe(start)
 }
 
-// Count counts an answer that took no time.
+// Count counts an answer without timing it.
 func (c *Call) Count(code string) { c.answered(code).count.Inc() }

@@ -12,39 +12,33 @@ import (
 )
 
 const (
-	// processorLabelsMax bounds the processors that have metrics of their own; all
-	// others count as otherProcessor.
+	// processorLabelsMax bounds the processors with their own metrics; others count as otherProcessor.
 	processorLabelsMax = 100
 	otherProcessor     = "other"
-	// processorIdle is how long a processor that calls nothing keeps its metrics
-	// when another needs the room. So ids that are used once, whoever makes them
-	// up, hold nobody off for ever.
+	// processorIdle is the time after which an idle processor loses its metrics if another needs the room, so that
+	// ids used only once do not block others for ever.
 	processorIdle = time.Hour
 )
 
-// contentionReasons are all reasons for which a claim of a finalization is not
-// got. They are never changed. Nothing can lose a race: that one stays 0.
+// contentionReasons are all reasons why a claim of a finalization is not granted. race_condition stays 0, because
+// commands are applied one after the other.
 var contentionReasons = [...]string{"already_claimed", "already_complete", "not_ready", "race_condition", "other"}
 
-// Finalizations count and time the calls about finalizations, by processor.
-// Only calls that the log has answered are counted, and only on the leader that
-// proposed them: so attempts are successes and failures together, of the whole
-// cluster when it is summed up. What was malformed, found no leader or got no
-// answer in time is among the requests.
+// Finalizations counts and times the calls about finalizations, by processor. Only calls that the log has answered
+// count, and only on the leader that proposed them, so that attempts are successes plus failures, also summed over
+// the cluster. Calls that were malformed, found no leader or got no answer in time appear among the requests.
 type Finalizations struct {
 	claims, releases, extends *finalizationCall
 	contention                *prometheus.CounterVec // by reason
 
 	mu         sync.Mutex
 	processors map[string]*processorMetrics // guarded by mu
-	// fullUntil is the time before which no processor has been idle for long
-	// enough, when there is no room; guarded by mu.
+	// fullUntil is when a processor may next have been idle for long enough, if there is no room; guarded by mu.
 	fullUntil time.Time
 	others    *processorMetrics
 }
 
-// finalizationCall are what the three calls have in common: yes counts those that did what
-// they were for, no the others.
+// finalizationCall holds the metrics of one of the three calls: yes counts successes, no the others.
 type finalizationCall struct {
 	attempts, yes, no *prometheus.CounterVec
 	durations         *prometheus.HistogramVec
@@ -55,7 +49,7 @@ type processorMetrics struct {
 	claims, releases, extends outcomes
 	contention                map[string]prometheus.Counter // by reason; never changed
 
-	lastAt time.Time // of its last call; guarded by the mutex of Finalizations
+	lastAt time.Time // time of its last call; guarded by the mutex of Finalizations
 }
 
 // outcomes are the metrics of one call by one processor.
@@ -83,8 +77,7 @@ func newFinalizations() *Finalizations {
 	return m
 }
 
-// newFinalizationCall returns the metrics of a call: what it is, and its two outcomes with
-// what is counted as them.
+// newFinalizationCall returns the metrics of a call, with the names and help of its two outcomes.
 func newFinalizationCall(name, what, yes, yesHelp, no, noHelp string) *finalizationCall {
 	return &finalizationCall{
 		attempts: newProcessorCounter(name+"_attempts_total", "Answered "+what+"."),
@@ -101,7 +94,7 @@ func newProcessorCounter(name, help string, labels ...string) *prometheus.Counte
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"processor_id"}, labels...))
 }
 
-// collectors returns all that is to be registered.
+// collectors returns the collectors to register.
 func (m *Finalizations) collectors() []prometheus.Collector {
 	cs := []prometheus.Collector{m.contention}
 	for _, c := range m.calls() {
@@ -114,8 +107,8 @@ func (m *Finalizations) calls() []*finalizationCall {
 	return []*finalizationCall{m.claims, m.releases, m.extends}
 }
 
-// Observe counts and times what the log answered to a request about a finalization, which
-// is there since start. It ignores other commands.
+// Observe counts and times the log's answer to a request about a finalization that began at start. It ignores other
+// commands.
 func (m *Finalizations) Observe(start time.Time, cmd command.Command, answer *fsm.ParentAnswer) {
 	switch c := cmd.(type) {
 	case command.ClaimFinalization:
@@ -140,7 +133,7 @@ func (o *outcomes) observe(start time.Time, yes bool) {
 	}
 }
 
-// processor returns the metrics that calls of the processor count as.
+// processor returns the metrics for the processor's calls.
 func (m *Finalizations) processor(id string, now time.Time) *processorMetrics {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -157,8 +150,8 @@ func (m *Finalizations) processor(id string, now time.Time) *processorMetrics {
 	return p
 }
 
-// makeRoomLocked reports whether one more processor may have metrics of its own.
-// When there is no room, those of one that has been idle go.
+// makeRoomLocked reports whether another processor may have its own metrics. If there is no room, it removes those of
+// an idle one.
 func (m *Finalizations) makeRoomLocked(now time.Time) bool {
 	if len(m.processors) < processorLabelsMax {
 		return true
@@ -187,7 +180,7 @@ func (m *Finalizations) makeRoomLocked(now time.Time) bool {
 	return true
 }
 
-// newProcessor begins all metrics of one processor, at 0.
+// newProcessor creates all metrics of one processor, at 0.
 func (m *Finalizations) newProcessor(id string) *processorMetrics {
 	p := &processorMetrics{claims: m.claims.of(id), releases: m.releases.of(id), extends: m.extends.of(id), contention: make(map[string]prometheus.Counter)}
 	for _, reason := range contentionReasons {

@@ -9,7 +9,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 )
 
-// AuthFailures counts the refusals of who may not call, by their reason.
+// AuthFailures counts refused callers by reason.
 type AuthFailures struct {
 	total  *prometheus.CounterVec
 	counts [keyring.FailCount]prometheus.Counter
@@ -43,7 +43,7 @@ var (
 	issuerAgeDesc     = prometheus.NewDesc("claimq_oidc_keys_age_seconds", "Since the keys of the issuer were fetched; they are of use for a day. Not there until they were.", nil, nil)
 )
 
-// collectTokens tells of the issuer of tokens.
+// collectTokens collects the metrics of the issuer of tokens.
 func collectTokens(t *keyring.TokenRing, ch chan<- prometheus.Metric) {
 	s := t.Issuer.Stats(time.Now())
 	ch <- prometheus.MustNewConstMetric(issuerFetchesDesc, prometheus.CounterValue, float64(s.Fetched), "ok")
@@ -57,10 +57,10 @@ func collectTokens(t *keyring.TokenRing, ch chan<- prometheus.Metric) {
 	}
 }
 
-// keyCollector tells of the keys that there are at the moment.
+// keyCollector collects the metrics of the current keys.
 type keyCollector struct{ of *Sources }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (keyCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- rateLimitedDesc
 	ch <- keysDesc
@@ -69,7 +69,7 @@ func (keyCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- issuerAgeDesc
 }
 
-// Collect is prometheus.Collector's.
+// Collect implements prometheus.Collector.
 func (c keyCollector) Collect(ch chan<- prometheus.Metric) {
 	keys := c.of.Keys()
 	if keys == nil {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// scrapeTimeout bounds how long a scrape waits for the state.
+	// scrapeTimeout limits how long a scrape waits for the state.
 	scrapeTimeout = 5 * time.Second
 	scrapesMax    = 4 // at once
 )
@@ -25,8 +25,8 @@ const (
 // Metrics are a server's own metrics. They are safe for concurrent use.
 type Metrics struct {
 	InFlight prometheus.Gauge   // requests that are being answered
-	Panics   prometheus.Counter // requests that ended in one
-	// StrangersEnded counts connections without a valid key that were closed for others.
+	Panics   prometheus.Counter // requests that panicked
+	// StrangersEnded counts connections without a valid key that were closed to make room.
 	StrangersEnded prometheus.Counter
 	Finalizations  *Finalizations
 	AuthFailures   AuthFailures
@@ -34,26 +34,26 @@ type Metrics struct {
 
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
-	overloads map[nodes.Bound]prometheus.Counter // never changed; "" is all else
+	overloads map[nodes.Bound]prometheus.Counter // never changed; "" is for all others
 }
 
-// Sources are what is looked at when somebody scrapes.
+// Sources are the functions called on each scrape.
 type Sources struct {
 	NodeID, Version string
 
 	Zones       func() *zones.Data // the time zones in use
-	Connections func() int64       // that are open
-	Strangers   func() int         // of them, those without a valid key
+	Connections func() int64       // open connections
+	Strangers   func() int         // open connections without a valid key
 	BodyBytes   func() int64       // of large requests
 	AnswerBytes func() int64       // of large answers
 	Streams     func() int         // of events
-	// Keys returns the keys of now, nil if there are none.
+	// Keys returns the current keys, nil if there are none.
 	Keys func() *keyring.Ring
 	// Read reads this node's state.
 	Read func(fn func(m *fsm.Machine, now fsm.Stamp)) error
 }
 
-// New registers the metrics. It fails if registry holds one of their names already.
+// New registers the metrics. It fails if registry already holds one of their names.
 func New(registry *prometheus.Registry, of *Sources) (*Metrics, error) {
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "claimq_http_request_duration_seconds", Help: "Time from the whole request to the answer, by call and code; of one with wait_ms, the wait too.",
@@ -96,7 +96,7 @@ func New(registry *prometheus.Registry, of *Sources) (*Metrics, error) {
 	return m, nil
 }
 
-// gauges are those of the port and of the streams.
+// gauges returns the gauges of the port and the streams.
 func (of *Sources) gauges() []prometheus.Collector {
 	return []prometheus.Collector{
 		gauge("claimq_http_connections", "Open connections to the HTTP port.", of.Connections),
@@ -107,7 +107,7 @@ func (of *Sources) gauges() []prometheus.Collector {
 	}
 }
 
-// zonesCollector tells which time zones the node goes by, which may change while it runs.
+// zonesCollector collects the time zones in use, which may change at run time.
 type zonesCollector struct{ of *Sources }
 
 var zonesInfo = prometheus.NewDesc("claimq_time_zones_info", "Always 1: the release of the time zones that the node goes by, and the hash of all of them, are in the labels.", []string{"version", "sum"}, nil)
@@ -123,7 +123,7 @@ func gauge[N int | int64](name, help string, of func() N) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(of()) })
 }
 
-// makeOverloads makes the counters of what is full, all known from the start.
+// makeOverloads creates a counter for each bound, so that all exist from the start.
 func (m *Metrics) makeOverloads() *prometheus.CounterVec {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "claimq_overloads_total", Help: "Answers overloaded that this node decided, by what is full.",
@@ -147,8 +147,8 @@ func (m *Metrics) Overload(reason fsm.Reason) {
 	c.Inc()
 }
 
-// outlive keeps h from watching the request's context. fasthttp's has the
-// channel that its server closes at shutdown, and reads it without a lock.
+// outlive hides the request's context from h, because fasthttp's context has a channel that its server closes at
+// shutdown and reads without a lock.
 func outlive(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))

@@ -11,15 +11,13 @@ import (
 )
 
 const (
-	// typeLabelsMax bounds the task types that have metrics of their own: those with settings
-	// come first, by name, so that they have them after a restart, too; then the first ones
-	// seen. All others count as otherType.
+	// typeLabelsMax bounds the task types with their own metrics. Types with settings come first, by name, so that
+	// they keep them after a restart; then the first ones seen. Others count as otherType.
 	typeLabelsMax = 100
 	otherType     = "other"
 )
 
-// The metrics of the state, taken when they are scraped. Every node tells them of
-// the state that it has.
+// Metrics of the state, read on each scrape. Every node reports its own state.
 var (
 	tasksDesc = prometheus.NewDesc("claimq_tasks", "Tasks that this node holds, by status.", []string{"status"}, nil)
 	typesDesc = prometheus.NewDesc("claimq_tasks_by_type",
@@ -42,22 +40,22 @@ var (
 	lateDesc       = prometheus.NewDesc("claimq_schedule_late_seconds", "How long the earliest slot of a schedule is overdue, 0 if none is.", nil, nil)
 )
 
-// stateCollector collects what the state that this node has says of itself.
+// stateCollector collects the metrics of this node's state.
 type stateCollector struct {
 	of     *Sources
 	mu     sync.Mutex
-	labels []string // the types without settings that have a label, as they were seen; guarded by mu
+	labels []string // labelled types without settings, in the order in which they were seen; guarded by mu
 }
 
 func newStateCollector(of *Sources) *stateCollector {
 	return &stateCollector{of: of}
 }
 
-// typesPage is how many types are read under one lock: each takes about a microsecond.
+// typesPage is the number of types read under one lock; each takes about a microsecond.
 const typesPage = 200
 
-// stateView is what is read of the state: each type as it was at some moment of the scrape,
-// all else as it was when that began.
+// stateView is what was read of the state: each type as of some moment of the scrape, everything else as of its
+// beginning.
 type stateView struct {
 	counts               [fsm.StatusCancelled + 1]int64 // by Status
 	types                []fsm.TypeView
@@ -70,7 +68,7 @@ type stateView struct {
 	lateMS               int64
 }
 
-// readAll reads the state, the types some at a time.
+// readAll reads the state, and then the types, some at a time.
 func (v *stateView) readAll(read func(fn func(m *fsm.Machine, now fsm.Stamp)) error) error {
 	err := read(v.read)
 	for after, more := "", true; err == nil && more; {
@@ -88,7 +86,7 @@ func (v *stateView) readAll(read func(fn func(m *fsm.Machine, now fsm.Stamp)) er
 	return err
 }
 
-// read reads all but the types.
+// read reads everything but the types.
 func (v *stateView) read(m *fsm.Machine, now fsm.Stamp) {
 	v.counts, v.bytes = m.Counts(), m.Bytes()
 	v.ended, v.remembered, v.trailLimit = m.EndedBytes(), m.RememberedBytes(), m.TrailBounds().Bytes
@@ -112,15 +110,14 @@ func (c *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// gauges takes values of gauges.
+// gauges emits values of gauges.
 type gauges chan<- prometheus.Metric
 
 func (g gauges) set(d *prometheus.Desc, v float64, labels ...string) {
 	g <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 }
 
-// Collect implements prometheus.Collector. A node that cannot be read has no
-// values.
+// Collect implements prometheus.Collector. If the node's state cannot be read, it emits no values.
 func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	var v stateView
 	if v.readAll(c.of.Read) != nil {
@@ -164,8 +161,8 @@ func isIdle(t *fsm.TypeView) bool {
 	return t.Counts == (fsm.TypeView{}).Counts && t.SubmittedPerS == 0 && t.CompletedPerS == 0 && t.FailedPerS == 0
 }
 
-// bounded returns the types that are not idle and have a label, and all others as one,
-// otherType, which is never paused.
+// bounded returns the types that have a label and are not idle, and all others summed as otherType, which is never
+// paused.
 func (c *stateCollector) bounded(types []fsm.TypeView) []fsm.TypeView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,7 +195,7 @@ func (c *stateCollector) bounded(types []fsm.TypeView) []fsm.TypeView {
 	return out
 }
 
-// labelled returns the types that have metrics of their own. The caller holds mu.
+// labelled returns the types with their own metrics. The caller holds mu.
 func (c *stateCollector) labelled(types []fsm.TypeView) map[string]bool {
 	labels := make(map[string]bool, typeLabelsMax)
 	for _, t := range types {

@@ -1,3 +1,2 @@
-// Package nodetest has a node for the tests of the API: a real state machine, without Raft
-// and without disks. Only tests import it.
+// Package nodetest provides a node for the tests of the API: a real state machine, without Raft and disks.
 package nodetest

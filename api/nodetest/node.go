@@ -17,24 +17,23 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// Node is a node over a real state machine, without Raft: a command is
-// applied at once. Its func fields stand in for what the real one cannot be
-// made to do here.
+// Node is a node with a real state machine but without Raft: a command is applied at once. Its func fields replace
+// behavior that cannot be produced otherwise.
 type Node struct {
 	Mu      sync.Mutex
 	Machine *fsm.Machine
 	Stamp   fsm.Stamp
 
-	Follower   bool // does not lead
+	Follower   bool // it does not lead
 	LeaderAddr string
 	Proposed   []command.Command
 
 	OnPropose func(ctx context.Context, cmd command.Command) (nodes.Proposed, error) // nil: apply
 	OnRead    func(ctx context.Context, minIndex uint64) error                       // nil: read
 	OnForward func(req *fasthttp.Request, resp *fasthttp.Response) error             // nil: no leader
-	// OnForwardCtx sees how long Forward may take, nil: nobody does.
+	// OnForwardCtx is called with the context of Forward; it may be nil.
 	OnForwardCtx func(ctx context.Context)
-	// nil: as Propose and Forward, which do not wait.
+	// nil: Propose and Forward, without waiting.
 	OnClaim          func(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error)
 	OnForwardWaiting func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error
 	OnWaitEnded      func(caller context.Context, id uint64, wait time.Duration) error // nil: does not wait
@@ -46,22 +45,22 @@ type Node struct {
 
 	UpgradeErr error
 	View       nodes.ClusterView
-	Changes    []string // what was asked for of the membership
+	Changes    []string // requested changes of the membership
 	MemberErr  error
 	HashView   nodes.HashView
 	Removed    []string
 	TellErr    error
 }
 
-// Start is the fake node's calendar at the start: 2026-03-01T12:00:00.000Z.
+// Start is the fake node's initial time: 2026-03-01T12:00:00.000Z.
 const Start = 1_772_366_400_000
 
-// New returns a node that leads and has no tasks.
+// New returns a leading node without tasks.
 func New() *Node {
 	return &Node{Machine: fsm.New(), Stamp: fsm.Stamp{U: 1_000, T: Start}}
 }
 
-// Propose is that of package api's Node.
+// Propose implements package api's Node.
 func (n *Node) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed, error) {
 	if n.OnPropose != nil {
 		return n.OnPropose(ctx, cmd)
@@ -78,7 +77,7 @@ func (n *Node) Apply(cmd command.Command) (nodes.Proposed, error) {
 	defer n.Mu.Unlock()
 	n.Proposed = append(n.Proposed, cmd)
 	cmds := []command.Command{cmd}
-	if n.Machine.Level() == 0 { // as the first leader does, but without an index of its own and without defaults
+	if n.Machine.Level() == 0 { // as the first leader does, but without a separate index and without defaults
 		cmds = []command.Command{command.SetLevel{Level: fsm.FeatureLevel}, cmd}
 	}
 	applied, err := n.Machine.Apply(n.Machine.Index()+1, command.AppendEntry(nil, n.Stamp, cmds...))
@@ -89,8 +88,8 @@ func (n *Node) Apply(cmd command.Command) (nodes.Proposed, error) {
 	return nodes.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: result, Release: releaseOnce(result)}, nil
 }
 
-// releaseOnce returns what overwrites the memory of the result: whoever reads it
-// after it was released shows so in an answer.
+// releaseOnce returns a function that overwrites the memory of the result, so that reading it after its release shows
+// in an answer.
 func releaseOnce(result fsm.Result) func() {
 	released := false
 	return func() {
@@ -115,8 +114,7 @@ func releaseOnce(result fsm.Result) func() {
 	}
 }
 
-// ProposeTo has commands go to note, and none applied: what is answered means
-// nothing.
+// ProposeTo passes commands to note instead of applying them; the answers are meaningless.
 func (n *Node) ProposeTo(note func(cmd command.Command)) {
 	n.OnPropose = func(_ context.Context, cmd command.Command) (nodes.Proposed, error) {
 		note(cmd)
@@ -124,7 +122,7 @@ func (n *Node) ProposeTo(note func(cmd command.Command)) {
 	}
 }
 
-// Advance moves both clocks on.
+// Advance moves both clocks forward.
 func (n *Node) Advance(ms int64) {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
@@ -132,7 +130,7 @@ func (n *Node) Advance(ms int64) {
 	n.Stamp.T += ms
 }
 
-// ReadLinearizable is that of package api's Node.
+// ReadLinearizable implements package api's Node.
 func (n *Node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(*fsm.Machine, fsm.Stamp)) (uint64, error) {
 	if n.Follower {
 		return 0, nodes.ErrNotLeader
@@ -140,7 +138,7 @@ func (n *Node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(*f
 	return n.ReadStale(ctx, minIndex, fn)
 }
 
-// ReadStale is that of package api's Node.
+// ReadStale implements package api's Node.
 func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(*fsm.Machine, fsm.Stamp)) (uint64, error) {
 	if n.OnRead != nil {
 		if err := n.OnRead(ctx, minIndex); err != nil {
@@ -153,7 +151,7 @@ func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(*fsm.Mach
 	return n.Machine.Index(), nil
 }
 
-// WaitEnded is that of package api's Node.
+// WaitEnded implements package api's Node.
 func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
 	if n.OnWaitEnded != nil {
 		return n.OnWaitEnded(caller, id, wait)
@@ -161,7 +159,7 @@ func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) 
 	return nil
 }
 
-// WaitEvent looks every now and then.
+// WaitEvent polls for events.
 func (n *Node) WaitEvent(ctx context.Context, after event.Pos) error {
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
@@ -180,7 +178,7 @@ func (n *Node) WaitEvent(ctx context.Context, after event.Pos) error {
 	}
 }
 
-// CatchUp is that of package api's Node.
+// CatchUp implements package api's Node.
 func (n *Node) CatchUp(ctx context.Context) error {
 	if n.OnCatchUp != nil {
 		return n.OnCatchUp(ctx)
@@ -188,19 +186,19 @@ func (n *Node) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// IsLeader is that of package api's Node.
+// IsLeader implements package api's Node.
 func (n *Node) IsLeader() bool { return !n.Follower }
 
-// LeaderHTTPAddr is that of package api's Node.
+// LeaderHTTPAddr implements package api's Node.
 func (n *Node) LeaderHTTPAddr() string { return n.LeaderAddr }
 
-// Ready is that of package api's Node.
+// Ready implements package api's Node.
 func (n *Node) Ready() error { return n.ReadyErr }
 
-// NodeID is that of package api's Node.
+// NodeID implements package api's Node.
 func (n *Node) NodeID() string { return "n1" }
 
-// Claim is that of package api's Node.
+// Claim implements package api's Node.
 func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 	if n.OnClaim != nil {
 		return n.OnClaim(caller, cmd, wait)
@@ -208,7 +206,7 @@ func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Du
 	return n.Propose(caller, cmd)
 }
 
-// ForwardWaiting is that of package api's Node.
+// ForwardWaiting implements package api's Node.
 func (n *Node) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
 	if n.OnForwardWaiting != nil {
 		return n.OnForwardWaiting(ctx, req, resp)
@@ -216,7 +214,7 @@ func (n *Node) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *
 	return n.Forward(ctx, req, resp, nil)
 }
 
-// Forward is that of package api's Node.
+// Forward implements package api's Node.
 func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response, room func(int) error) error {
 	if n.OnForwardCtx != nil {
 		n.OnForwardCtx(ctx)
@@ -229,7 +227,7 @@ func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthtt
 	if err := n.OnForward(req, answer); err != nil {
 		return err
 	}
-	answer.Header.CopyTo(&resp.Header) // the body comes later
+	answer.Header.CopyTo(&resp.Header) // the body follows later
 	if size := len(answer.Body()); room != nil && size > 0 {
 		if err := room(size); err != nil {
 			return fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, err)
@@ -239,10 +237,10 @@ func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthtt
 	return nil
 }
 
-// Cluster is that of package api's Node.
+// Cluster implements package api's Node.
 func (n *Node) Cluster(context.Context) nodes.ClusterView { return n.View }
 
-// RemoveNode is that of package api's Node.
+// RemoveNode implements package api's Node.
 func (n *Node) RemoveNode(ctx context.Context, nodeID string, by nodes.Operator) error {
 	if nodeID == n.NodeID() {
 		return &nodes.MembershipRefused{Reason: nodeID + " leads", Advice: "Stop it first"}
@@ -251,12 +249,12 @@ func (n *Node) RemoveNode(ctx context.Context, nodeID string, by nodes.Operator)
 	return n.Tell(ctx, command.Tell{Kind: event.MemberRemoved, By: by.Name, What: nodeID}, by.Key)
 }
 
-// JoinNode is that of package api's Node.
+// JoinNode implements package api's Node.
 func (n *Node) JoinNode(_ context.Context, nodeID, peerAddr string, voter bool) error {
 	return n.changeMember(fmt.Sprintf("join %s at %s, voter %t", nodeID, peerAddr, voter))
 }
 
-// PromoteNode is that of package api's Node.
+// PromoteNode implements package api's Node.
 func (n *Node) PromoteNode(ctx context.Context, nodeID string, by nodes.Operator) error {
 	if err := n.changeMember("promote " + nodeID); err != nil {
 		return err
@@ -264,7 +262,7 @@ func (n *Node) PromoteNode(ctx context.Context, nodeID string, by nodes.Operator
 	return n.Tell(ctx, command.Tell{Kind: event.MemberPromoted, By: by.Name, What: nodeID}, by.Key)
 }
 
-// DemoteNode is that of package api's Node.
+// DemoteNode implements package api's Node.
 func (n *Node) DemoteNode(ctx context.Context, nodeID string, by nodes.Operator) error {
 	if err := n.changeMember("demote " + nodeID); err != nil {
 		return err
@@ -272,12 +270,12 @@ func (n *Node) DemoteNode(ctx context.Context, nodeID string, by nodes.Operator)
 	return n.Tell(ctx, command.Tell{Kind: event.MemberDemoted, By: by.Name, What: nodeID}, by.Key)
 }
 
-// Transfer is that of package api's Node.
+// Transfer implements package api's Node.
 func (n *Node) Transfer(_ context.Context, nodeID string) (string, error) {
 	return "n2", n.changeMember("transfer to " + nodeID)
 }
 
-// changeMember notes a change of the membership, unless memberErr refuses it.
+// changeMember records a change of the membership, unless MemberErr refuses it.
 func (n *Node) changeMember(change string) error {
 	if n.MemberErr == nil {
 		n.Changes = append(n.Changes, change)
@@ -285,20 +283,20 @@ func (n *Node) changeMember(change string) error {
 	return n.MemberErr
 }
 
-// Hashes is that of package api's Node.
+// Hashes implements package api's Node.
 func (n *Node) Hashes(context.Context) (nodes.HashView, error) { return n.HashView, n.MemberErr }
 
-// TakeSnapshot is that of package api's Node.
+// TakeSnapshot implements package api's Node.
 func (n *Node) TakeSnapshot(context.Context) (uint64, error) { return 7, nil }
 
-// SaveBackup is that of package api's Node.
+// SaveBackup implements package api's Node.
 func (n *Node) SaveBackup(context.Context, bool) (*fsm.Backup, error) {
 	n.Mu.Lock()
 	defer n.Mu.Unlock()
 	return fsm.NewBackup(n.Machine.Snapshot(), fsm.BackupInfo{ClusterID: "c"}), nil
 }
 
-// RestoreBackup is that of package api's Node.
+// RestoreBackup implements package api's Node.
 func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (uint64, error) {
 	if n.OnRestore == nil {
 		return 0, nodes.ErrNoLeader
@@ -306,7 +304,7 @@ func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (uint64, error) {
 	return n.OnRestore(ctx, r)
 }
 
-// Upgrade is that of package api's Node.
+// Upgrade implements package api's Node.
 func (n *Node) Upgrade(_ context.Context, by string) (uint32, error) {
 	if n.UpgradeErr != nil {
 		return 0, n.UpgradeErr
@@ -317,7 +315,7 @@ func (n *Node) Upgrade(_ context.Context, by string) (uint32, error) {
 	return fsm.FeatureLevel, nil
 }
 
-// Tell is that of package api's Node.
+// Tell implements package api's Node.
 func (n *Node) Tell(_ context.Context, cmd command.Tell, _ string) error {
 	if n.TellErr != nil {
 		return n.TellErr
@@ -326,8 +324,8 @@ func (n *Node) Tell(_ context.Context, cmd command.Tell, _ string) error {
 	return err
 }
 
-// LoseTrail has the node keep no event that it has now. What is left is one more:
-// trail_changed, at index+3 if the node was at index.
+// LoseTrail makes the node drop all events that it has now. One event is left: trail_changed, at index+3 if the node
+// was at index.
 func LoseTrail(t testing.TB, node *Node) {
 	t.Helper()
 	for _, cmd := range []command.Command{command.SetTrail{Bytes: 1 << 20, AgeMS: 60_000}, command.Tick{}, command.SetTrail{Bytes: 2 << 20, AgeMS: 60_000}} {
@@ -340,7 +338,7 @@ func LoseTrail(t testing.TB, node *Node) {
 	}
 }
 
-// SubmitTo submits so many tasks of type t to the node.
+// SubmitTo submits this number of tasks of type t to the node.
 func SubmitTo(t testing.TB, node *Node, tasks int) {
 	t.Helper()
 	cmd := command.Submit{Tasks: make([]fsm.NewTask, tasks)}

@@ -25,14 +25,13 @@ type Exchange struct {
 	Body   []byte
 }
 
-// transport are the headers that HTTP itself brings, and those that the description has in its introduction.
+// transport are the headers of HTTP itself, and those that only the description's introduction mentions.
 var transport = map[string]bool{
 	"Cache-Control": true, "Connection": true, "Content-Encoding": true, "Content-Length": true, "Content-Type": true, "Date": true, "Transfer-Encoding": true, "Vary": true,
-	"X-Content-Type-Options": true, "X-Claimq-Page": true, "X-Claimq-Node": true, "Set-Cookie": true, // of every answer, or every one to the page
+	"X-Content-Type-Options": true, "X-Claimq-Page": true, "X-Claimq-Node": true, "Set-Cookie": true, // of every answer, or every answer to the page
 }
 
-// Check returns how the answer differs from the description, nil if it does
-// not. Of a request that succeeded, it is held against the description too.
+// Check returns how the answer differs from the description, or nil. If the request succeeded, it is checked, too.
 func (c *Checker) Check(e Exchange) error {
 	problem := c.check(&e)
 	if problem == nil {
@@ -66,7 +65,7 @@ func (c *Checker) check(e *Exchange) error {
 	return checkRequest(op, query, e.Sent)
 }
 
-// response returns the description of the answer's status, nil if there is none.
+// response returns the description of the answer's status, or nil.
 func (c *Checker) response(e *Exchange, p *path, op *openapi3.Operation) *openapi3.Response {
 	name := ""
 	switch {
@@ -99,7 +98,7 @@ func (c *Checker) response(e *Exchange, p *path, op *openapi3.Operation) *openap
 	return c.doc.Components.Responses[name].Value
 }
 
-// checkHeaders holds the headers of an answer against those described.
+// checkHeaders compares the headers of an answer with the described ones.
 func checkHeaders(response *openapi3.Response, header http.Header) error {
 	described := make(map[string]*openapi3.Header, len(response.Headers))
 	for name, ref := range response.Headers {
@@ -111,7 +110,7 @@ func checkHeaders(response *openapi3.Response, header http.Header) error {
 	for name, values := range header {
 		name = textproto.CanonicalMIMEHeaderKey(name)
 		if header.Get("Access-Control-Allow-Origin") != "" && strings.HasPrefix(name, "Access-Control-") {
-			continue // a browser's own
+			continue // set by browsers
 		}
 		h := described[name]
 		if h == nil {
@@ -127,7 +126,7 @@ func checkHeaders(response *openapi3.Response, header http.Header) error {
 	return nil
 }
 
-// typed returns a text as the value that the schema wants, if it can be one.
+// typed converts a text to the type that the schema wants, if possible.
 func typed(schema *openapi3.Schema, text string) any {
 	switch {
 	case schema.Type.Is(openapi3.TypeInteger):
@@ -148,10 +147,10 @@ func typed(schema *openapi3.Schema, text string) any {
 	return text
 }
 
-// checkBody holds the body of an answer against the one described.
+// checkBody compares the body of an answer with the described one.
 func (c *Checker) checkBody(response *openapi3.Response, e *Exchange) error {
 	if e.Method == http.MethodHead {
-		return nil // what it is told of its body is held against GET's
+		return nil // the headers about its body are compared with GET's
 	}
 	if len(response.Content) == 0 {
 		if len(e.Body) > 0 {
@@ -181,8 +180,7 @@ func (c *Checker) checkBody(response *openapi3.Response, e *Exchange) error {
 	return visit(content.Schema, body)
 }
 
-// checkStream holds the data of server-sent events against the schemas Event
-// and, of the event error, Refusal.
+// checkStream compares the data of server-sent events with the schemas Event and, for the event error, Refusal.
 func (c *Checker) checkStream(text string) error {
 	for block := range strings.SplitSeq(text, "\n\n") {
 		schema := "Event"
@@ -208,12 +206,12 @@ func (c *Checker) checkStream(text string) error {
 	return nil
 }
 
-// visit says how a value differs from its schema, nil if it does not.
+// visit returns how a value differs from its schema, or nil.
 func visit(schema *openapi3.SchemaRef, value any) error {
 	return schema.Value.VisitJSON(value, openapi3.DisableSchemaErrorDetails())
 }
 
-// decode reads JSON; numbers stay as they are.
+// decode decodes JSON, keeping numbers as they are.
 func decode(text []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -224,14 +222,14 @@ func decode(text []byte) (any, error) {
 	return v, nil
 }
 
-// checkRequest holds a request that succeeded against the one described.
+// checkRequest compares a successful request with the described one.
 func checkRequest(op *openapi3.Operation, query string, sent []byte) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return fmt.Errorf("the query: %w", err)
 	}
 	if op.Tags[0] == "health" || op.Tags[0] == "page" {
-		values = nil // whatever they add is ignored
+		values = nil // additional ones are ignored
 	}
 	for name, texts := range values {
 		param := op.Parameters.GetByInAndName(openapi3.ParameterInQuery, name)
@@ -245,7 +243,7 @@ func checkRequest(op *openapi3.Operation, query string, sent []byte) error {
 		}
 	}
 	if op.RequestBody == nil || len(bytes.TrimSpace(sent)) == 0 {
-		return nil // of a call without a body, what is sent is not read
+		return nil // the body of a call without one is not read
 	}
 	body, err := decode(sent)
 	if err != nil {
@@ -258,8 +256,7 @@ func checkRequest(op *openapi3.Operation, query string, sent []byte) error {
 	return nil
 }
 
-// withoutNulls leaves out the fields of a request that are null, and so as
-// absent.
+// withoutNulls removes null fields from a request, because they count as absent.
 func withoutNulls(schema *openapi3.Schema, value any) any {
 	for _, alternative := range schema.OneOf {
 		value = withoutNulls(alternative.Value, value)

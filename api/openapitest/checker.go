@@ -11,26 +11,25 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Checker knows the description of an API. Its methods are safe for concurrent
-// use.
+// Checker checks against the description of an API. Its methods are safe for concurrent use.
 type Checker struct {
 	doc   *openapi3.T
-	paths []path // those with variables after those without
+	paths []path // paths without variables come first
 }
 
-// path is one path of the description, cut at its slashes.
+// path is a path of the description, split at its slashes.
 type path struct {
 	parts []string
 	item  *openapi3.PathItem
-	// rest says that the last part, a variable, takes what is left, slashes too.
+	// rest says that the last part, a variable, matches the rest of the path including slashes.
 	rest bool
 }
 
 // Operation is one operation of the description.
 type Operation struct{ Method, Path, ID string }
 
-// New returns a Checker of a description, in JSON. It fails for one that is no
-// valid OpenAPI document, examples included.
+// New returns a Checker for a description in JSON. It fails if that is not a valid OpenAPI document, including its
+// examples.
 func New(description []byte) (*Checker, error) {
 	loader := openapi3.NewLoader()
 	doc, err := loader.LoadFromData(description)
@@ -54,7 +53,7 @@ func New(description []byte) (*Checker, error) {
 	return c, nil
 }
 
-// Version returns the version that the description names.
+// Version returns the version named in the description.
 func (c *Checker) Version() string { return c.doc.Info.Version }
 
 // Operations returns every operation, in no order.
@@ -68,13 +67,13 @@ func (c *Checker) Operations() []Operation {
 	return all
 }
 
-// Example is the body of a request, as the description has it.
+// Example is an example of a request's body in the description.
 type Example struct {
 	Operation
 	Body []byte
 }
 
-// Examples returns every example of a request's body, in no order.
+// Examples returns all examples of request bodies, in no order.
 func (c *Checker) Examples() ([]Example, error) {
 	var all []Example
 	for template, item := range c.doc.Paths.Map() {
@@ -105,7 +104,7 @@ func (c *Checker) Examples() ([]Example, error) {
 	return all, nil
 }
 
-// Codes returns the codes that the description names.
+// Codes returns the codes named in the description.
 func (c *Checker) Codes() []string {
 	var codes []string
 	for _, code := range c.doc.Components.Schemas["Code"].Value.Enum {
@@ -124,7 +123,7 @@ func (p *path) variables() int {
 	return n
 }
 
-// find returns the path of a target, nil if there is none.
+// find returns the path that matches a target, or nil.
 func (c *Checker) find(target string) *path {
 	parts := strings.Split(target, "/")
 	for i := range c.paths {
@@ -147,8 +146,7 @@ func (p *path) matches(parts []string) bool {
 	return true
 }
 
-// operation returns the operation of a method, nil if the path has none. HEAD
-// is GET.
+// operation returns the operation of a method, or nil. HEAD is treated as GET.
 func (p *path) operation(method string) *openapi3.Operation {
 	if method == http.MethodHead {
 		method = http.MethodGet

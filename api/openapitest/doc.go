@@ -1,5 +1,4 @@
-// Package openapitest holds answers of claimq against the description of its
-// API, as /openapi.json serves it: whatever an answer has that the description
-// does not, its status, a header, a code or a field, is an error. It is for tests
-// and knows nothing of the server.
+// Package openapitest checks claimq's answers against the description of its API, as served by /openapi.json: a
+// status, header, code or field that the description does not have is an error. It is for tests and knows nothing of
+// the server.
 package openapitest

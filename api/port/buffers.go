@@ -6,21 +6,20 @@ import (
 )
 
 const (
-	// buffersBytes bounds the buffers that are kept together, bufferBytes each of them.
+	// buffersBytes bounds the total size of kept buffers, bufferBytes the size of each.
 	buffersBytes = 8 << 20
 	bufferBytes  = 512 << 10
 )
 
-// Buffers are those of large answers that are written, and of large bodies of requests that
-// are answered, for those that come next. No connection keeps one while it waits. It is safe
-// for concurrent use.
+// Buffers are the buffers of finished large answers and bodies, kept for reuse, so that no waiting connection holds
+// one. It is safe for concurrent use.
 type Buffers struct {
 	mu   sync.Mutex // guards what follows
 	free [][]byte
 	held int // bytes
 }
 
-// Get returns an empty buffer with room for n bytes.
+// Get returns an empty buffer with capacity for n bytes.
 func (b *Buffers) Get(n int) []byte {
 	if n > bufferBytes {
 		return make([]byte, 0, n)
@@ -28,7 +27,7 @@ func (b *Buffers) Get(n int) []byte {
 	return slices.Grow(b.take(), n)
 }
 
-// take returns the buffer that was kept last, nil if none is.
+// take returns the most recently kept buffer, or nil.
 func (b *Buffers) take() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,7 +42,7 @@ func (b *Buffers) take() []byte {
 	return buffer
 }
 
-// Put keeps the buffer, which nobody else has, if there is room for it.
+// Put keeps the buffer, which must not be used any more, if there is room for it.
 func (b *Buffers) Put(buffer []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

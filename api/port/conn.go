@@ -19,91 +19,87 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// Conn is a connection of the port. It counts itself out when it is closed, and has
-// the claims released whose answer it could not write.
+// Conn is a connection of the port. It uncounts itself when it is closed, and has claims released whose answer it
+// could not write.
 type Conn struct {
 	net.Conn
 	port *Port
 	once sync.Once
 
-	// Only the goroutine that serves the connection touches what is guarded by
-	// nothing else.
+	// Fields without other protection belong to the goroutine that serves the connection.
 	Head Head // of the request under way
 
 	unsent           Unsent
 	reading, writing lazyDeadline
 	body             bodyShare
-	answer           atomic.Int64 // what answers have taken of the port's room; anybody may close
-	written          []byte       // the buffer of the answer under way, nil: not for another answer
+	answer           atomic.Int64 // room taken by answers; any goroutine may close
+	written          []byte       // the buffer of the answer under way; nil: not for reuse
 	plain            plainness    // of an answer that ends with the connection
 	heard            bool         // anything was read
-	known            bool         // this is no stranger
+	known            bool         // it is not a stranger
 	place            strangerPlace
 	share            lasting.Conn // of its key's connections
-	uncovered        atomic.Bool  // no authority vouches any more for what its client has shown
-	tls              *tls.Conn    // whose hands are not shaken yet; nil once they are, or without TLS
+	uncovered        atomic.Bool  // no authority vouches any more for its client's certificate
+	tls              *tls.Conn    // before the TLS handshake; nil afterwards, or without TLS
 }
 
-// Head is what was decided by the head of a request, before its body.
+// Head is what was decided from the head of a request, before its body.
 type Head struct {
-	Crowded bool // the key that it showed has too many connections
-	// Refusal is what its body is refused with, nil: it is too large for anybody.
+	Crowded bool // its key has too many connections
+	// Refusal is the refusal of its body; nil: the body is too large in any case.
 	Refusal *refuse.Refusal
-	Why     keyring.Failure // of a refusal for want of a valid key
-	Barred  *keyring.Caller // the key of such a refusal, nil: it is not known
+	Why     keyring.Failure // of a refusal because of the key
+	Barred  *keyring.Caller // the key of such a refusal, nil: unknown
 }
 
-// Unsent are the claims of an answer that may not arrive, and by whom they were made: a
-// leader that asks for keys has nobody else release them.
+// Unsent are the claims of an answer that may not arrive, and the caller that made them, because a leader that
+// requires keys lets only that caller release them.
 type Unsent struct {
 	Holds []command.Hold
-	Key   []byte // that the client sent, empty: none
+	Key   []byte // as sent by the client, empty: none
 	Known bool   // this node knows the key
 	From  netip.Addr
 }
 
-// HeadCame says that the head of a request is there. What is written before Received is no
-// answer yet, but asks the client for the body.
+// HeadCame notes that the head of a request was read. Bytes written before Received are not an answer, but ask the
+// client for the body.
 func (c *Conn) HeadCame() {
 	c.Head = Head{}
 	c.body.due = true
 }
 
-// Received says that no more of the request is read: what is written from here on is its
-// answer.
+// Received notes that the request was read to its end, so that bytes written from here on are its answer.
 func (c *Conn) Received() { c.body.due = false }
 
-// Unsent is for the claims of the answer that is to be written: they are released if
-// that fails.
+// Unsent returns where to put the claims of the answer that is about to be written; they are released if that fails.
 func (c *Conn) Unsent() *Unsent { return &c.unsent }
 
-// Known reports whether this is no stranger.
+// Known reports whether the connection is not a stranger any more.
 func (c *Conn) Known() bool { return c.known }
 
-// Admit says that this is no stranger any more.
+// Admit notes that the connection is not a stranger any more.
 func (c *Conn) Admit() {
 	c.known = true
 	c.port.strangers.leave(c)
 }
 
-// CountFor counts the connection for the key that it was the first to show. ok is false
-// if the key has too many.
+// CountFor counts the connection for the first key that it has shown. ok is false if the key has too many.
 func (c *Conn) CountFor(who *keyring.Caller) (ok bool) { return c.port.cfg.Shares.Enter(&c.share, who) }
 
-// ExpectBody counts a body of n bytes that is to come; false: there is no room for it.
+// ExpectBody counts a body of n bytes that will be read. It returns false if there is no room for it.
 func (c *Conn) ExpectBody(n int) bool { return c.body.expect(n) }
 
-// StreamBody says that what is read from here on is not kept.
+// StreamBody notes that bytes read from here on are not kept.
 func (c *Conn) StreamBody() { c.body.streamed = true }
 
-// HoldAnswer counts n bytes of Port.Answers, which are taken, until the answer is written.
+// HoldAnswer notes that n bytes of Port.Answers are taken until the answer is written.
 func (c *Conn) HoldAnswer(n int64) { c.answer.Add(n) }
 
-// Reuse gives a buffer, that of the answer under way, to other answers once that is
-// written: the HTTP server does not keep it beyond that.
+// Reuse offers the buffer of the answer under way to other answers once it is written, because the HTTP server does
+// not keep it.
 func (c *Conn) Reuse(buffer []byte) { c.written = buffer }
 
-// Answered says that the answer before has been written: a new request came, whole.
+// Answered notes that the previous answer has been written, because a new request was read.
 func (c *Conn) Answered() {
 	c.Received()
 	c.unsent.Holds = nil
@@ -113,27 +109,26 @@ func (c *Conn) Answered() {
 	}
 }
 
-// Lend returns the connection itself, to one who sets its deadlines from other
-// goroutines. Return must follow.
+// Lend returns the underlying connection, for code that sets its deadlines from other goroutines. Return must follow.
 func (c *Conn) Lend() net.Conn { return c.Conn }
 
-// Plain says that the answer whose head comes next is to a client of HTTP/1.0, which knows no
-// chunks: the head goes without Transfer-Encoding, the body is written to what Lend returns, and
-// what the HTTP server writes at its end goes nowhere. The connection must be closed then.
+// Plain notes that the next answer goes to a client of HTTP/1.0, which does not support chunks: the header is sent
+// without Transfer-Encoding, the body must be written to the result of Lend, and later writes of the HTTP server are
+// discarded. The connection must be closed then.
 func (c *Conn) Plain() { c.plain = plainHead }
 
-// plainness is how far an answer without chunks has come.
+// plainness is the progress of an answer without chunks.
 type plainness int
 
 const (
-	plainHead plainness = iota + 1 // its head comes next
-	plainBody                      // and then nothing from the HTTP server
+	plainHead plainness = iota + 1 // its header comes next
+	plainBody                      // further writes of the HTTP server are discarded
 )
 
-// chunkedField is how the HTTP server says that a body has chunks.
+// chunkedField is the header by which the HTTP server announces chunks.
 const chunkedField = "Transfer-Encoding: chunked\r\n"
 
-// writePlain is Write of an answer that is plain.
+// writePlain is Write for an answer without chunks.
 func (c *Conn) writePlain(b []byte) (int, error) {
 	if c.plain == plainHead {
 		c.plain = plainBody
@@ -148,35 +143,33 @@ func (c *Conn) writePlain(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Return says that the connection's deadlines are its own again, and gives the end of an
-// answer within to be written.
+// Return ends Lend. within is the time for writing the end of the answer.
 func (c *Conn) Return(within time.Duration) {
 	c.reading.forget()
 	c.writing.forget()
 	_ = c.SetWriteDeadline(time.Now().Add(within))
 }
 
-// ReadingMoved says that somebody else has set when reading ends.
+// ReadingMoved notes that the read deadline was set otherwise.
 func (c *Conn) ReadingMoved() { c.reading.forget() }
 
-// Farewell answers a client that is still sending its body: it sends the
-// answer, ends its own side of the connection, and reads and drops what the
-// client sends, within bounds. Closing at once would reset the connection, and
-// the client would never see the answer. What is written after this goes nowhere.
+// Farewell answers a client that is still sending its body: it sends the answer, closes its sending side, and reads
+// and discards what the client sends, within bounds. Closing at once would reset the connection, so that the client
+// might not get the answer. Later writes are discarded.
 func (c *Conn) Farewell(answer io.WriterTo) {
 	if c.SetDeadline(time.Now().Add(LingerTime)) != nil {
 		return
 	}
 	c.StreamBody()
-	c.Reuse(nil) // the HTTP server writes the answer once more, to nowhere
+	c.Reuse(nil) // the HTTP server writes the answer once more; that is discarded
 	if _, err := answer.WriteTo(c); err != nil || c.CloseWrite() != nil {
 		return
 	}
-	// However it ends, the answer is sent.
+	// The answer is sent, however this ends.
 	_, _ = io.Copy(io.Discard, io.LimitReader(c, LingerBytes))
 }
 
-// Close closes the connection; twice is safe, and so is any goroutine.
+// Close closes the connection. It may be called twice and from any goroutine.
 func (c *Conn) Close() error {
 	c.port.strangers.leave(c)
 	c.port.shown.leave(c)
@@ -187,18 +180,17 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// countOut counts the connection out, once.
+// countOut uncounts the connection, once.
 func (c *Conn) countOut() { c.once.Do(func() { c.port.open.Add(-1) }) }
 
-// answerTaken gives back what the connection's answers took, which are written or
-// never will be.
+// answerTaken returns the room of the connection's answers, which were written or never will be.
 func (c *Conn) answerTaken() {
 	if c.answer.Load() > 0 {
 		c.port.Answers.Give(c.answer.Swap(0))
 	}
 }
 
-// TLS reports whether the connection speaks TLS.
+// TLS reports whether the connection uses TLS.
 func (c *Conn) TLS() bool {
 	_, ok := c.Conn.(*tls.Conn)
 	return ok
@@ -212,7 +204,7 @@ func (c *Conn) socket() net.Conn {
 	return c.Conn
 }
 
-// CloseWrite ends the sending side, if the connection has two sides.
+// CloseWrite closes the sending side, if the connection supports that.
 func (c *Conn) CloseWrite() error {
 	if tcp, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return tcp.CloseWrite()
@@ -220,10 +212,9 @@ func (c *Conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// Read reads from the connection. Who reads on has written the answer before
-// (or has more requests at hand, and leaves the claims to their leases): from
-// here on a Write that fails is about something else, such as "100 Continue",
-// and the worker has its claims.
+// Read reads from the connection. When the server reads again, the previous answer was written (or further requests
+// were buffered, and claims are left to their leases). A Write that fails from here on concerns something else, such
+// as "100 Continue", and the worker has its claims.
 func (c *Conn) Read(b []byte) (int, error) {
 	c.unsent.Holds = nil
 	c.answerTaken()
@@ -251,8 +242,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 	c.heard = c.heard || n > 0
 	if !c.heard && errors.Is(err, os.ErrDeadlineExceeded) {
-		// Some clients open more connections than they use. Nobody asked anything,
-		// so nobody is answered: Go's client logs answers that it did not ask for.
+		// Some clients open more connections than they use. Such a connection gets no answer, because Go's client
+		// logs unsolicited ones.
 		return 0, io.EOF
 	}
 	if !c.body.take(n) {
@@ -261,9 +252,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// endUnasked ends a Read when the server drains, until stop is called: the HTTP
-// server closes the connections between two requests, but waits for those that it
-// has not had the first of.
+// endUnasked aborts a Read when the server drains, until stop is called, because the HTTP server closes idle
+// connections only after their first request.
 func (c *Conn) endUnasked() (stop func()) {
 	unhook := context.AfterFunc(c.port.cfg.Serving, func() {
 		_ = c.Conn.SetReadDeadline(time.Unix(0, 1)) // it fails if the connection is closed
@@ -275,8 +265,8 @@ func (c *Conn) endUnasked() (stop func()) {
 	}
 }
 
-// Write writes to the connection. If that fails, nobody learns of the claims
-// that the answer was about, and they are released before Write returns.
+// Write writes to the connection. If that fails, the worker does not learn of the claims in the answer, and they are
+// released before Write returns.
 func (c *Conn) Write(b []byte) (int, error) {
 	c.body.answered()
 	if c.plain != 0 {
@@ -290,10 +280,9 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// writePieces writes b, of which the other side must read each piece in time, and
-// all of it.
+// writePieces writes b in pieces. The client must read each piece in time, and all of them at a minimum rate.
 func (c *Conn) writePieces(b []byte) (n int, err error) {
-	var until time.Time // 0: b is one piece, and its deadline is noted
+	var until time.Time // zero: b is a single piece, and its deadline is noted
 	if len(b) > writePiece {
 		until = time.Now().Add(WriteTimeout + time.Duration(len(b))*time.Second/writeRate)
 	}

@@ -8,20 +8,18 @@ import (
 // deadlineSlack is how late a deadline of a client's connection may be.
 const deadlineSlack = time.Second
 
-// lazyDeadline is a connection's deadline for reading or for writing. The HTTP
-// server moves one of the two three times a request, at a price like that of a
-// short system call, and hardly ever does anybody wait for it. So moving it only
-// notes it, and who is about to read or write sets the connection's own, unless
-// that comes at the same time already or at most deadlineSlack later: once a
-// second on a busy connection.
+// lazyDeadline is a connection's deadline for reading or for writing. The HTTP server moves deadlines three times per
+// request, at the cost of a short system call each, and they hardly ever expire. Moving one is therefore only noted,
+// and the actual deadline is set before a read or write unless it is the same or at most deadlineSlack later. On a
+// busy connection that happens once a second.
 //
-// It is for the goroutine that serves the connection.
+// It belongs to the goroutine that serves the connection.
 type lazyDeadline struct {
-	wanted time.Time // the zero time = none
-	set    time.Time // the connection's own
+	wanted time.Time // zero = none
+	set    time.Time // the actual deadline
 }
 
-// apply sets the connection's own with set, if that is due.
+// apply sets the actual deadline with set, if that is necessary.
 func (d *lazyDeadline) apply(set func(net.Conn, time.Time) error, conn net.Conn) error {
 	next := d.wanted
 	if !next.IsZero() {
@@ -36,11 +34,11 @@ func (d *lazyDeadline) apply(set func(net.Conn, time.Time) error, conn net.Conn)
 	return set(conn, next)
 }
 
-// forget is called when somebody else has set the connection's own.
-func (d *lazyDeadline) forget() { d.set = time.Unix(0, 0) } // long past, and not none
+// forget is called when the actual deadline was set otherwise.
+func (d *lazyDeadline) forget() { d.set = time.Unix(0, 0) } // long past, but not zero
 
-// SetReadDeadline has a Read from t on fail, or up to deadlineSlack later. A
-// stranger's request has less time than others, but as much between two of them.
+// SetReadDeadline makes a Read fail from t on, or up to deadlineSlack later. Strangers get less time for a request,
+// but as much between two requests.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	if !c.known {
 		if soon := time.Now().Add(StrangerTimeout); t.After(soon) && t.Before(soon.Add(ReadTimeout-StrangerTimeout+deadlineSlack)) {
@@ -51,13 +49,13 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline has a Write from t on fail, or up to deadlineSlack later.
+// SetWriteDeadline makes a Write fail from t on, or up to deadlineSlack later.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.writing.wanted = t
 	return nil
 }
 
-// SetDeadline is both.
+// SetDeadline sets the read and write deadlines.
 func (c *Conn) SetDeadline(t time.Time) error {
 	c.reading.wanted, c.writing.wanted = t, t
 	return nil

@@ -2,6 +2,6 @@ package port
 
 import "golang.org/x/sys/unix"
 
-// pollGone is what poll tells of a socket whose other side sends no more: macOS
-// hangs up for a closed sending side too.
+// pollGone is the poll event of a socket whose peer sends no more. macOS reports a hangup even if only the sending
+// side was closed.
 const pollGone = unix.POLLHUP

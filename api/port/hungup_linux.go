@@ -2,5 +2,5 @@ package port
 
 import "golang.org/x/sys/unix"
 
-// pollGone is what poll tells of a socket whose other side sends no more.
+// pollGone is the poll event of a socket whose peer sends no more.
 const pollGone = unix.POLLRDHUP

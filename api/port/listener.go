@@ -11,17 +11,17 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// acceptFailureInterval is how often the log tells that nothing can be accepted.
+// acceptFailureInterval is the interval at which failures to accept are logged.
 const acceptFailureInterval = 10 * time.Second
 
-// listener closes a stranger for a connection over the bound or, if there is
-// none, answers it with overloaded, in JSON, and closes it.
+// listener makes room for a connection over the bound by closing a stranger. If there is no stranger, it answers
+// overloaded in JSON and closes the connection.
 type listener struct {
 	net.Listener
 	port *Port
 }
 
-// Listen returns what accepts the connections of ln, each of them a *Conn.
+// Listen returns a listener whose connections are all *Conn.
 func (p *Port) Listen(ln net.Listener) net.Listener {
 	return &listener{&descriptors.Listener{
 		Listener: ln,
@@ -33,8 +33,7 @@ func (p *Port) Listen(ln net.Listener) net.Listener {
 	}, p}
 }
 
-// acceptFailed logs it, once in acceptFailureInterval at most: it may be so for each connection
-// that comes.
+// acceptFailed logs the error, at most once in acceptFailureInterval, because every connection may fail.
 func (p *Port) acceptFailed(err error) {
 	if now := time.Now(); now.Sub(p.acceptLogged) >= acceptFailureInterval {
 		p.acceptLogged = now
@@ -58,7 +57,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// accept makes a connection that is counted one of the port's.
+// accept turns a counted connection into one of the port's.
 func (p *Port) accept(conn net.Conn) *Conn {
 	c := &Conn{Conn: conn, port: p}
 	c.body.all, c.body.most = &p.bodies, p.cfg.BodiesBytes
@@ -71,13 +70,12 @@ func (p *Port) accept(conn net.Conn) *Conn {
 	return c
 }
 
-// turnAway answers overloaded without reading a request, or just closes a
-// connection that is to be TLS. The answer fits into the socket's buffer, so this
-// does not wait.
+// turnAway answers overloaded without reading a request, or with TLS just closes the connection. It does not block,
+// because the answer fits into the socket's buffer.
 func (p *Port) turnAway(conn net.Conn, why string) {
 	f := refuse.Overloaded(nodes.BoundConnections, why)
 	id := p.cfg.Answered(f)
-	// Within TLS it could only be told after a handshake.
+	// With TLS this would need a handshake.
 	if p.cfg.TLS == nil && conn.SetWriteDeadline(time.Now().Add(100*time.Millisecond)) == nil {
 		// A client that is gone needs no answer.
 		_, _ = conn.Write(plainAnswer("503 Service Unavailable", "Retry-After: "+refuse.RetryAfterS+"\r\n", f, id))
@@ -85,7 +83,7 @@ func (p *Port) turnAway(conn net.Conn, why string) {
 	_ = conn.Close()
 }
 
-// plainAnswer returns a whole answer that does not come from the HTTP server.
+// plainAnswer returns a complete answer that does not come from the HTTP server.
 func plainAnswer(status, header string, f *refuse.Refusal, id []byte) []byte {
 	body := refuse.Append(nil, f, id)
 	b := append([]byte(nil), "HTTP/1.1 "+status+"\r\nContent-Type: application/json\r\nConnection: close\r\n"+header+"X-Request-Id: "...)

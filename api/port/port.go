@@ -13,44 +13,40 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 )
 
-// The bounds of a request and its answer on a connection.
+// Bounds of a request and its answer on a connection.
 const (
-	// ReadTimeout bounds the arrival of one whole request. This and the next two
-	// are kept to within deadlineSlack.
+	// ReadTimeout bounds the arrival of a whole request. This and the next two are precise to deadlineSlack.
 	ReadTimeout = 30 * time.Second
-	// WriteTimeout is how long a client may take to read the next writePiece bytes
-	// of an answer; all of an answer it has to read at writeRate or faster, beside
-	// that.
+	// WriteTimeout bounds how long a client may take to read the next writePiece bytes of an answer. In addition it
+	// must read the whole answer at writeRate or faster.
 	WriteTimeout = 10 * time.Second
 	writePiece   = 64 << 10
 	writeRate    = 64 << 10 // bytes per second
-	// LingerTime and LingerBytes bound what is read and dropped of a body whose
-	// request has its answer, so that the client, still sending, gets to see it.
+	// LingerTime and LingerBytes bound what is read and discarded of a body whose request has been answered, so that
+	// a client that is still sending gets the answer.
 	LingerTime  = 2 * time.Second
 	LingerBytes = 64 << 20
 )
 
-// Config is what a port is made of. All of it is needed but TLS and ClientAuthorities.
+// Config configures a port. Only TLS and ClientAuthorities are optional.
 type Config struct {
 	Connections  int   // at once
-	PerAddress   int   // of them strangers from one address
-	BodiesBytes  int64 // of all bodies that are received, each BodyCopies times
-	AnswersBytes int64 // of all answers that are not written yet
+	PerAddress   int   // strangers from one address
+	BodiesBytes  int64 // total size of bodies being received, each counted BodyCopies times
+	AnswersBytes int64 // total size of answers not yet written
 
 	TLS               *tls.Config           // nil: plain HTTP
-	ClientAuthorities func() *x509.CertPool // of now; nil: clients need no certificate
+	ClientAuthorities func() *x509.CertPool // the current ones; nil: clients need no certificate
 
 	Logger  hclog.Logger
 	Serving context.Context // ends when the server drains
-	Shares  *lasting.Shares // of keys, among connections
+	Shares  *lasting.Shares // counts connections per key, among others
 
-	// Answered is told of an answer that the port gives by itself, and returns an id
-	// for it.
+	// Answered is called for an answer that the port gives itself, and returns an id for it.
 	Answered func(f *refuse.Refusal) (id []byte)
-	// StrangerEnded is told of a connection that was closed for another.
+	// StrangerEnded is called for a connection that was closed to make room.
 	StrangerEnded func()
-	// Release releases the claims of an answer that could not be written. It does not
-	// keep u.
+	// Release releases the claims of an answer that could not be written. It must not keep u.
 	Release func(u *Unsent)
 }
 
@@ -58,15 +54,15 @@ type Config struct {
 type Port struct {
 	cfg        Config
 	open       atomic.Int64 // connections
-	bodies     atomic.Int64 // bytes of the bodies that were read and not answered, BodyCopies times
+	bodies     atomic.Int64 // bytes of bodies that were read and not answered, BodyCopies times
 	strangers  strangers
 	handshakes handshakes // of TLS
-	shown      shownConns // with certificates of clients
+	shown      shownConns // with client certificates
 
-	acceptLogged time.Time // when a failure was; of the goroutine that accepts
+	acceptLogged time.Time // time of the last logged failure; only for the accepting goroutine
 
-	Answers Room    // the memory for answers
-	Results Room    // of what answers are made of, as large; taken before it is there
+	Answers Room    // memory for answers
+	Results Room    // memory for the results that answers are made from, of the same size; taken before they exist
 	Buffers Buffers // of large answers and bodies
 }
 
@@ -77,11 +73,11 @@ func New(cfg Config) *Port {
 	return p
 }
 
-// Open returns how many connections there are.
+// Open returns the number of open connections.
 func (p *Port) Open() int64 { return p.open.Load() }
 
-// Strangers returns how many of them have shown no valid key.
+// Strangers returns the number of connections that have shown no valid key.
 func (p *Port) Strangers() int { return p.strangers.count() }
 
-// BodyBytes returns how much large requests take that are not answered, with what is made of them.
+// BodyBytes returns the counted size of large requests that are not answered yet.
 func (p *Port) BodyBytes() int64 { return p.bodies.Load() }

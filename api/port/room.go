@@ -13,13 +13,11 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// An answer is in memory from when the state is read for it until the other side
-// has taken it. Whoever asks for large ones and does not read would have a node keep
-// as many as it has connections. So what is read or rendered and not written yet is
-// bounded for all connections together.
+// An answer is in memory from when the state is read for it until the client has read it. A client that asks for
+// large answers and does not read them could make a node hold one for each connection. What is read or encoded and
+// not written yet is therefore bounded for all connections together.
 
-// unsentBytes bounds what the system keeps of a connection's answers that it has
-// not even sent: it counts for the node's memory too.
+// unsentBytes bounds what the kernel buffers unsent for a connection, because that counts for the node's memory, too.
 const unsentBytes = 128 << 10
 
 // Room is the memory for answers. It is safe for concurrent use.
@@ -28,11 +26,10 @@ type Room struct {
 
 	mu    sync.Mutex // guards what follows
 	held  int64
-	freed chan struct{} // closed when there is more room; nil: nobody waits for that
+	freed chan struct{} // closed when there is more room; nil: no goroutine waits for that
 }
 
-// Take takes n bytes, false if there are not so many. Whatever one answer takes,
-// there is room for it when there is no other.
+// Take takes n bytes, and returns false if there is not enough room. If nothing is taken, any n fits.
 func (a *Room) Take(n int64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +44,7 @@ func (a *Room) takeLocked(n int64) bool {
 	return true
 }
 
-// Wait takes n bytes as soon as there are so many, false if ctx ends before.
+// Wait takes n bytes as soon as there is room for them. It returns false if ctx ends before.
 func (a *Room) Wait(ctx context.Context, n int64) bool {
 	for {
 		a.mu.Lock()
@@ -68,7 +65,7 @@ func (a *Room) Wait(ctx context.Context, n int64) bool {
 	}
 }
 
-// Give gives n bytes back.
+// Give returns n bytes.
 func (a *Room) Give(n int64) {
 	if n == 0 {
 		return
@@ -82,19 +79,19 @@ func (a *Room) Give(n int64) {
 	}
 }
 
-// Taken returns how many bytes are taken.
+// Taken returns the number of bytes taken.
 func (a *Room) Taken() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.held
 }
 
-// Full is the refusal of an answer that there is no room for.
+// Full returns the refusal of an answer that there is no room for.
 func (a *Room) Full() *refuse.Refusal {
 	return refuse.Overloaded(nodes.BoundAnswers, "The server holds as many large answers that were not read yet as it may, of "+strconv.FormatInt(a.most, 10)+" bytes")
 }
 
-// boundUnsent bounds what the system keeps unsent of conn.
+// boundUnsent bounds what the kernel buffers unsent for conn.
 func boundUnsent(conn net.Conn) {
 	sc, ok := conn.(syscall.Conn)
 	if !ok {
@@ -104,7 +101,7 @@ func boundUnsent(conn net.Conn) {
 	if err != nil {
 		return // it is closed
 	}
-	// Where the system cannot, it keeps more.
+	// Systems without this option buffer more.
 	_ = raw.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsentBytes)
 	})

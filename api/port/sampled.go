@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// Sampled is a kind of log line that strangers can bring about as often as they like:
-// of those within an interval the first is logged, the others are counted. The zero
-// value is ready. It is safe for concurrent use.
+// Sampled limits a kind of log line that strangers can cause as often as they like: in each interval the first one is
+// logged and the others are counted. The zero value is ready. It is safe for concurrent use.
 type Sampled struct {
 	mu       sync.Mutex
 	loggedAt time.Time
-	quiet    int // that were not logged since
+	quiet    int // not logged since
 }
 
 // SampledInterval is the least time between two log lines of a kind.
 const SampledInterval = time.Second
 
-// MayLog says whether one may be logged now, and how many before it were not.
+// MayLog reports whether a line may be logged now, and how many before it were not.
 func (s *Sampled) MayLog(now time.Time) (quiet int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

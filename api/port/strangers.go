@@ -10,40 +10,39 @@ import (
 	"github.com/claimq/claimq/api/keyring"
 )
 
-// A stranger is a connection that has shown no valid key yet or, where there are
-// no keys, has not sent the head of a request. Whoever can reach the port can open
-// as many of them as there may be connections. So strangers make room for others:
-// the one goes that has waited longest since it was opened or answered.
+// A stranger is a connection that has shown no valid key yet or, without keys, has not sent the head of a request.
+// Everyone who can reach the port can open many of them. Strangers therefore make room for others: the one is closed
+// that has waited longest since it was opened or answered.
 
 const (
-	// StrangerTimeout bounds the arrival of a whole request of a stranger; the body
-	// of one that shows a valid key has ReadTimeout from there on.
+	// StrangerTimeout bounds the arrival of a whole request of a stranger. Once it has shown a valid key, its body
+	// has ReadTimeout from then on.
 	StrangerTimeout = 10 * time.Second
 	// StrangerBodyBytes bounds a body that comes without a valid key.
 	StrangerBodyBytes = BodyFreeBytes
-	// addressBitsIPv6 is how much of an IPv6 address says who it is: a host has the
-	// rest to choose from.
+	// addressBitsIPv6 is the length of the prefix by which IPv6 clients are identified, because a host can choose the
+	// rest.
 	addressBitsIPv6 = 64
 )
 
-// strangers are the strangers among a server's connections. The zero value with
-// perAddress set is ready. It is safe for concurrent use.
+// strangers are the strangers among a server's connections. The zero value with perAddress set is ready. It is safe
+// for concurrent use.
 type strangers struct {
-	perAddress int // of them from one address at most
+	perAddress int // maximum from one address
 
-	mu      sync.Mutex // guards what follows, and the places of connections
+	mu      sync.Mutex // guards the fields below, and the places of connections
 	waiting list.List  // of *Conn, the one that has waited longest first
 	from    map[netip.Addr]*list.List
 }
 
-// strangerPlace is where a connection stands in strangers; the zero value: nowhere.
+// strangerPlace is a connection's position in strangers; the zero value means none.
 type strangerPlace struct {
 	address   netip.Addr
-	all, same *list.Element // among all, among those of its address
+	all, same *list.Element // among all, and among those of its address
 }
 
-// enter adds a connection that was just opened. If its address has too many, the
-// one of them that has waited longest is closed.
+// enter adds a connection that was just opened. If its address has too many, the one of them that has waited longest
+// is closed.
 func (s *strangers) enter(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +62,7 @@ func (s *strangers) enter(c *Conn) {
 	}
 }
 
-// answered says that a stranger's request is answered, which anybody may make.
+// answered notes that a stranger's request, one that needs no key, was answered.
 func (s *strangers) answered(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +72,7 @@ func (s *strangers) answered(c *Conn) {
 	}
 }
 
-// leave takes a connection out that is no stranger any more, or is closed. It is
-// safe twice.
+// leave removes a connection that is no longer a stranger, or is closed. It may be called twice.
 func (s *strangers) leave(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +92,7 @@ func (s *strangers) leaveLocked(c *Conn) {
 	*p = strangerPlace{}
 }
 
-// makeRoom closes the stranger that has waited longest; false if there is none.
+// makeRoom closes the stranger that has waited longest, and returns false if there is no stranger.
 func (s *strangers) makeRoom() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,16 +104,16 @@ func (s *strangers) makeRoom() bool {
 	return true
 }
 
-// endLocked closes a stranger. Whoever serves it notices.
+// endLocked closes a stranger. The goroutine that serves it notices.
 func (s *strangers) endLocked(c *Conn) {
 	s.leaveLocked(c)
 	c.port.cfg.StrangerEnded()
 	c.countOut()
-	// Of TLS too: nobody is to wait for the other side's farewell.
+	// Closes the socket beneath TLS, so as not to wait for the client's close_notify.
 	_ = c.socket().Close()
 }
 
-// count returns how many there are.
+// count returns the number of strangers.
 func (s *strangers) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,32 +14,28 @@ import (
 )
 
 const (
-	// tlsHandshakeTimeout bounds TLS's handshake, from when the connection is
-	// there. Whoever says nothing is cut off then.
+	// tlsHandshakeTimeout bounds the TLS handshake, counted from when the connection was opened. A client that is
+	// silent is cut off then.
 	tlsHandshakeTimeout = 10 * time.Second
-	// HandshakesMax bounds the handshakes under way. One more cuts the oldest
-	// off: that is a stranger who says nothing rather than a client, which needs
-	// a few round trips.
+	// HandshakesMax bounds the handshakes under way. If there is one more, the oldest is cut off, because that is
+	// more likely a silent stranger than a client, which needs only a few round trips.
 	HandshakesMax = 1_024
 )
 
-// ErrClientTLS is returned when a client speaks TLS to a port that does not.
+// ErrClientTLS is returned when a client uses TLS on a port without it.
 var ErrClientTLS = errors.New("the client speaks TLS and this port does not")
 
-// firstByteTLS begins what a client says that speaks TLS; no request of HTTP
-// begins with it.
+// firstByteTLS is the first byte of a TLS client; no HTTP request begins with it.
 const firstByteTLS = 0x16
 
-// handshakes are the TLS handshakes under way on a server. The zero value is
-// ready. It is safe for concurrent use.
+// handshakes are the TLS handshakes under way on a server. The zero value is ready. It is safe for concurrent use.
 type handshakes struct {
 	mu     sync.Mutex
 	conns  list.List // of net.Conn, the oldest first
 	failed Sampled
 }
 
-// begin counts a handshake on conn, and cuts the oldest one off if there are too
-// many. end must follow.
+// begin counts a handshake on conn, and cuts off the oldest one if there are too many. end must follow.
 func (h *handshakes) begin(conn net.Conn) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,26 +48,26 @@ func (h *handshakes) begin(conn net.Conn) (end func()) {
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.conns.Remove(place) // of no effect if it was cut off
+		h.conns.Remove(place) // no effect if it was cut off
 	}
 }
 
-// Handshakes returns how many TLS handshakes are under way.
+// Handshakes returns the number of TLS handshakes under way.
 func (p *Port) Handshakes() int {
 	p.handshakes.mu.Lock()
 	defer p.handshakes.mu.Unlock()
 	return p.handshakes.conns.Len()
 }
 
-// shake shakes TLS's hands before the first byte of a connection is read. An
-// error ends the connection; whoever speaks plain HTTP has been answered.
+// shake does the TLS handshake before the first byte of a connection is read. An error ends the connection; a client
+// that uses plain HTTP has been answered.
 func (c *Conn) shake() error {
 	secured, p := c.tls, c.port
 	c.tls = nil
 	raw := secured.NetConn()
 	defer p.handshakes.begin(raw)()
 	err := raw.SetDeadline(time.Now().Add(tlsHandshakeTimeout))
-	if err == nil && p.cfg.Serving.Err() == nil { // whoever ends unasked reads does it once
+	if err == nil && p.cfg.Serving.Err() == nil { // only endUnasked ends reads when the server drains
 		err = secured.Handshake()
 	}
 	if err == nil {
@@ -104,13 +100,12 @@ func (c *Conn) shake() error {
 	return io.EOF
 }
 
-// isNoCertificate reports whether the client has shown no certificate and had to.
+// isNoCertificate reports whether the client has not sent a required certificate.
 func isNoCertificate(err error) bool {
-	return err.Error() == "tls: client didn't provide a certificate" // crypto/tls has no value for it
+	return err.Error() == "tls: client didn't provide a certificate" // crypto/tls exports no value for it
 }
 
-// looksLikeHTTP reports whether the first bytes of a connection are those of a
-// request of HTTP.
+// looksLikeHTTP reports whether b are the first bytes of an HTTP request.
 func looksLikeHTTP(b []byte) bool {
 	for _, method := range []string{"GET /", "HEAD ", "POST ", "PUT /", "DELET", "PATCH", "OPTIO"} {
 		if string(b) == method {
@@ -120,8 +115,8 @@ func looksLikeHTTP(b []byte) bool {
 	return false
 }
 
-// answerPlain tells a client that speaks plain HTTP what to do, and closes the
-// connection once it has read that.
+// answerPlain tells a client that uses plain HTTP what to do, and closes the connection once the client has read
+// that.
 func (p *Port) answerPlain(raw net.Conn) {
 	defer raw.Close()
 	f := refuse.New(wire.CodeInvalidRequest, "This port speaks HTTPS and the request was plain HTTP", "Use https:// in place of http://")
@@ -133,6 +128,6 @@ func (p *Port) answerPlain(raw net.Conn) {
 		return
 	}
 	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(raw, LingerBytes)) // else a reset might overtake the answer
+		_, _ = io.Copy(io.Discard, io.LimitReader(raw, LingerBytes)) // otherwise a reset might overtake the answer
 	}
 }

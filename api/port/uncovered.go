@@ -8,31 +8,30 @@ import (
 	"github.com/claimq/claimq/internal/certs"
 )
 
-// The authorities of clients may change while connections are open. A connection whose
-// client has shown a certificate that none of those of now vouches for gets one more
-// answer, and is closed. A certificate's end ends no connection.
+// The authorities for client certificates may change while connections are open. A connection whose client
+// certificate is no longer signed by any of them gets one more answer and is closed. The expiry of a certificate
+// closes no connection.
 
 const (
-	// uncoveredLookInterval is how often connections are looked through.
+	// uncoveredLookInterval is the interval of the check.
 	uncoveredLookInterval = time.Second
-	// UncoveredGrace is what a request under way has to end.
+	// UncoveredGrace is the time that a request under way has to finish.
 	UncoveredGrace = 3 * time.Second
 )
 
-// shownConns are the connections whose clients have shown a certificate. The zero
-// value is ready. It is safe for concurrent use.
+// shownConns are the connections with client certificates. The zero value is ready. It is safe for concurrent use.
 type shownConns struct {
 	mu    sync.Mutex
 	conns map[*Conn]*shownConn
 }
 
-// shownConn is one of them. Guarded by the mutex of its shownConns.
+// shownConn is one of them, guarded by the mutex of its shownConns.
 type shownConn struct {
 	*certs.Shown
 	uncoveredAt time.Time // since when no authority vouches for it
 }
 
-// enter notes a connection whose hands are shaken.
+// enter adds a connection after the TLS handshake.
 func (s *shownConns) enter(c *Conn, chain []*x509.Certificate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,15 +41,15 @@ func (s *shownConns) enter(c *Conn, chain []*x509.Certificate) {
 	s.conns[c] = &shownConn{Shown: certs.NewShown(chain, x509.ExtKeyUsageClientAuth, time.Now())}
 }
 
-// leave forgets a connection; twice is safe.
+// leave removes a connection. It may be called twice.
 func (s *shownConns) leave(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
 }
 
-// uncovered marks the connections that authorities do not vouch for, and returns those
-// of which that is so for UncoveredGrace.
+// uncovered marks the connections whose certificates no authority vouches for, and returns those for which that has
+// been so for UncoveredGrace.
 func (s *shownConns) uncovered(authorities *x509.CertPool, now time.Time) (over []*Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,8 +68,7 @@ func (s *shownConns) uncovered(authorities *x509.CertPool, now time.Time) (over 
 	return over
 }
 
-// Shown returns how many connections have clients that have shown a certificate, and how
-// many of these no authority vouches for.
+// Shown returns the number of connections with client certificates, and how many of these no authority vouches for.
 func (p *Port) Shown() (all, uncovered int) {
 	p.shown.mu.Lock()
 	defer p.shown.mu.Unlock()
@@ -82,8 +80,7 @@ func (p *Port) Shown() (all, uncovered int) {
 	return len(p.shown.conns), uncovered
 }
 
-// CloseUncovered closes connections that the authorities do not cover any more until
-// stop is called, which waits for that.
+// CloseUncovered closes uncovered connections until stop is called, which waits for the end.
 func (p *Port) CloseUncovered() (stop func()) {
 	if p.cfg.ClientAuthorities == nil {
 		return func() {}
@@ -108,8 +105,7 @@ func (p *Port) CloseUncovered() (stop func()) {
 	}
 }
 
-// EndUncovered looks at all connections once. While clients need no certificate none
-// is closed.
+// EndUncovered checks all connections once. While clients need no certificate, none is closed.
 func (p *Port) EndUncovered(now time.Time) {
 	authorities := p.cfg.ClientAuthorities()
 	if authorities == nil {
@@ -117,7 +113,7 @@ func (p *Port) EndUncovered(now time.Time) {
 	}
 	over := p.shown.uncovered(authorities, now)
 	for _, c := range over {
-		_ = c.socket().Close() // who serves it notices, and counts it out
+		_ = c.socket().Close() // the goroutine that serves it notices, and uncounts it
 		p.shown.leave(c)
 	}
 	if len(over) > 0 {
@@ -125,6 +121,6 @@ func (p *Port) EndUncovered(now time.Time) {
 	}
 }
 
-// Uncovered reports whether no authority vouches any more for the connection's client:
-// the answer to be is its last.
+// Uncovered reports whether no authority vouches any more for the connection's client; then the next answer is its
+// last.
 func (c *Conn) Uncovered() bool { return c.uncovered.Load() }

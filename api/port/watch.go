@@ -12,23 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchAfter is how long a request has to wait before its connection is
-// watched. Most claims of a busy system are answered sooner, and cost a timer.
+// watchAfter is how long a request has to wait before its connection is watched. On a busy system most claims are
+// answered sooner, so that they cost only a timer.
 const watchAfter = 20 * time.Millisecond
 
-// ErrGone is the cause with which the context of a caller ends that waits no
-// more: its connection is closed, or at least the side that it sends on.
+// ErrGone is the cause of a caller's context when its connection, or at least the client's sending side, is closed.
 var ErrGone = errors.New("the client has closed its connection")
 
-// connWatch notices that the other side has closed a connection while nobody
-// reads from it. A client that has closed only its sending side counts as gone:
-// to TCP the two look the same, and a client that waits for an answer has no
-// reason to do it. What the client sends meanwhile stays unread, and the next
-// request in it is not a sign of anything.
+// connWatch notices that the peer has closed a connection while it is not being read. A client that has closed only
+// its sending side counts as gone: TCP cannot tell the difference, and a client that waits for an answer has no
+// reason to do it. What the client sends meanwhile stays unread.
 type connWatch struct {
 	conn  net.Conn
 	raw   syscall.RawConn
-	gone  context.CancelCauseFunc // called with ErrGone, perhaps twice
+	gone  context.CancelCauseFunc // called with ErrGone, possibly twice
 	timer *time.Timer
 	done  chan struct{} // closed when the watching, if it began, is over
 
@@ -36,8 +33,8 @@ type connWatch struct {
 	ended bool
 }
 
-// watch watches conn until end is called, which must be before anybody reads
-// from conn. nil: it cannot be watched.
+// watch watches conn until end is called, which must be before conn is read. It returns nil if conn cannot be
+// watched.
 func watch(conn net.Conn, gone context.CancelCauseFunc) *connWatch {
 	for {
 		if sc, ok := conn.(syscall.Conn); ok {
@@ -57,9 +54,8 @@ func watch(conn net.Conn, gone context.CancelCauseFunc) *connWatch {
 	}
 }
 
-// Watch watches the connection until end is called, which must be before anybody reads
-// from it: gone is called with ErrGone, perhaps twice, when the client has gone. end nil:
-// it cannot be watched.
+// Watch watches the connection until end is called, which must be before it is read. When the client has gone, gone
+// is called with ErrGone, possibly twice. end is nil if the connection cannot be watched.
 func (c *Conn) Watch(gone context.CancelCauseFunc) (end func()) {
 	w := watch(c.Conn, gone)
 	if w == nil {
@@ -71,39 +67,37 @@ func (c *Conn) Watch(gone context.CancelCauseFunc) (end func()) {
 	}
 }
 
-// run waits in the runtime's poller, which wakes it when something happens on
-// the connection, until the connection is closed or end moves the deadline.
+// run waits in the runtime's poller, which wakes it on every event, until the connection is closed or end moves the
+// deadline.
 func (w *connWatch) run() {
 	defer close(w.done)
 	if !w.begin() {
 		return
 	}
 	if err := w.raw.Read(hungUp); errors.Is(err, os.ErrDeadlineExceeded) {
-		return // ended, and end looks once more
+		return // ended; end checks once more
 	}
 	w.gone(ErrGone)
 }
 
-// begin lifts the deadline that reading the request had; false once end was
-// called.
+// begin clears the read deadline of the request. It returns false if end was called.
 func (w *connWatch) begin() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
 		return false
 	}
-	_ = w.conn.SetReadDeadline(time.Time{}) // it fails if this side has closed the connection: then so does Read
+	_ = w.conn.SetReadDeadline(time.Time{}) // it fails if this side has closed the connection, and then Read does, too
 	return true
 }
 
-// end ends the watching and waits for that: what the other side did before is
-// noticed. It leaves the connection without a read deadline if the watching had
-// begun.
+// end ends the watching and waits for it; a close by the peer before that is noticed. If the watching had begun, the
+// connection has no read deadline afterwards.
 func (w *connWatch) end() {
 	if !w.timer.Stop() {
 		w.mu.Lock()
 		w.ended = true
-		// An error means that the connection is closed, which ends it too.
+		// An error means that the connection is closed, which ends the watching, too.
 		_ = w.conn.SetReadDeadline(time.Unix(1, 0))
 		w.mu.Unlock()
 		<-w.done
@@ -115,8 +109,7 @@ func (w *connWatch) end() {
 	}
 }
 
-// hungUp reports whether the other side of a socket will send no more, without
-// reading what it has sent.
+// hungUp reports whether the peer of a socket will send no more, without reading what it has sent.
 func hungUp(fd uintptr) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: pollGone}} //nolint:gosec // a descriptor is an int32
 	for {

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// The bounds of a table of names: so many are remembered, each shard its part.
+// Bounds of a table of names; each shard holds its part.
 const (
 	namesMax = 16_384
 	shards   = 64
 	shardMax = namesMax / shards
 )
 
-// times remembers when each of many names was last seen, by its owner's clock. Past
-// its bound the name that was not seen for longest is forgotten, of those in its shard.
+// times remembers when each of many names was last seen, by its owner's clock. Beyond its bound the name is forgotten
+// that was not seen for longest, among those in the same shard.
 type times struct {
 	seed   maphash.Seed
 	shards [shards]shard
@@ -23,11 +23,11 @@ type times struct {
 type shard struct {
 	mu sync.Mutex
 	at map[string]*list.Element // guarded by mu
-	// order has a *seen for each name, the one that was noted longest ago first. Guarded by mu.
+	// order has a *seen for each name, the least recent first. Guarded by mu.
 	order list.List
 }
 
-// seen is when a name was last seen.
+// seen is a name and when it was last seen.
 type seen struct {
 	name string
 	at   int64
@@ -45,8 +45,8 @@ func (l *times) shard(name string) *shard {
 	return &l.shards[maphash.String(l.seed, name)%shards]
 }
 
-// note says that name was seen at that time. It keeps name, if it is new. It takes as long
-// however many names are remembered: one claim may list 1,000 that are new.
+// note records that name was seen at at. It keeps name if it is new. Its cost does not depend on the number of names,
+// because one claim may list 1,000 new ones.
 func (l *times) note(name string, at int64) {
 	s := l.shard(name)
 	s.mu.Lock()
@@ -69,7 +69,7 @@ func (l *times) note(name string, at int64) {
 	s.order.MoveToBack(e)
 }
 
-// last returns when name was last seen, 0 if it was not or is forgotten.
+// last returns when name was last seen, 0 if unknown.
 func (l *times) last(name string) int64 {
 	s := l.shard(name)
 	s.mu.Lock()
@@ -80,7 +80,7 @@ func (l *times) last(name string) int64 {
 	return 0
 }
 
-// all returns all names that are remembered, and when each was last seen.
+// all returns all names and when each was last seen.
 func (l *times) all() map[string]int64 {
 	all := make(map[string]int64)
 	for i := range l.shards {

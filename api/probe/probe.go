@@ -1,5 +1,5 @@
-// Package probe answers GET /healthz and GET /readyz where the API does not: while a node starts,
-// and at a port of their own, where those that ask need neither certificate nor key.
+// Package probe answers GET /healthz and GET /readyz where the API does not: while a node starts, and on a separate
+// port whose clients need neither certificate nor key.
 package probe
 
 import (
@@ -21,35 +21,35 @@ import (
 )
 
 const (
-	// connsMax bounds the connections of probes; one more waits for its turn.
+	// connsMax bounds the connections of probes; further ones wait.
 	connsMax = 64
 	// timeout bounds a request of a probe, and its handshake.
 	timeout = 5 * time.Second
-	// endTimeout is how long those under way are waited for at the end.
+	// endTimeout limits how long stopping waits for requests under way.
 	endTimeout = 250 * time.Millisecond
 )
 
-// errStarting is why a node is not ready that does not serve yet.
+// errStarting is why a node that does not serve yet is not ready.
 var errStarting = errors.New("it is starting, or waits for other nodes or to be let in")
 
-// Answers are those of one node. Its methods are safe for concurrent use.
+// Answers answers the probes of one node. Its methods are safe for concurrent use.
 type Answers struct {
 	nodeID, version string
 	logger          hclog.Logger
 	ready           atomic.Pointer[func() error]
 }
 
-// New returns the answers of a node that starts.
+// New returns the Answers of a node that is starting.
 func New(nodeID, version string, logger hclog.Logger) *Answers {
 	p := &Answers{nodeID: nodeID, version: version, logger: logger}
 	p.ReadyAs(func() error { return errStarting })
 	return p
 }
 
-// ReadyAs has ready say from here on why the node is not ready, nil if it is.
+// ReadyAs replaces the function that says why the node is not ready, or nil.
 func (p *Answers) ReadyAs(ready func() error) { p.ready.Store(&ready) }
 
-// Meanwhile answers at the API's listener until over is called, which leaves it open.
+// Meanwhile answers on the API's listener until over is called, which leaves the listener open.
 func (p *Answers) Meanwhile(ln net.Listener, cfg *tls.Config) (over func()) {
 	lent := &lentListener{Listener: ln}
 	var shown net.Listener = lent
@@ -67,7 +67,7 @@ func (p *Answers) Meanwhile(ln net.Listener, cfg *tls.Config) (over func()) {
 func (p *Answers) Serve(ln net.Listener) (stop func()) {
 	server := &http.Server{
 		Handler: p, ReadTimeout: timeout, WriteTimeout: timeout, MaxHeaderBytes: 16 << 10,
-		ErrorLog: hclog.NewNullLogger().StandardLogger(nil), // what ends a connection is no news
+		ErrorLog: hclog.NewNullLogger().StandardLogger(nil), // broken connections are not worth a log line
 	}
 	server.SetKeepAlivesEnabled(false)
 	ended := make(chan struct{})
@@ -81,7 +81,7 @@ func (p *Answers) Serve(ln net.Listener) (stop func()) {
 		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
 		if server.Shutdown(ctx) != nil {
-			_ = server.Close() // connections without a request, or in the midst of one
+			_ = server.Close() // connections without a request, or in the middle of one
 		}
 		<-ended
 	}
@@ -114,7 +114,7 @@ func (p *Answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(refuse.Append(nil, f, id))
 }
 
-// lentListener is a listener that is closed by an end of its Accept alone.
+// lentListener is a listener whose Close only ends its Accept.
 type lentListener struct{ net.Listener }
 
 // Close ends Accept.
@@ -129,13 +129,13 @@ func (l *lentListener) setDeadline(at time.Time) {
 	}
 }
 
-// boundedListener accepts so many connections at a time.
+// boundedListener accepts a bounded number of connections at a time.
 type boundedListener struct {
 	net.Listener
 	slots chan struct{}
 }
 
-// Accept waits for a slot, which a connection gives back when it is closed.
+// Accept waits for a slot, which the connection returns when it is closed.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	l.slots <- struct{}{}
 	conn, err := l.Listener.Accept()
@@ -152,7 +152,7 @@ type boundedConn struct {
 	gone  atomic.Bool
 }
 
-// Close gives the slot back, once.
+// Close returns the slot, once.
 func (c *boundedConn) Close() error {
 	if !c.gone.Swap(true) {
 		defer func() { <-c.slots }()

@@ -5,8 +5,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Append appends the body of a failed call: the contract's fields, then
-// the details that there are.
+// Append appends the body of a failed call: the contract's fields, then any details.
 func Append(b []byte, f *Refusal, requestID []byte) []byte {
 	b = AppendOpen(b, f, requestID)
 	return append(b, '}')
@@ -30,8 +29,7 @@ func AppendOpen(b []byte, f *Refusal, requestID []byte) []byte {
 	return append(b, f.Details...)
 }
 
-// appendTask appends what stood against a command: the task's status
-// and who holds it.
+// appendTask appends what conflicts with a command: the task's status and its holder.
 func appendTask(b []byte, f *Refusal) []byte {
 	t, holder := f.Task, f.holder
 	if holder == "" {

@@ -6,8 +6,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// finalize words the refusal of a finalize. Who stands against it is who has
-// the claim.
+// finalize words the refusal of a finalize. The conflicting party is the one that has the claim.
 func finalize(f *Refusal, res *fsm.Result) {
 	if res.Parent != nil {
 		f.holder = res.Parent.Holder

@@ -18,36 +18,34 @@ type Refusal struct {
 	Code   wire.Code
 	Text   string // error: what happened
 	Advice string // message: what to do
-	Field  string // JSON path of what is wrong, "" if no field is
-	// Syntax says that the rest of the body cannot be read, or is not: then the
-	// request is refused as a whole.
+	Field  string // JSON path of the invalid field, "" if none is
+	// Syntax says that the rest of the body cannot be read, so that the request is refused as a whole.
 	Syntax bool
-	// Task is what stood against the command, nil if nothing did.
+	// Task is the task that conflicts with the command, or nil.
 	Task *fsm.Task
-	// Reason says why that task cannot be claimed, or what is full; "" if that is not
-	// the matter.
+	// Reason says why that task cannot be claimed, or what is full; "" otherwise.
 	Reason fsm.Reason
-	// holder is who stands against the command, if it is not that task's worker.
+	// holder is the conflicting party, if it is not that task's worker.
 	holder string
-	// Details are further fields of the body, as JSON, a comma before each.
+	// Details are further fields of the body, as JSON, each preceded by a comma.
 	Details string
 }
 
-// New returns a refusal: what happened, and what to do.
+// New returns a refusal with what happened and what to do.
 func New(code wire.Code, text, advice string) *Refusal {
 	return &Refusal{Code: code, Text: text, Advice: advice}
 }
 
-// At says which field is wrong, and returns the refusal.
+// At sets the invalid field, and returns the refusal.
 func (r *Refusal) At(field string) *Refusal {
 	r.Field = field
 	return r
 }
 
-// phrase is the text of a code that always says the same.
+// phrase is the fixed text of a code.
 type phrase struct{ text, Advice string }
 
-// Phrases has the codes that need no words of their own. It is never changed.
+// Phrases has the codes with a fixed text.
 var Phrases = map[wire.Code]phrase{
 	wire.CodeTaskNotFound:       {"Task not found", "Check the id or the key: there is no such task, or it was deleted"},
 	wire.CodeNoPendingTasks:     {"No pending tasks available", "No pending tasks available"},
@@ -77,31 +75,31 @@ var Phrases = map[wire.Code]phrase{
 }
 
 const (
-	// AdviceField is the advice for a wrong field.
+	// AdviceField is the advice for an invalid field.
 	AdviceField = "Correct the field and send the request again"
-	// AdviceSyntax is that for a body that is no JSON.
+	// AdviceSyntax is the advice for a body that is not valid JSON.
 	AdviceSyntax = "Send one JSON object in UTF-8, each field at most once"
 )
 
-// RetryAfterS is Retry-After of the answers that say nothing was written: a
-// new leader is elected in about a second.
+// RetryAfterS is the Retry-After header of answers after which nothing was written, because a new leader is elected
+// in about a second.
 const RetryAfterS = "1"
 
-// Because returns the refusal of a code, in the code's own words if it has some.
+// Because returns the refusal of a code, with the code's fixed text if it has one.
 func Because(code wire.Code) *Refusal {
 	p := Phrases[code]
 	return &Refusal{Code: code, Text: p.text, Advice: p.Advice}
 }
 
-// Overloaded is the refusal of what there is no room for; bound names what is full, "" if
-// that has no name.
+// Overloaded returns the refusal of something that there is no room for; bound names what is full, "" if that has no
+// name.
 func Overloaded(bound nodes.Bound, text string) *Refusal {
 	f := Because(wire.CodeOverloaded)
 	f.Text, f.Reason = text, fsm.Reason(bound)
 	return f
 }
 
-// Result is the refusal of cmd that the state machine decided.
+// Result returns the refusal of cmd that the state machine decided.
 func Result(cmd command.Command, res fsm.Result) *Refusal {
 	switch {
 	case res.Reason == fsm.ReasonReach:
@@ -121,8 +119,7 @@ func Result(cmd command.Command, res fsm.Result) *Refusal {
 	return r
 }
 
-// neverClaimable is the refusal of a command whose task, or a follow-up, could never be
-// claimed.
+// neverClaimable refuses a command whose task, or a follow-up, could never be claimed.
 func neverClaimable(cmd command.Command, submitted []fsm.Submitted) *Refusal {
 	i := slices.IndexFunc(submitted, func(s fsm.Submitted) bool { return s.Refused })
 	within := ""
@@ -132,8 +129,8 @@ func neverClaimable(cmd command.Command, submitted []fsm.Submitted) *Refusal {
 	return Task(&submitted[i], within)
 }
 
-// Task is the refusal of a task that could never be claimed. within is the path of the
-// task with a point behind it, "" for one that is the whole body.
+// Task refuses a task that could never be claimed. within is the path of the task followed by a dot, "" if it is the
+// whole body.
 func Task(s *fsm.Submitted, within string) *Refusal {
 	if s.Step >= 0 {
 		within += "steps[" + strconv.Itoa(s.Step) + "]."
@@ -142,8 +139,7 @@ func Task(s *fsm.Submitted, within string) *Refusal {
 		"Send an expires_at after the end of the delay, or leave it out").At(within + "expires_at")
 }
 
-// invalid is the refusal of a command that the state machine found
-// malformed.
+// invalid refuses a command that the state machine found malformed.
 func invalid(cmd command.Command) *Refusal {
 	f := New(wire.CodeInvalidRequest, "The claim_request_id was used before for another request",
 		"Use a new claim_request_id, or repeat the request with the same worker, task types and order").At("claim_request_id")
@@ -159,36 +155,34 @@ func invalid(cmd command.Command) *Refusal {
 	return f
 }
 
-// reach is the refusal of an op with which its batch would change too many
-// tasks.
+// reach refuses an op that would make its batch change too many tasks.
 func reach() *Refusal {
 	return New(wire.CodeInvalidRequest, "The ops before it and the steps that it reaches are more than "+strconv.Itoa(bound.ChangesMax)+" tasks",
 		"Send it in another batch").At("ops")
 }
 
-// Level is the refusal of what the cluster's feature level does not have.
+// Level refuses something that the cluster's feature level does not have.
 func Level() *Refusal {
 	return New(wire.CodeInvalidRequest, "The cluster's feature level is too low for this request",
 		"Once all nodes run the new version, run claimq cluster upgrade --finalize")
 }
 
-// Param is a refusal of something outside the body.
+// Param refuses something outside of the body.
 func Param(field, text string) *Refusal {
 	return &Refusal{Code: wire.CodeInvalidRequest, Text: text, Advice: AdviceField, Field: field}
 }
 
-// TooLarge is a refusal for the size of field; "" means the body.
+// TooLarge refuses the size of field; "" means the body.
 func TooLarge(field, text string) *Refusal {
 	return &Refusal{Code: wire.CodePayloadTooLarge, Text: text, Advice: "Send less, or keep the data elsewhere and send where it is", Field: field}
 }
 
-// CodeOf maps an error of the node to the code to answer. mutation says
-// whether something may have been written. CodeInternal stands for errors that
-// nobody expected.
+// CodeOf maps an error of the node to the code of the answer. mutation says whether something may have been written.
+// CodeInternal stands for unexpected errors.
 func CodeOf(err error, mutation bool) wire.Code {
 	unwritten := errors.Is(err, nodes.ErrNoLeader) && !errors.Is(err, nodes.ErrOutcomeUnknown)
 	switch {
-	case mutation && unwritten: // also if the time was over meanwhile
+	case mutation && unwritten: // even if the time was over meanwhile
 		return wire.CodeNoLeader
 	case errors.Is(err, nodes.ErrOutcomeUnknown), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		if mutation {

@@ -6,8 +6,7 @@ import (
 	"github.com/claimq/claimq/fsm/command"
 )
 
-// family words a refusal where the code's own words do not fit because the
-// task has steps, or is one.
+// family words a refusal where the code's fixed text does not fit because the task has steps, or is one.
 func family(r *Refusal, cmd command.Command) {
 	_, patches := cmd.(command.Patch)
 	_, retries := cmd.(command.Retry)

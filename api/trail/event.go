@@ -6,19 +6,19 @@ import (
 	"github.com/claimq/claimq/fsm/event"
 )
 
-// ParsePlace reads a place of the trail.
+// ParsePlace parses a place of the trail.
 func ParsePlace(text string) (at event.Pos, ok bool) {
 	p, ok := wire.ParsePlace(text)
 	return event.Pos(p), ok
 }
 
-// AppendPlace appends a place as ParsePlace reads it.
+// AppendPlace appends a place in the form that ParsePlace parses.
 func AppendPlace(b []byte, at event.Pos) []byte { return wire.Place(at).Append(b) }
 
-// Behind reports whether the place a comes after b.
+// Behind reports whether place a comes after b.
 func Behind(a, b event.Pos) bool { return a.Compare(b) > 0 }
 
-// Before returns a place that has everything before at behind it, and not at.
+// Before returns the last place before at.
 func Before(at event.Pos) event.Pos {
 	switch {
 	case at.Sub > 0:
@@ -29,12 +29,12 @@ func Before(at event.Pos) event.Pos {
 	return event.Pos{}
 }
 
-// AppendEvent appends an event as the contract shows it.
+// AppendEvent appends an event in the contract's form.
 func AppendEvent(b []byte, e *event.Event) []byte {
 	b = append(AppendEventHead(b, e), e.Kind.String()...)
 	b = jsonout.StringOrNull(b, `","worker_id":`, e.WorkerID)
 	b = jsonout.UintOrNull(b, `,"claim_token":`, e.Token)
-	if e.Attempt == 0 { // about no claim of a worker: that of a parent's finalization is no attempt
+	if e.Attempt == 0 { // not about a worker's claim: a claim of a finalization is not an attempt
 		b = append(b, `,"attempt":null`...)
 	} else {
 		b = jsonout.IntField(b, `,"attempt":`, int64(e.Attempt))
@@ -43,7 +43,7 @@ func AppendEvent(b []byte, e *event.Event) []byte {
 	return append(b, '}')
 }
 
-// AppendEventHead appends an event up to its name.
+// AppendEventHead appends the beginning of an event, up to its name.
 func AppendEventHead(b []byte, e *event.Event) []byte {
 	b = jsonout.UintField(b, `{"index":`, e.Index)
 	b = jsonout.UintField(b, `,"sub":`, uint64(e.Sub))
@@ -52,10 +52,10 @@ func AppendEventHead(b []byte, e *event.Event) []byte {
 	return append(b, `,"event":"`...)
 }
 
-// selects reports whether the event is one that q asks for.
+// selects reports whether q asks for the event.
 func selects(q *event.Query, e *event.Event) bool {
 	return (q.Type == "" || q.Type == e.Type) && (q.WorkerID == "" || q.WorkerID == e.WorkerID) && q.Kinds.Has(e.Kind)
 }
 
-// Filtered reports whether q leaves any event out.
+// Filtered reports whether q leaves out any events.
 func Filtered(q *event.Query) bool { return q.Type != "" || q.WorkerID != "" || q.Kinds != 0 }

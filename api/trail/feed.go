@@ -14,39 +14,36 @@ import (
 const (
 	// StreamsMax bounds the streams of events that a node serves at once.
 	StreamsMax = 1_000
-	// feedBytes bounds the packets that the feed keeps for streams that have not
-	// sent them yet. A stream that is slower reads the trail itself.
+	// feedBytes bounds the packets kept for streams that have not sent them yet. Slower streams read the trail
+	// themselves.
 	feedBytes = 4 << 20
 )
 
-// Feed reads the end of this node's trail once for all streams. While there are
-// streams, one goroutine looks at the trail whenever it has grown, but not more
-// often than every lookInterval, and makes a packet of what is new. The newest
-// packets are kept: each begins where the one before it ends.
+// Feed reads the end of this node's trail once for all streams. While there are streams, one goroutine reads the
+// trail whenever it has grown, at most once every LookInterval, and makes packets of new events. The newest packets
+// are kept; each begins where the previous one ends.
 type Feed struct {
 	node     Source
 	logger   hclog.Logger
 	serving  context.Context // ends when the server drains
-	CatchUps chan struct{}   // an element per stream that reads the trail itself just now
+	CatchUps chan struct{}   // an element for each stream that is reading the trail itself
 
 	mu      sync.Mutex // guards what follows
 	streams int
 	packets []*Packet
 	size    int           // bytes of packets
 	head    event.Pos     // where the next packet begins
-	news    chan struct{} // closed, and replaced, when head moves
+	news    chan struct{} // closed and replaced when head moves
 	end     context.CancelFunc
-	done    chan struct{} // closed when the goroutine has ended; nil before the first
+	done    chan struct{} // closed when the goroutine has ended; nil before the first one
 }
 
-// NewFeed returns a feed of the node's trail, which nobody reads yet. Its reading ends
-// with serving.
+// NewFeed returns a feed of the node's trail without streams. It stops reading when serving ends.
 func NewFeed(serving context.Context, node Source, logger hclog.Logger) *Feed {
 	return &Feed{serving: serving, node: node, logger: logger, CatchUps: make(chan struct{}, catchUpsMax), news: make(chan struct{})}
 }
 
-// Open counts a stream in, and starts the reading for the first one. ok is false
-// if there are too many.
+// Open counts a stream, and starts reading for the first one. ok is false if there are too many.
 func (f *Feed) Open() (ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,7 +67,7 @@ func (f *Feed) Open() (ok bool) {
 	return true
 }
 
-// Close counts a stream out; the last one ends the reading.
+// Close uncounts a stream; the last one stops the reading.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,7 +83,7 @@ func (f *Feed) Count() int {
 	return f.streams
 }
 
-// Wait waits until nobody reads any more. The server must be draining.
+// Wait waits until the reading has stopped. The server must be draining.
 func (f *Feed) Wait() {
 	f.mu.Lock()
 	done := f.done
@@ -96,9 +93,9 @@ func (f *Feed) Wait() {
 	}
 }
 
-// Next returns the packet to send to a stream that has sent everything up to
-// after. nil: there is none yet, and news is closed when there may be; or, if
-// behind, none is kept any more, and the stream reads the trail itself.
+// Next returns the packet for a stream that has sent everything up to after. If p is nil, either there is no new
+// packet yet, and news is closed when there may be one; or, if isBehind, the packet is no longer kept and the stream
+// must read the trail itself.
 func (f *Feed) Next(after event.Pos) (p *Packet, news <-chan struct{}, isBehind bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,7 +138,7 @@ func (f *Feed) Place() event.Pos {
 	return f.head
 }
 
-// look makes packets of what is new.
+// look makes packets of new events.
 func (f *Feed) look(ctx context.Context) error {
 	for ctx.Err() == nil {
 		read, err := Read(ctx, f.node, event.Query{After: f.Place()})
@@ -160,13 +157,12 @@ func (f *Feed) look(ctx context.Context) error {
 	return nil
 }
 
-// restart drops all packets and goes on at the newest event. Streams that have
-// not got that far read the trail themselves.
+// restart drops all packets and continues at the newest event. Streams that are behind read the trail themselves.
 func (f *Feed) restart() {
 	var newest event.Pos
 	_, err := f.node.ReadStale(f.serving, 0, func(m *fsm.Machine, _ fsm.Stamp) { newest = m.NewestEvent() })
 	if err != nil {
-		return // it goes on where it was
+		return // it continues where it was
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -174,7 +170,7 @@ func (f *Feed) restart() {
 	f.tell()
 }
 
-// add appends a packet and drops the oldest ones past the bound.
+// add appends a packet and drops the oldest ones beyond the bound.
 func (f *Feed) add(p *Packet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -193,14 +189,14 @@ func (f *Feed) add(p *Packet) {
 	f.tell()
 }
 
-// tell wakes those that wait for a packet; mu is held.
+// tell wakes the streams that wait for a packet; the caller holds mu.
 func (f *Feed) tell() {
 	close(f.news)
 	f.news = make(chan struct{})
 }
 
 const (
-	// catchUpsMax bounds the streams that read the trail themselves at the same
-	// moment, because they began at an old place or were slow.
+	// catchUpsMax bounds the streams that read the trail themselves at the same time, because they began at an old
+	// place or were slow.
 	catchUpsMax = 4
 )

@@ -8,18 +8,16 @@ import (
 	"sync"
 )
 
-// A stream of events may be compressed with gzip. All such streams send the same
-// compressed packets, though each is one gzip file of its own: a packet is
-// compressed without regard to what came before it, and ends at a whole byte, so
-// that it fits behind anything. What a stream says by itself goes uncompressed,
-// in stored blocks. The checksum at the end is put together from those of the
-// parts.
+// A stream of events may be compressed with gzip. All such streams share the same compressed packets, although each
+// stream is a gzip file of its own: a packet is compressed independently of what precedes it, and ends at a whole
+// byte, so that it can follow anything. What a single stream sends by itself is stored uncompressed. The checksum at
+// the end is combined from those of the parts.
 
-// gzipHead begins a gzip file: deflate, no name, no time, unknown system.
+// gzipHead is the beginning of a gzip file: deflate, no name, no time, unknown system.
 const gzipHead = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 const (
-	// gzipSync is an empty stored block. Behind it a reader has all that came.
+	// gzipSync is an empty stored block, after which a reader can decode everything before.
 	gzipSync = "\x00\x00\x00\xff\xff"
 	// gzipEnd is an empty last block.
 	gzipEnd = "\x03\x00"
@@ -27,29 +25,29 @@ const (
 	storedMax = 65_535
 )
 
-// zipped is a packet as gzip streams send it.
+// zipped is a packet for gzip streams.
 type zipped struct {
 	Chunk []byte // as a chunk of an HTTP body
-	size  uint32 // of the content, before compression
-	crc   uint32 // of the content
-	shift uint32 // what moves a checksum in front of the content
+	size  uint32 // of the uncompressed content
+	crc   uint32 // of the uncompressed content
+	shift uint32 // the factor for a checksum that precedes the content
 }
 
-// flaters are compressors that are not in use; each has about a megabyte.
+// flaters are unused compressors; each takes about a megabyte.
 var flaters = sync.Pool{New: func() any {
 	w, err := flate.NewWriter(nil, flate.BestSpeed)
 	if err != nil {
-		panic(err) // the level is wrong
+		panic(err) // only for an invalid level
 	}
 	return w
 }}
 
-// Zip compresses content, which is not empty.
+// Zip compresses content, which must not be empty.
 func Zip(content []byte) zipped {
 	out := bytes.NewBuffer(BeginChunk(make([]byte, 0, len(content)/4)))
 	w := flaters.Get().(*flate.Writer)
 	w.Reset(out)
-	// A buffer takes all that is written.
+	// Writing to a buffer never fails.
 	_, _ = w.Write(content)
 	_ = w.Flush()
 	flaters.Put(w)
@@ -57,9 +55,9 @@ func Zip(content []byte) zipped {
 	return zipped{Chunk: chunk[start:], size: uint32(len(content)), crc: crc32.ChecksumIEEE(content), shift: crcShift(len(content))}
 }
 
-// Gzip is the checksum and the length of what a gzip stream has sent.
+// Gzip is the checksum and length of what a gzip stream has sent.
 type Gzip struct {
-	begun     bool // the head is sent
+	begun     bool // the header was sent
 	crc, size uint32
 }
 
@@ -69,8 +67,7 @@ func (s *Gzip) Add(z *zipped) {
 	s.size += z.size
 }
 
-// Store appends content as stored blocks, and before the first of them the head
-// of the file.
+// Store appends content as stored blocks, preceded by the file's header if that was not sent yet.
 func (s *Gzip) Store(b, content []byte) []byte {
 	if !s.begun {
 		b, s.begun = append(b, gzipHead...), true
@@ -95,9 +92,8 @@ func (s *Gzip) End(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, s.size)
 }
 
-// The checksum CRC-32 is the remainder of a polynomial over GF(2). Bits stand in
-// reverse: the highest one is that of x^0. The checksum of a followed by b is
-// that of a, times x^(8*len(b)), plus that of b.
+// The checksum CRC-32 is the remainder of a polynomial over GF(2), with the bits in reverse: the highest one is the
+// coefficient of x^0. The checksum of a followed by b is that of a, times x^(8*len(b)), plus that of b.
 
 // crcMul multiplies two remainders.
 func crcMul(a, b uint32) (product uint32) {

@@ -13,32 +13,30 @@ import (
 )
 
 const (
-	// PageMax is how many events are read under the read lock at once.
+	// PageMax is the number of events read under the read lock at once.
 	PageMax = 250
-	// packetBytes ends a packet: it has at most one page more.
+	// packetBytes is the size after which a packet ends; it exceeds that by one page at most.
 	packetBytes = 256 << 10
-	// eventRoom is the bytes that most events take at most.
+	// eventRoom is the room for an event; most are smaller.
 	eventRoom = 200
-	// ChunkHead is the room for a chunk's length before the bytes of a packet,
-	// chunkTail what follows them.
+	// ChunkHead is the room for a chunk's length before the bytes of a packet, chunkTail the length of the end of a
+	// chunk.
 	ChunkHead = 10
 	chunkTail = 2
 )
 
-// Packet is a part of the trail, (after, next], encoded for streams once,
-// however many send it. It is not changed once it is whole.
+// Packet is a part of the trail, (after, next], encoded once for all streams. It does not change once it is finished.
 type Packet struct {
 	After, Next event.Pos
 	Events      []event.Event
-	// ends has where each event ends in chunk. The first one begins at
-	// chunkHead.
+	// ends has the offset in chunk where each event ends. The first one begins at ChunkHead.
 	ends []int
-	// chunk is the events as one chunk of an HTTP body; it begins at start.
+	// chunk holds the events as one chunk of an HTTP body; it begins at start.
 	chunk []byte
 	start int
 
 	zipOnce sync.Once
-	zipped  zipped // once somebody has asked for it
+	zipped  zipped // made on the first request
 }
 
 // add appends an event.
@@ -48,7 +46,7 @@ func (p *Packet) add(e *event.Event) {
 	p.ends = append(p.ends, len(p.chunk))
 }
 
-// appendSent appends an event as a stream sends it.
+// appendSent appends an event as streams send it.
 func appendSent(b []byte, e *event.Event) []byte {
 	b = AppendEvent(append(b, "data: "...), e)
 	b = AppendPlace(append(b, "\nid: "...), e.Pos)
@@ -63,13 +61,13 @@ func (p *Packet) Whole() []byte {
 	return p.chunk[p.start:]
 }
 
-// Zip returns the events, of which there are some, compressed.
+// Zip returns the events, of which there must be some, compressed.
 func (p *Packet) Zip() *zipped {
 	p.zipOnce.Do(func() { p.zipped = Zip(p.chunk[ChunkHead : len(p.chunk)-chunkTail]) })
 	return &p.zipped
 }
 
-// Part appends the events behind a place that q selects to b, those that are hidden bare.
+// Part appends to b the events after a place that q selects; hidden ones are reduced.
 func (p *Packet) Part(b []byte, after event.Pos, q *event.Query, hidden func(e *event.Event) bool) []byte {
 	from := ChunkHead
 	for i := range p.Events {
@@ -77,7 +75,7 @@ func (p *Packet) Part(b []byte, after event.Pos, q *event.Query, hidden func(e *
 		case !Behind(e.Pos, after) || !selects(q, e):
 		case hidden(e):
 			if q.WorkerID != "" {
-				break // a part of what is hidden
+				break // it matched by a hidden part
 			}
 			bare := e.Bare()
 			b = appendSent(b, &bare)
@@ -89,17 +87,17 @@ func (p *Packet) Part(b []byte, after event.Pos, q *event.Query, hidden func(e *
 	return b
 }
 
-// bytes is an estimate of the memory that the packet holds, compressed too.
+// bytes estimates the memory of the packet, including its compressed form.
 func (p *Packet) bytes() int {
 	const eventBytes = 128
 	return cap(p.chunk)*5/4 + len(p.Events)*eventBytes
 }
 
-// BeginChunk begins a chunk in b, whose bytes are overwritten.
+// BeginChunk begins a chunk in b, overwriting its bytes.
 func BeginChunk(b []byte) []byte { return append(b[:0], make([]byte, ChunkHead)...) }
 
-// EndChunk ends a chunk. It begins at start; one of nothing is empty, for an
-// empty chunk would end the body.
+// EndChunk ends a chunk, which begins at start. Without content the result is empty, because an empty chunk would end
+// the body.
 func EndChunk(b []byte) (chunk []byte, start int) {
 	n := len(b) - ChunkHead
 	if n == 0 {
@@ -112,30 +110,29 @@ func EndChunk(b []byte) (chunk []byte, start int) {
 	return append(b, "\r\n"...), start
 }
 
-// Content returns what is in a chunk that EndChunk has ended.
+// Content returns the content of a chunk that EndChunk has ended.
 func Content(chunk []byte) []byte {
 	at := bytes.IndexByte(chunk, '\n') + 1
 	return chunk[at : len(chunk)-chunkTail]
 }
 
-// Found is what a look at the trail found.
+// Found is the result of reading the trail.
 type Found struct {
 	Packet *Packet
-	more   bool      // there is more behind packet.next
-	Gone   bool      // what comes next is kept no more
-	Oldest event.Pos // of gone: what is kept
+	more   bool      // there are events after Packet.Next
+	Gone   bool      // the next events are no longer kept
+	Oldest event.Pos // if Gone: the oldest kept place
 }
 
-// Source is the node whose trail is read: of package api's Node what is needed here.
+// Source is the part of package api's Node that is needed to read the trail.
 type Source interface {
 	ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (index uint64, err error)
 	WaitEvent(ctx context.Context, after event.Pos) error
 	CatchUp(ctx context.Context) error
 }
 
-// IsAhead reports whether the place is one that the cluster's trail has not come to, and where
-// the trail is then. A node that is behind the others first waits until it is not: a reader may
-// come from one of those.
+// IsAhead reports whether the cluster's trail has not reached the place, and returns where the trail is. A node that
+// is behind first waits until it has caught up, because the place may come from another node.
 func IsAhead(ctx context.Context, node Source, place event.Pos) (ahead bool, at event.Pos, err error) {
 	look := func() error {
 		_, err := node.ReadStale(ctx, 0, func(m *fsm.Machine, _ fsm.Stamp) { at = m.Place() })
@@ -151,8 +148,7 @@ func IsAhead(ctx context.Context, node Source, place event.Pos) (ahead bool, at 
 	return err == nil && Behind(place, at), at, err
 }
 
-// Read reads on behind q.After, about packetBytes at most, in pages that
-// are short enough for the read lock.
+// Read reads the events after q.After, about packetBytes at most, in pages that hold the read lock only briefly.
 func Read(ctx context.Context, node Source, q event.Query) (Found, error) {
 	p := &Packet{After: q.After, Next: q.After, chunk: BeginChunk(nil)}
 	read := Found{Packet: p}
@@ -181,6 +177,6 @@ func Read(ctx context.Context, node Source, q event.Query) (Found, error) {
 	return read, nil
 }
 
-// LookInterval is the least time between two looks of one reader of the trail
-// that has caught up: what happens meanwhile is one packet.
+// LookInterval is the least time between two reads of the trail's end by the same reader; events in between form one
+// packet.
 const LookInterval = 50 * time.Millisecond

@@ -1,4 +1,4 @@
-// Package turn owns the turns of reads: how many of them go on at a time, how many wait, and
-// that each key comes by turns. A line rests as long as its reads work, because Raft and the
-// requests that change something need the same cores. It knows neither requests nor the state.
+// Package turn gives reads their turns: it bounds how many run and how many wait, and serves keys in turn. A line
+// rests for as long as its reads work, because Raft and mutations need the same cores. It knows neither requests nor
+// the state.
 package turn

@@ -8,56 +8,55 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// restEvery is how long a rest is at least: timers are no finer than that.
+// restEvery is the least length of a rest, because timers are not more precise.
 const restEvery = time.Millisecond
 
 // Config bounds a line.
 type Config struct {
-	AtATime int           // how many reads go on
-	Waiting int           // how many wait, of all keys; half of them of one key
-	Wait    time.Duration // how long one waits
-	// Cost is what a read costs beside its turn: its request is read and its answer written.
+	AtATime int           // reads that run
+	Waiting int           // reads that wait, of all keys; half of them of one key
+	Wait    time.Duration // how long a read waits
+	// Cost is the cost of a read in addition to its turn: reading its request and writing its answer.
 	Cost time.Duration
-	// Rest bounds one rest. A read that had to wait for a core looks as if it had worked for long.
+	// Rest bounds one rest, because a read that had to wait for a core seems to have worked for long.
 	Rest  time.Duration
 	Bound nodes.Bound // the name of both bounds
-	Text  string      // what waits, for the answer
+	Text  string      // for the refusal
 }
 
-// Line is the reads that go on and those that wait for it, the keys by turns. It is safe for
-// concurrent use.
+// Line holds the running and the waiting reads, and serves keys in turn. It is safe for concurrent use.
 type Line struct {
 	cfg Config
 
 	mu      sync.Mutex // guards what follows
-	going   int        // and those that rest in their place
+	going   int        // running reads, including places that rest
 	waiting int
-	paid    time.Time // until when the line would rest, had it rested for all work at once
+	paid    time.Time // until when the line would rest if it rested for all work at once
 	keys    map[string]*share
-	next    []*share // those with somebody that waits, in the order of their turns
+	next    []*share // the keys with waiting reads, in the order of their turns
 }
 
-// share is what waits of one key, the first in line first.
+// share holds the waiting reads of one key, in order.
 type share struct {
 	key   string
 	waits []*Turn
 }
 
-// Turn is one read's. Its methods are for one goroutine.
+// Turn is the turn of one read. Its methods are for one goroutine.
 type Turn struct {
 	line  *Line
-	ready chan struct{} // closed when it goes on
+	ready chan struct{} // closed when it may run
 	going bool          // guarded by line.mu
-	since time.Time     // it works
-	rests time.Duration // that it took meanwhile
-	until time.Time     // of the latest of them
+	since time.Time     // when it began to work
+	rests time.Duration // rests that it took meanwhile
+	until time.Time     // the end of the latest rest
 }
 
-// New returns a line in which nobody waits.
+// New returns an empty line.
 func New(cfg Config) *Line { return &Line{cfg: cfg, keys: make(map[string]*share)} }
 
-// Take returns once the read with that key may go on; the caller ends its turn. Errors: a
-// *nodes.Overload when too many wait, or it has waited for too long; ctx's cause.
+// Take returns once the read with that key may run. The caller must end the turn. Errors: a *nodes.Overload if too
+// many wait, or it has waited for too long; ctx's cause.
 func (l *Line) Take(ctx context.Context, key string) (*Turn, error) {
 	t := &Turn{line: l}
 	l.mu.Lock()
@@ -90,14 +89,14 @@ func (l *Line) Take(ctx context.Context, key string) (*Turn, error) {
 
 func (l *Line) full() error { return &nodes.Overload{Bound: l.cfg.Bound, Text: l.cfg.Text} }
 
-// Waiting returns how many wait.
+// Waiting returns the number of waiting reads.
 func (l *Line) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.waiting
 }
 
-// waitLocked puts t at the end of its key's share, false if there is no place.
+// waitLocked adds t to the end of its key's share. It returns false if there is no room.
 func (l *Line) waitLocked(t *Turn, key string) bool {
 	s := l.keys[key]
 	if l.waiting >= l.cfg.Waiting || s != nil && len(s.waits) >= max(l.cfg.Waiting/2, 1) {
@@ -114,7 +113,7 @@ func (l *Line) waitLocked(t *Turn, key string) bool {
 	return true
 }
 
-// leave takes t out of the line, false if it has its turn.
+// leave removes t from the line. It returns false if t has its turn.
 func (l *Line) leave(t *Turn, key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,7 +171,7 @@ func (l *Line) passLocked() {
 	close(t.ready)
 }
 
-// Rest pauses for as long as the read has worked since it last did.
+// Rest pauses for as long as the read has worked since its last rest.
 func (t *Turn) Rest() {
 	began := time.Now()
 	since := t.since
@@ -184,9 +183,8 @@ func (t *Turn) Rest() {
 	t.rests += t.until.Sub(began)
 }
 
-// End ends the turn. Its place rests for as long as the read worked, but for what it has
-// rested itself, and for what it costs else; then the next read goes on. Rests that are too
-// short for a timer add up.
+// End ends the turn. Its place rests for as long as the read has worked, less its own rests, plus its Cost; then the
+// next read runs. Rests that are too short for a timer add up.
 func (t *Turn) End() {
 	l, now := t.line, time.Now()
 	worked := now.Sub(t.since) - t.rests

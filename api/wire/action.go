@@ -21,7 +21,7 @@ type Filter struct {
 	Labels        Labels     `json:"labels,omitempty"`
 	CreatedAfter  *time.Time `json:"created_after,omitempty"`
 	CreatedBefore *time.Time `json:"created_before,omitempty"`
-	ErrorGroup    string     `json:"error_group,omitempty"` // as GET /api/failures shows it
+	ErrorGroup    string     `json:"error_group,omitempty"` // as shown by GET /api/failures
 }
 
 // Acted is the answer of POST /api/tasks/actions.
@@ -29,8 +29,8 @@ type Acted struct {
 	Success bool  `json:"success"`
 	Matched int64 `json:"matched"`
 	Done    int64 `json:"done"`
-	More    bool  `json:"more,omitempty"` // it stopped for time: call again
-	// Of a dry run: with how many it could be done, and why not with the others.
+	More    bool  `json:"more,omitempty"` // it ran out of time: call again
+	// For a dry run: how many tasks it could change, and why it could not change the others.
 	Can    *int64           `json:"can,omitempty"`
 	Cannot map[string]int64 `json:"cannot,omitempty"`
 }

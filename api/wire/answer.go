@@ -2,8 +2,7 @@ package wire
 
 import "time"
 
-// Answer is every successful answer of the task calls; each call fills the
-// fields that the contract gives it.
+// Answer is any successful answer of the task calls; each call sets the fields that the contract gives it.
 type Answer struct {
 	Success  bool   `json:"success"`
 	Message  string `json:"message,omitempty"`
@@ -13,7 +12,7 @@ type Answer struct {
 
 	// Submit of one.
 	Created     bool  `json:"created,omitempty"`
-	SameRequest *bool `json:"same_request,omitempty"` // only false is sent
+	SameRequest *bool `json:"same_request,omitempty"` // sent only if false
 	// Submit of many.
 	Results []SubmitResult `json:"results,omitempty"`
 	Failed  int            `json:"failed,omitempty"`
@@ -25,12 +24,12 @@ type Answer struct {
 	CancelRequested  bool  `json:"cancel_requested,omitempty"`
 	// Delete.
 	Deleted int `json:"deleted,omitempty"`
-	// List. "" or null: there is no more.
+	// List. "" or null: this is the last page.
 	NextCursor string `json:"next_cursor,omitempty"`
 }
 
-// Claimed is what a complete with a claim took: Tasks if the claim had a limit,
-// else Task, nil if there was none.
+// Claimed is what a complete with a claim took: Tasks if the claim had a limit, otherwise Task, nil if nothing was
+// claimed.
 type Claimed struct {
 	Task  *Task  `json:"task,omitempty"`
 	Tasks []Task `json:"tasks,omitempty"`
@@ -45,18 +44,17 @@ type SubmitResult struct {
 	Error       string `json:"error,omitempty"`
 	Code        Code   `json:"code,omitempty"`
 	Message     string `json:"message,omitempty"`
-	Field       string `json:"field,omitempty"` // as tasks[3].priority
+	Field       string `json:"field,omitempty"` // such as tasks[3].priority
 }
 
-// Refusal is the body of every failed call. Details beside these fields
-// (worker_id, status, field, ...) differ by code.
+// Refusal is the body of every failed call. Further details (worker_id, status, field, ...) depend on the code.
 type Refusal struct {
 	Success   bool   `json:"success"` // false
 	Error     string `json:"error"`   // what happened
 	Code      Code   `json:"code"`
 	Message   string `json:"message"` // what to do
 	RequestID string `json:"request_id"`
-	// FailedOp is the place of the op for which an atomic batch was refused.
+	// FailedOp is the index of the op for which an atomic batch was refused.
 	FailedOp *int `json:"failed_op,omitempty"`
 }
 
@@ -65,7 +63,7 @@ type Stats struct {
 	Success            bool                        `json:"success"`
 	Index              uint64                      `json:"index"`
 	Counts             map[string]int64            `json:"counts"` // by status
-	Types              map[string]map[string]int64 `json:"types"`  // by type, by status
+	Types              map[string]map[string]int64 `json:"types"`  // by type and status
 	TypesLeftOut       int                         `json:"types_left_out"`
 	Bytes              int64                       `json:"bytes"`
 	OldestPendingAgeMS int64                       `json:"oldest_pending_age_ms"`
@@ -78,15 +76,15 @@ type Cluster struct {
 	Term         uint64 `json:"term"`
 	FeatureLevel uint32 `json:"feature_level"`
 	Nodes        []Node `json:"nodes"`
-	// Restore is the restore that is under way, nil if none is.
+	// Restore is the restore under way, or nil.
 	Restore *Restore `json:"restore,omitempty"`
 }
 
-// Restore is how far a restore is.
+// Restore is the progress of a restore.
 type Restore struct {
-	Index uint64 `json:"index"` // of the entry of the log that began it
+	Index uint64 `json:"index"` // of the log entry that began it
 	Taken uint64 `json:"taken"` // bytes of the state that the node has
-	Bytes uint64 `json:"bytes"` // of all of it
+	Bytes uint64 `json:"bytes"` // total bytes
 }
 
 // Node is one node in Cluster.
@@ -107,13 +105,13 @@ type Node struct {
 	TimeZones     *Zones `json:"time_zones"` // nil = not known
 }
 
-// Zones are a release of the time zones.
+// Zones identify a release of the time zones.
 type Zones struct {
-	Version string `json:"version"` // as 2026f
-	Sum     string `json:"sum"`     // the beginning of the hash of all of them
+	Version string `json:"version"` // such as 2026f
+	Sum     string `json:"sum"`     // the beginning of a hash of all of them
 }
 
-// Room is what a node's state takes, and what is free on its disk, each with its bound.
+// Room is the size of a node's state and the free space on its disk, each with its bound.
 type Room struct {
 	StateBytes       int64 `json:"state_bytes"`
 	StateLimitBytes  int64 `json:"state_limit_bytes"`
@@ -121,18 +119,17 @@ type Room struct {
 	DiskFreeMinBytes int64 `json:"disk_free_min_bytes"`
 }
 
-// Member is the answer of POST /api/cluster/join, /promote and /demote: the
-// member as it is now.
+// Member is the answer of POST /api/cluster/join, /promote and /demote: the member as it is now.
 type Member struct {
 	Success bool `json:"success"`
 	Node    Node `json:"node"`
 }
 
-// JoinToken is what the cluster knows of a token that lets nodes join: not the token.
+// JoinToken is what the cluster knows of a token that lets nodes join, without the token itself.
 type JoinToken struct {
 	ID        string    `json:"id"`   // the first 12 digits of its SHA-256
-	Uses      int       `json:"uses"` // nodes that may come by it
-	Used      int       `json:"used"` // nodes that have
+	Uses      int       `json:"uses"` // how many nodes may join with it
+	Used      int       `json:"used"` // how many nodes have joined
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
@@ -143,8 +140,7 @@ type JoinTokenMade struct {
 	Token   JoinToken `json:"token"`
 }
 
-// JoinTokens is the answer of GET /api/cluster/tokens: those that have not expired,
-// the oldest first.
+// JoinTokens is the answer of GET /api/cluster/tokens: tokens that have not expired, oldest first.
 type JoinTokens struct {
 	Success bool        `json:"success"`
 	Tokens  []JoinToken `json:"tokens"`
@@ -154,24 +150,24 @@ type JoinTokens struct {
 type Keys struct {
 	Success bool      `json:"success"`
 	NodeID  string    `json:"node_id"`
-	Since   time.Time `json:"since"` // the node knows of no use of a key before
+	Since   time.Time `json:"since"` // uses before this time are unknown
 	Keys    []Key     `json:"keys"`
-	Next    *string   `json:"next"` // what after is for the next page; nil: there is none
+	Next    *string   `json:"next"` // for after of the next page; nil: this is the last page
 }
 
-// Key is an API key as operators see it: not the key, nor its hash.
+// Key is an API key as operators see it, without the key itself or its hash.
 type Key struct {
 	Name               string     `json:"name"`
 	Roles              []string   `json:"roles"`
-	TaskTypes          []string   `json:"task_types"`            // none: all
+	TaskTypes          []string   `json:"task_types"`            // empty: all
 	RateLimitPerMinute int64      `json:"rate_limit_per_minute"` // 0: no bound
 	ExpiresAt          *time.Time `json:"expires_at"`            // nil: never
-	Addresses          []string   `json:"addresses"`             // none: all
+	Addresses          []string   `json:"addresses"`             // empty: all
 	LastUsedAt         *time.Time `json:"last_used_at"`          // nil: not since Keys.Since
 	LastUsedFrom       *string    `json:"last_used_from"`        // nil: not known
 }
 
-// Transferred is the answer of POST /api/cluster/transfer: who leads now.
+// Transferred is the answer of POST /api/cluster/transfer: the new leader.
 type Transferred struct {
 	Success bool   `json:"success"`
 	Leader  string `json:"leader"`
@@ -180,8 +176,8 @@ type Transferred struct {
 // ClusterHash is the answer of GET /api/cluster/hash.
 type ClusterHash struct {
 	Success bool       `json:"success"`
-	Index   uint64     `json:"index"` // of the log, that the hashes are of
-	Agree   bool       `json:"agree"` // all that answered have the same hash
+	Index   uint64     `json:"index"` // log index of the hashes
+	Agree   bool       `json:"agree"` // all nodes that answered have the same hash
 	Nodes   []NodeHash `json:"nodes"`
 }
 

@@ -8,13 +8,13 @@ import (
 
 // Batch is the body of POST /api/batch: 1 to 1,000 ops in one entry of the log.
 type Batch struct {
-	Atomic bool   `json:"atomic,omitempty"` // all of them or none
+	Atomic bool   `json:"atomic,omitempty"` // all or none
 	Return string `json:"return,omitempty"` // ReturnAll, the default, or ReturnMinimal
 	Ops    []Op   `json:"ops"`
 }
 
-// What the answer to a batch shows of the tasks that its ops are about: all of them, or
-// their ids and statuses. What an op claims it shows in any case.
+// Values of Batch.Return: whether the answer shows the whole tasks that its ops are about, or only their ids and
+// statuses. Claimed tasks are always whole.
 const (
 	ReturnAll     = "all"
 	ReturnMinimal = "minimal"
@@ -27,8 +27,8 @@ type Op struct {
 	Op string
 	// ID is the task that the op is about; 0 for submit and claim.
 	ID uint64
-	// Fields is the body of the op's own call, as NewTask, Claim, Settle or
-	// Retry: anything that is encoded as an object. nil = none.
+	// Fields is the body of the op's own call, such as NewTask, Claim, Settle or Retry: anything that is encoded as
+	// an object. nil = none.
 	Fields any
 }
 
@@ -55,16 +55,15 @@ func (o Op) MarshalJSON() ([]byte, error) {
 	return append(b, fields[1:]...), nil
 }
 
-// BatchAnswer is the answer to a batch. Of an atomic one that was refused there
-// is a Refusal, with FailedOp.
+// BatchAnswer is the answer to a batch. A refused atomic batch is answered with a Refusal with FailedOp.
 type BatchAnswer struct {
 	Success bool       `json:"success"`
 	Results []OpResult `json:"results"`
-	Failed  int        `json:"failed"` // how many were refused
+	Failed  int        `json:"failed"` // number of refused ops
 }
 
-// OpResult is what one op's own call answers: an Answer, or a refusal with
-// Error and Code beside the Answer's Success and Message.
+// OpResult is the answer of one op's own call: an Answer, or a refusal with Error and Code in addition to the
+// Answer's Success and Message.
 type OpResult struct {
 	Answer
 	Error string `json:"error,omitempty"`

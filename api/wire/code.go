@@ -3,7 +3,7 @@ package wire
 // Code is a stable error code of the contract.
 type Code string
 
-// The codes that the server answers with.
+// The codes of the server's answers.
 const (
 	CodeInvalidRequest      Code = "invalid_request"
 	CodeInvalidTask         Code = "invalid_task"
@@ -43,7 +43,7 @@ const (
 	CodeOutcomeUnknown      Code = "outcome_unknown"
 )
 
-// statuses is the one table from code to HTTP status.
+// statuses maps a code to its HTTP status.
 var statuses = map[Code]int{
 	CodeInvalidRequest: 400, CodeInvalidTask: 400, CodeInvalidWorkerID: 400,
 	CodeUnauthorized: 401, CodeForbidden: 403,

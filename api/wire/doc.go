@@ -1,8 +1,6 @@
-// Package wire is all that claimq's server and its clients share: request,
-// response and error types with their JSON names, and the stable error codes
-// with their HTTP statuses. It imports the standard library only.
+// Package wire holds the types that claimq's server and its clients share: requests, answers and errors with their
+// JSON names, and the stable error codes with their HTTP statuses. It imports only the standard library.
 //
-// It does not validate, does not encode the server's hot answers (package api
-// does, and its tests hold both against each other) and knows nothing of HTTP
-// transport.
+// It does not validate, and does not encode the server's frequent answers (package api does, and its tests compare
+// both). It knows nothing about HTTP transport.
 package wire

@@ -2,12 +2,12 @@ package wire
 
 import "time"
 
-// Event is one thing that happened, as the trail tells it.
+// Event is an event of the trail.
 type Event struct {
 	Index      uint64    `json:"index"` // of its place
 	Sub        uint32    `json:"sub"`   // its number within the entry, from 0
 	Time       time.Time `json:"time"`
-	TaskID     *uint64   `json:"task_id"` // null: it is about no task
+	TaskID     *uint64   `json:"task_id"` // null: not about a task
 	Event      string    `json:"event"`
 	WorkerID   *string   `json:"worker_id"`
 	ClaimToken *uint64   `json:"claim_token"`
@@ -22,9 +22,8 @@ func (e *Event) Place() Place { return Place{Index: e.Index, Sub: e.Sub} }
 type Events struct {
 	Success bool    `json:"success"`
 	Events  []Event `json:"events"`
-	// Next is the place to go on after.
+	// Next is the place after which to continue.
 	Next string `json:"next"`
-	// Place is where the trail was: all events until the answer are up to it. "" of a
-	// node that is older than this field.
+	// Place is the trail's place: all events so far are at or before it. Older nodes do not send it.
 	Place string `json:"place"`
 }

@@ -5,22 +5,21 @@ import "time"
 // Failures is the answer of GET /api/failures.
 type Failures struct {
 	Success    bool           `json:"success"`
-	Failures   []FailureGroup `json:"failures"`    // the largest
-	Groups     int            `json:"groups"`      // how many there were
+	Failures   []FailureGroup `json:"failures"`    // the largest ones
+	Groups     int            `json:"groups"`      // total number of groups
 	Looked     int            `json:"looked"`      // tasks that were grouped
-	Failed     int64          `json:"failed"`      // tasks that have failed
-	NextCursor string         `json:"next_cursor"` // "" or null: no older ones have failed
+	Failed     int64          `json:"failed"`      // all failed tasks
+	NextCursor string         `json:"next_cursor"` // "" or null: there are no older ones
 }
 
-// FailureGroup is the failed tasks of one type whose errors differ in nothing but numbers,
-// ids and quoted parts.
+// FailureGroup is a group of failed tasks of one type whose errors differ only in numbers, ids and quoted parts.
 type FailureGroup struct {
 	Group     string    `json:"group"`
 	TaskType  string    `json:"task_type"`
 	Signature string    `json:"signature"`
-	Example   string    `json:"example"` // the error of the latest
+	Example   string    `json:"example"` // the error of the latest task
 	Count     int       `json:"count"`
 	FirstAt   time.Time `json:"first_at"`
 	LastAt    time.Time `json:"last_at"`
-	IDs       []uint64  `json:"ids"` // the latest 5, the latest first
+	IDs       []uint64  `json:"ids"` // the latest 5, latest first
 }

@@ -2,15 +2,14 @@ package wire
 
 import "time"
 
-// History is the answer of GET /api/history: of each interval a number in each array, null
-// where there is none.
+// History is the answer of GET /api/history. Each array has a number for each interval, null if it is unknown.
 type History struct {
 	Success            bool       `json:"success"`
 	NodeID             string     `json:"node_id"`
 	IntervalMS         int64      `json:"interval_ms"`
-	Since              *time.Time `json:"since"` // nil: it has not begun
-	From               *time.Time `json:"from"`  // the beginning of the first interval; nil: there is none
-	Kept               bool       `json:"kept"`  // false: the node keeps no numbers of the type
+	Since              *time.Time `json:"since"` // nil: recording has not begun
+	From               *time.Time `json:"from"`  // the beginning of the first interval; nil: there are no intervals
+	Kept               bool       `json:"kept"`  // false: the node has no numbers of the type
 	Submitted          []*int64   `json:"submitted"`
 	Completed          []*int64   `json:"completed"`
 	Failed             []*int64   `json:"failed"`
@@ -23,7 +22,7 @@ type History struct {
 	RanP99MS           []*int64   `json:"ran_p99_ms"`
 }
 
-// Even reports whether all arrays are equally long.
+// Even reports whether all arrays have the same length.
 func (h *History) Even() bool {
 	for _, array := range [...][]*int64{h.Completed, h.Failed, h.Pending, h.Claimed, h.OldestPendingAgeMS, h.WaitedP50MS, h.WaitedP99MS, h.RanP50MS, h.RanP99MS} {
 		if len(array) != len(h.Submitted) {

@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// Place is a place of the trail: INDEX.SUB. Places grow with each entry of the log, and jump
-// where a cluster begins and where a backup is restored: INDEX is no index of the log.
+// Place is a place of the trail, INDEX.SUB. Places grow with each entry of the log, and jump when a cluster begins
+// and when a backup is restored, so INDEX is not an index of the log.
 type Place struct {
 	Index uint64
 	Sub   uint32
 }
 
-// WholeEntry as the Sub of a place stands for the end of its entry. It is written as INDEX
-// alone.
+// WholeEntry as the Sub of a place stands for the end of its entry, which is written as INDEX alone.
 const WholeEntry = math.MaxUint32
 
-// ParsePlace reads a place: INDEX.SUB, or INDEX, which is behind all events of that entry.
+// ParsePlace parses INDEX.SUB, or INDEX, which is after all events of that entry.
 func ParsePlace(text string) (p Place, ok bool) {
 	p.Sub = WholeEntry
 	indexText, subText, hasSub := strings.Cut(text, ".")
@@ -34,7 +33,7 @@ func ParsePlace(text string) (p Place, ok bool) {
 	return p, err == nil && p.String() == text
 }
 
-// Append appends the place as ParsePlace reads it.
+// Append appends the place in the form that ParsePlace parses.
 func (p Place) Append(b []byte) []byte {
 	b = strconv.AppendUint(b, p.Index, 10)
 	if p.Sub == WholeEntry {
@@ -43,7 +42,7 @@ func (p Place) Append(b []byte) []byte {
 	return strconv.AppendUint(append(b, '.'), uint64(p.Sub), 10)
 }
 
-// String is the place as ParsePlace reads it.
+// String returns the place in the form that ParsePlace parses.
 func (p Place) String() string { return string(p.Append(nil)) }
 
 // Compare orders places.

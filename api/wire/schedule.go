@@ -7,7 +7,7 @@ import "time"
 type NewSchedule struct {
 	Task     *NewTask `json:"task,omitempty"` // without idempotency_key, run_at and expires_at
 	Cron     string   `json:"cron,omitempty"`
-	Timezone string   `json:"timezone,omitempty"` // IANA name, "" = UTC; only with Cron
+	Timezone string   `json:"timezone,omitempty"` // an IANA name, "" = UTC; only with Cron
 	EveryMS  int64    `json:"every_ms,omitempty"`
 	Overlap  string   `json:"overlap,omitempty"`  // "skip" (default) or "allow"
 	CatchUp  string   `json:"catch_up,omitempty"` // "one" (default) or "skip"
@@ -32,12 +32,12 @@ type Schedule struct {
 	UpdatedAt  time.Time  `json:"updated_at"`
 }
 
-// Schedules is the answer of the schedules' calls.
+// Schedules is the answer of the calls about schedules.
 type Schedules struct {
 	Success   bool       `json:"success"`
-	Schedules []Schedule `json:"schedules,omitempty"` // of GET /api/schedules
-	Next      string     `json:"next,omitempty"`      // after of the next page of these; "" or null: there is none
-	Schedule  *Schedule  `json:"schedule,omitempty"`  // of GET and PUT of one
+	Schedules []Schedule `json:"schedules,omitempty"` // from GET /api/schedules
+	Next      string     `json:"next,omitempty"`      // for after of the next page; "" or null: this is the last page
+	Schedule  *Schedule  `json:"schedule,omitempty"`  // from GET and PUT of one schedule
 }
 
 // Slots is the answer of GET /api/slots.

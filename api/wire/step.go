@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// NewStep is one step of a task as submitted: the fields of a task, without
-// those that a step cannot have, its name, and what it waits for.
+// NewStep is one step of a task as submitted: its name, its dependencies, and the fields of a task except those that
+// a step cannot have.
 type NewStep struct {
 	Step      string   `json:"step"`
 	DependsOn []string `json:"depends_on,omitempty"`
@@ -23,11 +23,10 @@ type Step struct {
 	Error     string   `json:"error,omitempty"` // of its last failure
 }
 
-// FinalizationClaim is the body of POST .../finalization/claim, extend and
-// release; release takes no timeout.
+// FinalizationClaim is the body of POST .../finalization/claim, extend and release; release takes no timeout.
 type FinalizationClaim struct {
 	ProcessorID    string `json:"processor_id"`
-	TimeoutSeconds int64  `json:"timeout_seconds,omitempty"` // 1 to 3,600; 30, or of extend the claim's own
+	TimeoutSeconds int64  `json:"timeout_seconds,omitempty"` // 1 to 3,600; default 30, or for extend the claim's own
 }
 
 // Finalize is the body of POST /api/tasks/{id}/finalize.
@@ -64,7 +63,7 @@ type FinalizationReleased struct {
 // Finalized answers POST /api/tasks/{id}/finalize.
 type Finalized struct {
 	Success          bool   `json:"success"`
-	Action           string `json:"action"` // what was done: completed, failed or cancelled
+	Action           string `json:"action"` // the outcome: completed, failed or cancelled
 	AlreadyFinalized bool   `json:"already_finalized"`
 	Task             Task   `json:"task"`
 }
@@ -77,7 +76,7 @@ type Finalization struct {
 	ClaimExpiresAt *time.Time            `json:"claim_expires_at"` // an estimate by the server's clock
 }
 
-// FinalizationAttempt is one claim of a finalization that was tried.
+// FinalizationAttempt is one attempt to claim a finalization.
 type FinalizationAttempt struct {
 	ProcessorID      string    `json:"processor_id"`
 	Claimed          bool      `json:"claimed"`

@@ -1,6 +1,6 @@
 package wire
 
-// The words for what the fields of steps may be.
+// Values of the fields of steps.
 const (
 	FinalizeAuto  = "auto"
 	FinalizeClaim = "claim"

@@ -17,11 +17,11 @@ type Task struct {
 	IdempotencyKey   string          `json:"idempotency_key,omitempty"`
 	Unique           string          `json:"unique,omitempty"`   // "active", else absent or "exists"
 	LeaseMS          int64           `json:"lease_ms,omitempty"` // as submitted
-	RunAt            *time.Time      `json:"run_at,omitempty"`   // what a scheduled task waits for
+	RunAt            *time.Time      `json:"run_at,omitempty"`   // when a scheduled task becomes pending
 	ExpiresAt        *time.Time      `json:"expires_at,omitempty"`
-	Backoff          *Backoff        `json:"backoff,omitempty"`      // its own; InForce has what counts
-	RetentionMS      *int64          `json:"retention_ms,omitempty"` // its own; InForce has what counts
-	InForce          *InForce        `json:"in_force,omitempty"`     // on GET of one task
+	Backoff          *Backoff        `json:"backoff,omitempty"`      // its own; InForce has the one that applies
+	RetentionMS      *int64          `json:"retention_ms,omitempty"` // its own; InForce has the one that applies
+	InForce          *InForce        `json:"in_force,omitempty"`     // only on GET of one task
 	Labels           Labels          `json:"labels,omitempty"`
 	Group            string          `json:"group,omitempty"`
 	Status           string          `json:"status"`
@@ -29,28 +29,28 @@ type Task struct {
 	ClaimToken       *uint64         `json:"claim_token"`
 	ClaimedAt        *time.Time      `json:"claimed_at"`
 	LeaseExpiresAt   *time.Time      `json:"lease_expires_at"`   // an estimate by the server's clock
-	LeaseRemainingMS *int64          `json:"lease_remaining_ms"` // when the answer was made
+	LeaseRemainingMS *int64          `json:"lease_remaining_ms"` // at the time of the answer
 	CreatedAt        time.Time       `json:"created_at"`
 	UpdatedAt        time.Time       `json:"updated_at"`
-	CompletedAt      *time.Time      `json:"completed_at"` // when it ended
+	CompletedAt      *time.Time      `json:"completed_at"` // time of its end
 	Result           json.RawMessage `json:"result,omitempty"`
 	ResultPayload    []byte          `json:"result_payload,omitempty"`
 	Error            string          `json:"error,omitempty"`
-	Progress         json.RawMessage `json:"progress,omitempty"` // the last that was reported
+	Progress         json.RawMessage `json:"progress,omitempty"` // the last one reported
 	CancelRequested  bool            `json:"cancel_requested"`
-	AttemptsLog      []Attempt       `json:"attempts_log,omitempty"`    // on GET of one task
-	Traceparent      string          `json:"traceparent,omitempty"`     // the trace context of its submit
-	Steps            []Step          `json:"steps,omitempty"`           // of a parent: not in lists and claims
+	AttemptsLog      []Attempt       `json:"attempts_log,omitempty"`    // only on GET of one task
+	Traceparent      string          `json:"traceparent,omitempty"`     // of its submit
+	Steps            []Step          `json:"steps,omitempty"`           // of a parent; not in lists and claims
 	Finalize         string          `json:"finalize,omitempty"`        // of a parent: "auto" or "claim"
 	OnStepFailure    string          `json:"on_step_failure,omitempty"` // of a parent: "fail" or "continue"
 	ParentID         uint64          `json:"parent_id,omitempty"`       // of a step
 	Step             string          `json:"step,omitempty"`            // of a step: its name
-	DependsOn        []string        `json:"depends_on,omitempty"`      // of a step: names of others
+	DependsOn        []string        `json:"depends_on,omitempty"`      // of a step: names of its dependencies
 	ClaimState       string          `json:"claim_state,omitempty"`     // "live" or "ended", in a repeated claim's answer
 }
 
-// InForce is what counts for a task: its own, else its type's, else the server's. A parent
-// has only RetentionMS, a step has all but that.
+// InForce holds the settings that apply to a task: its own, else its type's, else the server's. A parent has only
+// RetentionMS, a step everything but that.
 type InForce struct {
 	LeaseMS     int64    `json:"lease_ms,omitempty"`
 	Backoff     *Backoff `json:"backoff,omitempty"` // null: none
@@ -60,9 +60,8 @@ type InForce struct {
 // Labels are a task's labels, by name.
 type Labels map[string]string
 
-// Backoff says how long a task waits after an attempt that failed or expired.
-// In a submit and in a type's settings, 0 in a field other than InitialMS is
-// the default.
+// Backoff says how long a task waits after an attempt that failed or expired. In a submit and in a type's settings, 0
+// in a field other than InitialMS means the default.
 type Backoff struct {
 	InitialMS int64   `json:"initial_ms"`
 	MaxMS     int64   `json:"max_ms,omitempty"`
@@ -95,10 +94,10 @@ type NewTask struct {
 	ExpiresAt      *time.Time      `json:"expires_at,omitempty"`
 	LeaseMS        int64           `json:"lease_ms,omitempty"`
 	Backoff        *Backoff        `json:"backoff,omitempty"`
-	RetentionMS    *int64          `json:"retention_ms,omitempty"` // 0: gone at its end; -1: kept until deleted
+	RetentionMS    *int64          `json:"retention_ms,omitempty"` // 0: removed at its end; -1: kept until deleted
 	Labels         Labels          `json:"labels,omitempty"`
 	Group          string          `json:"group,omitempty"`
-	Traceparent    string          `json:"traceparent,omitempty"`     // else that of the request
+	Traceparent    string          `json:"traceparent,omitempty"`     // default: the request's
 	Steps          []NewStep       `json:"steps,omitempty"`           // makes it a parent; up to 1,000
 	Finalize       string          `json:"finalize,omitempty"`        // "auto" or "claim"
 	OnStepFailure  string          `json:"on_step_failure,omitempty"` // "fail" or "continue"
@@ -109,8 +108,8 @@ type SubmitMany struct {
 	Tasks []NewTask `json:"tasks"`
 }
 
-// Claim is the body of claim-next and, without the fields that choose, of a
-// claim by id; without WaitMS it stands in a Settle.
+// Claim is the body of claim-next and, without the fields that select tasks, of a claim by id. Without WaitMS it is
+// part of a Settle.
 type Claim struct {
 	WorkerID             string   `json:"worker_id"`
 	TaskTypes            []string `json:"task_types,omitempty"`
@@ -123,8 +122,7 @@ type Claim struct {
 	ClaimRequestID       string   `json:"claim_request_id,omitempty"`
 }
 
-// Settle is the body of complete, fail, extend and release; each call takes
-// the fields that the contract gives it.
+// Settle is the body of complete, fail, extend and release; each call uses the fields that the contract gives it.
 type Settle struct {
 	WorkerID      string          `json:"worker_id"`
 	ClaimToken    uint64          `json:"claim_token,omitempty"`

@@ -5,27 +5,26 @@ import "time"
 // Why is the answer of GET /api/tasks/{id}/why.
 type Why struct {
 	Success bool     `json:"success"`
-	Reasons []Reason `json:"reasons"` // empty: it is claimed, running or has ended
-	// Ahead is how many claimable tasks of its type are claimed before it; null if
-	// it is not claimable.
+	Reasons []Reason `json:"reasons"` // empty if it is claimed, running or has ended
+	// Ahead is the number of claimable tasks of its type that will be claimed before it; null if it cannot be claimed
+	// itself.
 	Ahead *int64 `json:"ahead"`
 }
 
-// Reason is one reason why a task is not running. Which fields beside the first
-// two are there depends on the code.
+// Reason is one reason why a task is not running. Fields other than Code and Message depend on the code.
 type Reason struct {
 	Code        string     `json:"code"`
 	Message     string     `json:"message"`
-	Holders     []Holder   `json:"holders,omitempty"`       // limit_reached: who has the claims, the first 100
+	Holders     []Holder   `json:"holders,omitempty"`       // limit_reached: the first 100 claims
 	At          *time.Time `json:"at,omitempty"`            // rate_limited
 	RunAt       *time.Time `json:"run_at,omitempty"`        // scheduled
 	Steps       []string   `json:"steps,omitempty"`         // blocked
 	ID          uint64     `json:"id,omitempty"`            // group_behind: the head of its group
-	LastAskedAt *time.Time `json:"last_asked_at,omitempty"` // no_worker; absent or null: not since this leader leads
+	LastAskedAt *time.Time `json:"last_asked_at,omitempty"` // no_worker; absent or null: not since this leader took over
 	Ahead       *int64     `json:"ahead,omitempty"`         // queued
 }
 
-// Holder is one claim.
+// Holder is a claim of a task.
 type Holder struct {
 	TaskID   uint64 `json:"task_id"`
 	WorkerID string `json:"worker_id"`

@@ -9,6 +9,7 @@ import (
 // Dialect is a dialect of SQL.
 type Dialect int
 
+// The supported dialects.
 const (
 	Postgres Dialect = iota + 1
 	MySQL            // and MariaDB

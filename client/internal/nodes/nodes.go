@@ -44,6 +44,7 @@ func New(endpoints []string) *Nodes {
 	return &Nodes{endpoints: endpoints, known: map[string]*address{}}
 }
 
+// Endpoints returns the configured base URLs.
 func (n *Nodes) Endpoints() []string { return n.endpoints }
 
 // Pick returns the base URL for a request, and whether to ask that node for the leader's address instead of having
