@@ -22,33 +22,33 @@ import (
 )
 
 const (
-	// barrierTimeout bounds one try of the barrier; the leader tries again.
+	// barrierTimeout bounds one attempt of the barrier; the leader retries.
 	barrierTimeout = 10 * time.Second
-	// leaderNotesMax is the capacity of the channel on which Raft tells of
-	// leadership: Raft blocks when it is full.
+	// leaderNotesMax is the capacity of the channel on which Raft reports leadership. Raft
+	// blocks when it is full.
 	leaderNotesMax = 64
 )
 
 var errLeadershipEnded = errors.New("this node's leadership has ended")
 
-// leadership is the scope of one leadership: everything a leader does starts
-// when it is gained and has ended when end returns.
+// leadership is the scope of one leadership: everything a leader does starts when it is
+// gained and has ended when end returns.
 type leadership struct {
 	node    *Node
 	term    uint64
 	confirm *confirm.Scope
-	// confirmer is that of the Raft that gained it; nil without Raft.
+	// confirmer belongs to the Raft that gained the leadership; nil without Raft.
 	confirmer *confirm.Confirmer
 	timers    *lease.Timers
 	waiters   *batch.Waiters
 	laggards  laggards
-	// doubt is why the voters do not let it serve, nil if it is not known that they do not.
+	// doubt says why the voters do not let it serve, or is nil.
 	doubt atomic.Pointer[doubt]
-	// wallClocks are those of the other members, as this node reads them.
+	// wallClocks are the other members' clocks as this node reads them.
 	wallClocks *clocks.Walls
 
-	// disksLow is true while the disks of so many voters are low that no majority
-	// would be left without them.
+	// disksLow is true while the disks of so many voters are low that the others are no
+	// majority.
 	disksLow atomic.Bool
 
 	ctx    context.Context
@@ -57,12 +57,12 @@ type leadership struct {
 
 	// clock is set before established is closed.
 	clock       *lease.Clock
-	established chan struct{} // closed when proposals and reads may come
+	established chan struct{} // closed when proposals and reads are accepted
 }
 
-// monitorLeadership begins and ends leaderships as Raft tells. It is the only
-// reader of n.leaderNotes. Two notes in a row that say "leads" or "lost and
-// regained at once" end the old scope and begin another.
+// monitorLeadership begins and ends leaderships as Raft reports them. It is the only reader
+// of n.leaderNotes. A second note that this node leads ends the old scope and begins
+// another, because the leadership may have been lost and regained in between.
 func (n *Node) monitorLeadership(ctx context.Context) {
 	var current *leadership
 	end := func() {
@@ -86,7 +86,7 @@ func (n *Node) monitorLeadership(ctx context.Context) {
 				continue // it has ended
 			}
 			end()
-			if n.raft.State() == raft.Leader && ctx.Err() == nil { // else Raft tells
+			if n.raft.State() == raft.Leader && ctx.Err() == nil { // else Raft reports it
 				current = n.beginLeadership(ctx)
 			}
 		case i := <-n.interludes:
@@ -95,7 +95,7 @@ func (n *Node) monitorLeadership(ctx context.Context) {
 				continue
 			}
 			i.run(end, func() {
-				// Else Raft has told of it, or is about to.
+				// Otherwise Raft has reported the loss, or is about to.
 				if n.raft.State() == raft.Leader && ctx.Err() == nil {
 					current = n.beginLeadership(ctx)
 				}
@@ -118,7 +118,7 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 		l.confirmer = n.raft.confirmer()
 	}
 	n.stats.leaderships.Inc()
-	n.transferSince.Store(0) // what an earlier leadership was told is over
+	n.transferSince.Store(0) // left over from an earlier leadership
 	n.leader.Store(l)
 	n.logger.Info("leading", "term", l.term)
 	l.start(l.run)
@@ -136,8 +136,8 @@ func (l *leadership) start(fn func()) {
 	}()
 }
 
-// end cancels the scope and waits for everything in it. What is queued to be
-// written is refused, what is in flight gets its answer from Raft.
+// end cancels the scope and waits for everything in it. Queued commands are refused; those
+// in flight get their answer from Raft.
 func (l *leadership) end() {
 	n := l.node
 	n.leader.CompareAndSwap(l, nil)
@@ -147,16 +147,15 @@ func (l *leadership) end() {
 	n.logger.Info("no longer leading", "term", l.term)
 }
 
-// refuse ends what is served: nothing is answered from here on, and no longer begun. It
-// does not wait.
+// refuse stops serving without waiting: nothing is answered or started from here on.
 func (l *leadership) refuse() {
 	l.cancel(errLeadershipEnded)
 	l.waiters.End(l.node.leadershipError())
 	l.node.batcher.Close(l.node.leadershipError())
 }
 
-// leadershipError is what those are told whose commands were queued when a
-// leadership ended. Nothing of them was written.
+// leadershipError is the error for commands that were queued when a leadership ended.
+// Nothing of them was written.
 func (n *Node) leadershipError() error {
 	if n.closing.Load() {
 		return fmt.Errorf("%w: %w", nodes.ErrShuttingDown, errLeadershipEnded)
@@ -164,12 +163,12 @@ func (n *Node) leadershipError() error {
 	return fmt.Errorf("%w: %w", nodes.ErrNotLeader, errLeadershipEnded)
 }
 
-// transferStuckMax is how long a leader may be told that its leadership is
-// being transferred before it takes that for the state in which Raft refuses
-// everything for good. A transfer takes two election timeouts at most.
+// transferStuckMax bounds how long a leader may be in a leadership transfer before that is
+// taken for the state in which Raft refuses everything permanently. A transfer takes at
+// most two election timeouts.
 const transferStuckMax = 30 * time.Second
 
-// observeEntry watches for a leader that is stuck in a transfer.
+// observeEntry detects a leader that is stuck in a transfer.
 func (n *Node) observeEntry(err error) {
 	if !errors.Is(err, raft.ErrLeadershipTransferInProgress) {
 		n.transferSince.Store(0)
@@ -184,7 +183,7 @@ func (n *Node) observeEntry(err error) {
 	}
 }
 
-// serves reports whether the barrier is done and the clocks run.
+// serves reports whether the leadership is established and has not ended.
 func (l *leadership) serves() bool {
 	select {
 	case <-l.established:
@@ -194,8 +193,8 @@ func (l *leadership) serves() bool {
 	}
 }
 
-// doubt returns why this node does not serve although it leads, nil if it serves, or
-// does not lead, or has just been elected.
+// doubt returns why this node leads but does not serve. It is nil if it serves, does not
+// lead, or was just elected.
 func (n *Node) doubt() *doubt {
 	if l := n.leader.Load(); l != nil {
 		return l.doubt.Load()
@@ -203,7 +202,7 @@ func (n *Node) doubt() *doubt {
 	return nil
 }
 
-// notYet is what is said while a leader does not serve.
+// notYet is the error for requests to a leader that does not serve.
 func (l *leadership) notYet() error {
 	if d := l.doubt.Load(); d != nil {
 		return fmt.Errorf("%w: this node %s", nodes.ErrNoLeader, d.text)
@@ -211,23 +210,23 @@ func (l *leadership) notYet() error {
 	return fmt.Errorf("%w: this node has just been elected", nodes.ErrNoLeader)
 }
 
-// now returns the clocks, at least what the state has.
+// now returns the clocks, but not less than the state's.
 func (l *leadership) now(m *fsm.Machine) fsm.Stamp { return l.clock.AtLeast(m.Stamp()) }
 
-// claimable is the state's Claimable now.
+// claimable is the state's Claimable at the current time.
 func (l *leadership) claimable(m *fsm.Machine, c command.ClaimNext) bool {
 	return m.Claimable(c, l.now(m))
 }
 
-// run establishes the leadership, in this order:
+// run establishes the leadership in this order:
 //
 //  1. A barrier: everything that an earlier leader committed is applied here.
-//  2. The clocks, which go on from that state and from what most voters say of theirs.
-//  3. A tick: from here on the newest entry is one of ours.
-//  4. The voters' word, by a majority, that they have applied what was applied here
-//     up to the barrier. The tick has told them that it is committed.
+//  2. The clocks, which continue from that state and from the answers of most voters.
+//  3. A tick, so that the newest entry is one of ours.
+//  4. Confirmation by a majority of the voters that they have applied the same up to the barrier. The tick
+//     has told them that it is committed.
 //  5. The feature level, if the cluster is new.
-//  6. The lease timers, from what each claim had left by U.
+//  6. The lease timers, from what each claim has left by U.
 //  7. Proposals and reads.
 func (l *leadership) run() {
 	n := l.node
@@ -260,7 +259,7 @@ func (l *leadership) run() {
 	duties.RunTicks(l.ctx)
 }
 
-// retry calls do until it succeeds, and reports false when the scope ended.
+// retry calls do until it succeeds. It returns false when the scope has ended.
 func (l *leadership) retry(what string, do func() error) bool {
 	for {
 		err := do()
@@ -281,8 +280,8 @@ func (l *leadership) barrier() error {
 	if l.node.raft == nil {
 		return nil
 	}
-	// Raft answers a barrier when the leadership ends; if it does not, the
-	// deadline does.
+	// Raft answers a barrier when the leadership ends; if it does not, the deadline ends
+	// the wait.
 	done := make(chan error, 1)
 	go func() { done <- l.node.raft.Barrier(batch.EnqueueTimeout).Error() }()
 	timer := time.NewTimer(barrierTimeout)
@@ -301,11 +300,11 @@ func (l *leadership) propose(cmd command.Command) error {
 	return err
 }
 
-// read is the state under its read lock, as what the leadership runs looks at it.
+// read gives access to the state under its read lock.
 func (l *leadership) read(fn func(*fsm.Machine)) { l.node.fsm.Read(fn) }
 
-// startDuties hands the claims that exist to the timers, and from the same moment on
-// those that begin. All but the ticks go on by themselves then.
+// startDuties starts timers for the existing claims and, from the same moment on, for new
+// ones. It starts all duties except the ticks.
 func (l *leadership) startDuties() *duty.Duties {
 	n := l.node
 	d := duty.New(duty.Config{
@@ -325,8 +324,8 @@ func (l *leadership) startDuties() *duty.Duties {
 	return d
 }
 
-// votersLow reports whether this node leads and the disks of so many voters are low that no
-// majority may be left.
+// votersLow reports whether this node leads and so many voters' disks are low that there
+// may be no majority without them.
 func (n *Node) votersLow() bool {
 	l := n.leader.Load()
 	return l != nil && l.disksLow.Load()

@@ -18,31 +18,31 @@ import (
 )
 
 const (
-	// memberInterval is how often the leader looks after the members.
+	// memberInterval is how often the leader checks the members.
 	memberInterval = time.Second
-	// memberAskInterval is how often it asks them who they are.
+	// memberAskInterval is how often it asks them for their status.
 	memberAskInterval = 5 * time.Second
-	// membershipTimeout bounds one change of the membership, of which changeQueueMax
-	// is how long it waits for Raft to be done with the one before.
+	// membershipTimeout bounds one change of the membership; changeQueueMax is its part for
+	// waiting until Raft has finished the previous change.
 	membershipTimeout = 10 * time.Second
 	changeQueueMax    = 5 * time.Second
-	// promoteLagMax is how far, in entries, a nonvoter may be behind to become
-	// a voter, and promoteLooks how many looks in a row it must be that near: a
-	// voter that lags would hold up commits when another fails.
+	// promoteLagMax is how many entries a nonvoter may be behind to become a voter, and
+	// promoteLooks the number of checks in a row for which it must be, because a voter that
+	// lags would delay commits when another fails.
 	promoteLagMax = 64
 	promoteLooks  = 3
 )
 
-// memberLooks is what a leader keeps from one look at the members to the next. It
-// belongs to runMembers.
+// memberLooks is what a leader remembers between two checks of the members. Only runMembers
+// uses it.
 type memberLooks struct {
-	near map[raft.ServerID]int // looks in a row that a nonvoter could have been promoted
-	// at is where the chains are compared: what had been applied here at the look before,
-	// so that who is alive has applied it too.
+	near map[raft.ServerID]int // checks in a row at which a nonvoter could have been promoted
+	// at is where chains are compared: the point that was applied here at the last check,
+	// so that live members have applied it, too.
 	at replica.ChainPoint
 }
 
-// runMembers keeps the node records right, compares what the members have applied and
+// runMembers keeps the node records correct, compares what the members have applied, and
 // promotes nonvoters, until the scope ends.
 func (l *leadership) runMembers() {
 	looks := &memberLooks{near: make(map[raft.ServerID]int), at: l.node.fsm.NewestChain()}
@@ -62,8 +62,8 @@ func (l *leadership) runMembers() {
 	}
 }
 
-// lookAfterMembers asks all other members, or else those without a vote, what they
-// say of themselves, and does what follows from it.
+// lookAfterMembers asks all other members for their status, or only those without a vote,
+// and acts on the answers.
 func (l *leadership) lookAfterMembers(looks *memberLooks, askAll bool) {
 	n := l.node
 	l.record(n.record)
@@ -101,9 +101,9 @@ func (l *leadership) lookAfterMembers(looks *memberLooks, askAll bool) {
 	l.forgetStrangers()
 }
 
-// lookAfter does what follows from what a member says of itself: a nonvoter that is to
-// get a vote gets it at the promoteLooks-th look in a row that it is near the end of
-// the log and has applied what this node has.
+// lookAfter acts on a member's status. A nonvoter that should get a vote gets it after
+// promoteLooks checks in a row at which it was near the end of the log and had applied the
+// same as this node.
 func (l *leadership) lookAfter(s raft.Server, status *peerStatus, looks *memberLooks) {
 	l.noteWall(s.ID, status)
 	l.record(status.Record)
@@ -122,7 +122,7 @@ func (l *leadership) lookAfter(s raft.Server, status *peerStatus, looks *memberL
 	}
 }
 
-// record logs a node's record if the state has another one, or none.
+// record logs a node's record if the state has none or a different one.
 func (l *leadership) record(r fsm.NodeRecord) {
 	if l.recorded(r) {
 		return
@@ -135,8 +135,7 @@ func (l *leadership) record(r fsm.NodeRecord) {
 	l.recordLocked(r)
 }
 
-// recorded reports whether the state has the record, but for what an operator
-// wishes.
+// recorded reports whether the state has the record, ignoring the operator's wish.
 func (l *leadership) recorded(r fsm.NodeRecord) bool {
 	var have fsm.NodeRecord
 	l.node.fsm.Read(func(m *fsm.Machine) { have, _ = m.Node(r.UUID) })
@@ -144,8 +143,8 @@ func (l *leadership) recorded(r fsm.NodeRecord) bool {
 	return have == r || r.NodeID == ""
 }
 
-// recordLocked is record for who has locked the membership: an operator's wish,
-// which the node itself does not know, stays what it is.
+// recordLocked is record for callers that have locked the membership. It keeps the
+// operator's wish, which the node itself does not know.
 func (l *leadership) recordLocked(r fsm.NodeRecord) {
 	if l.recorded(r) {
 		return
@@ -160,7 +159,7 @@ func (l *leadership) recordLocked(r fsm.NodeRecord) {
 	}
 }
 
-// move notes a member's new peer address.
+// move updates a member's peer address.
 func (l *leadership) move(s raft.Server, addr string) {
 	if addr == "" || addr == string(s.Address) {
 		return
@@ -175,17 +174,17 @@ func (l *leadership) move(s raft.Server, addr string) {
 	}
 }
 
-// keptNonvoter reports whether an operator wants the node to have no vote. One
-// whose record is not there yet is not known.
+// keptNonvoter reports whether an operator wants the node to have no vote, or this is
+// unknown because its record is missing.
 func (l *leadership) keptNonvoter(s raft.Server) bool {
 	record, ok := fsm.NodeRecord{}, false
 	l.node.fsm.Read(func(m *fsm.Machine) { record, ok = m.Node(string(s.ID)) })
 	return !ok || record.Nonvoter
 }
 
-// forgetStrangers removes the records of nodes that are no longer members. It
-// looks at the records first: a node becomes a member before it has one, or else
-// under the lock.
+// forgetStrangers removes the records of nodes that are no longer members. It reads the
+// records before the members, because a node becomes a member before it has a record, or
+// else under the lock.
 func (l *leadership) forgetStrangers() {
 	var records []fsm.NodeRecord
 	l.node.fsm.Read(func(m *fsm.Machine) { records = m.Nodes() })
@@ -200,7 +199,7 @@ func (l *leadership) forgetStrangers() {
 	members := l.memberUUIDs()
 	for _, r := range records {
 		if !members[r.UUID] {
-			_ = l.propose(command.RemoveNode{UUID: r.UUID}) // else at the next look
+			_ = l.propose(command.RemoveNode{UUID: r.UUID}) // retried at the next check
 		}
 	}
 }
@@ -222,10 +221,10 @@ func (l *leadership) promote(s raft.Server) {
 	n := l.node
 	unlock, err := n.lockMembers(l.ctx)
 	if err != nil {
-		return // the next look comes
+		return // the next check follows
 	}
 	defer unlock()
-	// It may have been removed while others were asked: Raft would add it again.
+	// It may have been removed in the meantime; Raft would add it again.
 	if !slices.Contains(n.servers(), s) || l.keptNonvoter(s) {
 		return
 	}
@@ -239,10 +238,10 @@ func (l *leadership) promote(s raft.Server) {
 	n.logger.Info("nonvoter promoted to voter", "uuid", s.ID, "peer_addr", s.Address)
 }
 
-// lockMembers waits until no other change of the membership is under way here,
-// so that what the caller then looks at still holds for its own change. Raft
-// could compare the configuration's index instead, but raft 1.7.3 does not tell
-// it: GetConfiguration's is always 0. Errors: ctx's cause.
+// lockMembers waits until no other change of the membership is under way here, so that what
+// the caller reads then still holds for its own change. Raft could compare the
+// configuration's index instead, but raft 1.7.3 does not reveal it: GetConfiguration's is
+// always 0. Errors: ctx's cause.
 func (n *Node) lockMembers(ctx context.Context) (unlock func(), err error) {
 	select {
 	case n.changing <- struct{}{}:
@@ -252,11 +251,12 @@ func (n *Node) lockMembers(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// change makes a change of the membership, which the caller has locked, and waits
-// for it. ctx ends the wait once Raft has taken the change or refused it; a change
-// that still waited for Raft when the lock is gone would be made after those that
-// are decided later. Errors: *nodes.MembershipRefused, nodes.ErrNotLeader,
-// nodes.ErrOverloaded (nothing was changed); nodes.ErrOutcomeUnknown.
+// change makes a change of the membership, which the caller has locked, and waits for it.
+// It does not return before Raft has accepted or refused the change, because a change that
+// still waited for Raft after the lock is released would come after later decisions; only
+// then does ctx end the wait. Errors after which nothing has changed:
+// *nodes.MembershipRefused, nodes.ErrNotLeader, nodes.ErrOverloaded.
+// nodes.ErrOutcomeUnknown if that is unknown.
 func (n *Node) change(ctx context.Context, begin func() raft.IndexFuture) error {
 	ctx, cancel := context.WithTimeout(ctx, membershipTimeout)
 	defer cancel()
@@ -266,7 +266,7 @@ func (n *Node) change(ctx context.Context, begin func() raft.IndexFuture) error 
 	select {
 	case future = <-taken:
 	case <-n.ctx.Done():
-		// Raft runs on for a moment, and may take it.
+		// Raft goes on for a moment, and may accept it.
 		return fmt.Errorf("%w: %w", nodes.ErrOutcomeUnknown, errNodeClosed)
 	}
 	changed := make(chan error, 1)
@@ -279,8 +279,8 @@ func (n *Node) change(ctx context.Context, begin func() raft.IndexFuture) error 
 	}
 }
 
-// changeError waits for a change, and turns Raft's error into one of change's. What
-// has no index was never written to the log.
+// changeError waits for a change and translates Raft's error for change. A change without
+// an index was never written to the log.
 func changeError(change raft.IndexFuture) error {
 	err := change.Error()
 	switch {
@@ -300,8 +300,8 @@ func changeError(change raft.IndexFuture) error {
 	}
 }
 
-// admitJoin makes the node that asks a nonvoter, if it shows a join token; it is
-// promoted once it has caught up. A repeat for a member succeeds.
+// admitJoin makes the joining node a nonvoter if it presents a join token; it is promoted
+// once it has caught up. Repeating it for a member succeeds.
 func (n *Node) admitJoin(ctx context.Context, req joining.Request) (clusterID string, err error) {
 	l := n.leader.Load()
 	if l == nil || !l.serves() {
@@ -311,14 +311,15 @@ func (n *Node) admitJoin(ctx context.Context, req joining.Request) (clusterID st
 	if err != nil {
 		return "", err
 	}
-	// Until its record is written: another node may ask for the same name.
+	// Keep the lock until the record is written, because another node may ask for the same
+	// name.
 	defer unlock()
 	record := req.NodeRecord
 	members, level := n.memberRecords(record)
 	if err := joining.Check(record, members, level); err != nil {
 		return "", err
 	}
-	record.Nonvoter = false // its own word does not count
+	record.Nonvoter = false // a joining node cannot decide this
 	for _, m := range members {
 		if m.UUID == record.UUID {
 			return n.dir.Identity().ClusterID, nil

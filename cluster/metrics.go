@@ -10,14 +10,13 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// nodeStats are the node's metrics. Raft reports its own only with a build tag,
-// so what dashboards and alerts need is collected here.
+// nodeStats holds the node's metrics. Raft reports its own only with a build tag, so the
+// ones needed for dashboards and alerts are collected here.
 type nodeStats struct {
 	batch batchStats
 	fsm   fsmStats
 	fsync prometheus.Histogram
-	// commit is how long entries took from Raft's taking them until they were
-	// applied here.
+	// commit is the time from handing an entry to Raft until it was applied here.
 	commit           prometheus.Histogram
 	leaderships      prometheus.Counter
 	snapshotFailures prometheus.Counter
@@ -26,7 +25,7 @@ type nodeStats struct {
 	collectors []prometheus.Collector
 }
 
-// batchStats are what is counted of the batcher.
+// batchStats are the batcher's metrics.
 type batchStats struct {
 	commands prometheus.Histogram
 	bytes    prometheus.Histogram
@@ -37,7 +36,7 @@ func (s *batchStats) entry(commands, bytes int) {
 	s.bytes.Observe(float64(bytes))
 }
 
-// fsmStats are what the state machine's adapter counts.
+// fsmStats are the metrics of the replica.
 type fsmStats struct {
 	capture       prometheus.Histogram
 	restores      prometheus.Counter
@@ -60,8 +59,8 @@ type fsmStats struct {
 
 func (s *fsmStats) woken(count int) { s.wakes.Add(float64(count)) }
 
-// Applied counts what an entry did, on the leader only: so that the sum over
-// the nodes is right, and a replay at start counts nothing.
+// Applied counts what an entry did, only on the leader, so that the sum over the nodes is
+// correct and a replay at start counts nothing.
 func (s *fsmStats) Applied(a *fsm.Applied, leading bool) {
 	if !leading {
 		return
@@ -91,19 +90,19 @@ func (s *fsmStats) Applied(a *fsm.Applied, leading bool) {
 	add(s.removals, a.Removed-evicted)
 }
 
-// Persisted implements Stats.
+// Persisted implements replica.Stats.
 func (s *fsmStats) Persisted(took time.Duration, bytes int64) {
 	s.persist.Observe(took.Seconds())
 	s.snapshotBytes.Set(float64(bytes))
 }
 
-// Captured implements Stats.
+// Captured implements replica.Stats.
 func (s *fsmStats) Captured(took time.Duration) { s.capture.Observe(took.Seconds()) }
 
-// Restored implements Stats.
+// Restored implements replica.Stats.
 func (s *fsmStats) Restored() { s.restores.Inc() }
 
-// newStats makes the metrics that are counted. They are not registered.
+// newStats creates the metrics without registering them.
 func newStats() *nodeStats {
 	s := new(nodeStats)
 	s.makeRaft()
@@ -111,7 +110,7 @@ func newStats() *nodeStats {
 	return s
 }
 
-// newNodeStats makes the metrics and registers them, unless registerer is nil.
+// newNodeStats creates the metrics and registers them, unless registerer is nil.
 func newNodeStats(n *Node, registerer prometheus.Registerer) (*nodeStats, error) {
 	s := newStats()
 	s.registerer = registerer
@@ -129,7 +128,7 @@ func newNodeStats(n *Node, registerer prometheus.Registerer) (*nodeStats, error)
 	return s, nil
 }
 
-// makeRaft makes what tells how entries and snapshots fare.
+// makeRaft creates the metrics of entries and snapshots.
 func (s *nodeStats) makeRaft() {
 	seconds := prometheus.ExponentialBuckets(0.0001, 2, 18) // 0.1 ms to 13 s
 	s.batch.commands = s.histogram("claimq_batch_commands", "Commands in a log entry that this node proposed.", prometheus.ExponentialBuckets(1, 2, 11))
@@ -148,7 +147,8 @@ func (s *nodeStats) makeRaft() {
 	s.fsm.restores = s.counter("claimq_raft_restores_total", "Snapshots that this node restored, at start or from the leader.")
 }
 
-// makeCounters makes what counts the cluster's work. The leader alone counts.
+// makeCounters creates the counters of the cluster's work, which only the leader
+// increments.
 func (s *nodeStats) makeCounters() {
 	f := &s.fsm
 	for _, c := range []struct {
@@ -185,7 +185,7 @@ func (s *nodeStats) counter(name, help string) prometheus.Counter {
 	return c
 }
 
-// unregister lets another node of this process register.
+// unregister lets another node in this process register.
 func (s *nodeStats) unregister() {
 	if s.registerer == nil {
 		return
@@ -195,7 +195,7 @@ func (s *nodeStats) unregister() {
 	}
 }
 
-// nodeCollector reads what the node and Raft know when they are asked.
+// nodeCollector reads the current values of the node and of Raft.
 type nodeCollector struct {
 	node   *Node
 	gauges []nodeGauge
@@ -218,7 +218,7 @@ type nodeGauge struct {
 	read func() (float64, error)
 }
 
-// Why a gauge has no value.
+// Reasons for a gauge to have no value.
 var (
 	errNoRaft    = errors.New("no raft")
 	errNoDisk    = errors.New("no data folder, or not looked at yet")
@@ -237,12 +237,12 @@ func (c *nodeCollector) add(name, help string, read func() (float64, error)) {
 	c.gauges = append(c.gauges, nodeGauge{prometheus.NewDesc(name, help, nil, nil), read})
 }
 
-// always is a gauge that has a value at any time.
+// always adds a gauge that always has a value.
 func (c *nodeCollector) always(name, help string, read func() int64) {
 	c.add(name, help, func() (float64, error) { return float64(read()), nil })
 }
 
-// whether is a gauge of a fact: 1 or 0.
+// whether adds a gauge that is 1 or 0.
 func (c *nodeCollector) whether(name, help string, read func() bool) {
 	c.always(name, help, func() int64 { return oneIf(read()) })
 }

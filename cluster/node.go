@@ -25,20 +25,19 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// handoverTimeout bounds how long a leader that stops tries to hand its leadership
-// over.
+// handoverTimeout bounds how long a stopping leader tries to transfer its leadership.
 const handoverTimeout = 5 * time.Second
 
 // errNodeClosed is the cause with which a node's context ends.
 var errNodeClosed = errors.New("the node is closed")
 
-// Node is one node of a cluster: the state machine, Raft under it, and what a
-// leader does. Its methods are safe for concurrent use.
+// Node is one node of a cluster: the state machine, Raft below it, and a leader's duties. Its
+// methods are safe for concurrent use.
 type Node struct {
 	cfg    Config
 	logger hclog.Logger
 	uuid   string
-	record fsm.NodeRecord // what the cluster is told of this node
+	record fsm.NodeRecord // this node as recorded by the cluster
 	clock  ClockSource
 	stats  *nodeStats
 
@@ -49,73 +48,72 @@ type Node struct {
 	parts       Parts
 	raft        *raftHandle   // nil without Raft
 	logs        raft.LogStore // nil without Raft
-	leaderNotes chan bool     // Raft tells of leadership
+	leaderNotes chan bool     // Raft reports leadership here
 	leader      atomic.Pointer[leadership]
 	notes       hashNotes
 	calls       callTable
 	changing    chan struct{} // capacity 1; holds an element while members change
 	transfers   chan transferred
-	nudged      chan struct{} // capacity 1: ask whether this node is a member
-	removed     atomic.Bool   // it is none any more, and Raft is shut down
-	// interludes are done by the goroutine that begins and ends leaderships.
+	nudged      chan struct{} // capacity 1: check whether this node is a member
+	removed     atomic.Bool   // it is no longer a member, and Raft is shut down
+	// interludes run on the goroutine that begins and ends leaderships.
 	interludes chan *interlude
-	doubted    chan *leadership // a scope that is to be followed by another
+	doubted    chan *leadership // a scope that another should follow
 	restoring  chan struct{}    // capacity 1; holds an element while a backup is restored
-	askedFor   takings          // snapshots of operators
+	askedFor   takings          // requested snapshots
 	hints      hints
-	operators  atomic.Pointer[func(key string) (name string, ok bool)] // by API key; nil: none
+	operators  atomic.Pointer[func(key string) (name string, ok bool)] // looks up operators by API key; nil: none
 
-	// Of a node that Open opened; nil in memory.
+	// Only for a node opened by Open; nil in memory.
 	dir    *storage.Dir
 	stores *storage.Stores
 	peers  *peer.Port
 	gate   *confirm.VoteGate
-	// introducers are the members by the word of who made this node one; see acquaintances.
-	// Set before Raft runs.
+	// introducers are the members as reported by the node that admitted this one; see
+	// acquaintances. Set before Raft runs.
 	introducers []raft.Server
-	belonged    atomic.Bool // its own configuration has had this node since it started
+	belonged    atomic.Bool // this node has been in its own configuration since it started
 	vouches     vouches
-	// call asks the node at a peer address; nil if nobody can be asked.
+	// call asks the node at a peer address; nil if this node cannot ask others.
 	call func(ctx context.Context, addr, name string, body []byte) ([]byte, error)
 
 	ctx     context.Context // ends when the node closes, with errNodeClosed
 	cancel  context.CancelCauseFunc
-	wg      sync.WaitGroup // every goroutine of the node
+	wg      sync.WaitGroup // all goroutines of the node
 	closing atomic.Bool
-	// diskLeftAt is when the leadership was last handed over for a disk that is low, or tried
-	// to be, in nanoseconds of the monotonic clock; 0 = never.
+	// diskLeftAt is when the leadership was last handed over because of a low disk, or this
+	// was tried, in nanoseconds of the monotonic clock; 0 = never.
 	diskLeftAt atomic.Int64
-	// transferSince is when Raft began to answer that the leadership is being
-	// transferred, in nanoseconds of the monotonic clock; 0 = it does not.
+	// transferSince is when Raft began to report a leadership transfer, in nanoseconds of the
+	// monotonic clock; 0 = it does not.
 	transferSince atomic.Int64
 
 	closeOnce sync.Once
 	closeErr  error
 }
 
-// Parts is what a node is made of when it does not open its own: OpenParts
-// runs a node over it. Tests run clusters in memory that way.
+// Parts are the components of a node that OpenParts runs instead of opening its own. Tests
+// use it for clusters in memory.
 type Parts struct {
 	UUID      string // identity of the node
 	Logs      raft.LogStore
 	Stable    raft.StableStore
 	Snapshots raft.SnapshotStore
 	Transport raft.Transport // with pre-vote; the node closes it
-	// NewTransport makes another transport at the same address, once the one
-	// before has been closed; nil = Raft is never started again.
+	// NewTransport creates another transport at the same address after the previous one was
+	// closed. If nil, Raft is never restarted.
 	NewTransport func() (raft.Transport, error)
 	// Servers bootstraps a node without state.
 	Servers []raft.Server
-	// Clock is where the node takes its time from; nil = the machine's clocks.
+	// Clock provides the node's time; nil = the machine's clocks.
 	Clock ClockSource
-	// Call asks the node at a peer address: it reaches that node's Answer. nil
-	// means that nobody can be asked: then a new leader does not compare what it has
-	// applied with the others either.
+	// Call asks the node at a peer address, leading to that node's Answer. If nil, this node
+	// cannot ask others, and a new leader does not compare what it has applied with them.
 	Call func(ctx context.Context, addr, name string, body []byte) ([]byte, error)
 }
 
-// OpenParts starts a node over parts. The caller keeps what the parts hold and
-// closes the node. cfg needs no DataDir and no PeerAddr.
+// OpenParts starts a node over parts. The caller keeps ownership of the stores and must close
+// the node. cfg needs no DataDir or PeerAddr.
 func OpenParts(cfg Config, parts Parts) (*Node, error) {
 	cfg = cfg.withDefaults()
 	n, err := newNode(cfg, parts)
@@ -130,7 +128,7 @@ func OpenParts(cfg Config, parts Parts) (*Node, error) {
 	return n, nil
 }
 
-// newNode makes the node without starting anything.
+// newNode creates the node without starting anything.
 func newNode(cfg Config, parts Parts) (*Node, error) {
 	n := &Node{
 		cfg:    cfg,
@@ -168,7 +166,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	n.fsm = replica.New(replica.Config{
 		Clock: n.clock, Fatal: cfg.Fatal, Stats: &stats.fsm, Logger: n.logger,
 		BeforeCompact: func(index uint64, bytes, entries int64) { n.snapshots.keepTrailing(index, bytes, entries) },
-		// Of a restore that is under way here, the results are awaited, too.
+		// The results of a restore under way here are also awaited.
 		Awaited: func() bool { return n.batcher.Awaits() || len(n.restoring) > 0 },
 	})
 	n.fsm.RestoreRoom = replica.RestoreRoom(cfg.MemoryLimit, memory.Total())
@@ -184,7 +182,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	return n, nil
 }
 
-// newBatcher returns the node's batcher, whose entries go to apply.
+// newBatcher returns the node's batcher, which hands entries to apply.
 func (n *Node) newBatcher(apply func(entry []byte) batch.Future) *batch.Batcher {
 	return batch.New(batch.Config{
 		Apply:    apply,
@@ -197,7 +195,7 @@ func (n *Node) newBatcher(apply func(entry []byte) batch.Future) *batch.Batcher 
 	})
 }
 
-// waiters returns the claims that wait on this node's leadership, nil for none.
+// waiters returns the waiting claims of this node's leadership, or nil.
 func (n *Node) waiters() *batch.Waiters {
 	if l := n.leader.Load(); l != nil {
 		return l.waiters
@@ -229,7 +227,7 @@ func (n *Node) startRaft(parts Parts) error {
 	return nil
 }
 
-// raftMaker returns what starts Raft.
+// raftMaker returns the starter of Raft.
 func (n *Node) raftMaker() *raftMaker {
 	return &raftMaker{ctx: n.ctx, fsm: n.fsm, conf: n.raftConfig, leads: n.leadsWith}
 }
@@ -258,7 +256,7 @@ func (n *Node) run() {
 	}
 	if n.cfg.DiskInodes == nil && n.dir != nil {
 		n.cfg.DiskInodes = func() (free, size uint64, err error) {
-			storage.FillReserve(n.dir.Path()) // first: what is free is what others may take
+			storage.FillReserve(n.dir.Path()) // first, because free inodes are those that others may take
 			return storage.FreeInodes(n.dir.Path())
 		}
 	}
@@ -275,7 +273,7 @@ func (n *Node) start(fn func()) {
 	}()
 }
 
-// applyEntry hands an entry to Raft; without Raft, to the state machine.
+// applyEntry hands an entry to Raft or, without Raft, to the state machine.
 func (n *Node) applyEntry(data []byte) batch.Future {
 	if n.raft == nil {
 		return appliedNow{n.fsm.ApplyEntry(n.fsm.AppliedIndex()+1, n.currentTerm(), data)}
@@ -284,7 +282,7 @@ func (n *Node) applyEntry(data []byte) batch.Future {
 	return timedEntry{n.raft.Apply(data, batch.EnqueueTimeout), n, start}
 }
 
-// timedEntry notes how long an entry took, when it is there.
+// timedEntry measures how long an entry took.
 type timedEntry struct {
 	raft.ApplyFuture
 	node  *Node
@@ -315,7 +313,7 @@ func (n *Node) IsLeader() bool {
 	return l != nil && l.serves() && !n.closing.Load()
 }
 
-// leaderID returns the UUID of the leader that this node knows of, "" if none.
+// leaderID returns the UUID of the leader that this node knows, or "".
 func (n *Node) leaderID() string {
 	switch {
 	case n.raft == nil:
@@ -327,8 +325,8 @@ func (n *Node) leaderID() string {
 	return string(id)
 }
 
-// LeaderHTTPAddr returns the URL that the leader advertises, "" if no leader is
-// known, or nothing is known of it yet.
+// LeaderHTTPAddr returns the URL that the leader advertises, "" if the leader or its address
+// is unknown.
 func (n *Node) LeaderHTTPAddr() string {
 	id := n.leaderID()
 	if id == "" {
@@ -339,18 +337,18 @@ func (n *Node) LeaderHTTPAddr() string {
 	return record.HTTPAddr
 }
 
-// SetForwardHandler sets what answers the requests that other nodes pass on.
+// SetForwardHandler sets the handler for API requests that other nodes forward.
 func (n *Node) SetForwardHandler(h fasthttp.RequestHandler) {
 	if n.peers != nil {
 		n.peers.SetForwardHandler(h)
 	}
 }
 
-// Forward sends req to the leader over the peer port and fills resp with its
-// answer. room, if not nil, is told how many bytes the answer's body has before it is
-// read; an error of it drops the answer, and is in nodes.ErrOutcomeUnknown's chain.
-// Errors: nodes.ErrNoLeader, nodes.ErrShuttingDown (nothing was sent);
-// nodes.ErrOutcomeUnknown (it may have been).
+// Forward sends req to the leader over the peer port and fills resp with its answer. room, if
+// not nil, is called with the size of the answer's body before it is read; if it returns an
+// error, the answer is dropped and the error is wrapped together with
+// nodes.ErrOutcomeUnknown. Errors: nodes.ErrNoLeader, nodes.ErrShuttingDown (nothing was
+// sent); nodes.ErrOutcomeUnknown (it may have been sent).
 func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) error {
 	if n.closing.Load() {
 		return nodes.ErrShuttingDown
@@ -365,10 +363,10 @@ func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthtt
 	return n.peers.Forward(ctx, string(addr), req, resp, room)
 }
 
-// ForwardWaiting is Forward of a request that the leader may hold for long. Many
-// share one connection. When ctx ends, or this node closes, the leader learns
-// that the caller has gone, and answers at once; that answer is returned like any
-// other. Errors: Forward's.
+// ForwardWaiting is Forward for a request that the leader may hold for a long time. Many
+// share one connection. When ctx ends or this node closes, the leader is told that the caller
+// has left and answers at once; that answer is returned like any other. Errors: those of
+// Forward.
 func (n *Node) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
 	if n.closing.Load() {
 		return nodes.ErrShuttingDown
@@ -405,9 +403,9 @@ func (n *Node) servers() []raft.Server {
 	return f.Configuration().Servers
 }
 
-// isMember reports whether the node with that identity and name is a member, as
-// far as this node knows: one that lags behind may not know yet. A member whose
-// record is not written yet goes by its identity alone.
+// isMember reports whether the node with that identity and name is a member, as far as this
+// node knows; it may lag behind. A member without a record is identified by its identity
+// alone.
 func (n *Node) isMember(uuid, nodeID string) bool {
 	if !n.isServer(uuid) {
 		return false
@@ -418,8 +416,7 @@ func (n *Node) isMember(uuid, nodeID string) bool {
 	return !ok || record.NodeID == nodeID
 }
 
-// voters returns the other voters, whether this node is one, and whether it
-// leads in term.
+// voters returns the other voters, whether this node is one, and whether it leads in term.
 func (n *Node) voters(term uint64) (others []raft.ServerID, self, leads bool) {
 	for _, s := range n.servers() {
 		switch {
@@ -439,14 +436,13 @@ func (n *Node) leadsWith(term uint64, id raft.ServerID) bool {
 	return l != nil && l.term == term && slices.ContainsFunc(n.servers(), func(s raft.Server) bool { return s.ID == id })
 }
 
-// sendHeartbeats makes Raft, if it leads, send one to each peer now. Nobody
-// waits for what Raft makes of the answers: see confirmer.
+// sendHeartbeats makes Raft, if it leads, send a heartbeat to each peer now. Its result is
+// ignored: see confirm.Confirmer.
 func (n *Node) sendHeartbeats() { n.raft.VerifyLeader() }
 
-// Close stops the node, in reverse of trust: it is no longer ready, takes no
-// more work, hands its leadership over, finishes what is in flight, and only
-// then stops Raft, the stores, and the port. ctx bounds the handover. It is
-// safe to call twice.
+// Close stops the node in order: it is no longer ready, accepts no more work, transfers its
+// leadership, finishes what is in flight, and then stops Raft, the stores and the port. ctx
+// bounds the transfer. It may be called twice.
 func (n *Node) Close(ctx context.Context) error {
 	n.closeOnce.Do(func() { n.closeErr = n.close(ctx) })
 	return n.closeErr
@@ -471,17 +467,16 @@ func (n *Node) close(ctx context.Context) error {
 	return errors.Join(append(errs, n.closeOwn())...)
 }
 
-// HandOver gives the leadership, if this node has it, to another voter, for the time
-// that Close would take at most.
+// HandOver transfers the leadership, if this node has it, to another voter, within the time
+// that Close would take.
 func (n *Node) HandOver(ctx context.Context) {
 	if n.raft != nil && n.leader.Load() != nil {
 		n.handOver(ctx)
 	}
 }
 
-// handOver gives the leadership to another voter, if there is one: to the one
-// that has the most of the log, of those heard from lately. Raft by itself may
-// pick one that is down.
+// handOver transfers the leadership to another voter, if there is one: of those heard from
+// recently, to the one with the most of the log. Raft by itself might pick one that is down.
 func (n *Node) handOver(ctx context.Context) {
 	others, _, leads := n.voters(n.currentTerm())
 	if len(others) == 0 || !leads {

@@ -14,21 +14,19 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// catchUpMax is how long a nonvoter may take to catch up before it is said that
-// something prevents it.
+// catchUpMax is how long a nonvoter may take to catch up before a problem is reported.
 const catchUpMax = 5 * time.Minute
 
-// viewer says how members are, by what they say and by what the node that is asked knows of
-// them.
+// viewer describes members by their own status and by what the asked node knows of them.
 type viewer struct {
-	uuid   string // of the node that is asked
-	commit uint64 // by what it knows
-	// silent returns how long ago a follower was last heard of, behind for how long a
-	// nonvoter has not caught up that is to get a vote. Only the leader knows either.
+	uuid   string // of the asked node
+	commit uint64 // by its knowledge
+	// silent returns how long ago a follower was last heard of, and behind for how long a
+	// nonvoter that should get a vote has been behind. Only the leader knows them.
 	silent, behind func(raft.ServerID) (took time.Duration, ok bool)
 }
 
-// viewOf says how one node is, and in words why it takes no part if it does not.
+// viewOf describes a node and, if it takes no part, why.
 func (o *viewer) viewOf(s raft.Server, record fsm.NodeRecord, status peerStatus, err error) nodes.NodeView {
 	v := nodes.NodeView{NodeRecord: record, Suffrage: suffrageVoter, State: "unknown", LastContactMS: -1}
 	if s.Suffrage != raft.Voter {
@@ -56,7 +54,7 @@ func (o *viewer) viewOf(s raft.Server, record fsm.NodeRecord, status peerStatus,
 	return v
 }
 
-// problemOf says in words why a node that answers takes no part, "" if it does.
+// problemOf says why a node that answers takes no part, or returns "".
 func (o *viewer) problemOf(status peerStatus) string {
 	switch {
 	case status.Removed:
@@ -73,8 +71,8 @@ func (o *viewer) problemOf(status peerStatus) string {
 	return ""
 }
 
-// warningOf says what a healthy node needs all the same, "" if nothing.
-// newest is the highest feature level that any node knows.
+// warningOf says what a healthy node still needs, or returns "". newest is the highest
+// feature level that any node knows.
 func (o *viewer) warningOf(s raft.Server, status peerStatus, newest uint32) string {
 	switch {
 	case status.Record.Level < newest:
@@ -87,8 +85,8 @@ func (o *viewer) warningOf(s raft.Server, status peerStatus, newest uint32) stri
 	return ""
 }
 
-// zonesOf returns what is to be done about the time zones of a node, "" if nothing; leads are
-// those of the leader, nil if they are not known.
+// zonesOf says what to do about a node's time zones, or returns "". leads are the leader's,
+// nil if unknown.
 func zonesOf(status peerStatus, leads *nodes.Zones) string {
 	if status.Zones == nil || leads == nil || *status.Zones == *leads {
 		return ""
@@ -97,8 +95,8 @@ func zonesOf(status peerStatus, leads *nodes.Zones) string {
 		status.Zones.Version, status.Zones.Sum, leads.Version, leads.Sum)
 }
 
-// majorityWallOf returns what a majority of the voters' wall clocks show, nil if too few
-// have answered.
+// majorityWallOf returns the majority of the voters' wall clocks, nil if too few have
+// answered.
 func majorityWallOf(servers []raft.Server, statuses []peerStatus) *lease.Wall {
 	var walls []lease.Wall
 	voters := 0
@@ -119,7 +117,7 @@ func majorityWallOf(servers []raft.Server, statuses []peerStatus) *lease.Wall {
 }
 
 // clockOf returns how many milliseconds a wall clock is ahead of the majority's, nil if
-// that is not known, and what is to be done about it, "" if nothing.
+// unknown, and what to do about it, or "".
 func clockOf(r clocks.Reading, majority *lease.Wall) (aheadMS *int64, problem string) {
 	if r.NodeID == "" || majority == nil {
 		return nil, ""
@@ -139,8 +137,8 @@ func clockOf(r clocks.Reading, majority *lease.Wall) (aheadMS *int64, problem st
 	return &ms, problem
 }
 
-// catchingUp says of a nonvoter that is to get a vote, and has not caught up in
-// time, what that means; "" of others. Only the leader knows.
+// catchingUp describes the state of a nonvoter that should get a vote and is behind; "" for
+// others. Only the leader knows.
 func (o *viewer) catchingUp(id raft.ServerID) string {
 	took, ok := o.behind(id)
 	switch {
@@ -152,13 +150,14 @@ func (o *viewer) catchingUp(id raft.ServerID) string {
 	return fmt.Sprintf(", and has not caught up in %s: look at its disk and its network; it gets no vote before", took.Round(time.Second))
 }
 
-// laggards are the nonvoters that are to get a vote and are behind. The zero value is ready.
+// laggards are the nonvoters that should get a vote and are behind. The zero value is ready
+// to use.
 type laggards struct {
 	mu    sync.Mutex
 	since map[raft.ServerID]time.Duration // guarded by mu; by this node's monotonic clock
 }
 
-// note notes whether a nonvoter that is to get a vote is still behind.
+// note records whether a nonvoter that should get a vote is still behind.
 func (b *laggards) note(id raft.ServerID, behind bool, now time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -173,7 +172,7 @@ func (b *laggards) note(id raft.ServerID, behind bool, now time.Duration) {
 	}
 }
 
-// behind returns for how long it has been so, ok false if it is not.
+// behind returns for how long it has been behind; ok is false if it is not.
 func (b *laggards) behind(id raft.ServerID, now time.Duration) (took time.Duration, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -181,8 +180,7 @@ func (b *laggards) behind(id raft.ServerID, now time.Duration) (took time.Durati
 	return now - since, ok
 }
 
-// memberNamed returns the member of that name, or UUID. Else it is an
-// errNoMember.
+// memberNamed returns the member with that name or UUID, or an errNoMember.
 func memberNamed(view nodes.ClusterView, nodeID string) (nodes.NodeView, error) {
 	names := make([]string, 0, len(view.Nodes))
 	for _, v := range view.Nodes {
@@ -197,8 +195,7 @@ func memberNamed(view nodes.ClusterView, nodeID string) (nodes.NodeView, error) 
 	}}
 }
 
-// changeable returns the member that the question is about, or why it may not be
-// changed so.
+// changeable returns the member of the question, or why it may not be changed.
 func changeable(view nodes.ClusterView, q memberQuestion) (nodes.NodeView, error) {
 	member, err := memberNamed(view, q.NodeID)
 	if err != nil {
@@ -219,8 +216,7 @@ func changeable(view nodes.ClusterView, q memberQuestion) (nodes.NodeView, error
 	return member, withoutVote(view, member)
 }
 
-// withoutVote says why the cluster could not go on without the voter; nil if it
-// could.
+// withoutVote returns an error if the cluster could not go on without the voter.
 func withoutVote(view nodes.ClusterView, member nodes.NodeView) error {
 	voters, healthy := 0, 0
 	for _, v := range view.Nodes {

@@ -17,16 +17,16 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// aloneWait is how long a node that is to make a new cluster listens whether an
-// old one looks for it: a leader tries four times a second to reach a member.
+// aloneWait is how long a node that is about to create a cluster listens for members of an
+// old one, whose leader tries four times a second to reach it.
 const aloneWait = time.Second
 
-// ErrNoCluster is returned when the data folder is empty, the node was not told
-// how to find its cluster, and nobody made it a member of one while it waited.
+// ErrNoCluster is returned when the data folder is empty, no way to find a cluster was
+// configured, and no operator made the node a member while it waited.
 var ErrNoCluster = errors.New("the data folder is empty and no cluster is named")
 
-// Open starts a node. With --join and --initial-cluster it waits for the other
-// nodes until ctx ends. The caller closes the node.
+// Open starts a node. With --join and --initial-cluster it waits for the other nodes until
+// ctx ends. The caller must close the node.
 func Open(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -55,15 +55,16 @@ type opening struct {
 	stores *storage.Stores
 	peers  *peer.Port
 	gate   *confirm.VoteGate
-	starts *storage.Starts // of the others
-	// admitted takes the word that an operator has made this node, which waits for
-	// that, a member; capacity 1.
+	starts *storage.Starts // of the other nodes
+	// admitted receives the news that an operator has made this waiting node a member;
+	// capacity 1.
 	admitted chan joining.Admission
-	// missed takes who dialed this node as a member, or meant another one; capacity 1.
+	// missed receives nodes that dialed this one as a member, or meant another identity;
+	// capacity 1.
 	missed chan peer.Hello
 
-	// starting is held while the node has data but no Raft that could tell its
-	// members: who meets us waits for it rather than be told that we are empty.
+	// starting is held while the node has data but no Raft that knows its members, so that
+	// nodes in a meeting wait instead of being told that this one is empty.
 	starting sync.RWMutex
 	ran      chan struct{} // closed when Raft runs
 	mu       sync.Mutex
@@ -87,13 +88,13 @@ func (o *opening) undo() error {
 
 func (o *opening) open(ctx context.Context) (*Node, error) {
 	var err error
-	// The folder first: it is locked against a second process, and it holds the
-	// identity, which must be durable before anybody hears it.
+	// The folder comes first: it is locked against a second process, and its identity must
+	// be durable before other nodes hear of it.
 	if o.dir, err = storage.OpenDir(o.cfg.DataDir, o.cfg.NodeID, o.cfg.LogStore); err != nil {
 		return nil, err
 	}
-	// The stores before the port: a node that finds its log damaged must not
-	// say a word to the others.
+	// The stores come before the port, because a node with a damaged log must not talk to
+	// others.
 	var stats *nodeStats
 	n, err := newNode(o.cfg, Parts{UUID: o.dir.Identity().UUID})
 	if err != nil {
@@ -123,7 +124,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	if has {
 		o.starting.Lock()
 	}
-	// The port before Raft, because nodes without data meet on it.
+	// The port comes before Raft, because nodes without data meet on it.
 	if o.peers, err = peer.Listen(o.peerConfig(n)); err != nil {
 		return nil, err
 	}
@@ -157,7 +158,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	if err != nil {
 		return nil, errors.Join(err, confirm.CloseTransport(parts.Transport))
 	}
-	// Calls and joins last: they ask the node's Raft.
+	// Calls and joins come last, because they use the node's Raft.
 	o.serve(n)
 	n.start(func() { n.noteLevels(n.ctx) })
 	n.start(func() { n.proveStart(n.ctx) })
@@ -165,7 +166,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	return n, nil
 }
 
-// proveStart proves that the node's data folder is no old copy, and goes on telling of its
+// proveStart proves that the node's data folder is no old copy, and keeps announcing its
 // start until ctx ends.
 func (n *Node) proveStart(ctx context.Context) {
 	p := &startProof{
@@ -178,7 +179,7 @@ func (n *Node) proveStart(ctx context.Context) {
 	p.run(ctx)
 }
 
-// self is what this node says of itself when a connection opens.
+// self returns this node's hello for new connections.
 func (o *opening) self() peer.Hello {
 	id, start := o.dir.Identity(), o.dir.NextStart()
 	return peer.Hello{
@@ -193,7 +194,7 @@ func (o *opening) running() *Node {
 	return o.node
 }
 
-// runs notes that Raft runs.
+// runs records that Raft runs.
 func (o *opening) runs(n *Node) {
 	o.mu.Lock()
 	o.node = n
@@ -219,7 +220,7 @@ func (o *opening) peerConfig(n *Node) peer.Config {
 			if why == peer.PurposeMeet {
 				return nil
 			}
-			// Before, this node does not know who is a member.
+			// Until Raft runs, this node does not know the members.
 			select {
 			case <-o.ran:
 				return nil
@@ -257,8 +258,8 @@ func (o *opening) peerConfig(n *Node) peer.Config {
 	}
 }
 
-// isKnown notes that a node takes this one for a member of its cluster, or the one that it
-// was before its folder was wiped.
+// isKnown records that a node takes this one for a member of its cluster, or for its
+// identity before the folder was wiped.
 func (o *opening) isKnown(by peer.Hello) {
 	if by.ClusterID == "" {
 		return
@@ -289,9 +290,8 @@ func (o *opening) meetConfig() joining.MeetConfig {
 	}
 }
 
-// findCluster finds out, for a node without data, which cluster it belongs to,
-// and notes that durably before Raft writes anything. servers is what to
-// bootstrap, nil = nothing.
+// findCluster finds the cluster of a node without data and records it durably before Raft
+// writes anything. servers is the configuration to bootstrap with, nil = none.
 func (o *opening) findCluster(ctx context.Context, n *Node, meetings joining.MeetConfig) (servers []raft.Server, err error) {
 	var clusterID string
 	var members []storage.Introducer
@@ -342,10 +342,10 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings joining.Mee
 	return servers, o.dir.SetCluster(clusterID, members)
 }
 
-// checkAlone refuses to make a new cluster where a running one has a member, of this
-// identity or another: this node's folder was wiped, or is a copy from before it had
-// data, and its old cluster, which goes on without it, would have a rival under the same
-// addresses.
+// checkAlone refuses to create a cluster if a member of a running one expects a member
+// here, of this identity or another. Then this node's folder was wiped or is a copy from
+// before it had data, and its old cluster, which goes on without it, would get a rival at
+// the same addresses.
 func (o *opening) checkAlone(ctx context.Context, n *Node) error {
 	timer := time.NewTimer(aloneWait)
 	defer timer.Stop()

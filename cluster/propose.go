@@ -44,13 +44,13 @@ func (n *Node) Propose(ctx context.Context, cmd command.Command) (nodes.Proposed
 	return n.batcher.Propose(ctx, n.space.Shorten(cmd))
 }
 
-// Claim is Propose of a claim that waits up to wait until there is something to
-// claim, in order of arrival. While it waits nothing is written. The same request
-// (RequestID) without a wait ends those that wait, if there is nothing for it. caller ends
-// when nobody wants the answer any more: a claim that waits then takes nothing;
-// one that is in an entry already is answered all the same, so that its tasks
-// can be given back. Errors: Propose's; nodes.ErrNotLeader and nodes.ErrNoLeader when
-// the leadership ended meanwhile; caller's cause when it was given up.
+// Claim is Propose for a claim that waits up to wait until there is something to claim, in
+// order of arrival. Nothing is written while it waits. The same request (RequestID) without
+// a wait ends the waiting ones if there is nothing for it. caller should end when the
+// answer is no longer wanted: a waiting claim then takes nothing, but a claim that is
+// already in an entry is still answered, so that its tasks can be given back. Errors: those
+// of Propose; nodes.ErrNotLeader and nodes.ErrNoLeader if the leadership ended meanwhile;
+// caller's cause if the claim was given up.
 func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Duration) (nodes.Proposed, error) {
 	if n.closing.Load() {
 		return nodes.Proposed{}, nodes.ErrShuttingDown
@@ -74,7 +74,8 @@ func (n *Node) Claim(caller context.Context, cmd command.ClaimNext, wait time.Du
 	return p, err
 }
 
-// claimNow claims what is there now, or answers that nothing is, confirmed.
+// claimNow claims what is there now, or answers, after confirming it, that there is
+// nothing.
 func (n *Node) claimNow(caller context.Context, cmd command.ClaimNext) (nodes.Proposed, error) {
 	ctx, cancel := context.WithTimeout(caller, batch.OutcomeTimeout)
 	defer cancel()
@@ -90,25 +91,25 @@ func (n *Node) claimNow(caller context.Context, cmd command.ClaimNext) (nodes.Pr
 	return p, err
 }
 
-// endWaits has the claims answered that wait and are of the same request as one that did
-// not wait and found nothing.
+// endWaits ends the waiting claims of the same request as one that did not wait and found
+// nothing.
 func (n *Node) endWaits(cmd command.ClaimNext, p nodes.Proposed, err error) {
 	if l := n.leader.Load(); l != nil && err == nil && cmd.RequestID != "" && len(p.Result.Claims) == 0 {
 		l.waiters.EndWaits(cmd.RequestID)
 	}
 }
 
-// tellRepeats tells those who wait that a claim was answered that did not wait:
-// the same request, sent before or after it, has its answer now.
+// tellRepeats tells waiting claims with the same request that it was answered without
+// waiting, because their answer is known now.
 func (n *Node) tellRepeats(cmd command.ClaimNext, err error) {
 	if l := n.leader.Load(); l != nil && err == nil && cmd.RequestID != "" {
 		l.waiters.Answered(cmd.RequestID)
 	}
 }
 
-// claimNothing answers a claim that finds nothing: it writes nothing. done is
-// false if there is something to claim, as far as can be seen without a
-// majority; whether the claim gets it is decided in the log.
+// claimNothing answers a claim that finds nothing, without writing. done is false if there
+// seems to be something to claim, as far as this node can tell without a majority; the log
+// decides whether the claim gets it.
 func (n *Node) claimNothing(ctx context.Context, c command.ClaimNext) (p nodes.Proposed, done bool, err error) {
 	claimable := false
 	n.fsm.Read(func(m *fsm.Machine) { claimable = m.Claimable(c, n.fsm.Estimate(m)) })
@@ -125,11 +126,11 @@ func (n *Node) claimNothing(ctx context.Context, c command.ClaimNext) (p nodes.P
 	return p, !claimable, nil
 }
 
-// judge answers a command that would change nothing: it writes nothing. done is false
-// if it would, as far as can be seen without a majority, or may.
+// judge answers a command that would change nothing, without writing. done is false if it
+// would or might change something, as far as this node can tell without a majority.
 //
-// Also what this leader has in its log already counts, though nobody was told of it yet:
-// a claim on its way, say, that would make the command a good one.
+// It also takes into account what is in this leader's log but not yet answered, for
+// instance a claim that would make the command valid.
 func (n *Node) judge(ctx context.Context, cmd command.Command) (p nodes.Proposed, done bool, err error) {
 	n.fsm.Read(func(m *fsm.Machine) { _, done = m.Judge(cmd, m.Stamp()) })
 	if !done {
@@ -145,7 +146,7 @@ func (n *Node) judge(ctx context.Context, cmd command.Command) (p nodes.Proposed
 	return p, done, nil
 }
 
-// lastIndex returns the index of the last entry of this node's log.
+// lastIndex returns the index of the last entry in this node's log.
 func (n *Node) lastIndex() uint64 {
 	if n.raft == nil {
 		return 0
@@ -153,8 +154,8 @@ func (n *Node) lastIndex() uint64 {
 	return n.raft.LastIndex()
 }
 
-// unread is the error of a command that was to be answered without writing anything,
-// and could not be.
+// unread is the error of a command that should have been answered without writing but could
+// not.
 func unread(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", nodes.ErrNoLeader, err)
@@ -168,7 +169,7 @@ func (n *Node) reach(cmd command.Command) (tasks int) {
 	return tasks
 }
 
-// serving returns the leadership that serves here, or says why there is none.
+// serving returns the leadership that serves here, or why there is none.
 func (n *Node) serving() (*leadership, error) {
 	if l := n.leader.Load(); l != nil && l.serves() && !n.closing.Load() {
 		return l, nil
@@ -176,7 +177,7 @@ func (n *Node) serving() (*leadership, error) {
 	return nil, n.notServing()
 }
 
-// notServing says why this node takes no proposals and linearizable reads.
+// notServing says why this node accepts no proposals and linearizable reads.
 func (n *Node) notServing() error {
 	l := n.leader.Load()
 	switch {

@@ -15,9 +15,8 @@ import (
 	"github.com/claimq/claimq/cluster/replica"
 )
 
-// raftHandle is a node's Raft, which may be started again while the node runs.
-// Whoever calls it meanwhile talks to the one that has been shut down. Its
-// methods are Raft's own.
+// raftHandle is a node's Raft, which may be restarted while the node runs. Calls in between
+// reach the one that was shut down. Its methods are Raft's own.
 type raftHandle struct {
 	run atomic.Pointer[raftRun]
 }
@@ -27,9 +26,9 @@ type raftRun struct {
 	raft      *raft.Raft
 	confirmer *confirm.Confirmer
 	cancel    context.CancelCauseFunc // ends the waits of its calls, and its snapshot
-	ending    atomic.Bool             // it shuts down, or has
-	endErr    error                   // why it did not shut down well; set before ended is closed
-	ended     chan struct{}           // closed when it has shut down
+	ending    atomic.Bool             // it is shutting down, or has shut down
+	endErr    error                   // why the shutdown failed; set before ended is closed
+	ended     chan struct{}           // closed after the shutdown
 }
 
 func newRaftHandle(run *raftRun) *raftHandle {
@@ -40,7 +39,7 @@ func newRaftHandle(run *raftRun) *raftHandle {
 
 func (h *raftHandle) current() *raft.Raft { return h.run.Load().raft }
 
-// confirmer returns what the running Raft's transport knows of the peers.
+// confirmer returns the confirmer of the running Raft.
 func (h *raftHandle) confirmer() *confirm.Confirmer { return h.run.Load().confirmer }
 
 func (h *raftHandle) Apply(entry []byte, timeout time.Duration) raft.ApplyFuture {
@@ -101,9 +100,9 @@ func (h *raftHandle) LeadershipTransferToServer(id raft.ServerID, addr raft.Serv
 	return run.answered(run.raft.LeadershipTransferToServer(id, addr))
 }
 
-// answered lets a transfer's future end with the run. Raft never answers a
-// transfer that is queued when its main loop ends, and whoever asked would wait
-// for ever. Its futures have a field for that, which it sets for others only.
+// answered makes a transfer's future end with the run. Raft never answers a transfer that
+// is queued when its main loop ends, so the caller would wait forever. Its futures have a
+// field for that, which Raft sets only for others.
 func (r *raftRun) answered(f raft.Future) raft.Future {
 	if v := reflect.ValueOf(f); v.Kind() == reflect.Pointer {
 		if end := v.Elem().FieldByName("ShutdownCh"); end.IsValid() && end.CanSet() {
@@ -113,13 +112,13 @@ func (r *raftRun) answered(f raft.Future) raft.Future {
 	return f
 }
 
-// errRunEnded is why what a run does ends with it.
+// errRunEnded is the cause with which a run's contexts end.
 var errRunEnded = errors.New("raft is being shut down")
 
-// shutdown ends the run and waits for its goroutines. The transport goes first:
-// a call to a peer that does not answer would hold the rest up. So would a snapshot
-// that is being written, a minute for 1.5 GB: it is given up. Another call waits for
-// the first, and returns what that does.
+// shutdown ends the run and waits for its goroutines. The transport is closed first,
+// because a call to a peer that does not answer would delay the rest. A snapshot being
+// written, which takes a minute for 1.5 GB, is abandoned. Another call waits for the first
+// and returns the same.
 func (r *raftRun) shutdown() error {
 	if r.ending.CompareAndSwap(false, true) {
 		r.endErr = r.shutdownOnce()
@@ -141,9 +140,9 @@ func (r *raftRun) shutdownOnce() error {
 	return nil
 }
 
-// leftSnapshot reports whether the run, which is over, was sent a snapshot that it has put
-// on disk and not restored any more. It finishes then what Raft does once that is restored:
-// what the snapshot has replaced goes from the log. Errors: of the stores.
+// leftSnapshot reports whether the run, which is over, received a snapshot and put it on
+// disk but did not restore it. It then completes what Raft does after restoring: it deletes
+// what the snapshot has replaced from the log. Errors: those of the stores.
 func (r *raftRun) leftSnapshot(parts Parts) (left bool, err error) {
 	snapshots, err := parts.Snapshots.List()
 	if err != nil || len(snapshots) == 0 || snapshots[0].Index <= r.raft.AppliedIndex() {
@@ -172,9 +171,8 @@ type raftMaker struct {
 	leads func(term uint64, id raft.ServerID) bool
 }
 
-// start starts Raft over the node's stores. before is the run that has ended over them,
-// nil for none: the state machine goes on from what it has, unless that run has left a
-// snapshot.
+// start starts Raft over the node's stores. before is the previous run over them, or nil:
+// the state machine then continues from its state, unless that run has left a snapshot.
 func (m *raftMaker) start(parts Parts, transport raft.Transport, before *raftRun) (*raftRun, error) {
 	again, restores := before != nil, true
 	if again {
@@ -188,7 +186,8 @@ func (m *raftMaker) start(parts Parts, transport raft.Transport, before *raftRun
 	var stored func(index uint64) error
 	logs, writesBeside := parts.Logs.(besideLog)
 	if writesBeside {
-		// One that was shut down while it won an election may say for ever that it leads.
+		// A Raft that was shut down while it won an election may report forever that it
+		// leads.
 		logs.LedBy(func() bool { return false })
 		logs.AppliedTo(m.fsm.AppliedIndex)
 		wrapped.Stored, stored = logs.Stored, logs.AwaitStored
@@ -212,12 +211,12 @@ func (m *raftMaker) start(parts Parts, transport raft.Transport, before *raftRun
 	return &raftRun{raft: r, confirmer: c, cancel: cancel, ended: make(chan struct{})}, nil
 }
 
-// newRaft starts Raft, unless the newest snapshot cannot be restored. Raft by
-// itself would go on with an older one: it panics when the log behind that has
-// been compacted away, and has a state of the past when it has not.
+// newRaft starts Raft, unless the newest snapshot cannot be restored. Raft by itself would
+// continue with an older one: it panics if the log after that has been compacted away, and
+// has an old state if it has not.
 func (m *raftMaker) newRaft(conf *raft.Config, parts Parts, transport raft.Transport) (r *raft.Raft, err error) {
 	defer func() {
-		// NewRaft panics when it cannot read an entry back.
+		// NewRaft panics when it cannot read back an entry.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 		}
@@ -231,8 +230,8 @@ func (m *raftMaker) newRaft(conf *raft.Config, parts Parts, transport raft.Trans
 	return raft.NewRaft(conf, m.fsm, parts.Logs, parts.Stable, parts.Snapshots, transport)
 }
 
-// raftConfig returns Raft's configuration. Raft's own snapshots are switched
-// off: those of type snapshots are taken.
+// raftConfig returns Raft's configuration. Raft's own snapshots are disabled, because type
+// snapshots takes them.
 func raftConfig(uuid string, logger hclog.Logger) *raft.Config {
 	c := raft.DefaultConfig()
 	c.LocalID = raft.ServerID(uuid)
@@ -250,7 +249,7 @@ func raftConfig(uuid string, logger hclog.Logger) *raft.Config {
 	return c
 }
 
-// besideLog is a log that a leader writes beside sending it, as *storage.Log is.
+// besideLog is a log that a leader writes while it sends it, such as *storage.Log.
 type besideLog interface {
 	LedBy(leads func() bool)
 	AppliedTo(applied func() uint64)

@@ -13,11 +13,11 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// ReadLinearizable calls fn with a state that holds every mutation
-// acknowledged before the call, and at least minIndex, and with the clocks of
-// now. It returns the index of that state. fn runs under the state's read
-// lock: it is quick, and keeps only copies. Errors: nodes.ErrNotLeader,
-// nodes.ErrNoLeader, nodes.ErrShuttingDown, nodes.ErrOverloaded, or ctx's cause.
+// ReadLinearizable calls fn with a state that contains every mutation acknowledged before
+// the call, and at least minIndex, and with the current clocks. It returns the index of
+// that state. fn runs under the state's read lock, so it must be fast and keep only copies.
+// Errors: nodes.ErrNotLeader, nodes.ErrNoLeader, nodes.ErrShuttingDown,
+// nodes.ErrOverloaded, or ctx's cause.
 func (n *Node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (uint64, error) {
 	l, err := n.serving()
 	if err != nil {
@@ -29,13 +29,12 @@ func (n *Node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(m 
 	return n.fsm.ReadState(func(m *fsm.Machine) { fn(m, l.now(m)) })
 }
 
-// confirmRead returns once the state here holds whatever any leader had
+// confirmRead returns once the local state contains everything that any leader had
 // acknowledged before the call:
 //
-//  1. The commit index is noted. The leadership's barrier is done, so it covers
-//     what earlier leaders acknowledged, and what this one did.
-//  2. A majority of voters confirms, after that, that no later leader exists.
-//  3. The state here reaches the noted index.
+//  1. The commit index is read. The leadership's barrier is done, so it covers what earlier leaders and this one acknowledged.
+//  2. After that, a majority of voters confirms that there is no later leader.
+//  3. The local state reaches that index.
 func (n *Node) confirmRead(ctx context.Context, l *leadership, minIndex uint64) error {
 	ctx, cancel := withScope(ctx, l.ctx)
 	defer cancel()
@@ -49,8 +48,8 @@ func (n *Node) confirmRead(ctx context.Context, l *leadership, minIndex uint64) 
 	return readError(n.fsm.Wait(ctx, minIndex))
 }
 
-// withScope returns a context that ends with either, with the cause of the one
-// that ended first.
+// withScope returns a context that ends with either, with the cause of the one that ended
+// first.
 func withScope(ctx, scope context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(scope, func() { cancel(context.Cause(scope)) })
@@ -60,7 +59,7 @@ func withScope(ctx, scope context.Context) (context.Context, context.CancelFunc)
 	}
 }
 
-// readError turns the end of the leadership into what a reader is told.
+// readError translates the end of the leadership for readers.
 func readError(err error) error {
 	if errors.Is(err, errLeadershipEnded) || errors.Is(err, errNodeClosed) {
 		return fmt.Errorf("%w: %w", nodes.ErrNoLeader, err)
@@ -68,9 +67,9 @@ func readError(err error) error {
 	return err
 }
 
-// ReadStale is ReadLinearizable of what this node happens to have, once it has
+// ReadStale is ReadLinearizable for the state that this node happens to have, once it has
 // reached minIndex. On a node that does not lead the clocks are an estimate.
-// nodes.ErrNoLeader while it has no state, as it restores a snapshot.
+// nodes.ErrNoLeader while it has no state because it restores a snapshot.
 func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (uint64, error) {
 	if n.closing.Load() {
 		return 0, nodes.ErrShuttingDown
@@ -96,9 +95,8 @@ func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Ma
 	})
 }
 
-// lastApplicable returns the highest index up to max whose entry reaches the
-// state machine: Raft's no-ops and barriers never do, so nobody may wait for
-// them.
+// lastApplicable returns the highest index up to max whose entry reaches the state machine.
+// Raft's no-ops and barriers do not, so nothing must wait for them.
 func (n *Node) lastApplicable(max uint64) uint64 {
 	applied := n.fsm.AppliedIndex()
 	if max <= applied {
@@ -120,8 +118,8 @@ func (n *Node) lastApplicable(max uint64) uint64 {
 	return max
 }
 
-// CatchUp waits until the state here holds every mutation that was acknowledged before the
-// call. Errors: nodes.ErrNoLeader, nodes.ErrShuttingDown; ctx's cause.
+// CatchUp waits until the local state contains every mutation acknowledged before the call.
+// Errors: nodes.ErrNoLeader, nodes.ErrShuttingDown; ctx's cause.
 func (n *Node) CatchUp(ctx context.Context) error {
 	if n.closing.Load() {
 		return nodes.ErrShuttingDown
@@ -129,14 +127,14 @@ func (n *Node) CatchUp(ctx context.Context) error {
 	return n.catchUp(ctx)
 }
 
-// WaitEnded waits until the task has ended, or is there no more, by this node's
-// state; wait at most. Errors: replica.Replica.WaitEnded's.
+// WaitEnded waits until the task has ended or no longer exists in this node's state, for at
+// most wait. Errors: those of replica.Replica.WaitEnded.
 func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
 	return n.fsm.WaitEnded(caller, id, wait)
 }
 
-// WaitEvent waits until this node's trail has an event behind after; ctx ends
-// it. Errors: WaitEnded's; ctx's cause.
+// WaitEvent waits until this node's trail has an event after after, or ctx ends. Errors:
+// those of WaitEnded; ctx's cause.
 func (n *Node) WaitEvent(ctx context.Context, after event.Pos) error {
 	return n.fsm.WaitEvent(ctx, after)
 }

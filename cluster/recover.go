@@ -17,35 +17,35 @@ import (
 	"github.com/claimq/claimq/internal/memory"
 )
 
-// ErrNothingToRecover is returned when a data folder is none of which a cluster
-// can be made again: it has no data, or its node is no member, or the only one.
+// ErrNothingToRecover is returned for a data folder from which no cluster can be recovered:
+// it has no data, or its node is not a member, or the only one.
 var ErrNothingToRecover = errors.New("nothing to recover")
 
-// RecoverConfig says which data folder a cluster is made of again.
+// RecoverConfig selects the data folder from which to recover a cluster.
 type RecoverConfig struct {
-	DataDir string // of a node that is stopped
+	DataDir string // of a stopped node
 	Logger  hclog.Logger
-	// DryRun looks, and changes nothing.
+	// DryRun checks without changing anything.
 	DryRun bool
 }
 
-// Recovery is what was made of a data folder, or would be.
+// Recovery is the result of recovering a data folder.
 type Recovery struct {
 	NodeID    string
 	PeerAddr  string
 	ClusterID string // the new one; "" for a DryRun
-	// LastIndex is the end of the log in the folder. What came after it on other
-	// nodes is lost; what is in it and was never acknowledged comes to be.
+	// LastIndex is the end of the log in the folder. Later entries on other nodes are lost;
+	// entries in it that were never acknowledged take effect.
 	LastIndex uint64
-	Others    []fsm.NodeRecord // the members that are left out
+	Others    []fsm.NodeRecord // members that are left out
 }
 
-// Recover makes the node of a data folder the only member of a new cluster that
-// has the folder's tasks. It is for a cluster that has lost most of its voters
-// for good: what only those had is lost with them. All nodes must be stopped,
-// and the others never be started again: by the new cluster's id, they are
-// refused. Ids and claim tokens jump. It may be cut off and called again.
-// Errors: ErrNothingToRecover, and those of opening the folder.
+// Recover makes the node of a data folder the only member of a new cluster that has the
+// folder's tasks. It is for a cluster that has permanently lost most of its voters; what
+// only those had is lost. All nodes must be stopped, and the others must never be started
+// again: they are refused because of the new cluster's id. Ids and claim tokens jump. It
+// may be interrupted and called again. Errors: ErrNothingToRecover, and those of opening
+// the folder.
 func Recover(cfg RecoverConfig) (r Recovery, err error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
@@ -81,7 +81,7 @@ func Recover(cfg RecoverConfig) (r Recovery, err error) {
 	return r, recoverTo(filled, dir, s, &r)
 }
 
-// recoveryOf looks what there is to recover.
+// recoveryOf checks what there is to recover.
 func recoveryOf(id storage.Identity, s *storage.Stores) (Recovery, error) {
 	r := Recovery{NodeID: id.NodeID}
 	has, err := s.HasState()
@@ -113,8 +113,8 @@ func recoveryOf(id storage.Identity, s *storage.Stores) (Recovery, error) {
 	return r, nil
 }
 
-// latestConfiguration returns the newest configuration on disk, committed or
-// not, and the end of the log.
+// latestConfiguration returns the newest configuration on disk, committed or not, and the
+// end of the log.
 func latestConfiguration(s *storage.Stores) (config raft.Configuration, last uint64, err error) {
 	snapshots, err := s.Snapshots.List()
 	if err != nil {
@@ -143,8 +143,8 @@ func latestConfiguration(s *storage.Stores) (config raft.Configuration, last uin
 	return config, max(last, end), nil
 }
 
-// recoverTo does it. The new cluster's id comes first: whatever is cut off after
-// it, the other nodes and this one will not take each other for members.
+// recoverTo performs the recovery. It writes the new cluster's id first, so that after any
+// interruption the other nodes and this one no longer take each other for members.
 func recoverTo(cfg Config, dir *storage.Dir, s *storage.Stores, r *Recovery) error {
 	own := dir.Identity().UUID
 	id, err := uuid.NewV7()
@@ -175,15 +175,15 @@ type recoveredFSM struct {
 	refused error // why the newest snapshot could not be restored
 }
 
-// Restore keeps its error: Raft would go on with an older snapshot.
+// Restore remembers its error, because Raft would continue with an older snapshot.
 func (f *recoveredFSM) Restore(r io.ReadCloser) error {
 	err := f.Replica.Restore(r)
 	f.refused = errors.Join(f.refused, err)
 	return err
 }
 
-// Snapshot captures the state, with counters that have jumped: other nodes may
-// have given out more.
+// Snapshot captures the state after its counters have jumped, because other nodes may have
+// assigned more.
 func (f *recoveredFSM) Snapshot() (raft.FSMSnapshot, error) {
 	if f.refused != nil {
 		return nil, f.refused
@@ -194,10 +194,10 @@ func (f *recoveredFSM) Snapshot() (raft.FSMSnapshot, error) {
 	return f.Replica.Snapshot()
 }
 
-// recoveredLog is a log that may be empty behind its snapshot.
+// recoveredLog is a log that may be empty after its snapshot.
 type recoveredLog struct{ *storage.Log }
 
-// DeleteRange deletes nothing of an empty log.
+// DeleteRange does nothing for an empty log.
 func (l *recoveredLog) DeleteRange(lo, hi uint64) error {
 	if hi == 0 || lo > hi {
 		return nil

@@ -18,37 +18,37 @@ import (
 )
 
 const (
-	// standingInterval is how often a node looks whether it may have been removed,
-	// or has moved; standingAskInterval how often it asks others about it.
+	// standingInterval is how often a node checks whether it may have been removed or has
+	// moved; standingAskInterval is how often it asks others about that.
 	standingInterval    = time.Second
 	standingAskInterval = 5 * time.Second
 	standingAskTimeout  = 2 * time.Second
-	// silenceMax is for how long a node hears nothing from a leader before it asks
-	// whether it is still a member.
+	// silenceMax is how long a node hears nothing from a leader before it asks whether it
+	// is still a member.
 	silenceMax = 3 * time.Second
-	// moveAskTimeout bounds the question who is at an address; two are asked, and
-	// the change has to be made, in the time of standingAskTimeout.
+	// moveAskTimeout bounds asking the node at an address. Within standingAskTimeout, two
+	// are asked and the change is made.
 	moveAskTimeout = 500 * time.Millisecond
 )
 
-// standingQuestion asks a leader what it makes of a node, which says who it is
-// and by which address it is reached now.
+// standingQuestion asks a leader about a node, which states its identity and current
+// address.
 type standingQuestion struct {
 	Record fsm.NodeRecord `json:"record"`
 }
 
-// commitPollInterval is how often it is looked whether entries have been committed.
+// commitPollInterval is how often to check whether entries have been committed.
 const commitPollInterval = 5 * time.Millisecond
 
-// standingAnswer is the leader's word. Others say nothing.
+// standingAnswer is the leader's answer. Other nodes answer with neither.
 type standingAnswer struct {
 	Member  bool `json:"member,omitempty"`
 	Removed bool `json:"removed,omitempty"`
 }
 
-// monitorStanding notices that this node was removed from the cluster, or that
-// its peer address is another one than the cluster has. It hears of neither by
-// Raft: whoever is removed is sent nothing any more, nor is who has moved.
+// monitorStanding detects that this node was removed from the cluster, or that its peer
+// address differs from the cluster's. Raft reports neither: it sends nothing to a node that
+// was removed or has moved.
 func (n *Node) monitorStanding(ctx context.Context) {
 	ticker := time.NewTicker(standingInterval)
 	defer ticker.Stop()
@@ -73,11 +73,11 @@ func (n *Node) monitorStanding(ctx context.Context) {
 	}
 }
 
-// inDoubt reports whether a leader has to be asked about this node.
+// inDoubt reports whether this node has to ask a leader about itself.
 func (n *Node) inDoubt() bool {
 	servers := n.servers()
 	if len(servers) == 0 || n.leader.Load() != nil {
-		return false // it waits to be contacted; or it knows
+		return false // it waits to be contacted, or leads
 	}
 	i := slices.IndexFunc(servers, func(s raft.Server) bool { return string(s.ID) == n.uuid })
 	if i < 0 || string(servers[i].Address) != n.record.PeerAddr {
@@ -87,7 +87,7 @@ func (n *Node) inDoubt() bool {
 	return ms < 0 || ms > silenceMax.Milliseconds()
 }
 
-// askStanding asks all other members that this node knows of, until one knows.
+// askStanding asks all other members that this node knows, until one has an answer.
 func (n *Node) askStanding(ctx context.Context) standingAnswer {
 	n.findMembers(ctx)
 	for _, addr := range n.knownAddrs() {
@@ -101,8 +101,8 @@ func (n *Node) askStanding(ctx context.Context) standingAnswer {
 	return standingAnswer{}
 }
 
-// findMembers looks who is at the addresses that this node was started with, if it
-// knows of no member there: then it knows where that one is, if it is one.
+// findMembers asks the nodes at the addresses that this node was started with, unless a
+// member is known there. This tells it where members are.
 func (n *Node) findMembers(ctx context.Context) {
 	if n.peers == nil {
 		return
@@ -112,13 +112,13 @@ func (n *Node) findMembers(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, addr := range n.startAddrs() {
 		if n.memberAt(addr) == "" {
-			wg.Go(func() { _, _ = n.whoAt(ctx, addr) }) // the port notes who it was
+			wg.Go(func() { _, _ = n.whoAt(ctx, addr) }) // the port records the answering node
 		}
 	}
 	wg.Wait()
 }
 
-// startAddrs returns the peer addresses of others that this node was started with.
+// startAddrs returns the peer addresses of other nodes from this node's configuration.
 func (n *Node) startAddrs() []string {
 	addrs := slices.Clone(n.cfg.Join)
 	for _, nodeID := range slices.Sorted(maps.Keys(n.cfg.InitialCluster)) {
@@ -129,8 +129,8 @@ func (n *Node) startAddrs() []string {
 	return addrs
 }
 
-// knownAddrs returns the peer addresses of other members: those of the
-// configuration, of the records, and by which they said that they are reached.
+// knownAddrs returns the peer addresses of other members: from the configuration, from the
+// records, and as reported by themselves.
 func (n *Node) knownAddrs() []string {
 	var addrs []string
 	add := func(addr string) {
@@ -161,8 +161,8 @@ func (n *Node) knownAddrs() []string {
 	return addrs
 }
 
-// aboutItself says why a question about a node's standing is not answered: unless it
-// is the node itself, by the address that its hello has.
+// aboutItself returns an error if a question about a node's standing is not from that node
+// itself, with the address in its hello.
 func aboutItself(from peer.Hello, body []byte) error {
 	q, err := peer.ReadQuestion[standingQuestion](body)
 	if err != nil {
@@ -174,9 +174,9 @@ func aboutItself(from peer.Hello, body []byte) error {
 	return nil
 }
 
-// answerStanding says, if this node leads for certain, whether a node is a
-// member, and notes its address. It writes nothing and locks nothing for who is none:
-// whoever has the join key may ask.
+// answerStanding says, if this node certainly leads, whether a node is a member, and
+// updates its address. For other nodes it writes and locks nothing, because any process
+// with the join key may ask.
 func (n *Node) answerStanding(ctx context.Context, body []byte) ([]byte, error) {
 	q, err := peer.ReadQuestion[standingQuestion](body)
 	if err != nil {
@@ -200,7 +200,7 @@ func (n *Node) answerStanding(ctx context.Context, body []byte) ([]byte, error) 
 
 func (q *standingQuestion) isAbout(s raft.Server) bool { return string(s.ID) == q.Record.UUID }
 
-// noteMoved notes where a member is, and reports whether it is one still.
+// noteMoved updates a member's address, and reports whether it is still a member.
 func (n *Node) noteMoved(ctx context.Context, q *standingQuestion) bool {
 	l, unlock, err := n.lockLeading(ctx)
 	if err != nil {
@@ -215,10 +215,10 @@ func (n *Node) noteMoved(ctx context.Context, q *standingQuestion) bool {
 	return i >= 0
 }
 
-// confirmHistory waits until all that this node's log had at the call, as a leader
-// in l's term, is committed. The latest configuration need not be without it: nobody
-// waits any more for a change whose caller gave up, and the next leader may know nothing
-// of it. Errors: ctx's cause, those of confirmRead.
+// confirmHistory waits until everything that was in this node's log at the call, as a
+// leader in l's term, is committed. Otherwise the latest configuration might not last: a
+// change may continue after its caller gave up, and the next leader may not know it.
+// Errors: ctx's cause, those of confirmRead.
 func (l *leadership) confirmHistory(ctx context.Context) error {
 	n := l.node
 	for end := n.lastIndex(); n.raft.CommitIndex() < end; {
@@ -226,12 +226,13 @@ func (l *leadership) confirmHistory(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	// That it leads still in the term: else what was there at the call may be gone.
+	// Check that it still leads in the term, or what was in the log at the call may be
+	// gone.
 	return n.confirmRead(ctx, l, 0)
 }
 
-// leaveForGood ends what this node does as a member. It goes on running, so that
-// it can tell, but serves nothing.
+// leaveForGood ends this node's work as a member. It keeps running so that it can report
+// this, but serves nothing.
 func (n *Node) leaveForGood() {
 	n.removed.Store(true)
 	if err := n.raft.run.Load().shutdown(); err != nil {
@@ -242,13 +243,13 @@ func (n *Node) leaveForGood() {
 		"data_dir", n.cfg.DataDir)
 }
 
-// errRemoved is why a node that was removed serves nothing.
+// errRemoved is the error of a node that was removed and serves nothing.
 func errRemoved() error {
 	return fmt.Errorf("%w: this node was removed from the cluster", nodes.ErrNoLeader)
 }
 
-// tellRemoved has a node that was removed look at once whether it was. If it
-// does not answer it finds out by itself.
+// tellRemoved makes a removed node check at once whether it was removed. If it cannot be
+// reached it finds out by itself.
 func (n *Node) tellRemoved(member nodes.NodeView) {
 	if member.UUID == n.uuid {
 		return
@@ -258,7 +259,7 @@ func (n *Node) tellRemoved(member nodes.NodeView) {
 	_, _ = ask[struct{}](ctx, n, member.PeerAddr, callNudge, struct{}{})
 }
 
-// answerNudge has this node ask about itself at the next look.
+// answerNudge makes this node ask about itself at the next check.
 func (n *Node) answerNudge(context.Context, []byte) ([]byte, error) {
 	select {
 	case n.nudged <- struct{}{}:
@@ -267,7 +268,7 @@ func (n *Node) answerNudge(context.Context, []byte) ([]byte, error) {
 	return []byte("{}"), nil
 }
 
-// whoAt returns who answers at a peer address.
+// whoAt returns the node that answers at a peer address.
 func (n *Node) whoAt(ctx context.Context, addr string) (fsm.NodeRecord, error) {
 	ctx, cancel := context.WithTimeout(ctx, moveAskTimeout)
 	defer cancel()
@@ -275,14 +276,14 @@ func (n *Node) whoAt(ctx context.Context, addr string) (fsm.NodeRecord, error) {
 	return who.Record, err
 }
 
-// staysAt reports whether the node of that identity answers at a peer address, as its own.
+// staysAt reports whether the node of that identity answers at a peer address as its own.
 func (n *Node) staysAt(ctx context.Context, uuid, addr string) bool {
 	who, err := n.whoAt(ctx, addr)
 	return err == nil && who.UUID == uuid && who.PeerAddr == addr
 }
 
-// other returns where another process answers as this node, at the address that the
-// configuration has for it, "" for nowhere.
+// other returns the address where another process answers as this node, which is the one in
+// the configuration, or "".
 func (n *Node) other(ctx context.Context) (addr string) {
 	for _, s := range n.servers() {
 		if at := string(s.Address); string(s.ID) == n.uuid && at != n.record.PeerAddr && n.staysAt(ctx, n.uuid, at) {
@@ -292,16 +293,16 @@ func (n *Node) other(ctx context.Context) (addr string) {
 	return ""
 }
 
-// moveLocked gives a member another address in the configuration, once the node
-// of that identity answers there, and none that stays at the one before. The
-// caller has locked the membership.
+// moveLocked changes a member's address in the configuration, after the node of that
+// identity has answered there and none stays at the previous one. The caller has locked the
+// membership.
 func (l *leadership) moveLocked(ctx context.Context, s raft.Server, addr string) {
 	n := l.node
 	if addr == "" || addr == string(s.Address) || l.ctx.Err() != nil {
 		return
 	}
 	if string(s.ID) == n.uuid && addr != n.record.PeerAddr {
-		return // the word of a copy
+		return // the claim of a copy
 	}
 	if string(s.ID) != n.uuid {
 		if who, err := n.whoAt(ctx, addr); err != nil || who.UUID != string(s.ID) {

@@ -7,27 +7,26 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// ClockSource is where a node takes its time from. Tests inject one.
+// ClockSource provides a node's time. Tests inject their own.
 type ClockSource interface {
-	// Wall returns the wall clock, in nanoseconds since the Unix epoch. It may
-	// jump either way.
+	// Wall returns the wall clock, in nanoseconds since the Unix epoch. It may jump either
+	// way.
 	Wall() int64
-	// Mono returns a monotonic clock, from any start. It never goes back.
+	// Mono returns a monotonic clock with any start. It never goes back.
 	Mono() time.Duration
 }
 
-// Clock is the two clocks of one leadership (docs/architecture.md). It is safe
-// for concurrent use.
+// Clock has the two clocks of one leadership (docs/architecture.md). It is safe for
+// concurrent use.
 //
-// U is what StartU says of the state and the hints plus monotonic time since: it
-// cannot be faster than real time, whatever the wall clock does, and time without
-// a leader does not count.
+// U starts at StartU and continues with monotonic time. So it is never faster than real
+// time, whatever the wall clock does, and time without a leader does not count.
 //
-// T follows the wall clock forward at once; when the wall is behind T, T runs at
-// half speed until the wall has caught up: it never stops and never goes back.
-// The wall clock is this node's own while that is within WallBound of the
-// majority's, else the majority's: one clock that is wrong moves T by WallBound at
-// most. Until the majority's is known T goes on by monotonic time.
+// T follows the wall clock forward at once. While the wall clock is behind T, T runs at
+// half speed: it never stops and never goes back. The wall clock is this node's own if it
+// is within WallBound of the majority's, else the majority's, so that a single wrong clock
+// moves T by at most WallBound. Until the majority's is known, T continues with monotonic
+// time.
 type Clock struct {
 	source ClockSource
 	baseU  int64 // ms: U at start
@@ -37,11 +36,10 @@ type Clock struct {
 	calendar int64         // guarded by mu; T in ns, as of mono
 	mono     time.Duration // guarded by mu
 	majority Wall          // guarded by mu
-	known    bool          // guarded by mu: majority is
+	known    bool          // guarded by mu: majority is set
 }
 
-// NewClock starts the clocks: T from the state's at the barrier, U from what
-// StartU returned.
+// NewClock starts the clocks: T from the state's at the barrier, U from StartU.
 func NewClock(source ClockSource, start fsm.Stamp) *Clock {
 	now := source.Mono()
 	return &Clock{
@@ -53,16 +51,16 @@ func NewClock(source ClockSource, start fsm.Stamp) *Clock {
 	}
 }
 
-// SetMajority says what MajorityWall made of the voters' clocks, this node's among
-// them. It holds until the next call.
+// SetMajority sets the result of MajorityWall for the voters' clocks, including this
+// node's. It applies until the next call.
 func (c *Clock) SetMajority(majority Wall, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.advanceLocked() // what has passed goes by what was known
+	c.advanceLocked() // the time until now goes by what was known before
 	c.majority, c.known = majority, ok
 }
 
-// Now returns both clocks. Each call returns at least what earlier ones did.
+// Now returns both clocks. They never go back between calls.
 func (c *Clock) Now() fsm.Stamp {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,14 +71,14 @@ func (c *Clock) Now() fsm.Stamp {
 	}
 }
 
-// AtLeast is Now of a clock that is not behind the state's.
+// AtLeast is Now, but not less than the state's clocks.
 func (c *Clock) AtLeast(state fsm.Stamp) fsm.Stamp {
 	now := c.Now()
 	return fsm.Stamp{U: max(now.U, state.U), T: max(now.T, state.T)}
 }
 
-// Ahead returns how far this node's wall clock is ahead of the majority's now, below 0
-// if behind. ok is false while the majority's is not known.
+// Ahead returns how far this node's wall clock is ahead of the majority's, negative if
+// behind. ok is false while the majority's is unknown.
 func (c *Clock) Ahead() (ahead time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +89,7 @@ func (c *Clock) aheadLocked(mono time.Duration) time.Duration {
 	return time.Duration(c.source.Wall() - c.majority.At(mono))
 }
 
-// advanceLocked moves the calendar on to this moment.
+// advanceLocked advances the calendar to now.
 func (c *Clock) advanceLocked() {
 	mono := c.source.Mono()
 	passed := int64(mono - c.mono)
@@ -104,11 +102,10 @@ func (c *Clock) advanceLocked() {
 	if ahead := c.aheadLocked(mono); Follows(ahead) {
 		wall += int64(ahead)
 	}
-	// Half of real time is the least that T moves: also when the wall stands
-	// still, or runs slower than that.
+	// T moves at half speed at least, even if the wall clock stands still or is slower.
 	c.calendar = max(c.calendar+passed/2, wall)
 }
 
-// Follows reports whether T follows the leader's wall clock when that is so far
-// ahead of the majority's, or behind if below 0.
+// Follows reports whether T follows the leader's wall clock if that is ahead of the
+// majority's by this much, or behind if negative.
 func Follows(ahead time.Duration) bool { return ahead.Abs() <= WallBound }

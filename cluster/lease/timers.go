@@ -9,44 +9,42 @@ import (
 )
 
 const (
-	// ItemsMax bounds the leases that Due returns, and with them an entry.
+	// ItemsMax bounds the leases returned by Due, and so the size of an entry.
 	ItemsMax = 1024
-	// TasksMax bounds the tasks that the expiry of these leases may change, beyond
-	// the first one's.
+	// TasksMax bounds the tasks that the expiry of these leases may change, not counting
+	// those of the first one.
 	TasksMax = 10_000
 	// Idle is how long the timers sleep when nothing is claimed.
 	Idle = time.Minute
-	// LatePause is how late the timers may find themselves before they wait
-	// that long for the extends that piled up meanwhile.
+	// LatePause is how late the timers may be before they first wait that long for extends
+	// that have piled up.
 	LatePause = time.Second
 
-	// marginPart is the part of a lease that it lasts longer, so that a worker's
-	// clock may run slower than the leader's by 0.05 %. marginMS is for what is
-	// cut off to whole milliseconds: of that part, and of the lease clock.
+	// marginPart is the part of a lease by which it lasts longer, so that a worker's clock
+	// may be slower than the leader's by 0.05 %. marginMS compensates for rounding that
+	// part and the lease clock to milliseconds.
 	marginPart = 2000
 	marginMS   = 2
-	// slack is how many timers of ended claims are left alone before the heap
-	// is swept of them.
+	// slack is how many timers of ended claims are tolerated before the heap is swept.
 	slack = 16_384
-	// sweepPart is how many timers are looked up under one read lock.
+	// sweepPart is how many timers are checked under one read lock.
 	sweepPart = 4096
 )
 
 // Reader calls fn with the state, under the lock that guards it.
 type Reader func(fn func(*fsm.Machine))
 
-// timer is when to look at a claim's lease. The lease itself is in the state:
-// an extend does not touch the timers.
+// timer says when to check a claim's lease. The lease itself is in the state, so an extend
+// does not touch the timers.
 type timer struct {
 	due    int64 // by U, in milliseconds
 	taskID uint64
 	token  uint64
 }
 
-// Timers is a heap of timers, the earliest first. A timer that comes too early,
-// because the claim was extended, is pushed back; one whose claim has ended is
-// dropped. Add may be called beside everything else; the other methods belong
-// to one goroutine.
+// Timers is a heap of timers, earliest first. A timer that fires too early, because the
+// claim was extended, is pushed back; one whose claim has ended is dropped. Add may be
+// called concurrently with anything; the other methods belong to one goroutine.
 type Timers struct {
 	wake chan struct{} // capacity 1: the earliest timer has changed
 
@@ -54,11 +52,11 @@ type Timers struct {
 	heap []timer // guarded by mu
 }
 
-// NewTimers returns timers of no claim.
+// NewTimers returns an empty set of timers.
 func NewTimers() *Timers { return &Timers{wake: make(chan struct{}, 1)} }
 
-// Start begins with the claims that m has: what a leadership does first, under
-// the lock of m, so that Add gets each claim that begins from then on.
+// Start adds timers for the claims of m. A leadership calls it first, under the lock of m,
+// so that Add gets every claim that begins later.
 func (t *Timers) Start(m *fsm.Machine) {
 	var live []command.Lease
 	for l := range m.Leases() {
@@ -67,9 +65,8 @@ func (t *Timers) Start(m *fsm.Machine) {
 	t.Add(live)
 }
 
-// Add starts timers for claims that have begun. It is called under the state's
-// lock, so it is quick. It returns whether the earliest timer is another now;
-// then Wake has an element, too.
+// Add starts timers for new claims. It is called under the state's lock, so it must be
+// fast. changed reports whether the earliest timer has changed; then Wake receives, too.
 func (t *Timers) Add(leases []command.Lease) (changed bool) {
 	t.mu.Lock()
 	first := int64(-1)
@@ -90,11 +87,11 @@ func (t *Timers) Add(leases []command.Lease) (changed bool) {
 	return changed
 }
 
-// Wake receives when the earliest timer has changed: Wait is to be asked again.
+// Wake receives when the earliest timer has changed, so that Wait should be called again.
 func (t *Timers) Wake() <-chan struct{} { return t.wake }
 
-// Wait returns how long to sleep, at the time u of the lease clock, until the
-// earliest timer is due.
+// Wait returns how long to sleep, at time u of the lease clock, until the earliest timer is
+// due.
 func (t *Timers) Wait(u int64) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,16 +101,15 @@ func (t *Timers) Wait(u int64) time.Duration {
 	return time.Duration(max(t.heap[0].due-u, 0)) * time.Millisecond
 }
 
-// Late reports whether a sleep or a proposal took so much longer than it was to
-// take that the process or the machine stood still. Then workers' extends still
-// wait to be read, and the caller lets them go first for LatePause.
+// Late reports whether a sleep or a proposal took so much longer than expected that the
+// process or the machine stood still. Then workers' extends are still unread, and the
+// caller should wait LatePause for them.
 func Late(took, wanted time.Duration) bool { return took-wanted > LatePause }
 
-// Due takes up to ItemsMax timers that are due at u by the lease clock, and
-// returns the leases that have run out, as many as change up to TasksMax tasks:
-// the end of a step may end the others of its parent. Those that have not, by an
-// extend or by the margin for clocks that run unlike, are pushed back. more is
-// false when no timer was due.
+// Due takes up to ItemsMax timers that are due at u by the lease clock, and returns the
+// leases that have run out, as long as they change no more than TasksMax tasks: the end of
+// a step may end other steps of its parent. Timers of claims that were extended, or are
+// within the margin for slow clocks, are pushed back. more is false if no timer was due.
 func (t *Timers) Due(read Reader, u int64) (expired []command.Lease, more bool) {
 	due := t.pop(u, ItemsMax)
 	if len(due) == 0 {
@@ -142,10 +138,10 @@ func (t *Timers) Due(read Reader, u int64) (expired []command.Lease, more bool) 
 	return expired, true
 }
 
-// reach is how many tasks the ends of claims may change.
+// reach counts the tasks that the ends of claims may change.
 type reach struct {
 	tasks   int
-	parents map[uint64]bool // whose steps are in tasks: each of them is stopped once
+	parents map[uint64]bool // parents whose steps are in tasks, as each is stopped only once
 }
 
 // add adds the end of the task's claim.
@@ -162,17 +158,17 @@ func (r *reach) add(t *fsm.Task) {
 	r.tasks += steps
 }
 
-// Proposed is told how many claims the expiry of these leases ended: 0 if it was
-// not written, or nobody knows. If not all, an extend has crossed it, and there
-// is a claim which nothing else would look at again.
+// Proposed reports how many of these leases' claims the proposed expiry has ended: 0 if it
+// was not written or the outcome is unknown. If it is fewer than all, an extend has crossed
+// it, and the timers are added again because nothing else would check those claims.
 func (t *Timers) Proposed(leases []command.Lease, ended int) {
 	if ended < len(leases) {
 		t.Add(leases)
 	}
 }
 
-// Sweep bounds the heap, of a state with so many claims: claims that ended long
-// before their lease would have leave their timers behind.
+// Sweep bounds the heap, given the state's number of claims. Claims that end long before
+// their lease leave their timers behind.
 func (t *Timers) Sweep(read Reader, claims int) {
 	if t.len() < 2*claims+slack {
 		return
@@ -195,7 +191,7 @@ func (t *Timers) Sweep(read Reader, claims int) {
 	})
 }
 
-// sweep drops the timers that keep does not return.
+// sweep keeps only the timers that keep returns.
 func (t *Timers) sweep(keep func([]timer) []timer) {
 	t.mu.Lock()
 	all := t.heap

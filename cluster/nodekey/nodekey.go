@@ -1,6 +1,5 @@
-// Package nodekey says how a node's key and its UUID go together. A node makes the
-// key once and keeps it in its data folder; whoever speaks with the node checks its
-// UUID by it.
+// Package nodekey relates a node's key to its UUID. A node generates the key once and keeps
+// it in its data folder; other nodes verify its UUID with it.
 package nodekey
 
 import (
@@ -12,14 +11,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// UUID returns the identity of the node with that public key: a version 8 UUID of
-// its SHA-256. So Raft's configuration, and whatever else names a node by its UUID, says
-// by which key it is known; whoever has not that key cannot be it.
+// UUID returns the identity of the node with that public key: a version 8 UUID from its
+// SHA-256. So Raft's configuration, and everything else that names a node by its UUID, also
+// determines its key; a process without that key cannot be that node.
 func UUID(public ed25519.PublicKey) string {
 	return UUIDOfHash(sha256.Sum256(append([]byte("claimq node 1\n"), public...)))
 }
 
-// UUIDOfHash returns a version 8 UUID of the beginning of a hash.
+// UUIDOfHash returns a version 8 UUID from the beginning of a hash.
 func UUIDOfHash(hash [sha256.Size]byte) string {
 	var id uuid.UUID
 	copy(id[:], hash[:])
@@ -28,12 +27,12 @@ func UUIDOfHash(hash [sha256.Size]byte) string {
 	return id.String()
 }
 
-// Encode returns a public key in base64, as it travels.
+// Encode returns a public key in base64, for messages.
 func Encode(public ed25519.PublicKey) string {
 	return base64.RawStdEncoding.EncodeToString(public)
 }
 
-// Decode is Encode's other end.
+// Decode is the inverse of Encode.
 func Decode(text string) (ed25519.PublicKey, error) {
 	public, err := base64.RawStdEncoding.DecodeString(text)
 	if err != nil || len(public) != ed25519.PublicKeySize {

@@ -2,23 +2,23 @@ package peer
 
 import "encoding/json"
 
-// The calls that are answered to who is no member: what joining needs, and a node's
-// question about itself, which may have been removed. Bodies are JSON.
+// The calls that nodes without membership may make: those for joining, and a node's question
+// about itself, because it may have been removed. Bodies are JSON.
 const (
-	CallMeet     = "meet"     // by which nodes meet
-	CallJoin     = "join"     // by which a node asks to become a member
+	CallMeet     = "meet"     // nodes of one list meet
+	CallJoin     = "join"     // a node asks to become a member
 	CallWho      = "who"      // → whoAnswer
-	CallAdmitted = "admitted" // admission → {}; a node without a cluster takes it
+	CallAdmitted = "admitted" // admission → {}; for a node without a cluster
 	CallStanding = "standing" // standingQuestion → standingAnswer
 )
 
-// isOpenCall reports whether a call is answered to whoever has shaken hands: what
-// joining needs, and a node's question about itself, which may have been removed. All
-// others are answered to members alone.
+// isOpenCall reports whether a call is answered to any node that completed the handshake:
+// the calls for joining, and a node's question about itself, because it may have been
+// removed. All others are answered only to members.
 func isOpenCall(call string) bool { return isForWhoever(call) || call == CallStanding }
 
-// isForWhoever reports whether a call is made of whoever is at an address. All others
-// are made of the member alone that is known to be there.
+// isForWhoever reports whether a call is addressed to any node at an address. All others are
+// addressed to the member that is known to be there.
 func isForWhoever(call string) bool {
 	switch call {
 	case CallMeet, CallJoin, CallWho, CallAdmitted:
@@ -27,11 +27,11 @@ func isForWhoever(call string) bool {
 	return false
 }
 
-// QuestionError is returned for a question that the asker has to put otherwise, with what is
-// wrong with it. It is answered 400.
+// QuestionError says what is wrong with a question, which the asker must change. It is
+// answered with status 400.
 type QuestionError string
 
-// Error says what is wrong.
+// Error returns the text.
 func (e QuestionError) Error() string { return string(e) }
 
 // ReadQuestion decodes the body of a call. Errors: a QuestionError.

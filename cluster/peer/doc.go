@@ -1,28 +1,23 @@
-// Package peer is the one port for all that nodes say to each other: Raft's messages,
-// requests of the API that are passed on to the leader, calls from node to node. It knows
-// nothing of tasks, and of its own node only what [Config] answers: who this node is, who
-// is a member, whose Raft messages are taken. Package cluster opens one [Port], says with
-// [Port.Handle] what answers the calls, and gives [Port.StreamLayer] to Raft. Nothing else
-// listens to other nodes or dials them.
+// Package peer implements the one port for all communication between nodes: Raft's
+// messages, API requests forwarded to the leader, and calls between nodes. It knows nothing
+// of tasks, and of its own node only what [Config] answers: its identity, the members, and
+// whose Raft messages are accepted. Package cluster opens one [Port], registers handlers
+// with [Port.Handle], and gives [Port.StreamLayer] to Raft. Nothing else listens to other
+// nodes or dials them.
 //
-//	handshake.go, joinkeys.go   who is on the other side, and whether it belongs here
-//	tls.go, uncovered.go        TLS below that, and certificates that are no longer good
+//	handshake.go, joinkeys.go   the identity of the other side, and whether it belongs here
+//	tls.go, uncovered.go        TLS below that, and certificates that are no longer valid
 //	port.go, conn.go            connections: accepted, dialed, counted, closed
-//	calls.go, http.go, pool.go  calls, and requests passed on, one at a time on a connection
-//	stream.go ...               requests that the leader may hold: all on one connection
+//	calls.go, http.go, pool.go  calls and forwarded requests, one at a time on a connection
+//	stream.go ...               requests that the leader may hold, all on one connection
 //	raft.go                     Raft's connections
-//	whereabouts.go              where members are that have moved
+//	whereabouts.go              the addresses of members that have moved
 //
-// What always holds:
+// Invariants:
 //
-//   - Nothing is handed on, and the node is asked nothing, before the other side has
-//     proven its identity and, if there is one, the join key.
-//   - A connection names whom it wants, and reaches that node or none. Only the calls of
-//     isOpenCall are made of whoever is there, or answered to who is no member.
-//   - A membership that ends ends what its connections may do: it is asked again for each
-//     request, and of Raft's connections every 100 ms.
-//   - Nothing is sent twice. A request of which a byte may have left has
-//     nodes.ErrOutcomeUnknown for its error, any other one was not made.
-//   - Handshakes, connections, streams, and what is read of each have bounds, and every
-//     wait ends with the port.
+//   - Nothing is handed on, and the node is asked nothing, before the other side has proven its identity and, if there is one, the join key.
+//   - A connection names its target and reaches that node or none. Only the calls of isOpenCall may go to any node, or come from nodes that are not members.
+//   - The end of a membership ends the rights of its connections: it is checked for each request, and every 100 ms for Raft's connections.
+//   - Nothing is sent twice. A request fails with nodes.ErrOutcomeUnknown if a byte of it may have left; with any other error it was not made.
+//   - Handshakes, connections, streams and everything read from them are bounded, and every wait ends with the port.
 package peer

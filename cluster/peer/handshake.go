@@ -59,27 +59,27 @@ const (
 	proofSize = macSize + ed25519.SignatureSize
 	flagKey   = 1
 
-	// helloBytesMax bounds the payload of a hello, nonce and flags included.
+	// helloBytesMax bounds the payload of a hello, including nonce and flags.
 	helloBytesMax = 4 << 10
 	// refusalBytesMax bounds the text of a refusal.
 	refusalBytesMax = 1 << 10
-	// helloFieldMax bounds each text of a hello, in bytes.
+	// helloFieldMax bounds each text in a hello, in bytes.
 	helloFieldMax = 256
 
 	roleDialer   = "claimq peer handshake 2 dialer"
 	roleAcceptor = "claimq peer handshake 2 acceptor"
 )
 
-// Purpose is what a connection of the peer port is for.
+// Purpose is the use of a connection of the peer port.
 type Purpose byte
 
 // The purposes. The acceptor refuses all others.
 const (
 	PurposeRaft Purpose = 'r' // Raft's own messages
-	PurposeHTTP Purpose = 'h' // requests passed on, and node-to-node calls of members
-	// PurposeStream is for requests passed on that the leader may hold for long.
+	PurposeHTTP Purpose = 'h' // forwarded requests, and calls between members
+	// PurposeStream is for forwarded requests that the leader may hold for a long time.
 	PurposeStream Purpose = 's'
-	// PurposeMeet is for one call that is open to who is no member; isOpenCall has them.
+	// PurposeMeet is for one call that nodes without membership may make; see isOpenCall.
 	PurposeMeet Purpose = 'm'
 )
 
@@ -99,37 +99,37 @@ func (p Purpose) String() string {
 	}
 }
 
-// Hello is what a node says of itself when a connection opens. UUID is proven by the
-// signature of the key that it is of, and all else is that node's word.
+// Hello describes a node when a connection opens. The signature of its key proves UUID;
+// everything else is the node's own claim.
 type Hello struct {
-	ClusterID    string `json:"cluster_id,omitempty"` // "" until the node belongs to a cluster
+	ClusterID    string `json:"cluster_id,omitempty"` // "" before the node belongs to a cluster
 	UUID         string `json:"uuid"`                 // identity, from the data folder
 	NodeID       string `json:"node_id"`              // the operator's name
-	FeatureLevel uint32 `json:"feature_level"`        // highest that the binary knows
+	FeatureLevel uint32 `json:"feature_level"`        // highest level that the binary knows
 	Version      string `json:"version"`              // of the binary
-	PeerAddr     string `json:"peer_addr,omitempty"`  // that it advertises
-	Key          string `json:"key"`                  // public key that UUID is of; see nodekey.Encode
-	// StartNumber and StartNonce are the start of the node that this process is, or will
-	// be once the others know of it. 0 = the binary is from before it was said.
+	PeerAddr     string `json:"peer_addr,omitempty"`  // advertised by the node
+	Key          string `json:"key"`                  // public key from which UUID is derived; see nodekey.Encode
+	// StartNumber and StartNonce identify the start of the node that this process is, or
+	// will be once the others know of it. 0 = the binary is too old to report it.
 	StartNumber uint64 `json:"start_number,omitempty"`
 	StartNonce  string `json:"start_nonce,omitempty"`
 }
 
-// helloMessage is a hello as it travels.
+// helloMessage is a hello in its encoded form.
 type helloMessage struct {
 	Hello
-	// WantUUID is the node that the dialer means to reach, "" if it does not
-	// know, which PurposeMeet alone allows; the acceptor sends "".
+	// WantUUID is the node that the dialer wants to reach, "" if unknown, which only
+	// PurposeMeet allows. The acceptor sends "".
 	WantUUID string `json:"want_uuid,omitempty"`
 }
 
 // Errors of the handshake.
 var (
-	// errHandshake is returned when the other side does not speak the
-	// handshake, or breaks it off.
+	// errHandshake is returned when the other side does not follow the handshake, or breaks
+	// it off.
 	errHandshake = errors.New("peer handshake")
-	// ErrRefused is returned when one of the two sides refuses the other: wrong
-	// key, cluster, node or feature level. The text says which.
+	// ErrRefused is returned when one side refuses the other: wrong key, cluster, node or
+	// feature level. The text says which.
 	ErrRefused = errors.New("peer connection refused")
 )
 
@@ -147,22 +147,21 @@ func refuse(format string, args ...any) *refusal {
 	return &refusal{text: fmt.Sprintf(format, args...)}
 }
 
-// handshake is one side's part in opening one connection.
+// handshake is one side's part in opening a connection.
 type handshake struct {
 	keys JoinKeys
 	self Hello
-	// signer is the node's own key: that of self.
+	// signer is the node's own key, matching self.
 	signer ed25519.PrivateKey
-	// channel is what both ends of the channel below know, and of no other; nil = it has
-	// nothing of the kind.
+	// channel is a secret that only the two ends of the TLS channel know; nil without TLS.
 	channel []byte
-	// admit is asked last, once the other side has proven the key. Its error's
-	// text is told to the other side. nil admits all.
+	// admit decides last, after the other side has proven the key. Its error's text is sent
+	// to the other side. nil admits all.
 	admit func(Purpose, Hello) error
 }
 
-// dial opens conn as the dialer and returns who answered. want is the UUID of
-// the node to reach, "" for whoever is there. The caller sets the deadline.
+// dial performs the dialer's part on conn and returns the other node. want is the UUID of
+// the node to reach, "" for any. The caller sets the deadline.
 func (h handshake) dial(conn io.ReadWriter, why Purpose, want string) (Hello, error) {
 	preamble := newPreamble(why)
 	own, err := newHelloFrame(helloMessage{Hello: h.self, WantUUID: want}, h.keys.shows())
@@ -192,8 +191,8 @@ func (h handshake) dial(conn io.ReadWriter, why Purpose, want string) (Hello, er
 	if err == nil {
 		answer, err = readAnswer(conn, frameAccept, proofSize)
 	}
-	// After the proof: who sits at another's address believes who misses that one only
-	// when that is proven.
+	// Only after the proof, because a node at another's address should not hear about a
+	// mismatch from an unproven dialer.
 	if want != "" && msg.UUID != want {
 		return msg.Hello, refuse("the node there is %q with identity %s, not %s: its data folder is another one", msg.NodeID, msg.UUID, want)
 	}
@@ -206,13 +205,13 @@ func (h handshake) dial(conn io.ReadWriter, why Purpose, want string) (Hello, er
 	return msg.Hello, checkSignature(msg.Hello, answer, roleAcceptor, transcript)
 }
 
-// accept opens conn as the acceptor and returns who dialed and what for. The
-// caller sets the deadline. Reasons for a refusal are told to the dialer.
+// accept performs the acceptor's part on conn and returns the dialer and the purpose. The
+// caller sets the deadline. The dialer is told the reason for a refusal.
 func (h handshake) accept(conn io.ReadWriter) (Purpose, Hello, error) {
 	why, from, err := h.acceptUntold(conn)
 	var reason *refusal
 	if errors.As(err, &reason) {
-		// The dialer may be gone: then the refusal itself is what matters.
+		// The dialer may be gone; the refusal itself is what counts.
 		_, _ = conn.Write(newFrame(frameRefuse, cutText(reason.text, refusalBytesMax)))
 	}
 	return why, from, err
@@ -268,7 +267,7 @@ func (h handshake) acceptUntold(conn io.ReadWriter) (Purpose, Hello, error) {
 	return why, msg.Hello, nil
 }
 
-// checkAcceptor says whether the node that answered is one to talk to.
+// checkAcceptor returns an error if the node that answered is not one to talk to.
 func (h handshake) checkAcceptor(from Hello, hasKey bool) error {
 	if err := h.checkKey(from, hasKey); err != nil {
 		return err
@@ -276,7 +275,7 @@ func (h handshake) checkAcceptor(from Hello, hasKey bool) error {
 	return h.checkCluster(from)
 }
 
-// checkDialer says whether the node that dialed may go on.
+// checkDialer returns an error if the dialing node may not continue.
 func (h handshake) checkDialer(why Purpose, msg helloMessage, hasKey bool) error {
 	if err := h.checkKey(msg.Hello, hasKey); err != nil {
 		return err
@@ -308,25 +307,25 @@ func (h handshake) checkCluster(other Hello) error {
 	return nil
 }
 
-// said returns what the side in that role vouches for.
+// said returns the bytes that the side in that role vouches for.
 func said(role string, transcript []byte) []byte {
 	return bytes.Join([][]byte{[]byte(role), {0}, transcript}, nil)
 }
 
-// proof returns what this side, in that role, shows for the transcript.
+// proof returns this side's proof for the transcript in that role.
 func (h handshake) proof(role string, transcript []byte) []byte {
 	what := said(role, transcript)
 	return append(macOf(h.keys.own(), what), ed25519.Sign(h.signer, what)...)
 }
 
-// showedKey reports whether the side in that role, which said whether it shows a key,
-// has shown in a frame with its proof one that this side takes.
+// showedKey reports whether the frame with the proof of the side in that role shows an
+// accepted join key. some is whether that side claimed to show one.
 func (h handshake) showedKey(frame []byte, some bool, role string, transcript []byte) bool {
 	return h.keys.showed(frame[frameHeaderSize:][:macSize], some, said(role, transcript))
 }
 
-// checkSignature says whether the side in that role has shown, in a frame with its
-// proof, that it is the node that it says it is.
+// checkSignature returns an error unless the frame with the proof of the side in that role
+// proves its claimed identity.
 func checkSignature(from Hello, frame []byte, role string, transcript []byte) error {
 	public, err := nodekey.Decode(from.Key)
 	if err != nil {
@@ -378,8 +377,8 @@ func newFrame(kind byte, payload []byte) []byte {
 	return append(frame, payload...)
 }
 
-// readFrame returns one whole frame of that kind with its header. It never
-// reads past the frame: what follows belongs to others.
+// readFrame returns one complete frame of that kind, including its header. It never reads
+// beyond the frame, because others read what follows.
 func readFrame(r io.Reader, kind byte, payloadMax int) ([]byte, error) {
 	header := make([]byte, frameHeaderSize)
 	if _, err := io.ReadFull(r, header); err != nil {
@@ -407,7 +406,7 @@ func readPayload(r io.Reader, header []byte, payloadMax int) ([]byte, error) {
 	return frame, nil
 }
 
-// readAnswer is readFrame for the dialer, who may get a refusal instead.
+// readAnswer is readFrame for the dialer, which may get a refusal instead.
 func readAnswer(r io.Reader, kind byte, payloadMax int) ([]byte, error) {
 	header := make([]byte, frameHeaderSize)
 	if _, err := io.ReadFull(r, header); err != nil {
@@ -445,7 +444,7 @@ func newHelloFrame(msg helloMessage, hasKey bool) ([]byte, error) {
 	return newFrame(frameHello, payload), nil
 }
 
-// parseHello returns what a hello frame says, with every text fit for a log.
+// parseHello returns the contents of a hello frame, with every text safe to log.
 func parseHello(frame []byte) (msg helloMessage, hasKey bool, err error) {
 	payload := frame[frameHeaderSize:]
 	if len(payload) <= nonceSize {
@@ -469,7 +468,7 @@ func parseHello(frame []byte) (msg helloMessage, hasKey bool, err error) {
 	return msg, flags&flagKey != 0, nil
 }
 
-// Printable replaces what would garble a log line.
+// Printable replaces characters that would garble a log line.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {

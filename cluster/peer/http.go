@@ -19,74 +19,73 @@ import (
 
 // Bounds of the HTTP side of the peer port.
 const (
-	// forwardBodyMax bounds a request passed on: the API's 8 MiB and slack.
+	// forwardBodyMax bounds the body of a forwarded request: the API's 8 MiB and slack.
 	forwardBodyMax = 8<<20 + 64<<10
-	// forwardAnswerMax bounds its answer: tasks stop at 8 MiB, which base64,
-	// escapes and field names may blow up.
+	// forwardAnswerMax bounds the answer: tasks stop at 8 MiB, which base64, escapes and field
+	// names may enlarge.
 	forwardAnswerMax = 32 << 20
-	// forwardHeaderMax bounds the headers of a request or an answer. It must be
-	// no less than what the API accepts.
+	// forwardHeaderMax bounds the headers of a request or an answer. It must be no less than what
+	// the API accepts.
 	forwardHeaderMax = 16 << 10
-	// forwardTimeoutMax bounds a request passed on whose context has no
-	// deadline: a long poll of 60 s and slack.
+	// forwardTimeoutMax bounds a forwarded request whose context has no deadline: a long poll of 60
+	// s and slack.
 	forwardTimeoutMax = 90 * time.Second
-	// callBodyMax bounds the body and the answer of a node-to-node call.
+	// callBodyMax bounds the body and the answer of a call between nodes.
 	callBodyMax = 1 << 20
-	// callTimeoutMax bounds a call whose context has no deadline, and the time
-	// that a handler of one may take.
+	// callTimeoutMax bounds a call whose context has no deadline, and the time that its handler may
+	// take.
 	callTimeoutMax = 30 * time.Second
-	// meetBodyMax bounds the body of a call that is open to who is no member.
+	// meetBodyMax bounds the body of a call from a node without membership.
 	meetBodyMax = 64 << 10
 
-	readTimeout  = 30 * time.Second // for one whole request
-	writeTimeout = 30 * time.Second // for one whole answer
-	// idleTimeout is well above connIdleTimeout: so it is the dialer who
-	// closes what is idle, and no request meets a closed connection.
+	readTimeout  = 30 * time.Second // for one complete request
+	writeTimeout = 30 * time.Second // for one complete answer
+	// idleTimeout is well above connIdleTimeout, so that the dialer closes idle connections and no
+	// request meets a closed one.
 	idleTimeout = 5 * connIdleTimeout
 
 	callPathPrefix = "/peer/"
 )
 
-// CallHandler answers one kind of node-to-node call. from is the other node, as it
-// proved and said when its connection opened: a member unless the call is open. body is only valid until the
-// handler returns. ctx ends with the port, and after callTimeoutMax. A QuestionError is
-// answered 400, any other error 500.
+// CallHandler answers one kind of call between nodes. from is the other node as proven when its
+// connection opened: a member, unless the call is open. body is only valid until the handler
+// returns. ctx ends with the port, and after callTimeoutMax. A QuestionError is answered with
+// status 400, any other error with 500.
 type CallHandler func(ctx context.Context, from Hello, body []byte) ([]byte, error)
 
-// CallError is returned by Call when the other node answered with an error.
-// What Call returns otherwise is that no whole answer came.
+// CallError is returned by Call when the other node answered with an error. Any other error of Call
+// means that no complete answer arrived.
 type CallError struct {
 	Addr   string // of the node that answered
 	Call   string
-	Status int // of HTTP
+	Status int // HTTP status
 	Text   string
 }
 
-// Error says who answered what.
+// Error names the call, the node and its answer.
 func (e *CallError) Error() string {
 	return fmt.Sprintf("call %s: node at %s answers: %s", e.Call, e.Addr, e.Text)
 }
 
-// SetForwardHandler sets what answers the API requests that other nodes pass
-// on. Until it is set they get 503.
+// SetForwardHandler sets the handler for forwarded API requests. Until it is set they get 503.
 func (p *Port) SetForwardHandler(h fasthttp.RequestHandler) { p.forward.Store(&h) }
 
-// Handle sets what answers the calls of that name; the last one set counts.
+// Handle sets the handler for calls of that name, replacing an earlier one.
 func (p *Port) Handle(name string, h CallHandler) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls[name] = h
 }
 
-// Call is Ask without who answered.
+// Call is Ask without the answering node.
 func (p *Port) Call(ctx context.Context, addr, name string, body []byte) ([]byte, error) {
 	answer, _, err := p.Ask(ctx, addr, name, body)
 	return answer, err
 }
 
-// Ask asks the node at addr and returns its answer, which is the caller's, and who
-// answered. Bodies are JSON, at most callBodyMax. A *CallError is the other node's
-// refusal; with any other error the call may or may not have been answered.
+// Ask calls the node at addr and returns its answer, which the caller owns, and the node that
+// answered. Bodies are JSON of at most callBodyMax. A *CallError is the other node's refusal; after
+// any other error the call may or may not have been answered.
 func (p *Port) Ask(ctx context.Context, addr, name string, body []byte) (answer []byte, by Hello, err error) {
 	if len(body) > callBodyMax {
 		return nil, by, fmt.Errorf("call %s: body of %s is over the bound of %s", name, bytesize.Text(int64(len(body))), bytesize.Text(callBodyMax))
@@ -116,7 +115,7 @@ func (p *Port) Ask(ctx context.Context, addr, name string, body []byte) (answer 
 	return append([]byte(nil), resp.Body()...), by, nil
 }
 
-// exchangeMeet is exchange for an open call, over a connection for it alone.
+// exchangeMeet is exchange for an open call, over a connection of its own.
 func (p *Port) exchangeMeet(ctx context.Context, addr, name string, req *fasthttp.Request, resp *fasthttp.Response) (by Hello, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeoutMax)
 	defer cancel()
@@ -135,23 +134,21 @@ func (p *Port) exchangeMeet(ctx context.Context, addr, name string, req *fasthtt
 	return conn.other, err
 }
 
-// Forward sends req, an API request, to the node at addr and fills resp with
-// its answer. It sends at most once. room, if not nil, is told how many bytes the
-// answer's body has before it is read; an error of it is wrapped in Forward's, and
-// drops the answer. Errors: nodes.ErrNoLeader, or
-// nodes.ErrShuttingDown when this port is closed (nothing was sent);
-// nodes.ErrOutcomeUnknown (something may have been, and no whole answer came).
-// On an error resp is empty.
+// Forward sends req, an API request, to the node at addr and fills resp with its answer. It sends
+// at most once. room, if not nil, is called with the size of the answer's body before it is read;
+// its error drops the answer and is wrapped. Errors: nodes.ErrNoLeader, or nodes.ErrShuttingDown if
+// this port is closed (nothing was sent); nodes.ErrOutcomeUnknown (something may have been sent,
+// and no complete answer arrived). On an error resp is empty.
 func (p *Port) Forward(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) error {
-	// What another node runs is not a client's to call, whatever form its
-	// request line has: the path is parsed here, and sent as it was parsed.
+	// Clients must not make calls between nodes, whatever the form of their request line: the path
+	// is parsed here and sent as parsed.
 	if bytes.HasPrefix(req.URI().PathOriginal(), []byte(callPathPrefix)) {
 		resp.Reset()
 		setError(resp, fasthttp.StatusNotFound, "not_found", "no such path")
 		return nil
 	}
-	// Hop by hop: neither the client's wish to close its connection to us nor
-	// the peer's to close ours concerns the other.
+	// Connection headers are hop by hop: neither the client's wish to close its connection nor the
+	// peer's concerns the other connection.
 	clientCloses := req.Header.ConnectionClose()
 	req.Header.ResetConnectionClose()
 	req.Header.Del(fasthttp.HeaderExpect)
@@ -172,8 +169,8 @@ func (p *Port) Forward(ctx context.Context, addr string, req *fasthttp.Request, 
 	}
 }
 
-// exchange sends req to the member at addr and reads the answer, which by has given.
-// sent says whether a byte of req may have left this node. room is Forward's.
+// exchange sends req to the member at addr and reads the answer of by. sent reports whether a byte
+// of req may have left this node. room is as in Forward.
 func (p *Port) exchange(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error, timeoutMax time.Duration) (by Hello, sent bool, err error) {
 	resp.Reset()
 	ctx, cancel := context.WithTimeout(ctx, timeoutMax)
@@ -193,8 +190,8 @@ func (p *Port) exchange(ctx context.Context, addr string, req *fasthttp.Request,
 	return by, sent, err
 }
 
-// newServer returns the server behind the connections of purpose http. It
-// never listens: the port hands it connections whose hands are shaken.
+// newServer returns the server for connections of purpose http. It never listens: the port hands it
+// connections after their handshake.
 func newServer(p *Port) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:            p.handleHTTP,
@@ -215,8 +212,7 @@ func newServer(p *Port) *fasthttp.Server {
 	}
 }
 
-// newMeetServer returns the server behind the connections of purpose meet: for one
-// call each, and a small one.
+// newMeetServer returns the server for connections of purpose meet, each with one small call.
 func newMeetServer(p *Port) *fasthttp.Server {
 	s := newServer(p)
 	s.Handler = p.handleMeet
@@ -225,7 +221,7 @@ func newMeetServer(p *Port) *fasthttp.Server {
 	return s
 }
 
-// serveMeet answers the call that comes on c, of whoever that is, and closes c.
+// serveMeet answers the one call on c, from any node, and closes c.
 func (p *Port) serveMeet(c *peerConn) {
 	p.mu.Lock()
 	place := p.meeting.PushBack(c)
@@ -240,7 +236,7 @@ func (p *Port) serveMeet(c *peerConn) {
 	_ = p.meets.ServeConn(&httpConn{peerConn: c})
 	_ = c.Close()
 	p.mu.Lock()
-	p.meeting.Remove(place) // of no effect if it was cut off
+	p.meeting.Remove(place) // no effect if it was cut off
 	p.mu.Unlock()
 }
 
@@ -254,10 +250,9 @@ func (p *Port) handleMeet(ctx *fasthttp.RequestCtx) {
 	p.handleCall(ctx, name)
 }
 
-// handleHTTP answers what a member asks.
+// handleHTTP answers requests of members.
 func (p *Port) handleHTTP(ctx *fasthttp.RequestCtx) {
-	// The path as sent: a percent-encoded key of an API path must not come to
-	// look like a call.
+	// Use the path as sent, because a percent-encoded key in an API path must not look like a call.
 	path := string(ctx.Request.Header.RequestURI())
 	if name, ok := strings.CutPrefix(path, callPathPrefix); ok {
 		p.handleCall(ctx, name)
@@ -270,12 +265,12 @@ func (p *Port) handleHTTP(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// answerForwarded answers an API request that the node from passed on.
+// answerForwarded answers an API request that the node from has forwarded.
 func (p *Port) answerForwarded(ctx *fasthttp.RequestCtx, from Hello) {
 	handler := p.forward.Load()
 	switch {
 	case !p.isMember(from):
-		// Another node may know better, or the members here may be old.
+		// Another node may know better, or the members known here may be out of date.
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
 		answerError(ctx, fasthttp.StatusServiceUnavailable, "no_leader", "node "+strconv.Quote(from.NodeID)+" is not a member of the cluster and cannot pass requests on")
 		return
@@ -325,7 +320,7 @@ func (p *Port) handleCall(ctx *fasthttp.RequestCtx, name string) {
 	ctx.Response.SetBody(answer)
 }
 
-// peerOf returns the node that a request on the peer port came from.
+// peerOf returns the node that sent the request on the peer port.
 func peerOf(ctx *fasthttp.RequestCtx) (Hello, bool) {
 	c, ok := ctx.Conn().(*httpConn)
 	if !ok {
@@ -334,7 +329,7 @@ func peerOf(ctx *fasthttp.RequestCtx) (Hello, bool) {
 	return c.other, true
 }
 
-// peerAnswer is the body of an answer that is an error.
+// peerAnswer is the body of an error answer.
 type peerAnswer struct {
 	Success bool   `json:"success"`
 	Error   string `json:"error"`
@@ -354,7 +349,7 @@ func setError(resp *fasthttp.Response, status int, code, text string) {
 	resp.SetBody(body)
 }
 
-// answerBroken answers what is no request, or one over a bound.
+// answerBroken answers malformed requests and those beyond a bound.
 func answerBroken(ctx *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
 	if errors.Is(err, fasthttp.ErrBodyTooLarge) || errors.As(err, &small) {
@@ -364,7 +359,7 @@ func answerBroken(ctx *fasthttp.RequestCtx, err error) {
 	answerError(ctx, fasthttp.StatusBadRequest, "invalid_request", "the request is malformed")
 }
 
-// errorText returns the error in the body of an answer, fit for a log.
+// errorText returns the error in the body of an answer, safe to log.
 func errorText(body []byte) string {
 	var answer peerAnswer
 	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {

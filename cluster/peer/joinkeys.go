@@ -5,12 +5,12 @@ import (
 	"crypto/sha256"
 )
 
-// JoinKeys are the secrets by which nodes show each other that they belong here: the
-// first is what a node shows, and all are taken from others. An empty one is none: it
-// shows nothing, and takes who shows nothing. No keys at all are that one.
+// JoinKeys are the secrets with which nodes show that they belong together. A node shows
+// the first and accepts all. An empty key means none: the node shows nothing, and accepts
+// nodes that show nothing. An empty list is the same as one empty key.
 type JoinKeys [][]byte
 
-// own returns the key that the node shows, empty for none.
+// own returns the key that the node shows, or none.
 func (k JoinKeys) own() []byte {
 	if len(k) == 0 {
 		return nil
@@ -21,7 +21,7 @@ func (k JoinKeys) own() []byte {
 // shows reports whether the node shows a key.
 func (k JoinKeys) shows() bool { return len(k.own()) > 0 }
 
-// TakesNone reports whether somebody who shows no key is taken.
+// TakesNone reports whether a node that shows no key is accepted.
 func (k JoinKeys) TakesNone() bool {
 	for _, key := range k {
 		if len(key) == 0 {
@@ -31,7 +31,7 @@ func (k JoinKeys) TakesNone() bool {
 	return len(k) == 0
 }
 
-// TakesSome reports whether there is a key that somebody can show.
+// TakesSome reports whether some key is accepted.
 func (k JoinKeys) TakesSome() bool {
 	for _, key := range k {
 		if len(key) > 0 {
@@ -41,8 +41,8 @@ func (k JoinKeys) TakesSome() bool {
 	return false
 }
 
-// showed reports whether mac is what somebody shows who has one of the keys, or, if he
-// says that he shows none, is taken without.
+// showed reports whether mac proves one of the keys or, if the other side claims to show
+// none (some is false), whether it is accepted without one.
 func (k JoinKeys) showed(mac []byte, some bool, said []byte) bool {
 	if !some {
 		return k.TakesNone() && hmac.Equal(mac, macOf(nil, said))
@@ -55,7 +55,7 @@ func (k JoinKeys) showed(mac []byte, some bool, said []byte) bool {
 	return false
 }
 
-// macOf returns what shows that somebody who said that has the key.
+// macOf returns the proof of the key for the bytes said.
 func macOf(key, said []byte) []byte {
 	if len(key) == 0 {
 		return make([]byte, macSize)

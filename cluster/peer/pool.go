@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// connsPerPeerMax bounds the HTTP connections to one peer, each with at
-	// most one request under way. Past it requests wait for a free one.
+	// connsPerPeerMax bounds the HTTP connections to one peer, each with at most one
+	// request under way. Further requests wait for a free one.
 	connsPerPeerMax = 512
-	// connIdleTimeout is how long an HTTP connection to a peer is kept unused.
+	// connIdleTimeout is how long an unused HTTP connection to a peer is kept.
 	connIdleTimeout = 60 * time.Second
-	// idleReapInterval is how often idle connections are looked through.
+	// idleReapInterval is how often idle connections are checked.
 	idleReapInterval = 15 * time.Second
-	// roundTripBuffer is the size of the write buffer of one such connection.
+	// roundTripBuffer is the size of the write buffer of such a connection.
 	roundTripBuffer = 4 << 10
 )
 
-// connPool holds the HTTP connections to one peer address. It is our own
-// rather than an HTTP client's because every failure has to be told apart by
-// whether a byte of the request may have left, and nothing may be repeated.
+// connPool holds the HTTP connections to one peer address. An HTTP client would not do,
+// because every failure must tell whether a byte of the request may have left, and nothing
+// may be retried.
 type connPool struct {
 	port *Port
 	addr string
@@ -36,19 +36,19 @@ type connPool struct {
 	users int // calls under way; guarded by port.mu
 
 	mu   sync.Mutex
-	idle []*pooledConn // last used last; a slot is not held by idle ones
+	idle []*pooledConn // most recently used last; idle ones hold no slot
 }
 
-// pooledConn is one connection with its buffers. One caller at a time has it.
+// pooledConn is a connection with its buffers, used by one caller at a time.
 type pooledConn struct {
 	*peerConn
 	r       *bufio.Reader
 	w       *bufio.Writer
-	written int64 // bytes of the current request that the kernel took
+	written int64 // bytes of the current request accepted by the kernel
 	usedAt  time.Time
 }
 
-// Write counts what really left, under the buffer w.
+// Write counts the bytes that really left, below the buffer w.
 func (c *pooledConn) Write(b []byte) (int, error) {
 	n, err := c.peerConn.Write(b)
 	c.written += int64(n)
@@ -74,9 +74,9 @@ func (p *Port) releasePool(pool *connPool) {
 	pool.users--
 }
 
-// get returns a connection for one request: the one that was used last, if
-// there is one that the peer has not closed, else a new one. put must follow.
-// Nothing has been sent when it returns an error.
+// get returns a connection for one request: the most recently used one that the peer has
+// not closed, else a new one. put must follow. Nothing has been sent when it returns an
+// error.
 func (pool *connPool) get(ctx context.Context) (*pooledConn, error) {
 	select {
 	case pool.free <- struct{}{}:
@@ -119,7 +119,7 @@ func (pool *connPool) pop() *pooledConn {
 	return c
 }
 
-// put gives a connection back, or closes it when it cannot be used again.
+// put returns a connection to the pool, or closes it if it cannot be reused.
 func (pool *connPool) put(c *pooledConn, reusable bool) {
 	if reusable && !c.retired.Load() {
 		c.usedAt = time.Now()
@@ -132,7 +132,7 @@ func (pool *connPool) put(c *pooledConn, reusable bool) {
 	<-pool.free
 }
 
-// reap closes what has been idle since before cutoff, and says whether the
+// reap closes connections that have been idle since before cutoff, and reports whether the
 // pool is empty.
 func (pool *connPool) reap(cutoff time.Time) (empty bool) {
 	pool.mu.Lock()
@@ -151,8 +151,7 @@ func (pool *connPool) reap(cutoff time.Time) (empty bool) {
 	return empty
 }
 
-// runIdleReaper closes idle connections and forgets unused pools until the
-// port is closed.
+// runIdleReaper closes idle connections and removes unused pools until the port is closed.
 func (p *Port) runIdleReaper() {
 	ticker := time.NewTicker(idleReapInterval)
 	defer ticker.Stop()
@@ -178,8 +177,7 @@ func (p *Port) reapIdle(cutoff time.Time) {
 			continue
 		}
 		p.mu.Lock()
-		// A call that came in between has counted itself as a user, or has put
-		// its connection back.
+		// A call in between is counted in users, or has returned its connection.
 		if pool.users == 0 && pool.isEmpty() {
 			delete(p.pools, pool.addr)
 		}
@@ -193,13 +191,13 @@ func (pool *connPool) isEmpty() bool {
 	return len(pool.idle) == 0
 }
 
-// errNoLength is returned for an answer whose end only the end of its
-// connection would tell: it cannot be known to be whole.
+// errNoLength is returned for an answer that only ends with its connection, because it
+// cannot be known to be complete.
 var errNoLength = errors.New("the answer does not say how long it is")
 
-// roundTrip sends req, once, and reads the answer. ctx has a deadline. sent
-// says whether a byte may have left; reusable whether the connection is as
-// good as new. room is readAnswerBody's.
+// roundTrip sends req once and reads the answer. ctx must have a deadline. sent reports
+// whether a byte may have left; reusable whether the connection can be used again. room is
+// as in readAnswerBody.
 func (c *pooledConn) roundTrip(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) (sent, reusable bool, err error) {
 	deadline, _ := ctx.Deadline()
 	if err := c.SetDeadline(deadline); err != nil {
@@ -213,7 +211,7 @@ func (c *pooledConn) roundTrip(ctx context.Context, req *fasthttp.Request, resp 
 		resp.SkipBody = req.Header.IsHead()
 		err = readAnswerBody(c.r, resp, room)
 	}
-	// If the context's end is under way it may still touch the deadline.
+	// If the context ends at this moment it may still change the deadline.
 	untouched := stop()
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
@@ -222,12 +220,12 @@ func (c *pooledConn) roundTrip(ctx context.Context, req *fasthttp.Request, resp 
 	return c.written > 0, reusable, err
 }
 
-// writeRequest writes req as it was received: with its path as sent, because a
+// writeRequest writes req as it was received, with its original path, because a
 // percent-encoded slash in a key is not a slash.
 func writeRequest(w *bufio.Writer, req *fasthttp.Request) error {
 	req.URI().DisablePathNormalizing = true
 	if (req.Header.IsGet() || req.Header.IsHead()) && len(req.Body()) == 0 {
-		// Else an empty chunked body would be announced and never sent.
+		// Otherwise an empty chunked body would be announced and never sent.
 		req.Header.SetContentLength(0)
 	}
 	if err := req.Write(w); err != nil {
@@ -239,8 +237,8 @@ func writeRequest(w *bufio.Writer, req *fasthttp.Request) error {
 	return nil
 }
 
-// readAnswerBody reads one whole answer, or fails. room, if not nil, is told how many
-// bytes a body has before it is read, and an error of it ends the reading.
+// readAnswerBody reads one complete answer. room, if not nil, is called with the size of a
+// body before it is read; its error ends the reading.
 func readAnswerBody(r *bufio.Reader, resp *fasthttp.Response, room func(n int) error) error {
 	for {
 		if err := resp.Header.Read(r); err != nil {

@@ -23,137 +23,133 @@ import (
 
 // Bounds of the peer port.
 const (
-	// handshakeTimeoutDefault bounds connecting and shaking hands, together.
+	// handshakeTimeoutDefault bounds connecting and the handshake together.
 	handshakeTimeoutDefault = 5 * time.Second
-	// handshakesMax bounds the handshakes under way of those who dialed us. One
-	// more cuts off the oldest of the address that has most of them: that is a stranger
-	// who says nothing, or says much, rather than a node, which needs a few round trips.
+	// handshakesMax bounds the inbound handshakes under way. One more closes the oldest of
+	// the address with the most of them, which is more likely a stranger that says nothing
+	// or floods the port than a node, which needs only a few round trips.
 	handshakesMax = 1024
-	// inboundConnsMax bounds the connections that others opened to this node:
-	// seven peers with all of their connsPerPeerMax, and Raft's own.
+	// inboundConnsMax bounds the inbound connections: seven peers with connsPerPeerMax
+	// each, and Raft's.
 	inboundConnsMax = 4096
-	// ConnsMax are those and the ones that this node opens, connsPerPeerMax of them to the
-	// leader.
+	// ConnsMax is the default for all connections, including those that this node opens,
+	// connsPerPeerMax of them to the leader.
 	ConnsMax = 5 * inboundConnsMax / 4
-	// meetsMax bounds the connections on which others, who need not be members, make
-	// the calls of joining. One more cuts the oldest off.
+	// meetsMax bounds the connections for joining, which need no membership. One more
+	// closes the oldest.
 	meetsMax = 64
-	// streamsEndTimeout is how long Close waits for the answers to the requests
-	// that wait, in both directions. Who closes the port has ended their waiting.
+	// streamsEndTimeout is how long Close waits for answers to waiting requests, in both
+	// directions. The caller of Close has ended their waits before.
 	streamsEndTimeout = time.Second
-	// acceptPauseMax bounds the pause after an accept that failed, when the
-	// process has run out of files, say.
+	// acceptPauseMax bounds the pause after a failed accept, for instance when the process
+	// has run out of files.
 	acceptPauseMax = time.Second
 )
 
-// ErrAddrInUse is returned when another process listens on the address of
-// the peer port.
+// ErrAddrInUse is returned when another process listens on the address of the peer port.
 var ErrAddrInUse = errors.New("the peer address is in use")
 
 // Config says how the peer port listens, dials and decides.
 type Config struct {
 	// ListenAddr is the host:port to listen on; port 0 picks a free one.
 	ListenAddr string
-	// Advertise is the host:port that others reach the port by; "" = the
-	// address that it listens on.
+	// Advertise is the host:port at which others reach the port; "" = the address that it
+	// listens on.
 	Advertise string
-	// JoinKeys returns the secrets by which both sides of each connection show that
-	// they belong here; nil = none. Whether that is allowed is the caller's decision.
+	// JoinKeys returns the secrets with which both sides of a connection show that they
+	// belong together; nil = none. The caller decides whether that is allowed.
 	JoinKeys func() JoinKeys
-	// Self is asked at each handshake, because the cluster id comes late. PeerAddr and
-	// Key are the port's to fill in.
+	// Self returns this node's hello. It is called for each handshake, because the cluster
+	// id is known late. The port sets PeerAddr and Key.
 	Self func() Hello
-	// Signer is the node's own key, which the UUID of Self is of.
+	// Signer is the node's own key, from which the UUID of Self is derived.
 	Signer ed25519.PrivateKey
-	// Admit is asked at the end of each handshake of somebody who dialed us,
-	// key, cluster and target having been checked, and before Member and RaftPeer: it
-	// may wait until these can tell, or ctx ends. Its error refuses, and its
-	// text is told to the dialer. nil admits all.
+	// Admit is called at the end of each inbound handshake, after the key, cluster and
+	// target were checked and before Member and RaftPeer. It may wait until these can
+	// decide, or ctx ends. Its error refuses the connection, and its text is sent to the
+	// dialer. nil admits all.
 	Admit func(ctx context.Context, why Purpose, from Hello) error
-	// Member reports whether who dialed us is a member of the cluster: requests of
-	// the API, since the public port of who passes them on has checked their keys, and
-	// all calls but the open ones are taken from members alone. It is asked for each
-	// request, because a connection outlives a membership. nil = all are.
+	// Member reports whether the dialer is a member of the cluster. API requests, whose
+	// keys the forwarding node has checked, and all calls except the open ones are accepted
+	// only from members. It is called for each request, because a connection outlives a
+	// membership. nil = all are.
 	Member func(Hello) bool
-	// RaftPeer says why Raft's messages are not taken from a node: nil if they are.
-	// It is asked when that node opens a connection, and then again and again. host is
-	// where it dialed from. nil = they are taken from all.
+	// RaftPeer returns an error if Raft messages from a node are not accepted. It is called
+	// when that node opens a connection, and then repeatedly. host is the host that it
+	// dialed from. nil = all are accepted.
 	RaftPeer func(ctx context.Context, from Hello, host string) error
-	// Superseded says why no Raft messages pass between this node and a process that shows
-	// the identity of another one: nil if they do. It is asked when hands are shaken, in
+	// Superseded returns an error if Raft messages must not pass between this node and a
+	// process that shows another one's identity. It is called during the handshake, in
 	// either direction, and by Recheck. It must not wait. nil = all pass.
 	Superseded func(Hello) error
-	// Recorded returns by which name and peer address the cluster knows the node with
-	// an identity, "" for what it has not recorded. nil = nothing is.
+	// Recorded returns the name and peer address under which the cluster has recorded the
+	// node with an identity, or "". nil = nothing is recorded.
 	Recorded func(uuid string) (nodeID, peerAddr string)
-	// TargetUUID returns the UUID of the member at a peer address, "" if none is
-	// known to be there: a connection then reaches that very node, or none, so that
-	// nobody at an address of a member is taken for it. Called without locks of the
-	// port held.
+	// TargetUUID returns the UUID of the member at a peer address, or "". A connection then
+	// reaches that very node or none, so that no other process at a member's address is
+	// taken for it. It is called without locks of the port held.
 	TargetUUID func(addr string) string
-	// Missed is told who dialed us, and proved who it is, and meant a node of another
-	// identity, which was at this address before. nil = nobody is told.
+	// Missed is called with a dialer that has proven its identity but wanted a node of
+	// another identity, which was at this address before. May be nil.
 	Missed func(Hello)
-	// Logger gets one line per event that an operator would miss.
+	// Logger gets one line per event that matters to an operator.
 	Logger hclog.Logger
 	// Listen listens on an address; nil = TCP.
 	Listen func(addr string) (net.Listener, error)
 	// Dial opens a connection; nil = TCP.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
-	// Certificate makes the port speak mutual TLS; nil = none. TLSMode says on which
-	// connections.
+	// Certificate enables mutual TLS; nil = none. TLSMode says on which connections.
 	Certificate Certificate
 	TLSMode     TLSMode
-	// HandshakeTimeout bounds connecting and shaking hands; 0 = 5 s.
+	// HandshakeTimeout bounds connecting and the handshake; 0 = 5 s.
 	HandshakeTimeout time.Duration
-	// Connections bounds those in both directions, of which others may open
-	// four fifths; Raft's are never refused. 0 = ConnsMax.
+	// Connections bounds the connections in both directions; others may open four fifths.
+	// Raft's are never refused. 0 = ConnsMax.
 	Connections int
 }
 
-// Port is the one port for everything that nodes say to each other: Raft,
-// requests passed on to the leader, node-to-node calls. Its methods are safe
-// for concurrent use.
+// Port is the one port for all communication between nodes: Raft, forwarded requests and
+// calls. Its methods are safe for concurrent use.
 type Port struct {
 	cfg      Config
 	log      hclog.Logger
 	listener net.Listener
 	addr     string           // advertised
-	server   *fasthttp.Server // of members
-	meets    *fasthttp.Server // of whoever wants to join
+	server   *fasthttp.Server // for members
+	meets    *fasthttp.Server // for nodes that want to join
 	failures RefusalLog
 
 	ctx    context.Context // ends with the port
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // every goroutine of the port; Add under mu only
+	wg     sync.WaitGroup // all goroutines of the port; Add under mu only
 
 	whereabouts Whereabouts
 
-	handshakes chan struct{} // a slot each, handshakesMax
+	handshakes chan struct{} // one slot each, handshakesMax
 	raftConns  chan *peerConn
 
 	forward atomic.Pointer[fasthttp.RequestHandler]
-	streams atomic.Int64   // that others wait for here, streamsMax
+	streams atomic.Int64   // inbound streams under way, at most streamsMax
 	waits   sync.WaitGroup // streams in both directions; Add under mu only
 	readers sync.Pool      // of *bufio.Reader, forwardHeaderMax each
 
-	looking sync.Mutex // held by who looks for connections that are not covered
+	looking sync.Mutex // held while connections are checked for coverage
 
 	mu      sync.Mutex
 	closed  bool
-	shaking list.List              // of shaker: the handshakes under way, the oldest first
-	dialers map[string]int         // how many of shaking each address has
-	meeting list.List              // of *peerConn: those of PurposeMeet that others opened, the oldest first
+	shaking list.List              // of shaker: the handshakes under way, oldest first
+	dialers map[string]int         // number of handshakes under way by address
+	meeting list.List              // of *peerConn: inbound connections of PurposeMeet, oldest first
 	conns   map[*peerConn]struct{} // inbound and outbound
-	inbound int                    // how many others opened
+	inbound int                    // number of inbound connections
 	calls   map[string]CallHandler
 	pools   map[string]*connPool // by peer address
 	clients map[streamTarget]*streamClient
 }
 
-// Listen opens the peer port. It accepts at once, so handlers should be
-// set before others learn the address; until then requests get 503 and calls
-// an error. The caller must Close it. ErrAddrInUse if the address is taken.
+// Listen opens the peer port. It accepts at once, so handlers should be set before others
+// learn the address; until then requests get 503 and calls an error. The caller must Close
+// it. ErrAddrInUse if the address is taken.
 func Listen(cfg Config) (*Port, error) {
 	if cfg.HandshakeTimeout <= 0 {
 		cfg.HandshakeTimeout = handshakeTimeoutDefault
@@ -203,7 +199,7 @@ func Listen(cfg Config) (*Port, error) {
 
 func listenTCP(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
 
-// advertised returns what others reach the listener by.
+// advertised returns the address at which others reach the listener.
 func advertised(listening net.Addr, advertise string) (string, error) {
 	if advertise != "" {
 		if _, port, err := net.SplitHostPort(advertise); err != nil || port == "" || port == "0" {
@@ -220,12 +216,12 @@ func advertised(listening net.Addr, advertise string) (string, error) {
 // Addr returns the advertised host:port of the peer port.
 func (p *Port) Addr() string { return p.addr }
 
-// Whereabouts returns where the other members are, by their own words.
+// Whereabouts returns the addresses that the other members have reported.
 func (p *Port) Whereabouts() *Whereabouts { return &p.whereabouts }
 
-// Close ends the listener and every connection, Raft's included, and waits for
-// the port's goroutines and the handlers that they run. It is safe to call
-// more than once; each call returns when it is over.
+// Close closes the listener and every connection, including Raft's, and waits for the
+// port's goroutines and the handlers that they run. It may be called more than once; each
+// call returns when everything has ended.
 func (p *Port) Close() error {
 	p.mu.Lock()
 	first := !p.closed
@@ -249,8 +245,8 @@ func (p *Port) Close() error {
 	return err
 }
 
-// endStreams gives the requests that wait a moment to be answered. The function
-// it returns waits until all of them have ended.
+// endStreams gives waiting requests a moment to be answered. The returned function waits
+// until all have ended.
 func (p *Port) endStreams() (wait func()) {
 	ended := make(chan struct{})
 	go func() {
@@ -266,7 +262,8 @@ func (p *Port) endStreams() (wait func()) {
 	return func() { <-ended }
 }
 
-// enterStream counts a stream, which p.waits.Done ends; false once Close began.
+// enterStream counts a stream, which p.waits.Done ends. It returns false once Close has
+// begun.
 func (p *Port) enterStream() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -277,7 +274,7 @@ func (p *Port) enterStream() bool {
 	return true
 }
 
-// start runs fn in a goroutine that Close waits for; false once Close began.
+// start runs fn in a goroutine that Close waits for. It returns false once Close has begun.
 func (p *Port) start(fn func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -288,8 +285,8 @@ func (p *Port) start(fn func()) bool {
 	return true
 }
 
-// track makes conn one of the port's; nil, conn being closed, once Close began
-// or when others have opened too many.
+// track adds conn to the port. It closes conn and returns nil once Close has begun, or if
+// there are too many inbound connections.
 func (p *Port) track(conn net.Conn, inbound bool) *peerConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -305,17 +302,17 @@ func (p *Port) track(conn net.Conn, inbound bool) *peerConn {
 	return c
 }
 
-// inboundMax returns how many connections others may have opened: four fifths of all.
+// inboundMax returns the maximum number of inbound connections: four fifths of all.
 func (p *Port) inboundMax() int { return p.cfg.Connections * 4 / 5 }
 
-// outboundFull reports whether this node has opened as many as it may.
+// outboundFull reports whether this node has opened as many connections as it may.
 func (p *Port) outboundFull() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.conns)-p.inbound >= p.cfg.Connections-p.inboundMax()
 }
 
-// forget is track's other end.
+// forget undoes track.
 func (p *Port) forget(c *peerConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -328,8 +325,8 @@ func (p *Port) forget(c *peerConn) {
 	}
 }
 
-// runAccept takes connections until the listener is closed. Each waits for a
-// handshake slot, which is soon there: if there is none, one is made free.
+// runAccept accepts connections until the listener is closed. Each waits for a handshake
+// slot; if there is none, one is freed.
 func (p *Port) runAccept() {
 	pause := time.Millisecond
 	for {
@@ -339,7 +336,7 @@ func (p *Port) runAccept() {
 				return
 			}
 			p.log.Error("accept on the peer port", "error", err)
-			p.cutOldest() // its descriptor may be the one that is missing
+			p.cutOldest() // to free a descriptor
 			select {
 			case <-time.After(pause):
 			case <-p.ctx.Done():
@@ -363,14 +360,14 @@ func hostOf(conn net.Conn) string {
 	return host
 }
 
-// shaker is a handshake under way: who dialed, and over what.
+// shaker is a handshake under way.
 type shaker struct {
 	from string
 	conn net.Conn
 }
 
-// beginHandshake counts a handshake on conn, and cuts another one off if there
-// are too many. end must follow; ok is false once the port closes.
+// beginHandshake counts a handshake on conn, and closes another one if there are too many.
+// end must follow; ok is false once the port closes.
 func (p *Port) beginHandshake(conn net.Conn) (end func(), ok bool) {
 	select {
 	case p.handshakes <- struct{}{}:
@@ -395,7 +392,8 @@ func (p *Port) beginHandshake(conn net.Conn) (end func(), ok bool) {
 	}, true
 }
 
-// endShakingLocked takes a handshake out of those under way, unless it was cut off.
+// endShakingLocked removes a handshake from those under way, unless it was closed by
+// cutOldest.
 func (p *Port) endShakingLocked(place *list.Element) {
 	from := place.Value.(shaker).from
 	before := p.shaking.Len()
@@ -408,9 +406,9 @@ func (p *Port) endShakingLocked(place *list.Element) {
 	}
 }
 
-// cutOldest ends the oldest handshake under way of the address that has most of them, so
-// that who floods the port is in nobody's way but his own. Its goroutine notices and gives
-// its slot back.
+// cutOldest closes the oldest handshake under way of the address with the most of them, so
+// that a flood affects only its own source. The goroutine of that handshake notices and
+// frees its slot.
 func (p *Port) cutOldest() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -427,8 +425,8 @@ func (p *Port) cutOldest() {
 	}
 }
 
-// serve shakes hands with whoever opened conn and hands it on. It calls end as
-// soon as hands are shaken.
+// serve performs the handshake on conn and hands it on. It calls end as soon as the
+// handshake is over.
 func (p *Port) serve(conn net.Conn, end func()) {
 	c, err := p.greet(conn)
 	end()
@@ -450,15 +448,15 @@ func (p *Port) serve(conn net.Conn, end func()) {
 		p.serveMeet(c)
 		return
 	}
-	// The server closes the connection; what ended it is nobody's concern.
+	// The server closes the connection; the reason does not matter.
 	served := &httpConn{peerConn: c}
 	_ = p.server.ServeConn(served)
 	served.over()
 	_ = c.Close()
 }
 
-// greet is the acceptor's handshake. nil and no error: the port is closing, or
-// full.
+// greet performs the acceptor's handshake. It returns nil without an error if the port is
+// closing or full.
 func (p *Port) greet(conn net.Conn) (*peerConn, error) {
 	c := p.track(p.secure(conn, false, ""), true)
 	if c == nil {
@@ -491,9 +489,9 @@ func (p *Port) greet(conn net.Conn) (*peerConn, error) {
 	return c, nil
 }
 
-// lingerClose closes a refused connection so that the dialer can read why: an
-// end with unread bytes on our side would be a reset, and throw the answer
-// away. What it reads is bounded in bytes and by the handshake's deadline.
+// lingerClose closes a refused connection so that the dialer can read the reason: closing
+// with unread bytes would send a reset and discard the answer. What it reads is bounded in
+// bytes and by the handshake's deadline.
 func (p *Port) lingerClose(c *peerConn) {
 	defer c.Close()
 	half, ok := c.Conn.(interface{ CloseWrite() error })
@@ -503,7 +501,7 @@ func (p *Port) lingerClose(c *peerConn) {
 	_, _ = io.CopyN(io.Discard, rawOf(c.Conn), 2*helloBytesMax)
 }
 
-// self is what this node says of itself.
+// self returns this node's hello.
 func (p *Port) self() Hello {
 	self := p.cfg.Self()
 	self.PeerAddr = p.addr
@@ -511,8 +509,8 @@ func (p *Port) self() Hello {
 	return self
 }
 
-// newHandshake shakes TLS's hands on c, if the port speaks it, and returns what is to
-// be done within.
+// newHandshake performs the TLS handshake on c, if the port uses TLS, and returns the
+// handshake to perform inside it.
 func (p *Port) newHandshake(c *peerConn) (h handshake, err error) {
 	if err := shakeTLS(c); err != nil {
 		return h, err
@@ -525,7 +523,7 @@ func (p *Port) newHandshake(c *peerConn) (h handshake, err error) {
 	return h, err
 }
 
-// admitOn returns what decides at the end of a handshake on c.
+// admitOn returns the decision at the end of a handshake on c.
 func (p *Port) admitOn(c *peerConn) func(Purpose, Hello) error {
 	return func(why Purpose, from Hello) error {
 		ctx, cancel := context.WithTimeout(p.ctx, p.cfg.HandshakeTimeout)
@@ -545,9 +543,9 @@ func (p *Port) admitOn(c *peerConn) func(Purpose, Hello) error {
 	}
 }
 
-// know sets what c is for and who is on the other side. Errors: why Raft's messages do not
-// pass between the two. From here on Recheck finds c: what is known of the other side
-// later than now is not missed.
+// know sets the purpose and the other side of c. It returns an error if Raft messages must
+// not pass between the two. From here on Recheck finds c, so that later knowledge of the
+// other side is not missed.
 func (p *Port) know(c *peerConn, why Purpose, other Hello) error {
 	p.mu.Lock()
 	c.why, c.other = why, other
@@ -565,7 +563,7 @@ func (p *Port) superseded(other Hello) error {
 	return p.cfg.Superseded(other)
 }
 
-// Recheck closes the connections of Raft with processes of the node that are superseded.
+// Recheck closes Raft's connections with superseded processes of the node.
 func (p *Port) Recheck(uuid string) {
 	p.mu.Lock()
 	var over []*peerConn
@@ -580,8 +578,8 @@ func (p *Port) Recheck(uuid string) {
 	}
 }
 
-// checkCertificate checks that the dialer's certificate, if the port wants one, is for
-// the node that it has proven to be.
+// checkCertificate checks that the dialer's certificate, if the port wants one, is for the
+// node that it has proven to be.
 func (p *Port) checkCertificate(c *peerConn, from Hello) error {
 	secured := tlsOf(c.Conn)
 	if secured == nil {
@@ -594,7 +592,8 @@ func (p *Port) checkCertificate(c *peerConn, from Hello) error {
 	return secured.checkName(cmp.Or(nodeID, from.NodeID), cmp.Or(peerAddr, from.PeerAddr))
 }
 
-// mayOpen says whether a node may open a connection of that purpose from the host.
+// mayOpen returns an error if the node may not open a connection of that purpose from the
+// host.
 func (p *Port) mayOpen(ctx context.Context, why Purpose, from Hello, host string) error {
 	switch {
 	case why == PurposeMeet:
@@ -616,16 +615,15 @@ func NotMember(from Hello) error {
 	return fmt.Errorf("node %q with identity %s is not a member of the cluster", from.NodeID, from.UUID)
 }
 
-// met notes where a node is that has shaken hands: nobody else's word counts.
+// met records the address of a node after its handshake, because only its own word counts.
 func (p *Port) met(other Hello) {
 	if p.isMember(other) && p.superseded(other) == nil {
 		p.whereabouts.met(other.UUID, other.PeerAddr)
 	}
 }
 
-// dial opens a connection to the peer at addr. want is the UUID that it must
-// have, "" for any, which PurposeMeet alone allows. ctx bounds it, and so does the
-// handshake timeout.
+// dial opens a connection to the peer at addr. want is the UUID that it must have, "" for
+// any, which only PurposeMeet allows. ctx and the handshake timeout bound it.
 func (p *Port) dial(ctx context.Context, addr string, why Purpose, want string) (*peerConn, error) {
 	if want == "" && why != PurposeMeet {
 		return nil, fmt.Errorf("dial peer %s: no member is known to be there", addr)

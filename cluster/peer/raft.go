@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// raftCallTimeout bounds one of Raft's calls to a peer, connecting included.
-	// Lower, and a follower with a slow disk is given up while it writes; higher,
-	// and calls into a cut cable hang on after it was whole again.
+	// raftCallTimeout bounds one of Raft's calls to a peer, including connecting. If it
+	// were lower, a follower with a slow disk would be given up while it writes; if higher,
+	// calls into a cut connection would hang on after it is restored.
 	raftCallTimeout = 3 * time.Second
 	// raftConnsPerPeer is how many idle connections Raft keeps to a peer.
 	raftConnsPerPeer = 3
 )
 
-// raftLayer is the part of the peer port that Raft's network transport sees.
-// Closing it ends its connections but not the port, so that a node can start
-// its Raft again with a layer of its own.
+// raftLayer is the part of the peer port that Raft's network transport uses. Closing it
+// closes its connections but not the port, so that a node can restart Raft with a new
+// layer.
 type raftLayer struct {
 	port *Port
 	done chan struct{} // closed by Close
@@ -41,19 +41,19 @@ func NewRaftTransport(layer raft.StreamLayer, logger hclog.Logger) *raft.Network
 	})
 }
 
-// StreamLayer returns a layer for one raft.NetworkTransport, which closes it.
-// At most one should be open at a time: two would share what comes in.
+// StreamLayer returns a layer for one raft.NetworkTransport, which closes it. Only one
+// should be open at a time, because two would share incoming connections.
 func (p *Port) StreamLayer() raft.StreamLayer {
 	return &raftLayer{port: p, done: make(chan struct{})}
 }
 
-// Dial opens a Raft connection to the member at address: to the node with the
-// UUID that belongs there, and where that node said last that it is, if that is
-// elsewhere and it answers.
+// Dial opens a Raft connection to the member at address: to the node with the UUID that
+// belongs there, and first to the address that this node has reported last, if that
+// differs.
 func (l *raftLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	want := l.port.cfg.TargetUUID(string(address))
 	if moved := l.port.whereabouts.Of(want); moved != "" && moved != string(address) {
-		// Half of the time: it may be where the configuration has it after all.
+		// Use half of the time, because it may be at the configured address after all.
 		if c, err := l.dial(moved, timeout/2, want); err == nil {
 			return c, nil
 		}
@@ -79,17 +79,16 @@ func (l *raftLayer) dial(addr string, timeout time.Duration, want string) (net.C
 	return c, nil
 }
 
-// raftStallMax bounds how long whoever sends a message may have this node wait for the
-// next raftStallBytes of it. Lower, and a leader whose disk stalls begins to send its
-// snapshot again; higher, and a follower to which a leader was sending one takes longer
-// to elect another.
+// raftStallMax bounds how long this node waits for the next raftStallBytes of a message. If
+// it were lower, a leader whose disk stalls would have to send its snapshot again; if
+// higher, a follower in the middle of a snapshot would take longer to elect another leader.
 const (
 	raftStallMax   = 5 * time.Second
 	raftStallBytes = 64 << 10
 )
 
-// Accept returns the next Raft connection that somebody opened, hands shaken.
-// net.ErrClosed once the layer or the port is closed.
+// Accept returns the next inbound Raft connection after its handshake, or net.ErrClosed
+// once the layer or the port is closed.
 func (l *raftLayer) Accept() (net.Conn, error) {
 	select {
 	case <-l.done:
@@ -104,7 +103,7 @@ func (l *raftLayer) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends the layer and its connections. It is safe to call more than once.
+// Close closes the layer and its connections. It may be called more than once.
 func (l *raftLayer) Close() error {
 	l.once.Do(func() { close(l.done) })
 	l.port.mu.Lock()
@@ -124,13 +123,14 @@ func (l *raftLayer) Close() error {
 // Addr returns the advertised address of the port.
 func (l *raftLayer) Addr() net.Addr { return hostPort(l.port.addr) }
 
-// own makes c end with the layer; false, c being closed, if that has happened.
+// own makes c end with the layer. If the layer is closed already, it closes c and returns
+// false.
 func (l *raftLayer) own(c *peerConn) bool {
 	l.port.mu.Lock()
 	c.layer = l
 	l.port.mu.Unlock()
-	// Whoever closed the layer before c was its own did not see c; whoever
-	// closes it from here on does.
+	// If the layer was closed before c belonged to it, c is closed here; if after, by
+	// Close.
 	select {
 	case <-l.done:
 		_ = c.Close()
@@ -140,8 +140,8 @@ func (l *raftLayer) own(c *peerConn) bool {
 	}
 }
 
-// deliverRaft hands c to whoever accepts. Without a Raft that runs it gives up
-// after the handshake timeout: the dialer tries again.
+// deliverRaft hands c to Accept. If no Raft runs it gives up after the handshake timeout,
+// and the dialer tries again.
 func (p *Port) deliverRaft(c *peerConn) {
 	timer := time.NewTimer(p.cfg.HandshakeTimeout)
 	defer timer.Stop()
@@ -163,30 +163,30 @@ func (a hostPort) Network() string { return "tcp" }
 // String returns the host:port.
 func (a hostPort) String() string { return string(a) }
 
-// raftInbound is a connection on which somebody asks this node's Raft, one message
-// after the other, each answered before the next is read. It closes itself when a
-// message stops in the middle, or crawls: for raftStallMax. Raft reads a snapshot in its
-// main loop and without a deadline: a leader that is stopped, or cut off, while it sends
-// one would leave a follower that neither votes nor stands for election.
+// raftInbound is a connection for requests to this node's Raft, each answered before the
+// next is read. It closes itself when a message stalls, or crawls, for raftStallMax. Raft
+// reads a snapshot in its main loop and without a deadline, so a leader that is stopped or
+// cut off while it sends one would leave a follower that neither votes nor stands for
+// election.
 //
-// Its reads and writes must follow each other, as Raft's do.
+// Reads and writes must alternate, as Raft's do.
 type raftInbound struct {
 	net.Conn
-	inside  bool          // bytes of a message were read that is not answered yet
-	bounded bool          // the connection has a deadline for reading
-	left    time.Duration // inside: for how long the next raftStallBytes may be waited for yet
-	got     int           // of these
+	inside  bool          // part of a message was read that is not answered yet
+	bounded bool          // the connection has a read deadline
+	left    time.Duration // if inside: time left for the next raftStallBytes
+	got     int           // bytes of these so far
 
-	// taken says why messages are not taken any more from who sends them; nil = they are.
+	// taken returns an error if messages of the sender are no longer accepted; nil = they
+	// always are.
 	taken   func() error
-	takenAt time.Time // when it was asked last
+	takenAt time.Time // when taken was last called
 }
 
-// raftTakenInterval is how often it is asked of a connection whether its messages are
-// still taken: a connection outlives a membership.
+// raftTakenInterval is how often a connection is checked, because it outlives a membership.
 const raftTakenInterval = 100 * time.Millisecond
 
-// Read reads from the connection: without a bound while no message has begun.
+// Read reads from the connection, without a time limit until a message begins.
 func (c *raftInbound) Read(b []byte) (int, error) {
 	begun := time.Now()
 	if err := c.bound(begun); err != nil {
@@ -197,7 +197,7 @@ func (c *raftInbound) Read(b []byte) (int, error) {
 		err = c.check()
 	}
 	if err != nil {
-		// What is left of the message must not be taken for the next one.
+		// The rest of the message must not be taken for the next one.
 		_ = c.Close()
 	}
 	c.left -= time.Since(begun)
@@ -208,7 +208,7 @@ func (c *raftInbound) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// check looks, every raftTakenInterval, whether messages are still taken.
+// check calls taken at intervals of raftTakenInterval.
 func (c *raftInbound) check() error {
 	if c.taken == nil {
 		return nil
@@ -221,7 +221,7 @@ func (c *raftInbound) check() error {
 	return c.taken()
 }
 
-// bound gives the read that begins now its deadline, or takes that of the last one away.
+// bound sets the deadline of the next read, or removes the last one.
 func (c *raftInbound) bound(now time.Time) error {
 	var deadline time.Time
 	if c.inside {

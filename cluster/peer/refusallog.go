@@ -7,12 +7,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// RefusalLogInterval is the least time between two log lines of a RefusalLog.
+// RefusalLogInterval is the least time between two lines of a RefusalLog.
 const RefusalLogInterval = time.Second
 
-// RefusalLog logs refusals of one kind, which others can bring about as often as they
-// like, as with a port scan: the first within an interval, and how many it kept quiet
-// about. The zero value is ready. It is safe for concurrent use.
+// RefusalLog logs refusals that others can cause at will, for instance with a port scan: at
+// most one within an interval, with the number of those left out. The zero value is ready
+// to use. It is safe for concurrent use.
 type RefusalLog struct {
 	mu    sync.Mutex
 	last  time.Time

@@ -39,21 +39,21 @@ const (
 	framePing     = 'p'
 
 	streamHeaderSize = 9
-	// streamRequestMax bounds a request, headers included. What is larger goes
-	// over a connection of its own.
+	// streamRequestMax bounds a request, including headers. Larger ones use a connection of
+	// their own.
 	streamRequestMax = 256 << 10
-	// streamPartMax bounds a part of an answer: between two of them the answers
-	// of other streams get their turn.
+	// streamPartMax bounds a part of an answer, so that other streams get their turn
+	// between parts.
 	streamPartMax = 64 << 10
-	// streamsMax bounds the requests that others wait for on this node, over all
-	// connections. One more is told that the node is overloaded.
+	// streamsMax bounds the requests of other nodes that wait here, over all connections.
+	// Further ones are refused as overload.
 	streamsMax = 32_768
-	// streamWriteTimeout bounds the sending of one frame. A side that takes
-	// longer to read one is cut off.
+	// streamWriteTimeout bounds sending one frame. A side that takes longer to read it is
+	// disconnected.
 	streamWriteTimeout = 5 * time.Second
 	// streamPingInterval is how often the follower sends a ping.
 	streamPingInterval = time.Second
-	// streamSilenceMax is how long a side may say nothing.
+	// streamSilenceMax is how long a side may be silent.
 	streamSilenceMax = 6 * time.Second
 	// streamIdleTimeout is how long a connection without streams is kept.
 	streamIdleTimeout = connIdleTimeout
@@ -64,25 +64,24 @@ const (
 // errStreamFrame is returned for a frame that the other side must not send.
 var errStreamFrame = errors.New("peer stream: unexpected frame")
 
-// frameConn is a connection that speaks in frames. One goroutine reads; any
-// number send.
+// frameConn is a connection that carries frames. One goroutine reads; any number may send.
 type frameConn struct {
 	conn *peerConn
 	r    *bufio.Reader
 
-	// mu serializes the sending of frames. Nobody waits for it much longer than
-	// others: a large answer leaves room for small ones between its parts.
+	// mu serializes sending frames. It is never held for long, because a large answer lets
+	// small ones in between its parts.
 	mu  sync.Mutex
 	buf []byte // the frame being sent
-	err error  // of the first send that failed; the connection is closed then
+	err error  // first send error; the connection is then closed
 }
 
 func newFrameConn(c *peerConn) *frameConn {
 	return &frameConn{conn: c, r: bufio.NewReaderSize(c, streamReadBuffer)}
 }
 
-// send sends one frame. On an error the other side has not got it whole, and
-// never will: the connection is closed.
+// send sends one frame. After an error the frame did not arrive completely and never will,
+// because the connection is closed.
 func (f *frameConn) send(kind byte, stream uint32, payload []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +98,7 @@ func (f *frameConn) send(kind byte, stream uint32, payload []byte) error {
 	}
 	if err != nil {
 		f.err = fmt.Errorf("peer stream: send: %w", err)
-		_ = f.conn.Close() // half a frame makes what follows unreadable
+		_ = f.conn.Close() // after half a frame the rest would be unreadable
 	}
 	return f.err
 }
@@ -115,15 +114,15 @@ func (f *frameConn) sendAnswer(stream uint32, answer []byte) error {
 	return f.send(frameLastPart, stream, answer)
 }
 
-// frame is a frame that was received. The payload is the receiver's.
+// frame is a received frame. The receiver owns the payload.
 type frame struct {
 	kind    byte
 	stream  uint32
 	payload []byte
 }
 
-// receive returns the next frame. It fails when none has come for
-// streamSilenceMax, or not the whole of it.
+// receive returns the next frame. It fails if no complete one arrives within
+// streamSilenceMax.
 func (f *frameConn) receive() (frame, error) {
 	if err := f.conn.SetReadDeadline(time.Now().Add(streamSilenceMax)); err != nil {
 		return frame{}, err

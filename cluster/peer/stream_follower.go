@@ -15,16 +15,15 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// streamGoneTimeout bounds how long a request whose caller has gone waits for
-// the leader's answer, which says whether something was done.
+// streamGoneTimeout bounds how long a request without a caller waits for the leader's
+// answer, which says whether something was done.
 const streamGoneTimeout = 10 * time.Second
 
-// errStreamLost is returned for requests whose connection has ended before the
-// answer.
+// errStreamLost is returned for requests whose connection ended before the answer.
 var errStreamLost = errors.New("the connection to the leader was lost")
 
-// ForwardWaiting is Forward to the node at addr with that UUID, over the
-// connection that all such requests share.
+// ForwardWaiting is Forward to the node at addr with that UUID, over the connection that
+// all such requests share.
 func (p *Port) ForwardWaiting(ctx context.Context, addr, uuid string, req *fasthttp.Request, resp *fasthttp.Response) error {
 	var payload bytes.Buffer
 	w := bufio.NewWriterSize(&payload, 512)
@@ -53,8 +52,8 @@ func (p *Port) ForwardWaiting(ctx context.Context, addr, uuid string, req *fasth
 	}
 }
 
-// exchangeStream sends a request and reads its answer. sent says whether the
-// other node may have got it.
+// exchangeStream sends a request and reads its answer. sent reports whether the other node
+// may have received it.
 func (p *Port) exchangeStream(ctx context.Context, to streamTarget, payload []byte, resp *fasthttp.Response) (sent bool, err error) {
 	s, wait, err := p.openStream(ctx, to)
 	if err != nil {
@@ -62,7 +61,7 @@ func (p *Port) exchangeStream(ctx context.Context, to streamTarget, payload []by
 	}
 	if err := s.send(frameRequest, wait.stream, payload); err != nil {
 		s.drop(wait)
-		return false, err // it was not sent whole, so it was not read
+		return false, err // it was not sent completely, so it was not read
 	}
 	answer, err := s.await(ctx, wait)
 	if err != nil {
@@ -75,36 +74,35 @@ func (p *Port) exchangeStream(ctx context.Context, to streamTarget, payload []by
 	return true, readAnswerBody(r, resp, nil)
 }
 
-// streamTarget is the node at the other end of a connection.
+// streamTarget identifies the node at the other end.
 type streamTarget struct{ addr, uuid string }
 
-// streamClient is the connection that this node's requests to one node share.
-// It is dialed when the first of them comes.
+// streamClient is the connection shared by this node's requests to one node. It is dialed
+// for the first of them.
 type streamClient struct {
 	port  *Port
 	to    streamTarget
-	ready chan struct{} // closed when it is dialed, or could not be
-	lost  chan struct{} // closed when no more answers come
+	ready chan struct{} // closed when dialing has succeeded or failed
+	lost  chan struct{} // closed when no more answers will arrive
 
-	// Set before ready is closed, one of them.
+	// One of these is set before ready is closed.
 	*frameConn
 	dialErr error
 
-	mu        sync.Mutex             // guards what follows; port.mu may be taken under it
-	waits     map[uint32]*streamWait // nil once the connection is out of use
+	mu        sync.Mutex             // guards what follows; port.mu may be taken while it is held
+	waits     map[uint32]*streamWait // nil once the connection is no longer used
 	next      uint32
 	idleSince time.Time // when the last stream ended
 }
 
-// streamWait is one request that waits for its answer.
+// streamWait is one request waiting for its answer.
 type streamWait struct {
 	stream uint32
-	answer []byte        // what has come of it; the reader's until done
-	done   chan struct{} // closed when the answer is whole
+	answer []byte        // what has arrived so far; owned by the reader until done
+	done   chan struct{} // closed when the answer is complete
 }
 
-// openStream returns a new stream to the node, over the connection there is or
-// a new one.
+// openStream returns a new stream to the node, over the existing connection or a new one.
 func (p *Port) openStream(ctx context.Context, to streamTarget) (*streamClient, *streamWait, error) {
 	for {
 		s := p.streamTo(to)
@@ -121,11 +119,11 @@ func (p *Port) openStream(ctx context.Context, to streamTarget) (*streamClient, 
 		if wait := s.open(); wait != nil {
 			return s, wait, nil
 		}
-		// It was lost since: it is no longer the port's, so the next one is new.
+		// It was lost in between and removed from the port, so the next one is new.
 	}
 }
 
-// streamTo returns the connection to the node; it may still be being dialed.
+// streamTo returns the connection to the node, which may still be dialing.
 func (p *Port) streamTo(to streamTarget) *streamClient {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,13 +144,13 @@ func (p *Port) streamTo(to streamTarget) *streamClient {
 	return s
 }
 
-// run dials, and then reads answers until the connection ends.
+// run dials and then reads answers until the connection ends.
 func (s *streamClient) run() {
 	defer s.forget()
 	c, err := s.port.dial(s.port.ctx, s.to.addr, PurposeStream, s.to.uuid)
 	if err != nil {
 		s.dialErr = err
-		s.forget() // before others see the error: they may try again
+		s.forget() // before others see the error, because they may retry
 		close(s.ready)
 		return
 	}
@@ -180,7 +178,7 @@ func (s *streamClient) forget() {
 	}
 }
 
-// open returns a new stream; nil if the connection is lost.
+// open returns a new stream, or nil if the connection is lost.
 func (s *streamClient) open() *streamWait {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +194,7 @@ func (s *streamClient) open() *streamWait {
 	return wait
 }
 
-// drop forgets a stream whose answer nobody waits for.
+// drop removes a stream whose answer is no longer wanted.
 func (s *streamClient) drop(wait *streamWait) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +208,7 @@ func (s *streamClient) endLocked(wait *streamWait) {
 	}
 }
 
-// read takes answers until the connection ends.
+// read receives answers until the connection ends.
 func (s *streamClient) read() error {
 	for {
 		f, err := s.receive()
@@ -236,7 +234,7 @@ func (s *streamClient) take(f frame) error {
 	defer s.mu.Unlock()
 	wait := s.waits[f.stream]
 	if wait == nil {
-		return nil // nobody waits for it any more
+		return nil // the answer is no longer wanted
 	}
 	if len(wait.answer)+len(f.payload) > forwardAnswerMax {
 		return fmt.Errorf("%w: an answer over the bound of %s", errStreamFrame, bytesize.Text(forwardAnswerMax))
@@ -253,8 +251,8 @@ func (s *streamClient) take(f frame) error {
 	return nil
 }
 
-// await returns the answer. When ctx ends the leader is told, and what it then
-// answers is still waited for.
+// await returns the answer. When ctx ends the leader is told, and its answer to that is
+// still awaited.
 func (s *streamClient) await(ctx context.Context, wait *streamWait) ([]byte, error) {
 	select {
 	case <-wait.done:
@@ -280,7 +278,7 @@ func (s *streamClient) await(ctx context.Context, wait *streamWait) ([]byte, err
 	}
 }
 
-// afterLoss returns the answer if it was the last that came.
+// afterLoss returns the answer if it was complete before the connection was lost.
 func (s *streamClient) afterLoss(wait *streamWait) ([]byte, error) {
 	select {
 	case <-wait.done:
@@ -290,8 +288,8 @@ func (s *streamClient) afterLoss(wait *streamWait) ([]byte, error) {
 	}
 }
 
-// ping sends pings until the connection ends, and ends it when it has been
-// without streams for long.
+// ping sends pings until the connection ends, and closes a connection that has been idle
+// for long.
 func (s *streamClient) ping() {
 	ticker := time.NewTicker(streamPingInterval)
 	defer ticker.Stop()
@@ -308,7 +306,7 @@ func (s *streamClient) ping() {
 	}
 }
 
-// retire takes a connection that has been idle for long, or is retired, out of use.
+// retire takes a retired connection, or one that has been idle for long, out of use.
 func (s *streamClient) retire() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,13 +15,13 @@ import (
 	"github.com/claimq/claimq/internal/httplog"
 )
 
-// errCallerGone is the cause with which the context of a request ends that
-// nobody waits for any more: the caller, or the node that passed it on.
+// errCallerGone is the cause with which a request's context ends when its caller, or the
+// node that forwarded it, has left.
 var errCallerGone = errors.New("the caller has gone")
 
-// streamConn is the connection that a request of a stream sees. The handler may
-// ask it for the caller's context, and leave with it what is to be done when the
-// answer turns out not to reach the other node. One goroutine uses it.
+// streamConn is the connection as seen by the handler of a stream's request. The handler
+// can get the caller's context, and register what to do if the answer does not reach the
+// other node. One goroutine uses it.
 type streamConn struct {
 	net.Conn
 	caller context.Context
@@ -30,14 +30,14 @@ type streamConn struct {
 	written func()
 }
 
-// Caller returns a context that ends when nobody waits for the answer.
+// Caller returns a context that ends when the answer is no longer wanted.
 func (c *streamConn) Caller() context.Context { return c.caller }
 
-// OnUnsent has fn called if the answer certainly does not reach the other node
-// whole. The last fn counts; nil takes it back.
+// OnUnsent makes fn be called if the answer certainly does not reach the other node
+// completely. The last fn counts; nil removes it.
 func (c *streamConn) OnUnsent(fn func()) { c.unsent = fn }
 
-// OnWritten has fn called once the answer is written, or never will be.
+// OnWritten makes fn be called once the answer is written, or never will be.
 func (c *streamConn) OnWritten(fn func()) { c.written = fn }
 
 // streamServer answers the streams of one connection.
@@ -45,14 +45,14 @@ type streamServer struct {
 	*frameConn
 	port *Port
 	from Hello
-	wg   sync.WaitGroup // the requests under way
+	wg   sync.WaitGroup // requests under way
 
 	mu      sync.Mutex
 	callers map[uint32]context.CancelCauseFunc // by stream
 }
 
-// serveStreams answers the requests on c until it ends; then whoever waits has
-// gone. It returns when all of them are over, and closes c.
+// serveStreams answers the requests on c until it ends, which also ends the callers'
+// contexts. It returns when all requests are over, and closes c.
 func (p *Port) serveStreams(c *peerConn) {
 	s := &streamServer{frameConn: newFrameConn(c), port: p, from: c.other, callers: make(map[uint32]context.CancelCauseFunc)}
 	err := s.run()
@@ -119,7 +119,7 @@ func (s *streamServer) begin(f frame) error {
 	return nil
 }
 
-// refuse answers a request that is not even looked at.
+// refuse answers a request without handling it.
 func (s *streamServer) refuse(stream uint32, code, text string) error {
 	var resp fasthttp.Response
 	setError(&resp, fasthttp.StatusServiceUnavailable, code, text)
@@ -127,7 +127,7 @@ func (s *streamServer) refuse(stream uint32, code, text string) error {
 	return s.sendAnswer(stream, appendAnswer(nil, &resp))
 }
 
-// end forgets a stream: a cancel that comes from here on is about nothing.
+// end removes a stream, so that a later cancel has no effect.
 func (s *streamServer) end(stream uint32, gone context.CancelCauseFunc) {
 	s.mu.Lock()
 	delete(s.callers, stream)
@@ -144,7 +144,7 @@ func (s *streamServer) cancel(stream uint32) {
 	}
 }
 
-// answer has one request answered and sends the answer.
+// answer handles one request and sends the answer.
 func (s *streamServer) answer(caller context.Context, f frame, gone context.CancelCauseFunc) {
 	var ctx fasthttp.RequestCtx
 	conn := &streamConn{Conn: s.conn, caller: caller}
@@ -155,7 +155,7 @@ func (s *streamServer) answer(caller context.Context, f frame, gone context.Canc
 		s.port.answerForwarded(&ctx, s.from)
 	}
 	answer := appendAnswer(nil, &ctx.Response)
-	s.end(f.stream, gone) // before the answer: then the number may come again
+	s.end(f.stream, gone) // before the answer, because the number may then be reused
 	if err := s.sendAnswer(f.stream, answer); err != nil && conn.unsent != nil {
 		conn.unsent()
 	}
@@ -172,7 +172,7 @@ func (p *Port) parseRequest(payload []byte, req *fasthttp.Request) error {
 	return req.ReadLimitBody(r, streamRequestMax)
 }
 
-// appendAnswer appends an answer in the form of HTTP.
+// appendAnswer appends an answer in HTTP format.
 func appendAnswer(b []byte, resp *fasthttp.Response) []byte {
 	body := resp.Body()
 	b = append(b, "HTTP/1.1 "...)
@@ -181,7 +181,7 @@ func appendAnswer(b []byte, resp *fasthttp.Response) []byte {
 	for name, value := range resp.Header.All() {
 		switch string(name) {
 		case fasthttp.HeaderConnection, fasthttp.HeaderContentLength, fasthttp.HeaderDate, fasthttp.HeaderServer, fasthttp.HeaderTransferEncoding:
-			continue // of this hop
+			continue // hop by hop
 		}
 		b = append(append(append(append(b, name...), ": "...), value...), "\r\n"...)
 	}

@@ -37,58 +37,58 @@ import (
 // certificates of that moment, and those that are open once the authorities change
 // (uncovered.go).
 
-// Certificate returns this node's certificate, with Leaf, and the authorities
-// whose signature it takes on those of other nodes. It is asked for each
-// connection, by several goroutines; what it returns is not changed.
+// Certificate returns this node's certificate, with Leaf, and the authorities that it
+// accepts on other nodes' certificates. It is called for each connection, concurrently; the
+// result is not changed.
 type Certificate func() (tls.Certificate, *x509.CertPool)
 
-// TLSMode says which connections of the peer port of a node with a Certificate
-// speak TLS. Nodes take each other if their modes are next to each other; a node without
-// a Certificate is next to TLSAccept. So TLS is switched on, or off, by a mode after
-// the other on all nodes.
+// TLSMode says which connections of the peer port use TLS, on a node with a Certificate.
+// Nodes accept each other if their modes are neighbours; a node without a Certificate is a
+// neighbour of TLSAccept. So TLS can be enabled or disabled by stepping through the modes
+// on all nodes.
 type TLSMode uint8
 
 const (
-	// TLSRequired is all of them. It alone keeps anybody out.
+	// TLSRequired means all connections. Only this mode keeps others out.
 	TLSRequired TLSMode = iota
-	// TLSPrefer is those that the node opens, and what others open may or may not. It
-	// does not fall back: whoever is between the nodes cannot have it open one without.
+	// TLSPrefer means the connections that the node opens; inbound ones may or may not use
+	// TLS. There is no fallback, so an attacker between the nodes cannot force an outbound
+	// connection without TLS.
 	TLSPrefer
-	// TLSAccept is none that the node opens, and what others open may or may not.
+	// TLSAccept means that outbound connections do not use TLS; inbound ones may.
 	TLSAccept
 )
 
-// firstByteTLS begins a connection of a dialer that speaks TLS: the type of a
-// record that is part of a handshake.
+// firstByteTLS is the first byte of a TLS connection: the type of a handshake record.
 const firstByteTLS = 0x16
 
-// tlsConn is the TLS of one connection of the peer port, in either direction. Its
-// hands are not shaken before shake.
+// tlsConn is a connection with TLS, in either direction. The TLS handshake happens in
+// shake.
 type tlsConn struct {
 	*tls.Conn
 	raw         net.Conn
 	dialed      bool
 	authorities *x509.CertPool
-	// early is what is below the TLS of an acceptor. either: the other side may do
-	// without TLS; plain says, from shake on, that it does.
+	// early is the connection below an acceptor's TLS. either: the other side may do
+	// without TLS; plain says, after shake, that it does.
 	early         *earlyConn
 	either, plain bool
-	own           []byte // of a dialer, the certificate that it shows
+	own           []byte // the certificate shown, if dialed
 }
 
-// earlyBytesMax bounds what is read of a dialer over TLS before it has proven who it
-// is: what TLS itself takes, of certificates above all, is far more.
+// earlyBytesMax bounds what is read over TLS before the dialer has proven its identity; TLS
+// itself accepts much more, especially certificates.
 const earlyBytesMax = 64 << 10
 
-// errEarlyBytes is returned for what comes beyond it.
+// errEarlyBytes is returned when a dialer sends more than that.
 var errEarlyBytes = fmt.Errorf("more than %s came before the dialer has proven who it is", bytesize.Text(earlyBytesMax))
 
-// earlyConn is a connection of which so much is read and no more, until that is
-// lifted, and of which one byte may be looked at before it is read.
+// earlyConn limits how much is read, until the limit is lifted, and lets the first byte be
+// read in advance.
 type earlyConn struct {
 	net.Conn
 	peeked []byte
-	left   int // -1: as much as comes
+	left   int // -1: unlimited
 }
 
 func newEarlyConn(conn net.Conn) *earlyConn { return &earlyConn{Conn: conn, left: earlyBytesMax} }
@@ -102,7 +102,7 @@ func (c *earlyConn) peek() (byte, error) {
 	return first[0], nil
 }
 
-// Read reads from the connection, what was looked at first.
+// Read reads from the connection, beginning with the byte read in advance.
 func (c *earlyConn) Read(b []byte) (int, error) {
 	if len(c.peeked) > 0 {
 		n := copy(b, c.peeked)
@@ -120,15 +120,15 @@ func (c *earlyConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// proven lifts the bound on what is read, once the dialer has proven who it is.
+// proven lifts the limit on reading, after the dialer has proven its identity.
 func (c *peerConn) proven() {
 	if secured, ok := c.Conn.(*tlsConn); ok && secured.early != nil {
 		secured.early.left = -1
 	}
 }
 
-// secure puts TLS around a connection, if the port speaks it. It says nothing
-// yet. addr is whom the dialer means to reach.
+// secure wraps a connection with TLS, if the port uses it, without sending anything yet.
+// addr is the dialed address.
 func (p *Port) secure(conn net.Conn, dialed bool, addr string) net.Conn {
 	if p.cfg.Certificate == nil || dialed && p.cfg.TLSMode == TLSAccept {
 		return conn
@@ -139,11 +139,11 @@ func (p *Port) secure(conn net.Conn, dialed bool, addr string) net.Conn {
 		Certificates: []tls.Certificate{own},
 	}
 	if !dialed {
-		cfg.ClientAuth = tls.RequestClientCert // and shake requires it, in words
+		cfg.ClientAuth = tls.RequestClientCert // shake requires it, with a readable refusal
 		early := newEarlyConn(conn)
 		return &tlsConn{Conn: tls.Server(early, cfg), raw: conn, authorities: authorities, early: early, either: p.cfg.TLSMode != TLSRequired}
 	}
-	host, _, _ := net.SplitHostPort(addr) // it was dialed, so it has one
+	host, _, _ := net.SplitHostPort(addr) // it was dialed, so it has a host
 	cfg.RootCAs, cfg.ServerName = authorities, host
 	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }
 	secured := &tlsConn{Conn: tls.Client(conn, cfg), raw: conn, dialed: true, authorities: authorities}
@@ -153,9 +153,8 @@ func (p *Port) secure(conn net.Conn, dialed bool, addr string) net.Conn {
 	return secured
 }
 
-// shake shakes TLS's hands within the connection's deadline. A *refusal is one
-// that the other side should be told, within TLS or, if that side speaks none,
-// without.
+// shake performs the TLS handshake within the connection's deadline. A *refusal should be
+// sent to the other side, within TLS or, if that side does not use it, without.
 func (c *tlsConn) shake() error {
 	if c.either {
 		first, err := c.early.peek()
@@ -196,7 +195,7 @@ func isCertificateError(err error) bool {
 	return errors.As(err, &verification)
 }
 
-// checkDialer checks the dialer's certificate, but for its names.
+// checkDialer checks the dialer's certificate, except for its names.
 func (c *tlsConn) checkDialer(now time.Time) error {
 	chain := c.ConnectionState().PeerCertificates
 	if len(chain) == 0 {
@@ -215,8 +214,8 @@ func (c *tlsConn) checkDialer(now time.Time) error {
 	return nil
 }
 
-// checkName checks that the dialer's certificate is for the node with that id and
-// that peer address: for the one or for the host of the other.
+// checkName checks that the dialer's certificate is for the node id, or for the host of the
+// peer address.
 func (c *tlsConn) checkName(nodeID, peerAddr string) error {
 	leaf := c.ConnectionState().PeerCertificates[0]
 	if leaf.VerifyHostname(nodeID) == nil {
@@ -229,11 +228,11 @@ func (c *tlsConn) checkName(nodeID, peerAddr string) error {
 	return fmt.Errorf("the certificate of the dialer is neither for its node id, %q, nor for the host of its peer address, %q: it is for %s", nodeID, peerAddr, certificateNames(leaf))
 }
 
-// channelLabel is what a channel of TLS is asked for its secret by.
+// channelLabel is the label for exporting a TLS channel's secret.
 const channelLabel = "EXPORTER-claimq-peer-handshake"
 
-// channelOf returns what both ends of the connection's TLS know, and of no other
-// connection; nil without TLS. Its hands are shaken.
+// channelOf returns a secret that only the two ends of the connection's TLS know, or nil
+// without TLS. The TLS handshake must be complete.
 func channelOf(conn net.Conn) ([]byte, error) {
 	secured := tlsOf(conn)
 	if secured == nil {
@@ -247,7 +246,7 @@ func channelOf(conn net.Conn) ([]byte, error) {
 	return secret, nil
 }
 
-// tlsOf returns the TLS that a connection, whose hands are shaken, speaks; nil for none.
+// tlsOf returns the connection's TLS after the handshake, or nil if it has none.
 func tlsOf(conn net.Conn) *tlsConn {
 	if secured, ok := conn.(*tlsConn); ok && !secured.plain {
 		return secured
@@ -270,8 +269,8 @@ func certificateNames(c *x509.Certificate) string {
 	return Printable(strings.Join(names, ", "))
 }
 
-// Read reads from the connection. An end without TLS's word for it is an end as
-// that of TCP: whatever nodes say to each other says itself how long it is.
+// Read reads from the connection. An end without TLS's close message counts as a normal
+// end, because all messages between nodes state their own length.
 func (c *tlsConn) Read(b []byte) (int, error) {
 	if c.plain {
 		return c.early.Read(b)
@@ -291,11 +290,11 @@ func (c *tlsConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Close ends the connection at once, as that of a plain one does: TLS's word for
-// the end would wait for a peer that does not read.
+// Close closes the connection at once, without TLS's close message, which would wait for a
+// peer that does not read.
 func (c *tlsConn) Close() error { return c.raw.Close() }
 
-// CloseWrite ends the sending side: of TLS, if its hands were shaken, and of TCP
+// CloseWrite closes the sending side: of TLS, if its handshake is complete, and of TCP
 // below it.
 func (c *tlsConn) CloseWrite() error {
 	if c.ConnectionState().HandshakeComplete {
@@ -317,8 +316,8 @@ func rawOf(conn net.Conn) net.Conn {
 	return conn
 }
 
-// shakeTLS is shake for a connection of the port, which may be without TLS. A
-// dialer that is refused is told so.
+// shakeTLS calls shake for a connection of the port, if it has TLS. A refused dialer is
+// told the reason.
 func shakeTLS(c *peerConn) error {
 	secured, ok := c.Conn.(*tlsConn)
 	if !ok {
@@ -330,10 +329,10 @@ func shakeTLS(c *peerConn) error {
 		return err
 	}
 	var to io.Writer = c
-	if !secured.ConnectionState().HandshakeComplete { // it speaks no TLS
+	if !secured.ConnectionState().HandshakeComplete { // it does not use TLS
 		to = secured.raw
 	}
-	// The dialer may be gone: then the refusal itself is what matters.
+	// The dialer may be gone; the refusal itself is what counts.
 	_, _ = to.Write(newFrame(frameRefuse, cutText(reason.text, refusalBytesMax)))
 	return err
 }

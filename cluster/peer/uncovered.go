@@ -9,23 +9,24 @@ import (
 	"github.com/claimq/claimq/internal/certs"
 )
 
-// The authorities may change while connections are open. A connection whose other side
-// has shown a certificate that none of those of now vouches for is retired: nothing new
-// is asked over it, what is under way has a moment, and then it is closed; Raft's, which
-// repeats what was lost, at once. A certificate's end ends no connection: all nodes'
-// might come in the same second.
+// The authorities may change while connections are open. If no current authority vouches
+// for the certificate of a connection's other side, the connection is retired: no new
+// requests use it, those under way have a moment, and then it is closed. Raft's connections
+// are closed at once, because Raft repeats what was lost. The expiry of a certificate
+// closes no connection, because all nodes' might expire in the same second.
 //
-// Who dialed with a certificate that is no longer its own retires the connection too,
-// without a hurry: so the other side finds none by it when its authority goes.
+// A connection that was dialed with a certificate that is no longer this node's own is
+// retired as well, without closing it soon, so that the other side has none with the old
+// certificate when its authority is removed.
 
 const (
-	// uncoveredLookInterval is how often connections are looked through.
+	// uncoveredLookInterval is how often connections are checked.
 	uncoveredLookInterval = time.Second
-	// uncoveredGrace is what requests under way have to end.
+	// uncoveredGrace is how long requests under way may continue.
 	uncoveredGrace = 3 * time.Second
 )
 
-// noteShown notes what the other side of c, whose hands are shaken, has shown.
+// noteShown records the certificate of c's other side, after the handshake.
 func (c *peerConn) noteShown() {
 	secured := tlsOf(c.Conn)
 	if secured == nil {
@@ -39,8 +40,8 @@ func (c *peerConn) noteShown() {
 	c.shown.Store(certs.NewShown(secured.ConnectionState().PeerCertificates, use, time.Now()))
 }
 
-// runUncovered ends connections that the authorities do not cover any more, until the
-// port is closed.
+// runUncovered closes connections that the authorities no longer cover, until the port is
+// closed.
 func (p *Port) runUncovered() {
 	ticker := time.NewTicker(uncoveredLookInterval)
 	defer ticker.Stop()
@@ -54,8 +55,8 @@ func (p *Port) runUncovered() {
 	}
 }
 
-// endUncovered retires what is not covered, and closes what has been so for
-// uncoveredGrace.
+// endUncovered retires connections that are not covered, and closes those that have not
+// been for uncoveredGrace.
 func (p *Port) endUncovered(now time.Time) {
 	p.looking.Lock()
 	defer p.looking.Unlock()
@@ -100,7 +101,7 @@ func (p *Port) shownConns() []*peerConn {
 	return conns
 }
 
-// dropRetired sees to it that nothing new is asked over connections that are retired.
+// dropRetired ensures that no new requests use retired connections.
 func (p *Port) dropRetired() {
 	p.mu.Lock()
 	pools := make([]*connPool, 0, len(p.pools))
@@ -111,7 +112,7 @@ func (p *Port) dropRetired() {
 		select {
 		case <-s.ready:
 			if s.dialErr == nil && s.conn.retired.Load() {
-				delete(p.clients, to) // it ends when its streams have
+				delete(p.clients, to) // it ends when its streams have ended
 			}
 		default:
 		}

@@ -5,20 +5,21 @@ import (
 	"sync"
 )
 
-// whereaboutsMax bounds the nodes whose addresses are kept beside the configuration's.
+// whereaboutsMax bounds the nodes whose addresses are kept in addition to the
+// configuration's.
 const whereaboutsMax = 1024
 
-// Whereabouts are the peer addresses by which other members said that they are reached
-// when they opened a connection, by UUID. The configuration may have others: of a node
-// that has moved, until a leader has noted it. If most have moved at once nobody can
-// lead, and note anything, before Raft's connections go to these. Who is dialed there
-// proves by the handshake that it is that node. In memory only; safe for concurrent use.
+// Whereabouts are the peer addresses that other members reported when they opened a
+// connection, by UUID. The configuration may have older ones, for nodes that have moved,
+// until a leader has updated it. If most nodes have moved at the same time, there is no
+// leader to do that before Raft's connections use these. The handshake proves that the
+// dialed process is that node. It is kept in memory only and is safe for concurrent use.
 type Whereabouts struct {
 	mu    sync.Mutex
 	addrs map[string]string // guarded by mu
 }
 
-// met notes where a node is.
+// met records a node's address.
 func (w *Whereabouts) met(uuid, addr string) {
 	if uuid == "" || addr == "" {
 		return
@@ -31,7 +32,7 @@ func (w *Whereabouts) met(uuid, addr string) {
 	w.addrs[uuid] = addr
 }
 
-// At returns the UUID of the node at an address, "" for none.
+// At returns the UUID of the node at an address, or "".
 func (w *Whereabouts) At(addr string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,21 +44,22 @@ func (w *Whereabouts) At(addr string) string {
 	return ""
 }
 
-// Heard notes where a node is by the word of another one, unless it said so itself.
+// Heard records a node's address as reported by another node, unless it has reported it
+// itself.
 func (w *Whereabouts) Heard(uuid, addr string) {
 	if w.Of(uuid) == "" {
 		w.met(uuid, addr)
 	}
 }
 
-// All returns where the nodes are, by UUID.
+// All returns the nodes' addresses by UUID.
 func (w *Whereabouts) All() map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.addrs)
 }
 
-// Of returns where a node said that it is, "" if it has not.
+// Of returns the address that a node has reported, or "".
 func (w *Whereabouts) Of(uuid string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

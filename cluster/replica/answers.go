@@ -7,19 +7,18 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// answerPool has memory for the results of entries that callers here wait for.
+// answerPool has reusable memory for results that callers wait for.
 type answerPool struct{ pool sync.Pool }
 
-// entryAnswers is the memory for the results of one entry. It goes back to its
-// pool when every result has been released; while one is kept it is left to the
-// collector.
+// entryAnswers is the memory for the results of one entry. It returns to its pool when
+// every result has been released; if one never is, the garbage collector takes it.
 type entryAnswers struct {
 	memory  fsm.Answers
 	kept    atomic.Int64 // results that have not been released
-	release func()       // releases one
+	release func()       // releases one result
 }
 
-// take returns memory that nobody uses.
+// take returns unused memory.
 func (p *answerPool) take() *entryAnswers {
 	if a, ok := p.pool.Get().(*entryAnswers); ok {
 		return a
@@ -33,7 +32,7 @@ func (p *answerPool) take() *entryAnswers {
 	return a
 }
 
-// share has the memory kept until each result of the entry has been released.
+// share keeps the memory until each result of the entry has been released.
 func (a *entryAnswers) share(applied *fsm.Applied) {
 	a.kept.Store(int64(len(applied.Results)))
 	applied.Release = a.release

@@ -5,24 +5,24 @@ import (
 	"hash/crc32"
 )
 
-// chainPointsMax is how many entries back a node knows its chain: several seconds of
-// the entries that a leader can write, which goes by its disk, in 256 KiB.
+// chainPointsMax is how many entries back a node knows its chain: several seconds of the entries
+// that a leader's disk allows, in 256 KiB.
 const chainPointsMax = 16_384
 
-// chainLink returns the chain of a node that applies an entry. The chain is a checksum
-// of every entry applied, in their order: two nodes that have the same at an index have
-// applied the same up to there. It is kept with the state, and 0 before the first.
+// chainLink returns the chain after applying an entry. The chain is a checksum of all entries
+// applied, in order: two nodes with the same chain at an index have applied the same up to there.
+// It is saved with the state, and 0 before the first entry.
 //
-// A link is the splitmix64 finalizer (Steele, Lea and Flood, 2014) over the chain
-// before, the index, the term, and the length and CRC32C of the entry, one by one. For a given entry it is one
-// to one: chains that differ go on differing whatever is applied next.
+// A link is the splitmix64 finalizer (Steele, Lea and Flood, 2014) over the previous chain, the
+// index, the term, and the length and CRC32C of the entry, one by one. For a given entry it is a
+// bijection, so chains that differ stay different whatever is applied next.
 func chainLink(chain, index, term uint64, entry []byte) uint64 {
 	chain = mix64(mix64(chain) + index)
 	chain = mix64(chain + term)
 	return mix64(chain + uint64(len(entry))<<32 + uint64(crc32.Checksum(entry, crc32.MakeTable(crc32.Castagnoli))))
 }
 
-// mix64 maps 64 bits onto 64 bits, one to one.
+// mix64 is a bijection of 64 bits.
 func mix64(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -36,20 +36,20 @@ type ChainPoint struct {
 	Chain uint64
 }
 
-// String returns the chain as it is told and compared.
+// String returns the chain in the form in which it is reported and compared.
 func (p ChainPoint) String() string { return fmt.Sprintf("%016x", p.Chain) }
 
-// chainPoints are the points at the last chainPointsMax entries, and at the snapshot
-// that was restored before them. There is one at least.
+// chainPoints holds the points at the last chainPointsMax entries, and at the snapshot restored
+// before them. It is never empty.
 type chainPoints struct {
 	points []ChainPoint // a ring once it is full
 	oldest int          // 0 until then
 }
 
-// restart forgets all but p.
+// restart drops all points and adds p.
 func (c *chainPoints) restart(p ChainPoint) { c.points, c.oldest = append(c.points[:0], p), 0 }
 
-// add adds a point, whose index is higher than all others'.
+// add adds a point, whose index must be higher than all others'.
 func (c *chainPoints) add(p ChainPoint) {
 	if len(c.points) < chainPointsMax {
 		c.points = append(c.points, p)
@@ -63,7 +63,7 @@ func (c *chainPoints) newest() ChainPoint {
 	return c.points[(c.oldest+len(c.points)-1)%len(c.points)]
 }
 
-// at returns the newest point at or below index; ok is false if that is forgotten.
+// at returns the newest point at or below index; ok is false if it has been dropped.
 func (c *chainPoints) at(index uint64) (p ChainPoint, ok bool) {
 	i, above := 0, len(c.points)
 	for i < above { // the first above index is in [i, above]
@@ -87,8 +87,8 @@ func (r *Replica) NewestChain() ChainPoint {
 	return r.chain.newest()
 }
 
-// ChainAt returns the chain that this node had at index, as it is told; "" while it has
-// not come there, or has no state, or no longer knows.
+// ChainAt returns this node's chain at index, or "" if it has not reached it, has no state, or no
+// longer knows.
 func (r *Replica) ChainAt(index uint64) string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

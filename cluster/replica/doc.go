@@ -1,20 +1,19 @@
-// Package replica is one node's copy of the state: what Raft calls its FSM.
+// Package replica holds one node's copy of the state, which Raft calls its FSM.
 //
-//	replica.go    entries that Raft has committed go into the state; readers look at it
+//	replica.go    applies committed entries to the state; readers access it
 //	chain.go      the running checksum of what was applied
-//	snapshot.go   the state is captured and written, at a bounded rate
-//	restore.go    a snapshot takes the place of the state
+//	snapshot.go   captures the state and writes it at a bounded rate
+//	restore.go    replaces the state by a snapshot
 //	watch.go      waits for the end of a task, or for events
 //	indexwait.go  waits for an index of the log
-//	answers.go    memory of results, used again
+//	answers.go    reusable memory for results
 //
-// It decides nothing about tasks (package fsm does) and knows no other node, no leadership
-// and no disk: package cluster makes it, gives it to Raft, and tells it by [Replica.Lead]
-// who wants to hear of each entry. What always holds:
+// It decides nothing about tasks (package fsm does) and knows no other node, leadership or
+// disk. Package cluster creates it, gives it to Raft, and registers with [Replica.Lead] for
+// each entry. Invariants:
 //
-//   - One lock is around the state. Apply holds it for an entry, readers between entries.
-//   - Nothing is applied or captured that this node's own disk does not have.
+//   - There is one lock around the state. Apply holds it for an entry, readers between entries.
+//   - Nothing is applied or captured that is not on this node's own disk.
 //   - An entry that cannot be applied ends the node; nothing is applied after it.
-//   - Whoever waits looks at the state under the lock under which entries are told of: no
-//     entry comes between the look and the wait.
+//   - A wait checks the state under the lock under which entries are reported, so that no entry comes between the check and the wait.
 package replica

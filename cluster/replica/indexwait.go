@@ -10,8 +10,8 @@ import (
 // indexWaitersMax bounds the reads that wait for an index to be applied here.
 const indexWaitersMax = 16_384
 
-// Wait waits until the state reflects index. Errors: ctx's cause;
-// nodes.ErrOverloaded if too many wait.
+// Wait waits until the state reflects index. Errors: ctx's cause; nodes.ErrOverloaded if
+// too many wait.
 func (r *Replica) Wait(ctx context.Context, index uint64) error {
 	if r.applied.Load() >= index {
 		return nil
@@ -25,8 +25,8 @@ func (r *Replica) Wait(ctx context.Context, index uint64) error {
 	r.waiters.push(w)
 	r.waiting.Store(int64(len(r.waiters)))
 	r.waitMu.Unlock()
-	// It may have been applied between the look and the push: wake stores
-	// applied before it looks at waiting.
+	// It may have been applied between the check and the push, because wake stores applied
+	// before it checks waiting.
 	if r.applied.Load() >= index {
 		r.wake(r.applied.Load())
 	}
@@ -55,8 +55,8 @@ func (r *Replica) wake(index uint64) {
 	r.waiting.Store(int64(len(r.waiters)))
 }
 
-// indexWaiter is a wait for an index; pos is its place in the heap, -1 when it
-// is no longer there.
+// indexWaiter is a wait for an index; pos is its place in the heap, -1 when it is no longer
+// there.
 type indexWaiter struct {
 	index uint64
 	pos   int

@@ -16,98 +16,96 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// Stats counts what a Replica does. It is called under the state's lock or on Raft's
-// goroutines, and must be quick.
+// Stats counts what a Replica does. Its methods are called under the state's lock or on
+// Raft's goroutines, so they must be fast.
 type Stats interface {
-	// Applied is told of every entry, and whether this node leads.
+	// Applied is called for every entry, with whether this node leads.
 	Applied(a *fsm.Applied, leading bool)
-	// Captured is told how long applying stood still for a snapshot.
+	// Captured is called with the time for which applying stopped for a snapshot.
 	Captured(took time.Duration)
-	// Persisted is told of a snapshot that was written.
+	// Persisted is called for each snapshot that was written.
 	Persisted(took time.Duration, bytes int64)
-	// Restored is told of a snapshot that was restored.
+	// Restored is called for each snapshot that was restored.
 	Restored()
 }
 
-// Config is what a Replica is made of. All but Awaited must be set.
+// Config configures a Replica. All fields except Awaited must be set.
 type Config struct {
 	Clock lease.ClockSource
 	// Fatal ends the node. If it returns, as in tests, nothing is ever applied after it.
 	Fatal  func(error)
 	Stats  Stats
 	Logger hclog.Logger
-	// BeforeCompact is told of a snapshot that has been written, before Raft
-	// compacts the log: its index, and how many bytes and entries had been applied
-	// since the one before.
+	// BeforeCompact is called with a snapshot that has been written, before Raft compacts
+	// the log: its index, and the bytes and entries applied since the previous one.
 	BeforeCompact func(index uint64, bytes, entries int64)
-	// Awaited, if not nil, reports whether somebody here waits for the result of
-	// an entry. Else nobody does, and the entry's results are dropped.
+	// Awaited, if not nil, reports whether a caller here waits for the result of an entry.
+	// Otherwise the results are dropped.
 	Awaited func() bool
 }
 
-// Replica is one node's copy of the state, to which Raft hands committed entries: it is
-// a raft.FSM. It holds the one lock around the state: Apply writes under it, readers
-// read under it, so readers see states between entries only.
+// Replica is one node's copy of the state: the raft.FSM to which Raft hands committed
+// entries. It holds the one lock around the state: Apply writes under it and readers read
+// under it, so readers only see states between entries.
 type Replica struct {
 	cfg Config
-	// Captured gets the state at each checkpoint, to be hashed beside Apply. If
-	// nobody is ready for it the checkpoint goes unnoted.
+	// Captured receives the state at each checkpoint, to be hashed while applying goes on.
+	// If it is not received at once, the checkpoint is skipped.
 	Captured chan *fsm.Snapshot
-	// PersistRate is how many bytes of a snapshot are written per second at most. It
-	// may be set while none is being written.
+	// PersistRate bounds the bytes per second at which a snapshot is written. It may be set
+	// while none is being written.
 	PersistRate int64
-	// RestoreRoom is how many bytes of state there may be while a snapshot is
-	// restored, the old and the new one together; past that the old one goes first. It
-	// may be set while none is being restored.
+	// RestoreRoom bounds the size of the old and the new state together while a snapshot is
+	// restored; beyond it the old one is dropped first. It may be set while none is being
+	// restored.
 	RestoreRoom int64
 
 	// stored, if not nil, waits until this node's disk has the log up to an index. It is
-	// set between two runs of Raft. unstored is its first error; it belongs to Raft's
-	// apply goroutine.
+	// set between two runs of Raft. unstored is its first error; it belongs to Raft's apply
+	// goroutine.
 	stored   func(index uint64) error
 	unstored error
 	answers  answerPool
-	// lifetime is that of the Raft which runs: its end ends a snapshot that is being
+	// lifetime is the lifetime of the current Raft; its end aborts a snapshot that is being
 	// written. It is set between two runs.
 	lifetime context.Context
 
 	mu sync.RWMutex
-	// machine is replaced by Restore. It is guarded by mu. While absent is true it
-	// has of the state what does not grow with the tasks.
+	// machine is replaced by Restore. It is guarded by mu. While absent is true it has only
+	// the parts of the state that do not grow with the tasks.
 	machine   *fsm.Machine
 	absent    atomic.Bool   // set under mu
 	appliedAt time.Duration // guarded by mu; monotonic time of the last entry
-	chain     chainPoints   // guarded by mu; the newest is machine's
-	// leading is told of each entry; nil while not leading. It is guarded by mu,
-	// and called with it held.
+	chain     chainPoints   // guarded by mu; the newest belongs to machine
+	// leading is called for each entry; nil while not leading. It is guarded by mu, and
+	// called with it held.
 	leading func(*fsm.Machine, *fsm.Applied)
 
-	// watches are told of each entry, with mu held.
+	// watches are informed of each entry, with mu held.
 	watches *watches
 
 	// applied is the index that the state reflects: of the last entry, or of a
-	// configuration entry after it. Raft's own applied index runs ahead of this
-	// one. It is set under mu.
+	// configuration entry after it. Raft's own applied index runs ahead of it. It is set
+	// under mu.
 	applied atomic.Uint64
-	// What the state takes, by its own estimate.
+	// The size of the state and its parts, by its own estimate.
 	bytes, ended, remembered atomic.Int64
 	claims                   atomic.Int64
 	level                    atomic.Uint32
 	// What was applied of the log since the newest snapshot.
 	sinceBytes, sinceCommands, sinceEntries atomic.Int64
-	// snapshotIndex is the index of the newest snapshot that was taken here.
+	// snapshotIndex is the index of the newest snapshot taken here.
 	snapshotIndex atomic.Uint64
 	restores      restoreWatch
-	// replayTo is set while a Raft that was started again hands out entries that
-	// are in the state already: the last of them. It belongs to Raft's apply
-	// goroutine.
+	// replayTo is set while a restarted Raft hands out entries that are in the state
+	// already: the last of them. It belongs to Raft's apply goroutine.
 	replayTo uint64
-	// taken is the snapshot that was captured last, nil once its state was replaced.
+	// taken is the snapshot captured last, nil once its state was replaced.
 	taken atomic.Pointer[snapshot]
 	// replacing is true while a snapshot is restored.
 	replacing atomic.Bool
-	// started is true once Raft runs; startErr is why a snapshot could not be
-	// restored before.
+	// started is true once Raft runs; startErr says why a snapshot could not be restored
+	// before.
 	started  atomic.Bool
 	startErr atomic.Pointer[error]
 
@@ -132,16 +130,16 @@ func New(cfg Config) *Replica {
 	return r
 }
 
-// fatal ends the node. It never returns: returning from Apply would advance Raft's
+// fatal ends the node. It never returns, because returning from Apply would advance Raft's
 // index past an entry that was not applied.
 func (r *Replica) fatal(err error) {
 	r.cfg.Fatal(err)
 	select {}
 }
 
-// BeginRun is called before each start of Raft: lifetime ends with it, and stored, if
-// not nil, waits until this node's disk has the log up to an index. again is true for a
-// Raft that is started again: it hands out what is in the state already.
+// BeginRun must be called before each start of Raft. lifetime ends with it; stored, if not
+// nil, waits until this node's disk has the log up to an index. again is true for a
+// restarted Raft, which hands out entries that are in the state already.
 func (r *Replica) BeginRun(lifetime context.Context, stored func(index uint64) error, again bool) {
 	r.lifetime, r.stored = lifetime, stored
 	if again {
@@ -149,8 +147,8 @@ func (r *Replica) BeginRun(lifetime context.Context, stored func(index uint64) e
 	}
 }
 
-// Started is called once Raft runs. It returns why the newest snapshot could not be
-// restored, nil if it was, or there is none.
+// Started is called once Raft runs. It returns the error if the newest snapshot could not
+// be restored.
 func (r *Replica) Started() error {
 	r.started.Store(true)
 	if refused := r.startErr.Load(); refused != nil {
@@ -159,12 +157,12 @@ func (r *Replica) Started() error {
 	return nil
 }
 
-// Lead has applied told of each entry from now on, under the state's lock, and calls
-// begin with the state of that moment; unless ctx has ended.
+// Lead makes applied be called for each entry from now on, under the state's lock, and
+// calls begin with the state at this moment, unless ctx has ended.
 func (r *Replica) Lead(ctx context.Context, applied func(*fsm.Machine, *fsm.Applied), begin func(*fsm.Machine)) (leads bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if ctx.Err() != nil { // Follow may have been called, and would not be again
+	if ctx.Err() != nil { // Follow may have been called already
 		return false
 	}
 	r.leading = applied
@@ -172,15 +170,15 @@ func (r *Replica) Lead(ctx context.Context, applied func(*fsm.Machine, *fsm.Appl
 	return true
 }
 
-// Follow ends what Lead began.
+// Follow undoes Lead.
 func (r *Replica) Follow() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leading = nil
 }
 
-// JumpCounters has the state's counters jump, as those of a state that is put back do:
-// other nodes may have given out more. Errors: fsm.Machine.JumpCounters'.
+// JumpCounters makes the state's counters jump as for a restored state, because other nodes
+// may have assigned more. Errors: those of fsm.Machine.JumpCounters.
 func (r *Replica) JumpCounters() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,14 +188,13 @@ func (r *Replica) JumpCounters() error {
 // AppliedIndex returns the log index that the state reflects.
 func (r *Replica) AppliedIndex() uint64 { return r.applied.Load() }
 
-// Level returns the cluster's feature level, as the state has it.
+// Level returns the cluster's feature level in the state.
 func (r *Replica) Level() uint32 { return r.level.Load() }
 
-// Claims returns how many claims live.
+// Claims returns the number of live claims.
 func (r *Replica) Claims() int { return int(r.claims.Load()) }
 
-// SnapshotIndex returns the index of the newest snapshot that was taken here, 0 if none
-// was since the start.
+// SnapshotIndex returns the index of the newest snapshot taken here since the start, or 0.
 func (r *Replica) SnapshotIndex() uint64 { return r.snapshotIndex.Load() }
 
 // SinceSnapshot returns how much of the log was applied since the newest snapshot.
@@ -205,37 +202,37 @@ func (r *Replica) SinceSnapshot() (bytes, commands int64) {
 	return r.sinceBytes.Load(), r.sinceCommands.Load()
 }
 
-// Absent reports whether this node has no state, as it restores a snapshot beside which
-// there was no room for the one that it had.
+// Absent reports whether this node has no state, because it restores a snapshot and had no
+// room to keep the old state.
 func (r *Replica) Absent() bool { return r.absent.Load() }
 
-// Replacing reports whether a snapshot is being restored: who still reads the state that
-// it replaces, and so keeps it in memory, is to be quick.
+// Replacing reports whether a snapshot is being restored. Readers of the old state, which
+// keep it in memory, should hurry.
 func (r *Replica) Replacing() bool { return r.replacing.Load() }
 
-// WaitingEnds returns how many wait for the end of a task.
+// WaitingEnds returns how many requests wait for the end of a task.
 func (r *Replica) WaitingEnds() int64 { return r.watches.endCount.Load() }
 
-// Close ends all who wait for what entries do, and those to come.
+// Close ends all current and future waits.
 func (r *Replica) Close() { r.watches.end() }
 
-// Held is what the state takes by its own estimate, in bytes.
+// Held is the size of the state by its own estimate, in bytes.
 type Held struct {
 	All               int64
-	Ended, Remembered int64 // parts of All: of ended tasks; of what is remembered of removed tasks and of claim requests
+	Ended, Remembered int64 // parts of All: ended tasks; remembered removed tasks and claim requests
 }
 
-// HeldBy returns what m takes.
+// HeldBy returns the size of m.
 func HeldBy(m *fsm.Machine) Held { return Held{m.Bytes(), m.EndedBytes(), m.RememberedBytes()} }
 
-// Lasting is what neither an eviction nor forgetting can make less.
+// Lasting is the part that neither evicting nor forgetting can reduce.
 func (h Held) Lasting() int64 { return h.All - h.Ended - h.Remembered }
 
-// Held returns what the state takes. Its numbers may be of neighbouring entries.
+// Held returns the size of the state. Its numbers may come from neighbouring entries.
 func (r *Replica) Held() Held { return Held{r.bytes.Load(), r.ended.Load(), r.remembered.Load()} }
 
-// Apply applies one committed entry and returns *fsm.Applied, without results if
-// nobody waits for them.
+// Apply applies one committed entry and returns *fsm.Applied, without results if no caller
+// waits for them.
 func (r *Replica) Apply(l *raft.Log) any {
 	if r.replayed(l.Index) {
 		return &fsm.Applied{}
@@ -246,9 +243,9 @@ func (r *Replica) Apply(l *raft.Log) any {
 	return r.ApplyEntry(l.Index, l.Term, l.Data)
 }
 
-// awaitStored waits until this node's disk has the log up to index: what it does not
-// have is not committed, whatever Raft takes it for. After an error, which ends the
-// node, nothing is ever applied or captured again.
+// awaitStored waits until this node's disk has the log up to index, because anything else
+// is not committed, whatever Raft assumes. After an error, which ends the node, nothing is
+// ever applied or captured again.
 func (r *Replica) awaitStored(index uint64) error {
 	if r.unstored == nil && r.stored != nil {
 		r.unstored = r.stored(index)
@@ -268,10 +265,10 @@ func (r *Replica) replayed(index uint64) bool {
 	return known
 }
 
-// ApplyEntry applies the entry at index, of that term. What it returns has no results if
-// nobody waits for them; else they are good until each was released.
+// ApplyEntry applies the entry at index, of that term. It returns no results if no caller
+// waits for them; otherwise they are valid until released.
 func (r *Replica) ApplyEntry(index, term uint64, data []byte) *fsm.Applied {
-	// An entry of this node's is awaited since before Raft was given it.
+	// An entry of this node is awaited from before Raft gets it.
 	replay := r.cfg.Awaited != nil && !r.cfg.Awaited()
 	r.mu.Lock()
 	chain := chainLink(r.machine.Chain(), index, term, data)
@@ -315,8 +312,8 @@ func (r *Replica) ApplyEntry(index, term uint64, data []byte) *fsm.Applied {
 	return &applied
 }
 
-// applyLocked applies an entry. If it is a replay its results are good until the
-// next one, else until they have been released.
+// applyLocked applies an entry. The results of a replay are valid until the next one,
+// others until they have been released.
 func (r *Replica) applyLocked(index uint64, data []byte, replay bool) (fsm.Applied, error) {
 	if replay {
 		return r.machine.Replay(index, data)
@@ -327,8 +324,8 @@ func (r *Replica) applyLocked(index uint64, data []byte, replay bool) (fsm.Appli
 	return applied, err
 }
 
-// noteLocked publishes what changed, under the lock: who reads the index and
-// then takes the lock finds at least that state.
+// noteLocked publishes what changed, under the lock, so that a reader that reads the index
+// and then takes the lock finds at least that state.
 func (r *Replica) noteLocked(index uint64) {
 	r.bytes.Store(r.machine.Bytes())
 	r.ended.Store(r.machine.EndedBytes())
@@ -339,8 +336,8 @@ func (r *Replica) noteLocked(index uint64) {
 	r.wake(index)
 }
 
-// StoreConfiguration moves the applied index over a configuration entry, which
-// does not concern the state. It makes Replica a raft.ConfigurationStore.
+// StoreConfiguration moves the applied index over a configuration entry, which does not
+// affect the state. It makes Replica a raft.ConfigurationStore.
 func (r *Replica) StoreConfiguration(index uint64, _ raft.Configuration) {
 	if r.replayed(index) || r.unstored != nil {
 		return
@@ -351,12 +348,12 @@ func (r *Replica) StoreConfiguration(index uint64, _ raft.Configuration) {
 	r.wake(index)
 }
 
-// errReplaying is returned for a snapshot while a Raft that was started again has
-// not come to the state's own entry yet.
+// errReplaying is returned for a snapshot while a restarted Raft has not reached the
+// state's own entry yet.
 var errReplaying = errors.New("raft was started again and has not caught up with the state")
 
-// ErrRestoreUnderWay is returned for a snapshot while a restore goes through the log:
-// the snapshot would not have it, and the log that it is of would go.
+// ErrRestoreUnderWay is returned for a snapshot while a restore goes through the log,
+// because the snapshot would not contain it and its log would be deleted.
 var ErrRestoreUnderWay = errors.New("a backup is being restored")
 
 // Snapshot captures the state. It runs on Raft's apply goroutine.
@@ -386,9 +383,9 @@ func (r *Replica) Snapshot() (raft.FSMSnapshot, error) {
 	return taken, nil
 }
 
-// Read calls fn with the state, under the read lock, and returns its index. While
-// the state is absent fn sees no tasks, but the nodes, the clocks and the level: it
-// is for who needs these, or would be right to do nothing.
+// Read calls fn with the state, under the read lock, and returns its index. While the state
+// is absent fn sees no tasks, but the nodes, the clocks and the level; so it is for callers
+// that need only these, or may do nothing without tasks.
 func (r *Replica) Read(fn func(m *fsm.Machine)) uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -402,8 +399,8 @@ func (r *Replica) Restoring() (under bool) {
 	return under
 }
 
-// ReadState is Read for who tells others what is there. Errors: ErrRestoring, and
-// fn is not called.
+// ReadState is Read for callers that report what is there. Errors: ErrRestoring; then fn is
+// not called.
 func (r *Replica) ReadState(fn func(m *fsm.Machine)) (uint64, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -414,7 +411,7 @@ func (r *Replica) ReadState(fn func(m *fsm.Machine)) (uint64, error) {
 	return r.machine.Index(), nil
 }
 
-// Capture captures the state for who reads it beside Apply. Errors: ErrRestoring.
+// Capture captures the state for reading it concurrently with Apply. Errors: ErrRestoring.
 func (r *Replica) Capture() (*fsm.Snapshot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -424,8 +421,8 @@ func (r *Replica) Capture() (*fsm.Snapshot, error) {
 	return r.machine.Snapshot(), nil
 }
 
-// Estimate returns what the clocks would be now, judging by the last entry:
-// what a node that does not lead knows of the time. Call it under the lock.
+// Estimate returns what the clocks would show now according to the last entry, for a node
+// that does not lead. Call it under the lock.
 func (r *Replica) Estimate(m *fsm.Machine) fsm.Stamp {
 	since := (r.cfg.Clock.Mono() - r.appliedAt).Milliseconds()
 	s := m.Stamp()

@@ -10,18 +10,18 @@ import (
 
 // MemoryLayer is a raft.StreamLayer whose connections stay in memory.
 type MemoryLayer struct {
-	To       *MemoryLayer  // whom dialing reaches
+	To       *MemoryLayer  // the layer that Dial reaches
 	Closed   chan struct{} // closed by Close
 	incoming chan net.Conn
 	once     sync.Once
 }
 
-// NewMemoryLayer returns a layer that dials nobody yet.
+// NewMemoryLayer returns a layer without a target to dial.
 func NewMemoryLayer() *MemoryLayer {
 	return &MemoryLayer{incoming: make(chan net.Conn), Closed: make(chan struct{})}
 }
 
-// Accept returns the next connection that somebody dialed.
+// Accept returns the next connection that was dialed.
 func (l *MemoryLayer) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.incoming:
@@ -38,10 +38,10 @@ func (l *MemoryLayer) Dial(raft.ServerAddress, time.Duration) (net.Conn, error) 
 	return here, nil
 }
 
-// Addr returns an address that says nothing.
+// Addr returns a dummy address.
 func (l *MemoryLayer) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "memory"} }
 
-// Close ends the layer, not its connections. It is safe to call more than once.
+// Close closes the layer but not its connections. It may be called more than once.
 func (l *MemoryLayer) Close() error {
 	l.once.Do(func() { close(l.Closed) })
 	return nil

@@ -1,6 +1,6 @@
-// Package peertest has what tests of nodes that talk to each other need: nodes by name,
-// with a key and an identity that are always the same, and connections in memory. It
-// knows nothing of the peer port, so that the port's own tests use it, too.
+// Package peertest provides what tests of communicating nodes need: nodes by name, each
+// with a fixed key and identity, and connections in memory. It does not depend on the peer
+// port, so that the port's own tests can use it, too.
 package peertest
 
 import (
@@ -28,14 +28,14 @@ func Signer(nodeID string) ed25519.PrivateKey {
 // UUID returns the identity of the node of that name.
 func UUID(nodeID string) string { return nodekey.UUID(nodekey.Public(Signer(nodeID))) }
 
-// Certificate returns what asks for a node's certificate, and the authority to trust.
+// Certificate returns a provider of a node's certificate and the authority to trust.
 func Certificate(t *testing.T, trusted *certstest.Authority, c certstest.Certificate) func() (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	own, pool := c.TLS(t), trusted.Pool()
 	return func() (tls.Certificate, *x509.CertPool) { return own, pool }
 }
 
-// Submit returns a request of the API to pass on, and room for its answer.
+// Submit returns an API request to forward, and room for its answer.
 func Submit(body string) (*fasthttp.Request, *fasthttp.Response) {
 	var req fasthttp.Request
 	var resp fasthttp.Response

@@ -11,11 +11,11 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// portUUIDs has the identities of the ports of Open, by address.
+// portUUIDs has the identities of the ports opened by Open, by address.
 var portUUIDs sync.Map
 
-// Open opens a port, without a node, for the node of that name on a free loopback
-// port. It finds the others that were opened so.
+// Open opens a port for the node of that name on a free loopback port, without a node. It
+// finds the others that were opened in this way.
 func Open(t *testing.T, nodeID string, change ...func(*peer.Config)) *peer.Port {
 	t.Helper()
 	cfg := peer.Config{

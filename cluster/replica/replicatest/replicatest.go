@@ -1,5 +1,5 @@
-// Package replicatest has what tests of package replica, and of a node that has one, feed
-// it with: entries, and snapshots in memory.
+// Package replicatest provides input for tests of package replica and of nodes: entries,
+// and snapshots in memory.
 package replicatest
 
 import (
@@ -19,13 +19,13 @@ func Entry(u int64, commands ...command.Command) []byte {
 	return command.AppendEntry(nil, fsm.Stamp{U: u, T: u}, commands...)
 }
 
-// Applier applies entries; *replica.Replica is one.
+// Applier applies entries, like *replica.Replica.
 type Applier interface {
 	ApplyEntry(index, term uint64, data []byte) *fsm.Applied
 }
 
-// Fill submits so many tasks of a size, in entries from first on, and returns the
-// index of the last.
+// Fill submits tasks of a size, in entries from first on, and returns the index of the last
+// entry.
 func Fill(f Applier, first uint64, tasks, size int) (last uint64) {
 	params := []byte(`"` + strings.Repeat("x", size-2) + `"`)
 	for last = first; tasks > 0; last++ {
@@ -57,7 +57,7 @@ func Persisted(t testing.TB, f raft.FSM) []byte {
 // Sink is a raft.SnapshotSink.
 type Sink struct {
 	bytes.Buffer
-	Fail     error // of every Write; nil = none
+	Fail     error // error of every Write; nil = none
 	Canceled bool
 }
 
@@ -78,7 +78,7 @@ func (s *Sink) Cancel() error { s.Canceled = true; return nil }
 // ID implements raft.SnapshotSink.
 func (s *Sink) ID() string { return "memory" }
 
-// Wrapped is a snapshot as Raft hands it over, wrapped.
+// Wrapped is a snapshot in the wrapped form in which Raft hands it over.
 type Wrapped struct{ *Snapshot }
 
 // WrappedReadCloser implements raft.ReadCloserWrapper.
@@ -89,9 +89,9 @@ var _ raft.ReadCloserWrapper = Wrapped{}
 // Snapshot is a snapshot that can be read again.
 type Snapshot struct {
 	*bytes.Reader
-	Again  func([]byte) []byte // returns what is read the second time; nil = the same
-	OnRead func()              // called by each Read, once it was rewound; nil = nothing
-	Twice  bool                // it was rewound
+	Again  func([]byte) []byte // changes the bytes for the second reading; nil = the same
+	OnRead func()              // called by each Read after Rewind; nil = nothing
+	Twice  bool                // Rewind was called
 	data   []byte
 }
 
@@ -108,7 +108,7 @@ func (s *Snapshot) Read(b []byte) (int, error) {
 	return s.Reader.Read(b)
 }
 
-// Rewind has the snapshot read from its start.
+// Rewind makes the snapshot be read from its start.
 func (s *Snapshot) Rewind() error {
 	if s.Again != nil {
 		s.data = s.Again(bytes.Clone(s.data))
