@@ -19,21 +19,22 @@ import (
 )
 
 const (
-	// startRetryInterval is how often a node asks those again that have not answered,
-	// until a majority has; startTellInterval how often it tells the others then.
+	// startRetryInterval is how often a node asks again those that have not answered, until a
+	// majority has; startTellInterval is how often it tells the others after that.
 	startRetryInterval = 100 * time.Millisecond
 	startTellInterval  = 5 * time.Second
 	startAskTimeout    = time.Second
 	startLogInterval   = 10 * time.Second
 )
 
-// startProof is how a node proves that its data folder is no old copy.
+// startProof proves that a node's data folder is no old copy.
 type startProof struct {
 	uuid    string // of the node
 	dir     *storage.Dir
 	gate    *confirm.VoteGate
 	members startMembers
-	// ask tells the node at a peer address of s, moved is told where a member says that it is.
+	// ask tells the node at a peer address of s; moved is called with a member's reported
+	// address.
 	ask    func(ctx context.Context, addr string, s storage.Start) (startAnswer, error)
 	moved  func(uuid, addr string)
 	clock  ClockSource
@@ -41,37 +42,40 @@ type startProof struct {
 	logger hclog.Logger
 }
 
-// startMembers are the members as the node knows them, itself among them.
+// startMembers are the members as the node knows them, including itself.
 type startMembers interface {
 	findMembers(ctx context.Context)
 	knownAddrs() []string // of the others
 	servers() []raft.Server
-	// electorate returns the voters, or until it is known to be a member who made it one.
+	// electorate returns the voters or, until the node is known to be a member, those who made
+	// it one.
 	electorate() []raft.Server
 	isServer(uuid string) bool
 	nameOfMember(uuid string) string
-	// other returns where another process answers as this node, "" for nowhere.
+	// other returns the address where another process answers as this node, or "".
 	other(ctx context.Context) (addr string)
 	// inDoubt reports whether the node hears no leader, or is not where the cluster has it.
 	inDoubt() bool
 }
 
-// run lets this node vote once a majority of the voters, itself counted, has
-// said that it knows no later start of this node than its data folder does, and has
-// noted this one. If one knows better, the folder is a copy of an earlier time: it
-// lacks what the node acknowledged since, and what it voted. The node ends then.
+// run lets this node vote once a majority of the voters, including itself, has confirmed that
+// it knows no later start of this node than the data folder does, and has recorded this one.
+// If one knows a later start, the folder is an earlier copy: it lacks what the node has
+// acknowledged and voted since, so the node ends.
 //
-// So does a folder without data: it may be a copy from before this node had any, of a
-// member that has voted and acknowledged since.
+// The same applies to a folder without data: it may be a copy from before this node had any,
+// of a member that has voted and acknowledged since.
 //
-// The folder's own start goes up only after nobody knew better of the last one: an old
-// copy that is started again and again stays an old copy. Nor does it while another process
-// runs as this node, whose start that would rule: this one ends.
+// The folder's own start is increased only after no voter knew a later one than the last, so
+// that an old copy that is started again and again stays an old copy. It is not increased
+// either while another process runs as this node, because the new start would supersede that
+// one: instead, this node ends.
 //
-// Until ctx ends it goes on telling those that did not answer, and who joins later:
-// whoever was not told could not tell an old copy. One of them may know better, too. And it
-// asks all again while this node hears no leader: it may have been stopped while a copy of
-// its folder was started, and those who were told of that do not let its Raft in any more.
+// Until ctx ends it keeps telling those that have not answered, and nodes that join later,
+// because a node that was not told cannot recognize an old copy. One of them may also know a
+// later start. While this node hears no leader it asks all again: it may have been stopped
+// while a copy of its folder was started, and the nodes that were told of that no longer
+// accept its Raft.
 func (p *startProof) run(ctx context.Context) {
 	if !p.tell(ctx, p.dir.Identity().Start) {
 		return
@@ -101,8 +105,8 @@ func (p *startProof) run(ctx context.Context) {
 	}
 }
 
-// tell tells the others of s until a majority of the voters has noted it. It returns
-// false when ctx ended or the folder is an old copy.
+// tell tells the others of s until a majority of the voters has recorded it. It returns false
+// if ctx ended or the folder is an old copy.
 func (p *startProof) tell(ctx context.Context, s storage.Start) bool {
 	noted := map[string]bool{p.uuid: true}
 	var loggedAt time.Duration
@@ -129,8 +133,8 @@ func (p *startProof) tell(ctx context.Context, s storage.Start) bool {
 	}
 }
 
-// askAll tells all of whom no answer is in noted of s, at once, and adds those
-// that have noted it. Errors: ErrOldCopy.
+// askAll tells all nodes not in noted of s, concurrently, and adds those that have recorded
+// it. Errors: ErrOldCopy.
 func (p *startProof) askAll(ctx context.Context, s storage.Start, noted map[string]bool) error {
 	ctx, cancel := context.WithTimeout(ctx, startAskTimeout)
 	defer cancel()
@@ -162,7 +166,7 @@ func (p *startProof) askAll(ctx context.Context, s storage.Start, noted map[stri
 	return errors.Join(errs...)
 }
 
-// majorityIn reports whether a majority of the voters is among the nodes.
+// majorityIn reports whether a majority of the voters is in nodes.
 func (p *startProof) majorityIn(nodes map[string]bool) bool {
 	voters, among := p.members.electorate(), 0
 	for _, s := range voters {
@@ -173,9 +177,9 @@ func (p *startProof) majorityIn(nodes map[string]bool) bool {
 	return among > len(voters)/2
 }
 
-// electorate returns the voters by Raft's configuration. A node that is not in it yet, whose
-// vote a leader may need to add it, goes by those who made it a member, and itself: until
-// then its log may tell of members of long ago.
+// electorate returns the voters by Raft's configuration. If this node is not in it yet, whose
+// vote a leader may need to add it, it returns the nodes that made it a member, and itself,
+// because its log may have members of long ago.
 func (n *Node) electorate() []raft.Server {
 	own := raft.Server{ID: raft.ServerID(n.uuid)}
 	isOwn := func(s raft.Server) bool { return s.ID == own.ID }
@@ -185,7 +189,7 @@ func (n *Node) electorate() []raft.Server {
 	return append(slices.DeleteFunc(slices.Clone(n.introducers), isOwn), own)
 }
 
-// unnoted reports whether there is a member that is not among the nodes.
+// unnoted reports whether some member is not in nodes.
 func (p *startProof) unnoted(nodes map[string]bool) bool {
 	for _, s := range p.members.servers() {
 		if string(s.ID) != p.uuid && !nodes[string(s.ID)] {
@@ -205,34 +209,34 @@ func (p *startProof) oldCopy(s storage.Start, answer startAnswer, addr string) e
 		ErrOldCopy, p.members.nameOfMember(answer.UUID), addr, known, p.dir.Identity().NodeID, p.dir.Path())
 }
 
-// callStart is the name of the call by which a node tells others which start of
-// its folder this is. Who is asked while it starts answers once it knows its members,
-// which no answer is needed for: all nodes may start at once.
+// callStart is the call with which a node tells others of its start. A node that is starting
+// itself answers once it knows its members; that needs no answer of others, so all nodes may
+// start at the same time.
 const callStart = "start" // start → startAnswer
 
-// ErrOldCopy is returned when another node knows a later start of this node than its
-// data folder does.
+// ErrOldCopy is returned when another node knows a later start of this node than its data
+// folder does.
 var ErrOldCopy = errors.New("the data folder is an old copy")
 
-// ErrCopyBeside is returned when a node runs already, and this one over a copy of its data
-// folder, or the other way round.
+// ErrCopyBeside is returned when another process already runs as this node over a copy of its
+// data folder.
 var ErrCopyBeside = errors.New("another process runs over a copy of the data folder")
 
-// startAnswer is what a node makes of what it was told.
+// startAnswer is the answer to being told of a start.
 type startAnswer struct {
-	UUID string `json:"uuid"` // who answers
-	// Latest is the latest start that the answering node was ever told of: what it
-	// was told now, or one that rules that.
+	UUID string `json:"uuid"` // of the answering node
+	// Latest is the latest start that the answering node knows: the one it was told now, or
+	// one that supersedes it.
 	Latest storage.Start `json:"latest"`
-	// Whereabouts are the peer addresses that other nodes said they have, by UUID: who
-	// has moved may know of few others where they are now.
+	// Whereabouts are the reported peer addresses of other nodes, by UUID, because a node that
+	// has moved may not know where the others are now.
 	Whereabouts map[string]string `json:"whereabouts,omitempty"`
 }
 
-// superseded says why a process of a member is not heard by Raft, and not asked: a later
-// start of that node is known, whose promises it does not know. nil = it may be the latest.
-// So its votes and what it acknowledges count for nothing, also before it has heard of the
-// other one.
+// superseded returns an error if a process of a member must not exchange Raft messages,
+// because a later start of that node is known, whose promises the process does not know. Its
+// votes and acknowledgements then count for nothing, even before it has heard of the other
+// process.
 func superseded(s *storage.Starts, process peer.Hello) error {
 	of := storage.Start{Number: process.StartNumber, Nonce: process.StartNonce}
 	latest := s.Latest(process.UUID)
@@ -242,8 +246,8 @@ func superseded(s *storage.Starts, process peer.Hello) error {
 	return fmt.Errorf("node %q is of start %d, and this node was told of a later one over a copy of its data folder, start %d", process.NodeID, of.Number, latest.Number)
 }
 
-// serveStarts answers the calls of nodes that start, as the node self, whose port it
-// is. Before it answers it has parted Raft from the processes of earlier starts.
+// serveStarts answers the calls of starting nodes on the port of node self. Before it answers,
+// it closes Raft's connections with processes of earlier starts.
 func serveStarts(port *peer.Port, s *storage.Starts, self string) {
 	port.Handle(callStart, func(_ context.Context, from peer.Hello, body []byte) ([]byte, error) {
 		told, err := peer.ReadQuestion[storage.Start](body)

@@ -18,19 +18,15 @@ import (
 )
 
 const (
-	// statusTimeout bounds the questions to the other nodes; they are asked at
-	// the same time.
+	// statusTimeout bounds asking the other nodes, which happens concurrently.
 	statusTimeout = time.Second
-	// readyLagMax is how far, in entries, a node that is ready may be behind
-	// what it knows to be committed.
+	// readyLagMax is how many entries behind the known commit index a ready node may be.
 	readyLagMax = 1024
-	// contactMax is how long ago a follower that is ready has heard from its
-	// leader at most.
+	// contactMax is how long ago a ready follower may have heard from its leader.
 	contactMax = 2 * time.Second
 )
 
-// Ready returns nil if the node knows a leader and has caught up with it, else
-// why not.
+// Ready returns nil if the node knows a leader and has caught up with it, or else why not.
 func (n *Node) Ready() error {
 	if n.closing.Load() {
 		return nodes.ErrShuttingDown
@@ -72,8 +68,8 @@ func (n *Node) lastContactMS() int64 {
 	return time.Since(last).Milliseconds()
 }
 
-// Cluster returns what this node sees of the cluster. It asks every other node
-// and waits a second at most.
+// Cluster returns this node's view of the cluster. It asks every other node and waits at
+// most a second.
 func (n *Node) Cluster(ctx context.Context) nodes.ClusterView {
 	servers := n.servers()
 	if n.raft == nil {
@@ -94,7 +90,7 @@ func (n *Node) Cluster(ctx context.Context) nodes.ClusterView {
 	leader := n.leaderID()
 	statuses, errs := n.askStatuses(ctx, servers, statusQuestion{})
 	newest := n.record.Level
-	var zones *nodes.Zones // the leader's
+	var zones *nodes.Zones // of the leader
 	for i := range statuses {
 		newest = max(newest, statuses[i].Record.Level)
 		if string(servers[i].ID) == leader {
@@ -124,7 +120,7 @@ func (n *Node) Cluster(ctx context.Context) nodes.ClusterView {
 	return view
 }
 
-// viewer returns what says how the members are, as of now.
+// viewer returns a viewer of the members as of now.
 func (n *Node) viewer() *viewer {
 	v := &viewer{uuid: n.uuid}
 	if n.raft != nil {
@@ -147,8 +143,8 @@ func (n *Node) viewer() *viewer {
 	return v
 }
 
-// askStatuses asks all servers at once, and waits for the answers, statusTimeout at
-// most.
+// askStatuses asks all servers concurrently and waits for the answers, at most
+// statusTimeout.
 func (n *Node) askStatuses(ctx context.Context, servers []raft.Server, q statusQuestion) ([]peerStatus, []error) {
 	statuses, errs := make([]peerStatus, len(servers)), make([]error, len(servers))
 	n.eachStatus(ctx, servers, q, func(i int, status peerStatus, err error) bool {
@@ -158,9 +154,9 @@ func (n *Node) askStatuses(ctx context.Context, servers []raft.Server, q statusQ
 	return statuses, errs
 }
 
-// eachStatus asks all servers at once and calls heard, from this goroutine, with each
-// answer as it comes, until all have come or heard returns false: the rest is not
-// waited for, which may be a second when a machine is down.
+// eachStatus asks all servers concurrently and calls heard, on this goroutine, with each
+// answer as it arrives, until all have arrived or heard returns false. Then it does not
+// wait for the rest, which may take a second if a machine is down.
 func (n *Node) eachStatus(ctx context.Context, servers []raft.Server, q statusQuestion, heard func(i int, status peerStatus, err error) bool) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -186,8 +182,8 @@ func (n *Node) eachStatus(ctx context.Context, servers []raft.Server, q statusQu
 	}
 }
 
-// addressesOf returns where the member may be reached: where it said that it is, if that
-// is not what the configuration has, and there.
+// addressesOf returns where the member may be reached: its reported address, if that
+// differs from the configuration's, and the configuration's.
 func (n *Node) addressesOf(s raft.Server) []string {
 	recorded := string(s.Address)
 	if n.peers != nil {
@@ -198,7 +194,7 @@ func (n *Node) addressesOf(s raft.Server) []string {
 	return []string{recorded}
 }
 
-// askStatus asks the member s, which may be this node, what it says of itself.
+// askStatus asks the member s, which may be this node, for its status.
 func (n *Node) askStatus(ctx context.Context, s raft.Server, q statusQuestion) (peerStatus, error) {
 	asked := n.clock.Mono()
 	if string(s.ID) == n.uuid {

@@ -16,30 +16,30 @@ import (
 )
 
 const (
-	// tellTextMax bounds what is told, in bytes, and the name of who did it.
+	// tellTextMax bounds the text that is recorded, and the operator's name, in bytes.
 	tellTextMax = 1024
 	// tellTimeout bounds telling the leader.
 	tellTimeout = 5 * time.Second
-	// tellPause is how often a leader that does not serve yet is looked at: what is told
-	// right after a transfer meets one.
+	// tellPause is the polling interval while a leader does not serve yet, as happens right
+	// after a transfer.
 	tellPause = 10 * time.Millisecond
 )
 
-// byUnknown is told in the place of a name that the leader could not find out.
+// byUnknown is recorded instead of a name that the leader could not find.
 const byUnknown = ", with a key that the leader does not know"
 
-// told is an operator's act that another node tells the leader of: the leader finds
-// out whose Key it was, and whatever name that node would say does not count.
+// told is an operator's action that another node reports to the leader. The leader
+// identifies the owner of Key, because the other node could report any name.
 type told struct {
 	Kind event.Kind `json:"kind"`
 	What string     `json:"what"`
-	Key  string     `json:"key,omitempty"` // "": nobody's
+	Key  string     `json:"key,omitempty"` // "" if no key was used
 }
 
-// Tell tells of an operator's act in the trail, through the leader. key is the API
-// key of cmd.By, "" if it is nobody's. Below the feature level that knows it, nothing
-// is told. The texts are cut at tellTextMax. Errors: nodes.ErrNoLeader,
-// nodes.ErrShuttingDown, nodes.ErrOverloaded (it was not told); else it may have been.
+// Tell records an operator's action in the trail, through the leader. key is the API key of
+// cmd.By, or "". Below the feature level that knows it, nothing is recorded. The texts are
+// cut at tellTextMax. Errors after which it was not recorded: nodes.ErrNoLeader,
+// nodes.ErrShuttingDown, nodes.ErrOverloaded; after any other it may have been.
 func (n *Node) Tell(ctx context.Context, cmd command.Tell, key string) error {
 	if n.closing.Load() {
 		return nodes.ErrShuttingDown
@@ -74,12 +74,12 @@ func cutTold(text string) string {
 	return strings.ToValidUTF8(text[:tellTextMax], "")
 }
 
-// SetOperators sets what names the operator whose API key it is; "" is nobody's, and ok
-// for that is true where there are no keys. Until it is set nobody is known by a key.
+// SetOperators sets the function that returns the operator with an API key. For "" it
+// returns ok if there are no keys. Until it is set, no operator is known.
 func (n *Node) SetOperators(name func(key string) (name string, ok bool)) { n.operators.Store(&name) }
 
-// answerTell tells for another node, if this one leads; one that was elected and does not
-// serve yet is waited for.
+// answerTell records for another node, if this one leads. It waits for a leader that was
+// elected but does not serve yet.
 func (n *Node) answerTell(ctx context.Context, body []byte) ([]byte, error) {
 	t, err := peer.ReadQuestion[told](body)
 	if err != nil {
@@ -99,7 +99,7 @@ func (n *Node) answerTell(ctx context.Context, body []byte) ([]byte, error) {
 	return []byte("{}"), nil
 }
 
-// tellHere tells, once this node serves, which leads.
+// tellHere records once this node, which leads, serves.
 func (n *Node) tellHere(ctx context.Context, cmd command.Command) error {
 	for !n.IsLeader() && !n.closing.Load() {
 		leads := n.leader.Load() != nil || n.raft != nil && n.raft.State() == raft.Leader
@@ -111,7 +111,7 @@ func (n *Node) tellHere(ctx context.Context, cmd command.Command) error {
 	return err
 }
 
-// operator returns the name of the operator whose API key it is, "" if it is none's.
+// operator returns the name of the operator with the API key, or "".
 func (n *Node) operator(key string) (name string, ok bool) {
 	find := n.operators.Load()
 	if find == nil {

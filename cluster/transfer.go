@@ -15,17 +15,16 @@ import (
 )
 
 const (
-	// transferEndMax is how long after a transfer the old leadership's end is
-	// waited for, before Raft is started again. A transfer that did not succeed
-	// ends none.
+	// transferEndMax is how long after a transfer to wait for the end of the old leadership before
+	// Raft is restarted. A failed transfer does not end it.
 	transferEndMax = 5 * time.Second
-	// leaderPollInterval is how often it is looked who leads now.
+	// leaderPollInterval is how often to check who leads now.
 	leaderPollInterval = 20 * time.Millisecond
 )
 
-// Transfer hands the leadership to the voter named nodeID, to the one that is
-// furthest if that is "", and returns who leads then. This node's Raft is
-// started again after it. Errors: RemoveNode's.
+// Transfer transfers the leadership to the voter named nodeID, or to the most up-to-date one if
+// that is "", and returns the new leader. Afterwards this node's Raft is restarted. Errors: those
+// of RemoveNode.
 func (n *Node) Transfer(ctx context.Context, nodeID string) (leader string, err error) {
 	l, unlock, err := n.lockLeading(ctx)
 	if err != nil {
@@ -42,8 +41,8 @@ func (n *Node) Transfer(ctx context.Context, nodeID string) (leader string, err 
 	return n.awaitLeader(ctx)
 }
 
-// transferTargets returns whom the leadership may go to: the member of that
-// name, any healthy voter if it is ""; none if that one leads already.
+// transferTargets returns the possible new leaders: the member of that name, or all healthy voters
+// if it is ""; none if that one leads already.
 func transferTargets(view nodes.ClusterView, nodeID string) ([]nodes.NodeView, error) {
 	if nodeID == "" {
 		var targets []nodes.NodeView
@@ -80,10 +79,10 @@ func transferTargets(view nodes.ClusterView, nodeID string) ([]nodes.NodeView, e
 	return []nodes.NodeView{member}, nil
 }
 
-// moveLeadership hands the leadership l to the first of the targets that takes
-// it, best first, and has Raft started again. The caller has locked the
-// membership. Errors: *nodes.MembershipRefused: nobody took it, this node leads
-// on; ctx's cause as nodes.ErrOutcomeUnknown.
+// moveLeadership transfers the leadership l to the first of the targets that accepts it, best
+// first, and has Raft restarted. The caller has locked the membership. Errors:
+// *nodes.MembershipRefused if none accepted it and this node still leads; ctx's cause as
+// nodes.ErrOutcomeUnknown.
 func (n *Node) moveLeadership(ctx context.Context, l *leadership, targets []nodes.NodeView) error {
 	names := make(map[raft.ServerID]string, len(targets))
 	ids := make([]raft.ServerID, 0, len(targets))
@@ -103,7 +102,7 @@ func (n *Node) moveLeadership(ctx context.Context, l *leadership, targets []node
 		}
 		n.logger.Warn("leadership not handed over", "node_id", names[id], "error", err)
 	}
-	// Also after a try that failed: the leadership may end a moment later.
+	// Also after a failed attempt, because the leadership may end a moment later.
 	restarted := make(chan struct{})
 	select {
 	case n.transfers <- transferred{from: l, restarted: restarted}:
@@ -140,14 +139,13 @@ func namesOf(nodes []nodes.NodeView) func(yield func(string) bool) {
 	}
 }
 
-// transferred is a leadership that was handed over, or was tried to be.
+// transferred is a leadership after a transfer or an attempt.
 type transferred struct {
 	from      *leadership
-	restarted chan struct{} // closed when Raft runs again, or has no need to
+	restarted chan struct{} // closed when Raft runs again, or need not be restarted
 }
 
-// monitorTransfers starts Raft again after each transfer, once the old leadership
-// has ended.
+// monitorTransfers restarts Raft after each transfer, once the old leadership has ended.
 func (n *Node) monitorTransfers(ctx context.Context) {
 	for {
 		select {
@@ -167,21 +165,22 @@ func (n *Node) endTransfer(ctx context.Context, t transferred) {
 	case <-ctx.Done():
 		return
 	case <-timer.C:
-		return // it failed: this node leads on
+		return // it failed: this node still leads
 	case <-t.from.ctx.Done():
 	}
 	t.from.wg.Wait()
-	// By Raft's word: between two scopes of a leadership, as for a restore, there is no leader here.
+	// Ask Raft, because between two scopes of a leadership, as during a restore, there is no leader
+	// here.
 	if n.raft.State() == raft.Leader || n.leader.Load() != nil || ctx.Err() != nil {
-		return // it leads again, or on
+		return // it leads again, or still
 	}
 	if err := n.restartRaft(); err != nil {
 		n.cfg.Fatal(fmt.Errorf("after the leadership was handed over: %w: start this node again", err))
 	}
 }
 
-// leaveLowDisk gives the leadership to the node, whose disk is not low as this one's is, once
-// in diskHandoverInterval. If that fails this node goes on leading, and refuses submits.
+// leaveLowDisk transfers the leadership to the node, whose disk is not low, at most once in
+// diskHandoverInterval. If that fails this node continues to lead and refuses submits.
 func (n *Node) leaveLowDisk(nodeID string) {
 	now := n.clock.Mono()
 	if last := n.diskLeftAt.Load(); last != 0 && now-time.Duration(last) < diskHandoverInterval {
@@ -189,7 +188,7 @@ func (n *Node) leaveLowDisk(nodeID string) {
 	}
 	n.diskLeftAt.Store(int64(now) + 1) // never 0
 	n.logger.Warn("handing the leadership over: the disk of this node is low, that of the other is not", "node_id", nodeID)
-	// In a goroutine of the node's: the leadership's have to end for it.
+	// In a goroutine of the node, because those of the leadership must end for it.
 	n.start(func() {
 		ctx, cancel := context.WithTimeout(n.ctx, handoverTimeout)
 		defer cancel()
@@ -199,10 +198,10 @@ func (n *Node) leaveLowDisk(nodeID string) {
 	})
 }
 
-// restartRaft shuts Raft down and starts it again over the same stores, in a node
-// that does not lead any more. A leader that has handed its leadership over may
-// be left in a state in which it refuses every entry should it ever lead again;
-// what is started again is not. An error is fatal: the node has no Raft then.
+// restartRaft shuts Raft down and starts it again over the same stores, on a node that no longer
+// leads. A leader that has transferred its leadership may be left in a state in which it would
+// refuse every entry if it ever led again; a restarted one is not. An error is fatal, because the
+// node then has no Raft.
 func (n *Node) restartRaft() error {
 	newTransport := n.parts.NewTransport
 	if newTransport == nil {
@@ -223,14 +222,14 @@ func (n *Node) restartRaft() error {
 	}
 	n.raft.run.Store(run)
 	if n.removed.Load() {
-		return run.shutdown() // leaveForGood may have seen the one before
+		return run.shutdown() // leaveForGood may have seen only the previous one
 	}
 	n.logger.Info("raft started again", "took_ms", (n.clock.Mono() - begin).Milliseconds())
 	return nil
 }
 
-// awaitLeader waits until somebody is known to lead, and returns its name.
-// Errors: nodes.ErrOutcomeUnknown when ctx ends, nodes.ErrShuttingDown.
+// awaitLeader waits until a leader is known and returns its name. Errors: nodes.ErrOutcomeUnknown
+// when ctx ends, nodes.ErrShuttingDown.
 func (n *Node) awaitLeader(ctx context.Context) (nodeID string, err error) {
 	for {
 		if n.closing.Load() {
@@ -249,7 +248,7 @@ func (n *Node) awaitLeader(ctx context.Context) (nodeID string, err error) {
 	}
 }
 
-// nameOfMember returns the recorded name of a node, its UUID if there is none.
+// nameOfMember returns the recorded name of a node, or its UUID.
 func (n *Node) nameOfMember(uuid string) string {
 	var record fsm.NodeRecord
 	n.fsm.Read(func(m *fsm.Machine) { record, _ = m.Node(uuid) })

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// firstLevel is the feature level of a new cluster whose voters do not all
-	// say that they know more. Above it an operator decides.
+	// firstLevel is the feature level of a new cluster if not all voters report a higher
+	// one. An operator decides about higher ones.
 	firstLevel = 1
-	// firstLevelTries bounds how often the first leader asks the voters what they
-	// know, at duty.RetryInterval, before it settles for firstLevel.
+	// firstLevelTries bounds how often the first leader asks the voters for their levels,
+	// at duty.RetryInterval, before it settles for firstLevel.
 	firstLevelTries = 30
 	// firstLevelTimeout bounds asking them once.
 	firstLevelTimeout = 200 * time.Millisecond
 )
 
-// checkLevel refuses a command that some node of the cluster may not know: it
-// would stop at it.
+// checkLevel refuses a command that some node of the cluster may not know, because that
+// node would stop at it.
 func (n *Node) checkLevel(cmd command.Command) error {
 	needs, has := command.LevelOf(cmd), n.fsm.Level()
 	if needs <= max(has, firstLevel) {
@@ -38,8 +38,8 @@ func (n *Node) checkLevel(cmd command.Command) error {
 	return fmt.Errorf("%w: it needs level %d, the cluster is at %d", nodes.ErrLevel, needs, has)
 }
 
-// startLevel gives a new cluster its feature level and the server's defaults, before
-// anything is proposed: the highest if every voter says that it knows it, else firstLevel.
+// startLevel sets the feature level and the server's defaults of a new cluster before
+// anything is proposed: the highest level if every voter knows it, else firstLevel.
 func (l *leadership) startLevel() error {
 	n := l.node
 	if n.fsm.Level() > 0 {
@@ -61,12 +61,12 @@ func (l *leadership) startLevel() error {
 	return l.propose(command.SetLevel{Level: level, Defaults: fsm.FirstDefaults(level), Place: fsm.FirstPlace(level, time.Now().UnixMilli())})
 }
 
-// Upgrade raises the cluster's feature level to the highest that every member
-// knows, and returns it; by is whose key it was, for the trail. From then on no
-// older version can take part. Errors: *nodes.MembershipRefused if a voter cannot be
-// asked, or a member knows no more than the level, nodes.ErrNotLeader,
-// nodes.ErrNoLeader, nodes.ErrOverloaded, nodes.ErrShuttingDown (nothing was changed);
-// nodes.ErrOutcomeUnknown.
+// Upgrade raises the cluster's feature level to the highest that every member knows, and
+// returns it; by names the operator for the trail. Older versions can no longer take part.
+// Errors after which nothing has changed: *nodes.MembershipRefused if a voter cannot be
+// asked, or a member knows no more than the current level, nodes.ErrNotLeader,
+// nodes.ErrNoLeader, nodes.ErrOverloaded, nodes.ErrShuttingDown. nodes.ErrOutcomeUnknown if
+// that is unknown.
 func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error) {
 	if _, err := n.serving(); err != nil {
 		return 0, err
@@ -103,9 +103,9 @@ func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error)
 	return n.fsm.Level(), nil
 }
 
-// levelKnown returns the highest feature level that all members know, and those
-// that know less than this node. Voters say so now; of other members that do not
-// answer, their record does.
+// levelKnown returns the highest feature level that all members know, and the members that
+// know less than this node. Voters are asked; for other members that do not answer, their
+// record counts.
 func (n *Node) levelKnown(ctx context.Context) (level uint32, older []string, err error) {
 	level = fsm.FeatureLevel
 	servers := n.servers()
@@ -133,7 +133,7 @@ func (n *Node) levelKnown(ctx context.Context) (level uint32, older []string, er
 	return level, older, nil
 }
 
-// nameOf returns what to call a member that may have no record yet.
+// nameOf returns a name for a member that may have no record yet.
 func nameOf(s raft.Server, r fsm.NodeRecord) string {
 	if r.NodeID != "" {
 		return r.NodeID
@@ -141,13 +141,13 @@ func nameOf(s raft.Server, r fsm.NodeRecord) string {
 	return string(s.Address)
 }
 
-// levelNoteInterval is how often a node looks whether its cluster's feature level
-// has risen.
+// levelNoteInterval is how often a node checks whether its cluster's feature level has
+// risen.
 const levelNoteInterval = time.Second
 
-// noteLevels keeps the data folder's format up with the feature level, also at the
-// end: a binary that knows less then refuses the folder at once, where it would
-// else find the entry that it cannot apply when it is told that it is committed.
+// noteLevels keeps the data folder's format in step with the feature level, also once at
+// the end. A binary that knows less then refuses the folder at once, instead of stopping
+// later at an entry that it cannot apply.
 func (n *Node) noteLevels(ctx context.Context) {
 	for ok := true; ok; {
 		ok = pause.For(ctx, pause.Beat(levelNoteInterval))

@@ -17,36 +17,36 @@ import (
 )
 
 const (
-	// vouchedFor is for how long a member's word about another node holds, and
-	// unvouchedFor for how long nobody is asked again when no such word came.
+	// vouchedFor is how long a member's answer about another node is valid, and
+	// unvouchedFor how long no member is asked again after a negative one.
 	vouchedFor   = 10 * time.Second
 	unvouchedFor = time.Second
 	// vouchTimeout bounds asking for it.
 	vouchTimeout = time.Second
-	// vouchesMax bounds the nodes about which is asked at once, and those that are
-	// remembered, and vouchesPerHost those of them that dialed from one host: a stranger
-	// may have as many names as it likes.
+	// vouchesMax bounds the nodes asked about at the same time and remembered, and
+	// vouchesPerHost those of them from one host, because a stranger may use any number of
+	// names.
 	vouchesMax     = 64
 	vouchesPerHost = 8
 )
 
-// A node takes Raft's messages from members alone. It may lag behind, and have a leader
-// that was made a member since: then its own configuration does not have it. So it asks
-// the members that it knows, and takes the messages if one whose log is further than
-// its own has that node in its configuration: what it lacks it can have from such a
-// member only. If it knows better than all of them, or nobody that it knows is left in
-// the cluster, it takes nothing.
+// A node accepts Raft messages only from members. If it lags behind, its leader may have
+// become a member since, and is not in its own configuration. So it asks the members that
+// it knows, and accepts the messages if one with a more complete log has that node in its
+// configuration, because only from such a member could it get what it lacks. If its own log
+// is more complete than all of theirs, or no node that it knows is left in the cluster, it
+// accepts nothing.
 
-// vouchQuestion asks a member about another node. The log is that of who asks.
+// vouchQuestion asks a member about another node. Log is the asker's.
 type vouchQuestion struct {
 	UUID string   `json:"uuid"`
 	Log  logPoint `json:"log"`
 }
 
-// vouchAnswer is the member's word.
+// vouchAnswer is the member's answer.
 type vouchAnswer struct {
-	// Member: its log is further than that of who asks, and its configuration has
-	// that node.
+	// Member: its log is more complete than the asker's, and its configuration has that
+	// node.
 	Member bool `json:"member,omitempty"`
 }
 
@@ -57,7 +57,7 @@ type logPoint struct {
 }
 
 // after reports whether a log that ends at p is more up to date than one that ends at
-// other, as Raft's votes are granted by: one that has a committed entry is, beside one
+// other, by the rule for Raft's votes. A log with a committed entry is, compared with one
 // that lacks it.
 func (p logPoint) after(other logPoint) bool {
 	return p.Term > other.Term || p.Term == other.Term && p.Index > other.Index
@@ -66,12 +66,12 @@ func (p logPoint) after(other logPoint) bool {
 // logEnd returns the end of this node's log.
 func (n *Node) logEnd() logPoint {
 	stats := n.raft.current().Stats()
-	term, _ := strconv.ParseUint(stats["last_log_term"], 10, 64) // Raft's own
+	term, _ := strconv.ParseUint(stats["last_log_term"], 10, 64) // set by Raft
 	index, _ := strconv.ParseUint(stats["last_log_index"], 10, 64)
 	return logPoint{Term: term, Index: index}
 }
 
-// answerVouch says whether a node is a member that who asks cannot know of.
+// answerVouch says whether a node is a member that the asker cannot know of.
 func (n *Node) answerVouch(_ context.Context, body []byte) ([]byte, error) {
 	q, err := peer.ReadQuestion[vouchQuestion](body)
 	if err != nil {
@@ -80,8 +80,8 @@ func (n *Node) answerVouch(_ context.Context, body []byte) ([]byte, error) {
 	return json.Marshal(vouchAnswer{Member: n.raft != nil && n.logEnd().after(q.Log) && n.isServer(q.UUID)})
 }
 
-// raftPeer says why Raft's messages are not taken from a node that dialed from the host,
-// nil if they are.
+// raftPeer returns an error if Raft messages are not accepted from a node that dialed from
+// the host.
 func (n *Node) raftPeer(ctx context.Context, from peer.Hello, host string) error {
 	if n.isServer(from.UUID) || n.vouches.hold(ctx, from.UUID, host, n.askVouch) {
 		return nil
@@ -89,8 +89,8 @@ func (n *Node) raftPeer(ctx context.Context, from peer.Hello, host string) error
 	return fmt.Errorf("%w, nor does a member that this node knows and that is further say so", peer.NotMember(from))
 }
 
-// askVouch asks the members that this node knows about another node, and returns
-// whether one of them vouches for it.
+// askVouch asks the members that this node knows about another node, and reports whether
+// one of them vouches for it.
 func (n *Node) askVouch(ctx context.Context, uuid string) bool {
 	ctx, cancel := context.WithTimeout(ctx, vouchTimeout)
 	defer cancel()
@@ -114,10 +114,9 @@ func (n *Node) askVouch(ctx context.Context, uuid string) bool {
 	return len(yes) > 0
 }
 
-// acquaintances returns whom this node takes for members: those of Raft's configuration.
-// Until that has this node, all that it has is older than its membership, and there may
-// be nobody left of the members of then: so those come first that were members when it
-// became one.
+// acquaintances returns the nodes that this one takes for members: those of Raft's
+// configuration. Until that contains this node, its entries are older than the membership,
+// and none of those members may be left; so the members at the time of joining come first.
 func (n *Node) acquaintances() []raft.Server {
 	servers := n.servers()
 	if !n.belonged.Load() && slices.ContainsFunc(servers, func(s raft.Server) bool { return string(s.ID) == n.uuid }) {
@@ -134,23 +133,23 @@ func (n *Node) isServer(uuid string) bool {
 	return slices.ContainsFunc(n.acquaintances(), func(s raft.Server) bool { return string(s.ID) == uuid })
 }
 
-// vouches holds what members said about nodes that this one does not know. The zero
-// value is ready.
+// vouches holds what members have said about nodes that this one does not know. The zero
+// value is ready to use.
 type vouches struct {
 	mu    sync.Mutex
-	words map[string]*vouchWord // by UUID, vouchesMax at most
+	words map[string]*vouchWord // by UUID, at most vouchesMax
 }
 
-// vouchWord is about one node.
+// vouchWord is the answer about one node.
 type vouchWord struct {
-	host  string        // that it dialed from
-	said  chan struct{} // closed once it has been asked about; what follows is set then
+	host  string        // the host that it dialed from
+	said  chan struct{} // closed once members were asked; what follows is set then
 	holds bool
 	until time.Time
 }
 
-// hold reports whether a member vouches for a node that dialed from the host: by a word
-// that is fresh, or else ask, which one caller at a time calls for one node.
+// hold reports whether a member vouches for a node that dialed from the host: by a recent
+// answer, or else by calling ask, which only one caller at a time does for a node.
 func (v *vouches) hold(ctx context.Context, uuid, host string, ask func(context.Context, string) bool) bool {
 	word, first := v.word(uuid, host)
 	if word == nil {
@@ -172,9 +171,9 @@ func (v *vouches) hold(ctx context.Context, uuid, host string, ask func(context.
 	}
 }
 
-// word returns the word about a node; first is true if it is for the caller to ask. nil
-// if there are vouchesMax others that hold, or are being asked about, or vouchesPerHost
-// from the host.
+// word returns the answer about a node; first is true if the caller has to ask. nil if
+// there are vouchesMax valid or pending answers about others, or vouchesPerHost from the
+// host.
 func (v *vouches) word(uuid, host string) (w *vouchWord, first bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -201,7 +200,7 @@ func (v *vouches) word(uuid, host string) (w *vouchWord, first bool) {
 	return w, true
 }
 
-// over reports whether a word that was said holds no longer.
+// over reports whether an answer is no longer valid.
 func (w *vouchWord) over() bool {
 	select {
 	case <-w.said:
@@ -211,7 +210,8 @@ func (w *vouchWord) over() bool {
 	}
 }
 
-// introduced notes who the members were when this node became one. Before it runs.
+// introduced records the members at the time when this node became one. It must be called
+// before the node runs.
 func (n *Node) introduced(members []storage.Introducer) {
 	n.introducers = nil
 	for _, m := range members {
@@ -219,8 +219,8 @@ func (n *Node) introduced(members []storage.Introducer) {
 	}
 }
 
-// introducing returns the members, for a node that becomes one: this node first, which
-// it has met.
+// introducing returns the members for a joining node: this node first, because the joining
+// node has reached it.
 func (n *Node) introducing() []storage.Introducer {
 	members := []storage.Introducer{{UUID: n.uuid, PeerAddr: n.record.PeerAddr}}
 	for _, s := range n.servers() {
@@ -231,8 +231,8 @@ func (n *Node) introducing() []storage.Introducer {
 	return members
 }
 
-// memberAt returns the UUID of the member at a peer address, "" if this node knows of
-// none there: by Raft's configuration, by the records, by where they said that they are.
+// memberAt returns the UUID of the member at a peer address, or "": by Raft's
+// configuration, by the records, or by reported addresses.
 func (n *Node) memberAt(addr string) (uuid string) {
 	for _, s := range n.acquaintances() {
 		if string(s.Address) == addr {
@@ -252,8 +252,8 @@ func (n *Node) memberAt(addr string) (uuid string) {
 	return uuid
 }
 
-// recordedOf returns by which name and peer address the cluster knows a node, "" for
-// what it has not recorded.
+// recordedOf returns the name and peer address under which the cluster knows a node, "" if
+// not recorded.
 func (n *Node) recordedOf(uuid string) (nodeID, peerAddr string) {
 	n.fsm.Read(func(m *fsm.Machine) {
 		if r, ok := m.Node(uuid); ok {

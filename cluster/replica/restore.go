@@ -13,28 +13,26 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// smallStatePart: a state that takes less than this part of the room for a restore
-// is kept beside the new one in any case, as to drop it would make no room.
+// smallStatePart: a state smaller than this part of the room for a restore is kept during
+// it, because dropping it would free too little.
 const smallStatePart = 64
 
-// ErrRestoring is what readers are told while the state is absent.
+// ErrRestoring is returned to readers while the state is absent.
 var ErrRestoring = fmt.Errorf("%w: this node is restoring a snapshot, beside which it has no memory for the state that it had", nodes.ErrNoLeader)
 
-// errReplaced ends the writing of a snapshot of a state that another one has
-// replaced.
+// errReplaced ends the writing of a snapshot whose state was replaced by another.
 var errReplaced = errors.New("another snapshot has replaced the state")
 
-// RestoreRoom returns how many bytes of state there may be while a snapshot is
-// restored: 40 % of the memory, of which memory_limit is half unless that is said
-// to be more.
+// RestoreRoom returns the maximum size of the old and the new state together while a
+// snapshot is restored: 40 % of the memory, or 80 % of memory_limit if that is less.
 func RestoreRoom(memoryLimit int64, total uint64) int64 {
 	return min(memoryLimit, int64(total/2)) / 5 * 4
 }
 
-// Restore replaces the state by a snapshot's. The old state is there until the new
-// one is whole, and a snapshot that does not verify leaves it. If there is no room
-// for both, the snapshot is verified first, then the old state is dropped, and a
-// failure after that is fatal.
+// Restore replaces the state by a snapshot's. The old state stays until the new one is
+// complete, and also if the snapshot does not verify. If there is no room for both, the
+// snapshot is verified first, then the old state is dropped, and a failure after that is
+// fatal.
 func (r *Replica) Restore(source io.ReadCloser) error {
 	defer source.Close()
 	r.replacing.Store(true)
@@ -84,10 +82,10 @@ func (r *Replica) replace(m *fsm.Machine) {
 	r.watches.restored()
 }
 
-// makeRoom drops the state if there is no room for it beside the snapshot's, which
-// is whole then as far as that can be told without building its state. source is at its
-// start when it returns. absent reports whether it has. Errors: those of
-// fsm.VerifySnapshot and of reading; the state is what it was.
+// makeRoom drops the state if there is no room for it and the snapshot's together, after
+// verifying the snapshot as far as that is possible without building its state. When it
+// returns, source is at its start. absent reports whether the state was dropped. Errors:
+// those of fsm.VerifySnapshot and of reading; the state is then unchanged.
 func (r *Replica) makeRoom(source io.ReadCloser) (absent bool, err error) {
 	old := r.bytes.Load()
 	file := rewindable(source)
@@ -109,7 +107,8 @@ func (r *Replica) makeRoom(source io.ReadCloser) (absent bool, err error) {
 	r.machine = r.machine.Remnant()
 	r.absent.Store(true)
 	r.mu.Unlock()
-	// The collector would else wait until the heap is several times what is live.
+	// Otherwise the garbage collector would wait until the heap is several times the live
+	// data.
 	runtime.GC()
 	return true, nil
 }
@@ -120,8 +119,8 @@ type rewinder interface {
 	Rewind() error
 }
 
-// rewindable returns the snapshot that Raft has wrapped in r, nil if it cannot be
-// read twice: then it is not from a data folder.
+// rewindable returns the snapshot that Raft has wrapped in r, or nil if it cannot be read
+// twice because it is not from a data folder.
 func rewindable(r io.ReadCloser) rewinder {
 	for {
 		if file, ok := r.(rewinder); ok {
@@ -135,28 +134,27 @@ func rewindable(r io.ReadCloser) rewinder {
 	}
 }
 
-// restoresMax is how many snapshots in a row a follower restores. One whose log
-// does not fit the leader's can be sent one after the other, as fast as they can
-// be sent, and never get on (docs/adr/0008-install-snapshot-livelock.md).
+// restoresMax is the number of snapshots that a follower restores in a row. If its log does
+// not fit the leader's, it can be sent one after the other as fast as possible without
+// making progress (docs/adr/0008-install-snapshot-livelock.md).
 const restoresMax = 10
 
-// ErrRestoreLoop is what a node ends itself with that is sent one snapshot after
-// the other and does not get on. Started again, it does: its log is empty then.
+// ErrRestoreLoop ends a node that is sent one snapshot after the other without making
+// progress. After a restart it makes progress, because its log is then empty.
 var ErrRestoreLoop = errors.New("this node cannot catch up")
 
-// restoreWatch notices restores that lead nowhere. It goes by their number, not
-// by time: a large state takes long to restore. It belongs to Raft's apply
-// goroutine.
+// restoreWatch detects restores without progress by their number, because a large state
+// takes long to restore. It belongs to Raft's apply goroutine.
 type restoreWatch struct {
-	count int    // restores since anything was applied, or the index grew
-	index uint64 // the highest that was restored
+	count int    // restores since anything was applied or the index grew
+	index uint64 // the highest index restored
 }
 
-// applied notes that the node got on.
+// applied records progress.
 func (w *restoreWatch) applied() { w.count = 0 }
 
-// restored notes a restore and reports whether it was the restoresMax-th that
-// led nowhere.
+// restored records a restore and reports whether it was the restoresMax-th without
+// progress.
 func (w *restoreWatch) restored(index uint64) bool {
 	if index > w.index {
 		w.count, w.index = 0, index

@@ -13,13 +13,12 @@ import (
 )
 
 const (
-	// SnapshotRateMax bounds the writing of a snapshot, in bytes per second, so
-	// that the log's own writes are not held up: with four times as much, requests
-	// waited for up to 0.6 s beside the snapshots of three nodes on one disk
-	// (bench/HISTORY.md).
+	// SnapshotRateMax bounds the writing of a snapshot, in bytes per second, so that it
+	// does not delay the log's own writes. With four times as much, requests waited for up
+	// to 0.6 s during the snapshots of three nodes on one disk (bench/HISTORY.md).
 	SnapshotRateMax = 25 << 20
-	// snapshotChunkSize is how much is written between two pauses: a step that goes
-	// to disk at once.
+	// snapshotChunkSize is the amount written between two pauses: one step that goes to
+	// disk at once.
 	snapshotChunkSize = storage.WriteBackStep
 )
 
@@ -30,18 +29,18 @@ type snapshot struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	released chan struct{} // closed by Release: Raft has noted the snapshot, and compacted its log
+	released chan struct{} // closed by Release: Raft has recorded the snapshot and compacted its log
 
 	mu     sync.Mutex
-	state  *fsm.Snapshot // guarded by mu; nil when it was released
+	state  *fsm.Snapshot // guarded by mu; nil after release
 	counts bool          // guarded by mu; Raft is told that it was taken
-	// What had been applied since the snapshot before, at the capture.
+	// What had been applied since the previous snapshot, at the capture.
 	bytes, commands, entries int64
 }
 
-// Persist writes the snapshot, at a bounded rate. It is given up when the Raft that
-// took it is shut down, or another snapshot replaces the state, also when all of it is on
-// disk by then: the next look takes another.
+// Persist writes the snapshot at a bounded rate. It is abandoned when the Raft that took it
+// is shut down, or when another snapshot replaces the state, even if it is on disk
+// completely by then: the next check takes another one.
 func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	start := time.Now()
 	state := s.captured()
@@ -56,7 +55,8 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 		return err
 	}
 	if !s.count() {
-		// Raft would take it for its newest, and no more know the one that came meanwhile.
+		// Otherwise Raft would take it for its newest and forget the one that has arrived
+		// in the meantime.
 		return context.Cause(s.ctx)
 	}
 	s.of.snapshotIndex.Store(state.Index())
@@ -68,14 +68,14 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	return nil
 }
 
-// captured returns the state, nil if it was released.
+// captured returns the state, or nil after release.
 func (s *snapshot) captured() *fsm.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state
 }
 
-// count has the snapshot count, unless it was given up.
+// count makes the snapshot count, unless it was abandoned.
 func (s *snapshot) count() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,11 +95,10 @@ func (s *snapshot) Release() {
 	}
 }
 
-// void gives up the snapshot of a state that is about to be replaced. What is being
-// written keeps the state for as long as a chunk takes; what has not begun, and may
-// wait for the restore, does not. One that counts already is waited for: else Raft would
-// take it for its newest after the one that is restored, and compact its log while that
-// goes for it.
+// void abandons the snapshot of a state that is about to be replaced. One that is being
+// written keeps the state for as long as a chunk takes; one that has not begun, and may
+// wait for the restore, does not. If it counts already, void waits for it: otherwise Raft
+// would take it for its newest after the restored one, and compact its log accordingly.
 func (s *snapshot) void() {
 	s.cancel(errReplaced)
 	s.mu.Lock()
@@ -111,12 +110,12 @@ func (s *snapshot) void() {
 	}
 }
 
-// pacedWriter writes so many bytes per second at most, until ctx ends.
+// pacedWriter limits the bytes written per second, until ctx ends.
 type pacedWriter struct {
 	sink    raft.SnapshotSink
 	ctx     context.Context
 	rate    int64
-	due     time.Time // when the next chunk may be written; at first the beginning
+	due     time.Time // when the next chunk may be written; initially the start
 	written int64
 }
 
@@ -138,9 +137,9 @@ func (w *pacedWriter) Write(b []byte) (int, error) {
 	return total, nil
 }
 
-// pace waits until n bytes that were written are no longer ahead of the rate. After
-// a stall no more than a chunk is caught up with: what held the snapshot up held the
-// log up too, which comes first.
+// pace waits until the n bytes written are no longer ahead of the rate. After a stall it
+// catches up by at most one chunk, because what delayed the snapshot also delayed the log,
+// which has priority.
 func (w *pacedWriter) pace(n int) error {
 	now := time.Now()
 	w.due = w.due.Add(w.takes(n))

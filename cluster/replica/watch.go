@@ -12,17 +12,16 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// Bounds of those who wait for what entries do. Each is a request that is being
-// answered.
+// Bounds for waits. Each is a request being answered.
 const (
 	endWaitersMax   = 32_768
 	eventWaitersMax = 1_000
 )
 
-// WaitEnded waits until the task has ended, or is there no more, by this node's
-// state; wait at most. It returns at once if it is so already. caller ends when
-// nobody waits for the answer any more. Errors: nodes.ErrOverloaded,
-// nodes.ErrNoLeader while this node has no state; nodes.ErrShuttingDown; caller's cause.
+// WaitEnded waits until the task has ended or no longer exists in this node's state, for at
+// most wait. caller should end when the answer is no longer wanted. Errors:
+// nodes.ErrOverloaded, nodes.ErrNoLeader while this node has no state;
+// nodes.ErrShuttingDown; caller's cause.
 func (r *Replica) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -48,8 +47,8 @@ func (r *Replica) WaitEnded(caller context.Context, id uint64, wait time.Duratio
 	}
 }
 
-// WaitEvent waits until this node's trail has an event behind after; ctx ends
-// it. Errors: WaitEnded's; ctx's cause.
+// WaitEvent waits until this node's trail has an event after after, or ctx ends. Errors:
+// those of WaitEnded; ctx's cause.
 func (r *Replica) WaitEvent(ctx context.Context, after event.Pos) error {
 	if err := r.watches.enterEvents(); err != nil {
 		return err
@@ -70,11 +69,11 @@ func (r *Replica) WaitEvent(ctx context.Context, after event.Pos) error {
 	}
 }
 
-// watches are those who wait for what entries do. Who waits looks at the state
-// and is entered here under the state's read lock, and entries are told of under
-// its write lock: so none comes between the two.
+// watches holds the waits for what entries do. A wait checks the state and is added under
+// the state's read lock, and entries are reported under its write lock, so no entry comes
+// between the two.
 type watches struct {
-	// How many wait. An entry for which nobody waits looks at these alone.
+	// The number of waits. Without any, an entry only costs reading these.
 	endCount, eventCount atomic.Int64
 
 	closed chan struct{} // closed when the node closes
@@ -82,24 +81,24 @@ type watches struct {
 
 	mu   sync.Mutex
 	ends map[uint64]*endWatch // guarded by mu; by task id
-	// burst is closed by the next entry that adds to the trail; guarded by mu, nil
-	// while nobody waits for one.
+	// burst is closed by the next entry that adds to the trail; guarded by mu, nil without
+	// waits.
 	burst chan struct{}
 }
 
-// endWatch is those who wait for the end of one task.
+// endWatch holds the waits for the end of one task.
 type endWatch struct {
 	woken chan struct{}
 	count int  // guarded by watches.mu
-	ended bool // set before woken is closed; false: look again
+	ended bool // set before woken is closed; false: check again
 }
 
 func newWatches() *watches {
 	return &watches{closed: make(chan struct{}), ends: map[uint64]*endWatch{}}
 }
 
-// watchEnd returns what to wait for until the task ends, nil if it has ended or
-// there is none. The caller leaves it, unless it was woken.
+// watchEnd returns what to wait for until the task ends, or nil if it has ended or does not
+// exist. The caller must call leaveEnd unless it was woken.
 func (r *Replica) watchEnd(id uint64) (*endWatch, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -112,8 +111,8 @@ func (r *Replica) watchEnd(id uint64) (*endWatch, error) {
 	return r.watches.enterEnd(id)
 }
 
-// watchEvents returns what is closed with the next events, nil if the trail has
-// some behind after.
+// watchEvents returns a channel that is closed with the next events, or nil if the trail
+// has some after after.
 func (r *Replica) watchEvents(after event.Pos) (<-chan struct{}, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -143,7 +142,7 @@ func (w *watches) enterEnd(id uint64) (*endWatch, error) {
 	return e, nil
 }
 
-// leaveEnd gives up a wait, unless it is over.
+// leaveEnd abandons a wait, unless it is over.
 func (w *watches) leaveEnd(id uint64, e *endWatch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +163,7 @@ func (w *watches) wakeEndLocked(id uint64, e *endWatch, ended bool) {
 	close(e.woken)
 }
 
-// enterEvents counts one who waits for events. The caller counts it off.
+// enterEvents counts a wait for events. The caller undoes the count.
 func (w *watches) enterEvents() error {
 	if w.eventCount.Add(1) > eventWaitersMax {
 		w.eventCount.Add(-1)
@@ -190,8 +189,8 @@ func (w *watches) wakeBurstLocked() {
 	}
 }
 
-// applied is told of every entry, under the state's lock. Without anybody who
-// waits it costs two looks; with some, one for each task that ended.
+// applied is called for every entry, under the state's lock. Without waits it costs two
+// atomic reads; with some, one lookup for each task that ended.
 func (w *watches) applied(a *fsm.Applied) {
 	ends := len(a.Ended) > 0 && w.endCount.Load() > 0
 	events := a.Events && w.eventCount.Load() > 0
@@ -213,8 +212,8 @@ func (w *watches) applied(a *fsm.Applied) {
 	}
 }
 
-// restored is told, under the state's lock, that another state took the place of
-// the old one: everybody looks again.
+// restored is called, under the state's lock, when another state has replaced the old one:
+// all waits check again.
 func (w *watches) restored() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,5 +223,5 @@ func (w *watches) restored() {
 	}
 }
 
-// end ends all waits, and those to come, as the node closes.
+// end ends all current and future waits, as the node closes.
 func (w *watches) end() { w.close.Do(func() { close(w.closed) }) }

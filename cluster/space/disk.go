@@ -9,17 +9,18 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// diskSlackPart of the mark has to be free above it before a disk that was low
-// no longer is.
+// diskSlackPart is the part of the mark that must be free above it before a low disk counts as
+// no longer low.
 const diskSlackPart = 8
 
-// Disk is what is free on the data folder's disk.
+// Disk is the free space on the data folder's disk.
 type Disk struct {
-	// free, size and mark are bytes; below mark the disk is low. size 0 = not looked
-	// at yet.
+	// free, size and mark are in bytes; below mark the disk is low. size 0 means not measured
+	// yet.
 	free, size, mark atomic.Uint64
 	low              atomic.Bool
-	// inodes are those that are free, of inodesSize. Below inodesMark the disk is low, too.
+	// inodes is the number of free ones out of inodesSize. Below inodesMark the disk is low,
+	// too.
 	inodes, inodesSize, inodesMark atomic.Uint64
 	inodesLow                      atomic.Bool
 }
@@ -27,13 +28,13 @@ type Disk struct {
 // Low reports whether so little is free that submits are refused.
 func (d *Disk) Low() bool { return d.low.Load() || d.inodesLow.Load() }
 
-// Inodes returns how many inodes are free, and below which mark the disk is low; ok is false if
-// nobody has looked yet, or the file system does not bound them.
+// Inodes returns how many inodes are free, and the mark below which the disk is low; ok is
+// false if not measured yet, or if the file system does not bound them.
 func (d *Disk) Inodes() (free, mark uint64, ok bool) {
 	return d.inodes.Load(), d.inodesMark.Load(), d.inodesSize.Load() != 0
 }
 
-// noteInodes takes what was found of inodes.
+// noteInodes records a measurement of inodes.
 func (d *Disk) noteInodes(free, size uint64) (low, changed bool) {
 	mark := storage.FreeInodesMin(size)
 	was := d.inodesLow.Load()
@@ -45,14 +46,14 @@ func (d *Disk) noteInodes(free, size uint64) (low, changed bool) {
 	return low, low != was
 }
 
-// Look returns how many bytes of how many are free, and below which mark the disk is low;
-// ok is false if nobody has looked at it yet.
+// Look returns the free and the total bytes, and the mark below which the disk is low; ok is
+// false if not measured yet.
 func (d *Disk) Look() (free, size, mark uint64, ok bool) {
 	size = d.size.Load()
 	return d.free.Load(), size, d.mark.Load(), size != 0
 }
 
-// note takes what was found.
+// note records a measurement of bytes.
 func (d *Disk) note(free, size, configured uint64) (low, changed bool) {
 	mark := storage.FreeMin(configured, size)
 	was := d.low.Load()
@@ -64,8 +65,8 @@ func (d *Disk) note(free, size, configured uint64) (low, changed bool) {
 	return low, low != was
 }
 
-// full returns a *nodes.Overload if less is free than the mark; strained asks for
-// what goes on until half of that is left.
+// full returns a *nodes.Overload if less than the mark is free. If strained, it allows half of
+// that, for commands that must go on.
 func (d *Disk) full(strained bool) error {
 	if d.inodesLow.Load() && (!strained || d.inodes.Load() < d.inodesMark.Load()/2) {
 		return &nodes.Overload{
@@ -82,8 +83,8 @@ func (d *Disk) full(strained bool) error {
 	}
 }
 
-// fits returns an error if a snapshot of so many bytes would leave less than half of the
-// mark free. Of inodes it has its own, in the reserve of package storage.
+// fits returns an error if a snapshot of that size would leave less than half of the mark free.
+// It needs no check of inodes, because the reserve of package storage has some for snapshots.
 func (d *Disk) fits(bytes int64) error {
 	if d.size.Load() == 0 || d.free.Load() >= uint64(bytes)+d.mark.Load()/2 {
 		return nil

@@ -11,45 +11,44 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// What may take how much of the memory limit, as parts of it: a fourth, and so on.
+// The parts of the memory limit: 4 means a fourth, and so on.
 const (
-	// Ended tasks may take this part, and so may what is remembered of removed tasks
-	// and of claim requests. What is above it goes, and evictPart of the limit more,
-	// so that it is not done for each.
+	// Ended tasks may take endedPart, and remembered removed tasks and claim requests
+	// rememberedPart. Anything beyond is removed, and evictPart of the limit more, so that it does
+	// not happen for each command.
 	endedPart      = 4
 	rememberedPart = 4
 	evictPart      = 64
-	// They make way, ended tasks first, down to evictPart, when the whole state comes this near to the
-	// limit: so they are never the reason to refuse a submit.
+	// When the whole state comes this close to the limit, these are reduced, ended tasks first,
+	// down to evictPart, so that they are never the reason to refuse a submit.
 	aheadPart = 16
-	// strainPart is how far the state may be above the limit, by what goes on there:
-	// claims, settles, their follow-ups, and ended tasks that are not evicted yet.
+	// strainPart is how far the state may exceed the limit through what goes on there: claims,
+	// settles, their follow-ups, and ended tasks that are not evicted yet.
 	strainPart = 8
 )
 
-// EvictTo returns how many bytes of ended tasks are to be left, and whether there are so many
-// more that the rest is to be evicted.
+// EvictTo returns how many bytes of ended tasks should remain, and whether there are enough more
+// that the rest should be evicted.
 func (s *Space) EvictTo(held replica.Held) (bytes int64, due bool) {
 	most := endedMax(s.cfg.MemoryLimit, held.All-held.Ended)
 	return most - s.cfg.MemoryLimit/evictPart, held.Ended > most && s.cfg.Knows(command.Evict{}) == nil
 }
 
-// ForgetTo is EvictTo of what is remembered of removed tasks and of claim requests, some of
-// which is to be forgotten before its time.
+// ForgetTo is EvictTo for remembered removed tasks and claim requests, which are then forgotten
+// before their time.
 func (s *Space) ForgetTo(held replica.Held) (bytes int64, due bool) {
 	most := rememberedMax(s.cfg.MemoryLimit, held.Lasting())
 	return most - s.cfg.MemoryLimit/evictPart, held.Remembered > most && s.cfg.Knows(command.Forget{}) == nil
 }
 
-// endedMax returns how many bytes ended tasks may take beside those that the rest
-// of the state takes.
+// endedMax returns how many bytes ended tasks may take, given the size of the rest of the state.
 func endedMax(limit, rest int64) int64 {
 	room := limit - limit/aheadPart - rest
 	return max(min(limit/endedPart, room), limit/evictPart)
 }
 
-// rememberedMax returns how many bytes may be remembered of removed tasks and of claim
-// requests beside what lasts.
+// rememberedMax returns how many bytes remembered tasks and requests may take, given the size of
+// what lasts.
 func rememberedMax(limit, lasting int64) int64 {
 	room := limit - limit/aheadPart - limit/evictPart - lasting
 	return max(min(limit/rememberedPart, room), limit/evictPart)
@@ -60,9 +59,9 @@ func (s *Space) memoryFull(strained bool) error {
 	return memoryFull(s.cfg.Held(), s.cfg.MemoryLimit, s.cfg.Knows(command.Evict{}) == nil, strained)
 }
 
-// memoryFull returns a *nodes.Overload if held reaches the limit: what can be
-// evicted does not count, if it is evicted at all, unless it is not for long. strained
-// asks for what goes on there.
+// memoryFull returns a *nodes.Overload if held reaches the limit. What can be evicted does not
+// count, if it is evicted at all and the excess is small. strained asks for commands that must go
+// on.
 func memoryFull(held replica.Held, limit int64, evicts, strained bool) error {
 	all, lasting := held.All, held.Lasting()
 	if all <= limit {
@@ -80,11 +79,11 @@ func memoryFull(held replica.Held, limit int64, evicts, strained bool) error {
 	}
 }
 
-// shortErrorBytes is where the error of a Fail is cut while memory is full: tasks that fail
-// again and again keep 20 of them each.
+// shortErrorBytes is the length to which the error of a Fail is cut while memory is full, because
+// tasks that fail repeatedly keep up to 20 of them.
 const shortErrorBytes = 256
 
-// Shorten returns the command as it is to be proposed: while memory is full, with short errors.
+// Shorten returns the command to propose: with short errors while memory is full.
 func (s *Space) Shorten(cmd command.Command) command.Command {
 	switch c := cmd.(type) {
 	case command.Fail:
@@ -105,7 +104,7 @@ func (s *Space) Shorten(cmd command.Command) command.Command {
 	return cmd
 }
 
-// AdmitState refuses a state that would take more memory than a state may.
+// AdmitState refuses a state that would take more memory than allowed.
 func (s *Space) AdmitState(bytes int64) error {
 	limit := s.cfg.MemoryLimit
 	if bytes <= limit+limit/strainPart {
@@ -117,13 +116,13 @@ func (s *Space) AdmitState(bytes int64) error {
 	}
 }
 
-// growth says what a command adds to the state.
+// growth says how much a command adds to the state.
 type growth uint8
 
 const (
-	growsLittle  growth = iota // claims, settles and what operators do: nothing, or a bounded little
-	growsBySteps               // a complete with follow-ups: refused later, as it also settles
-	growsByTasks               // submits, and schedules: they hold a whole task
+	growsLittle  growth = iota // claims, settles and operators' commands: nothing, or a bounded amount
+	growsBySteps               // a complete with follow-ups: refused later, because it also settles
+	growsByTasks               // submits and schedules: each contains a whole task
 )
 
 func growthOf(cmd command.Command) growth {

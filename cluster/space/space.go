@@ -13,19 +13,19 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// diskCheckInterval is how often a node looks at the free space of its disk.
+// diskCheckInterval is how often a node measures the free space of its disk.
 const diskCheckInterval = 250 * time.Millisecond
 
-// Config is what a Space needs to know of its node.
+// Config connects a Space to its node.
 type Config struct {
-	MemoryLimit int64  // of the state, in bytes
-	DiskFreeMin uint64 // 0: as the disk's size has it
-	// Held returns what the state takes.
+	MemoryLimit int64  // maximum size of the state, in bytes
+	DiskFreeMin uint64 // 0: derived from the disk's size
+	// Held returns the size of the state.
 	Held func() replica.Held
-	// Knows says why not every node of the cluster knows a command, nil if they do.
+	// Knows returns an error if some node of the cluster does not know a command.
 	Knows func(cmd command.Command) error
-	// VotersLow reports whether the disks of so many voters are low that no majority may be
-	// left.
+	// VotersLow reports whether so many voters' disks are low that there may be no majority
+	// without them.
 	VotersLow func() bool
 	Logger    hclog.Logger
 }
@@ -36,11 +36,11 @@ type Space struct {
 	cfg  Config
 }
 
-// New returns a Space whose disk nobody has looked at yet.
+// New returns a Space whose disk has not been measured yet.
 func New(cfg Config) *Space { return &Space{cfg: cfg} }
 
-// Room returns a *nodes.Overload when there is no room for what the command adds to
-// the state, in memory or on disk.
+// Room returns a *nodes.Overload if there is no room in memory or on disk for what the command
+// adds to the state.
 func (s *Space) Room(cmd command.Command) error {
 	switch growthOf(cmd) {
 	case growsByTasks:
@@ -51,8 +51,8 @@ func (s *Space) Room(cmd command.Command) error {
 	return nil
 }
 
-// Full returns a *nodes.Overload when a bound of memory or disk is reached. Only what
-// adds tasks asks: claims and settles make room.
+// Full returns a *nodes.Overload if a bound of memory or disk is reached. It is only for
+// commands that add tasks, because claims and settles make room.
 func (s *Space) Full() error {
 	if err := s.memoryFull(false); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s *Space) Full() error {
 	return nil
 }
 
-// strained is Full for what goes on a while longer.
+// strained is Full for commands that may go on for longer.
 func (s *Space) strained() error {
 	if err := s.memoryFull(true); err != nil {
 		return err
@@ -74,11 +74,11 @@ func (s *Space) strained() error {
 	return s.Disk.full(true)
 }
 
-// SnapshotFits returns an error if the disk may have no room for a snapshot: to
-// write until it is full would stop the log, and so the node.
+// SnapshotFits returns an error if the disk may have no room for a snapshot, because a full
+// disk would stop the log, and so the node.
 func (s *Space) SnapshotFits() error { return s.Disk.fits(s.cfg.Held().All) }
 
-// Left returns what the node says of it.
+// Left returns the node's report of its space.
 func (s *Space) Left() *nodes.NodeRoom {
 	r := &nodes.NodeRoom{State: s.cfg.Held().All, StateMax: s.cfg.MemoryLimit}
 	if free, _, mark, ok := s.Disk.Look(); ok {
@@ -87,14 +87,14 @@ func (s *Space) Left() *nodes.NodeRoom {
 	return r
 }
 
-// Watch looks at the disk again and again until ctx ends. bytes and inodes tell how many of how
-// many are free.
+// Watch measures the disk repeatedly until ctx ends. bytes and inodes return the free and the
+// total number.
 func (s *Space) Watch(ctx context.Context, bytes, inodes func() (free, size uint64, err error)) {
 	for ok := true; ok; ok = pause.For(ctx, pause.Beat(diskCheckInterval)) {
 		s.lookAtInodes(inodes)
 		free, size, err := bytes()
 		if err != nil {
-			continue // the stores say so, if it matters
+			continue // the stores report it, if it matters
 		}
 		switch low, changed := s.Disk.note(free, size, s.cfg.DiskFreeMin); {
 		case changed && low:

@@ -9,14 +9,14 @@ import (
 	"io"
 )
 
-// boltFile reads a bbolt file page by page, believing nothing: the library maps
-// the file and follows its offsets, so that one flipped bit can end the process
-// in a goroutine of its own, hang it, or hide entries.
+// boltFile reads a bbolt file page by page without trusting it: the library maps the file
+// and follows its offsets, so that a single flipped bit can end the process in a goroutine
+// of the library's, hang it, or hide entries.
 //
-// Only the two newest transactions' meta pages have checksums. What holds for
-// the other pages is that bbolt packs them without any room to move: each
-// element lies exactly behind the one before, each page is exactly as long as
-// its elements need, each is reached once, and keys only grow.
+// Only the two newest transactions' meta pages have checksums. For the other pages it
+// checks that they are packed as bbolt does, which leaves no freedom: each element lies
+// exactly after the previous one, each page is exactly as long as its elements need, each
+// is reached once, and keys only grow.
 //
 // The layout (integers in the machine's byte order):
 //
@@ -34,8 +34,8 @@ type boltFile struct {
 	seen     []bool // by page: reached from the root
 }
 
-// boltVisit gets each key and value of a bucket in order. They are valid until
-// it returns.
+// boltVisit is called with each key and value of a bucket in order. They are valid until it
+// returns.
 type boltVisit func(key, val []byte) error
 
 const (
@@ -59,8 +59,8 @@ type boltMetaPage struct {
 	pageSize, freelist, root, pages, txid uint64
 }
 
-// readBoltFile checks both meta pages. If the newer one were damaged, bbolt
-// would quietly take the other, which lacks the newest transaction.
+// readBoltFile checks both meta pages. If the newer one were damaged, bbolt would silently
+// use the other, which lacks the newest transaction.
 func readBoltFile(f io.ReaderAt, size int64) (*boltFile, error) {
 	meta0, err := readBoltMeta(f, 0, 0)
 	if err != nil {
@@ -119,7 +119,7 @@ func readBoltMeta(f io.ReaderAt, id uint64, offset int64) (boltMetaPage, error) 
 	return m, nil
 }
 
-// boltMetaHead is what follows the id in a meta page's header: its type, no
+// boltMetaHead returns the rest of a meta page's header after the id: its type, no
 // elements, no overflow.
 func boltMetaHead() uint64 {
 	var b [8]byte
@@ -137,7 +137,7 @@ func (f *boltFile) buckets() (map[string][]byte, error) {
 	return found, w.page(f.root, nil, nil, 0)
 }
 
-// walkBucket visits all of the bucket whose value is bucket.
+// walkBucket visits all elements of the bucket with this value.
 func (f *boltFile) walkBucket(bucket []byte, visit boltVisit) error {
 	if len(bucket) < boltBucketSize {
 		return fmt.Errorf("bucket of %d bytes", len(bucket))
@@ -165,7 +165,7 @@ func (f *boltFile) walkBucket(bucket []byte, visit boltVisit) error {
 	return err
 }
 
-// read returns page id with its overflow, and marks it.
+// read returns page id with its overflow pages, and marks them as seen.
 func (f *boltFile) read(id uint64) ([]byte, error) {
 	if id < 2 || id >= f.pages {
 		return nil, fmt.Errorf("page %d of %d", id, f.pages)
@@ -194,16 +194,15 @@ func (f *boltFile) read(id uint64) ([]byte, error) {
 	return page, nil
 }
 
-// boltWalk goes through one bucket.
+// boltWalk visits one bucket.
 type boltWalk struct {
 	file         *boltFile
-	elementFlags uint32 // that every element must have
+	elementFlags uint32 // required of every element
 	visit        boltVisit
 	lastKey      []byte // nil before the first
 }
 
-// page walks the subtree below page id, whose keys are in [lo, hi); nil means
-// no bound.
+// page walks the subtree below page id, whose keys must be in [lo, hi); nil means no bound.
 func (w *boltWalk) page(id uint64, lo, hi []byte, depth int) error {
 	if depth > boltDepthMax {
 		return errors.New("tree too deep")
@@ -274,8 +273,8 @@ func (w *boltWalk) branch(page, lo, hi []byte, depth int) (used int, err error) 
 		return 0, err
 	}
 	for i, child := range children {
-		// The first key of a branch is not kept up when entries are deleted or
-		// put in front: what counts is the bound from above.
+		// The first key of a branch may be out of date after deletions and insertions at
+		// the front; only the upper bound is reliable.
 		childLo, childHi := lo, hi
 		if i > 0 {
 			childLo = child.key

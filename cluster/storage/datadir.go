@@ -20,26 +20,25 @@ const (
 	lockFileName = "LOCK"
 	dataDirMode  = 0o700
 	dataFileMode = 0o600
-	// replacingTmp is behind the name of a file that is about to replace another one.
+	// replacingTmp is the suffix of a file that is about to replace another one.
 	replacingTmp = ".tmp"
 )
 
-// Dir is a data folder that this process holds. Its methods are safe for
-// concurrent use.
+// Dir is a data folder locked by this process. Its methods are safe for concurrent use.
 type Dir struct {
 	path string
-	key  ed25519.PrivateKey // that the UUID of id is of
+	key  ed25519.PrivateKey // from which the UUID of id is derived
 	lock *os.File           // flock held while open; nil after Close
-	next Start              // that of this process
+	next Start              // the start of this process
 
 	mu sync.Mutex // guards id and lock
 	id Identity
 }
 
-// OpenDir takes the data folder at path for the node named nodeID, and
-// creates it if it does not exist. logStore is the kind of log store that it is
-// to have; "" = the one it has, the default for a new one. Errors: ErrDataDir, ErrDataDirInUse,
-// ErrNodeIDMismatch, ErrLogStoreMismatch, ErrCorruptIdentity, ErrDiskFull.
+// OpenDir locks the data folder at path for the node named nodeID, and creates it if it does
+// not exist. logStore is the kind of log store that it must have; "" = any, the default for a
+// new one. Errors: ErrDataDir, ErrDataDirInUse, ErrNodeIDMismatch, ErrLogStoreMismatch,
+// ErrCorruptIdentity, ErrDiskFull.
 func OpenDir(path, nodeID, logStore string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -59,8 +58,8 @@ func OpenDir(path, nodeID, logStore string) (*Dir, error) {
 	return &Dir{path: path, key: key, lock: lock, next: id.Start.Next(), id: id}, nil
 }
 
-// makeDir creates the folder at path unless it is there, with those above it that are
-// missing, and makes their names durable.
+// makeDir creates the folder at path and missing ones above it, unless it exists, and makes
+// their names durable.
 func makeDir(path string) error {
 	info, err := os.Stat(path)
 	if err == nil {
@@ -85,8 +84,8 @@ func makeDir(path string) error {
 	return nil
 }
 
-// lockDir takes the lock of the folder at path without waiting, and notes our
-// pid in it. The kernel lets it go with the process, however that ends.
+// lockDir locks the folder at path without waiting, and writes our pid into the lock file. The
+// kernel releases the lock with the process, however that ends.
 func lockDir(path string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(path, lockFileName), os.O_RDWR|os.O_CREATE, dataFileMode)
 	if err != nil {
@@ -115,8 +114,8 @@ func notePID(f *os.File) error {
 	return err
 }
 
-// lockOwner returns "pid N" of who holds the lock f, as far as it is known: the
-// owner may be about to write it.
+// lockOwner returns "pid N" of the owner of the lock f, as far as known: the owner may be about
+// to write it.
 func lockOwner(f *os.File) string {
 	b, err := io.ReadAll(io.LimitReader(f, 32))
 	pid := strings.TrimSpace(string(b))
@@ -126,7 +125,7 @@ func lockOwner(f *os.File) string {
 	return "pid " + pid
 }
 
-// takeIdentity returns the identity of the folder at path, with its key, a new one if
+// takeIdentity returns the identity of the folder at path with its key. It creates a new one if
 // the folder has none and nothing that would need one.
 func takeIdentity(path, nodeID, logStore string) (Identity, ed25519.PrivateKey, error) {
 	id, ok, err := ReadIdentity(path)
@@ -140,8 +139,8 @@ func takeIdentity(path, nodeID, logStore string) (Identity, ed25519.PrivateKey, 
 		key, err := keyOf(path, id)
 		return id, key, err
 	}
-	// A log without an identity: the identity was lost, and with it the name
-	// under which this node voted.
+	// A log without an identity means that the identity was lost, and with it the name under
+	// which this node voted.
 	exists, err := fileExists(filepath.Join(path, logFileName))
 	if err != nil {
 		return Identity{}, nil, DirError(path, err)
@@ -160,22 +159,22 @@ func takeIdentity(path, nodeID, logStore string) (Identity, ed25519.PrivateKey, 
 	return id, key, writeIdentity(path, id)
 }
 
-// Path returns where the folder is, absolute.
+// Path returns the absolute path of the folder.
 func (d *Dir) Path() string { return d.path }
 
-// Key returns the node's key, which the UUID of its identity is of.
+// Key returns the node's key, from which its UUID is derived.
 func (d *Dir) Key() ed25519.PrivateKey { return d.key }
 
-// Identity returns who the folder belongs to.
+// Identity returns the owner of the folder.
 func (d *Dir) Identity() Identity {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.id
 }
 
-// SetCluster notes durably which cluster the node belongs to, and who told it so, if
-// anybody has. A folder that has a cluster keeps it: another is refused with
-// ErrClusterIDMismatch, the same is fine.
+// SetCluster durably records the node's cluster, and the members that reported it, if any. A
+// folder keeps its cluster: another one is refused with ErrClusterIDMismatch, the same one is
+// fine.
 func (d *Dir) SetCluster(id string, by []Introducer) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -191,8 +190,8 @@ func (d *Dir) SetCluster(id string, by []Introducer) error {
 	return d.replaceLocked(changed)
 }
 
-// LeaveCluster notes durably that the node belongs to another cluster now. Only
-// cluster.Recover may do that.
+// LeaveCluster durably records that the node now belongs to another cluster. Only
+// cluster.Recover may call it.
 func (d *Dir) LeaveCluster(id string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -209,11 +208,11 @@ func (d *Dir) setStoresCreated() error {
 	return d.replaceLocked(changed)
 }
 
-// NextStart returns the start that BeginStart notes: that of the process that holds the
-// folder, whether it has been noted yet or not.
+// NextStart returns the start that BeginStart records: that of the process that holds the
+// folder, recorded or not.
 func (d *Dir) NextStart() Start { return d.next }
 
-// BeginStart notes durably that the node was started once more.
+// BeginStart durably records that the node was started once more.
 func (d *Dir) BeginStart() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -222,8 +221,8 @@ func (d *Dir) BeginStart() error {
 	return d.replaceLocked(changed)
 }
 
-// SetLevel notes durably that the folder needs a binary that knows the feature
-// level. It never goes down.
+// SetLevel durably records that the folder needs a binary that knows the feature level. It
+// never decreases.
 func (d *Dir) SetLevel(level uint32) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -247,7 +246,7 @@ func (d *Dir) replaceLocked(id Identity) error {
 	return nil
 }
 
-// Close lets the folder go. A second Close does nothing.
+// Close releases the folder. A second Close does nothing.
 func (d *Dir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -259,8 +258,8 @@ func (d *Dir) Close() error {
 	return err
 }
 
-// DirError words an error about the data folder at path and what to do: ErrDiskFull,
-// else ErrDataDir.
+// DirError wraps an error about the data folder at path with advice: as ErrDiskFull, else
+// ErrDataDir.
 func DirError(path string, err error) error {
 	advice := "check --data-dir"
 	switch {
@@ -276,8 +275,8 @@ func DirError(path string, err error) error {
 	return fmt.Errorf("%w: %s: %w: %s", ErrDataDir, path, err, advice)
 }
 
-// writeFileDurably replaces the file at path: once it returns nil the content
-// and the name are on disk, and a crash before leaves what was there.
+// writeFileDurably replaces the file at path. When it returns nil, content and name are on
+// disk; a crash before that leaves the old file.
 func writeFileDurably(path string, content []byte) error {
 	tmp := path + replacingTmp
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, dataFileMode)
@@ -297,7 +296,7 @@ func writeFileDurably(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes what was created, renamed or removed in the folder durable.
+// syncDir makes creations, renames and removals in the folder durable.
 func syncDir(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

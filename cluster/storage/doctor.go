@@ -15,7 +15,7 @@ import (
 	"github.com/claimq/claimq/internal/bytesize"
 )
 
-// Finding is what was found out about one part of a data folder.
+// Finding is the result of examining one part of a data folder.
 type Finding struct {
 	Part   string // "lock", "identity", "log", "snapshots", "fit", "disk"
 	OK     bool
@@ -23,10 +23,10 @@ type Finding struct {
 	Advice string // what to do, "" if OK
 }
 
-// Examine checks the data folder at dir of a node that is stopped, all of it,
-// and changes nothing. freeMin is how many bytes of its disk should be free, 0 =
-// what the default of disk_free_min is. A folder that a running node holds is not looked into. An error says that dir is
-// no folder that could be looked at.
+// Examine checks the whole data folder at dir of a stopped node without changing anything. freeMin
+// is how many bytes of its disk should be free, 0 = the default of disk_free_min. A folder that a
+// running node has locked is not examined. An error means that dir is not a folder that could be
+// examined.
 func Examine(dir string, freeMin uint64) ([]Finding, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -49,7 +49,7 @@ func Examine(dir string, freeMin uint64) ([]Finding, error) {
 	return e.findings, nil
 }
 
-// examination is a data folder that is being examined.
+// examination is a data folder being examined.
 type examination struct {
 	dir      string
 	held     bool // by a running process
@@ -68,14 +68,13 @@ func (e *examination) bad(part, advice, format string, args ...any) {
 	e.findings = append(e.findings, Finding{Part: part, Text: fmt.Sprintf(format, args...), Advice: advice})
 }
 
-// rejoin says what to do with a folder that has lost something.
+// rejoin returns the advice for a folder that has lost something.
 func (e *examination) rejoin() string {
 	return "do not start the node with it: " + RejoinAdvice(e.dir) +
 		"; if it was the cluster's only node, start a new one and restore a backup (claimq snapshot restore)"
 }
 
-// lock holds the folder's lock against a node that is started meanwhile, without
-// writing to it.
+// lock holds the folder's lock against a node that is started meanwhile, without writing to it.
 func (e *examination) lock() (release func()) {
 	release = func() {}
 	f, err := os.Open(filepath.Join(e.dir, lockFileName))
@@ -103,7 +102,7 @@ func (e *examination) lock() (release func()) {
 	return release
 }
 
-// identity reports whether there is more to look at.
+// identity reports whether there is more to examine.
 func (e *examination) identity() bool {
 	id, ok, err := ReadIdentity(e.dir)
 	switch {
@@ -146,8 +145,7 @@ func (e *examination) identity() bool {
 	return true
 }
 
-// snapshots verifies every snapshot: both checksums, and that its state can be
-// restored.
+// snapshots verifies every snapshot: both checksums, and that its state can be restored.
 func (e *examination) snapshots() {
 	s := &Snapshots{path: filepath.Join(e.dir, snapshotsFolder)}
 	ids, err := s.all()
@@ -160,7 +158,7 @@ func (e *examination) snapshots() {
 		e.ok("snapshots", "none")
 		return
 	}
-	for i, id := range ids { // the newest last
+	for i, id := range ids { // newest last
 		key, _ := parseSnapshotID(id)
 		e.snapshotIndex = key[1]
 		index, err := s.verify(id)
@@ -178,7 +176,7 @@ func (e *examination) snapshots() {
 	}
 }
 
-// verify reads the snapshot whole and returns its index.
+// verify reads the whole snapshot and returns its index.
 func (s *Snapshots) verify(id string) (index uint64, err error) {
 	meta, err := s.readMeta(id)
 	if err != nil {
@@ -217,7 +215,7 @@ func (s *Snapshots) verify(id string) (index uint64, err error) {
 	return m.Index(), nil
 }
 
-// withoutAdvice is an error of the stores without what it says to do.
+// withoutAdvice removes the advice from an error of the stores.
 func withoutAdvice(err error) error {
 	for _, kind := range []error{ErrCorruptSnapshot, ErrCorruptLog, ErrCorruptIdentity} {
 		if errors.Is(err, kind) {
@@ -227,8 +225,8 @@ func withoutAdvice(err error) error {
 	return err
 }
 
-// log verifies every entry of the log and what Raft keeps beside it, and that the
-// log goes on where the newest snapshot ends.
+// log verifies every entry of the log and Raft's stable values, and that the log continues where
+// the newest snapshot ends.
 func (e *examination) log() {
 	tail, err := examineTail(e.dir)
 	if err != nil {
@@ -256,8 +254,7 @@ func (e *examination) log() {
 	e.fit(c.summary)
 }
 
-// fit says how log and snapshot go together; the log's check has seen to it that
-// they do.
+// fit describes how log and snapshot fit together, which the check of the log has ensured.
 func (e *examination) fit(log logSummary) {
 	switch {
 	case e.snapshotBad:

@@ -13,10 +13,10 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// examineWAL is runWAL without raft-wal, which by opening a log finishes in its
-// files what a crash has left unfinished: nothing is written here. What such a
-// crash cut off is not counted, as raft-wal would not; the log's tail says whether
-// that was too much.
+// examineWAL is runWAL without raft-wal, which on opening a log completes what a crash has
+// left unfinished in its files: nothing is written here. What such a crash cut off is not
+// counted, as raft-wal would not count it either; the log's tail shows whether that was too
+// much.
 func (c *logChecker) examineWAL(path string) error {
 	meta := walMeta{dir: path}
 	state, err := meta.read()
@@ -26,7 +26,7 @@ func (c *logChecker) examineWAL(path string) error {
 	for i, s := range state.Segments {
 		err := c.examineSegment(filepath.Join(path, segment.FileName(s)), s)
 		if errors.Is(err, os.ErrNotExist) && i == len(state.Segments)-1 && s.SealTime.IsZero() {
-			break // a crash came before it was made
+			break // a crash came before it was created
 		}
 		if err != nil {
 			return fmt.Errorf("segment %s: %w", segment.FileName(s), err)
@@ -64,7 +64,7 @@ func (c *logChecker) examineSegment(path string, s types.SegmentInfo) error {
 			at += walFrameHeader + (size+7)&^7
 		case walFrameIndex:
 			at += walFrameHeader + (size+7)&^7
-		default: // a commit, which has a checksum in the place of a size
+		default: // a commit, which has a checksum instead of a size
 			at += walFrameHeader
 		}
 	}

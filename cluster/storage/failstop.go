@@ -8,19 +8,17 @@ import (
 	"time"
 )
 
-// failStop ends the process at the first call into storage that failed or hung.
+// failStop ends the process at the first call into storage that fails or hangs.
 //
-// An fsync that failed may have thrown away what it should have written: the
-// kernel marks the pages clean, and a second fsync succeeds. And a disk that
-// hangs leaves a leader whose heartbeats still hold everybody else back. So
-// nothing is tried twice: fatal is called once, and in production it does not
-// return. Where it returns (tests), every later call gets ErrStorageFailed.
+// A failed fsync may have discarded the data: the kernel marks the pages clean, and a
+// second fsync succeeds. And a disk that hangs leaves a leader whose heartbeats still hold
+// back the other nodes. So nothing is retried: fatal is called once, and in production it
+// does not return. Where it returns (tests), every later call gets ErrStorageFailed.
 //
-// One goroutine, started by newFailStop and waited for by close, watches all
-// calls in progress. A call hangs when that goroutine has looked at it
-// hangingLooks times: time in which the process stood still (SIGSTOP, a paused
-// container, a suspended machine, no CPU) is not the disk's, and is one look at
-// most.
+// One goroutine, started by newFailStop and waited for by close, watches all calls in
+// progress. A call hangs when that goroutine has seen it hangingLooks times. So time in
+// which the process stood still (SIGSTOP, a paused container, a suspended machine, no CPU)
+// is not blamed on the disk, because it counts as one look at most.
 type failStop struct {
 	fatal func(error)
 
@@ -37,28 +35,27 @@ type failStop struct {
 type storageCall struct {
 	op        string
 	startedAt time.Time
-	looks     int // of the watcher's that found it in progress
+	looks     int // how often the watcher has seen it
 }
 
 const (
-	// looksPerSlowMax is how often the watcher looks in the time that a call may
-	// take.
+	// looksPerSlowMax is how often the watcher looks within the time that a call may take.
 	looksPerSlowMax = 8
-	// hangingLooks is the look at which a call hangs. The first may come right
+	// hangingLooks is the look at which a call counts as hanging. The first may come right
 	// after the call began.
 	hangingLooks = looksPerSlowMax + 1
 )
 
-// newFailStop returns a failStop for which a call hangs after slowMax, and at
-// most an eighth more, in which this process ran.
+// newFailStop returns a failStop for which a call hangs after slowMax, and at most an
+// eighth more, of the time in which this process runs.
 func newFailStop(fatal func(error), slowMax time.Duration) *failStop {
-	// A timer per call would cost more than the call. However long the process
-	// stood still, the ticker holds one tick for it.
+	// A timer per call would cost more than the call. However long the process stood still,
+	// the ticker delivers only one tick for it.
 	ticker := time.NewTicker(max(slowMax/looksPerSlowMax, time.Millisecond))
 	return newFailStopLooking(fatal, ticker.C)
 }
 
-// newFailStopLooking is newFailStop whose watcher looks at each of looks.
+// newFailStopLooking is newFailStop with a watcher that looks at each of looks.
 func newFailStopLooking(fatal func(error), looks <-chan time.Time) *failStop {
 	f := &failStop{
 		fatal: fatal,
@@ -70,9 +67,9 @@ func newFailStopLooking(fatal func(error), looks <-chan time.Time) *failStop {
 	return f
 }
 
-// do runs fn, the call named op. Any error of fn but those that ok lets through
-// is a failure. A panic or a memory fault in fn, which is how bbolt answers to
-// damaged pages, is one too: ErrCorruptLog.
+// do runs fn, the call named op. Any error of fn is a failure, except those accepted by ok.
+// A panic or a memory fault in fn, with which bbolt reacts to damaged pages, is one too:
+// ErrCorruptLog.
 func (f *failStop) do(op string, ok func(error) bool, fn func() error) error {
 	call, err := f.begin(op)
 	if err != nil {
@@ -106,8 +103,8 @@ func (f *failStop) end(call *storageCall) {
 	delete(f.calls, call)
 }
 
-// fail notes the first failure and ends the process with it. It returns err
-// where fatal does.
+// fail records the first failure and ends the process with it. It returns err where fatal
+// returns.
 func (f *failStop) fail(err error) error {
 	f.mu.Lock()
 	first := f.err == nil
@@ -136,8 +133,8 @@ func (f *failStop) runWatcher(looks <-chan time.Time) {
 	}
 }
 
-// hangingCall is one look at the calls in progress. It returns an error if one of
-// them hangs.
+// hangingCall looks at the calls in progress once. It returns an error if one of them
+// hangs.
 func (f *failStop) hangingCall(now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,8 +148,8 @@ func (f *failStop) hangingCall(now time.Time) error {
 	return nil
 }
 
-// close stops the watcher and lets no further call in. It reports whether this
-// was the first close.
+// close stops the watcher and refuses further calls. It reports whether this was the first
+// close.
 func (f *failStop) close() bool {
 	f.mu.Lock()
 	if f.closed {
@@ -166,8 +163,8 @@ func (f *failStop) close() bool {
 	return true
 }
 
-// callGuarded runs fn and turns a panic or a fault (a mapped file that is
-// shorter than it says) into an ErrCorruptLog.
+// callGuarded runs fn and turns a panic or a fault (a mapped file that is shorter than it
+// claims) into an ErrCorruptLog.
 func callGuarded(op string, fn func() error) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {
@@ -179,7 +176,7 @@ func callGuarded(op string, fn func() error) (err error) {
 	return fn()
 }
 
-// errorIs returns a filter for do that lets target through.
+// errorIs returns an ok function for do that accepts target.
 func errorIs(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }

@@ -17,54 +17,53 @@ import (
 // IdentityFile is the name of the file that holds the identity.
 const IdentityFile = "identity.json"
 
-// The kinds of log store, as --log-store and Identity.LogStore name them.
+// The kinds of log store, as named by --log-store and Identity.LogStore.
 const (
 	KindBoltDB = "boltdb"
 	KindWAL    = "wal"
 )
 
 const (
-	// kindDefault is that of a new folder.
+	// kindDefault is the kind for a new folder.
 	kindDefault = KindWAL
-	// storageFormat is the version of what a new data folder holds: entries end in
-	// a CRC32C, so do the values of the stable store, and snapshots begin with
-	// their metadata. With the feature level of the node's cluster it goes up, as
-	// formatOf says, so that a binary that could not read the log does not begin to.
+	// storageFormat is the version of the contents of a new data folder: entries end in a
+	// CRC32C, as do the values of the stable store, and snapshots begin with their
+	// metadata. The version rises with the feature level of the node's cluster, as formatOf
+	// says, so that a binary that could not read the log does not start to.
 	storageFormat = 1
 	// firstFormatLevel is the highest feature level of that format.
 	firstFormatLevel = 4
 )
 
-// formatOf returns the format of the folder of a node whose cluster has reached
-// the feature level: each level after firstFormatLevel has its own.
+// formatOf returns the format of the folder of a node whose cluster has reached the feature
+// level: each level after firstFormatLevel has its own.
 func formatOf(level uint32) int {
 	return storageFormat + int(max(level, firstFormatLevel)-firstFormatLevel)
 }
 
-// Identity says whose a data folder is. It is written before anything else in
-// the folder, but for the node's key, and outlives every change of address.
+// Identity says which node a data folder belongs to. It is written before anything else in
+// the folder except the node's key, and stays when addresses change.
 type Identity struct {
 	NodeID    string    `json:"node_id"`    // the operator's name for the node
-	UUID      string    `json:"uuid"`       // the ServerID of Raft: nodekey.UUID of the key; a wiped folder gets another
-	ClusterID string    `json:"cluster_id"` // "" until the node has met its cluster; never changes then
+	UUID      string    `json:"uuid"`       // the ServerID of Raft: nodekey.UUID of the key; a wiped folder gets a new one
+	ClusterID string    `json:"cluster_id"` // "" until the node has met its cluster; then fixed
 	LogStore  string    `json:"log_store"`  // kind of log store: "wal" or "boltdb"
 	Format    int       `json:"format"`     // version of the folder's files
-	CreatedAt time.Time `json:"created_at"` // by the node's wall clock; for people
-	// StoresCreated is set once the log exists: from then on its absence is a
-	// loss.
+	CreatedAt time.Time `json:"created_at"` // by the node's wall clock; for humans
+	// StoresCreated is set once the log exists: from then on its absence is a loss.
 	StoresCreated bool `json:"stores_created"`
-	// Introducers are the members by the word of who made this node one. They count until
-	// its own log says that it is a member.
+	// Introducers are the members as reported by the node that admitted this one. They
+	// count until its own log shows it as a member.
 	Introducers []Introducer `json:"introducers,omitempty"`
 	// Start is the latest start of the node over this folder.
 	Start Start `json:"start,omitzero"`
 
-	// CRC is the CRC32C of this struct's JSON with CRC 0: a flipped bit in UUID
-	// would make two members of one.
+	// CRC is the CRC32C of this struct's JSON with CRC 0, because a flipped bit in UUID
+	// would turn one member into two.
 	CRC uint32 `json:"crc32c"`
 }
 
-// Introducer is a member of the cluster, as a node is told that has no log yet.
+// Introducer is a member of the cluster, as reported to a node that has no log yet.
 type Introducer struct {
 	UUID     string `json:"uuid"`
 	PeerAddr string `json:"peer_addr"`
@@ -120,8 +119,8 @@ func parseIdentity(b []byte) (id Identity, err error) {
 	return id, nil
 }
 
-// writeIdentity replaces the identity in dir. When it returns nil, the new one
-// is on disk; a crash leaves the old one or the new one.
+// writeIdentity replaces the identity in dir. When it returns nil, the new one is on disk;
+// a crash leaves the old or the new one.
 func writeIdentity(dir string, id Identity) error {
 	crc, err := id.checksum()
 	if err != nil {
@@ -139,8 +138,8 @@ func writeIdentity(dir string, id Identity) error {
 	return nil
 }
 
-// check returns an error if the folder at dir, whose identity is id, must not be
-// used by this binary as node nodeID, with that kind of log store ("" = any).
+// check returns an error if the folder at dir, with identity id, must not be used by this
+// binary as node nodeID, with that kind of log store ("" = any).
 func (id Identity) check(dir, nodeID, logStore string) error {
 	if id.NodeID != nodeID {
 		return fmt.Errorf("%w: %s was made by node %q, not %q: start it with --node-id %s, or give node %q a folder of its own",

@@ -13,15 +13,15 @@ import (
 	"github.com/claimq/claimq/cluster/nodekey"
 )
 
-// nodeKeyFileName is the file of a node's private key: PKCS #8 in PEM, mode 0600,
-// written once, before the identity, and never again. Who has it is the node.
+// nodeKeyFileName is the file with a node's private key: PKCS #8 in PEM, mode 0600, written
+// once, before the identity. A process that has the key is the node.
 const nodeKeyFileName = "node.key"
 
 // nodeKeyPEM is the type of its PEM block.
 const nodeKeyPEM = "PRIVATE KEY"
 
-// takeNodeKey returns the key of a folder without an identity: the one that is there,
-// after a start that was cut off, or a new one, which is on disk then.
+// takeNodeKey returns the key of a folder without an identity: an existing one, after an
+// interrupted start, or a new one, which is then on disk.
 func takeNodeKey(dir string) (ed25519.PrivateKey, error) {
 	key, err := readNodeKey(dir)
 	if !errors.Is(err, os.ErrNotExist) {
@@ -41,8 +41,8 @@ func takeNodeKey(dir string) (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-// readNodeKey returns the key in dir. Errors: os.ErrNotExist, ErrCorruptIdentity, those
-// of reading.
+// readNodeKey returns the key in dir. Errors: os.ErrNotExist, ErrCorruptIdentity, those of
+// reading.
 func readNodeKey(dir string) (ed25519.PrivateKey, error) {
 	path := filepath.Join(dir, nodeKeyFileName)
 	text, err := os.ReadFile(path)
@@ -64,8 +64,8 @@ func readNodeKey(dir string) (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-// keyOf returns the key in dir of the node with that identity. ErrCorruptIdentity if it
-// is gone or another one.
+// keyOf returns the key in dir of the node with that identity. ErrCorruptIdentity if it is
+// missing or belongs to another node.
 func keyOf(dir string, id Identity) (ed25519.PrivateKey, error) {
 	path := filepath.Join(dir, nodeKeyFileName)
 	key, err := readNodeKey(dir)

@@ -6,33 +6,32 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// An entry of more than LargeEntryBytes is large. Who appends such ones has at most
-// LargeEntriesMax on their way.
+// An entry of more than LargeEntryBytes is large. Code that appends large entries must have
+// at most LargeEntriesMax in flight.
 const (
 	LargeEntryBytes = 512 << 10
 	LargeEntriesMax = 8
 )
 
-// cacheLargePart is what part of the bound the cache has room for when a large entry is
-// put in: more than LargeEntriesMax.
+// cacheLargePart: when a large entry is added, the cache is limited to this part of its
+// bound, which is still more than LargeEntriesMax.
 const cacheLargePart = 8
 
-// logEntryOverhead is what an entry costs in memory beside its data, bytes.
+// logEntryOverhead is the memory of an entry in addition to its data, in bytes.
 const logEntryOverhead = 128
 
-// logCache keeps the newest entries of the log, bounded in bytes. Followers and
-// the state machine read nearly everything from it.
+// logCache keeps the newest entries of the log, bounded in bytes. Followers and the state
+// machine read nearly everything from it.
 //
-// Invariant: the entries it holds have consecutive indexes, [first,
-// first+count), in a ring. An entry that does not follow the newest one starts
-// it again.
+// Invariant: it holds entries with consecutive indexes, [first, first+count), in a ring. An
+// entry that does not follow the newest one starts it again.
 //
-// Entries share their Data with whoever appended or reads them: nobody may
-// change it.
+// Entries share their Data with the code that appends or reads them, so it must not be
+// changed.
 //
-// Large entries are those of a restore, of which there are as many as the state is large,
-// and which a disk gives back as fast as memory is worth: beside the state that
-// grows from them only the newest are kept.
+// Large entries come from a restore, which has as many as the state is large, and a disk
+// can return them quickly. So only the newest are kept, to leave the memory to the state
+// that grows from them.
 type logCache struct {
 	bytesMax int64
 
@@ -51,8 +50,8 @@ func logEntryBytes(log *raft.Log) int64 {
 	return int64(len(log.Data)) + int64(len(log.Extensions)) + logEntryOverhead
 }
 
-// add puts logs in, oldest first, and drops the oldest until all fit. An entry
-// takes the place of one with its index, and of those after that.
+// add adds logs, oldest first, and drops the oldest until all fit. An entry replaces the
+// one with its index and all after that.
 func (c *logCache) add(logs []*raft.Log) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +90,7 @@ func (c *logCache) addLocked(log *raft.Log) {
 	c.bytes += size
 }
 
-// get copies the entry at index to log, and reports whether it had it.
+// get copies the entry at index to log, and reports whether it was in the cache.
 func (c *logCache) get(index uint64, log *raft.Log) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -102,8 +101,8 @@ func (c *logCache) get(index uint64, log *raft.Log) bool {
 	return true
 }
 
-// deleteRange forgets the entries in [lo, hi], and what the ring cannot keep
-// without them.
+// deleteRange drops the entries in [lo, hi], and those that the ring cannot keep without
+// them.
 func (c *logCache) deleteRange(lo, hi uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +110,7 @@ func (c *logCache) deleteRange(lo, hi uint64) {
 		return
 	}
 	if lo > c.first {
-		// The newest go; were there some above hi, they could not stay alone.
+		// Drop the newest; any above hi could not stay without them.
 		for c.count > 0 && c.first+c.count > lo {
 			c.dropNewestLocked()
 		}

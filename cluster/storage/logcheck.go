@@ -12,20 +12,18 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// logSummary is what checkLog has seen.
+// logSummary is the result of checking a log.
 type logSummary struct {
 	first, last uint64 // 0, 0 = empty
 	sizes       logSizes
 }
 
-// checkLog reads the whole log at path before bbolt opens it, and returns an
-// ErrCorruptLog unless every page, entry and value that can be reached is as it
-// was written, the entries above snapshotIndex (the newest snapshot; 0 = none)
-// have no gap, and the log reaches tail.
+// checkLog reads the whole log at path before bbolt opens it. It returns an ErrCorruptLog
+// unless every reachable page, entry and value is as it was written, the entries above
+// snapshotIndex (the newest snapshot; 0 = none) have no gap, and the log reaches tail.
 //
-// What it cannot notice: a newest transaction that the disk never wrote although
-// it said so, together with a loss of power that also took the tail back; and
-// changes made on purpose.
+// It cannot detect a newest transaction that the disk never wrote although it claimed so,
+// combined with a loss of power that also reverted the tail; nor deliberate changes.
 func checkLog(path string, snapshotIndex uint64, tail logTail) (logSummary, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -42,8 +40,7 @@ func checkLog(path string, snapshotIndex uint64, tail logTail) (logSummary, erro
 	return summary, f.Close()
 }
 
-// checkLogIn is checkLog of the size bytes in f. Its errors say what is wrong
-// only.
+// checkLogIn is checkLog for the size bytes in f. Its errors only say what is wrong.
 func checkLogIn(f io.ReaderAt, size int64, snapshotIndex uint64, tail logTail) (logSummary, error) {
 	c := logChecker{snapshotIndex: snapshotIndex, tail: tail}
 	err := callGuarded("check the log", func() error {
@@ -110,8 +107,8 @@ func (c *logChecker) check(index uint64, log *raft.Log) error {
 	if err := unsealEntry(index, log); err != nil {
 		return fmt.Errorf("entry %d: %w", index, err)
 	}
-	// Below a snapshot gaps are normal: a node that was sent one goes on behind
-	// it and keeps what it had before.
+	// Below a snapshot gaps are normal: a node that was sent one continues after it and
+	// keeps its older entries.
 	if index > c.snapshotIndex+1 && index != c.summary.last+1 {
 		return fmt.Errorf("entries %d to %d are missing (the newest snapshot is at %d)",
 			max(c.summary.last, c.snapshotIndex)+1, index-1, c.snapshotIndex)
@@ -140,7 +137,7 @@ func (c *logChecker) finish() error {
 	return nil
 }
 
-// decodeEntry reads what raft-boltdb wrote, all of it.
+// decodeEntry decodes an entry written by raft-boltdb, which must be all of val.
 func decodeEntry(val []byte, log *raft.Log) error {
 	dec := codec.NewDecoderBytes(val, &codec.MsgpackHandle{})
 	if err := dec.Decode(log); err != nil {

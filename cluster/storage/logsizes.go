@@ -2,15 +2,15 @@ package storage
 
 import "sort"
 
-// logSizeStep is how many bytes of log lie between two marks of logSizes.
+// logSizeStep is the number of bytes of log between two marks of logSizes.
 const logSizeStep = 64 << 10
 
-// logSizes knows about how many bytes the entries behind an index have, from a
-// mark every 64 KiB of log: 16 bytes each, so a log of 1 GiB needs 256 KiB.
+// logSizes knows the approximate size of the entries after an index, from a mark every 64
+// KiB of log: 16 bytes each, so a log of 1 GiB needs 256 KiB.
 //
-// Invariant: marks grow strictly in index, and in total.
+// Invariant: marks grow strictly in index and in total.
 type logSizes struct {
-	total int64 // bytes of all entries ever added, less those cut off the end
+	total int64 // bytes of all entries ever added, less those truncated
 	marks []logSizeMark
 }
 
@@ -20,8 +20,8 @@ type logSizeMark struct {
 	total int64
 }
 
-// add counts the entry at index. One that takes the place of another is counted
-// again, until the end of the log is cut off below it.
+// add counts the entry at index. One that replaces another is counted again, until the log
+// is truncated below it.
 func (s *logSizes) add(index uint64, size int64) {
 	s.total += size
 	n := len(s.marks)
@@ -30,8 +30,7 @@ func (s *logSizes) add(index uint64, size int64) {
 	}
 }
 
-// after returns the bytes of entries above index, up to a step and an entry too
-// many.
+// after returns the bytes of entries above index, possibly too high by a step and an entry.
 func (s *logSizes) after(index uint64) int64 {
 	i := sort.Search(len(s.marks), func(i int) bool { return s.marks[i].index > index })
 	if i == 0 {
@@ -40,8 +39,8 @@ func (s *logSizes) after(index uint64) int64 {
 	return s.total - s.marks[i-1].total
 }
 
-// base is the total at the oldest mark, less what that mark's own entries may
-// have had: nothing is known below it, so a step is assumed.
+// base returns the total before the oldest mark's own entries, assuming a step for them
+// because nothing below is known.
 func (s *logSizes) base() int64 {
 	if len(s.marks) == 0 {
 		return s.total
@@ -49,8 +48,8 @@ func (s *logSizes) base() int64 {
 	return max(0, s.marks[0].total-logSizeStep)
 }
 
-// deleteRange forgets what is below first or above last, the bounds of the log
-// after a deletion; 0 and 0 of an empty one.
+// deleteRange forgets what is below first or above last, the bounds of the log after a
+// deletion; 0 and 0 if it is empty.
 func (s *logSizes) deleteRange(first, last uint64) {
 	end := sort.Search(len(s.marks), func(i int) bool { return s.marks[i].index > last })
 	if end < len(s.marks) {

@@ -18,12 +18,12 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
-// boltDeleteStep is how many entries raft-boltdb deletes at once: 590,000 in one
-// transaction took 1.8 s, in which nothing is appended, and a log of small entries has
-// millions behind a snapshot. A call that takes slowCallMaxDefault ends the process.
+// boltDeleteStep is how many entries raft-boltdb deletes at once. 590,000 in one transaction
+// took 1.8 s, during which nothing is appended, and a log of small entries has millions before
+// a snapshot. A call that takes slowCallMaxDefault ends the process.
 const boltDeleteStep = 16_384
 
-// boltStore is what we use of raft-boltdb. Tests put failing disks behind it.
+// boltStore is the part of raft-boltdb that is used here. Tests substitute failing disks.
 type boltStore interface {
 	raft.LogStore
 	raft.StableStore
@@ -49,7 +49,7 @@ func openBolt(path string) (boltStore, error) {
 	}
 }
 
-// createBolt makes an empty log at path, whole or not at all.
+// createBolt creates an empty log at path, completely or not at all.
 func createBolt(path string) error {
 	tmp := path + ".tmp"
 	if err := os.RemoveAll(tmp); err != nil {
@@ -63,8 +63,8 @@ func createBolt(path string) error {
 		return bolt.Close()
 	})
 	if errors.Is(err, ErrCorruptLog) {
-		// The disk does not give back what was just written to it. No log is lost:
-		// there is none yet.
+		// The disk does not return what was just written to it. No log is lost, because there
+		// is none yet.
 		return errors.New(err.Error())
 	}
 	if err != nil {
@@ -80,28 +80,27 @@ func boltOptions(path string) raftboltdb.Options {
 	return raftboltdb.Options{
 		Path: path,
 		BoltOptions: &bbolt.Options{
-			// The list of free pages is found again at open, instead of being
-			// written with each append.
+			// The list of free pages is reconstructed at open instead of being written with
+			// each append.
 			NoFreelistSync: true,
 			FreelistType:   bbolt.FreelistMapType,
-			// A file that somebody else has locked is an error, not a hang.
+			// A file locked by another process is an error, not a hang.
 			Timeout: boltFileLockTimeout,
 		},
 	}
 }
 
-// Log is the Raft log: raft-wal or raft-boltdb behind checksums, failStop
-// and a cache of the newest entries. It implements raft.MonotonicLogStore and is safe for
-// concurrent use.
+// Log is the Raft log: raft-wal or raft-boltdb behind checksums, failStop and a cache of the
+// newest entries. It implements raft.MonotonicLogStore and is safe for concurrent use.
 //
-// On disk an entry has its CRC32C behind its Extensions:
+// On disk, an entry's Extensions are followed by its CRC32C:
 //
 //	Extensions as given | CRC32C, 4 bytes, big-endian
 //
-// over index, term, type, time of append, data and extensions (entryChecksum).
-// It is checked whenever the entry is read from disk, and taken off again.
+// over index, term, type, time of append, data and extensions (entryChecksum). It is checked
+// and removed whenever the entry is read from disk.
 //
-// Entries share Data and Extensions with the cache: nobody may change them.
+// Entries share Data and Extensions with the cache, so these must not be changed.
 type Log struct {
 	path    string // of the bbolt file or raft-wal's folder, for errors
 	disk    raft.LogStore
@@ -110,19 +109,20 @@ type Log struct {
 	cache   *logCache
 	observe func(time.Duration)
 
-	// deleteStep bounds the entries at the log's front that are deleted at once; 0 = none.
+	// deleteStep bounds the entries at the front of the log that are deleted at once; 0 = no
+	// bound.
 	deleteStep uint64
 
 	unstored *unstored
-	// leads reports whether the Raft that appends leads; nil: none is known to.
+	// leads reports whether the appending Raft leads; nil: unknown.
 	leads atomic.Pointer[func() bool]
 	// applied returns the index that the state reflects; nil: there is no state yet.
 	applied atomic.Pointer[func() uint64]
 	// snapshot returns the index of Raft's newest snapshot; nil: no Raft runs yet.
 	snapshot atomic.Pointer[func() uint64]
-	// replaced: a snapshot was taken over, and Raft is about to delete the log for it.
+	// replaced: a received snapshot was installed, and Raft is about to delete the log for it.
 	replaced atomic.Bool
-	// term returns Raft's term; takenOverIn is the one in which a snapshot was last taken over,
+	// term returns Raft's term; takenOverIn is the term in which a snapshot was last installed,
 	// 0 for none.
 	term        func() (uint64, error)
 	takenOverIn atomic.Uint64
@@ -153,8 +153,8 @@ func newLog(path string, disk raft.LogStore, tail *tailFile, guard *failStop, su
 	return l
 }
 
-// LedBy says how to learn whether the Raft that appends from now on leads. Before it
-// is called every append is on disk when it returns. leads is called by any goroutine.
+// LedBy sets the function that reports whether the appending Raft leads. Before that, every
+// append is on disk when it returns. leads may be called on any goroutine.
 func (l *Log) LedBy(leads func() bool) { l.leads.Store(&leads) }
 
 func (l *Log) leading() bool {
@@ -162,29 +162,29 @@ func (l *Log) leading() bool {
 	return leads != nil && (*leads)()
 }
 
-// AppliedTo says how to learn up to which index the state reflects the log. applied is
-// called by any goroutine.
+// AppliedTo sets the function that returns the index up to which the state reflects the log. It
+// may be called on any goroutine.
 func (l *Log) AppliedTo(applied func() uint64) { l.applied.Store(&applied) }
 
-// AwaitStored waits until this node's disk has everything up to index. An error is
-// that of the write that failed: then it never will.
+// AwaitStored waits until this node's disk has everything up to index. An error is from the
+// write that failed; then it never will.
 func (l *Log) AwaitStored(index uint64) error { return l.unstored.await(index) }
 
-// Stored returns index, or the last one that this node's disk has if that is less.
+// Stored returns the lower of index and the last index on this node's disk.
 func (l *Log) Stored(index uint64) uint64 { return l.unstored.stored(index) }
 
-// SnapshotAt says how to learn the index of Raft's newest snapshot. index is called
+// SnapshotAt sets the function that returns the index of Raft's newest snapshot. It is called
 // on the goroutine of Raft's main loop.
 func (l *Log) SnapshotAt(index func() uint64) { l.snapshot.Store(&index) }
 
-// IsMonotonic implements raft.MonotonicLogStore. Raft asks when it has taken over a
-// snapshot that was sent, and deletes its whole log then, since raft-wal cannot
-// hold a gap, and below the snapshot may lie entries that were never committed. But it goes on
-// to count on those above the snapshot, which may have been acknowledged
-// (hashicorp/raft#697): they stay (DeleteRange).
+// IsMonotonic implements raft.MonotonicLogStore. Raft calls it after installing a received
+// snapshot, and then deletes its whole log, because raft-wal cannot hold a gap, and below the
+// snapshot there may be entries that were never committed. But it continues to rely on those
+// above the snapshot, which may have been acknowledged (hashicorp/raft#697), so they are kept
+// (DeleteRange).
 func (l *Log) IsMonotonic() bool {
 	l.replaced.Store(true)
-	if term, err := l.term(); err == nil { // else the process ends
+	if term, err := l.term(); err == nil { // on an error the process ends
 		l.takenOverIn.Store(term)
 	}
 	return true
@@ -204,8 +204,8 @@ func (l *Log) LastIndex() (uint64, error) {
 	return l.last, nil
 }
 
-// GetLog implements raft.LogStore. A damaged entry is never returned, and one that is
-// not on disk only while this node leads: who follows answers for what it has.
+// GetLog implements raft.LogStore. It never returns a damaged entry, and one that is not on
+// disk only while this node leads, because a follower vouches for what it has.
 func (l *Log) GetLog(index uint64, log *raft.Log) error {
 	if l.unstored.has(index) && !l.leading() {
 		if err := l.unstored.await(index); err != nil {
@@ -238,9 +238,9 @@ func (l *Log) StoreLog(log *raft.Log) error {
 	return l.StoreLogs([]*raft.Log{log})
 }
 
-// StoreLogs implements raft.LogStore. When it returns nil, logs are on disk; but
-// commands that a leader appends are only on their way: what it makes of a majority
-// has to wait for AwaitStored and Stored. Nobody may change logs afterwards.
+// StoreLogs implements raft.LogStore. When it returns nil, logs are on disk, except commands
+// appended by a leader, which are only under way: what it concludes from a majority must wait
+// for AwaitStored and Stored. logs must not be changed afterwards.
 func (l *Log) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return nil
@@ -262,14 +262,15 @@ func (l *Log) StoreLogs(logs []*raft.Log) error {
 }
 
 // checkFollows ends the process with an ErrOtherHistory for an entry whose index the state
-// reflects already. Raft never gives such a one to a sound node whose log has entries: what is
-// applied is in the log of every leader to come. But it does not look whether an empty log
-// goes on behind the snapshot: a node with a state that no majority had would take the
-// leader's log from its first entry on for the rest of its own, and apply what is
-// above its snapshot on top of another state.
+// already reflects. Raft never sends such an entry to a sound node whose log has entries,
+// because what is applied is in the log of every later leader. But it does not check that an
+// empty log continues after the snapshot: a node with a state that no majority had would take
+// the leader's log from its first entry on as the rest of its own, and apply what is above its
+// snapshot to a different state.
 //
-// A leader whose snapshot was taken over in this term knows that state. Such an entry of
-// its own was sent before the snapshot and came late: it is refused, which changes nothing.
+// A leader whose snapshot was installed in this term knows that state. An entry of its own with
+// such an index was sent before the snapshot and arrived late: it is refused, which changes
+// nothing.
 func (l *Log) checkFollows(index uint64) error {
 	applied := l.applied.Load()
 	if applied == nil || index > (*applied)() {
@@ -287,8 +288,8 @@ func (l *Log) checkFollows(index uint64) error {
 		ErrOtherHistory, l.path, index, (*applied)(), RejoinAdvice(filepath.Dir(l.path))))
 }
 
-// append writes logs, or has them written if they are commands of a leader's. Raft
-// itself acts on other entries as soon as they are appended.
+// append writes logs or, if they are a leader's commands, has them written. Raft acts on other
+// entries as soon as they are appended, so those must be on disk.
 func (l *Log) append(logs []*raft.Log) error {
 	if l.leading() && !slices.ContainsFunc(logs, func(log *raft.Log) bool { return log.Type != raft.LogCommand }) {
 		return l.unstored.add(logs)
@@ -323,9 +324,9 @@ func (l *Log) noteLocked(log *raft.Log) {
 	l.sizes.add(log.Index, int64(len(log.Data)+len(log.Extensions)))
 }
 
-// DeleteRange implements raft.LogStore: [lo, hi] go, at either end of the log. Of a log
-// that goes to make room for a snapshot, what lies above the snapshot stays: should it
-// not follow the snapshot, the leader's next entries replace it, as in any log.
+// DeleteRange implements raft.LogStore: it deletes [lo, hi] at either end of the log. If the
+// log is deleted for a snapshot, entries above the snapshot are kept: should they not follow
+// it, the leader's next entries replace them, as in any log.
 func (l *Log) DeleteRange(lo, hi uint64) error {
 	kept, err := l.replacedBelow(lo, hi)
 	if err != nil || kept < lo {
@@ -344,7 +345,7 @@ func (l *Log) DeleteRange(lo, hi uint64) error {
 			return err
 		}
 	}
-	// Readers must not find in the cache what is gone from the disk.
+	// Readers must not find in the cache what is deleted from the disk.
 	l.cache.deleteRange(lo, hi)
 	first, last, err := l.deleteInSteps(lo, hi)
 	if err != nil {
@@ -360,9 +361,9 @@ func (l *Log) DeleteRange(lo, hi uint64) error {
 	return nil
 }
 
-// deleteInSteps deletes [lo, hi] from the disk, at the log's front step by step: a crash
-// may cut that anywhere, and what is appended meanwhile comes in between. It returns what
-// the disk has then.
+// deleteInSteps deletes [lo, hi] from the disk, at the front of the log in steps, so that
+// appends can come in between; a crash may interrupt it anywhere. It returns the bounds of what
+// is left on disk.
 func (l *Log) deleteInSteps(lo, hi uint64) (first, last uint64, err error) {
 	if first, err = l.FirstIndex(); err != nil {
 		return 0, 0, err
@@ -377,7 +378,7 @@ func (l *Log) deleteInSteps(lo, hi uint64) (first, last uint64, err error) {
 	return l.deleteFromDisk(lo, hi)
 }
 
-// deleteFromDisk deletes [lo, hi] from the disk and returns what that has then.
+// deleteFromDisk deletes [lo, hi] from the disk and returns the bounds of what is left.
 func (l *Log) deleteFromDisk(lo, hi uint64) (first, last uint64, err error) {
 	err = l.guard.do("delete from the log", nil, func() error {
 		if err := l.disk.DeleteRange(lo, hi); err != nil {
@@ -392,8 +393,8 @@ func (l *Log) deleteFromDisk(lo, hi uint64) (first, last uint64, err error) {
 	return first, last, err
 }
 
-// replacedBelow returns hi, or if Raft deletes the whole log for a snapshot, the
-// snapshot's index if that is less. A compaction beside it leaves the log's end alone.
+// replacedBelow returns hi or, if Raft deletes the whole log for a snapshot, the snapshot's
+// index if that is lower. Other compactions keep the end of the log anyway.
 func (l *Log) replacedBelow(lo, hi uint64) (uint64, error) {
 	first, err := l.FirstIndex()
 	if err != nil {
@@ -422,9 +423,8 @@ func inRange(index, lo, hi uint64) bool {
 	return index != 0 && lo <= index && index <= hi
 }
 
-// lowerTail makes the log's tail durable at the entry before index, before that
-// and the newer ones are deleted: otherwise a crash between the two would look
-// like a loss.
+// lowerTail durably sets the log's tail to the entry before index, before that entry and the
+// newer ones are deleted: otherwise a crash between the two would look like a loss.
 func (l *Log) lowerTail(index uint64) error {
 	var tail logTail // none: the log may become empty
 	if index > 1 {
@@ -445,15 +445,14 @@ func (l *Log) lowerTail(index uint64) error {
 	})
 }
 
-// LastCommand returns the largest index <= max that holds a command, which is
-// what the state machine has to reach before it reflects the log up to max:
-// no-ops, barriers and configurations never get there. It looks back from max,
-// mostly in the cache; all that lie between are what elections and changes of
-// membership wrote.
+// LastCommand returns the largest index <= max with a command, which the state machine must
+// reach before it reflects the log up to max, because no-ops, barriers and configurations never
+// get there. It searches backwards from max, mostly in the cache; only elections and membership
+// changes write such entries.
 //
-// Entries that are gone from the log are in a snapshot that this node has taken
-// or restored: if it meets one first there is nothing to wait for, and it
-// returns 0. Above the log's end it cannot know and returns max.
+// Entries that are no longer in the log are in a snapshot that this node has taken or restored:
+// if it finds one first there is nothing to wait for, and it returns 0. Above the log's end it
+// cannot know and returns max.
 func (l *Log) LastCommand(max uint64) uint64 {
 	last, err := l.LastIndex()
 	if err != nil || max > last || l.unstored.has(max) { // only commands are unstored
@@ -475,9 +474,8 @@ func (l *Log) LastCommand(max uint64) uint64 {
 	return 0
 }
 
-// BytesAfter returns how many bytes of entries the log holds with an index
-// above index: what a restart would replay after a snapshot at index. It may be
-// too large by one entry and 64 KiB.
+// BytesAfter returns the size of the entries above index, which a restart would replay after a
+// snapshot at index. It may be too high by one entry and 64 KiB.
 func (l *Log) BytesAfter(index uint64) int64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -488,7 +486,7 @@ func castagnoli() *crc32.Table {
 	return crc32.MakeTable(crc32.Castagnoli)
 }
 
-// entryChecksum is the CRC32C over
+// entryChecksum returns the CRC32C over
 //
 //	index 8 | term 8 | type 1 | appended at, s 8 | and ns 4 | len(data) 8 | data | extensions
 //
@@ -506,8 +504,7 @@ func entryChecksum(log *raft.Log) uint32 {
 	return crc32.Update(crc, castagnoli(), log.Extensions)
 }
 
-// sealEntries returns logs as they go to disk, and where the log ends with
-// them. It leaves logs alone.
+// sealEntries returns copies of logs in their form on disk, and where the log ends with them.
 func sealEntries(logs []*raft.Log) (sealed []*raft.Log, newest logTail) {
 	entries := make([]raft.Log, len(logs))
 	sealed = make([]*raft.Log, len(logs))
@@ -523,8 +520,7 @@ func sealEntries(logs []*raft.Log) (sealed []*raft.Log, newest logTail) {
 	return sealed, newest
 }
 
-// unsealEntry checks an entry that was read from disk at index, and makes it
-// what was stored.
+// unsealEntry checks an entry that was read from disk at index, and restores its original form.
 func unsealEntry(index uint64, log *raft.Log) error {
 	n := len(log.Extensions) - 4
 	if n < 0 {

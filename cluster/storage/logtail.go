@@ -16,29 +16,28 @@ const (
 	tailSize     = 24
 )
 
-// logTail names an entry that the log must hold: none newer than it may have
-// been lost. The zero value demands nothing.
+// logTail names an entry that the log must contain; nothing up to it may be lost. The zero
+// value requires nothing.
 type logTail struct {
 	index uint64
 	crc   uint32 // entryChecksum of the entry
 }
 
-// tailFile holds the log's tail outside the log.
+// tailFile stores the log's tail outside the log.
 //
-// Pages of a bbolt file have no checksums: a flipped bit in a page number can
-// bring an older version of a page back, in which every entry is intact and the
-// newest are missing. So the newest entry's index and checksum are noted here
-// after each append. The note is not fsynced with each: a crash of the process
-// keeps it, a loss of power may bring an older one back, which demands less. It
-// is fsynced before the end of the log is cut off, so it never demands what was
-// deleted.
+// Pages of a bbolt file have no checksums: a flipped bit in a page number can bring back an
+// older version of a page, in which every entry is intact and the newest are missing. So
+// the newest entry's index and checksum are recorded here after each append, without an
+// fsync: a crash of the process keeps the record, and a loss of power may restore an older
+// one, which requires less. It is fsynced before the log is truncated, so it never requires
+// what was deleted.
 //
 // The file is one sector, overwritten in place:
 //
 //	magic 4 | CRC32C of the rest 4 | index 8 | entry's CRC32C 4 | zero 4
 //
-// Not safe for concurrent use: Raft appends and cuts off from one goroutine, and what
-// a leader has written by another one it awaits before either.
+// Not safe for concurrent use: Raft appends and truncates on one goroutine, and waits for a
+// leader's concurrent writes before either.
 type tailFile struct {
 	file  *os.File
 	value logTail // as last written
@@ -88,7 +87,7 @@ func readTail(r io.Reader) (logTail, error) {
 	return logTail{index: binary.BigEndian.Uint64(b[8:]), crc: binary.BigEndian.Uint32(b[16:])}, nil
 }
 
-// set notes t, on disk at some time.
+// set records t; it reaches the disk at some time.
 func (t *tailFile) set(tail logTail) error {
 	if _, err := t.file.WriteAt(encodeTail(tail), 0); err != nil {
 		return err
@@ -97,7 +96,7 @@ func (t *tailFile) set(tail logTail) error {
 	return nil
 }
 
-// setDurably notes t, on disk when it returns nil.
+// setDurably records t on disk.
 func (t *tailFile) setDurably(tail logTail) error {
 	if err := t.set(tail); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropCached drops what the system keeps of the file in memory and is on its disk. It
-// passes over a file system that offers no such call.
+// dropCached drops the pages of the file that are on disk from the page cache. It ignores
+// file systems without such a call.
 func dropCached(f *os.File) error {
 	err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL) {

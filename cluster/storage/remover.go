@@ -13,31 +13,30 @@ import (
 )
 
 const (
-	// removeStep is how many bytes of a file are given back at once: the file system
-	// holds up the log's next sync for as long as that takes. Beside the removal of
-	// three files of 400 MB each on one disk syncs took at most 100 ms in one go, 25 ms
-	// in steps of 16 MiB, and 5 to 19 ms in steps of 1 to 8.
+	// removeStep is how many bytes of a file are freed at once, because the file system
+	// delays the log's next sync for that time. During the removal of three files of 400 MB
+	// each on one disk, syncs took up to 100 ms when each was removed at once, 25 ms in
+	// steps of 16 MiB, and 5 to 19 ms in steps of 1 to 8.
 	removeStep = 4 << 20
-	// removePause is how long nothing is given back after each step. So it is 100 MiB a
-	// second at most, four times what a snapshot is written at.
+	// removePause is the pause after each step. So at most 100 MiB a second are freed, four
+	// times the rate at which a snapshot is written.
 	removePause = 40 * time.Millisecond
 )
 
-// remover removes large files that nobody needs any more in small steps, one after
-// the other, in a goroutine of its own: all of a file at once is felt by every
-// request. Who hands it a file or a folder has seen to it that nobody takes what is
-// left of it for more than that, also after a crash, and that a start removes it. It is
-// safe for concurrent use.
+// remover removes large files in small steps, one file after the other, on its own
+// goroutine, because removing a file at once delays every request. The caller ensures that
+// what is left of a file or folder is never taken for more than that, even after a crash,
+// and that the next start removes it. It is safe for concurrent use.
 type remover struct {
-	last    func(path string) error // removes what is left of one
+	last    func(path string) error // removes the rest of one
 	logger  hclog.Logger
 	waiting chan string
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when the goroutine has ended
 }
 
-// newRemover starts a remover for which at most waitingMax files wait; last removes
-// what is left of each. The caller closes it.
+// newRemover starts a remover for which at most waitingMax files wait; last removes the
+// rest of each. The caller must close it.
 func newRemover(waitingMax int, last func(path string) error, logger hclog.Logger) *remover {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &remover{last: last, logger: logger, waiting: make(chan string, waitingMax), cancel: cancel, done: make(chan struct{})}
@@ -45,8 +44,8 @@ func newRemover(waitingMax int, last func(path string) error, logger hclog.Logge
 	return r
 }
 
-// remove removes the file or the folder at path, later. If as many as may wait do, it
-// is removed now, and at once: better slow requests than a full disk.
+// remove removes the file or folder at path later. If too many are waiting, it is removed
+// immediately, because slow requests are better than a full disk.
 func (r *remover) remove(path string) {
 	select {
 	case r.waiting <- path:
@@ -55,7 +54,7 @@ func (r *remover) remove(path string) {
 	}
 }
 
-// close ends the goroutine and waits for it. What it has not removed yet stays.
+// close ends the goroutine and waits for it. Files that it has not removed yet stay.
 func (r *remover) close() {
 	r.cancel()
 	<-r.done
@@ -77,15 +76,15 @@ func (r *remover) run(ctx context.Context) {
 	}
 }
 
-// note logs why something is left. Nothing depends on it: the next start tries again.
+// note logs why something is left. The next start tries again, so it does no harm.
 func (r *remover) note(path string, err error) {
 	if err != nil {
 		r.logger.Warn("what is not needed any more was not removed", "path", path, "error", err)
 	}
 }
 
-// shorten cuts the files at or below path to a step at most, step by step. What it
-// cannot cut is left as it is: one may remove a file that one may not write.
+// shorten truncates the files at or below path in steps, to at most one step. Files that
+// cannot be truncated are skipped, because a file may be removable without being writable.
 func shorten(ctx context.Context, path string) {
 	_ = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {

@@ -10,27 +10,27 @@ import (
 
 const (
 	reserveFolder = "reserve"
-	// reserveFiles is how many files the reserve has. Without a free inode a node needs one for every
-	// segment until a snapshot lets the first ones go: 8 with those that are written beside it, and as many as hold what is
-	// kept behind a snapshot. Then come the snapshots, of which at most three are there at once, and the
-	// files that are replaced by new ones.
+	// reserveFiles is the number of files in the reserve. Without a free inode a node needs one for
+	// every segment until a snapshot frees the first ones: 8 for those written meanwhile, and as
+	// many for those kept below a snapshot. Then come the snapshots, at most three at a time, and
+	// the files that are replaced.
 	reserveFiles = 64
-	// snapshotInodes is what a snapshot takes: its folder and two files.
+	// snapshotInodes is the number of inodes of a snapshot: its folder and two files.
 	snapshotInodes = 3
 )
 
-// reserve is a folder of empty files in the data folder. When the file system has no inode left, the
-// node goes on with theirs: so other programs' files never end it. Nothing reads the files, and a crash may lose
-// any of them. It is safe for concurrent use.
+// reserve is a folder of empty files in the data folder. When the file system has no inode left,
+// the node uses theirs, so that other programs' files cannot stop it. The files are never read, and
+// a crash may lose any of them. It is safe for concurrent use.
 type reserve struct{ dir string }
 
 func reserveOf(dataDir string) reserve { return reserve{dir: filepath.Join(dataDir, reserveFolder)} }
 
-// FillReserve makes what the reserve of the data folder lacks, as far as there are inodes.
+// FillReserve creates the missing files of the data folder's reserve, as far as there are inodes.
 func FillReserve(dataDir string) { reserveOf(dataDir).fill() }
 
 func (r reserve) fill() {
-	_ = os.Mkdir(r.dir, dataDirMode) // most often it is there; without it no file is made
+	_ = os.Mkdir(r.dir, dataDirMode) // it usually exists; without it no file is created
 	for _, path := range r.missing() {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, dataFileMode)
 		if err != nil || f.Close() != nil {
@@ -39,7 +39,7 @@ func (r reserve) fill() {
 	}
 }
 
-// missing returns the paths of the files that the reserve lacks, none if there is no reserve.
+// missing returns the paths of the reserve's missing files, or nothing if there is no reserve.
 func (r reserve) missing() []string {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -58,9 +58,9 @@ func (r reserve) missing() []string {
 	return paths
 }
 
-// use calls do with files of the reserve until it has succeeded for count of them, and reports whether it has. A file
-// with content is none of the reserve's: a crash on a file system without a journal may have left an old name
-// of one that is in use.
+// use calls do with files of the reserve until it has succeeded for count of them, and reports
+// whether it has. A file with content does not belong to the reserve: after a crash on a file
+// system without a journal it may be an old name of a file in use.
 func (r reserve) use(count int, do func(path string) error) bool {
 	for i := 0; i < reserveFiles && count > 0; i++ {
 		path := filepath.Join(r.dir, strconv.Itoa(i))
@@ -68,7 +68,7 @@ func (r reserve) use(count int, do func(path string) error) bool {
 		switch {
 		case err != nil:
 		case info.Size() > 0:
-			_ = os.Remove(path) // else it stays, and is not used
+			_ = os.Remove(path) // else it stays unused
 		case do(path) == nil:
 			count--
 		}
@@ -76,11 +76,11 @@ func (r reserve) use(count int, do func(path string) error) bool {
 	return count == 0
 }
 
-// free removes count files, for what others make.
+// free removes count files, so that others can be created.
 func (r reserve) free(count int) bool { return r.use(count, os.Remove) }
 
-// at calls fn, which makes a file at path, or writes over one that is there. Without a free inode it gets one
-// of the reserve.
+// at calls fn, which creates or overwrites a file at path. Without a free inode it gets one of the
+// reserve.
 func (r reserve) at(path string, fn func() error) error {
 	err := fn()
 	if noRoom(err) && r.use(1, func(file string) error { return os.Rename(file, path) }) {
@@ -90,13 +90,13 @@ func (r reserve) at(path string, fn func() error) error {
 	return err
 }
 
-// replace is writeFileDurably.
+// replace is writeFileDurably with an inode of the reserve if needed.
 func (r reserve) replace(path string, content []byte) error {
 	return r.at(path+replacingTmp, func() error { return writeFileDurably(path, content) })
 }
 
-// give takes the inode of the file at path, which nobody needs any more, into the reserve if that lacks one. Else
-// the file is removed.
+// give moves the file at path, which is no longer needed, into the reserve if that lacks one.
+// Otherwise the file is removed.
 func (r reserve) give(path string) error {
 	missing := r.missing()
 	if len(missing) > 0 && os.Truncate(path, 0) == nil && os.Rename(path, missing[0]) == nil {
@@ -105,5 +105,5 @@ func (r reserve) give(path string) error {
 	return os.RemoveAll(path)
 }
 
-// noRoom reports whether err says that the file system has no room, of bytes or of inodes.
+// noRoom reports whether err means that the file system has no bytes or no inodes left.
 func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

@@ -15,11 +15,11 @@ const (
 	snapshotMagic         = "cqsnap1\n"
 	snapshotHeadSize      = 16
 	snapshotBodyFixedSize = 32
-	// snapshotHeaderBytesMax bounds the header: some 10,000 nodes.
+	// snapshotHeaderBytesMax bounds the header: about 10,000 nodes.
 	snapshotHeaderBytesMax = 1 << 20
 )
 
-// encodeSnapshotHeader returns what stands in front of the state in state.bin:
+// encodeSnapshotHeader returns the header before the state in state.bin:
 //
 //	magic 8 | length of the body 4 | CRC32C of the body 4 |
 //	body: version 8 | index 8 | term 8 | configuration's index 8 | configuration
@@ -39,8 +39,8 @@ func encodeSnapshotHeader(meta *raft.SnapshotMeta) []byte {
 	return b
 }
 
-// readSnapshotHeader reads the header from r, leaves r at the state, and returns
-// the header's size. It is an error if meta says anything else.
+// readSnapshotHeader reads the header from r, leaves r at the state, and returns the
+// header's size. It is an error if meta differs from it.
 func readSnapshotHeader(r io.Reader, meta *raft.SnapshotMeta) (size int64, err error) {
 	head := make([]byte, snapshotHeadSize)
 	if _, err := io.ReadFull(r, head); err != nil {

@@ -24,49 +24,45 @@ const (
 	snapshotMetaFile = "meta.json"
 	snapshotDataFile = "state.bin"
 	snapshotTmp      = ".tmp"
-	// snapshotGone is behind the name of a snapshot that is being removed.
+	// snapshotGone is the suffix of a snapshot that is being removed.
 	snapshotGone = ".gone" + snapshotTmp
-	// snapshotsGoneMax bounds the snapshots that wait to be removed. One is written in
-	// four times the time that it takes to remove it.
+	// snapshotsGoneMax bounds the snapshots waiting to be removed. Writing one takes four times as
+	// long as removing it.
 	snapshotsGoneMax = 1
-	// snapshotTriesMax bounds how often a snapshot is begun with inodes of the reserve: others, and
-	// the reserve itself, which is filled meanwhile, may be quicker.
+	// snapshotTriesMax bounds how often a snapshot is started with inodes of the reserve, because
+	// other processes, and the filling of the reserve, may take them first.
 	snapshotTriesMax = 10
-	// snapshotBuffered is how many bytes at the end of an unfinished state Raft may
-	// still have in memory: a bufio.Writer's, at its default size.
+	// snapshotBuffered is how many bytes at the end of an unfinished state Raft may still have in
+	// memory: the default size of a bufio.Writer.
 	snapshotBuffered = 4096
 )
 
-// Snapshots is raft.FileSnapshotStore, each snapshot a folder of its state and its
+// Snapshots wraps raft.FileSnapshotStore, which keeps each snapshot in a folder with its state and
 // metadata. It adds:
 //
-//   - a damaged newest snapshot is an ErrCorruptSnapshot: Raft alone would fall
-//     back to an older one, and the log between the two may be gone;
-//   - the metadata is repeated, with a checksum, in front of the state
-//     (snapshotHeader), since Raft's checksum covers the state alone;
-//   - only the newest two are kept, and those that are being read. The others, and what
-//     was given up, go bit by bit (remover), under another name (snapshotGone);
-//   - what a crash or a full disk left of an unfinished snapshot, or of one that was
-//     being removed, is removed at the start;
-//   - no other user may read snapshots, whatever the folder around them allows;
-//   - a state goes to disk while it is written, not at the end (writeBack);
-//   - names are on disk before a snapshot counts.
+//   - A damaged newest snapshot is an ErrCorruptSnapshot. Raft alone would fall back to an older one, although the log between the two may be gone.
+//   - The metadata is repeated, with a checksum, before the state (encodeSnapshotHeader), because Raft's checksum covers only the state.
+//   - Only the newest two are kept, and those being read. Others, and abandoned ones, are removed in small steps (remover) under another name (snapshotGone).
+//   - What a crash or a full disk has left of an unfinished snapshot, or of one being removed, is removed at the start.
+//   - No other user may read snapshots, whatever the permissions of the folder above.
+//   - A state goes to disk while it is written, not at the end (writeBack).
+//   - Names are on disk before a snapshot counts.
 //
 // It is safe for concurrent use.
 type Snapshots struct {
 	inner *raft.FileSnapshotStore
-	path  string // of the folder that holds the snapshots
+	path  string // of the folder with the snapshots
 	guard *failStop
 	gone  *remover
-	// verified is the ID of the snapshot that was read whole when the store was
-	// opened, nil once it was opened since: that is to restore it.
+	// verified is the ID of the snapshot that was read completely when the store was opened, until
+	// it is opened again for restoring it; then nil.
 	verified atomic.Pointer[string]
 
 	mu      sync.Mutex
-	readers map[string]int // guarded by mu; who reads a snapshot, by its ID
+	readers map[string]int // guarded by mu; number of readers by snapshot ID
 }
 
-// openSnapshots opens the snapshots of the data folder dir. The caller closes them.
+// openSnapshots opens the snapshots of the data folder dir. The caller must close them.
 func openSnapshots(dir string, logger hclog.Logger, guard *failStop) (*Snapshots, error) {
 	path := filepath.Join(dir, snapshotsFolder)
 	if err := removeUnfinishedSnapshots(path, ""); err != nil {
@@ -77,7 +73,7 @@ func openSnapshots(dir string, logger hclog.Logger, guard *failStop) (*Snapshots
 	}
 	inner, err := raft.NewFileSnapshotStoreWithLogger(dir, math.MaxInt, logger) // it removes none
 	if err != nil && reserveOf(dir).free(1) {
-		// It tries whether it can make a file, and needs an inode for that.
+		// It tests whether it can create a file, and needs an inode for that.
 		inner, err = raft.NewFileSnapshotStoreWithLogger(dir, math.MaxInt, logger)
 	}
 	if err != nil {
@@ -92,8 +88,8 @@ func openSnapshots(dir string, logger hclog.Logger, guard *failStop) (*Snapshots
 	}, nil
 }
 
-// removeIntoReserve returns what removes a file or a folder and has the reserve of the
-// data folder dir, if it lacks any, take the inodes before others do.
+// removeIntoReserve returns a function that removes a file or folder and then fills the reserve of
+// the data folder dir with the inodes, if it lacks any, before others take them.
 func removeIntoReserve(dir string) func(path string) error {
 	return func(path string) error {
 		err := os.RemoveAll(path)
@@ -102,11 +98,11 @@ func removeIntoReserve(dir string) func(path string) error {
 	}
 }
 
-// close ends the removal of old snapshots. What is left of them stays.
+// close ends the removal of old snapshots. The rest of them stays.
 func (s *Snapshots) close() { s.gone.close() }
 
-// closeToOthers makes the folder at path, or takes from one that is there what it
-// allows to others: Raft itself makes it, and all in it, for everybody to read.
+// closeToOthers creates the folder at path, or removes others' permissions from an existing one,
+// because Raft creates it and everything in it readable for all.
 func closeToOthers(path string) error {
 	if err := os.MkdirAll(path, dataDirMode); err != nil {
 		return err
@@ -118,8 +114,7 @@ func closeToOthers(path string) error {
 	return os.Chmod(path, dataDirMode)
 }
 
-// removeUnfinishedSnapshots removes what is unfinished of the snapshots at path whose names
-// begin so.
+// removeUnfinishedSnapshots removes the unfinished snapshots at path whose names have the prefix.
 func removeUnfinishedSnapshots(path, prefix string) error {
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -143,8 +138,8 @@ func removeUnfinishedSnapshots(path, prefix string) error {
 	return syncDir(path)
 }
 
-// verifyNewest reads the newest snapshot whole and returns index and term of its last
-// entry, 0 if there is none. Errors: ErrCorruptSnapshot, or of reading it.
+// verifyNewest reads the newest snapshot completely and returns index and term of its last entry, 0
+// if there is none. Errors: ErrCorruptSnapshot, or those of reading.
 func (s *Snapshots) verifyNewest() (index, term uint64, err error) {
 	id, err := s.newest()
 	if err != nil || id == "" {
@@ -158,7 +153,7 @@ func (s *Snapshots) verifyNewest() (index, term uint64, err error) {
 	return meta.Index, meta.Term, state.Close()
 }
 
-// newest returns the ID of the newest snapshot, "" if there is none.
+// newest returns the ID of the newest snapshot, or "".
 func (s *Snapshots) newest() (string, error) {
 	ids, err := s.all()
 	if err != nil {
@@ -170,8 +165,8 @@ func (s *Snapshots) newest() (string, error) {
 	return ids[len(ids)-1], nil
 }
 
-// all returns the IDs of all snapshots, the newest last. It goes by the folders'
-// names, which are term, index and time: metadata may be damaged.
+// all returns the IDs of all snapshots, newest last. It uses the names of the folders, which
+// contain term, index and time, because metadata may be damaged.
 func (s *Snapshots) all() ([]string, error) {
 	entries, err := os.ReadDir(s.path)
 	if err != nil {
@@ -215,8 +210,8 @@ func lessSnapshotKey(a, b [3]uint64) bool {
 	return false
 }
 
-// List implements raft.SnapshotStore. It returns the newest snapshot only, so
-// that Raft has nothing to fall back to.
+// List implements raft.SnapshotStore. It returns only the newest snapshot, so that Raft cannot fall
+// back to another.
 func (s *Snapshots) List() ([]*raft.SnapshotMeta, error) {
 	id, err := s.newest()
 	if err != nil || id == "" {
@@ -239,10 +234,9 @@ func (s *Snapshots) List() ([]*raft.SnapshotMeta, error) {
 	return []*raft.SnapshotMeta{meta}, nil
 }
 
-// Open implements raft.SnapshotStore. The state has been verified when it
-// returns: that of the newest one at the store's opening, if it was not opened
-// since. Damage ends the process: what this node would send or restore is not
-// what it took.
+// Open implements raft.SnapshotStore. The state has been verified when it returns; for the newest
+// one this happened when the store was opened, if it has not been opened since. Damage ends the
+// process, because this node would send or restore something else than it took.
 func (s *Snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	known := s.verified.Swap(nil)
 	meta, state, err := s.open(id, known == nil || *known != id)
@@ -255,8 +249,8 @@ func (s *Snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	return meta, state, nil
 }
 
-// open opens a snapshot at its state, and keeps it until that is closed. If verify is
-// true all of it has been read, against Raft's checksum.
+// open opens a snapshot at its state, and keeps it until that is closed. If verify is true, all of
+// it is checked against Raft's checksum.
 func (s *Snapshots) open(id string, verify bool) (*raft.SnapshotMeta, *snapshotFile, error) {
 	s.countReader(id, 1)
 	meta, state, err := s.openCounted(id, verify)
@@ -301,11 +295,10 @@ func (s *Snapshots) openCounted(id string, verify bool) (*raft.SnapshotMeta, *sn
 	return meta, &snapshotFile{store: s, id: id, file: f, start: size, buffered: bufio.NewReaderSize(f, snapshotReadSize)}, nil
 }
 
-// snapshotReadSize is how much of a snapshot is read at a time.
+// snapshotReadSize is the size of the read buffer.
 const snapshotReadSize = 256 << 10
 
-// snapshotFile reads the state of a snapshot, which is behind the header. Not safe
-// for concurrent use.
+// snapshotFile reads the state of a snapshot, after the header. Not safe for concurrent use.
 type snapshotFile struct {
 	store    *Snapshots
 	id       string
@@ -317,7 +310,7 @@ type snapshotFile struct {
 // Read implements io.Reader.
 func (f *snapshotFile) Read(b []byte) (int, error) { return f.buffered.Read(b) }
 
-// Close implements io.Closer. The snapshot may go then.
+// Close implements io.Closer. The snapshot may then be removed.
 func (f *snapshotFile) Close() error {
 	if err := f.file.Close(); err != nil {
 		return err
@@ -335,8 +328,7 @@ func (f *snapshotFile) Rewind() error {
 	return nil
 }
 
-// readMeta reads a snapshot's metadata and checks what can be checked without
-// the state.
+// readMeta reads a snapshot's metadata and checks it as far as possible without the state.
 func (s *Snapshots) readMeta(id string) (*raft.SnapshotMeta, error) {
 	b, err := os.ReadFile(filepath.Join(s.path, id, snapshotMetaFile))
 	if err != nil {
@@ -361,9 +353,8 @@ func (s *Snapshots) statePath(id string) string {
 	return filepath.Join(s.path, id, snapshotDataFile)
 }
 
-// readError words an error of reading snapshot id. An error of the file system
-// is one; a snapshot that was just replaced by newer ones is missing as a
-// whole; all else is damage.
+// readError classifies an error of reading snapshot id. Errors of the file system are kept; a
+// snapshot that was just replaced by newer ones is missing completely; everything else is damage.
 func (s *Snapshots) readError(id string, err error) error {
 	path := filepath.Join(s.path, id)
 	var pathErr *os.PathError
@@ -377,11 +368,11 @@ func (s *Snapshots) readError(id string, err error) error {
 	return corruptSnapshot(path, err.Error())
 }
 
-// reap removes, bit by bit, all snapshots but those that are kept.
+// reap removes, in small steps, all snapshots except those that are kept.
 func (s *Snapshots) reap() error {
 	old, err := s.setOldAside()
 	if len(old) > 0 {
-		// A crash must not bring the old name back to what is half removed.
+		// A crash must not bring back the old name of a snapshot that is half removed.
 		err = errors.Join(err, syncDir(s.path))
 	}
 	if err != nil {
@@ -393,7 +384,7 @@ func (s *Snapshots) reap() error {
 	return nil
 }
 
-// setOldAside renames all snapshots but those that are kept, and returns the new paths.
+// setOldAside renames all snapshots except those that are kept, and returns the new paths.
 func (s *Snapshots) setOldAside() (old []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -421,7 +412,8 @@ func (s *Snapshots) Create(version raft.SnapshotVersion, index, term uint64, con
 	create := func() (raft.SnapshotSink, error) {
 		inner, err := s.inner.Create(version, index, term, configuration, configurationIndex, trans)
 		if err != nil {
-			// Another one, that was sent or is taken, may be on its way beside it.
+			// Another one, received or being taken, may be written at the same time, so remove only
+			// our own.
 			own := fmt.Sprintf("%d-%d-", term, index)
 			err = errors.Join(err, removeUnfinishedSnapshots(s.path, own))
 		}
@@ -446,7 +438,7 @@ func (s *Snapshots) Create(version raft.SnapshotVersion, index, term uint64, con
 	})
 	_, err = sink.Write(header)
 	if err == nil {
-		// The two files have their names now, and keep them.
+		// Make the names of the two files durable.
 		err = syncDir(filepath.Join(s.path, inner.ID()+snapshotTmp))
 	}
 	if err != nil {
@@ -466,7 +458,7 @@ func (s *Snapshots) writeError(step string, err error) error {
 type snapshotSink struct {
 	raft.SnapshotSink
 	store *Snapshots
-	file  *os.File // of the state: Raft has its own
+	file  *os.File // of the state; Raft has its own
 	back  writeBack
 }
 
@@ -479,8 +471,8 @@ func (s *snapshotSink) Write(b []byte) (int, error) {
 	return n, s.store.writeError("write a snapshot", err)
 }
 
-// Close implements raft.SnapshotSink: when it returns nil, the snapshot is on
-// disk and the newest.
+// Close implements raft.SnapshotSink. When it returns nil, the snapshot is on disk and is the
+// newest.
 func (s *snapshotSink) Close() error {
 	err := s.SnapshotSink.Close()
 	s.closeFile()
@@ -493,8 +485,8 @@ func (s *snapshotSink) Close() error {
 	return s.store.reap()
 }
 
-// Cancel implements raft.SnapshotSink. It removes what was written, also on a
-// full disk, where Raft's own leaves it; bit by bit, while Raft's would do it at once.
+// Cancel implements raft.SnapshotSink. It removes what was written, even on a full disk, where
+// Raft's own leaves it, and in small steps.
 func (s *snapshotSink) Cancel() error {
 	path := filepath.Join(s.store.path, s.ID())
 	if err := os.Rename(path+snapshotTmp, path+snapshotGone); err == nil {
@@ -508,7 +500,7 @@ func (s *snapshotSink) Cancel() error {
 	return nil
 }
 
-// closeFile closes the descriptor of the state that nothing was written by.
+// closeFile closes the descriptor of the state, through which nothing was written.
 func (s *snapshotSink) closeFile() {
 	if s.file != nil {
 		_ = s.file.Close()

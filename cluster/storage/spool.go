@@ -12,26 +12,26 @@ import (
 	"github.com/claimq/claimq/nodes"
 )
 
-// spoolPattern matches the names of the files that backups are put into.
+// spoolPattern matches the names of the files for received backups.
 const spoolPattern = "restore-*.tmp"
 
-// spoolStep is how many bytes are written between two looks at the free space.
+// spoolStep is how many bytes are written between two checks of the free space.
 const spoolStep = 4 << 20
 
-// Spool is a file of the data folder's disk without a name: it goes with the
-// process, however that ends. What is written to it goes to disk bit by bit: to keep
-// it would take memory, and in the end a burst of writes.
+// Spool is a nameless file on the data folder's disk, which is removed with the process,
+// however that ends. What is written to it goes to disk in small steps, to save memory and
+// avoid a burst of writes at the end.
 type Spool struct {
 	file *os.File
 	dir  string
 	min  uint64 // bytes to leave free; 0 = as FreeMin says
 	size int64
-	next int64 // size at which the free space is looked at
+	next int64 // size at which the free space is checked next
 	back writeBack
 }
 
-// NewSpool makes an empty spool in the folder dir, on whose disk freeMin bytes are to
-// stay free, as FreeMin says. The caller closes it.
+// NewSpool creates an empty spool in the folder dir, keeping freeMin bytes of its disk
+// free, as FreeMin says. The caller must close it.
 func NewSpool(dir string, freeMin uint64) (*Spool, error) {
 	f, err := os.CreateTemp(dir, spoolPattern)
 	if noRoom(err) {
@@ -46,7 +46,7 @@ func NewSpool(dir string, freeMin uint64) (*Spool, error) {
 	return &Spool{file: f, dir: dir, min: freeMin, back: newWriteBack(f)}, nil
 }
 
-// Write adds b. nodes.ErrOverloaded if that would not leave enough space free.
+// Write appends b. nodes.ErrOverloaded if that would not leave enough space free.
 func (s *Spool) Write(b []byte) (int, error) {
 	if s.size+int64(len(b)) > s.next {
 		if err := s.Room(spoolStep + uint64(len(b))); err != nil {
@@ -65,7 +65,7 @@ func (s *Spool) Write(b []byte) (int, error) {
 	return w, err
 }
 
-// Room returns nodes.ErrOverloaded unless so many bytes can be written.
+// Room returns nodes.ErrOverloaded unless that many bytes can be written.
 func (s *Spool) Room(bytes uint64) error {
 	free, size, err := FreeSpace(s.dir)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Spool) Room(bytes uint64) error {
 
 func (s *Spool) full(text string) error { return &nodes.Overload{Bound: nodes.BoundDisk, Text: text} }
 
-// Receive fills the spool with what r has.
+// Receive fills the spool from r.
 func (s *Spool) Receive(ctx context.Context, r io.Reader) error {
 	buf := make([]byte, 256<<10)
 	for {
@@ -100,11 +100,11 @@ func (s *Spool) Receive(ctx context.Context, r io.Reader) error {
 	}
 }
 
-// Reader returns a reader of all that was written.
+// Reader returns a reader of everything written.
 func (s *Spool) Reader() *io.SectionReader { return io.NewSectionReader(s.file, 0, s.size) }
 
-// Size returns how many bytes were written.
+// Size returns the number of bytes written.
 func (s *Spool) Size() int64 { return s.size }
 
-// Close lets what was written go.
-func (s *Spool) Close() { _ = s.file.Close() } // nobody needs what was in it
+// Close releases the file.
+func (s *Spool) Close() { _ = s.file.Close() } // its contents are no longer needed

@@ -11,13 +11,13 @@ import (
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 )
 
-// stableStore keeps Raft's term and vote in the log's bbolt file, behind
-// failStop. A value on disk is
+// stableStore keeps Raft's term and vote in the log's bbolt file, behind failStop. A value
+// on disk is
 //
 //	value | CRC32C of the key and the value, 4 bytes, big-endian
 //
-// since a flipped bit in a term or a vote can elect two leaders. The two parts of
-// a vote are one value: see vote. It is safe for concurrent use.
+// because a flipped bit in a term or a vote can elect two leaders. The two parts of a vote
+// are one value: see vote. It is safe for concurrent use.
 type stableStore struct {
 	bolt  raft.StableStore
 	guard *failStop
@@ -51,8 +51,8 @@ func (s *stableStore) write(key, val []byte) error {
 	})
 }
 
-// Get implements raft.StableStore. For an unknown key it returns the error that
-// Raft knows by its text, "not found".
+// Get implements raft.StableStore. For an unknown key it returns the error that Raft
+// recognizes by its text, "not found".
 func (s *stableStore) Get(key []byte) ([]byte, error) {
 	if string(key) != voteCandidateKey {
 		return s.read(key)
@@ -64,7 +64,7 @@ func (s *stableStore) Get(key []byte) ([]byte, error) {
 	return v.asked(), nil
 }
 
-// vote returns the vote on disk. Errors: as Get's.
+// vote returns the vote on disk. Errors: those of Get.
 func (s *stableStore) vote() (vote, error) {
 	val, err := s.read([]byte(voteTermKey))
 	if err != nil {
@@ -139,8 +139,7 @@ func stableChecksum(key, val []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, castagnoli()), castagnoli(), val)
 }
 
-// openStableValue checks a value as it is on disk and returns it without its
-// checksum.
+// openStableValue checks a value in its form on disk and returns it without its checksum.
 func openStableValue(key, sealed []byte) ([]byte, error) {
 	n := len(sealed) - 4
 	if n < 0 || binary.BigEndian.Uint32(sealed[n:]) != stableChecksum(key, sealed[:n]) {

@@ -15,13 +15,14 @@ import (
 
 const (
 	startsFileName = "starts.json"
-	// startsMax bounds the nodes whose starts are kept; the one told of longest ago goes.
+	// startsMax bounds the nodes whose starts are kept; the one reported longest ago is
+	// dropped.
 	startsMax = 1024
 )
 
-// Start is one start of a node over its data folder. A later one has a higher Number;
-// two of the same Number, over copies of one folder, differ in Nonce. The zero value
-// is that of a folder that was never started.
+// Start is one start of a node over its data folder. A later one has a higher Number; two
+// with the same Number, over copies of one folder, differ in Nonce. The zero value means
+// that the folder was never started.
 type Start struct {
 	Number uint64 `json:"number"`
 	Nonce  string `json:"nonce"`
@@ -30,21 +31,21 @@ type Start struct {
 // Next returns a start after s.
 func (s Start) Next() Start { return Start{Number: s.Number + 1, Nonce: uuid.NewString()} }
 
-// Rules reports whether s shows that other is of an old folder, or of a copy.
+// Rules reports whether s shows that other is from an old folder or a copy.
 func (s Start) Rules(other Start) bool {
 	return s.Number > other.Number || s.Number == other.Number && s.Nonce != other.Nonce
 }
 
-// Starts are what this node was told of the others' starts. They are in its data
-// folder, on disk before it answers: whoever was told once tells of it for good. Safe
-// for concurrent use.
+// Starts are the starts of other nodes that this node was told of. They are in its data
+// folder, on disk before it answers, so that a node never forgets a start. Safe for
+// concurrent use.
 type Starts struct {
 	dir string
 
 	noting sync.Mutex // held by Note, so that mu is not held while the disk writes
 
 	mu   sync.Mutex
-	told []toldStart // guarded by mu, set with noting held, too; the one told of longest ago first
+	told []toldStart // guarded by mu, also set with noting held; reported longest ago first
 }
 
 type toldStart struct {
@@ -52,7 +53,7 @@ type toldStart struct {
 	Start Start  `json:"start"`
 }
 
-// startsFile is what the file holds.
+// startsFile is the contents of the file.
 type startsFile struct {
 	Told []toldStart `json:"told"`
 	// CRC is the CRC32C of this struct's JSON with CRC 0.
@@ -65,8 +66,8 @@ func (f startsFile) checksum() (uint32, error) {
 	return crc32.Checksum(b, castagnoli()), err
 }
 
-// OpenStarts reads what the node of the data folder dir was told. ErrCorruptIdentity
-// if the file is damaged.
+// OpenStarts reads the starts in the data folder dir. ErrCorruptIdentity if the file is
+// damaged.
 func OpenStarts(dir string) (*Starts, error) {
 	path := filepath.Join(dir, startsFileName)
 	b, err := os.ReadFile(path)
@@ -86,8 +87,8 @@ func OpenStarts(dir string) (*Starts, error) {
 	return &Starts{dir: dir, told: f.Told}, nil
 }
 
-// Note keeps a start of the node of that identity, unless it knows one that rules it,
-// and returns the latest that it knows then.
+// Note records a start of the node of that identity, unless it knows one that supersedes
+// it, and returns the latest that it then knows.
 func (s *Starts) Note(uuid string, told Start) (latest Start, err error) {
 	s.noting.Lock()
 	defer s.noting.Unlock()
@@ -112,8 +113,7 @@ func (s *Starts) Note(uuid string, told Start) (latest Start, err error) {
 	return told, nil
 }
 
-// Latest returns the latest start of the node of that identity that is noted, the zero
-// value if there is none.
+// Latest returns the latest recorded start of the node of that identity, or the zero value.
 func (s *Starts) Latest(uuid string) Start {
 	s.mu.Lock()
 	defer s.mu.Unlock()

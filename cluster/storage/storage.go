@@ -11,39 +11,35 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Errors of the data folder and its stores, wrapped with the file and with what
-// to do about it.
+// Errors of the data folder and its stores, wrapped with the file and advice.
 var (
-	// ErrDataDir is returned when the data folder cannot be used: it is not a
-	// folder, cannot be written, or is not one of claimq's.
+	// ErrDataDir is returned when the data folder cannot be used: it is not a folder,
+	// cannot be written, or does not belong to claimq.
 	ErrDataDir = errors.New("data folder unusable")
 	// ErrDataDirInUse is returned when another process uses the data folder.
 	ErrDataDirInUse = errors.New("data folder in use")
-	// ErrNodeIDMismatch is returned when the data folder belongs to a node of
-	// another name.
+	// ErrNodeIDMismatch is returned when the data folder belongs to a node of another name.
 	ErrNodeIDMismatch = errors.New("data folder belongs to another node")
-	// ErrLogStoreMismatch is returned when the data folder's log was written by
-	// another kind of log store, or in a newer format.
+	// ErrLogStoreMismatch is returned when the data folder's log was written by another
+	// kind of log store, or in a newer format.
 	ErrLogStoreMismatch = errors.New("log kept in another format")
-	// ErrClusterIDMismatch is returned when a data folder of one cluster is told
-	// that it belongs to another.
+	// ErrClusterIDMismatch is returned when a data folder of one cluster is assigned to
+	// another.
 	ErrClusterIDMismatch = errors.New("data folder belongs to another cluster")
-	// ErrCorruptIdentity is returned when identity.json does not read back as it
-	// was written.
+	// ErrCorruptIdentity is returned when identity.json is not as it was written.
 	ErrCorruptIdentity = errors.New("identity damaged")
-	// ErrCorruptLog is returned when the log, or Raft's term and vote, do not
-	// read back as they were written.
+	// ErrCorruptLog is returned when the log, or Raft's term and vote, are not as they were
+	// written.
 	ErrCorruptLog = errors.New("log damaged")
-	// ErrCorruptSnapshot is returned when the newest snapshot does not read back
-	// as it was written.
+	// ErrCorruptSnapshot is returned when the newest snapshot is not as it was written.
 	ErrCorruptSnapshot = errors.New("snapshot damaged")
-	// ErrOtherHistory is returned when the cluster's log is another one than that of
-	// which this node has its state.
+	// ErrOtherHistory is returned when this node's state comes from another log than the
+	// cluster's.
 	ErrOtherHistory = errors.New("the state is not of the cluster's log")
 	// ErrDiskFull is returned when a write found no space.
 	ErrDiskFull = errors.New("disk full")
-	// ErrStorageFailed is returned by every call after one has failed, and for a
-	// write that failed or hung.
+	// ErrStorageFailed is returned for a write that failed or hung, and by every later
+	// call.
 	ErrStorageFailed = errors.New("storage failed")
 	// ErrStorageClosed is returned by calls after Close.
 	ErrStorageClosed = errors.New("storage closed")
@@ -58,31 +54,30 @@ const (
 	boltFileLockTimeout = time.Second
 )
 
-// Config is how the stores of a data folder are opened.
+// Config configures the stores of a data folder.
 type Config struct {
-	// Logger gets what an operator would miss. Nil discards it.
+	// Logger gets messages for operators. nil discards them.
 	Logger hclog.Logger
-	// Fatal is called once, with the first error of a write, the first call that
-	// took too long, or the first damage that was read. In production it ends
-	// the process and never returns: nothing is ever retried. Required.
+	// Fatal is called once, with the first error of a write, the first call that took too
+	// long, or the first damage that was read. In production it ends the process and never
+	// returns, because nothing is ever retried. Required.
 	Fatal func(error)
-	// CacheBytesMax bounds the log cache, in bytes; 0 means 32 MiB. Too small and
-	// entries are read back from disk for each follower and to apply them.
+	// CacheBytesMax bounds the log cache, in bytes; 0 means 32 MiB. If it is too small,
+	// entries are read back from disk for each follower and for applying them.
 	CacheBytesMax int64
-	// ObserveFsync, if not nil, gets how long each append to the log took until
-	// it was on disk. It must be quick.
+	// ObserveFsync, if not nil, is called with how long each append to the log took until
+	// it was on disk. It must be fast.
 	ObserveFsync func(time.Duration)
-	// SegmentBytes is how large raft-wal's segments are; 0 means 16 MiB.
+	// SegmentBytes is the size of raft-wal's segments; 0 means 16 MiB.
 	SegmentBytes int
-	// ReadFromDisk, if not nil, takes the place of readFromDisk in tests.
+	// ReadFromDisk, if not nil, replaces readFromDisk in tests.
 	ReadFromDisk func(dir string) error
-	// WrapLog and WrapStable, if not nil, stand between the stores, once they are open,
-	// and what is on disk of entries, and of Raft's term and vote. Tests have the disk
-	// slow there, and failing.
+	// WrapLog and WrapStable, if not nil, wrap the disk's entries, and Raft's term and
+	// vote, once the stores are open. Tests use them for slow and failing disks.
 	WrapLog    func(disk raft.LogStore) raft.LogStore
 	WrapStable func(disk raft.StableStore) raft.StableStore
-	// SlowCallMax is how long a call into log or stable store may take while the
-	// process runs; 0 means 10 s. It is noticed at most an eighth later.
+	// SlowCallMax is how long a call into log or stable store may take while the process
+	// runs; 0 means 10 s. It is detected at most an eighth later.
 	SlowCallMax time.Duration
 }
 
@@ -108,7 +103,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Stores are what Raft keeps on disk. They are for one Raft at a time; Close comes after
+// Stores is what Raft keeps on disk. Only one Raft may use it at a time; call Close after
 // its end.
 type Stores struct {
 	Log       *Log
@@ -116,14 +111,14 @@ type Stores struct {
 	Snapshots *Snapshots
 
 	guard *failStop
-	bolt  boltStore  // Raft's term and vote; the log too, unless it is in raft-wal
-	log   logBackend // the log's own; bolt or a *walStore
+	bolt  boltStore  // Raft's term and vote; also the log, unless that is in raft-wal
+	log   logBackend // the log's own: bolt or a *walStore
 	tail  *tailFile
 }
 
-// Open opens the stores of d, or creates them if d is new, after it has
-// checked every byte of them that Raft will rely on, as the disk has it:
-// ErrCorruptLog, ErrCorruptSnapshot. The caller closes them, before d and after Raft.
+// Open opens the stores of d, or creates them if d is new, after checking every byte that
+// Raft will rely on, as it is on disk: ErrCorruptLog, ErrCorruptSnapshot. The caller must
+// close them before d and after Raft.
 func Open(d *Dir, cfg Config) (*Stores, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -157,7 +152,7 @@ func openExistingStores(d *Dir, cfg Config, guard *failStop) (*Stores, error) {
 	return s, nil
 }
 
-// openBesideSnapshots opens the rest, and returns stores that close the snapshots, too.
+// openBesideSnapshots opens the other stores. The returned stores close the snapshots, too.
 func openBesideSnapshots(d *Dir, cfg Config, guard *failStop, snapshots *Snapshots) (*Stores, error) {
 	snapshotIndex, snapshotTerm, err := snapshots.verifyNewest()
 	if err != nil {
@@ -201,15 +196,15 @@ func openBesideSnapshots(d *Dir, cfg Config, guard *failStop, snapshots *Snapsho
 	return s, nil
 }
 
-// dropReplaced deletes what the newest snapshot, whose last entry is of snapshotTerm,
-// has replaced: a log that ends before it, and one of another history up to it. Raft
-// does so once it has taken over a snapshot that was sent; a crash may have come
-// between. It goes on behind the snapshot, where raft-wal would refuse to append to what
-// ends before it, and nobody may ever be sent the entries of another history.
+// dropReplaced deletes what the newest snapshot, whose last entry has snapshotTerm, has
+// replaced: a log that ends before it, and one of another history up to it. Raft does so
+// after installing a received snapshot, but a crash may have come in between. Without that,
+// raft-wal would refuse to append after the snapshot to a log that ends before it, and
+// entries of another history might be sent to other nodes.
 //
-// What goes on above the snapshot with an earlier term than its own is of another history,
-// too, and was never committed. While a node runs its leader replaces that; a
-// cluster that is made again of the folder would apply it.
+// Entries above the snapshot with an earlier term than its own also belong to another
+// history, and were never committed. While a node runs its leader replaces them; a cluster
+// that is recovered from the folder would apply them.
 func (s *Stores) dropReplaced(log logSummary, snapshotIndex, snapshotTerm uint64) error {
 	if log.last == 0 {
 		return nil
@@ -234,8 +229,8 @@ func (s *Stores) dropReplaced(log logSummary, snapshotIndex, snapshotTerm uint64
 	return nil
 }
 
-// termAt returns the term of the log's entry at index. ok is false if the log has none
-// there: raft-boltdb's may have a gap.
+// termAt returns the term of the log's entry at index. ok is false if there is none:
+// raft-boltdb's log may have a gap.
 func (s *Stores) termAt(index uint64) (term uint64, ok bool, err error) {
 	var entry raft.Log
 	err = s.Log.GetLog(index, &entry)
@@ -253,7 +248,7 @@ type openedLog struct {
 	summary logSummary
 }
 
-// openBoltLog opens a log that is in raft-boltdb, in the data folder dir.
+// openBoltLog opens a log in raft-boltdb, in the data folder dir.
 func openBoltLog(dir string, snapshotIndex uint64, tail logTail, _ Config) (openedLog, error) {
 	path := filepath.Join(dir, logFileName)
 	summary, err := checkLog(path, snapshotIndex, tail)
@@ -267,7 +262,7 @@ func openBoltLog(dir string, snapshotIndex uint64, tail logTail, _ Config) (open
 	return openedLog{path: path, bolt: bolt, log: bolt, summary: summary}, nil
 }
 
-// openWALLog opens a log that is in raft-wal, and Raft's term and vote beside it.
+// openWALLog opens a log in raft-wal, and Raft's term and vote.
 func openWALLog(dir string, snapshotIndex uint64, tail logTail, cfg Config) (openedLog, error) {
 	stable := filepath.Join(dir, logFileName)
 	empty, err := checkLog(stable, 0, logTail{})
@@ -289,9 +284,9 @@ func openWALLog(dir string, snapshotIndex uint64, tail logTail, cfg Config) (ope
 	return openedLog{path: path, bolt: bolt, log: w, summary: summary}, nil
 }
 
-// createStores makes the log of a new data folder, in steps that a crash may
-// cut anywhere: the folder's identity says whether they were finished once, so
-// that a log which has gone missing is not taken for a new one.
+// createStores creates the log of a new data folder, in steps that a crash may interrupt
+// anywhere. The folder's identity records whether they were completed, so that a missing
+// log is not taken for a new one.
 func createStores(d *Dir) error {
 	path := filepath.Join(d.path, logFileName)
 	exists, err := fileExists(path)
@@ -320,9 +315,8 @@ func createStores(d *Dir) error {
 	return d.setStoresCreated()
 }
 
-// HasState reports whether Raft has ever been started on these stores: there is
-// a term, an entry, or a snapshot. What a bootstrap left that was cut short does
-// not count; it is undone.
+// HasState reports whether Raft has ever been started on these stores: there is a term, an
+// entry, or a snapshot. The rest of an interrupted bootstrap does not count; it is undone.
 func (s *Stores) HasState() (bool, error) {
 	has, err := raft.HasExistingState(s.Log, s.Stable, s.Snapshots)
 	if err != nil {
@@ -335,14 +329,13 @@ func (s *Stores) HasState() (bool, error) {
 	return !undone, err
 }
 
-// bootstrapTerm is the term that a bootstrap writes before its configuration.
-// Nobody ever leads in it: the first election is for the next.
+// bootstrapTerm is the term that a bootstrap writes before its configuration. No node ever
+// leads in it, because the first election is for the next one.
 const bootstrapTerm = 1
 
-// undoBootstrap takes a bootstrap back of which only the term was written, and
-// reports whether it has. With that term alone Raft would have no configuration
-// and could not be bootstrapped any more; it cannot have voted or heard of a
-// leader.
+// undoBootstrap undoes a bootstrap of which only the term was written, and reports whether
+// it did. With only that term, Raft would have no configuration and could no longer be
+// bootstrapped; it cannot have voted or heard of a leader.
 func (s *Stores) undoBootstrap() (bool, error) {
 	term := []byte(currentTermKey)
 	current, err := s.Stable.GetUint64(term)
@@ -363,8 +356,8 @@ func (s *Stores) undoBootstrap() (bool, error) {
 	return true, s.Stable.SetUint64(term, 0)
 }
 
-// Close closes the stores; calls after it return ErrStorageClosed. Raft must
-// have been shut down. A second Close does nothing.
+// Close closes the stores; later calls return ErrStorageClosed. Raft must have been shut
+// down. A second Close does nothing.
 func (s *Stores) Close() error {
 	s.Log.unstored.close()
 	if !s.guard.close() {
@@ -378,27 +371,26 @@ func (s *Stores) Close() error {
 	return errors.Join(errs...)
 }
 
-// corruptLog returns an ErrCorruptLog: what is wrong with the file at path, and
-// what to do.
+// corruptLog returns an ErrCorruptLog with what is wrong with the file at path, and advice.
 func corruptLog(path, what string) error {
 	return fmt.Errorf("%w: %s: %s: %s", ErrCorruptLog, path, what, RejoinAdvice(filepath.Dir(path)))
 }
 
-// corruptSnapshot returns an ErrCorruptSnapshot of the snapshot at path.
+// corruptSnapshot returns an ErrCorruptSnapshot for the snapshot at path.
 func corruptSnapshot(path, what string) error {
 	dir := filepath.Dir(filepath.Dir(path))
 	return fmt.Errorf("%w: %s: %s: %s", ErrCorruptSnapshot, path, what, RejoinAdvice(dir))
 }
 
-// RejoinAdvice says what to do with a node whose disk has lost something.
+// RejoinAdvice returns the advice for a node whose disk has lost something.
 func RejoinAdvice(dir string) string {
 	return fmt.Sprintf("this node must not take part with what is left of its data; "+
 		"check its disk, remove the node from the cluster (claimq cluster remove NODE_ID), "+
 		"move %s away, and start it again with --join, as a new node", dir)
 }
 
-// storageError words an error of a write below the data folder dir: whether the
-// disk is full, and what to do.
+// storageError wraps an error of a write below the data folder dir with advice, as
+// ErrDiskFull if there is no space.
 func storageError(dir, step string, err error) error {
 	switch {
 	case noRoom(err):

@@ -2,10 +2,10 @@ package storage
 
 import "os"
 
-// syncData puts the file on disk. macOS has no sync of the data alone that the
-// drive's own cache obeys.
+// syncData puts the file on disk. macOS has no sync of the data alone that the drive's own
+// cache obeys.
 func syncData(f *os.File) error { return f.Sync() }
 
-// sendData and awaitData do nothing: macOS offers them for no part of a file.
+// sendData and awaitData do nothing, because macOS does not offer them for parts of a file.
 func sendData(*os.File, int64, int64) error  { return nil }
 func awaitData(*os.File, int64, int64) error { return nil }

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// syncData puts the file's data on disk, and what is needed to read them back.
+// syncData puts the file's data on disk, and the metadata needed to read them back.
 func syncData(f *os.File) error {
 	for {
 		if err := syscall.Fdatasync(int(f.Fd())); !errors.Is(err, syscall.EINTR) {
@@ -15,28 +15,28 @@ func syncData(f *os.File) error {
 	}
 }
 
-// The flags of sync_file_range, as the system numbers them.
+// The flags of sync_file_range, as the kernel numbers them.
 const (
 	syncFileRangeWaitBefore = 1 << iota
 	syncFileRangeWrite
 	syncFileRangeWaitAfter
 )
 
-// sendData starts to write n bytes of the file at off to its disk, if they are not
-// there yet, and does not wait for it.
+// sendData starts writing n bytes of the file at off to its disk, if they are not there
+// yet, without waiting.
 func sendData(f *os.File, off, n int64) error {
 	return syncFileRange(f, off, n, syncFileRangeWrite)
 }
 
-// awaitData waits until n bytes of the file at off have been written to its disk,
-// which may still have them in a cache of its own. An error that was met while they
-// were written is returned, and again by the file's other descriptors.
+// awaitData waits until n bytes of the file at off have been written to its disk, which may
+// still have them in its own cache. An error during the write is returned here, and again
+// by the file's other descriptors.
 func awaitData(f *os.File, off, n int64) error {
 	return syncFileRange(f, off, n, syncFileRangeWaitBefore|syncFileRangeWrite|syncFileRangeWaitAfter)
 }
 
-// syncFileRange passes over a system that does not offer the call, or does not
-// allow it: a later sync does the work at once.
+// syncFileRange ignores a system that does not offer or allow the call: a later sync then
+// does the work.
 func syncFileRange(f *os.File, off, n int64, flags int) error {
 	for {
 		err := syscall.SyncFileRange(int(f.Fd()), off, n, flags)

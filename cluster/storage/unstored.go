@@ -8,26 +8,25 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// unstoredMax bounds the appends that are under way; the next one waits. The batcher
-// has one entry in flight, so there is rarely more than one.
+// unstoredMax bounds the appends under way; the next one waits. The batcher has one entry in
+// flight, so there is rarely more than one.
 const unstoredMax = 4
 
-// unstored is what a leader's log has and its disk does not have yet: a leader sends
+// unstored holds entries that are in a leader's log but not on its disk yet, because a leader sends
 // an entry to the others while it writes it itself (docs/adr/0014-leader-writes-beside-sending.md).
-// It is for one goroutine that adds, and safe for all that wait.
+// One goroutine may add; any number may wait.
 type unstored struct {
 	// write makes entries durable. It is called by one goroutine at a time, in order.
 	write func([]*raft.Log) error
 
-	// first is the lowest index that is not on disk, 0 = none is missing. It is set
-	// under mu.
+	// first is the lowest index that is not on disk, 0 = none is missing. It is set under mu.
 	first atomic.Uint64
 
 	mu      sync.Mutex    // guards the rest
 	changed *sync.Cond    // on mu: something was written, or failed
 	queue   [][]*raft.Log // by call, in order; the first is being written
 	writing bool          // the goroutine runs
-	err     error         // the first failure: nothing is written after it
+	err     error         // the first failure; nothing is written after it
 }
 
 func newUnstored(write func([]*raft.Log) error) *unstored {
@@ -36,8 +35,8 @@ func newUnstored(write func([]*raft.Log) error) *unstored {
 	return u
 }
 
-// add has the entries written, which nobody may change any more. It waits while too
-// many are. An error is that of an earlier write.
+// add queues the entries for writing; they must not be changed any more. It waits while too many
+// are queued. An error is from an earlier write.
 func (u *unstored) add(logs []*raft.Log) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -76,7 +75,7 @@ func (u *unstored) run() {
 	u.changed.Broadcast()
 }
 
-// written takes the first call off the queue.
+// written removes the first call from the queue.
 func (u *unstored) written() {
 	copy(u.queue, u.queue[1:])
 	u.queue[len(u.queue)-1] = nil
@@ -88,8 +87,8 @@ func (u *unstored) written() {
 	u.first.Store(first)
 }
 
-// await waits until everything up to index is on disk. An error is that of the write
-// that failed: then it never will be.
+// await waits until everything up to index is on disk. An error is from the write that failed; then
+// it never will be.
 func (u *unstored) await(index uint64) error {
 	if !u.has(index) {
 		return nil
@@ -114,7 +113,7 @@ func (u *unstored) has(index uint64) bool {
 // awaitAll waits until everything is on disk.
 func (u *unstored) awaitAll() error { return u.await(math.MaxUint64) }
 
-// close waits until everything is on disk or has failed, and nothing is being written.
+// close waits until everything is on disk or has failed, and no write is under way.
 func (u *unstored) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -123,7 +122,7 @@ func (u *unstored) close() {
 	}
 }
 
-// stored returns index, or the last one before what is not on disk if that is less.
+// stored returns the lower of index and the last one before the entries that are not on disk.
 func (u *unstored) stored(index uint64) uint64 {
 	if first := u.first.Load(); first != 0 && first <= index {
 		return first - 1

@@ -13,14 +13,14 @@ import (
 
 const (
 	walSpareFileName = "spare"
-	walZeroes        = WriteBackStep // bytes that one write fills a segment with
-	// walDroppedMax bounds the segments that wait to be removed: 16 GiB of log, which
-	// takes longer to write than to remove.
+	walZeroes        = WriteBackStep // bytes written at once when filling a segment
+	// walDroppedMax bounds the segments waiting to be removed: 16 GiB of log, which takes
+	// longer to write than to remove.
 	walDroppedMax = 1024
 )
 
-// walFailure remembers the first error of what raft-wal does in a goroutine of
-// its own, where it would only be logged: the next append tells of it.
+// walFailure remembers the first error of raft-wal's own goroutine, where it would only be
+// logged, so that the next append returns it.
 type walFailure struct {
 	mu  sync.Mutex
 	err error
@@ -43,23 +43,22 @@ func (f *walFailure) first() error {
 	return f.err
 }
 
-// walFS gives raft-wal its segments: files that are full of zeroes and durable
-// with their folder before they are used. To write over blocks that are there
-// takes no change of the file system's own records, so a sync is of the data
-// alone: 20 to 50 % more appends. One segment is kept ready; a goroutine fills
-// it while the one before is in use. It implements types.VFS for one folder and
-// for one goroutine at a time.
+// walFS provides raft-wal's segments as files that are filled with zeroes and durable with
+// their folder before they are used. Overwriting existing blocks needs no change of the
+// file system's metadata, so a sync covers only the data: 20 to 50 % more appends. One
+// segment is kept ready; a goroutine fills it while the previous one is in use. It
+// implements types.VFS for one folder and for one goroutine at a time.
 type walFS struct {
 	dir     string
 	size    int64
 	reserve reserve
 	failure *walFailure
 	dropped *remover
-	spare   chan error // gets one element when the spare is ready, or is not; nil = none is being made
+	spare   chan error // receives when the spare is ready or has failed; nil = none is being made
 }
 
-// newWALFS takes the folder, without what a crash left of a spare. The caller closes
-// it.
+// newWALFS opens the folder and removes what a crash has left of a spare. The caller must
+// close it.
 func newWALFS(dir string, size int64, failure *walFailure, logger hclog.Logger) (*walFS, error) {
 	r := reserveOf(filepath.Dir(dir))
 	if err := r.give(filepath.Join(dir, walSpareFileName)); err != nil {
@@ -114,11 +113,11 @@ func (v *walFS) create(path string, size int64) (*walFile, error) {
 	return &walFile{f}, nil
 }
 
-// errNoSpare says that no segment is kept ready.
+// errNoSpare means that no segment is kept ready.
 var errNoSpare = errors.New("no spare segment")
 
-// takeSpare waits for the spare that is being made. After an error there is
-// none: a full disk may have room again by now.
+// takeSpare waits for the spare that is being made. After an error there is none, but a
+// full disk may have room again by now.
 func (v *walFS) takeSpare() error {
 	if v.spare == nil {
 		return errNoSpare
@@ -128,7 +127,7 @@ func (v *walFS) takeSpare() error {
 	return err
 }
 
-// makeSpare begins the next spare.
+// makeSpare starts making the next spare.
 func (v *walFS) makeSpare() {
 	made := make(chan error, 1)
 	v.spare = made
@@ -143,13 +142,13 @@ func (v *walFS) fillSpare(size int64) error {
 // close waits for the spare and removes it. Dropped segments may be left.
 func (v *walFS) close() error {
 	v.dropped.close()
-	_ = v.takeSpare() // whatever became of it is not needed any more
+	_ = v.takeSpare() // the result does not matter any more
 	return v.reserve.give(filepath.Join(v.dir, walSpareFileName))
 }
 
-// fillFile makes a file of size zero bytes, on disk when it returns nil. After
-// an error there is none: half of it on a full disk is what others need. All of it
-// sent to the disk at once held up the log beside it by 0.2 s.
+// fillFile creates a file of size zero bytes, which is on disk when it returns nil. After
+// an error it is removed, because others need the space of half a file on a full disk. It
+// is sent to disk in steps, because all of it at once delayed the log by 0.2 s.
 func fillFile(path string, size int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, dataFileMode)
 	if err != nil {
@@ -172,9 +171,9 @@ func fillFile(path string, size int64) error {
 	return nil
 }
 
-// Delete implements types.VFS. The segment goes later, and keeps its name until then:
-// raft-wal's list of segments, which is on disk, has it no more, and raft-wal deletes
-// what its list does not have when it is opened.
+// Delete implements types.VFS. The segment is removed later and keeps its name until then:
+// raft-wal's list of segments on disk no longer contains it, and raft-wal deletes segments
+// that are not in its list when it is opened.
 func (v *walFS) Delete(dir, name string) error {
 	v.dropped.remove(filepath.Join(dir, name))
 	return nil
@@ -194,9 +193,9 @@ func (v *walFS) OpenWriter(dir, name string) (types.WritableFile, error) {
 	return &walFile{f}, nil
 }
 
-// walFile is a segment. Its folder knows it before it is used.
+// walFile is a segment. Its folder is durable before it is used.
 type walFile struct{ *os.File }
 
-// Sync puts the data on disk, and of the file's own record what is needed to
-// read them back: its length, if an entry went past the zeroes.
+// Sync puts the data on disk, and the metadata needed to read them back: the length, if an
+// entry went beyond the zeroes.
 func (f *walFile) Sync() error { return syncData(f.File) }

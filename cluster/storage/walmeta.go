@@ -16,23 +16,23 @@ import (
 
 const walMetaFileName = "segments.json"
 
-// walMeta holds raft-wal's list of segments in a file of its own: replaced as a
-// whole, with a checksum, so that a flipped bit is never taken for a list. It
-// implements types.MetaStore for one goroutine at a time, as raft-wal uses it.
+// walMeta keeps raft-wal's list of segments in a file of its own, which is replaced as a
+// whole and has a checksum, so that damage is detected. It implements types.MetaStore for
+// one goroutine at a time, as raft-wal uses it.
 //
-// It also clears what a crash left of a write that was cut short (clearTorn), and
-// finishes what raft-wal leaves undone when it ends between the append that seals
-// a segment and the change to the next one, which another goroutine makes: opened
-// again, raft-wal v0.4.2 goes on with the sealed segment, and every append fails.
+// It also clears what a crash has left of an interrupted write (clearTorn), and completes
+// what raft-wal leaves undone when it ends between the append that seals a segment and the
+// change to the next one, which another goroutine makes: when opened again, raft-wal v0.4.2
+// continues with the sealed segment, and every append fails.
 type walMeta struct {
 	dir     string
 	filer   types.SegmentFiler
 	size    int
-	tail    uint64 // the newest entry that is known to have been written
+	tail    uint64 // the newest entry known to have been written
 	failure *walFailure
 }
 
-// walMetaFile is what the file holds.
+// walMetaFile is the contents of the file.
 type walMetaFile struct {
 	State types.PersistentState `json:"state"`
 	// CRC is the CRC32C of this struct's JSON with CRC 0.
@@ -48,7 +48,7 @@ func (f walMetaFile) checksum() (uint32, error) {
 	return crc32.Checksum(b, castagnoli()), nil
 }
 
-// create makes the list of a log without segments, unless there is one.
+// create creates the list of a log without segments, unless it exists.
 func (m *walMeta) create() error {
 	exists, err := fileExists(filepath.Join(m.dir, walMetaFileName))
 	if err != nil || exists {
@@ -82,7 +82,7 @@ func (m *walMeta) read() (types.PersistentState, error) {
 	return f.State, err
 }
 
-// finishRotation adds the segment that follows a sealed one at the end.
+// finishRotation adds the next segment if the last one is sealed.
 func (m *walMeta) finishRotation(state types.PersistentState) (types.PersistentState, error) {
 	last := &state.Segments[len(state.Segments)-1]
 	if !last.SealTime.IsZero() {
@@ -90,7 +90,7 @@ func (m *walMeta) finishRotation(state types.PersistentState) (types.PersistentS
 	}
 	err := clearTorn(filepath.Join(m.dir, segment.FileName(*last)), last.BaseIndex, m.tail)
 	if errors.Is(err, os.ErrNotExist) {
-		return state, nil // raft-wal makes it
+		return state, nil // raft-wal creates it
 	}
 	if err != nil {
 		return state, m.failure.note(err)
@@ -128,7 +128,7 @@ func (m *walMeta) CommitState(state types.PersistentState) error {
 	return m.failure.note(reserveOf(filepath.Dir(m.dir)).replace(filepath.Join(m.dir, walMetaFileName), append(b, '\n')))
 }
 
-// errNoStable says that raft-wal is asked for what raft.db keeps.
+// errNoStable is returned when raft-wal is asked for data that is in raft.db.
 var errNoStable = errors.New("the stable store is not kept here")
 
 // GetStable implements types.MetaStore.

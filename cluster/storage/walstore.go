@@ -15,16 +15,15 @@ import (
 
 const (
 	walDirName = "wal"
-	// walSegmentBytes is how large a segment is. Smaller ones are changed more
-	// often, at the price of some fsyncs; a node has one in use and a spare at
-	// least.
+	// walSegmentBytes is the size of a segment. Smaller ones rotate more often, which costs some
+	// fsyncs; a node has at least one in use and a spare.
 	walSegmentBytes = 16 << 20
-	// walAppendBytes bounds the entries of one append, unless it is one alone. raft-wal keeps a
-	// buffer of twice the largest append of each segment for as long as the segment is there: 16
-	// entries of 1 MiB, which a follower gets in one call, left 32 MiB.
+	// walAppendBytes bounds the entries of one append, except for a single larger entry.
+	// raft-wal keeps a buffer of twice the largest append for each segment: 16 entries of 1 MiB,
+	// which a follower gets in one call, left 32 MiB.
 	walAppendBytes = 2<<20 - 64<<10
-	// walReadTriesMax bounds how often an entry is read again whose segment was
-	// dropped meanwhile. Each time takes another DeleteRange, or the file is damaged.
+	// walReadTriesMax bounds how often an entry is read again after its segment was dropped.
+	// Each retry needs another DeleteRange, or the file is damaged.
 	walReadTriesMax = 100
 )
 
@@ -34,16 +33,16 @@ type logBackend interface {
 	Close() error
 }
 
-// walStore is the log in raft-wal: segments that are written from their start
-// to their end and never again, so an append is one write and one sync of data.
+// walStore is the log in raft-wal: segments that are written once from start to end, so that an
+// append is one write and one sync of data.
 type walStore struct {
 	*wal.WAL
 	files   *walFS
 	failure *walFailure
 }
 
-// createWAL makes an empty log in the folder at path, in steps that a crash may
-// cut anywhere.
+// createWAL creates an empty log in the folder at path, in steps that a crash may interrupt
+// anywhere.
 func createWAL(path string) error {
 	if err := os.MkdirAll(path, dataDirMode); err != nil {
 		return err
@@ -54,9 +53,9 @@ func createWAL(path string) error {
 	return (&walMeta{dir: path, failure: &walFailure{}}).create()
 }
 
-// openWAL opens the log in the folder at path, in which the entry tail was
-// written. segmentBytes concerns segments that are made from now on. Errors:
-// ErrDiskFull, ErrStorageFailed and ErrDataDir for a write that failed.
+// openWAL opens the log in the folder at path. tail is the index of an entry that was written.
+// segmentBytes applies to new segments. Errors: ErrDiskFull, ErrStorageFailed and ErrDataDir for
+// a failed write.
 func openWAL(path string, segmentBytes int, tail uint64, logger hclog.Logger) (*walStore, error) {
 	failure := &walFailure{}
 	files, err := newWALFS(path, int64(segmentBytes), failure, logger)
@@ -76,10 +75,10 @@ func openWAL(path string, segmentBytes int, tail uint64, logger hclog.Logger) (*
 	return &walStore{WAL: w, files: files, failure: failure}, nil
 }
 
-// GetLog implements raft.LogStore. raft-wal by itself still finds what was
-// deleted from the front of a segment. And it closes, and walFS cuts, the segments
-// that a DeleteRange drops while a reader may still read them: then what the reader
-// has to know is what the log holds now.
+// GetLog implements raft.LogStore. raft-wal itself would still find entries that were deleted
+// from the front of a segment. It also closes, and walFS truncates, segments dropped by a
+// DeleteRange while a reader may still read them; then the bounds of the log must be checked
+// again.
 func (s *walStore) GetLog(index uint64, log *raft.Log) error {
 	for try := 1; ; try++ {
 		first, err := s.FirstIndex()
@@ -97,8 +96,8 @@ func (s *walStore) GetLog(index uint64, log *raft.Log) error {
 	}
 }
 
-// StoreLogs implements raft.LogStore. Large entries go in several appends: after an error the
-// first of them may be there.
+// StoreLogs implements raft.LogStore. Large entries are written in several appends, so after an
+// error the first of them may be in the log.
 func (s *walStore) StoreLogs(logs []*raft.Log) error {
 	for len(logs) > 0 {
 		count, bytes := 1, logEntryBytes(logs[0])
@@ -116,14 +115,13 @@ func (s *walStore) StoreLogs(logs []*raft.Log) error {
 // StoreLog implements raft.LogStore.
 func (s *walStore) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }
 
-// Close waits for what is under way. A second Close does nothing.
+// Close waits for operations under way. A second Close does nothing.
 func (s *walStore) Close() error { return errors.Join(s.WAL.Close(), s.files.close()) }
 
-// openCheckedWAL opens the log in the folder at path and reads all of it:
-// ErrCorruptLog unless every entry is as it was written, there is no gap above
-// snapshotIndex, and the log reaches tail. raft-wal by itself would take the
-// newest batch for torn if it is damaged, and checks no other. Errors of writes:
-// openWAL's; then nothing is known to be damaged.
+// openCheckedWAL opens the log in the folder at path and reads all of it. ErrCorruptLog unless
+// every entry is as it was written, there is no gap above snapshotIndex, and the log reaches
+// tail. raft-wal itself would take a damaged newest batch for torn, and checks no other. Errors
+// of writes: those of openWAL; they do not mean damage.
 func openCheckedWAL(path string, segmentBytes int, snapshotIndex uint64, tail logTail, logger hclog.Logger) (*walStore, logSummary, error) {
 	if ok, err := fileExists(filepath.Join(path, walMetaFileName)); err != nil || !ok {
 		return nil, logSummary{}, errors.Join(err, corruptLog(path, walMetaFileName+" is missing"))

@@ -7,12 +7,12 @@ import (
 	"os"
 )
 
-// What is known of the form of raft-wal's segments: a header, then frames
+// The known format of raft-wal's segments: a header, then frames
 //
 //	[type, 1 byte][reserved, 3][length or checksum, uint32][payload]   little endian
 //
-// padded to 8 bytes. A commit frame ends a batch: its checksum is over all bytes
-// since the one before, or since the start of the file.
+// padded to 8 bytes. A commit frame ends a batch: its checksum covers all bytes since the
+// previous one, or since the start of the file.
 const (
 	walHeaderSize  = 32
 	walFrameHeader = 8
@@ -24,15 +24,14 @@ const (
 
 // walCommit is a commit frame.
 type walCommit struct {
-	start, end int // of the bytes under the checksum; the frame is behind them
+	start, end int // of the bytes under the checksum; the frame follows them
 	entries    uint64
 	crc        uint32
 }
 
-// committedEnd returns where the last batch ends that was written whole to the
-// segment, and how many entries the segment has up to there. It goes by the
-// rules of raft-wal: a batch that anything follows was acknowledged, and is not
-// looked at; the newest one counts if its checksum is right.
+// committedEnd returns where the last completely written batch of the segment ends, and the
+// number of entries up to there. It follows raft-wal's rules: a batch followed by anything
+// was acknowledged and is not checked; the newest one counts if its checksum is correct.
 func committedEnd(segment []byte) (end int, entries uint64) {
 	var before, last walCommit
 	count, commitAt := uint64(0), 0
@@ -66,14 +65,13 @@ frames:
 	return last.end + walFrameHeader, last.entries
 }
 
-// clearTorn puts zeroes in the place of what a crash left of the last write to
-// the segment at path, which begins with entry base, unless all of it was
-// written. raft-wal v0.4.2 does not find by itself that the end of a segment was
-// not written whole: it takes the segment for sealed, with an index that may be
-// anything. Nor would it notice if a later, shorter write left some of it.
+// clearTorn overwrites with zeroes what a crash has left of the last write to the segment
+// at path, which begins with entry base, unless it was written completely. raft-wal v0.4.2
+// does not detect an incomplete end of a segment: it takes the segment for sealed, with an
+// arbitrary index. Nor would it notice if a later, shorter write left some of it.
 //
-// A segment that does not reach the entry tail is left alone: it is damaged, not
-// torn. Errors: os.ErrNotExist; those of reading and writing.
+// A segment that does not reach the entry tail is left alone: it is damaged, not torn.
+// Errors: os.ErrNotExist; those of reading and writing.
 func clearTorn(path string, base, tail uint64) error {
 	segment, err := os.ReadFile(path)
 	if err != nil {

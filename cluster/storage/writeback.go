@@ -3,28 +3,27 @@ package storage
 import "os"
 
 const (
-	// WriteBackStep is how many bytes a file grows by before they are sent to its
-	// disk. More at once is felt by the log's own writes.
+	// WriteBackStep is how many bytes a file grows by before they are sent to its disk.
+	// Larger amounts delay the log's own writes.
 	WriteBackStep = 64 << 10
-	// writeBackMax bounds the bytes of a file that are sent and not there yet, so
-	// that a slow disk still has enough to do.
+	// writeBackMax bounds the bytes of a file that are sent but not on disk yet, while
+	// leaving a slow disk enough to do.
 	writeBackMax = 1 << 20
 )
 
-// writeBack sends what is written to the end of a large file to its disk while the
-// file is being written. The system alone keeps all of it in memory until a sync or
-// for half a minute, and then sends hundreds of megabytes at once: the log's next
-// sync waits behind them. What it does is no sync: the file may not be durable, and
-// has to be synced at the end, which then finds little left to do. Where the system
-// does not offer it, it does nothing. Not safe for concurrent use.
+// writeBack sends the data appended to a large file to its disk while the file is being
+// written. The system by itself would keep all of it in memory until a sync or for half a
+// minute, and then send hundreds of megabytes at once, for which the log's next sync would
+// wait. It is not a sync: the file must still be synced at the end, which then finds little
+// left to do. On systems without the call it does nothing. Not safe for concurrent use.
 type writeBack struct {
-	// send begins to write n bytes of the file at off to its disk; await waits until
-	// they have been written there.
+	// send starts writing n bytes of the file at off to its disk; await waits until they
+	// have been written there.
 	send, await func(off, n int64) error
 
 	written int64 // bytes that the file was given
-	sent    int64 // of them, in whole steps; at most a step and what is not in the file yet behind written
-	waited  int64 // of them; at most writeBackMax behind sent
+	sent    int64 // of them, in whole steps; behind written by at most a step and what is not in the file yet
+	waited  int64 // of them; behind sent by at most writeBackMax
 }
 
 func newWriteBack(f *os.File) writeBack {
@@ -34,8 +33,8 @@ func newWriteBack(f *os.File) writeBack {
 	}
 }
 
-// wrote notes that the file was given n more bytes, of all of which the last slack
-// are perhaps not in it yet. Errors are of the disk.
+// wrote records that the file was given n more bytes, the last slack of which may not be in
+// it yet. Errors are those of the disk.
 func (w *writeBack) wrote(n, slack int) error {
 	w.written += int64(n)
 	for w.written-int64(slack)-w.sent >= WriteBackStep {

@@ -1,4 +1,4 @@
-// Package disktest has disks for tests that do not do what they should.
+// Package disktest provides faulty disks for tests.
 package disktest
 
 import (
